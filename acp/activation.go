@@ -74,7 +74,7 @@ func (a *agent) open(ctx context.Context, o opening) (*activation, error) {
 	if err != nil {
 		return nil, err
 	}
-	if a.queues.isClosed() {
+	if a.queues.IsClosed() {
 		return nil, backend.ErrClosed // the connection has ended: store nothing
 	}
 	if act.opened.Result, err = lifecycleResult(act.opened.Result); err != nil {
@@ -169,7 +169,7 @@ func (act *activation) activate(
 ) (*session, error) {
 	act.servers.apply(act.host, act.backend)
 	s := newSession(act, q, lease, title)
-	if !act.agent.queues.activate(s) {
+	if !act.agent.queues.Activate(q, s) {
 		s.retire(act.agent.base)
 		if act.counted {
 			act.agent.releaseSession()

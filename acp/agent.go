@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/turns"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 	"github.com/acp-agent/acp-agent/internal/protocol"
@@ -38,7 +39,7 @@ type agent struct {
 
 	init         initialization
 	capabilities atomic.Pointer[clientCapabilities]
-	queues       queues
+	queues       turns.Queues[*session]
 	starter      *mcpclient.Starter // limits how many MCP servers start at once
 	imports      imports
 	running      goroutines // goroutines that may outlive their request
@@ -105,7 +106,7 @@ type acceptFunc func(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work
 // served returns the function that accepts requests with this method from from's client, or nil if
 // the adapter does not serve the method.
 func (a *agent) served(method string, from *agent) acceptFunc {
-	stored := func(kind requestKind, do storedFunc) acceptFunc {
+	stored := func(kind turns.RequestKind, do storedFunc) acceptFunc {
 		return func(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 			return a.acceptStored(ctx, r, kind, do)
 		}
@@ -128,19 +129,19 @@ func (a *agent) served(method string, from *agent) acceptFunc {
 	case protocol.SessionList:
 		return a.acceptList
 	case protocol.SessionClose:
-		return stored(lifecycleRequest, a.close)
+		return stored(turns.Lifecycle, a.close)
 	case protocol.SessionDelete:
-		return stored(lifecycleRequest, a.delete)
+		return stored(turns.Lifecycle, a.delete)
 	case protocol.SessionArchive:
-		return stored(lifecycleRequest, a.archive)
+		return stored(turns.Lifecycle, a.archive)
 	case protocol.SessionUnarchive:
-		return stored(passedRequest, a.unarchive)
+		return stored(turns.Passed, a.unarchive)
 	case protocol.SessionSetTitle:
 		return a.acceptSetTitle
 	case protocol.SessionOptions:
 		return a.acceptOptions
 	case protocol.SessionStatus:
-		return stored(passedRequest, a.status)
+		return stored(turns.Passed, a.status)
 	}
 	return nil
 }
@@ -158,11 +159,11 @@ func (a *agent) acceptNotification(ctx context.Context, r *jsonrpc.Request) json
 		}
 		return nil
 	}
-	q := a.queues.find(id)
+	q := a.queues.Find(id)
 	switch {
 	case r.Method == protocol.SessionCancel:
 		if q != nil {
-			q.cancel(rest())
+			q.Cancel(rest())
 		}
 		return nil
 	case !a.init.done(), shapeOf(r.Method) != nil, protocol.IsRefused(r.Method):
@@ -176,20 +177,20 @@ func (a *agent) acceptNotification(ctx context.Context, r *jsonrpc.Request) json
 	case q == nil:
 		return nil
 	}
-	at := a.queues.ticket(id, passedRequest)
+	at := a.queues.Ticket(id, turns.Passed)
 	notify := func() {
-		defer at.release()
-		if s := at.queue.active(); s != nil {
-			s.withBackend(func() { s.backend.Notify(ctx, r.Method, rest()) })
+		defer at.Release()
+		if s := at.Queue.Active(); s != nil {
+			s.WithBackend(func() { s.backend.Notify(ctx, r.Method, rest()) })
 		}
 	}
-	if at.holds() {
+	if at.Holds() {
 		notify()
 		return nil
 	}
 	return func() (json.RawMessage, error) {
-		defer at.release()
-		if err := at.acquire(ctx); err != nil {
+		defer at.Release()
+		if err := at.Acquire(ctx); err != nil {
 			return nil, err
 		}
 		notify()
@@ -220,20 +221,20 @@ func (a *agent) acceptPassed(ctx context.Context, r *jsonrpc.Request) jsonrpc.Wo
 		return jsonrpc.Fail(jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "invalid params: %v", err))
 	}
 	id := sessionstore.ID(given)
-	if id == "" || a.queues.find(id) == nil {
+	if id == "" || a.queues.Find(id) == nil {
 		return a.passToBackend(ctx, id, r, check)
 	}
-	at := a.queues.ticket(id, passedRequest)
-	if at.holds() && check == nil {
+	at := a.queues.Ticket(id, turns.Passed)
+	if at.Holds() && check == nil {
 		return a.passToSession(ctx, at, r.Method, rest())
 	}
 	return func() (json.RawMessage, error) {
-		err := at.acquire(ctx)
+		err := at.Acquire(ctx)
 		if err == nil && check != nil {
 			err = check(ctx)
 		}
 		if err != nil {
-			at.release()
+			at.Release()
 			return nil, protocolError(err)
 		}
 		return run(a.passToSession(ctx, at, r.Method, rest()), r.Method)
@@ -245,12 +246,12 @@ func (a *agent) acceptPassed(ctx context.Context, r *jsonrpc.Request) jsonrpc.Wo
 func (a *agent) passToSession(
 	ctx context.Context, at *ticket, method string, params backend.Raw,
 ) (work jsonrpc.Work) {
-	defer at.release()
-	s := at.queue.active()
+	defer at.Release()
+	s := at.Queue.Active()
 	if s == nil {
-		return func() (json.RawMessage, error) { return nil, a.whyInactive(ctx, at.queue.id) }
+		return func() (json.RawMessage, error) { return nil, a.whyInactive(ctx, at.Queue.ID) }
 	}
-	s.withBackend(func() { work = s.backend.Call(ctx, method, params) })
+	s.WithBackend(func() { work = s.backend.Call(ctx, method, params) })
 	return work
 }
 
@@ -307,9 +308,9 @@ func (a *agent) shutdown() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.base), a.options.tuning.CloseGrace)
 	defer cancel()
 	var closing sync.WaitGroup
-	for _, s := range a.queues.close() {
+	for _, s := range a.queues.Close() {
 		closing.Go(func() {
-			if err := s.queue.endTurns(ctx, backend.ErrCancelled); err != nil {
+			if err := s.queue.EndTurns(ctx, backend.ErrCancelled); err != nil {
 				a.log.Warn("cannot end the turn", "session", s.id, "error", err)
 			}
 			a.closeSession(ctx, s, nil)

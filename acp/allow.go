@@ -11,6 +11,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/turns"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -100,8 +101,8 @@ func (s *session) setKind(ctx context.Context, from asker, r *permissionRequest)
 
 // inTurn reports whether a turn is running that was not told to end.
 func (s *session) inTurn() bool {
-	return slices.ContainsFunc(s.queue.unanswered(), func(t *turn) bool {
-		return t.runsIn(s) && t.isAt(turnRunning) && t.ctx.Err() == nil
+	return slices.ContainsFunc(s.queue.Unanswered(), func(t *turns.Turn) bool {
+		return t.RunsIn(s)
 	})
 }
 

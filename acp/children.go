@@ -177,7 +177,7 @@ func (s *session) cancelChild(key string, params backend.Raw) {
 		return
 	}
 	_ = s.agent.guard("cancel", func() error {
-		s.withBackend(func() { parent.CancelChild(key, params) })
+		s.WithBackend(func() { parent.CancelChild(key, params) })
 		return nil
 	})
 }

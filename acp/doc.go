@@ -59,26 +59,26 @@
 //     (agent.go). conn.go makes what internal/jsonrpc reads and writes from a Conn.
 //   - A request: agent.Accept in agent.go is called on the read loop, in arrival order, and calls
 //     the accept method of the request's file. That takes a ticket in the session's queue
-//     (queue.go) where order matters, and returns the work, which runs on another goroutine. A new
-//     lifecycle method gets a file with an accept method, a case in agent.go (agent.served), a
-//     shape of its params in params.go, its capability in initialize.go and, if it opens a session,
-//     a backend.Cause. Method names are in internal/protocol. Requests about a stored session
-//     (session_set_title.go, session_archive.go for archive and unarchive, session_status.go) are
-//     accepted by acceptStored in session_close.go, like close and delete.
+//     (package acp/internal/turns) where order matters, and returns the work, which runs on another
+//     goroutine. A new lifecycle method gets a file with an accept method, a case in agent.go
+//     (agent.served), a shape of its params in params.go, its capability in initialize.go and, if
+//     it opens a session, a backend.Cause. Method names are in internal/protocol. Requests about a
+//     stored session (session_set_title.go, session_archive.go for archive and unarchive,
+//     session_status.go) are accepted by acceptStored in session_close.go, like close and delete.
 //   - The params: parseParams in params.go checks the names of members and parses them in one pass.
 //     Each method's decode function then reads the fields and collects everything that is wrong.
 //   - A turn that outlives its connection, which only remote peers have: join.go passes the requests
 //     of the next connection to the agent that runs the session, and a load joins the turn. Whose
-//     client is shown the session is decided by its outlet (outlet.go).
+//     client is shown the session is decided by its outlet (outlet.go, and in package turns).
 //   - Opening a session: agent.open in activation.go opens the roots, the MCP servers (mcp.go),
 //     the catalog and the backend, for new, load, resume and fork alike. The activation that it
 //     returns is stored and then activated, or abandoned.
 //   - A stored session: owner.go checks that it belongs to the connection's agent, import.go stores
 //     the sessions that only the backend knows, and moved.go follows folders that were renamed.
-//   - A prompt: session_prompt.go takes a turn (turn.go) through the queue, the store and the
-//     backend.
+//   - A prompt: session_prompt.go takes a turn (package acp/internal/turns) through the queue, the
+//     store and the backend.
 //   - An update: the backend creates it with backend.ParseUpdate and passes it to
-//     turnUpdates.Update (turn.go) during a turn, or to host.Update (host.go), which
+//     turnUpdates.Update (turn_updates.go) during a turn, or to host.Update (host.go), which
 //     buffers it until the session's response was sent. Both call session.update (session.go),
 //     which sends it to the client, if that takes its kind (updates.go), and hands it to the
 //     sessionstore.Recorder that writes to the store. Their Commit methods call
@@ -110,7 +110,7 @@
 // A goroutine that holds a lock takes only locks further down in its list. The first list is of
 // those held while the backend, the client or the store is called:
 //
-//  1. a ticket that holds its queue (queue.go): a lifecycle request's until its response was sent,
+//  1. a ticket that holds its queue (turns.Ticket): a lifecycle request's until its response was sent,
 //     a prompt's until its turn has begun
 //  2. session.inBackend: while the backend is given a prompt or request, or told of a turn's end
 //  3. turnUpdates.mu: read-locked while an update of the turn is sent; locked to move the turn to
@@ -129,7 +129,8 @@
 //
 // The others are held for a few statements, after any of the first list:
 //
-//   - queues.mu, then queue.mu, then turn.mu
+//   - in package turns: Queues.mu, then Queue.mu, then Turn.mu
 //   - imports.mu, then goroutines.mu
-//   - host.mu, outlet.mu, initialization.mu, Server.mu and session.ending: no further lock is taken
+//   - host.mu, turns.Outlet.mu, initialization.mu, Server.mu and session.ending: no further lock is
+//     taken
 package acp

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/turns"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
@@ -55,6 +56,7 @@ func errNotInitialized(method string) error {
 func protocolError(err error) error {
 	var (
 		wireError   *jsonrpc.Error
+		tooMany     *turns.TooManyError
 		notFound    *sessionstore.NotFoundError
 		fenced      *sessionstore.FencedError
 		cursor      *sessionstore.CursorError
@@ -63,6 +65,8 @@ func protocolError(err error) error {
 	switch {
 	case err == nil || errors.As(err, &wireError):
 		return err
+	case errors.As(err, &tooMany):
+		return errTurnInProgress(tooMany.ID)
 	case errors.As(err, &notFound):
 		return errUnknownSession(notFound.ID)
 	case errors.As(err, &fenced):

@@ -364,7 +364,7 @@ func (h *host) check(method string, params backend.Raw) error {
 	if closed {
 		return backend.ErrClosed
 	}
-	if err := cmp.Or(h.outlet.shownOn(), h.agent).checkMethod(method, params); err != nil {
+	if err := cmp.Or(h.outlet.Client(), h.agent).checkMethod(method, params); err != nil {
 		return err
 	}
 	return checkPaths(h.workspace, method, params)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/commands"
+	"github.com/acp-agent/acp-agent/acp/internal/turns"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 	"github.com/acp-agent/acp-agent/internal/protocol"
@@ -62,12 +63,12 @@ func (a *agent) acceptLasting(ctx context.Context, r *jsonrpc.Request) (_ jsonrp
 // agent does and a may open it. The caller ends its use.
 func (a *agent) elsewhere(id sessionstore.ID, method string) *agent {
 	if h := a.joined[id]; h != nil {
-		if h.queues.find(id) != nil && a.owner.use(h) {
+		if h.queues.Find(id) != nil && a.owner.use(h) {
 			return h
 		}
 		delete(a.joined, id)
 	}
-	if !opens(method) || a.queues.find(id) != nil {
+	if !opens(method) || a.queues.Find(id) != nil {
 		return nil
 	}
 	for _, h := range a.owner.all() {
@@ -114,8 +115,8 @@ func rejectTaken(id sessionstore.ID, r *jsonrpc.Request) jsonrpc.Work {
 
 // activeSession returns the active session with the given id, or nil.
 func (a *agent) activeSession(id sessionstore.ID) *session {
-	if q := a.queues.find(id); q != nil {
-		return q.active()
+	if q := a.queues.Find(id); q != nil {
+		return q.Active()
 	}
 	return nil
 }
@@ -123,14 +124,14 @@ func (a *agent) activeSession(id sessionstore.ID) *session {
 // isJoinable reports whether the session is in a turn, or has lost its client.
 func (a *agent) isJoinable(id sessionstore.ID) bool {
 	s := a.activeSession(id)
-	return s != nil && (len(s.queue.unanswered()) > 0 || s.host.outlet.shownOn() == nil)
+	return s != nil && (len(s.queue.Unanswered()) > 0 || s.host.outlet.Client() == nil)
 }
 
 // isTaken reports whether a client other than from's has the session open. From's client must then
 // load it before it sends other requests.
 func (a *agent) isTaken(id sessionstore.ID, method string, from *agent) bool {
 	s := a.activeSession(id)
-	return s != nil && !opens(method) && !s.host.outlet.heldBy(from)
+	return s != nil && !opens(method) && !s.host.outlet.HeldBy(from)
 }
 
 // claim gives the session with the given id, if it is active, to from's client, which is loading
@@ -140,15 +141,15 @@ func (a *agent) claim(id sessionstore.ID, from *agent) {
 		return
 	}
 	if s := a.activeSession(id); s != nil {
-		a.keep(s, s.host.outlet.claim(from), a.grace)
+		a.keep(s, s.host.outlet.Claim(from), a.grace)
 	}
 }
 
 // leave takes all sessions away from from's client, whose connection has ended.
 func (p *principal) leave(from *agent) {
 	for _, a := range p.all() {
-		for _, s := range a.queues.active() {
-			a.keep(s, s.host.outlet.leave(from), from.graceNow())
+		for _, s := range a.queues.Active() {
+			a.keep(s, s.host.outlet.Leave(from), from.graceNow())
 		}
 	}
 }
@@ -166,9 +167,9 @@ func (s *session) keepIfLeft(from *agent) {
 	if !s.agent.lasting() {
 		return
 	}
-	to, _, back := s.host.outlet.current()
+	to, back := s.host.outlet.Current()
 	if to != nil && to.left.Load() {
-		back = s.host.outlet.leave(to)
+		back = s.host.outlet.Leave(to)
 	} else if to != nil {
 		return
 	}
@@ -185,12 +186,12 @@ func (a *agent) keep(s *session, back <-chan struct{}, during time.Duration) {
 	a.running.Go(func() {
 		grace := time.After(during)
 		for over := during == 0; !a.closeUnheld(s, over); {
-			turns := s.queue.unanswered()
-			if len(turns) == 0 { // the last one has just ended
+			running := s.queue.Unanswered()
+			if len(running) == 0 { // the last one has just ended
 				continue
 			}
 			select {
-			case <-turns[0].done:
+			case <-running[0].Done():
 			case <-back:
 				return
 			case <-a.base.Done():
@@ -206,15 +207,15 @@ func (a *agent) keep(s *session, back <-chan struct{}, during time.Duration) {
 // is still running, closeUnheld ends it when the grace is over; before that it leaves s open and
 // reports false.
 func (a *agent) closeUnheld(s *session, over bool) bool {
-	at := a.queues.ticket(s.id, lifecycleRequest)
-	defer at.release()
-	if at.acquire(a.base) != nil || at.queue.active() != s || s.host.outlet.shownOn() != nil {
+	at := a.queues.Ticket(s.id, turns.Lifecycle)
+	defer at.Release()
+	if at.Acquire(a.base) != nil || at.Queue.Active() != s || s.host.outlet.Client() != nil {
 		return true
 	}
-	if !over && len(at.queue.unanswered()) > 0 {
+	if !over && len(at.Queue.Unanswered()) > 0 {
 		return false
 	}
-	if at.queue.endTurns(a.base, backend.ErrCancelled) == nil {
+	if at.Queue.EndTurns(a.base, backend.ErrCancelled) == nil {
 		a.closeSession(a.base, s, nil)
 	}
 	return true
@@ -224,7 +225,7 @@ func (a *agent) closeUnheld(s *session, over bool) bool {
 // outlive its connection. ctx is the request's context; leave ends the turn's context; finish is
 // called when the turn is over.
 func (a *agent) promptLasting(
-	ctx context.Context, r *jsonrpc.Request, from *agent, at *ticket, t *turn, p promptParams,
+	ctx context.Context, r *jsonrpc.Request, from *agent, at *ticket, t *turns.Turn, p promptParams,
 	leave context.CancelCauseFunc, finish func(),
 ) jsonrpc.Work {
 	left := false // set by the work, before the functions below are called
@@ -233,7 +234,7 @@ func (a *agent) promptLasting(
 		if left {
 			return result, err
 		}
-		ended.result, ended.err = t.decide(result, err)
+		ended.result, ended.err = t.Decide(result, err)
 		return ended.result, ended.err
 	})
 	r.AfterResponse(func() {
@@ -242,7 +243,7 @@ func (a *agent) promptLasting(
 		}
 		finish()
 		// The connection may be lost without either side having noticed.
-		if s := at.queue.active(); s != nil && !s.host.outlet.heldBy(from) {
+		if s := at.Queue.Active(); s != nil && !s.host.outlet.HeldBy(from) {
 			a.running.Go(func() { s.tellEnd(ended) })
 		}
 	})
@@ -258,9 +259,9 @@ func (a *agent) promptLasting(
 			return o.result, o.err
 		case <-ctx.Done():
 		}
-		if a.clientOf(at.queue).serving.Err() != nil {
+		if a.clientOf(at.Queue).serving.Err() != nil {
 			leave(jsonrpc.ErrClosed)
-		} else if t.cause() == nil {
+		} else if t.Cause() == nil {
 			left = true
 			a.running.Go(func() { a.finishLeft(at, t, <-done, finish) })
 			return nil, jsonrpc.ErrClosed
@@ -273,17 +274,17 @@ func (a *agent) promptLasting(
 // clientOf returns the agent whose client receives the messages of q's session, or a if no client
 // does.
 func (a *agent) clientOf(q *queue) *agent {
-	if s := q.active(); s != nil {
-		return cmp.Or(s.host.outlet.shownOn(), a)
+	if s := q.Active(); s != nil {
+		return cmp.Or(s.host.outlet.Client(), a)
 	}
 	return a
 }
 
 // finishLeft ends a turn whose response nobody waits for.
-func (a *agent) finishLeft(at *ticket, t *turn, o outcome, finish func()) {
-	o.result, o.err = t.decide(o.result, o.err)
+func (a *agent) finishLeft(at *ticket, t *turns.Turn, o outcome, finish func()) {
+	o.result, o.err = t.Decide(o.result, o.err)
 	finish()
-	if s := at.queue.active(); s != nil {
+	if s := at.Queue.Active(); s != nil {
 		s.tellEnd(o)
 	}
 }
@@ -312,8 +313,8 @@ func (s *session) tellEnd(o outcome) {
 // it asks for the same roots and MCP servers.
 func (l *load) joins() bool {
 	s := l.previous
-	if s == nil || l.front == nil || s.host.outlet.shownOn() != nil ||
-		len(l.at.queue.unanswered()) == 0 {
+	if s == nil || l.front == nil || s.host.outlet.Client() != nil ||
+		len(l.at.Queue.Unanswered()) == 0 {
 		return false
 	}
 	same := func(a, b mcpclient.Config) bool {
@@ -364,10 +365,10 @@ func (l *load) join(ctx context.Context) (_ *session, _ json.RawMessage, err err
 				a.log.Debug("update not sent", "session", s.id, "error", err)
 			}
 		}
-		s.host.outlet.attach(l.front)
+		s.host.outlet.Attach(l.front)
 	}
 	running := json.RawMessage(`{"turn":{"running":true}}`)
-	if len(l.at.queue.unanswered()) == 0 { // it has just ended
+	if len(l.at.Queue.Unanswered()) == 0 { // it has just ended
 		running = json.RawMessage(`{}`)
 	}
 	meta := strictjson.Set(members(s.result)["_meta"], "acp-agent", running)

@@ -114,7 +114,7 @@ func (s *session) translated(u backend.Update, send func(backend.Update) error) 
 	if !ok {
 		return send(u)
 	}
-	to := s.host.outlet.shownOn()
+	to := s.host.outlet.Client()
 	if to == nil || !to.clientCapabilities().declares(protocol.Notices) {
 		return send(message)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/commands"
+	"github.com/acp-agent/acp-agent/acp/internal/turns"
 	"github.com/acp-agent/acp-agent/acp/prompts"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -28,7 +29,7 @@ func (a *agent) ownCommand(params backend.Raw) (prompts.Command, bool) {
 
 // ownTurn is a turn in which the adapter answers a command itself.
 type ownTurn struct {
-	*turn
+	ctx     context.Context // the turn's
 	agent   *agent
 	session *session // the active one
 	updates *turnUpdates
@@ -36,14 +37,14 @@ type ownTurn struct {
 
 // answerOwn answers a command of the adapter.
 func (a *agent) answerOwn(
-	t *turn, updates *turnUpdates, c prompts.Command,
+	t *turns.Turn, updates *turnUpdates, c prompts.Command,
 ) (backend.Raw, error) {
-	own := &ownTurn{turn: t, agent: a, session: updates.session, updates: updates}
+	own := &ownTurn{ctx: t.Context(), agent: a, session: updates.session, updates: updates}
 	if c.Name == backend.RootsCommand {
 		return rootsReply{own}.answer(parseRootsCommand(c))
 	}
-	m := commands.NewMCP(t.ctx, &commandHost{own.session.host, own}, updates)
-	return m.Finish(t.ctx, m.Answer(t.ctx, c.Arguments))
+	m := commands.NewMCP(t.Context(), &commandHost{own.session.host, own}, updates)
+	return m.Finish(t.Context(), m.Answer(t.Context(), c.Arguments))
 }
 
 func (o *ownTurn) say(markdown string) error {
@@ -54,9 +55,9 @@ func (o *ownTurn) say(markdown string) error {
 // that time wait. If it fails, the session stays as it is.
 func (o *ownTurn) reopen(p sessionParams) error {
 	a := o.agent
-	at := a.queues.ticket(o.session.id, passedRequest)
-	defer at.release()
-	if err := at.acquire(o.ctx); err != nil {
+	at := a.queues.Ticket(o.session.id, turns.Passed)
+	defer at.Release()
+	if err := at.Acquire(o.ctx); err != nil {
 		return err
 	}
 	stored, err := a.stored(o.ctx, o.session.id)

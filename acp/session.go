@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/turns"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -89,15 +90,22 @@ func (s *session) watch() {
 	})
 }
 
-// withBackend runs do, which uses the backend's session, one at a time.
-func (s *session) withBackend(do func()) {
+// WithBackend implements [turns.Session].
+func (s *session) WithBackend(do func()) {
 	s.inBackend.Lock()
 	defer s.inBackend.Unlock()
 	do()
 }
 
-// cancelBackend tells the backend that its turn ends early. A panic in the backend is logged.
-func (s *session) cancelBackend(params backend.Raw) {
+// Prompt implements [turns.Session].
+func (s *session) Prompt(
+	ctx context.Context, params backend.Raw, u backend.Updates,
+) backend.Work {
+	return s.backend.Prompt(ctx, params, u)
+}
+
+// Cancel implements [turns.Session]. A panic in the backend is logged.
+func (s *session) Cancel(params backend.Raw) {
 	_ = s.agent.guard("cancel", func() error {
 		s.backend.Cancel(params)
 		return nil
@@ -244,8 +252,9 @@ func (s *session) checkLease(ctx context.Context) error {
 func (s *session) failed(err error) {
 	cause := asFenced(err)
 	if !errors.Is(err, context.Canceled) {
-		turns := slices.DeleteFunc(s.queue.unanswered(), func(t *turn) bool { return !t.runsIn(s) })
-		s.agent.running.Go(func() { endTurns(turns, cause, nil) })
+		running := slices.DeleteFunc(s.queue.Unanswered(),
+			func(t *turns.Turn) bool { return !t.StartedIn(s) })
+		s.agent.running.Go(func() { turns.End(running, cause, nil) })
 	}
 	if gone(err) {
 		s.evicted.Do(func() { s.agent.evict(s, cause) })

@@ -14,7 +14,7 @@ import (
 func (a *agent) archive(
 	ctx, closing context.Context, at *ticket, params params,
 ) (json.RawMessage, error) {
-	s, err := a.stored(ctx, at.queue.id)
+	s, err := a.stored(ctx, at.Queue.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -31,7 +31,7 @@ func (a *agent) archive(
 func (a *agent) unarchive(
 	ctx, _ context.Context, at *ticket, params params,
 ) (json.RawMessage, error) {
-	s, err := a.stored(ctx, at.queue.id)
+	s, err := a.stored(ctx, at.Queue.ID)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/turns"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
@@ -23,7 +24,7 @@ type storedFunc func(
 // acceptStored accepts such a request. texts are its members besides sessionId, which must be
 // strings.
 func (a *agent) acceptStored(
-	ctx context.Context, r *jsonrpc.Request, kind requestKind, do storedFunc, texts ...string,
+	ctx context.Context, r *jsonrpc.Request, kind turns.RequestKind, do storedFunc, texts ...string,
 ) jsonrpc.Work {
 	params := parseParams(r.Params, storedShape(texts...))
 	var v strictjson.Violations
@@ -34,14 +35,14 @@ func (a *agent) acceptStored(
 	if err := cmp.Or(params.err, v.Err()); err != nil {
 		return jsonrpc.Fail(err)
 	}
-	at := a.queues.ticket(sessionstore.ID(id), kind)
-	r.AfterResponse(at.release)
+	at := a.queues.Ticket(sessionstore.ID(id), kind)
+	r.AfterResponse(at.Release)
 	return func() (json.RawMessage, error) {
 		closing, done := a.closingContext(ctx)
 		defer done()
 		ctx, cancel := a.requestContext(ctx)
 		defer cancel()
-		if err := at.acquire(ctx); err != nil {
+		if err := at.Acquire(ctx); err != nil {
 			return nil, err
 		}
 		result, err := do(ctx, closing, at, params)
@@ -61,11 +62,11 @@ func (a *agent) close(
 func (a *agent) end(
 	ctx, closing context.Context, at *ticket, params backend.Raw,
 ) (json.RawMessage, error) {
-	s := at.queue.active()
+	s := at.Queue.Active()
 	if s == nil {
 		return nil, nil
 	}
-	if err := at.queue.endTurns(ctx, backend.ErrCancelled); err != nil {
+	if err := at.Queue.EndTurns(ctx, backend.ErrCancelled); err != nil {
 		return nil, err
 	}
 	return a.closeSession(closing, s, params), nil
@@ -76,7 +77,7 @@ func (a *agent) end(
 func (a *agent) delete(
 	ctx, closing context.Context, at *ticket, params params,
 ) (json.RawMessage, error) {
-	s, err := a.stored(ctx, at.queue.id)
+	s, err := a.stored(ctx, at.Queue.ID)
 	if unknown, ok := errors.AsType[*jsonrpc.Error](err); err != nil &&
 		!(ok && unknown.Code == protocol.CodeNotFound) {
 		return nil, err
@@ -101,7 +102,7 @@ func (a *agent) delete(
 func (a *agent) closeSession(
 	ctx context.Context, s *session, params backend.Raw,
 ) (result json.RawMessage) {
-	if !s.queue.deactivate(s) {
+	if !s.queue.Deactivate(s) {
 		return nil
 	}
 	a.releaseSession()
@@ -118,13 +119,13 @@ func (a *agent) closeSession(
 func (a *agent) evict(s *session, cause error) {
 	a.log.Info("the session ended: another process opened or deleted it", "session", s.id,
 		"cause", cause)
-	at := a.queues.ticket(s.id, lifecycleRequest)
+	at := a.queues.Ticket(s.id, turns.Lifecycle)
 	a.running.Go(func() {
-		defer at.release()
-		if at.acquire(a.base) != nil || at.queue.active() != s {
+		defer at.Release()
+		if at.Acquire(a.base) != nil || at.Queue.Active() != s {
 			return
 		}
-		if at.queue.endTurns(a.base, cause) == nil {
+		if at.Queue.EndTurns(a.base, cause) == nil {
 			a.closeSession(a.base, s, nil)
 		}
 	})

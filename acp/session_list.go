@@ -71,7 +71,7 @@ func (a *agent) acceptList(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work
 
 // activeIDs returns the stored ids of the active sessions.
 func (a *agent) activeIDs() (ids []sessionstore.ID) {
-	for _, s := range a.queues.active() {
+	for _, s := range a.queues.Active() {
 		ids = append(ids, s.host.stored)
 	}
 	return ids

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/turns"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
@@ -20,7 +21,7 @@ func (a *agent) acceptLoad(ctx context.Context, r *jsonrpc.Request, front *agent
 	cause := backend.Cause(r.Method)
 	params := parseParams(r.Params, loadShape)
 	id, _ := params.Field(protocol.SessionID).Text() // checked by decodeSession
-	at := a.queues.ticket(sessionstore.ID(id), lifecycleRequest)
+	at := a.queues.Ticket(sessionstore.ID(id), turns.Lifecycle)
 	a.claim(sessionstore.ID(id), front)
 	l := &load{agent: a, front: front, at: at, cause: cause}
 	request := ctx
@@ -30,7 +31,7 @@ func (a *agent) acceptLoad(ctx context.Context, r *jsonrpc.Request, front *agent
 		ok := false
 		defer func() {
 			if !ok { // also after a panic
-				at.release()
+				at.Release()
 			}
 		}()
 		fields := loadFields
@@ -80,7 +81,7 @@ type load struct {
 // with its new roots.
 func (l *load) run(ctx context.Context) (*session, json.RawMessage, error) {
 	a := l.agent
-	if err := l.at.acquire(ctx); err != nil {
+	if err := l.at.Acquire(ctx); err != nil {
 		return nil, nil, err
 	}
 	var err error
@@ -93,7 +94,7 @@ func (l *load) run(ctx context.Context) (*session, json.RawMessage, error) {
 	if err := a.addFolders(ctx, &l.params, l.cause, &l.stored.Session); err != nil {
 		return nil, nil, err
 	}
-	l.previous = l.at.queue.active()
+	l.previous = l.at.Queue.Active()
 	if l.joins() {
 		return l.join(ctx)
 	}
@@ -162,8 +163,8 @@ func (l *load) turnEnder() func(context.Context) error {
 	if l.inTurn {
 		return func(context.Context) error { return nil }
 	}
-	q := l.at.queue
-	return func(ctx context.Context) error { return q.endTurns(ctx, backend.ErrCancelled) }
+	q := l.at.Queue
+	return func(ctx context.Context) error { return q.EndTurns(ctx, backend.ErrCancelled) }
 }
 
 // activate ends the turns of the previous session, and replaces it by the activation that is stored
@@ -178,7 +179,7 @@ func (l *load) activate(
 	if l.previous != nil {
 		l.previous.servers.passOn()
 	}
-	s, err := act.activate(l.at.queue, lease, l.stored.Title)
+	s, err := act.activate(l.at.Queue, lease, l.stored.Title)
 	if err == nil {
 		s.renamed.Store(l.stored.Renamed)
 		l.setNotice(s, act)

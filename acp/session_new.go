@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/turns"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
@@ -50,10 +51,10 @@ func (a *agent) create(
 	if err != nil {
 		return nil, protocolError(err)
 	}
-	at := a.queues.ticket(act.id, lifecycleRequest)
-	s, err := act.activate(at.queue, lease, source.Title)
+	at := a.queues.Ticket(act.id, turns.Lifecycle)
+	s, err := act.activate(at.Queue, lease, source.Title)
 	if err != nil {
-		at.release()
+		at.Release()
 		return nil, err
 	}
 	s.notice = act.opened.Notice + act.droppedFolders(cause, source.Keys) +
@@ -96,7 +97,7 @@ func (a *agent) releaseAfterResponse(
 			}
 		}
 		s.host.release(a.base)
-		at.release()
+		at.Release()
 		s.keepIfLeft(from)
 	})
 }

@@ -4,11 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"time"
 
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/turns"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
@@ -16,14 +16,9 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-const (
-	// leaveGrace is how long a turn may take to end once the client has left. Its prompt is
-	// answered before the program ends.
-	leaveGrace = time.Second
-	// maxTurns is how many prompts of a session may be unanswered, unless the backend handles
-	// overlapping turns: one that runs and one that waits for it.
-	maxTurns = 2
-)
+// maxTurns is how many prompts of a session may be unanswered, unless the backend handles
+// overlapping turns: one that runs and one that waits for it.
+const maxTurns = 2
 
 // acceptPrompt serves session/prompt. On the read loop it takes the prompt's place in the queue, or
 // rejects the prompt.
@@ -39,26 +34,26 @@ func (a *agent) acceptPrompt(ctx context.Context, r *jsonrpc.Request, from *agen
 	if a.lasting() {
 		request, leave = a.lastingContext(ctx)
 	}
-	t := newTurn(request)
+	t := turns.New(request)
 	finish := func() {
-		t.answered()
+		t.Answered()
 		leave(nil)
 		a.owner.release(turnSlot)
 	}
-	at, err := a.queues.promptTicket(p.id, t, a.turnLimit())
+	at, err := a.queues.PromptTicket(p.id, t, a.turnLimit())
 	if err != nil {
 		finish()
-		return jsonrpc.Fail(err)
+		return jsonrpc.Fail(protocolError(err))
 	}
 	finishQueued := func() {
-		at.queue.answered(t)
+		at.Queue.Answered(t)
 		finish()
-		at.release()
+		at.Release()
 	}
 	if a.lasting() {
 		return a.promptLasting(ctx, r, from, at, t, p, leave, finishQueued)
 	}
-	r.BeforeResponse(t.decide)
+	r.BeforeResponse(t.Decide)
 	r.AfterResponse(finishQueued)
 	return func() (json.RawMessage, error) { return a.prompt(at, t, p) }
 }
@@ -113,11 +108,11 @@ func (p promptParams) updates() []sessionstore.Update {
 
 // prompt runs a turn. It stores the prompt when its turn has come, releases the queue when the
 // backend has the prompt, and returns when everything said in the turn is stored.
-func (a *agent) prompt(at *ticket, t *turn, p promptParams) (json.RawMessage, error) {
-	if err := a.initialized(t.ctx); err != nil {
+func (a *agent) prompt(at *ticket, t *turns.Turn, p promptParams) (json.RawMessage, error) {
+	if err := a.initialized(t.Context()); err != nil {
 		return nil, err
 	}
-	if err := at.acquire(t.ctx); err != nil {
+	if err := at.Acquire(t.Context()); err != nil {
 		return nil, err
 	}
 	s, err := a.beginTurn(at, t, p)
@@ -127,70 +122,64 @@ func (a *agent) prompt(at *ticket, t *turn, p promptParams) (json.RawMessage, er
 	updates := &turnUpdates{session: s, turn: t}
 	defer func() { s.endTurn(t) }() // also after a panic
 	updates.watchLease(t)
-	s.host.refresh(t.ctx)
-	s.showNotice(t.ctx)
-	o := t.await(a, func() (backend.Raw, error) {
-		defer at.release() // also after a panic
-		if command, ok := a.ownCommand(p.rest); ok {
-			at.release()
-			return a.answerOwn(t, updates, command)
-		}
-		work := t.start(s, p.rest, updates)
-		at.release()
-		if work == nil {
-			return nil, errNotRun
-		}
-		return work()
-	})
-	t.over()
+	s.host.refresh(t.Context())
+	s.showNotice(t.Context())
+	var o outcome
+	o.result, o.err = t.Await(a.running.Go, a.options.tuning.CancelGrace,
+		func() (result backend.Raw, err error) {
+			defer at.Release() // also after a panic
+			err = a.guard("prompt", func() (err error) {
+				result, err = a.runTurn(at, t, updates, p)
+				return err
+			})
+			return result, err
+		})
+	t.Over()
 	s = updates.end()
 	return s.answer(t, &o)
+}
+
+// runTurn answers a command of the adapter, or has the backend answer the prompt. It releases the
+// ticket once the backend has the prompt.
+func (a *agent) runTurn(
+	at *ticket, t *turns.Turn, updates *turnUpdates, p promptParams,
+) (backend.Raw, error) {
+	if command, ok := a.ownCommand(p.rest); ok {
+		at.Release()
+		return a.answerOwn(t, updates, command)
+	}
+	work := t.Start(updates.current(), p.rest, updates)
+	at.Release()
+	if work == nil {
+		return nil, errNotRun
+	}
+	return work()
 }
 
 // errNotRun is the outcome of a turn that has ended before the backend got it.
 var errNotRun = errors.New("the turn did not run")
 
 // beginTurn stores the start of t when its turn has come. A backend without overlapping turns gets
-// a prompt once all earlier prompts were answered; later requests do not wait for that. Every
-// backend gets a prompt only after the response of a turn that is ending.
-func (a *agent) beginTurn(at *ticket, t *turn, p promptParams) (*session, error) {
-	q := at.queue
-	overlaps := false
+// a prompt once all earlier prompts were answered, and so does an agent whose session a command may
+// open again.
+func (a *agent) beginTurn(at *ticket, t *turns.Turn, p promptParams) (*session, error) {
 	_, mayReopen := parseOwnCommand(p.rest)
-	t.exclusive = mayReopen || !a.init.overlappingTurns()
-	turns := q.enter(t)
-	// a lifecycle request between them and t may have failed before it ended them
-	if !fits(turns, a.turnLimit()) {
-		return nil, errTurnInProgress(q.id)
+	t.Exclusive = mayReopen || !a.init.overlappingTurns()
+	overlaps, err := at.Begin(a.turnLimit())
+	if err != nil {
+		return nil, err
 	}
-	for _, before := range turns {
-		if before.blocks() {
-			if !t.exclusive && !before.exclusive {
-				overlaps = true
-				continue
-			}
-			t.exclusive = true // those behind it must not overtake it
-			at.release()
-		}
-		if err := before.wait(t.ctx); err != nil {
-			return nil, err
-		}
-		if t.request.Err() != nil { // the client has left, which ended both, but t may not know yet
-			t.end(backend.ErrCancelled)
-			return nil, t.cause()
-		}
-	}
-	s := q.active()
+	s := at.Queue.Active()
 	if s == nil {
-		return nil, a.whyInactive(t.ctx, q.id)
+		return nil, a.whyInactive(t.Context(), at.Queue.ID)
 	}
 	return s, s.begin(t, p, overlaps)
 }
 
 // begin stores the start of a turn before the backend acts, and shows the client the title that a
 // session gets from its first prompt. overlaps says that other turns are running.
-func (s *session) begin(t *turn, p promptParams, overlaps bool) error {
-	ctx := t.ctx
+func (s *session) begin(t *turns.Turn, p promptParams, overlaps bool) error {
+	ctx := t.Context()
 	s.record.restart(ctx)
 	// An update that the client has seen may not be recorded yet. It comes before the prompt in the
 	// history too.
@@ -206,7 +195,7 @@ func (s *session) begin(t *turn, p promptParams, overlaps bool) error {
 		title = p.title()
 	}
 	err := s.write(func(l sessionstore.Lease) (err error) {
-		t.number, err = s.agent.options.Store.BeginTurn(ctx, l,
+		t.Number, err = s.agent.options.Store.BeginTurn(ctx, l,
 			sessionstore.Turn{Prompt: p.updates(), Title: title, Overlaps: overlaps})
 		return err
 	})
@@ -224,32 +213,32 @@ func (s *session) begin(t *turn, p promptParams, overlaps bool) error {
 // even if the agent completed the turn: a client may rely on every turn that ended well. Only a
 // cancelled turn stays one, which promises nothing. If another process has opened or deleted the
 // session, the user is also told so.
-func (s *session) answer(t *turn, o *outcome) (json.RawMessage, error) {
+func (s *session) answer(t *turns.Turn, o *outcome) (json.RawMessage, error) {
 	if o.err == nil && stopReason(*o) == "" {
 		*o = outcome{err: errors.New("the agent answered the prompt without a stop reason")}
 	}
 	completed := o.err == nil && stopReason(*o) != stopCancelled
-	if t.isCancelled() {
-		*o = outcome{result: cancelledResult(o.result)}
-	} else if !completed && errors.Is(t.cause(), errTurnFull) {
+	if t.IsCancelled() {
+		*o = outcome{result: turns.Cancelled(o.result)}
+	} else if !completed && errors.Is(t.Cause(), errTurnFull) {
 		*o = outcome{result: backend.Stopped(sdk.StopReasonMaxTurnRequests)}
 		s.showTurnFull(t)
-	} else if cause := t.cause(); cause != nil {
+	} else if cause := t.Cause(); cause != nil {
 		o.err = cause
 	}
 	err := s.endTurn(t)
 	if gone(err) {
-		s.tellGone(t.ctx, err)
+		s.tellGone(t.Context(), err)
 	}
-	if err != nil && o.err == nil && !t.isCancelled() {
+	if err != nil && o.err == nil && !t.IsCancelled() {
 		o.err = err // it may also have ended the turn, so the turn's cause says nothing
 	}
 	return o.result, protocolError(o.err)
 }
 
 // showTurnFull tells the user why a turn was stopped that has sent too much.
-func (s *session) showTurnFull(t *turn) {
-	ctx, cancel := commitContext(t.ctx)
+func (s *session) showTurnFull(t *turns.Turn) {
+	ctx, cancel := commitContext(t.Context())
 	defer cancel()
 	limit := text.Size(s.agent.options.tuning.TurnBytes)
 	err := s.update(ctx, backend.Note("\n\nStopped, because this turn has reached the limit of "+
@@ -260,28 +249,23 @@ func (s *session) showTurnFull(t *turn) {
 }
 
 // endTurn stores the end of t, once.
-func (s *session) endTurn(t *turn) error {
-	if !t.beginCommit() {
+func (s *session) endTurn(t *turns.Turn) error {
+	if !t.BeginCommit() {
 		return nil
 	}
-	ctx, cancel := commitContext(t.ctx)
+	ctx, cancel := commitContext(t.Context())
 	defer cancel()
 	err := s.record.current().Flush(ctx)
 	if err == nil {
 		err = s.write(func(l sessionstore.Lease) error {
-			return s.agent.options.Store.EndTurn(ctx, l, t.number)
+			return s.agent.options.Store.EndTurn(ctx, l, t.Number)
 		})
 	}
 	if err != nil {
-		s.addUnended(t.number)
+		s.addUnended(t.Number)
 		s.failed(err)
 	}
 	return err
-}
-
-// cancelledResult returns result with the stop reason of a cancelled turn.
-func cancelledResult(result json.RawMessage) json.RawMessage {
-	return strictjson.Set(result, "stopReason", quote(string(stopCancelled)))
 }
 
 // stopCancelled is the stop reason of a cancelled turn.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/acp-agent/acp-agent/acp/internal/turns"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
@@ -12,7 +13,7 @@ import (
 
 // acceptSetTitle accepts a session/set_title.
 func (a *agent) acceptSetTitle(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
-	return a.acceptStored(ctx, r, passedRequest, a.setTitle, "title")
+	return a.acceptStored(ctx, r, turns.Passed, a.setTitle, "title")
 }
 
 // setTitle serves session/set_title. No title of the agent or of a prompt replaces one that a
@@ -20,7 +21,7 @@ func (a *agent) acceptSetTitle(ctx context.Context, r *jsonrpc.Request) jsonrpc.
 func (a *agent) setTitle(
 	ctx, _ context.Context, at *ticket, params params,
 ) (json.RawMessage, error) {
-	stored, err := a.stored(ctx, at.queue.id)
+	stored, err := a.stored(ctx, at.Queue.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -30,7 +31,7 @@ func (a *agent) setTitle(
 		return nil, err
 	}
 	result := a.passStored(ctx, protocol.SessionSetTitle, stored, params)
-	if s := at.queue.active(); s != nil {
+	if s := at.Queue.Active(); s != nil {
 		s.renamed.Store(title != "")
 		s.setTitle(ctx, title)
 	}

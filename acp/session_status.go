@@ -7,10 +7,10 @@ import (
 
 // status serves session/status, which asks whether the session is active here.
 func (a *agent) status(ctx, _ context.Context, at *ticket, _ params) (json.RawMessage, error) {
-	if _, err := a.stored(ctx, at.queue.id); err != nil {
+	if _, err := a.stored(ctx, at.Queue.ID); err != nil {
 		return nil, err
 	}
-	if at.queue.active() != nil {
+	if at.Queue.Active() != nil {
 		return json.RawMessage(`{"status":"open"}`), nil
 	}
 	return json.RawMessage(`{"status":"saved"}`), nil

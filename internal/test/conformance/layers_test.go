@@ -22,7 +22,7 @@ var layers = [][]string{
 	{"acp", "internal/agents", "internal/inspect", "internal/terminal"},
 	{"acp/explore", "acp/model", "acp/proxy", "acp/internal/servers"},
 	{"acp/proxy/profiles"},
-	{"acp/client", "acp/internal/commands", "internal/conversation", "internal/sessions"},
+	{"acp/client", "acp/internal/commands", "acp/internal/turns", "internal/conversation", "internal/sessions"},
 	{"acp/backend", "acp/prompts"},
 	{"internal/mcp/client", "internal/mcp/relay"},
 	{"internal/commandline", "internal/llm", "internal/process"},

@@ -1,4 +1,4 @@
-package acp
+package turns
 
 import (
 	"context"
@@ -13,12 +13,12 @@ import (
 //
 // Clause W7.
 func TestQueuedTurnsEndFirst(t *testing.T) {
-	first, queued := newTurn(t.Context()), newTurn(t.Context())
+	first, queued := New(t.Context()), New(t.Context())
 	stop := first.stop
 	first.stop = func(cause error) {
 		require.ErrorIs(t, context.Cause(queued.ctx), backend.ErrCancelled)
 		stop(cause)
 	}
-	endTurns([]*turn{first, queued}, backend.ErrCancelled, nil)
+	End([]*Turn{first, queued}, backend.ErrCancelled, nil)
 	require.ErrorIs(t, context.Cause(first.ctx), backend.ErrCancelled)
 }

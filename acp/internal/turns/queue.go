@@ -1,0 +1,348 @@
+package turns
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+// Queue keeps the requests of one session id in arrival order. The read loop takes a ticket for
+// each of them, and one ticket at a time holds the queue: a prompt until its turn has begun, a
+// passed request until the backend has it, a lifecycle request until its response was sent. The
+// queue also knows the active session and its turns, because passed requests overtake running turns
+// and lifecycle requests end them.
+type Queue[S comparable] struct {
+	ID     sessionstore.ID
+	queues *Queues[S]
+
+	mu     sync.Mutex
+	line   []*Ticket[S]
+	active S       // the active session, or zero
+	turns  []*Turn // whose prompts have held the queue and were not answered, in this order
+}
+
+// RequestKind is the kind of request that a ticket is for.
+type RequestKind int
+
+// The kinds of requests.
+const (
+	Passed    RequestKind = iota // passed on to the backend, or about a stored session
+	Lifecycle                    // opens, closes or deletes a session
+	prompt                       // has a turn
+)
+
+// Ticket is the position of a request in its queue.
+type Ticket[S comparable] struct {
+	Queue   *Queue[S]
+	kind    RequestKind
+	turn    *Turn         // of a prompt
+	first   chan struct{} // closed when the ticket holds the queue
+	dropped sync.Once
+}
+
+func (q *Queue[S]) ticketLocked(kind RequestKind, t *Turn) *Ticket[S] {
+	at := &Ticket[S]{Queue: q, kind: kind, turn: t, first: make(chan struct{})}
+	q.line = append(q.line, at)
+	if len(q.line) == 1 {
+		close(at.first)
+	}
+	return at
+}
+
+func (q *Queue[S]) ticket(kind RequestKind) *Ticket[S] {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.ticketLocked(kind, nil)
+}
+
+func (q *Queue[S]) promptTicket(t *Turn, limit int) (*Ticket[S], error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !fits(q.precedingTurnsLocked(), limit) {
+		return nil, &TooManyError{q.ID}
+	}
+	return q.ticketLocked(prompt, t), nil
+}
+
+// TooManyError says that a prompt was rejected, because too many turns of the session are
+// unanswered.
+type TooManyError struct{ ID sessionstore.ID }
+
+func (e *TooManyError) Error() string { return "a turn is running in session " + string(e.ID) }
+
+// fits reports whether another prompt may follow the turns: fewer than limit of them are not over.
+// 0 means no limit.
+func fits(turns []*Turn, limit int) bool {
+	blocking := 0
+	for _, t := range turns {
+		if t.blocks() {
+			blocking++
+		}
+	}
+	return limit == 0 || blocking < limit
+}
+
+// precedingTurnsLocked returns the turns that a new prompt would follow: those since the last
+// lifecycle request in the line.
+func (q *Queue[S]) precedingTurnsLocked() (preceding []*Turn) {
+	for _, at := range slices.Backward(q.line) {
+		switch {
+		case at.kind == Lifecycle:
+			return preceding
+		case at.waitingTurn():
+			preceding = append(preceding, at.turn)
+		}
+	}
+	return append(preceding, q.turns...)
+}
+
+// Cancel ends all turns, including those that still wait in the line. It does not wait.
+func (q *Queue[S]) Cancel(params backend.Raw) {
+	q.mu.Lock()
+	all := slices.Clone(q.turns)
+	for _, at := range q.line {
+		if at.waitingTurn() {
+			all = append(all, at.turn)
+		}
+	}
+	q.mu.Unlock()
+	End(all, backend.ErrCancelled, params)
+}
+
+// Active returns the active session, or zero.
+func (q *Queue[S]) Active() S {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.active
+}
+
+func (q *Queue[S]) activate(s S) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.active = s
+}
+
+// Deactivate reports whether s was the active session. Afterwards it no longer is.
+func (q *Queue[S]) Deactivate(s S) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.active != s {
+		return false
+	}
+	q.active = *new(S)
+	return true
+}
+
+// Unanswered returns the turns whose prompts have held the queue and were not answered, in this
+// order.
+func (q *Queue[S]) Unanswered() []*Turn {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return slices.Clone(q.turns)
+}
+
+// Begin waits until the turn of a prompt may run. The ticket holds the queue. A turn that is
+// exclusive, or follows an exclusive one, runs once all earlier prompts were answered; Begin releases
+// the ticket before it waits for them, because later requests need not wait. Every turn waits for
+// the response of a turn that is ending. limit is as for [Queues.PromptTicket]. overlaps reports
+// whether other turns are running.
+func (at *Ticket[S]) Begin(limit int) (overlaps bool, err error) {
+	q, t := at.Queue, at.turn
+	before := q.enter(t)
+	// a lifecycle request between them and t may have failed before it ended them
+	if !fits(before, limit) {
+		return false, &TooManyError{q.ID}
+	}
+	for _, earlier := range before {
+		if earlier.blocks() {
+			if !t.Exclusive && !earlier.Exclusive {
+				overlaps = true
+				continue
+			}
+			t.Exclusive = true // those behind it must not overtake it
+			at.Release()
+		}
+		if err := earlier.Wait(t.ctx); err != nil {
+			return false, err
+		}
+		if t.request.Err() != nil { // the client has left, which ended both, but t may not know yet
+			t.End(backend.ErrCancelled)
+			return false, t.Cause()
+		}
+	}
+	return overlaps, nil
+}
+
+// enter adds t, whose ticket holds the queue, and returns the turns before it.
+func (q *Queue[S]) enter(t *Turn) (before []*Turn) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	before = slices.Clone(q.turns)
+	q.turns = append(q.turns, t)
+	t.entered = true
+	return before
+}
+
+// Answered notes that t was answered.
+func (q *Queue[S]) Answered(t *Turn) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.turns = slices.DeleteFunc(q.turns, func(other *Turn) bool { return other == t })
+}
+
+// EndTurns ends the turns, if there are any, and waits until their prompts were answered. The
+// caller's ticket holds the queue, so that no turn follows.
+func (q *Queue[S]) EndTurns(ctx context.Context, cause error) error {
+	all := q.Unanswered()
+	End(all, cause, nil)
+	for _, t := range all {
+		if err := t.Wait(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// idle reports whether nothing refers to the queue any more.
+func (q *Queue[S]) idle() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.line) == 0 && q.active == *new(S) && len(q.turns) == 0
+}
+
+// waitingTurn reports whether the ticket belongs to a turn that was not entered. The queue is
+// locked.
+func (at *Ticket[S]) waitingTurn() bool { return at.turn != nil && !at.turn.entered }
+
+// Holds reports whether the ticket holds the queue.
+func (at *Ticket[S]) Holds() bool {
+	select {
+	case <-at.first:
+		return true
+	default:
+		return false
+	}
+}
+
+// Acquire waits until the ticket holds the queue, or ctx ends.
+func (at *Ticket[S]) Acquire(ctx context.Context) error {
+	if at.Holds() {
+		return nil
+	}
+	select {
+	case <-at.first:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Release gives up the ticket, whether it holds the queue or still waits. It may be called more
+// than once.
+func (at *Ticket[S]) Release() {
+	at.dropped.Do(func() {
+		q := at.Queue
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		i := slices.Index(q.line, at)
+		q.line = slices.Delete(q.line, i, i+1)
+		if i == 0 && len(q.line) > 0 {
+			close(q.line[0].first)
+		}
+	})
+	at.Queue.queues.forget(at.Queue)
+}
+
+// Queues are the queues of a connection, one for each session id in use. The zero value has none.
+type Queues[S comparable] struct {
+	mu     sync.Mutex
+	byID   map[sessionstore.ID]*Queue[S]
+	closed bool
+}
+
+// Ticket returns a ticket at the end of id's queue. It is called on the read loop.
+func (qs *Queues[S]) Ticket(id sessionstore.ID, kind RequestKind) *Ticket[S] {
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	return qs.getLocked(id).ticket(kind)
+}
+
+// PromptTicket returns a ticket for the prompt of t. It returns a [TooManyError] if limit turns are
+// already running or waiting, and no request in between ends them; 0 means no limit.
+func (qs *Queues[S]) PromptTicket(id sessionstore.ID, t *Turn, limit int) (*Ticket[S], error) {
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	return qs.getLocked(id).promptTicket(t, limit)
+}
+
+func (qs *Queues[S]) getLocked(id sessionstore.ID) *Queue[S] {
+	q := qs.byID[id]
+	if q == nil {
+		q = &Queue[S]{ID: id, queues: qs}
+		if qs.byID == nil {
+			qs.byID = make(map[sessionstore.ID]*Queue[S])
+		}
+		qs.byID[id] = q
+	}
+	return q
+}
+
+// Find returns id's queue, nil if it has none.
+func (qs *Queues[S]) Find(id sessionstore.ID) *Queue[S] {
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	return qs.byID[id]
+}
+
+// Active returns the active sessions.
+func (qs *Queues[S]) Active() []S {
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	return qs.activeLocked()
+}
+
+func (qs *Queues[S]) activeLocked() (active []S) {
+	for _, q := range qs.byID {
+		if s := q.Active(); s != *new(S) {
+			active = append(active, s)
+		}
+	}
+	return active
+}
+
+// forget drops q if it is idle.
+func (qs *Queues[S]) forget(q *Queue[S]) {
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	if qs.byID[q.ID] == q && q.idle() {
+		delete(qs.byID, q.ID)
+	}
+}
+
+// Activate makes s the active session of q. It reports false after Close.
+func (qs *Queues[S]) Activate(q *Queue[S], s S) bool {
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	if !qs.closed {
+		q.activate(s)
+	}
+	return !qs.closed
+}
+
+// IsClosed reports whether close was called.
+func (qs *Queues[S]) IsClosed() bool {
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	return qs.closed
+}
+
+// Close returns the active sessions. No other session can become active afterwards.
+func (qs *Queues[S]) Close() []S {
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	qs.closed = true
+	return qs.activeLocked()
+}

@@ -1,0 +1,291 @@
+package turns
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	sdk "github.com/coder/acp-go-sdk"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
+)
+
+// Turn represents a prompt from its arrival to its response.
+type Turn struct {
+	// Number is the turn's number in the store.
+	Number int64
+	// Exclusive says that no other turn overlaps this one. It is set before [Ticket.Begin].
+	Exclusive bool
+
+	request context.Context // of the request
+	ctx     context.Context // ends when the turn ends early
+	stop    context.CancelCauseFunc
+	done    chan struct{} // closed when the prompt was answered
+	finish  sync.Once
+	entered bool // its ticket has held the queue, which guards this
+
+	// not held while the backend is called, so that a turn can be ended whatever the backend does
+	mu        sync.Mutex
+	stage     stage
+	session   Session     // whose backend has the prompt
+	ended     bool        // it was told to end early
+	params    backend.Raw // of the session/cancel that ended it
+	committed bool        // its end was stored or is being stored
+	decided   bool        // its response is decided
+}
+
+type stage int
+
+const (
+	waiting  stage = iota
+	starting       // the backend's Prompt is being called
+	running        // the backend has the prompt
+	over           // the backend is done with it or is no longer waited for
+)
+
+// Session is what a turn needs of the session in which it runs.
+type Session interface {
+	// WithBackend runs do, which uses the backend's session, one at a time.
+	WithBackend(do func())
+	// Prompt gives the backend a prompt.
+	Prompt(ctx context.Context, params backend.Raw, u backend.Updates) backend.Work
+	// Cancel tells the backend that its turn ends early, with the params of the client's
+	// session/cancel, if there was one.
+	Cancel(params backend.Raw)
+}
+
+// New returns a turn of the request with the context ctx. If ctx ends, the turn ends as cancelled:
+// the client cancelled the request or left.
+func New(ctx context.Context) *Turn {
+	t := &Turn{request: ctx, done: make(chan struct{})}
+	t.ctx, t.stop = context.WithCancelCause(context.WithoutCancel(ctx))
+	context.AfterFunc(ctx, func() { t.End(backend.ErrCancelled) })
+	return t
+}
+
+// Context returns the context of the turn. It ends when the turn ends early, and once the prompt
+// was answered.
+func (t *Turn) Context() context.Context { return t.ctx }
+
+// End ends the turn early and tells the backend, once.
+func (t *Turn) End(cause error) { End([]*Turn{t}, cause, nil) }
+
+// End ends turns of a session early and tells the backend, once for all of them. It begins
+// with the last of them, since the end of a turn lets the next one run. params are those of the
+// client's session/cancel, if there was one.
+func End(turns []*Turn, cause error, params backend.Raw) {
+	var prompted []*Turn // those that the backend has
+	for _, t := range slices.Backward(turns) {
+		if t.markEnded(cause, params) {
+			prompted = append(prompted, t)
+		}
+	}
+	if len(prompted) == 0 {
+		return
+	}
+	s := prompted[0].session
+	s.WithBackend(func() {
+		if slices.ContainsFunc(prompted, func(t *Turn) bool { return t.isAt(running) }) {
+			s.Cancel(params)
+		}
+	})
+}
+
+// markEnded marks the turn as ending early. It reports whether the backend has the prompt and so
+// must be told.
+func (t *Turn) markEnded(cause error, params backend.Raw) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ended || t.decided {
+		return false
+	}
+	t.ended, t.params = true, params
+	t.stop(cause)
+	return t.stage == running
+}
+
+// Start gives s's backend the prompt, and tells it at once if the turn ended while it was called.
+// It returns nil if the turn had already ended.
+func (t *Turn) Start(s Session, params backend.Raw, u backend.Updates) (work backend.Work) {
+	if !t.markStarting(s) {
+		return nil
+	}
+	s.WithBackend(func() {
+		work = s.Prompt(t.ctx, params, u)
+		if t.markRunning() {
+			s.Cancel(t.params)
+		}
+	})
+	return work
+}
+
+// markStarting reports whether the turn may start in s: it has not ended.
+func (t *Turn) markStarting(s Session) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ended {
+		return false
+	}
+	t.stage, t.session = starting, s
+	return true
+}
+
+// markRunning notes that the backend has the prompt. It reports whether the turn has ended.
+func (t *Turn) markRunning() (ended bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.stage == starting {
+		t.stage = running
+	}
+	return t.ended
+}
+
+func (t *Turn) isAt(s stage) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.stage == s
+}
+
+// StartedIn reports whether s's backend was given the prompt.
+func (t *Turn) StartedIn(s Session) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.session == s
+}
+
+// RunsIn reports whether s's backend has the prompt, and the turn was not told to end.
+func (t *Turn) RunsIn(s Session) bool {
+	return t.StartedIn(s) && t.isAt(running) && t.ctx.Err() == nil
+}
+
+// Over notes that the backend is done with the turn. If the backend is being told of the turn's
+// end, Over waits for that.
+func (t *Turn) Over() {
+	setOver := func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.stage = over
+	}
+	if t.isAt(running) {
+		t.session.WithBackend(setOver)
+	} else {
+		setOver()
+	}
+}
+
+// Decide decides the response just before it is written: a turn that was cancelled until then is
+// answered as cancelled.
+func (t *Turn) Decide(result json.RawMessage, err error) (json.RawMessage, error) {
+	if t.markDecided() {
+		return Cancelled(result), nil
+	}
+	return result, err
+}
+
+// Cancelled returns result with the stop reason of a cancelled turn.
+func Cancelled(result json.RawMessage) json.RawMessage {
+	return strictjson.Set(result, "stopReason",
+		strictjson.AppendText(nil, string(sdk.StopReasonCancelled)))
+}
+
+// markDecided notes that nothing changes the turn's response any more. It reports whether the turn
+// was cancelled.
+func (t *Turn) markDecided() (cancelled bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.decided = true
+	return t.IsCancelled()
+}
+
+// blocks reports whether the turn is neither over nor ending, so that a new prompt must wait for it
+// or overlaps it.
+func (t *Turn) blocks() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return !t.ended && !t.decided
+}
+
+// BeginCommit reports whether the caller must store the turn's end. It returns true once.
+func (t *Turn) BeginCommit() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	first := !t.committed
+	t.committed = true
+	return first
+}
+
+// Cause returns why the turn ended early, nil if it did not.
+func (t *Turn) Cause() error { return context.Cause(t.ctx) }
+
+// IsCancelled reports whether the turn was ended on behalf of the client.
+func (t *Turn) IsCancelled() bool { return errors.Is(t.Cause(), backend.ErrCancelled) }
+
+// Answered notes that the prompt was answered.
+func (t *Turn) Answered() {
+	t.finish.Do(func() {
+		t.markDecided()
+		t.stop(backend.ErrTurnOver)
+		close(t.done)
+	})
+}
+
+// Done returns a channel that is closed when the prompt was answered.
+func (t *Turn) Done() <-chan struct{} { return t.done }
+
+// Wait waits until the prompt was answered.
+func (t *Turn) Wait(ctx context.Context) error {
+	select {
+	case <-t.done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// leaveGrace is how long a turn may take to end once the client has left. Its prompt is answered
+// before the program ends.
+const leaveGrace = time.Second
+
+// Await runs work on a goroutine that start starts, and returns its result. If the turn ends early,
+// Await waits only for the grace period, and drops a later result.
+func (t *Turn) Await(
+	start func(do func()), grace time.Duration, work backend.Work,
+) (backend.Raw, error) {
+	type outcome struct {
+		result backend.Raw
+		err    error
+	}
+	returned := make(chan outcome, 1)
+	start(func() {
+		var o outcome
+		defer func() { returned <- o }()
+		o.result, o.err = work()
+	})
+	select {
+	case o := <-returned:
+		return o.result, o.err
+	case <-t.ctx.Done():
+	}
+	late := time.NewTimer(grace)
+	defer late.Stop()
+	requestEnd := t.request.Done()
+	for {
+		select {
+		case o := <-returned:
+			return o.result, o.err
+		case <-late.C:
+			return nil, t.Cause()
+		case <-requestEnd:
+			requestEnd = nil
+			if cause := context.Cause(t.request); errors.Is(cause, jsonrpc.ErrClosed) ||
+				errors.Is(cause, backend.ErrClosed) {
+				late.Reset(min(grace, leaveGrace))
+			}
+		}
+	}
+}

@@ -1,0 +1,160 @@
+package turns_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/turns"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// session is a session whose backend notes what it is told.
+type session struct{ told []string }
+
+func (s *session) WithBackend(do func()) { do() }
+
+func (s *session) Prompt(context.Context, backend.Raw, backend.Updates) backend.Work {
+	s.told = append(s.told, "prompt")
+	return func() (backend.Raw, error) { return nil, nil }
+}
+
+func (s *session) Cancel(backend.Raw) { s.told = append(s.told, "cancel") }
+
+func TestTicketsHoldTheQueueInTheirOrder(t *testing.T) {
+	var queues turns.Queues[*session]
+	first := queues.Ticket("s", turns.Lifecycle)
+	second := queues.Ticket("s", turns.Passed)
+	other := queues.Ticket("other", turns.Passed)
+	require.True(t, first.Holds())
+	require.True(t, other.Holds(), "other sessions do not wait")
+	require.False(t, second.Holds())
+	first.Release()
+	first.Release()
+	require.NoError(t, second.Acquire(t.Context()))
+	require.NotNil(t, queues.Find("s"))
+	second.Release()
+	require.Nil(t, queues.Find("s"), "nothing uses it")
+	other.Release()
+}
+
+// Clause A32.
+func TestPromptsWaitForEachOther(t *testing.T) {
+	var queues turns.Queues[*session]
+	s := &session{}
+	running, queued := turns.New(t.Context()), turns.New(t.Context())
+	at, err := queues.PromptTicket("s", running, 2)
+	require.NoError(t, err)
+	require.True(t, queues.Activate(at.Queue, s))
+	running.Exclusive = true
+	overlaps, err := at.Begin(2)
+	require.NoError(t, err)
+	require.False(t, overlaps)
+	running.Start(s, nil, nil)
+	at.Release()
+	require.True(t, running.RunsIn(s))
+
+	behind, err := queues.PromptTicket("s", queued, 2)
+	require.NoError(t, err)
+	_, err = queues.PromptTicket("s", turns.New(t.Context()), 2)
+	var tooMany *turns.TooManyError
+	require.ErrorAs(t, err, &tooMany)
+
+	queued.Exclusive = true
+	begun := make(chan error, 1)
+	go func() {
+		_, err := behind.Begin(2)
+		begun <- err
+	}()
+	require.NoError(t, queues.Ticket("s", turns.Passed).Acquire(t.Context()),
+		"a prompt that waits does not hold the queue")
+	running.Over()
+	running.Answered()
+	require.NoError(t, <-begun)
+	require.Equal(t, []string{"prompt"}, s.told)
+}
+
+// A prompt that was cancelled before the backend had it is never given to it.
+func TestCancelledTurnsDoNotStart(t *testing.T) {
+	var queues turns.Queues[*session]
+	s, running, waiting := &session{}, turns.New(t.Context()), turns.New(t.Context())
+	at, err := queues.PromptTicket("s", running, 0)
+	require.NoError(t, err)
+	_, err = at.Begin(0)
+	require.NoError(t, err)
+	running.Start(s, nil, nil)
+	_, err = queues.PromptTicket("s", waiting, 0)
+	require.NoError(t, err)
+
+	at.Queue.Cancel(nil)
+	require.Nil(t, waiting.Start(s, nil, nil))
+	require.Equal(t, []string{"prompt", "cancel"}, s.told)
+	result, err := running.Decide(backend.Raw(`{"stopReason":"end_turn"}`), nil)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"stopReason":"cancelled"}`, string(result))
+	require.True(t, running.BeginCommit())
+	require.False(t, running.BeginCommit())
+}
+
+// window is a client that answers questions with its name, or is gone.
+type window struct {
+	name string
+	left bool
+}
+
+func (w *window) HasLeft() bool { return w.left }
+
+func answer(_ context.Context, to *window) backend.Work {
+	return func() (backend.Raw, error) {
+		if to.left {
+			return nil, jsonrpc.ErrClosed
+		}
+		return backend.Raw(to.name), nil
+	}
+}
+
+// A question to the user waits for the next client, any other request fails with its client.
+func TestQuestionsAreAskedAgain(t *testing.T) {
+	lost, next := &window{name: "lost"}, &window{name: "next"}
+	o := turns.NewOutlet(lost)
+	question, call := o.Ask(t.Context(), answer), o.Call(t.Context(), answer)
+	lost.left = true
+	back := o.Leave(lost)
+	require.NotNil(t, back)
+	require.Nil(t, o.Client())
+	require.NoError(t, o.Reach(t.Context(), func(context.Context, *window) error {
+		return context.Canceled // not called
+	}), "messages without a client are dropped")
+
+	answered := make(chan string, 1)
+	go func() {
+		result, _ := question()
+		answered <- string(result)
+	}()
+	_, err := call()
+	require.ErrorIs(t, err, jsonrpc.ErrClosed)
+	require.Nil(t, o.Claim(next))
+	require.False(t, o.HeldBy(lost))
+	o.Attach(next)
+	<-back
+	require.Equal(t, "next", <-answered)
+	require.Equal(t, next, o.Client())
+
+	o.Claim(lost)
+	o.Attach(lost)
+	require.Nil(t, o.Client(), "a client that has left is shown nothing")
+}
+
+func TestFixedOutlet(t *testing.T) {
+	w := &window{name: "only"}
+	o := turns.FixedOutlet(w)
+	result, err := o.Ask(t.Context(), answer)()
+	require.NoError(t, err)
+	require.Equal(t, "only", string(result))
+	require.Equal(t, w, o.Client())
+}

@@ -1,0 +1,102 @@
+package acp
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/commands"
+	"github.com/acp-agent/acp-agent/acp/internal/turns"
+)
+
+// turnUpdates implements [backend.Updates] for one turn.
+type turnUpdates struct {
+	session *session
+	turn    *turns.Turn
+	sent    atomic.Int64 // bytes of updates
+
+	mu   sync.RWMutex
+	over bool
+}
+
+// errTurnFull ends a turn that has sent more updates than one turn may. Otherwise an agent that
+// loops would fill the disk.
+var errTurnFull = errors.New("the turn has reached the limit for what one turn may say and do")
+
+// afterFull is how much a full turn may still send to end its tool calls, in bytes.
+const afterFull = 1 << 20
+
+// Update implements [backend.Updates].
+func (u *turnUpdates) Update(ctx context.Context, update backend.Update) error {
+	return u.send(ctx, update, (*session).update)
+}
+
+// Commit implements [backend.Updates].
+func (u *turnUpdates) Commit(ctx context.Context, update backend.Update) error {
+	return u.send(ctx, update, (*session).commit)
+}
+
+func (u *turnUpdates) send(ctx context.Context, update backend.Update, send sender) error {
+	u.mu.RLock()
+	defer u.mu.RUnlock()
+	if u.over {
+		return backend.ErrTurnOver
+	}
+	agent := u.session.agent
+	limit, size := agent.options.tuning.TurnBytes, int64(len(update.Raw))
+	sent := u.sent.Add(size)
+	if sent > limit && sent-size <= limit {
+		agent.running.Go(func() { u.turn.End(errTurnFull) })
+	}
+	if sent > limit+afterFull {
+		return errTurnFull
+	}
+	return send(u.session, ctx, commands.Announce(update))
+}
+
+// current returns the session to which updates are sent.
+func (u *turnUpdates) current() *session {
+	u.mu.RLock()
+	defer u.mu.RUnlock()
+	return u.session
+}
+
+// watchLease ends the turn soon after another process has taken its session over. Without it an
+// agent that says nothing, and so stores nothing, would go on working.
+func (u *turnUpdates) watchLease(t *turns.Turn) {
+	a := u.current().agent
+	a.running.Go(func() {
+		every := time.NewTicker(a.options.tuning.LeaseCheck)
+		defer every.Stop()
+		for {
+			select {
+			case <-every.C:
+			case <-t.Context().Done():
+				return
+			}
+			s := u.current()
+			if err := s.checkLease(t.Context()); gone(err) {
+				s.failed(err)
+				return
+			}
+		}
+	})
+}
+
+// moveTo sends later updates to s, which has replaced the turn's session.
+func (u *turnUpdates) moveTo(s *session) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.session = s
+}
+
+// end waits for updates that are being sent and rejects later ones. It returns the turn's session.
+func (u *turnUpdates) end() *session {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.over = true
+	return u.session
+}
