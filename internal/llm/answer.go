@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/acp-agent/acp-agent/internal/sse"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
@@ -93,7 +94,7 @@ var errStopped = errors.New("stopped")
 type answer struct {
 	origin  string // of the model
 	most    int    // bytes
-	stream  *sseReader
+	stream  *sse.Reader
 	decoder decoder
 	yield   func(Event) bool
 	// progress is called when a part of the answer has arrived.
@@ -102,19 +103,19 @@ type answer struct {
 
 // read yields the events of an answer. It returns errStopped if yield returns false.
 func (c *Client) read(body io.Reader, v variant, yield func(Event) bool) error {
-	a := answer{c.model.Origin(), c.longest, &sseReader{from: body}, c.format.decoder(v), yield, func() {}}
+	a := answer{c.model.Origin(), c.longest, sse.NewReader(body, maxEvent), c.format.decoder(v), yield, func() {}}
 	if watched, ok := body.(*watchedBody); ok {
 		a.progress = watched.progress
 	}
-	switch first, _ := a.stream.peek(); first {
+	switch first, _ := a.stream.Peek(); first {
 	case '<':
-		page, _ := a.stream.rest()
+		page, _ := a.stream.Rest()
 		return webPage(page)
 	case '{', '[': // an error, or the answer of a proxy that ignores that a stream was asked for
 		return a.readWhole()
 	}
 	for {
-		event, failed := a.stream.next()
+		event, failed := a.stream.Next()
 		if failed == nil {
 			if done, err := a.decode(event); err != nil {
 				return err
@@ -135,14 +136,14 @@ func (c *Client) read(body io.Reader, v variant, yield func(Event) bool) error {
 
 // readWhole reads an answer that is not streamed.
 func (a *answer) readWhole() error {
-	whole, err := a.stream.rest()
+	whole, err := a.stream.Rest()
 	if err != nil {
 		return lost(err)
 	}
 	if strictjson.Find(whole, "error") != nil {
 		return describe(0, whole)
 	}
-	if _, err := a.decode(sseEvent{data: whole}); err != nil {
+	if _, err := a.decode(sse.Event{Data: whole}); err != nil {
 		return err
 	}
 	last, err := a.decoder.end()
@@ -155,9 +156,9 @@ func (a *answer) readWhole() error {
 
 // decode yields the events that an event of the stream stands for. It reports whether it was the
 // last one.
-func (a *answer) decode(e sseEvent) (done bool, err error) {
-	if e.name == "error" && !json.Valid(e.data) {
-		return true, describe(0, e.data)
+func (a *answer) decode(e sse.Event) (done bool, err error) {
+	if e.Name == "error" && !json.Valid(e.Data) {
+		return true, describe(0, e.Data)
 	}
 	before := a.decoder.written()
 	events, done, err := a.decoder.decode(e)

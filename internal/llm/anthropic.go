@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/acp-agent/acp-agent/internal/sse"
 )
 
 // anthropicFormat is Anthropic's messages.
@@ -329,7 +331,7 @@ func (u *anthropicUsage) update(later anthropicUsage) {
 	u.Output = cmp.Or(later.Output, u.Output)
 }
 
-func (d *anthropicDecoder) decode(e sseEvent) ([]Event, bool, error) {
+func (d *anthropicDecoder) decode(e sse.Event) ([]Event, bool, error) {
 	var event struct {
 		Type    string
 		Message struct{ Usage anthropicUsage }
@@ -349,11 +351,11 @@ func (d *anthropicDecoder) decode(e sseEvent) ([]Event, bool, error) {
 		Reason  string                     `json:"stop_reason"`
 	}
 	var unexpected *json.UnmarshalTypeError // in an unknown event, or a member without meaning here
-	if err := json.Unmarshal(e.data, &event); err != nil && !errors.As(err, &unexpected) {
+	if err := json.Unmarshal(e.Data, &event); err != nil && !errors.As(err, &unexpected) {
 		return nil, false, malformed(err)
 	}
 	d.began = true
-	kind := cmp.Or(event.Type, e.name)
+	kind := cmp.Or(event.Type, e.Name)
 	if isSet(event.Error) {
 		kind = "error" // some proxies send it without a type
 	}
@@ -411,7 +413,7 @@ func (d *anthropicDecoder) decode(e sseEvent) ([]Event, bool, error) {
 		d.reason = cmp.Or(d.reason, "end_turn")
 		return nil, true, nil
 	case "error":
-		return nil, true, describe(0, e.data)
+		return nil, true, describe(0, e.Data)
 	}
 	return nil, false, nil
 }

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/acp-agent/acp-agent/internal/pause"
+	"github.com/acp-agent/acp-agent/internal/sse"
 )
 
 const (
@@ -175,7 +176,7 @@ func (c *Client) List(ctx context.Context) ([]string, error) {
 	var names []string
 	failed := c.do(ctx, http.MethodGet, path, nil, func(body io.Reader) error {
 		var list struct{ Data []struct{ ID string } }
-		raw, err := (&sseReader{from: body}).rest()
+		raw, err := sse.NewReader(body, maxEvent).Rest()
 		if err != nil {
 			return lost(err)
 		}

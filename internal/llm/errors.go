@@ -16,6 +16,7 @@ import (
 	"syscall"
 
 	"github.com/acp-agent/acp-agent/internal/secret"
+	"github.com/acp-agent/acp-agent/internal/sse"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
@@ -47,7 +48,7 @@ func lost(err error) *Error {
 		return errSilent
 	case errIdle:
 		return errIdle
-	case errEventTooLong:
+	case sse.ErrTooLong:
 		return malformed(err)
 	default:
 		return errCut

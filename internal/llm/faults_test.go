@@ -25,6 +25,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/acp-agent/acp-agent/internal/sse"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 )
@@ -1016,7 +1017,7 @@ func TestEndlessAnswers(t *testing.T) {
 			for _, api := range []API{OpenAI, Anthropic} {
 				var before, after runtime.MemStats
 				runtime.ReadMemStats(&before)
-				_, _, _ = newFormat(api).decoder(variant{}).decode(sseEvent{data: whole})
+				_, _, _ = newFormat(api).decoder(variant{}).decode(sse.Event{Data: whole})
 				runtime.ReadMemStats(&after)
 				require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(6<<20), "%s %s", api,
 					name)

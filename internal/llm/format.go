@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+
+	"github.com/acp-agent/acp-agent/internal/sse"
 )
 
 // format is a wire format: how requests are written, and how answers are read. openai.go,
@@ -33,7 +35,7 @@ type decoder interface {
 	// decode returns the events that an event of the stream stands for. done reports whether it is
 	// the last one of interest, after which end is called. An error means that the stream contains
 	// an error (see [describe]) or is not of the format (see [malformed]).
-	decode(e sseEvent) (events []Event, done bool, err error)
+	decode(e sse.Event) (events []Event, done bool, err error)
 	// check returns an error if more has arrived than the limits allow: most bytes, and maxCalls.
 	check(most int) error
 	// written returns how many bytes of the model's words have arrived.
@@ -57,11 +59,8 @@ func newFormat(a API) format {
 	}
 }
 
-// sseEvent is a server-sent event.
-type sseEvent struct {
-	name string // "" if the server does not name its events
-	data []byte // valid until the next event is read
-}
+// maxEvent is the most bytes of a line of a stream, and of the data of an event.
+const maxEvent = 8 << 20
 
 // object is a JSON object of a request.
 type object map[string]any

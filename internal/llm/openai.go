@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/acp-agent/acp-agent/internal/sse"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
@@ -408,18 +409,18 @@ func (d *chatCallDelta) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-func (d *chatDecoder) decode(e sseEvent) ([]Event, bool, error) {
-	if string(bytes.TrimSpace(e.data)) == "[DONE]" {
+func (d *chatDecoder) decode(e sse.Event) ([]Event, bool, error) {
+	if string(bytes.TrimSpace(e.Data)) == "[DONE]" {
 		d.done = true
 		return nil, true, nil
 	}
 	var chunk chatChunk
 	var unexpected *json.UnmarshalTypeError // in one member; the others are decoded
-	if err := json.Unmarshal(e.data, &chunk); err != nil && !errors.As(err, &unexpected) {
+	if err := json.Unmarshal(e.Data, &chunk); err != nil && !errors.As(err, &unexpected) {
 		return nil, false, malformed(err)
 	}
-	if e.name == "error" || chunk.isError() {
-		return nil, false, describe(0, e.data)
+	if e.Name == "error" || chunk.isError() {
+		return nil, false, describe(0, e.Data)
 	}
 	usage := cmp.Or(chunk.Usage, chunk.Groq.Usage)
 	var events []Event

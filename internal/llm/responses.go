@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/acp-agent/acp-agent/internal/sse"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
@@ -244,8 +245,8 @@ type responsesWhole struct {
 	Incomplete struct{ Reason string } `json:"incomplete_details"`
 }
 
-func (d *responsesDecoder) decode(e sseEvent) ([]Event, bool, error) {
-	if string(bytes.TrimSpace(e.data)) == "[DONE]" {
+func (d *responsesDecoder) decode(e sse.Event) ([]Event, bool, error) {
+	if string(bytes.TrimSpace(e.Data)) == "[DONE]" {
 		return nil, true, nil
 	}
 	var event struct {
@@ -259,11 +260,11 @@ func (d *responsesDecoder) decode(e sseEvent) ([]Event, bool, error) {
 		Response  responsesWhole
 	}
 	var unexpected *json.UnmarshalTypeError // in an unknown event, or a member without meaning here
-	if err := json.Unmarshal(e.data, &event); err != nil && !errors.As(err, &unexpected) {
+	if err := json.Unmarshal(e.Data, &event); err != nil && !errors.As(err, &unexpected) {
 		return nil, false, malformed(err)
 	}
 	d.began, d.item = true, event.Index+1
-	switch kind := cmp.Or(event.Type, e.name); kind {
+	switch kind := cmp.Or(event.Type, e.Name); kind {
 	case "response.output_item.added":
 		d.begin(event.Item)
 		return d.piece(""), false, nil
@@ -300,15 +301,15 @@ func (d *responsesDecoder) decode(e sseEvent) ([]Event, bool, error) {
 		if isSet(event.Response.Error) {
 			return nil, true, describe(0, event.Response.Error)
 		}
-		return nil, true, describe(0, e.data)
+		return nil, true, describe(0, e.Data)
 	case "":
-		if event.Object != "response" && e.name == "" {
-			if strictjson.Find(e.data, "error") != nil {
-				return nil, true, describe(0, e.data)
+		if event.Object != "response" && e.Name == "" {
+			if strictjson.Find(e.Data, "error") != nil {
+				return nil, true, describe(0, e.Data)
 			}
 			break
 		}
-		return d.whole(e.data)
+		return d.whole(e.Data)
 	}
 	return nil, false, nil
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -30,18 +29,17 @@ func (i *interrupted) Update(ctx context.Context, u backend.Update) error {
 
 // Clause A30.
 func TestToolChangedByReconnect(t *testing.T) {
-	a, b := folder(t), folder(t)
 	h, c := newFake(t)
 	f := newFixture(t, mcpclient.Options{})
-	f.change(open(t, a, b), c)
+	f.change(open(t, folder(t)), c)
 	during := &interrupted{host: f.host, before: func() {
 		h.Respond("tools/list", `"result":{"tools":[{"name":"x","description":"Another.","inputSchema":{"type":"object"}}]}`)
-		f.change(open(t, a), c) // it knows a lost root, so it is reconnected
-		require.Eventually(t, func() bool { return h.Count("initialize") == 2 }, patience, 5*time.Millisecond)
+		h.ForgetSession()
 	}}
 	_, err := f.Call(t.Context(), during, backend.ToolRequest{Name: "h.x"})
 	require.ErrorContains(t, err, "its server has changed it")
 	require.Zero(t, h.Count("tools/call"))
+	require.Equal(t, 2, h.Count("initialize"))
 	require.Equal(t, 1, f.host.questions())
 }
 

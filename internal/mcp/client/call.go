@@ -24,11 +24,16 @@ type ProgressFunc func(ctx context.Context, p *mcp.ProgressNotificationParams)
 func (s *Set) Call(ctx context.Context, t Tool, arguments json.RawMessage, progress ProgressFunc) (
 	*mcp.CallToolResult, error) {
 	c := &call{set: s, tool: t, progress: progress}
-	conn, err := c.connect(ctx)
-	if err != nil {
-		return nil, err
+	for n := 1; ; n++ {
+		conn, err := c.connect(ctx)
+		if err != nil {
+			return nil, err
+		}
+		result, err := c.send(ctx, conn, arguments)
+		if err == nil || n == maxConnections || ctx.Err() != nil || !c.mayRepeat(err) {
+			return result, err
+		}
 	}
-	return c.send(ctx, conn, arguments)
 }
 
 // call is one call of a tool.
@@ -36,6 +41,18 @@ type call struct {
 	set      *Set
 	tool     Tool
 	progress ProgressFunc
+}
+
+// mayRepeat reports whether a call that failed can be sent again: the server has not handled it, or
+// says of the tool that another call changes nothing.
+func (c *call) mayRepeat(err error) bool {
+	switch {
+	case errors.As(err, new(*lostSessionError)), errors.As(err, new(*unreachableError)):
+		return true
+	case errors.As(err, new(*lostAnswerError)):
+		return c.tool.Hints.ReadOnly || c.tool.Hints.Idempotent
+	}
+	return false
 }
 
 // connect returns the current connection to the server if the tool has not changed.
@@ -65,7 +82,9 @@ func (c *call) send(ctx context.Context, conn *connection, arguments json.RawMes
 		params.Arguments = arguments
 	}
 	cancelled := newCancellation()
-	result, err := conn.peer.CallTool(cancelled.in(ctx), params)
+	noted, o := withOutcome(cancelled.in(ctx))
+	result, err := conn.peer.CallTool(noted, params)
+	err = o.explain(err)
 	if err != nil && ctx.Err() != nil && conn.stdio != nil {
 		cancelled.wait(conn.ended)
 	}
@@ -77,6 +96,7 @@ func (c *call) send(ctx context.Context, conn *connection, arguments json.RawMes
 	if err != nil {
 		return nil, err
 	}
+	conn.used.Store(true)
 	if result.IsError {
 		conn.explainDenial(resultText(result))
 	}
@@ -125,10 +145,12 @@ func callError(ctx context.Context, conn *connection, err error) error {
 	}
 	switch {
 	case ended:
-		conn.calls.close()
+		conn.disconnected(err)
 		return serverError(s.config.Name, err)
 	case cause != nil:
 		return cause
+	case errors.As(err, new(*lostAnswerError)):
+		conn.probe()
 	}
 	return serverError(s.config.Name, s.redactor.err(err))
 }
@@ -156,8 +178,9 @@ func (c *call) report(ctx context.Context, a *activeCall) {
 // activeCalls tracks the calls in progress on a connection.
 type activeCalls struct {
 	mu        sync.Mutex
-	closed    bool
-	paused    int // how often, see pause
+	closed    bool          // no more calls are begun
+	idle      chan struct{} // closed when no more calls are begun and none is in progress, or nil
+	paused    int           // how often, see pause
 	lastToken int
 	byToken   map[string]*activeCall
 }
@@ -246,11 +269,25 @@ func (s *activeCalls) during(ctx context.Context) (context.Context, context.Canc
 	return ctx, cancel, true
 }
 
-// close cancels all calls, because the connection has ended.
-func (s *activeCalls) close() {
+// retire lets no more calls begin. The returned channel is closed when those in progress have ended.
+func (s *activeCalls) retire() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
+	if s.idle == nil {
+		s.idle = make(chan struct{})
+		if len(s.byToken) == 0 {
+			close(s.idle)
+		}
+	}
+	return s.idle
+}
+
+// close cancels all calls, because the connection has ended.
+func (s *activeCalls) close() {
+	s.retire()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for _, a := range s.byToken {
 		a.cancel(errEndedInCall)
 	}
@@ -291,6 +328,9 @@ func (a *activeCall) end() {
 	a.calls.mu.Lock()
 	defer a.calls.mu.Unlock()
 	delete(a.calls.byToken, a.token)
+	if a.calls.idle != nil && len(a.calls.byToken) == 0 {
+		close(a.calls.idle)
+	}
 	a.timer.Stop()
 	a.cancel(nil)
 }

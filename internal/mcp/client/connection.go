@@ -12,6 +12,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -34,6 +35,8 @@ type connection struct {
 	cancel    context.CancelCauseFunc
 	readiness *readiness
 	ended     chan struct{} // closed when the connection has ended
+	over      chan error    // receives why the connection must be made again
+	used      atomic.Bool   // a request was answered
 	tools     listCache[Tool]
 	resources listCache[acpmcp.Resource]
 	prompts   listCache[prompt]
@@ -48,7 +51,7 @@ type connection struct {
 
 // connect starts a stdio server or connects to another. ctx bounds only that, not the connection.
 func (s *server) connect(ctx context.Context, revision string) (*connection, error) {
-	c := &connection{server: s, ended: make(chan struct{})}
+	c := &connection{server: s, ended: make(chan struct{}), over: make(chan error, 1)}
 	c.readiness = newReadiness(s.config.Policy, s.set.options.limits.SettleMax)
 	life, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	c.cancel = cancel
@@ -74,6 +77,9 @@ func (s *server) connect(ctx context.Context, revision string) (*connection, err
 		}
 		return nil, c.abandon(ctx, err)
 	}
+	if c.http != nil {
+		c.http.connected.Store(true)
+	}
 	go func() {
 		_ = c.peer.Wait()
 		c.calls.close()
@@ -90,11 +96,15 @@ func (s *server) connect(ctx context.Context, revision string) (*connection, err
 func (c *connection) open(ctx, life context.Context) (mcp.Transport, error) {
 	s := c.server
 	if s.config.Transport != acpmcp.Stdio {
-		t, err := newHTTPTransport(life, c.cancel, s.config, s.set.options.limits)
+		t, err := newHTTPTransport(life, s.config, s.set.options.limits, s.log)
 		if err != nil {
 			return nil, err
 		}
-		c.http = t
+		c.http, t.lost = t, c.retire
+		t.fail = func(err error) {
+			c.cancel(err)
+			c.disconnected(err)
+		}
 		if s.authorizer != nil {
 			t.authorizer = &connectionAuthorizer{s.authorizer, c}
 		}
@@ -220,6 +230,38 @@ func (c *connection) isReady() bool {
 	default:
 		return false
 	}
+}
+
+// retire makes the server connect again, because of err. The calls that are in progress may still be
+// answered.
+func (c *connection) retire(err error) {
+	c.calls.retire()
+	select {
+	case c.over <- err:
+	default:
+	}
+}
+
+// disconnected is called when the connection cannot be used any longer, because of err. The end of
+// a process is noticed by itself, and then it is known how it ended.
+func (c *connection) disconnected(err error) {
+	c.calls.close()
+	if c.http != nil {
+		c.retire(err)
+	}
+}
+
+// probe finds out, after a call whose answer was lost, whether a legacy server still knows the
+// connection: if it does not, the transport reports that.
+func (c *connection) probe() {
+	if c.http == nil || c.peer.Modern() {
+		return
+	}
+	c.server.set.spawn(func() {
+		ctx, cancel := context.WithTimeout(c.server.ctx, c.server.set.options.limits.SettleMax)
+		defer cancel()
+		_ = c.peer.Ping(ctx, nil)
+	})
 }
 
 // settle waits until the server has had time to read the roots.

@@ -41,7 +41,8 @@
 //   - host.go: what it can ask; elicitation.go, sampling.go: checking that; page.go: checking a URL
 //     that the user is to open
 //   - transport_stdio.go, environment.go, transport_http.go, http_status.go: reaching it;
-//     messages.go: what the SDK could not read; pending.go: bounding the server's requests
+//     http_stream.go: reading its answers over HTTP; messages.go: what the SDK could not read;
+//     pending.go: the requests that are not answered, ours and the server's
 //   - authorization.go: signing in; token_network.go: which hosts may take part in that; secret.go:
 //     keeping secrets out of logs
 package client

@@ -1,11 +1,13 @@
 package client
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -55,6 +57,88 @@ func describeError(err error) string {
 	return "the answer has a value of the wrong type in " + text.Quote(field)
 }
 
+// transportError is an error of the HTTP transport that says all that a user needs, without the
+// request that the MCP SDK was sending.
+type transportError interface {
+	error
+	ofTransport()
+}
+
+func (*statusError) ofTransport()      {}
+func (*lostSessionError) ofTransport() {}
+func (*unreachableError) ofTransport() {}
+func (*lostAnswerError) ofTransport()  {}
+
+// lostSessionError reports that a server no longer knows the session of the connection. It has not
+// handled the request.
+type lostSessionError struct{ says string }
+
+func (e *lostSessionError) Error() string {
+	lost := "it no longer knows the session of the connection"
+	if e.says != "" {
+		lost += ": " + text.Quote(e.says)
+	}
+	return lost
+}
+
+// unreachableError reports that nothing of a request was sent.
+type unreachableError struct{ cause error }
+
+func (e *unreachableError) Error() string { return "it cannot be reached: " + e.cause.Error() }
+func (e *unreachableError) Unwrap() error { return e.cause }
+
+// lostAnswerError reports that a request was sent and its answer was lost. It does not unwrap: that
+// its connection has ended does not mean that the server's connection has.
+type lostAnswerError struct{ cause error }
+
+func (e *lostAnswerError) Error() string {
+	cause := e.cause.Error()
+	if errors.Is(e.cause, io.EOF) || errors.Is(e.cause, io.ErrUnexpectedEOF) {
+		cause = "it closed the connection"
+	}
+	return "its answer was lost (" + cause + "), so it may have done what it was asked to do"
+}
+
+// outcome has the error with which the transport ended a request, because the MCP SDK passes on
+// some errors as text only. A nil outcome records nothing.
+type outcome struct {
+	mu  sync.Mutex
+	err error
+}
+
+type outcomeKey struct{}
+
+// withOutcome returns a context for requests whose errors o records.
+func withOutcome(ctx context.Context) (_ context.Context, o *outcome) {
+	o = &outcome{}
+	return context.WithValue(ctx, outcomeKey{}, o), o
+}
+
+// outcomeIn returns the outcome that requests with ctx have, or nil.
+func outcomeIn(ctx context.Context) *outcome {
+	o, _ := ctx.Value(outcomeKey{}).(*outcome)
+	return o
+}
+
+func (o *outcome) set(err error) {
+	if o == nil {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.err = err
+}
+
+// explain returns the recorded error in place of the SDK's, if there is one.
+func (o *outcome) explain(err error) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if err != nil && o.err != nil {
+		return o.err
+	}
+	return err
+}
+
 // serverError adds the name of the server to err.
 func serverError(server string, err error) error {
 	return fmt.Errorf("MCP server %s: %w", text.Name(server), err)
@@ -69,6 +153,13 @@ func timeoutError(server, something string, d time.Duration) error {
 // rpcError returns an error for the server.
 func rpcError(code int64, format string, args ...any) error {
 	return &jsonrpc.Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// isLost reports whether err is about the connection and not about the request, which may be sent
+// again if it changes nothing.
+func isLost(err error) bool {
+	return errors.As(err, new(*lostSessionError)) || errors.As(err, new(*unreachableError)) ||
+		errors.As(err, new(*lostAnswerError))
 }
 
 // isDisconnected reports whether err means that the connection has ended.

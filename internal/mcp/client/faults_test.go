@@ -276,7 +276,7 @@ func TestMalformedResultIsDescribedPlainly(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{})
 	f.change(open(t, folder(t)), c)
 	for _, result := range []string{
-		`{"content":"text"}`, `{"content":[{"type":"text","text":"a"}],"isError":"no"}`, `[]`, `"text"`, `7`,
+		`{"content":[{"type":"text","text":"a"}],"isError":"no"}`, `[]`, `"text"`, `7`,
 		`{"content":[{"type":"text","text":7}]}`, `{"content":[7]}`, `{"content":[{"type":"image","data":7}]}`,
 		`{"content":[{"type":"resource","resource":7}]}`, `{"content":[{"type":"text","text":"a","annotations":[]}]}`,
 		`{"content":[],"_meta":7}`,

@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
+	"sync"
 
 	mcpjsonrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
@@ -37,25 +40,87 @@ const (
 	maxFirstLine = 300      // bytes shown of it
 )
 
-// checkStatus returns a [*statusError] for a response that is not an MCP response. It accepts error
-// responses that the MCP SDK understands: a JSON-RPC error, the end of a session, and the absence
-// of an event stream.
+// checkSession returns a [*lostSessionError], and reports it, if the server no longer knows the
+// connection's session. Servers should answer 404 then, but many answer 400. An error in the body
+// is about the session too, unless it is about an unknown method.
+func (t *httpTransport) checkSession(req *http.Request, res *http.Response, m outgoing) error {
+	known := req.Header.Get(sessionHeader) != "" || t.kind == acpmcp.SSE && t.connected.Load()
+	if res.StatusCode < http.StatusBadRequest || !known || m.isHandshake() {
+		return nil
+	}
+	says, code := describeRefusal(peekBody(res))
+	switch res.StatusCode {
+	case http.StatusNotFound:
+		if code == mcpjsonrpc.CodeMethodNotFound {
+			return nil
+		}
+	case http.StatusGone:
+	case http.StatusBadRequest:
+		if t.kind == acpmcp.SSE || !aboutSession().MatchString(says) {
+			return nil
+		}
+	default:
+		return nil
+	}
+	err := &lostSessionError{says}
+	t.lost(err)
+	return err
+}
+
+// aboutSession matches what servers say of a session that they do not know.
+var aboutSession = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)\bsession\b|session-?_?id|not (been )?initialized`)
+})
+
+// describeRefusal returns what the body of a refusal says, in one line, and the code if it is an
+// error of JSON-RPC.
+func describeRefusal(body []byte) (says string, code int64) {
+	var refusal struct {
+		Error struct {
+			Code    int64
+			Message string
+		}
+	}
+	if json.Unmarshal(body, &refusal) == nil && refusal.Error.Message != "" {
+		return text.Line(refusal.Error.Message, maxFirstLine), refusal.Error.Code
+	}
+	return firstLine(body), 0
+}
+
+// peekBody returns the beginning of a response's body, which can be read again.
+func peekBody(res *http.Response) []byte {
+	beginning, _ := io.ReadAll(io.LimitReader(res.Body, maxRefusal)) // as much as there is
+	again := func(rest io.ReadCloser) io.ReadCloser {
+		return readCloser{io.MultiReader(bytes.NewReader(beginning), rest), rest}
+	}
+	if body, ok := res.Body.(*responseBody); ok { // it keeps the server's address
+		body.ReadCloser = again(body.ReadCloser)
+	} else {
+		res.Body = again(res.Body)
+	}
+	return beginning
+}
+
+// checkStatus returns a [*statusError] for a response that is not an MCP response. It accepts
+// errors of JSON-RPC.
 func (t *httpTransport) checkStatus(req *http.Request, res *http.Response) error {
 	kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	page := kind == "text/html" && res.StatusCode == http.StatusOK
-	switch {
-	case res.StatusCode < http.StatusBadRequest && !page,
-		req.Method != http.MethodPost && t.kind != acpmcp.SSE,
-		res.StatusCode == http.StatusNotFound && req.Header.Get("Mcp-Session-Id") != "":
+	if res.StatusCode < http.StatusBadRequest && !page {
 		return nil
 	}
-	body, _ := io.ReadAll(io.LimitReader(res.Body, maxRefusal)) // as much as there is
-	if m, err := mcpjsonrpc.DecodeMessage(body); err == nil {
-		if answer, ok := m.(*mcpjsonrpc.Response); ok && answer.Error != nil {
-			res.Body = readCloser{io.MultiReader(bytes.NewReader(body), res.Body), res.Body}
+	if m, err := decodeMessage(peekBody(res), nil); err == nil {
+		if answer, ok := m.(*mcpjsonrpc.Response); ok && answer.Error != nil &&
+			t.kind == acpmcp.HTTP {
 			return nil
 		}
 	}
+	return t.refusal(req, res)
+}
+
+// refusal returns the error for a response that is not an MCP response.
+func (t *httpTransport) refusal(req *http.Request, res *http.Response) error {
+	page := res.StatusCode < http.StatusBadRequest
 	e := &statusError{code: res.StatusCode}
 	if page {
 		e.code = http.StatusNotAcceptable
@@ -65,8 +130,8 @@ func (t *httpTransport) checkStatus(req *http.Request, res *http.Response) error
 	if page {
 		e.text += " with a web page instead of MCP"
 	}
-	if line := firstLine(body); line != "" {
-		e.text += ": " + text.Quote(line)
+	if says, _ := describeRefusal(peekBody(res)); says != "" {
+		e.text += ": " + text.Quote(says)
 	}
 	switch {
 	case res.StatusCode == http.StatusUnauthorized:

@@ -10,14 +10,17 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
 // list is one kind of list of a server, such as its tools.
 type list[T any] struct {
-	items []T
-	cut   bool // there are more, over the limits
+	items   []T
+	cut     bool     // there are more, over the limits
+	leftOut []string // entries that cannot be used, and why
 }
 
 // listCache keeps a list until the server says that it has changed.
@@ -62,18 +65,28 @@ func (c *listCache[T]) latest() []T {
 func (c *listCache[T]) describeCut(kind string, l limits) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.list.cut {
-		return nil
+	var all []string
+	if c.list.cut {
+		all = append(all, fmt.Sprintf("The server lists more %s than the first %d, which are "+
+			"used: a list is limited to %d entries and %s",
+			kind, len(c.list.items), maxItems, text.Size(l.MaxListBytes)))
 	}
-	return []string{fmt.Sprintf("The server lists more %s than the first %d, which are used: "+
-		"a list is limited to %d entries and %s",
-		kind, len(c.list.items), maxItems, text.Size(l.MaxListBytes))}
+	if n := len(c.list.leftOut); n > 0 {
+		const shown = 5
+		some := strings.Join(c.list.leftOut[:min(n, shown)], "; ")
+		if n > shown {
+			some += fmt.Sprintf("; and %d more", n-shown)
+		}
+		all = append(all, fmt.Sprintf("Some %s of the server cannot be used: %s", kind, some))
+	}
+	return all
 }
 
-// page is a part of a list, and the cursor of the next part, "" after the last.
+// page is a part of a list, the cursor of the next part, "" after the last, and its _meta.
 type page[T any] struct {
 	items []*T
 	next  string
+	meta  mcp.Meta
 }
 
 // collect returns the items that a server lists, up to the limits. Items without a name are left
@@ -88,6 +101,7 @@ func collect[T any](c *connection, kind string, fetch func(cursor string) (page[
 		if err != nil {
 			return list[*T]{}, err
 		}
+		l.leftOut = append(l.leftOut, leftOutOf(p.meta)...)
 		for _, item := range p.items {
 			if item == nil || name(item) == "" {
 				continue
@@ -126,7 +140,7 @@ func withNames[T, N any](
 	for i, item := range l.items {
 		names[i] = name(item)
 	}
-	result := list[N]{cut: l.cut}
+	result := list[N]{cut: l.cut, leftOut: l.leftOut}
 	for i, unique := range uniqueNames(names, nil) {
 		result.items = append(result.items, named(l.items[i], unique))
 	}
@@ -192,32 +206,37 @@ func (s *server) list(ctx context.Context) acpmcp.Listing {
 // maxConnections is the most connections to a server that are tried for one request.
 const maxConnections = 3
 
-// fromServer gets something from a server. If the connection has just ended, it tries again with
-// the next one. It returns the result of the last try, even if that failed.
+// fromServer gets something from a server. If the connection has just ended, or the answer was lost,
+// it tries again. It returns the result of the last try, even if that failed.
 func fromServer[T any](
 	ctx context.Context, s *server, get func(context.Context, *connection) (T, error),
 ) (got T, err error) {
 	for range maxConnections {
-		c, err := s.ready(ctx)
-		if err != nil {
-			return got, err
+		c, notReady := s.ready(ctx)
+		if notReady != nil {
+			return got, notReady
 		}
 		bounded, cancel := context.WithTimeoutCause(ctx, listTimeout,
 			timeoutError(s.config.Name, "answered", listTimeout))
-		got, err = get(bounded, c)
+		noted, o := withOutcome(bounded)
+		got, err = get(noted, c)
+		err = o.explain(err)
 		late := context.Cause(bounded)
 		cancel()
 		switch {
 		case err == nil:
+			c.used.Store(true)
 			return got, nil
 		case late != nil:
 			return got, late
-		case !isDisconnected(err):
+		case isDisconnected(err):
+			c.disconnected(err)
+			err = errEndedInCall
+		case !isLost(err):
 			return got, serverError(s.config.Name, s.redactor.err(err))
 		}
-		c.calls.close()
 	}
-	return got, serverError(s.config.Name, errEndedInCall)
+	return got, serverError(s.config.Name, s.redactor.err(err))
 }
 
 // maxNameLength bounds the server's part and the tool's part of a full name, so that models accept

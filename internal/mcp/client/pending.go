@@ -70,6 +70,53 @@ func (p *pendingRequests) remove(id jsonrpc.ID) {
 	p.removed = make(chan struct{})
 }
 
+// openRequests are our requests that a server has not answered, so that answers with another id
+// than they should have find theirs.
+type openRequests struct {
+	mu  sync.Mutex
+	ids map[jsonrpc.ID]bool
+}
+
+func newOpenRequests() *openRequests { return &openRequests{ids: map[jsonrpc.ID]bool{}} }
+
+func (o *openRequests) add(id jsonrpc.ID) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.ids[id] = true
+}
+
+func (o *openRequests) remove(id jsonrpc.ID) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.ids, id)
+}
+
+func (o *openRequests) has(id jsonrpc.ID) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.ids[id]
+}
+
+// find returns the id of the request that an answer with this id is for: some servers send numbers
+// as texts, and some no id with an error. If it cannot be told, find returns the id as it is.
+func (o *openRequests) find(id jsonrpc.ID) jsonrpc.ID {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.ids[id] {
+		return id
+	}
+	written, ok := id.Raw().(string)
+	if !ok {
+		return id
+	}
+	for open := range o.ids {
+		if written == fmt.Sprint(open.Raw()) || written == noID && len(o.ids) == 1 {
+			return open
+		}
+	}
+	return id
+}
+
 // waitFor waits until l permits another event, or done is closed.
 func waitFor(l *rate.Limiter, done <-chan struct{}) {
 	delay := l.Reserve().Delay()

@@ -34,7 +34,7 @@ func (c *connection) listPrompts(ctx context.Context) ([]prompt, error) {
 			if err != nil {
 				return page[mcp.Prompt]{}, err
 			}
-			return page[mcp.Prompt]{r.Prompts, r.NextCursor}, nil
+			return page[mcp.Prompt]{r.Prompts, r.NextCursor, r.Meta}, nil
 		}
 		listed, err := collect(c, "prompts", fetch, name)
 		return withNames(listed, name, func(p *mcp.Prompt, unique string) prompt {

@@ -20,10 +20,10 @@ func (c *connection) listResources(ctx context.Context) ([]acpmcp.Resource, erro
 			if err != nil {
 				return page[mcp.Resource]{}, err
 			}
-			return page[mcp.Resource]{r.Resources, r.NextCursor}, nil
+			return page[mcp.Resource]{r.Resources, r.NextCursor, r.Meta}, nil
 		}
 		listed, err := collect(c, "resources", fetch, uri)
-		described := list[acpmcp.Resource]{cut: listed.cut}
+		described := list[acpmcp.Resource]{cut: listed.cut, leftOut: listed.leftOut}
 		for _, r := range listed.items {
 			described.items = append(described.items,
 				acpmcp.Resource{URI: r.URI, Description: r.Description})

@@ -16,14 +16,13 @@ const maxErrorText = 2 << 10
 type redactor struct{ *secret.Scrubber }
 
 // err returns err with secrets replaced in its text, which is truncated. It still unwraps to err.
-// For an error about the status of an HTTP response, it leaves out the request that the MCP SDK was
-// sending.
+// For an error of the HTTP transport, it leaves out the request that the MCP SDK was sending.
 func (r redactor) err(err error) error {
 	if err == nil {
 		return nil
 	}
-	if status, ok := errors.AsType[*statusError](err); ok {
-		err = status
+	if known := transportError(nil); errors.As(err, &known) {
+		err = known
 	}
 	if s := text.Truncate(r.Text(describeError(err)), maxErrorText); s != err.Error() {
 		return &redactedError{s, err}

@@ -178,12 +178,14 @@ func (s *server) run() {
 			authorizations = 0
 			began := time.Now()
 			err = s.serve(c)
-			if errors.Is(err, errRestart) {
+			served := c.http != nil && c.used.Load()
+			if served || time.Since(began) >= stableAfter {
+				failures = 0
+			}
+			lost := errors.As(err, new(*lostSessionError))
+			if errors.Is(err, errRestart) || lost && served {
 				failures = 0
 				continue
-			}
-			if time.Since(began) >= stableAfter {
-				failures = 0
 			}
 		}
 		if s.ctx.Err() != nil {
@@ -308,6 +310,10 @@ func (s *server) serve(c *connection) error {
 			err := s.connectionError(c)
 			s.disconnect(c)
 			return err
+		case err := <-c.over:
+			s.log.Info("connecting to an MCP server again", "error", err)
+			s.leave(c)
+			return err
 		case lost := <-s.restarts:
 			return s.restart(c, lost)
 		case <-s.ctx.Done():
@@ -355,6 +361,27 @@ func (s *server) restart(c *connection, lost []mcproots.Root) error {
 	return errRestart
 }
 
+// leave withdraws the connection from use, and closes it when its calls have ended.
+func (s *server) leave(c *connection) {
+	s.mu.Lock()
+	s.connection = nil
+	s.setStarting("it is being restarted")
+	s.mu.Unlock()
+	closing := func() {
+		select {
+		case <-c.calls.retire():
+		case <-c.ended:
+		case <-s.ctx.Done():
+		}
+		ctx, cancel := s.set.stopContext()
+		defer cancel()
+		c.close(ctx)
+	}
+	if !s.set.spawn(closing) {
+		closing()
+	}
+}
+
 // disconnect withdraws the connection from use and closes it.
 func (s *server) disconnect(c *connection) {
 	s.mu.Lock()
@@ -398,7 +425,7 @@ func (s *server) mustRestart(c *connection, lost []mcproots.Root) bool {
 		return true
 	case len(lost) == 0 || s.config.Policy.KeepOnShrink || !s.config.declaresRoots():
 		return false
-	case s.config.Transport != acpmcp.Stdio || c == nil:
+	case c == nil:
 		return true
 	default:
 		sent, _ := c.sentRoots()

@@ -47,7 +47,7 @@ func (c *connection) listTools(ctx context.Context) ([]Tool, error) {
 			if err != nil {
 				return page[mcp.Tool]{}, err
 			}
-			return page[mcp.Tool]{r.Tools, r.NextCursor}, nil
+			return page[mcp.Tool]{r.Tools, r.NextCursor, r.Meta}, nil
 		}
 		listed, err := collect(c, "tools", fetch, name)
 		return withNames(listed, name, c.server.tool), err

@@ -1,43 +1,52 @@
 package client
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptrace"
 	"net/netip"
 	"net/url"
-	"strings"
+	"sync/atomic"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	mcpjsonrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-	"golang.org/x/time/rate"
 
 	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
-	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/pause"
 )
 
 // httpTransport is the HTTP client of a connection. It sends the configured headers only to the
-// server's own origin, even after a redirect.
+// server's own origin, even after a redirect. The MCP SDK ends a connection, with all its calls, for
+// many failures that concern one request; so the SDK is shown none of them. It reads a stream of
+// readable messages, see [stream], and lost is called if the connection must be made again.
 type httpTransport struct {
 	kind    acpmcp.Transport
 	origin  *url.URL
 	headers []Pair
 	base    *http.Transport
+	get     *http.Client    // follows redirects like the SDK's client
 	ctx     context.Context // ends with the connection
-	fail    context.CancelCauseFunc
+	fail    func(error)     // ends the connection
+	lost    func(error)     // reports that no more requests should be sent
+	log     *slog.Logger
 	pending *pendingRequests
+	open    *openRequests
 	limits  limits
 
+	connected  atomic.Bool       // the server has answered initialize
 	authorizer auth.OAuthHandler // handles 401 and 403, nil if the user cannot sign in
 }
 
-// newHTTPTransport returns a transport that works until ctx ends. fail ends ctx.
-func newHTTPTransport(ctx context.Context, fail context.CancelCauseFunc, c Config, l limits) (
+// newHTTPTransport returns a transport that works until ctx ends. The caller sets fail and lost.
+func newHTTPTransport(ctx context.Context, c Config, l limits, log *slog.Logger) (
 	*httpTransport, error) {
 	origin, err := url.Parse(c.URL)
 	if err != nil || origin.Host == "" || (origin.Scheme != "http" && origin.Scheme != "https") {
@@ -47,30 +56,39 @@ func newHTTPTransport(ctx context.Context, fail context.CancelCauseFunc, c Confi
 	if !ok {
 		base = &http.Transport{}
 	}
-	return &httpTransport{
-		kind: c.Transport, origin: origin, headers: c.Headers, base: base.Clone(),
-		ctx: ctx, fail: fail, pending: newPendingRequests(l), limits: l,
-	}, nil
+	t := &httpTransport{
+		kind: c.Transport, origin: origin, headers: c.Headers, base: base.Clone(), log: log,
+		ctx: ctx, pending: newPendingRequests(l), open: newOpenRequests(), limits: l,
+	}
+	t.get = &http.Client{Transport: roundTripper(t.do), CheckRedirect: t.checkRedirect}
+	return t, nil
 }
+
+// roundTripper is a function that implements [http.RoundTripper].
+type roundTripper func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements [http.RoundTripper].
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
 // forSDK returns the MCP SDK's transport for HTTP or SSE, using t.
 func (t *httpTransport) forSDK() mcp.Transport {
-	check := func(req *http.Request, via []*http.Request) error {
-		if len(via) >= 5 {
-			return errors.New("too many redirects")
-		}
-		return t.checkOrigin(req.URL)
-	}
-	client := &http.Client{Transport: t, CheckRedirect: check}
+	client := &http.Client{Transport: t, CheckRedirect: t.checkRedirect}
 	if t.kind == acpmcp.SSE {
 		return &mcp.SSEClientTransport{
-			Endpoint: t.origin.String(), HTTPClient: client, MaxEventSize: t.limits.MaxMessage,
+			Endpoint: t.origin.String(), HTTPClient: client, MaxEventSize: -1,
 		}
 	}
 	return &mcp.StreamableClientTransport{
-		Endpoint: t.origin.String(), HTTPClient: client, MaxEventSize: t.limits.MaxMessage,
-		MaxRetries: 2, OAuthHandler: t.authorizer,
+		Endpoint: t.origin.String(), HTTPClient: client, MaxEventSize: -1, MaxRetries: -1,
+		OAuthHandler: t.authorizer,
 	}
+}
+
+func (t *httpTransport) checkRedirect(req *http.Request, via []*http.Request) error {
+	if len(via) >= 5 {
+		return errors.New("too many redirects")
+	}
+	return t.checkOrigin(req.URL)
 }
 
 func (t *httpTransport) checkOrigin(u *url.URL) error {
@@ -83,48 +101,147 @@ func (t *httpTransport) checkOrigin(u *url.URL) error {
 
 // RoundTrip implements [http.RoundTripper].
 func (t *httpTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	switch {
+	case req.Method == http.MethodPost:
+		return t.post(req)
+	case req.Method == http.MethodGet && t.kind == acpmcp.HTTP:
+		return t.listen(req)
+	}
+	res, err := t.do(req)
+	if err != nil || req.Method != http.MethodGet {
+		return res, err
+	}
+	if err := t.checkStatus(req, res); err != nil {
+		return nil, errors.Join(err, res.Body.Close())
+	}
+	return t.newStream(req).response(res), nil
+}
+
+// do sends a request with the configured headers. It and its response end with the connection.
+func (t *httpTransport) do(req *http.Request) (*http.Response, error) {
 	if err := t.checkOrigin(req.URL); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancelCause(req.Context())
 	stop := context.AfterFunc(t.ctx, func() { cancel(context.Cause(t.ctx)) })
-	end := func() {
+	body := &responseBody{end: func() {
 		stop()
 		cancel(nil)
-	}
-	var from netip.Addr
-	req = req.Clone(t.traceAddress(ctx, req, &from))
+	}}
+	req = req.Clone(t.traceAddress(ctx, req, &body.from))
 	for _, h := range t.headers {
 		req.Header.Set(h.Name, h.Value)
 	}
-	if id, ok := answeredRequest(req); ok {
-		t.pending.add(id)
-		defer t.pending.remove(id)
-	}
 	res, err := t.base.RoundTrip(req)
 	if err != nil {
-		end()
+		body.end()
 		return nil, err
 	}
-	refused := res.StatusCode == http.StatusUnauthorized || res.StatusCode == http.StatusForbidden
-	if t.authorizer == nil || !refused {
-		if err := t.checkStatus(req, res); err != nil {
-			end()
-			return nil, errors.Join(err, res.Body.Close())
+	body.ReadCloser, res.Body = res.Body, body
+	return res, nil
+}
+
+// post sends a message of the SDK.
+func (t *httpTransport) post(req *http.Request) (*http.Response, error) {
+	m := readOutgoing(req)
+	switch {
+	case m.isAnswer():
+		t.pending.add(m.id)
+		defer t.pending.remove(m.id)
+	case m.isCall():
+		t.open.add(m.id)
+	}
+	res, err := t.send(req)
+	if err == nil {
+		res, err = t.receive(req, res, m)
+	}
+	if err != nil && m.isCall() {
+		t.open.remove(m.id)
+		outcomeIn(req.Context()).set(err)
+	}
+	return res, err
+}
+
+// send sends a message. If the server of a connection cannot be reached, it tries again for a
+// while, because nothing was sent: the server may be restarting.
+func (t *httpTransport) send(req *http.Request) (*http.Response, error) {
+	deadline := time.Now().Add(t.limits.SettleMax)
+	for wait := t.limits.Backoff / 10; ; wait *= 2 {
+		res, err := t.do(req)
+		switch {
+		case err == nil:
+			return res, nil
+		case req.Context().Err() != nil || t.ctx.Err() != nil:
+			return nil, err
+		case !isUnsent(err):
+			err = &lostAnswerError{err}
+			if t.kind == acpmcp.SSE && t.connected.Load() { // the SDK has given up the connection
+				t.lost(err)
+			}
+			return nil, err
+		case !t.connected.Load():
+			return nil, &unreachableError{err}
+		case time.Now().Add(wait).After(deadline):
+			err = &unreachableError{err}
+			t.lost(err)
+			return nil, err
+		}
+		if err := pause.For(req.Context(), wait); err != nil {
+			return nil, err
+		}
+		if req, err = again(req); err != nil {
+			return nil, err
 		}
 	}
-	body := &responseBody{
-		body: res.Body, limit: t.limits.MaxMessage, notices: perSecond(t.limits.MaxNotices),
-		wait: t.waitPending, done: ctx.Done(), end: end, fail: t.fail, from: from,
+}
+
+// isUnsent reports whether err means that nothing of a request was sent.
+func isUnsent(err error) bool {
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && (op.Op == "dial" || op.Op == "proxyconnect")
+}
+
+// again returns a copy of a request to send once more.
+func again(req *http.Request) (*http.Request, error) {
+	copied := req.Clone(req.Context())
+	if req.GetBody == nil {
+		return copied, nil
 	}
-	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
-		body.events = jsonrpc.NewReader(res.Body, t.limits.MaxMessage)
+	body, err := req.GetBody()
+	copied.Body = body
+	return copied, err
+}
+
+// receive turns the response to a message into one that the SDK can read.
+func (t *httpTransport) receive(req *http.Request, res *http.Response, m outgoing) (
+	*http.Response, error) {
+	refused := res.StatusCode == http.StatusUnauthorized || res.StatusCode == http.StatusForbidden
+	if t.authorizer != nil && refused {
+		return res, nil
 	}
-	res.Body = body
-	if res.ContentLength > 0 {
-		res.ContentLength = -1 // the body may be changed
+	err := t.checkSession(req, res, m)
+	sent := cmp.Or(res.Request, req) // with the configured headers
+	if err == nil {
+		err = t.checkStatus(sent, res)
 	}
-	return res, nil
+	if err == nil && !m.isCall() && res.StatusCode >= http.StatusBadRequest {
+		err = t.refusal(sent, res)
+	}
+	switch {
+	case err != nil:
+		if t.kind == acpmcp.SSE && t.connected.Load() {
+			t.lost(err)
+		}
+		return nil, errors.Join(err, res.Body.Close())
+	case t.kind == acpmcp.SSE, !m.isCall(), res.StatusCode/100 == 3:
+		return res, nil
+	}
+	if !m.isHandshake() {
+		res.Header.Del(sessionHeader) // another id than before would end the connection
+	}
+	s := t.newStream(req)
+	s.id, s.outcome = m.id, outcomeIn(req.Context())
+	return s.response(res), nil
 }
 
 // traceAddress returns a context that sets from to the address of the server that answers req,
@@ -146,20 +263,37 @@ func (t *httpTransport) traceAddress(
 	})
 }
 
-// answeredRequest returns the id of the server's request that req answers, if it answers one.
-func answeredRequest(req *http.Request) (id mcpjsonrpc.ID, ok bool) {
-	if req.Method != http.MethodPost {
-		return id, false
-	}
+// sessionHeader names the session that a server has given the connection.
+const sessionHeader = "Mcp-Session-Id"
+
+// outgoing is what the transport needs to know of a message that it sends.
+type outgoing struct {
+	id     mcpjsonrpc.ID // not valid for a notification
+	method string        // "" for an answer to the server
+}
+
+func (m outgoing) isCall() bool   { return m.method != "" && m.id.IsValid() }
+func (m outgoing) isAnswer() bool { return m.method == "" && m.id.IsValid() }
+
+// isHandshake reports whether the message begins the connection.
+func (m outgoing) isHandshake() bool {
+	return m.method == "initialize" || m.method == "server/discover" ||
+		m.method == "notifications/initialized"
+}
+
+// readOutgoing returns what req sends.
+func readOutgoing(req *http.Request) (m outgoing) {
 	raw, err := bodyOf(req)
 	if err != nil {
-		return id, false
+		return m
 	}
-	m, err := mcpjsonrpc.DecodeMessage(raw)
-	if r, ok := m.(*mcpjsonrpc.Response); err == nil && ok {
-		return r.ID, true
+	switch message, _ := mcpjsonrpc.DecodeMessage(raw); message := message.(type) {
+	case *mcpjsonrpc.Request:
+		return outgoing{message.ID, message.Method}
+	case *mcpjsonrpc.Response:
+		return outgoing{id: message.ID}
 	}
-	return id, false
+	return m
 }
 
 // bodyOf returns a copy of a request's body.
@@ -188,71 +322,15 @@ func (t *httpTransport) waitPending(done <-chan struct{}) error {
 // close closes idle connections.
 func (t *httpTransport) close() { t.base.CloseIdleConnections() }
 
-// responseBody is a body with limits. It changes messages so that the MCP SDK can read them; see
-// [fixMessage].
+// responseBody is the body of a response. It ends the response's context when it is closed.
 type responseBody struct {
-	body   io.ReadCloser
-	events *jsonrpc.Reader // the lines of an event stream, nil if the body is one message
-	from   netip.Addr      // the server's address, not valid if a proxy connected to it
-	limit  int
-	unread []byte
-	err    error
-	end    func()
-	fail   context.CancelCauseFunc // ends the connection
-
-	notices *rate.Limiter // of events
-	wait    func(done <-chan struct{}) error
-	done    <-chan struct{}
-}
-
-// Read implements [io.Reader].
-func (b *responseBody) Read(p []byte) (int, error) {
-	for len(b.unread) == 0 {
-		if b.err != nil {
-			return 0, b.err
-		}
-		b.fill()
-	}
-	n := copy(p, b.unread)
-	b.unread = b.unread[n:]
-	return n, nil
-}
-
-// fill reads the next line of an event stream, or the whole of a single message.
-func (b *responseBody) fill() {
-	if b.events == nil {
-		var all []byte
-		all, b.err = io.ReadAll(io.LimitReader(b.body, int64(b.limit)+1))
-		if b.err == nil {
-			b.err = io.EOF
-		}
-		if len(all) > b.limit {
-			all, b.err = nil, messageTooLong(b.limit)
-			b.fail(b.err)
-		}
-		b.unread = fixMessage(all)
-		return
-	}
-	line, err := b.events.Append(nil)
-	if err != nil {
-		if b.err = limitReadError(err); b.err != err {
-			b.fail(b.err)
-		}
-		return
-	}
-	if data, ok := bytes.CutPrefix(line, []byte("data:")); ok {
-		waitFor(b.notices, b.done)
-		b.err = b.wait(b.done)
-		data = bytes.TrimSpace(data)
-		if fixed := fixMessage(data); !bytes.Equal(fixed, data) {
-			line = append(append([]byte("data: "), fixed...), '\n')
-		}
-	}
-	b.unread = line
+	io.ReadCloser
+	from netip.Addr // the server's address, not valid if a proxy connected to it
+	end  func()
 }
 
 // Close implements [io.Closer].
 func (b *responseBody) Close() error {
 	b.end()
-	return b.body.Close()
+	return b.ReadCloser.Close()
 }

@@ -3,6 +3,7 @@ package client
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -28,11 +29,14 @@ type stdioTransport struct {
 	secrets *secret.Scrubber // to remove from logged output of the server; nil for none
 	writer  *jsonrpc.Writer  // ends with the connection
 	pending *pendingRequests
+	open    *openRequests
 
 	// Used by Read only.
 	reader  *jsonrpc.Reader
 	notices *rate.Limiter
 	invalid int                  // lines that were not messages
+	queued  []mcpjsonrpc.Message // received together with the last one
+	parts   parts                // of a message that has several lines
 	early   []mcpjsonrpc.Message // requests received before initialize was sent
 
 	legacy atomic.Bool // initialize was sent, so requests are answered
@@ -55,7 +59,8 @@ func newStdioTransport(
 	})
 	return &stdioTransport{
 		log: log, reader: jsonrpc.NewReader(in, l.MaxMessage), writer: writer,
-		pending: newPendingRequests(l), notices: perSecond(l.MaxNotices),
+		pending: newPendingRequests(l), open: newOpenRequests(), notices: perSecond(l.MaxNotices),
+		parts: parts{max: l.MaxMessage},
 	}
 }
 
@@ -84,6 +89,9 @@ func (t *stdioTransport) Read(context.Context) (mcpjsonrpc.Message, error) {
 		err = t.pending.wait(t.writer.Ended())
 		t.pending.add(r.ID)
 	}
+	if r, ok := m.(*mcpjsonrpc.Response); ok {
+		t.open.remove(r.ID)
+	}
 	if err != nil {
 		t.writer.End(err)
 		return nil, t.err()
@@ -99,13 +107,18 @@ func (t *stdioTransport) next() (mcpjsonrpc.Message, error) {
 		return m, nil
 	}
 	for {
+		for len(t.queued) > 0 {
+			m := t.queued[0]
+			t.queued = t.queued[1:]
+			if !t.holdBack(m) {
+				return m, nil
+			}
+		}
 		line, err := t.reader.Append(nil)
 		if err != nil {
 			return nil, limitReadError(err)
 		}
-		if m := t.decode(line); m != nil && !t.holdBack(m) {
-			return m, nil
-		}
+		t.queued = t.decode(line)
 	}
 }
 
@@ -134,6 +147,9 @@ func (t *stdioTransport) Write(ctx context.Context, m mcpjsonrpc.Message) error 
 	if err != nil {
 		return err
 	}
+	if r, ok := m.(*mcpjsonrpc.Request); ok {
+		t.track(r)
+	}
 	if r, ok := m.(*mcpjsonrpc.Response); ok {
 		defer t.pending.remove(r.ID)
 	}
@@ -149,21 +165,97 @@ func limitReadError(err error) error {
 	return err
 }
 
-// decode returns the message in a line, or nil.
-func (t *stdioTransport) decode(line []byte) mcpjsonrpc.Message {
-	line = bytes.TrimSpace(line)
-	if len(line) == 0 {
-		return nil
+// track records which requests are open.
+func (t *stdioTransport) track(r *mcpjsonrpc.Request) {
+	var cancelled struct{ RequestID any }
+	switch {
+	case r.IsCall():
+		t.open.add(r.ID)
+	case r.Method == "notifications/cancelled" && json.Unmarshal(r.Params, &cancelled) == nil:
+		if id, err := mcpjsonrpc.MakeID(cancelled.RequestID); err == nil {
+			t.open.remove(id)
+		}
 	}
-	m, err := mcpjsonrpc.DecodeMessage(fixMessage(line))
-	if err != nil {
+}
+
+// decode returns the messages that are complete with a line.
+func (t *stdioTransport) decode(line []byte) (all []mcpjsonrpc.Message) {
+	whole, dropped := t.parts.add(line)
+	for _, line := range dropped {
 		t.logInvalid(line)
-		return nil
 	}
-	if r, ok := m.(*mcpjsonrpc.Request); ok && !r.IsCall() {
-		waitFor(t.notices, t.writer.Ended())
+	for _, raw := range splitBatch(whole) {
+		m, err := decodeMessage(raw, t.open)
+		if err != nil {
+			t.logInvalid(raw)
+			continue
+		}
+		if r, ok := m.(*mcpjsonrpc.Request); ok && !r.IsCall() {
+			waitFor(t.notices, t.writer.Ended())
+		}
+		all = append(all, m)
 	}
-	return m
+	return all
+}
+
+// parts collects the lines of a message, because some servers print their JSON with line breaks. A
+// line that is a message itself ends what was collected before, which then was something else.
+type parts struct {
+	max   int // bytes of a message
+	lines [][]byte
+	size  int
+	depth int // of brackets that are open at the end of lines
+}
+
+// add returns the JSON that is complete with a line, or nil, and lines that are no part of any.
+func (p *parts) add(line []byte) (whole []byte, dropped [][]byte) {
+	line = bytes.TrimSpace(bytes.TrimPrefix(line, []byte("\ufeff")))
+	if len(line) == 0 {
+		return nil, nil
+	}
+	depth, ok := brackets(line)
+	begins := line[0] == '{' || line[0] == '['
+	switch {
+	case len(p.lines) == 0 && (!begins || !ok || depth < 0):
+		return nil, [][]byte{line}
+	case len(p.lines) > 0 && (bytes.Contains(line, []byte(`"jsonrpc"`)) && json.Valid(line) ||
+		!ok || p.depth+depth < 0 || p.size+len(line) > p.max):
+		dropped = p.lines[:1]
+		*p = parts{max: p.max}
+		whole, more := p.add(line)
+		return whole, append(dropped, more...)
+	}
+	p.lines, p.size = append(p.lines, line), p.size+len(line)
+	if p.depth += depth; p.depth > 0 {
+		return nil, nil
+	}
+	whole = bytes.Join(p.lines, []byte("\n"))
+	first := p.lines[:1]
+	*p = parts{max: p.max}
+	if !json.Valid(whole) {
+		return nil, first
+	}
+	return whole, nil
+}
+
+// brackets returns how many more brackets a line of JSON opens than it closes. ok is false if it
+// ends within a string.
+func brackets(line []byte) (depth int, ok bool) {
+	inside := false
+	for i := 0; i < len(line); i++ {
+		switch c := line[i]; {
+		case inside && c == '\\':
+			i++
+		case c == '"':
+			inside = !inside
+		case inside:
+		case c == '{', c == '[':
+			depth++
+		case c == '}', c == ']':
+			depth--
+		}
+	}
+	return depth, !inside
 }
 
 // logInvalid logs a line that is not a message. Some servers print greetings and traces to stdout.

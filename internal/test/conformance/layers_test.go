@@ -39,7 +39,7 @@ var layers = [][]string{
 	{"internal/strictjson"},
 	{"internal/namedfile"},
 	{"internal/loglimit", "internal/markdown", "internal/websocket", "internal/privatefile", "internal/sandbox", "internal/text", "internal/version"},
-	{"internal/budget", "internal/pause"},
+	{"internal/budget", "internal/pause", "internal/sse"},
 }
 
 // reserved are modules that only the listed packages may import.

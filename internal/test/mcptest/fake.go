@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"sync"
 	"testing"
 )
@@ -17,6 +18,7 @@ type Fake struct {
 	mu      sync.Mutex
 	replies map[string]string // the members of a response, by method
 	heard   map[string]int    // how often a method was asked for
+	session int               // the number of the only session that it knows
 }
 
 // NewFake returns a server with the tool "x" that never asks for roots, until the test ends.
@@ -57,6 +59,21 @@ func (h *Fake) Count(method string) int {
 	return h.heard[method]
 }
 
+// ForgetSession makes the server answer 404 until the client initializes again.
+func (h *Fake) ForgetSession() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.session++
+}
+
+// knows reports whether the server knows the session of a request.
+func (h *Fake) knows(r *http.Request) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	id := r.Header.Get("Mcp-Session-Id")
+	return id == "" || id == strconv.Itoa(h.session)
+}
+
 // ServeHTTP implements [http.Handler].
 func (h *Fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var m struct {
@@ -67,6 +84,9 @@ func (h *Fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method != http.MethodPost:
 		http.Error(w, "no", http.StatusMethodNotAllowed)
 		return
+	case !h.knows(r):
+		http.NotFound(w, r)
+		return
 	case json.NewDecoder(r.Body).Decode(&m) != nil || m.ID == nil:
 		w.WriteHeader(http.StatusAccepted)
 		return
@@ -74,6 +94,9 @@ func (h *Fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.mu.Lock()
 	members, ok := h.replies[m.Method]
 	h.heard[m.Method]++
+	if m.Method == "initialize" {
+		w.Header().Set("Mcp-Session-Id", strconv.Itoa(h.session))
+	}
 	h.mu.Unlock()
 	if !ok {
 		members = `"error":{"code":-32601,"message":"unknown"}`

@@ -142,6 +142,12 @@ func PlayRaw(role string) int {
 // take answers a message. It returns the exit status, or -1 to continue.
 func (r *raw) take(m rawMessage) int {
 	reply := func(result string) { fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", m.ID, result) }
+	if odd := os.Getenv("ANSWER"); odd != "" && (m.Method == "tools/call" || os.Getenv("CALL_ONLY") == "") {
+		reply = func(result string) {
+			parts := []any{string(m.ID), result}
+			fmt.Printf(odd+"\n", parts[:strings.Count(odd, "%s")]...)
+		}
+	}
 	switch m.Method {
 	case "": // an answer to roots/list
 		r.answers++
@@ -177,7 +183,7 @@ func (r *raw) take(m rawMessage) int {
 				}
 			}()
 		}
-	case "ping":
+	case "ping", "logging/setLevel":
 		reply("{}")
 	case "tools/list":
 		reply(`{"tools":[null,{"name":"count","inputSchema":{"type":"object"}},{"name":"a b","inputSchema":{"type":"object"}},{"name":"a_b","inputSchema":{"type":"object"}},{"name":"","inputSchema":{}}]}`)

@@ -1,4 +1,4 @@
-package llm
+package sse_test
 
 import (
 	"bytes"
@@ -10,21 +10,26 @@ import (
 	"testing/iotest"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/sse"
 )
+
+// maxEvent is the limit of the tests.
+const maxEvent = 1 << 20
 
 // readEvents returns the events of a stream as text, and the error at its end.
 func readEvents(from io.Reader) (events []string, err error) {
-	s := &sseReader{from: from}
+	s := sse.NewReader(from, maxEvent)
 	for {
-		e, err := s.next()
+		e, err := s.Next()
 		if err != nil {
 			return events, err
 		}
-		events = append(events, fmt.Sprintf("%s:%s", e.name, e.data))
+		events = append(events, fmt.Sprintf("%s:%s", e.Name, e.Data))
 	}
 }
 
-func TestSSE(t *testing.T) {
+func TestReader(t *testing.T) {
 	for name, test := range map[string]struct {
 		stream string
 		want   []string
@@ -57,9 +62,9 @@ func TestSSE(t *testing.T) {
 		for _, end := range []string{"\n\n", "\r\r", "\r\n\r"} {
 			from, to := io.Pipe()
 			go func() { _, _ = io.WriteString(to, "data: a"+end) }()
-			e, err := (&sseReader{from: from}).next() // nothing more is ever written
+			e, err := sse.NewReader(from, maxEvent).Next() // nothing more is ever written
 			require.NoError(t, err)
-			require.Equal(t, "a", string(e.data))
+			require.Equal(t, "a", string(e.Data))
 		}
 	})
 
@@ -69,14 +74,14 @@ func TestSSE(t *testing.T) {
 		require.Equal(t, io.EOF, err)
 		require.Equal(t, []string{":" + long}, got)
 		_, err = readEvents(strings.NewReader("data: " + strings.Repeat(long, 3)))
-		require.Equal(t, errEventTooLong, err)
+		require.Equal(t, sse.ErrTooLong, err)
 		_, err = readEvents(strings.NewReader(strings.Repeat("data: "+long[:maxEvent/4]+"\n", 5)))
-		require.Equal(t, errEventTooLong, err)
+		require.Equal(t, sse.ErrTooLong, err)
 	})
 }
 
 // FuzzSSE compares the reader with a simple one that is given the whole stream.
-func FuzzSSE(f *testing.F) {
+func FuzzReader(f *testing.F) {
 	f.Add([]byte("\ufeffevent: x\r\ndata: a\r\ndata: ü\r\rdata: b\n\n: comment\n\ndata: c\n"),
 		byte(1))
 	f.Add([]byte("data\n\n\rdata:\r\n\r\nevent: \xff\ndata:  \xc3"), byte(3))
