@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
@@ -20,13 +19,12 @@ import (
 	"github.com/acp-agent/acp-agent/internal/secret"
 )
 
-// child is a process of the agent and the connection to it.
+// child is a running agent. Its peer is the agent itself, usually a process.
 type child struct {
 	limits  limits
 	log     *slog.Logger
 	client  backend.Client
-	process *process.Process
-	conn    *jsonrpc.Conn
+	peer    peer
 	info    client.Agent // set by initialize
 	router  *router
 	barrier barrier // for messages that name no session
@@ -74,18 +72,9 @@ func (p *proxy) startChild(ctx context.Context, at place, onEnd func()) (*child,
 		files.remove()
 		return nil, err
 	}
-	process, err := process.Start(ctx, command, process.Options{
-		Logger: o.Logger, Secrets: p.secrets, Grace: o.limits.ProcessGrace,
-	})
-	if err != nil {
-		files.remove()
-		return nil, err
-	}
 	c := &child{
 		limits:  o.limits,
-		log:     o.Logger.With("child", process.Name()),
 		client:  p.client,
-		process: process,
 		router:  newRouter(o.limits.MaxHeld, o.limits.MaxHeldBytes),
 		secrets: p.secrets,
 		own:     p.ownDirs(command),
@@ -95,31 +84,17 @@ func (p *proxy) startChild(ctx context.Context, at place, onEnd func()) (*child,
 		place: at,
 		done:  make(chan struct{}),
 	}
-	c.conn = jsonrpc.NewConn(
-		jsonrpc.NewLines(process.Stdout(), childInput{process}, o.limits.MaxLine),
-		jsonrpc.HandlerFunc(c.serveMessage), jsonrpc.Options{
-			OpaqueParams: true, Tap: c.tap(o.Trace), MaxQueue: o.limits.MaxQueue,
-			TooLong: c.reportTooLong,
-			Grace:   100 * time.Millisecond, Logger: o.Logger,
-		})
+	c.peer, err = startProcess(ctx, command, connection{
+		jsonrpc.HandlerFunc(c.serveMessage), c.reportTooLong, p.secrets, o})
+	if err != nil {
+		files.remove()
+		return nil, err
+	}
+	c.log = o.Logger.With("child", c.peer.Name())
 	serving, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	c.stop = stop
 	go c.serve(serving, onEnd)
 	return c, nil
-}
-
-// tap returns the function that passes the connection's messages to trace, or nil if trace is nil.
-func (c *child) tap(trace func(process string, sent bool, line []byte)) jsonrpc.Tap {
-	if trace == nil {
-		return nil
-	}
-	name := fmt.Sprintf("%s[%d]", strings.ReplaceAll(c.process.Name(), " ", "_"), c.process.PID())
-	return func(sent bool, line []byte) {
-		if clean := c.secrets.JSON(line); clean != nil { // otherwise it is not JSON
-			line = clean
-		}
-		trace(name, sent, line)
-	}
 }
 
 // serve runs the connection until it ends, and then ends the process.
@@ -132,7 +107,7 @@ func (c *child) serve(ctx context.Context, onEnd func()) {
 	if c.place != (place{}) {
 		watching.Go(func() { c.stopWhenIdle(ctx) })
 	}
-	err := c.conn.Serve(ctx)
+	err := c.peer.Serve(ctx)
 	c.ended.Store(true)
 	crashed, reason := ctx.Err() == nil, context.Cause(ctx)
 	if reason == context.Canceled {
@@ -140,19 +115,17 @@ func (c *child) serve(ctx context.Context, onEnd func()) {
 	}
 	c.crashed.Store(crashed || reason != nil)
 	c.stop(nil)
-	lasting := context.WithoutCancel(ctx)
-	_ = c.process.Stdout().Close() // the connection may have closed it
-	if c.exit = c.process.Stop(lasting); c.exit != nil {
-		c.log.Error("cannot end the agent", "error", c.exit)
+	ended, failure := c.peer.End(context.WithoutCancel(ctx))
+	if c.exit = failure; failure != nil {
+		c.log.Error("cannot end the agent", "error", failure)
 	} else {
-		c.exit = &endedError{
-			Name: c.process.Name(), Exit: c.process.Wait(lasting),
-			Stderr: c.process.Stderr(), Reason: reason,
-		}
+		ended.Reason = reason
+		c.exit = ended
 	}
-	if crashed {
-		c.logCrash(err)
-	} else if reason != nil {
+	switch {
+	case crashed:
+		c.logCrash(ended, err)
+	case reason != nil:
 		c.log.Error("ended the agent because it misbehaved", "reason", reason)
 	}
 	onEnd()
@@ -160,44 +133,32 @@ func (c *child) serve(ctx context.Context, onEnd func()) {
 
 // logCrash logs how a child ended unexpectedly, and what it wrote to stderr last. err is the
 // connection's error, or nil if the child closed it. The error for the client is in exit.
-func (c *child) logCrash(err error) {
-	status := "exit status 0"
+func (c *child) logCrash(ended *endedError, err error) {
+	status, stderr := "exit status 0", []string(nil)
 	if exit, ok := errors.AsType[*process.ExitError](c.exit); ok {
 		status = exit.State
 	}
-	args := []any{"status", status, "stderr", strings.Join(c.process.Stderr(), "\n")}
+	if ended != nil {
+		stderr = ended.Stderr
+	}
+	args := []any{"status", status, "stderr", strings.Join(stderr, "\n")}
 	if err != nil {
 		args = append(args, "error", err)
 	}
 	c.log.Warn("the agent ended unexpectedly", args...)
 }
 
-// childInput is a child's stdin. When writing fails, it ends the process and discards the output,
-// so that the connection goes on until everything that the child wrote has been read.
-type childInput struct{ process *process.Process }
-
-// Write fails only if the process cannot be ended.
-func (i childInput) Write(p []byte) (int, error) {
-	if _, err := i.process.Stdin().Write(p); err != nil {
-		return len(p), i.process.Stop(context.Background())
-	}
-	return len(p), nil
-}
-
-// Close unblocks Write.
-func (i childInput) Close() error { return i.process.Stdin().Close() }
-
 // initialize sends initialize and sets info.
 func (c *child) initialize(ctx context.Context, params backend.Raw) error {
 	timeout := c.limits.StartTimeout
 	slow := fmt.Errorf("%s did not answer initialize within %v: "+
-		"see acp-agent's log at level info, under child=%[1]s", c.process.Name(), timeout)
+		"see acp-agent's log at level info, under child=%[1]s", c.peer.Name(), timeout)
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, slow)
 	defer cancel()
 	result, err := c.request(ctx, protocol.Initialize, params)()
 	if refused := responseError(err); refused != nil && refused.Code == jsonrpc.CodeMethodNotFound {
 		return fmt.Errorf("%s does not speak ACP: it does not know the method initialize; "+
-			"check its command, many agents need an argument such as acp", c.process.Name())
+			"check its command, many agents need an argument such as acp", c.peer.Name())
 	}
 	if err != nil {
 		return err
@@ -231,7 +192,7 @@ func (c *child) forward(ctx context.Context, method string, params backend.Raw) 
 func (c *child) requestFunc(
 	ctx context.Context, method string, params backend.Raw, onResponse func(backend.Raw, error),
 ) backend.Work {
-	work := c.conn.CallFunc(ctx, method, params, onResponse)
+	work := c.peer.CallFunc(ctx, method, params, onResponse)
 	return func() (backend.Raw, error) {
 		result, err := work()
 		if !errors.Is(err, jsonrpc.ErrClosed) {
@@ -287,7 +248,7 @@ func (c *child) close(ctx context.Context) error {
 	select {
 	case <-c.done:
 	case <-ctx.Done():
-		_ = c.process.Stop(ctx) // serve gets the same error
+		_, _ = c.peer.End(ctx) // serve gets the same error
 		<-c.done
 	}
 	if _, ended := errors.AsType[*endedError](c.exit); !ended {
@@ -308,7 +269,7 @@ func (c *child) notify(method string, params backend.Raw) {
 	u := &c.unread
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	err := c.conn.TryNotify(method, params)
+	err := c.peer.TryNotify(method, params)
 	switch {
 	case !errors.Is(err, jsonrpc.ErrQueueFull):
 		u.count, u.bytes = 0, 0
@@ -318,7 +279,7 @@ func (c *child) notify(method string, params backend.Raw) {
 	default:
 		u.count++
 		u.bytes += len(params)
-		err = c.conn.ForceNotify(method, params)
+		err = c.peer.ForceNotify(method, params)
 	}
 	if err != nil {
 		c.log.Warn("cannot send the agent a notification", "method", method, "error", err)
@@ -327,7 +288,7 @@ func (c *child) notify(method string, params backend.Raw) {
 
 // cancel sends session/cancel, even if the output to the child is full.
 func (c *child) cancel(params backend.Raw) {
-	if err := c.conn.ForceNotify(protocol.SessionCancel, params); err != nil {
+	if err := c.peer.ForceNotify(protocol.SessionCancel, params); err != nil {
 		c.log.Debug("cannot send the agent session/cancel", "error", err)
 	}
 }

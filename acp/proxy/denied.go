@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -32,7 +33,7 @@ func (s *session) noteDenial(c *child, u backend.Update) {
 	if json.Unmarshal(u.Raw, &call) == nil {
 		collectText(call, &lines)
 	}
-	explanation, path := c.process.ExplainDenial(strings.Join(lines, "\n"), "the agent",
+	explanation, path := process.ExplainDenial(c.sandbox, strings.Join(lines, "\n"), "the agent",
 		text.Code("agents."+cmp.Or(s.proxy.options.Profile.Name, "NAME")))
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -58,7 +59,7 @@ func (p *proxy) explainDenied(c *child, err error) error {
 	if !sandbox.Refused(message) && !endedStrict {
 		return err
 	}
-	explanation, _ := c.process.ExplainDenial(message, "the agent",
+	explanation, _ := process.ExplainDenial(c.sandbox, message, "the agent",
 		text.Code("agents."+cmp.Or(p.options.Profile.Name, "NAME")))
 	if explanation == "" {
 		explanation = "The agent runs in acp-agent's sandbox, which may have denied this: name what it " +

@@ -90,7 +90,9 @@
 //	state.go                  what is stored with a session
 //	pool.go                   connections that share a proxy
 //	children.go               which process serves a session
-//	child.go                  one process and its connection; child_use.go says how long it lives
+//	child.go                  one running agent; child_use.go says how long it lives
+//	peer.go                   what a child talks to: a process, or what may take its place, such as
+//	                            a successor in a proxy chain
 //	childsession.go           a session in a process; settings.go restores its modes and options
 //	subagents.go              sessions that the agent starts itself
 //	undeclared.go             what the agent is not told that the client understands
@@ -100,5 +102,5 @@
 // The ways in which a child learns about roots are in roots.go (the protocol and flags), context.go
 // (prompts; with context_texts.go for the texts, context_block.go for the marks, transcript.go for
 // the conversation so far), commands.go and prompt_command.go (slash commands), tool_server.go and
-// relays.go (MCP servers). A child process is started in child.go, with package process.
+// relays.go (MCP servers). A child process is started in peer.go, with package process.
 package proxy

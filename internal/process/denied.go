@@ -3,15 +3,18 @@ package process
 import (
 	"fmt"
 
+	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// ExplainDenial looks for an error in message that the child's sandbox has probably caused. It
+// ExplainDenial looks for an error in a child's message that its sandbox has probably caused. It
 // returns a text in Markdown that tells the user which setting would permit the access, and the
 // path that this setting would name. Both are "" if there is no such error. who names the child,
 // and owner the section of the configuration file with its settings.
-func (p *Process) ExplainDenial(message, who, owner string) (explanation, path string) {
-	d, denied := p.sandbox.Denied(message)
+func ExplainDenial(
+	p sandbox.Policy, message, who, owner string,
+) (explanation, path string) {
+	d, denied := p.Denied(message)
 	if !denied {
 		return "", ""
 	}

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/secret"
 )
 
@@ -48,7 +47,6 @@ type Process struct {
 	name    string
 	pid     int
 	options Options
-	sandbox sandbox.Policy
 	stdin   *os.File
 	stdout  *output
 	stderr  *stderrLog
@@ -74,7 +72,6 @@ func Start(ctx context.Context, c Command, o Options) (*Process, error) {
 	p := &Process{
 		name:    c.name(),
 		options: o,
-		sandbox: c.Sandbox,
 		stdin:   pipes.stdin.write,
 		stdout:  &output{file: pipes.stdout.read},
 		done:    make(chan struct{}),

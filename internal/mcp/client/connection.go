@@ -22,6 +22,7 @@ import (
 	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
 	mcproots "github.com/acp-agent/acp-agent/internal/mcp/roots"
 	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
@@ -30,6 +31,7 @@ type connection struct {
 	server    *server
 	peer      *mcproots.Session // the server, as the SDK reaches it
 	process   *process.Process  // nil for http and sse
+	sandbox   sandbox.Policy    // of the process
 	stdio     *stdioTransport   // nil for http and sse
 	http      *httpTransport    // nil for stdio
 	cancel    context.CancelCauseFunc
@@ -144,6 +146,7 @@ func (c *connection) open(ctx, life context.Context) (mcp.Transport, error) {
 		s.tellOnce(fmt.Sprintf("MCP server %s runs without a sandbox and can write wherever you can: %v.",
 			text.Name(s.config.Name), err))
 	}
+	c.sandbox = command.Sandbox
 	c.process, err = process.Start(ctx, command,
 		process.Options{Logger: s.log, Secrets: s.redactor.Scrubber})
 	if err != nil {
@@ -449,7 +452,7 @@ func (c *connection) explainDenial(message string) {
 		return
 	}
 	s := c.server
-	explanation, _ := c.process.ExplainDenial(message, "MCP server "+text.Name(s.config.Name),
+	explanation, _ := process.ExplainDenial(c.sandbox, message, "MCP server "+text.Name(s.config.Name),
 		text.Code("mcpServers."+s.config.Name))
 	if explanation != "" {
 		s.tellOnce(explanation)
