@@ -31,6 +31,7 @@ type serveFlags struct {
 	audit       string
 	processes   proxy.PoolLimits
 	memory      int // bytes
+	peers       []string
 }
 
 // newServe returns the command that serves editors over the network.
@@ -83,6 +84,8 @@ end (SIGINT, SIGTERM), it waits for running turns.`,
 		"start at most `N` processes of agents for each user")
 	cmd.Flags().Var(intValue{&f.memory, 1}, "message-memory",
 		"keep at most `BYTES` of messages that are arriving or not answered, a quarter for each user")
+	cmd.Flags().Var((*listValue)(&f.peers), "peer",
+		"pass lost connections on to the server at `URL` that has them; can be repeated")
 	cmd.Flags().BoolVar(&set.logJSON, "log-json", false, "write the log as JSON lines")
 	cmd.Flags().AddFlagSet(set.flags)
 	return cmd
@@ -118,6 +121,10 @@ func (f serveFlags) serve(ctx context.Context, s streams, set *settings, args []
 	if err != nil {
 		return err
 	}
+	peers, err := f.parsePeers()
+	if err != nil {
+		return err
+	}
 	roots, err := set.workspace()
 	if err != nil {
 		return err
@@ -148,7 +155,7 @@ func (f serveFlags) serve(ctx context.Context, s streams, set *settings, args []
 	answers := answerers{set: set, dir: dir, downstream: d, pool: proxy.NewPool(f.processes), trace: trace}
 	server := remote.NewServer(remote.Options{
 		Tokens: tokens, Serving: answers.serving, Workspace: roots, Store: store,
-		MaxLine: set.maxLine, Memory: f.memory, BehindProxy: f.behindProxy,
+		MaxLine: set.maxLine, Memory: f.memory, Peers: peers, BehindProxy: f.behindProxy,
 		Grace: f.grace, HurryUp: endSignals(), Log: logger, Audit: audit,
 	})
 	if f.metrics != "" {
@@ -200,6 +207,19 @@ func (a answerers) serving(u remote.User) (_ acp.Options, err error) {
 	o.Trace = a.trace.of("editor[" + u.Connection + "]")
 	o.RemoteGrants, err = a.set.config.Agents[d.profile.Name].Grants()
 	return o, err
+}
+
+// parsePeers returns the other servers.
+func (f serveFlags) parsePeers() (remote.Peers, error) {
+	network := remote.OpenNetwork
+	if f.behindProxy {
+		network = remote.TrustedNetwork
+	}
+	peers, err := remote.ParsePeers(f.peers, network)
+	if err != nil {
+		return peers, usagef("--peer: %v", err)
+	}
+	return peers, nil
 }
 
 func (f serveFlags) scheme() string {

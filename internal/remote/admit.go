@@ -23,6 +23,10 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
 	from = append([]any{"user", user.Name}, from...)
 	log, audit := s.options.Log.With(from...), s.options.Audit.With(from...)
 	s.admit(user)
+	if s.passOn(w, r, user.Name) {
+		log.Info("passed a connection on to the server that has it")
+		return
+	}
 	if !websocket.Resumes(r) {
 		s.makeRoom(r.Context(), user.Name)
 	}

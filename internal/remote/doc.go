@@ -7,7 +7,9 @@
 //   - user.go: what a connection is served with, and what the users of a server may use.
 //   - audit.go, metrics.go, histogram.go, timed_store.go: what the operator sees of it.
 //   - certificate.go: TLS.
+//   - peers.go: connections that come to a server although another one has them.
 //   - link.go: the other side, between an editor and a server.
+//   - handover.go: from a server that has ended to the next one.
 //
 // Package websocket has the connections themselves, package budget limits the memory for their
 // messages, and acp.Server the sessions and turns.

@@ -50,32 +50,52 @@ func ParseURL(given string) (string, error) {
 	return to.String(), nil
 }
 
-// Link passes messages between an editor and a server.
+// Link passes messages between an editor and a server. When the server ends, and other servers take
+// its place, the link continues with one of them; see handover.go.
 type Link struct {
-	server  *websocket.Conn
-	maxLine int
-	out     io.Writer // to the editor
+	dial     func(context.Context) (*websocket.Conn, error)
+	patience time.Duration // how long to wait for another server
+	maxLine  int
+	out      io.Writer // to the editor
 
-	mu   sync.Mutex
-	open map[string]bool // the ids, in JSON, of requests that the server has not answered
-	left bool            // the editor sends nothing more
+	// sending is held while a message is sent to the server, and while another connection takes the
+	// place of server. It is locked before mu.
+	sending  sync.Mutex
+	server   *websocket.Conn
+	since    time.Time // when the last hand-over was
+	unsteady int       // hand-overs in a row, each soon after the one before
+
+	mu         sync.Mutex
+	open       map[string]json.RawMessage // requests without an answer, by their id in JSON
+	held       [][]byte                   // requests for the next server
+	sessions   map[string]json.RawMessage // open sessions, with the params that opened them
+	initialize json.RawMessage            // the params of initialize, once it has succeeded
+	earlier    int                        // how many connections there were before this one
+	left       bool                       // the editor sends nothing more
 }
 
 // Dial connects to the server with the URL to, as [ParseURL] returns it, and authenticates with a
 // token. Messages have up to maxLine bytes.
 func Dial(ctx context.Context, to, token string, maxLine int) (*Link, error) {
-	conn, err := websocket.Dial(ctx, to, token, maxLine, websocket.Times{})
+	dial := func(ctx context.Context) (*websocket.Conn, error) {
+		return websocket.Dial(ctx, to, token, maxLine, websocket.Times{})
+	}
+	conn, err := dial(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("cannot connect to %s: %w%s", to, err, tlsHint(err))
 	}
-	return &Link{server: conn, maxLine: maxLine, open: make(map[string]bool)}, nil
+	const patience = 2 * time.Minute
+	return &Link{dial: dial, patience: patience, server: conn, maxLine: maxLine, open: make(map[string]json.RawMessage),
+		sessions: make(map[string]json.RawMessage)}, nil
 }
 
 // Pass passes lines from the editor to the server and messages from the server to the editor until
 // the server or ctx ends, and closes the connection. When the editor has closed its end, the server
 // answers what it has read and ends the connection.
 func (l *Link) Pass(ctx context.Context, in io.Reader, out io.Writer) (err error) {
-	defer l.server.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer l.close()
 	l.out = out
 	// A read from standard input cannot be interrupted: it ends with the program.
 	fromEditor, fromServer := make(chan error, 1), make(chan error, 1)
@@ -85,7 +105,8 @@ func (l *Link) Pass(ctx context.Context, in io.Reader, out io.Writer) (err error
 	case err = <-fromServer:
 	case err = <-fromEditor:
 		if err != nil {
-			_ = l.server.Close()
+			cancel()
+			l.close()
 			<-fromServer
 			break
 		}
@@ -97,6 +118,13 @@ func (l *Link) Pass(ctx context.Context, in io.Reader, out io.Writer) (err error
 	case <-ctx.Done():
 	}
 	return err
+}
+
+// close closes the connection.
+func (l *Link) close() {
+	l.sending.Lock()
+	defer l.sending.Unlock()
+	_ = l.server.Close()
 }
 
 // tlsHint says what to do if a server was asked for TLS that it does not have, or not asked for TLS
@@ -123,11 +151,12 @@ func (l *Link) passLines(ctx context.Context, in io.Reader) error {
 			return err
 		}
 		if line = bytes.TrimSpace(line); len(line) > 0 {
-			l.noteRequest(line)
-			err = errors.Join(l.server.Write(ctx, line), err)
+			l.send(ctx, line)
 		}
 		if errors.Is(err, io.EOF) {
 			l.noteEnd()
+			l.sending.Lock()
+			defer l.sending.Unlock()
 			return l.server.CloseWrite(ctx)
 		}
 		if err != nil {
@@ -136,40 +165,71 @@ func (l *Link) passLines(ctx context.Context, in io.Reader) error {
 	}
 }
 
-// passMessages writes the server's messages to the editor, as lines. When there are no more, it
-// answers the open requests. The server may close the connection when the editor has left.
+// send sends a line to the server. If that fails, the connection has ended, and passMessages learns
+// why.
+func (l *Link) send(ctx context.Context, line []byte) {
+	l.sending.Lock()
+	defer l.sending.Unlock()
+	if line = l.fromEditor(line); line != nil {
+		_ = l.server.Write(ctx, line)
+	}
+}
+
+// passMessages passes on what the servers send. At the end it answers the open requests. The server
+// may close the connection when the editor has left.
 func (l *Link) passMessages(ctx context.Context) error {
 	for {
-		message, err := l.server.Read(ctx)
-		if err != nil {
-			return l.end(err)
+		reason := l.passFrom(ctx, l.server)
+		if editor, ok := errors.AsType[*editorError](reason); ok {
+			return editor.error
 		}
-		l.noteResponse(message)
-		// Between the tokens of JSON, line breaks are white space.
-		line := append(bytes.ReplaceAll(message, []byte("\n"), []byte(" ")), '\n')
-		if _, err := l.out.Write(line); err != nil {
+		if l.canHandOver(ctx, reason) {
+			reason = l.handOver(ctx, reason)
+		}
+		if reason != nil {
+			return l.end(reason)
+		}
+	}
+}
+
+// editorError says that nothing can be written to the editor.
+type editorError struct{ error }
+
+// passFrom writes the messages of a server to the editor, as lines, and returns why there are no
+// more.
+func (l *Link) passFrom(ctx context.Context, server *websocket.Conn) error {
+	for {
+		message, err := server.Read(ctx)
+		if err != nil {
 			return err
 		}
+		if err := l.toEditor(message); err != nil {
+			return err
+		}
+		if l.isHeld() {
+			_ = server.Close()
+		}
 	}
 }
 
-func (l *Link) noteRequest(line []byte) {
-	id := strictjson.Find(line, "id")
-	if id == nil || strictjson.Find(line, "method") == nil {
-		return
-	}
+// isHeld reports whether the only requests without an answer are those for the next server.
+func (l *Link) isHeld() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.open[string(id)] = true
+	return len(l.held) > 0 && len(l.open) == 0
 }
 
-func (l *Link) noteResponse(message []byte) {
-	if strictjson.Find(message, "method") != nil {
-		return
+// toEditor writes a message of the server to the editor.
+func (l *Link) toEditor(message []byte) error {
+	if message = l.fromServer(message); message == nil {
+		return nil
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.open, string(strictjson.Find(message, "id")))
+	// Between the tokens of JSON, line breaks are white space.
+	line := append(bytes.ReplaceAll(message, []byte("\n"), []byte(" ")), '\n')
+	if _, err := l.out.Write(line); err != nil {
+		return &editorError{err}
+	}
+	return nil
 }
 
 func (l *Link) noteEnd() {
@@ -181,20 +241,31 @@ func (l *Link) noteEnd() {
 // end answers the open requests with the reason why nothing more can be read from the server, since
 // many editors do not show why a program has ended. It returns nil if that is how it should be.
 func (l *Link) end(reason error) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	if errors.Is(reason, io.EOF) {
-		if l.left {
+		l.mu.Lock()
+		left := l.left
+		l.mu.Unlock()
+		if left {
 			return nil
 		}
-		reason = errors.New("the server closed the connection")
+		reason = errClosed
 	}
-	answer := jsonrpc.Errorf(jsonrpc.CodeInternal, "%v; start the agent again and load the session",
-		reason)
+	l.answerOpen("%v; start the agent again and load the session", reason)
+	return reason
+}
+
+// errClosed is the reason of an end that the server has wanted.
+var errClosed = errors.New("the server closed the connection")
+
+// answerOpen answers the open requests with an error.
+func (l *Link) answerOpen(format string, args ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	answer := jsonrpc.Errorf(jsonrpc.CodeInternal, format, args...)
 	for id := range l.open {
 		_, _ = l.out.Write(append(strictjson.Encode(map[string]any{
 			"jsonrpc": "2.0", "id": json.RawMessage(id), "error": answer,
 		}), '\n'))
 	}
-	return reason
+	clear(l.open)
 }

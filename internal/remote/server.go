@@ -32,6 +32,8 @@ type Options struct {
 	MaxLine int
 	// Memory is how many bytes of messages may be arriving or unanswered, of all users.
 	Memory int
+	// Peers have connections that this server does not have. Default none.
+	Peers Peers
 	// BehindProxy notes who is behind something that passes on the connections.
 	BehindProxy bool
 	// Grace is how long running turns may take after the server was asked to end, unless the program
@@ -50,6 +52,9 @@ type Server struct {
 	metrics   *metrics
 	connected atomic.Int64 // connections so far
 	draining  atomic.Bool  // there are no new connections
+	// passing counts the connections that are passed on to other servers. It grows only while mu is
+	// held and the context of Serve lasts.
+	passing sync.WaitGroup
 
 	mu    sync.Mutex
 	users map[string]Token // the tokens with which users have connected, by name
@@ -79,8 +84,10 @@ func (s *Server) ServeMetrics(listener net.Listener) (end func()) {
 
 // Serve accepts connections until ctx ends. Then it waits for running turns.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
+	served, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer s.endPassed(end)
 	server := &http.Server{
-		Handler: s.handler(),
+		Handler: s.handler(), BaseContext: func(net.Listener) context.Context { return served },
 		// These times end when a request becomes a connection.
 		ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
 		MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(s.options.Log.Handler(), slog.LevelDebug),
@@ -89,9 +96,9 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	go func() { ended <- server.Serve(listener) }()
 	var watching sync.WaitGroup
 	defer watching.Wait()
-	served, end := context.WithCancel(context.WithoutCancel(ctx))
-	defer end()
-	watching.Go(func() { s.watchTokens(served) })
+	watched, stop := context.WithCancel(served)
+	defer stop()
+	watching.Go(func() { s.watchTokens(watched) })
 	select {
 	case err := <-ended:
 		return err
@@ -101,6 +108,15 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	err := server.Close()
 	<-ended
 	return err
+}
+
+// endPassed calls end, the end of the context of all requests, and waits for the connections that are
+// passed on to other servers.
+func (s *Server) endPassed(end func()) {
+	s.mu.Lock()
+	end()
+	s.mu.Unlock()
+	s.passing.Wait()
 }
 
 // drain accepts no new connections, and waits for running turns before it ends them.

@@ -204,9 +204,12 @@ func TestServerThatEndsAcceptsNothing(t *testing.T) {
 
 func TestServerEndsConnections(t *testing.T) {
 	h := start(t, func(o *Options) { o.Grace = time.Hour })
-	e := connect(t, "ws://"+h.address, h.add("ana")).initialize()
+	link, err := Dial(t.Context(), "ws://"+h.address+Path, h.add("ana"), 1<<20)
+	require.NoError(t, err)
+	link.patience = time.Millisecond
+	e := follow(t, link).initialize()
 	h.stop()
-	require.ErrorContains(t, e.end(), "the server closed the connection")
+	require.ErrorContains(t, e.end(), "the server closed the connection, and connecting again failed: ")
 }
 
 func TestMetricsAreServed(t *testing.T) {

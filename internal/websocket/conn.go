@@ -66,6 +66,7 @@ type Conn struct {
 	received                uint64          // messages that came from the other side
 	unread                  queue           // the last of them
 	readMessages, readBytes int             // since the last confirmation
+	confirmedAll            bool            // the other side has closed after it confirmed what it read
 }
 
 // queue holds messages in their order.
@@ -108,8 +109,8 @@ func (r noticed) Read(p []byte) (int, error) {
 }
 
 var (
-	// errLost ends a connection that cannot be resumed.
-	errLost = errors.New("the connection was lost")
+	// ErrLost ends a connection that cannot be resumed.
+	ErrLost = errors.New("the connection was lost")
 	// errReplaced ends a lost connection in whose place the user has another one.
 	errReplaced = errors.New("the connection was lost, and another one took its place")
 	// errTooLarge ends a connection over which a message was sent that is larger than the other
@@ -230,7 +231,12 @@ func (c *Conn) Close() error {
 	if socket := c.current(); socket != nil {
 		// While the connection goes on, because its end would interrupt reading from the socket,
 		// and that closes it without telling.
-		err = socket.Close(websocket.StatusNormalClosure, "")
+		reason := ""
+		if c.resumable {
+			c.sendConfirmation(socket)
+			reason = confirmedAll
+		}
+		err = socket.Close(websocket.StatusNormalClosure, reason)
 	}
 	c.finish(io.EOF)
 	c.tasks.Wait()
@@ -376,7 +382,7 @@ func (c *Conn) detach() uint64 {
 	}
 	stop()
 	<-pumped
-	c.lost(socket, errLost)
+	c.lost(socket, ErrLost)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.received
@@ -408,7 +414,7 @@ func (c *Conn) lost(socket *websocket.Conn, err error) {
 // expire ends the connection unless it was resumed.
 func (c *Conn) expire() {
 	if c.current() == nil {
-		c.finish(errLost)
+		c.finish(ErrLost)
 	}
 }
 
@@ -417,10 +423,10 @@ func (c *Conn) reconnect() {
 	c.mu.Lock()
 	received := c.received
 	c.mu.Unlock()
-	ctx, cancel := context.WithTimeoutCause(c.ctx, c.times.Lost, errLost)
+	ctx, cancel := context.WithTimeoutCause(c.ctx, c.times.Lost, ErrLost)
 	defer cancel()
 	const first, longest = 50 * time.Millisecond, 5 * time.Second
-	why := errLost
+	why := ErrLost
 	for delay := first; ctx.Err() == nil; delay = min(2*delay, longest) {
 		socket, theirs, err := c.redial(ctx, received)
 		if err == nil {
@@ -430,8 +436,8 @@ func (c *Conn) reconnect() {
 		if ctx.Err() != nil {
 			break // this attempt was interrupted, so why the one before it failed says more
 		}
-		why = fmt.Errorf("%w: %w", errLost, err)
-		if refused, ok := errors.AsType[*refusedError](err); ok && refused.Status < 500 {
+		why = fmt.Errorf("%w: %w", ErrLost, err)
+		if IsRefused(err) {
 			break
 		}
 		_ = pause.For(ctx, delay)
@@ -460,13 +466,14 @@ func (c *Conn) pump(ctx context.Context, socket *websocket.Conn) error {
 	for {
 		kind, message, err := c.receive(ctx, socket)
 		switch status := websocket.CloseStatus(err); {
-		case status == websocket.StatusNormalClosure, status == websocket.StatusGoingAway:
+		case c.isEnd(status):
+			c.noteUnread(err)
 			return io.EOF
 		case status == websocket.StatusMessageTooBig, errors.Is(err, websocket.ErrMessageTooBig):
 			c.finish(errTooLarge) // it would be sent again
 			return err
 		case err != nil:
-			return fmt.Errorf("%w: %w", errLost, err)
+			return fmt.Errorf("%w: %w", ErrLost, err)
 		case kind == websocket.MessageBinary:
 			c.forget(message)
 			if !c.resumable || len(message) != 8 || !c.confirmed(binary.BigEndian.Uint64(message)) {
@@ -480,6 +487,40 @@ func (c *Conn) pump(ctx context.Context, socket *websocket.Conn) error {
 			return context.Cause(c.ctx)
 		}
 	}
+}
+
+// confirmedAll is the reason with which a connection is closed after everything that was read was
+// confirmed.
+const confirmedAll = "everything that was read is confirmed"
+
+// noteUnread notes whether the other side has not read what it has not confirmed: it says so when it
+// closes the connection.
+func (c *Conn) noteUnread(closed error) {
+	end, ok := errors.AsType[websocket.CloseError](closed)
+	if !ok || end.Reason != confirmedAll {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.confirmedAll = true
+}
+
+// Unread returns the messages that the other side has certainly not read, in order. It is for use
+// after the end of the connection and before Close.
+func (c *Conn) Unread() [][]byte {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.confirmedAll {
+		return nil
+	}
+	return slices.Clone(c.unconfirmed.messages)
+}
+
+// isEnd reports whether the other side closes a connection with this status. Between two acp-agents
+// StatusGoingAway comes from a proxy that is being configured or ended, so the connection is lost.
+func (c *Conn) isEnd(status websocket.StatusCode) bool {
+	return status == websocket.StatusNormalClosure ||
+		status == websocket.StatusGoingAway && !c.resumable
 }
 
 // receive returns the next message from a socket, and notes that something of it arrives.
@@ -566,17 +607,21 @@ func (c *Conn) confirmRead() {
 		case <-c.confirm:
 		case <-ticker.C:
 		}
-		c.mu.Lock()
-		socket, read := c.socket, c.received-uint64(len(c.unread.messages))
-		c.mu.Unlock()
-		if socket == nil {
-			continue
+		if socket := c.current(); socket != nil {
+			c.sendConfirmation(socket)
 		}
-		// A large message in front of it can take long.
-		err := socket.Write(c.ctx, websocket.MessageBinary, binary.BigEndian.AppendUint64(nil, read))
-		if err != nil {
-			_ = socket.CloseNow()
-		}
+	}
+}
+
+// sendConfirmation tells the other side how many messages were read. A large message in front of it
+// can take long.
+func (c *Conn) sendConfirmation(socket *websocket.Conn) {
+	c.mu.Lock()
+	read := c.received - uint64(len(c.unread.messages))
+	c.mu.Unlock()
+	err := socket.Write(c.ctx, websocket.MessageBinary, binary.BigEndian.AppendUint64(nil, read))
+	if err != nil {
+		_ = socket.CloseNow()
 	}
 }
 
@@ -597,7 +642,7 @@ func (c *Conn) watch() {
 		}
 		if quiet++; quiet == 2 {
 			if !c.resumable {
-				c.finish(errLost) // pump may be waiting for room
+				c.finish(ErrLost) // pump may be waiting for room
 			}
 			_ = socket.CloseNow()
 		}

@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/internal/test/cable"
@@ -128,6 +129,27 @@ func TestConnectionThatPassesNothing(t *testing.T) {
 	}
 }
 
+// A proxy that is configured or ended says so to both sides: that is no end of the connection.
+func TestProxyGoesAway(t *testing.T) {
+	accepted := make(chan *Conn, 1)
+	url := serve(t, 100, Times{}, func(c *Conn) {
+		accepted <- c
+		echo(c)
+	})
+	c, err := Dial(t.Context(), url, "ana", 100, Times{})
+	require.NoError(t, err)
+	defer c.Close()
+	inServer := <-accepted
+	for range 3 {
+		require.Eventually(t, func() bool { return inServer.current() != nil }, time.Minute, time.Millisecond)
+		_ = inServer.current().Close(websocket.StatusGoingAway, "")
+		require.NoError(t, c.Write(t.Context(), []byte("still there?")))
+		echoed, err := c.Read(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, "still there?", string(echoed))
+	}
+}
+
 func TestOnlyTheUserResumes(t *testing.T) {
 	accepted := make(chan *Conn, 1)
 	url := serve(t, 100, Times{}, func(c *Conn) {
@@ -225,10 +247,10 @@ func TestLostConnectionEnds(t *testing.T) {
 	require.NoError(t, err)
 	defer c.Close()
 	wire.Pull()
-	require.ErrorIs(t, <-ended, errLost)
+	require.ErrorIs(t, <-ended, ErrLost)
 	_, err = c.Read(t.Context())
-	require.ErrorIs(t, err, errLost)
-	require.ErrorIs(t, c.Write(t.Context(), []byte("x")), errLost)
+	require.ErrorIs(t, err, ErrLost)
+	require.ErrorIs(t, c.Write(t.Context(), []byte("x")), ErrLost)
 }
 
 // What is not confirmed is kept up to a limit: Write waits.

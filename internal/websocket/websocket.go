@@ -70,6 +70,12 @@ func (e *refusedError) Error() string {
 		http.StatusText(e.Status), e.Message))
 }
 
+// IsRefused reports whether err says that the server does not accept the client, now or later.
+func IsRefused(err error) bool {
+	refused, ok := errors.AsType[*refusedError](err)
+	return ok && refused.Status < http.StatusInternalServerError
+}
+
 // Dial connects to the server with the URL to, and authenticates with token. Messages that the
 // server sends may have up to max bytes.
 func Dial(ctx context.Context, to, token string, max int, times Times) (*Conn, error) {

@@ -64,7 +64,7 @@ func serveWith(
 		mu.Lock()
 		defer mu.Unlock()
 		for _, c := range accepted { // it may wait for a client that was cut off
-			c.finish(errLost)
+			c.finish(ErrLost)
 		}
 	})
 	return "ws" + strings.TrimPrefix(server.URL, "http")
@@ -217,7 +217,7 @@ func TestOtherClientThatSentTooMuch(t *testing.T) {
 		// The server may notice before everything is written.
 		_ = socket.Write(t.Context(), websocket.MessageText, make([]byte, window))
 	}
-	require.ErrorIs(t, <-ended, errLost)
+	require.ErrorIs(t, <-ended, ErrLost)
 }
 
 // Another acp-agent waits for confirmations. One that does not is not waited for.
