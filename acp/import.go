@@ -62,6 +62,14 @@ func (a *agent) foreign() backend.Foreign {
 	return f
 }
 
+// importer returns the part of the store for sessions that the backend keeps itself. It is nil for
+// a store that has only sessions that were made here: then the backend's own are not listed, and
+// cannot be opened.
+func (a *agent) importer() sessionstore.Importer {
+	i, _ := sessionstore.As[sessionstore.Importer](a.options.Store)
+	return i
+}
+
 // stateKey returns the backend's own id of the session that saved state, or "".
 func (a *agent) stateKey(state []byte) string {
 	if f := a.foreign(); f != nil && len(state) > 0 {
@@ -72,10 +80,10 @@ func (a *agent) stateKey(state []byte) string {
 
 // refreshImports imports the backend's sessions with the working directory cwd, or all if it is the
 // zero Dir, in the background, unless that was done just now. It waits a moment, because a backend
-// that is already running is fast. It returns nil if the backend keeps no sessions itself.
+// that is already running is fast. It returns nil if there is nothing to import.
 func (a *agent) refreshImports(ctx context.Context, cwd workspace.Dir) *importRun {
 	f := a.foreign()
-	if f == nil {
+	if f == nil || a.importer() == nil {
 		return nil
 	}
 	run := a.imports.begin(a, f, cwd)
@@ -214,7 +222,7 @@ func (r *importRun) importFrom(ctx context.Context, cwd workspace.Dir) {
 	if r.complete = complete && r.err == nil; !r.complete || ctx.Err() != nil {
 		return
 	}
-	n, err := a.options.Store.Retain(ctx, a.init.owner(), l)
+	n, err := a.importer().Retain(ctx, a.init.owner(), l)
 	switch {
 	case err != nil:
 		a.log.Warn("cannot remove sessions that the agent no longer has", "error", err)
@@ -271,7 +279,7 @@ func (r *importRun) storeNewest(ctx context.Context, n int) {
 	})
 	a := r.agent
 	var added int
-	added, r.err = a.options.Store.Import(ctx, a.init.owner(), r.waiting[:n])
+	added, r.err = a.importer().Import(ctx, a.init.owner(), r.waiting[:n])
 	r.waiting = r.waiting[n:]
 	if r.err != nil && a.base.Err() == nil {
 		a.log.Warn("cannot import the agent's sessions", "error", r.err)
@@ -351,7 +359,7 @@ func (a *agent) findOpenable(ctx context.Context, p sessionParams) (openable, er
 	stored, err := a.stored(ctx, p.id)
 	f := a.foreign()
 	if e, ok := errors.AsType[*jsonrpc.Error](err); !ok || e.Code != protocol.CodeNotFound ||
-		f == nil || len(p.id) > maxForeignID {
+		f == nil || a.importer() == nil || len(p.id) > maxForeignID {
 		return openable{Session: stored}, err
 	}
 	state := f.State(string(p.id))
@@ -411,7 +419,7 @@ func (a *agent) adopt(
 	if change.State != nil {
 		s.State, s.StateKey = change.State, change.StateKey
 	}
-	return a.options.Store.Adopt(ctx, s.Agent, sessionstore.Imported{
+	return a.importer().Adopt(ctx, s.Agent, sessionstore.Imported{
 		ID: s.ID, StateKey: s.StateKey, State: s.State, Keys: change.Keys,
 		Title: s.Title, Updated: s.Updated, Archived: s.Archived, Meta: s.Meta,
 	}, change.History)

@@ -46,14 +46,14 @@ func (a *agent) storedAs(
 	ctx context.Context, id sessionstore.ID, unknown error,
 ) (sessionstore.Session, error) {
 	f := a.foreign()
-	if f == nil || len(id) > maxForeignID {
+	if f == nil || a.importer() == nil || len(id) > maxForeignID {
 		return sessionstore.Session{}, unknown
 	}
 	state := f.State(string(id))
 	if state == nil {
 		return sessionstore.Session{}, unknown
 	}
-	own, err := a.options.Store.Named(ctx, a.init.owner(), f.Key(state))
+	own, err := a.importer().Named(ctx, a.init.owner(), f.Key(state))
 	if errors.As(err, new(*sessionstore.NotFoundError)) {
 		return sessionstore.Session{}, unknown
 	}

@@ -69,8 +69,8 @@ func newSession(act *activation, q *queue, lease sessionstore.Lease, title strin
 // watch ends the session soon after another process has taken it over or deleted it, if the store
 // announces that.
 func (s *session) watch() {
-	w, ok := s.agent.options.Store.(sessionstore.Watcher)
-	if !ok {
+	w, err := sessionstore.As[sessionstore.Watcher](s.agent.options.Store)
+	if err != nil {
 		return
 	}
 	changed, stop := w.Watch(s.id)

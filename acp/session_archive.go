@@ -18,10 +18,14 @@ func (a *agent) archive(
 	if err != nil {
 		return nil, err
 	}
+	archiver, err := sessionstore.As[sessionstore.Archiver](a.options.Store)
+	if err != nil {
+		return nil, err
+	}
 	if _, err := a.end(ctx, closing, at, nil); err != nil {
 		return nil, err
 	}
-	if err := a.options.Store.Archive(ctx, s.ID); err != nil {
+	if err := archiver.Archive(ctx, s.ID); err != nil {
 		return nil, err
 	}
 	return a.passStored(ctx, protocol.SessionArchive, s, params), nil
@@ -35,10 +39,27 @@ func (a *agent) unarchive(
 	if err != nil {
 		return nil, err
 	}
-	if err := a.options.Store.Unarchive(ctx, s.ID); err != nil {
+	archiver, err := sessionstore.As[sessionstore.Archiver](a.options.Store)
+	if err != nil {
+		return nil, err
+	}
+	if err := archiver.Unarchive(ctx, s.ID); err != nil {
 		return nil, err
 	}
 	return a.passStored(ctx, protocol.SessionUnarchive, s, params), nil
+}
+
+// withArchive returns the capabilities that the client is told, without that to archive sessions if
+// the store cannot.
+func (a *agent) withArchive(capabilities json.RawMessage) json.RawMessage {
+	if _, err := sessionstore.As[sessionstore.Archiver](a.options.Store); err == nil {
+		return capabilities
+	}
+	_, sessions, err := strictjson.Take(members(capabilities)[sessionCapabilities], "archive")
+	if err != nil {
+		return capabilities
+	}
+	return strictjson.Set(capabilities, sessionCapabilities, sessions)
 }
 
 // passStored passes a request about a stored session on to an agent that serves it, and returns the

@@ -32,12 +32,13 @@
 //
 // # Implementing a Store
 //
-// A Store on another medium is a package beside sessionstore/sqlite. The
-// program opens its store in cmd/acp-agent. Consumers take the part of [Store] that they need:
-// [Sessions], [Labels], [Histories] or [Imports].
+// A Store on another medium is a package beside sessionstore/sqlite. The program opens its store in
+// cmd/acp-agent. It implements [Store], and of the optional interfaces those that its medium can
+// serve: [Importer], [Archiver], [Mover], [Pruner], [Restorer], [Segmenter], [Searcher] and
+// [Watcher]. Each says what does not work without it. Consumers take the part of [Store] that they
+// need ([Sessions], [Titles] or [Histories]), and look for others with [As].
 //
-// A Store of your own needs these functions of this package, so that it keeps the same things as
-// others:
+// These functions make sure that all stores keep the same things:
 //
 //   - [Split] separates the updates that are history from those that are states, and leaves out
 //     those that are neither.
@@ -52,10 +53,12 @@
 //   - [Passages] are what a [Searcher] indexes, [SearchQuery.Terms] what it looks for, and [Words] how
 //     both are compared. [BestLine] and [SearchQuery.Matches] make a [Found].
 //
+// What the stores of this module decide alike is in sessionstore/internal/rules.
+//
 // Package sessionstore/storetest tests it:
 //
 //	func TestContract(t *testing.T) {
-//		storetest.Test(t, func(t *testing.T) sessionstore.Shared {
+//		storetest.Test(t, func(t *testing.T) sessionstore.Store {
 //			s := mystore.New(t.TempDir())
 //			t.Cleanup(func() { s.Close() })
 //			return s

@@ -2,6 +2,7 @@ package sessionstore_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -49,6 +50,19 @@ func Example() {
 	// Where is the parser?
 	// {"update":{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"Where is the parser?"}}}
 	// {"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"In /src/lib."}}}
+}
+
+// A store that cannot do something says which interface it lacks.
+func ExampleAs() {
+	var store sessionstore.Store = sqlite.NewMemory()
+	defer store.Close()
+	_, err := sessionstore.As[sessionstore.Archiver](store)
+	fmt.Println(err)
+	_, err = sessionstore.As[sessionstore.Watcher](store)
+	fmt.Println(errors.Is(err, errors.ErrUnsupported), err)
+	// Output:
+	// <nil>
+	// true this session store cannot do that: it is no sessionstore.Watcher
 }
 
 func parse(raw string) sessionstore.Update {

@@ -40,12 +40,12 @@ type Session struct {
 	// Turns is the number of turns that were started. In a fork it includes the source's finished
 	// turns.
 	Turns int64
-	// Archived is set by [Labels.Archive], Renamed by [Labels.Rename].
+	// Archived is set by [Archiver.Archive], Renamed by [Titles.Rename].
 	Archived, Renamed bool
-	// Listed is the time when its agent first listed it with its cwd (see [Imports.Import]), or the
+	// Listed is the time when its agent first listed it with its cwd (see [Importer.Import]), or the
 	// zero time.
 	Listed time.Time
-	// Gone says that the agent no longer lists it (see [Imports.Retain]).
+	// Gone says that the agent no longer lists it (see [Importer.Retain]).
 	Gone bool
 	// Meta is the _meta of the session in its agent's own list, or nil.
 	Meta json.RawMessage

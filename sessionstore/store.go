@@ -5,9 +5,13 @@ import (
 	"iter"
 )
 
-// Store keeps sessions. It is safe for concurrent use by goroutines and, if its medium is shared,
-// by processes. The effect of a method that returned without error survives a crash of the process.
-// A call whose context ended has taken effect completely or not at all.
+// Store keeps sessions: it has what a store needs so that its sessions can be used. What some stores
+// can do besides is in optional interfaces: [Importer], [Archiver], [Mover], [Pruner], [Restorer],
+// [Segmenter], [Searcher] and [Watcher]. [As] looks for them.
+//
+// A Store is safe for concurrent use by goroutines and, if its medium is shared, by processes. The
+// effect of a method that returned without error survives a crash of the process. A call whose
+// context ended has taken effect completely or not at all.
 //
 // Methods return [*NotFoundError], [*FencedError], [*CursorError], [ErrExists], [ErrDraft],
 // [ErrReplaced], [ErrClosed], the error of the context, and [*UnavailableError] if the medium
@@ -17,9 +21,8 @@ import (
 // needs it.
 type Store interface {
 	Sessions
-	Labels
+	Titles
 	Histories
-	Imports
 
 	// Close waits for running calls and closes the medium. Later calls return ErrClosed, except
 	// Close.
@@ -42,15 +45,6 @@ type Shared interface {
 	Owners(ctx context.Context) ([]string, error)
 }
 
-// Watcher is a [Store] that announces what other processes do with a session.
-type Watcher interface {
-	// Watch returns a channel that receives a value at the beginning, and whenever the session may
-	// have a newer lease or may have been deleted. It may receive further values; use an empty
-	// Append to find out what has happened. The caller calls stop when it no longer reads the
-	// channel.
-	Watch(id ID) (changed <-chan struct{}, stop func())
-}
-
 // Sessions is the part of a [Store] that opens, finds and deletes sessions.
 type Sessions interface {
 	// Create stores a session, which is listed from then on. It returns ErrExists if the id is
@@ -67,10 +61,6 @@ type Sessions interface {
 	// running turn, unless its holder continues it (see Activation.Held).
 	Activate(ctx context.Context, id ID, a Activation) (Lease, error)
 
-	// Move gives a session other roots and real paths, including its cwd, and issues a new lease:
-	// whoever has the session open must load it again. Nothing else changes.
-	Move(ctx context.Context, l Lease, k Keys) (Lease, error)
-
 	// Fork stores a session with the source's history up to its last finished turn and, if both
 	// belong to the same agent, its latest states. The source does not change, and may be in a
 	// turn.
@@ -83,16 +73,12 @@ type Sessions interface {
 
 	// Delete deletes a session. Its data may be erased from the medium later, but within a minute,
 	// or when the last process closes the medium. Deleting a session that does not exist is not an
-	// error. A session with a StateKey is remembered, so that Import does not bring it back.
+	// error.
 	Delete(ctx context.Context, id ID) error
-
-	// Prune deletes the sessions that q matches, and returns their number. Other writers may run in
-	// between. If Prune fails, n sessions have already been deleted.
-	Prune(ctx context.Context, q PruneQuery) (n int, err error)
 }
 
-// Labels is the part of a [Store] that changes what lists show of a session.
-type Labels interface {
+// Titles is the part of a [Store] that changes the titles of sessions.
+type Titles interface {
 	// SetTitle sets the title; "" removes it. It does not change Updated, and does nothing after
 	// Rename.
 	SetTitle(ctx context.Context, l Lease, title string) error
@@ -101,11 +87,6 @@ type Labels interface {
 	// title is "", it removes the title and the mark. Unlike SetTitle, Rename needs no lease: any
 	// session can be renamed. It does not change Updated.
 	Rename(ctx context.Context, id ID, title string) error
-
-	// Archive archives a session, and Unarchive undoes that. Only lists are affected; see
-	// [ArchiveFilter].
-	Archive(ctx context.Context, id ID) error
-	Unarchive(ctx context.Context, id ID) error
 }
 
 // Histories is the part of a [Store] that records what happens in sessions.
@@ -128,10 +109,6 @@ type Histories interface {
 	// the session is deleted. The caller may modify the updates.
 	History(ctx context.Context, id ID) iter.Seq2[Update, error]
 
-	// Segments is like History, but yields the segments that the history is stored in, from the
-	// first one whose number is greater than after.
-	Segments(ctx context.Context, id ID, after int64) iter.Seq2[Segment, error]
-
 	// Finished is like History, but ends with the last finished turn. This is the part that Fork
 	// copies. Turns that overlap are finished when all of them have ended.
 	Finished(ctx context.Context, id ID) iter.Seq2[Update, error]
@@ -140,52 +117,8 @@ type Histories interface {
 	States(ctx context.Context, id ID) ([]Update, error)
 
 	// NewDraft starts a new history, which can replace the session's history in an activation. If
-	// id is "", the draft is for Adopt or Restore.
+	// id is "", the draft is for [Importer.Adopt] or [Restorer.Restore].
 	NewDraft(ctx context.Context, id ID) (Draft, error)
-}
-
-// Imports is the part of a [Store] for sessions that an agent keeps itself.
-type Imports interface {
-	// Import stores sessions from an agent's own list, in their order, and returns the number of
-	// new ones. If one is invalid, it stores none. A new session gets the id in s and an empty
-	// history. For a known session (by StateKey), Import updates Updated if it is later, Meta, and
-	// the title (see [Imported.NewTitle]) unless the session was renamed or is unused. It does not
-	// change whether a known session is archived. An unused session that the agent lists with later
-	// activity counts as imported from then on; see [UnusedGrace]. Import skips sessions that were
-	// deleted here, or whose StateKey was replaced by another, as long as the store remembers them:
-	// for [TombstoneAge], and up to [MaxTombstones] of them, and those with OnlyKnown that it does
-	// not have.
-	Import(ctx context.Context, agent Agent, sessions []Imported) (added int, err error)
-
-	// Named returns the id of the agent's session with this StateKey, or [*NotFoundError].
-	Named(ctx context.Context, agent Agent, stateKey string) (ID, error)
-
-	// Retain removes the sessions that the agent once listed with their cwd (see Import) and that
-	// its complete list l no longer contains, and returns their number. It deletes those that were
-	// never opened, renamed or archived here. It keeps the others, but marks them as gone until the
-	// agent lists them again or has another StateKey for them, or until they are moved or prompted.
-	Retain(ctx context.Context, agent Agent, l Listed) (n int, err error)
-
-	// Adopt stores a session that its agent knows, with an id that the caller chooses, as if it had
-	// been imported and then activated. history, if not nil, becomes its history; see [Activation].
-	// Another session with this StateKey loses it, as in SaveState. Adopt returns [ErrExists] if
-	// the id is taken, and [*NotFoundError] if Import would skip the session.
-	Adopt(ctx context.Context, agent Agent, s Imported, history Draft) (Lease, error)
-
-	// Restore stores a copy of a session from another store, except for its Generation. history, if
-	// not nil, is a draft without an id that becomes its history; see [Activation]. The copy
-	// replaces a session with the same id, and another session with its StateKey loses that. But if
-	// either of these was used as recently as s, or more recently, Restore changes nothing and
-	// returns false.
-	Restore(ctx context.Context, s Session, history Draft) (stored bool, err error)
-
-	// Deleted returns what the store remembers of deleted sessions, by agent.
-	Deleted(ctx context.Context) (map[Agent][]Deleted, error)
-
-	// RestoreDeleted makes the store remember the deleted sessions of another store. If this store
-	// has a session with such a StateKey, RestoreDeleted deletes the session if it was imported and
-	// never used, and otherwise keeps it and remembers nothing.
-	RestoreDeleted(ctx context.Context, agent Agent, deleted []Deleted) error
 }
 
 // Draft is a history that is stored as it arrives. It becomes visible when an [Activation] makes it

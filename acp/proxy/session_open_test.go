@@ -640,6 +640,8 @@ type full struct {
 	is atomic.Bool
 }
 
+func (s *full) Unwrap() sessionstore.Store { return s.Store }
+
 func (f *full) Activate(
 	ctx context.Context, id sessionstore.ID, a sessionstore.Activation,
 ) (sessionstore.Lease, error) {
@@ -800,7 +802,9 @@ func TestMovedSession(t *testing.T) {
 				for _, dir := range after.All() {
 					keys.Real = append(keys.Real, dir)
 				}
-				_, err = h.store.Move(t.Context(),
+				mover, err := sessionstore.As[sessionstore.Mover](h.store)
+				require.NoError(t, err)
+				_, err = mover.Move(t.Context(),
 					sessionstore.Lease{ID: stored.ID, Generation: stored.Generation}, keys)
 				require.NoError(t, err)
 

@@ -163,27 +163,31 @@ func newSessionsArchive(s streams, set *settings) *cobra.Command {
 		Long: `archive leaves sessions out of the lists of editors that do not ask for archived
 ones, and of acp-agent sessions list without --archived. Nothing else changes: they can still be
 loaded.`,
-	}, "archived", sessionstore.Labels.Archive)
+	}, "archived", sessionstore.Archiver.Archive)
 }
 
 func newSessionsUnarchive(s streams, set *settings) *cobra.Command {
 	return archiveCommand(s, set, &cobra.Command{
 		Use:   "unarchive SESSION...",
 		Short: "Show archived sessions in lists again",
-	}, "unarchived", sessionstore.Labels.Unarchive)
+	}, "unarchived", sessionstore.Archiver.Unarchive)
 }
 
 // archiveCommand makes cmd apply change to the sessions that it is given.
 func archiveCommand(
 	s streams, set *settings, cmd *cobra.Command, done string,
-	change func(sessionstore.Labels, context.Context, sessionstore.ID) error,
+	change func(sessionstore.Archiver, context.Context, sessionstore.ID) error,
 ) *cobra.Command {
 	cmd.Args, cmd.ValidArgsFunction = sessionArgs(math.MaxInt), set.completeSessions
 	cmd.RunE = func(cmd *cobra.Command, names []string) error {
 		return set.withSessions(cmd, s, names, func(
 			ctx context.Context, s streams, store sessionstore.Store, one sessionstore.Session,
 		) error {
-			if err := change(store, ctx, one.ID); err != nil {
+			archiver, err := sessionstore.As[sessionstore.Archiver](store)
+			if err != nil {
+				return err
+			}
+			if err := change(archiver, ctx, one.ID); err != nil {
 				return err
 			}
 			return tell(s, done, one)
@@ -272,7 +276,11 @@ from its last turn. If a deleted session is open in an editor, it ends there wit
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return set.withStore(s.err, func(store sessionstore.Store) error {
-				n, err := store.Prune(cmd.Context(), p.query(time.Now()))
+				pruner, err := sessionstore.As[sessionstore.Pruner](store)
+				if err != nil {
+					return err
+				}
+				n, err := pruner.Prune(cmd.Context(), p.query(time.Now()))
 				if err != nil {
 					return err
 				}

@@ -69,7 +69,7 @@ new one, and is told the last part of the conversation.`,
 
 // move shows what m changes, and changes it with --yes.
 func (f moveFlags) move(
-	ctx context.Context, s streams, store sessionstore.Sessions, consents *consent.Store, m sessions.Move,
+	ctx context.Context, s streams, store sessionstore.Store, consents *consent.Store, m sessions.Move,
 ) error {
 	moved, err := f.sessions(ctx, s, store, m)
 	if err != nil {
@@ -127,7 +127,7 @@ func (f moveFlags) consents(s streams, store *consent.Store, m sessions.Move) (n
 
 // sessions shows the sessions that m changes, and changes them with --yes. It returns their number.
 func (f moveFlags) sessions(
-	ctx context.Context, s streams, store sessionstore.Sessions, m sessions.Move,
+	ctx context.Context, s streams, store sessionstore.Store, m sessions.Move,
 ) (n int, err error) {
 	for session, err := range sessions.All(ctx, store, sessionstore.Query{}) {
 		if err != nil {

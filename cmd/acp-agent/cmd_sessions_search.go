@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -68,9 +67,9 @@ What you and the agent said is searched, and the titles of tool calls, but not w
 func search(
 	ctx context.Context, stderr io.Writer, store sessionstore.Store, q sessionstore.SearchQuery,
 ) ([]sessionstore.Found, error) {
-	searcher, ok := store.(sessionstore.Searcher)
-	if !ok {
-		return nil, errors.New("this store of sessions cannot search")
+	searcher, err := sessionstore.As[sessionstore.Searcher](store)
+	if err != nil {
+		return nil, err
 	}
 	slow := time.AfterFunc(2*time.Second, func() {
 		fmt.Fprintln(stderr, "acp-agent: preparing stored conversations for the first search …")

@@ -161,8 +161,8 @@ type hit struct {
 // search returns the messages that contain a text, none if the store cannot look for them.
 func (s *Server) search(ctx context.Context, q url.Values) (any, error) {
 	hits := []hit{}
-	store, ok := s.options.Store.(sessionstore.Searcher)
-	if !ok {
+	store, err := sessionstore.As[sessionstore.Searcher](s.options.Store)
+	if err != nil {
 		return hits, nil
 	}
 	all, err := store.Search(ctx, sessionstore.SearchQuery{Text: q.Get("text")})

@@ -49,10 +49,5 @@ func (s timedStore) Append(
 
 func (s timedStore) time(operation string, begun time.Time) { s.took(operation, time.Since(begun)) }
 
-// Watch implements [sessionstore.Watcher]. A store that announces nothing never tells of a change.
-func (s timedStore) Watch(id sessionstore.ID) (changed <-chan struct{}, stop func()) {
-	if w, ok := s.Store.(sessionstore.Watcher); ok {
-		return w.Watch(id)
-	}
-	return nil, func() {}
-}
+// Unwrap returns the store whose optional parts this one has. See [sessionstore.As].
+func (s timedStore) Unwrap() sessionstore.Store { return s.Store }

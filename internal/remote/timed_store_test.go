@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -28,8 +29,13 @@ func TestOperationsOfTheStoreAreTimed(t *testing.T) {
 func TestTimedStoreAnnouncesChanges(t *testing.T) {
 	memory := sqlite.NewMemory()
 	defer func() { require.NoError(t, memory.Close()) }()
-	_, watches := any(memory).(sessionstore.Watcher)
-	changed, stop := timedStore{Store: memory}.Watch("id")
-	defer stop()
-	require.Equal(t, watches, changed != nil)
+	watched := struct {
+		sessionstore.Store
+		sessionstore.Watcher
+	}{Store: memory}
+	watcher, err := sessionstore.As[sessionstore.Watcher](timedStore{Store: watched})
+	require.NoError(t, err)
+	require.Equal(t, sessionstore.Watcher(watched), watcher)
+	_, err = sessionstore.As[sessionstore.Watcher](timedStore{Store: memory})
+	require.ErrorIs(t, err, errors.ErrUnsupported)
 }

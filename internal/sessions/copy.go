@@ -91,11 +91,19 @@ func (c *copying) copyOwner(
 }
 
 // copyDeleted makes a store remember the deleted sessions that another one does.
-func copyDeleted(ctx context.Context, from, to sessionstore.Imports) error {
-	deleted, err := from.Deleted(ctx)
+func copyDeleted(ctx context.Context, from, to sessionstore.Store) error {
+	source, err := sessionstore.As[sessionstore.Restorer](from)
+	if err != nil {
+		return err
+	}
+	target, err := sessionstore.As[sessionstore.Restorer](to)
+	if err != nil {
+		return err
+	}
+	deleted, err := source.Deleted(ctx)
 	for agent, some := range deleted {
 		if err == nil {
-			err = to.RestoreDeleted(ctx, agent, some)
+			err = target.RestoreDeleted(ctx, agent, some)
 		}
 	}
 	return err
@@ -106,6 +114,10 @@ func copyDeleted(ctx context.Context, from, to sessionstore.Imports) error {
 func copySession(
 	ctx context.Context, from, to sessionstore.Store, id sessionstore.ID,
 ) (stored bool, err error) {
+	restorer, err := sessionstore.As[sessionstore.Restorer](to)
+	if err != nil {
+		return false, err
+	}
 	one, err := from.Get(ctx, id)
 	if err != nil {
 		return false, err
@@ -119,7 +131,7 @@ func copySession(
 		return false, err
 	}
 	if err = copyHistory(ctx, from, id, history); err == nil {
-		stored, err = to.Restore(ctx, one, history)
+		stored, err = restorer.Restore(ctx, one, history)
 	}
 	if !stored {
 		err = errors.Join(err, history.Discard(context.WithoutCancel(ctx)))

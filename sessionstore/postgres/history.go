@@ -202,7 +202,7 @@ func (s *Store) History(
 	return sessionstore.Updates(s.Segments(ctx, id, 0))
 }
 
-// Segments implements [sessionstore.Store].
+// Segments implements [sessionstore.Segmenter].
 func (s *Store) Segments(
 	ctx context.Context, id sessionstore.ID, after int64,
 ) iter.Seq2[sessionstore.Segment, error] {

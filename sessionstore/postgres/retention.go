@@ -29,7 +29,7 @@ func (s *Store) applyRetention() {
 	owners, err := s.Owners(ctx)
 	for _, owner := range owners {
 		if err == nil {
-			_, err = s.For(owner).Prune(ctx, sessionstore.PruneQuery{UnusedBefore: rules.Time(at).Add(-s.retention)})
+			_, err = (&Store{database: s.database, owner: owner}).Prune(ctx, sessionstore.PruneQuery{UnusedBefore: rules.Time(at).Add(-s.retention)})
 		}
 	}
 }

@@ -15,8 +15,6 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore/internal/rules"
 )
 
-var _ sessionstore.Searcher = (*Store)(nil)
-
 // Messages are indexed when their turn ends, in the same transaction. The next search indexes the
 // rest: histories that were imported, restored or drafted, the end of a very long turn, and turns that
 // still run or never ended.

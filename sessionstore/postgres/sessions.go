@@ -276,7 +276,7 @@ func (s *Store) Activate(
 	return lease, err
 }
 
-// Move implements [sessionstore.Store].
+// Move implements [sessionstore.Mover].
 func (s *Store) Move(
 	ctx context.Context, l sessionstore.Lease, k sessionstore.Keys,
 ) (moved sessionstore.Lease, err error) {
@@ -329,12 +329,12 @@ func (s *Store) Rename(ctx context.Context, id sessionstore.ID, title string) er
 	return s.label(ctx, id, "title = $3, renamed = $4", title, renamed)
 }
 
-// Archive implements [sessionstore.Store].
+// Archive implements [sessionstore.Archiver].
 func (s *Store) Archive(ctx context.Context, id sessionstore.ID) error {
 	return s.label(ctx, id, "archived = true")
 }
 
-// Unarchive implements [sessionstore.Store].
+// Unarchive implements [sessionstore.Archiver].
 func (s *Store) Unarchive(ctx context.Context, id sessionstore.ID) error {
 	return s.label(ctx, id, "archived = false")
 }

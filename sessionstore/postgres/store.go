@@ -21,9 +21,21 @@ import (
 )
 
 var (
-	_ sessionstore.Shared  = (*Store)(nil)
-	_ sessionstore.Watcher = view{}
+	_ sessionstore.Shared = (*Store)(nil)
+	_ parts               = view{}
 )
+
+// parts are the optional parts of a store that a Store has.
+type parts interface {
+	sessionstore.Archiver
+	sessionstore.Importer
+	sessionstore.Mover
+	sessionstore.Pruner
+	sessionstore.Restorer
+	sessionstore.Searcher
+	sessionstore.Segmenter
+	sessionstore.Watcher
+}
 
 // attempts is how often a transaction is tried that fails because of others.
 const attempts = 10

@@ -73,7 +73,7 @@ func open(t *testing.T, address string) *postgres.Store {
 func TestContract(t *testing.T) {
 	address := server.Address(t)
 	n := 0
-	storetest.Test(t, func(t *testing.T) sessionstore.Shared {
+	storetest.Test(t, func(t *testing.T) sessionstore.Store {
 		n++
 		s, name := open(t, address), fmt.Sprintf("test %d ", n)
 		return tenant{s.For(name), s, name}
@@ -100,11 +100,7 @@ func (s tenant) Owners(ctx context.Context) (owners []string, err error) {
 	return owners, err
 }
 
-func (s tenant) Search(
-	ctx context.Context, q sessionstore.SearchQuery,
-) ([]sessionstore.Found, error) {
-	return s.Store.(sessionstore.Searcher).Search(ctx, q)
-}
+func (s tenant) Unwrap() sessionstore.Store { return s.Store }
 
 func (s tenant) Close() error { return s.all.Close() }
 
@@ -113,7 +109,7 @@ func TestShared(t *testing.T) {
 	address := server.Address(t)
 	var n atomic.Int64
 	storetest.TestShared(t,
-		func(t *testing.T) sessionstore.Shared { return open(t, address) },
+		func(t *testing.T) sessionstore.Store { return open(t, address) },
 		func(t *testing.T, lines int) ([]byte, error) {
 			cmd := exec.CommandContext(t.Context(), proctest.Executable())
 			cmd.Env = append(os.Environ(), proctest.Env("worker", addressVariable+"="+address,

@@ -63,7 +63,7 @@ func TestShared(t *testing.T) {
 	dir := t.TempDir()
 	var n atomic.Int64
 	storetest.TestShared(t,
-		func(t *testing.T) sessionstore.Shared { return open(t, sqlite.Options{Dir: dir}) },
+		func(t *testing.T) sessionstore.Store { return open(t, sqlite.Options{Dir: dir}) },
 		func(t *testing.T, lines int) ([]byte, error) {
 			name := fmt.Sprint("process ", n.Add(1))
 			return proctest.KillAfter(process(t, "worker", dir, name), lines)

@@ -14,8 +14,6 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore/internal/rules"
 )
 
-var _ sessionstore.Searcher = (*Store)(nil)
-
 // Messages are indexed when their turn ends, in the same transaction. The next search indexes the
 // rest: histories that a repair or a draft stored, the rest of a
 // very long turn, and turns that are still running or never ended. The table unindexed records

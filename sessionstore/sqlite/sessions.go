@@ -269,7 +269,7 @@ func (s *Store) Activate(
 	return lease, err
 }
 
-// Move implements [sessionstore.Store].
+// Move implements [sessionstore.Mover].
 func (s *Store) Move(
 	ctx context.Context, l sessionstore.Lease, k sessionstore.Keys,
 ) (sessionstore.Lease, error) {
@@ -319,12 +319,12 @@ func (s *Store) Rename(ctx context.Context, id sessionstore.ID, title string) er
 	})
 }
 
-// Archive implements [sessionstore.Store].
+// Archive implements [sessionstore.Archiver].
 func (s *Store) Archive(ctx context.Context, id sessionstore.ID) error {
 	return s.label(ctx, id, "archived", 1, nil)
 }
 
-// Unarchive implements [sessionstore.Store].
+// Unarchive implements [sessionstore.Archiver].
 func (s *Store) Unarchive(ctx context.Context, id sessionstore.ID) error {
 	return s.label(ctx, id, "archived", 0, nil)
 }

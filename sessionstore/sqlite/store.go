@@ -23,7 +23,21 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-var _ sessionstore.Shared = (*Store)(nil)
+var (
+	_ sessionstore.Shared = (*Store)(nil)
+	_ parts               = view{}
+)
+
+// parts are the optional parts of a store that a Store has.
+type parts interface {
+	sessionstore.Archiver
+	sessionstore.Importer
+	sessionstore.Mover
+	sessionstore.Pruner
+	sessionstore.Restorer
+	sessionstore.Searcher
+	sessionstore.Segmenter
+}
 
 const (
 	fileName     = "sessions.db"

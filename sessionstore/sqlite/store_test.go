@@ -25,18 +25,18 @@ func TestMain(m *testing.M) {
 
 func TestContract(t *testing.T) {
 	t.Parallel() // it waits for the disk
-	storetest.Test(t, func(t *testing.T) sessionstore.Shared { return open(t, sqlite.Options{}) })
+	storetest.Test(t, func(t *testing.T) sessionstore.Store { return open(t, sqlite.Options{}) })
 }
 
 func TestContractWithRollbackJournalAndStoppedClock(t *testing.T) {
 	t.Parallel() // it waits for the disk
 	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
-	storetest.Test(t, func(t *testing.T) sessionstore.Shared {
+	storetest.Test(t, func(t *testing.T) sessionstore.Store {
 		return open(t, sqlite.Options{Now: func() time.Time { return noon }}.WithJournal(sqlite.JournalRollback))
 	})
 }
 
 func TestContractInMemory(t *testing.T) {
 	t.Parallel()
-	storetest.Test(t, func(t *testing.T) sessionstore.Shared { return memstore.New(t) })
+	storetest.Test(t, func(t *testing.T) sessionstore.Store { return memstore.New(t) })
 }

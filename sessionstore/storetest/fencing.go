@@ -140,7 +140,7 @@ func moveFences(t *testing.T, s store) {
 	require.NoError(t, s.SaveState(t.Context(), old, []byte("state"), "key"))
 	before := get(t, s, "one")
 	to := linked(t, "link", []string{"a", "b"}, []string{"real", "a", "c"})
-	moved, err := s.Move(t.Context(), old, to)
+	moved, err := part[sessionstore.Mover](t, s).Move(t.Context(), old, to)
 	require.NoError(t, err)
 	require.Greater(t, moved.Generation, old.Generation)
 
@@ -156,11 +156,11 @@ func moveFences(t *testing.T, s store) {
 	require.Empty(t, listAll(t, s, sessionstore.Query{Cwd: &sessionstore.DirFilter{Spelling: dir(t, "app"), Real: dir(t, "app")}}))
 
 	require.ErrorAs(t, s.Append(t.Context(), old, []update{say("late")}), new(*sessionstore.FencedError))
-	_, err = s.Move(t.Context(), old, before.Keys)
+	_, err = part[sessionstore.Mover](t, s).Move(t.Context(), old, before.Keys)
 	require.ErrorAs(t, err, new(*sessionstore.FencedError))
-	_, err = s.Move(t.Context(), moved, sessionstore.Keys{})
+	_, err = part[sessionstore.Mover](t, s).Move(t.Context(), moved, sessionstore.Keys{})
 	require.Error(t, err)
-	_, err = s.Move(t.Context(), sessionstore.Lease{ID: "none"}, to)
+	_, err = part[sessionstore.Mover](t, s).Move(t.Context(), sessionstore.Lease{ID: "none"}, to)
 	require.ErrorAs(t, err, new(*sessionstore.NotFoundError))
 	requireKeys(t, to, get(t, s, "one").Keys)
 	require.NoError(t, s.Append(t.Context(), moved, nil))

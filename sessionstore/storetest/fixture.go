@@ -18,6 +18,16 @@ type (
 	update = sessionstore.Update
 )
 
+// part returns an optional interface of a store. It skips the test if the store does not have it.
+func part[Part any](t require.TestingT, s store) Part {
+	found, err := sessionstore.As[Part](s)
+	if skipping, ok := t.(interface{ Skip(...any) }); ok && err != nil {
+		skipping.Skip(err)
+	}
+	require.NoError(t, err)
+	return found
+}
+
 func explore() sessionstore.Agent { return sessionstore.Agent{Kind: "explore"} }
 
 // path returns an absolute path on any platform.

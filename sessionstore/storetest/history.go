@@ -106,14 +106,14 @@ func readFromSegment(t *testing.T, s store) {
 	require.NoError(t, err)
 	record(t, s, lease, "more", say("c"))
 	var read []sessionstore.Segment
-	for segment, err := range s.Segments(t.Context(), "one", 0) {
+	for segment, err := range part[sessionstore.Segmenter](t, s).Segments(t.Context(), "one", 0) {
 		require.NoError(t, err)
 		read = append(read, segment)
 	}
 	require.NotEmpty(t, read)
 	for i := range read {
 		var rest []sessionstore.Segment
-		for segment, err := range s.Segments(t.Context(), "one", read[i].Number) {
+		for segment, err := range part[sessionstore.Segmenter](t, s).Segments(t.Context(), "one", read[i].Number) {
 			require.NoError(t, err)
 			rest = append(rest, segment)
 		}
@@ -127,7 +127,7 @@ func readFromSegment(t *testing.T, s store) {
 	}
 	require.Equal(t, history(t, s, "one"), all)
 	require.Len(t, all, 5)
-	for _, err := range s.Segments(t.Context(), "none", 0) {
+	for _, err := range part[sessionstore.Segmenter](t, s).Segments(t.Context(), "none", 0) {
 		require.ErrorAs(t, err, new(*sessionstore.NotFoundError))
 	}
 }

@@ -48,7 +48,7 @@ func listedByAgent(t require.TestingT, name string) sessionstore.Imported {
 
 func importSessions(t *testing.T, s store, sessions ...sessionstore.Imported) (added int) {
 	t.Helper()
-	added, err := s.Import(t.Context(), explore(), sessions)
+	added, err := part[sessionstore.Importer](t, s).Import(t.Context(), explore(), sessions)
 	require.NoError(t, err)
 	return added
 }
@@ -69,7 +69,7 @@ func importOnlyKnown(t *testing.T, s store) {
 	require.Equal(t, "title of known", got.Title)
 	require.True(t, got.Listed.IsZero())
 	require.Equal(t, []string{"own"}, ids(listAll(t, s, sessionstore.Query{Agent: explore()})))
-	n, err := s.Retain(t.Context(), explore(), sessionstore.Listed{Asked: time.Now().Add(time.Hour)})
+	n, err := part[sessionstore.Importer](t, s).Retain(t.Context(), explore(), sessionstore.Listed{Asked: time.Now().Add(time.Hour)})
 	require.NoError(t, err)
 	require.Zero(t, n)
 	require.False(t, get(t, s, "own").Gone)
@@ -96,13 +96,13 @@ func importedIsOne(t *testing.T, s store) {
 	require.Len(t, history(t, s, "id of a"), 3)
 	require.Equal(t, "a", get(t, s, "id of a").StateKey)
 
-	named, err := s.Named(t.Context(), explore(), "a")
+	named, err := part[sessionstore.Importer](t, s).Named(t.Context(), explore(), "a")
 	require.NoError(t, err)
 	require.Equal(t, sessionstore.ID("id of a"), named)
 	var unknown *sessionstore.NotFoundError
-	_, err = s.Named(t.Context(), explore(), "none")
+	_, err = part[sessionstore.Importer](t, s).Named(t.Context(), explore(), "none")
 	require.ErrorAs(t, err, &unknown)
-	_, err = s.Named(t.Context(), sessionstore.Agent{Kind: "proxy"}, "a")
+	_, err = part[sessionstore.Importer](t, s).Named(t.Context(), sessionstore.Agent{Kind: "proxy"}, "a")
 	require.ErrorAs(t, err, &unknown, "of another agent")
 }
 
@@ -237,7 +237,7 @@ func importGivenUp(t *testing.T, s store) {
 
 	require.NoError(t, s.Delete(t.Context(), "id of a"))
 	require.Zero(t, importSessions(t, s, a, b, c))
-	added, err := s.Import(t.Context(), sessionstore.Agent{Kind: "proxy", Profile: "child"}, []sessionstore.Imported{b})
+	added, err := part[sessionstore.Importer](t, s).Import(t.Context(), sessionstore.Agent{Kind: "proxy", Profile: "child"}, []sessionstore.Imported{b})
 	require.NoError(t, err)
 	require.Equal(t, 1, added, "the key of another agent")
 }
@@ -277,7 +277,7 @@ func namesOfAgents(t *testing.T, s store) {
 	importSessions(t, s, listedByAgent(t, "a"))
 	other := listedByAgent(t, "a")
 	other.ID = "other"
-	added, err := s.Import(t.Context(), sessionstore.Agent{Kind: "proxy", Profile: "child"}, []sessionstore.Imported{other})
+	added, err := part[sessionstore.Importer](t, s).Import(t.Context(), sessionstore.Agent{Kind: "proxy", Profile: "child"}, []sessionstore.Imported{other})
 	require.NoError(t, err)
 	require.Equal(t, 1, added)
 	require.NoError(t, s.Delete(t.Context(), "other"))
@@ -290,7 +290,7 @@ func importWhole(t *testing.T, s store) {
 		"no name":  {ID: "x", Keys: keys(t, "app")},
 		"no roots": {ID: "x", StateKey: "x"},
 	} {
-		_, err := s.Import(t.Context(), explore(), []sessionstore.Imported{listedByAgent(t, "a"), bad})
+		_, err := part[sessionstore.Importer](t, s).Import(t.Context(), explore(), []sessionstore.Imported{listedByAgent(t, "a"), bad})
 		require.Error(t, err, name)
 	}
 	require.Empty(t, listAll(t, s, sessionstore.Query{}))
@@ -314,7 +314,7 @@ func adoptSession(
 	t *testing.T, s store, n sessionstore.Imported, d sessionstore.Draft,
 ) sessionstore.Lease {
 	t.Helper()
-	lease, err := s.Adopt(t.Context(), explore(), n, d)
+	lease, err := part[sessionstore.Importer](t, s).Adopt(t.Context(), explore(), n, d)
 	require.NoError(t, err)
 	require.NoError(t, s.Append(t.Context(), lease, nil))
 	return lease
@@ -333,9 +333,9 @@ func adopt(t *testing.T, s store) {
 	require.True(t, got.Archived)
 	require.Equal(t, explore(), got.Agent)
 	requireKeys(t, a.Keys, got.Keys)
-	require.NoError(t, s.Unarchive(t.Context(), "a"))
+	require.NoError(t, part[sessionstore.Archiver](t, s).Unarchive(t.Context(), "a"))
 	require.Len(t, listAll(t, s, sessionstore.Query{Unused: sessionstore.UnusedFilter{Before: latest(t, s)}}), 1, "it is not unused")
-	_, err := s.Adopt(t.Context(), explore(), a, nil)
+	_, err := part[sessionstore.Importer](t, s).Adopt(t.Context(), explore(), a, nil)
 	require.ErrorIs(t, err, sessionstore.ErrExists)
 	a.Title = "renamed"
 	require.Zero(t, importSessions(t, s, a))
@@ -343,10 +343,10 @@ func adopt(t *testing.T, s store) {
 	record(t, s, lease, "hello")
 
 	require.NoError(t, s.Delete(t.Context(), "a"))
-	_, err = s.Adopt(t.Context(), explore(), a, nil)
+	_, err = part[sessionstore.Importer](t, s).Adopt(t.Context(), explore(), a, nil)
 	require.ErrorAs(t, err, new(*sessionstore.NotFoundError), "it was deleted")
 	a.StateKey = ""
-	_, err = s.Adopt(t.Context(), explore(), a, nil)
+	_, err = part[sessionstore.Importer](t, s).Adopt(t.Context(), explore(), a, nil)
 	require.Error(t, err)
 	require.Empty(t, listAll(t, s, sessionstore.Query{}))
 }
@@ -369,7 +369,7 @@ func adoptImported(t *testing.T, s store) {
 func adoptHistory(t *testing.T, s store) {
 	create(t, s, "one")
 	a := listedByAgent(t, "a")
-	_, err := s.Adopt(t.Context(), explore(), a, newDraft(t, s, "one", say("of another")))
+	_, err := part[sessionstore.Importer](t, s).Adopt(t.Context(), explore(), a, newDraft(t, s, "one", say("of another")))
 	require.ErrorIs(t, err, sessionstore.ErrDraft)
 	d := newDraft(t, s, "", say("theirs"), mode("code"))
 	_, err = s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), History: d})
@@ -390,7 +390,7 @@ func retainOnly(t *testing.T, s store, stateKeys ...string) (removed int) {
 	for _, stateKey := range stateKeys {
 		l.StateKeys[stateKey] = true
 	}
-	removed, err := s.Retain(t.Context(), explore(), l)
+	removed, err := part[sessionstore.Importer](t, s).Retain(t.Context(), explore(), l)
 	require.NoError(t, err)
 	return removed
 }
@@ -420,8 +420,8 @@ func retain(t *testing.T, s store) {
 	opened(t, s, "id of opened")
 	opened(t, s, "id of opened and archived")
 	require.NoError(t, s.Rename(t.Context(), "id of renamed", "chosen"))
-	require.NoError(t, s.Archive(t.Context(), "id of archived"))
-	require.NoError(t, s.Archive(t.Context(), "id of opened and archived"))
+	require.NoError(t, part[sessionstore.Archiver](t, s).Archive(t.Context(), "id of archived"))
+	require.NoError(t, part[sessionstore.Archiver](t, s).Archive(t.Context(), "id of opened and archived"))
 	require.Equal(t, 5, retainOnly(t, s, "kept"))
 	require.Equal(t, []string{"id of kept"}, ordinary(t, s))
 	all = all[1:]
@@ -445,10 +445,10 @@ func retainByCwd(t *testing.T, s store) {
 	b.Keys = keys(t, "lib")
 	importSessions(t, s, a, b)
 	l := sessionstore.Listed{Asked: time.Now().Add(time.Hour), Cwds: []workspace.Dir{dir(t, "other"), dir(t, "app")}}
-	other, err := s.Retain(t.Context(), sessionstore.Agent{Kind: "proxy"}, l)
+	other, err := part[sessionstore.Importer](t, s).Retain(t.Context(), sessionstore.Agent{Kind: "proxy"}, l)
 	require.NoError(t, err)
 	require.Zero(t, other, "the list of another agent")
-	n, err := s.Retain(t.Context(), explore(), l)
+	n, err := part[sessionstore.Importer](t, s).Retain(t.Context(), explore(), l)
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
 	require.Equal(t, []string{"id of b"}, ordinary(t, s))
@@ -458,7 +458,7 @@ func retainMoved(t *testing.T, s store) {
 	moved, elsewhere := listedByAgent(t, "moved"), listedByAgent(t, "elsewhere")
 	importSessions(t, s, moved, elsewhere)
 	lease := opened(t, s, "id of moved")
-	_, err := s.Move(t.Context(), lease, keys(t, "lib"))
+	_, err := part[sessionstore.Mover](t, s).Move(t.Context(), lease, keys(t, "lib"))
 	require.NoError(t, err)
 	elsewhere.Keys = keys(t, "lib")
 	for range 2 {
@@ -490,7 +490,7 @@ func retainUnlisted(t *testing.T, s store) {
 
 	importSessions(t, s, listedByAgent(t, "a"), listedByAgent(t, "adopted"))
 	require.NotZero(t, get(t, s, "ours").Listed)
-	n, err := s.Retain(t.Context(), explore(), sessionstore.Listed{Asked: asked})
+	n, err := part[sessionstore.Importer](t, s).Retain(t.Context(), explore(), sessionstore.Listed{Asked: asked})
 	require.NoError(t, err)
 	require.Zero(t, n, "they were listed after the agent was asked")
 	require.Equal(t, 2, retainOnly(t, s))

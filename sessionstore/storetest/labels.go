@@ -26,8 +26,8 @@ func archive(t *testing.T, s store) {
 	record(t, s, lease, "hello")
 	create(t, s, "two")
 	before := get(t, s, "one")
-	require.NoError(t, s.Archive(t.Context(), "one"))
-	require.NoError(t, s.Archive(t.Context(), "one"), "again")
+	require.NoError(t, part[sessionstore.Archiver](t, s).Archive(t.Context(), "one"))
+	require.NoError(t, part[sessionstore.Archiver](t, s).Archive(t.Context(), "one"), "again")
 	after := get(t, s, "one")
 	require.True(t, after.Archived)
 	after.Archived = false
@@ -50,8 +50,8 @@ func archive(t *testing.T, s store) {
 	_, err := s.Fork(t.Context(), "one", sessionstore.NewSession{ID: "fork", Agent: explore(), Keys: keys(t, "app")})
 	require.NoError(t, err)
 	require.False(t, get(t, s, "fork").Archived)
-	require.NoError(t, s.Unarchive(t.Context(), "one"))
-	require.NoError(t, s.Unarchive(t.Context(), "two"), "it is not archived")
+	require.NoError(t, part[sessionstore.Archiver](t, s).Unarchive(t.Context(), "one"))
+	require.NoError(t, part[sessionstore.Archiver](t, s).Unarchive(t.Context(), "two"), "it is not archived")
 	require.Empty(t, listed(sessionstore.OnlyArchived))
 	require.Len(t, listed(sessionstore.WithoutArchived), 3)
 
@@ -59,7 +59,7 @@ func archive(t *testing.T, s store) {
 	theirs.Archived = true
 	require.Equal(t, 1, importSessions(t, s, theirs))
 	require.Equal(t, []string{"id of a"}, listed(sessionstore.OnlyArchived))
-	require.NoError(t, s.Unarchive(t.Context(), "id of a"))
+	require.NoError(t, part[sessionstore.Archiver](t, s).Unarchive(t.Context(), "id of a"))
 	require.Zero(t, importSessions(t, s, theirs))
 	require.Empty(t, listed(sessionstore.OnlyArchived), "only new sessions are archived as the agent says")
 
@@ -69,9 +69,14 @@ func archive(t *testing.T, s store) {
 }
 
 func rename(t *testing.T, s store) {
-	importSessions(t, s, listedByAgent(t, "a"))
-	lease := create(t, s, "one")
-	for _, id := range []string{"id of a", "one"} {
+	lease, all := create(t, s, "one"), []string{"one"}
+	_, err := sessionstore.As[sessionstore.Importer](s)
+	imports := err == nil
+	if imports {
+		importSessions(t, s, listedByAgent(t, "a"))
+		all = append(all, "id of a")
+	}
+	for _, id := range all {
 		before := get(t, s, id)
 		require.NoError(t, s.Rename(t.Context(), sessionstore.ID(id), "chosen"))
 		after := get(t, s, id)
@@ -80,17 +85,19 @@ func rename(t *testing.T, s store) {
 		after.Title, after.Renamed = before.Title, false
 		require.Equal(t, before, after, "nothing else changed")
 	}
-	again := listedByAgent(t, "a")
-	again.Title = "the agent's"
-	require.Zero(t, importSessions(t, s, again))
-	require.Equal(t, "chosen", get(t, s, "id of a").Title)
+	if imports {
+		again := listedByAgent(t, "a")
+		again.Title = "the agent's"
+		require.Zero(t, importSessions(t, s, again))
+		require.Equal(t, "chosen", get(t, s, "id of a").Title)
+	}
 	begin(t, s, lease, sessionstore.Turn{Title: "from the prompt"})
 	require.NoError(t, s.SetTitle(t.Context(), lease, "generated"))
 	require.Equal(t, "chosen", get(t, s, "one").Title)
-	all := listAll(t, s, sessionstore.Query{})
-	require.True(t, all[0].Renamed && all[1].Renamed)
-
-	for _, id := range []string{"id of a", "one"} {
+	for _, session := range listAll(t, s, sessionstore.Query{}) {
+		require.True(t, session.Renamed)
+	}
+	for _, id := range all {
 		require.NoError(t, s.Rename(t.Context(), sessionstore.ID(id), ""))
 		require.Empty(t, get(t, s, id).Title)
 		require.False(t, get(t, s, id).Renamed)
@@ -103,12 +110,17 @@ func rename(t *testing.T, s store) {
 
 func labelUnknown(t *testing.T, s store) {
 	create(t, s, "gone")
-	require.NoError(t, s.Archive(t.Context(), "gone"))
+	archiver, unsupported := sessionstore.As[sessionstore.Archiver](s)
+	if unsupported == nil {
+		require.NoError(t, archiver.Archive(t.Context(), "gone"))
+	}
 	require.NoError(t, s.Rename(t.Context(), "gone", "x"))
 	require.NoError(t, s.Delete(t.Context(), "gone"))
 	for _, id := range []sessionstore.ID{"gone", "unknown"} {
-		for _, err := range []error{s.Rename(t.Context(), id, "x"), s.Archive(t.Context(), id), s.Unarchive(t.Context(), id)} {
-			require.ErrorAs(t, err, new(*sessionstore.NotFoundError))
+		require.ErrorAs(t, s.Rename(t.Context(), id, "x"), new(*sessionstore.NotFoundError))
+		if unsupported == nil {
+			require.ErrorAs(t, archiver.Archive(t.Context(), id), new(*sessionstore.NotFoundError))
+			require.ErrorAs(t, archiver.Unarchive(t.Context(), id), new(*sessionstore.NotFoundError))
 		}
 	}
 	create(t, s, "gone")
@@ -119,13 +131,19 @@ func labelUnknown(t *testing.T, s store) {
 
 func leaveOutUnused(t *testing.T, s store) {
 	some(t, s)
-	importSessions(t, s, listedByAgent(t, "a"))
+	used := []string{"used", "imported", "fork"}
+	if _, err := sessionstore.As[sessionstore.Importer](s); err == nil {
+		importSessions(t, s, listedByAgent(t, "a"))
+		used = append(used, "id of a")
+	}
 	create(t, s, "open")
-	create(t, s, "archived")
-	require.NoError(t, s.Archive(t.Context(), "archived"))
+	archiver, unsupported := sessionstore.As[sessionstore.Archiver](s)
+	if unsupported == nil {
+		create(t, s, "archived")
+		require.NoError(t, archiver.Archive(t.Context(), "archived"))
+	}
 	_, err := s.Fork(t.Context(), "used", sessionstore.NewSession{ID: "fork", Agent: explore(), Keys: keys(t, "app")})
 	require.NoError(t, err)
-	used := []string{"used", "imported", "fork", "id of a"}
 	all := append([]string{"unused", "open"}, used...)
 	bound := latest(t, s)
 	cwd := sessionstore.DirFilter{Spelling: dir(t, "app"), Real: dir(t, "app")}
@@ -147,10 +165,15 @@ func leaveOutUnused(t *testing.T, s store) {
 	}
 	elsewhere := sessionstore.DirFilter{Spelling: dir(t, "lib"), Real: dir(t, "lib")}
 	require.Empty(t, listAll(t, s, sessionstore.Query{Cwd: &elsewhere, Unused: sessionstore.UnusedFilter{Before: bound, Keep: []sessionstore.ID{"open"}}}))
-	require.Equal(t, []string{"archived"}, ids(listAll(t, s, sessionstore.Query{
+	archived := ids(listAll(t, s, sessionstore.Query{
 		Archive: sessionstore.OnlyArchived, Unused: sessionstore.UnusedFilter{Before: bound},
-	})))
-	require.NoError(t, s.Unarchive(t.Context(), "archived"))
+	}))
+	if unsupported != nil {
+		require.Empty(t, archived)
+		return
+	}
+	require.Equal(t, []string{"archived"}, archived)
+	require.NoError(t, archiver.Unarchive(t.Context(), "archived"))
 	require.NotContains(t, ids(listAll(t, s, sessionstore.Query{Unused: sessionstore.UnusedFilter{Before: bound}})), "archived")
 	require.Empty(t, get(t, s, "unused").Turns, "it can be loaded")
 }

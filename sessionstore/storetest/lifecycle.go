@@ -229,7 +229,7 @@ func endedContext(t *testing.T, s store) {
 	require.ErrorAs(t, err, new(*sessionstore.NotFoundError))
 }
 
-func closed(t *testing.T, s sessionstore.Shared) {
+func closed(t *testing.T, s store) {
 	lease := create(t, s, "one")
 	require.NoError(t, s.Close())
 	require.NoError(t, s.Close(), "again")

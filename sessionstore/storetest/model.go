@@ -96,11 +96,17 @@ func randomOperations(t *testing.T, s store) {
 	rapid.Check(t, func(t *rapid.T) {
 		checks++
 		m := &model{store: s, agent: sessionstore.Agent{Kind: "model", Profile: fmt.Sprint(checks)}, sessions: map[string]*modelSession{}}
-		t.Repeat(map[string]func(*rapid.T){
+		operations := map[string]func(*rapid.T){
 			"create": m.create, "fork": m.fork, "activate": m.activate, "delete": m.delete,
-			"begin": m.begin, "append": m.append, "end": m.end, "title": m.title, "move": m.move,
-			"rename": m.rename, "archive": m.archive, "unarchive": m.unarchive,
-		})
+			"begin": m.begin, "append": m.append, "end": m.end, "title": m.title, "rename": m.rename,
+		}
+		if _, err := sessionstore.As[sessionstore.Mover](s); err == nil {
+			operations["move"] = m.move
+		}
+		if _, err := sessionstore.As[sessionstore.Archiver](s); err == nil {
+			operations["archive"], operations["unarchive"] = m.archive, m.unarchive
+		}
+		t.Repeat(operations)
 		m.check(t)
 	})
 }
@@ -208,7 +214,7 @@ func (m *model) activate(t *rapid.T) {
 func (m *model) move(t *rapid.T) {
 	_, s := m.pick(t)
 	to := drawKeys(t, rapid.SampledFrom(modelCwds()).Draw(t, "cwd"))
-	lease, err := m.store.Move(t.Context(), s.lease, to)
+	lease, err := part[sessionstore.Mover](t, m.store).Move(t.Context(), s.lease, to)
 	require.NoError(t, err)
 	m.stale = append(m.stale, s.lease)
 	s.lease, s.keys = lease, to
@@ -285,13 +291,13 @@ func (m *model) rename(t *rapid.T) {
 func (m *model) archive(t *rapid.T) {
 	name, s := m.pick(t)
 	s.archived = true
-	require.NoError(t, m.store.Archive(t.Context(), m.id(name)))
+	require.NoError(t, part[sessionstore.Archiver](t, m.store).Archive(t.Context(), m.id(name)))
 }
 
 func (m *model) unarchive(t *rapid.T) {
 	name, s := m.pick(t)
 	s.archived = false
-	require.NoError(t, m.store.Unarchive(t.Context(), m.id(name)))
+	require.NoError(t, part[sessionstore.Archiver](t, m.store).Unarchive(t.Context(), m.id(name)))
 }
 
 // listed returns the ids that a list with these filters must have, in order of name.

@@ -42,7 +42,7 @@ func latest(t *testing.T, s store) time.Time {
 
 func prune(t *testing.T, s store, q sessionstore.PruneQuery) int {
 	t.Helper()
-	n, err := s.Prune(t.Context(), q)
+	n, err := part[sessionstore.Pruner](t, s).Prune(t.Context(), q)
 	require.NoError(t, err)
 	return n
 }

@@ -36,7 +36,7 @@ func restore(t *testing.T, s store, n sessionstore.Session, updates ...update) b
 	if len(updates) > 0 {
 		history = newDraft(t, s, "", updates...)
 	}
-	stored, err := s.Restore(t.Context(), n, history)
+	stored, err := part[sessionstore.Restorer](t, s).Restore(t.Context(), n, history)
 	require.NoError(t, err)
 	return stored
 }
@@ -63,12 +63,12 @@ func restoreWhole(t *testing.T, s store) {
 	}
 	require.Equal(t, texts(say("a"), say("b")), history(t, s, "whole"))
 	require.Equal(t, texts(mode("m")), states(t, s, "whole"))
-	id, err := s.Named(t.Context(), explore(), "key of whole")
+	id, err := part[sessionstore.Importer](t, s).Named(t.Context(), explore(), "key of whole")
 	require.NoError(t, err)
 	require.Equal(t, whole.ID, id)
 
 	// It is a session like any other.
-	require.NoError(t, s.Unarchive(t.Context(), "whole"))
+	require.NoError(t, part[sessionstore.Archiver](t, s).Unarchive(t.Context(), "whole"))
 	lease, err := s.Activate(t.Context(), "whole", sessionstore.Activation{Keys: whole.Keys})
 	require.NoError(t, err)
 	record(t, s, lease, "hello", say("c"))
@@ -94,7 +94,7 @@ func restoreNewer(t *testing.T, s store) {
 	requireRestored(t, n, s)
 	require.Equal(t, texts(say("newer")), history(t, s, "one"))
 	require.Error(t, s.Append(t.Context(), lease, []update{say("lost")}))
-	_, err = s.Named(t.Context(), explore(), "key of one")
+	_, err = part[sessionstore.Importer](t, s).Named(t.Context(), explore(), "key of one")
 	require.ErrorAs(t, err, new(*sessionstore.NotFoundError))
 }
 
@@ -119,10 +119,10 @@ func restoreImported(t *testing.T, s store) {
 
 func restoreInvalid(t *testing.T, s store) {
 	n := foreign(t, "a\x00")
-	_, err := s.Restore(t.Context(), n, nil)
+	_, err := part[sessionstore.Restorer](t, s).Restore(t.Context(), n, nil)
 	require.ErrorContains(t, err, "must be UTF-8 without NUL")
 	create(t, s, "one")
-	_, err = s.Restore(t.Context(), foreign(t, "two"), newDraft(t, s, "one", say("a")))
+	_, err = part[sessionstore.Restorer](t, s).Restore(t.Context(), foreign(t, "two"), newDraft(t, s, "one", say("a")))
 	require.ErrorIs(t, err, sessionstore.ErrDraft)
 }
 
@@ -139,13 +139,13 @@ func restoreDeleted(t *testing.T, s store) {
 	there := []sessionstore.Deleted{named("here"), named("there"), named("used"), named("unused")}
 	before := latest(t, s)
 	for range 2 {
-		require.NoError(t, s.RestoreDeleted(t.Context(), explore(), there))
+		require.NoError(t, part[sessionstore.Restorer](t, s).RestoreDeleted(t.Context(), explore(), there))
 	}
-	require.NoError(t, s.RestoreDeleted(t.Context(), sessionstore.Agent{Kind: "other"}, there[:1]))
-	require.Error(t, s.RestoreDeleted(t.Context(), sessionstore.Agent{Kind: "\xff"}, there))
+	require.NoError(t, part[sessionstore.Restorer](t, s).RestoreDeleted(t.Context(), sessionstore.Agent{Kind: "other"}, there[:1]))
+	require.Error(t, part[sessionstore.Restorer](t, s).RestoreDeleted(t.Context(), sessionstore.Agent{Kind: "\xff"}, there))
 	require.Equal(t, []string{string(imported("used").ID)}, ids(listAll(t, s, sessionstore.Query{})))
 
-	all, err := s.Deleted(t.Context())
+	all, err := part[sessionstore.Restorer](t, s).Deleted(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, there[:1], all[sessionstore.Agent{Kind: "other"}])
 	require.Len(t, all[explore()], 3)

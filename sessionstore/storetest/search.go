@@ -26,9 +26,7 @@ func searchTests() []testCase {
 	}
 	for i, c := range tests {
 		tests[i].run = func(t *testing.T, s store) {
-			if _, ok := s.(sessionstore.Searcher); !ok {
-				t.Skip("this store cannot search")
-			}
+			part[sessionstore.Searcher](t, s)
 			c.run(t, s)
 		}
 	}
@@ -38,7 +36,7 @@ func searchTests() []testCase {
 // search returns the ids, roles and marked lines of what a text finds.
 func search(t *testing.T, s store, text string) []string {
 	t.Helper()
-	found, err := s.(sessionstore.Searcher).Search(t.Context(), sessionstore.SearchQuery{Text: text})
+	found, err := part[sessionstore.Searcher](t, s).Search(t.Context(), sessionstore.SearchQuery{Text: text})
 	require.NoError(t, err)
 	all := []string{}
 	for _, f := range found {
@@ -60,7 +58,7 @@ func passages(t *testing.T, s store, f sessionstore.Found) (all string) {
 	t.Helper()
 	var p sessionstore.Passages
 	first := f.Segment
-	for segment, err := range s.Segments(t.Context(), f.Session.ID, first-1) {
+	for segment, err := range part[sessionstore.Segmenter](t, s).Segments(t.Context(), f.Session.ID, first-1) {
 		require.NoError(t, err)
 		require.Equal(t, first, segment.Number)
 		first++
@@ -171,7 +169,7 @@ func searchFolds(t *testing.T, s store) {
 		"naive": "naïve", "cafe": "café", "naïve_caf": "naïve_café", `"cafe naive"`: "", "か": "か", "が": "が",
 		"한국": "한국어", "국어": "", "fin": "", "ﬁn": "ﬁn", "5": "5", "ä": "a\u0308", "€": "", "e\u0301te\u0301": "ÉTÉ",
 	} {
-		all, err := s.(sessionstore.Searcher).Search(t.Context(), sessionstore.SearchQuery{Text: text})
+		all, err := part[sessionstore.Searcher](t, s).Search(t.Context(), sessionstore.SearchQuery{Text: text})
 		require.NoError(t, err)
 		marked := ""
 		if len(all) > 0 {
@@ -227,7 +225,7 @@ func searchLimits(t *testing.T, s store) {
 		}
 	}
 	require.Len(t, search(t, s, "again"), 3*sessionstore.MaxFoundInSession)
-	found, err := s.(sessionstore.Searcher).Search(t.Context(), sessionstore.SearchQuery{Text: "again", Limit: 4})
+	found, err := part[sessionstore.Searcher](t, s).Search(t.Context(), sessionstore.SearchQuery{Text: "again", Limit: 4})
 	require.NoError(t, err)
 	require.Len(t, found, 4)
 	require.Equal(t, sessionstore.ID("three"), found[0].Session.ID)
@@ -242,9 +240,6 @@ func searchDeleted(t *testing.T, s store) {
 }
 
 func searchesOfOwners(t *testing.T, s sessionstore.Shared) {
-	if _, ok := s.(sessionstore.Searcher); !ok {
-		t.Skip("this store cannot search")
-	}
 	ann, bob := s.For("ann"), s.For("bob")
 	record(t, s, create(t, s, "one"), "shared word")
 	record(t, ann, create(t, ann, "one"), "shared word of Ann")

@@ -1,12 +1,15 @@
 // Package storetest tests implementations of [sessionstore.Store]:
 //
 //	func TestContract(t *testing.T) {
-//		storetest.Test(t, func(t *testing.T) sessionstore.Shared {
+//		storetest.Test(t, func(t *testing.T) sessionstore.Store {
 //			s := mystore.New(t.TempDir())
 //			t.Cleanup(func() { s.Close() })
 //			return s
 //		})
 //	}
+//
+// Tests of an optional interface, such as [sessionstore.Importer], are skipped for a store without
+// it, and tests of owners for one that is not a [sessionstore.Shared].
 //
 // The names of subtests begin with the clauses of the program's specification that they prove. The
 // tests do not depend on the clock: a store whose clock does not advance passes too.
@@ -20,7 +23,7 @@ import (
 
 // Open returns a new, empty store that shares nothing with others. It is called for each subtest,
 // and must close the store in the subtest's cleanup.
-type Open = func(t *testing.T) sessionstore.Shared
+type Open = func(t *testing.T) sessionstore.Store
 
 // Test tests the stores that open returns.
 func Test(t *testing.T, open Open) {
@@ -32,15 +35,18 @@ func Test(t *testing.T, open Open) {
 		for _, c := range group {
 			t.Run(c.name, func(t *testing.T) {
 				s := open(t)
-				n := newNeighbour(t, s)
+				if shared, ok := s.(sessionstore.Shared); ok {
+					n := newNeighbour(t, shared)
+					defer n.requireUnchanged(t)
+				}
 				c.run(t, s)
-				n.requireUnchanged(t)
 			})
 		}
 	}
 	for _, c := range ownerTests() {
-		t.Run(c.name, func(t *testing.T) { c.run(t, open(t)) })
+		t.Run(c.name, func(t *testing.T) { c.run(t, part[sessionstore.Shared](t, open(t))) })
 	}
+	t.Run("calls after Close fail", func(t *testing.T) { closed(t, open(t)) })
 	t.Run("P7/a draft belongs to its store", func(t *testing.T) {
 		draftOfOtherStore(t, open(t), open(t))
 	})

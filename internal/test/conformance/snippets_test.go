@@ -39,7 +39,7 @@ func myBackend() backend.Backend { return nil }
 
 type stores struct{}
 
-func (stores) New(string) sessionstore.Shared { return nil }
+func (stores) New(string) sessionstore.Store { return nil }
 
 var mystore stores
 `

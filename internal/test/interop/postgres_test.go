@@ -198,7 +198,9 @@ func TestKillsOfSessionsCopy(t *testing.T) {
 				}
 				all = append(all, line)
 			}
-			deleted, err := s.For(owner).Deleted(t.Context())
+			restorer, err := sessionstore.As[sessionstore.Restorer](s.For(owner))
+			require.NoError(t, err)
+			deleted, err := restorer.Deleted(t.Context())
 			require.NoError(t, err)
 			require.Len(t, deleted[sessionstore.Agent{Kind: "explore"}], 1)
 			all = append(all, fmt.Sprint(deleted))

@@ -9,7 +9,7 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// Rename returns a title as [sessionstore.Labels.Rename] stores it, and whether the session counts
+// Rename returns a title as [sessionstore.Titles.Rename] stores it, and whether the session counts
 // as renamed.
 func Rename(title string) (clean string, renamed bool) {
 	clean = sessionstore.CleanTitle(title)
