@@ -34,15 +34,27 @@ const (
 	keptSetting   = "the session's stored folder"
 )
 
-// addFolders decides which additional roots the session of a lifecycle request gets. stored is the
-// session that is loaded, resumed or copied, nil for a new one.
+// From the folders that a request names to those that its session gets:
+//
+//	chooseFolders    decides which: the client's list, or what is declared, added and kept
+//	openRoots        opens them: resolves links, applies the limits of workspace.Policy, such as
+//	                   what a user of a server may open, and leaves out kept folders that are gone
+//	checkShown       refuses a folder that leads elsewhere than when the user allowed it
+//	droppedFolders   says what the session has lost; movedRoots, what was renamed
+//
+// What chooseFolders sets is opened, stored, listed and sent to the agent. So a rule that gives a
+// session other folders than the request names, such as a worktree for each root, belongs there:
+// every lifecycle request passes through it.
+
+// chooseFolders decides which additional roots the session of a lifecycle request gets. stored is
+// the session that is loaded, resumed or copied, nil for a new one.
 //
 //   - A list of the client stays as it is, even if it is empty.
 //   - With KeepFolders, a session that is opened again has the roots that are stored, and a copy
 //     those of its source.
 //   - Otherwise it has those that the user declared for its cwd, and those that the user added to
 //     this session. Folders that they added to the source of a copy do not count for the copy.
-func (a *agent) addFolders(
+func (a *agent) chooseFolders(
 	ctx context.Context, p *sessionParams, cause backend.Cause, stored *sessionstore.Session,
 ) error {
 	if p.listed {

@@ -22,7 +22,7 @@ func (a *agent) acceptFork(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work
 		if err != nil {
 			return nil, err
 		}
-		if err := a.addFolders(ctx, &p, backend.Fork, &source.Session); err != nil {
+		if err := a.chooseFolders(ctx, &p, backend.Fork, &source.Session); err != nil {
 			return nil, err
 		}
 		return a.create(ctx, r, p, backend.Fork, source)

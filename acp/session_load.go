@@ -91,7 +91,7 @@ func (l *load) run(ctx context.Context) (*session, json.RawMessage, error) {
 	if err := a.matchCwd(ctx, l.params.roots.Cwd(), l.stored.Keys); err != nil {
 		return nil, nil, err
 	}
-	if err := a.addFolders(ctx, &l.params, l.cause, &l.stored.Session); err != nil {
+	if err := a.chooseFolders(ctx, &l.params, l.cause, &l.stored.Session); err != nil {
 		return nil, nil, err
 	}
 	l.previous = l.at.Queue.Active()

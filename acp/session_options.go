@@ -18,7 +18,7 @@ func (a *agent) acceptOptions(ctx context.Context, r *jsonrpc.Request) jsonrpc.W
 		if err != nil {
 			return nil, err
 		}
-		if err := a.addFolders(ctx, &p, backend.New, nil); err != nil {
+		if err := a.chooseFolders(ctx, &p, backend.New, nil); err != nil {
 			return nil, err
 		}
 		if err := a.checkSetup(ctx, p); err != nil {

@@ -11,18 +11,18 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	mcproots "github.com/acp-agent/acp-agent/internal/mcp/roots"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
 const (
-	// capabilitiesKey is where a request of a modern client (2026-07-28) declares the client's
-	// capabilities.
-	capabilitiesKey = "io.modelcontextprotocol/clientCapabilities"
+	// capabilitiesKey is where a request of a modern client declares the client's capabilities.
+	capabilitiesKey = mcp.MetaKeyClientCapabilities
 
-	listRoots   = "roots/list"
-	listChanged = `{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`
+	listChanged = `{"jsonrpc":"2.0","method":"` + mcproots.ChangedMethod + `"}`
 
 	// maxCalls and maxCallBytes bound the calls that are kept for repetition. Further calls pass
 	// unchanged.
@@ -109,7 +109,7 @@ func (r *relay) editClientLine(line []byte) []byte {
 		return r.declareRoots(line, m)
 	case m.method == "notifications/initialized" && m.id == nil:
 		return r.clientInitialized(line)
-	case m.method == "notifications/roots/list_changed" && m.id == nil:
+	case m.method == mcproots.ChangedMethod && m.id == nil:
 		return nil // the client's roots are not the session's
 	default:
 		return line
@@ -147,9 +147,7 @@ func (r *relay) editModernRequest(line []byte, m message) []byte {
 	if list != nil && !strictjson.IsObject(at(m.params, "_meta", capabilitiesKey, "roots")) {
 		line = set(line, json.RawMessage(`{}`), "params", "_meta", capabilitiesKey, "roots")
 	}
-	switch m.method {
-	case "tools/call", "prompts/get", "resources/read":
-	default:
+	if !mcproots.MayAsk(m.method) {
 		return line
 	}
 	if s, ok := r.unseal(at(m.params, "requestState")); ok {
@@ -186,7 +184,7 @@ func (r *relay) cancelCall(line []byte, m message) []byte {
 func (r *relay) editServerLine(line []byte) []byte {
 	m := parse(line)
 	switch {
-	case m.method == listRoots && m.id != nil:
+	case m.method == mcproots.ListMethod && m.id != nil:
 		if list := r.roots(); list != nil && r.server.queue(response(m.id, list)) {
 			return nil
 		}
@@ -235,7 +233,7 @@ func rootsRequests(all json.RawMessage) (keys []string, others json.RawMessage) 
 	}
 	others = all
 	for key, request := range requests.All() {
-		if method, _ := stringValue(at(request, "method")); method == listRoots {
+		if method, _ := stringValue(at(request, "method")); method == mcproots.ListMethod {
 			keys = append(keys, key)
 			others = set(others, nil, key)
 		}

@@ -21,18 +21,9 @@ import (
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
-// modern is the first revision in which servers ask for roots in results.
-const modern = "2026-07-28"
-
-const (
-	// MaxRounds is how often one call is repeated because the server asks for input.
-	MaxRounds = 10
-	// MaxInputRequests limits the inputs that one result may ask for.
-	MaxInputRequests = 100
-	// retryDelay is the delay before a call is repeated for a server that asked for nothing,
-	// multiplied by the number of calls.
-	retryDelay = 50 * time.Millisecond
-)
+// retryDelay is the delay before a call is repeated for a server that asked for nothing, multiplied
+// by the number of calls.
+const retryDelay = 50 * time.Millisecond
 
 // Options configure a [Client].
 type Options struct {
@@ -101,7 +92,7 @@ func (c *Client) receive(next mcp.MethodHandler) mcp.MethodHandler {
 			}
 		}()
 		switch {
-		case method == "roots/list" && c.options.Roots != nil:
+		case method == ListMethod && c.options.Roots != nil:
 			return c.listRoots(ctx)
 		case c.offers(method):
 			return next(ctx, method, req)
@@ -193,7 +184,7 @@ type Session struct {
 // in results and cannot be notified of changes.
 func (s *Session) Modern() bool {
 	r := s.InitializeResult()
-	return r != nil && r.ProtocolVersion >= modern
+	return r != nil && IsModern(r.ProtocolVersion)
 }
 
 // Announce notifies a legacy server that the roots have changed. It does nothing for a modern
@@ -302,7 +293,7 @@ func (s *Session) respond(ctx context.Context, need inputRequired) (input, error
 		var err error
 		switch request := need.requests[key].(type) {
 		case *mcp.ListRootsParams:
-			if method = "roots/list"; s.client.options.Roots == nil {
+			if method = ListMethod; s.client.options.Roots == nil {
 				break
 			}
 			if list == nil {

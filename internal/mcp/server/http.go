@@ -18,6 +18,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	mcproots "github.com/acp-agent/acp-agent/internal/mcp/roots"
 )
 
 const (
@@ -40,7 +42,7 @@ func (s *Server) Handler() http.Handler {
 	stateless := s.sdkHandler(
 		mcp.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true})
 	byEra := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Mcp-Protocol-Version") >= modern {
+		if mcproots.IsModern(r.Header.Get("Mcp-Protocol-Version")) {
 			stateless.ServeHTTP(w, r)
 		} else {
 			sessions.ServeHTTP(w, r)

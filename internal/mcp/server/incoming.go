@@ -6,6 +6,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	mcproots "github.com/acp-agent/acp-agent/internal/mcp/roots"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace/tools"
@@ -57,7 +58,7 @@ func (m *incoming) decodeParams() {
 	}
 	named := params.GetMeta()[mcp.MetaKeyProtocolVersion]
 	revision, isText := named.(string)
-	m.modern = named != nil && (!isText || revision >= modern)
+	m.modern = named != nil && (!isText || mcproots.IsModern(revision))
 	switch params := params.(type) {
 	case *mcp.CallToolParamsRaw:
 		m.holdsFile = tools.HoldsFile(params.Name)

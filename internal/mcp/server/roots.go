@@ -22,13 +22,6 @@ import (
 	mcproots "github.com/acp-agent/acp-agent/internal/mcp/roots"
 )
 
-const (
-	// modern is the first revision without initialize, in which servers ask for roots in results.
-	modern = "2026-07-28"
-	// legacy is the last revision before it.
-	legacy = "2025-11-25"
-)
-
 // client is a connection, an HTTP session, or a single request of a modern HTTP client.
 type client struct {
 	server         *Server
@@ -64,7 +57,7 @@ func (c *client) receive(next mcp.MethodHandler) mcp.MethodHandler {
 			if f := c.rootsFollower(); f != nil && !c.onlyDuringCalls {
 				f.AskNow(ctx)
 			}
-		case "notifications/roots/list_changed":
+		case mcproots.ChangedMethod:
 			if f := c.rootsFollower(); f != nil && !c.onlyDuringCalls {
 				f.AskNow(ctx)
 			} else if f != nil {
@@ -87,9 +80,9 @@ func (c *client) initialize(r mcp.Request) error {
 	if !ok || params == nil || !connected {
 		return nil
 	}
-	if params.ProtocolVersion >= modern {
+	if mcproots.IsModern(params.ProtocolVersion) {
 		// otherwise the SDK would treat a client that sends initialize as modern
-		params.ProtocolVersion = legacy
+		params.ProtocolVersion = mcproots.Legacy
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -194,7 +187,7 @@ func (c *client) withScope(ctx context.Context, r scopedRequest, use func(*scope
 		sc := c.server.openSession(ctx)
 		defer sc.close()
 		return use(sc)
-	case r.revision >= modern:
+	case mcproots.IsModern(r.revision):
 		return c.withModernScope(ctx, r, use)
 	}
 	f := c.rootsFollower()
