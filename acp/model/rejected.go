@@ -279,7 +279,7 @@ func rejects(e *llm.Error) bool { return e.Kind == llm.Rejected || e.Kind == llm
 // what is in front of them give content that they cannot handle various names.
 func mayReject(e *llm.Error) bool {
 	switch e.Kind {
-	case llm.Rejected, llm.Filtered, llm.Misconfigured, llm.Malformed:
+	case llm.Rejected, llm.Filtered, llm.Misconfigured, llm.Malformed, llm.Forbidden, llm.Slipped:
 		return true
 	case llm.KeyRejected:
 		return e.Status == http.StatusForbidden

@@ -313,6 +313,9 @@ func (t *turn) explain(ctx context.Context, err error) (backend.Raw, error) {
 	next := map[llm.Kind]string{ // the error about a conversation that is too long already says it
 		llm.Unreachable: " Send another message to continue." + examine,
 		llm.KeyRejected: correct + ", then send another message to continue." + examine,
+		llm.Forbidden: " Check what your account may use at the provider, and from where, then send " +
+			"another message, or choose another model.",
+		llm.Slipped: another,
 		llm.Unpaid: " Check your account at the provider, then send another message, or choose " +
 			"another model.",
 		llm.Overloaded:    " Send another message later, or choose another model.",
@@ -336,11 +339,15 @@ func codeOf(e *endpoint) string { return text.Code(e.Model().ID) }
 func describeFailure(e *llm.Error) string {
 	said := strings.TrimRight(text.Plain(e.Error()), ". ")
 	switch {
-	case e.Status < http.StatusBadRequest || strings.HasPrefix(said, "the server "):
+	case e.Status < http.StatusBadRequest && e.Kind != llm.Slipped && e.Kind != llm.Filtered || strings.HasPrefix(said, "the server "):
 	case e.Kind == llm.Overloaded:
 		return "The model's server cannot answer now: " + said
 	case e.Kind == llm.Filtered:
 		return "The content filter of the model's server rejected the request: " + said
+	case e.Kind == llm.Forbidden:
+		return "The model's server does not allow the request: " + said
+	case e.Kind == llm.Slipped:
+		return "The model wrote a tool call that its server could not read: " + said
 	case e.Kind == llm.Rejected, e.Kind == llm.Misconfigured, e.Kind == llm.Unpaid:
 		return "The model's server rejected the request: " + said
 	}

@@ -3,6 +3,7 @@ package llm
 import (
 	"bytes"
 	"cmp"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,8 +24,10 @@ import (
 )
 
 const (
-	// attempts is how often a request is sent while it keeps failing.
-	attempts = 4
+	// attempts is how often a request is sent while it keeps failing, and patientAttempts if the
+	// server only has too much to do. With the delays between these it waits a minute, because many
+	// servers limit the requests of a minute.
+	attempts, patientAttempts = 4, 8
 	// silentAttempts is how often a request that the server has not read is sent again at once.
 	silentAttempts = 1
 	// longestDelay is the longest wait before a request is sent again.
@@ -122,7 +125,7 @@ func (c *Client) Stream(ctx context.Context, r Request) iter.Seq2[Event, error] 
 			case ctx.Err() != nil:
 				yield(nil, context.Cause(ctx))
 				return
-			case !failed.retry || attempt == attempts-1:
+			case !failed.retry || attempt >= c.attempts(failed.Error)-1:
 				yield(nil, failed.Error)
 				return
 			}
@@ -254,8 +257,9 @@ func (c *Client) do(
 		if !ok {
 			e = malformed(err)
 		}
-		passes := e.Kind == Overloaded || e == errCut || e == errEmpty
-		return &failure{Error: c.explain(e, secrets...), retry: passes}
+		passes := e.Kind == Overloaded || e.Kind == Slipped || e == errCut || e == errEmpty
+		f := failure{Error: c.explain(e, secrets...), after: namedDelay(e.Message), retry: passes}
+		return f.bounded()
 	}
 	watched.drain()
 	return nil
@@ -392,17 +396,16 @@ func (b *watchedBody) drain() {
 
 // rejected returns the failure of a response with an error status.
 func (c *Client) rejected(response *http.Response, secrets []string) *failure {
-	body, _ := io.ReadAll(io.LimitReader(response.Body, errorSize))
-	e := describe(response.StatusCode, body)
+	body, e := readError(response)
 	if to, err := response.Location(); err == nil && response.StatusCode < 400 {
 		e.Message = "the server redirects to " + address(to) +
 			", and redirects are not followed; set the model's baseURL to where the API is"
 		e.Kind = Misconfigured
 	}
 	after := cmp.Or(retryAfter(response.Header, time.Now()), retryDelay(body), namedDelay(e.Message),
-		limitReset(response.Header))
-	retry := e.Kind == Overloaded && response.Header.Get("X-Should-Retry") != "false"
-	f := &failure{Error: c.explain(e, secrets...), after: after, retry: retry}
+		limitReset(response.Header, time.Now()))
+	retry := (e.Kind == Overloaded || e.Kind == Slipped) && response.Header.Get("X-Should-Retry") != "false"
+	f := failure{Error: c.explain(e, secrets...), after: after, retry: retry}
 	switch response.StatusCode {
 	case http.StatusBadRequest, http.StatusUnprocessableEntity:
 		f.rejection = body
@@ -411,11 +414,24 @@ func (c *Client) rejected(response *http.Response, secrets []string) *failure {
 			f.rejection = body
 		}
 	}
-	if f.retry && after > longestDelay {
-		f.retry = false
-		f.Message += "; try again in " + roundly(after)
+	return f.bounded()
+}
+
+// readError returns the body of a response with an error status, and the error in it.
+func readError(response *http.Response) ([]byte, *Error) {
+	var from io.Reader = response.Body
+	switch compression := response.Header.Get("Content-Encoding"); compression {
+	case "gzip":
+		if unzipped, err := gzip.NewReader(from); err == nil {
+			from = unzipped
+		}
+	case "br", "zstd", "deflate":
+		e := describe(response.StatusCode, nil)
+		e.Message += ", with a reason that is compressed (" + compression + ")"
+		return nil, e
 	}
-	return f
+	body, _ := io.ReadAll(io.LimitReader(from, errorSize))
+	return body, describe(response.StatusCode, body)
 }
 
 // unreachable returns the error for a request that was not answered.

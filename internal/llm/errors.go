@@ -3,6 +3,8 @@ package llm
 import (
 	"bytes"
 	"cmp"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -65,13 +68,36 @@ func reason(err error) string {
 	if unknown, ok := errors.AsType[*net.DNSError](err); ok && unknown.IsNotFound {
 		return op.Error() + "; check the model's baseURL"
 	}
+	if errors.As(err, new(x509.UnknownAuthorityError)) {
+		return "its certificate is from an authority that is not known here; " + trustAdvice(runtime.GOOS)
+	}
 	if outer, ok := errors.AsType[*url.Error](err); ok {
 		err = outer.Err
 	}
-	if err == io.EOF {
+	said := err.Error()
+	switch {
+	case err == io.EOF:
 		return "it closed the connection"
+	case errors.As(err, new(tls.RecordHeaderError)), strings.Contains(said, "HTTP response to HTTPS"):
+		return "it does not speak https; check whether the model's baseURL must begin with http://"
+	case strings.Contains(said, `malformed HTTP response "\x15\x03`):
+		return "it speaks https; the model's baseURL must begin with https://"
+	case strings.Contains(said, "malformed HTTP"):
+		return "what answers there is not an HTTP server; check the port in the model's baseURL"
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE),
+		errors.Is(err, net.ErrClosed):
+		return "it closed the connection before it answered; check its log, and the port and the " +
+			"beginning (http:// or https://) of the model's baseURL"
 	}
-	return err.Error()
+	return said
+}
+
+// trustAdvice says how to make an operating system trust an authority for certificates.
+func trustAdvice(system string) string {
+	if system == "darwin" || system == "windows" {
+		return "add the authority to those that the system trusts"
+	}
+	return "set SSL_CERT_FILE to a file with the certificate of that authority"
 }
 
 // isTemporary reports whether a request that was not answered may succeed when it is sent again.
@@ -105,14 +131,29 @@ func describe(status int, body []byte) *Error {
 	said.find(decoded)
 	message := said.message
 	if message == "" {
-		message = cmp.Or(http.StatusText(status), "the server reports an error without a reason")
+		message = cmp.Or(http.StatusText(status), unofficial[status],
+			"the server reports an error without a reason")
 		if trimmed := bytes.TrimSpace(body); bytes.HasPrefix(trimmed, []byte("<")) {
 			message += title(trimmed)
+			said.message = message
 		} else if line, _, _ := bytes.Cut(trimmed, []byte("\n")); len(line) > 0 && decoded == nil {
 			message += ": " + string(line)
+			said.message = message
 		}
 	}
 	return &Error{Kind: said.kind(cmp.Or(status, said.status)), Status: status, Message: message}
+}
+
+// unofficial are the meanings of statuses that Cloudflare and others give in front of a server.
+var unofficial = map[int]string{
+	520: "what is in front of the server got no valid answer from it",
+	521: "what is in front of the server cannot connect to it",
+	522: "what is in front of the server cannot connect to it in time",
+	523: "what is in front of the server cannot reach it",
+	524: "what is in front of the server got no answer in time",
+	525: "what is in front of the server cannot agree with it on encryption",
+	526: "what is in front of the server does not trust its certificate",
+	529: "the server is overloaded",
 }
 
 // serverError is an error in a server's words.
@@ -165,32 +206,29 @@ func (s *serverError) kind(status int) Kind {
 	all := strings.ToLower(s.message + s.codes)
 	has := func(parts ...string) bool { return containsAny(all, parts...) }
 	switch {
-	case status == http.StatusPaymentRequired, has("insufficient_quota", "exceeded_current_quota",
-		"credit balance", "insufficient balance", "余额不足", "purchase credits", "spending limit", "arrearage"):
+	case status == http.StatusPaymentRequired, has(unpaidWords...):
 		return Unpaid
 	case has(filterWords...):
 		return Filtered
+	case has(slipWords...):
+		return Slipped
+	case has("must be verified"), status == http.StatusForbidden && s.message != "" &&
+		!has("api key", "api_key", "apikey", "token", "credential", "authenti", "unauthorized"):
+		return Forbidden
 	case rejectsKey(status), status == 0 && has("authentication_error", "permission_error"),
 		(status == 0 || status == http.StatusBadRequest) && has("invalid_api_key",
 			"incorrect api key", "api key not valid", "api key expired"):
 		return KeyRejected
 	case status == http.StatusRequestEntityTooLarge, has("request too large"):
 		return TooLong // also used if one request exceeds a limit of tokens per minute
-	case status == http.StatusTooManyRequests || has("rate_limit", "overloaded_error"),
-		has("tool_use_failed"): // Groq, if the model's call is not valid: another attempt may be
+	case status == http.StatusTooManyRequests || has("rate_limit", "overloaded_error"):
 		return Overloaded
-	case has("context_length_exceeded", "exceed_context_size", "context length", "context size",
-		"context window", "context limit", "prompt is too long", "prompt too long",
-		"input is too long", "too long to fit", "maximum prompt length", "maximum model length",
-		"exceeded model token limit", "maximum number of tokens allowed", "prompt token count",
-		"max_prompt_tokens_exceeded", "range of input length", "input token count",
-		"too many tokens", "prompt exceeds max length", "prompt 超长", "`inputs` tokens",
-		"`inputs` must have less", "input too long", "string_above_max_length"):
+	case has(tooLongWords...):
 		return TooLong
-	case has("must alternate", "unexpected role", "role not supported",
+	case has("must alternate", "unexpected role", "role not supported", "role is not supported",
 		"image input is not supported", "not a multimodal model"):
 		return Rejected // by llama.cpp and vLLM with status 500
-	case has("requires --jinja"):
+	case has("requires --jinja", "http request to an https", "http request was sent to https"):
 		return Misconfigured
 	case status == http.StatusRequestTimeout, status == http.StatusConflict,
 		status == http.StatusTooEarly,
@@ -201,6 +239,23 @@ func (s *serverError) kind(status int) Kind {
 		return Rejected
 	}
 }
+
+// unpaidWords are words of servers about accounts without money.
+var unpaidWords = []string{"insufficient_quota", "exceeded_current_quota", "credit balance",
+	"insufficient balance", "余额不足", "purchase credits", "spending limit", "arrearage"}
+
+// slipWords are words about calls that a server could not read: Groq's, Ollama's and llama.cpp's.
+var slipWords = []string{"tool_use_failed", "error parsing tool call", "failed to parse tool call",
+	"failed to call a function"}
+
+// tooLongWords are words about requests that do not fit into the context.
+var tooLongWords = []string{"context_length_exceeded", "exceed_context_size", "context length",
+	"context size", "context window", "context limit", "prompt is too long", "prompt too long",
+	"input is too long", "too long to fit", "maximum prompt length", "maximum model length",
+	"exceeded model token limit", "maximum number of tokens allowed", "prompt token count",
+	"max_prompt_tokens_exceeded", "range of input length", "input token count",
+	"too many tokens", "prompt exceeds max length", "prompt 超长", "`inputs` tokens",
+	"`inputs` must have less", "input too long", "string_above_max_length"}
 
 // filterWords are words of content filters: those of Azure, OpenAI, Alibaba, OpenRouter, DeepSeek,
 // Moonshot, MiniMax, Z.ai, Anthropic, Google and Bedrock, as far as they are known.
@@ -247,49 +302,56 @@ func (c *Client) explain(e *Error, secrets ...string) *Error {
 		scrubber.Add(value)
 	}
 	message := strings.TrimRight(text.Line(scrubber.Text(e.Message), 200), ". ")
-	words := strings.ReplaceAll(strings.ToLower(message), "_", "")
-	says := func(parts ...string) bool { return containsAny(words, parts...) }
 	if e.Status != 0 && strings.HasPrefix(c.model.BaseURL, "http:") { // it may be the proxy's
 		message += c.through()
 	}
+	kind, message := c.advise(e, message)
+	return &Error{Kind: kind, Status: e.Status, Message: text.Line(message, 300)}
+}
+
+// advise returns an error's kind and its message with what to do, as far as both depend on the words
+// of the server and the configuration.
+func (c *Client) advise(e *Error, message string) (Kind, string) {
+	words := strings.ReplaceAll(strings.ToLower(message), "_", "")
+	says := func(parts ...string) bool { return containsAny(words, parts...) }
 	model := "the model " + text.Printable(c.model.Name)
 	notFound := e.Status == http.StatusNotFound
 	badKey := e.Kind == KeyRejected && e.Status != 0
-	kind := e.Kind
-	misconfigured := func(advice string) {
-		kind = Misconfigured
-		message += advice
-	}
 	switch {
-	case e.Kind == Filtered:
+	case e.Kind == Filtered, e.Kind == Forbidden, e.Kind == Slipped:
 	case e == errSilent:
-		minutes := c.silence.Minutes()
-		message = fmt.Sprintf("the model's server has sent nothing of an answer for %g minutes",
-			minutes)
+		return e.Kind, fmt.Sprintf("the model's server has sent nothing of an answer for %g minutes",
+			c.silence.Minutes())
 	case badKey && c.model.Key == nil && c.model.Headers == nil:
-		message = "the server wants a key, and none is configured for " + model + ": " + message
+		return e.Kind, "the server wants a key, and none is configured for " + model + ": " + message
 	case badKey:
-		message = "the server rejected the key for " + model + ": " + message + "; check the key"
+		return e.Kind, "the server rejected the key for " + model + ": " + message + "; check the key"
 	case says("image input", "not support image", "not a multimodal", "unknown variant `imageurl`",
-		"not support vision"):
-		message += "; set the model's textOnly if it cannot read images"
-	case e.Status == http.StatusBadRequest && says("reasoningeffort"):
-		misconfigured("; choose another thought level")
+		"not support vision", "does not support images", "vision is not", "image content",
+		"imageurl is only supported", "invalid content type. imageurl"):
+		return e.Kind, message + "; set the model's textOnly if it cannot read images"
+	case e.Status == http.StatusBadRequest &&
+		says("reasoningeffort", "reasoning.effort", "outputconfig.effort"):
+		return Misconfigured, message + "; choose another thought level"
+	case says("requires --jinja"):
+		return Misconfigured, message + "; start llama-server with --jinja"
+	case says("http request to an https", "http request was sent to https"):
+		return Misconfigured, message + "; the model's baseURL must begin with https://"
 	case says("not support tools", "support tool use"):
-		misconfigured("; choose a model that calls tools")
+		return Misconfigured, message + "; choose a model that calls tools"
 	case says("only supported in v1/responses"):
-		misconfigured("; set the model's api to responses")
+		return Misconfigured, message + "; set the model's api to responses"
 	case notFound && says("model"), e.Status == http.StatusBadRequest &&
 		says("model not exist", "not a valid model", "invalid model", "unknown model"):
-		message = "the server does not know " + model + ": " + message
-		misconfigured("; acp-agent models lists what it offers")
+		return Misconfigured, "the server does not know " + model + ": " + message +
+			"; acp-agent models lists what it offers"
 	case notFound, e.Status == http.StatusMethodNotAllowed, says("unexpected endpoint"):
 		where := text.Printable(c.where())
-		message = "the server knows no such address: " + message
-		misconfigured("; check the model's baseURL, " + where)
+		message = "the server knows no such address: " + message + "; check the model's baseURL, " + where
 		if c.model.API != Anthropic && !strings.Contains(where, "/v") {
 			message += ", which usually ends with /v1"
 		}
+		return Misconfigured, message
 	}
-	return &Error{Kind: kind, Status: e.Status, Message: text.Line(message, 300)}
+	return e.Kind, message
 }

@@ -257,6 +257,9 @@ const (
 	Unreachable Kind = "unreachable"
 	// KeyRejected means that there is no key, or that the server requires another one.
 	KeyRejected Kind = "key rejected"
+	// Forbidden means that the server does not allow the request to this account, or from this place
+	// or network.
+	Forbidden Kind = "forbidden"
 	// Unpaid means that the user's account at the provider is empty.
 	Unpaid Kind = "unpaid"
 	// TooLong means that the conversation does not fit into the model's context.
@@ -264,6 +267,8 @@ const (
 	// Overloaded means that the server is too busy, has failed, or accepts no more requests for
 	// now.
 	Overloaded Kind = "overloaded"
+	// Slipped means that the model has written a tool call that its server could not read.
+	Slipped Kind = "slipped"
 	// Filtered means that a content filter of the server rejected the request.
 	Filtered Kind = "filtered"
 	// Misconfigured means that the server does not know the address or the model, or does not

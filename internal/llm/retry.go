@@ -67,14 +67,68 @@ func namedDelay(message string) time.Duration {
 	return max(0, delay)
 }
 
-// limitReset returns when a limit that is used up is reset, according to headers as OpenAI sends
-// them, or 0.
-func limitReset(h http.Header) (after time.Duration) {
-	for _, limit := range []string{"requests", "tokens"} {
-		if h.Get("X-Ratelimit-Remaining-"+limit) == "0" {
-			reset, _ := time.ParseDuration(h.Get("X-Ratelimit-Reset-" + limit))
-			after = max(after, reset)
+// limitReset returns when a limit that is used up is reset, according to headers as those of OpenAI,
+// Anthropic and OpenRouter, or 0: for each limit, one says what remains, and another one when that
+// changes.
+func limitReset(h http.Header, now time.Time) (after time.Duration) {
+	for name := range h {
+		if lower := strings.ToLower(name); h.Get(name) == "0" && strings.Contains(lower, "ratelimit") {
+			reset := h.Get(strings.Replace(lower, "remaining", "reset", 1))
+			after = max(after, untilReset(reset, now))
 		}
 	}
 	return after
+}
+
+// untilReset returns how long it is until a time in a header: a time, a number of seconds or
+// milliseconds since 1970, or a duration.
+func untilReset(reset string, now time.Time) time.Duration {
+	const year = 365 * 24 * time.Hour
+	if at, err := time.Parse(time.RFC3339, reset); err == nil {
+		return max(0, at.Sub(now))
+	}
+	number, err := strconv.ParseInt(reset, 10, 64)
+	switch after, _ := time.ParseDuration(reset); {
+	case err != nil:
+		return max(0, after)
+	case number > now.Add(-year).UnixMilli():
+		return max(0, time.UnixMilli(number).Sub(now))
+	case number > now.Add(-year).Unix():
+		return max(0, time.Unix(number, 0).Sub(now))
+	}
+	return time.Duration(min(max(number, 0), int64(year/time.Second))) * time.Second
+}
+
+// attempts returns how often a request that fails in this way is sent. With a fallback, it is not
+// worth while to wait long.
+func (c *Client) attempts(e *Error) int {
+	switch e.Status {
+	case 0:
+		if !containsAny(strings.ToLower(e.Message), "overloaded", "rate limit", "too many requests") {
+			return attempts
+		}
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable, statusOverloaded:
+	default:
+		return attempts
+	}
+	if c.model.Fallback != "" || e.Kind != Overloaded {
+		return attempts
+	}
+	return patientAttempts
+}
+
+// statusOverloaded is the status with which Anthropic's servers and others say that they are
+// overloaded.
+const statusOverloaded = 529
+
+// bounded returns the failure, which is final if the server asks for a longer wait than anybody
+// likes to watch.
+func (f failure) bounded() *failure {
+	if f.retry && f.after > longestDelay {
+		f.retry = false
+		e := *f.Error
+		e.Message += "; try again in " + roundly(f.after)
+		f.Error = &e
+	}
+	return &f
 }

@@ -190,8 +190,19 @@ func TestDelays(t *testing.T) {
 	h.Set("x-ratelimit-reset-requests", "7s")
 	h.Set("x-ratelimit-remaining-tokens", "100")
 	h.Set("x-ratelimit-reset-tokens", "6m0s")
-	require.Equal(t, 7*time.Second, limitReset(h))
-	require.Equal(t, Overloaded,
+	require.Equal(t, 7*time.Second, limitReset(h, time.Now()))
+	now := time.Date(2026, 11, 26, 8, 0, 0, 0, time.UTC)
+	for reset, want := range map[string]time.Duration{
+		"2026-11-26T08:00:20Z": 20 * time.Second, "2026-11-26T07:00:00Z": 0, "2m59.5s": 179500 * time.Millisecond,
+		"30": 30 * time.Second, "1795680025": 25 * time.Second, "1795680025500": 25500 * time.Millisecond,
+		"": 0, "soon": 0, "-5": 0,
+	} {
+		h := http.Header{}
+		h.Set("anthropic-ratelimit-input-tokens-remaining", "0")
+		h.Set("anthropic-ratelimit-input-tokens-reset", reset)
+		require.Equal(t, want, limitReset(h, now), reset)
+	}
+	require.Equal(t, Slipped,
 		describe(400, []byte(`{"error":{"message":"x","code":"tool_use_failed"}}`)).Kind)
 	require.Equal(t, Unpaid, describe(429, []byte(`{"error":{"message":"Insufficient balance"}}`)).Kind)
 }
