@@ -58,10 +58,12 @@ const (
 	KiroRule
 	// ContinueRule is an instruction file with the keys globs, regex, description and alwaysApply.
 	ContinueRule
+	// AugmentRule is an instruction file with the keys type and description.
+	AugmentRule
 	// Microagent is an instruction file of OpenHands. The frontmatter may have the key triggers:
 	// words that occur in the tasks it is for.
 	Microagent
-	// RooModeRule is an instruction file for one mode of Roo Code, which is named by its directory.
+	// RooModeRule is an instruction file for one mode of Roo Code, which its path names.
 	RooModeRule
 	// CursorRule is a .mdc file with the keys description, globs and alwaysApply, which are not
 	// required to be YAML.
@@ -86,6 +88,16 @@ const (
 	OpencodeSettings
 	// CodexSettings is TOML that may have the table mcp_servers.
 	CodexSettings
+	// CrushSettings is JSON with comments that may have the member mcp, with servers as in MCPServers.
+	CrushSettings
+	// AmpSettings is JSON with comments that may have the member amp.mcpServers.
+	AmpSettings
+	// ZedSettings is JSON with comments that may have the member context_servers.
+	ZedSettings
+	// VibeSettings is TOML that may have the array of tables mcp_servers.
+	VibeSettings
+	// ContinueServers is YAML with the list mcpServers.
+	ContinueServers
 	// PluginMarketplace is a marketplace.json, which lists plugins and where they are.
 	PluginMarketplace
 	// PluginManifest is the plugin.json of a plugin. The plugin is the parent of the manifest's
@@ -107,7 +119,8 @@ func (f Format) kind() Kind {
 		return Skill
 	case CommandFile, PromptFile, GeminiCommand:
 		return Command
-	case MCPServers, VSCodeServers, GeminiSettings, OpencodeSettings, CodexSettings:
+	case MCPServers, VSCodeServers, GeminiSettings, OpencodeSettings, CodexSettings, CrushSettings,
+		AmpSettings, ZedSettings, VibeSettings, ContinueServers:
 		return MCPServer
 	case PluginMarketplace, PluginManifest, PluginScript:
 		return Plugin
@@ -123,107 +136,13 @@ func (f Format) kind() Kind {
 // Conventions returns a new copy of the table. To extend the table, insert rows at the place that
 // gives them the right precedence.
 func Conventions() []Convention {
-	const (
-		agentsMD   = "agents.md"
-		claudeCode = "Claude Code"
-		codex      = "Codex"
-		copilot    = "GitHub Copilot"
-		cursor     = "Cursor"
-		gemini     = "Gemini CLI"
-		opencode   = "opencode"
-		rooCode    = "Roo Code"
-		skillsSpec = "agentskills.io"
-		windsurf   = "Windsurf"
-	)
-	return []Convention{
-		{Pattern: "AGENTS.override.md", Format: Text, Level: EveryDirectory, OnePerDirectory: true,
-			Source: codex},
-		{Pattern: "AGENTS.md", Format: Text, Level: EveryDirectory, OnePerDirectory: true,
-			Source: agentsMD},
-		{Pattern: "AGENT.md", Format: Text, Level: EveryDirectory, OnePerDirectory: true,
-			Source: "Amp"},
-		{Pattern: "CLAUDE.md", Format: TextWithImports, Level: EveryDirectory,
-			OnePerDirectory: true, Source: claudeCode},
-		{Pattern: ".claude/CLAUDE.md", Format: TextWithImports, Level: EveryDirectory,
-			OnePerDirectory: true, Source: claudeCode},
-		{Pattern: "GEMINI.md", Format: TextWithImports, Level: EveryDirectory,
-			OnePerDirectory: true, Source: gemini},
-		{Pattern: ".rules", Format: Text, OnePerDirectory: true, Source: "Zed"},
-		{Pattern: ".cursorrules", Format: Text, OnePerDirectory: true, Source: cursor},
-		{Pattern: ".windsurfrules", Format: Text, OnePerDirectory: true, Source: windsurf},
-		{Pattern: ".clinerules", Format: Text, OnePerDirectory: true, Source: "Cline"},
-		{Pattern: ".roorules", Format: Text, OnePerDirectory: true, Source: rooCode},
-		{Pattern: ".goosehints", Format: Text, OnePerDirectory: true, Source: "goose"},
-		{Pattern: ".junie/guidelines.md", Format: Text, OnePerDirectory: true, Source: "Junie"},
-		{Pattern: "CLAUDE.local.md", Format: TextWithImports, Level: EveryDirectory,
-			Source: claudeCode},
-		{Pattern: ".github/copilot-instructions.md", Format: Text, Source: copilot},
-		{Pattern: ".github/instructions/**/*.instructions.md", Format: CopilotRule,
-			Source: copilot},
-		{Pattern: ".claude/rules/**/*.md", Format: ClaudeRule, Source: claudeCode},
-		{Pattern: ".cursor/rules/**/*.mdc", Format: CursorRule, Level: EveryDirectory,
-			Source: cursor},
-		{Pattern: ".windsurf/rules/**/*.md", Format: WindsurfRule, Level: EveryDirectory,
-			Source: windsurf},
-		{Pattern: ".clinerules/*.md", Format: ClaudeRule, Source: "Cline"},
-		{Pattern: ".roo/rules/**/*.md", Format: Text, Source: rooCode},
-		{Pattern: ".roo/rules-*/**/*.md", Format: RooModeRule, Source: rooCode},
-		{Pattern: ".kiro/steering/**/*.md", Format: KiroRule, Source: "Kiro"},
-		{Pattern: ".continue/rules/**/*.md", Format: ContinueRule, Source: "Continue"},
-		{Pattern: ".openhands/microagents/**/*.md", Format: Microagent, Source: "OpenHands"},
-
-		{Pattern: ".agents/skills/**/SKILL.md", Format: SkillFile, Source: skillsSpec},
-		{Pattern: ".claude/skills/**/SKILL.md", Format: SkillFile, Source: claudeCode},
-		{Pattern: ".github/skills/**/SKILL.md", Format: SkillFile, Source: copilot},
-		{Pattern: ".codex/skills/**/SKILL.md", Format: SkillFile, Source: codex},
-		{Pattern: ".gemini/skills/**/SKILL.md", Format: SkillFile, Source: gemini},
-		{Pattern: ".opencode/skill/**/SKILL.md", Format: SkillFile, Source: opencode},
-		{Pattern: ".opencode/skills/**/SKILL.md", Format: SkillFile, Source: opencode},
-		{Pattern: ".cursor/skills/**/SKILL.md", Format: SkillFile, Source: cursor},
-		{Pattern: ".claude-plugin/marketplace.json", Format: PluginMarketplace, Source: claudeCode},
-		{Pattern: ".claude-plugin/plugin.json", Format: PluginManifest, Source: claudeCode},
-		{Pattern: "skills/*/SKILL.md", Format: SkillFile, Level: EachPlugin, Source: claudeCode},
-		{Pattern: "skills/*/SKILL.md", Format: SkillFile, Source: "anthropics/skills"},
-		{Pattern: "skills/*/*/SKILL.md", Format: SkillFile, Source: "openai/skills"},
-		{Pattern: "skills/.*/*/SKILL.md", Format: SkillFile, Source: "openai/skills"},
-		{Pattern: "*/SKILL.md", Format: SkillFile, Source: skillsSpec},
-		{Pattern: "SKILL.md", Format: SkillFile, Source: skillsSpec},
-
-		{Pattern: ".claude/commands/**/*.md", Format: CommandFile, Source: claudeCode},
-		{Pattern: ".github/prompts/*.prompt.md", Format: PromptFile, Source: copilot},
-		{Pattern: ".gemini/commands/**/*.toml", Format: GeminiCommand, Source: gemini},
-		{Pattern: ".opencode/command/**/*.md", Format: CommandFile, Source: opencode},
-		{Pattern: ".opencode/commands/**/*.md", Format: CommandFile, Source: opencode},
-		{Pattern: ".cursor/commands/**/*.md", Format: CommandFile, Source: cursor},
-		{Pattern: "commands/**/*.md", Format: CommandFile, Level: EachPlugin, Source: claudeCode},
-
-		{Pattern: ".mcp.json", Format: MCPServers, Source: claudeCode},
-		{Pattern: ".mcp.json", Format: MCPServers, Level: EachPlugin, Source: claudeCode},
-		{Pattern: ".vscode/mcp.json", Format: VSCodeServers, Source: "Visual Studio Code"},
-		{Pattern: ".cursor/mcp.json", Format: MCPServers, Source: cursor},
-		{Pattern: ".github/mcp.json", Format: MCPServers, Source: copilot},
-		{Pattern: ".gemini/settings.json", Format: GeminiSettings, Source: gemini},
-		{Pattern: "opencode.json", Format: OpencodeSettings, Source: opencode},
-		{Pattern: "opencode.jsonc", Format: OpencodeSettings, Source: opencode},
-		{Pattern: ".codex/config.toml", Format: CodexSettings, Source: codex},
-
-		{Pattern: ".claude/agents/**/*.md", Format: SubagentFile, Source: claudeCode},
-		{Pattern: ".github/agents/*.md", Format: SubagentFile, Source: copilot},
-		{Pattern: ".gemini/agents/*.md", Format: SubagentFile, Source: gemini},
-		{Pattern: ".opencode/agent/**/*.md", Format: SubagentFile, Source: opencode},
-		{Pattern: ".opencode/agents/**/*.md", Format: SubagentFile, Source: opencode},
-		{Pattern: ".cursor/agents/*.md", Format: SubagentFile, Source: cursor},
-		{Pattern: ".codex/agents/*.toml", Format: SubagentFile, Source: codex},
-		{Pattern: "agents/**/*.md", Format: SubagentFile, Level: EachPlugin, Source: claudeCode},
-		{Pattern: ".claude/settings.json", Format: HookFile, Source: claudeCode},
-		{Pattern: ".gemini/settings.json", Format: HookFile, Source: gemini},
-		{Pattern: ".cursor/hooks.json", Format: HookFile, Source: cursor},
-		{Pattern: ".codex/hooks.json", Format: HookFile, Source: codex},
-		{Pattern: ".github/hooks/*.json", Format: HookFile, Source: copilot},
-		{Pattern: "hooks/hooks.json", Format: HookFile, Level: EachPlugin, Source: claudeCode},
-		{Pattern: ".opencode/plugin/*.[jt]s", Format: PluginScript, Source: opencode},
-		{Pattern: ".opencode/plugins/*.[jt]s", Format: PluginScript, Source: opencode},
+	lines := table()
+	all := make([]Convention, len(lines))
+	for i, l := range lines {
+		all[i] = Convention{Pattern: l.pattern, Format: l.format, Level: l.where.level,
+			OnePerDirectory: l.where.one, Source: l.source}
 	}
+	return all
 }
 
 // row is a Convention that was checked.

@@ -49,8 +49,8 @@ func conventionTables() string {
 		{discovery.Hook, "Hooks"},
 	}
 	levels := map[discovery.Level]string{
-		discovery.RootOnly:       "each root",
-		discovery.EveryDirectory: "each root, and each directory below it",
+		discovery.RootOnly:       "each folder",
+		discovery.EveryDirectory: "each folder, and each directory below it",
 		discovery.EachPlugin:     "each plugin",
 	}
 	notes := map[discovery.Format]string{
@@ -62,7 +62,7 @@ func conventionTables() string {
 		discovery.KiroRule:          "as `inclusion` says, for the files in `fileMatchPattern`",
 		discovery.ContinueRule:      "for the files in `globs`, always, when it fits, or on request",
 		discovery.Microagent:        "when the task mentions one of `triggers`, or always",
-		discovery.RooModeRule:       "for the mode in the name of the directory",
+		discovery.RooModeRule:       "for the mode in its path",
 		discovery.CommandFile:       "`git/commit.md` is `/git:commit`",
 		discovery.GeminiCommand:     "TOML with `prompt` and `description`",
 		discovery.MCPServers:        "member `mcpServers`",
@@ -71,7 +71,13 @@ func conventionTables() string {
 		discovery.OpencodeSettings:  "member `mcp`",
 		discovery.CodexSettings:     "tables `mcp_servers.NAME`",
 		discovery.PluginMarketplace: "lists plugins and where they are",
-		discovery.PluginManifest:    "its root is a plugin",
+		discovery.PluginManifest:    "the folder is a plugin",
+		discovery.AugmentRule:       "as `type` says: always, when it fits, or on request",
+		discovery.CrushSettings:     "member `mcp`",
+		discovery.AmpSettings:       "member `amp.mcpServers`",
+		discovery.ZedSettings:       "member `context_servers`",
+		discovery.VibeSettings:      "array `mcp_servers`",
+		discovery.ContinueServers:   "YAML, list `mcpServers`",
 		discovery.SubagentFile:      "not used",
 		discovery.HookFile:          "not used",
 		discovery.PluginScript:      "not used",

@@ -140,6 +140,38 @@ func readYAML(head string) (values map[string]value, err error) {
 	return values, nil
 }
 
+// yamlValues returns the values of a YAML document for JSON. It follows no aliases.
+func yamlValues(text string) (any, error) {
+	var doc yaml.Node
+	if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
+		return nil, fmt.Errorf("it is not valid YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
+	}
+	if len(doc.Content) == 0 {
+		return map[string]any{}, nil
+	}
+	return plainYAML(doc.Content[0]), nil
+}
+
+func plainYAML(node *yaml.Node) (v any) {
+	switch node.Kind {
+	case yaml.ScalarNode:
+		_ = node.Decode(&v)
+	case yaml.SequenceNode:
+		list := []any{}
+		for _, item := range node.Content {
+			list = append(list, plainYAML(item))
+		}
+		return list
+	case yaml.MappingNode:
+		members := make(map[string]any)
+		for i := 0; i+1 < len(node.Content); i += 2 {
+			members[node.Content[i].Value] = plainYAML(node.Content[i+1])
+		}
+		return members
+	}
+	return v
+}
+
 func valueOf(node *yaml.Node) value {
 	v := value{kind: node.Kind}
 	switch {
@@ -182,27 +214,52 @@ func readLines(head string) map[string]value {
 
 // lineValue returns the value of the lines after a key.
 func lineValue(lines []string) value {
-	first, rest := lines[0], lines[1:]
+	first, rest := uncomment(lines[0]), lines[1:]
 	if first == ">" || first == ">-" || first == "|" || first == "|-" {
 		return value{kind: yaml.ScalarNode, text: strings.TrimSpace(strings.Join(rest, " "))}
 	}
 	var list []string
-	for _, line := range rest {
-		if item, ok := strings.CutPrefix(line, "- "); ok {
+	for i := range rest {
+		rest[i] = uncomment(rest[i])
+		if item, ok := strings.CutPrefix(rest[i], "- "); ok {
 			list = append(list, unquote(item))
 		}
 	}
 	if first == "" && len(list) > 0 {
 		return value{kind: yaml.SequenceNode, list: list, text: strings.Join(list, ", ")}
 	}
-	text := strings.TrimSpace(strings.Join(lines, " "))
-	return value{kind: yaml.ScalarNode, text: unquote(text), line: first}
+	text := strings.TrimSpace(first + " " + strings.Join(rest, " "))
+	if text == "~" || strings.EqualFold(text, "null") {
+		text = ""
+	}
+	return value{kind: yaml.ScalarNode, text: unquote(text), line: lines[0]}
+}
+
+// uncomment removes a comment from the end of a line: "#" at its beginning or after a space, unless
+// a quoted text contains it.
+func uncomment(line string) string {
+	var quote byte
+	for i := range len(line) {
+		begins := i == 0 || strings.IndexByte(" \t,[", line[i-1]) >= 0
+		switch c := line[i]; {
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			}
+		case (c == '"' || c == '\'') && begins && strings.IndexByte(line[i+1:], c) >= 0:
+			quote = c
+		case c == '#' && (i == 0 || line[i-1] == ' ' || line[i-1] == '\t'):
+			return strings.TrimSpace(line[:i])
+		}
+	}
+	return line
 }
 
 // unquote removes matching quotes around a value.
 func unquote(s string) string {
 	s = strings.TrimSpace(s)
-	if n := len(s); n >= 2 && (s[0] == '"' || s[0] == '\'') && s[n-1] == s[0] {
+	if n := len(s); n >= 2 && (s[0] == '"' || s[0] == '\'') && s[n-1] == s[0] &&
+		strings.IndexByte(s[1:n-1], s[0]) < 0 { // not two quoted values
 		return s[1 : n-1]
 	}
 	return s

@@ -118,13 +118,16 @@ func targetOf(from, written string) string {
 }
 
 // open opens the file that written names in the file from. It removes punctuation from the end of
-// written until it finds a file.
+// written, and the name of a section, until it finds a file.
 func (in *importer) open(from string, written *string) (target string, f *workspace.File,
 	err error) {
 	for {
 		target = targetOf(from, *written)
 		f, err = in.ws.Open(target)
 		shorter := strings.TrimRight(*written, ".,;:!?)")
+		if shorter == *written {
+			shorter, _, _ = strings.Cut(*written, "#")
+		}
 		if err == nil || shorter == *written || shorter == "" {
 			break
 		}
@@ -146,13 +149,13 @@ func (in *importer) refuseError(written string, err error) {
 	}
 }
 
-// importsOf returns the paths of the words @path in a Markdown text, outside code.
+// importsOf returns the paths of the words @path in a Markdown text, outside code and comments.
 func importsOf(markdown string) []string {
-	var all []string
+	var r importReader
 	fence := ""
 	for line := range strings.SplitSeq(markdown, "\n") {
 		trimmed := strings.TrimLeft(line, " ")
-		if mark := fenceOf(trimmed); mark != "" {
+		if mark := fenceOf(trimmed); mark != "" && !r.comment {
 			switch {
 			case fence == "":
 				fence = mark
@@ -163,10 +166,10 @@ func importsOf(markdown string) []string {
 			continue
 		}
 		if fence == "" {
-			all = append(all, importsOfLine(line)...)
+			r.readLine(line)
 		}
 	}
-	return all
+	return r.all
 }
 
 // fenceOf returns the three or more backticks or tildes at the beginning of a line, or "".
@@ -179,11 +182,26 @@ func fenceOf(line string) string {
 	return ""
 }
 
-// importsOfLine returns the paths in a line, outside code spans. "\ " is a space in a path.
-func importsOfLine(line string) []string {
-	var all []string
+// importReader collects the imports of a text.
+type importReader struct {
+	all     []string
+	comment bool // whether the last line ended in a comment of HTML
+}
+
+// readLine reads a line outside fenced code. "\ " is a space in a path.
+func (r *importReader) readLine(line string) {
 	for i := 0; i < len(line); i++ {
 		switch {
+		case r.comment:
+			end := strings.Index(line[i:], "-->")
+			if end < 0 {
+				return
+			}
+			r.comment = false
+			i += end + len("-->") - 1
+		case strings.HasPrefix(line[i:], "<!--"):
+			r.comment = true
+			i += len("<!--") - 1
 		case line[i] == '`':
 			run := len(line[i:]) - len(strings.TrimLeft(line[i:], "`"))
 			end := strings.Index(line[i+run:], line[i:i+run])
@@ -194,12 +212,11 @@ func importsOfLine(line string) []string {
 		case line[i] == '@' && (i == 0 || strings.ContainsRune(" \t([*-", rune(line[i-1]))):
 			word := wordOf(line[i+1:])
 			if word != "" {
-				all = append(all, strings.ReplaceAll(word, `\ `, " "))
+				r.all = append(r.all, strings.ReplaceAll(word, `\ `, " "))
 			}
 			i += len(word)
 		}
 	}
-	return all
 }
 
 // wordOf returns the beginning of s up to a space that is not escaped, a backtick or a quotation

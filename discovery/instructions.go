@@ -45,7 +45,7 @@ func readInstruction(a *Artifact, content string, format Format, l limits) {
 		a.describe("When the task mentions " + values["triggers"].text)
 	}
 	if format == RooModeRule {
-		_, mode, _ := strings.Cut(path.Dir(a.rel), "rules-")
+		_, mode, _ := strings.Cut(a.rel, "rules-")
 		mode, _, _ = strings.Cut(mode, "/")
 		a.describe(fmt.Sprintf("For the mode %s: %s", mode, oneLine(firstLine(f.body), 100)))
 	}
@@ -72,7 +72,7 @@ func (a *Artifact) readApplies(format Format, values map[string]value) {
 	case len(globs) > 0 && format.isByPath(values):
 		a.Applies.Mode = ByPath
 	case a.Description != "" && values["trigger"].text != "manual" &&
-		values["inclusion"].text != "manual":
+		values["inclusion"].text != "manual" && values["type"].text != "manual":
 		a.Applies = Applies{Mode: ByDescription}
 	default:
 		a.Applies = Applies{Mode: OnRequest}
@@ -96,6 +96,9 @@ func (f Format) isAlways(values map[string]value, given bool) bool {
 	case ContinueRule:
 		always := values["alwaysApply"]
 		return always.is("true") || !always.is("false") && !given && values["regex"].text == ""
+	case AugmentRule:
+		kind := values["type"].text
+		return kind != "manual" && kind != "agent_requested"
 	case Microagent:
 		return values["triggers"].text == ""
 	default:
@@ -145,25 +148,62 @@ const (
 	maxExpansions = 200
 )
 
+// globList returns the globs in a list, or in text that separates them by commas.
+func globList(v value) (list []string) {
+	written := v.list
+	if written == nil {
+		written = []string{v.text}
+		if inner, ok := cutBrackets(v.text); ok {
+			written[0] = inner
+		}
+	}
+	for _, item := range written {
+		for _, glob := range splitGlobs(item) {
+			if glob = unquote(glob); strings.Contains(glob, ",") {
+				list = append(list, splitGlobs(glob)...)
+			} else {
+				list = append(list, glob)
+			}
+		}
+	}
+	return list
+}
+
+// cutBrackets returns what is in the brackets of a list. A set is not a list, as in [ab].ts.
+func cutBrackets(text string) (inner string, ok bool) {
+	inner, ok = strings.CutPrefix(strings.TrimSpace(text), "[")
+	if !ok || !strings.HasSuffix(inner, "]") {
+		return text, false
+	}
+	inner = inner[:len(inner)-1]
+	quoted := strings.TrimLeft(inner, " ")
+	return inner, strings.HasPrefix(quoted, `"`) || strings.HasPrefix(quoted, "'") ||
+		!strings.Contains(inner, "]")
+}
+
+// anyDepth replaces "**" before other characters, as in **.ts, by "**/*".
+func anyDepth(glob string) string {
+	parts := strings.Split(glob, "/")
+	for i, part := range parts {
+		if rest, ok := strings.CutPrefix(part, "**"); ok && strings.Trim(rest, "*},") != "" &&
+			rest[0] != ',' && rest[0] != '}' && rest[0] != '*' {
+			parts[i] = "**/*" + rest
+		}
+	}
+	return strings.Join(parts, "/")
+}
+
 // readGlobs reads globs from a list, or from text that separates them by commas. given reports
 // whether there are any, usable or not.
 func (a *Artifact) readGlobs(v value) (globs []string, given bool) {
-	list := v.list
-	if list == nil {
-		written := v.text
-		// a list, not a set as in [ab].ts
-		if strings.HasPrefix(written, "[") && strings.IndexByte(written, ']') == len(written)-1 {
-			written = written[1 : len(written)-1]
-		}
-		list = splitGlobs(written)
-	}
+	list := globList(v)
 	if len(list) > maxGlobs {
 		a.diagnose(ruleGlob, fmt.Sprintf("it has %d globs; the first %d are used",
 			len(list), maxGlobs))
 		list = list[:maxGlobs]
 	}
 	for _, g := range list {
-		g = strings.TrimPrefix(strings.TrimPrefix(unquote(g), "./"), "/")
+		g = anyDepth(strings.TrimPrefix(strings.TrimPrefix(unquote(g), "./"), "/"))
 		given = given || g != ""
 		if strings.HasSuffix(g, "/") {
 			g += "**" // what is in the directory
@@ -227,21 +267,27 @@ func expansions(g string) int {
 	return n
 }
 
-// splitGlobs splits s at commas outside braces.
+// splitGlobs splits s at commas outside braces and quotes.
 func splitGlobs(s string) []string {
 	var list []string
 	depth, from := 0, 0
+	var quote rune
 	for i, r := range s {
-		switch r {
-		case '{':
-			depth++
-		case '}':
-			depth--
-		case ',':
-			if depth <= 0 {
-				list = append(list, s[from:i])
-				from = i + 1
+		switch {
+		case quote != 0:
+			if r == quote {
+				quote = 0
 			}
+		case (r == '"' || r == '\'') && strings.TrimSpace(s[from:i]) == "" &&
+			strings.ContainsRune(s[i+1:], r):
+			quote = r
+		case r == '{':
+			depth++
+		case r == '}':
+			depth--
+		case r == ',' && depth <= 0:
+			list = append(list, s[from:i])
+			from = i + 1
 		}
 	}
 	return append(list, s[from:])

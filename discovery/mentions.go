@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -16,8 +17,11 @@ const (
 	maxMentioned    = 1000
 )
 
-// Mentions tells a model about the instructions of directories below the roots when it uses
-// something in them. It mentions each file once. The zero value has mentioned nothing. It is safe
+// maxSkillMention is the maximum length of the description of a mentioned skill, in bytes.
+const maxSkillMention = 200
+
+// Mentions tells a model about the instructions and skills of directories below the roots when it
+// uses something in them. It mentions each file once. The zero value has mentioned nothing. It is safe
 // for concurrent use.
 type Mentions struct {
 	mu   sync.Mutex
@@ -32,14 +36,19 @@ func (m *Mentions) Lines(ctx context.Context, ws *workspace.Workspace, paths ...
 		if path == "" {
 			continue
 		}
-		list, err := ActiveFor(ctx, ws, path)
+		list, err := activeNested(ctx, ws, path)
 		if err != nil {
 			continue // after a move, for example
 		}
 		info, err := ws.Stat(path)
 		for _, a := range list {
 			read := err == nil && info.Ref() == a.Ref
-			if m.isNew(a.Path) && !read {
+			switch {
+			case !m.isNew(a.Path) || read:
+			case a.Kind == Skill && !a.UserOnly:
+				fmt.Fprintf(&b, "[What is in %q has a skill: read %q when you need it: %s]\n",
+					a.Dir(), a.Path, text.Prefix(a.Description, maxSkillMention))
+			case a.Kind == Instruction:
 				fmt.Fprintf(&b, "[What is in %q has instructions: read %q before you go on.]\n",
 					a.Dir(), a.Path)
 			}
@@ -48,7 +57,7 @@ func (m *Mentions) Lines(ctx context.Context, ws *workspace.Workspace, paths ...
 	return b.String()
 }
 
-// isNew reports whether an instruction file has not been mentioned yet, and marks it as mentioned.
+// isNew reports whether a file has not been mentioned yet, and marks it as mentioned.
 func (m *Mentions) isNew(path string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

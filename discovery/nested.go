@@ -42,7 +42,7 @@ func (c *Catalog) For(ctx context.Context, path string) ([]Artifact, error) {
 		}
 	}
 	for _, a := range nested {
-		if a.Applies.Mode != ByPath || a.appliesTo(t) {
+		if a.Kind == Instruction && (a.Applies.Mode != ByPath || a.appliesTo(t)) {
 			list = append(list, a)
 		}
 	}
@@ -52,13 +52,28 @@ func (c *Catalog) For(ctx context.Context, path string) ([]Artifact, error) {
 // ActiveFor returns the instructions in the directories between the root of ws that contains path
 // and path, like [Catalog.For], but only active ones, and without a scan.
 func ActiveFor(ctx context.Context, ws *workspace.Workspace, path string) ([]Artifact, error) {
+	list, err := activeNested(ctx, ws, path)
+	return slices.DeleteFunc(list, func(a Artifact) bool { return a.Kind != Instruction }), err
+}
+
+// activeNested returns the active instructions and skills of the directories between the root of ws
+// that contains path and path.
+func activeNested(ctx context.Context, ws *workspace.Workspace, path string) ([]Artifact, error) {
 	rows, err := standardRows()
 	if err != nil {
 		return nil, err
 	}
 	c := &Catalog{ws: ws, limits: limits{}.withDefaults(), rows: rows}
-	list, err := c.For(ctx, path)
-	return slices.DeleteFunc(list, func(a Artifact) bool { return a.State != Active }), err
+	t, err := c.locate(path)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, c.limits.time, errTimeout)
+	defer cancel()
+	list, err := c.scanNested(ctx, t)
+	return slices.DeleteFunc(list, func(a Artifact) bool {
+		return a.State != Active || a.Applies.Mode == ByPath && !a.appliesTo(t)
+	}), err
 }
 
 // maxNestedDirs is the most directories of one root that Catalog.Below examines.
@@ -76,7 +91,7 @@ func (c *Catalog) Below(ctx context.Context) (list []Artifact, complete bool) {
 	for _, root := range c.Roots() {
 		found, all := c.nestedIn(ctx, root)
 		for _, a := range found {
-			if !seen[a.Path] {
+			if !seen[a.Path] && a.Kind == Instruction {
 				list = append(list, a)
 			}
 			seen[a.Path] = true

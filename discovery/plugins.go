@@ -127,10 +127,10 @@ func (m *matcher) scanEntry(ctx context.Context, a Artifact, entry pluginManifes
 	if len(entry.Skills) > 0 { // which are all that it has
 		return m.scanPlugin(ctx, a, at, entry)
 	}
-	if content, ok := m.manifestIn(ctx, at); ok {
+	if name, content, ok := m.manifestIn(ctx, at); ok {
 		manifest, err := parseManifest(content)
 		if err != nil {
-			a.invalid(join(at.rel, manifestPath) + ": " + err.Error())
+			a.invalid(name + ": " + err.Error())
 			return []Artifact{a}
 		}
 		manifest.Name = cmp.Or(manifest.Name, entry.Name)
@@ -144,7 +144,13 @@ func (m *matcher) scanEntry(ctx context.Context, a Artifact, entry pluginManifes
 // Otherwise the error says why it is not.
 func localSource(source json.RawMessage, base string) (string, error) {
 	var at string
-	if json.Unmarshal(source, &at) == nil {
+	var local struct{ Source, Path string } // of Codex and Cursor
+	_ = json.Unmarshal(source, &local)
+	isLocal := local.Path != "" && (local.Source == "" || local.Source == "local")
+	if isLocal {
+		at = local.Path
+	}
+	if isLocal || json.Unmarshal(source, &at) == nil {
 		dir := path.Join(base, at)
 		if at == "" || path.IsAbs(at) || path.IsAbs(base) ||
 			!filepath.IsLocal(filepath.FromSlash(dir)) || strings.ContainsAny(dir, "\\:\x00") {
@@ -162,16 +168,32 @@ func localSource(source json.RawMessage, base string) (string, error) {
 		text.Truncate(strings.TrimSpace(remote.Source+" "+where), 200))
 }
 
-// manifestPath is the path of a plugin's manifest in its directory.
-const manifestPath = ".claude-plugin/plugin.json"
-
-// manifestIn reads the manifest of the plugin in a directory.
-func (m *matcher) manifestIn(ctx context.Context, at *directory) (content []byte, ok bool) {
-	dir := m.openFixed(ctx, m.row, at, path.Dir(manifestPath))
-	if dir == nil {
-		return nil, false
+// manifestIn reads the manifest of the plugin in a directory, which has one of the names in the
+// table.
+func (m *matcher) manifestIn(ctx context.Context, at *directory) (rel string, content []byte,
+	ok bool) {
+	for _, r := range m.rows {
+		if r.Format != PluginManifest {
+			continue
+		}
+		if content, ok = m.readManifest(ctx, at, r.names); ok {
+			return join(at.rel, r.Pattern), content, true
+		}
 	}
-	e, err := dir.entry(ctx, path.Base(manifestPath))
+	content, ok = m.readManifest(ctx, at, []string{"plugin.json"})
+	return join(at.rel, "plugin.json"), content, ok
+}
+
+// readManifest reads a manifest at a path, given as names, in a directory.
+func (m *matcher) readManifest(ctx context.Context, at *directory, names []string) (content []byte,
+	ok bool) {
+	dir := at
+	for _, name := range names[:len(names)-1] {
+		if dir = m.openFixed(ctx, m.row, dir, name); dir == nil {
+			return nil, false
+		}
+	}
+	e, err := dir.entry(ctx, names[len(names)-1])
 	if err != nil {
 		return nil, false
 	}
@@ -203,7 +225,7 @@ func (m *matcher) scanPlugin(ctx context.Context, a Artifact, at *directory,
 		case CommandFile:
 			paths, onlyPaths = manifest.Commands, len(manifest.Commands) > 0
 		case MCPServers:
-			if at.rel == "." { // the root's own servers are used
+			if at.rel == "." && m.inRoot(r.Pattern) { // the root's own servers are used
 				continue
 			}
 			_ = json.Unmarshal(manifest.MCPServers, (*pluginPaths)(&paths))
@@ -226,6 +248,12 @@ func (m *matcher) scanPlugin(ctx context.Context, a Artifact, at *directory,
 		}
 	}
 	return append(unused, m.inlineServers(a, manifest.MCPServers, name)...)
+}
+
+// inRoot reports whether a row looks for the pattern in a root.
+func (m *matcher) inRoot(pattern string) bool {
+	return slices.ContainsFunc(m.rows,
+		func(r row) bool { return r.Level != EachPlugin && r.Pattern == pattern })
 }
 
 // inlineServers returns artifacts based on a for the MCP servers in the manifest of a plugin.

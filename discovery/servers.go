@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -146,8 +147,16 @@ func (f Format) member() (name string, optional bool) {
 		return "mcpServers", true
 	case OpencodeSettings:
 		return "mcp", true
-	case CodexSettings:
+	case CodexSettings, VibeSettings:
 		return "mcp_servers", true
+	case CrushSettings:
+		return "mcp", true
+	case AmpSettings:
+		return "amp.mcpServers", true
+	case ZedSettings:
+		return "context_servers", true
+	case ContinueServers:
+		return "mcpServers", true
 	default:
 		return "mcpServers", false
 	}
@@ -196,10 +205,16 @@ func readServers(base Artifact, content string, format Format, l limits) []Artif
 
 // toJSON returns the content of a configuration file as JSON.
 func (f Format) toJSON(content string) ([]byte, error) {
-	if f != CodexSettings {
+	var values any
+	var err error
+	switch f {
+	case CodexSettings, VibeSettings:
+		values, err = readTOML(content)
+	case ContinueServers:
+		values, err = yamlValues(content)
+	default:
 		return standardJSON([]byte(content))
 	}
-	values, err := readTOML(content)
 	if err != nil {
 		return nil, err
 	}
@@ -214,6 +229,7 @@ func parseServers(text []byte, format Format) (serverFile, error) {
 		return file, errors.New("it is not a JSON object")
 	}
 	member, optional := format.member()
+	var err error
 	raw, ok := members[member]
 	if !ok && optional {
 		return file, nil
@@ -233,21 +249,44 @@ func parseServers(text []byte, format Format) (serverFile, error) {
 	if format == GeminiSettings && json.Unmarshal(members["mcp"], &rules) == nil {
 		file.disabled = rules.Excluded
 	}
-	servers, err := strictjson.ParseObject(raw)
+	file.servers, err = format.serversIn(raw)
 	if err != nil {
 		return file, fmt.Errorf("its member %s is not an object of servers", member)
 	}
-	for name, config := range servers.All() {
-		file.servers = append(file.servers, namedServer{name, config})
-	}
 	return file, nil
+}
+
+// serversIn returns the servers of an object, or of a list in which each has its name.
+func (f Format) serversIn(raw json.RawMessage) (all []namedServer, err error) {
+	if f == VibeSettings || f == ContinueServers {
+		var list []json.RawMessage
+		if err := json.Unmarshal(raw, &list); err != nil {
+			return nil, err
+		}
+		for i, config := range list {
+			var server struct{ Name string }
+			_ = json.Unmarshal(config, &server) // its other members are read later
+			all = append(all, namedServer{cmp.Or(server.Name, fmt.Sprint("server ", i+1)), config})
+		}
+		return all, nil
+	}
+	servers, err := strictjson.ParseObject(raw)
+	if err != nil {
+		return nil, err
+	}
+	for name, config := range servers.All() {
+		all = append(all, namedServer{name, config})
+	}
+	return all, nil
 }
 
 // serverConfig is the configuration of a server in the form that most files use.
 type serverConfig struct {
 	Type, Command, Cwd, URL string
 	// of Gemini CLI, where url is that of an SSE server
-	HTTPURL      string `json:"httpUrl"`
+	HTTPURL string `json:"httpUrl"`
+	// Transport is the type in the file of Mistral Vibe.
+	Transport    string
 	Args         []string
 	Env, Headers map[string]string
 	EnvFile      string
@@ -315,6 +354,10 @@ func (f Format) decodeServer(raw json.RawMessage) (serverConfig, error) {
 		}
 	default:
 		err = json.Unmarshal(raw, &c)
+		c.Type = cmp.Or(c.Type, c.Transport)
+		if f == CrushSettings {
+			c.rewrite(geminiVariable())
+		}
 		if f != GeminiSettings {
 			break
 		}

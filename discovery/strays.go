@@ -62,6 +62,7 @@ type straySearch struct {
 	known    map[string]bool // paths of artifacts
 	names    []string        // patterns of the last names to look for
 	covered  []string        // directories below which rows look everywhere
+	nested   []string        // such directories that may be in any directory
 	parts    []string        // names of directories that patterns contain
 	found    []string
 	complete bool
@@ -78,6 +79,9 @@ func newStraySearch(s *scanner, rows []row, known map[string]bool) *straySearch 
 		}
 		if r.Level == RootOnly && r.fixed < len(r.names) && r.names[r.fixed] == "**" {
 			search.covered = append(search.covered, path.Join(r.names[:r.fixed]...))
+		}
+		if r.Level == EveryDirectory && r.Format == SkillFile {
+			search.nested = append(search.nested, "/"+path.Join(r.names[:r.fixed]...))
 		}
 		search.parts = append(search.parts, r.names[:min(r.fixed, len(r.names)-1)]...)
 	}
@@ -115,7 +119,7 @@ func (s *straySearch) run(ctx context.Context) error {
 			next := place{rel: join(at.rel, e.Name)}
 			switch {
 			case e.Type.IsDir() && (e.Name == ".git" || e.Name == "node_modules" ||
-				slices.Contains(s.covered, next.rel)):
+				s.isCovered(next.rel)):
 			case e.Type.IsDir() && (at.likely || slices.Contains(s.parts, e.Name)):
 				next.likely = true
 				likely = append(likely, next)
@@ -128,6 +132,12 @@ func (s *straySearch) run(ctx context.Context) error {
 	}
 	s.complete = s.complete && len(likely)+len(others) == 0
 	return nil
+}
+
+// isCovered reports whether rows look everywhere below a directory.
+func (s *straySearch) isCovered(rel string) bool {
+	return slices.Contains(s.covered, rel) || slices.ContainsFunc(s.nested,
+		func(dir string) bool { return strings.HasSuffix("/"+rel, dir) })
 }
 
 // list returns the entries of a directory, none for the directory of a skill and for a directory

@@ -165,7 +165,6 @@ var agentPatterns = sync.OnceValue(func() [][]string {
 // agentFiles match the names of files, in lower case, that only agents without a row in discovery's
 // table read.
 var agentFiles = []string{
-	"codebuddy.md", "crush.json", "crush.md", "gemini-extension.json", "iflow.md", "qwen.md", "warp.md",
 	"*.agent.md", "*.chatmode.md", "*.instructions.md", "*.prompt.md", // GitHub Copilot
 }
 

@@ -1,0 +1,76 @@
+package discovery_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/discovery"
+)
+
+// The skills of a directory are mentioned when something in it is used, once each, and are no
+// instructions.
+//
+// Clause A25.
+func TestSkillsOfDirectoriesAreMentioned(t *testing.T) {
+	top := tree(t, map[string]string{
+		"packages/a/.claude/skills/deploy/SKILL.md": skill("deploy", "Deploys a."),
+		"packages/a/.agents/skills/test/SKILL.md":   skill("test", "Tests a."),
+		"packages/a/.claude/skills/own/SKILL.md": "---\nname: own\ndescription: Of users.\n" +
+			"disable-model-invocation: true\n---\n",
+		"packages/a/main.go": "package a", "packages/b/main.go": "package b",
+	})
+	ws := open(t, top)
+	defer ws.Close()
+	var m discovery.Mentions
+	dir := filepath.Join(top, "packages", "a")
+	want := ""
+	for _, s := range [][2]string{{".agents/skills/test", "Tests a."}, {".claude/skills/deploy", "Deploys a."}} {
+		want += fmt.Sprintf("[What is in %q has a skill: read %q when you need it: %s]\n", dir,
+			filepath.Join(dir, filepath.FromSlash(s[0]), "SKILL.md"), s[1])
+	}
+	require.Empty(t, m.Lines(t.Context(), ws, filepath.Join(top, "packages", "b", "main.go")))
+	require.Equal(t, want, m.Lines(t.Context(), ws, filepath.Join(dir, "main.go")))
+	require.Empty(t, m.Lines(t.Context(), ws, filepath.Join(dir, "main.go")))
+
+	c := scan(t, discovery.Options{}, top)
+	list, err := c.For(t.Context(), filepath.Join(dir, "main.go"))
+	require.NoError(t, err)
+	require.Empty(t, list)
+	below, _ := c.Below(t.Context())
+	require.Empty(t, below)
+	strays, _, err := c.Strays(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, strays, "they are where a convention looks")
+}
+
+// Marketplaces of several agents, which write sources in their own ways.
+//
+// Clause A25.
+func TestMarketplacesOfOtherAgents(t *testing.T) {
+	for market, c := range map[string]struct{ source, manifest string }{
+		".claude-plugin/marketplace.json":  {`"./plugins/x"`, ".claude-plugin/plugin.json"},
+		".cursor-plugin/marketplace.json":  {`{"path": "plugins/x"}`, ".cursor-plugin/plugin.json"},
+		".agents/plugins/marketplace.json": {`{"source": "local", "path": "./plugins/x"}`, ".codex-plugin/plugin.json"},
+		".github/plugin/marketplace.json":  {`"plugins/x"`, "plugin.json"},
+	} {
+		t.Run(market, func(t *testing.T) {
+			top := tree(t, map[string]string{
+				market: `{"plugins": [{"name": "x", "source": ` + c.source + `},
+					{"name": "far", "source": {"source": "github", "repo": "o/r"}}]}`,
+				"plugins/x/" + c.manifest:        `{"name": "named"}`,
+				"plugins/x/skills/one/SKILL.md":  skill("one", "One."),
+				"plugins/x/commands/go.md":       "Go.",
+				"plugins/x/commands/stop.toml":   `prompt = "Stop."`,
+				"plugins/far/skills/no/SKILL.md": skill("no", "No."),
+			})
+			all := scan(t, discovery.Options{}, top)
+			require.Equal(t, []string{"named:one"}, names(all.Active(discovery.Skill)))
+			require.Equal(t, []string{"named:go", "named:stop"}, names(all.Active(discovery.Command)))
+			require.Equal(t, "it is not in this folder: its source is github o/r",
+				all.Of(discovery.Plugin)[0].Reason)
+		})
+	}
+}

@@ -1,0 +1,348 @@
+package discovery
+
+// line is a row of the table as it is written here.
+type line struct {
+	pattern string
+	format  Format
+	where   place
+	source  string
+}
+
+// place says where a row applies, and whether a directory has only one of its files.
+type place struct {
+	level Level
+	one   bool
+}
+
+// table returns what agents read in a folder. Earlier rows take precedence. testdata/sources.txt
+// says for each row where its agent documents it or does it: a new row needs a line there.
+func table() []line {
+	atTop, oneAtTop := place{level: RootOnly}, place{level: RootOnly, one: true}
+	below, oneBelow := place{level: EveryDirectory}, place{level: EveryDirectory, one: true}
+	inPlugin := place{level: EachPlugin}
+	const (
+		skillsSpec   = "agentskills.io"
+		amazonQ      = "Amazon Q Developer"
+		amp          = "Amp"
+		antigravity  = "Antigravity"
+		augment      = "Augment"
+		claudeCode   = "Claude Code"
+		cline        = "Cline"
+		codeBuddy    = "CodeBuddy"
+		codex        = "Codex"
+		continueDev  = "Continue"
+		crush        = "Crush"
+		cursor       = "Cursor"
+		devin        = "Devin"
+		droid        = "Factory Droid"
+		firebase     = "Firebase Studio"
+		gemini       = "Gemini CLI"
+		copilot      = "GitHub Copilot"
+		goose        = "goose"
+		bob          = "IBM Bob"
+		iFlow        = "iFlow CLI"
+		junie        = "Junie"
+		kiloCode     = "Kilo Code"
+		kiro         = "Kiro"
+		lingma       = "Lingma"
+		vibe         = "Mistral Vibe"
+		neovate      = "Neovate"
+		ohMyPi       = "Oh My Pi"
+		openPlugins  = "open plugins"
+		openaiSkills = "openai/skills"
+		opencode     = "opencode"
+		openHands    = "OpenHands"
+		pi           = "Pi"
+		qoder        = "Qoder"
+		qwenCode     = "Qwen Code"
+		rooCode      = "Roo Code"
+		trae         = "Trae"
+		warp         = "Warp"
+		windsurf     = "Windsurf"
+		zCode        = "ZCode"
+		zed          = "Zed"
+		zencoder     = "Zencoder"
+	)
+	return []line{
+		// Instructions.
+		{"AGENTS.override.md", Text, oneBelow, codex},
+		{"AGENTS.md", Text, oneBelow, "agents.md"},
+		{"AGENT.md", Text, oneBelow, amp},
+		{"CLAUDE.md", TextWithImports, oneBelow, claudeCode},
+		{".claude/CLAUDE.md", TextWithImports, oneBelow, claudeCode},
+		{"GEMINI.md", TextWithImports, oneBelow, gemini},
+		{"QWEN.md", TextWithImports, oneBelow, qwenCode},
+		{"WARP.md", Text, oneBelow, warp},
+		{"IFLOW.md", TextWithImports, oneBelow, iFlow},
+		{"CODEBUDDY.md", TextWithImports, oneBelow, codeBuddy},
+		{"CRUSH.md", Text, oneAtTop, crush},
+		{"crush.md", Text, oneAtTop, crush},
+		{"Crush.md", Text, oneAtTop, crush},
+		{".rules", Text, oneAtTop, zed},
+		{".cursorrules", Text, oneAtTop, cursor},
+		{".windsurfrules", Text, oneAtTop, windsurf},
+		{".clinerules", Text, oneAtTop, cline},
+		{".roorules", Text, oneAtTop, rooCode},
+		{".kilocoderules", Text, oneAtTop, kiloCode},
+		{".continuerules", Text, oneAtTop, continueDev},
+		{".augment-guidelines", Text, oneAtTop, augment},
+		{".goosehints", Text, oneAtTop, goose},
+		{".junie/AGENTS.md", Text, oneAtTop, junie},
+		{".junie/guidelines.md", Text, oneAtTop, junie},
+		{".idx/airules.md", Text, oneAtTop, firebase},
+		{"replit.md", Text, oneAtTop, "Replit"},
+		{"AGENTS.local.md", Text, atTop, rooCode},
+		{"CLAUDE.local.md", TextWithImports, below, claudeCode},
+		{"CODEBUDDY.local.md", TextWithImports, below, codeBuddy},
+		{"CRUSH.local.md", Text, atTop, crush},
+		{"crush.local.md", Text, atTop, crush},
+		{"Crush.local.md", Text, atTop, crush},
+		{".github/copilot-instructions.md", Text, atTop, copilot},
+		{".github/instructions/**/*.instructions.md", CopilotRule, atTop, copilot},
+		{".claude/rules/**/*.md", ClaudeRule, atTop, claudeCode},
+		{".cursor/rules/**/*.mdc", CursorRule, below, cursor},
+		{".windsurf/rules/**/*.md", WindsurfRule, below, windsurf},
+		{".devin/rules/**/*.md", WindsurfRule, below, devin},
+		{".clinerules/*.md", ClaudeRule, atTop, cline},
+		{".clinerules/*.txt", ClaudeRule, atTop, cline},
+		{".cline/rules/**/*.md", ClaudeRule, atTop, cline},
+		{".cline/rules/**/*.txt", ClaudeRule, atTop, cline},
+		{".roo/rules/**/*.md", Text, below, rooCode},
+		{".roo/rules/**/*.txt", Text, below, rooCode},
+		{".roo/rules/**/*.xml", Text, below, rooCode},
+		{".roo/rules-*/**/*.md", RooModeRule, below, rooCode},
+		{".roo/rules-*/**/*.txt", RooModeRule, below, rooCode},
+		{".roo/rules-*/**/*.xml", RooModeRule, below, rooCode},
+		{".roorules-*", RooModeRule, atTop, rooCode},
+		{".clinerules-*", RooModeRule, atTop, rooCode},
+		{".kilocode/rules/**/*.md", Text, atTop, kiloCode},
+		{".kilocode/rules-*/**/*.md", RooModeRule, atTop, kiloCode},
+		{".kilo/rules/**/*.md", Text, atTop, kiloCode},
+		{".kiro/steering/**/*.md", KiroRule, atTop, kiro},
+		{".continue/rules/**/*.md", ContinueRule, atTop, continueDev},
+		{".augment/rules/**/*.md", AugmentRule, atTop, augment},
+		{".amazonq/rules/**/*.md", Text, atTop, amazonQ},
+		{".qoder/rules/**/*.md", WindsurfRule, atTop, qoder},
+		{".trae/rules/**/*.md", ContinueRule, atTop, trae},
+		{".codebuddy/rules/**/*.md", ContinueRule, atTop, codeBuddy},
+		{".codebuddy/rules/**/*.mdc", ContinueRule, atTop, codeBuddy},
+		{".zencoder/rules/**/*.md", ContinueRule, atTop, zencoder},
+		{".agents/rules/**/*.md", WindsurfRule, atTop, antigravity},
+		{".agent/rules/**/*.md", WindsurfRule, atTop, antigravity},
+		{".openhands/microagents/**/*.md", Microagent, atTop, openHands},
+		{".openhands/skills/*.md", Microagent, atTop, openHands},
+		// Skills.
+		{".agents/skills/**/SKILL.md", SkillFile, below, skillsSpec},
+		{".claude/skills/**/SKILL.md", SkillFile, below, claudeCode},
+		{".github/skills/**/SKILL.md", SkillFile, atTop, copilot},
+		{".codex/skills/**/SKILL.md", SkillFile, atTop, codex},
+		{".gemini/skills/**/SKILL.md", SkillFile, atTop, gemini},
+		{".opencode/skill/**/SKILL.md", SkillFile, atTop, opencode},
+		{".opencode/skills/**/SKILL.md", SkillFile, atTop, opencode},
+		{".cursor/skills/**/SKILL.md", SkillFile, atTop, cursor},
+		{".adal/skills/**/SKILL.md", SkillFile, atTop, "AdaL"},
+		{".agent/skills/**/SKILL.md", SkillFile, atTop, antigravity},
+		{".aider-desk/skills/**/SKILL.md", SkillFile, atTop, "AiderDesk"},
+		{".amazonq/skills/**/SKILL.md", SkillFile, atTop, amazonQ},
+		{".augment/skills/**/SKILL.md", SkillFile, atTop, augment},
+		{".autohand/skills/**/SKILL.md", SkillFile, atTop, "Autohand Code"},
+		{".bob/skills/**/SKILL.md", SkillFile, atTop, bob},
+		{".cline/skills/**/SKILL.md", SkillFile, atTop, cline},
+		{".clinerules/skills/**/SKILL.md", SkillFile, atTop, cline},
+		{".codeartsdoer/skills/**/SKILL.md", SkillFile, atTop, "CodeArts"},
+		{".codebuddy/skills/**/SKILL.md", SkillFile, atTop, codeBuddy},
+		{".codemaker/skills/**/SKILL.md", SkillFile, atTop, "Codemaker"},
+		{".codestudio/skills/**/SKILL.md", SkillFile, atTop, "Code Studio"},
+		{".codewhale/skills/**/SKILL.md", SkillFile, atTop, "CodeWhale"},
+		{".commandcode/skills/**/SKILL.md", SkillFile, atTop, "Command Code"},
+		{".continue/skills/**/SKILL.md", SkillFile, atTop, continueDev},
+		{".cortex/skills/**/SKILL.md", SkillFile, atTop, "Cortex Code"},
+		{".cospec/skills/**/SKILL.md", SkillFile, atTop, "CoStrict"},
+		{".crush/skills/**/SKILL.md", SkillFile, atTop, crush},
+		{".devin/skills/**/SKILL.md", SkillFile, atTop, devin},
+		{".dsh/skills/**/SKILL.md", SkillFile, atTop, "DeepSeek Harness"},
+		{".factory/skills/**/SKILL.md", SkillFile, atTop, droid},
+		{".forge/skills/**/SKILL.md", SkillFile, atTop, "ForgeCode"},
+		{".fx/skills/**/SKILL.md", SkillFile, atTop, "fx"},
+		{".goose/skills/**/SKILL.md", SkillFile, atTop, goose},
+		{".grok/skills/**/SKILL.md", SkillFile, atTop, "Grok Build"},
+		{".hermes/skills/**/SKILL.md", SkillFile, atTop, "Hermes Agent"},
+		{".iflow/skills/**/SKILL.md", SkillFile, atTop, iFlow},
+		{".inferencesh/skills/**/SKILL.md", SkillFile, atTop, "inference.sh"},
+		{".jazz/skills/**/SKILL.md", SkillFile, atTop, "Jazz"},
+		{".junie/skills/**/SKILL.md", SkillFile, atTop, junie},
+		{".kilo/skills/**/SKILL.md", SkillFile, atTop, kiloCode},
+		{".kilocode/skills/**/SKILL.md", SkillFile, atTop, kiloCode},
+		{".kimchi/skills/**/SKILL.md", SkillFile, atTop, "Kimchi"},
+		{".kimi-code/skills/**/SKILL.md", SkillFile, atTop, "Kimi Code"},
+		{".kiro/skills/**/SKILL.md", SkillFile, atTop, kiro},
+		{".kode/skills/**/SKILL.md", SkillFile, atTop, "Kode"},
+		{".lingma/skills/**/SKILL.md", SkillFile, atTop, lingma},
+		{".mcpjam/skills/**/SKILL.md", SkillFile, atTop, "MCPJam"},
+		{".minimax/skills/**/SKILL.md", SkillFile, atTop, "MiniMax Code"},
+		{".moxby/skills/**/SKILL.md", SkillFile, atTop, "Moxby"},
+		{".mux/skills/**/SKILL.md", SkillFile, atTop, "Mux"},
+		{".neovate/skills/**/SKILL.md", SkillFile, atTop, neovate},
+		{".omp/skills/**/SKILL.md", SkillFile, atTop, ohMyPi},
+		{".ona/skills/**/SKILL.md", SkillFile, atTop, "Ona"},
+		{".openhands/skills/**/SKILL.md", SkillFile, atTop, openHands},
+		{".pi/skills/**/SKILL.md", SkillFile, atTop, pi},
+		{".pochi/skills/**/SKILL.md", SkillFile, atTop, "Pochi"},
+		{".posit/assistant/skills/**/SKILL.md", SkillFile, atTop, "Posit Assistant"},
+		{".qoder/skills/**/SKILL.md", SkillFile, atTop, qoder},
+		{".qwen/skills/**/SKILL.md", SkillFile, atTop, qwenCode},
+		{".reasonix/skills/**/SKILL.md", SkillFile, atTop, "Reasonix"},
+		{".roo/skills/**/SKILL.md", SkillFile, atTop, rooCode},
+		{".roo/skills-*/**/SKILL.md", SkillFile, atTop, rooCode},
+		{".rovodev/skills/**/SKILL.md", SkillFile, atTop, "Rovo Dev"},
+		{".tabnine/agent/skills/**/SKILL.md", SkillFile, atTop, "Tabnine"},
+		{".terramind/skills/**/SKILL.md", SkillFile, atTop, "Terramind"},
+		{".tinycloud/skills/**/SKILL.md", SkillFile, atTop, "Tinycloud"},
+		{".trae/skills/**/SKILL.md", SkillFile, atTop, trae},
+		{".vibe/skills/**/SKILL.md", SkillFile, atTop, vibe},
+		{".warp/skills/**/SKILL.md", SkillFile, atTop, warp},
+		{".windsurf/skills/**/SKILL.md", SkillFile, atTop, windsurf},
+		{".zcode/skills/**/SKILL.md", SkillFile, atTop, zCode},
+		{".zencoder/skills/**/SKILL.md", SkillFile, atTop, zencoder},
+		// Plugins.
+		{".claude-plugin/marketplace.json", PluginMarketplace, atTop, claudeCode},
+		{".cursor-plugin/marketplace.json", PluginMarketplace, atTop, cursor},
+		{".agents/plugins/marketplace.json", PluginMarketplace, atTop, codex},
+		{".github/plugin/marketplace.json", PluginMarketplace, atTop, copilot},
+		{".factory-plugin/marketplace.json", PluginMarketplace, atTop, droid},
+		{".codebuddy-plugin/marketplace.json", PluginMarketplace, atTop, codeBuddy},
+		{".plugin/marketplace.json", PluginMarketplace, atTop, openPlugins},
+		{".claude-plugin/plugin.json", PluginManifest, atTop, claudeCode},
+		{".cursor-plugin/plugin.json", PluginManifest, atTop, cursor},
+		{".codex-plugin/plugin.json", PluginManifest, atTop, codex},
+		{".github/plugin/plugin.json", PluginManifest, atTop, copilot},
+		{".factory-plugin/plugin.json", PluginManifest, atTop, droid},
+		{".codebuddy-plugin/plugin.json", PluginManifest, atTop, codeBuddy},
+		{".plugin/plugin.json", PluginManifest, atTop, openPlugins},
+		{"gemini-extension.json", PluginManifest, atTop, gemini},
+		{"qwen-extension.json", PluginManifest, atTop, qwenCode},
+		// Skills in directories that are not hidden.
+		{"skills/*/SKILL.md", SkillFile, inPlugin, claudeCode},
+		{"skills/*/SKILL.md", SkillFile, atTop, "anthropics/skills"},
+		{"skills/*/*/SKILL.md", SkillFile, atTop, openaiSkills},
+		{"skills/.*/*/SKILL.md", SkillFile, atTop, openaiSkills},
+		{"*/SKILL.md", SkillFile, atTop, skillsSpec},
+		{"SKILL.md", SkillFile, atTop, skillsSpec},
+		// Commands.
+		{".claude/commands/**/*.md", CommandFile, atTop, claudeCode},
+		{".github/prompts/*.prompt.md", PromptFile, atTop, copilot},
+		{".gemini/commands/**/*.toml", GeminiCommand, atTop, gemini},
+		{".opencode/command/**/*.md", CommandFile, atTop, opencode},
+		{".opencode/commands/**/*.md", CommandFile, atTop, opencode},
+		{".cursor/commands/**/*.md", CommandFile, atTop, cursor},
+		{".agents/commands/**/*.md", CommandFile, atTop, amp},
+		{".agents/workflows/*.md", CommandFile, atTop, antigravity},
+		{".agent/workflows/*.md", CommandFile, atTop, antigravity},
+		{".amazonq/prompts/*.md", CommandFile, atTop, amazonQ},
+		{".augment/commands/**/*.md", CommandFile, atTop, augment},
+		{".bob/commands/**/*.md", CommandFile, atTop, bob},
+		{".cline/workflows/*.md", CommandFile, atTop, cline},
+		{".clinerules/workflows/*.md", CommandFile, atTop, cline},
+		{".codebuddy/commands/**/*.md", CommandFile, atTop, codeBuddy},
+		{".continue/prompts/*.md", CommandFile, atTop, continueDev},
+		{".continue/prompts/*.prompt", CommandFile, atTop, continueDev},
+		{".crush/commands/**/*.md", CommandFile, atTop, crush},
+		{".devin/workflows/*.md", CommandFile, atTop, devin},
+		{".windsurf/workflows/*.md", CommandFile, atTop, windsurf},
+		{".factory/commands/**/*.md", CommandFile, atTop, droid},
+		{".iflow/commands/**/*.toml", GeminiCommand, atTop, iFlow},
+		{".iflow/commands/**/*.md", CommandFile, atTop, iFlow},
+		{".junie/commands/**/*.md", CommandFile, atTop, junie},
+		{".kilo/command/**/*.md", CommandFile, atTop, kiloCode},
+		{".kilo/commands/**/*.md", CommandFile, atTop, kiloCode},
+		{".kilocode/workflows/*.md", CommandFile, atTop, kiloCode},
+		{".kiro/prompts/*.md", CommandFile, atTop, kiro},
+		{".lingma/commands/**/*.md", CommandFile, atTop, lingma},
+		{".omp/commands/**/*.md", CommandFile, atTop, ohMyPi},
+		{".pi/prompts/*.md", CommandFile, atTop, pi},
+		{".qoder/commands/**/*.md", CommandFile, atTop, qoder},
+		{".qwen/commands/**/*.toml", GeminiCommand, atTop, qwenCode},
+		{".qwen/commands/**/*.md", CommandFile, atTop, qwenCode},
+		{".roo/commands/*.md", CommandFile, atTop, rooCode},
+		{".trae/commands/*.md", CommandFile, atTop, trae},
+		{".zcode/commands/**/*.md", CommandFile, atTop, zCode},
+		{"commands/**/*.md", CommandFile, inPlugin, claudeCode},
+		{"commands/**/*.toml", GeminiCommand, inPlugin, gemini},
+		// MCP servers.
+		{".mcp.json", MCPServers, atTop, claudeCode},
+		{".mcp.json", MCPServers, inPlugin, claudeCode},
+		{"mcp.json", MCPServers, inPlugin, cursor},
+		{".vscode/mcp.json", VSCodeServers, atTop, "Visual Studio Code"},
+		{".cursor/mcp.json", MCPServers, atTop, cursor},
+		{".github/mcp.json", MCPServers, atTop, copilot},
+		{".gemini/settings.json", GeminiSettings, atTop, gemini},
+		{"opencode.json", OpencodeSettings, atTop, opencode},
+		{"opencode.jsonc", OpencodeSettings, atTop, opencode},
+		{".opencode/opencode.json", OpencodeSettings, atTop, opencode},
+		{".opencode/opencode.jsonc", OpencodeSettings, atTop, opencode},
+		{".codex/config.toml", CodexSettings, atTop, codex},
+		{".amazonq/mcp.json", MCPServers, atTop, amazonQ},
+		{".amp/settings.json", AmpSettings, atTop, amp},
+		{".augment/settings.json", GeminiSettings, atTop, augment},
+		{".continue/mcpServers/*.json", MCPServers, atTop, continueDev},
+		{".continue/mcpServers/*.yaml", ContinueServers, atTop, continueDev},
+		{"crush.json", CrushSettings, atTop, crush},
+		{".crush.json", CrushSettings, atTop, crush},
+		{".factory/mcp.json", MCPServers, atTop, droid},
+		{".idx/mcp.json", MCPServers, atTop, firebase},
+		{".iflow/settings.json", GeminiSettings, atTop, iFlow},
+		{".junie/mcp/mcp.json", MCPServers, atTop, junie},
+		{"kilo.json", OpencodeSettings, atTop, kiloCode},
+		{"kilo.jsonc", OpencodeSettings, atTop, kiloCode},
+		{".kilo/kilo.json", OpencodeSettings, atTop, kiloCode},
+		{".kilo/kilo.jsonc", OpencodeSettings, atTop, kiloCode},
+		{".kilocode/mcp.json", MCPServers, atTop, kiloCode},
+		{".kiro/settings/mcp.json", MCPServers, atTop, kiro},
+		{".neovate/config.json", GeminiSettings, atTop, neovate},
+		{".qwen/settings.json", GeminiSettings, atTop, qwenCode},
+		{".roo/mcp.json", MCPServers, atTop, rooCode},
+		{".trae/mcp.json", MCPServers, atTop, trae},
+		{".vibe/config.toml", VibeSettings, atTop, vibe},
+		{".warp/.mcp.json", MCPServers, atTop, warp},
+		{".zed/settings.json", ZedSettings, atTop, zed},
+		// Subagents, hooks and programs: listed, but not used.
+		{".claude/agents/**/*.md", SubagentFile, atTop, claudeCode},
+		{".github/agents/*.md", SubagentFile, atTop, copilot},
+		{".gemini/agents/*.md", SubagentFile, atTop, gemini},
+		{".opencode/agent/**/*.md", SubagentFile, atTop, opencode},
+		{".opencode/agents/**/*.md", SubagentFile, atTop, opencode},
+		{".cursor/agents/*.md", SubagentFile, atTop, cursor},
+		{".codex/agents/*.toml", SubagentFile, atTop, codex},
+		{".augment/agents/*.md", SubagentFile, atTop, augment},
+		{".cline/agents/*.md", SubagentFile, atTop, cline},
+		{".codebuddy/agents/**/*.md", SubagentFile, atTop, codeBuddy},
+		{".continue/agents/*.md", SubagentFile, atTop, continueDev},
+		{".factory/droids/*.md", SubagentFile, atTop, droid},
+		{".iflow/agents/*.md", SubagentFile, atTop, iFlow},
+		{".junie/agents/*.md", SubagentFile, atTop, junie},
+		{".kilo/agent/**/*.md", SubagentFile, atTop, kiloCode},
+		{".kilo/agents/**/*.md", SubagentFile, atTop, kiloCode},
+		{".kiro/agents/*.md", SubagentFile, atTop, kiro},
+		{".kiro/agents/*.json", SubagentFile, atTop, kiro},
+		{".qoder/agents/*.md", SubagentFile, atTop, qoder},
+		{".qwen/agents/*.md", SubagentFile, atTop, qwenCode},
+		{".vibe/agents/*.toml", SubagentFile, atTop, vibe},
+		{"agents/**/*.md", SubagentFile, inPlugin, claudeCode},
+		{".claude/settings.json", HookFile, atTop, claudeCode},
+		{".gemini/settings.json", HookFile, atTop, gemini},
+		{".cursor/hooks.json", HookFile, atTop, cursor},
+		{".codex/hooks.json", HookFile, atTop, codex},
+		{".github/hooks/*.json", HookFile, atTop, copilot},
+		{".augment/settings.json", HookFile, atTop, augment},
+		{".codebuddy/settings.json", HookFile, atTop, codeBuddy},
+		{"crush.json", HookFile, atTop, crush},
+		{".crush.json", HookFile, atTop, crush},
+		{".factory/settings.json", HookFile, atTop, droid},
+		{".qwen/settings.json", HookFile, atTop, qwenCode},
+		{".windsurf/hooks.json", HookFile, atTop, windsurf},
+		{"hooks/hooks.json", HookFile, inPlugin, claudeCode},
+		{".opencode/plugin/*.[jt]s", PluginScript, atTop, opencode},
+		{".opencode/plugins/*.[jt]s", PluginScript, atTop, opencode},
+		{".cline/plugins/*.[jt]s", PluginScript, atTop, cline},
+	}
+}
