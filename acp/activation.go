@@ -50,7 +50,7 @@ func (a *agent) open(ctx context.Context, o opening) (*activation, error) {
 		}
 		act.counted = true
 	}
-	if err := a.onDiskOrUndo(ctx, func() error {
+	if err := a.tasks.OnDiskOrUndo(ctx, func() error {
 		return act.openRoots(ctx, o)
 	}, act.abandon); err != nil {
 		return nil, err
@@ -129,7 +129,7 @@ func (act *activation) openRoots(ctx context.Context, o opening) (err error) {
 func (act *activation) store(
 	do func() (sessionstore.Lease, error),
 ) (lease sessionstore.Lease, err error) {
-	err = act.agent.guard("session store", func() (err error) {
+	err = act.agent.tasks.Guard("session store", func() (err error) {
 		lease, err = do()
 		return err
 	})
@@ -153,7 +153,7 @@ func (act *activation) abandon() {
 	defer cancel()
 	var err error
 	if act.backend != nil {
-		err = a.guard("close", func() error { return act.backend.Close(ctx) })
+		err = a.tasks.Guard("close", func() error { return act.backend.Close(ctx) })
 	}
 	err = errors.Join(err, act.servers.abandon(ctx), act.host.dropReplayed(ctx),
 		act.workspace.Close())
@@ -192,6 +192,12 @@ func (act *activation) keys(cwd workspace.Dir) sessionstore.Keys {
 		}
 	}
 	return k
+}
+
+// movedRoots returns a message to the user about roots that lead elsewhere than when the session
+// was last opened, or "".
+func (act *activation) movedRoots(stored sessionstore.Keys) string {
+	return act.agent.sessions.MovedRoots(act.id, stored, act.workspace.Opened())
 }
 
 // lifecycleResult checks a backend's part of a lifecycle response and removes its session id.

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/listing"
+	"github.com/acp-agent/acp-agent/acp/internal/tasks"
 	"github.com/acp-agent/acp-agent/acp/internal/turns"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
@@ -39,10 +41,11 @@ type agent struct {
 
 	init         initialization
 	capabilities atomic.Pointer[clientCapabilities]
-	queues       turns.Queues[*session]
 	starter      *mcpclient.Starter // limits how many MCP servers start at once
-	imports      imports
-	running      goroutines // goroutines that may outlive their request
+
+	queues   turns.Queues[*session] // the order of requests
+	sessions *listing.Sessions      // in the store, or known to the backend only
+	tasks    *tasks.Group           // what may outlive its request
 
 	home func() workspace.Dir // the real path of the home directory, resolved once
 }
@@ -58,14 +61,17 @@ func newAgent(
 	a := &agent{options: o, owner: owner, remote: remote, grants: grantsOf(o, remote), log: o.Logger,
 		backend: o.Backend(),
 		starter: mcpclient.NewStarter(8), joined: make(map[sessionstore.ID]*agent),
-		unused: make(chan struct{})}
+		unused: make(chan struct{}), tasks: tasks.NewGroup(o.Logger)}
 	if remote {
 		a.grace = owner.server.options.Grace
 	}
 	a.serving = ctx
 	a.base, a.endBase = context.WithCancelCause(context.WithoutCancel(ctx))
-	a.running.log = a.log
 	a.home = sync.OnceValue(func() workspace.Dir { return workspace.Real(homeDir()) })
+	foreign, _ := a.backend.(backend.Foreign)
+	a.sessions = listing.New(listing.Options{Store: o.Store, Foreign: foreign,
+		OnlyKnown: !a.grants.Sessions, Owner: a.init.owner, AgentCommand: o.AgentCommand,
+		Base: a.base, Tasks: a.tasks, Log: a.log, Times: o.tuning.imports()})
 	wire := o.tuning.Wire
 	if over, ok := t.(*transport); ok {
 		wire.Budget, _ = over.Conn.(jsonrpc.Budget)
@@ -317,11 +323,11 @@ func (a *agent) shutdown() {
 		})
 	}
 	closing.Wait()
-	a.imports.wait(ctx)
-	if err := a.guard("close", func() error { return a.backend.Close(ctx) }); err != nil {
+	a.sessions.Wait(ctx)
+	if err := a.tasks.Guard("close", func() error { return a.backend.Close(ctx) }); err != nil {
 		a.log.Warn("cannot close the agent", "error", err)
 	}
-	if !a.running.wait(ctx) {
+	if !a.tasks.Wait(ctx) {
 		a.log.Warn("the agent did not end in time")
 	}
 }

@@ -176,7 +176,7 @@ func (s *session) cancelChild(key string, params backend.Raw) {
 	if !ok {
 		return
 	}
-	_ = s.agent.guard("cancel", func() error {
+	_ = s.agent.tasks.Guard("cancel", func() error {
 		s.WithBackend(func() { parent.CancelChild(key, params) })
 		return nil
 	})

@@ -67,14 +67,16 @@
 //     session_status.go) are accepted by acceptStored in session_close.go, like close and delete.
 //   - The params: parseParams in params.go checks the names of members and parses them in one pass.
 //     Each method's decode function then reads the fields and collects everything that is wrong.
-//   - A turn that outlives its connection, which only remote peers have: join.go passes the requests
-//     of the next connection to the agent that runs the session, and a load joins the turn. Whose
-//     client is shown the session is decided by its outlet (outlet.go, and in package turns).
+//   - A turn that outlives its connection, which only remote peers have: join.go passes the
+//     requests of the next connection to the agent that runs the session, and a load joins the
+//     turn. Whose client is shown the session is decided by its outlet (outlet.go, and in package
+//     turns).
 //   - Opening a session: agent.open in activation.go opens the roots, the MCP servers (mcp.go),
 //     the catalog and the backend, for new, load, resume and fork alike. The activation that it
 //     returns is stored and then activated, or abandoned.
-//   - A stored session: owner.go checks that it belongs to the connection's agent, import.go stores
-//     the sessions that only the backend knows, and moved.go follows folders that were renamed.
+//   - A stored session: package acp/internal/listing checks that it belongs to the connection's
+//     agent, stores the sessions that only the backend knows, and follows folders that were
+//     renamed.
 //   - A prompt: session_prompt.go takes a turn (package acp/internal/turns) through the queue, the
 //     store and the backend.
 //   - An update: the backend creates it with backend.ParseUpdate and passes it to
@@ -101,7 +103,8 @@
 //     and removes folders. Package acp/internal/commands answers /mcp and adds both to what the
 //     backend announces; mcp_command.go gives it the session.
 //   - MCP servers: mcp.go prepares them for a session and starts those found in roots.
-//   - What must go on after its request has ended: contexts.go.
+//   - What must go on after its request has ended: contexts.go. What may hang or panic, and the
+//     goroutines that the end of a connection waits for: package acp/internal/tasks.
 //   - Titles: title.go. What the user is told once: notice.go.
 //   - Errors: errors.go converts the errors of other packages to those of the protocol.
 //
@@ -110,8 +113,8 @@
 // A goroutine that holds a lock takes only locks further down in its list. The first list is of
 // those held while the backend, the client or the store is called:
 //
-//  1. a ticket that holds its queue (turns.Ticket): a lifecycle request's until its response was sent,
-//     a prompt's until its turn has begun
+//  1. a ticket that holds its queue (turns.Ticket): a lifecycle request's until its response was
+//     sent, a prompt's until its turn has begun
 //  2. session.inBackend: while the backend is given a prompt or request, or told of a turn's end
 //  3. turnUpdates.mu: read-locked while an update of the turn is sent; locked to move the turn to
 //     another session or to end it
@@ -121,16 +124,16 @@
 //  6. record.mu: while a recorder is closed, which waits for its last segment
 //  7. session.leasing: read-locked while the store is written to, locked while the lease changes
 //
-// Updates may be sent with 2 to 5 held. So what ends a turn or a session because an update could not
-// be sent or stored runs on another goroutine: it needs 2 and 3.
+// Updates may be sent with 2 to 5 held. So what ends a turn or a session because an update could
+// not be sent or stored runs on another goroutine: it needs 2 and 3.
 //
 // Two more are held for longer, and none of these is taken meanwhile: sessionServers.mu, while a
-// server is added, and importRun.mu, while sessions are stored.
+// server is added, and listing.importRun.mu, while sessions are stored.
 //
 // The others are held for a few statements, after any of the first list:
 //
 //   - in package turns: Queues.mu, then Queue.mu, then Turn.mu
-//   - imports.mu, then goroutines.mu
+//   - listing.imports.mu, then tasks.Group.mu
 //   - host.mu, turns.Outlet.mu, initialization.mu, Server.mu and session.ending: no further lock is
 //     taken
 package acp

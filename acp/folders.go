@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/tasks"
 	"github.com/acp-agent/acp-agent/internal/consent"
 	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
@@ -65,7 +66,7 @@ func (a *agent) chooseFolders(
 	if stored != nil && (keeps || cause != backend.Fork) {
 		session = stored.ID
 	}
-	folders, err := fromDisk(ctx, a, func() ([]Folder, error) {
+	folders, err := tasks.FromDisk(ctx, a.tasks, func() ([]Folder, error) {
 		return a.options.DeclaredFolders(p.roots.Cwd(), session)
 	})
 	if err != nil {

@@ -20,13 +20,8 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-const (
-	// maxState is the largest state that a backend may save, in bytes.
-	maxState = 64 << 10
-	// maxBuffered and maxBufferedBytes limit the updates that are buffered before a lifecycle
-	// response.
-	maxBuffered, maxBufferedBytes = 1000, 4 << 20
-)
+// maxBuffered and maxBufferedBytes limit the updates that are buffered before a lifecycle response.
+const maxBuffered, maxBufferedBytes = 1000, 4 << 20
 
 // host implements [backend.Host] for one activation. It has no session until the activation is
 // stored, and buffers updates until the lifecycle response has been sent.
@@ -113,7 +108,7 @@ func (h *host) refresh(ctx context.Context) {
 		h.notRefreshed(context.Cause(ctx))
 		return
 	}
-	err := h.agent.onDisk(ctx, func() error {
+	err := h.agent.tasks.OnDisk(ctx, func() error {
 		defer func() { <-h.scanning }()
 		catalog, err := discovery.Scan(h.agent.base, h.workspace, discovery.Options{})
 		if err != nil {
@@ -277,7 +272,7 @@ func (h *host) takeState() []byte {
 
 // SaveState implements [backend.Host].
 func (h *host) SaveState(ctx context.Context, state []byte) error {
-	if len(state) > maxState {
+	if len(state) > backend.MaxState {
 		return jsonrpc.Errorf(jsonrpc.CodeInternal,
 			"the agent's session state is over the limit of 64 KiB")
 	}

@@ -10,6 +10,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/tasks"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -142,7 +143,7 @@ func (a *agent) acceptInitialize(ctx context.Context, r *jsonrpc.Request) jsonrp
 			info backend.Info
 			mcp  mcpTransports
 		)
-		err = errPanicked // unless the backend returns
+		err = tasks.ErrPanicked // unless the backend returns
 		defer func() { a.init.end(info, mcp, err) }()
 		ctx, cancel := a.requestContext(ctx)
 		defer cancel()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/commands"
+	"github.com/acp-agent/acp-agent/acp/internal/tasks"
 	"github.com/acp-agent/acp-agent/acp/internal/turns"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
@@ -183,7 +184,7 @@ func (a *agent) keep(s *session, back <-chan struct{}, during time.Duration) {
 	if back == nil {
 		return
 	}
-	a.running.Go(func() {
+	a.tasks.Go(func() {
 		grace := time.After(during)
 		for over := during == 0; !a.closeUnheld(s, over); {
 			running := s.queue.Unanswered()
@@ -244,13 +245,13 @@ func (a *agent) promptLasting(
 		finish()
 		// The connection may be lost without either side having noticed.
 		if s := at.Queue.Active(); s != nil && !s.host.outlet.HeldBy(from) {
-			a.running.Go(func() { s.tellEnd(ended) })
+			a.tasks.Go(func() { s.tellEnd(ended) })
 		}
 	})
 	return func() (json.RawMessage, error) {
 		done := make(chan outcome, 1)
-		a.running.Go(func() {
-			o := outcome{err: errPanicked}
+		a.tasks.Go(func() {
+			o := outcome{err: tasks.ErrPanicked}
 			defer func() { done <- o }()
 			o.result, o.err = a.prompt(at, t, p)
 		})
@@ -263,7 +264,7 @@ func (a *agent) promptLasting(
 			leave(jsonrpc.ErrClosed)
 		} else if t.Cause() == nil {
 			left = true
-			a.running.Go(func() { a.finishLeft(at, t, <-done, finish) })
+			a.tasks.Go(func() { a.finishLeft(at, t, <-done, finish) })
 			return nil, jsonrpc.ErrClosed
 		}
 		o := <-done

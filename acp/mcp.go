@@ -57,7 +57,7 @@ func (a *agent) changeServers(
 // policy is not known, or does not let a remote peer use the server.
 func (a *agent) applyPolicy(c *mcpclient.Config) error {
 	policy := mcp.Policy{}
-	err := a.guard("MCPPolicy", func() error {
+	err := a.tasks.Guard("MCPPolicy", func() error {
 		if a.options.MCPPolicy != nil {
 			policy = a.options.MCPPolicy(c.Name)
 		}
@@ -275,8 +275,8 @@ func configOf(found discovery.Artifact) mcpclient.Config {
 // mcpTransports are the optional transports that initialize advertised.
 type mcpTransports struct{ http, sse bool }
 
-// decodeServers reads mcpServers. Its violations do not quote values, which may be secrets. A remote
-// peer's servers may have no members that it does not check, because they are passed on.
+// decodeServers reads mcpServers. Its violations do not quote values, which may be secrets. A
+// remote peer's servers may have no members that it does not check, because they are passed on.
 func (a *agent) decodeServers(
 	v *strictjson.Violations, f strictjson.Field, p presence,
 ) []mcpclient.Config {

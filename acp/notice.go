@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/tasks"
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
@@ -44,7 +45,7 @@ func (act *activation) broadRoots(known workspace.Roots) string {
 // session does not have, "" if there are none. The folders are not added, because somebody other
 // than the user may have written the file.
 func (s *session) listedFolders(ctx context.Context) (string, error) {
-	files, err := fromDisk(ctx, s.agent, func() ([]discovery.WorkspaceFile, error) {
+	files, err := tasks.FromDisk(ctx, s.agent.tasks, func() ([]discovery.WorkspaceFile, error) {
 		return s.host.Catalog().WorkspaceFiles(ctx)
 	})
 	var b strings.Builder

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/listing"
 	"github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
@@ -117,6 +118,12 @@ type tuning struct {
 	LeaseCheck time.Duration
 	// CloseGrace bounds the time to end the sessions and the backend once the connection has ended.
 	CloseGrace time.Duration
+}
+
+// imports returns the delays and the limit of imports.
+func (t *tuning) imports() listing.Times {
+	return listing.Times{Every: t.ImportEvery, Grace: t.ImportGrace, Wait: t.ImportWait,
+		Timeout: t.ImportTimeout, Max: t.ImportMax}
 }
 
 func (o Options) withDefaults() Options {

@@ -11,6 +11,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/tasks"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -57,7 +58,7 @@ func (h *host) readOutside(
 				"acp-agent refused this: %s was replaced while you were asked", path)
 		}
 	}
-	return fromDisk(ctx, h.agent, func() (backend.Raw, error) {
+	return tasks.FromDisk(ctx, h.agent.tasks, func() (backend.Raw, error) {
 		result, err := backend.ReadTextFile(ctx, file, params)
 		if err != nil {
 			return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%v", err)
@@ -80,7 +81,7 @@ func (h *host) isStill(ctx context.Context, path string, file *workspace.File) b
 // denies the file, or if path could lead to another file in another program.
 func (h *host) openOutside(ctx context.Context, path string) (*workspace.File, error) {
 	var file *workspace.File
-	err := h.agent.onDiskOrUndo(ctx, func() (err error) {
+	err := h.agent.tasks.OnDiskOrUndo(ctx, func() (err error) {
 		file, err = openOutside(ctx, path, h.agent.options.Workspace)
 		return err
 	}, func() {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/commands"
+	"github.com/acp-agent/acp-agent/acp/internal/listing"
 	"github.com/acp-agent/acp-agent/acp/internal/turns"
 	"github.com/acp-agent/acp-agent/acp/prompts"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
@@ -65,7 +66,7 @@ func (o *ownTurn) reopen(p sessionParams) error {
 		return err
 	}
 	l := &load{agent: a, at: at, cause: backend.Resume, params: p, inTurn: true,
-		stored: openable{Session: stored}, previous: o.session}
+		stored: listing.Openable{Session: stored}, previous: o.session}
 	s, act, err := l.replace(o.ctx)
 	if err != nil {
 		return err

@@ -113,10 +113,3 @@ func (g Grants) offers(name string) bool {
 	}
 	return g.Extensions
 }
-
-// onRecord is a backend's own sessions as a client without the grant for them sees them: only those
-// that are in the store exist. Its list only updates these; see [sessionstore.Imported].
-type onRecord struct{ backend.Foreign }
-
-// State implements [backend.Foreign].
-func (onRecord) State(string) []byte { return nil }

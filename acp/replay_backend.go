@@ -20,13 +20,13 @@ type replayed struct {
 
 // append appends a segment to the draft.
 func (r *replayed) append(ctx context.Context, segment []sessionstore.Update) error {
-	return r.agent.guard("session store", func() error { return r.draft.Append(ctx, segment) })
+	return r.agent.tasks.Guard("session store", func() error { return r.draft.Append(ctx, segment) })
 }
 
 // discard discards the draft, unless it has become a session's history.
 func (r *replayed) discard(ctx context.Context) error {
 	err := r.recorder.Close(ctx)
-	return errors.Join(err, r.agent.guard("session store", func() error {
+	return errors.Join(err, r.agent.tasks.Guard("session store", func() error {
 		return r.draft.Discard(ctx)
 	}))
 }
@@ -37,7 +37,7 @@ func (h *host) newReplayed(ctx context.Context) (*replayed, error) {
 		id = ""
 	}
 	r := &replayed{agent: a, children: a.newChildLimit()}
-	err := a.guard("session store", func() (err error) {
+	err := a.tasks.Guard("session store", func() (err error) {
 		r.draft, err = a.options.Store.NewDraft(ctx, id)
 		return err
 	})

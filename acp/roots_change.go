@@ -10,6 +10,8 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/listing"
+	"github.com/acp-agent/acp-agent/acp/internal/tasks"
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/consent"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
@@ -127,7 +129,7 @@ type namedFolders struct {
 // the session has such a file.
 func (r rootsReply) namedFolders(argument string) (namedFolders, error) {
 	path := r.session.params.roots.Cwd().Locate(unquoted(argument))
-	return fromDisk(r.ctx, r.agent, func() (namedFolders, error) {
+	return tasks.FromDisk(r.ctx, r.agent.tasks, func() (namedFolders, error) {
 		info, err := r.session.workspace.Stat(path)
 		if err != nil || info.IsDir() {
 			return namedFolders{paths: []string{path},
@@ -158,7 +160,7 @@ func (r rootsReply) newFolders(paths []string) ([]workspace.Dir, error) {
 	if wrong := rootViolations(err); wrong != nil {
 		return nil, namelessViolation(wrong[0])
 	}
-	return fromDisk(r.ctx, r.agent, func() (added []workspace.Dir, err error) {
+	return tasks.FromDisk(r.ctx, r.agent.tasks, func() (added []workspace.Dir, err error) {
 		for _, dir := range dirs.All() {
 			real := workspace.Real(dir)
 			isRoot := slices.ContainsFunc(r.session.workspace.Opened(),
@@ -207,10 +209,10 @@ func (r rootsReply) params(folders []Folder) (sessionParams, error) {
 
 // try checks that the roots can be opened, before the user is asked.
 func (r rootsReply) try(p sessionParams) error {
-	return r.agent.onDisk(r.ctx, func() error {
+	return r.agent.tasks.OnDisk(r.ctx, func() error {
 		w, err := workspace.Open(r.ctx, p.roots, r.agent.options.Workspace)
 		if wrong := p.rootViolations(err); wrong != nil {
-			hintMoves(wrong[:1], r.isRoot)
+			listing.HintMoves(wrong[:1], r.isRoot)
 			return namelessViolation(wrong[0])
 		}
 		if err != nil {
@@ -233,7 +235,8 @@ func (r rootsReply) isRoot(_ strictjson.Violation, path string) bool {
 // remove removes a folder, named by its path or its label.
 func (r rootsReply) remove(argument string) error {
 	argument = unquoted(argument)
-	i, err := fromDisk(r.ctx, r.agent, func() (int, error) { return r.find(argument), nil })
+	i, err := tasks.FromDisk(r.ctx, r.agent.tasks,
+		func() (int, error) { return r.find(argument), nil })
 	switch {
 	case err != nil:
 		return err
@@ -308,7 +311,7 @@ func (r rootsReply) find(argument string) int {
 // isDeclared reports whether a later request without additionalDirectories would add the folder
 // again.
 func (r rootsReply) isDeclared(dir workspace.Dir) bool {
-	folders, err := fromDisk(r.ctx, r.agent, func() ([]Folder, error) {
+	folders, err := tasks.FromDisk(r.ctx, r.agent.tasks, func() ([]Folder, error) {
 		return r.agent.options.DeclaredFolders(r.session.params.roots.Cwd(), r.session.id)
 	})
 	_, declared := foldersByDir(folders)[dir]

@@ -9,6 +9,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/tasks"
 	"github.com/acp-agent/acp-agent/acp/prompts"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -76,7 +77,7 @@ func (r rootsReply) show() error {
 	w, labels := r.session.workspace, r.session.workspace.Labels()
 	folders := foldersByDir(r.session.params.additional())
 	for i, root := range w.Opened() {
-		state, err := fromDisk(r.ctx, r.agent, func() (workspace.State, error) {
+		state, err := tasks.FromDisk(r.ctx, r.agent.tasks, func() (workspace.State, error) {
 			return w.State(i)
 		})
 		if err != nil {

@@ -74,7 +74,7 @@ func (s *session) watch() {
 		return
 	}
 	changed, stop := w.Watch(s.id)
-	s.agent.running.Go(func() {
+	s.agent.tasks.Go(func() {
 		defer stop()
 		for {
 			select {
@@ -106,7 +106,7 @@ func (s *session) Prompt(
 
 // Cancel implements [turns.Session]. A panic in the backend is logged.
 func (s *session) Cancel(params backend.Raw) {
-	_ = s.agent.guard("cancel", func() error {
+	_ = s.agent.tasks.Guard("cancel", func() error {
 		s.backend.Cancel(params)
 		return nil
 	})
@@ -117,7 +117,7 @@ func (s *session) Cancel(params backend.Raw) {
 func (s *session) write(do func(sessionstore.Lease) error) error {
 	s.leasing.RLock()
 	defer s.leasing.RUnlock()
-	return s.agent.guard("session store", func() error { return do(s.lease) })
+	return s.agent.tasks.Guard("session store", func() error { return do(s.lease) })
 }
 
 // takeOver stores a new activation of the session. Writes wait until it is stored and then use its
@@ -232,10 +232,10 @@ func (s *session) showOn(ctx context.Context, when occasion, u backend.Update) e
 // background, because ending it may wait for the caller.
 func (s *session) saveState(ctx context.Context, state []byte) error {
 	err := s.write(func(l sessionstore.Lease) error {
-		return s.agent.options.Store.SaveState(ctx, l, state, s.agent.stateKey(state))
+		return s.agent.options.Store.SaveState(ctx, l, state, s.agent.sessions.StateKey(state))
 	})
 	if err != nil {
-		s.agent.running.Go(func() { s.failed(err) })
+		s.agent.tasks.Go(func() { s.failed(err) })
 	}
 	return err
 }
@@ -254,7 +254,7 @@ func (s *session) failed(err error) {
 	if !errors.Is(err, context.Canceled) {
 		running := slices.DeleteFunc(s.queue.Unanswered(),
 			func(t *turns.Turn) bool { return !t.StartedIn(s) })
-		s.agent.running.Go(func() { turns.End(running, cause, nil) })
+		s.agent.tasks.Go(func() { turns.End(running, cause, nil) })
 	}
 	if gone(err) {
 		s.evicted.Do(func() { s.agent.evict(s, cause) })
@@ -335,7 +335,7 @@ func (s *session) close(
 	s.closed.Do(func() {
 		s.host.close()
 		err = s.record.close(ctx)
-		closeErr := s.agent.guard("close", func() (err error) {
+		closeErr := s.agent.tasks.Guard("close", func() (err error) {
 			result, err = s.closeBackend(ctx, params)
 			return err
 		})
@@ -381,7 +381,7 @@ func newRecord(s *session, o sessionstore.RecorderOptions) *record {
 func (r *record) start() {
 	recorder := sessionstore.NewRecorder(r.append, r.options)
 	r.recorder = recorder
-	r.session.agent.running.Go(func() {
+	r.session.agent.tasks.Go(func() {
 		select {
 		case <-recorder.Failed():
 			r.session.failed(recorder.Err())

@@ -28,7 +28,7 @@ func (a *agent) archive(
 	if err := archiver.Archive(ctx, s.ID); err != nil {
 		return nil, err
 	}
-	return a.passStored(ctx, protocol.SessionArchive, s, params), nil
+	return a.pass(ctx, protocol.SessionArchive, s, params), nil
 }
 
 // unarchive serves session/unarchive.
@@ -46,7 +46,7 @@ func (a *agent) unarchive(
 	if err := archiver.Unarchive(ctx, s.ID); err != nil {
 		return nil, err
 	}
-	return a.passStored(ctx, protocol.SessionUnarchive, s, params), nil
+	return a.pass(ctx, protocol.SessionUnarchive, s, params), nil
 }
 
 // withArchive returns the capabilities that the client is told, without that to archive sessions if
@@ -60,26 +60,4 @@ func (a *agent) withArchive(capabilities json.RawMessage) json.RawMessage {
 		return capabilities
 	}
 	return strictjson.Set(capabilities, sessionCapabilities, sessions)
-}
-
-// passStored passes a request about a stored session on to an agent that serves it, and returns the
-// result of the response, nil if there is none. The store is authoritative, so a failure of the
-// agent is only logged.
-func (a *agent) passStored(
-	ctx context.Context, method string, s sessionstore.Session, params params,
-) json.RawMessage {
-	f := a.foreign()
-	if f == nil || s.StateKey == "" {
-		return nil
-	}
-	result, err := f.CallStored(ctx, method, s.State, params.Without(protocol.SessionID))
-	if err != nil {
-		a.log.Warn("the agent rejected a request about a stored session", "method", method,
-			"session", s.ID, "error", err)
-		return nil
-	}
-	if !strictjson.IsObject(result) {
-		return nil
-	}
-	return result
 }

@@ -50,6 +50,23 @@ func (a *agent) acceptStored(
 	}
 }
 
+// stored returns a stored session, which must belong to this agent.
+func (a *agent) stored(ctx context.Context, id sessionstore.ID) (sessionstore.Session, error) {
+	if err := a.initialized(ctx); err != nil {
+		return sessionstore.Session{}, err
+	}
+	s, err := a.sessions.Stored(ctx, id)
+	return s, protocolError(err)
+}
+
+// pass passes a request about a stored session on to an agent that serves it, and returns the
+// result of the response, nil if there is none.
+func (a *agent) pass(
+	ctx context.Context, method string, s sessionstore.Session, params params,
+) json.RawMessage {
+	return a.sessions.Pass(ctx, method, s, params.Without(protocol.SessionID))
+}
+
 // close ends a session's turn and closes the session, which stays stored.
 func (a *agent) close(
 	ctx, closing context.Context, at *ticket, params params,
@@ -86,7 +103,7 @@ func (a *agent) delete(
 		return nil, endErr
 	}
 	// The store remembers not to import the session again, even if the agent keeps it.
-	result := a.passStored(ctx, protocol.SessionDelete, s, params)
+	result := a.pass(ctx, protocol.SessionDelete, s, params)
 	if err := a.options.Store.Delete(ctx, s.ID); err != nil {
 		return nil, err
 	}
@@ -120,7 +137,7 @@ func (a *agent) evict(s *session, cause error) {
 	a.log.Info("the session ended: another process opened or deleted it", "session", s.id,
 		"cause", cause)
 	at := a.queues.Ticket(s.id, turns.Lifecycle)
-	a.running.Go(func() {
+	a.tasks.Go(func() {
 		defer at.Release()
 		if at.Acquire(a.base) != nil || at.Queue.Active() != s {
 			return

@@ -18,9 +18,9 @@ func (a *agent) acceptFork(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work
 		if err != nil {
 			return nil, err
 		}
-		source, err := a.findOpenable(ctx, p)
+		source, err := a.sessions.Find(ctx, p.id, p.roots.Cwd())
 		if err != nil {
-			return nil, err
+			return nil, protocolError(err)
 		}
 		if err := a.chooseFolders(ctx, &p, backend.Fork, &source.Session); err != nil {
 			return nil, err

@@ -3,10 +3,10 @@ package acp
 import (
 	"context"
 	"encoding/json"
-	"slices"
 	"time"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/tasks"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
@@ -41,11 +41,7 @@ func (a *agent) acceptList(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work
 		if err := a.initialized(ctx); err != nil {
 			return nil, err
 		}
-		run := a.imports.latest(p.cwd)
-		if p.cursor == "" {
-			run = a.refreshImports(ctx, p.cwd)
-		}
-		query, err := fromDisk(ctx, a, func() (sessionstore.Query, error) {
+		query, err := tasks.FromDisk(ctx, a.tasks, func() (sessionstore.Query, error) {
 			return p.query(a.init.owner()), nil
 		})
 		if err != nil {
@@ -53,18 +49,10 @@ func (a *agent) acceptList(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work
 		}
 		query.Unused = sessionstore.UnusedFilter{
 			Before: time.Now().Add(-sessionstore.UnusedGrace), Keep: a.activeIDs()}
-		page, err := a.options.Store.List(ctx, query)
-		if err == nil && run != nil && (p.cursor == "" || page.Next == "") &&
-			!slices.ContainsFunc(page.Sessions, run.isRefresh) {
-			run.waitForPage(ctx, p.cursor == "")
-			page, err = a.options.Store.List(ctx, query)
-		}
+		page, err := a.sessions.List(ctx, p.cwd, query)
 		if err != nil {
 			return nil, protocolError(err)
 		}
-		page.Sessions = slices.DeleteFunc(page.Sessions, func(s sessionstore.Session) bool {
-			return a.hides(ctx, s)
-		})
 		return listResult(page)
 	}
 }

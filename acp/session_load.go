@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/listing"
 	"github.com/acp-agent/acp-agent/acp/internal/turns"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/protocol"
@@ -69,9 +70,9 @@ type load struct {
 	// the adapter itself changes the roots in a turn, which goes on: the backend has no part in it
 	inTurn bool
 
-	stored   openable
+	stored   listing.Openable
 	previous *session // the active session, or nil
-	notice   string   // for the user, from movedRoots
+	notice   string   // for the user, from MovedRoots
 	joined   func()   // to be called after the response, if the load has joined previous
 }
 
@@ -85,10 +86,10 @@ func (l *load) run(ctx context.Context) (*session, json.RawMessage, error) {
 		return nil, nil, err
 	}
 	var err error
-	if l.stored, err = a.findOpenable(ctx, l.params); err != nil {
+	if l.stored, err = a.sessions.Find(ctx, l.params.id, l.params.roots.Cwd()); err != nil {
 		return nil, nil, err
 	}
-	if err := a.matchCwd(ctx, l.params.roots.Cwd(), l.stored.Keys); err != nil {
+	if err := a.sessions.MatchCwd(ctx, l.params.roots.Cwd(), l.stored.Keys); err != nil {
 		return nil, nil, err
 	}
 	if err := a.chooseFolders(ctx, &l.params, l.cause, &l.stored.Session); err != nil {
@@ -134,12 +135,13 @@ func (l *load) open(ctx context.Context) (*activation, error) {
 	endTurns := l.turnEnder()
 	stop := sync.OnceValue(func() error { return endTurns(ctx) })
 	o := opening{id: l.params.id, stored: l.stored.ID, params: l.params, previous: l.previous,
-		rate: l.rate, foreign: l.stored.foreign,
+		rate: l.rate, foreign: l.stored.Unstored,
 		activation: backend.Activation{
-			Cause: l.cause, State: l.stored.State, MustExist: l.agent.onlyBackendKnows(ctx, l.stored),
-			Stop: func(context.Context) error { return stop() },
+			Cause: l.cause, State: l.stored.State,
+			MustExist: l.agent.sessions.OnlyBackendKnows(ctx, l.stored),
+			Stop:      func(context.Context) error { return stop() },
 		}}
-	if !l.stored.foreign {
+	if !l.stored.Unstored {
 		o.activation.History = l.agent.options.Store.History(ctx, l.stored.ID)
 	}
 	if l.previous != nil {
@@ -195,13 +197,7 @@ func (l *load) activate(
 // the draft of a history that was replayed.
 func (l *load) discard(ctx context.Context, act *activation) {
 	a := l.agent
-	if f := a.foreign(); f != nil && act.opened.Superseded != nil {
-		if _, err := f.CallStored(ctx, protocol.SessionDelete, act.opened.Superseded,
-			backend.Raw(`{}`)); err != nil {
-			a.log.Warn("the agent did not delete the session that was replaced",
-				"session", l.stored.ID, "error", err)
-		}
-	}
+	a.sessions.Discard(ctx, l.stored.ID, act.opened.Superseded)
 	if err := act.host.dropReplayed(ctx); err != nil {
 		a.log.Warn("cannot discard the replayed history", "session", l.stored.ID, "error", err)
 	}
@@ -216,8 +212,8 @@ func (l *load) hintMoves(ctx context.Context, err error) error {
 			movable = append(movable, f.Setting)
 		}
 	}
-	diskErr := l.agent.onDisk(ctx, func() error {
-		hintMoves(strictjson.ViolationsOf(err), func(v strictjson.Violation, _ string) bool {
+	diskErr := l.agent.tasks.OnDisk(ctx, func() error {
+		listing.HintMoves(strictjson.ViolationsOf(err), func(v strictjson.Violation, _ string) bool {
 			return slices.Contains(movable, v.Field)
 		})
 		return nil
@@ -250,7 +246,7 @@ func (l *load) takeOver(ctx context.Context, act *activation) (sessionstore.Leas
 	a := l.agent
 	state := act.host.takeState()
 	change := sessionstore.Activation{Keys: act.keys(l.stored.Keys.Roots.Cwd()), State: state,
-		StateKey: a.stateKey(state)}
+		StateKey: a.sessions.StateKey(state)}
 	ctx = context.WithoutCancel(ctx)
 	if l.cause == backend.Load && act.opened.Replay == backend.FromBackend {
 		var err error
@@ -259,8 +255,8 @@ func (l *load) takeOver(ctx context.Context, act *activation) (sessionstore.Leas
 		}
 	}
 	switch {
-	case l.stored.foreign:
-		return a.adopt(ctx, l.stored.Session, change)
+	case l.stored.Unstored:
+		return a.sessions.Adopt(ctx, l.stored.Session, change)
 	case l.previous == nil:
 		return a.options.Store.Activate(ctx, l.stored.ID, change)
 	default:

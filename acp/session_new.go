@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/listing"
 	"github.com/acp-agent/acp-agent/acp/internal/turns"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/protocol"
@@ -25,20 +26,21 @@ func (a *agent) acceptNew(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work 
 		if err := a.chooseFolders(ctx, &p, backend.New, nil); err != nil {
 			return nil, err
 		}
-		return a.create(ctx, r, p, backend.New, openable{})
+		return a.create(ctx, r, p, backend.New, listing.Openable{})
 	}
 }
 
 // create opens a session, stores it and returns the response. source is the session that it is a
 // fork of, the zero value for a new one.
 func (a *agent) create(
-	ctx context.Context, r *jsonrpc.Request, p sessionParams, cause backend.Cause, source openable,
+	ctx context.Context, r *jsonrpc.Request, p sessionParams, cause backend.Cause,
+	source listing.Openable,
 ) (json.RawMessage, error) {
 	id := sessionstore.NewID()
-	o := opening{id: id, stored: id, params: p, foreign: source.foreign, outlet: newOutlet(a, a),
+	o := opening{id: id, stored: id, params: p, foreign: source.Unstored, outlet: newOutlet(a, a),
 		activation: backend.Activation{Cause: cause, State: source.State,
-			MustExist: a.onlyBackendKnows(ctx, source)}}
-	if cause == backend.Fork && !source.foreign {
+			MustExist: a.sessions.OnlyBackendKnows(ctx, source)}}
+	if cause == backend.Fork && !source.Unstored {
 		o.activation.History = a.options.Store.Finished(ctx, source.ID)
 	}
 	act, err := a.open(ctx, o)
@@ -65,18 +67,18 @@ func (a *agent) create(
 
 // storeNew stores a session that was opened, with the finished turns of source if it is a fork.
 func (a *agent) storeNew(
-	ctx context.Context, act *activation, cause backend.Cause, source openable,
+	ctx context.Context, act *activation, cause backend.Cause, source listing.Openable,
 ) (sessionstore.Lease, error) {
 	state := act.host.takeState()
 	n := sessionstore.NewSession{
 		ID: act.id, Agent: a.init.owner(), Keys: act.keys(act.params.roots.Cwd()), State: state,
-		StateKey: a.stateKey(state), Title: source.Title,
+		StateKey: a.sessions.StateKey(state), Title: source.Title,
 	}
 	switch {
 	case cause == backend.New:
 		return a.options.Store.Create(ctx, n)
-	case source.foreign:
-		return a.adopt(ctx, sessionstore.Session{ID: n.ID, Agent: n.Agent, Title: n.Title},
+	case source.Unstored:
+		return a.sessions.Adopt(ctx, sessionstore.Session{ID: n.ID, Agent: n.Agent, Title: n.Title},
 			sessionstore.Activation{Keys: n.Keys, State: n.State, StateKey: n.StateKey})
 	case n.State == nil:
 		n.State = source.State

@@ -125,10 +125,10 @@ func (a *agent) prompt(at *ticket, t *turns.Turn, p promptParams) (json.RawMessa
 	s.host.refresh(t.Context())
 	s.showNotice(t.Context())
 	var o outcome
-	o.result, o.err = t.Await(a.running.Go, a.options.tuning.CancelGrace,
+	o.result, o.err = t.Await(a.tasks.Go, a.options.tuning.CancelGrace,
 		func() (result backend.Raw, err error) {
 			defer at.Release() // also after a panic
-			err = a.guard("prompt", func() (err error) {
+			err = a.tasks.Guard("prompt", func() (err error) {
 				result, err = a.runTurn(at, t, updates, p)
 				return err
 			})

@@ -30,7 +30,7 @@ func (a *agent) setTitle(
 	if err := a.options.Store.Rename(ctx, stored.ID, title); err != nil {
 		return nil, err
 	}
-	result := a.passStored(ctx, protocol.SessionSetTitle, stored, params)
+	result := a.pass(ctx, protocol.SessionSetTitle, stored, params)
 	if s := at.Queue.Active(); s != nil {
 		s.renamed.Store(title != "")
 		s.setTitle(ctx, title)

@@ -71,7 +71,7 @@ func (a *agent) checkSetup(ctx context.Context, p sessionParams) error {
 	if p.roots.Cwd().IsZero() {
 		return nil
 	}
-	return a.onDisk(ctx, func() error {
+	return a.tasks.OnDisk(ctx, func() error {
 		w, err := p.openRoots(ctx, a.options.Workspace)
 		if err != nil {
 			return err

@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/listing"
 	"github.com/acp-agent/acp-agent/acp/prompts"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
-	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -16,16 +16,9 @@ import (
 // the title, and so does the agent's list of its sessions (sessionstore/internal/rules). Neither
 // replaces a title that a client has set (session_set_title.go).
 
-const (
-	// maxTitle is the length of the longest title that a client has not set, in characters.
-	maxTitle = 80
-	// maxChosenTitle is the length of the longest title that a client may set, in characters.
-	// Longer ones are truncated.
-	maxChosenTitle = 200
-)
-
-// titleLine returns s as a title: one line of limited length.
-func titleLine(s string) string { return text.Line(s, maxTitle) }
+// maxChosenTitle is the maximum length of a title that a client sets, in characters. Longer ones
+// are truncated. All other titles are those of [listing.TitleLine].
+const maxChosenTitle = 200
 
 // title returns the first line that the user typed, or "" if it calls a command of the adapter.
 func (p promptParams) title() string {
@@ -35,7 +28,7 @@ func (p promptParams) title() string {
 	typed, _ := prompts.Typed(p.rest)
 	for _, block := range typed {
 		for line := range strings.Lines(block.Text) {
-			if title := titleLine(line); title != "" {
+			if title := listing.TitleLine(line); title != "" {
 				return title
 			}
 		}
@@ -54,7 +47,7 @@ func titleIn(u sessionstore.Update) *string {
 	}
 	title := ""
 	if json.Unmarshal(raw, &title) == nil {
-		title = titleLine(title)
+		title = listing.TitleLine(title)
 	}
 	return &title
 }

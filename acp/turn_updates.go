@@ -49,7 +49,7 @@ func (u *turnUpdates) send(ctx context.Context, update backend.Update, send send
 	limit, size := agent.options.tuning.TurnBytes, int64(len(update.Raw))
 	sent := u.sent.Add(size)
 	if sent > limit && sent-size <= limit {
-		agent.running.Go(func() { u.turn.End(errTurnFull) })
+		agent.tasks.Go(func() { u.turn.End(errTurnFull) })
 	}
 	if sent > limit+afterFull {
 		return errTurnFull
@@ -68,7 +68,7 @@ func (u *turnUpdates) current() *session {
 // agent that says nothing, and so stores nothing, would go on working.
 func (u *turnUpdates) watchLease(t *turns.Turn) {
 	a := u.current().agent
-	a.running.Go(func() {
+	a.tasks.Go(func() {
 		every := time.NewTicker(a.options.tuning.LeaseCheck)
 		defer every.Stop()
 		for {

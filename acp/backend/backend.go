@@ -28,8 +28,8 @@ var (
 	// ErrCancelled is the cause of a turn's context when the client cancelled the turn, or closed,
 	// deleted, loaded or resumed its session.
 	ErrCancelled = errors.New("turn cancelled")
-	// ErrFenced is the cause of a turn's context, and the error of updates, when another process has
-	// opened or deleted the session, so that nothing more can be stored.
+	// ErrFenced is the cause of a turn's context, and the error of updates, when another process
+	// has opened or deleted the session, so that nothing more can be stored.
 	ErrFenced = errors.New("session opened in another window; load it again")
 	// ErrTurnOver is returned by the Updates of a turn whose prompt was answered.
 	ErrTurnOver = errors.New("the turn is over")
@@ -72,8 +72,8 @@ type Backend interface {
 }
 
 // Session is one activation of a session. It may also implement [Closer], [Parent] and [Sampler].
-// Its methods are called in the order of the session's requests. Prompt, Call, Notify and Cancel are never
-// called concurrently.
+// Its methods are called in the order of the session's requests. Prompt, Call, Notify and Cancel
+// are never called concurrently.
 type Session interface {
 	// Prompt starts a turn, which lasts until Work returns. The prompt is already stored. Updates
 	// of the turn are sent to u.
@@ -133,12 +133,12 @@ type Info struct {
 	// MCP says who connects the sessions' MCP servers.
 	MCP MCPOwner
 	// Sandbox says how the agent's processes are restricted, for the answer to /roots: "off",
-	// "write" or "strict", and what holds for the client's terminals. It is "" for a backend without
-	// processes.
+	// "write" or "strict", and what holds for the client's terminals. It is "" for a backend
+	// without processes.
 	Sandbox string
 	// ServerSandbox restricts the stdio servers that the adapter starts a second time, for
-	// [MCPCommand], if the backend connects them: as the backend's own processes are restricted, since
-	// these may have changed the servers' files.
+	// [MCPCommand], if the backend connects them: as the backend's own processes are restricted,
+	// since these may have changed the servers' files.
 	ServerSandbox Sandbox
 	// OverlappingTurns says that Prompt may be called while a turn is running, so that the backend
 	// decides what happens to both turns. For any other backend the adapter queues one prompt and
@@ -293,8 +293,8 @@ type Host interface {
 	// which is that of an agent that knows the client. The backend must call Stop before it. It
 	// blocks while the client does not read.
 	Replay(ctx context.Context, u Update, from Replay) error
-	// Child returns the client for a child session with the given key and roots. Paths in its messages
-	// must also be in these roots. See [Parent].
+	// Child returns the client for a child session with the given key and roots. Paths in its
+	// messages must also be in these roots. See [Parent].
 	Child(key string, roots workspace.Roots) Client
 	// Workspace returns the session's open roots. They stay open as long as the session.
 	Workspace() *workspace.Workspace
@@ -309,10 +309,13 @@ type Host interface {
 	// server found under the same name, but not one of the client's. Its tools are available until
 	// the session is loaded or resumed, and each call of them asks the user.
 	StartServer(ctx context.Context, server discovery.Artifact) error
-	// SaveState stores up to 64 KiB with the session for the backend's own use, such as a child's
-	// session id. During Open it is stored together with the activation.
+	// SaveState stores up to [MaxState] bytes with the session for the backend's own use, such as a
+	// child's session id. During Open it is stored together with the activation.
 	SaveState(ctx context.Context, state []byte) error
 }
+
+// MaxState is the maximum size of the state that a backend may save, in bytes.
+const MaxState = 64 << 10
 
 // Foreign is implemented by a backend that keeps sessions itself. The adapter imports them into
 // the store, so that lists have one source.

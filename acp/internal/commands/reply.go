@@ -29,8 +29,8 @@ const (
 const chunkSize = 1 << 10
 
 // Reply sends what a turn says and does. Text is collected into chunks, each of which is whole
-// Markdown, because some clients show each chunk as a document. Tool calls keep their position among
-// them. It is used by one goroutine at a time.
+// Markdown, because some clients show each chunk as a document. Tool calls keep their position
+// among them. It is used by one goroutine at a time.
 type Reply struct {
 	Updates backend.Updates
 	Bound   int // how many bytes of found text the answer may contain

@@ -145,10 +145,10 @@ func (q *Queue[S]) Unanswered() []*Turn {
 }
 
 // Begin waits until the turn of a prompt may run. The ticket holds the queue. A turn that is
-// exclusive, or follows an exclusive one, runs once all earlier prompts were answered; Begin releases
-// the ticket before it waits for them, because later requests need not wait. Every turn waits for
-// the response of a turn that is ending. limit is as for [Queues.PromptTicket]. overlaps reports
-// whether other turns are running.
+// exclusive, or follows an exclusive one, runs once all earlier prompts were answered; Begin
+// releases the ticket before it waits for them, because later requests need not wait. Every turn
+// waits for the response of a turn that is ending. limit is as for [Queues.PromptTicket]. overlaps
+// reports whether other turns are running.
 func (at *Ticket[S]) Begin(limit int) (overlaps bool, err error) {
 	q, t := at.Queue, at.turn
 	before := q.enter(t)

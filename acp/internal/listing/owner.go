@@ -1,4 +1,4 @@
-package acp
+package listing
 
 import (
 	"context"
@@ -11,64 +11,63 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// stored returns a stored session, which must belong to this agent. Its id differs from the
+// Stored returns a stored session, which must belong to this agent. Its id differs from the
 // client's id if the client uses the backend's own id.
-func (a *agent) stored(ctx context.Context, id sessionstore.ID) (sessionstore.Session, error) {
-	if err := a.initialized(ctx); err != nil {
-		return sessionstore.Session{}, err
-	}
-	s, err := a.options.Store.Get(ctx, id)
-	if errors.As(err, new(*sessionstore.NotFoundError)) {
-		s, err = a.storedAs(ctx, id, err)
+func (s *Sessions) Stored(ctx context.Context, id sessionstore.ID) (sessionstore.Session, error) {
+	stored, err := s.Store.Get(ctx, id)
+	if isUnknown(err) {
+		stored, err = s.storedAs(ctx, id, err)
 	}
 	if err != nil {
-		return s, protocolError(err)
+		return stored, err
 	}
-	if s.Agent != a.init.owner() {
-		return s, strictjson.Refuse(
+	if stored.Agent != s.Owner() {
+		return stored, strictjson.Refuse(
 			strictjson.NewViolation(protocol.SessionID, string(id), strictjson.OtherAgent).
-				Expecting(a.options.AgentCommand(s.Agent)).Hinting(a.transferHint(id)))
+				Expecting(s.AgentCommand(stored.Agent)).Hinting(s.transferHint(id)))
 	}
-	if a.hides(ctx, s) {
-		return s, errUnknownSession(id)
+	if s.hides(ctx, stored) {
+		return stored, &sessionstore.NotFoundError{ID: id}
 	}
-	return s, nil
+	return stored, nil
 }
+
+// isUnknown reports whether the store does not have a session.
+func isUnknown(err error) bool { return errors.As(err, new(*sessionstore.NotFoundError)) }
 
 // hides reports whether a stored session is the backend's own, for which the client has no grant:
 // it was imported while there was one, and nothing has been said in it here.
-func (a *agent) hides(ctx context.Context, s sessionstore.Session) bool {
-	return !a.grants.Sessions && a.onlyBackendKnows(ctx, openable{Session: s})
+func (s *Sessions) hides(ctx context.Context, stored sessionstore.Session) bool {
+	return s.OnlyKnown && s.OnlyBackendKnows(ctx, Openable{Session: stored})
 }
 
 // storedAs returns the stored session for which the backend has the given id, or unknown.
-func (a *agent) storedAs(
+func (s *Sessions) storedAs(
 	ctx context.Context, id sessionstore.ID, unknown error,
 ) (sessionstore.Session, error) {
-	f := a.foreign()
-	if f == nil || a.importer() == nil || len(id) > maxForeignID {
+	if !s.canImport() || len(id) > maxForeignID {
 		return sessionstore.Session{}, unknown
 	}
-	state := f.State(string(id))
+	state := s.Foreign.State(string(id))
 	if state == nil {
 		return sessionstore.Session{}, unknown
 	}
-	own, err := a.importer().Named(ctx, a.init.owner(), f.Key(state))
-	if errors.As(err, new(*sessionstore.NotFoundError)) {
+	own, err := s.importer.Named(ctx, s.Owner(), s.Foreign.Key(state))
+	if isUnknown(err) {
 		return sessionstore.Session{}, unknown
 	}
 	if err != nil {
 		return sessionstore.Session{}, err
 	}
-	return a.options.Store.Get(ctx, own)
+	return s.Store.Get(ctx, own)
 }
 
 // transferHint returns how to continue a session with this agent.
-func (a *agent) transferHint(id sessionstore.ID) string {
-	owner := a.init.owner()
+func (s *Sessions) transferHint(id sessionstore.ID) string {
+	owner := s.Owner()
 	to := "--to " + text.ShellWord(owner.Kind)
 	if owner.Profile != "" {
-		_, to, _ = strings.Cut(a.options.AgentCommand(owner), " ")
+		_, to, _ = strings.Cut(s.AgentCommand(owner), " ")
 		if name, ok := strings.CutPrefix(to, "--agent "); ok {
 			to = "--to " + name
 		}

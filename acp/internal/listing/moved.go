@@ -1,4 +1,4 @@
-package acp
+package listing
 
 import (
 	"context"
@@ -16,14 +16,16 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// matchCwd checks that cwd is the session's, by its spelling or its real path.
-func (a *agent) matchCwd(ctx context.Context, cwd workspace.Dir, stored sessionstore.Keys) error {
+// MatchCwd checks that cwd is the session's, by its spelling or its real path.
+func (s *Sessions) MatchCwd(
+	ctx context.Context, cwd workspace.Dir, stored sessionstore.Keys,
+) error {
 	if cwd == stored.Roots.Cwd() {
 		return nil
 	}
 	var real workspace.Dir
 	var hint string
-	err := a.onDisk(ctx, func() error {
+	err := s.Tasks.OnDisk(ctx, func() error {
 		real = workspace.Real(cwd)
 		hint = moveHint(stored.Roots.Cwd().String(), cwd.String())
 		return nil
@@ -38,9 +40,9 @@ func (a *agent) matchCwd(ctx context.Context, cwd workspace.Dir, stored sessions
 		Expecting(stored.Roots.Cwd().String()).Hinting(hint))
 }
 
-// hintMoves adds a hint on how to move the session to violations about missing folders. movable
+// HintMoves adds a hint on how to move the session to violations about missing folders. movable
 // reports whether the folder at path, which v is about, is one of the session's.
-func hintMoves(
+func HintMoves(
 	wrong []strictjson.Violation, movable func(v strictjson.Violation, path string) bool,
 ) {
 	for i, v := range wrong {
@@ -82,17 +84,19 @@ func isMissing(path string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// movedRoots returns a message to the user about roots whose paths lead elsewhere than when the
+// MovedRoots returns a message to the user about roots whose paths lead elsewhere than when the
 // session was last opened, or "". The request names them, so they are opened, but somebody other
 // than the user may have replaced them.
-func (act *activation) movedRoots(stored sessionstore.Keys) string {
+func (s *Sessions) MovedRoots(
+	id sessionstore.ID, stored sessionstore.Keys, opened []workspace.Root,
+) string {
 	var lines []string
 	for i, dir := range stored.Roots.All() {
-		for _, root := range act.workspace.Opened() {
+		for _, root := range opened {
 			if root.Dir == dir && root.Recorded() != stored.Real[i] {
-				act.agent.log.Warn(
+				s.Log.Warn(
 					"a root now points somewhere else than when the session was last opened",
-					"session", act.id, "root", dir, "now", root.Real, "before", stored.Real[i])
+					"session", id, "root", dir, "now", root.Real, "before", stored.Real[i])
 				lines = append(lines, fmt.Sprintf("The folder %s now leads to %s. When this "+
 					"session was last opened, it led to %s.\n\n",
 					text.Printable(dir.String()), text.Printable(root.Real.String()),

@@ -1,0 +1,93 @@
+package listing
+
+import (
+	"context"
+	"errors"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// maxForeignID is the longest id in a request that can be the backend's own, in bytes.
+const maxForeignID = 1 << 10
+
+// Openable is a session that a request may open: a stored one, or one that only the backend may
+// know.
+type Openable struct {
+	sessionstore.Session
+	// Unstored says that the store does not have the session.
+	Unstored bool
+}
+
+// Find returns the session that a request with the given cwd names. If it is not stored, the id may
+// be the backend's own.
+func (s *Sessions) Find(
+	ctx context.Context, id sessionstore.ID, cwd workspace.Dir,
+) (Openable, error) {
+	stored, err := s.Stored(ctx, id)
+	if !isUnknown(err) || !s.canImport() || len(id) > maxForeignID {
+		return Openable{Session: stored}, err
+	}
+	state := s.Foreign.State(string(id))
+	if state == nil {
+		return Openable{}, err
+	}
+	own, listed := s.findListed(ctx, string(id), cwd)
+	if !listed { // whether it exists shows when it is opened
+		own = backend.ForeignSession{State: state, Cwd: cwd}
+	}
+	n, err := s.convert(ctx, own, s.newRealPaths())
+	return Openable{Unstored: true, Session: sessionstore.Session{
+		ID: id, Agent: s.Owner(), Keys: n.Keys, Title: n.Title, Updated: n.Updated,
+		State: n.State, StateKey: n.StateKey, Archived: n.Archived, Meta: n.Meta,
+	}}, err
+}
+
+// OnlyBackendKnows reports whether nothing of the session's conversation is stored here, so that
+// only the backend can continue it.
+func (s *Sessions) OnlyBackendKnows(ctx context.Context, o Openable) bool {
+	if o.Unstored || o.Listed.IsZero() || o.Turns > 0 {
+		return o.Unstored
+	}
+	for range s.Store.History(ctx, o.ID) {
+		return false
+	}
+	return true
+}
+
+// findListed looks for a session in the backend's list, for a limited time.
+func (s *Sessions) findListed(
+	ctx context.Context, key string, cwd workspace.Dir,
+) (backend.ForeignSession, bool) {
+	ctx, cancel := context.WithTimeout(ctx, s.Times.Wait)
+	defer cancel()
+	for _, in := range []*workspace.Dir{&cwd, nil} {
+		for own, err := range s.Foreign.Sessions(ctx, in) {
+			if errors.Is(err, backend.ErrPartial) {
+				break
+			}
+			if err != nil {
+				s.Log.Debug("cannot list the agent's sessions", "error", err)
+				break
+			}
+			if s.Foreign.Key(own.State) == key && !own.Cwd.IsZero() {
+				return own, true
+			}
+		}
+	}
+	return backend.ForeignSession{}, false
+}
+
+// Adopt stores a session that only the backend knew, under the id that the request gave it.
+func (s *Sessions) Adopt(
+	ctx context.Context, own sessionstore.Session, change sessionstore.Activation,
+) (sessionstore.Lease, error) {
+	if change.State != nil {
+		own.State, own.StateKey = change.State, change.StateKey
+	}
+	return s.importer.Adopt(ctx, own.Agent, sessionstore.Imported{
+		ID: own.ID, StateKey: own.StateKey, State: own.State, Keys: change.Keys,
+		Title: own.Title, Updated: own.Updated, Archived: own.Archived, Meta: own.Meta,
+	}, change.History)
+}
