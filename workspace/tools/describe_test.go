@@ -51,9 +51,9 @@ func TestToolsDescribeTheirCalls(t *testing.T) {
 			require.Equal(t, want.empty, tool.Title(json.RawMessage(incomplete)), tool.Name)
 		}
 		require.Equal(t, want.holdsFile, tool.HoldsFile, tool.Name)
-		require.Equal(t, want.holdsFile, HoldsFile(tool.Name), tool.Name)
+		require.Equal(t, want.holdsFile, Describe(tool.Name).HoldsFile, tool.Name)
 	}
-	require.False(t, HoldsFile("unknown"))
+	require.Zero(t, Describe("unknown").Name)
 	require.Equal(t, "remote", Tool{Name: "remote"}.Title(nil))
 }
 

@@ -98,16 +98,16 @@ var definitions = sync.OnceValue(func() []definition {
 // Tools returns all tools in a fixed order, those that only read first. The caller owns the slice.
 func (s *Set) Tools() []Tool { return slices.Clone(s.tools) }
 
-// HoldsFile reports whether the named tool has [Tool.HoldsFile].
-func HoldsFile(name string) bool { return holdFiles()[name] }
+// Describe returns the named tool as it describes itself, or the zero Tool. It cannot be called.
+func Describe(name string) Tool { return described()[name] }
 
-var holdFiles = sync.OnceValue(func() map[string]bool {
-	names := map[string]bool{}
+var described = sync.OnceValue(func() map[string]Tool {
+	byName := map[string]Tool{}
 	for _, define := range definitions() {
 		t := define(&Set{})
-		names[t.Name] = t.HoldsFile
+		byName[t.Name] = t
 	}
-	return names
+	return byName
 })
 
 // Call calls the named tool, as [Tool.Call] does.

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -20,6 +21,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	mcproots "github.com/acp-agent/acp-agent/internal/mcp/roots"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
 const (
@@ -136,19 +138,20 @@ func (s *Server) requireToken(next http.Handler) http.Handler {
 }
 
 // limitRequests reads the body of each request, and passes it on when fewer calls are running than
-// the limit allows. A request that waits for its body or its turn does not keep others from
+// the limits allow. A request that waits for its body or its turn does not keep others from
 // running, but its size counts. It does not limit GET requests, which open event streams: the SDK
 // allows one for each session.
 func (s *Server) limitRequests(next http.Handler) http.Handler {
 	slow := &transfers{since: map[*http.ResponseController]time.Time{}}
-	running, holding := newSlots(s.limits.calls, slow), newSlots(s.limits.files, slow)
+	places := [memories]*slots{newSlots(s.limits.calls, slow), newSlots(s.limits.files, slow),
+		newSlots(s.limits.files, slow)}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet {
 			next.ServeHTTP(w, r)
 			return
 		}
 		control := http.NewResponseController(w)
-		read := &countedBody{ReadCloser: r.Body, ctx: r.Context(), timeout: s.limits.callWait,
+		read := &countedBody{ReadCloser: r.Body, ctx: r.Context(), timeout: s.limits.bodyWait,
 			budget: &s.bodies, slow: slow, control: control}
 		defer read.release()
 		longest := int64(min(s.options.MaxMessage, s.limits.body))
@@ -158,29 +161,27 @@ func (s *Server) limitRequests(next http.Handler) http.Handler {
 			rejectBody(w, err)
 			return
 		}
-		calls, files, rejected := checkBody(body)
-		if rejected != nil {
+		checked := checkBody(body)
+		if checked.rejected != nil {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusBadRequest)
-			_, _ = w.Write(rejected)
+			_, _ = w.Write(checked.rejected)
 			return
 		}
-		if calls > s.limits.calls {
+		if calls := checked.calls[holdsLittle]; calls > s.limits.calls {
 			http.Error(w, fmt.Sprintf("too many calls in a batch (the limit is %d)",
 				s.limits.calls),
 				http.StatusRequestEntityTooLarge)
 			return
 		}
-		for _, need := range []struct { // a call that waits to hold files is not running
-			slots
-			n int
-		}{{holding, min(files, s.limits.files)}, {running, calls}} {
-			if !need.acquire(r.Context(), need.n, s.limits.callWait) {
-				w.Header().Set("Retry-After", "1")
-				http.Error(w, tooManyRequests(cap(need.free)), http.StatusServiceUnavailable)
-				return
+		from := checked.sender(r)
+		for held := memories - 1; held >= holdsLittle; held-- {
+			// A call that waits to hold files is not running.
+			n := min(checked.calls[held], places[held].limit)
+			if !places[held].acquire(r.Context(), from, n) {
+				return // the client has gone
 			}
-			defer need.release(need.n)
+			defer places[held].release(from, n)
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		next.ServeHTTP(&callResponse{ResponseWriter: w, control: control, slow: slow}, r)
@@ -204,17 +205,23 @@ func rejectBody(w http.ResponseWriter, err error) {
 	}
 }
 
-// tooManyRequests returns the error message for a request beyond the limit.
-func tooManyRequests(limit int) string {
-	return fmt.Sprintf("too many unanswered requests (the limit is %d): wait for some", limit)
+// checkedBody is what the server must know of a request before it is handled.
+type checkedBody struct {
+	// calls has the number of messages that expect an answer, under holdsLittle, and of those among
+	// them that hold more.
+	calls [memories]int
+	// info is how a modern client, which has no session, describes itself.
+	info string
+	// rejected is the response to a body that is not JSON, and to a request with malformed params,
+	// or nil. The SDK rejects other malformed messages.
+	rejected []byte
 }
 
-// checkBody returns how many messages of a request expect an answer, and how many of them hold
-// whole files in memory. rejected is the response to a body that is not JSON, and to a request with
-// malformed params, or nil. The SDK rejects other malformed messages.
-func checkBody(body []byte) (calls, files int, rejected []byte) {
+// checkBody examines the body of a request.
+func checkBody(body []byte) (c checkedBody) {
 	if !json.Valid(body) { // the SDK would ignore what follows a message
-		return 0, 0, errorResponse(nil, jsonrpc.CodeParseError, "the body is not valid JSON")
+		c.rejected = errorResponse(nil, jsonrpc.CodeParseError, "the body is not valid JSON")
+		return c
 	}
 	messages := []json.RawMessage{body}
 	isBatch := json.Unmarshal(body, &messages) == nil
@@ -224,13 +231,25 @@ func checkBody(body []byte) (calls, files int, rejected []byte) {
 		case err != nil || !m.isCall():
 			continue
 		case m.problem != "" && !isBatch:
-			return 0, 0, errorResponse(m.request.ID.Raw(), jsonrpc.CodeInvalidParams, m.problem)
-		case m.holdsFile:
-			files++
+			c.rejected = errorResponse(m.request.ID.Raw(), jsonrpc.CodeInvalidParams, m.problem)
+			return c
+		case m.memory != holdsLittle:
+			c.calls[m.memory]++
 		}
-		calls++
+		c.calls[holdsLittle]++
+		c.info = string(strictjson.Find(m.request.Params, "_meta", mcp.MetaKeyClientInfo))
 	}
-	return calls, files, nil
+	return c
+}
+
+// sender returns what tells the clients apart between which places are shared: their sessions, or
+// where modern clients run and how they describe themselves.
+func (c checkedBody) sender(r *http.Request) string {
+	if session := r.Header.Get("Mcp-Session-Id"); session != "" {
+		return session
+	}
+	host, _, _ := net.SplitHostPort(r.RemoteAddr)
+	return host + " " + c.info
 }
 
 // budget bounds a number of bytes.
@@ -305,60 +324,6 @@ func (b *countedBody) take(n int) error {
 
 // release returns to the budget what was taken.
 func (b *countedBody) release() { b.budget.used.Add(int64(-b.taken)) }
-
-// slots are the places of running calls. Waiting calls get them in turn.
-type slots struct {
-	free chan struct{}
-	turn chan struct{}
-	slow *transfers
-}
-
-func newSlots(n int, slow *transfers) slots {
-	return slots{free: make(chan struct{}, n), turn: make(chan struct{}, 1), slow: slow}
-}
-
-// acquire takes n slots. It reports whether it got them in time.
-func (s slots) acquire(ctx context.Context, n int, timeout time.Duration) bool {
-	if n == 0 {
-		return true
-	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	select {
-	case s.turn <- struct{}{}:
-		defer func() { <-s.turn }()
-	case <-ctx.Done():
-		return false
-	}
-	for got := range n {
-		if !s.acquireOne(ctx) {
-			s.release(got)
-			return false
-		}
-	}
-	return true
-}
-
-// acquireOne takes a slot. While there is none, it ends slow transfers.
-func (s slots) acquireOne(ctx context.Context) bool {
-	for {
-		select {
-		case s.free <- struct{}{}:
-			return true
-		case <-time.After(slowAfter / 50):
-			s.slow.endSlowest()
-		case <-ctx.Done():
-			return false
-		}
-	}
-}
-
-// release returns n slots.
-func (s slots) release(n int) {
-	for range n {
-		<-s.free
-	}
-}
 
 // slowAfter is how long a client has to send its request or to read a response while others wait.
 const slowAfter = time.Second

@@ -19,6 +19,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/internal/test/logtest"
+	"github.com/acp-agent/acp-agent/workspace"
+	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
 // overHTTP starts an HTTP server on the loopback interface.
@@ -262,7 +264,7 @@ func TestHTTPSlowBodies(t *testing.T) {
 	})
 	t.Run("share a budget", func(t *testing.T) {
 		server, err := Open(t.Context(), Options{limits: limits{bodies: 2 * (requestSize + 100_000),
-			bodyTimeout: time.Hour, callWait: 50 * time.Millisecond}})
+			bodyTimeout: time.Hour, bodyWait: 50 * time.Millisecond}})
 		require.NoError(t, err)
 		t.Cleanup(server.Close)
 		s := httptest.NewServer(server.Handler())
@@ -336,7 +338,7 @@ func TestHTTPUnreadResponses(t *testing.T) {
 		require.Equal(t, 2, cutOff(unread))
 	})
 	t.Run("when others wait", func(t *testing.T) {
-		_, s, _ := block(t, limits{writeTimeout: time.Hour, callWait: patience})
+		_, s, _ := block(t, limits{writeTimeout: time.Hour, bodyWait: patience})
 		got, _, body := post(t.Context(), t, s.URL, "", initialize(withoutRoots))
 		require.Equal(t, http.StatusOK, got, body)
 		s.CloseClientConnections()
@@ -365,7 +367,7 @@ func TestHTTPSlowReader(t *testing.T) {
 func TestHTTPCallsAreLimited(t *testing.T) {
 	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
 	begun, end := make(chan bool, 10), make(chan bool)
-	_, s := overHTTPWith(t, Options{limits: limits{calls: 2, callWait: 50 * time.Millisecond}},
+	_, s := overHTTPWith(t, Options{limits: limits{calls: 2}},
 		"wait", func(context.Context) string {
 			begun <- true
 			<-end
@@ -373,14 +375,15 @@ func TestHTTPCallsAreLimited(t *testing.T) {
 		})
 	_, session, _ := post(t.Context(), t, s.URL, "", initialize(withoutRoots))
 	var running []net.Conn
-	for id := range 2 {
+	for id := range 3 {
 		running = append(running, send(t, s, session, call(id+1, "wait", "{}"), 0))
-		<-begun
 	}
-	got, _, body := post(t.Context(), t, s.URL, session, call(3, "wait", "{}"))
-	require.Equal(t, http.StatusServiceUnavailable, got)
-	require.Contains(t, body, "too many unanswered requests (the limit is 2)")
-	got, _, body = post(t.Context(), t, s.URL, session, initialized)
+	<-begun
+	require.Empty(t, begun, "a client leaves a place for others")
+	_, other, _ := post(t.Context(), t, s.URL, "", initialize(withoutRoots))
+	running = append(running, send(t, s, other, call(1, "wait", "{}"), 0))
+	<-begun
+	got, _, body := post(t.Context(), t, s.URL, session, initialized)
 	require.Equal(t, http.StatusAccepted, got, "notifications and answers pass: %s", body)
 	close(end)
 	for _, conn := range running {
@@ -397,7 +400,7 @@ func TestHTTPCallsAreLimited(t *testing.T) {
 func TestHTTPCallsThatHoldFilesAreLimited(t *testing.T) {
 	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
 	begun, end := make(chan bool, 10), make(chan bool)
-	_, s := overHTTPWith(t, Options{limits: limits{files: 1, callWait: time.Minute}}, "read_media",
+	_, s := overHTTPWith(t, Options{limits: limits{files: 1}}, "read_media",
 		func(context.Context) string {
 			begun <- true
 			<-end
@@ -412,6 +415,45 @@ func TestHTTPCallsThatHoldFilesAreLimited(t *testing.T) {
 	got, _, body := post(t.Context(), t, s.URL, session, call(9, "list_roots", "{}"))
 	require.Equal(t, http.StatusOK, got, body)
 	require.Empty(t, begun)
+	close(end)
+	for _, conn := range running {
+		require.Equal(t, http.StatusOK, status(t, conn))
+	}
+}
+
+// The searches of one client delay neither its own changes nor those of another, and calls wait for
+// as long as they must.
+func TestHTTPSearchesDoNotStarveOthers(t *testing.T) {
+	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
+	a := tree(t, map[string]string{"f": "in a"})
+	begun, end := make(chan bool, 100), make(chan bool)
+	roots, err := workspace.NewRoots(a, nil)
+	require.NoError(t, err)
+	allow := func(context.Context, tools.Change) error { return nil }
+	_, s := overHTTPWith(t, Options{Roots: roots, Permit: allow}, "search",
+		func(context.Context) string {
+			begun <- true
+			<-end
+			return "found"
+		})
+	_, busy, _ := post(t.Context(), t, s.URL, "", initialize(withoutRoots))
+	var running []net.Conn
+	for id := range 12 {
+		running = append(running, send(t, s, busy, call(id+1, "search", "{}"), 0))
+	}
+	for range 3 {
+		<-begun
+	}
+	require.Empty(t, begun)
+	_, other, _ := post(t.Context(), t, s.URL, "", initialize(withoutRoots))
+	for _, session := range []string{busy, other} {
+		got, _, body := post(t.Context(), t, s.URL, session,
+			call(90, "write_file", `{"path":"`+session+`","content":"x"}`))
+		require.Equal(t, http.StatusOK, got, body)
+		require.Contains(t, body, session)
+	}
+	running = append(running, send(t, s, other, call(91, "search", "{}"), 0))
+	<-begun // without waiting for those of the other client
 	close(end)
 	for _, conn := range running {
 		require.Equal(t, http.StatusOK, status(t, conn))

@@ -16,12 +16,12 @@ import (
 // passes the message to the SDK, which decodes it in its own way.
 type incoming struct {
 	jsonrpc.Message
-	request   *jsonrpc.Request // nil for a response
-	size      int              // in bytes
-	modern    bool             // the request names a modern revision
-	holdsFile bool             // it calls a tool that holds whole files in memory
-	cancels   string           // the id of the request that it cancels, as JSON
-	problem   string           // what is wrong with the types of a call's params, or ""
+	request *jsonrpc.Request // nil for a response
+	size    int              // in bytes
+	modern  bool             // the request names a modern revision
+	memory  memory           // what the tool that it calls holds in memory
+	cancels string           // the id of the request that it cancels, as JSON
+	problem string           // what is wrong with the types of a call's params, or ""
 }
 
 // decodeMessage decodes a message as the SDK does, which tells names apart by their case.
@@ -36,6 +36,27 @@ func decodeMessage(raw []byte) (incoming, error) {
 		m.decodeParams()
 	}
 	return m, nil
+}
+
+// memory says what a call holds in memory. Searches take long, so other calls do not wait for them.
+type memory int
+
+const (
+	holdsLittle memory = iota
+	holdsFile          // whole files
+	searches           // whole files, one after the other
+	memories           // the number of these
+)
+
+func memoryOf(t tools.Tool) memory {
+	switch {
+	case !t.HoldsFile:
+		return holdsLittle
+	case t.Kind == tools.KindSearch:
+		return searches
+	default:
+		return holdsFile
+	}
 }
 
 // isCall reports whether m is a request that expects an answer.
@@ -61,7 +82,7 @@ func (m *incoming) decodeParams() {
 	m.modern = named != nil && (!isText || mcproots.IsModern(revision))
 	switch params := params.(type) {
 	case *mcp.CallToolParamsRaw:
-		m.holdsFile = tools.HoldsFile(params.Name)
+		m.memory = memoryOf(tools.Describe(params.Name))
 	case *otherParams:
 		if m.request.Method == "notifications/cancelled" {
 			m.cancels = string(params.RequestID)

@@ -14,9 +14,9 @@ func TestDecodeMessage(t *testing.T) {
 	for raw, want := range map[string]incoming{
 		`{"jsonrpc":"2.0","id":1,"result":{}}`: {},
 		call(1, "read_file", `{}`):             {},
-		call(1, "write_file", `{}`):            {holdsFile: true},
+		call(1, "write_file", `{}`):            {memory: holdsFile},
 		callModern(1, `{}`, "search", `{}`, ""): {
-			modern: true, holdsFile: true},
+			modern: true, memory: searches},
 		`{"jsonrpc":"2.0","id":1,"method":"other","params":{` + modernMeta + `}}`: {modern: true},
 		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"a"}}`: {
 			cancels: `"a"`},
@@ -24,7 +24,7 @@ func TestDecodeMessage(t *testing.T) {
 
 		// the SDK reads only names in their own case
 		`{"jsonrpc":"2.0","id":1,"method":"tools/call",` +
-			`"params":{"name":"write_file","NAME":"list_roots"}}`: {holdsFile: true},
+			`"params":{"name":"write_file","NAME":"list_roots"}}`: {memory: holdsFile},
 		`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{` + modernMeta + `,"_META":{}}}`: {
 			modern: true},
 

@@ -66,15 +66,15 @@ type limits struct {
 	// For one stdio client, or all HTTP clients together:
 
 	calls int // running calls; default 32
-	files int // running calls of tools that hold whole files in memory; default 4
+	files int // running searches, and other calls that hold whole files in memory; default 4 each
 
 	// For all HTTP clients together:
 
-	sessions int           // open sessions; default 100
-	callWait time.Duration // for a call to wait until it is run; default 10 s
-	body     int           // bytes of one request; default 4 MiB
+	sessions int // open sessions; default 100
+	body     int // bytes of one request; default 4 MiB
 	// bytes of all requests that are being received or handled; default 64 MiB
 	bodies       int
+	bodyWait     time.Duration // for a request to wait until there is room; default 10 s
 	bodyTimeout  time.Duration // for a request to arrive; default 10 s
 	writeTimeout time.Duration // for a client to read the next piece of a response; default 10 s
 }
@@ -93,9 +93,9 @@ func (o Options) withDefaults() Options {
 		sessions:     cmp.Or(o.limits.sessions, 100),
 		calls:        cmp.Or(o.limits.calls, 32),
 		files:        cmp.Or(o.limits.files, 4),
-		callWait:     cmp.Or(o.limits.callWait, 10*time.Second),
 		body:         cmp.Or(o.limits.body, 4<<20),
 		bodies:       cmp.Or(o.limits.bodies, 64<<20),
+		bodyWait:     cmp.Or(o.limits.bodyWait, 10*time.Second),
 		bodyTimeout:  cmp.Or(o.limits.bodyTimeout, 10*time.Second),
 		writeTimeout: cmp.Or(o.limits.writeTimeout, 10*time.Second),
 	}

@@ -28,8 +28,8 @@ func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	l := &lines{out: wire.NewWriter(out, nil), log: s.log, maxMessage: s.options.MaxMessage,
 		maxHeld: int64(s.limits.held)}
 	defer l.close()
-	slots := callSlots{running: make(chan struct{}, s.limits.calls),
-		files: make(chan struct{}, s.limits.files)}
+	slots := callSlots{make(chan struct{}, s.limits.calls),
+		make(chan struct{}, s.limits.files), make(chan struct{}, s.limits.files)}
 	eras := router{legacy: newTransport(l, s.limits.pending, slots),
 		modern: newTransport(l, s.limits.pending, slots)}
 	defer eras.legacy.waiting.Wait()
@@ -108,16 +108,16 @@ type transport struct {
 	drained chan struct{}           // closed while active is 0
 }
 
-// callSlots limit how many tool calls run, and how many of them hold whole files in memory. A call
-// keeps its slots until its result is written, because the client may not read.
-type callSlots struct{ running, files chan struct{} }
+// callSlots limit how many tool calls run, by what they hold in memory. A call keeps its slots until
+// its result is written, because the client may not read.
+type callSlots [memories]chan struct{}
 
 // of returns those that a tool call needs.
 func (s callSlots) of(call incoming) []chan struct{} {
-	if call.holdsFile { // a call that waits for a file slot is not running
-		return []chan struct{}{s.files, s.running}
+	if call.memory != holdsLittle { // a call that waits for a file slot is not running
+		return []chan struct{}{s[call.memory], s[holdsLittle]}
 	}
-	return []chan struct{}{s.running}
+	return []chan struct{}{s[holdsLittle]}
 }
 
 // pendingCall is an unanswered request.
@@ -285,6 +285,11 @@ func (t *transport) answered(call *pendingCall) {
 	if t.active--; t.active == 0 {
 		close(t.drained)
 	}
+}
+
+// tooManyRequests returns the error message for a request beyond the limit.
+func tooManyRequests(limit int) string {
+	return fmt.Sprintf("too many unanswered requests (the limit is %d): wait for some", limit)
 }
 
 // encodeID returns an id as JSON.
