@@ -46,7 +46,9 @@ type call struct {
 	title       string
 	kind        sdk.ToolKind
 	announced   bool
-	resultShown bool // by the client of the MCP server
+	began       bool   // it was permitted, and may have had an effect
+	reason      string // why it failed, for the user, "" if the result says it
+	resultShown bool   // by the client of the MCP server
 	ended       bool
 	content     []any  // what is shown, nil for nothing
 	permitted   string // the text of a file that the user has been shown
@@ -161,6 +163,7 @@ func (c *call) run(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	if c.tool.remote != "" {
+		c.began = true
 		return c.runRemote(ctx)
 	}
 	if c.tool.Name == "" {
@@ -177,6 +180,7 @@ func (c *call) run(ctx context.Context) error {
 	case err != nil && endsTurn(ctx, err):
 		return err
 	case err != nil:
+		c.reason = reasonForUser(err)
 		return c.end(ctx, err.Error(), nil, failed)
 	}
 	ws, paths := c.turn.host.Workspace(), tools.Paths(arguments)
@@ -231,7 +235,7 @@ func (c *call) end(
 	s.Status, s.RawOutput, s.Content = &status, map[string]string{"text": result}, c.made
 	inTerminal := c.kind == sdk.ToolKindExecute && c.content != nil
 	if status == failed && !c.resultShown && !inTerminal {
-		reason := sdk.ToolContent(sdk.TextBlock(text.Plain(result)))
+		reason := sdk.ToolContent(sdk.TextBlock(text.Plain(cmp.Or(c.reason, result))))
 		s.Content = append(slices.Clip(c.content), reason)
 	}
 	send := c.show

@@ -316,6 +316,9 @@ func (c *conversation) addCall(m meta, call llm.ToolCall) {
 // interrupted is the result for the model of a tool call that has no result.
 const interrupted = "The call was interrupted. It is not known whether it had an effect."
 
+// notRun is the result of a call that was cancelled before it began, such as at its question.
+const notRun = "The call did not run: the turn ended before."
+
 // updateCall stores the status and the result of a tool call if an update has them.
 func (c *conversation) updateCall(id, status string, output *string) {
 	r, known := c.results[id]

@@ -20,6 +20,18 @@ var (
 	errModeReads = errors.New("the user has chosen a mode that does not allow changes")
 )
 
+// reasonForUser returns what the user is told about a call that they have not allowed, "" for other
+// errors.
+func reasonForUser(err error) string {
+	switch {
+	case errors.Is(err, errRejected):
+		return "You have rejected it, so it was not done."
+	case errors.Is(err, errModeReads):
+		return "The mode of the session allows no changes, so it was not done."
+	}
+	return ""
+}
+
 // permit decides about a change: it asks the user, unless the mode allows it. The change that is
 // shown is the one that is made.
 func (c *call) permit(ctx context.Context, change tools.Change) error {
@@ -52,6 +64,7 @@ func (c *call) permit(ctx context.Context, change tools.Change) error {
 			}
 		}
 	}
+	c.began = true
 	shown.Status = sdk.Ptr(sdk.ToolCallStatusInProgress)
 	return c.commit(ctx, shown) // so that the change is known even if the program is killed now
 }

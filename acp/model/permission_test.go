@@ -115,6 +115,8 @@ func TestRejectedChanges(t *testing.T) {
 		require.Equal(t, sdk.ToolCallStatusFailed, call.Status)
 		require.Contains(t, e.results()[i],
 			"the user has rejected it. Do not try to get the same done in another way")
+		require.Contains(t, string(call.Content), "You have rejected it, so it was not done.")
+		require.NotContains(t, string(call.Content), "Do not try", "that is for the model")
 	}
 }
 
@@ -130,8 +132,14 @@ func TestCancelledPermission(t *testing.T) {
 		require.Equal(t, sdk.ToolCallStatusFailed, call.Status)
 	}
 	require.Len(t, r.calls(), 6)
+	for _, call := range r.calls() {
+		require.Contains(t, string(call.Content), "The call did not run")
+	}
 	e.goOn()
 	require.Len(t, e.results(), 6)
+	for _, result := range e.results() {
+		require.Contains(t, result, "The call did not run")
+	}
 }
 
 func TestCancelWhileAsking(t *testing.T) {

@@ -96,6 +96,7 @@ func (c *call) runCommand(ctx context.Context, in commandInput) (string, error) 
 		return "", fmt.Errorf("the command was not run, because %s now points somewhere else",
 			text.Printable(dir))
 	}
+	c.began = true
 	defer c.noteFiles(cmd)
 	if s, _ := c.turn.sandbox(); c.turn.backend.terminal &&
 		(s.Mode == sandbox.Off || len(c.turn.backend.given.Sandboxer) > 0) {

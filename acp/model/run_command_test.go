@@ -257,6 +257,7 @@ func TestCommandPermission(t *testing.T) {
 	r := e.prompt("Run.", run("touch made3"))
 	require.Equal(t, sdk.StopReasonCancelled, r.stop)
 	require.Equal(t, sdk.ToolCallStatusFailed, r.calls()[0].Status)
+	require.Contains(t, string(r.calls()[0].Content), "The call did not run")
 	require.NoFileExists(t, filepath.Join(root, "made3"))
 }
 

@@ -139,7 +139,11 @@ func (b *toolbox) run(ctx context.Context, requested []llm.ToolCall) error {
 	}
 	for _, c := range calls {
 		if c.announced && !c.ended {
-			_ = c.end(ctx, interrupted, nil, failed) // the turn ends for another reason
+			result := notRun
+			if c.began || c.tool.isParallel() {
+				result = interrupted
+			}
+			_ = c.end(ctx, result, nil, failed) // the turn ends for another reason
 		}
 	}
 	return err

@@ -19,17 +19,21 @@ import (
 const officialRegistry = "https://cdn.agentclientprotocol.com/registry/v1/latest/registry.json"
 
 const agentsUpdateHelp = `update stores a copy of a registry.json, the list of agents of the ACP
-registry, in the state directory. From then on --agent accepts their ids too. The official one is
+registry, in the state directory. From then on --agent accepts their ids too.
+The official one is
 
   ` + officialRegistry + `
 
-The copy says how an agent's program is called and with which arguments it is started, so use only
-one that you trust. Nothing else is downloaded, and nothing is installed or started: --agent ID
-starts a program that is in PATH, and otherwise says how to install it. An agent that acp-agent
-knows, by this or another name, or that you have configured stays as it is.
+The copy says how an agent's program is called and with which arguments it is
+started, so use only one that you trust. Nothing else is downloaded, and nothing
+is installed or started: --agent ID starts a program that is in PATH, and
+otherwise says how to install it. Agents that acp-agent knows, by this or
+another name, and those that you have configured stay as they are.
 
-An agent can have a preview of its next version; --preview stores that. An entry that does not follow the rules of the registry is left out. If the new list cannot be used
-the copy stays as it was. To remove it, delete registry.json in the state directory.`
+An agent can have a preview of its next version; --preview stores that. Entries
+that do not follow the rules of the registry are left out. If the new list
+cannot be used, the copy stays as it was. To remove the copy, delete
+registry.json in the state directory.`
 
 // newAgentsUpdate returns the command that stores a copy of a registry.
 func newAgentsUpdate(s streams, set *settings) *cobra.Command {

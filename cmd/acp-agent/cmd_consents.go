@@ -23,19 +23,20 @@ import (
 func newConsents(s streams, set *settings) *cobra.Command {
 	return commandGroup(&cobra.Command{
 		Use:   "consents",
-		Short: "List and revoke permanent permissions for MCP servers, folders and commands",
-		Long: `An MCP server that is configured in a file of a folder is started only if you allow
-it. If you choose to always allow it, acp-agent remembers your consent, and also which folders you
-added to sessions with /roots add, and which commands a model may run in a folder, such as all that
-begin with "go test". consents lists these and revokes them. docs/model.md says which words may
-follow.
-begin with "go test". It also remembers where paths with links lead that a program in the sandbox may
-write: if such a link could have been put there by a program in the sandbox, it is followed only as
-before. consents lists these and revokes them.
+		Short: "List and revoke what you have allowed permanently",
+		Long: `An MCP server that is configured in a file of a folder is started only if you
+allow it. If you choose to always allow it, acp-agent remembers your consent,
+and also which folders you added to sessions with /roots add, and which
+commands a model may run in a folder, such as all that begin with "go test".
+consents lists these and revokes them. docs/model.md says which words may
+follow. begin with "go test". It also remembers where paths with links lead
+that a program in the sandbox may write: if such a link could have been put
+there by a program in the sandbox, it is followed only as before. consents
+lists these and revokes them.
 
-A consent covers a server as it is configured in its file, and the content of the files in the
-session's folders that its configuration names. If one of these changes, you are asked again. What
-these files load is not covered.`,
+A consent covers a server as it is configured in its file, and the content of
+the files in the session's folders that its configuration names. If one of
+these changes, you are asked again. What these files load is not covered.`,
 	}, newConsentsList(s, set), newConsentsFollow(s, set), newConsentsRevoke(s, set),
 		newConsentsForget(s, set))
 }
@@ -135,10 +136,10 @@ func newConsentsList(s streams, set *settings) *cobra.Command {
 		Use:   "list [--root DIR]... [--json]",
 		Short: "List permanent permissions",
 		Long: `list shows each MCP server that can be started without asking you, its folder,
-each folder that sessions get in addition, the commands that a model runs without asking you, and the
-links that are followed for programs in the sandbox.
-Arguments, environment variables and headers may contain
-secrets, so they are neither stored nor shown.`,
+each folder that sessions get in addition, the commands that a model runs
+without asking you, and the links that are followed for programs in the
+sandbox. Arguments, environment variables and headers may contain secrets, so
+they are neither stored nor shown.`,
 		Example: "  acp-agent consents list --root app",
 		Args:    noArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -187,10 +188,11 @@ func newConsentsFollow(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "follow PATH",
 		Short: "Let programs in the sandbox write where a link leads",
-		Long: `follow accepts the links on the way to PATH as they are now. You need it only if you made a
-link in a folder in which programs in the sandbox could write before, and such a program is to be
-given PATH: as a folder of a session, as its own state, or by sandboxWrite. Look first where the link
-leads, because a program could have made it.`,
+		Long: `follow accepts the links on the way to PATH as they are now. You need it only
+if you made a link in a folder in which programs in the sandbox could write
+before, and such a program is to be given PATH: as a folder of a session, as
+its own state, or by sandboxWrite. Look first where the link leads, because a
+program could have made it.`,
 		Example: "  acp-agent consents follow ~/.claude",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 || args[0] == "" {
@@ -238,11 +240,11 @@ func newConsentsRevoke(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "revoke CONSENT... | --root DIR... | --all",
 		Short: "Revoke consents, so that you are asked again",
-		Long: `revoke takes back the consents with the given IDs, which can be abbreviated, all
-consents for a folder, or all consents. If one of the IDs is unknown, nothing is revoked. A session
-keeps a running server or a folder until it is closed or loaded again; a command is asked for at
-once. With --keep-dirs it keeps
-the folder even then, until you type /roots remove in it.`,
+		Long: `revoke takes back the consents with the given IDs, which can be abbreviated,
+all consents for a folder, or all consents. If one of the IDs is unknown,
+nothing is revoked. A session keeps a running server or a folder until it is
+closed or loaded again; a command is asked for at once. With --keep-dirs it
+keeps the folder even then, until you type /roots remove in it.`,
 		Example: "  acp-agent consents revoke 3f2a9c1b7d20\n  acp-agent consents revoke --root app",
 		Args:    revoke.args,
 		RunE: func(_ *cobra.Command, names []string) error {

@@ -31,14 +31,15 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-const doctorHelp = `doctor checks what acp-agent needs: the configuration file, the directory for sessions, the copy of
-the registry, the agents and models of the configuration file, and the agents that are named or
-whose command follows --. It starts each of these agents and asks the server of each model what it
-offers, and contacts nothing else. With --mcp-config it also starts the MCP servers of a file, such
+const doctorHelp = `doctor checks what acp-agent needs: the configuration file, the directory for
+sessions, the copy of the registry, the agents and models of the configuration
+file, and the agents that are named or whose command follows --. It starts each
+of these agents and asks the server of each model what it offers, and contacts
+nothing else. With --mcp-config it also starts the MCP servers of a file, such
 as the .mcp.json of a project, and counts their tools.
 
-A line begins with ✓ if all is well, with ! if something may go wrong, and with ✗ if something does
-not work; then the exit status is 1.`
+A line begins with ✓ if all is well, with ! if something may go wrong, and with
+✗ if something does not work; then the exit status is 1.`
 
 // newDoctor returns the command that checks the installation.
 func newDoctor(s streams, set *settings) *cobra.Command {
@@ -419,6 +420,10 @@ func (r modelReport) finding() finding {
 	switch {
 	case r.Error != "":
 		f.State, f.Text = broken, fmt.Sprintf("%s cannot be asked: %s", r.BaseURL, r.Error)
+	case r.Unlisted:
+		f.State = doubtful
+		f.Text = fmt.Sprintf("%s does not list its models, so %q could not be checked; to try it: "+
+			"acp-agent run --model %s hello", r.BaseURL, r.Name, r.ID)
 	case !r.offered():
 		f.State = doubtful
 		f.Text = fmt.Sprintf("%s does not offer %q; acp-agent models %s shows what it offers",

@@ -26,12 +26,13 @@ func newInspect(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "inspect [--listen ADDR] [--trace FILE]...",
 		Short: "Show sessions and traces in a browser",
-		Long: `inspect serves a page with your stored sessions and their conversations, and prints its
-address. With --trace it also shows what the editor, acp-agent and the agent sent each other, from
-the files that acp-agent --trace writes: when, how long each answer took, and what acp-agent changed.
+		Long: `inspect serves a page with your stored sessions and their conversations, and
+prints its address. With --trace it also shows what the editor, acp-agent and
+the agent sent each other, from the files that acp-agent --trace writes: when,
+how long each answer took, and what acp-agent changed.
 
-The page only reads, and loads nothing from elsewhere. It can be opened on this machine, by whoever
-has its address: do not pass that on. It ends with Ctrl-C.`,
+The page only reads, and loads nothing from elsewhere. It can be opened on this
+machine, by whoever has its address: do not pass that on. It ends with Ctrl-C.`,
 		Example: `  acp-agent inspect
   acp-agent --trace ~/acp.trace -- opencode acp     what your editor starts
   acp-agent inspect --trace ~/acp.trace`,

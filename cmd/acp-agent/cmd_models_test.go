@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
@@ -48,5 +50,27 @@ func TestFallbackIsKnown(t *testing.T) {
 		_, err := config.Parse("config.json", []byte(`{"models":{"m":{"baseURL":`+
 			`"http://127.0.0.1/v1","fallback":"`+other+`"}}}`))
 		require.ErrorContains(t, err, `models.m: fallback: "`+other+`" is not another model`)
+	}
+}
+
+// A server need not list its models.
+func TestServersWithoutLists(t *testing.T) {
+	for _, status := range []int{http.StatusNotFound, http.StatusMethodNotAllowed} {
+		server := httptest.NewServer(http.HandlerFunc(
+			func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
+		defer server.Close()
+		c, err := config.Parse("config.json", []byte(`{"models":{"m":{"baseURL":"`+server.URL+`/v1"}}}`))
+		require.NoError(t, err)
+		set := &settings{config: c}
+		reports, err := set.reportModels(t.Context(), []string{"m"})
+		require.NoError(t, err)
+		require.NoError(t, unreachable(reports))
+		require.Equal(t, doubtful, reports[0].finding().State)
+		require.Contains(t, reports[0].finding().Text, "acp-agent run --model m hello")
+		var out bytes.Buffer
+		require.NoError(t, printModels(streams{out: &out}, reports))
+		require.Regexp(t, `(?m)^m +openai +\S+ +m +unknown +none$`, out.String())
+		require.Contains(t, out.String(), "/v1 does not list its models\n")
+		require.NotContains(t, out.String(), "does not offer")
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	sdk "github.com/coder/acp-go-sdk"
@@ -21,6 +22,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/protocol"
+	"github.com/acp-agent/acp-agent/internal/runner"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -44,10 +46,12 @@ type runFlags struct {
 
 const runExample = `  acp-agent run --cwd app --dir shared --dir skills /roots
   acp-agent run --dir ../shared "/search func .*Retry"
+  acp-agent run "explain @src/main.go" --model local
+  git diff | acp-agent run --model local "review this"
   acp-agent run --load sess_ABC /help
   acp-agent run --continue /roots
   acp-agent run --json --cwd app hello -- opencode acp
-  acp-agent run --mcp "files=npx -y @modelcontextprotocol/server-filesystem" "/mcp tools"`
+  acp-agent run --mcp "files=npx -y some-mcp-server" "/mcp tools"`
 
 // newRun returns the command that is a small ACP client: it starts this program like an editor,
 // over pipes.
@@ -56,28 +60,33 @@ func newRun(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run [flags] [PROMPT | -] [-- COMMAND ARGS...]",
 		Short: "Open a session, send a prompt and print the answer",
-		Long: `run starts acp-agent like an editor does, opens a session on the folders, sends the
-prompt and prints the answer. The session's id, and what it has cost if the agent says so, are
-printed to standard error. The prompt is read from standard input if it is "-", or if it is missing
-and standard input is not a terminal.
+		Long: `run starts acp-agent like an editor does, opens a session on the folders, sends
+the prompt and prints the answer. The session's id, and what it has cost if the
+agent says so, are printed to standard error.
 
-Without --dir, a new session gets the folders that are configured for its working directory, and a
-stored one is continued in its own.
+What is piped to run, or read from a file with <, follows the prompt. If the
+prompt is missing or "-", it is read from standard input. A mention of a file
+or folder, @PATH or @"PATH", is sent as a link: the path is relative to one of
+the session's folders, or to the current one.
 
-If the agent asks for permission (to change a file, to run a command, to call a tool of an MCP
-server, or to start an MCP server configured in a folder), run shows the request, and on a terminal asks you. Without
-a terminal it refuses. With --yes it allows each request once.
+Without --dir, a new session gets the folders that are configured for its
+working directory, and a stored one is continued in its own.
 
-On a terminal Markdown is rendered, in color unless NO_COLOR is set. Elsewhere the text is printed
-as it is.
+If the agent asks for permission (to change a file, to run a command, to call a
+tool of an MCP server, or to start an MCP server configured in a folder), run
+shows the request, and on a terminal asks you. Without a terminal it refuses.
+With --yes it allows each request once.
 
-The exit status is 1 if the turn failed or was stopped, or if a request was refused, 2 if the
-command line is invalid, and 130 if you interrupted it.`,
+On a terminal Markdown is rendered, in color unless NO_COLOR is set. Elsewhere
+the text is printed as it is.
+
+The exit status is 1 if the turn failed or was stopped, or if a request was
+refused, 2 if the command line is invalid, and 130 if you interrupted it.`,
 		Example: runExample,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			prompt, command := args, []string(nil)
+			words, command := args, []string(nil)
 			if dash := cmd.ArgsLenAtDash(); dash >= 0 {
-				prompt, command = args[:dash], args[dash:]
+				words, command = args[:dash], args[dash:]
 			}
 			if err := exclusive(cmd, "load", "resume", "fork", "continue"); err != nil {
 				return err
@@ -87,12 +96,12 @@ command line is invalid, and 130 if you interrupted it.`,
 					return usagef("--%s needs a session: its id, or %s", name, lastSession)
 				}
 			}
-			text, err := readPrompt(s, prompt, set.maxLine)
+			prompt, err := readPrompt(s, words, set.maxLine)
 			if err != nil {
 				return err
 			}
 			r.cwdGiven = cmd.Flags().Changed("cwd")
-			return runPrompt(cmd.Context(), s, set, r, text, command)
+			return runPrompt(cmd.Context(), s, set, r, prompt, command)
 		},
 	}
 	r.define(cmd)
@@ -120,32 +129,47 @@ command line is invalid, and 130 if you interrupted it.`,
 	return cmd
 }
 
-// readPrompt returns the prompt in args, or the one on standard input, which may have up to max
-// bytes.
-func readPrompt(s streams, args []string, max int) (string, error) {
-	prompt := strings.Join(args, " ")
-	if prompt == "-" || len(args) == 0 && !s.interactive() {
-		read, err := io.ReadAll(io.LimitReader(s.in, int64(max)+1))
-		if err != nil {
-			return "", fmt.Errorf("cannot read the prompt: %w", err)
-		}
-		if len(read) > max {
-			return "", usagef("the prompt is longer than %d bytes; --max-line changes the limit",
-				max)
-		}
-		prompt = string(read)
+// readPrompt returns the prompt in args and what is piped to standard input. Without a prompt, or
+// with "-", standard input has the prompt. Together they may have up to max bytes.
+func readPrompt(s streams, args []string, max int) (p runner.Prompt, err error) {
+	p.Text = strings.Join(args, " ")
+	switch {
+	case p.Text == "-", len(args) == 0 && !s.interactive():
+		p.Text, err = readInput(s, max)
+	case s.isPiped():
+		p.Data, err = readInput(s, max)
 	}
-	if strings.TrimSpace(prompt) == "" {
-		return "", usagef(
+	switch {
+	case err != nil:
+		return p, err
+	case len(p.Text)+len(p.Data) > max:
+		return p, usagef("the prompt is longer than %d bytes; --max-line changes the limit", max)
+	case strings.TrimSpace(p.Text) == "" && strings.TrimSpace(p.Data) == "":
+		return p, usagef(
 			"run needs a prompt, such as /roots, as an argument or on standard input; " +
 				"see acp-agent run --help")
 	}
-	return prompt, nil
+	return p, nil
+}
+
+// readInput reads up to max+1 bytes of standard input. If that takes long, it says so: a program that
+// starts others may leave their input open for ever.
+func readInput(s streams, max int) (string, error) {
+	const long = 2 * time.Second
+	said := time.AfterFunc(long, func() {
+		fmt.Fprintln(s.err, "acp-agent: reading standard input until it ends; </dev/null leaves it out")
+	})
+	defer said.Stop()
+	read, err := io.ReadAll(io.LimitReader(s.in, int64(max)+1))
+	if err != nil {
+		return "", fmt.Errorf("cannot read the prompt: %w", err)
+	}
+	return string(read), nil
 }
 
 // runPrompt sends one prompt to a new agent process.
 func runPrompt(
-	ctx context.Context, s streams, set *settings, r runFlags, prompt string, command []string,
+	ctx context.Context, s streams, set *settings, r runFlags, prompt runner.Prompt, command []string,
 ) (err error) {
 	if _, err := set.downstream(command); err != nil {
 		return err
@@ -196,7 +220,14 @@ func runPrompt(
 		stop()
 		err = errors.Join(err, <-served)
 	}()
+	watching, unwatch := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	if !r.json {
+		watch.Go(func() { show.Watch(watching) })
+	}
 	end, err := r.turn(ctx, s.err, c, client.Setup{Roots: roots, MCPServers: servers}, prompt)
+	unwatch()
+	watch.Wait()
 	if !r.json {
 		show.End()
 		if cost := show.Cost(); cost != "" {
@@ -230,12 +261,12 @@ const statusInterrupted = 130
 // turn opens a session, sends the prompt and closes the session. It prints the session's id to
 // stderr.
 func (r runFlags) turn(
-	ctx context.Context, stderr io.Writer, c *client.Client, setup client.Setup, prompt string,
+	ctx context.Context, stderr io.Writer, c *client.Client, setup client.Setup, prompt runner.Prompt,
 ) (client.TurnEnd, error) {
 	if _, err := c.Initialize(ctx); err != nil {
 		return client.TurnEnd{}, err
 	}
-	session, err := r.open(ctx, c, setup)
+	session, roots, err := r.open(ctx, c, setup)
 	if err != nil {
 		return client.TurnEnd{}, err
 	}
@@ -254,25 +285,30 @@ func (r runFlags) turn(
 		_ = c.Cancel(lasting, session.ID)
 		time.AfterFunc(grace, end)
 	})()
-	done, err := c.Prompt(lasting, session.ID, sdk.TextBlock(prompt))
+	dirs := []string{"."} // relative paths start in the folders first
+	for i, dir := range roots.All() {
+		dirs = slices.Insert(dirs, i, dir.String())
+	}
+	done, err := c.Prompt(lasting, session.ID, prompt.Blocks(dirs)...)
 	if err != nil {
 		return done, err
 	}
 	return done, c.CloseSession(lasting, session.ID)
 }
 
-// open opens the session that the flags select. A stored session keeps its folders unless the flags
-// name others.
+// open opens the session that the flags select, and returns its folders. A stored session keeps its
+// folders unless the flags name others.
 func (r runFlags) open(
 	ctx context.Context, c *client.Client, setup client.Setup,
-) (client.Session, error) {
+) (opened client.Session, roots workspace.Roots, err error) {
 	if r.stored() == "" && !r.last {
 		setup.OmitAdditional = len(r.dirs) == 0
-		return c.NewSession(ctx, setup)
+		opened, err = c.NewSession(ctx, setup)
+		return opened, setup.Roots, err
 	}
 	session, err := r.find(ctx, c, setup.Roots.Cwd())
 	if err != nil {
-		return client.Session{}, err
+		return client.Session{}, roots, err
 	}
 	if len(r.dirs) == 0 && session.Cwd != "" {
 		cwd := session.Cwd
@@ -281,18 +317,19 @@ func (r runFlags) open(
 		}
 		setup.Roots, err = workspace.NewRoots(cwd, session.AdditionalDirectories)
 		if err != nil {
-			return client.Session{}, err
+			return client.Session{}, roots, err
 		}
 		setup.OmitAdditional = r.keepsDirs()
 	}
 	switch {
 	case r.load != "":
-		return c.LoadSession(ctx, session.ID, setup)
+		opened, err = c.LoadSession(ctx, session.ID, setup)
 	case r.fork != "":
-		return c.ForkSession(ctx, session.ID, setup)
+		opened, err = c.ForkSession(ctx, session.ID, setup)
 	default:
-		return c.ResumeSession(ctx, session.ID, setup)
+		opened, err = c.ResumeSession(ctx, session.ID, setup)
 	}
+	return opened, setup.Roots, err
 }
 
 // choose sets the mode and the thought level of the session as the flags say.

@@ -13,10 +13,11 @@ import (
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 )
 
-const sandboxHelp = `sandbox runs a command that changes files only in the folders that you name, the
-temporary directory and /dev/shm, as an agent does with {"sandbox": "write"}. So does everything that
-it starts. With --sandbox strict it also reads only there, in directories of the system and of PATH.
-It needs Linux 6.2 or newer.`
+const sandboxHelp = `sandbox runs a command that changes files only in the folders that you name,
+the temporary directory and /dev/shm, as an agent does with {"sandbox":
+"write"}. So does everything that it starts. With --sandbox strict it also
+reads only there, in directories of the system and of PATH. It needs Linux 6.2
+or newer.`
 
 // newSandbox returns the command that runs another one in the sandbox.
 func newSandbox(s streams, set *settings) *cobra.Command {

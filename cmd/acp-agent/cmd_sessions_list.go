@@ -35,14 +35,14 @@ type listFlags struct {
 func newSessionsList(s streams, set *settings) *cobra.Command {
 	var l listFlags
 	cmd := &cobra.Command{
-		Use:   "list [--cwd DIR] [--dir DIR]... [--no-dirs] [--archived] [--limit N]",
+		Use:   "list [--cwd DIR] [--dir DIR]...",
 		Short: "List stored sessions, newest activity first",
 		Long: `list shows the sessions of all agents. --dir selects sessions whose additional
-folders are exactly these, in this order. A session that was deleted in its agent
-is marked; delete removes what is stored of it.
+folders are exactly these, in this order. A session that was deleted in its
+agent is marked; delete removes what is stored of it.
 
-On a terminal the list fits its width: ids, titles and folders are shortened. Elsewhere it has
-whole ids and folders, and times in UTC.`,
+On a terminal the list fits its width: ids, titles and folders are shortened.
+Elsewhere it has whole ids and folders, and times in UTC.`,
 		Example: `  acp-agent sessions list --limit 10
   acp-agent sessions list --cwd app --dir shared --dir skills`,
 		Args: noArgs,

@@ -28,12 +28,13 @@ func newSessionsMove(s streams, set *settings) *cobra.Command {
 		Use:   "move OLD NEW [--yes]",
 		Short: "Let sessions follow a folder that was renamed or moved",
 		Long: `move replaces OLD, and everything below it, by NEW in the folders of all stored
-sessions, and in those that you added with /roots add. Move the folder itself first. Without --yes
-it only shows what would change.
+sessions, and in those that you added with /roots add. Move the folder itself
+first. Without --yes it only shows what would change.
 
-A session that is open in an editor ends there with an error: load it again. An agent behind
-acp-agent keeps its own record of a session and may not open it in another folder. Then it gets a
-new one, and is told the last part of the conversation.`,
+A session that is open in an editor ends there with an error: load it again. An
+agent behind acp-agent keeps its own record of a session and may not open it in
+another folder. Then it gets a new one, and is told the last part of the
+conversation.`,
 		Example: "  mv ~/src/app ~/src/shop\n  acp-agent sessions move ~/src/app ~/src/shop --yes",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 {
@@ -196,13 +197,15 @@ func newSessionsTransfer(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "transfer SESSION (--to AGENT | -- COMMAND ARGS...)",
 		Short: "Continue a copy of a session with another agent",
-		Long: `transfer creates a session for another agent, with the folders and the conversation
-of SESSION up to its last finished turn, and prints its id. AGENT is "explore", which is acp-agent
-on its own, "model", which is acp-agent --model NAME, or a known agent; see acp-agent agents. To
-name an agent by its command line, put that after "--".
+		Long: `transfer creates a session for another agent, with the folders and the
+conversation of SESSION up to its last finished turn, and prints its id. AGENT
+is "explore", which is acp-agent on its own, "model", which is acp-agent
+--model NAME, or a known agent; see acp-agent agents. To name an agent by its
+command line, put that after "--".
 
-SESSION stays as it is. Editors show the whole conversation in the new session. The other agent is
-told the last part of it as marked text with the first prompt, as if it had lost the session.`,
+SESSION stays as it is. Editors show the whole conversation in the new session.
+The other agent is told the last part of it as marked text with the first
+prompt, as if it had lost the session.`,
 		Example: `  acp-agent sessions transfer sess_A --to opencode
   acp-agent sessions transfer sess_A -- opencode acp`,
 		Args: func(cmd *cobra.Command, args []string) error {

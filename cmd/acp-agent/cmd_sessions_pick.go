@@ -121,7 +121,7 @@ type continuation struct {
 	flag, id string // of the next run
 }
 
-// send runs a prompt with a model, or with the agent of the session.
+// send runs a prompt with a model, or with the agent of the session. Ctrl-C ends only the answer.
 func (c *continuation) send(ctx context.Context, model, prompt string) error {
 	args := append([]string{"run", c.flag, c.id}, c.set.here("state-dir", "store")...)
 	if model != "" {
@@ -133,7 +133,9 @@ func (c *continuation) send(ctx context.Context, model, prompt string) error {
 		prompt = " " + prompt // it is no flag
 	}
 	heard := &sessionLine{w: c.s.err}
-	status := run(ctx, append(args, prompt), streams{in: c.s.in, out: c.s.out, err: heard})
+	turn, done := c.s.interrupts.only(ctx)
+	defer done()
+	status := run(turn, append(args, prompt), streams{in: c.s.in, out: c.s.out, err: heard})
 	if ctx.Err() != nil {
 		return &statusError{status}
 	}

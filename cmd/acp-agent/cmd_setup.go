@@ -28,25 +28,28 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-const setupHelp = `setup writes the configuration file and prints what to add to your editor. On a terminal it asks
-what should answer, what an agent may do by itself, which folders belong together, and for which
-editor; then it shows how the file changes, and writes it if you agree. A flag is an answer to its
-question. With --yes nothing is asked, and what no flag says stays as it is.
+const setupHelp = `setup writes the configuration file and prints what to add to your editor. On a
+terminal it asks what should answer, what an agent may do by itself, which
+folders belong together, and for which editor; then it shows how the file
+changes, and writes it if you agree. A flag is an answer to its question. With
+--yes nothing is asked, and what no flag says stays as it is.
 
-What should answer is a known agent, --agent; another one, as a command after "--"; a model that is
-configured or that a server on this machine offers, --model; or neither, --agent=. The servers of
-Ollama, LM Studio, llama.cpp and vLLM are found at their usual ports, others with --server.
+What should answer is a known agent, --agent; another one, as a command after
+"--"; a model that is configured or that a server on this machine offers,
+--model; or neither, --agent=. The servers of Ollama, LM Studio, llama.cpp and
+vLLM are found at their usual ports, others with --server.
 
-Folders that belong together are a working directory, --cwd, and those that sessions in it have as
-well, --dir. They are used if the editor names none. Folders that are configured for the same
-working directory stay.
+Folders that belong together are a working directory, --cwd, and those that
+sessions in it have as well, --dir. They are used if the editor names none.
+Folders that are configured for the same working directory stay.
 
-Comments in the file stay too. Other flags of acp-agent are put into what is printed.
+Comments in the file stay too. Other flags of acp-agent are put into what is
+printed.
 
 The exit status is 130 if you interrupted it; then nothing was written.`
 
 const setupExample = `  acp-agent setup
-  acp-agent setup --yes --agent opencode --cwd ~/src/app --dir ~/src/shared --editor zed
+  acp-agent setup --yes --agent opencode --cwd ~/app --dir ~/lib --editor zed
   acp-agent setup --yes --model qwen3
   acp-agent setup --yes --editor jetbrains -- my-agent --acp`
 
@@ -64,7 +67,7 @@ func newSetup(s streams, set *settings) *cobra.Command {
 	o := setup{streams: s, set: set}
 	cmd := &cobra.Command{
 		Use:     "setup [flags] [-- COMMAND ARGS...]",
-		Short:   "Choose the agent or model that answers, and folders that belong together",
+		Short:   "Choose what answers, and folders that belong together",
 		Long:    setupHelp,
 		Example: setupExample,
 		Args: func(cmd *cobra.Command, args []string) error {

@@ -22,8 +22,8 @@ func newTokens(s streams, set *settings) *cobra.Command {
 	return commandGroup(&cobra.Command{
 		Use:   "tokens",
 		Short: "Let users in to acp-agent serve",
-		Long: `Each user of acp-agent serve has a name and a token. The name owns the user's sessions:
-a new token for the same name has the same ones.`,
+		Long: `Each user of acp-agent serve has a name and a token. The name owns the user's
+sessions: a new token for the same name has the same ones.`,
 	}, newTokensAdd(s, set), newTokensList(s, set), newTokensRevoke(s, set))
 }
 
@@ -41,11 +41,13 @@ func newTokensAdd(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add NAME --within DIR...",
 		Short: "Add a user and print the token",
-		Long: `add prints a token with which NAME can connect. It is not stored and cannot be shown
-again. The folders of NAME's sessions must be in one of the directories of --within.
+		Long: `add prints a token with which NAME can connect. It is not stored and cannot be
+shown again. The folders of NAME's sessions must be in one of the directories
+of --within.
 
-An agent behind acp-agent serve runs as the user that started it: --within limits which folders a
-session can have, not what the agent can reach from them.`,
+An agent behind acp-agent serve runs as the user that started it: --within
+limits which folders a session can have, not what the agent can reach from
+them.`,
 		Example: "  acp-agent tokens add ana --within /srv/ana --within /srv/shared",
 		Args:    oneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -129,8 +131,8 @@ func newTokensRevoke(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "revoke NAME",
 		Short: "Remove a user's token, and end the user's connections",
-		Long: `revoke removes the token of NAME. Connections and turns of NAME end within a second. The
-sessions of NAME stay stored.`,
+		Long: `revoke removes the token of NAME. Connections and turns of NAME end within a
+second. The sessions of NAME stay stored.`,
 		Args: oneName,
 		RunE: func(_ *cobra.Command, args []string) error {
 			tokens, err := set.tokens()

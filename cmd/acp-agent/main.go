@@ -27,20 +27,12 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), endSignals()...)
-	code := run(ctx, os.Args[1:], standardStreams())
+	ctx, stop := context.WithCancel(context.Background())
+	s := standardStreams()
+	s.interrupts = listen(stop)
+	code := run(ctx, os.Args[1:], s)
 	stop()
 	os.Exit(code)
-}
-
-// endSignals returns the signals that end the program. SIGHUP is not one of them if the program was
-// started with nohup.
-func endSignals() []os.Signal {
-	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) {
-		signals = append(signals, syscall.SIGHUP)
-	}
-	return signals
 }
 
 // run runs the command line and returns the exit status.

@@ -25,7 +25,7 @@ func (r runFlags) mcpServers() ([]sdk.McpServer, error) {
 			return nil, usagef("--mcp %s: %v", name, err)
 		case !named || name == "" || len(words) == 0:
 			return nil, usagef("--mcp %q needs a name and a command, such as "+
-				`--mcp "files=npx -y @modelcontextprotocol/server-filesystem"`, given)
+				`--mcp "files=npx -y some-mcp-server"`, given)
 		}
 		all = append(all,
 			sdk.McpServer{Stdio: &sdk.McpServerStdio{Name: name, Command: words[0], Args: words[1:],

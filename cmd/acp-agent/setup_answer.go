@@ -98,10 +98,30 @@ func (o *setup) chooseAnswer(ctx context.Context) (*answerer, error) {
 		return &a, nil
 	case named:
 		return &neither, nil
+	case o.user == nil && o.server != "":
+		return nil, o.unusedServer(ctx)
 	case o.user == nil:
 		return nil, nil
 	}
 	return o.askAnswer(ctx)
+}
+
+// unusedServer returns the error for --server if nobody can be asked for a model.
+func (o *setup) unusedServer(ctx context.Context) error {
+	models, err := o.findModels(ctx)
+	if err != nil {
+		return err
+	}
+	return usagef("--server needs --model with one of the server's models: %s", namesOf(models))
+}
+
+// namesOf lists the names of models.
+func namesOf(models []answerer) string {
+	names := []string{"none"}
+	for i, a := range models {
+		names = append(names[:i], a.model)
+	}
+	return strings.Join(names, ", ")
 }
 
 // askAnswer lets the user choose among the agents and models that were found.
@@ -238,6 +258,9 @@ func (o *setup) findModels(ctx context.Context) ([]answerer, error) {
 		})
 	}
 	asking.Wait()
+	if o.server != "" && found[0].Error != "" {
+		return nil, usagef("--server: %s cannot be asked for its models: %s", o.server, found[0].Error)
+	}
 	var all []answerer
 	for _, r := range configured {
 		if isLocal(r.BaseURL) && r.Error == "" {
@@ -246,7 +269,11 @@ func (o *setup) findModels(ctx context.Context) ([]answerer, error) {
 		}
 	}
 	for i, s := range servers {
-		for _, name := range found[i].Offers {
+		offers := found[i].Offers
+		if found[i].Unlisted && o.set.model != "" {
+			offers = []string{o.set.model} // which may be right
+		}
+		for _, name := range offers {
 			if !slices.ContainsFunc(configured, func(r modelReport) bool {
 				return r.Name == name && r.BaseURL == s.url
 			}) {
@@ -288,16 +315,11 @@ func (o *setup) namedModel(ctx context.Context) (*answerer, error) {
 	if err != nil {
 		return nil, err
 	}
-	var offered []string
 	for _, a := range models {
 		if a.model == name || a.model == name+":latest" {
 			return &a, nil
 		}
-		offered = append(offered, a.model)
-	}
-	if offered == nil {
-		offered = []string{"none"}
 	}
 	return nil, usagef("--model: no server on this machine offers %q; found: %s", name,
-		strings.Join(offered, ", "))
+		namesOf(models))
 }

@@ -102,6 +102,12 @@ func (c *Client) Model() Model {
 	return m
 }
 
+// KnowsWindow reports whether the model's ContextTokens are more than the default: they are
+// configured, or its server has told them.
+func (c *Client) KnowsWindow() bool {
+	return c.model.ContextTokens > 0 || c.window.asked.Load() > 0 || c.window.learned.Load() > 0
+}
+
 // Close closes the connections that are kept for further requests.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 

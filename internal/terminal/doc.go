@@ -2,7 +2,9 @@
 // and a list of sessions to choose from. It knows nothing of stores and commands.
 //
 //   - width.go: how wide a terminal and a text are; cutting and wrapping.
-//   - markdown.go, printer.go: the updates of a turn, as they arrive.
+//   - printer.go, markdown.go, calls.go, plan.go: the updates of a turn, as they arrive.
+//   - waiting.go: how long nothing has arrived.
+//   - question.go: requests for permission.
 //   - typist.go: lines that answer questions.
 //   - screen_*.go, keys.go: a terminal as a whole page, and each key as it is typed.
 //   - picker.go, picker_talk.go, prompt.go: choosing a session, and continuing it.

@@ -27,8 +27,12 @@ func (s Style) Apply(text string) string {
 	return "\x1b[" + strings.Join(s, ";") + "m" + text + "\x1b[0m"
 }
 
-// markdown renders Markdown that arrives in pieces for a terminal. It renders whole lines.
+// markdown renders Markdown that arrives in pieces for a terminal. It renders whole lines, and
+// wraps those that are not code or rows of a table between words.
 type markdown struct {
+	width int  // of the terminal, 0 not to wrap
+	plain bool // leave the text as it is, because the terminal has no styles
+
 	pending string // the beginning of a line
 	lines   syntax.Reader
 }
@@ -57,28 +61,50 @@ func (m *markdown) rest() (rendered string) {
 	if m.pending != "" {
 		rendered = m.line(m.pending)
 	}
-	*m = markdown{}
+	m.pending, m.lines = "", syntax.Reader{}
 	return rendered
 }
 
 // line renders a line, with its line feed.
 func (m *markdown) line(line string) string {
-	switch l := m.lines.Line(line); l.Kind {
-	case syntax.Fence:
+	l := m.lines.Line(line)
+	shown, hang := m.render(l, line)
+	isTable := l.Kind == syntax.Paragraph && strings.HasPrefix(strings.TrimSpace(line), "|")
+	switch {
+	case l.Kind == syntax.Fence && !m.plain:
 		return ""
-	case syntax.Code:
-		return "  " + Style{Cyan}.Apply(l.Text) + "\n"
-	case syntax.Rule:
-		return Style{dim}.Apply(strings.Repeat("─", 20)) + "\n"
-	case syntax.Heading:
-		return Style{Bold, underline}.Apply(syntax.Text(l.Text)) + "\n"
-	case syntax.Item:
-		return l.Indent + "• " + inline(l.Text) + "\n"
-	case syntax.Quote:
-		return Style{dim}.Apply("│ ") + inline(l.Text) + "\n"
-	default:
-		return inline(l.Text) + "\n"
+	case l.Kind == syntax.Fence, l.Kind == syntax.Code, isTable:
+		return shown + "\n"
 	}
+	return wrapWords(shown, hang, m.width) + "\n"
+}
+
+// render renders a line, and returns what its continuation on the next line begins with.
+func (m *markdown) render(l syntax.Line, line string) (shown, hang string) {
+	indent := line[:len(line)-len(strings.TrimLeft(line, " "))]
+	switch {
+	case l.Kind == syntax.Item:
+		indent += "  "
+	case l.Kind == syntax.Quote && m.plain:
+		indent += "> "
+	}
+	if m.plain {
+		return line, indent
+	}
+	switch l.Kind {
+	case syntax.Code:
+		return "  " + Style{Cyan}.Apply(l.Text), ""
+	case syntax.Rule:
+		return Style{dim}.Apply(strings.Repeat("─", 20)), ""
+	case syntax.Heading:
+		return Style{Bold, underline}.Apply(syntax.Text(l.Text)), ""
+	case syntax.Item:
+		return l.Indent + "• " + inline(l.Text), indent
+	case syntax.Quote:
+		bar := Style{dim}.Apply("│ ")
+		return bar + inline(l.Text), bar
+	}
+	return inline(l.Text), indent
 }
 
 // inline renders emphasis, code and links in a line.

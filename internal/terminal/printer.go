@@ -1,7 +1,6 @@
 package terminal
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -12,9 +11,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	sdk "github.com/coder/acp-go-sdk"
-	"github.com/rogpeppe/go-internal/diff"
 
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
@@ -27,12 +26,17 @@ type Printer struct {
 	mu       sync.Mutex
 	out      io.Writer
 	width    int              // of the terminal, 0 if out is not a terminal
+	styles   bool             // the terminal has styles
 	markdown *markdown        // nil to print messages unchanged
 	inLine   bool             // the last text did not end with a newline
 	calls    map[string]*call // by id
 	message  string           // the id of the last message of the agent
 	thought  bool             // the agent thought since
 	live     *call            // the call on the last line, which can be replaced
+	line     string           // what that line shows
+	waiting  bool             // the last line says how long nothing has happened
+	printed  time.Time        // when something was last printed
+	plan     []planEntry      // as it was last shown
 	untold   []*call          // pending calls without a line yet, if out is not a terminal
 	asking   bool             // a permission request is shown and not yet answered
 	held     []client.Update  // that arrived meanwhile
@@ -41,16 +45,15 @@ type Printer struct {
 	failed   error            // the first write error
 }
 
-// call is what is known about a tool call.
-type call struct{ title, status, said string }
-
+// NewPrinter returns a printer for out, which may be a terminal.
 func NewPrinter(out io.Writer) *Printer {
 	p := &Printer{out: out, calls: make(map[string]*call)}
 	if !ObeysEscapes() {
 		return p
 	}
-	if p.width = Width(out); p.width > 0 && os.Getenv("NO_COLOR") == "" {
-		p.markdown = &markdown{}
+	if p.width = Width(out); p.width > 0 {
+		p.styles = os.Getenv("NO_COLOR") == ""
+		p.markdown = &markdown{width: p.width, plain: !p.styles}
 	}
 	return p
 }
@@ -61,7 +64,12 @@ func ObeysEscapes() bool { return os.Getenv("TERM") != "dumb" && runtime.GOOS !=
 
 // Print writes text.
 func (p *Printer) Print(text string) {
-	if _, err := io.WriteString(p.out, text); err != nil && p.failed == nil {
+	p.printed = time.Now()
+	erased := ""
+	if p.waiting {
+		p.waiting, erased = false, eraseLine
+	}
+	if _, err := io.WriteString(p.out, erased+text); err != nil && p.failed == nil {
 		p.failed = err
 	}
 	if text != "" {
@@ -88,13 +96,14 @@ func (p *Printer) Note(format string, args ...any) {
 
 // styled returns s in a style, if the terminal has any.
 func (p *Printer) styled(s string, style Style) string {
-	if p.markdown == nil {
+	if !p.styles {
 		return s
 	}
 	return style.Apply(s)
 }
 
-// Update prints messages, tool calls, notices, compactions and retries, and ignores other updates.
+// Update prints messages, tool calls, plans, notices, compactions and retries, and ignores other
+// updates.
 //
 // Updates that arrive while the user is being asked are printed after the answer, because they
 // could look like another question.
@@ -120,6 +129,8 @@ func (p *Printer) printUpdate(u client.Update) {
 		}
 	case "tool_call", "tool_call_update":
 		p.tool(u.Update)
+	case "plan":
+		p.showPlan(u.Update)
 	case "notice":
 		p.notice(u.Update)
 	case "compaction_update":
@@ -200,17 +211,6 @@ func (p *Printer) compaction(update json.RawMessage) {
 	}
 }
 
-// tellCalls prints the pending calls, whose titles may have grown since they were announced.
-func (p *Printer) tellCalls() {
-	calls := p.untold
-	p.untold = nil
-	for _, c := range calls {
-		if c.title != "" {
-			p.Note("· %s", c.title)
-		}
-	}
-}
-
 // say prints a piece of a message of the agent.
 func (p *Printer) say(message, s string) {
 	if p.live != nil || p.thought || p.message != message {
@@ -223,209 +223,13 @@ func (p *Printer) say(message, s string) {
 	p.Print(s)
 }
 
-// tool shows a tool call, its progress on a terminal, and why it failed.
-func (p *Printer) tool(update json.RawMessage) {
-	var said struct {
-		ToolCallID string          `json:"toolCallId"`
-		Title      string          `json:"title"`
-		Status     string          `json:"status"`
-		Content    json.RawMessage `json:"content"`
-		RawOutput  json.RawMessage `json:"rawOutput"`
-	}
-	if strictjson.Decode(update, &said) != nil {
-		return
-	}
-	c, known := p.calls[said.ToolCallID]
-	if !known {
-		c = &call{}
-		p.calls[said.ToolCallID] = c
-	}
-	before := *c
-	c.title = cmp.Or(text.Line(text.Plain(said.Title), 1000), c.title)
-	c.status = cmp.Or(said.Status, c.status)
-	c.said = cmp.Or(textOf(said.Content), c.said)
-	switch {
-	case c.status == "failed" && before.status != "failed":
-		p.untold = slices.DeleteFunc(p.untold, func(other *call) bool { return other == c })
-		p.show(c, "✗ ", "· failed: ", Style{red})
-		lines := shownLines(cmp.Or(c.said, Sentences(said.RawOutput)))
-		const most = 40
-		if left := len(lines) - most; left > 0 {
-			p.Note("  … (%s above)", text.Count(left, "line", "lines"))
-			lines = lines[left:]
-		}
-		for _, line := range lines {
-			p.Note("  %s", text.Line(text.Plain(line), 200))
-		}
-	case p.width == 0:
-		if !known {
-			p.untold = append(p.untold, c)
-		}
-		if c.status != "" && c.status != "pending" {
-			p.tellCalls()
-		}
-	case c.status == "completed" && before.status != "completed":
-		p.show(c, "✓ ", "", Style{green})
-	case c.status != "completed" && c.status != "failed" && *c != before:
-		p.show(c, "· ", "", Style{})
-		lines := shownLines(c.said)
-		if room := p.width - 1 - Columns(c.title) - 4; len(lines) > 0 && room > 10 {
-			progress := lines[0]
-			if strings.HasPrefix(c.said, "```") { // output
-				progress = lines[len(lines)-1]
-			}
-			p.Print(p.styled("  "+Cut(OneLine(progress), room), Style{dim}))
-		}
-		p.live = c
-	}
-}
-
-// show prints the line of a call. On a terminal it replaces the previous line if that is about the
-// same call, and does not end the line while the call may change.
-func (p *Printer) show(c *call, mark, plain string, s Style) {
-	if p.width == 0 {
-		p.Note("%s%s", plain, c.title)
-		return
-	}
-	if p.live == c {
-		p.Print("\r\x1b[K")
-		p.live = nil
-	} else {
-		p.EndLine()
-	}
-	p.Print(p.styled(mark, s) + Cut(c.title, p.width-3))
-	if c.status == "completed" || c.status == "failed" {
-		p.Print("\n")
-	}
-}
-
-// shownLines returns the lines of a tool call's text, without empty lines and the marks of code
-// blocks.
-func shownLines(said string) (lines []string) {
-	for line := range strings.Lines(said) {
-		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "```") {
-			lines = append(lines, line)
-		}
-	}
-	return lines
-}
-
-// textOf returns the text in the content of a tool call.
-func textOf(content json.RawMessage) string {
-	var blocks []struct {
-		Content struct {
-			Text string `json:"text"`
-		} `json:"content"`
-	}
-	if strictjson.Decode(content, &blocks) != nil {
-		return ""
-	}
-	var b strings.Builder
-	for _, block := range blocks {
-		b.WriteString(strings.TrimRight(block.Content.Text, "\n") + "\n")
-	}
-	return strings.TrimSpace(b.String())
-}
-
-// Permission prints a permission request.
-func (p *Printer) Permission(call sdk.ToolCallUpdate) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	title := "(no title)"
-	if call.Title != nil {
-		title = *call.Title
-	}
-	p.tellCalls()
-	p.asking, p.title = true, text.Printable(title)
-	p.noteWrapped(p.styled("?", Style{Bold})+" ", p.title, Style{})
-	for _, c := range call.Content {
-		switch {
-		case c.Diff != nil:
-			p.Diff(c.Diff)
-		case c.Content != nil && c.Content.Content.Text != nil:
-			for line := range strings.Lines(c.Content.Content.Text.Text) {
-				if shown := strings.TrimSpace(line); shown != "" {
-					indent := line[:len(line)-len(strings.TrimLeft(line, " "))]
-					p.noteWrapped("  "+indent, text.Printable(shown), Style{})
-				}
-			}
-		}
-	}
-}
-
-// Diff prints a change of a file.
-func (p *Printer) Diff(d *sdk.ToolCallContentDiff) {
-	p.noteWrapped("  ", text.Printable(d.Path), Style{})
-	old := ""
-	if d.OldText != nil {
-		old = *d.OldText
-	}
-	patch := string(diff.Diff("", []byte(old), "", []byte(d.NewText)))
-	_, hunks, _ := strings.Cut(patch, "\n+++ \n")
-	for line := range strings.Lines(hunks) {
-		s := Style{}
-		switch line[0] {
-		case '+':
-			s = Style{green}
-		case '-':
-			s = Style{red}
-		case '@':
-			s = Style{dim}
-		}
-		line = strings.ReplaceAll(strings.TrimSuffix(line, "\n"), "\t", "    ") // as wide everywhere
-		p.noteWrapped("  ", text.Plain(line), s)
-	}
-}
-
-// noteWrapped writes s in a style as separate lines that fit the terminal, all behind the same
-// indent. Otherwise the text could continue at the beginning of a line and look like a message of
-// acp-agent.
-func (p *Printer) noteWrapped(indent, s string, style Style) {
-	room := max(p.width-Columns(indent)-1, 20)
-	for p.width > 0 && Columns(s) > room {
-		line := s[:prefixColumns(s, room)]
-		p.Note("%s%s", indent, p.styled(line, style))
-		indent, s = strings.Repeat(" ", 2), s[len(line):]
-	}
-	p.Note("%s%s", indent, p.styled(s, style))
-}
-
-// Answered prints how a permission request was answered, and the updates that arrived in the
-// meantime.
-func (p *Printer) Answered(how string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.Note("  (%s)", how)
-	p.asking = false
-	for _, u := range p.held {
-		p.printUpdate(u)
-	}
-	p.held = nil
-}
-
-// Ask prints the title of the permission request again, because its content can be long, and the
-// options, behind which the user types.
-func (p *Printer) Ask(options string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.EndLine()
-	p.Note("  %s", Cut(p.title, max(p.width-3, 20)))
-	p.Print("  " + options + " ")
-}
-
-// Typed records that the user has ended the line of a question.
-func (p *Printer) Typed() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.inLine = false
-}
-
 // End ends the last line.
 func (p *Printer) End() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.tellCalls()
 	p.EndLine()
+	p.Print("")
 }
 
 // Line prints a raw message.
@@ -466,7 +270,7 @@ func Sentences(raw json.RawMessage) string {
 	return text.Shorten(strings.Join(sentences(value, nil), "; "), maxDescription)
 }
 
-// maxDescription is the most bytes of a description.
+// maxDescription is the maximum length of a description, in bytes.
 const maxDescription = 4 << 10
 
 // sentences appends the strings of several words in a JSON value to list.

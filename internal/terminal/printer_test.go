@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	sdk "github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/require"
@@ -176,4 +177,101 @@ func TestPrinterShowsTheLastTitleOfPendingCalls(t *testing.T) {
 	}
 	p.End()
 	require.Equal(t, "· failed: Read b.txt\n· Edit a.txt\n· Search\n", out.String())
+}
+
+func show(t *testing.T, p *Printer, kind string, updates ...string) {
+	for _, raw := range updates {
+		p.Update(t.Context(), client.Update{Kind: kind, Update: json.RawMessage(raw)})
+	}
+}
+
+func TestWordsAreWrapped(t *testing.T) {
+	for source, want := range map[string]string{
+		"one two three four five":          "one two three \nfour five",
+		"- one two three four five":        "• one two three \n  four five",
+		"  one two three four five":        "  one two three \n  four five",
+		"> one two three four five":        "<2>│ <0>one two three \n<2>│ <0>four five",
+		"one **two three** four five":      "one <1>two three<0> \nfour five",
+		"| one | two | three | four | b |": "| one | two | three | four | b |",
+		"```\none two three four five six": "  <36>one two three four five six<0>",
+		"http://host/one/two/three/four x": "http://host/one/two/three/four \nx",
+		"日本語 日本語 日本語 日本語":                  "日本語 日本語 \n日本語 日本語",
+	} {
+		m := markdown{width: 16}
+		shown := escape.ReplaceAllString(m.add(source)+m.rest(), "<$1>")
+		require.Equal(t, want+"\n", shown)
+	}
+	m := markdown{width: 16, plain: true}
+	require.Equal(t, "- **one** two \n  three four\n```\none two three four five\n```\n> one two three \n> four\n",
+		m.add("- **one** two three four\n```\none two three four five\n```\n> one two three four\n"))
+}
+
+func TestPlans(t *testing.T) {
+	var out strings.Builder
+	p := NewPrinter(&out)
+	entry := func(content, status string) string {
+		return `{"content":"` + content + `","priority":"high","status":"` + status + `"}`
+	}
+	plan := func(entries ...string) string { return `{"entries":[` + strings.Join(entries, ",") + `]}` }
+	first := plan(entry("Read", "in_progress"), entry("Fi\\u001b[2Jx", "pending"))
+	show(t, p, "plan", first, first, `{"entries":7}`,
+		plan(entry("Read", "completed"), entry("Fi\\u001b[2Jx", "in_progress")), plan(entry("Test", "pending")))
+	require.Equal(t, "Plan:\n  → Read\n  ○ Fi\ufffd[2Jx\n  ✓ Read\n  → Fi\ufffd[2Jx\nPlan:\n  ○ Test\n", out.String())
+}
+
+func TestOutputOfCommands(t *testing.T) {
+	for width, want := range map[int]string{
+		0:  "· `make`\n  … (2 lines above)\n",
+		40: "· `make`\r\x1b[K✓ `make`\n  … (2 lines above)\n",
+	} {
+		var out strings.Builder
+		p := &Printer{out: &out, width: width, calls: make(map[string]*call)}
+		show(t, p, "tool_call",
+			`{"toolCallId":"1","title":"`+"`make`"+`","kind":"execute","status":"in_progress"}`)
+		show(t, p, "tool_call_update", `{"toolCallId":"1","status":"completed","content":[{"content":{"text":"`+
+			"```sh\\n"+strings.Repeat(`  \ta\u001b[2J\n\n`, 12)+"```"+`"}}]}`)
+		show(t, p, "tool_call", `{"toolCallId":"2","title":"Read","kind":"read","status":"completed",`+
+			`"content":[{"content":{"text":"content"}}]}`)
+		require.True(t, strings.HasPrefix(out.String(), want+"        a\ufffd[2J\n"), "%q", out.String())
+		require.Equal(t, 10, strings.Count(out.String(), "a\ufffd[2J\n"))
+		require.NotContains(t, out.String(), "content", "only of commands")
+	}
+}
+
+// While nothing happens the last line says for how long, and is replaced by what comes next.
+func TestWaiting(t *testing.T) {
+	var out strings.Builder
+	p := &Printer{out: &out, width: 40, calls: make(map[string]*call)}
+	begin := time.Now()
+	p.printed = begin
+	p.tick(begin.Add(quiet - 1))
+	require.Empty(t, out.String())
+	p.tick(begin.Add(quiet))
+	p.tick(begin.Add(5 * time.Second))
+	require.Equal(t, "\r\x1b[K… 3 s\r\x1b[K\r\x1b[K… 5 s", out.String())
+	out.Reset()
+	show(t, p, "agent_message_chunk", `{"content":{"text":"Hello"}}`)
+	require.Equal(t, "\r\x1b[KHello", out.String())
+	p.tick(time.Now().Add(time.Minute))
+	require.Equal(t, "\r\x1b[KHello", out.String(), "a line that is not complete stays")
+
+	show(t, p, "tool_call", `{"toolCallId":"1","title":"Test","status":"in_progress"}`)
+	out.Reset()
+	p.printed = begin
+	p.tick(begin.Add(4 * time.Second))
+	require.Equal(t, "\r\x1b[K· Test  (4 s)", out.String())
+	out.Reset()
+	show(t, p, "tool_call_update", `{"toolCallId":"1","status":"completed"}`)
+	require.Equal(t, "\r\x1b[K✓ Test\n", out.String())
+
+	title := "Write"
+	p.Permission(sdk.ToolCallUpdate{Title: &title})
+	out.Reset()
+	p.tick(time.Now().Add(time.Minute))
+	require.Empty(t, out.String(), "the user is thinking")
+	p.Answered("Allow")
+	p.tick(time.Now().Add(time.Minute))
+	out.Reset()
+	p.End()
+	require.Equal(t, "\r\x1b[K", out.String())
 }

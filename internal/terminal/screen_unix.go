@@ -3,6 +3,7 @@
 package terminal
 
 import (
+	"context"
 	"errors"
 	"io"
 	"os"
@@ -95,6 +96,17 @@ func (c *Screen) read(wait time.Duration) (string, error) {
 		err = io.EOF
 	}
 	return string(typed[:max(n, 0)]), err
+}
+
+// awaitTyped waits until a line was typed on a terminal, or ctx ends.
+func awaitTyped(ctx context.Context, terminal *os.File) {
+	const interval = 100 // milliseconds
+	ready := []unix.PollFd{{Fd: int32(terminal.Fd()), Events: unix.POLLIN}}
+	for ctx.Err() == nil {
+		if n, err := unix.Poll(ready, interval); n != 0 && !errors.Is(err, unix.EINTR) {
+			return
+		}
+	}
 }
 
 // size returns the number of columns and lines.

@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"context"
 	"io"
 	"os"
 	"time"
@@ -27,6 +28,9 @@ func (*Screen) suspend() error { return nil }
 func (*Screen) read(time.Duration) (string, error) { return "", nil }
 
 func (*Screen) size() (width, height int) { return 80, 24 }
+
+// awaitTyped does nothing: it is not known whether a line was typed.
+func awaitTyped(context.Context, *os.File) {}
 
 // terminalWidth returns the number of columns of a terminal, 0 if it is unknown.
 func terminalWidth(terminal *os.File) int {

@@ -28,8 +28,14 @@ func NewTypist(terminal *os.File) *Typist {
 // unfinished line with the error.
 func (t *Typist) Read(ctx context.Context) (string, error) {
 	if t.typed == nil {
-		// The read cannot be interrupted. It ends with the program, or gets what the user types at
-		// the next question.
+		if t.in.Buffered() == 0 {
+			awaitTyped(ctx, t.terminal)
+		}
+		if ctx.Err() != nil {
+			return "", ctx.Err()
+		}
+		// The read cannot be interrupted. Where it has to wait for the user, it ends with the
+		// program, or gets what they type at the next question.
 		typed := make(chan typedLine, 1)
 		t.typed = typed
 		go func() {

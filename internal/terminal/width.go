@@ -101,6 +101,42 @@ func wrapped(line string, width int) (lines []string) {
 	return append(lines, line)
 }
 
+// wrapWords breaks a line, which may have styles, between words so that each part has fewer than
+// width columns if its words are short enough. hang begins each further line.
+func wrapWords(line, hang string, width int) string {
+	if width == 0 || Columns(withoutStyles(line)) < width {
+		return line
+	}
+	var b strings.Builder
+	column, words := 0, 0
+	for word := range strings.SplitAfterSeq(line, " ") {
+		n := Columns(withoutStyles(strings.TrimSuffix(word, " ")))
+		if words > 0 && column+n >= width {
+			b.WriteString("\n" + hang)
+			column, words = Columns(withoutStyles(hang)), 0
+		}
+		b.WriteString(word)
+		column += Columns(withoutStyles(word))
+		if n > 0 {
+			words++
+		}
+	}
+	return b.String()
+}
+
+// withoutStyles returns a text without the escape sequences of [Style].
+func withoutStyles(s string) string {
+	var b strings.Builder
+	for {
+		before, rest, found := strings.Cut(s, "\x1b[")
+		b.WriteString(before)
+		if !found {
+			return b.String()
+		}
+		_, s, _ = strings.Cut(rest, "m")
+	}
+}
+
 // Since describes a time in the past, relative to now if that is less than a month ago.
 func Since(t, now time.Time) string {
 	const day = 24 * time.Hour

@@ -18,6 +18,7 @@ var layers = [][]string{
 	{"internal/test/cable", "internal/test/dirtest", "internal/test/logtest", "internal/test/mapstore", "internal/test/mcptest", "internal/test/memstore", "internal/test/npmtest", "internal/test/proctest", "internal/test/terminal"}, // imported by tests only
 	{"internal/test/volume"},
 	{"cmd/acp-agent"},
+	{"internal/runner"},
 	{"internal/config", "internal/remote"},
 	{"acp", "internal/agents", "internal/inspect", "internal/terminal"},
 	{"acp/explore", "acp/model", "acp/proxy", "acp/internal/servers"},

@@ -1,0 +1,96 @@
+package runner
+
+import (
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	sdk "github.com/coder/acp-go-sdk"
+)
+
+// mention matches @PATH or @"PATH" at the beginning of a word. It has the submatches: what is before
+// the @, the quoted path, and the other path.
+var mention = regexp.MustCompile(`(^|[\s(\[])@(?:"([^"\n]+)"|(\S+))`)
+
+// Prompt is what the user wants to send.
+type Prompt struct {
+	Text string
+	// Data follows the text, unchanged.
+	Data string
+}
+
+// Blocks returns the prompt as content blocks. As editors do, it replaces mentions of files and
+// directories in the text, such as @src/main.go, by links: of a slash command, those in its first
+// line. A relative path starts in one of dirs, the first in which it exists. What does not exist
+// stays text.
+func (p Prompt) Blocks(dirs []string) []sdk.ContentBlock {
+	var blocks []sdk.ContentBlock
+	add := func(text string) {
+		if text != "" {
+			blocks = append(blocks, sdk.TextBlock(text))
+		}
+	}
+	searched, end := p.Text, 0
+	if strings.HasPrefix(strings.TrimSpace(searched), "/") {
+		searched, _, _ = strings.Cut(searched, "\n")
+	}
+	for _, at := range mention.FindAllStringSubmatchIndex(searched, -1) {
+		from, to := at[4], at[5]
+		if from < 0 {
+			from, to = at[6], at[7]
+		}
+		name := searched[from:to]
+		path := find(name, dirs)
+		if path == "" && at[6] >= 0 {
+			name = strings.TrimRight(name, ".,;:!?)]}'\"")
+			path = find(name, dirs)
+		}
+		if path == "" {
+			continue
+		}
+		add(p.Text[end:at[3]])
+		blocks = append(blocks, sdk.ResourceLinkBlock(filepath.Base(path), fileURI(path)))
+		end = at[1] - (to - from - len(name))
+	}
+	rest := p.Text[end:]
+	if strings.TrimSpace(p.Data) != "" {
+		rest += "\n\n" + p.Data
+	}
+	add(rest)
+	return blocks
+}
+
+// find returns the absolute path of an existing file or directory, or "".
+func find(name string, dirs []string) string {
+	if name == "" {
+		return ""
+	}
+	if rest, ok := strings.CutPrefix(name, "~/"); ok {
+		if home, err := os.UserHomeDir(); err == nil {
+			name = filepath.Join(home, rest)
+		}
+	}
+	if filepath.IsAbs(name) {
+		dirs = []string{""}
+	}
+	for _, dir := range dirs {
+		path, err := filepath.Abs(filepath.Join(dir, name))
+		if err != nil {
+			continue
+		}
+		if _, err := os.Stat(path); err == nil {
+			return path
+		}
+	}
+	return ""
+}
+
+func fileURI(path string) string {
+	path = filepath.ToSlash(path)
+	if !strings.HasPrefix(path, "/") { // C:/dir
+		path = "/" + path
+	}
+	return (&url.URL{Scheme: "file", Path: path}).String()
+}

@@ -1,0 +1,57 @@
+package terminal
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// eraseLine erases the last line of a terminal.
+const eraseLine = "\r\x1b[K"
+
+// quiet is how long nothing is printed before a terminal shows that the agent still works.
+const quiet = 3 * time.Second
+
+// Watch shows on a terminal how long nothing has been printed, until ctx ends.
+func (p *Printer) Watch(ctx context.Context) {
+	if p.width == 0 {
+		return
+	}
+	p.mu.Lock()
+	p.printed = time.Now()
+	p.mu.Unlock()
+	seconds := time.NewTicker(time.Second)
+	defer seconds.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-seconds.C:
+			p.tick(now)
+		}
+	}
+}
+
+// tick shows how long nothing has been printed: behind the call that runs, or on a line of its own
+// that the next text replaces.
+func (p *Printer) tick(now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	waited := now.Sub(p.printed)
+	if p.asking || waited < quiet || p.inLine && p.live == nil {
+		return
+	}
+	line, since := "", p.printed
+	if p.live != nil {
+		line = p.line
+	}
+	said := fmt.Sprintf("  (%d s)", waited/time.Second)
+	if line == "" {
+		said = fmt.Sprintf("… %d s", waited/time.Second)
+	}
+	if room := p.width - 1 - Columns(withoutStyles(line)); room < len(said) {
+		return
+	}
+	p.Print(eraseLine + line + p.styled(said, Style{dim}))
+	p.printed, p.waiting, p.inLine = since, p.live == nil, p.live != nil
+}
