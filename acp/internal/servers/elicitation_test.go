@@ -96,6 +96,21 @@ func TestElicitationInResults(t *testing.T) {
 	require.ErrorContains(t, err, "elicitation/create, which this client does not offer")
 }
 
+// Whatever an editor sends, a server gets no answer that its form does not allow.
+func TestElicitationAnswersFitTheForm(t *testing.T) {
+	f := newFixture(t, mcpclient.Options{Elicitation: []string{"form"}})
+	f.change(open(t, folder(t)), self("m", "sdk", "REVISION="+eras[1]))
+	const question = `{"mode":"form","message":"Which?","requestedSchema":{"type":"object","required":["name"],` +
+		`"properties":{"name":{"type":"string","enum":["red","green"]}}}}`
+	for _, answer := range []string{`{"action":"accept","content":{"name":"x"}}`, `{"action":"accept"}`} {
+		f.host.elicited = answer
+		_, err := f.try("m.survey", question)
+		require.ErrorContains(t, err, `the user's answer does not fit requestedSchema: a value is missing or not allowed for "name"`)
+	}
+	f.host.elicited = `{"action":"accept","content":{"name":"red"}}`
+	require.JSONEq(t, f.host.elicited, f.call("m.survey", question))
+}
+
 // A server cannot end the quotation of its words, nor add a heading to a form.
 func TestElicitationIsQuoted(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{Elicitation: []string{"form"}})

@@ -97,6 +97,9 @@ func (c *call) send(ctx context.Context, conn *connection, arguments json.RawMes
 		return nil, err
 	}
 	conn.used.Store(true)
+	if wrong := checkOutput(c.tool.Output, result); wrong != "" {
+		result.Content = append(result.Content, &mcp.TextContent{Text: wrong})
+	}
 	if result.IsError {
 		conn.explainDenial(resultText(result))
 	}

@@ -38,7 +38,7 @@
 //   - server.go: starting one, and starting it again; connection.go: its connection; readiness.go:
 //     the time that it has to read the roots; status.go, errors.go
 //   - tools.go, resources.go, prompts.go, lists.go: what it offers; call.go: calling a tool
-//   - host.go: what it can ask; elicitation.go, sampling.go: checking that; page.go: checking a URL
+//   - host.go: what it can ask; elicitation.go, sampling.go, schema.go: checking that; page.go: checking a URL
 //     that the user is to open
 //   - transport_stdio.go, environment.go, transport_http.go, http_status.go: reaching it;
 //     http_stream.go: reading its answers over HTTP; messages.go: what the SDK could not read;

@@ -73,7 +73,14 @@ func (c *connection) elicit(ctx context.Context, params *mcp.ElicitParams) (
 	if err != nil {
 		return nil, err
 	}
-	return host.Elicit(ctx, s.id(), &p)
+	answer, err := host.Elicit(ctx, s.id(), &p)
+	if err == nil && p.Mode == formMode {
+		err = fitForm(p.RequestedSchema, answer)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return answer, nil
 }
 
 const (
