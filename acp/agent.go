@@ -100,10 +100,11 @@ func (a *agent) accept(ctx context.Context, r *jsonrpc.Request, from *agent) jso
 	if r.Method != protocol.Initialize && !a.init.begun() {
 		return jsonrpc.Fail(errNotInitialized(r.Method))
 	}
-	if accept := a.served(r.Method, from); accept != nil {
-		return a.observed(r, accept(ctx, r))
+	accept := a.served(r.Method, from)
+	if accept == nil {
+		accept = a.acceptPassed
 	}
-	return a.observed(r, a.acceptPassed(ctx, r))
+	return a.discreet(a.observed(r, accept(ctx, r)))
 }
 
 // acceptFunc accepts a request.

@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"encoding/json"
 	"errors"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
@@ -51,6 +52,9 @@ func errNotInitialized(method string) error {
 		reasonData{Reason: "not_initialized"})
 }
 
+// storeUnavailable is the reason of errors of a session store that cannot be used.
+const storeUnavailable = "store_unavailable"
+
 // protocolError converts an error of another package to the protocol error that the client
 // receives. Other errors are unchanged.
 func protocolError(err error) error {
@@ -78,11 +82,31 @@ func protocolError(err error) error {
 			strictjson.NewViolation("cursor", string(cursor.Cursor), strictjson.InvalidCursor))
 	case errors.As(err, &unavailable):
 		return stateError(jsonrpc.CodeInternal, unavailable.Error(),
-			reasonData{Reason: "store_unavailable", Path: unavailable.Medium,
+			reasonData{Reason: storeUnavailable, Path: unavailable.Medium,
 				Hint: unavailable.Hint})
 	case errors.As(err, &unsupported):
 		return jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "%v", unsupported)
 	default:
 		return err
+	}
+}
+
+// discreet returns work for the client. If the client is not trusted with this machine, errors do
+// not tell it where the sessions are stored.
+func (a *agent) discreet(work jsonrpc.Work) jsonrpc.Work {
+	if !a.remote || work == nil {
+		return work
+	}
+	return func() (json.RawMessage, error) {
+		result, err := work()
+		var unavailable *sessionstore.UnavailableError
+		answer, ok := errors.AsType[*jsonrpc.Error](err)
+		if errors.As(err, &unavailable) ||
+			ok && string(strictjson.Find(answer.Data, "reason")) == `"`+storeUnavailable+`"` {
+			err = stateError(jsonrpc.CodeInternal,
+				"the session store of the server cannot be used: try again later, or tell its operator",
+				reasonData{Reason: storeUnavailable})
+		}
+		return result, err
 	}
 }

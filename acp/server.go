@@ -35,6 +35,9 @@ type Peer struct {
 	// Options.Workspace.Policy.Allow, and use only MCP servers that Options.MCPPolicy allows by
 	// name. The MCP servers get the environment Options.Environment.
 	Remote bool
+	// Limits replace ServerOptions.PerPeer for this principal, where they are not 0. The last
+	// connection's hold.
+	Limits Limits
 }
 
 // ServerOptions configure a [Server].
@@ -165,6 +168,7 @@ func (s *Server) begin(p Peer) (*principal, error) {
 		owner = &principal{server: s, name: p.Principal, agents: make(map[*agent]int)}
 		owner.ctx, owner.end = context.WithCancel(s.ctx)
 	}
+	owner.limits = p.Limits.or(s.options.PerPeer)
 	if refused := owner.takeLocked(connectionSlot); refused != nil {
 		owner.forgetLocked()
 		return nil, refused
@@ -244,6 +248,7 @@ type principal struct {
 	end    context.CancelFunc
 
 	// Guarded by the server's mu:
+	limits Limits
 	used   usage
 	agents map[*agent]int // that are used, with the number of their uses
 }
@@ -320,6 +325,15 @@ func (l Limits) of(kind slot) int {
 	return [slots]int{l.Connections, l.Sessions, l.Turns}[kind]
 }
 
+// or returns l with the limits of other where l has none.
+func (l Limits) or(other Limits) Limits {
+	return Limits{
+		Connections: cmp.Or(l.Connections, other.Connections),
+		Sessions:    cmp.Or(l.Sessions, other.Sessions),
+		Turns:       cmp.Or(l.Turns, other.Turns),
+	}
+}
+
 // take takes a slot, until release. The error names the limit that would be exceeded.
 func (p *principal) take(kind slot) error {
 	p.server.mu.Lock()
@@ -332,7 +346,7 @@ func (p *principal) take(kind slot) error {
 
 func (p *principal) takeLocked(kind slot) *jsonrpc.Error {
 	s := p.server
-	switch perPeer, total := s.options.PerPeer.of(kind), s.options.Total.of(kind); {
+	switch perPeer, total := p.limits.of(kind), s.options.Total.of(kind); {
 	case s.closing != nil:
 		return stateError(jsonrpc.CodeInternal,
 			"the server is shutting down: connect again later", reasonData{Reason: "shutting_down"})

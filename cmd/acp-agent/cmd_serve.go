@@ -31,12 +31,14 @@ type serveFlags struct {
 	audit       string
 	processes   proxy.PoolLimits
 	memory      int // bytes
+	limits      acp.Limits
 	peers       []string
 }
 
 // newServe returns the command that serves editors over the network.
 func newServe(s streams, set *settings) *cobra.Command {
-	f := serveFlags{processes: proxy.PoolLimits{PerUser: 20, Total: 100}, memory: 512 << 20}
+	f := serveFlags{processes: proxy.PoolLimits{PerUser: 20, Total: 100}, memory: 512 << 20,
+		limits: remote.DefaultLimits()}
 	cmd := &cobra.Command{
 		Use:   "serve [--listen ADDR] [flags] [-- COMMAND ARGS...]",
 		Short: "Serve editors over the network",
@@ -79,6 +81,12 @@ When it is asked to end (SIGINT, SIGTERM), it waits for running turns.`,
 		"serve metrics for Prometheus on `ADDR`, at the path /metrics, to everybody who can connect")
 	cmd.Flags().StringVar(&f.audit, "audit", "",
 		"append who opened which folders, and answered which questions how, to `FILE`, as JSON lines")
+	cmd.Flags().Var(intValue{&f.limits.Connections, 1}, "max-connections",
+		"let each user have at most `N` connections at once")
+	cmd.Flags().Var(intValue{&f.limits.Sessions, 1}, "max-sessions",
+		"let each user have at most `N` sessions open at once")
+	cmd.Flags().Var(intValue{&f.limits.Turns, 1}, "max-turns",
+		"let each user have at most `N` turns running or waiting at once")
 	cmd.Flags().Var(intValue{&f.processes.Total, 1}, "max-agents",
 		"start at most `N` processes of agents")
 	cmd.Flags().Var(intValue{&f.processes.PerUser, 1}, "max-agents-per-user",
@@ -155,7 +163,7 @@ func (f serveFlags) serve(ctx context.Context, s streams, set *settings, args []
 	}
 	answers := answerers{set: set, dir: dir, downstream: d, pool: proxy.NewPool(f.processes), trace: trace}
 	server := remote.NewServer(remote.Options{
-		Tokens: tokens, Serving: answers.serving, Workspace: roots, Store: store,
+		Tokens: tokens, Serving: answers.serving, Workspace: roots, Store: store, Limits: f.limits,
 		MaxLine: set.maxLine, Memory: f.memory, Peers: peers, BehindProxy: f.behindProxy,
 		Grace: f.grace, HurryUp: endSignals(), Log: logger, Audit: audit,
 	})
@@ -193,16 +201,16 @@ type answerers struct {
 // serving returns the options of a connection.
 func (a answerers) serving(u remote.User) (_ acp.Options, err error) {
 	d := a.downstream
-	if u.Token.Agent != "" {
-		if d, err = a.set.behind(u.Token.Agent, nil, "tokens: "); err != nil {
+	if u.Account.Agent != "" {
+		if d, err = a.set.behind(u.Account.Agent, nil, "tokens: "); err != nil {
 			return acp.Options{}, err
 		}
 		d.sandboxer = nil
 	}
 	// A token that is replaced may give other rights.
-	d.pool, d.user = a.pool, u.Token.Name
-	d.rights = fmt.Sprintf("%q", []any{u.Token.Agent, u.Token.Within.Strings()})
-	d.model.ConsentDir = consentDir(filepath.Join(a.dir, "users", u.Token.Name))
+	d.pool, d.user = a.pool, u.Account.Name
+	d.rights = fmt.Sprintf("%q", []any{u.Account.Agent, u.Account.Within.Strings()})
+	d.model.ConsentDir = consentDir(filepath.Join(a.dir, "users", u.Account.Name))
 	o := a.set.serving(d, a.dir, u.Workspace, u.Store, a.trace, u.Log)
 	o.ConsentDir = d.model.ConsentDir
 	o.Trace = a.trace.of("editor[" + u.Connection + "]")

@@ -7,11 +7,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/internal/remote"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -22,9 +24,9 @@ func newTokens(s streams, set *settings) *cobra.Command {
 	return commandGroup(&cobra.Command{
 		Use:   "tokens",
 		Short: "Let users in to acp-agent serve",
-		Long: `Each user of acp-agent serve has a name and a token. The name owns the user's
-sessions: a new token for the same name has the same ones.`,
-	}, newTokensAdd(s, set), newTokensList(s, set), newTokensRevoke(s, set))
+		Long: `Each user of acp-agent serve has a name and any number of tokens. The name owns
+the user's sessions, whichever token opens them.`,
+	}, newTokensAdd(s, set), newTokensSet(s, set), newTokensList(s, set), newTokensRevoke(s, set))
 }
 
 func (set *settings) tokens() (*remote.Tokens, error) {
@@ -35,48 +37,92 @@ func (set *settings) tokens() (*remote.Tokens, error) {
 	return remote.NewTokens(filepath.Join(dir, "tokens")), nil
 }
 
+// rightsFlags are the flags that say what a user may use.
+type rightsFlags struct {
+	within []string
+	agent  string
+	limits acp.Limits
+}
+
+func (f *rightsFlags) add(cmd *cobra.Command) {
+	cmd.Flags().Var((*listValue)(&f.within), "within", "allow folders in `DIR`; can be repeated")
+	cmd.Flags().StringVar(&f.agent, "agent", "",
+		"let the agent `NAME` answer this user, instead of the one of acp-agent serve")
+	for name, limit := range map[string]*int{"connections": &f.limits.Connections,
+		"sessions": &f.limits.Sessions, "turns": &f.limits.Turns} {
+		cmd.Flags().Var(intValue{limit, 1}, "max-"+name,
+			"allow this user `N` "+name+" at once, instead of the number of acp-agent serve")
+	}
+}
+
+// areGiven reports whether a command has one of the flags.
+func (f *rightsFlags) areGiven() bool {
+	return len(f.within) > 0 || f.agent != "" || f.limits != acp.Limits{}
+}
+
+// change returns an account with the rights that the flags name in place of its own.
+func (f *rightsFlags) change(set *settings, a remote.Account) (remote.Account, error) {
+	if len(f.within) > 0 {
+		dirs, err := absolute(f.within...)
+		if err != nil {
+			return a, err
+		}
+		for _, dir := range dirs.All() {
+			if info, err := os.Stat(dir.String()); err != nil || !info.IsDir() {
+				return a, fmt.Errorf("--within: %s is not a folder", text.Printable(dir.String()))
+			}
+		}
+		a.Within = dirs
+	}
+	if f.agent != "" {
+		if _, _, err := set.agentCommand(f.agent, nil); err != nil {
+			return a, usagef("--agent: %v", err)
+		}
+		a.Agent = f.agent
+	}
+	a.Limits.Connections = cmp.Or(f.limits.Connections, a.Limits.Connections)
+	a.Limits.Sessions = cmp.Or(f.limits.Sessions, a.Limits.Sessions)
+	a.Limits.Turns = cmp.Or(f.limits.Turns, a.Limits.Turns)
+	return a, nil
+}
+
 func newTokensAdd(s streams, set *settings) *cobra.Command {
-	var within []string
-	var agent string
+	var (
+		rights  rightsFlags
+		label   string
+		expires age
+	)
 	cmd := &cobra.Command{
-		Use:   "add NAME --within DIR...",
-		Short: "Add a user and print the token",
-		Long: `add prints a token with which NAME can connect. It is not stored and cannot be
-shown again. The folders of NAME's sessions must be in one of the directories
-of --within.
+		Use:   "add NAME [--within DIR...] [--expires AGE]",
+		Short: "Add a token of a user and print it",
+		Long: `add prints a token with which NAME can connect. The token is not stored and
+cannot be shown again. The folders of NAME's sessions must be in one of the
+directories of --within, which the first token needs. Without --within, add
+makes another token of a user who has one. So a token can be replaced without
+an interruption: add another one, use it everywhere, and revoke the old one.
 
 An agent behind acp-agent serve runs as the user that started it: --within
 limits which folders a session can have, not what the agent can reach from
 them.`,
-		Example: "  acp-agent tokens add ana --within /srv/ana --within /srv/shared",
-		Args:    oneName,
+		Example: `  acp-agent tokens add ana --within /srv/ana --within /srv/shared
+  acp-agent tokens add ana --label laptop --expires 90d`,
+		Args: oneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(within) == 0 {
-				return usagef("name the directories for the folders of %s: --within DIR",
-					text.Name(args[0]))
-			}
-			dirs, err := absolute(within...)
-			if err != nil {
-				return err
-			}
-			for _, dir := range dirs.All() {
-				if info, err := os.Stat(dir.String()); err != nil || !info.IsDir() {
-					return fmt.Errorf("--within: %s is not a folder", text.Printable(dir.String()))
-				}
-			}
-			if agent != "" {
-				if _, _, err := set.agentCommand(agent, nil); err != nil {
-					return usagef("--agent: %v", err)
-				}
-			}
 			tokens, err := set.tokens()
 			if err != nil {
 				return err
 			}
-			secret, err := tokens.Add(remote.Token{Name: args[0], Within: dirs, Agent: agent,
-				Created: time.Now().UTC()})
-			if errors.Is(err, remote.ErrTokenExists) {
-				return fmt.Errorf("%s has a token already; acp-agent tokens revoke %[1]s removes it", args[0])
+			if err := rights.create(set, tokens, args[0]); err != nil {
+				return err
+			}
+			t := remote.Token{Label: label, Created: time.Now().UTC()}
+			if expires > 0 {
+				t.Expires = t.Created.Add(time.Duration(expires))
+			}
+			secret, err := tokens.Add(args[0], t)
+			if errors.Is(err, fs.ErrNotExist) {
+				return usagef("name the directories for the folders of %s: --within DIR",
+					text.Name(args[0]))
 			}
 			if err != nil {
 				return err
@@ -85,11 +131,76 @@ them.`,
 			return err
 		},
 	}
-	cmd.Flags().Var((*listValue)(&within), "within", "allow folders in `DIR`; can be repeated")
-	cmd.Flags().StringVar(&agent, "agent", "",
-		"let the agent `NAME` answer this user, instead of the one of acp-agent serve")
+	rights.add(cmd)
+	cmd.Flags().StringVar(&label, "label", "", "what the token is for, as `TEXT` for tokens list")
+	cmd.Flags().Var(&expires, "expires", "end the token after `AGE`, such as 90d or 12h")
 	set.accept(cmd, "state-dir")
 	return cmd
+}
+
+// create creates an account if there are flags for it.
+func (f *rightsFlags) create(set *settings, tokens *remote.Tokens, name string) error {
+	if !f.areGiven() {
+		return nil
+	}
+	if _, err := tokens.Account(name); err == nil {
+		return errUserExists(name)
+	}
+	if len(f.within) == 0 {
+		return usagef("name the directories for the folders of %s: --within DIR", text.Name(name))
+	}
+	a, err := f.change(set, remote.Account{Name: name})
+	if err != nil {
+		return err
+	}
+	if err = tokens.Create(a); errors.Is(err, remote.ErrAccountExists) {
+		return errUserExists(name)
+	}
+	return err
+}
+
+func errUserExists(name string) error {
+	return fmt.Errorf("there is a user %s: acp-agent tokens add %[1]s, without other rights, adds a token, "+
+		"and acp-agent tokens set %[1]s changes the rights", name)
+}
+
+func newTokensSet(s streams, set *settings) *cobra.Command {
+	var rights rightsFlags
+	cmd := &cobra.Command{
+		Use:   "set NAME [--within DIR...] [--agent NAME]",
+		Short: "Change what a user may use",
+		Long: `set changes the rights of NAME and keeps the tokens. The directories of --within
+replace those that NAME had. Connections and turns of NAME end within a second;
+acp-agent connect connects again, with the new rights.`,
+		Args: oneName,
+		RunE: func(_ *cobra.Command, args []string) error {
+			if !rights.areGiven() {
+				return usagef("say what to change: --within, --agent or one of --max-…")
+			}
+			tokens, err := set.tokens()
+			if err != nil {
+				return err
+			}
+			a, err := tokens.Account(args[0])
+			if err == nil {
+				a, err = rights.change(set, a)
+			}
+			if err == nil {
+				err = tokens.Set(a)
+			}
+			if errors.Is(err, fs.ErrNotExist) {
+				return errNoUser(args[0])
+			}
+			return err
+		},
+	}
+	rights.add(cmd)
+	set.accept(cmd, "state-dir")
+	return cmd
+}
+
+func errNoUser(name string) error {
+	return fmt.Errorf("%s has no token; acp-agent tokens list shows who has", text.Name(name))
 }
 
 // oneName accepts the name of a user.
@@ -103,54 +214,98 @@ func oneName(cmd *cobra.Command, args []string) error {
 func newTokensList(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List the users who have a token",
+		Short: "List the users and their tokens",
 		Args:  noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			tokens, err := set.tokens()
 			if err != nil {
 				return err
 			}
-			list, err := tokens.List()
-			if err != nil {
-				return err
-			}
+			list, damaged := tokens.List()
 			table := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
-			fmt.Fprintln(table, "NAME\tCREATED (UTC)\tAGENT\tWITHIN")
-			for _, t := range list {
-				fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", t.Name, t.Created.Format(time.DateTime), cmp.Or(t.Agent, "-"),
-					folders(t.Within.All(), workspace.Dir.String))
+			fmt.Fprintln(table, "NAME\tTOKEN\tCREATED (UTC)\tEXPIRES (UTC)\tLABEL\tAGENT\tWITHIN")
+			for _, a := range list {
+				own, err := tokens.Of(a.Name)
+				damaged = errors.Join(damaged, err)
+				if len(own) == 0 {
+					own = []remote.Token{{ID: "-"}}
+				}
+				for _, t := range own {
+					fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", a.Name, t.ID, timeOrDash(t.Created),
+						timeOrDash(t.Expires), cmp.Or(text.Printable(t.Label), "-"), cmp.Or(a.Agent, "-"),
+						folders(a.Within.All(), workspace.Dir.String))
+				}
 			}
-			return table.Flush()
+			return errors.Join(table.Flush(), damaged)
 		},
 	}
 	set.accept(cmd, "state-dir")
 	return cmd
 }
 
+// timeOrDash returns a time for a table.
+func timeOrDash(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.Format(time.DateTime)
+}
+
 func newTokensRevoke(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "revoke NAME",
-		Short: "Remove a user's token, and end the user's connections",
-		Long: `revoke removes the token of NAME. Connections and turns of NAME end within a
-second. The sessions of NAME stay stored.`,
-		Args: oneName,
+		Use:   "revoke NAME [TOKEN...]",
+		Short: "Remove a user, or single tokens, and end their connections",
+		Long: `revoke removes NAME with all tokens. With TOKEN, as tokens list shows it, it
+removes only these tokens. Connections with a removed token, and their turns,
+end within a second. The sessions of NAME stay stored.`,
+		Example: `  acp-agent tokens revoke ana
+  acp-agent tokens revoke ana 4c1f09ab`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("%s needs the NAME of a user", words(cmd))
+			}
+			return nil
+		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			tokens, err := set.tokens()
 			if err != nil {
 				return err
 			}
-			err = tokens.Revoke(args[0])
-			if errors.Is(err, fs.ErrNotExist) {
-				return fmt.Errorf("%s has no token; acp-agent tokens list shows who has",
-					text.Name(args[0]))
-			}
-			if err != nil {
+			name, ids := args[0], args[1:]
+			if len(ids) == 0 {
+				err = tokens.Revoke(name)
+				if errors.Is(err, fs.ErrNotExist) {
+					return errNoUser(name)
+				}
+				if err == nil {
+					_, err = fmt.Fprintln(s.out, "revoked", name)
+				}
 				return err
 			}
-			_, err = fmt.Fprintln(s.out, "revoked", args[0])
-			return err
+			return revokeTokens(s, tokens, name, ids)
 		},
 	}
 	set.accept(cmd, "state-dir")
 	return cmd
+}
+
+// revokeTokens removes tokens of a user, all or none.
+func revokeTokens(s streams, tokens *remote.Tokens, name string, ids []string) error {
+	own, err := tokens.Of(name)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if !slices.ContainsFunc(own, func(t remote.Token) bool { return t.ID == id }) {
+			return fmt.Errorf("%s has no token %s; acp-agent tokens list shows them",
+				text.Name(name), text.Name(id))
+		}
+	}
+	for _, id := range ids {
+		if err := tokens.RevokeToken(name, id); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		fmt.Fprintln(s.out, "revoked", name, id)
+	}
+	return nil
 }

@@ -42,9 +42,26 @@ func WriteFile(path string, content []byte) error {
 	return Replace(path, content, 0o600)
 }
 
+// CreateFile is [WriteFile] for a file that must not exist: of several processes that create a file
+// at once, one succeeds, and the error of the others is fs.ErrExist.
+func CreateFile(path string, content []byte) error {
+	if err := MakeDir(filepath.Dir(path)); err != nil {
+		return err
+	}
+	return write(path, content, 0o600, func(from, to string) error {
+		defer os.Remove(from)
+		return os.Link(from, to)
+	})
+}
+
 // Replace creates or replaces a file atomically, with the given permissions. It leaves those of the
 // directory, which must exist, as they are.
 func Replace(path string, content []byte, perm fs.FileMode) error {
+	return write(path, content, perm, os.Rename)
+}
+
+// write writes a new file and gives it its name with name.
+func write(path string, content []byte, perm fs.FileMode, name func(from, to string) error) error {
 	dir := filepath.Dir(path)
 	f, err := os.CreateTemp(dir, ".new-*") // mode 0600
 	if err != nil {
@@ -58,7 +75,7 @@ func Replace(path string, content []byte, perm fs.FileMode) error {
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
+		err = name(f.Name(), path)
 	}
 	if err != nil {
 		_ = os.Remove(f.Name())

@@ -147,3 +147,33 @@ func TestRemove(t *testing.T) {
 	_, err := os.Lstat(path)
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
+
+// Of many that create a file at once, one succeeds.
+func TestCreateFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state", "one")
+	var (
+		creating sync.WaitGroup
+		mu       sync.Mutex
+		created  []string
+	)
+	for i := range 20 {
+		creating.Go(func() {
+			content := fmt.Sprint(i)
+			err := privatefile.CreateFile(path, []byte(content))
+			mu.Lock()
+			defer mu.Unlock()
+			if err == nil {
+				created = append(created, content)
+				return
+			}
+			require.ErrorIs(t, err, fs.ErrExist)
+		})
+	}
+	creating.Wait()
+	require.Len(t, created, 1)
+	content, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, created[0], string(content))
+	require.Equal(t, []string{"one"}, names(t, filepath.Dir(path)))
+	requirePermissions(t, path, 0o600)
+}

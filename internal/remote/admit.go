@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/internal/pause"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/websocket"
 )
@@ -16,35 +18,40 @@ import (
 // connect serves a connection.
 func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
 	from := s.origin(r)
-	user, ok := s.identify(w, r, from)
+	account, token, ok := s.identify(w, r, from)
 	if !ok {
 		return
 	}
-	from = append([]any{"user", user.Name}, from...)
+	from = append([]any{"user", account.Name, "token", token.ID}, from...)
 	log, audit := s.options.Log.With(from...), s.options.Audit.With(from...)
-	s.admit(user)
-	if s.passOn(w, r, user.Name) {
+	s.admit(account)
+	if s.passOn(w, r, account.Name) {
 		log.Info("passed a connection on to the server that has it")
 		return
 	}
 	if !websocket.Resumes(r) {
-		s.makeRoom(r.Context(), user.Name)
+		s.makeRoom(r.Context(), account)
 	}
-	conn, err := s.acceptor.Accept(w, r, user.Name)
+	conn, err := s.acceptor.Accept(w, r, account.Name)
 	switch {
 	case err != nil:
 		s.metrics.reject()
 		log.Warn("rejected a connection", "error", err)
 		return
 	case conn == nil:
+		s.readmit(websocket.ResumedID(r), token)
 		log.Info("resumed a connection")
+		audit.Info("resumed a connection")
 		return
 	}
 	log.Info("connected")
 	audit.Info("connected")
 	defer audit.Info("disconnected")
-	peer := acp.Peer{Principal: user.Name, Remote: true}
-	if err := s.peers.Serve(context.WithoutCancel(r.Context()), conn, peer); err != nil {
+	ctx, end := context.WithCancel(context.WithoutCancel(r.Context()))
+	defer end()
+	defer s.note(conn.ID(), admitted{account.Name, token, end})()
+	peer := acp.Peer{Principal: account.Name, Remote: true, Limits: account.Limits}
+	if err := s.peers.Serve(ctx, conn, peer); err != nil {
 		log = log.With("error", err)
 	}
 	log.Info("disconnected")
@@ -61,11 +68,18 @@ func (s *Server) origin(r *http.Request) []any {
 	return from
 }
 
-// identify returns the user who sent a request for a connection. If it returns false, it has
-// answered the request.
-func (s *Server) identify(w http.ResponseWriter, r *http.Request, from []any) (Token, bool) {
+// refusing is how long it takes at least to refuse a token. It hides whether there is a user with
+// the name, which takes some microseconds to find out.
+const refusing = 5 * time.Millisecond
+
+// identify returns the user who sent a request for a connection, and with which token. If it returns
+// false, it has answered the request.
+func (s *Server) identify(
+	w http.ResponseWriter, r *http.Request, from []any,
+) (Account, Token, bool) {
+	begun := time.Now()
 	scheme, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	user, err := s.options.Tokens.find(secret)
+	account, token, err := s.options.Tokens.find(secret)
 	switch {
 	case err != nil && !errors.Is(err, errInvalid):
 		s.metrics.reject()
@@ -77,32 +91,63 @@ func (s *Server) identify(w http.ResponseWriter, r *http.Request, from []any) (T
 		s.metrics.reject()
 		s.options.Log.Warn(rejected, from...)
 		s.options.Audit.Info(rejected, from...)
+		_ = pause.For(r.Context(), refusing-time.Since(begun))
 		w.Header().Set("WWW-Authenticate", `Bearer realm="acp-agent"`)
 		http.Error(w, "a valid token is required; acp-agent tokens add, on the server, prints one",
 			http.StatusUnauthorized)
 	case s.draining.Load() && !websocket.Resumes(r):
 		http.Error(w, shuttingDown, http.StatusServiceUnavailable)
 	default:
-		return user, true
+		return account, token, true
 	}
-	return Token{}, false
+	return Account{}, Token{}, false
 }
 
 // makeRoom ends connections that a user has lost, the oldest first, if there is no room for a new
 // one. The user cannot close them, and they would stay until nobody may resume them.
-func (s *Server) makeRoom(ctx context.Context, user string) {
-	for s.peers.UsedBy(user).Connections >= maxConnections && s.acceptor.EndLost(ctx, user) {
+func (s *Server) makeRoom(ctx context.Context, a Account) {
+	limit := cmp.Or(a.Limits.Connections, s.options.Limits.Connections)
+	for limit > 0 && s.peers.UsedBy(a.Name).Connections >= limit && s.acceptor.EndLost(ctx, a.Name) {
 	}
 }
 
-// admit notes with which token a user connects, and ends what goes on by virtue of an older one.
-func (s *Server) admit(user Token) {
+// admit notes which rights a user has, and ends what goes on by virtue of others.
+func (s *Server) admit(a Account) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if old, ok := s.users[user.Name]; ok && !old.same(user) {
-		s.peers.End(user.Name)
+	if old, ok := s.users[a.Name]; ok && !old.same(a) {
+		s.peers.End(a.Name)
 	}
-	s.users[user.Name] = user
+	s.users[a.Name] = a
+}
+
+// admitted is a connection of a user, and the token that it came with last.
+type admitted struct {
+	user  string
+	token Token
+	end   func() // ends the connection and its turns
+}
+
+// note notes a connection, until the caller calls forget.
+func (s *Server) note(id string, c admitted) (forget func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.conns[id] = c
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.conns, id)
+	}
+}
+
+// readmit notes that a connection was resumed with a token, perhaps another one than before.
+func (s *Server) readmit(id string, t Token) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c, ok := s.conns[id]; ok {
+		c.token = t
+		s.conns[id] = c
+	}
 }
 
 // watchTokens calls endRevoked once a second until ctx ends.
@@ -119,16 +164,31 @@ func (s *Server) watchTokens(ctx context.Context) {
 	}
 }
 
-// endRevoked ends what goes on for users whose tokens are no longer valid. A token that cannot be
-// read stays valid: it may be readable again soon.
+// endRevoked ends what goes on for users who are gone or have other rights, and connections whose
+// tokens are no longer valid. What cannot be read stays valid: it may be readable again soon.
 func (s *Server) endRevoked() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for name, user := range s.users {
-		now, err := s.options.Tokens.get(name)
-		revoked := errors.Is(err, fs.ErrNotExist) || err == nil && !now.same(user)
-		if revoked && s.peers.End(name) {
-			s.options.Log.Info("the token was revoked", "user", name)
+	for name, account := range s.users {
+		now, err := s.options.Tokens.Account(name)
+		gone := errors.Is(err, fs.ErrNotExist)
+		if !gone && (err != nil || now.same(account)) {
+			continue
+		}
+		delete(s.users, name)
+		if s.peers.End(name) {
+			s.options.Log.Info("the user was revoked or changed", "user", name)
+			s.options.Audit.Info("ended the connections of a user who was revoked or changed", "user", name)
+		}
+	}
+	for id, c := range s.conns {
+		t, err := s.options.Tokens.token(c.user, c.token.ID)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && !t.validAt(time.Now()) {
+			c.end()
+			delete(s.conns, id)
+			s.options.Log.Info("the token was revoked or has expired", "user", c.user, "token", t.ID)
+			s.options.Audit.Info("ended a connection whose token was revoked or has expired",
+				"user", c.user, "token", t.ID)
 		}
 	}
 }

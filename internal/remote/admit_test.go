@@ -2,14 +2,18 @@ package remote
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/internal/test/cable"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // Clause N1.
@@ -77,7 +81,7 @@ func TestRevokedTokenEndsConnections(t *testing.T) {
 	repair()
 	require.NoError(t, h.options.Tokens.Revoke("ana"))
 	require.ErrorContains(t, ana.end(), "401")
-	require.Contains(t, h.log.String(), `msg="the token was revoked" user=ana`)
+	require.Contains(t, h.log.String(), `msg="the user was revoked or changed" user=ana`)
 	bob.lives()
 }
 
@@ -90,6 +94,79 @@ func TestReplacedTokenEndsConnections(t *testing.T) {
 	again := connect(t, url, h.add("ana")).initialize()
 	require.ErrorContains(t, old.end(), "401")
 	again.lives()
+}
+
+// A token that is revoked ends what came with it, and nothing of the user's other tokens.
+func TestRevokedTokenOfSeveral(t *testing.T) {
+	h := start(t)
+	url := "ws://" + h.address
+	first := h.add("ana")
+	tokens, err := h.options.Tokens.Of("ana")
+	require.NoError(t, err)
+	old, other := connect(t, url, first).initialize(), connect(t, url, h.another("ana")).initialize()
+	require.NoError(t, h.options.Tokens.RevokeToken("ana", tokens[0].ID))
+	require.ErrorContains(t, old.end(), "401")
+	require.Equal(t, 1, h.audit.Count("ended a connection whose token was revoked or has expired"))
+	other.lives()
+}
+
+// A connection belongs to the token with which it was resumed last.
+func TestConnectionChangesItsToken(t *testing.T) {
+	h := start(t)
+	e := connect(t, "ws://"+h.address, h.add("ana")).initialize()
+	first, err := h.options.Tokens.Of("ana")
+	require.NoError(t, err)
+	h.another("ana")
+	both, err := h.options.Tokens.Of("ana")
+	require.NoError(t, err)
+	second := both[0]
+	if second.ID == first[0].ID {
+		second = both[1]
+	}
+	h.mu.Lock()
+	require.Len(t, h.conns, 1)
+	for id := range h.conns {
+		defer h.readmit(id, first[0])
+		h.mu.Unlock()
+		h.readmit(id, second)
+		h.mu.Lock()
+	}
+	h.mu.Unlock()
+	require.NoError(t, h.options.Tokens.RevokeToken("ana", first[0].ID))
+	h.endRevoked()
+	e.lives()
+}
+
+func TestTokenExpires(t *testing.T) {
+	h := start(t)
+	h.add("ana")
+	secret, err := h.options.Tokens.Add("ana", Token{Expires: time.Now().Add(time.Hour)})
+	require.NoError(t, err)
+	e := connect(t, "ws://"+h.address, secret).initialize()
+	tokens, err := h.options.Tokens.Of("ana")
+	require.NoError(t, err)
+	expired := tokens[1]
+	if expired.Expires.IsZero() {
+		expired = tokens[0]
+	}
+	content := fmt.Sprintf(`{"expires":"2001-01-01T00:00:00Z","sha256":%q}`, expired.hash)
+	require.NoError(t, os.WriteFile(h.options.Tokens.tokenPath("ana", expired.ID), []byte(content), 0o600))
+	require.ErrorContains(t, e.end(), "401")
+}
+
+// Users who may do something else from now on, may not go on as before.
+func TestChangedAccount(t *testing.T) {
+	before, after := t.TempDir(), t.TempDir()
+	h := start(t)
+	e := connect(t, "ws://"+h.address, h.add("ana", before)).initialize()
+	require.Empty(t, e.open(before).Error)
+	within, err := workspace.ParseDirs([]string{after})
+	require.NoError(t, err)
+	require.NoError(t, h.options.Tokens.Set(Account{Name: "ana", Within: within, Limits: acp.Limits{Sessions: 1}}))
+	h.endRevoked()
+	require.Contains(t, e.open(before).Error.Message, "it is not in an allowed directory")
+	require.Empty(t, e.open(after).Error)
+	require.Contains(t, e.open(after).Error.Message, "the limit is 1")
 }
 
 // Clause N2.

@@ -89,11 +89,16 @@ func (m *metrics) observe(e acp.Event) {
 	}
 }
 
-// stored counts an operation of the session store.
-func (m *metrics) stored(operation string, d time.Duration) {
+// stored counts an operation of the session store. Only an outage is its error: a client may ask for
+// what does not exist.
+func (m *metrics) stored(operation string, d time.Duration, err error) {
+	result := "ok"
+	if isOutage(err) {
+		result = "error"
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.store.add(fmt.Sprintf("operation=%q", operation), d)
+	m.store.add(fmt.Sprintf("operation=%q,result=%q", operation, result), d)
 }
 
 // answerName returns the name of an answer to a permission request.

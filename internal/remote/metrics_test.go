@@ -26,12 +26,12 @@ func TestMetricsCountWhatServersDo(t *testing.T) {
 	m.observe(acp.AnswerEvent{Choice: "allow_once"})
 	m.observe(acp.AnswerEvent{Choice: "\n"})
 	m.reject()
-	m.stored("append", 3*time.Millisecond)
+	m.stored("append", 3*time.Millisecond, nil)
 	got := m.String()
 	for _, want := range []string{
 		"acp_agent_child_processes 4", "acp_agent_lost_connections 5", "acp_agent_unconfirmed_bytes 6",
-		`acp_agent_store_duration_seconds_bucket{operation="append",le="0.005"} 1`,
-		`acp_agent_store_duration_seconds_sum{operation="append"} 0.003`,
+		`acp_agent_store_duration_seconds_bucket{operation="append",result="ok",le="0.005"} 1`,
+		`acp_agent_store_duration_seconds_sum{operation="append",result="ok"} 0.003`,
 		"acp_agent_connections 3", "acp_agent_sessions 2", "acp_agent_turns 1",
 		"acp_agent_sessions_opened_total 1", "acp_agent_connections_rejected_total 1",
 		`acp_agent_permission_answers_total{answer="allow_once"} 1`,

@@ -30,6 +30,8 @@ type Options struct {
 	Store sessionstore.Shared
 	// MaxLine is the size of the longest message, in bytes.
 	MaxLine int
+	// Limits are what a user may use at once, unless the account says otherwise.
+	Limits acp.Limits
 	// Memory is how many bytes of messages may be arriving or unanswered, of all users.
 	Memory int
 	// Peers have connections that this server does not have. Default none.
@@ -50,6 +52,7 @@ type Server struct {
 	acceptor  *websocket.Acceptor
 	peers     *acp.Server
 	metrics   *metrics
+	health    health
 	connected atomic.Int64 // connections so far
 	draining  atomic.Bool  // there are no new connections
 	// passing counts the connections that are passed on to other servers. It grows only while mu is
@@ -57,7 +60,8 @@ type Server struct {
 	passing sync.WaitGroup
 
 	mu    sync.Mutex
-	users map[string]Token // the tokens with which users have connected, by name
+	users map[string]Account  // those who have connected, by name
+	conns map[string]admitted // the connections, by id
 }
 
 // NewServer returns a server.
@@ -66,9 +70,10 @@ func NewServer(o Options) *Server {
 	s := &Server{
 		options:  o,
 		acceptor: websocket.NewAcceptor(o.MaxLine, websocket.Times{}, messages),
-		users:    make(map[string]Token),
+		health:   health{store: o.Store, log: o.Log},
+		users:    make(map[string]Account), conns: make(map[string]admitted),
 	}
-	s.peers = acp.NewServer(acp.ServerOptions{PerPeer: limits, Options: s.serving})
+	s.peers = acp.NewServer(acp.ServerOptions{PerPeer: o.Limits, Options: s.serving})
 	s.metrics = newMetrics(s.usage)
 	return s
 }
@@ -142,9 +147,13 @@ func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+Path, s.connect)
 	mux.HandleFunc("GET /healthz", func(http.ResponseWriter, *http.Request) {})
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if s.draining.Load() {
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case s.draining.Load():
 			http.Error(w, shuttingDown, http.StatusServiceUnavailable)
+		case s.health.check(r.Context()) != nil:
+			http.Error(w, "the session store cannot be used; the log says why",
+				http.StatusServiceUnavailable)
 		}
 	})
 	return mux

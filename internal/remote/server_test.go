@@ -46,7 +46,7 @@ func start(t *testing.T, change ...func(*Options)) *host {
 	o := Options{
 		Tokens:  NewTokens(h.dir),
 		Serving: func(User) (acp.Options, error) { return acp.Options{Backend: explore.New}, nil },
-		Store:   store, MaxLine: 1 << 20, Memory: 8 << 20, Audit: audit,
+		Store:   store, Limits: DefaultLimits(), MaxLine: 1 << 20, Memory: 8 << 20, Audit: audit,
 		Log: slog.New(slog.NewTextHandler(h.log, nil)),
 	}
 	for _, f := range change {
@@ -76,7 +76,14 @@ func (h *host) add(name string, dirs ...string) string {
 	h.t.Helper()
 	within, err := workspace.ParseDirs(dirs)
 	require.NoError(h.t, err)
-	secret, err := h.options.Tokens.Add(Token{Name: name, Within: within})
+	require.NoError(h.t, h.options.Tokens.Create(Account{Name: name, Within: within}))
+	return h.another(name)
+}
+
+// another makes another token of a user, and returns it.
+func (h *host) another(name string) string {
+	h.t.Helper()
+	secret, err := h.options.Tokens.Add(name, Token{})
 	require.NoError(h.t, err)
 	return secret
 }
@@ -139,7 +146,13 @@ type answer struct {
 	ID     json.RawMessage
 	Method string
 	Result json.RawMessage
-	Error  struct{ Message string }
+	Error  failure
+}
+
+// failure is the error of a response.
+type failure struct {
+	Message string
+	Data    json.RawMessage
 }
 
 // call sends a request, and returns the answer.
@@ -229,7 +242,7 @@ func TestMetricsAreServed(t *testing.T) {
 // damage makes the token of a user unreadable, or readable again.
 func (h *host) damage(name string) (repair func()) {
 	h.t.Helper()
-	path := filepath.Join(h.dir, name+tokenSuffix)
+	path := filepath.Join(h.dir, name+suffix)
 	content, err := os.ReadFile(path)
 	require.NoError(h.t, err)
 	require.NoError(h.t, os.WriteFile(path, []byte("{"), 0o600))

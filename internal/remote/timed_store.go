@@ -8,46 +8,48 @@ import (
 )
 
 // timedStore is a session store that tells how long the operations take for which users wait most
-// often.
+// often, and whether they failed.
 type timedStore struct {
 	sessionstore.Store
-	took func(operation string, d time.Duration)
+	took func(operation string, d time.Duration, err error)
 }
 
 func (s timedStore) Create(
 	ctx context.Context, n sessionstore.NewSession,
-) (sessionstore.Lease, error) {
-	defer s.time("create", time.Now())
+) (l sessionstore.Lease, err error) {
+	defer s.time("create", time.Now(), &err)
 	return s.Store.Create(ctx, n)
 }
 
-func (s timedStore) List(ctx context.Context, q sessionstore.Query) (sessionstore.Page, error) {
-	defer s.time("list", time.Now())
+func (s timedStore) List(ctx context.Context, q sessionstore.Query) (p sessionstore.Page, err error) {
+	defer s.time("list", time.Now(), &err)
 	return s.Store.List(ctx, q)
 }
 
 func (s timedStore) Activate(
 	ctx context.Context, id sessionstore.ID, a sessionstore.Activation,
-) (sessionstore.Lease, error) {
-	defer s.time("activate", time.Now())
+) (l sessionstore.Lease, err error) {
+	defer s.time("activate", time.Now(), &err)
 	return s.Store.Activate(ctx, id, a)
 }
 
 func (s timedStore) BeginTurn(
 	ctx context.Context, l sessionstore.Lease, t sessionstore.Turn,
-) (int64, error) {
-	defer s.time("begin_turn", time.Now())
+) (n int64, err error) {
+	defer s.time("begin_turn", time.Now(), &err)
 	return s.Store.BeginTurn(ctx, l, t)
 }
 
 func (s timedStore) Append(
 	ctx context.Context, l sessionstore.Lease, segment []sessionstore.Update,
-) error {
-	defer s.time("append", time.Now())
+) (err error) {
+	defer s.time("append", time.Now(), &err)
 	return s.Store.Append(ctx, l, segment)
 }
 
-func (s timedStore) time(operation string, begun time.Time) { s.took(operation, time.Since(begun)) }
+func (s timedStore) time(operation string, begun time.Time, err *error) {
+	s.took(operation, time.Since(begun), *err)
+}
 
 // Unwrap returns the store whose optional parts this one has. See [sessionstore.As].
 func (s timedStore) Unwrap() sessionstore.Store { return s.Store }

@@ -15,7 +15,7 @@ func TestOperationsOfTheStoreAreTimed(t *testing.T) {
 	memory := sqlite.NewMemory()
 	defer func() { require.NoError(t, memory.Close()) }()
 	var timed []string
-	s := timedStore{memory, func(operation string, _ time.Duration) { timed = append(timed, operation) }}
+	s := timedStore{memory, func(operation string, _ time.Duration, _ error) { timed = append(timed, operation) }}
 	_, err := s.List(t.Context(), sessionstore.Query{Limit: 1})
 	require.NoError(t, err)
 	_, err = s.Activate(t.Context(), "none", sessionstore.Activation{})

@@ -10,11 +10,8 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// maxConnections is how many connections a user may have.
-const maxConnections = 100
-
-// limits are what a user may use at once. Messages have limits of their own.
-var limits = acp.Limits{Connections: maxConnections, Sessions: 200, Turns: 50}
+// DefaultLimits returns what a user may use at once. Messages have limits of their own.
+func DefaultLimits() acp.Limits { return acp.Limits{Connections: 100, Sessions: 200, Turns: 50} }
 
 // messageBudget returns the limits for messages of up to maxLine bytes. A user can send two of them
 // at once.
@@ -27,11 +24,11 @@ func messageBudget(memory, maxLine int) *budget.Budget {
 
 // User is what the server serves a connection of a user with.
 type User struct {
-	// Token is the user's token. The next connection's may be another one.
-	Token Token
+	// Account is the user's account. It may be another one for the next connection.
+	Account Account
 	// Connection names the connection.
 	Connection string
-	// Workspace allows only roots in the directories of the token.
+	// Workspace allows only roots in the directories of the account.
 	Workspace workspace.Options
 	// Store has the sessions of the user only.
 	Store sessionstore.Store
@@ -41,17 +38,17 @@ type User struct {
 
 // user returns what a connection of the user with this name is served with.
 func (s *Server) user(name string) (User, error) {
-	t, err := s.options.Tokens.get(name)
+	a, err := s.options.Tokens.Account(name)
 	if err != nil {
 		return User{}, err
 	}
 	roots := s.options.Workspace
 	roots.Policy.Allow = nil
-	for _, within := range t.Within.All() {
+	for _, within := range a.Within.All() {
 		roots.Policy.Allow = append(roots.Policy.Allow, within)
 	}
 	return User{
-		Token:      t,
+		Account:    a,
 		Connection: fmt.Sprintf("%d %s", s.connected.Add(1), name),
 		Workspace:  roots,
 		Store:      timedStore{s.options.Store.For(name), s.metrics.stored},
@@ -70,9 +67,12 @@ func (s *Server) serving(p acp.Peer) (acp.Options, error) {
 		return acp.Options{}, err
 	}
 	o.Workspace, o.Store, o.Logger = user.Workspace, user.Store, user.Log
-	log := s.options.Audit.With("user", user.Token.Name)
+	log := s.options.Audit.With("user", user.Account.Name)
 	o.Observe = func(e acp.Event) {
 		s.metrics.observe(e)
+		if request, ok := e.(acp.RequestEvent); ok {
+			s.health.note(request.Err)
+		}
 		audit(log, e)
 	}
 	return o, nil

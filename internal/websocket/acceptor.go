@@ -37,7 +37,10 @@ func NewAcceptor(max int, times Times, b *budget.Budget) *Acceptor {
 }
 
 // Resumes reports whether r is to resume a connection.
-func Resumes(r *http.Request) bool { return r.Header.Get(idHeader) != "" }
+func Resumes(r *http.Request) bool { return ResumedID(r) != "" }
+
+// ResumedID returns the id of the connection that r is to resume, "" if there is none.
+func ResumedID(r *http.Request) string { return r.Header.Get(idHeader) }
 
 // Waiting returns how many connections are lost and can be resumed, and how many bytes other
 // acp-agents have not confirmed.
@@ -92,7 +95,7 @@ func (a *Acceptor) oldestLost(owner string) (oldest *Conn) {
 // pages of other origins. If it fails it has answered the request.
 func (a *Acceptor) Accept(w http.ResponseWriter, r *http.Request, owner string) (*Conn, error) {
 	if Resumes(r) {
-		return nil, a.resume(w, r, owner, r.Header.Get(idHeader))
+		return nil, a.resume(w, r, owner, ResumedID(r))
 	}
 	id := rand.Text()
 	w.Header().Set(idHeader, id)
@@ -120,7 +123,7 @@ func (a *Acceptor) Accept(w http.ResponseWriter, r *http.Request, owner string) 
 func (a *Acceptor) Has(r *http.Request, owner string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	c := a.conns[r.Header.Get(idHeader)]
+	c := a.conns[ResumedID(r)]
 	return c.Conn != nil && c.owner == owner
 }
 
