@@ -102,7 +102,9 @@
 //     session again if it changes the roots. roots_command.go answers /roots, roots_change.go adds
 //     and removes folders. Package acp/internal/commands answers /mcp and adds both to what the
 //     backend announces; mcp_command.go gives it the session.
-//   - MCP servers: mcp.go prepares them for a session and starts those found in roots.
+//   - MCP servers: mcp.go prepares them for a session. Package acp/internal/servers shows what they
+//     do as ACP, package acp/internal/found asks before one starts that a file in a root
+//     configures.
 //   - What must go on after its request has ended: contexts.go. What may hang or panic, and the
 //     goroutines that the end of a connection waits for: package acp/internal/tasks.
 //   - Titles: title.go. What the user is told once: notice.go.

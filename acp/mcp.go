@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"sync"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/found"
 	"github.com/acp-agent/acp-agent/acp/internal/servers"
 	"github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/discovery"
@@ -168,13 +168,13 @@ func (s *sessionServers) close(ctx context.Context) error {
 }
 
 // StartServer implements [backend.Host].
-func (h *host) StartServer(ctx context.Context, found discovery.Artifact) error {
+func (h *host) StartServer(ctx context.Context, artifact discovery.Artifact) error {
 	if !h.servers.ours {
 		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams,
 			"the agent behind this one connects MCP servers itself: add %s to its configuration",
-			found.Name)
+			artifact.Name)
 	}
-	config, err := h.allowServer(ctx, found)
+	config, err := h.allowServer(ctx, artifact)
 	if err != nil {
 		return err
 	}
@@ -184,47 +184,21 @@ func (h *host) StartServer(ctx context.Context, found discovery.Artifact) error 
 // allowServer asks the user whether an MCP server of the catalog may start, unless they have
 // allowed it permanently. It returns the configuration to start.
 func (h *host) allowServer(
-	ctx context.Context, found discovery.Artifact,
+	ctx context.Context, artifact discovery.Artifact,
 ) (mcpclient.Config, error) {
-	var none mcpclient.Config
-	if found.Kind != discovery.MCPServer || found.State != discovery.Active || found.Server == nil {
-		return none, jsonrpc.Errorf(jsonrpc.CodeInvalidParams,
-			"%s is not an MCP server that can be started: %s", found.Name, found.Reason)
-	}
-	server := servers.FoundServer{Root: found.Root.Real, File: found.Path, Config: configOf(found)}
-	if server.Config.Transport == mcp.Stdio {
-		server.EnvFile = found.Server.EnvFile
-	}
-	err := server.Expand(found.Root.Dir.String())
-	dir, dirErr := h.serverDir(found, server.Start.Dir)
-	if err = errors.Join(err, dirErr); err == nil {
-		err = server.ReadEnvFile(h.workspace, found.Root.Dir.String())
-	}
+	server, err := found.New(artifact, h.workspace)
 	if err != nil {
-		return none, fmt.Errorf("cannot start MCP server %s of %s: %w", found.Name, found.Path, err)
+		return mcpclient.Config{}, err
 	}
-	server.Config.Dir, server.Start.Dir = dir, dir
 	if err := h.agent.applyPolicy(&server.Start); err != nil {
-		return none, err
+		return mcpclient.Config{}, err
 	}
-	consents := servers.NewConsents(h.agent.options.ConsentDir)
+	consents := found.NewConsents(h.agent.options.ConsentDir)
 	if err := consents.Ask(ctx, unrecorded{h}, h.workspace, &server); err != nil {
-		return none, err
+		return mcpclient.Config{}, err
 	}
-	if err := h.workspace.HandOverDir(dir); err != nil { // the user may have taken a while
-		return none, fmt.Errorf("cannot start MCP server %s of %s: %w", found.Name, found.Path, err)
-	}
-	return server.Start, nil
-}
-
-// serverDir returns the working directory of a server found in a root: the root, or cwd relative to
-// it. It fails unless the path leads there.
-func (h *host) serverDir(found discovery.Artifact, cwd string) (string, error) {
-	dir := cwd
-	if !filepath.IsAbs(dir) {
-		dir = filepath.Join(found.Root.Dir.String(), dir)
-	}
-	return dir, h.workspace.HandOverDir(dir)
+	// The user may have taken a while.
+	return server.Start, server.CheckDir(h.workspace)
 }
 
 // addServer adds a server to the session, in place of one that was found under the same name. The
@@ -243,33 +217,14 @@ func (h *host) addServer(config mcpclient.Config) error {
 		return errors.New("the session was loaded again in the meantime: try again")
 	}
 	same := func(c mcpclient.Config) bool { return c.Name == config.Name }
-	found := slices.DeleteFunc(slices.Clone(s.found), same)
-	found = append(found, config)
-	change, err := prepareServers(s.set, h.workspace, slices.Concat(s.given, found))
+	all := append(slices.DeleteFunc(slices.Clone(s.found), same), config)
+	change, err := prepareServers(s.set, h.workspace, slices.Concat(s.given, all))
 	if err != nil {
 		return err
 	}
 	(&serverChange{set: s.set, change: change}).apply(h, session.backend)
-	s.found = found
+	s.found = all
 	return nil
-}
-
-// configOf returns the configuration of a server that was found, as written.
-func configOf(found discovery.Artifact) mcpclient.Config {
-	server := found.Server
-	pairs := func(secrets discovery.Secrets) []mcpclient.Pair {
-		list := []mcpclient.Pair{}
-		for _, name := range secrets.Names() {
-			value, _ := secrets.Value(name)
-			list = append(list, mcpclient.Pair{Name: name, Value: value})
-		}
-		return list
-	}
-	return mcpclient.Config{
-		Name: found.Name, Transport: mcp.Transport(server.Transport),
-		Command: server.Command, Args: server.Args, Dir: server.Cwd,
-		Env: pairs(server.Env), URL: string(server.URL), Headers: pairs(server.Headers),
-	}
 }
 
 // mcpTransports are the optional transports that initialize advertised.

@@ -2,7 +2,6 @@ package acp
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"os"
 	"path/filepath"
@@ -146,10 +145,10 @@ func (h *host) askToRead(ctx context.Context, path, real string, refusal error) 
 			text.Block("", text.Printable(path))
 	}
 	always, err := h.ask(ctx, h, sdk.ToolCallUpdate{
-		ToolCallId: sdk.ToolCallId("read-" + rand.Text()[:16]),
+		ToolCallId: backend.NewToolCallID("read"),
 		Title:      sdk.Ptr("Read " + text.Code(text.Printable(real))),
 		Kind:       sdk.Ptr(sdk.ToolKindRead),
-		Content:    []sdk.ToolCallContent{sdk.ToolContent(sdk.TextBlock(about))},
+		Content:    backend.TextContent(about),
 	}, backend.Question{
 		Once: "Allow once", Always: "Allow this file in this session", Reject: "Reject",
 	})

@@ -1,7 +1,6 @@
 package acp
 
 import (
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -358,9 +357,9 @@ func (r rootsReply) confirm(q question) (always bool, err error) {
 	}
 	about := q.about + "\n\n" + text.Block("", strings.Join(paths, "\n"))
 	return r.session.host.ask(r.ctx, r.updates, sdk.ToolCallUpdate{
-		ToolCallId: sdk.ToolCallId("roots-" + rand.Text()[:16]),
+		ToolCallId: backend.NewToolCallID("roots"),
 		Title:      &q.title,
 		Kind:       sdk.Ptr(sdk.ToolKindOther),
-		Content:    []sdk.ToolCallContent{sdk.ToolContent(sdk.TextBlock(about))},
+		Content:    backend.TextContent(about),
 	}, asked)
 }

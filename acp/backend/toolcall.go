@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"crypto/rand"
 	"unicode/utf8"
 
 	sdk "github.com/coder/acp-go-sdk"
@@ -26,6 +27,17 @@ type Diff struct {
 // NewDiff returns the difference between two texts of a file. The old one is nil for a new file.
 func NewDiff(path string, old *string, text string) Diff {
 	return Diff{sdk.ToolCallContentDiff{Type: "diff", Path: path, NewText: text}, old}
+}
+
+// NewToolCallID returns an id for a tool call that begins with a prefix. It differs from the ids of
+// all other calls, including those that earlier processes have stored.
+func NewToolCallID(prefix string) sdk.ToolCallId {
+	return sdk.ToolCallId(prefix + "-" + rand.Text()[:16])
+}
+
+// TextContent returns a text as the content of a tool call.
+func TextContent(s string) []sdk.ToolCallContent {
+	return []sdk.ToolCallContent{sdk.ToolContent(sdk.TextBlock(s))}
 }
 
 // Locations returns a location for a tool call, unless JSON cannot represent the path. Line 0

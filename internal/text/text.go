@@ -107,6 +107,9 @@ const MaxName = 100
 // marked.
 func Name(name string) string { return Printable(Truncate(name, MaxName)) }
 
+// QuotedName returns a foreign name in quotes, so that it cannot pass for what follows it.
+func QuotedName(name string) string { return Quote(Truncate(name, MaxName)) }
+
 // MaxArgument is the most bytes of an argument, such as a path, that are shown in a title.
 const MaxArgument = 200
 

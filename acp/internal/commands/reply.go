@@ -2,7 +2,6 @@ package commands
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"strings"
@@ -177,9 +176,7 @@ func (r *Reply) Announce(c backend.ToolCall) (ShownCall, error) {
 	if err := r.Flush(); err != nil {
 		return ShownCall{}, err
 	}
-	// The id must differ from all others of the session, including those stored by earlier
-	// processes.
-	call := ShownCall{r, sdk.ToolCallId(string(*c.Kind) + "-" + rand.Text())}
+	call := ShownCall{r, backend.NewToolCallID(string(*c.Kind))}
 	c.SessionUpdate, c.ToolCallId = sessionstore.ToolCall, call.ID
 	return call, r.Updates.Update(r.ctx, backend.NewUpdate(c))
 }

@@ -2,7 +2,6 @@ package servers
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -63,7 +62,7 @@ type shownCall struct {
 }
 
 func newShownCall(u backend.Updates, prefix string) shownCall {
-	return shownCall{sdk.ToolCallId(prefix + rand.Text()[:16]), u}
+	return shownCall{backend.NewToolCallID(prefix), u}
 }
 
 func (c shownCall) update(ctx context.Context, update any) error {
@@ -76,10 +75,6 @@ func (c shownCall) showStatus(ctx context.Context, status sdk.ToolCallStatus,
 	return c.update(ctx, sdk.SessionToolCallUpdate{
 		SessionUpdate: "tool_call_update", ToolCallId: c.id, Status: &status, Content: content,
 	})
-}
-
-func textContent(s string) []sdk.ToolCallContent {
-	return []sdk.ToolCallContent{sdk.ToolContent(sdk.TextBlock(s))}
 }
 
 // call is one call of a tool.
@@ -99,7 +94,7 @@ func (c *call) start(ctx context.Context) error {
 			Title: sdk.Ptr(c.tool.CallTitle()), Kind: sdk.Ptr(c.kind()),
 		})
 	}
-	c.shownCall = newShownCall(c.updates, "mcp-")
+	c.shownCall = newShownCall(c.updates, "mcp")
 	return c.update(ctx, sdk.SessionUpdateToolCall{
 		SessionUpdate: "tool_call", ToolCallId: c.id, Title: c.tool.CallTitle(), Kind: c.kind(),
 		Status: sdk.ToolCallStatusPending, RawInput: c.input(),
@@ -159,12 +154,12 @@ func (c *call) showFailure(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		message = "The call was cancelled."
 	}
-	_ = c.showStatus(context.WithoutCancel(ctx), sdk.ToolCallStatusFailed, textContent(message))
+	_ = c.showStatus(context.WithoutCancel(ctx), sdk.ToolCallStatusFailed, backend.TextContent(message))
 }
 
 // showProgress is a [mcpclient.ProgressFunc].
 func (c *call) showProgress(ctx context.Context, p *mcp.ProgressNotificationParams) {
-	_ = c.showStatus(ctx, sdk.ToolCallStatusInProgress, textContent(describeProgress(p)))
+	_ = c.showStatus(ctx, sdk.ToolCallStatusInProgress, backend.TextContent(describeProgress(p)))
 }
 
 func describeProgress(p *mcp.ProgressNotificationParams) string {

@@ -3,8 +3,8 @@
 // A [Set] implements [backend.Tools] with the servers of one session. It presents what they do as
 // ACP: a call becomes a tool call, which the user allows or rejects; a question of a server becomes
 // an elicitation, or a permission request if the server asks the session's model. Package
-// internal/mcp/client, below it, starts the servers and speaks MCP with them, describes them with the
-// types of package acp/mcp, and asks back through [mcpclient.Host].
+// internal/mcp/client, below it, starts the servers and speaks MCP with them, describes them with
+// the types of package acp/mcp, and asks back through [mcpclient.Host].
 //
 //	starter := mcpclient.NewStarter(8)                       // one per process
 //	set := servers.NewSet(starter, mcpclient.Options{})      // one per session
@@ -19,7 +19,6 @@
 //   - call.go, permission.go, result.go: a call of a tool, whether the user is asked, what comes
 //     back
 //   - host.go: questions of servers to the user; sampling.go: those to the session's model
-//   - found.go, found_files.go: servers that files in roots configure; consent.go: starting them
 //
 // # Lifecycle requests
 //
@@ -30,9 +29,4 @@
 //     new roots, before the replay. On failure, drop the change.
 //   - session/load and resume of another session: as session/new.
 //   - session/close and delete, and the end of the process: Close.
-//
-// # Servers found in roots
-//
-// A server that a file in a root configures is a [FoundServer]. It must not be started without the
-// user's permission, which [Consents] asks for and remembers.
 package servers

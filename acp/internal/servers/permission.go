@@ -37,7 +37,7 @@ func (c *call) askPermission(ctx context.Context) error {
 	shown := sdk.ToolCallUpdate{
 		ToolCallId: c.id, Title: sdk.Ptr(c.tool.CallTitle()), Kind: sdk.Ptr(c.kind()),
 		Status: sdk.Ptr(sdk.ToolCallStatusPending), RawInput: c.input(),
-		Content: append(textContent(c.describeArguments()), textContent(c.claims())...),
+		Content: append(backend.TextContent(c.describeArguments()), backend.TextContent(c.claims())...),
 	}
 	always, err := backend.Question{ToolCall: backend.Encode(shown), Once: "Allow",
 		Always: "Always allow " + c.tool.Name + " in this session", Reject: "Reject",

@@ -33,7 +33,7 @@ func (*modelError) Error() string { return "the model could not answer" }
 func (h *host) Sample(ctx context.Context, s mcpclient.ServerID,
 	p *mcp.CreateMessageWithToolsParams) (*mcp.CreateMessageWithToolsResult, error) {
 	one := &sampling{
-		shownCall: newShownCall(h, "sampling-"), host: h, server: s,
+		shownCall: newShownCall(h, "sampling"), host: h, server: s,
 		request: sampleRequest(p), include: p.IncludeContext,
 	}
 	one.request.Model = h.model.SamplingModel(hintsOf(p.ModelPreferences))
@@ -118,7 +118,7 @@ func (s *sampling) run(ctx context.Context) (backend.SampleResult, error) {
 	}
 	result, err := s.sample(ctx)
 	if err == nil {
-		answer := textContent(quoted(result.Text))
+		answer := backend.TextContent(quoted(result.Text))
 		return result, s.showStatus(ctx, sdk.ToolCallStatusCompleted, answer)
 	}
 	why := err.Error()
@@ -126,7 +126,7 @@ func (s *sampling) run(ctx context.Context) (backend.SampleResult, error) {
 		why = failed.cause.Error()
 	}
 	ctx = context.WithoutCancel(ctx)
-	_ = s.showStatus(ctx, sdk.ToolCallStatusFailed, textContent(text.Plain(why)))
+	_ = s.showStatus(ctx, sdk.ToolCallStatusFailed, backend.TextContent(text.Plain(why)))
 	return result, err
 }
 
@@ -167,7 +167,7 @@ func (s *sampling) addContext(ctx context.Context) error {
 	if added == "" {
 		return nil
 	}
-	content := textContent(fmt.Sprintf("MCP server %s asks the model about %s too. The answer "+
+	content := backend.TextContent(fmt.Sprintf("MCP server %s asks the model about %s too. The answer "+
 		"may repeat it, and you see that before the server gets it. If you do not add it, the "+
 		"request is sent without it.\n\n%s", s.name(), part, quoted(added)))
 	err := s.ask(ctx, content, "Add it to the request", "Send the request without it")
@@ -209,7 +209,7 @@ func outcome(ctx context.Context, err error) string {
 	}
 }
 
-func (s *sampling) name() string { return quotedName(s.server.Name) }
+func (s *sampling) name() string { return text.QuotedName(s.server.Name) }
 
 func (s *sampling) title() string {
 	return fmt.Sprintf("MCP server %s asks the model %s", s.name(), text.Name(s.request.Model))
@@ -240,7 +240,7 @@ func (s *sampling) describeRequest() []sdk.ToolCallContent {
 	if r.System != "" {
 		intro += "\n\nSystem prompt:\n\n" + quoted(r.System)
 	}
-	content := textContent(intro)
+	content := backend.TextContent(intro)
 	for _, m := range r.Messages {
 		role := "As the user:"
 		if m.Role == "assistant" {
@@ -248,10 +248,10 @@ func (s *sampling) describeRequest() []sdk.ToolCallContent {
 		}
 		for _, block := range m.Content {
 			if block.Text != nil {
-				content = append(content, textContent(role+"\n\n"+quoted(block.Text.Text))...)
+				content = append(content, backend.TextContent(role+"\n\n"+quoted(block.Text.Text))...)
 			} else {
 				image := describeImage(block.Image)
-				content = append(content, textContent(role + " " + image)[0], sdk.ToolContent(block))
+				content = append(content, backend.TextContent(role + " " + image)[0], sdk.ToolContent(block))
 			}
 		}
 	}
@@ -266,7 +266,7 @@ func describeImage(image *sdk.ContentBlockImage) string {
 
 // describeAnswer returns the answer for a person.
 func (s *sampling) describeAnswer(r backend.SampleResult) []sdk.ToolCallContent {
-	return textContent(fmt.Sprintf("The model %s has answered. "+
+	return backend.TextContent(fmt.Sprintf("The model %s has answered. "+
 		"If you allow it, MCP server %s gets this answer:\n\n%s",
 		text.Name(r.Model), s.name(), quoted(r.Text)))
 }

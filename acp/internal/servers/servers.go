@@ -10,7 +10,6 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
-	"github.com/acp-agent/acp-agent/internal/text"
 )
 
 // Set has the MCP servers of one session. It adds to the set that it embeds what the client sees of
@@ -97,6 +96,3 @@ func (s *Set) Prompt(ctx context.Context, name, arguments string) (backend.ToolR
 	}
 	return backend.ToolResult{Content: content.blocks, Cut: content.describeCut()}, nil
 }
-
-// quotedName returns a name in quotes, so that it cannot pass for what follows it.
-func quotedName(name string) string { return text.Quote(text.Truncate(name, text.MaxName)) }

@@ -21,7 +21,7 @@ var layers = [][]string{
 	{"internal/runner"},
 	{"internal/config", "internal/remote"},
 	{"acp", "internal/agents", "internal/inspect", "internal/terminal"},
-	{"acp/explore", "acp/model", "acp/proxy", "acp/internal/servers"},
+	{"acp/explore", "acp/model", "acp/proxy", "acp/internal/found", "acp/internal/servers"},
 	{"acp/proxy/profiles"},
 	{"acp/client", "acp/internal/commands", "acp/internal/listing", "acp/internal/turns", "internal/conversation", "internal/sessions"},
 	{"acp/backend", "acp/internal/tasks", "acp/prompts"},

@@ -1,4 +1,4 @@
-package servers
+package found
 
 import (
 	"crypto/sha256"
@@ -34,7 +34,7 @@ const (
 // readFiles finds the files in the roots of w that the command line or an environment variable of
 // Start names, so that a consent covers their content. It adds what a consent cannot cover to gaps.
 // It fails if w was closed, or if EnvFile has changed since it was read.
-func (s *FoundServer) readFiles(w *workspace.Workspace) error {
+func (s *Server) readFiles(w *workspace.Workspace) error {
 	s.files, s.gaps = nil, nil
 	if s.Start.Transport != mcp.Stdio {
 		return nil
@@ -97,7 +97,7 @@ func (s *FoundServer) readFiles(w *workspace.Workspace) error {
 }
 
 // unchanged returns an error if the files in w have another content than when s read them.
-func (s *FoundServer) unchanged(w *workspace.Workspace) error {
+func (s *Server) unchanged(w *workspace.Workspace) error {
 	now := *s
 	if err := now.readFiles(w); err != nil {
 		return err
@@ -110,7 +110,7 @@ func (s *FoundServer) unchanged(w *workspace.Workspace) error {
 }
 
 // hold makes Start start only what the user was asked about.
-func (s *FoundServer) hold() {
+func (s *Server) hold() {
 	asked := *s
 	asked.EnvFile = "" // Start has its variables, as they were shown
 	s.Start.Consent, s.Start.Check = string(s.ID()), asked.unchanged
@@ -119,9 +119,9 @@ func (s *FoundServer) hold() {
 // maxEnvFile is the maximum size of a file with environment variables, in bytes.
 const maxEnvFile = 64 << 10
 
-// ReadEnvFile adds the variables in EnvFile, whose path is relative to folder, to Start. Those of
+// readEnvFile adds the variables in EnvFile, whose path is relative to folder, to Start. Those of
 // the configuration take precedence.
-func (s *FoundServer) ReadEnvFile(w *workspace.Workspace, folder string) error {
+func (s *Server) readEnvFile(w *workspace.Workspace, folder string) error {
 	if s.EnvFile == "" {
 		return nil
 	}

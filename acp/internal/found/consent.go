@@ -1,4 +1,4 @@
-package servers
+package found
 
 import (
 	"context"
@@ -21,10 +21,10 @@ func NewConsents(dir string) *Consents { return &Consents{consent.NewStore(dir)}
 
 // Ask asks the user whether s may start, showing its whole configuration, unless they have always
 // allowed it with the same content of the files in w that it names. It returns nil if they allow
-// it, and remembers the answer "always". Start then only starts, and restarts, with that content. If
-// the request was cancelled with the turn, the error is [backend.ErrCancelled].
+// it, and remembers the answer "always". Start then only starts, and restarts, with that content.
+// If the request was cancelled with the turn, the error is [backend.ErrCancelled].
 func (c *Consents) Ask(
-	ctx context.Context, client backend.Client, w *workspace.Workspace, s *FoundServer,
+	ctx context.Context, client backend.Client, w *workspace.Workspace, s *Server,
 ) error {
 	if err := c.ask(ctx, client, w, s); err != nil {
 		return err
@@ -34,7 +34,7 @@ func (c *Consents) Ask(
 }
 
 func (c *Consents) ask(
-	ctx context.Context, client backend.Client, w *workspace.Workspace, s *FoundServer,
+	ctx context.Context, client backend.Client, w *workspace.Workspace, s *Server,
 ) error {
 	if err := s.readFiles(w); err != nil {
 		return err
@@ -52,11 +52,12 @@ func (c *Consents) ask(
 		}
 		question.Always = "Always start it, as long as " + unchanged
 	}
-	name := quotedName(s.Config.Name)
+	name := text.QuotedName(s.Config.Name)
 	title := "Start MCP server " + name + ", found in " + text.Printable(s.File)
 	question.ToolCall = backend.Encode(sdk.ToolCallUpdate{
-		ToolCallId: newShownCall(nil, "mcp-").id, Title: &title, Content: textContent(s.describe()),
-		Kind: sdk.Ptr(sdk.ToolKindExecute), Status: sdk.Ptr(sdk.ToolCallStatusPending),
+		ToolCallId: backend.NewToolCallID("mcp"), Title: &title,
+		Content: backend.TextContent(s.describe()),
+		Kind:    sdk.Ptr(sdk.ToolKindExecute), Status: sdk.Ptr(sdk.ToolCallStatusPending),
 	})
 	always, err := question.Ask(ctx, client)
 	if err != nil {
@@ -72,7 +73,7 @@ func (c *Consents) ask(
 }
 
 // allowed reports whether the user always allows s.
-func (c *Consents) allowed(s FoundServer) (bool, error) {
+func (c *Consents) allowed(s Server) (bool, error) {
 	known, err := c.Has(s.ID())
 	if err != nil {
 		return false, fmt.Errorf("cannot look up whether MCP server %s is allowed: %w",
@@ -82,7 +83,7 @@ func (c *Consents) allowed(s FoundServer) (bool, error) {
 }
 
 // allow remembers that the user always allows s.
-func (c *Consents) allow(s FoundServer) error {
+func (c *Consents) allow(s Server) error {
 	one := consent.Consent{ID: s.ID(), Server: s.Config.Name, Root: s.Root, File: s.File}
 	if s.Config.Transport == mcp.Stdio {
 		one.Command = s.Config.Command

@@ -1,4 +1,4 @@
-package servers_test
+package found_test
 
 import (
 	"crypto/sha256"
@@ -15,18 +15,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/acp/internal/servers"
+	"github.com/acp-agent/acp-agent/acp/internal/found"
 	"github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/consent"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-func found(t testing.TB, change func(*servers.FoundServer)) servers.FoundServer {
+func server(t testing.TB, change func(*found.Server)) found.Server {
 	t.Helper()
 	root, err := workspace.ParseDir(t.TempDir())
 	require.NoError(t, err)
-	x := servers.FoundServer{Root: root, File: filepath.Join(root.String(), ".mcp.json"), Config: mcpclient.Config{
+	x := found.Server{Root: root, File: filepath.Join(root.String(), ".mcp.json"), Config: mcpclient.Config{
 		Name: "db", Transport: mcp.Stdio, Command: "sh", Args: []string{"-c", strings.Repeat("long ", 500) + "\u202egnp.exe\n; end"},
 		Env: []mcpclient.Pair{{Name: "TOKEN", Value: "hunter2"}, {Name: "A", Value: "b"}},
 	}}
@@ -39,10 +39,10 @@ func found(t testing.TB, change func(*servers.FoundServer)) servers.FoundServer 
 // Clause A25.
 func TestAskShowsWholeCommand(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state", "mcp")
-	consents := servers.NewConsents(dir)
-	x, h := found(t, nil), newHost()
+	consents := found.NewConsents(dir)
+	x, h := server(t, nil), &client{}
 	require.NoError(t, consents.Ask(t.Context(), h, open(t, x.Root.String()), &x))
-	require.Equal(t, 1, h.questions())
+	require.Len(t, h.asked, 1)
 	shown := string(h.asked[0])
 	require.Contains(t, shown, strings.Repeat("long ", 500))
 	require.Contains(t, shown, `\\u202egnp.exe\\n; end`)
@@ -56,8 +56,8 @@ func TestAskShowsWholeCommand(t *testing.T) {
 	h.answer = "allow-always"
 	require.NoError(t, consents.Ask(t.Context(), h, open(t, x.Root.String()), &x))
 	h.answer = "reject-once"
-	require.NoError(t, servers.NewConsents(dir).Ask(t.Context(), h, open(t, x.Root.String()), &x), "remembered")
-	require.Equal(t, 3, h.questions())
+	require.NoError(t, found.NewConsents(dir).Ask(t.Context(), h, open(t, x.Root.String()), &x), "remembered")
+	require.Len(t, h.asked, 3)
 
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
@@ -78,26 +78,26 @@ func TestAskShowsWholeCommand(t *testing.T) {
 
 // Clause A25.
 func TestChangedServerNeedsNewConsent(t *testing.T) {
-	consents := servers.NewConsents(t.TempDir())
-	x := found(t, nil)
+	consents := found.NewConsents(t.TempDir())
+	x := server(t, nil)
 	require.NoError(t, consents.Allow(x))
 	allowed, err := consents.Allowed(x)
 	require.NoError(t, err)
 	require.True(t, allowed)
-	for what, change := range map[string]func(*servers.FoundServer){
-		"root":      func(x *servers.FoundServer) { x.Root = found(t, nil).Root },
-		"name":      func(x *servers.FoundServer) { x.Config.Name = "other" },
-		"command":   func(x *servers.FoundServer) { x.Config.Command = "bash" },
-		"arguments": func(x *servers.FoundServer) { x.Config.Args = []string{"-c"} },
-		"split":     func(x *servers.FoundServer) { x.Config.Args = []string{"-c " + x.Config.Args[1]} },
-		"env":       func(x *servers.FoundServer) { x.Config.Env = x.Config.Env[:1] },
-		"value": func(x *servers.FoundServer) {
+	for what, change := range map[string]func(*found.Server){
+		"root":      func(x *found.Server) { x.Root = server(t, nil).Root },
+		"name":      func(x *found.Server) { x.Config.Name = "other" },
+		"command":   func(x *found.Server) { x.Config.Command = "bash" },
+		"arguments": func(x *found.Server) { x.Config.Args = []string{"-c"} },
+		"split":     func(x *found.Server) { x.Config.Args = []string{"-c " + x.Config.Args[1]} },
+		"env":       func(x *found.Server) { x.Config.Env = x.Config.Env[:1] },
+		"value": func(x *found.Server) {
 			x.Config.Env = []mcpclient.Pair{x.Config.Env[0], {Name: "TOKEN", Value: "new"}}
 		},
-		"folder":    func(x *servers.FoundServer) { x.Config.Dir = "/elsewhere" },
-		"transport": func(x *servers.FoundServer) { x.Config.Transport = mcp.HTTP },
-		"url":       func(x *servers.FoundServer) { x.Config.URL = "http://localhost" },
-		"headers":   func(x *servers.FoundServer) { x.Config.Headers = []mcpclient.Pair{{Name: "A"}} },
+		"folder":    func(x *found.Server) { x.Config.Dir = "/elsewhere" },
+		"transport": func(x *found.Server) { x.Config.Transport = mcp.HTTP },
+		"url":       func(x *found.Server) { x.Config.URL = "http://localhost" },
+		"headers":   func(x *found.Server) { x.Config.Headers = []mcpclient.Pair{{Name: "A"}} },
 	} {
 		other := x
 		change(&other)
@@ -114,7 +114,7 @@ func TestShowsAllValuesButCredentials(t *testing.T) {
 		"GIT_ASKPASS", "SSH_ASKPASS", "LESSOPEN", "LESSKEY", "PROMPT_COMMAND", "PS4", "PWD", "OLDPWD", "VIMINIT", "TERMINFO", "GCONV_PATH", "PYTHONSTARTUP",
 		"GOOGLE_APPLICATION_CREDENTIALS", "AWS_SHARED_CREDENTIALS_FILE", "CARGO_REGISTRY_CREDENTIAL_PROVIDER", "TOKEN_HELPER", "A",
 	} {
-		x := found(t, func(x *servers.FoundServer) {
+		x := server(t, func(x *found.Server) {
 			x.Config.Env = []mcpclient.Pair{{Name: name, Value: "() { evil; } \u200b"}}
 		})
 		require.Contains(t, asked(t, x), "Environment: \""+name+`=() { evil; } \u200b"`+"\n", name)
@@ -123,13 +123,13 @@ func TestShowsAllValuesButCredentials(t *testing.T) {
 		"TOKEN", "NODE_AUTH_TOKEN", "authToken", "PGPASSWORD", "DB_PASSWD", "MYSQL_PWD", "API_KEY", "apiKey", "OPENAI_KEY", "AWS_SECRET_ACCESS_KEY",
 		"CLIENT_SECRET", "SSH_PASSPHRASE", "GITHUB_PAT", "npm_config__auth",
 	} {
-		x := found(t, func(x *servers.FoundServer) { x.Config.Env = []mcpclient.Pair{{Name: name, Value: "hunter2"}} })
+		x := server(t, func(x *found.Server) { x.Config.Env = []mcpclient.Pair{{Name: name, Value: "hunter2"}} })
 		text := asked(t, x)
 		require.Contains(t, text, "Environment: \""+name+"\", hidden, 7 bytes\n", name)
 		require.NotContains(t, text, "hunter2")
 	}
 	for _, name := range []string{"Authorization", "X-Api-Key", "Cookie"} {
-		x := found(t, func(x *servers.FoundServer) {
+		x := server(t, func(x *found.Server) {
 			x.Config = mcpclient.Config{Name: "r", Transport: mcp.HTTP, URL: "https://example.com",
 				Headers: []mcpclient.Pair{{Name: name, Value: "hunter2"}, {Name: "Accept", Value: "text/plain"}}}
 		})
@@ -147,7 +147,7 @@ func TestShowsCredentialsThatAreMentioned(t *testing.T) {
 		"command":  func(c *mcpclient.Config) { c.Command = "./%X_TOKEN%" },
 		"variable": func(c *mcpclient.Config) { c.Env = append(c.Env, mcpclient.Pair{Name: "BASH_ENV", Value: "$X_TOKEN"}) },
 	} {
-		x := found(t, func(x *servers.FoundServer) {
+		x := server(t, func(x *found.Server) {
 			x.Config.Env = []mcpclient.Pair{{Name: "X_TOKEN", Value: "$(touch /tmp/evil)"}}
 			change(&x.Config)
 		})
@@ -160,7 +160,7 @@ func TestShowsWhatVariablesInCommandAre(t *testing.T) {
 	t.Setenv("ACP_TEST_TOOL", "/opt/evil\n\u200b")
 	t.Setenv("ACP_TEST_TOKEN", "hunter2$")
 	t.Setenv("ACP_TEST_DSN", "postgres://me:hunter2@db/x")
-	x := found(t, func(x *servers.FoundServer) {
+	x := server(t, func(x *found.Server) {
 		x.Config.Command = "${ACP_TEST_TOOL}"
 		x.Config.Args = []string{"${ACP_TEST_UNSET:-./evil.sh}", "--token=${env:ACP_TEST_TOKEN}", "${ACP_TEST_DSN}", "${workspaceFolder}/x"}
 		x.Config.Env = []mcpclient.Pair{{Name: "HOST", Value: "${ACP_TEST_DSN}"}}
@@ -201,27 +201,27 @@ func TestShowsWhatVariablesInCommandAre(t *testing.T) {
 // Clause A25.
 func TestSaysWhatEnvironmentIsInherited(t *testing.T) {
 	if runtime.GOOS != "windows" {
-		require.Contains(t, asked(t, found(t, nil)), "and of yours only HOME, LOGNAME, PATH, SHELL, TERM, USER.")
+		require.Contains(t, asked(t, server(t, nil)), "and of yours only HOME, LOGNAME, PATH, SHELL, TERM, USER.")
 	}
 }
 
 // Clause A30.
 func TestUnknownOutcome(t *testing.T) {
-	h := newHost()
+	h := &client{}
 	h.answer = "unknown outcome"
-	x := found(t, nil)
-	require.ErrorIs(t, servers.NewConsents(t.TempDir()).Ask(t.Context(), h, open(t, x.Root.String()), &x), backend.ErrRejected)
+	x := server(t, nil)
+	require.ErrorIs(t, found.NewConsents(t.TempDir()).Ask(t.Context(), h, open(t, x.Root.String()), &x), backend.ErrRejected)
 }
 
 // Clause A25.
 func TestListConsents(t *testing.T) {
 	dir := t.TempDir()
-	consents := servers.NewConsents(dir)
-	all, err := servers.NewConsents(filepath.Join(dir, "not there yet")).List()
+	consents := found.NewConsents(dir)
+	all, err := found.NewConsents(filepath.Join(dir, "not there yet")).List()
 	require.NoError(t, err)
 	require.Empty(t, all)
 
-	stdio := found(t, func(x *servers.FoundServer) { x.Config.Args = []string{"--token", "hunter2"} })
+	stdio := server(t, func(x *found.Server) { x.Config.Args = []string{"--token", "hunter2"} })
 	remote := stdio
 	remote.Config = mcpclient.Config{
 		Name: "api", Transport: mcp.HTTP, URL: "https://me:hunter2@example.com:8443/hunter2?key=hunter2",
@@ -255,8 +255,8 @@ func TestListConsents(t *testing.T) {
 // Clause A25.
 func TestDamagedRecords(t *testing.T) {
 	dir := t.TempDir()
-	consents := servers.NewConsents(dir)
-	x := found(t, nil)
+	consents := found.NewConsents(dir)
+	x := server(t, nil)
 	require.NoError(t, consents.Allow(x))
 	path := filepath.Join(dir, string(x.ID()))
 	for name, content := range map[string]string{
@@ -294,7 +294,7 @@ func TestDamagedRecords(t *testing.T) {
 // Clause A25.
 func TestFindAndForget(t *testing.T) {
 	dir := t.TempDir()
-	consents := servers.NewConsents(dir)
+	consents := found.NewConsents(dir)
 	a, b := consent.ID(strings.Repeat("a", 64)), consent.ID("aab"+strings.Repeat("c", 61))
 	for _, id := range []consent.ID{a, b} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, string(id)), nil, 0o600))
@@ -324,27 +324,27 @@ func TestFindAndForget(t *testing.T) {
 
 // Clause A25.
 func TestConsentsWithoutDirectory(t *testing.T) {
-	consents := servers.NewConsents("")
-	require.NoError(t, consents.Allow(found(t, nil)))
+	consents := found.NewConsents("")
+	require.NoError(t, consents.Allow(server(t, nil)))
 	all, err := consents.List()
 	require.NoError(t, err)
 	require.Empty(t, all)
-	require.NoError(t, consents.Forget(found(t, nil).ID()))
+	require.NoError(t, consents.Forget(server(t, nil).ID()))
 }
 
 // Clause A25.
 func TestUnreadableDirectory(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
-	_, err := servers.NewConsents(file).List()
+	_, err := found.NewConsents(file).List()
 	require.ErrorContains(t, err, "cannot list")
 }
 
 // asked returns the text of the permission request for a server.
-func asked(t *testing.T, x servers.FoundServer) string {
+func asked(t *testing.T, x found.Server) string {
 	t.Helper()
-	h := newHost()
-	require.NoError(t, servers.NewConsents("").Ask(t.Context(), h, open(t, x.Root.String()), &x))
+	h := &client{}
+	require.NoError(t, found.NewConsents("").Ask(t.Context(), h, open(t, x.Root.String()), &x))
 	var q struct {
 		ToolCall struct {
 			Content []struct{ Content struct{ Text string } }
@@ -358,7 +358,7 @@ func asked(t *testing.T, x servers.FoundServer) string {
 //
 // Clause A25.
 func TestArgumentsCannotHide(t *testing.T) {
-	x := found(t, func(x *servers.FoundServer) {
+	x := server(t, func(x *found.Server) {
 		x.Config.Args = []string{"<!--", "rm", "-->", "```", "![](http://example.com)"}
 	})
 	require.Regexp(t, "\n````\nFile: [^`]*(?s:.*)Argument 5: \"!.*\n(?s:.*)\n````$", asked(t, x))
@@ -366,14 +366,14 @@ func TestArgumentsCannotHide(t *testing.T) {
 
 // Clause A25.
 func TestShowsEnvironmentReferences(t *testing.T) {
-	x := found(t, func(x *servers.FoundServer) {
+	x := server(t, func(x *found.Server) {
 		x.Config = mcpclient.Config{Name: "r", Transport: mcp.HTTP, URL: "https://example.com",
 			Headers: []mcpclient.Pair{{Name: "X-Token", Value: "hunter2 ${AWS_SECRET_ACCESS_KEY:-hunter2} ${env:HOME} ${workspaceFolder}"}}}
 	})
 	text := asked(t, x)
 	require.Contains(t, text, `Header: "X-Token", hidden, 72 bytes, with "AWS_SECRET_ACCESS_KEY" and "HOME" of your environment`+"\n")
 	require.NotContains(t, text, "hunter2")
-	x = found(t, func(x *servers.FoundServer) {
+	x = server(t, func(x *found.Server) {
 		x.Config.Env = []mcpclient.Pair{{Name: "GIT_CONFIG_KEY_0", Value: "core.fsmonitor"}, {Name: "HOME", Value: "/repo/home"}}
 	})
 	require.Contains(t, asked(t, x), `"GIT_CONFIG_KEY_0=core.fsmonitor"`)
@@ -382,9 +382,9 @@ func TestShowsEnvironmentReferences(t *testing.T) {
 
 // answered returns how Ask ended, and whether the user was asked, and could choose to always allow
 // it.
-func answered(t *testing.T, c *servers.Consents, w *workspace.Workspace, x servers.FoundServer) (question string, err error) {
+func answered(t *testing.T, c *found.Consents, w *workspace.Workspace, x found.Server) (question string, err error) {
 	t.Helper()
-	h := newHost()
+	h := &client{}
 	h.answer = "allow-always"
 	err = c.Ask(t.Context(), h, w, &x)
 	if len(h.asked) > 0 {
@@ -412,12 +412,12 @@ func TestConsentCoversNamedFiles(t *testing.T) {
 			dir := folder(t, "srv.sh", "#!/bin/sh\n", "sub/x", "")
 			require.NoError(t, os.Chmod(filepath.Join(dir, "srv.sh"), 0o700))
 			t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
-			x := found(t, func(x *servers.FoundServer) {
+			x := server(t, func(x *found.Server) {
 				x.Config = mcpclient.Config{Name: "db", Transport: mcp.Stdio, Command: "sh", Dir: dir}
 				change(&x.Config)
 			})
 			require.NoError(t, x.Expand(dir))
-			w, c := open(t, dir), servers.NewConsents(t.TempDir())
+			w, c := open(t, dir), found.NewConsents(t.TempDir())
 			question, err := answered(t, c, w, x)
 			require.NoError(t, err)
 			require.Contains(t, question, "srv.sh")
@@ -442,11 +442,11 @@ func TestNoLastingConsentForWhatCannotBeCovered(t *testing.T) {
 	} {
 		dir := folder(t, "sub/srv.sh", "")
 		require.NoError(t, os.Symlink(filepath.Join(outside, "srv.sh"), filepath.Join(dir, "link")))
-		x := found(t, func(x *servers.FoundServer) {
+		x := server(t, func(x *found.Server) {
 			x.Config = mcpclient.Config{Name: "db", Transport: mcp.Stdio, Command: "sh", Args: []string{"-c", command}, Dir: dir}
 		})
 		require.NoError(t, x.Expand(dir))
-		consents := servers.NewConsents(t.TempDir())
+		consents := found.NewConsents(t.TempDir())
 		require.NoError(t, consents.Allow(x), "by an older version")
 		question, err := answered(t, consents, open(t, dir), x)
 		require.ErrorIs(t, err, backend.ErrRejected, what)
@@ -458,11 +458,11 @@ func TestNoLastingConsentForWhatCannotBeCovered(t *testing.T) {
 // Clause A25.
 func TestFileChangesWhileAsking(t *testing.T) {
 	dir := folder(t, "srv.sh", "#!/bin/sh\n")
-	x := found(t, func(x *servers.FoundServer) {
+	x := server(t, func(x *found.Server) {
 		x.Config = mcpclient.Config{Name: "db", Transport: mcp.Stdio, Command: "./srv.sh", Dir: dir}
 	})
 	require.NoError(t, x.Expand(dir))
-	h, consents := newHost(), servers.NewConsents(t.TempDir())
+	h, consents := &client{}, found.NewConsents(t.TempDir())
 	h.answer = "allow-always"
 	h.during = func() { require.NoError(t, os.WriteFile(filepath.Join(dir, "srv.sh"), []byte("evil"), 0o700)) }
 	require.ErrorContains(t, consents.Ask(t.Context(), h, open(t, dir), &x), "was changed since you were asked")

@@ -1,4 +1,4 @@
-package servers
+package found
 
 import (
 	"cmp"
@@ -20,9 +20,9 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// FoundServer is a server that a file in a root configures. It must not be started before the user
+// Server is a server that a file in a root configures. It must not be started before the user
 // has allowed it.
-type FoundServer struct {
+type Server struct {
 	// Root is the real path of the root, File the configuration file.
 	Root workspace.Dir
 	File string
@@ -32,7 +32,7 @@ type FoundServer struct {
 	// written; "" if there is none.
 	EnvFile string
 	// Start is the configuration to start: Config with its variables replaced, and with those of
-	// EnvFile once ReadEnvFile has added them.
+	// EnvFile once readEnvFile has added them.
 	Start mcpclient.Config
 
 	env      namedFile        // EnvFile, as it was read
@@ -51,7 +51,7 @@ type replacement struct {
 // ID returns the name of the consent for s: a hash of its root, its name, its whole configuration,
 // the shown values of the variables in its command line or URL, and the files that it names. The
 // environment is included because another variable can make the same command do something else.
-func (s FoundServer) ID() consent.ID {
+func (s Server) ID() consent.ID {
 	sorted := func(pairs []mcpclient.Pair) []string {
 		all := make([]string, len(pairs))
 		for i, p := range pairs {
@@ -83,7 +83,7 @@ func (s FoundServer) ID() consent.ID {
 
 // describe returns everything that would be started or connected to, as Markdown for the user.
 // Values are quoted in a code block, so that no value can hide or imitate another.
-func (s FoundServer) describe() string {
+func (s Server) describe() string {
 	lines := []string{"File: " + text.Quote(s.File)}
 	if c := s.Config; c.Transport == mcp.Stdio {
 		lines = append(lines, "Command: "+text.Quote(c.Command)+s.meaning(c.Command))
@@ -126,7 +126,7 @@ func (s FoundServer) describe() string {
 
 // meaning returns the end of a line that says what the variables in a text stand for, or "" if
 // there are none.
-func (s FoundServer) meaning(written string) string {
+func (s Server) meaning(written string) string {
 	var b strings.Builder
 	seen := map[string]bool{}
 	for _, reference := range variable().FindAllString(written, -1) {
@@ -149,7 +149,7 @@ func (s FoundServer) meaning(written string) string {
 
 // destination returns the end of a line that says where a URL with variables leads, or "" if it has
 // none.
-func (s FoundServer) destination() string {
+func (s Server) destination() string {
 	at := origin(s.Start.URL)
 	if at == "" || s.Start.URL == s.Config.URL {
 		return ""
@@ -159,7 +159,7 @@ func (s FoundServer) destination() string {
 
 // showValue shows an environment variable or a header. The value of a credential is hidden, unless
 // something else in the configuration can use it by its name.
-func (s FoundServer) showValue(p mcpclient.Pair, equals string) string {
+func (s Server) showValue(p mcpclient.Pair, equals string) string {
 	if secret.IsCredential(p.Name) && !s.mentions(p) {
 		return text.Quote(p.Name) + ", " + hidden(p.Value)
 	}
@@ -167,7 +167,7 @@ func (s FoundServer) showValue(p mcpclient.Pair, equals string) string {
 }
 
 // showPair is showValue, and adds which variables of our environment the value contains.
-func (s FoundServer) showPair(p mcpclient.Pair, equals string) string {
+func (s Server) showPair(p mcpclient.Pair, equals string) string {
 	shown := s.showValue(p, equals)
 	var names []string
 	for _, reference := range variable().FindAllString(p.Value, -1) {
@@ -183,7 +183,7 @@ func (s FoundServer) showPair(p mcpclient.Pair, equals string) string {
 
 // mentions reports whether the command line or another variable contains the name of p, as in sh -c
 // '$NAME'.
-func (s FoundServer) mentions(p mcpclient.Pair) bool {
+func (s Server) mentions(p mcpclient.Pair) bool {
 	texts := append([]string{s.Config.Command}, s.Config.Args...)
 	for _, other := range slices.Concat(s.Config.Env, s.added) {
 		if other != p {
@@ -235,10 +235,10 @@ func parseReference(written string) reference {
 // isFolder reports whether r refers to the folder of the file instead of the environment.
 func (r reference) isFolder() bool { return r.name == "workspaceFolder" && !r.hasFallback }
 
-// Expand sets Start to Config with its variables replaced by values of our environment, which are
+// expand sets Start to Config with its variables replaced by values of our environment, which are
 // among Start's secrets, and by folder, the root as the client spells it. It fails if a variable
 // has no value.
-func (s *FoundServer) Expand(folder string) error {
+func (s *Server) expand(folder string) error {
 	var failed error
 	c := s.Config
 	s.replaced = nil

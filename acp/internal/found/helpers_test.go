@@ -1,0 +1,56 @@
+package found_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// client answers permission requests.
+type client struct {
+	answer string // an option's id, "unknown outcome", or "" for allow-once
+	asked  []json.RawMessage
+	during func() // runs while the user is asked
+}
+
+func (c *client) Call(_ context.Context, _ string, params backend.Raw) backend.Work {
+	return func() (backend.Raw, error) {
+		c.asked = append(c.asked, params)
+		if c.during != nil {
+			c.during()
+		}
+		answer := c.answer
+		switch answer {
+		case "unknown outcome":
+			return backend.Raw(`{"outcome":{"outcome":"deferred","optionId":"allow-once"}}`), nil
+		case "":
+			answer = "allow-once"
+		}
+		return backend.Raw(fmt.Sprintf(`{"outcome":{"outcome":"selected","optionId":%q}}`, answer)), nil
+	}
+}
+
+func (*client) Notify(context.Context, string, backend.Raw) error { return nil }
+
+// open opens a workspace that is closed at the end of the test.
+func open(t testing.TB, cwd string) *workspace.Workspace {
+	t.Helper()
+	roots, err := workspace.NewRoots(cwd, nil)
+	require.NoError(t, err)
+	w, err := workspace.Open(t.Context(), roots, workspace.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, w.Close()) })
+	return w
+}
+
+func folder(t testing.TB, files ...string) string {
+	t.Helper()
+	return dirtest.New(t, files...)
+}
