@@ -29,6 +29,7 @@ type serveFlags struct {
 	grace       time.Duration
 	metrics     string
 	audit       string
+	mustAudit   bool
 	processes   proxy.PoolLimits
 	memory      int // bytes
 	limits      acp.Limits
@@ -64,6 +65,9 @@ When it is asked to end (SIGINT, SIGTERM), it waits for running turns.`,
 			if (f.cert == "") != (f.key == "") {
 				return usagef("--tls-cert and --tls-key need each other")
 			}
+			if f.mustAudit && f.audit == "" {
+				return usagef("--audit-required needs --audit FILE")
+			}
 			if f.grace < 0 {
 				return usagef("--grace: must not be negative (got %v)", f.grace)
 			}
@@ -81,6 +85,8 @@ When it is asked to end (SIGINT, SIGTERM), it waits for running turns.`,
 		"serve metrics for Prometheus on `ADDR`, at the path /metrics, to everybody who can connect")
 	cmd.Flags().StringVar(&f.audit, "audit", "",
 		"append who opened which folders, and answered which questions how, to `FILE`, as JSON lines")
+	cmd.Flags().BoolVar(&f.mustAudit, "audit-required", false,
+		"serve nobody while --audit cannot be written")
 	cmd.Flags().Var(intValue{&f.limits.Connections, 1}, "max-connections",
 		"let each user have at most `N` connections at once")
 	cmd.Flags().Var(intValue{&f.limits.Sessions, 1}, "max-sessions",
@@ -152,21 +158,22 @@ func (f serveFlags) serve(ctx context.Context, s streams, set *settings, args []
 			return err
 		}
 	}
-	audit, closeAudit, err := f.openAudit(s.err)
-	if err != nil {
-		return err
-	}
-	defer closeAudit()
 	listener, err := f.open(ctx, logger)
 	if err != nil {
 		return err
 	}
 	answers := answerers{set: set, dir: dir, downstream: d, pool: proxy.NewPool(f.processes), trace: trace}
-	server := remote.NewServer(remote.Options{
+	o := remote.Options{
 		Tokens: tokens, Serving: answers.serving, Workspace: roots, Store: store, Limits: f.limits,
 		MaxLine: set.maxLine, Memory: f.memory, Peers: peers, BehindProxy: f.behindProxy,
-		Grace: f.grace, HurryUp: endSignals(), Log: logger, Audit: audit,
-	})
+		Grace: f.grace, HurryUp: endSignals(), Log: logger,
+	}
+	closeAudit, err := f.openAudit(&o, s.err)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	defer closeAudit()
+	server := remote.NewServer(o)
 	if f.metrics != "" {
 		metrics, err := listenTCP(ctx, "--metrics", f.metrics)
 		if err != nil {
@@ -259,17 +266,22 @@ func (f serveFlags) open(ctx context.Context, log *slog.Logger) (net.Listener, e
 	return withTLS, nil
 }
 
-// openAudit returns the audit log, and a function that closes its file.
-func (f serveFlags) openAudit(stderr io.Writer) (*slog.Logger, func(), error) {
+// openAudit opens the audit log of the server, and returns a function that closes it.
+func (f serveFlags) openAudit(o *remote.Options, stderr io.Writer) (func(), error) {
 	if f.audit == "" {
-		return slog.New(slog.DiscardHandler), func() {}, nil
+		o.Audit = slog.New(slog.DiscardHandler)
+		return func() {}, nil
 	}
 	file, err := openAppend("audit", f.audit, stderr)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	log, end := remote.NewAudit(file)
-	return log, func() {
+	o.Audit = log
+	if f.mustAudit {
+		o.AuditErr = file.err
+	}
+	return func() {
 		end()
 		file.close()
 	}, nil

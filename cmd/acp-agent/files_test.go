@@ -2,9 +2,13 @@ package main
 
 import (
 	"io"
+	"os"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -24,6 +28,45 @@ func TestFullDisk(t *testing.T) {
 	}
 	require.Equal(t, "acp-agent: --trace is incomplete: "+syscall.ENOSPC.Error()+"\n",
 		stderr.String())
+	require.ErrorIs(t, f.err(), syscall.ENOSPC)
+	f.file = nullFile{io.Discard}
+	_, err := f.Write([]byte("x"))
+	require.NoError(t, err)
+	require.NoError(t, f.err())
+}
+
+type nullFile struct{ io.Writer }
+
+func (nullFile) Close() error { return nil }
+
+// A file that was renamed stays as it is, and what follows is in a new one.
+func TestRotatedFile(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("an open file cannot be renamed")
+	}
+	path := filepath.Join(t.TempDir(), "log")
+	f, err := openAppend("log-file", path, io.Discard)
+	require.NoError(t, err)
+	defer f.close()
+	write := func(text string) {
+		f.checked = time.Time{}
+		_, err := io.WriteString(f, text)
+		require.NoError(t, err)
+	}
+	write("a")
+	write("b")
+	require.NoError(t, os.Rename(path, path+".1"))
+	write("c")
+	require.NoError(t, os.Remove(path))
+	require.NoError(t, os.Mkdir(path, 0o700))
+	write("lost")
+	require.NoError(t, os.Remove(path))
+	write("d")
+	for name, want := range map[string]string{path + ".1": "ab", path: "d"} {
+		content, err := os.ReadFile(name)
+		require.NoError(t, err)
+		require.Equal(t, want, string(content))
+	}
 }
 
 func TestTraceMasksMalformedMessages(t *testing.T) {

@@ -95,6 +95,9 @@ func (s *Server) identify(
 		w.Header().Set("WWW-Authenticate", `Bearer realm="acp-agent"`)
 		http.Error(w, "a valid token is required; acp-agent tokens add, on the server, prints one",
 			http.StatusUnauthorized)
+	case s.auditErr() != nil:
+		s.metrics.reject()
+		http.Error(w, auditFails, http.StatusServiceUnavailable)
 	case s.draining.Load() && !websocket.Resumes(r):
 		http.Error(w, shuttingDown, http.StatusServiceUnavailable)
 	default:
@@ -160,6 +163,7 @@ func (s *Server) watchTokens(ctx context.Context) {
 			return
 		case <-ticker.C:
 			s.endRevoked()
+			s.endUnaudited()
 		}
 	}
 }
@@ -189,6 +193,24 @@ func (s *Server) endRevoked() {
 			s.options.Log.Info("the token was revoked or has expired", "user", c.user, "token", t.ID)
 			s.options.Audit.Info("ended a connection whose token was revoked or has expired",
 				"user", c.user, "token", t.ID)
+		}
+	}
+}
+
+// endUnaudited ends everything that goes on if the audit log cannot be written, and tries whether it
+// can be.
+func (s *Server) endUnaudited() {
+	why := s.auditErr()
+	if why == nil {
+		return
+	}
+	s.options.Audit.Info("refused service because the audit log could not be written")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name := range s.users {
+		if s.peers.End(name) {
+			s.options.Log.Error("ended what a user did: the audit log cannot be written",
+				"user", name, "error", why)
 		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -178,4 +180,29 @@ func TestLostConnectionIsResumed(t *testing.T) {
 	e.lives()
 	require.Equal(t, 1, h.log.Count("resumed a connection"))
 	require.Equal(t, 1, h.audit.Count(`"connected"`))
+}
+
+// Without the audit log that the operator demands nobody is served, until it can be written again.
+func TestAuditThatCannotBeWritten(t *testing.T) {
+	var full atomic.Bool
+	h := start(t, func(o *Options) {
+		o.AuditErr = func() error {
+			if full.Load() {
+				return syscall.ENOSPC
+			}
+			return nil
+		}
+	})
+	secret := h.add("ana")
+	e := connect(t, "ws://"+h.address, secret).initialize()
+	full.Store(true)
+	h.endUnaudited()
+	for _, path := range []string{"/readyz", Path} {
+		status, body := h.get(path, "Bearer "+secret)
+		require.Equal(t, http.StatusServiceUnavailable, status)
+		require.Contains(t, body, "cannot write its audit log")
+	}
+	require.Equal(t, 1, h.audit.Count("refused service because the audit log could not be written"))
+	full.Store(false)
+	e.lives()
 }

@@ -18,8 +18,19 @@ func NewAudit(w io.Writer) (log *slog.Logger, end func()) {
 	return loglimit.New(slog.New(slog.NewJSONHandler(w, nil)))
 }
 
-// audit writes what a user has done to the audit log: opened folders or tried to, answered permission
-// requests, asked to delete sessions, sent the agent something that the operator does not allow.
+// auditedRequests are the requests of which the audit log has those that succeed, as what they did.
+var auditedRequests = map[string]string{
+	// Deleting what is not there, or is not the user's, succeeds too.
+	protocol.SessionDelete:    "asked to delete a session",
+	protocol.SessionSetTitle:  "renamed a session",
+	protocol.SessionArchive:   "archived a session",
+	protocol.SessionUnarchive: "took a session out of the archive",
+	protocol.Authenticate:     "signed the agent in",
+	protocol.Logout:           "signed the agent out",
+}
+
+// audit writes what a user has done to the audit log: opened folders or tried to, sent prompts, answered
+// permission requests, changed sessions, sent the agent something that the operator does not allow.
 func audit(log *slog.Logger, e acp.Event) {
 	switch e := e.(type) {
 	case acp.OpenEvent:
@@ -42,10 +53,15 @@ func auditRequest(log *slog.Logger, e acp.RequestEvent) {
 			log.Info("could not open a session", "method", e.Method, "session", e.Session,
 				"error", text.Truncate(e.Err.Error(), maxAudited))
 		}
-	case protocol.SessionDelete:
-		// Deleting what is not there, or is not the user's, succeeds too.
-		if e.Err == nil {
-			log.Info("asked to delete a session", "session", e.Session)
+	case protocol.SessionPrompt:
+		result := "ok"
+		if e.Err != nil {
+			result = text.Truncate(e.Err.Error(), maxAudited)
+		}
+		log.Info("sent a prompt", "session", e.Session, "seconds", e.Duration.Seconds(), "result", result)
+	default:
+		if did, ok := auditedRequests[e.Method]; ok && e.Err == nil {
+			log.Info(did, "session", e.Session)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -22,7 +23,10 @@ func TestAuditSaysWhatUsersDid(t *testing.T) {
 		"loaded":  {acp.RequestEvent{Method: "session/load", Session: "s"}, ""},
 		"deleted": {acp.RequestEvent{Method: "session/delete", Session: "s"}, `"msg":"asked to delete a session","session":"s"`},
 		"kept":    {acp.RequestEvent{Method: "session/delete", Session: "s", Err: errors.New("no")}, ""},
-		"asked":   {acp.RequestEvent{Method: "session/prompt", Session: "s"}, ""},
+		"asked":   {acp.RequestEvent{Method: "session/prompt", Session: "s", Duration: time.Second}, `"msg":"sent a prompt","session":"s","seconds":1,"result":"ok"`},
+		"renamed": {acp.RequestEvent{Method: "session/set_title", Session: "s"}, `"msg":"renamed a session","session":"s"`},
+		"signed":  {acp.RequestEvent{Method: "logout"}, `"msg":"signed the agent out"`},
+		"listed":  {acp.RequestEvent{Method: "session/list"}, ""},
 		"allowed": {acp.AnswerEvent{Session: "s", Title: "Delete a", Choice: "allow_once"}, `"title":"Delete a","answer":"allow_once"`},
 		"unknown": {acp.AnswerEvent{Session: "s", Choice: long}, `"answer":"other"`},
 		"refused": {acp.RefusedEvent{Session: "s", Method: long}, `"msg":"refused a message to the agent"`},

@@ -44,6 +44,9 @@ type Options struct {
 	HurryUp []os.Signal
 	// Log is for the operator. Audit notes who connected and did what (see [NewAudit]).
 	Log, Audit *slog.Logger
+	// AuditErr returns why the last line of the audit log was not written, nil if it was. If there is
+	// such a reason, the server serves nobody. Default none.
+	AuditErr func() error
 }
 
 // Server serves the connections of users who have a token.
@@ -151,12 +154,25 @@ func (s *Server) handler() http.Handler {
 		switch {
 		case s.draining.Load():
 			http.Error(w, shuttingDown, http.StatusServiceUnavailable)
+		case s.auditErr() != nil:
+			http.Error(w, auditFails, http.StatusServiceUnavailable)
 		case s.health.check(r.Context()) != nil:
 			http.Error(w, "the session store cannot be used; the log says why",
 				http.StatusServiceUnavailable)
 		}
 	})
 	return mux
+}
+
+// auditFails is what users learn when there is no audit log.
+const auditFails = "the server cannot write its audit log, and serves nobody without it"
+
+// auditErr returns why the server may serve nobody.
+func (s *Server) auditErr() error {
+	if s.options.AuditErr == nil {
+		return nil
+	}
+	return s.options.AuditErr()
 }
 
 const shuttingDown = "the server is shutting down"
