@@ -22,8 +22,9 @@ import (
 // and the freed pages are given back to the file system afterwards, a few at a time. Two kinds of
 // copies then remain: old pages in the log, and cells that SQLite once moved to other b-tree pages
 // without overwriting their old place. In the meantime another process may use a freed page. SQLite
-// clears such a page first, unless it becomes one of the pages that list the free pages, so those
-// are overwritten at the end of each transaction (overwriteLists).
+// clears such a page first, with two exceptions: one of the pages that list the free pages, so those
+// are overwritten at the end of each transaction (overwriteLists), and a page that the transaction
+// itself has freed, so passages are deleted without FAST (dropPassage).
 //
 // A delete counts itself in the table meta. Erasing deletes the segments, gives the freed pages
 // back, removes the copies, and records the last delete for which that is done. If a process is
@@ -114,6 +115,9 @@ func (s *medium) erasePending(ctx context.Context, db *database) (err error) {
 	}
 	if s.inMemory() {
 		e := eraser{pool: db.writer, version: newest(s.steps)}
+		if err := e.inPieces(ctx, dropPassage); err != nil {
+			return err
+		}
 		return e.inPieces(ctx, dropSegment)
 	}
 	if unlock, err := lockFile(filepath.Join(s.options.Dir, lockFileName)); err == nil {
@@ -203,10 +207,13 @@ func (e *eraser) transact(ctx context.Context, do func(context.Context, *sql.Tx)
 	return tx.Commit()
 }
 
-// deleteDropped deletes the segments of dropped strands. After every few segments it gives all free
-// pages back, because that takes longer the more there are.
+// deleteDropped deletes the passages and segments of dropped strands. After every few segments it
+// gives all free pages back, because that takes longer the more there are.
 func (e *eraser) deleteDropped(ctx context.Context) error {
 	for done := false; !done; {
+		if err := e.inPieces(ctx, dropPassage); err != nil {
+			return err
+		}
 		steps := 0
 		err := e.inPieces(ctx, func(ctx context.Context, tx *sql.Tx) (_ bool, err error) {
 			done, err = dropSegment(ctx, tx)
@@ -223,31 +230,52 @@ func (e *eraser) deleteDropped(ctx context.Context) error {
 	return nil
 }
 
-// dropSegment deletes the next passage or segment of a dropped strand.
+// unneeded matches the rows of a dropped strand that no fork inherits. A session that still has the
+// strand needs all.
+const unneeded = `seq > coalesce((SELECT max(last) FROM inherits WHERE inherits.strand = dropped.strand), 0)
+	AND NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.strand = dropped.strand)`
+
+// dropPassage deletes a passage of a dropped strand. Deleting its words may reuse the pages that it
+// frees in the same transaction, and SQLite does not clear the end of these: so they are overwritten
+// at once.
+func dropPassage(ctx context.Context, tx *sql.Tx) (done bool, err error) {
+	if err := exec(ctx, tx, "PRAGMA secure_delete = ON"); err != nil {
+		return false, err
+	}
+	deleted, err := tx.ExecContext(ctx, `
+		DELETE FROM passages WHERE key = (
+			SELECT key FROM dropped JOIN passages USING (strand) WHERE `+unneeded+` LIMIT 1)`)
+	if err != nil {
+		return false, err
+	}
+	n, err := deleted.RowsAffected()
+	return n == 0, err
+}
+
+// dropSegment deletes the last segment of a dropped strand, whose passages are gone.
 func dropSegment(ctx context.Context, tx *sql.Tx) (done bool, err error) {
+	if err := exec(ctx, tx, "PRAGMA secure_delete = FAST"); err != nil {
+		return false, err
+	}
 	var strand int64
-	err = tx.QueryRowContext(ctx, "SELECT strand FROM dropped LIMIT 1").Scan(&strand)
+	err = tx.QueryRowContext(ctx, "SELECT strand FROM dropped WHERE NOT EXISTS "+
+		"(SELECT 1 FROM passages WHERE passages.strand = dropped.strand AND "+unneeded+") LIMIT 1").
+		Scan(&strand)
 	if errors.Is(err, sql.ErrNoRows) {
 		return true, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	// A fork needs the segments that it inherits. A session that still has the strand needs all.
-	// Passages are deleted with the segment in which they begin, and here one at a time.
-	for _, table := range []string{"passages", "segments"} {
-		deleted, err := tx.ExecContext(ctx, `
-			DELETE FROM `+table+` WHERE rowid = (
-				SELECT rowid FROM `+table+` WHERE strand = ?1
-					AND seq > coalesce((SELECT max(last) FROM inherits WHERE strand = ?1), 0)
-					AND NOT EXISTS (SELECT 1 FROM sessions WHERE strand = ?1)
-				ORDER BY seq DESC LIMIT 1)`, strand)
-		if err != nil {
-			return false, err
-		}
-		if n, err := deleted.RowsAffected(); n > 0 || err != nil {
-			return false, err
-		}
+	deleted, err := tx.ExecContext(ctx, `
+		DELETE FROM segments WHERE rowid = (
+			SELECT segments.rowid FROM dropped JOIN segments USING (strand)
+			WHERE strand = ? AND `+unneeded+` ORDER BY seq DESC LIMIT 1)`, strand)
+	if err != nil {
+		return false, err
+	}
+	if n, err := deleted.RowsAffected(); n > 0 || err != nil {
+		return false, err
 	}
 	err = exec(ctx, tx, "DELETE FROM dropped WHERE strand = ?", strand)
 	return false, err
@@ -275,7 +303,8 @@ func (e *eraser) emptyLog(ctx context.Context) error { return e.checkpoint(ctx, 
 
 // checkpoint moves the log into the file. If the log has more than longest pages, checkpoint then
 // begins a new one in the given mode, as soon as nobody reads the old one. Most of the work does
-// not hold the write lock. With another journal it does nothing.
+// not hold the write lock. With another journal it does nothing. While another process moves the log,
+// its length is not known.
 func (e *eraser) checkpoint(ctx context.Context, mode string, longest int) error {
 	for wait := minPause; ; wait = min(2*wait, maxPause) {
 		var busy, length, moved int
@@ -285,10 +314,10 @@ func (e *eraser) checkpoint(ctx context.Context, mode string, longest int) error
 			return row.Scan(&busy, &length, &moved)
 		}
 		err := move("PASSIVE")
-		if err == nil && length <= longest {
+		if err == nil && busy == 0 && length <= longest {
 			return nil
 		}
-		if err == nil && length-moved <= logPages {
+		if err == nil && busy == 0 && length-moved <= logPages {
 			if err = move(mode); err == nil && busy == 0 {
 				return nil
 			}

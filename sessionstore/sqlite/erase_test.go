@@ -174,6 +174,7 @@ func TestNothingIsLeftInReusedPages(t *testing.T) {
 			require.NoError(t, err)
 			e := eraser{pool: pool, version: newest(steps())}
 			if name == "history" {
+				require.NoError(t, e.inPieces(t.Context(), dropPassage))
 				require.NoError(t, e.inPieces(t.Context(), dropSegment))
 			}
 			for range 200 {
