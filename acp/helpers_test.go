@@ -3,6 +3,7 @@ package acp_test
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -541,8 +542,11 @@ type scripted struct {
 	mcp     backend.MCPOwner
 	sandbox backend.Sandbox // of servers
 	prompts backend.SystemPrompts
-	started chan<- error                           // if set, is given what came of a start
-	opened  func(backend.Activation, backend.Host) // if set, is called when a session opens
+	// commands is a list of commands, which is only announced for a new session; default: an empty
+	// one, for all
+	commands string
+	started  chan<- error                           // if set, is given what came of a start
+	opened   func(backend.Activation, backend.Host) // if set, is called when a session opens
 
 	mu     sync.Mutex
 	events []string // what the backend was asked, in order
@@ -595,8 +599,11 @@ func (r *scripted) Open(
 	if r.refuse != nil {
 		return nil, backend.Opened{}, r.refuse
 	}
-	err := h.Update(ctx,
-		update(`{"update":{"sessionUpdate":"available_commands_update","availableCommands":[]}}`))
+	var err error
+	if r.commands == "" || a.Cause == backend.New {
+		err = h.Update(ctx, update(`{"update":{"sessionUpdate":"available_commands_update",`+
+			`"availableCommands":`+cmp.Or(r.commands, "[]")+`}}`))
+	}
 	return &scriptedSession{runtime: r, host: h},
 		backend.Opened{Result: backend.Raw(`{"_meta":{"opened":true}}`)}, err
 }

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	sdk "github.com/coder/acp-go-sdk"
 
@@ -41,6 +42,8 @@ type host struct {
 	replayed *replayed  // nil unless the backend replays a history
 
 	outside outsideReads
+
+	agentHasMCP atomic.Bool // the backend has announced a /mcp of its own
 
 	saving sync.Mutex // states are stored in the order of the calls; locked before mu
 
@@ -216,7 +219,7 @@ func (h *host) Commit(ctx context.Context, u backend.Update) error {
 
 // sendUpdate buffers an update, or sends it once those that were buffered are sent.
 func (h *host) sendUpdate(ctx context.Context, u backend.Update, send sender) error {
-	u = commands.Announce(u)
+	u = h.announce(u)
 	if buffered, err := h.buffer(u); buffered || err != nil {
 		return err
 	}
@@ -402,7 +405,7 @@ func (h *host) announceCommands() {
 		return
 	}
 	_, _ = h.buffer(
-		commands.Announce(backend.NewUpdate(
+		h.announce(backend.NewUpdate(
 			sdk.SessionUpdate{AvailableCommandsUpdate: &sdk.SessionAvailableCommandsUpdate{
 				AvailableCommands: []sdk.AvailableCommand{},
 			}})))
@@ -418,6 +421,24 @@ func (h *host) hasStoredCommands() bool {
 		h.agent.log.Debug("cannot read the announced commands", "session", h.id, "error", err)
 	}
 	return err != nil || slices.ContainsFunc(states, func(u sessionstore.Update) bool {
-		return u.Kind == sessionstore.AvailableCommandsUpdate
+		stored := u.Kind == sessionstore.AvailableCommandsUpdate
+		if stored {
+			h.announce(u) // it is in effect
+		}
+		return stored
 	})
+}
+
+// announce adds the adapter's commands to an announcement of the backend, and notes whether /mcp is
+// one of the backend's. It returns other updates as they are.
+func (h *host) announce(u backend.Update) backend.Update {
+	if u.Kind != sessionstore.AvailableCommandsUpdate {
+		return u
+	}
+	name := backend.MCPCommand
+	if !h.agent.init.backend().AnswersMCPCommand {
+		name = commands.MCPName(u)
+	}
+	h.agentHasMCP.Store(name != backend.MCPCommand)
+	return commands.Announce(u, name)
 }

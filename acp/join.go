@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/acp/internal/commands"
 	"github.com/acp-agent/acp-agent/acp/internal/tasks"
 	"github.com/acp-agent/acp-agent/acp/internal/turns"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
@@ -362,7 +361,7 @@ func (l *load) join(ctx context.Context) (_ *session, _ json.RawMessage, err err
 	l.joined = func() {
 		defer s.endUpdate()
 		for _, u := range states { // they are newer than those in the response
-			if err := show(a.base, commands.Announce(u)); err != nil {
+			if err := show(a.base, s.host.announce(u)); err != nil {
 				a.log.Debug("update not sent", "session", s.id, "error", err)
 			}
 		}

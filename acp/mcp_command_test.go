@@ -100,6 +100,44 @@ func TestMCPCommandPassesFoundServersOn(t *testing.T) {
 	require.Contains(t, c.say(id, "/mcp start remote"), "it takes no MCP servers of type http")
 }
 
+// An agent may have a /mcp of its own. It keeps it, and the adapter's has another name there.
+//
+// Clause A25.
+func TestMCPCommandOfTheAgent(t *testing.T) {
+	r := &scripted{commands: `[{"name":"mcp","description":"reconnect"}]`}
+	c := connect(t, acp.Options{Backend: using(r), ConsentDir: t.TempDir()})
+	c.initialize()
+	cwd := folder(t)
+	id := c.open(cwd)
+	isAnnounced := func(from int) {
+		t.Helper()
+		m, _ := c.await(from, func(m message) bool {
+			return strings.Contains(string(m.Params), "available_commands_update")
+		})
+		require.Equal(t, []string{"mcp", "roots", "mcp-servers"}, announced(t, m))
+	}
+	isPassedOn := func() {
+		t.Helper()
+		c.say(id, "/mcp reconnect mine")
+		require.Contains(t, r.noted(), "prompt /mcp reconnect mine")
+		require.Contains(t, c.say(id, "/mcp-servers"), "The session has no MCP servers.")
+		require.Contains(t, c.say(id, "/mcp-servers x"), "Use `/mcp-servers`, `/mcp-servers tools`")
+		require.NotContains(t, r.noted(), "prompt /mcp-servers")
+	}
+	isAnnounced(0)
+	isPassedOn()
+
+	before := len(c.messages())
+	c.call("session/load", rootsParams(id, cwd))
+	isAnnounced(before)
+	isPassedOn()
+	c.call("session/resume", rootsParams(id, cwd))
+	isPassedOn()
+	c.permit("allow-once")
+	require.Contains(t, c.say(id, "/roots add "+folder(t)), "Added")
+	isPassedOn()
+}
+
 // A session whose agent does not take the server stays as it is.
 //
 // Clause A25.

@@ -22,10 +22,10 @@ func parseOwnCommand(params backend.Raw) (prompts.Command, bool) {
 
 // ownCommand returns the command in the params of a prompt if the adapter answers it, not the
 // backend.
-func (a *agent) ownCommand(params backend.Raw) (prompts.Command, bool) {
+func (s *session) ownCommand(params backend.Raw) (prompts.Command, bool) {
 	command, ok := parseOwnCommand(params)
-	return command, ok &&
-		!(command.Name == backend.MCPCommand && a.init.backend().AnswersMCPCommand)
+	return command, ok && !(command.Name == backend.MCPCommand &&
+		(s.agent.init.backend().AnswersMCPCommand || s.host.agentHasMCP.Load()))
 }
 
 // ownTurn is a turn in which the adapter answers a command itself.
@@ -44,7 +44,7 @@ func (a *agent) answerOwn(
 	if c.Name == backend.RootsCommand {
 		return rootsReply{own}.answer(parseRootsCommand(c))
 	}
-	m := commands.NewMCP(t.Context(), &commandHost{own.session.host, own}, updates)
+	m := commands.NewMCP(t.Context(), c.Name, &commandHost{own.session.host, own}, updates)
 	return m.Finish(t.Context(), m.Answer(t.Context(), c.Arguments))
 }
 

@@ -6,7 +6,6 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/acp/internal/commands"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -30,7 +29,7 @@ func (a *agent) replay(
 		if buffered[u.Kind] || len(result[responseMember(u.Kind)]) > 0 {
 			continue // the client learns it anyway
 		}
-		if err := s.show(ctx, commands.Announce(u)); err != nil {
+		if err := s.show(ctx, s.host.announce(u)); err != nil {
 			return err
 		}
 	}

@@ -408,7 +408,7 @@ func TestRootsCommandIsAnnounced(t *testing.T) {
 	r.opened = func(_ backend.Activation, h backend.Host) {
 		_ = h.Update(t.Context(), update(`{"update":{"sessionUpdate":"available_commands_update",`+
 			`"availableCommands":[{"name":"roots","description":"another"},`+
-			`{"name":"\/r\u006fots"},{"name":"/roots"},{"name":"/mcp"},{"name":"x","description":"<é>"}],`+
+			`{"name":"\/r\u006fots"},{"name":"/roots"},{"name":"\/mcp-servers"},{"name":"x","description":"<é>"}],`+
 			`"_meta":{"k":1}}}`))
 	}
 	r.mu.Unlock()

@@ -144,7 +144,7 @@ func (a *agent) prompt(at *ticket, t *turns.Turn, p promptParams) (json.RawMessa
 func (a *agent) runTurn(
 	at *ticket, t *turns.Turn, updates *turnUpdates, p promptParams,
 ) (backend.Raw, error) {
-	if command, ok := a.ownCommand(p.rest); ok {
+	if command, ok := updates.session.ownCommand(p.rest); ok {
 		at.Release()
 		return a.answerOwn(t, updates, command)
 	}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/acp/internal/commands"
 	"github.com/acp-agent/acp-agent/acp/internal/turns"
 )
 
@@ -54,7 +53,7 @@ func (u *turnUpdates) send(ctx context.Context, update backend.Update, send send
 	if sent > limit+afterFull {
 		return errTurnFull
 	}
-	return send(u.session, ctx, commands.Announce(update))
+	return send(u.session, ctx, u.session.host.announce(update))
 }
 
 // current returns the session to which updates are sent.

@@ -14,14 +14,16 @@ import (
 )
 
 // The names of the slash commands that the adapter announces and answers itself, in front of any
-// backend. A backend must not use these names for anything else.
+// backend. A backend must not use these names for anything else, except that an agent may have an
+// MCPCommand of its own: then the adapter's is called MCPServersCommand.
 const (
-	RootsCommand = "roots"
-	MCPCommand   = "mcp"
+	RootsCommand      = "roots"
+	MCPCommand        = "mcp"
+	MCPServersCommand = "mcp-servers"
 )
 
 // AdapterCommands returns the names of the commands that the adapter answers.
-func AdapterCommands() []string { return []string{RootsCommand, MCPCommand} }
+func AdapterCommands() []string { return []string{RootsCommand, MCPCommand, MCPServersCommand} }
 
 // maxDescription bounds the description and the hint of a command found in a root, in characters.
 const maxDescription = 300

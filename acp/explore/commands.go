@@ -72,7 +72,7 @@ func (t *turn) mcp(ctx context.Context, p prompt) error { return t.servers().Ans
 
 // servers returns what answers about MCP servers.
 func (t *turn) servers() commands.MCP {
-	return commands.MCP{Reply: t.Reply, Host: t.host, Roots: t.roots, Patience: t.limits.waiting}
+	return commands.MCP{Reply: t.Reply, Name: backend.MCPCommand, Host: t.host, Roots: t.roots, Patience: t.limits.waiting}
 }
 
 func (t *turn) answer(ctx context.Context, p prompt) error {

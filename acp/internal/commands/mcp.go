@@ -25,6 +25,7 @@ const (
 // MCP answers /mcp, and writes what MCP servers return or why they failed.
 type MCP struct {
 	*Reply
+	Name     string // of the command
 	Host     backend.Host
 	Roots    []Root
 	Patience time.Duration // before the answer says which servers it waits for
@@ -33,10 +34,15 @@ type MCP struct {
 }
 
 // NewMCP returns what answers /mcp in a turn of a backend that does not answer it, with the default
-// limits.
-func NewMCP(ctx context.Context, h backend.Host, u backend.Updates) MCP {
-	return MCP{Reply: NewReply(ctx, u, MaxBytes, Delay), Host: h,
+// limits. name is that of the command.
+func NewMCP(ctx context.Context, name string, h backend.Host, u backend.Updates) MCP {
+	return MCP{Reply: NewReply(ctx, u, MaxBytes, Delay), Name: name, Host: h,
 		Roots: LabelRoots(h.Workspace()), Patience: Patience, noCalls: true}
+}
+
+// typed returns the command with an argument, as the user types it.
+func (m MCP) typed(argument string) string {
+	return text.Code(strings.TrimSpace("/" + m.Name + " " + argument))
 }
 
 // Answer answers /mcp with the given argument.
@@ -52,8 +58,8 @@ func (m MCP) Answer(ctx context.Context, argument string) error {
 	case verb == "read" && rest != "":
 		return m.readResource(ctx, rest)
 	default:
-		return m.Write("Use " + text.Code("/mcp") + ", " + text.Code("/mcp tools") + ", " +
-			text.Code("/mcp start NAME") + " or " + text.Code("/mcp read SERVER URI") + ".\n")
+		return m.Write("Use " + m.typed("") + ", " + m.typed("tools") + ", " +
+			m.typed("start NAME") + " or " + m.typed("read SERVER URI") + ".\n")
 	}
 }
 
@@ -63,7 +69,7 @@ func (m MCP) readResource(ctx context.Context, argument string) error {
 	i := strings.LastIndexAny(argument, " \t\r\n")
 	if i < 0 {
 		return m.Write("Give a server and the URI of one of its resources: " +
-			text.Code("/mcp read SERVER URI") + ". " + text.Code("/mcp tools") + " lists them.\n")
+			m.typed("read SERVER URI") + ". " + m.typed("tools") + " lists them.\n")
 	}
 	server, uri := strings.TrimSpace(argument[:i]), argument[i+1:]
 	result, err := m.Host.Tools().ReadResource(ctx, server, uri)
@@ -94,7 +100,7 @@ func (m MCP) showServers() error {
 		}
 	}
 	for _, s := range servers {
-		if err := m.Write(describeServer(s) + "\n"); err != nil {
+		if err := m.Write(m.describeServer(s) + "\n"); err != nil {
 			return err
 		}
 	}
@@ -145,7 +151,7 @@ func (m MCP) describeConfigured(r Root, a discovery.Artifact) []string {
 		return append(lines,
 			"  found, not started: the client provides another server with this name")
 	default:
-		return append(lines, "  found, not started: /mcp start "+text.Printable(
+		return append(lines, "  found, not started: /"+m.Name+" start "+text.Printable(
 			a.Name)+" starts it, if you allow it")
 	}
 }
@@ -167,7 +173,7 @@ func (m MCP) hasServer(name string) bool {
 func (m MCP) unstarted() string {
 	for _, a := range m.Host.Catalog().Active(discovery.MCPServer) {
 		if !m.hasServer(a.Name) {
-			return " " + text.Code("/mcp") +
+			return " " + m.typed("") +
 				" shows those that the folders configure and that are not started."
 		}
 	}
@@ -179,7 +185,7 @@ func (m MCP) startServer(ctx context.Context, name string) error {
 	named := m.Host.Catalog().Named(discovery.MCPServer, name)
 	if len(named) == 0 {
 		return m.Write("No folder configures an MCP server called " +
-			text.Code(text.Truncate(name, 200)) + ". " + text.Code("/mcp") +
+			text.Code(text.Truncate(name, 200)) + ". " + m.typed("") +
 			" lists the servers.\n")
 	}
 	a := named[0]
@@ -196,7 +202,7 @@ func (m MCP) startServer(ctx context.Context, name string) error {
 	}
 	for _, s := range m.Host.Tools().Servers() {
 		if s.Name == name && s.State == mcp.PassedOn {
-			return m.Write(describeServer(s))
+			return m.Write(m.describeServer(s))
 		}
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -207,7 +213,7 @@ func (m MCP) startServer(ctx context.Context, name string) error {
 	}
 	for l := range listings {
 		if l.Name == name {
-			return m.Write(describeServer(l.Status))
+			return m.Write(m.describeServer(l.Status))
 		}
 	}
 	return nil
@@ -266,7 +272,7 @@ func (m MCP) showPending(pending map[string]bool) error {
 		case s.Waiting != "":
 			reason = s.Waiting
 		case s.Err != nil:
-			reason = describeServerState(s) + ": " +
+			reason = m.describeServerState(s) + ": " +
 				text.Code(text.Truncate(s.Err.Error(), maxError))
 		}
 		if err := m.Write("- " + text.Code(s.Name) + ": " + reason + "\n"); err != nil {
@@ -280,7 +286,7 @@ func (m MCP) showPending(pending map[string]bool) error {
 // something wrong with it.
 func (m MCP) showListing(l mcp.Listing, share int) error {
 	if l.Err != nil {
-		if err := m.Write(describeServer(l.Status) + "\n"); err != nil {
+		if err := m.Write(m.describeServer(l.Status) + "\n"); err != nil {
 			return err
 		}
 	}
@@ -341,7 +347,7 @@ func (m MCP) WriteError(ctx context.Context, err error) error {
 		return err
 	case errors.As(err, &unknown):
 		return m.Write("This did not work: " + text.Printable(message) + ". " +
-			text.Code("/mcp tools") + " lists what they offer." + m.unstarted() + "\n")
+			m.typed("tools") + " lists what they offer." + m.unstarted() + "\n")
 	case errors.As(err, &refused):
 		message = refused.Message
 	}

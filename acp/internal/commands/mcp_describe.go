@@ -12,10 +12,10 @@ import (
 )
 
 // describeServer describes a server of the session. Names and texts that come from it are quoted.
-func describeServer(s mcp.Status) string {
+func (m MCP) describeServer(s mcp.Status) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "MCP server **%s** (%s): %s\n\n", text.Code(s.Name), s.Transport,
-		describeServerState(s))
+		m.describeServerState(s))
 	if s.Prefix != s.Name {
 		fmt.Fprintf(&b, "- its tools are called %s\n", text.Code(s.Prefix+".…"))
 	}
@@ -57,16 +57,16 @@ func describeServer(s mcp.Status) string {
 	return b.String()
 }
 
-func describeServerState(s mcp.Status) string {
+func (m MCP) describeServerState(s mcp.Status) string {
 	soon := func(at time.Time) string {
 		return max(time.Until(at), time.Second).Round(time.Second).String()
 	}
 	switch {
 	case s.State == mcp.PassedOn:
-		return "passed on to the agent, which connects it; " + text.Code("/mcp tools") +
+		return "passed on to the agent, which connects it; " + m.typed("tools") +
 			" connects it a second time to show what it offers"
 	case s.State == mcp.Idle:
-		return "idle; it starts when it is first used, for example by " + text.Code("/mcp tools")
+		return "idle; it starts when it is first used, for example by " + m.typed("tools")
 	case s.State == mcp.Waiting && !s.RetryAt.IsZero():
 		return "waiting; it ended and will be restarted in " + soon(s.RetryAt)
 	case s.State == mcp.Waiting:
