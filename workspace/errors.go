@@ -93,6 +93,9 @@ func (e RootError) Problem() string {
 	case ReasonNotDirectory:
 		return "is not a folder: give a folder"
 	case ReasonUnreadable:
+		if e.Detail == noAnswer {
+			return "cannot be opened: " + noAnswer
+		}
 		return "cannot be opened: " + e.Detail + "; check that you may read it"
 	case ReasonDenied:
 		if e.Detail != "" {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"time"
 
 	"github.com/acp-agent/acp-agent/internal/dirfd"
 )
@@ -59,4 +60,10 @@ func LocksFiles(path string) bool {
 	}
 	defer f.Close()
 	return dirfd.TryLock(f) == nil
+}
+
+// WithPatience sets how long Open waits for file systems.
+func (o Options) WithPatience(d time.Duration) Options {
+	o.patience = d
+	return o
 }

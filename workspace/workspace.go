@@ -10,7 +10,9 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/acp-agent/acp-agent/internal/dirfd"
 )
@@ -31,7 +33,13 @@ type Options struct {
 	MaxEntries int
 	// Policy says which directories may be roots, and which may never be reached.
 	Policy Policy
+
+	patience time.Duration // zero means openPatience
 }
+
+// openPatience is how long Open waits for the file systems of the roots. That of a mount whose server
+// is gone may never answer.
+const openPatience = 10 * time.Second
 
 // Workspace is an opened root set. It is safe for concurrent use.
 //
@@ -49,7 +57,8 @@ type Workspace struct {
 	denied  []denial // of what lies in a root
 
 	maxEntries int
-	buffers    sync.Pool // of *[]byte, for listing directories
+	buffers    sync.Pool    // of *[]byte, for listing directories
+	opening    atomic.Int32 // the root that Open is at
 	locks      fileLocks
 
 	mu      sync.Mutex
@@ -62,13 +71,55 @@ type Workspace struct {
 // step that fails: first too many roots, then directories that cannot be opened, then those the
 // policy denies. If the policy allows only some directories, others are denied before they are
 // opened, so that the error does not reveal what exists.
+//
+// A directory whose file system does not answer within ten seconds cannot be opened. Neither can
+// any, without waiting, while many such attempts still hang.
 func Open(ctx context.Context, roots Roots, o Options) (*Workspace, error) {
 	if err := checkCount(roots, cmp.Or(o.MaxRoots, DefaultMaxRoots)); err != nil {
 		return nil, err
 	}
 	w := &Workspace{roots: roots, denied: denials(o.Policy.Deny),
 		maxEntries: cmp.Or(max(o.MaxEntries, 0), defaultMaxEntries)}
+	if hanging.Load() >= maxHanging {
+		return nil, RootErrors{w.rootError(0, ReasonUnreadable, "other folders do not answer")}
+	}
+	opened := make(chan error, 1)
+	go func() { opened <- w.open(ctx, o) }()
+	timer := time.NewTimer(cmp.Or(o.patience, openPatience))
+	defer timer.Stop()
 	var err error
+	select {
+	case err = <-opened:
+		if err != nil {
+			return nil, err
+		}
+		return w, nil
+	case <-timer.C:
+		err = RootErrors{w.rootError(int(w.opening.Load()), ReasonUnreadable, noAnswer)}
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	hanging.Add(1)
+	go func() { // ends when the system answers
+		defer hanging.Add(-1)
+		if <-opened == nil {
+			_ = w.Close()
+		}
+	}()
+	return nil, err
+}
+
+// noAnswer is the detail of a root whose file system does not answer.
+const noAnswer = "its file system does not answer, as when the server of a mount is gone"
+
+// hanging counts the calls of Open in this process that were given up and have not returned. Each
+// keeps a thread, of which a process has only so many.
+var hanging atomic.Int32
+
+const maxHanging = 64
+
+// open opens the roots. If it fails, it leaves nothing open.
+func (w *Workspace) open(ctx context.Context, o Options) (err error) {
 	if o.Policy.OnlyAllowed {
 		err = w.checkPaths(o.Policy)
 	}
@@ -83,11 +134,11 @@ func Open(ctx context.Context, roots Roots, o Options) (*Workspace, error) {
 	}
 	if err != nil {
 		closeAll(w.handles)
-		return nil, err
+		return err
 	}
 	w.entries = entryPoints(w.opened, w.real)
 	w.denied = below(w.denied, w.real)
-	return w, nil
+	return nil
 }
 
 func checkCount(roots Roots, limit int) error {
@@ -108,6 +159,7 @@ func (w *Workspace) openRoots(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
+		w.opening.Store(int32(i))
 		handle, err := dirfd.Open(dir.path)
 		if err != nil {
 			errs = append(errs, w.openError(i, err))
@@ -142,6 +194,7 @@ func (w *Workspace) openError(i int, err error) RootError {
 func (w *Workspace) checkPaths(p Policy) error {
 	var errs RootErrors
 	for i, dir := range w.roots.All() {
+		w.opening.Store(int32(i))
 		if !p.allows(resolveDir(dir)) {
 			errs = append(errs, w.rootError(i, ReasonDenied, ""))
 		}
@@ -172,6 +225,7 @@ func (w *Workspace) guardRoots(policy Mounts) error {
 	}
 	var errs RootErrors
 	for i, handle := range w.handles {
+		w.opening.Store(int32(i))
 		guard, err := w.newGuard(handle, w.real[i], policy, points)
 		if err != nil {
 			errs = append(errs, w.openError(i, err))

@@ -74,7 +74,8 @@ type ToolRequest struct {
 type ToolResult struct {
 	// Content are content blocks of ACP, of limited total size.
 	Content []Raw
-	// Structured is the tool's structured result, nil if it has none or it is over the limit.
+	// Structured is the tool's structured result, nil if it has none, it is over the limit, or a text
+	// of Content says the same.
 	Structured Raw
 	// Failed reports that the tool has failed, as Content describes.
 	Failed bool

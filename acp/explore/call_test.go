@@ -29,6 +29,8 @@ func TestCall(t *testing.T) {
 		{"nothing", backend.ToolResult{}, nil, "The tool `e.t` returned without content."},
 		{"structure", backend.ToolResult{Structured: backend.Raw(`{"a":1}`),
 			Cut: "The result has 3 MB"}, []string{`{"a":1}`}, "Truncated: The result has 3 MB."},
+		{"structure beside text", backend.ToolResult{Content: []backend.Raw{blockOf("six")},
+			Structured: backend.Raw(`{"y":6}`)}, []string{"six", `{"y":6}`}, "returned:"},
 		{"an image", backend.ToolResult{
 			Content: []backend.Raw{
 				backend.Raw(`{"type":"image","mimeType":"image/png","data":""}`)}}, nil,

@@ -222,8 +222,9 @@ func (t *turn) fromServer(r backend.ToolResult) (string, []llm.Part) {
 			media = append(media, shown...)
 		}
 	}
+	said.Write(r.Structured)
 	if said.Len() == 0 && len(media) == 0 {
-		said.WriteString(cmp.Or(string(r.Structured), "[The result is empty.]"))
+		said.WriteString("[The result is empty.]")
 	}
 	result := said.String()
 	if size := len(result); size > maxResult {

@@ -21,7 +21,7 @@ func (r *Reply) ShowResult(intro string, result backend.ToolResult) error {
 			return err
 		}
 	}
-	if len(result.Structured) > 0 && len(result.Content) == 0 {
+	if len(result.Structured) > 0 {
 		if err := r.Quote(string(result.Structured)); err != nil {
 			return err
 		}

@@ -3,6 +3,8 @@ package servers
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
+	"slices"
 
 	sdk "github.com/coder/acp-go-sdk"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -23,15 +25,31 @@ func toolResult(r *mcp.CallToolResult, limit int) backend.ToolResult {
 	result := backend.ToolResult{Failed: r.IsError}
 	if r.StructuredContent != nil {
 		raw, err := json.Marshal(r.StructuredContent)
-		if err == nil && len(raw) <= limit {
+		switch {
+		case err == nil && isSaid(raw, r.Content): // as servers should for clients that show only text
+		case err == nil && len(raw) <= limit:
 			result.Structured = raw
-		} else {
+		default:
 			content.size += len(raw)
 			content.truncated = true
 		}
 	}
 	result.Content, result.Cut = content.blocks, content.describeCut()
 	return result
+}
+
+// isSaid reports whether the text of a block is the JSON value.
+func isSaid(value []byte, content []mcp.Content) bool {
+	var want any
+	if json.Unmarshal(value, &want) != nil {
+		return false
+	}
+	return slices.ContainsFunc(content, func(block mcp.Content) bool {
+		said, isText := block.(*mcp.TextContent)
+		var has any
+		return isText && json.Unmarshal([]byte(said.Text), &has) == nil &&
+			reflect.DeepEqual(has, want)
+	})
 }
 
 // boundedContent collects content blocks up to a number of bytes. It truncates text, and adds notes

@@ -67,3 +67,32 @@ func TestUnknownContentBlocks(t *testing.T) {
 	require.Equal(t, "last", texts[7])
 	require.Contains(t, f.host.all(), "hologram")
 }
+
+// What a result has as data reaches the user beside its text, unless the text says the same.
+func TestDataBesideText(t *testing.T) {
+	for text, want := range map[string]string{
+		`six`:                         `{"x":[1,"a"],"y":6}`,
+		`{"y":6}`:                     `{"x":[1,"a"],"y":6}`,
+		`{"y": 6.0, "x": [1, "a"]}`:   ``,
+		`{\"y\":6,\n\"x\":[1,\"a\"]}`: ``,
+	} {
+		t.Run(text, func(t *testing.T) {
+			h, c := newFake(t)
+			f := newFixture(t, mcpclient.Options{})
+			f.change(open(t, folder(t)), c)
+			if !strings.Contains(text, `\`) {
+				text = strings.ReplaceAll(text, `"`, `\"`)
+			}
+			h.Respond("tools/call", `"result":{"content":[{"type":"text","text":"`+text+
+				`"}],"structuredContent":{"y":6,"x":[1,"a"]}}`)
+			result, err := f.Call(t.Context(), f.host, backend.ToolRequest{Name: "h.x"})
+			require.NoError(t, err)
+			require.Len(t, result.Content, 1)
+			if want == "" {
+				require.Empty(t, result.Structured)
+			} else {
+				require.JSONEq(t, want, string(result.Structured))
+			}
+		})
+	}
+}
