@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"runtime"
 	"runtime/debug"
@@ -24,10 +23,10 @@ const (
 	// KeepIgnored includes them.
 	KeepIgnored IgnoredFiles = iota
 	// LeaveIgnored leaves them out, and ".git" itself. The rules are those of each .gitignore from
-	// the top of the repository down, and of its .git/info/exclude. If the top of the repository is
-	// above the root, only the rules inside the root count. Outside a repository every .gitignore
-	// counts. A repository inside another has only its own rules. Files of more than 1 MiB do not
-	// count, nor do files after the first 4 MiB of rules in a walk.
+	// the top of the repository down, and of its .git/info/exclude, also above the root, unless they
+	// belong to another user, or the policy does not allow what is above. Outside a repository every
+	// .gitignore counts. A repository inside another has only its own rules. Files of more than
+	// 1 MiB do not count, nor do files after the first 4 MiB of rules in a walk.
 	LeaveIgnored
 )
 
@@ -422,16 +421,16 @@ const (
 	ruleFile   = ".gitignore"
 )
 
-// rulesAbove returns the matcher of the parent of d, with the rules from the root down. It is nil
-// for a root. It is also nil if d is in an ignored directory, because a walk that starts there
-// should see the files.
+// rulesAbove returns the matcher of the parent of d, with the rules from the top of the repository
+// down. It is nil if d is in an ignored directory, because a walk that starts there should see the
+// files.
 func (wk *walk) rulesAbove(d *Directory) *gitignore.Matcher {
+	rules := wk.rulesAboveRoot(d.ref.root.Index)
 	if d.ref.rel == "." {
-		return nil
+		return rules
 	}
 	names := strings.Split(d.ref.rel, "/")
 	dir, err := wk.w.openRootDir(d.ref.root.Index)
-	var rules *gitignore.Matcher
 	for i := 0; err == nil; i++ {
 		_, repositoryErr := dir.lstat(repository)
 		rules = wk.matcher(dir, rules, repositoryErr == nil, wk.parse(dir, ruleFile))
@@ -512,10 +511,5 @@ func (wk *walk) parse(dir *Directory, name string) *gitignore.Rules {
 		return nil
 	}
 	defer file.Close()
-	data, err := io.ReadAll(io.LimitReader(file, maxRules+1))
-	size := int64(len(data))
-	if err != nil || size > maxRules || wk.rulesRead.Add(size) > maxWalkRules {
-		return nil
-	}
-	return gitignore.Parse(data)
+	return wk.readRules(file, info.Size())
 }

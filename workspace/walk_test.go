@@ -142,6 +142,34 @@ func TestWalkIgnored(t *testing.T) {
 	require.Contains(t, walkFiles(t, ws, ".", workspace.WalkOptions{}), ".git/config")
 }
 
+// The rules above a root that is a package of a larger repository count, as they do for git.
+func TestWalkIgnoredInAPackage(t *testing.T) {
+	top := realDir(t)
+	for path, text := range map[string]string{
+		".git/info/exclude": "local\n", ".git/config": "", ".gitignore": "node_modules/\n*.o\n/packages/a/gen\n",
+		"packages/.gitignore": "!keep.o\nold/\n", "packages/a/.gitignore": "*.log\n", "packages/a/main.js": "",
+		"packages/a/node_modules/x/index.js": "", "packages/a/x.o": "", "packages/a/keep.o": "",
+		"packages/a/gen/y": "", "packages/a/src/gen/y": "", "packages/a/local": "", "packages/a/x.log": "",
+		"packages/old/x.js": "", "packages/old/x.o": "", "packages/own/.git/HEAD": "", "packages/own/x.o": "",
+	} {
+		write(t, filepath.Join(top, path), text)
+	}
+	git := workspace.WalkOptions{Ignored: workspace.LeaveIgnored}
+	found := func(o workspace.Options, root, start string) []string {
+		return walkFiles(t, openWith(t, o, filepath.Join(top, root)), start, git)
+	}
+	a := []string{".gitignore", "keep.o", "main.js", "src/gen/y"}
+	require.Equal(t, a, found(workspace.Options{}, "packages/a", "."))
+	require.Equal(t, []string{"src/gen/y"}, found(workspace.Options{}, "packages/a", "src"))
+	require.Equal(t, []string{"x.js", "x.o"}, found(workspace.Options{}, "packages/old", "."),
+		"a root may be an ignored directory")
+	require.Equal(t, []string{"x.o"}, found(workspace.Options{}, "packages/own", "."))
+	dir, err := workspace.ParseDir(filepath.Join(top, "packages/a"))
+	require.NoError(t, err)
+	require.Contains(t, found(workspace.Options{Policy: workspace.Policy{Allow: []workspace.Dir{dir}}},
+		"packages/a", "."), "x.o", "nothing outside the allowed directories is read")
+}
+
 func TestWalkStops(t *testing.T) {
 	dir := realDir(t)
 	for i := range 200 {

@@ -55,6 +55,7 @@ type Workspace struct {
 	guards  []dirfd.Guard // of opened, one each; nil if everything may be reached
 	entries []entryPoint
 	denied  []denial // of what lies in a root
+	policy  Policy
 
 	maxEntries int
 	buffers    sync.Pool    // of *[]byte, for listing directories
@@ -78,7 +79,7 @@ func Open(ctx context.Context, roots Roots, o Options) (*Workspace, error) {
 	if err := checkCount(roots, cmp.Or(o.MaxRoots, DefaultMaxRoots)); err != nil {
 		return nil, err
 	}
-	w := &Workspace{roots: roots, denied: denials(o.Policy.Deny),
+	w := &Workspace{roots: roots, denied: denials(o.Policy.Deny), policy: o.Policy,
 		maxEntries: cmp.Or(max(o.MaxEntries, 0), defaultMaxEntries)}
 	if hanging.Load() >= maxHanging {
 		return nil, RootErrors{w.rootError(0, ReasonUnreadable, "other folders do not answer")}

@@ -72,3 +72,6 @@ func finalPath(handle windows.Handle) (string, error) {
 		buf = make([]uint16, n+1)
 	}
 }
+
+// Trusted reports whether the owner of a file may decide about like. Owners are not compared here.
+func Trusted(_, _ os.FileInfo) bool { return true }
