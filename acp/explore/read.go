@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
-	"strings"
 	"syscall"
 
 	sdk "github.com/coder/acp-go-sdk"
@@ -14,6 +12,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
+	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
 // read answers /read, and a prompt that consists of links.
@@ -69,11 +68,9 @@ func (t *turn) readFile(ctx context.Context, l link) error {
 	defer file.Close()
 	ref := file.Ref()
 	name := text.Code(t.show(ref))
-	p := part{truncated: true, next: max(l.lines.first, 1)} // if there is no room
+	read := workspace.Text{First: max(l.lines.first, 1), Cut: workspace.CutByBytes}
 	if t.Room > 0 {
-		var content workspace.Text
-		content, err = file.ReadText(ctx, l.lines.options(t.Room))
-		p = partOf(content)
+		read, err = file.ReadText(ctx, l.lines.options(t.Room))
 	}
 	var notText *workspace.NotTextError
 	switch {
@@ -84,34 +81,29 @@ func (t *turn) readFile(ctx context.Context, l link) error {
 	case err != nil:
 		return call.Fail("Cannot read " + name + ": " + reason(err) + ".")
 	}
-	summary := p.summary(name)
-	if p.truncated {
-		summary += fmt.Sprintf(" Truncated: an answer is limited to %s. Continue with %s.",
-			text.Size(t.Bound), text.Code(fmt.Sprintf("/read %s:%d-", ref.Path(), p.next)))
+	summary := summarize(name, read)
+	first, next := 0, read.First
+	if read.Content != "" {
+		first, next = read.First, read.Next()
 	}
-	if p.content != "" {
-		t.Take(len(p.content))
-		if err := t.WriteBlock(p.content); err != nil {
+	if isTruncated(read) {
+		summary += fmt.Sprintf(" Truncated: an answer is limited to %s. Continue with %s.",
+			text.Size(t.Bound), text.Code(fmt.Sprintf("/read %s:%d-", ref.Path(), next)))
+	}
+	if read.Content != "" {
+		t.Take(len(read.Content))
+		if err := t.WriteBlock(read.Content); err != nil {
 			return err
 		}
 	}
 	if err := call.End(sdk.ToolCallStatusCompleted, summary,
-		backend.Locations(ref.Path(), p.first)); err != nil {
+		backend.Locations(ref.Path(), first)); err != nil {
 		return err
 	}
 	if err := t.Write(summary + "\n\n"); err != nil {
 		return err
 	}
 	return t.mentionInstructions(ctx, ref)
-}
-
-// part is the part of a file that was read.
-type part struct {
-	content     string
-	first, last int  // the lines in content; 0 if there are none
-	total       int  // the number of lines in the file, 0 if unknown
-	truncated   bool // not all requested lines fit
-	next        int  // the line to continue with
 }
 
 // options returns the options for reading the lines, up to room bytes, which must not be 0.
@@ -124,40 +116,32 @@ func (l lines) options(room int) workspace.TextOptions {
 	return o
 }
 
-func partOf(t workspace.Text) part {
-	p := part{content: t.Content, truncated: t.Cut == workspace.CutByBytes ||
-		t.Cut == workspace.CutInLine, next: t.Next()}
-	if t.Content != "" {
-		p.first, p.last = t.First, t.First+t.Lines-1
-	} else if p.truncated {
-		p.next = t.First
-	}
-	if t.Total > 0 && (t.Cut == workspace.NotCut || p.first == 0) {
-		p.total = t.Total
-	}
-	return p
+// isTruncated reports whether not all requested lines fit into the answer.
+func isTruncated(t workspace.Text) bool {
+	return t.Cut == workspace.CutByBytes || t.Cut == workspace.CutInLine
 }
 
-// summary returns a summary of what was read of the file called name.
-func (p part) summary(name string) string {
+// summarize returns a summary of what was read of the file called name.
+func summarize(name string, t workspace.Text) string {
+	last := t.First + t.Lines - 1
 	switch {
-	case p.first == 0 && p.truncated:
+	case t.Content == "" && isTruncated(t):
 		return fmt.Sprintf("%s is not shown.", name)
-	case p.first == 0 && p.total == 0:
+	case t.Content == "" && t.Total <= 0:
 		return fmt.Sprintf("%s is empty.", name)
-	case p.first == 0:
-		return fmt.Sprintf("%s has only %s.", name, text.Count(p.total, "line", "lines"))
-	case p.first == 1 && p.last == p.total:
-		return fmt.Sprintf("%s, %s.", name, text.Count(p.total, "line", "lines"))
+	case t.Content == "":
+		return fmt.Sprintf("%s has only %s.", name, text.Count(t.Total, "line", "lines"))
+	case t.Cut == workspace.NotCut && t.First == 1 && last == t.Total:
+		return fmt.Sprintf("%s, %s.", name, text.Count(t.Total, "line", "lines"))
 	}
 	of := ""
-	if p.total > 0 {
-		of = fmt.Sprintf(" of %d", p.total)
+	if t.Cut == workspace.NotCut && t.Total > 0 {
+		of = fmt.Sprintf(" of %d", t.Total)
 	}
-	if p.first == p.last {
-		return fmt.Sprintf("%s, line %d%s.", name, p.first, of)
+	if t.First == last {
+		return fmt.Sprintf("%s, line %d%s.", name, last, of)
 	}
-	return fmt.Sprintf("%s, lines %d to %d%s.", name, p.first, p.last, of)
+	return fmt.Sprintf("%s, lines %d to %d%s.", name, t.First, last, of)
 }
 
 // whyUnreadable returns why a path cannot be read, with a suggestion if there is one.
@@ -181,23 +165,15 @@ func (s *session) show(ref workspace.Ref) string {
 	return s.roots[ref.Root().Index].Show(ref.Rel())
 }
 
-// suggest returns a hint for a path that does not exist: that a relative path exists in another
-// root, or that it exists without the root's label, which answers put in front.
-func (s *session) suggest(command, path string) string {
-	const find = " `/find` finds files by name."
-	if filepath.IsAbs(path) {
-		return find
-	}
-	for _, r := range s.roots {
-		for _, rel := range []string{path,
-			strings.TrimPrefix(filepath.ToSlash(path), r.Label+"/")} {
-			if info, err := s.workspace().Stat(r.Path(rel)); err == nil && info.Mode().IsRegular() {
-				return fmt.Sprintf(" A relative path starts at %s. Did you mean %s?",
-					text.Code(s.roots[0].Label), text.Code(command+" "+r.Path(rel)))
-			}
+// suggest returns a hint for a path that does not exist.
+func (t *turn) suggest(command, path string) string {
+	for candidate, info := range tools.Elsewhere(t.workspace(), path) {
+		if info.Mode().IsRegular() {
+			return fmt.Sprintf(" A relative path starts at %s. Did you mean %s?",
+				text.Code(t.roots[0].Label), text.Code(command+" "+candidate))
 		}
 	}
-	return find
+	return " `/find` finds files by name."
 }
 
 // refusal returns why the workspace refuses a path, or "" if err has another cause.

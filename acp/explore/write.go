@@ -12,6 +12,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/commands"
+	"github.com/acp-agent/acp-agent/acp/internal/filechange"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
 	"github.com/acp-agent/acp-agent/workspace/tools"
@@ -76,7 +77,7 @@ func (t *turn) change(
 		return call.Fail(t.whyUnchanged(c, refused))
 	case c.Unchanged():
 		summary := text.Code(t.show(c.Ref)) + " already has this content."
-		if err := call.End(sdk.ToolCallStatusCompleted, summary, c.locations()); err != nil {
+		if err := call.End(sdk.ToolCallStatusCompleted, summary, c.shown().Locations); err != nil {
 			return err
 		}
 		return t.Write(summary + "\n\n")
@@ -98,8 +99,8 @@ func (t *turn) change(
 
 // apply writes a change that was allowed.
 func (t *turn) apply(ctx context.Context, c change, call commands.ShownCall) error {
-	begun := backend.ToolCall{ToolCallUpdate: sdk.ToolCallUpdate{
-		Status: sdk.Ptr(sdk.ToolCallStatusInProgress)}, Content: c.diff()}
+	begun := backend.ToolCall{Content: c.shown().Content}
+	begun.Status = sdk.Ptr(sdk.ToolCallStatusInProgress)
 	if err := call.Commit(begun); err != nil {
 		return err
 	}
@@ -110,11 +111,9 @@ func (t *turn) apply(ctx context.Context, c change, call commands.ShownCall) err
 		}
 		return call.Fail(t.whyUnchanged(c, err))
 	}
-	err = call.Commit(backend.ToolCall{
-		ToolCallUpdate: sdk.ToolCallUpdate{Status: sdk.Ptr(sdk.ToolCallStatusCompleted),
-			Locations: c.locations()}, Content: c.diff(),
-	})
-	if err != nil {
+	made := c.shown()
+	made.Title, made.Status = nil, sdk.Ptr(sdk.ToolCallStatusCompleted)
+	if err := call.Commit(made); err != nil {
 		return err
 	}
 	n := strings.Count(c.New, "\n")
@@ -131,40 +130,31 @@ func (t *turn) apply(ctx context.Context, c change, call commands.ShownCall) err
 // confirm shows the change and asks whether to make it, as [backend.Question.Ask] does.
 func (t *turn) confirm(ctx context.Context, c change, call commands.ShownCall) error {
 	shown := c.toolCall()
-	shown.ToolCallId, shown.Content = call.ID, c.diff()
+	shown.ToolCallId, shown.Content = call.ID, c.shown().Content
 	_, err := backend.Question{
 		ToolCall: backend.Encode(shown), Once: "Allow", Reject: "Reject",
 	}.Ask(ctx, t.host)
 	return err
 }
 
+// shown returns the change as the user sees it. The resolved path must be known.
+func (c change) shown() backend.ToolCall { return filechange.Describe(c.Change, c.verb) }
+
 // toolCall describes the change before it is made. It names the resolved path and its root, if
 // these are known.
 func (c change) toolCall() backend.ToolCall {
 	title := c.verb + " " + text.Truncate(text.Printable(c.Asked), 200)
 	input := map[string]any{"path": c.Asked}
+	call := backend.ToolCall{}
+	call.Title = &title
 	if c.Ref != (workspace.Ref{}) {
-		path, root := c.Ref.Path(), c.Ref.Root().Dir.String()
-		title = c.verb + " " + text.Printable(path) + " in folder " + text.Printable(root) +
-			c.SideEffects()
-		input["resolvedPath"], input["root"] = path, root
+		call = c.shown()
+		call.Content = nil
+		input["resolvedPath"], input["root"] = c.Ref.Path(), c.Ref.Root().Dir.String()
 	}
-	return backend.ToolCall{ToolCallUpdate: sdk.ToolCallUpdate{
-		Title: &title, Kind: sdk.Ptr(sdk.ToolKindEdit), Status: sdk.Ptr(sdk.ToolCallStatusPending),
-		RawInput: input, Locations: c.locations(),
-	}}
-}
-
-// locations returns where the change begins, nothing if the path is not known.
-func (c change) locations() []sdk.ToolCallLocation {
-	if c.Ref == (workspace.Ref{}) {
-		return nil
-	}
-	return backend.Locations(c.Ref.Path(), c.FirstLine())
-}
-
-func (c change) diff() []any {
-	return []any{backend.NewDiff(c.Ref.Path(), c.Old, c.New)}
+	call.Kind, call.Status = sdk.Ptr(sdk.ToolKindEdit), sdk.Ptr(sdk.ToolCallStatusPending)
+	call.RawInput = input
+	return call
 }
 
 // whyUnchanged says why nothing was written.

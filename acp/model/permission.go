@@ -7,7 +7,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/acp/internal/filechange"
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
@@ -36,7 +36,7 @@ func reasonForUser(err error) string {
 // shown is the one that is made.
 func (c *call) permit(ctx context.Context, change tools.Change) error {
 	c.permitted = change.New
-	shown := c.describeChange(change)
+	shown := filechange.Describe(change, "Write")
 	isEdit := change.Kind == tools.Write || change.Kind == tools.CreateDirectory
 	host := c.turn.host
 	if why := whyAsk(ctx, host.Workspace(), host.Catalog(), change); isEdit && why != "" {
@@ -73,7 +73,7 @@ func (c *call) permit(ctx context.Context, change tools.Change) error {
 // call ends.
 func (c *call) noteMade(change tools.Change) {
 	if change.Kind == tools.Write && change.New != c.permitted {
-		c.made = c.describeChange(change).Content
+		c.made = filechange.Describe(change, "Write").Content
 	}
 }
 
@@ -91,30 +91,4 @@ func (c *call) askUser(
 		err = errRejected
 	}
 	return always, err
-}
-
-// describeChange returns a change as the user sees it: the resolved paths, their roots and the
-// difference.
-func (c *call) describeChange(change tools.Change) backend.ToolCall {
-	path, root := change.Ref.Path(), change.Ref.Root().Dir.String()
-	title := text.Printable(path) + " in folder " + text.Printable(root)
-	s := backend.ToolCall{Content: []any{}}
-	s.Locations = backend.Locations(path, change.FirstLine())
-	switch change.Kind {
-	case tools.Write:
-		title = "Write " + title + change.SideEffects()
-		s.Content = append(s.Content, backend.NewDiff(path, change.Old, change.New))
-	case tools.CreateDirectory:
-		title = "Create directory " + title + change.SideEffects()
-	case tools.Delete:
-		title = "Delete " + change.What + " " + title
-		if change.Old != nil {
-			s.Content = append(s.Content, backend.NewDiff(path, change.Old, ""))
-		}
-	case tools.Move:
-		title = "Move " + change.What + " " + title + " to " + text.Printable(change.To.Path())
-		s.Locations = append(s.Locations, backend.Locations(change.To.Path(), 0)...)
-	}
-	s.Title = &title
-	return s
 }

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -116,11 +118,29 @@ func (s *Set) elsewhere(path string) string {
 		return ""
 	}
 	base := "Relative paths start at " + s.ws.Root(0).Dir.String()
-	for _, r := range s.ws.Opened()[1:] {
-		candidate := joinNative(r.Dir.String(), filepath.FromSlash(path))
-		if _, err := s.ws.Stat(candidate); err == nil {
-			return base + "; did you mean " + candidate + "?"
-		}
+	for candidate := range Elsewhere(s.ws, path) {
+		return base + "; did you mean " + candidate + "?"
 	}
 	return base
+}
+
+// Elsewhere yields what a relative path that does not exist may mean: the files and directories
+// that have this path in another root, also if the path begins with the label of their root.
+func Elsewhere(ws *workspace.Workspace, path string) iter.Seq2[string, workspace.Info] {
+	return func(yield func(string, workspace.Info) bool) {
+		if path == "" || filepath.IsAbs(path) {
+			return
+		}
+		labels := ws.Labels()
+		for i, root := range ws.Opened() {
+			unlabelled := strings.TrimPrefix(filepath.ToSlash(path), labels[i]+"/")
+			for _, rel := range slices.Compact([]string{path, unlabelled}) {
+				candidate := joinNative(root.Dir.String(), filepath.FromSlash(rel))
+				info, err := ws.Stat(candidate)
+				if err == nil && !yield(candidate, info) {
+					return
+				}
+			}
+		}
+	}
 }

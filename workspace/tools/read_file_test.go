@@ -123,4 +123,7 @@ func TestRelativePathsStartAtCwd(t *testing.T) {
 	}
 	do[changedFile](h, "write_file", args{"path": "new", "content": "x\n"})
 	require.Equal(t, fileTree{"both": "app\n", "new": "x\n"}, planted(t, app))
+	labelled := filepath.Join(filepath.Base(lib), "only") // as answers name it
+	require.ErrorContains(t, h.refused("read_file", args{"path": labelled}),
+		"did you mean "+filepath.Join(lib, "only")+"?")
 }

@@ -1,7 +1,6 @@
 package commands
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -41,13 +40,4 @@ func (r Root) ShowPath(path string) string {
 		return text.Printable(path)
 	}
 	return r.Show(filepath.ToSlash(rel))
-}
-
-// Path returns the absolute path of rel as the client spells the root.
-func (r Root) Path(rel string) string {
-	dir := r.Dir.String()
-	if !os.IsPathSeparator(dir[len(dir)-1]) {
-		dir += string(filepath.Separator)
-	}
-	return dir + filepath.FromSlash(rel)
 }

@@ -23,7 +23,7 @@ var layers = [][]string{
 	{"acp", "internal/agents", "internal/inspect", "internal/terminal"},
 	{"acp/explore", "acp/model", "acp/proxy", "acp/internal/found", "acp/internal/servers"},
 	{"acp/proxy/profiles"},
-	{"acp/client", "acp/internal/commands", "acp/internal/listing", "acp/internal/turns", "internal/conversation", "internal/sessions"},
+	{"acp/client", "acp/internal/filechange", "acp/internal/commands", "acp/internal/listing", "acp/internal/turns", "internal/conversation", "internal/sessions"},
 	{"acp/backend", "acp/internal/tasks", "acp/prompts"},
 	{"internal/mcp/client", "internal/mcp/relay"},
 	{"internal/commandline", "internal/llm", "internal/process"},
