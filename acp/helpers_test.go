@@ -36,10 +36,7 @@ import (
 
 func TestMain(m *testing.M) {
 	proctest.Play(play)
-	// Each check of TestModel is a whole session. -rapid.checks runs more.
-	if err := flag.Set("rapid.checks", "12"); err != nil {
-		panic(err)
-	}
+	volume.Checks(8, 500) // each check of TestModel is a whole session
 	proctest.Main(m, play)
 }
 

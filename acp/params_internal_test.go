@@ -14,6 +14,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/internal/test/npmtest"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -38,7 +39,7 @@ func TestCallShapes(t *testing.T) {
 }
 
 // published is the schema that the shapes are read off.
-const published = "../testdata/node/node_modules/@agentclientprotocol/sdk/schema/v1/schema.json"
+const published = "@agentclientprotocol/sdk/schema/v1/schema.json"
 
 // definition is a JSON schema, as far as it names members.
 type definition struct {
@@ -55,10 +56,7 @@ type definitions map[string]*definition
 
 func readDefinitions(t *testing.T) definitions {
 	t.Helper()
-	text, err := os.ReadFile(published)
-	if os.IsNotExist(err) && os.Getenv("CI") == "" {
-		t.Skip("the Node packages are not installed: run npm ci in testdata/node, or make test")
-	}
+	text, err := os.ReadFile(npmtest.File(t, "testdata/node", published))
 	require.NoError(t, err)
 	var document struct {
 		Definitions definitions `json:"$defs"`
@@ -199,7 +197,7 @@ var namesAPath = regexp.MustCompile(`(?i)\b(path|directory)\b`)
 // Clause P4.
 func TestPaths(t *testing.T) {
 	readDefinitions(t) // skips where there is no schema
-	text, err := os.ReadFile(published)
+	text, err := os.ReadFile(npmtest.File(t, "testdata/node", published))
 	require.NoError(t, err)
 	var document struct {
 		Definitions map[string]struct {

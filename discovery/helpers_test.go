@@ -2,7 +2,6 @@ package discovery_test
 
 import (
 	"context"
-	"flag"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -13,19 +12,12 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/acp-agent/acp-agent/discovery"
+	"github.com/acp-agent/acp-agent/internal/test/volume"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// checks is how many random trees a property is tested on, unless -rapid.checks says otherwise.
-const checks = "25"
-
 func TestMain(m *testing.M) {
-	flag.Parse()
-	given := false
-	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "rapid.checks" })
-	if !given {
-		_ = flag.Set("rapid.checks", checks)
-	}
+	volume.Checks(25, 100) // random trees
 	goleak.VerifyTestMain(m)
 }
 

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/acp-agent/acp-agent/internal/test/containmenttest"
+	"github.com/acp-agent/acp-agent/internal/test/volume"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -169,9 +170,6 @@ func TestReadReplacedFile(t *testing.T) {
 	}
 }
 
-// raceOperations is how many operations the race test performs by default.
-const raceOperations = 20_000
-
 // racers is how many goroutines perform them, in addition to the one that swaps.
 const racers = 3
 
@@ -180,12 +178,7 @@ const racers = 3
 //
 // Clause C5.
 func TestOperationsWhileSwapping(t *testing.T) {
-	total := raceOperations
-	if more := os.Getenv("WORKSPACE_RACE_OPERATIONS"); more != "" {
-		var err error
-		total, err = strconv.Atoi(more)
-		require.NoError(t, err)
-	}
+	total := volume.Of(20_000, 1_000_000)
 	for _, c := range raceCases {
 		t.Run(c.name, func(t *testing.T) {
 			c.play(t, total/len(raceCases)+1)

@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
+
+	"github.com/acp-agent/acp-agent/internal/test/needs"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -155,9 +157,7 @@ func TestNilRules(t *testing.T) {
 // TestAgreesWithGit asks git itself about generated trees: every entry of a tree, in one
 // process, with the rule that decided.
 func TestAgreesWithGit(t *testing.T) {
-	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("git is not installed")
-	}
+	needs.Programs(t, "git")
 	if runtime.GOOS == "windows" || runtime.GOOS == "darwin" {
 		t.Skip("the trees have names that this file system does not tell apart or refuses")
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/test/needs"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
 )
 
@@ -32,9 +33,7 @@ func escapes() map[string]string {
 
 // Clause W9.
 func TestEscapedProcessesEnd(t *testing.T) {
-	if _, err := exec.LookPath("setsid"); err != nil {
-		t.Skip("setsid is not installed")
-	}
+	needs.Programs(t, "setsid")
 	const grace = 50 * time.Millisecond
 	ways := map[string]func(*testing.T, *process.Process){
 		"stopped": func(t *testing.T, p *process.Process) { require.NoError(t, p.Stop(bounded(t))) },

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
+	"github.com/acp-agent/acp-agent/internal/test/needs"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
 )
 
@@ -90,9 +90,7 @@ func TestChildOutlivesTheStartingThread(t *testing.T) {
 //
 // Clause W9.
 func TestEscapedProcessThatWritesDoesNotBlock(t *testing.T) {
-	if _, err := exec.LookPath("setsid"); err != nil {
-		t.Skip("setsid is not installed")
-	}
+	needs.Programs(t, "setsid")
 	for what, pause := range map[string]string{"floods": "", "drips": "sleep 0.02;"} {
 		for _, stream := range []string{"1", "2"} {
 			script := fmt.Sprintf(

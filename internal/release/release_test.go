@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/client"
+	"github.com/acp-agent/acp-agent/internal/test/needs"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -272,11 +273,7 @@ func testSetup(t *testing.T, path string) {
 
 // testNPM installs the packages from their files and starts the program with npx.
 func testNPM(t *testing.T, dist string) {
-	npm, err := exec.LookPath("npm")
-	if err != nil && os.Getenv("CI") == "" {
-		t.Skip("npm is not installed")
-	}
-	require.NoError(t, err)
+	npm := needs.Programs(t, "npm")[0]
 	packages, err := filepath.Glob(filepath.Join(dist, "npm", "*.tgz"))
 	require.NoError(t, err)
 	require.Len(t, packages, 2)

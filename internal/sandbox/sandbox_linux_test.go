@@ -23,6 +23,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/test/containmenttest"
+	"github.com/acp-agent/acp-agent/internal/test/needs"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
 )
 
@@ -207,9 +208,7 @@ func TestChildWorksInside(t *testing.T) {
 
 // Programs open pseudo-terminals for the commands that they run.
 func TestChildOpensTerminals(t *testing.T) {
-	if _, err := exec.LookPath("script"); err != nil {
-		t.Skip("needs script(1)")
-	}
+	needs.Programs(t, "script")
 	dir := realDir(t)
 	p := sandbox.Policy{Mode: sandbox.Strict, Write: []string{dir}}
 	cmd := exec.Command("script", "-qec", "tty", filepath.Join(dir, "typescript"))

@@ -3,7 +3,6 @@ package postgres_test
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"math"
 	"net"
@@ -23,6 +22,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/test/pgtest"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
+	"github.com/acp-agent/acp-agent/internal/test/volume"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/postgres"
 	"github.com/acp-agent/acp-agent/sessionstore/storetest"
@@ -39,9 +39,7 @@ const (
 
 func TestMain(m *testing.M) {
 	proctest.Play(play)
-	if err := flag.Set("rapid.checks", "6"); err != nil {
-		panic(err)
-	}
+	volume.Checks(4, 100)
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		server.Stop()
 		os.Exit(code)

@@ -8,28 +8,22 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/test/volume"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 )
 
 // TestPowerLoss simulates power failures at many points: from the recorded operations of a store it
-// derives what a disk may contain then, where only what was synced is certain, and opens that. A
-// normal run fails about 12 times; ACP_AGENT_KILLS sets another number.
+// derives what a disk may contain then, where only what was synced is certain, and opens that.
 //
 // Clause S1.
 func TestPowerLoss(t *testing.T) {
-	failures := 12
-	if text := os.Getenv("ACP_AGENT_KILLS"); text != "" {
-		var err error
-		failures, err = strconv.Atoi(text)
-		require.NoError(t, err)
-	}
+	failures := volume.Of(8, 500)
 	for _, journal := range []sqlite.Journal{sqlite.JournalWAL, sqlite.JournalRollback} {
 		t.Run("S1/"+string(journal), func(t *testing.T) {
 			random := rand.New(rand.NewPCG(5, 6))

@@ -1,7 +1,6 @@
 package sqlite_test
 
 import (
-	"flag"
 	"testing"
 	"time"
 
@@ -9,6 +8,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/test/memstore"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
+	"github.com/acp-agent/acp-agent/internal/test/volume"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 	"github.com/acp-agent/acp-agent/sessionstore/storetest"
@@ -16,10 +16,7 @@ import (
 
 func TestMain(m *testing.M) {
 	proctest.Play(play)
-	// Each check of a property uses a database of its own. -rapid.checks runs more.
-	if err := flag.Set("rapid.checks", "6"); err != nil {
-		panic(err)
-	}
+	volume.Checks(4, 100) // each uses a database of its own
 	goleak.VerifyTestMain(m)
 }
 

@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/acp-agent/acp-agent/internal/test/needs"
 )
 
 func TestUnified(t *testing.T) {
@@ -26,10 +28,7 @@ func TestUnified(t *testing.T) {
 
 // Applying a diff with git gives the new text.
 func TestGitAppliesDiffs(t *testing.T) {
-	git, err := exec.LookPath("git")
-	if err != nil {
-		t.Skip("git is not installed")
-	}
+	git := needs.Programs(t, "git")[0]
 	dir := t.TempDir()
 	line := rapid.SampledFrom([]string{"a", "b", "c", "d", "", "- x", "+ y", "@@"})
 	text := rapid.Custom(func(t *rapid.T) string {

@@ -26,6 +26,7 @@ import (
 	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 	"github.com/acp-agent/acp-agent/internal/test/mcptest"
+	"github.com/acp-agent/acp-agent/internal/test/npmtest"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -197,22 +198,6 @@ func conformancePolicy() (acpmcp.Policy, error) {
 	}
 }
 
-// installed returns the path of something in testdata, or skips the test.
-func installed(t *testing.T, pattern string) string {
-	t.Helper()
-	found, err := filepath.Glob(filepath.Join("../../../testdata", pattern))
-	require.NoError(t, err)
-	if len(found) == 0 {
-		if os.Getenv("CI") != "" {
-			t.Fatalf("no %s: run make test", pattern)
-		}
-		t.Skipf("no %s: run make test", pattern)
-	}
-	path, err := filepath.Abs(found[0])
-	require.NoError(t, err)
-	return path
-}
-
 // The client prints finished if it has listed and called all tools.
 const finished = "finished"
 
@@ -229,8 +214,8 @@ var scenarioLine = regexp.MustCompile(`(?m)^(\S) (\S+): (.*)$`)
 // runConformance runs the client in all scenarios of a revision.
 func runConformance(t *testing.T, revision string) conformance {
 	t.Helper()
-	node := installed(t, "node-acpx/node_modules/node-linux-*/bin/node")
-	suite := installed(t, "node-mcp-clients/node_modules/conformance-next/dist/index.js")
+	node := npmtest.File(t, "testdata/node-acpx", "node-linux-*/bin/node")
+	suite := npmtest.File(t, "testdata/node-mcp-clients", "conformance-next/dist/index.js")
 	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
 	defer cancel()
 	dir := t.TempDir()

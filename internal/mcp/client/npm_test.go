@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -21,6 +20,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/npmtest"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
+	"github.com/acp-agent/acp-agent/internal/test/volume"
 )
 
 // npmServer returns a server from npm.
@@ -60,10 +60,7 @@ func (f *fixture) read(path string) (string, error) {
 // Clause M5.
 func TestFirstCallOfServerFilesystem(t *testing.T) {
 	server := npmServer("fs", npmtest.Filesystem(t))
-	starts := 6
-	if n, err := strconv.Atoi(os.Getenv("ACP_AGENT_MCP_STARTS")); err == nil {
-		starts = n
-	}
+	starts := volume.Of(6, 100)
 	dir := folder(t, "a.txt", "tangerine")
 	w := open(t, dir)
 	starter := mcpclient.NewStarter(4)

@@ -5,15 +5,14 @@ package server
 import (
 	"context"
 	"net/http/httptest"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/test/npmtest"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -21,15 +20,7 @@ import (
 // its scenarios pass. Most others need tools that only an example server has.
 func runSuite(t *testing.T, node, release, url string, scenarios []string, more ...string) {
 	t.Helper()
-	script, err := filepath.Abs(filepath.Join("../../../testdata/node-mcp-clients/node_modules",
-		release, "dist/index.js"))
-	require.NoError(t, err)
-	if _, err := os.Stat(script); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatalf("%v: run npm ci in testdata/node-mcp-clients first, or make test", err)
-		}
-		t.Skip("the conformance suite is not installed: run npm ci in testdata/node-mcp-clients, or make test")
-	}
+	script := npmtest.File(t, "testdata/node-mcp-clients", release+"/dist/index.js")
 	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, node, append([]string{script, "server", "--url", url,
@@ -54,17 +45,7 @@ func runSuite(t *testing.T, node, release, url string, scenarios []string, more 
 // node22 returns the Node.js that the newer release of the suite needs.
 func node22(t *testing.T) string {
 	t.Helper()
-	found, err := filepath.Glob("../../../testdata/node-acpx/node_modules/node-linux-*/bin/node")
-	require.NoError(t, err)
-	if len(found) == 0 {
-		if os.Getenv("CI") != "" {
-			t.Fatal("no Node 22: run npm ci in testdata/node-acpx first, or make test")
-		}
-		t.Skip("no Node 22: run npm ci in testdata/node-acpx, or make test")
-	}
-	node, err := filepath.Abs(found[0])
-	require.NoError(t, err)
-	return node
+	return npmtest.File(t, "testdata/node-acpx", "node-linux-*/bin/node")
 }
 
 // forSuite starts a server for the scenarios that apply to any server.

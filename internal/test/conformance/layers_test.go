@@ -9,14 +9,14 @@ import (
 // layers are the packages of the module from top to bottom. A package may import only packages on
 // the lines below its own; packages on one line do not know of each other.
 var layers = [][]string{
-	{"internal/test/conformance", "internal/test/interop", "internal/test/interop/agents", "internal/test/bench"}, // tests of the whole program
+	{"internal/test/all", "internal/test/conformance", "internal/test/interop", "internal/test/interop/agents", "internal/test/bench"}, // tests of the whole program
 	{"internal/release"},
 	{"internal/test/bench/echo", "internal/test/bench/flood", "internal/test/bench/proxy_stream", "internal/test/interop/remote"},
 	{"internal/test/interop/program"},
 	{"internal/test/interop/gosdk", "internal/test/interop/modelserver", "internal/test/interop/pipes", "internal/test/interop/schema", "internal/test/interop/scripted", "internal/test/interop/stock"},
 	{"internal/test/pgtest"}, // imported by tests only
 	{"internal/test/cable", "internal/test/dirtest", "internal/test/logtest", "internal/test/mapstore", "internal/test/mcptest", "internal/test/memstore", "internal/test/npmtest", "internal/test/proctest", "internal/test/terminal"}, // imported by tests only
-	{"internal/test/volume"},
+	{"internal/test/needs", "internal/test/volume"},
 	{"cmd/acp-agent"},
 	{"internal/runner"},
 	{"internal/config", "internal/remote"},

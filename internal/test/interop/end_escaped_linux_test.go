@@ -2,21 +2,19 @@ package interop
 
 import (
 	"fmt"
-	"os/exec"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/test/needs"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
 )
 
 // Clause W9.
 func TestDescendantsOfTheAgentEnd(t *testing.T) {
-	if _, err := exec.LookPath("setsid"); err != nil {
-		t.Skip("setsid is not installed")
-	}
+	needs.Programs(t, "setsid")
 	const later = "</dev/null >/dev/null 2>&1" // keeps none of the agent's streams open
 	var (
 		background = "sleep 600 " + later + " &"

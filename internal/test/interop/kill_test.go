@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -17,13 +15,8 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/test/interop/pipes"
 	"github.com/acp-agent/acp-agent/internal/test/interop/program"
+	"github.com/acp-agent/acp-agent/internal/test/volume"
 )
-
-// killsVariable names the number of kills; see [TestKills].
-const killsVariable = "ACP_AGENT_KILLS"
-
-// fewKills is the number of kills in a normal run.
-const fewKills = 60
 
 // remembered is what responses acknowledged about a session.
 type remembered struct {
@@ -296,18 +289,6 @@ func (a *agent) requireWords(id string, s listed, words []string) {
 	}
 }
 
-// killsOr returns the number of kills: few, unless the environment has another one.
-func killsOr(t *testing.T, few int) int {
-	t.Helper()
-	text := os.Getenv(killsVariable)
-	if text == "" {
-		return few
-	}
-	kills, err := strconv.Atoi(text)
-	require.NoError(t, err)
-	return kills
-}
-
 // lanes runs several workloads on one process, which is killed after a while or left to finish.
 func lanes(t *testing.T, p *pipes.Process, m *memory, dirs []string, seed uint64, known [][]string, steps int) func() [][]string {
 	t.Helper()
@@ -330,12 +311,11 @@ func lanes(t *testing.T, p *pipes.Process, m *memory, dirs []string, seed uint64
 
 // The program is killed at random points while three workloads are running, and started again.
 // Everything it acknowledged must be there: after every kill each session and its roots, after
-// every tenth the histories of finished turns. A normal run makes 60 kills; ACP_AGENT_KILLS sets
-// another number.
+// every tenth the histories of finished turns.
 //
 // Clause S1.
 func TestKills(t *testing.T) {
-	kills := killsOr(t, fewKills)
+	kills := volume.Of(30, 500)
 	state := filepath.Join(t.TempDir(), "state")
 	dirs := []string{folder(t), folder(t), folder(t), folder(t)}
 	m := &memory{sessions: map[string]*remembered{}}

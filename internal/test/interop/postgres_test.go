@@ -19,6 +19,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/test/logtest"
 	"github.com/acp-agent/acp-agent/internal/test/pgtest"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
+	"github.com/acp-agent/acp-agent/internal/test/volume"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/postgres"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
@@ -42,8 +43,7 @@ func startOn(t *testing.T, address string, args ...string) *agent {
 
 // Three programs share a database, and one of them is killed at a random point, again and again. Its
 // sessions are then opened by another one, which has everything that was acknowledged. Nothing
-// fails, and at the end nothing is lost. A normal run makes 6 kills; ACP_AGENT_KILLS sets another
-// number.
+// fails, and at the end nothing is lost.
 //
 // Clauses S1, S2, S3, N3.
 func TestKillsOnOneDatabase(t *testing.T) {
@@ -51,7 +51,7 @@ func TestKillsOnOneDatabase(t *testing.T) {
 	var database pgtest.Server
 	t.Cleanup(database.Stop)
 	address := database.Address(t)
-	kills := killsOr(t, 6)
+	kills := volume.Of(6, 500)
 	dirs := []string{folder(t), folder(t), folder(t), folder(t)}
 	m := &memory{sessions: map[string]*remembered{}}
 	random := rand.New(rand.NewPCG(7, 8))

@@ -58,7 +58,7 @@ say() { printf '%b\n' "$1"; }
 reply() { say '{"jsonrpc":"2.0","id":'"$id"',"result":'"$1"'}'; }
 chunk() { say '{"jsonrpc":"2.0",'"$2"'"method":"session/update","params":{"sessionId":"its","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"'"$1"'"}}}}'; }
 while IFS= read -r line; do
-	id=$(printf '%s' "$line" | sed 's/^{"jsonrpc":"2.0","id":\([^,]*\),.*/\1/')
+	id=${line#'{"jsonrpc":"2.0","id":'} id=${id%%,*}
 	case $line in
 	*'"method":"initialize"'*)
 		say 'Listening on nothing…'
@@ -102,7 +102,7 @@ func TestGarbageFromAgent(t *testing.T) {
 // quoting is a shell script that serves as an agent, refuses to load and quotes the request.
 const quoting = `
 while IFS= read -r line; do
-	id=$(printf '%s' "$line" | sed 's/^{"jsonrpc":"2.0","id":\([^,]*\),.*/\1/')
+	id=${line#'{"jsonrpc":"2.0","id":'} id=${id%%,*}
 	quoted=$(printf '%s' "$line" | tr '"\\' "''")
 	reply() { printf '%s\n' '{"jsonrpc":"2.0","id":'"$id"','"$1"'}'; }
 	case $line in
@@ -150,7 +150,7 @@ func TestAgentErrorsAreLoggedWithoutSecrets(t *testing.T) {
 const greedy = `
 reply() { printf '%s\n' '{"jsonrpc":"2.0","id":'"$id"',"result":'"$1"'}'; }
 while IFS= read -r line; do
-	id=$(printf '%s' "$line" | sed 's/^{"jsonrpc":"2.0","id":\([^,]*\),.*/\1/')
+	id=${line#'{"jsonrpc":"2.0","id":'} id=${id%%,*}
 	case $line in
 	*'"method":"initialize"'*)
 		reply '{"protocolVersion":1,"agentCapabilities":{"loadSession":true,"sessionCapabilities":{"list":{},"additionalDirectories":{}}}}' ;;

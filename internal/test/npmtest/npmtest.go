@@ -1,5 +1,5 @@
 // Package npmtest finds npm packages installed below testdata. If one is missing, the test is
-// skipped, or fails in CI, where make test installs them.
+// skipped, or fails in CI.
 //
 //	script := npmtest.File(t, "testdata/node-acpx", ".bin/acpx")
 //	command := npmtest.Everything(t) // an MCP server
@@ -8,52 +8,42 @@
 package npmtest
 
 import (
+	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/test/needs"
 )
 
 // File returns the path of a file installed by npm. name is relative to the node_modules of
-// packages, a directory of the repository.
+// packages, a directory of the repository. It may be a pattern of [filepath.Glob].
 func File(t testing.TB, packages, name string) string {
 	t.Helper()
-	path := filepath.Join(repository(t), packages, "node_modules", name)
-	if _, err := os.Stat(path); err != nil {
-		missing(t, "%v: run npm ci in %s, or make test", err, packages)
+	found, err := filepath.Glob(filepath.Join(repository(t), packages, "node_modules", name))
+	require.NoError(t, err)
+	if len(found) == 0 {
+		needs.Missing(t, "npm", fmt.Sprintf(
+			"%s has no %s: run npm ci there, or all tests as the README says", packages, name))
 	}
-	return path
+	return found[0]
 }
 
 // Available reports whether File does not skip the test.
 func Available(t testing.TB, packages, name string) bool {
 	t.Helper()
 	_, err := os.Stat(filepath.Join(repository(t), packages, "node_modules", name))
-	return err == nil || inCI()
+	return err == nil || needs.InCI()
 }
 
 // Node returns the path of node.
 func Node(t testing.TB) string {
 	t.Helper()
-	path, err := exec.LookPath("node")
-	if err != nil {
-		missing(t, "%v: install Node.js", err)
-	}
-	return path
+	return needs.Programs(t, "node")[0]
 }
-
-func missing(t testing.TB, format string, args ...any) {
-	t.Helper()
-	if inCI() {
-		t.Fatalf(format, args...)
-	}
-	t.Skipf(format, args...)
-}
-
-func inCI() bool { return os.Getenv("CI") != "" }
 
 // repository returns the root of the repository.
 func repository(t testing.TB) string {

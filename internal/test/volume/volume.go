@@ -4,7 +4,9 @@
 package volume
 
 import (
+	"flag"
 	"os"
+	"strconv"
 	"time"
 )
 
@@ -19,4 +21,12 @@ func Of(few, many int) int {
 		return many
 	}
 	return few
+}
+
+// Checks makes package rapid check each property as often as [Of] says, unless the flag
+// -rapid.checks follows. It is for TestMain.
+func Checks(few, many int) {
+	if err := flag.Set("rapid.checks", strconv.Itoa(Of(few, many))); err != nil {
+		panic(err) // the test does not import rapid
+	}
 }

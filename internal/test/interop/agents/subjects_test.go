@@ -2,6 +2,7 @@ package agents
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
+	"github.com/acp-agent/acp-agent/internal/test/needs"
 )
 
 // packages are the directories in which npm installs the agents of the tests and those of the
@@ -78,7 +80,7 @@ var claude = subject{
 	files: map[string]string{".claude/settings.json": `{"permissions":{"defaultMode":"default"}}`},
 }
 
-// rarely skips a test that behaves the same with another agent, which make test runs it with.
+// rarely skips a test that behaves the same with another agent, which all tests run with.
 // Starting opencode takes seconds, and the agents of the table are not installed.
 func rarely(t *testing.T, s subject) {
 	t.Helper()
@@ -177,10 +179,8 @@ func (s subject) file(t *testing.T, modules, name string) string {
 	path, err := filepath.Abs(filepath.Join(modules, name))
 	require.NoError(t, err)
 	if _, err := os.Stat(path); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatalf("%v: run make test or make interop-agents, which install it", err)
-		}
-		t.Skipf("%s is not installed: run make test or make interop-agents", s.name)
+		needs.Missing(t, "npm", fmt.Sprintf("%s is not installed: run all tests as the README says, "+
+			"or make interop-agents", s.name))
 	}
 	return path
 }

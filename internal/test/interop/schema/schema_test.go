@@ -2,25 +2,22 @@ package schema_test
 
 import (
 	"fmt"
-	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/acp-agent/acp-agent/internal/test/interop/schema"
+	"github.com/acp-agent/acp-agent/internal/test/npmtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const published = "../../../../testdata/node/node_modules/@agentclientprotocol/sdk/schema/v1"
+const published = "@agentclientprotocol/sdk/schema/v1"
 
 func load(t *testing.T) *schema.Schema {
 	t.Helper()
-	if _, err := os.Stat(published); err != nil && os.Getenv("CI") == "" {
-		t.Skip("the Node packages are not installed: run npm ci in testdata/node, or make test")
-	}
-	s, err := schema.Load(published)
+	s, err := schema.Load(npmtest.File(t, "testdata/node", published))
 	require.NoError(t, err)
 	return s
 }
@@ -94,7 +91,7 @@ func TestInvalidMessages(t *testing.T) {
 }
 
 func ExampleSchema() {
-	s, err := schema.Load(published)
+	s, err := schema.Load("../../../../testdata/node/node_modules/" + published)
 	if err != nil {
 		fmt.Println("run npm ci in testdata/node first")
 		return

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/internal/protocol"
+	"github.com/acp-agent/acp-agent/internal/test/npmtest"
 )
 
 // definition is a definition of the schema, as far as the tables are compared with it.
@@ -33,7 +33,7 @@ func readDefinitions(t *testing.T) (stable, unstable definitions, version string
 	t.Helper()
 	load(t)
 	read := func(name string, to any) {
-		text, err := os.ReadFile(filepath.Join(published, name))
+		text, err := os.ReadFile(npmtest.File(t, "testdata/node", published+"/"+name))
 		require.NoError(t, err)
 		require.NoError(t, json.Unmarshal(text, to))
 	}
