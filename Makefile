@@ -27,8 +27,9 @@ build:
 	$(PLAIN) go build -ldflags "-s -w" -o $(OUT) $(PROGRAM)
 
 # What is published for a version, into dist/: archives, npm packages, checksums and more.
+# RELEASE=-packages adds .deb and .rpm, for which Go downloads nfpm.
 release:
-	$(PLAIN) go run ./internal/release -out dist
+	$(PLAIN) go run ./internal/release -out dist $(RELEASE)
 
 # Every test, as the README says. -complete fails if npm or a C compiler is missing.
 test:

@@ -1,6 +1,8 @@
 // Command release builds everything that is published for a version of acp-agent: an archive for
-// each platform, npm packages, the entry of the ACP registry, a bill of materials and checksums.
-// The version is the commit's tag. The command publishes nothing.
+// each platform, npm packages, the entry of the ACP registry, a formula for Homebrew, a manifest for
+// Scoop, a bill of materials and checksums. The version is the commit's tag. The command publishes
+// nothing. With -packages it also writes packages for Debian and Red Hat, with nfpm, which Go
+// downloads. With -try it builds nothing, but starts the program in the archive for this platform.
 //
 //	main.go      what is built, in order
 //	build.go     the programs, their completions and manual pages
@@ -9,6 +11,10 @@
 //	sbom.go      the bill of materials
 //	npm.go       npm packages: acp-agent, and one for each platform
 //	registry.go  the entry of the ACP registry
+//	brew.go      the formula for Homebrew
+//	scoop.go     the manifest for Scoop
+//	linux.go     packages for Debian and Red Hat
+//	try.go       a trial of an archive
 //
 // Two runs from the same commit and Go version make the same bytes.
 package main
@@ -30,13 +36,20 @@ import (
 func main() {
 	out := flag.String("out", "dist", "write to the directory `DIR`, which is replaced")
 	host := flag.Bool("host", false, "build only for this machine's platform")
+	system := flag.Bool("packages", false, "also write packages for Debian and Red Hat")
+	trial := flag.Bool("try", false, "try the archive in DIR for this machine's platform")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	targets := allTargets
 	if *host {
 		targets = []target{hostTarget()}
 	}
-	err := build(ctx, ".", *out, targets)
+	r := &release{checkout: ".", out: *out, packages: *system}
+	do := func() error { return r.build(ctx, targets) }
+	if *trial {
+		do = func() error { return try(ctx, *out) }
+	}
+	err := do()
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
@@ -54,6 +67,7 @@ type program struct {
 type release struct {
 	checkout string // the root of the source tree
 	out      string
+	packages bool // for Debian and Red Hat are wanted
 	version  version.Version
 	programs []program
 	// files go into each archive beside the program.
@@ -61,8 +75,8 @@ type release struct {
 }
 
 // build builds everything for the given targets into out, which it replaces.
-func build(ctx context.Context, checkout, out string, targets []target) error {
-	if err := os.RemoveAll(out); err != nil {
+func (r *release) build(ctx context.Context, targets []target) error {
+	if err := os.RemoveAll(r.out); err != nil {
 		return err
 	}
 	work, err := os.MkdirTemp("", "release")
@@ -70,13 +84,15 @@ func build(ctx context.Context, checkout, out string, targets []target) error {
 		return err
 	}
 	defer os.RemoveAll(work)
-	r := &release{checkout: checkout, out: out}
 	for _, step := range []func() error{
 		func() error { return r.compile(ctx, work, targets) },
 		func() error { return r.collect(ctx, work) },
 		r.writeArchives,
 		r.writeNPM,
 		r.writeRegistryEntry,
+		r.writeFormula,
+		r.writeScoop,
+		func() error { return r.writeSystemPackages(ctx, work) },
 		r.writeBillOfMaterials,
 		r.writeChecksums,
 	} {
@@ -84,7 +100,7 @@ func build(ctx context.Context, checkout, out string, targets []target) error {
 			return err
 		}
 	}
-	fmt.Printf("acp-agent %s for %d platforms is in %s\n", r.version.Number, len(targets), out)
+	fmt.Printf("acp-agent %s for %d platforms is in %s\n", r.version.Number, len(targets), r.out)
 	return nil
 }
 

@@ -24,7 +24,7 @@ type npmManifest struct {
 	Version     string            `json:"version"`
 	Description string            `json:"description"`
 	License     string            `json:"license"`
-	Repository  string            `json:"repository"`
+	Repository  npmRepository     `json:"repository"`
 	Bin         map[string]string `json:"bin,omitempty"`
 	Engines     map[string]string `json:"engines,omitempty"`
 	OS          []string          `json:"os,omitempty"`
@@ -34,11 +34,17 @@ type npmManifest struct {
 	PreferUnplug bool `json:"preferUnplugged,omitempty"`
 }
 
+// npmRepository is where the source is. npm compares it with the provenance of the package.
+type npmRepository struct {
+	Type string `json:"type"`
+	URL  string `json:"url"`
+}
+
 // manifest returns what all packages have in common.
 func (r *release) manifest(name string) npmManifest {
 	return npmManifest{
 		Name: name, Version: r.version.Number, Description: description, License: licence,
-		Repository: repository,
+		Repository: npmRepository{"git", "git+" + repository + ".git"},
 	}
 }
 

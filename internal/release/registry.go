@@ -1,12 +1,9 @@
 package main
 
 import (
-	"crypto/sha256"
 	_ "embed"
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 )
 
@@ -56,15 +53,12 @@ func (r *release) writeRegistryEntry() error {
 	e.Distribution.NPX.Package = "acp-agent@" + number
 	e.Distribution.Binary = make(map[string]registryBinary)
 	for _, p := range r.programs {
-		name := r.archiveName(p.target)
-		content, err := os.ReadFile(filepath.Join(r.out, name))
+		d, err := r.download(p.target)
 		if err != nil {
 			return err
 		}
 		e.Distribution.Binary[p.registryPlatform()] = registryBinary{
-			Archive: fmt.Sprintf("%s/releases/download/v%s/%s", repository, r.version.Number, name),
-			SHA256:  fmt.Sprintf("%x", sha256.Sum256(content)),
-			Cmd:     "./" + p.executable(),
+			Archive: d.url, SHA256: d.sha256, Cmd: "./" + p.executable(),
 		}
 	}
 	entry, err := json.MarshalIndent(e, "", "  ")

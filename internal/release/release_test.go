@@ -19,9 +19,12 @@ import (
 
 	sdk "github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/mod/module"
+	modzip "golang.org/x/mod/zip"
 
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/internal/test/needs"
+	"github.com/acp-agent/acp-agent/internal/version"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -34,22 +37,26 @@ func TestRelease(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("uses tar files")
 	}
-	first := buildTagged(t)
+	checkout, first := buildTagged(t)
 	t.Run("the same bytes in another checkout", func(t *testing.T) {
-		require.Equal(t, checksums(t, first), checksums(t, buildTagged(t)))
+		_, again := buildTagged(t)
+		require.Equal(t, checksums(t, first), checksums(t, again))
 	})
 	t.Run("archive", func(t *testing.T) { testArchive(t, first) })
 	t.Run("registry", func(t *testing.T) { testRegistry(t, first) })
 	t.Run("npm", func(t *testing.T) { testNPM(t, first) })
+	t.Run("trial", func(t *testing.T) { require.NoError(t, try(t.Context(), first)) })
+	t.Run("formula", func(t *testing.T) { testFormula(t, first) })
+	t.Run("upgrade", func(t *testing.T) { testUpgrade(t, checkout, archive(t, first)) })
 }
 
 // buildTagged commits a copy of the working tree, tags it, builds a release for this platform from
-// it and returns the release's directory.
-func buildTagged(t *testing.T) string {
+// it and returns the copy and the release's directory.
+func buildTagged(t *testing.T) (checkout, out string) {
 	t.Helper()
 	work, err := filepath.Abs("../..")
 	require.NoError(t, err)
-	checkout := t.TempDir()
+	checkout = t.TempDir()
 	for _, args := range [][]string{
 		{"init", "-q"},
 		{"--work-tree=" + work, "add", "-A"},
@@ -66,9 +73,112 @@ func buildTagged(t *testing.T) string {
 		out, err := git.CombinedOutput()
 		require.NoError(t, err, "%s: %s", git, out)
 	}
-	out := filepath.Join(t.TempDir(), "dist")
-	require.NoError(t, build(t.Context(), checkout, out, []target{hostTarget()}))
-	return out
+	out = filepath.Join(t.TempDir(), "dist")
+	require.NoError(t, (&release{checkout: checkout, out: out}).build(t.Context(), []target{hostTarget()}))
+	return checkout, out
+}
+
+// testFormula tests that Homebrew gets an archive that exists.
+func testFormula(t *testing.T, dist string) {
+	formula, err := os.ReadFile(filepath.Join(dist, "homebrew", "acp-agent.rb"))
+	require.NoError(t, err)
+	m := regexp.MustCompile(`(?s) url "https://\S+/v` + regexp.QuoteMeta(tagged) +
+		`/(\S+)"\n +sha256 "(\w{64})"`).FindSubmatch(formula)
+	require.NotNil(t, m, string(formula))
+	require.Contains(t, checksums(t, dist), string(m[2])+"  "+string(m[1])+"\n")
+}
+
+// Windows and macOS are not built in tests, so their formulas are written for other files.
+func TestFormulasOfAllPlatforms(t *testing.T) {
+	r := &release{out: t.TempDir(), version: version.Version{Number: tagged}}
+	for _, target := range allTargets {
+		r.programs = append(r.programs, program{target: target})
+		require.NoError(t, r.write(r.archiveName(target), []byte(target.os+target.arch)))
+	}
+	require.NoError(t, r.writeFormula())
+	formula, err := os.ReadFile(filepath.Join(r.out, "homebrew", "acp-agent.rb"))
+	require.NoError(t, err)
+	require.Equal(t, 4, strings.Count(string(formula), "sha256 "))
+	require.Contains(t, string(formula), "on_macos do\n    on_arm do\n      url")
+
+	require.NoError(t, r.writeScoop())
+	var manifest scoopManifest
+	readJSON(t, filepath.Join(r.out, "scoop", "acp-agent.json"), &manifest)
+	require.Equal(t, "acp-agent.exe", manifest.Bin)
+	require.Len(t, manifest.Architecture, 2)
+	d, err := r.download(target{"windows", "amd64"})
+	require.NoError(t, err)
+	require.Equal(t, scoopDownload{URL: d.url, Hash: d.sha256}, manifest.Architecture["64bit"])
+}
+
+// testUpgrade installs a release candidate of the same source with go install, and opens the session
+// that it stored with the program of an archive.
+func testUpgrade(t *testing.T, checkout, unpacked string) {
+	const candidate = "v" + tagged + "-rc.1"
+	older := goInstall(t, checkout, candidate)
+	state, folder := t.TempDir(), t.TempDir()
+	run := func(program string, args ...string) string {
+		cmd := exec.Command(program, args...)
+		cmd.Env = []string{"HOME=" + t.TempDir(), "XDG_STATE_HOME=" + state,
+			"PATH=" + os.Getenv("PATH")}
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s: %s", cmd, out)
+		return string(out)
+	}
+	require.Contains(t, run(older, "version"), "acp-agent "+candidate[1:]+" ")
+	run(older, "run", "--cwd", folder, "--dir", t.TempDir(), "hello tangerine")
+	newer := filepath.Join(unpacked, "acp-agent")
+	require.Contains(t, run(newer, "version"), "acp-agent "+tagged+" ")
+	require.Contains(t, run(newer, "sessions", "list"), "hello tangerine")
+	run(newer, "run", "--continue", "--cwd", folder, "hello clementine")
+	require.Contains(t, run(newer, "sessions", "show", "last"), "tangerine")
+}
+
+// goInstall installs a version of the source in checkout with go install, from a module proxy made of
+// files, and returns the path of the program.
+func goInstall(t *testing.T, checkout, number string) string {
+	t.Helper()
+	const path = "github.com/acp-agent/acp-agent"
+	proxy, bin := t.TempDir(), t.TempDir()
+	dir := filepath.Join(proxy, path, "@v")
+	require.NoError(t, os.MkdirAll(dir, 0o755))
+	var archive bytes.Buffer
+	require.NoError(t, modzip.CreateFromDir(&archive, module.Version{Path: path, Version: number},
+		checkout))
+	mod, err := os.ReadFile(filepath.Join(checkout, "go.mod"))
+	require.NoError(t, err)
+	for ending, content := range map[string][]byte{
+		"zip": archive.Bytes(), "mod": mod,
+		"info": []byte(`{"Version":"` + number + `","Time":"2026-01-02T03:04:05Z"}`),
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, number+"."+ending), content, 0o600))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "list"), []byte(number+"\n"), 0o600))
+	downloaded, err := exec.Command("go", "env", "GOMODCACHE").Output()
+	require.NoError(t, err)
+	cmd := exec.Command("go", "install", path+"/cmd/acp-agent@"+number)
+	cmd.Dir = bin
+	cmd.Env = append(os.Environ(), "GOBIN="+bin, "GOMODCACHE="+t.TempDir(), "GOSUMDB=off",
+		"GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -modcacherw"), "CGO_ENABLED=0",
+		"GOPROXY=file://"+proxy+",file://"+strings.TrimSpace(string(downloaded))+"/cache/download")
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, string(out))
+	return filepath.Join(bin, hostTarget().executable())
+}
+
+// A tag of an action can be moved to other code, a commit cannot.
+func TestActionsArePinned(t *testing.T) {
+	workflows, err := filepath.Glob("../../.github/workflows/*.yml")
+	require.NoError(t, err)
+	require.NotEmpty(t, workflows)
+	uses := regexp.MustCompile(`(?m)uses: *(.*)$`)
+	for _, name := range workflows {
+		text, err := os.ReadFile(name)
+		require.NoError(t, err)
+		for _, m := range uses.FindAllStringSubmatch(string(text), -1) {
+			require.Regexp(t, `^[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$`, m[1], name)
+		}
+	}
 }
 
 func checksums(t *testing.T, dist string) string {
@@ -78,8 +188,8 @@ func checksums(t *testing.T, dist string) string {
 	return string(sums)
 }
 
-// unpack unpacks a compressed tar file and returns the directory.
-func unpack(t *testing.T, path string) string {
+// unpacked unpacks a compressed tar file and returns the directory.
+func unpacked(t *testing.T, path string) string {
 	t.Helper()
 	content, err := os.Open(path)
 	require.NoError(t, err)
@@ -110,7 +220,7 @@ func archive(t *testing.T, dist string) string {
 	paths, err := filepath.Glob(filepath.Join(dist, "acp-agent_"+tagged+"_*.tar.gz"))
 	require.NoError(t, err)
 	require.Len(t, paths, 1)
-	return unpack(t, paths[0])
+	return unpacked(t, paths[0])
 }
 
 func testArchive(t *testing.T, dist string) {

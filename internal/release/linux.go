@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// nfpm writes packages for Linux distributions.
+const nfpm = "github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.48.0"
+
+// nfpmConfig is the configuration of nfpm, in JSON, which is YAML too.
+type nfpmConfig struct {
+	Name        string        `json:"name"`
+	Arch        string        `json:"arch"`
+	Version     string        `json:"version"`
+	Maintainer  string        `json:"maintainer"`
+	Description string        `json:"description"`
+	Homepage    string        `json:"homepage"`
+	License     string        `json:"license"`
+	MTime       string        `json:"mtime"`
+	Contents    []nfpmContent `json:"contents"`
+}
+
+type nfpmContent struct {
+	Src string `json:"src"`
+	Dst string `json:"dst"`
+}
+
+// writeSystemPackages writes a .deb and an .rpm for each program for Linux, if they are wanted.
+func (r *release) writeSystemPackages(ctx context.Context, work string) error {
+	for _, p := range r.programs {
+		if !r.packages || p.os != "linux" {
+			continue
+		}
+		config, err := r.systemPackage(p, filepath.Join(work, "system"))
+		if err != nil {
+			return err
+		}
+		for _, format := range []string{"deb", "rpm"} {
+			name := strings.TrimSuffix(r.archiveName(p.target), ".tar.gz") + "." + format
+			out, err := filepath.Abs(filepath.Join(r.out, name))
+			if err != nil {
+				return err
+			}
+			date := "SOURCE_DATE_EPOCH=" + strconv.FormatInt(r.version.Date.Unix(), 10)
+			_, err = r.run(ctx, []string{date}, "go", "run", nfpm, "package",
+				"--config", config, "--packager", format, "--target", out)
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// systemPackage writes the files of a package below dir, and its configuration. It returns the path
+// of the configuration.
+func (r *release) systemPackage(p program, dir string) (string, error) {
+	c := nfpmConfig{
+		Name: "acp-agent", Arch: p.arch, Version: r.version.Number, Homepage: repository,
+		Maintainer:  "The acp-agent authors <" + repository + "/issues>",
+		Description: description, License: licence, MTime: r.version.Date.Format("2006-01-02T15:04:05Z"),
+		Contents: []nfpmContent{{p.path, "/usr/bin/acp-agent"}},
+	}
+	for _, f := range r.files {
+		to := systemPath(f.name)
+		if to == "" {
+			continue
+		}
+		from := filepath.Join(dir, filepath.FromSlash(f.name))
+		if err := os.MkdirAll(filepath.Dir(from), 0o755); err != nil {
+			return "", err
+		}
+		if err := os.WriteFile(from, f.content, 0o644); err != nil {
+			return "", err
+		}
+		c.Contents = append(c.Contents, nfpmContent{from, to})
+	}
+	config, err := json.Marshal(c)
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "nfpm.yaml")
+	return path, os.WriteFile(path, config, 0o644)
+}
+
+// systemPath returns where a file of an archive is installed, "" if nowhere.
+func systemPath(name string) string {
+	switch dir, base := filepath.Split(name); {
+	case dir == "man/":
+		return "/usr/share/man/man1/" + base
+	case base == "acp-agent.bash":
+		return "/usr/share/bash-completion/completions/acp-agent"
+	case base == "_acp-agent":
+		return "/usr/share/zsh/vendor-completions/_acp-agent"
+	case base == "acp-agent.fish":
+		return "/usr/share/fish/vendor_completions.d/acp-agent.fish"
+	case dir == "":
+		return "/usr/share/doc/acp-agent/" + base
+	}
+	return ""
+}
