@@ -109,7 +109,7 @@ func TestPreviews(t *testing.T) {
 		`{"version": "2.0.0-rc.1", "distribution": {"npx": {"package": "one@next"}}}`: "",
 		`{"version": "2.0.0-rc.1"}`: "no distribution",
 		`{"version": "2.0.0", "distribution": {"npx": {"package": "one", "cmd": "sh"}}}`: "starts other programs",
-		`7`: "cannot unmarshal",
+		`7`: "unmarshal JSON number",
 	} {
 		r, leftOut, err := Parse(entry(valid + npx + `, "preview": ` + preview))
 		require.NoError(t, err)

@@ -71,7 +71,7 @@ func alone() []string {
 			"TestWorkspaceFileWithManyFolders", "TestYAMLBombs",
 		}, []string{ // internal/llm
 			"TestCutConnections", "TestCutStreams", "TestEncodedMessages", "TestEndlessAnswers",
-			"TestErrors", "TestSSE",
+			"TestErrors",
 		}, []string{ // internal/loglimit
 			"TestLargeRecords",
 		}, []string{ // internal/mcp

@@ -2,7 +2,6 @@ package mapstore_test
 
 import (
 	"errors"
-	"flag"
 	"os"
 	"reflect"
 	"testing"
@@ -10,14 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/internal/test/mapstore"
+	"github.com/acp-agent/acp-agent/internal/test/volume"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/storetest"
 )
 
 func TestMain(m *testing.M) {
-	if err := flag.Set("rapid.checks", "10"); err != nil {
-		panic(err)
-	}
+	volume.Checks(4, 100)
 	os.Exit(m.Run())
 }
 
