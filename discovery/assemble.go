@@ -41,13 +41,19 @@ func (c *Catalog) Instructions(known func(Artifact) bool) Instructions {
 	if known != nil {
 		list = slices.DeleteFunc(list, known)
 	}
-	return c.assemble(list, mentionConditional)
+	return c.assemble(list, mentionConditional, c.limits.text)
+}
+
+// InstructionsWithin returns the same of all instructions in at most max bytes, or 32 KiB if that is
+// less.
+func (c *Catalog) InstructionsWithin(max int) Instructions {
+	return c.assemble(c.Active(Instruction), mentionConditional, max)
 }
 
 // Assemble returns the text of a list of instructions, such as the result of [Catalog.For], with
 // the same limits. It leaves out inactive instructions.
 func (c *Catalog) Assemble(list []Artifact) Instructions {
-	return c.assemble(list, includeConditional)
+	return c.assemble(list, includeConditional, c.limits.text)
 }
 
 // conditional tells a model what to do with instructions for some files or tasks.
@@ -58,7 +64,7 @@ const (
 	mentionConditional
 )
 
-func (c *Catalog) assemble(list []Artifact, rest conditional) Instructions {
+func (c *Catalog) assemble(list []Artifact, rest conditional, max int) Instructions {
 	byRoot := make([][]Source, len(c.Roots()))
 	mentions := make([][]string, len(c.Roots()))
 	for _, a := range list {
@@ -79,7 +85,7 @@ func (c *Catalog) assemble(list []Artifact, rest conditional) Instructions {
 		}
 	}
 	var all Instructions
-	for i, share := range shares(byRoot, c.limits.text) {
+	for i, share := range shares(byRoot, min(max, c.limits.text)) {
 		all.Sources = append(all.Sources, fit(byRoot[i], share)...)
 	}
 	return all

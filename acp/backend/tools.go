@@ -2,6 +2,9 @@ package backend
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/json"
+	"strings"
 
 	sdk "github.com/coder/acp-go-sdk"
 
@@ -82,4 +85,19 @@ type ToolResult struct {
 	// Cut says how long the full result is if it was shortened, as a sentence without its full
 	// stop, or "".
 	Cut string
+}
+
+// BlockSize returns the size in bytes of what a content block holds: an image, sound or document as
+// it is, not in the form in which the block has it.
+func BlockSize(block Raw) int {
+	var b struct {
+		Data     string
+		Resource struct{ Blob string }
+	}
+	_ = json.Unmarshal(block, &b)
+	encoded := b.Data + b.Resource.Blob
+	if encoded == "" {
+		return len(block)
+	}
+	return base64.StdEncoding.DecodedLen(len(encoded)) - strings.Count(encoded, "=")
 }

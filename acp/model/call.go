@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,12 +28,6 @@ const (
 	maxResult = 32 << 10
 	// maxPictured bounds the images and documents that tools show the model in a turn, in bytes.
 	maxPictured = 64 << 20
-	// warnAfter and stopAfter are how often the same call may fail in the same way before the model
-	// is warned, and before the turn ends.
-	warnAfter, stopAfter = 3, 5
-	// loopsAfter is how often the same call may have the same result before the turn ends. It is
-	// more, because the model may wait for something.
-	loopsAfter = 10
 )
 
 // call is a tool call that is shown to the user. Its ID is the one that the client sees.
@@ -57,11 +50,13 @@ type call struct {
 
 // newCall returns the tool call that the model requests, with an ID of our own.
 func (b *toolbox) newCall(requested llm.ToolCall) *call {
-	c := &call{ToolCall: requested, turn: b.turn, tool: b.byName[requested.Name]}
+	c := &call{ToolCall: requested, turn: b.turn, tool: b.find(requested.Name)}
 	// Models need their own IDs back, but some use the same ID for several calls. Some only accept
 	// nine letters and digits.
 	c.Given, c.ID = c.ID, rand.Text()[:9]
 	if c.tool.Name != "" {
+		c.Name = c.tool.Name
+		c.Arguments = string(c.tool.Canonical(json.RawMessage(c.Arguments)))
 		c.title, c.kind = c.tool.title(json.RawMessage(c.Arguments)), c.tool.kind()
 		return c
 	}
@@ -250,42 +245,4 @@ func (c *call) end(
 		c.turn.conversation.setResult(llm.ToolResult{ID: c.ID, Content: content})
 	}
 	return nil
-}
-
-// judge counts calls that fail, or succeed, in the same way. It returns what to add to the result,
-// and stops the turn after too many. A change starts the count again, because calls that failed
-// before may now succeed, and others may have another result.
-func (t *turn) judge(c *call, result string, status sdk.ToolCallStatus) string {
-	t.judging.Lock()
-	defer t.judging.Unlock()
-	if status != failed && !c.tool.Annotations.ReadOnly {
-		clear(t.failures)
-	}
-	switch c.kind {
-	case sdk.ToolKindEdit, sdk.ToolKindDelete, sdk.ToolKindMove:
-		if status != failed {
-			clear(t.successes)
-			return ""
-		}
-	}
-	key := sha256.Sum256(backend.Encode([]string{c.Name, c.Arguments, result}))
-	if status == failed {
-		t.failures[key]++
-		return t.warn(c, t.failures[key], stopAfter, "failed in the same way")
-	}
-	t.successes[key]++
-	return t.warn(c, t.successes[key], loopsAfter, "had the same result")
-}
-
-// warn returns what to tell the model about a call that has had the same outcome n times. At most
-// times it ends the turn.
-func (t *turn) warn(c *call, n, most int, outcome string) string {
-	switch {
-	case n >= most:
-		t.stuck = fmt.Sprintf("the same call has %s %d times: %s", outcome, most, c.title)
-	case n >= warnAfter:
-		return fmt.Sprintf("\n[This call has %s %d times. "+
-			"Do something else, or tell the user what prevents it.]", outcome, n)
-	}
-	return ""
 }

@@ -57,8 +57,14 @@ func (t *turn) fit(ctx context.Context, r llm.Request) (llm.Request, error) {
 		fitted, tokens = t.conversation.request(r, model, true)
 	}
 	if tokens > limit {
-		return r, tooLong(fmt.Sprintf("about %d tokens, of which instructions and tools are %d; "+
-			"%d are possible, with room for the answer", tokens, estimate(r), limit))
+		why := fmt.Sprintf("about %d tokens, of which instructions and tools are %d; "+
+			"%d are possible, with room for the answer", tokens, estimate(r), limit)
+		if estimate(r) > limit*3/4 {
+			return r, &llm.Error{Kind: llm.TooLong, Message: "The instructions and tools do not fit into " +
+				"the model's context (" + why + "). Choose a model with a larger context, or leave out " +
+				"folders or MCP servers. If the model accepts more, set its contextTokens"}
+		}
+		return r, tooLong(why)
 	}
 	return fitted, nil
 }

@@ -120,8 +120,8 @@ func TestContextTooSmall(t *testing.T) {
 	e := open(t, setup{model: small(1000)})
 	r := e.prompt("Hi", modelserver.Say("Hello."))
 	require.Regexp(t,
-		`too long for the model \(about \d+ tokens, of which instructions and tools are \d+; 750 `+
-			`are possible`, r.text())
+		`The instructions and tools do not fit into the model's context \(about \d+ tokens, of which `+
+			`instructions and tools are \d+; 750 are possible`, r.text())
 	require.Contains(t, r.text(), "set its contextTokens")
 	require.Empty(t, e.model.Requests(), "there is nothing to summarise")
 }
@@ -244,6 +244,7 @@ func TestSmallContext(t *testing.T) {
 		orders = append(orders, read(n))
 	}
 	e := open(t, setup{roots: []string{dirtest.New(t, files...)}, model: small(16_384)})
+	e.answer(rejectOnce)
 	// The model starts over after a summary, until the turn ends after 200 requests.
 	e.prompt("Read.", append(orders, modelserver.Say("A summary.").Aside())...)
 	breaks, summaries, before := 0, 0, []modelserver.Item(nil)

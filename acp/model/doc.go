@@ -16,9 +16,12 @@
 //	model.go, session.go   the backend and its sessions
 //	commands.go            slash commands
 //	undo.go, undo_files.go /undo
+//	shares.go              how much of the model's context its instructions and tools may have
 //	turn.go                the loop of a turn: send a request, run its tool calls, repeat
 //	tools.go               which tools the model has, and which calls run together
 //	call.go                how a tool call is run and shown
+//	loops.go               calls that the model makes again and again
+//	unread.go              calls and thoughts that the server has left in the text
 //	draft.go               tool calls that the model is still writing
 //	permission.go          which changes ask the user first
 //	autorun.go             which files programs run by themselves, so that a change of them asks

@@ -39,14 +39,14 @@ func (b *toolbox) drafted(ctx context.Context, piece llm.CallDelta) error {
 		b.drafts = append(b.drafts, nil)
 	}
 	d := b.drafts[piece.Index]
-	if d != nil && d.Name != piece.Name { // of an answer that was lost
+	if d != nil && d.Name != b.find(piece.Name).Name { // of an answer that was lost
 		if err := d.drop(ctx); err != nil {
 			return err
 		}
 		d, b.drafts[piece.Index] = nil, nil
 	}
 	if d == nil {
-		if _, known := b.byName[piece.Name]; !known {
+		if b.find(piece.Name).Name == "" {
 			return nil
 		}
 		d = &draft{call: b.newCall(llm.ToolCall{Name: piece.Name}), interval: firstDraft}
@@ -115,7 +115,7 @@ func (c *call) diff(known map[string]string) []any {
 // draftOf returns the ID under which a call was shown while it arrived, or "". From then on the
 // call is not a draft.
 func (b *toolbox) draftOf(at int, requested llm.ToolCall) string {
-	if at >= len(b.drafts) || b.drafts[at] == nil || b.drafts[at].Name != requested.Name {
+	if at >= len(b.drafts) || b.drafts[at] == nil || b.drafts[at].Name != b.find(requested.Name).Name {
 		return ""
 	}
 	id := b.drafts[at].ID

@@ -38,10 +38,26 @@ func planTool() tool {
 	return tool{Tool: forCall(nil), forCall: forCall, alone: true}
 }
 
+// planStatus returns the status that a model means, which may have used the word of another agent.
+func planStatus(said string) string {
+	switch said = strings.ReplaceAll(strings.ToLower(said), "-", "_"); said {
+	case "done", "complete", "finished":
+		return "completed"
+	case "doing", "active", "current":
+		return "in_progress"
+	case "todo", "open", "":
+		return "pending"
+	}
+	return said
+}
+
 func (c *call) updatePlan(ctx context.Context, in planInput) (string, error) {
 	if n := len(in.Entries); n > maxEntries {
 		return "", fmt.Errorf("the plan has %d entries (limit %d): combine small steps",
 			n, maxEntries)
+	}
+	for i := range in.Entries {
+		in.Entries[i].Status = planStatus(in.Entries[i].Status)
 	}
 	plan := sdk.SessionUpdatePlan{Entries: []sdk.PlanEntry{}}
 	done := 0

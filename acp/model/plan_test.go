@@ -24,7 +24,7 @@ func TestPlan(t *testing.T) {
 	require.Equal(t, "The user sees the plan: 1 of 2 entries done.", e.results()[0])
 
 	for entries, result := range map[string]string{
-		`[{"content":"a","status":"done"}]`:                     "the status of entry 1 must be",
+		`[{"content":"a","status":"maybe"}]`:                    "the status of entry 1 must be",
 		`[{"content":"a","status":"pending","priority":"top"}]`: "the priority of entry 1 must be",
 		`[{"content":" ","status":"pending"}]`:                  "the content of entry 1 is empty",
 		`[{"content":"a"}]`: "entries must be a list, each " +

@@ -66,6 +66,14 @@ func (b *toolbox) addServers(ctx context.Context, m mode) error {
 			return context.Cause(ctx)
 		}
 	}
+	for _, s := range b.turn.host.Tools().Servers() { // as they are now
+		if waiting[s.Prefix] && !state.late[s.Prefix] &&
+			(s.State == mcp.Starting || s.State == mcp.Idle) {
+			if err := b.turn.noteLate(ctx, s); err != nil {
+				return err
+			}
+		}
+	}
 	state.late = waiting
 	var withResources []mcp.Listing
 	for _, s := range servers {
@@ -76,22 +84,53 @@ func (b *toolbox) addServers(ctx context.Context, m mode) error {
 	if withResources != nil {
 		b.add(resourceTool(withResources))
 	}
+	var lists [][]mcp.Tool
 	for _, s := range servers {
-		for _, t := range found[s.Prefix].Tools {
-			if m.mayChange() || t.Hints.ReadOnly {
-				b.addRemote(t)
+		lists = append(lists, slices.DeleteFunc(slices.Clone(found[s.Prefix].Tools),
+			func(t mcp.Tool) bool { return !m.mayChange() && !t.Hints.ReadOnly }))
+	}
+	left := sharesOf(b.turn.endpoint.Model()).serverTools
+	for _, t := range inTurns(lists) {
+		const around = 150 // bytes of its names and of what is said about its server
+		if left -= around + len(t.Input) + min(len(t.Description), maxServerText); left < 0 {
+			b.crowded = append(b.crowded, t.Name)
+			continue
+		}
+		b.addRemote(t)
+	}
+	return nil
+}
+
+// inTurns returns the first tool of each server, then the second of each, and so on. If the model
+// does not get all, a server with many tools does not displace those of another one.
+func inTurns(lists [][]mcp.Tool) (all []mcp.Tool) {
+	for i, more := 0, true; more; i++ {
+		more = false
+		for _, list := range lists {
+			if i < len(list) {
+				all, more = append(all, list[i]), true
 			}
 		}
 	}
-	return nil
+	return all
+}
+
+// noteLate tells the user that the tools of an MCP server are missing because it is still starting.
+func (t *turn) noteLate(ctx context.Context, s mcp.Status) error {
+	why := ""
+	if s.Waiting != "" {
+		why = " (" + text.Line(s.Waiting, 200) + ")"
+	}
+	return t.note(ctx, fmt.Sprintf("\n\nThe MCP server %s is still starting%s. The model begins "+
+		"without its tools, and gets them when it is ready.\n\n", text.Code(text.Name(s.Name)), why))
 }
 
 // noteUnoffered tells the user which tools the model does not get, once each.
 func (b *toolbox) noteUnoffered(ctx context.Context) error {
 	t := b.turn
 	_, surplus, unfit := t.endpoint.Offer(b.tools)
-	t.tools.unoffered = slices.Concat(surplus, unfit)
-	for i, names := range [][]string{surplus, unfit} {
+	t.tools.unoffered = slices.Concat(surplus, unfit, b.crowded)
+	for i, names := range [][]string{surplus, unfit, b.crowded} {
 		names = slices.DeleteFunc(names, func(name string) bool { return t.tools.noted[name] })
 		if len(names) == 0 {
 			continue
@@ -99,9 +138,10 @@ func (b *toolbox) noteUnoffered(ctx context.Context) error {
 		for _, name := range names {
 			t.tools.noted[name] = true
 		}
-		why := []string{"so many tools", "the schemas of their arguments"}[i]
-		note := fmt.Sprintf("\n\nThe model continues without %s of MCP servers, because its "+
-			"server does not accept %s: %s.\n\n",
+		why := []string{"its server does not accept so many tools",
+			"its server does not accept the schemas of their arguments",
+			"they do not fit into its context"}[i]
+		note := fmt.Sprintf("\n\nThe model continues without %s of MCP servers, because %s: %s.\n\n",
 			text.Count(len(names), "tool", "tools"), why, listNames(names))
 		if err := t.note(ctx, note); err != nil {
 			return err

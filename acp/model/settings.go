@@ -58,9 +58,13 @@ const defaultEffort = "default"
 
 var efforts = []choice{
 	newChoice(defaultEffort, "Default", "As the model does by itself"),
+	newChoice("none", "None", "Does not think, if the model can be told so"),
+	newChoice("minimal", "Minimal", "Answers soonest"),
 	newChoice("low", "Low", "Answers sooner"),
 	newChoice("medium", "Medium", ""),
 	newChoice("high", "High", "Thinks longer before it answers"),
+	newChoice("xhigh", "Extra high", "Thinks long; few models know this level"),
+	newChoice("max", "Maximum", "Thinks as long as possible; few models know this level"),
 }
 
 func newChoice(value, name, description string) choice {

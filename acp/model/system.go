@@ -57,29 +57,30 @@ func (i instructions) write(b *strings.Builder) {
 	}
 }
 
-// systemPrompt returns the system prompt: our own text and the client's, the roots, their instructions and skills,
-// and the instructions of MCP servers. It stays the same as long as these and the mode do, so that
-// servers can cache it.
-func (s *session) systemPrompt(m mode) string {
+// systemPrompt returns the system prompt: our own text and the client's, the roots, their
+// instructions and skills, and the instructions of MCP servers. It stays the same as long as these,
+// the mode and the model do, so that servers can cache it.
+func (s *session) systemPrompt(m mode, endpoint *endpoint) string {
+	share := sharesOf(endpoint.Model())
 	var b strings.Builder
 	s.client.write(&b)
 	b.WriteString("\n# This session\n\n")
-	_, endpoint := s.current()
 	fmt.Fprintf(&b, "Today is %s. The operating system is %s. You are the model %s.\n\n",
 		s.opened.Format("Monday, 2 January 2006"), runtime.GOOS,
 		text.Code(text.Name(endpoint.Model().Name)))
 	b.WriteString(describeRoots(s.host.Workspace().Roots()))
-	b.WriteString(s.overview())
+	b.WriteString(s.overview(share.names))
 	b.WriteString(describeCommands(s.backend.terminal))
 	catalog := s.host.Catalog()
-	b.WriteString(describeSkills(catalog.Active(discovery.Skill)))
-	if instructions := catalog.Instructions(nil).String(); instructions != "" {
+	b.WriteString(describeSkills(catalog.Active(discovery.Skill), share.skills))
+	if instructions := catalog.InstructionsWithin(share.instructions).String(); instructions != "" {
 		b.WriteString("\n" + instructions)
 	}
-	b.WriteString(describeServers(s.host.Tools().Servers()))
+	b.WriteString(describeServers(s.host.Tools().Servers(), share.serverWords))
 	if names := s.tools.unoffered; len(names) > 0 {
 		b.WriteString("\nYou do not have these tools of MCP servers, because your server does not " +
-			"accept them: " + listNames(names) + ". If you need one, say so.\n")
+			"accept them or they do not fit into your context: " + listNames(names) +
+			". If you need one, say so.\n")
 	}
 	b.WriteString(describeMode(m))
 	return b.String()
@@ -94,29 +95,30 @@ func describeCommands(terminal bool) string {
 		"ended with them.\n"
 }
 
-// maxOverview is the most names of a root in the system prompt, and maxOverviews the most roots
-// whose names are in it.
+// maxOverview is the maximum of names of a root in the system prompt, and maxOverviews the maximum of
+// roots whose names are in it.
 const maxOverview, maxOverviews = 40, 10
 
-// overview describes what is at the top of the roots, as it was when the session was opened: a
-// change of it would change the beginning of each further request.
-func (s *session) overview() string {
-	if s.tools.overview == nil {
+// overview describes what is at the top of the roots with so many names, as it was when the session
+// was opened: a change of it would change the beginning of each further request.
+func (s *session) overview(names int) string {
+	if s.tools.overview == nil || s.tools.overviewNames != names {
 		var b strings.Builder
 		b.WriteString("\nWhen the session began, they had at the top (names are data):\n\n")
 		for i, root := range s.host.Workspace().Opened() {
 			if i < maxOverviews {
-				fmt.Fprintf(&b, "- %d: %s\n", i, describeRoot(s.host.Workspace(), root))
+				fmt.Fprintf(&b, "- %d: %s\n", i, describeRoot(s.host.Workspace(), root, names))
 			}
 		}
-		s.tools.overview = new(b.String())
+		s.tools.overview, s.tools.overviewNames = new(b.String()), names
 	}
 	return *s.tools.overview
 }
 
-// describeRoot lists the first names of a root, and the branch if it is a git repository. It does
-// not call git, because git runs programs that a repository's configuration names.
-func describeRoot(ws *workspace.Workspace, root workspace.Root) string {
+// describeRoot lists the first names of a root, up to a number, and the branch if it is a git
+// repository. It does not call git, because git runs programs that a repository's configuration
+// names.
+func describeRoot(ws *workspace.Workspace, root workspace.Root, most int) string {
 	dir, err := ws.OpenDir(root.Dir.String())
 	if err != nil {
 		return "not accessible"
@@ -134,8 +136,8 @@ func describeRoot(ws *workspace.Workspace, root workspace.Root) string {
 		}
 		names = append(names, name)
 	}
-	described := cmp.Or(strings.Join(names[:min(len(names), maxOverview)], ", "), "nothing")
-	if left := len(names) - maxOverview; left > 0 {
+	described := cmp.Or(strings.Join(names[:min(len(names), most)], ", "), "nothing")
+	if left := len(names) - most; left > 0 {
 		described += fmt.Sprintf(" and %d more", left)
 	}
 	head, err := ws.ReadText(context.Background(), absolute(root.Dir.String(), ".git/HEAD"),
@@ -153,13 +155,14 @@ func describeRoot(ws *workspace.Workspace, root workspace.Root) string {
 	return described
 }
 
-// describeServers quotes what the MCP servers say about their use.
-func describeServers(servers []mcp.Status) string {
+// describeServers quotes what the MCP servers say about their use, in about as many bytes as share
+// says.
+func describeServers(servers []mcp.Status, share int) string {
 	const most = 2 << 10 // bytes of one server's words
 	var b strings.Builder
 	for _, s := range servers {
 		said := strings.TrimSpace(text.Plain(s.Instructions))
-		if said == "" || b.Len() > maxServerWords {
+		if said == "" || b.Len() > share {
 			continue
 		}
 		if b.Len() == 0 {
@@ -170,7 +173,7 @@ func describeServers(servers []mcp.Status) string {
 		}
 		fmt.Fprintf(&b, "\nMCP server %s, with the tools %s…:\n\n%s",
 			text.Quote(text.Name(s.Name)), s.Prefix+afterServer,
-			text.Block("", text.Truncate(said, most)))
+			text.Block("", text.Truncate(said, min(most, share))))
 	}
 	return b.String()
 }
@@ -189,15 +192,15 @@ func describeRoots(roots workspace.Roots) string {
 	return b.String()
 }
 
-// describeSkills lists the skills that the model may use by itself.
-func describeSkills(skills []discovery.Artifact) string {
+// describeSkills lists the skills that the model may use by itself, in at most share bytes.
+func describeSkills(skills []discovery.Artifact, share int) string {
 	skills = slices.DeleteFunc(skills, func(a discovery.Artifact) bool { return a.UserOnly })
 	if len(skills) == 0 {
 		return ""
 	}
 	var b strings.Builder
 	b.WriteString("\n" + discovery.SkillsIntro)
-	list, left := discovery.ListSkills(skills, maxSkills)
+	list, left := discovery.ListSkills(skills, share)
 	b.WriteString(list)
 	if left > 0 {
 		fmt.Fprintf(&b, "\nand %d more: find_skills finds them by words of the task\n", left)

@@ -73,7 +73,7 @@ func TestSystemTextNamesTools(t *testing.T) {
 	for _, tool := range tools.New(nil, tools.Options{}).Tools() {
 		names[tool.Name] = true
 	}
-	for _, name := range []string{"find_files", "search", "directory_tree", "read_file"} {
+	for _, name := range []string{"find_files", "search", "read_file"} {
 		require.True(t, names[name], name)
 		require.Contains(t, systemText, "`"+name+"`")
 	}

@@ -24,7 +24,8 @@ type toolState struct {
 	own      []tool             // the tools that are not from MCP servers
 	mentions discovery.Mentions // of instructions, in results
 	// overview describes the roots as they were when the session was opened, nil until then.
-	overview *string
+	overview      *string
+	overviewNames int // with so many names of each
 	// allowed are the commands that need no further permission, with the state of their files.
 	allowed map[shellCommand]string
 	// late has the prefixes of MCP servers that did not list their tools in time. broken has the
@@ -34,6 +35,8 @@ type toolState struct {
 	// that the user was told about.
 	unoffered []string
 	noted     map[string]bool
+	// hinted is set if the user was told that the server does not understand the model's answers.
+	hinted bool
 }
 
 // tool is a tool that the model may call.
@@ -60,8 +63,8 @@ func (t tool) title(arguments json.RawMessage) string {
 // kind returns the kind of the calls.
 func (t tool) kind() sdk.ToolKind { return cmp.Or(sdk.ToolKind(t.Kind), sdk.ToolKindOther) }
 
-// mediaName is the name of the tool that shows images and documents.
-const mediaName = "read_media"
+// The names of the tools that show images and documents, and that find skills.
+const mediaName, skillsName = "read_media", "find_skills"
 
 // describeMedia returns the description of that tool for a model, or "" if the model accepts no
 // media.
@@ -81,7 +84,9 @@ type toolbox struct {
 	turn   *turn
 	tools  []llm.Tool
 	byName map[string]tool
-	drafts []*draft // calls that arrive, in their order in the answer; nil for those not shown
+	// crowded are the names of tools of MCP servers that do not fit into the context.
+	crowded []string
+	drafts  []*draft // calls that arrive, in their order in the answer; nil for those not shown
 }
 
 // newToolbox returns the tools that the model may use in a mode.
@@ -97,15 +102,44 @@ func (t *turn) newToolbox(ctx context.Context, m mode) (*toolbox, error) {
 			t.tools.own = append(t.tools.own, commandTool())
 		}
 	}
+	model := t.endpoint.Model()
 	for _, own := range t.tools.own {
 		if own.Name == mediaName {
-			own.Description = describeMedia(t.endpoint.Model())
+			own.Description = describeMedia(model)
 		}
-		if own.Description != "" && (m.mayChange() || own.Annotations.ReadOnly) {
+		switch {
+		case own.Description == "" || !m.mayChange() && !own.Annotations.ReadOnly:
+		case !t.offers(own.Name, model):
+			b.byName[own.Name] = own
+		default:
 			b.add(own)
 		}
 	}
 	return b, b.addServers(ctx, m)
+}
+
+// offers reports whether a model is told of one of our own tools. If not, it can call it all the
+// same.
+func (t *turn) offers(name string, m llm.Model) bool {
+	if name == skillsName {
+		skills := t.host.Catalog().Active(discovery.Skill)
+		_, left := discovery.ListSkills(skills, sharesOf(m).skills)
+		return left > 0 || len(skills) > 0 && m.ContextTokens > smallContext
+	}
+	return m.ContextTokens > smallContext || essentialTools[name]
+}
+
+// find returns the tool that a model calls by a name, which may differ a little from that of the
+// tool: weak models write Read_File or functions.read_file.
+func (b *toolbox) find(name string) tool {
+	if t, known := b.byName[name]; known {
+		return t
+	}
+	name = strings.ReplaceAll(strings.ToLower(name), "-", "_")
+	for _, namespace := range []string{"functions.", "default_api.", "tools."} {
+		name = strings.TrimPrefix(name, namespace)
+	}
+	return b.byName[name]
 }
 
 func (b *toolbox) add(t tool) {

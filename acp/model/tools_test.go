@@ -314,11 +314,15 @@ func TestLateServers(t *testing.T) {
 	start := filepath.Join(t.TempDir(), "start")
 	e := open(t, setup{serverPatience: 100 * time.Millisecond,
 		servers: []sdk.McpServer{serverIn("late", "late", "LATE="+start), playedServer("played")}})
+	said := ""
 	require.Eventually(t, func() bool { // this one may be late too
-		e.prompt("Hello.")
+		said += e.prompt("Hello.").text()
 		return slices.Contains(e.names(), "played__claim")
 	}, patience, time.Millisecond)
 	require.NotContains(t, e.names(), "late__claim")
+	const note = "The MCP server `late` is still starting"
+	require.Equal(t, 1, strings.Count(said, note), said)
+	require.Contains(t, said, "The model begins without its tools, and gets them when it is ready.")
 	require.NoError(t, os.WriteFile(start, nil, 0o600))
 	require.Eventually(t, func() bool {
 		e.prompt("Hello.")
@@ -344,7 +348,7 @@ func TestLateServerThatFails(t *testing.T) {
 	fail := filepath.Join(t.TempDir(), "fail")
 	e := open(t, setup{serverPatience: time.Millisecond,
 		servers: []sdk.McpServer{serverIn("broken", "late", "LATE="+fail)}})
-	require.Equal(t, modelserver.Done, e.prompt("Hello.").text())
+	require.Regexp(t, "^The MCP server `late` is still starting.*\n\n"+modelserver.Done+"$", e.prompt("Hello.").text())
 	require.NoError(t, os.WriteFile(fail, nil, 0o600))
 	told := ""
 	require.Eventually(t, func() bool {

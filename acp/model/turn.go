@@ -51,7 +51,9 @@ type turn struct {
 	failures map[[sha256.Size]byte]int // how often a call has failed in the same way
 	// successes are how often a call had the same result since the last change of a file.
 	successes map[[sha256.Size]byte]int
-	stuck     string // why the turn ends, if the same call was made too often, or ""
+	stuck     *loop // the call that was made too often, nil for none
+
+	said string // the beginning of the last answer
 }
 
 // run answers the prompt.
@@ -105,7 +107,7 @@ func (t *turn) step(ctx context.Context) (sdk.StopReason, error) {
 		return "", err
 	}
 	request, err := t.fit(ctx, llm.Request{
-		System: t.systemPrompt(set.Mode), Tools: tools.tools, Effort: set.Effort,
+		System: t.systemPrompt(set.Mode, t.endpoint), Tools: tools.tools, Effort: set.Effort,
 	})
 	if err != nil {
 		return "", err
@@ -130,12 +132,10 @@ func (t *turn) step(ctx context.Context) (sdk.StopReason, error) {
 		return sdk.StopReasonRefusal, t.showRefusal(ctx)
 	}
 	if len(calls) > 0 {
-		err := tools.run(ctx, calls)
-		if err != nil || t.stuck == "" {
+		if err := tools.run(ctx, calls); err != nil || t.stuck == nil {
 			return "", err
 		}
-		return sdk.StopReasonEndTurn, t.note(ctx, "\n\nStopped, because "+t.stuck+
-			". Send another message that says what to do instead.")
+		return t.askToGoOn(ctx)
 	}
 	switch {
 	case finish.Reason == llm.Paused:
@@ -149,7 +149,7 @@ func (t *turn) step(ctx context.Context) (sdk.StopReason, error) {
 		return sdk.StopReasonEndTurn, t.note(ctx,
 			"\n\nThe model stopped without an answer. Send another message to continue.")
 	default:
-		return sdk.StopReasonEndTurn, nil
+		return sdk.StopReasonEndTurn, t.noteUnread(ctx, tools)
 	}
 }
 
@@ -167,7 +167,7 @@ func (t *turn) showAnswer(
 	ctx context.Context, r llm.Request, tools *toolbox,
 ) (calls []llm.ToolCall, finish llm.Finish, err error) {
 	shown := false // some of its text
-	t.accepted, t.answered = false, false
+	t.accepted, t.answered, t.said = false, false, ""
 	for event, err := range t.endpoint.Stream(ctx, r) {
 		if _, again := event.(llm.Retry); err == nil && !again && !t.accepted {
 			err = t.accept(ctx)
@@ -178,6 +178,9 @@ func (t *turn) showAnswer(
 		switch e := event.(type) {
 		case llm.TextDelta:
 			t.spoke, shown = true, true
+			if len(t.said) < maxExamined {
+				t.said += string(e)
+			}
 			t.answered = t.answered || strings.TrimSpace(string(e)) != ""
 			err = t.updates.Update(ctx, backend.Text(string(e)))
 		case llm.ThinkingDelta:
@@ -191,7 +194,7 @@ func (t *turn) showAnswer(
 		case llm.Retry:
 			tools.restartDrafts()
 			err = t.showRestart(ctx, e, shown)
-			calls, shown, t.answered = nil, false, false
+			calls, shown, t.answered, t.said = nil, false, false, ""
 		case llm.Finish:
 			finish = e
 		}
@@ -339,7 +342,8 @@ func codeOf(e *endpoint) string { return text.Code(e.Model().ID) }
 func describeFailure(e *llm.Error) string {
 	said := strings.TrimRight(text.Plain(e.Error()), ". ")
 	switch {
-	case e.Status < http.StatusBadRequest && e.Kind != llm.Slipped && e.Kind != llm.Filtered || strings.HasPrefix(said, "the server "):
+	case strings.HasPrefix(said, "the server "):
+	case e.Status < http.StatusBadRequest && e.Kind != llm.Slipped && e.Kind != llm.Filtered:
 	case e.Kind == llm.Overloaded:
 		return "The model's server cannot answer now: " + said
 	case e.Kind == llm.Filtered:

@@ -308,17 +308,28 @@ func TestLoops(t *testing.T) {
 		orders[i] = missing
 	}
 	e := open(t, setup{})
+	e.answer(rejectOnce)
 	r := e.prompt("Read.", orders...)
 	require.Equal(t, sdk.StopReasonEndTurn, r.stop)
 	calls := r.calls()
-	require.Len(t, calls, stopAfter)
-	for i, call := range calls {
+	require.Len(t, calls, stopAfter+1)
+	for i, call := range calls[:stopAfter] {
 		warned := strings.Contains(call.RawOutput.Text, "failed in the same way")
-		require.Equal(t, i+1 >= warnAfter && i+1 < stopAfter, warned)
+		require.Equal(t, i+1 >= warnAfter, warned)
 	}
+	const question = "Go on, although the same call has failed in the same way 5 times: Read missing.txt"
+	require.Equal(t, question, r.asked[0].Call.Title)
+	require.Equal(t, question, calls[stopAfter].Title)
+	require.Equal(t, sdk.ToolCallStatusFailed, calls[stopAfter].Status)
 	require.Contains(t, r.text(),
 		"Stopped, because the same call has failed in the same way 5 times: Read missing.txt.")
 	e.goOn()
+
+	// The user may let it go on.
+	e.answer(allowOnce)
+	r = e.prompt("Read.", append(orders, modelserver.Say("Done."))...)
+	require.Equal(t, "Done.", r.text())
+	require.Len(t, r.asked, 2)
 
 	// A change may let the call succeed.
 	e = open(t, setup{roots: []string{dirtest.New(t)}})
@@ -338,12 +349,13 @@ func TestSuccessfulLoops(t *testing.T) {
 		orders[i] = modelserver.UseWith("list_roots", `{}`)
 	}
 	e := open(t, setup{roots: []string{dirtest.New(t)}})
+	e.answer(rejectOnce)
 	r := e.prompt("List.", orders...)
 	require.Equal(t, sdk.StopReasonEndTurn, r.stop)
-	require.Len(t, r.calls(), loopsAfter)
-	for i, call := range r.calls() {
+	require.Len(t, r.calls(), loopsAfter+1)
+	for i, call := range r.calls()[:loopsAfter] {
 		warned := strings.Contains(call.RawOutput.Text, "[This call has had the same result ")
-		require.Equal(t, i+1 >= warnAfter && i+1 < loopsAfter, warned)
+		require.Equal(t, i+1 >= warnAfter, warned)
 	}
 	require.Regexp(t, `Stopped, because the same call has had the same result 10 times: .*\. `+
 		`Send another message that says what to do instead\.$`, r.text())

@@ -120,7 +120,7 @@ refused, 2 if the command line is invalid, and 130 if you interrupted it.`,
 	cmd.Flags().StringVar(&r.mode, "mode", "",
 		"choose the `MODE` of the session; with --model ask, accept_edits, read_only or plan")
 	cmd.Flags().StringVar(&r.thoughtLevel, "thought-level", "",
-		"choose how much the agent thinks, its `LEVEL`; with --model default, low, medium or high")
+		"choose how much the agent thinks, its `LEVEL`; with --model default, none, minimal, low, medium, high, xhigh or max")
 	cmd.Flags().BoolVar(&r.yes, "yes", false,
 		"allow every permission request once, without asking you")
 	cmd.Flags().BoolVar(&r.json, "json", false,

@@ -16,7 +16,7 @@ import (
 type editFileInput struct {
 	Path       string     `json:"path"`
 	OldText    string     `json:"old_text,omitempty"`
-	NewText    *string    `json:"new_text,omitempty" jsonschema:"its replacement"`
+	NewText    *string    `json:"new_text,omitempty" jsonschema:"required with old_text: its replacement"`
 	ReplaceAll bool       `json:"replace_all,omitempty" jsonschema:"every occurrence"`
 	Edits      []editText `json:"edits,omitempty"`
 	DryRun     bool       `json:"dry_run,omitempty" jsonschema:"only show the difference"`
@@ -43,8 +43,8 @@ func editFileTool() definition {
 		return about("Edit", in.Path, "a file")
 	}, func(in *schema) {
 		in.notEmpty("path", "old_text")
-		in.describe("old_text", "must occur exactly once, unless replace_all: include lines "+
-			"around it")
+		in.describe("old_text", "required unless there are edits; must occur exactly once, unless "+
+			"replace_all: include lines around it")
 		in.describe("edits", "several replacements, in order, instead of old_text and new_text")
 		one := 1
 		in.Properties["edits"].Items.Properties["old_text"].MinLength = &one

@@ -23,7 +23,8 @@ type Tool struct {
 	// HoldsFile reports whether a call holds whole files in memory, perhaps several times.
 	HoldsFile bool
 
-	title func(arguments json.RawMessage) string // nil for the name
+	schema *schema                                // of the arguments
+	title  func(arguments json.RawMessage) string // nil for the name
 	// permitting returns the same tool of a set with another permit, nil for a host's tool.
 	permitting func(Permit, func(Change)) Tool
 	// call returns the result, and a note about the arguments, "" for none.
@@ -64,7 +65,8 @@ type Result struct {
 }
 
 // Call calls the tool with a JSON object of arguments; empty arguments mean an empty object.
-// Duplicate and invalid arguments are rejected, all in one error. Unknown arguments are ignored,
+// Arguments may have the names that other agents have for them, such as file_path for path. Duplicate
+// and invalid arguments are rejected, all in one error. Unknown arguments are ignored,
 // and the text says so. Errors tell a model what to do instead; they wrap the errors of package
 // workspace and of the host's [Permit]. If ctx ends, Call returns its cause.
 func (t Tool) Call(ctx context.Context, arguments json.RawMessage) (Result, error) {
@@ -145,7 +147,7 @@ func bind[Host, In any](t Tool, title func(In) string, constrain func(*schema),
 	run func(Host, context.Context, In, json.RawMessage) (output, error),
 	ignoreUnknown bool) func(Host) Tool {
 	input := newSchema[In](constrain)
-	t.InputSchema = input.encode()
+	t.InputSchema, t.schema = input.encode(), input
 	t.title = func(arguments json.RawMessage) string {
 		var in In
 		_ = json.Unmarshal(arguments, &in) // as far as they can be decoded
@@ -155,6 +157,7 @@ func bind[Host, In any](t Tool, title func(In) string, constrain func(*schema),
 		bound := t
 		bound.call = func(ctx context.Context, arguments json.RawMessage) (output, string, error) {
 			var in In
+			arguments = t.Canonical(arguments)
 			note, err := input.decode(t.Name, arguments, &in)
 			switch {
 			case err != nil:

@@ -59,7 +59,7 @@ func (r *Reply) showBlock(raw backend.Raw) error {
 		if quoted != nil {
 			described += ":"
 		} else {
-			described += fmt.Sprintf(", is not text: it is a block of %s.", text.Size(len(raw)))
+			described += fmt.Sprintf(", is not text: it is a block of %s.", text.Size(backend.BlockSize(raw)))
 		}
 	case b.Type == "resource_link":
 		described = fmt.Sprintf("A link to %s.", name(b.URI))
@@ -68,7 +68,7 @@ func (r *Reply) showBlock(raw backend.Raw) error {
 		if b.MIMEType != "" {
 			described += " (" + name(b.MIMEType) + ")"
 		}
-		described += fmt.Sprintf(" of %s.", text.Size(len(raw)))
+		described += fmt.Sprintf(" of %s.", text.Size(backend.BlockSize(raw)))
 	}
 	if described != "" {
 		if err := r.Write(described + "\n\n"); err != nil {

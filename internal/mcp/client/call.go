@@ -11,7 +11,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/acp-agent/acp-agent/internal/text"
 )
 
 // ProgressFunc receives the latest progress of a call. ctx ends with the call.
@@ -155,7 +158,17 @@ func callError(ctx context.Context, conn *connection, err error) error {
 	case errors.As(err, new(*lostAnswerError)):
 		conn.probe()
 	}
-	return serverError(s.config.Name, s.redactor.err(err))
+	return serverError(s.config.Name, s.redactor.err(withData(err)))
+}
+
+// withData returns an error with the data that the server sent with it, which often says what is
+// wrong.
+func withData(err error) error {
+	refusal, ok := errors.AsType[*jsonrpc.Error](err)
+	if !ok || len(refusal.Data) == 0 || string(refusal.Data) == "null" {
+		return err
+	}
+	return fmt.Errorf("%w: %s", err, text.Truncate(string(refusal.Data), maxErrorText))
 }
 
 // progressInterval is the least time between two reports of the progress of one call.

@@ -2,8 +2,10 @@ package client
 
 import (
 	"encoding/json"
+	"errors"
 	"testing"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 )
@@ -73,4 +75,15 @@ func TestOutputIsChecked(t *testing.T) {
 			require.Contains(t, got, test.says)
 		}
 	}
+}
+
+// What a server sends with an error is a part of it.
+func TestErrorsWithData(t *testing.T) {
+	plain := errors.New("no")
+	require.Equal(t, plain, withData(plain))
+	refusal := &jsonrpc.Error{Code: -32602, Message: "no such table"}
+	require.Equal(t, "no such table", withData(refusal).Error())
+	refusal.Data = json.RawMessage(`{"tables":["a"]}`)
+	require.Equal(t, `no such table: {"tables":["a"]}`, withData(refusal).Error())
+	require.ErrorIs(t, withData(refusal), refusal)
 }

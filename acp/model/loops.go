@@ -1,0 +1,109 @@
+package model
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+
+	sdk "github.com/coder/acp-go-sdk"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+const (
+	// warnAfter and stopAfter are how often the same call may fail in the same way before the model
+	// is warned, and before the user is asked.
+	warnAfter, stopAfter = 3, 5
+	// loopsAfter is how often the same call may have the same result before the user is asked. It
+	// is more, because the model may wait for something.
+	loopsAfter = 10
+)
+
+// loop is a call that the model has made too often.
+type loop struct {
+	title, outcome string
+	times          int
+}
+
+// String says what has happened.
+func (l loop) String() string {
+	return fmt.Sprintf("the same call has %s %d times: %s", l.outcome, l.times, l.title)
+}
+
+// judge counts calls that fail, or succeed, in the same way. It returns what to add to the result,
+// and notes that the user must be asked after too many. A change starts the count again, because
+// calls that failed before may now succeed, and others may have another result.
+func (t *turn) judge(c *call, result string, status sdk.ToolCallStatus) string {
+	t.judging.Lock()
+	defer t.judging.Unlock()
+	if status != failed && !c.tool.Annotations.ReadOnly {
+		clear(t.failures)
+	}
+	switch c.kind {
+	case sdk.ToolKindEdit, sdk.ToolKindDelete, sdk.ToolKindMove:
+		if status != failed {
+			clear(t.successes)
+			return ""
+		}
+	}
+	key := sha256.Sum256(backend.Encode([]string{c.Name, c.Arguments, result}))
+	if status == failed {
+		t.failures[key]++
+		return t.warn(c, t.failures[key], stopAfter, "failed in the same way")
+	}
+	t.successes[key]++
+	return t.warn(c, t.successes[key], loopsAfter, "had the same result")
+}
+
+// warn returns what to tell the model about a call that has had the same outcome n times. From most
+// times on, the user is asked.
+func (t *turn) warn(c *call, n, most int, outcome string) string {
+	if n >= most {
+		t.stuck = &loop{c.title, outcome, n}
+	}
+	if n >= warnAfter {
+		return fmt.Sprintf("\n[This call has %s %d times. "+
+			"Do something else, or tell the user what prevents it.]", outcome, n)
+	}
+	return ""
+}
+
+// askToGoOn asks the user whether the model may go on although it makes the same call again and
+// again. If not, or if nobody can be asked, the turn ends.
+func (t *turn) askToGoOn(ctx context.Context) (sdk.StopReason, error) {
+	stuck := *t.stuck
+	t.stuck = nil
+	shown := sdk.SessionUpdateToolCall{
+		SessionUpdate: string(sessionstore.ToolCall),
+		ToolCallId:    sdk.ToolCallId("loop-" + rand.Text()[:16]),
+		Title:         "Go on, although " + stuck.String(), Kind: sdk.ToolKindOther,
+		Status: sdk.ToolCallStatusPending,
+	}
+	if err := t.updates.Update(ctx, backend.NewUpdate(shown)); err != nil {
+		return "", err
+	}
+	_, err := backend.Question{ToolCall: backend.Encode(shown), Once: "Go on", Reject: "Stop"}.
+		Ask(ctx, t.host)
+	if ctx.Err() != nil || errors.Is(err, backend.ErrCancelled) {
+		return "", err
+	}
+	status := completed
+	if err != nil {
+		status = failed
+	}
+	ended := backend.ToolCall{SessionUpdate: sessionstore.ToolCallUpdate,
+		ToolCallUpdate: sdk.ToolCallUpdate{ToolCallId: shown.ToolCallId, Status: &status}}
+	if err := t.updates.Update(ctx, backend.NewUpdate(ended)); err != nil {
+		return "", err
+	}
+	if err == nil {
+		clear(t.failures)
+		clear(t.successes)
+		return "", nil
+	}
+	return sdk.StopReasonEndTurn, t.note(ctx, "\n\nStopped, because "+stuck.String()+
+		". Send another message that says what to do instead.")
+}

@@ -1,0 +1,74 @@
+package model
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+)
+
+// maxExamined is how much of an answer is examined for what the server should have understood, in
+// bytes.
+const maxExamined = 8 << 10
+
+// callMarks begin the tool calls of models, in the text that their servers read: those of Hermes
+// and Qwen, Qwen Coder, Llama, Mistral, DeepSeek, Gemma, Kimi, GLM and Phi.
+var callMarks = []string{"<tool_call>", "<function=", "<|python_tag|>", "[TOOL_CALLS]",
+	"<｜tool▁call", "<|tool_call", "<function_call>", "<|tool_calls_section_begin|>", "<tool_use>",
+	"```tool_code", "<invoke name="}
+
+// noteUnread tells the user, once in a session, if the model's answer has calls or thoughts that
+// its server should have separated from the text.
+func (t *turn) noteUnread(ctx context.Context, tools *toolbox) error {
+	if t.tools.hinted {
+		return nil
+	}
+	hint := ""
+	switch {
+	case tools.hasCall(t.said):
+		hint = "The model wrote a tool call as text, so nothing was run: its server does not read the " +
+			"calls of this model. Start vLLM with --enable-auto-tool-choice and --tool-call-parser, " +
+			"llama-server with --jinja, or choose a model that calls tools."
+	case strings.Contains(t.said, "</think>") && !strings.Contains(t.said, "<think>"),
+		strings.HasPrefix(strings.TrimSpace(t.said), "<thinking>"):
+		hint = "What the model thought is in its answer, because its server does not separate it. " +
+			"Start vLLM with --reasoning-parser, or llama-server with --reasoning-format."
+	default:
+		return nil
+	}
+	t.tools.hinted = true
+	return t.note(ctx, "\n\n*"+hint+"*")
+}
+
+// hasCall reports whether a text is, or has, the call of a tool.
+func (b *toolbox) hasCall(said string) bool {
+	for _, mark := range callMarks {
+		if _, after, found := strings.Cut(said, mark); found && b.namesTool(after) {
+			return true
+		}
+	}
+	said = strings.Trim(strings.TrimSpace(said), "`")
+	said = strings.TrimSpace(strings.TrimPrefix(said, "json"))
+	var call struct {
+		Name, Tool, Function  string
+		Arguments, Parameters json.RawMessage
+	}
+	if json.Unmarshal([]byte(said), &call) != nil || call.Arguments == nil && call.Parameters == nil {
+		return false
+	}
+	for _, name := range []string{call.Name, call.Tool, call.Function} {
+		if b.find(name).Name != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// namesTool reports whether a text has the name of a tool.
+func (b *toolbox) namesTool(said string) bool {
+	for name := range b.byName {
+		if strings.Contains(said, name) {
+			return true
+		}
+	}
+	return false
+}
