@@ -10,7 +10,9 @@ import (
 // Conn is a connection to a client, made of messages: each is one JSON text, such as a line or the
 // content of a WebSocket message. [NewLines] makes one from two byte streams.
 //
-// Read and Write are called by one goroutine each. Close may be called at any time.
+// Read and Write are called by one goroutine each. Close may be called at any time. Read has no
+// context, because it must not end before Close: until then the server may still send answers, and
+// with many libraries a read that is cancelled closes the connection.
 //
 // A Conn may also have the methods Reserve(n int) bool and Release(n int). Reserve is called for the n
 // bytes of each request, and Release when the request is answered. If Reserve returns false, the
@@ -18,7 +20,7 @@ import (
 type Conn interface {
 	// Read returns the next message, which the caller then owns. The error is io.EOF after the last
 	// one. Read need not limit the length of messages, but may.
-	Read(ctx context.Context) ([]byte, error)
+	Read() ([]byte, error)
 	// Write sends a message, which has no line breaks. It must not keep or change it.
 	Write(ctx context.Context, message []byte) error
 	// Close ends the connection and makes Read and Write return.
@@ -26,8 +28,7 @@ type Conn interface {
 }
 
 // NewLines returns a Conn that reads lines from in and writes lines to out, which may be the same
-// connection. Close closes those of in and out that are io.Closers. The contexts of Read and Write
-// are not used.
+// connection. Close closes those of in and out that are io.Closers. The context of Write is not used.
 func NewLines(in io.Reader, out io.Writer) Conn {
 	return &lines{Transport: jsonrpc.NewLines(in, out, 0), in: in, out: out}
 }
@@ -59,8 +60,8 @@ type transport struct {
 }
 
 // Read implements [jsonrpc.Transport].
-func (t *transport) Read(ctx context.Context) ([]byte, error) {
-	message, err := t.Conn.Read(ctx)
+func (t *transport) Read() ([]byte, error) {
+	message, err := t.Conn.Read()
 	if err == nil && len(message) > t.maxLine {
 		return message[:t.maxLine], &jsonrpc.TooLongError{Limit: t.maxLine}
 	}

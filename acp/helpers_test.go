@@ -126,7 +126,7 @@ type messageConn struct {
 	to   io.Writer
 }
 
-func (c messageConn) Read(context.Context) ([]byte, error) {
+func (c messageConn) Read() ([]byte, error) {
 	message, err := c.in.ReadBytes('\n')
 	if len(message) > 0 {
 		err = nil

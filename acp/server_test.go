@@ -232,7 +232,7 @@ type chanConn struct {
 	once  sync.Once
 }
 
-func (c *chanConn) Read(ctx context.Context) ([]byte, error) {
+func (c *chanConn) Read() ([]byte, error) {
 	select {
 	case message, ok := <-c.in:
 		if !ok {

@@ -218,7 +218,7 @@ func await[T any](done <-chan T, d time.Duration) bool {
 // the error of a transport that broke.
 func (c *Conn) readLoop(ctx context.Context) error {
 	for {
-		m, err := c.transport.Read(ctx)
+		m, err := c.transport.Read()
 		tooLong, rejected := errors.AsType[*TooLongError](err)
 		if err != nil && !rejected {
 			if errors.Is(err, io.EOF) || ctx.Err() != nil {

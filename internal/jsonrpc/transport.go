@@ -17,7 +17,7 @@ type Transport interface {
 	// Read returns the next message, which the caller then owns. The error is io.EOF after the last
 	// one. A [*TooLongError] comes with the beginning of the message, and the next Read returns the
 	// message that follows it.
-	Read(ctx context.Context) ([]byte, error)
+	Read() ([]byte, error)
 	// Write sends all messages that are waiting, in order. It must not keep or change them.
 	Write(ctx context.Context, m *Messages) error
 	// Close ends the connection and makes Read and Write return, if that is possible.
@@ -130,7 +130,7 @@ func NewLines(in io.Reader, out io.Writer, maxLine int) Transport {
 func LineLimit(maxLine int) int { return cmp.Or(maxLine, 64<<20) }
 
 // Read implements [Transport].
-func (l *lines) Read(context.Context) ([]byte, error) {
+func (l *lines) Read() ([]byte, error) {
 	line, err := l.reader.Append(nil)
 	return trimNewline(line), err
 }

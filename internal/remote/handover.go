@@ -297,7 +297,7 @@ func (l *Link) ask(
 	}))
 	for err == nil {
 		var message []byte
-		if message, err = server.Read(ctx); err != nil {
+		if message, err = server.Read(); err != nil {
 			break
 		}
 		if strictjson.Find(message, "method") != nil || !bytes.Equal(strictjson.Find(message, "id"), id) {

@@ -64,7 +64,7 @@ func scripted(t *testing.T, answer func(connection int, message []byte) []byte) 
 		defer conn.Close()
 		connections++
 		for {
-			message, err := conn.Read(r.Context())
+			message, err := conn.Read()
 			if err != nil {
 				return
 			}

@@ -199,7 +199,7 @@ type editorError struct{ error }
 // more.
 func (l *Link) passFrom(ctx context.Context, server *websocket.Conn) error {
 	for {
-		message, err := server.Read(ctx)
+		message, err := server.Read()
 		if err != nil {
 			return err
 		}

@@ -57,7 +57,7 @@ func TestOpenRequestsAreAnsweredWhenTheServerLeaves(t *testing.T) {
 		}
 		defer conn.Close()
 		for range 3 {
-			_, _ = conn.Read(r.Context())
+			_, _ = conn.Read()
 		}
 		_ = conn.Write(r.Context(), []byte("{\"jsonrpc\":\"2.0\",\n\"id\":1,\"result\":{}}"))
 	}))

@@ -42,7 +42,7 @@ func TestUnfinishedMessages(t *testing.T) {
 			require.NoError(t, err)
 			defer c.Close()
 			require.NoError(t, c.Write(t.Context(), message))
-			echoed, err := c.Read(t.Context())
+			echoed, err := c.Read()
 			require.NoError(t, err, "%s, %d bytes", user, n)
 			require.True(t, bytes.Equal(message, echoed))
 			require.LessOrEqual(t, b.Used(), 6*size)
@@ -74,7 +74,7 @@ func TestRoomIsGivenBack(t *testing.T) {
 			return len(inServer.unread.messages) == 2
 		}, time.Minute, time.Millisecond)
 		require.Equal(t, 2*size, b.Used())
-		_, err = inServer.Read(t.Context())
+		_, err = inServer.Read()
 		require.NoError(t, err)
 		require.Equal(t, size, b.Used())
 		require.True(t, inServer.Reserve(size))
@@ -115,7 +115,7 @@ func TestUnreadMessages(t *testing.T) {
 	<-served
 	for _, reader := range []*Conn{c, first} {
 		for range 200 {
-			_, err := reader.Read(t.Context())
+			_, err := reader.Read()
 			require.NoError(t, err)
 			require.LessOrEqual(t, b.Used(), 8<<20)
 		}

@@ -141,8 +141,7 @@ func newConn(id string, resumable bool, max int, times Times) *Conn {
 func (c *Conn) ID() string { return c.id }
 
 // Read returns the next message. Its error is io.EOF when the other side has closed the connection.
-// It does not use its context, whose end must not keep what is written from being sent.
-func (c *Conn) Read(context.Context) ([]byte, error) {
+func (c *Conn) Read() ([]byte, error) {
 	for !c.over {
 		ended := c.ctx.Err() != nil
 		message, ok := c.take()

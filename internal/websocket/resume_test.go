@@ -49,7 +49,7 @@ func sendWhileCut(t testing.TB, connections, messages int) {
 	}
 	receive := func(c *Conn) error {
 		for n := 0; ; n++ {
-			m, err := c.Read(context.Background())
+			m, err := c.Read()
 			if err == io.EOF && n == messages {
 				return nil
 			}
@@ -107,7 +107,7 @@ func TestLargeMessageOverASlowNetwork(t *testing.T) {
 	defer c.Close()
 	message := bytes.Repeat([]byte("x"), size)
 	require.NoError(t, c.Write(t.Context(), message))
-	echoed, err := c.Read(t.Context())
+	echoed, err := c.Read()
 	require.NoError(t, err)
 	require.True(t, bytes.Equal(message, echoed))
 }
@@ -123,7 +123,7 @@ func TestConnectionThatPassesNothing(t *testing.T) {
 	for range 3 {
 		wire.Clog()
 		require.NoError(t, c.Write(t.Context(), []byte("still there?")))
-		echoed, err := c.Read(t.Context())
+		echoed, err := c.Read()
 		require.NoError(t, err)
 		require.Equal(t, "still there?", string(echoed))
 	}
@@ -144,7 +144,7 @@ func TestProxyGoesAway(t *testing.T) {
 		require.Eventually(t, func() bool { return inServer.current() != nil }, time.Minute, time.Millisecond)
 		_ = inServer.current().Close(websocket.StatusGoingAway, "")
 		require.NoError(t, c.Write(t.Context(), []byte("still there?")))
-		echoed, err := c.Read(t.Context())
+		echoed, err := c.Read()
 		require.NoError(t, err)
 		require.Equal(t, "still there?", string(echoed))
 	}
@@ -154,7 +154,7 @@ func TestOnlyTheUserResumes(t *testing.T) {
 	accepted := make(chan *Conn, 1)
 	url := serve(t, 100, Times{}, func(c *Conn) {
 		accepted <- c
-		_, _ = c.Read(t.Context())
+		_, _ = c.Read()
 	})
 	c, err := Dial(t.Context(), url, "ana", 100, Times{})
 	require.NoError(t, err)
@@ -183,7 +183,7 @@ func TestAttemptWithoutAnswer(t *testing.T) {
 	defer c.Close()
 	wire.Cut()
 	require.NoError(t, c.Write(t.Context(), []byte("still there?")))
-	echoed, err := c.Read(t.Context())
+	echoed, err := c.Read()
 	require.NoError(t, err)
 	require.Equal(t, "still there?", string(echoed))
 }
@@ -196,7 +196,7 @@ func TestConnectionIsNotResumed(t *testing.T) {
 	require.NoError(t, err)
 	defer c.Close()
 	wire.Cut()
-	_, err = c.Read(t.Context())
+	_, err = c.Read()
 	require.EqualError(t, err, "the connection was lost: the server answered 101 Switching Protocols: "+
 		"the server did not resume the connection")
 }
@@ -209,7 +209,7 @@ func TestLostConnectionMakesRoom(t *testing.T) {
 	ended := make(chan string, 4)
 	url := serveWith(t, a, func(*http.Request) {}, func(c *Conn) {
 		accepted <- c
-		_, err := c.Read(t.Context())
+		_, err := c.Read()
 		ended <- fmt.Sprintf("%s: %v", c.id, err)
 	})
 	var inServer []*Conn
@@ -239,7 +239,7 @@ func TestLostConnectionMakesRoom(t *testing.T) {
 func TestLostConnectionEnds(t *testing.T) {
 	ended := make(chan error, 1)
 	url := serve(t, 100, Times{Lost: 20 * time.Millisecond}, func(c *Conn) {
-		_, err := c.Read(t.Context())
+		_, err := c.Read()
 		ended <- err
 	})
 	wire := cable.Lay(t, url)
@@ -248,7 +248,7 @@ func TestLostConnectionEnds(t *testing.T) {
 	defer c.Close()
 	wire.Pull()
 	require.ErrorIs(t, <-ended, ErrLost)
-	_, err = c.Read(t.Context())
+	_, err = c.Read()
 	require.ErrorIs(t, err, ErrLost)
 	require.ErrorIs(t, c.Write(t.Context(), []byte("x")), ErrLost)
 }

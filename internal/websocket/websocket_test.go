@@ -74,7 +74,7 @@ func serveWith(
 func echo(c *Conn) {
 	ctx := context.Background()
 	for {
-		m, err := c.Read(ctx)
+		m, err := c.Read()
 		if errors.Is(err, io.EOF) {
 			_ = c.Write(ctx, []byte("bye"))
 			return
@@ -92,11 +92,11 @@ func TestMessagesAfterTheEndOfTheOtherSide(t *testing.T) {
 	require.NoError(t, c.Write(t.Context(), []byte(`{"a":"é"}`)))
 	require.NoError(t, c.CloseWrite(t.Context()))
 	for _, want := range []string{`{"a":"é"}`, "bye"} {
-		m, err := c.Read(t.Context())
+		m, err := c.Read()
 		require.NoError(t, err)
 		require.Equal(t, want, string(m))
 	}
-	_, err = c.Read(t.Context())
+	_, err = c.Read()
 	require.Equal(t, io.EOF, err)
 }
 
@@ -106,10 +106,10 @@ func TestCloseIsNotALoss(t *testing.T) {
 	for range 100 {
 		c, err := Dial(t.Context(), url, "ana", 100, Times{})
 		require.NoError(t, err)
-		m, err := c.Read(t.Context())
+		m, err := c.Read()
 		require.NoError(t, err)
 		require.Equal(t, "bye", string(m))
-		_, err = c.Read(t.Context())
+		_, err = c.Read()
 		require.Equal(t, io.EOF, err)
 		require.NoError(t, c.Close())
 	}
@@ -120,14 +120,14 @@ func TestCloseIsNotALoss(t *testing.T) {
 func TestMessageOverTheLimit(t *testing.T) {
 	ended := make(chan error, 1)
 	url := serve(t, 100, Times{}, func(c *Conn) {
-		_, err := c.Read(t.Context())
+		_, err := c.Read()
 		ended <- err
 	})
 	c, err := Dial(t.Context(), url, "ana", 1000, Times{})
 	require.NoError(t, err)
 	defer c.Close()
 	require.NoError(t, c.Write(t.Context(), make([]byte, 200)))
-	_, err = c.Read(t.Context())
+	_, err = c.Read()
 	require.ErrorIs(t, err, errTooLarge)
 	require.ErrorIs(t, <-ended, errTooLarge)
 }
@@ -174,7 +174,7 @@ func TestOtherClientsAreAsked(t *testing.T) {
 	ended := make(chan struct{})
 	url := serve(t, 100, Times{Ping: 20 * time.Millisecond}, func(c *Conn) {
 		defer close(ended)
-		_, _ = c.Read(t.Context())
+		_, _ = c.Read()
 	})
 	wire := cable.Lay(t, url)
 	pings := make(chan struct{}, 10)
@@ -243,7 +243,7 @@ func TestSmallMessagesTakeLittle(t *testing.T) {
 	defer c.Close()
 	for _, length := range []int{1, 100, 1000} {
 		require.NoError(t, c.Write(t.Context(), make([]byte, length)))
-		echoed, err := c.Read(t.Context())
+		echoed, err := c.Read()
 		require.NoError(t, err)
 		require.Len(t, echoed, length)
 		require.LessOrEqual(t, cap(echoed), 2*length+8)
@@ -253,7 +253,7 @@ func TestSmallMessagesTakeLittle(t *testing.T) {
 func TestBinaryMessagesAreRefused(t *testing.T) {
 	ended := make(chan error, 1)
 	url := serve(t, 100, Times{}, func(c *Conn) {
-		_, err := c.Read(t.Context())
+		_, err := c.Read()
 		ended <- err
 	})
 	socket, _, err := websocket.Dial(t.Context(), url, &websocket.DialOptions{HTTPHeader: http.Header{
@@ -272,7 +272,7 @@ func TestOtherClients(t *testing.T) {
 	read := make(chan string, 2)
 	url := serve(t, 10, Times{}, func(c *Conn) {
 		for {
-			m, err := c.Read(t.Context())
+			m, err := c.Read()
 			if err != nil {
 				read <- "error: " + err.Error()
 				return

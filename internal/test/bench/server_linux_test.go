@@ -76,7 +76,7 @@ func work(b *testing.B, c *websocket.Conn, cwd string, sessions int) error {
 			return result, err
 		}
 		for {
-			line, err := c.Read(b.Context())
+			line, err := c.Read()
 			if err != nil {
 				return result, err
 			}
