@@ -444,7 +444,7 @@ func TestLongListOfSkills(t *testing.T) {
 		"the rest is counted": {limit: 1100, expect: "more: search the folders for " +
 			"words of the task in files named SKILL.md\n"},
 		"a tool finds the rest": {1100, "more: the tool find_skills of the MCP server " +
-			"\"acp_agent_roots\" finds them by words of the task\n",
+			"\"acp_agent_roots\", if you have it, finds them by words of the task\n",
 			withTools(t, profiles.Profile{})},
 		"each root has its share": {limit: 1400, expect: "- of-the-last: Last.\n"},
 	} {

@@ -47,8 +47,12 @@ func describeRoots(roots workspace.Roots, tools toolServer) string {
 		if tools.readOnly {
 			does = "lists, reads and searches"
 		}
+		provided := ""
+		if !tools.started { // some agents ignore the servers that they are given
+			provided = ", if you have them"
+		}
 		fmt.Fprintf(&b, "For files outside the working directory, use the tools of the MCP "+
-			"server %q: it %s files in all of them.\n", tools.name, does)
+			"server %q%s: it %s files in all of them.\n", tools.name, provided, does)
 	}
 	return b.String()
 }
@@ -158,8 +162,8 @@ func (s *session) skillsText(mode profiles.RootsMode) (list, digestNow string) {
 	if left > 0 {
 		how := "search the folders for words of the task in files named SKILL.md"
 		if tools := s.toolServer(mode, state{}); tools.name != "" {
-			how = fmt.Sprintf("the tool find_skills of the MCP server %q finds them by words of "+
-				"the task", tools.name)
+			how = fmt.Sprintf("the tool find_skills of the MCP server %q, if you have it, finds "+
+				"them by words of the task", tools.name)
 		}
 		list += fmt.Sprintf("\nand %d more: %s\n", left, how)
 	}

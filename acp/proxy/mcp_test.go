@@ -163,7 +163,7 @@ func TestToolServer(t *testing.T) {
 	require.Len(t, given[0].Args, 4, "A24: it has no folders of its own")
 	given[0].serves(t, all)
 	v.prompt(s.ID, "one")
-	require.Contains(t, h.lastPrompt()[1], `"acp_agent_roots"`)
+	require.Contains(t, h.lastPrompt()[1], `use the tools of the MCP server "acp_agent_roots": `)
 
 	t.Run("A24/with other roots", func(t *testing.T) {
 		fewer := with(all, all.At(2).String())
@@ -216,6 +216,22 @@ func TestToolServer(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, h.servers("session/load"))
 	})
+}
+
+// Some agents do not start the servers that a client names.
+//
+// Clause P1.
+func TestToolServerThatIsNotStarted(t *testing.T) {
+	h := newSystem(t, abilities{}, withTools(t, profiles.Profile{}))
+	v := h.connect()
+	s, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 1)})
+	require.NoError(t, err)
+	require.Len(t, h.servers("session/new"), 1)
+	v.prompt(s.ID, "one")
+	require.Contains(t, h.lastPrompt()[1],
+		`use the tools of the MCP server "acp_agent_roots", if you have them: `)
+	v.prompt(s.ID, "two")
+	require.Len(t, h.lastPrompt(), 1, "it is told once")
 }
 
 // A server must not keep roots that were removed, even if the child cannot load or resume.

@@ -27,6 +27,7 @@ type toolServer struct {
 	name     string // "" for none
 	files    bool   // it has tools for files
 	readOnly bool   // that do not change them
+	started  bool   // the child has started it before
 }
 
 // offersTools reports whether a child that learns of its roots from a prompt gets the server.
@@ -71,7 +72,7 @@ func (s *session) toolServer(mode profiles.RootsMode, saved state) toolServer {
 		name = fmt.Sprintf("%s_%d", toolServerName, n)
 	}
 	profile := s.proxy.options.Profile
-	return toolServer{name: name, files: files,
+	return toolServer{name: name, files: files, started: s.relays.publisher.Asked(),
 		readOnly: profile.Roots.Tools != profiles.ToolsWrite && len(profile.Roots.AskEnv) == 0}
 }
 

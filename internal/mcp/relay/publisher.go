@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	mcproots "github.com/acp-agent/acp-agent/internal/mcp/roots"
@@ -36,6 +37,7 @@ type Publisher struct {
 	tempDir  string // of the socket, "" if it is in the directory given to Listen
 	secret   string
 	serving  sync.WaitGroup
+	asked    atomic.Bool // see Asked
 
 	mu      sync.Mutex
 	roots   *mcproots.Snapshot    // nil before the first Set
@@ -125,6 +127,10 @@ func (p *Publisher) Address() string { return p.listener.Addr().String() }
 // Secret returns the secret that a relay must send. Pass it in the environment, because other users
 // can see command lines.
 func (p *Publisher) Secret() string { return p.secret }
+
+// Asked reports whether a server of our own has ever asked for the session's roots or context. An
+// agent that ignores the server never starts it.
+func (p *Publisher) Asked() bool { return p.asked.Load() }
 
 // Wrap returns the command of a relay in front of server. relay is the command that [Run] runs in:
 // acp-agent mcp-relay. The directory, environment and name are the server's, plus the relay's
@@ -218,9 +224,11 @@ func (p *Publisher) serve(conn net.Conn) {
 		p.log.Warn("cannot serve an MCP relay: it did not send the secret of this session")
 		return
 	case wants == rootsOnce:
+		p.asked.Store(true)
 		p.sendRoots(conn)
 		return
 	case wants == contextOnce:
+		p.asked.Store(true)
 		p.sendContext(conn)
 		return
 	}
