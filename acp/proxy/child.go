@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
@@ -155,6 +156,11 @@ func (c *child) initialize(ctx context.Context, params backend.Raw) error {
 		"see acp-agent's log at level info, under child=%[1]s", c.peer.Name(), timeout)
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, slow)
 	defer cancel()
+	notice := time.AfterFunc(c.limits.StartNotice, func() {
+		c.log.Warn("the agent has not answered initialize yet; "+
+			"it may be installing itself, as npx and uvx do the first time", "limit", timeout)
+	})
+	defer notice.Stop()
 	result, err := c.request(ctx, protocol.Initialize, params)()
 	if refused := responseError(err); refused != nil && refused.Code == jsonrpc.CodeMethodNotFound {
 		return fmt.Errorf("%s does not speak ACP: it does not know the method initialize; "+

@@ -141,6 +141,16 @@ func TestGarbageOnStdout(t *testing.T) {
 	require.Equal(t, `turn update {"update":{"n":"good"}}`, b.client.next())
 }
 
+func TestSlowInitialize(t *testing.T) {
+	var log logtest.Text
+	o := proxy.Options{Logger: log.Logger(slog.LevelWarn)}.With(
+		proxy.Limits{StartNotice: time.Nanosecond, StartTimeout: time.Second})
+	b := start(t, "", o)
+	_, err := b.backend.Initialize(t.Context(), backend.Raw(`{"protocolVersion":1}`), b.client)
+	require.ErrorContains(t, err, "did not answer initialize within 1s")
+	require.Contains(t, log.String(), "it may be installing itself")
+}
+
 func TestInitializeErrors(t *testing.T) {
 	for name, c := range map[string]struct {
 		script  string

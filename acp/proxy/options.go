@@ -52,7 +52,8 @@ type Options struct {
 
 // limits are bounds and times, which tests change. A zero field means the default given with it.
 type limits struct {
-	StartTimeout time.Duration // for the answer to initialize: 60 s, as some agents install first
+	StartTimeout time.Duration // for the answer to initialize: 5 min, as npx installs some first
+	StartNotice  time.Duration // until the log says that this takes long: 10 s
 	CancelGrace  time.Duration // for the answer to a prompt after session/cancel: 5 s
 	EndTimeout   time.Duration // for the answer to session/close, session/delete, a ping: 2 s
 	Idle         time.Duration // until an unused process for certain roots stops: 10 to 20 min
@@ -76,7 +77,8 @@ type limits struct {
 func (o Options) withDefaults() Options {
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	l := &o.limits
-	l.StartTimeout = cmp.Or(l.StartTimeout, time.Minute)
+	l.StartTimeout = cmp.Or(l.StartTimeout, 5*time.Minute)
+	l.StartNotice = cmp.Or(l.StartNotice, 10*time.Second)
 	l.CancelGrace = cmp.Or(l.CancelGrace, 5*time.Second)
 	l.EndTimeout = cmp.Or(l.EndTimeout, 2*time.Second)
 	l.Idle = cmp.Or(l.Idle, 10*time.Minute)

@@ -81,12 +81,15 @@ func newSandbox(s streams, set *settings) *cobra.Command {
 			}
 			err = process.RunInTerminal(cmd.Context(), command, s.in, s.out, s.err)
 			if exit, ok := errors.AsType[*process.ExitError](err); ok {
-				return &statusError{exit.Code}
+				return &statusError{exit.Status}
 			}
 			return err
 		},
 	}
-	set.accept(cmd, "dir", "sandbox", "state-dir")
+	set.accept(cmd, "sandbox", "state-dir")
+	dir := *set.flags.Lookup("dir") // it means something else for sessions
+	dir.Usage = "change files in the folder `DIR`; can be repeated"
+	cmd.Flags().AddFlag(&dir)
 	cmd.Flags().Var((*listValue)(&write), "write",
 		"also change `PATH`, a file or directory that exists; can be repeated")
 	cmd.Flags().Var((*listValue)(&read), "read", "with strict, also read `PATH`; can be repeated")

@@ -305,7 +305,7 @@ func (d downstream) runInTerminal(ctx context.Context, s streams) error {
 	}
 	err = process.RunInTerminal(ctx, command, s.in, s.out, s.err)
 	if exit, ok := errors.AsType[*process.ExitError](err); ok {
-		return &statusError{exit.Code}
+		return &statusError{exit.Status}
 	}
 	return err
 }

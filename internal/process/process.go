@@ -202,6 +202,8 @@ type ExitError struct {
 	Name string
 	// Code is the exit status, -1 if a signal ended the child.
 	Code int
+	// Status is the status that a shell reports: Code, or 128 and the number of the signal.
+	Status int
 	// State describes how the child ended: "exit status 1", "signal: killed".
 	State string
 	// Stderr are the lines of the child's stderr that explain why it ended, at most five.
@@ -209,7 +211,8 @@ type ExitError struct {
 }
 
 func newExitError(name string, state *os.ProcessState, stderr ...string) *ExitError {
-	return &ExitError{Name: name, Code: state.ExitCode(), State: state.String(), Stderr: stderr}
+	return &ExitError{Name: name, Code: state.ExitCode(), Status: shellStatus(state),
+		State: state.String(), Stderr: stderr}
 }
 
 func (e *ExitError) Error() string {

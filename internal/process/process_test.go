@@ -97,7 +97,7 @@ func TestExitError(t *testing.T) {
 	p := start(t, self("complain"), process.Options{})
 	var exit *process.ExitError
 	require.ErrorAs(t, p.Wait(bounded(t)), &exit)
-	require.Equal(t, process.ExitError{Name: "complain", Code: 3, State: "exit status 3",
+	require.Equal(t, process.ExitError{Name: "complain", Code: 3, Status: 3, State: "exit status 3",
 		Stderr: []string{"last"}}, *exit)
 	require.Equal(t, `complain ended: exit status 3: last`, exit.Error())
 }

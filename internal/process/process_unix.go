@@ -4,6 +4,7 @@ package process
 
 import (
 	"context"
+	"os"
 	"os/exec"
 	"slices"
 	"sync"
@@ -84,4 +85,12 @@ func (g *group) endsWith(s syscall.Signal, grace time.Duration) bool {
 			return false
 		}
 	}
+}
+
+// shellStatus returns the status that a shell reports of a process that has ended.
+func shellStatus(state *os.ProcessState) int {
+	if w, ok := state.Sys().(syscall.WaitStatus); ok && w.Signaled() {
+		return 128 + int(w.Signal())
+	}
+	return state.ExitCode()
 }

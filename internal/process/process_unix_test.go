@@ -162,3 +162,12 @@ func TestStartError_missingInterpreter(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 	require.ErrorContains(t, err, "interpreter")
 }
+
+func TestStatusOfSignal(t *testing.T) {
+	c := process.Command{Path: "/bin/sh", Args: []string{"-c", "kill -KILL $$"}}
+	err := process.RunInTerminal(t.Context(), c, nil, nil, nil)
+	var exit *process.ExitError
+	require.ErrorAs(t, err, &exit)
+	require.Equal(t, -1, exit.Code)
+	require.Equal(t, 128+9, exit.Status, "as a shell says")
+}

@@ -3,6 +3,7 @@ package process
 import (
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"sync"
 	"syscall"
@@ -95,3 +96,6 @@ func (g *group) end(time.Duration) {
 
 // awaitEnd waits for a child.
 func awaitEnd(cmd *exec.Cmd) { _ = cmd.Wait() }
+
+// shellStatus returns the status that a shell reports of a process that has ended.
+func shellStatus(state *os.ProcessState) int { return state.ExitCode() }

@@ -34,7 +34,7 @@ func TestRunInTerminal(t *testing.T) {
 	err := process.RunInTerminal(t.Context(), self("complain"), in, &out, &stderr)
 	var exit *process.ExitError
 	require.ErrorAs(t, err, &exit)
-	require.Equal(t, process.ExitError{Name: "complain", Code: 3, State: "exit status 3"}, *exit)
+	require.Equal(t, process.ExitError{Name: "complain", Code: 3, Status: 3, State: "exit status 3"}, *exit)
 	require.Contains(t, stderr.String(), "second")
 
 	missing := process.Command{Path: "no-such-program"}

@@ -126,6 +126,8 @@ func (c Command) startHint(err error) string {
 	switch {
 	case errors.Is(err, sandbox.ErrUnavailable):
 		return `agents and MCP servers with "sandboxFallback": "warn" start without it`
+	case errors.Is(err, sandbox.ErrSetup):
+		return "another sandbox or container around acp-agent may refuse this"
 	case errors.Is(err, fs.ErrPermission) && c.Sandbox.Mode == sandbox.Strict:
 		return "the file is not executable, or the sandbox does not let the command read it"
 	case errors.Is(err, fs.ErrPermission):

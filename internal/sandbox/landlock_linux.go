@@ -114,27 +114,29 @@ func (m landlock) restrict(p Policy) error {
 	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET,
 		uintptr(unsafe.Pointer(&attributes)), unsafe.Sizeof(attributes), 0)
 	if errno != 0 {
-		return fmt.Errorf("cannot create the sandbox: %w", errno)
+		return setupError(errno)
 	}
 	rules := ruleset{int(fd), attributes.Handled_access_fs}
 	defer unix.Close(rules.fd)
 	if err := rules.allow(p); err != nil {
-		return fmt.Errorf("cannot create the sandbox: %w", err)
+		return setupError(err)
 	}
 	if err := protectThread(); err != nil {
-		return fmt.Errorf("cannot create the sandbox: %w", err)
+		return setupError(err)
 	}
 	_, _, errno = unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(rules.fd), 0, 0)
 	switch {
 	case errno == unix.E2BIG:
-		return fmt.Errorf("cannot create the sandbox: too many are nested: %w", errno)
+		return setupError(fmt.Errorf("too many are nested: %w", errno))
 	case errno == unix.EPERM || errno == unix.ENOSYS:
 		return unavailable("this container or sandbox does not allow Landlock: %w", errno)
 	case errno != 0:
-		return fmt.Errorf("cannot create the sandbox: %w", errno)
+		return setupError(errno)
 	}
 	return nil
 }
+
+func setupError(err error) error { return fmt.Errorf("%w: %w", ErrSetup, err) }
 
 // signalsOwnThreads reports whether a thread whose signals are restricted can still send them to
 // other threads of the same process, as Go does to interrupt goroutines. Early kernels with this

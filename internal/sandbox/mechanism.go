@@ -57,3 +57,6 @@ var ErrUnavailable = errors.New("the sandbox is not available")
 func unavailable(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrUnavailable, fmt.Errorf(format, args...))
 }
+
+// ErrSetup is the cause of an error that says why a mechanism that is available failed.
+var ErrSetup = errors.New("cannot create the sandbox")
