@@ -51,7 +51,7 @@ func (a *agent) acceptLasting(ctx context.Context, r *jsonrpc.Request) (_ jsonrp
 		return nil, false
 	}
 	if h := a.elsewhere(id, r.Method); h != nil {
-		return a.passOn(ctx, h, id, r), true
+		return a.forward(ctx, h, id, r), true
 	}
 	if a.isTaken(id, r.Method, a) {
 		return rejectTaken(id, r), true
@@ -80,8 +80,8 @@ func (a *agent) elsewhere(id sessionstore.ID, method string) *agent {
 	return nil
 }
 
-// passOn passes a request from a's client to h. The caller has begun a use of h, which passOn ends.
-func (a *agent) passOn(
+// forward passes a request from a's client to h. The caller has begun a use of h, which forward ends.
+func (a *agent) forward(
 	ctx context.Context, h *agent, id sessionstore.ID, r *jsonrpc.Request,
 ) (work jsonrpc.Work) {
 	if h.isTaken(id, r.Method, a) {

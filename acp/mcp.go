@@ -148,9 +148,9 @@ func (s *sessionServers) tools() backend.Tools {
 	return s.set
 }
 
-// passOn leaves the set to the next activation. When it returns, all changes that have begun are
+// leaveToNext leaves the set to the next activation. When it returns, all changes that have begun are
 // complete, and no more will begin.
-func (s *sessionServers) passOn() {
+func (s *sessionServers) leaveToNext() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.passed = true

@@ -179,7 +179,7 @@ func (l *load) activate(
 		a.log.Warn("cannot end the turn", "session", l.stored.ID, "error", err)
 	}
 	if l.previous != nil {
-		l.previous.servers.passOn()
+		l.previous.servers.leaveToNext()
 	}
 	s, err := act.activate(l.at.Queue, lease, l.stored.Title)
 	if err == nil {

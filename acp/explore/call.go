@@ -10,7 +10,7 @@ import (
 )
 
 // call answers /call. The host shows the call to the user and asks for permission.
-func (t *turn) call(ctx context.Context, p prompt) error {
+func (t *commandTurn) call(ctx context.Context, p prompt) error {
 	name, arguments := text.CutWord(p.text)
 	if !strings.Contains(name, ".") {
 		return t.Write("Give the name of a tool: " + text.Code("/call SERVER.TOOL [JSON]") +

@@ -18,7 +18,7 @@ type command struct {
 	name        string
 	input       string // what follows the name, "" for nothing
 	description string
-	run         func(*turn, context.Context, prompt) error
+	run         func(*commandTurn, context.Context, prompt) error
 }
 
 func (c command) usage() string { return strings.TrimSpace("/" + c.name + " " + c.input) }
@@ -26,24 +26,24 @@ func (c command) usage() string { return strings.TrimSpace("/" + c.name + " " + 
 // builtins returns the built-in commands in the order in which they are announced.
 func builtins() []command {
 	return []command{
-		{"find", "GLOB", "Find files by name in all folders", (*turn).find},
+		{"find", "GLOB", "Find files by name in all folders", (*commandTurn).find},
 		{"search", "REGEXP", "Search all folders for lines that match a regular expression",
-			(*turn).search},
-		{"read", "PATH[:FIRST-LAST]", "Read a file or some of its lines", (*turn).read},
+			(*commandTurn).search},
+		{"read", "PATH[:FIRST-LAST]", "Read a file or some of its lines", (*commandTurn).read},
 		{"write", "PATH", "Write a file with the content on the lines below; asks first",
-			(*turn).writeFile},
+			(*commandTurn).writeFile},
 		{"edit", "PATH", "Replace a text in a file, both given on the lines below; asks first",
-			(*turn).editFile},
+			(*commandTurn).editFile},
 		{"instructions", "[PATH]", "Show the instructions found in the folders, or those that " +
-			"apply to a path", (*turn).instructions},
+			"apply to a path", (*commandTurn).instructions},
 		{"skills", "", "List the skills found in the folders, with their state",
-			(*turn).listSkills},
-		{"skill", "NAME [ARGUMENTS]", "Show a skill", (*turn).skill},
+			(*commandTurn).listSkills},
+		{"skill", "NAME [ARGUMENTS]", "Show a skill", (*commandTurn).skill},
 		{"commands", "", "List the commands found in the folders, with their state",
-			(*turn).listCommands},
-		{backend.MCPCommand, commands.MCPHint, commands.MCPDescription, (*turn).mcp},
-		{"call", "SERVER.TOOL [JSON]", "Call a tool of an MCP server; asks first", (*turn).call},
-		{"help", "", "Show this list", (*turn).help},
+			(*commandTurn).listCommands},
+		{backend.MCPCommand, commands.MCPHint, commands.MCPDescription, (*commandTurn).mcp},
+		{"call", "SERVER.TOOL [JSON]", "Call a tool of an MCP server; asks first", (*commandTurn).call},
+		{"help", "", "Show this list", (*commandTurn).help},
 	}
 }
 
@@ -61,21 +61,23 @@ func builtinNames() []string {
 	return names
 }
 
-// turn answers one prompt.
-type turn struct {
-	*session
+// commandTurn answers one prompt.
+type commandTurn struct {
+	*explorerSession
 	*commands.Reply
 }
 
 // mcp answers /mcp.
-func (t *turn) mcp(ctx context.Context, p prompt) error { return t.servers().Answer(ctx, p.text) }
+func (t *commandTurn) mcp(ctx context.Context, p prompt) error {
+	return t.servers().Answer(ctx, p.text)
+}
 
 // servers returns what answers about MCP servers.
-func (t *turn) servers() commands.MCP {
+func (t *commandTurn) servers() commands.MCP {
 	return commands.MCP{Reply: t.Reply, Name: backend.MCPCommand, Host: t.host, Roots: t.roots, Patience: t.limits.waiting}
 }
 
-func (t *turn) answer(ctx context.Context, p prompt) error {
+func (t *commandTurn) answer(ctx context.Context, p prompt) error {
 	if err := t.Write(p.notes()); err != nil {
 		return err
 	}
@@ -88,7 +90,7 @@ func (t *turn) answer(ctx context.Context, p prompt) error {
 	return t.announceCommands(ctx, t.Updates) // with prompts that are known now
 }
 
-func (t *turn) dispatch(ctx context.Context, p prompt) error {
+func (t *commandTurn) dispatch(ctx context.Context, p prompt) error {
 	switch {
 	case p.command != "":
 		return t.runCommand(ctx, p)
@@ -102,7 +104,7 @@ func (t *turn) dispatch(ctx context.Context, p prompt) error {
 }
 
 // runCommand runs a built-in command, or shows a skill or command found in the roots.
-func (t *turn) runCommand(ctx context.Context, p prompt) error {
+func (t *commandTurn) runCommand(ctx context.Context, p prompt) error {
 	offered, taken := t.host.Catalog().SlashCommands(builtinNames()...)
 	for _, c := range builtins() {
 		if c.name != p.command {
@@ -139,7 +141,7 @@ func (t *turn) runCommand(ctx context.Context, p prompt) error {
 }
 
 // help answers /help.
-func (t *turn) help(context.Context, prompt) error { return t.Write(helpText()) }
+func (t *commandTurn) help(context.Context, prompt) error { return t.Write(helpText()) }
 
 func helpText() string {
 	var b strings.Builder
@@ -157,7 +159,7 @@ func helpText() string {
 }
 
 // announceCommands sends the list of slash commands if it has changed since it was last sent.
-func (s *session) announceCommands(ctx context.Context, to backend.Updates) error {
+func (s *explorerSession) announceCommands(ctx context.Context, to backend.Updates) error {
 	var own []sdk.AvailableCommand
 	for _, c := range builtins() {
 		own = append(own, c.announced())

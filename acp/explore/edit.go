@@ -17,7 +17,7 @@ const editUsage = "To edit a file, give the text to replace, which must occur in
 	"````text\n/edit PATH\n```\nold text\n```\n```\nnew text\n```\n````\n"
 
 // editFile answers /edit.
-func (t *turn) editFile(ctx context.Context, p prompt) error {
+func (t *commandTurn) editFile(ctx context.Context, p prompt) error {
 	if p.blocks > 1 {
 		return t.Write(oneBlockUsage)
 	}

@@ -61,8 +61,8 @@ func (explorer) Call(context.Context, string, backend.Raw) backend.Work { return
 func (explorer) Notify(context.Context, string, backend.Raw)            {}
 func (explorer) Close(context.Context) error                            { return nil }
 
-// session is one activation. Its turns do not overlap, so its fields need no lock.
-type session struct {
+// explorerSession is one activation. Its turns do not overlap, so its fields need no lock.
+type explorerSession struct {
 	limits    limits
 	host      backend.Host
 	roots     []commands.Root
@@ -70,29 +70,29 @@ type session struct {
 	mentioned map[string]bool // instructions of directories that answers have named
 }
 
-func newSession(h backend.Host, l limits) *session {
-	return &session{limits: l, host: h, roots: commands.LabelRoots(h.Workspace()),
+func newSession(h backend.Host, l limits) *explorerSession {
+	return &explorerSession{limits: l, host: h, roots: commands.LabelRoots(h.Workspace()),
 		mentioned: make(map[string]bool)}
 }
 
-func (s *session) workspace() *workspace.Workspace { return s.host.Workspace() }
+func (s *explorerSession) workspace() *workspace.Workspace { return s.host.Workspace() }
 
 // Prompt answers one prompt.
-func (s *session) Prompt(ctx context.Context, params backend.Raw, u backend.Updates) backend.Work {
+func (s *explorerSession) Prompt(ctx context.Context, params backend.Raw, u backend.Updates) backend.Work {
 	return func() (backend.Raw, error) {
 		p, err := readPrompt(params)
 		if err != nil {
 			return nil, err
 		}
-		t := &turn{session: s, Reply: commands.NewReply(ctx, u, s.limits.bytes, s.limits.delay)}
+		t := &commandTurn{explorerSession: s, Reply: commands.NewReply(ctx, u, s.limits.bytes, s.limits.delay)}
 		return t.Finish(ctx, t.answer(ctx, p))
 	}
 }
 
 // Call returns nil: there are no further methods.
-func (*session) Call(context.Context, string, backend.Raw) backend.Work { return nil }
-func (*session) Notify(context.Context, string, backend.Raw)            {}
+func (*explorerSession) Call(context.Context, string, backend.Raw) backend.Work { return nil }
+func (*explorerSession) Notify(context.Context, string, backend.Raw)            {}
 
 // Cancel does nothing: cancelling ends the turn's context.
-func (*session) Cancel(backend.Raw)          {}
-func (*session) Close(context.Context) error { return nil }
+func (*explorerSession) Cancel(backend.Raw)          {}
+func (*explorerSession) Close(context.Context) error { return nil }

@@ -18,7 +18,7 @@ import (
 )
 
 // scan returns the search that /find and /search share. It reports its progress in call.
-func (t *turn) scan(call commands.ShownCall) tools.Walk {
+func (t *commandTurn) scan(call commands.ShownCall) tools.Walk {
 	reported := time.Now()
 	return tools.Walk{
 		Workspace: t.workspace(), Ignored: workspace.LeaveIgnored, MaxFiles: t.limits.files,
@@ -35,7 +35,7 @@ func (t *turn) scan(call commands.ShownCall) tools.Walk {
 }
 
 // find answers /find.
-func (t *turn) find(ctx context.Context, p prompt) error {
+func (t *commandTurn) find(ctx context.Context, p prompt) error {
 	if p.text == "" {
 		return t.Write("Give a glob: " + text.Code("/find GLOB") + ", for example " +
 			text.Code("/find **/*.go") + ".\n")
@@ -81,7 +81,7 @@ type listing struct {
 
 type hitCount struct{ hits, files int }
 
-func (t *turn) newListing(noun, plural string) *listing {
+func (t *commandTurn) newListing(noun, plural string) *listing {
 	return &listing{
 		reply: t.Reply, roots: t.roots, noun: noun, plural: plural,
 		left: t.limits.hits, stopped: -1, open: -1, counts: make([]hitCount, len(t.roots)),
@@ -159,7 +159,7 @@ func (l *listing) summary(tally tools.Tally, maxFiles int) string {
 }
 
 // finish ends a search that returned err.
-func (t *turn) finish(err error, call commands.ShownCall, list *listing, tally tools.Tally) error {
+func (t *commandTurn) finish(err error, call commands.ShownCall, list *listing, tally tools.Tally) error {
 	if err != nil && err != errFull {
 		return err
 	}
@@ -179,7 +179,7 @@ func (t *turn) finish(err error, call commands.ShownCall, list *listing, tally t
 }
 
 // leftOut says which files were not searched, "" if all were.
-func (t *turn) leftOut(s tools.Skipped) string {
+func (t *commandTurn) leftOut(s tools.Skipped) string {
 	var parts []string
 	if s.Binary > 0 {
 		parts = append(parts, text.Count(s.Binary, "binary file", "binary files"))

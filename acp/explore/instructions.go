@@ -12,7 +12,7 @@ import (
 )
 
 // instructions answers /instructions.
-func (t *turn) instructions(ctx context.Context, p prompt) error {
+func (t *commandTurn) instructions(ctx context.Context, p prompt) error {
 	catalog := t.host.Catalog()
 	list, found := catalog.Of(discovery.Instruction), catalog.Instructions(nil)
 	note := ""
@@ -43,7 +43,7 @@ func (t *turn) instructions(ctx context.Context, p prompt) error {
 
 // mentionInstructions names the instructions of the directories between a root and a file that was
 // read or written, each file once in a session.
-func (t *turn) mentionInstructions(ctx context.Context, file workspace.Ref) error {
+func (t *commandTurn) mentionInstructions(ctx context.Context, file workspace.Ref) error {
 	list, err := discovery.ActiveFor(ctx, t.workspace(), file.Path())
 	if err != nil {
 		return context.Cause(ctx) // what was asked for is done
@@ -63,7 +63,7 @@ func (t *turn) mentionInstructions(ctx context.Context, file workspace.Ref) erro
 
 // describeFurther returns a note on which of the shown instructions apply to a path but not to a
 // whole root.
-func (t *turn) describeFurther(path string, sources []discovery.Source) string {
+func (t *commandTurn) describeFurther(path string, sources []discovery.Source) string {
 	intro := "In addition to those of whole folders, these apply to " +
 		text.Code(text.Truncate(path, 200)) + ": "
 	if len(sources) == 0 {
@@ -81,7 +81,7 @@ func (t *turn) describeFurther(path string, sources []discovery.Source) string {
 }
 
 // listUnusedInstructions lists the instructions that are not active or break a rule.
-func (t *turn) listUnusedInstructions(list []discovery.Artifact) error {
+func (t *commandTurn) listUnusedInstructions(list []discovery.Artifact) error {
 	seen := make(map[string]bool)
 	list = slices.DeleteFunc(list, func(a discovery.Artifact) bool {
 		again := seen[a.Path]

@@ -16,7 +16,7 @@ import (
 )
 
 // read answers /read, and a prompt that consists of links.
-func (t *turn) read(ctx context.Context, p prompt) error {
+func (t *commandTurn) read(ctx context.Context, p prompt) error {
 	wanted := p.links
 	if p.text != "" {
 		wanted = append([]link{t.readArgument(p.text)}, wanted...)
@@ -35,7 +35,7 @@ func (t *turn) read(ctx context.Context, p prompt) error {
 
 // readArgument parses the argument of /read. A file whose name ends like a range of lines takes
 // precedence.
-func (t *turn) readArgument(argument string) link {
+func (t *commandTurn) readArgument(argument string) link {
 	path, lines, ok := splitLines(argument)
 	if !ok {
 		return link{path: argument}
@@ -47,7 +47,7 @@ func (t *turn) readArgument(argument string) link {
 }
 
 // readFile shows a file.
-func (t *turn) readFile(ctx context.Context, l link) error {
+func (t *commandTurn) readFile(ctx context.Context, l link) error {
 	title := "Read " + text.Truncate(l.path, 200)
 	input := map[string]any{"path": l.path}
 	if !l.lines.whole() {
@@ -145,7 +145,7 @@ func summarize(name string, t workspace.Text) string {
 }
 
 // whyUnreadable returns why a path cannot be read, with a suggestion if there is one.
-func (t *turn) whyUnreadable(path string, err error) string {
+func (t *commandTurn) whyUnreadable(path string, err error) string {
 	name := text.Code(text.Truncate(path, 200))
 	if why := refusal(name, err); why != "" {
 		return why
@@ -161,12 +161,12 @@ func (t *turn) whyUnreadable(path string, err error) string {
 }
 
 // show returns how answers write a path in the workspace.
-func (s *session) show(ref workspace.Ref) string {
+func (s *explorerSession) show(ref workspace.Ref) string {
 	return s.roots[ref.Root().Index].Show(ref.Rel())
 }
 
 // suggest returns a hint for a path that does not exist.
-func (t *turn) suggest(command, path string) string {
+func (t *commandTurn) suggest(command, path string) string {
 	for candidate, info := range tools.Elsewhere(t.workspace(), path) {
 		if info.Mode().IsRegular() {
 			return fmt.Sprintf(" A relative path starts at %s. Did you mean %s?",

@@ -21,7 +21,7 @@ func TestRead(t *testing.T) {
 		"sub/b.txt": "b\n",
 	})
 	c := open(t, limits{}, cwd)
-	label := c.session.(*session).roots[0].Label
+	label := c.session.(*explorerSession).roots[0].Label
 	for _, test := range []struct {
 		argument string
 		lines    []string

@@ -16,7 +16,7 @@ import (
 )
 
 // search answers /search.
-func (t *turn) search(ctx context.Context, p prompt) error {
+func (t *commandTurn) search(ctx context.Context, p prompt) error {
 	if p.text == "" {
 		return t.Write("Give a regular expression: " + text.Code("/search REGEXP") +
 			", for example " + text.Code("/search func New") + ".\n")
@@ -32,7 +32,7 @@ func (t *turn) search(ctx context.Context, p prompt) error {
 }
 
 // searchWords answers a prompt that is not a command.
-func (t *turn) searchWords(ctx context.Context, p prompt) error {
+func (t *commandTurn) searchWords(ctx context.Context, p prompt) error {
 	query, dropped := newWords(p.text)
 	if dropped {
 		if err := t.Write(fmt.Sprintf("Only the first %d words are searched for.\n\n",
@@ -45,7 +45,7 @@ func (t *turn) searchWords(ctx context.Context, p prompt) error {
 }
 
 // searchFor searches all roots. title and input describe the query in the tool call.
-func (t *turn) searchFor(ctx context.Context, query tools.Query, title string, input any) error {
+func (t *commandTurn) searchFor(ctx context.Context, query tools.Query, title string, input any) error {
 	call, err := t.Begin(sdk.ToolKindSearch, "Search for "+text.Truncate(title, 200), input)
 	if err != nil {
 		return err

@@ -54,7 +54,7 @@ func TestWords(t *testing.T) {
 		"b.txt": "retrying payments\nnothing\n",
 	})
 	c := open(t, limits{}, cwd)
-	name := c.session.(*session).roots[0].Label
+	name := c.session.(*explorerSession).roots[0].Label
 	for _, test := range []struct {
 		name, text string
 		want       []string

@@ -14,18 +14,18 @@ import (
 )
 
 // listSkills answers /skills.
-func (t *turn) listSkills(context.Context, prompt) error {
+func (t *commandTurn) listSkills(context.Context, prompt) error {
 	return t.listArtifacts(discovery.Skill, "skill", "skills")
 }
 
 // listCommands answers /commands.
-func (t *turn) listCommands(context.Context, prompt) error {
+func (t *commandTurn) listCommands(context.Context, prompt) error {
 	return t.listArtifacts(discovery.Command, "command", "commands")
 }
 
 // listArtifacts lists all skills or commands by root, with the reason for those that are not
 // active.
-func (t *turn) listArtifacts(kind discovery.Kind, noun, plural string) error {
+func (t *commandTurn) listArtifacts(kind discovery.Kind, noun, plural string) error {
 	all := t.host.Catalog().Of(kind)
 	offered, taken := t.host.Catalog().SlashCommands(builtinNames()...)
 	called := make(map[string]string)
@@ -79,7 +79,7 @@ func countStates(list []discovery.Artifact, noun, plural string) string {
 }
 
 // skill answers /skill.
-func (t *turn) skill(ctx context.Context, p prompt) error {
+func (t *commandTurn) skill(ctx context.Context, p prompt) error {
 	if p.text == "" {
 		return t.Write("Give the name of a skill: " + text.Code("/skill NAME [ARGUMENTS]") + ". " +
 			text.Code("/skills") + " lists them.\n")
@@ -96,7 +96,7 @@ func (t *turn) skill(ctx context.Context, p prompt) error {
 }
 
 // explainUnusable tells the user why a skill or command cannot be called.
-func (t *turn) explainUnusable(a discovery.Artifact) error {
+func (t *commandTurn) explainUnusable(a discovery.Artifact) error {
 	if a.State == discovery.Active {
 		return t.Write(fmt.Sprintf("The %s %s is not a slash command: its file says so. %s shows "+
 			"it.\n", a.Kind, text.Code(a.Name), text.Code("/skill "+a.Name)))
@@ -126,7 +126,7 @@ func findNamed(
 }
 
 // showArtifact shows the text of a skill or command, attributed to its root.
-func (t *turn) showArtifact(ctx context.Context, a discovery.Artifact, arguments string) error {
+func (t *commandTurn) showArtifact(ctx context.Context, a discovery.Artifact, arguments string) error {
 	r := t.roots[a.Root.Index]
 	call, err := t.Begin(sdk.ToolKindRead, fmt.Sprintf("Read %s %s of folder %s", a.Kind,
 		text.Printable(a.Name), text.Printable(r.Label)),

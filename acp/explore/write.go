@@ -26,7 +26,7 @@ const (
 )
 
 // writeFile answers /write.
-func (t *turn) writeFile(ctx context.Context, p prompt) error {
+func (t *commandTurn) writeFile(ctx context.Context, p prompt) error {
 	switch {
 	case p.blocks > 1:
 		return t.Write(oneBlockUsage)
@@ -54,7 +54,7 @@ type change struct {
 // change shows the new text that rewrite returns for a file, asks whether to write it, and writes
 // it if the path and the file are still the same. Files outside the roots are rejected without
 // asking.
-func (t *turn) change(
+func (t *commandTurn) change(
 	ctx context.Context, c change, path string, rewrite func(old *string) (string, error),
 ) error {
 	var refused error
@@ -98,7 +98,7 @@ func (t *turn) change(
 }
 
 // apply writes a change that was allowed.
-func (t *turn) apply(ctx context.Context, c change, call commands.ShownCall) error {
+func (t *commandTurn) apply(ctx context.Context, c change, call commands.ShownCall) error {
 	begun := backend.ToolCall{Content: c.shown().Content}
 	begun.Status = sdk.Ptr(sdk.ToolCallStatusInProgress)
 	if err := call.Commit(begun); err != nil {
@@ -128,7 +128,7 @@ func (t *turn) apply(ctx context.Context, c change, call commands.ShownCall) err
 }
 
 // confirm shows the change and asks whether to make it, as [backend.Question.Ask] does.
-func (t *turn) confirm(ctx context.Context, c change, call commands.ShownCall) error {
+func (t *commandTurn) confirm(ctx context.Context, c change, call commands.ShownCall) error {
 	shown := c.toolCall()
 	shown.ToolCallId, shown.Content = call.ID, c.shown().Content
 	_, err := backend.Question{
@@ -158,7 +158,7 @@ func (c change) toolCall() backend.ToolCall {
 }
 
 // whyUnchanged says why nothing was written.
-func (t *turn) whyUnchanged(c change, err error) string {
+func (t *commandTurn) whyUnchanged(c change, err error) string {
 	name := text.Code(c.Asked)
 	if why := refusal(name, err); why != "" {
 		return why

@@ -159,7 +159,7 @@ func (cs *childSession) handle(m message) {
 	case m.method == protocol.SessionUpdate:
 		cs.handleUpdate(s, t, m)
 	case m.answer != nil:
-		m.answer <- cs.passOn(s, m)
+		m.answer <- cs.callClient(s, m)
 	default:
 		params, err := cs.child.confine(m.method, m.params)
 		if err == nil {
@@ -171,8 +171,8 @@ func (cs *childSession) handle(m message) {
 	}
 }
 
-// passOn returns the work for a request of the child to the client of s.
-func (cs *childSession) passOn(s *session, m message) backend.Work {
+// callClient returns the work for a request of the child to the client of s.
+func (cs *childSession) callClient(s *session, m message) backend.Work {
 	if work, own := s.ownFile(m.ctx, cs.child.own, m.method, m.params); own {
 		return work
 	}

@@ -45,7 +45,7 @@ func (c *child) accept(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 	}
 	id, rest, err := protocol.TakeSessionID(r.Params)
 	if err != nil || id == "" {
-		return c.passOn(ctx, r)
+		return c.passSessionless(ctx, r)
 	}
 	m := message{ctx: ctx, method: r.Method, params: rest()}
 	if r.IsNotification() {
@@ -79,8 +79,8 @@ func (c *child) reportTooLong(ctx context.Context, beginning []byte) {
 	c.route(id, message{ctx: ctx, method: method, params: note.Raw})
 }
 
-// passOn passes on a message that names no session.
-func (c *child) passOn(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
+// passSessionless passes on a message that names no session.
+func (c *child) passSessionless(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 	c.barrier.wait(ctx)
 	if !r.IsNotification() {
 		return c.client.Call(ctx, r.Method, r.Params)

@@ -124,7 +124,7 @@ var errAlreadyOpen = errors.New(
 func (s *session) finishReplay(ctx context.Context, next updateMode) (replayed int) {
 	replayed, states := s.updates.end(next)
 	for _, state := range states {
-		if err := s.passOn(ctx, s.host, state); err != nil {
+		if err := s.showUpdate(ctx, s.host, state); err != nil {
 			s.proxy.log.Debug("cannot pass on a state of the agent", "kind", state.Kind,
 				"error", err)
 		}

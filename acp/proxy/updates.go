@@ -187,9 +187,9 @@ func (s *session) handleUpdate(
 		s.noteDenial(cs.child, u)
 	}
 	if t != nil && u.Kind != sessionstore.SubagentUpdate { // a subagent may outlive the turn
-		return s.passOn(ctx, t.updates, u)
+		return s.showUpdate(ctx, t.updates, u)
 	}
-	return s.passOn(ctx, s.host, u)
+	return s.showUpdate(ctx, s.host, u)
 }
 
 // handleSubagentUpdate passes on an update of a subagent, which may come in turns and after them.
@@ -207,8 +207,8 @@ func (s *session) handleSubagentUpdate(
 	return nil
 }
 
-// passOn shows the client an update. The commands of the roots are added to those of the child.
-func (s *session) passOn(ctx context.Context, to backend.Updates, u backend.Update) error {
+// showUpdate shows the client an update. The commands of the roots are added to those of the child.
+func (s *session) showUpdate(ctx context.Context, to backend.Updates, u backend.Update) error {
 	if u.Kind == sessionstore.AvailableCommandsUpdate {
 		return s.announceChild(ctx, to, u.Raw)
 	}

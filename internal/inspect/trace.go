@@ -111,8 +111,8 @@ func (s *Server) openTrace(q url.Values) (*os.File, error) {
 	return os.Open(named[0].path)
 }
 
-// message is what the timeline shows of a message.
-type message struct {
+// tracedMessage is what the timeline shows of a message.
+type tracedMessage struct {
 	At   int64   `json:"at"`   // where its JSON is in the file
 	Size int     `json:"size"` // of its JSON
 	Time float64 `json:"time"` // in milliseconds since 1970
@@ -147,7 +147,7 @@ func (s *Server) messages(_ context.Context, q url.Values) (any, error) {
 	if _, err := file.Seek(from, io.SeekStart); err != nil {
 		return nil, err
 	}
-	list, next, lines := []message{}, from, bufio.NewReaderSize(file, 256<<10)
+	list, next, lines := []tracedMessage{}, from, bufio.NewReaderSize(file, 256<<10)
 	for len(list) < traceMessages && next-from < traceBytes {
 		line, size, err := readLine(lines)
 		if errors.Is(err, io.EOF) {
@@ -182,7 +182,7 @@ func readLine(r *bufio.Reader) (line []byte, size int, err error) {
 
 // parseLine reads a line of a trace, which may be incomplete: the time, the process of acp-agent, an
 // arrow, the peer and the message. At is where the message begins in the line.
-func parseLine(line []byte) (m message, ok bool) {
+func parseLine(line []byte) (m tracedMessage, ok bool) {
 	head, rest, _ := bytes.Cut(line, []byte(" "))
 	at, err := time.Parse(time.RFC3339Nano, string(head))
 	process, rest, ok := bytes.Cut(rest, []byte(" "))
@@ -198,7 +198,7 @@ func parseLine(line []byte) (m message, ok bool) {
 		return m, false
 	}
 	body, whole := bytes.CutSuffix(rest[begin:], []byte("\n"))
-	m = message{
+	m = tracedMessage{
 		At: int64(len(line) - len(rest) + begin), Size: len(body),
 		Time: float64(at.UnixMicro()) / 1000, Sent: arrow == "-> ",
 		Process: text.Line(text.Printable(string(process)), 100),
@@ -224,7 +224,7 @@ type envelope struct {
 }
 
 // read reads what is shown of a message's JSON.
-func (m *message) read(body []byte) {
+func (m *tracedMessage) read(body []byte) {
 	var e envelope
 	if strictjson.Decode(body, &e) != nil || !m.setKind(e) {
 		return
@@ -241,7 +241,7 @@ func (m *message) read(body []byte) {
 
 // readBeginning reads what a message is from its beginning, because the whole is too long. Its id and
 // its method usually come first.
-func (m *message) readBeginning(body []byte) {
+func (m *tracedMessage) readBeginning(body []byte) {
 	e := envelope{ID: strictjson.Find(body, "id")}
 	_ = strictjson.Decode(strictjson.Find(body, "method"), &e.Method) // which leaves it empty
 	if m.setKind(e) {
@@ -251,7 +251,7 @@ func (m *message) readBeginning(body []byte) {
 
 // setKind sets a message's id, method and kind. It returns false for what is not a message, because
 // it has neither an id nor a method.
-func (m *message) setKind(e envelope) bool {
+func (m *tracedMessage) setKind(e envelope) bool {
 	m.ID, m.Method = text.Line(text.Plain(string(e.ID)), 100), text.Line(text.Plain(e.Method), 100)
 	switch {
 	case e.Method == "" && len(e.ID) == 0:

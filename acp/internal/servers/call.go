@@ -43,7 +43,7 @@ func (s *Set) Call(ctx context.Context, u backend.Updates, r backend.ToolRequest
 	if err != nil {
 		return none, err
 	}
-	c := &call{shownCall: shownCall{r.ID, u}, set: s, tool: t, arguments: r.Arguments}
+	c := &mcpCall{shownCall: shownCall{r.ID, u}, set: s, tool: t, arguments: r.Arguments}
 	if err := c.start(ctx); err != nil {
 		return none, err
 	}
@@ -77,8 +77,8 @@ func (c shownCall) showStatus(ctx context.Context, status sdk.ToolCallStatus,
 	})
 }
 
-// call is one call of a tool.
-type call struct {
+// mcpCall is one call of a tool.
+type mcpCall struct {
 	shownCall
 	set       *Set
 	tool      mcpclient.Tool
@@ -87,7 +87,7 @@ type call struct {
 
 // start shows the pending call. If the client already sees it, start only fills in what the call
 // does.
-func (c *call) start(ctx context.Context) error {
+func (c *mcpCall) start(ctx context.Context) error {
 	if c.id != "" {
 		return c.update(ctx, sdk.SessionToolCallUpdate{
 			SessionUpdate: "tool_call_update", ToolCallId: c.id,
@@ -102,7 +102,7 @@ func (c *call) start(ctx context.Context) error {
 }
 
 // run asks for permission if necessary, and calls the tool.
-func (c *call) run(ctx context.Context) (backend.ToolResult, error) {
+func (c *mcpCall) run(ctx context.Context) (backend.ToolResult, error) {
 	if !c.isAllowed() {
 		if err := c.askPermission(ctx); err != nil {
 			return backend.ToolResult{}, err
@@ -118,9 +118,9 @@ func (c *call) run(ctx context.Context) (backend.ToolResult, error) {
 	return toolResult(result, c.set.maxResult), nil
 }
 
-func (c *call) kind() sdk.ToolKind { return kindOf(c.tool.Annotations) }
+func (c *mcpCall) kind() sdk.ToolKind { return kindOf(c.tool.Annotations) }
 
-func (c *call) input() backend.Raw {
+func (c *mcpCall) input() backend.Raw {
 	if len(c.arguments) == 0 {
 		return backend.Raw("{}")
 	}
@@ -129,7 +129,7 @@ func (c *call) input() backend.Raw {
 
 // showResult shows the end of the call. The server's content blocks are passed on as they are, up
 // to a limit.
-func (c *call) showResult(ctx context.Context, r backend.ToolResult) error {
+func (c *mcpCall) showResult(ctx context.Context, r backend.ToolResult) error {
 	status := sdk.ToolCallStatusCompleted
 	if r.Failed {
 		status = sdk.ToolCallStatusFailed
@@ -149,7 +149,7 @@ func (c *call) showResult(ctx context.Context, r backend.ToolResult) error {
 }
 
 // showFailure shows that the call was not made or did not complete.
-func (c *call) showFailure(ctx context.Context, err error) {
+func (c *mcpCall) showFailure(ctx context.Context, err error) {
 	message := err.Error()
 	if ctx.Err() != nil {
 		message = "The call was cancelled."
@@ -158,7 +158,7 @@ func (c *call) showFailure(ctx context.Context, err error) {
 }
 
 // showProgress is a [mcpclient.ProgressFunc].
-func (c *call) showProgress(ctx context.Context, p *mcp.ProgressNotificationParams) {
+func (c *mcpCall) showProgress(ctx context.Context, p *mcp.ProgressNotificationParams) {
 	_ = c.showStatus(ctx, sdk.ToolCallStatusInProgress, backend.TextContent(describeProgress(p)))
 }
 

@@ -19,22 +19,22 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// host answers the servers of a set for its session. It implements [mcpclient.Host], and
+// serverHost answers the servers of a set for its session. It implements [mcpclient.Host], and
 // [mcpclient.Sampler] if there is a model.
-type host struct {
+type serverHost struct {
 	Session
 	model backend.Sampler
 	set   *Set
 }
 
 // Show implements [mcpclient.Host].
-func (h *host) Show(ctx context.Context, message string) error {
+func (h *serverHost) Show(ctx context.Context, message string) error {
 	return h.Update(ctx, backend.Warning(backend.Note(message+"\n\n")))
 }
 
 // Elicit implements [mcpclient.Host]. It quotes the server's words, so that they cannot pass for
 // ours.
-func (h *host) Elicit(ctx context.Context, s mcpclient.ServerID, p *mcp.ElicitParams) (
+func (h *serverHost) Elicit(ctx context.Context, s mcpclient.ServerID, p *mcp.ElicitParams) (
 	*mcp.ElicitResult, error) {
 	params := map[string]any{"mode": p.Mode}
 	asks := "asks"
@@ -98,11 +98,11 @@ func elicitationID(s mcpclient.ServerID, id string) string {
 }
 
 // ElicitComplete implements [mcpclient.Host].
-func (h *host) ElicitComplete(ctx context.Context, s mcpclient.ServerID, id string) error {
+func (h *serverHost) ElicitComplete(ctx context.Context, s mcpclient.ServerID, id string) error {
 	return h.elicitComplete(ctx, elicitationID(s, id))
 }
 
-func (h *host) elicitComplete(ctx context.Context, id string) error {
+func (h *serverHost) elicitComplete(ctx context.Context, id string) error {
 	params := map[string]string{"elicitationId": id}
 	return h.Notify(ctx, protocol.ElicitationComplete, backend.Encode(params))
 }
@@ -112,7 +112,7 @@ const notifyTimeout = time.Second
 
 // SignIn implements [mcpclient.Host]. The user is asked through the client if it takes URLs, and
 // otherwise in the answer.
-func (h *host) SignIn(
+func (h *serverHost) SignIn(
 	ctx context.Context, s mcpclient.ServerID, page *url.URL, tokens string,
 ) error {
 	message := fmt.Sprintf("MCP server %s asks you to sign in at %s; %s then issues the access "+

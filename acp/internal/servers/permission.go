@@ -23,7 +23,7 @@ const (
 
 // isAllowed reports whether the call needs no permission: the user always allows the tool, or
 // trusts the server's claim that it is read-only.
-func (c *call) isAllowed() bool {
+func (c *mcpCall) isAllowed() bool {
 	if c.tool.Trusted && c.tool.Hints.ReadOnly {
 		return true
 	}
@@ -33,7 +33,7 @@ func (c *call) isAllowed() bool {
 }
 
 // askPermission asks the user whether to make the call. It returns nil if they allow it.
-func (c *call) askPermission(ctx context.Context) error {
+func (c *mcpCall) askPermission(ctx context.Context) error {
 	shown := sdk.ToolCallUpdate{
 		ToolCallId: c.id, Title: sdk.Ptr(c.tool.CallTitle()), Kind: sdk.Ptr(c.kind()),
 		Status: sdk.Ptr(sdk.ToolCallStatusPending), RawInput: c.input(),
@@ -54,7 +54,7 @@ func (c *call) askPermission(ctx context.Context) error {
 }
 
 // describeArguments returns the arguments of the call as a person should see them.
-func (c *call) describeArguments() string {
+func (c *mcpCall) describeArguments() string {
 	var indented bytes.Buffer
 	if len(c.arguments) == 0 || json.Indent(&indented, c.arguments, "", "  ") != nil {
 		return "It is called without arguments."
@@ -73,7 +73,7 @@ func (c *call) describeArguments() string {
 }
 
 // claims returns a description of the server's claims about the tool.
-func (c *call) claims() string {
+func (c *mcpCall) claims() string {
 	server := text.Name(c.tool.Server)
 	claim := fmt.Sprintf("MCP server %s does not say whether this tool makes changes.", server)
 	if h := c.tool.Hints; !h.Unstated {

@@ -30,7 +30,7 @@ func (*modelError) Error() string { return "the model could not answer" }
 
 // Sample implements [mcpclient.Sampler]. The user is asked before the model gets the request, and
 // again before the server gets the answer.
-func (h *host) Sample(ctx context.Context, s mcpclient.ServerID,
+func (h *serverHost) Sample(ctx context.Context, s mcpclient.ServerID,
 	p *mcp.CreateMessageWithToolsParams) (*mcp.CreateMessageWithToolsResult, error) {
 	one := &sampling{
 		shownCall: newShownCall(h, "sampling"), host: h, server: s,
@@ -101,7 +101,7 @@ func withLineFeeds(s string) string { return strings.ReplaceAll(s, "\r\n", "\n")
 // sampling is one request of a server to the model. It is shown to the user as a tool call.
 type sampling struct {
 	shownCall
-	host    *host
+	host    *serverHost
 	server  mcpclient.ServerID
 	request backend.SampleRequest
 	include string // includeContext

@@ -55,7 +55,7 @@ func (s *Set) Commit(change *mcpclient.Change, session Session, m backend.Sample
 	s.mu.Lock()
 	s.session = session
 	s.mu.Unlock()
-	h := &host{Session: session, model: m, set: s}
+	h := &serverHost{Session: session, model: m, set: s}
 	if m == nil {
 		change.Commit(h, nil)
 	} else {
