@@ -17,7 +17,7 @@ import (
 // for example because the schema refers to another document: then nothing can be said of a value.
 func resolveSchema(schema any) (*jsonschema.Schema, *jsonschema.Resolved) {
 	raw, err := json.Marshal(schema)
-	if err != nil {
+	if err != nil || string(raw) == "null" {
 		return nil, nil
 	}
 	var s jsonschema.Schema
@@ -42,10 +42,9 @@ func fitForm(schema any, answer *mcp.ElicitResult) error {
 	if content == nil {
 		content = map[string]any{}
 	}
-	if form.ApplyDefaults(&content) == nil {
+	_ = form.ApplyDefaults(&content) // fails only for defaults that are no JSON
+	if form.Validate(content) == nil {
 		answer.Content = content
-	}
-	if form.Validate(answer.Content) == nil {
 		return nil
 	}
 	var wrong []string
