@@ -203,3 +203,6 @@ func inert(body string) []string {
 	}
 	return parts
 }
+
+// ArgumentNames returns the names of the first words that are typed after a skill or command.
+func (a Artifact) ArgumentNames() []string { return slices.Clone(a.arguments) }

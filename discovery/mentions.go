@@ -24,6 +24,10 @@ const maxSkillMention = 200
 // uses something in them. It mentions each file once. The zero value has mentioned nothing. It is safe
 // for concurrent use.
 type Mentions struct {
+	// Roots makes Lines also name the instructions of the roots' own directories, for models that
+	// are not told about them in another way.
+	Roots bool
+
 	mu   sync.Mutex
 	told map[string]bool
 }
@@ -36,7 +40,11 @@ func (m *Mentions) Lines(ctx context.Context, ws *workspace.Workspace, paths ...
 		if path == "" {
 			continue
 		}
-		list, err := activeNested(ctx, ws, path)
+		active := activeNested
+		if m.Roots {
+			active = activeFromRoot
+		}
+		list, err := active(ctx, ws, path)
 		if err != nil {
 			continue // after a move, for example
 		}

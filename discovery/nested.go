@@ -59,6 +59,25 @@ func ActiveFor(ctx context.Context, ws *workspace.Workspace, path string) ([]Art
 // activeNested returns the active instructions and skills of the directories between the root of ws
 // that contains path and path.
 func activeNested(ctx context.Context, ws *workspace.Workspace, path string) ([]Artifact, error) {
+	return activeIn(ctx, ws, path, (*Catalog).scanNested)
+}
+
+// activeFromRoot is activeNested together with the instructions of the root's own directory.
+func activeFromRoot(ctx context.Context, ws *workspace.Workspace, path string) ([]Artifact, error) {
+	return activeIn(ctx, ws, path, func(c *Catalog, ctx context.Context, t located) (
+		[]Artifact, error) {
+		above, err := c.scanTop(ctx, t)
+		if err != nil {
+			return nil, err
+		}
+		nested, err := c.scanNested(ctx, t)
+		return append(above, nested...), err
+	})
+}
+
+// activeIn returns the active artifacts among those that scan finds on the way to path.
+func activeIn(ctx context.Context, ws *workspace.Workspace, path string,
+	scan func(*Catalog, context.Context, located) ([]Artifact, error)) ([]Artifact, error) {
 	rows, err := standardRows()
 	if err != nil {
 		return nil, err
@@ -70,7 +89,7 @@ func activeNested(ctx context.Context, ws *workspace.Workspace, path string) ([]
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, c.limits.time, errTimeout)
 	defer cancel()
-	list, err := c.scanNested(ctx, t)
+	list, err := scan(c, ctx, t)
 	return slices.DeleteFunc(list, func(a Artifact) bool {
 		return a.State != Active || a.Applies.Mode == ByPath && !a.appliesTo(t)
 	}), err
@@ -183,6 +202,20 @@ func (c *Catalog) locate(path string) (located, error) {
 		missing = "/" + filepath.Base(path) + missing
 		path = parent
 	}
+}
+
+// scanTop scans the root's own directory for instructions.
+func (c *Catalog) scanTop(ctx context.Context, t located) ([]Artifact, error) {
+	top, err := c.ws.OpenDir(t.root.Dir.String())
+	if err != nil {
+		return nil, err
+	}
+	defer top.Close()
+	s := newScanner(c.ws, t.root, c.limits)
+	defer s.close()
+	s.scanDir(ctx, c.nestedRows(), newDirectory(top, nil, "."))
+	return slices.DeleteFunc(c.resolveNested(s.artifacts),
+		func(a Artifact) bool { return a.Kind != Instruction }), context.Cause(ctx)
 }
 
 // scanNested scans the directories between the root and the path.

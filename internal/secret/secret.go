@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 	"unicode"
 
 	"github.com/acp-agent/acp-agent/internal/strictjson"
@@ -129,7 +130,7 @@ func (s *Scrubber) addURLsIn(text string) {
 
 // add adds a value, also as it is written in JSON and in URLs.
 func (s *Scrubber) add(value string) {
-	if len(value) < shortest || s.values[value] {
+	if len(value) < shortest || s.values[value] || isDate(value) {
 		return
 	}
 	if s.values == nil {
@@ -142,6 +143,12 @@ func (s *Scrubber) add(value string) {
 	} {
 		s.values[written] = true
 	}
+}
+
+// isDate reports whether a value is a date, such as the revision of a protocol.
+func isDate(value string) bool {
+	_, err := time.Parse(time.DateOnly, value)
+	return err == nil
 }
 
 func (s *Scrubber) addParts(parts []string) {

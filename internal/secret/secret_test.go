@@ -141,3 +141,10 @@ func TestIsLoopback(t *testing.T) {
 		require.False(t, secret.IsLoopback(host), host)
 	}
 }
+
+// A revision of a protocol is no secret, even if a variable has it as its value.
+func TestDatesAreNoSecrets(t *testing.T) {
+	s := secret.OfCommand(nil, []string{"VER=2099-01-01", "KEY=2099-01-01x"})
+	require.Equal(t, "unsupported protocol version 2099-01-01", s.Text("unsupported protocol version 2099-01-01"))
+	require.NotContains(t, s.Text("key 2099-01-01x"), "2099-01-01x")
+}

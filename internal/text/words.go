@@ -43,3 +43,15 @@ func Words(line string) (words []string, err error) {
 	}
 	return words, err
 }
+
+// JoinWords returns a line that [Words] splits into these words.
+func JoinWords(words []string) string {
+	quoted := make([]string, len(words))
+	for i, word := range words {
+		if quoted[i] = word; word == "" || strings.ContainsAny(word, "\\\"' \t\r\n") {
+			escaped := strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(word)
+			quoted[i] = `"` + escaped + `"`
+		}
+	}
+	return strings.Join(quoted, " ")
+}

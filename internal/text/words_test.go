@@ -46,3 +46,11 @@ func TestWords_quoted(t *testing.T) {
 func equal(a, b []string) bool {
 	return strings.Join(a, "\x00") == strings.Join(b, "\x00") && len(a) == len(b)
 }
+
+func TestJoinWords(t *testing.T) {
+	for _, words := range [][]string{nil, {"a"}, {"a b", ""}, {`"`, `\`, `\"`, "'", "\n"}, {`C:\x y`}} {
+		got, err := text.Words(text.JoinWords(words))
+		require.NoError(t, err)
+		require.Equal(t, words, got)
+	}
+}

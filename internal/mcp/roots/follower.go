@@ -40,6 +40,7 @@ type Follower[T any] struct {
 	answered time.Time     // when the last answer arrived
 	pending  chan struct{} // closed when the pending request is answered; nil if there is none
 	again    bool          // whether the list changed during the pending request
+	silent   bool          // whether the client has not answered in time, and nothing since
 }
 
 // shared is a value with the number of its users.
@@ -88,13 +89,14 @@ func (f *Follower[T]) AskNow(ctx context.Context) {
 }
 
 func (f *Follower[T]) changed() {
-	f.stale = true
+	f.stale, f.silent = true, false
 	f.again = f.pending != nil
 }
 
 // Use calls use with the value for the newest list, which is not dropped until use returns. It
 // waits for a pending request, and asks if the last answer is out of date or failed. The error is
-// from Ask, ctx or use.
+// from Ask, ctx or use. Nobody waits again for a client that has not answered in time: it is asked
+// in the background, until it answers or announces a change.
 func (f *Follower[T]) Use(ctx context.Context, use func(T) error) error {
 	h, err := f.acquire(ctx)
 	if err != nil {
@@ -111,7 +113,7 @@ func (f *Follower[T]) acquire(ctx context.Context) (*shared[T], error) {
 		if f.pending == nil && (f.stale || !asked && f.expired()) {
 			f.start(ctx)
 		}
-		if f.pending == nil {
+		if f.pending == nil || f.silent && f.err != nil {
 			defer f.mu.Unlock()
 			if f.err != nil {
 				return nil, f.err
@@ -160,11 +162,13 @@ func (f *Follower[T]) ask(ctx context.Context, round int) bool {
 		fmt.Errorf("the client did not list its roots within %s", f.options.Timeout))
 	defer cancel()
 	value, err := f.options.Ask(ctx)
-	if err != nil && ctx.Err() != nil {
+	late := err != nil && ctx.Err() != nil
+	if late {
 		err = context.Cause(ctx)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.silent = err != nil && (f.silent || late)
 	switch {
 	case f.base.Err() != nil:
 		f.discard(value, err)

@@ -110,6 +110,24 @@ func TestTimeout(t *testing.T) {
 		_, err := used(t, f)
 		require.ErrorContains(t, err, "did not list its roots within 3s")
 		require.Equal(t, 3*time.Second, time.Since(begin))
+
+		for range 3 { // it costs its time once
+			_, err = used(t, f)
+			require.ErrorContains(t, err, "did not list its roots within 3s")
+		}
+		require.Equal(t, 3*time.Second, time.Since(begin))
+		synctest.Wait()
+		require.EqualValues(t, 2, c.questions.Load(), "it is asked again without waiting")
+		c.answers <- nil
+		synctest.Wait()
+		got, err := used(t, f)
+		require.NoError(t, err)
+		require.Equal(t, 2, got)
+		f.Changed()
+		go func() { c.answers <- nil }()
+		got, err = used(t, f)
+		require.NoError(t, err)
+		require.Equal(t, 3, got, "it is waited for again")
 	})
 }
 

@@ -85,11 +85,13 @@ func pathOf(uri string, on platform) (string, reason) {
 	if why := ambiguous(uri); why != "" {
 		return "", why
 	}
-	const scheme = "file://"
+	const scheme = "file:/"
 	if len(uri) < len(scheme) || !strings.EqualFold(uri[:len(scheme)], scheme) {
 		return "", notFile
 	}
-	host, encoded, found := strings.Cut(uri[len(scheme):], "/")
+	rest := uri[len(scheme)-1:]
+	rest = strings.TrimPrefix(rest, "//") // without it, it is the shortest form of RFC 8089
+	host, encoded, found := strings.Cut(rest, "/")
 	switch {
 	case strings.Contains(host, "@"):
 		return "", hasUserInfo

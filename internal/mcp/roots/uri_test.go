@@ -77,6 +77,8 @@ func TestParseURI(t *testing.T) {
 	for _, c := range []struct{ uri, posix, windows string }{
 		{"file:///", "/", ""},
 		{"FILE:///a", "/a", ""},
+		{"file:/a/b", "/a/b", ""},
+		{"file:/C:/x", "", `C:\x`},
 		{"file://localhost/a", "/a", ""},
 		{"file://LocalHost/a/", "/a", ""},
 		{"file:///a b/ü", "/a b/ü", ""},
@@ -102,7 +104,7 @@ func TestInvalidURIs(t *testing.T) {
 	for uri, want := range map[string]reason{
 		"":                        notFile,
 		"/a":                      notFile,
-		"file:/a":                 notFile,
+		"file:a":                  notFile,
 		"https://example.com/a":   notFile,
 		"vscode-remote://ssh/a":   notFile,
 		"not a uri %zz":           notFile,

@@ -161,7 +161,14 @@ func (s *Server) limitRequests(next http.Handler) http.Handler {
 			rejectBody(w, err)
 			return
 		}
+		body = mendRoots(body)
 		checked := checkBody(body)
+		if checked.rejected == nil && checked.needsSession &&
+			r.Header.Get("Mcp-Session-Id") == "" &&
+			!mcproots.IsModern(r.Header.Get("Mcp-Protocol-Version")) {
+			checked.rejected = errorResponse(nil, jsonrpc.CodeInvalidRequest,
+				"there is no session: send initialize first")
+		}
 		if checked.rejected != nil {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusBadRequest)
@@ -212,6 +219,8 @@ type checkedBody struct {
 	calls [memories]int
 	// info is how a modern client, which has no session, describes itself.
 	info string
+	// needsSession reports whether a legacy client must have a session for a message among them.
+	needsSession bool
 	// rejected is the response to a body that is not JSON, and to a request with malformed params,
 	// or nil. The SDK rejects other malformed messages.
 	rejected []byte
@@ -237,6 +246,11 @@ func checkBody(body []byte) (c checkedBody) {
 			c.calls[m.memory]++
 		}
 		c.calls[holdsLittle]++
+		switch m.request.Method {
+		case "initialize", "server/discover", "ping":
+		default:
+			c.needsSession = true
+		}
 		c.info = string(strictjson.Find(m.request.Params, "_meta", mcp.MetaKeyClientInfo))
 	}
 	return c

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -26,6 +28,7 @@ type incoming struct {
 
 // decodeMessage decodes a message as the SDK does, which tells names apart by their case.
 func decodeMessage(raw []byte) (incoming, error) {
+	raw = mendRoots(raw)
 	message, err := jsonrpc.DecodeMessage(raw)
 	if err != nil {
 		return incoming{}, err
@@ -36,6 +39,57 @@ func decodeMessage(raw []byte) (incoming, error) {
 		m.decodeParams()
 	}
 	return m, nil
+}
+
+// mendRoots returns a message in which an entry of a list of roots that the SDK cannot read has an
+// URI that tells what it was, because the SDK would reject the whole list for one such entry. It
+// never changes raw.
+func mendRoots(raw []byte) []byte {
+	if !bytes.Contains(raw, []byte(`"roots"`)) {
+		return raw
+	}
+	if result, changed := mendList(strictjson.Find(raw, "result")); changed {
+		return strictjson.Set(raw, "result", result)
+	}
+	params := strictjson.Find(raw, "params")
+	var responses map[string]json.RawMessage
+	if json.Unmarshal(strictjson.Find(params, "inputResponses"), &responses) != nil {
+		return raw
+	}
+	mended := false
+	for key, response := range responses {
+		if result, changed := mendList(response); changed {
+			responses[key], mended = result, true
+		}
+	}
+	if !mended {
+		return raw
+	}
+	return strictjson.Set(raw, "params",
+		strictjson.Set(params, "inputResponses", strictjson.Encode(responses)))
+}
+
+// mendList is mendRoots for the result of roots/list.
+func mendList(result json.RawMessage) (_ json.RawMessage, changed bool) {
+	var entries []json.RawMessage
+	if json.Unmarshal(strictjson.Find(result, "roots"), &entries) != nil {
+		return result, false
+	}
+	for i, entry := range entries {
+		if json.Unmarshal(entry, &mcp.Root{}) == nil {
+			continue
+		}
+		uri := ""
+		given := strictjson.Find(entry, "uri")
+		if json.Unmarshal(given, &uri) != nil {
+			uri = text.Truncate(cmp.Or(string(given), string(entry)), maxQuoted)
+		}
+		entries[i], changed = strictjson.Encode(map[string]string{"uri": uri}), true
+	}
+	if !changed {
+		return result, false
+	}
+	return strictjson.Set(result, "roots", strictjson.Encode(entries)), true
 }
 
 // memory says what a call holds in memory. Searches take long, so other calls do not wait for them.

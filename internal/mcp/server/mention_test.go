@@ -25,8 +25,9 @@ func TestResultsMentionTheInstructionsOfDirectories(t *testing.T) {
 		return p.answerTo(float64(id)).text()
 	}
 	path := func(rel string) string { return read(filepath.Join(b, filepath.FromSlash(rel))) }
-	require.NotContains(t, result(10, "read_file", `{"path":"f"}`), mark,
-		"only those below the root")
+	require.Contains(t, result(9, "read_file", `{"path":"f"}`), "[What is in \""+a+
+		"\" has instructions: read \""+filepath.Join(a, "AGENTS.md")+"\" before you go on.]")
+	require.NotContains(t, result(10, "list_directory", `{}`), mark, "only once")
 	text := result(11, "read_file", path("x/f"))
 	require.True(t, strings.HasSuffix(text, "[What is in \""+filepath.Join(b,
 		"x")+"\" has instructions: read \""+filepath.Join(b, "x", "AGENTS.md")+

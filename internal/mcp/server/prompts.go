@@ -10,11 +10,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/acp-agent/acp-agent/discovery"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
@@ -46,9 +48,11 @@ func withPromptName(ctx context.Context, r mcp.Request) context.Context {
 type promptList struct {
 	mu    sync.Mutex
 	roots string // the URIs of the roots; "" if there were none yet
-	// For a modern client, which cannot be asked for its roots when it lists prompts:
-	prompts []*mcp.Prompt // from the roots of its last call
-	listed  bool          // whether they were listed since
+	// What a modern client is shown, which cannot be asked for its roots when it lists prompts:
+	prompts []*mcp.Prompt // of the last scan
+	known   bool          // whether the client has ever listed them
+	listed  bool          // whether it has since the last scan
+	scanned time.Time     // when they were last scanned for
 }
 
 // moved reports whether the roots have changed since it was last called.
@@ -60,13 +64,14 @@ func (l *promptList) moved(sc *scope) bool {
 	return before != "" && before != l.roots
 }
 
-// refresh reads the prompts of a scope if they may have changed, and reports whether they have. It
-// does nothing if the client has neither changed its roots nor listed its prompts since its
-// previous call.
-func (l *promptList) refresh(ctx context.Context, sc *scope) (changed bool) {
+// refresh reads the prompts of a scope if they may have changed, and reports whether they have.
+// While the client stays with its roots, it does so only for one that lists prompts, and no sooner
+// than after age.
+func (l *promptList) refresh(ctx context.Context, sc *scope, age time.Duration) (changed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.roots == sc.uris() && !l.listed {
+	later := l.known && time.Since(l.scanned) >= age
+	if l.roots == sc.uris() && !l.listed && !later {
 		return false
 	}
 	prompts, err := sc.prompts(ctx)
@@ -75,15 +80,37 @@ func (l *promptList) refresh(ctx context.Context, sc *scope) (changed bool) {
 	}
 	changed = !slices.EqualFunc(l.prompts, prompts,
 		func(a, b *mcp.Prompt) bool { return reflect.DeepEqual(a, b) })
-	l.roots, l.prompts, l.listed = sc.uris(), prompts, false
+	l.roots, l.prompts, l.listed, l.scanned = sc.uris(), prompts, false, time.Now()
 	return changed
+}
+
+// isListed reports whether the client has listed its prompts.
+func (l *promptList) isListed() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.known
+}
+
+// note records the prompts that a client was given.
+func (l *promptList) note(prompts []*mcp.Prompt) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.known, l.prompts, l.scanned = true, prompts, time.Now()
+}
+
+// checkPrompts tells a client after a call if its prompts have changed. Over HTTP it may not be
+// listening.
+func (c *client) checkPrompts(ctx context.Context, sc *scope) {
+	if !c.onlyDuringCalls && ctx.Err() == nil && c.prompts.refresh(ctx, sc, c.server.limits.promptsAge) {
+		c.promptsChanged()
+	}
 }
 
 // list returns the prompts of the last refresh.
 func (l *promptList) list() []*mcp.Prompt {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.listed = true
+	l.known, l.listed = true, true
 	return append([]*mcp.Prompt{}, l.prompts...)
 }
 
@@ -105,10 +132,14 @@ func (sc *scope) prompts(ctx context.Context) ([]*mcp.Prompt, error) {
 	}
 	commands, _ := catalog.SlashCommands()
 	for _, command := range commands[:min(len(commands), maxPrompts)] {
-		prompts = append(prompts, &mcp.Prompt{
-			Name: command.Name, Description: command.Description,
-			Arguments: []*mcp.PromptArgument{{Name: promptArgument, Description: command.Hint}},
-		})
+		p := &mcp.Prompt{Name: command.Name, Description: command.Description}
+		for _, name := range command.Artifact.ArgumentNames() {
+			p.Arguments = append(p.Arguments, &mcp.PromptArgument{Name: name})
+		}
+		if p.Arguments == nil {
+			p.Arguments = []*mcp.PromptArgument{{Name: promptArgument, Description: command.Hint}}
+		}
+		prompts = append(prompts, p)
 	}
 	return prompts, nil
 }
@@ -124,6 +155,9 @@ func (c *client) listPrompts(ctx context.Context, r mcp.Request) (mcp.Result, er
 	}
 	err := c.withScope(ctx, scoped(request, nil, ""), func(sc *scope) (err error) {
 		result.Prompts, err = sc.prompts(ctx)
+		if err == nil {
+			c.prompts.note(result.Prompts)
+		}
 		return err
 	})
 	if errors.Is(err, errInputRequired) {
@@ -139,13 +173,12 @@ func (c *client) listPrompts(ctx context.Context, r mcp.Request) (mcp.Result, er
 func (c *client) getPrompt(ctx context.Context,
 	r *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
 	name, _ := ctx.Value(promptNameKey{}).(string)
-	arguments := r.Params.Arguments[promptArgument]
 	request := scoped(r, r.Params.InputResponses, r.Params.RequestState,
-		"prompts/get", name, arguments)
+		"prompts/get", name, string(strictjson.Encode(r.Params.Arguments)))
 	request.needsFiles = true
 	var result *mcp.GetPromptResult
 	err := c.withScope(ctx, request, func(sc *scope) (err error) {
-		result, err = sc.prompt(ctx, name, arguments)
+		result, err = sc.prompt(ctx, name, r.Params.Arguments)
 		return err
 	})
 	if errors.Is(err, errInputRequired) {
@@ -159,9 +192,25 @@ func (c *client) getPrompt(ctx context.Context,
 	return result, nil
 }
 
+// typedArguments returns the arguments of a prompt as a user would type them.
+func typedArguments(names []string, given map[string]string) string {
+	if typed, ok := given[promptArgument]; ok && !slices.Contains(names, promptArgument) {
+		return typed
+	}
+	words, last := make([]string, len(names)), 0
+	for i, name := range names {
+		value, ok := given[name]
+		if words[i] = value; ok {
+			last = i + 1
+		}
+	}
+	return text.JoinWords(words[:last])
+}
+
 // prompt returns a command or skill with its arguments, labelled with the file and root it comes
 // from.
-func (sc *scope) prompt(ctx context.Context, name, arguments string) (*mcp.GetPromptResult, error) {
+func (sc *scope) prompt(ctx context.Context, name string,
+	given map[string]string) (*mcp.GetPromptResult, error) {
 	catalog, err := sc.catalog(ctx)
 	if err != nil {
 		return nil, err
@@ -177,6 +226,7 @@ func (sc *scope) prompt(ctx context.Context, name, arguments string) (*mcp.GetPr
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: message}
 	}
 	file := commands[at].Artifact
+	arguments := typedArguments(file.ArgumentNames(), given)
 	content, err := catalog.Expand(ctx, file, arguments)
 	if err != nil {
 		return nil, err

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -35,6 +36,9 @@ type client struct {
 	requests int       // being handled
 	used     time.Time // when the last request ended
 
+	ready   chan struct{} // closed when a legacy client has sent notifications/initialized
+	batches atomic.Bool   // whether a legacy client may send several messages in an array
+
 	mu          sync.Mutex
 	initialized bool                       // whether initialize was received
 	follower    *mcproots.Follower[*scope] // set by initialize if the client's roots are used
@@ -54,6 +58,7 @@ func (c *client) receive(next mcp.MethodHandler) mcp.MethodHandler {
 				return nil, err
 			}
 		case "notifications/initialized":
+			c.markReady()
 			if f := c.rootsFollower(); f != nil && !c.onlyDuringCalls {
 				f.AskNow(ctx)
 			}
@@ -68,8 +73,41 @@ func (c *client) receive(next mcp.MethodHandler) mcp.MethodHandler {
 		case "prompts/get":
 			ctx = withPromptName(ctx, r)
 		}
-		return next(ctx, method, r)
+		result, err := next(ctx, method, r)
+		return result, withCode(ctx, err)
 	}
+}
+
+// markReady records that a client may be sent requests.
+func (c *client) markReady() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	select {
+	case <-c.ready:
+	default:
+		close(c.ready)
+	}
+}
+
+// awaitReady waits until a client may be sent requests, but not for ever: some never say so.
+func (c *client) awaitReady(ctx context.Context) error {
+	select {
+	case <-c.ready:
+	case <-time.After(c.server.options.Timeout):
+		c.markReady()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// withCode returns an error of a request with a code of JSON-RPC. The SDK's own errors have none.
+func withCode(ctx context.Context, err error) error {
+	known := (*jsonrpc.Error)(nil)
+	if err == nil || ctx.Err() != nil || errors.As(err, &known) && known.Code != 0 {
+		return err
+	}
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: err.Error()}
 }
 
 // initialize starts to follow the client's roots if they are used. It fails if too many sessions
@@ -93,6 +131,7 @@ func (c *client) initialize(r mcp.Request) error {
 		return err
 	}
 	c.initialized = true
+	c.batches.Store(params.ProtocolVersion == "2025-03-26") // the only revision that has them
 	if c.server.configured != nil || c.server.options.Session != nil ||
 		params.Capabilities == nil || params.Capabilities.RootsV2 == nil {
 		return nil
@@ -135,6 +174,9 @@ func (s *Server) ask(ctx context.Context, session *mcp.ServerSession) (*scope, e
 	if err != nil {
 		if ctx.Err() == nil {
 			s.log.Warn("cannot get the roots of a client", "error", err)
+		}
+		if refusal := (*jsonrpc.Error)(nil); ctx.Err() == nil && !errors.As(err, &refusal) {
+			err = errors.New("its answer is malformed")
 		}
 		return nil, fmt.Errorf("the client did not list its roots: %w", err)
 	}
@@ -194,13 +236,21 @@ func (c *client) withScope(ctx context.Context, r scopedRequest, use func(*scope
 	if f == nil {
 		return c.withFallback(use)
 	}
+	if err := c.awaitReady(ctx); err != nil {
+		return err
+	}
 	used := false
 	err := f.Use(ctx, func(sc *scope) error {
 		used = true
 		return use(sc)
 	})
-	if used || ctx.Err() != nil {
+	switch {
+	case used || ctx.Err() != nil:
 		return err
+	case c.server.fallback != nil:
+		instead := *c.server.fallback
+		instead.reason = err.Error()
+		return use(&instead)
 	}
 	return use(closedScope(sourceClient, err.Error(), nil))
 }
@@ -239,9 +289,7 @@ func (c *client) withModernScope(ctx context.Context, r scopedRequest,
 	}
 	defer sc.close()
 	err = use(sc)
-	if !c.onlyDuringCalls && c.prompts.refresh(ctx, sc) {
-		c.promptsChanged()
-	}
+	c.checkPrompts(ctx, sc)
 	return err
 }
 

@@ -32,13 +32,23 @@ const (
 	sourceNone       source = "none"
 )
 
+// whenGone returns what to do about a root whose directory is gone.
+func (s source) whenGone() string {
+	const gone = "the directory was deleted or replaced after it was opened: "
+	if s == sourceClient {
+		return gone + "it is opened again when the client announces its roots again"
+	}
+	return gone + "restart the server to use what is there now"
+}
+
 // scope holds the roots that a client's calls can access. It is safe for concurrent use.
 type scope struct {
 	source source
 	roots  []scopeRoot
-	reason string               // why no file is accessible, "" if ws is set
+	reason string               // why no file is accessible, or why the client's roots are not used
 	ws     *workspace.Workspace // nil if no file is accessible
 	tools  *tools.Set
+	opened mcproots.Snapshot // the roots of ws
 }
 
 // scopeRoot is a root that was named.
@@ -54,8 +64,18 @@ func closedScope(from source, reason string, roots []scopeRoot) *scope {
 }
 
 func (s *Server) openScope(from source, ws *workspace.Workspace, roots []scopeRoot) *scope {
-	return &scope{source: from, roots: roots, ws: ws,
+	opened, err := mcproots.Take(ws)
+	if err != nil { // a root has just disappeared
+		opened = mcproots.Snapshot{}
+	}
+	return &scope{source: from, roots: roots, ws: ws, opened: opened,
 		tools: tools.New(ws, tools.Options{Permit: s.options.Permit})}
+}
+
+// gone reports whether the directory of an opened root is no longer where it was. What is there
+// now is never used in its place.
+func (sc *scope) gone(r *workspace.Root) bool {
+	return sc.opened.Has(r.Real) && !sc.opened.Existing().Has(r.Real)
 }
 
 // openConfigured opens all the roots that the user named, or none.

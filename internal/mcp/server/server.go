@@ -59,9 +59,11 @@ type Options struct {
 type limits struct {
 	// how long the roots of a client that does not announce changes are used; default 5 s
 	rootsAge time.Duration
-	pending  int           // unanswered requests of a stdio client; default 256
-	held     int           // bytes of several of those; default 64 MiB
-	grace    time.Duration // for calls to finish after a client has closed its input; default 2 s
+	// how long a new file of a prompt may be unnoticed while a client works; default 5 s
+	promptsAge time.Duration
+	pending    int           // unanswered requests of a stdio client; default 256
+	held       int           // bytes of several of those; default 64 MiB
+	grace      time.Duration // for calls to finish after a client has closed its input; default 2 s
 
 	// For one stdio client, or all HTTP clients together:
 
@@ -85,10 +87,11 @@ func (o Options) withDefaults() Options {
 	o.MaxMessage = cmp.Or(o.MaxMessage, 64<<20)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	o.limits = limits{
-		rootsAge: cmp.Or(o.limits.rootsAge, 5*time.Second),
-		pending:  cmp.Or(o.limits.pending, 256),
-		held:     cmp.Or(o.limits.held, 64<<20),
-		grace:    cmp.Or(o.limits.grace, 2*time.Second),
+		rootsAge:   cmp.Or(o.limits.rootsAge, 5*time.Second),
+		promptsAge: cmp.Or(o.limits.promptsAge, 5*time.Second),
+		pending:    cmp.Or(o.limits.pending, 256),
+		held:       cmp.Or(o.limits.held, 64<<20),
+		grace:      cmp.Or(o.limits.grace, 2*time.Second),
 
 		sessions:     cmp.Or(o.limits.sessions, 100),
 		calls:        cmp.Or(o.limits.calls, 32),
@@ -258,6 +261,8 @@ func (s *Server) forClient(c *client) *mcp.Server {
 			Capabilities: capabilities,
 		},
 	)
+	c.ready = make(chan struct{})
+	c.mentions.Roots = s.options.Session == nil // the agent of a session is told in another way
 	server.AddReceivingMiddleware(c.receive)
 	c.addTools(server)
 	c.promptsChanged = func() {}

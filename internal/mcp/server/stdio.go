@@ -35,6 +35,7 @@ func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	defer eras.legacy.waiting.Wait()
 	defer eras.modern.waiting.Wait()
 	legacyClient := &client{server: s}
+	l.batches = &legacyClient.batches
 	var sessions sync.WaitGroup
 	defer sessions.Wait()
 	for _, era := range []struct {
@@ -335,6 +336,9 @@ func (t *transport) Read(ctx context.Context) (jsonrpc.Message, error) {
 
 // Write implements [mcp.Connection].
 func (t *transport) Write(_ context.Context, m jsonrpc.Message) error {
+	if response, ok := m.(*jsonrpc.Response); ok && response.Error != nil {
+		response.Error = withCode(context.Background(), response.Error)
+	}
 	message, err := jsonrpc.EncodeMessage(m)
 	if response, ok := m.(*jsonrpc.Response); ok {
 		t.lines.answers.Lock()
@@ -364,6 +368,7 @@ type lines struct {
 	log        *slog.Logger
 	maxMessage int
 	maxHeld    int64
+	batches    *atomic.Bool // whether the client may send several messages in an array
 	answers    sync.Mutex   // held while an answer to a request is written
 	held       atomic.Int64 // bytes of the pending requests
 }
@@ -419,6 +424,19 @@ func (l *lines) handle(line []byte, to router) {
 		l.reject(jsonrpc.CodeParseError, "the line is not valid JSON")
 		return
 	}
+	var batch []json.RawMessage
+	if l.batches.Load() && json.Unmarshal(line, &batch) == nil && len(batch) > 0 {
+		for _, message := range batch {
+			l.handleMessage(message, to)
+		}
+		return
+	}
+	l.handleMessage(line, to)
+}
+
+// handleMessage passes on a message, or answers a malformed one with an error. The messages of an
+// array are answered one by one, each as soon as it can be.
+func (l *lines) handleMessage(line []byte, to router) {
 	m, err := decodeMessage(line)
 	switch {
 	case err != nil:

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -57,13 +58,22 @@ func (c *client) fileTool(name string) mcp.ToolHandler {
 			}
 			// Without structuredContent: some clients show it to the model instead of the text.
 			content := []mcp.Content{&mcp.TextContent{Text: result.Text +
-				c.mentions.Lines(ctx, sc.ws, tools.Paths(r.Params.Arguments)...)}}
+				c.mentions.Lines(ctx, sc.ws, usedPaths(r.Params.Arguments)...)}}
 			if result.Media != nil {
 				content = append(content, mediaContent(result.Media))
 			}
 			return &mcp.CallToolResult{Content: content}, nil
 		})
 	}
+}
+
+// usedPaths returns the paths that a call uses, which is the first root if it names none.
+func usedPaths(arguments json.RawMessage) []string {
+	paths := slices.DeleteFunc(tools.Paths(arguments), func(p string) bool { return p == "" })
+	if len(paths) == 0 {
+		return []string{"."}
+	}
+	return paths
 }
 
 // ownArguments returns the arguments of a call without wait_for_previous, which Gemini CLI adds to
@@ -99,6 +109,9 @@ func (c *client) callTool(ctx context.Context, r *mcp.CallToolRequest, needsFile
 	var result *mcp.CallToolResult
 	err := c.withScope(ctx, request, func(sc *scope) (err error) {
 		result, err = call(sc)
+		if c.prompts.isListed() {
+			c.checkPrompts(ctx, sc)
+		}
 		return err
 	})
 	if errors.Is(err, errInputRequired) {
@@ -184,11 +197,19 @@ func (sc *scope) list() rootList {
 			}
 			list.LeftOut = append(list.LeftOut, leftOutRoot{text.Truncate(r.URI, maxQuoted), name,
 				reason})
+		case r.opened != nil && sc.gone(r.opened):
+			if listed[r.opened.Index] = true; len(list.LeftOut) < maxLeftOut {
+				list.LeftOut = append(list.LeftOut, leftOutRoot{text.Truncate(r.URI, maxQuoted),
+					name, sc.source.whenGone()})
+			}
 		case r.opened != nil && !listed[r.opened.Index]:
 			listed[r.opened.Index] = true
 			list.Roots = append(list.Roots, listedRoot{r.opened.Dir.String(),
 				r.opened.Real.String(), r.opened.Real.URI(), name})
 		}
+	}
+	if len(list.Roots) == 0 && list.Note == "" {
+		list.Note = "none of the folders is where it was"
 	}
 	return list
 }
@@ -208,6 +229,9 @@ func (l rootList) String() string {
 			b.WriteString(" -> " + text.Printable(r.Real))
 		}
 		b.WriteByte('\n')
+	}
+	if len(l.Roots) > 0 && l.Note != "" {
+		fmt.Fprintf(&b, "note: %s\n", l.Note)
 	}
 	for _, r := range l.LeftOut {
 		fmt.Fprintf(&b, "left out: %q: %s\n", r.URI, r.Reason)
