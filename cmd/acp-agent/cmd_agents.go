@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"text/tabwriter"
@@ -13,7 +12,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/agents"
-	"github.com/acp-agent/acp-agent/internal/config"
+	"github.com/acp-agent/acp-agent/internal/inventory"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
@@ -81,14 +80,14 @@ func newAgents(s streams, set *settings) *cobra.Command {
 			if err != nil {
 				fmt.Fprintln(s.err, "acp-agent:", text.Plain(err.Error()))
 			}
-			var reports []agentReport
+			var reports []inventory.Agent
 			for _, p := range list {
-				reports = append(reports, reportAgent(p, set.config))
+				reports = append(reports, inventory.ReportAgent(p, set.config))
 			}
 			if asJSON {
 				return writeJSON(s.out, struct {
-					Path   []string      `json:"path"`
-					Agents []agentReport `json:"agents"`
+					Path   []string          `json:"path"`
+					Agents []inventory.Agent `json:"agents"`
 				}{filepath.SplitList(os.Getenv("PATH")), reports})
 			}
 			return printAgents(s, reports)
@@ -100,62 +99,12 @@ func newAgents(s streams, set *settings) *cobra.Command {
 	return cmd
 }
 
-// agentReport describes an agent.
-type agentReport struct {
-	Name    string   `json:"name"`
-	Title   string   `json:"title"`
-	Command []string `json:"command"`
-	// Found is the absolute path of the program, "" if it was not found.
-	Found string `json:"found,omitempty"`
-	// Roots is how the agent learns about additional folders, and Flag its flag for them, if any.
-	Roots string `json:"roots"`
-	Flag  string `json:"rootsFlag,omitempty"`
-	// Tools says whether the agent gets tools for folders that it learns about from its context:
-	// "on", "write" or "off".
-	Tools string `json:"rootsTools"`
-	// Relay is "on" if acp-agent tells the agent's MCP servers about the roots.
-	Relay string `json:"rootsRelay"`
-	// Sandbox is how much the agent is restricted: "off", "write" or "strict". It explains an "off"
-	// that was not configured.
-	Sandbox string `json:"sandbox"`
-	Login   string `json:"login,omitempty"`
-	Install string `json:"install,omitempty"`
-	// Checked is the version with which the profile was tested, if any.
-	Checked string `json:"checked,omitempty"`
-	// Source is "built in", "configuration" or "registry".
-	Source string `json:"source"`
-}
-
-func reportAgent(p profiles.Profile, c config.Config) agentReport {
-	r := agentReport{
-		Name: p.Name, Title: p.Title, Command: append([]string{p.Start.Command}, p.Start.Args...),
-		Roots: p.Roots.Mode.String(),
-		Flag:  p.Roots.Flag, Tools: p.Roots.Tools.String(), Relay: "off",
-		Sandbox: p.Sandbox.InEffect(), Login: p.Start.Login, Install: p.Start.Install,
-		Checked: p.Checked, Source: "registry",
-	}
-	if _, configured := c.Agents[p.Name]; configured {
-		r.Source = "configuration"
-	} else if _, known := profiles.Find(profiles.Known(), p.Name); known {
-		r.Source = "built in"
-	}
-	if p.Roots.Relay {
-		r.Relay = "on"
-	}
-	if path, err := exec.LookPath(p.Start.Command); err == nil {
-		if path, err = filepath.Abs(path); err == nil {
-			r.Found = path
-		}
-	}
-	return r
-}
-
-func printAgents(s streams, reports []agentReport) error {
+func printAgents(s streams, reports []inventory.Agent) error {
 	table := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "NAME\tAGENT\tCOMMAND\tFOUND\tFOLDERS\tSANDBOX\tTESTED WITH\tFROM")
 	for _, r := range reports {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Name, r.Title,
-			strings.Join(r.Command, " "), cmp.Or(r.Found, "-"), r.folders(), r.Sandbox,
+			strings.Join(r.Command, " "), cmp.Or(r.Found, "-"), r.Folders(), r.Sandbox,
 			cmp.Or(r.Checked, "-"), r.Source)
 	}
 	if err := table.Flush(); err != nil {
@@ -168,17 +117,6 @@ find an agent that is found here, put the agent's absolute path into the configu
 acp-agent agents --help.
 `, os.Getenv("PATH"))
 	return err
-}
-
-// folders describes how the agent learns about additional folders.
-func (r agentReport) folders() string {
-	switch {
-	case r.Roots != profiles.RootsAuto.String():
-		return r.Roots
-	case r.Flag != "":
-		return "protocol, else " + r.Flag
-	}
-	return "protocol, else context"
 }
 
 // registryPath returns where the copy of the registry is.

@@ -13,6 +13,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/agents"
 	"github.com/acp-agent/acp-agent/internal/secret"
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/usage"
 )
 
 // officialRegistry is the address of the ACP registry.
@@ -46,7 +47,7 @@ func newAgentsUpdate(s streams, set *settings) *cobra.Command {
 			if len(args) == 1 && args[0] != "" {
 				return nil
 			}
-			return usagef("agents update needs the FILE or URL of a registry.json, and downloads "+
+			return usage.Errorf("agents update needs the FILE or URL of a registry.json, and downloads "+
 				"nothing that you do not name. That of the ACP registry is %s", officialRegistry)
 		},
 		ValidArgsFunction: cobra.FixedCompletions([]string{officialRegistry},
@@ -113,7 +114,7 @@ func updateRegistry(
 func fetchRegistry(ctx context.Context, source string) (raw []byte, shown string, err error) {
 	if strings.Index(source, "://") > 1 { // and not C://
 		if err := agents.CheckAddress(source); err != nil {
-			return nil, "", usagef("%v", err)
+			return nil, "", usage.Errorf("%v", err)
 		}
 		raw, err = agents.Download(ctx, source)
 		return raw, secret.HideURL(source), err

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/acp-agent/acp-agent/internal/remote"
+	"github.com/acp-agent/acp-agent/internal/usage"
 )
 
 // newConnect returns the command that connects an editor to a server.
@@ -24,14 +25,14 @@ a file, which only you may read.`,
 		Example: "  acp-agent connect wss://agents.example.org --token-file ~/.acp-token",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usagef("%s needs the URL of a server (got %d arguments)", words(cmd), len(args))
+				return usage.Errorf("%s needs the URL of a server (got %d arguments)", words(cmd), len(args))
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			to, err := remote.ParseURL(args[0])
 			if err != nil {
-				return usagef("%v", err)
+				return usage.Errorf("%v", err)
 			}
 			token := strings.TrimSpace(os.Getenv(remote.TokenVariable))
 			if tokenFile != "" {
@@ -40,15 +41,15 @@ a file, which only you may read.`,
 				}
 			}
 			if token == "" {
-				return usagef("a token is needed: set %s or use --token-file; on the server, acp-agent "+
+				return usage.Errorf("a token is needed: set %s or use --token-file; on the server, acp-agent "+
 					"tokens add prints one", remote.TokenVariable)
 			}
 			if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-				return usagef("%s is not a token: it has a space, a line break or another character that "+
+				return usage.Errorf("%s is not a token: it has a space, a line break or another character that "+
 					"tokens do not have", remote.TokenVariable)
 			}
 			if s.interactive() {
-				return usagef("standard input is a terminal, but an editor is expected there: " +
+				return usage.Errorf("standard input is a terminal, but an editor is expected there: " +
 					"configure it to start this command")
 			}
 			link, err := remote.Dial(cmd.Context(), to, token, set.maxLine)

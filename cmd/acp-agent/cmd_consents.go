@@ -16,6 +16,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/consent"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/usage"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -74,9 +75,9 @@ func consentsOf(consents *consent.Store, roots []string) ([]consent.Consent, err
 	if len(roots) == 0 {
 		return consents.List()
 	}
-	dirs, err := absolute(roots...)
+	dirs, err := usage.Absolute(roots...)
 	if err != nil {
-		return nil, withFlagNames(err, "root", "root")
+		return nil, usage.WithFlagNames(err, "root", "root")
 	}
 	wanted := make(map[workspace.Dir]bool)
 	for _, dir := range dirs.All() {
@@ -196,7 +197,7 @@ program could have made it.`,
 		Example: "  acp-agent consents follow ~/.claude",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 || args[0] == "" {
-				return usagef("%s needs one PATH", words(cmd))
+				return usage.Errorf("%s needs one PATH", words(cmd))
 			}
 			return nil
 		},
@@ -276,7 +277,7 @@ func (c *revokeFlags) args(cmd *cobra.Command, names []string) error {
 		}
 	}
 	if given != 1 || slices.Contains(names, "") {
-		return usagef(
+		return usage.Errorf(
 			"%s needs a CONSENT, --root DIR or --all; acp-agent consents list shows the consents",
 			words(cmd))
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/usage"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -88,10 +89,10 @@ func discover(ctx context.Context, s streams, set *settings, d discoverFlags) er
 	}
 	w, err := workspace.Open(ctx, roots, options)
 	if wrong, ok := errors.AsType[workspace.RootErrors](err); ok && declared != nil {
-		return errors.New(describeRootError(wrong[0], "--cwd", settingOf(wrong[0], declared)))
+		return errors.New(usage.DescribeRootError(wrong[0], "--cwd", settingOf(wrong[0], declared)))
 	}
 	if err != nil {
-		return withFlagNames(err, "cwd", "dir")
+		return usage.WithFlagNames(err, "cwd", "dir")
 	}
 	defer w.Close()
 	catalog, err := discovery.Scan(ctx, w, discovery.Options{})
@@ -123,13 +124,13 @@ func discover(ctx context.Context, s streams, set *settings, d discoverFlags) er
 
 // printFor prints what applies to one file.
 func (d discoverFlags) printFor(ctx context.Context, s streams, catalog *discovery.Catalog) error {
-	paths, err := absolutePaths(d.file)
+	paths, err := usage.AbsolutePaths(d.file)
 	if err != nil {
 		return err
 	}
 	list, err := catalog.For(ctx, paths[0])
 	if errors.As(err, new(*workspace.OutsideError)) {
-		return usagef("--for: %s is in none of the folders: name a file in one of them",
+		return usage.Errorf("--for: %s is in none of the folders: name a file in one of them",
 			text.Printable(paths[0]))
 	}
 	if err != nil {

@@ -24,9 +24,12 @@ import (
 	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/config"
+	"github.com/acp-agent/acp-agent/internal/inventory"
 	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/runner"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/secret"
+	"github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
@@ -60,7 +63,9 @@ func newDoctor(s streams, set *settings) *cobra.Command {
 			if at := cmd.ArgsLenAtDash(); at >= 0 {
 				e.agents, e.command = args[:at], args[at:]
 			}
+			done := e.tellOn(s.err)
 			findings := set.examine(cmd.Context(), e)
+			done()
 			if asJSON {
 				if err := writeJSON(s.out, map[string]any{"findings": findings}); err != nil {
 					return err
@@ -90,6 +95,22 @@ type examination struct {
 	agents  []string // by name
 	command []string // of another agent, or nil
 	servers []string // files with MCP servers
+	// begins is called before each check that may take long.
+	begins func(subject string)
+}
+
+// tellOn makes the examination show what it waits for, if w is a terminal, until done is called.
+func (e *examination) tellOn(w io.Writer) (done func()) {
+	width := terminal.Width(w)
+	if width == 0 || !terminal.ObeysEscapes() {
+		e.begins = func(string) {}
+		return func() {}
+	}
+	const erased = "\r\x1b[K"
+	e.begins = func(subject string) {
+		fmt.Fprint(w, erased+terminal.Cut("… checking "+text.Plain(subject), width-1))
+	}
+	return func() { fmt.Fprint(w, erased) }
 }
 
 // A finding is the result of one check.
@@ -134,6 +155,7 @@ func (set *settings) examine(ctx context.Context, e examination) []finding {
 	if err != nil {
 		return findings
 	}
+	e.begins("the stored sessions")
 	findings = append(findings, set.examineFiles(ctx)...)
 	findings = append(findings, set.examineRegistry()...)
 	agents := slices.Clone(e.agents)
@@ -147,15 +169,18 @@ func (set *settings) examine(ctx context.Context, e examination) []finding {
 		}
 	}
 	for _, name := range agents {
+		e.begins("agent " + name)
 		findings = append(findings, set.examineAgent(ctx, name, nil)...)
 	}
 	if len(e.command) > 0 {
+		e.begins("agent " + e.command[0])
 		findings = append(findings, set.examineAgent(ctx, "", e.command)...)
 	} else if len(agents) == 0 {
 		findings = append(findings, finding{"agents", works,
 			"none configured; acp-agent doctor NAME checks a known one"})
 	}
-	findings = append(findings, set.examineModels(ctx)...)
+	findings = append(findings, set.examineModels(ctx, e.begins)...)
+	e.begins("MCP servers")
 	return append(findings, set.examineServers(ctx, e.servers)...)
 }
 
@@ -285,7 +310,7 @@ func (set *settings) examineAgent(ctx context.Context, name string, args []strin
 	}
 	for _, program := range []string{command.Path, interpreter} {
 		found, err := exec.LookPath(program)
-		if err != nil || filepath.IsAbs(program) || inDesktopPath(found) {
+		if err != nil || filepath.IsAbs(program) || inventory.InDesktopPath(found) {
 			continue
 		}
 		advice := fmt.Sprintf("let them start acp-agent with %s in PATH", filepath.Dir(found))
@@ -362,7 +387,7 @@ func introduce(ctx context.Context, command proxy.Command) (_ client.Agent, err 
 			err = exit // it is more specific than the end of the connection
 		}
 		return agent, errors.New("it does not answer as an ACP agent: " +
-			secrets.Text(unwrapError(err).Error()))
+			secrets.Text(runner.Explain(err).Error()))
 	}
 	return agent, stopErr
 }
@@ -391,31 +416,26 @@ func describeAgent(a client.Agent) string {
 	return name + ", " + abilities
 }
 
-// inDesktopPath reports whether programs in the directory of path are found by editors that a
-// desktop starts.
-func inDesktopPath(path string) bool {
-	return runtime.GOOS == "windows" || slices.Contains(
-		[]string{"/usr/local/bin", "/usr/bin", "/bin"}, filepath.Dir(path))
-}
-
-// examineModels asks the servers of all configured models which models they offer.
-func (set *settings) examineModels(ctx context.Context) []finding {
+// examineModels asks the servers of all configured models which models they offer. It calls begins
+// before each.
+func (set *settings) examineModels(ctx context.Context, begins func(string)) []finding {
 	var findings []finding
 	for _, id := range set.config.ModelIDs() {
-		reports, err := set.reportModels(ctx, []string{id})
+		begins("model " + id)
+		reports, err := inventory.Models(ctx, set.config, []string{id})
 		if err != nil {
 			findings = append(findings, judge("model "+id, "", err))
 			continue
 		}
 		for _, r := range reports {
-			findings = append(findings, r.finding())
+			findings = append(findings, findingOf(r))
 		}
 	}
 	return findings
 }
 
-// finding says whether the model can be used.
-func (r modelReport) finding() finding {
+// findingOf says whether a model can be used.
+func findingOf(r inventory.Model) finding {
 	f := finding{"model " + r.ID, works, fmt.Sprintf("%s at %s", r.Name, r.BaseURL)}
 	switch {
 	case r.Error != "":
@@ -424,7 +444,7 @@ func (r modelReport) finding() finding {
 		f.State = doubtful
 		f.Text = fmt.Sprintf("%s does not list its models, so %q could not be checked; to try it: "+
 			"acp-agent run --model %s hello", r.BaseURL, r.Name, r.ID)
-	case !r.offered():
+	case !r.Offered():
 		f.State = doubtful
 		f.Text = fmt.Sprintf("%s does not offer %q; acp-agent models %s shows what it offers",
 			r.BaseURL, r.Name, r.ID)

@@ -10,7 +10,9 @@ import (
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/internal/inspect"
 	"github.com/acp-agent/acp-agent/internal/namedfile"
+	"github.com/acp-agent/acp-agent/internal/sessions"
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/usage"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -59,17 +61,17 @@ func (f inspectFlags) serve(ctx context.Context, s streams, set *settings) error
 	if err != nil {
 		return err
 	}
-	traces, err := absolutePaths(f.traces...)
+	traces, err := usage.AbsolutePaths(f.traces...)
 	if err != nil {
 		return err
 	}
 	for _, path := range traces {
 		info, err := os.Stat(path)
 		if err != nil {
-			return usagef("--trace: %v", namedfile.Explain(err))
+			return usage.Errorf("--trace: %v", namedfile.Explain(err))
 		}
 		if !info.Mode().IsRegular() && !info.IsDir() {
-			return usagef("--trace: %s is neither a file nor a folder", text.Printable(path))
+			return usage.Errorf("--trace: %s is neither a file nor a folder", text.Printable(path))
 		}
 	}
 	origins := acp.Options{Folders: set.folders, ConsentDir: consentDir(dir)}
@@ -82,7 +84,7 @@ func (f inspectFlags) serve(ctx context.Context, s streams, set *settings) error
 			Store: store, Traces: traces, Workspace: roots,
 			Details: func(one sessionstore.Session) inspect.Details {
 				return inspect.Details{
-					Given: report(one).Directories, From: folderOrigins(origins, one),
+					Given: sessions.NewReport(one).Directories, From: folderOrigins(origins, one),
 					Continue: set.continueLine(one, string(one.ID)),
 				}
 			},

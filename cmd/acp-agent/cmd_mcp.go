@@ -25,6 +25,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/namedfile"
 	"github.com/acp-agent/acp-agent/internal/privatefile"
 	"github.com/acp-agent/acp-agent/internal/secret"
+	"github.com/acp-agent/acp-agent/internal/usage"
 	"github.com/acp-agent/acp-agent/workspace"
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
@@ -85,16 +86,16 @@ can only be opened by you: the directory it is created in must be private.`,
 			}
 			for _, flag := range []string{"token-file", "no-auth", "any-root"} {
 				if cmd.Flags().Changed(flag) && m.http == "" {
-					return usagef("--%s is only used with --http", flag)
+					return usage.Errorf("--%s is only used with --http", flag)
 				}
 			}
 			if m.http != "" && len(m.roots) == 0 && len(m.within) == 0 && !m.anyRoot {
-				return usagef(
+				return usage.Errorf(
 					"--http lets clients choose any folder of yours as a root: limit them with " +
 						"--root DIR or --within DIR, or allow it with --any-root")
 			}
 			if m.timeout <= 0 {
-				return usagef("--roots-timeout must be positive (got %v)", m.timeout)
+				return usage.Errorf("--roots-timeout must be positive (got %v)", m.timeout)
 			}
 			return serveMCP(cmd.Context(), s, set, m)
 		},
@@ -130,7 +131,7 @@ can only be opened by you: the directory it is created in must be private.`,
 
 func serveMCP(ctx context.Context, s streams, set *settings, m mcpFlags) error {
 	if m.http == "" && s.interactive() {
-		return usagef(
+		return usage.Errorf(
 			"standard input is a terminal, but an MCP client is expected there: add the command " +
 				"\"acp-agent mcp\" to it")
 	}
@@ -150,7 +151,7 @@ func serveMCP(ctx context.Context, s streams, set *settings, m mcpFlags) error {
 	}
 	server, err := mcpserver.Open(ctx, options)
 	if err != nil {
-		return withFlagNames(err, m.openedFlag(), m.openedFlag())
+		return usage.WithFlagNames(err, m.openedFlag(), m.openedFlag())
 	}
 	defer server.Close()
 	if m.http != "" {
@@ -195,12 +196,12 @@ func (m mcpFlags) options(
 		}
 	}
 	if o.Roots, err = rootsOf(m.roots); err != nil {
-		return o, withFlagNames(err, "root", "root")
+		return o, usage.WithFlagNames(err, "root", "root")
 	}
 	if o.Fallback, err = rootsOf(m.fallbacks); err != nil {
-		return o, withFlagNames(err, "fallback-root", "fallback-root")
+		return o, usage.WithFlagNames(err, "fallback-root", "fallback-root")
 	}
-	within, err := absolutePaths(m.within...)
+	within, err := usage.AbsolutePaths(m.within...)
 	if err != nil {
 		return o, err
 	}
@@ -236,7 +237,7 @@ func rootsOf(dirs []string) (workspace.Roots, error) {
 	if len(dirs) == 0 {
 		return workspace.Roots{}, nil
 	}
-	paths, err := absolutePaths(dirs...)
+	paths, err := usage.AbsolutePaths(dirs...)
 	if err != nil {
 		return workspace.Roots{}, err
 	}
@@ -255,7 +256,7 @@ func (m mcpFlags) token() (string, error) {
 func readToken(path, source string) (string, error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return "", usagef("--token-file: %v", namedfile.Explain(err))
+		return "", usage.Errorf("--token-file: %v", namedfile.Explain(err))
 	}
 	defer file.Close()
 	info, err := file.Stat()
@@ -263,10 +264,10 @@ func readToken(path, source string) (string, error) {
 		return "", err
 	}
 	if info.IsDir() {
-		return "", usagef("--token-file: %s is a folder", path)
+		return "", usage.Errorf("--token-file: %s is a folder", path)
 	}
 	if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
-		return "", usagef("--token-file: other users can access %s: chmod 600 makes it private",
+		return "", usage.Errorf("--token-file: other users can access %s: chmod 600 makes it private",
 			path)
 	}
 	const most = 4 << 10
@@ -277,7 +278,7 @@ func readToken(path, source string) (string, error) {
 	const mark = "\ufeff" // with which editors on Windows begin files
 	token := strings.TrimSpace(strings.TrimPrefix(string(content), mark))
 	if len(content) > most || !isToken(token) {
-		return "", usagef(
+		return "", usage.Errorf(
 			"--token-file: %s must contain a token and nothing else: at least 16 letters, digits "+
 				"and -._~+/=; %s prints one", path, source)
 	}
@@ -298,7 +299,7 @@ func listenHTTP(ctx context.Context, addr string) (net.Listener, error) {
 		return listenUnix(ctx, path)
 	}
 	if _, _, err := net.SplitHostPort(addr); err != nil {
-		return nil, usagef(
+		return nil, usage.Errorf(
 			"--http: invalid address %q; use one such as 127.0.0.1:8080 or unix:DIR/socket", addr)
 	}
 	return listenLoopback(ctx, "--http", addr)
@@ -308,10 +309,10 @@ func listenHTTP(ctx context.Context, addr string) (net.Listener, error) {
 func listenLoopback(ctx context.Context, flag, addr string) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
-		return nil, usagef("%s: invalid address %q; use one such as 127.0.0.1:8080", flag, addr)
+		return nil, usage.Errorf("%s: invalid address %q; use one such as 127.0.0.1:8080", flag, addr)
 	}
 	if !secret.IsLoopback(host) {
-		return nil, usagef(
+		return nil, usage.Errorf(
 			"%s: %s can be reached from other machines; use 127.0.0.1, [::1] or localhost", flag,
 			addr)
 	}
@@ -323,7 +324,7 @@ func listenTCP(ctx context.Context, flag, addr string) (net.Listener, error) {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", addr)
 	if failed, ok := errors.AsType[*net.OpError](err); ok {
-		return nil, usagef("%s: cannot listen on %s: %v", flag, addr, failed.Err)
+		return nil, usage.Errorf("%s: cannot listen on %s: %v", flag, addr, failed.Err)
 	}
 	return listener, err
 }
@@ -338,18 +339,18 @@ func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 	}
 	const longest = 103 // on the system with the lowest limit: macOS
 	if len(path) > longest {
-		return nil, usagef(
+		return nil, usage.Errorf(
 			"--http: the path %s is longer than %d bytes; choose a shorter one for the socket",
 			path, longest)
 	}
 	dir := filepath.Dir(path)
 	if info, err := os.Stat(dir); err == nil && info.Mode().Perm()&0o077 != 0 {
-		return nil, usagef(
+		return nil, usage.Errorf(
 			"--http: other users can access %s: use a private directory (chmod 700) for the "+
 				"socket, or one that does not exist yet", dir)
 	}
 	if err := privatefile.MakeDir(dir); err != nil {
-		return nil, usagef("--http: %v", err)
+		return nil, usage.Errorf("--http: %v", err)
 	}
 	if info, err := os.Lstat(path); err == nil && info.Mode().Type() == fs.ModeSocket {
 		var dialer net.Dialer
@@ -362,7 +363,7 @@ func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "unix", path)
 	if err != nil {
-		return nil, usagef("--http: %v", err)
+		return nil, usage.Errorf("--http: %v", err)
 	}
 	if err := os.Chmod(path, 0o600); err != nil {
 		return nil, errors.Join(err, listener.Close())

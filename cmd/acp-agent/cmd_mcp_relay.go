@@ -12,6 +12,7 @@ import (
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 	mcprelay "github.com/acp-agent/acp-agent/internal/mcp/relay"
 	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/usage"
 )
 
 // newMCPRelay returns the command that stands between an agent and one of its MCP servers.
@@ -33,10 +34,10 @@ in` + mcprelay.SecretVariable + `.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 0 || cmd.ArgsLenAtDash() != 0:
-				return usagef("mcp-relay needs the command of an MCP server after --; " +
+				return usage.Errorf("mcp-relay needs the command of an MCP server after --; " +
 					"see acp-agent mcp-relay --help")
 			case socket == "" && found.Dir == "":
-				return usagef("mcp-relay needs --roots-from SOCKET or --found-in DIR; " +
+				return usage.Errorf("mcp-relay needs --roots-from SOCKET or --found-in DIR; " +
 					"see acp-agent mcp-relay --help")
 			}
 			found.Path, found.Args = args[0], args[1:]
@@ -59,7 +60,7 @@ func relayMCP(
 ) error {
 	secret := os.Getenv(mcprelay.SecretVariable)
 	if secret == "" && socket != "" {
-		return usagef("%s is not set; see acp-agent mcp-relay --help", mcprelay.SecretVariable)
+		return usage.Errorf("%s is not set; see acp-agent mcp-relay --help", mcprelay.SecretVariable)
 	}
 	logger, closeLog, err := set.openLog(s.err)
 	if err != nil {

@@ -5,17 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"runtime"
-	"slices"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/acp-agent/acp-agent/acp"
-	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/usage"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -63,12 +59,12 @@ func (r *rootFlags) define(cmd *cobra.Command) {
 
 // roots returns the root set, with absolute paths.
 func (r rootFlags) roots() (workspace.Roots, error) {
-	paths, err := absolutePaths(append([]string{r.cwd}, r.dirs...)...)
+	paths, err := usage.AbsolutePaths(append([]string{r.cwd}, r.dirs...)...)
 	if err != nil {
 		return workspace.Roots{}, err
 	}
 	roots, err := workspace.NewRoots(paths[0], paths[1:])
-	return roots, withFlagNames(err, "cwd", "dir")
+	return roots, usage.WithFlagNames(err, "cwd", "dir")
 }
 
 // rootReport describes a root.
@@ -107,7 +103,7 @@ func checkRoots(ctx context.Context, set *settings, r rootFlags) ([]rootReport, 
 		for _, problem := range problems {
 			for i := range reports {
 				if problem.Root < 0 || problem.Path == reports[i].Path {
-					reports[i].Verdict = describeRootError(problem, "--cwd", reports[i].From)
+					reports[i].Verdict = usage.DescribeRootError(problem, "--cwd", reports[i].From)
 				}
 			}
 		}
@@ -154,7 +150,7 @@ func (set *settings) declaredRoots(
 		dir, err := workspace.ParseDir(f.Path)
 		if roots, ok := errors.AsType[workspace.RootErrors](err); ok {
 			return workspace.Roots{}, nil,
-				errors.New(describeRootError(roots[0], f.Setting, f.Setting))
+				errors.New(usage.DescribeRootError(roots[0], f.Setting, f.Setting))
 		}
 		settings[dir] = cmp.Or(settings[dir], f.Setting)
 		paths = append(paths, f.Path)
@@ -177,30 +173,6 @@ func printRoots(s streams, reports []rootReport, asJSON bool) error {
 	return table.Flush()
 }
 
-// describeRootError explains what is wrong with a folder. It names the flag or setting of the
-// folder: cwd for root 0 and dir for others.
-func describeRootError(e workspace.RootError, cwd, dir string) string {
-	switch {
-	case e.Root < 0:
-		return fmt.Sprintf("%s: %s", dir, tooMany(e.Detail))
-	case e.Root == 0:
-		dir = cwd
-	}
-	problem := e.Problem()
-	switch {
-	case e.Reason == workspace.ReasonDenied && e.Detail == "":
-		problem = "is not in a folder of --within"
-	case e.Reason == workspace.ReasonDenied:
-		problem = "is refused, because acp-agent keeps its own files in " + e.Detail
-	}
-	return fmt.Sprintf("%s %q %s", dir, e.Path, problem)
-}
-
-// tooMany returns the error for more folders than limit.
-func tooMany(limit string) string {
-	return fmt.Sprintf("too many folders: the limit is %s; --max-roots N changes it", limit)
-}
-
 // settingOf returns the setting that declares the root of an error.
 func settingOf(e workspace.RootError, settings map[workspace.Dir]string) string {
 	for dir, setting := range settings {
@@ -209,65 +181,4 @@ func settingOf(e workspace.RootError, settings map[workspace.Dir]string) string 
 		}
 	}
 	return "--dir"
-}
-
-// withFlagNames returns err with the names of flags instead of roots or fields of a request.
-func withFlagNames(err error, cwd, dir string) error {
-	if roots, ok := errors.AsType[workspace.RootErrors](err); ok {
-		first := describeRootError(roots[0], "--"+cwd, "--"+dir)
-		if more := len(roots) - 1; more > 0 {
-			return fmt.Errorf("%s (and %d more)", first, more)
-		}
-		return errors.New(first)
-	}
-	found := slices.Clone(strictjson.ViolationsOf(err))
-	if found == nil {
-		return err
-	}
-	for i, v := range found {
-		switch v.Field {
-		case "cwd":
-			found[i].Field = "--" + cwd
-		case "additionalDirectories":
-			found[i].Field, found[i].Index = "--"+dir, nil
-		}
-		if v.Reason == strictjson.TooMany {
-			return errors.New(tooMany(v.Expected))
-		}
-	}
-	return strictjson.Refuse(found...)
-}
-
-// absolute parses paths given on the command line.
-func absolute(paths ...string) (workspace.Dirs, error) {
-	full, err := absolutePaths(paths...)
-	if err != nil {
-		return workspace.Dirs{}, err
-	}
-	return workspace.ParseDirs(full)
-}
-
-// absolutePaths makes paths given on the command line absolute. It does not resolve "..", because
-// after a symbolic link that can lead to a different directory than the text suggests.
-func absolutePaths(paths ...string) ([]string, error) {
-	here, err := os.Getwd()
-	if err != nil {
-		return nil, err
-	}
-	full := make([]string, len(paths))
-	for i, path := range paths {
-		switch {
-		case path == "":
-			return nil, usagef("the path of a folder is empty: use . for the current one")
-		case filepath.IsAbs(path):
-			full[i] = path
-		case filepath.VolumeName(path) != "" || runtime.GOOS == "windows":
-			if full[i], err = filepath.Abs(path); err != nil {
-				return nil, err
-			}
-		default:
-			full[i] = here + string(filepath.Separator) + path
-		}
-	}
-	return full, nil
 }

@@ -9,7 +9,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -19,14 +18,11 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/acp-agent/acp-agent/acp/client"
-	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/process"
-	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/runner"
-	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/internal/sessions"
 	"github.com/acp-agent/acp-agent/internal/terminal"
-	"github.com/acp-agent/acp-agent/internal/text"
-	"github.com/acp-agent/acp-agent/workspace"
+	"github.com/acp-agent/acp-agent/internal/usage"
 )
 
 // runFlags are the flags of the run command.
@@ -35,13 +31,7 @@ type runFlags struct {
 	json, yes bool
 	// mcp are MCP servers as NAME=COMMAND, and mcpConfigs are files with MCP servers.
 	mcp, mcpConfigs []string
-	// load, resume or fork is the stored session to continue, and last means the last one of cwd;
-	// at most one is set.
-	load, resume, fork string
-	last               bool
-	cwdGiven           bool // cwd is not the default
-	// mode and thoughtLevel are the values to choose in the session, "" for none.
-	mode, thoughtLevel string
+	session         runner.Session
 }
 
 const runExample = `  acp-agent run --cwd app --dir shared --dir skills /roots
@@ -93,23 +83,23 @@ refused, 2 if the command line is invalid, and 130 if you interrupted it.`,
 			}
 			for _, name := range []string{"load", "resume", "fork"} {
 				if f := cmd.Flags().Lookup(name); f.Changed && f.Value.String() == "" {
-					return usagef("--%s needs a session: its id, or %s", name, lastSession)
+					return usage.Errorf("--%s needs a session: its id, or %s", name, sessions.Last)
 				}
 			}
 			prompt, err := readPrompt(s, words, set.maxLine)
 			if err != nil {
 				return err
 			}
-			r.cwdGiven = cmd.Flags().Changed("cwd")
+			r.session.CwdGiven, r.session.Dirs = cmd.Flags().Changed("cwd"), r.dirs
 			return runPrompt(cmd.Context(), s, set, r, prompt, command)
 		},
 	}
 	r.define(cmd)
-	cmd.Flags().StringVar(&r.load, "load", "",
+	cmd.Flags().StringVar(&r.session.Load, "load", "",
 		"continue the stored `SESSION` after showing its conversation")
-	cmd.Flags().StringVar(&r.resume, "resume", "", "continue the stored `SESSION`")
-	cmd.Flags().StringVar(&r.fork, "fork", "", "continue a copy of the stored `SESSION`")
-	cmd.Flags().BoolVar(&r.last, "continue", false,
+	cmd.Flags().StringVar(&r.session.Resume, "resume", "", "continue the stored `SESSION`")
+	cmd.Flags().StringVar(&r.session.Fork, "fork", "", "continue a copy of the stored `SESSION`")
+	cmd.Flags().BoolVar(&r.session.Last, "continue", false,
 		"continue the last session of the working directory")
 	cmd.Flags().Var((*listValue)(&r.mcp), "mcp",
 		"add an MCP server to the session: `NAME=COMMAND`, split into words like in a shell but "+
@@ -117,10 +107,11 @@ refused, 2 if the command line is invalid, and 130 if you interrupted it.`,
 	cmd.Flags().Var((*listValue)(&r.mcpConfigs), "mcp-config",
 		"add the MCP servers of a JSON `FILE`, {\"mcpServers\": {...}}, to the session; values "+
 			"are not expanded; can be repeated")
-	cmd.Flags().StringVar(&r.mode, "mode", "",
+	cmd.Flags().StringVar(&r.session.Mode, "mode", "",
 		"choose the `MODE` of the session; with --model ask, accept_edits, read_only or plan")
-	cmd.Flags().StringVar(&r.thoughtLevel, "thought-level", "",
-		"choose how much the agent thinks, its `LEVEL`; with --model default, none, minimal, low, medium, high, xhigh or max")
+	cmd.Flags().StringVar(&r.session.ThoughtLevel, "thought-level", "",
+		"choose how much the agent thinks, its `LEVEL`; with --model default, none, minimal, low, "+
+			"medium, high, xhigh or max")
 	cmd.Flags().BoolVar(&r.yes, "yes", false,
 		"allow every permission request once, without asking you")
 	cmd.Flags().BoolVar(&r.json, "json", false,
@@ -143,9 +134,9 @@ func readPrompt(s streams, args []string, max int) (p runner.Prompt, err error) 
 	case err != nil:
 		return p, err
 	case len(p.Text)+len(p.Data) > max:
-		return p, usagef("the prompt is longer than %d bytes; --max-line changes the limit", max)
+		return p, usage.Errorf("the prompt is longer than %d bytes; --max-line changes the limit", max)
 	case strings.TrimSpace(p.Text) == "" && strings.TrimSpace(p.Data) == "":
-		return p, usagef(
+		return p, usage.Errorf(
 			"run needs a prompt, such as /roots, as an argument or on standard input; " +
 				"see acp-agent run --help")
 	}
@@ -178,7 +169,7 @@ func runPrompt(
 	if err != nil {
 		return err
 	}
-	servers, err := r.mcpServers()
+	servers, err := runner.Servers(r.mcp, r.mcpConfigs)
 	if err != nil {
 		return err
 	}
@@ -186,7 +177,7 @@ func runPrompt(
 	if err != nil {
 		return err
 	}
-	set.keepDirs = set.keepDirs || r.keepsDirs()
+	set.keepDirs = set.keepDirs || r.session.KeepsDirs()
 	agent, err := process.Start(ctx, process.Command{Path: self, Args: set.args(command),
 		Env: []string{storeVariable + "=" + set.store}, Name: "acp-agent"},
 		process.Options{Logger: slog.New(plainLines{s.err})})
@@ -203,10 +194,10 @@ func runPrompt(
 		}
 	}()
 	show := terminal.NewPrinter(s.out)
-	permit := newPermissions(s, show, r)
+	permit := r.permissions(s, show)
 	options := client.Options{
 		Name: "acp-agent run", Version: ownVersion().Number, MaxLine: set.maxLine,
-		Updates: show.Update, Permission: permit.answer,
+		Updates: show.Update, Permission: permit.Answer,
 		Capabilities: json.RawMessage(`{"session":{"notices":{},"compaction":{}}}`),
 	}
 	if r.json {
@@ -225,7 +216,7 @@ func runPrompt(
 	if !r.json {
 		watch.Go(func() { show.Watch(watching) })
 	}
-	end, err := r.turn(ctx, s.err, c, client.Setup{Roots: roots, MCPServers: servers}, prompt)
+	end, err := r.session.Turn(ctx, s.err, c, client.Setup{Roots: roots, MCPServers: servers}, prompt)
 	unwatch()
 	watch.Wait()
 	if !r.json {
@@ -238,7 +229,7 @@ func runPrompt(
 		fmt.Fprintln(s.err, "acp-agent: interrupted")
 		return &statusError{statusInterrupted}
 	}
-	if err := cmp.Or(unwrapError(err), show.Err()); err != nil {
+	if err := cmp.Or(runner.Explain(err), show.Err()); err != nil {
 		return err
 	}
 	if end.StopReason != sdk.StopReasonEndTurn {
@@ -252,162 +243,25 @@ func runPrompt(
 	if json.Unmarshal(end.Result, &response) == nil && response.Meta.Ours.Failed {
 		return errors.New("the turn failed; the answer says why")
 	}
-	return permit.err()
+	return permit.Err()
+}
+
+// permissions returns what answers requests for permission.
+func (r runFlags) permissions(s streams, show *terminal.Printer) *runner.Permissions {
+	if r.json { // which prints the requests
+		show = nil
+	}
+	switch {
+	case r.yes:
+		return runner.Allow(show)
+	case r.json:
+		return runner.Refuse(show)
+	}
+	return runner.Ask(s.in, s.out, s.err, show)
 }
 
 // statusInterrupted is the exit status of a program that the user has interrupted.
 const statusInterrupted = 130
-
-// turn opens a session, sends the prompt and closes the session. It prints the session's id to
-// stderr.
-func (r runFlags) turn(
-	ctx context.Context, stderr io.Writer, c *client.Client, setup client.Setup, prompt runner.Prompt,
-) (client.TurnEnd, error) {
-	if _, err := c.Initialize(ctx); err != nil {
-		return client.TurnEnd{}, err
-	}
-	session, roots, err := r.open(ctx, c, setup)
-	if err != nil {
-		return client.TurnEnd{}, err
-	}
-	if err := r.choose(ctx, c, session); err != nil {
-		if r.creates() {
-			err = errors.Join(err, c.DeleteSession(ctx, session.ID))
-		}
-		return client.TurnEnd{}, err
-	}
-	fmt.Fprintln(stderr, "session", text.Plain(session.ID))
-	// After an interruption the agent gets some time to end the turn.
-	const grace = 5 * time.Second
-	lasting, end := context.WithCancel(context.WithoutCancel(ctx))
-	defer end()
-	defer context.AfterFunc(ctx, func() {
-		_ = c.Cancel(lasting, session.ID)
-		time.AfterFunc(grace, end)
-	})()
-	dirs := []string{"."} // relative paths start in the folders first
-	for i, dir := range roots.All() {
-		dirs = slices.Insert(dirs, i, dir.String())
-	}
-	done, err := c.Prompt(lasting, session.ID, prompt.Blocks(dirs)...)
-	if err != nil {
-		return done, err
-	}
-	return done, c.CloseSession(lasting, session.ID)
-}
-
-// open opens the session that the flags select, and returns its folders. A stored session keeps its
-// folders unless the flags name others.
-func (r runFlags) open(
-	ctx context.Context, c *client.Client, setup client.Setup,
-) (opened client.Session, roots workspace.Roots, err error) {
-	if r.stored() == "" && !r.last {
-		setup.OmitAdditional = len(r.dirs) == 0
-		opened, err = c.NewSession(ctx, setup)
-		return opened, setup.Roots, err
-	}
-	session, err := r.find(ctx, c, setup.Roots.Cwd())
-	if err != nil {
-		return client.Session{}, roots, err
-	}
-	if len(r.dirs) == 0 && session.Cwd != "" {
-		cwd := session.Cwd
-		if r.cwdGiven && !r.last {
-			cwd = setup.Roots.Cwd().String()
-		}
-		setup.Roots, err = workspace.NewRoots(cwd, session.AdditionalDirectories)
-		if err != nil {
-			return client.Session{}, roots, err
-		}
-		setup.OmitAdditional = r.keepsDirs()
-	}
-	switch {
-	case r.load != "":
-		opened, err = c.LoadSession(ctx, session.ID, setup)
-	case r.fork != "":
-		opened, err = c.ForkSession(ctx, session.ID, setup)
-	default:
-		opened, err = c.ResumeSession(ctx, session.ID, setup)
-	}
-	return opened, setup.Roots, err
-}
-
-// choose sets the mode and the thought level of the session as the flags say.
-func (r runFlags) choose(ctx context.Context, c *client.Client, session client.Session) error {
-	type option struct{ ID, Category string }
-	var offers struct {
-		Modes         json.RawMessage
-		ConfigOptions []option
-	}
-	if err := json.Unmarshal(session.Result, &offers); err != nil {
-		return fmt.Errorf("cannot read what the session offers: %w", err)
-	}
-	for _, flag := range []struct{ name, category, value string }{
-		{"mode", "mode", r.mode}, {"thought-level", "thought_level", r.thoughtLevel},
-	} {
-		if flag.value == "" {
-			continue
-		}
-		method, params := protocol.SessionSetConfigOption, map[string]string{"sessionId": session.ID}
-		i := slices.IndexFunc(offers.ConfigOptions, func(o option) bool {
-			return cmp.Or(o.Category, o.ID) == flag.category
-		})
-		switch {
-		case i >= 0:
-			params["configId"], params["value"] = offers.ConfigOptions[i].ID, flag.value
-		case flag.name == "mode" && offers.Modes != nil:
-			method, params["modeId"] = protocol.SessionSetMode, flag.value
-		default:
-			return usagef("--%s: the agent has nothing of that kind to choose", flag.name)
-		}
-		if _, err := c.Call(ctx, method, strictjson.Encode(params))(); err != nil {
-			return fmt.Errorf("cannot choose --%s %s: %w", flag.name, flag.value, unwrapError(err))
-		}
-	}
-	return nil
-}
-
-// stored returns the name of the stored session to continue, "" if none is named.
-func (r runFlags) stored() string { return cmp.Or(r.load, r.resume, r.fork) }
-
-// creates reports whether the session is a new one.
-func (r runFlags) creates() bool { return r.fork != "" || r.stored() == "" && !r.last }
-
-// keepsDirs reports whether the agent process keeps the folders of a stored session by itself.
-func (r runFlags) keepsDirs() bool {
-	return len(r.dirs) == 0 && (r.stored() != "" || r.last)
-}
-
-// find returns the stored session to continue: the one that a flag names, or the last one of cwd.
-// A session that is not listed has only an id.
-func (r runFlags) find(
-	ctx context.Context, c *client.Client, cwd workspace.Dir,
-) (client.SessionInfo, error) {
-	var q client.Query
-	if r.last {
-		q.Cwd = cwd
-	}
-	name := r.stored()
-	found, matches := client.SessionInfo{ID: name}, 0
-	for info, err := range c.Sessions(ctx, q) {
-		if err != nil || r.last || name == lastSession || info.ID == name {
-			return info, err
-		}
-		if strings.HasPrefix(info.ID, name) {
-			found, matches = info, matches+1
-		}
-	}
-	switch {
-	case r.last:
-		return found, fmt.Errorf(
-			"no session in %s to continue; without --continue a new one is started", cwd)
-	case name == lastSession:
-		return found, errors.New("there is no session yet; without the flag a new one is started")
-	case matches > 1:
-		return found, ambiguous(name, matches)
-	}
-	return found, nil
-}
 
 // args returns the arguments that give the agent process the same settings, except the address of
 // the store: other users of the machine can see arguments.
@@ -435,25 +289,4 @@ func messages(p *terminal.Printer) func(sent bool, line []byte) {
 		}
 		p.Line(sent, line)
 	}
-}
-
-// unwrapError returns an error of the agent in the form in which a command line reports it.
-func unwrapError(err error) error {
-	answer, ok := errors.AsType[*jsonrpc.Error](err)
-	if !ok {
-		return err
-	}
-	var data struct{ Violations []strictjson.Violation }
-	if json.Unmarshal(answer.Data, &data) == nil && len(data.Violations) > 0 {
-		return withFlagNames(strictjson.Refuse(data.Violations...), "cwd", "dir")
-	}
-	if answer.Code == protocol.CodeNotFound {
-		return fmt.Errorf("%s; acp-agent sessions list shows the sessions", answer.Message)
-	}
-	// Agents often put the cause there and answer with a message like "Internal error".
-	cause := terminal.Sentences(answer.Data)
-	if cause != "" && !strings.Contains(answer.Message, cause) {
-		return fmt.Errorf("%s: %s", strings.TrimRight(answer.Message, ".: "), cause)
-	}
-	return errors.New(answer.Message)
 }

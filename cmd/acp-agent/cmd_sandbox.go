@@ -11,6 +11,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
+	"github.com/acp-agent/acp-agent/internal/usage"
 )
 
 const sandboxHelp = `sandbox runs a command that changes files only in the folders that you name,
@@ -34,7 +35,7 @@ func newSandbox(s streams, set *settings) *cobra.Command {
 				return nil // args only show what runs
 			}
 			if len(args) == 0 || cmd.ArgsLenAtDash() != 0 {
-				return usagef("put the command to run after --: acp-agent sandbox --dir DIR -- COMMAND")
+				return usage.Errorf("put the command to run after --: acp-agent sandbox --dir DIR -- COMMAND")
 			}
 			return nil
 		},
@@ -44,7 +45,7 @@ func newSandbox(s streams, set *settings) *cobra.Command {
 			}
 			mode, err := sandbox.ParseMode(cmp.Or(set.sandbox, sandbox.Write.String()))
 			if err != nil {
-				return usagef("--sandbox: %v", err)
+				return usage.Errorf("--sandbox: %v", err)
 			}
 			var roots []process.Root
 			for _, dir := range set.dirs {
@@ -54,7 +55,7 @@ func newSandbox(s streams, set *settings) *cobra.Command {
 					real, err = filepath.EvalSymlinks(path)
 				}
 				if err != nil {
-					return usagef("--dir: %v", err)
+					return usage.Errorf("--dir: %v", err)
 				}
 				roots = append(roots, process.Root{Path: path, Real: real})
 			}
@@ -109,7 +110,7 @@ func parsePorts(list string) ([]uint16, error) {
 		}
 		n, err := strconv.ParseUint(port, 10, 16)
 		if err != nil {
-			return nil, usagef("--ports: %q is not a port", port)
+			return nil, usage.Errorf("--ports: %q is not a port", port)
 		}
 		ports = append(ports, uint16(n))
 	}

@@ -18,6 +18,7 @@ import (
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 	"github.com/acp-agent/acp-agent/internal/remote"
 	"github.com/acp-agent/acp-agent/internal/secret"
+	"github.com/acp-agent/acp-agent/internal/usage"
 	"github.com/acp-agent/acp-agent/sessionstore/postgres"
 )
 
@@ -63,13 +64,13 @@ When it is asked to end (SIGINT, SIGTERM), it waits for running turns.`,
 		Args: downstreamArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if (f.cert == "") != (f.key == "") {
-				return usagef("--tls-cert and --tls-key need each other")
+				return usage.Errorf("--tls-cert and --tls-key need each other")
 			}
 			if f.mustAudit && f.audit == "" {
-				return usagef("--audit-required needs --audit FILE")
+				return usage.Errorf("--audit-required needs --audit FILE")
 			}
 			if f.grace < 0 {
-				return usagef("--grace: must not be negative (got %v)", f.grace)
+				return usage.Errorf("--grace: must not be negative (got %v)", f.grace)
 			}
 			return f.serve(cmd.Context(), s, set, args)
 		},
@@ -233,7 +234,7 @@ func (f serveFlags) parsePeers() (remote.Peers, error) {
 	}
 	peers, err := remote.ParsePeers(f.peers, network)
 	if err != nil {
-		return peers, usagef("--peer: %v", err)
+		return peers, usage.Errorf("--peer: %v", err)
 	}
 	return peers, nil
 }
@@ -249,10 +250,10 @@ func (f serveFlags) scheme() string {
 func (f serveFlags) open(ctx context.Context, log *slog.Logger) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(f.listen)
 	if err != nil {
-		return nil, usagef("--listen: invalid address %q; use one such as 127.0.0.1:8765 or :8765", f.listen)
+		return nil, usage.Errorf("--listen: invalid address %q; use one such as 127.0.0.1:8765 or :8765", f.listen)
 	}
 	if !secret.IsLoopback(host) && f.cert == "" && !f.behindProxy {
-		return nil, usagef("--listen: %s can be reached from other machines: add --tls-cert and --tls-key, "+
+		return nil, usage.Errorf("--listen: %s can be reached from other machines: add --tls-cert and --tls-key, "+
 			"or --behind-proxy if connections come from a proxy that terminates TLS", f.listen)
 	}
 	listener, err := listenTCP(ctx, "--listen", f.listen)
@@ -261,7 +262,7 @@ func (f serveFlags) open(ctx context.Context, log *slog.Logger) (net.Listener, e
 	}
 	withTLS, err := remote.WithCertificate(listener, f.cert, f.key, log)
 	if err != nil {
-		return nil, errors.Join(usagef("--tls-cert: %v", err), listener.Close())
+		return nil, errors.Join(usage.Errorf("--tls-cert: %v", err), listener.Close())
 	}
 	return withTLS, nil
 }

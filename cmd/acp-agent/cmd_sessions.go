@@ -12,12 +12,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/acp-agent/acp-agent/acp/client"
-	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/internal/sessions"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/usage"
 	"github.com/acp-agent/acp-agent/sessionstore"
-	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // newSessions returns the commands for stored sessions.
@@ -48,45 +48,6 @@ A SESSION is an id, the beginning of one that no other session shares, or
 		})
 	}
 	return cmd
-}
-
-// sessionReport describes a session.
-type sessionReport struct {
-	ID                    sessionstore.ID `json:"sessionId"`
-	Agent                 string          `json:"agent"`
-	Cwd                   workspace.Dir   `json:"cwd"`
-	AdditionalDirectories workspace.Dirs  `json:"additionalDirectories"`
-	Title                 string          `json:"title,omitempty"`
-	CreatedAt             time.Time       `json:"createdAt"`
-	UpdatedAt             time.Time       `json:"updatedAt"`
-	Turns                 int64           `json:"turns"`
-	Archived              bool            `json:"archived,omitempty"`
-	// Gone says that the agent has deleted the session. What is stored of it stays.
-	Gone bool `json:"deletedInAgent,omitempty"`
-	// Directories describes how the agent behind acp-agent learns about the folders.
-	Directories string `json:"directories,omitempty"`
-}
-
-func report(s sessionstore.Session) sessionReport {
-	agent := s.Agent.Kind
-	if s.Agent.Profile != "" {
-		agent += " " + s.Agent.Profile
-	}
-	directories := ""
-	if s.Agent.Kind == proxy.Kind {
-		directories = proxy.Describe(s.State)
-	}
-	return sessionReport{
-		ID: s.ID, Agent: agent, Directories: directories,
-		Cwd: s.Keys.Roots.Cwd(), AdditionalDirectories: s.Keys.Roots.Additional(),
-		Title: s.Title, CreatedAt: s.Created.UTC(), UpdatedAt: s.Updated.UTC(), Turns: s.Turns,
-		Archived: s.Archived, Gone: s.Gone,
-	}
-}
-
-// titleColumn returns what tables of sessions show as the title.
-func titleColumn(s sessionstore.Session) string {
-	return text.Line(text.Plain(s.ListedTitle()), 80)
 }
 
 func newSessionsDelete(s streams, set *settings) *cobra.Command {
@@ -131,7 +92,7 @@ agent nor acp-agent changes it any more.`,
 		Example: `  acp-agent sessions rename last "Retry after errors"`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) < 2 || strings.TrimSpace(strings.Join(args[1:], "")) == "" {
-				return usagef(
+				return usage.Errorf(
 					"%s needs a SESSION and its TITLE; acp-agent sessions list shows them",
 					words(cmd))
 			}
@@ -203,7 +164,7 @@ func newSessionsShow(s streams, set *settings) *cobra.Command {
 		ctx context.Context, s streams, store sessionstore.Store, stored sessionstore.Session,
 	) error {
 		if asJSON {
-			return writeSessionJSON(ctx, s.out, store, stored)
+			return sessions.WriteJSON(ctx, s.out, store, stored)
 		}
 		return showSession(ctx, s.out, store, stored)
 	}
@@ -226,7 +187,7 @@ func newSessionsShow(s streams, set *settings) *cobra.Command {
 func showSession(
 	ctx context.Context, out io.Writer, store sessionstore.Histories, stored sessionstore.Session,
 ) error {
-	r := report(stored)
+	r := sessions.NewReport(stored)
 	fmt.Fprintf(out, "session  %s\nagent    %s\ncreated  %s\nupdated  %s\n", r.ID,
 		text.Printable(r.Agent),
 		r.CreatedAt.Format(time.RFC3339), r.UpdatedAt.Format(time.RFC3339))

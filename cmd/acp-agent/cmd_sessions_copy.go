@@ -13,6 +13,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/sessions"
 	"github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/usage"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 )
 
@@ -43,7 +44,7 @@ what you have deleted only there.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.from == f.to {
-				return usagef("%s needs --from or --to, and two different stores", words(cmd))
+				return usage.Errorf("%s needs --from or --to, and two different stores", words(cmd))
 			}
 			return f.copy(cmd.Context(), s, set)
 		},
@@ -69,7 +70,7 @@ func (f copyFlags) copy(ctx context.Context, s streams, set *settings) error {
 		return err
 	}
 	if name == other || namedfile.Same(name, other) {
-		return errors.Join(usagef("both stores are %s", name), to.Close())
+		return errors.Join(usage.Errorf("both stores are %s", name), to.Close())
 	}
 	progress := &copyProgress{stderr: s.err}
 	counts, err := sessions.Copy(ctx, from, to, progress.show)

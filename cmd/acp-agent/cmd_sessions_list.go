@@ -18,6 +18,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/sessions"
 	"github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/usage"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -77,7 +78,7 @@ func (l listFlags) query() (sessionstore.Query, error) {
 		q.Archive = sessionstore.OnlyArchived
 	}
 	if l.cwd != "" {
-		dirs, err := absolute(l.cwd)
+		dirs, err := usage.Absolute(l.cwd)
 		if err != nil {
 			return q, err
 		}
@@ -86,7 +87,7 @@ func (l listFlags) query() (sessionstore.Query, error) {
 	if len(l.dirs) == 0 && !l.none {
 		return q, nil
 	}
-	dirs, err := absolute(l.dirs...)
+	dirs, err := usage.Absolute(l.dirs...)
 	if err != nil {
 		return q, err
 	}
@@ -114,7 +115,7 @@ func (l listFlags) list(
 	switch {
 	case l.json:
 		for _, session := range found {
-			if err := writeJSON(s.out, report(session)); err != nil {
+			if err := writeJSON(s.out, sessions.NewReport(session)); err != nil {
 				return err
 			}
 		}
@@ -126,10 +127,10 @@ func (l listFlags) list(
 		table := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(table, "SESSION\tUPDATED (UTC)\tAGENT\tFOLDERS\tTITLE")
 		for _, session := range found {
-			r := report(session)
+			r := sessions.NewReport(session)
 			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", r.ID, r.UpdatedAt.Format(time.DateTime),
 				text.Printable(r.Agent), folders(session.Keys.Roots.All(), workspace.Dir.String),
-				titleColumn(session))
+				sessions.ListedTitle(session))
 		}
 		if err := table.Flush(); err != nil {
 			return err
@@ -150,8 +151,8 @@ func printFitting(
 	for _, session := range found {
 		rows = append(rows, []string{
 			text.Prefix(string(session.ID), id), terminal.Since(session.Updated, now),
-			cmp.Or(titleColumn(session), "-"),
-			text.Printable(report(session).Agent), folders(session.Keys.Roots.All(), fromHome),
+			cmp.Or(sessions.ListedTitle(session), "-"),
+			text.Printable(sessions.NewReport(session).Agent), folders(session.Keys.Roots.All(), fromHome),
 		})
 	}
 	widths := make([]int, len(rows[0]))

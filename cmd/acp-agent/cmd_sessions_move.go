@@ -15,6 +15,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/consent"
 	"github.com/acp-agent/acp-agent/internal/sessions"
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/usage"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -38,7 +39,7 @@ conversation.`,
 		Example: "  mv ~/src/app ~/src/shop\n  acp-agent sessions move ~/src/app ~/src/shop --yes",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 {
-				return usagef("%s needs the OLD and the NEW path of the folder (got %d arguments)",
+				return usage.Errorf("%s needs the OLD and the NEW path of the folder (got %d arguments)",
 					words(cmd), len(args))
 			}
 			return nil
@@ -175,15 +176,15 @@ func showMove(s streams, session sessionstore.Session, to sessionstore.Keys) err
 
 // newMove returns the move of the folder at the path from to the path to, where it must be.
 func newMove(from, to string) (sessions.Move, error) {
-	dirs, err := absolute(from, to)
+	dirs, err := usage.Absolute(from, to)
 	if err != nil {
 		return sessions.Move{}, err
 	}
 	if dirs.Len() < 2 {
-		return sessions.Move{}, usagef("the old and the new path are the same")
+		return sessions.Move{}, usage.Errorf("the old and the new path are the same")
 	}
 	if info, err := os.Stat(dirs.At(1).String()); err != nil || !info.IsDir() {
-		return sessions.Move{}, usagef("there is no folder %s: move the folder first, then its sessions",
+		return sessions.Move{}, usage.Errorf("there is no folder %s: move the folder first, then its sessions",
 			text.Printable(dirs.At(1).String()))
 	}
 	return sessions.NewMove(dirs.At(0), dirs.At(1))
@@ -244,7 +245,7 @@ func (f transferFlags) agent(set *settings, command []string) (target, error) {
 	switch {
 	case f.to == "" && len(command) == 0:
 		return target{},
-			usagef("name the agent for the session: --to AGENT, or its command line after --")
+			usage.Errorf("name the agent for the session: --to AGENT, or its command line after --")
 	case f.to == explore.Kind:
 		return target{sessionstore.Agent{Kind: explore.Kind}, "acp-agent"}, nil
 	case f.to == model.Kind:
@@ -252,7 +253,7 @@ func (f transferFlags) agent(set *settings, command []string) (target, error) {
 	}
 	start, profile, err := set.agentCommand(f.to, command)
 	if err != nil {
-		return target{}, usagef("--to: %v", err)
+		return target{}, usage.Errorf("--to: %v", err)
 	}
 	words := []string{"acp-agent"}
 	if f.to != "" {

@@ -62,8 +62,8 @@ func (p pickedSessions) Search(ctx context.Context, what string) ([]terminal.Row
 // rowOf describes a session on one line.
 func rowOf(one sessionstore.Session) terminal.Row {
 	return terminal.Row{
-		ID: string(one.ID), Updated: one.Updated, Title: cmp.Or(titleColumn(one), "-"),
-		Agent: text.Printable(report(one).Agent), Detail: folders(one.Keys.Roots.All(), fromHome),
+		ID: string(one.ID), Updated: one.Updated, Title: cmp.Or(sessions.ListedTitle(one), "-"),
+		Agent: text.Printable(sessions.NewReport(one).Agent), Detail: folders(one.Keys.Roots.All(), fromHome),
 	}
 }
 
@@ -89,13 +89,11 @@ func (p pickedSession) Delete(ctx context.Context) error { return p.store.Delete
 
 // Export implements [terminal.Session].
 func (p pickedSession) Export(ctx context.Context, file string) error {
-	f := exportFlags{format: "html", output: file}
-	write, err := f.writer()
+	format, err := sessions.FormatOf("html", file)
 	if err != nil {
 		return err
 	}
-	quiet := streams{in: p.s.in, out: p.s.out, err: io.Discard}
-	return f.export(ctx, quiet, p.store, p.one, write)
+	return format.Export(ctx, p.s.out, p.store, p.one, file)
 }
 
 // Continue implements [terminal.Session].

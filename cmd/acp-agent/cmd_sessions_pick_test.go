@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -23,15 +22,6 @@ func TestShownCommand(t *testing.T) {
 		"a; b":                 "'a; b'",
 	} {
 		require.Equal(t, want, shownCommand(line))
-	}
-}
-
-func TestImportedIDs(t *testing.T) {
-	for id, plain := range map[string]bool{
-		"sess_ABC": true, "0195-a_b": true, "last": false, "--all": false, "a\x1b[31m": false,
-		"a/b": false, "é": false, strings.Repeat("a", 200): false,
-	} {
-		require.Equal(t, plain, isPlainID(id), "%q", id)
 	}
 }
 

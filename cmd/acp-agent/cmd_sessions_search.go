@@ -13,8 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/acp-agent/acp-agent/internal/sessions"
 	"github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/usage"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -41,14 +43,14 @@ what tools returned.`,
   acp-agent sessions search '"exponential backoff" test'`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if strings.TrimSpace(strings.Join(args, "")) == "" {
-				return usagef("%s needs the TEXT to look for", words(cmd))
+				return usage.Errorf("%s needs the TEXT to look for", words(cmd))
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			q := sessionstore.SearchQuery{Text: strings.Join(args, " "), Limit: f.limit}
 			if len(q.Terms()) == 0 {
-				return usagef("there is no word in TEXT to look for")
+				return usage.Errorf("there is no word in TEXT to look for")
 			}
 			return set.withStore(s.err, func(store sessionstore.Store) error {
 				found, err := search(cmd.Context(), s.err, store, q)
@@ -82,7 +84,7 @@ func search(
 
 // foundReport describes a message that was found.
 type foundReport struct {
-	Session sessionReport        `json:"session"`
+	Session sessions.Report      `json:"session"`
 	Role    sessionstore.Role    `json:"role"`
 	Time    time.Time            `json:"time"`
 	Line    string               `json:"line"`
@@ -98,7 +100,7 @@ func (f searchFlags) show(s streams, set *settings, found []sessionstore.Found) 
 	if f.json {
 		for _, one := range found {
 			err := writeJSON(s.out, foundReport{
-				Session: report(one.Session), Role: one.Role, Time: one.Time, Line: one.Line,
+				Session: sessions.NewReport(one.Session), Role: one.Role, Time: one.Time, Line: one.Line,
 				Matches: one.Matches, Continue: set.continueLine(one.Session, string(one.Session.ID)),
 			})
 			if err != nil {
@@ -163,14 +165,14 @@ func (p *foundPrinter) line(line string) {
 }
 
 func (p *foundPrinter) session(one sessionstore.Session) {
-	r := report(one)
+	r := sessions.NewReport(one)
 	when, name := r.UpdatedAt.Format(time.DateTime), workspace.Dir.String
 	if p.terminal {
 		when, name = terminal.Since(one.Updated, p.now), fromHome
 	}
 	p.line(fmt.Sprintf("%s  %s  %s  %s", text.Prefix(string(r.ID), p.id), when, text.Printable(r.Agent),
 		folders(one.Keys.Roots.All(), name)))
-	p.line("  " + cmp.Or(titleColumn(one), "-"))
+	p.line("  " + cmp.Or(sessions.ListedTitle(one), "-"))
 }
 
 // speaker returns how people call a role.

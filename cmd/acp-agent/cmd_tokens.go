@@ -16,6 +16,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/internal/remote"
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/usage"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -63,7 +64,7 @@ func (f *rightsFlags) areGiven() bool {
 // change returns an account with the rights that the flags name in place of its own.
 func (f *rightsFlags) change(set *settings, a remote.Account) (remote.Account, error) {
 	if len(f.within) > 0 {
-		dirs, err := absolute(f.within...)
+		dirs, err := usage.Absolute(f.within...)
 		if err != nil {
 			return a, err
 		}
@@ -76,7 +77,7 @@ func (f *rightsFlags) change(set *settings, a remote.Account) (remote.Account, e
 	}
 	if f.agent != "" {
 		if _, _, err := set.agentCommand(f.agent, nil); err != nil {
-			return a, usagef("--agent: %v", err)
+			return a, usage.Errorf("--agent: %v", err)
 		}
 		a.Agent = f.agent
 	}
@@ -121,7 +122,7 @@ them.`,
 			}
 			secret, err := tokens.Add(args[0], t)
 			if errors.Is(err, fs.ErrNotExist) {
-				return usagef("name the directories for the folders of %s: --within DIR",
+				return usage.Errorf("name the directories for the folders of %s: --within DIR",
 					text.Name(args[0]))
 			}
 			if err != nil {
@@ -147,7 +148,7 @@ func (f *rightsFlags) create(set *settings, tokens *remote.Tokens, name string) 
 		return errUserExists(name)
 	}
 	if len(f.within) == 0 {
-		return usagef("name the directories for the folders of %s: --within DIR", text.Name(name))
+		return usage.Errorf("name the directories for the folders of %s: --within DIR", text.Name(name))
 	}
 	a, err := f.change(set, remote.Account{Name: name})
 	if err != nil {
@@ -175,7 +176,7 @@ acp-agent connect connects again, with the new rights.`,
 		Args: oneName,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if !rights.areGiven() {
-				return usagef("say what to change: --within, --agent or one of --max-…")
+				return usage.Errorf("say what to change: --within, --agent or one of --max-…")
 			}
 			tokens, err := set.tokens()
 			if err != nil {
@@ -206,7 +207,7 @@ func errNoUser(name string) error {
 // oneName accepts the name of a user.
 func oneName(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return usagef("%s needs one NAME (got %d arguments)", words(cmd), len(args))
+		return usage.Errorf("%s needs one NAME (got %d arguments)", words(cmd), len(args))
 	}
 	return nil
 }
@@ -262,7 +263,7 @@ end within a second. The sessions of NAME stay stored.`,
   acp-agent tokens revoke ana 4c1f09ab`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usagef("%s needs the NAME of a user", words(cmd))
+				return usage.Errorf("%s needs the NAME of a user", words(cmd))
 			}
 			return nil
 		},

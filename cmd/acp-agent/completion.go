@@ -9,6 +9,8 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/explore"
 	"github.com/acp-agent/acp-agent/acp/model"
+	"github.com/acp-agent/acp-agent/internal/inventory"
+	"github.com/acp-agent/acp-agent/internal/setup"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
@@ -54,7 +56,7 @@ func completeSubcommands(cmd *cobra.Command, set *settings) {
 		}
 		if sub.Flags().Lookup("editor") != nil {
 			_ = sub.RegisterFlagCompletionFunc("editor",
-				cobra.FixedCompletions(editorNames(), cobra.ShellCompDirectiveNoFileComp))
+				cobra.FixedCompletions(setup.EditorNames(), cobra.ShellCompDirectiveNoFileComp))
 		}
 		if sub.Name() == "transfer" {
 			_ = sub.RegisterFlagCompletionFunc("to", set.completeOwners)
@@ -71,7 +73,7 @@ func (set *settings) completeAgents(
 	*cobra.Command, []string, string,
 ) ([]string, cobra.ShellCompDirective) {
 	profiles, _ := set.agents() // an invalid registry offers nothing
-	return profileNames(profiles), cobra.ShellCompDirectiveNoFileComp
+	return inventory.AgentNames(profiles), cobra.ShellCompDirectiveNoFileComp
 }
 
 // completeOwners offers the agents to which a session can belong.

@@ -11,7 +11,9 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/mcp"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
+	"github.com/acp-agent/acp-agent/internal/runner"
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/usage"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -21,7 +23,7 @@ func (set *settings) examineServers(ctx context.Context, files []string) []findi
 	if len(files) == 0 {
 		return nil
 	}
-	servers, err := readMCPConfigs(files)
+	servers, err := runner.ReadServers(files)
 	var listings []mcp.Listing
 	if err == nil {
 		listings, err = set.listServers(ctx, servers)
@@ -46,7 +48,7 @@ func (set *settings) listServers(
 	ctx context.Context, servers []sdk.McpServer,
 ) ([]mcp.Listing, error) {
 	const patience = 20 * time.Second
-	dirs, err := absolute(".")
+	dirs, err := usage.Absolute(".")
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +58,7 @@ func (set *settings) listServers(
 	}
 	w, err := workspace.Open(ctx, workspace.RootsFrom(dirs.At(0), workspace.Dirs{}), options)
 	if err != nil {
-		return nil, withFlagNames(err, "the current directory", "dir")
+		return nil, usage.WithFlagNames(err, "the current directory", "dir")
 	}
 	defer w.Close()
 	configs := make([]mcpclient.Config, len(servers))

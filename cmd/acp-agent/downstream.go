@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -18,9 +17,11 @@ import (
 	"github.com/acp-agent/acp-agent/acp/model"
 	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
+	"github.com/acp-agent/acp-agent/internal/inventory"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/usage"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -67,16 +68,16 @@ func (set *settings) downstream(args []string) (downstream, error) {
 	behind := agent != "" || len(args) > 0
 	switch {
 	case name != "" && behind:
-		return downstream{}, usagef(
+		return downstream{}, usage.Errorf(
 			"--model cannot be used with --agent or a command after --: other agents have models " +
 				"of their own")
 	case name != "":
 		models, err := set.config.ModelsFrom(name)
 		if err != nil {
-			return downstream{}, usagef("%smodel: %v", setting, err)
+			return downstream{}, usage.Errorf("%smodel: %v", setting, err)
 		}
-		if setting != "--" && !isLocal(models[0].BaseURL) {
-			return downstream{}, usagef("%s%v", setting, errModelElsewhere(name))
+		if setting != "--" && !inventory.IsLocal(models[0].BaseURL) {
+			return downstream{}, usage.Errorf("%s%v", setting, inventory.ErrElsewhere(name))
 		}
 		d := downstream{model: model.Options{
 			Models: models, Sandboxer: set.sandboxer(),
@@ -85,7 +86,7 @@ func (set *settings) downstream(args []string) (downstream, error) {
 		d.model.Sandbox, err = set.modelSandbox()
 		return d, err
 	case !behind && set.sandbox != "":
-		return downstream{}, usagef("--sandbox needs an agent: add --agent NAME or a command after --")
+		return downstream{}, usage.Errorf("--sandbox needs an agent: add --agent NAME or a command after --")
 	case !behind:
 		return downstream{}, nil
 	}
@@ -97,12 +98,12 @@ func (set *settings) downstream(args []string) (downstream, error) {
 func (set *settings) behind(agent string, args []string, setting string) (downstream, error) {
 	command, profile, err := set.agentCommand(agent, args)
 	if err != nil {
-		return downstream{}, usagef("%sagent: %v", setting, err)
+		return downstream{}, usage.Errorf("%sagent: %v", setting, err)
 	}
 	command.Env = append(slices.Clone(command.Env), behindVariable+"=1")
 	if set.sandbox != "" {
 		if profile.Sandbox.Mode, err = sandbox.ParseMode(set.sandbox); err != nil {
-			return downstream{}, usagef("--sandbox: %v", err)
+			return downstream{}, usage.Errorf("--sandbox: %v", err)
 		}
 	}
 	d := downstream{
@@ -121,13 +122,6 @@ func (set *settings) behind(agent string, args []string, setting string) (downst
 	return d, nil
 }
 
-// errModelElsewhere is the error for a model on another machine that only the configuration file
-// chooses. The file alone must not make a session send what it reads to another machine.
-func errModelElsewhere(name string) error {
-	return fmt.Errorf("the model %q is on another machine: let your editor start acp-agent --model %s",
-		name, name)
-}
-
 // agentCommand returns the command and profile of the known agent with the given name, with args
 // added to its own, or of the agent that the command args starts if name is "".
 func (set *settings) agentCommand(
@@ -142,9 +136,7 @@ func (set *settings) agentCommand(
 	}
 	profile, known := profiles.Find(list, name)
 	if !known {
-		return process.Command{}, profile, cmp.Or(err, fmt.Errorf("unknown agent %q; known agents: "+
-			"%s (acp-agent agents --help explains how to add one)", name,
-			text.Line(strings.Join(profileNames(list), ", "), 4000)))
+		return process.Command{}, profile, cmp.Or(err, inventory.UnknownAgent(name, list))
 	}
 	profile.Sandbox.Records = set.records()
 	command := profile.StartCommand()
@@ -214,7 +206,7 @@ func shownCommand(line string) string {
 func (set *settings) modelSandbox() (func(id string) sandbox.Settings, error) {
 	mode, err := sandbox.ParseMode(cmp.Or(set.sandbox, sandbox.Off.String()))
 	if err != nil {
-		return nil, usagef("--sandbox: %v", err)
+		return nil, usage.Errorf("--sandbox: %v", err)
 	}
 	return func(id string) sandbox.Settings {
 		s := set.config.Models[id].Settings()
@@ -251,14 +243,6 @@ func (set *settings) self(subcommand string, flags ...string) process.Command {
 	}
 	c.Args = append(c.Args, flags...)
 	return c
-}
-
-func profileNames(list []profiles.Profile) []string {
-	names := make([]string, len(list))
-	for i, p := range list {
-		names[i] = p.Name
-	}
-	return names
 }
 
 // name returns the name of the answering agent for the log.

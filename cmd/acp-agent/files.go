@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/acp-agent/acp-agent/internal/namedfile"
+	"github.com/acp-agent/acp-agent/internal/usage"
 )
 
 // appendFile appends to a log or trace. It reports the first write error on stderr. When another
@@ -35,14 +36,14 @@ func openAppend(flag, path string, stderr io.Writer) (*appendFile, error) {
 	info, err := os.Stat(path)
 	special := err == nil && !info.IsDir() && !info.Mode().IsRegular()
 	if special && path != os.DevNull && path != "/dev/stderr" {
-		return nil, usagef("--%s: open %s: %v", flag, path, namedfile.ErrNotRegular)
+		return nil, usage.Errorf("--%s: open %s: %v", flag, path, namedfile.ErrNotRegular)
 	}
 	f := &appendFile{path: path, flag: flag, stderr: stderr}
 	if err := f.open(); err != nil {
-		return nil, usagef("--%s: %v", flag, namedfile.Explain(err))
+		return nil, usage.Errorf("--%s: %v", flag, namedfile.Explain(err))
 	}
 	if f.path, err = filepath.Abs(path); err != nil {
-		return nil, errors.Join(usagef("--%s: %v", flag, err), f.file.Close())
+		return nil, errors.Join(usage.Errorf("--%s: %v", flag, err), f.file.Close())
 	}
 	return f, nil
 }

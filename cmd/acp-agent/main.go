@@ -24,6 +24,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/usage"
 )
 
 func main() {
@@ -65,7 +66,7 @@ func run(ctx context.Context, args []string, s streams) int {
 	if (cmd == root || cmd.Name() == "acp" || cmd.Name() == "connect") && !served && !s.interactive() {
 		answerInitialize(ctx, s, err)
 	}
-	if _, ok := errors.AsType[*usageError](err); ok {
+	if _, ok := errors.AsType[*usage.Error](err); ok {
 		return 2
 	}
 	return 1

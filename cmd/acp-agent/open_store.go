@@ -14,6 +14,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sessions"
+	"github.com/acp-agent/acp-agent/internal/usage"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/postgres"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
@@ -64,12 +65,12 @@ func (set *settings) serverStore(logger *slog.Logger) (sessionstore.Shared, erro
 // openPostgres returns the store in a PostgreSQL database.
 func openPostgres(address string, retention time.Duration) (*postgres.Store, error) {
 	if !isPostgres(address) {
-		return nil, usagef("--store: must be the address of a PostgreSQL database, such as " +
+		return nil, usage.Errorf("--store: must be the address of a PostgreSQL database, such as " +
 			"postgres://USER@HOST/DATABASE")
 	}
 	store, err := postgres.New(postgres.Options{Address: address, Retention: retention})
 	if err != nil {
-		return nil, usagef("--store: %v", err)
+		return nil, usage.Errorf("--store: %v", err)
 	}
 	return store, nil
 }
@@ -99,7 +100,7 @@ func (set *settings) namedStore(
 	case isPostgres(name):
 		named.store = name
 	case strings.Contains(name, "://"): // a directory with this name would have the password in it
-		return nil, "", usagef("a store is a directory or the address of a PostgreSQL database, such as " +
+		return nil, "", usage.Errorf("a store is a directory or the address of a PostgreSQL database, such as " +
 			"postgres://USER@HOST/DATABASE")
 	case name != "":
 		if filepath.Base(name) == "sessions.db" {
@@ -180,7 +181,7 @@ func findSession(
 		switch {
 		case err != nil:
 			return session, err
-		case name == lastSession:
+		case name == sessions.Last:
 			return session, nil
 		case strings.HasPrefix(string(session.ID), name):
 			matches = append(matches, session)
@@ -192,20 +193,13 @@ func findSession(
 	case 1:
 		return matches[0], nil
 	}
-	return one, ambiguous(name, len(matches))
-}
-
-// lastSession names the most recently active session.
-const lastSession = "last"
-
-func ambiguous(name string, n int) error {
-	return usagef("%d session ids begin with %q: give more of the id", n, name)
+	return one, sessions.Ambiguous(name, len(matches))
 }
 
 // repairStore repairs the session store. Its warnings are written to stderr.
 func (set *settings) repairStore(ctx context.Context, stderr io.Writer) (sqlite.Report, error) {
 	if set.store != "" {
-		return sqlite.Report{}, usagef("only a store in a file can be repaired, not a database; " +
+		return sqlite.Report{}, usage.Errorf("only a store in a file can be repaired, not a database; " +
 			"restore that from a backup")
 	}
 	o, err := set.storeOptions(slog.New(slog.NewTextHandler(stderr, nil)))

@@ -15,6 +15,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/config"
+	"github.com/acp-agent/acp-agent/internal/usage"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -91,7 +92,7 @@ func newRoot(s streams) *cobra.Command {
 	root.SetErr(s.err)
 	root.SetUsageFunc(printUsage)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usagef("%v; see %s --help", err, cmd.CommandPath())
+		return usage.Errorf("%v; see %s --help", err, cmd.CommandPath())
 	})
 	root.PersistentFlags().StringVar(&set.configPath, "config", "",
 		"read settings from `FILE` (default "+config.DefaultPathText()+")")
@@ -130,7 +131,7 @@ func downstreamArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 || cmd.ArgsLenAtDash() == 0 {
 		return nil
 	}
-	return usagef(
+	return usage.Errorf(
 		"unknown command %q%s (to run an agent behind acp-agent, put it after --: acp-agent -- %s)",
 		args[0], suggest(cmd.Root(), args[0]), strings.Join(args, " "))
 }
@@ -255,7 +256,7 @@ func serve(ctx context.Context, s streams, set *settings, args []string) error {
 	case s.interactive() && len(args) > 0:
 		return d.runInTerminal(ctx, s)
 	case s.interactive():
-		return usagef("%s", terminalHelp)
+		return usage.Errorf("%s", terminalHelp)
 	}
 	logger, closeLog, err := set.openLog(s.err)
 	if err != nil {

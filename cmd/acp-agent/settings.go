@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/acp-agent/acp-agent/internal/config"
+	"github.com/acp-agent/acp-agent/internal/usage"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -108,7 +109,7 @@ func (set *settings) accept(cmd *cobra.Command, flags ...string) {
 func (set *settings) load() (err error) {
 	set.config, err = config.Read(cmp.Or(set.configPath, os.Getenv("ACP_AGENT_CONFIG")))
 	if err != nil {
-		return usagef("%v", err)
+		return usage.Errorf("%v", err)
 	}
 	for _, s := range set.config.Settings() {
 		flag := set.flags.Lookup(s.Flag)
@@ -117,7 +118,7 @@ func (set *settings) load() (err error) {
 		}
 		if s.Value != "" {
 			if err := flag.Value.Set(s.Value); err != nil {
-				return usagef("%s: %s: %v", set.config.Path, s.Key, err)
+				return usage.Errorf("%s: %s: %v", set.config.Path, s.Key, err)
 			}
 		}
 		variable := "ACP_AGENT_" + strings.ToUpper(strings.ReplaceAll(s.Flag, "-", "_"))
@@ -127,7 +128,7 @@ func (set *settings) load() (err error) {
 				err = errors.New("must be true or false")
 			}
 			if err != nil {
-				return usagef("%s=%q: %v", variable, value, err)
+				return usage.Errorf("%s=%q: %v", variable, value, err)
 			}
 		}
 	}
@@ -160,7 +161,7 @@ func (set *settings) workspace() (workspace.Options, error) {
 		}
 		dir, err := workspace.ParseDir(path)
 		if err != nil {
-			return o, usagef("%q: %v", path, err)
+			return o, usage.Errorf("%q: %v", path, err)
 		}
 		o.Policy.Deny = append(o.Policy.Deny, dir)
 	}

@@ -6,16 +6,9 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/acp-agent/acp-agent/internal/usage"
 )
-
-// usageError reports an invalid command line or configuration. The program exits with status 2.
-type usageError struct{ message string }
-
-func (e *usageError) Error() string { return e.message }
-
-func usagef(format string, args ...any) error {
-	return &usageError{message: fmt.Sprintf(format, args...)}
-}
 
 // words returns the words of the command line that call cmd, without the program.
 func words(cmd *cobra.Command) string {
@@ -27,7 +20,7 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return usagef("%s takes no arguments (got %q); see %s --help", words(cmd), args[0],
+	return usage.Errorf("%s takes no arguments (got %q); see %s --help", words(cmd), args[0],
 		cmd.CommandPath())
 }
 
@@ -36,10 +29,10 @@ func sessionArgs(max int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) == 0 || slices.Contains(args, ""):
-			return usagef("%s needs a SESSION; acp-agent sessions list shows them",
+			return usage.Errorf("%s needs a SESSION; acp-agent sessions list shows them",
 				words(cmd))
 		case len(args) > max:
-			return usagef("%s takes only one SESSION (got %q as well)", cmd.CommandPath(),
+			return usage.Errorf("%s takes only one SESSION (got %q as well)", cmd.CommandPath(),
 				args[max])
 		}
 		return nil
@@ -53,7 +46,7 @@ func exclusive(cmd *cobra.Command, flags ...string) error {
 		switch {
 		case !cmd.Flags().Changed(flag):
 		case given != "":
-			return usagef("--%s and --%s cannot be used together", given, flag)
+			return usage.Errorf("--%s and --%s cannot be used together", given, flag)
 		default:
 			given = flag
 		}
@@ -69,7 +62,7 @@ func commandGroup(cmd *cobra.Command, subcommands ...*cobra.Command) *cobra.Comm
 		if len(args) == 0 {
 			return nil
 		}
-		return usagef("unknown command %q for %s%s", args[0], cmd.CommandPath(),
+		return usage.Errorf("unknown command %q for %s%s", args[0], cmd.CommandPath(),
 			suggest(cmd, args[0]))
 	}
 	return cmd
@@ -98,7 +91,7 @@ func rejectUnknownArgs(root *cobra.Command) {
 				for _, word := range args {
 					next, rest, err := at.Find([]string{word})
 					if err != nil || next == at || len(rest) > 0 {
-						return usagef("unknown help topic %q%s", strings.Join(args, " "),
+						return usage.Errorf("unknown help topic %q%s", strings.Join(args, " "),
 							suggest(at, word))
 					}
 					at = next

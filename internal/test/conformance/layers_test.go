@@ -18,19 +18,20 @@ var layers = [][]string{
 	{"internal/test/cable", "internal/test/dirtest", "internal/test/logtest", "internal/test/mapstore", "internal/test/mcptest", "internal/test/memstore", "internal/test/npmtest", "internal/test/proctest", "internal/test/terminal"}, // imported by tests only
 	{"internal/test/needs", "internal/test/volume"},
 	{"cmd/acp-agent"},
-	{"internal/runner"},
+	{"internal/runner", "internal/setup"},
+	{"internal/inventory"},
 	{"internal/config", "internal/remote"},
-	{"acp", "internal/agents", "internal/inspect", "internal/terminal"},
+	{"acp", "internal/agents", "internal/inspect", "internal/sessions", "internal/terminal"},
 	{"acp/explore", "acp/model", "acp/proxy", "acp/internal/found", "acp/internal/servers"},
 	{"acp/proxy/profiles"},
-	{"acp/client", "acp/internal/filechange", "acp/internal/commands", "acp/internal/listing", "acp/internal/turns", "internal/conversation", "internal/sessions"},
+	{"acp/client", "acp/internal/filechange", "acp/internal/commands", "acp/internal/listing", "acp/internal/turns", "internal/conversation"},
 	{"acp/backend", "acp/internal/tasks", "acp/prompts"},
 	{"internal/mcp/client", "internal/mcp/relay"},
 	{"internal/commandline", "internal/llm", "internal/process"},
 	{"internal/mcp/server", "internal/consent"},
 	{"internal/mcp/roots"},
 	{"workspace/tools"},
-	{"discovery"},
+	{"discovery", "internal/usage"},
 	{"sessionstore/postgres", "sessionstore/sqlite", "sessionstore/storetest"},
 	{"sessionstore/internal/rules"},
 	{"sessionstore"},
@@ -45,7 +46,7 @@ var layers = [][]string{
 
 // reserved are modules that only the listed packages may import.
 var reserved = map[string][]string{
-	"github.com/go-json-experiment/json": {"internal/strictjson", "internal/agents", "internal/config", "sessionstore", "cmd/acp-agent"},
+	"github.com/go-json-experiment/json": {"internal/strictjson", "internal/agents", "internal/config", "internal/setup", "sessionstore"},
 	"github.com/jackc/pgx":               {"internal/test/pgtest", "sessionstore/postgres"},
 	"modernc.org/sqlite":                 {"sessionstore/sqlite"},
 }

@@ -1,9 +1,9 @@
-package main
+package setup
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,10 +11,11 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/config"
+	"github.com/acp-agent/acp-agent/internal/inventory"
 	"github.com/acp-agent/acp-agent/internal/llm"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
-	"github.com/acp-agent/acp-agent/internal/secret"
+	"github.com/acp-agent/acp-agent/internal/usage"
 )
 
 // An answerer is an agent or a model that can answer. Without a name it is neither.
@@ -28,12 +29,15 @@ type answerer struct {
 }
 
 // neither stands for neither an agent nor a model.
-var neither = answerer{title: "neither: acp-agent answers commands such as /search"}
+var neither = answerer{title: "neither: acp-agent answers commands such as /search",
+	hint: "acp-agent then answers commands only, such as /search; /help lists them. For more, install " +
+		"one of the agents that acp-agent agents shows, or a model as acp-agent models explains, and run " +
+		"acp-agent setup again."}
 
 // addAnswer adds the agent or model that a flag names or the user chooses to the configuration. It
 // returns the name of the agent, or "".
-func (o *setup) addAnswer(ctx context.Context) (string, error) {
-	c := o.set.config
+func (o *run) addAnswer(ctx context.Context) (string, error) {
+	c := o.config
 	chosen, err := o.chooseAnswer(ctx)
 	if err != nil {
 		return "", err
@@ -58,14 +62,15 @@ func (o *setup) addAnswer(ctx context.Context) (string, error) {
 }
 
 // askSandbox lets the user restrict an agent, if that is possible here and no flag does it.
-func (o *setup) askSandbox(ctx context.Context, a *answerer) error {
-	p, known := profiles.Find(o.set.config.Profiles(), a.agent)
-	if !known && a.define == nil || a.agent == "" || o.user == nil || o.set.sandbox != "" ||
+func (o *run) askSandbox(ctx context.Context, a *answerer) error {
+	p, known := profiles.Find(o.config.Profiles(), a.agent)
+	if !known && a.define == nil || a.agent == "" || o.user == nil || o.Sandbox != "" ||
 		(sandbox.Settings{}).Available() != nil {
 		return nil
 	}
 	modes := []sandbox.Mode{sandbox.Off, sandbox.Write, sandbox.Strict}
-	i, err := o.choose(ctx, "What may the agent do by itself, without asking acp-agent?", []string{
+	i, err := o.choose(ctx, "What may the agent do by itself, without asking acp-agent? Without a choice it may do "+
+		"what it may do without acp-agent, because some agents cannot work in a sandbox.", []string{
 		"everything that you can",
 		"change files only in the session's folders, a temporary directory and its own state",
 		"also read only there and in directories of the system",
@@ -77,28 +82,28 @@ func (o *setup) askSandbox(ctx context.Context, a *answerer) error {
 }
 
 // chooseAnswer returns the chosen answerer, or nil to keep the current one.
-func (o *setup) chooseAnswer(ctx context.Context) (*answerer, error) {
-	named := o.flags.Changed("agent") || o.flags.Changed("model")
+func (o *run) chooseAnswer(ctx context.Context) (*answerer, error) {
+	named := o.Chosen
 	switch {
-	case len(o.command) > 0 && named:
-		return nil, usagef("--agent and --model cannot be used with a command after --")
-	case len(o.command) > 0:
+	case len(o.Command) > 0 && named:
+		return nil, usage.Errorf("--agent and --model cannot be used with a command after --")
+	case len(o.Command) > 0:
 		a := o.agentOfCommand()
 		return &a, nil
-	case o.set.model != "":
+	case o.Model != "":
 		return o.namedModel(ctx)
-	case o.set.agent != "":
-		list, _ := o.set.agents()
-		p, known := profiles.Find(list, o.set.agent)
+	case o.Agent != "":
+		list, err := o.Agents(o.config)
+		p, known := profiles.Find(list, o.Agent)
 		if !known {
-			_, _, err := o.set.agentCommand(o.set.agent, nil) // says which are known
-			return nil, usagef("--agent: %v", err)
+			return nil, usage.Errorf("--agent: %v",
+				cmp.Or(err, inventory.UnknownAgent(o.Agent, list)))
 		}
 		a := o.answererOf(p)
 		return &a, nil
 	case named:
 		return &neither, nil
-	case o.user == nil && o.server != "":
+	case o.user == nil && o.Server != "":
 		return nil, o.unusedServer(ctx)
 	case o.user == nil:
 		return nil, nil
@@ -107,12 +112,12 @@ func (o *setup) chooseAnswer(ctx context.Context) (*answerer, error) {
 }
 
 // unusedServer returns the error for --server if nobody can be asked for a model.
-func (o *setup) unusedServer(ctx context.Context) error {
+func (o *run) unusedServer(ctx context.Context) error {
 	models, err := o.findModels(ctx)
 	if err != nil {
 		return err
 	}
-	return usagef("--server needs --model with one of the server's models: %s", namesOf(models))
+	return usage.Errorf("--server needs --model with one of the server's models: %s", namesOf(models))
 }
 
 // namesOf lists the names of models.
@@ -125,14 +130,14 @@ func namesOf(models []answerer) string {
 }
 
 // askAnswer lets the user choose among the agents and models that were found.
-func (o *setup) askAnswer(ctx context.Context) (*answerer, error) {
+func (o *run) askAnswer(ctx context.Context) (*answerer, error) {
 	var all []answerer
-	list, err := o.set.agents()
+	list, err := o.Agents(o.config)
 	if err != nil {
 		return nil, err
 	}
 	for _, p := range list {
-		if reportAgent(p, o.set.config).Found != "" {
+		if inventory.ReportAgent(p, o.config).Found != "" {
 			all = append(all, o.answererOf(p))
 		}
 	}
@@ -142,9 +147,9 @@ func (o *setup) askAnswer(ctx context.Context) (*answerer, error) {
 	}
 	all = append(append(all, models...), neither)
 	now := slices.IndexFunc(all, func(a answerer) bool {
-		return a.agent == o.set.config.Agent && a.model == o.set.config.Model
+		return a.agent == o.config.Agent && a.model == o.config.Model
 	})
-	if o.set.config.Path != "" && o.old == nil || now < 0 {
+	if o.config.Path != "" && o.old == nil || now < 0 {
 		now = 0
 	}
 	if len(all) == 1 {
@@ -161,8 +166,8 @@ func (o *setup) askAnswer(ctx context.Context) (*answerer, error) {
 
 // answererOf returns a known agent. If editors started from a desktop may not find its program, its
 // path is written down.
-func (o *setup) answererOf(p profiles.Profile) answerer {
-	r := reportAgent(p, o.set.config)
+func (o *run) answererOf(p profiles.Profile) answerer {
+	r := inventory.ReportAgent(p, o.config)
 	a := answerer{title: fmt.Sprintf("%s (%s)", p.Title, r.Found), agent: p.Name}
 	switch {
 	case r.Found == "":
@@ -170,7 +175,7 @@ func (o *setup) answererOf(p profiles.Profile) answerer {
 		if p.Start.Install != "" {
 			a.hint += " To install it: " + p.Start.Install
 		}
-	case !filepath.IsAbs(p.Start.Command) && !inDesktopPath(r.Found) && len(p.Start.Env) == 0:
+	case !filepath.IsAbs(p.Start.Command) && !inventory.InDesktopPath(r.Found) && len(p.Start.Env) == 0:
 		a.define = func(c *config.Text) {
 			c.Set(r.Found, "agents", p.Name, "command")
 			if r.Source == "registry" { // what is configured replaces it
@@ -183,14 +188,14 @@ func (o *setup) answererOf(p profiles.Profile) answerer {
 
 // agentOfCommand returns the agent that the command after "--" starts: a known agent with that
 // command, otherwise an agent with the name of the program.
-func (o *setup) agentOfCommand() answerer {
-	path, args := o.command[0], o.command[1:]
+func (o *run) agentOfCommand() answerer {
+	path, args := o.Command[0], o.Command[1:]
 	if config.IsPath(path) {
 		if full, err := filepath.Abs(path); err == nil {
 			path = full
 		}
 	}
-	list, _ := o.set.agents()
+	list, _ := o.Agents(o.config)
 	p, known := profiles.Match(list, process.Command{Path: path, Args: args})
 	if known && p.Start.Command == path && slices.Equal(p.Start.Args, args) {
 		return o.answererOf(p)
@@ -212,69 +217,63 @@ func (o *setup) agentOfCommand() answerer {
 type localServer struct{ name, url string }
 
 // servers returns the server of --server, or the usual ones.
-func (o *setup) servers() ([]localServer, error) {
-	if o.server == "" {
+func (o *run) servers() ([]localServer, error) {
+	if o.Server == "" {
 		return []localServer{
 			{"Ollama", ollama}, {"LM Studio", "http://127.0.0.1:1234/v1"},
 			{"llama.cpp", "http://127.0.0.1:8080/v1"}, {"vLLM", "http://127.0.0.1:8000/v1"},
 		}, nil
 	}
-	if err := (config.Model{BaseURL: o.server}).Check("model"); err != nil {
-		return nil, usagef("--server: %v", err)
+	if err := (config.Model{BaseURL: o.Server}).Check("model"); err != nil {
+		return nil, usage.Errorf("--server: %v", err)
 	}
-	if !isLocal(o.server) {
-		return nil, usagef("--server %s is on another machine: see acp-agent models --help", o.server)
+	if !inventory.IsLocal(o.Server) {
+		return nil, usage.Errorf("--server %s is on another machine: see acp-agent models --help", o.Server)
 	}
-	return []localServer{{"the server", o.server}}, nil
+	return []localServer{{"the server", o.Server}}, nil
 }
 
 // ollama is where Ollama serves models.
 const ollama = "http://127.0.0.1:11434/v1"
 
-// isLocal reports whether an address is on this machine.
-func isLocal(address string) bool {
-	u, err := url.Parse(address)
-	return err == nil && secret.IsLoopback(u.Hostname())
-}
-
 // findModels returns the configured models on this machine whose server answers, and those that
 // other servers on this machine offer.
-func (o *setup) findModels(ctx context.Context) ([]answerer, error) {
+func (o *run) findModels(ctx context.Context) ([]answerer, error) {
 	servers, err := o.servers()
 	if err != nil {
 		return nil, err
 	}
-	configured, err := o.set.reportModels(ctx, nil)
+	configured, err := inventory.Models(ctx, o.config, nil)
 	if err != nil {
 		return nil, err
 	}
-	found := make([]modelReport, len(servers))
+	found := make([]inventory.Model, len(servers))
 	var asking sync.WaitGroup
 	for i, s := range servers {
 		asking.Go(func() {
 			client := llm.New(llm.Model{ID: s.name, BaseURL: s.url})
 			defer client.Close()
-			found[i].ask(ctx, client)
+			found[i].Ask(ctx, client)
 		})
 	}
 	asking.Wait()
-	if o.server != "" && found[0].Error != "" {
-		return nil, usagef("--server: %s cannot be asked for its models: %s", o.server, found[0].Error)
+	if o.Server != "" && found[0].Error != "" {
+		return nil, usage.Errorf("--server: %s cannot be asked for its models: %s", o.Server, found[0].Error)
 	}
 	var all []answerer
 	for _, r := range configured {
-		if isLocal(r.BaseURL) && r.Error == "" {
+		if inventory.IsLocal(r.BaseURL) && r.Error == "" {
 			all = append(all, answerer{title: fmt.Sprintf("model %s at %s", r.Name, r.BaseURL),
 				model: r.ID})
 		}
 	}
 	for i, s := range servers {
 		offers := found[i].Offers
-		if found[i].Unlisted && o.set.model != "" {
-			offers = []string{o.set.model} // which may be right
+		if found[i].Unlisted && o.Model != "" {
+			offers = []string{o.Model} // which may be right
 		}
 		for _, name := range offers {
-			if !slices.ContainsFunc(configured, func(r modelReport) bool {
+			if !slices.ContainsFunc(configured, func(r inventory.Model) bool {
 				return r.Name == name && r.BaseURL == s.url
 			}) {
 				all = append(all, o.offeredModel(s, name))
@@ -285,7 +284,7 @@ func (o *setup) findModels(ctx context.Context) ([]answerer, error) {
 }
 
 // offeredModel returns a model that a server offers, with the same name in the configuration.
-func (o *setup) offeredModel(s localServer, name string) answerer {
+func (o *run) offeredModel(s localServer, name string) answerer {
 	a := answerer{title: fmt.Sprintf("model %s, offered by %s at %s", name, s.name, s.url),
 		model: name}
 	a.define = func(c *config.Text) { c.Set(s.url, "models", name, "baseURL") }
@@ -303,11 +302,11 @@ func (o *setup) offeredModel(s localServer, name string) answerer {
 
 // namedModel returns the model of --model, which is configured or offered by a server on this
 // machine.
-func (o *setup) namedModel(ctx context.Context) (*answerer, error) {
-	name := o.set.model
-	if m, known := o.set.config.Models[name]; known {
-		if !isLocal(m.BaseURL) {
-			return nil, usagef("%v", errModelElsewhere(name))
+func (o *run) namedModel(ctx context.Context) (*answerer, error) {
+	name := o.Model
+	if m, known := o.config.Models[name]; known {
+		if !inventory.IsLocal(m.BaseURL) {
+			return nil, usage.Errorf("%v", inventory.ErrElsewhere(name))
 		}
 		return &answerer{model: name}, nil
 	}
@@ -320,6 +319,6 @@ func (o *setup) namedModel(ctx context.Context) (*answerer, error) {
 			return &a, nil
 		}
 	}
-	return nil, usagef("--model: no server on this machine offers %q; found: %s", name,
+	return nil, usage.Errorf("--model: no server on this machine offers %q; found: %s", name,
 		namesOf(models))
 }

@@ -1,4 +1,4 @@
-package main
+package runner
 
 import (
 	"fmt"
@@ -11,50 +11,51 @@ import (
 	"github.com/acp-agent/acp-agent/internal/namedfile"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/usage"
 )
 
-// mcpServers returns the MCP servers for the session: first those of --mcp, then those of the
-// files, in order.
-func (r runFlags) mcpServers() ([]sdk.McpServer, error) {
+// Servers returns the MCP servers of a command line: first those that are given as NAME=COMMAND, then
+// those of files, in order.
+func Servers(commands, files []string) ([]sdk.McpServer, error) {
 	var all []sdk.McpServer
-	for _, given := range r.mcp {
+	for _, given := range commands {
 		name, line, named := strings.Cut(given, "=")
 		words, err := text.Words(line)
 		switch {
 		case err != nil:
-			return nil, usagef("--mcp %s: %v", name, err)
+			return nil, usage.Errorf("--mcp %s: %v", name, err)
 		case !named || name == "" || len(words) == 0:
-			return nil, usagef("--mcp %q needs a name and a command, such as "+
+			return nil, usage.Errorf("--mcp %q needs a name and a command, such as "+
 				`--mcp "files=npx -y some-mcp-server"`, given)
 		}
 		all = append(all,
 			sdk.McpServer{Stdio: &sdk.McpServerStdio{Name: name, Command: words[0], Args: words[1:],
 				Env: []sdk.EnvVariable{}}})
 	}
-	servers, err := readMCPConfigs(r.mcpConfigs)
+	servers, err := ReadServers(files)
 	return append(all, servers...), err
 }
 
-// readMCPConfigs returns the MCP servers of the files that --mcp-config names, in order.
-func readMCPConfigs(files []string) ([]sdk.McpServer, error) {
+// ReadServers returns the MCP servers of the files that --mcp-config names, in order.
+func ReadServers(files []string) ([]sdk.McpServer, error) {
 	var all []sdk.McpServer
 	for _, path := range files {
 		text, err := os.ReadFile(path)
 		if err != nil {
-			return nil, usagef("--mcp-config: %v", namedfile.Explain(err))
+			return nil, usage.Errorf("--mcp-config: %v", namedfile.Explain(err))
 		}
-		servers, err := parseMCPConfig(text)
+		servers, err := parseServers(text)
 		if err != nil {
-			return nil, usagef("--mcp-config %s: %v", path, err)
+			return nil, usage.Errorf("--mcp-config %s: %v", path, err)
 		}
 		all = append(all, servers...)
 	}
 	return all, nil
 }
 
-// parseMCPConfig parses {"mcpServers": {NAME: {command, args, env} or {type, url, headers}}}, the
+// parseServers parses {"mcpServers": {NAME: {command, args, env} or {type, url, headers}}}, the
 // common format of MCP clients. It does not expand values.
-func parseMCPConfig(text []byte) ([]sdk.McpServer, error) {
+func parseServers(text []byte) ([]sdk.McpServer, error) {
 	file, err := strictjson.ParseObject(text)
 	if err != nil {
 		return nil, err

@@ -1,8 +1,9 @@
-package main
+package runner
 
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strconv"
@@ -15,9 +16,9 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// permissions answers permission requests: it asks the user on a terminal, allows them once with
+// Permissions answers permission requests: it asks the user on a terminal, allows them once with
 // --yes, and refuses them otherwise.
-type permissions struct {
+type Permissions struct {
 	show *terminal.Printer // nil to show nothing
 	yes  bool              // allow without asking
 	user *terminal.Typist  // nil to ask nobody
@@ -26,28 +27,31 @@ type permissions struct {
 	refused int
 }
 
-// newPermissions returns the permissions for a run. Questions are asked where the user sees them:
-// on standard error if show prints elsewhere.
-func newPermissions(s streams, show *terminal.Printer, r runFlags) *permissions {
-	p := &permissions{show: show, yes: r.yes}
+// Allow returns permissions that allow each request once. show may be nil.
+func Allow(show *terminal.Printer) *Permissions { return &Permissions{show: show, yes: true} }
+
+// Refuse returns permissions that refuse each request. show may be nil.
+func Refuse(show *terminal.Printer) *Permissions { return &Permissions{show: show} }
+
+// Ask returns permissions that ask the user, if in is a terminal, where they see it: on errors if out
+// is no terminal. Without a terminal it refuses.
+func Ask(in io.Reader, out, errors io.Writer, show *terminal.Printer) *Permissions {
+	p := &Permissions{show: show}
 	switch {
-	case r.json:
-		p.show = nil
+	case !terminal.Is(in):
 		return p
-	case r.yes || !s.interactive():
-		return p
-	case terminal.Is(s.out):
-	case terminal.Is(s.err):
-		p.show = terminal.NewPrinter(s.err)
+	case terminal.Is(out):
+	case terminal.Is(errors):
+		p.show = terminal.NewPrinter(errors)
 	default:
 		return p
 	}
-	p.user = terminal.NewTypist(s.in.(*os.File))
+	p.user = terminal.NewTypist(in.(*os.File))
 	return p
 }
 
-// answer answers a request, one at a time.
-func (p *permissions) answer(
+// Answer answers a request, one at a time.
+func (p *Permissions) Answer(
 	ctx context.Context, r sdk.RequestPermissionRequest,
 ) (sdk.RequestPermissionResponse, error) {
 	p.mu.Lock()
@@ -75,7 +79,7 @@ func allowing(kind sdk.PermissionOptionKind) bool {
 
 // choose returns the option that answers a request, or nil to cancel it, and a text that tells the
 // user.
-func (p *permissions) choose(
+func (p *Permissions) choose(
 	ctx context.Context, options []sdk.PermissionOption,
 ) (*sdk.PermissionOption, string) {
 	kind, how := sdk.PermissionOptionKindRejectOnce, "refused; use --yes to allow it"
@@ -96,7 +100,7 @@ func (p *permissions) choose(
 }
 
 // ask lets the user choose. It returns nil if ctx or the input ends.
-func (p *permissions) ask(
+func (p *Permissions) ask(
 	ctx context.Context, options []sdk.PermissionOption,
 ) *sdk.PermissionOption {
 	keys := make([]string, len(options))
@@ -146,8 +150,8 @@ func chosen(line string, keys []string, options []sdk.PermissionOption) int {
 	})
 }
 
-// err returns an error if a request was refused.
-func (p *permissions) err() error {
+// Err returns an error if a request was refused.
+func (p *Permissions) Err() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.refused == 0 {

@@ -1,4 +1,4 @@
-package main
+package inventory
 
 import (
 	"bytes"
@@ -18,8 +18,8 @@ import (
 func TestHostileOffers(t *testing.T) {
 	var out bytes.Buffer
 	offers := []string{"a", "b\n\nhttp://elsewhere offers c\x1b[2J", strings.Repeat("x", 1<<20)}
-	require.NoError(t, printModels(streams{out: &out},
-		[]modelReport{{ID: "m", BaseURL: "http://127.0.0.1", Name: "a", Offers: offers}}))
+	require.NoError(t, PrintModels(&out,
+		[]Model{{ID: "m", BaseURL: "http://127.0.0.1", Name: "a", Offers: offers}}))
 	require.Equal(t, 4, strings.Count(out.String(), "\n"), out.String()[:200])
 	require.NotContains(t, out.String(), "\x1b")
 	require.Less(t, out.Len(), 2*maxOffers)
@@ -61,14 +61,12 @@ func TestServersWithoutLists(t *testing.T) {
 		defer server.Close()
 		c, err := config.Parse("config.json", []byte(`{"models":{"m":{"baseURL":"`+server.URL+`/v1"}}}`))
 		require.NoError(t, err)
-		set := &settings{config: c}
-		reports, err := set.reportModels(t.Context(), []string{"m"})
+		reports, err := Models(t.Context(), c, []string{"m"})
 		require.NoError(t, err)
-		require.NoError(t, unreachable(reports))
-		require.Equal(t, doubtful, reports[0].finding().State)
-		require.Contains(t, reports[0].finding().Text, "acp-agent run --model m hello")
+		require.NoError(t, Unreachable(reports))
+		require.True(t, reports[0].Unlisted)
 		var out bytes.Buffer
-		require.NoError(t, printModels(streams{out: &out}, reports))
+		require.NoError(t, PrintModels(&out, reports))
 		require.Regexp(t, `(?m)^m +openai +\S+ +m +unknown +none$`, out.String())
 		require.Contains(t, out.String(), "/v1 does not list its models\n")
 		require.NotContains(t, out.String(), "does not offer")

@@ -1,4 +1,4 @@
-package main
+package runner
 
 import (
 	"testing"
@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestParseMCPConfig(t *testing.T) {
-	servers, err := parseMCPConfig([]byte(`{"mcpServers": {
+func TestParseServers(t *testing.T) {
+	servers, err := parseServers([]byte(`{"mcpServers": {
 		"z": {"command": "c", "args": ["${X}"], "env": {"B": "1", "A": "2"}, "disabled": false},
 		"a": {"url": "http://h"},
 		"s": {"type": "sse", "url": "http://s", "headers": {"H": "v"}}
@@ -30,7 +30,7 @@ func TestParseMCPConfig(t *testing.T) {
 		`{"mcpServers": {"a": {"command": "c", "env": {"T": 1}}}}`:       "mcpServers.a.env.T",
 		`{"mcpServers": {"a": {"command": "c"}, "a": {"command": "d"}}}`: `two servers called "a"`,
 	} {
-		_, err := parseMCPConfig([]byte(text))
+		_, err := parseServers([]byte(text))
 		require.ErrorContains(t, err, why, text)
 	}
 }

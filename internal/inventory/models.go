@@ -1,0 +1,178 @@
+package inventory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/acp-agent/acp-agent/internal/config"
+	"github.com/acp-agent/acp-agent/internal/llm"
+	"github.com/acp-agent/acp-agent/internal/secret"
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/usage"
+)
+
+// Model describes a configured model, and what its server says.
+type Model struct {
+	ID            string  `json:"id"`
+	API           llm.API `json:"api"`
+	BaseURL       string  `json:"baseURL"`
+	Name          string  `json:"name"`
+	ContextTokens int     `json:"contextTokens,omitempty"` // 0 if unknown
+	// Key says where the key comes from: "none", "from a command", "from VARIABLE" or "from
+	// VARIABLE, which is not set".
+	Key string `json:"key"`
+	// Offers are the models that the server offers, nil if it was not asked. Error says why the
+	// server did not list them.
+	Offers []string `json:"offers,omitempty"`
+	Error  string   `json:"error,omitempty"`
+	// Unlisted is set if the server was asked and answers, but does not list its models.
+	Unlisted bool `json:"unlisted,omitempty"`
+}
+
+// Models describes the model with the given name, or all. Servers are asked if they are on
+// this machine, or the model was named.
+func Models(ctx context.Context, c config.Config, names []string) ([]Model, error) {
+	ids := c.ModelIDs()
+	for _, name := range names {
+		if _, err := c.ModelsFrom(name); err != nil {
+			return nil, usage.Errorf("%v", err)
+		}
+		ids = names
+	}
+	reports := make([]Model, len(ids))
+	for i, id := range ids {
+		client := llm.New(c.ModelNamed(id))
+		m := client.Model()
+		reports[i] = Model{ID: id, API: m.API, BaseURL: m.BaseURL, Name: m.Name,
+			Key: c.Models[id].DescribeKey()}
+		if client.KnowsWindow() {
+			reports[i].ContextTokens = m.ContextTokens
+		}
+		same := slices.IndexFunc(reports[:i],
+			func(r Model) bool { return r.API == m.API && r.BaseURL == m.BaseURL })
+		switch u, err := url.Parse(m.BaseURL); {
+		case same >= 0:
+			known := reports[same]
+			reports[i].Offers, reports[i].Error, reports[i].Unlisted = known.Offers, known.Error,
+				known.Unlisted
+		case len(names) > 0, err == nil && secret.IsLoopback(u.Hostname()):
+			reports[i].Ask(ctx, client)
+		}
+	}
+	return reports, nil
+}
+
+// Ask asks the server for its models, and for the context size of this one.
+func (r *Model) Ask(ctx context.Context, client *llm.Client) {
+	const wait = 5 * time.Second
+	ctx, cancel := context.WithTimeoutCause(ctx, wait,
+		fmt.Errorf("the server has not answered within %v", wait))
+	defer cancel()
+	offers, err := client.List(ctx)
+	failed, _ := errors.AsType[*llm.Error](err)
+	switch {
+	case failed != nil && (failed.Status == http.StatusNotFound ||
+		failed.Status == http.StatusMethodNotAllowed || failed.Status == http.StatusNotImplemented):
+		r.Unlisted = true
+	case err != nil:
+		r.Error = err.Error()
+		return
+	}
+	slices.Sort(offers)
+	client.AskWindow(ctx)
+	if r.Offers = offers; client.KnowsWindow() {
+		r.ContextTokens = client.Model().ContextTokens
+	}
+}
+
+// Offered reports whether the server offers the model, as far as it tells.
+func (r *Model) Offered() bool {
+	return r.Unlisted || slices.Contains(r.Offers, r.Name) ||
+		slices.Contains(r.Offers, r.Name+":latest") // as Ollama calls it
+}
+
+// Unreachable returns an error that names the models whose servers did not answer.
+func Unreachable(reports []Model) error {
+	var names []string
+	for _, r := range reports {
+		if r.Error != "" {
+			names = append(names, text.Plain(r.ID))
+		}
+	}
+	if names == nil {
+		return nil
+	}
+	return fmt.Errorf("cannot reach the server of: %s", strings.Join(names, ", "))
+}
+
+// maxOffers is the longest list of a server's models that is printed, in characters. Some servers
+// offer hundreds.
+const maxOffers = 20_000
+
+// PrintModels prints a table of the models, and what their servers offer.
+func PrintModels(w io.Writer, reports []Model) error {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "NAME\tAPI\tSERVER\tMODEL\tCONTEXT\tKEY")
+	for _, r := range reports {
+		context := "unknown"
+		if r.ContextTokens > 0 {
+			context = strconv.Itoa(r.ContextTokens)
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", text.Plain(r.ID), r.API,
+			text.Plain(r.BaseURL), text.Plain(r.Name), context, r.Key)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	var told []string
+	for _, r := range reports {
+		if r.Offers == nil && r.Error == "" && !r.Unlisted {
+			continue
+		}
+		if !slices.Contains(told, r.BaseURL) {
+			told = append(told, r.BaseURL)
+			said := "offers " + text.Line(strings.Join(r.Offers, ", "), maxOffers)
+			switch {
+			case r.Error != "":
+				said = "cannot be asked: " + r.Error
+			case r.Unlisted:
+				said = "does not list its models"
+			case len(r.Offers) == 0:
+				said = "offers no models"
+			}
+			if _, err := fmt.Fprintf(w, "\n%s %s\n", text.Plain(r.BaseURL),
+				text.Plain(said)); err != nil {
+				return err
+			}
+		}
+		if r.Error == "" && !r.Offered() {
+			if _, err := fmt.Fprintf(w, "It does not offer %q, the model of %s.\n", r.Name,
+				text.Plain(r.ID)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// IsLocal reports whether an address is on this machine.
+func IsLocal(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && secret.IsLoopback(u.Hostname())
+}
+
+// ErrElsewhere is the error for a model on another machine that only the configuration file
+// chooses. The file alone must not make a session send what it reads to another machine.
+func ErrElsewhere(name string) error {
+	return fmt.Errorf("the model %q is on another machine: let your editor start acp-agent --model %s",
+		name, name)
+}

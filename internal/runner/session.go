@@ -1,0 +1,209 @@
+package runner
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/acp-agent/acp-agent/acp/client"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/protocol"
+	"github.com/acp-agent/acp-agent/internal/sessions"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/internal/terminal"
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/usage"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// Session says which session to open, and how. The zero value is a new one.
+type Session struct {
+	// Dirs are the additional folders that the user has named, and CwdGiven is set if they have named
+	// the working directory.
+	Dirs     []string
+	CwdGiven bool
+	// Load, Resume or Fork is the stored session to continue, and Last means the last one of the
+	// working directory. At most one is set.
+	Load, Resume, Fork string
+	Last               bool
+	// Mode and ThoughtLevel are the values to choose in the session, "" for none.
+	Mode, ThoughtLevel string
+}
+
+// Turn opens the session, sends the prompt and closes the session. It prints the session's id to
+// stderr.
+func (s Session) Turn(
+	ctx context.Context, stderr io.Writer, c *client.Client, setup client.Setup, prompt Prompt,
+) (client.TurnEnd, error) {
+	if _, err := c.Initialize(ctx); err != nil {
+		return client.TurnEnd{}, err
+	}
+	session, roots, err := s.open(ctx, c, setup)
+	if err != nil {
+		return client.TurnEnd{}, err
+	}
+	if err := s.choose(ctx, c, session); err != nil {
+		if s.creates() {
+			err = errors.Join(err, c.DeleteSession(ctx, session.ID))
+		}
+		return client.TurnEnd{}, err
+	}
+	fmt.Fprintln(stderr, "session", text.Plain(session.ID))
+	// After an interruption the agent gets some time to end the turn.
+	const grace = 5 * time.Second
+	lasting, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	defer context.AfterFunc(ctx, func() {
+		_ = c.Cancel(lasting, session.ID)
+		time.AfterFunc(grace, end)
+	})()
+	dirs := []string{"."} // relative paths start in the folders first
+	for i, dir := range roots.All() {
+		dirs = slices.Insert(dirs, i, dir.String())
+	}
+	done, err := c.Prompt(lasting, session.ID, prompt.Blocks(dirs)...)
+	if err != nil {
+		return done, err
+	}
+	return done, c.CloseSession(lasting, session.ID)
+}
+
+// open opens the session that the flags select, and returns its folders. A stored session keeps its
+// folders unless the flags name others.
+func (s Session) open(
+	ctx context.Context, c *client.Client, setup client.Setup,
+) (opened client.Session, roots workspace.Roots, err error) {
+	if s.stored() == "" && !s.Last {
+		setup.OmitAdditional = len(s.Dirs) == 0
+		opened, err = c.NewSession(ctx, setup)
+		return opened, setup.Roots, err
+	}
+	session, err := s.find(ctx, c, setup.Roots.Cwd())
+	if err != nil {
+		return client.Session{}, roots, err
+	}
+	if len(s.Dirs) == 0 && session.Cwd != "" {
+		cwd := session.Cwd
+		if s.CwdGiven && !s.Last {
+			cwd = setup.Roots.Cwd().String()
+		}
+		setup.Roots, err = workspace.NewRoots(cwd, session.AdditionalDirectories)
+		if err != nil {
+			return client.Session{}, roots, err
+		}
+		setup.OmitAdditional = s.KeepsDirs()
+	}
+	switch {
+	case s.Load != "":
+		opened, err = c.LoadSession(ctx, session.ID, setup)
+	case s.Fork != "":
+		opened, err = c.ForkSession(ctx, session.ID, setup)
+	default:
+		opened, err = c.ResumeSession(ctx, session.ID, setup)
+	}
+	return opened, setup.Roots, err
+}
+
+// choose sets the mode and the thought level of the session as the flags say.
+func (s Session) choose(ctx context.Context, c *client.Client, session client.Session) error {
+	type option struct{ ID, Category string }
+	var offers struct {
+		Modes         json.RawMessage
+		ConfigOptions []option
+	}
+	if err := json.Unmarshal(session.Result, &offers); err != nil {
+		return fmt.Errorf("cannot read what the session offers: %w", err)
+	}
+	for _, flag := range []struct{ name, category, value string }{
+		{"mode", "mode", s.Mode}, {"thought-level", "thought_level", s.ThoughtLevel},
+	} {
+		if flag.value == "" {
+			continue
+		}
+		method, params := protocol.SessionSetConfigOption, map[string]string{"sessionId": session.ID}
+		i := slices.IndexFunc(offers.ConfigOptions, func(o option) bool {
+			return cmp.Or(o.Category, o.ID) == flag.category
+		})
+		switch {
+		case i >= 0:
+			params["configId"], params["value"] = offers.ConfigOptions[i].ID, flag.value
+		case flag.name == "mode" && offers.Modes != nil:
+			method, params["modeId"] = protocol.SessionSetMode, flag.value
+		default:
+			return usage.Errorf("--%s: the agent has nothing of that kind to choose", flag.name)
+		}
+		if _, err := c.Call(ctx, method, strictjson.Encode(params))(); err != nil {
+			return fmt.Errorf("cannot choose --%s %s: %w", flag.name, flag.value, Explain(err))
+		}
+	}
+	return nil
+}
+
+// stored returns the name of the stored session to continue, "" if none is named.
+func (s Session) stored() string { return cmp.Or(s.Load, s.Resume, s.Fork) }
+
+// creates reports whether the session is a new one.
+func (s Session) creates() bool { return s.Fork != "" || s.stored() == "" && !s.Last }
+
+// KeepsDirs reports whether the agent process keeps the folders of a stored session by itself.
+func (s Session) KeepsDirs() bool {
+	return len(s.Dirs) == 0 && (s.stored() != "" || s.Last)
+}
+
+// find returns the stored session to continue: the one that a flag names, or the last one of cwd.
+// A session that is not listed has only an id.
+func (s Session) find(
+	ctx context.Context, c *client.Client, cwd workspace.Dir,
+) (client.SessionInfo, error) {
+	var q client.Query
+	if s.Last {
+		q.Cwd = cwd
+	}
+	name := s.stored()
+	found, matches := client.SessionInfo{ID: name}, 0
+	for info, err := range c.Sessions(ctx, q) {
+		if err != nil || s.Last || name == sessions.Last || info.ID == name {
+			return info, err
+		}
+		if strings.HasPrefix(info.ID, name) {
+			found, matches = info, matches+1
+		}
+	}
+	switch {
+	case s.Last:
+		return found, fmt.Errorf(
+			"no session in %s to continue; without --continue a new one is started", cwd)
+	case name == sessions.Last:
+		return found, errors.New("there is no session yet; without the flag a new one is started")
+	case matches > 1:
+		return found, sessions.Ambiguous(name, matches)
+	}
+	return found, nil
+}
+
+// Explain returns an error of the agent in the form in which a command line reports it.
+func Explain(err error) error {
+	answer, ok := errors.AsType[*jsonrpc.Error](err)
+	if !ok {
+		return err
+	}
+	var data struct{ Violations []strictjson.Violation }
+	if json.Unmarshal(answer.Data, &data) == nil && len(data.Violations) > 0 {
+		return usage.WithFlagNames(strictjson.Refuse(data.Violations...), "cwd", "dir")
+	}
+	if answer.Code == protocol.CodeNotFound {
+		return fmt.Errorf("%s; acp-agent sessions list shows the sessions", answer.Message)
+	}
+	// Agents often put the cause there and answer with a message like "Internal error".
+	cause := terminal.Sentences(answer.Data)
+	if cause != "" && !strings.Contains(answer.Message, cause) {
+		return fmt.Errorf("%s: %s", strings.TrimRight(answer.Message, ".: "), cause)
+	}
+	return errors.New(answer.Message)
+}

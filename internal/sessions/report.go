@@ -1,0 +1,59 @@
+package sessions
+
+import (
+	"time"
+
+	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/usage"
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// Report describes a session to a person or a program.
+type Report struct {
+	ID                    sessionstore.ID `json:"sessionId"`
+	Agent                 string          `json:"agent"`
+	Cwd                   workspace.Dir   `json:"cwd"`
+	AdditionalDirectories workspace.Dirs  `json:"additionalDirectories"`
+	Title                 string          `json:"title,omitempty"`
+	CreatedAt             time.Time       `json:"createdAt"`
+	UpdatedAt             time.Time       `json:"updatedAt"`
+	Turns                 int64           `json:"turns"`
+	Archived              bool            `json:"archived,omitempty"`
+	// Gone says that the agent has deleted the session. What is stored of it stays.
+	Gone bool `json:"deletedInAgent,omitempty"`
+	// Directories describes how the agent behind acp-agent learns about the folders.
+	Directories string `json:"directories,omitempty"`
+}
+
+// NewReport describes a session.
+func NewReport(s sessionstore.Session) Report {
+	agent := s.Agent.Kind
+	if s.Agent.Profile != "" {
+		agent += " " + s.Agent.Profile
+	}
+	directories := ""
+	if s.Agent.Kind == proxy.Kind {
+		directories = proxy.Describe(s.State)
+	}
+	return Report{
+		ID: s.ID, Agent: agent, Directories: directories,
+		Cwd: s.Keys.Roots.Cwd(), AdditionalDirectories: s.Keys.Roots.Additional(),
+		Title: s.Title, CreatedAt: s.Created.UTC(), UpdatedAt: s.Updated.UTC(), Turns: s.Turns,
+		Archived: s.Archived, Gone: s.Gone,
+	}
+}
+
+// ListedTitle returns what tables of sessions show as the title.
+func ListedTitle(s sessionstore.Session) string {
+	return text.Line(text.Plain(s.ListedTitle()), 80)
+}
+
+// Last names the session with the newest activity on a command line.
+const Last = "last"
+
+// Ambiguous returns the error for a name with which the ids of n sessions begin.
+func Ambiguous(name string, n int) error {
+	return usage.Errorf("%d session ids begin with %q: give more of the id", n, name)
+}

@@ -1,0 +1,521 @@
+package setup
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	sdk "github.com/coder/acp-go-sdk"
+
+	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
+	"github.com/acp-agent/acp-agent/internal/config"
+	"github.com/acp-agent/acp-agent/internal/inventory"
+	"github.com/acp-agent/acp-agent/internal/namedfile"
+	"github.com/acp-agent/acp-agent/internal/privatefile"
+	"github.com/acp-agent/acp-agent/internal/terminal"
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/usage"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// needsAnswers is the error if nobody can be asked.
+const needsAnswers = `setup asks questions on a terminal, and this is not one. Flags can answer them instead:
+
+  acp-agent setup --yes --agent NAME --cwd DIR --dir DIR --editor EDITOR
+
+agents that were found: %s (acp-agent agents lists all)
+editors: %s
+For models and more: acp-agent setup --help`
+
+// EditorNames returns the names that --editor accepts.
+func EditorNames() []string {
+	var names []string
+	for _, e := range editors() {
+		names = append(names, e.name)
+	}
+	return names
+}
+
+// Options are the flags of setup and what it needs of the program.
+type Options struct {
+	In       io.Reader
+	Out, Err io.Writer
+
+	// Path is the configuration file, "" if it is not known where it belongs.
+	Path string
+	// Agent and Model are flags that name what answers, and Command is the command of an agent.
+	// Chosen is set if there is such a flag, which may be empty.
+	Agent, Model string
+	Chosen       bool
+	Command      []string
+	Sandbox      string
+	// Server is where to look for models, "" for the usual places.
+	Server string
+	// Cwd is a working directory, and Dirs are the folders that belong to it.
+	Cwd  string
+	Dirs []string
+	// Editor is the name of an editor, "" to ask.
+	Editor string
+	// Yes means that nothing is asked.
+	Yes bool
+	// Arguments are put into what is printed. KeepDirs adds --keep-dirs for every editor.
+	Arguments []string
+	KeepDirs  bool
+
+	// Agents returns the agents that are known with a configuration. With an error, it returns those
+	// that are known without a registry.
+	Agents func(config.Config) ([]profiles.Profile, error)
+	// Workspace returns the options for opening folders with a configuration.
+	Workspace func(config.Config) (workspace.Options, error)
+}
+
+// Run asks, writes the configuration file and prints what to add to the editor. If it fails, nothing
+// has changed.
+func Run(ctx context.Context, o Options) error {
+	r := run{Options: o}
+	return r.run(ctx)
+}
+
+// roots are folders that belong together.
+type roots struct {
+	cwd  string
+	dirs []string
+}
+
+// run is one run.
+type run struct {
+	Options
+	config config.Config // of the file as it was
+
+	user *terminal.Typist  // nil to ask nothing
+	show *terminal.Printer // where questions are asked
+	path string            // of the configuration file
+	file string            // the same without links
+	old  []byte            // its content, nil if there is none
+	perm fs.FileMode       // of the file
+	new  *config.Text
+}
+
+// run asks, writes the file and prints the snippet. If it fails, nothing has changed.
+func (o *run) run(ctx context.Context) error {
+	if o.Editor != "" && !slices.Contains(EditorNames(), o.Editor) {
+		return usage.Errorf("--editor: %q must be one of: %s", o.Editor,
+			strings.Join(EditorNames(), ", "))
+	}
+	if err := o.read(); err != nil {
+		return err
+	}
+	if err := o.findTerminal(); err != nil {
+		return err
+	}
+	agent, err := o.addAnswer(ctx)
+	if err != nil {
+		return err
+	}
+	if err := o.addFolders(ctx); err != nil {
+		return err
+	}
+	chosen, err := o.chooseEditor(ctx)
+	if err != nil {
+		return err
+	}
+	if err := o.write(ctx); err != nil {
+		return err
+	}
+	return o.printSnippet(chosen, agent)
+}
+
+// read reads the configuration file, if there is one. It must be valid, and writable.
+func (o *run) read() (err error) {
+	if o.Path == "" {
+		return usage.Errorf("cannot determine where the configuration file belongs; use --config FILE")
+	}
+	if o.path, err = filepath.Abs(o.Path); err != nil {
+		return err
+	}
+	o.file, o.perm = o.path, 0o600
+	o.config = config.Config{Path: o.path}
+	if _, err := os.Lstat(o.path); err == nil {
+		if o.file, err = filepath.EvalSymlinks(o.path); err != nil {
+			return usage.Errorf("configuration: %s is a link to a file that does not exist", o.path)
+		}
+		if o.old, err = namedfile.Read(o.file); err != nil {
+			return usage.Errorf("configuration: %v", namedfile.Explain(err))
+		}
+		info, err := os.Stat(o.file)
+		if err != nil {
+			return err
+		}
+		o.perm = info.Mode().Perm()
+		f, err := os.OpenFile(o.file, os.O_WRONLY, 0)
+		if err != nil {
+			return usage.Errorf("configuration: %v", namedfile.Explain(err))
+		}
+		if err := f.Close(); err != nil {
+			return err
+		}
+		if len(bytes.TrimSpace(o.old)) > 0 {
+			if o.config, err = config.Parse(o.path, bytes.Clone(o.old)); err != nil {
+				return usage.Errorf("%v\nNothing was changed: correct the file, or move it away", err)
+			}
+		}
+	}
+	o.new, err = config.ParseText(o.old)
+	return err
+}
+
+// findTerminal decides where to ask: on the terminal of standard input, unless --yes is given.
+func (o *run) findTerminal() error {
+	o.show = terminal.NewPrinter(o.Out)
+	switch {
+	case o.Yes:
+		return nil
+	case terminal.Is(o.In) && terminal.Is(o.Out):
+	case terminal.Is(o.In) && terminal.Is(o.Err):
+		o.show = terminal.NewPrinter(o.Err)
+	default:
+		return usage.Errorf(needsAnswers, strings.Join(o.foundAgents(), ", "),
+			strings.Join(EditorNames(), ", "))
+	}
+	o.user = terminal.NewTypist(o.In.(*os.File))
+	return nil
+}
+
+func (o *run) foundAgents() []string {
+	profiles, _ := o.Agents(o.config) // without those of the registry if it cannot be read
+	var names []string
+	for _, p := range profiles {
+		if inventory.ReportAgent(p, o.config).Found != "" {
+			names = append(names, p.Name)
+		}
+	}
+	if names == nil {
+		return []string{"none"}
+	}
+	return names
+}
+
+// tell shows a sentence.
+func (o *run) tell(format string, args ...any) {
+	o.show.Note("%s", text.Plain(fmt.Sprintf(format, args...)))
+}
+
+// ask asks for a line. It returns an error if ctx or the input ends.
+func (o *run) ask(ctx context.Context, question string) (string, error) {
+	o.show.EndLine()
+	o.show.Print(question + " ")
+	line, err := o.user.Read(ctx)
+	o.show.Typed()
+	if errors.Is(err, io.EOF) && line == "" {
+		return "", errors.New("the input ended; nothing was written")
+	}
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return line, err
+}
+
+// choose lets the user choose one of the options by its number. Without a number it is initial.
+func (o *run) choose(
+	ctx context.Context, question string, options []string, initial int,
+) (int, error) {
+	o.show.Note("")
+	o.tell("%s", question)
+	for i, option := range options {
+		o.show.Note("%4d  %s", i+1, text.Printable(option))
+	}
+	for {
+		line, err := o.ask(ctx, fmt.Sprintf("Number [%d]:", initial+1))
+		if err != nil {
+			return 0, err
+		}
+		if line == "" {
+			return initial, nil
+		}
+		if n, err := strconv.Atoi(line); err == nil && n >= 1 && n <= len(options) {
+			return n - 1, nil
+		}
+		o.tell("Type a number from 1 to %d.", len(options))
+	}
+}
+
+// addFolders adds the folders that belong together to the configuration.
+func (o *run) addFolders(ctx context.Context) error {
+	switch {
+	case len(o.Dirs) > 0:
+		o.Cwd = cmp.Or(o.Cwd, ".")
+	case o.Cwd != "":
+		return usage.Errorf("--cwd needs at least one --dir: a folder that belongs to it")
+	case o.user == nil:
+		return nil
+	default:
+		if err := o.askFolders(ctx); err != nil || len(o.Dirs) == 0 {
+			return err
+		}
+	}
+	opened, err := o.open(ctx, roots{o.Cwd, o.Dirs})
+	if err != nil {
+		return usage.Errorf("%v", usage.WithFlagNames(err, "cwd", "dir"))
+	}
+	cwd, others := opened[0], opened[1:]
+	entry := config.Workspace{Cwd: cwd.path}
+	index, known := -1, map[workspace.Dir]bool{cwd.real: true}
+	for i, w := range o.config.Workspaces {
+		dir, err := workspace.ParseDir(w.Cwd)
+		if err != nil || workspace.Real(dir) != cwd.real {
+			continue
+		}
+		index = i
+		for _, path := range w.Directories {
+			if d, err := workspace.ParseDir(dir.Locate(path)); err == nil {
+				known[workspace.Real(d)] = true
+			}
+		}
+		break
+	}
+	for _, folder := range others {
+		switch {
+		case known[folder.real]:
+		case index >= 0:
+			o.new.AddDirectory(index, folder.path)
+		default:
+			entry.Directories = append(entry.Directories, folder.path)
+		}
+	}
+	if len(entry.Directories) > 0 {
+		o.new.AddWorkspace(entry)
+	}
+	return nil
+}
+
+// askFolders asks for the working directory and the folders that belong to it, until the user gives
+// no more.
+func (o *run) askFolders(ctx context.Context) error {
+	o.show.Note("")
+	o.tell("Which folders belong together? Most editors send only the one that you work in.")
+	var given roots
+	question := "Folder that you work in (Enter for none):"
+	for {
+		line, err := o.ask(ctx, question)
+		if err != nil {
+			return err
+		}
+		if line == "" {
+			if given.cwd != "" && len(given.dirs) == 0 {
+				o.tell("No folder belongs to %s, so nothing is added for it.", given.cwd)
+			}
+			o.Cwd, o.Dirs = given.cwd, given.dirs
+			return nil
+		}
+		if line == "~" || strings.HasPrefix(line, "~/") {
+			if line, err = config.ResolvePath("", line); err != nil {
+				return err
+			}
+		}
+		next := given
+		if next.cwd == "" {
+			next.cwd = line
+		} else {
+			next.dirs = append(slices.Clone(next.dirs), fromCwd(given.cwd, line))
+		}
+		if _, err := o.open(ctx, next); err != nil {
+			if problems, ok := errors.AsType[workspace.RootErrors](err); ok {
+				err = errors.New(usage.DescribeRootError(problems[0], "the folder", "the folder"))
+			}
+			o.tell("%v", err)
+			if given.cwd != "" {
+				o.tell("What you have entered before stays. Type another folder.")
+			}
+			continue
+		}
+		given, question = next, "Folder that belongs to it (Enter for no more):"
+	}
+}
+
+// fromCwd returns a path that belongs to the working directory cwd. A relative one starts there, as
+// in a session, unless it exists only in the current directory.
+func fromCwd(cwd, path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	inCwd := cwd + string(filepath.Separator) + path
+	if _, err := os.Stat(inCwd); err != nil && namedfile.IsDir(path) {
+		return path
+	}
+	return inCwd
+}
+
+// A folder is one that can be opened.
+type folder struct {
+	path string // absolute
+	real workspace.Dir
+}
+
+// open opens the folders that the flags name, and closes them.
+func (o *run) open(ctx context.Context, r roots) ([]folder, error) {
+	paths, err := usage.AbsolutePaths(append([]string{r.cwd}, r.dirs...)...)
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range paths {
+		if !utf8.ValidString(path) {
+			return nil, fmt.Errorf("%s is not UTF-8, as the configuration must be",
+				text.Printable(path))
+		}
+	}
+	roots, err := workspace.NewRoots(paths[0], paths[1:])
+	if err != nil {
+		return nil, err
+	}
+	options, err := o.Workspace(o.config)
+	if err != nil {
+		return nil, err
+	}
+	w, err := workspace.Open(ctx, roots, options)
+	if err != nil {
+		return nil, err
+	}
+	defer w.Close()
+	var folders []folder
+	for _, root := range w.Opened() {
+		path := root.Dir.String()
+		if filepath.Clean(path) != path { // "." or ".." from the command line
+			path = root.Real.String()
+		}
+		folders = append(folders, folder{path, root.Real})
+	}
+	return folders, nil
+}
+
+// chooseEditor returns the editor that a flag names or the user chooses.
+func (o *run) chooseEditor(ctx context.Context) (editor, error) {
+	all := editors()
+	if o.Editor != "" || o.user == nil {
+		i := slices.IndexFunc(all, func(e editor) bool { return e.name == o.Editor })
+		if i < 0 {
+			i = len(all) - 1
+		}
+		return all[i], nil
+	}
+	titles := make([]string, len(all))
+	for i, e := range all {
+		titles[i] = e.title
+	}
+	i, err := o.choose(ctx, "Which editor do you use?", titles, len(all)-1)
+	return all[i], err
+}
+
+// write shows how the configuration file changes and writes it if the user agrees.
+func (o *run) write(ctx context.Context) error {
+	content, err := o.new.Text()
+	if err != nil {
+		return err
+	}
+	o.show.Note("")
+	if bytes.Equal(content, bytes.TrimPrefix(o.old, []byte("\uFEFF"))) {
+		o.tell("%s stays as it is.", text.Printable(o.path))
+		return nil
+	}
+	if _, err := config.Parse(o.path, bytes.Clone(content)); err != nil {
+		return usage.Errorf("%v", err)
+	}
+	if o.old == nil {
+		o.tell("New file %s:", text.Printable(o.path))
+		for line := range strings.Lines(string(content)) {
+			o.show.Note("  %s", text.Plain(strings.TrimSuffix(line, "\n")))
+		}
+	} else {
+		old := string(o.old)
+		o.tell("Changes:")
+		o.show.Diff(&sdk.ToolCallContentDiff{Path: o.path, OldText: &old, NewText: string(content)})
+	}
+	if err := o.confirm(ctx); err != nil {
+		return err
+	}
+	now, err := os.ReadFile(o.file)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if !bytes.Equal(now, o.old) {
+		return fmt.Errorf("%s has changed in the meantime; nothing was written: run setup again", o.path)
+	}
+	if err := os.MkdirAll(filepath.Dir(o.file), 0o700); err != nil {
+		return fmt.Errorf("cannot write the configuration: %w", err)
+	}
+	if err := privatefile.Replace(o.file, content, o.perm); err != nil {
+		return fmt.Errorf("cannot write the configuration: %w", err)
+	}
+	o.tell("Wrote %s.", text.Printable(o.path))
+	return nil
+}
+
+// confirm asks whether to write the file. It returns an error if not.
+func (o *run) confirm(ctx context.Context) error {
+	for o.user != nil {
+		line, err := o.ask(ctx, "Write it? [y] Yes  [n] No:")
+		if err != nil {
+			return err
+		}
+		switch strings.ToLower(line) {
+		case "y", "yes":
+			return ctx.Err()
+		case "n", "no":
+			return errors.New("nothing was written")
+		}
+	}
+	return ctx.Err()
+}
+
+// printSnippet prints what the user adds to the editor so that it starts acp-agent, with an agent
+// behind it unless that is "".
+func (o *run) printSnippet(e editor, agent string) error {
+	program, err := programPath()
+	if err != nil {
+		return err
+	}
+	var args []string
+	if o.path != config.DefaultPath() {
+		args = append(args, "--config", o.path)
+	}
+	args = append(args, o.Arguments...)
+	if !e.sendsFolders || o.KeepDirs {
+		args = append(args, "--keep-dirs")
+	}
+	where := "Let your editor start acp-agent as an ACP agent:"
+	if e.file != "" {
+		where = fmt.Sprintf("Add this to %s, for %s:", e.file, e.title)
+	}
+	hint := ""
+	if e.names != nil && e.names[agent] == "" {
+		hint = fmt.Sprintf("Choose %s there: acp-agent answers in its place.\n",
+			e.names[defaultName])
+	}
+	_, err = fmt.Fprintf(o.Out, "\n%s\n\n%s\n%sacp-agent doctor checks the installation.\n", where,
+		e.render(e.nameOf(agent), program, args), hint)
+	return err
+}
+
+// programPath returns the path of this program. It prefers the path in PATH if that is the same
+// file, because that path stays valid when the program is replaced.
+func programPath() (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	found, err := exec.LookPath("acp-agent")
+	if err == nil && filepath.IsAbs(found) && namedfile.Same(self, found) {
+		return found, nil
+	}
+	return self, nil
+}

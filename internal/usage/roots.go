@@ -1,0 +1,98 @@
+package usage
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+
+	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// DescribeRootError explains what is wrong with a folder. It names the flag or setting of the
+// folder: cwd for root 0 and dir for others.
+func DescribeRootError(e workspace.RootError, cwd, dir string) string {
+	switch {
+	case e.Root < 0:
+		return fmt.Sprintf("%s: %s", dir, tooMany(e.Detail))
+	case e.Root == 0:
+		dir = cwd
+	}
+	problem := e.Problem()
+	switch {
+	case e.Reason == workspace.ReasonDenied && e.Detail == "":
+		problem = "is not in a folder of --within"
+	case e.Reason == workspace.ReasonDenied:
+		problem = "is refused, because acp-agent keeps its own files in " + e.Detail
+	}
+	return fmt.Sprintf("%s %q %s", dir, e.Path, problem)
+}
+
+// tooMany returns the error for more folders than limit.
+func tooMany(limit string) string {
+	return fmt.Sprintf("too many folders: the limit is %s; --max-roots N changes it", limit)
+}
+
+// WithFlagNames returns err with the names of flags instead of roots or fields of a request.
+func WithFlagNames(err error, cwd, dir string) error {
+	if roots, ok := errors.AsType[workspace.RootErrors](err); ok {
+		first := DescribeRootError(roots[0], "--"+cwd, "--"+dir)
+		if more := len(roots) - 1; more > 0 {
+			return fmt.Errorf("%s (and %d more)", first, more)
+		}
+		return errors.New(first)
+	}
+	found := slices.Clone(strictjson.ViolationsOf(err))
+	if found == nil {
+		return err
+	}
+	for i, v := range found {
+		switch v.Field {
+		case "cwd":
+			found[i].Field = "--" + cwd
+		case "additionalDirectories":
+			found[i].Field, found[i].Index = "--"+dir, nil
+		}
+		if v.Reason == strictjson.TooMany {
+			return errors.New(tooMany(v.Expected))
+		}
+	}
+	return strictjson.Refuse(found...)
+}
+
+// Absolute parses paths given on the command line.
+func Absolute(paths ...string) (workspace.Dirs, error) {
+	full, err := AbsolutePaths(paths...)
+	if err != nil {
+		return workspace.Dirs{}, err
+	}
+	return workspace.ParseDirs(full)
+}
+
+// AbsolutePaths makes paths given on the command line Absolute. It does not resolve "..", because
+// after a symbolic link that can lead to a different directory than the text suggests.
+func AbsolutePaths(paths ...string) ([]string, error) {
+	here, err := os.Getwd()
+	if err != nil {
+		return nil, err
+	}
+	full := make([]string, len(paths))
+	for i, path := range paths {
+		switch {
+		case path == "":
+			return nil, Errorf("the path of a folder is empty: use . for the current one")
+		case filepath.IsAbs(path):
+			full[i] = path
+		case filepath.VolumeName(path) != "" || runtime.GOOS == "windows":
+			if full[i], err = filepath.Abs(path); err != nil {
+				return nil, err
+			}
+		default:
+			full[i] = here + string(filepath.Separator) + path
+		}
+	}
+	return full, nil
+}
