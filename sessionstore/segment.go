@@ -2,7 +2,13 @@ package sessionstore
 
 import (
 	"bytes"
+	"encoding/json"
+	"fmt"
+	"hash/crc32"
 	"iter"
+	"strconv"
+
+	"github.com/acp-agent/acp-agent/internal/text"
 )
 
 // Segment is a part of a history: updates that were stored together.
@@ -19,7 +25,7 @@ type Segment struct {
 const segmentBytes = 64 << 10
 
 // Pack returns the first n updates, at least one, as a segment: one a line, as [Split] returns
-// them.
+// them, and then a line with their checksum.
 func Pack(updates []Update) (segment []byte, n int) {
 	size := 0
 	for n < len(updates) && (n == 0 || size+len(updates[n].Raw) < segmentBytes) {
@@ -33,20 +39,67 @@ func Pack(updates []Update) (segment []byte, n int) {
 		}
 		segment = append(segment, u.Raw...)
 	}
-	return segment, n
+	return fmt.Appendf(segment, "\n%08x", checksum(segment)), n
 }
 
-// Unpack yields the updates of a segment.
+// checksumSize is the length of a segment's last line, with the line feed before it.
+const checksumSize = 9
+
+func checksum(updates []byte) uint32 {
+	return crc32.Checksum(updates, crc32.MakeTable(crc32.Castagnoli))
+}
+
+// intact returns the updates of a segment, and whether they are as they were stored.
+func intact(segment []byte) (updates []byte, ok bool) {
+	end := len(segment) - checksumSize
+	if end < 0 || segment[end] != '\n' {
+		return segment, false
+	}
+	sum, err := strconv.ParseUint(string(segment[end+1:]), 16, 32)
+	return segment[:end], err == nil && uint32(sum) == checksum(segment[:end])
+}
+
+// Unpack yields the updates of a segment. If it was damaged since it was stored, there is a note in
+// the place of updates that cannot be read any more, with their number.
 func Unpack(segment []byte) iter.Seq[Update] {
 	return func(yield func(Update) bool) {
-		for len(segment) > 0 {
-			line, rest, _ := bytes.Cut(segment, []byte("\n"))
-			segment = rest
-			if !yield(StoredUpdate(line[:len(line):len(line)])) {
+		lines, ok := intact(segment)
+		read := func(line []byte) (Update, error) { return StoredUpdate(line), nil }
+		if !ok {
+			read = func(line []byte) (Update, error) { return ParseUpdate(line) }
+		}
+		damaged := 0
+		for len(lines) > 0 {
+			line, rest, _ := bytes.Cut(lines, []byte("\n"))
+			lines = rest
+			u, err := read(line[:len(line):len(line)])
+			if err != nil {
+				damaged++
+				continue
+			}
+			if damaged > 0 && !yield(damageNote(damaged)) {
+				return
+			}
+			damaged = 0
+			if !yield(u) {
 				return
 			}
 		}
+		if damaged > 0 {
+			yield(damageNote(damaged))
+		}
 	}
+}
+
+// damageNote returns a note to the user, which is not text of the agent: see [Passages].
+func damageNote(n int) Update {
+	are := " was damaged in the session store and is left out.)\n\n"
+	if n > 1 {
+		are = " were damaged in the session store and are left out.)\n\n"
+	}
+	message, _ := json.Marshal("(" + text.Count(n, "update", "updates") + are)
+	return StoredUpdate(fmt.Appendf(nil, `{"update":{"sessionUpdate":"agent_message_chunk",`+
+		`"_meta":{"acp-agent":{"note":true}},"content":{"type":"text","text":%s}}}`, message))
 }
 
 // Updates yields the updates of segments.

@@ -449,7 +449,11 @@ func (c *copier) copySegment(ctx context.Context, rowid int64) error {
 	_, err := c.rows(ctx, query, []any{rowid}, func(values []any) (bool, error) {
 		body, _ := values[4].([]byte)
 		lines := bytes.Split(body, []byte("\n"))
-		if updates, ok := values[3].(int64); !ok || len(lines) != int(updates) {
+		updates, ok := values[3].(int64)
+		if ok && len(lines) == int(updates)+1 {
+			lines = lines[:updates] // the last one is the checksum
+		}
+		if !ok || len(lines) != int(updates) {
 			return false, nil
 		}
 		for _, line := range lines {

@@ -87,11 +87,11 @@ func CheckLease(l sessionstore.Lease, current int64) error {
 	return nil
 }
 
-// States returns stored states in the order of [sessionstore.StateKinds].
+// States returns stored states in the order of [sessionstore.StateKinds], without damaged ones.
 func States(bodies map[sessionstore.Kind][]byte) (states []sessionstore.Update) {
 	for _, kind := range sessionstore.StateKinds() {
-		if body, ok := bodies[kind]; ok {
-			states = append(states, sessionstore.Update{Kind: kind, Raw: body})
+		if u, err := sessionstore.ParseUpdate(bodies[kind]); err == nil && u.Kind == kind {
+			states = append(states, u)
 		}
 	}
 	return states

@@ -83,7 +83,7 @@ CREATE INDEX by_real_cwd_dirs      ON sessions (owner, agent, listing, real_cwd_
 CREATE INDEX by_real_cwd_real_dirs ON sessions (owner, agent, listing, real_cwd_hash, real_dirs_hash, updated DESC, id DESC);
 CREATE INDEX unindexed             ON sessions (owner, updated, id) WHERE stale;
 
--- Groups of updates, one a line.
+-- Groups of updates, one a line, and then their checksum.
 CREATE TABLE segments (
 	owner  text COLLATE "C" NOT NULL,
 	strand bigint NOT NULL,

@@ -97,12 +97,12 @@ CREATE TABLE turns (
 	PRIMARY KEY (session, number)
 ) STRICT, WITHOUT ROWID;
 
--- A group of updates, one a line. The history of a session is what it inherits, then its own strand.
+-- A group of updates, one a line, and then their checksum. The history of a session is what it inherits, then its own strand.
 CREATE TABLE segments (
 	strand  INTEGER NOT NULL,
 	seq     INTEGER NOT NULL, -- counts through the history of the strand's session, from 1
 	turn    INTEGER NOT NULL, -- the turn it came in, 0 between turns
-	updates INTEGER NOT NULL, -- lines in body
+	updates INTEGER NOT NULL, -- in body
 	body    BLOB    NOT NULL,
 	PRIMARY KEY (strand, seq)
 ) STRICT;
