@@ -177,7 +177,7 @@ func (t *turn) askForSummary(
 			return transcript, without == 0, err
 		case failed.Kind == llm.TooLong && len(transcript) > smallTranscript:
 			most = len(transcript) / 2
-		case rejects(failed):
+		case rejects(failed), failed.Kind == llm.TooLong:
 			rejected = cmp.Or(rejected, err)
 			without = max(1, 2*without)
 		default:

@@ -29,7 +29,7 @@ type knowledge struct {
 	said    strings.Builder           // by the model, before it becomes a part of the last message
 	step    int                       // of the tool calls that end the last message, see meta
 	results map[string]llm.ToolResult // of these calls, by ID
-	later   []laterThought            // that come after some of these calls
+	later   []laterPart               // that come after some of these calls
 	blocks  []backend.Raw             // of a stored prompt that may have more
 	prompt  []llm.Part                // of the last prompt
 	turns   []place                   // where the prompts begin that messages has, oldest first
@@ -61,7 +61,7 @@ type meta struct {
 	// Thought is the model's thinking. It is in an update without text, after the updates that show
 	// the thinking.
 	Thought *thought `json:"thought,omitempty"`
-	// After is how many calls of its answer come before the Thought.
+	// After is how many calls of its answer come before the Thought or the text of a message.
 	After int `json:"after,omitempty"`
 	// Prompt says that the text in the rawOutput of a tool_call belongs to the user's message.
 	Prompt bool `json:"prompt,omitempty"`
@@ -93,10 +93,10 @@ type thought struct {
 	Redacted  string `json:"redacted,omitempty"`
 }
 
-// laterThought is a thought that comes after some calls of its answer.
-type laterThought struct {
-	after   int
-	thought llm.Thinking
+// laterPart is a thought or a text that comes after some calls of its answer.
+type laterPart struct {
+	after int
+	part  llm.Part
 }
 
 // thoughtUpdate returns an update that stores what the model thought after some calls of an answer.
@@ -104,6 +104,14 @@ func thoughtUpdate(t llm.Thinking, after int) backend.Update {
 	return backend.MetaChunk(sessionstore.AgentThoughtChunk, "", meta{
 		After: after, From: t.From, Attached: t.Attached, Thought: &thought{t.Text, t.Signature, t.Redacted},
 	})
+}
+
+// saidUpdate returns an update with what the model said after some calls of an answer.
+func saidUpdate(said string, after int) backend.Update {
+	if after == 0 {
+		return backend.Text(said)
+	}
+	return meta{After: after}.message(said)
 }
 
 // encode returns the _meta.
@@ -261,17 +269,17 @@ func (c *conversation) apply(u backend.Update, foreign bool) {
 	case m.Thought != nil:
 		c.endCalls()
 		c.endText()
-		c.later = append(c.later, laterThought{m.After, llm.Thinking{
+		c.later = append(c.later, laterPart{m.After, llm.Thinking{
 			From: m.From, Text: m.Thought.Text, Signature: m.Thought.Signature,
 			Redacted: m.Thought.Redacted, Attached: m.Attached,
 		}})
-		c.endThoughts(0)
+		c.endLater(0)
 	case u.Kind == sessionstore.AgentThoughtChunk:
 	case u.Kind == sessionstore.AgentMessageChunk:
 		var content struct{ Text string }
 		_ = json.Unmarshal(p.Content, &content)
 		c.endCalls()
-		c.said.WriteString(content.Text)
+		c.say(m.After, content.Text)
 	case m.Prompt && output.Text != nil:
 		c.addToPrompt(llm.Text(*output.Text))
 	case m.Tool != "":
@@ -303,7 +311,7 @@ func (c *conversation) addCall(m meta, call llm.ToolCall) {
 		c.endCalls()
 	}
 	c.endText()
-	c.endThoughts(len(c.results))
+	c.endLater(len(c.results))
 	c.add(llm.Assistant, call)
 	if c.results == nil {
 		c.results = make(map[string]llm.ToolResult)
@@ -334,6 +342,21 @@ func (c *conversation) updateCall(id, status string, output *string) {
 	c.results[id] = r
 }
 
+// say adds a piece of what the model said after some calls of an answer.
+func (c *conversation) say(after int, piece string) {
+	if after == 0 {
+		c.said.WriteString(piece)
+		return
+	}
+	if last := len(c.later) - 1; last >= 0 && c.later[last].after == after {
+		if said, ok := c.later[last].part.(llm.Text); ok {
+			c.later[last].part = said + llm.Text(piece)
+			return
+		}
+	}
+	c.later = append(c.later, laterPart{after, llm.Text(piece)})
+}
+
 // endText adds the text that the model said to its message. It drops a text of white space only,
 // which servers reject.
 func (c *conversation) endText() {
@@ -348,7 +371,7 @@ func (c *conversation) endCalls() {
 	if len(c.results) == 0 {
 		return
 	}
-	c.endThoughts(maxAfter)
+	c.endLater(maxAfter)
 	for _, p := range c.messages[len(c.messages)-1].Parts {
 		if call, ok := p.(llm.ToolCall); ok {
 			c.add(llm.User, c.results[call.ID])
@@ -360,11 +383,14 @@ func (c *conversation) endCalls() {
 // maxAfter is more than the calls of any answer.
 const maxAfter = math.MaxInt
 
-// endThoughts adds the thoughts that come after so many calls, or fewer. Calls are shown after all
-// thoughts of an answer, but some servers want both back in the order in which they came.
-func (c *conversation) endThoughts(after int) {
+// endLater adds the parts that come after so many calls, or fewer. Calls are shown after the whole
+// answer, but some servers want its parts back in the order in which they came.
+func (c *conversation) endLater(after int) {
 	for len(c.later) > 0 && c.later[0].after <= after {
-		c.add(llm.Assistant, c.later[0].thought)
+		part := c.later[0].part
+		if said, text := part.(llm.Text); !text || strings.TrimSpace(string(said)) != "" {
+			c.add(llm.Assistant, part)
+		}
 		c.later = c.later[1:]
 	}
 }
@@ -373,7 +399,7 @@ func (c *conversation) endThoughts(after int) {
 func (c *conversation) end() {
 	c.endText()
 	c.endCalls()
-	c.endThoughts(maxAfter)
+	c.endLater(maxAfter)
 }
 
 // endPrompt adds the prompt whose blocks have been collected.

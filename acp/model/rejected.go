@@ -279,12 +279,15 @@ func rejects(e *llm.Error) bool { return e.Kind == llm.Rejected || e.Kind == llm
 // what is in front of them give content that they cannot handle various names.
 func mayReject(e *llm.Error) bool {
 	switch e.Kind {
-	case llm.Rejected, llm.Filtered, llm.Misconfigured, llm.Malformed, llm.Forbidden, llm.Slipped:
+	case llm.Rejected, llm.Filtered, llm.Misconfigured, llm.Malformed, llm.Forbidden, llm.Slipped,
+		llm.TooLong: // a part of it may be, which a summary has too
 		return true
+	case llm.Unpaid:
+		return e.Status != http.StatusPaymentRequired
 	case llm.KeyRejected:
 		return e.Status == http.StatusForbidden
 	case llm.Overloaded:
-		return e.Status == http.StatusInternalServerError
+		return e.Status == http.StatusInternalServerError || e.Status == http.StatusConflict
 	}
 	return false
 }

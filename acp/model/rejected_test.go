@@ -106,6 +106,33 @@ var otherRejections = map[string]rejection{
 	"an error without the word":  {200, `{"base_resp":{"status_code":1026,"status_msg":"bad"}}`},
 	"an error in a stream":       {200, "data: {\"error\":{\"message\":\"no\"}}\n\ndata: [DONE]\n\n"},
 	"something else than events": {200, "data: hello\n\n"},
+	"an unreadable call":         {400, `{"error":{"message":"Failed to call a function.","code":"tool_use_failed"}}`},
+	"a conflict":                 {409, ""},
+	"a region":                   {403, `{"error":{"message":"Country, region, or territory not supported"}}`},
+	"an order":                   {400, `{"object":"error","message":"Unexpected role 'user' after role 'tool'","code":"3230"}`},
+	"roles":                      {500, `{"error":{"message":"Conversation roles must alternate user/assistant"}}`},
+	"no system":                  {500, `{"error":{"message":"System role not supported"}}`},
+	"a balance":                  {429, `{"error":{"code":"1113","message":"Insufficient balance"}}`},
+	"an event with words":        {200, "event: error\ndata: upstream is gone\n\n"},
+}
+
+// tooLongRejections are the words of servers about requests that are too long, also if a part of the
+// request is the reason.
+var tooLongRejections = map[string]rejection{
+	"Vertex": {400, `{"error":{"code":400,"message":"Unable to submit request because the input token count is ` +
+		`1196265 but the model only supports up to 1048576."}}`},
+	"LiteLLM": {400, `{"error":{"message":"litellm.ContextWindowExceededError: XException - too many tokens"}}`},
+	"Z.ai":    {400, `{"error":{"code":"1261","message":"Prompt exceeds max length"}}`},
+	"Zhipu":   {400, `{"error":{"code":"1261","message":"Prompt 超长"}}`},
+	"Together": {400, "{\"error\":{\"message\":\"Input validation error: `inputs` tokens + `max_new_tokens` must be " +
+		"<= 32769. Given: 40000 `inputs` tokens\"}}"},
+	"TGI":    {422, "{\"error\":\"Input validation error: `inputs` must have less than 4096 tokens. Given: 5000\"}"},
+	"Cohere": {400, `{"message":"too many tokens: size limit exceeded by 1200 tokens."}`},
+	"Databricks": {400, `{"error_code":"BAD_REQUEST","message":"Input too long: prompt length 140000 exceeds ` +
+		`maximum 131072"}`},
+	"OpenAI": {400, `{"error":{"message":"Invalid 'messages[2].content': string too long.",` +
+		`"code":"string_above_max_length"}}`},
+	"a proxy": {413, "<html><title>413 Request Entity Too Large</title></html>"},
 }
 
 // places are where the poison gets into the conversation.
@@ -190,7 +217,9 @@ func (e *editor) stored() string {
 func TestNoStuckSession(t *testing.T) {
 	ways := slices.Sorted(maps.Keys(places))
 	next := 0
-	for _, rejections := range []map[string]rejection{contentFilters, otherRejections} {
+	for _, rejections := range []map[string]rejection{
+		contentFilters, otherRejections, tooLongRejections,
+	} {
 		for _, name := range slices.Sorted(maps.Keys(rejections)) {
 			for range volume.Of(2, len(ways)) {
 				place := ways[next%len(ways)]

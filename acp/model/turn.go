@@ -182,7 +182,7 @@ func (t *turn) showAnswer(
 				t.said += string(e)
 			}
 			t.answered = t.answered || strings.TrimSpace(string(e)) != ""
-			err = t.updates.Update(ctx, backend.Text(string(e)))
+			err = t.updates.Update(ctx, saidUpdate(string(e), len(calls)))
 		case llm.ThinkingDelta:
 			err = t.think(ctx, string(e))
 		case llm.Thinking:

@@ -163,6 +163,9 @@ func (c *Client) try(ctx context.Context, r Request, yield func(Event) bool) *fa
 		}
 		read := func(answer io.Reader) error {
 			return c.read(answer, variant, func(e Event) bool {
+				if finish, ok := e.(Finish); ok {
+					c.window.accept(finish.Usage.Input)
+				}
 				_, partly := e.(CallDelta)
 				return partly && !r.CallDeltas || yield(e)
 			})

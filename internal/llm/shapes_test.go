@@ -233,4 +233,8 @@ func TestLearnedWindow(t *testing.T) {
 		require.Equal(t, want, m.ContextTokens, said)
 		require.LessOrEqual(t, m.MaxTokens, m.ContextTokens/2)
 	}
+	c := New(Model{ContextTokens: 100_000})
+	c.window.accept(50_000)
+	c.window.learn("maximum context length is 4096", 100_000)
+	require.Equal(t, 100_000, c.Model().ContextTokens, "it has answered more")
 }

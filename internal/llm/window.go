@@ -33,6 +33,8 @@ type window struct {
 	// asked is what the server answered, and learned what it named in a rejection; 0 if that is not
 	// known.
 	asked, learned atomic.Int64
+	// accepted is the length of the longest request that the server has answered.
+	accepted atomic.Int64
 
 	mu   sync.Mutex // held while the server is asked
 	left int        // how often it may still be asked
@@ -72,12 +74,18 @@ var aboutWindow = sync.OnceValue(func() *regexp.Regexp {
 		`limit|only supports|must be <=|less than|should be \[1,)(\D{0,30}?)` + number)
 })
 
+// accept notes that the server has answered a request with so many tokens.
+func (w *window) accept(tokens int) {
+	w.accepted.Store(max(w.accepted.Load(), int64(tokens)))
+}
+
 // learn learns the context from the words of an error about a request that is too long. It believes
-// a number that is clearly smaller than the context so far.
+// a number that is clearly smaller than the context so far, unless longer requests were answered.
 func (w *window) learn(message string, before int) {
 	for _, found := range aboutWindow().FindAllStringSubmatch(message, -1) {
 		tokens, _ := strconv.Atoi(cmp.Or(found[1], found[3]))
-		if exceeds := strings.Contains(found[2], "exceed"); !exceeds && tokens >= minLearned && tokens <= before/10*9 {
+		possible := !strings.Contains(found[2], "exceed") && int64(tokens) > w.accepted.Load()
+		if possible && tokens >= minLearned && tokens <= before/10*9 {
 			w.learned.Store(int64(tokens))
 			return
 		}
