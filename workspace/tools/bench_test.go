@@ -101,6 +101,13 @@ func BenchmarkAgainstRipgrep(b *testing.B) {
 	b.Run("expression/rg", func(b *testing.B) { ripgrep(b, `xyz+y\w+dle`) })
 	b.Run("case/ours", func(b *testing.B) { search(b, rare, true, true) })
 	b.Run("case/rg", func(b *testing.B) { ripgrep(b, "--fixed-strings", "--ignore-case", rare) })
+	const gap = `(?i)retry.*timeout` // many lines have "return"
+	b.Run("gap/ours", func(b *testing.B) { search(b, gap, false, false) })
+	b.Run("gap/rg", func(b *testing.B) {
+		for b.Loop() {
+			_ = exec.Command(rg, "--threads=2", "--hidden", "--no-require-git", gap, top).Run()
+		}
+	})
 	b.Run("files/ours", func(b *testing.B) {
 		for b.Loop() {
 			n := 0

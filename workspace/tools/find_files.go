@@ -36,6 +36,7 @@ func (fileFilter) constrain(in *schema) {
 }
 
 type foundFiles struct {
+	Glob    string
 	Files   []location
 	Visited int
 	LeftOut *omissions
@@ -45,7 +46,7 @@ type foundFiles struct {
 func findFilesTool() definition {
 	return define(Tool{
 		Name:        "find_files",
-		Description: "Find files by name, in every folder.",
+		Description: "Find files by name, in every folder. Paths are relative to the folder.",
 		Annotations: Annotations{ReadOnly: true, Idempotent: true},
 		Kind:        KindSearch,
 	}, func(in findFilesInput) string {
@@ -60,7 +61,7 @@ func findFilesTool() definition {
 }
 
 func (s *Set) find(ctx context.Context, in findFilesInput) (foundFiles, error) {
-	out := foundFiles{Files: []location{}}
+	out := foundFiles{Glob: in.Glob, Files: []location{}}
 	walk, err := s.newWalk(in.Path, in.Glob, in.fileFilter)
 	if err != nil {
 		return out, err
@@ -73,7 +74,13 @@ func (s *Set) find(ctx context.Context, in findFilesInput) (foundFiles, error) {
 				unnameable++
 				return nil
 			}
-			room -= len(location.Path) + len(location.Root)
+			root := ""
+			if n := len(out.Files); n > 0 {
+				root = out.Files[n-1].Root
+			}
+			if room -= len(location.below()); location.Root != root {
+				room -= len(location.Root)
+			}
 			switch {
 			case len(out.Files) == s.limits.entries:
 				out.Cut = s.limits.reached("entries")
@@ -152,16 +159,30 @@ func (s *Set) unfinished(tally Tally) []string {
 	return paths
 }
 
+// globHint returns a line about brackets in a glob that has found nothing, "" for other globs.
+func globHint(glob string) string {
+	open := strings.IndexByte(glob, '[')
+	if open < 0 || open > 0 && glob[open-1] == '\\' {
+		return ""
+	}
+	set := glob[open : open+setEnd(glob[open:])+1]
+	return fmt.Sprintf("[%s stands for one of these characters: write \\%s\\] for a name with brackets]\n",
+		text.Printable(set), text.Printable(strings.TrimSuffix(set, "]")))
+}
+
 func (f foundFiles) String() string {
 	var b strings.Builder
 	root := ""
 	for _, file := range f.Files {
 		if file.Root != root {
 			root = file.Root
-			fmt.Fprintf(&b, "folder %s:\n", text.Printable(root))
+			fmt.Fprintf(&b, "in folder %s:\n", text.Printable(root))
 		}
-		b.WriteString(text.Printable(file.Path) + "\n")
+		b.WriteString(text.Printable(file.below()) + "\n")
 	}
 	fmt.Fprintf(&b, "found %s, visited %d\n", text.Count(len(f.Files), "file", "files"), f.Visited)
+	if len(f.Files) == 0 {
+		b.WriteString(globHint(f.Glob))
+	}
 	return b.String() + f.LeftOut.note() + f.Cut.note()
 }

@@ -61,11 +61,24 @@ func TestFindFiles(t *testing.T) {
 	require.Len(t, cut.Files, 3)
 	require.Equal(t, truncation{Limit: "entries", Bound: 3, After: filepath.Join(app, "x/util.go"),
 		How: cut.Cut.How, Roots: []string{app, lib}}, *cut.Cut)
-	h = serve(t, openRoots(t, app, lib), Options{limits: limits{bytes: 2*len(app+app) + 30}})
+	h = serve(t, openRoots(t, app, lib), Options{limits: limits{bytes: len(app) + 20}})
 	require.Equal(t, "bytes", do[foundFiles](h, "find_files", args{}).Cut.Limit)
 	h = serve(t, openRoots(t, app, lib), Options{limits: limits{files: 2}})
 	require.Equal(t, "files", do[foundFiles](h, "find_files", args{}).Cut.Limit)
 	h = serve(t, openRoots(t, app, lib), Options{limits: limits{time: time.Nanosecond}})
 	require.Equal(t, "time", do[foundFiles](h, "find_files", args{}).Cut.Limit)
 	require.Equal(t, "time", do[searchResult](h, "search", args{"pattern": "x"}).Cut.Limit)
+}
+
+// The root is named once, and not on every line.
+func TestFoundFilesNameTheirRootOnce(t *testing.T) {
+	app := plant(t, fileTree{"main.go": "", "x/y/util.go": ""})
+	lib := plant(t, fileTree{"lib.go": "", "app/[id]/page.go": ""})
+	h := serve(t, openRoots(t, app, lib), Options{})
+	require.Equal(t, "in folder "+app+":\nmain.go\n"+filepath.FromSlash("x/y/util.go")+"\nin folder "+
+		lib+":\nlib.go\n"+filepath.FromSlash("app/[id]/page.go")+"\nfound 4 files, visited 4\n",
+		said(h, "find_files", args{"glob": "*.go"}))
+	require.Contains(t, said(h, "find_files", args{"glob": "app/[id]/*.go"}),
+		`[[id] stands for one of these characters: write \[id\] for a name with brackets]`)
+	require.Contains(t, said(h, "find_files", args{"glob": `app/\[id\]/*.go`}), "page.go")
 }

@@ -20,8 +20,8 @@ const (
 
 // Glob is a pattern for paths: "*" and "?" match within a name, "**" across directories, "[a-z]"
 // one character of a set, and "{a,b}" one of several alternatives. A glob without a slash is
-// matched against the last name of a path, any other against the whole path. It is immutable and
-// safe for concurrent use.
+// matched against the last name of a path, any other against the whole path. So "./*.md" matches at
+// the top only, and "a/**" everything in a. It is immutable and safe for concurrent use.
 type Glob struct {
 	text string
 	// byName reports whether only the last name of a path is matched.
@@ -75,14 +75,30 @@ func NewGlob(text string) (*Glob, error) {
 		return nil, &GlobError{text,
 			"it ends with a slash, but only files are found: add ** for those in a directory"}
 	}
-	g := &Glob{text: strings.TrimPrefix(text, "./")}
+	rest, atTop := strings.CutPrefix(text, "./")
+	g := &Glob{text: inside(rest)}
 	if rest, ok := strings.CutPrefix(g.text, "**/"); ok && !strings.Contains(rest, "/") &&
 		!strings.Contains(rest, "**") && rest != "" {
-		g.text = rest // the same, because only the last name is matched
+		g.text, atTop = rest, false // the same, because only the last name is matched
 	}
-	g.byName = !strings.Contains(g.text, "/")
+	g.byName = !atTop && !strings.Contains(g.text, "/")
 	g.simplify()
 	return g, nil
+}
+
+// inside lets a final "/**", also of an alternative, match what is in a directory, but not the
+// directory itself, or a file of its name.
+func inside(glob string) string {
+	var b strings.Builder
+	for i := 0; i < len(glob); i++ {
+		b.WriteByte(glob[i])
+		end := i + len("/**")
+		if strings.HasPrefix(glob[i:], "/**") && (end == len(glob) || glob[end] == ',' || glob[end] == '}') {
+			b.WriteString("**/*")
+			i = end - 1
+		}
+	}
+	return b.String()
 }
 
 // simplify chooses the fastest form of a glob that is matched against names.

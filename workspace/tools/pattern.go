@@ -7,8 +7,7 @@ import (
 	"io"
 	"regexp"
 	"regexp/syntax"
-	"strings"
-	"unicode"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -30,9 +29,11 @@ const (
 // against one line at a time, without the line ending.
 type Pattern struct {
 	expression *regexp.Regexp
-	// literals are texts of which every match contains at least one. Searching for them first is
+	// needles are texts of which every match contains at least one. Searching for them first is
 	// much faster. There may be none.
-	literals [][]byte
+	needles []needle
+	// further are more such sets.
+	further [][]needle
 }
 
 // PatternError is returned for a text that is not a valid pattern, or too large.
@@ -74,11 +75,31 @@ func newPattern(pattern string, literal, ignoreCase bool) (*Pattern, error) {
 	if err != nil {
 		return nil, &PatternError{pattern, err.Error()}
 	}
-	p := &Pattern{expression: expression}
-	for _, literal := range required(parsed) {
-		p.literals = append(p.literals, []byte(literal))
+	p := &Pattern{expression: expression, needles: required(parsed)}
+	if hasLineBreak(parsed) {
+		return nil, &PatternError{pattern, "it contains a line break, but each line is searched by " +
+			"itself: search for one of the lines"}
+	}
+	for _, needles := range requiredSets(parsed) {
+		if !slices.Equal(needles, p.needles) {
+			p.further = append(p.further, needles)
+		}
 	}
 	return p, nil
+}
+
+// hasLineBreak reports whether every match of an expression has a line break.
+func hasLineBreak(e *syntax.Regexp) bool {
+	switch e.Op {
+	case syntax.OpLiteral:
+		return slices.Contains(e.Rune, '\n')
+	case syntax.OpCapture, syntax.OpPlus, syntax.OpConcat:
+		return slices.ContainsFunc(e.Sub, hasLineBreak)
+	case syntax.OpRepeat:
+		return e.Min > 0 && hasLineBreak(e.Sub[0])
+	default:
+		return false
+	}
 }
 
 // steps estimates the number of instructions that e compiles to, up to about maxSteps. Compiling e
@@ -101,7 +122,7 @@ func steps(e *syntax.Regexp) int {
 
 // Find implements [Query].
 func (p *Pattern) Find(ctx context.Context, text []byte, found func(Match) bool) error {
-	next := candidates{literals: p.literals}
+	next := p.candidates(text)
 	number, start, unchecked := 1, 0, 0
 	for start < len(text) {
 		line := next.line(text, start)
@@ -120,7 +141,10 @@ func (p *Pattern) Find(ctx context.Context, text []byte, found func(Match) bool)
 			}
 			unchecked = 0
 		}
-		at := p.match(ctx, bytes.TrimSuffix(text[start:end], []byte("\r")))
+		at := -1
+		if next.has(text[start:end]) {
+			at = p.match(ctx, bytes.TrimSuffix(text[start:end], []byte("\r")))
+		}
 		if at >= 0 && !found(Match{Number: number, Start: start, End: end, At: at}) {
 			break
 		}
@@ -162,184 +186,4 @@ func (c *cancellable) ReadRune() (rune, int, error) {
 	r, n := utf8.DecodeRune(c.text)
 	c.text = c.text[n:]
 	return r, n, nil
-}
-
-// maxLiterals is the most literals that are searched for before an expression.
-const maxLiterals = 8
-
-// required returns texts of which every match of e contains at least one, preferably few and long
-// ones, or nil if it finds none.
-func required(e *syntax.Regexp) []string {
-	switch e.Op {
-	case syntax.OpLiteral:
-		if e.Flags&syntax.FoldCase != 0 {
-			return spellings(e.Rune)
-		}
-		if text := string(e.Rune); !strings.Contains(text, "\n") {
-			return []string{text}
-		}
-	case syntax.OpCapture, syntax.OpPlus:
-		return required(e.Sub[0])
-	case syntax.OpRepeat:
-		if e.Min > 0 {
-			return required(e.Sub[0])
-		}
-	case syntax.OpConcat:
-		return requiredOfAll(e.Sub)
-	case syntax.OpAlternate:
-		var all []string
-		for _, sub := range e.Sub {
-			one := required(sub)
-			if len(one) == 0 || len(all)+len(one) > maxLiterals {
-				return nil
-			}
-			all = append(all, one...)
-		}
-		return all
-	}
-	return nil
-}
-
-// requiredOfAll is required for a sequence of expressions, whose exact texts join to longer ones.
-func requiredOfAll(sequence []*syntax.Regexp) []string {
-	var best []string
-	consider := func(texts ...string) {
-		if worth(texts) > worth(best) {
-			best = texts
-		}
-	}
-	run := "" // what the preceding expressions match exactly
-	for _, e := range sequence {
-		if text, ok := exactly(e); ok {
-			run += text
-			continue
-		}
-		if e.Op == syntax.OpPlus {
-			if text, ok := exactly(e.Sub[0]); ok { // the match begins and ends with it
-				consider(run + text)
-				run = text
-				continue
-			}
-		}
-		consider(run)
-		consider(required(e)...)
-		run = ""
-	}
-	consider(run)
-	return best
-}
-
-// maxExact is the longest text that exactly returns, in bytes.
-const maxExact = 64
-
-// exactly returns the text that e matches, if there is only one.
-func exactly(e *syntax.Regexp) (text string, ok bool) {
-	switch e.Op {
-	case syntax.OpEmptyMatch, syntax.OpBeginLine, syntax.OpEndLine, syntax.OpBeginText,
-		syntax.OpEndText,
-		syntax.OpWordBoundary, syntax.OpNoWordBoundary:
-		return "", true
-	case syntax.OpLiteral:
-		text = string(e.Rune)
-		return text, e.Flags&syntax.FoldCase == 0 && len(text) <= maxExact &&
-			!strings.Contains(text, "\n")
-	case syntax.OpCapture:
-		return exactly(e.Sub[0])
-	case syntax.OpRepeat:
-		text, ok = exactly(e.Sub[0])
-		if !ok || e.Min != e.Max || e.Min*len(text) > maxExact {
-			return "", false
-		}
-		return strings.Repeat(text, e.Min), true
-	case syntax.OpConcat:
-		for _, sub := range e.Sub {
-			one, ok := exactly(sub)
-			if !ok || len(text)+len(one) > maxExact {
-				return "", false
-			}
-			text += one
-		}
-		return text, true
-	default:
-		return "", false
-	}
-}
-
-// worth rates a set of texts to search for: a long shortest text is good, many texts are slow.
-func worth(texts []string) int {
-	if len(texts) == 0 || texts[0] == "" {
-		return 0
-	}
-	shortest := len(texts[0])
-	for _, text := range texts {
-		shortest = min(shortest, len(text))
-	}
-	return 4*shortest - len(texts) + maxLiterals
-}
-
-// spellings returns every mixture of upper and lower case of a part of runes: the longest part, up
-// to maxExact, that does not have too many of them.
-func spellings(runes []rune) []string {
-	var best []string
-	size := 0
-	for from := range runes {
-		texts := []string{""}
-		for i := from; i < min(len(runes), from+maxExact) && runes[i] != '\n'; i++ {
-			forms := folds(runes[i])
-			if len(texts)*len(forms) > maxLiterals {
-				break
-			}
-			var longer []string
-			for _, text := range texts {
-				for _, form := range forms {
-					longer = append(longer, text+string(form))
-				}
-			}
-			texts = longer
-			if i-from+1 > size {
-				best, size = texts, i-from+1
-			}
-		}
-	}
-	return best
-}
-
-// folds returns the runes that differ from r only by case, including r.
-func folds(r rune) []rune {
-	all := []rune{r}
-	for other := unicode.SimpleFold(r); other != r; other = unicode.SimpleFold(other) {
-		all = append(all, other)
-	}
-	return all
-}
-
-// candidates finds the lines that may match by searching for literals.
-type candidates struct {
-	literals [][]byte
-	// next is the offset of the next occurrence of each literal, len(text) if there is none.
-	next  [maxLiterals]int
-	begun bool
-}
-
-// line returns the start of the next line at or after from that may match, or -1. from is the start
-// of a line and must not decrease.
-func (c *candidates) line(text []byte, from int) int {
-	if len(c.literals) == 0 {
-		return from
-	}
-	first := len(text)
-	for i, literal := range c.literals {
-		if !c.begun || c.next[i] < from {
-			c.next[i] = len(text)
-			if at := bytes.Index(text[from:], literal); at >= 0 {
-				c.next[i] = from + at
-			}
-		}
-		first = min(first, c.next[i])
-	}
-	c.begun = true
-	if first == len(text) {
-		return -1
-	}
-	return from + bytes.LastIndexByte(text[from:first], '\n') + 1
 }

@@ -19,7 +19,7 @@ func TestPatternFind(t *testing.T) {
 		ending := rapid.SampledFrom([]string{"\n", "\r\n"}).Draw(t, "ending")
 		expression := rapid.SampledFrom([]string{
 			"ab", "a.*b", "^a", "b$", "^$", "é+", "[^a]", "(?i)AB", "abba", `a\r`, "a$|^b", "[^b]ab", "(a+b)+", "(?:ab){2}", "(ab)?b", "(ab)*é",
-			"(?:a b){0,2}b", "b (?i)A", "a\\nb", "a|é", "ab|éb|sS", "(?i)ks", "(?i)abs", "(?i)aé|s", "(ab|ba)+k", "k(?:a|b|s|é)",
+			"(?:a b){0,2}b", "b (?i)A", "(?i)a.*s", "(?i)b+ks.*(ab|é)", "(?i)sab", "(?i)k.*k", "(?i)ab.*a", "a|é", "ab|éb|sS", "(?i)ks", "(?i)abs", "(?i)aé|s", "(ab|ba)+k", "k(?:a|b|s|é)",
 			`a{2}b+a`, `(?:ab)+a`, `\bab\b.a`, "a{0}b", "(a)(b)", "b(?:a{1,2})s", "(?:k*)ab", "a?b?k", "(?:)a", "(?i:a)b",
 		}).Draw(t, "expression")
 		c := rapid.Bool().Draw(t, "ignore case")
@@ -70,14 +70,14 @@ func TestRequired(t *testing.T) {
 	for expression, want := range map[string][]string{
 		"func.*[Rr]etry": {"func"}, "[x-z]needle$": {"needle"}, "(foo)+x": {"foox"}, `n[e]{2}d\w+$`: {"need"}, `\bfoo\b(ba)r`: {"foobar"}, "xyz+y": {"xyz"}, "a+b": {"ab"}, "x{0}": nil, "^$": nil, "a|b": nil, "foo|[a-z]": nil,
 		"(foo)*xy": {"xy"}, "(?:foo){2,}": {"foo"}, "(?:foo){0,2}": nil, "": nil, "x.*longer": {"longer"}, "hello|world": {"hello", "world"},
-		"(?i)ab": {"Ab", "AB", "ab", "aB"}, "(?i)x1234": {"X1234", "x1234"}, "(?i)ſ": {"S", "s",
-			"ſ"}, `a\nb`: nil,
+		"(?i)ab": {"ab"}, "(?i)X1234": {"x1234"}, "(?i)ſ": {"S", "s", "ſ"}, "(?i)aéretry": {"retry"},
+		"(?i)retry.*timeout": {"timeout"}, "(?i)é1": {"É1", "é1"},
 	} {
 		p, err := NewPattern(expression)
 		require.NoError(t, err)
 		var got []string
-		for _, literal := range p.literals {
-			got = append(got, string(literal))
+		for _, n := range p.needles {
+			got = append(got, n.text)
 		}
 		require.ElementsMatch(t, want, got, expression)
 	}
@@ -99,6 +99,24 @@ func TestInvalidPatterns(t *testing.T) {
 	}
 	_, err := newPattern(strings.Repeat("x", maxPattern+1), true, false)
 	require.ErrorContains(t, err, "more than 10000 bytes")
+}
+
+// A line is searched by itself, so a pattern of two lines is refused instead of never found.
+func TestPatternsOfLinesAreRefused(t *testing.T) {
+	for _, pattern := range []string{`a\nb`, "a\nb", `(a\n)+`, `a(\n|\r\n)b`, `(?:x\n){2}`, `a\r\nb`} {
+		_, err := newPattern(pattern, false, false)
+		if pattern == `a(\n|\r\n)b` { // not recognized
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorContains(t, err, "each line is searched by itself", pattern)
+	}
+	_, err := newPattern("a\nb", true, true)
+	require.ErrorContains(t, err, "each line is searched by itself")
+	for _, pattern := range []string{`a\s`, `[^\n]+`, `a|\n`, `(\n)?a`, `\\n`} {
+		_, err := newPattern(pattern, false, false)
+		require.NoError(t, err, pattern)
+	}
 }
 
 func TestPatternFindIsCancelled(t *testing.T) {

@@ -29,6 +29,15 @@ func (l location) String() string {
 	return text.Printable(l.Path) + " (folder " + text.Printable(l.Root) + ")"
 }
 
+// below returns the path from the root, as the system separates names.
+func (l location) below() string {
+	rel, ok := strings.CutPrefix(l.Path, joinNative(l.Root, ""))
+	if !ok {
+		return l.Path
+	}
+	return rel
+}
+
 // joinNative joins a directory and a name with the platform's separator.
 func joinNative(dir, name string) string {
 	if !os.IsPathSeparator(dir[len(dir)-1]) {
