@@ -40,7 +40,7 @@ type Change struct {
 	// Loses is what the file to be written will not keep. Apply permits nothing else to be lost.
 	Loses workspace.Losses
 
-	edited edited // what the editor has of the file to be written
+	edited edited // what the editor has of the file to be written or deleted
 	// again plans the same write anew.
 	again   func(context.Context) (Change, error)
 	partial bool // it changes a part of the text, whatever the rest is
@@ -69,8 +69,8 @@ type Permit func(ctx context.Context, c Change) error
 // text, or nil if there is no file, to get the new text. maxSize bounds the size of the file before
 // and after, in bytes; 0 means 8 MiB.
 //
-// Besides those of the workspace and of rewrite, errors are *[workspace.NotTextError] for a file
-// that is not UTF-8 and *[workspace.TooLargeError]. With an error, the returned change has what was
+// Text may be UTF-16 with a byte order mark or Windows-1252, and stays so. Besides those of the
+// workspace and of rewrite, errors are *[workspace.NotTextError] for a file that is not text and *[workspace.TooLargeError]. With an error, the returned change has what was
 // known so far.
 func Plan(ctx context.Context, ws *workspace.Workspace, path string, maxSize int64,
 	rewrite func(old *string) (string, error)) (Change, error) {
@@ -115,6 +115,9 @@ func plan(ctx context.Context, ws *workspace.Workspace, editor Editor, path stri
 	}
 	if size := int64(len(c.New)); size > maxSize {
 		return c, &workspace.TooLargeError{Path: path, Size: size, Limit: maxSize}
+	}
+	if _, err := c.edited.stored.encode(c.New); err != nil {
+		return c, err
 	}
 	return c, nil
 }
@@ -162,7 +165,7 @@ func planDelete(ctx context.Context, ws *workspace.Workspace, path string,
 	case "file":
 		var now *edited
 		if now, err = currentText(ctx, ws, nil, path, c.Ref, maxSize); now != nil {
-			c.Old = &now.disk
+			c.Old, c.edited = &now.disk, *now
 		}
 		var notText *workspace.NotTextError
 		var tooLarge *workspace.TooLargeError
@@ -229,13 +232,15 @@ func currentText(ctx context.Context, ws *workspace.Workspace, editor Editor, pa
 		}
 		return nil, &workspace.TooLargeError{Path: path, Size: size, Limit: maxSize}
 	}
-	if errors.Is(err, errBinary) || err == nil && !isText(content) {
+	text, stored, ok := decode(content)
+	if errors.Is(err, errBinary) || err == nil && !ok {
 		return nil, notText(path, content)
 	}
 	if err != nil {
 		return nil, err
 	}
-	e := openIn(ctx, editor, file, string(content), maxSize)
+	e := openIn(ctx, editor, file, string(text), maxSize)
+	e.stored = stored
 	return &e, nil
 }
 
@@ -393,9 +398,11 @@ func (c Change) apply(ctx context.Context, ws *workspace.Workspace) (Change, err
 		if err = c.checkUnchanged(ctx, ws); err == nil {
 			o := workspace.RemoveOptions{At: c.Ref}
 			if c.Old != nil {
-				o.IfUnchanged = workspace.VersionOf([]byte(*c.Old))
+				o.IfUnchanged, err = c.oldVersion()
 			}
-			err = ws.Remove(c.Asked, o)
+			if err == nil {
+				err = ws.Remove(c.Asked, o)
+			}
 		}
 	case Move:
 		_, err = ws.Rename(c.Asked, c.AskedTo, workspace.RenameOptions{From: c.Ref, To: c.To})
@@ -437,11 +444,24 @@ func (c Change) tryToWrite(ctx context.Context, ws *workspace.Workspace,
 	}
 	o := workspace.WriteOptions{At: c.Ref, Create: workspace.CreateOnly, Lock: lock,
 		MayLose: c.Loses}
+	var err error
 	if c.Old != nil {
-		o.Create, o.IfUnchanged = workspace.ReplaceOnly, workspace.VersionOf([]byte(*c.Old))
+		o.Create = workspace.ReplaceOnly
+		if o.IfUnchanged, err = c.oldVersion(); err != nil {
+			return err
+		}
 	}
-	_, err := ws.WriteFile(ctx, c.Asked, []byte(c.New), o)
+	stored, err := c.edited.stored.encode(c.New)
+	if err == nil {
+		_, err = ws.WriteFile(ctx, c.Asked, stored, o)
+	}
 	return err
+}
+
+// oldVersion returns the version of the file that the change replaces or deletes.
+func (c Change) oldVersion() (workspace.Version, error) {
+	stored, err := c.edited.stored.encode(*c.Old)
+	return workspace.VersionOf(stored), err
 }
 
 // covers reports whether a person who has seen the write c has also seen what next does: it

@@ -29,6 +29,7 @@ type edited struct {
 	editor Editor // nil if the file is only on the disk
 	shown  string // its text in the editor
 	disk   string // its text on the disk
+	stored encoding
 }
 
 // isUnsaved reports whether the editor's text differs from the disk's, apart from what editors

@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -23,13 +24,14 @@ type readFileInput struct {
 
 type fileText struct {
 	location
-	Unsaved bool   // whether this is the editor's unsaved text
-	Content string // the lines with their line endings, exactly as in the file
-	First   int    // number of the first line, 0 if it is not known
-	Lines   int    // number of lines in content
-	Total   int    // number of lines of the file, if it was read to its end
-	Size    int64  // size of the file in bytes
-	More    bool   // whether there are more lines, if total is not known
+	Stored  encoding // of the file
+	Unsaved bool     // whether this is the editor's unsaved text
+	Content string   // the lines with their line endings, exactly as in the file
+	First   int      // number of the first line, 0 if it is not known
+	Lines   int      // number of lines in content
+	Total   int      // number of lines of the file, if it was read to its end
+	Size    int64    // size of the file in bytes
+	More    bool     // whether there are more lines, if total is not known
 	// version of the content, if all of it is returned; for if_version of write_file and edit_file
 	Version string
 	Cut     *truncation
@@ -69,11 +71,15 @@ func (s *Set) readLines(ctx context.Context, in readFileInput, maxBytes int) (fi
 		o.MaxWhole = int64(s.limits.bytes)
 	}
 	read, unsaved, err := s.readText(ctx, in, o)
+	var stored encoding
+	if notText := (*workspace.NotTextError)(nil); errors.As(err, &notText) {
+		read, stored, err = s.readOther(ctx, in, o, err)
+	}
 	if err != nil {
 		return fileText{}, err
 	}
 	out := fileText{
-		Unsaved:  unsaved,
+		Unsaved: unsaved, Stored: stored,
 		location: locate(read.Ref), Content: read.Content, First: max(read.First, 0),
 		Lines: read.Lines, Total: max(read.Total, 0), Size: read.Size,
 		More: read.Total < 0 && read.Cut != workspace.NotCut,
@@ -94,6 +100,28 @@ func (s *Set) readLines(ctx context.Context, in readFileInput, maxBytes int) (fi
 		out.Cut = s.cutOf(read, maxBytes)
 	}
 	return out, nil
+}
+
+// readOther reads lines of a file that is not UTF-8. If it is not text either, the error is err.
+func (s *Set) readOther(ctx context.Context, in readFileInput, o workspace.TextOptions,
+	err error) (read workspace.Text, stored encoding, _ error) {
+	file, openErr := s.ws.Open(in.Path)
+	if openErr != nil {
+		return read, "", openErr
+	}
+	defer file.Close()
+	content, readErr := readAll(ctx, file, s.limits.fileSize, nil)
+	decoded, stored, ok := decode(content)
+	if readErr != nil || !ok {
+		return read, "", err
+	}
+	readText := workspace.ReadTextFrom
+	if in.Tail > 0 {
+		readText = workspace.ReadTextEndFrom
+	}
+	read, err = readText(ctx, bytes.NewReader(decoded), int64(len(decoded)), in.Path, o)
+	read.Ref = file.Ref()
+	return read, stored, err
 }
 
 // readText reads lines of a file. If the editor has it open with unsaved changes, it reads the
@@ -200,6 +228,9 @@ func (f fileText) String() string {
 		}
 		if f.Version != "" {
 			b.WriteString(", version " + f.Version)
+		}
+		if f.Stored != utf8Text {
+			b.WriteString(", stored as " + string(f.Stored))
 		}
 		if f.Unsaved {
 			b.WriteString(", as it is in the user's editor, where changes are not saved")

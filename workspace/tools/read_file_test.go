@@ -97,10 +97,8 @@ func TestReadFileReadsOnlyWhatItNeeds(t *testing.T) {
 	require.Equal(t, 100_000, do[fileText](h, "read_file", args{"path": "medium"}).Total)
 	got = do[fileText](h, "read_file", args{"path": "medium", "tail": 3000})
 	require.Equal(t, []any{98_001, 2000, "lines"}, []any{got.First, got.Lines, got.Cut.Limit})
-	for _, path := range []string{"nul", "utf16"} {
-		var no *workspace.NotTextError
-		require.ErrorAs(t, h.refused("read_file", args{"path": path, "tail": 4}), &no, path)
-	}
+	var no *workspace.NotTextError
+	require.ErrorAs(t, h.refused("read_file", args{"path": "nul", "tail": 4}), &no)
 	require.Equal(t, "a\n", do[fileText](h, "read_file", args{"path": "nul", "limit": 1}).Content)
 }
 

@@ -80,7 +80,7 @@ const (
 // Skipped counts what a [Walk] left out.
 type Skipped struct {
 	// Binary counts files that are not text: those with a NUL at the beginning, and those that
-	// match but are not UTF-8.
+	// match but are neither UTF-8 nor Windows-1252. UTF-16 with a byte order mark is text.
 	Binary int
 	// Large counts files above the size limit.
 	Large int
@@ -404,11 +404,24 @@ func (r *run) search(ctx context.Context, open func() (*workspace.File, error)) 
 	if err != nil {
 		return nil, err
 	}
-	hits, err := b.search(ctx, b.text)
+	text := bytes.TrimPrefix(b.text, []byte(bom))
+	if markOf(text) != utf8Text { // others may be searched as they are
+		var ok bool
+		if text, _, ok = decode(text); !ok {
+			return nil, errBinary
+		}
+	}
+	hits, err := b.search(ctx, text)
+	if errors.Is(err, errBinary) {
+		if decoded, _, ok := decode(text); ok {
+			text = decoded
+			hits, err = b.search(ctx, text)
+		}
+	}
 	if err != nil || len(hits) == 0 {
 		return nil, err
 	}
-	return r.options.lines(b.text, hits), nil
+	return r.options.lines(text, hits), nil
 }
 
 // deliver delivers the results of a folder, up to the limit of files.
@@ -530,7 +543,8 @@ func readAll(ctx context.Context, file *workspace.File, limit int64,
 			return buffer, err
 		case int64(len(buffer)) > limit:
 			return buffer, errLarge
-		case first && bytes.IndexByte(buffer[:min(len(buffer), binaryCheckSize)], 0) >= 0:
+		case first && markOf(buffer) == utf8Text &&
+			bytes.IndexByte(buffer[:min(len(buffer), binaryCheckSize)], 0) >= 0:
 			return buffer, errBinary
 		case ended:
 			return buffer, nil

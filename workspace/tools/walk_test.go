@@ -193,7 +193,7 @@ func (panicking) Find(context.Context, []byte, func(Match) bool) error { panic("
 
 func TestWalkCountsSkippedFiles(t *testing.T) {
 	cwd := plant(t, fileTree{
-		"nul": "needle\x00", "latin": "needle \xe9\n", "elsewhere": "\xe9\n", "large": strings.Repeat("needle\n", 200), "fits": strings.Repeat("n", 94) + "needle",
+		"nul": "needle\x00", "latin": "needle \xe9\n", "control": "needle \xe9\x01\n", "elsewhere": "\xe9\n", "large": strings.Repeat("needle\n", 200), "fits": strings.Repeat("n", 94) + "needle",
 	})
 	p, err := newPattern("needle", true, false)
 	require.NoError(t, err)
@@ -204,8 +204,8 @@ func TestWalkCountsSkippedFiles(t *testing.T) {
 			return nil
 		})
 	require.NoError(t, err)
-	require.Equal(t, []string{"fits"}, names)
-	require.Equal(t, Tally{Files: 5, Roots: []Coverage{Incomplete},
+	require.Equal(t, []string{"fits", "latin"}, names)
+	require.Equal(t, Tally{Files: 6, Roots: []Coverage{Incomplete},
 		Skipped: Skipped{Binary: 2, Large: 1}}, tally)
 }
 

@@ -151,6 +151,9 @@ func (s *Set) changed(c Change, lines int) changedFile {
 	if c.Loses != 0 && !c.Unchanged() {
 		out.Notes = append(out.Notes, "the file "+c.Loses.String())
 	}
+	if stored := c.edited.stored; stored != utf8Text {
+		out.Notes = append(out.Notes, "the file stays "+string(stored)+" text")
+	}
 	switch {
 	case c.Unchanged():
 		out.Outcome = "already had this content"

@@ -1,0 +1,66 @@
+package tools
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Text in another encoding is read, found and changed as text, and stays in its encoding.
+func TestOtherEncodings(t *testing.T) {
+	for name, c := range map[string]struct {
+		before, after string
+		stored        encoding
+	}{
+		"Latin-1": {"caf\xe9\nna\xefve\nplain text\n", "caf\xe9s\nna\xefve\nplain text\n", windows1252},
+		"Windows": {"\x93caf\xe9\x94 \x80\nna\xefve, plain text\n", "\x93caf\xe9s\x94 \x80\nna\xefve, plain text\n", windows1252},
+		"UTF-16LE": {"\xff\xfec\x00a\x00f\x00\xe9\x00\n\x00n\x00a\x00\xef\x00v\x00e\x00",
+			"\xff\xfec\x00a\x00f\x00\xe9\x00s\x00\n\x00n\x00a\x00\xef\x00v\x00e\x00", utf16LE},
+		"UTF-16BE": {"\xfe\xff\x00c\x00a\x00f\x00\xe9\x00\n\x00n\x00a\x00\xef\x00v\x00e",
+			"\xfe\xff\x00c\x00a\x00f\x00\xe9\x00s\x00\n\x00n\x00a\x00\xef\x00v\x00e", utf16BE},
+	} {
+		t.Run(name, func(t *testing.T) {
+			app, h := servePlanted(t, fileTree{"f": c.before})
+			read := do[fileText](h, "read_file", args{"path": "f"})
+			require.Contains(t, read.Content, "café")
+			require.Equal(t, c.stored, read.Stored)
+			require.Contains(t, read.String(), ", stored as "+string(c.stored)+"\n")
+			require.Contains(t, said(h, "read_file", args{"path": "f", "tail": 2}), "naïve")
+			found := do[searchResult](h, "search", args{"pattern": "na.ve"})
+			require.Equal(t, 1, found.Matches)
+			require.Contains(t, found.Files[0].Lines[0].Text, "naïve")
+
+			made := said(h, "edit_file", args{"path": "f", "old_text": "café", "new_text": "cafés",
+				"if_version": read.Version})
+			require.Contains(t, made, "the file stays "+string(c.stored)+" text\n")
+			got, err := os.ReadFile(filepath.Join(app, "f"))
+			require.NoError(t, err)
+			require.Equal(t, c.after, string(got))
+			if c.stored == windows1252 {
+				require.ErrorContains(t, h.refused("edit_file", args{"path": "f", "old_text": "cafés",
+					"new_text": "喫茶店"}), `the file is Windows-1252 text, which cannot have '喫'`)
+			}
+			said(h, "delete_file", args{"path": "f"})
+		})
+	}
+}
+
+// Clause E1.
+func TestOtherFilesAreBinary(t *testing.T) {
+	_, h := servePlanted(t, fileTree{"nul": "a\x00b", "control": "caf\xe9 \x01", "cyrillic": "\xcf\xf0\xe8\xe2\xe5\xf2 \xec\xe8\xf0",
+		"half": "\xff\xfea", "surrogate": "\xff\xfe\x00\xd8a\x00", "undefined": "plain text \x81"})
+	for _, name := range []string{"nul", "control", "cyrillic", "half", "surrogate", "undefined"} {
+		h.refused("read_file", args{"path": name})
+		h.refused("edit_file", args{"path": name, "old_text": "a", "new_text": "b"})
+	}
+}
+
+// A byte order mark is not a part of the first line.
+func TestSearchAfterAByteOrderMark(t *testing.T) {
+	_, h := servePlanted(t, fileTree{"f": bom + "first\nfirst\n"})
+	found := do[searchResult](h, "search", args{"pattern": "^first$"})
+	require.Equal(t, 2, found.Matches)
+	require.Equal(t, "first", found.Files[0].Lines[0].Text)
+}
