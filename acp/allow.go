@@ -47,7 +47,8 @@ var permissionShape = shape(shapes{
 	"options": list(keys("optionId", "kind")),
 })
 
-// maxLocations is the most paths that a permission request may have to be allowed without asking.
+// maxLocations is the maximum number of paths in a permission request that is allowed without
+// asking.
 const maxLocations = 100
 
 // allowRead answers a permission request without asking the user if Options.AllowReads says so, a

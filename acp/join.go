@@ -19,8 +19,8 @@ import (
 )
 
 // The turns of a remote client outlive its connection: the connection's agent goes on without a
-// client until they end or the grace is over. If another connection of the same principal loads the
-// session in that time, its agent passes the session's requests on to the agent that runs the
+// client until they end or the grace has passed. If another connection of the same principal loads
+// the session in that time, its agent passes the session's requests on to the agent that runs the
 // session, and the session's outlet leads to the new client.
 
 // lasting reports whether turns outlive the connection.
@@ -80,7 +80,8 @@ func (a *agent) elsewhere(id sessionstore.ID, method string) *agent {
 	return nil
 }
 
-// forward passes a request from a's client to h. The caller has begun a use of h, which forward ends.
+// forward passes a request from a's client to h. The caller has begun a use of h, which forward
+// ends.
 func (a *agent) forward(
 	ctx context.Context, h *agent, id sessionstore.ID, r *jsonrpc.Request,
 ) (work jsonrpc.Work) {
@@ -176,9 +177,9 @@ func (s *session) keepIfLeft(from *agent) {
 	s.agent.keep(s, back, from.graceNow())
 }
 
-// keep gives the turns of s, which has lost its client, the given time to end, and then closes s.
-// It stops if another client opens s, which closes back. It does nothing if back is nil: s still
-// has its client.
+// keep waits up to the given time for the turns of s to end, then closes s, which has lost its
+// client. It stops if another client opens s and so closes back. It does nothing if back is nil: s
+// still has its client.
 func (a *agent) keep(s *session, back <-chan struct{}, during time.Duration) {
 	if back == nil {
 		return
@@ -204,7 +205,7 @@ func (a *agent) keep(s *session, back <-chan struct{}, during time.Duration) {
 }
 
 // closeUnheld closes s once earlier requests are served, unless a client has opened it. If a turn
-// is still running, closeUnheld ends it when the grace is over; before that it leaves s open and
+// is still running, closeUnheld ends it once the grace has passed; before that it leaves s open and
 // reports false.
 func (a *agent) closeUnheld(s *session, over bool) bool {
 	at := a.queues.Ticket(s.id, turns.Lifecycle)
@@ -223,7 +224,7 @@ func (a *agent) closeUnheld(s *session, over bool) bool {
 
 // promptLasting returns the work for the prompt of t, which from's client sent and which may
 // outlive its connection. ctx is the request's context; leave ends the turn's context; finish is
-// called when the turn is over.
+// called when the turn has ended.
 func (a *agent) promptLasting(
 	ctx context.Context, r *jsonrpc.Request, from *agent, at *ticket, t *turns.Turn, p promptParams,
 	leave context.CancelCauseFunc, finish func(),

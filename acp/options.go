@@ -19,8 +19,8 @@ import (
 type Options struct {
 	// Backend makes the backend of the connection, which closes it.
 	Backend func() backend.Backend
-	// Store keeps the sessions. Serve does not close it. It needs none of the optional interfaces of
-	// package sessionstore.
+	// Store keeps the sessions. Serve does not close it. It needs none of the optional interfaces
+	// of package sessionstore.
 	Store sessionstore.Store
 	// Workspace limits the number of roots and says which directories may be roots.
 	Workspace workspace.Options
@@ -65,7 +65,7 @@ type Options struct {
 	// AllowReads answers a permission request with "allow once", without asking the user, if the
 	// request shows that the backend only reads or searches inside the session's roots.
 	AllowReads bool
-	// ReplayRate is the most updates per second that a load replays after the first 512, so as not
+	// ReplayRate limits the updates per second that a load replays after the first 512, so as not
 	// to flood clients that read faster than they can handle. Negative means no limit. Default: no
 	// limit for clients that are known to queue any number of updates, and 6,000 for all others.
 	ReplayRate int

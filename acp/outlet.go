@@ -39,7 +39,7 @@ func (o *outlet) update(
 	ctx context.Context, session address, u backend.Update, when occasion,
 ) error {
 	return o.Reach(ctx, func(ctx context.Context, to *agent) error {
-		if to != o.agent { // which the backend does not know
+		if to != o.agent { // the backend does not know this client
 			when = forAnother
 		}
 		return to.sendUpdate(ctx, session, u, when)

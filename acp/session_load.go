@@ -67,7 +67,7 @@ type load struct {
 	cause  backend.Cause
 	rate   *replayRate // nil for a resume
 	params sessionParams
-	// the adapter itself changes the roots in a turn, which goes on: the backend has no part in it
+	// set for /roots and /mcp: the current turn continues and the backend is not told
 	inTurn bool
 
 	stored   listing.Openable

@@ -29,7 +29,7 @@ type sessionParams struct {
 // sessionFields says which members a lifecycle method has.
 type sessionFields struct{ id, servers presence }
 
-// presence says whether a member must be present.
+// presence is whether a member must be present.
 type presence int
 
 const (
@@ -134,7 +134,7 @@ func decodeRoots(v *strictjson.Violations, params strictjson.Object) workspace.R
 		decodeDirectories(v, params.Field(protocol.AdditionalDirectories)))
 }
 
-// decodeDirectories reads additionalDirectories, which may be absent. Every entry is checked.
+// decodeDirectories reads additionalDirectories if it is present. Every entry is checked.
 func decodeDirectories(v *strictjson.Violations, f strictjson.Field) workspace.Dirs {
 	if !f.Present() {
 		return workspace.Dirs{}

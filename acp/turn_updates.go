@@ -21,8 +21,8 @@ type turnUpdates struct {
 	over bool
 }
 
-// errTurnFull ends a turn that has sent more updates than one turn may. Otherwise an agent that
-// loops would fill the disk.
+// errTurnFull ends a turn that has sent too many updates. Otherwise an agent that loops would fill
+// the disk.
 var errTurnFull = errors.New("the turn has reached the limit for what one turn may say and do")
 
 // afterFull is how much a full turn may still send to end its tool calls, in bytes.

@@ -91,7 +91,7 @@ func excerpt(line string, at int) string {
 	return lead + text.Plain(text.Truncate(strings.TrimRight(line[start:], " \t\r"), longest))
 }
 
-// maxWords is the most words of one search.
+// maxWords is the maximum number of words of one search.
 const maxWords = 16
 
 // words is a [tools.Query] for lines that contain all of the words, in any order and case.

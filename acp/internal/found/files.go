@@ -25,9 +25,9 @@ import (
 type namedFile struct{ path, hash string }
 
 const (
-	// maxNamedBytes is the most bytes of named files that are hashed.
+	// maxNamedBytes is the maximum size of the named files that are hashed.
 	maxNamedBytes = 256 << 20
-	// maxNames is the most words of a configuration that are looked up as files.
+	// maxNames is the maximum number of words in a configuration that are looked up as files.
 	maxNames = 10_000
 )
 

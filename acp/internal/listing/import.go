@@ -17,8 +17,8 @@ import (
 const maxListedMeta = 16 << 10
 
 const (
-	// maxImports is the most working directories that get an import of their own. A list for a
-	// further one is answered after an import of all sessions.
+	// maxImports is the maximum number of working directories that get an import of their own. A
+	// list for a further directory is answered after an import of all sessions.
 	maxImports = 16
 	// runningImports is the number of imports that ask the backend at the same time.
 	runningImports = 2
@@ -30,7 +30,7 @@ const (
 type imports struct {
 	mu      sync.Mutex
 	runs    map[workspace.Dir]*importRun // the latest for each cwd, the zero Dir for all
-	running chan struct{}                // has a token for each one that asks
+	running chan struct{}                // has a token for each import that asks the backend
 }
 
 // importRun imports all sessions, or those with a certain working directory.

@@ -73,8 +73,8 @@ type onRecord struct{ backend.Foreign }
 // State implements [backend.Foreign].
 func (onRecord) State(string) []byte { return nil }
 
-// List returns a page of the sessions that match a query with the working directory cwd, which may
-// be the zero Dir. The first page begins an import of the backend's own sessions. List waits for it
+// List returns a page of the sessions that match a query. cwd is its working directory, or the zero
+// Dir for all. The first page begins an import of the backend's own sessions. List waits for it
 // if the store may have none of them yet.
 func (s *Sessions) List(
 	ctx context.Context, cwd workspace.Dir, query sessionstore.Query,

@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// maxDescription is the most bytes of a tool's description that are shown to the user.
+	// maxDescription limits the part of a tool's description that the user is shown, in bytes.
 	maxDescription = 2000
-	// maxArguments is the most bytes of a call's arguments that are shown as text.
+	// maxArguments limits the part of a call's arguments that is shown as text, in bytes.
 	maxArguments = 8 << 10
 )
 

@@ -66,7 +66,7 @@ func newBoundedContent(limit int) *boundedContent {
 	return &boundedContent{limit: limit, left: limit}
 }
 
-// maxOmitted is the most notes about blocks that were left out.
+// maxOmitted is the maximum number of notes about blocks that were left out.
 const maxOmitted = 10
 
 // describeCut returns a sentence about a result that is too large: its size, and how much of it is

@@ -197,8 +197,8 @@ func (o *Outlet[C]) Ask(ctx context.Context, send Caller[C]) backend.Work {
 	}
 }
 
-// callDuring sends a request to a client, which may be zero, and waits for the response during a
-// tenure only.
+// callDuring sends a request to a client and waits for the response during a tenure only. It fails
+// if the client is zero.
 func callDuring[C Client](
 	ctx context.Context, to C, tenure context.Context, send Caller[C],
 ) backend.Work {
