@@ -15,14 +15,15 @@ type claim struct {
 }
 
 // claim claims the MCP servers in the working directory of s. It returns false if other sessions
-// use them and either s or one of the others needs them alone. The activation that s replaces does
-// not count.
+// use them and either s or one of the others needs them alone. The activation that s replaces and
+// sessions with the same relays do not count.
 func (c *child) claim(s *session, r openRequest) bool {
 	alone := s.relays != nil && (s.roots.Additional().Len() > 0 || r.state.SentTools)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, other := range c.claims {
-		if other.session == s || other.session == r.previous {
+		if other.session == s || other.session == r.previous ||
+			s.relays != nil && other.session.relays == s.relays {
 			continue
 		}
 		if other.session.roots.Cwd() == s.roots.Cwd() && (alone || other.alone) {
@@ -31,6 +32,16 @@ func (c *child) claim(s *session, r openRequest) bool {
 	}
 	c.claims = append(c.claims, claim{s, alone})
 	return true
+}
+
+// claimants returns the sessions that have claimed MCP servers.
+func (c *child) claimants() (all []*session) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, of := range c.claims {
+		all = append(all, of.session)
+	}
+	return all
 }
 
 // unclaim undoes claim, if s has claimed anything.

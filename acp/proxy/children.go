@@ -193,13 +193,29 @@ func (p *proxy) childFor(
 		case at.flags == "" && at.number == 0 && len(wanted) > 0:
 			at.flags = strings.Join(wanted, "\x00")
 		case apart && !c.claim(s, r):
-			at.number = p.children.numbers.Add(1)
+			at.number = p.numberFor(s, at.number)
 		case !c.takes(told):
 			at.told = told
 		case c.acquire(told):
 			return c, mode, nil
 		}
 	}
+}
+
+// numberFor returns the number of the place for a session that must be kept apart from those in the
+// place with the number tried: that of a session with the same relays, or a new one.
+func (p *proxy) numberFor(s *session, tried int64) int64 {
+	for _, c := range p.children.list() {
+		if c.place.number == tried || c.place.number == 0 {
+			continue
+		}
+		if slices.ContainsFunc(c.claimants(), func(other *session) bool {
+			return other != s && other.relays == s.relays && s.relays != nil
+		}) {
+			return c.place.number
+		}
+	}
+	return p.children.numbers.Add(1)
 }
 
 // start starts the child of a place and initializes it. After repeated failures it waits first.

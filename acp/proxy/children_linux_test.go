@@ -2,6 +2,7 @@ package proxy_test
 
 import (
 	"context"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -116,7 +117,8 @@ func TestSessionsThatWouldShareServers(t *testing.T) {
 		load(id, r)
 		require.Len(t, mark.Processes(), 1, "nothing to keep apart")
 	}
-	other, none := open(first), open(with(first))
+	reversed := with(first, first.At(2).String(), first.At(1).String())
+	other, none := open(reversed), open(with(first))
 	require.Len(t, mark.Processes(), 3, "servers that serve its folders belong to one session")
 	load(id, with(first))
 	load(other, with(first))
@@ -138,6 +140,58 @@ func TestSessionsThatWouldShareServers(t *testing.T) {
 	require.Len(t, mark.Processes(), 1, "sessions without such servers share")
 	load(id, first)
 	require.Len(t, mark.Processes(), 2)
+}
+
+// Sessions with the same folders may share servers, as long as their folders stay the same.
+//
+// Clause A24.
+func TestSessionsWithTheSameFolders(t *testing.T) {
+	h, mark := marked(t, abilities{Load: true, Close: true},
+		withTools(t, profiles.Profile{Roots: profiles.Roots{SharesServers: true}}))
+	v := h.connect()
+	all := roots(t, 2)
+	open := func(r workspace.Roots) (id string, tools sentServer) {
+		s, err := v.NewSession(t.Context(), client.Setup{Roots: r})
+		require.NoError(t, err)
+		given := h.servers("session/new")
+		require.Len(t, given, 1)
+		return s.ID, given[0]
+	}
+	one, tools := open(all)
+	two, same := open(all)
+	require.Equal(t, tools, same, "one server for both")
+	three, _ := open(all)
+	require.Len(t, mark.Processes(), 1)
+	require.NoError(t, v.CloseSession(t.Context(), one))
+	tools.serves(t, all)
+
+	fewer := with(all, all.At(1).String())
+	_, err := v.LoadSession(t.Context(), two, client.Setup{Roots: fewer})
+	require.NoError(t, err)
+	require.Len(t, mark.Processes(), 2, "it is kept apart from now on")
+	own := h.servers("session/load")
+	require.Len(t, own, 1)
+	own[0].serves(t, fewer)
+	tools.serves(t, all)
+	apart, also := open(fewer)
+	require.Equal(t, own[0], also)
+	require.Len(t, mark.Processes(), 2, "in its process")
+	for _, id := range []string{two, apart} {
+		require.NoError(t, v.CloseSession(t.Context(), id))
+	}
+	requireProcesses(t, 1, mark)
+	_, err = own[0].folders(t)
+	require.ErrorContains(t, err, "not open")
+	require.NoError(t, v.CloseSession(t.Context(), three))
+	_, err = tools.folders(t)
+	require.ErrorContains(t, err, "not open")
+
+	// A folder that was replaced is another one.
+	_, tools = open(all)
+	require.NoError(t, os.Rename(all.At(1).String(), all.At(1).String()+"-old"))
+	require.NoError(t, os.Mkdir(all.At(1).String(), 0o700))
+	_, other := open(all)
+	require.NotEqual(t, tools, other)
 }
 
 // A process that was started for certain directories is stopped when it has had nothing to do for a

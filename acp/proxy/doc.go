@@ -60,7 +60,8 @@
 // the same order. For any other agent the prompt describes the roots, and the agent gets an MCP
 // server with tools for them ([Options].RootsTools), which asks for the session's roots in each
 // tool call. Some agents share MCP servers between sessions with the same working directory. Such a
-// session gets its own process if another session uses that directory. The mode in use is saved
+// session gets its own process if another session with other roots uses that directory; with the
+// same roots, both have the same servers. The mode in use is saved
 // with the session; see [Describe].
 //
 // A child is also told the instructions and skills of all roots that it does not find itself (see

@@ -18,12 +18,14 @@ import (
 // relays tells the MCP servers of a session its roots. If the agent does not do that, each stdio
 // server is started behind a relay that answers roots/list; HTTP servers cannot have one. Our own
 // tool server always gets the roots from here. Activations that replace each other share the
-// relays, so that a server that keeps running is told about changes.
+// relays, so that a server that keeps running is told about changes, and so may sessions with the
+// same roots.
 type relays struct {
 	publisher *mcprelay.Publisher
 
-	mu    sync.Mutex
-	users []relayUser // the latest last
+	mu     sync.Mutex
+	users  []relayUser // the latest last
+	closed bool
 	// told holds, by topic, the digests of what the instructions of our tool server tell the model,
 	// if the server was started since the child session was opened.
 	told []string
@@ -44,9 +46,11 @@ func (s *session) joinRelays(r openRequest) *relays {
 	mode, _ := p.options.Profile.Roots.Choose(p.agentInfo().AdditionalDirectories,
 		s.roots.Additional())
 	s.tells = s.tellsByServer(mode)
-	if r.previous != nil && r.previous.relays != nil {
-		r.previous.relays.join(s)
-		return r.previous.relays
+	if previous := r.previous; previous != nil && previous.relays.follow(previous, s) {
+		return previous.relays
+	}
+	if shared := p.children.relaysFor(s); shared != nil {
+		return shared
 	}
 	wraps := p.wrapsServers() && slices.ContainsFunc(listServers(s.params), isStdio)
 	if !s.wantsTools(mode, r.state) && !s.tells && !wraps {
@@ -117,14 +121,61 @@ func (r *relays) forget() {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.told = nil
+	if len(r.users) == 1 { // another session has it running
+		r.told = nil
+	}
 }
 
-// join adds a user.
-func (r *relays) join(s *session) {
+// join adds a user. It returns false if the relays are closed.
+func (r *relays) join(s *session) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.users = append(r.users, relayUser{session: s})
+	if !r.closed {
+		r.users = append(r.users, relayUser{session: s})
+	}
+	return !r.closed
+}
+
+// follow makes s a user in place of previous, and returns false if s must have relays of its own:
+// those of previous are used by other sessions, and s has other roots. r may be nil.
+func (r *relays) follow(previous, s *session) bool {
+	if r == nil {
+		return false
+	}
+	r.mu.Lock()
+	shared := slices.ContainsFunc(r.users,
+		func(u relayUser) bool { return u.session != previous })
+	r.mu.Unlock()
+	return (!shared || s.sameRoots(previous)) && r.join(s)
+}
+
+// relaysFor returns the relays of another session that s has joined, or nil. Some agents share MCP
+// servers between the sessions of a working directory. There the relays of a session with the same
+// roots and servers serve s too, so that both can be in one process.
+func (cs *children) relaysFor(s *session) *relays {
+	if s.roots.Additional().Len() == 0 {
+		return nil
+	}
+	for _, c := range cs.list() {
+		for _, other := range c.claimants() {
+			if other.relays != nil && s.sameServers(other) && s.sameRoots(other) &&
+				other.relays.join(s) {
+				return other.relays
+			}
+		}
+	}
+	return nil
+}
+
+// sameRoots reports whether both sessions have the same directories as roots, in the same order, and
+// these are still where they were.
+func (s *session) sameRoots(other *session) bool {
+	if !s.roots.Equal(other.roots) {
+		return false
+	}
+	mine, err := mcproots.Take(s.host.Workspace())
+	theirs, otherErr := mcproots.Take(other.host.Workspace())
+	return err == nil && otherErr == nil && mine.Equal(theirs)
 }
 
 // publish tells the relays the roots of s, a user. r may be nil.
@@ -156,6 +207,7 @@ func (r *relays) leave(s *session) error {
 	r.mu.Lock()
 	r.users = slices.DeleteFunc(r.users, func(u relayUser) bool { return u.session == s })
 	left := len(r.users)
+	r.closed = left == 0
 	if left > 0 && r.users[left-1].published {
 		r.publisher.Set(r.users[left-1].roots)
 	}

@@ -206,7 +206,7 @@ func worthAnotherTry(err error) bool {
 func (s *session) canReuse(r openPlan) bool {
 	current := r.current()
 	if current == nil || current.child != r.child || r.cause == backend.Fork ||
-		!s.sameServers(r.previous) {
+		!s.sameServers(r.previous) || s.relays != r.previous.relays {
 		return false
 	}
 	hasTools := r.state.SentTools || !s.toolServer(r.mode, state{}).files

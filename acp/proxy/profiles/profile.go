@@ -75,7 +75,7 @@ type Roots struct {
 	Relay bool
 	// SharesServers says that the sessions of a process that have the same working directory share
 	// their MCP servers. A session whose servers serve additional directories is kept apart from
-	// the others, if necessary in its own process.
+	// those with other roots, if necessary in its own process.
 	SharesServers bool
 }
 
