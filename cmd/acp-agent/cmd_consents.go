@@ -26,14 +26,14 @@ func newConsents(s streams, set *settings) *cobra.Command {
 		Use:   "consents",
 		Short: "List and revoke what you have allowed permanently",
 		Long: `An MCP server that is configured in a file of a folder is started only if you
-allow it. If you choose to always allow it, acp-agent remembers your consent,
-and also which folders you added to sessions with /roots add, and which
-commands a model may run in a folder, such as all that begin with "go test".
-consents lists these and revokes them. docs/model.md says which words may
-follow. begin with "go test". It also remembers where paths with links lead
-that a program in the sandbox may write: if such a link could have been put
-there by a program in the sandbox, it is followed only as before. consents
-lists these and revokes them.
+allow it. If you choose to always allow it, acp-agent remembers your consent. It
+also remembers which folders you added to sessions with /roots add, and which
+commands a model may run in a folder, such as all that begin with "go test";
+docs/model.md says which words may follow.
+
+Programs in the sandbox could replace links in the folders that they may write.
+acp-agent remembers where such links lead, and follows them only to there.
+consents lists all of these and revokes them.
 
 A consent covers a server as it is configured in its file, and the content of
 the files in the session's folders that its configuration names. If one of

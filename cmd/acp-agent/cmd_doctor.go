@@ -434,7 +434,7 @@ func (set *settings) examineModels(ctx context.Context, begins func(string)) []f
 	return findings
 }
 
-// findingOf says whether a model can be used.
+// findingOf returns the finding about a model.
 func findingOf(r inventory.Model) finding {
 	f := finding{"model " + r.ID, works, fmt.Sprintf("%s at %s", r.Name, r.BaseURL)}
 	switch {

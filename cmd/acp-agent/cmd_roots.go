@@ -22,8 +22,8 @@ func newRoots(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "roots [--cwd DIR] [--dir DIR]...",
 		Short: "Check a set of folders and explain the result",
-		Long: `roots shows what a session on these folders would work with: for each folder
-its path as given, its real path and file URI, in order, what names it, and
+		Long: `roots shows the folders that a session would have, in order: for each folder its
+path as given, its real path and file URI, which flag or setting names it, and
 what is wrong with it. Without --dir it shows the folders of a session whose
 editor names none: those of ACP_AGENT_DIRS, of the configuration file, and
 those that you added to all sessions in the directory with /roots add. The exit

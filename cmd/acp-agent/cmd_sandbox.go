@@ -15,10 +15,10 @@ import (
 )
 
 const sandboxHelp = `sandbox runs a command that changes files only in the folders that you name,
-the temporary directory and /dev/shm, as an agent does with {"sandbox":
-"write"}. So does everything that it starts. With --sandbox strict it also
-reads only there, in directories of the system and of PATH. It needs Linux 6.2
-or newer.`
+the temporary directory and /dev/shm, like an agent with {"sandbox": "write"}.
+The same holds for everything that the command starts. With --sandbox strict it
+can also read only there, and in directories of the system and of PATH. It needs
+Linux 6.2 or newer.`
 
 // newSandbox returns the command that runs another one in the sandbox.
 func newSandbox(s streams, set *settings) *cobra.Command {

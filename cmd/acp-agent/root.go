@@ -23,7 +23,7 @@ import (
 const rootHelp = `acp-agent is an ACP agent for sessions with several folders. An editor starts
 it and speaks ACP with it over standard input and output.
 
-On its own it answers from the session's folders; type /help in a session. With
+On its own it answers from the session's folders: type /help in a session. With
 --model a language model answers, which can be on your machine. To run another
 agent behind it, name a known one with --agent or put its command after "--".
 Arguments after --agent NAME that acp-agent does not know are passed to that
@@ -34,8 +34,8 @@ file, which may have comments, in this order. For example, --state-dir can be
 set as ACP_AGENT_STATE_DIR or as {"stateDir": "..."}. --sandbox is only a flag.
 --config can be set as ACP_AGENT_CONFIG, --dir as ACP_AGENT_DIRS, a list like
 PATH, and --keep-dirs as {"whenOmitted": "stored"}. {"agent": "NAME"} or
-{"model": "NAME"} says what answers if the command line does not; --agent= then
-means neither. acp-agent setup writes this file.
+{"model": "NAME"} names what answers unless the command line does; --agent= on
+the command line means neither. acp-agent setup writes this file.
 
 Editors that cannot send additional folders get those of --dir and of the
 section "workspaces" of the configuration file: {"workspaces": [{"cwd":

@@ -20,8 +20,8 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// Profiles returns the profiles of the agents that are not in own, sorted by name. It keeps what is
-// known about an agent that has another name here.
+// Profiles returns the profiles of the agents that are not in own, sorted by name. If an agent is
+// known by another name, its profile has what is known about it.
 func (r Registry) Profiles(own []profiles.Profile) []profiles.Profile {
 	var list []profiles.Profile
 	known, taken := make(map[string]profiles.Profile), make(map[string]bool)

@@ -6,13 +6,12 @@ import (
 	"unicode"
 )
 
-// An entry of a registry names a program that is started if it is in PATH, which may be any program
-// of the machine. No list of those that run others is complete, so an entry can hardly say anything
-// to its program: its arguments are switches and words, without a path, a script or an address, and
-// the environment variables are switches of its own.
+// An entry of a registry can name any program in PATH. No list of the programs that run others is
+// complete, so an entry can hardly say anything to its program: its arguments are switches and words,
+// without a path, a script or an address, and its environment variables are switches of the agent.
 
-// otherPrograms are programs of systems and languages that start others or change what they are
-// told to, without the digits of their versions. None is an agent.
+// otherPrograms are programs of systems and languages that start other programs or change files,
+// without the digits of their versions. None is an agent.
 const otherPrograms = `
 	acp-agent ash asdf awk aws-vault bash brew bun bunx busybox bwrap cargo caffeinate chroot
 	cmd command csh cscript curl dash dd deno direnv docker doas doppler dotnet ed elvish emacs

@@ -32,7 +32,7 @@ type Registry struct {
 	Agents     []Agent   `json:"agents"`
 }
 
-// A Agent is an entry of a registry. Its strings have no hidden characters.
+// An Agent is an entry of a registry. Its strings have no hidden characters.
 type Agent struct {
 	ID           string       `json:"id"`
 	Name         string       `json:"name"`
@@ -100,7 +100,7 @@ func Parse(raw []byte) (r Registry, leftOut []error, err error) {
 }
 
 // Previews returns r with the previews of its agents in place of their versions. An agent without a
-// valid preview stays as it is; the errors are those of the others.
+// preview stays as it is. So does one whose preview is invalid, for which there is an error.
 func (r Registry) Previews() (previews Registry, leftOut []error) {
 	r.Agents = slices.Clone(r.Agents)
 	for i, a := range r.Agents {

@@ -37,7 +37,7 @@ const (
 	useStored     whenOmitted = "stored"     // those that it had
 )
 
-// Setting is the value of a setting in the configuration file, "" if it is absent.
+// Setting is a setting in the configuration file and its value, "" if the file does not have it.
 type Setting struct{ Flag, Key, Value string }
 
 // Settings returns all settings that have a flag.

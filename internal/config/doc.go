@@ -1,5 +1,5 @@
-// Package config reads, checks and edits the configuration file. Flags and environment variables are
-// not its subject: package main lets them take precedence.
+// Package config reads, checks and edits the configuration file. It does not know flags and
+// environment variables: package main lets these take precedence.
 //
 //   - config.go: the file as a whole, and the settings that have a flag.
 //   - read.go: finding, decoding, and errors that name the key or the line.

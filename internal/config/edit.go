@@ -18,7 +18,7 @@ type Text struct {
 	err  error  // the first value that could not be encoded
 }
 
-// ParseText parses what parseConfig has accepted. A file without text is an empty object.
+// ParseText parses a file that [Parse] accepts. A file without text is an empty object.
 func ParseText(text []byte) (*Text, error) {
 	text = bytes.TrimPrefix(text, []byte("\uFEFF"))
 	if len(bytes.TrimSpace(text)) == 0 {
@@ -120,8 +120,8 @@ func (c *Text) addMember(object *hujson.Object, name string, value any, depth in
 	})
 }
 
-// room returns the text before a new last element, and whether the element gets its own lines. It
-// does unless the existing elements, beginning with first, are all on one line. Comments after the
+// room returns the text before a new last element, and whether the element gets its own lines:
+// unless the existing elements, beginning with first, are all on one line. Comments after the
 // last existing element stay there.
 func (c *Text) room(
 	first *hujson.Value, after *hujson.Extra, depth int,

@@ -65,7 +65,7 @@ type keyCommand struct {
 	last    string
 }
 
-// key returns the key. It runs the command if it does not know the key, or if that was rejected.
+// key returns the key. It runs the command if the key is not known or was rejected.
 func (c *keyCommand) key(ctx context.Context, rejected string) (string, error) {
 	select {
 	case c.free <- struct{}{}:

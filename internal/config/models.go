@@ -40,7 +40,7 @@ type Model struct {
 // pricesConfig has the prices of a million tokens.
 type pricesConfig struct {
 	Input    float64  `json:"input"`
-	Cached   *float64 `json:"cached"` // nil for that of input
+	Cached   *float64 `json:"cached"` // nil for the price of input
 	Output   float64  `json:"output"`
 	Currency *string  `json:"currency"` // nil for USD
 }
@@ -120,7 +120,7 @@ func (m Model) Check(id string) error {
 	return nil
 }
 
-// checkURL checks the address of a server. hasKey says whether it gets a key.
+// checkURL checks the address of a server. hasKey is set if the server gets a key.
 func (m Model) checkURL(hasKey bool) error {
 	u, err := url.Parse(m.BaseURL)
 	switch {

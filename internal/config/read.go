@@ -25,8 +25,8 @@ import (
 	"github.com/acp-agent/acp-agent/internal/secret"
 )
 
-// Read reads the configuration file: the given one, or the default one if path is "" and that
-// exists.
+// Read reads the configuration file at path. If path is "", it reads the default file, if there is
+// one.
 func Read(path string) (Config, error) {
 	required := path != ""
 	if !required {

@@ -23,7 +23,7 @@ type Agent struct {
 	// Roots is how the agent learns about additional folders, and Flag its flag for them, if any.
 	Roots string `json:"roots"`
 	Flag  string `json:"rootsFlag,omitempty"`
-	// Tools says whether the agent gets tools for folders that it learns about from its context:
+	// Tools tells if the agent gets tools for folders that it learns about from its context:
 	// "on", "write" or "off".
 	Tools string `json:"rootsTools"`
 	// Relay is "on" if acp-agent tells the agent's MCP servers about the roots.

@@ -92,7 +92,7 @@ type pickerQuestion struct {
 	answered    func(ctx context.Context, answer string) error
 }
 
-// errPicked ends the picker: what was chosen has been done, or nothing was.
+// errPicked ends the picker after the user has continued a session or has quit.
 var errPicked = errors.New("nothing more to choose")
 
 const pickerHelp = "Enter continue  ^F fork  ^V view  ^E export  ^D delete  ^S search  Esc quit"
@@ -143,7 +143,7 @@ func Pick(ctx context.Context, c *Screen, sessions Sessions) (err error) {
 	return ctx.Err()
 }
 
-// draw shows the page if it is another one than before.
+// draw shows the page if it has changed.
 func (p *picker) draw(width, height int) error {
 	page := p.page(width, height, time.Now())
 	if page == p.drawn {
@@ -231,7 +231,7 @@ func (p *picker) chosen() *Row {
 	return p.shown[p.at]
 }
 
-// press does what a key means.
+// press handles a key.
 func (p *picker) press(ctx context.Context, key string, height int) error {
 	p.notice = ""
 	if p.ask != nil {
@@ -333,7 +333,7 @@ func (p *picker) act(ctx context.Context, key string, row *Row) error {
 	return nil
 }
 
-// errStopped ends what the user has stopped with Ctrl-C or Escape.
+// errStopped is the error of an action that the user has stopped with Ctrl-C or Escape.
 var errStopped = errors.New("stopped")
 
 // untilStopped calls do with a context that ends when the user stops it. Then it returns
@@ -364,8 +364,8 @@ func (p *picker) untilStopped(ctx context.Context, do func(context.Context) erro
 	return err
 }
 
-// try shows what is done, does it until the user stops it, and reports whether it was done. If not,
-// the notice says why.
+// try shows the name of an action, runs it until the user stops it, and reports whether it succeeded.
+// If not, the notice says why.
 func (p *picker) try(ctx context.Context, what string, do func(context.Context) error) bool {
 	p.notice = what + " …; Ctrl-C stops it"
 	err := p.draw(p.screen.size())
@@ -493,8 +493,8 @@ func (p *picker) page(width, height int, now time.Time) string {
 	return b.String()
 }
 
-// bottom returns the last lines of the page: the question, the notice or the keys. Of a text that
-// does not fit, the end of a question stays visible, and the beginning of a notice.
+// bottom returns the last lines of the page: the question, the notice or the keys. If they do not
+// fit, the end of a question and the beginning of a notice stay visible.
 func (p *picker) bottom(width, height int) []string {
 	most := max(height-1, 1)
 	switch {

@@ -243,7 +243,7 @@ func (p *Printer) Line(sent bool, line []byte) {
 	p.Print(fmt.Sprintf(`{"%s":%s}`+"\n", direction, text.EscapeJSON(line)))
 }
 
-// Cost returns what the session has cost as the agent last reported it, "" if it did not.
+// Cost returns the costs of the session that the agent reported last, "" if it reported none.
 func (p *Printer) Cost() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -257,8 +257,7 @@ func (p *Printer) Err() error {
 	return p.failed
 }
 
-// Sentences returns the sentences in a JSON value: the parts for a person, without those for
-// programs.
+// Sentences returns the sentences in a JSON value, without the parts for programs.
 func Sentences(raw json.RawMessage) string {
 	var value any
 	if json.Unmarshal(raw, &value) != nil {

@@ -67,7 +67,7 @@ func (e *promptEditor) begin() error {
 	return errors.Join(err, e.screen.listen())
 }
 
-// draw shows the end of the prompt, as much as fits, if that has changed.
+// draw shows as much as fits of the end of the prompt, if it has changed.
 func (e *promptEditor) draw() error {
 	width, height := e.screen.size()
 	var lines []string

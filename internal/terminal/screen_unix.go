@@ -36,8 +36,8 @@ func OpenScreen(input io.Reader, output io.Writer) (opened *Screen, ok bool) {
 	return c, c.enter() == nil
 }
 
-// enter shows the page instead of what the terminal showed. Its lines are not wrapped, should one of
-// them be wider than expected.
+// enter shows the page instead of what the terminal showed. Lines that are wider than expected are
+// not wrapped.
 func (c *Screen) enter() error {
 	if err := c.listen(); err != nil {
 		return err

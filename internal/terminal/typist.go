@@ -52,8 +52,7 @@ func (t *Typist) Read(ctx context.Context) (string, error) {
 	}
 }
 
-// Forget discards what was typed before a question is shown, because it cannot be meant as the
-// answer.
+// Forget discards what was typed before a question is shown: it cannot be the answer.
 func (t *Typist) Forget() {
 	if t.typed != nil {
 		select {
