@@ -12,7 +12,7 @@
 //
 // # Whose a session is
 //
-// A [Shared] store has a [Store] for each owner. Nothing crosses from one to another.
+// A [Shared] store has a [Store] for each owner. Owners never see each other's sessions.
 //
 // # What a history is
 //
@@ -20,15 +20,15 @@
 // [Update] values. A turn's prompt is recorded before its answer, as user_message_chunk updates. Of
 // the kinds that describe a state rather than an event (commands, mode, options, usage) only the
 // latest is kept, see [StateKinds]; notices and prompt suggestions are not kept; unknown kinds are
-// events. A [Recorder] groups updates into
-// segments, which are stored together, and joins neighbouring text chunks.
+// events. A [Recorder] groups updates into segments, which are stored together, and joins
+// neighbouring text chunks.
 //
 // # How a session is found
 //
 // A session is found by its roots as the client spelled them, or by their real paths as of its last
 // activation. Both are kept as [Keys].
 //
-// What was said is found by its words if the store is a [Searcher].
+// A [Searcher] also finds what was said in sessions, by its words.
 //
 // # Implementing a Store
 //
@@ -50,12 +50,12 @@
 //     arguments; [Keys.WithCwd] computes the keys after an activation.
 //   - [CleanTitle] makes a title text. Ids and agents are text. So are paths. Other values may be
 //     any bytes.
-//   - [Passages] are what a [Searcher] indexes, [SearchQuery.Terms] what it looks for, and [Words] how
-//     both are compared. [BestLine] and [SearchQuery.Matches] make a [Found].
+//   - [Passages] are what a [Searcher] indexes, [SearchQuery.Terms] what it looks for, and [Words]
+//     how both are compared. [BestLine] and [SearchQuery.Matches] make a [Found].
 //
 // What the stores of this module decide alike is in sessionstore/internal/rules.
 //
-// Package sessionstore/storetest tests it:
+// Package sessionstore/storetest tests a Store:
 //
 //	func TestContract(t *testing.T) {
 //		storetest.Test(t, func(t *testing.T) sessionstore.Store {

@@ -45,7 +45,7 @@ func (e *CursorError) Error() string {
 type UnavailableError struct {
 	// Medium names the file, the directory or the address of the server.
 	Medium string
-	// Hint tells a person what to do.
+	// Hint is what a person can do about it.
 	Hint string
 	// Err is the cause.
 	Err error

@@ -37,7 +37,7 @@ type Imported struct {
 	Title string
 	// Updated is the time of its last activity; the zero time means now.
 	Updated time.Time
-	// Archived says that the agent lists it as archived.
+	// Archived reports whether the agent lists it as archived.
 	Archived bool
 	// Meta is its _meta in the agent's list, or nil.
 	Meta json.RawMessage

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// maxReplayed is the most chunks that are joined for a replay, so that a client still sees a
+	// maxReplayed is the maximum number of chunks that are joined for a replay: a client still sees a
 	// long answer grow.
 	maxReplayed = 256
 	// maxReplayedBytes limits the length of a chunk joined for a replay. Longer chunks are few, and
@@ -21,10 +21,10 @@ const (
 )
 
 // Joined yields a history as clients are shown it again: neighbouring text chunks of the agent are
-// joined, because a client shows them as one text anyway, and kinds that are never recorded are left
-// out, which histories of earlier versions have. Chunks are joined only if they are the same byte for byte except for
-// their text, and contain nothing but text: one with _meta, annotations or an unknown member stays
-// as it is. The user's chunks are not joined: two neighbours may be two prompts.
+// joined, because a client shows them as one text anyway, and kinds that are never recorded are
+// left out. Chunks are joined only if they are the same byte for byte except for their text, and
+// contain nothing but text: a chunk with _meta, annotations or an unknown member stays as it is.
+// The user's chunks are not joined: two neighbours may be two prompts.
 func Joined(history iter.Seq2[Update, error]) iter.Seq2[Update, error] {
 	return func(yield func(Update, error) bool) {
 		j := joiner{maxCount: maxReplayed, maxBytes: maxReplayedBytes}

@@ -47,7 +47,7 @@ func (k Kind) isEvent() bool { return knownKinds[k].Keep == protocol.Event }
 
 // Needs returns the capability without which a client is not sent updates of this kind, as the path
 // of a member of clientCapabilities, or "". known is false for a kind that is reserved for future
-// versions of the protocol, which may need a capability. Kinds that begin with "_" are an agent's
+// versions of the protocol: it may need a capability. Kinds that begin with "_" are an agent's
 // own, and count as known.
 func (k Kind) Needs() (capability string, known bool) {
 	row, known := knownKinds[k]

@@ -23,7 +23,7 @@ type Query struct {
 	// Additional matches sessions whose additional roots are exactly this list, in this order. An
 	// empty list matches sessions without any.
 	Additional *DirsFilter
-	// Archive says whether to match archived sessions, other sessions, or both.
+	// Archive selects archived sessions, other sessions, or both.
 	Archive ArchiveFilter
 	// Unused leaves out unused sessions.
 	Unused UnusedFilter
@@ -42,7 +42,7 @@ func (q Query) Size() int {
 	return min(q.Limit, MaxPageSize)
 }
 
-// ArchiveFilter says which sessions a list contains.
+// ArchiveFilter selects sessions by whether they are archived.
 type ArchiveFilter int
 
 // All archive filters.

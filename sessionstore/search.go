@@ -21,7 +21,7 @@ type Searcher interface {
 	Search(ctx context.Context, q SearchQuery) ([]Found, error)
 }
 
-// SearchQuery says what to look for.
+// SearchQuery describes a search.
 type SearchQuery struct {
 	// Text has words and, in double quotes, phrases. A word is also found at the beginning of a
 	// longer one. Case, accents and punctuation are ignored. A text without words finds nothing.
@@ -33,7 +33,7 @@ type SearchQuery struct {
 // Size returns the maximum number of results.
 func (q SearchQuery) Size() int { return Query{Limit: q.Limit}.Size() }
 
-// MaxFoundInSession is the most messages of a session that a search returns.
+// MaxFoundInSession is the maximum number of messages of one session that a search returns.
 const MaxFoundInSession = 3
 
 // Found is a message that a search found.
@@ -59,7 +59,7 @@ type Match struct {
 	End   int `json:"end"`
 }
 
-// Role says who or what a message comes from.
+// Role is who or what a message comes from.
 type Role string
 
 // The roles of messages.
@@ -262,7 +262,7 @@ func said(u Update) (role Role, message, text, name string) {
 			MessageID  string          `json:"messageId"`
 			ToolCallID string          `json:"toolCallId"`
 			Title      string          `json:"title"`
-			Name       any             `json:"name"` // a string, or it says nothing
+			Name       any             `json:"name"` // ignored unless it is a string
 			Content    json.RawMessage `json:"content"`
 			Meta       struct {
 				Ours struct {

@@ -45,7 +45,7 @@ type Session struct {
 	// Listed is the time when its agent first listed it with its cwd (see [Importer.Import]), or the
 	// zero time.
 	Listed time.Time
-	// Gone says that the agent no longer lists it (see [Importer.Retain]).
+	// Gone reports whether the agent no longer lists it (see [Importer.Retain]).
 	Gone bool
 	// Meta is the _meta of the session in its agent's own list, or nil.
 	Meta json.RawMessage
@@ -104,6 +104,6 @@ type Turn struct {
 	Prompt []Update
 	// Title becomes the session's title if it has none.
 	Title string
-	// Overlaps says that the running turns go on.
+	// Overlaps reports whether the running turns continue.
 	Overlaps bool
 }

@@ -33,14 +33,19 @@ type listFlags struct {
 	json     bool
 }
 
+// defaultLimit is the number of sessions that a table has without --limit.
+const defaultLimit = 50
+
 func newSessionsList(s streams, set *settings) *cobra.Command {
-	var l listFlags
+	l := listFlags{limit: defaultLimit}
 	cmd := &cobra.Command{
 		Use:   "list [--cwd DIR] [--dir DIR]...",
 		Short: "List stored sessions, newest activity first",
 		Long: `list shows the sessions of all agents. --dir selects sessions whose additional
 folders are exactly these, in this order. A session that was deleted in its
 agent is marked; delete removes what is stored of it.
+
+The list has the 50 newest sessions, or all of them with --limit 0 or --json.
 
 On a terminal the list fits its width: ids, titles and folders are shortened.
 Elsewhere it has whole ids and folders, and times in UTC.`,
@@ -55,6 +60,9 @@ Elsewhere it has whole ids and folders, and times in UTC.`,
 			if err != nil {
 				return err
 			}
+			if l.json && !cmd.Flags().Changed("limit") {
+				l.limit = 0 // for programs
+			}
 			return set.withStore(s.err, func(store sessionstore.Store) error {
 				return l.list(cmd.Context(), s, store, q)
 			})
@@ -66,7 +74,8 @@ Elsewhere it has whole ids and folders, and times in UTC.`,
 		"only sessions with the additional folder `DIR`; repeat it for the complete list")
 	cmd.Flags().BoolVar(&l.none, "no-dirs", false, "only sessions without additional folders")
 	cmd.Flags().BoolVar(&l.archived, "archived", false, "only sessions that were archived")
-	cmd.Flags().Var(intValue{&l.limit, 0}, "limit", "only the `N` newest sessions (default all)")
+	cmd.Flags().Var(intValue{&l.limit, 0}, "limit",
+		"only the `N` newest sessions, or all with 0")
 	cmd.Flags().BoolVar(&l.json, "json", false, "print one JSON object per line")
 	return cmd
 }
@@ -102,14 +111,18 @@ func (l listFlags) query() (sessionstore.Query, error) {
 func (l listFlags) list(
 	ctx context.Context, s streams, store sessionstore.Sessions, q sessionstore.Query,
 ) error {
-	var found []sessionstore.Session
+	var (
+		found []sessionstore.Session
+		more  bool
+	)
 	for session, err := range sessions.All(ctx, store, q) {
 		if err != nil {
 			return err
 		}
-		if found = append(found, session); len(found) == l.limit {
+		if more = l.limit > 0 && len(found) == l.limit; more {
 			break
 		}
+		found = append(found, session)
 	}
 	width := terminal.Width(s.out)
 	switch {
@@ -136,8 +149,12 @@ func (l listFlags) list(
 			return err
 		}
 	}
-	if len(found) == 0 {
+	switch {
+	case len(found) == 0:
 		fmt.Fprintln(s.err, "acp-agent: no such sessions")
+	case more && !l.json:
+		fmt.Fprintln(s.err, "acp-agent: there are more sessions; list all with --limit 0, or find "+
+			"one with acp-agent sessions search or --cwd DIR")
 	}
 	return nil
 }

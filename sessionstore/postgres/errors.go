@@ -90,7 +90,7 @@ func (d *database) explain(ctx context.Context, err error) error {
 	return &sessionstore.UnavailableError{Medium: d.String(), Hint: hintFor(err), Err: err}
 }
 
-// hintFor tells a person what to do.
+// hintFor returns what a person can do about an error.
 func hintFor(err error) string {
 	const direct = "give the address of PostgreSQL itself: poolers such as PgBouncer are not supported"
 	state := code(err)

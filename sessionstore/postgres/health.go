@@ -18,13 +18,13 @@ type Health struct {
 	Schema int
 	// RoundTrip is the time of a query that does nothing.
 	RoundTrip time.Duration
-	// ReadOnly says that nothing can be written, as on a replica.
+	// ReadOnly reports whether nothing can be written, as on a replica.
 	ReadOnly bool
-	// RowSecurity says that row-level security applies to the user.
+	// RowSecurity reports whether row-level security applies to the user.
 	RowSecurity bool
 	User        string
-	// Protected says that the connection does not leave the machine, or is encrypted to a server
-	// whose certificate was verified.
+	// Protected reports whether the connection does not leave the machine, or is encrypted to a
+	// server whose certificate was verified.
 	Protected bool
 }
 

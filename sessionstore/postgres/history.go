@@ -125,7 +125,7 @@ func (s *Store) checkLease(ctx context.Context, l sessionstore.Lease) error {
 	return s.use(ctx, func(pool *pgxpool.Pool) error { return s.checkLeaseIn(ctx, pool, l) })
 }
 
-// checkLeaseIn does the same in one round trip.
+// checkLeaseIn is checkLease in one round trip.
 func (s *Store) checkLeaseIn(
 	ctx context.Context, pool *pgxpool.Pool, l sessionstore.Lease,
 ) error {
@@ -219,7 +219,8 @@ func (s *Store) Finished(
 	}))
 }
 
-// segments yields the segments of a history after one up to the one that last returns.
+// segments yields the segments of a history whose numbers are greater than after, up to that which
+// last returns.
 func (s *Store) segments(
 	ctx context.Context, id sessionstore.ID, after int64, last func(*row) int64,
 ) iter.Seq2[sessionstore.Segment, error] {
@@ -381,7 +382,7 @@ func (d *draft) lock(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-// draftOf returns the draft d of a session as this package's type, nil for none.
+// draftOf returns the draft d of a session as this package's type, or nil if d is nil.
 func (s *Store) draftOf(id sessionstore.ID, d sessionstore.Draft) (*draft, error) {
 	if d == nil {
 		return nil, nil

@@ -10,9 +10,9 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore/internal/rules"
 )
 
-// applyRetention prunes what Options.Retention allows, whoever it belongs to. It is called when the
-// store is closed, since nobody waits for an answer then. A program that is killed leaves it to the
-// next one, and so does an error.
+// applyRetention deletes the sessions of all owners that are older than Options.Retention. It is
+// called when the store is closed, because nobody waits for an answer then. If the program is
+// killed or an error occurs, the next program does it.
 func (s *Store) applyRetention() {
 	pool := s.opened()
 	if s.retention <= 0 || pool == nil {
@@ -34,8 +34,7 @@ func (s *Store) applyRetention() {
 	}
 }
 
-// everyone is what a transaction names to row-level security in place of an owner, so that it sees
-// the names of all of them.
+// everyone makes row-level security show a transaction the names of all owners.
 const everyone = "SELECT set_config('acp_agent.owner', 'every owner', true)"
 
 // Owners implements [sessionstore.Shared].

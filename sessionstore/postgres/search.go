@@ -16,8 +16,8 @@ import (
 )
 
 // Messages are indexed when their turn ends, in the same transaction. The next search indexes the
-// rest: histories that were imported, restored or drafted, the end of a very long turn, and turns that
-// still run or never ended.
+// rest: histories that were imported, restored or drafted, the end of a very long turn, and turns
+// that are still running or never ended.
 
 const (
 	// maxLexeme limits the bytes of a word that are indexed: a tsvector takes no more than 2046.

@@ -76,15 +76,15 @@ type database struct {
 	pool    *pgxpool.Pool
 }
 
-// longestLoss is how long the database may be unreachable before calls fail: as long as a connection
-// that is idle is kept.
+// longestLoss is how long the database may be unreachable before calls fail: as long as a
+// connection that is idle is kept.
 const longestLoss = 30 * time.Second
 
 // closeTimeout limits how long a database that does not answer delays a program that exits.
 const closeTimeout = time.Second
 
-// New returns the store at an address. The first call connects. An error does not contain the
-// address, which may have a password.
+// New returns the store at an address. The first call connects. Because the address may have a
+// password, an error does not contain it.
 func New(o Options) (*Store, error) {
 	address := strings.TrimSpace(o.Address) // a file with a secret often ends with a line feed
 	config, err := pgxpool.ParseConfig(address)
@@ -180,8 +180,9 @@ func (d *database) String() string {
 // database that has none left. One of the pool may be free then.
 const connectionPause = 50 * time.Millisecond
 
-// use calls do with the open database. It repeats do if that fails because of other transactions, of
-// a connection that was lost before a commit was sent, or of one that the database did not accept.
+// use calls do with the open database. It repeats do if that fails because of other transactions,
+// of a connection that was lost before a commit was sent, or of one that the database did not
+// accept.
 func (d *database) use(ctx context.Context, do func(*pgxpool.Pool) error) error {
 	d.using.RLock()
 	defer d.using.RUnlock()
@@ -235,7 +236,7 @@ func (d *database) open(ctx context.Context) (*pgxpool.Pool, error) {
 	return pool, nil
 }
 
-// opened returns the connections to the database, nil if no call has opened it.
+// opened returns the connections to the database, or nil if no call has opened it.
 func (d *database) opened() *pgxpool.Pool {
 	select {
 	case <-d.opening:
@@ -266,7 +267,7 @@ func (d *database) checkConnection(ctx context.Context, pool *pgxpool.Pool) erro
 //go:embed schema/*.sql
 var schema embed.FS
 
-// step brings the tables from the previous version of the schema to this one.
+// step migrates the tables from the previous version of the schema.
 type step struct {
 	version int
 	// oldest is the oldest version whose programs may use the tables afterwards.
@@ -274,8 +275,8 @@ type step struct {
 	sql    string
 }
 
-// steps returns the steps to all versions of the schema, the oldest first. The first one creates the
-// tables: there was no release before it.
+// steps returns the steps to all versions of the schema, the oldest first. The first one creates
+// the tables: there was no release before it.
 func steps() []step {
 	text, err := schema.ReadFile("schema/4.sql")
 	if err != nil {
@@ -348,7 +349,8 @@ func (d *database) lockSchema(ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
-// createSchema creates the schema unless it exists: then the user need not be allowed to create one.
+// createSchema creates the schema unless it exists: then the user need not be allowed to create
+// one.
 func (d *database) createSchema(ctx context.Context, tx pgx.Tx) error {
 	var exists bool
 	err := tx.QueryRow(ctx, "SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = $1)",

@@ -18,8 +18,8 @@ import (
 // listenPause is the time between two attempts to listen.
 const listenPause = time.Second
 
-// watches are the sessions that are watched in this process. A goroutine listens on a connection of
-// its own from the first one on, until end.
+// watches are the sessions that are watched in this process. Once there is one, a goroutine listens
+// on a connection of its own, until end.
 type watches struct {
 	mu        sync.Mutex
 	channels  map[string]map[chan struct{}]bool // by the name that the database announces
@@ -93,7 +93,7 @@ func (w *watches) names() []string {
 }
 
 // keepListening passes on what the database announces until ctx ends. While it is not connected
-// nothing is announced, and losses are noticed as by stores without announcements.
+// nothing is announced, and a lost session is noticed at its next write.
 func (d *database) keepListening(ctx context.Context) {
 	for ctx.Err() == nil {
 		_ = d.listen(ctx) // calls that need the database report what is wrong
@@ -101,7 +101,7 @@ func (d *database) keepListening(ctx context.Context) {
 	}
 }
 
-// listen does the same until the connection is lost.
+// listen passes on what the database announces until the connection is lost.
 func (d *database) listen(ctx context.Context) error {
 	conn, err := pgx.ConnectConfig(ctx, d.config.ConnConfig)
 	if err != nil {

@@ -46,13 +46,14 @@
 // # Searching
 //
 // A message is in the full-text index when its turn has ended, in the same transaction. A search
-// first adds what is missing: a running turn, and histories that a repair stored. The index does not contain the results of tools. Words are erased from it with the
-// history, with one exception: the first word of a page of the index, or its first letters, may
-// stay in the page above until the index is rewritten. That does not show where the word occurred.
+// first adds what is missing: a running turn, and histories that a repair stored. The index does
+// not contain the results of tools. Words are erased from it with the history, with one exception:
+// the first word of a page of the index, or its first letters, may stay in the page above until the
+// index is rewritten. This does not show where the word occurred.
 //
 // # Schema
 //
-// The file in schema creates the tables; a later version is a further file beside it. A history is stored in segments of several updates. The segments of a session
-// form a strand; a fork shares its source's strand up to the fork (table inherits), and continues
-// in its own strand.
+// The file in schema creates the tables; a later version is a further file beside it. A history is
+// stored in segments of several updates. The segments of a session form a strand; a fork shares its
+// source's strand up to the fork (table inherits), and continues in its own strand.
 package sqlite

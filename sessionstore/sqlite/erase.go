@@ -14,17 +14,17 @@ import (
 )
 
 // A delete removes the session's row, so that nothing returns the session any more, and drops its
-// strands by recording them in the table dropped. Their segments, which may be many, are deleted
-// afterwards.
+// strands by recording them in the table dropped. Their segments are deleted afterwards, because
+// they may be many.
 //
 // A deleted row leaves copies in the files. secure_delete overwrites the row itself and, unless it
 // is set to FAST, the pages that it frees, which takes long if there are many. So deletes use FAST,
 // and the freed pages are given back to the file system afterwards, a few at a time. Two kinds of
 // copies then remain: old pages in the log, and cells that SQLite once moved to other b-tree pages
 // without overwriting their old place. In the meantime another process may use a freed page. SQLite
-// clears such a page first, with two exceptions: one of the pages that list the free pages, so those
-// are overwritten at the end of each transaction (overwriteLists), and a page that the transaction
-// itself has freed, so passages are deleted without FAST (dropPassage).
+// clears such a page first, with two exceptions: one of the pages that list the free pages, so
+// those are overwritten at the end of each transaction (overwriteLists), and a page that the
+// transaction itself has freed, so passages are deleted without FAST (dropPassage).
 //
 // A delete counts itself in the table meta. Erasing deletes the segments, gives the freed pages
 // back, removes the copies, and records the last delete for which that is done. If a process is
@@ -236,8 +236,8 @@ const unneeded = `seq > coalesce((SELECT max(last) FROM inherits WHERE inherits.
 	AND NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.strand = dropped.strand)`
 
 // dropPassage deletes a passage of a dropped strand. Deleting its words may reuse the pages that it
-// frees in the same transaction, and SQLite does not clear the end of these: so they are overwritten
-// at once.
+// frees in the same transaction, and SQLite does not clear the end of these: so they are
+// overwritten at once.
 func dropPassage(ctx context.Context, tx *sql.Tx) (done bool, err error) {
 	if err := exec(ctx, tx, "PRAGMA secure_delete = ON"); err != nil {
 		return false, err
@@ -303,8 +303,8 @@ func (e *eraser) emptyLog(ctx context.Context) error { return e.checkpoint(ctx, 
 
 // checkpoint moves the log into the file. If the log has more than longest pages, checkpoint then
 // begins a new one in the given mode, as soon as nobody reads the old one. Most of the work does
-// not hold the write lock. With another journal it does nothing. While another process moves the log,
-// its length is not known.
+// not hold the write lock. With another journal it does nothing. While another process moves the
+// log, its length is not known.
 func (e *eraser) checkpoint(ctx context.Context, mode string, longest int) error {
 	for wait := minPause; ; wait = min(2*wait, maxPause) {
 		var busy, length, moved int

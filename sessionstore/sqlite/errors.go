@@ -96,7 +96,7 @@ type fullError struct{ err error }
 func (e *fullError) Error() string { return "the disk is full" }
 func (e *fullError) Unwrap() error { return e.err }
 
-// The hints of errors tell a person what to do.
+// The hints of errors are what a person can do about them.
 const (
 	hintPermissions = "make the directory and the file readable and writable for you, " +
 		"or choose another state directory"

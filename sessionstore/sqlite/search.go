@@ -15,9 +15,8 @@ import (
 )
 
 // Messages are indexed when their turn ends, in the same transaction. The next search indexes the
-// rest: histories that a repair or a draft stored, the rest of a
-// very long turn, and turns that are still running or never ended. The table unindexed records
-// where something is left to do.
+// rest: histories that a repair or a draft stored, the rest of a very long turn, and turns that are
+// still running or never ended. The table unindexed records where something is left to do.
 
 // indexTime is about how long a piece of indexing may hold the write lock.
 const indexTime = 20 * time.Millisecond

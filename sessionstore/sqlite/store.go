@@ -473,7 +473,7 @@ func connect(path string, mode journal) (*database, error) {
 }
 
 // pragmas returns the settings of a connection to a file, which waits for locks until timeout.
-// secureDelete says what is overwritten.
+// secureDelete is the value of that pragma.
 func pragmas(mode journal, timeout time.Duration, secureDelete string) []string {
 	synchronous := "NORMAL"
 	if mode == journalRollback {
@@ -533,7 +533,7 @@ func (d *database) prepare(ctx context.Context, steps []step) error {
 	return migrate(ctx, conn, steps)
 }
 
-// recognise rejects another program's database. It accepts an empty one, which is new.
+// recognise rejects another program's database. An empty one is new.
 func recognise(ctx context.Context, conn *sql.Conn) (fresh bool, err error) {
 	var id, tables int64
 	err = conn.QueryRowContext(ctx,

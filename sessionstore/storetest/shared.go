@@ -110,7 +110,7 @@ type worker struct {
 	count       int
 }
 
-// maxSessions is the number of sessions of an owner from which on they are deleted.
+// maxSessions is the number of sessions of an owner above which one is deleted.
 const maxSessions = 6
 
 // step does one random operation, with a session that it finds in the list.

@@ -6,7 +6,7 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// Listing says which lists show a session.
+// Listing is which lists show a session.
 type Listing int
 
 // The listings, as they are stored.
