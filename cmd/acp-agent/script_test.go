@@ -3,19 +3,23 @@ package main
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
 	"github.com/acp-agent/acp-agent/internal/test/interop/program"
+	"github.com/acp-agent/acp-agent/internal/test/needs"
 	"github.com/acp-agent/acp-agent/internal/test/pgtest"
 )
 
@@ -75,7 +79,7 @@ func TestScripts(t *testing.T) {
 	t.Cleanup(database.Stop)
 	path := filepath.Dir(built(t)) + string(filepath.ListSeparator) + os.Getenv("PATH")
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata/script",
+		Files: runnable(t),
 		// The default is left behind if only some scripts run.
 		WorkdirRoot:         dirtest.Short(t),
 		RequireExplicitExec: true,
@@ -102,6 +106,31 @@ func TestScripts(t *testing.T) {
 			},
 		},
 	})
+}
+
+// runnable returns the scripts whose programs are installed, and skips the others.
+func runnable(t *testing.T) (files []string) {
+	t.Helper()
+	all, err := filepath.Glob("testdata/script/*.txtar")
+	require.NoError(t, err)
+	for _, file := range all {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		var missing []string
+		for _, program := range []string{"grep", "head", "sed", "setsid"} {
+			used := regexp.MustCompile(`(?m)^[^#\n]*[ \t(|;!]` + program + ` `).Match(text)
+			if _, err := exec.LookPath(program); err != nil && used {
+				missing = append(missing, program)
+			}
+		}
+		if missing == nil {
+			files = append(files, file)
+			continue
+		}
+		name := strings.TrimSuffix(filepath.Base(file), ".txtar")
+		t.Run(name, func(t *testing.T) { needs.Programs(t, missing...) })
+	}
+	return files
 }
 
 // scriptModel is the model server of a script.

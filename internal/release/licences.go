@@ -52,17 +52,20 @@ func (r *release) licences(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	args := []string{"mod", "download", "-json"}
 	for _, path := range slices.Sorted(maps.Keys(modules)) {
-		name := path + "@" + modules[path].Version
-		out, err := r.run(ctx, nil, "go", "mod", "download", "-json", name)
-		if err != nil {
+		args = append(args, path+"@"+modules[path].Version)
+	}
+	out, err := r.run(ctx, nil, "go", args...)
+	if err != nil {
+		return nil, err
+	}
+	for found := json.NewDecoder(bytes.NewReader(out)); found.More(); {
+		var m struct{ Path, Version, Dir string }
+		if err := found.Decode(&m); err != nil {
 			return nil, err
 		}
-		var downloaded struct{ Dir string }
-		if err := json.Unmarshal(out, &downloaded); err != nil {
-			return nil, err
-		}
-		if err := addLicences(&all, name, downloaded.Dir); err != nil {
+		if err := addLicences(&all, m.Path+"@"+m.Version, m.Dir); err != nil {
 			return nil, err
 		}
 	}

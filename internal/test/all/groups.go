@@ -17,7 +17,9 @@ var covered = map[string]string{
 		"packages of npm",
 	"node":   "scripts of others: MCP servers and clients, agents, a browser",
 	"gcc":    "data races: the race detector needs a C compiler",
-	"sed":    "some commands of acp-agent in shell scripts",
+	"grep":   "commands of acp-agent in shell scripts",
+	"head":   "commands of acp-agent in shell scripts",
+	"sed":    "commands of acp-agent in shell scripts",
 	"setsid": "processes that leave the group of their parent",
 	"script": "pseudo-terminals in the sandbox",
 }

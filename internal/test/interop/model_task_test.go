@@ -15,6 +15,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
 	"github.com/acp-agent/acp-agent/internal/test/interop/program"
+	"github.com/acp-agent/acp-agent/internal/test/needs"
 )
 
 // taskCalls is the number of tool calls of a task.
@@ -108,6 +109,7 @@ func (k task) check(t *testing.T, last modelserver.Request) {
 //
 // Clause B5.
 func TestModelTask(t *testing.T) {
+	needs.Programs(t, "grep")
 	for name, m := range map[string]struct{ api, model string }{
 		"Gemini 3":          {"openai", modelserver.Gemini3},
 		"DeepSeek V4":       {"openai", modelserver.DeepSeekV4},
