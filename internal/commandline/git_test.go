@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
+	"github.com/acp-agent/acp-agent/internal/test/needs"
 )
 
 // write creates or extends a file of the root.
@@ -165,6 +166,7 @@ func TestGitElsewhere(t *testing.T) {
 		require.False(t, marked)
 	})
 	t.Run("submodule", func(t *testing.T) {
+		needs.Programs(t, "sed") // git submodule is a script
 		p := newPlace(t)
 		inner := dirtest.New(t, "x", "x\n")
 		p.git(inner, "init", "-q")

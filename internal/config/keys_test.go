@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/test/volume"
 )
 
 func TestModelKey(t *testing.T) {
@@ -34,7 +36,7 @@ func TestModelKey(t *testing.T) {
 	}
 
 	// The command's output changes from run to run.
-	const counting = `echo x >>runs; echo "sk-$(grep -c x runs)"; echo "login: me"`
+	const counting = `echo x >>runs; echo "sk-$(($(wc -l <runs)))"; echo "login: me"`
 	command := func(t *testing.T, script string) (
 		key func(context.Context, string) (string, error), runs func() int,
 	) {
@@ -93,7 +95,7 @@ func TestModelKey(t *testing.T) {
 	})
 	t.Run("a command ends with the turn that needs it, and runs again", func(t *testing.T) {
 		key, runs := command(t,
-			"echo x >>runs; [ $(grep -c x runs) = 2 ] && exec echo sk-2; exec sleep 1000")
+			"echo x >>runs; [ $(wc -l <runs) = 2 ] && exec echo sk-2; exec sleep 1000")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		failed := make(chan error, 1)
 		go func() {
@@ -101,7 +103,7 @@ func TestModelKey(t *testing.T) {
 			failed <- err
 		}()
 		started := func() bool { return runs() == 1 }
-		require.Eventually(t, started, 10*time.Second, 10*time.Millisecond)
+		require.Eventually(t, started, volume.Patience, 10*time.Millisecond)
 		cancel(errors.New("turn cancelled"))
 		require.EqualError(t, <-failed, "turn cancelled")
 		got, err := key(t.Context(), "")
