@@ -53,7 +53,7 @@ type turn struct {
 	successes map[[sha256.Size]byte]int
 	stuck     *loop // the call that was made too often, nil for none
 
-	said string // the beginning of the last answer
+	said strings.Builder // the beginning of the last answer
 }
 
 // run answers the prompt.
@@ -167,7 +167,8 @@ func (t *turn) showAnswer(
 	ctx context.Context, r llm.Request, tools *toolbox,
 ) (calls []llm.ToolCall, finish llm.Finish, err error) {
 	shown := false // some of its text
-	t.accepted, t.answered, t.said = false, false, ""
+	t.accepted, t.answered = false, false
+	t.said.Reset()
 	for event, err := range t.endpoint.Stream(ctx, r) {
 		if _, again := event.(llm.Retry); err == nil && !again && !t.accepted {
 			err = t.accept(ctx)
@@ -178,8 +179,8 @@ func (t *turn) showAnswer(
 		switch e := event.(type) {
 		case llm.TextDelta:
 			t.spoke, shown = true, true
-			if len(t.said) < maxExamined {
-				t.said += string(e)
+			if t.said.Len() < maxExamined {
+				t.said.WriteString(string(e))
 			}
 			t.answered = t.answered || strings.TrimSpace(string(e)) != ""
 			err = t.updates.Update(ctx, saidUpdate(string(e), len(calls)))
@@ -194,7 +195,8 @@ func (t *turn) showAnswer(
 		case llm.Retry:
 			tools.restartDrafts()
 			err = t.showRestart(ctx, e, shown)
-			calls, shown, t.answered, t.said = nil, false, false, ""
+			calls, shown, t.answered = nil, false, false
+			t.said.Reset()
 		case llm.Finish:
 			finish = e
 		}

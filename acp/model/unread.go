@@ -22,14 +22,14 @@ func (t *turn) noteUnread(ctx context.Context, tools *toolbox) error {
 	if t.tools.hinted {
 		return nil
 	}
-	hint := ""
+	hint, said := "", t.said.String()
 	switch {
-	case tools.hasCall(t.said):
+	case tools.hasCall(said):
 		hint = "The model wrote a tool call as text, so nothing was run: its server does not read the " +
 			"calls of this model. Start vLLM with --enable-auto-tool-choice and --tool-call-parser, " +
 			"llama-server with --jinja, or choose a model that calls tools."
-	case strings.Contains(t.said, "</think>") && !strings.Contains(t.said, "<think>"),
-		strings.HasPrefix(strings.TrimSpace(t.said), "<thinking>"):
+	case strings.Contains(said, "</think>") && !strings.Contains(said, "<think>"),
+		strings.HasPrefix(strings.TrimSpace(said), "<thinking>"):
 		hint = "What the model thought is in its answer, because its server does not separate it. " +
 			"Start vLLM with --reasoning-parser, or llama-server with --reasoning-format."
 	default:

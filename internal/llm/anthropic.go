@@ -49,7 +49,7 @@ func (anthropicFormat) header(key string) http.Header {
 func (anthropicFormat) encode(m Model, r Request, v variant) requestBody {
 	messages := merged(withoutEmpty(r.Messages))
 	body := object{"model": m.Name, "stream": true}
-	if !v.has(noMaxTokens) {
+	if v.takesLimit() {
 		body["max_tokens"] = v.limit(m, r)
 	}
 	switch {

@@ -54,7 +54,7 @@ func (openAIFormat) encode(m Model, r Request, v variant) requestBody {
 	switch limit := v.limit(m, r); {
 	case v.has(newMaxTokens):
 		body.MaxCompletionTokens = limit
-	case !v.has(noMaxTokens):
+	case v.takesLimit():
 		body.MaxTokens = limit
 	}
 	if !v.has(noUsage) {
@@ -145,7 +145,7 @@ func chatMessages(m Message, v variant) []object {
 		last["content"] = chatContent(content)
 	case calls == nil:
 		return results
-	case v.has(needsText):
+	case v.has(needsText) && !v.has(noEmptyText):
 		last["content"] = ""
 	}
 	if v.has(bridges) && len(results) > 0 {

@@ -35,7 +35,7 @@ type responsesRequest struct {
 func (responsesFormat) encode(m Model, r Request, v variant) requestBody {
 	body := responsesRequest{Model: m.Name, Instructions: r.System, Stream: true,
 		Reasoning: object{}}
-	if !v.has(noMaxTokens) {
+	if v.takesLimit() {
 		body.MaxTokens = v.limit(m, r)
 	}
 	if !v.has(noEncrypted) {

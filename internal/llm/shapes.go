@@ -17,8 +17,10 @@ type quirk uint32
 const (
 	// newMaxTokens: the server knows max_completion_tokens instead of max_tokens.
 	newMaxTokens quirk = 1 << iota
-	// noMaxTokens: it accepts no limit of the answer.
+	// noMaxTokens: it accepts no limit of the answer. needsMaxTokens: it requires one, whatever it
+	// said before.
 	noMaxTokens
+	needsMaxTokens
 	// noUsage: it does not know stream_options.
 	noUsage
 	// noTemperature: the model accepts only its own temperature.
@@ -29,8 +31,10 @@ const (
 	noMarks
 	// noSystem: the template of the model has no place for a system prompt.
 	noSystem
-	// needsText: the content of a message must be a text, even if there is none.
+	// needsText: the content of a message must be a text, even if there is none. noEmptyText: that
+	// text must not be empty, so there is no content after all.
 	needsText
+	noEmptyText
 	// bridges: it accepts no message of the user after the result of a tool.
 	bridges
 	// needsSignatures: it requires signatures even for tool calls of other models.
@@ -71,6 +75,8 @@ var deviations = []deviation{
 	{quirk: noMaxTokens, says: both("max_tokens", unknownWords...),
 		unless: []string{"max_completion_tokens"}},
 	{quirk: noMaxTokens, says: both("max_output_tokens", unknownWords...)},
+	{quirk: needsMaxTokens, says: both("max_tokens", "field required", "is required", "missing")},
+	{quirk: noEmptyText, says: both("content", "non-empty", "not be empty", "cannot be empty")},
 	{quirk: noUsage, says: each("stream_options")}, // Mistral, which always counts tokens
 	{quirk: noTemperature, says: each("temperature")},
 	{quirk: noEffort, says: each("reasoning_effort")}, // OpenAI from 2026, in chat completions
@@ -130,6 +136,9 @@ type variant struct {
 
 // has reports whether the server has a quirk.
 func (v variant) has(q quirk) bool { return v.quirks&q != 0 }
+
+// takesLimit reports whether the server accepts a limit of the answer.
+func (v variant) takesLimit() bool { return !v.has(noMaxTokens) || v.has(needsMaxTokens) }
 
 // wants reports whether the server has not rejected an attached member with this name.
 func (v variant) wants(name string) bool {

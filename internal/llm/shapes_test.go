@@ -206,6 +206,26 @@ func TestShapesOfRequests(t *testing.T) {
 	}
 }
 
+// What was learned by mistake, or from another server behind a gateway, is corrected by the next
+// rejection.
+//
+// Clause B6.
+func TestShapesAreCorrected(t *testing.T) {
+	var l learned
+	reject := func(said string) variant {
+		l.learn([]byte(said), Request{}, 0)
+		return l.now()
+	}
+	require.True(t, l.now().takesLimit())
+	require.False(t, reject(`{"message":"max_tokens: Extra inputs are not permitted"}`).takesLimit())
+	require.True(t, reject(`{"message":"max_tokens: Field required"}`).takesLimit())
+	calls := Message{Assistant, []Part{ToolCall{ID: "1", Name: "read", Arguments: "{}"}}}
+	v := reject(`{"message":"content: Input should be a valid string"}`)
+	require.Equal(t, "", chatMessages(calls, v)[0]["content"])
+	v = reject(`{"message":"text content blocks must be non-empty"}`)
+	require.Nil(t, chatMessages(calls, v)[0]["content"])
+}
+
 // A server that rejects a request as too long says how long it may be.
 //
 // Clause B6.
