@@ -1,10 +1,14 @@
 package runner
 
 import (
+	"bytes"
+	"cmp"
 	"fmt"
 	"iter"
 	"os"
+	"regexp"
 	"strings"
+	"sync"
 
 	sdk "github.com/coder/acp-go-sdk"
 
@@ -54,9 +58,10 @@ func ReadServers(files []string) ([]sdk.McpServer, error) {
 }
 
 // parseServers parses {"mcpServers": {NAME: {command, args, env} or {type, url, headers}}}, the
-// common format of MCP clients. It does not expand values.
+// common format of MCP clients. It leaves servers out that are disabled, and replaces references to
+// environment variables.
 func parseServers(text []byte) ([]sdk.McpServer, error) {
-	file, err := strictjson.ParseObject(text)
+	file, err := strictjson.ParseObject(bytes.TrimPrefix(text, []byte("\ufeff")))
 	if err != nil {
 		return nil, err
 	}
@@ -67,11 +72,70 @@ func parseServers(text []byte) ([]sdk.McpServer, error) {
 	}
 	var servers []sdk.McpServer
 	for name := range listed.All() {
-		if o, ok := v.Object(listed.Field(name)); ok {
-			servers = append(servers, mcpServer(name, o, &v))
+		o, ok := v.Object(listed.Field(name))
+		if !ok || string(o.Field("disabled").Raw()) == "true" ||
+			string(o.Field("enabled").Raw()) == "false" {
+			continue
 		}
+		server := mcpServer(name, o, &v)
+		if err := expandServer(&server); err != nil {
+			return nil, fmt.Errorf("mcpServers.%s: %w", name, err)
+		}
+		servers = append(servers, server)
 	}
 	return servers, v.Err()
+}
+
+// envReference matches a reference to an environment variable: ${NAME}, ${NAME:-default} or
+// ${env:NAME}. It does not match the templates of MCP servers with a colon, such as ${root:0}.
+var envReference = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?\}`)
+})
+
+// expandServer replaces the references to environment variables in a server. It fails for one that
+// is not set.
+func expandServer(s *sdk.McpServer) (failed error) {
+	expand := func(values ...*string) {
+		for _, value := range values {
+			*value = envReference().ReplaceAllStringFunc(*value, func(written string) string {
+				m := envReference().FindStringSubmatch(written)
+				set, ok := os.LookupEnv(m[1])
+				switch {
+				case ok:
+					return set
+				case m[2] != "":
+					return strings.TrimPrefix(m[2], ":-")
+				case written == "${cwd}", written == "${roots}": // templates of the policy
+					return written
+				}
+				failed = cmp.Or(failed, fmt.Errorf("%s is not set in the environment", written))
+				return written
+			})
+		}
+	}
+	switch {
+	case s.Stdio != nil:
+		expand(&s.Stdio.Command)
+		for i := range s.Stdio.Args {
+			expand(&s.Stdio.Args[i])
+		}
+		for i := range s.Stdio.Env {
+			expand(&s.Stdio.Env[i].Value)
+		}
+	case s.Http != nil:
+		expand(&s.Http.Url)
+		expandHeaders(s.Http.Headers, expand)
+	case s.Sse != nil:
+		expand(&s.Sse.Url)
+		expandHeaders(s.Sse.Headers, expand)
+	}
+	return failed
+}
+
+func expandHeaders(headers []sdk.HttpHeader, expand func(...*string)) {
+	for i := range headers {
+		expand(&headers[i].Value)
+	}
 }
 
 // mcpServer decodes one server. A server with a url uses HTTP unless it has another type.
@@ -79,11 +143,12 @@ func mcpServer(name string, o strictjson.Object, v *strictjson.Violations) sdk.M
 	kind := "stdio"
 	if given := o.Field("type"); given.Present() {
 		kind = v.Text(given)
-	} else if o.Field("url").Present() {
+	} else if !o.Field("command").Present() && (o.Field("url").Present() ||
+		o.Field("httpUrl").Present() || o.Field("serverUrl").Present()) {
 		kind = "http"
 	}
 	switch kind {
-	case "stdio":
+	case "stdio", "local":
 		s := &sdk.McpServerStdio{Name: name, Command: v.Text(o.Field("command")), Args: []string{},
 			Env: []sdk.EnvVariable{}}
 		if args := o.Field("args"); args.Present() {
@@ -93,8 +158,14 @@ func mcpServer(name string, o strictjson.Object, v *strictjson.Violations) sdk.M
 			s.Env = append(s.Env, sdk.EnvVariable{Name: name, Value: value})
 		}
 		return sdk.McpServer{Stdio: s}
-	case "http", "streamable-http", "sse":
-		url, headers := v.Text(o.Field("url")), []sdk.HttpHeader{}
+	case "http", "streamable-http", "streamableHttp", "sse":
+		field := o.Field("url")
+		for _, other := range []string{"httpUrl", "serverUrl"} { // of Gemini CLI and Windsurf
+			if !field.Present() && o.Field(other).Present() {
+				field = o.Field(other)
+			}
+		}
+		url, headers := v.Text(field), []sdk.HttpHeader{}
 		for name, value := range textMembers(o.Field("headers"), v) {
 			headers = append(headers, sdk.HttpHeader{Name: name, Value: value})
 		}
