@@ -8,15 +8,18 @@ import (
 )
 
 func TestParseServers(t *testing.T) {
-	servers, err := parseServers([]byte(`{"mcpServers": {
-		"z": {"command": "c", "args": ["${X}"], "env": {"B": "1", "A": "2"}, "disabled": false},
+	t.Setenv("RUNNER_TEST", "value")
+	servers, err := parseServers([]byte("\ufeff" + `{"mcpServers": {
+		"z": {"command": "c", "args": ["${RUNNER_TEST}", "${env:RUNNER_TEST}s", "${NO_SUCH:-x}", "${roots}", "${root:0}"], "env": {"B": "1", "A": "2"}, "disabled": false},
 		"a": {"url": "http://h"},
+		"off": {"command": "c", "disabled": true},
 		"s": {"type": "sse", "url": "http://s", "headers": {"H": "v"}}
 	}, "other": 1}`))
 	require.NoError(t, err)
 	require.Equal(t, []sdk.McpServer{
-		{Stdio: &sdk.McpServerStdio{Name: "z", Command: "c", Args: []string{"${X}"},
-			Env: []sdk.EnvVariable{{Name: "B", Value: "1"}, {Name: "A", Value: "2"}}}},
+		{Stdio: &sdk.McpServerStdio{Name: "z", Command: "c",
+			Args: []string{"value", "values", "x", "${roots}", "${root:0}"},
+			Env:  []sdk.EnvVariable{{Name: "B", Value: "1"}, {Name: "A", Value: "2"}}}},
 		{Http: &sdk.McpServerHttpInline{Name: "a", Url: "http://h", Headers: []sdk.HttpHeader{},
 			Type: "http"}},
 		{Sse: &sdk.McpServerSseInline{Name: "s", Url: "http://s",
@@ -28,6 +31,7 @@ func TestParseServers(t *testing.T) {
 		`{"mcpServers": {"a": {}}}`: "mcpServers.a.command",
 		`{"mcpServers": {"a": {"type": "carrier pigeon"}}}`:              "stdio, http or sse",
 		`{"mcpServers": {"a": {"command": "c", "env": {"T": 1}}}}`:       "mcpServers.a.env.T",
+		`{"mcpServers": {"a": {"command": "${NO_SUCH}"}}}`:               "mcpServers.a: ${NO_SUCH} is not set",
 		`{"mcpServers": {"a": {"command": "c"}, "a": {"command": "d"}}}`: `two servers called "a"`,
 	} {
 		_, err := parseServers([]byte(text))

@@ -4,6 +4,7 @@ package server
 
 import (
 	"context"
+	"encoding/base64"
 	"net/http/httptest"
 	"os/exec"
 	"strings"
@@ -51,10 +52,24 @@ func node22(t *testing.T) string {
 // forSuite starts a server for the scenarios that apply to any server.
 func forSuite(t *testing.T) string {
 	t.Helper()
-	fallback, err := workspace.NewRoots(tree(t, map[string]string{"f": "x"}), nil)
+	const one = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+	png, err := base64.StdEncoding.DecodeString(one)
 	require.NoError(t, err)
-	server, err := Open(t.Context(), Options{Fallback: fallback})
+	roots, err := workspace.NewRoots(tree(t, map[string]string{
+		"f": "x", "f.png": string(png), "f.wav": "RIFF\x24\x00\x00\x00WAVEfmt \x10\x00\x00\x00", "f.pdf": "%PDF-1.4\n",
+		".claude/commands/test_simple_prompt.md":         "Say something.",
+		".claude/commands/test_prompt_with_arguments.md": "---\narguments: [arg1, arg2]\n---\nUse $arg1 and $arg2.",
+	}), nil)
 	require.NoError(t, err)
+	server, err := Open(t.Context(), Options{Roots: roots})
+	require.NoError(t, err)
+	addFileAliases(server, map[string][2]string{
+		"test_simple_text":       {"read_file", read("f")},
+		"test_image_content":     {"read_media", read("f.png")},
+		"test_audio_content":     {"read_media", read("f.wav")},
+		"test_embedded_resource": {"read_media", read("f.pdf")},
+		"test_error_handling":    {"read_file", read("none")},
+	})
 	s := httptest.NewServer(server.Handler())
 	t.Cleanup(func() {
 		s.CloseClientConnections()
@@ -66,18 +81,18 @@ func forSuite(t *testing.T) string {
 
 // Clause M7.
 func TestConformanceLegacy(t *testing.T) {
-	runSuite(t, "node", "@modelcontextprotocol/conformance", forSuite(t), []string{
+	runSuite(t, "node", "@modelcontextprotocol/conformance", forSuite(t), append([]string{
 		"server-initialize", "ping", "tools-list", "resources-list", "prompts-list",
-		"dns-rebinding-protection"})
+		"dns-rebinding-protection"}, forEverySuite...))
 }
 
 // Clauses M7, M8.
 func TestConformanceModern(t *testing.T) {
 	const release = "conformance-next"
 	node, revision := node22(t), []string{"--spec-version", "2026-07-28"}
-	runSuite(t, node, release, forSuite(t), []string{
+	runSuite(t, node, release, forSuite(t), append([]string{
 		"tools-list", "resources-list", "prompts-list", "sep-2164-resource-not-found",
-		"dns-rebinding-protection", "caching", "http-header-validation"}, revision...)
+		"dns-rebinding-protection", "caching", "http-header-validation"}, forEverySuite...), revision...)
 	server, err := Open(t.Context(), Options{})
 	require.NoError(t, err)
 	addListRootsAliases(server, "test_input_required_result_list_roots",
@@ -92,6 +107,25 @@ func TestConformanceModern(t *testing.T) {
 	runSuite(t, node, release, asking.URL, []string{
 		"input-required-result-basic-list-roots", "input-required-result-capability-check",
 		"input-required-result-tampered-state"}, revision...)
+}
+
+// forEverySuite are scenarios of both eras for what acp-agent offers under other names.
+var forEverySuite = []string{"tools-call-simple-text", "tools-call-image", "tools-call-audio",
+	"tools-call-embedded-resource", "tools-call-error", "prompts-get-simple", "prompts-get-with-args"}
+
+// addFileAliases adds calls of file tools, given as tool and arguments, under the names of the
+// tools of an example server.
+func addFileAliases(s *Server, calls map[string][2]string) {
+	addTools(s, func(server *mcp.Server, c *client) {
+		for name, call := range calls {
+			server.AddTool(&mcp.Tool{Name: name, Description: "Calls " + call[0] + ".",
+				InputSchema: map[string]any{"type": "object"}},
+				func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+					r.Params.Arguments = []byte(call[1])
+					return c.fileTool(call[0])(ctx, r)
+				})
+		}
+	})
 }
 
 // addListRootsAliases adds list_roots under more names, as the conformance suites expect.
