@@ -39,7 +39,7 @@ func contextValue(f profiles.ContextFiles, dir, set string) string {
 	return dir
 }
 
-// writeContext writes the files for a text, which may be "".
+// writeContext writes the files for a text. The text may be "".
 func writeContext(f profiles.ContextFiles, dir, set, context string) error {
 	if f == profiles.CopilotInstructions {
 		path := filepath.Join(dir, "acp-agent.instructions.md")

@@ -13,7 +13,7 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// maxRootsText is the most bytes of paths that describeRoots returns.
+// maxRootsText is the maximum of bytes of paths that describeRoots returns.
 const maxRootsText = 16 << 10
 
 // rootsText returns the text about the session's roots for a child that learns them from a prompt.
@@ -94,7 +94,7 @@ func (s *session) instructionsText(mode profiles.RootsMode) (instructions, diges
 	return instructions, digestNow
 }
 
-// maxNested is the most instructions of directories that are listed, and nestedTimeout how long
+// maxNested limits the instructions of directories that are listed, and nestedTimeout how long
 // findNested looks for them.
 const (
 	maxNested     = 50

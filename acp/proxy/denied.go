@@ -15,7 +15,7 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// maxDenials is the most denied paths that the user is told about in a session.
+// maxDenials limits the denied paths that the user is told about in a session.
 const maxDenials = 5
 
 // noteDenial remembers an explanation for the user if the sandbox made a tool call fail, once for

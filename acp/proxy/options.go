@@ -27,7 +27,7 @@ type Options struct {
 	Relay Command
 	// Sandboxer is the command line with which the client's terminals run the commands of an agent
 	// in the sandbox, "acp-agent sandbox --deferred", beginning with an absolute path. Nil means
-	// that such an agent gets no terminals of the client, which may be on another machine.
+	// that such an agent gets no terminals of the client, because they may be on another machine.
 	Sandboxer []string
 	// LoginArgs precede the arguments with which an agent in the sandbox lets the client run our
 	// command in a terminal to sign in: "--", if others could be flags of the program.

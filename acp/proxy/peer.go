@@ -94,7 +94,7 @@ func traced(
 }
 
 // childInput is a process's stdin. When writing fails, it ends the process and discards the output,
-// so that the connection goes on until everything that the process wrote has been read.
+// so that the connection continues until everything that the process wrote has been read.
 type childInput struct{ process *process.Process }
 
 // Write fails only if the process cannot be ended.

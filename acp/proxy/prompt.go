@@ -174,7 +174,7 @@ func cancelled() (backend.Raw, error) {
 }
 
 // Cancel implements [backend.Session]: it passes session/cancel on if the child was sent prompts
-// whose turns all end. If another turn goes on, it only cancels the requests of those that end.
+// whose turns all end. If another turn continues, it only cancels the requests of those that end.
 func (s *session) Cancel(params backend.Raw) {
 	s.promptMu.Lock()
 	defer s.promptMu.Unlock()

@@ -20,7 +20,7 @@ func conversation(
 		return "", nil
 	}
 	t := transcript{limit: limit}
-	var held []utterance // the last blocks of the user, which may be unsent
+	var held []utterance // the last blocks of the user, perhaps unsent
 	for u, err := range history {
 		if err != nil {
 			return "", err

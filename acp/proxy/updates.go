@@ -234,7 +234,7 @@ func (s *session) replayRecord(ctx context.Context) error {
 	return nil
 }
 
-// discardReplay waits until a late replay, which is dropped, is over, so that it is not mistaken
+// discardReplay drops a late replay and waits until it has ended, so that it is not mistaken
 // for part of the turn that is about to begin.
 func (s *session) discardReplay(ctx context.Context, cs *childSession) {
 	if mode, _ := s.updates.state(); mode == discardingLate {
@@ -243,8 +243,8 @@ func (s *session) discardReplay(ctx context.Context, cs *childSession) {
 	}
 }
 
-// awaitReplay waits until a late replay is over. The child writes the rest of a replay while it
-// waits for input, so the replay is over when the child answers a request without having replayed
+// awaitReplay waits until a late replay has ended. The child writes the rest of a replay while it
+// waits for input, so the replay has ended when the child answers a request without having replayed
 // more.
 func (s *session) awaitReplay(ctx context.Context, cs *childSession) {
 	ctx, cancel := context.WithTimeoutCause(ctx, cs.child.limits.EndTimeout, errNoAnswer)

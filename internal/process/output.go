@@ -57,7 +57,7 @@ const (
 	// maxDrainTime is how long all these reads may take together, because such a process may write
 	// again and again.
 	maxDrainTime = time.Second
-	// drainBytes is the most bytes that are read after the child has ended: the largest capacity
+	// drainBytes limits the bytes that are read after the child has ended: the largest capacity
 	// that an unprivileged user can give a pipe. Any further bytes were written by another process.
 	drainBytes = 1 << 20
 )

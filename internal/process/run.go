@@ -7,7 +7,7 @@ import (
 	"os/exec"
 )
 
-// maxOutput is the most bytes that [Output] returns.
+// maxOutput limits the bytes that [Output] returns.
 const maxOutput = 64 << 10
 
 // Output runs a command without input and returns the beginning of what it printed. It ends the

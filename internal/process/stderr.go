@@ -66,7 +66,7 @@ type stderrLine struct {
 }
 
 // maxRecent is the number of lines that are kept to explain how the child ended. It is so large
-// that a usage text does not displace the error before it. maxRecentLine is the most bytes of a
+// that a usage text does not displace the error before it. maxRecentLine limits the bytes of a
 // line.
 const maxRecent, maxRecentLine = 100, 1 << 10
 

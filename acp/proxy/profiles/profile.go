@@ -65,7 +65,7 @@ type Roots struct {
 	// Keeps says that its session can still write in additional directories that a load or resume
 	// no longer names. Such a session is continued in a copy, which the agent makes.
 	Keeps bool
-	// Tools says whether it gets tools for directories that it only learns of from a prompt.
+	// Tools chooses the tools that it gets for directories of which it only learns from a prompt.
 	Tools ToolsMode
 	// AskEnv is added to its environment, as NAME=VALUE, unless the variable is set already. It
 	// makes the agent ask the user before those tools write. Empty if no such setting is known.

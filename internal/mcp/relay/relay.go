@@ -45,15 +45,15 @@ type relay struct {
 	mu           sync.Mutex
 	initialized  bool // a legacy client has sent notifications/initialized
 	pending      bool // the roots have changed before that
-	calls        map[string]*call
+	calls        map[string]*keptCall
 	callBytes    int
 	maxCallBytes int
 	lastID       int
 }
 
-// call is an unanswered call of a modern client, which the relay repeats with the roots if the
+// keptCall is an unanswered call of a modern client, which the relay repeats with the roots if the
 // server's result requests them.
-type call struct {
+type keptCall struct {
 	line     []byte          // as first sent to the server
 	clientID json.RawMessage // the id that the client expects
 	serverID json.RawMessage // the id that the server must answer now
@@ -64,7 +64,7 @@ func newRelay(o Options, roots func() json.RawMessage, client, server io.Writer)
 	return &relay{
 		log: o.Logger, maxMessage: o.MaxMessage, roots: roots, client: newLineWriter(client),
 		server: newLineWriter(server),
-		nonce:  randomHex(16), calls: map[string]*call{}, maxCallBytes: maxCallBytes,
+		nonce:  randomHex(16), calls: map[string]*keptCall{}, maxCallBytes: maxCallBytes,
 	}
 }
 
@@ -156,7 +156,7 @@ func (r *relay) editModernRequest(line []byte, m message) []byte {
 	if list != nil {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.keep(&call{line: bytes.Clone(line), clientID: bytes.Clone(m.id),
+		r.keep(&keptCall{line: bytes.Clone(line), clientID: bytes.Clone(m.id),
 			serverID: bytes.Clone(m.id), rounds: 1})
 	}
 	return line
@@ -246,7 +246,7 @@ func rootsRequests(all json.RawMessage) (keys []string, others json.RawMessage) 
 
 // repeat sends a call again, with the roots as the answer to the requests with the given keys. It
 // returns false if the call has been repeated too often or the server does not read.
-func (r *relay) repeat(c *call, keys []string, list, state json.RawMessage) bool {
+func (r *relay) repeat(c *keptCall, keys []string, list, state json.RawMessage) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	id := strictjson.AppendText(nil, fmt.Sprintf("%s%d", r.idPrefix(), r.lastID+1))
@@ -281,7 +281,7 @@ func withAnswers(
 }
 
 // keep keeps a call until it is answered. The caller holds mu.
-func (r *relay) keep(c *call) {
+func (r *relay) keep(c *keptCall) {
 	key := idKey(c.serverID)
 	if before := r.calls[key]; before != nil { // the client has used the id twice
 		r.remove(before)
@@ -293,7 +293,7 @@ func (r *relay) keep(c *call) {
 }
 
 // take removes and returns the call that a response with this id answers, or nil.
-func (r *relay) take(id json.RawMessage) *call {
+func (r *relay) take(id json.RawMessage) *keptCall {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c := r.calls[idKey(id)]
@@ -304,7 +304,7 @@ func (r *relay) take(id json.RawMessage) *call {
 }
 
 // remove removes a call. The caller holds mu.
-func (r *relay) remove(c *call) {
+func (r *relay) remove(c *keptCall) {
 	delete(r.calls, idKey(c.serverID))
 	r.callBytes -= len(c.line)
 }

@@ -20,7 +20,7 @@ func (s Snapshot) List() *mcp.ListRootsResult {
 	return list
 }
 
-// maxEntries is the most entries of a client's list that are read.
+// maxEntries limits the entries of a client's list that are read.
 const maxEntries = 1000
 
 // Entry is an entry of a client's list of roots.
