@@ -3,6 +3,8 @@ package acp
 import (
 	"errors"
 	"fmt"
+	"net/url"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -127,7 +129,7 @@ type namedFolders struct {
 // namedFolders returns the folder at the argument's path, or those that the file there lists, if
 // the session has such a file.
 func (r rootsReply) namedFolders(argument string) (namedFolders, error) {
-	path := r.session.params.roots.Cwd().Locate(unquoted(argument))
+	path := r.session.params.roots.Cwd().Locate(typedPath(argument))
 	return tasks.FromDisk(r.ctx, r.agent.tasks, func() (namedFolders, error) {
 		info, err := r.session.workspace.Stat(path)
 		if err != nil || info.IsDir() {
@@ -144,11 +146,21 @@ func (r rootsReply) namedFolders(argument string) (namedFolders, error) {
 	})
 }
 
-// unquoted returns an argument without quotes around it.
-func unquoted(argument string) string {
+// typedPath returns the path that an argument is: it may be in quotes, be a file URI, or have
+// backslashes before its spaces, as paths have that are dropped on a terminal.
+func typedPath(argument string) string {
 	if n := len(argument); n > 1 && (argument[0] == '"' || argument[0] == '\'') &&
 		argument[n-1] == argument[0] {
 		return argument[1 : n-1]
+	}
+	if rest, ok := strings.CutPrefix(argument, "file://"); ok {
+		path, err := url.PathUnescape(strings.TrimPrefix(rest, "localhost"))
+		if err == nil && strings.HasPrefix(path, "/") {
+			return path
+		}
+	}
+	if filepath.Separator == '/' {
+		return strings.ReplaceAll(argument, `\ `, " ")
 	}
 	return argument
 }
@@ -233,7 +245,7 @@ func (r rootsReply) isRoot(_ strictjson.Violation, path string) bool {
 
 // remove removes a folder, named by its path or its label.
 func (r rootsReply) remove(argument string) error {
-	argument = unquoted(argument)
+	argument = typedPath(argument)
 	i, err := tasks.FromDisk(r.ctx, r.agent.tasks,
 		func() (int, error) { return r.find(argument), nil })
 	switch {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -525,4 +526,29 @@ func TestWorkspaceFileWithMissingFolders(t *testing.T) {
 	require.Contains(t, said, "Left out: ")
 	require.Contains(t, said, "Nothing was added.")
 	require.Len(t, c.questions(), 1)
+}
+
+// A path is taken as people paste it: in quotes, as a file URI, and as a terminal inserts it.
+func TestRootsAddTakesPastedPaths(t *testing.T) {
+	top := folder(t)
+	dir := filepath.Join(top, "my lib [1]")
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	for name, argument := range map[string]string{
+		"plain":  dir,
+		"quoted": `"` + dir + `"`,
+		"URI":    "file://" + strings.NewReplacer(" ", "%20", "[", "%5B", "]", "%5D").Replace(dir),
+		"host":   "file://localhost" + strings.ReplaceAll(dir, " ", "%20"),
+		"escape": strings.ReplaceAll(dir, " ", `\ `),
+	} {
+		t.Run(name, func(t *testing.T) {
+			if runtime.GOOS == "windows" && name != "plain" && name != "quoted" {
+				t.Skip("paths have no slash before them")
+			}
+			c := connect(t, acp.Options{})
+			c.initialize()
+			c.permit("allow-once")
+			id := c.open(top)
+			require.Contains(t, c.say(id, "/roots add "+argument), "Added `"+dir+"`.")
+		})
+	}
 }

@@ -201,8 +201,8 @@ func (set *settings) openLog(stderr io.Writer) (*slog.Logger, func(), error) {
 
 // stateDirectory returns the absolute path of the state directory.
 func (set *settings) stateDirectory() (string, error) {
-	if set.stateDir != "" {
-		return filepath.Abs(set.stateDir)
+	if set.stateDir != "" { // no shell has expanded ~ in the configuration of an editor
+		return config.ResolvePath(filepath.Join(".", "flags"), set.stateDir)
 	}
 	dir, err := defaultStateDir()
 	if err != nil {

@@ -24,10 +24,12 @@ func (e *TooLongError) Error() string {
 // bufferSize is how much a Reader reads at once, in bytes.
 const bufferSize = 64 << 10
 
-// Reader splits a stream into lines that end with "\n" or "\r\n". It must not be used concurrently.
+// Reader splits a stream into lines that end with "\n" or "\r\n". A byte order mark at the beginning
+// of the stream is left out. It must not be used concurrently.
 type Reader struct {
 	in     *bufio.Reader
 	max    int
+	begun  bool  // something was read
 	inLine bool  // the last line was too long and has not been read to its end
 	err    error // of the stream, after its last byte was read
 }
@@ -95,6 +97,9 @@ func (r *Reader) Part() ([]byte, error) {
 // read reads the next part of a line, and reports whether the line continues.
 func (r *Reader) read() (part []byte, more bool) {
 	part, err := r.in.ReadSlice('\n')
+	if !r.begun {
+		part, r.begun = bytes.TrimPrefix(part, []byte("\uFEFF")), true
+	}
 	switch {
 	case err == nil:
 		return part, false

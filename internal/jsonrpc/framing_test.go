@@ -76,6 +76,23 @@ func TestReader(t *testing.T) {
 }
 
 // Clause W3.
+// Some programs begin a stream with a byte order mark.
+func TestReaderByteOrderMark(t *testing.T) {
+	for in, want := range map[string]string{
+		"\uFEFF{}\n\uFEFF\n": "{}\n", "{}\n\uFEFF\n": "{}\n", "\uFEFF\n{}": "\n", "\uFEFF": "",
+	} {
+		r := jsonrpc.NewReader(strings.NewReader(in), 100)
+		line, _ := r.Append(nil)
+		require.Equal(t, want, string(line), "%q", in)
+	}
+	r := jsonrpc.NewReader(strings.NewReader("{}\n\uFEFF\n"), 100)
+	_, err := r.Append(nil)
+	require.NoError(t, err)
+	line, err := r.Append(nil)
+	require.NoError(t, err)
+	require.Equal(t, "\uFEFF\n", string(line), "only the first")
+}
+
 func TestReaderPart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text, max := streams(t)

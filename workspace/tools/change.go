@@ -70,8 +70,8 @@ type Permit func(ctx context.Context, c Change) error
 // and after, in bytes; 0 means 8 MiB.
 //
 // Text may be UTF-16 with a byte order mark or Windows-1252, and stays so. Besides those of the
-// workspace and of rewrite, errors are *[workspace.NotTextError] for a file that is not text and *[workspace.TooLargeError]. With an error, the returned change has what was
-// known so far.
+// workspace and of rewrite, errors are *[workspace.NotTextError] for a file that is not text and
+// *[workspace.TooLargeError]. With an error, the returned change has what was known so far.
 func Plan(ctx context.Context, ws *workspace.Workspace, path string, maxSize int64,
 	rewrite func(old *string) (string, error)) (Change, error) {
 	return plan(ctx, ws, nil, path, maxSize, rewrite)

@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,6 +10,9 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"unicode"
+
+	"golang.org/x/text/unicode/norm"
 
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -89,6 +93,9 @@ func (s *Set) hint(tool, path string, err error) string {
 		parent := "The parent directory must exist; create_directory creates one"
 		return strings.TrimPrefix(s.elsewhere(path)+". "+parent, ". ")
 	case errors.Is(err, fs.ErrNotExist):
+		if other := s.lookAlike(path); other != "" {
+			return "There is " + text.Printable(other) + ", whose name looks like it"
+		}
 		return s.elsewhere(path)
 	case errors.As(err, &notText) && (tool == "read_file" || tool == "read_files"):
 		return "Use read_media for images, sounds and PDFs"
@@ -109,6 +116,38 @@ func pathOf(err error) string {
 		return p.Path
 	}
 	return ""
+}
+
+// maxLookAlikes is the maximum number of entries that lookAlike compares.
+const maxLookAlikes = 10_000
+
+// lookAlike returns the path of an entry whose name looks like the last one of a path that does not
+// exist: with other spaces, in another form of Unicode, or in another case. It is "" if there is none.
+func (s *Set) lookAlike(path string) string {
+	dir, err := s.ws.OpenDir(filepath.Dir(path))
+	if err != nil {
+		return ""
+	}
+	defer dir.Close()
+	entries, _ := dir.Entries(context.Background())
+	want := looks(filepath.Base(path))
+	for _, e := range entries[:min(len(entries), maxLookAlikes)] {
+		if looks(e.Name) == want {
+			return joinNative(dir.Ref().Path(), e.Name)
+		}
+	}
+	return ""
+}
+
+// looks returns what names that look alike have in common.
+func looks(name string) string {
+	spaced := strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) {
+			return ' '
+		}
+		return r
+	}, name)
+	return strings.ToLower(norm.NFKC.String(spaced))
 }
 
 // elsewhere returns a hint for a relative path that does not exist: where relative paths start, and

@@ -125,3 +125,18 @@ func TestRelativePathsStartAtCwd(t *testing.T) {
 	require.ErrorContains(t, h.refused("read_file", args{"path": labelled}),
 		"did you mean "+filepath.Join(lib, "only")+"?")
 }
+
+// A read that finds nothing names the file whose name looks the same.
+func TestNamesThatLookAlike(t *testing.T) {
+	app, h := servePlanted(t, fileTree{"Screenshot 9.41\u202fAM.txt": "a", "cafe\u0301.md": "b", "x/README.md": "c",
+		"other": "d"})
+	for path, other := range map[string]string{
+		"Screenshot 9.41 AM.txt": "Screenshot 9.41", "caf\u00e9.md": "cafe", "x/Readme.md": "README.md",
+	} {
+		err := h.refused("read_file", args{"path": path})
+		require.ErrorIs(t, err, os.ErrNotExist)
+		require.ErrorContains(t, err, "There is "+filepath.Join(app, filepath.Dir(path), other))
+		require.ErrorContains(t, err, "whose name looks like it")
+	}
+	require.NotContains(t, h.refused("read_file", args{"path": "others"}).Error(), "looks like")
+}
