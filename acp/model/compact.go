@@ -20,7 +20,7 @@ const (
 	// keptResults is how many of the newest tool results are kept. More are kept if the model has
 	// not seen them.
 	keptResults = 2
-	// summaryPause is the least number of requests of a turn between two summaries.
+	// summaryPause is the minimum of requests of a turn between two summaries.
 	summaryPause = 8
 	// tooLarge is appended to a result that was shortened to fit the model's context.
 	tooLarge = "\n[shortened to fit into your context: ask for less at a time]"
@@ -30,11 +30,10 @@ const (
 	imageTokens, bytesPerToken = 1500, 4
 	// pdfBytesPerToken likewise: a page has about 2,000 tokens and 50 KB.
 	pdfBytesPerToken = 25
-	// smallResults is the most tokens of an answer's results with which they cannot be the reason
-	// that a server rejects a request as too long.
+	// smallResults is the maximum of tokens with which the results of an answer cannot be the reason
+	// why a server rejects a request as too long.
 	smallResults = 1000
-	// maxTranscribed is the most bytes of arguments or of a result in the text that the model
-	// summarises.
+	// maxTranscribed limits arguments and results in the text that the model summarises, in bytes.
 	maxTranscribed = 2000
 	// summaryIntroduction precedes a summary in the message that replaces the conversation.
 	summaryIntroduction = "[The conversation so far was replaced by this summary of it.]\n\n"

@@ -112,8 +112,8 @@ type modelBackend struct {
 	given     Options
 	consents  *consent.Store
 	logger    *slog.Logger
-	// terminal and files say whether the client offers terminals, and whether it can read the files
-	// that it has open. Initialize sets them.
+	// terminal reports whether the client offers terminals, and files whether it can read the files
+	// that it has open. Initialize sets both.
 	terminal, files bool
 	// serverPatience is how long a turn waits for MCP servers that are starting.
 	serverPatience time.Duration

@@ -16,7 +16,7 @@ import (
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
-// maxParallel is the most read-only calls that run at the same time.
+// maxParallel limits the read-only calls that run at the same time.
 const maxParallel = 8
 
 // toolState holds a session's state for its tools. Only the turn uses it.

@@ -14,11 +14,11 @@ import (
 
 // Limits on answers, because servers and models do not always stop.
 const (
-	// maxAnswer is the most bytes of text, thinking and arguments of tool calls in an answer.
+	// maxAnswer limits the text, thinking and arguments of tool calls in an answer, in bytes.
 	maxAnswer = 8 << 20
-	// maxCalls is the most tool calls of an answer.
+	// maxCalls limits the tool calls of an answer.
 	maxCalls = 128
-	// maxParts is the most parts that are read of an answer that is not streamed.
+	// maxParts limits the parts that are read of an answer that is not streamed.
 	maxParts = 256
 	// maxNesting is how deep arguments of tool calls may be nested. Many clients cannot read JSON
 	// with more than 128 levels.

@@ -34,7 +34,7 @@ const (
 	longestDelay = time.Minute
 	// connectTimeout bounds each of the two steps of connecting: TCP and TLS.
 	connectTimeout = 10 * time.Second
-	// errorSize is the most bytes that are read of a response with an error.
+	// errorSize limits what is read of a response with an error, in bytes.
 	errorSize = 64 << 10
 )
 
@@ -50,8 +50,8 @@ type Client struct {
 	// they answer, and many servers send nothing while the model writes the arguments of a tool
 	// call.
 	silence time.Duration
-	// longest is the most bytes of an answer, and idle the most bytes that a server may send
-	// without a part of an answer: maxAnswer and maxIdle, except in tests.
+	// longest limits an answer, and idle what a server may send without a part of an answer, in
+	// bytes: maxAnswer and maxIdle, except in tests.
 	longest, idle int
 	// delay is the time before the second attempt. It doubles with each further one.
 	delay time.Duration
@@ -354,8 +354,8 @@ func (c *Client) requestHeader(key string, headers map[string]string, body bool)
 	return h
 }
 
-// maxIdle is the most bytes that a server may send without a part of an answer: an event of the
-// largest size, and the bytes between events.
+// maxIdle limits what a server may send without a part of an answer, in bytes: an event of the
+// maximum size, and the bytes between events.
 const maxIdle = 2 * maxEvent
 
 // watchedBody is the body of a response. While somebody reads, it fails with errSilent if there is

@@ -59,7 +59,7 @@ func newFormat(a API) format {
 	}
 }
 
-// maxEvent is the most bytes of a line of a stream, and of the data of an event.
+// maxEvent limits a line of a stream, and the data of an event, in bytes.
 const maxEvent = 8 << 20
 
 // object is a JSON object of a request.

@@ -10,8 +10,8 @@ import (
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
-// maxSchemaNodes is the most schemas of which the schema of a tool may consist, including
-// referenced ones. It ends recursion, and stops schemas that grow too large.
+// maxSchemaNodes limits the schemas of which the schema of a tool consists, including referenced
+// schemas. It ends recursion, and stops schemas that grow too large.
 const maxSchemaNodes = 5000
 
 // adaptSchema returns the schema of a tool's arguments in a form that servers accept: as the schema
