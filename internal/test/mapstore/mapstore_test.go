@@ -20,6 +20,8 @@ func TestMain(m *testing.M) {
 }
 
 // The core is a contract of its own: a store that has nothing else passes.
+//
+// Clause N3.
 func TestContract(t *testing.T) {
 	storetest.Test(t, func(t *testing.T) sessionstore.Store {
 		s := &mapstore.Store{}
