@@ -50,6 +50,12 @@ A SESSION is an id, the beginning of one that no other session shares, or
 	return cmd
 }
 
+// acceptUser lets a command name the user whose sessions it is about.
+func (set *settings) acceptUser(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&set.user, "user", "",
+		"the sessions of `NAME`, a user of acp-agent serve, instead of your own")
+}
+
 func newSessionsDelete(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete SESSION...",
@@ -64,6 +70,7 @@ file. If a session is open in an editor, it ends there with an error.`,
 		},
 	}
 	set.accept(cmd, "state-dir", "store")
+	set.acceptUser(cmd)
 	return cmd
 }
 
@@ -114,6 +121,7 @@ agent nor acp-agent changes it any more.`,
 		},
 	}
 	set.accept(cmd, "state-dir", "store")
+	set.acceptUser(cmd)
 	return cmd
 }
 
@@ -155,6 +163,7 @@ func archiveCommand(
 		})
 	}
 	set.accept(cmd, "state-dir", "store")
+	set.acceptUser(cmd)
 	return cmd
 }
 
@@ -178,6 +187,7 @@ func newSessionsShow(s streams, set *settings) *cobra.Command {
 		},
 	}
 	set.accept(cmd, "state-dir", "store")
+	set.acceptUser(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false,
 		"print the session and each update, one JSON object per line")
 	return cmd
@@ -252,6 +262,7 @@ it ends there with an error.`,
 		},
 	}
 	set.accept(cmd, "state-dir", "store")
+	set.acceptUser(cmd)
 	cmd.Flags().Var(&p.olderThan, "older-than",
 		"only sessions without a turn for `AGE`, such as 30d or 12h")
 	cmd.Flags().BoolVar(&p.all, "all", false, "also sessions that were used")

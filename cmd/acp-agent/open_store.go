@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sessions"
+	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/usage"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/postgres"
@@ -134,7 +136,13 @@ func (set *settings) withStore(stderr io.Writer, do func(sessionstore.Store) err
 	if err != nil {
 		return err
 	}
-	err = do(store)
+	owned := sessionstore.Store(store)
+	if set.user != "" {
+		if owned, err = ownedBy(set.user, store); err != nil {
+			return errors.Join(err, store.Close())
+		}
+	}
+	err = do(owned)
 	if closeErr := store.Close(); err == nil {
 		err = closeErr
 	}
@@ -142,6 +150,19 @@ func (set *settings) withStore(stderr io.Writer, do func(sessionstore.Store) err
 		return fmt.Errorf("%w in %s; acp-agent sessions list shows the sessions", err, name)
 	}
 	return err
+}
+
+// ownedBy returns the store of a user who has or had sessions.
+func ownedBy(user string, store sessionstore.Shared) (sessionstore.Store, error) {
+	owners, err := store.Owners(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Contains(owners, user) {
+		return nil, fmt.Errorf("--user: %s has no sessions; acp-agent tokens list shows the users",
+			text.Name(user))
+	}
+	return store.For(user), nil
 }
 
 // withSessions calls do with each of the sessions that the arguments of cmd name, once all of them

@@ -48,6 +48,7 @@ type settings struct {
 	flags      *pflag.FlagSet
 	configPath string // --config
 	logJSON    bool   // --log-json of serve
+	user       string // --user of sessions
 	config     config.Config
 }
 
