@@ -1,0 +1,47 @@
+package runner
+
+import (
+	"strings"
+	"testing"
+
+	sdk "github.com/coder/acp-go-sdk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/terminal"
+)
+
+// Without a terminal nobody is asked, and only what the agent offers for once is answered.
+func TestPermissionsWithoutATerminal(t *testing.T) {
+	once := sdk.PermissionOption{OptionId: "once", Kind: sdk.PermissionOptionKindAllowOnce, Name: "Yes"}
+	always := sdk.PermissionOption{OptionId: "always", Kind: sdk.PermissionOptionKindAllowAlways}
+	reject := sdk.PermissionOption{OptionId: "no", Kind: sdk.PermissionOptionKindRejectOnce}
+	var out strings.Builder
+	show := terminal.NewPrinter(&out)
+	for name, c := range map[string]struct {
+		permit  *Permissions
+		options []sdk.PermissionOption
+		want    string // the chosen option, "" for none
+		refused bool
+	}{
+		"allowed":         {Allow(nil), []sdk.PermissionOption{always, once, reject}, "once", false},
+		"refused":         {Refuse(nil), []sdk.PermissionOption{once, reject}, "no", true},
+		"nobody to ask":   {Ask(strings.NewReader("y\n"), &out, &out, show), []sdk.PermissionOption{once, reject}, "no", true},
+		"only for good":   {Allow(nil), []sdk.PermissionOption{always}, "", true},
+		"nothing offered": {Refuse(nil), nil, "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			title := "Write f"
+			answer, err := c.permit.Answer(t.Context(), sdk.RequestPermissionRequest{
+				ToolCall: sdk.ToolCallUpdate{Title: &title}, Options: c.options,
+			})
+			require.NoError(t, err)
+			if c.want == "" {
+				require.NotNil(t, answer.Outcome.Cancelled)
+			} else {
+				require.EqualValues(t, c.want, answer.Outcome.Selected.OptionId)
+			}
+			require.Equal(t, c.refused, c.permit.Err() != nil)
+		})
+	}
+	require.Contains(t, out.String(), "? Write f\n  (refused; use --yes to allow it)\n")
+}
