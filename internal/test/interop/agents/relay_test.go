@@ -72,7 +72,7 @@ func foundInFolder(t *testing.T, s *stage, e *editor) {
 	require.NoError(t, os.WriteFile(filepath.Join(s.first, ".mcp.json"), config, 0o644))
 	made, err := e.NewSession(within(t), client.Setup{Roots: s.roots(t, s.first, s.second)})
 	require.NoError(t, err)
-	_, err = e.Prompt(within(t), made.ID, sdk.TextBlock("/mcp start "+filesystem))
+	_, err = e.Prompt(within(t), made.ID, sdk.TextBlock("/mcp-servers start "+filesystem))
 	require.NoError(t, err)
 	require.Contains(t, e.permissions(), "Start MCP server")
 	require.Contains(t, e.heard(made.ID), "passed on to the agent")
