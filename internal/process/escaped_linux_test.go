@@ -69,6 +69,7 @@ func TestEscapedProcessesEnd(t *testing.T) {
 //
 // Clause W9.
 func TestOtherProcessesLiveOn(t *testing.T) {
+	needs.Programs(t, "setsid")
 	h := proctest.Watch(t)
 	sibling := start(t, shell(`setsid "$0" & read end`, "hold", h.Env()), process.Options{})
 	h.Next()
@@ -127,6 +128,7 @@ func TestGroupIsKilledWithOurProcess(t *testing.T) {
 //
 // Clause W9.
 func TestChildIsReapedAfterItsGroup(t *testing.T) {
+	needs.Programs(t, "setsid")
 	pidFile := filepath.Join(t.TempDir(), "pid")
 	p := start(t, process.Command{Path: "sh", Args: []string{"-c",
 		`setsid sh -c 'trap "" TERM; echo $$ > "$0.new"; mv "$0.new" "$0"; sleep 60' "$0" &
@@ -147,6 +149,7 @@ while ! test -e "$0"; do sleep 0.01; done`, pidFile}}, process.Options{}.WithTer
 
 // A command that prints a key may have started an agent that keeps it.
 func TestOutputKeepsDaemons(t *testing.T) {
+	needs.Programs(t, "setsid")
 	pidFile := filepath.Join(t.TempDir(), "pid")
 	out, err := process.Output(t.Context(), process.Command{Path: "/bin/sh", Args: []string{"-c",
 		`setsid sh -c 'echo $$ > "$0.new"; mv "$0.new" "$0"; exec sleep 60' "$0" </dev/null >/dev/null 2>&1 &
