@@ -133,6 +133,7 @@ func (o Options) withDefaults() Options {
 			return strings.TrimSuffix("acp-agent -- "+a.Profile, " -- ")
 		}
 	}
+	o.Workspace.Stalled = cmp.Or(o.Workspace.Stalled, new(workspace.Stalled))
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	t := &o.tuning
 	t.ImportEvery = cmp.Or(t.ImportEvery, 10*time.Second)

@@ -47,7 +47,7 @@ type RootError struct {
 	// Path is the directory, "" for the set as a whole.
 	Path   string
 	Reason Reason
-	// Detail is the limit for ReasonTooMany, the system's error for ReasonUnreadable, and for
+	// Detail is the limit for ReasonTooMany, why for ReasonUnreadable, and for
 	// ReasonDenied the denied directory, if there is one.
 	Detail string
 }
@@ -93,10 +93,7 @@ func (e RootError) Problem() string {
 	case ReasonNotDirectory:
 		return "is not a folder: give a folder"
 	case ReasonUnreadable:
-		if e.Detail == noAnswer {
-			return "cannot be opened: " + noAnswer
-		}
-		return "cannot be opened: " + e.Detail + "; check that you may read it"
+		return "cannot be opened: " + e.Detail
 	case ReasonDenied:
 		if e.Detail != "" {
 			return "is refused by policy: " + e.Detail + " is denied"

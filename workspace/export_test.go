@@ -41,6 +41,9 @@ func (o TextOptions) WithMaxSkipped(n int64) TextOptions {
 	return o
 }
 
+// MaxStalled is the maximum number of calls that a Stalled counts.
+const MaxStalled = maxStalled
+
 // MaxWrite is the maximum size, in bytes, of a file that is written.
 const MaxWrite = maxWrite
 

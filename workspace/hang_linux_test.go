@@ -69,3 +69,31 @@ func TestOpenOfAMountThatHangs(t *testing.T) {
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	openWith(t, workspace.Options{}, g.b) // others can be opened
 }
+
+// Opening fails at once, for any folder, while as many attempts as allowed hang.
+func TestOpenWhileManyAttemptsHang(t *testing.T) {
+	if !containmenttest.InNamespace(t) {
+		return
+	}
+	g := newGrounds(t)
+	hung := filepath.Join(g.a, "hung")
+	require.NoError(t, os.Mkdir(hung, 0o700))
+	release := hangingMount(t, hung)
+	o := workspace.Options{Stalled: new(workspace.Stalled)}.WithPatience(time.Millisecond)
+	for range workspace.MaxStalled {
+		_, err := workspace.Open(t.Context(), mustRoots(t, hung), o)
+		require.ErrorContains(t, err, "does not answer")
+	}
+	_, err := workspace.Open(t.Context(), mustRoots(t, g.b), o)
+	require.ErrorContains(t, err, "other folders do not answer")
+	openWith(t, workspace.Options{Stalled: new(workspace.Stalled)}, g.b) // another owner's
+
+	release()
+	require.Eventually(t, func() bool {
+		w, err := workspace.Open(t.Context(), mustRoots(t, g.b), workspace.Options{Stalled: o.Stalled})
+		if err == nil {
+			_ = w.Close()
+		}
+		return err == nil
+	}, time.Minute, 10*time.Millisecond)
+}

@@ -33,6 +33,9 @@ type Options struct {
 	MaxEntries int
 	// Policy says which directories may be roots, and which may never be reached.
 	Policy Policy
+	// Stalled counts the calls of Open that the system keeps waiting. A program shares one in all
+	// its options. Nil means that they are not limited.
+	Stalled *Stalled
 
 	patience time.Duration // zero means openPatience
 }
@@ -40,6 +43,21 @@ type Options struct {
 // openPatience is how long Open waits for the file systems of the roots. That of a mount whose server
 // is gone may never answer.
 const openPatience = 10 * time.Second
+
+// Stalled counts the calls of [Open] that were given up and have not returned from the system. Each
+// keeps a thread, of which a process has only so many, so while 64 of them wait, others are refused.
+// The zero value is ready for use, by several goroutines too.
+type Stalled struct{ calls atomic.Int32 }
+
+const maxStalled = 64
+
+func (s *Stalled) full() bool { return s != nil && s.calls.Load() >= maxStalled }
+
+func (s *Stalled) add(n int32) {
+	if s != nil {
+		s.calls.Add(n)
+	}
+}
 
 // Workspace is an opened root set. It is safe for concurrent use.
 //
@@ -74,14 +92,14 @@ type Workspace struct {
 // opened, so that the error does not reveal what exists.
 //
 // A directory whose file system does not answer within ten seconds cannot be opened. Neither can
-// any, without waiting, while many such attempts still hang.
+// any, without waiting, while Options.Stalled has too many such attempts.
 func Open(ctx context.Context, roots Roots, o Options) (*Workspace, error) {
 	if err := checkCount(roots, cmp.Or(o.MaxRoots, DefaultMaxRoots)); err != nil {
 		return nil, err
 	}
 	w := &Workspace{roots: roots, denied: denials(o.Policy.Deny), policy: o.Policy,
 		maxEntries: cmp.Or(max(o.MaxEntries, 0), defaultMaxEntries)}
-	if hanging.Load() >= maxHanging {
+	if o.Stalled.full() {
 		return nil, RootErrors{w.rootError(0, ReasonUnreadable, "other folders do not answer")}
 	}
 	opened := make(chan error, 1)
@@ -100,9 +118,9 @@ func Open(ctx context.Context, roots Roots, o Options) (*Workspace, error) {
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	}
-	hanging.Add(1)
+	o.Stalled.add(1)
 	go func() { // ends when the system answers
-		defer hanging.Add(-1)
+		defer o.Stalled.add(-1)
 		if <-opened == nil {
 			_ = w.Close()
 		}
@@ -112,12 +130,6 @@ func Open(ctx context.Context, roots Roots, o Options) (*Workspace, error) {
 
 // noAnswer is the detail of a root whose file system does not answer.
 const noAnswer = "its file system does not answer, as when the server of a mount is gone"
-
-// hanging counts the calls of Open in this process that were given up and have not returned. Each
-// keeps a thread, of which a process has only so many.
-var hanging atomic.Int32
-
-const maxHanging = 64
 
 // open opens the roots. If it fails, it leaves nothing open.
 func (w *Workspace) open(ctx context.Context, o Options) (err error) {

@@ -49,13 +49,14 @@ type settings struct {
 	configPath string // --config
 	logJSON    bool   // --log-json of serve
 	user       string // --user of sessions
+	stalled    *workspace.Stalled
 	config     config.Config
 }
 
 func newSettings() *settings {
 	set := &settings{
 		logLevel: slog.LevelWarn, maxLine: 64 << 20, maxRoots: workspace.DefaultMaxRoots,
-		flags: pflag.NewFlagSet("settings", pflag.ContinueOnError),
+		flags: pflag.NewFlagSet("settings", pflag.ContinueOnError), stalled: new(workspace.Stalled),
 	}
 	f := set.flags
 	f.StringVar(&set.agent, "agent", "",
@@ -154,7 +155,7 @@ func (set *settings) here(names ...string) (flags []string) {
 // files, because whoever can write these decides which agent runs, and which MCP servers start
 // without a question.
 func (set *settings) workspace() (workspace.Options, error) {
-	o := workspace.Options{MaxRoots: set.maxRoots, Mounts: set.mounts}
+	o := workspace.Options{MaxRoots: set.maxRoots, Mounts: set.mounts, Stalled: set.stalled}
 	for _, path := range set.ownPaths() {
 		path, err := filepath.Abs(path)
 		if err != nil {

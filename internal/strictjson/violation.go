@@ -160,7 +160,7 @@ func (v Violation) words() string {
 	case NotDirectory:
 		return "is not a folder: give a folder"
 	case Unreadable:
-		return expecting("cannot be opened", "", v.Expected) + "; check that you may read it"
+		return expecting("cannot be opened", "", v.Expected)
 	case Unsupported:
 		return expecting("is not supported", "", v.Expected)
 	case InvalidCursor:
