@@ -49,7 +49,7 @@ func TestCall(t *testing.T) {
 				Content: []backend.Raw{backend.Raw(`{"type":"resource","resource":{"uri":"a:b",` +
 					`"mimeType":"image/png","blob":"AAAA"}}`)}}, nil,
 			"The resource `a:b`, of type `image/png`, is not text: it is a block of " +
-				"81 bytes."},
+				"3 bytes."},
 		{"something without a type",
 			backend.ToolResult{Content: []backend.Raw{backend.Raw(`{"type":"new"}`)}}, nil,
 			"A block of type `new` of 14 bytes."},
