@@ -30,6 +30,8 @@ const (
 	// A link gives up when maxUnsteady connections in a row have each ended within steady.
 	steady, maxUnsteady = 10 * time.Second, 5
 	cancelRequest       = `"$/cancel_request"`
+	// maxWaiting is how many bytes of the editor's lines are kept during a hand-over.
+	maxWaiting = 16 << 20
 )
 
 // fromEditor notes a request in a line of the editor, and returns the line for the server, nil if
@@ -135,15 +137,19 @@ func (l *Link) canHandOver(ctx context.Context, reason error) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	ended := errors.Is(reason, io.EOF) || errors.Is(reason, websocket.ErrLost)
-	return ended && ctx.Err() == nil && !l.left && l.initialize != nil
+	return ended && ctx.Err() == nil && l.leaving.Err() == nil && l.initialize != nil
 }
+
+// errLeft ends a hand-over because the editor has left.
+var errLeft = errors.New("the editor has left")
 
 // handOver puts another connection in the place of the one that has ended for a reason, and sends
 // the requests that the earlier server has not begun to serve. It returns why that was not possible.
 func (l *Link) handOver(ctx context.Context, reason error) error {
 	l.sending.Lock()
-	defer l.sending.Unlock()
-	again := l.takeUnserved()
+	l.handed = make(chan struct{})
+	unserved := l.takeUnserved()
+	l.sending.Unlock()
 	_ = l.server.Close()
 	if errors.Is(reason, io.EOF) {
 		reason = errClosed
@@ -153,15 +159,20 @@ func (l *Link) handOver(ctx context.Context, reason error) error {
 		l.unsteady = 0
 	}
 	server, err := l.another(ctx, reason)
-	l.noteRequests(again) // from here on somebody answers them
-	if err != nil {
-		return err
+	l.sending.Lock()
+	defer l.sending.Unlock()
+	lines := append(unserved, l.pending...)
+	close(l.handed)
+	l.handed, l.pending, l.waiting = nil, nil, 0
+	if err == nil {
+		l.server, l.since = server, time.Now()
 	}
-	l.server, l.since = server, time.Now()
-	for _, line := range again {
-		_ = server.Write(ctx, line) // if it fails, this connection has ended too
+	for _, line := range lines {
+		if line = l.fromEditor(line); line != nil && err == nil {
+			_ = server.Write(ctx, line) // if it fails, this connection has ended too
+		}
 	}
-	return nil
+	return err
 }
 
 // takeUnserved returns the messages of the editor that the server has not read, without answers to
@@ -182,22 +193,12 @@ func (l *Link) takeUnserved() (lines [][]byte) {
 	return lines
 }
 
-// noteRequests notes that lines contain open requests.
-func (l *Link) noteRequests(lines [][]byte) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, line := range lines {
-		if id := strictjson.Find(line, "id"); id != nil {
-			l.open[string(id)] = line
-		}
-	}
-}
-
 // another returns a connection in the place of one that has ended for a reason. Its error names the
 // reason too.
 func (l *Link) another(ctx context.Context, reason error) (*websocket.Conn, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, l.patience, reason)
 	defer cancel()
+	defer context.AfterFunc(l.leaving, cancel)()
 	const first, longest = 50 * time.Millisecond, 5 * time.Second
 	l.unsteady++
 	why := reason
@@ -217,6 +218,9 @@ func (l *Link) another(ctx context.Context, reason error) (*websocket.Conn, erro
 			why = err // an interrupted attempt says less
 		}
 		if l.unsteady > maxUnsteady || isFinal(err) || pause.For(ctx, delay) != nil {
+			if l.leaving.Err() != nil {
+				return nil, errLeft
+			}
 			return nil, fmt.Errorf("%w, and connecting again failed: %w", reason, why)
 		}
 	}

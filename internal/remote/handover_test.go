@@ -174,3 +174,14 @@ func TestServerThatAlwaysEnds(t *testing.T) {
 	require.NoError(t, err)
 	require.Error(t, e.end())
 }
+
+// An editor that leaves while there is no server does not wait for one.
+func TestEditorLeavesDuringHandOver(t *testing.T) {
+	h := start(t)
+	e := connect(t, "ws://"+h.address, h.add("ana")).initialize()
+	h.stop()
+	_, err := io.WriteString(e.in, `{"jsonrpc":"2.0","id":2,"method":"session/list"}`+"\n")
+	require.NoError(t, err)
+	require.NoError(t, e.in.Close())
+	require.NoError(t, e.end())
+}

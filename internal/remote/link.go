@@ -58,12 +58,18 @@ type Link struct {
 	maxLine  int
 	out      io.Writer // to the editor
 
-	// sending is held while a message is sent to the server, and while another connection takes the
-	// place of server. It is locked before mu.
-	sending  sync.Mutex
-	server   *websocket.Conn
 	since    time.Time // when the last hand-over was
 	unsteady int       // hand-overs in a row, each soon after the one before
+
+	leaving context.Context // ends when the editor sends nothing more
+	leave   context.CancelFunc
+
+	// sending is held while messages are sent to the server. It is locked before mu.
+	sending sync.Mutex
+	server  *websocket.Conn
+	handed  chan struct{} // closed at the end of a hand-over; nil if there is none
+	pending [][]byte      // the editor's lines during a hand-over
+	waiting int           // their size, in bytes
 
 	mu         sync.Mutex
 	open       map[string]json.RawMessage // requests without an answer, by their id in JSON
@@ -71,7 +77,6 @@ type Link struct {
 	sessions   map[string]json.RawMessage // open sessions, with the params that opened them
 	initialize json.RawMessage            // the params of initialize, once it has succeeded
 	earlier    int                        // how many connections there were before this one
-	left       bool                       // the editor sends nothing more
 }
 
 // Dial connects to the server with the URL to, as [ParseURL] returns it, and authenticates with a
@@ -85,7 +90,8 @@ func Dial(ctx context.Context, to, token string, maxLine int) (*Link, error) {
 		return nil, fmt.Errorf("cannot connect to %s: %w%s", to, err, tlsHint(err))
 	}
 	const patience = 2 * time.Minute
-	return &Link{dial: dial, patience: patience, server: conn, maxLine: maxLine, open: make(map[string]json.RawMessage),
+	leaving, leave := context.WithCancel(context.Background())
+	return &Link{leaving: leaving, leave: leave, dial: dial, patience: patience, server: conn, maxLine: maxLine, open: make(map[string]json.RawMessage),
 		sessions: make(map[string]json.RawMessage)}, nil
 }
 
@@ -154,10 +160,8 @@ func (l *Link) passLines(ctx context.Context, in io.Reader) error {
 			l.send(ctx, line)
 		}
 		if errors.Is(err, io.EOF) {
-			l.noteEnd()
-			l.sending.Lock()
-			defer l.sending.Unlock()
-			return l.server.CloseWrite(ctx)
+			l.leave()
+			return l.closeWrite(ctx)
 		}
 		if err != nil {
 			return err
@@ -165,11 +169,37 @@ func (l *Link) passLines(ctx context.Context, in io.Reader) error {
 	}
 }
 
-// send sends a line to the server. If that fails, the connection has ended, and passMessages learns
-// why.
+// closeWrite tells the server that nothing more will be sent.
+func (l *Link) closeWrite(ctx context.Context) error {
+	l.sending.Lock()
+	defer l.sending.Unlock()
+	if l.handed != nil {
+		return nil // the hand-over ends
+	}
+	return l.server.CloseWrite(ctx)
+}
+
+// send sends a line to the server, during a hand-over to the next one. If sending fails, the
+// connection has ended, and passMessages learns why.
 func (l *Link) send(ctx context.Context, line []byte) {
 	l.sending.Lock()
 	defer l.sending.Unlock()
+	for l.handed != nil && l.waiting > maxWaiting {
+		handed := l.handed
+		l.sending.Unlock()
+		select {
+		case <-handed:
+		case <-ctx.Done():
+		}
+		l.sending.Lock()
+		if ctx.Err() != nil {
+			return
+		}
+	}
+	if l.handed != nil {
+		l.pending, l.waiting = append(l.pending, line), l.waiting+len(line)
+		return
+	}
 	if line = l.fromEditor(line); line != nil {
 		_ = l.server.Write(ctx, line)
 	}
@@ -186,7 +216,11 @@ func (l *Link) passMessages(ctx context.Context) error {
 		if l.canHandOver(ctx, reason) {
 			reason = l.handOver(ctx, reason)
 		}
-		if reason != nil {
+		switch {
+		case reason == nil:
+		case l.leaving.Err() != nil && (errors.Is(reason, io.EOF) || errors.Is(reason, errLeft)):
+			return nil
+		default:
 			return l.end(reason)
 		}
 	}
@@ -232,22 +266,10 @@ func (l *Link) toEditor(message []byte) error {
 	return nil
 }
 
-func (l *Link) noteEnd() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.left = true
-}
-
 // end answers the open requests with the reason why nothing more can be read from the server, since
-// many editors do not show why a program has ended. It returns nil if that is how it should be.
+// many editors do not show why a program has ended. It returns the reason.
 func (l *Link) end(reason error) error {
 	if errors.Is(reason, io.EOF) {
-		l.mu.Lock()
-		left := l.left
-		l.mu.Unlock()
-		if left {
-			return nil
-		}
 		reason = errClosed
 	}
 	l.answerOpen("%v; start the agent again and load the session", reason)
