@@ -24,6 +24,9 @@ const defaultMaxSkipped = 1 << 30
 type TextOptions struct {
 	// First is the line to begin with, counted from 1. Zero means 1.
 	First int
+	// Skip is the number of bytes of the first line to leave out, to read the rest of a line that was
+	// cut. The "\n" at its end is never left out, nor is a part of a character.
+	Skip int
 	// MaxLines is the maximum number of lines to return. Zero means 2000.
 	MaxLines int
 	// MaxBytes is the maximum number of bytes to return. Zero means
@@ -57,6 +60,8 @@ type Text struct {
 	// First is the number of the first line of Content, counted from 1. Lines is how many lines
 	// Content has, 0 if the file ends before First. A line that is cut counts.
 	First, Lines int
+	// Skipped is the number of bytes of the first line that Content leaves out.
+	Skipped int
 	// Cut says why Content ends before the file does.
 	Cut Cut
 	// Total is the number of lines of the file, -1 if the file was not read to its end.
@@ -67,13 +72,22 @@ type Text struct {
 	BOM bool
 }
 
-// Next returns the line after the text, 0 if it is the end of the file. The rest of a line that was
-// cut cannot be read.
+// Next returns the line after the text, 0 if it is the end of the file. It passes over the rest of a
+// line that was cut, which [Text.Rest] is about.
 func (t Text) Next() int {
 	if t.Cut == NotCut {
 		return 0
 	}
 	return t.First + t.Lines
+}
+
+// Rest returns the number of bytes to skip of the line First to read the rest of it, 0 if no line
+// was cut.
+func (t Text) Rest() int {
+	if t.Cut != CutInLine {
+		return 0
+	}
+	return t.Skipped + len(t.Content)
 }
 
 // ReadText reads lines of a regular file of UTF-8 text. It keeps no more of the file in memory than
@@ -126,7 +140,7 @@ func ReadTextFrom(
 var errNegative = errors.New("a number in the options is negative")
 
 func (o TextOptions) withDefaults(path string) (TextOptions, error) {
-	if o.First < 0 || o.MaxLines < 0 || o.MaxBytes < 0 || o.MaxWhole < 0 {
+	if o.First < 0 || o.Skip < 0 || o.MaxLines < 0 || o.MaxBytes < 0 || o.MaxWhole < 0 {
 		return o, failed("read", path, errNegative)
 	}
 	o.First = cmp.Or(o.First, 1)
@@ -158,6 +172,7 @@ type textReader struct {
 	whole bool // whether to read to the end
 
 	kept    []byte // the lines to return
+	skipped int    // bytes of the first of them that are left out
 	lines   int    // complete lines in kept
 	cut     Cut
 	bom     bool
@@ -280,7 +295,10 @@ func (s *textReader) check(line []byte) error {
 // keep adds a part of the current line to kept, if it is to be returned.
 func (s *textReader) keep(part []byte) {
 	ended := part[len(part)-1] == '\n'
-	if s.line >= s.o.First && s.cut == NotCut {
+	if s.line == s.o.First {
+		part = s.skip(part)
+	}
+	if s.line >= s.o.First && s.cut == NotCut && len(part) > 0 {
 		switch room := s.o.MaxBytes - len(s.kept); {
 		case s.lines == s.o.MaxLines:
 			s.cut = CutByLines
@@ -307,10 +325,20 @@ func (s *textReader) keep(part []byte) {
 	}
 }
 
+// skip returns what is left of a part of the first line.
+func (s *textReader) skip(part []byte) []byte {
+	n := min(s.o.Skip-s.skipped, len(bytes.TrimSuffix(part, []byte("\n"))))
+	for n > 0 && n < len(part) && !utf8.RuneStart(part[n]) {
+		n++
+	}
+	s.skipped += max(n, 0)
+	return part[max(n, 0):]
+}
+
 // text returns the result.
 func (s *textReader) text() Text {
-	t := Text{Content: string(s.kept), First: s.o.First, Lines: s.lines, Cut: s.cut, Total: -1,
-		BOM: s.bom}
+	t := Text{Content: string(s.kept), First: s.o.First, Lines: s.lines, Skipped: s.skipped,
+		Cut: s.cut, Total: -1, BOM: s.bom}
 	if s.partial > 0 { // the last line has no line ending
 		t.Lines++
 	}

@@ -159,9 +159,10 @@ func TestIncompleteSearch(t *testing.T) {
 		require.Contains(t, a.text(), s+": 2 lines in 1 file; "+l+": not shown.")
 	})
 	t.Run("files that are too large", func(t *testing.T) {
-		a := open(t, limits{fileSize: 3}, small).ask("/search x")
+		long := plant(t, fileTree{"long": strings.Repeat("x", 100_000), "short": "y\n"})
+		a := open(t, limits{fileSize: 3}, long).ask("/search x")
 		require.Contains(t, a.text(),
-			s+": none in what was searched. Left out: 1 file over 3 bytes.")
+			": none in what was searched. Left out: 1 file over 3 bytes.")
 	})
 }
 

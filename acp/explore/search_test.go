@@ -118,10 +118,11 @@ func TestLongLines(t *testing.T) {
 }
 
 func TestLargeFiles(t *testing.T) {
-	cwd := plant(t, fileTree{"large": strings.Repeat("needle\n", 1000),
-		"fits": strings.Repeat("n", 1018) + "needle"})
+	cwd := plant(t, fileTree{"large": strings.Repeat("x\n", 50_000) + "needle\n",
+		"long": strings.Repeat("needle ", 20_000)})
 	a := open(t, limits{fileSize: 1024}, cwd).ask("/search needle")
 	require.Len(t, a.lines(), 1)
+	require.Contains(t, a.lines()[0], "large:50001: needle")
 	require.Contains(t, a.text(), "Left out: 1 file over 1 KiB.")
 }
 

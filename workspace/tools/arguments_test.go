@@ -42,7 +42,7 @@ func TestArguments(t *testing.T) {
 		{"read_file", `{"path":"a"}{}`, []string{"they are not valid JSON: "}},
 		{"read_file", `{"path":"a"`, []string{"they are not valid JSON: "}},
 		{"read_file", `{"file":"a","ofset":1}`, []string{"path is missing: it must be " + path,
-			`there is no argument "file", "ofset" (available: limit, offset, path, tail)`}},
+			`there is no argument "file", "ofset" (available: limit, line_offset, offset, path, tail)`}},
 		{"read_file", `{"Path":"a"}`, []string{`there is no argument "Path": write path`,
 			"path is missing: it must be " + path}},
 		{"read_file", `{"path":"a","PATH":"a"}`, []string{`there is no argument "PATH"`}},
@@ -94,7 +94,7 @@ func TestArguments(t *testing.T) {
 	for _, c := range []struct{ tool, arguments, note string }{
 		{"read_file", `{"path":"a","limit":"1","offset":" 1 ","tail":null}`, ""},
 		{"read_file", `{"path":"a","ofset":1}`,
-			`[ignored: there is no argument "ofset" (available: limit, offset, path, tail)]`},
+			`[ignored: there is no argument "ofset" (available: limit, line_offset, offset, path, tail)]`},
 		{"list_roots", `{"path":"a","x":null}`,
 			`[ignored: there is no argument "path", "x" (the tool takes none)]`},
 		{"directory_tree", `{"path":null,"exclude":null,"depth":"2.0"}`, ""},

@@ -71,6 +71,7 @@ func (s *Set) hint(tool, path string, err error) string {
 	var moved *workspace.MovedError
 	var replaced *workspace.ReplacedError
 	var notText *workspace.NotTextError
+	var large *workspace.TooLargeError
 	switch {
 	case errors.As(err, &replaced):
 		return "No file of that folder can be used until then"
@@ -99,6 +100,8 @@ func (s *Set) hint(tool, path string, err error) string {
 		return s.elsewhere(path)
 	case errors.As(err, &notText) && (tool == "read_file" || tool == "read_files"):
 		return "Use read_media for images, sounds and PDFs"
+	case errors.As(err, &large) && tool == "write_file" && s.isLarge(path, large):
+		return "The user could not be shown what would be lost. To replace it, delete it first"
 	case errors.Is(err, errNotMedia):
 		return "Use read_file for text"
 	case errors.Is(err, syscall.EISDIR):
@@ -108,6 +111,12 @@ func (s *Set) hint(tool, path string, err error) string {
 	default:
 		return ""
 	}
+}
+
+// isLarge reports whether the file at path is what is too large, not its new content.
+func (s *Set) isLarge(path string, err *workspace.TooLargeError) bool {
+	info, statErr := s.ws.Stat(path)
+	return statErr == nil && info.Size() > err.Limit
 }
 
 // pathOf returns the path that an error is about, "" if it names none.

@@ -53,5 +53,5 @@ func Example() {
 	// read: <nil>
 	// hello
 	// reader
-	// invalid arguments for read_file: path is missing: it must be a string that is not empty; there is no argument "file" (available: limit, offset, path, tail)
+	// invalid arguments for read_file: path is missing: it must be a string that is not empty; there is no argument "file" (available: limit, line_offset, offset, path, tail)
 }

@@ -19,7 +19,9 @@ type readFileInput struct {
 	Path   string `json:"path"`
 	Offset int    `json:"offset,omitempty" jsonschema:"first line; default 1"`
 	Limit  int    `json:"limit,omitempty" jsonschema:"number of lines"`
-	Tail   int    `json:"tail,omitempty" jsonschema:"read this many lines at the end instead"`
+	// LineOffset is workspace.TextOptions.Skip.
+	LineOffset int `json:"line_offset,omitempty" jsonschema:"bytes of the first line to skip"`
+	Tail       int `json:"tail,omitempty" jsonschema:"read this many lines at the end instead"`
 }
 
 type fileText struct {
@@ -29,6 +31,8 @@ type fileText struct {
 	Content string   // the lines with their line endings, exactly as in the file
 	First   int      // number of the first line, 0 if it is not known
 	Lines   int      // number of lines in content
+	Skipped int      // number of bytes of the first line that are left out
+	InLine  bool     // whether content ends within a line
 	Total   int      // number of lines of the file, if it was read to its end
 	Size    int64    // size of the file in bytes
 	More    bool     // whether there are more lines, if total is not known
@@ -51,13 +55,14 @@ func readFileTool() definition {
 		in.notEmpty("path")
 		in.atLeast("offset", 1)
 		in.atLeast("limit", 1)
+		in.atLeast("line_offset", 1)
 		in.atLeast("tail", 1)
 	}, (*Set).read)
 }
 
 func (s *Set) read(ctx context.Context, in readFileInput) (fileText, error) {
-	if in.Tail > 0 && (in.Offset > 0 || in.Limit > 0) {
-		return fileText{}, errors.New("tail cannot be combined with offset or limit")
+	if in.Tail > 0 && (in.Offset > 0 || in.Limit > 0 || in.LineOffset > 0) {
+		return fileText{}, errors.New("tail cannot be combined with offset, line_offset or limit")
 	}
 	return s.readLines(ctx, in, s.limits.bytes)
 }
@@ -65,8 +70,8 @@ func (s *Set) read(ctx context.Context, in readFileInput) (fileText, error) {
 // readLines reads lines of at most maxBytes in total.
 func (s *Set) readLines(ctx context.Context, in readFileInput, maxBytes int) (fileText, error) {
 	lines := min(s.limits.lines, cmp.Or(in.Limit, in.Tail, s.limits.lines))
-	o := workspace.TextOptions{First: in.Offset, MaxLines: lines, MaxBytes: maxBytes,
-		MaxWhole: maxCounted}
+	o := workspace.TextOptions{First: in.Offset, Skip: in.LineOffset, MaxLines: lines,
+		MaxBytes: maxBytes, MaxWhole: maxCounted}
 	if in.Limit > 0 {
 		o.MaxWhole = int64(s.limits.bytes)
 	}
@@ -81,10 +86,11 @@ func (s *Set) readLines(ctx context.Context, in readFileInput, maxBytes int) (fi
 	out := fileText{
 		Unsaved: unsaved, Stored: stored,
 		location: locate(read.Ref), Content: read.Content, First: max(read.First, 0),
-		Lines: read.Lines, Total: max(read.Total, 0), Size: read.Size,
-		More: read.Total < 0 && read.Cut != workspace.NotCut,
+		Lines: read.Lines, Skipped: read.Skipped, Total: max(read.Total, 0), Size: read.Size,
+		InLine: read.Cut == workspace.CutInLine && in.Tail == 0,
+		More:   read.Total < 0 && read.Cut != workspace.NotCut,
 	}
-	if read.First == 1 && read.Cut == workspace.NotCut {
+	if read.First == 1 && read.Skipped == 0 && read.Cut == workspace.NotCut {
 		whole := read.Content
 		if read.BOM {
 			whole = "\ufeff" + whole
@@ -180,8 +186,8 @@ func (s *Set) cutOf(read workspace.Text, maxBytes int) *truncation {
 	c.How = fmt.Sprintf("Continue with offset %d.", c.Next)
 	if read.Cut == workspace.CutInLine {
 		c.After = "the beginning of " + c.After
-		c.How = fmt.Sprintf("The rest of that line cannot be read; continue with offset %d.",
-			c.Next)
+		c.How = fmt.Sprintf("Continue in it with offset %d and line_offset %d, or after it with "+
+			"offset %d.", read.First, read.Rest(), c.Next)
 	}
 	return c
 }
@@ -211,6 +217,9 @@ func (f fileText) String() string {
 	switch {
 	case f.Lines == 0 && f.Total == 0:
 		fmt.Fprintf(&b, "%s is empty\n", f.location)
+	case f.Lines == 0 && f.Skipped > 0:
+		fmt.Fprintf(&b, "%s, line %d has only %s\n", f.location, f.First, text.Count(f.Skipped,
+			"byte", "bytes"))
 	case f.Lines == 0:
 		fmt.Fprintf(&b, "%s has only %s\n", f.location, text.Count(f.Total, "line", "lines"))
 	default:
@@ -235,8 +244,13 @@ func (f fileText) String() string {
 		if f.Unsaved {
 			b.WriteString(", as it is in the user's editor, where changes are not saved")
 		}
+		if f.Skipped > 0 {
+			fmt.Fprintf(&b, ", without the first %s", text.Count(f.Skipped, "byte", "bytes"))
+		}
 		b.WriteString("\n" + f.Content)
-		if !strings.HasSuffix(f.Content, "\n") {
+		if f.InLine {
+			b.WriteString("\n")
+		} else if !strings.HasSuffix(f.Content, "\n") {
 			b.WriteString("\n[no newline at the end]\n")
 		}
 	}

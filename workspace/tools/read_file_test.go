@@ -56,7 +56,7 @@ func TestReadFile(t *testing.T) {
 
 func TestReadFileIsBounded(t *testing.T) {
 	app := plant(t, fileTree{"a.txt": strings.Repeat("1234567\n", 100),
-		"long": strings.Repeat("é", 100) + "\nend\n"})
+		"long": strings.Repeat("é", 100) + "\nend\n", "one": "one"})
 	h := serve(t, openRoots(t, app), Options{limits: limits{lines: 10, bytes: 20}})
 	got := do[fileText](h, "read_file", args{"path": "a.txt", "offset": 3})
 	require.Equal(t, 2, got.Lines)
@@ -64,7 +64,18 @@ func TestReadFileIsBounded(t *testing.T) {
 		How: "Continue with offset 5."}, *got.Cut)
 	got = do[fileText](h, "read_file", args{"path": "long"})
 	require.Equal(t, strings.Repeat("é", 10), got.Content)
-	require.Equal(t, 2, got.Cut.Next)
+	require.Equal(t, truncation{Limit: "bytes", Bound: 20, After: "the beginning of line 1", Next: 2,
+		How: "Continue in it with offset 1 and line_offset 20, or after it with offset 2."}, *got.Cut)
+	require.NotContains(t, got.String(), "no newline")
+	said := do[fileText](h, "read_file", args{"path": "long", "offset": 1, "line_offset": 20}).String()
+	require.Contains(t, said, "lines 1 to 1 of 2, without the first 20 bytes\n"+
+		strings.Repeat("é", 10)+"\n[truncated")
+	require.Contains(t, said, "line_offset 40")
+	last := do[fileText](h, "read_file", args{"path": "long", "line_offset": 190})
+	require.Equal(t, strings.Repeat("é", 5)+"\nend\n", last.Content)
+	require.Empty(t, last.Version, "it is not all of the file")
+	require.Contains(t, do[fileText](h, "read_file", args{"path": "one", "line_offset": 7}).String(),
+		"line 1 has only 3 bytes")
 	h = serve(t, openRoots(t, app), Options{limits: limits{lines: 10}})
 	got = do[fileText](h, "read_file", args{"path": "a.txt"})
 	require.Equal(t, truncation{Limit: "lines", Bound: 10, After: "line 10", Next: 11,

@@ -211,7 +211,8 @@ type Match struct {
 // SearchOptions say what to search files for, and how to show matches.
 type SearchOptions struct {
 	Query Query
-	// MaxFileSize is the size in bytes above which a file is not searched. Default 8 MiB.
+	// MaxFileSize is the size in bytes above which a file is searched in parts. Lines that are
+	// longer are not searched. Default 8 MiB.
 	MaxFileSize int64
 	// MaxHits is the most matches of one file. Default no limit.
 	MaxHits int

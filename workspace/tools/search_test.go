@@ -92,8 +92,6 @@ func TestSearchIsBounded(t *testing.T) {
 	got = do[searchResult](h, "search", args{"pattern": "needle"})
 	require.Equal(t, 2, got.Matches)
 	require.Equal(t, "bytes", got.Cut.Limit)
-	h = serve(t, openRoots(t, app), Options{limits: limits{fileSize: 100}})
-	require.Equal(t, 1, do[searchResult](h, "search", args{"pattern": "needle"}).LeftOut.Large)
 }
 
 // Clause C9.

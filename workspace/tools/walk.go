@@ -82,7 +82,8 @@ type Skipped struct {
 	// Binary counts files that are not text: those with a NUL at the beginning, and those that
 	// match but are neither UTF-8 nor Windows-1252. UTF-16 with a byte order mark is text.
 	Binary int
-	// Large counts files above the size limit.
+	// Large counts files above the size limit that could not be searched in parts, because of long
+	// lines or an encoding other than UTF-8.
 	Large int
 	// Unreadable counts files and directories that could not be opened or read, and First is the
 	// first of them.
@@ -401,6 +402,9 @@ func (r *run) search(ctx context.Context, open func() (*workspace.File, error)) 
 	b := r.buffers.Get().(*buffers)
 	defer r.buffers.Put(b)
 	b.text, err = readAll(ctx, file, r.options.MaxFileSize, b.text)
+	if errors.Is(err, errLarge) {
+		return b.searchParts(ctx, r.options, file)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -193,7 +193,7 @@ func (panicking) Find(context.Context, []byte, func(Match) bool) error { panic("
 
 func TestWalkCountsSkippedFiles(t *testing.T) {
 	cwd := plant(t, fileTree{
-		"nul": "needle\x00", "latin": "needle \xe9\n", "control": "needle \xe9\x01\n", "elsewhere": "\xe9\n", "large": strings.Repeat("needle\n", 200), "fits": strings.Repeat("n", 94) + "needle",
+		"nul": "needle\x00", "latin": "needle \xe9\n", "control": "needle \xe9\x01\n", "elsewhere": "\xe9\n", "large": strings.Repeat("needle ", 20_000), "fits": strings.Repeat("n", 94) + "needle",
 	})
 	p, err := newPattern("needle", true, false)
 	require.NoError(t, err)

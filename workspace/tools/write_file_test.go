@@ -242,3 +242,18 @@ func rewrite(path string) func(*testing.T, string) {
 		require.NoError(t, os.WriteFile(filepath.Join(top, path), []byte("two\n"), 0o600))
 	}
 }
+
+// A file that is too large to be shown is replaced by deleting it first.
+func TestReplacingLargeFiles(t *testing.T) {
+	app := plant(t, fileTree{"large": strings.Repeat("x", 101), "small": "x"})
+	h := serve(t, openRoots(t, app), Options{limits: limits{fileSize: 100}})
+	require.ErrorContains(t, h.refused("write_file", args{"path": "large", "content": "y"}),
+		"To replace it, delete it first")
+	require.NotContains(t, h.refused("write_file", args{"path": "small",
+		"content": strings.Repeat("y", 101)}).Error(), "delete it")
+	said(h, "delete_file", args{"path": "large"})
+	said(h, "write_file", args{"path": "large", "content": "y"})
+	written, err := os.ReadFile(filepath.Join(app, "large"))
+	require.NoError(t, err)
+	require.Equal(t, "y", string(written))
+}
