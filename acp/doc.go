@@ -52,21 +52,27 @@
 //
 // # Where to find things
 //
-// There is one file for each protocol method, such as session_fork.go; load and resume share
-// session_load.go, close and delete share session_close.go.
+// There is one file for each protocol method: session_new.go, session_fork.go, session_list.go;
+// load and resume share session_load.go, close and delete share session_close.go. session_options.go
+// has session/options.
 //
 //   - A connection: server.go has Serve and Server, with their limits. Each connection has an agent
-//     (agent.go). conn.go makes what internal/jsonrpc reads and writes from a Conn.
+//     (agent.go), with Options (options.go). conn.go makes what internal/jsonrpc reads and writes
+//     from a Conn. Options.Observe is told what happens (observe.go).
+//   - What the client is told of the backend: initialize.go, with the table of capabilities in
+//     agent_capabilities.go. authenticate.go offers ways to sign in for a backend that has none.
+//   - A user on another machine: remote.go says which methods may be used.
 //   - A request: agent.Accept in agent.go is called on the read loop, in arrival order, and calls
 //     the accept method of the request's file. That takes a ticket in the session's queue
-//     (package acp/internal/turns) where order matters, and returns the work, which runs on another
-//     goroutine. A new lifecycle method gets a file with an accept method, a case in agent.go
+//     (queues.go, package acp/internal/turns) where order matters, and returns the work, which runs
+//     on another goroutine. A new lifecycle method gets a file with an accept method, a case in agent.go
 //     (agent.served), a shape of its params in params.go, its capability in initialize.go and, if
 //     it opens a session, a backend.Cause. Method names are in internal/protocol. Requests about a
 //     stored session (session_set_title.go, session_archive.go for archive and unarchive,
 //     session_status.go) are accepted by acceptStored in session_close.go, like close and delete.
 //   - The params: parseParams in params.go checks the names of members and parses them in one pass.
 //     Each method's decode function then reads the fields and collects everything that is wrong.
+//     setup_check.go checks the roots and servers in requests that only the backend knows.
 //   - A turn that outlives its connection, which only remote peers have: join.go passes the
 //     requests of the next connection to the agent that runs the session, and a load joins the
 //     turn. Whose client is shown the session is decided by its outlet (outlet.go, and in package

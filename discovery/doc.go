@@ -32,7 +32,7 @@
 //
 // # Where to find things
 //
-//   - convention.go: the table; scan.go: going through the roots; nested.go: the directories
+//   - convention.go: what a row of the table says; table.go: the rows; scan.go: going through the roots; nested.go: the directories
 //     between a root and a path; plugins.go: what manifests name; limits.go
 //   - artifact.go, catalog.go: what was found; conflicts.go: which of several artifacts is active;
 //     strays.go: files with a known name in a place that no convention names

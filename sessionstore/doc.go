@@ -36,7 +36,8 @@
 // cmd/acp-agent. It implements [Store], and of the optional interfaces those that its medium can
 // serve: [Importer], [Archiver], [Mover], [Pruner], [Restorer], [Segmenter], [Searcher] and
 // [Watcher]. Each says what does not work without it. Consumers take the part of [Store] that they
-// need ([Sessions], [Titles] or [Histories]), and look for others with [As].
+// need ([Sessions], [Titles] or [Histories]), and look for others with [As]. The program acp-agent
+// also needs [Shared].
 //
 // These functions make sure that all stores keep the same things:
 //
@@ -55,7 +56,8 @@
 //
 // What the stores of this module decide alike is in sessionstore/internal/rules.
 //
-// Package sessionstore/storetest tests a Store:
+// Package sessionstore/storetest tests a Store; its function TestShared tests several stores on one
+// database:
 //
 //	func TestContract(t *testing.T) {
 //		storetest.Test(t, func(t *testing.T) sessionstore.Store {

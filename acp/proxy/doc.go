@@ -61,8 +61,8 @@
 // server with tools for them ([Options].RootsTools), which asks for the session's roots in each
 // tool call. Some agents share MCP servers between sessions with the same working directory. Such a
 // session gets its own process if another session with other roots uses that directory; with the
-// same roots, both have the same servers. The mode in use is saved
-// with the session; see [Describe].
+// same roots, both have the same servers. The mode in use is saved with the session; see
+// [Describe].
 //
 // A child is also told the instructions and skills of all roots that it does not find itself (see
 // [profiles.Finds]), and again when they change; instructions of directories below the roots are
@@ -99,9 +99,13 @@
 //	undeclared.go             what the agent is not told that the client understands
 //	router.go, updates.go     what a child sends; ownfiles.go serves files in its own directories
 //	foreign.go                a child's own sessions, for session/list
+//	sandbox.go                the roots that a child in the sandbox is restricted to; denied.go
+//	                            explains what it was denied, terminals.go restricts the commands in
+//	                            the client's terminals, and logins.go the commands to sign in
+//	errors.go                 what the client is told of the child's errors
 //
 // The ways in which a child learns about roots are in roots.go (the protocol and flags), context.go
 // (prompts; with context_texts.go for the texts, context_block.go for the marks, transcript.go for
-// the conversation so far), commands.go and prompt_command.go (slash commands), tool_server.go and
+// the conversation so far), context_files.go (files that the agent reads), commands.go and prompt_command.go (slash commands), tool_server.go and
 // relays.go (MCP servers). A child process is started in peer.go, with package process.
 package proxy

@@ -22,17 +22,18 @@
 //	responses.go   responses
 //	anthropic.go   messages
 //	window.go      how long a server's context is
-//	sse.go         streams of server-sent events
 //	retry.go       when a request is sent again
 //	errors.go      explaining the errors of servers
+//
+// Package sse reads the streams of server-sent events.
 //
 // # A further wire format
 //
 // It needs a constant of type [API], a case in newFormat in format.go, and a file next to openai.go
 // with its implementation of the interface format, which format.go explains. Package acp/model
-// exports the constant. In cmd/acp-agent, config.go lists it as a value of the key "api" and knows
-// the end of its address, and cmd_models.go describes it. The advice about addresses in errors.go
-// differs for one of them.
+// exports the constant. internal/config/read.go lists it as a value of the key "api",
+// internal/config/models.go checks the address, and cmd/acp-agent/cmd_models.go describes it. The
+// advice about addresses in errors.go differs for one of them.
 //
 // # A server that differs from its format
 //

@@ -6,6 +6,7 @@
 //   - admit.go: from a request to a connection of a user; tokens that are revoked.
 //   - user.go: what a connection is served with, and what the users of a server may use.
 //   - audit.go, metrics.go, histogram.go, timed_store.go: what the operator sees of it.
+//   - health.go: whether the session store can be used.
 //   - certificate.go: TLS.
 //   - peers.go: connections that come to a server although another one has them.
 //   - link.go: the other side, between an editor and a server.

@@ -38,11 +38,11 @@
 //   - server.go: starting one, and starting it again; connection.go: its connection; readiness.go:
 //     the time that it has to read the roots; status.go, errors.go
 //   - tools.go, resources.go, prompts.go, lists.go: what it offers; call.go: calling a tool
-//   - host.go: what it can ask; elicitation.go, sampling.go, schema.go: checking that; page.go: checking a URL
-//     that the user is to open
+//   - host.go: what it can ask; elicitation.go, sampling.go, schema.go: checking that; page.go:
+//     checking a URL that the user is to open
 //   - transport_stdio.go, environment.go, transport_http.go, http_status.go: reaching it;
 //     http_stream.go: reading its answers over HTTP; messages.go: what the SDK could not read;
 //     pending.go: the requests that are not answered, ours and the server's
-//   - authorization.go: signing in; token_network.go: which hosts may take part in that; secret.go:
+//   - authorization.go: signing in; oauth_client.go: as which client; token_network.go: which hosts may take part in that; secret.go:
 //     keeping secrets out of logs
 package client

@@ -1,0 +1,70 @@
+package conformance
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A doc.go names files of its own package without a directory, and others with their path in the
+// repository. A star stands for the rest of a name. A path that begins with no directory of the
+// repository is part of an example.
+func TestPackageCommentsNameTheirFiles(t *testing.T) {
+	all := files(t)
+	for dir, comment := range packageComments(t) {
+		for _, name := range namedFiles(comment) {
+			file := path.Join(dir, name)
+			if top, _, isPath := strings.Cut(name, "/"); isPath {
+				file = name
+				if !slices.ContainsFunc(all, func(f string) bool { return strings.HasPrefix(f, top+"/") }) {
+					continue
+				}
+			}
+			if !slices.ContainsFunc(all, func(f string) bool { return matches(file, f) }) {
+				t.Errorf("%s/doc.go names %s, which does not exist", dir, name)
+			}
+		}
+	}
+}
+
+// Variants of a file for other systems need not be named.
+func TestPackageCommentsAreComplete(t *testing.T) {
+	comments := packageComments(t)
+	variant := regexp.MustCompile(`_(linux|notlinux|darwin|windows|unix|bsd|other)\.go$`)
+	for _, s := range sources(t) {
+		comment, file := comments[s.dir()], path.Base(s.path)
+		if s.test || file == "doc.go" || variant.MatchString(file) ||
+			!strings.Contains(comment, "# Where to find things") {
+			continue
+		}
+		if !slices.ContainsFunc(namedFiles(comment), func(n string) bool { return matches(n, file) }) {
+			t.Errorf("%s: say in doc.go what it is for, under \"Where to find things\"", s.path)
+		}
+	}
+}
+
+func matches(pattern, name string) bool {
+	ok, _ := path.Match(pattern, name)
+	return ok
+}
+
+// packageComments returns the comments in the doc.go files of the repository by directory.
+func packageComments(t *testing.T) map[string]string {
+	comments := make(map[string]string)
+	for _, s := range sources(t) {
+		if path.Base(s.path) == "doc.go" {
+			comments[s.dir()] = s.file.Doc.Text()
+		}
+	}
+	return comments
+}
+
+var fileName = regexp.MustCompile(`[\w*./-]*[\w*]\.go\b`)
+
+// namedFiles returns the Go files that a package comment names, without the strings in its
+// examples.
+func namedFiles(comment string) []string {
+	return fileName.FindAllString(regexp.MustCompile("`[^`]*`").ReplaceAllString(comment, ""), -1)
+}
