@@ -11,8 +11,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/test/needs"
+	"github.com/acp-agent/acp-agent/internal/test/npmtest"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -117,6 +120,45 @@ func BenchmarkAgainstRipgrep(b *testing.B) {
 		}
 	})
 	b.Run("files/rg", func(b *testing.B) { ripgrep(b, "--files") })
+}
+
+// BenchmarkFindByName compares finding files by a pattern with ripgrep and with
+// @modelcontextprotocol/server-filesystem, each of which is left out if it is not installed. That
+// server cannot search in files.
+func BenchmarkFindByName(b *testing.B) {
+	const pattern = "**/file07.go"
+	top := newTree(b)
+	want := *benchFiles / 20
+	b.Run("ours", func(b *testing.B) {
+		h := serve(b, openRoots(b, top), Options{limits: limits{entries: want, bytes: 100 << 20}})
+		for b.Loop() {
+			require.Len(b, do[foundFiles](h, "find_files", args{"glob": pattern}).Files, want)
+		}
+	})
+	b.Run("rg", func(b *testing.B) {
+		rg := needs.Programs(b, "rg")[0]
+		for b.Loop() {
+			out, err := exec.Command(rg, "--files", "--hidden", "--no-require-git", "--threads=2",
+				"--glob="+pattern, top).Output()
+			require.NoError(b, err)
+			require.Equal(b, want, strings.Count(string(out), "\n"))
+		}
+	})
+	b.Run("server-filesystem", func(b *testing.B) {
+		command := append(npmtest.Filesystem(b), top)
+		client := mcp.NewClient(&mcp.Implementation{Name: "bench", Version: "1"}, nil)
+		session, err := client.Connect(b.Context(),
+			&mcp.CommandTransport{Command: exec.Command(command[0], command[1:]...)}, nil)
+		require.NoError(b, err)
+		defer session.Close()
+		call := &mcp.CallToolParams{Name: "search_files",
+			Arguments: args{"path": top, "pattern": pattern}}
+		for b.Loop() {
+			result, err := session.CallTool(b.Context(), call)
+			require.NoError(b, err)
+			require.Equal(b, want-1, strings.Count(result.Content[0].(*mcp.TextContent).Text, "\n"))
+		}
+	})
 }
 
 // BenchmarkNew makes a set, as every call of a model that changes something does.
