@@ -63,6 +63,13 @@ func TestConfigurationOfBrackets(t *testing.T) {
 }
 
 // An error says where to look, and what is allowed there.
+func TestUTF16IsNamed(t *testing.T) {
+	for _, content := range []string{"\xff\xfe{\x00}\x00", "\xfe\xff\x00{\x00}", "{\x00}\x00", "\x00{\x00}"} {
+		_, err := Parse("c.json", []byte(content))
+		require.EqualError(t, err, "c.json: the file is UTF-16 text: save it as UTF-8")
+	}
+}
+
 func TestErrorsNameTheKeyOrTheLine(t *testing.T) {
 	for text, want := range map[string]string{
 		"{\n\"agent\": }":                                  "c.json:2: not a JSON object",

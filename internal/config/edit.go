@@ -13,19 +13,26 @@ import (
 // Text is a configuration file that is being changed. Comments and all other parts stay as
 // they are.
 type Text struct {
-	root hujson.Value
-	unit string // of indentation
-	err  error  // the first value that could not be encoded
+	root   hujson.Value
+	marked bool   // whether the file begins with a byte order mark
+	unit   string // of indentation
+	ending string // of lines
+	err    error  // the first value that could not be encoded
 }
+
+const byteOrderMark = "\uFEFF"
 
 // ParseText parses a file that [Parse] accepts. A file without text is an empty object.
 func ParseText(text []byte) (*Text, error) {
-	text = bytes.TrimPrefix(text, []byte("\uFEFF"))
+	text, marked := bytes.CutPrefix(text, []byte(byteOrderMark))
 	if len(bytes.TrimSpace(text)) == 0 {
 		text = []byte("{}\n")
 	}
 	root, err := hujson.Parse(text)
-	c := &Text{root: root, unit: "  "}
+	c := &Text{root: root, marked: marked, unit: "  ", ending: "\n"}
+	if line, _, _ := bytes.Cut(text, []byte("\n")); bytes.HasSuffix(line, []byte("\r")) {
+		c.ending = "\r\n"
+	}
 	if object, ok := root.Value.(*hujson.Object); ok && len(object.Members) > 0 {
 		before := string(object.Members[0].Name.BeforeExtra)
 		indent := before[strings.LastIndexByte(before, '\n')+1:]
@@ -37,7 +44,13 @@ func ParseText(text []byte) (*Text, error) {
 }
 
 // Text returns the file.
-func (c *Text) Text() ([]byte, error) { return c.root.Pack(), c.err }
+func (c *Text) Text() ([]byte, error) {
+	text := c.root.Pack()
+	if c.marked {
+		text = append([]byte(byteOrderMark), text...)
+	}
+	return text, c.err
+}
 
 // Set sets the value at a path of keys. It creates the objects that are missing.
 func (c *Text) Set(value any, keys ...string) {
@@ -131,8 +144,8 @@ func (c *Text) room(
 		!bytes.Contains(first.BeforeExtra, []byte("\n")) {
 		return hujson.Extra(" "), false
 	}
-	before = append(bytes.Clone(comments), "\n"+strings.Repeat(c.unit, depth)...)
-	*after = hujson.Extra("\n" + strings.Repeat(c.unit, depth-1))
+	before = append(bytes.Clone(comments), c.ending+strings.Repeat(c.unit, depth)...)
+	*after = hujson.Extra(c.ending + strings.Repeat(c.unit, depth-1))
 	return before, true
 }
 
@@ -148,7 +161,7 @@ func (c *Text) encode(value any, depth int, spread bool) hujson.ValueTrimmed {
 		c.err = err
 		return hujson.Literal("null")
 	}
-	parsed, err := hujson.Parse(text)
+	parsed, err := hujson.Parse(bytes.ReplaceAll(text, []byte("\n"), []byte(c.ending)))
 	c.err = errors.Join(c.err, err)
 	return parsed.Value
 }

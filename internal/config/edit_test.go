@@ -1,6 +1,8 @@
 package config
 
 import (
+	"bytes"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -93,19 +95,27 @@ func TestConfigTextKeepsTheRest(t *testing.T) {
 }`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, err := ParseText([]byte(test.before))
-			require.NoError(t, err)
-			c.Set("goose", "agent")
-			c.Set("/opt/goose", "agents", "goose", "command")
-			if name == "comments" {
-				c.AddDirectory(0, "/z")
+			change := func(before string) string {
+				c, err := ParseText([]byte(before))
+				require.NoError(t, err)
+				c.Set("goose", "agent")
+				c.Set("/opt/goose", "agents", "goose", "command")
+				if name == "comments" {
+					c.AddDirectory(0, "/z")
+				}
+				c.AddWorkspace(Workspace{Cwd: "/a", Directories: []string{"/b <&>"}})
+				after, err := c.Text()
+				require.NoError(t, err)
+				_, err = Parse("c.json", bytes.Clone(after))
+				require.NoError(t, err)
+				return string(after)
 			}
-			c.AddWorkspace(Workspace{Cwd: "/a", Directories: []string{"/b <&>"}})
-			after, err := c.Text()
-			require.NoError(t, err)
-			require.Equal(t, test.after, string(after))
-			_, err = Parse("c.json", after)
-			require.NoError(t, err)
+			require.Equal(t, test.after, change(test.before))
+			require.Equal(t, byteOrderMark+test.after, change(byteOrderMark+test.before))
+			if strings.Contains(test.before, "\n") {
+				crlf := func(text string) string { return strings.ReplaceAll(text, "\n", "\r\n") }
+				require.Equal(t, crlf(test.after), change(crlf(test.before)))
+			}
 		})
 	}
 }

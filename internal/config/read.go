@@ -23,6 +23,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/namedfile"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/secret"
+	"github.com/acp-agent/acp-agent/internal/text"
 )
 
 // Read reads the configuration file at path. If path is "", it reads the default file, if there is
@@ -67,22 +68,25 @@ func DefaultPathText() string {
 }
 
 // Parse decodes a configuration file, which may have comments and trailing commas. It rejects
-// unknown keys, so that a typo is not silently ignored. It changes text.
-func Parse(path string, text []byte) (Config, error) {
+// unknown keys, so that a typo is not silently ignored. It changes content.
+func Parse(path string, content []byte) (Config, error) {
 	c := Config{Path: path}
-	text = bytes.TrimPrefix(text, []byte("\uFEFF")) // some editors add a byte order mark
+	if text.IsUTF16(content) {
+		return Config{}, fmt.Errorf("%s: the file is UTF-16 text: save it as UTF-8", path)
+	}
+	content = bytes.TrimPrefix(content, []byte(byteOrderMark)) // some editors add it
 	// The library needs a kilobyte of stack for each level of nested brackets.
 	const maxBrackets = 50_000
-	if bytes.Count(text, []byte("["))+bytes.Count(text, []byte("{")) > maxBrackets {
+	if bytes.Count(content, []byte("["))+bytes.Count(content, []byte("{")) > maxBrackets {
 		return Config{}, fmt.Errorf("%s: has more than %d brackets", path, maxBrackets)
 	}
 	// Standardize replaces comments with spaces, so positions stay the same.
-	text, err := hujson.Standardize(text)
+	content, err := hujson.Standardize(content)
 	if err != nil {
 		return Config{}, errors.New(describeSyntaxError(path, err))
 	}
-	if err := json.Unmarshal(text, &c, configOptions()); err != nil {
-		return Config{}, errors.New(describeConfigError(path, text, err))
+	if err := json.Unmarshal(content, &c, configOptions()); err != nil {
+		return Config{}, errors.New(describeConfigError(path, content, err))
 	}
 	for _, p := range []*string{&c.StateDir, &c.LogFile, &c.Trace} {
 		var err error

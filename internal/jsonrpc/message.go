@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/internal/text"
 )
 
 // maxID is the length of the longest id, in bytes of JSON text.
@@ -52,6 +53,9 @@ type response struct {
 // message. For an invalid response the message still has the id, so that the call it belongs to
 // does not wait for ever.
 func decode(line []byte) (message, *Error) {
+	if text.IsUTF16(line) {
+		return message{}, Errorf(CodeParse, "the message is UTF-16 text: send it as UTF-8")
+	}
 	if !utf8.Valid(line) {
 		return message{}, Errorf(CodeParse, "the message is not valid UTF-8")
 	}

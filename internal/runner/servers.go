@@ -44,11 +44,15 @@ func Servers(commands, files []string) ([]sdk.McpServer, error) {
 func ReadServers(files []string) ([]sdk.McpServer, error) {
 	var all []sdk.McpServer
 	for _, path := range files {
-		text, err := os.ReadFile(path)
+		content, err := os.ReadFile(path)
 		if err != nil {
 			return nil, usage.Errorf("--mcp-config: %v", namedfile.Explain(err))
 		}
-		servers, err := parseServers(text)
+		if text.IsUTF16(content) {
+			return nil, usage.Errorf("--mcp-config %s: the file is UTF-16 text: save it as UTF-8",
+				path)
+		}
+		servers, err := parseServers(content)
 		if err != nil {
 			return nil, usage.Errorf("--mcp-config %s: %v", path, err)
 		}

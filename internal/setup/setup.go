@@ -423,7 +423,7 @@ func (o *run) write(ctx context.Context) error {
 		return err
 	}
 	o.show.Note("")
-	if bytes.Equal(content, bytes.TrimPrefix(o.old, []byte("\uFEFF"))) {
+	if bytes.Equal(content, o.old) {
 		o.tell("%s stays as it is.", text.Printable(o.path))
 		return nil
 	}

@@ -313,3 +313,10 @@ func Size[N int | int64](n N) string {
 		return Count(int(n), "byte", "bytes")
 	}
 }
+
+// IsUTF16 reports whether b, which should be UTF-8 text such as JSON, is UTF-16: it begins with a byte
+// order mark, or one of its first two bytes is zero.
+func IsUTF16(b []byte) bool {
+	const le, be = "\xff\xfe", "\xfe\xff"
+	return len(b) > 1 && (string(b[:2]) == le || string(b[:2]) == be || (b[0] == 0) != (b[1] == 0))
+}
