@@ -138,9 +138,6 @@ func (a *agent) isTaken(id sessionstore.ID, method string, from *agent) bool {
 // claim gives the session with the given id, if it is active, to from's client, which is loading
 // it.
 func (a *agent) claim(id sessionstore.ID, from *agent) {
-	if !a.lasting() {
-		return
-	}
 	if s := a.activeSession(id); s != nil {
 		a.keep(s, s.host.outlet.Claim(from), a.grace)
 	}

@@ -242,6 +242,32 @@ func TestJoinFromLiveConnection(t *testing.T) {
 	require.Equal(t, []string{"more"}, second.texts(id, "say more"))
 }
 
+// A request that is rejected takes the session from nobody.
+func TestInvalidLoadOfLiveConnection(t *testing.T) {
+	dir := folder(t)
+	r := &stepper{next: make(chan struct{})}
+	_, connect := lasting(t, dir, acp.ServerOptions{}, acp.Options{Backend: using(r)})
+	first := connect()
+	id := first.open(dir)
+	turn, line := first.request("session/prompt", promptParams(id, "steps x"))
+	first.send(line)
+	r.next <- struct{}{}
+	first.await(0, said("0,"))
+	second := connect()
+	for _, method := range []string{"session/load", "session/resume"} {
+		for _, params := range []string{
+			rootsParams(id, "relative"), idParams(id),
+			`{"sessionId":"` + id + `","cwd":1,"mcpServers":[]}`,
+		} {
+			require.NotNil(t, second.try(method, params).Error, params)
+		}
+	}
+	r.next <- struct{}{}
+	first.await(0, said("1,"))
+	close(r.next)
+	require.Equal(t, "end_turn", first.response(turn).stopReason(t))
+}
+
 // A load with other roots or MCP servers is no join: it opens the session anew.
 //
 // Clause N2.

@@ -23,7 +23,17 @@ func (a *agent) acceptLoad(ctx context.Context, r *jsonrpc.Request, front *agent
 	params := parseParams(r.Params, loadShape)
 	id, _ := params.Field(protocol.SessionID).Text() // checked by decodeSession
 	at := a.queues.Ticket(sessionstore.ID(id), turns.Lifecycle)
-	a.claim(sessionstore.ID(id), front)
+	fields := loadFields
+	if cause == backend.Resume {
+		fields = resumeFields
+	}
+	if a.lasting() && a.activeSession(sessionstore.ID(id)) != nil {
+		// Only a valid request takes the session from its client. Nothing waits here: with an active
+		// session the agent is initialized.
+		if _, err := a.decodeSession(ctx, params, fields); err == nil {
+			a.claim(sessionstore.ID(id), front)
+		}
+	}
 	l := &load{agent: a, front: front, at: at, cause: cause}
 	request := ctx
 	return func() (json.RawMessage, error) {
@@ -35,10 +45,6 @@ func (a *agent) acceptLoad(ctx context.Context, r *jsonrpc.Request, front *agent
 				at.Release()
 			}
 		}()
-		fields := loadFields
-		if cause == backend.Resume {
-			fields = resumeFields
-		}
 		var err error
 		if l.params, err = a.decodeSession(ctx, params, fields); err != nil {
 			return nil, err
