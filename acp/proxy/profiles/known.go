@@ -48,7 +48,9 @@ func Known() []Profile {
 				Login: "cline auth", Install: "npm install -g cline",
 			},
 			Roots: Roots{Tools: ToolsOff}, // it does not connect a session's MCP servers
-			Finds: Finds{InCwd: []string{"AGENTS.md", ".clinerules", ".clinerules/**"}},
+			Finds: Finds{InCwd: []string{"AGENTS.md", ".clinerules", ".clinerules/*",
+				".clinerules/workflows/*", ".clinerules/skills/*/SKILL.md", ".cline/rules/*",
+				".cline/workflows/*", ".cline/skills/*/SKILL.md", ".agents/skills/*/SKILL.md"}},
 			State: State{Writes: []string{"~/.cline/"}},
 		},
 		{
@@ -195,7 +197,8 @@ func Known() []Profile {
 				Command: "pi-acp", Packages: []string{"pi-acp"},
 				Login: "pi, then /login", Install: "npm install -g pi-acp @earendil-works/pi-coding-agent",
 			},
-			Roots:   Roots{Tools: ToolsOff}, // it does not connect MCP servers
+			Roots: Roots{Tools: ToolsOff}, // it does not connect MCP servers
+			// Without a terminal it uses .pi and .agents only in folders that the user trusted before.
 			Finds:   Finds{InCwd: []string{"AGENTS.md"}, Otherwise: []string{"CLAUDE.md"}},
 			Context: Context{Files: PiExtension},
 			State:   State{Writes: []string{"~/.pi/"}},
@@ -248,7 +251,7 @@ func xdg(name string) []string {
 
 func claudeFinds() []string {
 	return []string{"CLAUDE.md", "*/**/CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md",
-		".claude/rules/**/*.md", ".claude/skills/*/SKILL.md", ".claude/commands/**/*.md"}
+		"*/**/CLAUDE.local.md", ".claude/rules/**/*.md", ".claude/skills/*/SKILL.md", ".claude/commands/**/*.md"}
 }
 
 func claudeWrites() []string {
