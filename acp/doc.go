@@ -128,20 +128,23 @@
 //     another session or to end it
 //  4. host.replays: while an update of the backend's own history is shown and recorded;
 //     host.saving: while a state of the backend is stored
-//  5. session.updates, a channel: while one update is shown and recorded
-//  6. record.mu: while a recorder is closed, which waits for its last segment
-//  7. session.leasing: read-locked while the store is written to, locked while the lease changes
+//  5. host.outside.turn, a channel: while the user is asked about a file outside the roots, and
+//     while that is read
+//  6. session.updates, a channel: while one update is shown and recorded
+//  7. record.mu: while a recorder is closed, which waits for its last segment
+//  8. session.leasing: read-locked while the store is written to, locked while the lease changes
 //
-// Updates may be sent with 2 to 5 held. So what ends a turn or a session because an update could
+// Updates may be sent with 2 to 6 held. So what ends a turn or a session because an update could
 // not be sent or stored runs on another goroutine: it needs 2 and 3.
 //
-// Two more are held for longer, and none of these is taken meanwhile: sessionServers.mu, while a
-// server is added, and listing.importRun.mu, while sessions are stored.
+// Three more are held for longer, and none of these is taken meanwhile: sessionServers.mu, while a
+// server is added, listing.importRun.mu, while sessions are stored, and host.scanning, a channel,
+// while the roots are scanned again (host.mu is taken then).
 //
 // The others are held for a few statements, after any of the first list:
 //
 //   - in package turns: Queues.mu, then Queue.mu, then Turn.mu
 //   - listing.imports.mu, then tasks.Group.mu
-//   - host.mu, turns.Outlet.mu, initialization.mu, Server.mu and session.ending: no further lock is
-//     taken
+//   - host.mu, turns.Outlet.mu, initialization.mu, servers.Set.mu, Server.mu and session.ending: no
+//     further lock is taken
 package acp

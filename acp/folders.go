@@ -35,18 +35,6 @@ const (
 	keptSetting   = "the session's stored folder"
 )
 
-// From the folders that a request names to those that its session gets:
-//
-//	chooseFolders    decides which: the client's list, or what is declared, added and kept
-//	openRoots        opens them: resolves links, applies the limits of workspace.Policy, such as
-//	                   what a user of a server may open, and leaves out kept folders that are gone
-//	checkShown       refuses a folder that leads elsewhere than when the user allowed it
-//	droppedFolders   says what the session has lost; movedRoots, what was renamed
-//
-// What chooseFolders sets is opened, stored, listed and sent to the agent. So a rule that gives a
-// session other folders than the request names, such as a worktree for each root, belongs there:
-// every lifecycle request passes through it.
-
 // chooseFolders decides which additional roots the session of a lifecycle request gets. stored is
 // the session that is loaded, resumed or copied, nil for a new one.
 //
@@ -55,6 +43,19 @@ const (
 //     those of its source.
 //   - Otherwise it has those that the user declared for its cwd, and those that the user added to
 //     this session. Folders that they added to the source of a copy do not count for the copy.
+//
+// What it sets is opened, stored, listed and sent to the agent. The next steps are:
+//
+//   - openRoots opens the roots: it resolves links, applies the limits of workspace.Policy, such as
+//     what a user of a server may open, and leaves out kept folders that are gone.
+//   - checkShown refuses a folder that leads elsewhere than when the user allowed it.
+//   - droppedFolders says what the session has lost, and movedRoots what was renamed.
+//
+// Every lifecycle request passes through here, so a rule that gives a session other additional
+// roots than the request names belongs here. A rule for all roots, such as a worktree for each,
+// also concerns the client's list, which stays as it is below, and cwd: setFolders must replace
+// that in roots and rest, MatchCwd accept what the client names (session_load.go), and
+// activation.keys store both.
 func (a *agent) chooseFolders(
 	ctx context.Context, p *sessionParams, cause backend.Cause, stored *sessionstore.Session,
 ) error {
@@ -282,7 +283,7 @@ func (act *activation) droppedFolders(cause backend.Cause, stored sessionstore.K
 func missingFolders(missing []workspace.RootError) string {
 	var b strings.Builder
 	for _, e := range missing {
-		problem, _, _ := strings.Cut(e.Problem(), ":") // without what to do about a request
+		problem, _ := e.ProblemParts() // without what to do about a request
 		if e.Detail != "" {
 			problem += " (" + text.Printable(e.Detail) + ")"
 		}

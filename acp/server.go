@@ -313,25 +313,46 @@ const (
 	slots // their number
 )
 
+// slotKind describes a kind of slots.
+type slotKind struct {
+	name   string             // of what takes them
+	reason string             // that programs can read when there is none
+	remedy string             // what a user can do to free one
+	limit  func(*Limits) *int // its field
+}
+
+func (kind slot) describe() slotKind {
+	return [slots]slotKind{
+		connectionSlot: {"connections", "too_many_connections", "close one first",
+			func(l *Limits) *int { return &l.Connections }},
+		sessionSlot: {"active sessions", "too_many_sessions", "close one first",
+			func(l *Limits) *int { return &l.Sessions }},
+		turnSlot: {"running turns", "too_many_turns", "wait for an answer, or send session/cancel",
+			func(l *Limits) *int { return &l.Turns }},
+	}[kind]
+}
+
 // usage is how many slots of each kind are taken.
 type usage [slots]int
 
-func (u usage) limits() Limits {
-	return Limits{u[connectionSlot], u[sessionSlot], u[turnSlot]}
+// limits returns u with the names of the limits.
+func (u usage) limits() (l Limits) {
+	for kind, taken := range u {
+		*slot(kind).describe().limit(&l) = taken
+	}
+	return l
 }
 
 // of returns the limit of a kind of slots, 0 for none.
-func (l Limits) of(kind slot) int {
-	return [slots]int{l.Connections, l.Sessions, l.Turns}[kind]
-}
+func (l Limits) of(kind slot) int { return *kind.describe().limit(&l) }
 
 // or returns l with the limits of other where l has none.
 func (l Limits) or(other Limits) Limits {
-	return Limits{
-		Connections: cmp.Or(l.Connections, other.Connections),
-		Sessions:    cmp.Or(l.Sessions, other.Sessions),
-		Turns:       cmp.Or(l.Turns, other.Turns),
+	for kind := range slots {
+		limit := kind.describe().limit(&l)
+		*limit = cmp.Or(*limit, other.of(kind))
 	}
+	return l
 }
 
 // take takes a slot, until release. The error names the limit that would be exceeded.
@@ -345,18 +366,18 @@ func (p *principal) take(kind slot) error {
 }
 
 func (p *principal) takeLocked(kind slot) *jsonrpc.Error {
-	s := p.server
+	s, k := p.server, kind.describe()
 	switch perPeer, total := p.limits.of(kind), s.options.Total.of(kind); {
 	case s.closing != nil:
 		return stateError(jsonrpc.CodeInternal,
 			"the server is shutting down: connect again later", reasonData{Reason: "shutting_down"})
 	case perPeer > 0 && p.used[kind] >= perPeer:
 		return stateError(jsonrpc.CodeInternal, fmt.Sprintf("too many %s: the limit is %d; %s",
-			kind, perPeer, kind.remedy()), reasonData{Reason: kind.reason()})
+			k.name, perPeer, k.remedy), reasonData{Reason: k.reason})
 	case total > 0 && s.used[kind] >= total:
 		return stateError(jsonrpc.CodeInternal, fmt.Sprintf(
-			"the server has too many %s of all users: the limit is %d; try again later", kind, total),
-			reasonData{Reason: kind.reason()})
+			"the server has too many %s of all users: the limit is %d; try again later", k.name, total),
+			reasonData{Reason: k.reason})
 	}
 	p.used[kind]++
 	s.used[kind]++
@@ -374,20 +395,4 @@ func (p *principal) release(kind slot) {
 	if kind == turnSlot && s.used[turnSlot] == 0 && s.closing != nil {
 		close(s.closing)
 	}
-}
-
-// String returns the name of what takes the slots.
-func (kind slot) String() string {
-	return [slots]string{"connections", "active sessions", "running turns"}[kind]
-}
-
-// reason returns the reason that programs can read when there is no slot.
-func (kind slot) reason() string {
-	return [slots]string{"too_many_connections", "too_many_sessions", "too_many_turns"}[kind]
-}
-
-// remedy returns what a user can do to free a slot.
-func (kind slot) remedy() string {
-	return [slots]string{"close one first", "close one first",
-		"wait for an answer, or send session/cancel"}[kind]
 }

@@ -77,30 +77,40 @@ func (e RootError) Error() string {
 
 // Problem says what is wrong and what to do, as the end of a sentence that begins with the path.
 func (e RootError) Problem() string {
+	problem, more := e.ProblemParts()
+	if more == "" {
+		return problem
+	}
+	return problem + ": " + more
+}
+
+// ProblemParts returns the parts of [RootError.Problem]: what is wrong, and why that is or what to
+// do. The second part may be "".
+func (e RootError) ProblemParts() (problem, more string) {
 	switch e.Reason {
 	case ReasonEmpty:
-		return "is empty: give an absolute path"
+		return "is empty", "give an absolute path"
 	case ReasonRelative:
-		return "is not absolute: give an absolute path"
+		return "is not absolute", "give an absolute path"
 	case ReasonNUL:
-		return "contains a NUL character: no path can"
+		return "contains a NUL character", "no path can"
 	case ReasonEncoding:
-		return "is not valid UTF-8"
+		return "is not valid UTF-8", ""
 	case ReasonTooMany:
-		return "too many folders: the limit is " + e.Detail
+		return "too many folders", "the limit is " + e.Detail
 	case ReasonMissing:
-		return "does not exist: create the folder or give another one"
+		return "does not exist", "create the folder or give another one"
 	case ReasonNotDirectory:
-		return "is not a folder: give a folder"
+		return "is not a folder", "give a folder"
 	case ReasonUnreadable:
-		return "cannot be opened: " + e.Detail
+		return "cannot be opened", e.Detail
 	case ReasonDenied:
 		if e.Detail != "" {
-			return "is refused by policy: " + e.Detail + " is denied"
+			return "is refused by policy", e.Detail + " is denied"
 		}
-		return "is refused by policy: it is not in an allowed directory"
+		return "is refused by policy", "it is not in an allowed directory"
 	default:
-		return string(e.Reason)
+		return string(e.Reason), ""
 	}
 }
 

@@ -48,6 +48,22 @@ type Hints struct {
 	OpenWorld bool
 }
 
+// Claims describes the hints, unless they are unstated, as what its server says that the tool does:
+// "only reads and contacts other systems".
+func (h Hints) Claims() string {
+	claims := "makes changes"
+	switch {
+	case h.ReadOnly:
+		claims = "only reads"
+	case h.Destructive:
+		claims = "makes changes that may destroy data"
+	}
+	if h.OpenWorld {
+		claims += " and contacts other systems"
+	}
+	return claims
+}
+
 // Prompt is a prompt of an MCP server: a slash command.
 type Prompt struct {
 	// Name is that of the command: "server:prompt".

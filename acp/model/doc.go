@@ -42,6 +42,19 @@
 //	compact.go             shortens a conversation that is too long, with summary.md
 //	sampling.go            answers of the model to requests of the session's MCP servers
 //
+// # Who asks
+//
+// The user is asked before
+//
+//	a change of a file     call.permit in permission.go; whyAsk in autorun.go for changes that ask
+//	                       although the mode allows edits
+//	/undo                  turn.restore in undo_files.go
+//	a command              call.permitCommand in run_command.go, with command_rules.go and
+//	                       command_files.go
+//	a tool of a server     mcpCall.isAllowed in permission.go of package acp/internal/servers
+//	an unlisted resource   call.readResource in server_resources.go
+//	a repeated call        turn.askToGoOn in loops.go
+//
 // # What survives
 //
 // The stored history is all that a session needs. When the session is loaded, everything that the

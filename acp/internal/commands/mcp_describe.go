@@ -85,19 +85,9 @@ func (m MCP) describeServerState(s mcp.Status) string {
 
 // describeTool says how to call a tool, and what its server says about it.
 func describeTool(tool mcp.Tool) []string {
-	effect := "changes something"
-	switch {
-	case tool.Hints.ReadOnly:
-		effect = "only reads"
-	case tool.Hints.Destructive:
-		effect = "may destroy data"
-	}
-	if tool.Hints.OpenWorld {
-		effect += " and contacts other systems"
-	}
-	claim := "  according to its server it " + effect
+	claim := "  according to its server it " + tool.Hints.Claims()
 	if tool.Hints.Unstated {
-		claim = "  its server does not say whether it changes something"
+		claim = "  its server does not say whether it makes changes"
 	}
 	title := text.Attributed("/call "+tool.Name, tool.Description, maxDescription)
 	lines := []string{title, claim}

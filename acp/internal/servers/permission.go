@@ -10,7 +10,6 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
@@ -77,26 +76,10 @@ func (c *mcpCall) claims() string {
 	server := text.Name(c.tool.Server)
 	claim := fmt.Sprintf("MCP server %s does not say whether this tool makes changes.", server)
 	if h := c.tool.Hints; !h.Unstated {
-		claim = fmt.Sprintf("According to MCP server %s, this tool %s.", server, describeHints(h))
+		claim = fmt.Sprintf("According to MCP server %s, this tool %s.", server, h.Claims())
 	}
 	if d := c.tool.Description; d != "" {
 		claim += "\n\n" + quoted(text.Truncate(d, maxDescription))
 	}
 	return claim
-}
-
-func describeHints(h mcp.Hints) string {
-	var claims []string
-	switch {
-	case h.ReadOnly:
-		claims = append(claims, "is read-only")
-	case h.Destructive:
-		claims = append(claims, "makes changes that may destroy data")
-	default:
-		claims = append(claims, "makes changes")
-	}
-	if h.OpenWorld {
-		claims = append(claims, "reaches out to the network")
-	}
-	return strings.Join(claims, " and ")
 }

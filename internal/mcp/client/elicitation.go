@@ -75,7 +75,7 @@ func (c *connection) elicit(ctx context.Context, params *mcp.ElicitParams) (
 	}
 	answer, err := host.Elicit(ctx, s.id(), &p)
 	if err == nil && p.Mode == formMode {
-		err = fitForm(p.RequestedSchema, answer)
+		err = checkAnswer(p.RequestedSchema, answer)
 	}
 	if err != nil {
 		return nil, err

@@ -31,9 +31,10 @@ func resolveSchema(schema any) (*jsonschema.Schema, *jsonschema.Resolved) {
 	return &s, resolved
 }
 
-// fitForm fills the defaults of a form into the answer to it. It returns an error for the server if
-// the answer does not fit the form's schema. The error names the fields, not what the user typed.
-func fitForm(schema any, answer *mcp.ElicitResult) error {
+// checkAnswer fills the defaults of a form into the answer to it. It returns an error for the
+// server if the answer does not fit the form's schema. The error names the fields, not what the
+// user typed.
+func checkAnswer(schema any, answer *mcp.ElicitResult) error {
 	described, form := resolveSchema(schema)
 	if answer.Action != "accept" || form == nil {
 		return nil

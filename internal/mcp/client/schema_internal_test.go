@@ -34,7 +34,7 @@ func TestAnswersFitTheForm(t *testing.T) {
 		require.NoError(t, json.Unmarshal([]byte(form), &schema))
 		var result mcp.ElicitResult
 		require.NoError(t, json.Unmarshal([]byte(answer), &result))
-		err := fitForm(schema, &result)
+		err := checkAnswer(schema, &result)
 		if says == "" {
 			require.NoError(t, err, answer)
 			if result.Action == "accept" {
@@ -46,7 +46,7 @@ func TestAnswersFitTheForm(t *testing.T) {
 		require.NotContains(t, err.Error(), "secret")
 	}
 	for _, odd := range []any{nil, map[string]any{"$ref": "https://example.com"}, map[string]any{"type": 7}} {
-		require.NoError(t, fitForm(odd, &mcp.ElicitResult{Action: "accept"}), "nothing can be said")
+		require.NoError(t, checkAnswer(odd, &mcp.ElicitResult{Action: "accept"}), "nothing can be said")
 	}
 }
 
