@@ -110,6 +110,8 @@ const (
 	HookFile
 	// PluginScript is a program that an agent loads. It is listed, but neither read nor used.
 	PluginScript
+	// HookScript has hooks in another form than HookFile. It is listed, but neither read nor used.
+	HookScript
 )
 
 // kind returns the kind of the artifacts in files of the format.
@@ -126,7 +128,7 @@ func (f Format) kind() Kind {
 		return Plugin
 	case SubagentFile:
 		return Subagent
-	case HookFile:
+	case HookFile, HookScript:
 		return Hook
 	default:
 		return Instruction
@@ -181,7 +183,7 @@ func compileRow(c Convention, rank int) (row, error) {
 
 // check reports what is wrong with the row.
 func (r row) check() error {
-	if r.Format < Text || r.Format > PluginScript {
+	if r.Format < Text || r.Format > HookScript {
 		return errors.New("it has no format: use one of the constants of type Format")
 	}
 	for i, name := range r.names {

@@ -81,6 +81,7 @@ func conventionTables() string {
 		discovery.SubagentFile:      "not used",
 		discovery.HookFile:          "not used",
 		discovery.PluginScript:      "not used",
+		discovery.HookScript:        "not used",
 	}
 	var b strings.Builder
 	for _, k := range kinds {

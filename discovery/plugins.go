@@ -321,8 +321,12 @@ func (r row) below(written string) ([]row, error) {
 // notRead returns the artifact of a file that is listed, but not read.
 func (m *matcher) notRead(rel string) Artifact {
 	a := m.artifact(m.row, rel)
-	if a.Kind != Subagent {
+	switch a.Kind {
+	case Plugin:
 		a.unused("acp-agent loads no programs of plugins")
+		return a
+	case Hook:
+		a.unused(runsNoHooks)
 		return a
 	}
 	a.Name = strings.TrimSuffix(strings.TrimSuffix(path.Base(rel), path.Ext(rel)), ".agent")
@@ -333,6 +337,9 @@ func (m *matcher) notRead(rel string) Artifact {
 	return a
 }
 
+// runsNoHooks is why hooks are not used.
+const runsNoHooks = "acp-agent runs no hooks"
+
 // readHooks returns the artifact of a file that has hooks, and nothing for other files.
 func readHooks(a Artifact, content []byte) []Artifact {
 	var file struct{ Hooks map[string]json.RawMessage }
@@ -341,6 +348,6 @@ func readHooks(a Artifact, content []byte) []Artifact {
 	}
 	a.Description = oneLine("on "+strings.Join(slices.Sorted(maps.Keys(file.Hooks)), ", "),
 		maxDescription)
-	a.unused("acp-agent runs no hooks")
+	a.unused(runsNoHooks)
 	return []Artifact{a}
 }

@@ -402,7 +402,8 @@ func (m *matcher) readFile(ctx context.Context, at *directory, e workspace.Entry
 		return
 	}
 	m.read[key] = true
-	if m.row.Format == SubagentFile || m.row.Format == PluginScript {
+	switch m.row.Format {
+	case SubagentFile, PluginScript, HookScript:
 		m.addAll(at, m.notRead(key.rel))
 		return
 	}

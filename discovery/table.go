@@ -15,13 +15,15 @@ type place struct {
 }
 
 // table returns what agents read in a folder. Earlier rows take precedence. testdata/sources.txt
-// says for each row where its agent documents it or does it: a new row needs a line there.
+// says for each row where its agent documents it or does it, and whether anybody looked: a new row
+// needs a line there.
 func table() []line {
 	atTop, oneAtTop := place{level: RootOnly}, place{level: RootOnly, one: true}
 	below, oneBelow := place{level: EveryDirectory}, place{level: EveryDirectory, one: true}
 	inPlugin := place{level: EachPlugin}
 	const (
 		skillsSpec   = "agentskills.io"
+		aiderDesk    = "AiderDesk"
 		amazonQ      = "Amazon Q Developer"
 		amp          = "Amp"
 		antigravity  = "Antigravity"
@@ -29,21 +31,27 @@ func table() []line {
 		claudeCode   = "Claude Code"
 		cline        = "Cline"
 		codeBuddy    = "CodeBuddy"
+		codeWhale    = "CodeWhale"
 		codex        = "Codex"
+		commandCode  = "Command Code"
 		continueDev  = "Continue"
 		crush        = "Crush"
 		cursor       = "Cursor"
 		devin        = "Devin"
 		droid        = "Factory Droid"
 		firebase     = "Firebase Studio"
+		forgeCode    = "ForgeCode"
 		gemini       = "Gemini CLI"
 		copilot      = "GitHub Copilot"
 		goose        = "goose"
+		grok         = "Grok Build"
 		bob          = "IBM Bob"
 		iFlow        = "iFlow CLI"
 		junie        = "Junie"
 		kiloCode     = "Kilo Code"
+		kimiCode     = "Kimi Code"
 		kiro         = "Kiro"
+		kode         = "Kode"
 		lingma       = "Lingma"
 		vibe         = "Mistral Vibe"
 		neovate      = "Neovate"
@@ -59,6 +67,7 @@ func table() []line {
 		trae         = "Trae"
 		warp         = "Warp"
 		windsurf     = "Windsurf"
+		xum          = "Xum"
 		zCode        = "ZCode"
 		zed          = "Zed"
 		zencoder     = "Zencoder"
@@ -75,6 +84,7 @@ func table() []line {
 		{"WARP.md", Text, oneBelow, warp},
 		{"IFLOW.md", TextWithImports, oneBelow, iFlow},
 		{"CODEBUDDY.md", TextWithImports, oneBelow, codeBuddy},
+		{".codebuddy/CODEBUDDY.md", TextWithImports, oneBelow, codeBuddy},
 		{"CRUSH.md", Text, oneAtTop, crush},
 		{"crush.md", Text, oneAtTop, crush},
 		{"Crush.md", Text, oneAtTop, crush},
@@ -91,6 +101,9 @@ func table() []line {
 		{".junie/guidelines.md", Text, oneAtTop, junie},
 		{".idx/airules.md", Text, oneAtTop, firebase},
 		{"replit.md", Text, oneAtTop, "Replit"},
+		{".kimi-code/AGENTS.md", Text, atTop, kimiCode},
+		{".xum/AGENTS.md", Text, atTop, xum},
+		{".xum/AGENTS.local.md", Text, atTop, xum},
 		{"AGENTS.local.md", Text, atTop, rooCode},
 		{"CLAUDE.local.md", TextWithImports, below, claudeCode},
 		{"CODEBUDDY.local.md", TextWithImports, below, codeBuddy},
@@ -123,10 +136,15 @@ func table() []line {
 		{".augment/rules/**/*.md", AugmentRule, atTop, augment},
 		{".amazonq/rules/**/*.md", Text, atTop, amazonQ},
 		{".qoder/rules/**/*.md", WindsurfRule, atTop, qoder},
+		{".lingma/rules/**/*.md", WindsurfRule, atTop, lingma},
+		{".qwen/rules/**/*.md", ClaudeRule, atTop, qwenCode},
 		{".trae/rules/**/*.md", ContinueRule, atTop, trae},
 		{".codebuddy/rules/**/*.md", ContinueRule, atTop, codeBuddy},
 		{".codebuddy/rules/**/*.mdc", ContinueRule, atTop, codeBuddy},
 		{".zencoder/rules/**/*.md", ContinueRule, atTop, zencoder},
+		{".aider-desk/rules/*.md", Text, atTop, aiderDesk},
+		{".aiassistant/rules/*.md", Text, atTop, "JetBrains AI Assistant"},
+		{".grok/rules/*.md", Text, below, grok},
 		{".agents/rules/**/*.md", WindsurfRule, atTop, antigravity},
 		{".agent/rules/**/*.md", WindsurfRule, atTop, antigravity},
 		{".openhands/microagents/**/*.md", Microagent, atTop, openHands},
@@ -142,7 +160,7 @@ func table() []line {
 		{".cursor/skills/**/SKILL.md", SkillFile, atTop, cursor},
 		{".adal/skills/**/SKILL.md", SkillFile, atTop, "AdaL"},
 		{".agent/skills/**/SKILL.md", SkillFile, atTop, antigravity},
-		{".aider-desk/skills/**/SKILL.md", SkillFile, atTop, "AiderDesk"},
+		{".aider-desk/skills/**/SKILL.md", SkillFile, atTop, aiderDesk},
 		{".amazonq/skills/**/SKILL.md", SkillFile, atTop, amazonQ},
 		{".augment/skills/**/SKILL.md", SkillFile, atTop, augment},
 		{".autohand/skills/**/SKILL.md", SkillFile, atTop, "Autohand Code"},
@@ -153,33 +171,32 @@ func table() []line {
 		{".codebuddy/skills/**/SKILL.md", SkillFile, atTop, codeBuddy},
 		{".codemaker/skills/**/SKILL.md", SkillFile, atTop, "Codemaker"},
 		{".codestudio/skills/**/SKILL.md", SkillFile, atTop, "Code Studio"},
-		{".codewhale/skills/**/SKILL.md", SkillFile, atTop, "CodeWhale"},
-		{".commandcode/skills/**/SKILL.md", SkillFile, atTop, "Command Code"},
+		{".codewhale/skills/**/SKILL.md", SkillFile, atTop, codeWhale},
+		{".commandcode/skills/**/SKILL.md", SkillFile, atTop, commandCode},
 		{".continue/skills/**/SKILL.md", SkillFile, atTop, continueDev},
+		{".copilot/skills/**/SKILL.md", SkillFile, atTop, warp},
 		{".cortex/skills/**/SKILL.md", SkillFile, atTop, "Cortex Code"},
 		{".cospec/skills/**/SKILL.md", SkillFile, atTop, "CoStrict"},
 		{".crush/skills/**/SKILL.md", SkillFile, atTop, crush},
 		{".devin/skills/**/SKILL.md", SkillFile, atTop, devin},
 		{".dsh/skills/**/SKILL.md", SkillFile, atTop, "DeepSeek Harness"},
 		{".factory/skills/**/SKILL.md", SkillFile, atTop, droid},
-		{".forge/skills/**/SKILL.md", SkillFile, atTop, "ForgeCode"},
+		{".forge/skills/**/SKILL.md", SkillFile, atTop, forgeCode},
 		{".fx/skills/**/SKILL.md", SkillFile, atTop, "fx"},
 		{".goose/skills/**/SKILL.md", SkillFile, atTop, goose},
-		{".grok/skills/**/SKILL.md", SkillFile, atTop, "Grok Build"},
+		{".grok/skills/**/SKILL.md", SkillFile, atTop, grok},
 		{".hermes/skills/**/SKILL.md", SkillFile, atTop, "Hermes Agent"},
 		{".iflow/skills/**/SKILL.md", SkillFile, atTop, iFlow},
 		{".inferencesh/skills/**/SKILL.md", SkillFile, atTop, "inference.sh"},
-		{".jazz/skills/**/SKILL.md", SkillFile, atTop, "Jazz"},
 		{".junie/skills/**/SKILL.md", SkillFile, atTop, junie},
 		{".kilo/skills/**/SKILL.md", SkillFile, atTop, kiloCode},
 		{".kilocode/skills/**/SKILL.md", SkillFile, atTop, kiloCode},
 		{".kimchi/skills/**/SKILL.md", SkillFile, atTop, "Kimchi"},
-		{".kimi-code/skills/**/SKILL.md", SkillFile, atTop, "Kimi Code"},
+		{".kimi-code/skills/**/SKILL.md", SkillFile, atTop, kimiCode},
 		{".kiro/skills/**/SKILL.md", SkillFile, atTop, kiro},
-		{".kode/skills/**/SKILL.md", SkillFile, atTop, "Kode"},
+		{".kode/skills/**/SKILL.md", SkillFile, atTop, kode},
 		{".lingma/skills/**/SKILL.md", SkillFile, atTop, lingma},
 		{".mcpjam/skills/**/SKILL.md", SkillFile, atTop, "MCPJam"},
-		{".minimax/skills/**/SKILL.md", SkillFile, atTop, "MiniMax Code"},
 		{".moxby/skills/**/SKILL.md", SkillFile, atTop, "Moxby"},
 		{".mux/skills/**/SKILL.md", SkillFile, atTop, "Mux"},
 		{".neovate/skills/**/SKILL.md", SkillFile, atTop, neovate},
@@ -202,6 +219,7 @@ func table() []line {
 		{".vibe/skills/**/SKILL.md", SkillFile, atTop, vibe},
 		{".warp/skills/**/SKILL.md", SkillFile, atTop, warp},
 		{".windsurf/skills/**/SKILL.md", SkillFile, atTop, windsurf},
+		{".xum/skills/**/SKILL.md", SkillFile, atTop, xum},
 		{".zcode/skills/**/SKILL.md", SkillFile, atTop, zCode},
 		{".zencoder/skills/**/SKILL.md", SkillFile, atTop, zencoder},
 		// Plugins.
@@ -211,6 +229,7 @@ func table() []line {
 		{".github/plugin/marketplace.json", PluginMarketplace, atTop, copilot},
 		{".factory-plugin/marketplace.json", PluginMarketplace, atTop, droid},
 		{".codebuddy-plugin/marketplace.json", PluginMarketplace, atTop, codeBuddy},
+		{".kode-plugin/marketplace.json", PluginMarketplace, atTop, kode},
 		{".plugin/marketplace.json", PluginMarketplace, atTop, openPlugins},
 		{".claude-plugin/plugin.json", PluginManifest, atTop, claudeCode},
 		{".cursor-plugin/plugin.json", PluginManifest, atTop, cursor},
@@ -218,9 +237,13 @@ func table() []line {
 		{".github/plugin/plugin.json", PluginManifest, atTop, copilot},
 		{".factory-plugin/plugin.json", PluginManifest, atTop, droid},
 		{".codebuddy-plugin/plugin.json", PluginManifest, atTop, codeBuddy},
+		{".kode-plugin/plugin.json", PluginManifest, atTop, kode},
+		{".kimi-plugin/plugin.json", PluginManifest, atTop, kimiCode},
+		{".qoder-plugin/plugin.json", PluginManifest, atTop, qoder},
 		{".plugin/plugin.json", PluginManifest, atTop, openPlugins},
 		{"gemini-extension.json", PluginManifest, atTop, gemini},
 		{"qwen-extension.json", PluginManifest, atTop, qwenCode},
+		{"kimi.plugin.json", PluginManifest, atTop, kimiCode},
 		// Skills in directories that are not hidden.
 		{"skills/*/SKILL.md", SkillFile, inPlugin, claudeCode},
 		{"skills/*/SKILL.md", SkillFile, atTop, "anthropics/skills"},
@@ -238,18 +261,22 @@ func table() []line {
 		{".agents/commands/**/*.md", CommandFile, atTop, amp},
 		{".agents/workflows/*.md", CommandFile, atTop, antigravity},
 		{".agent/workflows/*.md", CommandFile, atTop, antigravity},
+		{".aider-desk/commands/**/*.md", CommandFile, atTop, aiderDesk},
 		{".amazonq/prompts/*.md", CommandFile, atTop, amazonQ},
 		{".augment/commands/**/*.md", CommandFile, atTop, augment},
 		{".bob/commands/**/*.md", CommandFile, atTop, bob},
 		{".cline/workflows/*.md", CommandFile, atTop, cline},
 		{".clinerules/workflows/*.md", CommandFile, atTop, cline},
 		{".codebuddy/commands/**/*.md", CommandFile, atTop, codeBuddy},
+		{".commandcode/commands/**/*.md", CommandFile, atTop, commandCode},
 		{".continue/prompts/*.md", CommandFile, atTop, continueDev},
 		{".continue/prompts/*.prompt", CommandFile, atTop, continueDev},
 		{".crush/commands/**/*.md", CommandFile, atTop, crush},
 		{".devin/workflows/*.md", CommandFile, atTop, devin},
 		{".windsurf/workflows/*.md", CommandFile, atTop, windsurf},
 		{".factory/commands/**/*.md", CommandFile, atTop, droid},
+		{".forge/commands/*.md", CommandFile, atTop, forgeCode},
+		{".grok/commands/**/*.md", CommandFile, atTop, grok},
 		{".iflow/commands/**/*.toml", GeminiCommand, atTop, iFlow},
 		{".iflow/commands/**/*.md", CommandFile, atTop, iFlow},
 		{".junie/commands/**/*.md", CommandFile, atTop, junie},
@@ -257,6 +284,7 @@ func table() []line {
 		{".kilo/commands/**/*.md", CommandFile, atTop, kiloCode},
 		{".kilocode/workflows/*.md", CommandFile, atTop, kiloCode},
 		{".kiro/prompts/*.md", CommandFile, atTop, kiro},
+		{".kode/commands/**/*.md", CommandFile, atTop, kode},
 		{".lingma/commands/**/*.md", CommandFile, atTop, lingma},
 		{".omp/commands/**/*.md", CommandFile, atTop, ohMyPi},
 		{".pi/prompts/*.md", CommandFile, atTop, pi},
@@ -275,6 +303,7 @@ func table() []line {
 		{".vscode/mcp.json", VSCodeServers, atTop, "Visual Studio Code"},
 		{".cursor/mcp.json", MCPServers, atTop, cursor},
 		{".github/mcp.json", MCPServers, atTop, copilot},
+		{".agents/.mcp.json", MCPServers, atTop, warp},
 		{".gemini/settings.json", GeminiSettings, atTop, gemini},
 		{"opencode.json", OpencodeSettings, atTop, opencode},
 		{"opencode.jsonc", OpencodeSettings, atTop, opencode},
@@ -289,14 +318,17 @@ func table() []line {
 		{"crush.json", CrushSettings, atTop, crush},
 		{".crush.json", CrushSettings, atTop, crush},
 		{".factory/mcp.json", MCPServers, atTop, droid},
+		{".grok/config.toml", CodexSettings, atTop, grok},
 		{".idx/mcp.json", MCPServers, atTop, firebase},
 		{".iflow/settings.json", GeminiSettings, atTop, iFlow},
+		{".iflow/mcp.json", MCPServers, atTop, iFlow},
 		{".junie/mcp/mcp.json", MCPServers, atTop, junie},
 		{"kilo.json", OpencodeSettings, atTop, kiloCode},
 		{"kilo.jsonc", OpencodeSettings, atTop, kiloCode},
 		{".kilo/kilo.json", OpencodeSettings, atTop, kiloCode},
 		{".kilo/kilo.jsonc", OpencodeSettings, atTop, kiloCode},
 		{".kilocode/mcp.json", MCPServers, atTop, kiloCode},
+		{".kimi-code/mcp.json", MCPServers, atTop, kimiCode},
 		{".kiro/settings/mcp.json", MCPServers, atTop, kiro},
 		{".neovate/config.json", GeminiSettings, atTop, neovate},
 		{".qwen/settings.json", GeminiSettings, atTop, qwenCode},
@@ -307,28 +339,39 @@ func table() []line {
 		{".zed/settings.json", ZedSettings, atTop, zed},
 		// Subagents, hooks and programs: listed, but not used.
 		{".claude/agents/**/*.md", SubagentFile, atTop, claudeCode},
+		{".agents/agents/**/*.md", SubagentFile, atTop, kimiCode},
 		{".github/agents/*.md", SubagentFile, atTop, copilot},
 		{".gemini/agents/*.md", SubagentFile, atTop, gemini},
 		{".opencode/agent/**/*.md", SubagentFile, atTop, opencode},
 		{".opencode/agents/**/*.md", SubagentFile, atTop, opencode},
 		{".cursor/agents/*.md", SubagentFile, atTop, cursor},
 		{".codex/agents/*.toml", SubagentFile, atTop, codex},
+		{".amazonq/cli-agents/*.json", SubagentFile, atTop, amazonQ},
 		{".augment/agents/*.md", SubagentFile, atTop, augment},
 		{".cline/agents/*.md", SubagentFile, atTop, cline},
 		{".codebuddy/agents/**/*.md", SubagentFile, atTop, codeBuddy},
+		{".codewhale/agents/*.toml", SubagentFile, atTop, codeWhale},
 		{".continue/agents/*.md", SubagentFile, atTop, continueDev},
+		{".continue/agents/*.yaml", SubagentFile, atTop, continueDev},
 		{".factory/droids/*.md", SubagentFile, atTop, droid},
+		{".forge/agents/*.md", SubagentFile, atTop, forgeCode},
+		{".grok/agents/*.md", SubagentFile, atTop, grok},
 		{".iflow/agents/*.md", SubagentFile, atTop, iFlow},
 		{".junie/agents/*.md", SubagentFile, atTop, junie},
 		{".kilo/agent/**/*.md", SubagentFile, atTop, kiloCode},
 		{".kilo/agents/**/*.md", SubagentFile, atTop, kiloCode},
+		{".kimi-code/agents/**/*.md", SubagentFile, atTop, kimiCode},
 		{".kiro/agents/*.md", SubagentFile, atTop, kiro},
 		{".kiro/agents/*.json", SubagentFile, atTop, kiro},
+		{".kode/agents/*.md", SubagentFile, atTop, kode},
+		{".omp/agents/*.md", SubagentFile, atTop, ohMyPi},
 		{".qoder/agents/*.md", SubagentFile, atTop, qoder},
 		{".qwen/agents/*.md", SubagentFile, atTop, qwenCode},
 		{".vibe/agents/*.toml", SubagentFile, atTop, vibe},
+		{".xum/agents/*.md", SubagentFile, atTop, xum},
 		{"agents/**/*.md", SubagentFile, inPlugin, claudeCode},
 		{".claude/settings.json", HookFile, atTop, claudeCode},
+		{".claude/settings.local.json", HookFile, atTop, claudeCode},
 		{".gemini/settings.json", HookFile, atTop, gemini},
 		{".cursor/hooks.json", HookFile, atTop, cursor},
 		{".codex/hooks.json", HookFile, atTop, codex},
@@ -338,11 +381,21 @@ func table() []line {
 		{"crush.json", HookFile, atTop, crush},
 		{".crush.json", HookFile, atTop, crush},
 		{".factory/settings.json", HookFile, atTop, droid},
+		{".grok/hooks/*.json", HookFile, atTop, grok},
+		{".iflow/settings.json", HookFile, atTop, iFlow},
 		{".qwen/settings.json", HookFile, atTop, qwenCode},
 		{".windsurf/hooks.json", HookFile, atTop, windsurf},
+		{".codewhale/hooks.toml", HookScript, atTop, codeWhale},
+		{".factory/hooks.json", HookScript, atTop, droid},
+		{".kiro/hooks/*.kiro.hook", HookScript, atTop, kiro},
+		{".kiro/hooks/*.json", HookScript, atTop, kiro},
+		{".omp/hooks/*.ts", HookScript, atTop, ohMyPi},
+		{".openhands/hooks.json", HookScript, atTop, openHands},
+		{".vibe/hooks.toml", HookScript, atTop, vibe},
 		{"hooks/hooks.json", HookFile, inPlugin, claudeCode},
 		{".opencode/plugin/*.[jt]s", PluginScript, atTop, opencode},
 		{".opencode/plugins/*.[jt]s", PluginScript, atTop, opencode},
 		{".cline/plugins/*.[jt]s", PluginScript, atTop, cline},
+		{".pi/extensions/*.ts", PluginScript, atTop, pi},
 	}
 }
