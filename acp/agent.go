@@ -142,13 +142,13 @@ func (a *agent) served(method string, from *agent) acceptFunc {
 	case protocol.SessionArchive:
 		return stored(turns.Lifecycle, a.archive)
 	case protocol.SessionUnarchive:
-		return stored(turns.Passed, a.unarchive)
+		return stored(turns.Ordinary, a.unarchive)
 	case protocol.SessionSetTitle:
 		return a.acceptSetTitle
 	case protocol.SessionOptions:
 		return a.acceptOptions
 	case protocol.SessionStatus:
-		return stored(turns.Passed, a.status)
+		return stored(turns.Ordinary, a.status)
 	}
 	return nil
 }
@@ -184,7 +184,7 @@ func (a *agent) acceptNotification(ctx context.Context, r *jsonrpc.Request) json
 	case q == nil:
 		return nil
 	}
-	at := a.queues.Ticket(id, turns.Passed)
+	at := a.queues.Ticket(id, turns.Ordinary)
 	notify := func() {
 		defer at.Release()
 		if s := at.Queue.Active(); s != nil {
@@ -231,7 +231,7 @@ func (a *agent) acceptPassed(ctx context.Context, r *jsonrpc.Request) jsonrpc.Wo
 	if id == "" || a.queues.Find(id) == nil {
 		return a.passToBackend(ctx, id, r, check)
 	}
-	at := a.queues.Ticket(id, turns.Passed)
+	at := a.queues.Ticket(id, turns.Ordinary)
 	if at.Holds() && check == nil {
 		return a.passToSession(ctx, at, r.Method, rest())
 	}

@@ -152,7 +152,7 @@ func (p *principal) leave(from *agent) {
 	}
 }
 
-// graceNow returns how long turns go on that the client leaves now.
+// graceNow returns how long turns continue if the client disconnects now.
 func (a *agent) graceNow() time.Duration {
 	if a.serving.Err() != nil {
 		return 0

@@ -56,7 +56,7 @@ func (o *ownTurn) say(markdown string) error {
 // that time wait. If it fails, the session stays as it is.
 func (o *ownTurn) reopen(p sessionParams) error {
 	a := o.agent
-	at := a.queues.Ticket(o.session.id, turns.Passed)
+	at := a.queues.Ticket(o.session.id, turns.Ordinary)
 	defer at.Release()
 	if err := at.Acquire(o.ctx); err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 
 // acceptSetTitle accepts a session/set_title.
 func (a *agent) acceptSetTitle(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
-	return a.acceptStored(ctx, r, turns.Passed, a.setTitle, "title")
+	return a.acceptStored(ctx, r, turns.Ordinary, a.setTitle, "title")
 }
 
 // setTitle serves session/set_title. No title of the agent or of a prompt replaces one that a

@@ -18,7 +18,7 @@ func newConnect(s streams, set *settings) *cobra.Command {
 		Short: "Connect an editor to acp-agent serve",
 		Long: `connect is an ACP agent for an editor, like acp-agent without a command, but
 passes everything to the server at URL, such as wss://host:8765. The server and
-its agent see the folders of its own machine.
+its agent use the folders on the server's machine, not yours.
 
 The token is taken from the environment variable ` + remote.TokenVariable + ` or from
 a file, which only you may read.`,

@@ -85,7 +85,7 @@ When it is asked to end (SIGINT, SIGTERM), it waits for running turns.`,
 	cmd.Flags().StringVar(&f.metrics, "metrics", "",
 		"serve metrics for Prometheus on `ADDR`, at the path /metrics, to everybody who can connect")
 	cmd.Flags().StringVar(&f.audit, "audit", "",
-		"append who opened which folders, and answered which questions how, to `FILE`, as JSON lines")
+		"append to `FILE`, as JSON lines, who opened which folders and how they answered questions")
 	cmd.Flags().BoolVar(&f.mustAudit, "audit-required", false,
 		"serve nobody while --audit cannot be written")
 	cmd.Flags().Var(intValue{&f.limits.Connections, 1}, "max-connections",

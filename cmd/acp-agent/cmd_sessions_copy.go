@@ -25,15 +25,15 @@ func newSessionsCopy(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "copy [--from STORE] [--to STORE]",
 		Short: "Copy all sessions to another store",
-		Long: `copy copies the sessions of all users to another store. STORE is a directory,
-as of --state-dir, or the address of a PostgreSQL database, as of --store. If
-one is left out, it is the store that acp-agent uses otherwise: put an address
-with a password into ACP_AGENT_STORE.
+		Long: `copy copies the sessions of all users to another store. STORE is a directory
+(see --state-dir) or the address of a PostgreSQL database (see --store). If one
+is left out, it is the store that acp-agent uses otherwise: put an address with
+a password into ACP_AGENT_STORE.
 
-A session that the other store has, used as late or later, stays as it is
-there. So when copy was interrupted, run it again. End the editors and servers
-that use the stores first: of a session in which a turn is running, only what
-was stored of it is copied.
+A session that already exists in the target and was used at least as recently
+is left unchanged. So when copy was interrupted, run it again. End the editors
+and servers that use the stores first: of a session in which a turn is running,
+only what was stored of it is copied.
 
 Sessions that an agent still lists and you have deleted stay deleted in the
 other store. copy deletes no session there that was ever used, and copies again

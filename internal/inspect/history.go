@@ -147,8 +147,8 @@ func (s *Server) entries(ctx context.Context, q url.Values) (any, error) {
 	return map[string]any{"entries": shown, "unfinished": r.Unfinished()}, nil
 }
 
-// read reads what is from a place to before another one, with what the segments after a number say
-// before it of its calls, and what follows until these have ended.
+// read feeds r the updates in [from, to). It starts at segment after, so that r knows calls begun
+// before from, and continues past to until all calls have ended.
 func (s *Server) read(
 	ctx context.Context, r *conversation.Reader, id sessionstore.ID, after int64, from, to place,
 ) (err error) {

@@ -55,17 +55,14 @@ func (m *Messages) All() iter.Seq[[]byte] {
 	}
 }
 
-// WriteTo implements [io.WriterTo]. Messages stay as they are.
-func (m *Messages) WriteTo(w io.Writer) (int64, error) {
-	var written int64
+// writeTo writes the messages to w. They stay as they are.
+func (m *Messages) writeTo(w io.Writer) error {
 	for _, piece := range m.pieces {
-		n, err := w.Write(piece)
-		written += int64(n)
-		if err != nil {
-			return written, err
+		if _, err := w.Write(piece); err != nil {
+			return err
 		}
 	}
-	return written, nil
+	return nil
 }
 
 // add appends a message. Its payload is not copied if it is large.
@@ -137,8 +134,7 @@ func (l *lines) Read() ([]byte, error) {
 
 // Write implements [Transport].
 func (l *lines) Write(_ context.Context, m *Messages) error {
-	_, err := m.WriteTo(l.out)
-	return err
+	return m.writeTo(l.out)
 }
 
 // Close implements [Transport].

@@ -179,9 +179,9 @@ type responsesDecoder struct {
 	reason  string
 	usage   Usage
 
-	// Some servers leave out events, and have the items only in the last one. open are calls that
-	// have begun and not ended, by number. ended counts the items of each type that have, and shown
-	// those that have not, but of which something has arrived.
+	// Some servers leave out events, and have the items only in the last one. open holds unfinished
+	// calls by number. ended counts finished items by type; shown counts unfinished items that have
+	// already produced output.
 	open         map[int]*responsesItem
 	ended, shown map[string]int
 }

@@ -48,10 +48,10 @@ type source struct {
 // childOutput stands for the lines that child processes write, which are messages of their own.
 const childOutput = "lines of child processes"
 
-// New returns a logger that passes on to next what l may cause, and a function that ends it.
-// Records are those of the user in their attribute "user", or else of the address in "from", or of
-// the last one in "forwardedFor". With "child", those of the level Info are lines that a child has
-// written. Those below the level Info are not limited.
+// New returns a logger that passes records on to next within the limits of their source, and a
+// function that ends it. The source of a record is the user in its attribute "user", or else the
+// address in "from", or the last address in "forwardedFor". Records of the level Info with "child"
+// are lines that a child has written. Records below the level Info are not limited.
 func New(next *slog.Logger) (limited *slog.Logger, end func()) {
 	c := &counts{strangers: next.Handler()}
 	c.reset()

@@ -51,7 +51,7 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
 	defer end()
 	defer s.note(conn.ID(), admitted{account.Name, token, end})()
 	peer := acp.Peer{Principal: account.Name, Remote: true, Limits: account.Limits}
-	if err := s.peers.Serve(ctx, conn, peer); err != nil {
+	if err := s.acp.Serve(ctx, conn, peer); err != nil {
 		log = log.With("error", err)
 	}
 	log.Info("disconnected")
@@ -110,7 +110,7 @@ func (s *Server) identify(
 // one. The user cannot close them, and they would stay until nobody may resume them.
 func (s *Server) makeRoom(ctx context.Context, a Account) {
 	limit := cmp.Or(a.Limits.Connections, s.options.Limits.Connections)
-	for limit > 0 && s.peers.UsedBy(a.Name).Connections >= limit && s.acceptor.EndLost(ctx, a.Name) {
+	for limit > 0 && s.acp.UsedBy(a.Name).Connections >= limit && s.acceptor.EndLost(ctx, a.Name) {
 	}
 }
 
@@ -119,7 +119,7 @@ func (s *Server) admit(a Account) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if old, ok := s.users[a.Name]; ok && !old.same(a) {
-		s.peers.End(a.Name)
+		s.acp.End(a.Name)
 	}
 	s.users[a.Name] = a
 }
@@ -180,7 +180,7 @@ func (s *Server) endRevoked() {
 			continue
 		}
 		delete(s.users, name)
-		if s.peers.End(name) {
+		if s.acp.End(name) {
 			s.options.Log.Info("the user was revoked or changed", "user", name)
 			s.options.Audit.Info("ended the connections of a user who was revoked or changed", "user", name)
 		}
@@ -208,7 +208,7 @@ func (s *Server) endUnaudited() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for name := range s.users {
-		if s.peers.End(name) {
+		if s.acp.End(name) {
 			s.options.Log.Error("ended what a user did: the audit log cannot be written",
 				"user", name, "error", why)
 		}

@@ -18,7 +18,7 @@ func NewAudit(w io.Writer) (log *slog.Logger, end func()) {
 	return loglimit.New(slog.New(slog.NewJSONHandler(w, nil)))
 }
 
-// auditedRequests are the requests of which the audit log has those that succeed, as what they did.
+// auditedRequests are the methods whose successful requests are audited, with what they did.
 var auditedRequests = map[string]string{
 	// Deleting what is not there, or is not the user's, succeeds too.
 	protocol.SessionDelete:    "asked to delete a session",

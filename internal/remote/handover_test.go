@@ -19,7 +19,7 @@ import (
 )
 
 // sessions returns how many sessions are open on a server.
-func (h *host) sessions() int { return h.peers.Used().Sessions }
+func (h *host) sessions() int { return h.acp.Used().Sessions }
 
 // An editor does not notice that a server ends: its sessions are open on another one.
 func TestServerThatEndsHandsOver(t *testing.T) {

@@ -66,7 +66,7 @@ func TestConnectionComesToAnotherServer(t *testing.T) {
 		all.cable.Cut()
 		e.lives()
 	}
-	require.Equal(t, 1, all.servers[0].peers.Used().Sessions)
+	require.Equal(t, 1, all.servers[0].acp.Used().Sessions)
 	require.Contains(t, all.servers[2].log.String(), "passed a connection on")
 	require.NotContains(t, all.servers[0].log.String(), "passed a connection on")
 }

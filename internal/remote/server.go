@@ -53,7 +53,7 @@ type Options struct {
 type Server struct {
 	options   Options
 	acceptor  *websocket.Acceptor
-	peers     *acp.Server
+	acp       *acp.Server
 	metrics   *metrics
 	health    health
 	connected atomic.Int64 // connections so far
@@ -76,7 +76,7 @@ func NewServer(o Options) *Server {
 		health:   health{store: o.Store, log: o.Log},
 		users:    make(map[string]Account), conns: make(map[string]admitted),
 	}
-	s.peers = acp.NewServer(acp.ServerOptions{PerPeer: o.Limits, Options: s.serving})
+	s.acp = acp.NewServer(acp.ServerOptions{PerPeer: o.Limits, Options: s.serving})
 	s.metrics = newMetrics(s.usage)
 	return s
 }
@@ -134,14 +134,14 @@ func (s *Server) drain(ctx context.Context) {
 	defer cancel()
 	waiting, stop := signal.NotifyContext(waiting, s.options.HurryUp...)
 	defer stop()
-	if err := s.peers.Shutdown(waiting); err != nil {
+	if err := s.acp.Shutdown(waiting); err != nil {
 		s.options.Log.Warn("ended turns that were still running")
 	}
 }
 
 // usage returns what the server does now.
 func (s *Server) usage() usage {
-	u := usage{Limits: s.peers.Used(), children: countChildren()}
+	u := usage{Limits: s.acp.Used(), children: countChildren()}
 	u.lost, u.unconfirmed = s.acceptor.Waiting()
 	return u
 }

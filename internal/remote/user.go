@@ -22,7 +22,7 @@ func messageBudget(memory, maxLine int) *budget.Budget {
 	})
 }
 
-// User is what the server serves a connection of a user with.
+// User is everything needed to serve one of a user's connections.
 type User struct {
 	// Account is the user's account. It may be another one for the next connection.
 	Account Account

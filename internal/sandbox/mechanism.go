@@ -11,10 +11,10 @@ type mechanism interface {
 	// available returns nil if processes can be restricted as p says, and otherwise an
 	// [ErrUnavailable] that explains why not.
 	available(p Policy) error
-	// run calls start once, or returns an error. The process that start starts or becomes, by what
-	// it is given, is held to p from its first instruction. A mechanism that restricts the calling
-	// thread gives start the launch as it is. One that is a program of its own, such as
-	// sandbox-exec or bubblewrap, gives it a launch of that program.
+	// run calls start once, or returns an error. start launches, or execs into, the Launch it
+	// receives. That process is restricted by p from its first instruction. A mechanism that
+	// restricts the calling thread gives start the launch as it is. One that is a program of its
+	// own, such as sandbox-exec or bubblewrap, gives it a launch of that program.
 	run(p Policy, l Launch, start func(Launch) error) error
 }
 

@@ -8,7 +8,15 @@
 // root too: a thread restricts itself, starts the child, and ends. On macOS the child is started by
 // sandbox-exec. To add another one, such as bubblewrap or a network namespace, implement the
 // interface mechanism (mechanism.go) in a file of its own, and name it in the list of its system
-// (system_linux.go). Nothing else knows which mechanism is in use.
+// (system_linux.go). Only these places assume something about the mechanism:
+//
+//   - [Refused] expects a refused access to fail with EACCES or EPERM; a mechanism that hides files
+//     lets it fail with ENOENT. acp/proxy/denied.go explains what it recognizes to users.
+//   - internal/process/process_linux.go starts every restricted command without Pdeathsig, which
+//     landlock needs and a program such as bubblewrap does not.
+//   - internal/process/start.go takes an error of permission in mode Strict for one of the sandbox.
+//   - The help of cmd/acp-agent (cmd_sandbox.go, cmd_agents.go) and docs/security.md name the
+//     version of Linux.
 //
 // The rules do not cover: modes, owners, times and extended attributes of files, open files that
 // the child inherits, sockets in the file system, the network except for TCP ports, and kernel

@@ -231,8 +231,8 @@ func (c *Conn) CloseWrite(ctx context.Context) error {
 func (c *Conn) Close() error {
 	var err error
 	if socket := c.current(); socket != nil {
-		// While the connection goes on, because its end would interrupt reading from the socket,
-		// and that closes it without telling.
+		// Close the socket before ending the connection. Ending the connection first would
+		// interrupt the pending read, which drops the socket without a close frame.
 		reason := ""
 		if c.resumable {
 			c.sendConfirmation(socket)

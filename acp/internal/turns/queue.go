@@ -29,7 +29,7 @@ type RequestKind int
 
 // The kinds of requests.
 const (
-	Passed    RequestKind = iota // passed on to the backend, or about a stored session
+	Ordinary  RequestKind = iota // neither of the following, such as a rename
 	Lifecycle                    // opens, closes or deletes a session
 	prompt                       // has a turn
 )

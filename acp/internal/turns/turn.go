@@ -256,13 +256,13 @@ const leaveGrace = time.Second
 func (t *Turn) Await(
 	start func(do func()), grace time.Duration, work backend.Work,
 ) (backend.Raw, error) {
-	type outcome struct {
+	type workResult struct {
 		result backend.Raw
 		err    error
 	}
-	returned := make(chan outcome, 1)
+	returned := make(chan workResult, 1)
 	start(func() {
-		var o outcome
+		var o workResult
 		defer func() { returned <- o }()
 		o.result, o.err = work()
 	})

@@ -29,8 +29,8 @@ func (s *session) Cancel(backend.Raw) { s.told = append(s.told, "cancel") }
 func TestTicketsHoldTheQueueInTheirOrder(t *testing.T) {
 	var queues turns.Queues[*session]
 	first := queues.Ticket("s", turns.Lifecycle)
-	second := queues.Ticket("s", turns.Passed)
-	other := queues.Ticket("other", turns.Passed)
+	second := queues.Ticket("s", turns.Ordinary)
+	other := queues.Ticket("other", turns.Ordinary)
 	require.True(t, first.Holds())
 	require.True(t, other.Holds(), "other sessions do not wait")
 	require.False(t, second.Holds())
@@ -71,7 +71,7 @@ func TestPromptsWaitForEachOther(t *testing.T) {
 		_, err := behind.Begin(2)
 		begun <- err
 	}()
-	require.NoError(t, queues.Ticket("s", turns.Passed).Acquire(t.Context()),
+	require.NoError(t, queues.Ticket("s", turns.Ordinary).Acquire(t.Context()),
 		"a prompt that waits does not hold the queue")
 	running.Over()
 	running.Answered()

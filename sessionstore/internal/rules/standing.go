@@ -20,11 +20,11 @@ type Standing struct {
 // NeverUsed reports whether the session was imported and nothing was stored in it.
 func (s Standing) NeverUsed() bool { return s.Imported && s.Turns == 0 && s.Last == 0 }
 
-// Untouched reports whether the session was imported and never used, archived or renamed.
-func (s Standing) Untouched() bool { return s.NeverUsed() && !s.Labelled }
+// untouched reports whether the session was imported and never used, archived or renamed.
+func (s Standing) untouched() bool { return s.NeverUsed() && !s.Labelled }
 
 // Retires reports whether the session is deleted once its agent no longer lists it.
-func (s Standing) Retires() bool { return s.Untouched() && !s.Opened }
+func (s Standing) Retires() bool { return s.untouched() && !s.Opened }
 
 // Restores reports whether a store takes a copy of a session that was last used at a time. same is
 // the session with its id, holder the one with its state key. Nil means there is none.
@@ -77,7 +77,7 @@ func Bury(
 		_, named := kept[h.Name]
 		switch {
 		case !named:
-		case h.Untouched():
+		case h.untouched():
 			remove = append(remove, i)
 		default:
 			kept[h.Name] = true
