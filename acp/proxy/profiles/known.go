@@ -251,7 +251,8 @@ func xdg(name string) []string {
 
 func claudeFinds() []string {
 	return []string{"CLAUDE.md", "*/**/CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md",
-		"*/**/CLAUDE.local.md", ".claude/rules/**/*.md", ".claude/skills/*/SKILL.md", ".claude/commands/**/*.md"}
+		"*/**/CLAUDE.local.md", ".claude/rules/**/*.md", ".claude/skills/*/SKILL.md",
+		".claude/commands/**/*.md"}
 }
 
 func claudeWrites() []string {
