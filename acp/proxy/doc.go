@@ -97,7 +97,8 @@
 //	childsession.go           a session in a process; settings.go restores its modes and options
 //	subagents.go              sessions that the agent starts itself
 //	undeclared.go             what the agent is not told that the client understands
-//	router.go, updates.go     what a child sends; ownfiles.go serves files in its own directories
+//	router.go, updates.go     what a child sends; pairs.go joins characters that it cuts in two, and
+//	                            ownfiles.go serves files in its own directories
 //	foreign.go                a child's own sessions, for session/list
 //	sandbox.go                the roots that a child in the sandbox is restricted to; denied.go
 //	                            explains what it was denied, terminals.go restricts the commands in
