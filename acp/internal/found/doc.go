@@ -1,11 +1,13 @@
 // Package found starts the MCP servers that files in roots configure, once the user has allowed it.
 //
-//		server, err := found.New(artifact, workspace)
-//		err = found.NewConsents(dir).Ask(ctx, client, workspace, &server)
-//		// server.Start may be started
+//	server, err := found.New(artifact, workspace)
+//	err = found.NewConsents(dir).Ask(ctx, client, workspace, &server)
+//	// server.Start may be started
 //
-//	  - server.go: a [Server], what identifies it, and what the user is shown of it
-//	  - artifact.go: the server that discovery found
-//	  - files.go: the files that its configuration names, whose content a consent covers
-//	  - consent.go: [Consents], which ask the user and remember the answer
+// # Where to find things
+//
+//   - server.go: a [Server], what identifies it, and what the user is shown of it
+//   - artifact.go: the server that discovery found
+//   - files.go: the files that its configuration names, whose content a consent covers
+//   - consent.go: [Consents], which ask the user and remember the answer
 package found
