@@ -119,8 +119,8 @@ func (u *user) step() {
 	}
 	request, line := u.request(method, params)
 	u.send(line)
-	if strings.Contains(params, `"wait"`) && u.known.ownerOf(id) == u.principal {
-		return // it is answered when it is cancelled
+	if method == "session/prompt" && u.known.ownerOf(id) == u.principal {
+		return // "wait" is answered when it is cancelled, and so are prompts that wait for it
 	}
 	u.check(u.response(request), method, id)
 }
