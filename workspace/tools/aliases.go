@@ -3,7 +3,6 @@ package tools
 import (
 	"encoding/json"
 	"slices"
-	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -48,40 +47,60 @@ func (t Tool) Canonical(arguments json.RawMessage) json.RawMessage {
 	if t.schema == nil {
 		return arguments
 	}
-	return rename(t.schema.Schema, arguments)
+	renamed, _ := rename(t.schema.Schema, arguments)
+	return renamed
 }
 
-// rename returns a JSON object, or a list of objects, with the names of a schema. It returns
-// anything else unchanged, and an object that has an argument under both names.
-func rename(s *jsonschema.Schema, raw json.RawMessage) json.RawMessage {
-	var items []json.RawMessage
-	if s.Items != nil && s.Items.Properties != nil && json.Unmarshal(raw, &items) == nil {
-		for i := range items {
-			items[i] = rename(s.Items, items[i])
-		}
-		return strictjson.Encode(items)
+// rename returns a JSON object, or a list of objects, with the names of a schema, and whether that
+// differs. It returns anything else unchanged, and an object that has an argument under both names.
+func rename(s *jsonschema.Schema, raw json.RawMessage) (_ json.RawMessage, changed bool) {
+	if s.Items != nil && s.Items.Properties != nil {
+		return renameItems(s.Items, raw)
 	}
 	o, err := strictjson.ParseObject(raw)
 	if err != nil || s.Properties == nil {
-		return raw
+		return raw, false
 	}
-	var members []string
-	changed := false
+	var names []string
+	var values []json.RawMessage
 	for name, value := range o.All() {
 		if known := knownAs(s, name); known != "" {
 			if _, both := o.Get(known); both {
-				return raw
+				return raw, false
 			}
 			name, changed = known, true
 		}
 		if property := s.Properties[name]; property != nil && property.Items != nil {
-			renamed := rename(property, value)
-			changed, value = changed || len(renamed) != len(value), renamed
+			inner, differs := rename(property, value)
+			changed, value = changed || differs, inner
 		}
-		members = append(members, string(strictjson.Encode(name))+":"+string(value))
+		names, values = append(names, name), append(values, value)
 	}
 	if !changed {
-		return raw
+		return raw, false
 	}
-	return json.RawMessage("{" + strings.Join(members, ",") + "}")
+	const more = 64 // for longer names
+	renamed := make([]byte, 0, len(raw)+more)
+	for i, name := range names {
+		renamed = append(append(renamed, ','), strictjson.Encode(name)...)
+		renamed = append(append(renamed, ':'), values[i]...)
+	}
+	renamed[0] = '{' // in place of the first comma
+	return append(renamed, '}'), true
+}
+
+// renameItems renames the arguments of each object in a list.
+func renameItems(s *jsonschema.Schema, raw json.RawMessage) (_ json.RawMessage, changed bool) {
+	var items []json.RawMessage
+	if json.Unmarshal(raw, &items) != nil {
+		return raw, false
+	}
+	for i := range items {
+		inner, differs := rename(s, items[i])
+		items[i], changed = inner, changed || differs
+	}
+	if !changed {
+		return raw, false
+	}
+	return strictjson.Encode(items), true
 }

@@ -148,6 +148,14 @@ func TestImpreciseEditsAreAccepted(t *testing.T) {
 	}
 }
 
+// Only the content of files is long: a tool that reads is not given megabytes to decode.
+func TestLongArguments(t *testing.T) {
+	set := New(openRoots(t, plant(t, fileTree{"a": "x\n"})), Options{})
+	long := strings.Repeat("x", maxReadArguments)
+	_, err := set.Call(t.Context(), "find_files", json.RawMessage(`{"glob":"`+long+`"}`))
+	require.EqualError(t, err, "invalid arguments for find_files: the arguments have more than 1048576 bytes")
+}
+
 // A tool accepts what its published schema allows, and what a model may mean by it.
 func TestArgumentsMatchTheSchema(t *testing.T) {
 	h := serve(t, nil, Options{})

@@ -142,6 +142,10 @@ func Define[Host, In any](t Tool, title func(In) string,
 	}, t.Annotations.ReadOnly)
 }
 
+// maxReadArguments is the maximum size of the arguments of a tool that changes nothing, in bytes. Only
+// the content of files is longer.
+const maxReadArguments = 1 << 20
+
 // bind returns a function that binds t to its host. The schema is made only once.
 func bind[Host, In any](t Tool, title func(In) string, constrain func(*schema),
 	run func(Host, context.Context, In, json.RawMessage) (output, error),
@@ -156,6 +160,10 @@ func bind[Host, In any](t Tool, title func(In) string, constrain func(*schema),
 	return func(h Host) Tool {
 		bound := t
 		bound.call = func(ctx context.Context, arguments json.RawMessage) (output, string, error) {
+			if t.Annotations.ReadOnly && len(arguments) > maxReadArguments {
+				return nil, "", &argumentError{tool: t.Name, problems: []string{
+					fmt.Sprintf("the arguments have more than %d bytes", maxReadArguments)}}
+			}
 			var in In
 			arguments = t.Canonical(arguments)
 			note, err := input.decode(t.Name, arguments, &in)

@@ -192,7 +192,7 @@ type placeholders struct {
 var (
 	newSession = regexp.MustCompile(`"result":\{.*"sessionId":("[^"]*")`)
 	timestamp  = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
-	random     = regexp.MustCompile(`"([a-z]+)-[A-Z2-7]{26}"`)
+	random     = regexp.MustCompile(`"([a-z]+)-[A-Z2-7]{16,26}"`)
 	release    = regexp.MustCompile(`("name":"acp-agent","version":)"[^"]*"`)
 )
 
