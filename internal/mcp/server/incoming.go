@@ -1,5 +1,7 @@
 package server
 
+//lint:file-ignore SA1019 the SDK marks roots as deprecated (SEP-2577); they are supported for existing clients
+
 import (
 	"bytes"
 	"cmp"
