@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -168,9 +169,13 @@ func (e *editor) call(method string, params any) answer {
 		require.NoError(e.t, err)
 		var a answer
 		require.NoError(e.t, json.Unmarshal(line, &a))
-		if a.Method == "" && string(a.ID) == fmt.Sprint(e.id) {
-			return a
+		if a.Method != "" || string(a.ID) != fmt.Sprint(e.id) {
+			continue
 		}
+		if strings.HasSuffix(a.Error.Message, "send the message again") {
+			return e.call(method, params) // the server had read it when the connection ended
+		}
+		return a
 	}
 }
 
