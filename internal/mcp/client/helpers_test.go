@@ -21,7 +21,6 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
@@ -33,12 +32,7 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-func TestMain(m *testing.M) {
-	proctest.Play(runRole)
-	// A server of the SDK may keep the session of a client whose connection broke while it began.
-	const session = "github.com/modelcontextprotocol/go-sdk/mcp.(*streamableServerConn).Read"
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(session))
-}
+func TestMain(m *testing.M) { proctest.Main(m, runRole) }
 
 // patience bounds waits for what must happen.
 const patience = volume.Patience

@@ -28,17 +28,27 @@ type restartable struct {
 	address     string
 	stateless   bool
 	initialized atomic.Int64
+	servers     func(*http.Request) *mcp.Server
+	handling    sync.WaitGroup // requests
 
 	mu      sync.Mutex
 	server  *http.Server
+	over    bool // no request is handled any more
 	wrapper func(next http.Handler) http.Handler
 }
 
 func newRestartable(t *testing.T, stateless bool, wrapper func(http.Handler) http.Handler) *restartable {
 	t.Helper()
 	r := &restartable{t: t, address: "127.0.0.1:0", stateless: stateless, wrapper: wrapper}
+	r.servers = toolServers(t, "2025-11-25", &r.initialized)
 	r.start()
-	t.Cleanup(r.stop)
+	t.Cleanup(func() {
+		r.stop()
+		r.mu.Lock()
+		r.over = true
+		r.mu.Unlock()
+		r.handling.Wait() // a request that is still handled could begin a session
+	})
 	return r
 }
 
@@ -51,24 +61,33 @@ func (r *restartable) start() {
 		listener, err = (&net.ListenConfig{}).Listen(r.t.Context(), "tcp", r.address)
 		return err == nil
 	}, patience, 5*time.Millisecond)
-	servers := mcptest.ToolServers("2025-11-25", &r.initialized)
-	var handler http.Handler = mcp.NewStreamableHTTPHandler(func(q *http.Request) *mcp.Server {
-		s := servers(q)
-		r.t.Cleanup(func() {
-			for session := range s.Sessions() { // those that were lost are never ended by the client
-				_ = session.Close()
-			}
-		})
-		return s
-	}, &mcp.StreamableHTTPOptions{Stateless: r.stateless})
+	var handler http.Handler = mcp.NewStreamableHTTPHandler(r.servers,
+		&mcp.StreamableHTTPOptions{Stateless: r.stateless})
 	if r.wrapper != nil {
 		handler = r.wrapper(handler)
 	}
-	s := &http.Server{Handler: handler, ReadHeaderTimeout: patience}
+	counted := http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		if !r.begin() {
+			return
+		}
+		defer r.handling.Done()
+		handler.ServeHTTP(w, q)
+	})
+	s := &http.Server{Handler: counted, ReadHeaderTimeout: patience}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.address, r.server = listener.Addr().String(), s
 	go func() { _ = s.Serve(listener) }()
+}
+
+// begin counts a request, unless the test is over.
+func (r *restartable) begin() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.over {
+		r.handling.Add(1)
+	}
+	return !r.over
 }
 
 func (r *restartable) stop() {

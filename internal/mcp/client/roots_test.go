@@ -14,7 +14,6 @@ import (
 
 	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
-	"github.com/acp-agent/acp-agent/internal/test/mcptest"
 )
 
 // asking returns a server that fetches the roots at its start and on each change.
@@ -160,7 +159,7 @@ func TestReconnectOnLostRoot(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var initialized atomic.Int64
-			handler := mcp.NewStreamableHTTPHandler(mcptest.ToolServers("2025-11-25", &initialized), nil)
+			handler := mcp.NewStreamableHTTPHandler(toolServers(t, "2025-11-25", &initialized), nil)
 			server := remote("r", acpmcp.HTTP, remoteServer(t, handler).URL+"/mcp")
 			server.Policy.KeepOnShrink = c.keep
 			f := newFixture(t, mcpclient.Options{})

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -20,6 +21,32 @@ import (
 func remoteServer(t testing.TB, handler http.Handler) *mcptest.Guarded {
 	t.Helper()
 	return mcptest.Guard(t, "Authorization", "Bearer hunter2-secret", handler)
+}
+
+// toolServers is mcptest.ToolServers for servers whose sessions end with the test: a client whose
+// connection broke cannot end its session, and servers of the SDK keep one for ever.
+func toolServers(
+	t testing.TB, revision string, initialized *atomic.Int64,
+) func(*http.Request) *mcp.Server {
+	next := mcptest.ToolServers(revision, initialized)
+	var mu sync.Mutex
+	var servers []*mcp.Server
+	t.Cleanup(func() {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, s := range servers {
+			for session := range s.Sessions() {
+				_ = session.Close()
+			}
+		}
+	})
+	return func(q *http.Request) *mcp.Server {
+		s := next(q)
+		mu.Lock()
+		defer mu.Unlock()
+		servers = append(servers, s)
+		return s
+	}
 }
 
 func remote(name string, kind acpmcp.Transport, url string) mcpclient.Config {
@@ -43,7 +70,7 @@ func TestHTTPServers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var initialized atomic.Int64
-			server := remote("r", c.kind, remoteServer(t, c.handler(mcptest.ToolServers(c.revision, &initialized))).URL+"/mcp")
+			server := remote("r", c.kind, remoteServer(t, c.handler(toolServers(t, c.revision, &initialized))).URL+"/mcp")
 			f := newFixture(t, mcpclient.Options{})
 			f.change(open(t, a, b), server)
 			require.Equal(t, uris(t, a, b), f.call("r.roots", "{}"))
@@ -65,7 +92,7 @@ func TestHTTPServers(t *testing.T) {
 // Clause M4.
 func TestHTTPServerRefuses(t *testing.T) {
 	var initialized atomic.Int64
-	s := remoteServer(t, mcp.NewStreamableHTTPHandler(mcptest.ToolServers("2025-11-25", &initialized), nil))
+	s := remoteServer(t, mcp.NewStreamableHTTPHandler(toolServers(t, "2025-11-25", &initialized), nil))
 	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{MaxRestarts: 1}))
 	c := remote("r", acpmcp.HTTP, s.URL+"/mcp?key=secret-in-query")
 	c.Headers[0].Value = "Bearer wrong-secret"
