@@ -42,6 +42,7 @@ type server struct {
 	waiting    string         // what a starting server waits for
 	signingIn  *authorization // the one it waits for, or nil
 	err        error
+	failure    error         // why it failed last; nil once it is ready
 	changed    chan struct{} // closed and replaced when state or connection changes
 	running    bool          // run is running
 	connection *connection   // nil while there is none to use
@@ -110,11 +111,14 @@ func (s *server) explain(err error) error {
 	defer s.mu.Unlock()
 	switch {
 	case s.state == acpmcp.Starting && s.waiting != "":
-		return fmt.Errorf("%w: %s", err, s.waiting)
-	case s.state == acpmcp.Waiting && s.err != nil:
-		return fmt.Errorf("%w: the last attempt failed: %w", err, s.err)
+		err = fmt.Errorf("%w: %s", err, s.waiting)
+		if s.failure == nil {
+			return err
+		}
+	case s.state != acpmcp.Waiting || s.failure == nil:
+		return err
 	}
-	return err
+	return fmt.Errorf("%w; the last attempt failed: %w", err, s.failure)
 }
 
 // sayWhenRetried adds the time at which the server may be started again to err, unless that is now.
@@ -153,6 +157,9 @@ func (s *server) ensureRunning() {
 // setState changes the state and wakes those who wait for a change. The caller holds mu.
 func (s *server) setState(to acpmcp.State, err error) {
 	s.state, s.err = to, err
+	if err != nil || to == acpmcp.Ready {
+		s.failure = err
+	}
 	close(s.changed)
 	s.changed = make(chan struct{})
 }

@@ -7,19 +7,27 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
+// maxFailure is the maximum length in bytes of a failure in the description of a server that is
+// being started again.
+const maxFailure = 1000
+
 // status returns the server's status.
 func (s *server) status() acpmcp.Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	status := acpmcp.Status{
 		Name: s.config.Name, Prefix: s.prefix, Transport: s.config.Transport, File: s.config.File,
-		State: s.state, Err: s.err, Restarts: s.restarted,
+		State: s.currentState(), Err: s.err, Restarts: s.restarted,
 		RootsDeclared: s.config.declaresRoots(),
 	}
-	if s.state == acpmcp.Starting {
+	if status.State == acpmcp.Starting {
 		status.Waiting = s.waiting
 		if s.signingIn != nil {
 			status.Waiting += ": " + OpenPage(s.signingIn.page)
+		}
+		if s.failure != nil {
+			status.Waiting += "; the last attempt failed: " +
+				text.Code(text.Truncate(s.failure.Error(), maxFailure))
 		}
 	}
 	if (s.state == acpmcp.Waiting || s.state == acpmcp.Failed) && time.Now().Before(s.retryAt) {
@@ -43,4 +51,13 @@ func (s *server) status() acpmcp.Status {
 	}
 	status.SentRoots, status.SentAt = c.sentRoots()
 	return status
+}
+
+// currentState returns the state. A server is ready as soon as it takes calls, even if run has yet
+// to notice it. The caller holds mu.
+func (s *server) currentState() acpmcp.State {
+	if s.state == acpmcp.Starting && s.connection != nil && s.connection.isReady() {
+		return acpmcp.Ready
+	}
+	return s.state
 }
