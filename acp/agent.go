@@ -21,6 +21,12 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
+// The queues of an agent keep the requests of its sessions in order.
+type (
+	queue  = turns.Queue[*session]
+	ticket = turns.Ticket[*session]
+)
+
 // agent is the agent's side of one connection.
 type agent struct {
 	options Options

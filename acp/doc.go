@@ -63,9 +63,9 @@
 //     agent_capabilities.go. authenticate.go offers ways to sign in for a backend that has none.
 //   - A user on another machine: remote.go says which methods may be used.
 //   - A request: agent.Accept in agent.go is called on the read loop, in arrival order, and calls
-//     the accept method of the request's file. That takes a ticket in the session's queue
-//     (queues.go, package acp/internal/turns) where order matters, and returns the work, which runs
-//     on another goroutine. A new lifecycle method gets a file with an accept method, a case in agent.go
+//     the accept method of the request's file. That takes a ticket in the session's queue (package
+//     acp/internal/turns) where order matters, and returns the work, which runs on another
+//     goroutine. A new lifecycle method gets a file with an accept method, a case in agent.go
 //     (agent.served), a shape of its params in params.go, its capability in initialize.go and, if
 //     it opens a session, a backend.Cause. Method names are in internal/protocol. Requests about a
 //     stored session (session_set_title.go, session_archive.go for archive and unarchive,

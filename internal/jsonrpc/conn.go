@@ -248,13 +248,22 @@ func (c *Conn) rejectTooLong(ctx context.Context, beginning []byte, limit int) {
 	m := decodeBeginning(beginning)
 	c.log.Warn("rejected a message over the limit", "id", m.id.raw,
 		"method", shorten(m.method), "response", m.isResponse, "limit", limit)
-	if m.isResponse {
-		c.calls.resolve(m.id.raw, response{err: fmt.Errorf("the peer's response is longer than the limit of %d bytes", limit)})
-		m.id = ID{} // an error with this id would answer a request of the peer
-	} else if m.id.IsZero() && c.options.TooLong != nil {
+	if !m.isResponse && m.id.IsZero() && c.options.TooLong != nil {
 		c.options.TooLong(ctx, beginning)
 	}
-	c.reject(ctx, m.id, Errorf(CodeInvalidRequest, "the message is longer than the limit of %d bytes", limit))
+	c.refuse(ctx, m, fmt.Errorf("the peer's response is longer than the limit of %d bytes", limit),
+		Errorf(CodeInvalidRequest, "the message is longer than the limit of %d bytes", limit))
+}
+
+// refuse answers an invalid message with the error e. An error with the id of a response would
+// answer a request of the peer: instead, the call that the response belongs to fails with failed.
+func (c *Conn) refuse(ctx context.Context, m message, failed error, e *Error) {
+	if m.isResponse {
+		c.reject(ctx, ID{}, e)
+		c.calls.resolve(m.id.raw, response{err: failed})
+		return
+	}
+	c.reject(ctx, m.id, e)
 }
 
 // receive handles one message.
@@ -264,10 +273,7 @@ func (c *Conn) receive(ctx context.Context, line []byte) {
 	}
 	m, rejected := decode(line)
 	if rejected != nil {
-		c.reject(ctx, ID{}, rejected)
-		if m.isResponse {
-			c.calls.resolve(m.id.raw, response{err: errMalformedResponse})
-		}
+		c.refuse(ctx, m, errMalformedResponse, rejected)
 		return
 	}
 	if m.isResponse {

@@ -38,6 +38,42 @@ func TestEndOfInput(t *testing.T) {
 	}, lines)
 }
 
+// Valid JSON that we do not read is not called malformed, and who sent it learns that it was his.
+//
+// Clause W2.
+func TestMessagesThatAreNotRead(t *testing.T) {
+	deep := strings.Repeat(`{"a":[`, 5_001) + strings.Repeat("]}", 5_001)
+	many := strings.Repeat(`"x":1,`, 10_001)
+	const levels = "the message has more than 10,000 levels of objects and arrays"
+	for name, c := range map[string]struct{ line, id, message string }{
+		"deep params": {`{"jsonrpc":"2.0","id":1,"method":"echo","params":` + deep + `}`, "1", levels},
+		"id at the end": {`{"params":` + deep + `,"method":"echo","jsonrpc":"2.0","id":"\"]}\\"}`,
+			`"\"]}\\"`, levels},
+		"deep id":    {`{"jsonrpc":"2.0","id":` + deep + `,"method":"echo"}`, "null", levels},
+		"deep batch": {`[` + deep + `]`, "null", levels},
+		"two ids":    {`{"id":1,"method":"echo","params":` + deep + `,"id":2}`, "null", levels},
+		"response":   {`{"jsonrpc":"2.0","id":1,"result":` + deep + `}`, "null", levels},
+		"many members": {`{"jsonrpc":"2.0","id":5,"method":"echo",` + many + `"y":1}`, "5",
+			"an object has more than 10000 members"},
+	} {
+		t.Run("W2/"+name, func(t *testing.T) {
+			got := serveAll(t, strings.NewReader(c.line+"\n"), &responder{}, jsonrpc.Options{})
+			require.Equal(t, []string{`{"jsonrpc":"2.0","id":` + c.id +
+				`,"error":{"code":-32600,"message":"` + c.message + `"}}`}, got)
+		})
+	}
+	t.Run("W2/a response that our call waits for", func(t *testing.T) {
+		h := &responder{}
+		p := serve(t, h, jsonrpc.Options{})
+		h.conn = p.conn
+		p.send(`{"jsonrpc":"2.0","id":"a","method":"ask"}`)
+		require.Equal(t, `{"jsonrpc":"2.0","id":1,"method":"question"}`, p.line())
+		p.send(`{"jsonrpc":"2.0","id":1,"result":` + deep + `}`)
+		require.Contains(t, p.line(), levels)
+		require.Contains(t, p.line(), "the peer's response is malformed")
+	})
+}
+
 // Clause W9.
 func TestEndOfContext(t *testing.T) {
 	p := serve(t, &responder{}, jsonrpc.Options{})

@@ -49,10 +49,27 @@ type response struct {
 	err    error
 }
 
-// decode decodes a line. It returns an error, to be sent with a null id, if the line is not a valid
-// message. For an invalid response the message still has the id, so that the call it belongs to
-// does not wait for ever.
+// decode decodes a line. It returns an error if the line is not a valid message. Then the message
+// still has the id of a request that must be answered, or of a response whose call must not wait for
+// ever, if that is known.
 func decode(line []byte) (message, *Error) {
+	m, invalid := decodeValid(line)
+	if invalid != nil && invalid.Code == CodeInvalidRequest && !m.isResponse {
+		m = decodeBeginning(strictjson.Outline(line))
+	}
+	return m, invalid
+}
+
+// RequestID returns the id of a line that is a request, but perhaps not a valid one. It is zero for
+// all other lines, and if it is not certain.
+func RequestID(line []byte) ID {
+	if m := decodeBeginning(strictjson.Outline(line)); !m.isResponse {
+		return m.id
+	}
+	return ID{}
+}
+
+func decodeValid(line []byte) (message, *Error) {
 	if text.IsUTF16(line) {
 		return message{}, Errorf(CodeParse, "the message is UTF-16 text: send it as UTF-8")
 	}
@@ -65,13 +82,17 @@ func decode(line []byte) (message, *Error) {
 		return message{}, Errorf(CodeInvalidRequest, "batches are not supported: send one message a line")
 	case errors.Is(err, strictjson.ErrNotObject):
 		return message{}, Errorf(CodeInvalidRequest, "the message is not an object")
+	case errors.Is(err, strictjson.ErrTooDeep):
+		return message{}, Errorf(CodeInvalidRequest, "the message has %v", err)
+	case errors.Is(err, strictjson.ErrTooManyMembers):
+		return message{}, Errorf(CodeInvalidRequest, "%v", err)
 	case err != nil:
 		return message{}, Errorf(CodeParse, "%v", err)
 	}
 	if name, twice := o.Duplicate(); twice {
 		return message{}, Errorf(CodeInvalidRequest, "the message has two members %s", quote(shorten(name)))
 	}
-	m := message{isResponse: !o.Field("method").Present()}
+	m := message{isResponse: !o.Field("method").Present() && !o.Field("params").Present()}
 	id := o.Field("id")
 	if id.Present() {
 		switch {
@@ -108,9 +129,9 @@ func decodeBeginning(line []byte) message {
 		return message{}
 	}
 	var (
-		m                   message
-		isRequest, twoNames bool
-		seen                = make(map[string]bool)
+		m         message
+		isRequest bool
+		ids       int
 	)
 	for d.More() {
 		token, err := d.Token()
@@ -118,9 +139,9 @@ func decodeBeginning(line []byte) message {
 		if err != nil || !isName {
 			break
 		}
-		twoNames = twoNames || seen[name]
-		seen[name] = true
 		switch name {
+		case "id":
+			ids++
 		case "method", "params":
 			isRequest = true
 		case "result", "error":
@@ -137,7 +158,7 @@ func decodeBeginning(line []byte) message {
 			_ = json.Unmarshal(value, &m.method) // for the log
 		}
 	}
-	if twoNames || isRequest == m.isResponse {
+	if ids > 1 || isRequest == m.isResponse {
 		return message{}
 	}
 	return m
@@ -146,6 +167,9 @@ func decodeBeginning(line []byte) message {
 func decodeRequest(m message, o strictjson.Object, line []byte) (message, *Error) {
 	if o.Field("result").Present() || o.Field("error").Present() {
 		return message{}, Errorf(CodeInvalidRequest, "the message is both a request and a response")
+	}
+	if !o.Field("method").Present() {
+		return message{}, Errorf(CodeInvalidRequest, "the message has no method")
 	}
 	method, invalid := o.Field("method").Text()
 	if invalid != nil {

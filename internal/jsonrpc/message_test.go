@@ -149,7 +149,7 @@ func expectAnswer(line []byte, maxLine int) (id string, answered bool) {
 	if line = bytes.Trim(line, " \t\r"); len(line) == 0 {
 		return "", false
 	}
-	m, ok := membersOf(line)
+	m, twice, ok := membersOf(line)
 	if !ok || !utf8.Valid(line) {
 		return null, true
 	}
@@ -159,12 +159,18 @@ func expectAnswer(line []byte, maxLine int) (id string, answered bool) {
 	versionOK := json.Unmarshal(m["jsonrpc"], &version) == nil && version == "2.0"
 	_, result := m["result"]
 	_, failure := m["error"]
+	asks := method != nil || m["params"] != nil
+	of := null // an invalid message
+	if asks && !result && !failure && idOK && !twice["id"] {
+		of = id
+	}
 	switch {
-	case !versionOK:
-		return null, true
-	case method != nil:
-		if method[0] != '"' || json.Unmarshal(method, &name) != nil || loneSurrogate(method) || result || failure || (id != "" && !idOK) {
-			return null, true
+	case !versionOK, len(twice) > 0:
+		return of, true
+	case asks:
+		if method == nil || method[0] != '"' || json.Unmarshal(method, &name) != nil ||
+			loneSurrogate(method) || result || failure || (id != "" && !idOK) {
+			return of, true
 		}
 		return id, idOK
 	case id != "" && !idOK && id != null:
@@ -174,33 +180,33 @@ func expectAnswer(line []byte, maxLine int) (id string, answered bool) {
 	}
 }
 
-// membersOf returns the members of an object. It returns false for other values and for duplicate
-// names.
-func membersOf(line []byte) (map[string]json.RawMessage, bool) {
+// membersOf returns the members of an object, and the names that are given twice. It returns false
+// for other values.
+func membersOf(line []byte) (m map[string]json.RawMessage, twice map[string]bool, ok bool) {
 	d := json.NewDecoder(bytes.NewReader(line))
 	if start, err := d.Token(); err != nil || start != json.Delim('{') {
-		return nil, false
+		return nil, nil, false
 	}
-	m := map[string]json.RawMessage{}
+	m, twice = map[string]json.RawMessage{}, map[string]bool{}
 	for d.More() {
 		name, err := d.Token()
 		if err != nil {
-			return nil, false
+			return nil, nil, false
 		}
 		var value json.RawMessage
 		if d.Decode(&value) != nil {
-			return nil, false
+			return nil, nil, false
 		}
-		if _, twice := m[name.(string)]; twice {
-			return nil, false
+		if _, given := m[name.(string)]; given {
+			twice[name.(string)] = true
 		}
 		m[name.(string)] = value
 	}
 	if _, err := d.Token(); err != nil {
-		return nil, false
+		return nil, nil, false
 	}
 	_, err := d.Token()
-	return m, err == io.EOF
+	return m, twice, err == io.EOF
 }
 
 // loneSurrogate reports whether a JSON string contains a lone surrogate, which decodes as U+FFFD.

@@ -186,8 +186,8 @@ const MaxItems = 10_000
 var (
 	// errTooManyItems ends Parse at an array that is too long, after that was reported.
 	errTooManyItems = errors.New("too many entries")
-	// errTooManyMembers is the error for an object that is too long.
-	errTooManyMembers = fmt.Errorf("an object has more than %d members", MaxItems)
+	// ErrTooManyMembers is returned for an object with more than [MaxItems] members.
+	ErrTooManyMembers = fmt.Errorf("an object has more than %d members", MaxItems)
 )
 
 // parsed holds the contents of a value that Parse has read: at most one of them is set.
@@ -221,7 +221,7 @@ func (c *checker) parseObject(shape *Shape, at place) (Object, error) {
 		}
 		c.path = c.path[:len(c.path)-1]
 		if len(o.members) == MaxItems {
-			return o, errTooManyMembers
+			return o, ErrTooManyMembers
 		}
 		o.members = append(o.members, m)
 	}

@@ -14,7 +14,7 @@
 //
 // JSON strings can contain lone surrogates (\ud800), which are not valid Unicode. They are a
 // violation only if the string is read with [Field.Text]; in names they count as U+FFFD. Nesting is
-// limited to 10,000 levels.
+// limited to 10,000 levels: see [ErrTooDeep].
 //
 // Returned slices share memory with the input, which must not change.
 package strictjson

@@ -181,3 +181,13 @@ func TestFind(t *testing.T) {
 			"%s %v", c.raw, c.path)
 	}
 }
+
+func TestOutline(t *testing.T) {
+	for raw, want := range map[string]string{
+		``: ``, `1`: `1`, `"{"`: `"{"`, `{}`: `{}`, `[[1],2,{"a":[]}]`: `[[],2,{}]`,
+		`{"a":{"b":"]"},"c":"\"}","d":[1,[2]] , "e\\":-1}`: `{"a":{},"c":"\"}","d":[] , "e\\":-1}`,
+		`{"a":"\`: `{"a":"\`, `]}{"a":1`: `]}{"a":1`,
+	} {
+		require.Equal(t, want, string(strictjson.Outline([]byte(raw))), raw)
+	}
+}

@@ -17,8 +17,8 @@ type Object struct {
 }
 
 // ParseObject parses an object. Empty input and null are an empty object. The error is
-// [ErrNotObject] for another kind of value; any other error means that raw is not JSON or has more
-// than [MaxItems] members, and does not quote it. Duplicate names are not an error here: see
+// [ErrNotObject] for another kind of value, [ErrTooManyMembers] or [ErrTooDeep]; any other error
+// means that raw is not JSON, and does not quote it. Duplicate names are not an error here: see
 // [Object.Duplicate] and [Check].
 func ParseObject(raw json.RawMessage) (Object, error) {
 	if isAbsent(raw) {
@@ -36,7 +36,7 @@ func parseObject(raw json.RawMessage, at place) (Object, error) {
 		}
 	})
 	if err == nil && n > MaxItems {
-		err = errTooManyMembers
+		err = ErrTooManyMembers
 	}
 	if err != nil {
 		return Object{}, err

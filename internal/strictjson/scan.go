@@ -11,8 +11,12 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// ErrNotObject is returned for well-formed JSON that is not an object.
-var ErrNotObject = errors.New("not a JSON object")
+var (
+	// ErrNotObject is returned for well-formed JSON that is not an object.
+	ErrNotObject = errors.New("not a JSON object")
+	// ErrTooDeep is returned for JSON with more than 10,000 levels of objects and arrays.
+	ErrTooDeep = errors.New("more than 10,000 levels of objects and arrays")
+)
 
 // scanner reads the tokens of raw and their offsets. It is released when it is no longer used.
 type scanner struct {
@@ -106,9 +110,40 @@ func malformed(err error) error {
 		return nil
 	}
 	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
+		if syntax.Err != nil && syntax.Err.Error() == "exceeded max depth" { // it is not exported
+			return ErrTooDeep
+		}
 		return fmt.Errorf("malformed JSON at byte %d", syntax.ByteOffset)
 	}
 	return errors.New("malformed JSON: unexpected end")
+}
+
+// Outline returns an object in which the objects and arrays are empty, to see the members of one
+// that is [ErrTooDeep]. It does not check the syntax.
+func Outline(raw json.RawMessage) json.RawMessage {
+	var outline json.RawMessage
+	depth, quoted := 0, false
+	for i := 0; i < len(raw); i++ {
+		width := 1
+		outer := depth < 2
+		switch c := raw[i]; {
+		case quoted && c == '\\' && i+1 < len(raw):
+			width = 2
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{', c == '[':
+			depth++
+		case c == '}', c == ']':
+			depth--
+			outer = depth < 2
+		}
+		if outer {
+			outline = append(outline, raw[i:i+width]...)
+		}
+		i += width - 1
+	}
+	return outline
 }
 
 // member is a member of an object, with its offsets in the object's bytes.

@@ -228,8 +228,9 @@ type checkedBody struct {
 
 // checkBody examines the body of a request.
 func checkBody(body []byte) (c checkedBody) {
-	if !json.Valid(body) { // the SDK would ignore what follows a message
-		c.rejected = errorResponse(nil, jsonrpc.CodeParseError, "the body is not valid JSON")
+	// The SDK would ignore what follows a message.
+	if code, problem := checkJSON(body); problem != "" {
+		c.rejected = errorResponse(nil, code, "the body "+problem)
 		return c
 	}
 	messages := []json.RawMessage{body}

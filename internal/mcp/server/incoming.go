@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -41,6 +42,17 @@ func decodeMessage(raw []byte) (incoming, error) {
 		m.decodeParams()
 	}
 	return m, nil
+}
+
+// checkJSON returns what is wrong with text as JSON, and the code of an error that says so, or "".
+func checkJSON(text []byte) (code int, problem string) {
+	if json.Valid(text) {
+		return 0, ""
+	}
+	if _, err := strictjson.ParseObject(text); errors.Is(err, strictjson.ErrTooDeep) {
+		return jsonrpc.CodeInvalidRequest, "has " + err.Error()
+	}
+	return jsonrpc.CodeParseError, "is not valid JSON"
 }
 
 // mendRoots returns a message in which an entry of a list of roots that the SDK cannot read has an

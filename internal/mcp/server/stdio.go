@@ -420,8 +420,8 @@ func (l *lines) read(in io.Reader, to router) error {
 
 // handle passes on a message, or answers a malformed line with an error.
 func (l *lines) handle(line []byte, to router) {
-	if !json.Valid(line) {
-		l.reject(jsonrpc.CodeParseError, "the line is not valid JSON")
+	if code, problem := checkJSON(line); problem != "" {
+		l.refuse(line, code, "the line "+problem)
 		return
 	}
 	var batch []json.RawMessage
@@ -440,9 +440,9 @@ func (l *lines) handleMessage(line []byte, to router) {
 	m, err := decodeMessage(line)
 	switch {
 	case err != nil:
-		l.reject(jsonrpc.CodeInvalidRequest, "the line is not a JSON-RPC 2.0 message")
+		l.refuse(line, jsonrpc.CodeInvalidRequest, "the line is not a JSON-RPC 2.0 message")
 	case m.isCall() && !isExact(m.request.ID, line):
-		l.reject(jsonrpc.CodeInvalidRequest,
+		l.refuse(line, jsonrpc.CodeInvalidRequest,
 			"the id cannot be represented exactly: use a string, or an integer of at most 2^53-1")
 	case m.isCall() && m.problem != "":
 		l.respond(m.request.ID.Raw(), jsonrpc.CodeInvalidParams, m.problem)
@@ -462,6 +462,17 @@ func isExact(id jsonrpc.ID, line []byte) bool {
 func (l *lines) reject(code int, reason string) {
 	l.log.Warn("rejected a line from the client", "reason", reason)
 	l.respond(nil, code, reason)
+}
+
+// refuse answers a line that is no valid message, with its id if it is a request that has one.
+func (l *lines) refuse(line []byte, code int, reason string) {
+	id := wire.RequestID(line)
+	if code == jsonrpc.CodeParseError || id.IsZero() {
+		l.reject(code, reason)
+		return
+	}
+	l.log.Warn("rejected a line from the client", "reason", reason)
+	l.respond(json.RawMessage(id.String()), code, reason)
 }
 
 // rejectCall answers a request beyond the limits of unanswered ones.

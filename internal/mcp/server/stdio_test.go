@@ -720,16 +720,36 @@ func TestLegacyClientNamesItsRevision(t *testing.T) {
 	require.Contains(t, p.answerTo(1).text(), "in a")
 }
 
+// A client waits for the answer to a request, even to an invalid one.
+func TestInvalidRequestsAreAnsweredWithTheirIDs(t *testing.T) {
+	deep := strings.Repeat("[", 10_000) + strings.Repeat("]", 10_000)
+	p := start(t, Options{})
+	p.begin(withoutRoots)
+	for _, c := range []struct{ line, id, says string }{
+		{`{"jsonrpc":"2.0","method":"ping","params":{"a":` + deep + `},"id":"x"}`, `"x"`, "10,000 levels"},
+		{`{"jsonrpc":"1.0","id":7,"method":"ping"}`, "7", "not a JSON-RPC 2.0 message"},
+		{`{"id":8,"method":"ping"}`, "8", "not a JSON-RPC 2.0 message"},
+		{`{"jsonrpc":"2.0","id":[9],"method":"ping"}`, "null", "not a JSON-RPC 2.0 message"},
+		{`{"jsonrpc":"2.0","id":10,"result":` + deep + `}`, "null", "10,000 levels"},
+		{`{"jsonrpc":"2.0","id":11,"method":"ping"`, "null", "not valid JSON"},
+	} {
+		p.write(c.line)
+		got := p.read().line
+		require.Contains(t, got, `"id":`+c.id+`,`)
+		require.Contains(t, got, c.says)
+	}
+}
+
 // A response with an inexact id would be lost, or taken for that of another request.
 func TestInexactIDs(t *testing.T) {
 	p := start(t, Options{})
 	p.begin(withoutRoots)
-	for _, id := range []string{"9007199254740993", "1.5", "1e400", "18446744073709551615"} {
+	for _, id := range []string{"9007199254740993", "1.5", "1e300", "18446744073709551615"} {
 		p.write(`{"jsonrpc":"2.0","id":` + id + `,"method":"ping"}`)
 		m := p.read()
 		require.NotNil(t, m.Error, m.line)
 		require.Equal(t, -32600, m.Error.Code)
-		require.Nil(t, m.ID)
+		require.Contains(t, m.line, `"id":`+id+`,`, "the error has exactly the id")
 	}
 	for _, id := range []string{"9007199254740991", "-9007199254740991", "0", `"1.5"`} {
 		p.write(`{"jsonrpc":"2.0", "method":"ping", "id": ` + id + ` }`)

@@ -36,13 +36,14 @@ func (s *Schema) Relayed() *Conversation {
 // Client records a line of the client. It may be malformed.
 func (c *Conversation) Client(line string) {
 	var m struct {
-		ID     json.RawMessage
-		Method string
+		ID, Method json.RawMessage
 	}
-	if json.Unmarshal([]byte(line), &m) != nil || m.Method == "" || m.ID == nil {
+	if json.Unmarshal([]byte(line), &m) != nil || m.Method == nil || m.ID == nil {
 		return
 	}
-	c.open[string(m.ID)] = append(c.open[string(m.ID)], m.Method)
+	var method string // "" for a request that is answered with an error
+	_ = json.Unmarshal(m.Method, &method)
+	c.open[string(m.ID)] = append(c.open[string(m.ID)], method)
 }
 
 // Agent validates a line of the agent, without its newline.
