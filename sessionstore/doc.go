@@ -54,7 +54,8 @@
 //   - [Passages] are what a [Searcher] indexes, [SearchQuery.Terms] what it looks for, and [Words]
 //     how both are compared. [BestLine] and [SearchQuery.Matches] make a [Found].
 //
-// What the stores of this module decide alike is in sessionstore/internal/rules.
+// What the stores of this module decide alike is in sessionstore/internal/rules, and whose turn it
+// is to use one in sessionstore/internal/fair.
 //
 // Package sessionstore/storetest tests a Store; its function TestShared tests several stores on one
 // database:

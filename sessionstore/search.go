@@ -16,7 +16,7 @@ import (
 type Searcher interface {
 	// Search returns the messages that contain all words of a text, the most recently indexed
 	// first. It finds everything that was stored before the call, except that a store may leave out
-	// the results of tools. The first search after an update of the program may take long: it reads
+	// the results of tools, and what follows the first 256 KiB of an update. The first search after an update of the program may take long: it reads
 	// all histories.
 	Search(ctx context.Context, q SearchQuery) ([]Found, error)
 }
@@ -102,6 +102,10 @@ func (q SearchQuery) Terms() (terms []Term) {
 // work.
 const maxPassage = 8 << 10
 
+// maxIndexed limits how much text of one update becomes passages, because a store makes all of them
+// in one transaction, for which other owners wait.
+const maxIndexed = 256 << 10
+
 // Passage is what a store indexes: a message, or a part of a long one.
 type Passage struct {
 	Role Role
@@ -149,6 +153,7 @@ func (p *Passages) Add(seq, turn int64, u Update) {
 	} else if role == RoleUser && p.message.Len() > 0 {
 		p.message.WriteByte('\n') // the blocks of a prompt are whole
 	}
+	text = text[:passageEnd(text, maxIndexed)]
 	for text != "" {
 		if p.message.Len() == 0 {
 			*last = Passage{Role: role, Seq: seq}

@@ -1,6 +1,7 @@
 package sessionstore_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -31,4 +32,20 @@ func TestPassagesOfToolCalls(t *testing.T) {
 	}
 	require.Equal(t, []string{"Edit a.go (str_replace)", "Run grep x", "bash", "List", "Read"},
 		texts)
+}
+
+// All passages of an update are stored in one transaction.
+//
+// Clause N6.
+func TestPassagesOfALongUpdate(t *testing.T) {
+	long := strings.Repeat("häufig ", 1<<20)
+	var p sessionstore.Passages
+	p.Add(1, 1, parse(`{"update":{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"`+long+`"}}}`))
+	p.End()
+	size := 0
+	for _, passage := range p.Done {
+		size += len(passage.Text)
+		require.True(t, strings.HasSuffix(passage.Text, "häufig "))
+	}
+	require.InDelta(t, 256<<10, size, 10)
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/pause"
 	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/sessionstore/internal/fair"
 	"github.com/acp-agent/acp-agent/sessionstore/internal/rules"
 )
 
@@ -68,6 +69,7 @@ type database struct {
 	retention time.Duration
 	steps     []step
 	watches   watches
+	turns     *fair.Queue // for the connections of pool
 
 	// using is locked for reading by every call, and for writing by Close.
 	using   sync.RWMutex
@@ -93,7 +95,7 @@ func New(o Options) (*Store, error) {
 			"postgres://USER@HOST/DATABASE, with %40 for @ and %2F for / in a password")
 	}
 	d := &database{config: config, retention: o.Retention, steps: steps(),
-		opening: make(chan struct{}, 1)}
+		turns: fair.NewQueue(int(config.MaxConns)), opening: make(chan struct{}, 1)}
 	d.opening <- struct{}{}
 	settings := config.ConnConfig.RuntimeParams
 	for name, value := range map[string]string{
@@ -403,6 +405,10 @@ func (s *Store) read(ctx context.Context, do func(pgx.Tx) error) error {
 
 func (s *Store) transact(ctx context.Context, o pgx.TxOptions, do func(pgx.Tx) error) error {
 	return s.use(ctx, func(pool *pgxpool.Pool) error {
+		if err := s.turns.Acquire(ctx, s.owner); err != nil {
+			return err
+		}
+		defer s.turns.Release()
 		done := false
 		err := pgx.BeginTxFunc(ctx, pool, o, func(tx pgx.Tx) error {
 			_, err := tx.Exec(ctx, enter, s.owner)

@@ -17,10 +17,10 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sync/semaphore"
 	driver "modernc.org/sqlite"
 
 	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/sessionstore/internal/fair"
 )
 
 var (
@@ -124,8 +124,8 @@ type medium struct {
 	end     context.CancelFunc
 	opening chan struct{} // holds one token, whose owner may open or read db
 	db      *database
-	writing *semaphore.Weighted // of one writer
-	damaged sync.Map            // the keys of sessions whose damage was logged
+	writing *fair.Queue // of one writer
+	damaged sync.Map    // the keys of sessions whose damage was logged
 
 	// eraseDue has a token if a delete may have left data. background is the goroutine that erases
 	// it, which runs while db is open.
@@ -136,7 +136,7 @@ type medium struct {
 // New returns the store in o.Dir. The first call that needs the files opens or creates them.
 func New(o Options) *Store {
 	s := &Store{medium: &medium{
-		options: o.withDefaults(), steps: steps(), writing: semaphore.NewWeighted(1),
+		options: o.withDefaults(), steps: steps(), writing: fair.NewQueue(1),
 		opening: make(chan struct{}, 1), eraseDue: make(chan struct{}, 1),
 	}}
 	s.life, s.end = context.WithCancel(context.Background())
@@ -250,14 +250,26 @@ func (s *medium) read(ctx context.Context, do func(context.Context, *sql.Tx) err
 	})
 }
 
-// write runs do in a transaction that holds the write lock. It may run do several times. Writers
-// take turns, because package sql gives the connection to any of the waiting goroutines.
+// write is [medium.write] in the owner's turn.
+func (s *Store) write(ctx context.Context, do func(context.Context, *sql.Tx) error) error {
+	return s.writeAs(ctx, string(s.owner), do)
+}
+
+// write runs do in a transaction that holds the write lock. It may run do several times.
 func (s *medium) write(ctx context.Context, do func(context.Context, *sql.Tx) error) error {
+	return s.writeAs(ctx, "", do)
+}
+
+// writeAs is [medium.write]. Owners who write take turns: package sql gives the connection to any
+// of the waiting goroutines.
+func (s *medium) writeAs(
+	ctx context.Context, owner string, do func(context.Context, *sql.Tx) error,
+) error {
 	return s.use(ctx, func(db *database) error {
-		if s.writing.Acquire(ctx, 1) != nil {
-			return context.Cause(ctx)
+		if err := s.writing.Acquire(ctx, owner); err != nil {
+			return err
 		}
-		defer s.writing.Release(1)
+		defer s.writing.Release()
 		return s.transact(ctx, db.writer, nil, func(ctx context.Context, tx *sql.Tx) error {
 			if err := permitted(ctx, tx, newest(s.steps)); err != nil {
 				return err

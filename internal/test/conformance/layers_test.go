@@ -33,7 +33,7 @@ var layers = [][]string{
 	{"workspace/tools"},
 	{"discovery", "internal/usage"},
 	{"sessionstore/postgres", "sessionstore/sqlite", "sessionstore/storetest"},
-	{"sessionstore/internal/rules"},
+	{"sessionstore/internal/fair", "sessionstore/internal/rules"},
 	{"sessionstore"},
 	{"workspace"},
 	{"internal/gitignore", "internal/test/containmenttest", "internal/dirfd"},
