@@ -192,8 +192,10 @@ func newConsentsFollow(s streams, set *settings) *cobra.Command {
 		Long: `follow accepts the links on the way to PATH as they are now. You need it only
 if you made a link in a folder in which programs in the sandbox could write
 before, and such a program is to be given PATH: as a folder of a session, as
-its own state, or by sandboxWrite. Look first where the link leads, because a
-program could have made it.`,
+its own state, or by sandboxWrite. The same holds for a linked worktree of git
+that such a program could have made: PATH is then the worktree, and follow lets
+programs in the sandbox commit in it. Look first where the link, or the file
+.git, leads, because a program could have made it.`,
 		Example: "  acp-agent consents follow ~/.claude",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 || args[0] == "" {
@@ -211,11 +213,13 @@ program could have made it.`,
 				_, err := set.stateDirectory()
 				return err
 			}
-			one, err := process.AcceptLinks(records, path)
+			accepted, err := process.AcceptLinks(records, path)
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(s.out, "accepted %s: %s\n", one.ID.Short(), allows(one))
+			for _, one := range accepted {
+				fmt.Fprintf(s.out, "accepted %s: %s\n", one.ID.Short(), allows(one))
+			}
 			return nil
 		},
 	}

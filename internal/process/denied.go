@@ -2,6 +2,7 @@ package process
 
 import (
 	"fmt"
+	"path/filepath"
 
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -22,8 +23,27 @@ func ExplainDenial(
 	if d.Reading {
 		does, setting = "read", text.Code("sandboxRead")+" (or to "+setting+", to change it too)"
 	}
+	if worktree := worktreeOf(filepath.Dir(d.Path)); worktree != "" {
+		return fmt.Sprintf("The sandbox does not let %s %s %s, by its own report: it belongs to %s, a "+
+			"linked worktree of git that a program in the sandbox could have made. If you made it, run "+
+			"%s, and load the session again.", who, does, text.Code(d.Path), text.Code(worktree),
+			text.Code("acp-agent consents follow "+text.ShellWord(worktree))), d.Grant
+	}
 	return fmt.Sprintf("The sandbox does not let %s %s %s, by its own report. If you know that it "+
 		"must, add %s to %s of %s in acp-agent's configuration file, and restart acp-agent. If the path "+
 		"does not exist, create it first.", who, does, text.Code(d.Path), text.Code(d.Grant), setting,
 		owner), d.Grant
+}
+
+// worktreeOf returns the linked worktree that has the directory own in its repository, or "".
+func worktreeOf(own string) string {
+	back, ok := readLine(own, "gitdir")
+	if !ok {
+		return ""
+	}
+	at, err := walk(absolute(own, filepath.Dir(back)))
+	if claimed, ok := linkedWorktree(at.path()); err != nil || !ok || claimed != own {
+		return ""
+	}
+	return at.path()
 }

@@ -43,20 +43,31 @@ func newGrants(records string, p *sandbox.Policy) grants {
 }
 
 // AcceptLinks remembers that links on the way from path to where it leads now may be followed when
-// a process in the sandbox is granted path.
-func AcceptLinks(records, path string) (consent.Consent, error) {
+// a process in the sandbox is granted path, and that a linked worktree of git belongs to its
+// repository. It returns all that it remembers.
+func AcceptLinks(records, path string) ([]consent.Consent, error) {
 	at, err := walk(filepath.Clean(path))
 	if err == nil && len(at.missing) > 0 {
 		err = &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
 	}
 	if err != nil {
-		return consent.Consent{}, err
+		return nil, err
 	}
 	c, err := consent.ForLink(filepath.Clean(path), at.real)
-	if err == nil {
-		err = consent.NewStore(records).Allow(c)
+	accepted := []consent.Consent{c}
+	if own, ok := linkedWorktree(at.real); ok && err == nil {
+		if len(at.links) == 0 {
+			accepted = nil
+		}
+		c, err = forWorktree(at.real, own)
+		accepted = append(accepted, c)
 	}
-	return c, err
+	for _, c := range accepted {
+		if err == nil {
+			err = consent.NewStore(records).Allow(c)
+		}
+	}
+	return accepted, err
 }
 
 // arrival is where a path leads.

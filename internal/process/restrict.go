@@ -34,6 +34,9 @@ func (c Command) restrict(s sandbox.Settings, roots []Root) (Command, error) {
 	if err := g.addRoots(roots); err != nil {
 		return c, &StartError{c, "its sandbox needs the session's folders", err}
 	}
+	if err := g.addWorktrees(roots); err != nil {
+		return c, &StartError{Command: c, Err: err}
+	}
 	if err := g.allow(cmp.Or(c.Expand("$TMPDIR"), "/tmp")); err != nil {
 		return c, &StartError{c, "its sandbox needs its temporary directory", err}
 	}

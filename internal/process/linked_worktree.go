@@ -1,0 +1,138 @@
+package process
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/acp-agent/acp-agent/internal/consent"
+	"github.com/acp-agent/acp-agent/internal/dirfd"
+)
+
+// A linked worktree of git, as git worktree add makes it, has a file .git that names a directory in
+// its repository, worktrees/NAME, and the file gitdir in that directory names the worktree. The
+// index is there, and objects and branches are in the repository. So a process that is granted only
+// the worktree cannot commit.
+//
+// Both files could have been written by a restricted process, to reach the repository with its next
+// process. So they are believed only if no restricted process could ever write at least one of the
+// two, or if they were believed before.
+
+// linkedWorktree returns the directory in the repository that belongs to root, a path without
+// links, if that is a linked worktree and both name each other.
+func linkedWorktree(root string) (own string, ok bool) {
+	text, _ := readLine(root, ".git")
+	path, ok := strings.CutPrefix(text, "gitdir: ")
+	if !ok {
+		return "", false
+	}
+	at, err := walk(absolute(root, path))
+	own = at.path()
+	repository := repositoryOf(own)
+	if err != nil || filepath.Join(repository, "worktrees", filepath.Base(own)) != own {
+		return "", false
+	}
+	back, ok := readLine(own, "gitdir")
+	if !ok || filepath.Base(back) != ".git" {
+		return "", false
+	}
+	worktree, err := walk(absolute(own, filepath.Dir(back)))
+	if err != nil || worktree.path() != root {
+		return "", false
+	}
+	common, ok := readLine(own, "commondir")
+	if !ok {
+		return "", false
+	}
+	at, err = walk(absolute(own, common))
+	return own, err == nil && at.path() == repository
+}
+
+// repositoryOf returns the repository that has the directory own of a linked worktree.
+func repositoryOf(own string) string { return filepath.Dir(filepath.Dir(own)) }
+
+// absolute returns a path of a file in dir.
+func absolute(dir, path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return dir + string(filepath.Separator) + path // a link before .. must not get lost
+}
+
+// readLine returns the only line of a small file in dir, which is not a link.
+func readLine(dir, name string) (line string, ok bool) {
+	const most = 8 << 10
+	d, err := dirfd.Open(dir)
+	if err != nil {
+		return "", false
+	}
+	defer func() { _ = d.Close() }()
+	text, _, err := d.ReadRegular(name, nil, most)
+	line = strings.TrimRight(string(text), "\r\n")
+	return line, err == nil && line != "" && !strings.ContainsAny(line, "\x00\r\n")
+}
+
+// addWorktrees grants what git writes in the repositories of roots that are linked worktrees. Their
+// config, hooks and packed-refs, and other worktrees, are not granted.
+func (g grants) addWorktrees(roots []Root) error {
+	for _, root := range roots {
+		own, ok := linkedWorktree(root.Real)
+		if !ok {
+			continue
+		}
+		believed, err := g.believes(root.Real, own)
+		if err != nil {
+			return err
+		}
+		if believed {
+			g.addRepository(own)
+		}
+	}
+	return nil
+}
+
+// believes reports whether root really belongs to own, and remembers that it does.
+func (g grants) believes(root, own string) (bool, error) {
+	c, err := forWorktree(root, own)
+	if err != nil {
+		return false, err
+	}
+	if known, err := has(g.consents, c.ID); known || err != nil {
+		return known, err
+	}
+	for _, dir := range []string{root, own} {
+		planted, err := g.couldWrite(dir)
+		if err != nil {
+			return false, err
+		}
+		if !planted {
+			return true, allow(g.consents, c)
+		}
+	}
+	return false, nil
+}
+
+// forWorktree returns the consent to follow the file .git of a linked worktree.
+func forWorktree(root, own string) (consent.Consent, error) {
+	return consent.ForLink(filepath.Join(root, ".git"), own)
+}
+
+// addRepository grants what git writes in the repository that has the directory own of a worktree.
+// It creates logs, as git does with the first commit in a worktree of a bare repository.
+func (g grants) addRepository(own string) {
+	repository := repositoryOf(own)
+	if _, err := os.Lstat(filepath.Join(repository, "reftable")); err != nil {
+		_ = os.Mkdir(filepath.Join(repository, "logs"), 0o777) // git's own mode; it may exist
+	}
+	dirs := []string{own}
+	for _, name := range []string{"objects", "refs", "reftable", "logs"} {
+		dirs = append(dirs, filepath.Join(repository, name))
+	}
+	for _, dir := range dirs {
+		info, err := os.Lstat(dir)
+		if err == nil && info.IsDir() && !g.policy.Writes(dir) {
+			g.add(dir)
+		}
+	}
+	g.policy.Read = append(g.policy.Read, repository)
+}

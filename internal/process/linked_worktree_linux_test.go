@@ -1,0 +1,215 @@
+package process_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/sandbox"
+	"github.com/acp-agent/acp-agent/internal/test/proctest"
+)
+
+// author lets git commit without a configuration of the user.
+var author = []string{"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.com", "GIT_COMMITTER_NAME=a",
+	"GIT_COMMITTER_EMAIL=a@example.com", "GIT_CONFIG_NOSYSTEM=1"}
+
+// git runs git as the user in dir.
+func git(t *testing.T, dir string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "git", args...)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), append(author, "HOME="+dir)...)
+	text, err := cmd.CombinedOutput()
+	require.NoError(t, err, "git %v: %s", args, text)
+	return strings.TrimSpace(string(text))
+}
+
+// cloned returns a repository with a commit, and a linked worktree of it.
+func cloned(t *testing.T) (repository, worktree string) {
+	t.Setenv("PATH", "/usr/bin:/bin")
+	repository, worktree = filepath.Join(realDir(t), "repo"), filepath.Join(realDir(t), "tree")
+	git(t, filepath.Dir(repository), "init", "-q", repository)
+	git(t, repository, "commit", "-q", "--allow-empty", "-m", "first")
+	git(t, repository, "worktree", "add", "-q", "-b", "topic", worktree)
+	return repository, worktree
+}
+
+// commit is a script that commits in a folder.
+const commit = `; echo new >file && git add file && git commit -q -m second && git tag marked`
+
+// A process in the sandbox commits in a linked worktree, and changes nothing else of the
+// repository.
+//
+// Clause X1.
+func TestCommitInALinkedWorktree(t *testing.T) {
+	if proctest.AsOrdinaryUser(t, t.Name()) {
+		return
+	}
+	for _, mode := range []sandbox.Mode{sandbox.Write, sandbox.Strict} {
+		t.Run(mode.String(), func(t *testing.T) {
+			repository, worktree := cloned(t)
+			at := newAttacked(t, mode)
+			at.env = append(append(at.env, author...), "wt="+worktree, "repo="+repository)
+			before := contents(t, repository, "config", "hooks", "packed-refs", "HEAD", "index", "worktrees/other")
+			for range 2 {
+				require.NoError(t, at.run("cd $wt; git checkout -q -B next"+commit+"$$; git rebase -q HEAD^", worktree))
+			}
+			require.Equal(t, "second", git(t, repository, "log", "-1", "--format=%s", "next"))
+			require.NoError(t, at.run("cd $repo/.git; echo evil >>config; echo evil >hooks/pre-commit; "+
+				"git pack-refs --all; git -C $repo checkout -q topic; echo evil >HEAD; echo evil >packed-refs; "+
+				"mkdir worktrees/other; echo evil >$repo/file", worktree))
+			require.Equal(t, before, contents(t, repository, "config", "hooks", "packed-refs", "HEAD", "index", "worktrees/other"))
+			require.NoFileExists(t, filepath.Join(repository, "file"))
+		})
+	}
+}
+
+// contents returns what files and directories of a repository contain.
+func contents(t *testing.T, repository string, names ...string) map[string]string {
+	found := map[string]string{}
+	for _, name := range names {
+		_ = filepath.WalkDir(filepath.Join(repository, ".git", name), func(path string, d os.DirEntry, err error) error {
+			if err == nil && d.Type().IsRegular() {
+				text, err := os.ReadFile(path)
+				require.NoError(t, err)
+				found[path] = string(text)
+			}
+			return nil
+		})
+	}
+	return found
+}
+
+// An agent cannot reach a repository with its next process by what it leaves in a folder.
+//
+// Clause X6.
+func TestPlantedWorktrees(t *testing.T) {
+	if proctest.AsOrdinaryUser(t, t.Name()) {
+		return
+	}
+	for name, attack := range map[string]struct {
+		plant string   // as an agent with these roots
+		roots []string // of the first process
+		next  string   // the root of the next one
+	}{
+		"a file that names the user's worktree": {
+			`echo "gitdir: $repo/.git/worktrees/tree" >$a/.git`, []string{"a"}, "a"},
+		"a link to the file of the user's worktree": {`ln -s $wt/.git $a/.git`, []string{"a"}, "a"},
+		"a link to the repository":                  {`ln -s $repo/.git $a/.git`, []string{"a"}, "a"},
+		"a repository that names another as its own": {
+			`mkdir -p $a/x/worktrees/y; echo "gitdir: $a/x/worktrees/y" >$a/.git; echo $a/.git >$a/x/worktrees/y/gitdir
+			echo $repo/.git >$a/x/worktrees/y/commondir`, []string{"a"}, "a"},
+		"a repository with links to another": {
+			`mkdir -p $a/x/worktrees; ln -s $repo/.git/objects $repo/.git/refs $a/x; mkdir $a/x/worktrees/y
+			echo "gitdir: $a/x/worktrees/y" >$a/.git; echo $a/.git >$a/x/worktrees/y/gitdir
+			echo ../.. >$a/x/worktrees/y/commondir`, []string{"a"}, "a"},
+		"a back-link that is a link": {
+			`mkdir -p $a/x; ln -s $repo/.git/worktrees $a/x/worktrees
+			echo "gitdir: $a/x/worktrees/tree" >$a/.git`, []string{"a"}, "a"},
+		"the back-link of its own worktree, turned": {
+			`echo $a/.git >$repo/.git/worktrees/tree/gitdir; cp $wt/.git $a/.git`, []string{"wt", "a"}, "a"},
+		"a worktree in a repository that it may write": {
+			`mkdir -p $repo/.git/worktrees/y; echo "gitdir: $repo/.git/worktrees/y" >$a/.git
+			echo $a/.git >$repo/.git/worktrees/y/gitdir; echo ../.. >$repo/.git/worktrees/y/commondir`,
+			[]string{"repo", "a"}, "a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			repository, worktree := cloned(t)
+			at := newAttacked(t, sandbox.Write)
+			at.env = append(at.env, "wt="+worktree, "repo="+repository)
+			dirs := map[string]string{"a": at.a, "wt": worktree, "repo": repository}
+			var roots []string
+			for _, name := range attack.roots {
+				roots = append(roots, dirs[name])
+			}
+			require.NoError(t, at.run(attack.plant, roots...))
+			require.NoError(t, at.run("touch $repo/.git/objects/evil $repo/.git/refs/evil "+
+				"$repo/.git/worktrees/tree/evil $repo/.git/worktrees/y/evil; touch $a/works", dirs[attack.next]))
+			require.FileExists(t, filepath.Join(at.a, "works"))
+			for _, place := range []string{"objects", "refs", "worktrees/tree", "worktrees/y"} {
+				require.NoFileExists(t, filepath.Join(repository, ".git", place, "evil"))
+			}
+		})
+	}
+}
+
+// A worktree that a restricted process could have made works once the user has accepted it.
+//
+// Clause X6.
+func TestAcceptAWorktree(t *testing.T) {
+	if proctest.AsOrdinaryUser(t, t.Name()) {
+		return
+	}
+	repository, _ := cloned(t)
+	at := newAttacked(t, sandbox.Write)
+	require.NoError(t, at.run("true", repository))
+	inside := filepath.Join(repository, "trees", "x y")
+	git(t, repository, "worktree", "add", "-q", "-b", "x", inside)
+	at.env = append(append(at.env, author...), "wt="+inside)
+	require.NoError(t, at.run(`cd "$wt"`+commit, inside))
+	require.NotEqual(t, "second", git(t, inside, "log", "-1", "--format=%s"))
+	own := filepath.Join(repository, ".git", "worktrees", "x-y")
+	explained, _ := process.ExplainDenial(sandbox.Policy{Mode: sandbox.Write, Write: []string{inside}},
+		"fatal: Unable to create '"+own+"/index.lock': Permission denied", "the agent", "agents.x")
+	require.Contains(t, explained, "acp-agent consents follow '"+inside+"'")
+
+	accepted, err := process.AcceptLinks(at.settings.Records, inside)
+	require.NoError(t, err)
+	require.Len(t, accepted, 1)
+	require.Equal(t, own, accepted[0].Target)
+	require.NoError(t, at.run(`cd "$wt"`+commit, inside))
+	require.Equal(t, "second", git(t, inside, "log", "-1", "--format=%s"))
+}
+
+// Worktrees that git made differently work too: of a bare repository, of a worktree, with relative
+// paths, and one that was moved.
+func TestKindsOfWorktrees(t *testing.T) {
+	if proctest.AsOrdinaryUser(t, t.Name()) {
+		return
+	}
+	for name, build := range map[string]func(repository, worktree string) string{
+		"of a bare repository": func(repository, _ string) string {
+			bare := filepath.Join(realDir(t), "bare.git")
+			git(t, repository, "clone", "-q", "--bare", repository, bare)
+			tree := filepath.Join(realDir(t), "bared")
+			git(t, bare, "worktree", "add", "-q", "-b", "bared", tree)
+			return tree
+		},
+		"of a worktree": func(_, worktree string) string {
+			tree := filepath.Join(realDir(t), "second")
+			git(t, worktree, "worktree", "add", "-q", "-b", "second", tree)
+			return tree
+		},
+		"with relative paths": func(repository, worktree string) string {
+			own := filepath.Join(repository, ".git", "worktrees", "tree")
+			there, err := filepath.Rel(worktree, own)
+			require.NoError(t, err)
+			back, err := filepath.Rel(own, worktree)
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(filepath.Join(worktree, ".git"), []byte("gitdir: "+there+"\n"), 0o600))
+			require.NoError(t, os.WriteFile(filepath.Join(own, "gitdir"), []byte(back+"/.git\n"), 0o600))
+			return worktree
+		},
+		"that was moved": func(repository, worktree string) string {
+			moved := worktree + " moved"
+			git(t, repository, "worktree", "move", worktree, moved)
+			return moved
+		},
+		"with a locked registration": func(repository, worktree string) string {
+			git(t, repository, "worktree", "lock", worktree)
+			return worktree
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			worktree := build(cloned(t))
+			at := newAttacked(t, sandbox.Write)
+			at.env = append(append(at.env, author...), "wt="+worktree)
+			require.NoError(t, at.run(`cd "$wt"`+commit, worktree))
+			require.Equal(t, "second", git(t, worktree, "log", "-1", "--format=%s"))
+		})
+	}
+}
