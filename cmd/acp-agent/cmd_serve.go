@@ -35,6 +35,7 @@ type serveFlags struct {
 	memory      int // bytes
 	limits      acp.Limits
 	peers       []string
+	origins     []string
 }
 
 // newServe returns the command that serves editors over the network.
@@ -102,6 +103,8 @@ When it is asked to end (SIGINT, SIGTERM), it waits for running turns.`,
 		"keep at most `BYTES` of messages that are arriving or not answered, a quarter for each user")
 	cmd.Flags().Var((*listValue)(&f.peers), "peer",
 		"pass lost connections on to the server at `URL` that has them; can be repeated")
+	cmd.Flags().Var((*listValue)(&f.origins), "origin",
+		"let web pages of `ORIGIN`, such as https://ui.example.org, connect; can be repeated")
 	cmd.Flags().BoolVar(&set.logJSON, "log-json", false, "write the log as JSON lines")
 	cmd.Flags().AddFlagSet(set.flags)
 	return cmd
@@ -141,6 +144,10 @@ func (f serveFlags) serve(ctx context.Context, s streams, set *settings, args []
 	if err != nil {
 		return err
 	}
+	origins, err := remote.ParseOrigins(f.origins)
+	if err != nil {
+		return usage.Errorf("--origin: %v", err)
+	}
 	roots, err := set.workspace()
 	if err != nil {
 		return err
@@ -166,7 +173,7 @@ func (f serveFlags) serve(ctx context.Context, s streams, set *settings, args []
 	answers := answerers{set: set, dir: dir, downstream: d, pool: proxy.NewPool(f.processes), trace: trace}
 	o := remote.Options{
 		Tokens: tokens, Serving: answers.serving, Workspace: roots, Store: store, Limits: f.limits,
-		MaxLine: set.maxLine, Memory: f.memory, Peers: peers, BehindProxy: f.behindProxy,
+		MaxLine: set.maxLine, Memory: f.memory, Peers: peers, Origins: origins, BehindProxy: f.behindProxy,
 		Grace: f.grace, HurryUp: endSignals(), Log: logger,
 	}
 	closeAudit, err := f.openAudit(&o, s.err)

@@ -17,7 +17,11 @@ import (
 
 // connect serves a connection.
 func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
-	from := s.origin(r)
+	from := s.source(r)
+	if !s.options.Origins.Admit(r) {
+		s.refuseOrigin(w, r, from)
+		return
+	}
 	account, token, ok := s.identify(w, r, from)
 	if !ok {
 		return
@@ -57,8 +61,18 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
 	log.Info("disconnected")
 }
 
-// origin returns where a request comes from, for the logs.
-func (s *Server) origin(r *http.Request) []any {
+// refuseOrigin answers the request of a web page that may not connect.
+func (s *Server) refuseOrigin(w http.ResponseWriter, r *http.Request, from []any) {
+	const most = 200
+	origin := text.Truncate(text.Printable(r.Header.Get("Origin")), most)
+	s.metrics.reject()
+	s.options.Log.With(from...).Warn("rejected a connection of a web page", "origin", origin)
+	http.Error(w, "web pages of "+origin+" may not connect; acp-agent serve --origin allows them",
+		http.StatusForbidden)
+}
+
+// source returns where a request comes from, for the logs.
+func (s *Server) source(r *http.Request) []any {
 	from := []any{"from", r.RemoteAddr}
 	if s.options.BehindProxy {
 		const most = 200
@@ -78,15 +92,14 @@ func (s *Server) identify(
 	w http.ResponseWriter, r *http.Request, from []any,
 ) (Account, Token, bool) {
 	begun := time.Now()
-	scheme, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	account, token, err := s.options.Tokens.find(secret)
+	account, token, err := s.options.Tokens.find(websocket.Token(r))
 	switch {
 	case err != nil && !errors.Is(err, errInvalid):
 		s.metrics.reject()
 		s.options.Log.With(from...).Error("cannot read a token", "error", err)
 		http.Error(w, "the server cannot read the token of this user; its log says why",
 			http.StatusServiceUnavailable)
-	case err != nil || !strings.EqualFold(scheme, "Bearer"):
+	case err != nil:
 		const rejected = "rejected a connection without a valid token"
 		s.metrics.reject()
 		s.options.Log.Warn(rejected, from...)

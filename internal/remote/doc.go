@@ -2,6 +2,7 @@
 // decides what answers a user: the agent, the store, the folders.
 //
 //   - tokens.go: who may connect, and to which folders.
+//   - origins.go: which web pages may connect.
 //   - server.go: what a server needs, its loop, and its end.
 //   - admit.go: from a request to a connection of a user; tokens that are revoked.
 //   - user.go: what a connection is served with, and what the users of a server may use.

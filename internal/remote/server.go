@@ -36,6 +36,8 @@ type Options struct {
 	Memory int
 	// Peers have connections that this server does not have. Default none.
 	Peers Peers
+	// Origins are the web pages that may connect besides the server's own. Default none.
+	Origins Origins
 	// BehindProxy notes who is behind something that passes on the connections.
 	BehindProxy bool
 	// Grace is how long running turns may take after the server was asked to end, unless the program
@@ -149,6 +151,11 @@ func (s *Server) usage() usage {
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+Path, s.connect)
+	mux.HandleFunc(Path, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Allow", http.MethodGet)
+		http.Error(w, "connect with WebSocket: this server does not speak Streamable HTTP",
+			http.StatusMethodNotAllowed)
+	})
 	mux.HandleFunc("GET /healthz", func(http.ResponseWriter, *http.Request) {})
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
 		switch {

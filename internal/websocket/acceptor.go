@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -91,8 +92,8 @@ func (a *Acceptor) oldestLost(owner string) (oldest *Conn) {
 	return oldest
 }
 
-// Accept accepts a connection of owner, or resumes one, for which it returns nil. It rejects web
-// pages of other origins. If it fails it has answered the request.
+// Accept accepts a connection of owner, or resumes one, for which it returns nil. The caller has
+// checked the origin of web pages. If it fails it has answered the request.
 func (a *Acceptor) Accept(w http.ResponseWriter, r *http.Request, owner string) (*Conn, error) {
 	if Resumes(r) {
 		return nil, a.resume(w, r, owner, ResumedID(r))
@@ -148,6 +149,44 @@ func (a *Acceptor) resume(w http.ResponseWriter, r *http.Request, owner, id stri
 	return err
 }
 
+const (
+	// bearer is what the subprotocol with a token begins with.
+	bearer = "bearer."
+	// webProtocol is the subprotocol of web pages that speak ACP.
+	webProtocol = "acp.v1"
+)
+
+// Token returns the token of a request for a connection, "" if there is none. Web pages cannot set
+// the header Authorization. They offer the token as a subprotocol.
+func Token(r *http.Request) string {
+	if given := r.Header.Get("Authorization"); given != "" {
+		scheme, token, _ := strings.Cut(given, " ")
+		if !strings.EqualFold(scheme, "Bearer") {
+			return ""
+		}
+		return token
+	}
+	return strings.TrimPrefix(offeredToken(r), bearer)
+}
+
+// offeredToken returns the subprotocol with a token that a request offers, or "".
+func offeredToken(r *http.Request) string {
+	for _, header := range r.Header.Values("Sec-WebSocket-Protocol") {
+		for offered := range strings.SplitSeq(header, ",") {
+			if offered = strings.TrimSpace(offered); strings.HasPrefix(offered, bearer) {
+				return offered
+			}
+		}
+	}
+	return ""
+}
+
 func accept(w http.ResponseWriter, r *http.Request) (*websocket.Conn, error) {
-	return websocket.Accept(w, r, &websocket.AcceptOptions{Subprotocols: []string{protocol}})
+	subprotocols := []string{protocol, webProtocol}
+	if offered := offeredToken(r); offered != "" {
+		subprotocols = append(subprotocols, offered) // browsers want one of those that they offer
+	}
+	return websocket.Accept(w, r, &websocket.AcceptOptions{
+		Subprotocols: subprotocols, InsecureSkipVerify: true, // of the origin
+	})
 }

@@ -160,15 +160,6 @@ func TestServerThatDoesNotAnswer(t *testing.T) {
 	require.EqualError(t, err, "no answer within 50ms")
 }
 
-func TestPagesOfOtherOriginsAreRefused(t *testing.T) {
-	url := serve(t, 100, Times{}, echo)
-	_, response, err := websocket.Dial(t.Context(), url, &websocket.DialOptions{HTTPHeader: http.Header{
-		"Authorization": {"Bearer ana"}, "Origin": {"https://evil.example"},
-	}})
-	require.Error(t, err)
-	require.Equal(t, http.StatusForbidden, response.StatusCode)
-}
-
 // Another client that is not there any more is noticed, and one that has nothing to say is not lost.
 func TestOtherClientsAreAsked(t *testing.T) {
 	ended := make(chan struct{})
