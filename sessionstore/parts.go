@@ -61,6 +61,16 @@ type Pruner interface {
 	Prune(ctx context.Context, q PruneQuery) (n int, err error)
 }
 
+// SessionBytes is what a [Sizer] counts for a session besides its history and its states.
+const SessionBytes = 1 << 10
+
+// Sizer is a [Store] that knows how much it stores. Without it users of a server have no quota.
+type Sizer interface {
+	// Size returns about how many bytes the sessions of the store's owner take, without those that
+	// were deleted, even if their data was not erased yet.
+	Size(ctx context.Context) (bytes int, err error)
+}
+
 // Segmenter is a [Store] whose histories can be read from a place in their middle. Without it
 // "acp-agent inspect" shows no conversations.
 type Segmenter interface {

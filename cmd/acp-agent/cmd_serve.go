@@ -34,6 +34,8 @@ type serveFlags struct {
 	processes   proxy.PoolLimits
 	memory      int // bytes
 	limits      acp.Limits
+	stored      int // bytes of each user
+	deleteAfter age
 	peers       []string
 	origins     []string
 }
@@ -41,7 +43,7 @@ type serveFlags struct {
 // newServe returns the command that serves editors over the network.
 func newServe(s streams, set *settings) *cobra.Command {
 	f := serveFlags{processes: proxy.PoolLimits{PerUser: 20, Total: 100}, memory: 512 << 20,
-		limits: remote.DefaultLimits()}
+		limits: remote.DefaultLimits(), stored: 10 << 30}
 	cmd := &cobra.Command{
 		Use:   "serve [--listen ADDR] [flags] [-- COMMAND ARGS...]",
 		Short: "Serve editors over the network",
@@ -95,6 +97,10 @@ When it is asked to end (SIGINT, SIGTERM), it waits for running turns.`,
 		"let each user have at most `N` sessions open at once")
 	cmd.Flags().Var(intValue{&f.limits.Turns, 1}, "max-turns",
 		"let each user have at most `N` turns running or waiting at once")
+	cmd.Flags().Var(intValue{&f.stored, 1}, "max-stored",
+		"let the sessions of each user take at most `BYTES` in the store")
+	cmd.Flags().Var(&f.deleteAfter, "delete-after",
+		"delete users' sessions that had no turn for `AGE`, such as 365d; 0d deletes none")
 	cmd.Flags().Var(intValue{&f.processes.Total, 1}, "max-agents",
 		"start at most `N` processes of agents")
 	cmd.Flags().Var(intValue{&f.processes.PerUser, 1}, "max-agents-per-user",
@@ -173,6 +179,7 @@ func (f serveFlags) serve(ctx context.Context, s streams, set *settings, args []
 	answers := answerers{set: set, dir: dir, downstream: d, pool: proxy.NewPool(f.processes), trace: trace}
 	o := remote.Options{
 		Tokens: tokens, Serving: answers.serving, Workspace: roots, Store: store, Limits: f.limits,
+		StoredBytes: f.stored, DeleteAfter: time.Duration(f.deleteAfter),
 		MaxLine: set.maxLine, Memory: f.memory, Peers: peers, Origins: origins, BehindProxy: f.behindProxy,
 		Grace: f.grace, HurryUp: endSignals(), Log: logger,
 	}

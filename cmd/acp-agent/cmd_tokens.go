@@ -43,6 +43,7 @@ type rightsFlags struct {
 	within []string
 	agent  string
 	limits acp.Limits
+	stored int // bytes
 }
 
 func (f *rightsFlags) add(cmd *cobra.Command) {
@@ -54,11 +55,13 @@ func (f *rightsFlags) add(cmd *cobra.Command) {
 		cmd.Flags().Var(intValue{limit, 1}, "max-"+name,
 			"allow this user `N` "+name+" at once, instead of the number of acp-agent serve")
 	}
+	cmd.Flags().Var(intValue{&f.stored, 1}, "max-stored",
+		"let the sessions of this user take `BYTES` in the store, instead of the number of acp-agent serve")
 }
 
 // areGiven reports whether a command has one of the flags.
 func (f *rightsFlags) areGiven() bool {
-	return len(f.within) > 0 || f.agent != "" || f.limits != acp.Limits{}
+	return len(f.within) > 0 || f.agent != "" || f.limits != acp.Limits{} || f.stored > 0
 }
 
 // change returns an account with the rights that the flags name in place of its own.
@@ -84,6 +87,7 @@ func (f *rightsFlags) change(set *settings, a remote.Account) (remote.Account, e
 	a.Limits.Connections = cmp.Or(f.limits.Connections, a.Limits.Connections)
 	a.Limits.Sessions = cmp.Or(f.limits.Sessions, a.Limits.Sessions)
 	a.Limits.Turns = cmp.Or(f.limits.Turns, a.Limits.Turns)
+	a.StoredBytes = cmp.Or(f.stored, a.StoredBytes)
 	return a, nil
 }
 

@@ -6,6 +6,7 @@
 //   - server.go: what a server needs, its loop, and its end.
 //   - admit.go: from a request to a connection of a user; tokens that are revoked.
 //   - user.go: what a connection is served with, and what the users of a server may use.
+//   - quota.go, retain.go: how much and how long the server stores of a user.
 //   - audit.go, metrics.go, histogram.go, timed_store.go: what the operator sees of it.
 //   - health.go: whether the session store can be used.
 //   - certificate.go: TLS.

@@ -32,6 +32,12 @@ type Options struct {
 	MaxLine int
 	// Limits are what a user may use at once, unless the account says otherwise.
 	Limits acp.Limits
+	// StoredBytes is how much each user's sessions may take in the store, unless the account says
+	// otherwise. Default: any amount.
+	StoredBytes int
+	// DeleteAfter is after which time without a turn users' sessions are deleted. Default never; but
+	// sessions that were never prompted are deleted after [sessionstore.Retention].
+	DeleteAfter time.Duration
 	// Memory is how many bytes of messages may be arriving or unanswered, of all users.
 	Memory int
 	// Peers have connections that this server does not have. Default none.
@@ -64,9 +70,10 @@ type Server struct {
 	// held and the context of Serve lasts.
 	passing sync.WaitGroup
 
-	mu    sync.Mutex
-	users map[string]Account  // those who have connected, by name
-	conns map[string]admitted // the connections, by id
+	mu     sync.Mutex
+	users  map[string]Account  // those who have connected, by name
+	conns  map[string]admitted // the connections, by id
+	quotas map[string]*quota   // of those who have connected at some time, by name
 }
 
 // NewServer returns a server.
@@ -77,6 +84,7 @@ func NewServer(o Options) *Server {
 		acceptor: websocket.NewAcceptor(o.MaxLine, websocket.Times{}, messages),
 		health:   health{store: o.Store, log: o.Log},
 		users:    make(map[string]Account), conns: make(map[string]admitted),
+		quotas: make(map[string]*quota),
 	}
 	s.acp = acp.NewServer(acp.ServerOptions{PerPeer: o.Limits, Options: s.serving})
 	s.metrics = newMetrics(s.usage)
@@ -109,6 +117,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	watched, stop := context.WithCancel(served)
 	defer stop()
 	watching.Go(func() { s.watchTokens(watched) })
+	watching.Go(func() { s.retain(watched) })
 	select {
 	case err := <-ended:
 		return err

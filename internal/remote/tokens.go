@@ -30,11 +30,13 @@ type Account struct {
 	Agent string
 	// Limits replace those of the server where they are not 0.
 	Limits acp.Limits
+	// StoredBytes replaces that of the server if it is not 0.
+	StoredBytes int
 }
 
 // same reports whether a and other give the same rights.
 func (a Account) same(other Account) bool {
-	return a.Agent == other.Agent && a.Limits == other.Limits &&
+	return a.Agent == other.Agent && a.Limits == other.Limits && a.StoredBytes == other.StoredBytes &&
 		slices.Equal(a.Within.Strings(), other.Within.Strings())
 }
 
@@ -65,6 +67,7 @@ type limitsInFile struct {
 	Connections int `json:"connections,omitzero"`
 	Sessions    int `json:"sessions,omitzero"`
 	Turns       int `json:"turns,omitzero"`
+	StoredBytes int `json:"storedBytes,omitzero"`
 }
 
 // tokenFile is the content of a token's file, which is named NAME/ID.json.
@@ -116,7 +119,7 @@ func (s *Tokens) encode(a Account) (path string, content []byte, err error) {
 		return "", nil, err
 	}
 	content, err = json.Marshal(accountFile{Name: a.Name, Within: a.Within.Strings(), Agent: a.Agent,
-		Limits: limitsInFile(a.Limits)})
+		Limits: limitsInFile{a.Limits.Connections, a.Limits.Sessions, a.Limits.Turns, a.StoredBytes}})
 	return path, content, err
 }
 
@@ -256,7 +259,8 @@ func (s *Tokens) Account(name string) (a Account, err error) {
 	if f.Name != name {
 		return a, fmt.Errorf("%s is the file of %q", path, f.Name)
 	}
-	a = Account{Name: f.Name, Agent: f.Agent, Limits: acp.Limits(f.Limits)}
+	a = Account{Name: f.Name, Agent: f.Agent, StoredBytes: f.Limits.StoredBytes, Limits: acp.Limits{
+		Connections: f.Limits.Connections, Sessions: f.Limits.Sessions, Turns: f.Limits.Turns}}
 	a.Within, err = workspace.ParseDirs(f.Within)
 	return a, err
 }

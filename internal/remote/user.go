@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 
@@ -47,13 +48,27 @@ func (s *Server) user(name string) (User, error) {
 	for _, within := range a.Within.All() {
 		roots.Policy.Allow = append(roots.Policy.Allow, within)
 	}
+	limited := limitedStore{s.options.Store.For(name), s.quota(name),
+		cmp.Or(a.StoredBytes, s.options.StoredBytes)}
 	return User{
 		Account:    a,
 		Connection: fmt.Sprintf("%d %s", s.connected.Add(1), name),
 		Workspace:  roots,
-		Store:      timedStore{s.options.Store.For(name), s.metrics.stored},
+		Store:      timedStore{limited, s.metrics.stored},
 		Log:        s.options.Log.With("user", name),
 	}, nil
+}
+
+// quota returns the quota of a user, which all connections share.
+func (s *Server) quota(name string) *quota {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q := s.quotas[name]
+	if q == nil {
+		q = &quota{}
+		s.quotas[name] = q
+	}
+	return q
 }
 
 // serving returns the options of a user's connection.

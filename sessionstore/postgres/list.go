@@ -129,3 +129,16 @@ func (a *arguments) conditions(r rules.Range) string {
 	}
 	return all
 }
+
+// Size implements [sessionstore.Sizer].
+func (s *Store) Size(ctx context.Context) (bytes int, err error) {
+	err = s.read(ctx, func(tx pgx.Tx) error {
+		return tx.QueryRow(ctx, `
+			SELECT $2 * (SELECT count(*) FROM sessions WHERE owner = $1)
+				+ (SELECT coalesce(sum(octet_length(body)), 0) FROM segments WHERE owner = $1)
+				+ (SELECT coalesce(sum(octet_length(body)), 0) FROM states WHERE owner = $1)
+				+ (SELECT coalesce(sum(octet_length(state)), 0) FROM sessions WHERE owner = $1)`,
+			s.owner, sessionstore.SessionBytes).Scan(&bytes)
+	})
+	return bytes, err
+}

@@ -35,6 +35,7 @@ type parts interface {
 	sessionstore.Restorer
 	sessionstore.Searcher
 	sessionstore.Segmenter
+	sessionstore.Sizer
 	sessionstore.Watcher
 }
 

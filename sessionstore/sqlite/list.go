@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -192,4 +193,27 @@ func readPositions(
 		return err
 	})
 	return positions, err
+}
+
+// Size implements [sessionstore.Sizer]. A history that forks share counts once.
+func (s *Store) Size(ctx context.Context) (bytes int, err error) {
+	err = s.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		agents, err := s.owner.agents(ctx, tx, sessionstore.Agent{})
+		if err != nil {
+			return err
+		}
+		return tx.QueryRowContext(ctx, `
+			WITH own AS MATERIALIZED (
+				SELECT key, strand FROM sessions WHERE agent IN (SELECT value FROM json_each(?1))
+			), strands AS (
+				SELECT strand FROM own
+				UNION SELECT inherits.strand FROM own JOIN inherits ON session = own.key
+			) SELECT ?2 * (SELECT count(*) FROM own)
+				+ (SELECT coalesce(sum(length(body)), 0) FROM strands JOIN segments USING (strand))
+				+ (SELECT coalesce(sum(length(body)), 0) FROM own JOIN states ON session = own.key)
+				+ (SELECT coalesce(sum(length(body)), 0)
+					FROM own JOIN runtime_states ON session = own.key)`,
+			asJSON(slices.Collect(maps.Keys(agents))), sessionstore.SessionBytes).Scan(&bytes)
+	})
+	return bytes, err
 }

@@ -37,6 +37,7 @@ type parts interface {
 	sessionstore.Restorer
 	sessionstore.Searcher
 	sessionstore.Segmenter
+	sessionstore.Sizer
 }
 
 const (

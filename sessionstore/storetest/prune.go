@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ func pruneTests() []testCase {
 		{"S10/prune unused sessions", pruneUnused},
 		{"S10/prune all sessions before a time", pruneAll},
 		{"S10/prune without a bound and as a dry run", pruneNothing},
+		{"N6/size of an owner's sessions", sizeOfSessions},
 	}
 }
 
@@ -72,4 +74,27 @@ func pruneNothing(t *testing.T, s store) {
 	require.Equal(t, 1, prune(t, s, sessionstore.PruneQuery{UnusedBefore: latest(t, s), DryRun: true}))
 	require.Equal(t, 3, prune(t, s, sessionstore.PruneQuery{Before: latest(t, s), DryRun: true}))
 	require.Len(t, listAll(t, s, sessionstore.Query{}), 3)
+}
+
+func sizeOfSessions(t *testing.T, s store) {
+	size := func(s store) int {
+		n, err := part[sessionstore.Sizer](t, s).Size(t.Context())
+		require.NoError(t, err)
+		return n
+	}
+	require.Zero(t, size(s))
+	l := create(t, s, "one")
+	require.Equal(t, sessionstore.SessionBytes, size(s))
+	const long = 1 << 20
+	record(t, s, l, strings.Repeat("x", long), say(strings.Repeat("y", long)))
+	full := size(s)
+	require.InDelta(t, 2*long, full, 10<<10)
+	fork(t, s, "one", sessionstore.NewSession{ID: "two"})
+	require.Greater(t, size(s), full)
+	if shared, ok := s.(sessionstore.Shared); ok {
+		require.Zero(t, size(shared.For("somebody else")))
+	}
+	require.NoError(t, s.Delete(t.Context(), "one"))
+	require.NoError(t, s.Delete(t.Context(), "two"))
+	require.Zero(t, size(s))
 }
