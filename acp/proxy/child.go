@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/secret"
+	"github.com/acp-agent/acp-agent/internal/text"
 )
 
 // child is a running agent. Its peer is the agent itself, usually a process.
@@ -37,6 +39,7 @@ type child struct {
 
 	sandbox   sandbox.Policy // of the process
 	sandboxer []string       // see Options.Sandboxer
+	settings  string         // names its section of the configuration file, in Markdown
 
 	place place // which sessions it serves
 
@@ -82,8 +85,9 @@ func (p *proxy) startChild(ctx context.Context, at place, onEnd func()) (*child,
 		context: files,
 		login:   o.Profile.Start.Login,
 		sandbox: command.Sandbox, sandboxer: o.Sandboxer,
-		place: at,
-		done:  make(chan struct{}),
+		settings: text.Code("agents." + cmp.Or(o.Profile.Name, "NAME")),
+		place:    at,
+		done:     make(chan struct{}),
 	}
 	c.peer, err = startProcess(ctx, command, connection{
 		jsonrpc.HandlerFunc(c.serveMessage), c.reportTooLong, p.secrets, o})

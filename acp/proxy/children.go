@@ -249,7 +249,7 @@ func (p *proxy) start(ctx context.Context, at place) (*child, error) {
 		if !c.crashed.Load() { // otherwise remove has counted it
 			p.children.failures.Add(1)
 		}
-		return nil, p.options.Profile.ExplainStart(p.explainDenied(c, err))
+		return nil, p.options.Profile.ExplainStart(err)
 	}
 	c.loadable.Store(c.info.Load || c.info.Resume)
 	return c, nil

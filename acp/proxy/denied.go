@@ -1,9 +1,9 @@
 package proxy
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,7 +11,6 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
-	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -34,7 +33,7 @@ func (s *session) noteDenial(c *child, u backend.Update) {
 		collectText(call, &lines)
 	}
 	explanation, path := process.ExplainDenial(c.sandbox, strings.Join(lines, "\n"), "the agent",
-		text.Code("agents."+cmp.Or(s.proxy.options.Profile.Name, "NAME")))
+		c.settings)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if explanation != "" && len(s.denials) < maxDenials && !slices.Contains(s.denials, path) {
@@ -43,24 +42,27 @@ func (s *session) noteDenial(c *child, u backend.Update) {
 	}
 }
 
-// explainDenied adds to the error of a start, or of opening a session, what the sandbox has probably
-// denied, if the error is about a permission. In mode strict a runtime that cannot read its own files
-// fails in any way, so there it is added to the end of every process that starts.
-func (p *proxy) explainDenied(c *child, err error) error {
+// explainDenied adds to the error of a request what the sandbox has probably denied, if the error is
+// about a permission. In mode strict a runtime that cannot read its own files fails in any way, so
+// there it is added to the errors of every process that starts.
+func (c *child) explainDenied(err error) error {
 	if err == nil || c.sandbox.Mode == backend.SandboxOff {
 		return err
 	}
 	message := err.Error()
 	refused := responseError(err)
-	if refused != nil {
+	ended, hasEnded := errors.AsType[*endedError](err)
+	starts := refused == nil && (c.info.Version == 0 || hasEnded && !ended.InSession)
+	switch {
+	case refused != nil:
 		message += "\n" + string(refused.Data)
+	case hasEnded:
+		message += "\n" + strings.Join(ended.Stderr, "\n")
 	}
-	endedStrict := refused == nil && c.sandbox.Mode == backend.SandboxStrict
-	if !sandbox.Refused(message) && !endedStrict {
+	if !sandbox.Refused(message) && !(starts && c.sandbox.Mode == backend.SandboxStrict) {
 		return err
 	}
-	explanation, _ := process.ExplainDenial(c.sandbox, message, "the agent",
-		text.Code("agents."+cmp.Or(p.options.Profile.Name, "NAME")))
+	explanation, _ := process.ExplainDenial(c.sandbox, message, "the agent", c.settings)
 	if explanation == "" {
 		explanation = "The agent runs in acp-agent's sandbox, which may have denied this: name what it " +
 			"needs in sandboxWrite or sandboxRead of its entry in acp-agent's configuration file."

@@ -65,6 +65,11 @@ func responseError(err error) *jsonrpc.Error {
 // explain returns the error for the client of a request with the given params: without secrets, and
 // with what the user can do.
 func (c *child) explain(params backend.Raw, err error) error {
+	return c.explainDenied(c.describe(params, err))
+}
+
+// describe is explain without the sandbox.
+func (c *child) describe(params backend.Raw, err error) error {
 	if e := responseError(err); e != nil {
 		clean := &jsonrpc.Error{
 			Code: e.Code, Message: c.secrets.Text(e.Message), Data: c.secrets.JSON(e.Data),

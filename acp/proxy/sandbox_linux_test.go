@@ -2,11 +2,13 @@ package proxy_test
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	sdk "github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
@@ -136,4 +138,22 @@ func TestDenialsOutsideOfCallsAreExplained(t *testing.T) {
 	_, err = a.backend().Initialize(t.Context(), backend.Raw(`{"protocolVersion":1}`), nil)
 	require.ErrorContains(t, err, "encodings")
 	require.ErrorContains(t, err, "sandboxRead")
+}
+
+// So is what it denies in a prompt, outside of tool calls.
+func TestDenialsInPromptsAreExplained(t *testing.T) {
+	out := dirtest.New(t)
+	t.Setenv("TMPDIR", dirtest.New(t))
+	h := newSystem(t, abilities{}, proxy.Options{Profile: profiles.Profile{Name: "mine"}})
+	h.options.Profile.Sandbox = backend.Sandbox{Mode: backend.SandboxWrite,
+		Write: []string{dirOf(t, h), filepath.Dir(string(h.record))}}
+	v := h.connect()
+	s, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 0)})
+	require.NoError(t, err)
+	_, err = v.Prompt(t.Context(), s.ID, sdk.TextBlock("fail EACCES: permission denied, mkdir '"+out+"/state'"))
+	require.ErrorContains(t, err, "The sandbox does not let the agent change `"+out+"/state`")
+	require.ErrorContains(t, err, "`agents.mine`")
+	refused, ok := errors.AsType[*client.Error](err)
+	require.True(t, ok)
+	require.Equal(t, -32603, refused.Code)
 }

@@ -45,7 +45,7 @@ func (s *session) create(
 			cs.abandon(s)
 			created.discard(cs.id)
 		}
-		return openResult{}, s.proxy.explainDenied(c, err)
+		return openResult{}, err
 	}
 	if created.err != nil {
 		return openResult{}, created.err

@@ -24,6 +24,7 @@ import (
 //	crash     it exits with status 3 in the turn
 //	hang      it answers only a cancel
 //	mode M    it says that the current mode is M
+//	fail M    it answers with an error M
 const (
 	simulatedRole     = "simulated"
 	simulatedVariable = "ACP_PROXY_TEST_SIMULATED"
@@ -267,6 +268,9 @@ func (s *simulated) prompt(m simulatedMessage) {
 	case word == "hang":
 		s.hanging = m.ID
 		s.update(id, string(chunk("agent", "hanging")))
+		return
+	case strings.HasPrefix(word, "fail "):
+		s.fail(m, -32603, word[5:])
 		return
 	case strings.HasPrefix(word, "mode "):
 		s.update(id, `{"sessionUpdate":"current_mode_update","currentModeId":"`+word[5:]+`"}`)

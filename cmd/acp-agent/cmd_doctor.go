@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -294,7 +293,7 @@ func (set *settings) examineAgent(ctx context.Context, name string, args []strin
 		return []finding{judge(subject, "", err)}
 	}
 	agent, err := introduce(ctx, command)
-	interpreter := interpreterOf(path)
+	interpreter := process.Interpreter(path)
 	if err != nil && interpreter != "" {
 		if _, missing := exec.LookPath(interpreter); missing != nil {
 			err = fmt.Errorf("%s needs %s, which was not found in PATH: install it", path, interpreter)
@@ -330,22 +329,6 @@ func (set *settings) commandSetting(name string, p profiles.Profile) string {
 		if _, ok := profiles.Find(set.config.Profiles(), own); ok && name != "" {
 			return "agents." + own + ".command"
 		}
-	}
-	return ""
-}
-
-// interpreterOf returns the program, such as node, that runs a script and is looked up in PATH. It
-// returns "" for other programs.
-func interpreterOf(path string) string {
-	f, err := os.Open(path)
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	line, _, _ := bufio.NewReaderSize(f, 256).ReadLine() // nothing for a directory
-	rest, ok := strings.CutPrefix(string(line), "#!/usr/bin/env ")
-	if words := strings.Fields(strings.TrimPrefix(rest, "-S ")); ok && len(words) > 0 {
-		return words[0]
 	}
 	return ""
 }

@@ -346,7 +346,7 @@ func (g grants) allowReading(path string) error {
 }
 
 // allowInstallation lets the process read the files of its own that a program must be able to read,
-// and the directories in which it looks for other programs.
+// those of its interpreter, and the directories in which it looks for other programs.
 func (g grants) allowInstallation(program string) {
 	dirs := filepath.SplitList(os.Getenv("PATH"))
 	if found, err := exec.LookPath(program); err == nil && filepath.IsAbs(found) {
@@ -356,6 +356,7 @@ func (g grants) allowInstallation(program string) {
 			if before, _, ok := strings.Cut(at.real, "/node_modules/"); ok {
 				dirs = append(dirs, before+"/node_modules")
 			}
+			dirs = append(dirs, g.runtime(at.real)...)
 		}
 	}
 	for _, dir := range dirs {
@@ -363,6 +364,28 @@ func (g grants) allowInstallation(program string) {
 			g.policy.Read = append(g.policy.Read, at.path())
 		}
 	}
+}
+
+// runtime returns the paths that the interpreter of a script needs, such as node or that of a
+// Python environment. A script that a restricted process could write does not choose one.
+func (g grants) runtime(script string) (paths []string) {
+	planted, err := g.couldWrite(filepath.Dir(script))
+	if err != nil || planted || g.policy.Writes(script) {
+		return nil
+	}
+	interpreter, err := exec.LookPath(Interpreter(script))
+	if err != nil || !filepath.IsAbs(interpreter) {
+		return nil
+	}
+	programs := []string{interpreter}
+	if at, err := g.resolve(interpreter); err == nil {
+		programs = append(programs, at.real)
+	}
+	for _, program := range programs {
+		dir := filepath.Dir(program)
+		paths = append(paths, dir, filepath.Join(dir, "../lib"), filepath.Join(dir, "../pyvenv.cfg"))
+	}
+	return paths
 }
 
 // remember remembers the directories that the process will be able to write.

@@ -239,3 +239,36 @@ func TestRestrictGrantsRootsAsOpened(t *testing.T) {
 	_, err = c.Restrict(at.settings, []process.Root{{Path: at.link, Real: at.home}})
 	require.NoError(t, err)
 }
+
+// In mode strict a script can be run if its interpreter lies elsewhere, as in a Python environment,
+// unless a restricted process could have named the interpreter.
+//
+// Clause X6.
+func TestInterpreterOfAScript(t *testing.T) {
+	at := newAttacked(t, sandbox.Strict)
+	shell, err := os.ReadFile("/bin/sh")
+	require.NoError(t, err)
+	venv, dist := realDir(t), realDir(t)
+	require.NoError(t, os.WriteFile(at.mkdir(dist+"/bin")+"/python3", shell, 0o700))
+	require.NoError(t, os.Symlink(dist+"/bin/python3", at.mkdir(venv+"/bin")+"/python"))
+	for _, dir := range []string{venv, dist} {
+		require.NoError(t, os.WriteFile(at.mkdir(dir+"/lib")+"/module", []byte("module\n"), 0o600))
+		require.NoError(t, os.WriteFile(dir+"/secret", nil, 0o600))
+	}
+	script := "#!" + venv + "/bin/python\ncat " + venv + "/lib/module " + dist + "/lib/module\n" +
+		"! cat " + venv + "/secret " + dist + "/secret 2>/dev/null\n"
+	run := func(program string, roots ...process.Root) (string, error) {
+		require.NoError(t, os.WriteFile(program, []byte(script), 0o700))
+		c, err := process.Command{Path: program, Env: at.env}.Restrict(at.settings, roots)
+		require.NoError(t, err)
+		text, err := process.Output(t.Context(), c)
+		return string(text), err
+	}
+	text, err := run(at.mkdir(venv+"/bin") + "/agent")
+	require.NoError(t, err)
+	require.Equal(t, "module\nmodule\n", text)
+	_, err = run(at.a+"/agent", process.Root{Path: at.a, Real: at.a})
+	require.Error(t, err, "the script lies in a folder")
+	_, err = run(at.a + "/agent")
+	require.Error(t, err, "the script lies where a process could write")
+}

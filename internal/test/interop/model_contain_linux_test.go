@@ -77,13 +77,13 @@ func TestHostileModel(t *testing.T) {
 					continue // no JSON holds it
 				}
 				attempt := fmt.Sprintf("line %d: %.80q", a.Line, path)
-				commands := len(e.commands)
+				commands := len(e.terminals.Asked())
 				said, turn, _ := session.prompt("Attack.", attacks(path))
 				require.Len(t, turn, 2, "%s: %s", attempt, said)
 				require.NotContains(t, said, "no tool for", attempt)
 				s.RequireContained(t, said+string(turn[1].Body), attempt)
 				require.NotContains(t, said, "current_mode_update", attempt)
-				for _, command := range e.commands[commands:] {
+				for _, command := range e.terminals.Asked()[commands:] {
 					require.True(t, inRoots(t, *command.Cwd, s.Roots()), "%s: a command was run in %s", attempt, *command.Cwd)
 				}
 			}
@@ -153,7 +153,7 @@ func TestInstructionsInARoot(t *testing.T) {
 		require.NotContains(t, said, "current_mode_update")
 		require.NotContains(t, string(turn[len(turn)-1].Body), "SECRET")
 	}
-	require.Empty(t, e.commands)
+	require.Empty(t, e.terminals.Asked())
 	require.Len(t, e.questions(), 4, "what it may do after asking; arguments that are unknown are ignored")
 	content, err := os.ReadFile(filepath.Join(cwd, "a.txt"))
 	require.NoError(t, err)

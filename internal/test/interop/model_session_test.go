@@ -74,7 +74,7 @@ func TestModelSession(t *testing.T) {
 	}
 	require.Contains(t, e.questions()[2], "sh test.sh")
 	require.Contains(t, turn[2].Of(modelserver.Result)[4], "PASSED")
-	require.Equal(t, app, *e.commands[0].Cwd)
+	require.Equal(t, app, *e.terminals.Asked()[0].Cwd)
 	for path, want := range map[string]string{
 		filepath.Join(app, "app.sh"): "echo good morning, world\n", filepath.Join(lib, "greet.txt"): "good morning\n", filepath.Join(docs, "manual.md"): "It says hello.\n",
 	} {

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	sdk "github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/assert"
@@ -22,6 +21,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
 	"github.com/acp-agent/acp-agent/internal/test/interop/pipes"
 	"github.com/acp-agent/acp-agent/internal/test/interop/program"
+	"github.com/acp-agent/acp-agent/internal/test/interop/terminals"
 	"github.com/acp-agent/acp-agent/internal/test/logtest"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -63,19 +63,19 @@ type editor struct {
 	leave  func()
 	stderr *logtest.Text
 
-	mu        sync.Mutex
-	lines     []pipes.Line
-	asked     []sdk.RequestPermissionRequest
-	terminals map[string]*editorTerminal
-	commands  []sdk.CreateTerminalRequest
-	answer    sdk.PermissionOptionKind
+	terminals *terminals.Terminals
+
+	mu     sync.Mutex
+	lines  []pipes.Line
+	asked  []sdk.RequestPermissionRequest
+	answer sdk.PermissionOptionKind
 }
 
 // edit starts the program.
 func (s *modelStage) edit(t *testing.T) *editor {
 	t.Helper()
 	cmd := exec.Command(program.Path(), "--config", filepath.Join(s.dir, "config.json"), "--state-dir", filepath.Join(s.dir, "state"), "--model", "local")
-	e := &editor{t: t, cmd: cmd, stderr: &logtest.Text{}, terminals: map[string]*editorTerminal{}, answer: sdk.PermissionOptionKindAllowOnce}
+	e := &editor{t: t, cmd: cmd, stderr: &logtest.Text{}, terminals: terminals.New(nil), answer: sdk.PermissionOptionKindAllowOnce}
 	cmd.Stderr = e.stderr
 	in, err := cmd.StdinPipe()
 	require.NoError(t, err)
@@ -88,16 +88,13 @@ func (s *modelStage) edit(t *testing.T) *editor {
 	require.NoError(t, start(cmd))
 	e.Client = client.New(out, in, client.Options{
 		Name: "editor", Capabilities: json.RawMessage(fmt.Sprintf(`{"terminal":%t}`, !s.noTerminals)), Permission: e.permit, Trace: e.tap,
-		Requests: map[string]func(context.Context, json.RawMessage) (json.RawMessage, error){
-			"terminal/create": e.createTerminal, "terminal/output": e.outputOfTerminal, "terminal/wait_for_exit": e.waitForTerminal,
-			"terminal/kill": e.killTerminal, "terminal/release": e.killTerminal,
-		},
+		Requests: e.terminals.Requests(),
 	})
 	served := make(chan error, 1)
 	go func() { served <- e.Serve(context.Background()) }()
 	e.leave = sync.OnceFunc(func() {
 		_ = in.Close()
-		e.killTerminals()
+		e.terminals.Close()
 		err := <-served
 		ended := cmd.Wait()
 		if cmd.ProcessState.ExitCode() >= 0 { // not killed
@@ -170,94 +167,6 @@ func (e *editor) questions() []string {
 		titles = append(titles, *r.ToolCall.Title)
 	}
 	return titles
-}
-
-// editorTerminal is a command that runs in the editor.
-type editorTerminal struct {
-	cmd    *exec.Cmd
-	ended  chan struct{}
-	output logtest.Text
-}
-
-// killTerminals ends all commands.
-func (e *editor) killTerminals() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, t := range e.terminals {
-		t.kill()
-		<-t.ended
-	}
-}
-
-func (t *editorTerminal) kill() { _ = t.cmd.Process.Kill() }
-
-func (e *editor) createTerminal(_ context.Context, params json.RawMessage) (json.RawMessage, error) {
-	var r sdk.CreateTerminalRequest
-	if err := json.Unmarshal(params, &r); err != nil {
-		return nil, err
-	}
-	t := &editorTerminal{cmd: exec.Command(r.Command, r.Args...), ended: make(chan struct{})}
-	t.cmd.Stdout, t.cmd.Stderr, t.cmd.WaitDelay = &t.output, &t.output, time.Second // in case it leaves other processes behind
-	if r.Cwd != nil {
-		t.cmd.Dir = *r.Cwd
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.commands = append(e.commands, r)
-	if err := t.cmd.Start(); err != nil {
-		return nil, err
-	}
-	go func() {
-		_ = t.cmd.Wait()
-		close(t.ended)
-	}()
-	id := fmt.Sprint("terminal ", len(e.commands))
-	e.terminals[id] = t
-	return json.Marshal(map[string]string{"terminalId": id})
-}
-
-func (e *editor) terminal(params json.RawMessage) (*editorTerminal, error) {
-	var r struct{ TerminalID string }
-	if err := json.Unmarshal(params, &r); err != nil {
-		return nil, err
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	t, ok := e.terminals[r.TerminalID]
-	if !ok {
-		return nil, fmt.Errorf("no terminal %q", r.TerminalID)
-	}
-	return t, nil
-}
-
-func (e *editor) outputOfTerminal(_ context.Context, params json.RawMessage) (json.RawMessage, error) {
-	t, err := e.terminal(params)
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(map[string]any{"output": t.output.String(), "truncated": false})
-}
-
-func (e *editor) waitForTerminal(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
-	t, err := e.terminal(params)
-	if err != nil {
-		return nil, err
-	}
-	select {
-	case <-t.ended:
-		return json.Marshal(map[string]any{"exitCode": t.cmd.ProcessState.ExitCode(), "signal": nil})
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
-}
-
-func (e *editor) killTerminal(_ context.Context, params json.RawMessage) (json.RawMessage, error) {
-	t, err := e.terminal(params)
-	if err != nil {
-		return nil, err
-	}
-	t.kill()
-	return json.RawMessage(`{}`), nil
 }
 
 // modelSession is a session of an editor.

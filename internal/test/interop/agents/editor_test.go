@@ -20,6 +20,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
 	"github.com/acp-agent/acp-agent/internal/test/interop/program"
+	"github.com/acp-agent/acp-agent/internal/test/interop/terminals"
 	"github.com/acp-agent/acp-agent/internal/test/logtest"
 	"github.com/acp-agent/acp-agent/internal/test/volume"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -97,12 +98,13 @@ func (s *stage) roots(t *testing.T, additional ...string) workspace.Roots {
 	return roots
 }
 
-// files says whether the editor reads and writes files for its agent.
+// files says what the editor does for its agent.
 type files int
 
 const (
-	noFiles files = iota
-	withFiles
+	noFiles       files = iota
+	withFiles           // it reads and writes files
+	withTerminals       // it also runs commands
 )
 
 // editor is a client of a process. It records requests and updates, and grants each permission once
@@ -119,8 +121,9 @@ type editor struct {
 	read    []string // paths of fs/read_text_file
 	rejects bool
 
-	judge *judge
-	leave func()
+	terminals *terminals.Terminals
+	judge     *judge
+	leave     func()
 }
 
 // alone starts the agent itself.
@@ -162,16 +165,20 @@ func (s *stage) open(t *testing.T, f files, command []string) *editor {
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
 
-	e := &editor{t: t, judge: newJudge(t, s.subject.own)}
+	e := &editor{t: t, terminals: terminals.New(s.env), judge: newJudge(t, s.subject.own)}
 	var said logtest.Text
 	o := e.options(f, &said)
 	o.Capabilities = s.declares
+	if f == withTerminals {
+		o.Capabilities, o.Requests = json.RawMessage(`{"terminal":true}`), e.terminals.Requests()
+	}
 	e.Client = client.New(out, in, o)
 	served := make(chan error, 1)
 	go func() { served <- e.Serve(ctx) }()
 	e.leave = sync.OnceFunc(func() {
 		defer stop()
 		_ = in.Close()
+		e.terminals.Close()
 		if alone { // some agents do not end by themselves
 			defer time.AfterFunc(5*time.Second, stop).Stop()
 			<-served
@@ -260,7 +267,7 @@ func (e *editor) options(f files, said *logtest.Text) client.Options {
 			e.judge.tap(sent, line)
 		},
 	}
-	if f == withFiles {
+	if f >= withFiles {
 		o.ReadTextFile = func(_ context.Context, r sdk.ReadTextFileRequest) (sdk.ReadTextFileResponse, error) {
 			e.mu.Lock()
 			defer e.mu.Unlock()

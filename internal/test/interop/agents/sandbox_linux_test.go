@@ -13,48 +13,61 @@ import (
 	"github.com/acp-agent/acp-agent/internal/test/interop/program"
 )
 
-// Real agents do their work in the sandbox, and their shells write nowhere else.
+// Real agents do their work in the sandbox. Neither their shells nor the editor write anywhere else
+// for them.
 func TestRealAgentsInTheSandbox(t *testing.T) {
 	t.Parallel()
-	for _, s := range []subject{opencode, claude, gemini, qwen, codex, goose} {
+	for _, s := range surveyed {
 		for _, mode := range []string{"write", "strict"} {
-			t.Run(s.name+"/"+mode, func(t *testing.T) {
-				t.Parallel()
-				if mode == "write" && !*survey {
-					t.Skip("make interop-agents runs this")
-				}
-				rarely(t, s)
-				if s.name == codex.name {
-					// Its own sandbox does not start in this one, and this mode goes without.
-					s.env = append(slices.Clone(s.env), "INITIAL_AGENT_MODE=agent-full-access")
-				}
-				inSandbox(t, onStage(t, s), mode)
-			})
+			for offers, f := range map[string]files{"alone": noFiles, "with the editor": withTerminals} {
+				t.Run(s.name+"/"+mode+"/"+offers, func(t *testing.T) {
+					t.Parallel()
+					if (mode == "write" || f == noFiles) && !*survey {
+						t.Skip("make interop-agents runs this")
+					}
+					rarely(t, s)
+					if s.name == codex.name {
+						// Its own sandbox does not start in this one, and this mode goes without.
+						s.env = append(slices.Clone(s.env), "INITIAL_AGENT_MODE=agent-full-access")
+					}
+					inSandbox(t, onStage(t, s), mode, f)
+				})
+			}
 		}
 	}
 }
 
 // inSandbox has an agent work in three roots and, after a restart, in others.
 //
-// Clauses X1, X3.
-func inSandbox(t *testing.T, s *stage, mode string) {
+// Clauses X1, X3, X5.
+func inSandbox(t *testing.T, s *stage, mode string, f files) {
 	outside := folder(t, "banana\n")
 	command := append([]string{program.Path(), "--state-dir", s.state, "--sandbox", mode, "--"},
 		s.subject.command...)
-	e := s.open(t, noFiles, command)
+	run := func(format string, args ...any) modelserver.Order {
+		order := modelserver.Run(fmt.Sprintf(format, args...))
+		if f == withTerminals {
+			order = order.By(s.subject.by)
+		}
+		return order
+	}
+	e := s.open(t, f, command)
 	made, err := e.NewSession(within(t), client.Setup{Roots: s.roots(t, s.first, s.second)})
 	require.NoError(t, err)
 	written := filepath.Join(s.first, "written")
 	refused := filepath.Join(outside, "written")
 	s.prompt(e, made.ID, "Please run this.",
-		modelserver.Run(fmt.Sprintf("echo yes >%s; echo no >%s; true", written, refused)), modelserver.Say("Done."))
+		run("echo yes >%s; echo no >%s; true", written, refused), modelserver.Say("Done."))
 	require.FileExists(t, written)
 	require.NoFileExists(t, refused)
+	require.Equal(t, f == withTerminals && s.subject.borrows, len(e.terminals.Asked()) > 0)
+	s.prompt(e, made.ID, "Please write.", modelserver.Write(refused, "no").By(run("").Server), modelserver.Say("Done."))
+	require.NoFileExists(t, refused, "its own tools and the editor write it neither")
 	if s.subject.name == claude.name { // some show only their model why a command failed
 		does := map[string]string{"write": "change", "strict": "read"}[mode]
 		require.Contains(t, e.heard(made.ID), "The sandbox does not let the agent "+does+" `"+refused+"`")
 	}
-	turn := s.prompt(e, made.ID, "Please look.", modelserver.Run("cat "+fruit(outside)+" || true"), modelserver.Say("Looked."))
+	turn := s.prompt(e, made.ID, "Please look.", run("cat %s || true", fruit(outside)), modelserver.Say("Looked."))
 	seen := turn[len(turn)-1].Of(modelserver.Result)
 	require.NotEmpty(t, seen)
 	if mode == "strict" {
@@ -64,14 +77,14 @@ func inSandbox(t *testing.T, s *stage, mode string) {
 	}
 	e.leave()
 
-	e = s.open(t, noFiles, command)
+	e = s.open(t, f, command)
 	_, err = e.LoadSession(within(t), made.ID, client.Setup{Roots: s.roots(t, outside)})
 	require.NoError(t, err)
 	turn = s.prompt(e, made.ID, "Please go on.", modelserver.Say("Yes."))
 	require.Contains(t, turn[0].Text(), "Looked.", "it knows the conversation")
 	added, lost := filepath.Join(outside, "added"), filepath.Join(s.first, "lost")
 	s.prompt(e, made.ID, "Please run this.",
-		modelserver.Run(fmt.Sprintf("echo yes >%s; echo no >%s; true", added, lost)), modelserver.Say("Done."))
+		run("echo yes >%s; echo no >%s; true", added, lost), modelserver.Say("Done."))
 	require.FileExists(t, added, "a load with another folder may write there")
 	require.NoFileExists(t, lost, "and not in one that it no longer has")
 }

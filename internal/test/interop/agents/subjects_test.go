@@ -43,6 +43,10 @@ type subject struct {
 	other []string
 	// method is the authentication method, "" for none.
 	method string
+	// borrows says that it runs its commands in the editor's terminals if there are any; by says by
+	// which MCP server of its own, "" for none.
+	borrows bool
+	by      string
 }
 
 var opencode = subject{
@@ -126,7 +130,7 @@ wire_api = "responses"
 	}
 	oldClaude = subject{
 		name: "Claude Code, older adapter", modules: morePackages,
-		versioned: "@zed-industries/claude-code-acp",
+		versioned: "@zed-industries/claude-code-acp", borrows: true, by: "acp",
 		command:   []string{"claude-code-acp"},
 		program:   "@zed-industries/claude-code-acp/dist/index.js",
 		other:     []string{"sh", "-c", "exec claude-code-acp --verbose"},
@@ -270,7 +274,7 @@ var (
 			"approval_policy = \"untrusted\"\n" + codex.files[".codex/config.toml"]},
 	}
 	goose = subject{
-		name: "goose", modules: morePackages, versioned: "@aaif/goose-binary-linux-x64",
+		name: "goose", modules: morePackages, versioned: "@aaif/goose-binary-linux-x64", borrows: true,
 		command: []string{"goose", "acp"}, program: "@aaif/goose-binary-linux-x64/bin/goose",
 		other: []string{"goose", "acp", "--with-builtin", "developer"},
 		env: []string{"GOOSE_PROVIDER=openai", "GOOSE_MODEL=scripted", "OPENAI_HOST=@MODEL@", "OPENAI_API_KEY=none",

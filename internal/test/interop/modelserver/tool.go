@@ -146,6 +146,10 @@ func (t Tool) arguments(o Order) (string, error) {
 			args[name] = []string{o.command()}
 		case "paths":
 			args[name] = []string{o.Path}
+		case "timeout":
+			if slices.Contains(schema.Required, name) {
+				args[name] = 60_000
+			}
 		case "files":
 			args[name] = []any{map[string]string{"path": o.Path}}
 		case "edits":
