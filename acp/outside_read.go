@@ -32,6 +32,10 @@ type outsideReads struct {
 func (h *host) readOutside(
 	ctx context.Context, params backend.Raw, refusal error,
 ) (backend.Raw, error) {
+	lines, err := backend.ParseLines(params)
+	if err != nil {
+		return nil, err
+	}
 	select {
 	case h.outside.turn <- struct{}{}:
 	case <-ctx.Done():
@@ -58,7 +62,7 @@ func (h *host) readOutside(
 		}
 	}
 	return tasks.FromDisk(ctx, h.agent.tasks, func() (backend.Raw, error) {
-		result, err := backend.ReadTextFile(ctx, file, params)
+		result, err := backend.ReadTextFile(ctx, file, lines)
 		if err != nil {
 			return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%v", err)
 		}

@@ -65,6 +65,35 @@ func TestReadOutsideAsksUser(t *testing.T) {
 	}
 }
 
+// Clause P4.
+func TestReadOutsideReadsTheLinesThatWereAskedFor(t *testing.T) {
+	c := connect(t, acp.Options{})
+	c.initialize()
+	file := writeFile(t, filepath.Join(folder(t), "file"), "one\ntwo\nthree\n")
+	id := c.open(folder(t))
+	read := func(line, limit string) string {
+		return c.texts(id, `call fs/read_text_file {"path":`+encode(file)+`,"line":`+line+`,"limit":`+limit+`}`)[0]
+	}
+	c.permit("cancelled")
+	for _, c := range []struct{ line, limit, wrong string }{
+		{"null", "-1", "limit -1"}, {"null", `"1"`, `limit "1"`}, {"null", "1.5", "limit 1.5"},
+		{"null", "[]", "limit []"}, {"-1", "1", "line -1"}, {"0.5", "1", "line 0.5"},
+		{"true", "1", "line true"}, {"{}", "-2", "line {}"},
+	} {
+		got := read(c.line, c.limit)
+		require.Contains(t, got, c.wrong+" has the wrong type: want a whole number that is not negative")
+		require.NotContains(t, got, "Go ")
+	}
+	require.Empty(t, c.questions(), "nobody is asked what would be refused")
+	c.permit("allow-always")
+	for _, c := range []struct{ line, limit, content string }{
+		{"null", "null", `one\ntwo\nthree\n`}, {"0", "1", `one\n`}, {"2", "1", `two\n`},
+		{"2.0", "1e1", `two\nthree\n`}, {"1", "0", ``}, {"3", "9999999999999999999999", `three\n`},
+	} {
+		require.Contains(t, read(c.line, c.limit), `{"content":"`+c.content+`"}`, "%v", c)
+	}
+}
+
 // What cannot be approved is refused without a question, as before.
 //
 // Clauses P4, A26.

@@ -152,14 +152,14 @@ func reopen(t *testing.T, f *os.File) *os.File {
 const killedWrites = 40
 
 // A process is killed at random moments while it writes a file and creates others. They are whole,
-// and what it leaves behind, if anything, is what the file was before.
+// and what it leaves behind, if anything, is what the file was before, and is removed afterwards.
 //
 // Clause E1.
 func TestKilledWhileWriting(t *testing.T) {
-	const inside = "WORKSPACE_TEST_KILLED"
+	const inside, records = "WORKSPACE_TEST_KILLED", "WORKSPACE_TEST_RECORDS"
 	contents := []string{strings.Repeat("a", 300_000), strings.Repeat("b", 300_000)}
 	if dir := os.Getenv(inside); dir != "" {
-		ws := open(t, dir)
+		ws := openWith(t, workspace.Options{Drafts: workspace.NewDrafts(os.Getenv(records))}, dir)
 		for i := 0; ; i++ {
 			was, _, err := read(ws, "f")
 			require.NoError(t, err)
@@ -175,12 +175,13 @@ func TestKilledWhileWriting(t *testing.T) {
 			require.NoError(t, ws.Remove("new", workspace.RemoveOptions{}))
 		}
 	}
-	dir := realDir(t)
+	dir, kept := realDir(t), filepath.Join(realDir(t), "drafts")
+	drafts := workspace.NewDrafts(kept)
 	write(t, filepath.Join(dir, "f"), contents[0])
 	left := 0
 	for range killedWrites {
 		c := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.count=1")
-		c.Env = append(os.Environ(), inside+"="+dir)
+		c.Env = append(os.Environ(), inside+"="+dir, records+"="+kept)
 		require.NoError(t, c.Start())
 		time.Sleep(50*time.Millisecond + rand.N(20*time.Millisecond))
 		require.NoError(t, c.Process.Kill())
@@ -192,9 +193,16 @@ func TestKilledWhileWriting(t *testing.T) {
 			require.Contains(t, contents, text, path)
 			if strings.HasPrefix(path, ".acp-agent-") {
 				left++
-				require.NoError(t, os.Remove(filepath.Join(dir, path)))
 			}
 		}
+		_, err := drafts.RemoveLeft()
+		require.NoError(t, err)
+		for path := range picture(t, dir) {
+			require.NotContains(t, path, ".acp-agent-")
+		}
+		left, err := filepath.Glob(filepath.Join(kept, "*"))
+		require.NoError(t, err)
+		require.Empty(t, left, "records")
 	}
 	t.Logf("%d kills left %d files", killedWrites, left)
 }

@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -79,6 +80,7 @@ func (w *Workspace) WriteTarget(path string) (Ref, error) {
 // exchanged, and exchanged again if the old one turns out to be another version. A process that is
 // killed in that moment may leave the old content in a file whose name begins with ".acp-agent-".
 // If it is killed earlier, it leaves such a file only where files cannot be created without a name.
+// With Options.Drafts another process can remove them.
 //
 // In addition to the errors of [Workspace] it returns *[TooLargeError] for more than 64 MiB,
 // *[MovedError], *[ChangedError], *[LossError], and the context's.
@@ -120,8 +122,9 @@ func (w *Workspace) write(ctx context.Context, a parsedPath, end arrival, ref Re
 	if err := o.permit(a, end); err != nil {
 		return err
 	}
-	r := replacement{asked: a, dir: end.dir, name: end.name, old: end.info,
-		version: o.IfUnchanged, lock: lock, mayLose: o.MayLose, begun: time.Now()}
+	r := replacement{asked: a, dir: end.dir, name: end.name, at: filepath.Dir(ref.Real()),
+		old: end.info, version: o.IfUnchanged, lock: lock, mayLose: o.MayLose, begun: time.Now(),
+		drafts: w.drafts}
 	return r.put(ctx, data)
 }
 
@@ -211,11 +214,14 @@ type replacement struct {
 	asked   parsedPath
 	dir     *dirfd.Dir
 	name    string
+	at      string      // the path of dir
 	old     os.FileInfo // of the file to replace, or nil
 	version Version     // that it must have, or zero
+	written Version     // of the new content, if there are records of drafts
 	lock    *FileLock
 	mayLose Losses
 	begun   time.Time // before the first check of the version
+	drafts  *Drafts   // nil for none
 }
 
 // put fails with dirfd.ErrChanged if old no longer describes the file.
@@ -240,6 +246,9 @@ func (r replacement) replace(ctx context.Context, data []byte) error {
 	if err := r.check(r.name); err != nil {
 		return err
 	}
+	if !r.version.isZero() && r.drafts != nil {
+		r.written = VersionOf(data)
+	}
 	d, err := r.fill(ctx, data)
 	if err != nil {
 		return err
@@ -262,6 +271,7 @@ type draft struct {
 	name string // "" if it has none yet, or nothing is to be removed
 	held bool   // locked with the system, so that nobody changes it before it is safe
 	info os.FileInfo
+	note *draftNote // of the name
 }
 
 // discard removes what has the draft's name.
@@ -270,8 +280,12 @@ func (d *draft) discard() {
 		_ = d.file.Close()
 	}
 	if d.name != "" {
-		_ = d.dir.Remove(d.name)
+		if err := d.dir.Remove(d.name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			d.note.keep()
+			return
+		}
 	}
+	d.note.done()
 }
 
 // create creates an empty draft, if possible one that has no name yet.
@@ -289,7 +303,10 @@ func (r replacement) create() (*draft, error) {
 		return &draft{dir: r.dir, file: f}, err
 	}
 	d := &draft{dir: r.dir, name: temporaryName()}
-	d.file, err = r.dir.OpenFile(d.name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	d.note = r.drafts.note(r.at, d.name)
+	if d.file, err = r.dir.OpenFile(d.name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode); err != nil {
+		d.note.done()
+	}
 	return d, err
 }
 
@@ -397,12 +414,14 @@ func (r replacement) take(d *draft) error {
 	}
 	if d.name == "" {
 		name := temporaryName()
+		d.note = r.drafts.note(r.at, name)
 		if err := r.dir.NameFile(d.file, name); err != nil {
 			return err
 		}
 		d.name = name
 	}
 	if !r.version.isZero() {
+		d.note.only(r.version, r.written)
 		if err := r.exchange(d); !errors.Is(err, errors.ErrUnsupported) {
 			return err
 		}

@@ -2,31 +2,52 @@ package backend
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math"
+	"strconv"
 
 	sdk "github.com/coder/acp-go-sdk"
 
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // maxText is the most text that ReadTextFile returns, in bytes.
 const maxText = 16 << 20
 
-// ReadTextFile returns the result of an fs/read_text_file with these params: lines of an open file.
-func ReadTextFile(ctx context.Context, file *workspace.File, params Raw) (Raw, error) {
-	var r struct{ Line, Limit *int }
-	if err := json.Unmarshal(params, &r); err != nil {
-		return nil, err
+// Lines are the lines of a file that an fs/read_text_file asks for.
+type Lines struct{ first, most int }
+
+// ParseLines reads them from params. The error says everything that is wrong with them.
+func ParseLines(params Raw) (Lines, error) {
+	o, err := strictjson.ParseObject(params)
+	if err != nil {
+		return Lines{}, err
 	}
-	o := workspace.TextOptions{MaxLines: math.MaxInt, MaxBytes: maxText}
-	if r.Line != nil {
-		o.First = *r.Line
+	first, wrong := count(o.Field("line"), 1)
+	most, alsoWrong := count(o.Field("limit"), math.MaxInt32)
+	return Lines{first, most}, strictjson.Refuse(append(wrong, alsoWrong...)...)
+}
+
+// count reads a number that is at least 0, or returns otherwise if there is none.
+func count(f strictjson.Field, otherwise int) (int, []strictjson.Violation) {
+	if !f.Present() || f.IsNull() {
+		return otherwise, nil
 	}
-	if r.Limit != nil {
-		o.MaxLines = max(*r.Limit, 1)
+	n, err := strconv.ParseFloat(string(f.Raw()), 64)
+	if err != nil || n < 0 || n != math.Trunc(n) {
+		return 0, []strictjson.Violation{
+			f.Refuse(strictjson.Type).Expecting("a whole number that is not negative")}
 	}
+	return int(min(n, math.MaxInt32)), nil
+}
+
+// ReadTextFile returns the result of an fs/read_text_file: lines of an open file.
+func ReadTextFile(ctx context.Context, file *workspace.File, lines Lines) (Raw, error) {
+	if lines.most == 0 { // which means something else in TextOptions
+		return Encode(sdk.ReadTextFileResponse{}), nil
+	}
+	o := workspace.TextOptions{First: lines.first, MaxLines: lines.most, MaxBytes: maxText}
 	text, err := file.ReadText(ctx, o)
 	if err != nil {
 		return nil, err

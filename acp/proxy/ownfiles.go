@@ -147,12 +147,7 @@ func (s *session) ownFile(
 				func(w *workspace.Workspace) error {
 					path := filepath.Join(dir.real, rel)
 					if method == readMethod {
-						file, err := w.Open(path)
-						if err != nil {
-							return err
-						}
-						defer file.Close()
-						result, err = backend.ReadTextFile(ctx, file, params)
+						result, err = readText(ctx, w, path, params)
 						return err
 					}
 					if r.Content == nil {
@@ -179,6 +174,22 @@ func (s *session) ownFile(
 		}, true
 	}
 	return nil, false
+}
+
+// readText answers an fs/read_text_file for the file at path.
+func readText(
+	ctx context.Context, w *workspace.Workspace, path string, params backend.Raw,
+) (backend.Raw, error) {
+	lines, err := backend.ParseLines(params)
+	if err != nil {
+		return nil, err
+	}
+	file, err := w.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return backend.ReadTextFile(ctx, file, lines)
 }
 
 // hasRootIn reports whether the session has a root that lies in dir and contains path.

@@ -158,6 +158,7 @@ func (f serveFlags) serve(ctx context.Context, s streams, set *settings, args []
 	if err != nil {
 		return err
 	}
+	removeDrafts(roots, logger)
 	tokens, err := set.tokens()
 	if err != nil {
 		return err

@@ -281,6 +281,7 @@ func serve(ctx context.Context, s streams, set *settings, args []string) error {
 	if err != nil {
 		return err
 	}
+	removeDrafts(roots, logger)
 	logger.Info("serving", "version", ownVersion().Number, "pid", os.Getpid(), "agent", d.name(),
 		"stateDir",
 		dir, "config", set.config.Path)
