@@ -77,6 +77,8 @@
 //     requests of the next connection to the agent that runs the session, and a load joins the
 //     turn. Whose client is shown the session is decided by its outlet (outlet.go, and in package
 //     turns).
+//   - What a session has used: spending.go reads what the agent reports, package
+//     acp/internal/metering counts it, and the store keeps it.
 //   - Opening a session: agent.open in activation.go opens the roots, the MCP servers (mcp.go),
 //     the catalog and the backend, for new, load, resume and fork alike. The activation that it
 //     returns is stored and then activated, or abandoned.

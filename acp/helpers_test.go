@@ -525,6 +525,7 @@ func isResponse(id string) func(message) bool {
 //	call METHOD P   calls the client, and answers with what came of it
 //	title TEXT      sets the session's title
 //	info UPDATE     sends an update
+//	spend AMOUNT    reports what the session has cost in US dollars, or in another unit if one follows
 //	tool            leaves a tool call open
 //	state TEXT      saves its state
 //	roots           answers with its roots
@@ -539,6 +540,7 @@ type scripted struct {
 	mcp     backend.MCPOwner
 	sandbox backend.Sandbox // of servers
 	prompts backend.SystemPrompts
+	usage   backend.Usage
 	// commands is a list of commands, which is only announced for a new session; default: an empty
 	// one, for all
 	commands string
@@ -566,7 +568,7 @@ func (r *scripted) Initialize(context.Context, backend.Raw, backend.Client) (bac
 		r.kind = "scripted"
 	}
 	return backend.Info{Kind: r.kind, MCP: r.mcp, ServerSandbox: r.sandbox, SystemPrompts: r.prompts,
-		Initialize: backend.Raw(`{"agentCapabilities":{"promptCapabilities":{"image":true},` +
+		Usage: r.usage, Initialize: backend.Raw(`{"agentCapabilities":{"promptCapabilities":{"image":true},` +
 			`"sessionCapabilities":{"fork":{},"x":{}}},"x":1}`)}, nil
 }
 
@@ -713,6 +715,11 @@ func (s *scriptedSession) act(
 			`"title":`+encode(rest)+`}}`))
 	case "info":
 		return endTurn, u.Update(ctx, update(`{"update":`+rest+`}`))
+	case "spend":
+		amount, unit, _ := strings.Cut(rest, " ")
+		return backend.Raw(`{"stopReason":"end_turn","usage":{"inputTokens":10,"outputTokens":3}}`),
+			u.Update(ctx, update(`{"update":{"sessionUpdate":"usage_update","used":1,"size":2,"cost":{"amount":`+
+				amount+`,"currency":`+encode(cmp.Or(unit, "USD"))+`}}}`))
 	case "commit":
 		if err := u.Commit(ctx, say(rest)); err != nil {
 			return nil, err

@@ -12,8 +12,8 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Event is passed to [Options.Observe]: a [RequestEvent], a [RefusedEvent], an [OpenEvent] or an
-// [AnswerEvent].
+// Event is passed to [Options.Observe]: a [RequestEvent], a [RefusedEvent], an [OpenEvent], an
+// [AnswerEvent] or a [UsageEvent].
 type Event interface{ event() }
 
 // RequestEvent says that a request of the client was answered.
@@ -55,6 +55,13 @@ type AnswerEvent struct {
 	Duration time.Duration
 }
 
+// UsageEvent says what a session has used, as its agent reports it.
+type UsageEvent struct {
+	Session sessionstore.ID
+	Charges []sessionstore.Charge
+}
+
+func (UsageEvent) event()   {}
 func (RequestEvent) event() {}
 func (RefusedEvent) event() {}
 func (OpenEvent) event()    {}

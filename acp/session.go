@@ -28,6 +28,7 @@ type session struct {
 	servers   *sessionServers
 	host      *host
 	record    *record
+	spending  *spending
 	result    json.RawMessage // of the response that opened it, if a turn outlives its connection
 
 	inBackend sync.Mutex    // held during methods of the backend's session that must not overlap
@@ -62,6 +63,7 @@ func newSession(act *activation, q *queue, lease sessionstore.Lease, title strin
 	}
 	s.titled.Store(title != "")
 	s.record = newRecord(s, act.agent.options.tuning.Recorder)
+	s.spending = newSpending(s)
 	s.watch()
 	return s
 }
@@ -168,6 +170,7 @@ func (s *session) send(ctx context.Context, u backend.Update, steps ...step) err
 		return err
 	}
 	defer s.endUpdate()
+	s.spending.note(ctx, u)
 	if u.Kind == sessionstore.SessionInfoUpdate && s.renamed.Load() {
 		var more bool
 		if u, more = withoutTitle(u); !more {
@@ -231,9 +234,11 @@ func (s *session) showOn(ctx context.Context, when occasion, u backend.Update) e
 // saveState stores the backend's state. If the store rejects it, the session ends in the
 // background, because ending it may wait for the caller.
 func (s *session) saveState(ctx context.Context, state []byte) error {
+	key := s.agent.sessions.StateKey(state)
 	err := s.write(func(l sessionstore.Lease) error {
-		return s.agent.options.Store.SaveState(ctx, l, state, s.agent.sessions.StateKey(state))
+		return s.agent.options.Store.SaveState(ctx, l, state, key)
 	})
+	s.spending.readFrom(key)
 	if err != nil {
 		s.agent.tasks.Go(func() { s.failed(err) })
 	}
@@ -334,6 +339,7 @@ func (s *session) close(
 ) (result json.RawMessage, err error) {
 	s.closed.Do(func() {
 		s.host.close()
+		s.spending.close(ctx)
 		err = s.record.close(ctx)
 		closeErr := s.agent.tasks.Guard("close", func() (err error) {
 			result, err = s.closeBackend(ctx, params)

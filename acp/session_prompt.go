@@ -136,6 +136,9 @@ func (a *agent) prompt(at *ticket, t *turns.Turn, p promptParams) (json.RawMessa
 		})
 	t.Over()
 	s = updates.end()
+	if spending := updates.spending.Load(); spending != nil {
+		o.result = spending.endTurn(t.Context(), o.result)
+	}
 	return s.answer(t, &o)
 }
 
@@ -148,11 +151,15 @@ func (a *agent) runTurn(
 		at.Release()
 		return a.answerOwn(t, updates, command)
 	}
-	work := t.Start(updates.current(), p.rest, updates)
+	s := updates.current()
+	s.spending.beginTurn()
+	work := t.Start(s, p.rest, updates)
 	at.Release()
 	if work == nil {
+		s.spending.dropTurn()
 		return nil, errNotRun
 	}
+	updates.spending.Store(s.spending)
 	return work()
 }
 

@@ -16,6 +16,8 @@ type turnUpdates struct {
 	session *session
 	turn    *turns.Turn
 	sent    atomic.Int64 // bytes of updates
+	// spending counts what the turn uses, once the backend has the prompt.
+	spending atomic.Pointer[spending]
 
 	mu   sync.RWMutex
 	over bool

@@ -34,8 +34,8 @@
 //
 // A Store on another medium is a package beside sessionstore/sqlite. The program opens its store in
 // cmd/acp-agent. It implements [Store], and of the optional interfaces those that its medium can
-// serve: [Importer], [Archiver], [Mover], [Pruner], [Restorer], [Segmenter], [Searcher] and
-// [Watcher]. Each says what does not work without it. Consumers take the part of [Store] that they
+// serve: [Importer], [Archiver], [Ledger], [Mover], [Pruner], [Restorer], [Segmenter], [Searcher]
+// and [Watcher]. Each says what does not work without it. Consumers take the part of [Store] that they
 // need ([Sessions], [Titles] or [Histories]), and look for others with [As]. The program acp-agent
 // also needs [Shared].
 //
@@ -49,6 +49,7 @@
 //     [Position] the order of a list.
 //   - [NewSession.Validate], [Imported.Validate], [Agent.Validate] and [Keys.Validate] check
 //     arguments; [Keys.WithCwd] computes the keys after an activation.
+//   - [ValidateCharges] checks charges, and [ChargeQuery.Bounds] has what a query compares.
 //   - [CleanTitle] makes a title text. Ids and agents are text. So are paths. Other values may be
 //     any bytes.
 //   - [Passages] are what a [Searcher] indexes, [SearchQuery.Terms] what it looks for, and [Words]

@@ -126,11 +126,13 @@ type Importer interface {
 // copy" fails.
 type Restorer interface {
 	// Restore stores a copy of a session from another store, except for its Generation. history, if
-	// not nil, is a draft without an id that becomes its history; see [Activation]. The copy
-	// replaces a session with the same id, and another session with its StateKey loses that. But if
+	// not nil, is a draft without an id that becomes its history; see [Activation]. A [Ledger] also
+	// stores what it has used; other stores ignore charges. The copy replaces a session with the same id, and another session with its StateKey loses that. But if
 	// either of these was used as recently as s, or more recently, Restore changes nothing and
 	// returns false.
-	Restore(ctx context.Context, s Session, history Draft) (stored bool, err error)
+	Restore(
+		ctx context.Context, s Session, history Draft, charges []Charge,
+	) (stored bool, err error)
 
 	// Deleted returns what the store remembers of deleted sessions, by agent.
 	Deleted(ctx context.Context) (map[Agent][]Deleted, error)

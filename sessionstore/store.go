@@ -6,8 +6,8 @@ import (
 )
 
 // Store keeps sessions: it has what a store needs so that its sessions can be used. What some stores
-// can do besides is in optional interfaces: [Importer], [Archiver], [Mover], [Pruner], [Restorer],
-// [Segmenter], [Searcher], [Sizer] and [Watcher]. [As] looks for them.
+// can do besides is in optional interfaces: [Importer], [Archiver], [Ledger], [Mover], [Pruner],
+// [Restorer], [Segmenter], [Searcher], [Sizer] and [Watcher]. [As] looks for them.
 //
 // A Store is safe for concurrent use by goroutines and, if its medium is shared, by processes. The
 // effect of a method that returned without error survives a crash of the process. A call whose

@@ -149,7 +149,31 @@ type Info struct {
 	AnswersMCPCommand bool
 	// SystemPrompts says what happens to a systemPrompt in the requests that open sessions.
 	SystemPrompts SystemPrompts
+	// Usage says how to count what the agent reports to have used.
+	Usage Usage
 }
+
+// Usage says what the numbers mean that an agent reports. The cost in a usage_update is the total
+// of the session so far.
+type Usage struct {
+	// Restarts says that the total begins again at zero whenever a session is opened. Otherwise a
+	// total that is less than before has begun again.
+	Restarts bool
+	// Tokens says what the usage in the response to a prompt counts.
+	Tokens TokenCount
+}
+
+// TokenCount is what the tokens in the response to a prompt are. ACP 1 says both.
+type TokenCount int
+
+const (
+	// TokensUnknown means that the agent reports none, or that it is not known what they are.
+	TokensUnknown TokenCount = iota
+	// TokensOfTurn are the tokens of the turn that has ended.
+	TokensOfTurn
+	// TokensOfSession are the tokens of the session so far.
+	TokensOfSession
+)
 
 // SystemPrompts says what happens to the member systemPrompt, the instructions of a client, of the
 // requests that open sessions.

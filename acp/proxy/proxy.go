@@ -89,7 +89,7 @@ func (p *proxy) Initialize(
 
 		ServerSandbox: p.options.Profile.Restriction(),
 
-		OverlappingTurns: true,
+		OverlappingTurns: true, Usage: p.options.Profile.Usage.Counted(p.agentInfo().Release),
 	}, nil
 }
 

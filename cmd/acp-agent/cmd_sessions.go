@@ -31,6 +31,7 @@ press Enter to continue one. Elsewhere it prints them like sessions list.
 A SESSION is an id, the beginning of one that no other session shares, or
 "last": the session with the newest activity.`,
 	}, newSessionsList(s, set), newSessionsSearch(s, set), newSessionsShow(s, set),
+		newSessionsCost(s, set),
 		newSessionsExport(s, set),
 		newSessionsImport(s, set), newSessionsCopy(s, set), newSessionsRename(s, set),
 		newSessionsArchive(s, set), newSessionsUnarchive(s, set), newSessionsMove(s, set),

@@ -52,7 +52,7 @@ through it before you give it to others.`,
 
 // export writes a session to stdout or to a new file.
 func (f exportFlags) export(
-	ctx context.Context, s streams, store sessionstore.Histories, one sessionstore.Session,
+	ctx context.Context, s streams, store sessionstore.Store, one sessionstore.Session,
 	format sessions.Format,
 ) error {
 	err := format.Export(ctx, s.out, store, one, f.output)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/internal/protocol"
+	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
 // metrics counts what a server does, and shows it in the text format of Prometheus. Its
@@ -27,10 +28,15 @@ type metrics struct {
 	mu       sync.Mutex
 	requests histograms
 	store    histograms
-	answers  map[string]int // permission requests, by the user's choice
-	opened   int            // sessions
-	rejected int            // connections
+	answers  map[string]int                 // permission requests, by the user's choice
+	opened   int                            // sessions
+	rejected int                            // connections
+	cost     map[string]float64             // by currency
+	tokens   map[sessionstore.Meter]float64 // by kind
 }
+
+// maxCurrencies is how many currencies are counted apart. Agents may report any.
+const maxCurrencies = 20
 
 // usage is what a server does at one time.
 type usage struct {
@@ -65,6 +71,7 @@ func countChildren() (n int) {
 func newMetrics(now func() usage) *metrics {
 	return &metrics{
 		usage: now, requests: histograms{}, store: histograms{}, answers: map[string]int{},
+		cost: map[string]float64{}, tokens: map[sessionstore.Meter]float64{},
 	}
 }
 
@@ -86,6 +93,25 @@ func (m *metrics) observe(e acp.Event) {
 		m.opened++
 	case acp.AnswerEvent:
 		m.answers[answerName(e.Choice)]++
+	case acp.UsageEvent:
+		for _, c := range e.Charges {
+			m.charge(c)
+		}
+	}
+}
+
+// charge counts what a session has used. The caller has locked m.
+func (m *metrics) charge(c sessionstore.Charge) {
+	switch {
+	case c.Amount == 0:
+	case c.Meter == sessionstore.CostMeter:
+		unit := c.Unit
+		if _, known := m.cost[unit]; !known && len(m.cost) >= maxCurrencies {
+			unit = "other"
+		}
+		m.cost[unit] += c.Amount
+	case slices.Contains(sessionstore.TokenMeters(), c.Meter):
+		m.tokens[c.Meter] += c.Amount
 	}
 }
 
@@ -172,6 +198,16 @@ func (m *metrics) String() string {
 	family(answers, "counter", "Answers to permission requests.")
 	for _, choice := range slices.Sorted(maps.Keys(m.answers)) {
 		fmt.Fprintf(&b, "%s{answer=%q} %d\n", answers, choice, m.answers[choice])
+	}
+	const cost = "acp_agent_cost_total"
+	family(cost, "counter", "What sessions have cost, as reported by their agents.")
+	for _, currency := range slices.Sorted(maps.Keys(m.cost)) {
+		fmt.Fprintf(&b, "%s{currency=%q} %g\n", cost, currency, m.cost[currency])
+	}
+	const tokens = "acp_agent_tokens_total"
+	family(tokens, "counter", "Tokens that sessions have used, as reported by their agents.")
+	for _, kind := range slices.Sorted(maps.Keys(m.tokens)) {
+		fmt.Fprintf(&b, "%s{kind=%q} %.0f\n", tokens, string(kind), m.tokens[kind])
 	}
 	const requests = "acp_agent_request_duration_seconds"
 	family(requests, "histogram", "Time to answer requests. Those of session/prompt are turns.")

@@ -2,6 +2,7 @@ package remote
 
 import (
 	"errors"
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
 // Clause N4.
@@ -25,6 +27,12 @@ func TestMetricsCountWhatServersDo(t *testing.T) {
 	m.observe(acp.OpenEvent{})
 	m.observe(acp.AnswerEvent{Choice: "allow_once"})
 	m.observe(acp.AnswerEvent{Choice: "\n"})
+	for i := range 30 {
+		m.observe(acp.UsageEvent{Charges: []sessionstore.Charge{
+			{Meter: sessionstore.CostMeter, Unit: fmt.Sprintf("C%02d", i), Amount: 0.5},
+			{Meter: sessionstore.InputMeter, Amount: 1e6}, {Meter: sessionstore.TurnMeter, Amount: 1},
+		}})
+	}
 	m.reject()
 	m.stored("append", 3*time.Millisecond, nil)
 	got := m.String()
@@ -32,6 +40,8 @@ func TestMetricsCountWhatServersDo(t *testing.T) {
 		"acp_agent_child_processes 4", "acp_agent_lost_connections 5", "acp_agent_unconfirmed_bytes 6",
 		`acp_agent_store_duration_seconds_bucket{operation="append",result="ok",le="0.005"} 1`,
 		`acp_agent_store_duration_seconds_sum{operation="append",result="ok"} 0.003`,
+		`acp_agent_cost_total{currency="C19"} 0.5`, `acp_agent_cost_total{currency="other"} 5`,
+		`acp_agent_tokens_total{kind="input"} 30000000`,
 		"acp_agent_connections 3", "acp_agent_sessions 2", "acp_agent_turns 1",
 		"acp_agent_sessions_opened_total 1", "acp_agent_connections_rejected_total 1",
 		`acp_agent_permission_answers_total{answer="allow_once"} 1`,

@@ -130,8 +130,15 @@ func copySession(
 	if err != nil {
 		return false, err
 	}
-	if err = copyHistory(ctx, from, id, history); err == nil {
-		stored, err = restorer.Restore(ctx, one, history)
+	var charges []sessionstore.Charge
+	if ledger, unsupported := sessionstore.As[sessionstore.Ledger](from); unsupported == nil {
+		charges, err = ledger.Charges(ctx, id)
+	}
+	if err == nil {
+		err = copyHistory(ctx, from, id, history)
+	}
+	if err == nil {
+		stored, err = restorer.Restore(ctx, one, history, charges)
 	}
 	if !stored {
 		err = errors.Join(err, history.Discard(context.WithoutCancel(ctx)))

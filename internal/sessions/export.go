@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/acp-agent/acp-agent/internal/conversation"
 	"github.com/acp-agent/acp-agent/internal/namedfile"
@@ -22,7 +23,7 @@ import (
 
 // Format writes a session in a format.
 type Format func(
-	ctx context.Context, w io.Writer, store sessionstore.Histories, one sessionstore.Session,
+	ctx context.Context, w io.Writer, store sessionstore.Store, one sessionstore.Session,
 ) error
 
 // FormatOf returns the format with this name. Without a name, the ending of the file decides.
@@ -45,7 +46,7 @@ func FormatOf(name, file string) (Format, error) {
 // Export writes a session to w, or to a new file unless its name is "" or "-". It removes the file
 // if that fails.
 func (f Format) Export(
-	ctx context.Context, w io.Writer, store sessionstore.Histories, one sessionstore.Session,
+	ctx context.Context, w io.Writer, store sessionstore.Store, one sessionstore.Session,
 	file string,
 ) (err error) {
 	if file != "" && file != "-" {
@@ -88,7 +89,7 @@ func (c contextWriter) Write(b []byte) (int, error) {
 // document returns an Format for a document.
 func document(write func(io.Writer, conversation.Document) error) Format {
 	return func(
-		ctx context.Context, w io.Writer, store sessionstore.Histories, one sessionstore.Session,
+		ctx context.Context, w io.Writer, store sessionstore.Store, one sessionstore.Session,
 	) error {
 		entries, err := conversation.Read(store.History(ctx, one.ID))
 		if err != nil {
@@ -109,9 +110,16 @@ func document(write func(io.Writer, conversation.Document) error) Format {
 
 // WriteJSON writes a session and its updates, one JSON object per line.
 func WriteJSON(
-	ctx context.Context, w io.Writer, store sessionstore.Histories, one sessionstore.Session,
+	ctx context.Context, w io.Writer, store sessionstore.Store, one sessionstore.Session,
 ) error {
-	line, err := json.Marshal(NewReport(one))
+	charges, err := exportCharges(ctx, store, one.ID)
+	if err != nil {
+		return err
+	}
+	line, err := json.Marshal(struct {
+		Report
+		Charges []exportedCharge `json:"charges,omitempty"`
+	}{NewReport(one), charges})
 	if err != nil {
 		return err
 	}
@@ -127,4 +135,33 @@ func WriteJSON(
 		}
 	}
 	return nil
+}
+
+// exportedCharge is a [sessionstore.Charge] in an exported session.
+type exportedCharge struct {
+	At     time.Time          `json:"at"`
+	Meter  sessionstore.Meter `json:"meter"`
+	Unit   string             `json:"unit,omitempty"`
+	Amount float64            `json:"amount"`
+	Mark   sessionstore.Mark  `json:"mark,omitempty"`
+}
+
+// exportCharges returns what a session has used, if the store knows.
+func exportCharges(
+	ctx context.Context, store sessionstore.Store, id sessionstore.ID,
+) (all []exportedCharge, err error) {
+	ledger, err := sessionstore.As[sessionstore.Ledger](store)
+	if err != nil {
+		return nil, nil
+	}
+	charges, err := ledger.Charges(ctx, id)
+	for _, c := range charges {
+		all = append(all, exportedCharge{c.At, c.Meter, c.Unit, c.Amount, c.Mark})
+	}
+	return all, err
+}
+
+// charge returns the charge, for a session whose agent's counter begins again.
+func (c exportedCharge) charge() sessionstore.Charge {
+	return sessionstore.Charge{At: c.At, Meter: c.Meter, Unit: c.Unit, Amount: c.Amount, Mark: c.Mark}
 }

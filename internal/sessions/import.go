@@ -27,6 +27,7 @@ type Import struct {
 	line  int    // the number of the last line that was read
 
 	session sessionstore.NewSession // without Keys
+	charges []sessionstore.Charge
 	roots   workspace.Roots
 	updates int
 }
@@ -80,6 +81,7 @@ func (i *Import) readSession() error {
 		Agent, Title          string
 		Cwd                   string
 		AdditionalDirectories []string
+		Charges               []exportedCharge
 	}
 	if json.Unmarshal(line, &said) != nil || said.SessionID == "" || said.Agent == "" {
 		return &lineError{errors.New(
@@ -97,6 +99,12 @@ func (i *Import) readSession() error {
 		ID:    sessionstore.ID(said.SessionID),
 		Agent: sessionstore.Agent{Kind: kind, Profile: profile},
 		Title: text.Line(said.Title, 1000),
+	}
+	for _, c := range said.Charges {
+		i.charges = append(i.charges, c.charge())
+	}
+	if err := sessionstore.ValidateCharges(i.charges); err != nil {
+		return &lineError{err}
 	}
 	if i.roots, err = workspace.NewRoots(said.Cwd, said.AdditionalDirectories); err != nil {
 		return &lineError{err}
@@ -143,12 +151,18 @@ func (i *Import) create(ctx context.Context, store sessionstore.Store) error {
 	lease, err := store.Create(ctx, i.session)
 	if errors.Is(err, sessionstore.ErrExists) {
 		i.session.ID = sessionstore.NewID()
+		i.charges = nil // the other one has them
 		lease, err = store.Create(ctx, i.session)
 	}
 	if err != nil {
 		return err
 	}
-	if err := i.record(ctx, recording{store: store, lease: lease}); err != nil {
+	err = i.record(ctx, recording{store: store, lease: lease})
+	ledger, unsupported := sessionstore.As[sessionstore.Ledger](store)
+	if err == nil && unsupported == nil {
+		err = ledger.Charge(ctx, lease, i.charges)
+	}
+	if err != nil {
 		return errors.Join(err, store.Delete(context.WithoutCancel(ctx), lease.ID))
 	}
 	return nil

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/jackc/pgx/v5"
@@ -12,8 +13,9 @@ import (
 // Restore implements [sessionstore.Restorer].
 func (s *Store) Restore(
 	ctx context.Context, n sessionstore.Session, history sessionstore.Draft,
+	charges []sessionstore.Charge,
 ) (stored bool, err error) {
-	if err := n.Validate(); err != nil {
+	if err := cmp.Or(n.Validate(), sessionstore.ValidateCharges(charges)); err != nil {
 		return false, err
 	}
 	own, err := s.draftOf("", history)
@@ -41,7 +43,7 @@ func (s *Store) Restore(
 			}
 		}
 		stored = true
-		return s.restore(ctx, tx, agent, n, own)
+		return s.restore(ctx, tx, agent, n, own, charges)
 	})
 	return stored && err == nil, err
 }
@@ -49,6 +51,7 @@ func (s *Store) Restore(
 // restore stores a session that the owner does not have. The caller has locked the agent.
 func (s *Store) restore(
 	ctx context.Context, tx pgx.Tx, agent int64, n sessionstore.Session, history *draft,
+	charges []sessionstore.Charge,
 ) error {
 	updated := n.Updated.UnixMilli()
 	r, err := s.insert(ctx, tx, agent, sessionstore.NewSession{
@@ -62,6 +65,9 @@ func (s *Store) restore(
 	}
 	r.turns = n.Turns
 	if err := s.store(ctx, tx, r); err != nil {
+		return err
+	}
+	if err := s.addCharges(ctx, tx, r, charges); err != nil {
 		return err
 	}
 	return s.exec(ctx, tx, n.ID, "created = $3, archived = $4, renamed = $5, meta = $6, "+

@@ -418,8 +418,8 @@ func (s *Store) Fork(
 	return lease, err
 }
 
-// copyHistory gives a new session the finished part of another's history, and its states if both
-// belong to the same agent.
+// copyHistory gives a new session the finished part of another's history, and its states and
+// readings if both belong to the same agent.
 func (s *Store) copyHistory(ctx context.Context, tx pgx.Tx, from, to *row) error {
 	to.last, to.turns = from.finished()
 	_, err := tx.Exec(ctx, `
@@ -431,6 +431,9 @@ func (s *Store) copyHistory(ctx context.Context, tx pgx.Tx, from, to *row) error
 			INSERT INTO states (owner, id, kind, body)
 			SELECT owner, $3, kind, body FROM states WHERE owner = $1 AND id = $2`,
 			s.owner, string(from.id), string(to.id))
+		if err == nil {
+			err = s.inheritReadings(ctx, tx, from, to)
+		}
 	}
 	if err == nil {
 		err = s.store(ctx, tx, to)

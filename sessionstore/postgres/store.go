@@ -30,6 +30,7 @@ var (
 type parts interface {
 	sessionstore.Archiver
 	sessionstore.Importer
+	sessionstore.Ledger
 	sessionstore.Mover
 	sessionstore.Pruner
 	sessionstore.Restorer
@@ -279,13 +280,20 @@ type step struct {
 }
 
 // steps returns the steps to all versions of the schema, the oldest first. The first one creates
-// the tables: there was no release before it.
+// the tables: there was no release before it. Version 5 adds the table of charges.
 func steps() []step {
-	text, err := schema.ReadFile("schema/4.sql")
+	return []step{
+		{version: 4, oldest: 4, sql: schemaText(4)},
+		{version: 5, oldest: 4, sql: schemaText(5)},
+	}
+}
+
+func schemaText(version int) string {
+	text, err := schema.ReadFile(fmt.Sprintf("schema/%d.sql", version))
 	if err != nil {
 		panic("postgres: " + err.Error())
 	}
-	return []step{{version: 4, oldest: 4, sql: string(text)}}
+	return string(text)
 }
 
 // version returns the newest version of the schema that the program knows.

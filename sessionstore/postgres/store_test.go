@@ -253,6 +253,41 @@ func TestSearchLongPhrase(t *testing.T) {
 	require.Empty(t, found)
 }
 
+// What sessions have used before version 5 is not known. The user owns the tables and is nobody
+// special.
+//
+// Clauses S6, K1.
+func TestMigrateToCharges(t *testing.T) {
+	address := server.Address(t)
+	first, err := os.ReadFile("schema/4.sql")
+	require.NoError(t, err)
+	conn := connect(t, address)
+	_, err = conn.Exec(t.Context(), "CREATE SCHEMA "+schemaOf(t, address)+";"+string(first)+
+		"; INSERT INTO meta (version, oldest) VALUES (4, 4);"+
+		"SET acp_agent.owner = 'owner ann';"+
+		"INSERT INTO agents (owner, kind, profile) VALUES ('ann', 'explore', '');"+
+		"INSERT INTO sessions (owner, id, agent, cwd, dirs, real_cwd, real_dirs, title, created, updated, "+
+		"generation, born, strand, turns) "+
+		"SELECT 'ann', id, key, '/', '{}', '/', '{}', '', 1, 1, 1, 1, 1, turns "+
+		"FROM agents, (VALUES ('used', 1), ('unused', 0)) AS v (id, turns)")
+	require.NoError(t, err)
+	s := open(t, address).For("ann")
+	ledger, err := sessionstore.As[sessionstore.Ledger](s)
+	require.NoError(t, err)
+	for id, before := range map[sessionstore.ID]bool{"used": true, "unused": false} {
+		account, err := ledger.Account(t.Context(), id)
+		require.NoError(t, err)
+		require.Equal(t, before, account.Before, id)
+	}
+	h, err := open(t, address).Check(t.Context())
+	require.NoError(t, err)
+	require.True(t, h.RowSecurity)
+	var forced bool
+	require.NoError(t, conn.QueryRow(t.Context(), "SELECT bool_and(relforcerowsecurity) FROM pg_class "+
+		"WHERE oid IN ('sessions'::regclass, 'charges'::regclass)").Scan(&forced))
+	require.True(t, forced)
+}
+
 // A later version migrates the tables of this one, and a server of this one goes on using them.
 //
 // Clause S6.

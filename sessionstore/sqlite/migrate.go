@@ -23,10 +23,11 @@ type step struct {
 }
 
 // steps returns the steps to all schema versions, the oldest first. The first one creates the tables:
-// there was no release before it.
+// there was no release before it. Version 11 adds the table of charges.
 func steps() []step {
 	return []step{
 		{version: 10, sql: schemaText(10), oldest: 10},
+		{version: 11, sql: schemaText(11), oldest: 10},
 	}
 }
 

@@ -52,6 +52,32 @@ func TestMigrateFromThisVersion(t *testing.T) {
 	require.NoError(t, older.Delete(t.Context(), "one"))
 }
 
+// What sessions have used before version 11 is not known. A program of version 10 stays usable.
+//
+// Clauses S6, K1.
+func TestMigrateToCharges(t *testing.T) {
+	dir := t.TempDir()
+	older := opened(t, dir, steps()[:1])
+	used := made(t, older, "used")
+	_, err := older.BeginTurn(t.Context(), used, sessionstore.Turn{})
+	require.NoError(t, err)
+	made(t, older, "unused")
+
+	newer := opened(t, dir, steps())
+	for id, before := range map[sessionstore.ID]bool{"used": true, "unused": false} {
+		account, err := newer.Account(t.Context(), id)
+		require.NoError(t, err)
+		require.Equal(t, before, account.Before, id)
+	}
+	require.NoError(t, newer.Charge(t.Context(), used, []sessionstore.Charge{
+		{Meter: sessionstore.TurnMeter, Amount: 1}}))
+	require.NoError(t, older.Append(t.Context(), used, updates(1)))
+	require.NoError(t, older.Delete(t.Context(), "used"))
+	sums, err := newer.Sums(t.Context(), sessionstore.ChargeQuery{})
+	require.NoError(t, err)
+	require.Empty(t, sums)
+}
+
 // Clause S6.
 func TestFileFromBeforeTheFirstRelease(t *testing.T) {
 	dir := t.TempDir()

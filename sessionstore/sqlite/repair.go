@@ -242,6 +242,7 @@ var detailTables = [][2]string{
 	{"inherits", "session, last, strand"},
 	{"states", "session, kind, body"},
 	{"labels", "session, archived, renamed, meta"},
+	{"charges", "key, session, agent, at, source, meter, unit, amount, reading, mark"},
 }
 
 func (c *copier) copy(ctx context.Context) (report Report, err error) {

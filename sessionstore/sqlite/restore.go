@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"maps"
@@ -13,8 +14,9 @@ import (
 // Restore implements [sessionstore.Restorer].
 func (s *Store) Restore(
 	ctx context.Context, n sessionstore.Session, history sessionstore.Draft,
+	charges []sessionstore.Charge,
 ) (stored bool, err error) {
-	if err := n.Validate(); err != nil {
+	if err := cmp.Or(n.Validate(), sessionstore.ValidateCharges(charges)); err != nil {
 		return false, err
 	}
 	own, err := s.draftOf("", history)
@@ -41,7 +43,7 @@ func (s *Store) Restore(
 			}
 		}
 		stored = true
-		return s.restore(ctx, tx, n, own)
+		return s.restore(ctx, tx, n, own, charges)
 	})
 	s.eraseSoon()
 	return stored && err == nil, err
@@ -133,6 +135,7 @@ func (s *standing) rules() *rules.Standing {
 // restore stores a session that the owner does not have.
 func (s *Store) restore(
 	ctx context.Context, tx *sql.Tx, n sessionstore.Session, history *draft,
+	charges []sessionstore.Charge,
 ) error {
 	_, key, err := s.insert(ctx, tx, sessionstore.NewSession{
 		ID: n.ID, Agent: n.Agent, Keys: n.Keys, Title: n.Title, State: n.State, StateKey: n.StateKey,
@@ -165,6 +168,9 @@ func (s *Store) restore(
 		if err == nil {
 			err = setLabel(ctx, tx, key, column, value)
 		}
+	}
+	if err == nil {
+		err = addCharges(ctx, tx, key, s.clock(), charges)
 	}
 	return err
 }

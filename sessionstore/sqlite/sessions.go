@@ -414,7 +414,7 @@ func (s *Store) Fork(
 		if lease, key, err = s.insert(ctx, tx, n, s.clock()); err != nil {
 			return err
 		}
-		return inherit(ctx, tx, key, from, spans, finished)
+		return inherit(ctx, tx, key, from, spans, finished, s.clock())
 	})
 	return lease, err
 }
@@ -439,9 +439,10 @@ func (s *Store) withSourceDefaults(
 }
 
 // inherit gives the session with the given key the history and finished turns of its source, and
-// its states if both belong to the same agent.
+// its states and readings if both belong to the same agent.
 func inherit(
 	ctx context.Context, tx *sql.Tx, key int64, from row, spans []span, finished finishedPart,
+	now int64,
 ) error {
 	for _, s := range spans {
 		err := exec(ctx, tx, "INSERT INTO inherits (session, last, strand) VALUES (?, ?, ?)",
@@ -455,10 +456,14 @@ func inherit(
 	if err != nil {
 		return err
 	}
-	return exec(ctx, tx, `
+	err = exec(ctx, tx, `
 		INSERT INTO states (session, kind, body) SELECT ?1, kind, body FROM states
 		WHERE session = ?2 AND (SELECT agent FROM sessions WHERE key = ?1) =
 			(SELECT agent FROM sessions WHERE key = ?2)`, key, from.key)
+	if err != nil {
+		return err
+	}
+	return inheritReadings(ctx, tx, key, from.key, now)
 }
 
 // Delete implements [sessionstore.Store]. The history, and what deleted rows leave in the files, is

@@ -32,6 +32,7 @@ var (
 type parts interface {
 	sessionstore.Archiver
 	sessionstore.Importer
+	sessionstore.Ledger
 	sessionstore.Mover
 	sessionstore.Pruner
 	sessionstore.Restorer

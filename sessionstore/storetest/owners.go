@@ -20,6 +20,7 @@ func ownerTests() []ownerTest {
 		{"N1/closing the store of an owner", closeOwner},
 		{"the names of owners", namesOfOwners},
 		{"N1/searches of owners", searchesOfOwners},
+		{"N1/charges of owners", chargesOfOwners},
 	}
 }
 
@@ -251,4 +252,21 @@ func closeOwner(t *testing.T, s sessionstore.Shared) {
 	require.NoError(t, s.Close())
 	_, err := ann.Get(t.Context(), "one")
 	require.ErrorIs(t, err, sessionstore.ErrClosed)
+}
+
+func chargesOfOwners(t *testing.T, s sessionstore.Shared) {
+	part[sessionstore.Ledger](t, s)
+	for i, owner := range []string{"", "ann", "anna"} {
+		spend(t, s.For(owner), create(t, s.For(owner), "one"), usd(at(9, i), float64(i+1), 1, ""))
+	}
+	for i, owner := range []string{"", "ann", "anna"} {
+		all := sums(t, s.For(owner), sessionstore.ChargeQuery{})
+		require.Len(t, all, 1)
+		require.InDelta(t, float64(i+1), all[0].Amount, 0)
+		require.Equal(t, sessionstore.ID("one"), all[0].Session)
+		require.Equal(t, all, sums(t, s.For(owner), sessionstore.ChargeQuery{Session: "one"}))
+	}
+	require.Empty(t, sums(t, s.For("bob"), sessionstore.ChargeQuery{Session: "one"}))
+	require.NoError(t, s.For("ann").Delete(t.Context(), "one"))
+	require.Len(t, sums(t, s, sessionstore.ChargeQuery{}), 1)
 }

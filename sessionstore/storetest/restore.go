@@ -36,7 +36,7 @@ func restore(t *testing.T, s store, n sessionstore.Session, updates ...update) b
 	if len(updates) > 0 {
 		history = newDraft(t, s, "", updates...)
 	}
-	stored, err := part[sessionstore.Restorer](t, s).Restore(t.Context(), n, history)
+	stored, err := part[sessionstore.Restorer](t, s).Restore(t.Context(), n, history, nil)
 	require.NoError(t, err)
 	return stored
 }
@@ -119,10 +119,10 @@ func restoreImported(t *testing.T, s store) {
 
 func restoreInvalid(t *testing.T, s store) {
 	n := foreign(t, "a\x00")
-	_, err := part[sessionstore.Restorer](t, s).Restore(t.Context(), n, nil)
+	_, err := part[sessionstore.Restorer](t, s).Restore(t.Context(), n, nil, nil)
 	require.ErrorContains(t, err, "must be UTF-8 without NUL")
 	create(t, s, "one")
-	_, err = part[sessionstore.Restorer](t, s).Restore(t.Context(), foreign(t, "two"), newDraft(t, s, "one", say("a")))
+	_, err = part[sessionstore.Restorer](t, s).Restore(t.Context(), foreign(t, "two"), newDraft(t, s, "one", say("a")), nil)
 	require.ErrorIs(t, err, sessionstore.ErrDraft)
 }
 

@@ -30,7 +30,7 @@ func Test(t *testing.T, open Open) {
 	for _, group := range [][]testCase{
 		lifecycleTests(), turnTests(), fencingTests(), historyTests(), draftTests(), importTests(),
 		restoreTests(), forkTests(), listTests(), labelTests(), pruneTests(), textTests(),
-		searchTests(), modelTests(),
+		searchTests(), ledgerTests(), modelTests(),
 	} {
 		for _, c := range group {
 			t.Run(c.name, func(t *testing.T) {

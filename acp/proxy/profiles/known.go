@@ -1,6 +1,10 @@
 package profiles
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+)
 
 // Known returns the profiles of the known agents, sorted by name.
 func Known() []Profile {
@@ -29,6 +33,8 @@ func Known() []Profile {
 			},
 			State:  State{Writes: claudeWrites()},
 			Replay: Replay{ListLimit: 1000}, // a page
+			// Its SDK keeps the total with the conversation since 0.3.277.
+			Usage: Usage{Tokens: backend.TokensOfTurn, Restarts: true, KeepsFrom: "0.80.0"},
 		},
 		{
 			// The former name of claude-agent-acp.
@@ -40,6 +46,7 @@ func Known() []Profile {
 			Roots: Roots{Relay: true}, // it tells MCP servers only the working directory
 			Finds: Finds{InCwd: claudeFinds()},
 			State: State{Writes: claudeWrites()},
+			Usage: Usage{Tokens: backend.TokensOfTurn, Restarts: true},
 		},
 		{
 			Name: "cline", Title: "Cline", Checked: "3.0.65",
@@ -75,6 +82,7 @@ func Known() []Profile {
 					"without it Codex runs no commands. Choose its mode **Full access**: acp-agent's " +
 					"sandbox still holds, but Codex asks for nothing.",
 			},
+			Usage: Usage{Tokens: backend.TokensOfTurn},
 		},
 		{
 			Name: "copilot", Title: "GitHub Copilot CLI", Checked: "1.0.102",

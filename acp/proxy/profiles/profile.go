@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/mod/semver"
+
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/process"
 )
@@ -30,6 +32,7 @@ type Profile struct {
 	Context Context
 	State   State
 	Replay  Replay
+	Usage   Usage
 
 	// Sandbox restricts its processes, as the user configures it. State.Writes is added to what
 	// they may write. A restriction cannot be widened, so each set of roots has its own process.
@@ -155,6 +158,25 @@ type Replay struct {
 	// current_mode_update. Banner begins a message outside turns that is not part of the
 	// conversation. Both are empty if the agent sends no such message.
 	ModeNotice, Banner string
+}
+
+// Usage says how to count what an agent reports to have used.
+type Usage struct {
+	// Tokens says what the tokens in its responses to prompts are.
+	Tokens backend.TokenCount
+	// Restarts says that the cost of a session begins again at zero whenever it opens the session.
+	Restarts bool
+	// KeepsFrom is the first version whose cost goes on instead. Empty if Restarts tells for all.
+	KeepsFrom string
+}
+
+// Counted returns how to count what the agent reports, for the version that it gives itself.
+func (u Usage) Counted(version string) backend.Usage {
+	restarts := u.Restarts
+	if v := "v" + strings.TrimPrefix(version, "v"); u.KeepsFrom != "" {
+		restarts = semver.IsValid(v) && semver.Compare(v, "v"+u.KeepsFrom) < 0
+	}
+	return backend.Usage{Tokens: u.Tokens, Restarts: restarts}
 }
 
 // ForRelease returns the profile of the agent with the version that it gives itself, "" if none.

@@ -45,6 +45,18 @@ func TestKnown(t *testing.T) {
 	}
 }
 
+func TestUsageOfRelease(t *testing.T) {
+	claude, _ := profiles.Find(profiles.Known(), "claude")
+	for version, restarts := range map[string]bool{
+		"0.79.0": true, "v0.9.1": true, "0.80.0": false, "0.101.0": false, "1.0.0-beta.1": false, "": false,
+		"strange": false, // then less than before has begun again
+	} {
+		require.Equal(t, restarts, claude.Usage.Counted(version).Restarts, version)
+	}
+	older, _ := profiles.Find(profiles.Known(), "claude-code-acp")
+	require.True(t, older.Usage.Counted("").Restarts)
+}
+
 func TestFlags(t *testing.T) {
 	first, second := filepath.Join(t.TempDir(), "a b"), filepath.Join(t.TempDir(), "c,d")
 	dirs, err := workspace.ParseDirs([]string{first, second})

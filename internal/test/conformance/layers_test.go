@@ -24,7 +24,7 @@ var layers = [][]string{
 	{"acp", "internal/agents", "internal/inspect", "internal/sessions", "internal/terminal"},
 	{"acp/explore", "acp/model", "acp/proxy", "acp/internal/found", "acp/internal/servers"},
 	{"acp/proxy/profiles"},
-	{"acp/client", "acp/internal/filechange", "acp/internal/commands", "acp/internal/listing", "acp/internal/turns", "internal/conversation"},
+	{"acp/client", "acp/internal/filechange", "acp/internal/commands", "acp/internal/listing", "acp/internal/metering", "acp/internal/turns", "internal/conversation"},
 	{"acp/backend", "acp/internal/tasks", "acp/prompts"},
 	{"internal/mcp/client", "internal/mcp/relay"},
 	{"internal/commandline", "internal/llm", "internal/process"},

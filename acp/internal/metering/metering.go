@@ -1,0 +1,168 @@
+// Package metering counts what a session uses, from what its agent reports.
+//
+// Agents report the running total of a session's cost, and most report tokens for each turn. Some
+// totals survive when a session is opened again or forked, others begin again at zero. Package
+// metering knows neither sessions nor stores: [Meters] are told each reading, and return charges.
+package metering
+
+import (
+	"slices"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+// circumstances of a reading decide what it says.
+type circumstances struct {
+	first    bool // since the agent's session was opened
+	restarts bool // the agent's counter is known to begin at zero whenever a session is opened
+	before   bool // the session may have been used before anything was known of it
+	idle     bool // there was no prompt since the session was opened
+}
+
+// counter is an agent's counter of one meter and unit.
+type counter struct {
+	known bool
+	last  float64 // what it last showed
+}
+
+// count returns what was used between the last reading of a counter and this one. ok is false if
+// the reading says nothing.
+func (c counter) count(
+	reading float64, now circumstances,
+) (amount float64, mark sessionstore.Mark, ok bool) {
+	switch {
+	case reading == 0 || !sessionstore.ValidAmount(reading):
+		return 0, "", false
+	case !c.known && !now.before:
+		return reading, "", true
+	case !c.known && now.idle:
+		return 0, sessionstore.BeforeMark, true
+	case !c.known && !now.restarts:
+		return 0, sessionstore.PartialMark, true
+	case !c.known, now.first && now.restarts:
+		return reading, "", true
+	case reading >= c.last:
+		return reading - c.last, "", true
+	case now.first:
+		return reading, "", true
+	}
+	return reading, sessionstore.ResetMark, true
+}
+
+// key names a counter.
+type key struct {
+	meter sessionstore.Meter
+	unit  string
+}
+
+// Meters count what a session uses. They must not be used concurrently.
+type Meters struct {
+	reports  backend.Usage
+	before   bool
+	counters map[key]counter
+	read     map[key]string // the agent's session of which a counter was read, since it was opened
+	prompted bool
+	pending  []sessionstore.Charge
+}
+
+// New returns the meters of a session that was opened. a is what is known of it from before.
+func New(a sessionstore.Account, reports backend.Usage) *Meters {
+	m := &Meters{reports: reports, before: a.Before, counters: map[key]counter{},
+		read: map[key]string{}}
+	for _, c := range a.Latest {
+		if c.Reading > 0 {
+			m.counters[key{c.Meter, c.Unit}] = counter{known: true, last: c.Reading}
+		}
+	}
+	return m
+}
+
+// Prompt notes that the agent is given a prompt.
+func (m *Meters) Prompt() { m.prompted = true }
+
+// Cost counts a reading of what the session has cost, from the agent's session source.
+func (m *Meters) Cost(source, currency string, amount float64) {
+	if unit, ok := sessionstore.CleanUnit(currency); ok {
+		m.counted(source, key{sessionstore.CostMeter, unit}, amount)
+	}
+}
+
+// counted counts a reading of a counter.
+func (m *Meters) counted(source string, k key, reading float64) {
+	before, read := m.read[k]
+	now := circumstances{
+		first: !read || before != source, restarts: m.reports.Restarts,
+		before: m.before && !m.anyKnown(), idle: !m.prompted,
+	}
+	amount, mark, ok := m.counters[k].count(reading, now)
+	if !ok {
+		return
+	}
+	m.counters[k], m.read[k] = counter{known: true, last: reading}, source
+	if amount == 0 && mark == "" {
+		return
+	}
+	m.add(sessionstore.Charge{Source: source, Meter: k.meter, Unit: k.unit, Amount: amount,
+		Reading: reading, Mark: mark})
+}
+
+// anyKnown reports whether a counter was read: then the session's use is known from there on.
+func (m *Meters) anyKnown() bool { return len(m.counters) > 0 }
+
+// Tokens are what the response to a prompt reports, by meter.
+type Tokens map[sessionstore.Meter]float64
+
+// Turn counts a turn that has ended, and the tokens that its response reports.
+func (m *Meters) Turn(source string, t Tokens) {
+	m.add(sessionstore.Charge{Source: source, Meter: sessionstore.TurnMeter, Amount: 1})
+	for _, meter := range sessionstore.TokenMeters() {
+		n, ok := t[meter]
+		switch {
+		case !ok || !sessionstore.ValidAmount(n) || n == 0:
+		case m.reports.Tokens == backend.TokensOfTurn:
+			m.add(sessionstore.Charge{Source: source, Meter: meter, Amount: n})
+		case m.reports.Tokens == backend.TokensOfSession:
+			m.counted(source, key{meter, ""}, n)
+		}
+	}
+}
+
+// add adds to what is pending. Readings between two calls of Take are one charge.
+func (m *Meters) add(c sessionstore.Charge) {
+	i := slices.IndexFunc(m.pending, func(p sessionstore.Charge) bool {
+		return p.Meter == c.Meter && p.Unit == c.Unit && p.Mark == c.Mark && p.Source == c.Source
+	})
+	if i >= 0 {
+		c.Amount += m.pending[i].Amount
+		m.pending = slices.Delete(m.pending, i, i+1) // the latest is the last one
+	}
+	c.Amount = min(c.Amount, sessionstore.MaxAmount)
+	m.pending = append(m.pending, c)
+}
+
+// Take returns what is to be charged, and forgets it.
+func (m *Meters) Take() []sessionstore.Charge {
+	taken := m.pending
+	m.pending = nil
+	return taken
+}
+
+// Return undoes Take, because the charges could not be stored.
+func (m *Meters) Return(taken []sessionstore.Charge) {
+	since := m.Take()
+	for _, c := range slices.Concat(taken, since) {
+		m.add(c)
+	}
+}
+
+// Sum adds the amounts of a meter, by unit.
+func Sum(charges []sessionstore.Charge, meter sessionstore.Meter) map[string]float64 {
+	sums := map[string]float64{}
+	for _, c := range charges {
+		if c.Meter == meter && c.Amount > 0 {
+			sums[c.Unit] += c.Amount
+		}
+	}
+	return sums
+}

@@ -1,0 +1,179 @@
+package sessionstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+)
+
+// Ledger is a [Store] that keeps what agents report to have used. Without it nothing is known of
+// what sessions cost. What a session has used is deleted with it.
+//
+// A fork by the same agent begins with the latest readings of its source, whose amounts are 0.
+type Ledger interface {
+	// Charge adds what a session has used. Either all charges are stored or none.
+	Charge(ctx context.Context, l Lease, charges []Charge) error
+
+	// Account returns what is needed to go on counting what a session uses.
+	Account(ctx context.Context, id ID) (Account, error)
+
+	// Charges returns what a session has used, in the order in which it was added.
+	Charges(ctx context.Context, id ID) ([]Charge, error)
+
+	// Sums returns the sums of the charges that q selects: of each session, meter, unit and mark, in
+	// each interval of q. The time of a sum is that of its first charge. Source and Reading are
+	// empty.
+	Sums(ctx context.Context, q ChargeQuery) ([]Charge, error)
+}
+
+// Meter is what a [Charge] counts.
+type Meter string
+
+// All meters.
+const (
+	// CostMeter counts money, or another unit such as "credits".
+	CostMeter Meter = "cost"
+	// TurnMeter counts the turns that an agent has answered.
+	TurnMeter Meter = "turns"
+	// These count tokens. Input is without what came from a cache or was written to it.
+	InputMeter       Meter = "input"
+	OutputMeter      Meter = "output"
+	CachedReadMeter  Meter = "cachedRead"
+	CachedWriteMeter Meter = "cachedWrite"
+	ThoughtMeter     Meter = "thought"
+)
+
+// TokenMeters returns the meters that count tokens.
+func TokenMeters() []Meter {
+	return []Meter{InputMeter, OutputMeter, CachedReadMeter, CachedWriteMeter, ThoughtMeter}
+}
+
+// Mark says what is special about a [Charge].
+type Mark string
+
+// All marks.
+const (
+	// ResetMark says that the agent's counter had begun again at zero.
+	ResetMark Mark = "reset"
+	// PartialMark says that the amount may be less than what was used, because the agent's counter
+	// cannot be split.
+	PartialMark Mark = "partial"
+	// BeforeMark says that the session was used before its charges were kept.
+	BeforeMark Mark = "before"
+)
+
+// Charge is what a session has used between two readings of a meter.
+type Charge struct {
+	// Session and Agent are set by the store when it yields the charge.
+	Session ID
+	Agent   Agent
+	// At is the time of the reading, in UTC with millisecond precision. If it is zero, the store
+	// uses its clock.
+	At time.Time
+	// Source identifies the agent's own session whose counter was read. May be empty.
+	Source string
+	Meter  Meter
+	// Unit is the currency or unit of a cost, and empty for other meters.
+	Unit string
+	// Amount is what was used since the reading before.
+	Amount float64
+	// Reading is what the agent's counter showed, 0 if it has none.
+	Reading float64
+	Mark    Mark
+}
+
+// Account is what is known of a session's counters.
+type Account struct {
+	// Latest has the latest charge of each meter and unit.
+	Latest []Charge
+	// Before reports whether the session may have been used before its charges were kept: it is from
+	// its agent's own list, or has charges with BeforeMark.
+	Before bool
+}
+
+// ChargeQuery selects charges.
+type ChargeQuery struct {
+	// Session selects those of one session; "" those of all.
+	Session ID
+	// Meter selects those of one meter; "" those of all.
+	Meter Meter
+	// Since selects those at or after a time, Until those before another. Zero times select all.
+	Since, Until time.Time
+	// Every is the length of the intervals, which begin at the zero of Unix time, in whole
+	// milliseconds. 0 means one interval. Days begin at the boundary of a quarter of an hour
+	// wherever somebody is.
+	Every time.Duration
+}
+
+// Bounds returns the times and the interval of q in milliseconds.
+func (q ChargeQuery) Bounds() (since, until, every int64) {
+	since, until, every = math.MinInt64, math.MaxInt64, math.MaxInt64
+	if !q.Since.IsZero() {
+		since = q.Since.UnixMilli()
+	}
+	if !q.Until.IsZero() {
+		until = q.Until.UnixMilli()
+	}
+	if q.Every > 0 {
+		every = max(q.Every.Milliseconds(), 1)
+	}
+	return since, until, every
+}
+
+const (
+	// MaxAmount is the largest amount and reading of a charge. No agent uses that much, and sums of
+	// many are finite.
+	MaxAmount = 1e15
+	// maxUnit is the length of the longest unit, in bytes.
+	maxUnit = 32
+)
+
+// ValidAmount reports whether a charge may have this amount or reading.
+func ValidAmount(a float64) bool { return a >= 0 && a <= MaxAmount } // not NaN
+
+// CleanUnit returns a currency or unit as charges have it. It returns false if the text cannot be
+// one.
+func CleanUnit(unit string) (string, bool) {
+	unit = strings.TrimSpace(unit)
+	if len(unit) == 3 {
+		unit = strings.ToUpper(unit)
+	}
+	isUnit := func(c rune) bool {
+		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' ||
+			strings.ContainsRune(" -_.$€£¥%", c)
+	}
+	strange := strings.ContainsFunc(unit, func(c rune) bool { return !isUnit(c) })
+	return unit, unit != "" && len(unit) <= maxUnit && !strange
+}
+
+// Validate returns an error unless the charge can be stored.
+func (c Charge) Validate() error {
+	unit, ok := CleanUnit(c.Unit)
+	switch {
+	case !ValidAmount(c.Amount) || !ValidAmount(c.Reading) || math.Signbit(c.Amount):
+		return fmt.Errorf("a charge cannot have the amount %v and the reading %v", c.Amount, c.Reading)
+	case c.Meter == "" || len(c.Meter) > maxUnit || len(c.Mark) > maxUnit || len(c.Source) > 64:
+		return errors.New("a charge needs a meter, and short names")
+	case c.Unit != "" && (!ok || unit != c.Unit):
+		return fmt.Errorf("a charge cannot have the unit %q", c.Unit)
+	}
+	for _, text := range []string{string(c.Meter), string(c.Mark), c.Source} {
+		if strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' }) {
+			return fmt.Errorf("%q is not a name", text)
+		}
+	}
+	return nil
+}
+
+// ValidateCharges returns an error unless all charges can be stored.
+func ValidateCharges(charges []Charge) error {
+	for _, c := range charges {
+		if err := c.Validate(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
