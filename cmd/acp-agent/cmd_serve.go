@@ -38,6 +38,9 @@ type serveFlags struct {
 	deleteAfter age
 	peers       []string
 	origins     []string
+	userHeader  string
+	proxies     []string
+	userWithin  []string
 }
 
 // newServe returns the command that serves editors over the network.
@@ -111,6 +114,13 @@ When it is asked to end (SIGINT, SIGTERM), it waits for running turns.`,
 		"pass lost connections on to the server at `URL` that has them; can be repeated")
 	cmd.Flags().Var((*listValue)(&f.origins), "origin",
 		"let web pages of `ORIGIN`, such as https://ui.example.org, connect; can be repeated")
+	cmd.Flags().StringVar(&f.userHeader, "user-header", "",
+		"believe the proxies of --proxy who the user is, in the header `NAME`; needs --behind-proxy")
+	cmd.Flags().Var((*listValue)(&f.proxies), "proxy",
+		"believe the proxy at `ADDR`, such as 10.0.0.7 or 10.1.0.0/24; can be repeated")
+	cmd.Flags().Var((*listValue)(&f.userWithin), "user-within",
+		"let users of --user-header without an account open folders in `DIR`, in which {user} is "+
+			"the name; can be repeated")
 	cmd.Flags().BoolVar(&set.logJSON, "log-json", false, "write the log as JSON lines")
 	cmd.Flags().AddFlagSet(set.flags)
 	return cmd
@@ -154,6 +164,10 @@ func (f serveFlags) serve(ctx context.Context, s streams, set *settings, args []
 	if err != nil {
 		return usage.Errorf("--origin: %v", err)
 	}
+	header, err := f.parseUserHeader()
+	if err != nil {
+		return err
+	}
 	roots, err := set.workspace()
 	if err != nil {
 		return err
@@ -181,8 +195,10 @@ func (f serveFlags) serve(ctx context.Context, s streams, set *settings, args []
 	o := remote.Options{
 		Tokens: tokens, Serving: answers.serving, Workspace: roots, Store: store, Limits: f.limits,
 		StoredBytes: f.stored, DeleteAfter: time.Duration(f.deleteAfter),
-		MaxLine: set.maxLine, Memory: f.memory, Peers: peers, Origins: origins, BehindProxy: f.behindProxy,
+		MaxLine: set.maxLine, Memory: f.memory, Peers: peers, Origins: origins,
+		UserHeader: header, BehindProxy: f.behindProxy,
 		Grace: f.grace, HurryUp: endSignals(), Log: logger,
+		Version: ownVersion().Number,
 	}
 	closeAudit, err := f.openAudit(&o, s.err)
 	if err != nil {
@@ -252,6 +268,27 @@ func (f serveFlags) parsePeers() (remote.Peers, error) {
 		return peers, usage.Errorf("--peer: %v", err)
 	}
 	return peers, nil
+}
+
+// parseUserHeader returns the header in which proxies name users.
+func (f serveFlags) parseUserHeader() (remote.UserHeader, error) {
+	switch {
+	case f.userHeader == "" && len(f.proxies)+len(f.userWithin) > 0:
+		return remote.UserHeader{}, usage.Errorf("--proxy and --user-within need --user-header")
+	case f.userHeader == "":
+		return remote.UserHeader{}, nil
+	case !f.behindProxy:
+		return remote.UserHeader{}, usage.Errorf("--user-header needs --behind-proxy and --proxy")
+	}
+	within, err := usage.Absolute(f.userWithin...)
+	if err != nil {
+		return remote.UserHeader{}, err
+	}
+	h, err := remote.ParseUserHeader(f.userHeader, f.proxies, within.Strings())
+	if err != nil {
+		return h, usage.Errorf("--user-header: %v", err)
+	}
+	return h, nil
 }
 
 func (f serveFlags) scheme() string {

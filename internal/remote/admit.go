@@ -26,7 +26,7 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	from = append([]any{"user", account.Name, "token", token.ID}, from...)
+	from = append(identity(account, token), from...)
 	log, audit := s.options.Log.With(from...), s.options.Audit.With(from...)
 	s.admit(account)
 	if s.passOn(w, r, account.Name) {
@@ -61,6 +61,14 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
 	log.Info("disconnected")
 }
 
+// identity returns who is connected, for the logs.
+func identity(a Account, t Token) []any {
+	if t.ID == "" {
+		return []any{"user", a.Name, "namedBy", "proxy"}
+	}
+	return []any{"user", a.Name, "token", t.ID}
+}
+
 // refuseOrigin answers the request of a web page that may not connect.
 func (s *Server) refuseOrigin(w http.ResponseWriter, r *http.Request, from []any) {
 	const most = 200
@@ -86,14 +94,22 @@ func (s *Server) source(r *http.Request) []any {
 // the name, which takes some microseconds to find out.
 const refusing = 5 * time.Millisecond
 
-// identify returns the user who sent a request for a connection, and with which token. If it returns
+// identify returns the user who sent a request for a connection, and with which token, if any. If it returns
 // false, it has answered the request.
 func (s *Server) identify(
 	w http.ResponseWriter, r *http.Request, from []any,
 ) (Account, Token, bool) {
 	begun := time.Now()
-	account, token, err := s.options.Tokens.find(websocket.Token(r))
+	account, token, err := s.who(r, websocket.Token(r))
 	switch {
+	case errors.Is(err, errNobody):
+		s.metrics.reject()
+		const rejected = "rejected a connection: the proxy names no user of this server"
+		from = append(from, "named", text.Truncate(strings.Join(r.Header[s.options.UserHeader.header], ", "), maxAudited))
+		s.options.Log.Warn(rejected, from...)
+		s.options.Audit.Info(rejected, from...)
+		http.Error(w, "the proxy names no user of this server; acp-agent tokens add, on the server, makes one",
+			http.StatusForbidden)
 	case err != nil && !errors.Is(err, errInvalid):
 		s.metrics.reject()
 		s.options.Log.With(from...).Error("cannot read a token", "error", err)
@@ -137,7 +153,8 @@ func (s *Server) admit(a Account) {
 	s.users[a.Name] = a
 }
 
-// admitted is a connection of a user, and the token that it came with last.
+// admitted is a connection of a user, and the token that it came with last, unless a proxy named the
+// user.
 type admitted struct {
 	user  string
 	token Token
@@ -187,7 +204,7 @@ func (s *Server) endRevoked() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for name, account := range s.users {
-		now, err := s.options.Tokens.Account(name)
+		now, err := s.account(name)
 		gone := errors.Is(err, fs.ErrNotExist)
 		if !gone && (err != nil || now.same(account)) {
 			continue
@@ -199,6 +216,9 @@ func (s *Server) endRevoked() {
 		}
 	}
 	for id, c := range s.conns {
+		if c.token.ID == "" {
+			continue
+		}
 		t, err := s.options.Tokens.token(c.user, c.token.ID)
 		if errors.Is(err, fs.ErrNotExist) || err == nil && !t.validAt(time.Now()) {
 			c.end()

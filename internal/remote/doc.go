@@ -4,10 +4,11 @@
 //   - tokens.go: who may connect, and to which folders.
 //   - origins.go: which web pages may connect.
 //   - server.go: what a server needs, its loop, and its end.
+//   - user_header.go: users whom a proxy names.
 //   - admit.go: from a request to a connection of a user; tokens that are revoked.
 //   - user.go: what a connection is served with, and what the users of a server may use.
 //   - quota.go, retain.go: how much and how long the server stores of a user.
-//   - audit.go, metrics.go, histogram.go, timed_store.go: what the operator sees of it.
+//   - audit.go, metrics.go, process_metrics.go, histogram.go, timed_store.go: what the operator sees of it.
 //   - health.go: whether the session store can be used.
 //   - certificate.go: TLS.
 //   - peers.go: connections that come to a server although another one has them.

@@ -23,7 +23,8 @@ import (
 // metrics counts what a server does, and shows it in the text format of Prometheus. Its
 // methods are safe for concurrent use.
 type metrics struct {
-	usage func() usage
+	version string
+	usage   func() usage
 
 	mu       sync.Mutex
 	requests histograms
@@ -68,8 +69,8 @@ func countChildren() (n int) {
 	return n
 }
 
-func newMetrics(now func() usage) *metrics {
-	return &metrics{
+func newMetrics(version string, now func() usage) *metrics {
+	return &metrics{version: version,
 		usage: now, requests: histograms{}, store: histograms{}, answers: map[string]int{},
 		cost: map[string]float64{}, tokens: map[sessionstore.Meter]float64{},
 	}
@@ -188,6 +189,10 @@ func (m *metrics) String() string {
 			"Running agents, MCP servers and commands of models.", now.children)
 	}
 	single("go_goroutines", "gauge", "Goroutines.", runtime.NumGoroutine())
+	const build = "acp_agent_build_info"
+	family(build, "gauge", "The version of the program.")
+	fmt.Fprintf(&b, "%s{version=%q,goversion=%q} 1\n", build, m.version, runtime.Version())
+	writeProcess(&b)
 
 	m.mu.Lock()
 	defer m.mu.Unlock()

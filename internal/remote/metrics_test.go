@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +18,7 @@ import (
 
 // Clause N4.
 func TestMetricsCountWhatServersDo(t *testing.T) {
-	m := newMetrics(func() usage {
+	m := newMetrics("1.2.3", func() usage {
 		return usage{Limits: acp.Limits{Connections: 3, Sessions: 2, Turns: 1}, children: 4, lost: 5, unconfirmed: 6}
 	})
 	for _, took := range []time.Duration{time.Millisecond, 3 * time.Millisecond, time.Hour} {
@@ -36,7 +38,11 @@ func TestMetricsCountWhatServersDo(t *testing.T) {
 	m.reject()
 	m.stored("append", 3*time.Millisecond, nil)
 	got := m.String()
+	if _, ok := readProcess(); ok {
+		processFigures(t, got)
+	}
 	for _, want := range []string{
+		`acp_agent_build_info{version="1.2.3",goversion="` + runtime.Version() + `"} 1`,
 		"acp_agent_child_processes 4", "acp_agent_lost_connections 5", "acp_agent_unconfirmed_bytes 6",
 		`acp_agent_store_duration_seconds_bucket{operation="append",result="ok",le="0.005"} 1`,
 		`acp_agent_store_duration_seconds_sum{operation="append",result="ok"} 0.003`,
@@ -61,4 +67,22 @@ func TestMetricsCountWhatServersDo(t *testing.T) {
 	for text := range strings.Lines(got) {
 		require.Regexp(t, line, strings.TrimSuffix(text, "\n"))
 	}
+}
+
+// processFigures checks what the metrics say of the process of the test.
+func processFigures(t *testing.T, metrics string) {
+	t.Helper()
+	value := func(name string) float64 {
+		found := regexp.MustCompile(`(?m)^` + name + ` (\S+)$`).FindStringSubmatch(metrics)
+		require.NotNil(t, found, name)
+		n, err := strconv.ParseFloat(found[1], 64)
+		require.NoError(t, err)
+		return n
+	}
+	require.InDelta(t, time.Now().Unix(), value("process_start_time_seconds"), 3600)
+	require.Greater(t, value("process_resident_memory_bytes"), 1e6)
+	require.Greater(t, value("process_virtual_memory_bytes"), value("process_resident_memory_bytes"))
+	require.GreaterOrEqual(t, value("process_cpu_seconds_total"), 0.0)
+	require.GreaterOrEqual(t, value("process_open_fds"), 3.0)
+	require.Greater(t, value("process_max_fds"), value("process_open_fds"))
 }

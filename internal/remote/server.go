@@ -44,12 +44,16 @@ type Options struct {
 	Peers Peers
 	// Origins are the web pages that may connect besides the server's own. Default none.
 	Origins Origins
+	// UserHeader names users whom a proxy knows. Default none.
+	UserHeader UserHeader
 	// BehindProxy notes who is behind something that passes on the connections.
 	BehindProxy bool
 	// Grace is how long running turns may take after the server was asked to end, unless the program
 	// gets one of the signals HurryUp. Default none.
 	Grace   time.Duration
 	HurryUp []os.Signal
+	// Version is that of the program, for the metrics.
+	Version string
 	// Log is for the operator. Audit notes who connected and did what (see [NewAudit]).
 	Log, Audit *slog.Logger
 	// AuditErr returns why the last line of the audit log was not written, nil if it was. If there is
@@ -87,7 +91,7 @@ func NewServer(o Options) *Server {
 		quotas: make(map[string]*quota),
 	}
 	s.acp = acp.NewServer(acp.ServerOptions{PerPeer: o.Limits, Options: s.serving})
-	s.metrics = newMetrics(s.usage)
+	s.metrics = newMetrics(o.Version, s.usage)
 	return s
 }
 

@@ -39,7 +39,7 @@ type User struct {
 
 // user returns what a connection of the user with this name is served with.
 func (s *Server) user(name string) (User, error) {
-	a, err := s.options.Tokens.Account(name)
+	a, err := s.account(name)
 	if err != nil {
 		return User{}, err
 	}
