@@ -24,7 +24,9 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -122,11 +124,14 @@ func (s *suite) concurrent(ctx context.Context) error {
 	return s.test(ctx, []string{"CGO_ENABLED=1", "GORACE=atexit_sleep_ms=0"}, args)
 }
 
-// test runs go test with more environment variables. Test binaries have no debug information: they
-// link faster.
+// test runs go test with more environment variables. Most tests wait for other programs most of the
+// time, so more of them run at once than there are cores. Test binaries have no debug information:
+// they link faster.
 func (s *suite) test(ctx context.Context, env, args []string) error {
+	atOnce := strconv.Itoa(2 * runtime.NumCPU())
 	cmd := exec.CommandContext(ctx, "go", slices.Concat(
-		[]string{"test", "-json", "-vet=off", "-ldflags=-w", "-timeout=20m"}, s.args, args)...)
+		[]string{"test", "-json", "-vet=off", "-ldflags=-w", "-timeout=20m", "-p=" + atOnce,
+			"-parallel=" + atOnce}, s.args, args)...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.Env, cmd.Stderr = append(os.Environ(), env...), os.Stderr
 	out, err := cmd.StdoutPipe()

@@ -115,6 +115,7 @@ func (a *acpx) list(t *testing.T, args ...string) []listed {
 }
 
 func TestAcpx(t *testing.T) {
+	t.Parallel()
 	state, cwd, lib := filepath.Join(t.TempDir(), "state"), folder(t, "a.txt", "tangerine\n"), folder(t, "b.txt", "tangerine\n")
 	a := acpxOn(t, state, cwd)
 	id := ""

@@ -33,6 +33,7 @@ func burst(t *testing.T, a *agent, session, text string, times int) {
 
 // Clauses W5, W6.
 func TestCancelDirectlyAfterPrompt(t *testing.T) {
+	t.Parallel()
 	t.Run("W5/an agent that stops when it is told to", func(t *testing.T) {
 		a := start(t, behind()...).initialize()
 		burst(t, a, a.open(folder(t)), "wait", bursts)
@@ -59,6 +60,7 @@ func tree(files int) []string {
 
 // Clause W5.
 func TestPromptsAfterCancels(t *testing.T) {
+	t.Parallel()
 	a := start(t, behind()...).initialize()
 	session := a.open(folder(t))
 	var lines []string
@@ -81,6 +83,7 @@ func TestPromptsAfterCancels(t *testing.T) {
 
 // Clause W6.
 func TestNoUpdateAfterCancelledTurn(t *testing.T) {
+	t.Parallel()
 	a := start(t, behind()...).initialize()
 	session := a.open(folder(t))
 	for range 20 {
@@ -107,6 +110,7 @@ func isUpdate(m pipes.Message) bool {
 
 // Clause W7.
 func TestTheAgentBehindGetsAPromptDuringATurn(t *testing.T) {
+	t.Parallel()
 	a := start(t, behind()...).initialize()
 	session := a.open(folder(t))
 	from, id := a.Count(), a.NextID()

@@ -14,6 +14,7 @@ import (
 
 // Clause W9.
 func TestDescendantsOfTheAgentEnd(t *testing.T) {
+	t.Parallel()
 	needs.Programs(t, "setsid")
 	const later = "</dev/null >/dev/null 2>&1" // keeps none of the agent's streams open
 	var (

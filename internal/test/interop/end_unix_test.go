@@ -64,6 +64,7 @@ func gone(t *testing.T, a *agent, session string) {
 
 // Clause W9.
 func TestOrderlyEnd(t *testing.T) {
+	t.Parallel()
 	ways := []struct {
 		name string
 		end  func(a *agent) error
@@ -116,6 +117,7 @@ func TestOrderlyEnd(t *testing.T) {
 //
 // Clause W9.
 func TestRequestsBeforeEOFAreAnswered(t *testing.T) {
+	t.Parallel()
 	state, cwd := t.TempDir(), folder(t)
 	a := startIn(t, state)
 	params := map[string]any{"cwd": cwd, "mcpServers": []any{}}
@@ -141,6 +143,7 @@ func TestRequestsBeforeEOFAreAnswered(t *testing.T) {
 //
 // Clause W9.
 func TestClosedOutputIsTheEnd(t *testing.T) {
+	t.Parallel()
 	out, in, err := os.Pipe()
 	require.NoError(t, err)
 	var stderr strings.Builder

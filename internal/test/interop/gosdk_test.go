@@ -140,6 +140,7 @@ func (g *gopher) listed(t *testing.T) map[sdk.SessionId]sdk.SessionInfo {
 }
 
 func TestGoSDKClient(t *testing.T) {
+	t.Parallel()
 	state, cwd := filepath.Join(t.TempDir(), "state"), folder(t, "a.txt", "tangerine\n")
 	first, second := folder(t, "b.txt", "tangerine\n"), folder(t, "c.txt", "tangerine\n")
 	none := []sdk.McpServer{}
@@ -200,6 +201,7 @@ func TestGoSDKClient(t *testing.T) {
 //
 // Clause A27.
 func TestLongLoadGoSDK(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name             string
 		chunks, messages int
@@ -232,6 +234,7 @@ func TestLongLoadGoSDK(t *testing.T) {
 //
 // Clause A27.
 func TestLongLoadOfStoredHistoryGoSDK(t *testing.T) {
+	t.Parallel()
 	client, err := pipes.Build(t.Context(), t.TempDir(), "github.com/acp-agent/acp-agent/internal/test/interop/gosdk")
 	require.NoError(t, err)
 	for _, c := range []struct {

@@ -100,6 +100,7 @@ func rootAt(t *testing.T, path string) map[string]string {
 
 // An independent client sets, changes and removes roots; the tools follow within one call.
 func TestMCPInspector(t *testing.T) {
+	t.Parallel()
 	compiled := t.TempDir()
 	for _, era := range []string{"legacy", "modern"} {
 		t.Run("M7/"+era, func(t *testing.T) {

@@ -40,6 +40,7 @@ func awaitContent(t *testing.T, path, content string, random *rand.Rand) {
 //
 // Clause S11.
 func TestKillsAfterChangesOfAModel(t *testing.T) {
+	t.Parallel()
 	dir := folder(t)
 	stage := onModelStage(t)
 	e := stage.edit(t)
@@ -82,6 +83,7 @@ func updatesAbout(said, path string) string { return strings.Join(updates(said, 
 //
 // Clause S11.
 func TestKillsAfterChangesByCommand(t *testing.T) {
+	t.Parallel()
 	dir, state := folder(t), filepath.Join(t.TempDir(), "state")
 	random := rand.New(rand.NewPCG(9, 10))
 	for kill := range killsAfterChanges {

@@ -315,6 +315,7 @@ func lanes(t *testing.T, p *pipes.Process, m *memory, dirs []string, seed uint64
 //
 // Clause S1.
 func TestKills(t *testing.T) {
+	t.Parallel()
 	kills := volume.Of(30, 500)
 	state := filepath.Join(t.TempDir(), "state")
 	dirs := []string{folder(t), folder(t), folder(t), folder(t)}
@@ -353,6 +354,7 @@ func TestKills(t *testing.T) {
 //
 // Clause S2.
 func TestSharedStore(t *testing.T) {
+	t.Parallel()
 	const programs, steps = 8, 40
 	state := filepath.Join(t.TempDir(), "state")
 	dirs := []string{folder(t), folder(t), folder(t)}

@@ -27,6 +27,7 @@ const (
 //
 // Clause E1.
 func TestMCPEditsAtOnce(t *testing.T) {
+	t.Parallel()
 	dir := folder(t)
 	path := filepath.Join(dir, "f")
 	var text strings.Builder
@@ -74,6 +75,7 @@ func editLine(t *testing.T, session *mcp.ClientSession, n int) error {
 //
 // Clause E1.
 func TestMCPWritesOfAVersion(t *testing.T) {
+	t.Parallel()
 	dir := folder(t)
 	var sessions []*mcp.ClientSession
 	for range mcpServers {

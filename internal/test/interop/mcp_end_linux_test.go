@@ -28,6 +28,7 @@ func behindShell(command []string) []string {
 
 // Clause W9.
 func TestSIGKILLEndsMCPServers(t *testing.T) {
+	t.Parallel()
 	mark := proctest.NewMark(t)
 	a := start(t).initialize()
 	id := a.served([]string{folder(t)},
@@ -42,6 +43,7 @@ func TestSIGKILLEndsMCPServers(t *testing.T) {
 //
 // Clause W9.
 func TestEOFEndsMCPServers(t *testing.T) {
+	t.Parallel()
 	mark := proctest.NewMark(t)
 	ready := filepath.Join(t.TempDir(), "ready")
 	stubborn := []string{"sh", "-c", `trap "" TERM HUP INT; : >"$0"; while :; do sleep 0.1; done`, ready}
@@ -74,6 +76,7 @@ func TestEOFEndsMCPServers(t *testing.T) {
 //
 // Clauses W9, A28.
 func TestCloseBeforeEOF(t *testing.T) {
+	t.Parallel()
 	mark := proctest.NewMark(t)
 	command := npmtest.Filesystem(t)
 	// The server itself ends with its input; the shell around it, and what else that has started,

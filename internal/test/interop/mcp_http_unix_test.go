@@ -106,6 +106,7 @@ func (b *bearer) readAs(t *testing.T, revision, url, root, path string) (string,
 
 // Another user, or a process in a sandbox that shares the network, gets no file of the user.
 func TestMCPHTTP(t *testing.T) {
+	t.Parallel()
 	allowed, victim := dirtest.Tree{"f": "mine"}.Plant(t), dirtest.Tree{"secret": "the secret"}.Plant(t)
 	secret := filepath.Join(victim, "secret")
 
@@ -164,6 +165,7 @@ func TestMCPHTTP(t *testing.T) {
 }
 
 func TestMCPHTTPSocket(t *testing.T) {
+	t.Parallel()
 	allowed, socket := dirtest.Tree{"f": "mine"}.Plant(t), filepath.Join(dirtest.Short(t), "new", "socket")
 	args := []string{"--http", "unix:" + socket, "--root", allowed}
 	through := func(token string) *bearer {
@@ -207,6 +209,7 @@ func TestMCPHTTPSocket(t *testing.T) {
 
 // Clients that take more than their share do not keep others from being served.
 func TestMCPHTTPExhaustion(t *testing.T) {
+	t.Parallel()
 	const clients = 256
 	dir := dirtest.Tree{"f": "mine"}.Plant(t)
 	s := serveHTTP(t, "--http", "127.0.0.1:0", "--root", dir)

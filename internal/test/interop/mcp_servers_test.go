@@ -42,6 +42,7 @@ func (a *agent) reload(id string, roots []string, servers ...any) {
 
 // Clauses M1, M11.
 func TestServerEverything(t *testing.T) {
+	t.Parallel()
 	server := stdioServer("e", npmtest.Everything(t))
 	top, dirs := dirtest.Strange(t)
 	a := start(t).initialize()
@@ -56,6 +57,7 @@ func TestServerEverything(t *testing.T) {
 }
 
 func TestServerEverythingInEverySession(t *testing.T) {
+	t.Parallel()
 	server := stdioServer("e", npmtest.Everything(t))
 	const document = "demo://resource/static/document/features.md"
 	stage := onModelStage(t)
@@ -108,6 +110,7 @@ const outside = "outside allowed directories"
 
 // Clauses M5, M3, A22.
 func TestServerFilesystem(t *testing.T) {
+	t.Parallel()
 	server := stdioServer("fs", npmtest.Filesystem(t))
 	first, second, third := folder(t, "a.txt", "tangerine"), folder(t, "b.txt", "mandarin"), folder(t, "c.txt", "clementine")
 	files := map[string]string{filepath.Join(first, "a.txt"): "tangerine", filepath.Join(second, "b.txt"): "mandarin", filepath.Join(third, "c.txt"): "clementine"}
@@ -152,6 +155,7 @@ func remote(t *testing.T, name, value string) *mcptest.Guarded {
 
 // Clauses M4, M2.
 func TestHTTPServerWithHeaders(t *testing.T) {
+	t.Parallel()
 	const secret = "Bearer tangerine-s3cret"
 	guarded := remote(t, "Authorization", secret)
 	server := map[string]any{"type": "http", "name": "h", "url": guarded.URL, "headers": []any{map[string]any{"name": "Authorization", "value": secret}}}
@@ -197,6 +201,7 @@ func TestFoundHTTPServerGetsEnvironment(t *testing.T) {
 //
 // Clause A30.
 func TestAllowAlwaysCoversToolAndSession(t *testing.T) {
+	t.Parallel()
 	servers := []any{stdioServer("e", npmtest.Everything(t))}
 	cwd := folder(t)
 	a := start(t).initialize()
@@ -229,6 +234,7 @@ func TestAllowAlwaysCoversToolAndSession(t *testing.T) {
 //
 // Clause M13.
 func TestSamplingNeedsModel(t *testing.T) {
+	t.Parallel()
 	server := stdioServer("e", npmtest.Everything(t))
 	explore := start(t).initialize()
 	id := explore.served([]string{folder(t)}, server)
@@ -259,6 +265,7 @@ func TestSamplingNeedsModel(t *testing.T) {
 //
 // Clause M4.
 func TestSlowServersDoNotDelaySession(t *testing.T) {
+	t.Parallel()
 	var slow []any
 	for i := range 10 {
 		slow = append(slow, stdioServer(fmt.Sprint("slow", i), []string{"sleep", "1000"}))
@@ -346,6 +353,7 @@ func told(t *testing.T, dirs ...string) string {
 
 // Clauses M1, M3, A20.
 func TestRootsReachMCPServer(t *testing.T) {
+	t.Parallel()
 	servers := []any{stdioServer("e", npmtest.Everything(t))}
 	z, b, other := folder(t, "z.txt", ""), folder(t, "b.txt", ""), folder(t)
 	a := start(t).initialize()
@@ -384,6 +392,7 @@ func TestRootsReachMCPServer(t *testing.T) {
 
 // Clause A25.
 func TestFoundMCPServerNeedsPermission(t *testing.T) {
+	t.Parallel()
 	command := npmtest.Everything(t)
 	config, err := json.Marshal(map[string]any{"mcpServers": map[string]any{"demo": map[string]any{"command": command[0], "args": command[1:]}}})
 	require.NoError(t, err)
@@ -438,6 +447,7 @@ func TestQuestionShowsValues(t *testing.T) {
 //
 // Clause A25.
 func TestConsentCoversScript(t *testing.T) {
+	t.Parallel()
 	cwd := folder(t, ".mcp.json", `{"mcpServers":{"found":{"command":"sh","args":["./srv.sh"]},"shell":{"command":"sh","args":["-c",". \"$PWD/srv.sh\""]}}}`,
 		"srv.sh", "touch started\n")
 	a := start(t).initialize()

@@ -20,6 +20,7 @@ import (
 //
 // Clause B4.
 func TestBrokenAnswers(t *testing.T) {
+	t.Parallel()
 	for _, api := range []string{"openai", "anthropic"} {
 		for _, then := range []string{"", "end"} {
 			t.Run(api+" "+then, func(t *testing.T) {
@@ -70,6 +71,7 @@ func TestBrokenAnswers(t *testing.T) {
 //
 // Clause B4.
 func TestOtherAnswers(t *testing.T) {
+	t.Parallel()
 	html := map[string]string{"Content-Type": "text/html"}
 	stream := map[string]string{"Content-Type": "text/event-stream"}
 	stage := onModelStage(t)
@@ -96,6 +98,7 @@ func TestOtherAnswers(t *testing.T) {
 //
 // Clause B4.
 func TestManyDeltas(t *testing.T) {
+	t.Parallel()
 	const n = 10_000
 	stage := onModelStage(t)
 	e := stage.edit(t)

@@ -41,6 +41,7 @@ func startMock(t *testing.T) string {
 // The program works with a server by people who compare it with the real ones every day, in both of
 // its formats.
 func TestModelServerByOthers(t *testing.T) {
+	t.Parallel()
 	url := startMock(t)
 	for api, model := range map[string]string{
 		"openai":    fmt.Sprintf(`"baseURL": %q, "name": "gpt-5"`, url+"/v1"),

@@ -28,6 +28,7 @@ import (
 //
 // Clauses B2, B3.
 func TestModelSession(t *testing.T) {
+	t.Parallel()
 	app := folder(t, "app.sh", "echo hello, world\n", "test.sh", "sh app.sh | grep -q 'good morning, world' && echo PASSED\n")
 	lib := folder(t, "greet.txt", "hello\n", "AGENTS.md", "Be brief in lib.\n")
 	docs := folder(t, "manual.md", "It says hello.\n")

@@ -109,6 +109,7 @@ func (k task) check(t *testing.T, last modelserver.Request) {
 //
 // Clause B5.
 func TestModelTask(t *testing.T) {
+	t.Parallel()
 	needs.Programs(t, "grep")
 	for name, m := range map[string]struct{ api, model string }{
 		"Gemini 3":          {"openai", modelserver.Gemini3},

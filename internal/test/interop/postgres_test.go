@@ -47,6 +47,7 @@ func startOn(t *testing.T, address string, args ...string) *agent {
 //
 // Clauses S1, S2, S3, N3.
 func TestKillsOnOneDatabase(t *testing.T) {
+	t.Parallel()
 	const programs = 3
 	var database pgtest.Server
 	t.Cleanup(database.Stop)
@@ -126,6 +127,7 @@ func (m *memory) inherit(t *testing.T, a *agent, id string, dirs []string) {
 //
 // Clause S3.
 func TestLossIsNoticedWithoutAWrite(t *testing.T) {
+	t.Parallel()
 	var database pgtest.Server
 	t.Cleanup(database.Stop)
 	address := database.Address(t)
@@ -155,6 +157,7 @@ func TestLossIsNoticedWithoutAWrite(t *testing.T) {
 //
 // Clauses S1, N1.
 func TestKillsOfSessionsCopy(t *testing.T) {
+	t.Parallel()
 	var database pgtest.Server
 	t.Cleanup(database.Stop)
 	address := database.Address(t)
@@ -292,6 +295,7 @@ func awaitStored(t *testing.T, address, id, text string) {
 //
 // Clauses S1, S4.
 func TestDatabaseIsLostDuringATurn(t *testing.T) {
+	t.Parallel()
 	var database pgtest.Server
 	t.Cleanup(database.Stop)
 	address := database.Address(t)

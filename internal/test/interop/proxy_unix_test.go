@@ -85,6 +85,7 @@ done
 //
 // Clause W1.
 func TestGarbageFromAgent(t *testing.T) {
+	t.Parallel()
 	script := filepath.Join(folder(t), "rough.sh")
 	require.NoError(t, os.WriteFile(script, []byte(rough), 0o600))
 	a := start(t, "--", "sh", script).initialize()
@@ -120,6 +121,7 @@ done
 //
 // Clause W1.
 func TestAgentErrorsAreLoggedWithoutSecrets(t *testing.T) {
+	t.Parallel()
 	const secret, words = "tangerine-s3cret", "the words of the prompt"
 	dir, cwd := folder(t), folder(t)
 	script := filepath.Join(dir, "quoting.sh")
@@ -167,6 +169,7 @@ done
 //
 // Clause A24.
 func TestListedSessionsChooseNoRoots(t *testing.T) {
+	t.Parallel()
 	dir, cwd := folder(t), folder(t)
 	script, loads := filepath.Join(dir, "greedy.sh"), filepath.Join(dir, "loads")
 	require.NoError(t, os.WriteFile(script, []byte(greedy), 0o600))
@@ -210,6 +213,7 @@ func (a *agent) askClient(session, method string, params map[string]any) (arrive
 //
 // Clause C13.
 func TestEditorReachesOnlyRoots(t *testing.T) {
+	t.Parallel()
 	for layout, additional := range map[string][]string{"nested root": {"sub"}, "root given as a link": {"link"}, "only root": nil} {
 		t.Run(layout, func(t *testing.T) {
 			top, victim := folder(t, "sub/file", "inside", "sub/second", ""), folder(t, "file", "outside")

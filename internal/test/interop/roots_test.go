@@ -51,6 +51,7 @@ func (a *agent) refused(t *testing.T, params json.RawMessage, want ...string) {
 //
 // Clauses A3, A4, A5, A6.
 func TestInvalidDirectories(t *testing.T) {
+	t.Parallel()
 	cwd := folder(t, "file", "no directory")
 	at := func(name string) string { return quoted(filepath.Join(cwd, name)) }
 	const field = "additionalDirectories"
@@ -98,6 +99,7 @@ func TestInvalidDirectories(t *testing.T) {
 
 // Clause A4.
 func TestInvalidCwd(t *testing.T) {
+	t.Parallel()
 	dir := folder(t, "file", "no directory")
 	a := start(t).initialize()
 	for _, c := range []struct{ name, value, want string }{
@@ -120,6 +122,7 @@ func TestInvalidCwd(t *testing.T) {
 
 // Clause A6.
 func TestTooManyRoots(t *testing.T) {
+	t.Parallel()
 	cwd := folder(t)
 	directories := func(n int) []string {
 		var all []string
@@ -144,6 +147,7 @@ func TestTooManyRoots(t *testing.T) {
 
 // Clause A6.
 func TestUnreadableRoot(t *testing.T) {
+	t.Parallel()
 	if os.Getuid() <= 0 {
 		t.Skip("root can read everything, and Windows has no modes; package workspace tests this as an ordinary user")
 	}
@@ -155,6 +159,7 @@ func TestUnreadableRoot(t *testing.T) {
 
 // Clauses A7, A8, A9, A15.
 func TestNormalisedDirectories(t *testing.T) {
+	t.Parallel()
 	cwd := folder(t, "nested/deep/file", "")
 	other := folder(t, "lib/file", "")
 	link := filepath.Join(folder(t), "link")

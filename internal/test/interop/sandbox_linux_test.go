@@ -89,6 +89,7 @@ func (a *agent) asksFor(session, cwd string, request map[string]any) (r *termina
 //
 // Clause X5.
 func TestTerminalsOfARestrictedAgent(t *testing.T) {
+	t.Parallel()
 	if program.Path() == "" {
 		t.Skip("needs the program")
 	}
@@ -150,6 +151,7 @@ func TestTerminalsOfARestrictedAgent(t *testing.T) {
 //
 // Clause X6.
 func TestPlantedRootIsRefused(t *testing.T) {
+	t.Parallel()
 	root, out := folder(t, "sub/x", ""), folder(t)
 	sub := filepath.Join(root, "sub")
 	a := startRestricted(t, "write")

@@ -25,6 +25,7 @@ import (
 //
 // Clauses S5, W1.
 func TestMCPServerSecrets(t *testing.T) {
+	t.Parallel()
 	const secret = "tangerine-s3cret"
 	dir, cwd := t.TempDir(), folder(t)
 	a := startIn(t, filepath.Join(dir, "state"), "--log-level", "debug",
@@ -171,6 +172,7 @@ func TestAgentRevealsSecrets(t *testing.T) {
 //
 // Clauses S5, W1.
 func TestAgentSecrets(t *testing.T) {
+	t.Parallel()
 	const secret = "tangerine-s3cret"
 	dir, cwd, lib := t.TempDir(), folder(t), folder(t)
 	a := startIn(t, filepath.Join(dir, "state"), append([]string{"--log-level", "debug",
@@ -197,6 +199,7 @@ func TestAgentSecrets(t *testing.T) {
 //
 // Clauses S5, M4.
 func TestSigningIn(t *testing.T) {
+	t.Parallel()
 	for name, capabilities := range map[string]string{"by the link in the answer": `{}`, "by elicitation": `{"elicitation":{"url":{}}}`} {
 		t.Run(name, func(t *testing.T) {
 			served := mcptest.New(mcptest.Options{Revision: "2025-11-25"})

@@ -19,6 +19,7 @@ import (
 
 // Clause A19.
 func TestSessionSurvivesKill(t *testing.T) {
+	t.Parallel()
 	state, cwd, lib := filepath.Join(t.TempDir(), "state"), folder(t), folder(t)
 	var want []listed
 	for range 5 {
@@ -31,6 +32,7 @@ func TestSessionSurvivesKill(t *testing.T) {
 
 // Clause A5.
 func TestFailedNewStoresNothing(t *testing.T) {
+	t.Parallel()
 	state, cwd := filepath.Join(t.TempDir(), "state"), folder(t)
 	a := startIn(t, state).initialize()
 	id := a.open(cwd)
@@ -46,6 +48,7 @@ func TestFailedNewStoresNothing(t *testing.T) {
 //
 // Clause A22.
 func TestSessionsAreSeparate(t *testing.T) {
+	t.Parallel()
 	dirs := make([][2]string, 2)
 	for i := range dirs {
 		for j := range dirs[i] {
@@ -83,6 +86,7 @@ func TestSessionsAreSeparate(t *testing.T) {
 
 // Clause A20.
 func TestRelativePaths(t *testing.T) {
+	t.Parallel()
 	cwd, lib := folder(t, "here.txt", "in cwd"), folder(t, "there.txt", "in lib")
 	a := start(t).initialize()
 	id := a.open(cwd, lib)
@@ -95,6 +99,7 @@ func TestRelativePaths(t *testing.T) {
 
 // Clause A28.
 func TestClose(t *testing.T) {
+	t.Parallel()
 	a := start(t).initialize()
 	id := a.open(folder(t))
 	for _, session := range []string{id, id, "unknown"} {
@@ -121,6 +126,7 @@ func reason(t *testing.T, m pipes.Message) json.RawMessage {
 
 // Clause A2.
 func TestLifecycleMethodsAcceptDirectories(t *testing.T) {
+	t.Parallel()
 	cwd, lib, skills := folder(t), folder(t), folder(t)
 	a := start(t).initialize()
 	id := a.open(cwd, lib)
@@ -147,6 +153,7 @@ func TestLifecycleMethodsAcceptDirectories(t *testing.T) {
 //
 // Clause A19.
 func TestSessionCanBeOpenedAfterKill(t *testing.T) {
+	t.Parallel()
 	state, cwd, lib := filepath.Join(t.TempDir(), "state"), folder(t), folder(t)
 	for _, method := range []string{"session/load", "session/resume", "session/fork"} {
 		for range 3 {
@@ -171,6 +178,7 @@ func TestSessionCanBeOpenedAfterKill(t *testing.T) {
 //
 // Clause S3.
 func TestLastWindowOwnsSession(t *testing.T) {
+	t.Parallel()
 	state, cwd := filepath.Join(t.TempDir(), "state"), folder(t, "f.txt", "needle")
 	first, second := startIn(t, state).initialize(), startIn(t, state).initialize()
 	id := first.open(cwd)
@@ -206,6 +214,7 @@ func sessionsCommand(t *testing.T, state string, args ...string) string {
 //
 // Clause A17.
 func TestMoveFencesAndIsFoundAgain(t *testing.T) {
+	t.Parallel()
 	for name, args := range map[string][]string{"alone": nil, "behind": behind()} {
 		t.Run(name, func(t *testing.T) {
 			state, parent, lib := filepath.Join(t.TempDir(), "state"), folder(t), folder(t)
@@ -244,6 +253,7 @@ func TestMoveFencesAndIsFoundAgain(t *testing.T) {
 //
 // Clause A31.
 func TestTransfer(t *testing.T) {
+	t.Parallel()
 	state, cwd, lib := filepath.Join(t.TempDir(), "state"), folder(t), folder(t)
 	a := startIn(t, state, behind()...).initialize()
 	id := a.open(cwd, lib)

@@ -35,6 +35,7 @@ func modes(t *testing.T, state string) {
 //
 // Clause S5.
 func TestFileModes(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	state, log, trace := filepath.Join(dir, "state"), filepath.Join(dir, "log"), filepath.Join(dir, "trace")
 	a := startCommand(t, "/bin/sh", "-c", `umask 0; exec "$0" "$@"`, program.Path(),
@@ -53,6 +54,7 @@ func TestFileModes(t *testing.T) {
 
 // Clause S5.
 func TestXDGStateHome(t *testing.T) {
+	t.Parallel()
 	home := t.TempDir()
 	a := startCommand(t, "/usr/bin/env", "XDG_STATE_HOME="+filepath.Join(home, "state"), "HOME="+home, program.Path()).initialize()
 	a.open(folder(t))
@@ -66,6 +68,7 @@ func TestXDGStateHome(t *testing.T) {
 
 // Clause S5.
 func TestStateDirFlag(t *testing.T) {
+	t.Parallel()
 	for name, agent := range map[string][]string{"our own": nil, "another behind": behind()} {
 		t.Run(name, func(t *testing.T) {
 			home, state := t.TempDir(), filepath.Join(t.TempDir(), "elsewhere")

@@ -18,6 +18,7 @@ import (
 
 // Clause S4.
 func TestDamagedStore(t *testing.T) {
+	t.Parallel()
 	state, cwd := filepath.Join(t.TempDir(), "state"), folder(t)
 	path := filepath.Join(state, "sessions.db")
 	damage := []byte(strings.Repeat("this is no database ", 1000))
@@ -77,6 +78,7 @@ func keep(t *testing.T, state, cwd string, ago time.Duration) {
 
 // Clause S10.
 func TestPruneUnpromptedSessions(t *testing.T) {
+	t.Parallel()
 	const day = 24 * time.Hour
 	state, cwd := filepath.Join(t.TempDir(), "state"), folder(t)
 	for _, ago := range []time.Duration{sessionstore.Retention + day, sessionstore.Retention - day} {

@@ -28,6 +28,7 @@ func openTerminal(t *testing.T) *os.File {
 
 // Clause W1.
 func TestTerminal(t *testing.T) {
+	t.Parallel()
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(within(t), program.Path(), "--state-dir", t.TempDir())
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = openTerminal(t), &stdout, &stderr

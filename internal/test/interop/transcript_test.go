@@ -38,6 +38,7 @@ const conversation = "conversation"
 const arguments = "arguments"
 
 func TestTranscripts(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("the paths in transcripts are of other platforms")
 	}

@@ -107,6 +107,7 @@ func everyLine(t *testing.T, processes [][]pipes.Line) {
 }
 
 func TestTypeScriptClient(t *testing.T) {
+	t.Parallel()
 	expected := []expectation{
 		{"W10/version 1 gets 1"},
 		{"A1/capabilities"},
@@ -153,6 +154,7 @@ func TestTypeScriptClient(t *testing.T) {
 
 // Each request that makes a session active is the first of a process, which was started for it.
 func TestTypeScriptClientStoredSessions(t *testing.T) {
+	t.Parallel()
 	outcomes, processes := drive(t, "lifecycle.mjs")
 	hold(t, outcomes, []expectation{
 		{"A10/load, empty: the resulting roots"},
@@ -252,6 +254,7 @@ func TestTypeScriptClientStoredSessions(t *testing.T) {
 // What the agent wrote reaches both clients byte for byte, except what needs a capability that the client
 // has not declared.
 func TestTypeScriptClientCapabilities(t *testing.T) {
+	t.Parallel()
 	outcomes, processes := drive(t, "declares.mjs")
 	hold(t, outcomes, []expectation{
 		{"A37/everything, live"},

@@ -14,6 +14,7 @@ import (
 //
 // Clause W1.
 func TestStdoutCarriesProtocolOnly(t *testing.T) {
+	t.Parallel()
 	packages(t)
 	cwd, lib := folder(t, "a.txt", "tangerine\n"), folder(t, "b.txt", "tangerine\n")
 	for _, c := range []struct {
@@ -57,6 +58,7 @@ func TestStdoutCarriesProtocolOnly(t *testing.T) {
 
 // Clause W10.
 func TestVersionNegotiation(t *testing.T) {
+	t.Parallel()
 	for _, version := range []int{0, 1, 2, 65535} {
 		var result struct{ ProtocolVersion int }
 		start(t).call("initialize", map[string]any{"protocolVersion": version}, &result)
@@ -66,6 +68,7 @@ func TestVersionNegotiation(t *testing.T) {
 
 // Clause W10.
 func TestInitializeOnceAndFirst(t *testing.T) {
+	t.Parallel()
 	a := start(t)
 	for _, method := range []string{"session/new", "session/list", "session/prompt", "session/close"} {
 		params := promptParams("s", "x")
@@ -84,6 +87,7 @@ func TestInitializeOnceAndFirst(t *testing.T) {
 
 // Clause A1.
 func TestCapabilities(t *testing.T) {
+	t.Parallel()
 	var result struct {
 		AgentCapabilities struct {
 			SessionCapabilities map[string]json.RawMessage
@@ -103,6 +107,7 @@ func TestCapabilities(t *testing.T) {
 //
 // Clause A1.
 func TestAdvertisedMethodsAreServed(t *testing.T) {
+	t.Parallel()
 	var result struct {
 		AgentCapabilities struct {
 			LoadSession         bool
@@ -138,6 +143,7 @@ func TestAdvertisedMethodsAreServed(t *testing.T) {
 //
 // Clause W3.
 func TestLineLimitFlag(t *testing.T) {
+	t.Parallel()
 	a := start(t, "--max-line", "2000")
 	m := a.try("initialize", map[string]any{"protocolVersion": 1, "_meta": map[string]string{"x": strings.Repeat("x", 2000)}})
 	require.NotNil(t, m.Error)
@@ -150,6 +156,7 @@ func TestLineLimitFlag(t *testing.T) {
 //
 // Clause A1.
 func TestAdvertisedMethodsWork(t *testing.T) {
+	t.Parallel()
 	var result struct{ AgentCapabilities json.RawMessage }
 	a := start(t)
 	a.call("initialize", map[string]any{"protocolVersion": 1}, &result)
@@ -210,6 +217,7 @@ func TestAdvertisedMethodsWork(t *testing.T) {
 //
 // Clause W3.
 func TestDefaultLineLimit(t *testing.T) {
+	t.Parallel()
 	const limit = 64 << 20
 	a := start(t)
 	for extra, want := range []int{-32700, invalidRequest} {

@@ -14,10 +14,12 @@ import (
 // fault does.
 const Patience = 3 * time.Minute
 
-// Of returns few, which is what the normal run does, or many if ACP_AGENT_VOLUME is set, as make
-// kills does.
+// Full reports whether ACP_AGENT_VOLUME is set, as make kills does.
+func Full() bool { return os.Getenv("ACP_AGENT_VOLUME") != "" }
+
+// Of returns few, which is what the normal run does, or many if the volume is full.
 func Of(few, many int) int {
-	if os.Getenv("ACP_AGENT_VOLUME") != "" {
+	if Full() {
 		return many
 	}
 	return few
