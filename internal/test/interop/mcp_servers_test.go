@@ -249,6 +249,7 @@ func TestSamplingNeedsModel(t *testing.T) {
 	id = a.served([]string{folder(t)}, server)
 	arguments, err := json.Marshal(map[string]string{"prompt": modelserver.Prompt("How many?", modelserver.Say("It is 42.").Aside())})
 	require.NoError(t, err)
+	a.mcpUntil(id, "/mcp tools", "trigger-sampling-request") // turns do not wait long for servers
 	order := modelserver.UseWith("trigger-sampling-request", string(arguments)).By("e")
 	turn := a.ask(id, modelserver.Prompt("Ask.", order), "allow_once")
 	require.Len(t, turn.questions, 3, "for the tool, the request and the answer")

@@ -117,6 +117,7 @@ func TestModelSession(t *testing.T) {
 
 	// An MCP server asks the model, with the user's consent to the call, the request and the
 	// answer.
+	session.awaitTool("trigger-sampling-request")
 	arguments := map[string]any{"maxTokens": 20, "prompt": modelserver.Prompt("How many?", modelserver.Say("It is 42.").Aside())}
 	text, err := json.Marshal(arguments)
 	require.NoError(t, err)

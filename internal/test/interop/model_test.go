@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	sdk "github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/assert"
@@ -204,6 +205,16 @@ func (m *modelSession) prompt(words string, orders ...modelserver.Order) (said s
 	said = m.said(from)
 	turn = slices.DeleteFunc(m.stage.model.Requests()[before:], func(r modelserver.Request) bool { return !r.Asks() })
 	return said, turn, end
+}
+
+// awaitTool waits until an MCP server offers a tool. Turns do not wait long for servers.
+func (m *modelSession) awaitTool(name string) {
+	m.t.Helper()
+	require.Eventually(m.t, func() bool {
+		from := m.count()
+		_, err := m.Prompt(within(m.t), m.id, sdk.TextBlock("/mcp tools"))
+		return err == nil && strings.Contains(m.said(from), name)
+	}, patience, 10*time.Millisecond, name)
 }
 
 // do calls a method whose result is of no interest.
