@@ -101,6 +101,9 @@ func (a *agent) restrictLikeAgent(c *mcpclient.Config) {
 	if own.Mode != backend.SandboxOff && own.Ports != nil && s.Ports == nil {
 		s.Ports = own.Ports
 	}
+	if own.Mode != backend.SandboxOff && own.Hosts != nil && s.Hosts == nil {
+		s.Hosts = own.Hosts
+	}
 	c.Policy.Sandbox = s
 }
 

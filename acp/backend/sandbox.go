@@ -10,6 +10,9 @@ import "github.com/acp-agent/acp-agent/internal/sandbox"
 //	                      // beginning with "~/" or "$NAME/"; those in Write must exist
 //	State []string        // the same for what it keeps; directories end with "/" and are created
 //	Ports []uint16        // the TCP ports to which it may connect; nil means all
+//	Hosts hostproxy.Hosts // the hosts to which it may connect; nil means all
+//	Network sandbox.Network // how Hosts is enforced
+//	Helper []string       // the command line of acp-agent that enforces Hosts for ordinary users
 //	Optional bool         // start it without a sandbox where there is none, and say so
 //	Records string        // the directory that remembers where restricted processes could write
 type Sandbox = sandbox.Settings

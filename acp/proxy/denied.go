@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/hostproxy"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -39,6 +40,31 @@ func (s *session) noteDenial(c *child, u backend.Update) {
 	if explanation != "" && len(s.denials) < maxDenials && !slices.Contains(s.denials, path) {
 		s.denials = append(s.denials, path)
 		s.untold = append(s.untold, explanation)
+	}
+}
+
+// noteRefusal remembers a host to which the sandbox did not let the child connect.
+func (c *child) noteRefusal(r hostproxy.Refusal) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.refused) < maxDenials {
+		c.refused = append(c.refused, r)
+	}
+}
+
+// noteRefusals remembers explanations for the hosts that were refused to the child so far, once for
+// each host.
+func (s *session) noteRefusals(c *child) {
+	c.mu.Lock()
+	refused := slices.Clone(c.refused)
+	c.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range refused {
+		if len(s.denials) < maxDenials && !slices.Contains(s.denials, r.Target) {
+			s.denials = append(s.denials, r.Target)
+			s.untold = append(s.untold, process.ExplainRefusal(r, "the agent", c.settings))
+		}
 	}
 }
 

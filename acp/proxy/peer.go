@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/hostproxy"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/secret"
@@ -43,6 +44,7 @@ type connection struct {
 	handler jsonrpc.Handler
 	tooLong func(ctx context.Context, beginning []byte)
 	secrets *secret.Scrubber
+	refused func(hostproxy.Refusal)
 	options Options
 }
 
@@ -51,6 +53,7 @@ func startProcess(ctx context.Context, command Command, c connection) (*processP
 	o := c.options
 	p, err := process.Start(ctx, command, process.Options{
 		Logger: o.Logger, Secrets: c.secrets, Grace: o.limits.ProcessGrace,
+		Refused: c.refused,
 	})
 	if err != nil {
 		return nil, err

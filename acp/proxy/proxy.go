@@ -12,6 +12,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
+	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/secret"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
@@ -85,7 +86,7 @@ func (p *proxy) Initialize(
 		Profile:    Owner(p.command, p.options.Profile).Profile,
 		Initialize: p.confineLogins(p.agentInfo().Raw),
 		MCP:        backend.BackendConnects,
-		Sandbox:    p.options.Profile.Sandbox.InEffect() + terminals,
+		Sandbox:    process.InEffect(p.options.Profile.Sandbox) + terminals,
 
 		ServerSandbox: p.options.Profile.Restriction(),
 

@@ -54,6 +54,10 @@ The configuration file can change these agents and add others:
                        "strict"
   sandboxPorts         the only TCP ports that it may connect to, such as [443,
                        11434]
+  sandboxHosts         the only hosts that it may connect to, such as
+                       ["api.anthropic.com", "*.example.com"]
+  sandboxNetwork       how sandboxHosts is enforced: "namespace", "ports" or
+                       "auto"
   sandboxFallback      "fail" or "warn": whether the agent starts where there
                        is no sandbox
   login                how to log in to the agent, for error messages

@@ -15,6 +15,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/commandline"
 	"github.com/acp-agent/acp-agent/internal/consent"
 	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/usage"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -57,8 +58,14 @@ func (set *settings) records() string {
 // mcpPolicy returns the policy for the MCP server called name.
 func (set *settings) mcpPolicy(name string) mcp.Policy {
 	p := set.config.MCPPolicy(name)
-	p.Sandbox.Records = set.records()
+	p.Sandbox = set.complete(p.Sandbox)
 	return p
+}
+
+// complete returns a sandbox with what is the same for all of this program.
+func (set *settings) complete(s sandbox.Settings) sandbox.Settings {
+	s.Records, s.Helper = set.records(), set.sandboxer()
+	return s
 }
 
 func (set *settings) consents() (*consent.Store, error) {

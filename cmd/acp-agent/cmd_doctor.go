@@ -301,7 +301,7 @@ func (set *settings) examineAgent(ctx context.Context, name string, args []strin
 	}
 	detail := path + ", " + describeAgent(agent)
 	if profile.Sandbox.Mode != sandbox.Off {
-		detail += ", sandbox " + profile.Sandbox.InEffect()
+		detail += ", sandbox " + process.InEffect(profile.Sandbox)
 	}
 	findings := []finding{judge(subject, detail, err)}
 	if err != nil {

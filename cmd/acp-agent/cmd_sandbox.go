@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/acp-agent/acp-agent/internal/hostproxy"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/usage"
@@ -23,7 +24,7 @@ Linux 6.2 or newer.`
 // newSandbox returns the command that runs another one in the sandbox.
 func newSandbox(s streams, set *settings) *cobra.Command {
 	var write, read []string
-	var ports string
+	var ports, hosts, network string
 	var deferred bool
 	cmd := &cobra.Command{
 		Use:     "sandbox [--dir DIR...] -- COMMAND ARGS...",
@@ -41,7 +42,7 @@ func newSandbox(s streams, set *settings) *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if deferred {
-				return process.RunDeferred()
+				return exitStatus(process.RunDeferred())
 			}
 			mode, err := sandbox.ParseMode(cmp.Or(set.sandbox, sandbox.Write.String()))
 			if err != nil {
@@ -69,22 +70,26 @@ func newSandbox(s streams, set *settings) *cobra.Command {
 					}
 				}
 			}
-			restrictions := sandbox.Settings{Mode: mode, Write: write, Read: read, Records: set.records()}
+			restrictions := set.complete(sandbox.Settings{Mode: mode, Write: write, Read: read})
 			if cmd.Flags().Changed("ports") {
 				if restrictions.Ports, err = parsePorts(ports); err != nil {
 					return err
 				}
+			}
+			if cmd.Flags().Changed("hosts") {
+				if restrictions.Hosts, err = hostproxy.ParseHosts(hosts); err != nil {
+					return usage.Errorf("--hosts: %v", err)
+				}
+			}
+			if restrictions.Network, err = sandbox.ParseNetwork(network); err != nil {
+				return usage.Errorf("--network: %v", err)
 			}
 			command, err := process.Command{Path: args[0], Args: args[1:]}.Restrict(
 				restrictions, roots)
 			if err != nil {
 				return err
 			}
-			err = process.RunInTerminal(cmd.Context(), command, s.in, s.out, s.err)
-			if exit, ok := errors.AsType[*process.ExitError](err); ok {
-				return &statusError{exit.Status}
-			}
-			return err
+			return exitStatus(process.RunInTerminal(cmd.Context(), command, s.in, s.out, s.err))
 		},
 	}
 	set.accept(cmd, "sandbox", "state-dir")
@@ -98,7 +103,19 @@ func newSandbox(s streams, set *settings) *cobra.Command {
 	_ = cmd.Flags().MarkHidden("deferred") // it exists
 	cmd.Flags().StringVar(&ports, "ports", "",
 		"connect only to these TCP ports, a `LIST` such as 443,8080; an empty one means none")
+	cmd.Flags().StringVar(&hosts, "hosts", "",
+		"connect only to these hosts, a `LIST` such as example.com,*.example.org; an empty one means none")
+	cmd.Flags().StringVar(&network, "network", "auto",
+		"`LEVEL` at which --hosts holds: namespace, ports, or auto for the best that works")
 	return cmd
+}
+
+// exitStatus returns the error with which we end as a command did.
+func exitStatus(err error) error {
+	if exit, ok := errors.AsType[*process.ExitError](err); ok {
+		return &statusError{exit.Status}
+	}
+	return err
 }
 
 // parsePorts returns the ports in a list. It is never nil.

@@ -131,14 +131,14 @@ func (set *settings) agentCommand(
 	if name == "" {
 		command := process.Command{Path: args[0], Args: args[1:], Base: set.storelessEnvironment()}
 		profile, _ := profiles.Match(list, command)
-		profile.Sandbox.Records = set.records()
+		profile.Sandbox = set.complete(profile.Sandbox)
 		return command, profiles.Identify(list, profile, command), nil
 	}
 	profile, known := profiles.Find(list, name)
 	if !known {
 		return process.Command{}, profile, cmp.Or(err, inventory.UnknownAgent(name, list))
 	}
-	profile.Sandbox.Records = set.records()
+	profile.Sandbox = set.complete(profile.Sandbox)
 	command := profile.StartCommand()
 	command.Args, command.Base = append(command.Args, args...), set.storelessEnvironment()
 	return command, profiles.Identify(list, profile, command), nil
@@ -213,8 +213,7 @@ func (set *settings) modelSandbox() (func(id string) sandbox.Settings, error) {
 		if set.sandbox != "" {
 			s.Mode = mode
 		}
-		s.Records = set.records()
-		return s
+		return set.complete(s)
 	}, nil
 }
 

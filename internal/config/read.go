@@ -20,6 +20,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/model"
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
+	"github.com/acp-agent/acp-agent/internal/hostproxy"
 	"github.com/acp-agent/acp-agent/internal/namedfile"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/secret"
@@ -141,6 +142,8 @@ func configOptions() json.Options {
 			parsed(profiles.ParseRootsMode),
 			parsed(profiles.ParseToolsMode),
 			parsed(sandbox.ParseMode),
+			parsed(sandbox.ParseNetwork),
+			parsed(hostproxy.ParseHost),
 			parsed(choice(map[string]sandboxWarn{"fail": false, "warn": true})),
 			parsed(choice(map[string]whenOmitted{
 				"configured": useConfigured, "stored": useStored,
@@ -245,6 +248,9 @@ func KeysOf(t reflect.Type) []string {
 
 // jsonType describes the JSON values that can be decoded into t.
 func jsonType(t reflect.Type) string {
+	if t == reflect.TypeFor[hostproxy.Host]() {
+		return "a string"
+	}
 	switch t.Kind() {
 	case reflect.Pointer:
 		return jsonType(t.Elem())
@@ -257,6 +263,9 @@ func jsonType(t reflect.Type) string {
 	case reflect.Bool:
 		return "true or false"
 	case reflect.Slice:
+		if t.Elem() == reflect.TypeFor[hostproxy.Host]() {
+			return "a list of hosts"
+		}
 		switch t.Elem().Kind() {
 		case reflect.Struct:
 			return "a list of objects"

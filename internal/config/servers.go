@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/acp-agent/acp-agent/acp/mcp"
+	"github.com/acp-agent/acp-agent/internal/hostproxy"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 )
@@ -49,17 +50,19 @@ func (c Config) MCPPolicy(name string) mcp.Policy {
 
 // Restriction restricts what acp-agent starts.
 type Restriction struct {
-	Sandbox         *sandbox.Mode `json:"sandbox"`
-	SandboxWrite    []string      `json:"sandboxWrite"`
-	SandboxRead     []string      `json:"sandboxRead"`
-	SandboxPorts    []uint16      `json:"sandboxPorts"`
-	SandboxFallback sandboxWarn   `json:"sandboxFallback"`
+	Sandbox         *sandbox.Mode   `json:"sandbox"`
+	SandboxWrite    []string        `json:"sandboxWrite"`
+	SandboxRead     []string        `json:"sandboxRead"`
+	SandboxPorts    []uint16        `json:"sandboxPorts"`
+	SandboxHosts    hostproxy.Hosts `json:"sandboxHosts"`
+	SandboxNetwork  sandbox.Network `json:"sandboxNetwork"`
+	SandboxFallback sandboxWarn     `json:"sandboxFallback"`
 }
 
 // Settings returns what is configured.
 func (c Restriction) Settings() sandbox.Settings {
 	s := sandbox.Settings{Write: c.SandboxWrite, Read: c.SandboxRead, Ports: c.SandboxPorts,
-		Optional: bool(c.SandboxFallback)}
+		Hosts: c.SandboxHosts, Network: c.SandboxNetwork, Optional: bool(c.SandboxFallback)}
 	override(&s.Mode, c.Sandbox)
 	return s
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/config"
+	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
@@ -45,7 +46,7 @@ func ReportAgent(p profiles.Profile, c config.Config) Agent {
 		Name: p.Name, Title: p.Title, Command: append([]string{p.Start.Command}, p.Start.Args...),
 		Roots: p.Roots.Mode.String(),
 		Flag:  p.Roots.Flag, Tools: p.Roots.Tools.String(), Relay: "off",
-		Sandbox: p.Sandbox.InEffect(), Login: p.Start.Login, Install: p.Start.Install,
+		Sandbox: process.InEffect(p.Sandbox), Login: p.Start.Login, Install: p.Start.Install,
 		Checked: p.Checked, Source: "registry",
 	}
 	if _, configured := c.Agents[p.Name]; configured {

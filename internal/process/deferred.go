@@ -2,6 +2,7 @@ package process
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,6 +26,9 @@ import (
 
 // deferredVariable holds a command that [RunDeferred] runs, as JSON.
 const deferredVariable = "ACP_AGENT_DEFERRED"
+
+// helperValue is its content for a helper; see runHelper.
+const helperValue = "helper"
 
 // deferred is the content of that variable.
 type deferred struct {
@@ -68,8 +72,13 @@ func (c Command) shown() string {
 }
 
 // RunDeferred replaces our process by the command that [Command.Defer] left in the environment, in
-// its sandbox. It returns only with an error.
+// its sandbox. It returns only with an error, or if the command has a list of hosts, when it has
+// ended: then our process is its proxy. With an environment by start it becomes a helper, which is
+// how an ordinary user gets a network namespace.
 func RunDeferred() error {
+	if os.Getenv(deferredVariable) == helperValue {
+		return runHelper()
+	}
 	var d deferred
 	switch err := json.Unmarshal([]byte(os.Getenv(deferredVariable)), &d); {
 	case os.Getenv(deferredVariable) == "":
@@ -83,6 +92,9 @@ func RunDeferred() error {
 	env := append(EnvironmentWithout([]string{deferredVariable}), d.Env...)
 	env = (&exec.Cmd{Env: env}).Environ() // the last value of a name wins
 	program, argv := d.argv(env)
+	if d.Policy.Hosts != nil {
+		return d.runBeside(program, argv, env)
+	}
 	err := d.Policy.Run(sandbox.Launch{Path: program, Args: argv}, func(l sandbox.Launch) error {
 		err := syscall.Exec(l.Path, l.Args, env)
 		if errors.Is(err, syscall.ENOEXEC) { // a script without an interpreter, as for execvp
@@ -91,6 +103,18 @@ func RunDeferred() error {
 		return err
 	})
 	return fmt.Errorf("cannot start %q: %w", d.Path, err)
+}
+
+// runBeside runs a command with a list of hosts, whose proxy is in our process. It returns when the
+// command has ended.
+func (d deferred) runBeside(program string, argv, env []string) error {
+	c := Command{Path: program, Args: argv[1:], Base: env, Sandbox: d.Policy, calledAs: argv[0]}
+	err := RunInTerminal(context.Background(), c, os.Stdin, os.Stdout, os.Stderr)
+	if errors.Is(err, syscall.ENOEXEC) {
+		c.Path, c.Args, c.calledAs = "/bin/sh", append([]string{program}, argv[1:]...), "sh"
+		err = RunInTerminal(context.Background(), c, os.Stdin, os.Stdout, os.Stderr)
+	}
+	return err
 }
 
 // argv returns the program to start with env, and its name and arguments. If there is no such

@@ -2,11 +2,31 @@ package process
 
 import (
 	"fmt"
+	"net"
 	"path/filepath"
 
+	"github.com/acp-agent/acp-agent/internal/hostproxy"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
+
+// ExplainRefusal returns a text in Markdown that tells the user which setting would let a child
+// connect to a host. who names the child, and owner the section of the configuration file with its
+// settings.
+func ExplainRefusal(r hostproxy.Refusal, who, owner string) string {
+	why := ""
+	setting := "sandboxHosts"
+	switch {
+	case r.Near != "":
+		why = fmt.Sprintf(", which leads to %s, an address that is not public", r.Near)
+	case r.Entry == "":
+		_, port, _ := net.SplitHostPort(r.Target)
+		setting, r.Entry = "sandboxPorts", port
+	}
+	return fmt.Sprintf("The sandbox does not let %s connect to %s%s. If you know that it must, add "+
+		"%s to %s of %s in acp-agent's configuration file, and restart acp-agent.", who,
+		text.Code(r.Target), why, text.Code(r.Entry), text.Code(setting), owner)
+}
 
 // ExplainDenial looks for an error in a child's message that its sandbox has probably caused. It
 // returns a text in Markdown that tells the user which setting would permit the access, and the

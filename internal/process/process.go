@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/acp-agent/acp-agent/internal/hostproxy"
 	"github.com/acp-agent/acp-agent/internal/secret"
 )
 
@@ -26,6 +27,9 @@ type Options struct {
 	// MaxLogLine is the longest line that is logged, in bytes; longer ones are truncated. Default 4
 	// KiB, at least 16.
 	MaxLogLine int
+	// Refused is called for each host to which the child's sandbox does not let it connect, once.
+	// Calls may overlap. Default: nothing.
+	Refused func(hostproxy.Refusal)
 	// Grace is how long Stop waits for the child to end after closing its stdin. Default 500 ms.
 	Grace time.Duration
 
@@ -97,7 +101,9 @@ func (p *Process) run(c Command, pipes pipes, started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 
-	cmd, group, err := startGroup(c, pipes.childEnds(c.Batch))
+	streams := pipes.childEnds(c.Batch)
+	streams.refused = p.options.Refused
+	cmd, group, err := startGroup(c, streams)
 	if err != nil {
 		started <- err
 		return

@@ -16,6 +16,7 @@ import (
 type group struct {
 	family   family
 	lifeline lifeline
+	network  *network
 
 	mu     sync.Mutex
 	pgid   int
@@ -29,12 +30,12 @@ func startGroup(c Command, s stdio) (*exec.Cmd, *group, error) {
 		f = newFamily()
 		s.env = f.env()
 	}
-	cmd, err := start(context.Background(), c, s, attributes(c))
+	cmd, network, err := start(context.Background(), c, s, attributes(c))
 	if err != nil {
 		return nil, nil, err
 	}
 	pgid := cmd.Process.Pid
-	return cmd, &group{family: f, lifeline: newLifeline(pgid), pgid: pgid}, nil
+	return cmd, &group{family: f, lifeline: newLifeline(pgid), network: network, pgid: pgid}, nil
 }
 
 func (g *group) terminate() { g.signal(syscall.SIGTERM) }
@@ -59,6 +60,7 @@ func (g *group) end(grace time.Duration) {
 	g.closed = true
 	g.mu.Unlock()
 	g.lifeline.close()
+	g.network.close()
 }
 
 // endsWith sends s once to each remaining process of the group and the family, and reports whether

@@ -4,6 +4,7 @@ package process_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -23,8 +24,16 @@ import (
 func playUnix(r string) int {
 	switch r {
 	case "deferred": // as an editor starts our program
-		fmt.Fprintln(os.Stderr, process.RunDeferred())
-		return 1
+		err := process.RunDeferred()
+		if exit, ok := errors.AsType[*process.ExitError](err); ok {
+			return exit.Status
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	case "try all":
+		return tryAll()
 	case "supervise": // has a child of its own, and never ends it
 		child := self("hold on")
 		if script := os.Getenv(childScript); script != "" {

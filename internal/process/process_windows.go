@@ -26,7 +26,7 @@ func startGroup(c Command, s stdio) (*exec.Cmd, *group, error) {
 	if err != nil {
 		return nil, nil, &StartError{Command: c, Err: err}
 	}
-	cmd, err := start(context.Background(), c, s, &syscall.SysProcAttr{
+	cmd, _, err := start(context.Background(), c, s, &syscall.SysProcAttr{
 		HideWindow:    true,
 		CreationFlags: windows.CREATE_NEW_PROCESS_GROUP,
 	})

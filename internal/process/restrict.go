@@ -15,7 +15,10 @@ import (
 // Restrict returns c restricted as s says, for sessions with these roots. It creates the directories
 // of s.State: some programs hang without them. The error is a [*StartError].
 func (c Command) Restrict(s sandbox.Settings, roots []Root) (Command, error) {
-	if s.Mode == sandbox.Off || s.Unprotected() != nil {
+	switch {
+	case s.Mode == sandbox.Off && s.Hosts != nil:
+		return c, &StartError{c, "", errors.New(`sandboxHosts needs "sandbox": "write" or "strict"`)}
+	case s.Mode == sandbox.Off || s.Unprotected() != nil:
 		return c, nil
 	}
 	restricted, err := c.restrict(s, roots)
@@ -29,7 +32,7 @@ func (c Command) Restrict(s sandbox.Settings, roots []Root) (Command, error) {
 }
 
 func (c Command) restrict(s sandbox.Settings, roots []Root) (Command, error) {
-	p := sandbox.Policy{Mode: s.Mode, Ports: s.Ports}
+	p := sandbox.Policy{Mode: s.Mode, Ports: s.Ports, Hosts: s.Hosts, Network: s.Network, Helper: s.Helper}
 	g := newGrants(s.Records, &p)
 	if err := g.addRoots(roots); err != nil {
 		return c, &StartError{c, "its sandbox needs the session's folders", err}

@@ -3,8 +3,11 @@ package process
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os/exec"
+
+	"github.com/acp-agent/acp-agent/internal/hostproxy"
 )
 
 // maxOutput limits the bytes that [Output] returns.
@@ -37,10 +40,12 @@ func Output(ctx context.Context, c Command) ([]byte, error) {
 // can read from the terminal and receives the terminal's signals. When ctx ends it is interrupted.
 // If it ends with a status other than 0, the error is an [*ExitError].
 func RunInTerminal(ctx context.Context, c Command, in io.Reader, out, err io.Writer) error {
-	cmd, startErr := start(ctx, c, stdio{in: in, out: out, err: err}, nil)
+	refused := func(r hostproxy.Refusal) { _, _ = fmt.Fprintln(err, r) }
+	cmd, network, startErr := start(ctx, c, stdio{in: in, out: out, err: err, refused: refused}, nil)
 	if startErr != nil {
 		return startErr
 	}
+	defer network.close()
 	waitErr := cmd.Wait()
 	if _, ended := errors.AsType[*exec.ExitError](waitErr); ended {
 		return newExitError(c.name(), cmd.ProcessState)

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/acp-agent/acp-agent/internal/hostproxy"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 )
 
@@ -40,6 +41,8 @@ type Command struct {
 	// goes to its stdout.
 	Batch bool
 
+	// calledAs is the program's name for itself, Path if it is "".
+	calledAs string
 	// keepsDaemons lets processes live on that leave the child's group, such as an agent for keys.
 	keepsDaemons bool
 }
@@ -59,40 +62,46 @@ type stdio struct {
 	in       io.Reader
 	out, err io.Writer
 	env      []string // added to its environment
+	// refused is called for each host that the sandbox does not allow, once. It may be nil.
+	refused func(hostproxy.Refusal)
 }
 
 // start starts c with the given streams and attributes. Every child process of the program starts
 // here, so rules for all of them, such as the sandbox, belong here. A test in
 // internal/test/conformance keeps other packages from starting processes. When ctx ends, the child
-// is sent an interrupt. The error is a [*StartError].
+// is sent an interrupt. The caller must close the network when the child has ended. The error is a
+// [*StartError].
 func start(
 	ctx context.Context, c Command, s stdio, attributes *syscall.SysProcAttr,
-) (*exec.Cmd, error) {
+) (*exec.Cmd, *network, error) {
 	if c.Path == "" {
-		return nil, &StartError{Command: c, Err: errors.New("no command given")}
+		return nil, nil, &StartError{Command: c, Err: errors.New("no command given")}
 	}
 	if c.Dir != "" {
 		if _, err := os.Stat(c.Dir); err != nil {
-			return nil, &StartError{c, "its working directory cannot be used", err}
+			return nil, nil, &StartError{c, "its working directory cannot be used", err}
 		}
 	}
 	cmd := exec.CommandContext(ctx, c.Path, c.Args...)
 	if cmd.Err != nil {
-		return nil, &StartError{c, c.notFoundHint(), cmd.Err}
+		return nil, nil, &StartError{c, c.notFoundHint(), cmd.Err}
 	}
+	cmd.Args[0] = cmp.Or(c.calledAs, cmd.Args[0])
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.Env = slices.Concat(c.base(), c.Env, s.env)
 	cmd.Dir = c.Dir
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = s.in, s.out, s.err
 	cmd.SysProcAttr = attributes
-	err := c.Sandbox.Run(sandbox.Launch{Path: cmd.Path, Args: cmd.Args}, func(l sandbox.Launch) error {
-		cmd.Path, cmd.Args = l.Path, l.Args
-		return cmd.Start()
-	})
-	if err != nil {
-		return nil, &StartError{c, c.startHint(err), err}
+	n, err := openNetwork(c.Sandbox, cmd.Env, s.refused)
+	if err == nil {
+		cmd.Env = append(cmd.Env, n.variables()...)
+		err = n.launch(cmd, c.Sandbox)
 	}
-	return cmd, nil
+	if err != nil {
+		n.close()
+		return nil, nil, &StartError{c, c.startHint(err), err}
+	}
+	return cmd, n, nil
 }
 
 // Find returns a [*StartError] if there is no such program.

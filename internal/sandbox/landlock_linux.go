@@ -3,6 +3,7 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"unsafe"
 
@@ -15,7 +16,8 @@ type landlock struct{}
 
 // available restricts a thread that ends at once, because some containers allow only a part of it.
 func (m landlock) available(p Policy) error {
-	return m.run(Policy{Mode: Write, Ports: p.Ports}, Launch{}, func(Launch) error { return nil })
+	return m.run(Policy{Mode: Write, Ports: p.Ports, Outlet: p.Outlet}, Launch{},
+		func(Launch) error { return nil })
 }
 
 // run calls start on a thread that is restricted as p says, and that ends soon after start has
@@ -31,7 +33,10 @@ func (m landlock) run(p Policy, l Launch, start func(Launch) error) error {
 			done <- err
 			return
 		}
-		err := m.restrict(p) // the thread is never unlocked, and ends with this goroutine
+		err := p.Outlet.enter() // the thread is never unlocked, and ends with this goroutine
+		if err == nil {
+			err = m.restrict(p)
+		}
 		if err == nil {
 			err = start(l)
 		}
@@ -46,6 +51,8 @@ const (
 	withPorts    = 4 // Linux 6.7
 	withIoctl    = 5 // Linux 6.10
 	withScopes   = 6 // Linux 6.12
+	withSockets  = 9 // Linux 7.1: Unix sockets in the file system
+	withUDP      = 10
 )
 
 // Rights to files. A right that a ruleset handles and none of its rules grants is denied.
@@ -60,9 +67,12 @@ const (
 	// never granted: whoever can make a device reaches every disk as root
 	makingDevices uint64 = unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK
 	controlling   uint64 = unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
+	// connecting to a Unix socket of another process; it reaches those of its own sandbox anyway
+	reachingSockets uint64 = unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX
 	// ofFiles are those rights that exist for something other than a directory.
 	ofFiles uint64 = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE |
-		unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE | controlling
+		unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE | controlling |
+		reachingSockets
 )
 
 // landlockVersion returns the version of Landlock.
@@ -102,11 +112,17 @@ func (m landlock) restrict(p Policy) error {
 	if p.Mode == Strict {
 		attributes.Handled_access_fs |= reading
 	}
-	if p.Ports != nil {
+	if p.connectsOnlyTo() != nil {
 		if version < withPorts {
 			return tooOld(version, withPorts, "6.7, to restrict TCP ports")
 		}
 		attributes.Handled_access_net = unix.LANDLOCK_ACCESS_NET_CONNECT_TCP
+	}
+	if p.Outlet != nil && version >= withSockets {
+		attributes.Handled_access_fs |= reachingSockets
+	}
+	if p.Outlet != nil && p.Outlet.Level == Ports && version >= withUDP {
+		attributes.Handled_access_net |= unix.LANDLOCK_ACCESS_NET_CONNECT_SEND_UDP
 	}
 	if version >= withScopes && signalsOwnThreads() {
 		attributes.Scoped = unix.LANDLOCK_SCOPE_SIGNAL | unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET
@@ -121,7 +137,7 @@ func (m landlock) restrict(p Policy) error {
 	if err := rules.allow(p); err != nil {
 		return setupError(err)
 	}
-	if err := protectThread(); err != nil {
+	if err := protectThread(p.lostCapabilities()); err != nil {
 		return setupError(err)
 	}
 	_, _, errno = unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(rules.fd), 0, 0)
@@ -133,10 +149,25 @@ func (m landlock) restrict(p Policy) error {
 	case errno != 0:
 		return setupError(errno)
 	}
+	if p.Outlet == nil {
+		return nil
+	}
+	if err := filterSockets(p.Outlet.Level); err != nil {
+		return setupError(err)
+	}
 	return nil
 }
 
-func setupError(err error) error { return fmt.Errorf("%w: %w", ErrSetup, err) }
+// connectsOnlyTo returns the TCP ports to which Landlock lets the process connect, or nil for all.
+func (p Policy) connectsOnlyTo() []uint16 {
+	switch {
+	case p.Outlet == nil:
+		return p.Ports
+	case p.Outlet.Level == Namespace:
+		return nil // its own loopback is all that there is
+	}
+	return p.Outlet.Ports
+}
 
 // signalsOwnThreads reports whether a thread whose signals are restricted can still send them to
 // other threads of the same process, as Go does to interrupt goroutines. Early kernels with this
@@ -154,11 +185,15 @@ func signalsOwnThreads() bool {
 // ends, it has the same restrictions as the child and shares memory with the rest of our process.
 // So our process is marked as one that only a process with CAP_SYS_PTRACE can trace, which the
 // child does not have.
-func protectThread() error {
+func protectThread(lost []uintptr) error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return err
 	}
-	for _, capability := range lostCapabilities() {
+	// What started us may have left us files and sockets that we do not know of.
+	if err := unix.CloseRange(firstFile, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return err
+	}
+	for _, capability := range lost {
 		// This fails for an ordinary user, who has no capabilities anyway.
 		err := unix.Prctl(unix.PR_CAPBSET_DROP, capability, 0, 0, 0)
 		if err != nil && !errors.Is(err, unix.EPERM) {
@@ -168,12 +203,20 @@ func protectThread() error {
 	return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 }
 
+// firstFile is the first descriptor after the standard streams.
+const firstFile = 3
+
 // lostCapabilities returns the capabilities that a restricted process loses, even as root: trace
 // processes, type into the terminals of others (part of CAP_SYS_ADMIN), and change the kernel or
-// reach disks and memory without a file.
-func lostCapabilities() []uintptr {
-	return []uintptr{unix.CAP_SYS_PTRACE, unix.CAP_SYS_ADMIN, unix.CAP_SYS_MODULE,
+// reach disks and memory without a file. With a list of hosts it also loses those with which it
+// could build itself a way into the network.
+func (p Policy) lostCapabilities() []uintptr {
+	lost := []uintptr{unix.CAP_SYS_PTRACE, unix.CAP_SYS_ADMIN, unix.CAP_SYS_MODULE,
 		unix.CAP_SYS_RAWIO, unix.CAP_SYS_BOOT, unix.CAP_MKNOD, unix.CAP_PERFMON, unix.CAP_BPF}
+	if p.Outlet != nil {
+		lost = append(lost, unix.CAP_NET_ADMIN, unix.CAP_NET_RAW)
+	}
+	return lost
 }
 
 // ruleset is what a thread will be allowed to do with files and ports.
@@ -185,11 +228,12 @@ type ruleset struct {
 // allow allows what p says.
 func (r ruleset) allow(p Policy) error {
 	for _, path := range p.Write {
-		if err := r.allowPath(path, reading|writing, unix.RESOLVE_NO_SYMLINKS); err != nil {
+		err := r.allowPath(path, reading|writing|reachingSockets, unix.RESOLVE_NO_SYMLINKS)
+		if err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
 	}
-	for _, port := range p.Ports {
+	for _, port := range p.connectsOnlyTo() {
 		if err := r.allowPort(port); err != nil {
 			return fmt.Errorf("port %d: %w", port, err)
 		}

@@ -45,7 +45,10 @@ func choose(all []mechanism, p Policy) mechanism {
 // If the process cannot be restricted, Run returns an error without calling start. It is
 // [ErrUnavailable] if the system has no sandbox.
 func (p Policy) Run(l Launch, start func(Launch) error) error {
-	if p.Mode == Off {
+	switch {
+	case p.Hosts != nil && p.Outlet == nil:
+		return setupError(errors.New("a list of hosts needs a proxy"))
+	case p.Mode == Off:
 		return start(l)
 	}
 	return choose(mechanisms(), p).run(p, l, start)
@@ -57,6 +60,8 @@ var ErrUnavailable = errors.New("the sandbox is not available")
 func unavailable(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrUnavailable, fmt.Errorf(format, args...))
 }
+
+func setupError(err error) error { return fmt.Errorf("%w: %w", ErrSetup, err) }
 
 // ErrSetup is the cause of an error that says why a mechanism that is available failed.
 var ErrSetup = errors.New("cannot create the sandbox")

@@ -6,9 +6,15 @@
 //
 // What holds a process to its policy is a mechanism. On Linux the kernel does it with Landlock, for
 // root too: a thread restricts itself, starts the child, and ends. On macOS the child is started by
-// sandbox-exec. To add another one, such as bubblewrap or a network namespace, implement the
+// sandbox-exec. To add another one, such as bubblewrap, implement the
 // interface mechanism (mechanism.go) in a file of its own, and name it in the list of its system
-// (system_linux.go). Only these places assume something about the mechanism:
+// (system_linux.go).
+//
+// A process with a list of hosts has an [Outlet] besides, which leads to a proxy in our process. On
+// Linux the outlet is in a network namespace (namespace_linux.go), and a filter of system calls
+// closes what that and Landlock leave open (seccomp_linux.go).
+//
+// Only these places assume something about the mechanism:
 //
 //   - [Refused] expects a refused access to fail with EACCES or EPERM; a mechanism that hides files
 //     lets it fail with ENOENT. acp/proxy/denied.go explains what it recognizes to users.
@@ -18,15 +24,16 @@
 //   - The help of cmd/acp-agent (cmd_sandbox.go, cmd_agents.go) and docs/security.md name the
 //     version of Linux.
 //
-// The rules do not cover: modes, owners, times and extended attributes of files, open files that
-// the child inherits, sockets in the file system, the network except for TCP ports, and kernel
-// interfaces for root that are not files. docs/security.md describes this for users.
+// The rules do not cover: modes, owners, times and extended attributes of files, sockets in the
+// file system, the network except for TCP ports and lists of hosts, and kernel interfaces for root that are not files. docs/security.md describes this for users.
 package sandbox
 
 import (
 	"fmt"
 	"path/filepath"
 	"slices"
+
+	"github.com/acp-agent/acp-agent/internal/hostproxy"
 )
 
 // Mode is how much a process is restricted.
@@ -72,6 +79,14 @@ type Settings struct {
 	State []string
 	// Ports are the TCP ports to which it may connect. Nil means all, an empty list none.
 	Ports []uint16
+	// Hosts are the hosts to which it may connect, through a proxy of ours. Nil means all, an empty
+	// list none.
+	Hosts hostproxy.Hosts
+	// Network is how Hosts is enforced.
+	Network Network
+	// Helper is the command line of our program that calls RunDeferred of internal/process, with
+	// which an ordinary user gets a namespace. Nil means that only root gets one.
+	Helper []string
 	// Optional says to start the command without a sandbox if the system has none, and to tell the
 	// user. Otherwise the command does not start.
 	Optional bool
@@ -84,6 +99,9 @@ type Settings struct {
 // [ErrUnavailable] with an explanation.
 func (s Settings) Available() error {
 	p := Policy{Mode: Write, Ports: s.Ports}
+	if s.Hosts != nil && s.Network == Ports {
+		p.Outlet = &Outlet{Level: Ports}
+	}
 	return choose(mechanisms(), p).available(p)
 }
 
@@ -117,6 +135,13 @@ type Policy struct {
 	Read []string
 	// Ports are the TCP ports to which it may connect. Nil means all, an empty list none.
 	Ports []uint16
+	// Hosts, Network and Helper are those of [Settings]. A process with Hosts is started only with
+	// an Outlet, which internal/process makes.
+	Hosts   hostproxy.Hosts `json:",omitempty"`
+	Network Network         `json:",omitempty"`
+	Helper  []string        `json:",omitempty"`
+	// Outlet is its only way into the network, or nil if the network is not restricted by hosts.
+	Outlet *Outlet `json:",omitempty"`
 }
 
 // Writes reports whether p lets a process write to path, which has no links.

@@ -36,11 +36,20 @@ func (p Policy) seatbeltProfile() string {
 		rule("deny", operation)
 		rule("allow", operation, "(target same-sandbox)")
 	}
-	if p.Ports != nil {
+	switch {
+	case p.Outlet != nil:
+		rule("deny", "network-outbound")
+		for _, port := range p.Outlet.Ports {
+			rule("allow", "network-outbound", `(remote tcp "localhost:`+strconv.Itoa(int(port))+`")`)
+		}
+		for _, dir := range below(p.Write...) {
+			rule("allow", "network-outbound", "(remote unix-socket "+dir+")")
+		}
+	case p.Ports != nil:
 		rule("deny", "network-outbound", `(remote tcp "*:*")`)
-	}
-	for _, port := range p.Ports {
-		rule("allow", "network-outbound", `(remote tcp "*:`+strconv.Itoa(int(port))+`")`)
+		for _, port := range p.Ports {
+			rule("allow", "network-outbound", `(remote tcp "*:`+strconv.Itoa(int(port))+`")`)
+		}
 	}
 	return b.String()
 }

@@ -33,6 +33,15 @@ func TestSeatbelt(t *testing.T) {
   (remote tcp "*:443"))
 `, p.seatbeltProfile())
 
+	p.Ports, p.Outlet = nil, &Outlet{Level: Ports, Ports: []uint16{3128}}
+	require.Contains(t, p.seatbeltProfile(), `
+(deny network-outbound)
+(allow network-outbound
+  (remote tcp "localhost:3128"))
+(allow network-outbound
+  (remote unix-socket (subpath "/Users/a/src")))
+`)
+
 	strict := Policy{Mode: Strict, Write: []string{"/Users/a/src"}, Read: []string{"/opt/node"}}.seatbeltProfile()
 	reads := strings.Index(strict, "(deny file-read*)")
 	require.Positive(t, reads)

@@ -20,6 +20,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
+	"github.com/acp-agent/acp-agent/internal/hostproxy"
 	mcproots "github.com/acp-agent/acp-agent/internal/mcp/roots"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
@@ -148,7 +149,7 @@ func (c *connection) open(ctx, life context.Context) (mcp.Transport, error) {
 	}
 	c.sandbox = command.Sandbox
 	c.process, err = process.Start(ctx, command,
-		process.Options{Logger: s.log, Secrets: s.redactor.Scrubber})
+		process.Options{Logger: s.log, Secrets: s.redactor.Scrubber, Refused: c.explainRefusal})
 	if err != nil {
 		return nil, err
 	}
@@ -457,6 +458,13 @@ func (c *connection) explainDenial(message string) {
 	if explanation != "" {
 		s.tellOnce(explanation)
 	}
+}
+
+// explainRefusal tells the user, once for each host, which setting would let the server connect.
+func (c *connection) explainRefusal(r hostproxy.Refusal) {
+	name := c.server.config.Name
+	c.server.tellOnce(process.ExplainRefusal(r, "MCP server "+text.Name(name),
+		text.Code("mcpServers."+name)))
 }
 
 // exitError returns why a stopped process is no longer connected, given the errors of the SDK

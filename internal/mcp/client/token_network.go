@@ -16,6 +16,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/acp-agent/acp-agent/internal/reach"
 )
 
 // tokenNetwork decides which hosts take part in signing in to a server. The server names them. So
@@ -28,7 +30,7 @@ type tokenNetwork struct {
 	lookup func(ctx context.Context, host string) ([]netip.Addr, error)
 
 	mu     sync.Mutex
-	server reach
+	server reach.Reach
 	// endpoints maps authorization endpoints to the hosts of the token endpoints that were
 	// announced with them.
 	endpoints map[string]string
@@ -39,92 +41,15 @@ type tokenNetwork struct {
 	tokens string // the host that issues tokens, as the user was told; "" before that
 }
 
-// reach says in which network an address can be reached.
-type reach int
-
-const (
-	public   reach = iota // from everywhere
-	private               // from a private network
-	loopback              // from this machine
-)
-
-// reachOf returns the reach of an address. For an address of a gateway or tunnel, in which another
-// address is embedded, it returns the reach of the embedded one.
-func reachOf(ip netip.Addr) reach {
-	ip = ip.Unmap().WithZone("") // no prefix contains an address with a zone
-	switch {
-	case !ip.IsValid(), ip.IsLoopback(), ip.IsUnspecified(), ip.Is4() && ip.As4()[0] == 0:
-		return loopback
-	case ip.Is4():
-		return reachOfIPv4(ip)
-	}
-	at := public
-	if ip.IsPrivate() || ip.IsLinkLocalUnicast() || ip.IsMulticast() ||
-		inPrefix(ip, "fec0::/10", "64:ff9b:1::/48") { // site-local, and NAT64 of a network
-		at = private
-	}
-	for _, inner := range embedded(ip) {
-		at = max(at, reachOf(inner))
-	}
-	return at
-}
-
-func reachOfIPv4(ip netip.Addr) reach {
-	if ip.IsPrivate() || ip.IsLinkLocalUnicast() || ip.IsMulticast() ||
-		inPrefix(ip, "100.64.0.0/10", "192.0.0.0/24", "198.18.0.0/15", "240.0.0.0/4") {
-		return private
-	}
-	return public
-}
-
-// inPrefix reports whether an address has one of the prefixes.
-func inPrefix(ip netip.Addr, prefixes ...string) bool {
-	return slices.ContainsFunc(prefixes, func(prefix string) bool {
-		return netip.MustParsePrefix(prefix).Contains(ip)
-	})
-}
-
-// embedded returns the IPv4 addresses in an IPv6 address of a gateway or tunnel: IPv4-compatible
-// and translated ones, NAT64, 6to4, Teredo and ISATAP.
-func embedded(ip netip.Addr) []netip.Addr {
-	b := ip.As16()
-	first, last := netip.AddrFrom4([4]byte(b[4:8])), netip.AddrFrom4([4]byte(b[12:16]))
-	switch {
-	case inPrefix(ip, "::/96", "::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48"):
-		return []netip.Addr{last}
-	case inPrefix(ip, "2002::/16"):
-		return []netip.Addr{netip.AddrFrom4([4]byte(b[2:6]))}
-	case inPrefix(ip, "2001::/32"):
-		return []netip.Addr{first, netip.AddrFrom4([4]byte{^b[12], ^b[13], ^b[14], ^b[15]})}
-	case b[8]&^2 == 0 && b[9] == 0 && b[10] == 0x5e && b[11] == 0xfe:
-		return []netip.Addr{last}
-	}
-	return nil
-}
-
-// reachOfHost returns the reach of a host in a URL. It does not resolve names.
-func reachOfHost(host string) reach {
-	host = strings.ToLower(strings.TrimSuffix(host, "."))
-	ip, err := netip.ParseAddr(host)
-	switch {
-	case err == nil:
-		return reachOf(ip)
-	case host == "localhost" || strings.HasSuffix(host, ".localhost"):
-		return loopback
-	default:
-		return public
-	}
-}
-
 // setServer sets the server's reach to the reach of the address from which a response came, and
 // forgets earlier announcements. If a proxy connected to the server, it uses the server's URL
 // instead.
 func (n *tokenNetwork) setServer(address string, res *http.Response) {
-	at := public
+	at := reach.Public
 	if body, ok := res.Body.(*responseBody); ok && body.from.IsValid() {
-		at = reachOf(body.from)
+		at = reach.Of(body.from)
 	} else if u, err := url.Parse(address); err == nil {
-		at = reachOfHost(u.Hostname())
+		at = reach.OfHost(u.Hostname())
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -132,13 +57,13 @@ func (n *tokenNetwork) setServer(address string, res *http.Response) {
 }
 
 // check returns an error if a host is nearer than the server.
-func (n *tokenNetwork) check(host string, at reach) error {
+func (n *tokenNetwork) check(host string, at reach.Reach) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	switch {
 	case at <= n.server:
 		return nil
-	case at == loopback:
+	case at == reach.Loopback:
 		return fmt.Errorf("%s is on this machine, and the MCP server is not", host)
 	default:
 		return fmt.Errorf("%s is in a private network, and the MCP server is not", host)
@@ -148,8 +73,8 @@ func (n *tokenNetwork) check(host string, at reach) error {
 // checkURL returns an error unless u is https, or leads to this machine and the server is on this
 // machine too.
 func (n *tokenNetwork) checkURL(u *url.URL) error {
-	at := reachOfHost(u.Hostname())
-	if u.Scheme != "https" && (u.Scheme != "http" || at != loopback) {
+	at := reach.OfHost(u.Hostname())
+	if u.Scheme != "https" && (u.Scheme != "http" || at != reach.Loopback) {
 		return fmt.Errorf("%s://%s is not https", u.Scheme, u.Host)
 	}
 	return n.check(u.Host, at)
@@ -174,7 +99,7 @@ func (n *tokenNetwork) checkNames(ctx context.Context, u *url.URL) error {
 	defer cancel()
 	all, _ := lookup(ctx, u.Hostname())
 	for _, ip := range all {
-		if err := n.check(u.Host, reachOf(ip)); err != nil {
+		if err := n.check(u.Host, reach.Of(ip)); err != nil {
 			return err
 		}
 	}
@@ -246,7 +171,7 @@ func (n *tokenNetwork) dialContext(ctx context.Context, network, host string) (n
 			if err != nil {
 				return err
 			}
-			return n.check(host, reachOf(at.Addr()))
+			return n.check(host, reach.Of(at.Addr()))
 		},
 	}
 	return dialer.DialContext(ctx, network, host)

@@ -41,7 +41,8 @@ var layers = [][]string{
 	{"internal/strictjson"},
 	{"internal/namedfile"},
 	{"internal/loglimit", "internal/markdown", "internal/websocket", "internal/privatefile", "internal/sandbox", "internal/text", "internal/version"},
-	{"internal/budget", "internal/pause", "internal/sse"},
+	{"internal/budget", "internal/hostproxy", "internal/pause", "internal/sse"},
+	{"internal/reach"},
 }
 
 // reserved are modules that only the listed packages may import.

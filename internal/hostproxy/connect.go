@@ -1,0 +1,210 @@
+package hostproxy
+
+import (
+	"bufio"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+)
+
+// nearError is returned for an allowed name that leads to an address that is not allowed.
+type nearError struct{ Refusal }
+
+func (e *nearError) Error() string { return e.Refusal.String() }
+
+// connect connects to an allowed target: to one of its addresses, all of which are checked.
+func (p *Proxy) connect(ctx context.Context, t Target) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	addrs, err := p.resolve(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	for _, addr := range addrs {
+		if !p.options.Hosts.allowAddr(t, addr) {
+			near := Target{addr: addr.Unmap().WithZone(""), port: t.port}
+			return nil, &nearError{Refusal{t.String(), near.Entry(), near.addr.String()}}
+		}
+	}
+	var failed []error
+	for i, addr := range addrs {
+		c, err := p.dialOne(ctx, netip.AddrPortFrom(addr.Unmap(), t.port), len(addrs)-i)
+		if err == nil {
+			return c, nil
+		}
+		failed = append(failed, err)
+	}
+	return nil, fmt.Errorf("cannot connect to %v: %w", t, errors.Join(failed...))
+}
+
+// dialOne connects to the first of several addresses, and leaves time for the others.
+func (p *Proxy) dialOne(ctx context.Context, to netip.AddrPort, addresses int) (net.Conn, error) {
+	if deadline, ok := ctx.Deadline(); ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)/time.Duration(addresses))
+		defer cancel()
+	}
+	return p.options.dial(ctx, to.String())
+}
+
+// resolve returns the addresses of a target, at least one.
+func (p *Proxy) resolve(ctx context.Context, t Target) ([]netip.Addr, error) {
+	switch {
+	case t.addr.IsValid():
+		return []netip.Addr{t.addr}, nil
+	case t.name == localhost:
+		return []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}, nil
+	}
+	name := t.name
+	if strings.ContainsRune(name, '.') {
+		name += "." // no domain of this machine's network is appended
+	}
+	addrs, err := p.options.lookup(ctx, name)
+	if err == nil && len(addrs) == 0 {
+		err = errors.New("it has no address")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot resolve %s: %w", t.name, err)
+	}
+	return addrs, nil
+}
+
+// openThrough connects to t through another proxy.
+func (p *Proxy) openThrough(ctx context.Context, via *url.URL, t Target) (net.Conn, error) {
+	if via.Scheme != "http" {
+		return nil, fmt.Errorf("the proxy %s in the environment of acp-agent is not an http:// one",
+			via.Redacted())
+	}
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	address := via.Host
+	if via.Port() == "" {
+		address += ":80"
+	}
+	c, err := p.options.dial(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
+	defer stop()
+	if err := askUpstream(c, via.User, t); err != nil {
+		_ = c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// askUpstream has the proxy at the other end of c connect to t.
+func askUpstream(c net.Conn, user *url.Userinfo, t Target) error {
+	request := "CONNECT " + t.String() + " HTTP/1.1\r\nHost: " + t.String() + "\r\n"
+	if user != nil {
+		password, _ := user.Password()
+		request += "Proxy-Authorization: Basic " + base64.StdEncoding.EncodeToString(
+			[]byte(user.Username()+":"+password)) + "\r\n"
+	}
+	if _, err := io.WriteString(c, request+"\r\n"); err != nil {
+		return err
+	}
+	// The other side says nothing after the answer before we do, except servers that greet first.
+	in := bufio.NewReaderSize(oneByte{c}, 1)
+	res, err := http.ReadResponse(in, &http.Request{Method: http.MethodConnect})
+	if err == nil && res.StatusCode != http.StatusOK {
+		err = fmt.Errorf("the proxy in the environment of acp-agent answers %q", res.Status)
+	}
+	return err
+}
+
+// oneByte reads single bytes, so that a buffered reader takes no more than it returns.
+type oneByte struct{ io.Reader }
+
+func (r oneByte) Read(p []byte) (int, error) { return r.Reader.Read(p[:min(1, len(p))]) }
+
+// tunnel carries bytes between a client, whose bytes come from in, and a remote host until both
+// have finished, or have been silent for long.
+func (p *Proxy) tunnel(client net.Conn, in io.Reader, remote net.Conn) {
+	defer p.drop(client)
+	defer p.drop(remote)
+	if !p.hold(client) || !p.hold(remote) {
+		return
+	}
+	var both sync.WaitGroup
+	both.Go(func() { p.carry(remote, in, client, remote) })
+	p.carry(client, remote, client, remote)
+	both.Wait()
+}
+
+// carry copies from in to out until in ends. It extends the time for both connections.
+func (p *Proxy) carry(out net.Conn, in io.Reader, client, remote net.Conn) {
+	buffer := make([]byte, 16<<10)
+	for {
+		deadline := time.Now().Add(p.options.idle)
+		_, _ = client.SetDeadline(deadline), remote.SetDeadline(deadline)
+		n, err := in.Read(buffer)
+		if n > 0 {
+			if _, failed := out.Write(buffer[:n]); failed != nil {
+				_, _ = client.Close(), remote.Close()
+				return
+			}
+		}
+		if err == nil {
+			continue
+		}
+		if half, ok := out.(interface{ CloseWrite() error }); ok && errors.Is(err, io.EOF) {
+			_ = half.CloseWrite()
+			return
+		}
+		_, _ = client.Close(), remote.Close()
+		return
+	}
+}
+
+// limitedListener accepts a limited number of connections, and then waits until one ends.
+type limitedListener struct {
+	net.Listener
+	proxy *Proxy
+}
+
+// Accept implements [net.Listener].
+func (l *limitedListener) Accept() (net.Conn, error) {
+	select {
+	case l.proxy.slots <- struct{}{}:
+	case <-l.proxy.life.Done():
+		return nil, net.ErrClosed
+	}
+	free := func() { <-l.proxy.slots }
+	c, err := l.Listener.Accept()
+	if err != nil {
+		free()
+		return nil, err
+	}
+	return &countedConn{c, sync.OnceFunc(free)}, nil
+}
+
+// countedConn is a connection of a client that has a slot until it is closed.
+type countedConn struct {
+	net.Conn
+	free func()
+}
+
+// Close implements [net.Conn].
+func (c *countedConn) Close() error {
+	c.free()
+	return c.Conn.Close()
+}
+
+// CloseWrite ends what is sent to the client.
+func (c *countedConn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return c.Close()
+}

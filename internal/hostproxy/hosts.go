@@ -1,0 +1,249 @@
+package hostproxy
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/acp-agent/acp-agent/internal/reach"
+)
+
+// Host is an entry of a list of hosts: "api.example.com", "*.example.com", "10.0.0.5:5432" or
+// "[::1]:8080". Without a port it stands for ports 443 and 80. "*." stands for all names below the
+// rest, and not for the rest itself.
+type Host struct {
+	name string     // lower-case labels without a trailing dot, or "" for an address
+	addr netip.Addr // without zone, and never an IPv4 address in an IPv6 one
+	port uint16     // 0 for 443 and 80
+	wild bool       // names below name
+}
+
+// ParseHost parses an entry.
+func ParseHost(text string) (Host, error) {
+	rest, wild := strings.CutPrefix(text, "*.")
+	t, err := parseTarget(rest, 0)
+	switch {
+	case strings.ContainsRune(rest, '*'):
+		err = errors.New("* can only stand for the labels before the first dot, as in *.example.com")
+	case strings.Contains(text, "://") || strings.ContainsRune(text, '/'):
+		err = errors.New("use a host without a scheme or path, as in example.com or example.com:8080")
+	case err == nil && wild && (t.addr.IsValid() || !strings.ContainsRune(t.name, '.')):
+		err = errors.New("*. must be followed by a domain such as example.com")
+	}
+	if err != nil {
+		return Host{}, fmt.Errorf("%q is not a host: %w", text, err)
+	}
+	return Host{name: t.name, addr: t.addr, port: t.port, wild: wild}, nil
+}
+
+// String returns h as [ParseHost] reads it.
+func (h Host) String() string {
+	text := Target{name: h.name, addr: h.addr}.host()
+	if h.wild {
+		text = "*." + text
+	}
+	if h.port != 0 {
+		text += ":" + strconv.Itoa(int(h.port))
+	}
+	return text
+}
+
+// MarshalText implements [encoding.TextMarshaler].
+func (h Host) MarshalText() ([]byte, error) { return []byte(h.String()), nil }
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (h *Host) UnmarshalText(text []byte) (err error) {
+	*h, err = ParseHost(string(text))
+	return err
+}
+
+// matches reports whether h stands for t.
+func (h Host) matches(t Target) bool {
+	switch {
+	case h.port != t.port && (h.port != 0 || t.port != 443 && t.port != 80):
+		return false
+	case h.addr.IsValid() || t.addr.IsValid():
+		return h.addr == t.addr
+	case !h.wild:
+		return h.name == t.name
+	}
+	labels, base := strings.Split(t.name, "."), strings.Split(h.name, ".")
+	return len(labels) > len(base) && slices.Equal(labels[len(labels)-len(base):], base)
+}
+
+// local returns the port of this machine that h stands for: one of localhost or of an address of
+// loopback, with a port.
+func (h Host) local() (port uint16, ok bool) {
+	loopback := h.name == localhost || h.addr.IsLoopback()
+	return h.port, loopback && !h.wild && h.port != 0
+}
+
+// Hosts is a list of hosts. Nil does not restrict anything; an empty list allows nothing.
+type Hosts []Host
+
+// ParseHosts parses a list in which hosts are separated by commas. It is never nil.
+func ParseHosts(list string) (Hosts, error) {
+	hosts := Hosts{}
+	for text := range strings.SplitSeq(list, ",") {
+		if text == "" {
+			continue
+		}
+		h, err := ParseHost(text)
+		if err != nil {
+			return nil, err
+		}
+		hosts = append(hosts, h)
+	}
+	return hosts, nil
+}
+
+// String returns the hosts for a person.
+func (hosts Hosts) String() string {
+	texts := make([]string, len(hosts))
+	for i, h := range hosts {
+		texts[i] = h.String()
+	}
+	return strings.Join(texts, ", ")
+}
+
+// Allow reports whether t is in the list. The addresses of an allowed name must be checked by
+// allowAddr.
+func (hosts Hosts) Allow(t Target) bool {
+	return slices.ContainsFunc(hosts, func(h Host) bool { return h.matches(t) })
+}
+
+// LocalPorts returns the ports of this machine that are in the list.
+func (hosts Hosts) LocalPorts() (ports []uint16) {
+	for _, h := range hosts {
+		if port, ok := h.local(); ok && !slices.Contains(ports, port) {
+			ports = append(ports, port)
+		}
+	}
+	return ports
+}
+
+// allowAddr reports whether addr, to which the allowed target t was resolved, may be connected to.
+func (hosts Hosts) allowAddr(t Target, addr netip.Addr) bool {
+	addr = addr.Unmap()
+	switch at := reach.Of(addr); {
+	case at == reach.Public:
+		return true
+	case at == reach.Loopback && t.name == localhost && addr.IsLoopback():
+		return true
+	}
+	return hosts.Allow(Target{addr: addr, port: t.port})
+}
+
+// localhost is the one name that may lead to this machine.
+const localhost = "localhost"
+
+// Target is a host and a port that a program wants to connect to.
+type Target struct {
+	name string
+	addr netip.Addr
+	port uint16
+}
+
+// ParseTarget parses the host and port of a request, strictly: a name or address that some parser
+// could read as another one is refused. implied is the port if there is none, 0 if there must be
+// one.
+func ParseTarget(text string, implied uint16) (Target, error) {
+	t, err := parseTarget(text, implied)
+	if err == nil && t.port == 0 {
+		err = errors.New("the port is missing")
+	}
+	return t, err
+}
+
+func parseTarget(text string, implied uint16) (Target, error) {
+	host, port, err := splitPort(text, implied)
+	if err != nil {
+		return Target{}, err
+	}
+	if inner, ok := strings.CutPrefix(host, "["); ok {
+		addr, err := netip.ParseAddr(strings.TrimSuffix(inner, "]"))
+		if err != nil || !strings.HasSuffix(inner, "]") || !addr.Is6() || addr.Zone() != "" {
+			return Target{}, errors.New("the address in brackets is not valid")
+		}
+		return Target{addr: addr.Unmap(), port: port}, nil
+	}
+	if err := checkName(strings.TrimSuffix(host, ".")); err != nil {
+		return Target{}, err
+	}
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	if !isNumber(host[strings.LastIndexByte(host, '.')+1:]) {
+		return Target{name: host, port: port}, nil
+	}
+	addr, err := netip.ParseAddr(host)
+	if err != nil || !addr.Is4() {
+		return Target{}, errors.New("the address is not valid")
+	}
+	return Target{addr: addr, port: port}, nil
+}
+
+// splitPort separates a port at the end of text from the rest.
+func splitPort(text string, implied uint16) (host string, port uint16, err error) {
+	at := strings.LastIndexByte(text, ':')
+	if at < 0 || at < strings.LastIndexByte(text, ']') {
+		return text, implied, nil
+	}
+	host, digits := text[:at], text[at+1:]
+	n, err := strconv.ParseUint(digits, 10, 16)
+	if err != nil || n == 0 || strconv.FormatUint(n, 10) != digits {
+		return "", 0, errors.New("the port is not valid")
+	}
+	return host, uint16(n), nil
+}
+
+// checkName checks the form of a name. Names in other alphabets have the form xn--.
+func checkName(name string) error {
+	const maxName, maxLabel = 253, 63
+	if name == "" || len(name) > maxName {
+		return errors.New("the name is empty or too long")
+	}
+	for label := range strings.SplitSeq(name, ".") {
+		if label == "" || len(label) > maxLabel {
+			return errors.New("a part of the name is empty or too long")
+		}
+		if strings.Trim(label, nameBytes) != "" {
+			return errors.New("a name may contain only letters of ASCII, digits, dots, - and _; " +
+				"names in other alphabets are written with xn--")
+		}
+	}
+	return nil
+}
+
+// nameBytes are the bytes of which a part of a name may consist.
+const nameBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
+
+// isNumber reports whether a program could take a name that ends with label for an IPv4 address, as
+// browsers decide it.
+func isNumber(label string) bool {
+	digits, hex := strings.CutPrefix(label, "0x")
+	return strings.Trim(digits, "0123456789") == "" || hex && strings.Trim(digits, "0123456789abcdef") == ""
+}
+
+// host returns the host of t as it is written in a URL.
+func (t Target) host() string {
+	switch {
+	case t.addr.Is6():
+		return "[" + t.addr.String() + "]"
+	case t.addr.IsValid():
+		return t.addr.String()
+	}
+	return t.name
+}
+
+// String returns the host and port of t.
+func (t Target) String() string { return t.host() + ":" + strconv.Itoa(int(t.port)) }
+
+// Entry returns the entry of a list that allows t and no other target, in its shortest form.
+func (t Target) Entry() string {
+	if t.port == 443 || t.port == 80 {
+		return t.host()
+	}
+	return t.String()
+}

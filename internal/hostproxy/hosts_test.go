@@ -1,0 +1,139 @@
+package hostproxy_test
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/hostproxy"
+)
+
+func hosts(t testing.TB, list string) hostproxy.Hosts {
+	t.Helper()
+	h, err := hostproxy.ParseHosts(list)
+	require.NoError(t, err)
+	return h
+}
+
+const list = "a.com,*.example.com,modules.example.org:8443,10.0.0.5:5432,[fd00::5]:80,localhost:3000," +
+	"127.0.0.2,xn--bcher-kva.example"
+
+// Every way in which a name was once taken for another one.
+//
+// Clause X7.
+func TestTargets(t *testing.T) {
+	allowed := hosts(t, list)
+	for text, want := range map[string]string{
+		"a.com:443": "a.com:443", "a.com:80": "a.com:80", "A.COM.:443": "a.com:443",
+		"x.example.com:443": "x.example.com:443", "a.b_c.example.com:80": "a.b_c.example.com:80",
+		"modules.example.org:8443": "modules.example.org:8443", "10.0.0.5:5432": "10.0.0.5:5432",
+		"[::ffff:10.0.0.5]:5432": "10.0.0.5:5432", "[FD00:0::5]:80": "[fd00::5]:80",
+		"localhost:3000": "localhost:3000", "LocalHost.:3000": "localhost:3000",
+		"127.0.0.2:443": "127.0.0.2:443", "XN--bcher-kva.example:443": "xn--bcher-kva.example:443",
+	} {
+		got, err := hostproxy.ParseTarget(text, 0)
+		require.NoError(t, err, text)
+		require.Equal(t, want, got.String(), text)
+		require.True(t, allowed.Allow(got), text)
+	}
+	for _, text := range []string{
+		"a.com:22", "b.com:443", "example.com:443", "xexample.com:443", "evilexample.com:443",
+		"a.com.evil:443", "evil-a.com:443", "www.a.com:443", "modules.example.org:443",
+		"example.com.evil.org:443", "10.0.0.6:5432", "10.0.0.5:443", "localhost:443", "127.0.0.1:3000",
+		"[::1]:3000", "[64:ff9b::10.0.0.5]:5432", "[::10.0.0.5]:5432", "x.localhost:3000",
+		"localhost.example:3000", "169.254.169.254:80", "bcher-kva.example:443", "com:443",
+		"127.0.0.2.example:443",
+	} {
+		got, err := hostproxy.ParseTarget(text, 0)
+		require.NoError(t, err, text)
+		require.False(t, allowed.Allow(got), text)
+	}
+	for _, text := range []string{
+		"", ":443", "a.com", "a.com:", "a.com:0", "a.com:65536", "a.com:0443", "a.com:+443", "a.com:https",
+		"a.com:443:443", "a.com: 443", "evil.com\x00.a.com:443", "evil.com%00.a.com:443", "evil.com\r\n.a.com:443",
+		"evil.com .a.com:443", "evil.com/.a.com:443", "evil.com#.a.com:443", "evil.com?.a.com:443",
+		`evil.com\.a.com:443`, "user@a.com:443", "a.com@evil.com:443", "a.com..:443", ".a.com:443", "a..com:443",
+		".:443", "*.example.com:443", "b\u00fccher.example:443", "faceboo\u212a.example.com:443",
+		"a\u3002com:443", "a\uff0ecom:443", "x.example.com\xff:443", "a%2ecom:443",
+		"0x7f.1:443", "127.1:443", "2130706433:443", "0x7f000001:443", "0177.0.0.1:443", "127.0.0.01:443",
+		"1.2.3.4.5:443", "a.1:443", "a.0x1:443", "a.0x:443", "256.1.1.1:443", "10.0.0.5.:5432x",
+		"::1:443", "[::1]", "[::1%lo]:443", "[::1%25lo]:443", "[127.0.0.1]:443", "[a.com]:443", "[::1:443",
+		"::1]:443", "[]:443", "[::1].:443", "a.com]:443",
+		strings.Repeat("a", 64) + ".example.com:443", strings.Repeat("a.", 130) + "example.com:443",
+	} {
+		_, err := hostproxy.ParseTarget(text, 0)
+		require.Error(t, err, "%q", text)
+	}
+	trailing, err := hostproxy.ParseTarget("10.0.0.5.:5432", 0)
+	require.NoError(t, err)
+	require.Equal(t, "10.0.0.5:5432", trailing.String())
+	plain, err := hostproxy.ParseTarget("a.com", 80)
+	require.NoError(t, err)
+	require.Equal(t, "a.com:80", plain.String())
+}
+
+func TestParseHost(t *testing.T) {
+	for text, want := range map[string]string{
+		"api.Anthropic.com": "api.anthropic.com", "*.example.com": "*.example.com", "a.com.": "a.com",
+		"*.example.com:8443": "*.example.com:8443", "10.0.0.5:5432": "10.0.0.5:5432", "[::1]:80": "[::1]:80",
+		"[::ffff:1.2.3.4]": "1.2.3.4", "localhost:3000": "localhost:3000", "gitlab": "gitlab",
+	} {
+		h, err := hostproxy.ParseHost(text)
+		require.NoError(t, err, text)
+		require.Equal(t, want, h.String())
+	}
+	for text, why := range map[string]string{
+		"*": "first dot", "*.com": "domain such as", "a.*.com": "first dot", "**.a.com": "first dot",
+		"a*.com": "first dot", "https://a.com": "without a scheme", "a.com/x": "without a scheme",
+		"a.com:0": "port", "*.10.0.0.5": "domain such as", "*.localhost": "domain such as", "": "empty",
+		"b\u00fccher.example": "xn--", "10.0.0.0/8": "without a scheme", "a b.com": "letters", "::1": "letters",
+	} {
+		_, err := hostproxy.ParseHost(text)
+		require.ErrorContains(t, err, why, text)
+	}
+	none := hosts(t, "")
+	require.NotNil(t, none)
+	require.Empty(t, none)
+	require.Equal(t, []uint16{3000}, hosts(t, list).LocalPorts())
+	require.Equal(t, []uint16{1, 2}, hosts(t, "127.0.0.1:1,[::1]:2,localhost:1,localhost").LocalPorts())
+}
+
+// What the proxy takes for allowed is allowed as everybody else reads it.
+//
+// Clause X7.
+func FuzzTargets(f *testing.F) {
+	for _, text := range []string{"a.com:443", "x.example.com.:443", "[::ffff:10.0.0.5]:5432", "localhost:3000",
+		"evil.com\x00.example.com:443", "0x7f.1:80", "127.0.0.2", "user@a.com:443"} {
+		f.Add(text)
+	}
+	allowed, err := hostproxy.ParseHosts(list)
+	require.NoError(f, err)
+	f.Fuzz(func(t *testing.T, text string) {
+		target, err := hostproxy.ParseTarget(text, 80)
+		if err != nil {
+			return
+		}
+		again, err := hostproxy.ParseTarget(target.String(), 0)
+		require.NoError(t, err)
+		require.Equal(t, target, again)
+		if !allowed.Allow(target) {
+			return
+		}
+		host := target.String()[:strings.LastIndexByte(target.String(), ':')]
+		switch addr, err := netip.ParseAddr(strings.Trim(host, "[]")); {
+		case err == nil:
+			require.Contains(t, []string{"10.0.0.5", "fd00::5", "127.0.0.2"}, addr.String())
+		case strings.HasSuffix(host, ".example.com"):
+			require.Empty(t, strings.Trim(host, "abcdefghijklmnopqrstuvwxyz0123456789._-"))
+		default:
+			require.Contains(t, []string{"a.com", "modules.example.org", "localhost",
+				"xn--bcher-kva.example"}, host)
+		}
+		// The text itself differs only in case, the trailing dot and how an address is written.
+		if !strings.HasPrefix(text, "[") {
+			require.True(t, strings.HasPrefix(strings.ToLower(text), host), "%q", text)
+		}
+	})
+}

@@ -1,0 +1,370 @@
+package hostproxy
+
+import (
+	"context"
+	"crypto/subtle"
+	"encoding/base64"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Options configure a [Proxy].
+type Options struct {
+	// Hosts are what the proxy connects to.
+	Hosts Hosts
+	// Ports are the only ports to which it connects. Nil means all that Hosts allows.
+	Ports []uint16
+	// Password is required from clients, unless it is "". The user's name is [User].
+	Password string
+	// Refused is called for each target that is refused, once. It may be nil. Calls may overlap.
+	Refused func(Refusal)
+	// Upstream returns the address of the proxy that requests must go through, or nil. It is like
+	// [http.ProxyFromEnvironment]. Such a proxy resolves names itself, so their addresses are not
+	// checked. Nil means that there is none.
+	Upstream func(*http.Request) (*url.URL, error)
+
+	lookup func(ctx context.Context, name string) ([]netip.Addr, error) // nil means DNS
+	dial   func(ctx context.Context, address string) (net.Conn, error)  // nil means TCP
+	idle   time.Duration                                                // 0 means idleTimeout
+}
+
+// User is the name with which clients of a proxy with a password sign in.
+const User = "sandbox"
+
+// Refusal is a target that a proxy refused.
+type Refusal struct {
+	// Target is the host and port.
+	Target string
+	// Entry is what would have to be added to the list, "" if it is in the list and the port is
+	// not permitted.
+	Entry string
+	// Near is the address in a private network to which an allowed name was resolved, or "".
+	Near string
+}
+
+// Limits of a proxy.
+const (
+	maxConnections = 200 // of clients; further ones wait
+	maxHeader      = 64 << 10
+	maxRefusals    = 100 // that are remembered
+	headerTimeout  = 10 * time.Second
+	connectTimeout = 10 * time.Second
+	idleTimeout    = 10 * time.Minute
+)
+
+// Proxy carries connections to the hosts of a list. Its methods are safe for concurrent use. The
+// caller must close it.
+type Proxy struct {
+	options Options
+	server  *http.Server
+	direct  *http.Transport // connects to the target in the context of a request
+	indoors *http.Transport // goes through another proxy
+	slots   chan struct{}
+	life    context.Context
+	end     context.CancelFunc
+	working sync.WaitGroup
+
+	mu      sync.Mutex
+	closed  bool
+	conns   map[net.Conn]bool // of tunnels
+	refused map[Refusal]bool
+}
+
+// New returns a proxy that serves no listener yet.
+func New(o Options) *Proxy {
+	if o.lookup == nil {
+		resolver := &net.Resolver{PreferGo: true} // one parser of names, which is Go's
+		o.lookup = func(ctx context.Context, name string) ([]netip.Addr, error) {
+			return resolver.LookupNetIP(ctx, "ip", name)
+		}
+	}
+	if o.dial == nil {
+		o.dial = func(ctx context.Context, address string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "tcp", address)
+		}
+	}
+	if o.idle == 0 {
+		o.idle = idleTimeout
+	}
+	if o.Upstream == nil {
+		o.Upstream = func(*http.Request) (*url.URL, error) { return nil, nil }
+	}
+	p := &Proxy{options: o, slots: make(chan struct{}, maxConnections),
+		conns: map[net.Conn]bool{}, refused: map[Refusal]bool{}}
+	p.life, p.end = context.WithCancel(context.Background())
+	quiet := log.New(io.Discard, "", 0)
+	p.server = &http.Server{Handler: http.HandlerFunc(p.serve), ErrorLog: quiet,
+		DisableGeneralOptionsHandler: true,
+		ReadHeaderTimeout:            headerTimeout, IdleTimeout: o.idle, MaxHeaderBytes: maxHeader,
+		BaseContext: func(net.Listener) context.Context { return p.life }}
+	p.direct = &http.Transport{DisableKeepAlives: true, DisableCompression: true,
+		MaxResponseHeaderBytes: maxHeader, DialContext: p.dialTarget}
+	p.indoors = &http.Transport{DisableKeepAlives: true, DisableCompression: true,
+		MaxResponseHeaderBytes: maxHeader, Proxy: p.mustUpstream}
+	return p
+}
+
+// Serve serves clients that connect to l, which the proxy closes, and returns at once.
+func (p *Proxy) Serve(l net.Listener) {
+	p.work(l, func() { _ = p.server.Serve(&limitedListener{l, p}) })
+}
+
+// Forward carries what connects to l to a port of this machine, if that is in the list, and returns
+// at once. The proxy closes l.
+func (p *Proxy) Forward(l net.Listener, port uint16) {
+	limited := &limitedListener{l, p}
+	p.work(l, func() {
+		defer context.AfterFunc(p.life, func() { _ = l.Close() })()
+		for {
+			client, err := limited.Accept()
+			if err != nil {
+				return
+			}
+			p.work(client, func() { p.forward(client, port) })
+		}
+	})
+}
+
+func (p *Proxy) forward(client net.Conn, port uint16) {
+	defer client.Close()
+	remote, err := p.connect(p.life, Target{name: localhost, port: port})
+	if err == nil {
+		p.tunnel(client, client, remote)
+	}
+}
+
+// begin has Close wait for a call of working.Done. It reports whether the proxy is still open.
+func (p *Proxy) begin() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.closed {
+		p.working.Add(1)
+	}
+	return !p.closed
+}
+
+// work runs f on a goroutine that Close waits for. If the proxy is closed it only closes c.
+func (p *Proxy) work(c io.Closer, f func()) {
+	if !p.begin() {
+		_ = c.Close()
+		return
+	}
+	go func() {
+		defer p.working.Done()
+		f()
+	}()
+}
+
+// Close ends all connections, and returns when nothing runs any more.
+func (p *Proxy) Close() {
+	p.mu.Lock()
+	p.closed = true
+	for c := range p.conns {
+		_ = c.Close()
+	}
+	p.mu.Unlock()
+	p.end()
+	_ = p.server.Close()
+	p.working.Wait()
+	p.direct.CloseIdleConnections()
+	p.indoors.CloseIdleConnections()
+}
+
+// hold has Close close a connection. It reports whether the proxy is still open.
+func (p *Proxy) hold(c net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.closed {
+		p.conns[c] = true
+	}
+	return !p.closed
+}
+
+func (p *Proxy) drop(c net.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.conns, c)
+	_ = c.Close()
+}
+
+// serve answers one request.
+func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
+	if !p.begin() {
+		return
+	}
+	defer p.working.Done()
+	if !p.isClient(r) {
+		w.Header().Set("Proxy-Authenticate", `Basic realm="acp-agent"`)
+		http.Error(w, "the proxy of acp-agent's sandbox needs the password in HTTPS_PROXY",
+			http.StatusProxyAuthRequired)
+		return
+	}
+	target, err := requested(r)
+	switch {
+	case err != nil:
+		http.Error(w, "acp-agent's sandbox: "+err.Error(), http.StatusBadRequest)
+	case !p.options.Hosts.Allow(target):
+		p.refuse(w, Refusal{Target: target.String(), Entry: target.Entry()})
+	case p.options.Ports != nil && !slices.Contains(p.options.Ports, target.port):
+		p.refuse(w, Refusal{Target: target.String()})
+	case r.Method == http.MethodConnect:
+		p.serveConnect(w, r, target)
+	case r.Header.Get("Upgrade") != "":
+		http.Error(w, "acp-agent's sandbox: use CONNECT for a protocol other than HTTP",
+			http.StatusNotImplemented)
+	default:
+		p.serveHTTP(w, r, target)
+	}
+}
+
+// isClient reports whether r has the password.
+func (p *Proxy) isClient(r *http.Request) bool {
+	if p.options.Password == "" {
+		return true
+	}
+	scheme, credentials, _ := strings.Cut(r.Header.Get("Proxy-Authorization"), " ")
+	given, err := base64.StdEncoding.DecodeString(strings.TrimSpace(credentials))
+	want := User + ":" + p.options.Password
+	return err == nil && strings.EqualFold(scheme, "basic") &&
+		subtle.ConstantTimeCompare(given, []byte(want)) == 1
+}
+
+// requested returns the target of a request.
+func requested(r *http.Request) (Target, error) {
+	if r.Method == http.MethodConnect {
+		return ParseTarget(r.RequestURI, 0)
+	}
+	switch {
+	case r.URL.Scheme != "http":
+		return Target{}, errors.New("a request to this proxy needs an address that begins with " +
+			"http://; for https use CONNECT")
+	case r.URL.User != nil:
+		return Target{}, errors.New("a user's name is not allowed in the address")
+	}
+	return ParseTarget(r.URL.Host, 80)
+}
+
+// refuse answers a request whose target is not allowed.
+func (p *Proxy) refuse(w http.ResponseWriter, r Refusal) {
+	p.report(r)
+	w.Header().Set("X-Proxy-Error", "blocked-by-sandbox")
+	http.Error(w, r.String(), http.StatusForbidden)
+}
+
+// String says why the target is refused, for the program that asked for it.
+func (r Refusal) String() string {
+	text := "acp-agent's sandbox does not allow " + r.Target
+	switch {
+	case r.Near != "":
+		return text + ", because it leads to " + r.Near + ", which is not a public address and not " +
+			"in sandboxHosts itself"
+	case r.Entry == "":
+		return text + ", because its port is not in sandboxPorts"
+	}
+	return text + ", because it is not in sandboxHosts"
+}
+
+// report calls Refused, once for each target.
+func (p *Proxy) report(r Refusal) {
+	p.mu.Lock()
+	known := p.refused[r] || len(p.refused) >= maxRefusals
+	if !known {
+		p.refused[r] = true
+	}
+	p.mu.Unlock()
+	if !known && p.options.Refused != nil {
+		p.options.Refused(r)
+	}
+}
+
+// fail answers a request to an allowed target that failed.
+func (p *Proxy) fail(w http.ResponseWriter, err error) {
+	if near, ok := errors.AsType[*nearError](err); ok {
+		p.refuse(w, near.Refusal)
+		return
+	}
+	http.Error(w, "acp-agent's sandbox: "+err.Error(), http.StatusBadGateway)
+}
+
+func (p *Proxy) serveConnect(w http.ResponseWriter, r *http.Request, t Target) {
+	remote, err := p.open(r, t)
+	if err != nil {
+		p.fail(w, err)
+		return
+	}
+	defer remote.Close()
+	client, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return
+	}
+	defer client.Close()
+	if client.SetDeadline(time.Time{}) != nil || buffered.Writer.Flush() != nil {
+		return
+	}
+	if _, err := io.WriteString(client, "HTTP/1.1 200 Connection established\r\n\r\n"); err == nil {
+		p.tunnel(client, buffered.Reader, remote)
+	}
+}
+
+// open connects to t for CONNECT, through an upstream proxy if there is one.
+func (p *Proxy) open(r *http.Request, t Target) (net.Conn, error) {
+	via, err := p.options.Upstream(&http.Request{URL: &url.URL{Scheme: "https", Host: t.String()}})
+	switch {
+	case err != nil:
+		return nil, err
+	case via != nil:
+		return p.openThrough(r.Context(), via, t)
+	}
+	return p.connect(r.Context(), t)
+}
+
+// serveHTTP passes a request on to t, and nothing else of its connection.
+func (p *Proxy) serveHTTP(w http.ResponseWriter, r *http.Request, t Target) {
+	r = r.WithContext(context.WithValue(r.Context(), targetKey{}, t))
+	transport := p.direct
+	plain := &http.Request{URL: &url.URL{Scheme: "http", Host: t.String()}}
+	if via, err := p.options.Upstream(plain); err != nil || via != nil {
+		transport = p.indoors
+	}
+	forward := httputil.ReverseProxy{
+		Transport:     transport,
+		FlushInterval: -1, // a stream of events is passed on as it comes
+		ErrorLog:      p.server.ErrorLog,
+		Rewrite: func(out *httputil.ProxyRequest) {
+			out.Out.URL.Host, out.Out.Host = t.String(), strings.TrimSuffix(t.String(), ":80")
+		},
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) { p.fail(w, err) },
+	}
+	forward.ServeHTTP(w, r)
+}
+
+// mustUpstream is Upstream for requests that were not checked for being sent without it.
+func (p *Proxy) mustUpstream(r *http.Request) (*url.URL, error) {
+	via, err := p.options.Upstream(r)
+	if err == nil && via == nil {
+		err = errors.New("there is no proxy for this request")
+	}
+	return via, err
+}
+
+// targetKey is the key of the checked target in the context of a request.
+type targetKey struct{}
+
+// dialTarget connects to the target of a request. It ignores the address, which was not checked.
+func (p *Proxy) dialTarget(ctx context.Context, _, _ string) (net.Conn, error) {
+	t, ok := ctx.Value(targetKey{}).(Target)
+	if !ok {
+		return nil, errors.New("the request has no target")
+	}
+	return p.connect(ctx, t)
+}

@@ -1,0 +1,191 @@
+package process
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+
+	"github.com/acp-agent/acp-agent/internal/hostproxy"
+	"github.com/acp-agent/acp-agent/internal/sandbox"
+)
+
+// A child with a list of hosts reaches them through a proxy in our process, which lives as long as
+// the child. At level Ports the proxy listens on this machine's loopback. At level Namespace it
+// listens on the loopback of a network that only the child has: a socket belongs to the network in
+// which it was made, and can be used from outside.
+
+// network is the proxy of a child. Nil stands for that of a child without a list of hosts.
+type network struct {
+	proxy  *hostproxy.Proxy
+	outlet sandbox.Outlet
+	env    []string
+	locals []uint16 // the ports of this machine that the child may reach at its own loopback
+}
+
+// maxLocals limits the ports of this machine in a list.
+const maxLocals = 64
+
+// NetworkLevel returns how a list of hosts is enforced on commands with the settings s.
+func NetworkLevel(s sandbox.Settings) (sandbox.Network, error) {
+	return networkLevel(sandbox.Policy{Network: s.Network, Helper: s.Helper})
+}
+
+func networkLevel(p sandbox.Policy) (sandbox.Network, error) {
+	if p.Network == sandbox.Ports {
+		return sandbox.Ports, nil
+	}
+	err := namespaceAvailable(p.Helper)
+	switch {
+	case err == nil:
+		return sandbox.Namespace, nil
+	case p.Network == sandbox.Namespace:
+		return "", err
+	}
+	return sandbox.Ports, nil
+}
+
+// InEffect describes what restricts a command with the settings s.
+func InEffect(s sandbox.Settings) string {
+	text := s.InEffect()
+	if s.Mode == sandbox.Off || s.Hosts == nil || s.Unprotected() != nil {
+		return text
+	}
+	level, err := NetworkLevel(s)
+	if err != nil {
+		return text + "; it does not start: " + err.Error()
+	}
+	names := "no hosts"
+	if len(s.Hosts) > 0 {
+		names = "only the hosts " + s.Hosts.String()
+	}
+	text += "; " + names + map[sandbox.Network]string{
+		sandbox.Namespace: ", in a network of its own",
+		sandbox.Ports:     ", but other machines at the port of acp-agent's proxy, too",
+	}[level]
+	example := &http.Request{URL: &url.URL{Scheme: "https", Host: "example.com"}}
+	if via, err := upstream(example); len(s.Hosts) > 0 && err == nil && via != nil {
+		text += ", by way of the proxy " + via.Host + ", which may lead their names anywhere"
+	}
+	return text
+}
+
+// upstream returns the proxy that our own requests go through.
+func upstream(r *http.Request) (*url.URL, error) { return http.ProxyFromEnvironment(r) }
+
+// openNetwork starts the proxy of a command with a list of hosts. base is the command's environment.
+func openNetwork(
+	p sandbox.Policy, base []string, refused func(hostproxy.Refusal),
+) (*network, error) {
+	if p.Hosts == nil {
+		return nil, nil //nolint:nilnil // nil is a network
+	}
+	level, err := networkLevel(p)
+	if err != nil {
+		return nil, err
+	}
+	n := &network{outlet: sandbox.Outlet{Level: level}, locals: p.Hosts.LocalPorts()}
+	if len(n.locals) > maxLocals {
+		return nil, fmt.Errorf("sandboxHosts has more than %d ports of this machine", maxLocals)
+	}
+	o := hostproxy.Options{Hosts: p.Hosts, Ports: p.Ports, Refused: refused, Upstream: upstream}
+	if level == sandbox.Namespace {
+		n.prepareInside(o, base)
+		return n, nil
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	o.Password = rand.Text() // every program of this machine can reach it
+	n.proxy = hostproxy.New(o)
+	n.proxy.Serve(l)
+	address := l.Addr().(*net.TCPAddr)
+	n.outlet.Ports = append([]uint16{uint16(address.Port)}, n.locals...)
+	n.env = proxyVariables("http://" + hostproxy.User + ":" + o.Password + "@" + address.String())
+	return n, nil
+}
+
+// prepareInside prepares a proxy for a namespace.
+func (n *network) prepareInside(o hostproxy.Options, base []string) {
+	port := uint16(3128)
+	for slices.Contains(n.locals, port) {
+		port++
+	}
+	n.proxy = hostproxy.New(o)
+	n.outlet.Ports = append([]uint16{port}, n.locals...)
+	n.outlet.Listening = n.serve
+	n.env = proxyVariables(fmt.Sprintf("http://127.0.0.1:%d", port))
+	java := fmt.Sprintf("-Dhttp.proxyHost=127.0.0.1 -Dhttp.proxyPort=%d -Dhttps.proxyHost=127.0.0.1 "+
+		"-Dhttps.proxyPort=%[1]d -Dhttp.nonProxyHosts=localhost|127.*|[::1]", port)
+	const name = "JAVA_TOOL_OPTIONS=" // Java reads no other variable, and cannot send a password
+	for _, entry := range base {
+		if before, ok := strings.CutPrefix(entry, name); ok && before != "" {
+			java = before + " " + java
+		}
+	}
+	n.env = append(n.env, name+java)
+}
+
+// proxyVariables returns the environment of a child whose proxy has an address. Its own loopback is
+// reached without the proxy.
+func proxyVariables(address string) (env []string) {
+	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"} {
+		env = append(env, name+"="+address, strings.ToLower(name)+"="+address)
+	}
+	const own = "localhost,127.0.0.1,::1"
+	return append(env, "NO_PROXY="+own, "no_proxy="+own, "NODE_USE_ENV_PROXY=1")
+}
+
+// serve serves the sockets that listen at the ports of the outlet, two for each.
+func (n *network) serve(files []*os.File) error {
+	var failed []error
+	for i, file := range files {
+		if file == nil {
+			continue
+		}
+		l, err := net.FileListener(file)
+		_ = file.Close()
+		switch {
+		case err != nil:
+			failed = append(failed, err)
+		case i < 2:
+			n.proxy.Serve(l)
+		default:
+			n.proxy.Forward(l, n.outlet.Ports[i/2])
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// launchHere starts cmd from our own process as p says.
+func (n *network) launchHere(cmd *exec.Cmd, p sandbox.Policy) error {
+	if n != nil {
+		p.Outlet = &n.outlet
+	}
+	return p.Run(sandbox.Launch{Path: cmd.Path, Args: cmd.Args}, func(l sandbox.Launch) error {
+		cmd.Path, cmd.Args = l.Path, l.Args
+		return cmd.Start()
+	})
+}
+
+// variables returns what is added to the child's environment.
+func (n *network) variables() []string {
+	if n == nil {
+		return nil
+	}
+	return n.env
+}
+
+// close ends the proxy and its connections.
+func (n *network) close() {
+	if n != nil {
+		n.proxy.Close()
+	}
+}

@@ -1,0 +1,296 @@
+package process
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/acp-agent/acp-agent/internal/sandbox"
+)
+
+// Only root can give a thread a network of its own. For others the kernel wants a process with a
+// single thread, which a Go program is not, or a new process in a user namespace. So the child of an
+// ordinary user begins as our own program there, the helper. It gets the command from us over a
+// socket, makes the sockets of the proxy, passes them back, restricts itself, and becomes the
+// command.
+
+// helperDescriptor is the socket of a helper.
+const helperDescriptor = 3
+
+// namespaces caches what the kernel permits, by the command line of the helper. The level that a
+// session was told must not change because a child has used up the user's namespaces.
+var namespaces sync.Map
+
+// namespaceAvailable returns nil if commands can have a network namespace.
+func namespaceAvailable(helper []string) error {
+	key := strings.Join(helper, "\x00")
+	if known, ok := namespaces.Load(key); ok {
+		return known.(namespaceState).err
+	}
+	direct := inNamespace(func(sandbox.Launch) error { return nil })
+	state := namespaceState{direct: direct == nil, err: direct}
+	switch {
+	case direct == nil:
+	case len(helper) > 0:
+		state.err = probeHelper(helper)
+	default:
+		state.err = fmt.Errorf("%w; an ordinary user needs the program acp-agent for one", direct)
+	}
+	known, _ := namespaces.LoadOrStore(key, state)
+	return known.(namespaceState).err
+}
+
+// namespaceState is an entry of namespaces.
+type namespaceState struct {
+	direct bool // without the helper
+	err    error
+}
+
+// inNamespace calls start on a thread in a network namespace.
+func inNamespace(start func(sandbox.Launch) error) error {
+	p := sandbox.Policy{Mode: sandbox.Write, Outlet: &sandbox.Outlet{Level: sandbox.Namespace,
+		Listening: func([]*os.File) error { return nil }}}
+	return p.Run(sandbox.Launch{}, start)
+}
+
+// probeHelper starts a helper without a command.
+func probeHelper(helper []string) error {
+	n := &network{outlet: sandbox.Outlet{Level: sandbox.Namespace}}
+	n.outlet.Listening = n.serve
+	cmd := &exec.Cmd{}
+	if err := n.startHelper(cmd, sandbox.Policy{Mode: sandbox.Write, Helper: helper}); err != nil {
+		return err
+	}
+	return cmd.Wait()
+}
+
+// launch starts cmd as p says.
+func (n *network) launch(cmd *exec.Cmd, p sandbox.Policy) error {
+	if n == nil || n.outlet.Level != sandbox.Namespace {
+		return n.launchHere(cmd, p)
+	}
+	if state, _ := namespaces.Load(strings.Join(p.Helper, "\x00")); state.(namespaceState).direct {
+		return n.launchHere(cmd, p)
+	}
+	program, err := filepath.EvalSymlinks(p.Helper[0])
+	if err == nil && p.Writes(program) {
+		err = fmt.Errorf("acp-agent's own program, %s, lies where the sandbox lets programs write: "+
+			"install it elsewhere, or use \"sandboxNetwork\": \"ports\"", program)
+	}
+	if err != nil {
+		return err
+	}
+	return n.startHelper(cmd, p)
+}
+
+// startHelper starts cmd through a helper. It returns when the helper has become the command.
+func (n *network) startHelper(cmd *exec.Cmd, p sandbox.Policy) error {
+	outlet := n.outlet
+	outlet.Entered = true
+	d := deferred{Policy: p, Path: cmd.Path, Args: cmd.Args, Env: cmd.Environ()}
+	d.Policy.Hosts, d.Policy.Helper, d.Policy.Outlet = nil, nil, &outlet
+	ours, theirs, err := socketPair()
+	if err != nil {
+		return err
+	}
+	defer ours.Close()
+	cmd.Path, cmd.Args = p.Helper[0], p.Helper
+	cmd.Env = []string{deferredVariable + "=" + helperValue} // the command's could change our start
+	cmd.ExtraFiles = []*os.File{theirs}
+	cmd.SysProcAttr = inUserNamespace(cmd.SysProcAttr)
+	err = cmd.Start()
+	_ = theirs.Close()
+	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EACCES) {
+		err = fmt.Errorf("%w: no user namespace can be made: %w", sandbox.ErrUnavailable, err)
+	}
+	if err != nil {
+		return err
+	}
+	if err := n.instruct(ours, d); err != nil {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		return err
+	}
+	return nil
+}
+
+// inUserNamespace adds namespaces to the attributes of a process. It keeps its user and group, and
+// may only prepare the network.
+func inUserNamespace(given *syscall.SysProcAttr) *syscall.SysProcAttr {
+	a := syscall.SysProcAttr{}
+	if given != nil {
+		a = *given
+	}
+	a.Cloneflags |= unix.CLONE_NEWUSER | unix.CLONE_NEWNET
+	a.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}}
+	a.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}}
+	a.AmbientCaps = []uintptr{unix.CAP_NET_ADMIN}
+	return &a
+}
+
+// socketPair returns a connection and a descriptor of its other end.
+func socketPair() (*net.UnixConn, *os.File, error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	theirs := os.NewFile(uintptr(pair[1]), "helper")
+	ours, err := unixConn(pair[0])
+	if err != nil {
+		_ = theirs.Close()
+	}
+	return ours, theirs, err
+}
+
+// unixConn returns the connection of a descriptor, which it closes.
+func unixConn(fd int) (*net.UnixConn, error) {
+	file := os.NewFile(uintptr(fd), "helper")
+	defer file.Close()
+	c, err := net.FileConn(file)
+	if err != nil {
+		return nil, err
+	}
+	u, ok := c.(*net.UnixConn)
+	if !ok {
+		return nil, errors.Join(errors.New("not a Unix socket"), c.Close())
+	}
+	return u, nil
+}
+
+// instruct sends d to a helper, and serves the sockets that it passes back.
+func (n *network) instruct(helper *net.UnixConn, d deferred) error {
+	sent := json.NewEncoder(helper).Encode(d)
+	if err := errors.Join(sent, helper.CloseWrite()); err != nil {
+		return fmt.Errorf("%w: the helper has ended", sandbox.ErrSetup)
+	}
+	message := make([]byte, 1+2*(1+maxLocals))
+	control := make([]byte, unix.CmsgSpace(4*len(message)))
+	count, controls, _, _, err := helper.ReadMsgUnix(message, control)
+	if err != nil {
+		return fmt.Errorf("%w: the helper has ended", sandbox.ErrSetup)
+	}
+	message = message[:count]
+	if controls > 0 || string(message) == listening {
+		files, err := receivedFiles(message, control[:controls])
+		if err == nil {
+			err = n.serve(files)
+		}
+		if err != nil {
+			return err
+		}
+		message = nil
+	}
+	rest, err := io.ReadAll(helper) // ends when the helper becomes the command
+	if message = append(message, rest...); err != nil || len(message) == 0 {
+		return err
+	}
+	var f failure
+	if err := json.Unmarshal(message, &f); err != nil {
+		return fmt.Errorf("%w: the helper says %q", sandbox.ErrSetup, message)
+	}
+	return f.err(d.Path)
+}
+
+// listening begins the message of a helper with its sockets. For each a byte follows, which is 0 if
+// there is none.
+const listening = "L"
+
+// sendFiles is the Listening of a helper.
+func sendFiles(parent *net.UnixConn, files []*os.File) error {
+	message, descriptors := []byte(listening), []int{}
+	for _, file := range files {
+		if file == nil {
+			message = append(message, 0)
+			continue
+		}
+		message = append(message, 1)
+		descriptors = append(descriptors, int(file.Fd()))
+	}
+	_, _, err := parent.WriteMsgUnix(message, unix.UnixRights(descriptors...), nil)
+	return err
+}
+
+// receivedFiles returns the files of [sendFiles].
+func receivedFiles(message, control []byte) (files []*os.File, err error) {
+	messages, err := unix.ParseSocketControlMessage(control)
+	if err != nil {
+		return nil, err
+	}
+	var descriptors []int
+	for _, m := range messages {
+		some, err := unix.ParseUnixRights(&m)
+		if err != nil {
+			return nil, err
+		}
+		descriptors = append(descriptors, some...)
+	}
+	for _, present := range message[1:] {
+		if present == 0 || len(descriptors) == 0 {
+			files = append(files, nil)
+			continue
+		}
+		files = append(files, os.NewFile(uintptr(descriptors[0]), "listener"))
+		descriptors = descriptors[1:]
+	}
+	return files, nil
+}
+
+// failure is why a helper did not become the command.
+type failure struct {
+	Text        string
+	Errno       syscall.Errno // of starting the command, if that failed
+	Unavailable bool          // the namespace
+}
+
+func (f failure) err(path string) error {
+	switch {
+	case f.Errno != 0:
+		return &fs.PathError{Op: "fork/exec", Path: path, Err: f.Errno}
+	case f.Unavailable:
+		return fmt.Errorf("%w: %s", sandbox.ErrUnavailable, f.Text)
+	}
+	return fmt.Errorf("%w: %s", sandbox.ErrSetup, f.Text)
+}
+
+// runHelper is the helper. It returns only if it does not become the command.
+func runHelper() error {
+	parent, err := unixConn(helperDescriptor)
+	if err != nil {
+		return err
+	}
+	defer parent.Close()
+	var d deferred
+	if err := json.NewDecoder(parent).Decode(&d); err != nil {
+		return err
+	}
+	if d.Policy.Mode == sandbox.Off || d.Policy.Outlet == nil {
+		return errors.New("the command of a helper has no restriction")
+	}
+	d.Policy.Outlet.Listening = func(files []*os.File) error { return sendFiles(parent, files) }
+	var f failure
+	err = d.Policy.Run(sandbox.Launch{Path: d.Path, Args: d.Args}, func(l sandbox.Launch) error {
+		if d.Path == "" {
+			return nil // it was only to try
+		}
+		err := syscall.Exec(l.Path, l.Args, d.Env)
+		_ = errors.As(err, &f.Errno)
+		return err
+	})
+	if err != nil {
+		f.Text, f.Unavailable = err.Error(), errors.Is(err, sandbox.ErrUnavailable)
+		_ = json.NewEncoder(parent).Encode(f)
+		return &ExitError{Name: "the helper", Code: 1, Status: 1, State: "exit status 1"} // told already
+	}
+	return nil
+}

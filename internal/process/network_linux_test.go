@@ -1,0 +1,470 @@
+package process_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/acp-agent/acp-agent/internal/hostproxy"
+	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/sandbox"
+	"github.com/acp-agent/acp-agent/internal/test/needs"
+	"github.com/acp-agent/acp-agent/internal/test/proctest"
+)
+
+// outside is what a child must not reach: servers on this machine that note who comes.
+type outside struct {
+	TCP, UDP, Abstract string
+	Allowed            string // a TCP server that is in the list
+
+	mu   sync.Mutex
+	seen []string
+}
+
+func newOutside(t *testing.T) *outside {
+	t.Helper()
+	o := &outside{}
+	listen := func(network, address, name string) string {
+		l, err := net.Listen(network, address)
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = l.Close() })
+		go func() {
+			for {
+				c, err := l.Accept()
+				if err != nil {
+					return
+				}
+				if name != "" {
+					o.note(name)
+				}
+				_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 7\r\nConnection: close\r\n\r\nallowed")
+				_ = c.Close()
+			}
+		}()
+		return l.Addr().String()
+	}
+	o.TCP = listen("tcp", "127.0.0.1:0", "TCP")
+	o.Allowed = listen("tcp", "127.0.0.1:0", "")
+	o.Abstract = listen("unix", fmt.Sprintf("@acp-agent-outside-%d-%s", os.Getpid(), t.Name()), "abstract socket")
+	names, err := net.ListenPacket("udp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = names.Close() })
+	o.UDP = names.LocalAddr().String()
+	go func() {
+		for {
+			text := make([]byte, 1)
+			_, from, err := names.ReadFrom(text)
+			if err != nil {
+				return
+			}
+			o.note(map[string]string{mark: "mark"}[string(text)] + "UDP")
+			_, _ = names.WriteTo(text, from)
+		}
+	}()
+	return o
+}
+
+// mark is what a test sends itself.
+const mark = "m"
+
+func (o *outside) note(name string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.seen = append(o.seen, name)
+}
+
+// came returns who came. A server has noted everybody who came before it answers us.
+func (o *outside) came(t *testing.T) []string {
+	t.Helper()
+	for network, address := range map[string]string{"tcp": o.TCP, "unix": o.Abstract} {
+		c, err := net.Dial(network, address)
+		require.NoError(t, err)
+		_, err = bufio.NewReader(c).ReadByte()
+		require.NoError(t, err)
+		require.NoError(t, c.Close())
+	}
+	c, err := net.Dial("udp", o.UDP)
+	require.NoError(t, err)
+	defer c.Close()
+	_, err = io.WriteString(c, mark)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		return slices.Contains(o.seen, "markUDP")
+	}, patience, time.Millisecond)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	came := o.seen
+	for _, own := range []string{"TCP", "abstract socket", "markUDP"} {
+		at := slices.Index(came, own)
+		came = slices.Delete(came, at, at+1)
+	}
+	o.seen = nil
+	return came
+}
+
+// tryAll tries every way to the outside and prints those that seem to work.
+func tryAll() int {
+	var o outside
+	if err := json.Unmarshal([]byte(os.Getenv("TEST_OUTSIDE")), &o); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	try := func(what string, err error) {
+		if err == nil {
+			fmt.Println(what)
+		}
+	}
+	tryInherited(try)
+	for network, address := range map[string]string{"tcp": o.TCP, "unix": o.Abstract} {
+		_, err := net.Dial(network, address)
+		try("a connection to "+network, err)
+	}
+	c, err := net.Dial("udp", o.UDP)
+	if err == nil {
+		_, err = io.WriteString(c, "x")
+	}
+	if err == nil {
+		_, err = c.Read(make([]byte, 1)) // nobody listens on the child's own loopback
+	}
+	try("UDP", err)
+	to := sockaddr(o.TCP)
+	try("TFO", connectWith(unix.IPPROTO_TCP, func(s int) error {
+		return unix.Sendto(s, []byte("x"), unix.MSG_FASTOPEN, to)
+	}))
+	try("TFO by message", connectWith(unix.IPPROTO_TCP, func(s int) error {
+		return unix.Sendmsg(s, []byte("x"), nil, to, unix.MSG_FASTOPEN)
+	}))
+	try("TFO by connect", connectWith(unix.IPPROTO_TCP, func(s int) error {
+		_ = unix.SetsockoptInt(s, unix.IPPROTO_TCP, unix.TCP_FASTOPEN_CONNECT, 1)
+		if err := unix.Connect(s, to); err != nil {
+			return err
+		}
+		_, err := unix.Write(s, []byte("x"))
+		return err
+	}))
+	try("MPTCP", connectWith(unix.IPPROTO_MPTCP, func(s int) error { return unix.Connect(s, to) }))
+	for name, kind := range map[string][3]int{
+		"raw": {unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_ICMP}, "packets": {unix.AF_PACKET, unix.SOCK_RAW, 0},
+		"the virtual machine's host": {unix.AF_VSOCK, unix.SOCK_STREAM, 0},
+		"Bluetooth":                  {unix.AF_BLUETOOTH, unix.SOCK_RAW, 0},
+	} {
+		_, err := unix.Socket(kind[0], kind[1], kind[2])
+		try(name, err)
+	}
+	parameters := make([]byte, 120) // of io_uring
+	_, _, errno := unix.Syscall(unix.SYS_IO_URING_SETUP, 1, uintptr(unsafe.Pointer(&parameters[0])), 0)
+	if errno == 0 {
+		fmt.Println("io_uring")
+	}
+	tryParent(try)
+	tryProxy(&o)
+	return 0
+}
+
+// connectWith connects a socket of a protocol.
+func connectWith(protocol int, connect func(s int) error) error {
+	s, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, protocol)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(s)
+	return connect(s)
+}
+
+func sockaddr(address string) unix.Sockaddr {
+	a, err := net.ResolveTCPAddr("tcp", address)
+	if err != nil {
+		return nil
+	}
+	return &unix.SockaddrInet4{Port: a.Port, Addr: [4]byte(a.IP.To4())}
+}
+
+// tryParent tries to get a network from other processes.
+func tryParent(try func(string, error)) {
+	for _, id := range []int{os.Getppid(), 1} {
+		fd, err := unix.Open(fmt.Sprintf("/proc/%d/ns/net", id), unix.O_RDONLY, 0)
+		if err == nil {
+			err = unix.Setns(fd, unix.CLONE_NEWNET)
+		}
+		try("setns", err)
+		pidfd, err := unix.PidfdOpen(id, 0)
+		if err == nil {
+			try("setns by a process", unix.Setns(pidfd, unix.CLONE_NEWNET))
+			for fd := range 64 {
+				_, err = unix.PidfdGetfd(pidfd, fd, 0)
+				try("a file of a process", err)
+			}
+		}
+		try("tracing", unix.PtraceSeize(id))
+	}
+}
+
+// tryInherited looks for sockets that were left open.
+func tryInherited(try func(string, error)) {
+	files, _ := os.ReadDir("/proc/self/fd")
+	for _, file := range files {
+		target, _ := os.Readlink("/proc/self/fd/" + file.Name())
+		if strings.HasPrefix(target, "socket:") {
+			try("an inherited socket", nil)
+		}
+	}
+}
+
+// tryProxy prints what the proxy lets through.
+func tryProxy(o *outside) {
+	for what, address := range map[string]string{"proxy to allowed": o.Allowed, "proxy to outside": o.TCP,
+		"proxy to a name": "secret.example.com"} {
+		through, err := url.Parse(os.Getenv("HTTP_PROXY"))
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		client := http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(through)}}
+		res, err := client.Get("http://" + address + "/")
+		if err != nil {
+			fmt.Println(what, err)
+			continue
+		}
+		text, _ := io.ReadAll(res.Body)
+		if string(text) == "allowed" {
+			fmt.Println(what)
+		}
+	}
+	c, err := net.Dial("tcp", o.Allowed)
+	if err != nil {
+		return
+	}
+	defer c.Close()
+	text, _ := io.ReadAll(c)
+	if strings.HasSuffix(string(text), "allowed") {
+		fmt.Println("own port")
+	}
+}
+
+// helper is the command line of the helper.
+func helper(t *testing.T) []string {
+	t.Helper()
+	return append(append([]string{"/usr/bin/env"}, proctest.Env("deferred")...), proctest.Executable())
+}
+
+// hostSettings returns settings of a sandbox with hosts.
+func hostSettings(t *testing.T, level sandbox.Network, list string) sandbox.Settings {
+	t.Helper()
+	hosts, err := hostproxy.ParseHosts(list)
+	require.NoError(t, err)
+	s := sandbox.Settings{Mode: sandbox.Write, Hosts: hosts, Network: level, Helper: helper(t)}
+	if _, err := process.NetworkLevel(s); err != nil {
+		needs.Missing(t, "network namespaces", err.Error())
+	}
+	return s
+}
+
+// bothLevels runs a test with both levels, as the user that we are and as an ordinary one.
+func bothLevels(t *testing.T, test func(t *testing.T, level sandbox.Network)) {
+	t.Helper()
+	proctest.AsOrdinaryUser(t, t.Name())
+	for _, level := range []sandbox.Network{sandbox.Namespace, sandbox.Ports} {
+		t.Run(string(level), func(t *testing.T) { test(t, level) })
+	}
+}
+
+// finish runs a command and returns its output.
+func finish(t *testing.T, c process.Command, o process.Options) string {
+	t.Helper()
+	p, err := process.Start(t.Context(), c, o)
+	require.NoError(t, err)
+	require.NoError(t, p.Stdin().Close())
+	out, err := io.ReadAll(p.Stdout())
+	require.NoError(t, err)
+	require.NoError(t, p.Wait(t.Context()), "%s %s", out, p.Stderr())
+	return string(out)
+}
+
+// A child with a list of hosts reaches these and nothing else, whatever it tries.
+//
+// Clause X7.
+func TestChildReachesOnlyItsHosts(t *testing.T) {
+	bothLevels(t, func(t *testing.T, level sandbox.Network) {
+		o := newOutside(t)
+		text, err := json.Marshal(o)
+		require.NoError(t, err)
+		s := hostSettings(t, level, o.Allowed)
+		c := self("try all", "TEST_OUTSIDE="+string(text))
+		c.Env = append(c.Env, "TMPDIR="+t.TempDir(), "HTTP_PROXY=http://overwritten.invalid")
+
+		finish(t, c, process.Options{})
+		require.Contains(t, o.came(t), "UDP", "without a sandbox it comes out")
+
+		// What is left open by whoever started us is no way out.
+		left, err := net.Dial("tcp", o.TCP)
+		require.NoError(t, err)
+		defer left.Close()
+		raw, err := left.(*net.TCPConn).SyscallConn()
+		require.NoError(t, err)
+		require.NoError(t, raw.Control(func(fd uintptr) {
+			_, err = unix.FcntlInt(fd, unix.F_SETFD, 0)
+		}))
+		require.NoError(t, err)
+		o.came(t)
+
+		restricted, err := c.Restrict(s, nil)
+		require.NoError(t, err)
+		var refused []string
+		var mu sync.Mutex
+		out := finish(t, restricted, process.Options{Refused: func(r hostproxy.Refusal) {
+			mu.Lock()
+			defer mu.Unlock()
+			refused = append(refused, r.Target)
+		}})
+		require.ElementsMatch(t, []string{"proxy to allowed", "own port"}, strings.Split(strings.TrimSpace(out), "\n"))
+		require.ElementsMatch(t, []string{o.TCP, "secret.example.com:80"}, refused)
+		require.Empty(t, o.came(t))
+	})
+}
+
+// Programs that resolve names by themselves reach no name server.
+//
+// Clause X7.
+func TestChildResolvesNoNames(t *testing.T) {
+	bothLevels(t, func(t *testing.T, level sandbox.Network) {
+		c := process.Command{Path: "/usr/bin/getent", Args: []string{"hosts", "secret.example.com"},
+			Env: []string{"TMPDIR=" + t.TempDir()}}
+		c, err := c.Restrict(hostSettings(t, level, ""), nil)
+		require.NoError(t, err)
+		p, err := process.Start(t.Context(), c, process.Options{})
+		require.NoError(t, err)
+		out, err := io.ReadAll(p.Stdout())
+		require.NoError(t, err)
+		require.Error(t, p.Wait(t.Context()))
+		require.Empty(t, out)
+	})
+}
+
+// stacks returns what all goroutines do.
+func stacks() string {
+	text := make([]byte, 1<<20)
+	return string(text[:runtime.Stack(text, true)])
+}
+
+// Several children at once have networks of their own, and nothing is left when they have ended.
+func TestNetworkEndsWithTheChild(t *testing.T) {
+	bothLevels(t, func(t *testing.T, level sandbox.Network) {
+		o := newOutside(t)
+		s := hostSettings(t, level, o.Allowed)
+		var all []*process.Process
+		for range 3 {
+			c := self("echo")
+			c.Env = append(c.Env, "TMPDIR="+t.TempDir())
+			c, err := c.Restrict(s, nil)
+			require.NoError(t, err)
+			p, err := process.Start(t.Context(), c, process.Options{})
+			require.NoError(t, err)
+			all = append(all, p)
+		}
+		require.Contains(t, stacks(), "hostproxy")
+		for _, p := range all {
+			require.NoError(t, p.Stop(t.Context()))
+			<-p.Done()
+		}
+		require.NotContains(t, stacks(), "hostproxy")
+	})
+}
+
+// A command that cannot be started is told as without a sandbox.
+func TestStartErrorsWithHosts(t *testing.T) {
+	bothLevels(t, func(t *testing.T, level sandbox.Network) {
+		dir := t.TempDir()
+		file := filepath.Join(dir, "file")
+		require.NoError(t, os.WriteFile(file, []byte("#!/missing/interpreter\n"), 0o700))
+		c, err := process.Command{Path: file, Env: []string{"TMPDIR=" + dir}}.Restrict(
+			hostSettings(t, level, ""), nil)
+		require.NoError(t, err)
+		_, err = process.Start(t.Context(), c, process.Options{})
+		require.ErrorContains(t, err, "interpreter")
+		require.ErrorIs(t, err, os.ErrNotExist)
+		require.NotContains(t, stacks(), "hostproxy")
+	})
+}
+
+// What an editor runs for a restricted agent has the same hosts.
+//
+// Clauses X5, X7.
+func TestDeferredCommandsHaveTheHosts(t *testing.T) {
+	bothLevels(t, func(t *testing.T, level sandbox.Network) {
+		o := newOutside(t)
+		text, err := json.Marshal(o)
+		require.NoError(t, err)
+		c := self("try all", "TEST_OUTSIDE="+string(text))
+		c.Env = append(c.Env, "TMPDIR="+t.TempDir())
+		c, err = c.Restrict(hostSettings(t, level, o.Allowed), nil)
+		require.NoError(t, err)
+		out, ended := throughEditor(t, c, t.TempDir())
+		require.Equal(t, "exit status 0", ended, out)
+		require.Contains(t, out, "proxy to allowed\n")
+		require.Contains(t, out, "own port\n")
+		require.Contains(t, out, "does not allow secret.example.com:80")
+		require.Empty(t, o.came(t))
+
+		c.Path, c.Args = "sh", []string{"-c", "echo $0; exit 3"}
+		out, ended = throughEditor(t, c, t.TempDir())
+		require.Equal(t, "sh\n", out)
+		require.Equal(t, "exit status 3", ended)
+	})
+}
+
+// Clause X7.
+func TestNetworkInEffect(t *testing.T) {
+	s := hostSettings(t, sandbox.Namespace, "a.com,*.b.org:8443")
+	require.Equal(t, "write; only the hosts a.com, *.b.org:8443, in a network of its own", process.InEffect(s))
+	s.Network = sandbox.Ports
+	require.Equal(t, "write; only the hosts a.com, *.b.org:8443, but other machines at the port of acp-agent's "+
+		"proxy, too", process.InEffect(s))
+	s.Hosts = hostproxy.Hosts{}
+	require.Contains(t, process.InEffect(s), "write; no hosts")
+	s.Mode = sandbox.Off
+	_, err := process.Command{Path: "true"}.Restrict(s, nil)
+	require.ErrorContains(t, err, `sandboxHosts needs "sandbox"`)
+}
+
+// Without namespaces a command that needs one does not start, and others say what they have.
+//
+// Clause X7.
+func TestWithoutNamespaces(t *testing.T) {
+	if os.Getenv("TEST_WITHOUT_NAMESPACES") == "" {
+		cmd := exec.Command(proctest.Executable(), "-test.run=^"+t.Name()+"$", "-test.v")
+		cmd.Env = append(os.Environ(), "TEST_WITHOUT_NAMESPACES=1")
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		require.Contains(t, string(out), "--- PASS")
+		return
+	}
+	require.NoError(t, proctest.Deny(unix.SYS_UNSHARE, syscall.EPERM))
+	s := sandbox.Settings{Mode: sandbox.Write, Hosts: hostproxy.Hosts{}, Helper: []string{"/bin/false"}}
+	require.Contains(t, process.InEffect(s), "at the port of acp-agent's proxy")
+	s.Network = sandbox.Namespace
+	require.Contains(t, process.InEffect(s), "it does not start: ")
+	c, err := process.Command{Path: "true", Env: []string{"TMPDIR=" + t.TempDir()}}.Restrict(s, nil)
+	require.NoError(t, err)
+	_, err = process.Start(t.Context(), c, process.Options{})
+	require.Error(t, err)
+}

@@ -1,0 +1,72 @@
+package sandbox
+
+import (
+	"errors"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// enter moves the calling thread to a new network, unless it is there, and opens the sockets of o.
+// A failure that is due to the system is [ErrUnavailable].
+func (o *Outlet) enter() error {
+	if o == nil || o.Level != Namespace {
+		return nil
+	}
+	if !o.Entered {
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			return unavailable("no network namespace can be made: %w", err)
+		}
+	}
+	if err := raiseLoopback(); err != nil {
+		return unavailable("the loopback of a network namespace cannot be used: %w", err)
+	}
+	var files []*os.File
+	for _, port := range o.Ports {
+		v4, err := listen(unix.AF_INET, &unix.SockaddrInet4{Port: int(port), Addr: [4]byte{127, 0, 0, 1}})
+		if err != nil {
+			return unavailable("nothing can listen in a network namespace: %w", err)
+		}
+		v6, err := listen(unix.AF_INET6, &unix.SockaddrInet6{Port: int(port), Addr: [16]byte{15: 1}})
+		if err != nil {
+			v6 = nil // IPv6 is turned off
+		}
+		files = append(files, v4, v6)
+	}
+	err := o.Listening(files)
+	// A process that has entered kept a capability for this, as its user does not have it.
+	return errors.Join(err, unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0))
+}
+
+// raiseLoopback enables the loopback of the calling thread's network.
+func raiseLoopback() error {
+	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(s)
+	request, err := unix.NewIfreq("lo")
+	if err != nil {
+		return err
+	}
+	request.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
+	return unix.IoctlIfreq(s, unix.SIOCSIFFLAGS, request)
+}
+
+// listen returns a socket of the calling thread's network that listens at an address.
+func listen(family int, address unix.Sockaddr) (*os.File, error) {
+	s, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	err = unix.Bind(s, address)
+	if err == nil {
+		err = unix.Listen(s, unix.SOMAXCONN)
+	}
+	if err != nil {
+		_ = unix.Close(s)
+		return nil, err
+	}
+	return os.NewFile(uintptr(s), "listener "+strconv.Itoa(s)), nil
+}

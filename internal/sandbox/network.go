@@ -1,0 +1,44 @@
+package sandbox
+
+import (
+	"fmt"
+	"os"
+)
+
+// Network is how a list of hosts is enforced.
+type Network string
+
+const (
+	// Auto is Namespace where that is available, and Ports otherwise.
+	Auto Network = ""
+	// Namespace gives the process a network of its own, which has only this process's own loopback
+	// and the proxy. Nothing else can be reached, whatever the protocol.
+	Namespace Network = "namespace"
+	// Ports lets it connect to the TCP port of the proxy, on any machine.
+	Ports Network = "ports"
+)
+
+// ParseNetwork parses auto, namespace or ports.
+func ParseNetwork(s string) (Network, error) {
+	switch n := Network(s); n {
+	case "auto":
+		return Auto, nil
+	case Namespace, Ports:
+		return n, nil
+	}
+	return Auto, fmt.Errorf("%q is not a level of the network: use auto, namespace or ports", s)
+}
+
+// Outlet is the only way into the network of a process with a list of hosts.
+type Outlet struct {
+	// Level is Namespace or Ports.
+	Level Network
+	// Ports are the TCP ports to which the process may connect, at level Ports on any machine. At
+	// level Namespace they are the ports of its own loopback at which others listen for it.
+	Ports []uint16
+	// Entered says that our own thread is in the process's namespace already.
+	Entered bool
+	// Listening receives the sockets that listen at Ports at level Namespace, two for each, of IPv4
+	// and IPv6, before the process starts. The second one is nil without IPv6.
+	Listening func([]*os.File) error `json:"-"`
+}
