@@ -31,6 +31,7 @@ type runFlags struct {
 	json, yes bool
 	// mcp are MCP servers as NAME=COMMAND, and mcpConfigs are files with MCP servers.
 	mcp, mcpConfigs []string
+	worktree        string // the name of worktrees to open the session in, "" for none
 	session         runner.Session
 }
 
@@ -78,8 +79,11 @@ refused, 2 if the command line is invalid, and 130 if you interrupted it.`,
 			if dash := cmd.ArgsLenAtDash(); dash >= 0 {
 				words, command = args[:dash], args[dash:]
 			}
-			if err := exclusive(cmd, "load", "resume", "fork", "continue"); err != nil {
-				return err
+			for _, names := range [][]string{{"load", "resume", "fork", "continue"},
+				{"load", "resume", "fork", "worktree"}} {
+				if err := exclusive(cmd, names...); err != nil {
+					return err
+				}
 			}
 			for _, name := range []string{"load", "resume", "fork"} {
 				if f := cmd.Flags().Lookup(name); f.Changed && f.Value.String() == "" {
@@ -101,6 +105,9 @@ refused, 2 if the command line is invalid, and 130 if you interrupted it.`,
 	cmd.Flags().StringVar(&r.session.Fork, "fork", "", "continue a copy of the stored `SESSION`")
 	cmd.Flags().BoolVar(&r.session.Last, "continue", false,
 		"continue the last session of the working directory")
+	cmd.Flags().StringVar(&r.worktree, "worktree", "",
+		"open the session in the worktrees `NAME` of its folders, which are made if they do not "+
+			"exist; see acp-agent worktree add")
 	cmd.Flags().Var((*listValue)(&r.mcp), "mcp",
 		"add an MCP server to the session: `NAME=COMMAND`, split into words like in a shell but "+
 			"not expanded; can be repeated")
@@ -166,6 +173,10 @@ func runPrompt(
 		return err
 	}
 	roots, err := r.roots()
+	if err == nil && r.worktree != "" {
+		roots, err = set.enterWorktrees(ctx, s, r.worktree, r.rootFlags)
+		r.session.Dirs = roots.Additional().Strings()
+	}
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,13 @@ import (
 type Workspace struct {
 	Cwd         string   `json:"cwd"`
 	Directories []string `json:"directories"`
+	Worktree    Worktree `json:"worktree"`
+}
+
+// Worktree says what worktrees get besides what is committed.
+type Worktree struct {
+	// Copy are patterns for the paths of ignored files, relative to the top of a repository.
+	Copy []string `json:"copy"`
 }
 
 // resolveWorkspace makes the cwd of an entry absolute and checks it.

@@ -62,7 +62,7 @@ type claim struct {
 	path string // its file, slash-separated, relative to the repository
 }
 
-const id = `[APWCMSDBXNREK][0-9]{1,2}`
+const id = `[APWCMSDBXNREKG][0-9]{1,2}`
 
 var (
 	inComment  = regexp.MustCompile(`(?m)^Clauses? (` + id + `(?:, ` + id + `)*)\.$`)

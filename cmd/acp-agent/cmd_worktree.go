@@ -1,0 +1,259 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/usage"
+	"github.com/acp-agent/acp-agent/internal/worktree"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// newWorktree returns the commands for worktrees of all folders of a session.
+func newWorktree(s streams, set *settings) *cobra.Command {
+	return commandGroup(&cobra.Command{
+		Use:   "worktree",
+		Short: "Work on one task in worktrees of several repositories",
+		Long: `worktree makes a linked worktree of git for every folder of a session, on a new
+branch of the same name in each repository, so that an agent can work there
+while the folders themselves stay as they are. Sessions are opened in the
+worktrees like in any folders.`,
+	}, newWorktreeAdd(s, set), newWorktreeList(s, set), newWorktreeRemove(s, set))
+}
+
+// worktrees returns the registry of worktrees. These lie beside the state directory, in which no
+// session may have a folder.
+func (set *settings) worktrees() (*worktree.Registry, error) {
+	dir, err := set.stateDirectory()
+	if err != nil {
+		return nil, err
+	}
+	return worktreesOf(dir), nil
+}
+
+// worktreesOf returns the registry of worktrees for a state directory.
+func worktreesOf(state string) *worktree.Registry {
+	return worktree.NewRegistry(filepath.Join(state, "worktrees"), filepath.Clean(state)+"-worktrees")
+}
+
+func newWorktreeAdd(s streams, set *settings) *cobra.Command {
+	var r rootFlags
+	cmd := &cobra.Command{
+		Use:   "add NAME [--cwd DIR] [--dir DIR]...",
+		Short: "Make worktrees of the folders of a session",
+		Long: `add makes a branch NAME, from the last commit, in the repository of every folder
+that a session in --cwd would have, and a worktree for it beside the state
+directory. It prints the new folders in order, the working directory first.
+
+It makes all of them or none. Uncommitted changes stay where they are. Of the
+ignored files those are copied that match "worktree": {"copy": [".env"]} of the
+entry in "workspaces". Folders that are in no repository stay shared. No hook,
+filter or other program of a repository runs; what is missing because of that is
+named, with the command for it.`,
+		Example: "  acp-agent worktree add fix-login --cwd app --dir ../shared",
+		Args:    oneWorktree,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			made, err := set.makeWorktrees(cmd.Context(), s, args[0], r)
+			if err != nil {
+				return err
+			}
+			return printWorktrees(s, made)
+		},
+	}
+	r.define(cmd)
+	set.accept(cmd, "state-dir")
+	return cmd
+}
+
+// makeWorktrees makes worktrees of the folders that the flags name, and says what they lack.
+func (set *settings) makeWorktrees(
+	ctx context.Context, s streams, name string, r rootFlags,
+) (worktree.Set, error) {
+	registry, err := set.worktrees()
+	if err != nil {
+		return worktree.Set{}, err
+	}
+	folders, _, err := set.sessionRoots(r)
+	if err != nil {
+		return worktree.Set{}, err
+	}
+	plan, err := registry.Plan(ctx, name, folders, set.copiedFiles(folders.Cwd()))
+	if err != nil {
+		return worktree.Set{}, err
+	}
+	for _, line := range plan.Describe() {
+		fmt.Fprintln(s.err, "acp-agent:", line)
+	}
+	return plan.Make(ctx)
+}
+
+// copiedFiles returns the patterns for ignored files that worktrees of a session in cwd get.
+func (set *settings) copiedFiles(cwd workspace.Dir) []string {
+	if i := set.config.WorkspaceOf(cwd); i >= 0 {
+		return set.config.Workspaces[i].Worktree.Copy
+	}
+	return nil
+}
+
+// printWorktrees prints the folders, and how to open them.
+func printWorktrees(s streams, made worktree.Set) error {
+	run, editor := "acp-agent run", ""
+	for i, f := range made.Folders {
+		flag := " --dir "
+		if i == 0 {
+			flag = " --cwd "
+		}
+		run += flag + text.ShellWord(f.Path)
+		editor += " " + text.ShellWord(f.Path)
+		if _, err := fmt.Fprintln(s.out, text.Printable(f.Path)); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintf(s.err, "acp-agent: open them with one of\n  %s PROMPT\n  zed%s\n  code%[2]s\n",
+		run, editor)
+	return err
+}
+
+func newWorktreeList(s streams, set *settings) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "list [--json]",
+		Short: "Show the worktrees, and how to merge their branches",
+		Args:  noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			registry, err := set.worktrees()
+			if err != nil {
+				return err
+			}
+			all, err := registry.List()
+			switch {
+			case err != nil:
+				return err
+			case asJSON:
+				return writeJSON(s.out, append([]worktree.Set{}, all...))
+			}
+			return listWorktrees(s, all)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	set.accept(cmd, "state-dir")
+	return cmd
+}
+
+func listWorktrees(s streams, all []worktree.Set) error {
+	if len(all) == 0 {
+		_, err := fmt.Fprintln(s.err, "acp-agent: there are no worktrees")
+		return err
+	}
+	table := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "NAME\tFOLDER\tORIGINAL\tTO MERGE")
+	for _, set := range all {
+		for _, r := range set.Repositories {
+			path := text.Printable(r.Path)
+			if r.Gone() {
+				path += " (missing)"
+			}
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", text.Printable(set.Name), path,
+				text.Printable(r.Top), r.Merge())
+		}
+		for _, f := range set.Folders {
+			if f.Shared {
+				fmt.Fprintf(table, "%s\t%s\t(shared)\t\n", text.Printable(set.Name),
+					text.Printable(f.Path))
+			}
+		}
+	}
+	return table.Flush()
+}
+
+func newWorktreeRemove(s streams, set *settings) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "remove NAME",
+		Short: "Remove worktrees in which nothing can be lost",
+		Long: `remove removes the worktrees of NAME if everything in all of them is committed
+and nothing uses them. It refuses uncommitted changes, untracked and ignored
+files other than unchanged copies, a merge or rebase that has not ended,
+submodules with content, commits on no branch, and whatever it cannot find out.
+There is no way to force it; it says what to do instead. The branches stay.`,
+		Args: oneWorktree,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			registry, err := set.worktrees()
+			if err != nil {
+				return err
+			}
+			removed, err := registry.Remove(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(s.out, "removed the worktrees %s; to merge their branches:\n",
+				text.Printable(removed.Name))
+			for _, r := range removed.Repositories {
+				fmt.Fprintln(s.out, " ", r.Merge())
+			}
+			return nil
+		},
+	}
+	set.accept(cmd, "state-dir")
+	return cmd
+}
+
+// enterWorktrees makes the worktrees of a name, unless they were made before for the same folders,
+// and returns their folders.
+func (set *settings) enterWorktrees(
+	ctx context.Context, s streams, name string, r rootFlags,
+) (workspace.Roots, error) {
+	registry, err := set.worktrees()
+	if err != nil {
+		return workspace.Roots{}, err
+	}
+	made, err := registry.Find(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		made, err = set.makeWorktrees(ctx, s, name, r)
+	} else if err == nil {
+		err = set.checkWorktrees(made, r)
+	}
+	if err != nil {
+		return workspace.Roots{}, err
+	}
+	return made.Roots()
+}
+
+// checkWorktrees checks that worktrees were made for the folders that the flags name, and are still
+// there.
+func (set *settings) checkWorktrees(made worktree.Set, r rootFlags) error {
+	folders, _, err := set.sessionRoots(r)
+	if err != nil {
+		return err
+	}
+	if !made.IsFor(folders) {
+		var originals []string
+		for _, f := range made.Folders {
+			originals = append(originals, text.Printable(f.Original))
+		}
+		return usage.Errorf("--worktree: the worktrees %s are those of %s: use another name",
+			text.Printable(made.Name), strings.Join(originals, ", "))
+	}
+	for _, repository := range made.Repositories {
+		if repository.Gone() {
+			return fmt.Errorf("the worktree %s is gone: acp-agent worktree remove %s, and then make them "+
+				"again with acp-agent worktree add", text.Printable(repository.Path),
+				text.ShellWord(made.Name))
+		}
+	}
+	return nil
+}
+
+func oneWorktree(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 || args[0] == "" {
+		return usage.Errorf("%s needs one NAME", words(cmd))
+	}
+	return nil
+}

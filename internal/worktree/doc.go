@@ -1,0 +1,15 @@
+// Package worktree makes linked worktrees of git for all folders of a session, and removes them.
+//
+// The worktrees are folders like others: no path is mapped to another one. [Registry.Plan] finds
+// out what is to be made and whether that is possible, without an effect. [Plan.Make] makes all of
+// it or nothing. [Registry.Remove] removes only what has nothing to lose, and keeps the branch.
+//
+// Git runs without anything that a repository chooses: no hook, no fsmonitor, no filter, no network
+// (git.go). Where the system has a sandbox, git may write only the repository and the new folders.
+//
+//	plan.go      what would be made for a session's folders
+//	make.go      making it, and undoing what was made after an error
+//	copy.go      ignored files that the user wants in new worktrees
+//	registry.go  the worktrees that were made
+//	remove.go    removing them; inspect.go what speaks against it, busy_linux.go who uses them
+package worktree

@@ -1,0 +1,194 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/sandbox"
+	"github.com/acp-agent/acp-agent/internal/text"
+)
+
+// maxTime limits how long git may take for one command, and maxOutput the bytes that it may print.
+const (
+	maxTime   = 10 * time.Minute
+	maxOutput = 64 << 20
+)
+
+// oldest is the first version of git that has everything that is needed here.
+var oldest = [2]int{2, 36}
+
+// git runs git in a directory. Git reads the configuration of the repository there, which an agent
+// may have written, so everything in it that names a program is overridden.
+type git struct {
+	dir    string
+	writes []string // the directories that it may change; nil for a command that only reads
+
+	settings []setting // override the configuration of the repository
+}
+
+// setting is a value of git's configuration.
+type setting struct{ key, value string }
+
+// always are the settings that override those of every repository.
+var always = []setting{
+	{"core.hooksPath", "/dev/null"},
+	{"core.fsmonitor", "false"},
+	{"core.untrackedCache", "false"},
+	{"core.pager", "cat"},
+	{"submodule.recurse", "false"},
+	{"gc.auto", "0"},
+	{"maintenance.auto", "false"},
+}
+
+// newGit returns how git runs in dir. It reads the names of all filters and hooks of the
+// configuration, to turn them off.
+func newGit(ctx context.Context, dir string) (git, error) {
+	g := git{dir: dir, settings: always}
+	names, err := g.output(ctx, "config", "--null", "--name-only", "--get-regexp", `^(filter|hook)\.`)
+	if exit, ok := errors.AsType[*process.ExitError](err); ok && exit.Code == 1 {
+		return g, nil // there are none
+	}
+	if err != nil {
+		return g, err
+	}
+	g.settings = slices.Clone(always)
+	for key := range strings.SplitSeq(names, "\x00") {
+		at := strings.LastIndexByte(key, '.')
+		if at < 0 {
+			continue
+		}
+		switch prefix := key[:at+1]; {
+		case strings.Count(key, ".") < 2: // it has no name, and no effect
+		case strings.HasPrefix(key, "filter."):
+			g.settings = append(g.settings, setting{prefix + "smudge", ""}, setting{prefix + "clean", ""},
+				setting{prefix + "process", ""}, setting{prefix + "required", "false"})
+		default:
+			g.settings = append(g.settings, setting{prefix + "enabled", "false"},
+				setting{prefix + "command", "true"})
+		}
+	}
+	return g, nil
+}
+
+// filters returns the names of the filters that are turned off, sorted.
+func (g git) filters() []string {
+	var names []string
+	for _, s := range g.settings {
+		if name, ok := strings.CutPrefix(s.key, "filter."); ok && strings.HasSuffix(name, ".smudge") {
+			names = append(names, strings.TrimSuffix(name, ".smudge"))
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// writing returns g for commands that may change the directories, and nothing else where the system
+// has a sandbox.
+func (g git) writing(dirs ...string) git {
+	g.writes = dirs
+	return g
+}
+
+// line runs git and returns what it printed without the last line feed.
+func (g git) line(ctx context.Context, args ...string) (string, error) {
+	out, err := g.output(ctx, args...)
+	return strings.TrimSuffix(out, "\n"), err
+}
+
+// output runs git and returns what it printed. If git ends with a status other than 0 the error is
+// a [*process.ExitError].
+func (g git) output(ctx context.Context, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, maxTime,
+		fmt.Errorf("git %s took longer than %v", args[0], maxTime))
+	defer cancel()
+	command, err := g.command(args)
+	if err != nil {
+		return "", err
+	}
+	p, err := process.Start(ctx, command, process.Options{})
+	if err != nil {
+		return "", err
+	}
+	_ = p.Stdin().Close()
+	read := make(chan []byte, 1)
+	go func() {
+		defer p.Stdout().Close()
+		out, _ := io.ReadAll(io.LimitReader(p.Stdout(), maxOutput+1))
+		read <- out
+	}()
+	err = p.Wait(ctx)
+	if stopErr := p.Stop(ctx); stopErr != nil {
+		return "", stopErr
+	}
+	out := <-read
+	switch exit, failed := errors.AsType[*process.ExitError](err); {
+	case failed:
+		exit.Name, exit.Stderr = "git "+args[0], p.Stderr()
+		return "", exit
+	case err == nil && len(out) > maxOutput:
+		err = fmt.Errorf("git %s prints more than %s", args[0], text.Size(maxOutput))
+	}
+	return string(out), err
+}
+
+// command returns the command line, environment and sandbox of git.
+func (g git) command(args []string) (process.Command, error) {
+	env := []string{"LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0",
+		"GIT_LFS_SKIP_SMUDGE=1", "GIT_ALLOW_PROTOCOL=none", "GIT_NO_LAZY_FETCH=1",
+		"GIT_CONFIG_COUNT=" + strconv.Itoa(len(g.settings))}
+	for i, s := range g.settings { // not -c, which cannot express every name
+		n := strconv.Itoa(i)
+		env = append(env, "GIT_CONFIG_KEY_"+n+"="+s.key, "GIT_CONFIG_VALUE_"+n+"="+s.value)
+	}
+	c := process.Command{Path: "git", Args: append([]string{"--no-pager"}, args...), Dir: g.dir,
+		Base: environment(), Env: env}
+	if g.writes == nil {
+		return c, nil
+	}
+	restriction := sandbox.Settings{Mode: sandbox.Write, Optional: true, Ports: []uint16{}}
+	if restriction.Available() != nil {
+		restriction.Ports = nil
+	}
+	var roots []process.Root
+	for _, dir := range g.writes {
+		roots = append(roots, process.Root{Path: dir, Real: dir})
+	}
+	return c.Restrict(restriction, roots)
+}
+
+// environment returns our environment without what changes which repository git works on or how.
+func environment() []string {
+	kept := []string{"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM",
+		"GIT_CEILING_DIRECTORIES", "GIT_EXEC_PATH"}
+	return slices.DeleteFunc(os.Environ(), func(variable string) bool {
+		name, _, _ := strings.Cut(variable, "=")
+		return strings.HasPrefix(name, "GIT_") && !slices.Contains(kept, name)
+	})
+}
+
+// checkVersion returns an error if git is missing or too old.
+func checkVersion(ctx context.Context) error {
+	said, err := git{}.line(ctx, "version")
+	if err != nil {
+		return fmt.Errorf("worktrees need git: %w", err)
+	}
+	var v [2]int
+	if _, err := fmt.Sscanf(said, "git version %d.%d", &v[0], &v[1]); err != nil ||
+		slices.Compare(v[:], oldest[:]) < 0 {
+		return fmt.Errorf("worktrees need git %d.%d or newer, and this is %s", oldest[0], oldest[1],
+			text.Line(said, 100))
+	}
+	return nil
+}
+
+// nativePath returns a path that git printed as the system writes it.
+func nativePath(path string) string { return filepath.Clean(filepath.FromSlash(path)) }

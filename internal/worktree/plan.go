@@ -1,0 +1,299 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// Plan is what would be made for a session's folders.
+type Plan struct {
+	registry *Registry
+	set      Set
+	made     []*checkout // by the index of its repository in the set
+}
+
+// checkout is a checkout of a repository from which a worktree is made.
+type checkout struct {
+	git git
+	*Repository
+	unchecked []string // what is not in the new worktree, and how to get it
+	ignored   []string // the ignored files to copy
+}
+
+// Plan finds out what [Plan.Make] would make for the folders of a session: a worktree with a new
+// branch name for each folder in a repository. Ignored files of which the path matches a pattern
+// are copied. It has no effect.
+func (r *Registry) Plan(
+	ctx context.Context, name string, folders workspace.Roots, patterns []string,
+) (*Plan, error) {
+	if err := checkVersion(ctx); err != nil {
+		return nil, err
+	}
+	if err := checkName(ctx, name); err != nil {
+		return nil, err
+	}
+	if err := r.checkFree(name); err != nil {
+		return nil, err
+	}
+	p := &Plan{registry: r, set: Set{Name: name}}
+	for _, dir := range folders.All() {
+		if err := p.add(ctx, dir); err != nil {
+			return nil, err
+		}
+	}
+	if len(p.made) == 0 {
+		return nil, errors.New("none of the folders is in a git repository")
+	}
+	for _, c := range p.made {
+		if err := c.check(ctx, patterns); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+// checkName checks that name can be that of a branch and of a folder.
+func checkName(ctx context.Context, name string) error {
+	const longest = 100
+	_, err := git{}.output(ctx, "check-ref-format", "--branch", name)
+	if err != nil || len(name) > longest || name != text.Printable(name) ||
+		strings.HasPrefix(name, "@") || name == "HEAD" {
+		return fmt.Errorf("%s cannot be the name of a branch and a folder: use letters, digits, - and .",
+			text.QuotedName(name))
+	}
+	return nil
+}
+
+// fileName returns the name of a file or folder for a set of worktrees.
+func fileName(name string) string { return url.PathEscape(name) }
+
+// add adds a folder of the session.
+func (p *Plan) add(ctx context.Context, dir workspace.Dir) error {
+	real := workspace.Real(dir).String()
+	if info, err := os.Stat(real); err != nil || !info.IsDir() {
+		return fmt.Errorf("there is no folder %s", text.Printable(dir.String()))
+	}
+	c, prefix, err := p.find(ctx, real)
+	if err != nil {
+		return fmt.Errorf("%s: %w", text.Printable(dir.String()), err)
+	}
+	f := Folder{Original: dir.String(), Path: dir.String(), Shared: c == nil}
+	if c == nil {
+		f.Nested = nestedRepositories(real)
+	} else {
+		f.Path = filepath.Join(c.Path, prefix)
+	}
+	p.set.Folders = append(p.set.Folders, f)
+	return nil
+}
+
+// find returns the checkout that a folder is in, and the folder's path in it. It returns nil if the
+// folder is not in a repository.
+func (p *Plan) find(ctx context.Context, real string) (c *checkout, prefix string, err error) {
+	g, err := newGit(ctx, real)
+	if err != nil {
+		return nil, "", err
+	}
+	inside, err := g.line(ctx, "rev-parse", "--is-inside-work-tree")
+	if exit, ok := errors.AsType[*process.ExitError](err); ok && len(exit.Stderr) > 0 &&
+		strings.HasPrefix(exit.Stderr[0], "fatal: not a git repository (or any") {
+		return nil, "", nil
+	}
+	switch {
+	case err != nil:
+		return nil, "", err
+	case inside != "true":
+		return nil, "", errors.New("it is a bare repository, or git's own directory in one: " +
+			"name a checkout instead")
+	}
+	top, err := g.line(ctx, "rev-parse", "--show-toplevel")
+	if err != nil {
+		return nil, "", err
+	}
+	top = nativePath(top)
+	prefix, err = filepath.Rel(top, real)
+	if _, statErr := os.Lstat(filepath.Join(top, ".git")); err != nil || !filepath.IsLocal(prefix) ||
+		statErr != nil {
+		return nil, "", fmt.Errorf("git says that it belongs to %s, which is not a checkout around it",
+			text.Printable(top))
+	}
+	c, err = p.checkout(ctx, g, top)
+	if err == nil && prefix != "." {
+		err = c.checkFolder(ctx, prefix)
+	}
+	return c, prefix, err
+}
+
+// checkout returns the checkout at top, which it adds to the plan.
+func (p *Plan) checkout(ctx context.Context, g git, top string) (*checkout, error) {
+	common, err := g.line(ctx, "rev-parse", "--path-format=absolute", "--git-common-dir")
+	if err != nil {
+		return nil, err
+	}
+	if common, err = filepath.EvalSymlinks(nativePath(common)); err != nil {
+		return nil, err
+	}
+	for _, other := range p.made {
+		switch {
+		case other.Top == top:
+			return other, nil
+		case other.Common == common:
+			return nil, fmt.Errorf("%s is a checkout of the same repository, which can have the branch "+
+				"%s only once: leave one of them out", text.Printable(other.Top),
+				text.Printable(p.set.Name))
+		}
+	}
+	if rel, err := filepath.Rel(top, p.registry.dir); err == nil && filepath.IsLocal(rel) {
+		return nil, fmt.Errorf("the new worktrees would lie in this repository, in %s: --state-dir "+
+			"chooses another place", text.Printable(p.registry.dir))
+	}
+	base, err := g.line(ctx, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+	if err != nil {
+		return nil, errors.New("its repository has no commit yet: make one first")
+	}
+	g.dir = top
+	c := &checkout{git: g, Repository: &Repository{Top: top, Common: common, Branch: p.set.Name,
+		Base: base, Path: filepath.Join(p.registry.place(p.set.Name), p.freeFolder(top))}}
+	p.made = append(p.made, c)
+	return c, nil
+}
+
+// freeFolder returns the name of the worktree of a checkout. Two do not differ only in case.
+func (p *Plan) freeFolder(top string) string {
+	base := filepath.Base(top)
+	if base == "." || base == string(filepath.Separator) {
+		base = "root"
+	}
+	name := base
+	for n := 2; slices.ContainsFunc(p.made, func(c *checkout) bool {
+		return strings.EqualFold(filepath.Base(c.Path), name)
+	}); n++ {
+		name = base + "-" + strconv.Itoa(n)
+	}
+	return name
+}
+
+// checkFolder checks that the worktree will have a folder below its top.
+func (c *checkout) checkFolder(ctx context.Context, prefix string) error {
+	kind, err := c.git.line(ctx, "cat-file", "-t", c.Base+":"+filepath.ToSlash(prefix))
+	if err != nil || kind != "tree" {
+		return fmt.Errorf("it lies in the repository %s, but is not in its last commit: commit it first",
+			text.Printable(c.Top))
+	}
+	return nil
+}
+
+// check checks whether a worktree of c can be made, and finds out what it will lack.
+func (c *checkout) check(ctx context.Context, patterns []string) error {
+	if err := c.checkBranch(ctx); err != nil {
+		return fmt.Errorf("%s: %w", text.Printable(c.Top), err)
+	}
+	changes, err := c.git.output(ctx, "status", "--porcelain", "-z", "--no-renames",
+		"--untracked-files=all", "--ignore-submodules=dirty")
+	if err != nil {
+		return err
+	}
+	c.Changes = strings.Count(changes, "\x00")
+	if c.ignored, err = c.ignoredFiles(ctx, patterns); err != nil {
+		return err
+	}
+	c.unchecked = c.notCheckedOut(ctx)
+	return nil
+}
+
+// checkBranch checks that the branch can be made.
+func (c *checkout) checkBranch(ctx context.Context) error {
+	ref := "refs/heads/" + c.Branch
+	found, err := c.git.line(ctx, "for-each-ref", "--format=%(refname)", ref, ref+"/*")
+	if err != nil {
+		return err
+	}
+	existing := strings.Fields(found)
+	for dir := filepath.ToSlash(filepath.Dir(ref)); dir != "refs/heads" && len(existing) == 0; {
+		if found, _ := c.git.line(ctx, "for-each-ref", "--format=%(refname)", dir); found == dir {
+			existing = append(existing, dir)
+		}
+		dir = filepath.ToSlash(filepath.Dir(dir))
+	}
+	if len(existing) == 0 {
+		return nil
+	}
+	branch := strings.TrimPrefix(existing[0], "refs/heads/")
+	where, err := c.git.line(ctx, "for-each-ref", "--format=%(worktreepath)", existing[0])
+	switch {
+	case err != nil:
+		return err
+	case where != "":
+		return fmt.Errorf("the branch %s exists and is checked out in %s: use another name",
+			text.Printable(branch), text.Printable(where))
+	}
+	return fmt.Errorf("the branch %s exists: use another name, or delete it with git branch -d %[1]s",
+		text.Printable(branch))
+}
+
+// notCheckedOut returns what git does not put into the new worktree, and the commands for it.
+func (c *checkout) notCheckedOut(ctx context.Context) (lacks []string) {
+	at := "git -C " + text.ShellWord(c.Path)
+	if _, err := c.git.output(ctx, "cat-file", "-e", c.Base+":.gitmodules"); err == nil {
+		lacks = append(lacks, "its submodules are empty: "+at+" submodule update --init")
+	}
+	attributes, err := c.git.output(ctx, "cat-file", "blob", c.Base+":.gitattributes")
+	if err != nil {
+		return lacks
+	}
+	for _, name := range c.git.filters() {
+		switch {
+		case !strings.Contains(attributes, "filter="+name):
+		case name == "lfs":
+			lacks = append(lacks, "files in Git LFS are only references: "+at+" lfs pull")
+		default:
+			lacks = append(lacks, "the filter "+text.Printable(name)+" was not applied: "+at+
+				" read-tree --empty && "+at+" reset --hard")
+		}
+	}
+	return lacks
+}
+
+// nestedRepositories returns the names of repositories directly in a folder.
+func nestedRepositories(dir string) (names []string) {
+	const most = 1000
+	d, err := os.Open(dir)
+	if err != nil {
+		return nil
+	}
+	defer d.Close()
+	entries, _ := d.ReadDir(most)
+	for _, e := range entries {
+		if _, err := os.Lstat(filepath.Join(dir, e.Name(), ".git")); err == nil && e.IsDir() {
+			names = append(names, e.Name())
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// checkFree checks that there are no worktrees of this name.
+func (r *Registry) checkFree(name string) error {
+	for _, path := range []string{r.file(name), r.place(name)} {
+		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+			return errTaken(name)
+		}
+	}
+	return nil
+}
+
+func errTaken(name string) error {
+	return fmt.Errorf("there are worktrees %s already: see acp-agent worktree list", text.Printable(name))
+}

@@ -1,0 +1,592 @@
+package worktree_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/worktree"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+var timeLongAgo = time.Unix(1000000000, 0)
+
+// stage is a directory with repositories and folders of a user.
+type stage struct {
+	t        *testing.T
+	dir      string
+	registry *worktree.Registry
+}
+
+func newStage(t *testing.T) *stage {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "gitconfig"),
+		[]byte("[user]\n\tname = a\n\temail = a@example.com\n[init]\n\tdefaultBranch = main\n"), 0o600))
+	t.Setenv("GIT_CONFIG_GLOBAL", filepath.Join(dir, "gitconfig"))
+	t.Setenv("GIT_CONFIG_NOSYSTEM", "1")
+	return &stage{t, dir, worktree.NewRegistry(filepath.Join(dir, "state"), filepath.Join(dir, "trees"))}
+}
+
+func (s *stage) path(names ...string) string { return filepath.Join(s.dir, filepath.Join(names...)) }
+
+func (s *stage) write(name, content string) string {
+	s.t.Helper()
+	path := s.path(name)
+	require.NoError(s.t, os.MkdirAll(filepath.Dir(path), 0o700))
+	require.NoError(s.t, os.WriteFile(path, []byte(content), 0o700))
+	return path
+}
+
+// git runs git in a directory of the stage.
+func (s *stage) git(dir string, args ...string) string {
+	s.t.Helper()
+	if !filepath.IsAbs(dir) {
+		dir = s.path(dir)
+	}
+	cmd := exec.CommandContext(s.t.Context(), "git", args...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	require.NoError(s.t, err, "git %v: %s", args, out)
+	return strings.TrimSpace(string(out))
+}
+
+// repository makes a repository with a commit of file.txt and sub/file.txt.
+func (s *stage) repository(name string) string {
+	s.t.Helper()
+	s.write(filepath.Join(name, "file.txt"), "one\n")
+	s.write(filepath.Join(name, "sub", "file.txt"), "two\n")
+	s.git(name, "init", "-q")
+	s.git(name, "add", ".")
+	s.git(name, "commit", "-q", "-m", "first")
+	return s.path(name)
+}
+
+func (s *stage) folder(name string) string {
+	require.NoError(s.t, os.MkdirAll(s.path(name), 0o700))
+	return s.path(name)
+}
+
+// plan plans worktrees for folders.
+func (s *stage) plan(name string, patterns []string, folders ...string) (*worktree.Plan, error) {
+	roots, err := workspace.NewRoots(folders[0], folders[1:])
+	require.NoError(s.t, err)
+	return s.registry.Plan(s.t.Context(), name, roots, patterns)
+}
+
+// make makes worktrees, which must be possible.
+func (s *stage) make(name string, folders ...string) worktree.Set {
+	s.t.Helper()
+	p, err := s.plan(name, nil, folders...)
+	require.NoError(s.t, err)
+	set, err := p.Make(s.t.Context())
+	require.NoError(s.t, err)
+	return set
+}
+
+// contents returns all files below a directory with their content.
+func (s *stage) contents(dir string) map[string]string {
+	found := map[string]string{}
+	require.NoError(s.t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		rel, _ := filepath.Rel(dir, path)
+		found[rel] = string(content)
+		return err
+	}))
+	return found
+}
+
+// paths returns the folders of a set.
+func paths(set worktree.Set) (paths []string) {
+	for _, f := range set.Folders {
+		paths = append(paths, f.Path)
+	}
+	return paths
+}
+
+// Clause G1.
+func TestMakeWorktreesOfAllFolders(t *testing.T) {
+	s := newStage(t)
+	app, other, plain := s.repository("app"), s.repository("x/app"), s.folder("plain")
+	s.git("plain", "init", "-q", "inner")
+	s.write("app/new.txt", "uncommitted")
+	s.write("app/file.txt", "changed")
+	before := []map[string]string{s.contents(app), s.contents(other), s.contents(plain)}
+	sub := filepath.Join(app, "sub")
+
+	p, err := s.plan("topic/one", nil, app, other, plain, sub)
+	require.NoError(t, err)
+	require.Equal(t, before, []map[string]string{s.contents(app), s.contents(other), s.contents(plain)})
+	require.NoDirExists(t, s.path("state"))
+	require.NoDirExists(t, s.path("trees"))
+	described := p.Describe()
+	require.Contains(t, described[0], plain+" is in no git repository and stays shared; the 1 repository in it stay as they are: inner")
+	require.Contains(t, described[1], "without 2 uncommitted changes")
+
+	set, err := p.Make(t.Context())
+	require.NoError(t, err)
+	place := s.path("trees", "topic%2Fone")
+	require.Equal(t, []string{filepath.Join(place, "app"), filepath.Join(place, "app-2"), plain,
+		filepath.Join(place, "app", "sub")}, paths(set))
+	require.Equal(t, "topic/one", s.git(set.Folders[0].Path, "branch", "--show-current"))
+	require.Equal(t, "one\n", s.contents(set.Folders[0].Path)["file.txt"])
+	require.NoFileExists(t, filepath.Join(set.Folders[0].Path, "new.txt"))
+	for i, dir := range []string{app, other} {
+		now := s.contents(dir)
+		for name, content := range before[i] {
+			require.Equal(t, content, now[name], name)
+		}
+		for name := range now {
+			if _, was := before[i][name]; !was {
+				require.Regexp(t, `^\.git/(worktrees/|refs/heads/topic/one$|logs/refs/heads/topic/one$)`, filepath.ToSlash(name))
+			}
+		}
+	}
+	all, err := s.registry.List()
+	require.NoError(t, err)
+	require.Len(t, all, 1)
+	require.Equal(t, paths(set), paths(all[0]))
+
+	// They can be used, and removed when everything is committed.
+	tree := set.Folders[0].Path
+	s.write(strings.TrimPrefix(tree, s.dir)+"/more.txt", "more")
+	_, err = s.registry.Remove(t.Context(), "topic/one")
+	require.ErrorContains(t, err, tree+" stays: it has 1 uncommitted change")
+	require.DirExists(t, set.Folders[1].Path)
+	s.git(tree, "add", ".")
+	s.git(tree, "commit", "-q", "-m", "second")
+	_, err = s.registry.Remove(t.Context(), "topic/one")
+	require.NoError(t, err)
+	require.NoDirExists(t, place)
+	require.Equal(t, "second", s.git("app", "log", "-1", "--format=%s", "topic/one"))
+	require.NotContains(t, s.git("app", "worktree", "list"), "topic")
+	all, err = s.registry.List()
+	require.NoError(t, err)
+	require.Empty(t, all)
+}
+
+// Nothing that a repository names runs, whatever is done.
+//
+// Clause G1.
+func TestRepositoriesRunNothing(t *testing.T) {
+	s := newStage(t)
+	canary := s.path("canary")
+	run := "echo \"$0 $*\" >>" + canary + "; cat"
+	tool := s.write("tool", "#!/bin/sh\n"+run+"\n")
+	app := s.repository("app")
+	s.write("app/.gitattributes", "*.txt filter=evil\n*.md filter=a=b\n*.go filter=lfs\n")
+	s.write("app/x.md", "text")
+	s.git("app", "add", ".")
+	s.git("app", "commit", "-q", "-m", "attributes")
+	for _, hook := range []string{"post-checkout", "reference-transaction", "post-index-change", "pre-commit"} {
+		s.write("app/.git/hooks/"+hook, "#!/bin/sh\n"+run+"\n")
+	}
+	for _, c := range [][2]string{
+		{"core.fsmonitor", tool}, {"filter.evil.smudge", tool}, {"filter.evil.clean", tool}, {"filter.evil.required", "true"},
+		{"filter.a=b.smudge", tool}, {"filter.a=b.clean", tool}, {"filter.evil.process", tool}, {"core.sshCommand", tool},
+		{"hook.x.command", tool}, {"hook.x.event", "post-checkout"}, {"core.pager", tool}, {"diff.external", tool},
+		{"remote.origin.url", "ext::" + tool}, {"remote.origin.promisor", "true"}, {"core.editor", tool}, {"gpg.program", tool},
+		{"protocol.ext.allow", "always"}, {"submodule.recurse", "true"}, {"core.askPass", tool},
+	} {
+		s.git("app", "config", c[0], c[1])
+	}
+	require.NoError(t, os.Chtimes(filepath.Join(app, "file.txt"), timeLongAgo, timeLongAgo))
+	require.NoError(t, os.Chtimes(filepath.Join(app, "x.md"), timeLongAgo, timeLongAgo))
+	p, err := s.plan("safe", []string{"*"}, app)
+	require.NoError(t, err)
+	require.Contains(t, strings.Join(p.Describe(), "\n"), "the filter evil was not applied")
+	set, err := p.Make(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "one\n", s.contents(set.Folders[0].Path)["file.txt"])
+	require.NoError(t, os.Chtimes(filepath.Join(set.Folders[0].Path, "file.txt"), timeLongAgo, timeLongAgo))
+	_, err = s.registry.Remove(t.Context(), "safe")
+	require.NoError(t, err)
+	require.NoFileExists(t, canary)
+	checkout := exec.CommandContext(t.Context(), "git", "checkout", "-q", "-f", "safe")
+	checkout.Dir = app
+	_ = checkout.Run() // the canary works
+	require.FileExists(t, canary)
+}
+
+// What cannot be done is refused before anything is made, and says why.
+//
+// Clause G1.
+func TestPlanRefuses(t *testing.T) {
+	for name, c := range map[string]struct {
+		prepare func(s *stage) (name string, folders []string)
+		says    string
+	}{
+		"a bare repository": {func(s *stage) (string, []string) {
+			s.folder("bare.git")
+			s.git("bare.git", "init", "-q", "--bare")
+			return "x", []string{s.path("bare.git")}
+		}, "it is a bare repository"},
+		"git's own directory": {func(s *stage) (string, []string) {
+			return "x", []string{filepath.Join(s.repository("app"), ".git")}
+		}, "git's own directory in one"},
+		"no commit": {func(s *stage) (string, []string) {
+			s.folder("app")
+			s.git("app", "init", "-q")
+			return "x", []string{s.path("app")}
+		}, "has no commit yet"},
+		"a folder that is not committed": {func(s *stage) (string, []string) {
+			s.repository("app")
+			return "x", []string{s.folder("app/new")}
+		}, "is not in its last commit"},
+		"a branch that exists": {func(s *stage) (string, []string) {
+			app := s.repository("app")
+			s.git("app", "branch", "x")
+			return "x", []string{app}
+		}, "the branch x exists"},
+		"a branch that is checked out": {func(s *stage) (string, []string) {
+			app := s.repository("app")
+			s.git("app", "worktree", "add", "-q", "-b", "x", s.path("elsewhere"))
+			return "x", []string{app}
+		}, "is checked out in"},
+		"a branch that is in the way": {func(s *stage) (string, []string) {
+			app := s.repository("app")
+			s.git("app", "branch", "x")
+			return "x/y", []string{app}
+		}, "the branch x exists"},
+		"branches below the name": {func(s *stage) (string, []string) {
+			app := s.repository("app")
+			s.git("app", "branch", "x/y")
+			return "x", []string{app}
+		}, "the branch x/y exists"},
+		"two checkouts of one repository": {func(s *stage) (string, []string) {
+			app := s.repository("app")
+			s.git("app", "worktree", "add", "-q", "-b", "other", s.path("elsewhere"))
+			return "x", []string{app, s.path("elsewhere")}
+		}, "is a checkout of the same repository"},
+		"no repository": {func(s *stage) (string, []string) {
+			return "x", []string{s.folder("plain")}
+		}, "none of the folders"},
+		"a folder that is gone": {func(s *stage) (string, []string) {
+			return "x", []string{s.repository("app"), s.path("missing")}
+		}, "there is no folder"},
+		"a broken repository": {func(s *stage) (string, []string) {
+			s.write("app/.git", "gitdir: /nowhere\n")
+			return "x", []string{s.path("app")}
+		}, "/nowhere"},
+		"a checkout that is elsewhere": {func(s *stage) (string, []string) {
+			app := s.repository("app")
+			s.git("app", "config", "core.worktree", s.dir)
+			return "x", []string{app}
+		}, "which is not a checkout around it"},
+		"worktrees in the repository": {func(s *stage) (string, []string) {
+			s.git(".", "init", "-q")
+			s.git(".", "commit", "-q", "--allow-empty", "-m", "all")
+			return "x", []string{s.dir}
+		}, "would lie in this repository"},
+		"a taken name": {func(s *stage) (string, []string) {
+			s.make("x", s.repository("other"))
+			return "x", []string{s.repository("app")}
+		}, "there are worktrees x already"},
+		"options as a name":   {func(s *stage) (string, []string) { return "--force", []string{s.repository("app")} }, "cannot be the name"},
+		"dots as a name":      {func(s *stage) (string, []string) { return "a/../b", []string{s.repository("app")} }, "cannot be the name"},
+		"a slash at the end":  {func(s *stage) (string, []string) { return "a/", []string{s.repository("app")} }, "cannot be the name"},
+		"an earlier branch":   {func(s *stage) (string, []string) { return "@{-1}", []string{s.repository("app")} }, "cannot be the name"},
+		"HEAD as a name":      {func(s *stage) (string, []string) { return "HEAD", []string{s.repository("app")} }, "cannot be the name"},
+		"a hidden character":  {func(s *stage) (string, []string) { return "a\u202eb", []string{s.repository("app")} }, "cannot be the name"},
+		"an empty name":       {func(s *stage) (string, []string) { return "", []string{s.repository("app")} }, "cannot be the name"},
+		"a name that is long": {func(s *stage) (string, []string) { return strings.Repeat("x", 101), []string{s.repository("app")} }, "cannot be the name"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t)
+			name, folders := c.prepare(s)
+			before := s.contents(s.dir)
+			_, err := s.plan(name, nil, folders...)
+			require.ErrorContains(t, err, c.says)
+			require.Equal(t, before, s.contents(s.dir))
+		})
+	}
+}
+
+// What git allows, with odd names and kinds of checkouts, works.
+func TestKindsOfRepositories(t *testing.T) {
+	for name, prepare := range map[string]func(s *stage) string{
+		"odd characters": func(s *stage) string { return s.repository("a b'\"$(x)ü\n*") },
+		"a detached head": func(s *stage) string {
+			app := s.repository("app")
+			s.git("app", "checkout", "-q", "--detach")
+			return app
+		},
+		"a worktree": func(s *stage) string {
+			s.repository("app")
+			s.git("app", "worktree", "add", "-q", "-b", "other", s.path("tree"))
+			return s.path("tree")
+		},
+		"a worktree of a bare repository": func(s *stage) string {
+			s.repository("app")
+			s.git(".", "clone", "-q", "--bare", "app", "bare.git")
+			s.git("bare.git", "worktree", "add", "-q", "-b", "other", s.path("tree"))
+			return s.path("tree")
+		},
+		"a submodule": func(s *stage) string {
+			s.repository("lib")
+			s.repository("app")
+			s.git("app", "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", s.path("lib"), "lib")
+			return s.path("app/lib")
+		},
+		"a repository in another": func(s *stage) string {
+			s.repository("app")
+			return s.repository("app/inner")
+		},
+		"a sparse checkout": func(s *stage) string {
+			app := s.repository("app")
+			s.git("app", "sparse-checkout", "set", "sub")
+			return app
+		},
+		"a link to it": func(s *stage) string {
+			require.NoError(s.t, os.Symlink(s.repository("app"), s.path("link")))
+			return s.path("link")
+		},
+		"sha256": func(s *stage) string {
+			s.folder("app")
+			s.git("app", "init", "-q", "--object-format=sha256")
+			return s.repository("app")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t)
+			set := s.make("töpic", prepare(s))
+			tree := set.Folders[0].Path
+			require.Equal(t, "töpic", s.git(tree, "branch", "--show-current"))
+			require.Contains(t, s.contents(tree), filepath.Join("sub", "file.txt"))
+			s.git(tree, "commit", "-q", "--allow-empty", "-m", "second")
+			_, err := s.registry.Remove(t.Context(), "töpic")
+			require.NoError(t, err)
+			require.NoDirExists(t, tree)
+		})
+	}
+}
+
+// After an error everything is as before.
+//
+// Clause G1.
+func TestMakeIsAllOrNothing(t *testing.T) {
+	for name, spoil := range map[string]func(s *stage, second string){
+		"the branch appears": func(s *stage, second string) { s.git(second, "branch", "x") },
+		"the second cannot be read": func(s *stage, second string) {
+			object := s.git(second, "rev-parse", "HEAD:file.txt")
+			require.NoError(s.t, os.Remove(filepath.Join(second, ".git/objects", object[:2], object[2:])))
+		},
+		"a locked reference": func(s *stage, second string) {
+			require.NoError(s.t, os.WriteFile(filepath.Join(second, ".git/refs/heads/x.lock"), nil, 0o600))
+		},
+		"the repository is gone": func(s *stage, second string) { require.NoError(s.t, os.RemoveAll(second)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t)
+			first, second := s.repository("first"), s.repository("second")
+			p, err := s.plan("x", nil, first, second)
+			require.NoError(t, err)
+			spoil(s, second)
+			before := s.contents(s.dir)
+			_, err = p.Make(t.Context())
+			require.ErrorContains(t, err, second)
+			require.NotContains(t, err.Error(), "undone")
+			require.Equal(t, before, s.contents(s.dir))
+			require.NotContains(t, s.git("first", "worktree", "list"), "trees")
+		})
+	}
+}
+
+// Of several that make the same at once, one does.
+func TestConcurrentMake(t *testing.T) {
+	s := newStage(t)
+	app := s.repository("app")
+	roots, err := workspace.NewRoots(app, nil)
+	require.NoError(t, err)
+	var all sync.WaitGroup
+	errs := make([]error, 4)
+	for i := range errs {
+		all.Go(func() {
+			p, err := s.registry.Plan(t.Context(), "x", roots, nil)
+			if err == nil {
+				_, err = p.Make(t.Context())
+			}
+			errs[i] = err
+		})
+	}
+	all.Wait()
+	failed := slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	require.Len(t, failed, 3, "%v", errors.Join(failed...))
+	_, err = s.registry.Remove(t.Context(), "x")
+	require.NoError(t, err)
+}
+
+// Removing refuses whatever could be lost.
+//
+// Clause G2.
+func TestRemoveRefuses(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil func(s *stage, app, tree string)
+		says  string
+	}{
+		"a changed file": {func(s *stage, _, tree string) {
+			require.NoError(s.t, os.WriteFile(tree+"/file.txt", []byte("changed"), 0o600))
+		}, "uncommitted"},
+		"an untracked file": {func(s *stage, _, tree string) {
+			require.NoError(s.t, os.WriteFile(tree+"/new.txt", nil, 0o600))
+			s.git(tree, "config", "status.showUntrackedFiles", "no")
+		}, "uncommitted"},
+		"a repository in it": {func(s *stage, _, tree string) { s.git(tree, "init", "-q", "inner") }, "uncommitted"},
+		"a staged change":    {func(s *stage, _, tree string) { s.git(tree, "rm", "-q", "file.txt") }, "uncommitted"},
+		"an ignored file": {func(s *stage, app, tree string) {
+			require.NoError(s.t, os.WriteFile(app+"/.git/info/exclude", []byte("*.log\n"), 0o600))
+			require.NoError(s.t, os.WriteFile(tree+"/a.log", nil, 0o600))
+		}, "ignored file: a.log"},
+		"a file whose changes are hidden": {func(s *stage, _, tree string) {
+			s.git(tree, "update-index", "--assume-unchanged", "file.txt")
+			require.NoError(s.t, os.WriteFile(tree+"/file.txt", []byte("changed"), 0o600))
+		}, "overlooks changes"},
+		"a file that is said to be absent": {func(s *stage, _, tree string) {
+			s.git(tree, "update-index", "--skip-worktree", "file.txt")
+			require.NoError(s.t, os.WriteFile(tree+"/file.txt", []byte("changed"), 0o600))
+		}, "overlooks changes"},
+		"a commit on no branch": {func(s *stage, _, tree string) {
+			s.git(tree, "checkout", "-q", "--detach")
+			s.git(tree, "commit", "-q", "--allow-empty", "-m", "lost")
+		}, "is on no branch"},
+		"a bisection": {func(s *stage, _, tree string) { s.git(tree, "bisect", "start", "-q") }, "in the middle"},
+		"a merge": {func(s *stage, _, tree string) {
+			require.NoError(s.t, os.WriteFile(s.git(tree, "rev-parse", "--git-dir")+"/MERGE_HEAD", nil, 0o600))
+		}, "in the middle"},
+		"its own references": {func(s *stage, _, tree string) { s.git(tree, "update-ref", "refs/worktree/x", "HEAD") }, "refs/worktree/x"},
+		"an unborn branch":   {func(s *stage, _, tree string) { s.git(tree, "symbolic-ref", "HEAD", "refs/heads/none") }, "git rev-parse"},
+		"another lock": {func(s *stage, app, tree string) {
+			s.git(app, "worktree", "unlock", tree)
+			s.git(app, "worktree", "lock", tree, "--reason", "mine")
+		}, "acp-agent did not lock it"},
+		"a move": {func(s *stage, app, tree string) {
+			s.git(app, "worktree", "unlock", tree)
+			s.git(app, "worktree", "move", tree, s.path("moved"))
+			require.NoError(s.t, os.MkdirAll(tree, 0o700))
+		}, "git does not know it"},
+		"a rename": {func(s *stage, _, tree string) { require.NoError(s.t, os.Rename(tree, s.path("moved"))) }, "moved or deleted"},
+		"a link in its place": {func(s *stage, _, tree string) {
+			require.NoError(s.t, os.Rename(tree, s.path("moved")))
+			require.NoError(s.t, os.Symlink(s.path("moved"), tree))
+		}, "no longer a folder"},
+		"another repository in its place": {func(s *stage, _, tree string) {
+			require.NoError(s.t, os.Remove(tree+"/.git"))
+			s.git(tree, "init", "-q")
+		}, "no longer the worktree"},
+		"a damaged index": {func(s *stage, _, tree string) {
+			require.NoError(s.t, os.WriteFile(s.git(tree, "rev-parse", "--git-dir")+"/index", []byte("bad"), 0o600))
+		}, "index"},
+		"a repository that is gone": {func(s *stage, app, _ string) {
+			require.NoError(s.t, os.Rename(app, s.path("moved")))
+		}, "working directory"},
+		"a populated submodule": {func(s *stage, _, tree string) {
+			s.repository("lib")
+			s.git(tree, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", s.path("lib"), "lib")
+			s.git(tree, "commit", "-q", "-m", "lib")
+		}, "submodule"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t)
+			app := s.repository("app")
+			set := s.make("x", app, s.repository("second"))
+			c.spoil(s, app, set.Folders[0].Path)
+			before := s.contents(s.dir)
+			_, err := s.registry.Remove(t.Context(), "x")
+			require.ErrorContains(t, err, c.says)
+			require.Equal(t, before, s.contents(s.dir))
+			all, err := s.registry.List()
+			require.NoError(t, err)
+			require.Len(t, all, 1)
+		})
+	}
+}
+
+// Ignored files come along only if the user wants it.
+func TestIgnoredFiles(t *testing.T) {
+	s := newStage(t)
+	app := s.repository("app")
+	s.write("app/.gitignore", ".env\nconf/\n*.link\nsecret\n")
+	s.git("app", "add", ".gitignore")
+	s.git("app", "commit", "-q", "-m", "ignore")
+	for _, name := range []string{".env", "conf/a.json", "conf/b.txt", "secret", "plain.env"} {
+		s.write("app/"+name, name)
+	}
+	require.NoError(t, os.Symlink("/etc/passwd", s.path("app/x.link")))
+	p, err := s.plan("x", []string{".env", "conf/*.json", "*.link", "plain.env", "../*", "/etc/*"}, app)
+	if err != nil { // git refuses a pattern outside
+		require.ErrorContains(t, err, "outside repository")
+		p, err = s.plan("x", []string{".env", "conf/*.json", "*.link", "plain.env"}, app)
+	}
+	require.NoError(t, err)
+	set, err := p.Make(t.Context())
+	require.NoError(t, err)
+	tree := set.Folders[0].Path
+	require.Equal(t, ".env", s.contents(tree)[".env"])
+	require.Len(t, set.Repositories[0].Copied, 2)
+	for _, name := range []string{"conf/b.txt", "secret", "plain.env", "x.link"} {
+		require.NoFileExists(t, filepath.Join(tree, name))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(tree, ".env"), []byte("new"), 0o600))
+	_, err = s.registry.Remove(t.Context(), "x")
+	require.ErrorContains(t, err, "1 ignored file: .env")
+	require.NoError(t, os.WriteFile(filepath.Join(tree, ".env"), []byte(".env"), 0o600))
+	_, err = s.registry.Remove(t.Context(), "x")
+	require.NoError(t, err)
+}
+
+// What was killed in the middle can be seen, and is removed if nothing is lost.
+//
+// Clause G2.
+func TestKilledInTheMiddle(t *testing.T) {
+	s := newStage(t)
+	set := s.make("x", s.repository("first"), s.repository("second"))
+	second := set.Folders[1].Path
+	s.git("second", "worktree", "remove", "--force", "--force", second) // as if it had not been made yet
+	all, err := s.registry.List()
+	require.NoError(t, err)
+	require.True(t, all[0].Repositories[1].Gone())
+	require.NoError(t, os.Remove(filepath.Join(set.Folders[0].Path, "file.txt")))
+	_, err = s.registry.Remove(t.Context(), "x")
+	require.ErrorContains(t, err, "uncommitted")
+	s.git(set.Folders[0].Path, "checkout", "-q", ".")
+	_, err = s.registry.Remove(t.Context(), "x")
+	require.NoError(t, err)
+	require.NoDirExists(t, s.path("trees/x"))
+}
+
+func TestCancelledMake(t *testing.T) {
+	s := newStage(t)
+	p, err := s.plan("x", nil, s.repository("app"))
+	require.NoError(t, err)
+	before := s.contents(s.dir)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = p.Make(ctx)
+	require.ErrorIs(t, err, context.Canceled)
+	require.Equal(t, before, s.contents(s.dir))
+}
+
+func TestFindUnknown(t *testing.T) {
+	s := newStage(t)
+	_, err := s.registry.Remove(t.Context(), "none")
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	all, err := s.registry.List()
+	require.NoError(t, err)
+	require.Empty(t, all)
+	s.write("state/bad.json", "{")
+	_, err = s.registry.List()
+	require.ErrorContains(t, err, "bad.json")
+}
