@@ -32,3 +32,20 @@ func TestDirectoryOfAnotherUser(t *testing.T) {
 	assert.NoError(t, syscall.Seteuid(0))
 	require.ErrorIs(t, err, fs.ErrPermission)
 }
+
+// Root may change the permissions of a directory that somebody else made first, for example in /tmp.
+//
+// Clause A25.
+func TestRootDoesNotTakeADirectoryOfAnotherUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give a directory to another user")
+	}
+	dir := filepath.Join(t.TempDir(), "private")
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	require.NoError(t, os.Chown(dir, 65534, 65534))
+	err := privatefile.WriteFile(filepath.Join(dir, "file"), nil)
+	require.ErrorIs(t, err, fs.ErrPermission)
+	require.ErrorContains(t, err, "belongs to another user")
+	require.NoError(t, os.Chown(dir, 0, 0))
+	require.NoError(t, privatefile.WriteFile(filepath.Join(dir, "file"), nil))
+}

@@ -10,6 +10,7 @@ package privatefile
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -17,7 +18,7 @@ import (
 )
 
 // MakeDir creates dir with its parents unless it exists, and makes it inaccessible to others. dir
-// must not be a link. On Windows the directory inherits the permissions of its parent. The error is
+// must not be a link, and must belong to the user, also if that is root. On Windows the directory inherits the permissions of its parent. The error is
 // a [*fs.PathError].
 func MakeDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -29,6 +30,10 @@ func MakeDir(dir string) error {
 	}
 	if !info.IsDir() {
 		return &fs.PathError{Op: "mkdir", Path: dir, Err: syscall.ENOTDIR}
+	}
+	if isForeign(info) {
+		return &fs.PathError{Op: "mkdir", Path: dir,
+			Err: fmt.Errorf("it belongs to another user: %w", fs.ErrPermission)}
 	}
 	// also if it has these permissions: it fails unless the user owns dir
 	return os.Chmod(dir, 0o700)
