@@ -34,8 +34,8 @@
 //
 // A Store on another medium is a package beside sessionstore/sqlite. The program opens its store in
 // cmd/acp-agent. It implements [Store], and of the optional interfaces those that its medium can
-// serve: [Importer], [Archiver], [Ledger], [Mover], [Pruner], [Restorer], [Segmenter], [Searcher]
-// and [Watcher]. Each says what does not work without it. Consumers take the part of [Store] that they
+// serve: [Importer], [Archiver], [Ledger], [Mover], [Pruner], [Restorer], [Segmenter], [Searcher],
+// [Sizer] and [Watcher]. Each says what does not work without it. Consumers take the part of [Store] that they
 // need ([Sessions], [Titles] or [Histories]), and look for others with [As]. The program acp-agent
 // also needs [Shared].
 //

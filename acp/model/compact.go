@@ -194,7 +194,7 @@ func (t *turn) summaryOf(ctx context.Context, transcript, focus string) (string,
 	request := llm.Request{System: summaryPrompt, Messages: []llm.Message{llm.UserText(order)}}
 	onRetry := func(r llm.Retry) error { return t.showRetry(ctx, r) }
 	answer, finish, err := t.endpoint.collect(ctx, request, onRetry)
-	if _, failed := t.spend(ctx, t.endpoint.Model(), finish.Usage); err == nil {
+	if _, failed := t.pay(ctx, finish.Usage); err == nil {
 		err = failed
 	}
 	answer = strings.TrimSpace(answer)

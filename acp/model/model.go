@@ -133,6 +133,7 @@ func (b *modelBackend) Initialize(
 	withImages := func(e *endpoint) bool { return !e.Model().TextOnly }
 	return backend.Info{
 		Kind: Kind, SystemPrompts: backend.SystemPromptsServed,
+		Usage: backend.Usage{Tokens: backend.TokensOfTurn},
 		Initialize: backend.Encode(map[string]any{"agentCapabilities": map[string]any{
 			"promptCapabilities": map[string]bool{
 				"image": slices.ContainsFunc(b.endpoints, withImages), "embeddedContext": true,

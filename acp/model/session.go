@@ -78,9 +78,9 @@ func (s *session) Prompt(ctx context.Context, params backend.Raw, u backend.Upda
 		cancelled := ctx.Err() != nil || errors.Is(err, backend.ErrCancelled)
 		err = errors.Join(err, s.noteCancelled(context.WithoutCancel(ctx), cancelled))
 		if cancelled {
-			return backend.Stopped(sdk.StopReasonCancelled), nil
+			return t.withUsage(backend.Stopped(sdk.StopReasonCancelled)), nil
 		}
-		return response, err
+		return t.withUsage(response), err
 	}
 }
 

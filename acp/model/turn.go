@@ -18,6 +18,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/llm"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
@@ -31,6 +32,7 @@ type turn struct {
 	updates  backend.Updates // shown updates become part of the conversation
 	endpoint *endpoint       // of the model that the user has chosen for this step
 	steps    int             // requests that were sent to the model
+	used     llm.Usage       // in all requests
 	// instead maps models that cannot answer in this turn to their fallbacks.
 	instead  map[*endpoint]*endpoint
 	spoke    bool // it has said something
@@ -211,7 +213,7 @@ func (t *turn) showAnswer(
 // what the session has cost.
 func (t *turn) showUsage(ctx context.Context, u llm.Usage) error {
 	t.conversation.count(u.Input)
-	cost, err := t.spend(ctx, t.endpoint.Model(), u)
+	cost, err := t.pay(ctx, u)
 	if err != nil || u.Input == 0 {
 		return err
 	}
@@ -242,6 +244,27 @@ func (s *session) spend(ctx context.Context, m llm.Model, u llm.Usage) (*sdk.Cos
 	}
 	_, err := s.saveSettings(ctx)
 	return shown, err
+}
+
+// pay counts what a request of the turn has used. See spend.
+func (t *turn) pay(ctx context.Context, u llm.Usage) (*sdk.Cost, error) {
+	t.used.Input += u.Input
+	t.used.Cached += min(u.Cached, u.Input)
+	t.used.Output += u.Output
+	return t.spend(ctx, t.endpoint.Model(), u)
+}
+
+// withUsage returns the response to the prompt with the tokens of the turn, if the server has
+// reported any.
+func (t *turn) withUsage(response backend.Raw) backend.Raw {
+	u := t.used
+	if u == (llm.Usage{}) || response == nil {
+		return response
+	}
+	return strictjson.Set(response, "usage", backend.Encode(sdk.Usage{
+		InputTokens: u.Input - u.Cached, CachedReadTokens: &u.Cached, OutputTokens: u.Output,
+		TotalTokens: u.Input + u.Output,
+	}))
 }
 
 // note shows the user a text that the model does not see. Leading line breaks are shown only if the

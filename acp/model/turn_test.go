@@ -27,6 +27,10 @@ func TestUsage(t *testing.T) {
 	require.Len(t, usage, 1)
 	require.Positive(t, usage[0].Used)
 	require.Equal(t, 5000, usage[0].Size)
+	var response sdk.PromptResponse
+	require.NoError(t, json.Unmarshal(r.result, &response))
+	require.Equal(t, usage[0].Used, response.Usage.InputTokens+response.Usage.OutputTokens)
+	require.Equal(t, usage[0].Used, response.Usage.TotalTokens)
 }
 
 func TestThoughts(t *testing.T) {

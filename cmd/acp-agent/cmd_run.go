@@ -232,8 +232,8 @@ func runPrompt(
 	watch.Wait()
 	if !r.json {
 		show.End()
-		if cost := show.Cost(); cost != "" {
-			fmt.Fprintln(s.err, "cost of the session", cost)
+		if cost := runner.Cost(end.Result); cost != "" {
+			fmt.Fprintln(s.err, cost)
 		}
 	}
 	if ctx.Err() != nil {

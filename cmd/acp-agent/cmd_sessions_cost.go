@@ -151,7 +151,7 @@ func printCosts(out io.Writer, by sessions.Grouping, c sessions.Costs) error {
 func money(l sessions.CostLine) string {
 	var all []string
 	for _, unit := range slices.Sorted(maps.Keys(l.Cost)) {
-		all = append(all, fmt.Sprintf("%.4f %s", l.Cost[unit], text.Printable(unit)))
+		all = append(all, text.Money(l.Cost[unit], unit))
 	}
 	return marked(strings.Join(all, ", "), l.CostIncomplete)
 }

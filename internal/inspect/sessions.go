@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -35,6 +36,8 @@ type record struct {
 	Updated  time.Time `json:"updated"`
 	Turns    int64     `json:"turns"`
 	Archived bool      `json:"archived,omitempty"`
+	// Cost is what its agent reported, with the currency,
+	Cost []string `json:"cost,omitempty"`
 }
 
 func newRecord(s sessionstore.Session) record {
@@ -75,12 +78,48 @@ type list struct {
 
 // sessions returns the sessions that match the filters, those with the newest activity first.
 func (s *Server) sessions(ctx context.Context, filter url.Values) (any, error) {
+	found, err := s.matching(ctx, filter)
+	if err != nil {
+		return nil, err
+	}
+	for i := range found.Sessions {
+		one := &found.Sessions[i]
+		if one.Cost, err = s.cost(ctx, sessionstore.ID(one.ID)); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// cost returns what a session has cost, as its agent has reported it, nothing if the store does not
+// know.
+func (s *Server) cost(ctx context.Context, id sessionstore.ID) (amounts []string, err error) {
+	ledger, err := sessionstore.As[sessionstore.Ledger](s.options.Store)
+	if err != nil {
+		return nil, nil
+	}
+	sums, err := ledger.Sums(ctx, sessionstore.ChargeQuery{
+		Session: id, Meter: sessionstore.CostMeter})
+	total := map[string]float64{}
+	for _, c := range sums {
+		total[c.Unit] += c.Amount
+	}
+	for _, unit := range slices.Sorted(maps.Keys(total)) {
+		if total[unit] > 0 {
+			amounts = append(amounts, text.Money(total[unit], unit))
+		}
+	}
+	return amounts, err
+}
+
+// matching returns sessions without what they have cost.
+func (s *Server) matching(ctx context.Context, filter url.Values) (list, error) {
 	q := listQuery(filter)
 	found := list{Sessions: []record{}}
 	for scanned := 0; ; {
 		page, err := s.options.Store.List(ctx, q)
 		if err != nil {
-			return nil, err
+			return list{}, err
 		}
 		for _, one := range page.Sessions {
 			scanned++
@@ -203,7 +242,11 @@ func (s *Server) session(ctx context.Context, q url.Values) (any, error) {
 		return nil, err
 	}
 	more := s.options.Details(one)
-	d := details{record: newRecord(one), Given: more.Given, From: more.From, Continue: more.Continue}
+	shown := newRecord(one)
+	if shown.Cost, err = s.cost(ctx, one.ID); err != nil {
+		return nil, err
+	}
+	d := details{record: shown, Given: more.Given, From: more.From, Continue: more.Continue}
 	for _, u := range states {
 		d.States = append(d.States, text.EscapeJSON(u.Raw))
 	}

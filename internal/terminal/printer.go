@@ -13,8 +13,6 @@ import (
 	"sync"
 	"time"
 
-	sdk "github.com/coder/acp-go-sdk"
-
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -41,7 +39,6 @@ type Printer struct {
 	asking   bool             // a permission request is shown and not yet answered
 	held     []client.Update  // that arrived meanwhile
 	title    string           // of the permission request
-	cost     string           // of the session, "" if unknown
 	failed   error            // the first write error
 }
 
@@ -120,13 +117,6 @@ func (p *Printer) Update(_ context.Context, u client.Update) {
 // printUpdate prints an update.
 func (p *Printer) printUpdate(u client.Update) {
 	switch u.Kind {
-	case "usage_update":
-		var usage struct {
-			Cost *sdk.Cost `json:"cost"`
-		}
-		if strictjson.Decode(u.Update, &usage) == nil && usage.Cost != nil {
-			p.cost = fmt.Sprintf("%.4f %s", usage.Cost.Amount, text.Plain(usage.Cost.Currency))
-		}
 	case "tool_call", "tool_call_update":
 		p.tool(u.Update)
 	case "plan":
@@ -241,13 +231,6 @@ func (p *Printer) Line(sent bool, line []byte) {
 		direction = "sent"
 	}
 	p.Print(fmt.Sprintf(`{"%s":%s}`+"\n", direction, text.EscapeJSON(line)))
-}
-
-// Cost returns the costs of the session that the agent reported last, "" if it reported none.
-func (p *Printer) Cost() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.cost
 }
 
 // Err returns the first write error.

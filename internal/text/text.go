@@ -320,3 +320,8 @@ func IsUTF16(b []byte) bool {
 	const le, be = "\xff\xfe", "\xfe\xff"
 	return len(b) > 1 && (string(b[:2]) == le || string(b[:2]) == be || (b[0] == 0) != (b[1] == 0))
 }
+
+// Money returns an amount with its currency or unit.
+func Money(amount float64, unit string) string {
+	return fmt.Sprintf("%.4f %s", amount, strings.TrimSpace(Plain(unit)))
+}

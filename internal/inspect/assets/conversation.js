@@ -246,6 +246,7 @@ function about(session, signal) {
     h("ol", { class: "folders", start: "0" }, session.folders.map((folder, i) => h("li", {}, h("code", {}, folder),
       h("span", { class: "from" }, session.from?.[i] || (i === 0 ? "working directory" : "given when the session was opened"))))),
     session.given && h("p", { class: "given" }, `Given to the agent ${session.given}`),
+    session.cost && h("p", { class: "cost" }, `Cost: ${session.cost.join(" + ")}, as reported by the agent`),
     look, found,
     h("p", { class: "dim" }, "Questions for permission, your answers, and the MCP servers that the editor gave are not stored: ", h("a", { href: "#/traces" }, "a trace"), " has them."),
     h("h2", {}, "In the terminal"),

@@ -100,7 +100,8 @@ function item(session, found) {
     found && h("span", { class: "snippet" }, h("span", { class: "dim" }, `${roles[found.role] ?? found.role}: `), found.pieces.map((piece, i) => i % 2 ? h("mark", {}, piece) : piece)),
     h("span", { class: "about" }, h("span", { class: "agent" }, session.agent), " ",
       session.folders.map((folder, i) => h("code", { title: folder }, i === 0 ? short(folder) : `+ ${short(folder)}`)), " ",
-      session.turns > 0 && h("span", {}, count(session.turns, "turn")))));
+      session.turns > 0 && h("span", {}, count(session.turns, "turn")), " ",
+      session.cost && h("span", { class: "cost", title: "As reported by the agent" }, session.cost.join(" + ")))));
 }
 
 // short returns the last two names of a path.

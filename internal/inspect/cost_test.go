@@ -1,0 +1,39 @@
+package inspect_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/inspect"
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
+	"github.com/acp-agent/acp-agent/internal/test/memstore"
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// Clause K1.
+func TestCostOfSessions(t *testing.T) {
+	store := memstore.New(t)
+	roots, err := workspace.NewRoots(dirtest.New(t), nil)
+	require.NoError(t, err)
+	lease, err := store.Create(t.Context(), sessionstore.NewSession{ID: "one", Agent: sessionstore.Agent{Kind: "model"},
+		Keys: sessionstore.Keys{Roots: roots, Real: []workspace.Dir{workspace.Real(roots.Cwd())}}})
+	require.NoError(t, err)
+	ledger, err := sessionstore.As[sessionstore.Ledger](store)
+	require.NoError(t, err)
+	require.NoError(t, ledger.Charge(t.Context(), lease, []sessionstore.Charge{
+		{Meter: sessionstore.CostMeter, Unit: "USD", Amount: 1.5}, {Meter: sessionstore.CostMeter, Unit: "EUR", Amount: 2},
+		{Meter: sessionstore.CostMeter, Unit: "GBP"}, {Meter: sessionstore.TurnMeter, Amount: 1},
+	}))
+	c := enter(t, serve(t, inspect.Options{Store: store, Details: func(sessionstore.Session) inspect.Details {
+		return inspect.Details{}
+	}}))
+	var list struct{ Sessions []struct{ Cost []string } }
+	c.get(&list, "sessions")
+	require.Len(t, list.Sessions, 1)
+	require.Equal(t, []string{"2.0000 EUR", "1.5000 USD"}, list.Sessions[0].Cost)
+	var one struct{ Cost []string }
+	c.get(&one, "session", "id", "one")
+	require.Equal(t, list.Sessions[0].Cost, one.Cost)
+}
