@@ -22,7 +22,8 @@ type opening struct {
 	foreign    bool               // the store does not have it, or its source
 	previous   *session           // the active session that a load or resume replaces, or nil
 	rate       *replayRate        // of a load
-	outlet     *outlet
+	viewers    *viewers
+	front      *agent // whose client loads
 }
 
 // activation is an opened session that is not active yet. Either activate makes it a session, or
@@ -110,8 +111,9 @@ func (act *activation) openRoots(ctx context.Context, o opening) (err error) {
 	for _, root := range act.workspace.Opened() {
 		act.broad = append(act.broad, broadDir(root.Real, a.home()))
 	}
-	act.host = newHost(a, act.id, o.stored, act.workspace, o.outlet)
+	act.host = newHost(a, act.id, o.stored, act.workspace, o.viewers)
 	act.host.stop, act.host.rate, act.host.foreign = o.activation.Stop, o.rate, o.foreign
+	act.host.front = o.front
 	act.host.isNew = o.activation.Cause == backend.New
 	if err := act.params.checkShown(act.workspace); err != nil {
 		return err

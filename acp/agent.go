@@ -39,11 +39,11 @@ type agent struct {
 	base    context.Context // ends with the agent, after the connection's requests were answered
 	endBase context.CancelCauseFunc
 
-	serving context.Context            // of Serve; if it ends, turns do not outlive the connection
-	grace   time.Duration              // how long turns outlive the connection
-	left    atomic.Bool                // the connection has ended, and turns outlive it
-	joined  map[sessionstore.ID]*agent // that run sessions of this client; for the read loop
-	unused  chan struct{}              // closed when nothing uses the agent; see principal.use
+	serving context.Context // of Serve; if it ends, turns do not outlive the connection
+	grace   time.Duration   // how long turns outlive the connection
+	left    atomic.Bool     // the connection has ended, and turns outlive it
+	routes  routes          // to the agents that run sessions of this client
+	unused  chan struct{}   // closed when nothing uses the agent; see principal.use
 
 	init         initialization
 	capabilities atomic.Pointer[clientCapabilities]
@@ -66,8 +66,8 @@ func newAgent(
 	}
 	a := &agent{options: o, owner: owner, remote: remote, grants: grantsOf(o, remote), log: o.Logger,
 		backend: o.Backend(),
-		starter: mcpclient.NewStarter(8), joined: make(map[sessionstore.ID]*agent),
-		unused: make(chan struct{}), tasks: tasks.NewGroup(o.Logger)}
+		starter: mcpclient.NewStarter(8),
+		unused:  make(chan struct{}), tasks: tasks.NewGroup(o.Logger)}
 	if remote {
 		a.grace = owner.server.options.Grace
 	}
@@ -101,16 +101,16 @@ func (a *agent) Accept(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 // not run the request's session.
 func (a *agent) accept(ctx context.Context, r *jsonrpc.Request, from *agent) jsonrpc.Work {
 	if r.IsNotification() {
-		return a.acceptNotification(ctx, r)
+		return a.acceptNotification(ctx, r, from)
 	}
 	if r.Method != protocol.Initialize && !a.init.begun() {
 		return jsonrpc.Fail(errNotInitialized(r.Method))
 	}
 	accept := a.served(r.Method, from)
 	if accept == nil {
-		accept = a.acceptPassed
+		return a.discreet(from.observed(r, a.acceptPassed(ctx, r, from)))
 	}
-	return a.discreet(a.observed(r, accept(ctx, r)))
+	return a.discreet(from.observed(r, accept(ctx, r)))
 }
 
 // acceptFunc accepts a request.
@@ -142,7 +142,7 @@ func (a *agent) served(method string, from *agent) acceptFunc {
 	case protocol.SessionList:
 		return a.acceptList
 	case protocol.SessionClose:
-		return stored(turns.Lifecycle, a.close)
+		return stored(turns.Lifecycle, a.closeFor(from))
 	case protocol.SessionDelete:
 		return stored(turns.Lifecycle, a.delete)
 	case protocol.SessionArchive:
@@ -159,8 +159,11 @@ func (a *agent) served(method string, from *agent) acceptFunc {
 	return nil
 }
 
-// acceptNotification handles session/cancel at once and passes other notifications to the backend.
-func (a *agent) acceptNotification(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
+// acceptNotification handles session/cancel of from's client at once and passes other notifications
+// to the backend.
+func (a *agent) acceptNotification(
+	ctx context.Context, r *jsonrpc.Request, from *agent,
+) jsonrpc.Work {
 	given, rest, err := protocol.TakeSessionID(r.Params)
 	if err != nil {
 		return nil
@@ -168,6 +171,7 @@ func (a *agent) acceptNotification(ctx context.Context, r *jsonrpc.Request) json
 	id := sessionstore.ID(given)
 	if of, child, ok := splitChild(id); ok {
 		if s := a.activeSession(of); s != nil && r.Method == protocol.SessionCancel {
+			s.host.viewers.Stop(from)
 			s.cancelChild(child, rest())
 		}
 		return nil
@@ -176,6 +180,9 @@ func (a *agent) acceptNotification(ctx context.Context, r *jsonrpc.Request) json
 	switch {
 	case r.Method == protocol.SessionCancel:
 		if q != nil {
+			if s := q.Active(); s != nil {
+				s.host.viewers.Stop(from)
+			}
 			q.Cancel(rest())
 		}
 		return nil
@@ -211,8 +218,11 @@ func (a *agent) acceptNotification(ctx context.Context, r *jsonrpc.Request) json
 	}
 }
 
-// acceptPassed accepts a request that the adapter does not serve: it passes it to the backend.
-func (a *agent) acceptPassed(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
+// acceptPassed accepts a request of from's client that the adapter does not serve: it passes it to
+// the backend.
+func (a *agent) acceptPassed(
+	ctx context.Context, r *jsonrpc.Request, from *agent,
+) jsonrpc.Work {
 	if r.Method == protocol.SessionCancel || protocol.IsRefused(r.Method) {
 		return nil
 	}
@@ -239,7 +249,7 @@ func (a *agent) acceptPassed(ctx context.Context, r *jsonrpc.Request) jsonrpc.Wo
 	}
 	at := a.queues.Ticket(id, turns.Ordinary)
 	if at.Holds() && check == nil {
-		return a.passToSession(ctx, at, r.Method, rest())
+		return a.passToSession(ctx, at, from, r.Method, rest())
 	}
 	return func() (json.RawMessage, error) {
 		err := at.Acquire(ctx)
@@ -250,14 +260,14 @@ func (a *agent) acceptPassed(ctx context.Context, r *jsonrpc.Request) jsonrpc.Wo
 			at.Release()
 			return nil, protocolError(err)
 		}
-		return run(a.passToSession(ctx, at, r.Method, rest()), r.Method)
+		return run(a.passToSession(ctx, at, from, r.Method, rest()), r.Method)
 	}
 }
 
 // passToSession passes a request to the session's backend. at holds the session's queue and is
 // released.
 func (a *agent) passToSession(
-	ctx context.Context, at *ticket, method string, params backend.Raw,
+	ctx context.Context, at *ticket, from *agent, method string, params backend.Raw,
 ) (work jsonrpc.Work) {
 	defer at.Release()
 	s := at.Queue.Active()
@@ -265,7 +275,7 @@ func (a *agent) passToSession(
 		return func() (json.RawMessage, error) { return nil, a.whyInactive(ctx, at.Queue.ID) }
 	}
 	s.WithBackend(func() { work = s.backend.Call(ctx, method, params) })
-	return work
+	return s.telling(from, method, params, work)
 }
 
 // passToBackend passes a request that names no active session to the backend, unless ACP defines

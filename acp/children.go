@@ -108,15 +108,14 @@ func (c childClient) Call(ctx context.Context, method string, params backend.Raw
 	if err := c.check(ctx, method, params); err != nil {
 		return jsonrpc.Fail(err)
 	}
-	send := func() backend.Work {
-		return c.outlet.call(ctx, method, c.addressed(method, params))
-	}
 	if s := c.live(); s != nil && method == protocol.RequestPermission {
 		return s.requestPermission(ctx, asker{child: c.key, handOver: func(path string) error {
 			return c.handOver(ctx, s, path)
-		}}, params, send)
+		}}, params, func() func() answer {
+			return c.viewers.ask(ctx, method, c.addressed(method, params))
+		})
 	}
-	return send()
+	return c.viewers.call(ctx, method, c.addressed(method, params))
 }
 
 // Notify implements [backend.Client].
@@ -124,7 +123,7 @@ func (c childClient) Notify(ctx context.Context, method string, params backend.R
 	if err := c.check(ctx, method, params); err != nil {
 		return err
 	}
-	return c.outlet.notify(ctx, method, c.addressed(method, params))
+	return c.viewers.notify(ctx, method, c.addressed(method, params))
 }
 
 // addressed returns the params of a message about the child.

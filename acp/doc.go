@@ -24,7 +24,7 @@
 //   - A turn is a prompt and everything until its response.
 //   - A queue keeps the requests of one session in order; a ticket is a request's place in it.
 //   - The host is what a backend sees of its session: the roots, the client, the MCP servers.
-//   - An outlet is the way from a session to the client that is shown it.
+//   - The viewers of a session are the clients that have it open; over a pair of streams one.
 //   - A notice is something that the user is told once, as a message in the conversation.
 //
 // # States of a session
@@ -45,8 +45,9 @@
 // session/cancel waits for the responses of the cancelled turns. Load and resume first do what can
 // fail except for showing the history, then end the running turns as cancelled, then replace the
 // activation. Close and delete first end the turns. When a connection ends, its turns end as
-// cancelled; those of a remote [Peer] go on without a client for a while, and a load or resume by
-// the same principal joins them. Fork copies the finished turns and changes nothing. Delete removes
+// cancelled; those of a remote [Peer] go on without a client for a while. A load or resume of a
+// session that the same principal has open over another connection joins it: nothing is opened, and
+// both clients are viewers. Fork copies the finished turns and changes nothing. Delete removes
 // a session in any state. Sessions that only the backend knows are stored when a list imports them,
 // or when a client opens one by the backend's own id.
 //
@@ -73,10 +74,11 @@
 //   - The params: parseParams in params.go checks the names of members and parses them in one pass.
 //     Each method's decode function then reads the fields and collects everything that is wrong.
 //     setup_check.go checks the roots and servers in requests that only the backend knows.
-//   - A turn that outlives its connection, which only remote peers have: join.go passes the
-//     requests of the next connection to the agent that runs the session, and a load joins the
-//     turn. Whose client is shown the session is decided by its outlet (outlet.go, and in package
-//     turns).
+//   - A session that several clients have open, which only remote peers do: join.go passes the
+//     requests of a connection to the agent that runs the session, and shows the history to a
+//     client that joins. viewers.go sends updates and questions to all of them (its rules are in
+//     package turns), settings.go tells the others what one has set, lasting.go keeps turns that
+//     outlive their connections.
 //   - What a session has used: spending.go reads what the agent reports, package
 //     acp/internal/metering counts it, and the store keeps it.
 //   - Opening a session: agent.open in activation.go opens the roots, the MCP servers (mcp.go),
@@ -147,6 +149,8 @@
 //
 //   - in package turns: Queues.mu, then Queue.mu, then Turn.mu
 //   - listing.imports.mu, then tasks.Group.mu
-//   - host.mu, turns.Outlet.mu, initialization.mu, servers.Set.mu, Server.mu and session.ending: no
-//     further lock is taken
+//   - openings.mu, while a load finds the agent that runs the session; then Queues.mu and Server.mu
+//   - routes.mu, then Queues.mu and Server.mu
+//   - host.mu, turns.Viewers.mu, initialization.mu, servers.Set.mu, Server.mu and session.ending:
+//     no further lock of these is taken
 package acp

@@ -11,6 +11,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // reasonData is error.data of an error that is caused by the state of a session or the program
@@ -20,6 +21,8 @@ type reasonData struct {
 	SessionID string `json:"sessionId,omitempty"`
 	Path      string `json:"path,omitempty"`
 	Hint      string `json:"hint,omitempty"`
+
+	Roots *workspace.Roots `json:"roots,omitempty"`
 }
 
 // stateError returns an error with a reason that programs can read.
@@ -38,6 +41,18 @@ func errNotActive(id sessionstore.ID) error {
 	return stateError(protocol.CodeNotFound,
 		"session "+string(id)+" is stored but not active: load or resume it first",
 		reasonData{Reason: "not_active", SessionID: string(id)})
+}
+
+// errOpenElsewhere is the error for what the client may not do to a session while it is open in other
+// windows. roots are the session's, if they are the reason.
+func errOpenElsewhere(id sessionstore.ID, roots *workspace.Roots) error {
+	message := "this session is open in another window: close it there first"
+	if roots != nil {
+		message = "this session is open in another window, where a turn is running: load it without " +
+			"additionalDirectories, or with those that it has, or wait for the end of the turn"
+	}
+	return stateError(jsonrpc.CodeInvalidRequest, message,
+		reasonData{Reason: "open_elsewhere", SessionID: string(id), Roots: roots})
 }
 
 func errUnknownSession(id sessionstore.ID) error {

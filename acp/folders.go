@@ -215,10 +215,15 @@ func (p *sessionParams) setFolders(folders []Folder) error {
 	if err != nil {
 		return strictjson.Refuse(p.rootViolations(err)...)
 	}
-	p.roots = workspace.RootsFrom(p.roots.Cwd(), dirs)
-	p.rest = strictjson.Set(p.rest, protocol.AdditionalDirectories,
-		backend.Encode(p.roots.Additional()))
+	p.replaceRoots(workspace.RootsFrom(p.roots.Cwd(), dirs))
 	return nil
+}
+
+// replaceRoots sets other additional roots.
+func (p *sessionParams) replaceRoots(roots workspace.Roots) {
+	p.roots = roots
+	p.rest = strictjson.Set(p.rest, protocol.AdditionalDirectories,
+		backend.Encode(roots.Additional()))
 }
 
 // rootViolations returns the violations in an error about the roots of the request. Those of

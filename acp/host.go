@@ -1,7 +1,6 @@
 package acp
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,9 +31,10 @@ type host struct {
 	stored    sessionstore.ID // in the store; another one if the client's is the backend's own
 	workspace *workspace.Workspace
 	servers   *sessionServers
-	outlet    *outlet
+	viewers   *viewers
 	stop      func(context.Context) error // ends the running turn; set for a load or resume
 	rate      *replayRate                 // of a load
+	front     *agent                      // whose client loads
 	foreign   bool                        // it comes from the backend, and is not stored yet
 	isNew     bool                        // it was made by session/new: the store has no states of it
 
@@ -70,9 +70,9 @@ const (
 )
 
 func newHost(
-	a *agent, id, stored sessionstore.ID, w *workspace.Workspace, to *outlet,
+	a *agent, id, stored sessionstore.ID, w *workspace.Workspace, v *viewers,
 ) *host {
-	return &host{agent: a, id: id, stored: stored, workspace: w, outlet: to,
+	return &host{agent: a, id: id, stored: stored, workspace: w, viewers: v,
 		scanning: make(chan struct{}, 1),
 		outside:  outsideReads{make(chan struct{}, 1), make(map[string]bool)},
 		settled:  make(chan struct{})}
@@ -309,8 +309,8 @@ func (h *host) Call(ctx context.Context, method string, params backend.Raw) back
 		}
 	}
 	if s != nil && method == protocol.RequestPermission {
-		return s.requestPermission(ctx, asker{handOver: s.handOver}, params, func() backend.Work {
-			return h.send(ctx, method, params)
+		return s.requestPermission(ctx, asker{handOver: s.handOver}, params, func() func() answer {
+			return h.viewers.ask(ctx, method, putSessionID(params, h.id))
 		})
 	}
 	return h.send(ctx, method, params)
@@ -318,7 +318,7 @@ func (h *host) Call(ctx context.Context, method string, params backend.Raw) back
 
 // send sends a request that was checked.
 func (h *host) send(ctx context.Context, method string, params backend.Raw) backend.Work {
-	return h.outlet.call(ctx, method, putSessionID(params, h.id))
+	return h.viewers.call(ctx, method, putSessionID(params, h.id))
 }
 
 // live returns the session once the updates that were buffered for it are sent, nil before.
@@ -349,9 +349,9 @@ func (h *host) Notify(ctx context.Context, method string, params backend.Raw) er
 		return err
 	}
 	if method == protocol.ElicitationComplete { // it names no session
-		return h.outlet.notify(ctx, method, params)
+		return h.viewers.notify(ctx, method, params)
 	}
-	return h.outlet.notify(ctx, method, putSessionID(params, h.id))
+	return h.viewers.notify(ctx, method, putSessionID(params, h.id))
 }
 
 // check returns an error if the backend may not send the client this message.
@@ -362,7 +362,7 @@ func (h *host) check(method string, params backend.Raw) error {
 	if closed {
 		return backend.ErrClosed
 	}
-	if err := cmp.Or(h.outlet.Client(), h.agent).checkMethod(method, params); err != nil {
+	if err := h.viewers.offers(method, params); err != nil {
 		return err
 	}
 	return checkPaths(h.workspace, method, params)

@@ -1,30 +1,26 @@
 package acp
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
-	"reflect"
+	"iter"
+	"maps"
 	"slices"
-	"time"
+	"strings"
+	"sync"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/acp/internal/tasks"
 	"github.com/acp-agent/acp-agent/acp/internal/turns"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
-	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// The turns of a remote client outlive its connection: the connection's agent goes on without a
-// client until they end or the grace has passed. If another connection of the same principal loads
-// the session in that time, its agent passes the session's requests on to the agent that runs the
-// session, and the session's outlet leads to the new client.
-
-// lasting reports whether turns outlive the connection.
-func (a *agent) lasting() bool { return a.grace > 0 }
+// A session of a remote client is run by the agent of the connection that opened it. If another
+// connection of the same principal loads the session, it joins: its client becomes a viewer, and
+// its agent passes the session's requests on to the agent that runs it.
 
 // sessionOf returns the id of the session that must be open for the request, or "".
 func sessionOf(r *jsonrpc.Request) (id sessionstore.ID) {
@@ -43,40 +39,152 @@ func opens(method string) bool {
 	return method == protocol.SessionLoad || method == protocol.SessionResume
 }
 
-// acceptLasting accepts a request about a session that another agent runs or another client has
-// open. ok is false if neither is the case. It is called on the read loop.
+// removes reports whether a method removes a session, for all who have it open.
+func removes(method string) bool {
+	return method == protocol.SessionDelete || method == protocol.SessionArchive
+}
+
+// routes says where the requests about sessions go that other agents run. A load of a session that
+// others have open does not hold the session's queue, so that they need not wait for it. Only later
+// requests of the same client do.
+type routes struct {
+	mu      sync.Mutex
+	runs    map[sessionstore.ID]*agent        // who runs the session
+	loading map[sessionstore.ID]chan struct{} // closed when the last load was answered
+}
+
+// acceptLasting accepts a request about a session that another agent runs, or that other clients
+// have open. ok is false if neither is the case. It is called on the read loop.
 func (a *agent) acceptLasting(ctx context.Context, r *jsonrpc.Request) (_ jsonrpc.Work, ok bool) {
 	id := sessionOf(r)
 	if id == "" || !a.init.done() {
 		return nil, false
 	}
-	if h := a.elsewhere(id, r.Method); h != nil {
+	before, done := a.routes.enqueue(id)
+	if before == nil {
+		return a.route(ctx, r, id, nil)
+	}
+	return func() (json.RawMessage, error) {
+		select {
+		case <-before:
+		case <-ctx.Done():
+			done()
+			return nil, context.Cause(ctx)
+		}
+		work, ok := a.route(ctx, r, id, done)
+		if !ok {
+			work = a.accept(ctx, r, a)
+		}
+		if !opens(r.Method) {
+			done()
+		}
+		if work == nil && r.IsNotification() {
+			return nil, nil
+		}
+		return run(work, r.Method)
+	}, true
+}
+
+// enqueue returns what a request about a session waits for, nil if it need not wait. Otherwise
+// later requests wait until done is called.
+func (t *routes) enqueue(id sessionstore.ID) (before <-chan struct{}, done func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	before = t.loading[id]
+	if before == nil {
+		return nil, nil
+	}
+	return before, t.beginLocked(id)
+}
+
+// begin makes later requests about a session wait until done is called.
+func (t *routes) begin(id sessionstore.ID) (done func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.beginLocked(id)
+}
+
+func (t *routes) beginLocked(id sessionstore.ID) (done func()) {
+	loaded := make(chan struct{})
+	if t.loading == nil {
+		t.loading = make(map[sessionstore.ID]chan struct{})
+	}
+	t.loading[id] = loaded
+	return sync.OnceFunc(func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		close(loaded)
+		if t.loading[id] == loaded {
+			delete(t.loading, id)
+		}
+	})
+}
+
+// route accepts a request as acceptLasting does, once earlier ones need not be waited for. If it is
+// a load for which later requests wait, loaded ends that.
+func (a *agent) route(
+	ctx context.Context, r *jsonrpc.Request, id sessionstore.ID, loaded func(),
+) (_ jsonrpc.Work, ok bool) {
+	switch {
+	case opens(r.Method) && !r.IsNotification():
+		return a.routeLoad(ctx, r, id, loaded), true
+	case removes(r.Method) && a.owner.hasOthers(id, a):
+		return reject(r, errOpenElsewhere(id, nil)), true
+	}
+	if h := a.elsewhere(id); h != nil {
 		return a.forward(ctx, h, id, r), true
 	}
-	if a.isTaken(id, r.Method, a) {
-		return rejectTaken(id, r), true
+	if a.isTaken(id, a) {
+		return reject(r, errNotActive(id)), true
 	}
 	return nil, false
 }
 
-// elsewhere returns the other agent that runs a session. It returns nil if a runs it, or if no
-// agent does and a may open it. The caller ends its use.
-func (a *agent) elsewhere(id sessionstore.ID, method string) *agent {
-	if h := a.joined[id]; h != nil {
-		if h.queues.Find(id) != nil && a.owner.use(h) {
-			return h
-		}
-		delete(a.joined, id)
+// routeLoad accepts a load or resume. It goes to the agent that runs the session or is opening it.
+func (a *agent) routeLoad(
+	ctx context.Context, r *jsonrpc.Request, id sessionstore.ID, loaded func(),
+) jsonrpc.Work {
+	h := a.owner.beginOpening(id, a)
+	r.AfterResponse(func() { a.owner.endOpening(id, h) })
+	if h != a {
+		a.routes.set(id, h)
 	}
-	if !opens(method) || a.queues.Find(id) != nil {
+	s := h.activeSession(id)
+	isShared := h != a || s != nil && s.host.viewers.Others(a) > 0
+	if loaded == nil && isShared {
+		loaded = a.routes.begin(id)
+	}
+	work := h.accept(ctx, r, a)
+	return func() (json.RawMessage, error) {
+		if loaded != nil {
+			defer r.AfterResponse(loaded) // after what the load adds
+		}
+		return run(work, r.Method)
+	}
+}
+
+func (t *routes) set(id sessionstore.ID, h *agent) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.runs == nil {
+		t.runs = make(map[sessionstore.ID]*agent)
+	}
+	t.runs[id] = h
+}
+
+// elsewhere returns the other agent that runs a session which a's client has loaded, or nil. The
+// caller ends its use.
+func (a *agent) elsewhere(id sessionstore.ID) *agent {
+	a.routes.mu.Lock()
+	defer a.routes.mu.Unlock()
+	h := a.routes.runs[id]
+	if h == nil {
 		return nil
 	}
-	for _, h := range a.owner.all() {
-		if h != a && h.init.owner() == a.init.owner() && h.isJoinable(id) && a.owner.use(h) {
-			a.joined[id] = h
-			return h
-		}
+	if h != a && h.queues.Find(id) != nil && a.owner.use(h) {
+		return h
 	}
+	delete(a.routes.runs, id)
 	return nil
 }
 
@@ -85,8 +193,8 @@ func (a *agent) elsewhere(id sessionstore.ID, method string) *agent {
 func (a *agent) forward(
 	ctx context.Context, h *agent, id sessionstore.ID, r *jsonrpc.Request,
 ) (work jsonrpc.Work) {
-	if h.isTaken(id, r.Method, a) {
-		work = rejectTaken(id, r)
+	if h.isTaken(id, a) {
+		work = reject(r, errNotActive(id))
 	} else {
 		work = h.accept(ctx, r, a)
 	}
@@ -105,13 +213,12 @@ func (a *agent) forward(
 	}
 }
 
-// rejectTaken rejects a request about a session that another client has open.
-func rejectTaken(id sessionstore.ID, r *jsonrpc.Request) jsonrpc.Work {
+// reject rejects a request, and ignores a notification.
+func reject(r *jsonrpc.Request, err error) jsonrpc.Work {
 	if r.IsNotification() {
-		return nil
+		return func() (json.RawMessage, error) { return nil, nil }
 	}
-	return jsonrpc.Fail(stateError(jsonrpc.CodeInvalidRequest, backend.ErrFenced.Error(),
-		reasonData{Reason: "fenced", SessionID: string(id)}))
+	return jsonrpc.Fail(err)
 }
 
 // activeSession returns the active session with the given id, or nil.
@@ -122,253 +229,293 @@ func (a *agent) activeSession(id sessionstore.ID) *session {
 	return nil
 }
 
-// isJoinable reports whether the session is in a turn, or has lost its client.
-func (a *agent) isJoinable(id sessionstore.ID) bool {
+// isTaken reports whether the session is open, but not in from's client, which must load it before
+// it sends other requests.
+func (a *agent) isTaken(id sessionstore.ID, from *agent) bool {
 	s := a.activeSession(id)
-	return s != nil && (len(s.queue.Unanswered()) > 0 || s.host.outlet.Client() == nil)
+	return s != nil && !s.host.viewers.Has(from)
 }
 
-// isTaken reports whether a client other than from's has the session open. From's client must then
-// load it before it sends other requests.
-func (a *agent) isTaken(id sessionstore.ID, method string, from *agent) bool {
-	s := a.activeSession(id)
-	return s != nil && !opens(method) && !s.host.outlet.HeldBy(from)
+// openings are the loads of a principal that were not answered.
+type openings struct {
+	mu   sync.Mutex
+	byID map[sessionstore.ID]*opener
 }
 
-// claim gives the session with the given id, if it is active, to from's client, which is loading
-// it.
-func (a *agent) claim(id sessionstore.ID, from *agent) {
-	if s := a.activeSession(id); s != nil {
-		a.keep(s, s.host.outlet.Claim(from), a.grace)
-	}
+// opener is the agent that opens a session.
+type opener struct {
+	agent *agent
+	loads int
 }
 
-// leave takes all sessions away from from's client, whose connection has ended.
-func (p *principal) leave(from *agent) {
-	for _, a := range p.all() {
-		for _, s := range a.queues.Active() {
-			a.keep(s, s.host.outlet.Leave(from), from.graceNow())
+// beginOpening returns the agent to which a load of a goes: the one that runs the session or is
+// opening it, or a. It stays used until endOpening.
+func (p *principal) beginOpening(id sessionstore.ID, a *agent) *agent {
+	p.openings.mu.Lock()
+	defer p.openings.mu.Unlock()
+	o := p.openings.byID[id]
+	if o == nil || !o.agent.serves(a) || !p.use(o.agent) {
+		o = &opener{agent: p.runner(id, a)}
+		if p.openings.byID == nil {
+			p.openings.byID = make(map[sessionstore.ID]*opener)
 		}
+		p.openings.byID[id] = o
 	}
+	o.loads++
+	return o.agent
 }
 
-// graceNow returns how long turns continue if the client disconnects now.
-func (a *agent) graceNow() time.Duration {
-	if a.serving.Err() != nil {
-		return 0
-	}
-	return a.grace
-}
-
-// keepIfLeft keeps s if from's client has left while it was opening s.
-func (s *session) keepIfLeft(from *agent) {
-	if !s.agent.lasting() {
-		return
-	}
-	to, back := s.host.outlet.Current()
-	if to != nil && to.left.Load() {
-		back = s.host.outlet.Leave(to)
-	} else if to != nil {
-		return
-	}
-	s.agent.keep(s, back, from.graceNow())
-}
-
-// keep waits up to the given time for the turns of s to end, then closes s, which has lost its
-// client. It stops if another client opens s and so closes back. It does nothing if back is nil: s
-// still has its client.
-func (a *agent) keep(s *session, back <-chan struct{}, during time.Duration) {
-	if back == nil {
-		return
-	}
-	a.tasks.Go(func() {
-		grace := time.After(during)
-		for over := during == 0; !a.closeUnheld(s, over); {
-			running := s.queue.Unanswered()
-			if len(running) == 0 { // the last one has just ended
-				continue
-			}
-			select {
-			case <-running[0].Done():
-			case <-back:
-				return
-			case <-a.base.Done():
-				return
-			case <-grace:
-				over = true
+// runner returns the agent that runs a session and that a may use, or a, and begins a use of it.
+func (p *principal) runner(id sessionstore.ID, a *agent) *agent {
+	if a.activeSession(id) == nil {
+		for _, h := range p.all() {
+			if h != a && h.serves(a) && h.activeSession(id) != nil && p.use(h) {
+				return h
 			}
 		}
-	})
-}
-
-// closeUnheld closes s once earlier requests are served, unless a client has opened it. If a turn
-// is still running, closeUnheld ends it once the grace has passed; before that it leaves s open and
-// reports false.
-func (a *agent) closeUnheld(s *session, over bool) bool {
-	at := a.queues.Ticket(s.id, turns.Lifecycle)
-	defer at.Release()
-	if at.Acquire(a.base) != nil || at.Queue.Active() != s || s.host.outlet.Client() != nil {
-		return true
 	}
-	if !over && len(at.Queue.Unanswered()) > 0 {
-		return false
-	}
-	if at.Queue.EndTurns(a.base, backend.ErrCancelled) == nil {
-		a.closeSession(a.base, s, nil)
-	}
-	return true
-}
-
-// promptLasting returns the work for the prompt of t, which from's client sent and which may
-// outlive its connection. ctx is the request's context; leave ends the turn's context; finish is
-// called when the turn has ended.
-func (a *agent) promptLasting(
-	ctx context.Context, r *jsonrpc.Request, from *agent, at *ticket, t *turns.Turn, p promptParams,
-	leave context.CancelCauseFunc, finish func(),
-) jsonrpc.Work {
-	left := false // set by the work, before the functions below are called
-	var ended outcome
-	r.BeforeResponse(func(result json.RawMessage, err error) (json.RawMessage, error) {
-		if left {
-			return result, err
-		}
-		ended.result, ended.err = t.Decide(result, err)
-		return ended.result, ended.err
-	})
-	r.AfterResponse(func() {
-		if left {
-			return
-		}
-		finish()
-		// The connection may be lost without either side having noticed.
-		if s := at.Queue.Active(); s != nil && !s.host.outlet.HeldBy(from) {
-			a.tasks.Go(func() { s.tellEnd(ended) })
-		}
-	})
-	return func() (json.RawMessage, error) {
-		done := make(chan outcome, 1)
-		a.tasks.Go(func() {
-			o := outcome{err: tasks.ErrPanicked}
-			defer func() { done <- o }()
-			o.result, o.err = a.prompt(at, t, p)
-		})
-		select {
-		case o := <-done:
-			return o.result, o.err
-		case <-ctx.Done():
-		}
-		if a.clientOf(at.Queue).serving.Err() != nil {
-			leave(jsonrpc.ErrClosed)
-		} else if t.Cause() == nil {
-			left = true
-			a.tasks.Go(func() { a.finishLeft(at, t, <-done, finish) })
-			return nil, jsonrpc.ErrClosed
-		}
-		o := <-done
-		return o.result, o.err
-	}
-}
-
-// clientOf returns the agent whose client receives the messages of q's session, or a if no client
-// does.
-func (a *agent) clientOf(q *queue) *agent {
-	if s := q.Active(); s != nil {
-		return cmp.Or(s.host.outlet.Client(), a)
-	}
+	p.use(a)
 	return a
 }
 
-// finishLeft ends a turn whose response nobody waits for.
-func (a *agent) finishLeft(at *ticket, t *turns.Turn, o outcome, finish func()) {
-	o.result, o.err = t.Decide(o.result, o.err)
-	finish()
-	if s := at.Queue.Active(); s != nil {
-		s.tellEnd(o)
-	}
+// serves reports whether a may run sessions for the client of another agent of its principal.
+func (a *agent) serves(other *agent) bool {
+	return a == other || a.lasting() && a.init.done() && a.init.owner() == other.init.owner()
 }
 
-// tellEnd tells the client that has joined s how the turn ended, because that client gets no
-// response for it. A client that is about to join is told after the history.
-func (s *session) tellEnd(o outcome) {
-	ended := map[string]any{"stopReason": stopReason(o)}
-	if o.err != nil {
-		ended = map[string]any{"error": o.err.Error()}
+// endOpening ends a load.
+func (p *principal) endOpening(id sessionstore.ID, h *agent) {
+	p.openings.mu.Lock()
+	if o := p.openings.byID[id]; o != nil && o.agent == h {
+		if o.loads--; o.loads == 0 {
+			delete(p.openings.byID, id)
+		}
 	}
-	ctx := s.agent.base
-	err := s.beginUpdate(ctx)
-	if err == nil {
-		defer s.endUpdate()
-		err = s.show(ctx, backend.NewUpdate(map[string]any{
-			"sessionUpdate": sessionstore.SessionInfoUpdate,
-			"_meta":         map[string]any{"acp-agent": map[string]any{"turn": ended}}}))
-	}
-	if err != nil {
-		s.agent.log.Debug("end of a turn not sent", "session", s.id, "error", err)
-	}
+	p.openings.mu.Unlock()
+	p.unuse(h)
 }
 
-// joins reports whether the load joins the running turn of a session without a client. It does if
-// it asks for the same roots and MCP servers.
-func (l *load) joins() bool {
+// hasOthers reports whether other clients than a's have the session open.
+func (p *principal) hasOthers(id sessionstore.ID, a *agent) bool {
+	return slices.ContainsFunc(p.all(), func(h *agent) bool {
+		s := h.activeSession(id)
+		return s != nil && h.lasting() && s.host.viewers.Others(a) > 0
+	})
+}
+
+// joins reports whether the load makes its client another viewer of the session that is open. It
+// does if others have the session open, or if a turn goes on without a client. A list of other
+// roots opens the session again: for all if no turn runs, and not at all otherwise.
+func (l *load) joins() (bool, error) {
 	s := l.previous
-	if s == nil || l.front == nil || s.host.outlet.Client() != nil ||
-		len(l.at.Queue.Unanswered()) == 0 {
-		return false
+	if s == nil || l.front == nil || !l.agent.lasting() {
+		return false, nil
 	}
-	same := func(a, b mcpclient.Config) bool {
-		a.Policy = b.Policy // which is not the client's
-		return reflect.DeepEqual(a, b)
+	others := s.host.viewers.Others(l.front) > 0
+	running := len(l.at.Queue.Unanswered()) > 0
+	isTurnOfNobody := running && !s.host.viewers.Has(l.front)
+	if !others && !isTurnOfNobody {
+		return false, nil
 	}
-	return (!l.params.listed || l.params.roots.Equal(s.params.roots)) &&
-		slices.EqualFunc(l.params.servers, s.params.servers, same)
+	same := !l.params.listed || l.rootsIn(s).Equal(s.params.roots)
+	if !same && others && running {
+		return false, errOpenElsewhere(s.id, &s.params.roots)
+	}
+	return same || others, nil
 }
 
-// join shows the client the history of the session up to now. Until the response is sent, no update
-// is shown or recorded.
+// rootsIn returns the roots that the load asks for, with the cwd as s has it.
+func (l *load) rootsIn(s *session) workspace.Roots {
+	return workspace.RootsFrom(s.params.roots.Cwd(), l.params.roots.Additional())
+}
+
+// join makes the client a viewer, and shows it the history of the session up to now. Others need
+// not wait for that: the ticket is released first, and updates that come meanwhile are kept.
 func (l *load) join(ctx context.Context) (_ *session, _ json.RawMessage, err error) {
-	a, s := l.agent, l.previous
-	if err := s.beginUpdate(ctx); err != nil {
-		return nil, nil, err
+	if l.params.listed && !l.rootsIn(l.previous).Equal(l.previous.params.roots) {
+		if err := l.reopenForAll(ctx); err != nil {
+			return nil, nil, err
+		}
+	}
+	a, v := l.agent, l.previous.host.viewers
+	if !v.Enter(l.front) {
+		return nil, nil, backend.ErrClosed
 	}
 	defer func() {
 		if err != nil {
-			s.endUpdate()
+			a.keep(l.previous, v.Leave(l.front), l.front.graceNow())
 		}
 	}()
-	if err := s.record.current().Flush(ctx); err != nil {
-		return nil, nil, err
-	}
-	show := func(ctx context.Context, u backend.Update) error {
-		return l.front.sendUpdate(ctx, s.address, u, forAnother)
-	}
-	if l.cause == backend.Load {
-		for u, err := range sessionstore.Joined(a.options.Store.History(ctx, s.host.stored)) {
-			if err != nil {
-				return nil, nil, err
-			}
-			l.rate.wait(ctx)
-			if err := show(ctx, u); err != nil {
-				return nil, nil, err
-			}
-		}
-	}
-	states, err := a.options.Store.States(ctx, s.host.stored)
+	l.at.Release()
+	shown, err := l.showHistory(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
+	c, err := l.cut(ctx, shown)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, u := range c.rest {
+		if err := l.show(ctx, u); err != nil {
+			return nil, nil, err
+		}
+	}
 	l.joined = func() {
-		defer s.endUpdate()
-		for _, u := range states { // they are newer than those in the response
-			if err := show(a.base, s.host.announce(u)); err != nil {
-				a.log.Debug("update not sent", "session", s.id, "error", err)
+		for _, u := range c.states { // they are newer than those in the response
+			if err := l.show(a.base, c.session.host.announce(u)); err != nil {
+				a.log.Debug("update not sent", "session", c.session.id, "error", err)
 			}
 		}
-		s.host.outlet.Attach(l.front)
+		v.Release(l.front)
 	}
-	running := json.RawMessage(`{"turn":{"running":true}}`)
-	if len(l.at.Queue.Unanswered()) == 0 { // it has just ended
-		running = json.RawMessage(`{}`)
+	return c.session, c.result, nil
+}
+
+// show sends the client that loads an update, and waits until it has room.
+func (l *load) show(ctx context.Context, u backend.Update) error {
+	if l.rate != nil {
+		l.rate.wait(ctx)
 	}
-	meta := strictjson.Set(members(s.result)["_meta"], "acp-agent", running)
-	return s, strictjson.Set(s.result, "_meta", meta), nil
+	return l.front.sendUpdate(ctx, l.previous.address, u, forAnother)
+}
+
+// maxPasses limits how often a history is read to show what came while it was shown before.
+const maxPasses, fewUpdates = 5, 200
+
+// showHistory shows the client what is stored, if it loads, and returns how many updates those are.
+// What comes while it is shown is shown too, until it is little.
+func (l *load) showHistory(ctx context.Context) (shown int, err error) {
+	if l.cause == backend.Resume {
+		return 0, nil
+	}
+	for pass := 0; pass < maxPasses; pass++ {
+		before := shown
+		for u, err := range sessionstore.Joined(l.history(ctx, before, &shown)) {
+			if err != nil {
+				return 0, err
+			}
+			if err := l.show(ctx, u); err != nil {
+				return 0, err
+			}
+		}
+		if shown-before < fewUpdates {
+			break
+		}
+	}
+	return shown, nil
+}
+
+// history returns the stored history without its first updates, and sets read to how many were read
+// together with these.
+func (l *load) history(
+	ctx context.Context, skip int, read *int,
+) iter.Seq2[sessionstore.Update, error] {
+	return func(yield func(sessionstore.Update, error) bool) {
+		at := 0
+		for u, err := range l.agent.options.Store.History(ctx, l.previous.host.stored) {
+			if at++; err == nil && at <= skip {
+				continue
+			}
+			*read = at
+			if !yield(u, err) {
+				return
+			}
+		}
+	}
+}
+
+// cut is the moment at which a client begins to be shown a session with the others.
+type cut struct {
+	session *session
+	rest    []backend.Update // that were not shown before
+	states  []backend.Update
+	result  json.RawMessage // of the response
+}
+
+// cut begins to keep updates for the client, and returns what came before and was not shown.
+func (l *load) cut(ctx context.Context, shown int) (c cut, err error) {
+	at := l.agent.queues.Ticket(l.previous.id, turns.Ordinary)
+	defer at.Release()
+	if err := at.Acquire(ctx); err != nil {
+		return c, err
+	}
+	s := at.Queue.Active()
+	if s == nil || s.host.viewers != l.previous.host.viewers {
+		return c, errNotActive(l.previous.id) // it was closed meanwhile
+	}
+	if err := s.beginUpdate(ctx); err != nil {
+		return c, err
+	}
+	defer s.endUpdate()
+	if err := s.record.current().Flush(ctx); err != nil {
+		return c, err
+	}
+	if l.cause == backend.Load {
+		for u, err := range sessionstore.Joined(l.history(ctx, shown, &shown)) {
+			if err != nil {
+				return c, err
+			}
+			c.rest = append(c.rest, u)
+		}
+	}
+	if c.states, err = s.states(ctx); err != nil {
+		return c, err
+	}
+	c.session, c.result = s, s.joinResult()
+	s.host.viewers.Keep(l.front)
+	return c, nil
+}
+
+// states returns the states of the session. The caller has begun an update.
+func (s *session) states(ctx context.Context) ([]backend.Update, error) {
+	stored, err := s.agent.options.Store.States(ctx, s.host.stored)
+	if err != nil {
+		return nil, err
+	}
+	states := slices.DeleteFunc(slices.Clone(stored), func(u backend.Update) bool {
+		_, newer := s.settings[u.Kind]
+		return newer
+	})
+	for _, kind := range slices.Sorted(maps.Keys(s.settings)) {
+		states = append(states, s.settings[kind])
+	}
+	return states, nil
+}
+
+// joinResult returns the result for a client that joins.
+func (s *session) joinResult() json.RawMessage {
+	result := withMeta(s.result, "viewers", backend.Encode(len(s.host.viewers.Clients())))
+	if len(s.queue.Unanswered()) > 0 {
+		result = withMeta(result, "turn", json.RawMessage(`{"running":true}`))
+	}
+	return result
+}
+
+// reopenForAll opens the session again with the roots that the client lists, which becomes one of
+// its viewers only then. No turn runs.
+func (l *load) reopenForAll(ctx context.Context) error {
+	s := l.previous
+	p := s.params
+	p.id, p.listed, p.missing = s.id, true, nil
+	p.replaceRoots(l.rootsIn(s))
+	again := &load{agent: l.agent, at: l.at, cause: backend.Resume, params: p, inTurn: true,
+		stored: l.stored, previous: s}
+	next, news, err := again.reopen(ctx)
+	if err != nil {
+		return err
+	}
+	l.previous = next
+	paths := make([]string, 0, p.roots.Len())
+	for _, dir := range p.roots.All() {
+		paths = append(paths, shownPath(dir))
+	}
+	news = append(news, backend.Warning(backend.Text(
+		"Another window opened this session with other folders. They are now: "+
+			strings.Join(paths, ", ")+".")))
+	for _, u := range news {
+		if err := next.show(ctx, u); err != nil {
+			l.agent.log.Debug("update not sent", "session", next.id, "error", err)
+		}
+	}
+	return nil
 }

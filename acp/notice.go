@@ -108,28 +108,24 @@ func (s *session) showNotice(ctx context.Context) {
 // maxNoticeTitle is the maximum length of the title of a notice, in characters.
 const maxNoticeTitle = 100
 
-// translated calls send with what the client is sent in place of an update that may be a
-// [backend.Warning]: a notice for each paragraph if it shows notices, otherwise the message.
-func (s *session) translated(u backend.Update, send func(backend.Update) error) error {
+// formsOf returns what a's client is sent in place of an update that may be a [backend.Warning]: a
+// notice for each paragraph if it shows notices, otherwise the message.
+func (a *agent) formsOf(u backend.Update) (forms []backend.Update) {
 	message, ok := backend.WarningMessage(u)
-	if !ok {
-		return send(u)
-	}
-	to := s.host.outlet.Client()
-	if to == nil || !to.clientCapabilities().declares(protocol.Notices) {
-		return send(message)
+	switch {
+	case !ok:
+		return []backend.Update{u}
+	case !a.clientCapabilities().declares(protocol.Notices):
+		return []backend.Update{message}
 	}
 	var said string
 	_ = json.Unmarshal(strictjson.Find(message.Raw, "update", "content", "text"), &said)
 	for paragraph := range strings.SplitSeq(said, "\n\n") {
-		if paragraph = strings.TrimSpace(paragraph); paragraph == "" {
-			continue
-		}
-		if err := send(newNotice(paragraph)); err != nil {
-			return err
+		if paragraph = strings.TrimSpace(paragraph); paragraph != "" {
+			forms = append(forms, newNotice(paragraph))
 		}
 	}
-	return nil
+	return forms
 }
 
 // newNotice returns a notice whose title is the beginning of a text, up to the end of its first

@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
 
@@ -53,6 +54,9 @@ type AnswerEvent struct {
 	Choice string
 	// Duration is how long the answer took.
 	Duration time.Duration
+	// Late says that another client had answered before, or the question had ended. The answer had
+	// no effect, and Choice and Duration are empty.
+	Late bool
 }
 
 // UsageEvent says what a session has used, as its agent reports it.
@@ -94,20 +98,27 @@ func (a *agent) observeOpened(s *session) {
 	a.options.Observe(e)
 }
 
-// observed returns work, which asks the client for permission with params and tells the observer
-// what it answers.
-func (s *session) observed(params backend.Raw, work backend.Work) backend.Work {
-	observe := s.agent.options.Observe
-	if observe == nil {
-		return work
+// observed returns wait, which waits for the answer to a permission request with these params, and
+// then tells the observer of the client that has answered.
+func (s *session) observed(params backend.Raw, wait func() answer) func() answer {
+	if s.agent.options.Observe == nil {
+		return wait
 	}
 	begun := time.Now()
-	var title string
-	_ = json.Unmarshal(strictjson.Find(params, "toolCall", "title"), &title)
-	return func() (backend.Raw, error) {
-		result, err := work()
-		choice, _ := choice(params, result)
-		observe(AnswerEvent{s.id, title, choice, time.Since(begun)})
-		return result, err
+	title := askedTitle(params)
+	return func() answer {
+		got := wait()
+		choice, _ := choice(params, got.Result)
+		if observe := cmp.Or(got.By, s.agent).options.Observe; observe != nil {
+			observe(AnswerEvent{Session: s.id, Title: title, Choice: choice,
+				Duration: time.Since(begun)})
+		}
+		return got
 	}
+}
+
+// askedTitle returns the title of the tool call in the params of a permission request.
+func askedTitle(params backend.Raw) (title string) {
+	_ = json.Unmarshal(strictjson.Find(params, "toolCall", "title"), &title)
+	return title
 }

@@ -116,6 +116,8 @@ type tuning struct {
 	// LeaseCheck is how often a running turn checks that no other process has taken its session
 	// over.
 	LeaseCheck time.Duration
+	// SlowViewer is how long a client that views a session may take nothing of what waits for it.
+	SlowViewer time.Duration
 	// CloseGrace bounds the time to end the sessions and the backend once the connection has ended.
 	CloseGrace time.Duration
 }
@@ -146,6 +148,7 @@ func (o Options) withDefaults() Options {
 	t.ChildBytes = cmp.Or(t.ChildBytes, 256<<20)
 	t.CancelGrace = cmp.Or(t.CancelGrace, 5*time.Second)
 	t.LeaseCheck = cmp.Or(t.LeaseCheck, time.Second)
+	t.SlowViewer = cmp.Or(t.SlowViewer, 30*time.Second)
 	t.CloseGrace = cmp.Or(t.CloseGrace, 900*time.Millisecond)
 	t.Wire.Logger = o.Logger
 	if o.Trace != nil {

@@ -67,16 +67,29 @@ func (o *ownTurn) reopen(p sessionParams) error {
 	}
 	l := &load{agent: a, at: at, cause: backend.Resume, params: p, inTurn: true,
 		stored: listing.Openable{Session: stored}, previous: o.session}
-	s, act, err := l.replace(o.ctx)
+	s, news, err := l.reopen(o.ctx)
 	if err != nil {
 		return err
 	}
 	o.session = s
 	o.updates.moveTo(s)
-	shown := s.host.bufferedKinds()
 	ctx := context.WithoutCancel(o.ctx) // even if the turn has been cancelled
-	s.host.release(ctx)
-	var news []backend.Update
+	for _, u := range news {
+		if err := o.updates.Update(ctx, u); err != nil {
+			a.log.Debug("update not sent", "session", s.id, "error", err)
+		}
+	}
+	return nil
+}
+
+// reopen opens the session again for the viewers that it has, and returns what they should be told.
+func (l *load) reopen(ctx context.Context) (s *session, news []backend.Update, err error) {
+	s, act, err := l.replace(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	shown := s.host.bufferedKinds()
+	s.host.release(context.WithoutCancel(ctx))
 	if l.notice != "" {
 		news = append(news, backend.Warning(backend.Text(l.notice)))
 	}
@@ -85,12 +98,7 @@ func (o *ownTurn) reopen(p sessionParams) error {
 			news = append(news, u)
 		}
 	}
-	for _, u := range news {
-		if err := o.updates.Update(ctx, u); err != nil {
-			a.log.Debug("update not sent", "session", s.id, "error", err)
-		}
-	}
-	return nil
+	return s, news, nil
 }
 
 // statesIn returns the session's mode and options in a lifecycle response as updates, for a client

@@ -19,7 +19,7 @@ import (
 // mention a tool call only there, and say nothing more about one that was rejected. Such a call is
 // recorded from the request, with its outcome.
 func (s *session) requestPermission(
-	ctx context.Context, from asker, params backend.Raw, send func() backend.Work,
+	ctx context.Context, from asker, params backend.Raw, ask func() func() answer,
 ) backend.Work {
 	if work, ok := s.allowRead(ctx, from, params); ok {
 		return work
@@ -28,22 +28,26 @@ func (s *session) requestPermission(
 		return jsonrpc.Fail(err)
 	}
 	defer s.endUpdate()
-	work := s.observed(params, send())
+	wait := s.observed(params, ask())
 	call, err := strictjson.ParseObject(strictjson.Find(params, "toolCall"))
 	id := ""
 	if err == nil {
 		id, _ = call.Field("toolCallId").Text()
 	}
-	if _, known := s.toolCalls[callKey{from.child, id}]; known || id == "" {
-		return work
+	_, known := s.toolCalls[callKey{from.child, id}]
+	if known || id == "" {
+		return func() (backend.Raw, error) {
+			got := wait()
+			return got.Result, got.Err
+		}
 	}
 	s.recordToolCall(ctx, from.update(toolCallOf(call)))
 	return func() (backend.Raw, error) {
-		result, err := work()
-		if err != nil || !allows(params, result) {
-			s.recordRejected(ctx, from, id)
+		got := wait()
+		if got.Err != nil || !allows(params, got.Result) {
+			s.recordRejected(ctx, from, id, got.By)
 		}
-		return result, err
+		return got.Result, got.Err
 	}
 }
 
@@ -56,15 +60,23 @@ func (s *session) recordToolCall(ctx context.Context, u backend.Update) {
 	}
 }
 
-// recordRejected records that a tool call failed because the user did not allow it.
-func (s *session) recordRejected(ctx context.Context, from asker, id string) {
+// recordRejected records that a tool call failed because the user did not allow it, and shows that to
+// the viewers but by, who knows it.
+func (s *session) recordRejected(ctx context.Context, from asker, id string, by *agent) {
 	ctx, cancel := commitContext(ctx)
 	defer cancel()
 	if s.beginUpdate(ctx) != nil {
 		return // a load shows the call as failed, because it has not ended
 	}
 	defer s.endUpdate()
-	s.recordToolCall(ctx, from.change(id, sdk.WithUpdateStatus(sdk.ToolCallStatusFailed)))
+	failed := from.change(id, sdk.WithUpdateStatus(sdk.ToolCallStatusFailed))
+	s.recordToolCall(ctx, failed)
+	if s.host.viewers.Others(by) == 0 {
+		return
+	}
+	if err := s.host.viewers.update(ctx, by, failed, asItComes); err != nil {
+		s.agent.log.Debug("update not sent", "session", s.id, "error", err)
+	}
 }
 
 const (

@@ -9,13 +9,13 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// replay shows the client a loaded session's conversation before the response: the stored history,
+// replay shows the client to a loaded session's conversation before the response: the stored history,
 // unless the backend has sent its own, then the current states.
 func (a *agent) replay(
-	ctx context.Context, s *session, opened backend.Opened, rate *replayRate,
+	ctx context.Context, s *session, to *agent, opened backend.Opened, rate *replayRate,
 ) error {
 	if opened.Replay == backend.FromStore {
-		if err := a.replayHistory(ctx, s, rate); err != nil {
+		if err := a.replayHistory(ctx, s, to, rate); err != nil {
 			return err
 		}
 	}
@@ -29,7 +29,7 @@ func (a *agent) replay(
 		if buffered[u.Kind] || len(result[responseMember(u.Kind)]) > 0 {
 			continue // the client learns it anyway
 		}
-		if err := s.show(ctx, s.host.announce(u)); err != nil {
+		if err := s.showTo(ctx, to, s.host.announce(u), asItComes); err != nil {
 			return err
 		}
 	}
@@ -50,11 +50,13 @@ func responseMember(kind sessionstore.Kind) string {
 
 // replayHistory sends the stored history, and then marks the tool calls that have not ended in it
 // as failed.
-func (a *agent) replayHistory(ctx context.Context, s *session, rate *replayRate) error {
+func (a *agent) replayHistory(
+	ctx context.Context, s *session, to *agent, rate *replayRate,
+) error {
 	open, children := openToolCalls{}, openChildren{}
 	show := func(u backend.Update) error {
 		rate.wait(ctx)
-		return s.showOn(ctx, forAnother, u)
+		return s.showTo(ctx, to, u, forAnother)
 	}
 	for u, err := range sessionstore.Joined(a.options.Store.History(ctx, s.host.stored)) {
 		if err != nil {

@@ -78,7 +78,10 @@ func (h *host) Replay(ctx context.Context, u backend.Update, from backend.Replay
 	if from == backend.FromStore {
 		when = forAnother
 	}
-	if err := h.outlet.update(ctx, newAddress(h.id), u, when); err != nil {
+	if h.front != h.agent { // the backend does not know this client
+		when = forAnother
+	}
+	if err := h.front.sendUpdate(ctx, newAddress(h.id), u, when); err != nil {
 		return err
 	}
 	if !h.replayed.children.admits(u) {

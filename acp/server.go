@@ -51,10 +51,11 @@ type ServerOptions struct {
 	// PerPeer limits what the connections of one principal may use together, and Total what all
 	// connections may.
 	PerPeer, Total Limits
-	// Grace is how long the turns of a remote peer go on after its connection has ended without
-	// session/close, so that the peer can load the session again over another connection. Default
-	// 10 minutes; a negative Grace ends turns with their connection. Turns of other peers always
-	// end with their connection. All turns end with the context of Serve.
+	// Grace is how long the turns of a remote peer go on after the last connection that views their
+	// session has ended without session/close, so that the peer can load the session again over
+	// another connection. Default 10 minutes. A negative Grace ends turns with their connection, and
+	// only one connection at a time has a session open. Turns of other peers always end with their
+	// connection. All turns end with the context of Serve.
 	Grace time.Duration
 }
 
@@ -251,6 +252,8 @@ type principal struct {
 	limits Limits
 	used   usage
 	agents map[*agent]int // that are used, with the number of their uses
+
+	openings openings
 }
 
 // add adds an agent, which its connection uses.

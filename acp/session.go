@@ -37,6 +37,8 @@ type session struct {
 	// Guarded by updates:
 	toolCalls   map[callKey]toolCall // the latest that the client knows
 	toolCallIDs []callKey            // their ids, oldest first
+	// settings are what a client has set, if the agent has not sent an update of that kind since.
+	settings map[sessionstore.Kind]backend.Update
 
 	leasing sync.RWMutex // held for reading by writes, for writing while the lease changes
 	lease   sessionstore.Lease
@@ -177,17 +179,12 @@ func (s *session) send(ctx context.Context, u backend.Update, steps ...step) err
 			return nil
 		}
 	}
-	err := s.translated(u, func(u backend.Update) error {
-		for _, do := range steps {
-			if err := do(ctx, u); err != nil {
-				return asFenced(err)
-			}
+	for _, do := range steps {
+		if err := do(ctx, u); err != nil {
+			return asFenced(err)
 		}
-		return nil
-	})
-	if err != nil {
-		return err
 	}
+	delete(s.settings, u.Kind)
 	if kind := kindOf(u); kind == sessionstore.ToolCall ||
 		kind == sessionstore.ToolCallUpdate && s.agent.options.AllowReads {
 		return s.markAgain(ctx, s.noteToolCall(u))
@@ -222,13 +219,19 @@ func checkUpdate(u backend.Update) error {
 	return nil
 }
 
-// show sends the client an update without recording it.
+// show sends the viewers an update without recording it.
 func (s *session) show(ctx context.Context, u backend.Update) error {
-	return s.translated(u, func(u backend.Update) error { return s.showOn(ctx, asItComes, u) })
+	return s.host.viewers.update(ctx, nil, u, asItComes)
 }
 
-func (s *session) showOn(ctx context.Context, when occasion, u backend.Update) error {
-	return s.host.outlet.update(ctx, s.address, u, when)
+// showTo sends one client an update without recording it, and waits until the client has room.
+func (s *session) showTo(
+	ctx context.Context, to *agent, u backend.Update, when occasion,
+) error {
+	if to != s.agent { // the backend does not know this client
+		when = forAnother
+	}
+	return to.sendUpdate(ctx, s.address, u, when)
 }
 
 // saveState stores the backend's state. If the store rejects it, the session ends in the
@@ -405,6 +408,12 @@ func (r *record) current() *sessionstore.Recorder {
 
 // add records u.
 func (r *record) add(ctx context.Context, u backend.Update) error {
+	if message, ok := backend.WarningMessage(u); ok {
+		if r.session.host.viewers.firstTakesNotices() {
+			return nil
+		}
+		u = message
+	}
 	if !r.children.admits(u) {
 		return nil
 	}

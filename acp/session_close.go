@@ -67,11 +67,18 @@ func (a *agent) pass(
 	return a.sessions.Pass(ctx, method, s, params.Without(protocol.SessionID))
 }
 
-// close ends a session's turn and closes the session, which stays stored.
-func (a *agent) close(
-	ctx, closing context.Context, at *ticket, params params,
-) (json.RawMessage, error) {
-	return a.end(ctx, closing, at, params.Without(protocol.SessionID))
+// closeFor returns what closes a session for from's client. If the session has other viewers, that
+// is all. Otherwise it ends the session's turn and closes the session, which stays stored.
+func (a *agent) closeFor(from *agent) storedFunc {
+	return func(
+		ctx, closing context.Context, at *ticket, params params,
+	) (json.RawMessage, error) {
+		if s := at.Queue.Active(); s != nil && s.host.viewers.Others(from) > 0 {
+			a.keep(s, s.host.viewers.Leave(from), from.graceNow())
+			return nil, nil
+		}
+		return a.end(ctx, closing, at, params.Without(protocol.SessionID))
+	}
 }
 
 // end ends a session's turn and closes the session, if it is active. params are those of a
@@ -125,6 +132,7 @@ func (a *agent) closeSession(
 	a.releaseSession()
 	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
 	defer cancel()
+	defer s.host.viewers.Close()
 	result, err := s.close(ctx, params)
 	if err != nil && !errors.Is(err, backend.ErrClosed) { // the end of the connection was faster
 		a.log.Warn("cannot close the session", "session", s.id, "error", err)

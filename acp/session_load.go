@@ -27,13 +27,6 @@ func (a *agent) acceptLoad(ctx context.Context, r *jsonrpc.Request, front *agent
 	if cause == backend.Resume {
 		fields = resumeFields
 	}
-	if a.lasting() && a.activeSession(sessionstore.ID(id)) != nil {
-		// Only a valid request takes the session from its client. Nothing waits here: with an active
-		// session the agent is initialized.
-		if _, err := a.decodeSession(ctx, params, fields); err == nil {
-			a.claim(sessionstore.ID(id), front)
-		}
-	}
 	l := &load{agent: a, front: front, at: at, cause: cause}
 	request := ctx
 	return func() (json.RawMessage, error) {
@@ -98,12 +91,14 @@ func (l *load) run(ctx context.Context) (*session, json.RawMessage, error) {
 	if err := a.sessions.MatchCwd(ctx, l.params.roots.Cwd(), l.stored.Keys); err != nil {
 		return nil, nil, err
 	}
+	l.previous = l.at.Queue.Active()
+	if joins, err := l.joins(); err != nil {
+		return nil, nil, err
+	} else if joins {
+		return l.join(ctx)
+	}
 	if err := a.chooseFolders(ctx, &l.params, l.cause, &l.stored.Session); err != nil {
 		return nil, nil, err
-	}
-	l.previous = l.at.Queue.Active()
-	if l.joins() {
-		return l.join(ctx)
 	}
 	s, act, err := l.replace(ctx)
 	if err != nil {
@@ -111,7 +106,7 @@ func (l *load) run(ctx context.Context) (*session, json.RawMessage, error) {
 	}
 	if l.cause == backend.Load {
 		// A session whose history cannot be shown does not stay open.
-		if err := a.replay(context.WithoutCancel(ctx), s, act.opened, l.rate); err != nil {
+		if err := a.replay(context.WithoutCancel(ctx), s, l.front, act.opened, l.rate); err != nil {
 			a.closeSession(a.base, s, nil)
 			return nil, nil, err
 		}
@@ -154,9 +149,9 @@ func (l *load) open(ctx context.Context) (*activation, error) {
 		o.activation.Previous = l.previous.backend
 	}
 	if l.inTurn {
-		o.outlet = l.previous.host.outlet
+		o.viewers = l.previous.host.viewers
 	} else {
-		o.outlet = newOutlet(l.agent, l.front)
+		o.viewers, o.front = newViewers(l.agent, l.front, l.params.id), l.front
 	}
 	act, err := l.agent.open(ctx, o)
 	if err == nil {
@@ -193,6 +188,9 @@ func (l *load) activate(
 		l.setNotice(s, act)
 	}
 	if l.previous != nil {
+		if !l.inTurn {
+			l.previous.host.viewers.Close()
+		}
 		l.previous.endOpenTurns(a.base, lease)
 		l.previous.retire(a.base)
 	}

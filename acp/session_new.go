@@ -37,7 +37,7 @@ func (a *agent) create(
 	source listing.Openable,
 ) (json.RawMessage, error) {
 	id := sessionstore.NewID()
-	o := opening{id: id, stored: id, params: p, foreign: source.Unstored, outlet: newOutlet(a, a),
+	o := opening{id: id, stored: id, params: p, foreign: source.Unstored, viewers: newViewers(a, a, id),
 		activation: backend.Activation{Cause: cause, State: source.State,
 			MustExist: a.sessions.OnlyBackendKnows(ctx, source)}}
 	if cause == backend.Fork && !source.Unstored {

@@ -27,6 +27,7 @@ func (a *agent) acceptPrompt(ctx context.Context, r *jsonrpc.Request, from *agen
 	if err != nil {
 		return jsonrpc.Fail(err)
 	}
+	p.from = from
 	if err := a.owner.take(turnSlot); err != nil {
 		return jsonrpc.Fail(err)
 	}
@@ -51,7 +52,7 @@ func (a *agent) acceptPrompt(ctx context.Context, r *jsonrpc.Request, from *agen
 		at.Release()
 	}
 	if a.lasting() {
-		return a.promptLasting(ctx, r, from, at, t, p, leave, finishQueued)
+		return a.promptLasting(ctx, r, at, t, p, leave, finishQueued)
 	}
 	r.BeforeResponse(t.Decide)
 	r.AfterResponse(finishQueued)
@@ -71,6 +72,7 @@ type promptParams struct {
 	id     sessionstore.ID
 	blocks []json.RawMessage
 	rest   backend.Raw // the params without sessionId
+	from   *agent      // whose client sent them
 }
 
 func decodePrompt(raw json.RawMessage) (promptParams, error) {
@@ -193,7 +195,7 @@ func (s *session) begin(t *turns.Turn, p promptParams, overlaps bool) error {
 	if err := s.beginUpdate(ctx); err != nil {
 		return err
 	}
-	s.endUpdate()
+	defer s.endUpdate()
 	if err := s.record.current().Flush(ctx); err != nil {
 		return err
 	}
@@ -210,10 +212,25 @@ func (s *session) begin(t *turns.Turn, p promptParams, overlaps bool) error {
 		s.failed(err)
 		return err
 	}
+	s.showPrompt(ctx, p)
 	if title != "" {
 		s.setTitle(ctx, title)
 	}
 	return nil
+}
+
+// showPrompt shows the other viewers a prompt whose turn begins.
+func (s *session) showPrompt(ctx context.Context, p promptParams) {
+	v := s.host.viewers
+	if v.Others(p.from) == 0 {
+		return
+	}
+	v.mark(ctx, p.from, map[string]any{"turn": map[string]bool{"running": true}})
+	for _, u := range p.updates() {
+		if err := v.update(ctx, p.from, u, asItComes); err != nil {
+			s.agent.log.Debug("prompt not shown", "session", s.id, "error", err)
+		}
+	}
 }
 
 // answer stores what was said in the turn and returns the response. What is not stored is an error,

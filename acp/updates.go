@@ -43,18 +43,48 @@ func (c *clientCapabilities) withoutContent(params json.RawMessage, member strin
 	})
 }
 
-// sendUpdate sends a's client an update of a session, if the client takes it.
+// sendUpdate sends a's client an update of a session, if the client takes it. It waits until the
+// client has room.
 func (a *agent) sendUpdate(
 	ctx context.Context, to address, u backend.Update, when occasion,
 ) error {
-	if !a.clientCapabilities().takes(u, when) {
-		a.log.Debug("the client does not take an update", "kind", u.Kind)
+	return a.deliver(to, u, to.params(u), when, func(params json.RawMessage) error {
+		return a.conn.Notify(ctx, protocol.SessionUpdate, params)
+	})
+}
+
+// deliver sends a's client an update of a session with send, if the client takes it. params are those
+// of the update for a client that takes everything.
+func (a *agent) deliver(
+	to address, u backend.Update, params json.RawMessage, when occasion,
+	send func(params json.RawMessage) error,
+) error {
+	if u.Kind == sessionstore.Notice {
+		for _, form := range a.formsOf(u) {
+			if !a.takes(form, when) {
+				continue
+			}
+			if err := send(to.params(form)); err != nil {
+				return err
+			}
+		}
 		return nil
 	}
-	params := to.params(u)
+	if !a.takes(u, when) {
+		return nil
+	}
 	if kind := kindOf(u); when == forAnother &&
 		(kind == sessionstore.ToolCall || kind == sessionstore.ToolCallUpdate) {
 		params = a.clientCapabilities().withoutContent(params, "update")
 	}
-	return a.conn.Notify(ctx, protocol.SessionUpdate, params)
+	return send(params)
+}
+
+// takes reports whether a's client is sent an update.
+func (a *agent) takes(u backend.Update, when occasion) bool {
+	takes := a.clientCapabilities().takes(u, when)
+	if !takes {
+		a.log.Debug("the client does not take an update", "kind", u.Kind)
+	}
+	return takes
 }

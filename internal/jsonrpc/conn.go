@@ -399,6 +399,10 @@ func (c *Conn) TryNotify(method string, params json.RawMessage) error {
 	return c.queue.try(outgoing{method: method, payload: params}, c.queue.limit)
 }
 
+// Room returns nil if Notify would not wait, otherwise a channel that is closed when that may have
+// changed.
+func (c *Conn) Room() <-chan struct{} { return c.queue.awaitable(c.queue.stream) }
+
 // ForceNotify queues a notification even if the queue is full. It is for small, rare messages that
 // must not be lost, such as cancellations. It fails only with [ErrClosed].
 func (c *Conn) ForceNotify(method string, params json.RawMessage) error {

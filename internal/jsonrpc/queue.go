@@ -86,6 +86,17 @@ func (q *queue) roomLocked() <-chan struct{} {
 	return q.room
 }
 
+// awaitable returns nil if a message with the limit would be queued or fail at once, otherwise a
+// channel that is closed when that may have changed.
+func (q *queue) awaitable(limit int) <-chan struct{} {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed || q.size() < limit {
+		return nil
+	}
+	return q.roomLocked()
+}
+
 // size returns the number of queued bytes.
 func (q *queue) size() int { return q.next.size + q.writing }
 

@@ -9,7 +9,6 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/turns"
-	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -99,62 +98,4 @@ func TestCancelledTurnsDoNotStart(t *testing.T) {
 	require.JSONEq(t, `{"stopReason":"cancelled"}`, string(result))
 	require.True(t, running.BeginCommit())
 	require.False(t, running.BeginCommit())
-}
-
-// window is a client that answers questions with its name, or is gone.
-type window struct {
-	name string
-	left bool
-}
-
-func (w *window) HasLeft() bool { return w.left }
-
-func answer(_ context.Context, to *window) backend.Work {
-	return func() (backend.Raw, error) {
-		if to.left {
-			return nil, jsonrpc.ErrClosed
-		}
-		return backend.Raw(to.name), nil
-	}
-}
-
-// A question to the user waits for the next client, any other request fails with its client.
-func TestQuestionsAreAskedAgain(t *testing.T) {
-	lost, next := &window{name: "lost"}, &window{name: "next"}
-	o := turns.NewOutlet(lost)
-	question, call := o.Ask(t.Context(), answer), o.Call(t.Context(), answer)
-	lost.left = true
-	back := o.Leave(lost)
-	require.NotNil(t, back)
-	require.Nil(t, o.Client())
-	require.NoError(t, o.Reach(t.Context(), func(context.Context, *window) error {
-		return context.Canceled // not called
-	}), "messages without a client are dropped")
-
-	answered := make(chan string, 1)
-	go func() {
-		result, _ := question()
-		answered <- string(result)
-	}()
-	_, err := call()
-	require.ErrorIs(t, err, jsonrpc.ErrClosed)
-	require.Nil(t, o.Claim(next))
-	require.False(t, o.HeldBy(lost))
-	o.Attach(next)
-	<-back
-	require.Equal(t, "next", <-answered)
-	require.Equal(t, next, o.Client())
-
-	o.Claim(lost)
-	o.Attach(lost)
-	require.Nil(t, o.Client(), "a client that has left is shown nothing")
-}
-
-func TestFixedOutlet(t *testing.T) {
-	w := &window{name: "only"}
-	o := turns.FixedOutlet(w)
-	result, err := o.Ask(t.Context(), answer)()
-	require.NoError(t, err)
-	require.Equal(t, "only", string(result))
-	require.Equal(t, w, o.Client())
 }

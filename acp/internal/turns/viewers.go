@@ -1,0 +1,514 @@
+package turns
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+)
+
+// Client is a client that may view a session.
+type Client interface {
+	comparable
+	// HasLeft reports whether the client's connection has ended.
+	HasLeft() bool
+	// Room returns nil if the client has room for another message, otherwise a channel that is
+	// closed when that may have changed.
+	Room() <-chan struct{}
+}
+
+// Viewers are the clients that have a session open. All of them are sent the same messages in the
+// same order, and none waits for another one: while one client has room, messages for the others
+// are kept, and a client for which too much is kept is no viewer any more. If turns outlive their
+// connection, a session may have no viewer for a while. Its messages are dropped then, and
+// questions wait.
+type Viewers[C Client] struct {
+	fixed   C // the only viewer if turns end with their connection, otherwise zero
+	options ViewerOptions[C]
+
+	mu      sync.Mutex
+	all     []*viewer[C]          // in the order in which they came
+	open    map[*Question[C]]bool // that are not answered
+	came    chan struct{}         // closed when a client becomes a viewer
+	changed chan struct{}         // closed when a viewer comes, catches up or leaves
+}
+
+// ViewerOptions configure [Viewers].
+type ViewerOptions[C Client] struct {
+	// Go starts a goroutine that ends soon after its viewer has left.
+	Go func(do func())
+	// Slow is called when a viewer was too slow and is none any more. If it was the last one, alone
+	// is closed when another client comes; otherwise it is nil.
+	Slow func(c C, alone <-chan struct{})
+	// Patience is how long a viewer may take nothing while messages wait for it.
+	Patience time.Duration
+}
+
+// maxKept is how many bytes of messages are kept for a viewer. They are shared by the viewers for
+// which they are kept.
+const maxKept = 4 << 20
+
+// viewer is a client that has the session open.
+type viewer[C Client] struct {
+	client C
+	tenure context.Context // ends when it is no viewer any more
+	end    context.CancelFunc
+
+	// Guarded by the mutex of the Viewers:
+	state viewerState
+	kept  []message[C]
+	bytes int // of the messages in kept
+}
+
+// message is a message to a viewer.
+type message[C Client] struct {
+	send func(to C) error
+	size int
+}
+
+type viewerState int
+
+const (
+	entering viewerState = iota // reads what was said so far, and is sent nothing
+	keeping                     // is sent nothing yet, but its messages are kept
+	behind                      // is sent what is kept
+	live                        // is sent messages as they come
+)
+
+// FixedViewers returns viewers that are always c alone.
+func FixedViewers[C Client](c C) *Viewers[C] { return &Viewers[C]{fixed: c} }
+
+// NewViewers returns viewers of which c, which opens the session, is the first.
+func NewViewers[C Client](c C, o ViewerOptions[C]) *Viewers[C] {
+	v := &Viewers[C]{options: o, open: make(map[*Question[C]]bool),
+		came: make(chan struct{}), changed: make(chan struct{})}
+	v.add(c, live)
+	return v
+}
+
+func (v *Viewers[C]) isFixed() bool { return v.fixed != *new(C) }
+
+// Enter makes c a viewer that is sent nothing until Keep and then Release are called. It reports
+// false if c's connection has ended.
+func (v *Viewers[C]) Enter(c C) bool { return v.add(c, entering) }
+
+func (v *Viewers[C]) add(c C, state viewerState) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if c.HasLeft() {
+		return false
+	}
+	w := &viewer[C]{client: c, state: state}
+	w.tenure, w.end = context.WithCancel(context.Background())
+	if i := v.indexLocked(c); i >= 0 {
+		v.all[i].end()
+		v.all = slices.Clone(v.all)
+		v.all[i] = w
+	} else {
+		v.all = append(slices.Clip(v.all), w)
+	}
+	close(v.came)
+	v.came = make(chan struct{})
+	v.changeLocked()
+	return true
+}
+
+func (v *Viewers[C]) changeLocked() {
+	close(v.changed)
+	v.changed = make(chan struct{})
+}
+
+func (v *Viewers[C]) indexLocked(c C) int {
+	return slices.IndexFunc(v.all, func(w *viewer[C]) bool { return w.client == c })
+}
+
+// Keep keeps the messages for c, which has entered, from now on.
+func (v *Viewers[C]) Keep(c C) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if i := v.indexLocked(c); i >= 0 && v.all[i].state == entering {
+		v.all[i].state = keeping
+	}
+}
+
+// Release sends c what was kept for it, and later messages as they come.
+func (v *Viewers[C]) Release(c C) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if i := v.indexLocked(c); i >= 0 && v.all[i].state == keeping {
+		v.followLocked(v.all[i])
+	}
+}
+
+// Leave ends that c is a viewer. If c was the last one, Leave returns a channel that is closed when
+// another client comes, otherwise nil.
+func (v *Viewers[C]) Leave(c C) (alone <-chan struct{}) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	i := v.indexLocked(c)
+	if i < 0 {
+		return nil
+	}
+	return v.removeLocked(i)
+}
+
+func (v *Viewers[C]) removeLocked(i int) (alone <-chan struct{}) {
+	w := v.all[i]
+	w.end()
+	w.kept, w.bytes = nil, 0
+	v.all = slices.Delete(slices.Clone(v.all), i, i+1)
+	v.changeLocked()
+	if len(v.all) == 0 {
+		return v.came
+	}
+	return nil
+}
+
+// Has reports whether c is a viewer.
+func (v *Viewers[C]) Has(c C) bool {
+	if v.isFixed() {
+		return c == v.fixed
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.indexLocked(c) >= 0
+}
+
+// Others returns how many viewers there are besides c.
+func (v *Viewers[C]) Others(c C) int {
+	return len(slices.DeleteFunc(v.Clients(), func(other C) bool { return other == c }))
+}
+
+// Clients returns the viewers, in the order in which they came.
+func (v *Viewers[C]) Clients() []C {
+	if v.isFixed() {
+		return []C{v.fixed}
+	}
+	all, _ := v.current()
+	clients := make([]C, len(all))
+	for i, w := range all {
+		clients[i] = w.client
+	}
+	return clients
+}
+
+// Alone returns a channel that is closed when a client comes. It returns nil if there is a viewer.
+func (v *Viewers[C]) Alone() <-chan struct{} {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.isFixed() || len(v.all) > 0 {
+		return nil
+	}
+	return v.came
+}
+
+// Changed returns a channel that is closed when the viewers change.
+func (v *Viewers[C]) Changed() <-chan struct{} {
+	_, changed := v.current()
+	return changed
+}
+
+// Close ends that any client is a viewer.
+func (v *Viewers[C]) Close() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for len(v.all) > 0 {
+		v.removeLocked(0)
+	}
+}
+
+// current returns the viewers, and a channel that is closed when they change.
+func (v *Viewers[C]) current() ([]*viewer[C], <-chan struct{}) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.all, v.changed
+}
+
+// Send sends the viewers other than except a message of the given size with send, which must not
+// wait, unless turns end with their connection. It waits until one of the viewers has room, or
+// there are none, or ctx ends.
+func (v *Viewers[C]) Send(
+	ctx context.Context, except C, size int, send func(to C) error,
+) error {
+	if v.isFixed() {
+		if v.fixed == except {
+			return nil
+		}
+		return send(v.fixed)
+	}
+	all, err := v.awaitRoom(ctx)
+	if err != nil {
+		return err
+	}
+	for _, w := range all {
+		if w.client == except {
+			continue
+		}
+		// An error means that the connection has ended, so the viewer is about to leave.
+		if !v.keep(w, message[C]{send, size}) && errors.Is(send(w.client), jsonrpc.ErrQueueFull) {
+			v.fallBehind(w, message[C]{send, size})
+		}
+	}
+	return nil
+}
+
+// keep keeps a message for a viewer that is not sent messages as they come, or has no room. It
+// reports false if the message can be sent.
+func (v *Viewers[C]) keep(w *viewer[C], m message[C]) bool {
+	v.mu.Lock()
+	if w.state == live && w.client.Room() == nil {
+		v.mu.Unlock()
+		return false
+	}
+	v.mu.Unlock()
+	v.fallBehind(w, m)
+	return true
+}
+
+// fallBehind keeps a message for a viewer. A viewer that is live follows from now on.
+func (v *Viewers[C]) fallBehind(w *viewer[C], m message[C]) {
+	v.mu.Lock()
+	if w.state == entering || w.tenure.Err() != nil {
+		v.mu.Unlock()
+		return
+	}
+	full := w.bytes >= maxKept
+	if !full {
+		w.kept = append(w.kept, m)
+		w.bytes += m.size
+		if w.state == live {
+			v.followLocked(w)
+		}
+	}
+	v.mu.Unlock()
+	if full {
+		v.drop(w)
+	}
+}
+
+// followLocked starts to send a viewer what is kept for it, until it has caught up.
+func (v *Viewers[C]) followLocked(w *viewer[C]) {
+	w.state = behind
+	v.options.Go(func() {
+		for {
+			if v.awaitOne(w) != nil {
+				return
+			}
+			m, more := v.nextKept(w)
+			if !more {
+				return
+			}
+			if errors.Is(m.send(w.client), jsonrpc.ErrQueueFull) {
+				v.drop(w)
+			}
+		}
+	})
+}
+
+// nextKept takes the first message that is kept for a viewer. If there is none, the viewer has
+// caught up.
+func (v *Viewers[C]) nextKept(w *viewer[C]) (m message[C], more bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if w.tenure.Err() != nil {
+		return m, false
+	}
+	if len(w.kept) == 0 {
+		w.state, w.kept = live, nil
+		v.changeLocked()
+		return m, false
+	}
+	m = w.kept[0]
+	w.kept[0] = message[C]{}
+	w.kept = w.kept[1:]
+	w.bytes -= m.size
+	return m, true
+}
+
+// awaitOne waits until a viewer has room. If the viewer takes nothing for too long, it is dropped.
+func (v *Viewers[C]) awaitOne(w *viewer[C]) error {
+	for room := w.client.Room(); room != nil; room = w.client.Room() {
+		timer := time.NewTimer(v.options.Patience)
+		select {
+		case <-room:
+		case <-w.tenure.Done():
+		case <-timer.C:
+			v.drop(w)
+		}
+		timer.Stop()
+		if w.tenure.Err() != nil {
+			return errDetached
+		}
+	}
+	return nil
+}
+
+// drop removes a viewer that is too slow.
+func (v *Viewers[C]) drop(w *viewer[C]) {
+	v.mu.Lock()
+	i := slices.Index(v.all, w)
+	if i < 0 {
+		v.mu.Unlock()
+		return
+	}
+	alone := v.removeLocked(i)
+	v.mu.Unlock()
+	v.options.Slow(w.client, alone)
+}
+
+// awaitRoom returns the viewers once one of them has room, or one does not read yet. If none takes
+// anything for too long, they are dropped.
+func (v *Viewers[C]) awaitRoom(ctx context.Context) ([]*viewer[C], error) {
+	all, changed, rooms := v.rooms()
+	if rooms == nil {
+		return all, nil
+	}
+	late := time.NewTimer(v.options.Patience)
+	defer late.Stop()
+	for rooms != nil {
+		if awaitAny(ctx, changed, rooms, late.C) {
+			late.Reset(v.options.Patience)
+		} else if ctx.Err() == nil {
+			v.dropFull(all)
+		}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		all, changed, rooms = v.rooms()
+	}
+	return all, nil
+}
+
+// dropFull removes the viewers that have no room.
+func (v *Viewers[C]) dropFull(all []*viewer[C]) {
+	for _, w := range all {
+		if w.client.Room() != nil {
+			v.drop(w)
+		}
+	}
+}
+
+// rooms returns the viewers, and what to wait for before a message is sent: nil if nothing.
+func (v *Viewers[C]) rooms() (all []*viewer[C], changed <-chan struct{}, rooms []<-chan struct{}) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, w := range v.all {
+		switch {
+		case w.state == entering || w.state == keeping:
+			return v.all, nil, nil
+		case w.state == behind:
+			continue // its own goroutine waits for it
+		}
+		room := w.client.Room()
+		if room == nil {
+			return v.all, nil, nil
+		}
+		rooms = append(rooms, room)
+	}
+	if len(v.all) > 0 && rooms == nil {
+		rooms = []<-chan struct{}{}
+	}
+	return v.all, v.changed, rooms
+}
+
+// awaitAny waits until the viewers change or one of them may have room. It reports false if late or
+// the end of ctx comes first.
+func awaitAny(
+	ctx context.Context, changed <-chan struct{}, rooms []<-chan struct{}, late <-chan time.Time,
+) bool {
+	if len(rooms) == 1 {
+		select {
+		case <-rooms[0]:
+			return true
+		case <-changed:
+			return true
+		case <-late:
+		case <-ctx.Done():
+		}
+		return false
+	}
+	cases := []reflect.SelectCase{
+		{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(late)},
+		{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(ctx.Done())},
+		{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(changed)},
+	}
+	for _, room := range rooms {
+		cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(room)})
+	}
+	chosen, _, _ := reflect.Select(cases)
+	return chosen >= 2
+}
+
+// Settle waits until c was sent everything that is kept for it, or is no viewer any more, or ctx
+// ends.
+func (v *Viewers[C]) Settle(ctx context.Context, c C) {
+	if v.isFixed() {
+		return
+	}
+	for {
+		v.mu.Lock()
+		i := v.indexLocked(c)
+		waits := i >= 0 && v.all[i].state == behind
+		changed := v.changed
+		v.mu.Unlock()
+		if !waits {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// errDetached ends a wait for a client that no longer has the session.
+var errDetached = errors.New("the session is no longer open in this client")
+
+// during returns a context that also ends with a tenure. The caller calls cancel.
+func during(
+	ctx, tenure context.Context,
+) (limited context.Context, cancel func()) {
+	limited, end := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(tenure, func() { end(errDetached) })
+	return limited, func() {
+		stop()
+		end(nil)
+	}
+}
+
+// Caller sends a client a request. If it is not nil, onResponse is called when the client answers,
+// even if nobody waits for the answer any more.
+type Caller[C Client] func(
+	ctx context.Context, to C, onResponse func(result backend.Raw, err error),
+) backend.Work
+
+// Call sends a request to the first viewer that accepts takes, with send. It fails if there is
+// none, or if that leaves before it answers.
+func (v *Viewers[C]) Call(
+	ctx context.Context, accepts func(C) error, send Caller[C],
+) backend.Work {
+	if v.isFixed() {
+		return send(ctx, v.fixed, nil)
+	}
+	err := errDetached
+	all, _ := v.current()
+	for _, w := range all {
+		if refused := accepts(w.client); refused != nil {
+			err = refused
+			continue
+		}
+		ctx, cancel := during(ctx, w.tenure)
+		work := send(ctx, w.client, nil)
+		return func() (backend.Raw, error) {
+			defer cancel()
+			return work()
+		}
+	}
+	return jsonrpc.Fail(err)
+}

@@ -1,0 +1,268 @@
+package turns_test
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/turns"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+)
+
+// window is a client that answers questions with its name once it may, unless it is gone.
+type window struct {
+	name    string
+	left    atomic.Bool
+	answers chan string // what it says; closed when it leaves
+
+	mu   sync.Mutex
+	got  []string
+	full chan struct{} // if not nil, it has no room until this is closed
+}
+
+func newWindow(name string) *window { return &window{name: name, answers: make(chan string, 10)} }
+
+func (w *window) HasLeft() bool { return w.left.Load() }
+
+func (w *window) Room() <-chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.full
+}
+
+// fill takes the window's room, until the returned function is called.
+func (w *window) fill() (empty func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	full := make(chan struct{})
+	w.full = full
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.full = nil
+		close(full)
+	}
+}
+
+func (w *window) take(text string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.got = append(w.got, text)
+	return nil
+}
+
+func (w *window) taken() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]string(nil), w.got...)
+}
+
+// room is viewers whose goroutines the test waits for.
+type room struct {
+	*turns.Viewers[*window]
+	t       *testing.T
+	slow    chan *window
+	running sync.WaitGroup
+}
+
+func newRoom(t *testing.T, first *window, patience time.Duration) *room {
+	r := &room{t: t, slow: make(chan *window, 10)}
+	r.Viewers = turns.NewViewers(first, turns.ViewerOptions[*window]{
+		Go:   r.running.Go,
+		Slow: func(w *window, _ <-chan struct{}) { r.slow <- w }, Patience: patience})
+	t.Cleanup(func() {
+		r.Close()
+		r.running.Wait()
+	})
+	return r
+}
+
+func (r *room) send(text string) {
+	r.t.Helper()
+	require.NoError(r.t, r.Send(r.t.Context(), nil, len(text),
+		func(w *window) error { return w.take(text) }))
+}
+
+// A client that joins is sent what comes after the cut, in order, whenever it begins to read.
+func TestViewersJoin(t *testing.T) {
+	a, b := newWindow("a"), newWindow("b")
+	r := newRoom(t, a, time.Hour)
+	r.send("1")
+	require.True(t, r.Enter(b))
+	r.send("2")
+	r.Keep(b)
+	r.send("3")
+	r.send("4")
+	require.Empty(t, b.taken())
+	r.Release(b)
+	r.send("5")
+	r.Settle(t.Context(), b)
+	require.Equal(t, []string{"3", "4", "5"}, b.taken())
+	require.Equal(t, []string{"1", "2", "3", "4", "5"}, a.taken())
+	require.Equal(t, 1, r.Others(a))
+
+	gone := newWindow("gone")
+	gone.left.Store(true)
+	require.False(t, r.Enter(gone), "a client that has left is shown nothing")
+}
+
+// A viewer without room is waited for only by itself, until too much is kept for it.
+func TestViewersFallBehind(t *testing.T) {
+	a, b := newWindow("a"), newWindow("b")
+	r := newRoom(t, a, time.Hour)
+	r.Enter(b)
+	r.Keep(b)
+	r.Release(b)
+	r.Settle(t.Context(), b)
+	empty := b.fill()
+	r.send("1")
+	r.send("2")
+	require.Equal(t, []string{"1", "2"}, a.taken())
+	require.Empty(t, b.taken())
+	empty()
+	r.send("3")
+	r.Settle(t.Context(), b)
+	require.Equal(t, []string{"1", "2", "3"}, b.taken())
+
+	b.fill()
+	for range 5 {
+		require.NoError(t, r.Send(t.Context(), nil, 1<<20, func(w *window) error { return nil }))
+	}
+	require.Equal(t, b, <-r.slow)
+	require.False(t, r.Has(b))
+}
+
+// If no viewer has room, the sender waits; a viewer that takes nothing is dropped in the end.
+func TestViewersAllSleep(t *testing.T) {
+	a := newWindow("a")
+	r := newRoom(t, a, time.Millisecond)
+	a.fill()
+	r.send("1")
+	require.Equal(t, a, <-r.slow)
+	require.NotNil(t, r.Alone())
+	ctx, cancel := context.WithCancel(t.Context())
+	b := newWindow("b")
+	patient := newRoom(t, b, time.Hour)
+	b.fill()
+	cancel()
+	require.ErrorIs(t, patient.Send(ctx, nil, 1, func(*window) error { return nil }),
+		context.Canceled)
+}
+
+func (w *window) ask(
+	ctx context.Context, _ *window, onResponse func(backend.Raw, error),
+) backend.Work {
+	return func() (backend.Raw, error) {
+		select {
+		case said, ok := <-w.answers:
+			if !ok {
+				return nil, jsonrpc.ErrClosed
+			}
+			onResponse(backend.Raw(said), nil)
+			return backend.Raw(said), nil
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+func (r *room) ask(t *testing.T) chan turns.Answer[*window] {
+	q := r.Ask(t.Context(), turns.QuestionForm[*window]{
+		Send: func(
+			ctx context.Context, to *window, onResponse func(backend.Raw, error),
+		) backend.Work {
+			return to.ask(ctx, to, onResponse)
+		},
+		Decides:   func(result backend.Raw) bool { return result[0] != '-' },
+		Late:      func(w *window) { r.slow <- w },
+		Cancelled: backend.Raw("cancelled"),
+	})
+	answered := make(chan turns.Answer[*window], 1)
+	r.running.Go(func() { answered <- q.Wait() })
+	return answered
+}
+
+func (r *room) join(w *window) {
+	r.Enter(w)
+	r.Keep(w)
+	r.Release(w)
+}
+
+// Who decides a question.
+//
+// Clauses N2, N7, N8.
+func TestQuestions(t *testing.T) {
+	for name, test := range map[string]struct {
+		do     func(r *room, a, b *window)
+		result string
+		by     string
+	}{
+		"the first answer": {func(_ *room, _, b *window) { b.answers <- "yes" }, "yes", "b"},
+		"not one that dismisses": {func(_ *room, a, b *window) {
+			a.answers <- "-dismissed"
+			b.answers <- "yes"
+		}, "yes", "b"},
+		"the last one if all dismiss": {func(_ *room, a, b *window) {
+			a.answers <- "-x"
+			b.answers <- "-x"
+		}, "-x", ""},
+		"one that comes when the others are gone": {func(r *room, a, b *window) {
+			close(a.answers)
+			close(b.answers)
+			r.Leave(a)
+			r.Leave(b)
+			late := newWindow("late")
+			late.answers <- "yes"
+			r.join(late)
+		}, "yes", "late"},
+		"those who are left": {func(r *room, a, b *window) {
+			a.answers <- "-x"
+			close(b.answers)
+			r.Leave(b)
+		}, "-x", "a"},
+		"who stopped the turn": {func(r *room, a, b *window) {
+			r.Stop(a)
+			a.answers <- "-stopped"
+		}, "-stopped", "a"},
+		"nobody, if a stranger stopped it": {func(r *room, a, b *window) {
+			r.Stop(newWindow("c"))
+		}, "cancelled", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, b := newWindow("a"), newWindow("b")
+			r := newRoom(t, a, time.Hour)
+			r.join(b)
+			r.Settle(t.Context(), b)
+			answered := r.ask(t)
+			test.do(r, a, b)
+			got := <-answered
+			require.NoError(t, got.Err)
+			require.Equal(t, test.result, string(got.Result))
+			if test.by != "" {
+				require.Equal(t, test.by, got.By.name)
+			}
+		})
+	}
+}
+
+func TestFixedViewer(t *testing.T) {
+	w := newWindow("only")
+	v := turns.FixedViewers(w)
+	w.answers <- "yes"
+	got := v.Ask(t.Context(), turns.QuestionForm[*window]{Send: func(
+		context.Context, *window, func(backend.Raw, error),
+	) backend.Work {
+		return func() (backend.Raw, error) { return backend.Raw(<-w.answers), nil }
+	}}).Wait()
+	require.Equal(t, "yes", string(got.Result))
+	require.NoError(t, v.Send(t.Context(), w, 1, func(*window) error { return context.Canceled }),
+		"not for itself")
+	require.Equal(t, []*window{w}, v.Clients())
+	require.True(t, v.Has(w))
+	require.Nil(t, v.Alone())
+}

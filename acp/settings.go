@@ -1,0 +1,67 @@
+package acp
+
+import (
+	"encoding/json"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/protocol"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+// telling returns work, the rest of a request that from's client has sent about the session. If the
+// request changes a setting, the other viewers are told.
+func (s *session) telling(
+	from *agent, method string, params backend.Raw, work jsonrpc.Work,
+) jsonrpc.Work {
+	if work == nil || !s.agent.lasting() ||
+		method != protocol.SessionSetMode && method != protocol.SessionSetConfigOption {
+		return work
+	}
+	return func() (json.RawMessage, error) {
+		result, err := work()
+		if err == nil {
+			s.tellSetting(from, settingOf(method, params, result))
+		}
+		return result, err
+	}
+}
+
+// settingOf returns the update that says what a request has set.
+func settingOf(method string, params, result backend.Raw) backend.Update {
+	kind, member := sessionstore.CurrentModeUpdate, "currentModeId"
+	value := strictjson.Find(params, "modeId")
+	if method == protocol.SessionSetConfigOption {
+		kind, member = sessionstore.ConfigOptionUpdate, "configOptions"
+		value = strictjson.Find(result, member)
+	}
+	if len(value) == 0 {
+		return backend.Update{}
+	}
+	return backend.NewUpdate(map[string]any{"sessionUpdate": kind, member: value})
+}
+
+// tellSetting tells the viewers but from what from's client has set, and later those that join. An
+// agent need not send an update of what a client sets.
+func (s *session) tellSetting(from *agent, set backend.Update) {
+	if set.Raw == nil {
+		return
+	}
+	ctx, cancel := commitContext(s.agent.base)
+	defer cancel()
+	if s.beginUpdate(ctx) != nil {
+		return
+	}
+	defer s.endUpdate()
+	if s.settings == nil {
+		s.settings = make(map[sessionstore.Kind]backend.Update)
+	}
+	s.settings[set.Kind] = set
+	if s.host.viewers.Others(from) == 0 {
+		return
+	}
+	if err := s.host.viewers.update(ctx, from, set, asItComes); err != nil {
+		s.agent.log.Debug("update not sent", "session", s.id, "error", err)
+	}
+}

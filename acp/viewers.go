@@ -1,0 +1,255 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"sync/atomic"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/turns"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/protocol"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+// viewers are the clients that have a session open.
+type viewers struct {
+	*turns.Viewers[*agent]
+	agent   *agent // runs the session; the backend knows its client
+	address address
+	// sequence counts what the viewers are shown and asked.
+	sequence atomic.Int64
+	opened   string // is in the ids of questions, so that they differ from those of other viewers
+}
+
+// answer is an answer to a question, and whose client gave it.
+type answer = turns.Answer[*agent]
+
+// newViewers returns the viewers of a session that a runs and the client of first opens. If turns
+// end with the connection, a's client is the only one.
+func newViewers(a, first *agent, id sessionstore.ID) *viewers {
+	v := &viewers{agent: a, address: newAddress(id)}
+	if !a.lasting() {
+		v.Viewers = turns.FixedViewers(a)
+		return v
+	}
+	v.opened = string(sessionstore.NewID())
+	v.Viewers = turns.NewViewers(first, turns.ViewerOptions[*agent]{
+		Go: a.tasks.Go, Slow: v.dropped, Patience: a.options.tuning.SlowViewer})
+	return v
+}
+
+// HasLeft implements [turns.Client].
+func (a *agent) HasLeft() bool { return a.left.Load() }
+
+// Room implements [turns.Client].
+func (a *agent) Room() <-chan struct{} { return a.conn.Room() }
+
+// offer sends a's client a notification. If turns outlive the connection, it does not wait.
+func (a *agent) offer(ctx context.Context, method string, params json.RawMessage) error {
+	if a.lasting() {
+		return a.conn.TryNotify(method, params)
+	}
+	return a.conn.Notify(ctx, method, params)
+}
+
+// dropped tells a client that it was too slow. Turns go on without a viewer for a while.
+func (v *viewers) dropped(c *agent, alone <-chan struct{}) {
+	v.agent.log.Info("a client is too slow to be shown the session", "session", v.address.id)
+	c.tell(v.address, "\n\nThis window took too long to read, so the rest is not shown here. "+
+		"Load the session again to see it.\n")
+	if s := v.agent.activeSession(v.address.id); s != nil {
+		v.agent.keep(s, alone, c.graceNow())
+	}
+}
+
+// notify sends the viewers a notification.
+func (v *viewers) notify(ctx context.Context, method string, params backend.Raw) error {
+	return v.Send(ctx, nil, len(params), func(to *agent) error {
+		return to.offer(ctx, method, params)
+	})
+}
+
+// update sends the viewers but except an update of the session, if they take it. It is encoded
+// once.
+func (v *viewers) update(
+	ctx context.Context, except *agent, u backend.Update, when occasion,
+) error {
+	v.sequence.Add(1)
+	params := v.address.params(u)
+	return v.Send(ctx, except, len(u.Raw), func(to *agent) error {
+		when := when
+		if to != v.agent { // the backend does not know this client
+			when = forAnother
+		}
+		return to.deliver(v.address, u, params, when, func(params json.RawMessage) error {
+			return to.offer(ctx, protocol.SessionUpdate, params)
+		})
+	})
+}
+
+// firstTakesNotices reports whether the first viewer shows notices, so that warnings are not part
+// of the conversation.
+func (v *viewers) firstTakesNotices() bool {
+	clients := v.Clients()
+	return len(clients) > 0 && clients[0].clientCapabilities().declares(protocol.Notices)
+}
+
+// offers returns nil if a viewer offers a method of clients.
+func (v *viewers) offers(method string, params backend.Raw) error {
+	clients := v.Clients()
+	if len(clients) == 0 {
+		clients = []*agent{v.agent}
+	}
+	var err error
+	for _, c := range clients {
+		if err = c.checkMethod(method, params); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// isQuestion reports whether a request to the client is a question to the user.
+func isQuestion(method string) bool {
+	return method == protocol.RequestPermission || method == protocol.ElicitationCreate
+}
+
+// call sends a request to one viewer that offers it, or a question to all.
+func (v *viewers) call(ctx context.Context, method string, params backend.Raw) backend.Work {
+	if isQuestion(method) {
+		wait := v.ask(ctx, method, params)
+		return func() (backend.Raw, error) {
+			got := wait()
+			return got.Result, got.Err
+		}
+	}
+	return v.Call(ctx,
+		func(to *agent) error { return to.checkMethod(method, params) },
+		func(
+			ctx context.Context, to *agent, onResponse func(backend.Raw, error),
+		) backend.Work {
+			return to.conn.CallFunc(ctx, method, params, onResponse)
+		})
+}
+
+// ask asks the viewers a question. The returned function waits for the answer.
+func (v *viewers) ask(ctx context.Context, method string, params backend.Raw) func() answer {
+	id := ""
+	if v.agent.lasting() {
+		id = v.opened + "-" + strconv.FormatInt(v.sequence.Add(1), 10)
+		params = withMeta(params, "question", quote(id))
+	}
+	q := v.Ask(ctx, turns.QuestionForm[*agent]{
+		Send: func(
+			ctx context.Context, to *agent, onResponse func(backend.Raw, error),
+		) backend.Work {
+			if v.agent.lasting() { // it may not be the client for which the request was checked
+				if err := to.checkMethod(method, params); err != nil {
+					return jsonrpc.Fail(err)
+				}
+			}
+			params := params
+			if to != v.agent && method == protocol.RequestPermission {
+				params = to.clientCapabilities().withoutContent(params, "toolCall")
+			}
+			return to.conn.CallFunc(ctx, method, params, onResponse)
+		},
+		Decides:   func(result backend.Raw) bool { return decides(method, params, result) },
+		Late:      func(c *agent) { v.answeredLate(c, method, params) },
+		Cancelled: cancelledAnswer(method),
+	})
+	return func() answer {
+		got := q.Wait()
+		v.tellAnswer(ctx, id, got)
+		return got
+	}
+}
+
+// decides reports whether the result of a question is an answer. A client that cancels a dialog
+// because another one has taken its place gives none.
+func decides(method string, params, result backend.Raw) bool {
+	if method == protocol.RequestPermission {
+		_, ok := choice(params, result)
+		return ok
+	}
+	var action string
+	_ = json.Unmarshal(strictjson.Find(result, "action"), &action)
+	return action == "accept" || action == "decline"
+}
+
+// cancelledAnswer returns the result of a question that the user cancelled with the turn.
+func cancelledAnswer(method string) backend.Raw {
+	if method == protocol.RequestPermission {
+		return backend.Raw(`{"outcome":{"outcome":"cancelled"}}`)
+	}
+	return backend.Raw(`{"action":"cancel"}`)
+}
+
+// tellAnswer tells the viewers that did not answer a question how it was answered.
+func (v *viewers) tellAnswer(ctx context.Context, id string, got answer) {
+	if id == "" || v.Others(got.By) == 0 {
+		return
+	}
+	ctx, cancel := commitContext(ctx)
+	defer cancel()
+	v.mark(ctx, got.By, map[string]any{"question": outcomeOf(id, got)})
+}
+
+// questionOutcome says how a question was answered.
+type questionOutcome struct {
+	ID       string          `json:"id"`
+	Outcome  json.RawMessage `json:"outcome"`
+	OptionID json.RawMessage `json:"optionId,omitempty"`
+}
+
+func outcomeOf(id string, got answer) questionOutcome {
+	o := questionOutcome{ID: id, Outcome: quote("none")}
+	for _, path := range [][]string{{"outcome", "outcome"}, {"action"}} {
+		if said := strictjson.Find(got.Result, path...); got.Err == nil && len(said) > 0 {
+			o.Outcome = said
+		}
+	}
+	o.OptionID = strictjson.Find(got.Result, "outcome", "optionId")
+	return o
+}
+
+// mark sends the viewers but except an update that only says something in _meta, for clients that
+// know it.
+func (v *viewers) mark(ctx context.Context, except *agent, ours map[string]any) {
+	err := v.update(ctx, except, backend.NewUpdate(map[string]any{
+		"sessionUpdate": sessionstore.SessionInfoUpdate,
+		"_meta":         map[string]any{"acp-agent": ours}}), asItComes)
+	if err != nil {
+		v.agent.log.Debug("update not sent", "session", v.address.id, "error", err)
+	}
+}
+
+// answeredLate tells a client that its answer to a question came too late.
+func (v *viewers) answeredLate(c *agent, method string, params backend.Raw) {
+	v.agent.tasks.Go(func() {
+		c.tell(v.address, "\n\nYour answer came too late: the question had already been answered or "+
+			"had ended.\n")
+		if c.options.Observe != nil && method == protocol.RequestPermission {
+			c.options.Observe(AnswerEvent{Session: v.address.id, Title: askedTitle(params), Late: true})
+		}
+	})
+}
+
+// tell tells a's client something about a session, whatever waits for it.
+func (a *agent) tell(session address, message string) {
+	for _, u := range a.formsOf(backend.Warning(backend.Text(message))) {
+		// An error means that the connection has ended.
+		_ = a.conn.ForceNotify(protocol.SessionUpdate, session.params(u))
+	}
+}
+
+// withMeta returns an object with a member of _meta.acp-agent.
+func withMeta(object json.RawMessage, name string, value json.RawMessage) json.RawMessage {
+	meta := members(object)["_meta"]
+	ours := members(meta)["acp-agent"]
+	return strictjson.Set(object, "_meta",
+		strictjson.Set(meta, "acp-agent", strictjson.Set(ours, name, value)))
+}

@@ -1,0 +1,465 @@
+package acp_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp"
+)
+
+// windows is a session that several clients of one user have open.
+type windows struct {
+	t       *testing.T
+	dir, id string
+	backend *scripted
+	connect func() *client
+}
+
+// openWindows opens a session in the first of several clients.
+func openWindows(t *testing.T, o acp.Options) (w *windows, first *client) {
+	t.Helper()
+	w = &windows{t: t, dir: folder(t), backend: &scripted{release: make(chan struct{})}}
+	o.Backend = using(w.backend)
+	_, w.connect = lasting(t, w.dir, acp.ServerOptions{}, o)
+	first = w.connect()
+	w.id = first.open(w.dir)
+	return w, first
+}
+
+// join opens the session in another client.
+func (w *windows) join() *client {
+	w.t.Helper()
+	c := w.connect()
+	c.call("session/load", rootsParams(w.id, w.dir))
+	return c
+}
+
+// prompt sends a prompt and returns the id of the request.
+func (w *windows) prompt(c *client, text string) (request string) {
+	w.t.Helper()
+	request, line := c.request("session/prompt", promptParams(w.id, text))
+	c.send(line)
+	return request
+}
+
+const askPermission = `call session/request_permission ` +
+	`{"toolCall":{"toolCallId":"t1","title":"T"},` +
+	`"options":[{"optionId":"yes","name":"Yes","kind":"allow_once"},` +
+	`{"optionId":"no","name":"No","kind":"reject_once"}]}`
+
+const (
+	yes       = `{"outcome":{"outcome":"selected","optionId":"yes"}}`
+	cancelled = `{"outcome":{"outcome":"cancelled"}}`
+)
+
+func isQuestion(m message) bool { return m.Method == "session/request_permission" }
+
+// question waits for the permission request.
+func question(c *client) message {
+	c.t.Helper()
+	m, _ := c.await(0, isQuestion)
+	return m
+}
+
+// reply sends the result of a request.
+func (c *client) reply(to message, result string) {
+	c.t.Helper()
+	c.send(`{"jsonrpc":"2.0","id":` + string(to.ID) + `,"result":` + result + `}`)
+}
+
+// cancels reports whether the client is told that a request was cancelled.
+func cancels(question message) func(message) bool {
+	return func(m message) bool {
+		return m.Method == "$/cancel_request" &&
+			strings.Contains(string(m.Params), `"requestId":`+string(question.ID))
+	}
+}
+
+// users returns what users said, as the client was shown it.
+func users(c *client) (all []string) {
+	for _, m := range c.messages() {
+		var p struct {
+			Update struct {
+				SessionUpdate string
+				Content       struct{ Text string }
+			}
+		}
+		if json.Unmarshal(m.Params, &p) == nil && p.Update.SessionUpdate == "user_message_chunk" {
+			all = append(all, p.Update.Content.Text)
+		}
+	}
+	return all
+}
+
+// says waits until the client is shown that the agent says a text.
+func says(c *client, text string) {
+	c.t.Helper()
+	c.await(0, func(m message) bool { return strings.Contains(string(m.Params), text) })
+}
+
+// What two windows of a user see of each other. Each case is a defect that another program had.
+//
+// Clause N7.
+func TestWindows(t *testing.T) {
+	for name, test := range map[string]func(t *testing.T, w *windows, a *client){
+		"both see a turn and either may prompt": func(t *testing.T, w *windows, a *client) {
+			b := w.join()
+			require.Equal(t, []string{"one"}, a.texts(w.id, "say one"))
+			says(b, `"one"`)
+			require.Equal(t, []string{"two"}, b.texts(w.id, "say two"))
+			says(a, `"two"`)
+			require.Equal(t, []string{"say one"}, users(b), "the own prompt is not shown")
+			require.Equal(t, []string{"say two"}, users(a))
+		},
+		"a message sent during a turn is shown once, when its turn comes": func(
+			t *testing.T, w *windows, a *client,
+		) {
+			b := w.join()
+			turn := w.prompt(a, "stubborn")
+			says(b, "stubborn")
+			queued := w.prompt(b, "say queued")
+			b.call("session/list", "{}") // it has been accepted
+			require.Equal(t, "turn_in_progress",
+				a.try("session/prompt", promptParams(w.id, "say x")).reason(t))
+			close(w.backend.release)
+			require.Equal(t, "end_turn", a.response(turn).stopReason(t))
+			require.Equal(t, "end_turn", b.response(queued).stopReason(t))
+			says(a, `"queued"`)
+			require.Equal(t, []string{"say queued"}, users(a))
+			require.Equal(t, []string{"stubborn", "say queued"}, users(w.join()))
+		},
+		"the end of a turn is told": func(t *testing.T, w *windows, a *client) {
+			b := w.join()
+			turn := w.prompt(a, "say x")
+			says(b, `"turn":{"running":true}`)
+			end, _ := b.await(0, ended(w.id))
+			for !strings.Contains(string(end.Params), "stopReason") {
+				_, at := b.await(0, ended(w.id))
+				end, _ = b.await(at+1, ended(w.id))
+			}
+			require.Contains(t, string(end.Params), `"stopReason":"end_turn"`)
+			a.response(turn)
+			require.NotContains(t, encode(a.messages()), `"turn":`)
+		},
+		"stop in one window releases the queue of the other": func(
+			t *testing.T, w *windows, a *client,
+		) {
+			b := w.join()
+			turn := w.prompt(a, "wait")
+			says(b, "waiting")
+			queued := w.prompt(b, "say queued")
+			b.send(notification("session/cancel", idParams(w.id)))
+			require.Equal(t, "cancelled", a.response(turn).stopReason(t))
+			require.Equal(t, "cancelled", b.response(queued).stopReason(t))
+			require.Equal(t, []string{"more"}, a.texts(w.id, "say more"))
+		},
+		"an open question is shown to a window that comes later": func(
+			t *testing.T, w *windows, a *client,
+		) {
+			turn := w.prompt(a, askPermission)
+			asked := question(a)
+			b := w.join()
+			b.reply(question(b), yes)
+			a.await(0, cancels(asked))
+			says(a, `"outcome":"selected"`)
+			require.Equal(t, "end_turn", a.response(turn).stopReason(t))
+			require.Len(t, w.join().questions(), 0, "an answered question is not asked again")
+		},
+		"the first answer wins and a late one is said": func(
+			t *testing.T, w *windows, a *client,
+		) {
+			b := w.join()
+			turn := w.prompt(a, askPermission)
+			forA, forB := question(a), question(b)
+			a.reply(forA, yes)
+			a.response(turn)
+			b.await(0, cancels(forB))
+			b.reply(forB, `{"outcome":{"outcome":"selected","optionId":"no"}}`)
+			says(b, "too late")
+			says(b, `selected\",\"optionId\":\"yes\"`)
+			require.NotContains(t, encode(a.messages()), "too late")
+			a.reply(forA, yes) // again
+			require.Equal(t, []string{"more"}, a.texts(w.id, "say more"))
+		},
+		"losing a dialog is no answer": func(t *testing.T, w *windows, a *client) {
+			b := w.join()
+			turn := w.prompt(a, askPermission)
+			a.reply(question(a), cancelled)
+			b.send(`{"jsonrpc":"2.0","id":` + string(question(b).ID) +
+				`,"error":{"code":-32601,"message":"no"}}`)
+			require.Equal(t, "end_turn", a.response(turn).stopReason(t))
+			says(b, `"outcome":"cancelled"`)
+		},
+		"a window that does not answer holds nothing up": func(
+			t *testing.T, w *windows, a *client,
+		) {
+			b := w.join()
+			turn := w.prompt(a, askPermission)
+			question(a) // which ignores it
+			b.reply(question(b), yes)
+			require.Equal(t, "end_turn", a.response(turn).stopReason(t))
+		},
+		"stop ends a question": func(t *testing.T, w *windows, a *client) {
+			b := w.join()
+			turn := w.prompt(a, askPermission)
+			forA, forB := question(a), question(b)
+			b.send(notification("session/cancel", idParams(w.id)))
+			b.reply(forB, cancelled)
+			a.await(0, cancels(forA))
+			require.Equal(t, "cancelled", a.response(turn).stopReason(t))
+		},
+		"a mode is shown in the other window": func(t *testing.T, w *windows, a *client) {
+			b := w.join()
+			a.call("session/set_mode", `{"sessionId":"`+w.id+`","modeId":"ask"}`)
+			says(b, `"currentModeId":"ask"`)
+			says(w.join(), `"currentModeId":"ask"`)
+			require.NotContains(t, encode(a.messages()), "currentModeId")
+		},
+		"a title is shown in the other window": func(t *testing.T, w *windows, a *client) {
+			b := w.join()
+			a.call("session/set_title", `{"sessionId":"`+w.id+`","title":"Chosen"}`)
+			says(b, `"title":"Chosen"`)
+		},
+		"closing detaches": func(t *testing.T, w *windows, a *client) {
+			b := w.join()
+			turn := w.prompt(b, "wait")
+			says(a, "waiting")
+			a.call("session/close", idParams(w.id))
+			require.Equal(t, "not_active",
+				a.try("session/prompt", promptParams(w.id, "say x")).reason(t))
+			require.NotContains(t, w.backend.noted(), "close")
+			b.send(notification("session/cancel", idParams(w.id)))
+			require.Equal(t, "cancelled", b.response(turn).stopReason(t))
+			require.NotContains(t, texts(a.messages(), w.id), "last words")
+			a.call("session/load", rootsParams(w.id, w.dir))
+			require.Equal(t, []string{"back"}, a.texts(w.id, "say back"))
+			b.call("session/close", idParams(w.id))
+			a.call("session/close", idParams(w.id))
+			require.Contains(t, w.backend.noted(), "close")
+		},
+		"closing leaves the questions to others": func(t *testing.T, w *windows, a *client) {
+			b := w.join()
+			turn := w.prompt(b, askPermission)
+			question(a)
+			a.call("session/close", idParams(w.id))
+			b.reply(question(b), yes)
+			require.Equal(t, "end_turn", b.response(turn).stopReason(t))
+			says(b, `selected`)
+		},
+		"deleting needs that it is closed elsewhere": func(t *testing.T, w *windows, a *client) {
+			b := w.join()
+			for _, method := range []string{"session/delete", "session/archive"} {
+				require.Equal(t, "open_elsewhere", a.try(method, idParams(w.id)).reason(t))
+				stranger := w.connect()
+				require.Equal(t, "open_elsewhere", stranger.try(method, idParams(w.id)).reason(t))
+			}
+			b.leave()
+			a.call("session/delete", idParams(w.id))
+		},
+		"a failed load takes the session from nobody": func(
+			t *testing.T, w *windows, a *client,
+		) {
+			gone := filepath.Join(w.dir, "gone")
+			b := w.connect()
+			for _, params := range []string{
+				rootsParams(w.id, w.dir, gone), rootsParams(w.id, gone), rootsParams(w.id, t.TempDir()),
+			} {
+				require.NotNil(t, b.try("session/load", params).Error, params)
+			}
+			turn := w.prompt(a, "wait")
+			a.await(0, said("waiting"))
+			require.NotNil(t, b.try("session/load", rootsParams(w.id, w.dir, gone)).Error)
+			require.NotNil(t, b.try("session/prompt", promptParams(w.id, "say x")).Error)
+			a.send(notification("session/cancel", idParams(w.id)))
+			require.Equal(t, "cancelled", a.response(turn).stopReason(t))
+			require.Equal(t, []string{"still"}, a.texts(w.id, "say still"))
+		},
+		"other roots wait for the end of a turn": func(t *testing.T, w *windows, a *client) {
+			more := filepath.Join(w.dir, "more")
+			require.NoError(t, os.Mkdir(more, 0o700))
+			turn := w.prompt(a, "wait")
+			a.await(0, said("waiting"))
+			b := w.connect()
+			refused := b.try("session/load", rootsParams(w.id, w.dir, more))
+			require.Equal(t, "open_elsewhere", refused.reason(t))
+			require.Contains(t, string(refused.Error.Data), `"roots":[`+encode(w.dir)+`]`)
+			a.send(notification("session/cancel", idParams(w.id)))
+			a.response(turn)
+			b.call("session/load", rootsParams(w.id, w.dir, more))
+			says(a, "Another window opened this session with other folders")
+			require.Contains(t, a.texts(w.id, "roots")[0], more)
+			says(b, more)
+			require.Contains(t, texts(b.messages(), w.id), "waitinglast words")
+		},
+		"a loaded turn is not delivered twice": func(t *testing.T, w *windows, a *client) {
+			a.texts(w.id, "say one")
+			b := w.join()
+			a.texts(w.id, "say two")
+			b.call("session/load", rootsParams(w.id, w.dir))
+			c := w.connect()
+			c.call("session/resume", rootsParams(w.id, w.dir))
+			a.texts(w.id, "say three")
+			says(b, `"three"`)
+			says(c, `"three"`)
+			require.Equal(t, "onetwoonetwothree", strings.Join(texts(b.messages(), w.id), ""),
+				"live, then with the second load")
+			require.Equal(t, []string{"three"}, texts(c.messages(), w.id))
+		},
+		"a lost window takes no turn along": func(t *testing.T, w *windows, a *client) {
+			b := w.join()
+			w.prompt(a, "stubborn")
+			says(b, "stubborn")
+			a.leave()
+			require.Equal(t, []string{"more"}, func() []string {
+				queued := w.prompt(b, "say more")
+				close(w.backend.release)
+				require.Equal(t, "end_turn", b.response(queued).stopReason(t))
+				return texts(b.messages(), w.id)[2:]
+			}())
+		},
+	} {
+		t.Run("N7/"+name, func(t *testing.T) {
+			w, a := openWindows(t, acp.Options{})
+			test(t, w, a)
+		})
+	}
+}
+
+// What is asked of an editor's machine goes to one window.
+//
+// Clause N7.
+func TestWindowsShareNoFileRequests(t *testing.T) {
+	w, a := openWindows(t, acp.Options{})
+	require.NoError(t, os.WriteFile(filepath.Join(w.dir, "f"), nil, 0o600))
+	b := w.join()
+	content := func(m message) string {
+		if m.Method == "fs/read_text_file" {
+			return `{"content":"x"}`
+		}
+		return ""
+	}
+	a.answer(content)
+	b.answer(content)
+	read := `call fs/read_text_file {"path":` + encode(filepath.Join(w.dir, "f")) + `}`
+	count := func(c *client) (n int) {
+		for _, m := range c.messages() {
+			if m.Method == "fs/read_text_file" {
+				n++
+			}
+		}
+		return n
+	}
+	require.Contains(t, b.texts(w.id, read)[0], "content")
+	require.Equal(t, []int{1, 0}, []int{count(a), count(b)})
+	a.leave()
+	require.Contains(t, b.texts(w.id, read)[0], "content")
+	require.Equal(t, 1, count(b))
+}
+
+// A window that reads nothing is not waited for. It is told so, and can load the session again.
+//
+// Clause N7.
+func TestSlowWindow(t *testing.T) {
+	w, a := openWindows(t, acp.Options{})
+	b := w.join()
+	goOn := b.stall()
+	require.Equal(t, "end_turn", a.response(w.prompt(a, "count 60000")).stopReason(t))
+	require.Equal(t, []string{"after"}, a.texts(w.id, "say after"))
+	goOn()
+	says(b, "took too long to read")
+	require.Equal(t, "not_active", b.try("session/prompt", promptParams(w.id, "say x")).reason(t))
+	b.call("session/load", rootsParams(w.id, w.dir))
+	require.Equal(t, []string{"again"}, b.texts(w.id, "say again"))
+	says(a, `"again"`)
+	all := strings.Join(texts(w.join().messages(), w.id), "")
+	require.True(t, strings.HasSuffix(all, "59999afteragain"), "nothing is missing")
+}
+
+// The machine of the only window sleeps. Its turn goes on.
+//
+// Clause N7.
+func TestSleepingWindow(t *testing.T) {
+	dir := folder(t)
+	r := &stepper{next: make(chan struct{})}
+	_, connect := lasting(t, dir, acp.ServerOptions{},
+		acp.Options{Backend: using(r)}.With(acp.Tuning{SlowViewer: time.Millisecond}))
+	a := connect()
+	id := a.open(dir)
+	goOn := a.stall()
+	turn, line := a.request("session/prompt", promptParams(id, "steps x"))
+	a.send(line)
+	for range 1_000 {
+		r.next <- struct{}{}
+	}
+	close(r.next)
+	goOn()
+	says(a, "took too long to read")
+	require.Equal(t, "end_turn", a.response(turn).stopReason(t))
+	b := connect()
+	b.call("session/load", rootsParams(id, dir))
+	require.True(t, strings.HasSuffix(strings.Join(texts(b.messages(), id), ""), "998,999,"))
+}
+
+// Windows that load a session at the same time share it, whichever comes first.
+//
+// Clauses N7, S3.
+func TestWindowsLoadTogether(t *testing.T) {
+	for range 10 {
+		w, first := openWindows(t, acp.Options{})
+		first.texts(w.id, "say before")
+		first.call("session/close", idParams(w.id))
+		var clients []*client
+		var loads []string
+		for range 3 {
+			clients = append(clients, w.connect())
+		}
+		for _, c := range clients {
+			load, line := c.request("session/load", rootsParams(w.id, w.dir))
+			loads = append(loads, load)
+			c.send(line)
+		}
+		for i, c := range clients {
+			require.Nil(t, c.response(loads[i]).Error)
+		}
+		for i, c := range clients {
+			require.Equal(t, "end_turn", c.response(
+				w.prompt(c, fmt.Sprintf("say from%d", i))).stopReason(t))
+		}
+		for _, c := range clients {
+			says(c, "from2")
+			require.Equal(t, "beforefrom0from1from2", strings.Join(texts(c.messages(), w.id), ""))
+		}
+	}
+}
+
+// Another user learns nothing of a session, and cannot join, stop or delete it.
+//
+// Clauses N1, N7.
+func TestWindowsOfAnotherUser(t *testing.T) {
+	dir := folder(t)
+	s, connect := lasting(t, dir, acp.ServerOptions{}, acp.Options{})
+	a := connect()
+	id := a.open(dir)
+	turn := a.beginTurn(id, "wait", "waiting")
+	eve := connectTo(t, s, acp.Peer{Principal: "eve", Remote: true})
+	eve.initialize()
+	for _, method := range []string{"session/load", "session/resume"} {
+		require.Equal(t, "not_found", eve.try(method, rootsParams(id, dir)).reason(t))
+	}
+	for _, method := range []string{"session/delete", "session/archive", "session/close",
+		"session/set_mode", "session/status"} {
+		require.NotContains(t, encode(eve.try(method, idParams(id))), "open_elsewhere")
+	}
+	eve.send(notification("session/cancel", idParams(id)))
+	require.NotNil(t, eve.try("session/prompt", promptParams(id, "say x")).Error)
+	require.Nil(t, a.try("session/status", idParams(id)).Error)
+	a.send(notification("session/cancel", idParams(id)))
+	require.Equal(t, "cancelled", a.response(turn).stopReason(t))
+}
