@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode"
 
 	sdk "github.com/coder/acp-go-sdk"
 
@@ -34,7 +35,7 @@ type rootsCommand struct {
 // parseRootsCommand returns the /roots that the user typed.
 func parseRootsCommand(typed prompts.Command) (c rootsCommand) {
 	// The blocks after it may be an editor's.
-	_, rest := text.CutWord(strings.TrimSpace(typed.Block.Text))
+	_, rest := text.CutWord(strings.TrimLeftFunc(typed.Block.Text, unicode.IsSpace))
 	c.verb, c.argument = text.CutWord(rest)
 	return c
 }

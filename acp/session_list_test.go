@@ -183,8 +183,12 @@ func TestTitleIsWhatTheUserTyped(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	for title, blocks := range map[string][]string{
-		"/fix it":  {"Sharing `AGENTS.md`:\n\n---\nBe kind.\n---", "/fix it"},
-		"say this": {"say this", "<selected_code>\nsay that\n</selected_code>"},
+		"fix it":             {"Sharing `AGENTS.md`:\n\n---\nBe kind.\n---", "/fix it"},
+		"":                   {"/compact"},
+		"write /a/b.txt":     {"/write /a/b.txt\ncontent"},
+		"/usr/bin/x crashes": {"/usr/bin/x crashes"},
+		"// why?":            {"// why?"},
+		"say this":           {"say this", "<selected_code>\nsay that\n</selected_code>"},
 	} {
 		id := c.open(folder(t))
 		var prompt []any

@@ -20,17 +20,32 @@ import (
 // are truncated. All other titles are those of [listing.TitleLine].
 const maxChosenTitle = 200
 
-// title returns the first line that the user typed, or "" if it calls a command of the adapter.
+// title returns the first line that the user typed, without the slash of a command. It is "" for a
+// command that has no arguments or is one of the adapter's.
 func (p promptParams) title() string {
-	if _, ok := parseOwnCommand(p.rest); ok {
+	command, own := parseOwnCommand(p.rest)
+	switch {
+	case own:
 		return ""
+	case prompts.IsCommandName(command.Name) && command.Arguments == "":
+		return ""
+	case prompts.IsCommandName(command.Name):
+		return firstLine(command.Name + " " + command.Arguments)
 	}
 	typed, _ := prompts.Typed(p.rest)
 	for _, block := range typed {
-		for line := range strings.Lines(block.Text) {
-			if title := listing.TitleLine(line); title != "" {
-				return title
-			}
+		if title := firstLine(block.Text); title != "" {
+			return title
+		}
+	}
+	return ""
+}
+
+// firstLine returns the first line of s that is not blank, as a title.
+func firstLine(s string) string {
+	for line := range strings.Lines(s) {
+		if title := listing.TitleLine(line); title != "" {
+			return title
 		}
 	}
 	return ""

@@ -122,6 +122,9 @@ func (w *Workspace) newGuard(root *dirfd.Dir, at location, policy Mounts,
 		return nil, err
 	}
 	g := &guard{policy: policy, mounts: []dirfd.MountID{own.Mount()}, denied: w.denied}
+	if err := g.CheckDir(own); err != nil { // it is mounted here under another name
+		return nil, err
+	}
 	for _, point := range points {
 		if point.below(at) && !point.equal(at) {
 			if id := mountAt(root, point.names[len(at.names):]); id != 0 {

@@ -63,6 +63,7 @@ func TestMounts(t *testing.T) {
 		"C7/links lead into one":         linksIntoAMount,
 		"C7/nothing is written into one": mountsAreNotWritten,
 		"C7/denied under another name":   deniedUnderAnotherName,
+		"C7/a denied root":               deniedRootUnderAnotherName,
 	} {
 		t.Run(name, test)
 	}
@@ -457,4 +458,23 @@ func TestRenameBetweenMounts(t *testing.T) {
 	_, err = ws.Rename("node_modules", "moved", workspace.RenameOptions{})
 	require.ErrorIs(t, err, unix.EBUSY)
 	require.ErrorIs(t, ws.Remove("node_modules", workspace.RemoveOptions{}), unix.EBUSY)
+}
+
+// A denied directory is no root either if it is mounted somewhere else.
+func deniedRootUnderAnotherName(t *testing.T) {
+	for name, policy := range policies {
+		t.Run(name, func(t *testing.T) {
+			g := newGrounds(t)
+			alias := mkdir(t, filepath.Join(g.b, "alias"))
+			bind(t, g.out, alias)
+			deny, err := workspace.ParseDir(g.out)
+			require.NoError(t, err)
+			roots, err := workspace.NewRoots(g.a, []string{alias})
+			require.NoError(t, err)
+			_, err = workspace.Open(t.Context(), roots, workspace.Options{
+				Mounts: policy, Policy: workspace.Policy{Deny: []workspace.Dir{deny}}})
+			require.Equal(t, workspace.RootErrors{{Root: 1, Path: alias,
+				Reason: workspace.ReasonDenied, Detail: g.out}}, rootErrors(err))
+		})
+	}
 }

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/acp-agent/acp-agent/acp/prompts"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
@@ -65,24 +64,17 @@ func readPrompt(params []byte) (prompt, error) {
 		if i == 0 {
 			p.line, p.body, _ = strings.Cut(strings.TrimLeftFunc(b.Text, unicode.IsSpace), "\n")
 		}
-		texts = append(texts, strings.TrimSpace(b.Text))
+		texts = append(texts, text.TrimTyped(b.Text))
 	}
-	p.text = strings.TrimSpace(strings.Join(texts, " "))
-	if len(texts) > 0 && strings.HasPrefix(texts[0], "/") {
-		p.command, p.text = text.CutWord(p.text[1:])
-		p.line = argument(strings.TrimPrefix(p.line, "/"+p.command))
+	p.text = text.TrimTyped(strings.Join(texts, " "))
+	if len(texts) > 0 && strings.HasPrefix(strings.TrimLeftFunc(texts[0], unicode.IsSpace), "/") {
+		p.command, p.text = text.CutWord(strings.TrimLeftFunc(p.text, unicode.IsSpace)[1:])
+		_, p.line = text.CutWord(p.line)
 		if p.command == "" {
 			p.command, p.text = "help", ""
 		}
 	}
 	return p, nil
-}
-
-// argument returns what follows a command on its line. White space other than spaces and tabs may be
-// part of a name; one of those ends the command too.
-func argument(rest string) string {
-	_, separator := utf8.DecodeRuneInString(rest)
-	return strings.Trim(rest[separator:], " \t\r")
 }
 
 // notes says which parts of the prompt are not used.

@@ -147,7 +147,7 @@ func TestRequestShowsResolvedPath(t *testing.T) {
 
 	resolved := filepath.Join(spelled, "b.txt")
 	q := talk.client.asked[0].ToolCall
-	require.Equal(t, "Edit "+resolved+" in folder "+spelled, q.Title)
+	require.Equal(t, "Edit b.txt in folder "+spelled, q.Title)
 	require.Equal(t, map[string]any{"path": "link", "resolvedPath": resolved, "root": spelled},
 		q.RawInput)
 	require.Equal(t, resolved, q.diffs(t)[0].Path)
@@ -337,6 +337,9 @@ func TestWritePathWithOtherSpaces(t *testing.T) {
 	c.ask("/write\u00a0b.txt\ncommand")
 	require.Equal(t, fileTree{"a.txt": "old\n", "\u202fa.txt": "narrow\n", "a.txt\u00a0": "wide\n",
 		"b.txt": "command\n"}, files(t, cwd))
+	require.Contains(t, c.ask("/read \u202fa.txt").text(), "narrow")
+	require.Contains(t, c.ask("/read a.txt\u00a0 \r\n").text(), "wide")
+	require.Contains(t, c.ask("\u00a0/read\u00a0b.txt").text(), "command")
 }
 
 func TestWritePathWithSpaces(t *testing.T) {

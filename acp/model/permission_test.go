@@ -66,16 +66,16 @@ func TestAskingForChanges(t *testing.T) {
 		locations []string
 		diff      *diff
 	}{
-		{"Write " + path("new.txt") + in, sdk.ToolKindEdit, []string{path("new.txt")},
+		{"Write new.txt" + in, sdk.ToolKindEdit, []string{path("new.txt")},
 			&diff{"diff", path("new.txt"), "new\n", nil}},
-		{"Write " + path("old.txt") + in, sdk.ToolKindEdit, []string{path("old.txt")},
+		{"Write old.txt" + in, sdk.ToolKindEdit, []string{path("old.txt")},
 			&diff{"diff", path("old.txt"), "changed\n", old("old\n")}},
-		{"Write " + path("edit.txt") + in, sdk.ToolKindEdit, []string{path("edit.txt")},
+		{"Write edit.txt" + in, sdk.ToolKindEdit, []string{path("edit.txt")},
 			&diff{"diff", path("edit.txt"), "one\n2\n", old("one\ntwo\n")}},
-		{"Create directory " + path("dir") + in, sdk.ToolKindEdit, []string{path("dir")}, nil},
-		{"Delete file " + path("delete.txt") + in, sdk.ToolKindDelete, []string{path("delete.txt")},
+		{"Create directory dir" + in, sdk.ToolKindEdit, []string{path("dir")}, nil},
+		{"Delete file delete.txt" + in, sdk.ToolKindDelete, []string{path("delete.txt")},
 			&diff{"diff", path("delete.txt"), "", old("delete\n")}},
-		{"Move file " + path("move.txt") + in + " to " + path("moved.txt"), sdk.ToolKindMove,
+		{"Move file move.txt" + in + " to moved.txt", sdk.ToolKindMove,
 			[]string{path("move.txt"), path("moved.txt")}, nil},
 	} {
 		for _, shown := range []update{r.asked[i].Call,

@@ -11,6 +11,8 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/acp-agent/acp-agent/internal/text"
 )
@@ -58,6 +60,14 @@ var laterCommand = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:\s*\n)?/[\pL\pN_][^\s/]*(?:\s|$)`)
 })
 
+// IsCommandName reports whether a name after a slash is that of a command, and not the rest of a
+// path or a comment.
+func IsCommandName(name string) bool {
+	first, _ := utf8.DecodeRuneInString(name)
+	return (unicode.IsLetter(first) || unicode.IsNumber(first) || first == '_') &&
+		!strings.Contains(name, "/")
+}
+
 // Command is a slash command that the user typed.
 type Command struct {
 	// Name is the name of the command, "" if the prompt has none.
@@ -74,12 +84,13 @@ func ParseCommand(params json.RawMessage) Command {
 	if err != nil || len(typed) == 0 {
 		return Command{}
 	}
-	line, ok := strings.CutPrefix(strings.TrimSpace(typed[0].Text), "/")
+	first := text.TrimTyped(strings.TrimLeftFunc(typed[0].Text, unicode.IsSpace))
+	line, ok := strings.CutPrefix(first, "/")
 	if !ok {
 		return Command{}
 	}
 	for _, b := range typed[1:] {
-		line += " " + strings.TrimSpace(b.Text)
+		line += " " + text.TrimTyped(b.Text)
 	}
 	name, arguments := text.CutWord(line)
 	return Command{Name: name, Arguments: arguments, Block: typed[0]}

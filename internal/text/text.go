@@ -116,14 +116,29 @@ const MaxArgument = 200
 // Argument returns an argument for a title.
 func Argument(s string) string { return Printable(Truncate(s, MaxArgument)) }
 
-// CutWord returns the part of s before the first white space, and the rest without surrounding
-// white space.
-func CutWord(s string) (word, rest string) {
-	if i := strings.IndexFunc(s, unicode.IsSpace); i >= 0 {
-		return s[:i], strings.TrimSpace(s[i:])
+// Path returns a path for a sentence: in quotes if it has white space, which could pass for words of
+// the sentence.
+func Path(path string) string {
+	if strings.ContainsFunc(path, unicode.IsSpace) || strings.HasPrefix(path, `"`) {
+		return Quote(path)
 	}
-	return s, ""
+	return Printable(path)
 }
+
+// CutWord returns the part of s before the first white space, and the rest after it, trimmed with
+// [TrimTyped].
+func CutWord(s string) (word, rest string) {
+	i := strings.IndexFunc(s, unicode.IsSpace)
+	if i < 0 {
+		return s, ""
+	}
+	_, separator := utf8.DecodeRuneInString(s[i:])
+	return s[:i], TrimTyped(s[i+separator:])
+}
+
+// TrimTyped removes the white space that people type around arguments: other white space, such as
+// U+202F in the names of screenshots, may be part of a name.
+func TrimTyped(s string) string { return strings.Trim(s, " \t\r\n") }
 
 // Attributed returns a foreign description on one line of at most max characters, after a label
 // that names its source.

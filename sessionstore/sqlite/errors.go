@@ -42,7 +42,7 @@ func (s *medium) explain(err error) error {
 	}
 	path := s.options.Dir
 	if s.diskIsFull(err) {
-		err = &fullError{err}
+		err = &fullError{err, !s.inMemory() && hasNoInodes(s.options.Dir)}
 	}
 	hint := hintFor(err)
 	if code(err) != 0 || isOther(err) {
@@ -91,9 +91,18 @@ func tryWriting(dir string) error {
 }
 
 // fullError reports a full disk.
-type fullError struct{ err error }
+type fullError struct {
+	err    error
+	inodes bool // there is space, but the file system can hold no more files
+}
 
-func (e *fullError) Error() string { return "the disk is full" }
+func (e *fullError) Error() string {
+	if e.inodes {
+		return "the file system can hold no more files (it has no free inodes)"
+	}
+	return "the disk is full"
+}
+
 func (e *fullError) Unwrap() error { return e.err }
 
 // The hints of errors are what a person can do about them.
@@ -102,6 +111,7 @@ const (
 		"or choose another state directory"
 	hintElsewhere = "choose another state directory"
 	hintSpace     = "free some space on its disk"
+	hintInodes    = "remove some files on its disk"
 	hintRepair    = "it is damaged and was not changed; run \"acp-agent sessions repair\", " +
 		"with the same --state-dir if you use one"
 	hintForeign = "move it away, or choose another state directory"
@@ -111,6 +121,9 @@ const (
 )
 
 func hintFor(err error) string {
+	if full, ok := errors.AsType[*fullError](err); ok && full.inodes {
+		return hintInodes
+	}
 	switch {
 	case errors.As(err, new(*foreignError)), errors.Is(err, rules.ErrUnreleased):
 		return hintForeign

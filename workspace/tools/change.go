@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"unicode/utf8"
 
+	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -302,7 +303,11 @@ func (c Change) String() string {
 // /src/a/b", or what a file loses, as in ", which will not keep its owner". It is "" if there is
 // nothing to say.
 func (c Change) SideEffects() string {
-	switch paths := pathsOf(c.Parents); len(paths) {
+	var paths []string
+	for _, dir := range c.Parents {
+		paths = append(paths, text.Path(dir.Path()))
+	}
+	switch len(paths) {
 	case 0:
 		if c.Loses != 0 {
 			return ", which " + c.Loses.String()

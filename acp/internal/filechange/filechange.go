@@ -4,14 +4,15 @@ package filechange
 import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/workspace"
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
 // Describe returns a planned change as the user sees it before it is made: the resolved paths,
 // their roots and the difference. verb says what is done to the text of a file, such as "Write".
 func Describe(c tools.Change, verb string) backend.ToolCall {
-	path, root := c.Ref.Path(), c.Ref.Root().Dir.String()
-	title := text.Printable(path) + " in folder " + text.Printable(root)
+	path := c.Ref.Path()
+	title := place(c.Ref)
 	shown := backend.ToolCall{Content: []any{}}
 	shown.Locations = backend.Locations(path, c.FirstLine())
 	switch c.Kind {
@@ -26,9 +27,18 @@ func Describe(c tools.Change, verb string) backend.ToolCall {
 			shown.Content = append(shown.Content, backend.NewDiff(path, c.Old, ""))
 		}
 	case tools.Move:
-		title = "Move " + c.What + " " + title + " to " + text.Printable(c.To.Path())
+		to := place(c.To)
+		if c.To.Root() == c.Ref.Root() {
+			to = text.Path(c.To.Rel())
+		}
+		title = "Move " + c.What + " " + title + " to " + to
 		shown.Locations = append(shown.Locations, backend.Locations(c.To.Path(), 0)...)
 	}
 	shown.Title = &title
 	return shown
+}
+
+// place says where something is: its path in its root, and the root.
+func place(at workspace.Ref) string {
+	return text.Path(at.Rel()) + " in folder " + text.Path(at.Root().Dir.String())
 }

@@ -1,0 +1,41 @@
+package filechange_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp/internal/filechange"
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
+	"github.com/acp-agent/acp-agent/workspace"
+	"github.com/acp-agent/acp-agent/workspace/tools"
+)
+
+// A path is said once, and none can pass for the words around it.
+func TestTitlesOfChanges(t *testing.T) {
+	top := dirtest.Tree{"app/a.txt": "a", "my app/b.txt": "b"}.Plant(t)
+	app, mine := top+"/app", top+"/my app"
+	roots, err := workspace.NewRoots(app, []string{mine})
+	require.NoError(t, err)
+	ws, err := workspace.Open(t.Context(), roots, workspace.Options{})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, ws.Close()) }()
+	for path, want := range map[string]string{
+		"a.txt":                         "Write a.txt in folder APP",
+		app + "/sub/new.txt":            "Write sub/new.txt in folder APP and its directory APP/sub",
+		mine + "/b.txt":                 `Write b.txt in folder "MINE"`,
+		app + "/h  in folder /safe.txt": `Write "h  in folder /safe.txt" in folder APP and its directory "APP/h  in folder "`,
+		"x, y/new":                      `Write "x, y/new" in folder APP and its directory "APP/x, y"`,
+		`"quoted"`:                      `Write "\"quoted\"" in folder APP`,
+		"a\u202eb\u202f":                `Write "a\u202eb\u202f" in folder APP`,
+	} {
+		change, err := tools.Plan(t.Context(), ws, path, 1000, func(*string) (string, error) {
+			return "new", nil
+		})
+		require.NoError(t, err, path)
+		title := *filechange.Describe(change, "Write").Title
+		title = strings.NewReplacer(mine, "MINE", app, "APP").Replace(title)
+		require.Equal(t, want, title, path)
+	}
+}

@@ -1,0 +1,5 @@
+//go:build !linux && !darwin
+
+package sqlite
+
+func hasNoInodes(string) bool { return false }
