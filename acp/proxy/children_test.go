@@ -105,9 +105,9 @@ func TestRestartWithoutLoad(t *testing.T) {
 	}
 	prompts := b.received("session/prompt")
 	require.Contains(t, prompts[0], `"prompt":[{"type":"text","text":"hello"}]`)
-	require.Contains(t, prompts[1],
-		`oldest first:\nUser: hello\nYou: how are you?\nYou used a tool: Look around\n`+
-			`User: again\nEnd of the conversation`)
+	require.Contains(t, prompts[1], `call, it has no end: it may or may not have happened:\n\u003e Look around\n`)
+	require.Contains(t, prompts[1], `oldest first:\nuser:\n\u003e hello\nagent:\n\u003e how are you?\n`+
+		`user:\n\u003e again\n\nThe last turn has no answer.\nEnd of the record`)
 	require.Contains(t, prompts[1], `"prompt":[{"type":"text","text":"hello"},`)
 }
 

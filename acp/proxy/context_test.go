@@ -230,8 +230,8 @@ func TestConversationLimit(t *testing.T) {
 	v.prompt(s.ID, "last")
 	all := h.received()
 	prompt := all[len(all)-1].params
-	require.Less(t, len(prompt), 1500)
-	require.Contains(t, prompt, "The last part of the conversation")
+	require.Less(t, len(prompt), 2000)
+	require.Contains(t, prompt, "continues one whose messages you do not have")
 	require.Equal(t, 1, strings.Count(prompt, `/acp-agent-context\u003e`)-strings.Count(prompt,
 		`\\/acp-agent-context\u003e`), "the conversation cannot end the block")
 }

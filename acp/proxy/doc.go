@@ -97,7 +97,8 @@
 //	childsession.go           a session in a process; settings.go restores its modes and options
 //	subagents.go              sessions that the agent starts itself
 //	undeclared.go             what the agent is not told that the client understands
-//	router.go, updates.go     what a child sends; pairs.go joins characters that it cuts in two, and
+//	router.go, updates.go     what a child sends; utterance.go reads its texts, pairs.go joins
+//	                            characters that it cuts in two, and
 //	                            ownfiles.go serves files in its own directories
 //	foreign.go                a child's own sessions, for session/list
 //	sandbox.go                the roots that a child in the sandbox is restricted to; denied.go
@@ -106,7 +107,7 @@
 //	errors.go                 what the client is told of the child's errors
 //
 // The ways in which a child learns about roots are in roots.go (the protocol and flags), context.go
-// (prompts; with context_texts.go for the texts, context_block.go for the marks, transcript.go for
+// (prompts; with context_texts.go for the texts, context_block.go for the marks, package handoff for
 // the conversation so far), context_files.go (files that the agent reads), commands.go and prompt_command.go (slash commands), tool_server.go and
 // relays.go (MCP servers). A child process is started in peer.go, with package process.
 package proxy

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
+	"github.com/acp-agent/acp-agent/internal/handoff"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -87,7 +88,7 @@ func (o Options) withDefaults() Options {
 	l.Backoff = cmp.Or(l.Backoff, 250*time.Millisecond)
 	l.MaxHeld = cmp.Or(l.MaxHeld, 1000)
 	l.MaxHeldBytes = cmp.Or(l.MaxHeldBytes, 4<<20)
-	l.MaxContext = cmp.Or(l.MaxContext, 32<<10)
+	l.MaxContext = cmp.Or(l.MaxContext, handoff.DefaultLimit)
 	l.MaxInstructions = cmp.Or(l.MaxInstructions, 64<<10)
 	l.MaxSkills = cmp.Or(l.MaxSkills, 16<<10)
 	l.MaxPages = cmp.Or(l.MaxPages, 10_000)

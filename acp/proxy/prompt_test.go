@@ -327,7 +327,7 @@ func TestPromptsForARestartedAgent(t *testing.T) {
 	require.Equal(t, []string{"one", "two", "three"},
 		[]string{prompts[2][0], prompts[3][0], prompts[4][0]})
 	require.Len(t, prompts[2], 2)
-	require.Contains(t, prompts[2][1], "User: zero")
+	require.Contains(t, prompts[2][1], "user:\n> zero")
 }
 
 // All of them are in the history already, but the agent is about to be sent them.
@@ -360,5 +360,5 @@ func TestWaitingPromptsAreNotTold(t *testing.T) {
 	_, err = await(t, two)
 	requireEnded(t, err, 3)
 	require.Contains(t, b.received("session/prompt")[1],
-		`oldest first:\nUser: zero\nEnd of the conversation`)
+		`oldest first:\nuser:\n\u003e zero\n\nThe last turn has no answer.\nEnd of the record`)
 }

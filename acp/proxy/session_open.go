@@ -8,6 +8,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
+	"github.com/acp-agent/acp-agent/internal/handoff"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/protocol"
 )
@@ -269,14 +270,13 @@ func (s *session) plan(
 	if o.method != byNew {
 		saved = r.state
 	}
-	saved.ID, saved.RootsMode = o.session.id, r.mode
+	saved.ID, saved.RootsMode, saved.Handoff = o.session.id, r.mode, r.state.Handoff
 	saved.SentTools = s.toolServer(r.mode, saved).files
 	commands, _ := s.rootCommands(s.announced.childCommands())
 	saved.Offered = len(commands) > 0
 	lacksHistory := o.method == byNew && r.cause != backend.New
 	if lacksHistory || saved.HistoryDue {
-		limit := s.proxy.options.limits.MaxContext
-		pendingHistory, err = conversation(s.history, limit, s.unsentBlocks())
+		pendingHistory, err = s.earlierConversation(saved.Handoff)
 		if err != nil && !r.historyOptional {
 			return state{}, "", err
 		}
@@ -300,4 +300,15 @@ func (s *session) plan(
 		}
 	}
 	return saved, pendingHistory, nil
+}
+
+// earlierConversation returns what to tell the child of the conversation that it does not have.
+func (s *session) earlierConversation(h *Handoff) (string, error) {
+	o := handoff.Options{Limit: s.proxy.options.limits.MaxContext, Unsent: s.unsentBlocks(),
+		Workspace: s.host.Workspace()}
+	if h != nil {
+		o.From, o.Note, o.Results = h.From, h.Note, handoff.Results(h.Results)
+	}
+	text, _, err := handoff.Digest(s.history, o)
+	return text, err
 }

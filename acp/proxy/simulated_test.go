@@ -312,10 +312,13 @@ func known(kept simulatedSession) []string {
 // quotedPrompts returns the prompts in a context block, marked.
 func quotedPrompts(block string) []string {
 	var words []string
-	for line := range strings.Lines(block) {
-		if word, ok := strings.CutPrefix(line, "User: "); ok {
+	_, messages, _ := strings.Cut(block, "The last messages")
+	user := false
+	for line := range strings.Lines(messages) {
+		if word, ok := strings.CutPrefix(line, "> "); ok && user {
 			words = append(words, "~"+strings.TrimSpace(word))
 		}
+		user = line == "user:\n"
 	}
 	return words
 }

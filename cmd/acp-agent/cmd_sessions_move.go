@@ -5,13 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/acp-agent/acp-agent/acp/explore"
-	"github.com/acp-agent/acp-agent/acp/model"
-	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/internal/consent"
 	"github.com/acp-agent/acp-agent/internal/sessions"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -188,115 +184,4 @@ func newMove(from, to string) (sessions.Move, error) {
 			text.Printable(dirs.At(1).String()))
 	}
 	return sessions.NewMove(dirs.At(0), dirs.At(1))
-}
-
-// transferFlags are the flags of sessions transfer.
-type transferFlags struct{ to string }
-
-func newSessionsTransfer(s streams, set *settings) *cobra.Command {
-	var f transferFlags
-	cmd := &cobra.Command{
-		Use:   "transfer SESSION (--to AGENT | -- COMMAND ARGS...)",
-		Short: "Continue a copy of a session with another agent",
-		Long: `transfer creates a session for another agent, with the folders and the
-conversation of SESSION up to its last finished turn, and prints its id. AGENT
-is "explore", which is acp-agent on its own, "model", which is acp-agent
---model NAME, or a known agent; see acp-agent agents. To name an agent by its
-command line, put that after "--".
-
-SESSION stays as it is. Editors show the whole conversation in the new session.
-The other agent is told the last part of it as marked text with the first
-prompt, as if it had lost the session.`,
-		Example: `  acp-agent sessions transfer sess_A --to opencode
-  acp-agent sessions transfer sess_A -- opencode acp`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if at := cmd.ArgsLenAtDash(); at >= 0 {
-				args = args[:at]
-			}
-			return sessionArgs(1)(cmd, args)
-		},
-		ValidArgsFunction: set.completeSession,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			to, err := f.agent(set, args[1:])
-			if err != nil {
-				return err
-			}
-			return set.withSessions(cmd, s, args[:1], func(
-				ctx context.Context, s streams, store sessionstore.Store, one sessionstore.Session,
-			) error {
-				return transferSession(ctx, s, store, one, to)
-			})
-		},
-	}
-	set.accept(cmd, "state-dir", "store")
-	cmd.Flags().StringVar(&f.to, "to", "",
-		"create the session for `AGENT`: explore, model, or a known agent")
-	return cmd
-}
-
-// target is the agent that a session is transferred to.
-type target struct {
-	agent   sessionstore.Agent
-	command string // what an editor runs
-}
-
-// agent returns the agent that --to names or that command starts.
-func (f transferFlags) agent(set *settings, command []string) (target, error) {
-	switch {
-	case f.to == "" && len(command) == 0:
-		return target{},
-			usage.Errorf("name the agent for the session: --to AGENT, or its command line after --")
-	case f.to == explore.Kind:
-		return target{sessionstore.Agent{Kind: explore.Kind}, "acp-agent"}, nil
-	case f.to == model.Kind:
-		return target{sessionstore.Agent{Kind: model.Kind}, "acp-agent --model NAME"}, nil
-	}
-	start, profile, err := set.agentCommand(f.to, command)
-	if err != nil {
-		return target{}, usage.Errorf("--to: %v", err)
-	}
-	words := []string{"acp-agent"}
-	if f.to != "" {
-		words = append(words, "--agent", f.to)
-	}
-	if len(command) > 0 {
-		words = append(words, "--")
-	}
-	for _, word := range command {
-		words = append(words, text.ShellWord(word))
-	}
-	return target{proxy.Owner(start, profile), strings.Join(words, " ")}, nil
-}
-
-// transferSession copies a session for another agent and prints the copy's id.
-func transferSession(
-	ctx context.Context, s streams, store sessionstore.Store, source sessionstore.Session,
-	to target,
-) error {
-	id := source.ID
-	if source.Agent == to.agent {
-		return fmt.Errorf(
-			"session %s already belongs to this agent; to copy it, use acp-agent run --fork %[1]s",
-			id)
-	}
-	empty := true
-	for _, err := range store.Finished(ctx, id) {
-		if err != nil {
-			return err
-		}
-		empty = false
-		break
-	}
-	if empty {
-		return fmt.Errorf(
-			"session %s has no conversation here to pass on; if its agent has one, load the "+
-				"session with that agent first", id)
-	}
-	copied := sessionstore.NewSession{ID: sessionstore.NewID(), Agent: to.agent, Keys: source.Keys}
-	if _, err := store.Fork(ctx, id, copied); err != nil {
-		return err
-	}
-	fmt.Fprintf(s.err, "acp-agent: load it in an editor that runs: %s\n", to.command)
-	_, err := fmt.Fprintln(s.out, copied.ID)
-	return err
 }

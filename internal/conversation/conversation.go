@@ -37,6 +37,8 @@ const (
 // are replaced.
 type Entry struct {
 	Kind Kind
+	// Undone says that a Note tells the user that the last prompt before it was undone.
+	Undone bool
 	// Text is the Markdown of a message.
 	Text string
 	// Attachments are the parts of a message that are not text.
@@ -59,6 +61,14 @@ type Call struct {
 	Title, Name, Status string
 	Texts               []string
 	Diffs               []Diff
+
+	// Kind is what the call does, such as "edit", and Paths are the files that it names.
+	Kind  string
+	Paths []string
+	// Exit is the status of a command that has ended, or nil. Output is what it printed if Texts do
+	// not have it.
+	Exit   *int
+	Output string
 }
 
 // Heading returns the title of the call, with the name of the tool if the title does not say it.
@@ -186,13 +196,22 @@ type update struct {
 	MessageID string          `json:"messageId"`
 	Meta      struct {
 		Ours struct {
-			Note bool `json:"note"`
+			Note   bool `json:"note"`
+			Undone bool `json:"undone"`
 		} `json:"acp-agent"`
+		Exit struct {
+			Code *int `json:"exit_code"`
+		} `json:"terminal_exit"`
+		Output struct {
+			Data string `json:"data"`
+		} `json:"terminal_output"`
 	} `json:"_meta"`
 
 	ToolCallID string          `json:"toolCallId"`
 	Title      string          `json:"title"`
 	Name       any             `json:"name"` // a string, or it says nothing
+	Kind       any             `json:"kind"` // likewise
+	Locations  json.RawMessage `json:"locations"`
 	Status     string          `json:"status"`
 	RawOutput  json.RawMessage `json:"rawOutput"`
 
@@ -233,6 +252,9 @@ func (r *Reader) Add(stored sessionstore.Update) {
 		switch {
 		case u.Meta.Ours.Note:
 			r.say(Note, u)
+			if n := len(r.entries); u.Meta.Ours.Undone && n > 0 {
+				r.entries[n-1].Undone = true
+			}
 		case stored.Kind == sessionstore.AgentMessageChunk:
 			r.say(Answer, u)
 		default:
@@ -355,6 +377,7 @@ func (r *Reader) call(u update) {
 		c.Name = cmp.Or(text.Line(text.Plain(name), 100), c.Name)
 	}
 	c.Status = cmp.Or(text.Printable(u.Status), c.Status)
+	c.result(u)
 	var content []struct {
 		Type    string `json:"type"`
 		Content block  `json:"content"`
@@ -382,6 +405,45 @@ func (r *Reader) call(u update) {
 			c.Texts = append(c.Texts, text.Plain(part.Content.Text))
 		}
 	}
+}
+
+// result adds what an update says about the files and the result of a call.
+func (c *Call) result(u update) {
+	if kind, ok := u.Kind.(string); ok {
+		c.Kind = cmp.Or(text.Printable(kind), c.Kind)
+	}
+	var locations []struct {
+		Path string `json:"path"`
+	}
+	if strictjson.Decode(u.Locations, &locations) == nil && len(locations) > 0 {
+		c.Paths = nil
+		for _, l := range locations {
+			c.Paths = append(c.Paths, text.Printable(l.Path))
+		}
+	}
+	if u.Meta.Exit.Code != nil {
+		c.Exit = u.Meta.Exit.Code
+	}
+	c.Output += text.Plain(u.Meta.Output.Data)
+	// Agents differ in the names.
+	var raw struct {
+		ExitCode *int   `json:"exitCode"`
+		Code     *int   `json:"exit_code"`
+		Text     string `json:"formatted_output"`
+		Output   string `json:"output"`
+		Metadata struct {
+			Exit *int `json:"exit"`
+		} `json:"metadata"`
+	}
+	if strictjson.Decode(u.RawOutput, &raw) != nil {
+		return
+	}
+	for _, exit := range []*int{raw.ExitCode, raw.Code, raw.Metadata.Exit} {
+		if exit != nil {
+			c.Exit = exit
+		}
+	}
+	c.Output = cmp.Or(text.Plain(cmp.Or(raw.Text, raw.Output)), c.Output)
 }
 
 // setPlan changes a plan of the turn.

@@ -23,7 +23,7 @@ var layers = [][]string{
 	{"internal/config", "internal/remote"},
 	{"acp", "internal/agents", "internal/inspect", "internal/sessions", "internal/terminal"},
 	{"acp/explore", "acp/model", "acp/proxy", "acp/internal/found", "acp/internal/servers"},
-	{"acp/proxy/profiles"},
+	{"acp/proxy/profiles", "internal/handoff"},
 	{"acp/client", "acp/internal/filechange", "acp/internal/commands", "acp/internal/listing", "acp/internal/metering", "acp/internal/turns", "internal/conversation"},
 	{"acp/backend", "acp/internal/tasks", "acp/prompts"},
 	{"internal/mcp/client", "internal/mcp/relay", "internal/worktree"},

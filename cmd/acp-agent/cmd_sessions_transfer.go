@@ -1,0 +1,196 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/acp-agent/acp-agent/acp/explore"
+	"github.com/acp-agent/acp-agent/acp/model"
+	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/internal/handoff"
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/usage"
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// transferFlags are the flags of sessions transfer.
+type transferFlags struct {
+	to, note, results string
+	print             bool
+}
+
+func newSessionsTransfer(s streams, set *settings) *cobra.Command {
+	var f transferFlags
+	cmd := &cobra.Command{
+		Use:   "transfer SESSION (--to AGENT | -- COMMAND ARGS...)",
+		Short: "Continue a copy of a session with another agent",
+		Long: `transfer creates a session for another agent, with the folders and the
+conversation of SESSION up to its last finished turn, and prints its id. AGENT
+is "explore", which is acp-agent on its own, "model", which is acp-agent
+--model NAME, or a known agent; see acp-agent agents. To name an agent by its
+command line, put that after "--".
+
+SESSION stays as it is. Editors show the whole conversation in the new session.
+The other agent is told a digest of it with the first prompt, as marked
+quotations: the task, the plan, the changed files, the last tool calls and
+messages. This goes to the other agent's model. --print shows it without
+creating a session, --results none leaves out what tools returned. What looks
+like a password or a key is masked, but nothing finds all of them.`,
+		Example: `  acp-agent sessions transfer sess_A --to opencode --note "the tests still fail"
+  acp-agent sessions transfer sess_A --to claude --print
+  acp-agent sessions transfer sess_A -- opencode acp`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if at := cmd.ArgsLenAtDash(); at >= 0 {
+				args = args[:at]
+			}
+			return sessionArgs(1)(cmd, args)
+		},
+		ValidArgsFunction: set.completeSession,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			to, err := f.agent(set, args[1:])
+			if err != nil {
+				return err
+			}
+			if _, err := handoff.ParseResults(f.results); err != nil {
+				return usage.Errorf("--results: %v", err)
+			}
+			to.told.Note, to.told.Results = f.note, f.results
+			if to.agent.Kind != proxy.Kind && (f.note != "" || cmd.Flags().Changed("results")) {
+				return usage.Errorf("--note and --results are for an agent behind acp-agent")
+			}
+			return set.withSessions(cmd, s, args[:1], func(
+				ctx context.Context, s streams, store sessionstore.Store, one sessionstore.Session,
+			) error {
+				to.told.From = cmp.Or(one.Agent.Profile, one.Agent.Kind)
+				if f.print {
+					return set.printDigest(ctx, s, store, one, to.told)
+				}
+				return set.transferSession(ctx, s, store, one, to)
+			})
+		},
+	}
+	set.accept(cmd, "state-dir", "store")
+	cmd.Flags().StringVar(&f.to, "to", "",
+		"create the session for `AGENT`: explore, model, or a known agent")
+	cmd.Flags().StringVar(&f.note, "note", "", "add `TEXT` for the other agent")
+	cmd.Flags().StringVar(&f.results, "results", string(handoff.LastResults),
+		"pass on the ends of these results of tools, `WHICH`: none, last (of the last five calls and "+
+			"of failed ones) or all")
+	cmd.Flags().BoolVar(&f.print, "print", false, "only print what the other agent would be told")
+	return cmd
+}
+
+// target is the agent that a session is transferred to.
+type target struct {
+	agent   sessionstore.Agent
+	command string // what an editor runs
+	told    proxy.Handoff
+}
+
+// agent returns the agent that --to names or that command starts.
+func (f transferFlags) agent(set *settings, command []string) (target, error) {
+	switch {
+	case f.to == "" && len(command) == 0:
+		return target{},
+			usage.Errorf("name the agent for the session: --to AGENT, or its command line after --")
+	case f.to == explore.Kind:
+		return target{agent: sessionstore.Agent{Kind: explore.Kind}, command: "acp-agent"}, nil
+	case f.to == model.Kind:
+		return target{agent: sessionstore.Agent{Kind: model.Kind},
+			command: "acp-agent --model NAME"}, nil
+	}
+	start, profile, err := set.agentCommand(f.to, command)
+	if err != nil {
+		return target{}, usage.Errorf("--to: %v", err)
+	}
+	words := []string{"acp-agent"}
+	if f.to != "" {
+		words = append(words, "--agent", f.to)
+	}
+	if len(command) > 0 {
+		words = append(words, "--")
+	}
+	for _, word := range command {
+		words = append(words, text.ShellWord(word))
+	}
+	return target{agent: proxy.Owner(start, profile), command: strings.Join(words, " ")}, nil
+}
+
+// transferSession copies a session for another agent and prints the copy's id.
+func (set *settings) transferSession(
+	ctx context.Context, s streams, store sessionstore.Store, source sessionstore.Session,
+	to target,
+) error {
+	id := source.ID
+	if source.Agent == to.agent {
+		return fmt.Errorf(
+			"session %s already belongs to this agent; to copy it, use acp-agent run --fork %[1]s",
+			id)
+	}
+	empty := true
+	for _, err := range store.Finished(ctx, id) {
+		if err != nil {
+			return err
+		}
+		empty = false
+		break
+	}
+	if empty {
+		return fmt.Errorf(
+			"session %s has no conversation here to pass on; if its agent has one, load the "+
+				"session with that agent first", id)
+	}
+	copied := sessionstore.NewSession{ID: sessionstore.NewID(), Agent: to.agent, Keys: source.Keys}
+	if to.agent.Kind == proxy.Kind {
+		copied.State = to.told.State()
+		_, told, err := set.digest(ctx, store, source, to.told)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(s.err, "acp-agent: the other agent will be told %s: %s, %s with %s, %s; --print "+
+			"shows it\n", text.Size(told.Bytes), text.Count(told.Turns, "turn", "turns"),
+			text.Count(told.Calls, "tool call", "tool calls"),
+			text.Count(told.Results, "result", "results"),
+			text.Count(told.Files, "changed file", "changed files"))
+	}
+	if _, err := store.Fork(ctx, id, copied); err != nil {
+		return err
+	}
+	fmt.Fprintf(s.err, "acp-agent: load it in an editor that runs: %s\n", to.command)
+	_, err := fmt.Fprintln(s.out, copied.ID)
+	return err
+}
+
+// digest returns what an agent will be told of a session's finished turns.
+func (set *settings) digest(
+	ctx context.Context, store sessionstore.Store, source sessionstore.Session, told proxy.Handoff,
+) (string, handoff.Summary, error) {
+	o := handoff.Options{Limit: handoff.DefaultLimit, From: told.From, Note: told.Note,
+		Results: handoff.Results(told.Results)}
+	options, err := set.workspace()
+	if err != nil {
+		return "", handoff.Summary{}, err
+	}
+	if w, err := workspace.Open(ctx, source.Keys.Roots, options); err == nil {
+		defer w.Close()
+		o.Workspace = w
+	} // otherwise files are not compared with the disk
+	return handoff.Digest(store.Finished(ctx, source.ID), o)
+}
+
+// printDigest prints what an agent would be told.
+func (set *settings) printDigest(
+	ctx context.Context, s streams, store sessionstore.Store, source sessionstore.Session,
+	told proxy.Handoff,
+) error {
+	digest, _, err := set.digest(ctx, store, source, told)
+	if err == nil {
+		_, err = fmt.Fprint(s.out, digest)
+	}
+	return err
+}

@@ -1,0 +1,148 @@
+package handoff
+
+import (
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/acp-agent/acp-agent/internal/conversation"
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+// maxTurns is how many turns are kept in full while a history is read. Of earlier ones only the
+// beginning of the prompt and the changed files are kept.
+const maxTurns = 50
+
+// turn is a prompt and what followed it.
+type turn struct {
+	entries []conversation.Entry // nil for an early turn
+	said    string               // the beginning of the prompt
+	files   []change
+}
+
+// isCommand reports whether the prompt is a command of acp-agent, which no model has seen.
+func (t turn) isCommand() bool {
+	name, isCommand := strings.CutPrefix(strings.TrimSpace(t.said), "/")
+	name, _ = text.CutWord(name)
+	return isCommand && slices.Contains(
+		[]string{"roots", "mcp", "mcp-servers", "worktree", "compact", "undo", "model", "help"}, name)
+}
+
+// record is a history as far as a digest needs it.
+type record struct {
+	first string // the first prompt that is not a command
+	turns []turn
+	plan  *conversation.Entry
+}
+
+// read reads a history without the last unsent content blocks of the user, which are about to be
+// sent.
+func read(history iter.Seq2[sessionstore.Update, error], unsent int) (record, error) {
+	var r record
+	var updates []sessionstore.Update // of the current turn
+	var blocks []sessionstore.Update  // of the user, perhaps unsent
+	prompting := false
+	take := func(u sessionstore.Update) {
+		if u.Kind == sessionstore.UserMessageChunk && !prompting {
+			r.endTurn(updates)
+			updates = nil
+		}
+		prompting = u.Kind == sessionstore.UserMessageChunk
+		updates = append(updates, u)
+	}
+	for u, err := range history {
+		if err != nil {
+			return record{}, err
+		}
+		if u.Kind != sessionstore.UserMessageChunk {
+			for _, b := range blocks {
+				take(b)
+			}
+			blocks = nil
+			take(u)
+			continue
+		}
+		if blocks = append(blocks, u); len(blocks) > unsent {
+			take(blocks[0])
+			blocks = blocks[1:]
+		}
+	}
+	r.endTurn(updates)
+	return r, nil
+}
+
+// endTurn adds a turn with these updates.
+func (r *record) endTurn(updates []sessionstore.Update) {
+	reader := conversation.NewReader()
+	for _, u := range updates {
+		reader.Add(u)
+	}
+	var t turn
+	undone := false
+	for _, e := range reader.Entries() {
+		undone = undone || e.Undone
+		switch e.Kind {
+		case conversation.Note, conversation.Thought:
+			continue
+		case conversation.Prompt:
+			const longest = 4 << 10
+			t.said = text.Prefix(e.Text, longest)
+		}
+		t.entries = append(t.entries, e)
+	}
+	if len(t.entries) == 0 && !undone {
+		return
+	}
+	t.files = changes(t.entries)
+	if r.turns = append(r.turns, t); undone {
+		r.undo()
+	}
+	if n := len(r.turns) - maxTurns; n > 0 {
+		r.turns[n-1].entries = nil
+	}
+}
+
+// undo removes the last turn, which undoes, and the turn that it undoes: the last one that is not a
+// command, with the commands after it.
+func (r *record) undo() {
+	for i, t := range slices.Backward(r.turns[:len(r.turns)-1]) {
+		if !t.isCommand() {
+			r.turns = r.turns[:i]
+			return
+		}
+	}
+	r.turns = r.turns[:len(r.turns)-1]
+}
+
+// finish removes commands, and notes the first prompt and the last plan.
+func (r *record) finish() {
+	r.turns = slices.DeleteFunc(r.turns, turn.isCommand)
+	for _, t := range r.turns {
+		if r.first == "" {
+			r.first = t.said
+		}
+		for _, e := range t.entries {
+			if e.Kind == conversation.Plan {
+				r.plan = &e
+			}
+		}
+	}
+}
+
+// calls returns the tool calls of all turns that were kept, the oldest first.
+func (r *record) calls() (calls []*conversation.Call) {
+	for _, t := range r.turns {
+		for _, e := range t.entries {
+			if e.Kind == conversation.ToolCall {
+				calls = append(calls, e.Call)
+			}
+		}
+	}
+	return calls
+}
+
+// isFinished reports whether a call has ended.
+func isFinished(c *conversation.Call) bool {
+	return c.Status == "completed" || c.Status == "failed"
+}
