@@ -17,6 +17,10 @@ import (
 // A Conn may also have the methods Reserve(n int) bool and Release(n int). Reserve is called for the n
 // bytes of each request, and Release when the request is answered. If Reserve returns false, the
 // request is refused. This limits the memory of several connections together.
+//
+// If the client learns which messages were not read, a Conn may also have a method StopRead(), which
+// makes Read return io.EOF, now and later. It is called before a connection ends for another reason
+// than the client: then no message is read that is not answered.
 type Conn interface {
 	// Read returns the next message, which the caller then owns. The error is io.EOF after the last
 	// one. Read need not limit the length of messages, but may.
@@ -66,6 +70,15 @@ func (t *transport) Read() ([]byte, error) {
 		return message[:t.maxLine], &jsonrpc.TooLongError{Limit: t.maxLine}
 	}
 	return message, err
+}
+
+// StopRead implements [jsonrpc.ReadStopper].
+func (t *transport) StopRead() bool {
+	s, ok := t.Conn.(interface{ StopRead() })
+	if ok {
+		s.StopRead()
+	}
+	return ok
 }
 
 // Write implements [jsonrpc.Transport].

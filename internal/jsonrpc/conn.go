@@ -150,6 +150,7 @@ func (c *Conn) Serve(ctx context.Context) error {
 	case err = <-written:
 		writing = false
 	case <-ctx.Done():
+		reading = !c.stopRead(read)
 	}
 	deadline := time.Now().Add(c.options.Grace)
 	end(ErrClosed)
@@ -172,6 +173,13 @@ func (c *Conn) Serve(ctx context.Context) error {
 		await(read, closeWait)
 	}
 	return err
+}
+
+// stopRead lets the read loop end with the last message that it has read, which it would drop if the
+// connection ended first. It reports whether the loop has ended.
+func (c *Conn) stopRead(read <-chan error) bool {
+	s, ok := c.transport.(ReadStopper)
+	return ok && s.StopRead() && await(read, c.options.Grace/4)
 }
 
 // finishRequests waits until all running requests are answered, and shortly before the deadline

@@ -199,6 +199,44 @@ func TestOutputError(t *testing.T) {
 	require.ErrorIs(t, err, jsonrpc.ErrClosed)
 }
 
+// stopping is a transport whose Read has a last message when it is stopped.
+type stopping struct {
+	jsonrpc.Transport
+	stopped chan struct{}
+	last    string
+}
+
+func (s *stopping) Read() ([]byte, error) {
+	<-s.stopped
+	last := s.last
+	s.last = ""
+	if last == "" {
+		return nil, io.EOF
+	}
+	return []byte(last), nil
+}
+
+func (s *stopping) StopRead() bool {
+	close(s.stopped)
+	return true
+}
+
+// A message that was read when the connection is ended is answered, so that none is lost between what
+// was answered and what the peer knows was not read.
+//
+// Clause W9.
+func TestLastMessageIsAnswered(t *testing.T) {
+	var out output
+	conn := jsonrpc.NewConn(&stopping{
+		Transport: jsonrpc.NewLines(strings.NewReader(""), &out, 0), stopped: make(chan struct{}),
+		last: `{"jsonrpc":"2.0","id":7,"method":"finish"}`,
+	}, &responder{}, jsonrpc.Options{})
+	ctx, end := context.WithCancel(t.Context())
+	end()
+	require.NoError(t, conn.Serve(ctx))
+	require.Contains(t, string(out.take()), `"id":7,"result"`)
+}
+
 // Clause W9.
 func TestInputError(t *testing.T) {
 	broken := errors.New("reset")

@@ -24,6 +24,12 @@ type Transport interface {
 	Close() error
 }
 
+// ReadStopper is a [Transport] whose peer learns which messages were not read before Close.
+type ReadStopper interface {
+	// StopRead makes Read return io.EOF, now and later. It returns false if that is not possible.
+	StopRead() bool
+}
+
 // Messages are one or more messages to be sent: JSON texts without line breaks, each followed by a
 // newline. A message with large params or a large result consists of several pieces, so that the
 // large part need not be copied.

@@ -42,11 +42,12 @@ type Conn struct {
 	budget *budget.Budget
 	owner  string
 
-	over  bool            // the other side sends nothing more; used by Read only
-	ctx   context.Context // ends with the connection
-	end   context.CancelCauseFunc
-	gone  chan struct{}  // closed by Close
-	tasks sync.WaitGroup // grows only before the connection has ended
+	over        bool // the other side sends nothing more; used by Read only
+	readStopped atomic.Bool
+	ctx         context.Context // ends with the connection
+	end         context.CancelCauseFunc
+	gone        chan struct{}  // closed by Close
+	tasks       sync.WaitGroup // grows only before the connection has ended
 
 	writing sync.Mutex  // held while messages are written, which keeps their order
 	heard   atomic.Bool // something arrived since watch looked last
@@ -152,6 +153,8 @@ func (c *Conn) Read() ([]byte, error) {
 			return message, nil
 		case ended:
 			return nil, context.Cause(c.ctx)
+		case c.readStopped.Load():
+			return nil, io.EOF
 		default:
 			select {
 			case <-c.arrived:
@@ -162,11 +165,18 @@ func (c *Conn) Read() ([]byte, error) {
 	return nil, io.EOF
 }
 
+// StopRead makes Read return io.EOF, now and later, also if messages have arrived. After Close the
+// other side knows that these were not read.
+func (c *Conn) StopRead() {
+	c.readStopped.Store(true)
+	signal(c.arrived)
+}
+
 // take returns the first message that was not read, if there is one.
 func (c *Conn) take() (message []byte, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.unread.messages) == 0 {
+	if len(c.unread.messages) == 0 || c.readStopped.Load() {
 		return nil, false
 	}
 	message = c.unread.messages[0]

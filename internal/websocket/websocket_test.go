@@ -284,3 +284,33 @@ func TestOtherClients(t *testing.T) {
 		}
 	}
 }
+
+// What has arrived and is not read when a server stops reading is for the next server.
+func TestStopRead(t *testing.T) {
+	t.Parallel()
+	arrived := make(chan *Conn, 1)
+	url := serveWith(t, NewAcceptor(1<<20, Times{}, nil), func(*http.Request) {}, func(c *Conn) {
+		first, err := c.Read()
+		require.NoError(t, err)
+		require.Equal(t, "first", string(first))
+		require.Eventually(t, func() bool {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			return len(c.unread.messages) == 1
+		}, time.Minute, time.Millisecond)
+		c.StopRead()
+		_, err = c.Read()
+		require.ErrorIs(t, err, io.EOF)
+		_ = c.Close()
+		arrived <- c
+	})
+	c, err := Dial(t.Context(), url, "ana", 1<<20, Times{})
+	require.NoError(t, err)
+	require.NoError(t, c.Write(t.Context(), []byte("first")))
+	require.NoError(t, c.Write(t.Context(), []byte("second")))
+	_, err = c.Read()
+	require.ErrorIs(t, err, io.EOF)
+	require.Equal(t, [][]byte{[]byte("second")}, c.Unread())
+	require.NoError(t, c.Close())
+	<-arrived
+}
