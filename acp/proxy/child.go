@@ -14,7 +14,6 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
-	"github.com/acp-agent/acp-agent/internal/hostproxy"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/protocol"
@@ -40,6 +39,7 @@ type child struct {
 
 	sandbox   sandbox.Policy // of the process
 	sandboxer []string       // see Options.Sandboxer
+	refused   refusals       // hosts that the sandbox did not allow
 	settings  string         // names its section of the configuration file, in Markdown
 
 	place place // which sessions it serves
@@ -54,12 +54,11 @@ type child struct {
 	loadable atomic.Bool // its sessions can be opened in another process
 
 	mu      sync.Mutex
-	refs    int                 // the sessions that it serves
-	told    string              // the roots that its context files are about, joined by NUL
-	uses    int                 // requests to it and from it, and openings of sessions, that are in progress
-	retired bool                // no session may use it any more, because it is being ended
-	claims  []claim             // if its sessions share MCP servers
-	refused []hostproxy.Refusal // the first hosts that its sandbox did not allow
+	refs    int     // the sessions that it serves
+	told    string  // the roots that its context files are about, joined by NUL
+	uses    int     // requests to it and from it, and openings of sessions, that are in progress
+	retired bool    // no session may use it any more, because it is being ended
+	claims  []claim // if its sessions share MCP servers
 }
 
 // startChild starts the process of a place. onEnd is called once it has ended.
@@ -92,7 +91,7 @@ func (p *proxy) startChild(ctx context.Context, at place, onEnd func()) (*child,
 		done:     make(chan struct{}),
 	}
 	c.peer, err = startProcess(ctx, command, connection{
-		jsonrpc.HandlerFunc(c.serveMessage), c.reportTooLong, p.secrets, c.noteRefusal, o})
+		jsonrpc.HandlerFunc(c.serveMessage), c.reportTooLong, p.secrets, c.refused.add, o})
 	if err != nil {
 		files.remove()
 		return nil, err

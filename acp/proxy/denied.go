@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/hostproxy"
@@ -43,21 +44,66 @@ func (s *session) noteDenial(c *child, u backend.Update) {
 	}
 }
 
-// noteRefusal remembers a host to which the sandbox did not let the child connect.
-func (c *child) noteRefusal(r hostproxy.Refusal) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.refused) < maxDenials {
-		c.refused = append(c.refused, r)
+// refusals are the first hosts that a child's sandbox did not allow.
+type refusals struct {
+	mu   sync.Mutex
+	all  []hostproxy.Refusal
+	more chan struct{} // closed when there is another one
+}
+
+func (r *refusals) add(refused hostproxy.Refusal) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.all) == maxDenials {
+		return
+	}
+	r.all = append(r.all, refused)
+	if r.more != nil {
+		close(r.more)
+		r.more = nil
 	}
 }
 
-// noteRefusals remembers explanations for the hosts that were refused to the child so far, once for
-// each host.
-func (s *session) noteRefusals(c *child) {
-	c.mu.Lock()
-	refused := slices.Clone(c.refused)
-	c.mu.Unlock()
+// get returns all of r, and a channel that is closed when there is another one.
+func (r *refusals) get() ([]hostproxy.Refusal, <-chan struct{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.more == nil {
+		r.more = make(chan struct{})
+	}
+	return slices.Clone(r.all), r.more
+}
+
+// tellRefusals tells the user which hosts the sandbox refuses to the child during a turn, at once: an
+// agent may try to reach its model for minutes. It does so until stop is called.
+func (s *session) tellRefusals(t *turn, c *child) (stop func()) {
+	if c.sandbox.Hosts == nil {
+		return func() {}
+	}
+	ended := make(chan struct{})
+	var telling sync.WaitGroup
+	telling.Go(func() {
+		for {
+			refused, more := c.refused.get()
+			s.noteRefusals(c, refused)
+			s.tellDenials(t.ctx, t.updates)
+			select {
+			case <-more:
+			case <-ended:
+				refused, _ := c.refused.get()
+				s.noteRefusals(c, refused) // tellDenials follows
+				return
+			}
+		}
+	})
+	return func() {
+		close(ended)
+		telling.Wait()
+	}
+}
+
+// noteRefusals remembers explanations for refused hosts, once for each.
+func (s *session) noteRefusals(c *child, refused []hostproxy.Refusal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range refused {

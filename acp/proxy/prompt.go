@@ -148,11 +148,12 @@ func (s *session) send(cs *childSession, t *turn, params backend.Raw) backend.Wo
 				s.proxy.log.Debug("the note about a command was not sent", "error", err)
 			}
 		}
+		stop := s.tellRefusals(t, cs.child)
 		result, err := work()
+		stop()
 		if err == nil {
 			s.proxy.children.failures.Store(0)
 			s.contextDelivered(lasting, cs, told)
-			s.noteRefusals(cs.child)
 			s.tellDenials(t.ctx, t.updates)
 			return result, nil
 		}

@@ -15,7 +15,10 @@ import (
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
+	"github.com/acp-agent/acp-agent/internal/hostproxy"
+	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
+	"github.com/acp-agent/acp-agent/internal/test/needs"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
 )
 
@@ -156,4 +159,26 @@ func TestDenialsInPromptsAreExplained(t *testing.T) {
 	refused, ok := errors.AsType[*client.Error](err)
 	require.True(t, ok)
 	require.Equal(t, -32603, refused.Code)
+}
+
+// The session names a host that the sandbox refuses, once, while the turn goes on.
+//
+// Clause X7.
+func TestRefusedHostsAreExplained(t *testing.T) {
+	s := backend.Sandbox{Mode: backend.SandboxWrite, Hosts: hostproxy.Hosts{}, Network: sandbox.Ports}
+	h := sandboxed(t, s)
+	needs.Programs(t, "curl")
+	h.command.Args[1] = `for host in a.example b.example a.example; do
+		curl -s -o /dev/null "http://$host/"
+	done; ` + h.command.Args[1]
+	h.options.Profile.Name = "x"
+	v := h.connect()
+	made, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 0)})
+	require.NoError(t, err)
+	told := v.prompt(made.ID, "one")
+	for _, host := range []string{"a.example", "b.example"} {
+		require.Equal(t, 1, strings.Count(told, "does not let the agent connect to `"+host+":80`"), told)
+	}
+	require.Contains(t, told, "add `a.example` to `sandboxHosts` of `agents.x`")
+	require.NotContains(t, v.prompt(made.ID, "two"), "connect")
 }

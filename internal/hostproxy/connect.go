@@ -62,7 +62,7 @@ func (p *Proxy) resolve(ctx context.Context, t Target) ([]netip.Addr, error) {
 	case t.addr.IsValid():
 		return []netip.Addr{t.addr}, nil
 	case t.name == localhost:
-		return []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}, nil
+		return localAddrs(), nil
 	}
 	name := t.name
 	if strings.ContainsRune(name, '.') {

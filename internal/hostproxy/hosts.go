@@ -74,11 +74,10 @@ func (h Host) matches(t Target) bool {
 	return len(labels) > len(base) && slices.Equal(labels[len(labels)-len(base):], base)
 }
 
-// local returns the port of this machine that h stands for: one of localhost or of an address of
-// loopback, with a port.
+// local returns the port of localhost that h stands for, if it names one.
 func (h Host) local() (port uint16, ok bool) {
-	loopback := h.name == localhost || h.addr.IsLoopback()
-	return h.port, loopback && !h.wild && h.port != 0
+	here := h.name == localhost || slices.Contains(localAddrs(), h.addr)
+	return h.port, here && !h.wild && h.port != 0
 }
 
 // Hosts is a list of hosts. Nil does not restrict anything; an empty list allows nothing.
@@ -115,7 +114,7 @@ func (hosts Hosts) Allow(t Target) bool {
 	return slices.ContainsFunc(hosts, func(h Host) bool { return h.matches(t) })
 }
 
-// LocalPorts returns the ports of this machine that are in the list.
+// LocalPorts returns the ports of localhost that are in the list.
 func (hosts Hosts) LocalPorts() (ports []uint16) {
 	for _, h := range hosts {
 		if port, ok := h.local(); ok && !slices.Contains(ports, port) {
@@ -139,6 +138,11 @@ func (hosts Hosts) allowAddr(t Target, addr netip.Addr) bool {
 
 // localhost is the one name that may lead to this machine.
 const localhost = "localhost"
+
+// localAddrs returns the addresses of localhost.
+func localAddrs() []netip.Addr {
+	return []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}
+}
 
 // Target is a host and a port that a program wants to connect to.
 type Target struct {

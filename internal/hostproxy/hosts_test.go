@@ -97,7 +97,7 @@ func TestParseHost(t *testing.T) {
 	require.NotNil(t, none)
 	require.Empty(t, none)
 	require.Equal(t, []uint16{3000}, hosts(t, list).LocalPorts())
-	require.Equal(t, []uint16{1, 2}, hosts(t, "127.0.0.1:1,[::1]:2,localhost:1,localhost").LocalPorts())
+	require.Equal(t, []uint16{1, 2}, hosts(t, "127.0.0.1:1,[::1]:2,localhost:1,localhost,127.0.0.2:3").LocalPorts())
 }
 
 // What the proxy takes for allowed is allowed as everybody else reads it.

@@ -119,7 +119,7 @@ func (p *Proxy) Serve(l net.Listener) {
 	p.work(l, func() { _ = p.server.Serve(&limitedListener{l, p}) })
 }
 
-// Forward carries what connects to l to a port of this machine, if that is in the list, and returns
+// Forward carries what connects to l to a port of localhost, which must be in the list, and returns
 // at once. The proxy closes l.
 func (p *Proxy) Forward(l net.Listener, port uint16) {
 	limited := &limitedListener{l, p}

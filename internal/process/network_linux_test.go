@@ -360,6 +360,69 @@ func TestChildResolvesNoNames(t *testing.T) {
 	})
 }
 
+// Programs that developers use reach what is in the list, through the proxy, and nothing else.
+//
+// Clause X7.
+func TestToolsUseTheProxy(t *testing.T) {
+	address := ""
+	all, err := net.InterfaceAddrs()
+	require.NoError(t, err)
+	for _, a := range all {
+		if ip, ok := a.(*net.IPNet); ok && ip.IP.To4() != nil && !ip.IP.IsLoopback() {
+			address = ip.IP.String()
+		}
+	}
+	if address == "" { // most programs use no proxy for loopback
+		needs.Missing(t, "a network", "this machine has only its loopback")
+	}
+	asked := make(chan string, 100)
+	l, err := net.Listen("tcp", address+":0")
+	require.NoError(t, err)
+	server := http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked <- r.URL.Path
+		http.NotFound(w, r)
+	})}
+	go func() { _ = server.Serve(l) }()
+	defer server.Close()
+	for tool, args := range map[string][]string{
+		"curl": {"-sS", "http://@/curl"}, "git": {"ls-remote", "http://@/git"},
+		"npm": {"view", "some-package", "--registry", "http://@/npm/", "--fetch-retries", "0"},
+		"go":  {"list", "-m", "-versions", "example.com/m"},
+	} {
+		for _, level := range []sandbox.Network{sandbox.Namespace, sandbox.Ports} {
+			t.Run(tool+"/"+string(level), func(t *testing.T) {
+				program := needs.Programs(t, tool)[0]
+				home := t.TempDir()
+				run := func(list string) string {
+					s := hostSettings(t, level, list)
+					c := process.Command{Path: program, Dir: home, Batch: true, Env: []string{"TMPDIR=" + home,
+						"GOPROXY=http://" + l.Addr().String() + "/go", "GONOSUMDB=*", "GOFLAGS=-mod=mod",
+						"GOMODCACHE=" + home, "GOCACHE=" + home, "npm_config_cache=" + home,
+						"GIT_TERMINAL_PROMPT=0"}}
+					for _, arg := range args {
+						c.Args = append(c.Args, strings.ReplaceAll(arg, "@", l.Addr().String()))
+					}
+					c, err := c.Restrict(s, nil)
+					require.NoError(t, err)
+					p, err := process.Start(t.Context(), c, process.Options{})
+					require.NoError(t, err)
+					out, err := io.ReadAll(p.Stdout())
+					require.NoError(t, err)
+					<-p.Done()
+					return string(out)
+				}
+				out := run("a.example")
+				require.Empty(t, asked, out)
+				out = run(l.Addr().String())
+				require.NotEmpty(t, asked, out)
+				for len(asked) > 0 {
+					require.Contains(t, <-asked, "/"+tool)
+				}
+			})
+		}
+	}
+}
+
 // stacks returns what all goroutines do.
 func stacks() string {
 	text := make([]byte, 1<<20)

@@ -102,7 +102,7 @@ func (p *Process) run(c Command, pipes pipes, started chan<- error) {
 	defer runtime.UnlockOSThread()
 
 	streams := pipes.childEnds(c.Batch)
-	streams.refused = p.options.Refused
+	streams.refused = p.noteRefusal
 	cmd, group, err := startGroup(c, streams)
 	if err != nil {
 		started <- err
@@ -127,6 +127,15 @@ func (p *Process) run(c Command, pipes pipes, started chan<- error) {
 		p.err = newExitError(p.name, cmd.ProcessState, explanation(p.stderr.recent)...)
 	}
 	close(p.done)
+}
+
+// noteRefusal logs a host to which the sandbox did not let the child connect.
+func (p *Process) noteRefusal(r hostproxy.Refusal) {
+	p.options.Logger.Info("the sandbox refused a connection", "child", p.name, "host", r.Target,
+		"address", r.Near)
+	if p.options.Refused != nil {
+		p.options.Refused(r)
+	}
 }
 
 // Name returns the child's name in the log.

@@ -105,24 +105,9 @@ func (m landlock) restrict(p Policy) error {
 	if err != nil {
 		return err
 	}
-	attributes := unix.LandlockRulesetAttr{Handled_access_fs: writing | makingDevices}
-	if version >= withIoctl {
-		attributes.Handled_access_fs |= controlling
-	}
-	if p.Mode == Strict {
-		attributes.Handled_access_fs |= reading
-	}
-	if p.connectsOnlyTo() != nil {
-		if version < withPorts {
-			return tooOld(version, withPorts, "6.7, to restrict TCP ports")
-		}
-		attributes.Handled_access_net = unix.LANDLOCK_ACCESS_NET_CONNECT_TCP
-	}
-	if p.Outlet != nil && version >= withSockets {
-		attributes.Handled_access_fs |= reachingSockets
-	}
-	if p.Outlet != nil && p.Outlet.Level == Ports && version >= withUDP {
-		attributes.Handled_access_net |= unix.LANDLOCK_ACCESS_NET_CONNECT_SEND_UDP
+	attributes, err := p.landlockAttributes(version)
+	if err != nil {
+		return err
 	}
 	if version >= withScopes && signalsOwnThreads() {
 		attributes.Scoped = unix.LANDLOCK_SCOPE_SIGNAL | unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET
@@ -156,6 +141,30 @@ func (m landlock) restrict(p Policy) error {
 		return setupError(err)
 	}
 	return nil
+}
+
+// landlockAttributes returns what a version of Landlock can deny and p does not grant everywhere.
+func (p Policy) landlockAttributes(version int) (a unix.LandlockRulesetAttr, err error) {
+	a.Handled_access_fs = writing | makingDevices
+	if version >= withIoctl {
+		a.Handled_access_fs |= controlling
+	}
+	if p.Mode == Strict {
+		a.Handled_access_fs |= reading
+	}
+	if p.connectsOnlyTo() != nil {
+		if version < withPorts {
+			return a, tooOld(version, withPorts, "6.7, to restrict TCP ports")
+		}
+		a.Handled_access_net = unix.LANDLOCK_ACCESS_NET_CONNECT_TCP
+	}
+	if p.Outlet != nil && version >= withSockets {
+		a.Handled_access_fs |= reachingSockets
+	}
+	if p.Outlet != nil && p.Outlet.Level == Ports && version >= withUDP {
+		a.Handled_access_net |= unix.LANDLOCK_ACCESS_NET_CONNECT_SEND_UDP
+	}
+	return a, nil
 }
 
 // connectsOnlyTo returns the TCP ports to which Landlock lets the process connect, or nil for all.

@@ -78,6 +78,20 @@ func (o *run) askSandbox(ctx context.Context, a *answerer) error {
 	if err == nil && modes[i] != p.Sandbox.Mode {
 		o.new.Set(modes[i].String(), "agents", a.agent, "sandbox")
 	}
+	if err != nil || modes[i] == sandbox.Off || p.Sandbox.Hosts != nil || p.State.Hosts == nil {
+		return err
+	}
+	return o.askHosts(ctx, p)
+}
+
+// askHosts lets the user restrict an agent to the hosts that it needs itself.
+func (o *run) askHosts(ctx context.Context, p profiles.Profile) error {
+	i, err := o.choose(ctx, "Which hosts may the agent, and what it starts, connect to? More can be added in "+
+		"sandboxHosts, such as other providers of models and registries of packages; the session names what is missing.",
+		[]string{"all", "only those that it needs itself: " + strings.Join(p.State.Hosts, ", ")}, 0)
+	if err == nil && i == 1 {
+		o.new.Set(p.State.Hosts, "agents", p.Name, "sandboxHosts")
+	}
 	return err
 }
 

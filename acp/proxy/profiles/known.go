@@ -31,7 +31,7 @@ func Known() []Profile {
 				InRoots:  []string{".claude/skills/*/SKILL.md"},
 				Commands: claudeCommands(),
 			},
-			State:  State{Writes: claudeWrites()},
+			State:  State{Writes: claudeWrites(), Hosts: claudeHosts()},
 			Replay: Replay{ListLimit: 1000}, // a page
 			// Its SDK keeps the total with the conversation since 0.3.277.
 			Usage: Usage{Tokens: backend.TokensOfTurn, Restarts: true, KeepsFrom: "0.80.0"},
@@ -45,7 +45,7 @@ func Known() []Profile {
 			},
 			Roots: Roots{Relay: true}, // it tells MCP servers only the working directory
 			Finds: Finds{InCwd: claudeFinds()},
-			State: State{Writes: claudeWrites()},
+			State: State{Writes: claudeWrites(), Hosts: claudeHosts()},
 			Usage: Usage{Tokens: backend.TokensOfTurn, Restarts: true},
 		},
 		{
@@ -196,8 +196,9 @@ func Known() []Profile {
 				Otherwise: []string{"CLAUDE.md"},
 			},
 			Context: Context{AfterCommands: true, ByServer: true},
-			State:   State{Writes: xdg("opencode")},
-			Replay:  Replay{ListLimit: 100},
+			State: State{Writes: xdg("opencode"),
+				Hosts: []string{"opencode.ai", "models.opencode.ai"}}, // without other providers
+			Replay: Replay{ListLimit: 100},
 		},
 		{
 			Name: "pi", Title: "pi", Checked: "0.0.34",
@@ -262,6 +263,9 @@ func claudeFinds() []string {
 		"*/**/CLAUDE.local.md", ".claude/rules/**/*.md", ".claude/skills/*/SKILL.md",
 		".claude/commands/**/*.md"}
 }
+
+// claudeHosts returns the hosts of its model, and of the tokens of an account.
+func claudeHosts() []string { return []string{"api.anthropic.com", "platform.claude.com"} }
 
 func claudeWrites() []string {
 	return []string{"~/.claude/", "~/.claude.json", "$CLAUDE_CONFIG_DIR/"}

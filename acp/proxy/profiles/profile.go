@@ -137,6 +137,9 @@ type State struct {
 	// Writes are the files and directories that it must be able to write in the sandbox.
 	// Directories end with "/" and are created before it starts.
 	Writes []string
+	// Hosts are the hosts that it needs for its own provider, as [backend.Sandbox] has them. They
+	// were found in what it asked a proxy for, and in its program. Nil if they are not known.
+	Hosts []string
 	// SandboxHint is a message in Markdown to the user of a session in the sandbox, "" for none.
 	SandboxHint string
 }

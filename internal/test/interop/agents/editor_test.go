@@ -47,6 +47,12 @@ type stage struct {
 // onStage prepares a stage whose folders first and second contain a file fruit.txt with "banana".
 func onStage(t *testing.T, s subject) *stage {
 	t.Helper()
+	return onStageAt(t, s, func(url string) string { return url })
+}
+
+// onStageAt is onStage with another address for the model's server.
+func onStageAt(t *testing.T, s subject, at func(url string) string) *stage {
+	t.Helper()
 	s.file(t, s.modules, s.program)
 	model, err := modelserver.Start()
 	require.NoError(t, err)
@@ -56,7 +62,7 @@ func onStage(t *testing.T, s subject) *stage {
 	})
 	home := folder(t, "")
 	return &stage{
-		subject: s, env: s.settle(t, home, model.URL()), home: home, state: filepath.Join(home, "acp-agent"), model: model,
+		subject: s, env: s.settle(t, home, at(model.URL())), home: home, state: filepath.Join(home, "acp-agent"), model: model,
 		cwd: folder(t, "apple\n"), first: folder(t, "banana\n"), second: folder(t, "banana\n"),
 	}
 }
