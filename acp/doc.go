@@ -80,7 +80,8 @@
 //     package turns), settings.go tells the others what one has set, lasting.go keeps turns that
 //     outlive their connections.
 //   - What a session has used: spending.go reads what the agent reports, package
-//     acp/internal/metering counts it, and the store keeps it.
+//     acp/internal/metering counts it, and the store keeps it. budget.go asks the user before it
+//     exceeds a budget.
 //   - Opening a session: agent.open in activation.go opens the roots, the MCP servers (mcp.go),
 //     the catalog and the backend, for new, load, resume and fork alike. The activation that it
 //     returns is stored and then activated, or abandoned.

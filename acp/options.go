@@ -28,6 +28,9 @@ type Options struct {
 	// cwd. They are the additional roots of a request that leaves out additionalDirectories, and of
 	// no other. It may read disks. Nil means no folders.
 	Folders func(cwd workspace.Dir) []Folder
+	// Budgets returns what sessions with the working directory cwd may cost before the user is asked
+	// whether to go on. Nil means any amount.
+	Budgets func(cwd workspace.Dir) []Budget
 	// KeepFolders matters for requests that leave out additionalDirectories. It gives a session
 	// that is loaded or resumed the roots that it had when it was last opened, and a fork the roots
 	// of its source. Roots among these that cannot be opened, and that Folders does not name, are

@@ -139,7 +139,7 @@ func (a *agent) prompt(at *ticket, t *turns.Turn, p promptParams) (json.RawMessa
 	t.Over()
 	s = updates.end()
 	if spending := updates.spending.Load(); spending != nil {
-		o.result = spending.endTurn(t.Context(), o.result)
+		o.result = s.endSpending(t, spending, o.result)
 	}
 	return s.answer(t, &o)
 }
@@ -154,6 +154,14 @@ func (a *agent) runTurn(
 		return a.answerOwn(t, updates, command)
 	}
 	s := updates.current()
+	if budgets := s.budgets(); len(budgets) > 0 {
+		at.Release() // the user may take a while
+		if err := s.askToExceed(t.Context(), budgets); errors.Is(err, errBudget) {
+			return s.overBudget(t.Context(), updates)
+		} else if err != nil {
+			return nil, err
+		}
+	}
 	s.spending.beginTurn()
 	work := t.Start(s, p.rest, updates)
 	at.Release()

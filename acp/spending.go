@@ -11,6 +11,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/metering"
+	"github.com/acp-agent/acp-agent/acp/internal/turns"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
@@ -29,6 +30,7 @@ type spending struct {
 	prompted bool               // the agent was given a prompt
 	stored   time.Time          // when charges were last stored
 	warned   bool               // the user was told that they cannot be stored
+	exceeds  map[Budget]string  // budgets that the user allows to exceed, with the day
 }
 
 // chargeEvery is how often charges are stored that are not of a turn.
@@ -133,22 +135,48 @@ func (p *spending) dropTurn() {
 	p.turns--
 }
 
-// endTurn stores what was used in a turn whose response is result, and returns the response with
-// what the turn and the session have cost as a part of _meta.
-func (p *spending) endTurn(ctx context.Context, result backend.Raw) backend.Raw {
-	if p.ledger == nil {
-		return result
-	}
-	ctx, cancel := commitContext(ctx)
-	defer cancel()
+// endTurn stores what was used in a turn whose response is result. It returns what the turn and
+// the session have cost.
+func (p *spending) endTurn(
+	ctx context.Context, result backend.Raw,
+) (turn, session map[string]float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.turns--
-	if !p.load(ctx) {
-		return result
+	if p.ledger == nil || !p.load(ctx) {
+		return nil, nil
 	}
 	p.meters.Turn(p.source, tokensOf(result))
-	return withCost(result, p.store(ctx), p.total)
+	return p.store(ctx), maps.Clone(p.total)
+}
+
+// endSpending stores what was used in a turn of s, and tells the user which budgets it has used up.
+// It returns the response of the turn with what the turn and the session have cost.
+func (s *session) endSpending(t *turns.Turn, p *spending, result backend.Raw) backend.Raw {
+	ctx, cancel := commitContext(t.Context())
+	defer cancel()
+	turn, session := p.endTurn(ctx, result)
+	if len(turn) > 0 {
+		s.tellBudgets(ctx, turn)
+	}
+	return withCost(result, turn, session)
+}
+
+// exceed notes that the user allows to exceed a budget in this session, for the rest of the day.
+func (p *spending) exceed(b Budget) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.exceeds == nil {
+		p.exceeds = map[Budget]string{}
+	}
+	p.exceeds[b] = time.Now().Format(time.DateOnly)
+}
+
+// mayExceed reports whether exceed was called today.
+func (p *spending) mayExceed(b Budget) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.exceeds[b] == time.Now().Format(time.DateOnly)
 }
 
 // close stores what was used since the last turn.
@@ -221,7 +249,7 @@ func withCost(result backend.Raw, turn, session map[string]float64) backend.Raw 
 	if turn == nil {
 		turn = map[string]float64{}
 	}
-	cost := backend.Encode(map[string]any{"turn": turn, "session": maps.Clone(session)})
+	cost := backend.Encode(map[string]any{"turn": turn, "session": session})
 	meta := strictjson.Find(result, "_meta")
 	ours := strictjson.Set(strictjson.Find(meta, "acp-agent"), "cost", cost)
 	return strictjson.Set(result, "_meta", strictjson.Set(meta, "acp-agent", ours))

@@ -20,6 +20,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/secret"
 	"github.com/acp-agent/acp-agent/internal/usage"
 	"github.com/acp-agent/acp-agent/sessionstore/postgres"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // serveFlags are the flags of the serve subcommand.
@@ -252,6 +253,9 @@ func (a answerers) serving(u remote.User) (_ acp.Options, err error) {
 	d.model.ConsentDir = consentDir(filepath.Join(a.dir, "users", u.Account.Name))
 	o := a.set.serving(d, a.dir, u.Workspace, u.Store, a.trace, u.Log)
 	o.ConsentDir = d.model.ConsentDir
+	if b := u.Account.Budget; !b.IsZero() {
+		o.Budgets = func(cwd workspace.Dir) []acp.Budget { return append(a.set.budgets(cwd), b) }
+	}
 	o.Trace = a.trace.of("editor[" + u.Connection + "]")
 	o.RemoteGrants, err = a.set.config.Agents[d.profile.Name].Grants()
 	return o, err

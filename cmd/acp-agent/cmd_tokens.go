@@ -44,6 +44,29 @@ type rightsFlags struct {
 	agent  string
 	limits acp.Limits
 	stored int // bytes
+	budget budgetValue
+}
+
+// budgetValue is a pflag.Value for a budget, or "none".
+type budgetValue struct {
+	text string
+	acp.Budget
+}
+
+func (b *budgetValue) String() string { return b.text }
+
+func (b *budgetValue) Type() string { return "budget" }
+
+func (b *budgetValue) Set(text string) (err error) {
+	b.text = text
+	if text == "none" {
+		b.Budget = acp.Budget{}
+		return nil
+	}
+	if b.Budget, err = acp.ParseBudget(text); err == nil && b.IsZero() {
+		err = errors.New(`say "none" for no budget`)
+	}
+	return err
 }
 
 func (f *rightsFlags) add(cmd *cobra.Command) {
@@ -57,11 +80,14 @@ func (f *rightsFlags) add(cmd *cobra.Command) {
 	}
 	cmd.Flags().Var(intValue{&f.stored, 1}, "max-stored",
 		"let the sessions of this user take `BYTES` in the store, instead of the number of acp-agent serve")
+	cmd.Flags().Var(&f.budget, "budget",
+		"ask this user before a prompt once their sessions have cost `AMOUNT`, such as \"5 USD per day\"")
 }
 
 // areGiven reports whether a command has one of the flags.
 func (f *rightsFlags) areGiven() bool {
-	return len(f.within) > 0 || f.agent != "" || f.limits != acp.Limits{} || f.stored > 0
+	return len(f.within) > 0 || f.agent != "" || f.limits != acp.Limits{} || f.stored > 0 ||
+		f.budget.text != ""
 }
 
 // change returns an account with the rights that the flags name in place of its own.
@@ -88,6 +114,9 @@ func (f *rightsFlags) change(set *settings, a remote.Account) (remote.Account, e
 	a.Limits.Sessions = cmp.Or(f.limits.Sessions, a.Limits.Sessions)
 	a.Limits.Turns = cmp.Or(f.limits.Turns, a.Limits.Turns)
 	a.StoredBytes = cmp.Or(f.stored, a.StoredBytes)
+	if f.budget.text != "" {
+		a.Budget = f.budget.Budget
+	}
 	return a, nil
 }
 
@@ -180,7 +209,7 @@ acp-agent connect connects again, with the new rights.`,
 		Args: oneName,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if !rights.areGiven() {
-				return usage.Errorf("say what to change: --within, --agent or one of --max-…")
+				return usage.Errorf("say what to change: --within, --agent, --budget or one of --max-…")
 			}
 			tokens, err := set.tokens()
 			if err != nil {

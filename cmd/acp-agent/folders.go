@@ -39,3 +39,18 @@ func (set *settings) folders(cwd workspace.Dir) []acp.Folder {
 	}
 	return folders
 }
+
+// budgets returns what sessions with the working directory cwd may cost.
+func (set *settings) budgets(cwd workspace.Dir) []acp.Budget {
+	i := set.config.WorkspaceOf(cwd)
+	if i < 0 || set.config.Workspaces[i].Budget.IsZero() {
+		return nil
+	}
+	w := set.config.Workspaces[i]
+	b := w.Budget
+	var err error
+	if b.Within, err = workspace.ParseDir(w.Cwd); err != nil {
+		return nil // parseConfig checked it
+	}
+	return []acp.Budget{b}
+}

@@ -311,6 +311,7 @@ func (set *settings) serving(
 		Store:        store,
 		Workspace:    roots,
 		Folders:      set.folders,
+		Budgets:      set.budgets,
 		KeepFolders:  set.keepDirs,
 		MaxLine:      set.maxLine,
 		Trace:        trace.of("editor"),

@@ -84,6 +84,7 @@ func TestErrorsNameTheKeyOrTheLine(t *testing.T) {
 		`{"models": {"x": {"sandboxNetwork": "none"}}}`:    "use auto, namespace or ports",
 		`{"agent": "x", "model": "y"}`:                     "has both agent and model",
 		`{"workspaces": [{"cwd": ""}]}`:                    "workspaces[0]: cwd",
+		`{"workspaces": [{"cwd": "/a", "budget": "5"}]}`:   `"5" is not a budget such as`,
 		`{"mcpServers": {"x": {"era": "ancient"}}}`:        "must be one of: auto, legacy",
 		`{"agents": {"a b": {"command": "x"}}}`:            "agents.a b",
 		`{"models": {"m": {"keyEnv": "sk-secret value"}}}`: "keyEnv must be the name of an environment variable",
@@ -100,13 +101,14 @@ func TestPathsAreRelativeToTheFile(t *testing.T) {
 	file := filepath.Join(dir, "config.json")
 	require.NoError(t, os.WriteFile(file, []byte(`{
 		"stateDir": "state", // a comment
-		"workspaces": [{"cwd": "app", "directories": ["../shared"]}],
+		"workspaces": [{"cwd": "app", "directories": ["../shared"], "budget": "5 USD per day"}],
 		"agents": {"mine": {"command": "./bin/agent"}, "other": {"command": "agent"}},
 	}`), 0o600))
 	c, err := Read(file)
 	require.NoError(t, err)
 	require.Equal(t, filepath.Join(dir, "state"), c.StateDir)
 	require.Equal(t, filepath.Join(dir, "app"), c.Workspaces[0].Cwd)
+	require.Equal(t, "5 USD per day", c.Workspaces[0].Budget.String())
 	require.Equal(t, filepath.Join(dir, "bin", "agent"), c.Agents["mine"].Command)
 	require.Equal(t, "agent", c.Agents["other"].Command)
 

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -13,6 +14,8 @@ type Workspace struct {
 	Cwd         string   `json:"cwd"`
 	Directories []string `json:"directories"`
 	Worktree    Worktree `json:"worktree"`
+	// Budget is what these sessions may cost before the user is asked.
+	Budget acp.Budget `json:"budget"`
 }
 
 // Worktree says what worktrees get besides what is committed.

@@ -28,6 +28,8 @@ type Account struct {
 	Within workspace.Dirs
 	// Agent names the agent that answers the user, "" for the server's own.
 	Agent string
+	// Budget is what the user's sessions may cost before the user is asked whether to go on.
+	Budget acp.Budget
 	// Limits replace those of the server where they are not 0.
 	Limits acp.Limits
 	// StoredBytes replaces that of the server if it is not 0.
@@ -36,7 +38,7 @@ type Account struct {
 
 // same reports whether a and other give the same rights.
 func (a Account) same(other Account) bool {
-	return a.Agent == other.Agent && a.Limits == other.Limits && a.StoredBytes == other.StoredBytes &&
+	return a.Agent == other.Agent && a.Budget == other.Budget && a.Limits == other.Limits && a.StoredBytes == other.StoredBytes &&
 		slices.Equal(a.Within.Strings(), other.Within.Strings())
 }
 
@@ -61,6 +63,7 @@ type accountFile struct {
 	Within []string     `json:"within"`
 	Agent  string       `json:"agent,omitzero"`
 	Limits limitsInFile `json:"limits,omitzero"`
+	Budget acp.Budget   `json:"budget,omitzero"`
 }
 
 type limitsInFile struct {
@@ -119,7 +122,8 @@ func (s *Tokens) encode(a Account) (path string, content []byte, err error) {
 		return "", nil, err
 	}
 	content, err = json.Marshal(accountFile{Name: a.Name, Within: a.Within.Strings(), Agent: a.Agent,
-		Limits: limitsInFile{a.Limits.Connections, a.Limits.Sessions, a.Limits.Turns, a.StoredBytes}})
+		Limits: limitsInFile{a.Limits.Connections, a.Limits.Sessions, a.Limits.Turns, a.StoredBytes},
+		Budget: a.Budget})
 	return path, content, err
 }
 
@@ -259,7 +263,7 @@ func (s *Tokens) Account(name string) (a Account, err error) {
 	if f.Name != name {
 		return a, fmt.Errorf("%s is the file of %q", path, f.Name)
 	}
-	a = Account{Name: f.Name, Agent: f.Agent, StoredBytes: f.Limits.StoredBytes, Limits: acp.Limits{
+	a = Account{Name: f.Name, Agent: f.Agent, Budget: f.Budget, StoredBytes: f.Limits.StoredBytes, Limits: acp.Limits{
 		Connections: f.Limits.Connections, Sessions: f.Limits.Sessions, Turns: f.Limits.Turns}}
 	a.Within, err = workspace.ParseDirs(f.Within)
 	return a, err
