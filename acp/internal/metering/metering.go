@@ -81,10 +81,15 @@ func New(a sessionstore.Account, reports backend.Usage) *Meters {
 // Prompt notes that the agent is given a prompt.
 func (m *Meters) Prompt() { m.prompted = true }
 
+// maxCounters is how many counters a session has. An agent may report any currency.
+const maxCounters = 20
+
 // Cost counts a reading of what the session has cost, from the agent's session source.
 func (m *Meters) Cost(source, currency string, amount float64) {
-	if unit, ok := sessionstore.CleanUnit(currency); ok {
-		m.counted(source, key{sessionstore.CostMeter, unit}, amount)
+	unit, ok := sessionstore.CleanUnit(currency)
+	k := key{sessionstore.CostMeter, unit}
+	if ok && (m.counters[k].known || len(m.counters) < maxCounters) {
+		m.counted(source, k, amount)
 	}
 }
 

@@ -1,6 +1,7 @@
 package metering
 
 import (
+	"fmt"
 	"math"
 	"testing"
 
@@ -101,6 +102,18 @@ func TestCurrencyChanges(t *testing.T) {
 	}
 	require.Equal(t, map[string]float64{"USD": 3, "EUR": 0.75, "credits": 100},
 		Sum(m.Take(), sessionstore.CostMeter))
+}
+
+// An agent that reports ever more currencies fills neither the memory nor the store.
+func TestManyCurrencies(t *testing.T) {
+	m := New(sessionstore.Account{}, backend.Usage{})
+	for i := range 1000 {
+		m.Cost("a", fmt.Sprintf("unit %d", i), 1)
+	}
+	m.Cost("a", "unit 0", 2)
+	sums := Sum(m.Take(), sessionstore.CostMeter)
+	require.Len(t, sums, maxCounters)
+	require.InDelta(t, 2, sums["unit 0"], 0)
 }
 
 func TestTokens(t *testing.T) {

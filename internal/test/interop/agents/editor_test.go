@@ -130,6 +130,7 @@ type editor struct {
 	terminals *terminals.Terminals
 	judge     *judge
 	leave     func()
+	kill      func() // in place of leave
 }
 
 // alone starts the agent itself.
@@ -181,12 +182,24 @@ func (s *stage) open(t *testing.T, f files, command []string) *editor {
 	e.Client = client.New(out, in, o)
 	served := make(chan error, 1)
 	go func() { served <- e.Serve(ctx) }()
+	killed := false
+	e.kill = func() {
+		killed = true
+		_ = cmd.Process.Kill()
+		e.leave()
+	}
 	e.leave = sync.OnceFunc(func() {
 		defer stop()
 		_ = in.Close()
 		e.terminals.Close()
 		if alone { // some agents do not end by themselves
 			defer time.AfterFunc(5*time.Second, stop).Stop()
+			<-served
+			_ = cmd.Wait()
+			s.endOthers(t, already)
+			return
+		}
+		if killed {
 			<-served
 			_ = cmd.Wait()
 			s.endOthers(t, already)

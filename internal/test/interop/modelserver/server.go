@@ -363,6 +363,9 @@ type Request struct {
 	usageAsked bool // whether a chat completion has asked for a last chunk with the usage
 }
 
+// Used returns how many tokens the request and its answer count as, as the agent was told.
+func (r Request) Used() (input, output int) { return r.usage(r.next()) }
+
 // Asks reports whether the request is part of a turn rather than, for example, for a title.
 func (r Request) Asks() bool { return len(r.Tools) > 0 }
 
