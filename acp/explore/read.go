@@ -69,8 +69,9 @@ func (t *commandTurn) readFile(ctx context.Context, l link) error {
 	ref := file.Ref()
 	name := text.Code(t.show(ref))
 	read := workspace.Text{First: max(l.lines.first, 1), Cut: workspace.CutByBytes}
+	stored := ""
 	if t.Room > 0 {
-		read, err = file.ReadText(ctx, l.lines.options(t.Room))
+		read, stored, err = tools.ReadText(ctx, file, t.limits.fileSize, l.lines.options(t.Room))
 	}
 	var notText *workspace.NotTextError
 	switch {
@@ -82,6 +83,9 @@ func (t *commandTurn) readFile(ctx context.Context, l link) error {
 		return call.Fail("Cannot read " + name + ": " + reason(err) + ".")
 	}
 	summary := summarize(name, read)
+	if stored != "" {
+		summary += " It is " + stored + " text."
+	}
 	first, next := 0, read.First
 	if read.Content != "" {
 		first, next = read.First, read.Next()

@@ -150,3 +150,24 @@ func TestReplacedFolder(t *testing.T) {
 	}
 	require.Equal(t, fileTree{"a.txt": "new\n"}, files(t, cwd))
 }
+
+// A file that /search and /write understand can be read.
+//
+// Clause B3.
+func TestReadTextThatIsNotUTF8(t *testing.T) {
+	cwd := plant(t, fileTree{"latin.txt": "caf\xe9\nsecond line\n", "le.txt": "\xff\xfea\x00\n\x00\xe9\x00",
+		"be.txt": "\xfe\xff\x00a\x00\n\x00\xe9", "binary": "\x00\xff\x01\xfe", "utf-8.txt": "caf\u00e9\n"})
+	c := open(t, limits{}, cwd)
+	for ask, want := range map[string][]string{
+		"latin.txt":     {"caf\u00e9\nsecond line\n", "2 lines. It is Windows-1252 text."},
+		"latin.txt:2-2": {"second line\n", "It is Windows-1252 text."},
+		"le.txt":        {"a\n\u00e9", "It is UTF-16LE text."},
+		"be.txt":        {"a\n\u00e9", "It is UTF-16BE text."},
+		"binary":        {"binary` is not a text file."},
+		"utf-8.txt":     {"caf\u00e9\n", "1 line.\n"},
+	} {
+		for _, part := range want {
+			require.Contains(t, c.ask("/read "+ask).text(), part, ask)
+		}
+	}
+}

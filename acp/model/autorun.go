@@ -34,6 +34,8 @@ func whyAsk(ctx context.Context, ws *workspace.Workspace, catalog *discovery.Cat
 	switch name := spelled[len(spelled)-1]; {
 	case c.Loses != 0:
 		return "the file " + c.Loses.String()
+	case c.Alike != "":
+		return "its name looks the same as that of " + text.Printable(c.Alike)
 	case either(isHidden):
 		return "it is hidden or in a hidden folder, and programs run what they find there"
 	case isRepository:

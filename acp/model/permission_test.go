@@ -299,7 +299,7 @@ func (e *editor) asksFor(path, content string) (asked int, told string) {
 // Clause B2.
 func TestFilesThatRunByThemselvesAreAskedFor(t *testing.T) {
 	root := dirtest.New(t, "run", "echo\n", "script", "#!/bin/sh\n", "bare/HEAD", "",
-		"bare/objects/x", "", "bare/refs/x", "", "bare/hooks/x", "", "env/pyvenv.cfg", "",
+		"cafe\u0301.txt", "", "bare/objects/x", "", "bare/refs/x", "", "bare/hooks/x", "", "env/pyvenv.cfg", "",
 		"CLAUDE.md", "Read @docs/style.md, @extra.md, @link/more.md and @later/Caf\u00e9.md.\n",
 		"docs/style.md", "Be brief.\n", "sub/CLAUDE.md", "@plan.md, @../plans/next.md and @~/plans/home.md\n",
 		"sub/deep/AGENTS.md", "Be careful.\n", "sub/deep/CLAUDE.md", "@../../plans/of-claude.md\n")
@@ -318,7 +318,7 @@ func TestFilesThatRunByThemselvesAreAskedFor(t *testing.T) {
 		"extra.md": "instructions of the folder", "EXTRA.md": "instructions of the folder",
 		"docs/more.md": "instructions of the folder", "link/more.md": "instructions of the folder",
 		"later/cafe\u0301.md": "instructions of the folder", "sub/Plan.md": "instructions of the folder",
-		"run": "program", "script": "program",
+		"run": "program", "script": "program", "caf\u00e9.txt": "looks the same",
 		"bare/config": "git", "bare/hooks/pre-commit": "git", "x.git": "hidden",
 		"x.GIT": "hidden", ".GIT/config": "hidden", "\u200c.git/config": "hidden",
 		"GIT~1/config": "short", "AGENTS~1.MD": "short", "agents.md.": "agents",

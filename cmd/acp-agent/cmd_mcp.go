@@ -25,6 +25,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/namedfile"
 	"github.com/acp-agent/acp-agent/internal/privatefile"
 	"github.com/acp-agent/acp-agent/internal/secret"
+	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/usage"
 	"github.com/acp-agent/acp-agent/workspace"
 	"github.com/acp-agent/acp-agent/workspace/tools"
@@ -225,8 +226,13 @@ func (m mcpFlags) openedFlag() string {
 }
 
 // permit permits changes: an MCP client asks its user before it calls a tool that is not read-only.
-// The user does not learn then what a file would lose, so that is not permitted.
+// The user does not learn then what a file would lose, nor that it is not the one whose name looks the
+// same, so that is not permitted.
 func permit(_ context.Context, c tools.Change) error {
+	if c.Alike != "" {
+		return fmt.Errorf("there is %s, whose name looks the same: use exactly this name, or another one",
+			text.Printable(c.Alike))
+	}
 	if c.Loses&^workspace.LosesLinks != 0 {
 		return errors.New("acp-agent mcp cannot ask the user about that")
 	}

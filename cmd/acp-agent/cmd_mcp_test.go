@@ -21,3 +21,9 @@ func TestMCPPermitsNoLosses(t *testing.T) {
 		require.Equal(t, permitted, err == nil, "%s", losses)
 	}
 }
+
+// Nor whether another file has a name that looks the same.
+func TestMCPPermitsNoLookAlikes(t *testing.T) {
+	err := permit(t.Context(), tools.Change{Alike: "/app/a\u202fb"})
+	require.ErrorContains(t, err, "whose name looks the same: use exactly this name")
+}

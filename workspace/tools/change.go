@@ -38,6 +38,9 @@ type Change struct {
 	// Parents are the missing directories above the new file or directory, outermost first. They
 	// are created with it.
 	Parents []workspace.Ref
+	// Alike is the path of another entry whose name cannot be told from the one to be created, "" if
+	// there is none.
+	Alike string
 	// Loses is what the file to be written will not keep. Apply permits nothing else to be lost.
 	Loses workspace.Losses
 
@@ -97,6 +100,9 @@ func plan(ctx context.Context, ws *workspace.Workspace, editor Editor, path stri
 	if err != nil {
 		return c, err
 	}
+	if now == nil {
+		c.Alike = lookAlike(ws, path, looksExactly)
+	}
 	if now != nil {
 		c.Old, c.edited = new(now.text()), *now
 		if now.editor == nil { // which would not replace it
@@ -130,7 +136,7 @@ func planDirectory(ws *workspace.Workspace, path string) (Change, error) {
 		err = showable(path, ref)
 	}
 	return Change{Kind: CreateDirectory, Asked: path, Ref: ref, Parents: parents,
-		What: "directory"}, err
+		What: "directory", Alike: lookAlike(ws, path, looksExactly)}, err
 }
 
 // target returns where a change that creates something at path leads, and the missing directories
@@ -199,6 +205,9 @@ func planMove(ws *workspace.Workspace, from, to string) (Change, error) {
 	}
 	c := Change{Kind: Move, Asked: from, Ref: info.Ref(), AskedTo: to, To: target,
 		What: typeName(info.Mode())}
+	if alike := lookAlike(ws, to, looksExactly); alike != c.Ref.Path() {
+		c.Alike = alike
+	}
 	return c, errors.Join(showable(from, c.Ref), showable(to, c.To))
 }
 
@@ -300,9 +309,12 @@ func (c Change) String() string {
 }
 
 // SideEffects names the directories that are created too, as in " and its directories /src/a,
-// /src/a/b", or what a file loses, as in ", which will not keep its owner". It is "" if there is
-// nothing to say.
+// /src/a/b", what a file loses, as in ", which will not keep its owner", or what looks like it. It is
+// "" if there is nothing to say.
 func (c Change) SideEffects() string {
+	if c.Alike != "" {
+		return ", beside " + text.Path(c.Alike) + ", whose name looks the same"
+	}
 	var paths []string
 	for _, dir := range c.Parents {
 		paths = append(paths, text.Path(dir.Path()))

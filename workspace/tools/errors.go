@@ -94,7 +94,7 @@ func (s *Set) hint(tool, path string, err error) string {
 		parent := "The parent directory must exist; create_directory creates one"
 		return strings.TrimPrefix(s.elsewhere(path)+". "+parent, ". ")
 	case errors.Is(err, fs.ErrNotExist):
-		if other := s.lookAlike(path); other != "" {
+		if other := lookAlike(s.ws, path, looks); other != "" {
 			return "There is " + text.Printable(other) + ", whose name looks like it"
 		}
 		return s.elsewhere(path)
@@ -131,9 +131,9 @@ func pathOf(err error) string {
 const maxLookAlikes = 10_000
 
 // lookAlike returns the path of an entry whose name looks like the last one of a path that does not
-// exist: with other spaces, in another form of Unicode, or in another case. It is "" if there is none.
-func (s *Set) lookAlike(path string) string {
-	dir, err := s.ws.OpenDir(filepath.Dir(path))
+// exist, "" if there is none. looks returns what names that look alike have in common.
+func lookAlike(ws *workspace.Workspace, path string, looks func(name string) string) string {
+	dir, err := ws.OpenDir(filepath.Dir(path))
 	if err != nil {
 		return ""
 	}
@@ -141,22 +141,27 @@ func (s *Set) lookAlike(path string) string {
 	entries, _ := dir.Entries(context.Background())
 	want := looks(filepath.Base(path))
 	for _, e := range entries[:min(len(entries), maxLookAlikes)] {
-		if looks(e.Name) == want {
+		if looks(e.Name) == want && e.Name != filepath.Base(path) {
 			return joinNative(dir.Ref().Path(), e.Name)
 		}
 	}
 	return ""
 }
 
-// looks returns what names that look alike have in common.
-func looks(name string) string {
+// looks returns what names have in common that look alike, or differ in case only.
+func looks(name string) string { return strings.ToLower(looksExactly(name)) }
+
+// looksExactly returns what names have in common that a person cannot tell apart: they have other
+// spaces, or another form of Unicode. Two that differ in case are different files, where the disk
+// does not find the one by the name of the other.
+func looksExactly(name string) string {
 	spaced := strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) {
 			return ' '
 		}
 		return r
 	}, name)
-	return strings.ToLower(norm.NFKC.String(spaced))
+	return norm.NFKC.String(spaced)
 }
 
 // elsewhere returns a hint for a relative path that does not exist: where relative paths start, and

@@ -130,6 +130,25 @@ func (s *Set) readOther(ctx context.Context, in readFileInput, o workspace.TextO
 	return read, stored, err
 }
 
+// ReadText reads lines of an open file, which may be UTF-16 with a byte order mark or Windows-1252.
+// Then stored names that. maxSize bounds the size of such a file; 0 means 8 MiB.
+func ReadText(ctx context.Context, file *workspace.File, maxSize int64, o workspace.TextOptions) (
+	read workspace.Text, stored string, err error) {
+	read, err = file.ReadText(ctx, o)
+	if _, other := errors.AsType[*workspace.NotTextError](err); !other {
+		return read, "", err
+	}
+	content, readErr := readAll(ctx, file, cmp.Or(maxSize, defaultMaxFileSize), nil)
+	decoded, e, ok := decode(content)
+	if readErr != nil || !ok {
+		return read, "", err
+	}
+	read, err = workspace.ReadTextFrom(ctx, bytes.NewReader(decoded), int64(len(decoded)),
+		file.Ref().Path(), o)
+	read.Ref = file.Ref()
+	return read, string(e), err
+}
+
 // readText reads lines of a file. If the editor has it open with unsaved changes, it reads the
 // editor's text.
 func (s *Set) readText(

@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -150,4 +151,43 @@ func TestNamesThatLookAlike(t *testing.T) {
 		require.ErrorContains(t, err, "whose name looks like it")
 	}
 	require.NotContains(t, h.refused("read_file", args{"path": "others"}).Error(), "looks like")
+}
+
+// Whoever decides about a change learns of an entry whose name looks the same as the new one.
+func TestChangesBesideLookAlikes(t *testing.T) {
+	narrow, decomposed := "Screenshot 9.41\u202fAM.txt", "cafe\u0301"
+	app, h := servePlanted(t, fileTree{narrow: "a", decomposed + "/f": "b", "README": "c", "move": "d"})
+	if _, err := os.Stat(filepath.Join(app, "caf\u00e9")); err == nil {
+		t.Skip("the disk does not tell the forms of Unicode apart")
+	}
+	h.decide = func(Change) error { return errors.New("no") }
+	for _, c := range []struct {
+		tool, path, alike string
+	}{
+		{"write_file", "Screenshot 9.41 AM.txt", narrow},
+		{"write_file", narrow, ""},
+		{"write_file", "caf\u00e9", decomposed},
+		{"create_directory", "caf\u00e9", decomposed},
+		{"write_file", "readme", ""},
+		{"write_file", "new", ""},
+		{"write_file", "caf\u00e9/f", ""}, // its folder does not exist, and is named
+		{"move_file", "caf\u00e9", decomposed},
+		{"move_file", "moved", ""},
+	} {
+		h.asked = nil
+		in := args{"path": c.path}
+		switch c.tool {
+		case "write_file":
+			in["content"] = "new"
+		case "move_file":
+			in = args{"path": "move", "to": c.path}
+		}
+		_ = h.refused(c.tool, in)
+		want := c.alike
+		if want != "" {
+			want = filepath.Join(app, want)
+		}
+		require.Len(t, h.asked, 1)
+		require.Equal(t, want, h.asked[0].Alike, "%s %q", c.tool, c.path)
+	}
 }

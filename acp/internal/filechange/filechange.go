@@ -31,7 +31,7 @@ func Describe(c tools.Change, verb string) backend.ToolCall {
 		if c.To.Root() == c.Ref.Root() {
 			to = text.Path(c.To.Rel())
 		}
-		title = "Move " + c.What + " " + title + " to " + to
+		title = "Move " + c.What + " " + title + " to " + to + c.SideEffects()
 		shown.Locations = append(shown.Locations, backend.Locations(c.To.Path(), 0)...)
 	}
 	shown.Title = &title
