@@ -53,8 +53,23 @@ func (a *agent) acceptList(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work
 		if err != nil {
 			return nil, protocolError(err)
 		}
-		return listResult(page)
+		return listResult(page, a.openIDs())
 	}
+}
+
+// openIDs returns the stored ids of the sessions that the user's clients have open, if clients can
+// join them.
+func (a *agent) openIDs() map[sessionstore.ID]bool {
+	if !a.lasting() {
+		return nil
+	}
+	open := make(map[sessionstore.ID]bool)
+	for _, other := range a.owner.all() {
+		for _, id := range other.activeIDs() {
+			open[id] = true
+		}
+	}
+	return open
 }
 
 // activeIDs returns the stored ids of the active sessions.
@@ -65,15 +80,20 @@ func (a *agent) activeIDs() (ids []sessionstore.ID) {
 	return ids
 }
 
-// listResult returns the response for a page. Its sessions are never null.
-func listResult(page sessionstore.Page) (json.RawMessage, error) {
+// listResult returns the response for a page, in which it marks those that are open. Its sessions are
+// never null.
+func listResult(page sessionstore.Page, open map[sessionstore.ID]bool) (json.RawMessage, error) {
 	result := struct {
 		Sessions   []sessionInfo       `json:"sessions"`
 		NextCursor sessionstore.Cursor `json:"nextCursor,omitempty"`
 	}{Sessions: make([]sessionInfo, len(page.Sessions)), NextCursor: page.Next}
 	for i, s := range page.Sessions {
-		if s.Gone {
-			s.Meta = strictjson.Set(s.Meta, "acp-agent", json.RawMessage(`{"deletedInAgent":true}`))
+		ours := struct {
+			Gone bool `json:"deletedInAgent,omitzero"`
+			Open bool `json:"open,omitzero"`
+		}{s.Gone, open[s.ID]}
+		if ours.Gone || ours.Open {
+			s.Meta = strictjson.Set(s.Meta, "acp-agent", strictjson.Encode(ours))
 		}
 		result.Sessions[i] = sessionInfo{
 			SessionID:             s.ID,

@@ -39,6 +39,7 @@ type serveFlags struct {
 	deleteAfter age
 	peers       []string
 	origins     []string
+	page        bool
 	userHeader  string
 	proxies     []string
 	userWithin  []string
@@ -115,6 +116,8 @@ When it is asked to end (SIGINT, SIGTERM), it waits for running turns.`,
 		"pass lost connections on to the server at `URL` that has them; can be repeated")
 	cmd.Flags().Var((*listValue)(&f.origins), "origin",
 		"let web pages of `ORIGIN`, such as https://ui.example.org, connect; can be repeated")
+	cmd.Flags().BoolVar(&f.page, "page", false,
+		"serve a page at / on which paired browsers follow sessions (see acp-agent tokens pair)")
 	cmd.Flags().StringVar(&f.userHeader, "user-header", "",
 		"believe the proxies of --proxy who the user is, in the header `NAME`; needs --behind-proxy")
 	cmd.Flags().Var((*listValue)(&f.proxies), "proxy",
@@ -196,7 +199,7 @@ func (f serveFlags) serve(ctx context.Context, s streams, set *settings, args []
 	o := remote.Options{
 		Tokens: tokens, Serving: answers.serving, Workspace: roots, Store: store, Limits: f.limits,
 		StoredBytes: f.stored, DeleteAfter: time.Duration(f.deleteAfter),
-		MaxLine: set.maxLine, Memory: f.memory, Peers: peers, Origins: origins,
+		MaxLine: set.maxLine, Memory: f.memory, Peers: peers, Origins: origins, Page: f.page,
 		UserHeader: header, BehindProxy: f.behindProxy,
 		Grace: f.grace, HurryUp: endSignals(), Log: logger,
 		Version: ownVersion().Number,

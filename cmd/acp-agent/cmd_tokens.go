@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/internal/remote"
+	"github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/usage"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -27,7 +29,8 @@ func newTokens(s streams, set *settings) *cobra.Command {
 		Short: "Let users in to acp-agent serve",
 		Long: `Each user of acp-agent serve has a name and any number of tokens. The name owns
 the user's sessions, whichever token opens them.`,
-	}, newTokensAdd(s, set), newTokensSet(s, set), newTokensList(s, set), newTokensRevoke(s, set))
+	}, newTokensAdd(s, set), newTokensPair(s, set), newTokensSet(s, set), newTokensList(s, set),
+		newTokensRevoke(s, set))
 }
 
 func (set *settings) tokens() (*remote.Tokens, error) {
@@ -198,6 +201,58 @@ func errUserExists(name string) error {
 		"and acp-agent tokens set %[1]s changes the rights", name)
 }
 
+func newTokensPair(s streams, set *settings) *cobra.Command {
+	var (
+		role   = string(remote.Answer)
+		label  string
+		server = "http://localhost:8765"
+	)
+	cmd := &cobra.Command{
+		Use:   "pair NAME [--role ROLE] [--server URL]",
+		Short: "Pair a phone or another browser with acp-agent serve --page",
+		Long: `pair prints a link, and a QR code of it, which pairs one browser when it is
+opened there within five minutes. For 30 days that browser then shows the
+sessions of NAME. With the role answer it also answers questions, each once, and
+stops turns; with full it also sends prompts. tokens list shows it, and
+tokens revoke NAME TOKEN ends it within a second.`,
+		Example: `  acp-agent tokens pair ana --server https://agent.example.org --label phone`,
+		Args:    oneName,
+		RunE: func(_ *cobra.Command, args []string) error {
+			may, err := remote.ParseRole(role)
+			if err != nil {
+				return usage.Errorf("--role: %v", err)
+			}
+			if u, err := url.Parse(server); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+				return usage.Errorf("--server: give the address of the page, such as https://agent.example.org")
+			}
+			tokens, err := set.tokens()
+			if err != nil {
+				return err
+			}
+			code, err := tokens.AddCode(args[0], may, label)
+			if errors.Is(err, fs.ErrNotExist) {
+				return errNoUser(args[0])
+			}
+			if err != nil {
+				return err
+			}
+			link := remote.PairingLink(server, code)
+			picture, err := terminal.QR(link)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(s.out, "%s\n\n%s\nOpen it within %d minutes. It works once.\n", link, picture,
+				int(remote.CodeLife.Minutes()))
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&role, "role", role, "let the browser watch, answer, or do everything: `ROLE` is watch, answer or full")
+	cmd.Flags().StringVar(&label, "label", "", "what the browser is, as `TEXT` for tokens list")
+	cmd.Flags().StringVar(&server, "server", server, "the page is at `URL`")
+	set.accept(cmd, "state-dir")
+	return cmd
+}
+
 func newTokensSet(s streams, set *settings) *cobra.Command {
 	var rights rightsFlags
 	cmd := &cobra.Command{
@@ -257,7 +312,7 @@ func newTokensList(s streams, set *settings) *cobra.Command {
 			}
 			list, damaged := tokens.List()
 			table := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
-			fmt.Fprintln(table, "NAME\tTOKEN\tCREATED (UTC)\tEXPIRES (UTC)\tLABEL\tAGENT\tWITHIN")
+			fmt.Fprintln(table, "NAME\tTOKEN\tFOR\tCREATED (UTC)\tEXPIRES (UTC)\tLABEL\tAGENT\tWITHIN")
 			for _, a := range list {
 				own, err := tokens.Of(a.Name)
 				damaged = errors.Join(damaged, err)
@@ -265,7 +320,7 @@ func newTokensList(s streams, set *settings) *cobra.Command {
 					own = []remote.Token{{ID: "-"}}
 				}
 				for _, t := range own {
-					fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", a.Name, t.ID, timeOrDash(t.Created),
+					fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", a.Name, t.ID, purpose(t), timeOrDash(t.Created),
 						timeOrDash(t.Expires), cmp.Or(text.Printable(t.Label), "-"), cmp.Or(a.Agent, "-"),
 						folders(a.Within.All(), workspace.Dir.String))
 				}
@@ -275,6 +330,17 @@ func newTokensList(s streams, set *settings) *cobra.Command {
 	}
 	set.accept(cmd, "state-dir")
 	return cmd
+}
+
+// purpose says what a token is for.
+func purpose(t remote.Token) string {
+	switch t.Kind {
+	case remote.Code:
+		return "pairing"
+	case remote.Device:
+		return "device, may " + string(t.Role)
+	}
+	return "programs"
 }
 
 // timeOrDash returns a time for a table.

@@ -85,19 +85,40 @@ func (s *Server) URL() string { return "http://" + s.host + s.path + "?token=" +
 // asset answers with a file of the page.
 func asset(w http.ResponseWriter, r *http.Request) {
 	name := cmp.Or(strings.TrimPrefix(r.URL.Path, "/"), "index.html")
-	content, err := assets.ReadFile("assets/" + name)
+	content, err := Asset(name)
 	if err != nil {
 		http.NotFound(w, r)
 		return
 	}
-	kind := map[string]string{".html": "html", ".css": "css", ".js": "javascript"}[path.Ext(name)]
-	w.Header().Set("Content-Type", "text/"+kind+"; charset=utf-8")
+	w.Header().Set("Content-Type", ContentType(name))
 	_, _ = w.Write(content)
+}
+
+// Asset returns a file of the page, such as style.css, for another page.
+func Asset(name string) ([]byte, error) { return assets.ReadFile("assets/" + name) }
+
+// ContentType returns the media type of a file of a page, by its name.
+func ContentType(name string) string {
+	kind := map[string]string{".html": "html", ".css": "css", ".js": "javascript"}[path.Ext(name)]
+	return "text/" + kind + "; charset=utf-8"
 }
 
 // policy lets the page load its own files, and images that are part of a message.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; " +
 	"img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// SetHeaders sets the headers of an answer that protect a page from other sites, and what it shows
+// from being kept.
+func SetHeaders(h http.Header) {
+	for name, value := range map[string]string{
+		"Content-Security-Policy": policy, "Referrer-Policy": "no-referrer",
+		"X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY",
+		"Cross-Origin-Resource-Policy": "same-origin", "Cross-Origin-Opener-Policy": "same-origin",
+		"Cache-Control": "no-store",
+	} {
+		h.Set(name, value)
+	}
+}
 
 // ServeHTTP implements [http.Handler]. It serves requests that name this host and come from the
 // page itself.
@@ -105,14 +126,7 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect
 // The path of the page is random because the cookie is bound to it: cookies do not tell ports
 // apart, so other servers of this machine would get it too.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	for name, value := range map[string]string{
-		"Content-Security-Policy": policy, "Referrer-Policy": "no-referrer",
-		"X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY",
-		"Cross-Origin-Resource-Policy": "same-origin", "Cross-Origin-Opener-Policy": "same-origin",
-		"Cache-Control": "no-store",
-	} {
-		w.Header().Set(name, value)
-	}
+	SetHeaders(w.Header())
 	name, inPage := strings.CutPrefix(r.URL.Path, s.path)
 	_, port, _ := strings.Cut(s.host[strings.LastIndexByte(s.host, ']')+1:], ":")
 	switch {

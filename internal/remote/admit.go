@@ -55,7 +55,11 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
 	defer end()
 	defer s.note(conn.ID(), admitted{account.Name, token, end})()
 	peer := acp.Peer{Principal: account.Name, Remote: true, Limits: account.Limits}
-	if err := s.acp.Serve(ctx, conn, peer); err != nil {
+	var client acp.Conn = conn
+	if token.Kind == Device && token.Role != Full {
+		client = restrict(conn, token.Role, s.options.Store.For(account.Name), audit)
+	}
+	if err := s.acp.Serve(ctx, client, peer); err != nil {
 		log = log.With("error", err)
 	}
 	log.Info("disconnected")
@@ -100,7 +104,7 @@ func (s *Server) identify(
 	w http.ResponseWriter, r *http.Request, from []any,
 ) (Account, Token, bool) {
 	begun := time.Now()
-	account, token, err := s.who(r, websocket.Token(r))
+	account, token, err := s.who(r)
 	switch {
 	case errors.Is(err, errNobody):
 		s.metrics.reject()

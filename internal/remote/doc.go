@@ -4,6 +4,8 @@
 //   - tokens.go: who may connect, and to which folders.
 //   - origins.go: which web pages may connect.
 //   - server.go: what a server needs, its loop, and its end.
+//   - devices.go, page.go: browsers that are paired, and the page for them.
+//   - restricted.go: what a paired browser may do.
 //   - user_header.go: users whom a proxy names.
 //   - admit.go: from a request to a connection of a user; tokens that are revoked.
 //   - user.go: what a connection is served with, and what the users of a server may use.

@@ -44,6 +44,8 @@ type Options struct {
 	Peers Peers
 	// Origins are the web pages that may connect besides the server's own. Default none.
 	Origins Origins
+	// Page makes the server serve a page for the browsers of users, at /.
+	Page bool
 	// UserHeader names users whom a proxy knows. Default none.
 	UserHeader UserHeader
 	// BehindProxy notes who is behind something that passes on the connections.
@@ -181,7 +183,11 @@ func (s *Server) handler() http.Handler {
 				http.StatusServiceUnavailable)
 		}
 	})
-	return mux
+	if !s.options.Page {
+		return mux
+	}
+	s.addPage(mux)
+	return s.withPage(mux)
 }
 
 // auditFails is what users learn when there is no audit log.

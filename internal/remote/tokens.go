@@ -50,6 +50,9 @@ type Token struct {
 	Label string
 	// Created is when it was added. Expires is when it ends; if it is zero, the token does not end.
 	Created, Expires time.Time
+	// Kind says what the token is for. Role is what a device may do.
+	Kind Kind
+	Role Role
 
 	hash string // of the token, in hexadecimal digits
 }
@@ -78,6 +81,8 @@ type tokenFile struct {
 	Label   string    `json:"label,omitzero"`
 	Created time.Time `json:"created"`
 	Expires time.Time `json:"expires,omitzero"`
+	Kind    Kind      `json:"kind,omitzero"`
+	Role    Role      `json:"role,omitzero"`
 	Hash    string    `json:"sha256"`
 }
 
@@ -135,7 +140,8 @@ func (s *Tokens) Add(name string, t Token) (string, error) {
 		return "", err
 	}
 	secret := name + "." + rand.Text()
-	f := tokenFile{Label: t.Label, Created: t.Created, Expires: t.Expires, Hash: hashToken(secret)}
+	f := tokenFile{Label: t.Label, Created: t.Created, Expires: t.Expires, Kind: t.Kind, Role: t.Role,
+		Hash: hashToken(secret)}
 	content, err := json.Marshal(f)
 	if err != nil {
 		return "", err
@@ -146,8 +152,8 @@ func (s *Tokens) Add(name string, t Token) (string, error) {
 // errInvalid is returned by [Tokens.find] if there is no such token, perhaps because it was revoked.
 var errInvalid = errors.New("there is no such token")
 
-// find returns what is known about a token.
-func (s *Tokens) find(secret string) (Account, Token, error) {
+// find returns what is known about a token of a kind.
+func (s *Tokens) find(secret string, kind Kind) (Account, Token, error) {
 	dot := strings.LastIndexByte(secret, '.')
 	if dot < 0 {
 		return Account{}, Token{}, errInvalid
@@ -164,7 +170,8 @@ func (s *Tokens) find(secret string) (Account, Token, error) {
 	case err != nil:
 		return Account{}, Token{}, err
 	// Hashes have the same length, and are compared in constant time.
-	case subtle.ConstantTimeCompare([]byte(t.hash), []byte(hash)) != 1, !t.validAt(time.Now()):
+	case subtle.ConstantTimeCompare([]byte(t.hash), []byte(hash)) != 1, !t.validAt(time.Now()),
+		t.Kind != kind:
 		return Account{}, Token{}, errInvalid
 	}
 	return account, t, nil
@@ -273,7 +280,8 @@ func (s *Tokens) Account(name string) (a Account, err error) {
 func (s *Tokens) token(name, id string) (Token, error) {
 	var f tokenFile
 	err := read(s.tokenPath(name, id), &f)
-	return Token{ID: id, Label: f.Label, Created: f.Created, Expires: f.Expires, hash: f.Hash}, err
+	return Token{ID: id, Label: f.Label, Created: f.Created, Expires: f.Expires, Kind: f.Kind,
+		Role: f.Role, hash: f.Hash}, err
 }
 
 // read decodes the content of a file.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/acp-agent/acp-agent/internal/websocket"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -117,11 +118,15 @@ func (s *Server) account(name string) (Account, error) {
 var errNobody = errors.New("the proxy names no user of this server")
 
 // who returns the user who sent a request, and the token if the user was not named by a proxy.
-func (s *Server) who(r *http.Request, token string) (Account, Token, error) {
+func (s *Server) who(r *http.Request) (Account, Token, error) {
 	name, ok := s.options.UserHeader.named(r)
-	if !ok {
+	switch {
+	case !ok && s.isFromDevice(r):
 		s.options.UserHeader.remove(r)
-		return s.options.Tokens.find(token)
+		return s.device(r)
+	case !ok:
+		s.options.UserHeader.remove(r)
+		return s.options.Tokens.find(websocket.Token(r), Bearer)
 	}
 	a, err := s.account(name)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errName) {

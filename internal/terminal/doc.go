@@ -6,6 +6,7 @@
 //   - waiting.go: how long nothing has arrived.
 //   - question.go: requests for permission.
 //   - typist.go: lines that answer questions.
+//   - qr.go: a link to scan.
 //   - screen_*.go, keys.go: a terminal as a whole page, and each key as it is typed.
 //   - picker.go, picker_talk.go, prompt.go: choosing a session, and continuing it.
 //

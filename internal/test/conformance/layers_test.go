@@ -21,6 +21,7 @@ var layers = [][]string{
 	{"internal/runner", "internal/setup"},
 	{"internal/inventory"},
 	{"internal/config", "internal/remote"},
+	{"internal/page"},
 	{"acp", "internal/agents", "internal/inspect", "internal/sessions", "internal/terminal"},
 	{"acp/explore", "acp/model", "acp/proxy", "acp/internal/found", "acp/internal/servers"},
 	{"acp/proxy/profiles", "internal/handoff"},

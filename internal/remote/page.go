@@ -1,0 +1,168 @@
+package remote
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/acp-agent/acp-agent/internal/inspect"
+	"github.com/acp-agent/acp-agent/internal/page"
+	"github.com/acp-agent/acp-agent/internal/pause"
+	"github.com/acp-agent/acp-agent/internal/secret"
+	"github.com/acp-agent/acp-agent/internal/websocket"
+)
+
+// cookieName is the name of the cookie with the token of a device. Browsers accept it only from this
+// host and over TLS, or from a loopback address.
+const cookieName = "__Host-acp-agent"
+
+// A pairing must be tried by hand. More are answered with 429, whoever asks: a code has 130 random
+// bits, and the limit keeps the log readable.
+const pairingsPerMinute = 30
+
+// addPage makes the server serve the page for browsers, whose connections are those of devices.
+func (s *Server) addPage(mux *http.ServeMux) {
+	tries := rate.NewLimiter(rate.Every(time.Minute/pairingsPerMinute), pairingsPerMinute)
+	mux.HandleFunc("/", page.Serve)
+	mux.HandleFunc("POST /pair", func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case !s.fromPage(r):
+			http.Error(w, "only the page itself may ask", http.StatusForbidden)
+		case !tries.Allow():
+			http.Error(w, "too many attempts: try again in a minute", http.StatusTooManyRequests)
+		default:
+			s.pairDevice(w, r)
+		}
+	})
+	mux.HandleFunc("POST /me", s.describeDevice)
+	mux.HandleFunc("POST /leave", func(w http.ResponseWriter, r *http.Request) {
+		if !s.fromPage(r) {
+			http.Error(w, "only the page itself may ask", http.StatusForbidden)
+			return
+		}
+		s.removeDevice(w, r)
+	})
+}
+
+// withPage sets the headers that protect the page, and answers only requests to a name of the
+// server: with the name of another site, that site's page could be this one.
+func (s *Server) withPage(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		inspect.SetHeaders(w.Header())
+		// With no-referrer browsers do not say either that it is this page that pairs a device.
+		w.Header().Set("Referrer-Policy", "same-origin")
+		if r.TLS == nil && !s.options.BehindProxy && !isLoopback(r.Host) {
+			http.Error(w, "this is not the address of the page", http.StatusMisdirectedRequest)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func isLoopback(hostPort string) bool {
+	u, err := url.Parse("http://" + hostPort)
+	return err == nil && secret.IsLoopback(u.Hostname())
+}
+
+// fromPage reports whether a request was sent by the page of this server.
+func (s *Server) fromPage(r *http.Request) bool {
+	site := r.Header.Get("Sec-Fetch-Site")
+	return r.Header.Get("Origin") != "" && Origins{}.Admit(r) && (site == "" || site == "same-origin")
+}
+
+// pairDevice exchanges the code in a request for a cookie.
+func (s *Server) pairDevice(w http.ResponseWriter, r *http.Request) {
+	begun := time.Now()
+	var request struct{ Code string }
+	const most = 1 << 10
+	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, most)).Decode(&request)
+	if err != nil || r.Header.Get("Content-Type") != "application/json" {
+		http.Error(w, "expected a code as JSON", http.StatusBadRequest)
+		return
+	}
+	value, account, token, err := s.options.Tokens.pair(request.Code)
+	from := s.source(r)
+	switch {
+	case errors.Is(err, errInvalid):
+		s.metrics.reject()
+		s.options.Log.Warn("rejected a code for a device", from...)
+		s.options.Audit.Info("rejected a code for a device", from...)
+		_ = pause.For(r.Context(), refusing-time.Since(begun))
+		http.Error(w, "this code was used before or is too old: acp-agent tokens pair makes a new one",
+			http.StatusUnauthorized)
+	case err != nil:
+		s.options.Log.Error("cannot pair a device", append(from, "error", err)...)
+		http.Error(w, "the server cannot pair the device; its log says why",
+			http.StatusServiceUnavailable)
+	default:
+		from = append(identity(account, token), from...)
+		from = append(from, "role", token.Role, "label", token.Label)
+		s.options.Log.Warn("paired a device", from...)
+		s.options.Audit.Info("paired a device", from...)
+		http.SetCookie(w, deviceCookie(value, int(deviceLife/time.Second)))
+		w.WriteHeader(http.StatusNoContent)
+	}
+}
+
+// describeDevice tells the page whose device it runs on, and what that may do.
+func (s *Server) describeDevice(w http.ResponseWriter, r *http.Request) {
+	if !s.fromPage(r) {
+		http.Error(w, "only the page itself may ask", http.StatusForbidden)
+		return
+	}
+	account, token, err := s.who(r)
+	switch {
+	case errors.Is(err, errInvalid), errors.Is(err, errNobody):
+		http.Error(w, "this browser is not paired", http.StatusUnauthorized)
+		return
+	case err != nil:
+		http.Error(w, "the server cannot read its devices; its log says why",
+			http.StatusServiceUnavailable)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(map[string]any{ // fails only if the page has left
+		"user": account.Name, "role": cmp.Or(token.Role, Full), "label": token.Label,
+	})
+}
+
+// removeDevice signs a device out.
+func (s *Server) removeDevice(w http.ResponseWriter, r *http.Request) {
+	if account, token, err := s.device(r); err == nil {
+		if err := s.options.Tokens.RevokeToken(account.Name, token.ID); err != nil {
+			s.options.Log.Error("cannot remove a device", "error", err)
+			http.Error(w, "the server cannot remove the device; its log says why",
+				http.StatusServiceUnavailable)
+			return
+		}
+		s.options.Audit.Info("removed a device", append(identity(account, token), s.source(r)...)...)
+	}
+	http.SetCookie(w, deviceCookie("", -1))
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func deviceCookie(value string, maxAge int) *http.Cookie {
+	return &http.Cookie{Name: cookieName, Value: value, Path: "/", MaxAge: maxAge, Secure: true,
+		HttpOnly: true, SameSite: http.SameSiteStrictMode}
+}
+
+// device returns the device that sent a request from the page.
+func (s *Server) device(r *http.Request) (Account, Token, error) {
+	sent, err := r.Cookie(cookieName)
+	if err != nil || !s.fromPage(r) {
+		return Account{}, Token{}, errInvalid
+	}
+	return s.options.Tokens.find(sent.Value, Device)
+}
+
+// isFromDevice reports whether a request for a connection comes from the page.
+func (s *Server) isFromDevice(r *http.Request) bool {
+	_, err := r.Cookie(cookieName)
+	return s.options.Page && err == nil && r.Header.Get("Authorization") == "" &&
+		websocket.Token(r) == ""
+}

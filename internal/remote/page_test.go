@@ -1,0 +1,285 @@
+package remote
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
+)
+
+func withPage(o *Options) { o.Page = true }
+
+// code makes a code for a user.
+func (h *host) code(name string, role Role) string {
+	h.t.Helper()
+	code, err := h.options.Tokens.AddCode(name, role, "phone")
+	require.NoError(h.t, err)
+	return code
+}
+
+// post sends a request as a page of an origin does.
+func (h *host) post(path, origin, body string, cookies ...*http.Cookie) *http.Response {
+	h.t.Helper()
+	r, err := http.NewRequestWithContext(h.t.Context(), http.MethodPost, "http://"+h.address+path,
+		strings.NewReader(body))
+	require.NoError(h.t, err)
+	r.Header.Set("Content-Type", "application/json")
+	if origin != "" {
+		r.Header.Set("Origin", origin)
+	}
+	for _, c := range cookies {
+		r.AddCookie(c)
+	}
+	response, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(r)
+	require.NoError(h.t, err)
+	h.t.Cleanup(func() { _ = response.Body.Close() })
+	return response
+}
+
+// pair pairs a device, and returns its cookie.
+func (h *host) pair(name string, role Role) *http.Cookie {
+	h.t.Helper()
+	response := h.post("/pair", "http://"+h.address, `{"code":"`+h.code(name, role)+`"}`)
+	require.Equal(h.t, http.StatusNoContent, response.StatusCode)
+	require.Len(h.t, response.Cookies(), 1)
+	return response.Cookies()[0]
+}
+
+// A browser is paired by a code that works once, for a short time, and only for the page itself.
+func TestPairing(t *testing.T) {
+	h := start(t, withPage)
+	secret, own := h.add("ana"), "http://"+h.address
+	expired, err := h.options.Tokens.Add("ana", Token{Kind: Code, Role: Full, Expires: time.Now().Add(-time.Second)})
+	require.NoError(t, err)
+	code := h.code("ana", Answer)
+	list, err := h.options.Tokens.Of("ana")
+	require.NoError(t, err)
+	require.Len(t, list, 2, "what has expired is removed")
+
+	for _, c := range []struct {
+		origin, body string
+		status       int
+	}{
+		{"", `{"code":"` + code + `"}`, http.StatusForbidden},
+		{"null", `{"code":"` + code + `"}`, http.StatusForbidden},
+		{"https://evil.example", `{"code":"` + code + `"}`, http.StatusForbidden},
+		{own, `{"code":"` + secret + `"}`, http.StatusUnauthorized},
+		{own, `{"code":"` + expired + `"}`, http.StatusUnauthorized},
+		{own, `{"code":"ana.x"}`, http.StatusUnauthorized},
+		{own, `{"code":"../ana.x"}`, http.StatusUnauthorized},
+		{own, `{}`, http.StatusUnauthorized},
+		{own, strings.Repeat(" ", 1<<11) + `{}`, http.StatusBadRequest},
+		{own, `code=` + code, http.StatusBadRequest},
+	} {
+		require.Equal(t, c.status, h.post("/pair", c.origin, c.body).StatusCode, "%v", c)
+	}
+	status, _ := h.get(Path, "Bearer "+code)
+	require.Equal(t, http.StatusUnauthorized, status)
+
+	var paired atomic.Int64
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			if _, _, _, err := h.options.Tokens.pair(code); err == nil {
+				paired.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	require.Equal(t, int64(1), paired.Load())
+
+	cookie := h.pair("ana", Answer)
+	require.True(t, cookie.HttpOnly && cookie.Secure && cookie.SameSite == http.SameSiteStrictMode, cookie)
+	require.Equal(t, "/", cookie.Path)
+	require.Empty(t, cookie.Domain)
+	body, err := io.ReadAll(h.post("/me", own, "", cookie).Body)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"user":"ana","role":"answer","label":"phone"}`, string(body))
+	status, _ = h.get(Path, "Bearer "+cookie.Value)
+	require.Equal(t, http.StatusUnauthorized, status)
+	require.Contains(t, h.audit.String(), `"msg":"paired a device","user":"ana"`)
+	require.NotContains(t, h.log.String()+h.audit.String(), strings.TrimPrefix(code, "ana."))
+	require.NotContains(t, h.log.String()+h.audit.String(), strings.TrimPrefix(cookie.Value, "ana."))
+
+	require.Equal(t, http.StatusForbidden, h.post("/leave", "https://evil.example", "", cookie).StatusCode)
+	require.Equal(t, http.StatusNoContent, h.post("/leave", own, "", cookie).StatusCode)
+	require.Equal(t, http.StatusUnauthorized, h.post("/me", own, "", cookie).StatusCode)
+}
+
+func TestPairingIsLimited(t *testing.T) {
+	h := start(t, withPage)
+	h.add("ana")
+	statuses := map[int]bool{}
+	for range pairingsPerMinute + 2 {
+		statuses[h.post("/pair", "http://"+h.address, `{"code":"ana.x"}`).StatusCode] = true
+	}
+	require.True(t, statuses[http.StatusTooManyRequests])
+}
+
+// Other sites can neither show the page nor be it, and there is none without the option.
+func TestPageIsProtected(t *testing.T) {
+	h := start(t, withPage)
+	for path, kind := range map[string]string{"/": "html", "/app.js": "javascript", "/dom.js": "javascript", "/style.css": "css"} {
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest(http.MethodGet, path, nil)
+		r.Host = "localhost:8765"
+		h.handler().ServeHTTP(w, r)
+		require.Equal(t, http.StatusOK, w.Code, path)
+		require.Equal(t, "text/"+kind+"; charset=utf-8", w.Header().Get("Content-Type"))
+		require.Contains(t, w.Header().Get("Content-Security-Policy"), "frame-ancestors 'none'")
+		require.Equal(t, "DENY", w.Header().Get("X-Frame-Options"))
+		require.Empty(t, w.Header().Get("Access-Control-Allow-Origin"))
+
+		r.Host = "rebound.example:8765"
+		w = httptest.NewRecorder()
+		h.handler().ServeHTTP(w, r)
+		require.Equal(t, http.StatusMisdirectedRequest, w.Code)
+	}
+	status, _ := h.get("/../server.go", "")
+	require.NotEqual(t, http.StatusOK, status)
+	plain := start(t)
+	for _, path := range []string{"/", "/app.js"} {
+		status, _ := plain.get(path, "")
+		require.Equal(t, http.StatusNotFound, status)
+	}
+	require.Equal(t, http.StatusNotFound, plain.post("/pair", "http://"+plain.address, "{}").StatusCode)
+}
+
+// browser connects as the page of a paired browser does.
+func (h *host) browser(cookie *http.Cookie, origin string) (*websocket.Conn, int) {
+	h.t.Helper()
+	header := http.Header{"Cookie": {cookie.Name + "=" + cookie.Value}}
+	if origin != "" {
+		header.Set("Origin", origin)
+	}
+	socket, response, err := websocket.Dial(h.t.Context(), "ws://"+h.address+Path,
+		&websocket.DialOptions{HTTPHeader: header, Subprotocols: []string{"acp.v1"}})
+	if err == nil {
+		h.t.Cleanup(func() { _ = socket.CloseNow() })
+	}
+	return socket, response.StatusCode
+}
+
+// ask sends a request, and returns the answer.
+func ask(t *testing.T, socket *websocket.Conn, id int, method, params string) answer {
+	t.Helper()
+	require.NoError(t, socket.Write(t.Context(), websocket.MessageText,
+		fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, id, method, params)))
+	for {
+		_, message, err := socket.Read(t.Context())
+		require.NoError(t, err)
+		var a answer
+		require.NoError(t, json.Unmarshal(message, &a))
+		if a.Method == "" && string(a.ID) == fmt.Sprint(id) {
+			return a
+		}
+	}
+}
+
+func TestDevicesMayDoWhatTheirRoleSays(t *testing.T) {
+	h := start(t, withPage)
+	cwd := t.TempDir()
+	editor := connect(t, "ws://"+h.address, h.add("ana", cwd)).initialize()
+	var made struct{ SessionID string }
+	require.NoError(t, json.Unmarshal(editor.open(cwd).Result, &made))
+	own := "http://" + h.address
+	for role, prompts := range map[Role]bool{Watch: false, Answer: false, Full: true} {
+		cookie := h.pair("ana", role)
+		for origin, status := range map[string]int{"": 401, "https://evil.example": 403, "null": 403} {
+			_, got := h.browser(cookie, origin)
+			require.Equal(t, status, got, origin)
+		}
+		socket, _ := h.browser(cookie, own)
+		require.Empty(t, ask(t, socket, 1, "initialize", `{"protocolVersion":1}`).Error)
+		require.Contains(t, string(ask(t, socket, 2, "session/list", `{}`).Result), made.SessionID)
+		load := ask(t, socket, 3, "session/load", `{"sessionId":"`+made.SessionID+`","cwd":"`+cwd+`","mcpServers":[]}`)
+		require.Empty(t, load.Error)
+		require.NotEmpty(t, ask(t, socket, 4, "session/load", `{"sessionId":"none","cwd":"/","mcpServers":[]}`).Error)
+		prompt := ask(t, socket, 5, "session/prompt",
+			`{"sessionId":"`+made.SessionID+`","prompt":[{"type":"text","text":"/help"}]}`)
+		require.Equal(t, prompts, prompt.Error.Message == "", prompt.Error)
+		if !prompts {
+			require.Contains(t, prompt.Error.Message, "this device may not do that")
+			for _, method := range []string{"session/new", "session/delete", "session/fork", "logout", "session/set_mode",
+				"session/set_title", "_other"} {
+				refused := ask(t, socket, 6, method, `{"sessionId":"`+made.SessionID+`","cwd":"`+cwd+`","mcpServers":[]}`)
+				require.Contains(t, refused.Error.Message, "this device may not do that", method)
+			}
+		}
+		require.Equal(t, 204, h.post("/leave", own, "", cookie).StatusCode)
+		_, _, err := socket.Read(t.Context()) // it is signed out
+		for err == nil {
+			_, _, err = socket.Read(t.Context())
+		}
+	}
+	editor.lives()
+}
+
+// What a restricted device sends is read as the server reads it, and becomes what its role allows.
+func TestRestrictedMessages(t *testing.T) {
+	h := start(t)
+	store := sqlite.NewMemory()
+	defer store.Close()
+	c := restrict(nil, Answer, store.For("ana"), h.options.Audit)
+	for _, message := range []string{
+		`{"jsonrpc":"2.0","id":1,"method":"session/list","method":"session/prompt"}`,
+		`[]`, `{`, `"session/list"`,
+	} {
+		_, err := c.check([]byte(message))
+		require.Error(t, err, message)
+	}
+	for _, notification := range []string{
+		`{"jsonrpc":"2.0","METHOD":"session/list","method":"session/prompt"}`,
+		`{"jsonrpc":"2.0","method":"session/\u0070rompt","params":{}}`,
+		`{"jsonrpc":"2.0","method":7}`,
+		`{"jsonrpc":"2.0","method":null}`,
+	} {
+		passed, err := c.check([]byte(notification))
+		require.NoError(t, err)
+		require.Nil(t, passed, notification)
+	}
+	passed, err := c.check([]byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1,` +
+		`"clientCapabilities":{"fs":{"readTextFile":true,"writeTextFile":true},"terminal":true}}}`))
+	require.NoError(t, err)
+	require.NotContains(t, string(passed), "fs")
+	require.NotContains(t, string(passed), "terminal")
+
+	const question = `{"jsonrpc":"2.0","id":%s,"method":"session/request_permission","params":{"sessionId":"s",` +
+		`"toolCall":{"title":"Run rm"},"options":[{"optionId":"once","kind":"allow_once","name":"Allow"},` +
+		`{"optionId":"always","kind":"allow_always","name":"Always"},{"optionId":"no","kind":"reject_once","name":"No"},` +
+		`{"optionId":"never","kind":"reject_always","name":"Never"}]}}`
+	answer := func(role Role, id, result string) string {
+		t.Helper()
+		c := restrict(nil, role, store.For("ana"), h.options.Audit)
+		sent := string(c.ask("session/request_permission", fmt.Appendf(nil, question, `"q"`)))
+		require.NotContains(t, sent, "ways")
+		require.Equal(t, role == Answer, strings.Contains(sent, "once"))
+		passed, err := c.check(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`, id, result))
+		require.NoError(t, err)
+		again, err := c.check(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`, id, result))
+		require.NoError(t, err)
+		require.Nil(t, again, "a question is answered once")
+		return string(passed)
+	}
+	const cancelled = `{"id":"q","jsonrpc":"2.0","result":{"outcome":{"outcome":"cancelled"}}}`
+	chosen := func(id string) string { return `{"outcome":{"outcome":"selected","optionId":"` + id + `"}}` }
+	require.JSONEq(t, `{"id":"q","jsonrpc":"2.0","result":`+chosen("once")+`}`, answer(Answer, `"q"`, chosen("once")))
+	for _, result := range []string{chosen("always"), chosen("never"), chosen("other"), chosen(""), `{}`, `7`, `null`,
+		`{"outcome":{"outcome":"cancelled","optionId":"once"}}`} {
+		require.JSONEq(t, cancelled, answer(Answer, `"q"`, result), result)
+	}
+	require.JSONEq(t, cancelled, answer(Watch, `"q"`, chosen("once")))
+	require.Empty(t, answer(Answer, `"other"`, chosen("once")))
+	require.Contains(t, h.audit.String(), `"msg":"answered a permission request on a device","session":"s","title":"Run rm","option":"once"`)
+}
