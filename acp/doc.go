@@ -111,7 +111,8 @@
 //     name none.
 //   - A command that the adapter answers itself: own_turn.go finds it in a prompt, and opens the
 //     session again if it changes the roots. roots_command.go answers /roots, roots_change.go adds
-//     and removes folders. Package acp/internal/commands answers /mcp and adds both to what the
+//     and removes folders. worktree_command.go answers /worktree, which copies the session.
+//     Package acp/internal/commands answers /mcp and adds all of them to what the
 //     backend announces; mcp_command.go gives it the session.
 //   - MCP servers: mcp.go prepares them for a session. Package acp/internal/servers shows what they
 //     do as ACP, package acp/internal/found asks before one starts that a file in a root

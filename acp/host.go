@@ -440,5 +440,9 @@ func (h *host) announce(u backend.Update) backend.Update {
 		name = commands.MCPName(u)
 	}
 	h.agentHasMCP.Store(name != backend.MCPCommand)
-	return commands.Announce(u, name)
+	names := []string{backend.RootsCommand, name}
+	if h.agent.offersWorktrees() {
+		names = append(names, backend.WorktreeCommand)
+	}
+	return commands.Announce(u, names...)
 }

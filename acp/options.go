@@ -62,6 +62,8 @@ type Options struct {
 	// permanently, and which folders they added to sessions with /roots. It is created when first
 	// needed. If it is empty, nothing is remembered and the user is asked each time.
 	ConsentDir string
+	// Worktrees says where /worktree makes worktrees. Without it there is no such command.
+	Worktrees Worktrees
 	// RemoteGrants are the parts of the backend that a remote peer may use besides the sessions
 	// that it made through the adapter. Default: none.
 	RemoteGrants Grants
@@ -169,4 +171,14 @@ func (o Options) forRemote() Options {
 		o.tuning.MCP.Environment = mcpclient.BasicEnvironment()
 	}
 	return o
+}
+
+// Worktrees says where worktrees of git for the folders of a session are made.
+type Worktrees struct {
+	// Records is the directory in which is kept which worktrees were made, and Dir the one in which
+	// they are made. Dir must not lie in Records, nor in a folder of a session.
+	Records, Dir string
+	// Copy returns patterns for the ignored files that worktrees of a session in cwd get. Default:
+	// none.
+	Copy func(cwd workspace.Dir) []string
 }

@@ -3,7 +3,11 @@ package acp
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
+	"strings"
+
+	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/commands"
@@ -11,6 +15,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/internal/turns"
 	"github.com/acp-agent/acp-agent/acp/prompts"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -24,8 +29,13 @@ func parseOwnCommand(params backend.Raw) (prompts.Command, bool) {
 // backend.
 func (s *session) ownCommand(params backend.Raw) (prompts.Command, bool) {
 	command, ok := parseOwnCommand(params)
-	return command, ok && !(command.Name == backend.MCPCommand &&
-		(s.agent.init.backend().AnswersMCPCommand || s.host.agentHasMCP.Load()))
+	switch command.Name {
+	case backend.MCPCommand:
+		ok = ok && !s.agent.init.backend().AnswersMCPCommand && !s.host.agentHasMCP.Load()
+	case backend.WorktreeCommand:
+		ok = ok && s.agent.offersWorktrees()
+	}
+	return command, ok
 }
 
 // ownTurn is a turn in which the adapter answers a command itself.
@@ -41,11 +51,29 @@ func (a *agent) answerOwn(
 	t *turns.Turn, updates *turnUpdates, c prompts.Command,
 ) (backend.Raw, error) {
 	own := &ownTurn{ctx: t.Context(), agent: a, session: updates.session, updates: updates}
-	if c.Name == backend.RootsCommand {
+	switch c.Name {
+	case backend.RootsCommand:
 		return rootsReply{own}.answer(parseRootsCommand(c))
+	case backend.WorktreeCommand:
+		return worktreeReply{own}.answer(strings.TrimSpace(c.Arguments))
 	}
 	m := commands.NewMCP(t.Context(), c.Name, &commandHost{own.session.host, own}, updates)
 	return m.Finish(t.Context(), m.Answer(t.Context(), c.Arguments))
+}
+
+// end ends the turn with what became of a change. An error that the user can correct is part of the
+// answer, after a sentence that says what stays.
+func (o *ownTurn) end(err error, stays string) (backend.Raw, error) {
+	switch {
+	case err == nil:
+		return backend.Stopped(sdk.StopReasonEndTurn), nil
+	case o.ctx.Err() != nil:
+		return nil, context.Cause(o.ctx)
+	case errors.Is(err, backend.ErrCancelled): // the client cancelled the question
+		return backend.Stopped(sdk.StopReasonCancelled), nil
+	}
+	why := text.Plain(protocolError(err).Error())
+	return backend.Stopped(sdk.StopReasonEndTurn), o.say(stays + why + "\n")
 }
 
 func (o *ownTurn) say(markdown string) error {

@@ -1,13 +1,9 @@
 package acp
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"unicode"
-
-	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/tasks"
@@ -56,17 +52,7 @@ func (r rootsReply) answer(c rootsCommand) (backend.Raw, error) {
 	default:
 		err = r.say(rootsUsage)
 	}
-	switch {
-	case err == nil:
-		return backend.Stopped(sdk.StopReasonEndTurn), nil
-	case r.ctx.Err() != nil:
-		return nil, context.Cause(r.ctx)
-	case errors.Is(err, backend.ErrCancelled): // the client cancelled the question
-		return backend.Stopped(sdk.StopReasonCancelled), nil
-	}
-	why := text.Plain(protocolError(err).Error())
-	err = r.say("The folders of this session stay as they are: " + why + "\n")
-	return backend.Stopped(sdk.StopReasonEndTurn), err
+	return r.end(err, "The folders of this session stay as they are: ")
 }
 
 // shownPath returns a path as Markdown.

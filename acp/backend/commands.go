@@ -20,10 +20,13 @@ const (
 	RootsCommand      = "roots"
 	MCPCommand        = "mcp"
 	MCPServersCommand = "mcp-servers"
+	WorktreeCommand   = "worktree"
 )
 
 // AdapterCommands returns the names of the commands that the adapter answers.
-func AdapterCommands() []string { return []string{RootsCommand, MCPCommand, MCPServersCommand} }
+func AdapterCommands() []string {
+	return []string{RootsCommand, MCPCommand, MCPServersCommand, WorktreeCommand}
+}
 
 // maxDescription bounds the description and the hint of a command found in a root, in characters.
 const maxDescription = 300

@@ -259,6 +259,7 @@ func (a answerers) serving(u remote.User) (_ acp.Options, err error) {
 	if b := u.Account.Budget; !b.IsZero() {
 		o.Budgets = func(cwd workspace.Dir) []acp.Budget { return append(a.set.budgets(cwd), b) }
 	}
+	o.Worktrees = acp.Worktrees{} // they would lie outside of what the user may open
 	o.Trace = a.trace.of("editor[" + u.Connection + "]")
 	o.RemoteGrants, err = a.set.config.Agents[d.profile.Name].Grants()
 	return o, err

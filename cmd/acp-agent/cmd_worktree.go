@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/usage"
 	"github.com/acp-agent/acp-agent/internal/worktree"
@@ -41,7 +42,18 @@ func (set *settings) worktrees() (*worktree.Registry, error) {
 
 // worktreesOf returns the registry of worktrees for a state directory.
 func worktreesOf(state string) *worktree.Registry {
-	return worktree.NewRegistry(filepath.Join(state, "worktrees"), filepath.Clean(state)+"-worktrees")
+	return worktree.NewRegistry(worktreeDirs(state))
+}
+
+// worktreeDirs returns where worktrees are noted, and where they are made.
+func worktreeDirs(state string) (records, dir string) {
+	return filepath.Join(state, "worktrees"), filepath.Clean(state) + "-worktrees"
+}
+
+// worktreesFor returns where sessions make worktrees.
+func (set *settings) worktreesFor(state string) acp.Worktrees {
+	records, dir := worktreeDirs(state)
+	return acp.Worktrees{Records: records, Dir: dir, Copy: set.copiedFiles}
 }
 
 func newWorktreeAdd(s streams, set *settings) *cobra.Command {

@@ -318,6 +318,7 @@ func (set *settings) serving(
 		MCPPolicy:    set.mcpPolicy,
 		Withheld:     set.withheld(),
 		ConsentDir:   consentDir(dir),
+		Worktrees:    set.worktreesFor(dir),
 		AllowReads:   set.allowReads,
 		ReplayRate:   set.replayRate,
 		AgentCommand: set.commandOf,

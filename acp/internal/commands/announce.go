@@ -18,18 +18,25 @@ const (
 	MCPDescription   = "List the MCP servers, list what they offer, start one configured in a " +
 		"folder (asks first), or read a resource"
 	MCPHint = "[tools | start NAME | read SERVER URI]"
+
+	worktreeDescription = "Copy this conversation into git worktrees of all folders, on a new branch; " +
+		"asks first"
+	worktreeHint = "NAME"
 )
 
 // member is the list of commands in an announcement.
 const member = "availableCommands"
 
-// entries returns the adapter's commands as they are announced. mcp is the name of that about MCP
-// servers.
-func entries(mcp string) []json.RawMessage {
-	return []json.RawMessage{
-		backend.Encode(backend.NewCommand(backend.RootsCommand, rootsDescription, rootsHint)),
-		backend.Encode(backend.NewCommand(mcp, MCPDescription, MCPHint)),
+// entry returns a command of the adapter as it is announced.
+func entry(name string) json.RawMessage {
+	description, hint := MCPDescription, MCPHint
+	switch name {
+	case backend.RootsCommand:
+		description, hint = rootsDescription, rootsHint
+	case backend.WorktreeCommand:
+		description, hint = worktreeDescription, worktreeHint
 	}
+	return backend.Encode(backend.NewCommand(name, description, hint))
 }
 
 // MCPName returns the name that the adapter's command about MCP servers has beside the commands of
@@ -50,20 +57,25 @@ func MCPName(u backend.Update) string {
 	return backend.MCPCommand
 }
 
-// Announce adds the adapter's commands to an announcement, in place of commands of the backend
-// with the same names. mcp is the name of the command about MCP servers.
-func Announce(u backend.Update, mcp string) backend.Update {
+// Announce adds commands of the adapter to an announcement, in place of commands of the backend
+// with the same names.
+func Announce(u backend.Update, names ...string) backend.Update {
 	if u.Kind != sessionstore.AvailableCommandsUpdate {
 		return u
 	}
 	list := strictjson.Find(u.Raw, "update", member)
 	own := slices.DeleteFunc(backend.AdapterCommands(), func(name string) bool {
-		return name == backend.MCPCommand && name != mcp // it is the agent's
+		mayBeTheirs := name == backend.MCPCommand || name == backend.WorktreeCommand
+		return mayBeTheirs && !slices.Contains(names, name)
 	})
 	if mayHave(list, own...) {
 		list = without(list, own)
 	}
-	list, ok := strictjson.Append(list, entries(mcp)...)
+	var entries []json.RawMessage
+	for _, name := range names {
+		entries = append(entries, entry(name))
+	}
+	list, ok := strictjson.Append(list, entries...)
 	if !ok {
 		return u
 	}

@@ -39,14 +39,14 @@ func TestOwnCommandsReplaceTheBackends(t *testing.T) {
 	own := []string{backend.RootsCommand, backend.MCPCommand}
 	u := announcement("plan", "/roots")
 	require.Equal(t, backend.MCPCommand, commands.MCPName(u))
-	u = commands.Announce(u, backend.MCPCommand)
+	u = commands.Announce(u, backend.RootsCommand, backend.MCPCommand)
 	require.Equal(t, append([]string{"plan"}, own...), names(t, u))
 	require.Equal(t, backend.MCPCommand, commands.MCPName(u), "once it is stored")
 
 	u = announcement("/mcp")
 	require.Equal(t, backend.MCPServersCommand, commands.MCPName(u))
 	require.Equal(t, []string{"/mcp", backend.RootsCommand, backend.MCPServersCommand},
-		names(t, commands.Announce(u, backend.MCPServersCommand)))
+		names(t, commands.Announce(u, backend.RootsCommand, backend.MCPServersCommand)))
 	other := backend.Text("/mcp")
-	require.Equal(t, other, commands.Announce(other, backend.MCPCommand))
+	require.Equal(t, other, commands.Announce(other, backend.RootsCommand, backend.MCPCommand))
 }

@@ -1,11 +1,12 @@
 // Package commands answers slash commands without a model, for any backend.
 //
 // [MCP] answers /mcp, in sessions of the explorer and of every backend that does not answer /mcp
-// itself. [Announce] adds /roots and /mcp to the commands that a backend announces. What an answer
+// itself. [Announce] adds /roots, /worktree and /mcp to the commands that a backend announces. What an answer
 // looks like is decided here too, once for all commands: [Reply] sends text as whole Markdown and
 // shows tool calls, [Root] is a root under the label that answers use for it.
 //
-// /roots itself is in package acp: it opens the session again, with other params.
+// /roots itself is in package acp: it opens the session again, with other params. So is /worktree,
+// which copies it.
 //
 // # Where to find things
 //

@@ -1,0 +1,143 @@
+package acp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	sdk "github.com/coder/acp-go-sdk"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/tasks"
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/worktree"
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// The adapter answers the slash command /worktree itself, whatever backend a session has: it makes
+// worktrees of the session's folders, after a question, and copies the conversation into a session
+// that has these folders. The present session stays as it is.
+
+const worktreeUsage = "Type `/worktree NAME` to make a git worktree of each folder of this session, on a " +
+	"new branch NAME, and a copy of this conversation that works there.\n"
+
+// offersWorktrees reports whether there is a /worktree.
+func (a *agent) offersWorktrees() bool { return a.options.Worktrees.Dir != "" }
+
+// worktreeReply answers /worktree.
+type worktreeReply struct{ *ownTurn }
+
+// answer answers the command.
+func (w worktreeReply) answer(name string) (backend.Raw, error) {
+	if name == "" || strings.ContainsAny(name, " \t\n") {
+		return w.end(w.say(worktreeUsage), "")
+	}
+	return w.end(w.make(name), "No worktrees were made: ")
+}
+
+// make makes the worktrees if the user agrees, and the copy of the session.
+func (w worktreeReply) make(name string) error {
+	o := w.agent.options.Worktrees
+	folders := w.session.params.roots
+	var patterns []string
+	if o.Copy != nil {
+		patterns = o.Copy(folders.Cwd())
+	}
+	plan, err := tasks.FromDisk(w.ctx, w.agent.tasks, func() (*worktree.Plan, error) {
+		return worktree.NewRegistry(o.Records, o.Dir).Plan(w.ctx, name, folders, patterns)
+	})
+	if err != nil {
+		return err
+	}
+	switch err := w.confirm(name, plan.Describe()); {
+	case errors.Is(err, backend.ErrRejected):
+		return w.say("No worktrees were made.\n")
+	case err != nil:
+		return err
+	}
+	ctx := context.WithoutCancel(w.ctx) // making them and storing the copy belong together
+	made, err := tasks.FromDisk(ctx, w.agent.tasks, func() (worktree.Set, error) {
+		return plan.Make(ctx)
+	})
+	if err != nil {
+		return err
+	}
+	id, err := w.copySession(ctx, made)
+	if err != nil {
+		return w.say(fmt.Sprintf("The worktrees %s were made, but this conversation could not be copied: "+
+			"%s\n", text.Code(name), text.Plain(protocolError(err).Error())))
+	}
+	return w.tell(made, id)
+}
+
+// confirm asks whether to make the worktrees.
+func (w worktreeReply) confirm(name string, lines []string) error {
+	title := "Make the worktrees " + text.Code(name)
+	about := "For each folder, in order:\n\n" + text.Block("", strings.Join(lines, "\n"))
+	_, err := w.session.host.ask(w.ctx, w.updates, sdk.ToolCallUpdate{
+		ToolCallId: backend.NewToolCallID("worktree"),
+		Title:      &title,
+		Kind:       sdk.Ptr(sdk.ToolKindOther),
+		Content:    backend.TextContent(about),
+	}, backend.Question{Once: "Make them", Reject: "Do not make them"})
+	return err
+}
+
+// copySession stores a copy of the session, up to its last finished turn, with the worktrees as its
+// folders.
+func (w worktreeReply) copySession(
+	ctx context.Context, made worktree.Set,
+) (sessionstore.ID, error) {
+	roots, err := made.Roots()
+	if err != nil {
+		return "", err
+	}
+	keys, err := tasks.FromDisk(ctx, w.agent.tasks, func() (sessionstore.Keys, error) {
+		k := sessionstore.Keys{Roots: roots}
+		for _, dir := range roots.All() {
+			k.Real = append(k.Real, workspace.Real(dir))
+		}
+		return k, nil
+	})
+	if err != nil {
+		return "", err
+	}
+	source, err := w.agent.stored(ctx, w.session.id)
+	if err != nil {
+		return "", err
+	}
+	n := sessionstore.NewSession{ID: sessionstore.NewID(), Agent: source.Agent, Keys: keys}
+	if source.Title != "" {
+		n.Title = text.Line(source.Title+" (worktree "+made.Name+")", 200)
+	}
+	if source.Agent.Profile != "" {
+		// The state names the agent's own session, which belongs to the other folders. Without it
+		// the agent gets a new one, and is told the conversation.
+		n.State = []byte("{}")
+	}
+	_, err = w.agent.options.Store.Fork(ctx, source.ID, n)
+	return n.ID, err
+}
+
+// tell says what was made, and how to go on there.
+func (w worktreeReply) tell(made worktree.Set, id sessionstore.ID) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Made the worktrees %s. This session stays in its folders; its copy %s works in "+
+		"these:\n\n", text.Code(made.Name), text.Code(string(id)))
+	editor := ""
+	for _, f := range made.Folders {
+		shared := ""
+		if f.Shared {
+			shared = " (shared)"
+		}
+		fmt.Fprintf(&b, "- %s%s\n", text.Code(text.Printable(f.Path)), shared)
+		editor += " " + text.ShellWord(f.Path)
+	}
+	fmt.Fprintf(&b, "\nTo go on there, open these folders in your editor and load the copy, or run one of\n\n%s",
+		text.Block("sh", "zed"+editor+"\ncode"+editor+"\nacp-agent run --resume "+string(id)+" PROMPT"))
+	b.WriteString("\n`acp-agent worktree list` shows how to merge the branches, and `worktree remove` " +
+		"removes what has nothing to lose.\n")
+	return w.say(b.String())
+}
