@@ -21,16 +21,21 @@ func lasting(
 	t *testing.T, dir string, so acp.ServerOptions, o acp.Options,
 ) (*acp.Server, func() *client) {
 	t.Helper()
-	root, err := workspace.ParseDir(dir)
-	require.NoError(t, err)
-	o.Workspace.Policy.Allow = []workspace.Dir{root}
-	s := newServer(t, so, o)
+	s := newServer(t, so, allowing(t, dir, o))
 	t.Cleanup(func() { require.NoError(t, s.Shutdown(context.Background())) })
 	return s, func() *client {
 		c := connectTo(t, s, acp.Peer{Principal: "ann", Remote: true})
 		c.initialize()
 		return c
 	}
+}
+
+// allowing returns options for remote peers that may open dir.
+func allowing(t tester, dir string, o acp.Options) acp.Options {
+	root, err := workspace.ParseDir(dir)
+	require.NoError(t, err)
+	o.Workspace.Policy.Allow = []workspace.Dir{root}
+	return o
 }
 
 // stepper is a scripted backend whose prompt "steps N" says N numbers, one for each value that it

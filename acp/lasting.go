@@ -165,29 +165,20 @@ func (l *lastingTurn) hasOthers() bool {
 	return v != nil && v.Others(l.from) > 0
 }
 
-// decide returns the response. While the client does not read, it is not decided: a session/cancel
-// may still come. But other viewers do not wait for that.
+// decide returns the response. It is decided when it is sent, as that of any prompt, and the turn
+// ends then, unless the client does not read: nobody else waits for that.
 func (l *lastingTurn) decide(ctx context.Context, o outcome) (json.RawMessage, error) {
 	v := l.viewers()
-	for v != nil && v.Others(l.from) == 0 {
-		changed, room := v.Changed(), l.from.Room()
-		if room == nil || v.Others(l.from) > 0 {
-			break
-		}
-		select {
-		case <-room:
-		case <-changed:
-		case <-ctx.Done():
-			return o.result, o.err
-		}
-	}
-	if v == nil || v.Others(l.from) == 0 {
+	isBehind := v != nil && v.IsBehind(l.from)
+	if !isBehind && !l.from.conn.IsFull() {
 		return o.result, o.err
 	}
 	o.result, o.err = l.Decide(o.result, o.err)
 	l.decided = true
 	l.end(o)
-	v.Settle(ctx, l.from)
+	if isBehind {
+		v.Settle(ctx, l.from)
+	}
 	return o.result, o.err
 }
 

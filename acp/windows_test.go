@@ -382,6 +382,31 @@ func TestSlowWindow(t *testing.T) {
 	require.True(t, strings.HasSuffix(all, "59999afteragain"), "nothing is missing")
 }
 
+// A window that loads a long session and reads nothing holds up no prompt of another, and is shown
+// everything once it reads.
+//
+// Clause N7.
+func TestJoinThatDoesNotRead(t *testing.T) {
+	w, a := openWindows(t, acp.Options{})
+	a.texts(w.id, "count 3000")
+	b := w.connect()
+	goOn := b.stall()
+	load, line := b.request("session/load", rootsParams(w.id, w.dir))
+	b.send(line)
+	for i := range 3 {
+		require.Equal(t, []string{"next"}, a.texts(w.id, "say next"), i)
+	}
+	turn := w.prompt(a, "count 20000")
+	require.Equal(t, "end_turn", a.response(turn).stopReason(t))
+	goOn()
+	require.Nil(t, b.response(load).Error)
+	require.Equal(t, []string{"last"}, a.texts(w.id, "say last"))
+	b.await(0, said("last"))
+	all := strings.Join(texts(w.join().messages(), w.id), "")
+	require.Equal(t, all, strings.Join(texts(b.messages(), w.id), ""))
+	require.Contains(t, all, "2999nextnextnext01234")
+}
+
 // The machine of the only window sleeps. Its turn goes on.
 //
 // Clause N7.

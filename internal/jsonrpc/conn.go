@@ -411,6 +411,9 @@ func (c *Conn) TryNotify(method string, params json.RawMessage) error {
 // changed.
 func (c *Conn) Room() <-chan struct{} { return c.queue.awaitable(c.queue.stream) }
 
+// IsFull reports whether a response would wait.
+func (c *Conn) IsFull() bool { return c.queue.awaitable(c.queue.limit) != nil }
+
 // ForceNotify queues a notification even if the queue is full. It is for small, rare messages that
 // must not be lost, such as cancellations. It fails only with [ErrClosed].
 func (c *Conn) ForceNotify(method string, params json.RawMessage) error {

@@ -311,12 +311,15 @@ func TestNotifyWaitsForSlowPeer(t *testing.T) {
 func TestTryNotifyFailsOverTheLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := serve(t, &responder{}, jsonrpc.Options{MaxQueue: 10_000})
+		require.Nil(t, p.conn.Room())
 		taken := 0
 		for ; ; taken++ {
 			if err := p.conn.TryNotify("note", kilobyte); err != nil {
 				require.ErrorIs(t, err, jsonrpc.ErrQueueFull)
 				break
 			}
+			require.Equal(t, taken >= 9, p.conn.IsFull())
+			require.NotNil(t, p.conn.Room(), "a notification would wait")
 		}
 		require.InDelta(t, 10, taken, 1)
 		_, err := p.conn.Call(t.Context(), "question", nil)()

@@ -1,6 +1,7 @@
 // The official TypeScript client and server over WebSocket.
 //
 //   node websocket.mjs client URL TOKEN CWD    uses the server at URL, and prints what it found as JSON
+//   node websocket.mjs windows URL TOKEN CWD   has a session open in two clients, and prints what each was shown
 //   node websocket.mjs server TOKEN            is a server; prints its URL and serves until its input ends
 //
 // The agent of the server answers every prompt with "you said: " and the prompt.
@@ -14,7 +15,7 @@ import { createWebSocketStream } from "@agentclientprotocol/sdk/experimental/ws-
 import { WebSocket, WebSocketServer } from "ws";
 
 const [role, ...args] = process.argv.slice(2);
-await (role === "client" ? asClient(...args) : asServer(...args));
+await { client: asClient, windows: asWindows, server: asServer }[role](...args);
 
 async function asClient(url, token, cwd) {
   const stream = createWebSocketStream(url, { WebSocket, headers: { Authorization: `Bearer ${token}` } });
@@ -29,6 +30,53 @@ async function asClient(url, token, cwd) {
     const { stopReason } = await connection.request(methods.agent.session.prompt, { sessionId, prompt });
     console.log(JSON.stringify({ sessionId, stopReason, said: said.join("") }));
   });
+}
+
+// open calls work with a connection and what its client is shown. The client answers questions with
+// an option, or not at all.
+async function open(url, token, option, work) {
+  const shown = { user: [], agent: [], asked: 0 };
+  const stream = createWebSocketStream(url, { WebSocket, headers: { Authorization: `Bearer ${token}` } });
+  const app = client({ name: "interop" })
+    .onNotification(methods.client.session.update, ({ params: { update } }) => {
+      if (update.sessionUpdate === "agent_message_chunk") shown.agent.push(update.content.text);
+      if (update.sessionUpdate === "user_message_chunk") shown.user.push(update.content.text);
+    })
+    .onRequest(methods.client.session.requestPermission, () => {
+      shown.asked++;
+      return option ? { outcome: { outcome: "selected", optionId: option } } : new Promise(() => {});
+    });
+  await app.connectWith(stream, async (connection) => {
+    await connection.request(methods.agent.initialize, { protocolVersion: PROTOCOL_VERSION, clientCapabilities: {} });
+    await work(connection, shown);
+  });
+}
+
+async function asWindows(url, token, cwd) {
+  const until = async (holds) => {
+    while (!holds()) await new Promise((resolve) => setTimeout(resolve, 10));
+  };
+  await open(url, token, null, (desk, onDesk) => open(url, token, "yes", async (laptop, onLaptop) => {
+    const { sessionId } = await desk.request(methods.agent.session.new, { cwd, mcpServers: [] });
+    const say = async (connection, text) => {
+      const prompt = [{ type: "text", text }];
+      return (await connection.request(methods.agent.session.prompt, { sessionId, prompt })).stopReason;
+    };
+    const stopReasons = [await say(desk, "say one")];
+    await laptop.request(methods.agent.session.load, { sessionId, cwd, mcpServers: [] });
+    const question = {
+      sessionId: "$session", toolCall: { toolCallId: "t", title: "T" },
+      options: [{ optionId: "yes", name: "Yes", kind: "allow_once" }],
+    };
+    stopReasons.push(await say(desk, `play session/request_permission ${JSON.stringify(question)}`));
+    const waits = say(desk, "wait");
+    await until(() => onLaptop.agent.some((text) => text.startsWith("waiting")));
+    await laptop.notify(methods.agent.session.cancel, { sessionId });
+    stopReasons.push(await waits, await say(laptop, "say two"));
+    await until(() => onDesk.agent.includes("two"));
+    console.log(JSON.stringify({ stopReasons, desk: onDesk, laptop: onLaptop }));
+    process.exit(0); // one question stays without an answer
+  }));
 }
 
 async function asServer(token) {

@@ -207,12 +207,6 @@ func (v *Viewers[C]) Alone() <-chan struct{} {
 	return v.came
 }
 
-// Changed returns a channel that is closed when the viewers change.
-func (v *Viewers[C]) Changed() <-chan struct{} {
-	_, changed := v.current()
-	return changed
-}
-
 // Close ends that any client is a viewer.
 func (v *Viewers[C]) Close() {
 	v.mu.Lock()
@@ -361,8 +355,8 @@ func (v *Viewers[C]) drop(w *viewer[C]) {
 	v.options.Slow(w.client, alone)
 }
 
-// awaitRoom returns the viewers once one of them has room, or one does not read yet. If none takes
-// anything for too long, they are dropped.
+// awaitRoom returns the viewers once one of those that read has room, or none reads yet. If none
+// takes anything for too long, they are dropped.
 func (v *Viewers[C]) awaitRoom(ctx context.Context) ([]*viewer[C], error) {
 	all, changed, rooms := v.rooms()
 	if rooms == nil {
@@ -393,25 +387,23 @@ func (v *Viewers[C]) dropFull(all []*viewer[C]) {
 	}
 }
 
-// rooms returns the viewers, and what to wait for before a message is sent: nil if nothing.
+// rooms returns the viewers, and what to wait for before a message is sent: nil if nothing. Viewers
+// that do not read yet do not count, unless there are no others.
 func (v *Viewers[C]) rooms() (all []*viewer[C], changed <-chan struct{}, rooms []<-chan struct{}) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, w := range v.all {
-		switch {
-		case w.state == entering || w.state == keeping:
-			return v.all, nil, nil
-		case w.state == behind:
-			continue // its own goroutine waits for it
+		if w.state == behind && rooms == nil {
+			rooms = []<-chan struct{}{} // its own goroutine waits for it
+		}
+		if w.state != live {
+			continue
 		}
 		room := w.client.Room()
 		if room == nil {
 			return v.all, nil, nil
 		}
 		rooms = append(rooms, room)
-	}
-	if len(v.all) > 0 && rooms == nil {
-		rooms = []<-chan struct{}{}
 	}
 	return v.all, v.changed, rooms
 }
@@ -451,12 +443,8 @@ func (v *Viewers[C]) Settle(ctx context.Context, c C) {
 		return
 	}
 	for {
-		v.mu.Lock()
-		i := v.indexLocked(c)
-		waits := i >= 0 && v.all[i].state == behind
-		changed := v.changed
-		v.mu.Unlock()
-		if !waits {
+		_, changed := v.current()
+		if !v.IsBehind(c) {
 			return
 		}
 		select {
@@ -465,6 +453,14 @@ func (v *Viewers[C]) Settle(ctx context.Context, c C) {
 			return
 		}
 	}
+}
+
+// IsBehind reports whether messages are kept for c, which is sent them.
+func (v *Viewers[C]) IsBehind(c C) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	i := v.indexLocked(c)
+	return i >= 0 && v.all[i].state == behind
 }
 
 // errDetached ends a wait for a client that no longer has the session.

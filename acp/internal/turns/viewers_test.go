@@ -154,6 +154,30 @@ func TestViewersAllSleep(t *testing.T) {
 		context.Canceled)
 }
 
+// A client that joins but does not read does not let the sender run ahead of the others.
+func TestViewersWaitBesideOneThatEnters(t *testing.T) {
+	a, b := newWindow("a"), newWindow("b")
+	r := newRoom(t, a, time.Hour)
+	for _, begin := range []func(*window){func(*window) {}, r.Keep} {
+		require.True(t, r.Enter(b))
+		begin(b)
+		empty := a.fill()
+		sent := make(chan struct{})
+		r.running.Go(func() {
+			defer close(sent)
+			_ = r.Send(t.Context(), nil, 1, func(w *window) error { return w.take("x") })
+		})
+		select {
+		case <-sent:
+			t.Error("the sender did not wait")
+		case <-time.After(10 * time.Millisecond):
+		}
+		empty()
+		<-sent
+	}
+	require.Equal(t, []string{"x", "x"}, a.taken())
+}
+
 func (w *window) ask(
 	ctx context.Context, _ *window, onResponse func(backend.Raw, error),
 ) backend.Work {

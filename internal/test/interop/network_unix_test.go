@@ -502,6 +502,50 @@ func TestTurnIsJoinedFromAnotherMachine(t *testing.T) {
 	}
 }
 
+// Real clients have a session open at the same time: two of the official SDK, and acpx beside an
+// editor.
+//
+// Clause N7.
+func TestWindowsOfRealClients(t *testing.T) {
+	t.Parallel()
+	packages(t)
+	s := startServer(t, "--", proctest.Executable())
+	dir := folder(t)
+	token := s.tokens("add", "ana", "--within", dir)
+	t.Run("TypeScript", func(t *testing.T) {
+		cmd := exec.CommandContext(within(t), "node", "websocket.mjs", "windows", "ws://"+s.host+"/acp", token, dir)
+		cmd.Dir, cmd.Stderr = node, s.stderr
+		out, err := cmd.Output()
+		require.NoError(t, err, "standard error: %s", s.stderr)
+		var found struct {
+			StopReasons  []string
+			Desk, Laptop struct {
+				User, Agent []string
+				Asked       int
+			}
+		}
+		require.NoError(t, json.Unmarshal(out, &found))
+		require.Equal(t, []string{"end_turn", "end_turn", "cancelled", "end_turn"}, found.StopReasons)
+		require.Equal(t, []string{"say two"}, found.Desk.User)
+		require.Equal(t, []int{1, 1}, []int{found.Desk.Asked, found.Laptop.Asked})
+		require.Equal(t, strings.Join(found.Desk.Agent, ""), strings.Join(found.Laptop.Agent, ""))
+		require.Contains(t, strings.Join(found.Laptop.Agent, ""), "selected")
+		require.Equal(t, []string{"say one", "wait"}, []string{found.Laptop.User[0], found.Laptop.User[2]})
+	})
+	t.Run("acpx", func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "token")
+		require.NoError(t, os.WriteFile(file, []byte(token), 0o600))
+		desk := s.connect(token).initialize()
+		session, from := desk.open(dir), desk.Count()
+		a := acpxOn(t, "", dir)
+		a.command = program.Path() + " connect ws://" + s.host + " --token-file " + file
+		a.run("sessions", "new", "--resume-session", session)
+		require.Contains(t, a.run("prompt", "say from acpx"), "from acpx")
+		require.Contains(t, desk.updates(from, session), `"text":"say from acpx"`)
+		require.Equal(t, "end_turn", desk.prompt(session, "say from the desk"))
+	})
+}
+
 // Clause N1.
 func TestServerWithCertificate(t *testing.T) {
 	t.Parallel()
