@@ -11,6 +11,7 @@ import (
 
 	sdk "github.com/coder/acp-go-sdk"
 
+	"github.com/acp-agent/acp-agent/internal/hostproxy"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
@@ -31,7 +32,8 @@ func (c *call) runChild(
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)
 	}
-	p, err := c.startChild(ctx, cmd, env)
+	var refused refusals
+	p, err := c.startChild(ctx, cmd, env, refused.add)
 	if err != nil {
 		return "", fmt.Errorf("the command was not run: %w", err)
 	}
@@ -57,7 +59,7 @@ func (c *call) runChild(
 	if ended == "" {
 		ended = exitOf(p.Wait(ctx))
 	}
-	result := out.text(maxResult) + "[" + ended + "]"
+	result := out.text(maxResult) + refused.text() + "[" + ended + "]"
 	if err := c.showOutput(ctx, result); err != nil {
 		return "", err
 	}
@@ -69,7 +71,7 @@ func (c *call) runChild(
 
 // startChild starts the command without input, in the sandbox of the model if there is one.
 func (c *call) startChild(
-	ctx context.Context, cmd shellCommand, env []string,
+	ctx context.Context, cmd shellCommand, env []string, refused func(hostproxy.Refusal),
 ) (*process.Process, error) {
 	if err := c.turn.host.Workspace().HandOverDir(cmd.dir); err != nil {
 		return nil, err
@@ -82,7 +84,29 @@ func (c *call) startChild(
 	if err != nil {
 		return nil, err
 	}
-	return process.Start(ctx, command, process.Options{})
+	return process.Start(ctx, command, process.Options{Refused: refused})
+}
+
+// refusals are the hosts that the sandbox did not allow a command.
+type refusals struct {
+	mu   sync.Mutex
+	said strings.Builder
+}
+
+func (r *refusals) add(refused hostproxy.Refusal) {
+	const most = 2 << 10
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.said.Len() < most {
+		fmt.Fprintf(&r.said, "[%v]\n", refused)
+	}
+}
+
+// text returns a line for each host.
+func (r *refusals) text() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.said.String()
 }
 
 // follow shows the output of a process until it ends, or returns why it must be ended.

@@ -10,9 +10,11 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/hostproxy"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
+	"github.com/acp-agent/acp-agent/internal/test/needs"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
 )
 
@@ -96,4 +98,18 @@ func TestChildRunsInTheSandbox(t *testing.T) {
 	require.Contains(t, lastResult(e), "[exit code 2]")
 	require.FileExists(t, filepath.Join(root, "inside"))
 	require.NoFileExists(t, outside)
+}
+
+// The model and the user learn which hosts the sandbox refused a command.
+//
+// Clause X7.
+func TestChildHasAListOfHosts(t *testing.T) {
+	needShell(t)
+	needs.Programs(t, "curl")
+	settings := sandbox.Settings{Mode: sandbox.Write, Hosts: hostproxy.Hosts{}, Network: sandbox.Ports}
+	e := open(t, setup{options: Options{Sandbox: func(string) sandbox.Settings { return settings }}})
+	e.answer(allowOnce)
+	e.prompt("Run.", run("curl -s -o /dev/null http://a.example/; echo ran"))
+	require.Equal(t, "ran\n[acp-agent's sandbox does not allow a.example:80, because it is not in sandboxHosts]\n"+
+		"[exit code 0]", lastResult(e))
 }

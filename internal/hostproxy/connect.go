@@ -94,10 +94,16 @@ func (p *Proxy) openThrough(ctx context.Context, via *url.URL, t Target) (net.Co
 	if err != nil {
 		return nil, err
 	}
-	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
-	defer stop()
-	if err := askUpstream(c, via.User, t); err != nil {
-		_ = c.Close()
+	deadline, _ := ctx.Deadline()
+	err = c.SetDeadline(deadline)
+	if !p.hold(c) {
+		err = net.ErrClosed
+	}
+	if err == nil {
+		err = askUpstream(c, via.User, t)
+	}
+	if err != nil {
+		p.drop(c)
 		return nil, err
 	}
 	return c, nil

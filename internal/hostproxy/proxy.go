@@ -76,7 +76,7 @@ type Proxy struct {
 
 	mu      sync.Mutex
 	closed  bool
-	conns   map[net.Conn]bool // of tunnels
+	open    map[io.Closer]bool // tunnels, and listeners of Forward
 	refused map[Refusal]bool
 }
 
@@ -100,7 +100,7 @@ func New(o Options) *Proxy {
 		o.Upstream = func(*http.Request) (*url.URL, error) { return nil, nil }
 	}
 	p := &Proxy{options: o, slots: make(chan struct{}, maxConnections),
-		conns: map[net.Conn]bool{}, refused: map[Refusal]bool{}}
+		open: map[io.Closer]bool{}, refused: map[Refusal]bool{}}
 	p.life, p.end = context.WithCancel(context.Background())
 	quiet := log.New(io.Discard, "", 0)
 	p.server = &http.Server{Handler: http.HandlerFunc(p.serve), ErrorLog: quiet,
@@ -124,8 +124,8 @@ func (p *Proxy) Serve(l net.Listener) {
 func (p *Proxy) Forward(l net.Listener, port uint16) {
 	limited := &limitedListener{l, p}
 	p.work(l, func() {
-		defer context.AfterFunc(p.life, func() { _ = l.Close() })()
-		for {
+		defer p.drop(l)
+		for p.hold(l) {
 			client, err := limited.Accept()
 			if err != nil {
 				return
@@ -169,7 +169,7 @@ func (p *Proxy) work(c io.Closer, f func()) {
 func (p *Proxy) Close() {
 	p.mu.Lock()
 	p.closed = true
-	for c := range p.conns {
+	for c := range p.open {
 		_ = c.Close()
 	}
 	p.mu.Unlock()
@@ -180,20 +180,21 @@ func (p *Proxy) Close() {
 	p.indoors.CloseIdleConnections()
 }
 
-// hold has Close close a connection. It reports whether the proxy is still open.
-func (p *Proxy) hold(c net.Conn) bool {
+// hold has Close close c. It reports whether the proxy is still open.
+func (p *Proxy) hold(c io.Closer) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.closed {
-		p.conns[c] = true
+		p.open[c] = true
 	}
 	return !p.closed
 }
 
-func (p *Proxy) drop(c net.Conn) {
+// drop closes c.
+func (p *Proxy) drop(c io.Closer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.conns, c)
+	delete(p.open, c)
 	_ = c.Close()
 }
 
@@ -297,12 +298,12 @@ func (p *Proxy) fail(w http.ResponseWriter, err error) {
 }
 
 func (p *Proxy) serveConnect(w http.ResponseWriter, r *http.Request, t Target) {
-	remote, err := p.open(r, t)
+	remote, err := p.reach(r, t)
 	if err != nil {
 		p.fail(w, err)
 		return
 	}
-	defer remote.Close()
+	defer p.drop(remote)
 	client, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return
@@ -316,8 +317,8 @@ func (p *Proxy) serveConnect(w http.ResponseWriter, r *http.Request, t Target) {
 	}
 }
 
-// open connects to t for CONNECT, through an upstream proxy if there is one.
-func (p *Proxy) open(r *http.Request, t Target) (net.Conn, error) {
+// reach connects to t for CONNECT, through an upstream proxy if there is one.
+func (p *Proxy) reach(r *http.Request, t Target) (net.Conn, error) {
 	via, err := p.options.Upstream(&http.Request{URL: &url.URL{Scheme: "https", Host: t.String()}})
 	switch {
 	case err != nil:

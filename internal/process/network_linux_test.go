@@ -54,6 +54,8 @@ func newOutside(t *testing.T) *outside {
 				}
 				if name != "" {
 					o.note(name)
+				} else {
+					_, _ = http.ReadRequest(bufio.NewReader(c))
 				}
 				_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 7\r\nConnection: close\r\n\r\nallowed")
 				_ = c.Close()
@@ -255,6 +257,7 @@ func tryProxy(o *outside) {
 		return
 	}
 	defer c.Close()
+	_, _ = io.WriteString(c, "GET / HTTP/1.0\r\n\r\n")
 	text, _ := io.ReadAll(c)
 	if strings.HasSuffix(string(text), "allowed") {
 		fmt.Println("own port")
