@@ -134,11 +134,7 @@ func (c *child) explainDenied(err error) error {
 	if !sandbox.Refused(message) && !(starts && c.sandbox.Mode == backend.SandboxStrict) {
 		return err
 	}
-	explanation, _ := process.ExplainDenial(c.sandbox, message, "the agent", c.settings)
-	if explanation == "" {
-		explanation = "The agent runs in acp-agent's sandbox, which may have denied this: name what it " +
-			"needs in sandboxWrite or sandboxRead of its entry in acp-agent's configuration file."
-	}
+	explanation := process.ExplainFailure(c.sandbox, message, "the agent", c.settings)
 	if refused != nil {
 		told := *refused
 		told.Message += ". " + explanation

@@ -20,17 +20,18 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/acp-agent/acp-agent/acp/client"
-	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/config"
 	"github.com/acp-agent/acp-agent/internal/inventory"
 	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/runner"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/secret"
 	"github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 const doctorHelp = `doctor checks what acp-agent needs: the configuration file, the directory for
@@ -86,6 +87,9 @@ func newDoctor(s streams, set *settings) *cobra.Command {
 		"also start the MCP servers in `FILE`; can be repeated")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	set.accept(cmd, "state-dir", "store")
+	mode := *set.flags.Lookup("sandbox")
+	mode.Usage = "start the agents in the sandbox, with `MODE` write or strict, and open a session in each"
+	cmd.Flags().AddFlag(&mode)
 	return cmd
 }
 
@@ -148,6 +152,9 @@ func (set *settings) examine(ctx context.Context, e examination) []finding {
 	findings := []finding{{"acp-agent", works,
 		fmt.Sprintf("%s for %s/%s", v.Number, runtime.GOOS, runtime.GOARCH)}}
 	err := set.load()
+	if _, wrong := sandbox.ParseMode(cmp.Or(set.sandbox, sandbox.Off.String())); wrong != nil {
+		return append(findings, judge("--sandbox", "", wrong))
+	}
 	findings = append(findings, judge("configuration",
 		cmp.Or(set.config.Path, "none; "+cmp.Or(config.DefaultPath(), "--config FILE")+
 			" would be read"), err))
@@ -288,11 +295,12 @@ func (set *settings) examineAgent(ctx context.Context, name string, args []strin
 		return []finding{{subject, broken,
 			fmt.Sprintf("%s was not found in PATH: %s", command.Path, advice)}}
 	}
-	command, err = profile.Restrict(command, nil)
-	if err != nil {
-		return []finding{judge(subject, "", err)}
+	if set.sandbox != "" {
+		if profile.Sandbox.Mode, err = sandbox.ParseMode(set.sandbox); err != nil {
+			return []finding{judge(subject, "", err)}
+		}
 	}
-	agent, err := introduce(ctx, command)
+	agent, err := set.tryAgent(ctx, command, profile)
 	interpreter := process.Interpreter(path)
 	if err != nil && interpreter != "" {
 		if _, missing := exec.LookPath(interpreter); missing != nil {
@@ -333,16 +341,50 @@ func (set *settings) commandSetting(name string, p profiles.Profile) string {
 	return ""
 }
 
-// introduce starts an agent, introduces acp-agent to it and ends it.
-func introduce(ctx context.Context, command proxy.Command) (_ client.Agent, err error) {
+// tryAgent starts an agent in an empty directory, introduces acp-agent to it and ends it. With
+// --sandbox it also opens a session there.
+func (set *settings) tryAgent(
+	ctx context.Context, command process.Command, profile profiles.Profile,
+) (agent client.Agent, err error) {
 	const patience = 30 * time.Second
 	ctx, cancel := context.WithTimeoutCause(ctx, patience,
-		fmt.Errorf("it has not answered initialize within %v", patience))
+		fmt.Errorf("it has not answered within %v", patience))
 	defer cancel()
-	if command.Dir, err = os.MkdirTemp("", "acp-agent-doctor"); err != nil {
-		return client.Agent{}, err
+	dir, err := os.MkdirTemp("", "acp-agent-doctor")
+	if err != nil {
+		return agent, err
 	}
-	defer os.RemoveAll(command.Dir)
+	defer os.RemoveAll(dir)
+	if command.Dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return agent, err
+	}
+	// The directory is in the temporary one, where the sandbox lets it write.
+	if command, err = profile.Restrict(command, nil); err != nil {
+		return agent, err
+	}
+	then := func(*client.Client, client.Agent) error { return nil }
+	if set.sandbox != "" {
+		then = func(c *client.Client, a client.Agent) error { return openOnce(ctx, c, a, command.Dir) }
+	}
+	agent, err = introduce(ctx, command, then)
+	refused, _ := errors.AsType[*client.Error](err)
+	signsIn := refused != nil && refused.Code == protocol.CodeAuthRequired
+	switch {
+	case signsIn && profile.Start.Login != "":
+		err = fmt.Errorf("%w; sign in with %s", err, profile.Start.Login)
+	case err != nil && !signsIn && (command.Sandbox.Mode == sandbox.Strict ||
+		command.Sandbox.Mode == sandbox.Write && sandbox.Refused(err.Error())):
+		err = fmt.Errorf("%w. %s", err, process.ExplainFailure(command.Sandbox, err.Error(), "the agent",
+			"agents."+cmp.Or(profile.Name, "NAME")))
+	}
+	return agent, err
+}
+
+// introduce starts an agent, introduces acp-agent to it, calls then and ends it. A [client.Error] is
+// what the agent answered then.
+func introduce(
+	ctx context.Context, command process.Command, then func(*client.Client, client.Agent) error,
+) (agent client.Agent, err error) {
 	secrets := secret.OfCommand(command.Args, command.Env)
 	child, err := process.Start(ctx, command, process.Options{
 		Logger: slog.New(slog.DiscardHandler), Secrets: secrets,
@@ -356,7 +398,10 @@ func introduce(ctx context.Context, command proxy.Command) (_ client.Agent, err 
 	serving, stop := context.WithCancel(ctx)
 	served := make(chan error, 1)
 	go func() { served <- c.Serve(serving) }()
-	agent, err := c.Initialize(ctx)
+	agent, err = c.Initialize(ctx)
+	if err == nil {
+		err = then(c, agent)
+	}
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		err = cause
 	}
@@ -365,14 +410,38 @@ func introduce(ctx context.Context, command proxy.Command) (_ client.Agent, err 
 	stopErr := child.Stop(ending)
 	stop()
 	<-served // output after its answer does not matter
-	if err != nil {
-		if exit, ok := errors.AsType[*process.ExitError](child.Wait(ending)); ok {
-			err = exit // it is more specific than the end of the connection
-		}
-		return agent, errors.New("it does not answer as an ACP agent: " +
-			secrets.Text(runner.Explain(err).Error()))
+	refused, _ := errors.AsType[*client.Error](err)
+	switch {
+	case err == nil:
+		return agent, stopErr
+	case agent.Raw != nil && refused != nil:
+		told := *refused
+		told.Message = secrets.Text(refused.Message)
+		return agent, fmt.Errorf("it opens no session: %w", &told)
 	}
-	return agent, stopErr
+	if exit, ok := errors.AsType[*process.ExitError](child.Wait(ending)); ok {
+		err = exit // it is more specific than the end of the connection
+	}
+	return agent, errors.New("it does not answer as an ACP agent: " +
+		secrets.Text(runner.Explain(err).Error()))
+}
+
+// openOnce opens a session in dir, and deletes or closes it if the agent can.
+func openOnce(ctx context.Context, c *client.Client, agent client.Agent, dir string) error {
+	roots, err := workspace.NewRoots(dir, nil)
+	if err != nil {
+		return err
+	}
+	session, err := c.NewSession(ctx, client.Setup{Roots: roots})
+	switch {
+	case err != nil:
+		return err
+	case agent.Delete:
+		_ = c.DeleteSession(ctx, session.ID)
+	case agent.Close:
+		_ = c.CloseSession(ctx, session.ID)
+	}
+	return nil
 }
 
 // describeAgent describes what an agent can do with sessions and folders.

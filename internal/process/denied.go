@@ -67,3 +67,13 @@ func worktreeOf(own string) string {
 	}
 	return at.path()
 }
+
+// ExplainFailure returns a text for the error of a child whose sandbox is probably the cause: that of
+// [ExplainDenial], or one that names no path.
+func ExplainFailure(p sandbox.Policy, message, who, owner string) string {
+	if explanation, _ := ExplainDenial(p, message, who, owner); explanation != "" {
+		return explanation
+	}
+	return "It runs in acp-agent's sandbox, which may have denied this: name what it needs in " +
+		"sandboxWrite or sandboxRead of " + owner + " in acp-agent's configuration file."
+}
