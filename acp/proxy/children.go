@@ -173,7 +173,8 @@ func (p *proxy) childAt(ctx context.Context, at place) (*child, error) {
 func (p *proxy) childFor(
 	ctx context.Context, s *session, r openRequest,
 ) (*child, profiles.RootsMode, error) {
-	_, flags := p.options.Profile.Roots.Choose(p.agentInfo().AdditionalDirectories,
+	takes := r.cause == backend.New || !p.options.Profile.Roots.OnlyNew
+	_, flags := p.options.Profile.Roots.Choose(p.agentInfo().AdditionalDirectories && takes,
 		s.roots.Additional())
 	at := place{flags: strings.Join(flags, "\x00"), roots: p.sandboxRoots(s)}
 	told := s.roots.Cwd().String() + "\x00" + strings.Join(s.roots.Additional().Strings(), "\x00")
@@ -186,7 +187,7 @@ func (p *proxy) childFor(
 		if err != nil {
 			return nil, "", err
 		}
-		mode, wanted := p.options.Profile.Roots.Choose(c.info.AdditionalDirectories,
+		mode, wanted := p.options.Profile.Roots.Choose(c.info.AdditionalDirectories && takes,
 			s.roots.Additional())
 		apart := mode == profiles.RootsByContext && p.options.Profile.Roots.SharesServers
 		switch {

@@ -85,6 +85,29 @@ func TestEmptyList(t *testing.T) {
 	}
 }
 
+// An agent that ignores the list of a load is told of the directories like one that takes none.
+//
+// Clause P3.
+func TestListIgnoredByLoads(t *testing.T) {
+	o := proxy.Options{Profile: profiles.Profile{Roots: profiles.Roots{OnlyNew: true}}}
+	h := newSystem(t, abilities{Load: true, Resume: true, Roots: true}, o)
+	all := roots(t, 2)
+	v := h.connect()
+	s, err := v.NewSession(t.Context(), client.Setup{Roots: all})
+	require.NoError(t, err)
+	require.Equal(t, spelled(all), h.directories("session/new"))
+	v.prompt(s.ID, "one")
+	require.NotContains(t, strings.Join(h.lastPrompt(), ""), "This session has several folders")
+	v.disconnect()
+	v = h.connect()
+	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: all})
+	require.NoError(t, err)
+	require.Nil(t, h.directories("session/load"))
+	v.prompt(s.ID, "two")
+	require.Contains(t, strings.Join(h.lastPrompt(), ""), "This session has several folders")
+	require.Contains(t, strings.Join(h.lastPrompt(), ""), all.At(2).String())
+}
+
 // An agent may keep directories that a load does not name, until it makes a copy of the session.
 //
 // Clause A24.

@@ -164,6 +164,7 @@ func Known() []Profile {
 				Packages: []string{"@moonshot-ai/kimi-code", "kimi-cli"},
 				Login:    "kimi, then /login", Install: "npm install -g @moonshot-ai/kimi-code",
 			},
+			Roots: Roots{OnlyNew: true},
 			State: State{Writes: []string{"~/.kimi-code/", "~/.kimi/", "~/.cache/kimi-code/",
 				"$KIMI_CODE_HOME/", "$KIMI_CODE_CACHE_DIR/", "$XDG_CACHE_HOME/kimi-code/"}},
 		},

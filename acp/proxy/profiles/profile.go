@@ -65,6 +65,9 @@ type Roots struct {
 	// FlagSplits are characters at which the agent splits the flag's value: a directory that
 	// contains one cannot be given by flag.
 	FlagSplits string
+	// OnlyNew says that it takes additional directories by the protocol only for new sessions, and
+	// ignores those of a load or resume.
+	OnlyNew bool
 	// Keeps says that its session can still write in additional directories that a load or resume
 	// no longer names. Such a session is continued in a copy, which the agent makes.
 	Keeps bool
