@@ -45,13 +45,13 @@ func TestAgentCapabilities(t *testing.T) {
 			`{"loadSession":true,"mcpCapabilities":{"http":false,"sse":false},` +
 				`"sessionCapabilities":{` + offeredAlways + `}}`},
 		"A37/everything": {`{"loadSession":false,"mcpCapabilities":{"http":true,"acp":true,` +
-			`"later":true,"_meta":{"a":1.0}},"sessionCapabilities":{"list":null,"subagents":{},` +
+			`"later":true,"_meta":{"a":1.0}},"sessionCapabilities":{"list":null,"subagents":{},"later":{},` +
 			`"systemPrompt":{"mode":{"override":{},"later":{}}},"options":{},"_meta":{"b":1.0}},` +
 			`"promptCapabilities":{"image":true,"video":true},"auth":{"logout":{},"later":{}},` +
 			`"providers":{},"later":{"x":1.0},"_meta":{"c":1.0}}`, backend.BackendConnects,
 			`{"loadSession":true,"mcpCapabilities":{"http":true,"_meta":{"a":1.0}},` +
 				`"sessionCapabilities":{` + offeredAlways + `,` +
-				`"systemPrompt":{"mode":{"override":{},"later":{}}},"options":{},` +
+				`"systemPrompt":{"mode":{"override":{},"later":{}}},"options":{},"subagents":{},` +
 				`"_meta":{"b":1.0}},"promptCapabilities":{"image":true,"video":true},` +
 				`"auth":{"logout":{},"later":{}},"providers":{},"later":{"x":1.0},` +
 				`"_meta":{"c":1.0}}`},

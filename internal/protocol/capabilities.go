@@ -63,10 +63,11 @@ type AgentCapability struct {
 }
 
 const (
-	agentPrompts = "prompts pass unread"
-	agentServers = "served if acp-agent connects the servers of the agent"
-	agentOptions = "the agent answers, for the folders that acp-agent gives it"
-	agentSystem  = "served for a model, otherwise the agent decides what it supports"
+	agentPrompts   = "prompts pass unread"
+	agentServers   = "served if acp-agent connects the servers of the agent"
+	agentOptions   = "the agent answers, for the folders that acp-agent gives it"
+	agentSubagents = "subagents of the agent are sessions of the client"
+	agentSystem    = "served for a model, otherwise the agent decides what it supports"
 )
 
 // agentCapabilities are those of the newest schema, stable and unstable, and those of later
@@ -92,6 +93,7 @@ var agentCapabilities = []AgentCapability{
 	{"sessionCapabilities.archive", Served, "", false},
 	{"sessionCapabilities.status", Served, "", false},
 	{"sessionCapabilities.options", Passed, agentOptions, false},
+	{"sessionCapabilities.subagents", Passed, agentSubagents, false},
 	{"sessionCapabilities.systemPrompt", Passed, agentSystem, false},
 	{"sessionCapabilities.systemPrompt.mode", Passed, agentSystem, false},
 	{"sessionCapabilities.systemPrompt.mode.override", Passed, agentSystem, false},
