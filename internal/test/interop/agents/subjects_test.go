@@ -155,7 +155,8 @@ wire_api = "responses"
 		command: []string{"qwen", "--acp", "--auth-type", "openai"}, program: "@qwen-code/qwen-code/cli-entry.js",
 		other: []string{"env", "A=b", "qwen", "--acp", "--auth-type=openai", "--debug"},
 		env:   []string{"OPENAI_BASE_URL=@MODEL@/v1", "OPENAI_API_KEY=none", "OPENAI_MODEL=scripted"},
-		own:   []string{"craft/drainMidTurnQueue", "qwen/notify/session/prompt-suggestion"},
+		own: []string{"craft/drainMidTurnQueue", "qwen/notify/session/prompt-suggestion",
+			"qwen/notify/session/mode-update", "qwen/notify/session/model-update"},
 		files: map[string]string{".qwen/settings.json": `{
 			"general": {"enableAutoUpdate": false},
 			"privacy": {"usageStatisticsEnabled": false},

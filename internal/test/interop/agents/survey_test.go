@@ -787,8 +787,13 @@ func (s *stage) announced(e *editor, session string) bool {
 	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		for line := range strings.Lines(e.heard(session)) {
 			var u struct{ AvailableCommands []struct{ Name string } }
-			if json.Unmarshal([]byte(line), &u) == nil && len(u.AvailableCommands) > 1 { // one is /roots
-				return true
+			if json.Unmarshal([]byte(line), &u) != nil {
+				continue
+			}
+			for _, c := range u.AvailableCommands {
+				if c.Name != "roots" && c.Name != "mcp" && c.Name != "agent-mcp" { // the program's own
+					return true
+				}
 			}
 		}
 	}
