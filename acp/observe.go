@@ -55,7 +55,7 @@ type AnswerEvent struct {
 	// Duration is how long the answer took.
 	Duration time.Duration
 	// Late says that another client had answered before, or the question had ended. The answer had
-	// no effect, and Choice and Duration are empty.
+	// no effect, and Duration is 0.
 	Late bool
 }
 

@@ -157,8 +157,10 @@ func (v *viewers) ask(ctx context.Context, method string, params backend.Raw) fu
 			}
 			return to.conn.CallFunc(ctx, method, params, onResponse)
 		},
-		Decides:   func(result backend.Raw) bool { return decides(method, params, result) },
-		Late:      func(c *agent) { v.answeredLate(c, method, params) },
+		Decides: func(result backend.Raw) bool { return decides(method, params, result) },
+		Late: func(c *agent, result backend.Raw) {
+			v.answeredLate(c, method, params, result)
+		},
 		Cancelled: cancelledAnswer(method),
 	})
 	return func() answer {
@@ -228,12 +230,14 @@ func (v *viewers) mark(ctx context.Context, except *agent, ours map[string]any) 
 }
 
 // answeredLate tells a client that its answer to a question came too late.
-func (v *viewers) answeredLate(c *agent, method string, params backend.Raw) {
+func (v *viewers) answeredLate(c *agent, method string, params, result backend.Raw) {
 	v.agent.tasks.Go(func() {
 		c.tell(v.address, "\n\nYour answer came too late: the question had already been answered or "+
 			"had ended.\n")
 		if c.options.Observe != nil && method == protocol.RequestPermission {
-			c.options.Observe(AnswerEvent{Session: v.address.id, Title: askedTitle(params), Late: true})
+			choice, _ := choice(params, result)
+			c.options.Observe(AnswerEvent{Session: v.address.id, Title: askedTitle(params),
+				Choice: choice, Late: true})
 		}
 	})
 }

@@ -36,7 +36,11 @@ func audit(log *slog.Logger, e acp.Event) {
 	case acp.OpenEvent:
 		log.Info("opened a session", "session", e.Session, "folders", e.Roots)
 	case acp.AnswerEvent:
-		log.Info("answered a permission request", "session", e.Session,
+		what := "answered a permission request"
+		if e.Late {
+			what = "answered a permission request too late, without effect"
+		}
+		log.Info(what, "session", e.Session,
 			"title", text.Truncate(e.Title, maxAudited), "answer", answerName(e.Choice))
 	case acp.RefusedEvent:
 		log.Info("refused a message to the agent", "method", text.Truncate(e.Method, maxAudited),

@@ -28,6 +28,7 @@ func TestAuditSaysWhatUsersDid(t *testing.T) {
 		"signed":  {acp.RequestEvent{Method: "logout"}, `"msg":"signed the agent out"`},
 		"listed":  {acp.RequestEvent{Method: "session/list"}, ""},
 		"allowed": {acp.AnswerEvent{Session: "s", Title: "Delete a", Choice: "allow_once"}, `"title":"Delete a","answer":"allow_once"`},
+		"late":    {acp.AnswerEvent{Session: "s", Title: "Delete a", Choice: "allow_once", Late: true}, "too late, without effect"},
 		"unknown": {acp.AnswerEvent{Session: "s", Choice: long}, `"answer":"other"`},
 		"refused": {acp.RefusedEvent{Session: "s", Method: long}, `"msg":"refused a message to the agent"`},
 	} {

@@ -93,7 +93,9 @@ func (m *metrics) observe(e acp.Event) {
 	case acp.OpenEvent:
 		m.opened++
 	case acp.AnswerEvent:
-		m.answers[answerName(e.Choice)]++
+		if !e.Late { // it was no answer
+			m.answers[answerName(e.Choice)]++
+		}
 	case acp.UsageEvent:
 		for _, c := range e.Charges {
 			m.charge(c)

@@ -28,6 +28,7 @@ func TestMetricsCountWhatServersDo(t *testing.T) {
 	m.observe(acp.RequestEvent{Method: "any\"\n{", Err: errors.New("no")})
 	m.observe(acp.OpenEvent{})
 	m.observe(acp.AnswerEvent{Choice: "allow_once"})
+	m.observe(acp.AnswerEvent{Choice: "allow_once", Late: true})
 	m.observe(acp.AnswerEvent{Choice: "\n"})
 	for i := range 30 {
 		m.observe(acp.UsageEvent{Charges: []sessionstore.Charge{

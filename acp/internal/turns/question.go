@@ -39,7 +39,7 @@ type QuestionForm[C Client] struct {
 	// Decides reports whether a result is an answer. Otherwise the client abstains.
 	Decides func(result backend.Raw) bool
 	// Late is called when a client has answered too late. It must not wait.
-	Late func(c C)
+	Late func(c C, result backend.Raw)
 	// Cancelled is the answer if a client stopped the turn, and none has said anything else.
 	Cancelled backend.Raw
 }
@@ -122,7 +122,7 @@ func (q *Question[C]) ask(all []*viewer[C]) {
 // answeredLate handles a response that came when the question had been answered.
 func (q *Question[C]) answeredLate(r reply[C]) {
 	if r.err == nil && q.form.Decides(r.result) {
-		r.to.late.Do(func() { q.form.Late(r.to.viewer.client) })
+		r.to.late.Do(func() { q.form.Late(r.to.viewer.client, r.result) })
 	}
 }
 

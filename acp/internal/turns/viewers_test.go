@@ -203,7 +203,7 @@ func (r *room) ask(t *testing.T) chan turns.Answer[*window] {
 			return to.ask(ctx, to, onResponse)
 		},
 		Decides:   func(result backend.Raw) bool { return result[0] != '-' },
-		Late:      func(w *window) { r.slow <- w },
+		Late:      func(w *window, _ backend.Raw) { r.slow <- w },
 		Cancelled: backend.Raw("cancelled"),
 	})
 	answered := make(chan turns.Answer[*window], 1)

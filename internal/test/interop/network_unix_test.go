@@ -447,7 +447,8 @@ func TestServerBehindProxySaysWhoIsBehindIt(t *testing.T) {
 	}, patience, 10*time.Millisecond)
 }
 
-// The network fails again and again during a turn, and neither side notices.
+// The network fails again and again during a turn, and neither side notices. Another window of the user,
+// whose network works, is not delayed; the first one stays a viewer.
 func TestTurnSurvivesTheNetwork(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, "--", proctest.Executable())
@@ -456,6 +457,8 @@ func TestTurnSurvivesTheNetwork(t *testing.T) {
 	wire := cable.Lay(t, "ws://"+s.host)
 	a := startClient(t, wire.URL, token).initialize()
 	session, from := a.open(dir), a.Count()
+	other := s.connect(token).initialize()
+	other.call("session/load", map[string]any{"sessionId": session, "cwd": dir, "mcpServers": []any{}}, nil)
 	id := a.NextID()
 	const updates = 5000
 	a.send(pipes.Request(id, "session/prompt", promptParams(session, fmt.Sprint("stream ", updates))))
@@ -468,6 +471,10 @@ func TestTurnSurvivesTheNetwork(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "end_turn", stopReason(t, m))
 	require.Equal(t, updates, strings.Count(a.updates(from, session), "agent_message_chunk"))
+	require.Equal(t, "end_turn", other.prompt(session, "say more"))
+	a.await(from, func(m pipes.Message) bool { return strings.Contains(m.Raw, `"text":"more"`) })
+	said := regexp.MustCompile(`"text":"(update \d+\\n|more)"`)
+	require.Equal(t, said.FindAllString(a.updates(from, session), -1), said.FindAllString(other.updates(0, session), -1))
 }
 
 // Somebody starts a turn, leaves, and opens the session elsewhere: the turn goes on there.
