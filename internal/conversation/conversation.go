@@ -205,6 +205,9 @@ type update struct {
 		Output struct {
 			Data string `json:"data"`
 		} `json:"terminal_output"`
+		Piece struct {
+			Data string `json:"data"`
+		} `json:"terminal_output_delta"`
 	} `json:"_meta"`
 
 	ToolCallID string          `json:"toolCallId"`
@@ -424,7 +427,7 @@ func (c *Call) result(u update) {
 	if u.Meta.Exit.Code != nil {
 		c.Exit = u.Meta.Exit.Code
 	}
-	c.Output += text.Plain(u.Meta.Output.Data)
+	c.Output = cmp.Or(text.Plain(u.Meta.Output.Data), c.Output) + text.Plain(u.Meta.Piece.Data)
 	// Agents differ in the names.
 	var raw struct {
 		ExitCode *int   `json:"exitCode"`
