@@ -234,6 +234,9 @@ func tokensOf(result backend.Raw) metering.Tokens {
 	} {
 		var n *float64
 		raw := strictjson.Find(result, "usage", name)
+		if raw == nil { // of a backend that sends only what is stable in the protocol
+			raw = strictjson.Find(result, "_meta", "acp-agent", "usage", name)
+		}
 		if len(raw) > 0 && json.Unmarshal(raw, &n) == nil && n != nil {
 			tokens[meter] = *n
 		}

@@ -255,16 +255,19 @@ func (t *turn) pay(ctx context.Context, u llm.Usage) (*sdk.Cost, error) {
 }
 
 // withUsage returns the response to the prompt with the tokens of the turn, if the server has
-// reported any.
+// reported any. They are in _meta, because the protocol's member usage is a draft.
 func (t *turn) withUsage(response backend.Raw) backend.Raw {
 	u := t.used
 	if u == (llm.Usage{}) || response == nil {
 		return response
 	}
-	return strictjson.Set(response, "usage", backend.Encode(sdk.Usage{
+	usage := backend.Encode(sdk.Usage{
 		InputTokens: u.Input - u.Cached, CachedReadTokens: &u.Cached, OutputTokens: u.Output,
 		TotalTokens: u.Input + u.Output,
-	}))
+	})
+	meta := strictjson.Find(response, "_meta")
+	ours := strictjson.Set(strictjson.Find(meta, "acp-agent"), "usage", usage)
+	return strictjson.Set(response, "_meta", strictjson.Set(meta, "acp-agent", ours))
 }
 
 // note shows the user a text that the model does not see. Leading line breaks are shown only if the

@@ -27,10 +27,13 @@ func TestUsage(t *testing.T) {
 	require.Len(t, usage, 1)
 	require.Positive(t, usage[0].Used)
 	require.Equal(t, 5000, usage[0].Size)
-	var response sdk.PromptResponse
+	var response struct {
+		Meta map[string]struct{ Usage sdk.Usage } `json:"_meta"`
+	}
 	require.NoError(t, json.Unmarshal(r.result, &response))
-	require.Equal(t, usage[0].Used, response.Usage.InputTokens+response.Usage.OutputTokens)
-	require.Equal(t, usage[0].Used, response.Usage.TotalTokens)
+	turn := response.Meta["acp-agent"].Usage
+	require.Equal(t, usage[0].Used, turn.InputTokens+turn.OutputTokens)
+	require.Equal(t, usage[0].Used, turn.TotalTokens)
 }
 
 func TestThoughts(t *testing.T) {
