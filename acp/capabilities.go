@@ -23,6 +23,9 @@ type clientCapabilities struct {
 	unknown  bool            // it declared others
 	// unlimited means that the client is among unlimitedClients.
 	unlimited bool
+	// relabels means that it shows its own labels for options, so that a person would not see what is
+	// remembered.
+	relabels bool
 	// terminalSignIn means that it can start the program in a terminal to sign in.
 	terminalSignIn bool
 }
@@ -54,7 +57,7 @@ func readClientCapabilities(params json.RawMessage) *clientCapabilities {
 	c.unknown = hasUnknown(raw, "", known)
 	var name string
 	_ = json.Unmarshal(strictjson.Find(params, "clientInfo", "name"), &name)
-	c.unlimited = isUnlimited(name)
+	c.unlimited, c.relabels = isUnlimited(name), name == "CodeCompanion.nvim"
 	c.terminalSignIn = c.declares(protocol.TerminalSignIn) ||
 		isTrue(strictjson.Find(raw, "_meta", "terminal-auth")) // before it was standard
 	return c

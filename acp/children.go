@@ -12,6 +12,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/policy"
 	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -109,9 +110,9 @@ func (c childClient) Call(ctx context.Context, method string, params backend.Raw
 		return jsonrpc.Fail(err)
 	}
 	if s := c.live(); s != nil && method == protocol.RequestPermission {
-		return s.requestPermission(ctx, asker{child: c.key, handOver: func(path string) error {
-			return c.handOver(ctx, s, path)
-		}}, params, func() func() answer {
+		from := asker{child: c.key, inRoots: c.inRoots,
+			handOver: func(path string) error { return c.handOver(ctx, s, path) }}
+		return s.requestPermission(ctx, from, params, func(params backend.Raw) func() answer {
 			return c.viewers.ask(ctx, method, c.addressed(method, params))
 		})
 	}
@@ -151,15 +152,15 @@ func (c childClient) handOver(ctx context.Context, s *session, path string) erro
 	if err := s.handOver(path); err != nil {
 		return err
 	}
-	return c.inRoots(ctx, func(w *workspace.Workspace) error { return handOver(w, path) })
+	return c.inRoots(ctx, func(w *workspace.Workspace) error { return policy.HandOver(w, path) })
 }
 
-// inRoots calls do with the child's roots, unless they are the session's.
+// inRoots calls do with the child's roots.
 func (c childClient) inRoots(
 	ctx context.Context, do func(w *workspace.Workspace) error,
 ) error {
 	if c.roots.IsZero() || c.roots.Equal(c.workspace.Roots()) {
-		return nil
+		return do(c.workspace)
 	}
 	w, err := workspace.Open(ctx, c.roots, c.agent.options.Workspace)
 	if err != nil {
@@ -259,8 +260,10 @@ func (l *childLimit) admits(u backend.Update) bool {
 
 // asker says who asks for permission.
 type asker struct {
-	child    string // the key of a child, "" for the session itself
+	child string // the key of a child, "" for the session itself
+	// handOver is session.handOver, and inRoots calls a function with the asker's roots.
 	handOver func(path string) error
+	inRoots  func(ctx context.Context, do func(w *workspace.Workspace) error) error
 }
 
 // update returns u as an update of the asker.

@@ -234,7 +234,7 @@ func TestAllowReadsOfChildren(t *testing.T) {
 	for _, dir := range []string{a, inner} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "f"), nil, 0o600))
 	}
-	c := connect(t, acp.Options{AllowReads: true, Backend: using(&family{})})
+	c := connect(t, acp.Options{Permissions: allowingRules("read"), Backend: using(&family{})})
 	c.declaring(`{"subagents":{}}`)
 	c.permit("no")
 	id := c.open(a)
@@ -249,7 +249,7 @@ func TestAllowReadsOfChildren(t *testing.T) {
 	allowed := aboutChild(c.messages())
 	require.Len(t, allowed, 1)
 	require.Contains(t, allowed[0], `"sessionId":"`+id+`.sub_a"`)
-	require.Contains(t, allowed[0], "(allowed by acp-agent)")
+	require.Contains(t, allowed[0], "(allowed by the rule `read`)")
 	ask(a)
 	require.Len(t, c.questions(), 1)
 	require.Contains(t, string(c.questions()[0].Params), `"sessionId":"`+id+`.sub_a"`)

@@ -103,16 +103,17 @@
 //     of the session, with a key in them.
 //   - A message of the backend to the client: host.check in host.go compares its method with the
 //     client's capabilities and its paths with the session's roots (capabilities.go). A permission
-//     request that is the first to mention its tool call is also recorded (permission.go), and one
-//     to read in the roots may be answered here (allow.go). A file outside that the backend wants
-//     to read is asked about and read here (outside_read.go).
+//     request that is the first to mention its tool call is also recorded (permission.go). A rule
+//     of the user may answer it (permit.go). A file outside that the backend wants to read is asked
+//     about and read here (outside_read.go).
 //   - Roots: package workspace parses and opens them; decodeRoots in session_params.go turns its
 //     errors into violations. folders.go adds the folders that the user declared to requests that
 //     name none.
 //   - A command that the adapter answers itself: own_turn.go finds it in a prompt, and opens the
 //     session again if it changes the roots. roots_command.go answers /roots, roots_change.go adds
-//     and removes folders. worktree_command.go answers /worktree, which copies the session.
-//     Package acp/internal/commands answers /mcp and adds all of them to what the
+//     and removes folders, worktree_command.go answers /worktree, which copies the session, and
+//     permissions_command.go /permissions. Package acp/internal/commands answers /mcp and adds all
+//     of them to what the
 //     backend announces; mcp_command.go gives it the session.
 //   - MCP servers: mcp.go prepares them for a session. Package acp/internal/servers shows what they
 //     do as ACP, package acp/internal/found asks before one starts that a file in a root

@@ -541,6 +541,8 @@ type scripted struct {
 	sandbox backend.Sandbox // of servers
 	prompts backend.SystemPrompts
 	usage   backend.Usage
+
+	neverAsks bool
 	// commands is a list of commands, which is only announced for a new session; default: an empty
 	// one, for all
 	commands string
@@ -568,7 +570,8 @@ func (r *scripted) Initialize(context.Context, backend.Raw, backend.Client) (bac
 		r.kind = "scripted"
 	}
 	return backend.Info{Kind: r.kind, MCP: r.mcp, ServerSandbox: r.sandbox, SystemPrompts: r.prompts,
-		Usage: r.usage, Initialize: backend.Raw(`{"agentCapabilities":{"promptCapabilities":{"image":true},` +
+		Usage: r.usage, NeverAsks: r.neverAsks,
+		Initialize: backend.Raw(`{"agentCapabilities":{"promptCapabilities":{"image":true},` +
 			`"sessionCapabilities":{"fork":{},"x":{}}},"x":1}`)}, nil
 }
 

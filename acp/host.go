@@ -41,7 +41,8 @@ type host struct {
 	replays  sync.Mutex // held while an update is replayed; locked before mu
 	replayed *replayed  // nil unless the backend replays a history
 
-	outside outsideReads
+	outside chan struct{} // holds one value while a file outside the roots is asked about or read
+	permits *permits
 
 	agentHasMCP atomic.Bool // the backend has announced a /mcp of its own
 
@@ -74,7 +75,7 @@ func newHost(
 ) *host {
 	return &host{agent: a, id: id, stored: stored, workspace: w, viewers: v,
 		scanning: make(chan struct{}, 1),
-		outside:  outsideReads{make(chan struct{}, 1), make(map[string]bool)},
+		outside:  make(chan struct{}, 1),
 		settled:  make(chan struct{})}
 }
 
@@ -309,7 +310,8 @@ func (h *host) Call(ctx context.Context, method string, params backend.Raw) back
 		}
 	}
 	if s != nil && method == protocol.RequestPermission {
-		return s.requestPermission(ctx, asker{handOver: s.handOver}, params, func() func() answer {
+		from := asker{handOver: s.handOver, inRoots: s.inRoots}
+		return s.requestPermission(ctx, from, params, func(params backend.Raw) func() answer {
 			return h.viewers.ask(ctx, method, putSessionID(params, h.id))
 		})
 	}
@@ -444,5 +446,5 @@ func (h *host) announce(u backend.Update) backend.Update {
 	if h.agent.offersWorktrees() {
 		names = append(names, backend.WorktreeCommand)
 	}
-	return commands.Announce(u, names...)
+	return commands.Announce(u, append(names, backend.PermissionsCommand)...)
 }

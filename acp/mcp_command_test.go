@@ -114,7 +114,7 @@ func TestMCPCommandOfTheAgent(t *testing.T) {
 		m, _ := c.await(from, func(m message) bool {
 			return strings.Contains(string(m.Params), "available_commands_update")
 		})
-		require.Equal(t, []string{"mcp", "roots", "mcp-servers"}, announced(t, m))
+		require.Equal(t, []string{"mcp", "roots", "mcp-servers", "permissions"}, announced(t, m))
 	}
 	isPassedOn := func() {
 		t.Helper()

@@ -544,9 +544,8 @@ func TestStartServerWithTheNameOfAnother(t *testing.T) {
 
 // Clause A30.
 func TestPolicyOfFoundServer(t *testing.T) {
-	c := served(t, acp.Options{MCPPolicy: func(string) mcp.Policy {
-		return mcp.Policy{Trusted: true, Roots: new(false)}
-	}})
+	c := served(t, acp.Options{Permissions: allowingRules("tool ours.* read-only", "tool found.*"),
+		MCPPolicy: func(string) mcp.Policy { return mcp.Policy{Roots: new(false)} }})
 	a := folder(t)
 	declare(t, a, "found", "files", nil, nil)
 	id := c.serve([]string{a}, server("ours", "files"))
@@ -822,7 +821,7 @@ func TestElicitation(t *testing.T) {
 //
 // Clause A30.
 func TestReadOnlyClaimIsAskedFor(t *testing.T) {
-	c := connect(t, acp.Options{AllowReads: true})
+	c := connect(t, acp.Options{Permissions: allowingRules("read")})
 	c.permit("allow-once")
 	c.initialize()
 	id := c.serve([]string{folder(t)}, server("one", "files"))

@@ -95,6 +95,9 @@ func (s *session) showNotice(ctx context.Context) {
 			return // the turn or the session has ended
 		}
 		notice += listed
+		if s.host.permits.configured != nil && s.agent.init.backend().NeverAsks {
+			notice += neverAsks(s.agent.init.backend().Profile) + "\n\n"
+		}
 	}
 	if notice != "" {
 		if err := s.show(ctx, backend.Warning(backend.Text(notice))); err != nil {

@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"time"
 
+	sdk "github.com/coder/acp-go-sdk"
+
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/policy"
 	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -45,13 +48,15 @@ type OpenEvent struct {
 	Roots []workspace.Dir
 }
 
-// AnswerEvent says that the client answered a permission request.
+// AnswerEvent says that the client, or a rule of the user, answered a permission request.
 type AnswerEvent struct {
 	Session sessionstore.ID
 	// Title is the title of the tool call, as the user has seen it.
 	Title string
 	// Choice is the kind of the chosen option, such as allow_once, "" if there was no choice.
 	Choice string
+	// Rule is the rule that answered, "" for the client.
+	Rule string
 	// Duration is how long the answer took.
 	Duration time.Duration
 	// Late says that another client had answered before, or the question had ended. The answer had
@@ -121,4 +126,17 @@ func (s *session) observed(params backend.Raw, wait func() answer) func() answer
 func askedTitle(params backend.Raw) (title string) {
 	_ = json.Unmarshal(strictjson.Find(params, "toolCall", "title"), &title)
 	return title
+}
+
+// observeRule tells the observer that a rule answered a permission request.
+func (s *session) observeRule(r policy.Request, v policy.Verdict) {
+	if s.agent.options.Observe == nil {
+		return
+	}
+	choice := string(sdk.PermissionOptionKindAllowOnce)
+	if v.Effect == policy.Deny {
+		choice = string(sdk.PermissionOptionKindRejectOnce)
+	}
+	s.agent.options.Observe(
+		AnswerEvent{Session: s.id, Title: r.Call.Title, Choice: choice, Rule: v.Rule.String()})
 }

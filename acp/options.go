@@ -59,7 +59,7 @@ type Options struct {
 	// to start, such as PATH and HOME.
 	Environment []string
 	// ConsentDir is the directory that stores which MCP servers found in roots the user allowed
-	// permanently, and which folders they added to sessions with /roots. It is created when first
+	// permanently, which folders they added to sessions with /roots, and rules about permissions. It is created when first
 	// needed. If it is empty, nothing is remembered and the user is asked each time.
 	ConsentDir string
 	// Worktrees says where /worktree makes worktrees. Without it there is no such command.
@@ -67,9 +67,11 @@ type Options struct {
 	// RemoteGrants are the parts of the backend that a remote peer may use besides the sessions
 	// that it made through the adapter. Default: none.
 	RemoteGrants Grants
-	// AllowReads answers a permission request with "allow once", without asking the user, if the
-	// request shows that the backend only reads or searches inside the session's roots.
-	AllowReads bool
+	// Permissions returns the user's rules for sessions with the working directory cwd; nil means
+	// that there are none. Then requests of the backend for permission reach the client unchanged.
+	// Otherwise the rules answer them, and the user can make further rules, which are kept in
+	// ConsentDir. With an invalid rule everything is asked.
+	Permissions func(cwd workspace.Dir) *Permissions
 	// ReplayRate limits the updates per second that a load replays after the first 512, so as not
 	// to flood clients that read faster than they can handle. Negative means no limit. Default: no
 	// limit for clients that are known to queue any number of updates, and 6,000 for all others.

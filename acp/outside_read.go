@@ -12,6 +12,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/tasks"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/policy"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -19,12 +20,6 @@ import (
 // A file outside the roots that a backend wants to read through the client is never passed on: the
 // user is asked, and then the file is read here, from the handle that was open when the question
 // was asked.
-
-// outsideReads are the files outside the roots that a session was asked to read.
-type outsideReads struct {
-	turn    chan struct{}   // holds one value while a file is asked about or read
-	allowed map[string]bool // real paths, until the session ends or is opened again; guarded by turn
-}
 
 // readOutside answers a request of the backend to read a file outside the roots. refusal is the
 // error if the user cannot be asked: because the file does not exist, is not a regular file, or
@@ -37,11 +32,11 @@ func (h *host) readOutside(
 		return nil, err
 	}
 	select {
-	case h.outside.turn <- struct{}{}:
+	case h.outside <- struct{}{}:
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	defer func() { <-h.outside.turn }()
+	defer func() { <-h.outside }()
 	path, _, err := pathMember(params, "path")
 	if err != nil {
 		return nil, refusal
@@ -51,15 +46,12 @@ func (h *host) readOutside(
 		return nil, errors.Join(refusal, context.Cause(ctx))
 	}
 	defer file.Close()
-	real := file.Ref().Real()
-	if !h.outside.allowed[real] {
-		if err := h.askToRead(ctx, path, real, refusal); err != nil {
-			return nil, err
-		}
-		if !h.isStill(ctx, path, file) {
-			return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams,
-				"acp-agent refused this: %s was replaced while you were asked", path)
-		}
+	if err := h.askToRead(ctx, path, file.Ref().Real(), refusal); err != nil {
+		return nil, err
+	}
+	if !h.isStill(ctx, path, file) {
+		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams,
+			"acp-agent refused this: %s was replaced while you were asked", path)
 	}
 	return tasks.FromDisk(ctx, h.agent.tasks, func() (backend.Raw, error) {
 		result, err := backend.ReadTextFile(ctx, file, lines)
@@ -148,13 +140,14 @@ func (h *host) askToRead(ctx context.Context, path, real string, refusal error) 
 		about += "\n\nIt asked for it by this path, which leads there:\n\n" +
 			text.Block("", text.Printable(path))
 	}
-	always, err := h.ask(ctx, h, sdk.ToolCallUpdate{
+	ctx = policy.Asking(ctx, policy.OutsideRead(path, real))
+	_, err := h.ask(ctx, h, sdk.ToolCallUpdate{
 		ToolCallId: backend.NewToolCallID("read"),
 		Title:      sdk.Ptr("Read " + text.Code(text.Printable(real))),
 		Kind:       sdk.Ptr(sdk.ToolKindRead),
 		Content:    backend.TextContent(about),
 	}, backend.Question{
-		Once: "Allow once", Always: "Allow this file in this session", Reject: "Reject",
+		Once: "Allow once", Reject: "Reject",
 	})
 	switch {
 	case ctx.Err() != nil:
@@ -166,8 +159,6 @@ func (h *host) askToRead(ctx context.Context, path, real string, refusal error) 
 			"the user did not allow reading %s, which is outside the session's folders", path)
 	case err != nil:
 		return refusal
-	case always:
-		h.outside.allowed[real] = true
 	}
 	return nil
 }

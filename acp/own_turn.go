@@ -56,6 +56,8 @@ func (a *agent) answerOwn(
 		return rootsReply{own}.answer(parseRootsCommand(c))
 	case backend.WorktreeCommand:
 		return worktreeReply{own}.answer(strings.TrimSpace(c.Arguments))
+	case backend.PermissionsCommand:
+		return own.answerPermissions(c.Arguments)
 	}
 	m := commands.NewMCP(t.Context(), c.Name, &commandHost{own.session.host, own}, updates)
 	return m.Finish(t.Context(), m.Answer(t.Context(), c.Arguments))

@@ -1,7 +1,6 @@
 package acp
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"strings"
@@ -10,25 +9,27 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/policy"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// requestPermission sends the client a permission request, unless allowRead answers it. Some agents
+// requestPermission sends the client a permission request, unless a rule answers it. Some agents
 // mention a tool call only there, and say nothing more about one that was rejected. Such a call is
 // recorded from the request, with its outcome.
 func (s *session) requestPermission(
-	ctx context.Context, from asker, params backend.Raw, ask func() func() answer,
+	ctx context.Context, from asker, params backend.Raw, ask func(backend.Raw) func() answer,
 ) backend.Work {
-	if work, ok := s.allowRead(ctx, from, params); ok {
-		return work
+	d := s.permit(ctx, from, params)
+	if d.answer != nil {
+		return d.answer
 	}
 	if err := s.beginUpdate(ctx); err != nil {
 		return jsonrpc.Fail(err)
 	}
 	defer s.endUpdate()
-	wait := s.observed(params, ask())
+	wait := s.answered(d, s.observed(d.params, ask(d.params)))
 	call, err := strictjson.ParseObject(strictjson.Find(params, "toolCall"))
 	id := ""
 	if err == nil {
@@ -48,6 +49,17 @@ func (s *session) requestPermission(
 			s.recordRejected(ctx, from, id, got.By)
 		}
 		return got.Result, got.Err
+	}
+}
+
+// answered returns wait, with what the client has chosen as the backend understands it.
+func (s *session) answered(d ruling, wait func() answer) func() answer {
+	return func() answer {
+		got := wait()
+		if got.Err == nil {
+			got.Result = s.chosen(d, got.Result)
+		}
+		return got
 	}
 }
 
@@ -92,19 +104,20 @@ type callKey struct {
 	call  string
 }
 
-// toolCall is a tool call as the client has seen it. It is kept up to date only with
-// Options.AllowReads.
+// toolCall is a tool call as the client has seen it. It is kept up to date only if there are rules
+// about permissions.
 type toolCall struct {
-	kind, title string
-	allowed     bool // by allowRead, and it has not ended
+	said policy.Call
+	mark string // in its title, while it has not ended
 }
+
+// maxInput is the maximum size of a tool's input that is remembered until the call has ended, in
+// bytes.
+const maxInput = 256 << 10
 
 // toolCallUpdate is the part of an update that is about a tool call.
 type toolCallUpdate struct {
-	ID     string `json:"toolCallId"`
-	Kind   string `json:"kind"`
-	Title  string `json:"title"`
-	Status string `json:"status"`
+	policy.Call
 
 	child string
 }
@@ -119,7 +132,7 @@ func parseToolCall(u backend.Update) toolCallUpdate {
 		return toolCallUpdate{}
 	}
 	said := toolCallUpdate{child: child}
-	if json.Unmarshal(strictjson.Find(u.Raw, "update"), &said) != nil {
+	if json.Unmarshal(strictjson.Find(u.Raw, "update"), &said.Call) != nil {
 		return toolCallUpdate{}
 	}
 	return said
@@ -136,8 +149,7 @@ func (s *session) noteToolCall(u backend.Update) toolCallUpdate {
 	if s.toolCalls == nil {
 		s.toolCalls = make(map[callKey]toolCall)
 	}
-	call.kind = cmp.Or(said.Kind, call.kind)
-	call.title = cmp.Or(text.Truncate(said.Title, maxCallTitle), call.title)
+	call.said = remembered(call.said.With(said.Call), s.host.permits.configured != nil)
 	s.toolCalls[said.key()] = call
 	if known {
 		return said
@@ -148,6 +160,23 @@ func (s *session) noteToolCall(u backend.Update) toolCallUpdate {
 		s.toolCallIDs = s.toolCallIDs[1:]
 	}
 	return said
+}
+
+// remembered returns the part of a call that is needed for later requests about it. An input that is
+// too long is replaced by one that no request agrees with.
+func remembered(c policy.Call, decides bool) policy.Call {
+	c.Title = text.Truncate(c.Title, maxCallTitle)
+	if !decides || ended(c.Status) {
+		return policy.Call{ID: c.ID, Title: c.Title, Kind: c.Kind}
+	}
+	size := len(c.RawInput) + len(c.Meta)
+	for _, content := range c.Content {
+		size += len(content.New)
+	}
+	if size > maxInput {
+		c.RawInput, c.Content, c.Meta = json.RawMessage(`"too long"`), nil, nil
+	}
+	return c
 }
 
 // toolCallOf returns the tool call of a permission request as an update. A tool_call needs a title,

@@ -12,7 +12,7 @@ import (
 
 // Clause W8.
 func TestOldToolCallsAreForgotten(t *testing.T) {
-	s := &session{}
+	s := &session{host: &host{permits: new(permits)}}
 	for i := range 3 * maxToolCalls {
 		s.noteToolCall(backend.NewUpdate(sdk.StartToolCall(sdk.ToolCallId(fmt.Sprint(i)), "T")))
 	}

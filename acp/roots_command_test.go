@@ -22,7 +22,8 @@ const ownEntries = `{"description":"Show the session's folders, or add or remove
 	`first","input":{"hint":"[add DIR | remove DIR]"},"name":"roots"},` +
 	`{"description":"List the MCP servers, list what they offer, start one configured in a ` +
 	`folder (asks first), or read a resource",` +
-	`"input":{"hint":"[tools | start NAME | read SERVER URI]"},"name":"mcp"}`
+	`"input":{"hint":"[tools | start NAME | read SERVER URI]"},"name":"mcp"},` +
+	`{"description":"Show what may be done without asking you, or take it back","input":{"hint":"[revoke ID]"},"name":"permissions"}`
 
 // say returns what the agent said to a prompt, as one text.
 func (c *client) say(id, prompt string) string {
@@ -100,7 +101,7 @@ func TestAddFolder(t *testing.T) {
 	require.Equal(t, []string{shared}, c.find(id).AdditionalDirectories)
 	require.Contains(t, r.noted(), "open session/resume "+bracketed(cwd, shared)+" state=")
 	require.Contains(t, c.say(id, "/roots add "+shared), "is a folder of this session already")
-	require.Contains(t, c.say(id, "/roots"), "- from: /roots add (acp-agent consents revoke ")
+	require.Contains(t, c.say(id, "/roots"), "- from: /roots add (acp-agent permissions revoke ")
 
 	// The session keeps it, others in the same directory do not have it.
 	for _, method := range []string{"session/load", "session/resume"} {
@@ -404,7 +405,7 @@ func TestRootsCommandIsAnnounced(t *testing.T) {
 	m, _ := c.await(0, func(m message) bool {
 		return strings.Contains(string(m.Params), "available_commands_update")
 	})
-	require.Equal(t, []string{"roots", "mcp"}, announced(t, m))
+	require.Equal(t, []string{"roots", "mcp", "permissions"}, announced(t, m))
 	r.mu.Lock()
 	r.opened = func(_ backend.Activation, h backend.Host) {
 		_ = h.Update(t.Context(), update(`{"update":{"sessionUpdate":"available_commands_update",`+
@@ -418,7 +419,7 @@ func TestRootsCommandIsAnnounced(t *testing.T) {
 	m, _ = c.await(before, func(m message) bool {
 		return strings.Contains(string(m.Params), `"name":"x"`)
 	})
-	require.Equal(t, []string{"x", "roots", "mcp"}, announced(t, m))
+	require.Equal(t, []string{"x", "roots", "mcp", "permissions"}, announced(t, m))
 	require.Contains(t, string(m.Params), `{"name":"x","description":"<é>"}`,
 		"the backend's commands stay as they are")
 	require.Contains(t, string(m.Params), `"_meta":{"k":1}`)

@@ -186,7 +186,7 @@ func (s *session) send(ctx context.Context, u backend.Update, steps ...step) err
 	}
 	delete(s.settings, u.Kind)
 	if kind := kindOf(u); kind == sessionstore.ToolCall ||
-		kind == sessionstore.ToolCallUpdate && s.agent.options.AllowReads {
+		kind == sessionstore.ToolCallUpdate && s.host.permits.configured != nil {
 		return s.markAgain(ctx, s.noteToolCall(u))
 	}
 	return nil

@@ -144,6 +144,9 @@ type Info struct {
 	// decides what happens to both turns. For any other backend the adapter queues one prompt and
 	// rejects further ones.
 	OverlappingTurns bool
+	// NeverAsks says that the agent behind the backend asks for no permission, so that rules about
+	// permissions do not hold for it.
+	NeverAsks bool
 	// AnswersMCPCommand says that Prompt answers [MCPCommand]. For any other backend the adapter
 	// does.
 	AnswersMCPCommand bool

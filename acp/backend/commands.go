@@ -21,11 +21,13 @@ const (
 	MCPCommand        = "mcp"
 	MCPServersCommand = "mcp-servers"
 	WorktreeCommand   = "worktree"
+	// PermissionsCommand shows and revokes rules about permissions.
+	PermissionsCommand = "permissions"
 )
 
 // AdapterCommands returns the names of the commands that the adapter answers.
 func AdapterCommands() []string {
-	return []string{RootsCommand, MCPCommand, MCPServersCommand, WorktreeCommand}
+	return []string{RootsCommand, MCPCommand, MCPServersCommand, WorktreeCommand, PermissionsCommand}
 }
 
 // maxDescription bounds the description and the hint of a command found in a root, in characters.

@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 
 	sdk "github.com/coder/acp-go-sdk"
 
+	"github.com/acp-agent/acp-agent/internal/policy"
 	"github.com/acp-agent/acp-agent/internal/protocol"
 )
 
@@ -22,6 +24,28 @@ type Question struct {
 	Once, Always, Reject string
 }
 
+// DeniedError is returned by [Question.Ask] if a rule of the user denies the action, or the mode of
+// the session. It is an [ErrRejected].
+type DeniedError struct {
+	Rule string `json:"rule"`
+	Mode bool   `json:"mode"`
+}
+
+func (e DeniedError) Error() string {
+	if e.Mode {
+		return "the mode of the session denies it"
+	}
+	return "the user's rule " + strconv.Quote(e.Rule) + " denies it"
+}
+
+// Is makes errors.Is find [ErrRejected].
+func (e DeniedError) Is(target error) bool { return target == ErrRejected }
+
+// Meta returns the _meta of an answer to the question.
+func (e DeniedError) Meta() map[string]any {
+	return map[string]any{"acp-agent": map[string]any{"denied": e}}
+}
+
 // The ids of the answers.
 const (
 	onceID   = "allow-once"
@@ -34,7 +58,11 @@ const (
 // error is [ErrCancelled] if the client cancelled the question with the turn, and the cause of ctx
 // if that has ended; any other says why the client could not be asked.
 func (q Question) Ask(ctx context.Context, c Client) (always bool, err error) {
-	result, err := c.Call(ctx, protocol.RequestPermission, q.params())()
+	asking := ctx
+	if _, known := policy.Asked(ctx); !known { // no rule decides about it
+		asking = policy.Asking(ctx, policy.Action{})
+	}
+	result, err := c.Call(asking, protocol.RequestPermission, q.params())()
 	if err != nil {
 		if ctx.Err() != nil {
 			return false, context.Cause(ctx)
@@ -46,11 +74,18 @@ func (q Question) Ask(ctx context.Context, c Client) (always bool, err error) {
 			Outcome  string `json:"outcome"`
 			OptionID string `json:"optionId"`
 		} `json:"outcome"`
+		Meta struct {
+			Ours struct {
+				Denied *DeniedError `json:"denied"`
+			} `json:"acp-agent"`
+		} `json:"_meta"`
 	}
 	if err := json.Unmarshal(result, &answer); err != nil {
 		return false, fmt.Errorf("cannot read the client's answer to a permission request: %w", err)
 	}
 	switch o := answer.Outcome; {
+	case answer.Meta.Ours.Denied != nil:
+		return false, *answer.Meta.Ours.Denied
 	case o.Outcome == "cancelled":
 		return false, fmt.Errorf("the permission request was cancelled: %w", ErrCancelled)
 	case o.Outcome == "selected" && o.OptionID == onceID:

@@ -30,9 +30,6 @@ type Policy struct {
 	// Legacy asks the server only for revisions of MCP before 2026-07-28, because it does not
 	// survive the question for a newer one.
 	Legacy bool
-	// Trusted says that the user trusts what the server says about its tools, so that those that
-	// claim to be read-only are called without asking.
-	Trusted bool
 	// SettleAfterRoots is how long after its last answered roots/list the server counts as ready.
 	// Default 100 ms.
 	SettleAfterRoots time.Duration

@@ -22,11 +22,11 @@ func TestCommandRules(t *testing.T) {
 	root, other := dirtest.New(t, "Makefile", "check:\n\t@echo checked $(X)\n", "sub/Makefile", "check:\n"),
 		dirtest.New(t, "Makefile", "check:\n")
 	state := filepath.Join(t.TempDir(), "consents")
-	e := open(t, setup{roots: []string{root, other}, options: Options{ConsentDir: state}})
+	e := open(t, setup{roots: []string{root, other}, consents: state})
 	e.answer(allowAlways)
 	asked := e.prompt("Run.", run("make check")).asked
 	require.Len(t, asked, 1)
-	require.Equal(t, "Always allow `make check …` in this folder", asked[0].Options[1].Name)
+	require.Equal(t, "Always: run `make check ...` in "+filepath.Base(root), asked[0].Options[1].Name)
 	require.Contains(t, string(asked[0].Call.Content), "not asked for again with these options: `-k ")
 	require.Empty(t, e.prompt("Run.", run("make check -s -j 2")).asked)
 	require.Empty(t, e.prompt("Run.", run("make  check", "cwd", "sub")).asked)
@@ -44,7 +44,7 @@ func TestCommandRules(t *testing.T) {
 	all, err := store.List()
 	require.NoError(t, err)
 	require.Len(t, all, 1)
-	require.Equal(t, []string{"make", "check"}, all[0].Prefix)
+	require.Equal(t, "run make check ...", all[0].Rule)
 	require.NoError(t, store.Forget(all[0].ID))
 	require.Len(t, e.prompt("Run.", run("make check")).asked, 1)
 }
@@ -66,7 +66,7 @@ func TestRulesOfGit(t *testing.T) {
 			changed := time.Now().Add(time.Hour)
 			require.NoError(t, os.Chtimes(filepath.Join(root, "a.txt"), changed, changed))
 			state := filepath.Join(t.TempDir(), "consents")
-			e := open(t, setup{roots: []string{root}, requests: requests, options: Options{ConsentDir: state}})
+			e := open(t, setup{roots: []string{root}, requests: requests, consents: state})
 			e.answer(allowAlways)
 			require.Len(t, e.prompt("Run.", run("git grep needle")).asked, 1)
 			require.Len(t, e.prompt("Run.", run("git status")).asked, 1)
@@ -75,7 +75,7 @@ func TestRulesOfGit(t *testing.T) {
 			// Earlier versions offered this.
 			dir, err := workspace.ParseDir(root)
 			require.NoError(t, err)
-			require.NoError(t, consent.NewStore(state).Allow(consent.ForCommands(dir, []string{"git", "commit"})))
+			require.NoError(t, consent.NewStore(state).Allow(consent.ForRule(dir, "run git commit ...", "")))
 			e.answer(rejectOnce)
 			for _, line := range []string{"git grep --open=sh needle", "git grep -Osh needle", "git commit -m x",
 				"git grep --no-index needle /etc", "git grep needle -- /etc", "git status -- .."} {

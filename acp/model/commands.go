@@ -79,7 +79,8 @@ func (t *turn) help(ctx context.Context, _ string) (backend.Raw, error) {
 		fmt.Fprintf(&b, "- %s: %s\n", text.Code(usage), c.description)
 	}
 	b.WriteString("- `/roots [add DIR | remove DIR]`: Show the session's folders, or add or " +
-		"remove one; asks first\n- `/mcp`: Show the MCP servers\n")
+		"remove one; asks first\n- `/mcp`: Show the MCP servers\n- `/permissions [revoke ID]`: Show what may be " +
+		"done without asking you, or take it back\n")
 	var found []string
 	offered, _ := t.host.Catalog().SlashCommands(reservedNames()...)
 	for _, c := range offered[:min(len(offered), maxCommands)] {

@@ -24,13 +24,11 @@
 //	unread.go              calls and thoughts that the server has left in the text
 //	draft.go               tool calls that the model is still writing
 //	permission.go          which changes ask the user first
-//	autorun.go             which files programs run by themselves, so that a change of them asks
 //	file_tools.go          the tools on files
 //	open_files.go          files that the client has open, with changes that are not saved
 //	server_tools.go        the tools of the session's MCP servers
 //	server_resources.go    the tool that reads their resources
 //	run_command.go         the tool that runs commands, in terminals of a client that offers them
-//	command_rules.go       commands that are allowed permanently by their first words
 //	run_child.go           commands as children of this process
 //	command_files.go       the files that an allowed command runs, which must not have changed
 //	plan.go                the tool that shows a plan
@@ -46,14 +44,15 @@
 //
 // The user is asked before
 //
-//	a change of a file     call.permit in permission.go; whyAsk in autorun.go for changes that ask
-//	                       although the mode allows edits
+//	a change of a file     call.permit in permission.go; policy.WhyAsk for changes that ask although
+//	                       the mode allows edits
 //	/undo                  turn.restore in undo_files.go
-//	a command              call.permitCommand in run_command.go, with command_rules.go and
-//	                       command_files.go
-//	a tool of a server     mcpCall.isAllowed in permission.go of package acp/internal/servers
+//	a command              call.permitCommand in run_command.go, with command_files.go
+//	a tool of a server     mcpCall.askPermission in permission.go of package acp/internal/servers
 //	an unlisted resource   call.readResource in server_resources.go
 //	a repeated call        turn.askToGoOn in loops.go
+//
+// A rule of package policy may answer the first two and a tool of a server, in acp/permit.go.
 //
 // # What survives
 //

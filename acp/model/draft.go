@@ -11,6 +11,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/llm"
+	"github.com/acp-agent/acp-agent/internal/policy"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -105,7 +106,7 @@ func (c *call) diff(known map[string]string) []any {
 		old != nil && len(*old) > maxDraft {
 		return nil
 	}
-	at := leadsTo(c.turn.host.Workspace(), path)
+	at := policy.LeadsTo(c.turn.host.Workspace(), path)
 	if at == (workspace.Ref{}) {
 		return nil
 	}

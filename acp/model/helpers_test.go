@@ -174,6 +174,9 @@ type setup struct {
 	buffers *sync.Map
 	store   sessionstore.Store
 	logger  *slog.Logger
+	// consents is acp.Options.ConsentDir, and permissions are the user's rules.
+	consents    string
+	permissions *acp.Permissions
 	// options are the backend's, apart from models and logger.
 	options Options
 	// serverPatience is that of the backend. Default: patience.
@@ -287,7 +290,8 @@ func (e *editor) connect() {
 				b := New(o).(*modelBackend)
 				b.serverPatience = cmp.Or(e.setup.serverPatience, patience)
 				return b
-			}, Store: e.setup.store,
+			}, Store: e.setup.store, ConsentDir: e.setup.consents,
+			Permissions: func(workspace.Dir) *acp.Permissions { return e.setup.permissions },
 		})
 		if err != nil {
 			e.t.Errorf("Serve: %v", err)

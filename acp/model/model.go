@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/internal/consent"
 	"github.com/acp-agent/acp-agent/internal/llm"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
@@ -88,9 +87,6 @@ type Options struct {
 	// Environment is the environment of commands that do not run in a terminal of the client, as
 	// NAME=VALUE. Nil means our environment.
 	Environment []string
-	// ConsentDir is the directory that stores which commands the user allowed permanently; see
-	// acp.Options.ConsentDir. If it is empty, nothing is remembered.
-	ConsentDir string
 	// Logger receives a line at level debug for each request, without content. Default: discarded.
 	Logger *slog.Logger
 }
@@ -98,7 +94,7 @@ type Options struct {
 // New returns the backend. It sends nothing until a session has a prompt.
 func New(o Options) backend.Backend {
 	b := &modelBackend{
-		given: o, consents: consent.NewStore(o.ConsentDir), logger: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
+		given: o, logger: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
 		serverPatience: 10 * time.Second,
 	}
 	for _, m := range o.Models {
@@ -110,7 +106,6 @@ func New(o Options) backend.Backend {
 type modelBackend struct {
 	endpoints []*endpoint // of the models, in their order
 	given     Options
-	consents  *consent.Store
 	logger    *slog.Logger
 	// terminal reports whether the client offers terminals, and files whether it can read the files
 	// that it has open. Initialize sets both.

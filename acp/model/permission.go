@@ -3,16 +3,26 @@ package model
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/filechange"
+	"github.com/acp-agent/acp-agent/internal/policy"
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
-// mayChange reports whether the model may change files and run commands at all.
-func (m mode) mayChange() bool { return m == ask || m == acceptEdits }
+// rules returns what the mode allows and denies.
+func (m mode) rules() policy.Rules {
+	switch m {
+	case acceptEdits:
+		return policy.Preset([]policy.Verb{policy.Edit}, nil)
+	case readOnly, planning:
+		return policy.Preset(nil, []policy.Verb{policy.Edit, policy.Run})
+	}
+	return policy.Rules{}
+}
 
 var (
 	errRejected = errors.New("the user has rejected it. Do not try to get the same done in " +
@@ -26,43 +36,40 @@ func reasonForUser(err error) string {
 	switch {
 	case errors.Is(err, errRejected):
 		return "You have rejected it, so it was not done."
+	case errors.As(err, new(backend.DeniedError)):
+		return "A rule of your configuration denies it, so it was not done."
 	case errors.Is(err, errModeReads):
 		return "The mode of the session allows no changes, so it was not done."
 	}
 	return ""
 }
 
-// permit decides about a change: it asks the user, unless the mode allows it. The change that is
-// shown is the one that is made.
+// mayChange reports whether the model may change files and run commands at all.
+func (m mode) mayChange() bool { return m.rules().Deny == nil }
+
+// permit asks whether a change may be made: rules decide, such as those of the mode, or the user. The
+// change that is shown is the one that is made.
 func (c *call) permit(ctx context.Context, change tools.Change) error {
 	c.permitted = change.New
 	shown := filechange.Describe(change, "Write")
-	isEdit := change.Kind == tools.Write || change.Kind == tools.CreateDirectory
 	host := c.turn.host
-	if why := whyAsk(ctx, host.Workspace(), host.Catalog(), change); isEdit && why != "" {
-		isEdit = false
+	why := policy.WhyAsk(ctx, host.Workspace(), host.Catalog(), change)
+	action := policy.Write(change.Ref, why)
+	allEdits := "Allow all edits in this session"
+	switch {
+	case change.Kind != tools.Write && change.Kind != tools.CreateDirectory:
+		action.Unclear, allEdits = "files are deleted or moved", ""
+	case why != "":
 		note := "This is asked even if you accept edits: " + why + "."
 		shown.Content = append(shown.Content, sdk.ToolContent(sdk.TextBlock(note)))
+		allEdits = ""
 	}
-	allEdits := ""
-	if isEdit {
-		allEdits = "Allow all edits in this session"
+	always, err := c.askUser(ctx, shown, allEdits, action)
+	if err == nil && always {
+		err = c.turn.setModeTo(ctx, acceptEdits)
 	}
-	set, _ := c.turn.current() // the user may have changed the mode since the step began
-	switch {
-	case !set.Mode.mayChange():
-		return errModeReads
-	case set.Mode == acceptEdits && isEdit:
-	default:
-		always, err := c.askUser(ctx, shown, allEdits)
-		if err != nil {
-			return err
-		}
-		if always {
-			if err := c.turn.setModeTo(ctx, acceptEdits); err != nil {
-				return err
-			}
-		}
+	if err != nil {
+		return err
 	}
 	c.began = true
 	shown.Status = sdk.Ptr(sdk.ToolCallStatusInProgress)
@@ -77,17 +84,25 @@ func (c *call) noteMade(change tools.Change) {
 	}
 }
 
-// askUser asks the user whether to do what is shown, as [backend.Question.Ask] does. allowAlways is
-// the label of the answer that always allows it, "" for none.
+// askUser asks the user whether to do what is shown, as [backend.Question.Ask] does, unless a rule
+// decides about the action. allowAlways is the label of the answer that always allows it, "" for
+// none.
 func (c *call) askUser(
-	ctx context.Context, shown backend.ToolCall, allowAlways string,
+	ctx context.Context, shown backend.ToolCall, allowAlways string, action policy.Action,
 ) (always bool, err error) {
+	set, _ := c.turn.current() // the user may have changed the mode since the step began
+	action.Mode = set.Mode.rules()
 	shown.ToolCallId, shown.Kind, shown.RawInput = sdk.ToolCallId(c.ID), &c.kind, c.rawInput()
 	shown.Status = sdk.Ptr(sdk.ToolCallStatusPending)
 	q := backend.Question{ToolCall: backend.Encode(shown),
 		Once: "Allow", Always: allowAlways, Reject: "Reject"}
-	always, err = q.Ask(ctx, c.turn.host)
-	if errors.Is(err, backend.ErrRejected) {
+	always, err = q.Ask(policy.Asking(ctx, action), c.turn.host)
+	switch denied, byRule := errors.AsType[backend.DeniedError](err); {
+	case byRule && denied.Mode:
+		err = errModeReads
+	case byRule:
+		err = fmt.Errorf("%w. Do not try to get the same done in another way", denied)
+	case errors.Is(err, backend.ErrRejected):
 		err = errRejected
 	}
 	return always, err

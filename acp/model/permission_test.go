@@ -12,6 +12,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -477,4 +478,32 @@ func TestWhatIsShownIsWhatIsMade(t *testing.T) {
 	require.Equal(t, sdk.ToolCallStatusCompleted, r.calls()[0].Status)
 	require.Contains(t, string(r.calls()[0].Content), `"newText":"one\n2\nthree\n"`)
 	require.Equal(t, "one\n2\nthree\n", read(t, filepath.Join(root, "edit.txt")))
+}
+
+// A rule of the user denies a change in every mode, and one that says to ask is followed although
+// edits are accepted.
+//
+// Clause R1.
+func TestRulesAndModes(t *testing.T) {
+	root := dirtest.New(t, "a.txt", "a\n", "b.sql", "b\n", "secrets/key", "k\n")
+	e := open(t, setup{roots: []string{root}, permissions: &acp.Permissions{
+		Allow: []string{"edit a.txt", "run pwd ..."}, Ask: []string{"edit *.sql"}, Deny: []string{"edit secrets/**", "run touch"},
+	}})
+	e.answer(rejectOnce)
+	write := func(name string) modelserver.Order { return modelserver.Write(filepath.Join(root, name), "new\n") }
+	for _, mode := range []string{"ask", "accept_edits"} {
+		e.call("session/set_mode", map[string]any{"modeId": mode})
+		require.Empty(t, e.prompt("Write.", write("a.txt")).asked)
+		require.Len(t, e.prompt("Write.", write("b.sql")).asked, 1)
+		require.Empty(t, e.prompt("Write.", write("secrets/key")).asked)
+		results := e.results()
+		require.Contains(t, results[len(results)-1], `the user's rule "edit secrets/**" denies it`)
+		require.Empty(t, e.prompt("Run.", run("pwd; touch x")).asked)
+	}
+	for name, want := range map[string]string{"a.txt": "new\n", "b.sql": "b\n", "secrets/key": "k\n"} {
+		content, err := os.ReadFile(filepath.Join(root, name))
+		require.NoError(t, err)
+		require.Equal(t, want, string(content))
+	}
+	require.NoFileExists(t, filepath.Join(root, "x"))
 }

@@ -124,7 +124,7 @@ func TestSlashCommands(t *testing.T) {
 		"undo": "Forget your last prompt and the answer, and restore the files that were changed; " +
 			"asks first",
 		"model": "Show the models, or choose the one that answers", "help": "Show this list",
-		"roots": names["roots"], "mcp": names["mcp"],
+		"roots": names["roots"], "mcp": names["mcp"], "permissions": names["permissions"],
 	}, names)
 
 	r := e.prompt("/greet Ann and Bob")

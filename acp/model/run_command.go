@@ -15,6 +15,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/policy"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
@@ -129,36 +130,28 @@ func (c *call) directory(path string) (string, error) {
 	return dir.Ref().Path(), dir.Close()
 }
 
-// permitCommand asks the user whether to run the command. It does not ask if they have allowed the
-// command for the session and the files that it names are still the same, or if they have
-// permanently allowed commands that begin like it. It returns variables for the command's
-// environment.
+// permitCommand asks whether to run the command: rules decide, or the user. The user is not asked
+// again if they have allowed the command for the session and the files that it names are still the
+// same. It returns variables for the command's environment.
 func (c *call) permitCommand(ctx context.Context, cmd shellCommand) (env []string, err error) {
-	set, _ := c.turn.current()
-	if !set.Mode.mayChange() {
-		return nil, errModeReads
-	}
 	allowed, files := c.turn.tools.allowed, c.commandFiles(cmd)
-	if state, always := allowed[cmd]; always && state == files.state {
-		return nil, nil
+	action, env := policy.Command(c.turn.host.Workspace(), cmd.line, cmd.dir)
+	if env != nil {
+		action.Odd = ""
 	}
-	delete(allowed, cmd)
+	state, always := allowed[cmd]
+	action.Given, action.Standing = always && state == files.state, true
+	if !action.Given {
+		delete(allowed, cmd)
+	}
 	what := "In " + text.Code(cmd.dir) + ":\n\n" + text.Block("sh", cmd.line)
 	shown := backend.ToolCall{Content: []any{sdk.ToolContent(sdk.TextBlock(what))}}
 	shown.Title = &c.title
-	rule, env, ok := c.ruleFor(cmd)
-	if ok {
-		given, err := c.turn.backend.consents.Has(rule.ID)
-		if !given && err == nil {
-			err = c.askRule(ctx, shown, rule)
-		}
-		return env, err
-	}
-	always, err := c.askUser(ctx, shown, files.label())
+	always, err = c.askUser(ctx, shown, files.label(), action)
 	if always {
 		allowed[cmd] = files.state
 	}
-	return nil, err
+	return env, err
 }
 
 // terminal is a terminal of the client.

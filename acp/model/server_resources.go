@@ -11,6 +11,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/mcp"
+	"github.com/acp-agent/acp-agent/internal/policy"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
@@ -88,7 +89,7 @@ func (c *call) readResource(
 		shown := backend.ToolCall{Content: []any{
 			sdk.ToolContent(sdk.TextBlock("The server gets this URI:\n\n" + text.Block("", uri)))}}
 		shown.Title = &title
-		if _, err := c.askUser(ctx, shown, ""); err != nil {
+		if _, err := c.askUser(ctx, shown, "", policy.Action{}); err != nil {
 			return "", err
 		}
 	}

@@ -91,6 +91,7 @@ func (p *proxy) Initialize(
 		ServerSandbox: p.options.Profile.Restriction(),
 
 		OverlappingTurns: true, Usage: p.options.Profile.Usage.Counted(p.agentInfo().Release),
+		NeverAsks: p.options.Profile.NeverAsks,
 	}, nil
 }
 

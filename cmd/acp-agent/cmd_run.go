@@ -66,13 +66,15 @@ working directory, and a stored one is continued in its own.
 If the agent asks for permission (to change a file, to run a command, to call a
 tool of an MCP server, or to start an MCP server configured in a folder), run
 shows the request, and on a terminal asks you. Without a terminal it refuses.
-With --yes it allows each request once.
+With --yes it allows each request once. Rules come first: those of the
+configuration, or with --permissions only those of a file.
 
 On a terminal Markdown is rendered, in color unless NO_COLOR is set. Elsewhere
 the text is printed as it is.
 
 The exit status is 1 if the turn failed or was stopped, or if a request was
-refused, 2 if the command line is invalid, and 130 if you interrupted it.`,
+refused, by a rule too; 2 if the command line is invalid; and 130 if you
+interrupted it.`,
 		Example: runExample,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			words, command := args, []string(nil)
@@ -208,11 +210,17 @@ func runPrompt(
 	permit := r.permissions(s, show)
 	options := client.Options{
 		Name: "acp-agent run", Version: ownVersion().Number, MaxLine: set.maxLine,
-		Updates: show.Update, Permission: permit.Answer,
+		Permission:   permit.Answer,
 		Capabilities: json.RawMessage(`{"session":{"notices":{},"compaction":{}}}`),
 	}
+	options.Updates = func(ctx context.Context, u client.Update) {
+		permit.Note(u.Update)
+		if !r.json {
+			show.Update(ctx, u)
+		}
+	}
 	if r.json {
-		options.Updates, options.Trace = nil, messages(show)
+		options.Trace = messages(show)
 	}
 	c := client.New(agent.Stdout(), agent.Stdin(), options)
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -282,8 +290,14 @@ func (set *settings) args(command []string) []string {
 		args = append(args, "--config", set.configPath)
 	}
 	set.flags.VisitAll(func(f *pflag.Flag) {
-		if value := f.Value.String(); (f.Changed || value != f.DefValue) && f.Name != "store" {
-			args = append(args, "--"+f.Name+"="+value)
+		values := []string{f.Value.String()}
+		if list, ok := f.Value.(*listValue); ok {
+			values = *list
+		}
+		for _, value := range values {
+			if (f.Changed || value != f.DefValue) && f.Name != "store" {
+				args = append(args, "--"+f.Name+"="+value)
+			}
 		}
 	})
 	if len(command) > 0 {

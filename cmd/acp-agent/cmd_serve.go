@@ -253,9 +253,9 @@ func (a answerers) serving(u remote.User) (_ acp.Options, err error) {
 	// A token that is replaced may give other rights.
 	d.pool, d.user = a.pool, u.Account.Name
 	d.rights = fmt.Sprintf("%q", []any{u.Account.Agent, u.Account.Within.Strings()})
-	d.model.ConsentDir = consentDir(filepath.Join(a.dir, "users", u.Account.Name))
 	o := a.set.serving(d, a.dir, u.Workspace, u.Store, a.trace, u.Log)
-	o.ConsentDir = d.model.ConsentDir
+	o.ConsentDir = consentDir(filepath.Join(a.dir, "users", u.Account.Name))
+	o.Permissions = u.Account.Narrow(o.Permissions)
 	if b := u.Account.Budget; !b.IsZero() {
 		o.Budgets = func(cwd workspace.Dir) []acp.Budget { return append(a.set.budgets(cwd), b) }
 	}

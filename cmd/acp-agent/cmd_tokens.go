@@ -48,6 +48,7 @@ type rightsFlags struct {
 	limits acp.Limits
 	stored int // bytes
 	budget budgetValue
+	rules  acp.Permissions
 }
 
 // budgetValue is a pflag.Value for a budget, or "none".
@@ -76,6 +77,11 @@ func (f *rightsFlags) add(cmd *cobra.Command) {
 	cmd.Flags().Var((*listValue)(&f.within), "within", "allow folders in `DIR`; can be repeated")
 	cmd.Flags().StringVar(&f.agent, "agent", "",
 		"let the agent `NAME` answer this user, instead of the one of acp-agent serve")
+	cmd.Flags().Var((*listValue)(&f.rules.Ask), "ask",
+		"ask this user before the agent does what `RULE` says, whatever the server's rules allow; "+
+			"can be repeated")
+	cmd.Flags().Var((*listValue)(&f.rules.Deny), "deny",
+		"refuse this user what `RULE` says; can be repeated")
 	for name, limit := range map[string]*int{"connections": &f.limits.Connections,
 		"sessions": &f.limits.Sessions, "turns": &f.limits.Turns} {
 		cmd.Flags().Var(intValue{limit, 1}, "max-"+name,
@@ -90,7 +96,7 @@ func (f *rightsFlags) add(cmd *cobra.Command) {
 // areGiven reports whether a command has one of the flags.
 func (f *rightsFlags) areGiven() bool {
 	return len(f.within) > 0 || f.agent != "" || f.limits != acp.Limits{} || f.stored > 0 ||
-		f.budget.text != ""
+		f.budget.text != "" || len(f.rules.Ask)+len(f.rules.Deny) > 0
 }
 
 // change returns an account with the rights that the flags name in place of its own.
@@ -112,6 +118,12 @@ func (f *rightsFlags) change(set *settings, a remote.Account) (remote.Account, e
 			return a, usage.Errorf("--agent: %v", err)
 		}
 		a.Agent = f.agent
+	}
+	if _, err := f.rules.Rules(); err != nil {
+		return a, usage.Errorf("%v", err)
+	}
+	if len(f.rules.Ask)+len(f.rules.Deny) > 0 {
+		a.Ask, a.Deny = f.rules.Ask, f.rules.Deny
 	}
 	a.Limits.Connections = cmp.Or(f.limits.Connections, a.Limits.Connections)
 	a.Limits.Sessions = cmp.Or(f.limits.Sessions, a.Limits.Sessions)
@@ -264,7 +276,7 @@ acp-agent connect connects again, with the new rights.`,
 		Args: oneName,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if !rights.areGiven() {
-				return usage.Errorf("say what to change: --within, --agent, --budget or one of --max-…")
+				return usage.Errorf("say what to change: --within, --agent, --budget, --ask, --deny or one of --max-…")
 			}
 			tokens, err := set.tokens()
 			if err != nil {

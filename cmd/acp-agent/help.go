@@ -38,7 +38,7 @@ func printUsage(cmd *cobra.Command) error {
 		b.WriteString("\nGlobal Flags:\n" + cmd.InheritedFlags().FlagUsagesWrapped(helpWidth))
 	}
 	if cmd.HasAvailableSubCommands() {
-		fmt.Fprintf(&b, "\nUse \"%s [command] --help\" for more information about a command.\n",
+		fmt.Fprintf(&b, "\nUse \"%s [command] --help\" for more about a command.\n",
 			cmd.CommandPath())
 	}
 	_, err := fmt.Fprint(cmd.OutOrStdout(), b.String())

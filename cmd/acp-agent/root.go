@@ -100,7 +100,7 @@ func newRoot(s streams) *cobra.Command {
 	root.Flags().BoolVarP(&showVersion, "version", "v", false, "print the version")
 	root.AddCommand(newRun(s, set), newSessions(s, set), newRoots(s, set), newAgents(s, set),
 		newModels(s, set), newWorktree(s, set), newDiscover(s, set), newMCP(s, set),
-		newMCPRelay(s, set), newConsents(s, set), newSandbox(s, set), newServe(s, set),
+		newMCPRelay(s, set), newPermissions(s, set), newSandbox(s, set), newServe(s, set),
 		newConnect(s, set), newTokens(s, set), newInspect(s, set), newDoctor(s, set),
 		newSetup(s, set), newVersion(s), newACP(s, set))
 	rejectUnknownArgs(root)
@@ -305,7 +305,6 @@ func (set *settings) serving(
 	d downstream, dir string, roots workspace.Options, store sessionstore.Store, trace traceFunc,
 	logger *slog.Logger,
 ) acp.Options {
-	d.model.ConsentDir = cmp.Or(d.model.ConsentDir, consentDir(dir))
 	return acp.Options{
 		Backend:      func() backend.Backend { return newBackend(d, dir, roots, trace, logger) },
 		Store:        store,
@@ -319,7 +318,7 @@ func (set *settings) serving(
 		Withheld:     set.withheld(),
 		ConsentDir:   consentDir(dir),
 		Worktrees:    set.worktreesFor(dir),
-		AllowReads:   set.allowReads,
+		Permissions:  set.permissionsFor,
 		ReplayRate:   set.replayRate,
 		AgentCommand: set.commandOf,
 		SetupArgs:    []string{"setup"},

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/internal/config"
 	"github.com/acp-agent/acp-agent/internal/usage"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -37,7 +38,8 @@ type settings struct {
 	maxRoots   int
 	mounts     workspace.Mounts
 	replayRate int
-	allowReads bool
+	allow      []string // rules
+	rules      string   // --permissions
 	agent      string
 	model      string
 	sandbox    string
@@ -45,12 +47,13 @@ type settings struct {
 	keepDirs   bool
 
 	// flags has a flag for each of the settings above. Commands share the flags that they accept.
-	flags      *pflag.FlagSet
-	configPath string // --config
-	logJSON    bool   // --log-json of serve
-	user       string // --user of sessions
-	stalled    *workspace.Stalled
-	config     config.Config
+	flags       *pflag.FlagSet
+	configPath  string // --config
+	logJSON     bool   // --log-json of serve
+	user        string // --user of sessions
+	stalled     *workspace.Stalled
+	config      config.Config
+	permissions *acp.Permissions // of --permissions and --allow, nil for none
 }
 
 func newSettings() *settings {
@@ -93,9 +96,11 @@ func newSettings() *settings {
 	f.Var(intValue{&set.replayRate, -1}, "replay-rate",
 		"replay at most `N` updates per second when a session is loaded (-1 for no limit; default "+
 			"6000, or no limit for editors that are known to keep up)")
-	f.Var(allowValue{&set.allowReads}, "allow",
-		"do not ask you before the agent does `WHAT`: read lets it read and search files in the "+
-			"session's folders (default nothing)")
+	f.Var((*listValue)(&set.allow), "allow",
+		"do not ask you before the agent does what `RULE` says, such as read, \"edit docs/**\" or "+
+			"\"run go test ...\"; can be repeated; see acp-agent permissions")
+	f.StringVar(&set.rules, "permissions", "",
+		"use the rules about permissions of `FILE`, and no others")
 	return set
 }
 
@@ -134,7 +139,40 @@ func (set *settings) load() (err error) {
 			}
 		}
 	}
+	return set.loadPermissions()
+}
+
+// loadPermissions reads the rules of --permissions and --allow.
+func (set *settings) loadPermissions() error {
+	given := acp.Permissions{Allow: set.allow}
+	if _, err := given.Rules(); err != nil {
+		return usage.Errorf("--allow: %v", err)
+	}
+	if set.rules != "" {
+		only, err := config.ReadPermissions(set.rules)
+		if err != nil {
+			return usage.Errorf("--permissions: %v", err)
+		}
+		given, given.Only = given.With(only), true
+	}
+	if set.rules != "" || set.allow != nil {
+		set.permissions = &given
+	}
 	return nil
+}
+
+// permissionsFor returns the user's rules for sessions with the working directory cwd, nil if there
+// are none.
+func (set *settings) permissionsFor(cwd workspace.Dir) *acp.Permissions {
+	configured := set.config.PermissionsFor(cwd)
+	switch {
+	case set.permissions == nil:
+		return configured
+	case configured == nil || set.permissions.Only:
+		return set.permissions
+	}
+	both := configured.With(*set.permissions)
+	return &both
 }
 
 // here returns --config and those of the named flags that the command line has: another command
@@ -312,31 +350,6 @@ func (v levelValue) Set(text string) error {
 		}
 	}
 	return errors.New("must be debug, info, warn or error")
-}
-
-// allowValue is a pflag.Value for the kinds of actions that are allowed without a question,
-// separated by commas.
-type allowValue struct{ reads *bool }
-
-func (v allowValue) String() string {
-	if v.reads == nil || !*v.reads {
-		return ""
-	}
-	return "read"
-}
-
-func (allowValue) Type() string { return "what" }
-
-func (v allowValue) Set(text string) error {
-	reads := false
-	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' }) {
-		if strings.TrimSpace(word) != "read" {
-			return errors.New("must be read, or empty for nothing")
-		}
-		reads = true
-	}
-	*v.reads = reads
-	return nil
 }
 
 // listValue is a pflag.Value for a flag that can be repeated. Unlike pflag's own, it does not

@@ -69,19 +69,46 @@ var errForeign = errors.New("the repository refers to others, or to places outsi
 
 // repository finds the repository of dir. It returns an error if the repository is not completely in
 // the roots, has submodules or linked worktrees of others, or a configuration that is not known.
-func repository(ws *workspace.Workspace, dir string) (env []string, err error) {
+func repository(ws *workspace.Workspace, dir string) (env []string, bare, err error) {
 	top, err := topOf(ws, dir)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, check := range []func(*workspace.Workspace, string) error{
 		checkGitDir, checkGitConfig, checkIndex,
 	} {
 		if err := check(ws, top+"/.git"); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	return gitEnv(top), nil
+	return gitEnv(top), checkBare(ws, dir, top), nil
+}
+
+// checkBare returns an error if git without [gitEnv] could use another repository, in a directory
+// on the way from dir to top, or run a program of the repository at top: a hook, which a command
+// that only shows something runs after it has refreshed the index.
+func checkBare(ws *workspace.Workspace, dir, top string) error {
+	for dir != top {
+		if _, err := ws.Lstat(dir + "/HEAD"); !errors.Is(err, fs.ErrNotExist) {
+			return errForeign
+		}
+		parent, err := ws.OpenDir(dir + "/..")
+		if err != nil {
+			return err
+		}
+		dir = parent.Ref().Path()
+		_ = parent.Close()
+	}
+	const hook = "post-index-change"
+	git := top + "/.git"
+	if _, err := ws.Lstat(git + "/hooks/" + hook); !errors.Is(err, fs.ErrNotExist) {
+		return errors.New("the repository may have the hook " + hook)
+	}
+	config, err := readAll(ws, git+"/config", maxGitConfig)
+	if err == nil && bytes.Contains(bytes.ToLower(config), []byte("hookspath")) {
+		err = errors.New("the configuration of the repository names a folder of hooks")
+	}
+	return err
 }
 
 // topOf returns the directory with .git, which must be a directory itself.

@@ -1,6 +1,8 @@
 package commandline
 
 import (
+	"errors"
+	"os"
 	"slices"
 	"strings"
 
@@ -30,8 +32,8 @@ type usage struct {
 	// all that follow.
 	operands string
 	// prepare, if not nil, returns the environment without which the command could run something
-	// else, and an error if there is none.
-	prepare func(ws *workspace.Workspace, dir string) (env []string, err error)
+	// else, and an error if there is none. bare is nil if nothing in the roots could make it do so.
+	prepare func(ws *workspace.Workspace, dir string) (env []string, bare, err error)
 }
 
 // The kinds of words:
@@ -175,8 +177,12 @@ var programs = []usage{
 
 // withoutConfig returns an environment in which rg does not read the user's configuration, which
 // may let it follow links.
-func withoutConfig(*workspace.Workspace, string) ([]string, error) {
-	return []string{"RIPGREP_CONFIG_PATH="}, nil
+func withoutConfig(*workspace.Workspace, string) (env []string, bare, err error) {
+	const variable = "RIPGREP_CONFIG_PATH"
+	if os.Getenv(variable) != "" {
+		bare = errors.New(variable + " is set")
+	}
+	return []string{variable + "="}, bare, nil
 }
 
 // match returns how many words of a command the usage's own words cover, or 0.

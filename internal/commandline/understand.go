@@ -23,9 +23,10 @@ type Command struct {
 	// Rule are the first of them, which a rule for such commands remembers. Every word after them
 	// is in the table.
 	Rule []string
-	// Env are the variables, as NAME=VALUE, with which the command must run. Without them the
-	// configuration of a repository could make it run something else.
-	Env []string
+	// Env are the variables, as NAME=VALUE, with which the command should run. Bare is nil if
+	// nothing in the roots can make it run something else without them.
+	Env  []string
+	Bare error
 }
 
 // Understand reads a line that a POSIX shell runs in dir, a path in ws. It returns an error unless
@@ -33,7 +34,7 @@ type Command struct {
 // there, and names no path outside the roots. Paths are resolved by the handles of ws, and must
 // mean the same to another process. A change on the disk after that goes unnoticed.
 func Understand(ws *workspace.Workspace, dir, line string) (Command, error) {
-	words, err := plainWords(line)
+	words, err := Plain(line)
 	if err != nil {
 		return Command{}, err
 	}
@@ -55,16 +56,16 @@ func Understand(ws *workspace.Workspace, dir, line string) (Command, error) {
 	}
 	c := Command{Words: words, Rule: words[:n:n]}
 	if used.prepare != nil {
-		c.Env, err = used.prepare(ws, dir)
+		c.Env, c.Bare, err = used.prepare(ws, dir)
 	}
 	return c, err
 }
 
 func isRelative(dir string) bool { return !filepath.IsAbs(dir) }
 
-// plainWords returns the words of a line that is a single command without anything that a shell
-// would change.
-func plainWords(line string) ([]string, error) {
+// Plain returns the words of a line that is a single command without anything that a shell would
+// change.
+func Plain(line string) ([]string, error) {
 	if runtime.GOOS == "windows" {
 		return nil, errors.New("command lines of cmd.exe are not understood")
 	}
@@ -83,6 +84,15 @@ func plainWords(line string) ([]string, error) {
 		words = append(words, t.Text)
 	}
 	return words, nil
+}
+
+// Begins reports whether these words begin the words of a rule.
+func Begins(words []string) bool {
+	return slices.ContainsFunc(programs, func(u usage) bool {
+		items := strings.Fields(u.words)
+		n := min(len(items), len(words))
+		return len(words) <= len(items) && (usage{words: strings.Join(items[:n], " ")}).match(words) > 0
+	})
 }
 
 // find returns the usage of a command, and how many of the words name it.

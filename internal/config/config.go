@@ -2,28 +2,30 @@ package config
 
 import (
 	"strconv"
-	"strings"
+
+	"github.com/acp-agent/acp-agent/internal/policy"
 )
 
 // Config is the content of the configuration file. The zero value stands for a missing file.
 type Config struct {
-	StateDir   string            `json:"stateDir"`
-	LogLevel   string            `json:"logLevel"`
-	LogFile    string            `json:"logFile"`
-	Trace      string            `json:"trace"`
-	MaxLine    *int              `json:"maxLine"`
-	MaxRoots   *int              `json:"maxRoots"`
-	Mounts     string            `json:"mounts"`
-	ReplayRate *int              `json:"replayRate"`
-	Allow      []string          `json:"allow"` // see allowValue
-	Store      string            `json:"store"`
-	Workspaces []Workspace       `json:"workspaces"`
-	Omitted    whenOmitted       `json:"whenOmitted"`
-	Agent      string            `json:"agent"`      // see settings.answering
-	Model      string            `json:"model"`      // likewise
-	Agents     map[string]Agent  `json:"agents"`     // by name
-	MCPServers map[string]Server `json:"mcpServers"` // by name, or "*" for all others
-	Models     map[string]Model  `json:"models"`     // by ID
+	StateDir   string      `json:"stateDir"`
+	LogLevel   string      `json:"logLevel"`
+	LogFile    string      `json:"logFile"`
+	Trace      string      `json:"trace"`
+	MaxLine    *int        `json:"maxLine"`
+	MaxRoots   *int        `json:"maxRoots"`
+	Mounts     string      `json:"mounts"`
+	ReplayRate *int        `json:"replayRate"`
+	Store      string      `json:"store"`
+	Workspaces []Workspace `json:"workspaces"`
+	Omitted    whenOmitted `json:"whenOmitted"`
+	// Permissions are rules for all sessions; see [Config.PermissionsFor].
+	Permissions *policy.Permissions `json:"permissions"`
+	Agent       string              `json:"agent"`      // see settings.answering
+	Model       string              `json:"model"`      // likewise
+	Agents      map[string]Agent    `json:"agents"`     // by name
+	MCPServers  map[string]Server   `json:"mcpServers"` // by name, or "*" for all others
+	Models      map[string]Model    `json:"models"`     // by ID
 
 	Path string
 }
@@ -58,7 +60,6 @@ func (c Config) Settings() []Setting {
 		{"max-roots", "maxRoots", number(c.MaxRoots)},
 		{"mounts", "mounts", c.Mounts},
 		{"replay-rate", "replayRate", number(c.ReplayRate)},
-		{"allow", "allow", strings.Join(c.Allow, ",")},
 		{"keep-dirs", "whenOmitted", c.keepDirs()},
 	}
 }

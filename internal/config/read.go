@@ -98,6 +98,9 @@ func Parse(path string, content []byte) (Config, error) {
 	if c.Agent != "" && c.Model != "" {
 		return Config{}, fmt.Errorf("%s: has both agent and model: give one of them", path)
 	}
+	if err := c.checkPermissions(); err != nil {
+		return Config{}, fmt.Errorf("%s: %v", path, err)
+	}
 	for i := range c.Workspaces {
 		if err := c.resolveWorkspace(i); err != nil {
 			return Config{}, fmt.Errorf("%s: workspaces[%d]: %v", path, i, err)
@@ -154,7 +157,6 @@ func configOptions() json.Options {
 			parsed(choice(map[string]model.API{
 				"openai": model.OpenAI, "responses": model.Responses, "anthropic": model.Anthropic,
 			})),
-			parsed(choice(map[string]trusted{"ask": false, "allow": true})),
 		)))
 }
 

@@ -13,12 +13,11 @@ import (
 
 // Server says what an MCP server may do.
 type Server struct {
-	Roots         *onOff       `json:"roots"`
-	OnShrink      keepOnShrink `json:"onShrink"`
-	Templates     onOff        `json:"templates"`
-	ReadOnlyTools trusted      `json:"readOnlyTools"`
-	Era           legacy       `json:"era"`
-	ClientID      string       `json:"clientId"`
+	Roots     *onOff       `json:"roots"`
+	OnShrink  keepOnShrink `json:"onShrink"`
+	Templates onOff        `json:"templates"`
+	Era       legacy       `json:"era"`
+	ClientID  string       `json:"clientId"`
 	// ClientSecretEnv names the environment variable with the client's secret.
 	ClientSecretEnv string `json:"clientSecretEnv"`
 
@@ -29,7 +28,6 @@ type Server struct {
 type (
 	onOff        bool
 	keepOnShrink bool
-	trusted      bool
 	legacy       bool
 	sandboxWarn  bool // a member of [sandbox.Settings]
 )
@@ -42,7 +40,7 @@ func (c Config) MCPPolicy(name string) mcp.Policy {
 	}
 	return mcp.Policy{
 		Roots: (*bool)(s.Roots), KeepOnShrink: bool(s.OnShrink), Templates: bool(s.Templates),
-		Trusted: bool(s.ReadOnlyTools), Legacy: bool(s.Era), Sandbox: s.Settings(),
+		Legacy: bool(s.Era), Sandbox: s.Settings(),
 		ClientID: s.ClientID, ClientSecret: os.Getenv(s.ClientSecretEnv),
 		ClientDocument: clientDocument,
 	}

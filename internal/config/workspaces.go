@@ -1,11 +1,14 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"strings"
 
 	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/internal/namedfile"
+	"github.com/acp-agent/acp-agent/internal/policy"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -16,12 +19,63 @@ type Workspace struct {
 	Worktree    Worktree `json:"worktree"`
 	// Budget is what these sessions may cost before the user is asked.
 	Budget acp.Budget `json:"budget"`
+	// Permissions are rules in addition to those for all sessions.
+	Permissions *policy.Permissions `json:"permissions"`
 }
 
 // Worktree says what worktrees get besides what is committed.
 type Worktree struct {
 	// Copy are patterns for the paths of ignored files, relative to the top of a repository.
 	Copy []string `json:"copy"`
+}
+
+// PermissionsFor returns the rules for sessions with the working directory cwd, nil if none are
+// configured.
+func (c Config) PermissionsFor(cwd workspace.Dir) *policy.Permissions {
+	all := c.Permissions
+	if i := c.WorkspaceOf(cwd); i >= 0 && c.Workspaces[i].Permissions != nil {
+		if all == nil {
+			return c.Workspaces[i].Permissions
+		}
+		both := all.With(*c.Workspaces[i].Permissions)
+		return &both
+	}
+	return all
+}
+
+// checkPermissions returns an error that names the first rule that is not one.
+func (c Config) checkPermissions() error {
+	if err := checkRules(c.Permissions); err != nil {
+		return fmt.Errorf("permissions: %w", err)
+	}
+	for i, w := range c.Workspaces {
+		if err := checkRules(w.Permissions); err != nil {
+			return fmt.Errorf("workspaces[%d].permissions: %w", i, err)
+		}
+	}
+	return nil
+}
+
+func checkRules(p *policy.Permissions) error {
+	if p == nil {
+		return nil
+	}
+	_, err := p.Rules()
+	return err
+}
+
+// ReadPermissions reads a file that has only rules, as the configuration has them.
+func ReadPermissions(path string) (p policy.Permissions, err error) {
+	content, err := namedfile.Read(path)
+	if err != nil {
+		return p, fmt.Errorf("%v", namedfile.Explain(err))
+	}
+	wrapped := append(append([]byte(`{"permissions":`), content...), "\n}"...)
+	c, err := Parse(path, wrapped)
+	if err != nil || c.Permissions == nil {
+		return p, cmp.Or(err, fmt.Errorf("%s: has no rules", path))
+	}
+	return *c.Permissions, nil
 }
 
 // resolveWorkspace makes the cwd of an entry absolute and checks it.

@@ -1,6 +1,6 @@
 // Package consent remembers what the user allowed permanently: MCP servers that were found in
-// roots, folders that were added to sessions, commands of models, and links that lead to what a
-// process in the sandbox may write. Each consent is a separate
+// roots, folders that were added to sessions, rules about what agents may do, and links that lead to
+// what a process in the sandbox may write. Each consent is a separate
 // file in a directory below the state directory, never in a root.
 package consent
 
@@ -63,14 +63,17 @@ type Consent struct {
 	// that gets it, or "" for all sessions in Root.
 	Folder  workspace.Dir
 	Session string
-	// Prefix holds the first words of the commands that models may run in Root, nil for other
-	// consents.
-	Prefix []string
+	// Rule is the text of a rule of package policy that holds in Root, "" for other consents. Config
+	// identifies the configuration of the MCP server that it is about.
+	Rule, Config string
+	// Agent, By and Title tell when the user gave a rule: which agent asked in which session, and the
+	// title of its tool call.
+	Agent, By, Title string
 	// Link is a path in Root that leads to Target through links. A process in the sandbox that is
 	// granted Link is granted Target.
 	Link, Target string
-	// Allowed is when the user allowed it.
-	Allowed time.Time
+	// Allowed is when the user allowed it, and Used when a rule last decided.
+	Allowed, Used time.Time
 }
 
 // ForFolder returns the consent to give a folder to the session, or to all sessions in cwd if
@@ -80,10 +83,11 @@ func ForFolder(cwd, folder workspace.Dir, session string) Consent {
 	return Consent{ID: id, Root: cwd, Folder: folder, Session: session}
 }
 
-// ForCommands returns the consent to commands that begin with these words in root, a real path.
-func ForCommands(root workspace.Dir, prefix []string) Consent {
-	id := NewID([]string{"commands", root.String()}, prefix)
-	return Consent{ID: id, Root: root, Prefix: prefix}
+// ForRule returns the consent to what a rule allows in root, a real path. config identifies the
+// configuration of the MCP server that the rule is about, "" for other rules.
+func ForRule(root workspace.Dir, rule, config string) Consent {
+	id := NewID([]string{"rule", root.String(), rule, config})
+	return Consent{ID: id, Root: root, Rule: rule, Config: config}
 }
 
 // ForLink returns the consent to follow links on the way from path, which is absolute, to target.
@@ -95,7 +99,7 @@ func ForLink(path, target string) (Consent, error) {
 
 // Setting names the consent to a folder in messages.
 func (c Consent) Setting() string {
-	return "/roots add (acp-agent consents revoke " + c.ID.Short() + ")"
+	return "/roots add (acp-agent permissions revoke " + c.ID.Short() + ")"
 }
 
 // Store keeps consents. It is safe for concurrent use, also by several processes.
@@ -128,7 +132,8 @@ func (s *Store) Allow(c Consent) error {
 	}
 	return privatefile.WriteFile(s.path(c.ID), append(encode(record{
 		Server: c.Server, Root: c.Root.String(), File: c.File, Command: c.Command, Origin: c.Origin,
-		Folder: c.Folder.String(), Session: c.Session, Prefix: c.Prefix, Link: c.Link, Target: c.Target,
+		Folder: c.Folder.String(), Session: c.Session, Link: c.Link, Target: c.Target,
+		Rule: c.Rule, Config: c.Config, Agent: c.Agent, By: c.By, Title: c.Title,
 		Allowed: time.Now().UTC().Truncate(time.Second),
 	}), '\n'))
 }
@@ -140,7 +145,7 @@ func (s *Store) List() ([]Consent, error) {
 	}
 	entries, err := os.ReadDir(s.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("cannot list the consents: %w", err)
+		return nil, fmt.Errorf("cannot list what is allowed: %w", err)
 	}
 	var all []Consent
 	for _, entry := range entries {
@@ -152,7 +157,7 @@ func (s *Store) List() ([]Consent, error) {
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("cannot list the consents: %w", err)
+			return nil, fmt.Errorf("cannot list what is allowed: %w", err)
 		}
 		all = append(all, one)
 	}
@@ -179,6 +184,20 @@ func (s *Store) Folders(cwd workspace.Dir, session string) ([]Consent, error) {
 	return found, err
 }
 
+// Rules returns the consents to rules in one of the roots, real paths.
+func (s *Store) Rules(roots ...workspace.Dir) ([]Consent, error) {
+	all, err := s.List()
+	return slices.DeleteFunc(all, func(c Consent) bool {
+		return c.Rule == "" || !slices.Contains(roots, c.Root)
+	}), err
+}
+
+// Use notes that a rule has decided now.
+func (s *Store) Use(id ID) error {
+	now := time.Now()
+	return os.Chtimes(s.path(id), now, now)
+}
+
 // Find returns the only consent whose ID starts with prefix.
 func (s *Store) Find(prefix ID) (Consent, error) {
 	all, err := s.List()
@@ -190,10 +209,10 @@ func (s *Store) Find(prefix ID) (Consent, error) {
 	})
 	switch {
 	case prefix == "" || len(matches) == 0:
-		return Consent{}, fmt.Errorf("no consent %q: acp-agent consents list shows all consents",
+		return Consent{}, fmt.Errorf("no permission %q: acp-agent permissions list shows all",
 			text.Truncate(string(prefix), 100))
 	case len(matches) > 1:
-		return Consent{}, fmt.Errorf("%d consents start with %s: give more of the ID",
+		return Consent{}, fmt.Errorf("%d permissions start with %s: give more of the ID",
 			len(matches), prefix)
 	}
 	return matches[0], nil
@@ -205,7 +224,7 @@ func (s *Store) Forget(id ID) error {
 		return nil
 	}
 	if err := privatefile.Remove(s.path(id)); err != nil {
-		return fmt.Errorf("cannot forget the consent: %w", err)
+		return fmt.Errorf("cannot revoke it: %w", err)
 	}
 	return nil
 }
@@ -223,7 +242,7 @@ func (s *Store) ForgetSession(session string) error {
 
 func (s *Store) path(id ID) string { return filepath.Join(s.dir, string(id)) }
 
-// record is the content of a consent's file. For a server it only informs the user; for a folder it
+// record is the content of a consent's file. For a server it only informs the user; for others it
 // says what is allowed.
 type record struct {
 	Server  string    `json:"server,omitempty"`
@@ -233,7 +252,11 @@ type record struct {
 	Origin  string    `json:"origin,omitempty"`
 	Folder  string    `json:"folder,omitempty"`
 	Session string    `json:"session,omitempty"`
-	Prefix  []string  `json:"prefix,omitempty"`
+	Rule    string    `json:"rule,omitempty"`
+	Config  string    `json:"config,omitempty"`
+	Agent   string    `json:"agent,omitempty"`
+	By      string    `json:"by,omitempty"`
+	Title   string    `json:"title,omitempty"`
 	Link    string    `json:"link,omitempty"`
 	Target  string    `json:"target,omitempty"`
 	Allowed time.Time `json:"allowed,omitzero"`
@@ -282,11 +305,12 @@ func (s *Store) read(id ID) (Consent, error) {
 		}
 		one.Folder, one.Session = folder, r.Session
 	}
-	if r.Prefix != nil {
-		if ForCommands(root, r.Prefix).ID != id {
+	if r.Rule != "" {
+		if ForRule(root, r.Rule, r.Config).ID != id {
 			return one, nil
 		}
-		one.Prefix = r.Prefix
+		one.Rule, one.Config, one.Agent, one.By, one.Title = r.Rule, r.Config, r.Agent, r.By, r.Title
+		one.Used = info.ModTime().UTC()
 	}
 	if r.Link != "" {
 		link, err := ForLink(r.Link, r.Target)

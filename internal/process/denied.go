@@ -47,7 +47,7 @@ func ExplainDenial(
 		return fmt.Sprintf("The sandbox does not let %s %s %s, by its own report: it belongs to %s, a "+
 			"linked worktree of git that a program in the sandbox could have made. If you made it, run "+
 			"%s, and load the session again.", who, does, text.Code(d.Path), text.Code(worktree),
-			text.Code("acp-agent consents follow "+text.ShellWord(worktree))), d.Grant
+			text.Code("acp-agent permissions follow "+text.ShellWord(worktree))), d.Grant
 	}
 	return fmt.Sprintf("The sandbox does not let %s %s %s, by its own report. If you know that it "+
 		"must, add %s to %s of %s in acp-agent's configuration file, and restart acp-agent. If the path "+

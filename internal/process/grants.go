@@ -135,7 +135,7 @@ type plantedError struct{ path, link, real string }
 
 func (e *plantedError) Error() string {
 	return fmt.Sprintf("%s leads to %s through the link %s, which a program in the sandbox could have "+
-		"put there: name that directory itself, or, if you made the link, run acp-agent consents follow %[1]s",
+		"put there: name that directory itself, or, if you made the link, run acp-agent permissions follow %[1]s",
 		e.path, e.real, e.link)
 }
 

@@ -151,7 +151,7 @@ func TestPlantedLinks(t *testing.T) {
 				require.NoError(t, first())
 				if err := second(); err != nil {
 					require.ErrorContains(t, err, "which a program in the sandbox could have put there")
-					require.ErrorContains(t, err, "acp-agent consents follow ")
+					require.ErrorContains(t, err, "acp-agent permissions follow ")
 				}
 				require.NoDirExists(t, at.out+"/evil")
 				require.NoFileExists(t, at.out+"/evil")
@@ -212,7 +212,7 @@ func TestLinksOfTheUserWork(t *testing.T) {
 	require.NoError(t, os.Symlink(at.out, at.home+"/elsewhere"))
 	at.mkdir(at.out + "/new")
 	path := at.home + "/elsewhere/new"
-	require.ErrorContains(t, at.run("true", at.b), "run acp-agent consents follow "+path)
+	require.ErrorContains(t, at.run("true", at.b), "run acp-agent permissions follow "+path)
 	accepted, err := process.AcceptLinks(at.settings.Records, path)
 	require.NoError(t, err)
 	require.NoError(t, at.run("touch $home/elsewhere/new/g", at.b))

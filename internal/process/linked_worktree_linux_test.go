@@ -155,7 +155,7 @@ func TestAcceptAWorktree(t *testing.T) {
 	own := filepath.Join(repository, ".git", "worktrees", "x-y")
 	explained, _ := process.ExplainDenial(sandbox.Policy{Mode: sandbox.Write, Write: []string{inside}},
 		"fatal: Unable to create '"+own+"/index.lock': Permission denied", "the agent", "agents.x")
-	require.Contains(t, explained, "acp-agent consents follow '"+inside+"'")
+	require.Contains(t, explained, "acp-agent permissions follow '"+inside+"'")
 
 	accepted, err := process.AcceptLinks(at.settings.Records, inside)
 	require.NoError(t, err)

@@ -40,8 +40,12 @@ func audit(log *slog.Logger, e acp.Event) {
 		if e.Late {
 			what = "answered a permission request too late, without effect"
 		}
-		log.Info(what, "session", e.Session,
-			"title", text.Truncate(e.Title, maxAudited), "answer", answerName(e.Choice))
+		said := []any{"session", e.Session, "title", text.Truncate(e.Title, maxAudited),
+			"answer", answerName(e.Choice)}
+		if e.Rule != "" {
+			said = append(said, "rule", text.Truncate(e.Rule, maxAudited))
+		}
+		log.Info(what, said...)
 	case acp.RefusedEvent:
 		log.Info("refused a message to the agent", "method", text.Truncate(e.Method, maxAudited),
 			"session", text.Truncate(string(e.Session), maxAudited))

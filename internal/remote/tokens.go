@@ -34,11 +34,34 @@ type Account struct {
 	Limits acp.Limits
 	// StoredBytes replaces that of the server if it is not 0.
 	StoredBytes int
+	// Ask and Deny are rules in addition to those of the server.
+	Ask, Deny []string
+}
+
+// Narrow returns the rules for the user's sessions: those of the server with the account's, which
+// can only ask and deny.
+func (a Account) Narrow(
+	server func(workspace.Dir) *acp.Permissions,
+) func(workspace.Dir) *acp.Permissions {
+	if len(a.Ask)+len(a.Deny) == 0 {
+		return server
+	}
+	return func(cwd workspace.Dir) *acp.Permissions {
+		own := acp.Permissions{Ask: a.Ask, Deny: a.Deny}
+		if server != nil {
+			if p := server(cwd); p != nil {
+				own = own.With(*p)
+			}
+		}
+		return &own
+	}
 }
 
 // same reports whether a and other give the same rights.
 func (a Account) same(other Account) bool {
-	return a.Agent == other.Agent && a.Budget == other.Budget && a.Limits == other.Limits && a.StoredBytes == other.StoredBytes &&
+	return a.Agent == other.Agent && a.Budget == other.Budget && a.Limits == other.Limits &&
+		a.StoredBytes == other.StoredBytes &&
+		slices.Equal(a.Ask, other.Ask) && slices.Equal(a.Deny, other.Deny) &&
 		slices.Equal(a.Within.Strings(), other.Within.Strings())
 }
 
@@ -67,6 +90,8 @@ type accountFile struct {
 	Agent  string       `json:"agent,omitzero"`
 	Limits limitsInFile `json:"limits,omitzero"`
 	Budget acp.Budget   `json:"budget,omitzero"`
+	Ask    []string     `json:"ask,omitzero"`
+	Deny   []string     `json:"deny,omitzero"`
 }
 
 type limitsInFile struct {
@@ -128,7 +153,7 @@ func (s *Tokens) encode(a Account) (path string, content []byte, err error) {
 	}
 	content, err = json.Marshal(accountFile{Name: a.Name, Within: a.Within.Strings(), Agent: a.Agent,
 		Limits: limitsInFile{a.Limits.Connections, a.Limits.Sessions, a.Limits.Turns, a.StoredBytes},
-		Budget: a.Budget})
+		Budget: a.Budget, Ask: a.Ask, Deny: a.Deny})
 	return path, content, err
 }
 
@@ -270,8 +295,9 @@ func (s *Tokens) Account(name string) (a Account, err error) {
 	if f.Name != name {
 		return a, fmt.Errorf("%s is the file of %q", path, f.Name)
 	}
-	a = Account{Name: f.Name, Agent: f.Agent, Budget: f.Budget, StoredBytes: f.Limits.StoredBytes, Limits: acp.Limits{
-		Connections: f.Limits.Connections, Sessions: f.Limits.Sessions, Turns: f.Limits.Turns}}
+	a = Account{Name: f.Name, Agent: f.Agent, Budget: f.Budget, Ask: f.Ask, Deny: f.Deny,
+		StoredBytes: f.Limits.StoredBytes, Limits: acp.Limits{
+			Connections: f.Limits.Connections, Sessions: f.Limits.Sessions, Turns: f.Limits.Turns}}
 	a.Within, err = workspace.ParseDirs(f.Within)
 	return a, err
 }

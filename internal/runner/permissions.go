@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -12,6 +13,7 @@ import (
 
 	sdk "github.com/coder/acp-go-sdk"
 
+	"github.com/acp-agent/acp-agent/internal/policy"
 	"github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
@@ -25,6 +27,10 @@ type Permissions struct {
 
 	mu      sync.Mutex // held while a request is answered
 	refused int
+	would   []string // rules that would have allowed what was refused
+
+	denying sync.Mutex
+	denied  []string // rules that have refused something
 }
 
 // Allow returns permissions that allow each request once. show may be nil.
@@ -65,12 +71,37 @@ func (p *Permissions) Answer(
 	}
 	if option == nil || !allowing(option.Kind) {
 		p.refused++
+		if rule := offered(r.Options); rule != "" && !slices.Contains(p.would, rule) {
+			p.would = append(p.would, rule)
+		}
 	}
 	outcome := sdk.NewRequestPermissionOutcomeCancelled()
 	if option != nil {
 		outcome = sdk.NewRequestPermissionOutcomeSelected(option.OptionId)
 	}
 	return sdk.RequestPermissionResponse{Outcome: outcome}, nil
+}
+
+// offered returns the rule that acp-agent offers to make, "" for none.
+func offered(options []sdk.PermissionOption) string {
+	for _, o := range options {
+		if ours, ok := o.Meta["acp-agent"].(map[string]any); ok {
+			rule, _ := ours["rule"].(string)
+			return text.Plain(rule)
+		}
+	}
+	return ""
+}
+
+// Note notes which rule has refused a tool call, according to an update about it.
+func (p *Permissions) Note(update json.RawMessage) {
+	var call struct{ Title string }
+	_ = json.Unmarshal(update, &call) // others have no title
+	p.denying.Lock()
+	defer p.denying.Unlock()
+	if rule := policy.DeniedBy(call.Title); rule != "" && !slices.Contains(p.denied, rule) {
+		p.denied = append(p.denied, rule)
+	}
 }
 
 func allowing(kind sdk.PermissionOptionKind) bool {
@@ -154,12 +185,20 @@ func chosen(line string, keys []string, options []sdk.PermissionOption) int {
 func (p *Permissions) Err() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.refused == 0 {
+	p.denying.Lock()
+	defer p.denying.Unlock()
+	switch {
+	case p.refused == 0 && len(p.denied) > 0:
+		return fmt.Errorf("what a deny rule forbids was refused: %s", strings.Join(p.denied, ", "))
+	case p.refused == 0:
 		return nil
 	}
 	hint := ""
 	if p.user == nil && !p.yes {
 		hint = "; run it on a terminal to be asked, or with --yes to allow each once"
+	}
+	if len(p.would) > 0 {
+		hint += "; what would allow it: --allow '" + strings.Join(p.would, "' --allow '") + "'"
 	}
 	requests := text.Count(p.refused, "request for permission was", "requests for permission were")
 	return fmt.Errorf("%s refused%s", requests, hint)

@@ -24,6 +24,11 @@ const (
 	worktreeHint = "NAME"
 )
 
+const (
+	permissionsDescription = "Show what may be done without asking you, or take it back"
+	permissionsHint        = "[revoke ID]"
+)
+
 // member is the list of commands in an announcement.
 const member = "availableCommands"
 
@@ -35,6 +40,8 @@ func entry(name string) json.RawMessage {
 		description, hint = rootsDescription, rootsHint
 	case backend.WorktreeCommand:
 		description, hint = worktreeDescription, worktreeHint
+	case backend.PermissionsCommand:
+		description, hint = permissionsDescription, permissionsHint
 	}
 	return backend.Encode(backend.NewCommand(name, description, hint))
 }

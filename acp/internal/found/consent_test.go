@@ -305,10 +305,10 @@ func TestFindAndForget(t *testing.T) {
 		require.Equal(t, b, one.ID)
 	}
 	_, err := consents.Find("aa")
-	require.ErrorContains(t, err, "2 consents start with aa")
+	require.ErrorContains(t, err, "2 permissions start with aa")
 	for _, beginning := range []consent.ID{"", "f", "../a"} {
 		_, err = consents.Find(beginning)
-		require.ErrorContains(t, err, fmt.Sprintf("no consent %q", beginning))
+		require.ErrorContains(t, err, fmt.Sprintf("no permission %q", beginning))
 	}
 
 	require.NoError(t, consents.Forget(b))

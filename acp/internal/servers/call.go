@@ -103,10 +103,8 @@ func (c *mcpCall) start(ctx context.Context) error {
 
 // run asks for permission if necessary, and calls the tool.
 func (c *mcpCall) run(ctx context.Context) (backend.ToolResult, error) {
-	if !c.isAllowed() {
-		if err := c.askPermission(ctx); err != nil {
-			return backend.ToolResult{}, err
-		}
+	if err := c.askPermission(ctx); err != nil {
+		return backend.ToolResult{}, err
 	}
 	if err := c.showStatus(ctx, sdk.ToolCallStatusInProgress, nil); err != nil {
 		return backend.ToolResult{}, err

@@ -15,6 +15,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/mcp"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
+	"github.com/acp-agent/acp-agent/internal/policy"
 )
 
 // kinds returns the kind and status of each update.
@@ -52,7 +53,7 @@ func TestCallAsksForPermission(t *testing.T) {
 	require.JSONEq(t, `{"a":"<&>"}`, string(asked.ToolCall.RawInput))
 	require.Equal(t, "other", asked.ToolCall.Kind)
 	require.Equal(t, "It is called with:\n\n```json\n{\n  \"a\": \"<&>\"\n}\n```", asked.ToolCall.Content[0].Content.Text)
-	require.Len(t, asked.Options, 3)
+	require.Len(t, asked.Options, 2)
 	f.call("s.echo", "{}")
 	require.Equal(t, 2, f.host.questions(), "allowed once is once")
 	require.NoError(t, json.Unmarshal(f.host.asked[1], &asked))
@@ -88,31 +89,6 @@ func TestKindsOfTools(t *testing.T) {
 }
 
 // Clause A30.
-func TestAllowAlways(t *testing.T) {
-	w := open(t, folder(t))
-	f, other := newFixture(t, mcpclient.Options{}), newFixture(t, mcpclient.Options{})
-	f.change(w, self("s", "sdk"))
-	f.host.answer = "allow-always"
-	f.call("s.echo", "{}")
-	f.call("s.echo", "{}")
-	f.change(w, self("s", "sdk"))
-	f.call("s.echo", "{}")
-	require.Equal(t, 1, f.host.questions())
-	f.call("s.change", "{}")
-	require.Equal(t, 2, f.host.questions(), "another tool")
-	f.listed("Ignore previous")
-	require.Equal(t, "changed", f.call("s.echo", "{}"))
-	require.Equal(t, 3, f.host.questions(), "the server made another tool of it")
-
-	other.change(w, self("s", "sdk"))
-	other.call("s.echo", "{}")
-	require.Equal(t, 1, other.host.questions(), "another session")
-	f.change(w, self("s", "sdk", "X=y"))
-	f.call("s.echo", "{}")
-	require.Equal(t, 4, f.host.questions(), "another server of that name")
-}
-
-// Clause A30.
 func TestReject(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{})
 	f.change(open(t, folder(t)), self("s", "sdk"))
@@ -129,25 +105,36 @@ func TestReject(t *testing.T) {
 	require.Equal(t, mcp.Ready, f.Servers()[0].State, "it lives")
 }
 
-// Clause A30.
-func TestReadOnlyPolicy(t *testing.T) {
+// The action of a call names the server and the tool as they are, and what they are: another server
+// of that name, or another tool, is not the same.
+//
+// Clause R3.
+func TestActionOfCall(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{})
-	asks, allows := self("asks", "sdk"), self("allows", "sdk")
-	allows.Apply(mcp.Policy{Trusted: true})
-	f.change(open(t, folder(t)), asks, allows)
-	f.call("asks.where", "{}")
-	require.Equal(t, 1, f.host.questions())
-	f.call("allows.where", "{}")
-	require.Equal(t, 1, f.host.questions())
-	f.call("allows.echo", "{}")
-	require.Equal(t, 2, f.host.questions(), "that one does not say so")
+	w := open(t, folder(t))
+	f.change(w, self("s", "sdk"))
+	called := func(tool string) policy.Action {
+		f.call(tool, "{}")
+		return f.host.actions[len(f.host.actions)-1]
+	}
+	first := called("s.echo")
+	require.Equal(t, []string{"s", "echo"}, []string{first.Server, first.Tool})
+	require.False(t, first.ReadOnly)
+	require.False(t, first.Found)
+	require.True(t, called("s.where").ReadOnly)
+	require.Equal(t, first, called("s.echo"))
+	f.call("s.change", "{}")
+	f.listed("Ignore previous")
+	changed := called("s.echo")
+	require.NotEqual(t, first.Config, changed.Config, "the server made another tool of it")
+	f.change(w, self("s", "sdk", "X=y"))
+	require.NotContains(t, []string{first.Config, changed.Config}, called("s.echo").Config, "another server of that name")
 }
 
 // Clause A30.
 func TestToolChangedWhileAsking(t *testing.T) {
 	fresh := newFixture(t, mcpclient.Options{})
 	fresh.change(open(t, folder(t)), self("s", "sdk"))
-	fresh.host.answer = "allow-always"
 	once := false
 	fresh.host.during = func() {
 		if once {

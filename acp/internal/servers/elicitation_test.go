@@ -17,7 +17,6 @@ import (
 func TestElicitationOfServerEverything(t *testing.T) {
 	server := npmServer("e", npmtest.Everything(t))
 	f := newFixture(t, mcpclient.Options{Elicitation: []string{"form", "url"}})
-	f.host.answer = "allow-always"
 	f.change(open(t, folder(t)), server)
 
 	f.host.elicited = `{"action":"accept","content":{"name":"Ada"}}`
@@ -42,7 +41,7 @@ func TestElicitationOfServerEverything(t *testing.T) {
 		before := f.host.questions()
 		_, err := f.try("e.trigger-url-elicitation", `{"url":"`+url+`","elicitationId":"9"}`)
 		require.ErrorContains(t, err, "as the user can be shown it")
-		require.Equal(t, before, f.host.questions())
+		require.Equal(t, before+1, f.host.questions(), "about the tool")
 	}
 	_, err := f.try("e.trigger-url-elicitation", `{"url":"file:///etc/passwd"}`)
 	require.ErrorContains(t, err, "not an http or https URL")

@@ -19,6 +19,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/internal/servers"
 	"github.com/acp-agent/acp-agent/acp/mcp"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
+	"github.com/acp-agent/acp-agent/internal/policy"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/logtest"
 	"github.com/acp-agent/acp-agent/internal/test/mcptest"
@@ -47,6 +48,7 @@ type host struct {
 	mu      sync.Mutex
 	answer  string // an option's id, "cancelled", "unknown outcome", or "" for allow-once
 	asked   []json.RawMessage
+	actions []policy.Action // of the questions
 	updates []string
 	changed chan struct{}
 	during  func() // runs while the user is asked
@@ -57,10 +59,12 @@ type host struct {
 
 func newHost() *host { return &host{changed: make(chan struct{})} }
 
-func (h *host) Call(_ context.Context, method string, params backend.Raw) backend.Work {
+func (h *host) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
 	return func() (backend.Raw, error) {
 		h.mu.Lock()
 		h.asked = append(h.asked, params)
+		action, _ := policy.Asked(ctx)
+		h.actions = append(h.actions, action)
 		answer, during, elicited := h.answer, h.during, h.elicited
 		h.mu.Unlock()
 		if during != nil {

@@ -10,6 +10,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/policy"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
@@ -20,34 +21,22 @@ const (
 	maxArguments = 8 << 10
 )
 
-// isAllowed reports whether the call needs no permission: the user always allows the tool, or
-// trusts the server's claim that it is read-only.
-func (c *mcpCall) isAllowed() bool {
-	if c.tool.Trusted && c.tool.Hints.ReadOnly {
-		return true
-	}
-	c.set.mu.Lock()
-	defer c.set.mu.Unlock()
-	return c.set.allowed[c.tool.Key()]
-}
-
-// askPermission asks the user whether to make the call. It returns nil if they allow it.
+// askPermission asks the user whether to make the call, unless a rule decides. It returns nil if
+// they allow it.
 func (c *mcpCall) askPermission(ctx context.Context) error {
 	shown := sdk.ToolCallUpdate{
 		ToolCallId: c.id, Title: sdk.Ptr(c.tool.CallTitle()), Kind: sdk.Ptr(c.kind()),
 		Status: sdk.Ptr(sdk.ToolCallStatusPending), RawInput: c.input(),
 		Content: append(backend.TextContent(c.describeArguments()), backend.TextContent(c.claims())...),
 	}
-	always, err := backend.Question{ToolCall: backend.Encode(shown), Once: "Allow",
-		Always: "Always allow " + c.tool.Name + " in this session", Reject: "Reject",
-	}.Ask(ctx, c.set.currentSession())
+	asking := policy.Asking(ctx, policy.Action{
+		Verb: policy.Tool, Server: c.tool.Server, Tool: c.tool.Remote, Config: c.tool.Identity,
+		ReadOnly: c.tool.Hints.ReadOnly, Found: c.tool.Found,
+	})
+	_, err := backend.Question{ToolCall: backend.Encode(shown), Once: "Allow", Reject: "Reject"}.
+		Ask(asking, c.set.currentSession())
 	if err != nil {
 		return fmt.Errorf("%s was not used: %w", c.tool.Name, err)
-	}
-	if always {
-		c.set.mu.Lock()
-		defer c.set.mu.Unlock()
-		c.set.allowed[c.tool.Key()] = true
 	}
 	return nil
 }

@@ -20,8 +20,7 @@ type Set struct {
 	maxResult, maxShown int // bytes of a tool's result for the backend and for the client
 
 	mu      sync.Mutex
-	session Session                    // of the last change, nil before the first
-	allowed map[mcpclient.ToolKey]bool // the tools that the user always allows
+	session Session // of the last change, nil before the first
 }
 
 var _ backend.Tools = (*Set)(nil)
@@ -31,7 +30,6 @@ func NewSet(starter *mcpclient.Starter, o mcpclient.Options) *Set {
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	return &Set{
 		Set: mcpclient.NewSet(starter, o), log: o.Logger, maxResult: 1 << 20, maxShown: 64 << 10,
-		allowed: make(map[mcpclient.ToolKey]bool),
 	}
 }
 

@@ -207,7 +207,8 @@ func Known() []Profile {
 				Command: "pi-acp", Packages: []string{"pi-acp"},
 				Login: "pi, then /login", Install: "npm install -g pi-acp @earendil-works/pi-coding-agent",
 			},
-			Roots: Roots{Tools: ToolsOff}, // it does not connect MCP servers
+			Roots:     Roots{Tools: ToolsOff}, // it does not connect MCP servers
+			NeverAsks: true,
 			// Without a terminal it uses .pi and .agents only in folders that the user trusted before.
 			Finds:   Finds{InCwd: []string{"AGENTS.md"}, Otherwise: []string{"CLAUDE.md"}},
 			Context: Context{Files: PiExtension},

@@ -34,6 +34,8 @@ type Profile struct {
 	Replay  Replay
 	Usage   Usage
 
+	// NeverAsks says that it asks for no permission, whatever it does.
+	NeverAsks bool
 	// Sandbox restricts its processes, as the user configures it. State.Writes is added to what
 	// they may write. A restriction cannot be widened, so each set of roots has its own process.
 	Sandbox backend.Sandbox

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
+	"github.com/acp-agent/acp-agent/internal/consent"
 	"github.com/acp-agent/acp-agent/internal/secret"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -50,13 +51,25 @@ type Config struct {
 // can only deny: the file chose the server's name, so what the policy would grant is ignored.
 func (c *Config) Apply(p acpmcp.Policy) {
 	if c.File != "" {
-		p.Trusted, p.Templates = false, false
+		p.Templates = false
 		p.Sandbox.Write, p.Sandbox.Read = nil, nil
 		if p.Roots != nil && *p.Roots {
 			p.Roots = nil
 		}
 	}
 	c.Policy = p
+}
+
+// Identity identifies what is started or connected to, without the policy.
+func (c Config) Identity() string {
+	pairs := func(all []Pair) (flat []string) {
+		for _, p := range all {
+			flat = append(flat, p.Name, p.Value)
+		}
+		return flat
+	}
+	return string(consent.NewID([]string{c.Name, string(c.Transport), c.Command, c.Dir, c.URL, c.File,
+		c.Consent}, c.Args, pairs(c.Env), pairs(c.Headers)))
 }
 
 // declaresRoots reports whether the server may ask for the roots.

@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
+	"github.com/acp-agent/acp-agent/internal/consent"
 )
 
 // Tool is a tool that can be called.
@@ -20,8 +21,10 @@ type Tool struct {
 	acpmcp.Tool
 	// Annotations are the server's claims as it made them, nil for none. They must not be modified.
 	Annotations *mcp.ToolAnnotations
-	// Trusted says that the user trusts the server's definition.
-	Trusted bool
+	// Identity identifies the tool's definition and the configuration of its server. Found says that
+	// a file in a root configures the server.
+	Identity string
+	Found    bool
 
 	key ToolKey
 }
@@ -58,9 +61,11 @@ func (c *connection) listTools(ctx context.Context) ([]Tool, error) {
 func (s *server) tool(definition *mcp.Tool, name string) Tool {
 	t := Tool{
 		Tool: describeTool(definition), Annotations: definition.Annotations,
-		Trusted: s.config.Policy.Trusted,
+		Found: s.config.File != "",
 	}
 	t.Name, t.Server = s.prefix+"."+name, s.config.Name
+	t.Identity = string(consent.NewID(
+		[]string{s.config.Identity(), t.Name}, []string{string(encode(definition))}))
 	t.key = ToolKey{s, sha256.Sum256(append([]byte(t.Name), encode(definition)...))}
 	return t
 }

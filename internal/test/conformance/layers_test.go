@@ -27,7 +27,7 @@ var layers = [][]string{
 	{"acp/proxy/profiles", "internal/handoff"},
 	{"acp/client", "acp/internal/filechange", "acp/internal/commands", "acp/internal/listing", "acp/internal/metering", "acp/internal/turns", "internal/conversation"},
 	{"acp/backend", "acp/internal/tasks", "acp/prompts"},
-	{"internal/mcp/client", "internal/mcp/relay", "internal/worktree"},
+	{"internal/mcp/client", "internal/mcp/relay", "internal/policy", "internal/worktree"},
 	{"internal/commandline", "internal/llm", "internal/process"},
 	{"internal/mcp/server", "internal/consent"},
 	{"internal/mcp/roots"},

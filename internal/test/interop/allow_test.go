@@ -8,41 +8,42 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The agent may read in the session's folders without a question if a flag, the environment or the
+// The agent may read in the session's folders without a question if a flag, a file or the
 // configuration says so.
 //
 // Clause A30.
 func TestAllowRead(t *testing.T) {
 	cwd, lib, outside := folder(t), folder(t, "b.txt", "b"), folder(t, "c.txt", "c")
 	config := filepath.Join(t.TempDir(), "config.json")
-	require.NoError(t, os.WriteFile(config, []byte(`{"allow":["read"]}`), 0o600))
+	require.NoError(t, os.WriteFile(config, []byte(`{"permissions":{"allow":["read"]}}`), 0o600))
+	only, none := filepath.Join(t.TempDir(), "only.json"), filepath.Join(t.TempDir(), "none.json")
+	require.NoError(t, os.WriteFile(only, []byte("{\"allow\": [\"read\"], // comments\n}"), 0o600))
+	require.NoError(t, os.WriteFile(none, []byte(`{}`), 0o600))
 	request := func(kind, path string) string {
 		return `ask session/request_permission {"toolCall":{"toolCallId":"t","title":"Look","kind":"` + kind + `","locations":[{"path":` + quoted(path) + `}]},` +
 			`"options":[{"optionId":"yes","kind":"allow_once","name":"Yes"},{"optionId":"no","kind":"reject_once","name":"No"}]}`
 	}
 	file := filepath.Join(lib, "b.txt")
 	for name, c := range map[string]struct {
-		variable string
-		args     []string
-		allowed  bool
+		args    []string
+		allowed bool
 	}{
-		"by default":           {"", nil, false},
-		"flag":                 {"", []string{"--allow", "read"}, true},
-		"environment":          {"read", nil, true},
-		"configuration":        {"", []string{"--config", config}, true},
-		"flag over everything": {"read", []string{"--config", config, "--allow="}, false},
+		"by default":                {nil, false},
+		"flag":                      {[]string{"--allow", "read"}, true},
+		"configuration":             {[]string{"--config", config}, true},
+		"another file":              {[]string{"--permissions", only}, true},
+		"no rules but those of one": {[]string{"--config", config, "--permissions", none}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Setenv("ACP_AGENT_ALLOW", c.variable)
 			a := start(t, append(c.args, behind()...)...).initialize()
 			id := a.open(cwd, lib)
 			turn := a.ask(id, request("read", file), "reject_once")
 			if c.allowed {
 				require.Empty(t, turn.questions)
-				require.Contains(t, turn.updates, "Look (allowed by acp-agent)")
+				require.Contains(t, turn.updates, "Look (allowed by the rule `read`)")
 			} else {
 				require.Len(t, turn.questions, 1)
-				require.NotContains(t, turn.updates, "allowed")
+				require.NotContains(t, turn.updates, "allowed by")
 			}
 			require.Len(t, a.ask(id, request("read", filepath.Join(outside, "c.txt")), "reject_once").questions, 1)
 			require.Len(t, a.ask(id, request("edit", file), "reject_once").questions, 1)

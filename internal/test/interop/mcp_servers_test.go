@@ -197,10 +197,10 @@ func TestFoundHTTPServerGetsEnvironment(t *testing.T) {
 	require.NotContains(t, a.stderr.String(), "s3cret")
 }
 
-// A tool call is shown, asks for permission once per tool and session, and is shown as completed.
+// A tool call is shown, asks for permission once per tool and folder, and is shown as completed.
 //
 // Clause A30.
-func TestAllowAlwaysCoversToolAndSession(t *testing.T) {
+func TestAllowAlwaysCoversToolAndFolder(t *testing.T) {
 	t.Parallel()
 	servers := []any{stdioServer("e", npmtest.Everything(t))}
 	cwd := folder(t)
@@ -225,8 +225,9 @@ func TestAllowAlwaysCoversToolAndSession(t *testing.T) {
 	require.Empty(t, a.ask(id, `/call e.echo {"message":"two"}`, "").questions)
 	require.Len(t, a.ask(id, `/call e.get-sum {"a":1,"b":2}`, "allow_once").questions, 1)
 	require.Len(t, a.ask(id, `/call e.get-sum {"a":1,"b":2}`, "reject_once").questions, 1)
-	other := a.served([]string{cwd}, servers...)
-	require.Len(t, a.ask(other, `/call e.echo {"message":"three"}`, "allow_once").questions, 1)
+	require.Empty(t, a.ask(a.served([]string{cwd}, servers...), `/call e.echo {"message":"three"}`, "").questions)
+	other := a.served([]string{folder(t)}, servers...)
+	require.Len(t, a.ask(other, `/call e.echo {"message":"four"}`, "allow_once").questions, 1)
 }
 
 // Servers are told whether there is a model: server-everything offers a tool that asks it only

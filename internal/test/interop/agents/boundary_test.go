@@ -53,7 +53,7 @@ func readsWithoutQuestion(_ *testing.T, s *stage, _ *editor) again {
 		turn := s.prompt(e, made.ID, "What is the fruit?", modelserver.Read(fruit(s.first)), modelserver.Say("A banana."))
 		require.Contains(t, turn[1].Of(modelserver.Result)[0], "banana")
 		require.Equal(t, "null", e.permissions())
-		require.Contains(t, e.heard(made.ID), "(allowed by acp-agent)")
+		require.Contains(t, e.heard(made.ID), "allowed by the rule")
 
 		s.prompt(e, made.ID, "Mend it.", modelserver.Edit(fruit(s.first), "banana", "cherry"), modelserver.Say("Mended."))
 		require.Equal(t, "cherry\n", content(t, s.first))

@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -126,6 +127,7 @@ type editor struct {
 	written []string // paths of fs/write_text_file
 	read    []string // paths of fs/read_text_file
 	rejects bool
+	chooses sdk.PermissionOptionKind // if not ""
 
 	terminals *terminals.Terminals
 	judge     *judge
@@ -273,6 +275,7 @@ func (e *editor) options(f files, said *logtest.Text) client.Options {
 			if e.rejects {
 				kind = sdk.PermissionOptionKindRejectOnce
 			}
+			kind = cmp.Or(e.chooses, kind)
 			for _, option := range r.Options {
 				if option.Kind == kind {
 					return sdk.RequestPermissionResponse{Outcome: sdk.NewRequestPermissionOutcomeSelected(option.OptionId)}, nil

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/internal/consent"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -29,6 +30,11 @@ func toolCalls(t *testing.T, messages []message) []string {
 		}
 	}
 	return all
+}
+
+// allowingRules returns permissions that allow what these rules say.
+func allowingRules(rules ...string) func(workspace.Dir) *acp.Permissions {
+	return func(workspace.Dir) *acp.Permissions { return &acp.Permissions{Allow: rules} }
 }
 
 const once = `[{"optionId":"yes","kind":"allow_once","name":"Yes"},{"optionId":"ever",` +
@@ -147,8 +153,12 @@ func TestAllowReads(t *testing.T) {
 	}
 	var log bytes.Buffer
 	for _, on := range []bool{true, false} {
+		rules := allowingRules("read")
+		if !on {
+			rules = nil
+		}
 		c := connect(t, acp.Options{
-			AllowReads: on, Backend: using(&scripted{}), Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			Permissions: rules, Backend: using(&scripted{}), Logger: slog.New(slog.NewTextHandler(&log, nil)),
 			Workspace: workspace.Options{Policy: workspace.Policy{Deny: []workspace.Dir{denied}}},
 		})
 		c.initialize()
@@ -176,8 +186,8 @@ func TestAllowReads(t *testing.T) {
 			check(name, request, "no")
 		}
 	}
-	require.Contains(t, log.String(), "allowed the agent to read without asking")
-	require.Contains(t, log.String(), inA)
+	require.Contains(t, log.String(), "a rule decided about a tool call")
+	require.Contains(t, log.String(), "verdict=allow rule=read")
 }
 
 // A person sees which tool calls were allowed without a question, whatever the agent says about
@@ -186,7 +196,7 @@ func TestAllowReads(t *testing.T) {
 // Clause A30.
 func TestAllowedReadsAreMarked(t *testing.T) {
 	a := folder(t)
-	c := connect(t, acp.Options{AllowReads: true, Backend: using(&scripted{})})
+	c := connect(t, acp.Options{Permissions: allowingRules("read"), Backend: using(&scripted{})})
 	c.initialize()
 	c.permit("no")
 	id := c.open(a)
@@ -204,7 +214,7 @@ func TestAllowedReadsAreMarked(t *testing.T) {
 		return `{"sessionUpdate":"tool_call_update","title":"` + title + `","toolCallId":"` + tool +
 			`"}`
 	}
-	const marked = "Look (allowed by acp-agent)"
+	const marked = "Look (allowed by the rule `read`)"
 	announced := update(`{"sessionUpdate":"tool_call","toolCallId":"t1","title":"Look"}`)
 	require.Len(t, announced, 1)
 	require.Equal(t, []string{titled("t1", marked)}, ask("t1", "read"))
@@ -234,7 +244,7 @@ func TestAllowedReadsAreMarked(t *testing.T) {
 		got := update(u)
 		require.Len(t, got, 2)
 		require.Equal(t, u, got[0])
-		require.Contains(t, got[1], `"title":"app (allowed by acp-agent)"`)
+		require.Contains(t, got[1], `"title":"app (allowed by the rule `+"`read`"+`)"`)
 	}
 	for _, u := range []string{
 		`{"sessionUpdate":"tool_call_update","toolCallId":"t1","status":"in_progress"}`,
@@ -246,5 +256,203 @@ func TestAllowedReadsAreMarked(t *testing.T) {
 	c.call("session/load", rootsParams(id, a))
 	replayed := strings.Join(toolCalls(t, c.messages()[from:]), "\n")
 	require.Equal(t, 7, strings.Count(replayed, marked), replayed)
-	require.Contains(t, replayed, `"title":"app (allowed by acp-agent)"`)
+	require.Contains(t, replayed, `"title":"app (allowed by the rule `+"`read`"+`)"`)
+}
+
+// runRequest is a request of an agent to run a command line.
+func runRequest(tool, line string) string {
+	return `call session/request_permission {"toolCall":{"toolCallId":"` + tool + `","kind":"execute","title":"Run",` +
+		`"rawInput":{"command":` + encode(line) + `}},"options":` + once + `}`
+}
+
+// What the user always allows is a rule of acp-agent, which holds for all agents in this folder until
+// it is revoked; the agent is told to go ahead once.
+//
+// Clause R3.
+func TestChosenRule(t *testing.T) {
+	a, b, state := folder(t), folder(t), t.TempDir()
+	start := func() *client {
+		c := connect(t, acp.Options{Permissions: allowingRules(), ConsentDir: state, Backend: using(&scripted{})})
+		c.initialize()
+		return c
+	}
+	c := start()
+	c.permit("allow-always")
+	id := c.open(a)
+	require.Contains(t, strings.Join(c.texts(id, runRequest("t1", "go vet ./...")), ""), `"optionId":"yes"`)
+	require.Len(t, c.questions(), 1)
+	var asked struct {
+		Options []struct {
+			OptionID, Kind, Name string
+			Meta                 json.RawMessage `json:"_meta"`
+		}
+		ToolCall struct{ Content json.RawMessage }
+	}
+	require.NoError(t, json.Unmarshal(c.questions()[0].Params, &asked))
+	require.Len(t, asked.Options, 3)
+	require.Equal(t, []string{"yes", "allow_once", "Yes"}, []string{asked.Options[0].OptionID, asked.Options[0].Kind, asked.Options[0].Name})
+	require.Equal(t, "Always: run `go vet ...` in sessions of "+filepath.Base(a), asked.Options[1].Name)
+	require.Equal(t, "allow_always", asked.Options[1].Kind)
+	require.JSONEq(t, `{"acp-agent":{"rule":"run go vet ..."}}`, string(asked.Options[1].Meta))
+	require.Equal(t, "reject_once", asked.Options[2].Kind)
+	require.Contains(t, string(asked.ToolCall.Content), "it is not asked for again with these options")
+
+	other := start()
+	other.permit("no")
+	there := other.open(a)
+	require.Contains(t, strings.Join(other.texts(there, runRequest("t2", "go vet -json .")), ""), `"optionId":"yes"`)
+	require.Empty(t, other.questions(), "another agent in this folder")
+	require.Contains(t, toolCalls(t, other.messages())[0], "Run (allowed by the rule `run go vet ...`)")
+	other.texts(there, runRequest("t3", "go vet; touch x"))
+	other.texts(other.open(b), runRequest("t4", "go vet"))
+	require.Len(t, other.questions(), 2)
+
+	store := consent.NewStore(state)
+	all, err := store.List()
+	require.NoError(t, err)
+	require.Len(t, all, 1)
+	require.Equal(t, []string{"run go vet ...", workspace.Real(parseDir(t, a)).String(), id, "Run"},
+		[]string{all[0].Rule, all[0].Root.String(), all[0].By, all[0].Title})
+	require.NoError(t, store.Forget(all[0].ID))
+	other.texts(there, runRequest("t5", "go vet"))
+	require.Len(t, other.questions(), 3, "it holds no longer")
+}
+
+func parseDir(t *testing.T, path string) workspace.Dir {
+	t.Helper()
+	dir, err := workspace.ParseDir(path)
+	require.NoError(t, err)
+	return dir
+}
+
+// A denied request is refused by an option of the agent, and shown.
+//
+// Clause R1.
+func TestDeniedRequest(t *testing.T) {
+	rules := func(workspace.Dir) *acp.Permissions {
+		return &acp.Permissions{Allow: []string{"read", "run go vet ..."}, Ask: []string{"run go vet -json ..."}, Deny: []string{"run touch"}}
+	}
+	var events []acp.AnswerEvent
+	c := connect(t, acp.Options{Permissions: rules, Backend: using(&scripted{}), Observe: func(e acp.Event) {
+		if answer, ok := e.(acp.AnswerEvent); ok {
+			events = append(events, answer)
+		}
+	}})
+	c.initialize()
+	c.permit("ever")
+	id := c.open(folder(t))
+	require.Contains(t, strings.Join(c.texts(id, runRequest("t1", "go vet; touch x")), ""), `"optionId":"no"`)
+	require.Empty(t, c.questions())
+	require.Contains(t, toolCalls(t, c.messages())[0], "Run (refused by the rule `run touch`)")
+	require.Equal(t, []string{"reject_once", "run touch"}, []string{events[0].Choice, events[0].Rule})
+	unable := strings.Replace(runRequest("t2", "touch x"), `"kind":"reject_once"`, `"kind":"other"`, 1)
+	require.Contains(t, strings.Join(c.texts(id, unable), ""), `"outcome":"cancelled"`)
+
+	// An agent's own way to allow for good stays where a rule says to ask, and where none can be made.
+	for i, line := range []string{"go vet -json", "go vet | x"} {
+		require.Contains(t, strings.Join(c.texts(id, runRequest("t3", line)), ""), `"optionId":"ever"`)
+		require.Contains(t, string(c.questions()[i].Params), once)
+	}
+	// Where a rule can be made, an answer that was not offered allows nothing.
+	require.Contains(t, strings.Join(c.texts(id, runRequest("t4", "go test")), ""), `"outcome":"cancelled"`)
+}
+
+// Without rules of the user, requests reach the client unchanged, whatever is remembered.
+//
+// Clause R1.
+func TestRequestsWithoutRules(t *testing.T) {
+	a, state := folder(t), t.TempDir()
+	root := workspace.Real(parseDir(t, a))
+	require.NoError(t, consent.NewStore(state).Allow(consent.ForRule(root, "run go vet ...", "")))
+	for name, o := range map[string]acp.Options{
+		"none":  {},
+		"wrong": {Permissions: allowingRules("write everything")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o.ConsentDir, o.Backend = state, using(&scripted{})
+			c := connect(t, o)
+			c.initialize()
+			c.permit("ever")
+			id := c.open(a)
+			require.Contains(t, strings.Join(c.texts(id, runRequest("t", "go vet")), ""), `"optionId":"ever"`)
+			require.Contains(t, string(c.questions()[0].Params), once)
+		})
+	}
+}
+
+// What an agent announced and what it asks must agree.
+//
+// Clause R2.
+func TestAnnouncedCall(t *testing.T) {
+	c := connect(t, acp.Options{Permissions: allowingRules("run go vet ..."), Backend: using(&scripted{})})
+	c.initialize()
+	c.permit("no")
+	id := c.open(folder(t))
+	announce := func(tool, line string) {
+		c.texts(id, `update {"sessionUpdate":"tool_call","toolCallId":"`+tool+`","title":"T","kind":"execute","rawInput":{}}`)
+		c.texts(id, `update {"sessionUpdate":"tool_call_update","toolCallId":"`+tool+`","rawInput":{"command":`+encode(line)+`}}`)
+	}
+	announce("t1", "go vet ./...")
+	require.Contains(t, strings.Join(c.texts(id, runRequest("t1", "go vet ./...")), ""), `"optionId":"yes"`)
+	announce("t2", "go vet; touch x")
+	c.texts(id, runRequest("t2", "go vet ./..."))
+	require.Len(t, c.questions(), 1)
+	announce("t3", "go vet "+strings.Repeat("x", 300<<10))
+	c.texts(id, runRequest("t3", "go vet ./..."))
+	require.Len(t, c.questions(), 2, "it is too long to be compared")
+	c.texts(id, strings.Replace(runRequest("t1", ""), `,"rawInput":{"command":""}`, "", 1))
+	require.Len(t, c.questions(), 2, "the announcement says it")
+}
+
+// /permissions shows what holds in the session, and takes back what the user allowed.
+//
+// Clause R3.
+func TestPermissionsCommand(t *testing.T) {
+	a := folder(t)
+	rules := func(workspace.Dir) *acp.Permissions {
+		return &acp.Permissions{Allow: []string{"read"}, Deny: []string{"run git push"}}
+	}
+	state := t.TempDir()
+	store := consent.NewStore(state)
+	root := workspace.Real(parseDir(t, a))
+	given := consent.ForRule(root, "run go vet ...", "")
+	require.NoError(t, store.Allow(given))
+	elsewhere := consent.ForRule(workspace.Real(parseDir(t, folder(t))), "run make check ...", "")
+	require.NoError(t, store.Allow(elsewhere))
+	c := connect(t, acp.Options{Permissions: rules, ConsentDir: state, Backend: using(&scripted{})})
+	c.initialize()
+	c.permit("no")
+	id := c.open(a)
+	said := c.say(id, "/permissions")
+	require.Contains(t, said, "- deny `run git push`, from your configuration\n")
+	require.Contains(t, said, "- allow `read`, from your configuration\n")
+	require.Contains(t, said, "- allow `run go vet ...`, in `"+root.String()+"`, given ")
+	require.Contains(t, said, " as `"+given.ID.Short()+"`\n")
+	require.NotContains(t, said, "make check")
+	c.texts(id, runRequest("t1", "go vet"))
+	require.Empty(t, c.questions())
+	for _, wrong := range []string{"revoke", "revoke x", "revoke " + elsewhere.ID.Short(), "revoke " + given.ID.Short()[:3], "x"} {
+		require.NotContains(t, c.say(id, "/permissions "+wrong), "Revoked", wrong)
+	}
+	require.Equal(t, "Revoked: `run go vet ...` is asked for again.\n", c.say(id, "/permissions revoke "+given.ID.Short()))
+	c.texts(id, runRequest("t2", "go vet"))
+	require.Len(t, c.questions(), 1)
+}
+
+// An agent that never asks makes rules look like protection, so the user is told.
+//
+// Clause R4.
+func TestAgentThatNeverAsks(t *testing.T) {
+	for name, permissions := range map[string]func(workspace.Dir) *acp.Permissions{"rules": allowingRules("read"), "none": nil} {
+		c := connect(t, acp.Options{Permissions: permissions, Backend: using(&scripted{neverAsks: true})})
+		c.initialize()
+		id := c.open(folder(t))
+		said := c.say(id, "say x") + c.say(id, "say x")
+		if permissions == nil {
+			require.NotContains(t, said, "asks for no permission", name)
+			continue
+		}
+		require.Equal(t, 1, strings.Count(said, "asks for no permission: your rules about permissions do not hold for it"), said)
+		require.Contains(t, c.say(id, "/permissions"), "asks for no permission")
+	}
 }

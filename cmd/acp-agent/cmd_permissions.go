@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/mcp"
-	"github.com/acp-agent/acp-agent/internal/commandline"
 	"github.com/acp-agent/acp-agent/internal/consent"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
@@ -21,26 +21,41 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// newConsents returns the commands for permissions that were given permanently.
-func newConsents(s streams, set *settings) *cobra.Command {
+// newPermissions returns the commands for what the user allowed.
+func newPermissions(s streams, set *settings) *cobra.Command {
 	return commandGroup(&cobra.Command{
-		Use:   "consents",
-		Short: "List and revoke what you have allowed permanently",
-		Long: `An MCP server that is configured in a file of a folder is started only if you
-allow it. If you choose to always allow it, acp-agent remembers your consent. It
-also remembers which folders you added to sessions with /roots add, and which
-commands a model may run in a folder, such as all that begin with "go test";
-docs/model.md says which words may follow.
+		Use:   "permissions",
+		Short: "Show, check and revoke what agents may do without asking you",
+		Long: `Rules say what agents may do without asking you. They stand in the configuration
+file, for all folders or for an entry of "workspaces":
 
-Programs in the sandbox could replace links in the folders that they may write.
-acp-agent remembers where such links lead, and follows them only to there.
-consents lists all of these and revokes them.
+  "permissions": {
+    "allow": ["read", "edit docs/**", "run go test ...", "fetch pkg.go.dev"],
+    "ask":   ["edit **/*.sql"],
+    "deny":  ["read **/.env", "run git push"]
+  }
 
-A consent covers a server as it is configured in its file, and the content of
-the files in the session's folders that its configuration names. If one of
-these changes, you are asked again. What these files load is not covered.`,
-	}, newConsentsList(s, set), newConsentsFollow(s, set), newConsentsRevoke(s, set),
-		newConsentsForget(s, set))
+  read [GLOB]         read and search files in the session's folders
+  read outside PATH   read a file, or the files in a folder, outside of them
+  edit [GLOB]         write files in the session's folders
+  run WORDS           run exactly this command
+  run WORDS ...       run it with options and files that are known to do no harm
+  tool SERVER.TOOL    call a tool of an MCP server; SERVER.* stands for all, and
+                      SERVER.* read-only for those that claim to only read
+  fetch HOST          get something from a host, or with *.HOST from those below
+
+Deny rules come first, then ask rules, then allow rules. Without a matching rule
+you are asked. With "permissions", even an empty one, a question offers to
+make the narrowest rule; acp-agent then remembers it, and the agent nothing.
+
+acp-agent also remembers which MCP servers of folders you always start, which
+folders you added to sessions with /roots add, and where links lead that
+programs in the sandbox could replace.
+
+A rule checks what an agent says that it will do, when it asks. Nothing checks
+what it then does, except the sandbox.`,
+	}, newPermissionsList(s, set), newPermissionsCheck(s, set), newPermissionsFollow(s, set),
+		newPermissionsRevoke(s, set))
 }
 
 // consentDir returns the directory of consents in the state directory.
@@ -104,10 +119,15 @@ type consentReport struct {
 	Origin  string        `json:"origin,omitempty"`
 	Folder  workspace.Dir `json:"folder,omitzero"`
 	Session string        `json:"session,omitempty"`
-	Prefix  []string      `json:"prefix,omitempty"`
+	Rule    string        `json:"rule,omitempty"`
+	Config  string        `json:"-"`
+	Agent   string        `json:"agent,omitempty"`
+	By      string        `json:"givenIn,omitempty"`
+	Title   string        `json:"title,omitempty"`
 	Link    string        `json:"link,omitempty"`
 	Target  string        `json:"target,omitempty"`
 	Allowed time.Time     `json:"allowedAt"`
+	Used    time.Time     `json:"usedAt,omitzero"`
 }
 
 // allows describes what a consent allows, for a person.
@@ -116,12 +136,10 @@ func allows(c consent.Consent) string {
 	case c.Session != "":
 		return fmt.Sprintf("folder %s in %s", text.Printable(c.Folder.String()),
 			text.Printable(c.Session))
-	case c.Prefix != nil && !commandline.IsRule(c.Prefix):
-		return "nothing any more: commands " + commandline.Show(c.Prefix)
 	case c.Link != "":
 		return fmt.Sprintf("link %s to %s", text.Printable(c.Link), text.Printable(c.Target))
-	case c.Prefix != nil:
-		return "commands " + commandline.Show(c.Prefix)
+	case c.Rule != "":
+		return text.Printable(c.Rule)
 	case !c.Folder.IsZero():
 		return "folder " + text.Printable(c.Folder.String())
 	case c.Server == "":
@@ -132,23 +150,23 @@ func allows(c consent.Consent) string {
 	}
 }
 
-// consentsListFlags are the flags of consents list.
-type consentsListFlags struct {
+// permissionsListFlags are the flags of permissions list.
+type permissionsListFlags struct {
 	roots []string
 	json  bool
 }
 
-func newConsentsList(s streams, set *settings) *cobra.Command {
-	var l consentsListFlags
+func newPermissionsList(s streams, set *settings) *cobra.Command {
+	var l permissionsListFlags
 	cmd := &cobra.Command{
 		Use:   "list [--root DIR]... [--json]",
-		Short: "List permanent permissions",
-		Long: `list shows each MCP server that can be started without asking you, its folder,
-each folder that sessions get in addition, the commands that a model runs
-without asking you, and the links that are followed for programs in the
-sandbox. Arguments, environment variables and headers may contain secrets, so
-they are neither stored nor shown.`,
-		Example: "  acp-agent consents list --root app",
+		Short: "List the rules, and what else is always allowed",
+		Long: `list shows the rules of the configuration, the rules that you made by answering
+"Always", each MCP server that can be started without asking you, each folder
+that sessions get in addition, and the links that are followed for programs in
+the sandbox. Arguments, environment variables and headers may contain secrets,
+so they are neither stored nor shown.`,
+		Example: "  acp-agent permissions list --root app",
 		Args:    noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			consents, err := set.consents()
@@ -159,17 +177,20 @@ they are neither stored nor shown.`,
 			if err != nil {
 				return err
 			}
-			return l.print(s, found)
+			if err := l.print(s, found); err != nil || l.json || len(l.roots) > 0 {
+				return err
+			}
+			return printConfigured(s, set)
 		},
 	}
-	set.accept(cmd, "state-dir")
+	set.accept(cmd, "state-dir", "allow", "permissions")
 	cmd.Flags().Var((*listValue)(&l.roots), "root",
-		"only consents for the folder `DIR`; can be repeated")
+		"only what is allowed in the folder `DIR`; can be repeated")
 	cmd.Flags().BoolVar(&l.json, "json", false, "print one JSON object per line")
 	return cmd
 }
 
-func (l consentsListFlags) print(s streams, found []consent.Consent) error {
+func (l permissionsListFlags) print(s streams, found []consent.Consent) error {
 	if l.json {
 		for _, one := range found {
 			if err := writeJSON(s.out, consentReport(one)); err != nil {
@@ -179,20 +200,44 @@ func (l consentsListFlags) print(s streams, found []consent.Consent) error {
 		return nil
 	}
 	table := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "CONSENT\tGIVEN (UTC)\tALLOWS\tFOLDER")
+	fmt.Fprintln(table, "ID\tGIVEN (UTC)\tUSED (UTC)\tALLOWS\tFOLDER")
 	for _, one := range found {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", one.ID.Short(),
-			one.Allowed.UTC().Format(time.DateTime), allows(one),
-			cmp.Or(text.Printable(one.Root.String()), "-"))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", one.ID.Short(), timeOrDash(one.Allowed.UTC()),
+			timeOrDash(one.Used), allows(one), cmp.Or(text.Printable(one.Root.String()), "-"))
 	}
 	if len(found) == 0 {
-		fmt.Fprintln(s.err, "acp-agent: no such consents")
+		fmt.Fprintln(s.err, "acp-agent: nothing is remembered")
 	}
 	return table.Flush()
 }
 
-// newConsentsFollow returns the command that accepts links.
-func newConsentsFollow(s streams, set *settings) *cobra.Command {
+// printConfigured prints the rules of the configuration.
+func printConfigured(s streams, set *settings) error {
+	print := func(where string, p *acp.Permissions) {
+		if p == nil {
+			return
+		}
+		for _, list := range []struct {
+			effect string
+			rules  []string
+		}{{"deny", p.Deny}, {"ask", p.Ask}, {"allow", p.Allow}} {
+			for _, rule := range list.rules {
+				fmt.Fprintf(s.out, "%s: %s %s\n", where, list.effect, text.Printable(rule))
+			}
+		}
+	}
+	if set.permissions == nil || !set.permissions.Only {
+		print(set.config.Path, set.config.Permissions)
+		for _, w := range set.config.Workspaces {
+			print(set.config.Path+", "+text.Printable(w.Cwd), w.Permissions)
+		}
+	}
+	print("the command line", set.permissions)
+	return nil
+}
+
+// newPermissionsFollow returns the command that accepts links.
+func newPermissionsFollow(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "follow PATH",
 		Short: "Let programs in the sandbox write where a link leads",
@@ -203,7 +248,7 @@ its own state, or by sandboxWrite. The same holds for a linked worktree of git
 that such a program could have made: PATH is then the worktree, and follow lets
 programs in the sandbox commit in it. Look first where the link, or the file
 .git, leads, because a program could have made it.`,
-		Example: "  acp-agent consents follow ~/.claude",
+		Example: "  acp-agent permissions follow ~/.claude",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 || args[0] == "" {
 				return usage.Errorf("%s needs one PATH", words(cmd))
@@ -234,30 +279,24 @@ programs in the sandbox commit in it. Look first where the link, or the file
 	return cmd
 }
 
-// revokeFlags are the flags of consents revoke.
+// revokeFlags are the flags of permissions revoke.
 type revokeFlags struct {
 	roots []string
 	all   bool
 }
 
-// newConsentsForget returns the same command under its earlier name.
-func newConsentsForget(s streams, set *settings) *cobra.Command {
-	cmd := newConsentsRevoke(s, set)
-	cmd.Use, cmd.Hidden = strings.Replace(cmd.Use, "revoke", "forget", 1), true
-	return cmd
-}
-
-func newConsentsRevoke(s streams, set *settings) *cobra.Command {
+func newPermissionsRevoke(s streams, set *settings) *cobra.Command {
 	var revoke revokeFlags
 	cmd := &cobra.Command{
-		Use:   "revoke CONSENT... | --root DIR... | --all",
-		Short: "Revoke consents, so that you are asked again",
-		Long: `revoke takes back the consents with the given IDs, which can be abbreviated,
-all consents for a folder, or all consents. If one of the IDs is unknown,
-nothing is revoked. A session keeps a running server or a folder until it is
-closed or loaded again; a command is asked for at once. With --keep-dirs it
-keeps the folder even then, until you type /roots remove in it.`,
-		Example: "  acp-agent consents revoke 3f2a9c1b7d20\n  acp-agent consents revoke --root app",
+		Use:   "revoke ID... | --root DIR... | --all",
+		Short: "Take back what you allowed, so that you are asked again",
+		Long: `revoke takes back what has the given IDs, which can be abbreviated, everything
+for a folder, or everything. If one of the IDs is unknown, nothing is revoked. A
+rule no longer holds from that moment. A session keeps a running server or a
+folder until it is closed or loaded again; with --keep-dirs it keeps the folder
+even then, until you type /roots remove in it. Rules of the configuration file
+are changed there.`,
+		Example: "  acp-agent permissions revoke 3f2a9c1b7d20\n  acp-agent permissions revoke --root app",
 		Args:    revoke.args,
 		RunE: func(_ *cobra.Command, names []string) error {
 			consents, err := set.consents()
@@ -273,8 +312,8 @@ keeps the folder even then, until you type /roots remove in it.`,
 	}
 	set.accept(cmd, "state-dir")
 	cmd.Flags().Var((*listValue)(&revoke.roots), "root",
-		"all consents for the folder `DIR`; can be repeated")
-	cmd.Flags().BoolVar(&revoke.all, "all", false, "all consents")
+		"everything for the folder `DIR`; can be repeated")
+	cmd.Flags().BoolVar(&revoke.all, "all", false, "everything")
 	cmd.ValidArgsFunction = set.completeConsents
 	return cmd
 }
@@ -289,7 +328,7 @@ func (c *revokeFlags) args(cmd *cobra.Command, names []string) error {
 	}
 	if given != 1 || slices.Contains(names, "") {
 		return usage.Errorf(
-			"%s needs a CONSENT, --root DIR or --all; acp-agent consents list shows the consents",
+			"%s needs an ID, --root DIR or --all; acp-agent permissions list shows the IDs",
 			words(cmd))
 	}
 	return nil
@@ -320,7 +359,7 @@ func revokeAll(s streams, consents *consent.Store, found []consent.Consent) erro
 			cmp.Or(text.Printable(one.Root.String()), "-"))
 	}
 	if len(found) == 0 {
-		fmt.Fprintln(s.err, "acp-agent: no such consents")
+		fmt.Fprintln(s.err, "acp-agent: nothing is remembered")
 	}
 	return nil
 }

@@ -86,7 +86,7 @@ func TestConsents(t *testing.T) {
 	start()
 	require.EqualValues(t, 1, user.requests.Load(), "it is always allowed")
 
-	printed := output(t, "consents", "list", "--json", "--state-dir", state)
+	printed := output(t, "permissions", "list", "--json", "--state-dir", state)
 	require.NotContains(t, printed, "hunter2")
 	var report struct{ ConsentID, Server, Root, File, Command string }
 	require.NoError(t, json.Unmarshal([]byte(printed), &report))
@@ -95,7 +95,7 @@ func TestConsents(t *testing.T) {
 	require.Equal(t, "no-such-program", report.Command)
 	require.Equal(t, ".mcp.json", filepath.Base(report.File))
 
-	require.Contains(t, output(t, "consents", "revoke", "--root", root, "--state-dir", state),
+	require.Contains(t, output(t, "permissions", "revoke", "--root", root, "--state-dir", state),
 		"revoked "+report.ConsentID[:12]+": server found: no-such-program in ")
 	start()
 	require.EqualValues(t, 2, user.requests.Load(), "the user is asked again")

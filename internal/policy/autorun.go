@@ -1,4 +1,4 @@
-package model
+package policy
 
 import (
 	"cmp"
@@ -17,12 +17,12 @@ import (
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
-// whyAsk returns a reason to ask the user about a change, even if edits are accepted in advance:
+// WhyAsk returns a reason to ask the user about a change, even if edits are accepted in advance:
 // some program may execute the written file or new directory, or obey it, without being told to.
 // Such programs are git, agents, shells, CI, and editors with their language servers. For other
 // changes it returns "". Files that only a command runs, such as a justfile, do not count, because
 // commands are asked about.
-func whyAsk(ctx context.Context, ws *workspace.Workspace, catalog *discovery.Catalog,
+func WhyAsk(ctx context.Context, ws *workspace.Workspace, catalog *discovery.Catalog,
 	c tools.Change) string {
 	// The path of the root itself counts too, as the user spells it and as its real path.
 	spelled, real := namesOf(c.Ref.Path()), namesOf(c.Ref.Real())
@@ -201,13 +201,13 @@ func isImported(ctx context.Context, ws *workspace.Workspace, catalog *discovery
 	return slices.ContainsFunc(all, func(a discovery.Artifact) bool {
 		return is(a.Ref) ||
 			slices.ContainsFunc(a.Imports, func(i discovery.Import) bool { return is(i.Ref) }) ||
-			slices.ContainsFunc(a.Unread, func(path string) bool { return is(leadsTo(ws, path)) })
+			slices.ContainsFunc(a.Unread, func(path string) bool { return is(LeadsTo(ws, path)) })
 	})
 }
 
-// leadsTo returns where a path leads, even if nothing is there yet. It returns the zero Ref if that
+// LeadsTo returns where a path leads, even if nothing is there yet. It returns the zero Ref if that
 // cannot be determined.
-func leadsTo(ws *workspace.Workspace, path string) workspace.Ref {
+func LeadsTo(ws *workspace.Workspace, path string) workspace.Ref {
 	ref, err := ws.WriteTarget(path)
 	if err != nil {
 		ref, _, _ = ws.MissingParents(path, false)

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/acp-agent/acp-agent/discovery"
+	"github.com/acp-agent/acp-agent/internal/policy"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/usage"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+func newPermissionsCheck(s streams, set *settings) *cobra.Command {
+	var roots rootFlags
+	cmd := &cobra.Command{
+		Use:   "check [--cwd DIR] [--dir DIR]... [-- COMMAND...]",
+		Short: "Say what the rules decide about a command or a request",
+		Long: `check prints what would be decided about COMMAND if an agent asked for it in a
+session with these folders: allow, ask or deny, and the rule or the reason.
+COMMAND is a command line as one word, or its words.
+
+Without COMMAND, check reads one session/request_permission from standard
+input: the message, or its line in a trace. --agent names the agent. What the
+agent has said about the tool call before is not known.`,
+		Example: `  acp-agent permissions check --cwd app -- go test ./...
+  acp-agent permissions check -- 'go test; rm -rf x'
+  grep request_permission trace | tail -1 | acp-agent permissions check`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			where, err := roots.roots()
+			if err != nil {
+				return err
+			}
+			options, err := set.workspace()
+			if err != nil {
+				return err
+			}
+			w, err := workspace.Open(cmd.Context(), where, options)
+			if err != nil {
+				return usage.WithFlagNames(err, "cwd", "dir")
+			}
+			defer w.Close()
+			action, err := set.action(cmd.Context(), s.in, w, args)
+			if err != nil {
+				return err
+			}
+			return set.check(s, w, action)
+		},
+	}
+	roots.define(cmd)
+	set.accept(cmd, "state-dir", "allow", "permissions", "agent")
+	return cmd
+}
+
+// check prints the decision about an action.
+func (set *settings) check(s streams, w *workspace.Workspace, action policy.Action) error {
+	var rules policy.Rules
+	p := set.permissionsFor(w.Roots().Cwd())
+	if p != nil {
+		rules, _ = p.Rules() // they were checked
+	}
+	if p == nil || !p.Only {
+		consents, err := set.consents()
+		if err != nil {
+			return err
+		}
+		given, _, err := policy.Remembered(consents, w)
+		if err != nil {
+			return err
+		}
+		rules.Allow = append(rules.Allow, given...)
+	}
+	verdict := policy.Decide(action, rules)
+	_, err := fmt.Fprintln(s.out, text.Printable(verdict.String()))
+	if rule, ok := policy.Offer(action, true); ok && err == nil && verdict.Effect == policy.Ask {
+		_, err = fmt.Fprintln(s.out, "this rule would allow it:", text.Printable(rule.String()))
+	}
+	return err
+}
+
+// action returns the action of a command, or of the request in r if there is none.
+func (set *settings) action(
+	ctx context.Context, r io.Reader, w *workspace.Workspace, words []string,
+) (policy.Action, error) {
+	if len(words) > 0 {
+		line := words[0]
+		if len(words) > 1 {
+			quoted := make([]string, len(words))
+			for i, word := range words {
+				quoted[i] = text.ShellWord(word)
+			}
+			line = strings.Join(quoted, " ")
+		}
+		a, _ := policy.Command(w, line, w.Root(0).Dir.String())
+		return a, nil
+	}
+	const most = 16 << 20
+	input, err := io.ReadAll(io.LimitReader(r, most))
+	if err != nil {
+		return policy.Action{}, err
+	}
+	params := json.RawMessage(input[max(0, strings.IndexByte(string(input), '{')):])
+	if inner := strictjson.Find(params, "params"); inner != nil {
+		params = inner
+	}
+	request, err := policy.ParseRequest(params)
+	if err != nil || !strictjson.IsObject(strictjson.Find(params, "toolCall")) {
+		return policy.Action{}, errors.New("standard input has no session/request_permission")
+	}
+	request.Agent = set.agent
+	catalog, err := discovery.Scan(ctx, w, discovery.Options{})
+	if err != nil {
+		return policy.Action{}, err
+	}
+	return request.Action(ctx, policy.Call{}, policy.Place{Workspace: w, Catalog: catalog,
+		Inside: func(path string) error { return policy.HandOver(w, path) }}), nil
+}

@@ -1,0 +1,399 @@
+package policy
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// recorded are requests as agents send them, with what they announced before. want is what these
+// rules decide: those of wide.
+var recorded = map[string]struct {
+	agent, call string
+	announced   []string
+	want        Effect
+	rule        string // that is offered without rules, "" for none
+}{
+	"Claude Code, command": {
+		agent: "claude", call: `{"toolCallId":"t","kind":"execute","title":"go vet ./...","rawInput":{"command":"go vet ./...","description":"Vet"}}`,
+		announced: []string{`{"toolCallId":"t","kind":"execute","title":"Terminal","rawInput":{},"_meta":{"claudeCode":{"toolName":"Bash"}}}`,
+			`{"toolCallId":"t","rawInput":{"command":"go vet ./...","description":"Vet","timeout":1000}}`},
+		want: Allow, rule: "run go vet ...",
+	},
+	"Claude Code, another command than announced": {
+		agent: "claude", call: `{"kind":"execute","rawInput":{"command":"go vet ./..."}}`,
+		announced: []string{`{"toolCallId":"t","kind":"execute","rawInput":{"command":"rm -rf ."}}`}, want: Ask,
+	},
+	"Claude Code, without its sandbox": {
+		agent: "claude", call: `{"kind":"execute","rawInput":{"command":"go vet ./...","dangerouslyDisableSandbox":true}}`, want: Ask,
+	},
+	"Claude Code, edit": {
+		agent: "claude", call: `{"kind":"edit","title":"Edit a.txt","rawInput":{"file_path":"{root}/a.txt","old_string":"a","new_string":"/etc; rm"},` +
+			`"locations":[{"path":"{root}/a.txt"}],"content":[{"type":"diff","path":"{root}/a.txt","oldText":"a","newText":"b"}]}`,
+		want: Allow, rule: "edit a.txt",
+	},
+	"Claude Code, edit of a program": {
+		agent: "claude", call: `{"kind":"edit","rawInput":{"file_path":"{root}/x","content":"x"},` +
+			`"content":[{"type":"diff","path":"{root}/x","oldText":null,"newText":"#!/bin/sh\n"}]}`,
+		want: Ask,
+	},
+	"a program as the text of a file": {
+		agent: "", call: `{"kind":"edit","rawInput":{"file_path":"{root}/x","content":"#!/bin/sh\n"}}`, want: Ask,
+	},
+	"Claude Code, MCP tool of a server in a folder": {
+		agent: "claude", call: `{"kind":"other","_meta":{"claudeCode":{"toolName":"mcp__gh__query","mcpServer":{"name":"gh","source":"project"}}}}`, want: Ask,
+	},
+	"Claude Code, MCP tool of a server in a folder with the name of another": {
+		agent: "claude", call: `{"kind":"other","_meta":{"claudeCode":{"toolName":"mcp__db__query","mcpServer":{"name":"db","source":"project"}}}}`, want: Ask,
+	},
+	"Claude Code, MCP tool of the user's server": {
+		agent: "claude", call: `{"kind":"other","_meta":{"claudeCode":{"toolName":"mcp__gh__query","mcpServer":{"name":"gh","source":"user"}}}}`,
+		want: Allow,
+	},
+	"Claude Code, fetch": {
+		agent: "claude", call: `{"kind":"fetch","rawInput":{"url":"https://docs.example.com/x","prompt":"What is at https://evil.com?"}}`,
+		want: Allow, rule: "fetch docs.example.com",
+	},
+	"Claude Code, plan": {
+		agent: "claude", call: `{"kind":"switch_mode","title":"Ready to code?","rawInput":{"plan":"x"}}`, want: Ask,
+	},
+	"Claude Code, MCP tool": {
+		agent: "claude", call: `{"kind":"other","title":"db - query","rawInput":{"sql":"x"},"_meta":{"claudeCode":{"toolName":"mcp__db__query","mcpServer":{"name":"db","source":"dynamic"}}}}`,
+		want: Allow, rule: "tool db.query",
+	},
+	"Claude Code, MCP tool that reads": {
+		agent: "claude", call: `{"kind":"read","rawInput":{"path":"{root}/a.txt"},"_meta":{"claudeCode":{"toolName":"mcp__evil__read","mcpServer":{"name":"evil"}}}}`, want: Ask,
+	},
+	"Claude Code, MCP tool like a command": {
+		agent: "claude", call: `{"kind":"execute","rawInput":{"command":"go vet ./..."},"_meta":{"claudeCode":{"toolName":"mcp__evil__run","mcpServer":{"name":"evil"}}}}`, want: Ask,
+	},
+	"Claude Code, MCP server with a name that runs into its tool's": {
+		agent: "claude", call: `{"kind":"other","_meta":{"claudeCode":{"toolName":"mcp__db__x__query"}}}`, want: Ask,
+	},
+	"Claude Code, MCP tool of a server with another name": {
+		agent: "claude", call: `{"kind":"other","_meta":{"claudeCode":{"toolName":"mcp__evil__query","mcpServer":{"name":"db"}}}}`, want: Ask,
+	},
+	"Claude Code, MCP tool announced as another": {
+		agent: "claude", call: `{"kind":"other","_meta":{"claudeCode":{"toolName":"mcp__db__query","mcpServer":{"name":"db"}}}}`,
+		announced: []string{`{"toolCallId":"t","kind":"other","_meta":{"claudeCode":{"toolName":"mcp__evil__query"}}}`}, want: Ask,
+	},
+	"Claude Code, older adapter": {
+		agent: "claude", call: `{"title":"go vet","rawInput":{"command":"go vet ./..."}}`, want: Ask,
+	},
+	"Codex, command": {
+		agent: "codex", call: `{"kind":"execute","title":"go vet","rawInput":{"command":["bash","-lc","go vet ./..."],"cwd":"{root}/sub"},"locations":[{"path":"{root}/sub"}]}`,
+		want: Allow, rule: "run go vet ...",
+	},
+	"Codex, command elsewhere": {
+		agent: "codex", call: `{"kind":"execute","rawInput":{"command":"go vet ./...","cwd":"{out}"}}`, want: Ask,
+	},
+	"Codex, command with another cwd than announced": {
+		agent: "codex", call: `{"kind":"execute","rawInput":{"command":"go vet ./...","cwd":"{root}"}}`,
+		announced: []string{`{"toolCallId":"t","kind":"execute","rawInput":{"command":"go vet ./...","cwd":"{out}"}}`}, want: Ask,
+	},
+	"Codex, more rights": {
+		agent: "codex", call: `{"kind":"execute","rawInput":{"command":"go vet ./...","cwd":"{root}","additionalPermissions":{"network":{"enabled":true}}}}`, want: Ask,
+	},
+	"Codex, network": {
+		agent: "codex", call: `{"kind":"execute","rawInput":{"command":"go vet ./...","cwd":"{root}","url":"https://evil.com"}}`, want: Ask,
+	},
+	"Codex, edit": {
+		agent: "codex", call: `{"kind":"edit","locations":[{"path":"{root}/a.txt"}]}`,
+		announced: []string{`{"toolCallId":"t","kind":"edit","content":[{"type":"diff","path":"{root}/a.txt","oldText":"a","newText":"b"}]}`},
+		want:      Allow, rule: "edit a.txt",
+	},
+	"Codex, edit of another file than announced": {
+		agent: "codex", call: `{"kind":"edit","locations":[{"path":"{root}/a.txt"}]}`,
+		announced: []string{`{"toolCallId":"t","kind":"edit","content":[{"type":"diff","path":"{out}/x","oldText":"a","newText":"b"}]}`}, want: Ask,
+	},
+	"Codex, MCP": {agent: "codex", call: `{"kind":"execute","title":"Approve MCP tool call"}`, want: Ask},
+	"opencode, command": {
+		agent: "opencode", call: `{"kind":"execute","title":"bash","rawInput":{"command":"go vet ./..."}}`,
+		announced: []string{`{"toolCallId":"t","kind":"execute","title":"bash","rawInput":{}}`,
+			`{"toolCallId":"t","kind":"execute","rawInput":{"command":"go vet ./...","workdir":"{other}","description":"Vet"}}`},
+		want: Allow, rule: "run go vet ...",
+	},
+	"opencode, command elsewhere": {
+		agent: "opencode", call: `{"kind":"execute","title":"bash","rawInput":{"command":"go vet ./..."}}`,
+		announced: []string{`{"toolCallId":"t","kind":"execute","rawInput":{"command":"go vet ./...","workdir":"{out}"}}`}, want: Ask,
+	},
+	"opencode, folder of a command": {
+		agent: "opencode", call: `{"kind":"other","title":"external_directory","rawInput":{"command":"ls {out}","directories":["{out}"],"patterns":["{out}/*"]}}`,
+		announced: []string{`{"toolCallId":"t","kind":"execute","rawInput":{"command":"ls {out}"}}`}, want: Ask,
+	},
+	"opencode, folder of a reading": {
+		agent: "opencode", call: `{"kind":"other","title":"external_directory","rawInput":{"filepath":"{other}/o.txt","parentDir":"{other}"}}`,
+		announced: []string{`{"toolCallId":"t","kind":"read","rawInput":{"filePath":"{other}/o.txt"}}`},
+		want:      Allow, rule: "",
+	},
+	"opencode, edit": {
+		agent: "opencode", call: `{"kind":"edit","title":"edit","rawInput":{"filepath":"{root}/a.txt","diff":"--- a.txt\n+++ a.txt\n@@\n-a\n+b\n"}}`,
+		announced: []string{`{"toolCallId":"t","kind":"edit","rawInput":{"filePath":"{root}/a.txt","oldString":"a","newString":"b"},"locations":[{"path":"{root}/a.txt"}]}`},
+		want:      Allow, rule: "edit a.txt",
+	},
+	"opencode, patch of two files": {
+		agent: "opencode", call: `{"kind":"edit","rawInput":{"filepath":"{root}/a.txt","diff":"--- a.txt\n+++ a.txt\n-a\n+b\n--- x\n+++ ../out/secret.txt\n"}}`, want: Ask,
+	},
+	"opencode, names of several files": {
+		agent: "opencode", call: `{"kind":"edit","rawInput":{"filepath":"a.txt, AGENTS.md","diff":"x"}}`, want: Ask,
+	},
+	"opencode, MCP": {agent: "opencode", call: `{"kind":"other","title":"db_query","rawInput":{}}`, want: Ask},
+	"opencode, fetch": {
+		agent: "opencode", call: `{"kind":"fetch","rawInput":{"url":"https://docs.example.com/","format":"markdown"}}`, want: Allow, rule: "fetch docs.example.com",
+	},
+	"kilo, without the sandbox": {
+		agent: "kilo", call: `{"kind":"execute","rawInput":{"command":"go vet ./...","sandboxEscalation":{"reason":"x"}}}`, want: Ask,
+	},
+	"Gemini, command": {agent: "gemini", call: `{"kind":"execute","title":"go vet ./..."}`, want: Allow, rule: "run go vet ..."},
+	"Gemini, cut title": {
+		agent: "gemini", call: `{"kind":"execute","title":"go vet ./... [in sub] (Vet)"}`, want: Ask,
+	},
+	"an unknown agent with a title like a command": {agent: "", call: `{"kind":"execute","title":"go vet ./..."}`, want: Ask},
+	"Gemini, edit": {
+		agent: "gemini", call: `{"kind":"edit","title":"a.txt: a => b","locations":[{"path":"{root}/a.txt"}],"content":[{"type":"diff","path":"{root}/a.txt","oldText":"a","newText":"b"}]}`,
+		want: Allow, rule: "edit a.txt",
+	},
+	"Qwen, command": {
+		agent: "qwen", call: `{"kind":"execute","rawInput":{"command":"go vet ./...","is_background":false,"description":"Vet"},"_meta":{"toolName":"run_shell_command"}}`,
+		want: Allow, rule: "run go vet ...",
+	},
+	"Qwen, MCP tool": {
+		agent: "qwen", call: `{"kind":"other","rawInput":{"q":"x"},"_meta":{"toolName":"mcp__db__query"}}`, want: Allow, rule: "tool db.query",
+	},
+	"Qwen, question": {agent: "qwen", call: `{"kind":"other","rawInput":{"questions":[{"q":"?"}]},"_meta":{"toolName":"ask_user_question"}}`, want: Ask},
+	"goose, command": {
+		agent: "goose", call: `{"title":"Shell: go vet ./..…"}`,
+		announced: []string{`{"toolCallId":"t","kind":"execute","title":"Shell","rawInput":{"command":"go vet ./..."},"_meta":{"goose":{"toolCall":{"name":"developer__shell"}}}}`},
+		want:      Allow, rule: "run go vet ...",
+	},
+	"goose, MCP tool": {
+		agent: "goose", call: `{"title":"db: query"}`,
+		announced: []string{`{"toolCallId":"t","kind":"other","rawInput":{"q":"x"},"_meta":{"goose":{"toolCall":{"name":"db__query"}}}}`},
+		want:      Allow, rule: "tool db.query",
+	},
+	"Cline, command":      {agent: "cline", call: `{"kind":"execute","rawInput":{"commands":["go vet ./..."]}}`, want: Allow, rule: "run go vet ..."},
+	"Cline, two commands": {agent: "cline", call: `{"kind":"execute","rawInput":{"commands":["go vet ./...","touch x"]}}`, want: Ask},
+	"Cline, reading":      {agent: "cline", call: `{"kind":"read","rawInput":{"files":[{"path":"{root}/a.txt"}]}}`, want: Allow, rule: "read"},
+	"Copilot, command": {
+		agent: "copilot", call: `{"kind":"execute","title":"Check the code","rawInput":{"command":"go vet ./...","commands":["go vet ./..."]}}`,
+		want: Allow, rule: "run go vet ...",
+	},
+	"Copilot, edit": {
+		agent: "copilot", call: `{"kind":"edit","rawInput":{"fileName":"{root}/a.txt","diff":"--- a/a.txt\n+++ b/a.txt\n-a\n+b"},"locations":[{"path":"{root}/a.txt"}]}`,
+		want: Allow, rule: "edit a.txt",
+	},
+	"Kimi":                 {agent: "kimi", call: `{"title":"Bash: go vet ./...","content":[{"type":"content","content":{"type":"text","text":"go vet…"}}]}`, want: Ask},
+	"pi":                   {agent: "pi", call: `{"title":"Overwrite?"}`, want: Ask},
+	"a member in two ways": {agent: "", call: `{"kind":"execute","rawInput":{"command":"touch x","command":"go vet ./..."}}`, want: Ask},
+	"a kind in two ways":   {agent: "", call: `{"kind":"execute","Kind":"read","rawInput":{"command":"go vet ./..."}}`, want: Ask},
+	"an unknown member":    {agent: "", call: `{"kind":"execute","rawInput":{"command":"go vet ./...","then":"touch x"}}`, want: Ask},
+	"a nested member":      {agent: "", call: `{"kind":"edit","rawInput":{"file_path":"{root}/a.txt","also":{"path":"{out}/x"}}}`, want: Ask},
+	"an edit with two files": {
+		agent: "", call: `{"kind":"edit","rawInput":{"file_path":"{root}/a.txt","files":[{"path":"{out}/secret.txt"}]}}`, want: Ask,
+	},
+	"a terminal": {agent: "", call: `{"kind":"execute","rawInput":{"command":"go vet ./..."},"content":[{"type":"terminal","terminalId":"x"}]}`, want: Ask},
+}
+
+// Clause R2.
+func TestRecordedRequests(t *testing.T) {
+	g := newGround(t)
+	for name, c := range recorded {
+		action := g.ask(t, c.agent, c.call, c.announced...)
+		got := Decide(action, g.rules(t, wide...))
+		require.Equal(t, c.want, got.Effect, "%s: %v", name, got)
+		rule, ok := Offer(action, true)
+		if c.rule == "" && c.want == Allow {
+			continue
+		}
+		require.Equal(t, c.rule != "", ok, "%s: %s", name, rule)
+		require.Equal(t, c.rule, rule.String(), name)
+	}
+}
+
+// The options of a request say whether it is about one action.
+//
+// Clause R2.
+func TestOptionsOfRequests(t *testing.T) {
+	g := newGround(t)
+	once, always, no := `{"optionId":"o","kind":"allow_once"}`, `{"optionId":"a","kind":"allow_always"}`, `{"optionId":"r","kind":"reject_once"}`
+	for options, want := range map[string]Effect{
+		once + "," + always + "," + no: Allow, always + "," + once + "," + no: Allow, once + "," + always: Allow,
+		once + "," + no:                             Ask, // it has a reason to ask each time
+		no + "," + once + "," + always:              Ask, // it suggests to refuse
+		always + "," + no:                           Ask,
+		once + "," + once + "," + always + "," + no: Ask, // such as a plan
+		"": Ask,
+	} {
+		params := `{"toolCall":{"toolCallId":"t","kind":"execute","rawInput":{"command":"go vet ./..."}},"options":[` + options + `]}`
+		require.Equal(t, want, Decide(g.request(t, "", params), g.rules(t, wide...)).Effect, options)
+	}
+}
+
+// Clause R3.
+func TestOffers(t *testing.T) {
+	g := newGround(t)
+	for call, want := range map[string]string{
+		command("go test ./..."):       "Always: run `go test ...` in sessions of shop",
+		command("./gradlew build --x"): "Always: run `./gradlew build --x` in sessions of shop",
+		command("rg 'a b|c' sub"):      "Always: run `rg ...` in sessions of shop",
+		command("sh 'a b'.sh"):         "Always: run `sh 'a b.sh'` in sessions of shop",
+		command("go test ./...; x"):    "",
+		command("git push"):            "",
+		command("git commit -m x"):     "",
+		command("find . ..."):          "Always: run `find ...` in sessions of shop",
+		command("cat {root}/a.txt"):    "Always: run `cat ...` in sessions of shop",
+		`{"kind":"execute","rawInput":{"command":"go test","cwd":"{other}"}}`: "Always: run `go test ...` in lib",
+		`{"kind":"edit","rawInput":{"file_path":"{root}/a b[1]*.txt"}}`:       "Always: edit a b[[]1][*].txt in shop",
+		`{"kind":"edit","rawInput":{"file_path":"{root}/AGENTS.md"}}`:         "",
+		`{"kind":"read","rawInput":{"path":"{root}/a.txt"}}`:                  "Always: read files in shop",
+		`{"kind":"other","_meta":{"toolName":"mcp__db__q"}}`:                  "Always: tool db.q in sessions of shop",
+		`{"kind":"other","_meta":{"toolName":"mcp__unknown__q"}}`:             "",
+	} {
+		action := g.ask(t, "", g.expand(call))
+		rule, ok := Offer(action, true)
+		require.Equal(t, want != "", ok, call)
+		if !ok {
+			continue
+		}
+		require.Equal(t, want, rule.Label(action))
+		again, err := Parse(rule.String())
+		require.NoError(t, err)
+		require.Equal(t, rule.String(), again.String())
+	}
+	action := g.ask(t, "", command("go test ./..."))
+	rule, _ := Offer(action, true)
+	for line, want := range map[string]Effect{"go test -run X": Allow, "go vet": Ask, "go test -exec x": Ask} {
+		require.Equal(t, want, Decide(g.ask(t, "", command(line)), Rules{Allow: []Rule{rule}}).Effect, line)
+	}
+	there := `{"kind":"execute","rawInput":{"command":"go test","cwd":"{other}"}}`
+	require.Equal(t, Ask, Decide(g.ask(t, "", there), Rules{Allow: []Rule{rule}}).Effect, "in another folder")
+	rule.Session = "s"
+	require.Equal(t, Ask, Decide(action, Rules{Allow: []Rule{rule}}).Effect, "in another session")
+}
+
+// A server that a file in a folder configures chooses its name.
+//
+// Clause R1.
+func TestNamesOfServers(t *testing.T) {
+	g := newGround(t)
+	rules := g.rules(t, "allow tool db.*", "allow tool ro.* read-only", "deny tool db.drop", "deny tool my-server.*")
+	for _, c := range []struct {
+		action Action
+		want   Effect
+	}{
+		{Action{Server: "db", Tool: "query"}, Allow}, {Action{Server: "db", Tool: "query", Found: true}, Ask},
+		{Action{Server: "db2", Tool: "query"}, Ask}, {Action{Server: "DB", Tool: "query"}, Ask},
+		{Action{Server: "db ", Tool: "query"}, Ask}, {Action{Server: "db.x", Tool: "query"}, Ask}, {Action{Server: "db", Tool: ""}, Ask},
+		{Action{Server: "ro", Tool: "x"}, Ask}, {Action{Server: "ro", Tool: "x", ReadOnly: true}, Allow},
+		{Action{Server: "db", Tool: "drop"}, Deny}, {Action{Server: "Db", Tool: "DROP"}, Deny}, {Action{Server: "d_b", Tool: "drop"}, Deny},
+		{Action{Server: "my_server", Tool: "x"}, Deny}, {Action{Server: "myserver", Tool: "x"}, Deny},
+		{Action{Server: "db", Tool: "query", Unclear: "x"}, Ask},
+	} {
+		c.action.Verb = Tool
+		require.Equal(t, c.want, Decide(c.action, rules).Effect, "%+v", c.action)
+	}
+	remembered := Rule{verb: Tool, server: "db", tool: "query", Server: "1"}
+	require.Equal(t, Ask, Decide(Action{Verb: Tool, Server: "db", Tool: "query", Config: "2"}, Rules{Allow: []Rule{remembered}}).Effect)
+	require.Equal(t, Allow, Decide(Action{Verb: Tool, Server: "db", Tool: "query", Config: "1"}, Rules{Allow: []Rule{remembered}}).Effect)
+}
+
+// Clause R1.
+func TestRulesAreParsed(t *testing.T) {
+	for _, text := range []string{"read", "read **/*.go", "edit a b.txt", "read outside /etc/hosts", "run go test ...", "run rg 'a|b'",
+		"tool a.b", "tool a.* read-only", "fetch example.com", "fetch *.example.com", "run"} {
+		r, err := Parse(" " + text + " ")
+		require.NoError(t, err, text)
+		require.Equal(t, text, r.String())
+	}
+	for _, text := range []string{"", "write", "read ../x", "read /etc", "edit ~/x", "edit [", `edit a\b`, "read outside x", "read outside /a/../b",
+		"run a; b", "run $x", "run 'a", "run a*", "tool x", "tool .x", "tool a.b read-only", "fetch https://x", "fetch x:1", "fetch x/y", "fetch 1.2.3.4",
+		"fetch *", "fetch", "fetch a..b", "run a\u202eb", "Read"} {
+		_, err := Parse(text)
+		require.Error(t, err, text)
+	}
+	for _, text := range []string{"run", "run npx ...", "run env ...", "run sh -c ...", "run git push ..."} {
+		_, err := Permissions{Allow: []string{text}}.Rules()
+		require.Error(t, err, text)
+		_, err = Permissions{Deny: []string{text}, Ask: []string{text}}.Rules()
+		require.NoError(t, err, text)
+	}
+}
+
+// Deny comes first, then ask, then allow; a mode is a set of rules.
+//
+// Clause R1.
+func TestOrder(t *testing.T) {
+	g := newGround(t)
+	edit := g.ask(t, "", `{"kind":"edit","rawInput":{"file_path":"{root}/a.txt"}}`)
+	require.Equal(t, Ask, Decide(edit, Rules{}).Effect)
+	require.Equal(t, Allow, Decide(edit, g.rules(t, "allow edit")).Effect)
+	require.Equal(t, Ask, Decide(edit, g.rules(t, "allow edit", "ask edit *.txt")).Effect)
+	require.Equal(t, Deny, Decide(edit, g.rules(t, "allow edit", "ask edit *.txt", "deny edit a*")).Effect)
+	edit.Mode = Preset([]Verb{Edit}, nil)
+	require.Equal(t, Allow, Decide(edit, Rules{}).Effect)
+	require.Equal(t, Deny, Decide(edit, g.rules(t, "deny edit a*")).Effect)
+	require.Equal(t, Ask, Decide(edit, g.rules(t, "ask edit a*")).Effect)
+	edit.Mode = Preset(nil, []Verb{Edit, Run})
+	require.Equal(t, Deny, Decide(edit, g.rules(t, "allow edit")).Effect)
+	run := g.ask(t, "", command("go test"))
+	run.Mode, run.Given = edit.Mode, true
+	require.Equal(t, Deny, Decide(run, g.rules(t, "allow run go ...")).Effect)
+}
+
+// FuzzAllow asks for anything: what is allowed is complete, plain and inside.
+//
+// Clause R2.
+func FuzzAllow(f *testing.F) {
+	for _, c := range recorded {
+		f.Add(c.call, strings.Join(c.announced, "\n"))
+	}
+	for _, c := range filesTable {
+		f.Add(`{"kind":"`+c.kind+`","locations":[{"path":"`+c.path+`"}]}`, "")
+	}
+	g := newGround(f)
+	rules := g.rules(f, wide...)
+	f.Fuzz(func(t *testing.T, call, announced string) {
+		var updates []string
+		for update := range strings.Lines(announced) {
+			if json.Valid([]byte(update)) && json.Unmarshal([]byte(g.expand(update)), &Call{}) == nil {
+				updates = append(updates, update)
+			}
+		}
+		if !json.Valid([]byte(call)) || !strings.HasPrefix(strings.TrimSpace(call), "{") {
+			return
+		}
+		for _, agent := range []string{"", "gemini"} {
+			action := g.ask(t, agent, call, updates...)
+			if Decide(action, rules).Effect != Allow {
+				continue
+			}
+			require.Empty(t, action.Unclear)
+			require.Empty(t, action.Odd)
+			switch action.Verb {
+			case Read, Edit:
+				require.NotEmpty(t, action.Files)
+				for _, file := range action.Files {
+					_, err := g.place.find(file.Path)
+					require.NoError(t, err, file.Path)
+					require.True(t, isBelow(g.root, file.Real) || isBelow(g.other, file.Real))
+					require.True(t, action.Verb == Read || file.Risk == "")
+				}
+			case Run:
+				require.NotContains(t, action.Line, ";")
+				require.Len(t, commandsIn(strings.TrimSpace(action.Line)), 1)
+				require.NotEmpty(t, action.Words)
+				require.True(t, action.Known != nil || slices.Contains([]string{"./run.sh", "sh run.sh", "npx x"}, strings.Join(action.Words, " ")))
+			case Tool:
+				require.Contains(t, []string{"db", "gh"}, action.Server)
+				require.False(t, action.Found)
+			case Fetch:
+				require.Equal(t, "docs.example.com", action.Host)
+			default:
+				t.Fatalf("%q was allowed", action.Verb)
+			}
+		}
+	})
+}

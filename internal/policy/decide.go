@@ -1,0 +1,270 @@
+package policy
+
+import (
+	"fmt"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/acp-agent/acp-agent/internal/text"
+)
+
+// Effect is what happens to an action.
+type Effect string
+
+// The effects, the default first.
+const (
+	Ask   Effect = "ask"
+	Allow Effect = "allow"
+	Deny  Effect = "deny"
+)
+
+// File is a file of an action.
+type File struct {
+	// Path is the absolute path that the action names. Real is the path without links, "" if it is
+	// unknown.
+	Path, Real string
+	// Names are the paths that an allow rule's pattern must match, all of them: the action's path and
+	// the real one, relative to the root. Others are further names that a deny rule may match.
+	Names, Others []string
+	// Root is the real path of the root that the file is in, for this and other processes; "" if it
+	// is in none.
+	Root string
+	// Risk says why a write is asked about even if edits are allowed; see [WhyAsk].
+	Risk string
+}
+
+// Action is what an agent says that it will do. The zero value is an action of which nothing is
+// known.
+type Action struct {
+	Verb Verb
+	// Files are the files of Read and Edit, and what a command may name.
+	Files []File
+	// Line is the text of a command. Words are its words if it is a single command of plain words,
+	// and Known the first of them if package commandline understands the others. Odd says why a
+	// command that looks plain is not certain.
+	Line         string
+	Words, Known []string
+	Odd          string
+	// Root is the real path of the root in which a command runs, or of the session. RootTold means
+	// that the agent has told where.
+	Root     string
+	RootTold bool
+	// Server and Tool are the names of an MCP server and its tool. ReadOnly is the server's claim
+	// that the tool changes nothing. Config identifies the server's configuration, "" if that is
+	// unknown. Found means that a file in a root configures the server.
+	Server, Tool    string
+	ReadOnly, Found bool
+	Config          string
+	// Host is what Fetch connects to.
+	Host string
+	// Texts are other texts of the request, in which deny and ask rules look for their words.
+	Texts []string
+	// Unclear says why the action is not understood as a whole, "" if it is.
+	Unclear string
+	// Session is the session that does it.
+	Session string
+	// Mode has the rules of the session's mode.
+	Mode Rules
+	// Standing means that the question has an answer of its own that is better than a rule for
+	// exactly this action. Given means that the user has chosen it before.
+	Standing, Given bool
+}
+
+// Verdict is the answer to an action.
+type Verdict struct {
+	Effect Effect
+	// Rule is the rule that decided, the zero Rule if none did.
+	Rule Rule
+	// Why says why the user is asked although there are rules.
+	Why string
+}
+
+// Decide decides about an action.
+func Decide(a Action, rules Rules) Verdict {
+	rules = rules.With(a.Mode)
+	for _, r := range rules.Deny {
+		if r.holds(a) && r.touches(a) {
+			return Verdict{Effect: Deny, Rule: r}
+		}
+	}
+	for _, r := range rules.Ask {
+		if r.holds(a) && r.touches(a) {
+			return Verdict{Ask, r, "a rule says to ask"}
+		}
+	}
+	if a.Given {
+		return Verdict{Effect: Allow, Rule: Rule{verb: a.Verb, Preset: true}}
+	}
+	if a.Unclear != "" {
+		return Verdict{Effect: Ask, Why: a.Unclear}
+	}
+	switch a.Verb {
+	case Read, Edit:
+		return decideFiles(a, rules.Allow)
+	case Run:
+		if a.Words == nil {
+			return Verdict{Effect: Ask, Why: "the command is more than plain words"}
+		}
+		if a.Odd != "" {
+			return Verdict{Effect: Ask, Why: a.Odd}
+		}
+	case Tool, Fetch:
+	default:
+		return Verdict{Effect: Ask, Why: "no rule can allow this"}
+	}
+	for _, r := range rules.Allow {
+		if r.holds(a) && r.covers(a) && (r.Root == "" || r.Root == a.Root) {
+			return Verdict{Effect: Allow, Rule: r}
+		}
+	}
+	return Verdict{Effect: Ask, Why: "no rule allows it"}
+}
+
+// decideFiles allows an action if each of its files is covered by a rule.
+func decideFiles(a Action, allow []Rule) Verdict {
+	var last Rule
+	for _, f := range a.Files {
+		i := slices.IndexFunc(allow, func(r Rule) bool {
+			return r.holds(a) && r.verb == a.Verb && r.coversFile(f)
+		})
+		switch {
+		case a.Verb == Edit && f.Risk != "":
+			return Verdict{Effect: Ask, Why: f.Risk}
+		case i < 0:
+			return Verdict{Effect: Ask, Why: "no rule allows it"}
+		}
+		last = allow[i]
+	}
+	if len(a.Files) == 0 {
+		return Verdict{Effect: Ask, Why: "the request names no file"}
+	}
+	return Verdict{Effect: Allow, Rule: last}
+}
+
+// holds reports whether the rule holds in the session of an action.
+func (r Rule) holds(a Action) bool { return r.Session == "" || r.Session == a.Session }
+
+// coversFile reports whether an allow rule for files covers a file, by all of its names.
+func (r Rule) coversFile(f File) bool {
+	if r.outside != "" {
+		return f.Root == "" && f.Real != "" && isBelow(r.outside, f.Real)
+	}
+	if f.Root == "" || r.Root != "" && r.Root != f.Root || len(f.Names) == 0 {
+		return false
+	}
+	return r.glob == "" || !slices.ContainsFunc(f.Names, func(name string) bool {
+		matches, err := doublestar.Match(r.glob, name)
+		return err != nil || !matches
+	})
+}
+
+// covers reports whether an allow rule covers all of an action that is not about files.
+func (r Rule) covers(a Action) bool {
+	switch {
+	case r.verb != a.Verb:
+		return false
+	case r.verb == Run && r.more:
+		return len(a.Known) >= len(r.words) && slices.Equal(a.Known[:len(r.words)], r.words)
+	case r.verb == Run:
+		return slices.Equal(a.Words, r.words)
+	case r.verb == Fetch:
+		return a.Host == r.host || strings.HasPrefix(r.host, "*.") && isHost(a.Host) &&
+			strings.HasSuffix(a.Host, r.host[1:])
+	}
+	// A file in a root chooses the name of its server.
+	return r.server == a.Server && (r.tool == a.Tool || r.tool == "*") && !strings.Contains(a.Server, ".") &&
+		a.Tool != "" && (!r.readOnly || a.ReadOnly) && (!a.Found || r.Session != "") &&
+		(r.Server == "" || r.Server == a.Config)
+}
+
+// isBelow reports whether name is dir or a path below it. Both are clean and absolute.
+func isBelow(dir, name string) bool {
+	rest, ok := strings.CutPrefix(name, strings.TrimSuffix(dir, string(filepath.Separator)))
+	return ok && (rest == "" || rest[0] == filepath.Separator)
+}
+
+// touches reports whether a deny or ask rule matches any part of an action.
+func (r Rule) touches(a Action) bool {
+	switch r.verb {
+	case Read, Edit:
+		return r.touchesFiles(a)
+	case Run:
+		return (a.Verb == Run || a.Verb == "") &&
+			slices.ContainsFunc(append(a.Texts, a.Line), r.isIn)
+	case Tool:
+		return a.Server != "" && sameName(r.server, a.Server) &&
+			(r.tool == "*" || sameName(r.tool, a.Tool)) && (!r.readOnly || a.ReadOnly) ||
+			r.tool != "*" && sameName(r.server+r.tool, a.Server+a.Tool)
+	default:
+		return slices.ContainsFunc(append(a.Texts, a.Line, a.Host), func(t string) bool {
+			return namesHost(t, r.host)
+		})
+	}
+}
+
+// touchesFiles reports whether a rule about files matches one of an action. Without a pattern it
+// matches what reads or writes files, but not all commands.
+func (r Rule) touchesFiles(a Action) bool {
+	switch {
+	case a.Verb == Tool || a.Verb == Fetch, a.Verb == Read && r.verb == Edit,
+		a.Verb == Edit && r.verb == Read:
+		return false
+	case r.glob == "" && r.outside == "":
+		return a.Verb == r.verb
+	}
+	return slices.ContainsFunc(a.Files, func(f File) bool {
+		if r.outside != "" {
+			return isBelow(fold(r.outside), fold(f.Path)) || isBelow(fold(r.outside), fold(f.Real))
+		}
+		return slices.ContainsFunc(f.Names, r.matchesFolded) ||
+			slices.ContainsFunc(f.Others, r.matchesFolded)
+	})
+}
+
+// matchesFolded reports whether a name matches a pattern in some spelling.
+func (r Rule) matchesFolded(name string) bool {
+	folded := path.Join(namesOf(name)...)
+	for _, glob := range []string{r.glob, strings.ToLower(r.glob)} {
+		for _, name := range []string{name, strings.ToLower(name), folded} {
+			if matches, _ := doublestar.Match(glob, name); matches {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+const (
+	allowedMark = " (allowed by the rule "
+	deniedMark  = " (refused by the rule "
+)
+
+// Mark returns what is added to the title of a tool call about which a rule has decided.
+func (v Verdict) Mark() string {
+	mark := allowedMark
+	if v.Effect == Deny {
+		mark = deniedMark
+	}
+	return mark + text.Code(v.Rule.String()) + ")"
+}
+
+// DeniedBy returns the rule that a mark in the title of a tool call names, "" if none has refused it.
+func DeniedBy(title string) string {
+	_, rule, marked := strings.Cut(title, deniedMark)
+	if !marked {
+		return ""
+	}
+	return strings.Trim(strings.TrimSuffix(rule, ")"), "` ")
+}
+
+// String describes a verdict in one line.
+func (v Verdict) String() string {
+	if v.Rule.verb != "" {
+		return fmt.Sprintf("%s (%s)", v.Effect, v.Rule)
+	}
+	return fmt.Sprintf("%s (%s)", v.Effect, v.Why)
+}

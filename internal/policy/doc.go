@@ -1,0 +1,23 @@
+// Package policy decides what an agent may do without asking the user.
+//
+// [Decide] is the only function that decides. It compares an [Action], which is what an agent says
+// that it will do, with [Rules], which come from the user's configuration, from answers that the
+// user gave before, and from the mode of a session. Deny rules come first, then ask rules, then
+// allow rules; without a matching rule the user is asked.
+//
+//	rule.go        rules and how they are written
+//	decide.go      actions, and the decision
+//	search.go      parts of an action that deny and ask rules look for
+//	request.go     the action in a session/request_permission
+//	input.go       what the members of a tool's input mean
+//	place.go       the folders of a session, against which paths are checked
+//	offer.go       the rule that allows an action from now on
+//	remembered.go  rules that the user gave before
+//	question.go    the action of a question of acp-agent's own
+//	autorun.go     files that programs run or obey by themselves
+//
+// Deny and ask rules match any part of an action, and text that is not understood. Allow rules need
+// an action that is understood as a whole: there are no lists of what is dangerous.
+//
+// Nothing here checks what an agent then does.
+package policy

@@ -1,0 +1,340 @@
+package policy
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/acp-agent/acp-agent/internal/text"
+)
+
+// The members of the inputs of tools whose values an action needs, or that change nothing about it.
+// Others must be small: a number or a boolean.
+var (
+	dirMembers     = []string{"cwd", "workdir", "directory", "working_directory", "workingDirectory"}
+	commandMembers = append([]string{"command", "commands", "cmd", "description", "explanation"},
+		dirMembers...)
+	pathMembers = []string{"path", "file", "files", "file_path", "filePath", "filepath", "fileName",
+		"file_name", "abs_path", "absolute_path", "target_file", "notebook_path"}
+	textMembers = []string{"content", "contents", "text", "file_text", "old_string", "new_string",
+		"oldString", "newString", "old_str", "new_str", "oldText", "newText", "new_source",
+		"insert_text", "diff", "patch", "edits", "replacements", "description", "explanation",
+		"instruction"}
+	editMembers  = slices.Concat(pathMembers, textMembers)
+	fetchMembers = []string{"url", "prompt", "format", "description"}
+)
+
+// rights are parts of the names of members that ask for more rights than a tool has.
+var rights = []string{"permission", "sandbox", "escalat", "elevat", "privilege", "bypass", "unsafe",
+	"danger", "trust", "approv"}
+
+// checkMembers returns an error if an input has a member that is not listed and not harmless, or one
+// that asks for more rights.
+func checkMembers(input map[string]any, listed []string, isHarmless func(string, any) bool) error {
+	for name, value := range input {
+		if isEmpty(value) {
+			continue
+		}
+		lower := strings.ToLower(name)
+		if slices.ContainsFunc(rights, func(part string) bool { return strings.Contains(lower, part) }) {
+			return fmt.Errorf("it asks for more rights with %q", text.Truncate(name, 50))
+		}
+		if !slices.Contains(listed, name) && !isHarmless(name, value) {
+			return fmt.Errorf("it is not known what %q means", text.Truncate(name, 50))
+		}
+	}
+	return nil
+}
+
+// isEmpty reports whether a value is as good as absent.
+func isEmpty(value any) bool {
+	switch v := value.(type) {
+	case nil:
+		return true
+	case bool:
+		return !v
+	case string:
+		return v == ""
+	case []any:
+		return len(v) == 0
+	case map[string]any:
+		return len(v) == 0
+	}
+	return false
+}
+
+// isSmall reports whether a value can name nothing.
+func isSmall(_ string, value any) bool {
+	switch value.(type) {
+	case bool, float64:
+		return true
+	}
+	return false
+}
+
+// isEditValue is isSmall, and accepts the name of what an editing tool does.
+func isEditValue(name string, value any) bool {
+	verbs := []any{"create", "write", "str_replace", "insert", "replace", "update", "edit"}
+	return isSmall(name, value) ||
+		(name == "command" || name == "mode" || name == "type") && slices.Contains(verbs, value)
+}
+
+// pathsIn returns the paths in a member of an input.
+func pathsIn(name string, value any) (paths []string) {
+	switch v := value.(type) {
+	case string:
+		if slices.Contains(pathMembers, name) && v != "" {
+			paths = append(paths, v)
+		}
+		if name == "diff" || name == "patch" {
+			paths = append(paths, filesOfPatch(v)...)
+		}
+	case []any:
+		for _, item := range v {
+			paths = append(paths, pathsIn(name, item)...)
+		}
+	case map[string]any:
+		for inner, item := range v {
+			paths = append(paths, pathsIn(inner, item)...)
+		}
+	}
+	return paths
+}
+
+// filesOfPatch returns the paths in the headers of a patch for more than one file, as they are
+// written. The file of a patch for one is named elsewhere in the request.
+func filesOfPatch(patch string) (files []string) {
+	for line := range strings.Lines(patch) {
+		line = strings.TrimRight(line, "\r\n")
+		for _, mark := range []string{"+++ ", "*** Add File: ", "*** Update File: ", "*** Delete File: ",
+			"*** Move to: ", "rename to "} {
+			if name, found := strings.CutPrefix(line, mark); found {
+				files = append(files, name)
+			}
+		}
+	}
+	if len(files) < 2 && !strings.Contains(patch, "*** ") {
+		return nil
+	}
+	return files
+}
+
+// commandOf returns the command line in an input.
+func commandOf(input map[string]any) (line string, err error) {
+	var lines []string
+	for _, name := range []string{"command", "cmd", "commands"} {
+		switch v := input[name].(type) {
+		case nil:
+		case string:
+			lines = append(lines, v)
+		case []any:
+			found, err := commandsOf(name, v)
+			if err != nil {
+				return strings.Join(append(lines, found...), "\n"), err
+			}
+			lines = append(lines, found...)
+		default:
+			return "", errors.New("the command is not a text")
+		}
+	}
+	slices.Sort(lines)
+	lines = slices.Compact(lines)
+	switch len(lines) {
+	case 0:
+		return "", errors.New("the request has no command")
+	case 1:
+		return lines[0], nil
+	}
+	return strings.Join(lines, "\n"), errors.New("the request has more than one command")
+}
+
+// commandsOf returns the command lines in a list: of commands, or of the words of one, which may
+// start a shell with a line.
+func commandsOf(name string, list []any) (lines []string, err error) {
+	var words []string
+	for _, item := range list {
+		word, ok := item.(string)
+		if !ok {
+			return words, errors.New("a command is not a text")
+		}
+		words = append(words, word)
+	}
+	switch {
+	case name == "commands" || len(words) == 1:
+		return words, nil
+	case len(words) == 3 && slices.Contains([]string{"bash", "/bin/bash", "sh", "/bin/sh"}, words[0]) &&
+		slices.Contains([]string{"-c", "-lc"}, words[1]):
+		return words[2:], nil
+	}
+	for i, word := range words {
+		words[i] = shellWord(word)
+	}
+	return []string{strings.Join(words, " ")}, nil
+}
+
+// absolute returns a directory that an input names as an absolute path, "" for none.
+func (q *reader) absolute(dir string) string {
+	if dir == "" || filepath.IsAbs(dir) {
+		return dir
+	}
+	return filepath.Join(q.place.Workspace.Root(0).Dir.String(), dir)
+}
+
+// harmless returns an error if the input of a reading tool contains a command, or a path that is not
+// in the roots. It adds the paths to the action.
+func (q *reader) harmless(input any) error {
+	switch v := input.(type) {
+	case map[string]any:
+		for name, value := range v {
+			if namesCommand(name) {
+				return errors.New("it may run a command")
+			}
+			if err := q.harmless(value); err != nil {
+				return err
+			}
+		}
+	case []any:
+		for _, value := range v {
+			if err := q.harmless(value); err != nil {
+				return err
+			}
+		}
+	case string:
+		switch {
+		case strings.HasPrefix(v, "~"), strings.Contains(v, "://"),
+			slices.Contains(strings.FieldsFunc(v, isSeparator), ".."):
+			return errors.New("it may name something outside the folders of this session")
+		case filepath.IsAbs(v), strings.HasPrefix(v, "/"):
+			return q.addFile(v, nil, nil)
+		}
+	}
+	return nil
+}
+
+func isSeparator(r rune) bool { return r == '/' || r == '\\' }
+
+// namesCommand reports whether a member called name of a tool's input may hold a command.
+func namesCommand(name string) bool {
+	name = strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "").Replace(name))
+	switch name {
+	case "command", "commands", "commandline", "cmd", "cmdline", "script", "argv", "args",
+		"shell", "exec", "code", "program":
+		return true
+	}
+	return false
+}
+
+// toolName is what a request says about a tool of an MCP server.
+type toolName struct {
+	server, tool string
+	// source says where Claude Code has the server from, "" for other agents.
+	source string
+}
+
+// The sources of servers that nobody but the user chooses, and of those that the client has named.
+var (
+	usersSources   = []string{"user", "local", "managed", "enterprise", "claudeai", "dynamic", "sdk"}
+	clientsSources = []string{"", "dynamic", "sdk"}
+)
+
+// toolOf returns the tool of an MCP server that a request is about. err is not nil if the names of
+// the server and the tool cannot be told apart.
+func toolOf(agent string, announced, asked json.RawMessage) (t toolName, ok bool, err error) {
+	for _, raw := range []json.RawMessage{announced, asked} {
+		one, isTool, failed := toolIn(raw)
+		switch {
+		case failed != nil:
+			return t, true, failed
+		case isTool && ok && (one.server != t.server || one.tool != t.tool):
+			return t, true, errors.New("the agent has announced another tool")
+		case isTool:
+			t, ok = one, true
+		}
+	}
+	return t, ok, nil
+}
+
+// toolIn reads the _meta of Claude Code, Qwen Code and goose.
+func toolIn(raw json.RawMessage) (t toolName, ok bool, err error) {
+	var meta struct {
+		Claude struct {
+			Tool   string `json:"toolName"`
+			Server struct {
+				Name   string `json:"name"`
+				Source string `json:"source"`
+			} `json:"mcpServer"`
+		} `json:"claudeCode"`
+		Qwen  string `json:"toolName"`
+		Goose struct {
+			Call struct {
+				Name string `json:"name"`
+			} `json:"toolCall"`
+		} `json:"goose"`
+	}
+	if len(raw) == 0 || json.Unmarshal(raw, &meta) != nil {
+		return t, false, nil
+	}
+	const mark, between = "mcp__", "__"
+	for _, name := range []string{meta.Claude.Tool, meta.Qwen} {
+		rest, isTool := strings.CutPrefix(name, mark)
+		if !isTool {
+			continue
+		}
+		if server := meta.Claude.Server.Name; server != "" {
+			tool, found := strings.CutPrefix(rest, asNamed(server)+between)
+			if !found {
+				return t, true, errors.New("the name of the tool is not that of its server")
+			}
+			return toolName{server, tool, meta.Claude.Server.Source}, true, nil
+		}
+		return splitTool(rest, between)
+	}
+	if name := meta.Goose.Call.Name; strings.Contains(name, between) && !strings.HasPrefix(name, "developer__") {
+		return splitTool(name, between)
+	}
+	return t, false, nil
+}
+
+// splitTool splits the name of a server from that of its tool, if that can be done in one way only.
+func splitTool(name, between string) (t toolName, ok bool, err error) {
+	server, tool, found := strings.Cut(name, between)
+	if !found || server == "" || tool == "" || strings.Contains(tool, between) ||
+		strings.HasPrefix(tool, "_") || strings.HasSuffix(server, "_") {
+		return toolName{server: name}, true, errors.New("the names of the server and its tool run together")
+	}
+	return toolName{server: server, tool: tool}, true, nil
+}
+
+// asNamed returns the name of a server as it stands in the names of its tools.
+func asNamed(server string) string {
+	return strings.Map(func(r rune) rune {
+		if 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '_' || r == '-' {
+			return r
+		}
+		return '_'
+	}, server)
+}
+
+// readTool reads a call of a tool of an MCP server.
+func (q *reader) readTool(t toolName) error {
+	q.Verb, q.Server, q.Tool = Tool, t.server, t.tool
+	if q.place.Server != nil && slices.Contains(clientsSources, t.source) {
+		q.Config = q.place.Server(t.server)
+	}
+	// Otherwise a file in a folder may have chosen the name.
+	q.Found = !slices.Contains(usersSources, t.source) && (t.source != "" || q.Config == "")
+	return nil
+}
+
+// written returns the whole text that an input says a file will have, "" if it says none.
+func written(input map[string]any) string {
+	for _, name := range []string{"content", "contents", "file_text", "text"} {
+		if s, ok := input[name].(string); ok && s != "" {
+			return s
+		}
+	}
+	return ""
+}

@@ -1,0 +1,377 @@
+package policy
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/acp-agent/acp-agent/internal/strictjson"
+)
+
+// Call is what an agent says about a tool call, in an update or in a session/request_permission.
+type Call struct {
+	ID        string `json:"toolCallId"`
+	Title     string `json:"title"`
+	Kind      string `json:"kind"`
+	Status    string `json:"status"`
+	Locations []struct {
+		Path string `json:"path"`
+	} `json:"locations"`
+	Content  []Content       `json:"content"`
+	RawInput json.RawMessage `json:"rawInput"`
+	Meta     json.RawMessage `json:"_meta"`
+}
+
+// Content is a part of what a tool call shows. A diff has a path and texts.
+type Content struct {
+	Type string  `json:"type"`
+	Path string  `json:"path"`
+	Old  *string `json:"oldText"`
+	New  string  `json:"newText"`
+}
+
+// With returns what is known of a call after an update that says other.
+func (c Call) With(other Call) Call {
+	c.ID = cmp.Or(other.ID, c.ID)
+	c.Title, c.Kind = cmp.Or(other.Title, c.Title), cmp.Or(other.Kind, c.Kind)
+	if other.Locations != nil {
+		c.Locations = other.Locations
+	}
+	if other.Content != nil {
+		c.Content = other.Content
+	}
+	if other.RawInput != nil {
+		c.RawInput = other.RawInput
+	}
+	if other.Meta != nil {
+		c.Meta = other.Meta
+	}
+	return c
+}
+
+// Option is an answer that an agent offers.
+type Option struct {
+	ID   string `json:"optionId"`
+	Kind string `json:"kind"`
+	Name string `json:"name"`
+}
+
+// The kinds of options.
+const (
+	allowOnce    = "allow_once"
+	allowAlways  = "allow_always"
+	rejectOnce   = "reject_once"
+	rejectAlways = "reject_always"
+)
+
+// Request is a session/request_permission of an agent.
+type Request struct {
+	Call    Call     `json:"toolCall"`
+	Options []Option `json:"options"`
+	// Agent is the name of the agent's profile, "" if it has none.
+	Agent string `json:"-"`
+}
+
+var requestShape = &strictjson.Shape{Fields: map[string]*strictjson.Shape{
+	"toolCall": {Fields: map[string]*strictjson.Shape{
+		"locations": {Items: named("path")}, "content": {Items: named("type", "path", "oldText", "newText")},
+		"toolCallId": nil, "title": nil, "kind": nil, "status": nil, "rawInput": nil, "_meta": nil,
+	}},
+	"options": {Items: named("optionId", "kind", "name")},
+}}
+
+func named(names ...string) *strictjson.Shape {
+	fields := make(map[string]*strictjson.Shape)
+	for _, name := range names {
+		fields[name] = nil
+	}
+	return &strictjson.Shape{Fields: fields}
+}
+
+// ParseRequest reads the params of a session/request_permission. It fails if they could be read in
+// several ways.
+func ParseRequest(params json.RawMessage) (r Request, err error) {
+	if v := strictjson.Check(params, requestShape); len(v) > 0 {
+		return r, strictjson.Refuse(v...)
+	}
+	err = json.Unmarshal(params, &r)
+	return r, err
+}
+
+// Only returns the id of the only option of a kind, "" if there is not exactly one.
+func (r Request) Only(kind string) string {
+	id, n := "", 0
+	for _, o := range r.Options {
+		if o.Kind == kind {
+			id, n = o.ID, n+1
+		}
+	}
+	if n != 1 {
+		return ""
+	}
+	return id
+}
+
+// Once returns the id of the option that allows the call once, "" if there is not exactly one.
+func (r Request) Once() string { return r.Only(allowOnce) }
+
+// Refusal returns the id of an option that refuses the call, "" if there is none.
+func (r Request) Refusal() string {
+	for _, kind := range []string{rejectOnce, rejectAlways} {
+		for _, o := range r.Options {
+			if o.Kind == kind {
+				return o.ID
+			}
+		}
+	}
+	return ""
+}
+
+// unclearOptions says why the options show that the agent asks about more than one action, or that
+// it has a reason to ask again.
+func (r Request) unclearOptions(verb Verb) string {
+	switch {
+	case r.Once() == "":
+		return "the agent offers not exactly one way to allow it once"
+	case strings.HasPrefix(r.Options[0].Kind, "reject"):
+		return "the agent suggests to refuse it"
+	case verb != Read && !slices.ContainsFunc(r.Options, func(o Option) bool {
+		return o.Kind == allowAlways
+	}):
+		return "the agent does not offer to allow it for good"
+	}
+	return ""
+}
+
+// maxFiles is the maximum number of files in a request that a rule allows.
+const maxFiles = 100
+
+// Action returns what a request says that the agent will do. announced is what its earlier updates
+// said about the call.
+func (r Request) Action(ctx context.Context, announced Call, p Place) Action {
+	q := reader{ctx: ctx, place: p, agent: r.Agent}
+	q.Root = p.Workspace.Root(0).Real.String()
+	if err := q.read(r.Call, announced); err != nil {
+		q.Unclear = err.Error()
+	}
+	if q.Unclear == "" {
+		q.Unclear = r.unclearOptions(q.Verb)
+	}
+	return q.Action
+}
+
+// reader reads one request.
+type reader struct {
+	Action
+	ctx   context.Context
+	place Place
+	agent string
+	call  Call
+	input map[string]any
+	// titled means that nothing but the title says what a command is.
+	titled bool
+}
+
+func (q *reader) read(asked, announced Call) error {
+	q.call = announced.With(asked)
+	q.Texts = []string{q.call.Title}
+	kind, clash := kindOf(asked.Kind, announced.Kind)
+	q.titled = len(asked.RawInput)+len(announced.RawInput) == 0
+	input, err := joinInput(announced.RawInput, asked.RawInput)
+	q.input = input
+	q.call.Locations = append(slices.Clip(announced.Locations), asked.Locations...)
+	q.call.Content = append(slices.Clip(announced.Content), asked.Content...)
+	reading := q.readKind(kind, announced.Meta)
+	switch {
+	case err != nil:
+		return err
+	case clash:
+		return errors.New("the agent has announced another kind of action")
+	case asked.ID == "":
+		return errors.New("the request names no tool call")
+	case len(q.call.Locations) > maxFiles:
+		return errors.New("the request names too many files")
+	}
+	return reading
+}
+
+// readKind reads a call of a kind.
+func (q *reader) readKind(kind string, announced json.RawMessage) error {
+	tool, isTool, err := toolOf(q.agent, announced, q.call.Meta)
+	switch {
+	case kind == "switch_mode" || kind == "think":
+		return errors.New("only you decide about the agent itself")
+	case err != nil:
+		return err
+	case isTool:
+		return q.readTool(tool)
+	case kind == "read" || kind == "search":
+		return q.readReading()
+	case kind == "edit":
+		return q.readEdit()
+	case kind == "delete" || kind == "move":
+		return errors.Join(q.readEdit(), errors.New("files are deleted or moved"))
+	case kind == "execute":
+		return q.readCommand()
+	case kind == "fetch":
+		return q.readFetch()
+	}
+	q.addFiles()
+	for _, value := range q.input {
+		if s, ok := value.(string); ok {
+			q.Texts = append(q.Texts, s)
+		}
+	}
+	return errors.New("the agent does not say what kind of action it is")
+}
+
+// kindOf returns the kind of a call of which an announcement and a request tell the kind. "other"
+// tells nothing: opencode says that when it asks to enter a directory for a call.
+func kindOf(asked, announced string) (kind string, clash bool) {
+	const other = "other"
+	switch {
+	case asked == "" || asked == other:
+		return cmp.Or(announced, asked), false
+	case announced == "" || announced == other:
+		return asked, false
+	}
+	return asked, asked != announced
+}
+
+// joinInput returns the members of a tool's input that an announcement or a request has. It fails if
+// they differ.
+func joinInput(announced, asked json.RawMessage) (map[string]any, error) {
+	all := make(map[string]any)
+	var clash error
+	for _, raw := range []json.RawMessage{announced, asked} {
+		if len(raw) == 0 || string(raw) == "null" {
+			continue
+		}
+		var members map[string]any
+		if v := strictjson.Check(raw, nil); len(v) > 0 {
+			return all, strictjson.Refuse(v...)
+		}
+		if err := json.Unmarshal(raw, &members); err != nil {
+			return all, errors.New("the input of the tool is not an object")
+		}
+		for name, value := range members {
+			if before, known := all[name]; known && !reflect.DeepEqual(before, value) {
+				clash = fmt.Errorf("the agent has announced another %q", name)
+			}
+			all[name] = value
+		}
+	}
+	return all, clash
+}
+
+// readReading reads a call that reads or searches files. It does not trust the kind alone: agents
+// derive it from what their models ask for, and some use the kind read for a shell command that
+// only reads a file.
+func (q *reader) readReading() error {
+	q.Verb = Read
+	for _, l := range q.call.Locations {
+		if err := q.addFile(l.Path, nil, nil); err != nil {
+			return err
+		}
+	}
+	for _, c := range q.call.Content {
+		if c.Type != "content" { // a diff or a terminal
+			return errors.New("it shows more than a reading")
+		}
+	}
+	return q.harmless(q.input)
+}
+
+// readEdit reads a call that writes files. At least one must be named by an absolute path.
+func (q *reader) readEdit() error {
+	q.Verb = Edit
+	var errs error
+	for _, c := range q.call.Content {
+		switch c.Type {
+		case "diff":
+			errs = errors.Join(errs, q.addFile(c.Path, &c.New, c.Old))
+		case "content":
+		default:
+			errs = errors.Join(errs, errors.New("it shows more than an edit"))
+		}
+	}
+	return errors.Join(errs, q.addFiles(), checkMembers(q.input, editMembers, isEditValue))
+}
+
+// addFiles adds the files of the locations and of the input's members that name files.
+func (q *reader) addFiles() (errs error) {
+	text := written(q.input)
+	for _, l := range q.call.Locations {
+		errs = errors.Join(errs, q.addFile(l.Path, &text, nil))
+	}
+	for name, value := range q.input {
+		for _, path := range pathsIn(name, value) {
+			errs = errors.Join(errs, q.addFile(path, &text, nil))
+		}
+	}
+	return errs
+}
+
+// addFile adds a file of the action, once.
+func (q *reader) addFile(name string, text, old *string) error {
+	if slices.ContainsFunc(q.Files, func(f File) bool { return f.Path == name }) {
+		return nil
+	}
+	if len(q.Files) == maxFiles {
+		return errors.New("the request names too many files")
+	}
+	f, err := q.place.file(q.ctx, name, text, old)
+	q.Files = append(q.Files, f)
+	if err != nil {
+		return fmt.Errorf("%s is not a file in the folders of this session", name)
+	}
+	return nil
+}
+
+// readCommand reads a call that runs a command.
+func (q *reader) readCommand() error {
+	q.Verb = Run
+	line, err := commandOf(q.input)
+	if q.titled && q.agent == "gemini" { // whose requests have nothing else
+		line, err = q.call.Title, nil
+	}
+	q.Line = line
+	dir := ""
+	for _, name := range dirMembers {
+		if told, _ := q.input[name].(string); told != "" && (dir == "" || dir == told) {
+			dir = told
+		} else if told != "" {
+			err = cmp.Or(err, errors.New("the agent names two directories"))
+		}
+	}
+	placed := q.place.command(&q.Action, line, q.absolute(dir))
+	for _, l := range q.call.Locations {
+		if _, failed := q.place.file(q.ctx, l.Path, nil, nil); failed != nil {
+			placed = cmp.Or(placed, failed)
+		}
+	}
+	for _, c := range q.call.Content {
+		if c.Type != "content" {
+			err = cmp.Or(err, errors.New("it shows more than a command"))
+		}
+	}
+	if placed != nil {
+		placed = errors.New("it does not run in the folders of this session")
+	}
+	return errors.Join(err, placed, checkMembers(q.input, commandMembers, isSmall))
+}
+
+// readFetch reads a call that gets something from a host.
+func (q *reader) readFetch() error {
+	q.Verb = Fetch
+	address, _ := q.input["url"].(string)
+	q.Line = address
+	host, err := hostOf(address)
+	q.Host = host
+	return errors.Join(err, checkMembers(q.input, fetchMembers, isSmall))
+}
