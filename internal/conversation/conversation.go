@@ -74,6 +74,27 @@ type Call struct {
 // Heading returns the title of the call, with the name of the tool if the title does not say it.
 func (c *Call) Heading() string { return sessionstore.CallHeading(c.Title, c.Name) }
 
+// texts returns what the call has returned, or else what it printed.
+func (c *Call) texts() []string {
+	if len(c.Texts)+len(c.Diffs) == 0 && c.Output != "" {
+		return []string{c.Output}
+	}
+	return c.Texts
+}
+
+// Results returns what the call has returned or printed, as it was: a block of code without its
+// fences.
+func (c *Call) Results() []string {
+	var list []string
+	for _, t := range c.texts() {
+		if code, rest, ok := text.CutBlock(t); ok && strings.TrimSpace(rest) == "" {
+			t = code
+		}
+		list = append(list, strings.Trim(t, "\n"))
+	}
+	return list
+}
+
 // Diff is a change of a file.
 type Diff struct{ Path, Old, New string }
 

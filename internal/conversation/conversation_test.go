@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"iter"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -132,7 +133,7 @@ func document() Document {
 				{Name: "image", MediaType: "image/svg+xml", Data: "PHN2Zy8+"},
 				{Name: "image", MediaType: "image/png", Data: `"onload=`},
 			}},
-			{Kind: Answer, Text: "# Head\n\n- **one** `x`\n- two\n\n```go\nif a < b {\n\n}\n```\n> quoted\n---\n| a | b |\n| 1 | 2 |\n" +
+			{Kind: Answer, Text: "# Head\n\n- **one** `x`\n- two\n\n```go\nif a < b {\n\n}\n```\n> quoted\n---\n| a | b\\|c |\n|--|:-:|\n| 1 | **2** | 3 |\n\n| no | table |\n\n" +
 				"see [it](https://example.org/x)\nand *on*"},
 			{Kind: Thought, Text: hostile}, {Kind: Note, Text: hostile},
 			{Kind: ToolCall, Call: &Call{Title: hostile, Status: `failed" onclick="x`, Texts: []string{hostile, "```\n" + hostile + "\n```"},
@@ -154,12 +155,50 @@ func TestHTMLShowsTextAsText(t *testing.T) {
 	for _, shown := range []string{
 		"<h3>Head</h3>", `<div class="item"><strong>one</strong> <code>x</code></div>`,
 		"<pre>if a &lt; b {\n\n}</pre>", "<blockquote>quoted</blockquote>", "<hr>",
-		"<pre>| a | b |\n| 1 | 2 |</pre>",
+		"<tr><th>a</th><th>b|c</th></tr>", "<tr><td>1</td><td><strong>2</strong></td></tr>\n</table>", "<p>| no | table |</p>",
 		`<p>see <a href="https://example.org/x" rel="noopener noreferrer">it</a>` + "\nand <em>on</em></p>",
 		"<del>-&lt;i&gt;\n</del><ins>+&lt;u&gt;\n</ins>", `<li class="completed">done</li>`,
 		"<dt>Folder 1</dt><dd><code>/c</code></dd>", `<p class="call completed">✓ Read</p>`,
 	} {
 		require.Contains(t, page, shown)
+	}
+}
+
+// What a command printed keeps its white space, and is not read as Markdown.
+func TestResultsAreShownAsTheyWere(t *testing.T) {
+	for name, call := range map[string]Call{
+		"text":   {Texts: []string{"# a\n    * b\n"}},
+		"block":  {Texts: []string{"```console\n# a\n    * b\n```\n"}},
+		"output": {Output: "# a\n    * b\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := Document{Entries: []Entry{{Kind: ToolCall, Call: &call}}}
+			var page, markdown strings.Builder
+			require.NoError(t, WriteHTML(&page, d))
+			require.Contains(t, page.String(), "<pre># a\n    * b</pre>")
+			require.NoError(t, WriteMarkdown(&markdown, d))
+			require.Contains(t, markdown.String(), "\n# a\n    * b\n```")
+		})
+	}
+}
+
+func TestTablesEndWhereTextBegins(t *testing.T) {
+	for message, want := range map[string]string{
+		"a | b\n--|--\n1 | 2 | 3\n4\n\ntext": "table2 p",
+		"text\n| a |\n|---|\n| 1 |\n- item":  "p table1 li",
+		"| a | b |\n|---|\n| 1 |":            "p",
+		"| a |\n\n|---|":                     "p p",
+		"```\n| a |\n|---|\n```":             "pre",
+		"|---|\n|---|":                       "table0",
+	} {
+		var got []string
+		for _, b := range Blocks(message) {
+			if b.Tag == "table" {
+				b.Tag += strconv.Itoa(len(b.Rows) - 1)
+			}
+			got = append(got, b.Tag)
+		}
+		require.Equal(t, want, strings.Join(got, " "), "%q", message)
 	}
 }
 

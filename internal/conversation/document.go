@@ -128,7 +128,7 @@ func (m *markdownWriter) entry(e Entry) {
 
 func (m *markdownWriter) call(c *Call) {
 	title := c.mark() + " " + c.Heading()
-	if len(c.Texts)+len(c.Diffs) == 0 {
+	if len(c.texts())+len(c.Diffs) == 0 {
 		m.printf("\n- %s\n", escaped(title))
 		return
 	}
@@ -136,7 +136,7 @@ func (m *markdownWriter) call(c *Call) {
 	for _, d := range c.Diffs {
 		b.WriteString(text.Code(d.Path) + "\n\n" + text.Block("diff", strings.Join(d.Lines(), "")) + "\n")
 	}
-	for _, t := range c.Texts {
+	for _, t := range c.texts() {
 		if _, _, isBlock := text.CutBlock(t); isBlock {
 			t = inert(t)
 		} else {

@@ -165,7 +165,7 @@ func (h *htmlWriter) attachment(a Attachment) {
 
 func (h *htmlWriter) call(c *Call) {
 	title := c.mark() + " " + c.Heading()
-	if len(c.Texts)+len(c.Diffs) == 0 {
+	if len(c.texts())+len(c.Diffs) == 0 {
 		h.element("p", "call "+c.Status, title)
 		return
 	}
@@ -179,8 +179,8 @@ func (h *htmlWriter) call(c *Call) {
 			}
 			h.raw("</pre>\n")
 		}
-		for _, t := range c.Texts {
-			h.message(t)
+		for _, r := range c.Results() {
+			h.element("pre", "", r)
 		}
 	})
 }
@@ -192,6 +192,10 @@ func (h *htmlWriter) message(text string) {
 			h.raw("<hr>\n")
 			continue
 		}
+		if b.Tag == "table" {
+			h.table(b)
+			continue
+		}
 		tag, class := b.Tag, ""
 		if tag == "li" {
 			tag, class = "div", "item" // lists are not nested
@@ -201,11 +205,34 @@ func (h *htmlWriter) message(text string) {
 			if i > 0 {
 				h.raw("\n")
 			}
-			for _, s := range line {
-				h.span(s)
-			}
+			h.spans(line)
 		}
 		h.raw("</", tag, ">\n")
+	}
+}
+
+// table writes a table whose first row is its head. Who has no mouse can scroll it.
+func (h *htmlWriter) table(b Block) {
+	h.raw(`<div class="table" tabindex="0" role="region" aria-label="Table"><table>`, "\n")
+	for i, row := range b.Rows {
+		tag := "td"
+		if i == 0 {
+			tag = "th"
+		}
+		h.raw("<tr>")
+		for _, cell := range row {
+			h.open(tag, "")
+			h.spans(cell)
+			h.raw("</", tag, ">")
+		}
+		h.raw("</tr>\n")
+	}
+	h.raw("</table></div>\n")
+}
+
+func (h *htmlWriter) spans(list []Span) {
+	for _, s := range list {
+		h.span(s)
 	}
 }
 
@@ -227,8 +254,10 @@ func (h *htmlWriter) span(s Span) {
 
 // Block is a part of a message: consecutive lines of one kind.
 type Block struct {
-	Tag   string   `json:"tag"` // p, h3, li, blockquote, hr or pre
+	Tag   string   `json:"tag"` // p, h3, li, blockquote, hr, pre or table
 	Lines [][]Span `json:"lines"`
+	// Rows are those of a table, which has no lines: the first one is its head. A row is cells.
+	Rows [][][]Span `json:"rows,omitempty"`
 }
 
 // Span is text in an element, or in none if Tag is "".
@@ -240,18 +269,34 @@ type Span struct {
 
 // Blocks returns the blocks of a message in Markdown, as elements of HTML.
 func Blocks(message string) []Block {
-	var list []Block
-	var lines markdown.Reader
+	var (
+		list   []Block
+		lines  markdown.Reader
+		before string // the line before, if it can be the head of a table
+	)
 	ended := true // the next line begins a block
 	for source := range strings.Lines(strings.Trim(message, "\n")) {
 		line := lines.Line(strings.TrimSuffix(source, "\n"))
 		tag := tagOf(line)
 		if tag == "" {
-			ended = true
+			ended, before = true, ""
 			continue
 		}
+		last := len(list) - 1
+		if !ended && list[last].Tag == "table" && tag == "p" {
+			list[last].addRow(line.Text)
+			continue
+		}
+		if tag == "p" && before != "" && markdown.IsTable(before, line.Text) {
+			list = beginTable(list, before)
+			before = ""
+			continue
+		}
+		if before = ""; tag == "p" {
+			before = line.Text
+		}
 		alone := tag == "li" || tag == "h3" || tag == "hr"
-		if last := len(list) - 1; !ended && !alone && list[last].Tag == tag {
+		if !ended && !alone && list[last].Tag == tag {
 			list[last].Lines = append(list[last].Lines, spans(line))
 			continue
 		}
@@ -277,13 +322,36 @@ func tagOf(line markdown.Line) string {
 	case markdown.Quote:
 		return "blockquote"
 	}
-	switch {
-	case strings.TrimSpace(line.Text) == "":
+	if strings.TrimSpace(line.Text) == "" {
 		return ""
-	case strings.HasPrefix(line.Text, "|"): // a table
-		return "pre"
 	}
 	return "p"
+}
+
+// beginTable makes the last line of the last block the head of a table.
+func beginTable(list []Block, head string) []Block {
+	last := len(list) - 1
+	if n := len(list[last].Lines); n > 1 {
+		list[last].Lines = list[last].Lines[:n-1]
+	} else {
+		list = list[:last]
+	}
+	table := Block{Tag: "table"}
+	table.addRow(head)
+	return append(list, table)
+}
+
+// addRow adds a row to a table. It has at most as many cells as the head.
+func (b *Block) addRow(line string) {
+	cells := markdown.Cells(line)
+	if len(b.Rows) > 0 {
+		cells = cells[:min(len(cells), len(b.Rows[0]))]
+	}
+	row := make([][]Span, len(cells))
+	for i, cell := range cells {
+		row[i] = spans(markdown.Line{Text: cell})
+	}
+	b.Rows = append(b.Rows, row)
 }
 
 // spans returns the spans of a line.

@@ -151,7 +151,8 @@ func shopSession(t testing.TB, store sessionstore.Store, s sessionstore.NewSessi
 		map[string]any{"sessionUpdate": "tool_call", "toolCallId": "4", "title": "go test ./payment", "status": "completed", "content": []any{
 			map[string]any{"type": "content", "content": map[string]any{"type": "text", "text": "ok  shop/payment 0.214s"}}}})
 	turn(t, store, lease, "Does the order keep its idempotency key between attempts?",
-		said("agent_message_chunk", "Yes. The key is made once, in `NewOrder`, and sent with each attempt:\n\n```go\nrequest.Header.Set(\"Idempotency-Key\", o.Key)\n```\n\nSo the service can tell a repeated payment from a second one."))
+		said("agent_message_chunk", "Yes. The key is made once, in `NewOrder`, and sent with each attempt:\n\n```go\nrequest.Header.Set(\"Idempotency-Key\", o.Key)\n```\n\nSo the service can tell a repeated payment from a second one:\n\n"+
+			"| Answer | What the client does |\n|---|---|\n| `200` | ends |\n| `503` | waits, then **repeats** |\n| `4xx` | fails |"))
 	return lease
 }
 

@@ -198,15 +198,15 @@ func updates(
 
 // entry is an entry as the page shows it.
 type entry struct {
-	Kind        conversation.Kind      `json:"kind"`
-	Text        []conversation.Block   `json:"text,omitempty"`
-	Attachments []attachment           `json:"attachments,omitempty"`
-	Title       string                 `json:"title,omitempty"`
-	Status      string                 `json:"status,omitempty"`
-	Results     [][]conversation.Block `json:"results,omitempty"`
-	Diffs       []diff                 `json:"diffs,omitempty"`
-	Steps       []step                 `json:"steps,omitempty"`
-	Entries     []entry                `json:"entries,omitempty"` // of a subagent
+	Kind        conversation.Kind    `json:"kind"`
+	Text        []conversation.Block `json:"text,omitempty"`
+	Attachments []attachment         `json:"attachments,omitempty"`
+	Title       string               `json:"title,omitempty"`
+	Status      string               `json:"status,omitempty"`
+	Results     []string             `json:"results,omitempty"`
+	Diffs       []diff               `json:"diffs,omitempty"`
+	Steps       []step               `json:"steps,omitempty"`
+	Entries     []entry              `json:"entries,omitempty"` // of a subagent
 }
 
 type attachment struct {
@@ -244,8 +244,8 @@ func newEntry(e conversation.Entry) entry {
 		return shown
 	}
 	shown.Title, shown.Status = e.Call.Heading(), e.Call.Status
-	for _, t := range e.Call.Texts {
-		shown.Results = append(shown.Results, blocks(t))
+	for _, r := range e.Call.Results() {
+		shown.Results = append(shown.Results, cut(r))
 	}
 	for _, d := range e.Call.Diffs {
 		d.Old, d.New = cut(d.Old), cut(d.New)

@@ -171,3 +171,42 @@ var syntax = sync.OnceValue(func() syntaxes {
 			`\\([[:punct:]])`),
 	}
 })
+
+// IsTable reports whether a line and the one below it are the head of a table and what underlines it.
+func IsTable(head, below string) bool {
+	if len(head) > MaxLine || len(below) > MaxLine || !strings.Contains(below, "|") ||
+		strings.Trim(below, "|:- \t") != "" {
+		return false
+	}
+	cells := Cells(below)
+	for _, cell := range cells {
+		if strings.Trim(strings.TrimSuffix(strings.TrimPrefix(cell, ":"), ":"), "-") != "" ||
+			!strings.Contains(cell, "-") {
+			return false
+		}
+	}
+	return strings.Contains(head, "|") && len(Cells(head)) == len(cells)
+}
+
+// Cells returns the cells of a row of a table. A bar behind a backslash is part of a cell.
+func Cells(row string) []string {
+	row = strings.TrimPrefix(strings.TrimSpace(row), "|")
+	if strings.HasSuffix(row, "|") && !strings.HasSuffix(row, `\|`) {
+		row = row[:len(row)-1]
+	}
+	var (
+		cells []string
+		cell  strings.Builder
+	)
+	for i := range len(row) {
+		switch {
+		case row[i] == '\\' && i+1 < len(row) && row[i+1] == '|':
+		case row[i] != '|' || i > 0 && row[i-1] == '\\':
+			cell.WriteByte(row[i])
+		default:
+			cells = append(cells, strings.TrimSpace(cell.String()))
+			cell.Reset()
+		}
+	}
+	return append(cells, strings.TrimSpace(cell.String()))
+}

@@ -27,6 +27,15 @@ func TestLines(t *testing.T) {
 	}
 }
 
+func TestCells(t *testing.T) {
+	require.Equal(t, []string{"a|b", "", "c"}, Cells(` | a\|b || c |`))
+	require.Equal(t, []string{"a", `b|`}, Cells(`a|b\|`))
+	require.True(t, IsTable("| a | b |", "|:--|--:|"))
+	require.False(t, IsTable("| a | b |", "|---|"))
+	require.False(t, IsTable("| a |", "| |"))
+	require.False(t, IsTable("| a | b |", "|-:-|--|"))
+}
+
 func TestSpans(t *testing.T) {
 	require.Equal(t, []Span{
 		{Text: "a "}, {Style: Strong, Text: "b c"}, {Text: " *d "}, {Style: Monospace, Text: "e*f*"},

@@ -74,7 +74,7 @@ async function picture(view) {
   if (!pictures) return;
   for (const scheme of ["light", "dark"]) {
     await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
-    for (const width of [900, 1400]) {
+    for (const width of [400, 1400]) {
       await page.setViewport({ width, height: 900 });
       await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
       // Without the empty part of a view that does not fill the screen.
@@ -119,6 +119,12 @@ async function conversation() {
   await tab(".call summary");
   await press("Enter");
   await appears(".diff ins", "ErrUnavailable");
+  await tab(".call summary");
+  await press("Enter");
+  const output = await page.$eval(".call.failed .result", (e) => [e.textContent, getComputedStyle(e).fontFamily, getComputedStyle(e).whiteSpace]);
+  assert.match(output[0], /\n {4}client_test/);
+  assert.match(output.slice(1).join(" "), /mono.* pre-wrap/);
+  await appears("td strong", "repeats");
   await tab("aside button");
   await press("Enter");
   await appears(".found li", "AGENTS.md");
@@ -129,6 +135,21 @@ async function conversation() {
   await happens("turn");
   await appears("article", "order is kept");
   await appears(".heading .about", "3 turns");
+}
+
+// Only who uses the keyboard sees a frame around what a key scrolls.
+async function frames() {
+  const frame = () => page.$eval(".scroller", (e) => e === document.activeElement && getComputedStyle(e).outlineStyle);
+  await page.evaluate(() => { location.hash = "#/"; });
+  await appears(".results .title", "Orders fail");
+  await page.click(".results a[href*=sess_shop]");
+  await appears("article", "idempotency");
+  assert.equal(await frame(), "none");
+  await press("Tab");
+  await page.keyboard.down("Shift");
+  await press("Tab");
+  await page.keyboard.up("Shift");
+  assert.notEqual(await frame(), "none");
 }
 
 async function longConversation() {
@@ -288,6 +309,10 @@ async function narrow() {
   const method = await page.$eval(".row .method", (e) => e.getBoundingClientRect().toJSON());
   const row = await page.$eval(".row", (e) => e.getBoundingClientRect().toJSON());
   assert.ok(method.width > 50 && method.top >= row.top && method.bottom <= row.bottom, "a message cannot be read");
+  await page.click(".row");
+  await appears(".detail h3", "Request");
+  const detail = await page.$eval(".detail", (e) => [e.clientHeight, e.scrollHeight]);
+  assert.ok(detail[0] > 200 && detail[0] >= detail[1], `the detail of a message is ${detail} high`);
   await check("narrow");
   await page.setViewport({ width: 1400, height: 900 });
 }
@@ -307,7 +332,7 @@ async function rightToLeft() {
 }
 
 try {
-  for (const step of [sessions, conversation, longConversation, foundMessage, hostileText, rightToLeft, traces, starts, slowTrace, ended, narrow]) {
+  for (const step of [sessions, conversation, frames, longConversation, foundMessage, hostileText, rightToLeft, traces, starts, slowTrace, ended, narrow]) {
     const begin = Date.now();
     await step();
     console.log(step.name, Date.now() - begin, "ms");

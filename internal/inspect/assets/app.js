@@ -29,6 +29,12 @@ async function show() {
   }
 }
 
+// Who uses a mouse, or has just opened the page, needs no frame around all that a key would scroll.
+const { classList } = document.documentElement;
+classList.add("pointer");
+addEventListener("pointerdown", () => classList.add("pointer"), { capture: true });
+addEventListener("keydown", (event) => { if (event.key === "Tab") classList.remove("pointer"); }, { capture: true });
+
 addEventListener("hashchange", async () => {
   if (location.hash === "#main") {
     main.focus();

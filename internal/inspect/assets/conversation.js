@@ -176,7 +176,7 @@ function call(e) {
   if (!e.results && !e.diffs) return h("p", { class: `call ${e.status}` }, title);
   return h("details", { class: `call ${e.status}` }, h("summary", {}, title),
     (e.diffs ?? []).map((d) => h("figure", {}, h("figcaption", {}, d.path), h("pre", { class: "diff" }, d.lines.map(line)))),
-    (e.results ?? []).map((r) => h("div", { class: "result" }, blocks(r))));
+    (e.results ?? []).map((r) => h("pre", { class: "result" }, r)));
 }
 
 function line(text) {
@@ -196,6 +196,7 @@ function blocks(list) {
   const shown = [];
   for (const block of list ?? []) {
     if (block.tag === "hr") shown.push(h("hr"));
+    else if (block.tag === "table") shown.push(table(block.rows));
     else if (block.tag !== "li") shown.push(h(tags.includes(block.tag) ? block.tag : "p", {}, lines([block])));
     else {
       const last = shown[shown.length - 1];
@@ -205,6 +206,12 @@ function blocks(list) {
     }
   }
   return shown;
+}
+
+// table returns a table, of which the first row is the head. Who has no mouse can scroll it.
+function table(rows) {
+  const [head, ...body] = rows.map((row, i) => h("tr", {}, row.map((cell) => h(i > 0 ? "td" : "th", { dir: "auto" }, cell.map(span)))));
+  return h("div", { class: "table", tabindex: "0", role: "region", "aria-label": "Table" }, h("table", {}, h("thead", {}, head), h("tbody", {}, body)));
 }
 
 function lines(list) {
