@@ -1,12 +1,8 @@
 package acp_test
 
 import (
-	"encoding/binary"
-	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,105 +12,8 @@ import (
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/test/containmenttest"
+	"github.com/acp-agent/acp-agent/internal/test/fusetest"
 )
-
-// disk is a file system with an empty directory, which answers until it hangs.
-type disk struct {
-	device *os.File
-	hangs  atomic.Bool
-}
-
-// Operations of FUSE (linux/fuse.h).
-const (
-	fuseLookup       = 1
-	fuseForget       = 2
-	fuseGetattr      = 3
-	fuseInit         = 26
-	fuseOpendir      = 27
-	fuseReaddir      = 28
-	fuseReleasedir   = 29
-	fuseInterrupt    = 36
-	fuseBatchForget  = 42
-	fuseReaddirplus  = 44
-	fuseHeaderIn     = 40
-	fuseHeaderOut    = 16
-	fuseMinorVersion = 31
-)
-
-// mountDisk mounts a disk at dir. Calls that hang in it fail once the test has ended.
-func mountDisk(t *testing.T, dir string) *disk {
-	t.Helper()
-	fd, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
-	if err == nil {
-		err = unix.Mount("disk", dir, "fuse", 0,
-			fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0", fd))
-	}
-	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.ENOENT) ||
-		errors.Is(err, unix.ENODEV) {
-		t.Skip("a FUSE file system cannot be mounted here: ", err)
-	}
-	require.NoError(t, err)
-	d := &disk{device: os.NewFile(uintptr(fd), "/dev/fuse")}
-	served := make(chan struct{})
-	go func() {
-		defer close(served)
-		d.serve()
-	}()
-	t.Cleanup(func() {
-		_ = d.device.Close()
-		<-served
-		_ = unix.Unmount(dir, unix.MNT_DETACH)
-	})
-	return d
-}
-
-func (d *disk) serve() {
-	request := make([]byte, 1<<20)
-	for {
-		n, err := d.device.Read(request)
-		if errors.Is(err, unix.ENOENT) { // the request was interrupted
-			continue
-		}
-		if err != nil || n < fuseHeaderIn {
-			return
-		}
-		operation := binary.NativeEndian.Uint32(request[4:])
-		if d.hangs.Load() && operation != fuseReleasedir {
-			continue
-		}
-		var body []byte
-		failure := int32(0)
-		switch operation {
-		case fuseForget, fuseBatchForget, fuseInterrupt:
-			continue
-		case fuseInit:
-			body = make([]byte, 64)
-			binary.NativeEndian.PutUint32(body, 7)
-			binary.NativeEndian.PutUint32(body[4:], fuseMinorVersion)
-			binary.NativeEndian.PutUint32(body[20:], 1<<17) // the longest write
-		case fuseGetattr:
-			body = make([]byte, 104)
-			binary.NativeEndian.PutUint64(body[16:], 1)                  // inode
-			binary.NativeEndian.PutUint32(body[76:], unix.S_IFDIR|0o755) // mode
-			binary.NativeEndian.PutUint32(body[80:], 2)                  // links
-		case fuseOpendir:
-			body = make([]byte, 16)
-		case fuseReaddir, fuseReaddirplus, fuseReleasedir:
-		case fuseLookup:
-			failure = -int32(unix.ENOENT)
-		default:
-			failure = -int32(unix.ENOSYS)
-		}
-		answer := make([]byte, fuseHeaderOut, fuseHeaderOut+len(body))
-		binary.NativeEndian.PutUint32(answer, uint32(fuseHeaderOut+len(body)))
-		binary.NativeEndian.PutUint32(answer[4:], uint32(failure))
-		copy(answer[8:], request[8:16]) // the request's number
-		if _, err := d.device.Write(append(answer, body...)); err != nil &&
-			!errors.Is(err, unix.ENOENT) {
-			return
-		}
-	}
-}
 
 // Clause W6.
 func TestHungDisk(t *testing.T) {
@@ -125,7 +24,7 @@ func TestHungDisk(t *testing.T) {
 	require.NoError(t, os.Mkdir(far, 0o700))
 	spelled := filepath.Join(folder(t), "spelled")
 	require.NoError(t, os.Symlink(far, spelled))
-	d := mountDisk(t, far)
+	d := fusetest.Mount(t, far)
 	c := connect(t, acp.Options{}.With(acp.Tuning{RescanWait: time.Hour}))
 	patiently := connect(t, acp.Options{}.With(acp.Tuning{RescanWait: 10 * time.Millisecond}))
 	c.initialize()
@@ -133,7 +32,7 @@ func TestHungDisk(t *testing.T) {
 	id, inFar := c.open(good, far), c.open(far)
 	other := patiently.open(good, far)
 	require.Equal(t, []string{"x"}, c.texts(id, "say x"))
-	d.hangs.Store(true)
+	d.Hang()
 
 	for range 3 {
 		prompt, line := c.request("session/prompt", promptParams(id, "say y"))

@@ -188,7 +188,7 @@ type Root struct {
 	Index int
 	// Dir is the path as its caller spelled it.
 	Dir Dir
-	// Real is the path without links when the root was opened.
+	// Real is the path without links when the root was opened, with names as the disk lists them.
 	Real Dir
 }
 

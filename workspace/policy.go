@@ -105,7 +105,7 @@ func resolveDir(dir Dir) location { return resolveAt(locate(dir.path), maxLinks)
 func resolveAt(at location, links int) location {
 	real, err := filepath.EvalSymlinks(at.String())
 	if err == nil {
-		return locate(real)
+		return listed(locate(real))
 	}
 	n := len(at.names)
 	if n == 0 || !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
@@ -125,6 +125,18 @@ func resolveAt(at location, links int) location {
 		to = dir.child(to.names...)
 	}
 	return resolveAt(to, links-1)
+}
+
+// listed returns at, which exists and has no links, as [Real] has its directory.
+func listed(at location) location {
+	dir, err := ParseDir(at.String())
+	if err != nil || len(at.names) == 0 {
+		return at
+	}
+	if info, err := os.Lstat(dir.path); err == nil && info.IsDir() {
+		return locate(Real(dir).path)
+	}
+	return listed(at.parent()).child(at.names[len(at.names)-1])
 }
 
 // denies returns the denied directory that at lies in, if any.

@@ -316,7 +316,8 @@ func (r Roots) sent(i int) int {
 }
 
 // Real returns the path of d without links, as [Root].Real has it, or d if the directory cannot be
-// opened or that path is not UTF-8. Use it to compare directories, never to open one.
+// opened or that path is not UTF-8. Each name is as the disk lists it, so all spellings that a disk
+// takes for one directory have the same real path. Use it to compare directories, never to open one.
 func Real(d Dir) Dir {
 	root, err := dirfd.Open(d.path)
 	if err != nil {

@@ -763,8 +763,9 @@ func setTime(field *syscall.Timespec, at unix.StatxTimestamp) {
 	set(&field.Nsec, uint64(at.Nsec))
 }
 
-// realPath returns the path of an open directory as the kernel knows it. It fails for one that was
-// deleted or has no path that this process can see.
+// realPath returns the path of an open directory as the kernel knows it, with each name as it is
+// listed: the kernel may know a directory by the name that somebody looked up. It fails for one that
+// was deleted or has no path that this process can see.
 func realPath(f *os.File) (string, error) {
 	conn, err := f.SyscallConn()
 	if err != nil {
@@ -782,7 +783,7 @@ func realPath(f *os.File) (string, error) {
 	if !strings.HasPrefix(path, "/") || strings.HasSuffix(path, " (deleted)") {
 		return "", errNoRealPath
 	}
-	return path, nil
+	return listedPath(path), nil
 }
 
 // MountPoints returns the paths where something is mounted that this process can see, nil if the

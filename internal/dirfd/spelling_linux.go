@@ -1,0 +1,107 @@
+package dirfd
+
+import (
+	"context"
+	"io/fs"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
+	"golang.org/x/text/unicode/norm"
+)
+
+// listedPath returns path, which is absolute and without links, with each name as its directory
+// lists it. So a directory has one path also where a file system ignores case or the normal form of
+// names.
+func listedPath(path string) string {
+	dir, err := Open("/")
+	if err != nil || path == "/" {
+		return path
+	}
+	names := strings.Split(path[1:], "/")
+	for i, name := range names {
+		var below *Dir
+		names[i], below = dir.listed(name)
+		_ = dir.Close()
+		if dir = below; dir == nil {
+			return path
+		}
+	}
+	_ = dir.Close()
+	return "/" + strings.Join(names, "/")
+}
+
+// listed returns the directory name, nil if it cannot be opened, and its name as d lists it.
+func (d *Dir) listed(name string) (string, *Dir) {
+	below, err := d.OpenDir(name)
+	if err != nil {
+		return name, nil
+	}
+	stat, err := below.Stat(".")
+	if err != nil || !d.folds(name, stat) {
+		return name, below
+	}
+	found := false
+	var others []string
+	err = d.List(context.Background(), make([]byte, ListBuffer), func(n string, kind fs.FileMode) bool {
+		if found = n == name; !found && kind.IsDir() {
+			others = append(others, n)
+		}
+		return !found
+	})
+	if found || err != nil {
+		return name, below
+	}
+	for _, other := range others {
+		if now, err := d.Stat(other); err == nil && now == stat {
+			return other, below
+		}
+	}
+	return name, below
+}
+
+// folds reports whether another spelling of name leads to the same directory, which stat describes.
+func (d *Dir) folds(name string, stat FileStat) bool {
+	if d.looksUpElsewhere() {
+		return false
+	}
+	for _, other := range spellings(name) {
+		if now, err := d.Stat(other); err == nil && now == stat {
+			return true
+		}
+	}
+	return false
+}
+
+// looksUpElsewhere reports whether a name that does not exist is looked up in a network, to mount
+// something there.
+func (d *Dir) looksUpElsewhere() bool {
+	var is unix.Statfs_t
+	err := d.do(".", func(fd int) error { return unix.Fstatfs(fd, &is) })
+	return err == nil && is.Type == unix.AUTOFS_SUPER_MAGIC
+}
+
+// spellings returns other spellings of name: with a letter in the other case, of ASCII if there is
+// one, and in another normal form.
+func spellings(name string) (others []string) {
+	for i, r := range name {
+		other := unicode.ToLower(r)
+		if other == r {
+			other = unicode.ToUpper(r)
+		}
+		if other == r {
+			continue
+		}
+		others = []string{name[:i] + string(other) + name[i+utf8.RuneLen(r):]}
+		if r < utf8.RuneSelf {
+			break
+		}
+	}
+	for _, form := range []norm.Form{norm.NFC, norm.NFD} {
+		if other := form.String(name); other != name {
+			others = append(others, other)
+		}
+	}
+	return others
+}
