@@ -118,7 +118,7 @@ kills: remote npm
 # that runs without an account, the tables of docs/agents.md, and what opencode does as others do.
 interop-agents: npm
 	go run ./internal/test/all -install $(MORE)
-	go test -count=1 -timeout 60m -v -parallel 3 ./internal/test/interop/agents -survey
+	go test -count=1 -timeout 120m -v -parallel 3 ./internal/test/interop/agents -survey
 
 # The program with a model of random weights that llama.cpp runs, on Linux on x86-64.
 smoke-model:
