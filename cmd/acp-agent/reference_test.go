@@ -66,3 +66,32 @@ func TestReferenceHasEveryFlag(t *testing.T) {
 	}
 	compare(newRoot(streams{}))
 }
+
+// TestReferenceHasEveryCommand compares the first table of docs/reference.md with the commands.
+func TestReferenceHasEveryCommand(t *testing.T) {
+	page, err := os.ReadFile("../../docs/reference.md")
+	require.NoError(t, err)
+	_, table, found := strings.Cut(string(page), "\n## Commands\n")
+	require.True(t, found)
+	table, _, found = strings.Cut(table, "\n### ")
+	require.True(t, found)
+
+	var has []string
+	for _, row := range referenceRow.FindAllStringSubmatch(table, -1) {
+		if words := strings.Fields(row[1]); len(words) > 1 && !strings.HasPrefix(words[1], "[") {
+			has = append(has, words[1])
+		}
+	}
+	root := newRoot(streams{})
+	root.InitDefaultCompletionCmd("")
+	for _, c := range root.Commands() {
+		if !c.Hidden && c.Name() != "help" {
+			require.Contains(t, has, c.Name(), "docs/reference.md: the first table")
+		}
+	}
+	for _, name := range has {
+		c, _, err := root.Find([]string{name})
+		require.NoError(t, err)
+		require.NotSame(t, root, c, "docs/reference.md: the first table has %s", name)
+	}
+}
