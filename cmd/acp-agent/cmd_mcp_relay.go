@@ -25,11 +25,11 @@ func newMCPRelay(s streams, set *settings) *cobra.Command {
 		Long: `mcp-relay starts an MCP server, passes messages between it and its client
 unchanged, and answers the server's requests for roots with those of an
 acp-agent session. A server that was found in a folder is started there, with
-few variables of the environment.
+only basic variables of the environment.
 
 It is not meant to be started by hand: acp-agent makes the agent behind it
-start its MCP servers with this command, and provides the socket and the secret
-in` + mcprelay.SecretVariable + `.`,
+start its MCP servers with this command, and provides the socket and, in the
+variable ` + mcprelay.SecretVariable + `, the secret.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {

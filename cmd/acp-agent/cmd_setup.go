@@ -27,8 +27,9 @@ changes, and writes it if you agree. A flag is an answer to its question. With
 
 What should answer is a known agent, --agent; another one, as a command after
 "--"; a model that is configured or that a server on this machine offers,
---model; or neither, --agent=. The servers of Ollama, LM Studio, llama.cpp and
-vLLM are found at their usual ports, others with --server.
+--model; or neither, --agent=: then acp-agent itself answers commands such as
+/search. The servers of Ollama, LM Studio, llama.cpp and vLLM are found at their
+usual ports, others with --server.
 
 Folders that belong together are a working directory, --cwd, and those that
 sessions in it have as well, --dir. They are used if the editor names none.

@@ -65,15 +65,17 @@ func ReportAgent(p profiles.Profile, c config.Config) Agent {
 	return r
 }
 
-// Folders describes how the agent learns about additional folders.
+// Folders describes how the agent learns about additional folders, in a few words for a table.
 func (r Agent) Folders() string {
 	switch {
+	case r.Roots == profiles.RootsByContext.String():
+		return "prompt"
 	case r.Roots != profiles.RootsAuto.String():
 		return r.Roots
 	case r.Flag != "":
-		return "protocol, else " + r.Flag
+		return "protocol or " + r.Flag
 	}
-	return "protocol, else context"
+	return "protocol or prompt"
 }
 
 // InDesktopPath reports whether programs in the directory of path are found by editors that a
