@@ -40,6 +40,34 @@ func TestNoSignIn(t *testing.T) {
 	require.Equal(t, jsonrpc.CodeMethodNotFound, c.try("_other", `{}`).Error.Code)
 }
 
+// naming is a backend that says how to sign in.
+type naming struct {
+	rejecting
+	methods string
+}
+
+// Initialize implements [backend.Backend].
+func (n *naming) Initialize(context.Context, backend.Raw, backend.Client) (backend.Info, error) {
+	return backend.Info{Kind: "naming", Initialize: backend.Raw(`{` + n.methods + `}`)}, nil
+}
+
+// An agent that names no methods, with an empty list, is believed; one that does not say gets the
+// method that needs no sign-in.
+func TestNoMethodsToSignIn(t *testing.T) {
+	for methods, want := range map[string]string{
+		`"authMethods":[]`:             `[]`,
+		`"authMethods":[{"id":"key"}]`: `[{"id":"key"}]`,
+		``:                             `[{"id":"none","name":"No sign-in","description":"acp-agent needs no account."}]`,
+	} {
+		c := connect(t, acp.Options{Backend: using(&naming{methods: methods})})
+		var result struct{ AuthMethods json.RawMessage }
+		require.NoError(t, json.Unmarshal(c.initialize(), &result))
+		require.JSONEq(t, want, string(result.AuthMethods), methods)
+		err := c.try("authenticate", `{"methodId":"none"}`).Error
+		require.Equal(t, methods == "", err == nil, "only what was offered succeeds: %s", methods)
+	}
+}
+
 // A client that can open a terminal finds a second method, which the program is started with.
 func TestSetupInTerminal(t *testing.T) {
 	for name, test := range map[string]struct {

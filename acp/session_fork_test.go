@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/test/memstore"
 )
 
@@ -45,6 +46,25 @@ func TestForkInheritsNoRoots(t *testing.T) {
 			require.Equal(t, []string{b}, c.find(source).AdditionalDirectories)
 		}
 	}
+}
+
+// The error of a fork without a working directory says what to send, and nothing is created.
+//
+// Clause A14.
+func TestForkWithoutCwd(t *testing.T) {
+	c := connect(t, acp.Options{})
+	c.initialize()
+	source := c.open(folder(t))
+	for name, params := range map[string]string{
+		"absent": `{"sessionId":"` + source + `"}`, "null": `{"sessionId":"` + source + `","cwd":null}`,
+		"empty": `{"sessionId":"` + source + `","cwd":""}`,
+	} {
+		m := c.try("session/fork", params)
+		require.Equal(t, jsonrpc.CodeInvalidParams, m.Error.Code, name)
+		require.Contains(t, m.Error.Message, "cwd", name)
+		require.Contains(t, m.Error.Message, "absolute path", name)
+	}
+	require.Len(t, c.list(`{}`), 1)
 }
 
 // A source may be active in another process, and in the middle of a turn there: it stays as it is.

@@ -124,6 +124,11 @@ func checkInstruction(f strictjson.Field) []strictjson.Violation {
 func decodeRoots(v *strictjson.Violations, params strictjson.Object) workspace.Roots {
 	var cwd workspace.Dir
 	path, wrong := params.Field("cwd").Text()
+	for i, w := range wrong {
+		if w.Reason == strictjson.Required || w.Reason == strictjson.Null {
+			wrong[i] = w.Expecting("an absolute path")
+		}
+	}
 	v.Add(wrong...)
 	if wrong == nil {
 		var err error

@@ -44,9 +44,10 @@ func (d *Dir) listed(name string) (string, *Dir) {
 	}
 	found := false
 	var others []string
-	err = d.List(context.Background(), make([]byte, ListBuffer), func(n string, kind fs.FileMode) bool {
-		if found = n == name; !found && kind.IsDir() {
-			others = append(others, n)
+	buf := make([]byte, ListBuffer)
+	err = d.List(context.Background(), buf, func(entry string, kind fs.FileMode) bool {
+		if found = entry == name; !found && kind.IsDir() {
+			others = append(others, entry)
 		}
 		return !found
 	})

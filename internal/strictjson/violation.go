@@ -127,11 +127,11 @@ func (v Violation) String() string {
 func (v Violation) words() string {
 	switch v.Reason {
 	case Null:
-		return "is null: omit it or give a value"
+		return "is null: " + cmp.Or(giving(v.Expected), "omit it or give a value")
 	case Type:
 		return expecting("has the wrong type", "want ", v.Expected)
 	case Required:
-		return "is missing: it is required"
+		return "is missing: " + cmp.Or(giving(v.Expected), "it is required")
 	case Empty:
 		return "is empty: give " + cmp.Or(v.Expected, "an absolute path")
 	case Relative:
@@ -170,6 +170,14 @@ func (v Violation) words() string {
 	default:
 		return string(v.Reason)
 	}
+}
+
+// giving returns the advice to give what is expected, if that is known.
+func giving(expected string) string {
+	if expected == "" {
+		return ""
+	}
+	return "give " + expected
 }
 
 func expecting(words, lead, expected string) string {
