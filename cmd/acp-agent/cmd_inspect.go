@@ -85,7 +85,7 @@ func (f inspectFlags) serve(ctx context.Context, s streams, set *settings) error
 			Details: func(one sessionstore.Session) inspect.Details {
 				return inspect.Details{
 					Given: sessions.NewReport(one).Directories, From: folderOrigins(origins, one),
-					Continue: set.continueLine(one, string(one.ID)),
+					Continue: set.continueLine(one, string(one.ID), `"Where were we?"`),
 				}
 			},
 		})

@@ -147,7 +147,7 @@ func (c *continuation) send(ctx context.Context, model, prompt string) error {
 func (set *settings) obstacle(one sessionstore.Session) string {
 	if _, command := set.agentArguments(one.Agent); command != "" {
 		// A stored name may mean another program here, or come from an imported session.
-		return "to start its agent, run: " + set.continueLine(one, string(one.ID))
+		return "to start its agent, run: " + set.continueLine(one, string(one.ID), "PROMPT")
 	}
 	if one.Agent.Kind == model.Kind && len(set.config.Models) == 0 {
 		return "no model is configured; acp-agent models explains how to add one"

@@ -52,12 +52,12 @@ func TestModelOfASession(t *testing.T) {
 		}
 		require.Equal(t, c.sole, set.soleModel())
 		require.Equal(t, "acp-agent run --model "+cmp.Or(c.sole, "NAME")+" --resume s PROMPT",
-			set.continueLine(one, "s"))
+			set.continueLine(one, "s", "PROMPT"))
 	}
 	set.configPath = "my config"
 	require.NoError(t, set.flags.Set("state-dir", "dir"))
 	require.Equal(t, "acp-agent run '--config=my config' --state-dir=dir --model b --resume s PROMPT",
-		set.continueLine(one, "s"))
+		set.continueLine(one, "s", "PROMPT"))
 }
 
 // With several models the user chooses one.

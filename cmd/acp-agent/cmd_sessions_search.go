@@ -102,7 +102,7 @@ func (f searchFlags) show(s streams, set *settings, found []sessionstore.Found) 
 		for _, one := range found {
 			err := writeJSON(s.out, foundReport{
 				Session: sessions.NewReport(one.Session), Role: one.Role, Time: one.Time, Line: one.Line,
-				Matches: one.Matches, Continue: set.continueLine(one.Session, string(one.Session.ID)),
+				Matches: one.Matches, Continue: set.continueLine(one.Session, string(one.Session.ID), "PROMPT"),
 			})
 			if err != nil {
 				return err
@@ -131,19 +131,19 @@ func (f searchFlags) show(s streams, set *settings, found []sessionstore.Found) 
 		for _, one := range messages[session.ID] {
 			out.line("  " + speaker(one.Role) + ": " + out.marked(one))
 		}
-		out.line("  " + set.continueLine(session, text.Prefix(string(session.ID), out.id)))
+		out.line("  " + set.continueLine(session, text.Prefix(string(session.ID), out.id), "PROMPT"))
 	}
 	return out.err
 }
 
 // continueLine returns the command that continues a session, whose id may be abbreviated.
-func (set *settings) continueLine(one sessionstore.Session, id string) string {
+func (set *settings) continueLine(one sessionstore.Session, id, prompt string) string {
 	flags, command := set.agentArguments(one.Agent)
 	words := []string{"acp-agent", "run"}
 	for _, word := range slices.Concat(set.here("state-dir"), flags) {
 		words = append(words, text.ShellWord(word))
 	}
-	words = append(words, "--resume", text.ShellWord(id), "PROMPT")
+	words = append(words, "--resume", text.ShellWord(id), prompt)
 	if command != "" {
 		words = append(words, "--", command)
 	}

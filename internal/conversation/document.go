@@ -1,6 +1,7 @@
 package conversation
 
 import (
+	"cmp"
 	"fmt"
 	"html"
 	"io"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/markdown"
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
 // Document is a conversation with what is said about it at its top. Its texts can be shown.
@@ -21,6 +23,14 @@ type Document struct {
 	Folders               []string // in order, the working directory first
 	Created, Updated      time.Time
 	Entries               []Entry
+}
+
+// AgentName returns the name of an agent for people.
+func AgentName(a sessionstore.Agent) string {
+	if a.Profile == "" && a.Kind == "proxy" {
+		return "agent without a name" // it was given as a command
+	}
+	return cmp.Or(a.Profile, a.Kind)
 }
 
 // Lines returns the lines of a diff without its file names.

@@ -40,8 +40,8 @@ func WriteHTML(w io.Writer, d Document) error {
 	for i, folder := range d.Folders {
 		h.property(fmt.Sprint("Folder ", i), "code", folder)
 	}
-	h.property("Created", "span", d.Created.Format(time.DateTime+" MST"))
-	h.property("Last activity", "span", d.Updated.Format(time.DateTime+" MST"))
+	h.property("Created", "span", d.Created.Local().Format(time.DateTime+" MST"))
+	h.property("Last activity", "span", d.Updated.Local().Format(time.DateTime+" MST"))
 	h.raw("</dl>\n</header>\n<main>\n")
 	for _, e := range d.Entries {
 		if h.err != nil {

@@ -58,7 +58,7 @@ func TestPeopleReadSessionsInABrowser(t *testing.T) {
 			return inspect.Details{
 				Given:    "by the protocol: the agent takes additionalDirectories",
 				From:     []string{"", "", "workspaces[0] in /home/ana/.config/acp-agent/config.json"},
-				Continue: "acp-agent run --agent opencode --resume " + string(one.ID) + " PROMPT",
+				Continue: "acp-agent run --agent opencode --resume " + string(one.ID) + ` "Where were we?"`,
 			}
 		}})
 

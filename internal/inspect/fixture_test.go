@@ -132,6 +132,9 @@ func sessions(t testing.TB, store sessionstore.Store, dir string, updates int) s
 func shopSession(t testing.TB, store sessionstore.Store, s sessionstore.NewSession) sessionstore.Lease {
 	t.Helper()
 	lease := conversation(t, store, s, "Orders fail when the payment service answers 503. Retry with backoff, and honour Retry-After.",
+		map[string]any{"sessionUpdate": "available_commands_update", "availableCommands": []any{
+			map[string]any{"name": "review", "description": "Looks for mistakes in what has changed"}}},
+		map[string]any{"sessionUpdate": "usage_update", "used": 1200, "size": 200000},
 		said("agent_thought_chunk", "The client is in src/shop/payment. Look for an existing helper in shared first."),
 		map[string]any{"sessionUpdate": "plan", "entries": []any{
 			map[string]any{"content": "Find how other clients retry", "status": "completed"},

@@ -16,6 +16,7 @@ import (
 	"embed"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -87,11 +88,27 @@ func asset(w http.ResponseWriter, r *http.Request) {
 	name := cmp.Or(strings.TrimPrefix(r.URL.Path, "/"), "index.html")
 	content, err := Asset(name)
 	if err != nil {
-		http.NotFound(w, r)
+		noPage(w)
 		return
 	}
 	w.Header().Set("Content-Type", ContentType(name))
 	_, _ = w.Write(content)
+}
+
+// noPage answers for an address that was mistyped.
+func noPage(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", ContentType(".html"))
+	w.WriteHeader(http.StatusNotFound)
+	_, _ = io.WriteString(w, `<!DOCTYPE html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>No such page · acp-agent</title>
+<h1>No such page</h1>
+<p>There is nothing at this address. Open the one that <code>acp-agent inspect</code> printed.</p>
+</html>
+`)
 }
 
 // Asset returns a file of the page, such as style.css, for another page.
@@ -136,7 +153,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Allow", "GET, HEAD")
 		http.Error(w, "the page only reads", http.StatusMethodNotAllowed)
 	case !inPage:
-		http.NotFound(w, r)
+		noPage(w)
 	case !sameOrigin(r) && name != "": // a link elsewhere may lead to the page
 		http.Error(w, "only the page itself may ask", http.StatusForbidden)
 	case name == "" && r.URL.Query().Has("token"):

@@ -186,6 +186,38 @@ func TestSessionsAreFilteredAndListedInParts(t *testing.T) {
 	require.Empty(t, part.Sessions)
 }
 
+// A session that an editor has opened and nobody has used is not listed, and agents have names for
+// people.
+func TestSessionsWithoutContentAreHidden(t *testing.T) {
+	store := memstore.New(t)
+	dir := t.TempDir()
+	used := sessionstore.NewSession{ID: "used", Agent: sessionstore.Agent{Kind: "proxy"}, Keys: keys(t, dir, "a")}
+	conversation(t, store, used, "hi")
+	_, err := store.Create(t.Context(), sessionstore.NewSession{
+		ID: "empty", Agent: used.Agent, Keys: keys(t, dir, "b")})
+	require.NoError(t, err)
+	c := enter(t, serve(t, inspect.Options{Store: store}))
+	var list struct{ Sessions []struct{ ID, Agent string } }
+	c.get(&list, "sessions")
+	require.Len(t, list.Sessions, 1)
+	require.Equal(t, "used", list.Sessions[0].ID)
+	require.Equal(t, "agent without a name", list.Sessions[0].Agent)
+	var facets struct{ Total int }
+	c.get(&facets, "facets")
+	require.Equal(t, 1, facets.Total)
+}
+
+// An address that was mistyped leads to a page that says so.
+func TestMistypedAddresses(t *testing.T) {
+	c := enter(t, serve(t, inspect.Options{Store: memstore.New(t)}))
+	for _, path := range []string{"sesions", "../sessions", "../"} {
+		status, body := c.status(path, nil)
+		require.Equal(t, http.StatusNotFound, status)
+		require.Contains(t, body, "<h1>No such page</h1>")
+		require.NotContains(t, body, c.home, "the secret path stays secret")
+	}
+}
+
 // view is what the page gets of a part of a conversation.
 type view struct {
 	Entries []struct {

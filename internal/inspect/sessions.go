@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/acp-agent/acp-agent/discovery"
+	"github.com/acp-agent/acp-agent/internal/conversation"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -51,8 +52,12 @@ func newRecord(s sessionstore.Session) record {
 }
 
 func agentName(a sessionstore.Agent) string {
-	return text.Printable(cmp.Or(a.Profile, a.Kind))
+	return text.Printable(conversation.AgentName(a))
 }
+
+// isEmpty reports whether a session has neither a turn nor a title: an editor has opened it, and
+// nobody has used it.
+func isEmpty(s sessionstore.Session) bool { return s.Turns == 0 && s.Title == "" }
 
 // matches reports whether the list shows a session for these filters.
 func (r record) matches(filter url.Values) bool {
@@ -123,7 +128,7 @@ func (s *Server) matching(ctx context.Context, filter url.Values) (list, error) 
 		}
 		for _, one := range page.Sessions {
 			scanned++
-			if r := newRecord(one); r.matches(filter) {
+			if r := newRecord(one); !isEmpty(one) && r.matches(filter) {
 				found.Sessions = append(found.Sessions, r)
 			}
 			if len(found.Sessions) == listSize || scanned == listScan {
@@ -161,6 +166,9 @@ func (s *Server) facets(ctx context.Context, filter url.Values) (any, error) {
 			return nil, err
 		}
 		for _, one := range page.Sessions {
+			if isEmpty(one) {
+				continue
+			}
 			r := newRecord(one)
 			total++
 			agents[r.Agent]++

@@ -125,6 +125,8 @@ type tracedMessage struct {
 	Method  string `json:"method,omitempty"`
 	Label   string `json:"label,omitempty"`
 	Error   string `json:"error,omitempty"`
+	// Text is the text of a piece of a message.
+	Text string `json:"text,omitempty"`
 	// Sum is equal for messages with the same content, whatever their session and id.
 	Sum string `json:"sum"`
 }
@@ -236,7 +238,7 @@ func (m *tracedMessage) read(body []byte) {
 	if e.Method == "" {
 		content = e.Result
 	}
-	m.Label, m.Sum = label(content), sum(content)
+	m.Label, m.Text, m.Sum = label(content), piece(content), sum(content)
 }
 
 // readBeginning reads what a message is from its beginning, because the whole is too long. Its id and
@@ -297,6 +299,23 @@ func label(content json.RawMessage) string {
 		heading(said.ToolCall.Title, said.ToolCall.Name),
 		said.Outcome.Outcome, said.Outcome.OptionID, said.Path, said.Command, said.StopReason,
 	}, " ")), " ")), 200)
+}
+
+// piece returns what an update adds to a message.
+func piece(content json.RawMessage) string {
+	var said struct {
+		Update struct {
+			Content json.RawMessage `json:"content"`
+		} `json:"update"`
+	}
+	var block struct {
+		Text string `json:"text"`
+	}
+	if strictjson.Decode(content, &said) != nil ||
+		strictjson.Decode(said.Update.Content, &block) != nil {
+		return ""
+	}
+	return text.Plain(text.Prefix(block.Text, 300))
 }
 
 // sum returns the sum of a message's params or result, without its session.

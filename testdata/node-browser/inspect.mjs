@@ -103,7 +103,7 @@ async function sessions() {
   await page.$eval("#filter", (e) => e.select());
   await page.keyboard.type("orders fail \"answers 503\"");
   await page.waitForFunction(() => document.querySelectorAll(".results li .snippet").length === 1);
-  await tab(".results a");
+  await tab(".results a.snippet");
   await press("Enter");
 }
 
@@ -128,7 +128,9 @@ async function conversation() {
   await tab("aside button");
   await press("Enter");
   await appears(".found li", "AGENTS.md");
-  await appears(".copy", "run --agent opencode --resume sess_shop");
+  await appears("aside pre", "run --agent opencode --resume sess_shop");
+  await appears("aside dt", "/review");
+  await appears("aside dd", "1,200 of 200,000 tokens");
   await page.$eval(".scroller", (e) => e.scrollTo(0, 0));
   await check("conversation");
   // What is said now is shown without asking for it.
@@ -152,6 +154,13 @@ async function frames() {
   assert.notEqual(await frame(), "none");
 }
 
+// An address that leads nowhere says so.
+async function mistyped() {
+  await page.evaluate(() => { location.hash = "#/sesion/x"; });
+  await appears("h1", "No such page");
+  await check("mistyped");
+}
+
 async function longConversation() {
   await page.evaluate(() => { location.hash = "#/session/sess_long"; });
   await appears("article", "piece 0 of it");
@@ -169,7 +178,7 @@ async function foundMessage() {
   await page.waitForFunction(() => document.activeElement.id === "filter");
   await page.keyboard.type("\"piece 12345\"");
   await appears(".snippet mark", "piece 12345");
-  await tab(".results a");
+  await tab(".results a.snippet");
   await press("Enter");
   await page.waitForFunction(() => {
     const selection = getSelection();
@@ -203,27 +212,36 @@ async function traces() {
   await press("Enter");
   await appears(".row .method", "session/prompt");
   assert.match(await text("main .about"), /^\d+ messages in 15.9 s2 errors2 unanswered$/);
-  await tab(".list");
-  for (let i = 0; i < 5; i++) await press("ArrowDown");
+  // What failed first is selected, and keys go on from there.
+  await appears(".row[aria-selected=true] .method", "fs/read_text_file");
+  await page.waitForFunction(() => document.activeElement.matches(".list"));
+  await press("Home");
+  for (let i = 0; i < 6; i++) await press("ArrowDown");
+  await appears(".row[aria-selected=true] .label", "12 pieces");
+  await appears(".row[aria-selected=true] .text", "piece 0 piece 1 piece 2");
+  const folded = await page.$$eval(".row", (all) => all.length);
+  await press("ArrowRight");
+  await page.waitForFunction((n) => document.querySelectorAll(".row").length > n, {}, folded);
+  await press("ArrowLeft", "Home", "ArrowDown", "ArrowDown");
   await appears(".row[aria-selected=true] .method", "session/new");
   await appears(".detail mark", "mcp-relay");
   await appears(".detail mark", "ses_91");
   await appears(".detail .about", "of which opencode[4711] took 410 ms");
-  for (let i = 0; i < 4; i++) await press("ArrowDown");
+  for (let i = 0; i < 2; i++) await press("ArrowDown");
   await appears(".detail .about", "Answered after 10.");
   await check("trace");
   await press("End");
   await appears(".detail mark", "<script>document.title");
   await page.focus(".problems");
   await press("Enter");
-  await page.waitForFunction(() => document.querySelectorAll(".row").length === 5);
+  await page.waitForFunction(() => document.querySelectorAll(".row").length === 4);
   await appears(".row .took", "no answer");
   await press("Home");
   await appears(".detail .about", "Failed after 2.0 ms");
-  await press("ArrowDown", "ArrowDown");
+  await press("ArrowDown");
   await appears(".detail .about", "acp-agent passed it on to opencode[4711], which has not answered");
   await page.select("[aria-label=Messages]", "questions");
-  await page.waitForFunction(() => document.querySelectorAll(".row").length === 4);
+  await page.waitForFunction(() => document.querySelectorAll(".row").length === 2);
   await page.select("[aria-label=Messages]", "");
   await page.focus(".zoom button");
   await press("Enter", "Enter");
@@ -253,7 +271,7 @@ async function starts() {
   assert.deepEqual(names.map((n) => n.replace(/^.*? · /, "")), ["acp-agent[4710] · 2 errors", "acp-agent[4712] · 2 errors", "acp-agent[4710] · 2 errors"]);
   assert.equal(await page.$eval(".start", (e) => e.selectedIndex), 2);
   await check("starts");
-  await tab(".start");
+  await page.focus(".start");
   await press("ArrowUp");
   await appears("main .about", summary);
   await press("ArrowUp");
@@ -309,7 +327,7 @@ async function narrow() {
   const method = await page.$eval(".row .method", (e) => e.getBoundingClientRect().toJSON());
   const row = await page.$eval(".row", (e) => e.getBoundingClientRect().toJSON());
   assert.ok(method.width > 50 && method.top >= row.top && method.bottom <= row.bottom, "a message cannot be read");
-  await page.click(".row");
+  await page.click(".row[aria-selected=true]");
   await appears(".detail h3", "Request");
   const detail = await page.$eval(".detail", (e) => [e.clientHeight, e.scrollHeight]);
   assert.ok(detail[0] > 200 && detail[0] >= detail[1], `the detail of a message is ${detail} high`);
@@ -332,7 +350,7 @@ async function rightToLeft() {
 }
 
 try {
-  for (const step of [sessions, conversation, frames, longConversation, foundMessage, hostileText, rightToLeft, traces, starts, slowTrace, ended, narrow]) {
+  for (const step of [sessions, conversation, frames, mistyped, longConversation, foundMessage, hostileText, rightToLeft, traces, starts, slowTrace, ended, narrow]) {
     const begin = Date.now();
     await step();
     console.log(step.name, Date.now() - begin, "ms");

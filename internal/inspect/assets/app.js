@@ -1,5 +1,5 @@
 // Shows the view that the address names.
-import { failed } from "./dom.js";
+import { failed, h } from "./dom.js";
 import { showSessions } from "./sessions.js";
 import { showConversation } from "./conversation.js";
 import { showTraces } from "./traces.js";
@@ -9,12 +9,18 @@ const views = { "": showSessions, session: showConversation, traces: showTraces,
 const main = document.getElementById("main");
 let leaving = new AbortController();
 
+// showNothing says that an address leads nowhere.
+function showNothing(main) {
+  document.title = "No such page · acp-agent";
+  main.append(h("div", { class: "empty" }, h("h1", {}, "No such page"), h("p", {}, "There is nothing at this address."), h("p", {}, h("a", { href: "#/" }, "All sessions"))));
+}
+
 async function show() {
   leaving.abort();
   leaving = new AbortController();
   const { signal } = leaving;
-  const [, name, argument, options] = /^#\/([a-z]*)\/?([^?]*)\??(.*)$/.exec(location.hash) ?? ["", "", "", ""];
-  const view = views[name] ?? showSessions;
+  const [, name, argument, options] = /^#\/([a-z]*)\/?([^?]*)\??(.*)$/.exec(location.hash) ?? ["", location.hash && "none", "", ""];
+  const view = Object.hasOwn(views, name) ? views[name] : showNothing;
   for (const link of document.querySelectorAll("nav a")) {
     const traces = link.hash === "#/traces";
     if (traces === name.startsWith("trace")) link.setAttribute("aria-current", "page");

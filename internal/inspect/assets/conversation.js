@@ -1,5 +1,5 @@
 // One session: what was said in it, and what is known about it.
-import { count, every, failed, get, h, say, visible } from "./dom.js";
+import { chips, count, every, failed, get, h, say, visible } from "./dom.js";
 import { Pages } from "./pages.js";
 
 // showConversation shows a session. If options say at, role and words of a message, it shows that.
@@ -18,7 +18,7 @@ export async function showConversation(main, id, signal, options) {
   const end = h("button", { title: "Show the newest messages, and follow them" }, "Latest");
   main.append(
     h("div", { class: "heading" },
-      h("div", {}, title, h("p", { class: "about" }, h("span", { class: "agent" }, session.agent), " · ", turns, " · ", updated, " ", state)),
+      h("div", {}, title, h("p", { class: "about" }, h("span", { class: "agent" }, session.agent), " ", chips(session.folders), " ", turns, " · ", updated, " ", state)),
       end),
     h("div", { class: "columns" }, scroller, about(session, signal)));
 
@@ -176,7 +176,7 @@ function call(e) {
   if (!e.results && !e.diffs) return h("p", { class: `call ${e.status}` }, title);
   return h("details", { class: `call ${e.status}` }, h("summary", {}, title),
     (e.diffs ?? []).map((d) => h("figure", {}, h("figcaption", {}, d.path), h("pre", { class: "diff" }, d.lines.map(line)))),
-    (e.results ?? []).map((r) => h("pre", { class: "result" }, r)));
+    (e.results ?? []).map((r) => code(h("pre", { class: "result" }, r))));
 }
 
 function line(text) {
@@ -189,7 +189,7 @@ function attachment(a) {
   return h("p", { class: "attached" }, a.name);
 }
 
-const tags = ["p", "h3", "blockquote", "pre"];
+const tags = ["p", "h3", "blockquote"];
 
 // blocks returns the elements for the Markdown of a message.
 function blocks(list) {
@@ -197,6 +197,7 @@ function blocks(list) {
   for (const block of list ?? []) {
     if (block.tag === "hr") shown.push(h("hr"));
     else if (block.tag === "table") shown.push(table(block.rows));
+    else if (block.tag === "pre") shown.push(code(h("pre", {}, lines([block]))));
     else if (block.tag !== "li") shown.push(h(tags.includes(block.tag) ? block.tag : "p", {}, lines([block])));
     else {
       const last = shown[shown.length - 1];
@@ -206,6 +207,11 @@ function blocks(list) {
     }
   }
   return shown;
+}
+
+// code returns a pre with a button that copies its text.
+function code(pre) {
+  return h("div", { class: "code" }, pre, copy(() => pre.textContent));
 }
 
 // table returns a table, of which the first row is the head. Who has no mouse can scroll it.
@@ -257,20 +263,49 @@ function about(session, signal) {
     look, found,
     h("p", { class: "dim" }, "Questions for permission, your answers, and the MCP servers that the editor gave are not stored: ", h("a", { href: "#/traces" }, "a trace"), " has them."),
     h("h2", {}, "In the terminal"),
-    [session.continue, `acp-agent sessions export ${session.id} --format html -o conversation.html`,
-      `acp-agent sessions delete ${session.id}`].map(copied),
-    session.states?.length > 0 && h("details", { class: "states" }, h("summary", {}, "Modes, commands and usage"), h("pre", {}, visible(JSON.stringify(session.states, null, 1)))));
+    h("p", { class: "dim" }, "Continue it:"), copied(session.continue),
+    h("p", { class: "dim" }, "Write it to a file:"), copied(`acp-agent sessions export ${session.id} --format html -o conversation.html`),
+    session.states?.length > 0 && h("details", { class: "states" }, h("summary", {}, "Mode, commands and usage"), session.states.flatMap((s) => state(s.update ?? s))),
+    h("details", { class: "states" }, h("summary", {}, "Delete this session"), copied(`acp-agent sessions delete ${session.id}`)));
   beside.addEventListener("change", () => { known.open = beside.matches; }, { signal });
   return h("aside", { "aria-label": "About this session" }, known);
 }
 
 function copied(command) {
-  return h("button", {
-    class: "copy", title: "Copy", click: async () => {
-      await navigator.clipboard.writeText(command);
+  return code(h("pre", {}, command));
+}
+
+// copy returns a button that copies what text returns.
+function copy(text) {
+  const button = h("button", {
+    class: "copy", click: async () => {
+      await navigator.clipboard.writeText(text());
       say("Copied");
+      button.textContent = "Copied";
+      setTimeout(() => { button.textContent = "Copy"; }, 2000);
     },
-  }, h("code", {}, command));
+  }, "Copy");
+  return button;
+}
+
+// state returns what an agent said about its session: names and what they mean.
+function state(u) {
+  const terms = (list) => h("dl", {}, list.flatMap(([name, about]) => [h("dt", {}, visible(String(name))), h("dd", {}, visible(String(about ?? "")))]));
+  switch (u.sessionUpdate) {
+    case "current_mode_update":
+      return terms([["Mode", u.currentModeId]]);
+    case "available_commands_update":
+      return [h("h3", {}, "Commands"), terms((u.availableCommands ?? []).map((c) => [`/${c.name}`, c.description]))];
+    case "config_option_update":
+      return terms((u.configOptions ?? []).map((o) => {
+        const value = (o.options ?? []).flatMap((v) => v.options ?? v).find((v) => v.value === o.currentValue);
+        return [o.name ?? o.id, [value?.name ?? o.currentValue, value?.description ?? o.description].filter((s) => s !== undefined).join(": ")];
+      }));
+    case "usage_update":
+      return terms([["Context", `${Number(u.used ?? 0).toLocaleString("en")} of ${Number(u.size ?? 0).toLocaleString("en")} tokens`]]);
+    default:
+      return [];
+  }
 }
 
 const kinds = { instruction: "Instructions", skill: "Skills", command: "Commands", mcp_server: "MCP servers", subagent: "Subagents", hook: "Hooks", plugin: "Plugins" };

@@ -51,6 +51,13 @@ export function baseName(path) {
   return path.split(/[\\/]/).pop();
 }
 
+// chips returns the names of folders, with their paths. Those that have the same name say more.
+export function chips(folders) {
+  const names = folders.map(baseName);
+  return folders.map((folder, i) => h("span", { class: "chip", title: folder },
+    names.indexOf(names[i]) === names.lastIndexOf(names[i]) && names[i] ? names[i] : folder.split(/[\\/]/).slice(-2).join("/")));
+}
+
 // visible returns text in which characters that are invisible or reorder text are escapes.
 export function visible(text) {
   return text.replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, (c) => c === "\n" || c === "\t" ? c :

@@ -1,5 +1,5 @@
 // The list of sessions.
-import { after, count, failed, get, h, say } from "./dom.js";
+import { after, chips, count, failed, get, h, say } from "./dom.js";
 
 export async function showSessions(main, _, signal) {
   document.title = "Sessions · acp-agent";
@@ -43,7 +43,9 @@ function choice(id, all, facets) {
 async function list(results, filter, signal) {
   const [first, said] = await Promise.all([get("sessions", filter, signal), filter.text.trim().length > 1 ? search(filter, signal) : []]);
   results.replaceChildren();
-  if (said.length > 0) results.append(h("section", {}, h("h2", {}, "In conversations"), h("ul", {}, said.map((m) => item(m, m)))));
+  const bySession = Map.groupBy(said, (m) => m.id);
+  first.sessions = first.sessions.filter((s) => !bySession.has(s.id));
+  if (said.length > 0) results.append(h("section", {}, h("h2", {}, "In conversations"), h("ul", {}, [...bySession.values()].map((hits) => item(hits[0], hits)))));
   if (said.length > 0 && first.sessions.length > 0) results.append(h("p", { class: "about" }, "By title, folder, agent or id:"));
   if (first.sessions.length === 0 && !first.next) {
     if (said.length > 0) return;
@@ -89,25 +91,27 @@ async function search(filter, signal) {
 
 const roles = { user: "You", agent: "Agent", thought: "Thought", tool: "Tool" };
 
-// item shows a session, and with found a line of a message in it, which the link leads to.
-function item(session, found) {
-  const updated = new Date(session.updated);
-  const words = found?.pieces.filter((_, i) => i % 2) ?? [];
-  const message = found ? `?${new URLSearchParams([["at", found.at], ["role", found.role], ...words.slice(0, 8).map((word) => ["word", word])])}` : "";
-  return h("li", {}, h("a", { href: `#/session/${encodeURIComponent(session.id)}${message}` },
+const someHits = 3; // messages of a session that are shown at first
+
+// item shows a session, and lines of messages that were found in it, with links to them.
+function item(session, hits = []) {
+  const updated = new Date(session.updated), address = `#/session/${encodeURIComponent(session.id)}`;
+  const links = hits.map((found) => hit(address, found)), rest = links.slice(someHits);
+  return h("li", {}, h("a", { href: address },
     h("span", { class: "title" }, session.title || "Untitled"),
     h("time", { datetime: session.updated, title: updated.toLocaleString() }, moment(updated)),
-    found && h("span", { class: "snippet" }, h("span", { class: "dim" }, `${roles[found.role] ?? found.role}: `), found.pieces.map((piece, i) => i % 2 ? h("mark", {}, piece) : piece)),
     h("span", { class: "about" }, h("span", { class: "agent" }, session.agent), " ",
-      session.folders.map((folder, i) => h("code", { title: folder }, i === 0 ? short(folder) : `+ ${short(folder)}`)), " ",
+      chips(session.folders), " ",
       session.turns > 0 && h("span", {}, count(session.turns, "turn")), " ",
-      session.cost && h("span", { class: "cost", title: "As reported by the agent" }, session.cost.join(" + ")))));
+      session.cost && h("span", { class: "cost", title: "As reported by the agent" }, session.cost.join(" + ")))),
+  links.slice(0, someHits), rest.length > 0 && h("details", { class: "hits" }, h("summary", {}, count(rest.length, "more message")), rest));
 }
 
-// short returns the last two names of a path.
-function short(path) {
-  const names = path.split(/[\\/]/).filter(Boolean);
-  return names.length > 2 ? `…/${names.slice(-2).join("/")}` : path;
+// hit is a link to a message that was found.
+function hit(address, found) {
+  const words = found.pieces.filter((_, i) => i % 2).slice(0, 8);
+  return h("a", { class: "snippet", href: `${address}?${new URLSearchParams([["at", found.at], ["role", found.role], ...words.map((word) => ["word", word])])}` },
+    h("span", { class: "dim" }, `${roles[found.role] ?? found.role}: `), found.pieces.map((piece, i) => i % 2 ? h("mark", {}, piece) : piece));
 }
 
 const day = 24 * 60 * 60 * 1000;

@@ -1,5 +1,5 @@
 // One trace: its messages in order, between three programs, with the time that each answer took.
-import { after, baseName, count, every, failed, get, h, say, svg } from "./dom.js";
+import { after, baseName, count, every, failed, get, h, say, svg, visible } from "./dom.js";
 import { counterpart, duration, elapsed, parts, Starts, took } from "./exchange.js";
 import { compared } from "./json.js";
 
@@ -18,6 +18,7 @@ class Timeline {
     this.exchange = null; // what is shown: one of the starts
     this.next = 0;
     this.rows = [];
+    this.runs = new Map(); // of pieces of a message that are one row, by the first piece
     this.range = null; // [from, to] of what is shown, null for everything
     this.build(main);
     this.load();
@@ -34,11 +35,15 @@ class Timeline {
     this.unanswered = h("button", { class: "problems open", title: "Show them", hidden: true, click: problems });
     this.text = h("input", { type: "search", "aria-label": "Find messages", placeholder: "Method, update, id or error", spellcheck: "false", autocomplete: "off" });
     this.text.addEventListener("input", after(100, () => this.filter()));
-    this.start = h("select", { class: "start", "aria-label": "Start of acp-agent", hidden: true, change: () => this.choose(this.starts.all[this.start.selectedIndex]) });
+    this.start = h("select", { class: "start", "aria-label": "Start of acp-agent", hidden: true, change: () => {
+      this.choose(this.starts.all[this.start.selectedIndex]);
+      this.begin();
+      this.chosen = true;
+    } });
     this.side = h("select", { "aria-label": "Side", change: () => this.filter() },
       h("option", { value: "" }, "Both sides"), h("option", { value: "editor" }, "Editor"), h("option", { value: "agent" }, "Agent"));
     this.which = h("select", { "aria-label": "Messages", change: () => this.filter() },
-      h("option", { value: "" }, "All messages"), h("option", { value: "requests" }, "Requests"), h("option", { value: "problems" }, "Errors and unanswered"), h("option", { value: "questions" }, "Questions to you"));
+      h("option", { value: "" }, "Summary"), h("option", { value: "all" }, "All messages"), h("option", { value: "requests" }, "Requests"), h("option", { value: "problems" }, "Errors and unanswered"), h("option", { value: "questions" }, "Questions to you"));
     const zoom = (label, title, change) => h("button", { title, "aria-label": title, click: () => this.zoom(change) }, label);
     this.overview = h("canvas", { class: "overview", role: "img", "aria-label": "When each program had to answer" });
     this.space = h("div", { class: "rows", role: "presentation" });
@@ -97,7 +102,7 @@ class Timeline {
   update() {
     const { all } = this.starts, { options } = this.start, newest = all[all.length - 1];
     if (!newest) return;
-    const follows = !this.exchange || !this.selected && this.start.selectedIndex === options.length - 1;
+    const follows = !this.exchange || !this.chosen && this.start.selectedIndex === options.length - 1;
     while (options.length < all.length) this.start.append(h("option"));
     all.forEach((one, i) => { options[i].textContent = [moment(one.all[0]), one.process, one.errors && count(one.errors, "error")].filter(Boolean).join(" · "); });
     this.start.hidden = all.length < 2;
@@ -105,12 +110,29 @@ class Timeline {
       this.start.selectedIndex = all.length - 1;
       this.choose(newest);
     } else this.filter();
+    if (!this.selected && !this.reading) this.begin();
+  }
+
+  // begin selects what people look for in a trace: the first request that failed, or else the one
+  // whose answer took longest. Arrow keys go on from there.
+  begin() {
+    const { all, end } = this.exchange;
+    const requests = all.filter((m) => m.kind === "request" && !m.question);
+    const first = requests.find((m) => m.response?.error) ??
+      requests.reduce((slowest, m) => !slowest || took(m, end) > took(slowest, end) ? m : slowest, null);
+    const at = this.rows.indexOf(first);
+    if (at < 0) return;
+    if ([document.body, document.getElementById("main")].includes(document.activeElement)) this.list.focus({ preventScroll: true });
+    this.list.scrollTop = Math.max((at + 0.5) * height - this.list.clientHeight / 2, 0);
+    this.select(first);
   }
 
   // choose shows a start of acp-agent.
   choose(exchange) {
     this.exchange = exchange;
     this.selected = null;
+    this.chosen = false; // what is selected, by the user
+    this.runs.clear();
     this.detail.replaceChildren(h("p", { class: "empty" }, "Select a message to see both sides of it."));
     this.range = null;
     this.list.scrollTop = 0;
@@ -133,9 +155,11 @@ class Timeline {
       problems: (m) => m.error || m.kind === "invalid" || m.kind === "request" && !m.response || m.response?.error,
       questions: (m) => m.question || m.request?.question,
     }[this.which.value] ?? (() => true);
-    this.rows = this.exchange.all.filter((m) => (!this.side.value || m.lane === this.side.value) && which(m) &&
+    const rows = this.exchange.all.filter((m) => (!this.side.value || m.lane === this.side.value) && which(m) &&
       (!this.range || m.time <= to && (m.response?.time ?? m.time) >= from) &&
-      words.every((w) => `${m.method ?? ""} ${m.label ?? ""} ${m.id ?? ""} ${m.error ?? ""} ${m.peer}`.toLowerCase().includes(w)));
+      (this.which.value === "all" || m.kind !== "response" || !m.request) &&
+      words.every((w) => `${m.method ?? ""} ${m.label ?? ""} ${m.text ?? ""} ${m.id ?? ""} ${m.error ?? ""} ${m.peer}`.toLowerCase().includes(w)));
+    this.rows = this.which.value === "" && words.length === 0 ? this.fold(rows) : rows;
     this.space.style.height = `${this.rows.length * height}px`;
     const { all, errors, open, start, end } = this.exchange;
     this.summary.textContent = `${count(all.length, "message")} in ${duration(end - start)}${this.reading}`;
@@ -144,6 +168,37 @@ class Timeline {
     this.unanswered.textContent = `${open.size.toLocaleString("en")} unanswered`;
     this.unanswered.hidden = open.size === 0;
     this.draw();
+  }
+
+  // fold returns rows in which consecutive pieces of a message are one.
+  fold(rows) {
+    const folded = [];
+    let run = null;
+    for (const m of rows) {
+      if (!isPiece(m)) run = null;
+      else if (run?.label === m.label) {
+        run.pieces.push(m);
+        if (run.open) folded.push(m);
+        continue;
+      } else {
+        run = this.runs.get(m) ?? Object.assign(Object.create(m), { index: `${m.index}-run`, open: false });
+        run.pieces = [m];
+        this.runs.set(m, run);
+        folded.push(run);
+        if (run.open) folded.push(m);
+        continue;
+      }
+      folded.push(m);
+    }
+    return folded;
+  }
+
+  // unfold shows the pieces of a row, or hides them.
+  unfold(run, open) {
+    run.open = open;
+    this.filter();
+    this.choice(run);
+    this.list.focus({ preventScroll: true });
   }
 
   zoom(change) {
@@ -178,6 +233,12 @@ class Timeline {
   }
 
   key(event) {
+    const open = { ArrowRight: true, ArrowLeft: false }[event.key] ?? (event.key === "Enter" ? !this.selected?.open : undefined);
+    if (open !== undefined && this.selected?.pieces) {
+      event.preventDefault();
+      this.unfold(this.selected, open);
+      return;
+    }
     const page = Math.max(1, Math.floor(this.list.clientHeight / height) - 1);
     const step = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity }[event.key];
     if (step === undefined || event.ctrlKey || event.metaKey || this.rows.length === 0) return;
@@ -186,7 +247,7 @@ class Timeline {
     const to = Math.min(Math.max(now < 0 ? 0 : now + step, 0), this.rows.length - 1);
     const { scrollTop, clientHeight } = this.list;
     this.list.scrollTop = Math.min(Math.max(scrollTop, (to + 1) * height - clientHeight), to * height);
-    this.select(this.rows[to]);
+    this.choice(this.rows[to]);
   }
 
   // draw makes the rows that are visible.
@@ -214,15 +275,16 @@ class Timeline {
         bar.append(fill);
       }
     }
-    const problem = m.error || m.kind === "invalid";
+    const answered = m.response?.error, problem = m.error || m.kind === "invalid" || this.which.value !== "all" && answered;
     const row = h("div", {
       class: `row ${m.kind}${problem ? " error" : ""}${m.question || m.request?.question ? " question" : ""}`, role: "option", id: `m${m.index}`,
       "aria-selected": String(m === this.selected), "aria-setsize": this.rows.length, "aria-posinset": position + 1,
-      title: route(m), click: () => this.select(m),
+      title: route(m), click: () => this.choice(m),
     },
     h("span", { class: "time" }, elapsed(m.time - start)), arrow(m),
     h("span", { class: "what" }, h("span", { class: "hidden" }, `${route(m)}, ${m.kind}: `),
-      h("span", { class: "method" }, m.method || (m.kind === "invalid" ? "invalid" : "answer")), m.label && h("span", { class: "label" }, m.label), problem && h("span", { class: "problem" }, m.error || "not a message")),
+      h("span", { class: "method" }, name(m)), m.label && !isPiece(m) && h("span", { class: "label" }, m.label), m.pieces && h("span", { class: "label" }, count(whole(m).length, "piece")),
+      (m.text || m.pieces) && h("span", { class: "label text" }, m.pieces ? said(m).slice(0, 300) : m.text), problem && h("span", { class: "problem" }, m.error || answered || "not a message")),
     h("span", { class: `took${m.response ? "" : " open"}` }, m.kind !== "request" ? "" : m.response ? duration(took(m, end)) : "no answer"), bar);
     row.style.top = `${position * height}px`;
     return row;
@@ -259,6 +321,12 @@ class Timeline {
     }
   }
 
+  // choice selects what the user has chosen.
+  choice(m) {
+    this.chosen = true;
+    this.select(m);
+  }
+
   select(m) {
     this.selected = m;
     this.draw();
@@ -267,6 +335,11 @@ class Timeline {
 
   // show shows both sides of a message, and of its answer.
   async show(m) {
+    if (m.pieces) {
+      this.detail.replaceChildren(h("h2", {}, m.label), h("p", { class: "about" }, `${count(whole(m).length, "piece")}, from ${time(m)} to ${time(m.pieces[m.pieces.length - 1])}.`),
+        h("p", {}, h("button", { click: () => this.unfold(m, !m.open) }, m.open ? "Hide the pieces" : "Show each piece")), h("pre", {}, visible(said(m))));
+      return;
+    }
     const request = m.request ?? m, answer = request.response;
     const parts = [h("h2", {}, request.method || m.kind), h("p", { class: "about" }, this.story(request, answer))];
     try {
@@ -281,7 +354,7 @@ class Timeline {
 
   // story says who sent a message to whom, and how long the answer took.
   story(request, answer) {
-    const who = `${route(request)} at ${new Date(request.clock).toISOString().slice(11, 23)} UTC`;
+    const who = `${route(request)} at ${time(request)}`;
     if (request.kind !== "request") return `${who}.`;
     if (!answer) return `${who}. ${this.missing(request)}`;
     const passed = request.pair?.response;
@@ -320,6 +393,32 @@ class Timeline {
   }
 }
 
+// isPiece reports whether a message adds to what is said.
+function isPiece(m) {
+  return m.kind === "notification" && m.label?.endsWith("_chunk");
+}
+
+// name returns what a row is called: a piece has no room for its method.
+function name(m) {
+  if (isPiece(m)) return m.label.replace("_chunk", "").replaceAll("_", " ");
+  return m.method || (m.kind === "invalid" ? "invalid" : "answer");
+}
+
+// whole returns the pieces of a run, each once: as acp-agent received it, or sent it by itself.
+function whole(run) {
+  return run.pieces.filter((m) => !m.sent || !m.pair);
+}
+
+// said returns the text of a run.
+function said(run) {
+  return whole(run).map((m) => m.text ?? "").join("");
+}
+
+// time returns the local time of a message, with its milliseconds.
+function time(m) {
+  return new Date(m.clock).toLocaleTimeString("en", { hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3, hourCycle: "h23" });
+}
+
 // moment returns the day and time of a message.
 function moment(m) {
   return new Date(m.clock).toLocaleString("en", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
@@ -329,13 +428,13 @@ function route(m) {
   return m.sent ? `acp-agent → ${m.peer}` : `${m.peer} → acp-agent`;
 }
 
-const lanes = { editor: 15, ours: 65, agent: 115 };
+const lanes = { editor: 20, ours: 80, agent: 140 };
 
 // arrow returns a picture of who sent a message to whom.
 function arrow(m) {
   const [from, to] = m.sent ? [lanes.ours, lanes[m.lane]] : [lanes[m.lane], lanes.ours];
   const tip = to + (from < to ? -6 : 6), middle = height / 2;
-  return svg("svg", { class: "arrow", width: 130, height, "aria-hidden": "true" },
+  return svg("svg", { class: "arrow", width: 160, height, "aria-hidden": "true" },
     ...Object.values(lanes).map((x) => svg("line", { class: "life", x1: x, x2: x, y1: 0, y2: height })),
     svg("line", { class: "way", x1: from, x2: tip, y1: middle, y2: middle }),
     svg("path", { class: "tip", d: `M ${to} ${middle} L ${tip} ${middle - 4} L ${tip} ${middle + 4} Z` }));
