@@ -26,6 +26,7 @@ func TestCostOfSessions(t *testing.T) {
 		{Meter: sessionstore.CostMeter, Unit: "USD", Amount: 1.5}, {Meter: sessionstore.CostMeter, Unit: "EUR", Amount: 2},
 		{Meter: sessionstore.CostMeter, Unit: "GBP"}, {Meter: sessionstore.TurnMeter, Amount: 1},
 	}))
+	require.NoError(t, store.SetTitle(t.Context(), lease, "A session")) // others are not listed
 	c := enter(t, serve(t, inspect.Options{Store: store, Details: func(sessionstore.Session) inspect.Details {
 		return inspect.Details{}
 	}}))

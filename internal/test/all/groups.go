@@ -49,9 +49,9 @@ var longest = []string{
 var racePackages = []string{
 	"./sessionstore/sqlite", "./acp/model", "./acp/...", "./workspace", "./internal/mcp/...",
 	"./sessionstore/...", "./internal/llm", "./discovery", "./internal/budget", "./internal/consent",
-	"./internal/jsonrpc", "./internal/loglimit", "./internal/pause", "./internal/process",
+	"./internal/hostproxy", "./internal/jsonrpc", "./internal/loglimit", "./internal/pause", "./internal/process",
 	"./internal/remote", "./internal/sandbox", "./internal/setup",
-	"./internal/terminal", "./internal/websocket",
+	"./internal/terminal", "./internal/websocket", "./internal/worktree",
 }
 
 // alone returns tests of racePackages that run without the race detector only: in one goroutine, or

@@ -285,7 +285,7 @@ func TestTransfer(t *testing.T) {
 			from = len(b.Messages())
 			require.Equal(t, "end_turn", b.prompt(copied, "say more"))
 			if name == "agent" { // it says what it was told
-				require.Contains(t, b.updates(from, copied), "User: say tangerine")
+				require.Contains(t, b.updates(from, copied), `user:\n\u003e say tangerine`)
 			}
 			b.leave()
 		})
