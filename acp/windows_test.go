@@ -458,8 +458,13 @@ func TestWindowsLoadTogether(t *testing.T) {
 				w.prompt(c, fmt.Sprintf("say from%d", i))).stopReason(t))
 		}
 		for _, c := range clients {
-			says(c, "from2")
-			require.Equal(t, "beforefrom0from1from2", strings.Join(texts(c.messages(), w.id), ""))
+			const all = "beforefrom0from1from2"
+			got := ""
+			require.Eventually(t, func() bool { // others are shown the prompt first
+				got = strings.Join(texts(c.messages(), w.id), "")
+				return len(got) >= len(all)
+			}, patience, time.Millisecond)
+			require.Equal(t, all, got)
 		}
 	}
 }

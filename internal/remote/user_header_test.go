@@ -12,8 +12,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/test/volume"
 )
 
 // named returns a change of options that believes the proxies at addresses.
@@ -98,7 +101,8 @@ func TestOnlyProxiesNameUsers(t *testing.T) {
 	require.Contains(t, h.start("X-Forwarded-User: bob", token), `"msg":"connected","user":"ana"`)
 }
 
-// start opens a connection with these lines of the header, and returns the audit log.
+// start opens a connection with these lines of the header, and returns the audit log once it has the
+// connection.
 func (h *host) start(lines ...string) string {
 	h.t.Helper()
 	conn, err := net.Dial("tcp", h.address)
@@ -111,6 +115,8 @@ func (h *host) start(lines ...string) string {
 	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	require.NoError(h.t, err)
 	require.Equal(h.t, http.StatusSwitchingProtocols, response.StatusCode)
+	require.Eventually(h.t, func() bool { return strings.Contains(h.audit.String(), `"msg":"connected"`) },
+		volume.Patience, time.Millisecond)
 	return h.audit.String()
 }
 

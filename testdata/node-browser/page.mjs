@@ -122,4 +122,5 @@ await evil.close();
 await happens("revoke");
 await appears("main", "not paired");
 await browser.close();
+process.stdin.destroy(); // otherwise the program waits for more
 assert.deepEqual(problems, []);

@@ -89,6 +89,8 @@ func alone() []string {
 			"TestErrors",
 		}, []string{ // internal/loglimit
 			"TestLargeRecords",
+		}, []string{ // internal/remote
+			"TestBrowserConnects", "TestPageOnAPhone",
 		}, []string{ // internal/mcp
 			"TestConformanceLegacy", "TestConformanceModern", "TestFirstCallOfServerFilesystem",
 			"TestHTTPSlowReader", "TestHundredThousandRoots", "TestNpxAndShellWrappers",
