@@ -92,7 +92,7 @@ func Parse(written string) (Rule, error) {
 
 func parseOutside(name string) (string, error) {
 	if !filepath.IsAbs(name) || filepath.Clean(name) != name {
-		return "", errors.New("read outside needs an absolute path without . and ..")
+		return "", errors.New("read outside needs an absolute path, without . or .. in it")
 	}
 	return name, nil
 }

@@ -70,7 +70,7 @@ func checkName(ctx context.Context, name string) error {
 	_, err := git{}.output(ctx, "check-ref-format", "--branch", name)
 	if err != nil || len(name) > longest || name != text.Printable(name) ||
 		strings.HasPrefix(name, "@") || name == "HEAD" {
-		return fmt.Errorf("%s cannot be the name of a branch and a folder: use letters, digits, - and .",
+		return fmt.Errorf("%s cannot be the name of a branch and a folder: use letters, digits, dots and dashes",
 			text.QuotedName(name))
 	}
 	return nil
