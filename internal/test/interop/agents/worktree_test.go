@@ -23,6 +23,9 @@ import (
 //
 // Clauses G1, G2, X1.
 func TestRealAgentsInWorktrees(t *testing.T) {
+	if !*survey {
+		t.Skip("runs agents for minutes: make interop-agents")
+	}
 	t.Parallel()
 	for _, s := range []subject{opencode, claude, codex} {
 		t.Run(s.name, func(t *testing.T) {
@@ -167,6 +170,9 @@ func filesIn(t *testing.T, dir string) map[string]string {
 //
 // Clause P7.
 func TestRealAgentsTakeOver(t *testing.T) {
+	if !*survey {
+		t.Skip("runs agents for minutes: make interop-agents")
+	}
 	t.Parallel()
 	for _, pair := range [][2]subject{{claude, claude}, {opencode, claude}, {claude, codex}, {codex, opencode}} {
 		t.Run(pair[0].name+" to "+pair[1].name, func(t *testing.T) {
