@@ -30,7 +30,7 @@ func TestUpdateAgentsFromURL(t *testing.T) {
 	serve("/page", "<!doctype html>")
 	mux.Handle("/moved", http.RedirectHandler("/registry.json", http.StatusFound))
 	mux.Handle("/loop", http.RedirectHandler("/loop", http.StatusFound))
-	mux.Handle("/away", http.RedirectHandler("http://registry.invalid/", http.StatusFound))
+	mux.Handle("/away", http.RedirectHandler("http://agents.invalid/", http.StatusFound))
 	mux.HandleFunc("/large", func(w http.ResponseWriter, _ *http.Request) {
 		for range 1 + agents.MaxSize>>20 {
 			_, _ = w.Write(bytes.Repeat([]byte(" "), 1<<20))
