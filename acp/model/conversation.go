@@ -204,49 +204,55 @@ func (c *conversation) setResult(r llm.ToolResult) {
 
 // apply adds what an update says, without its _meta if it is foreign. The lock must be held.
 func (c *conversation) apply(u backend.Update, foreign bool) {
+	if u.Kind != sessionstore.UserMessageChunk {
+		c.endPrompt()
+	}
 	switch u.Kind {
-	case sessionstore.UserMessageChunk:
-	case sessionstore.AgentMessageChunk, sessionstore.ToolCall, sessionstore.ToolCallUpdate:
-		c.endPrompt()
+	case sessionstore.UserMessageChunk, sessionstore.AgentMessageChunk, sessionstore.ToolCall,
+		sessionstore.ToolCallUpdate:
 	case sessionstore.AgentThoughtChunk:
-		c.endPrompt()
 		if !bytes.Contains(u.Raw, []byte(`"_meta"`)) {
 			return // what is shown while the model thinks
 		}
 	default:
-		c.endPrompt()
 		return
 	}
-	var params struct {
-		Update struct {
-			Content    json.RawMessage
-			ToolCallID string
-			Status     string
-			RawInput   json.RawMessage
-			RawOutput  json.RawMessage
-			Meta       struct {
-				Ours meta `json:"acp-agent"`
-			} `json:"_meta"`
-		}
-	}
+	var params struct{ Update content }
 	if json.Unmarshal(u.Raw, &params) != nil {
 		return
 	}
-	p := params.Update
+	said := params.Update
 	if foreign {
-		p.Meta.Ours = meta{}
+		said.Meta.Ours = meta{}
 	}
 	if u.Kind == sessionstore.UserMessageChunk {
-		c.blocks = append(c.blocks, p.Content)
+		c.blocks = append(c.blocks, said.Content)
 		return
 	}
-	var output struct{ Text *string }
-	_ = json.Unmarshal(p.RawOutput, &output) // others may have another form
-	if p.Meta.Ours.Rejected {
+	if said.Meta.Ours.Rejected {
 		c.end()
 		c.rejected = true
 	}
-	switch m := p.Meta.Ours; {
+	if !c.edit(said.Meta.Ours) && !c.ignored && !said.Meta.Ours.Note {
+		c.continueWith(u.Kind, said)
+	}
+}
+
+// content is the content of an update.
+type content struct {
+	Content    json.RawMessage
+	ToolCallID string
+	Status     string
+	RawInput   json.RawMessage
+	RawOutput  json.RawMessage
+	Meta       struct {
+		Ours meta `json:"acp-agent"`
+	} `json:"_meta"`
+}
+
+// edit hides from the model what m says is hidden. It reports false if m says nothing of that.
+func (c *conversation) edit(m meta) bool {
+	switch {
 	case m.Undone:
 		c.undone = true
 	case m.Summary != "":
@@ -265,7 +271,17 @@ func (c *conversation) apply(u backend.Update, foreign bool) {
 		if last >= 0 && c.results == nil && c.messages[last].Role == llm.Assistant {
 			c.messages = c.messages[:last]
 		}
-	case c.ignored || m.Note:
+	default:
+		return false
+	}
+	return true
+}
+
+// continueWith adds the content of an update that the model sees.
+func (c *conversation) continueWith(kind sessionstore.Kind, said content) {
+	var output struct{ Text *string }
+	_ = json.Unmarshal(said.RawOutput, &output) // others may have another form
+	switch m := said.Meta.Ours; {
 	case m.Thought != nil:
 		c.endCalls()
 		c.endText()
@@ -274,22 +290,22 @@ func (c *conversation) apply(u backend.Update, foreign bool) {
 			Redacted: m.Thought.Redacted, Attached: m.Attached,
 		}})
 		c.endLater(0)
-	case u.Kind == sessionstore.AgentThoughtChunk:
-	case u.Kind == sessionstore.AgentMessageChunk:
-		var content struct{ Text string }
-		_ = json.Unmarshal(p.Content, &content)
+	case kind == sessionstore.AgentThoughtChunk:
+	case kind == sessionstore.AgentMessageChunk:
+		var block struct{ Text string }
+		_ = json.Unmarshal(said.Content, &block)
 		c.endCalls()
-		c.say(m.After, content.Text)
+		c.say(m.After, block.Text)
 	case m.Prompt && output.Text != nil:
 		c.addToPrompt(llm.Text(*output.Text))
-	case m.Tool != "":
-		c.addCall(m, llm.ToolCall{
-			ID: p.ToolCallID, Name: m.Tool, Arguments: argumentsOf(p.RawInput),
-			From: m.From, Given: m.Given, Attached: m.Attached,
-		})
-		c.updateCall(p.ToolCallID, p.Status, output.Text)
 	default:
-		c.updateCall(p.ToolCallID, p.Status, output.Text)
+		if m.Tool != "" {
+			c.addCall(m, llm.ToolCall{
+				ID: said.ToolCallID, Name: m.Tool, Arguments: argumentsOf(said.RawInput),
+				From: m.From, Given: m.Given, Attached: m.Attached,
+			})
+		}
+		c.updateCall(said.ToolCallID, said.Status, output.Text)
 	}
 }
 

@@ -18,6 +18,8 @@
 //	undo.go, undo_files.go /undo
 //	shares.go              how much of the model's context its instructions and tools may have
 //	turn.go                the loop of a turn: send a request, run its tool calls, repeat
+//	answer.go              shows an answer while it arrives, and what it has used
+//	failures.go            what the user is told when a request fails, and fallbacks
 //	tools.go               which tools the model has, and which calls run together
 //	call.go                how a tool call is run and shown
 //	loops.go               calls that the model makes again and again

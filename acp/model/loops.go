@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"sync"
 
 	sdk "github.com/coder/acp-go-sdk"
 
@@ -21,6 +22,20 @@ const (
 	// is more, because the model may wait for something.
 	loopsAfter = 10
 )
+
+// loops counts the calls of a turn that end in the same way again and again. Calls can end at the
+// same time.
+type loops struct {
+	judging  sync.Mutex
+	failures map[[sha256.Size]byte]int // how often a call has failed in the same way
+	// successes are how often a call had the same result since the last change of a file.
+	successes map[[sha256.Size]byte]int
+	stuck     *loop // the call that was made too often, nil for none
+}
+
+func newLoops() loops {
+	return loops{failures: map[[sha256.Size]byte]int{}, successes: map[[sha256.Size]byte]int{}}
+}
 
 // loop is a call that the model has made too often.
 type loop struct {

@@ -36,7 +36,12 @@ func (e openFiles) WriteTextFile(ctx context.Context, at workspace.Ref, text str
 func (e openFiles) call(ctx context.Context, method string, params, result any) error {
 	ctx, cancel := context.WithTimeout(ctx, editorTime)
 	defer cancel()
-	raw, err := e.client.Call(ctx, method, backend.Encode(params))()
+	return callClient(ctx, e.client, method, params, result)
+}
+
+// callClient sends a request to the client and decodes its result, unless that is nil.
+func callClient(ctx context.Context, c backend.Client, method string, params, result any) error {
+	raw, err := c.Call(ctx, method, backend.Encode(params))()
 	if err != nil || result == nil {
 		return err
 	}

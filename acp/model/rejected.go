@@ -292,6 +292,16 @@ func mayReject(e *llm.Error) bool {
 	return false
 }
 
+// rejections are what a turn knows of requests that the model's server does not accept.
+type rejections struct {
+	accepted  bool       // the server has accepted the last request
+	rejection *llm.Error // of the request that is sent again without parts of it
+	trial     omission   // what it is sent without
+	untried   []omission // what else can be left out of it
+	omissions int        // how often something was left out for good
+	alone     bool       // the prompt was rejected without the turns before it too
+}
+
 // maxOmissions is how often a turn leaves something out, because a model may do again what its
 // server rejects.
 const maxOmissions = 3
@@ -328,23 +338,20 @@ func (t *turn) accept(ctx context.Context) error {
 	if t.rejection == nil {
 		return nil
 	}
-	said := fmt.Sprintf("*%s. The model goes on without %s, which stays in the history of the "+
+	said := fmt.Sprintf("\n\n*%s. The model goes on without %s, which stays in the history of the "+
 		"session.*\n\n", describeFailure(t.rejection), t.trial.describe())
-	if t.spoke {
-		said = "\n\n" + said
-	}
 	t.rejection, t.untried = nil, nil
 	t.omissions++
 	t.alone = false
 	t.conversation.try(omission{})
-	return t.updates.Update(ctx, meta{Omitted: &t.trial}.message(said))
+	return t.tell(ctx, meta{Omitted: &t.trial}, said)
 }
 
 // reject ends a turn whose prompt the server does not accept. It tells the user, and leaves the
 // prompt and what followed it out of further requests.
 func (t *turn) reject(ctx context.Context, e *llm.Error) (backend.Raw, error) {
-	said := describeFailure(e) + ". Your message is left out of further requests, and stays in the " +
-		"history of the session. "
+	said := "\n\n" + describeFailure(e) + ". Your message is left out of further requests, and stays " +
+		"in the history of the session. "
 	switch {
 	case t.alone:
 		said += "The server does not accept it without the messages before it either, so the reason " +
@@ -356,8 +363,5 @@ func (t *turn) reject(ctx context.Context, e *llm.Error) (backend.Raw, error) {
 		said += "Send it again in another form, correct the configuration of model " +
 			codeOf(t.endpoint) + " if that is the reason, or choose another model."
 	}
-	if t.spoke {
-		said = "\n\n" + said
-	}
-	return failedTurn(), t.updates.Update(ctx, meta{Refused: true, Rejected: true}.message(said))
+	return failedTurn(), t.tell(ctx, meta{Refused: true, Rejected: true}, said)
 }

@@ -3,7 +3,6 @@ package model
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -221,7 +220,6 @@ func outliving(ctx context.Context) (context.Context, context.CancelFunc) {
 func (c *call) createTerminal(
 	ctx context.Context, cmd shellCommand, env []string,
 ) (terminal, error) {
-	client := c.turn.host
 	program, args := argv(cmd.line)
 	command, err := process.Command{Path: program, Args: args, Env: env}.Restrict(c.turn.sandbox())
 	if err == nil && command.Sandbox.Mode != sandbox.Off {
@@ -232,14 +230,11 @@ func (c *call) createTerminal(
 	}
 	params := backend.TerminalParams(command.Path, command.Args, command.Env)
 	params["cwd"], params["outputByteLimit"] = cmd.dir, maxResult
-	result, err := client.Call(ctx, protocol.TerminalCreate, backend.Encode(params))()
 	var created struct {
 		TerminalID string `json:"terminalId"`
 	}
-	if err == nil {
-		err = json.Unmarshal(result, &created)
-	}
-	return terminal{client, created.TerminalID}, err
+	err = callClient(ctx, c.turn.host, protocol.TerminalCreate, params, &created)
+	return terminal{c.turn.host, created.TerminalID}, err
 }
 
 // mayRun reports whether the session may run commands.
@@ -264,12 +259,8 @@ func (s *session) sandbox() (restrictions sandbox.Settings, roots []process.Root
 
 // request calls a method of the terminal and decodes its result, unless that is nil.
 func (t terminal) request(ctx context.Context, method string, result any) error {
-	params := backend.Encode(map[string]string{"terminalId": t.id})
-	raw, err := t.client.Call(ctx, protocol.TerminalPrefix+method, params)()
-	if err != nil || result == nil {
-		return err
-	}
-	return json.Unmarshal(raw, result)
+	params := map[string]string{"terminalId": t.id}
+	return callClient(ctx, t.client, protocol.TerminalPrefix+method, params, result)
 }
 
 // release frees the terminal. It ignores the client's answer.

@@ -33,61 +33,22 @@ func (b *toolbox) addServers(ctx context.Context, m mode) error {
 	if len(servers) == 0 {
 		return nil
 	}
-	listings, err := b.turn.host.Tools().List(ctx)
+	found, err := b.turn.awaitServers(ctx, servers)
 	if err != nil {
 		return err
 	}
-	state := &b.turn.tools
-	waiting := map[string]bool{}
-	for _, s := range servers {
-		waiting[s.Prefix] = true
-		if state.late[s.Prefix] && s.Err != nil { // it has failed since, and is not waited for
-			if err := b.turn.noteFailure(ctx, mcp.Listing{Status: s}); err != nil {
-				return err
-			}
-		}
-	}
-	found := map[string]mcp.Listing{}
-	late := time.After(b.turn.backend.serverPatience)
-	for open := true; open && slices.ContainsFunc(servers, func(s mcp.Status) bool {
-		return waiting[s.Prefix] && (!state.late[s.Prefix] || s.State == mcp.Ready)
-	}); {
-		select {
-		case l, more := <-listings:
-			open = more
-			delete(waiting, l.Prefix)
-			found[l.Prefix] = l
-			if err := b.turn.noteFailure(ctx, l); err != nil {
-				return err
-			}
-		case <-late:
-			open = false
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-	for _, s := range b.turn.host.Tools().Servers() { // as they are now
-		if waiting[s.Prefix] && !state.late[s.Prefix] &&
-			(s.State == mcp.Starting || s.State == mcp.Idle) {
-			if err := b.turn.noteLate(ctx, s); err != nil {
-				return err
-			}
-		}
-	}
-	state.late = waiting
 	var withResources []mcp.Listing
+	var lists [][]mcp.Tool
 	for _, s := range servers {
-		if l := found[s.Prefix]; len(l.Resources) > 0 {
+		l := found[s.Prefix]
+		if len(l.Resources) > 0 {
 			withResources = append(withResources, l)
 		}
+		lists = append(lists, slices.DeleteFunc(slices.Clone(l.Tools),
+			func(t mcp.Tool) bool { return !m.mayChange() && !t.Hints.ReadOnly }))
 	}
 	if withResources != nil {
 		b.add(resourceTool(withResources))
-	}
-	var lists [][]mcp.Tool
-	for _, s := range servers {
-		lists = append(lists, slices.DeleteFunc(slices.Clone(found[s.Prefix].Tools),
-			func(t mcp.Tool) bool { return !m.mayChange() && !t.Hints.ReadOnly }))
 	}
 	left := sharesOf(b.turn.endpoint.Model()).serverTools
 	for _, t := range inTurns(lists) {
@@ -99,6 +60,55 @@ func (b *toolbox) addServers(ctx context.Context, m mode) error {
 		b.addRemote(t)
 	}
 	return nil
+}
+
+// awaitServers returns what servers offer, by prefix. It tells the user about those that have
+// failed or are late.
+func (t *turn) awaitServers(
+	ctx context.Context, servers []mcp.Status,
+) (found map[string]mcp.Listing, err error) {
+	listings, err := t.host.Tools().List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	before, waiting := t.tools.late, map[string]bool{}
+	for _, s := range servers {
+		waiting[s.Prefix] = true
+		if before[s.Prefix] && s.Err != nil { // it has failed since, and is not waited for
+			if err := t.noteFailure(ctx, mcp.Listing{Status: s}); err != nil {
+				return nil, err
+			}
+		}
+	}
+	found = map[string]mcp.Listing{}
+	late := time.After(t.backend.serverPatience)
+	for open := true; open && slices.ContainsFunc(servers, func(s mcp.Status) bool {
+		return waiting[s.Prefix] && (!before[s.Prefix] || s.State == mcp.Ready)
+	}); {
+		select {
+		case l, more := <-listings:
+			open = more
+			delete(waiting, l.Prefix)
+			found[l.Prefix] = l
+			if err := t.noteFailure(ctx, l); err != nil {
+				return nil, err
+			}
+		case <-late:
+			open = false
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	for _, s := range t.host.Tools().Servers() { // as they are now
+		if waiting[s.Prefix] && !before[s.Prefix] &&
+			(s.State == mcp.Starting || s.State == mcp.Idle) {
+			if err := t.noteLate(ctx, s); err != nil {
+				return nil, err
+			}
+		}
+	}
+	t.tools.late = waiting
+	return found, nil
 }
 
 // inTurns returns the first tool of each server, then the second of each, and so on. If the model

@@ -2,7 +2,6 @@ package model
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"iter"
 	"math"
@@ -70,10 +69,7 @@ func (b *modelBackend) Open(
 // Prompt answers one prompt.
 func (s *session) Prompt(ctx context.Context, params backend.Raw, u backend.Updates) backend.Work {
 	return func() (backend.Raw, error) {
-		t := &turn{
-			session: s, updates: recorded{u, &s.conversation},
-			failures: map[[sha256.Size]byte]int{}, successes: map[[sha256.Size]byte]int{},
-		}
+		t := &turn{session: s, updates: recorded{u, &s.conversation}, loops: newLoops()}
 		response, err := t.run(ctx, params)
 		cancelled := ctx.Err() != nil || errors.Is(err, backend.ErrCancelled)
 		err = errors.Join(err, s.noteCancelled(context.WithoutCancel(ctx), cancelled))

@@ -93,11 +93,7 @@ type toolbox struct {
 func (t *turn) newToolbox(ctx context.Context, m mode) (*toolbox, error) {
 	b := &toolbox{turn: t, byName: map[string]tool{}}
 	if t.tools.own == nil {
-		var editor tools.Editor
-		if t.backend.files {
-			editor = openFiles{t.host}
-		}
-		t.tools.own = append(fileTools(t.host.Workspace(), editor), planTool())
+		t.tools.own = append(t.fileTools(), planTool())
 		if t.mayRun() {
 			t.tools.own = append(t.tools.own, commandTool())
 		}

@@ -122,8 +122,6 @@ func isOwnTool(name string) bool {
 	return slices.ContainsFunc(all, func(t tools.Tool) bool { return t.Name == name })
 }
 
-func neverPermit(context.Context, tools.Change) error { return errRejected }
-
 // fileState is what happened to a file in a turn. A nil text means that there is no file.
 type fileState struct {
 	path   string
@@ -264,11 +262,7 @@ func keptLine(path, why string) string {
 // rewrite makes a file what it was before the turn, if permit permits it. It does so with the tools
 // of the model: in the roots only, through an editor that has the file open, and as a whole.
 func (t *turn) rewrite(ctx context.Context, s *fileState, permit tools.Permit) error {
-	var editor tools.Editor
-	if t.backend.files {
-		editor = openFiles{t.host}
-	}
-	set := tools.New(t.host.Workspace(), tools.Options{Editor: editor, Permit: permit})
+	set := tools.New(t.host.Workspace(), tools.Options{Editor: t.editor(), Permit: permit})
 	name, arguments := "delete_file", map[string]string{"path": s.path}
 	if s.before != nil {
 		name, arguments["content"] = "write_file", *s.before

@@ -1,0 +1,159 @@
+package model
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	sdk "github.com/coder/acp-go-sdk"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/llm"
+	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+// showAnswer sends a request and shows the answer as it arrives. It returns the answer's tool calls
+// if the answer is complete.
+func (t *turn) showAnswer(
+	ctx context.Context, r llm.Request, tools *toolbox,
+) (calls []llm.ToolCall, finish llm.Finish, err error) {
+	shown := false // some of its text
+	t.accepted, t.answered = false, false
+	t.said.Reset()
+	for event, err := range t.endpoint.Stream(ctx, r) {
+		if _, again := event.(llm.Retry); err == nil && !again && !t.accepted {
+			err = t.accept(ctx)
+		}
+		if err != nil {
+			return nil, finish, err
+		}
+		switch e := event.(type) {
+		case llm.TextDelta:
+			t.spoke, shown = true, true
+			if t.said.Len() < maxExamined {
+				t.said.WriteString(string(e))
+			}
+			t.answered = t.answered || strings.TrimSpace(string(e)) != ""
+			err = t.updates.Update(ctx, saidUpdate(string(e), len(calls)))
+		case llm.ThinkingDelta:
+			err = t.think(ctx, string(e))
+		case llm.Thinking:
+			err = t.updates.Update(ctx, thoughtUpdate(e, len(calls)))
+		case llm.ToolCall:
+			calls = append(calls, e)
+		case llm.CallDelta:
+			err = tools.drafted(ctx, e)
+		case llm.Retry:
+			tools.restartDrafts()
+			err = t.showRestart(ctx, e, shown)
+			calls, shown, t.answered = nil, false, false
+			t.said.Reset()
+		case llm.Finish:
+			finish = e
+		}
+		if err != nil {
+			return nil, finish, err
+		}
+	}
+	return calls, finish, nil
+}
+
+// think shows a piece of what the model thinks, or what is happening.
+func (t *turn) think(ctx context.Context, s string) error {
+	return t.updates.Update(ctx, backend.Thought(s))
+}
+
+// showRetry tells the user that a request will be sent again.
+func (t *turn) showRetry(ctx context.Context, r llm.Retry) error {
+	return t.updates.Update(ctx, backend.MetaChunk(sessionstore.AgentThoughtChunk,
+		describeRetry(r)+"\n\n", meta{Note: true}))
+}
+
+// showRestart tells the user that the request for an answer will be sent again. The text that was
+// already shown, if any, stays visible with a mark. The model does not see it.
+func (t *turn) showRestart(ctx context.Context, r llm.Retry, shown bool) error {
+	retried := meta{Note: true, Retried: true}
+	if !shown {
+		return t.updates.Update(ctx, backend.MetaChunk(sessionstore.AgentThoughtChunk,
+			describeRetry(r)+"\n\n", retried))
+	}
+	said := "\n\n*" + describeRetry(r) + " The answer starts over:*\n\n"
+	return t.updates.Update(ctx, retried.message(said))
+}
+
+func describeRetry(r llm.Retry) string {
+	after := r.After.Round(100 * time.Millisecond)
+	return fmt.Sprintf("%s. Trying again in %s.", describeFailure(r.Err), after)
+}
+
+// showUsage shows how much of the model's context is used, if the server has reported that, and
+// what the session has cost.
+func (t *turn) showUsage(ctx context.Context, u llm.Usage) error {
+	t.conversation.count(u.Input)
+	cost, err := t.pay(ctx, u)
+	if err != nil || u.Input == 0 {
+		return err
+	}
+	size := t.endpoint.Model().ContextTokens
+	return t.updates.Update(ctx, backend.NewUpdate(sdk.SessionUpdate{
+		UsageUpdate: &sdk.SessionUsageUpdate{Used: u.Input + u.Output, Size: size, Cost: cost},
+	}))
+}
+
+// spend adds what a request has cost to the costs of the session. It returns those in the currency
+// of the model, nil if its prices are not known.
+func (s *session) spend(ctx context.Context, m llm.Model, u llm.Usage) (*sdk.Cost, error) {
+	if m.Prices == nil {
+		return nil, nil
+	}
+	cost := m.Prices.Cost(u)
+	s.mu.Lock()
+	costs := maps.Clone(s.settings.Costs)
+	if costs == nil {
+		costs = map[string]float64{}
+	}
+	costs[m.Prices.Currency] += cost
+	s.settings.Costs = costs
+	s.mu.Unlock()
+	shown := &sdk.Cost{Amount: costs[m.Prices.Currency], Currency: m.Prices.Currency}
+	if cost == 0 {
+		return shown, nil
+	}
+	_, err := s.saveSettings(ctx)
+	return shown, err
+}
+
+// pay counts what a request of the turn has used. See spend.
+func (t *turn) pay(ctx context.Context, u llm.Usage) (*sdk.Cost, error) {
+	t.used.Input += u.Input
+	t.used.Cached += min(u.Cached, u.Input)
+	t.used.Output += u.Output
+	return t.spend(ctx, t.endpoint.Model(), u)
+}
+
+// withUsage returns the response to the prompt with the tokens of the turn, if the server has
+// reported any. They are in _meta, because the protocol's member usage is a draft.
+func (t *turn) withUsage(response backend.Raw) backend.Raw {
+	u := t.used
+	if u == (llm.Usage{}) || response == nil {
+		return response
+	}
+	usage := backend.Encode(sdk.Usage{
+		InputTokens: u.Input - u.Cached, CachedReadTokens: &u.Cached, OutputTokens: u.Output,
+		TotalTokens: u.Input + u.Output,
+	})
+	meta := strictjson.Find(response, "_meta")
+	ours := strictjson.Set(strictjson.Find(meta, "acp-agent"), "usage", usage)
+	return strictjson.Set(response, "_meta", strictjson.Set(meta, "acp-agent", ours))
+}
+
+// showRefusal tells the user that the model has refused to answer. As ACP requires, the prompt and
+// everything after it are not sent with the next prompt. With them the model would usually refuse
+// that too.
+func (t *turn) showRefusal(ctx context.Context) error {
+	return t.updates.Update(ctx, meta{Refused: true}.message(
+		"\n\n*The model refused to answer. Your next prompt is sent without this one.*"))
+}

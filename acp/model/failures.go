@@ -1,0 +1,104 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	sdk "github.com/coder/acp-go-sdk"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/llm"
+	"github.com/acp-agent/acp-agent/internal/text"
+)
+
+// fallBack changes to the model's fallback for the rest of the turn if a request has failed because
+// the model is not available. It tells the user, and reports whether it has changed the model.
+func (t *turn) fallBack(ctx context.Context, err error) bool {
+	failed, ok := errors.AsType[*llm.Error](err)
+	next := t.backend.endpoint(t.endpoint.Model().Fallback)
+	if ctx.Err() != nil || !ok || next == nil || next == t.endpoint || t.instead[next] != nil ||
+		failed.Kind != llm.Unreachable && failed.Kind != llm.Overloaded {
+		return false
+	}
+	if t.instead == nil {
+		t.instead = map[*endpoint]*endpoint{}
+	}
+	t.instead[t.endpoint] = next
+	said := fmt.Sprintf("\n\n*%s. The model %s answers instead:*\n\n", describeFailure(failed),
+		text.Code(next.Model().ID))
+	return t.tell(ctx, meta{Note: true, Retried: true}, said) == nil
+}
+
+// explain ends a turn in which a request to the model failed. It shows an answer that says why and
+// what to do next. The response's _meta says that the model failed.
+func (t *turn) explain(ctx context.Context, err error) (backend.Raw, error) {
+	failed, ok := errors.AsType[*llm.Error](err)
+	if ctx.Err() != nil || !ok {
+		return nil, err
+	}
+	if failed.Kind == llm.Filtered || failed.Kind == llm.Rejected && failed.Status != 0 {
+		return t.reject(ctx, failed)
+	}
+	correct := " Correct the configuration of model " + codeOf(t.endpoint)
+	const another, examine = " Send another message to try again, or choose another model.",
+		" In a terminal, acp-agent doctor checks the server and the key."
+	next := map[llm.Kind]string{ // the error about a conversation that is too long already says it
+		llm.Unreachable: " Send another message to continue." + examine,
+		llm.KeyRejected: correct + ", then send another message to continue." + examine,
+		llm.Forbidden: " Check what your account may use at the provider, and from where, then send " +
+			"another message, or choose another model.",
+		llm.Slipped: another,
+		llm.Unpaid: " Check your account at the provider, then send another message, or choose " +
+			"another model.",
+		llm.Overloaded:    " Send another message later, or choose another model.",
+		llm.Rejected:      another, // the server had accepted the request
+		llm.Misconfigured: correct + ", or choose another model.",
+		llm.Malformed:     another + examine,
+	}[failed.Kind]
+	return failedTurn(), t.tell(ctx, meta{Note: true, Rejected: mayReject(failed)},
+		"\n\n"+describeFailure(failed)+"."+next)
+}
+
+// codeOf returns the ID of a model in the user's configuration, as code.
+func codeOf(e *endpoint) string { return text.Code(e.Model().ID) }
+
+// describeFailure returns the error as a sentence without its full stop, which says who wrote the
+// quoted words.
+func describeFailure(e *llm.Error) string {
+	said := strings.TrimRight(text.Plain(e.Error()), ". ")
+	switch {
+	case strings.HasPrefix(said, "the server "):
+	case e.Status < http.StatusBadRequest && e.Kind != llm.Slipped && e.Kind != llm.Filtered:
+	case e.Kind == llm.Overloaded:
+		return "The model's server cannot answer now: " + said
+	case e.Kind == llm.Filtered:
+		return "The content filter of the model's server rejected the request: " + said
+	case e.Kind == llm.Forbidden:
+		return "The model's server does not allow the request: " + said
+	case e.Kind == llm.Slipped:
+		return "The model wrote a tool call that its server could not read: " + said
+	case e.Kind == llm.Rejected, e.Kind == llm.Misconfigured, e.Kind == llm.Unpaid:
+		return "The model's server rejected the request: " + said
+	}
+	return sentence(e)
+}
+
+// failedTurn returns the result of a prompt that the model could not answer, after an answer that
+// says why.
+func failedTurn() backend.Raw {
+	return backend.Encode(sdk.PromptResponse{
+		StopReason: sdk.StopReasonEndTurn, Meta: meta{Failed: true}.encode(),
+	})
+}
+
+// sentence returns an error as a sentence without its full stop.
+func sentence(err error) string {
+	s := strings.TrimRight(text.Plain(err.Error()), ". ")
+	first, n := utf8.DecodeRuneInString(s)
+	return string(unicode.ToUpper(first)) + s[n:]
+}
