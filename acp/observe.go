@@ -16,8 +16,8 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Event is passed to [Options.Observe]: a [RequestEvent], a [RefusedEvent], an [OpenEvent], an
-// [AnswerEvent] or a [UsageEvent].
+// Event is passed to [Options.Observe]: a [RequestEvent], a [RefusedEvent], an [OpenEvent], a
+// [QuestionEvent], an [AnswerEvent], a [TurnEvent] or a [UsageEvent].
 type Event interface{ event() }
 
 // RequestEvent says that a request of the client was answered.
@@ -48,6 +48,23 @@ type OpenEvent struct {
 	Roots []workspace.Dir
 }
 
+// QuestionEvent says that a session asks its user a question, or has stopped asking it.
+type QuestionEvent struct {
+	Session sessionstore.ID
+	Open    bool
+}
+
+// TurnEvent says that a turn begins, or has ended, also if the client that sent the prompt has left
+// by then.
+type TurnEvent struct {
+	Session sessionstore.ID
+	Running bool
+	// StopReason is why the agent stopped, "" if the turn failed.
+	StopReason sdk.StopReason
+	// Err is nil unless the turn failed.
+	Err error
+}
+
 // AnswerEvent says that the client, or a rule of the user, answered a permission request.
 type AnswerEvent struct {
 	Session sessionstore.ID
@@ -70,11 +87,20 @@ type UsageEvent struct {
 	Charges []sessionstore.Charge
 }
 
-func (UsageEvent) event()   {}
-func (RequestEvent) event() {}
-func (RefusedEvent) event() {}
-func (OpenEvent) event()    {}
-func (AnswerEvent) event()  {}
+func (UsageEvent) event()    {}
+func (RequestEvent) event()  {}
+func (RefusedEvent) event()  {}
+func (OpenEvent) event()     {}
+func (QuestionEvent) event() {}
+func (AnswerEvent) event()   {}
+func (TurnEvent) event()     {}
+
+// observe tells the observer what has happened.
+func (a *agent) observe(e Event) {
+	if a.options.Observe != nil {
+		a.options.Observe(e)
+	}
+}
 
 // observed returns work, which tells the observer when it has answered r.
 func (a *agent) observed(r *jsonrpc.Request, work jsonrpc.Work) jsonrpc.Work {
@@ -86,7 +112,7 @@ func (a *agent) observed(r *jsonrpc.Request, work jsonrpc.Work) jsonrpc.Work {
 	method := r.Method
 	return func() (json.RawMessage, error) {
 		result, err := work()
-		a.options.Observe(RequestEvent{method, sessionstore.ID(id), time.Since(begun), err})
+		a.observe(RequestEvent{method, sessionstore.ID(id), time.Since(begun), err})
 		return result, err
 	}
 }
@@ -100,24 +126,19 @@ func (a *agent) observeOpened(s *session) {
 	for _, root := range s.workspace.Opened() {
 		e.Roots = append(e.Roots, root.Real)
 	}
-	a.options.Observe(e)
+	a.observe(e)
 }
 
 // observed returns wait, which waits for the answer to a permission request with these params, and
 // then tells the observer of the client that has answered.
 func (s *session) observed(params backend.Raw, wait func() answer) func() answer {
-	if s.agent.options.Observe == nil {
-		return wait
-	}
 	begun := time.Now()
 	title := askedTitle(params)
 	return func() answer {
 		got := wait()
 		choice, _ := choice(params, got.Result)
-		if observe := cmp.Or(got.By, s.agent).options.Observe; observe != nil {
-			observe(AnswerEvent{Session: s.id, Title: title, Choice: choice,
-				Duration: time.Since(begun)})
-		}
+		cmp.Or(got.By, s.agent).observe(AnswerEvent{Session: s.id, Title: title, Choice: choice,
+			Duration: time.Since(begun)})
 		return got
 	}
 }
@@ -130,13 +151,10 @@ func askedTitle(params backend.Raw) (title string) {
 
 // observeRule tells the observer that a rule answered a permission request.
 func (s *session) observeRule(r policy.Request, v policy.Verdict) {
-	if s.agent.options.Observe == nil {
-		return
-	}
 	choice := string(sdk.PermissionOptionKindAllowOnce)
 	if v.Effect == policy.Deny {
 		choice = string(sdk.PermissionOptionKindRejectOnce)
 	}
-	s.agent.options.Observe(
+	s.agent.observe(
 		AnswerEvent{Session: s.id, Title: r.Call.Title, Choice: choice, Rule: v.Rule.String()})
 }

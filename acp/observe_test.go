@@ -1,12 +1,14 @@
 package acp_test
 
 import (
+	"fmt"
 	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -30,7 +32,7 @@ func TestObserveIsToldWhatHappens(t *testing.T) {
 	defer mu.Unlock()
 	var methods []string
 	var opened [][]string
-	var answers []string
+	var answers, asked []string
 	for _, e := range events {
 		switch e := e.(type) {
 		case acp.RequestEvent:
@@ -47,6 +49,13 @@ func TestObserveIsToldWhatHappens(t *testing.T) {
 			require.EqualValues(t, id, e.Session)
 			require.Contains(t, e.Title, b)
 			answers = append(answers, e.Choice)
+			require.Positive(t, e.Duration)
+		case acp.QuestionEvent:
+			asked = append(asked, fmt.Sprint("asks ", e.Open))
+		case acp.TurnEvent:
+			require.Equal(t, sessionstore.ID(id), e.Session)
+			require.NoError(t, e.Err)
+			asked = append(asked, fmt.Sprint("runs ", e.Running, e.StopReason))
 		}
 	}
 	require.Equal(t, []string{"initialize", "session/new", "session/prompt", "session/load"}, methods)
@@ -57,4 +66,5 @@ func TestObserveIsToldWhatHappens(t *testing.T) {
 	}
 	require.Equal(t, [][]string{{real(a)}, {real(a), real(b)}}, opened)
 	require.Equal(t, []string{"allow_once"}, answers)
+	require.Equal(t, []string{"runs true", "asks true", "asks false", "runs falseend_turn"}, asked)
 }

@@ -73,9 +73,7 @@ func (a *agent) refuse(r *jsonrpc.Request, id sessionstore.ID) jsonrpc.Work {
 	method := r.Method
 	return func() (json.RawMessage, error) {
 		a.log.Info("refused a message to the agent", "method", text.Truncate(method, 64))
-		if a.options.Observe != nil {
-			a.options.Observe(RefusedEvent{method, id})
-		}
+		a.observe(RefusedEvent{method, id})
 		return nil, errNotGranted(method)
 	}
 }

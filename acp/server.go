@@ -31,6 +31,8 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
 type Peer struct {
 	// Principal names the user. Limits per peer hold for all connections of a principal together.
 	Principal string
+	// Via names what the peer came with, such as a token, for ServerOptions.Options. May be empty.
+	Via string
 	// Remote says that the client is not trusted with this machine. It may open only roots in
 	// Options.Workspace.Policy.Allow, and use only MCP servers that Options.MCPPolicy allows by
 	// name. The MCP servers get the environment Options.Environment.

@@ -121,6 +121,7 @@ func (a *agent) prompt(at *ticket, t *turns.Turn, p promptParams) (json.RawMessa
 	if err != nil {
 		return nil, protocolError(err)
 	}
+	a.observe(TurnEvent{Session: s.id, Running: true})
 	updates := &turnUpdates{session: s, turn: t}
 	defer func() { s.endTurn(t) }() // also after a panic
 	updates.watchLease(t)
@@ -141,7 +142,9 @@ func (a *agent) prompt(at *ticket, t *turns.Turn, p promptParams) (json.RawMessa
 	if spending := updates.spending.Load(); spending != nil {
 		o.result = s.endSpending(t, spending, o.result)
 	}
-	return s.answer(t, &o)
+	result, err := s.answer(t, &o)
+	a.observe(TurnEvent{s.id, false, stopReason(outcome{result, err}), err})
+	return result, err
 }
 
 // runTurn answers a command of the adapter, or has the backend answer the prompt. It releases the

@@ -217,9 +217,7 @@ func (p *spending) store(ctx context.Context) (cost map[string]float64) {
 	for unit, amount := range cost {
 		p.total[unit] += amount
 	}
-	if observe := s.agent.options.Observe; observe != nil {
-		observe(UsageEvent{s.id, charges})
-	}
+	s.agent.observe(UsageEvent{s.id, charges})
 	return cost
 }
 

@@ -142,6 +142,7 @@ func (v *viewers) ask(ctx context.Context, method string, params backend.Raw) fu
 		id = v.opened + "-" + strconv.FormatInt(v.sequence.Add(1), 10)
 		params = withMeta(params, "question", quote(id))
 	}
+	v.agent.observe(QuestionEvent{v.address.id, true})
 	q := v.Ask(ctx, turns.QuestionForm[*agent]{
 		Send: func(
 			ctx context.Context, to *agent, onResponse func(backend.Raw, error),
@@ -165,6 +166,7 @@ func (v *viewers) ask(ctx context.Context, method string, params backend.Raw) fu
 	})
 	return func() answer {
 		got := q.Wait()
+		v.agent.observe(QuestionEvent{v.address.id, false})
 		v.tellAnswer(ctx, id, got)
 		return got
 	}
@@ -234,9 +236,9 @@ func (v *viewers) answeredLate(c *agent, method string, params, result backend.R
 	v.agent.tasks.Go(func() {
 		c.tell(v.address, "\n\nYour answer came too late: the question had already been answered or "+
 			"had ended.\n")
-		if c.options.Observe != nil && method == protocol.RequestPermission {
+		if method == protocol.RequestPermission {
 			choice, _ := choice(params, result)
-			c.options.Observe(AnswerEvent{Session: v.address.id, Title: askedTitle(params),
+			c.observe(AnswerEvent{Session: v.address.id, Title: askedTitle(params),
 				Choice: choice, Late: true})
 		}
 	})

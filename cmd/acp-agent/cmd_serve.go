@@ -16,6 +16,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/internal/loglimit"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
+	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/remote"
 	"github.com/acp-agent/acp-agent/internal/secret"
 	"github.com/acp-agent/acp-agent/internal/usage"
@@ -177,6 +178,10 @@ func (f serveFlags) serve(ctx context.Context, s streams, set *settings, args []
 		return err
 	}
 	removeDrafts(roots, logger)
+	notify, err := set.notifyCommand()
+	if err != nil {
+		return err
+	}
 	tokens, err := set.tokens()
 	if err != nil {
 		return err
@@ -200,7 +205,7 @@ func (f serveFlags) serve(ctx context.Context, s streams, set *settings, args []
 		Tokens: tokens, Serving: answers.serving, Workspace: roots, Store: store, Limits: f.limits,
 		StoredBytes: f.stored, DeleteAfter: time.Duration(f.deleteAfter),
 		MaxLine: set.maxLine, Memory: f.memory, Peers: peers, Origins: origins, Page: f.page,
-		UserHeader: header, BehindProxy: f.behindProxy,
+		Notify: notify, UserHeader: header, BehindProxy: f.behindProxy,
 		Grace: f.grace, HurryUp: endSignals(), Log: logger,
 		Version: ownVersion().Number,
 	}
@@ -230,6 +235,18 @@ func (f serveFlags) serve(ctx context.Context, s streams, set *settings, args []
 		logger.Warn("cannot end the agents", "error", err)
 	}
 	return err
+}
+
+// notifyCommand returns the command that notifies users, or nil.
+func (set *settings) notifyCommand() (*process.Command, error) {
+	c := set.config.NotifyCommand(set.withheld())
+	if c == nil {
+		return nil, nil
+	}
+	if err := c.Find(); err != nil {
+		return nil, fmt.Errorf("notify, in the configuration file: %w", err)
+	}
+	return c, nil
 }
 
 // answerers chooses what answers the users of a server.

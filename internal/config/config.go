@@ -26,6 +26,7 @@ type Config struct {
 	Agents      map[string]Agent    `json:"agents"`     // by name
 	MCPServers  map[string]Server   `json:"mcpServers"` // by name, or "*" for all others
 	Models      map[string]Model    `json:"models"`     // by ID
+	Notify      []string            `json:"notify"`     // a command with its arguments
 
 	Path string
 }

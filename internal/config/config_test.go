@@ -83,6 +83,8 @@ func TestErrorsNameTheKeyOrTheLine(t *testing.T) {
 		`{"mcpServers": {"x": {"sandboxHosts": [1]}}}`:     "sandboxHosts.0: must be a string",
 		`{"models": {"x": {"sandboxNetwork": "none"}}}`:    "use auto, namespace or ports",
 		`{"agent": "x", "model": "y"}`:                     "has both agent and model",
+		`{"notify": []}`:                                   "notify needs a program and its arguments",
+		`{"notify": "curl"}`:                               "notify: must be a list of strings",
 		`{"workspaces": [{"cwd": ""}]}`:                    "workspaces[0]: cwd",
 		`{"workspaces": [{"cwd": "/a", "budget": "5"}]}`:   `"5" is not a budget such as`,
 		`{"mcpServers": {"x": {"era": "ancient"}}}`:        "must be one of: auto, legacy",
@@ -101,12 +103,15 @@ func TestPathsAreRelativeToTheFile(t *testing.T) {
 	file := filepath.Join(dir, "config.json")
 	require.NoError(t, os.WriteFile(file, []byte(`{
 		"stateDir": "state", // a comment
+		"notify": ["./tell", "./me"],
 		"workspaces": [{"cwd": "app", "directories": ["../shared"], "budget": "5 USD per day"}],
 		"agents": {"mine": {"command": "./bin/agent"}, "other": {"command": "agent"}},
 	}`), 0o600))
 	c, err := Read(file)
 	require.NoError(t, err)
 	require.Equal(t, filepath.Join(dir, "state"), c.StateDir)
+	require.Equal(t, []string{filepath.Join(dir, "tell"), "./me"}, c.Notify)
+	require.Equal(t, dir, c.NotifyCommand(nil).Dir)
 	require.Equal(t, filepath.Join(dir, "app"), c.Workspaces[0].Cwd)
 	require.Equal(t, "5 USD per day", c.Workspaces[0].Budget.String())
 	require.Equal(t, filepath.Join(dir, "bin", "agent"), c.Agents["mine"].Command)

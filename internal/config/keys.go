@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -28,8 +29,7 @@ func (m Model) key(
 ) func(context.Context, string) (string, error) {
 	switch {
 	case m.KeyCommand != nil:
-		c := keyCommand{command: process.Command{Path: m.KeyCommand[0], Args: m.KeyCommand[1:],
-			Dir: dir, Base: process.EnvironmentWithout(withheld)}, free: make(chan struct{}, 1)}
+		c := keyCommand{command: command(m.KeyCommand, dir, withheld), free: make(chan struct{}, 1)}
 		return c.key
 	case m.KeyEnv != "":
 		return func(context.Context, string) (string, error) {
@@ -43,6 +43,37 @@ func (m Model) key(
 		}
 	}
 	return nil
+}
+
+// command returns a program with arguments that the configuration file in dir names.
+func command(words []string, dir string, withheld []string) process.Command {
+	return process.Command{Path: words[0], Args: words[1:], Dir: dir,
+		Base: process.EnvironmentWithout(withheld)}
+}
+
+// NotifyCommand returns the command of notify, or nil if there is none. It does not get the withheld
+// variables.
+func (c Config) NotifyCommand(withheld []string) *process.Command {
+	if c.Notify == nil {
+		return nil
+	}
+	return new(command(c.Notify, filepath.Dir(c.Path), withheld))
+}
+
+// checkCommand checks the value of a key that names a program with its arguments, if there is one.
+func checkCommand(key string, words []string, example string) error {
+	if words != nil && (len(words) == 0 || words[0] == "") {
+		return fmt.Errorf("%s needs a program and its arguments, such as %s", key, example)
+	}
+	return nil
+}
+
+// resolveCommand makes the path of such a program absolute.
+func resolveCommand(file string, words []string) (err error) {
+	if words != nil && IsPath(words[0]) {
+		words[0], err = ResolvePath(file, words[0])
+	}
+	return err
 }
 
 // DescribeKey says where the key comes from.

@@ -97,9 +97,6 @@ func (m Model) Check(id string) error {
 		return errors.New(
 			"keyEnv must be the name of an environment variable that has the key, such as " +
 				"OPENAI_API_KEY, not the key itself")
-	case m.KeyCommand != nil && (len(m.KeyCommand) == 0 || m.KeyCommand[0] == ""):
-		return errors.New(
-			`keyCommand needs a program and its arguments, such as ["pass", "show", "openai"]`)
 	case m.ContextTokens != nil && *m.ContextTokens < 1, m.MaxTokens != nil && *m.MaxTokens < 1:
 		return errors.New("contextTokens and maxTokens must be at least 1")
 	case m.ContextTokens != nil && m.MaxTokens != nil && *m.MaxTokens >= *m.ContextTokens:
@@ -107,7 +104,8 @@ func (m Model) Check(id string) error {
 			"maxTokens, the length of an answer, must be less than contextTokens, which it is " +
 				"part of")
 	}
-	if err := cmp.Or(m.checkHeaders(), m.Prices.check()); err != nil {
+	if err := cmp.Or(checkCommand("keyCommand", m.KeyCommand, `["pass", "show", "openai"]`),
+		m.checkHeaders(), m.Prices.check()); err != nil {
 		return err
 	}
 	switch {

@@ -95,6 +95,12 @@ func Parse(path string, content []byte) (Config, error) {
 			return Config{}, fmt.Errorf("%s: %v", path, err)
 		}
 	}
+	if err = checkCommand("notify", c.Notify, `["./notify.sh"]`); err == nil {
+		err = resolveCommand(path, c.Notify)
+	}
+	if err != nil {
+		return Config{}, fmt.Errorf("%s: %v", path, err)
+	}
 	if c.Agent != "" && c.Model != "" {
 		return Config{}, fmt.Errorf("%s: has both agent and model: give one of them", path)
 	}
@@ -127,10 +133,10 @@ func Parse(path string, content []byte) (Config, error) {
 		if err == nil && m.Fallback != "" && (!known || m.Fallback == id) {
 			err = fmt.Errorf("fallback: %q is not another model of this file", m.Fallback)
 		}
-		if err == nil && m.KeyCommand != nil && IsPath(m.KeyCommand[0]) {
-			m.KeyCommand[0], err = ResolvePath(path, m.KeyCommand[0])
+		if err == nil {
+			err = cmp.Or(resolveCommand(path, m.KeyCommand), m.resolvePaths(path))
 		}
-		if err := cmp.Or(err, m.resolvePaths(path)); err != nil {
+		if err != nil {
 			return Config{}, fmt.Errorf("%s: models.%s: %v", path, id, err)
 		}
 	}

@@ -13,16 +13,22 @@ import (
 // maxOutput limits the bytes that [Output] returns.
 const maxOutput = 64 << 10
 
-// Output runs a command without input and returns the beginning of what it printed. It ends the
+// Output runs a command without input, as [Exchange] does.
+func Output(ctx context.Context, c Command) ([]byte, error) { return Exchange(ctx, c, nil) }
+
+// Exchange runs a command with input and returns the beginning of what it printed. It ends the
 // command when ctx ends, but not a daemon that it has started, such as gpg-agent. If the command
 // ends with a status other than 0, the error is an [*ExitError].
-func Output(ctx context.Context, c Command) ([]byte, error) {
+func Exchange(ctx context.Context, c Command, input []byte) ([]byte, error) {
 	c.keepsDaemons = true
 	p, err := Start(ctx, c, Options{})
 	if err != nil {
 		return nil, err
 	}
-	_ = p.Stdin().Close()
+	go func() {
+		_, _ = p.Stdin().Write(input) // a command may ignore it
+		_ = p.Stdin().Close()
+	}()
 	read := make(chan []byte, 1)
 	go func() {
 		defer p.Stdout().Close()

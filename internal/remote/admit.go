@@ -54,7 +54,7 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
 	ctx, end := context.WithCancel(context.WithoutCancel(r.Context()))
 	defer end()
 	defer s.note(conn.ID(), admitted{account.Name, token, end})()
-	peer := acp.Peer{Principal: account.Name, Remote: true, Limits: account.Limits}
+	peer := acp.Peer{Principal: account.Name, Via: token.ID, Remote: true, Limits: account.Limits}
 	var client acp.Conn = conn
 	if token.Kind == Device && token.Role != Full {
 		client = restrict(conn, token.Role, s.options.Store.For(account.Name), audit)

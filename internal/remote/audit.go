@@ -42,6 +42,9 @@ func audit(log *slog.Logger, e acp.Event) {
 		}
 		said := []any{"session", e.Session, "title", text.Truncate(e.Title, maxAudited),
 			"answer", answerName(e.Choice)}
+		if !e.Late && e.Rule == "" {
+			said = append(said, "seconds", e.Duration.Seconds())
+		}
 		if e.Rule != "" {
 			said = append(said, "rule", text.Truncate(e.Rule, maxAudited))
 		}

@@ -11,6 +11,7 @@
 //   - user.go: what a connection is served with, and what the users of a server may use.
 //   - quota.go, retain.go: how much and how long the server stores of a user.
 //   - audit.go, metrics.go, process_metrics.go, histogram.go, timed_store.go: what the operator sees of it.
+//   - notify.go: what users are told who do not look.
 //   - health.go: whether the session store can be used.
 //   - certificate.go: TLS.
 //   - peers.go: connections that come to a server although another one has them.

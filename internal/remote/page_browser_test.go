@@ -59,7 +59,10 @@ func TestPageOnAPhone(t *testing.T) {
 		case "answered":
 			require.Contains(t, <-ended, "end_turn")
 			require.FileExists(t, filepath.Join(cwd, "a.txt"))
-			require.Contains(t, h.audit.String(), "answered a permission request on a device")
+			list, err := h.options.Tokens.Of("ana")
+			require.NoError(t, err)
+			require.Regexp(t, `"answered a permission request","user":"ana","token":"`+list[len(list)-1].ID+
+				`".*"answer":"allow_once","seconds":`, h.audit.String())
 		case "cancel":
 			_, err := fmt.Fprintf(editor.in, `{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":%q}}`+"\n", made.SessionID)
 			require.NoError(t, err)

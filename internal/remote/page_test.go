@@ -281,5 +281,11 @@ func TestRestrictedMessages(t *testing.T) {
 	}
 	require.JSONEq(t, cancelled, answer(Watch, `"q"`, chosen("once")))
 	require.Empty(t, answer(Answer, `"other"`, chosen("once")))
-	require.Contains(t, h.audit.String(), `"msg":"answered a permission request on a device","session":"s","title":"Run rm","option":"once"`)
+
+	c = restrict(nil, Answer, store.For("ana"), h.options.Audit)
+	for i := range 2 * maxAsked {
+		c.ask("session/request_permission", fmt.Appendf(nil, question, fmt.Sprint(i)))
+	}
+	require.Len(t, c.asked, maxAsked)
+	require.Contains(t, c.asked, fmt.Sprint(2*maxAsked-1))
 }

@@ -26,14 +26,17 @@ type restricted struct {
 
 	writing sync.Mutex // of one message
 	mu      sync.Mutex
-	asked   map[string]asked // the questions that are not answered yet, by the id of the request
+	asked   map[string]asked // the questions that it has not answered, by the id of the request
+	ids     []string         // of asked, the oldest first
 }
+
+// maxAsked is how many questions a device can answer, the newest ones. Questions that were answered
+// elsewhere are among them: the server says that an answer came too late.
+const maxAsked = 100
 
 // asked is a question that a device was sent.
 type asked struct {
 	method  string
-	session string
-	title   string
 	options []string // the ids of those that the device may choose
 }
 
@@ -105,10 +108,7 @@ func (c *restricted) check(message []byte) ([]byte, error) {
 // in place of what another client offers, such as files and terminals.
 func (c *restricted) initializing(o strictjson.Object) ([]byte, error) {
 	params, _ := o.Field("params").Object()
-	capabilities := map[string]any{}
-	if c.role == Answer {
-		capabilities["elicitation"] = map[string]any{"form": map[string]any{}}
-	}
+	capabilities := map[string]any{"elicitation": map[string]any{"form": map[string]any{}}}
 	return json.Marshal(map[string]any{"jsonrpc": "2.0", "id": o.Field("id").Raw(),
 		"method": protocol.Initialize, "params": map[string]any{
 			"protocolVersion":    params.Field("protocolVersion").Raw(),
@@ -167,8 +167,6 @@ func (c *restricted) answered(o strictjson.Object) ([]byte, error) {
 	case question.method == protocol.RequestPermission &&
 		result.Outcome.Outcome == "selected" && slices.Contains(question.options, chosen):
 		answer["result"] = map[string]any{"outcome": map[string]any{"outcome": "selected", "optionId": chosen}}
-		c.audit.Info("answered a permission request on a device", "session", question.session,
-			"title", text.Truncate(question.title, maxAudited), "option", text.Truncate(chosen, maxAudited))
 	case question.method == protocol.ElicitationCreate && result.Action != "":
 		answer["result"] = o.Field("result").Raw()
 	}
@@ -203,14 +201,9 @@ func (c *restricted) ask(method string, message json.RawMessage) json.RawMessage
 	if method == protocol.RequestPermission {
 		params := strictjson.Find(message, "params")
 		var p struct {
-			SessionID string `json:"sessionId"`
-			ToolCall  struct {
-				Title string `json:"title"`
-			} `json:"toolCall"`
 			Options []json.RawMessage `json:"options"`
 		}
 		_ = strictjson.Decode(params, &p)
-		question.session, question.title = p.SessionID, p.ToolCall.Title
 		offered := []json.RawMessage{}
 		for _, raw := range p.Options {
 			var o struct {
@@ -228,7 +221,12 @@ func (c *restricted) ask(method string, message json.RawMessage) json.RawMessage
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.asked[string(strictjson.Find(message, "id"))] = question
+	id := string(strictjson.Find(message, "id"))
+	c.asked[id], c.ids = question, append(c.ids, id)
+	if len(c.ids) > maxAsked {
+		delete(c.asked, c.ids[0])
+		c.ids = c.ids[1:]
+	}
 	return message
 }
 

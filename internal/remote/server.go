@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/websocket"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -46,6 +47,8 @@ type Options struct {
 	Origins Origins
 	// Page makes the server serve a page for the browsers of users, at /.
 	Page bool
+	// Notify is the command that is told what waits for users who do not look (notify.go). Default none.
+	Notify *process.Command
 	// UserHeader names users whom a proxy knows. Default none.
 	UserHeader UserHeader
 	// BehindProxy notes who is behind something that passes on the connections.
@@ -69,6 +72,7 @@ type Server struct {
 	acceptor  *websocket.Acceptor
 	acp       *acp.Server
 	metrics   *metrics
+	notifier  *notifier
 	health    health
 	connected atomic.Int64 // connections so far
 	draining  atomic.Bool  // there are no new connections
@@ -94,6 +98,7 @@ func NewServer(o Options) *Server {
 	}
 	s.acp = acp.NewServer(acp.ServerOptions{PerPeer: o.Limits, Options: s.serving})
 	s.metrics = newMetrics(o.Version, s.usage)
+	s.notifier = newNotifier(o)
 	return s
 }
 
@@ -124,6 +129,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	defer stop()
 	watching.Go(func() { s.watchTokens(watched) })
 	watching.Go(func() { s.retain(watched) })
+	watching.Go(func() { s.notifier.run(watched) })
 	select {
 	case err := <-ended:
 		return err

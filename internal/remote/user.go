@@ -82,13 +82,14 @@ func (s *Server) serving(p acp.Peer) (acp.Options, error) {
 		return acp.Options{}, err
 	}
 	o.Workspace, o.Store, o.Logger = user.Workspace, user.Store, user.Log
-	log := s.options.Audit.With("user", user.Account.Name)
+	log := s.options.Audit.With(identity(user.Account, Token{ID: p.Via})...)
 	o.Observe = func(e acp.Event) {
 		s.metrics.observe(e)
 		if request, ok := e.(acp.RequestEvent); ok {
 			s.health.note(request.Err)
 		}
 		audit(log, e)
+		s.notifier.observe(p.Principal, e)
 	}
 	return o, nil
 }
