@@ -46,7 +46,8 @@ func (w worktreeReply) make(name string) error {
 		patterns = o.Copy(folders.Cwd())
 	}
 	plan, err := tasks.FromDisk(w.ctx, w.agent.tasks, func() (*worktree.Plan, error) {
-		return worktree.NewRegistry(o.Records, o.Dir).Plan(w.ctx, name, folders, patterns)
+		return worktree.NewRegistry(o.Records, o.Dir).Plan(w.ctx, name, folders,
+			worktree.Options{Copy: patterns})
 	})
 	if err != nil {
 		return err

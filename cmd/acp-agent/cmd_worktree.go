@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -58,12 +58,16 @@ func (set *settings) worktreesFor(state string) acp.Worktrees {
 
 func newWorktreeAdd(s streams, set *settings) *cobra.Command {
 	var r rootFlags
+	var o worktree.Options
 	cmd := &cobra.Command{
-		Use:   "add NAME [--cwd DIR] [--dir DIR]...",
+		Use:   "add NAME [--cwd DIR] [--dir DIR]... [--existing]",
 		Short: "Make worktrees of the folders of a session",
 		Long: `add makes a branch NAME, from the last commit, in the repository of every folder
 that a session in --cwd would have, and a worktree for it beside the state
 directory. It prints the new folders in order, the working directory first.
+
+A branch that exists already is an error; with --existing it is used, if it is
+checked out nowhere, so work goes on whose worktrees were removed.
 
 It makes all of them or none. Uncommitted changes stay where they are. Of the
 ignored files those are copied that match "worktree": {"copy": [".env"]} of the
@@ -73,7 +77,7 @@ named, with the command for it.`,
 		Example: "  acp-agent worktree add fix-login --cwd app --dir ../shared",
 		Args:    oneWorktree,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			made, err := set.makeWorktrees(cmd.Context(), s, args[0], r)
+			made, err := set.makeWorktrees(cmd.Context(), s, args[0], r, o)
 			if err != nil {
 				return err
 			}
@@ -81,13 +85,14 @@ named, with the command for it.`,
 		},
 	}
 	r.define(cmd)
+	cmd.Flags().BoolVar(&o.Existing, "existing", false, "use branches of this name that exist already")
 	set.accept(cmd, "state-dir")
 	return cmd
 }
 
 // makeWorktrees makes worktrees of the folders that the flags name, and says what they lack.
 func (set *settings) makeWorktrees(
-	ctx context.Context, s streams, name string, r rootFlags,
+	ctx context.Context, s streams, name string, r rootFlags, o worktree.Options,
 ) (worktree.Set, error) {
 	registry, err := set.worktrees()
 	if err != nil {
@@ -97,7 +102,8 @@ func (set *settings) makeWorktrees(
 	if err != nil {
 		return worktree.Set{}, err
 	}
-	plan, err := registry.Plan(ctx, name, folders, set.copiedFiles(folders.Cwd()))
+	o.Copy = set.copiedFiles(folders.Cwd())
+	plan, err := registry.Plan(ctx, name, folders, o)
 	if err != nil {
 		return worktree.Set{}, err
 	}
@@ -170,8 +176,10 @@ func listWorktrees(s streams, all []worktree.Set) error {
 	for _, set := range all {
 		for _, r := range set.Repositories {
 			path := text.Printable(r.Path)
-			if r.Gone() {
-				path += " (missing)"
+			if set.State != worktree.Complete {
+				path += " (" + string(set.State) + ": run acp-agent worktree remove)"
+			} else if missing := r.Missing(); missing != "" {
+				path += " (" + missing + ")"
 			}
 			fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", text.Printable(set.Name), path,
 				text.Printable(r.Top), r.Merge())
@@ -205,6 +213,11 @@ There is no way to force it; it says what to do instead. The branches stay.`,
 			if err != nil {
 				return err
 			}
+			if removed.State == worktree.HalfMade {
+				_, err := fmt.Fprintf(s.out, "removed what was made of the worktrees %s, and their branches\n",
+					text.Printable(removed.Name))
+				return err
+			}
 			fmt.Fprintf(s.out, "removed the worktrees %s; to merge their branches:\n",
 				text.Printable(removed.Name))
 			for _, r := range removed.Repositories {
@@ -227,8 +240,8 @@ func (set *settings) enterWorktrees(
 		return workspace.Roots{}, err
 	}
 	made, err := registry.Find(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		made, err = set.makeWorktrees(ctx, s, name, r)
+	if errors.Is(err, worktree.ErrNone) {
+		made, err = set.makeWorktrees(ctx, s, name, r, worktree.Options{})
 	} else if err == nil {
 		err = set.checkWorktrees(made, r)
 	}
@@ -253,12 +266,12 @@ func (set *settings) checkWorktrees(made worktree.Set, r rootFlags) error {
 		return usage.Errorf("--worktree: the worktrees %s are those of %s: use another name",
 			text.Printable(made.Name), strings.Join(originals, ", "))
 	}
-	for _, repository := range made.Repositories {
-		if repository.Gone() {
-			return fmt.Errorf("the worktree %s is gone: acp-agent worktree remove %s, and then make them "+
-				"again with acp-agent worktree add", text.Printable(repository.Path),
-				text.ShellWord(made.Name))
-		}
+	if made.State != worktree.Complete ||
+		slices.ContainsFunc(made.Repositories, func(r *worktree.Repository) bool {
+			return r.Missing() != ""
+		}) {
+		return fmt.Errorf("the worktrees %s are not complete: run acp-agent worktree remove %s, and then "+
+			"acp-agent worktree add --existing", text.Printable(made.Name), text.ShellWord(made.Name))
 	}
 	return nil
 }

@@ -8,7 +8,7 @@
 // (git.go). Where the system has a sandbox, git may write only the repository and the new folders.
 //
 //	plan.go      what would be made for a session's folders
-//	make.go      making it, and undoing what was made after an error
+//	make.go      making it in a hidden folder, and undoing what was made after an error or a kill
 //	copy.go      ignored files that the user wants in new worktrees
 //	registry.go  the worktrees that were made
 //	remove.go    removing them; inspect.go what speaks against it, busy_linux.go who uses them

@@ -11,35 +11,17 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-func parent(path string) string { return filepath.Dir(path) }
-
-// checkRemoval returns why the worktree must not be removed, or nil. What cannot be found out
-// counts as a reason.
-func (r *Repository) checkRemoval(ctx context.Context) error {
-	common, err := newGit(ctx, r.Common)
-	if err != nil {
+// checkRemoval returns why the worktree, which lies at a path for the moment, must not be removed,
+// or nil. What cannot be found out counts as a reason.
+func (r *Repository) checkRemoval(ctx context.Context, at string) error {
+	if err := r.checkRegistration(ctx, at); err != nil || !exists(at) {
 		return err
 	}
-	registered, err := r.registration(ctx, common)
-	switch {
-	case err != nil:
-		return err
-	case r.Gone() && registered == nil:
-		return nil
-	case r.Gone():
-		return fmt.Errorf("it was moved or deleted, and git still knows it: see git -C %s worktree list",
-			text.ShellWord(r.Common))
-	case registered == nil:
-		return errors.New("git does not know it: it was moved, or is another one")
-	case registered.lock != lockReason(r.Branch):
-		return fmt.Errorf("acp-agent did not lock it: remove it with git -C %s worktree remove %s",
-			text.ShellWord(r.Common), text.ShellWord(r.Path))
-	}
-	if users := usersOf(r.Path); len(users) > 0 {
+	if users := usersOf(at); len(users) > 0 {
 		return fmt.Errorf("it is in use by %s: close the session, or leave the folder",
 			strings.Join(users, ", "))
 	}
-	g, own, err := r.identify(ctx)
+	g, own, err := r.identify(ctx, at)
 	if err != nil {
 		return err
 	}
@@ -54,17 +36,49 @@ func (r *Repository) checkRemoval(ctx context.Context) error {
 	return nil
 }
 
-// identify returns how git runs in the worktree, and git's directory for it. It fails if that is
-// not the worktree that was made.
-func (r *Repository) identify(ctx context.Context) (g git, own string, err error) {
-	info, err := os.Lstat(r.Path)
+// checkRegistration checks that the worktree is there and git knows it, or neither.
+func (r *Repository) checkRegistration(ctx context.Context, at string) error {
+	if !exists(r.Common) {
+		if !exists(at) {
+			return nil
+		}
+		return fmt.Errorf("its repository %s is gone, so nobody can say what would be lost: bring it "+
+			"back, or move the worktree away", text.Printable(r.Common))
+	}
+	common, err := newGit(ctx, r.Common)
+	if err != nil {
+		return err
+	}
+	lock, known, err := lockOf(ctx, common, r.Path)
+	command := "git -C " + text.ShellWord(r.Common) + " worktree "
+	switch {
+	case err != nil:
+		return err
+	case !exists(at) && known:
+		return fmt.Errorf("it was moved or deleted, and git still knows it: move it back, or run %s",
+			command+"remove -f -f "+text.ShellWord(r.Path))
+	case !exists(at):
+		return nil
+	case !known:
+		return errors.New("git does not know it: it was moved, or is another one")
+	case lock != lockReason(r.Branch):
+		return fmt.Errorf("acp-agent did not lock it: remove it with %s",
+			command+"remove "+text.ShellWord(r.Path))
+	}
+	return nil
+}
+
+// identify returns how git runs in the worktree, which lies at a path for the moment, and git's
+// directory for it. It fails if that is not the worktree that was made.
+func (r *Repository) identify(ctx context.Context, at string) (g git, own string, err error) {
+	info, err := os.Lstat(at)
 	if err == nil && !info.IsDir() {
 		err = errors.New("it is no longer a folder")
 	}
 	if err != nil {
 		return g, "", err
 	}
-	if g, err = newGit(ctx, r.Path); err != nil {
+	if g, err = newGit(ctx, at); err != nil {
 		return g, "", err
 	}
 	var said [3]string
@@ -77,8 +91,8 @@ func (r *Repository) identify(ctx context.Context) (g git, own string, err error
 			return g, "", err
 		}
 	}
-	if said[0] != r.Path || said[1] != r.Common ||
-		parent(said[2]) != filepath.Join(r.Common, "worktrees") {
+	if said[0] != at || said[1] != r.Common ||
+		filepath.Dir(said[2]) != filepath.Join(r.Common, "worktrees") {
 		return g, "", errors.New("it is no longer the worktree that was made")
 	}
 	return g, said[2], nil
@@ -86,13 +100,22 @@ func (r *Repository) identify(ctx context.Context) (g git, own string, err error
 
 // checkOperation checks that git is not in the middle of something.
 func (r *Repository) checkOperation(_ context.Context, _ git, own string) error {
-	for _, name := range []string{"MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG",
-		"rebase-merge", "rebase-apply", "sequencer", "index.lock", "HEAD.lock"} {
-		if _, err := os.Lstat(filepath.Join(own, name)); !os.IsNotExist(err) {
-			return fmt.Errorf("git is in the middle of something there (%s): end it", name)
-		}
+	if name := underWay(own); name != "" {
+		return fmt.Errorf("git is in the middle of something there (%s): end it", name)
 	}
 	return nil
+}
+
+// underWay returns the file that tells that git is in the middle of something in the checkout with
+// git's directory own, or "".
+func underWay(own string) string {
+	for _, name := range []string{"MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG",
+		"rebase-merge", "rebase-apply", "sequencer", "index.lock", "HEAD.lock"} {
+		if exists(filepath.Join(own, name)) {
+			return name
+		}
+	}
+	return ""
 }
 
 // checkHead checks that all commits are on a branch, and that nothing else points at commits that
@@ -133,7 +156,7 @@ func (r *Repository) checkSubmodules(ctx context.Context, g git, own string) err
 	for entry := range strings.SplitSeq(staged, "\x00") {
 		mode, path, _ := strings.Cut(entry, "\t")
 		if strings.HasPrefix(mode, "160000 ") {
-			_, err := os.Lstat(filepath.Join(r.Path, filepath.FromSlash(path), ".git"))
+			_, err := os.Lstat(filepath.Join(g.dir, filepath.FromSlash(path), ".git"))
 			populated = populated || !os.IsNotExist(err)
 		}
 	}
@@ -155,7 +178,7 @@ func (r *Repository) checkHidden(ctx context.Context, g git, _ string) error {
 		if !ok || tag == "H" {
 			continue
 		}
-		_, err := os.Lstat(filepath.Join(r.Path, filepath.FromSlash(path)))
+		_, err := os.Lstat(filepath.Join(g.dir, filepath.FromSlash(path)))
 		if tag == "S" && os.IsNotExist(err) {
 			continue // of a sparse checkout
 		}
@@ -185,7 +208,7 @@ func (r *Repository) checkIgnored(ctx context.Context, g git, _ string) error {
 	if err != nil {
 		return err
 	}
-	root, err := os.OpenRoot(r.Path)
+	root, err := os.OpenRoot(g.dir)
 	if err != nil {
 		return err
 	}

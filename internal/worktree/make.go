@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"slices"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -30,38 +30,90 @@ func (p *Plan) Make(ctx context.Context) (Set, error) {
 	if err != nil {
 		return Set{}, fmt.Errorf("cannot note the worktrees: %w", err)
 	}
-	place := p.registry.place(p.set.Name)
-	if err = privatefile.MakeDir(p.registry.dir); err == nil {
-		err = os.Mkdir(place, 0o700)
+	if err := p.make(ctx); err != nil {
+		return Set{}, errors.Join(err, p.registry.undo(context.WithoutCancel(ctx), p.set))
 	}
-	if err != nil {
-		return Set{}, errors.Join(err, privatefile.Remove(p.registry.file(p.set.Name)))
-	}
-	var undo []func(context.Context) error
-	for _, c := range p.made {
-		if err = c.make(ctx, place, &undo); err != nil {
-			err = fmt.Errorf("%s: %w", text.Printable(c.Top), err)
-			break
-		}
-	}
-	if err == nil {
-		err = p.registry.save(p.set, privatefile.WriteFile) // with what was copied
-	}
-	if err == nil {
-		return p.set, nil
-	}
-	return Set{}, errors.Join(err, p.undo(context.WithoutCancel(ctx), undo))
+	return p.set, nil
 }
 
-// undo undoes everything, the last first.
-func (p *Plan) undo(ctx context.Context, steps []func(context.Context) error) error {
-	var left []error
-	for _, step := range slices.Backward(steps) {
-		left = append(left, step(ctx))
-	}
-	err := errors.Join(left...)
+// make makes the worktrees in a hidden folder. Its last step gives that folder its name, so whatever
+// a killed process leaves is either complete, or in a folder that nobody works in.
+func (p *Plan) make(ctx context.Context) error {
+	hidden := p.registry.hidden(making, p.set.Name)
+	err := privatefile.MakeDir(p.registry.dir)
 	if err == nil {
-		err = p.registry.forget(p.set.Name)
+		err = os.Mkdir(hidden, 0o700)
+	}
+	if err != nil {
+		return err
+	}
+	release, err := p.registry.claim(p.set.Name)
+	if err != nil {
+		return err
+	}
+	defer release()
+	for _, c := range p.made {
+		if err := c.make(ctx, hidden); err != nil {
+			return fmt.Errorf("%s: %w", text.Printable(c.Top), err)
+		}
+	}
+	if err := p.registry.save(p.set, privatefile.WriteFile); err != nil { // with what was copied
+		return err
+	}
+	return os.Rename(hidden, p.registry.place(p.set.Name))
+}
+
+// make makes the branch, and the worktree in a folder that will be renamed.
+func (c *checkout) make(ctx context.Context, dir string) error {
+	g, at, reason := c.git.writing(c.Common, dir), c.in(dir), lockReason(c.Branch)
+	if !c.Existing {
+		// With an empty old value this fails if the branch exists.
+		if _, err := g.output(ctx, "update-ref", "--create-reflog", "-m", reason, c.ref(), c.Base,
+			""); err != nil {
+			return err
+		}
+	}
+	_, err := g.output(ctx, "worktree", "add", "--quiet", "--lock", "--reason", reason, "--", at,
+		c.Branch)
+	if err == nil {
+		err = c.copyIgnored(ctx, at)
+	}
+	if err == nil {
+		err = c.rename(ctx, at)
+	}
+	return err
+}
+
+// rename tells git that the worktree at a path is about to be at its own.
+func (r *Repository) rename(ctx context.Context, at string) error {
+	_, own, err := r.identify(ctx, at)
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(own, "gitdir")
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	// Git may have written a relative path. It stays one, because both folders are equally deep.
+	end := func(path string) string {
+		return "/" + filepath.Base(filepath.Dir(path)) + "/" + filepath.Base(path) + "/.git\n"
+	}
+	begin, ok := strings.CutSuffix(string(content), end(at))
+	if !ok {
+		return fmt.Errorf("git noted the new worktree in an unknown way: %s", text.Line(string(content), 300))
+	}
+	return privatefile.Replace(file, []byte(begin+end(r.Path)), 0o644)
+}
+
+// undo removes what [Plan.Make] has made of a set so far.
+func (r *Registry) undo(ctx context.Context, s Set) error {
+	err := r.discard(ctx, s, making)
+	for _, repository := range s.Repositories {
+		err = errors.Join(err, repository.removeBranch(ctx))
+	}
+	if err == nil {
+		err = r.forget(s.Name)
 	}
 	if err != nil {
 		return fmt.Errorf("and not everything could be undone; acp-agent worktree list shows what is "+
@@ -70,90 +122,72 @@ func (p *Plan) undo(ctx context.Context, steps []func(context.Context) error) er
 	return nil
 }
 
-// make makes the branch and the worktree in place, and appends to undo how to undo each step.
-func (c *checkout) make(ctx context.Context, place string, undo *[]func(context.Context) error) error {
-	g, ref := c.git.writing(c.Common, place), "refs/heads/"+c.Branch
-	reason := lockReason(c.Branch)
-	// With an empty old value this fails if the branch exists.
-	if _, err := g.output(ctx, "update-ref", "-m", reason, ref, c.Base, ""); err != nil {
-		return explained(err)
+// removeBranch removes the branch if it was made for the worktree, and nothing has happened to it
+// since.
+func (r *Repository) removeBranch(ctx context.Context) error {
+	if r.Existing || !exists(r.Common) {
+		return nil
 	}
-	*undo = append(*undo, func(ctx context.Context) error {
-		// With an old value this fails if somebody has committed to it.
-		_, err := g.output(ctx, "update-ref", "-d", ref, c.Base)
-		return err
-	}, func(ctx context.Context) error { return c.unmake(ctx, g) })
-	_, err := g.output(ctx, "worktree", "add", "--quiet", "--lock", "--reason", reason, "--", c.Path,
-		c.Branch)
+	g, err := newGit(ctx, r.Common)
 	if err != nil {
-		return explained(err)
+		return err
 	}
-	return c.copyIgnored(ctx)
+	last, err := g.line(ctx, "log", "--walk-reflogs", "--max-count=1", "--format=%H %gs", r.ref(), "--")
+	if err != nil || last != r.Base+" "+lockReason(r.Branch) {
+		return nil // there is none, or it is somebody else's
+	}
+	_, err = g.writing(r.Common).output(ctx, "update-ref", "-d", r.ref(), r.Base)
+	return err
 }
 
-// unmake removes a worktree that was just made, perhaps in part.
-func (c *checkout) unmake(ctx context.Context, g git) error {
-	registered, err := c.registration(ctx, g)
-	if err != nil {
-		return err
-	}
-	if registered != nil {
-		// Twice, because it is locked. Nobody knows it yet.
-		_, err = g.output(ctx, "worktree", "remove", "--force", "--force", "--", c.Path)
-	}
-	return errors.Join(err, os.RemoveAll(c.Path))
-}
+// ref returns the full name of the branch.
+func (r *Repository) ref() string { return "refs/heads/" + r.Branch }
+
+// in returns the path of the worktree if dir is the folder of its set.
+func (r *Repository) in(dir string) string { return filepath.Join(dir, filepath.Base(r.Path)) }
 
 // lockReason is the reason for which a worktree is locked.
 func lockReason(branch string) string { return "acp-agent worktree " + branch }
-
-// explained adds what to do about an error of git.
-func explained(err error) error {
-	said := err.Error()
-	for phrase, hint := range map[string]string{
-		"is already checked out":             "use another name",
-		"already used by worktree":           "use another name",
-		"missing but already registered":     "git worktree list shows it; acp-agent never prunes",
-		"missing but locked":                 "git worktree list shows it; acp-agent never unlocks",
-		"No space left on device":            "nothing is kept",
-		"insufficient permission for adding": "git's own directory must be writable",
-	} {
-		if strings.Contains(said, phrase) {
-			return fmt.Errorf("%w (%s)", err, hint)
-		}
-	}
-	return err
-}
 
 // Describe returns what would be made, for a person: what stays shared first. Each line is plain
 // text.
 func (p *Plan) Describe() (lines []string) {
 	for _, f := range p.set.Folders {
-		if !f.Shared {
-			continue
+		if f.Shared {
+			lines = append(lines, f.describe())
 		}
-		line := text.Printable(f.Original) + " is in no git repository and stays shared"
-		if n := len(f.Nested); n > 0 {
-			line += fmt.Sprintf("; the %s in it stay as they are: %s",
-				text.Count(n, "repository", "repositories"),
-				text.Line(strings.Join(f.Nested, ", "), 200))
-		}
-		lines = append(lines, line)
 	}
 	for _, c := range p.made {
-		line := fmt.Sprintf("%s: a new branch %s at %s, checked out in %s", text.Printable(c.Top),
-			text.Printable(c.Branch), text.Prefix(c.Base, 12), text.Printable(c.Path))
-		if c.Changes > 0 {
-			line += "; without " + text.Count(c.Changes, "uncommitted change", "uncommitted changes") +
-				", which stay where they are"
-		}
-		if n := len(c.ignored); n > 0 {
-			line += "; " + text.Count(n, "ignored file is", "ignored files are") + " copied"
-		}
-		lines = append(lines, line)
-		for _, lack := range c.unchecked {
+		lines = append(lines, c.describe())
+		for _, lack := range c.lacks {
 			lines = append(lines, "  "+lack)
 		}
 	}
 	return lines
+}
+
+func (f Folder) describe() string {
+	line := text.Printable(f.Original) + " is in no git repository and stays shared"
+	if n := len(f.Nested); n > 0 {
+		line += fmt.Sprintf("; the %s in it stay as they are: %s",
+			text.Count(n, "repository", "repositories"), text.Line(strings.Join(f.Nested, ", "), 200))
+	}
+	return line
+}
+
+func (c *checkout) describe() string {
+	kind := "a new branch"
+	if c.Existing {
+		kind = "the existing branch"
+	}
+	line := fmt.Sprintf("%s: %s %s at %s, checked out in %s", text.Printable(c.Top), kind,
+		text.Printable(c.Branch), text.Prefix(c.Base, 12), text.Printable(c.Path))
+	if c.Changes > 0 {
+		line += "; without " + text.Count(c.Changes, "uncommitted change, which stays there",
+			"uncommitted changes, which stay there")
+	}
+	if n := len(c.ignored); n > 0 {
+		line += "; " + text.Count(n, "ignored file is", "ignored files are") + " copied"
+	}
+	return line
 }

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/url"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -20,6 +20,7 @@ import (
 // Plan is what would be made for a session's folders.
 type Plan struct {
 	registry *Registry
+	options  Options
 	set      Set
 	made     []*checkout // by the index of its repository in the set
 }
@@ -28,15 +29,22 @@ type Plan struct {
 type checkout struct {
 	git git
 	*Repository
-	unchecked []string // what is not in the new worktree, and how to get it
-	ignored   []string // the ignored files to copy
+	lacks   []string // what is not in the new worktree, and how to get it
+	ignored []string // the ignored files to copy
+}
+
+// Options say how to make worktrees.
+type Options struct {
+	// Copy are patterns for the paths of ignored files that are copied.
+	Copy []string
+	// Existing uses the branches that exist already, if they are checked out nowhere.
+	Existing bool
 }
 
 // Plan finds out what [Plan.Make] would make for the folders of a session: a worktree with a new
-// branch name for each folder in a repository. Ignored files of which the path matches a pattern
-// are copied. It has no effect.
+// branch name for each folder in a repository. It has no effect.
 func (r *Registry) Plan(
-	ctx context.Context, name string, folders workspace.Roots, patterns []string,
+	ctx context.Context, name string, folders workspace.Roots, o Options,
 ) (*Plan, error) {
 	if err := checkVersion(ctx); err != nil {
 		return nil, err
@@ -47,7 +55,7 @@ func (r *Registry) Plan(
 	if err := r.checkFree(name); err != nil {
 		return nil, err
 	}
-	p := &Plan{registry: r, set: Set{Name: name}}
+	p := &Plan{registry: r, options: o, set: Set{Name: name}}
 	for _, dir := range folders.All() {
 		if err := p.add(ctx, dir); err != nil {
 			return nil, err
@@ -57,7 +65,7 @@ func (r *Registry) Plan(
 		return nil, errors.New("none of the folders is in a git repository")
 	}
 	for _, c := range p.made {
-		if err := c.check(ctx, patterns); err != nil {
+		if err := c.check(ctx, o.Copy); err != nil {
 			return nil, err
 		}
 	}
@@ -66,12 +74,12 @@ func (r *Registry) Plan(
 
 // checkName checks that name can be that of a branch and of a folder.
 func checkName(ctx context.Context, name string) error {
-	const longest = 100
+	const longest = 150 // of a file's name, of which systems allow 255 bytes
 	_, err := git{}.output(ctx, "check-ref-format", "--branch", name)
-	if err != nil || len(name) > longest || name != text.Printable(name) ||
+	if err != nil || len(fileName(name)) > longest || name != text.Printable(name) ||
 		strings.HasPrefix(name, "@") || name == "HEAD" {
-		return fmt.Errorf("%s cannot be the name of a branch and a folder: use letters, digits, dots and dashes",
-			text.QuotedName(name))
+		return fmt.Errorf("%s cannot be the name of a branch and a folder: use a few letters, digits, "+
+			"dots and dashes", text.QuotedName(name))
 	}
 	return nil
 }
@@ -159,13 +167,12 @@ func (p *Plan) checkout(ctx context.Context, g git, top string) (*checkout, erro
 		return nil, fmt.Errorf("the new worktrees would lie in this repository, in %s: --state-dir "+
 			"chooses another place", text.Printable(p.registry.dir))
 	}
-	base, err := g.line(ctx, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
-	if err != nil {
-		return nil, errors.New("its repository has no commit yet: make one first")
-	}
 	g.dir = top
 	c := &checkout{git: g, Repository: &Repository{Top: top, Common: common, Branch: p.set.Name,
-		Base: base, Path: filepath.Join(p.registry.place(p.set.Name), p.freeFolder(top))}}
+		Path: filepath.Join(p.registry.place(p.set.Name), p.freeFolder(top))}}
+	if err := c.chooseBranch(ctx, p.options.Existing); err != nil {
+		return nil, err
+	}
 	p.made = append(p.made, c)
 	return c, nil
 }
@@ -195,11 +202,8 @@ func (c *checkout) checkFolder(ctx context.Context, prefix string) error {
 	return nil
 }
 
-// check checks whether a worktree of c can be made, and finds out what it will lack.
+// check finds out what the worktree will lack, and what is copied.
 func (c *checkout) check(ctx context.Context, patterns []string) error {
-	if err := c.checkBranch(ctx); err != nil {
-		return fmt.Errorf("%s: %w", text.Printable(c.Top), err)
-	}
 	changes, err := c.git.output(ctx, "status", "--porcelain", "-z", "--no-renames",
 		"--untracked-files=all", "--ignore-submodules=dirty")
 	if err != nil {
@@ -209,53 +213,70 @@ func (c *checkout) check(ctx context.Context, patterns []string) error {
 	if c.ignored, err = c.ignoredFiles(ctx, patterns); err != nil {
 		return err
 	}
-	c.unchecked = c.notCheckedOut(ctx)
-	return nil
+	c.lacks, err = c.notCheckedOut(ctx)
+	return err
 }
 
-// checkBranch checks that the branch can be made.
-func (c *checkout) checkBranch(ctx context.Context) error {
-	ref := "refs/heads/" + c.Branch
-	found, err := c.git.line(ctx, "for-each-ref", "--format=%(refname)", ref, ref+"/*")
+// chooseBranch checks that the branch can be made, or used if it exists, and notes its commit.
+func (c *checkout) chooseBranch(ctx context.Context, existing bool) error {
+	patterns := []string{"for-each-ref", "--format=%(refname) %(worktreepath)"}
+	for ref := c.ref(); ref != "refs/heads"; ref = path.Dir(ref) {
+		patterns = append(patterns, ref) // and all below it
+	}
+	found, err := c.git.output(ctx, patterns...)
 	if err != nil {
 		return err
 	}
-	existing := strings.Fields(found)
-	for dir := filepath.ToSlash(filepath.Dir(ref)); dir != "refs/heads" && len(existing) == 0; {
-		if found, _ := c.git.line(ctx, "for-each-ref", "--format=%(refname)", dir); found == dir {
-			existing = append(existing, dir)
+	for line := range strings.SplitSeq(found, "\n") {
+		ref, where, _ := strings.Cut(line, " ")
+		name := text.Printable(strings.TrimPrefix(ref, "refs/heads/"))
+		switch {
+		case ref == c.ref() && where != "":
+			return fmt.Errorf("the branch %s exists and is checked out in %s: use another name", name,
+				text.Printable(where))
+		case ref == c.ref() && !existing:
+			return fmt.Errorf("the branch %s exists: use another name, or run acp-agent worktree add "+
+				"with --existing", name)
+		case ref == c.ref():
+			c.Existing = true
+		case strings.HasPrefix(ref, c.ref()+"/"), strings.HasPrefix(c.ref(), ref+"/"):
+			return fmt.Errorf("the branch %s exists, and git allows no branch %s beside it: use another "+
+				"name", name, text.Printable(c.Branch))
 		}
-		dir = filepath.ToSlash(filepath.Dir(dir))
 	}
-	if len(existing) == 0 {
-		return nil
+	from := "HEAD"
+	if c.Existing {
+		from = c.ref()
 	}
-	branch := strings.TrimPrefix(existing[0], "refs/heads/")
-	where, err := c.git.line(ctx, "for-each-ref", "--format=%(worktreepath)", existing[0])
-	switch {
-	case err != nil:
-		return err
-	case where != "":
-		return fmt.Errorf("the branch %s exists and is checked out in %s: use another name",
-			text.Printable(branch), text.Printable(where))
+	c.Base, err = c.git.line(ctx, "rev-parse", "--verify", "--quiet", from+"^{commit}")
+	if err != nil {
+		return errors.New("its repository has no commit yet: make one first")
 	}
-	return fmt.Errorf("the branch %s exists: use another name, or delete it with git branch -d %[1]s",
-		text.Printable(branch))
+	return nil
 }
 
 // notCheckedOut returns what git does not put into the new worktree, and the commands for it.
-func (c *checkout) notCheckedOut(ctx context.Context) (lacks []string) {
+func (c *checkout) notCheckedOut(ctx context.Context) (lacks []string, err error) {
+	own, err := c.git.line(ctx, "rev-parse", "--path-format=absolute", "--git-dir")
+	if err != nil {
+		return nil, err
+	}
+	if name := underWay(nativePath(own)); name != "" && !c.Existing {
+		lacks = append(lacks, "git is in the middle of something there ("+name+"): the branch begins at "+
+			"what is checked out now")
+	}
 	at := "git -C " + text.ShellWord(c.Path)
 	if _, err := c.git.output(ctx, "cat-file", "-e", c.Base+":.gitmodules"); err == nil {
 		lacks = append(lacks, "its submodules are empty: "+at+" submodule update --init")
 	}
-	attributes, err := c.git.output(ctx, "cat-file", "blob", c.Base+":.gitattributes")
-	if err != nil {
-		return lacks
+	if _, err := c.git.output(ctx, "cat-file", "-e", c.Base+":.worktreeinclude"); err == nil {
+		lacks = append(lacks, "its .worktreeinclude is not read: name the files in worktree.copy of the "+
+			"configuration")
 	}
 	for _, name := range c.git.filters() {
+		files, err := c.git.output(ctx, "ls-files", "-z", "--", ":(top,attr:filter="+name+")")
 		switch {
-		case !strings.Contains(attributes, "filter="+name):
+		case err == nil && files == "":
 		case name == "lfs":
 			lacks = append(lacks, "files in Git LFS are only references: "+at+" lfs pull")
 		default:
@@ -263,7 +284,7 @@ func (c *checkout) notCheckedOut(ctx context.Context) (lacks []string) {
 				" read-tree --empty && "+at+" reset --hard")
 		}
 	}
-	return lacks
+	return lacks, nil
 }
 
 // nestedRepositories returns the names of repositories directly in a folder.
@@ -286,10 +307,8 @@ func nestedRepositories(dir string) (names []string) {
 
 // checkFree checks that there are no worktrees of this name.
 func (r *Registry) checkFree(name string) error {
-	for _, path := range []string{r.file(name), r.place(name)} {
-		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-			return errTaken(name)
-		}
+	if slices.ContainsFunc(append(r.folders(name), r.file(name)), exists) {
+		return errTaken(name)
 	}
 	return nil
 }

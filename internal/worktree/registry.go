@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/acp-agent/acp-agent/internal/dirfd"
 	"github.com/acp-agent/acp-agent/internal/privatefile"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -41,7 +42,19 @@ type Set struct {
 	Made         time.Time     `json:"made"`
 	Folders      []Folder      `json:"folders"`
 	Repositories []*Repository `json:"repositories"`
+	// State says whether a process ended while it made or removed them.
+	State State `json:"state,omitempty"`
 }
+
+// State is how far a set is made or removed.
+type State string
+
+// The states. In both of the latter [Registry.Remove] removes what is left.
+const (
+	Complete    State = ""
+	HalfMade    State = "half made"
+	HalfRemoved State = "half removed"
+)
 
 // Folder is a folder of the session for which the worktrees were made.
 type Folder struct {
@@ -59,20 +72,33 @@ type Repository struct {
 	// Top is the top of the checkout that the user works in, and Common git's own directory.
 	Top    string `json:"top"`
 	Common string `json:"common"`
-	// Path is the worktree, Branch its branch, and Base the commit at which the branch began.
+	// Path is the worktree, Branch its branch, and Base the commit that was checked out.
 	Path   string `json:"path"`
 	Branch string `json:"branch"`
 	Base   string `json:"base"`
+	// Existing says that the branch was there before.
+	Existing bool `json:"existing,omitempty"`
 	// Changes is the number of uncommitted changes in Top, which the worktree does not have.
 	Changes int `json:"changes,omitempty"`
 	// Copied are the ignored files that were copied, by path, with a digest of their content.
 	Copied map[string]string `json:"copied,omitempty"`
 }
 
-// Gone reports whether the worktree has been removed.
-func (r *Repository) Gone() bool {
-	_, err := os.Lstat(r.Path)
-	return errors.Is(err, fs.ErrNotExist)
+// Missing returns what of the worktree is no longer in its place, or "".
+func (r *Repository) Missing() string {
+	switch {
+	case !exists(r.Path):
+		return "missing"
+	case !exists(r.Common):
+		return "original missing"
+	}
+	return ""
+}
+
+// exists reports whether there is a file of any kind at a path, or it cannot be found out.
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return !errors.Is(err, fs.ErrNotExist)
 }
 
 // Merge returns the command that merges the branch into what the user has checked out.
@@ -109,6 +135,59 @@ func (r *Registry) file(name string) string {
 	return filepath.Join(r.records, fileName(name)+".json")
 }
 
+// hiddenState says why the folder of a set is hidden.
+type hiddenState string
+
+const (
+	making   hiddenState = "making"
+	removing hiddenState = "removing" // it is checked for the last time
+	removed  hiddenState = "removed"  // it can be deleted
+)
+
+// hidden returns the name of the folder of a set while it is made or removed. No set has this name.
+func (r *Registry) hidden(state hiddenState, name string) string {
+	return filepath.Join(r.dir, "."+string(state)+"."+fileName(name))
+}
+
+// folders returns all names that the folder of a set can have.
+func (r *Registry) folders(name string) []string {
+	return []string{r.place(name), r.hidden(making, name), r.hidden(removing, name),
+		r.hidden(removed, name)}
+}
+
+// claim keeps other processes from making or removing a set until release is called, as far as the
+// system can.
+func (r *Registry) claim(name string) (release func(), err error) {
+	for _, path := range r.folders(name) {
+		f, err := os.Open(path)
+		if err != nil {
+			continue
+		}
+		switch err := dirfd.TryLock(f); {
+		case errors.Is(err, dirfd.ErrLocked):
+			_ = f.Close()
+			return nil, fmt.Errorf("another process is making or removing the worktrees %s",
+				text.Printable(name))
+		case err != nil: // there are no locks, and some systems rename no folder that is open
+			_ = f.Close()
+		default:
+			return func() { _ = f.Close() }, nil
+		}
+	}
+	return func() {}, nil
+}
+
+// state returns how far a set is made or removed.
+func (r *Registry) state(name string) State {
+	switch {
+	case exists(r.hidden(making, name)):
+		return HalfMade
+	case exists(r.hidden(removing, name)), exists(r.hidden(removed, name)):
+		return HalfRemoved
+	}
+	return Complete
+}
+
 // List returns all sets, ordered by name.
 func (r *Registry) List() ([]Set, error) {
 	entries, err := os.ReadDir(r.records)
@@ -120,7 +199,7 @@ func (r *Registry) List() ([]Set, error) {
 		if !strings.HasSuffix(e.Name(), ".json") || !e.Type().IsRegular() {
 			continue
 		}
-		s, err := read(filepath.Join(r.records, e.Name()))
+		s, err := r.read(filepath.Join(r.records, e.Name()))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // just removed
 		}
@@ -133,17 +212,19 @@ func (r *Registry) List() ([]Set, error) {
 	return sets, nil
 }
 
-// Find returns the set of a name. The error is fs.ErrNotExist if there is none.
+// ErrNone is the error for a name that no worktrees have.
+var ErrNone = errors.New("acp-agent worktree list shows all")
+
+// Find returns the set of a name. The error is [ErrNone] if there is none.
 func (r *Registry) Find(name string) (Set, error) {
-	s, err := read(r.file(name))
+	s, err := r.read(r.file(name))
 	if errors.Is(err, fs.ErrNotExist) {
-		err = fmt.Errorf("there are no worktrees %s: acp-agent worktree list shows all: %w",
-			text.QuotedName(name), fs.ErrNotExist)
+		err = fmt.Errorf("there are no worktrees %s: %w", text.QuotedName(name), ErrNone)
 	}
 	return s, err
 }
 
-func read(path string) (s Set, err error) {
+func (r *Registry) read(path string) (s Set, err error) {
 	content, err := os.ReadFile(path)
 	if err == nil {
 		err = json.Unmarshal(content, &s)
@@ -154,6 +235,7 @@ func read(path string) (s Set, err error) {
 	if err != nil {
 		return s, fmt.Errorf("cannot read %s: %w", text.Printable(path), err)
 	}
+	s.State = r.state(s.Name)
 	return s, nil
 }
 
@@ -166,10 +248,12 @@ func (r *Registry) save(s Set, write func(path string, content []byte) error) er
 	return err
 }
 
-// forget removes the file of a set and its folder, if that is empty.
+// forget removes the file of a set and its empty folder.
 func (r *Registry) forget(name string) error {
-	if err := os.Remove(r.place(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+	for _, path := range r.folders(name) {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
 	}
 	return privatefile.Remove(r.file(name))
 }

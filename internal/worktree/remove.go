@@ -4,13 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
 // Remove removes the worktrees of a set if nothing in any of them can be lost, and returns the set.
-// The branches stay. After an error, what was not removed is still in the registry.
+// The branches stay. After an error all worktrees are still there, unless all could be removed and
+// only something was left. A set that was half made is undone.
 func (r *Registry) Remove(ctx context.Context, name string) (Set, error) {
 	set, err := r.Find(name)
 	if err != nil {
@@ -19,20 +23,97 @@ func (r *Registry) Remove(ctx context.Context, name string) (Set, error) {
 	if err := checkVersion(ctx); err != nil {
 		return set, err
 	}
-	var wrong []error
-	for _, repository := range set.Repositories {
-		wrong = append(wrong, repository.blamed(repository.checkRemoval(ctx)))
-	}
-	if err := errors.Join(wrong...); err != nil {
+	release, err := r.claim(name)
+	if err != nil {
 		return set, err
 	}
-	for _, repository := range set.Repositories {
-		// It is checked again, because it may have changed in the meantime.
-		if err := repository.remove(ctx); err != nil {
-			return set, repository.blamed(err)
+	defer release()
+	if set.State == HalfMade {
+		return set, r.undo(ctx, set)
+	}
+	if !exists(r.hidden(removed, name)) {
+		err = r.setAside(ctx, set)
+	}
+	if err == nil {
+		err = r.discard(ctx, set, removed)
+	}
+	if err == nil {
+		err = r.forget(name)
+	}
+	return set, err
+}
+
+// setAside checks that nothing can be lost, and renames the folder of a set to what can be deleted.
+// In between it has a name that nobody knows, and is checked there once more: it may have changed in
+// the meantime.
+func (r *Registry) setAside(ctx context.Context, s Set) error {
+	place, aside := r.place(s.Name), r.hidden(removing, s.Name)
+	if exists(aside) { // a process was killed here
+		if err := os.Rename(aside, place); err != nil {
+			return err
 		}
 	}
-	return set, r.forget(name)
+	if err := s.checkRemoval(ctx, place); err != nil || !exists(place) {
+		return err
+	}
+	if err := os.Rename(place, aside); err != nil {
+		return err
+	}
+	if err := s.checkRemoval(ctx, aside); err != nil {
+		return errors.Join(err, os.Rename(aside, place))
+	}
+	return os.Rename(aside, r.hidden(removed, s.Name))
+}
+
+// checkRemoval checks that nothing can be lost of the worktrees in dir.
+func (s Set) checkRemoval(ctx context.Context, dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !os.IsNotExist(err) {
+		return err
+	}
+	var wrong []error
+	for _, e := range entries {
+		if !slices.ContainsFunc(s.Repositories, func(r *Repository) bool {
+			return r.in(dir) == filepath.Join(dir, e.Name())
+		}) {
+			wrong = append(wrong, fmt.Errorf("%s is not of acp-agent: move it away",
+				text.Printable(filepath.Join(dir, e.Name()))))
+		}
+	}
+	for _, repository := range s.Repositories {
+		wrong = append(wrong, repository.blamed(repository.checkRemoval(ctx, repository.in(dir))))
+	}
+	return errors.Join(wrong...)
+}
+
+// discard deletes the worktrees of a set in its hidden folder, and what git knows of them.
+func (r *Registry) discard(ctx context.Context, s Set, state hiddenState) error {
+	var left []error
+	for _, repository := range s.Repositories {
+		left = append(left, repository.blamed(repository.discard(ctx, repository.in(r.hidden(state, s.Name)))))
+	}
+	return errors.Join(left...)
+}
+
+func (r *Repository) discard(ctx context.Context, at string) error {
+	if err := os.RemoveAll(at); err != nil || !exists(r.Common) {
+		return err
+	}
+	g, err := newGit(ctx, r.Common)
+	if err != nil {
+		return err
+	}
+	for _, path := range []string{at, r.Path} { // git knows one of them
+		lock, known, err := lockOf(ctx, g, path)
+		if err == nil && known && lock == lockReason(r.Branch) {
+			// Twice, because it is locked. Git finds no folder there.
+			_, err = g.writing(r.Common).output(ctx, "worktree", "remove", "--force", "--force", "--", path)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // blamed returns an error about the worktree.
@@ -43,56 +124,22 @@ func (r *Repository) blamed(err error) error {
 	return fmt.Errorf("%s stays: %w", text.Printable(r.Path), err)
 }
 
-// remove removes the worktree, unless something in it could be lost.
-func (r *Repository) remove(ctx context.Context) error {
-	if err := r.checkRemoval(ctx); err != nil {
-		return err
-	}
-	g, err := newGit(ctx, r.Common)
-	if err != nil {
-		return err
-	}
-	registered, err := r.registration(ctx, g)
-	if err != nil || registered == nil {
-		return err // it is gone
-	}
-	g = g.writing(r.Common, parent(r.Path))
-	if _, err := g.output(ctx, "worktree", "unlock", "--", r.Path); err != nil {
-		return err
-	}
-	_, err = g.output(ctx, "worktree", "remove", "--", r.Path)
-	if err != nil {
-		_, lockErr := g.output(context.WithoutCancel(ctx), "worktree", "lock", "--reason",
-			lockReason(r.Branch), "--", r.Path)
-		err = errors.Join(err, lockErr)
-	}
-	return err
-}
-
-// registration is what git knows of a worktree.
-type registration struct{ branch, lock string }
-
-// registration returns what git knows of the worktree, or nil if it does not know it.
-func (r *Repository) registration(ctx context.Context, g git) (*registration, error) {
-	g.dir = r.Common
+// lockOf returns the reason for which the worktree at a path is locked, and whether git knows it.
+func lockOf(ctx context.Context, g git, path string) (reason string, known bool, err error) {
 	list, err := g.output(ctx, "worktree", "list", "--porcelain", "-z")
 	if err != nil {
-		return nil, err
+		return "", false, err
 	}
-	var found *registration
 	for line := range strings.SplitSeq(list, "\x00") {
 		name, value, _ := strings.Cut(line, " ")
 		switch {
-		case name == "worktree" && found != nil:
-			return found, nil
-		case name == "worktree" && nativePath(value) == r.Path:
-			found = &registration{}
-		case found == nil:
-		case name == "branch":
-			found.branch = value
-		case name == "locked":
-			found.lock = value
+		case name == "worktree" && known:
+			return reason, true, nil
+		case name == "worktree":
+			known = nativePath(value) == path
+		case name == "locked" && known:
+			reason = value
 		}
 	}
-	return found, nil
+	return reason, known, nil
 }

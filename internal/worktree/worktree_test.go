@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -32,7 +33,7 @@ func newStage(t *testing.T) *stage {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "gitconfig"),
-		[]byte("[user]\n\tname = a\n\temail = a@example.com\n[init]\n\tdefaultBranch = main\n"), 0o600))
+		[]byte("[user]\n\tname = a\n\temail = a@example.com\n[init]\n\tdefaultBranch = main\n\ttemplateDir =\n"), 0o600))
 	t.Setenv("GIT_CONFIG_GLOBAL", filepath.Join(dir, "gitconfig"))
 	t.Setenv("GIT_CONFIG_NOSYSTEM", "1")
 	return &stage{t, dir, worktree.NewRegistry(filepath.Join(dir, "state"), filepath.Join(dir, "trees"))}
@@ -79,9 +80,13 @@ func (s *stage) folder(name string) string {
 
 // plan plans worktrees for folders.
 func (s *stage) plan(name string, patterns []string, folders ...string) (*worktree.Plan, error) {
+	return s.registry.Plan(s.t.Context(), name, rootsOf(s.t, folders), worktree.Options{Copy: patterns})
+}
+
+func rootsOf(t *testing.T, folders []string) workspace.Roots {
 	roots, err := workspace.NewRoots(folders[0], folders[1:])
-	require.NoError(s.t, err)
-	return s.registry.Plan(s.t.Context(), name, roots, patterns)
+	require.NoError(t, err)
+	return roots
 }
 
 // make makes worktrees, which must be possible.
@@ -187,8 +192,11 @@ func TestRepositoriesRunNothing(t *testing.T) {
 	run := "echo \"$0 $*\" >>" + canary + "; cat"
 	tool := s.write("tool", "#!/bin/sh\n"+run+"\n")
 	app := s.repository("app")
-	s.write("app/.gitattributes", "*.txt filter=evil\n*.md filter=a=b\n*.go filter=lfs\n")
+	s.write("app/.gitattributes", "*.txt filter=evil\n*.md filter=a=b\n")
 	s.write("app/x.md", "text")
+	s.write("app/deep/.gitattributes", "*.bin filter=lfs\n")
+	s.write("app/deep/x.bin", "version https://git-lfs.github.com/spec/v1")
+	s.write("app/.worktreeinclude", "*")
 	s.git("app", "add", ".")
 	s.git("app", "commit", "-q", "-m", "attributes")
 	for _, hook := range []string{"post-checkout", "reference-transaction", "post-index-change", "pre-commit"} {
@@ -196,7 +204,8 @@ func TestRepositoriesRunNothing(t *testing.T) {
 	}
 	for _, c := range [][2]string{
 		{"core.fsmonitor", tool}, {"filter.evil.smudge", tool}, {"filter.evil.clean", tool}, {"filter.evil.required", "true"},
-		{"filter.a=b.smudge", tool}, {"filter.a=b.clean", tool}, {"filter.evil.process", tool}, {"core.sshCommand", tool},
+		{"filter.a=b.smudge", tool}, {"filter.a=b.clean", tool}, {"filter.evil.process", tool}, {"filter.lfs.smudge", tool}, {"filter.lfs.required", "true"},
+		{"core.sshCommand", tool},
 		{"hook.x.command", tool}, {"hook.x.event", "post-checkout"}, {"core.pager", tool}, {"diff.external", tool},
 		{"remote.origin.url", "ext::" + tool}, {"remote.origin.promisor", "true"}, {"core.editor", tool}, {"gpg.program", tool},
 		{"protocol.ext.allow", "always"}, {"submodule.recurse", "true"}, {"core.askPass", tool},
@@ -207,7 +216,10 @@ func TestRepositoriesRunNothing(t *testing.T) {
 	require.NoError(t, os.Chtimes(filepath.Join(app, "x.md"), timeLongAgo, timeLongAgo))
 	p, err := s.plan("safe", []string{"*"}, app)
 	require.NoError(t, err)
-	require.Contains(t, strings.Join(p.Describe(), "\n"), "the filter evil was not applied")
+	described := strings.Join(p.Describe(), "\n")
+	require.Contains(t, described, "the filter evil was not applied")
+	require.Contains(t, described, "files in Git LFS are only references")
+	require.Contains(t, described, "its .worktreeinclude is not read")
 	set, err := p.Make(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, "one\n", s.contents(set.Folders[0].Path)["file.txt"])
@@ -291,18 +303,40 @@ func TestPlanRefuses(t *testing.T) {
 			s.git(".", "commit", "-q", "--allow-empty", "-m", "all")
 			return "x", []string{s.dir}
 		}, "would lie in this repository"},
+		"an old git": {func(s *stage) (string, []string) {
+			app := s.repository("app")
+			s.t.Setenv("PATH", filepath.Dir(s.write("old/git", "#!/bin/sh\necho git version 2.35.1.windows.2\n"))+":"+os.Getenv("PATH"))
+			return "x", []string{app}
+		}, "worktrees need git 2.36 or newer, and this is git version 2.35.1"},
+		"no git": {func(s *stage) (string, []string) {
+			app := s.repository("app")
+			s.t.Setenv("PATH", s.path("nothing"))
+			return "x", []string{app}
+		}, "worktrees need git"},
+		"a repository of another user": {func(s *stage) (string, []string) {
+			if os.Getuid() != 0 {
+				s.t.Skip("only root can give files away")
+			}
+			app := s.repository("app")
+			require.NoError(s.t, os.Chown(app, 1234, 1234))
+			require.NoError(s.t, os.Chown(filepath.Join(app, ".git"), 1234, 1234))
+			return "x", []string{app}
+		}, "safe.directory"},
 		"a taken name": {func(s *stage) (string, []string) {
 			s.make("x", s.repository("other"))
 			return "x", []string{s.repository("app")}
 		}, "there are worktrees x already"},
-		"options as a name":   {func(s *stage) (string, []string) { return "--force", []string{s.repository("app")} }, "cannot be the name"},
-		"dots as a name":      {func(s *stage) (string, []string) { return "a/../b", []string{s.repository("app")} }, "cannot be the name"},
-		"a slash at the end":  {func(s *stage) (string, []string) { return "a/", []string{s.repository("app")} }, "cannot be the name"},
-		"an earlier branch":   {func(s *stage) (string, []string) { return "@{-1}", []string{s.repository("app")} }, "cannot be the name"},
-		"HEAD as a name":      {func(s *stage) (string, []string) { return "HEAD", []string{s.repository("app")} }, "cannot be the name"},
-		"a hidden character":  {func(s *stage) (string, []string) { return "a\u202eb", []string{s.repository("app")} }, "cannot be the name"},
-		"an empty name":       {func(s *stage) (string, []string) { return "", []string{s.repository("app")} }, "cannot be the name"},
-		"a name that is long": {func(s *stage) (string, []string) { return strings.Repeat("x", 101), []string{s.repository("app")} }, "cannot be the name"},
+		"options as a name":             {func(s *stage) (string, []string) { return "--force", []string{s.repository("app")} }, "cannot be the name"},
+		"dots as a name":                {func(s *stage) (string, []string) { return "a/../b", []string{s.repository("app")} }, "cannot be the name"},
+		"a slash at the end":            {func(s *stage) (string, []string) { return "a/", []string{s.repository("app")} }, "cannot be the name"},
+		"an earlier branch":             {func(s *stage) (string, []string) { return "@{-1}", []string{s.repository("app")} }, "cannot be the name"},
+		"a line feed in a name":         {func(s *stage) (string, []string) { return "a\nb", []string{s.repository("app")} }, "cannot be the name"},
+		"a space in a name":             {func(s *stage) (string, []string) { return "a b", []string{s.repository("app")} }, "cannot be the name"},
+		"a name that is long in a path": {func(s *stage) (string, []string) { return strings.Repeat("ü", 50), []string{s.repository("app")} }, "cannot be the name"},
+		"HEAD as a name":                {func(s *stage) (string, []string) { return "HEAD", []string{s.repository("app")} }, "cannot be the name"},
+		"a hidden character":            {func(s *stage) (string, []string) { return "a\u202eb", []string{s.repository("app")} }, "cannot be the name"},
+		"an empty name":                 {func(s *stage) (string, []string) { return "", []string{s.repository("app")} }, "cannot be the name"},
+		"a name that is long":           {func(s *stage) (string, []string) { return strings.Repeat("x", 300), []string{s.repository("app")} }, "cannot be the name"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t)
@@ -353,6 +387,21 @@ func TestKindsOfRepositories(t *testing.T) {
 		"a link to it": func(s *stage) string {
 			require.NoError(s.t, os.Symlink(s.repository("app"), s.path("link")))
 			return s.path("link")
+		},
+		"the middle of a merge": func(s *stage) string {
+			app := s.repository("app")
+			require.NoError(s.t, os.WriteFile(filepath.Join(app, ".git/MERGE_HEAD"), []byte(s.git(app, "rev-parse", "HEAD")+"\n"), 0o600))
+			p, err := s.plan("töpic", nil, app)
+			require.NoError(s.t, err)
+			require.Contains(s.t, strings.Join(p.Describe(), "\n"), "in the middle of something there (MERGE_HEAD)")
+			return app
+		},
+		"a submodule in it": func(s *stage) string {
+			s.repository("lib")
+			app := s.repository("app")
+			s.git("app", "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", s.path("lib"), "lib")
+			s.git("app", "commit", "-q", "-m", "lib")
+			return app
 		},
 		"sha256": func(s *stage) string {
 			s.folder("app")
@@ -409,13 +458,12 @@ func TestMakeIsAllOrNothing(t *testing.T) {
 func TestConcurrentMake(t *testing.T) {
 	s := newStage(t)
 	app := s.repository("app")
-	roots, err := workspace.NewRoots(app, nil)
-	require.NoError(t, err)
+	roots := rootsOf(t, []string{app})
 	var all sync.WaitGroup
 	errs := make([]error, 4)
 	for i := range errs {
 		all.Go(func() {
-			p, err := s.registry.Plan(t.Context(), "x", roots, nil)
+			p, err := s.registry.Plan(t.Context(), "x", roots, worktree.Options{})
 			if err == nil {
 				_, err = p.Make(t.Context())
 			}
@@ -425,7 +473,7 @@ func TestConcurrentMake(t *testing.T) {
 	all.Wait()
 	failed := slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 	require.Len(t, failed, 3, "%v", errors.Join(failed...))
-	_, err = s.registry.Remove(t.Context(), "x")
+	_, err := s.registry.Remove(t.Context(), "x")
 	require.NoError(t, err)
 }
 
@@ -446,8 +494,8 @@ func TestRemoveRefuses(t *testing.T) {
 		}, "uncommitted"},
 		"a repository in it": {func(s *stage, _, tree string) { s.git(tree, "init", "-q", "inner") }, "uncommitted"},
 		"a staged change":    {func(s *stage, _, tree string) { s.git(tree, "rm", "-q", "file.txt") }, "uncommitted"},
-		"an ignored file": {func(s *stage, app, tree string) {
-			require.NoError(s.t, os.WriteFile(app+"/.git/info/exclude", []byte("*.log\n"), 0o600))
+		"an ignored file": {func(s *stage, _, tree string) {
+			s.write("app/.git/info/exclude", "*.log\n")
 			require.NoError(s.t, os.WriteFile(tree+"/a.log", nil, 0o600))
 		}, "ignored file: a.log"},
 		"a file whose changes are hidden": {func(s *stage, _, tree string) {
@@ -491,7 +539,7 @@ func TestRemoveRefuses(t *testing.T) {
 		}, "index"},
 		"a repository that is gone": {func(s *stage, app, _ string) {
 			require.NoError(s.t, os.Rename(app, s.path("moved")))
-		}, "working directory"},
+		}, "is gone, so nobody can say what would be lost"},
 		"a populated submodule": {func(s *stage, _, tree string) {
 			s.repository("lib")
 			s.git(tree, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", s.path("lib"), "lib")
@@ -547,6 +595,100 @@ func TestIgnoredFiles(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// A branch that exists already is used if the user says so, and stays if making fails.
+func TestExistingBranch(t *testing.T) {
+	s := newStage(t)
+	first, second := s.repository("first"), s.repository("second")
+	s.git("first", "checkout", "-q", "-b", "x")
+	s.write("first/more.txt", "more")
+	s.git("first", "add", ".")
+	s.git("first", "commit", "-q", "-m", "second")
+	_, err := s.registry.Plan(t.Context(), "x", rootsOf(t, []string{first, second}), worktree.Options{Existing: true})
+	require.ErrorContains(t, err, "is checked out in "+first)
+	s.git("first", "checkout", "-q", "main")
+	_, err = s.plan("x", nil, first, second)
+	require.ErrorContains(t, err, "the branch x exists: use another name, or run acp-agent worktree add with --existing")
+	for _, lock := range []string{s.path("second/.git/refs/heads/x.lock"), ""} {
+		p, err := s.registry.Plan(t.Context(), "x", rootsOf(t, []string{first, second}), worktree.Options{Existing: true})
+		require.NoError(t, err)
+		require.Contains(t, p.Describe()[0], "the existing branch x")
+		require.Contains(t, p.Describe()[1], "a new branch x")
+		if lock != "" {
+			require.NoError(t, os.WriteFile(lock, nil, 0o600))
+			_, err = p.Make(t.Context())
+			require.Error(t, err)
+			require.NoError(t, os.Remove(lock))
+			require.Equal(t, "second", s.git("first", "log", "-1", "--format=%s", "x"))
+			continue
+		}
+		set, err := p.Make(t.Context())
+		require.NoError(t, err)
+		require.FileExists(t, filepath.Join(set.Folders[0].Path, "more.txt"))
+	}
+}
+
+// Nothing of others in the folder of a set is removed, and nothing that a process uses.
+//
+// Clause G2.
+func TestRemoveLeavesWhatIsOfOthers(t *testing.T) {
+	s := newStage(t)
+	set := s.make("x", s.repository("app"))
+	notes := s.write("trees/x/notes.txt", "mine")
+	_, err := s.registry.Remove(t.Context(), "x")
+	require.ErrorContains(t, err, notes+" is not of acp-agent: move it away")
+	require.NoError(t, os.Remove(notes))
+	if runtime.GOOS == "linux" {
+		user := exec.CommandContext(t.Context(), "sleep", "1000")
+		user.Dir = set.Folders[0].Path
+		require.NoError(t, user.Start())
+		_, err = s.registry.Remove(t.Context(), "x")
+		require.ErrorContains(t, err, "in use by sleep")
+		require.NoError(t, user.Process.Kill())
+		require.Error(t, user.Wait())
+	}
+	_, err = s.registry.Remove(t.Context(), "x")
+	require.NoError(t, err)
+}
+
+// What a user deletes or moves can be put right with the command of the error, or by putting it back.
+//
+// Clause G2.
+func TestWorktreesThatUsersDelete(t *testing.T) {
+	s := newStage(t)
+	app := s.repository("app")
+	missing := func(what string) {
+		t.Helper()
+		all, err := s.registry.List()
+		require.NoError(t, err)
+		require.Equal(t, what, all[0].Repositories[0].Missing())
+	}
+	tree := s.make("x", app).Folders[0].Path
+	require.NoError(t, os.RemoveAll(tree))
+	s.git("app", "worktree", "prune") // spares what is locked
+	missing("missing")
+	_, err := s.registry.Remove(t.Context(), "x")
+	require.ErrorContains(t, err, "move it back, or run git -C "+app+"/.git worktree remove -f -f "+tree)
+	s.git("app", "worktree", "remove", "-f", "-f", tree)
+	_, err = s.registry.Remove(t.Context(), "x")
+	require.NoError(t, err)
+
+	tree = s.make("y", app).Folders[0].Path
+	require.NoError(t, os.Rename(app, s.path("moved")))
+	missing("original missing")
+	_, err = s.registry.Remove(t.Context(), "y")
+	require.ErrorContains(t, err, "is gone, so nobody can say what would be lost")
+	require.DirExists(t, tree)
+	require.NoError(t, os.Rename(s.path("moved"), app))
+	_, err = s.registry.Remove(t.Context(), "y")
+	require.NoError(t, err)
+
+	tree = s.make("z", app).Folders[0].Path
+	require.NoError(t, os.RemoveAll(app))
+	require.NoError(t, os.RemoveAll(tree))
+	_, err = s.registry.Remove(t.Context(), "z")
+	require.NoError(t, err)
+}
+
 // What was killed in the middle can be seen, and is removed if nothing is lost.
 //
 // Clause G2.
@@ -557,7 +699,7 @@ func TestKilledInTheMiddle(t *testing.T) {
 	s.git("second", "worktree", "remove", "--force", "--force", second) // as if it had not been made yet
 	all, err := s.registry.List()
 	require.NoError(t, err)
-	require.True(t, all[0].Repositories[1].Gone())
+	require.Equal(t, "missing", all[0].Repositories[1].Missing())
 	require.NoError(t, os.Remove(filepath.Join(set.Folders[0].Path, "file.txt")))
 	_, err = s.registry.Remove(t.Context(), "x")
 	require.ErrorContains(t, err, "uncommitted")
@@ -582,7 +724,7 @@ func TestCancelledMake(t *testing.T) {
 func TestFindUnknown(t *testing.T) {
 	s := newStage(t)
 	_, err := s.registry.Remove(t.Context(), "none")
-	require.ErrorIs(t, err, fs.ErrNotExist)
+	require.ErrorIs(t, err, worktree.ErrNone)
 	all, err := s.registry.List()
 	require.NoError(t, err)
 	require.Empty(t, all)
