@@ -44,6 +44,7 @@ func TestPeopleReadSessionsInABrowser(t *testing.T) {
 	script := filepath.Join(filepath.Dir(npmtest.File(t, "testdata/node-browser", "")), "inspect.mjs")
 	dir, pictures := t.TempDir(), os.Getenv("ACP_AGENT_SCREENSHOTS")
 	if pictures != "" {
+		require.NoError(t, os.MkdirAll(pictures, 0o700))
 		dir = filepath.Join(os.TempDir(), "home", "ana")
 		require.NoError(t, os.MkdirAll(dir, 0o700))
 		t.Cleanup(func() { _ = os.RemoveAll(dir) })

@@ -119,6 +119,12 @@ async function conversation() {
   await tab(".call summary");
   await press("Enter");
   await appears(".diff ins", "ErrUnavailable");
+  await page.evaluate(() => { navigator.clipboard.writeText = async (copied) => { window.copied = copied; }; });
+  await tab(".diff + .copy");
+  await press("Enter");
+  await appears(".diff + .copy", "Copied");
+  await appears(".diff + .copy", "Copy");
+  assert.match(await page.evaluate(() => window.copied), /^--- .*client\.go\n\+\+\+ .*client\.go\n@@ -1,7 \+1,10 @@\n func .*\n-\tresponse/);
   await tab(".call summary");
   await press("Enter");
   const output = await page.$eval(".call.failed .result", (e) => [e.textContent, getComputedStyle(e).fontFamily, getComputedStyle(e).whiteSpace]);

@@ -1,12 +1,12 @@
 // One session: what was said in it, and what is known about it.
-import { chips, count, every, failed, get, h, say, visible } from "./dom.js";
+import { chips, code, count, every, failed, get, h, say, visible } from "./dom.js";
 import { Pages } from "./pages.js";
 
 // showConversation shows a session. If options say at, role and words of a message, it shows that.
 export async function showConversation(main, id, signal, options) {
   const session = await get("session", { id }, signal);
   const scroller = h("div", { class: "scroller", tabindex: "0", role: "region", "aria-label": "Conversation" });
-  const title = h("h1"), turns = h("span"), updated = h("time"), state = h("span", { class: "live" });
+  const title = h("h1"), turns = h("span", { class: "turns" }), updated = h("time"), state = h("span", { class: "live" });
   const describe = (now) => {
     title.textContent = now.title || "Untitled";
     document.title = `${title.textContent} · acp-agent`;
@@ -175,7 +175,7 @@ function call(e) {
     h("span", { class: e.status === "completed" ? "hidden" : "state" }, ` ${e.status ?? ""}`.replace("_", " "))];
   if (!e.results && !e.diffs) return h("p", { class: `call ${e.status}` }, title);
   return h("details", { class: `call ${e.status}` }, h("summary", {}, title),
-    (e.diffs ?? []).map((d) => h("figure", {}, h("figcaption", {}, d.path), h("pre", { class: "diff" }, d.lines.map(line)))),
+    (e.diffs ?? []).map((d) => h("figure", {}, h("figcaption", {}, d.path), code(h("pre", { class: "diff" }, d.lines.map(line)), `--- ${d.path}\n+++ ${d.path}\n${d.lines.join("")}`))),
     (e.results ?? []).map((r) => code(h("pre", { class: "result" }, r))));
 }
 
@@ -207,11 +207,6 @@ function blocks(list) {
     }
   }
   return shown;
-}
-
-// code returns a pre with a button that copies its text.
-function code(pre) {
-  return h("div", { class: "code" }, pre, copy(() => pre.textContent));
 }
 
 // table returns a table, of which the first row is the head. Who has no mouse can scroll it.
@@ -271,21 +266,9 @@ function about(session, signal) {
   return h("aside", { "aria-label": "About this session" }, known);
 }
 
+// copied returns a command whose lines break between its words only.
 function copied(command) {
-  return code(h("pre", {}, command));
-}
-
-// copy returns a button that copies what text returns.
-function copy(text) {
-  const button = h("button", {
-    class: "copy", click: async () => {
-      await navigator.clipboard.writeText(text());
-      say("Copied");
-      button.textContent = "Copied";
-      setTimeout(() => { button.textContent = "Copy"; }, 2000);
-    },
-  }, "Copy");
-  return button;
+  return code(h("pre", {}, command.split(/(?<= )/).map((word) => h("span", { class: "word" }, word))), command);
 }
 
 // state returns what an agent said about its session: names and what they mean.

@@ -58,6 +58,19 @@ export function chips(folders) {
     names.indexOf(names[i]) === names.lastIndexOf(names[i]) && names[i] ? names[i] : folder.split(/[\\/]/).slice(-2).join("/")));
 }
 
+// code returns a pre with a button that copies a text: what it shows, unless there is another.
+export function code(pre, text = pre.textContent) {
+  const button = h("button", {
+    class: "copy", click: async () => {
+      await navigator.clipboard.writeText(text);
+      say("Copied");
+      button.textContent = "Copied";
+      setTimeout(() => { button.textContent = "Copy"; }, 2000);
+    },
+  }, "Copy");
+  return h("div", { class: "code" }, pre, button);
+}
+
 // visible returns text in which characters that are invisible or reorder text are escapes.
 export function visible(text) {
   return text.replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, (c) => c === "\n" || c === "\t" ? c :

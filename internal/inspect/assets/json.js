@@ -1,16 +1,17 @@
 // JSON of which the parts that differ from another are marked.
-import { h, visible } from "./dom.js";
+import { code, h, visible } from "./dom.js";
 
 const longest = 3000; // lines that are shown
 
-// compared returns a pre with a value. What other does not have is marked, if there is another.
+// compared returns a value in lines. What other does not have is marked, if there is another.
 export function compared(value, other, compares) {
   const lines = [];
   write(lines, value, other, compares, "", "", "");
   const cut = lines.length - longest;
-  return h("pre", { class: "json" }, lines.slice(0, longest).map((line) =>
+  const pre = h("pre", { class: "json" }, lines.slice(0, longest).map((line) =>
     h(line.differs ? "mark" : "span", {}, line.differs && h("span", { class: "hidden" }, "changed: "), `${visible(line.text)}\n`)),
   cut > 0 && h("span", {}, `… ${cut} more lines`));
+  return code(pre, visible(JSON.stringify(value, null, 2)));
 }
 
 function write(lines, value, other, compares, indent, name, comma) {

@@ -46,6 +46,7 @@ class Timeline {
       h("option", { value: "" }, "Summary"), h("option", { value: "all" }, "All messages"), h("option", { value: "requests" }, "Requests"), h("option", { value: "problems" }, "Errors and unanswered"), h("option", { value: "questions" }, "Questions to you"));
     const zoom = (label, title, change) => h("button", { title, "aria-label": title, click: () => this.zoom(change) }, label);
     this.overview = h("canvas", { class: "overview", role: "img", "aria-label": "When each program had to answer" });
+    this.ticks = h("p", { class: "ticks", "aria-hidden": "true" });
     this.space = h("div", { class: "rows", role: "presentation" });
     this.list = h("div", { class: "list", role: "listbox", tabindex: "0", "aria-label": "Messages", keydown: (e) => this.key(e), scroll: () => this.draw() }, this.space);
     this.detail = h("section", { class: "detail", "aria-label": "Message", tabindex: "0" }, h("p", { class: "empty" }, "Select a message to see both sides of it."));
@@ -54,7 +55,7 @@ class Timeline {
         h("div", { class: "filters" }, this.start, this.text, this.side, this.which)),
       h("div", { class: "scale" },
         h("ul", { class: "legend", "aria-hidden": "true" }, h("li", { class: "editor" }, "editor"), h("li", { class: "ours" }, "acp-agent"), h("li", { class: "agent" }, "agent")),
-        this.overview,
+        h("div", {}, this.overview, this.ticks),
         h("div", { class: "zoom", role: "group", "aria-label": "Part of the time" }, zoom("+", "Zoom in", (a, b) => [a + (b - a) / 4, b - (b - a) / 4]), zoom("−", "Zoom out", (a, b) => [a - (b - a) / 2, b + (b - a) / 2]),
           zoom("‹", "Earlier", (a, b) => [a - (b - a) / 2, b - (b - a) / 2]), zoom("›", "Later", (a, b) => [a + (b - a) / 2, b + (b - a) / 2]), zoom("All", "Show all of the time", () => null))),
       h("div", { class: "panes" }, h("div", { class: "messages" },
@@ -298,10 +299,13 @@ class Timeline {
     overview.height = tall * ratio;
     const context = overview.getContext("2d"), style = getComputedStyle(overview);
     context.scale(ratio, ratio);
+    const [from, to] = this.bounds(), { start, end } = this.exchange;
+    this.ticks.replaceChildren(...[0, 1, 2, 3, 4].map((i) => h("span", {}, elapsed(from - start + i * (to - from) / 4))));
     const colour = (name) => style.getPropertyValue(`--${name}`);
-    const lanes = ["editor", "ours", "agent"], lane = tall / 3, [from, to] = this.bounds(), end = this.exchange.end;
+    const lanes = ["editor", "ours", "agent"], lane = tall / 3;
     context.fillStyle = colour("line");
     for (const i of [1, 2]) context.fillRect(0, i * lane - 0.5, width, 1);
+    for (const i of [1, 2, 3]) context.fillRect(i * width / 4 - 0.5, 0, 1, tall);
     for (const m of this.exchange.all) {
       if (m.kind !== "request") continue;
       const program = m.sent ? m.lane : "ours", y = lanes.indexOf(program) * lane;
