@@ -69,11 +69,11 @@ func (o *run) askSandbox(ctx context.Context, a *answerer) error {
 		return nil
 	}
 	modes := []sandbox.Mode{sandbox.Off, sandbox.Write, sandbox.Strict}
-	i, err := o.choose(ctx, "What may the agent do by itself, without asking acp-agent? Without a choice it may do "+
-		"what it may do without acp-agent, because some agents cannot work in a sandbox.", []string{
-		"everything that you can",
+	i, err := o.choose(ctx, "What may the agent do by itself? 2 and 3 start it in a sandbox. Some agents cannot "+
+		"work in one, so none is used unless you choose it.", []string{
+		"everything that you can, as without acp-agent",
 		"change files only in the session's folders, a temporary directory and its own state",
-		"also read only there and in directories of the system",
+		"as 2, and read only there and in directories of the system",
 	}, slices.Index(modes, p.Sandbox.Mode))
 	if err == nil && modes[i] != p.Sandbox.Mode {
 		o.new.Set(modes[i].String(), "agents", a.agent, "sandbox")

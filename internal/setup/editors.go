@@ -18,6 +18,7 @@ type editor struct {
 	// for the quoted path of acp-agent, <args> for its quoted arguments and <line> for both.
 	snippet string
 	between string // the arguments; default ", "
+	roots   string // what the user types for the command /roots, if that is something else
 	// sendsFolders means that sessions always have the folders that the editor shows.
 	sendsFolders bool
 }
@@ -54,7 +55,7 @@ func editors() []editor {
 `,
 		},
 		{
-			name: "codecompanion", title: "Neovim (CodeCompanion)", file: "init.lua",
+			name: "codecompanion", title: "Neovim (CodeCompanion)", file: "init.lua", roots: `\roots`,
 			names: map[string]string{"opencode": "opencode", "gemini": "gemini_cli",
 				"codex": "codex", "claude": "claude_code", "copilot": "copilot_acp",
 				"cline": "cline_cli", "goose": "goose"},

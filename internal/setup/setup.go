@@ -501,8 +501,9 @@ func (o *run) printSnippet(e editor, agent string) error {
 		hint = fmt.Sprintf("Choose %s there: acp-agent answers in its place.\n",
 			e.names[defaultName])
 	}
-	_, err = fmt.Fprintf(o.Out, "\n%s\n\n%s\n%sacp-agent doctor checks the installation.\n", where,
-		e.render(e.nameOf(agent), program, args), hint)
+	_, err = fmt.Fprintf(o.Out, "\n%s\n\n%s\n%sThen type %s in a new session: it lists the folders. "+
+		"acp-agent doctor finds what does not work.\n", where,
+		e.render(e.nameOf(agent), program, args), hint, cmp.Or(e.roots, "/roots"))
 	return err
 }
 
