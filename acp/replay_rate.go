@@ -25,18 +25,18 @@ const (
 )
 
 // unlimitedClients are the clientInfo.name of clients that queue any number of updates until they
-// have handled them. docs/editors.md gives the sources. A name that ends with "." stands for all
-// names that begin with it.
+// have handled them, as their source says. A name that ends with "." stands for all names that
+// begin with it. docs/editors.md lists them.
 var unlimitedClients = []string{
-	"acpx",
-	"Agentic.nvim",
-	"agent-shell",
-	"AionUi",
-	"CodeCompanion.nvim",
-	"JetBrains.", // then the product, such as "IntelliJ IDEA"
-	"toad",
-	"vscode-acp-client",
-	"zed",
+	"acpx",               // openclaw/acpx, src/client.ts: a chain of promises
+	"Agentic.nvim",       // carlos-algms/agentic.nvim, lua/agentic/acp/acp_client.lua: Neovim's queue
+	"agent-shell",        // xenodium/agent-shell, agent-shell.el: a list
+	"AionUi",             // iOfficeAI/AionCore, pull request 471: unbounded channels of the Rust SDK
+	"CodeCompanion.nvim", // olimorris/codecompanion.nvim, lua/codecompanion/adapters/acp
+	"JetBrains.",         // then the product. Copilot CLI and Codex record it; coroutines
+	"toad",               // batrachianai/toad, src/toad/acp/agent.py: a task for each message
+	"vscode-acp-client",  // formulahendry/vscode-acp, src/core/ConnectionManager.ts: promises
+	"zed",                // zed-industries/zed, crates/agent_servers/src/acp.rs: unbounded channels
 }
 
 // isUnlimited reports whether the client called name is among unlimitedClients.
