@@ -39,7 +39,7 @@ test:
 npm:
 	go run ./internal/test/all -install
 
-# Every benchmark, once each. Those in docs/reference.md come from here.
+# Every benchmark, once each. Those in docs/measurements.md come from here.
 bench: build
 	go test -run '^$$' -bench . -benchmem -timeout 30m ./...
 
@@ -62,8 +62,8 @@ remote: build
 soak:
 	go test -run '^$$' -bench Soak -benchtime 1x -timeout 0 ./internal/test/bench -soak $(SOAKTIME)
 
-# Every operation on more and more sessions, folders, files and skills: prints tables, and draws the
-# plots of docs/reference.md. GROWTH=-large adds a store of 1 GB.
+# Every operation on more and more sessions, folders, files and skills: records the measurements in
+# docs/growth, and draws the plots of docs/measurements.md. GROWTH=-large adds a store of 1 GB.
 growth:
 	go test -run '^$$' -bench Growth -benchtime 1x -timeout 0 ./internal/test/bench -plots ../../../docs/growth $(GROWTH)
 

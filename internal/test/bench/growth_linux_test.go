@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -23,44 +24,52 @@ var (
 const repeats = 7
 
 // BenchmarkGrowth measures each operation on more and more of what it should not, or only in
-// proportion, depend on. It prints tables and writes plots.
+// proportion, depend on. It records the measurements and draws plots.
 func BenchmarkGrowth(b *testing.B) {
 	if *plots == "" {
 		b.Skip("runs with -plots DIR, as make growth does")
 	}
 	program := build(b, "cmd/acp-agent")
 	b.Setenv("ACP_AGENT_REPLAY_RATE", "-1")
-	megabytes := []int{10, 100}
-	if *large {
-		megabytes = append(megabytes, 1000)
-	}
-	for _, g := range []growth{
-		{"store", "MB of other sessions", megabytes, storeOf},
-		{"session", "MB of history", megabytes, sessionOf},
-		{"folders", "folders", []int{1, 8, 64}, foldersOf},
-		{"files", "files in the folder", []int{1_000, 20_000, 200_000}, filesOf},
-		{"skills", "skills in the folder", []int{1, 20, 200}, skillsOf},
-	} {
-		p := plot{title: g.name, unit: g.unit, sizes: g.sizes}
+	var all []measurement
+	for _, g := range growths(*large) {
 		for _, size := range g.sizes {
 			b.Run(fmt.Sprint(g.name, size), func(b *testing.B) {
-				s := &subject{b: b, dir: b.TempDir()}
+				s := &subject{b: b, dir: b.TempDir(), samples: newSamples()}
 				s.roots = []string{s.folder("root")}
 				g.prepare(s, size)
+				s.index(program)
 				s.agent = read(b, program, "--state-dir", s.state())
-				s.measure(&p)
+				s.measure()
+				all = append(all, s.medians(g.name, size)...)
 			})
 		}
-		fmt.Println(p.table())
-		check(b, os.WriteFile(filepath.Join(*plots, g.name+".svg"), p.svg(), 0o644))
 	}
+	check(b, writeRecord(*plots, all))
+	check(b, writePlots(*plots, drawPlots(all)))
 }
 
 // growth is what grows, to some sizes.
 type growth struct {
-	name, unit string
-	sizes      []int
-	prepare    func(s *subject, size int)
+	name, title, unit string
+	sizes             []int
+	prepare           func(s *subject, size int)
+}
+
+// growths returns what is measured. large adds a store of 1 GB.
+func growths(large bool) []growth {
+	megabytes := []int{10, 100}
+	if large {
+		megabytes = append(megabytes, 1000)
+	}
+	files := []int{1_000, 20_000, 200_000}
+	return []growth{
+		{"store", "CPU time by other sessions in the store", "MB", megabytes, storeOf},
+		{"session", "CPU time by the session's own history", "MB", megabytes, sessionOf},
+		{"folders", "CPU time by the session's folders", "folders", []int{1, 8, 64}, foldersOf},
+		{"files", "CPU time by files in the folder", "files", files, filesOf},
+		{"skills", "CPU time by skills in the folder", "skills", []int{1, 20, 200}, skillsOf},
+	}
 }
 
 // subject is what operations are measured on.
@@ -72,6 +81,7 @@ type subject struct {
 	roots    []string
 	searches bool     // searches are measured, too
 	stored   []string // sessions to use, of which the last ones are deleted; without them new ones
+	*samples
 }
 
 func (s *subject) state() string { return filepath.Join(s.dir, "state") }
@@ -107,6 +117,14 @@ func (s *subject) stock(sessions, megabytes int) (ids []string) {
 	return ids
 }
 
+// index indexes the histories, as the ends of their turns would have done.
+func (s *subject) index(program string) {
+	search := exec.Command(program, "sessions", "search", "nothing", "--state-dir", s.state())
+	if output, err := search.CombinedOutput(); err != nil {
+		s.b.Fatalf("%v: %s", err, output)
+	}
+}
+
 func storeOf(s *subject, megabytes int)   { s.stock(megabytes/5, 5) }
 func sessionOf(s *subject, megabytes int) { s.stored = s.stock(4, megabytes) }
 
@@ -132,33 +150,32 @@ func skillsOf(s *subject, skills int) {
 	}
 }
 
-// measure adds measurements of each operation to a plot.
-func (s *subject) measure(p *plot) {
-	p.begin()
+// measure measures each operation.
+func (s *subject) measure() {
 	id := ""
 	if len(s.stored) > 0 {
 		id = s.stored[0]
 	}
 	for range repeats {
 		if len(s.stored) == 0 {
-			id = sessionID(s.b, s.timed(p, "new", "session/new", s.open("")))
+			id = sessionID(s.b, s.timed("new", "session/new", s.open("")))
 		}
-		s.timed(p, "load", "session/load", s.open(id))
-		s.timed(p, "resume", "session/resume", s.open(id))
-		s.prompt(p, "prompt", id, "/roots")
+		s.timed("load", "session/load", s.open(id))
+		s.timed("resume", "session/resume", s.open(id))
+		s.prompt("prompt", id, "/roots")
 		if s.searches {
-			s.prompt(p, "find", id, "/find nothing*")
-			s.prompt(p, "search", id, "/search nothing")
+			s.prompt("find", id, "/find nothing*")
+			s.prompt("search", id, "/search nothing")
 		}
-		s.timed(p, "list", "session/list", map[string]any{"cwd": s.roots[0]})
-		fork := sessionID(s.b, s.timed(p, "fork", "session/fork", s.open(id)))
-		s.timed(p, "close", "session/close", map[string]any{"sessionId": fork})
+		s.timed("list", "session/list", map[string]any{"cwd": s.roots[0]})
+		fork := sessionID(s.b, s.timed("fork", "session/fork", s.open(id)))
+		s.timed("close", "session/close", map[string]any{"sessionId": fork})
 		if len(s.stored) == 0 {
-			s.timed(p, "delete", "session/delete", map[string]any{"sessionId": id})
+			s.timed("delete", "session/delete", map[string]any{"sessionId": id})
 		}
 	}
 	for _, id := range s.stored[min(1, len(s.stored)):] {
-		s.timed(p, "delete", "session/delete", map[string]any{"sessionId": id})
+		s.timed("delete", "session/delete", map[string]any{"sessionId": id})
 	}
 }
 
@@ -172,13 +189,13 @@ func (s *subject) open(id string) map[string]any {
 	return params
 }
 
-func (s *subject) prompt(p *plot, name, id, text string) {
-	s.timed(p, name, "session/prompt", map[string]any{"sessionId": id,
+func (s *subject) prompt(name, id, text string) {
+	s.timed(name, "session/prompt", map[string]any{"sessionId": id,
 		"prompt": []any{map[string]string{"type": "text", "text": text}}})
 }
 
 // timed measures a request and returns the response.
-func (s *subject) timed(p *plot, name, method string, params map[string]any) (response []byte) {
+func (s *subject) timed(name, method string, params map[string]any) (response []byte) {
 	s.b.Helper()
 	s.requests++
 	const first = 1_000_000 // of the ids, which occur nowhere else in a line
@@ -191,7 +208,7 @@ func (s *subject) timed(p *plot, name, method string, params map[string]any) (re
 	if bytes.Contains(response, []byte(`"error":`)) {
 		s.b.Fatalf("%s: %s", method, response)
 	}
-	p.add(name, wall, cpu(s.agent.pid)-before)
+	s.add(name, wall, cpu(s.agent.pid)-before)
 	return response
 }
 
