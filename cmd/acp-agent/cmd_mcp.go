@@ -77,30 +77,19 @@ can only be opened by you: the directory it is created in must be private.`,
                                 serve streamable HTTP on a Unix socket`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			for _, flags := range [][]string{
-				{"root", "fallback-root"}, {"root", "any-root"}, {"within", "any-root"},
-				{"token-file", "no-auth"},
-			} {
-				if err := exclusive(cmd, flags...); err != nil {
-					return err
-				}
-			}
-			for _, flag := range []string{"token-file", "no-auth", "any-root"} {
-				if cmd.Flags().Changed(flag) && m.http == "" {
-					return usage.Errorf("--%s is only used with --http", flag)
-				}
-			}
-			if m.http != "" && len(m.roots) == 0 && len(m.within) == 0 && !m.anyRoot {
-				return usage.Errorf(
-					"--http lets clients choose any folder of yours as a root: limit them with " +
-						"--root DIR or --within DIR, or allow it with --any-root")
-			}
-			if m.timeout <= 0 {
-				return usage.Errorf("--roots-timeout must be positive (got %v)", m.timeout)
+			if err := m.check(cmd); err != nil {
+				return err
 			}
 			return serveMCP(cmd.Context(), s, set, m)
 		},
 	}
+	m.define(cmd)
+	set.accept(cmd, "log-level", "log-file", "max-line", "max-roots", "mounts")
+	return cmd
+}
+
+// define adds the flags to cmd.
+func (m *mcpFlags) define(cmd *cobra.Command) {
 	cmd.Flags().Var((*listValue)(&m.roots), "root",
 		"a root folder `DIR`, instead of the client's; can be repeated")
 	cmd.Flags().StringVar(&m.session, "roots-from", "",
@@ -126,8 +115,32 @@ can only be opened by you: the directory it is created in must be private.`,
 		"serve only the tools that do not change files")
 	cmd.Flags().DurationVar(&m.timeout, "roots-timeout", 5*time.Second,
 		"how long to wait for the client's roots, as a `DURATION` such as 10s")
-	set.accept(cmd, "log-level", "log-file", "max-line", "max-roots", "mounts")
-	return cmd
+}
+
+// check reports flags that do not fit together.
+func (m *mcpFlags) check(cmd *cobra.Command) error {
+	for _, flags := range [][]string{
+		{"root", "fallback-root"}, {"root", "any-root"}, {"within", "any-root"},
+		{"token-file", "no-auth"},
+	} {
+		if err := exclusive(cmd, flags...); err != nil {
+			return err
+		}
+	}
+	for _, flag := range []string{"token-file", "no-auth", "any-root"} {
+		if cmd.Flags().Changed(flag) && m.http == "" {
+			return usage.Errorf("--%s is only used with --http", flag)
+		}
+	}
+	if m.http != "" && len(m.roots) == 0 && len(m.within) == 0 && !m.anyRoot {
+		return usage.Errorf(
+			"--http lets clients choose any folder of yours as a root: limit them with " +
+				"--root DIR or --within DIR, or allow it with --any-root")
+	}
+	if m.timeout <= 0 {
+		return usage.Errorf("--roots-timeout must be positive (got %v)", m.timeout)
+	}
+	return nil
 }
 
 func serveMCP(ctx context.Context, s streams, set *settings, m mcpFlags) error {

@@ -81,16 +81,8 @@ interrupted it.`,
 			if dash := cmd.ArgsLenAtDash(); dash >= 0 {
 				words, command = args[:dash], args[dash:]
 			}
-			for _, names := range [][]string{{"load", "resume", "fork", "continue"},
-				{"load", "resume", "fork", "worktree"}} {
-				if err := exclusive(cmd, names...); err != nil {
-					return err
-				}
-			}
-			for _, name := range []string{"load", "resume", "fork"} {
-				if f := cmd.Flags().Lookup(name); f.Changed && f.Value.String() == "" {
-					return usage.Errorf("--%s needs a session: its id, or %s", name, sessions.Last)
-				}
+			if err := r.check(cmd); err != nil {
+				return err
 			}
 			prompt, err := readPrompt(s, words, set.maxLine)
 			if err != nil {
@@ -101,6 +93,13 @@ interrupted it.`,
 		},
 	}
 	r.define(cmd)
+	cmd.Flags().AddFlagSet(set.flags)
+	return cmd
+}
+
+// define adds the flags to cmd.
+func (r *runFlags) define(cmd *cobra.Command) {
+	r.rootFlags.define(cmd)
 	cmd.Flags().StringVar(&r.session.Load, "load", "",
 		"continue the stored `SESSION` after showing its conversation")
 	cmd.Flags().StringVar(&r.session.Resume, "resume", "", "continue the stored `SESSION`")
@@ -125,8 +124,22 @@ interrupted it.`,
 		"allow every permission request once, without asking you")
 	cmd.Flags().BoolVar(&r.json, "json", false,
 		"print all messages of both sides instead, one per line")
-	cmd.Flags().AddFlagSet(set.flags)
-	return cmd
+}
+
+// check reports flags that do not fit together.
+func (r *runFlags) check(cmd *cobra.Command) error {
+	for _, names := range [][]string{{"load", "resume", "fork", "continue"},
+		{"load", "resume", "fork", "worktree"}} {
+		if err := exclusive(cmd, names...); err != nil {
+			return err
+		}
+	}
+	for _, name := range []string{"load", "resume", "fork"} {
+		if f := cmd.Flags().Lookup(name); f.Changed && f.Value.String() == "" {
+			return usage.Errorf("--%s needs a session: its id, or %s", name, sessions.Last)
+		}
+	}
+	return nil
 }
 
 // readPrompt returns the prompt in args and what is piped to standard input. Without a prompt, or
@@ -186,43 +199,15 @@ func runPrompt(
 	if err != nil {
 		return err
 	}
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
 	set.keepDirs = set.keepDirs || r.session.KeepsDirs()
-	agent, err := process.Start(ctx, process.Command{Path: self, Args: set.args(command),
-		Env: []string{storeVariable + "=" + set.store}, Name: "acp-agent"},
-		process.Options{Logger: slog.New(plainLines{s.err})})
+	agent, err := set.startSelf(ctx, s, command)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-		defer cancel()
-		err = errors.Join(err, agent.Stop(stopping))
-		if exit, ok := errors.AsType[*process.ExitError](agent.Wait(stopping)); ok && err != nil &&
-			exit.Code > 0 {
-			err = &statusError{exit.Code}
-		}
-	}()
+	defer func() { err = stopSelf(ctx, agent, err) }()
 	show := terminal.NewPrinter(s.out)
 	permit := r.permissions(s, show)
-	options := client.Options{
-		Name: "acp-agent run", Version: ownVersion().Number, MaxLine: set.maxLine,
-		Permission:   permit.Answer,
-		Capabilities: json.RawMessage(`{"session":{"notices":{},"compaction":{}}}`),
-	}
-	options.Updates = func(ctx context.Context, u client.Update) {
-		permit.Note(u.Update)
-		if !r.json {
-			show.Update(ctx, u)
-		}
-	}
-	if r.json {
-		options.Trace = messages(show)
-	}
-	c := client.New(agent.Stdout(), agent.Stdin(), options)
+	c := client.New(agent.Stdout(), agent.Stdin(), r.options(set, show, permit))
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	served := make(chan error, 1)
 	go func() { served <- c.Serve(serving) }()
@@ -248,9 +233,60 @@ func runPrompt(
 		fmt.Fprintln(s.err, "acp-agent: interrupted")
 		return &statusError{statusInterrupted}
 	}
-	if err := cmp.Or(runner.Explain(err), show.Err()); err != nil {
+	if err := cmp.Or(runner.Explain(err), show.Err(), turnError(end)); err != nil {
 		return err
 	}
+	return permit.Err()
+}
+
+// startSelf starts this program as an editor does.
+func (set *settings) startSelf(
+	ctx context.Context, s streams, command []string,
+) (*process.Process, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	return process.Start(ctx, process.Command{Path: self, Args: set.args(command),
+		Env: []string{storeVariable + "=" + set.store}, Name: "acp-agent"},
+		process.Options{Logger: slog.New(plainLines{s.err})})
+}
+
+// stopSelf ends the agent after a turn that failed with err, and returns the error to exit with.
+func stopSelf(ctx context.Context, agent *process.Process, err error) error {
+	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	err = errors.Join(err, agent.Stop(stopping))
+	exit, ok := errors.AsType[*process.ExitError](agent.Wait(stopping))
+	if ok && err != nil && exit.Code > 0 {
+		return &statusError{exit.Code}
+	}
+	return err
+}
+
+// options returns the options of the client, which shows what the agent does.
+func (r runFlags) options(
+	set *settings, show *terminal.Printer, permit *runner.Permissions,
+) client.Options {
+	o := client.Options{
+		Name: "acp-agent run", Version: ownVersion().Number, MaxLine: set.maxLine,
+		Permission:   permit.Answer,
+		Capabilities: json.RawMessage(`{"session":{"notices":{},"compaction":{}}}`),
+	}
+	o.Updates = func(ctx context.Context, u client.Update) {
+		permit.Note(u.Update)
+		if !r.json {
+			show.Update(ctx, u)
+		}
+	}
+	if r.json {
+		o.Trace = messages(show)
+	}
+	return o
+}
+
+// turnError returns an error for a turn that did not end as it should.
+func turnError(end client.TurnEnd) error {
 	if end.StopReason != sdk.StopReasonEndTurn {
 		return fmt.Errorf("the agent stopped before the end of the turn: %s", end.StopReason)
 	}
@@ -262,7 +298,7 @@ func runPrompt(
 	if json.Unmarshal(end.Result, &response) == nil && response.Meta.Ours.Failed {
 		return errors.New("the turn failed; the answer says why")
 	}
-	return permit.Err()
+	return nil
 }
 
 // permissions returns what answers requests for permission.

@@ -21,18 +21,23 @@ The same holds for everything that the command starts. With --sandbox strict it
 can also read only there, and in directories of the system and of PATH. It needs
 Linux 6.2 or newer.`
 
+// sandboxFlags are the flags of the sandbox command.
+type sandboxFlags struct {
+	write, read           []string
+	ports, hosts, network string
+	deferred              bool
+}
+
 // newSandbox returns the command that runs another one in the sandbox.
 func newSandbox(s streams, set *settings) *cobra.Command {
-	var write, read []string
-	var ports, hosts, network string
-	var deferred bool
+	var f sandboxFlags
 	cmd := &cobra.Command{
 		Use:     "sandbox [--dir DIR...] -- COMMAND ARGS...",
 		Short:   "Run a command that changes files only in some folders",
 		Long:    sandboxHelp,
 		Example: "  acp-agent sandbox --dir . -- make test",
 		Args: func(cmd *cobra.Command, args []string) error {
-			if deferred {
+			if f.deferred {
 				return nil // args only show what runs
 			}
 			if len(args) == 0 || cmd.ArgsLenAtDash() != 0 {
@@ -41,48 +46,16 @@ func newSandbox(s streams, set *settings) *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if deferred {
+			if f.deferred {
 				return exitStatus(process.RunDeferred())
 			}
-			mode, err := sandbox.ParseMode(cmp.Or(set.sandbox, sandbox.Write.String()))
+			restrictions, err := f.restrictions(cmd, set)
 			if err != nil {
-				return usage.Errorf("--sandbox: %v", err)
+				return err
 			}
-			var roots []process.Root
-			for _, dir := range set.dirs {
-				path, err := filepath.Abs(dir)
-				real := ""
-				if err == nil {
-					real, err = filepath.EvalSymlinks(path)
-				}
-				if err != nil {
-					return usage.Errorf("--dir: %v", err)
-				}
-				roots = append(roots, process.Root{Path: path, Real: real})
-			}
-			for _, paths := range [][]string{write, read} {
-				for i, path := range paths {
-					if strings.HasPrefix(path, "$") || strings.HasPrefix(path, "~/") {
-						continue
-					}
-					if paths[i], err = filepath.Abs(path); err != nil {
-						return err
-					}
-				}
-			}
-			restrictions := set.complete(sandbox.Settings{Mode: mode, Write: write, Read: read})
-			if cmd.Flags().Changed("ports") {
-				if restrictions.Ports, err = parsePorts(ports); err != nil {
-					return err
-				}
-			}
-			if cmd.Flags().Changed("hosts") {
-				if restrictions.Hosts, err = hostproxy.ParseHosts(hosts); err != nil {
-					return usage.Errorf("--hosts: %v", err)
-				}
-			}
-			if restrictions.Network, err = sandbox.ParseNetwork(network); err != nil {
-				return usage.Errorf("--network: %v", err)
+			roots, err := rootsInSandbox(set.dirs)
+			if err != nil {
+				return err
 			}
 			command, err := process.Command{Path: args[0], Args: args[1:]}.Restrict(
 				restrictions, roots)
@@ -96,18 +69,69 @@ func newSandbox(s streams, set *settings) *cobra.Command {
 	dir := *set.flags.Lookup("dir") // it means something else for sessions
 	dir.Usage = "change files in the folder `DIR`; can be repeated"
 	cmd.Flags().AddFlag(&dir)
-	cmd.Flags().Var((*listValue)(&write), "write",
+	cmd.Flags().Var((*listValue)(&f.write), "write",
 		"also change `PATH`, a file or directory that exists; can be repeated")
-	cmd.Flags().Var((*listValue)(&read), "read", "with strict, also read `PATH`; can be repeated")
-	cmd.Flags().BoolVar(&deferred, "deferred", false, "run the command that acp-agent left for an editor")
+	cmd.Flags().Var((*listValue)(&f.read), "read", "with strict, also read `PATH`; can be repeated")
+	cmd.Flags().BoolVar(&f.deferred, "deferred", false, "run the command that acp-agent left for an editor")
 	_ = cmd.Flags().MarkHidden("deferred") // it exists
-	cmd.Flags().StringVar(&ports, "ports", "",
+	cmd.Flags().StringVar(&f.ports, "ports", "",
 		"connect only to these TCP ports, a `LIST` such as 443,8080; an empty one means none")
-	cmd.Flags().StringVar(&hosts, "hosts", "",
+	cmd.Flags().StringVar(&f.hosts, "hosts", "",
 		"connect only to these hosts, a `LIST` such as example.com,*.example.org; an empty one means none")
-	cmd.Flags().StringVar(&network, "network", "auto",
+	cmd.Flags().StringVar(&f.network, "network", "auto",
 		"`LEVEL` at which --hosts holds: namespace, ports, or auto for the best that works")
 	return cmd
+}
+
+// restrictions returns the sandbox of the command.
+func (f sandboxFlags) restrictions(
+	cmd *cobra.Command, set *settings,
+) (r sandbox.Settings, err error) {
+	mode, err := sandbox.ParseMode(cmp.Or(set.sandbox, sandbox.Write.String()))
+	if err != nil {
+		return r, usage.Errorf("--sandbox: %v", err)
+	}
+	for _, paths := range [][]string{f.write, f.read} {
+		for i, path := range paths {
+			if strings.HasPrefix(path, "$") || strings.HasPrefix(path, "~/") {
+				continue
+			}
+			if paths[i], err = filepath.Abs(path); err != nil {
+				return r, err
+			}
+		}
+	}
+	r = set.complete(sandbox.Settings{Mode: mode, Write: f.write, Read: f.read})
+	if cmd.Flags().Changed("ports") {
+		if r.Ports, err = parsePorts(f.ports); err != nil {
+			return r, err
+		}
+	}
+	if cmd.Flags().Changed("hosts") {
+		if r.Hosts, err = hostproxy.ParseHosts(f.hosts); err != nil {
+			return r, usage.Errorf("--hosts: %v", err)
+		}
+	}
+	if r.Network, err = sandbox.ParseNetwork(f.network); err != nil {
+		return r, usage.Errorf("--network: %v", err)
+	}
+	return r, nil
+}
+
+// rootsInSandbox returns the folders of --dir.
+func rootsInSandbox(dirs []string) (roots []process.Root, err error) {
+	for _, dir := range dirs {
+		path, err := filepath.Abs(dir)
+		real := ""
+		if err == nil {
+			real, err = filepath.EvalSymlinks(path)
+		}
+		if err != nil {
+			return nil, usage.Errorf("--dir: %v", err)
+		}
+		roots = append(roots, process.Root{Path: path, Real: real})
+	}
+	return roots, nil
 }
 
 // exitStatus returns the error with which we end as a command did.

@@ -72,18 +72,20 @@ When it is asked to end (SIGINT, SIGTERM), it waits for running turns.`,
   acp-agent serve --listen :8765 --tls-cert cert.pem --tls-key key.pem`,
 		Args: downstreamArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if (f.cert == "") != (f.key == "") {
-				return usage.Errorf("--tls-cert and --tls-key need each other")
-			}
-			if f.mustAudit && f.audit == "" {
-				return usage.Errorf("--audit-required needs --audit FILE")
-			}
-			if f.grace < 0 {
-				return usage.Errorf("--grace: must not be negative (got %v)", f.grace)
+			if err := f.check(); err != nil {
+				return err
 			}
 			return f.serve(cmd.Context(), s, set, args)
 		},
 	}
+	f.define(cmd)
+	cmd.Flags().BoolVar(&set.logJSON, "log-json", false, "write the log as JSON lines")
+	cmd.Flags().AddFlagSet(set.flags)
+	return cmd
+}
+
+// define adds the flags to cmd.
+func (f *serveFlags) define(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.listen, "listen", "127.0.0.1:8765", "accept connections on `ADDR`")
 	cmd.Flags().StringVar(&f.cert, "tls-cert", "", "the certificate in `FILE`, with its chain")
 	cmd.Flags().StringVar(&f.key, "tls-key", "", "the certificate's key in `FILE`")
@@ -126,9 +128,19 @@ When it is asked to end (SIGINT, SIGTERM), it waits for running turns.`,
 	cmd.Flags().Var((*listValue)(&f.userWithin), "user-within",
 		"let users of --user-header without an account open folders in `DIR`, in which {user} is "+
 			"the name; can be repeated")
-	cmd.Flags().BoolVar(&set.logJSON, "log-json", false, "write the log as JSON lines")
-	cmd.Flags().AddFlagSet(set.flags)
-	return cmd
+}
+
+// check reports flags that do not fit together.
+func (f *serveFlags) check() error {
+	switch {
+	case (f.cert == "") != (f.key == ""):
+		return usage.Errorf("--tls-cert and --tls-key need each other")
+	case f.mustAudit && f.audit == "":
+		return usage.Errorf("--audit-required needs --audit FILE")
+	case f.grace < 0:
+		return usage.Errorf("--grace: must not be negative (got %v)", f.grace)
+	}
+	return nil
 }
 
 // serve serves clients until ctx ends.
@@ -152,38 +164,19 @@ func (f serveFlags) serve(ctx context.Context, s streams, set *settings, args []
 	defer closeLog()
 	logger, endLog := loglimit.New(logger)
 	defer endLog()
-	trace, closeTrace, err := openTrace(set.trace, s.err)
+	h, closeTrace, err := set.openHost(s, logger)
 	if err != nil {
 		return err
 	}
 	defer closeTrace()
-	dir, err := set.stateDirectory()
+	o, err := f.options()
 	if err != nil {
 		return err
 	}
-	peers, err := f.parsePeers()
-	if err != nil {
+	if o.Notify, err = set.notifyCommand(); err != nil {
 		return err
 	}
-	origins, err := remote.ParseOrigins(f.origins)
-	if err != nil {
-		return usage.Errorf("--origin: %v", err)
-	}
-	header, err := f.parseUserHeader()
-	if err != nil {
-		return err
-	}
-	roots, err := set.workspace()
-	if err != nil {
-		return err
-	}
-	removeDrafts(roots, logger)
-	notify, err := set.notifyCommand()
-	if err != nil {
-		return err
-	}
-	tokens, err := set.tokens()
-	if err != nil {
+	if o.Tokens, err = set.tokens(); err != nil {
 		return err
 	}
 	store, err := set.serverStore(logger)
@@ -196,18 +189,38 @@ func (f serveFlags) serve(ctx context.Context, s streams, set *settings, args []
 			return err
 		}
 	}
-	listener, err := f.open(ctx, logger)
+	answers := answerers{host: h, downstream: d, pool: proxy.NewPool(f.processes)}
+	o.Serving, o.Workspace, o.Store, o.Log = answers.serving, h.roots, store, logger
+	o.MaxLine = set.maxLine
+	err = f.listenAndServe(ctx, s, o)
+	if err := answers.pool.Close(context.WithoutCancel(ctx)); err != nil {
+		logger.Warn("cannot end the agents", "error", err)
+	}
+	return err
+}
+
+// options returns the options that are given by flags.
+func (f serveFlags) options() (o remote.Options, err error) {
+	o = remote.Options{
+		Limits: f.limits, StoredBytes: f.stored, DeleteAfter: time.Duration(f.deleteAfter),
+		Memory: f.memory, Page: f.page, BehindProxy: f.behindProxy, Grace: f.grace,
+		HurryUp: endSignals(), Version: ownVersion().Number,
+	}
+	if o.Peers, err = f.parsePeers(); err != nil {
+		return o, err
+	}
+	if o.Origins, err = remote.ParseOrigins(f.origins); err != nil {
+		return o, usage.Errorf("--origin: %v", err)
+	}
+	o.UserHeader, err = f.parseUserHeader()
+	return o, err
+}
+
+// listenAndServe opens what clients and operators use, and serves until ctx ends.
+func (f serveFlags) listenAndServe(ctx context.Context, s streams, o remote.Options) error {
+	listener, err := f.open(ctx, o.Log)
 	if err != nil {
 		return err
-	}
-	answers := answerers{set: set, dir: dir, downstream: d, pool: proxy.NewPool(f.processes), trace: trace}
-	o := remote.Options{
-		Tokens: tokens, Serving: answers.serving, Workspace: roots, Store: store, Limits: f.limits,
-		StoredBytes: f.stored, DeleteAfter: time.Duration(f.deleteAfter),
-		MaxLine: set.maxLine, Memory: f.memory, Peers: peers, Origins: origins, Page: f.page,
-		Notify: notify, UserHeader: header, BehindProxy: f.behindProxy,
-		Grace: f.grace, HurryUp: endSignals(), Log: logger,
-		Version: ownVersion().Number,
 	}
 	closeAudit, err := f.openAudit(&o, s.err)
 	if err != nil {
@@ -223,18 +236,18 @@ func (f serveFlags) serve(ctx context.Context, s streams, set *settings, args []
 		defer server.ServeMetrics(metrics)()
 		fmt.Fprintf(s.err, "acp-agent: metrics on http://%s/metrics\n", metrics.Addr())
 	}
-	fmt.Fprintf(s.err, "acp-agent: serving on %s://%s%s\n", f.scheme(), listener.Addr(), remote.Path)
-	switch list, err := tokens.List(); {
+	scheme := "ws"
+	if f.cert != "" {
+		scheme = "wss"
+	}
+	fmt.Fprintf(s.err, "acp-agent: serving on %s://%s%s\n", scheme, listener.Addr(), remote.Path)
+	switch list, err := o.Tokens.List(); {
 	case err != nil:
 		fmt.Fprintln(s.err, "acp-agent: a user cannot connect:", err)
 	case len(list) == 0:
 		fmt.Fprintln(s.err, "acp-agent: nobody can connect yet; see acp-agent tokens add --help")
 	}
-	err = server.Serve(ctx, listener)
-	if err := answers.pool.Close(context.WithoutCancel(ctx)); err != nil {
-		logger.Warn("cannot end the agents", "error", err)
-	}
-	return err
+	return server.Serve(ctx, listener)
 }
 
 // notifyCommand returns the command that notifies users, or nil.
@@ -251,16 +264,14 @@ func (set *settings) notifyCommand() (*process.Command, error) {
 
 // answerers chooses what answers the users of a server.
 type answerers struct {
-	set        *settings
-	dir        string // of what is kept
+	host
 	downstream downstream
 	pool       *proxy.Pool
-	trace      traceFunc
 }
 
 // serving returns the options of a connection.
 func (a answerers) serving(u remote.User) (_ acp.Options, err error) {
-	d := a.downstream
+	d, h := a.downstream, a.host
 	if u.Account.Agent != "" {
 		if d, err = a.set.behind(u.Account.Agent, nil, "tokens: "); err != nil {
 			return acp.Options{}, err
@@ -270,7 +281,8 @@ func (a answerers) serving(u remote.User) (_ acp.Options, err error) {
 	// A token that is replaced may give other rights.
 	d.pool, d.user = a.pool, u.Account.Name
 	d.rights = fmt.Sprintf("%q", []any{u.Account.Agent, u.Account.Within.Strings()})
-	o := a.set.serving(d, a.dir, u.Workspace, u.Store, a.trace, u.Log)
+	h.roots, h.store, h.log = u.Workspace, u.Store, u.Log
+	o := h.serving(d)
 	o.ConsentDir = consentDir(filepath.Join(a.dir, "users", u.Account.Name))
 	o.Permissions = u.Account.Narrow(o.Permissions)
 	if b := u.Account.Budget; !b.IsZero() {
@@ -314,13 +326,6 @@ func (f serveFlags) parseUserHeader() (remote.UserHeader, error) {
 		return h, usage.Errorf("--user-header: %v", err)
 	}
 	return h, nil
-}
-
-func (f serveFlags) scheme() string {
-	if f.cert != "" {
-		return "wss"
-	}
-	return "ws"
 }
 
 // open listens on the address, with TLS if there is a certificate.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,7 +22,6 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/usage"
 	"github.com/acp-agent/acp-agent/sessionstore"
-	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // downstream answers prompts: it is the agent that runs behind acp-agent, or a model. The zero
@@ -255,23 +253,21 @@ func (d downstream) name() string {
 	return profiles.ProgramName(d.command.Path)
 }
 
-// newBackend returns the backend that answers: a model, a proxy for the downstream agent, or
-// package explore.
-func newBackend(
-	d downstream, stateDir string, roots workspace.Options, trace traceFunc, logger *slog.Logger,
-) backend.Backend {
+// backend returns the backend that answers: a model, a proxy for the downstream agent, or package
+// explore.
+func (h host) backend(d downstream) backend.Backend {
 	switch {
 	case len(d.model.Models) > 0:
 		o := d.model
-		o.Logger = logger
+		o.Logger = h.log
 		return model.New(o)
 	case d.command.Path == "":
 		return explore.New()
 	}
 	o := proxy.Options{
 		Profile: d.profile, RootsTools: d.tools,
-		Relay: d.relay, Sandboxer: d.sandboxer, LoginArgs: d.loginArgs, RelayDir: filepath.Join(stateDir, "relay"),
-		Workspace: roots, Trace: trace, Logger: logger,
+		Relay: d.relay, Sandboxer: d.sandboxer, LoginArgs: d.loginArgs, RelayDir: filepath.Join(h.dir, "relay"),
+		Workspace: h.roots, Trace: h.trace, Logger: h.log,
 	}
 	if d.pool != nil {
 		return d.pool.New(d.user, d.rights, d.command, o)

@@ -263,33 +263,24 @@ func serve(ctx context.Context, s streams, set *settings, args []string) error {
 		return err
 	}
 	defer closeLog()
-	trace, closeTrace, err := openTrace(set.trace, s.err)
+	h, closeTrace, err := set.openHost(s, logger)
 	if err != nil {
 		return err
 	}
 	defer closeTrace()
-	dir, err := set.stateDirectory()
-	if err != nil {
-		return err
-	}
 	if set.stateDir == "" { // HOME may name a directory that cannot exist
-		if err := os.MkdirAll(dir, 0o700); err != nil {
+		if err := os.MkdirAll(h.dir, 0o700); err != nil {
 			return fmt.Errorf("cannot store sessions: %w; set HOME, or use --state-dir", err)
 		}
 	}
-	roots, err := set.workspace()
-	if err != nil {
-		return err
-	}
-	removeDrafts(roots, logger)
 	logger.Info("serving", "version", ownVersion().Number, "pid", os.Getpid(), "agent", d.name(),
-		"stateDir",
-		dir, "config", set.config.Path)
+		"stateDir", h.dir, "config", set.config.Path)
 	store, err := set.serverStore(logger)
 	if err != nil {
 		return err
 	}
-	err = acp.Serve(ctx, s.in, s.out, set.serving(d, dir, roots, store, trace, logger))
+	h.store = store
+	err = acp.Serve(ctx, s.in, s.out, h.serving(d))
 	logger.Info("ending")
 	if closeErr := store.Close(); err == nil && closeErr != nil {
 		err = fmt.Errorf("closing the session store: %w", closeErr)
@@ -300,29 +291,54 @@ func serve(ctx context.Context, s streams, set *settings, args []string) error {
 	return nil
 }
 
-// serving returns the options of a connection whose prompts d answers. dir is the state directory.
-func (set *settings) serving(
-	d downstream, dir string, roots workspace.Options, store sessionstore.Store, trace traceFunc,
-	logger *slog.Logger,
-) acp.Options {
+// host is what connections use on this machine.
+type host struct {
+	set   *settings
+	log   *slog.Logger
+	trace traceFunc
+	dir   string // the state directory
+	roots workspace.Options
+	store sessionstore.Store
+}
+
+// openHost returns a host without a store, and a function that closes its trace.
+func (set *settings) openHost(s streams, log *slog.Logger) (h host, closeTrace func(), err error) {
+	h = host{set: set, log: log}
+	if h.trace, closeTrace, err = openTrace(set.trace, s.err); err != nil {
+		return h, nil, err
+	}
+	if h.dir, err = set.stateDirectory(); err == nil {
+		h.roots, err = set.workspace()
+	}
+	if err != nil {
+		closeTrace()
+		return h, nil, err
+	}
+	removeDrafts(h.roots, log)
+	return h, closeTrace, nil
+}
+
+// serving returns the options of a connection whose prompts d answers.
+func (h host) serving(d downstream) acp.Options {
+	set := h.set
 	return acp.Options{
-		Backend:      func() backend.Backend { return newBackend(d, dir, roots, trace, logger) },
-		Store:        store,
-		Workspace:    roots,
+		Backend:      func() backend.Backend { return h.backend(d) },
+		Store:        h.store,
+		Workspace:    h.roots,
 		Folders:      set.folders,
 		Budgets:      set.budgets,
 		KeepFolders:  set.keepDirs,
 		MaxLine:      set.maxLine,
-		Trace:        trace.of("editor"),
+		Trace:        h.trace.of("editor"),
 		MCPPolicy:    set.mcpPolicy,
 		Withheld:     set.withheld(),
-		ConsentDir:   consentDir(dir),
-		Worktrees:    set.worktreesFor(dir),
+		ConsentDir:   consentDir(h.dir),
+		Worktrees:    set.worktreesFor(h.dir),
 		Permissions:  set.permissionsFor,
 		ReplayRate:   set.replayRate,
 		AgentCommand: set.commandOf,
 		SetupArgs:    []string{"setup"},
 		Version:      ownVersion().Number,
-		Logger:       logger,
+		Logger:       h.log,
 	}
 }
