@@ -93,14 +93,14 @@ func TestMCPWritesOfAVersion(t *testing.T) {
 			err    error
 		}
 		outcomes := make(chan outcome, len(sessions))
+		condition, expected := "if_version", version
+		if version == "" {
+			condition, expected = "if_exists", "fail"
+		}
 		for n, session := range sessions {
 			go func() {
-				a := map[string]any{"path": "f", "content": fmt.Sprintf("%d by %d\n", i, n)}
-				if version != "" {
-					a["if_version"] = version
-				} else {
-					a["if_exists"] = "fail"
-				}
+				a := map[string]any{"path": "f", "content": fmt.Sprintf("%d by %d\n", i, n),
+					condition: expected}
 				result, err := session.CallTool(within(t), &mcp.CallToolParams{
 					Name: "write_file", Arguments: a})
 				outcomes <- outcome{result, err}
