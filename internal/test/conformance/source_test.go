@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -47,20 +48,33 @@ func (s source) imports() []string {
 	return all
 }
 
-// sources parses every Go file of the repository that the go command would see on some platform.
+// sources returns every Go file of the repository that the go command would see on some platform.
 func sources(t *testing.T) []source {
 	t.Helper()
-	var all []source
-	for _, p := range files(t) {
+	all, err := parsed()
+	require.NoError(t, err)
+	return all
+}
+
+// parsed parses the files once for all tests, which must not change them.
+var parsed = sync.OnceValues(func() (all []source, err error) {
+	paths, err := walk()
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range paths {
 		if path.Ext(p) != ".go" || slices.Contains(strings.Split(p, "/"), "testdata") {
 			continue
 		}
-		name := filepath.Join(repository, filepath.FromSlash(p))
-		text, err := os.ReadFile(name)
-		require.NoError(t, err)
+		text, err := os.ReadFile(filepath.Join(repository, filepath.FromSlash(p)))
+		if err != nil {
+			return nil, err
+		}
 		fset := token.NewFileSet()
 		file, err := parser.ParseFile(fset, p, text, parser.SkipObjectResolution|parser.ParseComments)
-		require.NoError(t, err)
+		if err != nil {
+			return nil, err
+		}
 		all = append(all, source{
 			path: p,
 			test: strings.HasSuffix(p, "_test.go"),
@@ -68,14 +82,19 @@ func sources(t *testing.T) []source {
 			file: file,
 		})
 	}
-	return all
-}
+	return all, nil
+})
 
 // files lists the repository's files, sorted, without what others installed there.
 func files(t *testing.T) []string {
 	t.Helper()
-	var all []string
-	err := fs.WalkDir(os.DirFS(repository), ".", func(p string, d fs.DirEntry, err error) error {
+	all, err := walk()
+	require.NoError(t, err)
+	return all
+}
+
+func walk() (all []string, err error) {
+	err = fs.WalkDir(os.DirFS(repository), ".", func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -89,6 +108,5 @@ func files(t *testing.T) []string {
 		}
 		return nil
 	})
-	require.NoError(t, err)
-	return all
+	return all, err
 }
