@@ -129,12 +129,12 @@ func (r *release) collectCompletions(ctx context.Context, work string) error {
 }
 
 // collectManual lets a test of the command line write its manual pages: the program itself does not
-// link what generates them. The test is built as the programs are, to share compiled packages.
+// link what generates them. The test is built as internal/test/all does, to share compiled packages.
 func (r *release) collectManual(ctx context.Context, work string) error {
 	dir := filepath.Join(work, "man")
 	date := "SOURCE_DATE_EPOCH=" + strconv.FormatInt(r.version.Date.Unix(), 10)
 	_, err := r.run(ctx, []string{"CGO_ENABLED=0", date}, "go", "test", "-trimpath", "-vet=off",
-		"-count=1", "-run", "^TestManual$", "./cmd/acp-agent", "-manual", dir)
+		"-ldflags=-w", "-count=1", "-run", "^TestManual$", "./cmd/acp-agent", "-manual", dir)
 	if err != nil {
 		return err
 	}
