@@ -26,22 +26,15 @@ func TestSessionsOfARealAgent(t *testing.T) {
 		{"knows skills and instructions", knowsSkillsAndInstructions},
 		{"prompt during a turn", getsPromptDuringTurn},
 	}
-	more := []named{
-		{"told of new roots", toldOfNewRoots},
-		{"told of other roots", toldOfOtherRoots},
-		{"knows instructions in a command", knowsInstructionsInCommand},
-	}
-	claudes := both
-	if *survey { // what opencode is told shows that all agents are told
-		claudes = append(slices.Clip(both), more...)
-	}
-	both = append(slices.Clip(both), more...)
-	for _, c := range []struct {
-		subject
-		parts []named
-		again func(*testing.T, *stage) *editor
-	}{
-		{opencode, append([]named{
+	opencodes, claudes := []named{{"several roots", multiRoot}, {"held to the roots", heldToTheRoots}}, both
+	if *survey { // opencode takes seconds for each folder
+		both = append(slices.Clip(both), []named{
+			{"told of new roots", toldOfNewRoots},
+			{"told of other roots", toldOfOtherRoots},
+			{"knows instructions in a command", knowsInstructionsInCommand},
+		}...)
+		claudes = both
+		opencodes = append([]named{
 			{"tools for other roots", givenToolsForOtherRoots},
 			{"no tools for removed roots", noToolsForRemovedRoots},
 			{"no tools for roots of other sessions", noToolsForRootsOfOtherSessions},
@@ -49,7 +42,14 @@ func TestSessionsOfARealAgent(t *testing.T) {
 			{"turn is cancelled", turnIsCancelled},
 			{"held to the roots", heldToTheRoots},
 			{"reads without a question", readsWithoutQuestion},
-		}, both...), func(t *testing.T, s *stage) *editor { return s.behind(t, withFiles, "--allow", "read") }},
+		}, both...)
+	}
+	for _, c := range []struct {
+		subject
+		parts []named
+		again func(*testing.T, *stage) *editor
+	}{
+		{opencode, opencodes, func(t *testing.T, s *stage) *editor { return s.behind(t, withFiles, "--allow", "read") }},
 		{claude, claudes, func(t *testing.T, s *stage) *editor { return s.behind(t, noFiles) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
