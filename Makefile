@@ -51,7 +51,7 @@ REMOTE      := ACP_AGENT_REMOTE=$(CURDIR)/$(OUT)acp-agent ACP_AGENT_BINARY=$(CUR
 interop-remote: remote npm
 	$(REMOTE) go test -count 1 -vet=off ./internal/test/interop -skip '$(LOCAL)'
 	$(REMOTE) go test -count 1 -vet=off ./internal/test/interop/agents \
-		-run 'TestSessionsOfARealAgent/opencode'
+		-run 'TestSessionsOfARealAgent/opencode' -survey
 
 # The program, and one that puts serve and connect in front of it.
 remote: build
@@ -104,11 +104,12 @@ fuzz:
 
 # The tests with the volume of a night: 500 kills of the program and failures of the power, sessions
 # against a model in 500 random runs, the store in 100, and files against a million operations while
-# names are swapped. Then the scripts with a program that has the race detector.
+# names are swapped; with the race detector also those tests of large packages that make test runs
+# without it. Then the scripts with a program that has the race detector.
 KILLS       := ACP_AGENT_VOLUME=full go test -count=1 -timeout 60m
 kills: remote npm
-	$(KILLS) $(RACE) ./acp/... ./internal/llm ./internal/mcp/server ./sessionstore/...
-	$(KILLS) $(RACE) -run WhileSwapping ./workspace
+	$(KILLS) $(RACE) ./acp/... ./internal/llm ./internal/mcp/... ./internal/process ./internal/sandbox \
+		./internal/worktree ./sessionstore/... ./workspace
 	$(KILLS) $(RACE) -run 'TestKills' ./internal/test/interop
 	$(REMOTE) $(KILLS) -run 'TestKills(OnOneDatabase)?$$' ./internal/test/interop
 	go build $(RACE) -o bin/race/ ./cmd/acp-agent

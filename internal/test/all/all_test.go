@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -72,22 +73,19 @@ const top = "../../.."
 // are listed here.
 func TestConcurrentPackagesAreRaced(t *testing.T) {
 	elsewhere := []string{
-		"cmd/acp-agent",    // make kills runs its scripts with the race detector
-		"internal/inspect", // a browser walks through large pages
+		"cmd/acp-agent",          // make kills runs its scripts with the race detector
+		"internal/inspect",       // a browser walks through large pages
+		"sessionstore/storetest", // tests of the packages of stores
 		"internal/release", "internal/test/*", "internal/test/*/*", "internal/test/*/*/*",
 	}
 	for dir := range concurrent(t) {
-		raced := slices.ContainsFunc(racePackages, func(pattern string) bool {
-			under, all := strings.CutSuffix(pattern, "/...")
-			under = strings.TrimPrefix(under, "./")
-			return dir == under || all && strings.HasPrefix(dir, under+"/")
-		})
+		raced := slices.Contains(slices.Concat(smallRaced, largeRaced), "./"+dir)
 		listed := slices.ContainsFunc(elsewhere, func(pattern string) bool {
 			matches, err := filepath.Match(pattern, dir)
 			require.NoError(t, err)
 			return matches
 		})
-		require.True(t, raced || listed, "add %s to racePackages", dir)
+		require.True(t, raced || listed, "add %s to smallRaced", dir)
 	}
 }
 
@@ -111,18 +109,25 @@ func concurrent(t *testing.T) map[string]bool {
 	return dirs
 }
 
-// What is left out by its name exists.
-func TestTestsThatAreNotRacedExist(t *testing.T) {
-	names := make(map[string]bool)
-	for _, file := range parsed(t, isTest) {
+// What runs with the race detector, or does not, by its name exists.
+func TestNamesOfRacedTestsExist(t *testing.T) {
+	var large []string
+	all := make(map[string]bool)
+	for path, file := range parsed(t, isTest) {
 		for _, d := range file.Decls {
 			if f, ok := d.(*ast.FuncDecl); ok {
-				names[f.Name.Name] = true
+				all[f.Name.Name] = true
+				if slices.Contains(largeRaced, "./"+filepath.Dir(path)) {
+					large = append(large, f.Name.Name)
+				}
 			}
 		}
 	}
-	for _, name := range alone() {
-		require.True(t, names[name], name)
+	for _, part := range atOnce {
+		require.True(t, slices.ContainsFunc(large, regexp.MustCompile(part).MatchString), part)
+	}
+	for _, name := range alone {
+		require.True(t, all[name], name)
 	}
 	for _, dir := range longest {
 		require.DirExists(t, filepath.Join(top, dir))

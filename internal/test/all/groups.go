@@ -44,74 +44,56 @@ var longest = []string{
 	"sessionstore/postgres",
 }
 
-// racePackages are the packages in which goroutines meet. Their tests run again with the race
-// detector.
-var racePackages = []string{
-	"./sessionstore/sqlite", "./acp/model", "./acp/...", "./workspace", "./internal/mcp/...",
-	"./sessionstore/...", "./internal/llm", "./discovery", "./internal/budget", "./internal/consent",
-	"./internal/hostproxy", "./internal/jsonrpc", "./internal/loglimit", "./internal/pause", "./internal/process",
-	"./internal/remote", "./internal/sandbox", "./internal/setup",
-	"./internal/terminal", "./internal/websocket", "./internal/worktree",
+// Packages in which goroutines meet are tested again with the race detector: small ones with all
+// tests but those that are alone, and large ones, which would take minutes, with those whose names
+// say that things happen at the same time.
+var (
+	smallRaced = []string{
+		"./internal/websocket", "./internal/jsonrpc", "./internal/mcp/relay", "./discovery",
+		"./sessionstore/postgres", "./internal/llm", "./internal/remote", "./internal/loglimit",
+		"./sessionstore", "./sessionstore/internal/fair", "./acp/client", "./acp/internal/listing",
+		"./acp/internal/tasks", "./acp/internal/turns", "./internal/agents", "./internal/budget",
+		"./internal/hostproxy", "./internal/mcp/roots", "./internal/setup", "./internal/terminal",
+	}
+	largeRaced = []string{
+		"./acp", "./acp/model", "./acp/proxy", "./workspace", "./sessionstore/sqlite",
+		"./acp/internal/servers", "./internal/mcp/client", "./internal/mcp/server",
+		"./internal/process", "./internal/sandbox", "./internal/worktree",
+	}
+)
+
+// atOnce are parts of such names, and whole names of tests that do not say it.
+var atOnce = []string{
+	"AreLimited", "AtOnce", "Background", "Block", "Cancel", "Clos", "Concurrent", "Crash", "DoesNotRead",
+	"During", "EndsWith", "Erasing", "Flood", "Gone", "Hang", "Hung", "Idle", "Join", "Late", "Lock",
+	"Lost", "Many", "Order", "Parallel", "Pending", "Pipelined", "Principal", "Random", "Reconnect",
+	"Same", "Shared", "ShareProcess", "Shutdown", "Slow", "Stop", "Takeover", "TakeTurns", "Together",
+	"Unread", "Wait", "While", "Window",
+	"TestChildConnectsOnlyToItsPorts$", "TestModel$", "TestOneWriteReplacesAVersion$",
+	"TestReadersSeeWholeFiles$", "TestRunChild$", "TestServerTools$", "TestUndo$",
 }
 
-// alone returns tests of racePackages that run without the race detector only: in one goroutine, or
-// in the same ones as others on more data, or in processes of their own.
-func alone() []string {
-	return slices.Concat(
-		[]string{ // acp
-			"TestAllowReads", "TestBackendReplay", "TestClosedQueuesHoldNoMemory",
-			"TestContainmentCorpusThroughClient", "TestEffectiveFolders", "TestExpandVariables",
-			"TestImportByCwd", "TestLongArrays", "TestServeFailsWithoutOptions",
-			"TestTurnThatSaysTooMuch",
-		}, []string{ // acp/internal/servers
-			"TestElicitationIsDeclaredAsOffered", "TestElicitationOfServerEverything",
-			"TestErrorLength", "TestManySmallBlocks", "TestResultLimits", "TestSigningIn",
-			"TestSigningInAsAClient", "TestTypeScriptServers",
-		}, []string{ // acp/model
-			"TestAllowedCommandCoversItsFiles", "TestCallThatDoesNotArrive", "TestChildLeavesNothing",
-			"TestChildOutput", "TestCommandPermission", "TestEditsInHiddenRootsAreAskedFor",
-			"TestFailedRequests", "TestFallback", "TestFilesThatRunByThemselvesAreAskedFor",
-			"TestHalfACallIsNotRun", "TestHiddenFilesAreAskedFor", "TestHostileCalls",
-			"TestManySkills", "TestManySteps", "TestMedia", "TestPlantedRepositoryIsAskedFor",
-			"TestPromptParts", "TestProviderRules", "TestProviderTools", "TestReading",
-			"TestRejectedForTheConfiguration", "TestRejectedParts", "TestRestored",
-			"TestResultsTooLargeForTheServer", "TestRulesOfGit", "TestRunCommand",
-			"TestSmallContext", "TestTypeScriptServerSamples",
-		}, []string{ // acp/proxy
-			"TestCommandExpansion", "TestContextRemovedFromUpdates", "TestCopyWithoutRemovedRoots",
-			"TestInitializeErrors", "TestListOfManySessions", "TestLongResponseFailsThePrompt",
-			"TestLossyReplay",
-		}, []string{ // discovery
-			"TestAdditionalRootsEqualCwd", "TestExpand", "TestNothingOutsideTheRoots",
-			"TestWorkspaceFileWithManyFolders", "TestYAMLBombs",
-		}, []string{ // internal/llm
-			"TestCutConnections", "TestCutStreams", "TestEncodedMessages", "TestEndlessAnswers",
-			"TestErrors",
-		}, []string{ // internal/loglimit
-			"TestLargeRecords",
-		}, []string{ // internal/remote
-			"TestBrowserConnects", "TestPageOnAPhone",
-		}, []string{ // internal/mcp
-			"TestConformanceLegacy", "TestConformanceModern", "TestFirstCallOfServerFilesystem",
-			"TestHTTPSlowReader", "TestHundredThousandRoots", "TestNpxAndShellWrappers",
-			"TestPlaywright", "TestRootsOfServerFilesystem", "TestSIGKILL", "TestServerEverything",
-			"TestTypeScriptModernServer",
-		}, []string{ // internal/process and internal/sandbox
-			"TestChildDoesNotReachItsParent", "TestDenied", "TestGroupIsKilledWithOurProcess",
-			"TestPlantedLinks",
-		}, []string{ // sessionstore; TestContractInMemory runs
-			"TestContract", "TestContractWithRollbackJournalAndStoppedClock", "TestDeleteErases",
-			"TestDeleteErasesIndex", "TestDeleteInSmallPieces", "TestDeleteWritesFewPages",
-			"TestEightProcesses", "TestEraseAfterKill", "TestFewRowsAreRead",
-			"TestFullDiskAtAnyWrite", "TestHistoryReadsOnePageAhead", "TestKill", "TestKilledRepair",
-			"TestOverwriteStale", "TestPagesOfLargeStore", "TestPowerLoss",
-			"TestPruneErasesMovedRows", "TestPruneInBatches", "TestReadOnlyDirectory", "TestRepair",
-			"TestRepairAnyDamagedPage", "TestSearchLongHistory", "TestShared", "TestSmallDisk",
-			"TestStoppedReaderDoesNotGrowLog", "TestUnusableFile",
-		}, []string{ // workspace
-			"FuzzPaths", "TestChangesMatchTheSystem", "TestContainmentCorpus",
-			"TestKilledWhileWriting", "TestReadTextEnd", "TestResolutionMatchesOracle",
-		})
+// alone are tests of packages in which goroutines meet that run without the race detector only: in
+// one goroutine, or in the same ones as others on more data, or in processes of their own.
+var alone = []string{
+	// acp and acp/internal/servers
+	"TestClosedQueuesHoldNoMemory", "TestManySmallBlocks",
+	// acp/model
+	"TestCallThatDoesNotArrive", "TestFilesThatRunByThemselvesAreAskedFor", "TestManySkills",
+	"TestManySteps", "TestPlantedRepositoryIsAskedFor",
+	// acp/proxy
+	"TestListOfManySessions",
+	// discovery
+	"TestAdditionalRootsEqualCwd", "TestExpand", "TestNothingOutsideTheRoots",
+	"TestWorkspaceFileWithManyFolders", "TestYAMLBombs",
+	// internal/llm, internal/loglimit and internal/remote
+	"TestCutConnections", "TestCutStreams", "TestEncodedMessages", "TestEndlessAnswers", "TestErrors",
+	"TestLargeRecords", "TestBrowserConnects", "TestPageOnAPhone",
+	// internal/mcp
+	"TestHTTPSlowReader", "TestServerFilesystem",
+	// sessionstore
+	"TestContract", "TestFewRowsAreRead", "TestNothingIsLeftOfRandomSessions", "TestShared",
+	"TestErasingLargeSessionLetsOthersWrite",
 }
 
 // A pkg is a package with tests.

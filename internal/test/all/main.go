@@ -11,6 +11,7 @@
 //	main.go    what runs, in order
 //	groups.go  packages and tests in groups, and what programs are needed for
 //	npm.go     installs packages of npm
+//	program.go builds the program that several packages test
 //	report.go  reads the output of go test and prints the report
 //
 // All programs are compiled with one set of flags, those of a release, and with the race detector
@@ -82,6 +83,9 @@ type suite struct {
 // run runs all tests once without the race detector, and then those of concurrent code with it. The
 // packages that need no npm come first if npm has to install something meanwhile.
 func (s *suite) run(ctx context.Context) error {
+	if err := build(ctx, "bin/tested"); err != nil {
+		return err
+	}
 	packages, err := list(ctx)
 	if err != nil {
 		return err
@@ -106,10 +110,15 @@ func (s *suite) run(ctx context.Context) error {
 	return s.concurrent(ctx)
 }
 
-// plain runs the tests of packages as programs are released: without cgo and with short paths.
+// released is the environment in which programs are compiled as they are released: without cgo and
+// with short paths.
+func released() []string {
+	return []string{"CGO_ENABLED=0", "GOFLAGS=" + strings.TrimSpace(os.Getenv("GOFLAGS")+" -trimpath")}
+}
+
+// plain runs the tests of packages as programs are released.
 func (s *suite) plain(ctx context.Context, packages packages) error {
-	flags := strings.TrimSpace(os.Getenv("GOFLAGS") + " -trimpath")
-	return s.test(ctx, []string{"CGO_ENABLED=0", "GOFLAGS=" + flags}, packages.paths())
+	return s.test(ctx, released(), packages.paths())
 }
 
 // concurrent runs the tests of concurrent code with the race detector, but not in SQLite: that is C
@@ -118,10 +127,16 @@ func (s *suite) plain(ctx context.Context, packages packages) error {
 // no goroutines, so the detector need not wait a second for them at the end of each.
 func (s *suite) concurrent(ctx context.Context) error {
 	s.report.section("with the race detector")
-	args := append([]string{"-race", "-gcflags=modernc.org/sqlite/lib=-race=false",
-		"-gcflags=modernc.org/libc/...=-race=false", "-skip", "^(" + strings.Join(alone(), "|") + ")$"},
-		racePackages...)
-	return s.test(ctx, []string{"CGO_ENABLED=1", "GORACE=atexit_sleep_ms=0"}, args)
+	race := func(run string, packages []string) error {
+		args := append([]string{"-race", "-gcflags=modernc.org/sqlite/lib=-race=false",
+			"-gcflags=modernc.org/libc/...=-race=false", "-run", run,
+			"-skip", "^(" + strings.Join(alone, "|") + ")$"}, packages...)
+		return s.test(ctx, []string{"CGO_ENABLED=1", "GORACE=atexit_sleep_ms=0"}, args)
+	}
+	if err := race(strings.Join(atOnce, "|"), largeRaced); err != nil {
+		return err
+	}
+	return race("", smallRaced)
 }
 
 // test runs go test with more environment variables. Most tests wait for other programs most of the
