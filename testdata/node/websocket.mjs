@@ -1,6 +1,8 @@
 // The official TypeScript client and server over WebSocket.
 //
-//   node websocket.mjs client URL TOKEN CWD    uses the server at URL, and prints what it found as JSON
+//   node websocket.mjs client URL TOKEN CWD [ORIGIN]
+//                                              uses the server at URL, and prints what it found as JSON;
+//                                              with ORIGIN, as a page of that origin in a browser
 //   node websocket.mjs windows URL TOKEN CWD   has a session open in two clients, and prints what each was shown
 //   node websocket.mjs server TOKEN            is a server; prints its URL and serves until its input ends
 //
@@ -17,8 +19,18 @@ import { WebSocket, WebSocketServer } from "ws";
 const [role, ...args] = process.argv.slice(2);
 await { client: asClient, windows: asWindows, server: asServer }[role](...args);
 
-async function asClient(url, token, cwd) {
-  const stream = createWebSocketStream(url, { WebSocket, headers: { Authorization: `Bearer ${token}` } });
+// connectTo returns a stream to the server. Pages cannot set headers: they offer the token as a
+// subprotocol, as acp-ui does, and their browser names the origin.
+function connectTo(url, token, origin) {
+  if (!origin) return createWebSocketStream(url, { WebSocket, headers: { Authorization: `Bearer ${token}` } });
+  const OfPage = class extends WebSocket {
+    constructor(url) { super(url, ["acp.v1", `bearer.${token}`], { origin }); }
+  };
+  return createWebSocketStream(url, { WebSocket: OfPage });
+}
+
+async function asClient(url, token, cwd, origin) {
+  const stream = connectTo(url, token, origin);
   const said = [];
   const app = client({ name: "interop" }).onNotification(methods.client.session.update, ({ params }) => {
     if (params.update.sessionUpdate === "agent_message_chunk") said.push(params.update.content.text);
@@ -26,6 +38,7 @@ async function asClient(url, token, cwd) {
   await app.connectWith(stream, async (connection) => {
     await connection.request(methods.agent.initialize, { protocolVersion: PROTOCOL_VERSION, clientCapabilities: {} });
     const { sessionId } = await connection.request(methods.agent.session.new, { cwd, mcpServers: [] });
+    await connection.notify("$/ping", {}); // acp-ui does so to keep the connection
     const prompt = [{ type: "text", text: "/roots" }];
     const { stopReason } = await connection.request(methods.agent.session.prompt, { sessionId, prompt });
     console.log(JSON.stringify({ sessionId, stopReason, said: said.join("") }));
@@ -36,7 +49,7 @@ async function asClient(url, token, cwd) {
 // an option, or not at all.
 async function open(url, token, option, work) {
   const shown = { user: [], agent: [], asked: 0 };
-  const stream = createWebSocketStream(url, { WebSocket, headers: { Authorization: `Bearer ${token}` } });
+  const stream = connectTo(url, token);
   const app = client({ name: "interop" })
     .onNotification(methods.client.session.update, ({ params: { update } }) => {
       if (update.sessionUpdate === "agent_message_chunk") shown.agent.push(update.content.text);

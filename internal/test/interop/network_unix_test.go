@@ -186,23 +186,30 @@ func TestConnectionsOfUserShareAgent(t *testing.T) {
 	}
 }
 
-// The official TypeScript client is a client of a server, and the official server is one for connect.
+// The official TypeScript client is a client of a server, in a browser too, and the official server is
+// one for connect. Clause N1.
 func TestOfficialWebSocketClientAndServer(t *testing.T) {
 	t.Parallel()
 	packages(t)
-	s := startServer(t)
+	const origin = "https://ui.example.org"
+	s := startServer(t, "--origin", origin)
 	dir := folder(t)
 	node := func(args ...string) *exec.Cmd {
 		cmd := exec.CommandContext(within(t), "node", append([]string{"websocket.mjs"}, args...)...)
 		cmd.Dir, cmd.Stderr = node, s.stderr
 		return cmd
 	}
-	out, err := node("client", "ws://"+s.host+"/acp", s.tokens("add", "ana", "--within", dir), dir).Output()
-	require.NoError(t, err, "standard error: %s", s.stderr)
-	var found struct{ StopReason, Said string }
-	require.NoError(t, json.Unmarshal(out, &found))
-	require.Equal(t, "end_turn", found.StopReason)
-	require.Contains(t, found.Said, dir)
+	client := []string{"client", "ws://" + s.host + "/acp", s.tokens("add", "ana", "--within", dir), dir}
+	for _, page := range [][]string{nil, {origin}} {
+		out, err := node(append(client, page...)...).Output()
+		require.NoError(t, err, "%s: standard error: %s", page, s.stderr)
+		var found struct{ StopReason, Said string }
+		require.NoError(t, json.Unmarshal(out, &found))
+		require.Equal(t, "end_turn", found.StopReason)
+		require.Contains(t, found.Said, dir)
+	}
+	require.Error(t, node(append(client, origin+".evil.example")...).Run())
+	require.Contains(t, s.stderr.String(), "rejected a connection of a web page")
 
 	theirs := node("server", "secret")
 	input, err := theirs.StdinPipe()
