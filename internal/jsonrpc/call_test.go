@@ -89,6 +89,31 @@ func TestCallFuncOrder(t *testing.T) {
 	require.NoError(t, p.end())
 }
 
+// Clause W4.
+// JavaScript leaves out a result that is undefined, and other programs always send both members.
+func TestCallFunc_membersThatAreMissing(t *testing.T) {
+	for response, want := range map[string]string{
+		``:                                 "null",
+		`,"result":null`:                   "null",
+		`,"error":null`:                    "null",
+		`,"result":null,"error":null`:      "null",
+		`,"result":{"a":1},"error":null`:   `{"a":1}`,
+		`,"result":7,"error":{}`:           "the peer's response is malformed",
+		`,"error":"no"`:                    "the peer's response is malformed",
+		`,"result":{"a":"` + "\xff" + `"}`: "the peer's response is malformed",
+		`,"result":{"a":`:                  "the peer's response is malformed",
+		`,"result":null,"error":{"code":1,"message":"no"}`: "no (1)",
+	} {
+		l := log{make(chan string, 10)}
+		p := serve(t, l, jsonrpc.Options{})
+		p.conn.CallFunc(t.Context(), "a", nil, l.answered)
+		p.line()
+		p.send(`{"jsonrpc":"2.0","id":1` + response + `}`)
+		require.Equal(t, "answered: "+want, receive(t, l.seen), response)
+		_ = p.end()
+	}
+}
+
 func TestCallFunc_lateResponse(t *testing.T) {
 	l := log{make(chan string, 10)}
 	p := serve(t, l, jsonrpc.Options{})

@@ -259,19 +259,23 @@ func (c *Conn) rejectTooLong(ctx context.Context, beginning []byte, limit int) {
 	if !m.isResponse && m.id.IsZero() && c.options.TooLong != nil {
 		c.options.TooLong(ctx, beginning)
 	}
-	c.refuse(ctx, m, fmt.Errorf("the peer's response is longer than the limit of %d bytes", limit),
-		Errorf(CodeInvalidRequest, "the message is longer than the limit of %d bytes", limit))
+	if m.isResponse {
+		m.response.err = fmt.Errorf("the peer's response is longer than the limit of %d bytes", limit)
+	}
+	c.refuse(ctx, m, Errorf(CodeInvalidRequest, "the message is longer than the limit of %d bytes", limit))
 }
 
 // refuse answers an invalid message with the error e. An error with the id of a response would
-// answer a request of the peer: instead, the call that the response belongs to fails with failed.
-func (c *Conn) refuse(ctx context.Context, m message, failed error, e *Error) {
+// answer a request of the peer: instead, the call that the response belongs to ends.
+func (c *Conn) refuse(ctx context.Context, m message, e *Error) {
+	id := m.id
 	if m.isResponse {
-		c.reject(ctx, ID{}, e)
-		c.calls.resolve(m.id.raw, response{err: failed})
-		return
+		id = ID{}
 	}
-	c.reject(ctx, m.id, e)
+	c.reject(ctx, id, e)
+	if m.isResponse {
+		c.calls.resolve(m.id.raw, m.response)
+	}
 }
 
 // receive handles one message.
@@ -281,7 +285,7 @@ func (c *Conn) receive(ctx context.Context, line []byte) {
 	}
 	m, rejected := decode(line)
 	if rejected != nil {
-		c.refuse(ctx, m, errMalformedResponse, rejected)
+		c.refuse(ctx, m, rejected)
 		return
 	}
 	if m.isResponse {

@@ -38,7 +38,7 @@ func TestEndOfInput(t *testing.T) {
 	}, lines)
 }
 
-// Valid JSON that we do not read is not called malformed, and who sent it learns that it was his.
+// Valid JSON that we do not read is not called malformed, and who sent a request learns that it was his.
 //
 // Clause W2.
 func TestMessagesThatAreNotRead(t *testing.T) {

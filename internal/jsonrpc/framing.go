@@ -24,12 +24,14 @@ func (e *TooLongError) Error() string {
 // bufferSize is how much a Reader reads at once, in bytes.
 const bufferSize = 64 << 10
 
+// mark is a byte order mark, with which some programs begin a stream, or each line.
+var mark = []byte("\uFEFF")
+
 // Reader splits a stream into lines that end with "\n" or "\r\n". A byte order mark at the beginning
-// of the stream is left out. It must not be used concurrently.
+// of a line is left out. It must not be used concurrently.
 type Reader struct {
 	in     *bufio.Reader
 	max    int
-	begun  bool  // something was read
 	inLine bool  // the last line was too long and has not been read to its end
 	err    error // of the stream, after its last byte was read
 }
@@ -53,6 +55,9 @@ func (r *Reader) Append(dst []byte) ([]byte, error) {
 	begin, length := len(dst), 0 // of the line
 	for r.err == nil {
 		part, more := r.read()
+		if length == 0 {
+			part = bytes.TrimPrefix(part, mark)
+		}
 		dst, length = append(r.grow(dst, len(part)), part...), length+len(part)
 		tooLong := length-len("\r\n") > r.max
 		if more && !tooLong {
@@ -97,9 +102,6 @@ func (r *Reader) Part() ([]byte, error) {
 // read reads the next part of a line, and reports whether the line continues.
 func (r *Reader) read() (part []byte, more bool) {
 	part, err := r.in.ReadSlice('\n')
-	if !r.begun {
-		part, r.begun = bytes.TrimPrefix(part, []byte("\uFEFF")), true
-	}
 	switch {
 	case err == nil:
 		return part, false

@@ -54,8 +54,11 @@ type response struct {
 // ever, if that is known.
 func decode(line []byte) (message, *Error) {
 	m, invalid := decodeValid(line)
-	if invalid != nil && invalid.Code == CodeInvalidRequest && !m.isResponse {
+	if invalid != nil && m.response.result == nil {
 		m = decodeBeginning(strictjson.Outline(line))
+		if invalid.Code == CodeParse && !m.isResponse {
+			m.id = ID{} // of a request: it is null, as JSON-RPC says
+		}
 	}
 	return m, invalid
 }
@@ -152,6 +155,7 @@ func decodeBeginning(line []byte) message {
 			break
 		}
 		switch {
+		case d.InputOffset() == int64(len(line)): // perhaps the line continues the value
 		case name == "id" && isID(value) && len(value) <= maxID && utf8.Valid(value):
 			m.id = ID{raw: string(value)}
 		case name == "method":
@@ -160,6 +164,9 @@ func decodeBeginning(line []byte) message {
 	}
 	if ids > 1 || isRequest == m.isResponse {
 		return message{}
+	}
+	if m.isResponse {
+		m.response.err = errMalformedResponse
 	}
 	return m
 }
@@ -190,21 +197,25 @@ func detach(raw json.RawMessage, line []byte) json.RawMessage {
 	return bytes.Clone(raw)
 }
 
+// decodeResponse decodes a response. What its sender left out or gave as null beside the other does
+// not count: JavaScript leaves out a result that is undefined, and others always send both members.
 func decodeResponse(m message, o strictjson.Object, line []byte) (message, *Error) {
 	result, failure := o.Field("result"), o.Field("error")
+	failed := failure.Present() && !failure.IsNull()
 	switch {
-	case !result.Present() && !failure.Present():
-		return message{}, Errorf(CodeInvalidRequest, "the message has neither a method nor a result nor an error")
-	case !o.Field("id").Present() && !failure.Present():
+	case !o.Field("id").Present() && result.Present() && !failed:
 		// An error without an id reports a problem with a message of ours. Answering it could loop
 		// for ever.
 		return message{}, Errorf(CodeInvalidRequest, "the response has no id")
-	case result.Present() && failure.Present():
+	case failed && result.Present() && !result.IsNull():
 		m.response.err = errMalformedResponse
+	case failed:
+		m.response.err = decodeError(failure)
 	case result.Present():
 		m.response.result = detach(result.Raw(), line)
 	default:
-		m.response.err = decodeError(failure)
+		m.response.result = json.RawMessage("null")
+		return m, Errorf(CodeInvalidRequest, "the message has neither a method nor a result nor an error")
 	}
 	return m, nil
 }

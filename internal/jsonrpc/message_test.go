@@ -176,7 +176,8 @@ func expectAnswer(line []byte, maxLine int) (id string, answered bool) {
 	case id != "" && !idOK && id != null:
 		return null, true
 	default:
-		return null, !failure && (!result || id == "")
+		failed := failure && string(m["error"]) != null
+		return null, !failed && (!result || id == "")
 	}
 }
 

@@ -209,7 +209,7 @@ type parts struct {
 
 // add returns the JSON that is complete with a line, or nil, and lines that are no part of any.
 func (p *parts) add(line []byte) (whole []byte, dropped [][]byte) {
-	line = bytes.TrimSpace(bytes.TrimPrefix(line, []byte("\ufeff")))
+	line = bytes.TrimSpace(line)
 	if len(line) == 0 {
 		return nil, nil
 	}
