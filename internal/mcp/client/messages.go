@@ -53,11 +53,13 @@ var (
 )
 
 // unreadableAnswer returns an error as the answer to an open request, if raw has its id. Otherwise
-// it returns err.
+// it returns err. raw need not be JSON: a value may be NaN, and text may stand before it or behind.
 func unreadableAnswer(raw []byte, open *openRequests, err error) (mcpjsonrpc.Message, error) {
+	outline := strictjson.Outline(raw[max(0, bytes.IndexByte(raw, '{')):])
+	has := func(member string) bool { return strictjson.Find(outline, member) != nil }
 	var given any
-	if open == nil || strictjson.Find(raw, "method") != nil ||
-		json.Unmarshal(strictjson.Find(raw, "id"), &given) != nil {
+	if open == nil || has("method") || !has("jsonrpc") && !has("result") && !has("error") ||
+		json.Unmarshal(strictjson.Find(outline, "id"), &given) != nil {
 		return nil, err
 	}
 	id, failed := mcpjsonrpc.MakeID(given)
@@ -90,7 +92,8 @@ func mendEnvelope(raw []byte) []byte {
 	if json.Unmarshal(raw, &m) != nil {
 		return nil
 	}
-	if string(m["error"]) == "null" {
+	switch string(m["error"]) {
+	case "null", "false", `""`:
 		delete(m, "error")
 	}
 	answers := m["result"] != nil || m["error"] != nil
@@ -134,7 +137,34 @@ func mendError(raw json.RawMessage) json.RawMessage {
 // fixMessage returns a server's message in a form that the MCP SDK can read. It never changes
 // message itself.
 func fixMessage(message []byte) []byte {
-	return fixLists(fixContent(mcproots.FixInputRequests(message)))
+	return fixSetup(fixLists(fixContent(mcproots.FixInputRequests(message))))
+}
+
+// fixSetup mends the answer to initialize, of which only the protocol version must be right.
+func fixSetup(message []byte) []byte {
+	if !bytes.Contains(message, []byte(`"protocolVersion"`)) {
+		return message
+	}
+	result := strictjson.Find(message, "result")
+	var capabilities map[string]json.RawMessage
+	if json.Unmarshal(result, &mcp.InitializeResult{}) == nil ||
+		json.Unmarshal(strictjson.Find(result, "capabilities"), &capabilities) != nil {
+		return message
+	}
+	for name, value := range capabilities {
+		switch string(value) {
+		case "true":
+			capabilities[name] = json.RawMessage("{}")
+		case "false":
+			delete(capabilities, name)
+		}
+	}
+	result = strictjson.Set(result, "capabilities", strictjson.Encode(capabilities))
+	mended, why := mendEntry("initialize", result)
+	if why != "" {
+		return message
+	}
+	return strictjson.Set(message, "result", mended)
 }
 
 // fixContent replaces content blocks that the MCP SDK cannot read by texts that say so, because the
@@ -263,9 +293,13 @@ const leftOut = "acp-agent/leftOut"
 
 // fixLists leaves entries out of a list that the MCP SDK cannot read, because it rejects the whole
 // list for one of them, and tools that can only be called as tasks. It mends entries of which only
-// a description is wrong.
+// a description is wrong, and a cursor that is a number.
 func fixLists(message []byte) []byte {
 	result := strictjson.Find(message, "result")
+	if next := strictjson.Find(result, "nextCursor"); json.Unmarshal(next, new(float64)) == nil && string(next) != "null" {
+		result = strictjson.Set(result, "nextCursor", strictjson.Encode(string(next)))
+		message = strictjson.Set(message, "result", result)
+	}
 	for _, kind := range []string{"tools", "prompts", "resources"} {
 		if !bytes.Contains(message, []byte(`"`+kind+`"`)) {
 			continue
@@ -305,13 +339,15 @@ func entryName(i int, entry json.RawMessage) string {
 	return fmt.Sprintf("number %d", i+1)
 }
 
-// mendEntry returns an entry of a list of a kind in a form that the MCP SDK can read, or why it is
+// mendEntry returns an entry of a list of a kind, or the result of initialize, in a form that the MCP SDK can read, or why it is
 // left out.
 func mendEntry(kind string, entry json.RawMessage) (_ json.RawMessage, why string) {
 	decode := func(raw json.RawMessage) error { return json.Unmarshal(raw, &mcp.Tool{}) }
 	switch kind {
 	case "prompts":
 		decode = func(raw json.RawMessage) error { return json.Unmarshal(raw, &mcp.Prompt{}) }
+	case "initialize":
+		decode = func(raw json.RawMessage) error { return json.Unmarshal(raw, &mcp.InitializeResult{}) }
 	case "resources":
 		decode = func(raw json.RawMessage) error { return json.Unmarshal(raw, &mcp.Resource{}) }
 	}
@@ -331,7 +367,8 @@ func mendEntry(kind string, entry json.RawMessage) (_ json.RawMessage, why strin
 		alone := strictjson.Encode(map[string]json.RawMessage{name: value})
 		switch err := decode(alone); {
 		case err == nil:
-		case name == "name", name == "uri", name == "inputSchema", name == "arguments":
+		case name == "name", name == "uri", name == "inputSchema", name == "arguments",
+			name == "protocolVersion", name == "capabilities":
 			return nil, describeError(err)
 		case value[0] != '{' && value[0] != '[' && (name == "description" || name == "title"):
 			members[name] = strictjson.Encode(string(value))

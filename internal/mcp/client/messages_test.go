@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -57,6 +58,40 @@ func TestBadEntryInList(t *testing.T) {
 }
 
 // A result with only one meaning is taken, whatever it looks like.
+// What a server says of itself need not be exact to be understood.
+func TestOddSetup(t *testing.T) {
+	for name, test := range map[string]struct{ setup, says string }{
+		"capability true":   {`"capabilities":{"tools":true},"serverInfo":{"name":"x","version":"1"}`, ""},
+		"capability false":  {`"capabilities":{"tools":{},"prompts":false}`, ""},
+		"version a number":  {`"capabilities":{"tools":{}},"serverInfo":{"name":"x","version":1}`, ""},
+		"instructions list": {`"capabilities":{"tools":{}},"instructions":["a","b"]`, ""},
+		"capability a text": {`"capabilities":{"tools":"yes"}`, `wrong type in "tools"`},
+		"a list":            {`"capabilities":["tools"]`, `wrong type in "capabilities"`},
+		"revision a number": {`"capabilities":{"tools":{}},"protocolVersion":2025`, `wrong type in "protocolVersion"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, c := newFake(t)
+			revision := `"protocolVersion":"2025-06-18",`
+			if strings.Contains(test.setup, "protocolVersion") {
+				revision = ""
+			}
+			h.Respond("initialize", `"result":{`+revision+test.setup+`}`)
+			h.Respond("tools/list", `"result":{"tools":[{"name":"t","inputSchema":{"type":"object"}}],"nextCursor":7}`)
+			f := newFixture(t, mcpclient.Options{})
+			f.change(open(t, folder(t)), c)
+			listings, err := f.List(t.Context())
+			require.NoError(t, err)
+			listing := <-listings
+			if test.says != "" {
+				require.ErrorContains(t, listing.Err, test.says)
+				return
+			}
+			require.NoError(t, listing.Err)
+			require.Len(t, listing.Tools, 1)
+		})
+	}
+}
+
 func TestOddResults(t *testing.T) {
 	h, c := newFake(t)
 	f := newFixture(t, mcpclient.Options{})
@@ -85,6 +120,8 @@ func TestOddAnswersOnStdout(t *testing.T) {
 		"with breaks":     "{\n  \"jsonrpc\": \"2.0\",\n  \"id\": %s,\n  \"result\":\n%s\n}",
 		"byte order mark": "\ufeff" + `{"jsonrpc":"2.0","id":%s,"result":%s}`,
 		"no version":      `{"id":%s,"result":%s}`,
+		"empty error":     `{"jsonrpc":"2.0","id":%s,"result":%s,"error":""}`,
+		"error false":     `{"jsonrpc":"2.0","id":%s,"error":false,"result":%s}`,
 		"array":           `[{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}},{"jsonrpc":"2.0","id":%s,"result":%s}]`,
 		"after rubbish":   "{ starting\n" + `{"jsonrpc":"2.0","id":%s,"result":%s}`,
 		"rubbish before":  "[info] {\n" + `{"jsonrpc":"2.0","id":%s,"result":%s}`,
@@ -99,6 +136,12 @@ func TestOddAnswersOnStdout(t *testing.T) {
 		"error as text":    {`{"jsonrpc":"2.0","id":%s,"error":"no disk"}`, "no disk"},
 		"error without id": {`{"jsonrpc":"2.0","error":{"code":-32000,"message":"no disk"},"x":%s}`, "no disk"},
 		"neither":          {`{"jsonrpc":"2.0","id":%s}`, "its answer cannot be read"},
+		"NaN":              {`{"jsonrpc":"2.0","id":%s,"result":{"content":[NaN]}}`, "its answer cannot be read"},
+		"NaN in lines":     {"{\n" + `"jsonrpc":"2.0","id":%s,` + "\n" + `"result":{"x":NaN}` + "\n}", "its answer cannot be read"},
+		"a comma too many": {`{"jsonrpc":"2.0","id":%s,"result":{"content":[]},}`, "its answer cannot be read"},
+		"text before":      {`ready{"jsonrpc":"2.0","id":%s,"result":{"content":[]}}`, "its answer cannot be read"},
+		"text behind":      {`{"jsonrpc":"2.0","id":%s,"result":{"content":[]}} ok`, "its answer cannot be read"},
+		"an event":         {`data: {"jsonrpc":"2.0","id":%s,"result":{}}` + "\n", "its answer cannot be read"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, mcpclient.Options{})

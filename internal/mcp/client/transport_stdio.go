@@ -183,6 +183,9 @@ func (t *stdioTransport) decode(line []byte) (all []mcpjsonrpc.Message) {
 	whole, dropped := t.parts.add(line)
 	for _, line := range dropped {
 		t.logInvalid(line)
+		if m, _ := unreadableAnswer(line, t.open, nil); m != nil {
+			all = append(all, m)
+		}
 	}
 	for _, raw := range splitBatch(whole) {
 		m, err := decodeMessage(raw, t.open)
@@ -207,7 +210,8 @@ type parts struct {
 	depth int // of brackets that are open at the end of lines
 }
 
-// add returns the JSON that is complete with a line, or nil, and lines that are no part of any.
+// add returns the JSON that is complete with a line, or nil, and lines that are no part of any, as
+// they were collected.
 func (p *parts) add(line []byte) (whole []byte, dropped [][]byte) {
 	line = bytes.TrimSpace(line)
 	if len(line) == 0 {
@@ -220,7 +224,7 @@ func (p *parts) add(line []byte) (whole []byte, dropped [][]byte) {
 		return nil, [][]byte{line}
 	case len(p.lines) > 0 && (bytes.Contains(line, []byte(`"jsonrpc"`)) && json.Valid(line) ||
 		!ok || p.depth+depth < 0 || p.size+len(line) > p.max):
-		dropped = p.lines[:1]
+		dropped = [][]byte{bytes.Join(p.lines, []byte("\n"))}
 		*p = parts{max: p.max}
 		whole, more := p.add(line)
 		return whole, append(dropped, more...)
@@ -230,10 +234,9 @@ func (p *parts) add(line []byte) (whole []byte, dropped [][]byte) {
 		return nil, nil
 	}
 	whole = bytes.Join(p.lines, []byte("\n"))
-	first := p.lines[:1]
 	*p = parts{max: p.max}
 	if !json.Valid(whole) {
-		return nil, first
+		return nil, [][]byte{whole}
 	}
 	return whole, nil
 }
