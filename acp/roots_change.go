@@ -3,7 +3,6 @@ package acp
 import (
 	"errors"
 	"fmt"
-	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/listing"
 	"github.com/acp-agent/acp-agent/acp/internal/tasks"
+	"github.com/acp-agent/acp-agent/acp/prompts"
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/consent"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
@@ -153,11 +153,8 @@ func typedPath(argument string) string {
 		argument[n-1] == argument[0] {
 		return argument[1 : n-1]
 	}
-	if rest, ok := strings.CutPrefix(argument, "file://"); ok {
-		path, err := url.PathUnescape(strings.TrimPrefix(rest, "localhost"))
-		if err == nil && strings.HasPrefix(path, "/") {
-			return path
-		}
+	if path, _, err := prompts.FilePath(argument); err == nil {
+		return path
 	}
 	if filepath.Separator == '/' {
 		return strings.ReplaceAll(argument, `\ `, " ")

@@ -539,6 +539,7 @@ func TestRootsAddTakesPastedPaths(t *testing.T) {
 		"quoted": `"` + dir + `"`,
 		"URI":    "file://" + strings.NewReplacer(" ", "%20", "[", "%5B", "]", "%5D").Replace(dir),
 		"host":   "file://localhost" + strings.ReplaceAll(dir, " ", "%20"),
+		"short":  "FILE:" + strings.ReplaceAll(dir, " ", "%20"),
 		"escape": strings.ReplaceAll(dir, " ", `\ `),
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -60,7 +60,10 @@ func (t *commandTurn) find(ctx context.Context, p prompt) error {
 		}
 		return t.FlushSoon()
 	})
-	return t.finish(err, call, list, tally)
+	if err := t.finish(err, call, list, tally); err != nil || list.hits() > 0 {
+		return err
+	}
+	return t.Write(tools.GlobHint(p.text))
 }
 
 // errFull ends a search whose answer is full.

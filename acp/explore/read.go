@@ -171,6 +171,9 @@ func (s *explorerSession) show(ref workspace.Ref) string {
 
 // suggest returns a hint for a path that does not exist.
 func (t *commandTurn) suggest(command, path string) string {
+	if other := tools.LookAlike(t.workspace(), path); other != "" {
+		return " There is " + text.Code(other) + ", whose name looks like it."
+	}
 	for candidate, info := range tools.Elsewhere(t.workspace(), path) {
 		if info.Mode().IsRegular() {
 			return fmt.Sprintf(" A relative path starts at %s. Did you mean %s?",

@@ -71,6 +71,18 @@ func TestRelativePaths(t *testing.T) {
 	}
 }
 
+// What finds nothing says what may have been meant.
+func TestHintsAboutNames(t *testing.T) {
+	dir := plant(t, fileTree{"a\u202fb.txt": "x\n", "[id]/page.tsx": "y\n"})
+	c := open(t, limits{}, dir)
+	alike := "There is `" + filepath.Join(dir, "a\u202fb.txt") + "`, whose name looks like it."
+	require.Contains(t, c.ask("/read a b.txt").text(), alike)
+	require.Contains(t, c.ask("/edit a b.txt\n```\nx\n```\n```\ny\n```").text(), alike)
+	require.Contains(t, c.ask("/find [id]/*.tsx").text(), `write \[id\] for a name with brackets`)
+	require.NotContains(t, c.ask(`/find \[id\]/*.tsx`).text(), "brackets")
+	require.NotContains(t, c.ask("/read c.txt").text(), "looks like")
+}
+
 // Clause A23.
 func TestPathsOutsideTheRoots(t *testing.T) {
 	outside := plant(t, fileTree{"secret": "hidden\n"})

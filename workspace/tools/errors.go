@@ -94,7 +94,7 @@ func (s *Set) hint(tool, path string, err error) string {
 		parent := "The parent directory must exist; create_directory creates one"
 		return strings.TrimPrefix(s.elsewhere(path)+". "+parent, ". ")
 	case errors.Is(err, fs.ErrNotExist):
-		if other := lookAlike(s.ws, path, looks); other != "" {
+		if other := LookAlike(s.ws, path); other != "" {
 			return "There is " + text.Printable(other) + ", whose name looks like it"
 		}
 		return s.elsewhere(path)
@@ -130,6 +130,22 @@ func pathOf(err error) string {
 // maxLookAlikes is the maximum number of entries that lookAlike compares.
 const maxLookAlikes = 10_000
 
+// LookAlike returns the path of what looks like a path that does not exist, or differs from it in
+// case only, "" if there is nothing.
+func LookAlike(ws *workspace.Workspace, path string) string {
+	parent, base := filepath.Dir(path), filepath.Base(path)
+	if _, err := ws.Stat(parent); errors.Is(err, fs.ErrNotExist) && parent != path {
+		if parent = LookAlike(ws, parent); parent == "" {
+			return ""
+		}
+		path = joinNative(parent, base)
+		if _, err := ws.Stat(path); err == nil {
+			return path
+		}
+	}
+	return lookAlike(ws, path, looks)
+}
+
 // lookAlike returns the path of an entry whose name looks like the last one of a path that does not
 // exist, "" if there is none. looks returns what names that look alike have in common.
 func lookAlike(ws *workspace.Workspace, path string, looks func(name string) string) string {
@@ -152,14 +168,18 @@ func lookAlike(ws *workspace.Workspace, path string, looks func(name string) str
 func looks(name string) string { return strings.ToLower(looksExactly(name)) }
 
 // looksExactly returns what names have in common that a person cannot tell apart: they have other
-// spaces, or another form of Unicode. Two that differ in case are different files, where the disk
+// spaces, characters that are not seen, or another form of Unicode. Two that differ in case are different files, where the disk
 // does not find the one by the name of the other.
 func looksExactly(name string) string {
 	spaced := strings.Map(func(r rune) rune {
-		if unicode.IsSpace(r) {
+		switch {
+		case unicode.IsSpace(r):
 			return ' '
+		case unicode.Is(unicode.Cf, r):
+			return -1
+		default:
+			return r
 		}
-		return r
 	}, name)
 	return norm.NFKC.String(spaced)
 }

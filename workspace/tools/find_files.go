@@ -159,8 +159,8 @@ func (s *Set) unfinished(tally Tally) []string {
 	return paths
 }
 
-// globHint returns a line about brackets in a glob that has found nothing, "" for other globs.
-func globHint(glob string) string {
+// GlobHint returns a line about brackets in a glob that has found nothing, "" for other globs.
+func GlobHint(glob string) string {
 	open := strings.IndexByte(glob, '[')
 	if open < 0 || open > 0 && glob[open-1] == '\\' {
 		return ""
@@ -182,7 +182,7 @@ func (f foundFiles) String() string {
 	}
 	fmt.Fprintf(&b, "found %s, visited %d\n", text.Count(len(f.Files), "file", "files"), f.Visited)
 	if len(f.Files) == 0 {
-		b.WriteString(globHint(f.Glob))
+		b.WriteString(GlobHint(f.Glob))
 	}
 	return b.String() + f.LeftOut.note() + f.Cut.note()
 }
