@@ -1,6 +1,7 @@
 package inspect_test
 
 import (
+	"bytes"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	document "github.com/acp-agent/acp-agent/internal/conversation"
 	"github.com/acp-agent/acp-agent/internal/inspect"
 	"github.com/acp-agent/acp-agent/internal/test/memstore"
 	"github.com/acp-agent/acp-agent/internal/test/npmtest"
@@ -63,7 +65,9 @@ func TestPeopleReadSessionsInABrowser(t *testing.T) {
 			}
 		}})
 
-	walk := exec.CommandContext(t.Context(), npmtest.Node(t), script, page.URL(), pictures)
+	exported := filepath.Join(dir, "exported.html")
+	require.NoError(t, os.WriteFile(exported, export(t, store), 0o600))
+	walk := exec.CommandContext(t.Context(), npmtest.Node(t), script, page.URL(), exported, pictures)
 	walk.Env = append(os.Environ(), "HOME="+dir)
 	in, err := walk.StdinPipe()
 	require.NoError(t, err)
@@ -85,6 +89,17 @@ func TestPeopleReadSessionsInABrowser(t *testing.T) {
 	})
 	walk.Stderr = walk.Stdout
 	require.NoError(t, walk.Run(), "%s", &out)
+}
+
+// export returns a session as it is exported.
+func export(t *testing.T, store sessionstore.Store) []byte {
+	t.Helper()
+	entries, err := document.Read(store.History(t.Context(), "sess_shop"))
+	require.NoError(t, err)
+	var page bytes.Buffer
+	require.NoError(t, document.WriteHTML(&page, document.Document{Title: "Orders fail when the payment service answers 503",
+		Session: "sess_shop", Agent: "opencode", Folders: []string{"/home/ana/src/shop", "/home/ana/src/shared"}, Entries: entries}))
+	return page.Bytes()
 }
 
 type writer func([]byte) (int, error)

@@ -1,5 +1,5 @@
 // Walks through the page of acp-agent inspect with a keyboard, and fails if something is not as it
-// should be: inspect.mjs URL [DIRECTORY for pictures].
+// should be: inspect.mjs URL EXPORTED-PAGE [DIRECTORY for pictures].
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
@@ -8,7 +8,7 @@ import { join } from "node:path";
 import chromium from "@sparticuz/chromium";
 import puppeteer from "puppeteer-core";
 
-const [url, pictures] = process.argv.slice(2);
+const [url, exportedPage, pictures] = process.argv.slice(2);
 const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const browser = await puppeteer.launch({
   args: [...chromium.args, "--no-sandbox"], executablePath: await chromium.executablePath(), headless: "shell",
@@ -355,8 +355,20 @@ async function rightToLeft() {
   }
 }
 
+// An exported page has the same look, and can be used by everybody too.
+async function exported() {
+  await page.close();
+  await open("about:blank");
+  await page.setContent(await readFile(exportedPage, "utf8"));
+  await page.evaluate(() => document.querySelectorAll("details").forEach((d) => { d.open = true; }));
+  await appears(".diff ins", "ErrUnavailable");
+  const widths = await page.$eval(".diff ins", (e) => [e.clientWidth, e.parentElement.clientWidth]);
+  assert.equal(widths[0], widths[1], "a changed line is marked in part");
+  await check("exported");
+}
+
 try {
-  for (const step of [sessions, conversation, frames, mistyped, longConversation, foundMessage, hostileText, rightToLeft, traces, starts, slowTrace, ended, narrow]) {
+  for (const step of [sessions, conversation, frames, mistyped, longConversation, foundMessage, hostileText, rightToLeft, traces, starts, slowTrace, ended, narrow, exported]) {
     const begin = Date.now();
     await step();
     console.log(step.name, Date.now() - begin, "ms");
