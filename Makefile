@@ -18,7 +18,7 @@ RACE        := -race -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modern
 # As internal/test/all compiles what it tests, so that nothing is compiled twice.
 PLAIN       := CGO_ENABLED=0 GOFLAGS="$$GOFLAGS -trimpath"
 
-.PHONY: build release test npm bench soak growth interop-remote remote lint fmt vet staticcheck govulncheck cross fuzz kills interop-agents smoke-model clean
+.PHONY: build release test npm bench soak growth interop-remote remote lint fmt vet staticcheck govulncheck platforms cross fuzz kills interop-agents smoke-model clean
 
 # The program, into bin/.
 PROGRAM     ?= ./cmd/acp-agent
@@ -83,8 +83,13 @@ staticcheck:
 govulncheck:
 	$(PLAIN) go run $(GOVULNCHECK) ./...
 
-# The program, built for the platforms that CI does not run on (linux/amd64 is). Where files differ
-# between platforms, every package and its tests are vetted, which finds what does not compile.
+# For the platforms that CI does not run on (linux/amd64 is), the types of every package and its tests
+# are checked, which finds what does not compile.
+platforms:
+	$(PLAIN) go run ./internal/test/platforms $(PLATFORMS)
+
+# The program, compiled for these platforms. Where files differ between platforms, every package and
+# its tests are vetted too. It compiles SQLite three times, so .ci/run leaves it out.
 cross:
 	@set -e; for platform in $(PLATFORMS); do \
 		echo "build $$platform"; \

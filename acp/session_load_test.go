@@ -21,6 +21,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/test/memstore"
+	"github.com/acp-agent/acp-agent/internal/test/volume"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 )
@@ -1080,6 +1081,9 @@ func (d weighedDraft) Discard(ctx context.Context) error {
 	d.store.drafts.Add(-1)
 	return d.Draft.Discard(ctx)
 }
+
+// longReplay is the number of updates of a long replay.
+var longReplay = volume.Of(20_000, 100_000)
 
 // Clause P7.
 func TestBackendReplay(t *testing.T) {

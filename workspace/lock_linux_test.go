@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/acp-agent/acp-agent/internal/dirfd"
+	"github.com/acp-agent/acp-agent/internal/test/volume"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -60,8 +61,8 @@ func TestWhatOtherProgramsWriteIsNotLost(t *testing.T) {
 			g := g(t)
 			path := filepath.Join(g.a, "f")
 			other := &foreign{path: path}
-			done := make(chan struct{})
-			go func() { defer close(done); other.run(3000) }()
+			done, writes := make(chan struct{}), volume.Of(500, 3000)
+			go func() { defer close(done); other.run(writes) }()
 			replaced := map[string]bool{}
 			tries := 0
 			for running := true; running; tries++ {
@@ -87,7 +88,7 @@ func TestWhatOtherProgramsWriteIsNotLost(t *testing.T) {
 			seen := picture(t, g.a)
 			known := slices.Concat(slices.Collect(maps.Keys(replaced)), other.replaced,
 				slices.Collect(maps.Values(seen)))
-			for i := range 3000 {
+			for i := range writes {
 				require.Contains(t, known, "foreign "+strconv.Itoa(i))
 			}
 		})
@@ -149,7 +150,7 @@ func reopen(t *testing.T, f *os.File) *os.File {
 	return again
 }
 
-const killedWrites = 40
+var killedWrites = volume.Of(12, 40)
 
 // A process is killed at random moments while it writes a file and creates others. They are whole,
 // and what it leaves behind, if anything, is what the file was before, and is removed afterwards.

@@ -48,7 +48,7 @@ func swapping(t *testing.T, one, other string) (stop func()) {
 	}
 }
 
-const raceReads = 10_000
+var raceReads = volume.Of(2_000, 10_000)
 
 // expected reports whether err is one that a race may cause.
 func expected(err error) bool {
@@ -178,7 +178,7 @@ const racers = 3
 //
 // Clause C5.
 func TestOperationsWhileSwapping(t *testing.T) {
-	total := volume.Of(20_000, 1_000_000)
+	total := volume.Of(10_000, 1_000_000)
 	for _, c := range raceCases {
 		t.Run(c.name, func(t *testing.T) {
 			c.play(t, total/len(raceCases)+1)
@@ -475,7 +475,7 @@ func (r *racer) clear() {
 }
 
 // racedMounts is how many operations run while something is mounted and unmounted.
-const racedMounts = 3000
+var racedMounts = volume.Of(1_000, 3_000)
 
 // A mount that appears between the look at a name and its use is not reached.
 //
@@ -557,9 +557,9 @@ func unmountBelow(t *testing.T, dir string) {
 }
 
 // A race ends after this many tries, or this many successful writes, which wait for the disk.
-const (
-	writeTries = 3000
-	raceWrites = 60
+var (
+	writeTries = volume.Of(1_000, 3_000)
+	raceWrites = volume.Of(20, 60)
 )
 
 // Clause C5.

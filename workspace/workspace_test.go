@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/test/volume"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -431,7 +432,7 @@ func TestCloseDuringOperations(t *testing.T) {
 	g := newGrounds(t)
 	link(t, filepath.Join(g.b, "d/f"), filepath.Join(g.a, "across"))
 	before := openFiles(t)
-	for range 30 {
+	for range volume.Of(8, 30) {
 		ws, err := workspace.Open(t.Context(), mustRoots(t, g.a, g.b), workspace.Options{})
 		require.NoError(t, err)
 		var (

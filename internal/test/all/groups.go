@@ -93,7 +93,10 @@ var alone = []string{
 	"TestHTTPSlowReader", "TestServerFilesystem",
 	// sessionstore
 	"TestContract", "TestFewRowsAreRead", "TestNothingIsLeftOfRandomSessions", "TestShared",
-	"TestErasingLargeSessionLetsOthersWrite",
+	"TestErasingLargeSessionLetsOthersWrite", "TestContractWithRollbackJournalAndStoppedClock",
+	"TestStoppedReaderDoesNotGrowLog",
+	// workspace
+	"TestKilledWhileWriting", "TestWhatOtherProgramsWriteIsNotLost",
 }
 
 // A pkg is a package with tests.
