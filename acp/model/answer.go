@@ -17,7 +17,7 @@ import (
 
 // showAnswer sends a request and shows the answer as it arrives. It returns the answer's tool calls
 // if the answer is complete.
-func (t *turn) showAnswer(
+func (t *modelTurn) showAnswer(
 	ctx context.Context, r llm.Request, tools *toolbox,
 ) (calls []llm.ToolCall, finish llm.Finish, err error) {
 	shown := false // some of its text
@@ -62,19 +62,19 @@ func (t *turn) showAnswer(
 }
 
 // think shows a piece of what the model thinks, or what is happening.
-func (t *turn) think(ctx context.Context, s string) error {
+func (t *modelTurn) think(ctx context.Context, s string) error {
 	return t.updates.Update(ctx, backend.Thought(s))
 }
 
 // showRetry tells the user that a request will be sent again.
-func (t *turn) showRetry(ctx context.Context, r llm.Retry) error {
+func (t *modelTurn) showRetry(ctx context.Context, r llm.Retry) error {
 	return t.updates.Update(ctx, backend.MetaChunk(sessionstore.AgentThoughtChunk,
 		describeRetry(r)+"\n\n", meta{Note: true}))
 }
 
 // showRestart tells the user that the request for an answer will be sent again. The text that was
 // already shown, if any, stays visible with a mark. The model does not see it.
-func (t *turn) showRestart(ctx context.Context, r llm.Retry, shown bool) error {
+func (t *modelTurn) showRestart(ctx context.Context, r llm.Retry, shown bool) error {
 	retried := meta{Note: true, Retried: true}
 	if !shown {
 		return t.updates.Update(ctx, backend.MetaChunk(sessionstore.AgentThoughtChunk,
@@ -91,7 +91,7 @@ func describeRetry(r llm.Retry) string {
 
 // showUsage shows how much of the model's context is used, if the server has reported that, and
 // what the session has cost.
-func (t *turn) showUsage(ctx context.Context, u llm.Usage) error {
+func (t *modelTurn) showUsage(ctx context.Context, u llm.Usage) error {
 	t.conversation.count(u.Input)
 	cost, err := t.pay(ctx, u)
 	if err != nil || u.Input == 0 {
@@ -105,7 +105,7 @@ func (t *turn) showUsage(ctx context.Context, u llm.Usage) error {
 
 // spend adds what a request has cost to the costs of the session. It returns those in the currency
 // of the model, nil if its prices are not known.
-func (s *session) spend(ctx context.Context, m llm.Model, u llm.Usage) (*sdk.Cost, error) {
+func (s *modelSession) spend(ctx context.Context, m llm.Model, u llm.Usage) (*sdk.Cost, error) {
 	if m.Prices == nil {
 		return nil, nil
 	}
@@ -127,7 +127,7 @@ func (s *session) spend(ctx context.Context, m llm.Model, u llm.Usage) (*sdk.Cos
 }
 
 // pay counts what a request of the turn has used. See spend.
-func (t *turn) pay(ctx context.Context, u llm.Usage) (*sdk.Cost, error) {
+func (t *modelTurn) pay(ctx context.Context, u llm.Usage) (*sdk.Cost, error) {
 	t.used.Input += u.Input
 	t.used.Cached += min(u.Cached, u.Input)
 	t.used.Output += u.Output
@@ -136,7 +136,7 @@ func (t *turn) pay(ctx context.Context, u llm.Usage) (*sdk.Cost, error) {
 
 // withUsage returns the response to the prompt with the tokens of the turn, if the server has
 // reported any. They are in _meta, because the protocol's member usage is a draft.
-func (t *turn) withUsage(response backend.Raw) backend.Raw {
+func (t *modelTurn) withUsage(response backend.Raw) backend.Raw {
 	u := t.used
 	if u == (llm.Usage{}) || response == nil {
 		return response
@@ -153,7 +153,7 @@ func (t *turn) withUsage(response backend.Raw) backend.Raw {
 // showRefusal tells the user that the model has refused to answer. As ACP requires, the prompt and
 // everything after it are not sent with the next prompt. With them the model would usually refuse
 // that too.
-func (t *turn) showRefusal(ctx context.Context) error {
+func (t *modelTurn) showRefusal(ctx context.Context) error {
 	return t.updates.Update(ctx, meta{Refused: true}.message(
 		"\n\n*The model refused to answer. Your next prompt is sent without this one.*"))
 }

@@ -30,10 +30,10 @@ const (
 	maxPictured = 64 << 20
 )
 
-// call is a tool call that is shown to the user. Its ID is the one that the client sees.
-type call struct {
+// modelCall is a tool call that is shown to the user. Its ID is the one that the client sees.
+type modelCall struct {
 	llm.ToolCall
-	turn        *turn
+	turn        *modelTurn
 	tool        tool   // zero if no tool has this name
 	unknown     string // the answer to the model in this case
 	title       string
@@ -49,8 +49,8 @@ type call struct {
 }
 
 // newCall returns the tool call that the model requests, with an ID of our own.
-func (b *toolbox) newCall(requested llm.ToolCall) *call {
-	c := &call{ToolCall: requested, turn: b.turn, tool: b.find(requested.Name)}
+func (b *toolbox) newCall(requested llm.ToolCall) *modelCall {
+	c := &modelCall{ToolCall: requested, turn: b.turn, tool: b.find(requested.Name)}
 	// Models need their own IDs back, but some use the same ID for several calls. Some only accept
 	// nine letters and digits.
 	c.Given, c.ID = c.ID, rand.Text()[:9]
@@ -85,7 +85,7 @@ func validName(name string) string {
 }
 
 // locations returns where the files are that the arguments name, as far as they exist in the roots.
-func (c *call) locations(arguments json.RawMessage) []sdk.ToolCallLocation {
+func (c *modelCall) locations(arguments json.RawMessage) []sdk.ToolCallLocation {
 	var all []sdk.ToolCallLocation
 	for _, place := range c.tool.Places(c.turn.host.Workspace(), arguments) {
 		all = append(all, backend.Locations(place.Ref.Path(), place.Line)...)
@@ -95,7 +95,7 @@ func (c *call) locations(arguments json.RawMessage) []sdk.ToolCallLocation {
 
 // announce shows the call before it is run. If it was already shown while it arrived, announce
 // fills in what it will do.
-func (c *call) announce(ctx context.Context) error {
+func (c *modelCall) announce(ctx context.Context) error {
 	s := backend.ToolCall{
 		SessionUpdate: sessionstore.ToolCall,
 		ToolCallUpdate: sdk.ToolCallUpdate{
@@ -111,7 +111,7 @@ func (c *call) announce(ctx context.Context) error {
 }
 
 // meta says which tool the model has called.
-func (c *call) meta() map[string]any {
+func (c *modelCall) meta() map[string]any {
 	return meta{
 		Tool: c.Name, Step: c.turn.steps, Given: c.Given, From: c.From, Attached: c.Attached,
 	}.encode()
@@ -119,7 +119,7 @@ func (c *call) meta() map[string]any {
 
 // rawInput returns the arguments as the model wrote them: as JSON, or as a string if they are not
 // valid JSON.
-func (c *call) rawInput() any {
+func (c *modelCall) rawInput() any {
 	if raw := json.RawMessage(c.Arguments); json.Valid(raw) {
 		return raw
 	}
@@ -127,16 +127,16 @@ func (c *call) rawInput() any {
 }
 
 // show sends an update of the call.
-func (c *call) show(ctx context.Context, s backend.ToolCall) error {
+func (c *modelCall) show(ctx context.Context, s backend.ToolCall) error {
 	return c.turn.updates.Update(ctx, c.update(s))
 }
 
 // commit sends an update of the call once it is stored.
-func (c *call) commit(ctx context.Context, s backend.ToolCall) error {
+func (c *modelCall) commit(ctx context.Context, s backend.ToolCall) error {
 	return c.turn.updates.Commit(ctx, c.update(s))
 }
 
-func (c *call) update(s backend.ToolCall) backend.Update {
+func (c *modelCall) update(s backend.ToolCall) backend.Update {
 	s.SessionUpdate = cmp.Or(s.SessionUpdate, sessionstore.ToolCallUpdate)
 	s.ToolCallId = sdk.ToolCallId(c.ID)
 	if s.Content != nil {
@@ -146,14 +146,16 @@ func (c *call) update(s backend.ToolCall) backend.Update {
 }
 
 // showStatus sends a new status, and content unless it is nil.
-func (c *call) showStatus(ctx context.Context, status sdk.ToolCallStatus, content []any) error {
+func (c *modelCall) showStatus(
+	ctx context.Context, status sdk.ToolCallStatus, content []any,
+) error {
 	s := backend.ToolCall{Content: content}
 	s.Status = &status
 	return c.show(ctx, s)
 }
 
 // run runs the call. An error ends the turn.
-func (c *call) run(ctx context.Context) error {
+func (c *modelCall) run(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -198,7 +200,7 @@ func endsTurn(ctx context.Context, err error) bool {
 
 // picture returns an image or document for the model, or a note that tells the model why it cannot
 // be shown.
-func (t *turn) picture(mediaType string, data []byte) (note string, shown []llm.Part) {
+func (t *modelTurn) picture(mediaType string, data []byte) (note string, shown []llm.Part) {
 	media, err := newMedia(data)
 	switch {
 	case !strings.HasPrefix(mediaType, "image/") && mediaType != llm.PDF,
@@ -221,7 +223,7 @@ const (
 
 // end ends the call with a result for the model, and shows it as ended, even if ctx has ended. If
 // it may have changed something, that is stored first.
-func (c *call) end(
+func (c *modelCall) end(
 	ctx context.Context, result string, media []llm.Part, status sdk.ToolCallStatus,
 ) error {
 	c.ended = true

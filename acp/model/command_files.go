@@ -27,7 +27,7 @@ type commandFiles struct {
 
 // commandFiles returns the files that a command names. A word counts if it is a path from the
 // command's directory, or from another directory that the command names, as in "cd sub && ./run".
-func (c *call) commandFiles(cmd shellCommand) commandFiles {
+func (c *modelCall) commandFiles(cmd shellCommand) commandFiles {
 	ws := c.turn.host.Workspace()
 	words := shellWords(cmd.line)
 	if len(words) > maxWords {

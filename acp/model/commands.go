@@ -18,18 +18,18 @@ type slashCommand struct {
 	name        string
 	input       string // what follows the name, "" for nothing
 	description string
-	run         func(t *turn, ctx context.Context, arguments string) (backend.Raw, error)
+	run         func(t *modelTurn, ctx context.Context, arguments string) (backend.Raw, error)
 }
 
 // ownCommands returns the slash commands of this package in the order in which they are announced.
 func ownCommands() []slashCommand {
 	return []slashCommand{
 		{"compact", "[WHAT TO KEEP]",
-			"Replace the conversation with a summary, to make room for more", (*turn).compact},
+			"Replace the conversation with a summary, to make room for more", (*modelTurn).compact},
 		{"undo", "", "Forget your last prompt and the answer, and restore the files that were " +
-			"changed; asks first", (*turn).undo},
-		{"model", "[NAME]", "Show the models, or choose the one that answers", (*turn).chooseModel},
-		{"help", "", "Show this list", (*turn).help},
+			"changed; asks first", (*modelTurn).undo},
+		{"model", "[NAME]", "Show the models, or choose the one that answers", (*modelTurn).chooseModel},
+		{"help", "", "Show this list", (*modelTurn).help},
 	}
 }
 
@@ -62,7 +62,7 @@ func ownCommand(slash prompts.Command) (c slashCommand, ok bool) {
 const maxCommands = 500
 
 // announceCommands sends the list of slash commands if it has changed since it was last sent.
-func (s *session) announceCommands(ctx context.Context, to backend.Updates) error {
+func (s *modelSession) announceCommands(ctx context.Context, to backend.Updates) error {
 	var own []sdk.AvailableCommand
 	for _, c := range ownCommands() {
 		own = append(own, backend.NewCommand(c.name, c.description, c.input))
@@ -71,7 +71,7 @@ func (s *session) announceCommands(ctx context.Context, to backend.Updates) erro
 }
 
 // help answers /help.
-func (t *turn) help(ctx context.Context, _ string) (backend.Raw, error) {
+func (t *modelTurn) help(ctx context.Context, _ string) (backend.Raw, error) {
 	var b strings.Builder
 	b.WriteString("Type what you want the model to do, or one of these commands:\n\n")
 	for _, c := range ownCommands() {
@@ -100,7 +100,7 @@ func (t *turn) help(ctx context.Context, _ string) (backend.Raw, error) {
 
 // chooseModel answers /model: it chooses the model with this ID for the session. Without an ID it
 // shows all.
-func (t *turn) chooseModel(ctx context.Context, id string) (backend.Raw, error) {
+func (t *modelTurn) chooseModel(ctx context.Context, id string) (backend.Raw, error) {
 	stopped := backend.Stopped(sdk.StopReasonEndTurn)
 	var said strings.Builder
 	e := t.backend.endpoint(id)

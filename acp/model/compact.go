@@ -42,7 +42,7 @@ const (
 // fit adds the conversation to a request. If it is too long for the model, fit leaves out old
 // results of tools. If that is not enough, it first lets the model summarise the conversation, and
 // tells the user.
-func (t *turn) fit(ctx context.Context, r llm.Request) (llm.Request, error) {
+func (t *modelTurn) fit(ctx context.Context, r llm.Request) (llm.Request, error) {
 	t.endpoint.AskWindow(ctx)
 	model := t.endpoint.Model()
 	limit := room(model)
@@ -84,7 +84,7 @@ func tooLong(why string) error {
 // shorten is called with the error of a request. If the server says that the request is too long,
 // shorten makes the conversation shorter and returns nil: it cuts new results that are large, or
 // summarises the conversation, unless it has just been summarised.
-func (t *turn) shorten(ctx context.Context, err error) error {
+func (t *modelTurn) shorten(ctx context.Context, err error) error {
 	failed, ok := errors.AsType[*llm.Error](err)
 	if !ok || failed.Kind != llm.TooLong {
 		return err
@@ -100,7 +100,7 @@ func (t *turn) shorten(ctx context.Context, err error) error {
 
 // makeRoom summarises the conversation in the middle of a turn, unless there is only the user's
 // message. If that fails, it is not tried again in this turn.
-func (t *turn) makeRoom(ctx context.Context) error {
+func (t *modelTurn) makeRoom(ctx context.Context) error {
 	t.uncompacted = maxSteps + 1
 	if t.conversation.isNew() {
 		return nil
@@ -113,7 +113,7 @@ func (t *turn) makeRoom(ctx context.Context) error {
 }
 
 // compact answers /compact.
-func (t *turn) compact(ctx context.Context, focus string) (backend.Raw, error) {
+func (t *modelTurn) compact(ctx context.Context, focus string) (backend.Raw, error) {
 	stopped := backend.Stopped(sdk.StopReasonEndTurn)
 	if t.conversation.transcript(0) == "" {
 		return stopped, t.note(ctx, "There is nothing to summarise yet.")
@@ -128,7 +128,7 @@ func (t *turn) compact(ctx context.Context, focus string) (backend.Raw, error) {
 // summarise lets the model summarise the conversation, and replaces the conversation as m says.
 // focus is what the user wants to keep in particular, or "". If the model fails, the user is told,
 // and the conversation stays as it is.
-func (t *turn) summarise(ctx context.Context, focus string, m meta) (done bool, err error) {
+func (t *modelTurn) summarise(ctx context.Context, focus string, m meta) (done bool, err error) {
 	err = t.think(ctx, "Summarising the conversation, to make room for more.\n\n")
 	if err != nil {
 		return false, err
@@ -159,7 +159,7 @@ const smallTranscript = 8 << 10
 // askForSummary asks the model for m.Summary. If the server rejects the transcript, it asks again
 // without the last turns, and with a shorter one if it is too long. It returns the transcript, and
 // whether that has all turns.
-func (t *turn) askForSummary(
+func (t *modelTurn) askForSummary(
 	ctx context.Context, focus string, m *meta,
 ) (transcript string, whole bool, err error) {
 	var rejected error // for the first time
@@ -186,7 +186,7 @@ func (t *turn) askForSummary(
 }
 
 // summaryOf asks the model for a summary of a transcript.
-func (t *turn) summaryOf(ctx context.Context, transcript, focus string) (string, error) {
+func (t *modelTurn) summaryOf(ctx context.Context, transcript, focus string) (string, error) {
 	order := "This is the conversation:\n\n" + transcript + "Summarise it."
 	if focus != "" {
 		order += " Keep in particular: " + focus

@@ -46,13 +46,13 @@
 //
 // The user is asked before
 //
-//	a change of a file     call.permit in permission.go; policy.WhyAsk for changes that ask although
-//	                       the mode allows edits
-//	/undo                  turn.restore in undo_files.go
-//	a command              call.permitCommand in run_command.go, with command_files.go
+//	a change of a file     modelCall.permit in permission.go; policy.WhyAsk for changes that ask
+//	                       although the mode allows edits
+//	/undo                  modelTurn.restore in undo_files.go
+//	a command              modelCall.permitCommand in run_command.go, with command_files.go
 //	a tool of a server     mcpCall.askPermission in permission.go of package acp/internal/servers
-//	an unlisted resource   call.readResource in server_resources.go
-//	a repeated call        turn.askToGoOn in loops.go
+//	an unlisted resource   modelCall.readResource in server_resources.go
+//	a repeated call        modelTurn.askToGoOn in loops.go
 //
 // A rule of package policy may answer the first two and a tool of a server, in acp/permit.go.
 //

@@ -27,7 +27,7 @@ const (
 // draft is a tool call that the model is still writing. It is shown, but it is not part of the
 // conversation until the call is complete: before that, its updates have no _meta.
 type draft struct {
-	*call
+	*modelCall
 	arguments []byte
 	shown     int // length of the arguments in the last update
 	interval  time.Duration
@@ -50,7 +50,7 @@ func (b *toolbox) drafted(ctx context.Context, piece llm.CallDelta) error {
 		if b.find(piece.Name).Name == "" {
 			return nil
 		}
-		d = &draft{call: b.newCall(llm.ToolCall{Name: piece.Name}), interval: firstDraft}
+		d = &draft{modelCall: b.newCall(llm.ToolCall{Name: piece.Name}), interval: firstDraft}
 		b.drafts[piece.Index] = d
 		if err := d.announceDraft(ctx); err != nil {
 			return err
@@ -95,7 +95,7 @@ func (d *draft) grow(ctx context.Context) error {
 }
 
 // diff returns the change to a file that the arguments of a call describe so far, or nil.
-func (c *call) diff(known map[string]string) []any {
+func (c *modelCall) diff(known map[string]string) []any {
 	path := known["path"]
 	added, isText := known["content"]
 	var old *string

@@ -18,7 +18,7 @@ import (
 
 // fallBack changes to the model's fallback for the rest of the turn if a request has failed because
 // the model is not available. It tells the user, and reports whether it has changed the model.
-func (t *turn) fallBack(ctx context.Context, err error) bool {
+func (t *modelTurn) fallBack(ctx context.Context, err error) bool {
 	failed, ok := errors.AsType[*llm.Error](err)
 	next := t.backend.endpoint(t.endpoint.Model().Fallback)
 	if ctx.Err() != nil || !ok || next == nil || next == t.endpoint || t.instead[next] != nil ||
@@ -36,7 +36,7 @@ func (t *turn) fallBack(ctx context.Context, err error) bool {
 
 // explain ends a turn in which a request to the model failed. It shows an answer that says why and
 // what to do next. The response's _meta says that the model failed.
-func (t *turn) explain(ctx context.Context, err error) (backend.Raw, error) {
+func (t *modelTurn) explain(ctx context.Context, err error) (backend.Raw, error) {
 	failed, ok := errors.AsType[*llm.Error](err)
 	if ctx.Err() != nil || !ok {
 		return nil, err

@@ -7,10 +7,10 @@ import (
 )
 
 // fileTools returns the tools for the files of the roots.
-func (s *session) fileTools() (all []tool) {
+func (s *modelSession) fileTools() (all []tool) {
 	o := tools.Options{Editor: s.editor(), Permit: neverPermit}
 	for _, t := range tools.New(s.host.Workspace(), o).Tools() {
-		all = append(all, tool{Tool: t, forCall: func(c *call) tools.Tool {
+		all = append(all, tool{Tool: t, forCall: func(c *modelCall) tools.Tool {
 			return t.Permitting(c.permit, c.noteMade)
 		}})
 	}
@@ -22,7 +22,7 @@ func (s *session) fileTools() (all []tool) {
 func neverPermit(context.Context, tools.Change) error { return errRejected }
 
 // editor returns what may have files open, nil for nothing.
-func (s *session) editor() tools.Editor {
+func (s *modelSession) editor() tools.Editor {
 	if s.backend.files {
 		return openFiles{s.host}
 	}

@@ -51,7 +51,7 @@ func (l loop) String() string {
 // judge counts calls that fail, or succeed, in the same way. It returns what to add to the result,
 // and notes that the user must be asked after too many. A change starts the count again, because
 // calls that failed before may now succeed, and others may have another result.
-func (t *turn) judge(c *call, result string, status sdk.ToolCallStatus) string {
+func (t *modelTurn) judge(c *modelCall, result string, status sdk.ToolCallStatus) string {
 	t.judging.Lock()
 	defer t.judging.Unlock()
 	if status != failed && !c.tool.Annotations.ReadOnly {
@@ -75,7 +75,7 @@ func (t *turn) judge(c *call, result string, status sdk.ToolCallStatus) string {
 
 // warn returns what to tell the model about a call that has had the same outcome n times. From most
 // times on, the user is asked.
-func (t *turn) warn(c *call, n, most int, outcome string) string {
+func (t *modelTurn) warn(c *modelCall, n, most int, outcome string) string {
 	if n >= most {
 		t.stuck = &loop{c.title, outcome, n}
 	}
@@ -88,7 +88,7 @@ func (t *turn) warn(c *call, n, most int, outcome string) string {
 
 // askToGoOn asks the user whether the model may go on although it makes the same call again and
 // again. If not, or if nobody can be asked, the turn ends.
-func (t *turn) askToGoOn(ctx context.Context) (sdk.StopReason, error) {
+func (t *modelTurn) askToGoOn(ctx context.Context) (sdk.StopReason, error) {
 	stuck := *t.stuck
 	t.stuck = nil
 	shown := sdk.SessionUpdateToolCall{

@@ -49,7 +49,7 @@ func (m mode) mayChange() bool { return m.rules().Deny == nil }
 
 // permit asks whether a change may be made: rules decide, such as those of the mode, or the user. The
 // change that is shown is the one that is made.
-func (c *call) permit(ctx context.Context, change tools.Change) error {
+func (c *modelCall) permit(ctx context.Context, change tools.Change) error {
 	c.permitted = change.New
 	shown := filechange.Describe(change, "Write")
 	host := c.turn.host
@@ -78,7 +78,7 @@ func (c *call) permit(ctx context.Context, change tools.Change) error {
 
 // noteMade notes a write that has been made in another text than was shown, to show it when the
 // call ends.
-func (c *call) noteMade(change tools.Change) {
+func (c *modelCall) noteMade(change tools.Change) {
 	if change.Kind == tools.Write && change.New != c.permitted {
 		c.made = filechange.Describe(change, "Write").Content
 	}
@@ -87,7 +87,7 @@ func (c *call) noteMade(change tools.Change) {
 // askUser asks the user whether to do what is shown, as [backend.Question.Ask] does, unless a rule
 // decides about the action. allowAlways is the label of the answer that always allows it, "" for
 // none.
-func (c *call) askUser(
+func (c *modelCall) askUser(
 	ctx context.Context, shown backend.ToolCall, allowAlways string, action policy.Action,
 ) (always bool, err error) {
 	set, _ := c.turn.current() // the user may have changed the mode since the step began

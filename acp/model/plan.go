@@ -34,7 +34,7 @@ func planTool() tool {
 		Description: "Show the user your plan for a task of several steps, and what is done " +
 			"of it. Send the whole plan each time. At most one entry should be in progress.",
 		Annotations: tools.Annotations{ReadOnly: true, Idempotent: true},
-	}, func(planInput) string { return "Update the plan" }, (*call).updatePlan)
+	}, func(planInput) string { return "Update the plan" }, (*modelCall).updatePlan)
 	return tool{Tool: forCall(nil), forCall: forCall, alone: true}
 }
 
@@ -51,7 +51,7 @@ func planStatus(said string) string {
 	return said
 }
 
-func (c *call) updatePlan(ctx context.Context, in planInput) (string, error) {
+func (c *modelCall) updatePlan(ctx context.Context, in planInput) (string, error) {
 	if n := len(in.Entries); n > maxEntries {
 		return "", fmt.Errorf("the plan has %d entries (limit %d): combine small steps",
 			n, maxEntries)

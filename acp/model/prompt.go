@@ -136,7 +136,7 @@ func filePath(uri string) string {
 
 // prompt adds the user's prompt to the conversation, and tells the user what is left out of it. It
 // expands a slash command that is a skill or command of a root, and returns any slash command.
-func (t *turn) prompt(ctx context.Context, params backend.Raw) (prompts.Command, error) {
+func (t *modelTurn) prompt(ctx context.Context, params backend.Raw) (prompts.Command, error) {
 	var p struct{ Prompt []backend.Raw }
 	if err := json.Unmarshal(params, &p); err != nil {
 		return prompts.Command{}, fmt.Errorf("cannot read the prompt: %w", err)
@@ -175,7 +175,7 @@ func (t *turn) prompt(ctx context.Context, params backend.Raw) (prompts.Command,
 
 // serverPrompt adds the prompt of an MCP server to the user's message, if there is one of this
 // name.
-func (t *turn) serverPrompt(ctx context.Context, slash prompts.Command) error {
+func (t *modelTurn) serverPrompt(ctx context.Context, slash prompts.Command) error {
 	result, err := t.host.Tools().Prompt(ctx, slash.Name, slash.Arguments)
 	name := text.Printable(slash.Name)
 	switch {
@@ -194,7 +194,7 @@ func (t *turn) serverPrompt(ctx context.Context, slash prompts.Command) error {
 }
 
 // noteUnused tells the user which blocks are not sent to the model.
-func (t *turn) noteUnused(ctx context.Context, blocks []backend.Raw) error {
+func (t *modelTurn) noteUnused(ctx context.Context, blocks []backend.Raw) error {
 	counts := make(map[string]int)
 	for _, raw := range blocks {
 		p, unused := blockPart(raw)
@@ -219,7 +219,7 @@ func (t *turn) noteUnused(ctx context.Context, blocks []backend.Raw) error {
 }
 
 // expand adds the text of a skill or command to the user's message.
-func (t *turn) expand(ctx context.Context, a discovery.Artifact, arguments string) error {
+func (t *modelTurn) expand(ctx context.Context, a discovery.Artifact, arguments string) error {
 	content, err := t.host.Catalog().Expand(ctx, a, arguments)
 	name, root := text.Printable(a.Name), text.Printable(a.Root.Dir.String())
 	switch {
@@ -245,7 +245,7 @@ func (t *turn) expand(ctx context.Context, a discovery.Artifact, arguments strin
 
 // addToPrompt adds a text to the user's message, and shows that as a tool call so that it is
 // stored. path is the file that it comes from, "" for none.
-func (t *turn) addToPrompt(
+func (t *modelTurn) addToPrompt(
 	ctx context.Context, kind sdk.ToolKind, title, path, message string,
 ) error {
 	shown := sdk.SessionUpdateToolCall{

@@ -309,7 +309,7 @@ const maxOmissions = 3
 // leaveOut is called with the error of a request. If the server has rejected what was sent, it
 // makes the next request leave out what may be the reason, and returns nil. If nothing is left to
 // try, it returns the error of the first request.
-func (t *turn) leaveOut(err error) error {
+func (t *modelTurn) leaveOut(err error) error {
 	failed, ok := errors.AsType[*llm.Error](err)
 	switch {
 	case !ok || t.accepted || !mayReject(failed):
@@ -333,7 +333,7 @@ func (t *turn) leaveOut(err error) error {
 
 // accept is called when the server has accepted a request. If the first attempt was rejected, it
 // leaves out for good what that had more, and tells the user.
-func (t *turn) accept(ctx context.Context) error {
+func (t *modelTurn) accept(ctx context.Context) error {
 	t.accepted = true
 	if t.rejection == nil {
 		return nil
@@ -349,9 +349,9 @@ func (t *turn) accept(ctx context.Context) error {
 
 // reject ends a turn whose prompt the server does not accept. It tells the user, and leaves the
 // prompt and what followed it out of further requests.
-func (t *turn) reject(ctx context.Context, e *llm.Error) (backend.Raw, error) {
-	said := "\n\n" + describeFailure(e) + ". Your message is left out of further requests, and stays " +
-		"in the history of the session. "
+func (t *modelTurn) reject(ctx context.Context, e *llm.Error) (backend.Raw, error) {
+	said := "\n\n" + describeFailure(e) + ". Your message is left out of further requests, and " +
+		"stays in the history of the session. "
 	switch {
 	case t.alone:
 		said += "The server does not accept it without the messages before it either, so the reason " +

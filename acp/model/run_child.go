@@ -26,7 +26,7 @@ const (
 
 // runChild runs the command as a child of this process and returns its output and how it ended. The
 // command and everything that it has started end with the call.
-func (c *call) runChild(
+func (c *modelCall) runChild(
 	ctx context.Context, cmd shellCommand, env []string, timeout time.Duration,
 ) (string, error) {
 	if ctx.Err() != nil {
@@ -70,7 +70,7 @@ func (c *call) runChild(
 }
 
 // startChild starts the command without input, in the sandbox of the model if there is one.
-func (c *call) startChild(
+func (c *modelCall) startChild(
 	ctx context.Context, cmd shellCommand, env []string, refused func(hostproxy.Refusal),
 ) (*process.Process, error) {
 	if err := c.turn.host.Workspace().HandOverDir(cmd.dir); err != nil {
@@ -110,7 +110,7 @@ func (r *refusals) text() string {
 }
 
 // follow shows the output of a process until it ends, or returns why it must be ended.
-func (c *call) follow(
+func (c *modelCall) follow(
 	ctx context.Context, p *process.Process, out *clip, timeout time.Duration,
 ) (ended string, err error) {
 	limit := time.After(timeout)
@@ -154,7 +154,7 @@ func exitOf(err error) string {
 }
 
 // showOutput shows the output of a command so far.
-func (c *call) showOutput(ctx context.Context, output string) error {
+func (c *modelCall) showOutput(ctx context.Context, output string) error {
 	content := []any{sdk.ToolContent(sdk.TextBlock(text.Block("", output)))}
 	return c.showStatus(ctx, sdk.ToolCallStatusInProgress, content)
 }

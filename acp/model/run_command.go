@@ -49,7 +49,7 @@ func commandTool() tool {
 		Annotations: tools.Annotations{Destructive: true},
 	}, func(in commandInput) string {
 		return text.Code(text.Line(in.Command, text.MaxArgument))
-	}, (*call).runCommand)
+	}, (*modelCall).runCommand)
 	return tool{Tool: forCall(nil), forCall: forCall}
 }
 
@@ -65,7 +65,7 @@ func argv(line string) (program string, args []string) {
 }
 
 // runCommand runs a command if the user allows it.
-func (c *call) runCommand(ctx context.Context, in commandInput) (string, error) {
+func (c *modelCall) runCommand(ctx context.Context, in commandInput) (string, error) {
 	timeout := cmp.Or(time.Duration(in.Timeout)*time.Second, defaultTimeout)
 	switch {
 	case strings.TrimSpace(in.Command) == "":
@@ -108,7 +108,7 @@ func (c *call) runCommand(ctx context.Context, in commandInput) (string, error) 
 // noteFiles remembers the files of an always allowed command after it has run, so that the
 // command's own changes are not a reason to ask again. The permission covers the content of the
 // files. If that can no longer be determined, the user is asked again.
-func (c *call) noteFiles(cmd shellCommand) {
+func (c *modelCall) noteFiles(cmd shellCommand) {
 	allowed := c.turn.tools.allowed
 	before, always := allowed[cmd]
 	if !always {
@@ -121,7 +121,7 @@ func (c *call) noteFiles(cmd shellCommand) {
 }
 
 // directory returns the path of a directory without links.
-func (c *call) directory(path string) (string, error) {
+func (c *modelCall) directory(path string) (string, error) {
 	dir, err := c.turn.host.Workspace().OpenDir(path)
 	if err != nil {
 		return "", fmt.Errorf("cannot run a command there: %w", err)
@@ -132,7 +132,7 @@ func (c *call) directory(path string) (string, error) {
 // permitCommand asks whether to run the command: rules decide, or the user. The user is not asked
 // again if they have allowed the command for the session and the files that it names are still the
 // same. It returns variables for the command's environment.
-func (c *call) permitCommand(ctx context.Context, cmd shellCommand) (env []string, err error) {
+func (c *modelCall) permitCommand(ctx context.Context, cmd shellCommand) (env []string, err error) {
 	allowed, files := c.turn.tools.allowed, c.commandFiles(cmd)
 	action, env := policy.Command(c.turn.host.Workspace(), cmd.line, cmd.dir)
 	if env != nil {
@@ -160,7 +160,7 @@ type terminal struct {
 }
 
 // runTerminal runs the command in a terminal and returns its output and how it ended.
-func (c *call) runTerminal(
+func (c *modelCall) runTerminal(
 	ctx context.Context, cmd shellCommand, env []string, timeout time.Duration,
 ) (string, error) {
 	if ctx.Err() != nil {
@@ -217,7 +217,7 @@ func outliving(ctx context.Context) (context.Context, context.CancelFunc) {
 }
 
 // createTerminal starts the command, in the sandbox of the model if there is one.
-func (c *call) createTerminal(
+func (c *modelCall) createTerminal(
 	ctx context.Context, cmd shellCommand, env []string,
 ) (terminal, error) {
 	program, args := argv(cmd.line)
@@ -238,7 +238,7 @@ func (c *call) createTerminal(
 }
 
 // mayRun reports whether the session may run commands.
-func (s *session) mayRun() bool {
+func (s *modelSession) mayRun() bool {
 	if s.backend.terminal || !s.backend.given.OnlyInSandbox {
 		return true
 	}
@@ -247,7 +247,7 @@ func (s *session) mayRun() bool {
 }
 
 // sandbox returns what restricts commands, and the roots that they may change.
-func (s *session) sandbox() (restrictions sandbox.Settings, roots []process.Root) {
+func (s *modelSession) sandbox() (restrictions sandbox.Settings, roots []process.Root) {
 	if s.backend.given.Sandbox == nil {
 		return restrictions, nil
 	}

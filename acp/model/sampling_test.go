@@ -20,7 +20,7 @@ import (
 
 // sampled returns a session of which nothing is used but its models, which a scripted server
 // answers for.
-func sampled(t *testing.T, models ...Model) (*session, *modelserver.Server) {
+func sampled(t *testing.T, models ...Model) (*modelSession, *modelserver.Server) {
 	t.Helper()
 	server, err := modelserver.Start()
 	require.NoError(t, err)
@@ -30,7 +30,7 @@ func sampled(t *testing.T, models ...Model) (*session, *modelserver.Server) {
 	}
 	b := New(Options{Models: models}).(*modelBackend)
 	t.Cleanup(func() { require.NoError(t, b.Close(context.Background())) })
-	return &session{backend: b, settings: b.restoreSettings(nil)}, server
+	return &modelSession{backend: b, settings: b.restoreSettings(nil)}, server
 }
 
 // Clause M13.

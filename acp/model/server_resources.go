@@ -28,7 +28,7 @@ func resourceTool(listings []mcp.Listing) tool {
 	for _, l := range listings {
 		names = append(names, text.Quote(text.Name(l.Name)))
 	}
-	run := func(c *call, ctx context.Context, in resourceInput) (string, error) {
+	run := func(c *modelCall, ctx context.Context, in resourceInput) (string, error) {
 		i := slices.IndexFunc(listings, func(l mcp.Listing) bool {
 			return in.Server == l.Name || in.Server == l.Prefix
 		})
@@ -74,7 +74,7 @@ const maxUnlistedURI = 2 << 10
 
 // readResource reads a resource. It asks the user about one that the server does not list, because
 // its URI may reveal something to the server.
-func (c *call) readResource(
+func (c *modelCall) readResource(
 	ctx context.Context, l mcp.Listing, uri string,
 ) (string, error) {
 	isListed := func(r mcp.Resource) bool { return r.URI == uri }

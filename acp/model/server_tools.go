@@ -64,7 +64,7 @@ func (b *toolbox) addServers(ctx context.Context, m mode) error {
 
 // awaitServers returns what servers offer, by prefix. It tells the user about those that have
 // failed or are late.
-func (t *turn) awaitServers(
+func (t *modelTurn) awaitServers(
 	ctx context.Context, servers []mcp.Status,
 ) (found map[string]mcp.Listing, err error) {
 	listings, err := t.host.Tools().List(ctx)
@@ -126,7 +126,7 @@ func inTurns(lists [][]mcp.Tool) (all []mcp.Tool) {
 }
 
 // noteLate tells the user that the tools of an MCP server are missing because it is still starting.
-func (t *turn) noteLate(ctx context.Context, s mcp.Status) error {
+func (t *modelTurn) noteLate(ctx context.Context, s mcp.Status) error {
 	why := ""
 	if s.Waiting != "" {
 		why = " (" + text.Line(s.Waiting, 200) + ")"
@@ -171,7 +171,7 @@ func listNames(names []string) string {
 }
 
 // noteFailure tells the user why an MCP server has no tools, once until it has some.
-func (t *turn) noteFailure(ctx context.Context, l mcp.Listing) error {
+func (t *modelTurn) noteFailure(ctx context.Context, l mcp.Listing) error {
 	broken, told := l.Err != nil && len(l.Tools) == 0, t.tools.broken[l.Prefix]
 	t.tools.broken[l.Prefix] = broken
 	if !broken || told {
@@ -222,7 +222,7 @@ func serverOf(tool string, servers []mcp.Status) (prefix string) {
 }
 
 // runRemote calls the tool of an MCP server.
-func (c *call) runRemote(ctx context.Context) error {
+func (c *modelCall) runRemote(ctx context.Context) error {
 	// The user may have changed the mode since the step began.
 	if set, _ := c.turn.current(); !set.Mode.mayChange() && !c.tool.Annotations.ReadOnly {
 		return c.end(ctx, errModeReads.Error(), nil, failed)
@@ -246,7 +246,7 @@ func (c *call) runRemote(ctx context.Context) error {
 }
 
 // fromServer returns the result of an MCP server's tool for the model.
-func (t *turn) fromServer(r backend.ToolResult) (string, []llm.Part) {
+func (t *modelTurn) fromServer(r backend.ToolResult) (string, []llm.Part) {
 	var said strings.Builder
 	var media []llm.Part
 	for _, raw := range r.Content {

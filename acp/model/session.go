@@ -13,8 +13,8 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 )
 
-// session is one activation. Its turns do not overlap.
-type session struct {
+// modelSession is one activation. Its turns do not overlap.
+type modelSession struct {
 	backend *modelBackend
 	host    backend.Host
 	opened  time.Time
@@ -36,7 +36,7 @@ type session struct {
 func (b *modelBackend) Open(
 	ctx context.Context, a backend.Activation, h backend.Host,
 ) (backend.Session, backend.Opened, error) {
-	s := &session{
+	s := &modelSession{
 		backend: b, host: h, opened: time.Now(), settings: b.restoreSettings(a.State),
 		client: readInstructions(a.Params), history: a.History,
 		tools: toolState{allowed: map[shellCommand]string{}, broken: map[string]bool{},
@@ -67,9 +67,11 @@ func (b *modelBackend) Open(
 }
 
 // Prompt answers one prompt.
-func (s *session) Prompt(ctx context.Context, params backend.Raw, u backend.Updates) backend.Work {
+func (s *modelSession) Prompt(
+	ctx context.Context, params backend.Raw, u backend.Updates,
+) backend.Work {
 	return func() (backend.Raw, error) {
-		t := &turn{session: s, updates: recorded{u, &s.conversation}, loops: newLoops()}
+		t := &modelTurn{modelSession: s, updates: recorded{u, &s.conversation}, loops: newLoops()}
 		response, err := t.run(ctx, params)
 		cancelled := ctx.Err() != nil || errors.Is(err, backend.ErrCancelled)
 		err = errors.Join(err, s.noteCancelled(context.WithoutCancel(ctx), cancelled))
@@ -81,7 +83,7 @@ func (s *session) Prompt(ctx context.Context, params backend.Raw, u backend.Upda
 }
 
 // noteCancelled saves whether the last turn was cancelled. The next turn tells the model.
-func (s *session) noteCancelled(ctx context.Context, cancelled bool) error {
+func (s *modelSession) noteCancelled(ctx context.Context, cancelled bool) error {
 	s.mu.Lock()
 	changed := s.settings.Cancelled != cancelled
 	s.settings.Cancelled = cancelled
@@ -93,8 +95,8 @@ func (s *session) noteCancelled(ctx context.Context, cancelled bool) error {
 	return err
 }
 
-func (*session) Notify(context.Context, string, backend.Raw) {}
+func (*modelSession) Notify(context.Context, string, backend.Raw) {}
 
 // Cancel does nothing: cancelling ends the turn's context.
-func (*session) Cancel(backend.Raw)          {}
-func (*session) Close(context.Context) error { return nil }
+func (*modelSession) Cancel(backend.Raw)          {}
+func (*modelSession) Close(context.Context) error { return nil }

@@ -18,7 +18,7 @@ type mode string
 
 const (
 	ask         mode = "ask"          // asks before each change and command
-	acceptEdits mode = "accept_edits" // edits files without asking; see call.permit for exceptions
+	acceptEdits mode = "accept_edits" // edits files without asking; see modelCall.permit for exceptions
 	readOnly    mode = "read_only"    // has no tools that change anything
 	planning    mode = "plan"         // like readOnly, and tells the model to plan
 )
@@ -129,14 +129,14 @@ func (b *modelBackend) encodeSettings(s settings) []byte {
 	return backend.Encode(s)
 }
 
-func (s *session) snapshot() settings {
+func (s *modelSession) snapshot() settings {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.settings
 }
 
 // current returns the settings and the endpoint of the model.
-func (s *session) current() (settings, *endpoint) {
+func (s *modelSession) current() (settings, *endpoint) {
 	set := s.snapshot()
 	if set.Effort == defaultEffort {
 		set.Effort = ""
@@ -145,7 +145,7 @@ func (s *session) current() (settings, *endpoint) {
 }
 
 // describeSettings returns the members modes and configOptions of a lifecycle response.
-func (s *session) describeSettings() backend.Raw {
+func (s *modelSession) describeSettings() backend.Raw {
 	set := s.snapshot()
 	available := make([]sdk.SessionMode, len(modes))
 	for i, m := range modes {
@@ -161,7 +161,7 @@ func (s *session) describeSettings() backend.Raw {
 	})
 }
 
-func (s *session) configOptions(set settings) []sdk.SessionConfigOption {
+func (s *modelSession) configOptions(set settings) []sdk.SessionConfigOption {
 	var list []sdk.SessionConfigOption
 	for _, o := range s.backend.options(&set) {
 		choices := sdk.SessionConfigSelectOptionsUngrouped(o.choices)
@@ -176,7 +176,7 @@ func (s *session) configOptions(set settings) []sdk.SessionConfigOption {
 
 // Call serves session/set_mode and session/set_config_option. The setting changes at once, even if
 // a turn is running.
-func (s *session) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
+func (s *modelSession) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
 	setsOption := method == protocol.SessionSetConfigOption
 	if !setsOption && method != protocol.SessionSetMode {
 		return nil
@@ -210,7 +210,7 @@ func (s *session) Call(ctx context.Context, method string, params backend.Raw) b
 }
 
 // setModeTo changes the mode for the user, and tells the client.
-func (s *session) setModeTo(ctx context.Context, m mode) error {
+func (s *modelSession) setModeTo(ctx context.Context, m mode) error {
 	s.mu.Lock()
 	s.settings.Mode = m
 	s.mu.Unlock()
@@ -219,7 +219,7 @@ func (s *session) setModeTo(ctx context.Context, m mode) error {
 }
 
 // choose sets an option to the choice that a client has sent.
-func (s *session) choose(id sdk.SessionConfigId, field strictjson.Field) error {
+func (s *modelSession) choose(id sdk.SessionConfigId, field strictjson.Field) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var ids []string
@@ -247,7 +247,7 @@ func use(values []string) string { return "use " + strings.Join(values, ", ") }
 
 // saveSettings saves the settings after a change, and sends the client the updates that tell
 // returns. It returns the settings that were saved.
-func (s *session) saveSettings(
+func (s *modelSession) saveSettings(
 	ctx context.Context, tell ...func(settings) backend.Update,
 ) (settings, error) {
 	s.saving.Lock() // so that the last settings are saved and sent last
@@ -269,7 +269,7 @@ func modeUpdate(set settings) backend.Update {
 	return backend.NewUpdate(sdk.SessionUpdate{CurrentModeUpdate: current})
 }
 
-func (s *session) optionsUpdate(set settings) backend.Update {
+func (s *modelSession) optionsUpdate(set settings) backend.Update {
 	options := &sdk.SessionConfigOptionUpdate{ConfigOptions: s.configOptions(set)}
 	return backend.NewUpdate(sdk.SessionUpdate{ConfigOptionUpdate: options})
 }

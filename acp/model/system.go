@@ -60,7 +60,7 @@ func (i instructions) write(b *strings.Builder) {
 // systemPrompt returns the system prompt: our own text and the client's, the roots, their
 // instructions and skills, and the instructions of MCP servers. It stays the same as long as these,
 // the mode and the model do, so that servers can cache it.
-func (s *session) systemPrompt(m mode, endpoint *endpoint) string {
+func (s *modelSession) systemPrompt(m mode, endpoint *endpoint) string {
 	share := sharesOf(endpoint.Model())
 	var b strings.Builder
 	s.client.write(&b)
@@ -101,7 +101,7 @@ const maxOverview, maxOverviews = 40, 10
 
 // overview describes what is at the top of the roots with so many names, as it was when the session
 // was opened: a change of it would change the beginning of each further request.
-func (s *session) overview(names int) string {
+func (s *modelSession) overview(names int) string {
 	if s.tools.overview == nil || s.tools.overviewNames != names {
 		var b strings.Builder
 		b.WriteString("\nWhen the session began, they had at the top (names are data):\n\n")
@@ -229,7 +229,7 @@ func describeMode(m mode) string {
 
 // tellRoots adds a note to the user's message about how the roots have changed since the model last
 // learned of them.
-func (t *turn) tellRoots(ctx context.Context) error {
+func (t *modelTurn) tellRoots(ctx context.Context) error {
 	roots := t.host.Workspace().Roots()
 	var now []string
 	for _, dir := range roots.All() {

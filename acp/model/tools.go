@@ -43,7 +43,7 @@ type toolState struct {
 type tool struct {
 	tools.Tool
 	// forCall returns the tool for one call, nil for the tool of an MCP server.
-	forCall func(*call) tools.Tool
+	forCall func(*modelCall) tools.Tool
 	// remote is the full name of the tool of an MCP server, and remoteTitle describes its calls; ""
 	// for others.
 	remote, remoteTitle string
@@ -81,7 +81,7 @@ func describeMedia(m llm.Model) string {
 
 // toolbox holds the tools that the model has in a turn's step.
 type toolbox struct {
-	turn   *turn
+	turn   *modelTurn
 	tools  []llm.Tool
 	byName map[string]tool
 	// crowded are the names of tools of MCP servers that do not fit into the context.
@@ -90,7 +90,7 @@ type toolbox struct {
 }
 
 // newToolbox returns the tools that the model may use in a mode.
-func (t *turn) newToolbox(ctx context.Context, m mode) (*toolbox, error) {
+func (t *modelTurn) newToolbox(ctx context.Context, m mode) (*toolbox, error) {
 	b := &toolbox{turn: t, byName: map[string]tool{}}
 	if t.tools.own == nil {
 		t.tools.own = append(t.fileTools(), planTool())
@@ -116,7 +116,7 @@ func (t *turn) newToolbox(ctx context.Context, m mode) (*toolbox, error) {
 
 // offers reports whether a model is told of one of our own tools. If not, it can call it all the
 // same.
-func (t *turn) offers(name string, m llm.Model) bool {
+func (t *modelTurn) offers(name string, m llm.Model) bool {
 	if name == skillsName {
 		skills := t.host.Catalog().Active(discovery.Skill)
 		_, left := discovery.ListSkills(skills, sharesOf(m).skills)
@@ -149,7 +149,7 @@ func (b *toolbox) add(t tool) {
 // their results part of the conversation; see meta. Calls that only read run at the same time, the
 // others one after another. An error ends the turn.
 func (b *toolbox) run(ctx context.Context, requested []llm.ToolCall) error {
-	calls := make([]*call, len(requested))
+	calls := make([]*modelCall, len(requested))
 	var err error
 	for i, c := range requested {
 		calls[i] = b.newCall(c)
@@ -180,7 +180,7 @@ func (b *toolbox) run(ctx context.Context, requested []llm.ToolCall) error {
 }
 
 // runTogether runs calls at the same time and returns their errors.
-func runTogether(ctx context.Context, calls []*call) error {
+func runTogether(ctx context.Context, calls []*modelCall) error {
 	errs := make([]error, len(calls))
 	slots := make(chan struct{}, maxParallel)
 	var running sync.WaitGroup

@@ -17,9 +17,9 @@ import (
 // maxSteps is how many requests one turn sends to the model.
 const maxSteps = 200
 
-// turn answers one prompt.
-type turn struct {
-	*session
+// modelTurn answers one prompt.
+type modelTurn struct {
+	*modelSession
 	updates  backend.Updates // shown updates become part of the conversation
 	endpoint *endpoint       // of the model that the user has chosen for this step
 	steps    int             // requests that were sent to the model
@@ -39,7 +39,7 @@ type turn struct {
 }
 
 // run answers the prompt.
-func (t *turn) run(ctx context.Context, params backend.Raw) (backend.Raw, error) {
+func (t *modelTurn) run(ctx context.Context, params backend.Raw) (backend.Raw, error) {
 	if err := t.announceCommands(ctx, t.updates); err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func (t *turn) run(ctx context.Context, params backend.Raw) (backend.Raw, error)
 
 // step sends one request to the model and runs the tool calls of its answer. It returns why the
 // turn is done, or "" if it is not done.
-func (t *turn) step(ctx context.Context) (sdk.StopReason, error) {
+func (t *modelTurn) step(ctx context.Context) (sdk.StopReason, error) {
 	t.steps++
 	request, tools, err := t.nextRequest(ctx)
 	if err != nil {
@@ -108,7 +108,7 @@ func (t *turn) step(ctx context.Context) (sdk.StopReason, error) {
 }
 
 // nextRequest returns the next request to the model, and the tools that it offers.
-func (t *turn) nextRequest(ctx context.Context) (r llm.Request, tools *toolbox, err error) {
+func (t *modelTurn) nextRequest(ctx context.Context) (r llm.Request, tools *toolbox, err error) {
 	var set settings
 	set, t.endpoint = t.current() // the user may have changed them since the last step
 	for t.instead[t.endpoint] != nil {
@@ -129,7 +129,7 @@ func (t *turn) nextRequest(ctx context.Context) (r llm.Request, tools *toolbox, 
 
 // conclude returns why the turn is done after an answer without tool calls, or "" if it is not
 // done.
-func (t *turn) conclude(
+func (t *modelTurn) conclude(
 	ctx context.Context, finish llm.Finish, tools *toolbox,
 ) (sdk.StopReason, error) {
 	switch {
@@ -150,7 +150,7 @@ func (t *turn) conclude(
 
 // tell shows the user a message that means m for the model. Leading line breaks are shown only if
 // the model has said something before.
-func (t *turn) tell(ctx context.Context, m meta, said string) error {
+func (t *modelTurn) tell(ctx context.Context, m meta, said string) error {
 	if !t.spoke {
 		said = strings.TrimLeft(said, "\n")
 	}
@@ -158,6 +158,6 @@ func (t *turn) tell(ctx context.Context, m meta, said string) error {
 }
 
 // note is tell for a text that the model does not see.
-func (t *turn) note(ctx context.Context, said string) error {
+func (t *modelTurn) note(ctx context.Context, said string) error {
 	return t.tell(ctx, meta{Note: true}, said)
 }

@@ -95,7 +95,7 @@ func (c *conversation) restoreWithout(
 }
 
 // readLog returns the log of the stored history.
-func (s *session) readLog() (turnLog, error) {
+func (s *modelSession) readLog() (turnLog, error) {
 	var log turnLog
 	var c conversation
 	i, foreign := 0, s.snapshot().Foreign
@@ -115,7 +115,7 @@ func (s *session) readLog() (turnLog, error) {
 
 // undo answers /undo. It restores files first, each as a whole, and forgets the prompt at the end:
 // if the program is killed in between, the next /undo does the rest.
-func (t *turn) undo(ctx context.Context, _ string) (backend.Raw, error) {
+func (t *modelTurn) undo(ctx context.Context, _ string) (backend.Raw, error) {
 	stopped := backend.Stopped(sdk.StopReasonEndTurn)
 	log, err := t.readLog()
 	if err != nil {
@@ -148,7 +148,7 @@ func (t *turn) undo(ctx context.Context, _ string) (backend.Raw, error) {
 }
 
 // forget restores the conversation from the stored history, whose last prompt has been undone.
-func (t *turn) forget() error {
+func (t *modelTurn) forget() error {
 	log, err := t.readLog()
 	if err != nil {
 		return err

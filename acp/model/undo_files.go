@@ -36,7 +36,7 @@ type textChange struct {
 
 // changesSince returns the changes of files in the stored history from update number from on, and
 // whether something else may have changed files.
-func (s *session) changesSince(from int) (c turnChanges, err error) {
+func (s *modelSession) changesSince(from int) (c turnChanges, err error) {
 	i, foreign := 0, s.snapshot().Foreign
 	for u, err := range s.history {
 		if err != nil {
@@ -196,7 +196,7 @@ var errPlanned = errors.New("it was only planned")
 
 // restoreFiles restores the files that the model has changed, if they are as it left them and the
 // user agrees. It returns a report for the user.
-func (t *turn) restoreFiles(ctx context.Context, c turnChanges) (report string, err error) {
+func (t *modelTurn) restoreFiles(ctx context.Context, c turnChanges) (report string, err error) {
 	plan, kept := t.planRestore(ctx, c.states())
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)
@@ -226,7 +226,7 @@ func (t *turn) restoreFiles(ctx context.Context, c turnChanges) (report string, 
 
 // planRestore returns the files that can be restored, and lines about those that cannot. It leaves
 // out files that are as they were before.
-func (t *turn) planRestore(
+func (t *modelTurn) planRestore(
 	ctx context.Context, states []*fileState,
 ) (plan []restoration, kept []string) {
 	for _, s := range states {
@@ -261,7 +261,7 @@ func keptLine(path, why string) string {
 
 // rewrite makes a file what it was before the turn, if permit permits it. It does so with the tools
 // of the model: in the roots only, through an editor that has the file open, and as a whole.
-func (t *turn) rewrite(ctx context.Context, s *fileState, permit tools.Permit) error {
+func (t *modelTurn) rewrite(ctx context.Context, s *fileState, permit tools.Permit) error {
 	set := tools.New(t.host.Workspace(), tools.Options{Editor: t.editor(), Permit: permit})
 	name, arguments := "delete_file", map[string]string{"path": s.path}
 	if s.before != nil {
@@ -273,7 +273,7 @@ func (t *turn) rewrite(ctx context.Context, s *fileState, permit tools.Permit) e
 
 // restore restores files if the user agrees. It returns their paths, and adds lines about files
 // that could not be restored to kept.
-func (t *turn) restore(
+func (t *modelTurn) restore(
 	ctx context.Context, plan []restoration, kept *[]string,
 ) (restored []string, err error) {
 	shown := backend.ToolCall{SessionUpdate: sessionstore.ToolCall, Content: []any{}}

@@ -18,7 +18,7 @@ var callMarks = []string{"<tool_call>", "<function=", "<|python_tag|>", "[TOOL_C
 
 // noteUnread tells the user, once in a session, if the model's answer has calls or thoughts that
 // its server should have separated from the text.
-func (t *turn) noteUnread(ctx context.Context, tools *toolbox) error {
+func (t *modelTurn) noteUnread(ctx context.Context, tools *toolbox) error {
 	if t.tools.hinted {
 		return nil
 	}

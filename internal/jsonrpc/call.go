@@ -50,19 +50,19 @@ func (c *Conn) CallFunc(ctx context.Context, method string, params json.RawMessa
 type calls struct {
 	mu      sync.Mutex
 	last    int64
-	pending map[string]*call // by id; nil once the connection has ended
+	pending map[string]*pendingCall // by id; nil once the connection has ended
 
 	maxAbandoned int
 	abandoned    []string // ids in pending whose Work gave up, oldest first
 }
 
-type call struct {
+type pendingCall struct {
 	done       chan<- response // nil once Work gave up
 	onResponse func(result json.RawMessage, err error)
 }
 
 func newCalls(maxAbandoned int) *calls {
-	return &calls{pending: make(map[string]*call), maxAbandoned: maxAbandoned}
+	return &calls{pending: make(map[string]*pendingCall), maxAbandoned: maxAbandoned}
 }
 
 // add returns a new id and the channel that will receive its response.
@@ -75,13 +75,13 @@ func (c *calls) add(onResponse func(json.RawMessage, error)) (id string, done <-
 	if c.pending == nil {
 		ch <- response{err: ErrClosed}
 	} else {
-		c.pending[id] = &call{done: ch, onResponse: onResponse}
+		c.pending[id] = &pendingCall{done: ch, onResponse: onResponse}
 	}
 	return id, ch
 }
 
 // take removes and returns a call, or returns nil.
-func (c *calls) take(id string) *call {
+func (c *calls) take(id string) *pendingCall {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	taken := c.pending[id]

@@ -12,8 +12,8 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// call is what is known about a tool call.
-type call struct{ title, kind, status, said string }
+// shownCall is what is known about a tool call.
+type shownCall struct{ title, kind, status, said string }
 
 // tellCalls prints the pending calls, whose titles may have grown since they were announced.
 func (p *Printer) tellCalls() {
@@ -41,7 +41,7 @@ func (p *Printer) tool(update json.RawMessage) {
 	}
 	c, known := p.calls[said.ToolCallID]
 	if !known {
-		c = &call{}
+		c = &shownCall{}
 		p.calls[said.ToolCallID] = c
 	}
 	before := *c
@@ -51,7 +51,7 @@ func (p *Printer) tool(update json.RawMessage) {
 	c.said = cmp.Or(textOf(said.Content), c.said)
 	switch {
 	case c.status == "failed" && before.status != "failed":
-		p.untold = slices.DeleteFunc(p.untold, func(other *call) bool { return other == c })
+		p.untold = slices.DeleteFunc(p.untold, func(other *shownCall) bool { return other == c })
 		p.show(c, "✗ ", "· failed: ", Style{red})
 		p.lastLines(shownLines(cmp.Or(c.said, Sentences(said.RawOutput))), maxReason)
 	case p.width == 0:
@@ -85,7 +85,7 @@ func (p *Printer) tool(update json.RawMessage) {
 
 // show prints the line of a call. On a terminal it replaces the previous line if that is about the
 // same call, and does not end the line while the call may change.
-func (p *Printer) show(c *call, mark, plain string, s Style) {
+func (p *Printer) show(c *shownCall, mark, plain string, s Style) {
 	if p.width == 0 {
 		p.Note("%s%s", plain, c.title)
 		return
@@ -139,7 +139,7 @@ const (
 )
 
 // output shows the end of what a command has printed.
-func (p *Printer) output(c *call) {
+func (p *Printer) output(c *shownCall) {
 	if c.kind != string(sdk.ToolKindExecute) {
 		return
 	}

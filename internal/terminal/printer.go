@@ -23,28 +23,28 @@ import (
 type Printer struct {
 	mu       sync.Mutex
 	out      io.Writer
-	width    int              // of the terminal, 0 if out is not a terminal
-	styles   bool             // the terminal has styles
-	markdown *markdown        // nil to print messages unchanged
-	inLine   bool             // the last text did not end with a newline
-	calls    map[string]*call // by id
-	message  string           // the id of the last message of the agent
-	thought  bool             // the agent thought since
-	live     *call            // the call on the last line, which can be replaced
-	line     string           // what that line shows
-	waiting  bool             // the last line says how long nothing has happened
-	printed  time.Time        // when something was last printed
-	plan     []planEntry      // as it was last shown
-	untold   []*call          // pending calls without a line yet, if out is not a terminal
-	asking   bool             // a permission request is shown and not yet answered
-	held     []client.Update  // that arrived meanwhile
-	title    string           // of the permission request
-	failed   error            // the first write error
+	width    int                   // of the terminal, 0 if out is not a terminal
+	styles   bool                  // the terminal has styles
+	markdown *markdown             // nil to print messages unchanged
+	inLine   bool                  // the last text did not end with a newline
+	calls    map[string]*shownCall // by id
+	message  string                // the id of the last message of the agent
+	thought  bool                  // the agent thought since
+	live     *shownCall            // the call on the last line, which can be replaced
+	line     string                // what that line shows
+	waiting  bool                  // the last line says how long nothing has happened
+	printed  time.Time             // when something was last printed
+	plan     []planEntry           // as it was last shown
+	untold   []*shownCall          // pending calls without a line yet, if out is not a terminal
+	asking   bool                  // a permission request is shown and not yet answered
+	held     []client.Update       // that arrived meanwhile
+	title    string                // of the permission request
+	failed   error                 // the first write error
 }
 
 // NewPrinter returns a printer for out, which may be a terminal.
 func NewPrinter(out io.Writer) *Printer {
-	p := &Printer{out: out, calls: make(map[string]*call)}
+	p := &Printer{out: out, calls: make(map[string]*shownCall)}
 	if !ObeysEscapes() {
 		return p
 	}

@@ -120,7 +120,7 @@ func TestLongLinesAreNotRendered(t *testing.T) {
 
 func TestWrappedLinesOfQuestions(t *testing.T) {
 	var out strings.Builder
-	p := &Printer{out: &out, width: 30, calls: make(map[string]*call)}
+	p := &Printer{out: &out, width: 30, calls: make(map[string]*shownCall)}
 	title := strings.Repeat("x", 40)
 	p.Permission(sdk.ToolCallUpdate{Title: &title})
 	require.Equal(t, "? "+title[:27]+"\n  "+title[27:]+"\n", out.String())
@@ -148,7 +148,7 @@ func TestMessagesAreSeparate(t *testing.T) {
 // Tabs would move what follows to a place that only the terminal knows.
 func TestTabsInQuestionsAndProgress(t *testing.T) {
 	var out strings.Builder
-	p := &Printer{out: &out, width: 30, calls: make(map[string]*call)}
+	p := &Printer{out: &out, width: 30, calls: make(map[string]*shownCall)}
 	title := "Edit"
 	p.Permission(sdk.ToolCallUpdate{Title: &title, Content: []sdk.ToolCallContent{
 		sdk.ToolDiffContent("f", strings.Repeat("\t", 6)+"? Read"),
@@ -225,7 +225,7 @@ func TestOutputOfCommands(t *testing.T) {
 		40: "· `make`\r\x1b[K✓ `make`\n  … (2 lines above)\n",
 	} {
 		var out strings.Builder
-		p := &Printer{out: &out, width: width, calls: make(map[string]*call)}
+		p := &Printer{out: &out, width: width, calls: make(map[string]*shownCall)}
 		show(t, p, "tool_call",
 			`{"toolCallId":"1","title":"`+"`make`"+`","kind":"execute","status":"in_progress"}`)
 		show(t, p, "tool_call_update", `{"toolCallId":"1","status":"completed","content":[{"content":{"text":"`+
@@ -241,7 +241,7 @@ func TestOutputOfCommands(t *testing.T) {
 // While nothing happens the last line says for how long, and is replaced by what comes next.
 func TestWaiting(t *testing.T) {
 	var out strings.Builder
-	p := &Printer{out: &out, width: 40, calls: make(map[string]*call)}
+	p := &Printer{out: &out, width: 40, calls: make(map[string]*shownCall)}
 	begin := time.Now()
 	p.printed = begin
 	p.tick(begin.Add(quiet - 1))

@@ -26,7 +26,7 @@ type ProgressFunc func(ctx context.Context, p *mcp.ProgressNotificationParams)
 // tool is a result, not an error.
 func (s *Set) Call(ctx context.Context, t Tool, arguments json.RawMessage, progress ProgressFunc) (
 	*mcp.CallToolResult, error) {
-	c := &call{set: s, tool: t, progress: progress}
+	c := &toolCall{set: s, tool: t, progress: progress}
 	for n := 1; ; n++ {
 		conn, err := c.connect(ctx)
 		if err != nil {
@@ -39,8 +39,8 @@ func (s *Set) Call(ctx context.Context, t Tool, arguments json.RawMessage, progr
 	}
 }
 
-// call is one call of a tool.
-type call struct {
+// toolCall is one call of a tool.
+type toolCall struct {
 	set      *Set
 	tool     Tool
 	progress ProgressFunc
@@ -48,7 +48,7 @@ type call struct {
 
 // mayRepeat reports whether a call that failed can be sent again: the server has not handled it, or
 // says of the tool that another call changes nothing.
-func (c *call) mayRepeat(err error) bool {
+func (c *toolCall) mayRepeat(err error) bool {
 	switch {
 	case errors.As(err, new(*lostSessionError)), errors.As(err, new(*unreachableError)):
 		return true
@@ -59,7 +59,7 @@ func (c *call) mayRepeat(err error) bool {
 }
 
 // connect returns the current connection to the server if the tool has not changed.
-func (c *call) connect(ctx context.Context) (*connection, error) {
+func (c *toolCall) connect(ctx context.Context) (*connection, error) {
 	t, conn, err := c.set.findTool(ctx, c.tool.Name)
 	if err == nil && t.key != c.tool.key {
 		err = fmt.Errorf("%s was not called, because its server has changed it in the meantime; "+
@@ -69,7 +69,7 @@ func (c *call) connect(ctx context.Context) (*connection, error) {
 }
 
 // send calls the tool and reports its progress.
-func (c *call) send(ctx context.Context, conn *connection, arguments json.RawMessage) (
+func (c *toolCall) send(ctx context.Context, conn *connection, arguments json.RawMessage) (
 	*mcp.CallToolResult, error) {
 	var reporting sync.WaitGroup
 	ctx, conn, active, err := c.begin(ctx, conn, func(ctx context.Context, a *activeCall) {
@@ -122,7 +122,7 @@ func resultText(r *mcp.CallToolResult) string {
 
 // begin records the call at conn. If conn has just ended, it uses the next connection, because
 // nothing was sent yet.
-func (c *call) begin(
+func (c *toolCall) begin(
 	ctx context.Context, conn *connection, onProgress func(context.Context, *activeCall),
 ) (context.Context, *connection, *activeCall, error) {
 	timeout := c.set.options.limits.CallTimeout
@@ -175,7 +175,7 @@ func withData(err error) error {
 const progressInterval = 200 * time.Millisecond
 
 // report reports the progress of the call until ctx ends.
-func (c *call) report(ctx context.Context, a *activeCall) {
+func (c *toolCall) report(ctx context.Context, a *activeCall) {
 	for {
 		select {
 		case <-ctx.Done():

@@ -8,23 +8,23 @@ import (
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
-// message is the part of a message that the relay inspects. It is zero for a line that is not a
+// relayedMessage is the part of a message that the relay inspects. It is zero for a line that is not a
 // message.
-type message struct {
+type relayedMessage struct {
 	method         string
 	id             json.RawMessage // nil if there is none
 	params, result json.RawMessage
 }
 
 // parse parses a line. The parts of the message share its memory.
-func parse(line []byte) message {
+func parse(line []byte) relayedMessage {
 	o, err := strictjson.ParseObject(line)
 	if err != nil {
-		return message{}
+		return relayedMessage{}
 	}
-	var m message
+	var m relayedMessage
 	if raw, ok := o.Get("method"); ok && json.Unmarshal(raw, &m.method) != nil {
-		return message{}
+		return relayedMessage{}
 	}
 	if raw, _ := o.Get("id"); string(raw) != "null" {
 		m.id = raw

@@ -117,7 +117,7 @@ func (r *relay) editClientLine(line []byte) []byte {
 }
 
 // declareRoots adds roots to the capabilities in a legacy client's initialize request.
-func (r *relay) declareRoots(line []byte, m message) []byte {
+func (r *relay) declareRoots(line []byte, m relayedMessage) []byte {
 	r.mu.Lock()
 	r.initialized, r.pending = false, false
 	r.mu.Unlock()
@@ -142,7 +142,7 @@ func (r *relay) clientInitialized(line []byte) []byte {
 
 // editModernRequest adds roots to the capabilities in a request, and keeps it if its result may
 // request the roots.
-func (r *relay) editModernRequest(line []byte, m message) []byte {
+func (r *relay) editModernRequest(line []byte, m relayedMessage) []byte {
 	list := r.roots()
 	if list != nil && !strictjson.IsObject(at(m.params, "_meta", capabilitiesKey, "roots")) {
 		line = set(line, json.RawMessage(`{}`), "params", "_meta", capabilitiesKey, "roots")
@@ -163,7 +163,7 @@ func (r *relay) editModernRequest(line []byte, m message) []byte {
 }
 
 // cancelCall replaces the id in a cancellation by the id with which the call was last sent.
-func (r *relay) cancelCall(line []byte, m message) []byte {
+func (r *relay) cancelCall(line []byte, m relayedMessage) []byte {
 	key := idKey(at(m.params, "requestId"))
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -199,7 +199,7 @@ func (r *relay) editServerLine(line []byte) []byte {
 // editResponse repeats a call if its result requests the roots and nothing else. If the result
 // requests other input too, it is passed on without the request for the roots, which are added when
 // the client repeats the call.
-func (r *relay) editResponse(line []byte, m message) []byte {
+func (r *relay) editResponse(line []byte, m relayedMessage) []byte {
 	c := r.take(m.id)
 	if c == nil {
 		if id, _ := stringValue(m.id); strings.HasPrefix(id, r.idPrefix()) {
