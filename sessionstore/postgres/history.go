@@ -25,7 +25,7 @@ func (s *Store) BeginTurn(
 	ctx context.Context, l sessionstore.Lease, t sessionstore.Turn,
 ) (number int64, err error) {
 	prompt, states := sessionstore.Split(t.Prompt)
-	err = s.update(ctx, l, func(tx pgx.Tx, r *row) error {
+	err = s.update(ctx, l, func(tx *transaction, r *row) error {
 		if !t.Overlaps {
 			r.interruptTurns()
 		}
@@ -36,26 +36,27 @@ func (s *Store) BeginTurn(
 			r.open, r.first = r.last+1, number
 		}
 		r.active = true
-		last, err := s.add(ctx, tx, r.strand, r.last, prompt)
+		last, err := tx.add(r.strand, r.last, prompt)
 		r.last = last
 		if err == nil {
-			err = s.addStates(ctx, tx, r.id, states)
+			err = tx.addStates(r.id, states)
 		}
 		if err == nil {
-			err = s.exec(ctx, tx, r.id, "listed = greatest(listed, 0), "+
-				"title = CASE title WHEN '' THEN $3 ELSE title END", sessionstore.CleanTitle(t.Title))
+			err = tx.set(r.id, "listed = greatest(listed, 0), "+
+				"title = CASE title WHEN '' THEN $3 ELSE title END",
+				sessionstore.CleanTitle(t.Title))
 		}
 		if err != nil {
 			return err
 		}
-		return s.store(ctx, tx, r)
+		return tx.store(r)
 	})
 	return number, err
 }
 
 // EndTurn implements [sessionstore.Store].
 func (s *Store) EndTurn(ctx context.Context, l sessionstore.Lease, number int64) error {
-	return s.update(ctx, l, func(tx pgx.Tx, r *row) error {
+	return s.update(ctx, l, func(tx *transaction, r *row) error {
 		i := slices.Index(r.running, number)
 		if i < 0 {
 			return nil
@@ -65,10 +66,10 @@ func (s *Store) EndTurn(ctx context.Context, l sessionstore.Lease, number int64)
 			r.open = 0
 		}
 		r.active = true
-		if err := s.store(ctx, tx, r); err != nil {
+		if err := tx.store(r); err != nil {
 			return err
 		}
-		_, err := s.index(ctx, tx, r)
+		_, err := tx.index(r)
 		return err
 	})
 }
@@ -126,9 +127,7 @@ func (s *Store) checkLease(ctx context.Context, l sessionstore.Lease) error {
 }
 
 // checkLeaseIn is checkLease in one round trip.
-func (s *Store) checkLeaseIn(
-	ctx context.Context, pool *pgxpool.Pool, l sessionstore.Lease,
-) error {
+func (s *Store) checkLeaseIn(ctx context.Context, pool *pgxpool.Pool, l sessionstore.Lease) error {
 	notFound := &sessionstore.NotFoundError{ID: l.ID}
 	if l.ID.Validate() != nil {
 		return notFound
@@ -136,7 +135,8 @@ func (s *Store) checkLeaseIn(
 	var r row
 	batch := &pgx.Batch{}
 	batch.Queue(enter, s.owner)
-	batch.Queue("SELECT generation FROM sessions WHERE owner = $1 AND id = $2", s.owner, string(l.ID)).
+	batch.Queue("SELECT generation FROM sessions WHERE owner = $1 AND id = $2",
+		s.owner, string(l.ID)).
 		QueryRow(func(row pgx.Row) error { return row.Scan(&r.generation) })
 	err := pool.SendBatch(ctx, batch).Close()
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -165,34 +165,29 @@ func stateColumns(states []sessionstore.Update) (kinds []string, bodies [][]byte
 }
 
 // add appends updates to a strand, and returns the number of its last segment.
-func (s *Store) add(
-	ctx context.Context, tx pgx.Tx, strand, last int64, updates []sessionstore.Update,
-) (int64, error) {
+func (tx *transaction) add(strand, last int64, updates []sessionstore.Update) (int64, error) {
 	bodies := packed(updates)
 	if len(bodies) == 0 {
 		return last, nil
 	}
-	_, err := tx.Exec(ctx, `
+	err := tx.exec(`
 		INSERT INTO segments (owner, strand, seq, body)
 		SELECT $1, $2, $3::bigint + n, body FROM unnest($4::bytea[]) WITH ORDINALITY AS b (body, n)`,
-		s.owner, strand, last, bodies)
+		strand, last, bodies)
 	return last + int64(len(bodies)), err
 }
 
 // addStates stores the latest update of each state kind.
-func (s *Store) addStates(
-	ctx context.Context, tx pgx.Tx, id sessionstore.ID, states []sessionstore.Update,
-) error {
+func (tx *transaction) addStates(id sessionstore.ID, states []sessionstore.Update) error {
 	if len(states) == 0 {
 		return nil
 	}
 	kinds, bodies := stateColumns(states)
-	_, err := tx.Exec(ctx, `
+	return tx.exec(`
 		INSERT INTO states (owner, id, kind, body)
 		SELECT $1, $2, kind, body FROM unnest($3::text[], $4::bytea[]) AS u (kind, body)
 		ON CONFLICT (owner, id, kind) DO UPDATE SET body = excluded.body`,
-		s.owner, string(id), kinds, bodies)
-	return err
+		string(id), kinds, bodies)
 }
 
 // History implements [sessionstore.Store].
@@ -226,8 +221,8 @@ func (s *Store) segments(
 ) iter.Seq2[sessionstore.Segment, error] {
 	return func(yield func(sessionstore.Segment, error) bool) {
 		var strand, end int64
-		err := s.read(ctx, func(tx pgx.Tx) error {
-			r, err := s.find(ctx, tx, id, unlocked)
+		err := s.read(ctx, func(tx *transaction) error {
+			r, err := tx.find(id, unlocked)
 			if err == nil {
 				strand, end = r.strand, last(r)
 			}
@@ -256,18 +251,18 @@ func (s *Store) segments(
 func (s *Store) page(
 	ctx context.Context, id sessionstore.ID, strand, seq, end int64,
 ) (page [][]byte, err error) {
-	err = s.read(ctx, func(tx pgx.Tx) error {
+	err = s.read(ctx, func(tx *transaction) error {
 		page = nil
-		r, err := s.find(ctx, tx, id, unlocked)
+		r, err := tx.find(id, unlocked)
 		if err == nil && r.strand != strand {
 			err = sessionstore.ErrReplaced
 		}
 		if err != nil {
 			return err
 		}
-		rows, err := tx.Query(ctx, `
+		rows, err := tx.query(`
 			SELECT body FROM segments WHERE owner = $1 AND strand = $2 AND seq > $3 AND seq <= $4
-			ORDER BY seq LIMIT $5`, s.owner, strand, seq, end, pageSegments)
+			ORDER BY seq LIMIT $5`, strand, seq, end, pageSegments)
 		if err != nil {
 			return err
 		}
@@ -292,12 +287,12 @@ func (s *Store) page(
 func (s *Store) States(
 	ctx context.Context, id sessionstore.ID,
 ) (states []sessionstore.Update, err error) {
-	err = s.read(ctx, func(tx pgx.Tx) error {
-		if _, err := s.find(ctx, tx, id, unlocked); err != nil {
+	err = s.read(ctx, func(tx *transaction) error {
+		if _, err := tx.find(id, unlocked); err != nil {
 			return err
 		}
-		rows, err := tx.Query(ctx, "SELECT kind, body FROM states WHERE owner = $1 AND id = $2",
-			s.owner, string(id))
+		rows, err := tx.query("SELECT kind, body FROM states WHERE owner = $1 AND id = $2",
+			string(id))
 		if err != nil {
 			return err
 		}
@@ -325,17 +320,17 @@ type draft struct {
 // NewDraft implements [sessionstore.Store].
 func (s *Store) NewDraft(ctx context.Context, id sessionstore.ID) (sessionstore.Draft, error) {
 	d := &draft{Draft: rules.Draft{ID: id}, store: s}
-	err := s.write(ctx, func(tx pgx.Tx) error {
-		err := s.deleteDrafts(ctx, tx, "started < "+now+" - $2::bigint", rules.MaxDraftAge.Milliseconds())
+	err := s.write(ctx, func(tx *transaction) error {
+		err := tx.deleteDrafts("started < "+now+" - $2::bigint", rules.MaxDraftAge.Milliseconds())
 		if err == nil && id != "" {
-			_, err = s.find(ctx, tx, id, shared) // until the draft is there to be deleted with it
+			_, err = tx.find(id, shared) // until the draft is there to be deleted with it
 		}
 		if err != nil {
 			return err
 		}
-		return tx.QueryRow(ctx, "INSERT INTO drafts (owner, strand, id, started) "+
+		return tx.row("INSERT INTO drafts (owner, strand, id, started) "+
 			"VALUES ($1, nextval('generations'), $2, "+now+") RETURNING strand",
-			s.owner, string(id)).Scan(&d.Strand)
+			string(id)).Scan(&d.Strand)
 	})
 	if err != nil {
 		return nil, err
@@ -344,20 +339,19 @@ func (s *Store) NewDraft(ctx context.Context, id sessionstore.ID) (sessionstore.
 }
 
 // deleteDrafts deletes the owner's drafts that match a condition on $2.
-func (s *Store) deleteDrafts(ctx context.Context, tx pgx.Tx, condition string, value any) error {
-	_, err := tx.Exec(ctx, `
+func (tx *transaction) deleteDrafts(condition string, value any) error {
+	return tx.exec(`
 		WITH gone AS (DELETE FROM drafts WHERE owner = $1 AND `+condition+` RETURNING strand)
-		DELETE FROM segments WHERE owner = $1 AND strand IN (SELECT strand FROM gone)`, s.owner, value)
-	return err
+		DELETE FROM segments WHERE owner = $1 AND strand IN (SELECT strand FROM gone)`, value)
 }
 
 // Append implements [sessionstore.Draft].
 func (d *draft) Append(ctx context.Context, segment []sessionstore.Update) error {
 	return d.Draft.Append(segment, func(history []sessionstore.Update) (last int64, err error) {
-		err = d.store.write(ctx, func(tx pgx.Tx) error {
-			err := d.lock(ctx, tx)
+		err = d.store.write(ctx, func(tx *transaction) error {
+			err := d.lock(tx)
 			if err == nil {
-				last, err = d.store.add(ctx, tx, d.Strand, d.Last, history)
+				last, err = tx.add(d.Strand, d.Last, history)
 			}
 			return err
 		})
@@ -367,15 +361,15 @@ func (d *draft) Append(ctx context.Context, segment []sessionstore.Update) error
 
 // Discard implements [sessionstore.Draft].
 func (d *draft) Discard(ctx context.Context) error {
-	return d.store.write(ctx, func(tx pgx.Tx) error {
-		return d.store.deleteDrafts(ctx, tx, "strand = $2", d.Strand)
+	return d.store.write(ctx, func(tx *transaction) error {
+		return tx.deleteDrafts("strand = $2", d.Strand)
 	})
 }
 
 // lock locks the draft. It returns an error if the draft was used, discarded or deleted.
-func (d *draft) lock(ctx context.Context, tx pgx.Tx) error {
-	err := tx.QueryRow(ctx, "SELECT strand FROM drafts WHERE owner = $1 AND strand = $2 FOR UPDATE",
-		d.store.owner, d.Strand).Scan(new(int64))
+func (d *draft) lock(tx *transaction) error {
+	err := tx.row("SELECT strand FROM drafts WHERE owner = $1 AND strand = $2 FOR UPDATE",
+		d.Strand).Scan(new(int64))
 	if errors.Is(err, pgx.ErrNoRows) {
 		return sessionstore.ErrDraft
 	}
@@ -396,23 +390,20 @@ func (s *Store) draftOf(id sessionstore.ID, d sessionstore.Draft) (*draft, error
 
 // replaceHistory deletes the session's history and gives it the draft's strand. The caller stores
 // the row.
-func (d *draft) replaceHistory(ctx context.Context, tx pgx.Tx, r *row) error {
-	if err := d.lock(ctx, tx); err != nil {
+func (d *draft) replaceHistory(tx *transaction, r *row) error {
+	if err := d.lock(tx); err != nil {
 		return err
 	}
-	_, err := tx.Exec(ctx, "DELETE FROM drafts WHERE owner = $1 AND strand = $2",
-		d.store.owner, d.Strand)
+	err := tx.exec("DELETE FROM drafts WHERE owner = $1 AND strand = $2", d.Strand)
 	if err == nil {
-		_, err = tx.Exec(ctx, "DELETE FROM segments WHERE owner = $1 AND strand = $2",
-			d.store.owner, r.strand)
+		err = tx.exec("DELETE FROM segments WHERE owner = $1 AND strand = $2", r.strand)
 	}
 	if err == nil {
-		_, err = tx.Exec(ctx, "DELETE FROM passages WHERE owner = $1 AND id = $2",
-			d.store.owner, string(r.id))
+		err = tx.exec("DELETE FROM passages WHERE owner = $1 AND id = $2", string(r.id))
 	}
 	if err != nil {
 		return err
 	}
 	r.strand, r.last = d.Strand, d.Last
-	return d.store.addStates(ctx, tx, r.id, d.States())
+	return tx.addStates(r.id, d.States())
 }

@@ -20,29 +20,29 @@ func (s *Store) Import(
 	ctx context.Context, agent sessionstore.Agent, sessions []sessionstore.Imported,
 ) (added int, err error) {
 	compare := func(some []sessionstore.Imported) (outdated []sessionstore.Imported, err error) {
-		err = s.read(ctx, func(tx pgx.Tx) error {
-			agents, err := s.agents(ctx, tx, agent)
+		err = s.read(ctx, func(tx *transaction) error {
+			agents, err := tx.agents(agent)
 			if err != nil {
 				return err
 			}
-			rows := &importRows{store: s, tx: tx, lock: unlocked}
+			rows := &importRows{tx: tx, lock: unlocked}
 			if len(agents) == 1 {
 				rows.agent = agents[0]
 			}
-			outdated, err = rules.Outdated(ctx, rows, some)
+			outdated, err = rules.Outdated(rows, some)
 			return err
 		})
 		return outdated, err
 	}
 	return rules.Import(agent, sessions, compare,
 		func(piece []sessionstore.Imported) (added int, err error) {
-			err = s.write(ctx, func(tx pgx.Tx) error {
-				key, err := s.agentKey(ctx, tx, agent, true)
+			err = s.write(ctx, func(tx *transaction) error {
+				key, err := tx.agentKey(agent, true)
 				if err != nil {
 					return err
 				}
-				rows := &importRows{store: s, tx: tx, agent: key, lock: forWrite}
-				added, err = rules.Store(ctx, rows, piece)
+				rows := &importRows{tx: tx, agent: key, lock: forWrite}
+				added, err = rules.Store(rows, piece)
 				return err
 			})
 			return added, err
@@ -51,8 +51,7 @@ func (s *Store) Import(
 
 // importRows are the [rules.Rows] of an agent, which is locked for a write.
 type importRows struct {
-	store    *Store
-	tx       pgx.Tx
+	tx       *transaction
 	agent    int64  // 0 if there is none yet
 	lock     string // of the sessions
 	sessions map[string]importedRow
@@ -65,14 +64,13 @@ type importedRow struct {
 }
 
 // Now implements [rules.Rows].
-func (r *importRows) Now(ctx context.Context) (at int64, err error) {
-	return at, r.tx.QueryRow(ctx, "SELECT "+now).Scan(&at)
+func (r *importRows) Now() (at int64, err error) {
+	err = r.tx.QueryRow(r.tx.ctx, "SELECT "+now).Scan(&at)
+	return at, err
 }
 
 // Known implements [rules.Rows].
-func (r *importRows) Known(
-	ctx context.Context, stateKeys []string,
-) (map[string]rules.Known, error) {
+func (r *importRows) Known(stateKeys []string) (map[string]rules.Known, error) {
 	hashes := make([][]byte, len(stateKeys))
 	names := make(map[[sha256.Size]byte]string, len(stateKeys))
 	for i, name := range stateKeys {
@@ -81,11 +79,11 @@ func (r *importRows) Known(
 	}
 	found := make(map[string]rules.Known, len(stateKeys))
 	r.sessions = make(map[string]importedRow, len(stateKeys))
-	rows, err := r.tx.Query(ctx, `
+	rows, err := r.tx.query(`
 		SELECT state_key, id, strand, created, updated, title, meta, renamed,
 			NOT imported AND turns = 0 AND last = 0, listed, cwd, real_cwd
 		FROM sessions WHERE owner = $1 AND agent = $2 AND state_key_hash = ANY($3)`+r.lock,
-		r.store.owner, r.agent, hashes)
+		r.agent, hashes)
 	if err != nil {
 		return nil, err
 	}
@@ -103,8 +101,8 @@ func (r *importRows) Known(
 	if err != nil {
 		return nil, err
 	}
-	rows, err = r.tx.Query(ctx, "SELECT name, deleted FROM tombstones "+
-		"WHERE owner = $1 AND agent = $2 AND name = ANY($3)", r.store.owner, r.agent, hashes)
+	rows, err = r.tx.query("SELECT name, deleted FROM tombstones "+
+		"WHERE owner = $1 AND agent = $2 AND name = ANY($3)", r.agent, hashes)
 	if err != nil {
 		return nil, err
 	}
@@ -120,16 +118,13 @@ func (r *importRows) Known(
 }
 
 // First implements [rules.Rows].
-func (r *importRows) First(
-	ctx context.Context, stateKeys []string,
-) (map[string][]sessionstore.Update, error) {
+func (r *importRows) First(stateKeys []string) (map[string][]sessionstore.Update, error) {
 	names := make(map[int64]string, len(stateKeys))
 	for _, name := range stateKeys {
 		names[r.sessions[name].strand] = name
 	}
-	rows, err := r.tx.Query(ctx, "SELECT strand, body FROM segments "+
-		"WHERE owner = $1 AND strand = ANY($2) AND seq = 1", r.store.owner,
-		slices.Collect(maps.Keys(names)))
+	rows, err := r.tx.query("SELECT strand, body FROM segments "+
+		"WHERE owner = $1 AND strand = ANY($2) AND seq = 1", slices.Collect(maps.Keys(names)))
 	if err != nil {
 		return nil, err
 	}
@@ -146,29 +141,26 @@ func (r *importRows) First(
 }
 
 // Insert implements [rules.Rows].
-func (r *importRows) Insert(ctx context.Context, n sessionstore.Imported, k rules.Known) error {
-	inserted, err := r.store.insert(ctx, r.tx, r.agent, sessionstore.NewSession{
+func (r *importRows) Insert(n sessionstore.Imported, k rules.Known) error {
+	inserted, err := r.tx.insert(r.agent, sessionstore.NewSession{
 		ID: n.ID, Keys: n.Keys, Title: k.Title, State: n.State, StateKey: n.StateKey,
 	}, &k.Updated)
 	if err != nil {
 		return err
 	}
 	r.sessions[n.StateKey] = importedRow{id: n.ID, strand: inserted.strand}
-	return r.store.exec(ctx, r.tx, n.ID, "imported = true, listed = $3, archived = $4, meta = $5",
+	return r.tx.set(n.ID, "imported = true, listed = $3, archived = $4, meta = $5",
 		k.Listed, n.Archived, []byte(k.Meta))
 }
 
 // Update implements [rules.Rows].
-func (r *importRows) Update(
-	ctx context.Context, n sessionstore.Imported, before, after rules.Known,
-) error {
+func (r *importRows) Update(n sessionstore.Imported, before, after rules.Known) error {
 	if after.Deleted != 0 {
-		_, err := r.tx.Exec(ctx, "UPDATE tombstones SET deleted = $4 "+
+		return r.tx.exec("UPDATE tombstones SET deleted = $4 "+
 			"WHERE owner = $1 AND agent = $2 AND name = sha256($3)",
-			r.store.owner, r.agent, []byte(n.StateKey), after.Deleted)
-		return err
+			r.agent, []byte(n.StateKey), after.Deleted)
 	}
-	return r.store.exec(ctx, r.tx, r.sessions[n.StateKey].id,
+	return r.tx.set(r.sessions[n.StateKey].id,
 		"title = $3, updated = $4, meta = $5, imported = imported OR $6, listed = $7",
 		after.Title, after.Updated, []byte(after.Meta), before.Unused && !after.Unused, after.Listed)
 }
@@ -185,38 +177,38 @@ func (s *Store) Adopt(
 	if err != nil {
 		return lease, err
 	}
-	err = s.write(ctx, func(tx pgx.Tx) error {
-		key, err := s.agentKey(ctx, tx, agent, true)
+	err = s.write(ctx, func(tx *transaction) error {
+		key, err := tx.agentKey(agent, true)
 		if err != nil {
 			return err
 		}
-		rows := &importRows{store: s, tx: tx, agent: key, lock: unlocked}
-		known, err := rows.Known(ctx, []string{n.StateKey})
+		rows := &importRows{tx: tx, agent: key, lock: unlocked}
+		known, err := rows.Known([]string{n.StateKey})
 		if err != nil {
 			return err
 		}
 		if known[n.StateKey].Deleted != 0 {
 			return &sessionstore.NotFoundError{ID: n.ID}
 		}
-		at, err := rows.Now(ctx)
+		at, err := rows.Now()
 		if err == nil {
-			err = rows.Insert(ctx, n, rules.Adopted(n, at))
+			err = rows.Insert(n, rules.Adopted(n, at))
 		}
 		if err != nil {
 			return err
 		}
-		r, err := s.find(ctx, tx, n.ID, forWrite)
+		r, err := tx.find(n.ID, forWrite)
 		if err == nil {
-			err = s.setKeys(ctx, tx, r, n.Keys)
+			err = tx.setKeys(r, n.Keys)
 		}
 		if err == nil && own != nil {
-			err = own.replaceHistory(ctx, tx, r)
+			err = own.replaceHistory(tx, r)
 		}
 		if err != nil {
 			return err
 		}
 		lease = sessionstore.Lease{ID: n.ID, Generation: r.generation}
-		return s.store(ctx, tx, r)
+		return tx.store(r)
 	})
 	return lease, err
 }
@@ -225,14 +217,14 @@ func (s *Store) Adopt(
 func (s *Store) Named(
 	ctx context.Context, agent sessionstore.Agent, stateKey string,
 ) (id sessionstore.ID, err error) {
-	err = s.read(ctx, func(tx pgx.Tx) error {
-		agents, err := s.agents(ctx, tx, agent)
+	err = s.read(ctx, func(tx *transaction) error {
+		agents, err := tx.agents(agent)
 		if err != nil {
 			return err
 		}
-		err = tx.QueryRow(ctx, "SELECT id FROM sessions "+
+		err = tx.row("SELECT id FROM sessions "+
 			"WHERE owner = $1 AND agent = ANY($2) AND state_key_hash = sha256($3)",
-			s.owner, agents, []byte(stateKey)).Scan((*string)(&id))
+			agents, []byte(stateKey)).Scan((*string)(&id))
 		if errors.Is(err, pgx.ErrNoRows) {
 			return &sessionstore.NotFoundError{ID: sessionstore.ID(stateKey)}
 		}
@@ -249,19 +241,19 @@ func (s *Store) Retain(
 	for _, dir := range l.Cwds {
 		cwds = append(cwds, dir.String())
 	}
-	err = s.write(ctx, func(tx pgx.Tx) error {
+	err = s.write(ctx, func(tx *transaction) error {
 		n = 0
-		agents, err := s.agents(ctx, tx, agent)
+		agents, err := tx.agents(agent)
 		if err != nil || len(agents) != 1 {
 			return err
 		}
-		if err := s.lockAgent(ctx, tx, agents[0]); err != nil {
+		if err := tx.lockAgent(agents[0]); err != nil {
 			return err
 		}
-		rows, err := tx.Query(ctx, `
+		rows, err := tx.query(`
 			SELECT id, state_key FROM sessions WHERE owner = $1 AND agent = $2
 				AND listed BETWEEN 1 AND $3::bigint - 1 AND ($4::text[] IS NULL OR cwd = ANY($4))`,
-			s.owner, agents[0], l.Asked.UnixMilli(), cwds)
+			agents[0], l.Asked.UnixMilli(), cwds)
 		if err != nil {
 			return err
 		}
@@ -278,7 +270,7 @@ func (s *Store) Retain(
 		})
 		for _, id := range missing {
 			if err == nil {
-				err = s.retire(ctx, tx, sessionstore.ID(id))
+				err = tx.retire(sessionstore.ID(id))
 			}
 		}
 		n = len(missing)
@@ -292,61 +284,61 @@ func (s *Store) Retain(
 
 // retire deletes a session that its agent has deleted, if it was never opened, renamed or archived
 // here. It marks others. The caller has locked the agent.
-func (s *Store) retire(ctx context.Context, tx pgx.Tx, id sessionstore.ID) error {
-	one, err := s.oneStanding(ctx, tx, "id = $2", string(id))
+func (tx *transaction) retire(id sessionstore.ID) error {
+	one, err := tx.oneStanding("id = $2", string(id))
 	switch {
 	case err != nil || one == nil:
 		return err
 	case one.Retires():
-		return s.deleteRows(ctx, tx, id, one.strand)
+		return tx.deleteRows(id, one.strand)
 	}
-	return s.exec(ctx, tx, id, "listed = -abs(listed)")
+	return tx.set(id, "listed = -abs(listed)")
 }
 
 // setStateKey stores the state key of a session. Another session with this key loses it, and is
 // deleted if it was imported and never used. The caller has locked the agent.
-func (s *Store) setStateKey(ctx context.Context, tx pgx.Tx, r *row, name string) error {
+func (tx *transaction) setStateKey(r *row, name string) error {
 	if name == "" {
-		return s.exec(ctx, tx, r.id, noStateKey)
+		return tx.set(r.id, noStateKey)
 	}
-	present, err := s.oneStanding(ctx, tx, "id = $2", string(r.id))
+	present, err := tx.oneStanding("id = $2", string(r.id))
 	if err != nil {
 		return err
 	}
 	change := rules.ChangeKey(present.name, name)
 	if change.Remember != "" {
-		err = s.addTombstone(ctx, tx, r.agent, change.Remember)
+		err = tx.addTombstone(r.agent, change.Remember)
 	}
 	if err == nil && change.Reset {
-		err = s.exec(ctx, tx, r.id, "listed = 0, meta = ''")
+		err = tx.set(r.id, "listed = 0, meta = ''")
 	}
 	if err == nil {
-		err = s.takeStateKey(ctx, tx, r, name)
+		err = tx.takeStateKey(r, name)
 	}
 	if err == nil {
-		_, err = tx.Exec(ctx, "DELETE FROM tombstones "+
-			"WHERE owner = $1 AND agent = $2 AND name = sha256($3)", s.owner, r.agent, []byte(name))
+		err = tx.exec("DELETE FROM tombstones "+
+			"WHERE owner = $1 AND agent = $2 AND name = sha256($3)", r.agent, []byte(name))
 	}
 	if err != nil {
 		return err
 	}
-	return s.exec(ctx, tx, r.id, "state_key = $3", []byte(name))
+	return tx.set(r.id, "state_key = $3", []byte(name))
 }
 
 // noStateKey sets the columns of a session that has no state key.
 const noStateKey = "state_key = NULL, imported = false, listed = 0"
 
 // takeStateKey takes the state key from another session that has it.
-func (s *Store) takeStateKey(ctx context.Context, tx pgx.Tx, r *row, name string) error {
-	other, err := s.oneStanding(ctx, tx, "agent = $2 AND state_key_hash = sha256($3) AND id <> $4",
+func (tx *transaction) takeStateKey(r *row, name string) error {
+	other, err := tx.oneStanding("agent = $2 AND state_key_hash = sha256($3) AND id <> $4",
 		r.agent, []byte(name), string(r.id))
 	switch {
 	case err != nil || other == nil:
 		return err
 	case other.NeverUsed():
-		return s.deleteRows(ctx, tx, other.id, other.strand)
+		return tx.deleteRows(other.id, other.strand)
 	}
-	return s.exec(ctx, tx, other.id, noStateKey)
+	return tx.set(other.id, noStateKey)
 }
 
 // standing is a session that may be deleted because of its agent.
@@ -359,13 +351,11 @@ type standing struct {
 
 // standings returns and locks the owner's sessions that match a condition, whose arguments are $2
 // and later.
-func (s *Store) standings(
-	ctx context.Context, tx pgx.Tx, condition string, args ...any,
-) (found []standing, err error) {
-	rows, err := tx.Query(ctx, `
+func (tx *transaction) standings(condition string, args ...any) (found []standing, err error) {
+	rows, err := tx.query(`
 		SELECT id, strand, state_key, imported, turns, last, archived OR renamed, generation <> born,
 			updated
-		FROM sessions WHERE owner = $1 AND `+condition+forWrite, append([]any{s.owner}, args...)...)
+		FROM sessions WHERE owner = $1 AND `+condition+forWrite, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -383,10 +373,8 @@ func (s *Store) standings(
 }
 
 // oneStanding returns and locks the session that matches a condition, or nil.
-func (s *Store) oneStanding(
-	ctx context.Context, tx pgx.Tx, condition string, args ...any,
-) (*standing, error) {
-	found, err := s.standings(ctx, tx, condition, args...)
+func (tx *transaction) oneStanding(condition string, args ...any) (*standing, error) {
+	found, err := tx.standings(condition, args...)
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
@@ -403,20 +391,19 @@ func (s *standing) rules() *rules.Standing {
 
 // addTombstone adds a tombstone, so that the session is not imported again, and deletes some of
 // those that are too old or too many.
-func (s *Store) addTombstone(ctx context.Context, tx pgx.Tx, agent int64, name string) error {
-	_, err := tx.Exec(ctx, `
+func (tx *transaction) addTombstone(agent int64, name string) error {
+	err := tx.exec(`
 		INSERT INTO tombstones (owner, agent, name, deleted) VALUES ($1, $2, sha256($3), `+now+`)
 		ON CONFLICT (owner, agent, name) DO UPDATE SET deleted = excluded.deleted`,
-		s.owner, agent, []byte(name))
+		agent, []byte(name))
 	if err != nil {
 		return err
 	}
-	_, err = tx.Exec(ctx, `
+	return tx.exec(`
 		DELETE FROM tombstones WHERE owner = $1 AND agent = $2 AND name IN (
 			SELECT name FROM tombstones WHERE owner = $1 AND agent = $2
 				AND deleted < greatest(`+now+` - $3::bigint, (SELECT deleted FROM tombstones
 					WHERE owner = $1 AND agent = $2 ORDER BY deleted DESC LIMIT 1 OFFSET $4))
-			ORDER BY deleted LIMIT $5)`, s.owner, agent, sessionstore.TombstoneAge.Milliseconds(),
+			ORDER BY deleted LIMIT $5)`, agent, sessionstore.TombstoneAge.Milliseconds(),
 		sessionstore.MaxTombstones-1, rules.TombstonesAtOnce)
-	return err
 }

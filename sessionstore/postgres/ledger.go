@@ -19,15 +19,13 @@ func (s *Store) Charge(
 	if len(charges) == 0 {
 		return s.checkLease(ctx, l)
 	}
-	return s.update(ctx, l, func(tx pgx.Tx, r *row) error {
-		return s.addCharges(ctx, tx, r, charges)
+	return s.update(ctx, l, func(tx *transaction, r *row) error {
+		return tx.addCharges(r, charges)
 	})
 }
 
 // addCharges adds charges of a session.
-func (s *Store) addCharges(
-	ctx context.Context, tx pgx.Tx, r *row, charges []sessionstore.Charge,
-) error {
+func (tx *transaction) addCharges(r *row, charges []sessionstore.Charge) error {
 	if len(charges) == 0 {
 		return nil
 	}
@@ -45,42 +43,40 @@ func (s *Store) addCharges(
 		units, mark = append(units, c.Unit), append(mark, string(c.Mark))
 		amounts, readings = append(amounts, c.Amount), append(readings, c.Reading)
 	}
-	_, err := tx.Exec(ctx, `
+	return tx.exec(`
 		INSERT INTO charges (owner, id, agent, at, source, meter, unit, amount, reading, mark)
 		SELECT $1, $2, $3, coalesce(at, `+now+`), source, meter, unit, amount, reading, mark
 		FROM unnest($4::bigint[], $5::text[], $6::text[], $7::text[], $8::float8[], $9::float8[], $10::text[])
 			WITH ORDINALITY AS c (at, source, meter, unit, amount, reading, mark, n) ORDER BY n`,
-		s.owner, string(r.id), r.agent, times, sources, meters, units, amounts, readings, mark)
-	return err
+		string(r.id), r.agent, times, sources, meters, units, amounts, readings, mark)
 }
 
 // latest matches the latest charges of each meter and unit of the session $2.
 const latest = "c.key IN (SELECT max(key) FROM charges WHERE owner = $1 AND id = $2 GROUP BY meter, unit)"
 
 // inheritReadings gives a session the latest readings of another one of the same agent.
-func (s *Store) inheritReadings(ctx context.Context, tx pgx.Tx, from, to *row) error {
-	_, err := tx.Exec(ctx, `
+func (tx *transaction) inheritReadings(from, to *row) error {
+	return tx.exec(`
 		INSERT INTO charges (owner, id, agent, at, source, meter, unit, amount, reading, mark)
 		SELECT owner, $3, agent, `+now+`, source, meter, unit, 0, reading,
 			CASE mark WHEN 'before' THEN mark ELSE '' END
 		FROM charges c WHERE owner = $1 AND `+latest+` AND agent = $4
 		UNION ALL SELECT owner, $3, agent, `+now+`, '', 'cost', '', 0, 0, 'before'
 		FROM sessions WHERE owner = $1 AND id = $2 AND imported`,
-		s.owner, string(from.id), string(to.id), to.agent)
-	return err
+		string(from.id), string(to.id), to.agent)
 }
 
 // chargesOf returns the charges of a session that match a condition on $1, its owner, and $2.
-func (s *Store) chargesOf(
-	ctx context.Context, tx pgx.Tx, id sessionstore.ID, condition string,
+func (tx *transaction) chargesOf(
+	id sessionstore.ID, condition string,
 ) (charges []sessionstore.Charge, err error) {
-	if _, err := s.find(ctx, tx, id, unlocked); err != nil {
+	if _, err := tx.find(id, unlocked); err != nil {
 		return nil, err
 	}
-	rows, err := tx.Query(ctx, `
+	rows, err := tx.query(`
 		SELECT c.at, c.source, c.meter, c.unit, c.amount, c.reading, c.mark, c.id, a.kind, a.profile
 		FROM charges c JOIN agents a ON a.owner = c.owner AND a.key = c.agent
-		WHERE c.owner = $1 AND c.id = $2 AND `+condition+` ORDER BY c.key`, s.owner, string(id))
+		WHERE c.owner = $1 AND c.id = $2 AND `+condition+` ORDER BY c.key`, string(id))
 	if err != nil {
 		return nil, err
 	}
@@ -99,14 +95,14 @@ func scanCharge(row pgx.CollectableRow) (c sessionstore.Charge, err error) {
 func (s *Store) Account(
 	ctx context.Context, id sessionstore.ID,
 ) (account sessionstore.Account, err error) {
-	err = s.read(ctx, func(tx pgx.Tx) error {
-		if account.Latest, err = s.chargesOf(ctx, tx, id, latest); err != nil {
+	err = s.read(ctx, func(tx *transaction) error {
+		if account.Latest, err = tx.chargesOf(id, latest); err != nil {
 			return err
 		}
-		return tx.QueryRow(ctx, `
+		return tx.row(`
 			SELECT imported OR EXISTS (SELECT 1 FROM charges
 				WHERE owner = $1 AND id = $2 AND mark = 'before')
-			FROM sessions WHERE owner = $1 AND id = $2`, s.owner, string(id)).Scan(&account.Before)
+			FROM sessions WHERE owner = $1 AND id = $2`, string(id)).Scan(&account.Before)
 	})
 	return account, err
 }
@@ -115,8 +111,8 @@ func (s *Store) Account(
 func (s *Store) Charges(
 	ctx context.Context, id sessionstore.ID,
 ) (charges []sessionstore.Charge, err error) {
-	err = s.read(ctx, func(tx pgx.Tx) (err error) {
-		charges, err = s.chargesOf(ctx, tx, id, "true")
+	err = s.read(ctx, func(tx *transaction) (err error) {
+		charges, err = tx.chargesOf(id, "true")
 		return err
 	})
 	return charges, err
@@ -130,8 +126,8 @@ func (s *Store) Sums(
 		return nil, nil
 	}
 	since, until, every := q.Bounds()
-	err = s.read(ctx, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, `
+	err = s.read(ctx, func(tx *transaction) error {
+		rows, err := tx.query(`
 			SELECT s.at, '', s.meter, s.unit, s.amount, 0::float8, s.mark, s.id, a.kind, a.profile
 			FROM (
 				SELECT owner, id, agent, meter, unit, mark, min(at) AS at, sum(amount) AS amount,
@@ -140,7 +136,7 @@ func (s *Store) Sums(
 					AND ($4 = '' OR meter = $4) AND ($5 = '' OR id = $5)
 				GROUP BY owner, id, agent, meter, unit, mark, at / $6::bigint
 			) s JOIN agents a ON a.owner = s.owner AND a.key = s.agent ORDER BY s.first`,
-			s.owner, since, until, string(q.Meter), string(q.Session), every)
+			since, until, string(q.Meter), string(q.Session), every)
 		if err != nil {
 			return err
 		}

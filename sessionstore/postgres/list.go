@@ -27,8 +27,8 @@ func (s *Store) List(ctx context.Context, q sessionstore.Query) (sessionstore.Pa
 	if paging {
 		updated = from.Updated.UnixMilli()
 	}
-	err = s.read(ctx, func(tx pgx.Tx) error {
-		agents, err := s.agents(ctx, tx, q.Agent)
+	err = s.read(ctx, func(tx *transaction) error {
+		agents, err := tx.agents(q.Agent)
 		if err != nil || len(agents) == 0 {
 			return err
 		}
@@ -54,14 +54,12 @@ func (s *Store) List(ctx context.Context, q sessionstore.Query) (sessionstore.Pa
 }
 
 // agents returns the keys of the owner's agents that a query matches.
-func (s *Store) agents(
-	ctx context.Context, tx pgx.Tx, a sessionstore.Agent,
-) (keys []int64, err error) {
+func (tx *transaction) agents(a sessionstore.Agent) (keys []int64, err error) {
 	if a.Validate() != nil {
 		return nil, nil
 	}
-	rows, err := tx.Query(ctx, "SELECT key FROM agents WHERE owner = $1 "+
-		"AND ($2 = '' OR kind = $2 AND profile = $3)", s.owner, a.Kind, a.Profile)
+	rows, err := tx.query("SELECT key FROM agents WHERE owner = $1 "+
+		"AND ($2 = '' OR kind = $2 AND profile = $3)", a.Kind, a.Profile)
 	if err != nil {
 		return nil, err
 	}
@@ -132,13 +130,13 @@ func (a *arguments) conditions(r rules.Range) string {
 
 // Size implements [sessionstore.Sizer].
 func (s *Store) Size(ctx context.Context) (bytes int, err error) {
-	err = s.read(ctx, func(tx pgx.Tx) error {
-		return tx.QueryRow(ctx, `
+	err = s.read(ctx, func(tx *transaction) error {
+		return tx.row(`
 			SELECT $2 * (SELECT count(*) FROM sessions WHERE owner = $1)
 				+ (SELECT coalesce(sum(octet_length(body)), 0) FROM segments WHERE owner = $1)
 				+ (SELECT coalesce(sum(octet_length(body)), 0) FROM states WHERE owner = $1)
 				+ (SELECT coalesce(sum(octet_length(state)), 0) FROM sessions WHERE owner = $1)`,
-			s.owner, sessionstore.SessionBytes).Scan(&bytes)
+			sessionstore.SessionBytes).Scan(&bytes)
 	})
 	return bytes, err
 }

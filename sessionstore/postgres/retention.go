@@ -22,7 +22,8 @@ func (s *Store) applyRetention() {
 	defer cancel()
 	var at int64
 	err := pool.QueryRow(ctx, "UPDATE meta SET pruned = "+now+
-		" WHERE pruned < "+now+" - $1::bigint RETURNING pruned", rules.RetentionInterval.Milliseconds()).Scan(&at)
+		" WHERE pruned < "+now+" - $1::bigint RETURNING pruned",
+		rules.RetentionInterval.Milliseconds()).Scan(&at)
 	if err != nil { // it is not due, usually
 		return
 	}

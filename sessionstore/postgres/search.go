@@ -29,44 +29,44 @@ const (
 
 // index adds the passages of the next part of a session's history, which has been stored, and
 // reports whether it came to the end. The caller has locked the session.
-func (s *Store) index(ctx context.Context, tx pgx.Tx, r *row) (done bool, err error) {
+func (tx *transaction) index(r *row) (done bool, err error) {
 	var after int64
 	// The last passage may have been incomplete.
-	err = tx.QueryRow(ctx, `
+	err = tx.row(`
 		WITH session AS (
 			SELECT CASE indexed WHEN strand THEN complete ELSE 0 END AS after FROM sessions
 			WHERE owner = $1 AND id = $2
 		), gone AS (
 			DELETE FROM passages USING session WHERE owner = $1 AND id = $2 AND seq > after
-		) SELECT after FROM session`, s.owner, string(r.id)).Scan(&after)
+		) SELECT after FROM session`, string(r.id)).Scan(&after)
 	if err != nil {
 		return false, err
 	}
 	var p sessionstore.Passages
-	last, err := s.readPassages(ctx, tx, r, after, &p)
+	last, err := tx.readPassages(r, after, &p)
 	if err != nil {
 		return false, err
 	}
 	done = last == r.last
 	open := p.Open()
 	p.End()
-	if err := s.addPassages(ctx, tx, r, p.Done); err != nil {
+	if err := tx.addPassages(r, p.Done); err != nil {
 		return false, err
 	}
 	complete := rules.Indexed(after, last, open, done, len(r.running) > 0)
-	return done, s.exec(ctx, tx, r.id, "indexed = strand, complete = $3, seen = $4", complete, last)
+	return done, tx.set(r.id, "indexed = strand, complete = $3, seen = $4", complete, last)
 }
 
 // readPassages adds the next part of a history to p, and returns the last segment that it read.
-func (s *Store) readPassages(
-	ctx context.Context, tx pgx.Tx, r *row, after int64, p *sessionstore.Passages,
+func (tx *transaction) readPassages(
+	r *row, after int64, p *sessionstore.Passages,
 ) (last int64, err error) {
 	last = after
 	for size := 0; err == nil && size < rules.IndexBytes && last < r.last; {
 		var rows pgx.Rows
-		rows, err = tx.Query(ctx, `
+		rows, err = tx.query(`
 			SELECT seq, body FROM segments WHERE owner = $1 AND strand = $2 AND seq > $3
-			ORDER BY seq LIMIT $4`, s.owner, r.strand, last, pageSegments)
+			ORDER BY seq LIMIT $4`, r.strand, last, pageSegments)
 		if err != nil {
 			break
 		}
@@ -87,9 +87,7 @@ func (s *Store) readPassages(
 }
 
 // addPassages adds passages of a session.
-func (s *Store) addPassages(
-	ctx context.Context, tx pgx.Tx, r *row, passages []sessionstore.Passage,
-) error {
+func (tx *transaction) addPassages(r *row, passages []sessionstore.Passage) error {
 	if len(passages) == 0 {
 		return nil
 	}
@@ -100,9 +98,9 @@ func (s *Store) addPassages(
 	for _, p := range passages {
 		seqs, roles = append(seqs, p.Seq), append(roles, string(p.Role))
 		bodies = append(bodies, strings.ReplaceAll(p.Text, "\x00", " "))
-		words = append(words, s.vector(p.Text))
+		words = append(words, vector(tx.owner, p.Text))
 	}
-	_, err := tx.Exec(ctx, `
+	return tx.exec(`
 		WITH new AS MATERIALIZED (
 			SELECT nextval('passage_keys') AS key, seq, role, body, words
 			FROM unnest($3::bigint[], $4::text[], $5::text[], $6::text[]) AS u (seq, role, body, words)
@@ -111,14 +109,13 @@ func (s *Store) addPassages(
 			SELECT $1, key, $2, seq, (SELECT updated FROM sessions WHERE owner = $1 AND id = $2), role, body
 			FROM new
 		) INSERT INTO words (owner, passage, words) SELECT $1, key, words::tsvector FROM new`,
-		s.owner, string(r.id), seqs, roles, bodies, words)
-	return err
+		string(r.id), seqs, roles, bodies, words)
 }
 
 // lexemes returns how a word is indexed: with the beginning of a hash of the owner. A word has only
 // letters, digits and symbols, so nothing in it needs an escape.
-func (s *Store) lexemes() func(word string) string {
-	hash := sha256.Sum256([]byte(s.owner))
+func lexemes(owner string) func(word string) string {
+	hash := sha256.Sum256([]byte(owner))
 	prefix := "'" + base64.RawURLEncoding.EncodeToString(hash[:6])
 	return func(word string) string {
 		return prefix + strings.ToValidUTF8(word[:min(len(word), maxLexeme)], "") + "'"
@@ -126,9 +123,9 @@ func (s *Store) lexemes() func(word string) string {
 }
 
 // vector returns the words of a text and their positions, as a tsvector.
-func (s *Store) vector(text string) string {
+func vector(owner, text string) string {
 	var b strings.Builder
-	lexeme, n := s.lexemes(), 0
+	lexeme, n := lexemes(owner), 0
 	for word := range sessionstore.Words(text) {
 		n++
 		b.WriteString(lexeme(word) + ":" + strconv.Itoa(n) + " ")
@@ -138,8 +135,8 @@ func (s *Store) vector(text string) string {
 
 // condition returns a query's terms as a tsquery. It also matches what only begins with the first
 // words of a very long phrase.
-func (s *Store) condition(terms []sessionstore.Term) string {
-	lexeme := s.lexemes()
+func condition(owner string, terms []sessionstore.Term) string {
+	lexeme := lexemes(owner)
 	var all []string
 	for _, t := range terms {
 		var words []string
@@ -161,9 +158,8 @@ func (s *Store) condition(terms []sessionstore.Term) string {
 // last, as if they had been indexed when they were stored.
 func (s *Store) indexRest(ctx context.Context) error {
 	var ids []string
-	err := s.read(ctx, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx,
-			"SELECT id FROM sessions WHERE owner = $1 AND stale ORDER BY updated, id", s.owner)
+	err := s.read(ctx, func(tx *transaction) error {
+		rows, err := tx.query("SELECT id FROM sessions WHERE owner = $1 AND stale ORDER BY updated, id")
 		if err == nil {
 			ids, err = pgx.CollectRows(rows, pgx.RowTo[string])
 		}
@@ -171,10 +167,10 @@ func (s *Store) indexRest(ctx context.Context) error {
 	})
 	for _, id := range ids {
 		for done := false; err == nil && !done; {
-			err = s.write(ctx, func(tx pgx.Tx) error {
-				r, err := s.find(ctx, tx, sessionstore.ID(id), forWrite)
+			err = s.write(ctx, func(tx *transaction) error {
+				r, err := tx.find(sessionstore.ID(id), forWrite)
 				if err == nil {
-					done, err = s.index(ctx, tx, r)
+					done, err = tx.index(r)
 				}
 				return err
 			})
@@ -190,21 +186,21 @@ func (s *Store) indexRest(ctx context.Context) error {
 func (s *Store) Search(
 	ctx context.Context, q sessionstore.SearchQuery,
 ) (all []sessionstore.Found, err error) {
-	condition := s.condition(q.Terms())
-	if condition == "" || !utf8.ValidString(s.owner) { // which no owner of a session has
+	wanted := condition(s.owner, q.Terms())
+	if wanted == "" || !utf8.ValidString(s.owner) { // which no owner of a session has
 		return nil, nil
 	}
 	if err := s.indexRest(ctx); err != nil {
 		return nil, err
 	}
-	err = s.read(ctx, func(tx pgx.Tx) error {
+	err = s.read(ctx, func(tx *transaction) error {
 		all = nil
-		_, err := tx.Exec(ctx, "SELECT set_config('acp_agent.search', $1, true)", condition)
+		_, err := tx.Exec(ctx, "SELECT set_config('acp_agent.search', $1, true)", wanted)
 		if err != nil {
 			return err
 		}
 		// The words come first: the planner knows little about how many passages have them.
-		rows, err := tx.Query(ctx, `
+		rows, err := tx.query(`
 			WITH matching AS MATERIALIZED (
 				SELECT owner, passage AS key FROM words WHERE owner = $1 AND words @@ $2::text::tsquery
 			)
@@ -215,7 +211,7 @@ func (s *Store) Search(
 			) found JOIN passages p ON p.owner = $1 AND p.key = passage
 				JOIN (`+recordTables+`) ON s.owner = $1 AND s.id = p.id
 			WHERE n <= $3 ORDER BY passage DESC LIMIT $4`,
-			s.owner, condition, sessionstore.MaxFoundInSession, q.Size())
+			wanted, sessionstore.MaxFoundInSession, q.Size())
 		if err != nil {
 			return err
 		}

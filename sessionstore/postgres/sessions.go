@@ -33,16 +33,14 @@ const (
 )
 
 // find returns the row of a session, which it locks, or a NotFoundError.
-func (s *Store) find(
-	ctx context.Context, tx pgx.Tx, id sessionstore.ID, lock string,
-) (*row, error) {
+func (tx *transaction) find(id sessionstore.ID, lock string) (*row, error) {
 	if id.Validate() != nil {
 		return nil, &sessionstore.NotFoundError{ID: id}
 	}
 	r := &row{id: id}
-	err := tx.QueryRow(ctx, `
+	err := tx.row(`
 		SELECT agent, generation, turns, running, first, open, strand, last, cwd
-		FROM sessions WHERE owner = $1 AND id = $2`+lock, s.owner, string(id)).
+		FROM sessions WHERE owner = $1 AND id = $2`+lock, string(id)).
 		Scan(&r.agent, &r.generation, &r.turns, &r.running, &r.first, &r.open, &r.strand, &r.last, &r.cwd)
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = &sessionstore.NotFoundError{ID: id}
@@ -59,34 +57,32 @@ func (r *row) finished() (last, turns int64) {
 }
 
 // store writes the columns that turns, leases and drafts change.
-func (s *Store) store(ctx context.Context, tx pgx.Tx, r *row) error {
-	_, err := tx.Exec(ctx, `
+func (tx *transaction) store(r *row) error {
+	return tx.exec(`
 		UPDATE sessions SET generation = $3, turns = $4, running = $5, first = $6, open = $7,
 			strand = $8, last = $9, updated = CASE WHEN NOT $10 THEN updated
 				WHEN updated - `+now+` > $11 THEN `+now+` ELSE greatest(updated, `+now+`) END
-		WHERE owner = $1 AND id = $2`, s.owner, string(r.id), r.generation, r.turns, r.running, r.first,
+		WHERE owner = $1 AND id = $2`, string(r.id), r.generation, r.turns, r.running, r.first,
 		r.open, r.strand, r.last, r.active, rules.MaxAhead())
-	return err
 }
 
 // lockAgent keeps other transactions from changing several sessions of an agent. It is called
 // before any session is locked.
-func (s *Store) lockAgent(ctx context.Context, tx pgx.Tx, agent int64) error {
-	return tx.QueryRow(ctx,
-		"SELECT key FROM agents WHERE owner = $1 AND key = $2 FOR NO KEY UPDATE",
-		s.owner, agent).Scan(&agent)
+func (tx *transaction) lockAgent(agent int64) error {
+	return tx.row("SELECT key FROM agents WHERE owner = $1 AND key = $2 FOR NO KEY UPDATE",
+		agent).Scan(&agent)
 }
 
 // lockWithAgent locks a session's agent, and then the session.
-func (s *Store) lockWithAgent(ctx context.Context, tx pgx.Tx, id sessionstore.ID) (*row, error) {
-	before, err := s.find(ctx, tx, id, unlocked)
+func (tx *transaction) lockWithAgent(id sessionstore.ID) (*row, error) {
+	before, err := tx.find(id, unlocked)
 	if err == nil {
-		err = s.lockAgent(ctx, tx, before.agent)
+		err = tx.lockAgent(before.agent)
 	}
 	if err != nil {
 		return nil, err
 	}
-	r, err := s.find(ctx, tx, id, forWrite)
+	r, err := tx.find(id, forWrite)
 	if err == nil && r.agent != before.agent {
 		err = errChanged
 	}
@@ -95,10 +91,10 @@ func (s *Store) lockWithAgent(ctx context.Context, tx pgx.Tx, id sessionstore.ID
 
 // update calls change with the session of l, which is locked, in a transaction.
 func (s *Store) update(
-	ctx context.Context, l sessionstore.Lease, change func(pgx.Tx, *row) error,
+	ctx context.Context, l sessionstore.Lease, change func(*transaction, *row) error,
 ) error {
-	return s.write(ctx, func(tx pgx.Tx) error {
-		r, err := s.find(ctx, tx, l.ID, forWrite)
+	return s.write(ctx, func(tx *transaction) error {
+		r, err := tx.find(l.ID, forWrite)
 		if err == nil {
 			err = rules.CheckLease(l, r.generation)
 		}
@@ -116,12 +112,12 @@ func (s *Store) Create(
 	if err := n.Validate(); err != nil {
 		return lease, err
 	}
-	err = s.write(ctx, func(tx pgx.Tx) error {
-		agent, err := s.agentKey(ctx, tx, n.Agent, n.StateKey != "")
+	err = s.write(ctx, func(tx *transaction) error {
+		agent, err := tx.agentKey(n.Agent, n.StateKey != "")
 		if err != nil {
 			return err
 		}
-		r, err := s.insert(ctx, tx, agent, n, nil)
+		r, err := tx.insert(agent, n, nil)
 		if err == nil {
 			lease = sessionstore.Lease{ID: n.ID, Generation: r.generation}
 		}
@@ -131,22 +127,20 @@ func (s *Store) Create(
 }
 
 // agentKey returns the key of an agent, which it adds if it is new, and locks it if asked to.
-func (s *Store) agentKey(
-	ctx context.Context, tx pgx.Tx, a sessionstore.Agent, lock bool,
-) (key int64, err error) {
+func (tx *transaction) agentKey(a sessionstore.Agent, lock bool) (key int64, err error) {
 	find := func() error {
-		return tx.QueryRow(ctx, "SELECT key FROM agents WHERE owner = $1 AND kind = $2 AND profile = $3",
-			s.owner, a.Kind, a.Profile).Scan(&key)
+		return tx.row("SELECT key FROM agents WHERE owner = $1 AND kind = $2 AND profile = $3",
+			a.Kind, a.Profile).Scan(&key)
 	}
 	if err = find(); errors.Is(err, pgx.ErrNoRows) {
-		_, err = tx.Exec(ctx, "INSERT INTO agents (owner, kind, profile) VALUES ($1, $2, $3) "+
-			"ON CONFLICT (owner, kind, profile) DO NOTHING", s.owner, a.Kind, a.Profile)
+		err = tx.exec("INSERT INTO agents (owner, kind, profile) VALUES ($1, $2, $3) "+
+			"ON CONFLICT (owner, kind, profile) DO NOTHING", a.Kind, a.Profile)
 		if err == nil {
 			err = find()
 		}
 	}
 	if err == nil && lock {
-		err = s.lockAgent(ctx, tx, key)
+		err = tx.lockAgent(key)
 	}
 	return key, err
 }
@@ -154,13 +148,13 @@ func (s *Store) agentKey(
 // insert stores a session without a history. It was active at a time, or now if that is nil. If it
 // has a state key the caller has locked the agent. It returns ErrExists if there is a session with
 // the id; the caller rolls back.
-func (s *Store) insert(
-	ctx context.Context, tx pgx.Tx, agent int64, n sessionstore.NewSession, updated *int64,
+func (tx *transaction) insert(
+	agent int64, n sessionstore.NewSession, updated *int64,
 ) (*row, error) {
 	r := &row{id: n.ID, agent: agent, cwd: n.Keys.Roots.Cwd().String(), running: []int64{}}
-	args := append([]any{s.owner, string(n.ID)}, keyColumns(n.Keys)...)
+	args := append([]any{string(n.ID)}, keyColumns(n.Keys)...)
 	args = append(args, agent, sessionstore.CleanTitle(n.Title), updated)
-	err := tx.QueryRow(ctx, `
+	err := tx.row(`
 		INSERT INTO sessions (owner, id, cwd, dirs, real_cwd, real_dirs, agent, title, created, updated,
 			generation, born, strand)
 		SELECT $1, $2, $3, $4, $5, $6, $7, $8, coalesce($9, `+now+`), coalesce($9, `+now+`), g, g, g
@@ -174,7 +168,7 @@ func (s *Store) insert(
 	}
 	r.strand = r.generation
 	if len(n.State) > 0 || n.StateKey != "" {
-		err = s.saveState(ctx, tx, r, n.State, n.StateKey)
+		err = tx.saveState(r, n.State, n.StateKey)
 	}
 	return r, err
 }
@@ -216,11 +210,10 @@ func (s *Store) Get(ctx context.Context, id sessionstore.ID) (got sessionstore.S
 	if id.Validate() != nil {
 		return got, notFound
 	}
-	err = s.read(ctx, func(tx pgx.Tx) (err error) {
+	err = s.read(ctx, func(tx *transaction) (err error) {
 		var state, stateKey []byte
-		got, err = scanRecord(tx.QueryRow(ctx,
-			"SELECT "+recordColumns+", state, state_key FROM "+recordTables+
-				" WHERE s.owner = $1 AND s.id = $2", s.owner, string(id)), &state, &stateKey)
+		got, err = scanRecord(tx.row("SELECT "+recordColumns+", state, state_key FROM "+recordTables+
+			" WHERE s.owner = $1 AND s.id = $2", string(id)), &state, &stateKey)
 		got.State, got.StateKey = state, string(stateKey)
 		if errors.Is(err, pgx.ErrNoRows) {
 			err = notFound
@@ -241,12 +234,12 @@ func (s *Store) Activate(
 	if err != nil {
 		return lease, err
 	}
-	err = s.write(ctx, func(tx pgx.Tx) error {
+	err = s.write(ctx, func(tx *transaction) error {
 		var r *row
 		if a.State != nil {
-			r, err = s.lockWithAgent(ctx, tx, id)
+			r, err = tx.lockWithAgent(id)
 		} else {
-			r, err = s.find(ctx, tx, id, forWrite)
+			r, err = tx.find(id, forWrite)
 		}
 		if err == nil && a.Held != 0 {
 			err = rules.CheckLease(sessionstore.Lease{ID: id, Generation: a.Held}, r.generation)
@@ -259,19 +252,19 @@ func (s *Store) Activate(
 		}
 		cwd, err := workspace.ParseDir(r.cwd)
 		if err == nil {
-			err = s.setKeys(ctx, tx, r, a.Keys.WithCwd(cwd))
+			err = tx.setKeys(r, a.Keys.WithCwd(cwd))
 		}
 		if err == nil && a.State != nil {
-			err = s.saveState(ctx, tx, r, a.State, a.StateKey)
+			err = tx.saveState(r, a.State, a.StateKey)
 		}
 		if err == nil && history != nil {
-			err = history.replaceHistory(ctx, tx, r)
+			err = history.replaceHistory(tx, r)
 		}
 		if err != nil {
 			return err
 		}
 		lease = sessionstore.Lease{ID: id, Generation: r.generation}
-		return s.store(ctx, tx, r)
+		return tx.store(r)
 	})
 	return lease, err
 }
@@ -283,11 +276,11 @@ func (s *Store) Move(
 	if err := k.Validate(); err != nil {
 		return moved, err
 	}
-	err = s.update(ctx, l, func(tx pgx.Tx, r *row) error {
-		err := s.setKeys(ctx, tx, r, k)
+	err = s.update(ctx, l, func(tx *transaction, r *row) error {
+		err := tx.setKeys(r, k)
 		moved = sessionstore.Lease{ID: l.ID, Generation: r.generation}
 		if err == nil {
-			err = s.exec(ctx, tx, r.id, "listed = 0")
+			err = tx.set(r.id, "listed = 0")
 		}
 		return err
 	})
@@ -298,27 +291,24 @@ func (s *Store) Move(
 }
 
 // exec changes columns of a session. The values are $3 and later.
-func (s *Store) exec(
-	ctx context.Context, tx pgx.Tx, id sessionstore.ID, columns string, values ...any,
-) error {
-	_, err := tx.Exec(ctx, "UPDATE sessions SET "+columns+" WHERE owner = $1 AND id = $2",
-		append([]any{s.owner, string(id)}, values...)...)
-	return err
+func (tx *transaction) set(id sessionstore.ID, columns string, values ...any) error {
+	return tx.exec("UPDATE sessions SET "+columns+" WHERE owner = $1 AND id = $2",
+		append([]any{string(id)}, values...)...)
 }
 
 // setKeys stores new roots and a new generation, which it sets in r.
-func (s *Store) setKeys(ctx context.Context, tx pgx.Tx, r *row, k sessionstore.Keys) error {
-	return tx.QueryRow(ctx, `
+func (tx *transaction) setKeys(r *row, k sessionstore.Keys) error {
+	return tx.row(`
 		UPDATE sessions SET cwd = $3, dirs = $4, real_cwd = $5, real_dirs = $6,
 			generation = nextval('generations')
 		WHERE owner = $1 AND id = $2 RETURNING generation`,
-		append([]any{s.owner, string(r.id)}, keyColumns(k)...)...).Scan(&r.generation)
+		append([]any{string(r.id)}, keyColumns(k)...)...).Scan(&r.generation)
 }
 
 // SetTitle implements [sessionstore.Store].
 func (s *Store) SetTitle(ctx context.Context, l sessionstore.Lease, title string) error {
-	return s.update(ctx, l, func(tx pgx.Tx, r *row) error {
-		return s.exec(ctx, tx, r.id, "title = CASE WHEN renamed THEN title ELSE $3 END",
+	return s.update(ctx, l, func(tx *transaction, r *row) error {
+		return tx.set(r.id, "title = CASE WHEN renamed THEN title ELSE $3 END",
 			sessionstore.CleanTitle(title))
 	})
 }
@@ -343,11 +333,11 @@ func (s *Store) Unarchive(ctx context.Context, id sessionstore.ID) error {
 func (s *Store) label(
 	ctx context.Context, id sessionstore.ID, columns string, values ...any,
 ) error {
-	return s.write(ctx, func(tx pgx.Tx) error {
-		if _, err := s.find(ctx, tx, id, forWrite); err != nil {
+	return s.write(ctx, func(tx *transaction) error {
+		if _, err := tx.find(id, forWrite); err != nil {
 			return err
 		}
-		return s.exec(ctx, tx, id, columns, values...)
+		return tx.set(id, columns, values...)
 	})
 }
 
@@ -355,28 +345,28 @@ func (s *Store) label(
 func (s *Store) SaveState(
 	ctx context.Context, l sessionstore.Lease, state []byte, key string,
 ) error {
-	return s.write(ctx, func(tx pgx.Tx) error {
-		r, err := s.lockWithAgent(ctx, tx, l.ID)
+	return s.write(ctx, func(tx *transaction) error {
+		r, err := tx.lockWithAgent(l.ID)
 		if err == nil {
 			err = rules.CheckLease(l, r.generation)
 		}
 		if err != nil {
 			return err
 		}
-		return s.saveState(ctx, tx, r, state, key)
+		return tx.saveState(r, state, key)
 	})
 }
 
 // saveState stores the state of a session, which it removes if empty, and its state key. The caller
 // has locked the agent.
-func (s *Store) saveState(ctx context.Context, tx pgx.Tx, r *row, state []byte, key string) error {
-	if err := s.setStateKey(ctx, tx, r, key); err != nil {
+func (tx *transaction) saveState(r *row, state []byte, key string) error {
+	if err := tx.setStateKey(r, key); err != nil {
 		return err
 	}
 	if len(state) == 0 {
 		state = nil
 	}
-	return s.exec(ctx, tx, r.id, "state = $3", state)
+	return tx.set(r.id, "state = $3", state)
 }
 
 // Fork implements [sessionstore.Store].
@@ -386,15 +376,15 @@ func (s *Store) Fork(
 	if err := n.Validate(); err != nil {
 		return lease, err
 	}
-	err = s.write(ctx, func(tx pgx.Tx) error {
-		if _, err := s.find(ctx, tx, source, unlocked); err != nil {
+	err = s.write(ctx, func(tx *transaction) error {
+		if _, err := tx.find(source, unlocked); err != nil {
 			return err
 		}
-		agent, err := s.agentKey(ctx, tx, n.Agent, n.StateKey != "")
+		agent, err := tx.agentKey(n.Agent, n.StateKey != "")
 		if err != nil {
 			return err
 		}
-		from, err := s.find(ctx, tx, source, shared)
+		from, err := tx.find(source, shared)
 		if err != nil {
 			return err
 		}
@@ -402,56 +392,56 @@ func (s *Store) Fork(
 			title string
 			state []byte
 		)
-		err = tx.QueryRow(ctx, "SELECT title, state FROM sessions WHERE owner = $1 AND id = $2",
-			s.owner, string(source)).Scan(&title, &state)
+		err = tx.row("SELECT title, state FROM sessions WHERE owner = $1 AND id = $2",
+			string(source)).Scan(&title, &state)
 		if err != nil {
 			return err
 		}
 		n := rules.Forked(n, title, state, from.agent == agent)
-		r, err := s.insert(ctx, tx, agent, n, nil)
+		r, err := tx.insert(agent, n, nil)
 		if err != nil {
 			return err
 		}
 		lease = sessionstore.Lease{ID: n.ID, Generation: r.generation}
-		return s.copyHistory(ctx, tx, from, r)
+		return tx.copyHistory(from, r)
 	})
 	return lease, err
 }
 
 // copyHistory gives a new session the finished part of another's history, and its states and
 // readings if both belong to the same agent.
-func (s *Store) copyHistory(ctx context.Context, tx pgx.Tx, from, to *row) error {
+func (tx *transaction) copyHistory(from, to *row) error {
 	to.last, to.turns = from.finished()
-	_, err := tx.Exec(ctx, `
+	err := tx.exec(`
 		INSERT INTO segments (owner, strand, seq, body)
 		SELECT owner, $3, seq, body FROM segments WHERE owner = $1 AND strand = $2 AND seq <= $4`,
-		s.owner, from.strand, to.strand, to.last)
+		from.strand, to.strand, to.last)
 	if err == nil && from.agent == to.agent {
-		_, err = tx.Exec(ctx, `
+		err = tx.exec(`
 			INSERT INTO states (owner, id, kind, body)
 			SELECT owner, $3, kind, body FROM states WHERE owner = $1 AND id = $2`,
-			s.owner, string(from.id), string(to.id))
+			string(from.id), string(to.id))
 		if err == nil {
-			err = s.inheritReadings(ctx, tx, from, to)
+			err = tx.inheritReadings(from, to)
 		}
 	}
 	if err == nil {
-		err = s.store(ctx, tx, to)
+		err = tx.store(to)
 	}
 	if err == nil { // now, so that what follows begins another passage
-		_, err = s.index(ctx, tx, to)
+		_, err = tx.index(to)
 	}
 	return err
 }
 
 // Delete implements [sessionstore.Store].
 func (s *Store) Delete(ctx context.Context, id sessionstore.ID) error {
-	err := s.write(ctx, func(tx pgx.Tx) error {
-		r, err := s.lockWithAgent(ctx, tx, id)
+	err := s.write(ctx, func(tx *transaction) error {
+		r, err := tx.lockWithAgent(id)
 		if err != nil {
 			return err
 		}
-		return s.deleteSession(ctx, tx, r)
+		return tx.deleteSession(r)
 	})
 	if errors.As(err, new(*sessionstore.NotFoundError)) {
 		return nil
@@ -461,25 +451,25 @@ func (s *Store) Delete(ctx context.Context, id sessionstore.ID) error {
 
 // deleteSession deletes a session, and remembers its state key so that it is not imported again.
 // The caller has locked the agent.
-func (s *Store) deleteSession(ctx context.Context, tx pgx.Tx, r *row) error {
-	one, err := s.oneStanding(ctx, tx, "id = $2", string(r.id))
+func (tx *transaction) deleteSession(r *row) error {
+	one, err := tx.oneStanding("id = $2", string(r.id))
 	if err == nil && one.name != "" {
-		err = s.addTombstone(ctx, tx, r.agent, one.name)
+		err = tx.addTombstone(r.agent, one.name)
 	}
 	if err != nil {
 		return err
 	}
-	return s.deleteRows(ctx, tx, r.id, r.strand)
+	return tx.deleteRows(r.id, r.strand)
 }
 
 // deleteRows deletes a session, its history and its drafts.
-func (s *Store) deleteRows(ctx context.Context, tx pgx.Tx, id sessionstore.ID, strand int64) error {
-	_, err := tx.Exec(ctx, "DELETE FROM sessions WHERE owner = $1 AND id = $2", s.owner, string(id))
+func (tx *transaction) deleteRows(id sessionstore.ID, strand int64) error {
+	err := tx.exec("DELETE FROM sessions WHERE owner = $1 AND id = $2", string(id))
 	if err == nil {
-		err = s.deleteDrafts(ctx, tx, "id = $2", string(id))
+		err = tx.deleteDrafts("id = $2", string(id))
 	}
 	if err == nil {
-		_, err = tx.Exec(ctx, "DELETE FROM segments WHERE owner = $1 AND strand = $2", s.owner, strand)
+		err = tx.exec("DELETE FROM segments WHERE owner = $1 AND strand = $2", strand)
 	}
 	return err
 }
@@ -492,8 +482,8 @@ const pruneCondition = "owner = $1 AND " +
 func (s *Store) Prune(ctx context.Context, q sessionstore.PruneQuery) (n int, err error) {
 	unused, all := rules.Bounds(q)
 	var ids []string
-	err = s.read(ctx, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, "SELECT id FROM sessions WHERE "+pruneCondition, s.owner, unused, all)
+	err = s.read(ctx, func(tx *transaction) error {
+		rows, err := tx.query("SELECT id FROM sessions WHERE "+pruneCondition, unused, all)
 		if err == nil {
 			ids, err = pgx.CollectRows(rows, pgx.RowTo[string])
 		}
@@ -504,17 +494,17 @@ func (s *Store) Prune(ctx context.Context, q sessionstore.PruneQuery) (n int, er
 	}
 	for _, id := range ids {
 		deleted := false
-		err := s.write(ctx, func(tx pgx.Tx) error {
-			r, err := s.lockWithAgent(ctx, tx, sessionstore.ID(id))
+		err := s.write(ctx, func(tx *transaction) error {
+			r, err := tx.lockWithAgent(sessionstore.ID(id))
 			if err != nil {
 				return err
 			}
-			err = tx.QueryRow(ctx, "SELECT count(*) = 1 FROM sessions WHERE "+pruneCondition+" AND id = $4",
-				s.owner, unused, all, id).Scan(&deleted)
+			err = tx.row("SELECT count(*) = 1 FROM sessions WHERE "+pruneCondition+" AND id = $4",
+				unused, all, id).Scan(&deleted)
 			if err != nil || !deleted {
 				return err
 			}
-			return s.deleteSession(ctx, tx, r)
+			return tx.deleteSession(r)
 		})
 		switch {
 		case errors.As(err, new(*sessionstore.NotFoundError)):

@@ -403,24 +403,25 @@ func (d *database) schemaVersion(
 const enter = "SELECT set_config('acp_agent.owner', 'owner ' || $1, true)"
 
 // write runs do in a transaction. It may run do several times.
-func (s *Store) write(ctx context.Context, do func(pgx.Tx) error) error {
+func (s *Store) write(ctx context.Context, do func(*transaction) error) error {
 	return s.transact(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, do)
 }
 
 // read runs do in a transaction whose statements see one snapshot. It may run do several times.
-func (s *Store) read(ctx context.Context, do func(pgx.Tx) error) error {
+func (s *Store) read(ctx context.Context, do func(*transaction) error) error {
 	return s.transact(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, do)
 }
 
-func (s *Store) transact(ctx context.Context, o pgx.TxOptions, do func(pgx.Tx) error) error {
+func (s *Store) transact(ctx context.Context, o pgx.TxOptions, do func(*transaction) error) error {
 	return s.use(ctx, func(pool *pgxpool.Pool) error {
 		if err := s.turns.Acquire(ctx, s.owner); err != nil {
 			return err
 		}
 		defer s.turns.Release()
 		done := false
-		err := pgx.BeginTxFunc(ctx, pool, o, func(tx pgx.Tx) error {
-			_, err := tx.Exec(ctx, enter, s.owner)
+		err := pgx.BeginTxFunc(ctx, pool, o, func(begun pgx.Tx) error {
+			tx := &transaction{begun, ctx, s.owner}
+			err := tx.exec(enter)
 			if err == nil {
 				err = do(tx)
 			}
@@ -432,4 +433,27 @@ func (s *Store) transact(ctx context.Context, o pgx.TxOptions, do func(pgx.Tx) e
 		}
 		return err
 	})
+}
+
+// transaction is a transaction of an owner, whose name is $1 in its statements. They end with ctx.
+type transaction struct {
+	pgx.Tx
+	ctx   context.Context
+	owner string
+}
+
+// exec runs a statement without a result. The arguments are $2 and later.
+func (tx *transaction) exec(text string, args ...any) error {
+	_, err := tx.Exec(tx.ctx, text, append([]any{tx.owner}, args...)...)
+	return err
+}
+
+// row runs a query for one row, with arguments as exec.
+func (tx *transaction) row(query string, args ...any) pgx.Row {
+	return tx.QueryRow(tx.ctx, query, append([]any{tx.owner}, args...)...)
+}
+
+// query runs a query for rows, with arguments as exec.
+func (tx *transaction) query(query string, args ...any) (pgx.Rows, error) {
+	return tx.Query(tx.ctx, query, append([]any{tx.owner}, args...)...)
 }

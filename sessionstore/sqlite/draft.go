@@ -18,20 +18,20 @@ type draft struct {
 // NewDraft implements [sessionstore.Store].
 func (s *Store) NewDraft(ctx context.Context, id sessionstore.ID) (sessionstore.Draft, error) {
 	d := &draft{Draft: rules.Draft{ID: id}, store: s}
-	err := s.write(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
-		if err := s.deleteOldDrafts(ctx, tx); err != nil {
+	err := s.write(ctx, func(tx *transaction) (err error) {
+		if err := s.deleteOldDrafts(tx); err != nil {
 			return err
 		}
 		var r row
 		if id != "" {
-			if r, err = s.owner.find(ctx, tx, id); err != nil {
+			if r, err = s.owner.find(tx, id); err != nil {
 				return err
 			}
 		}
-		if d.Strand, err = nextGeneration(ctx, tx); err != nil {
+		if d.Strand, err = nextGeneration(tx); err != nil {
 			return err
 		}
-		return exec(ctx, tx, "INSERT INTO drafts (strand, session, started) VALUES (?, ?, ?)",
+		return tx.exec("INSERT INTO drafts (strand, session, started) VALUES (?, ?, ?)",
 			d.Strand, r.key, s.clock())
 	})
 	if err != nil {
@@ -42,17 +42,17 @@ func (s *Store) NewDraft(ctx context.Context, id sessionstore.ID) (sessionstore.
 }
 
 // deleteOldDrafts deletes the drafts of processes that died.
-func (s *medium) deleteOldDrafts(ctx context.Context, tx *sql.Tx) error {
-	return deleteDrafts(ctx, tx, "started < ?", s.clock()-rules.MaxDraftAge.Milliseconds())
+func (s *medium) deleteOldDrafts(tx *transaction) error {
+	return deleteDrafts(tx, "started < ?", s.clock()-rules.MaxDraftAge.Milliseconds())
 }
 
 // deleteDrafts deletes the drafts that match a condition, and drops their strands.
-func deleteDrafts(ctx context.Context, tx *sql.Tx, condition string, value int64) error {
+func deleteDrafts(tx *transaction, condition string, value int64) error {
 	for _, statement := range []string{
 		"INSERT OR IGNORE INTO dropped (strand) SELECT strand FROM drafts WHERE " + condition,
 		"DELETE FROM drafts WHERE " + condition,
 	} {
-		if err := exec(ctx, tx, statement, value); err != nil {
+		if err := tx.exec(statement, value); err != nil {
 			return err
 		}
 	}
@@ -62,12 +62,12 @@ func deleteDrafts(ctx context.Context, tx *sql.Tx, condition string, value int64
 // Append implements [sessionstore.Draft].
 func (d *draft) Append(ctx context.Context, segment []sessionstore.Update) error {
 	return d.Draft.Append(segment, func(history []sessionstore.Update) (last int64, err error) {
-		err = d.store.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
-			if err := d.checkExists(ctx, tx); err != nil {
+		err = d.store.write(ctx, func(tx *transaction) error {
+			if err := d.checkExists(tx); err != nil {
 				return err
 			}
 			r := row{strand: d.Strand, last: d.Last}
-			err := r.add(ctx, tx, history, nil)
+			err := r.add(tx, history, nil)
 			last = r.last
 			return err
 		})
@@ -77,16 +77,16 @@ func (d *draft) Append(ctx context.Context, segment []sessionstore.Update) error
 
 // Discard implements [sessionstore.Draft].
 func (d *draft) Discard(ctx context.Context) error {
-	err := d.store.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		return deleteDrafts(ctx, tx, "strand = ?", d.Strand)
+	err := d.store.write(ctx, func(tx *transaction) error {
+		return deleteDrafts(tx, "strand = ?", d.Strand)
 	})
 	d.store.eraseSoon()
 	return err
 }
 
 // checkExists returns an error if the draft was used, discarded or deleted.
-func (d *draft) checkExists(ctx context.Context, tx *sql.Tx) error {
-	err := tx.QueryRowContext(ctx, "SELECT 1 FROM drafts WHERE strand = ?", d.Strand).Scan(new(int))
+func (d *draft) checkExists(tx *transaction) error {
+	err := tx.row("SELECT 1 FROM drafts WHERE strand = ?", d.Strand).Scan(new(int))
 	if errors.Is(err, sql.ErrNoRows) {
 		return sessionstore.ErrDraft
 	}
@@ -107,11 +107,11 @@ func (s *Store) draftOf(id sessionstore.ID, d sessionstore.Draft) (*draft, error
 
 // replaceHistory drops the session's history and gives it the draft's strand. The caller stores the
 // row.
-func (d *draft) replaceHistory(ctx context.Context, tx *sql.Tx, r *row) error {
-	if err := d.checkExists(ctx, tx); err != nil {
+func (d *draft) replaceHistory(tx *transaction, r *row) error {
+	if err := d.checkExists(tx); err != nil {
 		return err
 	}
-	old, err := inheritedSpans(ctx, tx, r.key)
+	old, err := inheritedSpans(tx, r.key)
 	if err != nil {
 		return err
 	}
@@ -119,17 +119,17 @@ func (d *draft) replaceHistory(ctx context.Context, tx *sql.Tx, r *row) error {
 		"DELETE FROM inherits WHERE session = ?": r.key,
 		"DELETE FROM drafts WHERE strand = ?":    d.Strand,
 	} {
-		if err := exec(ctx, tx, statement, key); err != nil {
+		if err := tx.exec(statement, key); err != nil {
 			return err
 		}
 	}
 	old = append(old, span{strand: r.strand})
 	r.strand, r.last = d.Strand, d.Last
-	if err := r.store(ctx, tx); err != nil {
+	if err := r.store(tx); err != nil {
 		return err
 	}
-	if err := dropSpans(ctx, tx, old); err != nil {
+	if err := dropSpans(tx, old); err != nil {
 		return err
 	}
-	return r.addStates(ctx, tx, d.States())
+	return r.addStates(tx, d.States())
 }

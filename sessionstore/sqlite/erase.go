@@ -139,8 +139,8 @@ func (s *medium) erasePending(ctx context.Context, db *database) (err error) {
 			return err
 		}
 	}
-	return e.inPieces(ctx, func(ctx context.Context, tx *sql.Tx) (bool, error) {
-		err := exec(ctx, tx, "UPDATE meta SET erased = max(erased, ?)", deletes)
+	return e.inPieces(ctx, func(tx *transaction) (bool, error) {
+		err := tx.exec("UPDATE meta SET erased = max(erased, ?)", deletes)
 		return true, err
 	})
 }
@@ -156,13 +156,13 @@ type eraser struct {
 // lock for about pieceTime. After each of them others may write. A transaction that fails because
 // of a lock is repeated. Unless the database is in memory, the log stays short.
 func (e *eraser) inPieces(
-	ctx context.Context, step func(context.Context, *sql.Tx) (done bool, err error),
+	ctx context.Context, step func(*transaction) (done bool, err error),
 ) error {
 	for done, wait := false, minPause; !done; {
 		start := time.Now()
-		err := e.transact(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
+		err := e.transact(ctx, func(tx *transaction) (err error) {
 			for i := 0; !done && err == nil && i < pieceSteps && time.Since(start) < pieceTime; i++ {
-				done, err = step(ctx, tx)
+				done, err = step(tx)
 			}
 			return err
 		})
@@ -186,25 +186,21 @@ func (e *eraser) inPieces(
 }
 
 // transact runs do in a transaction that holds the write lock.
-func (e *eraser) transact(ctx context.Context, do func(context.Context, *sql.Tx) error) error {
+func (e *eraser) transact(ctx context.Context, do func(*transaction) error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	ctx = context.WithoutCancel(ctx) // interrupting a statement would cost the connection
-	tx, err := e.pool.BeginTx(ctx, nil)
-	if err != nil {
+	// Interrupting a statement would cost the connection.
+	return inTransaction(context.WithoutCancel(ctx), e.pool, nil, func(tx *transaction) error {
+		err := permitted(tx, e.version)
+		if err == nil {
+			err = do(tx)
+		}
+		if err == nil {
+			err = overwriteLists(tx)
+		}
 		return err
-	}
-	if err = permitted(ctx, tx, e.version); err == nil {
-		err = do(ctx, tx)
-	}
-	if err == nil {
-		err = overwriteLists(ctx, tx)
-	}
-	if err != nil {
-		return errors.Join(err, rollback(tx))
-	}
-	return tx.Commit()
+	})
 }
 
 // deleteDropped deletes the passages and segments of dropped strands. After every few segments it
@@ -215,8 +211,8 @@ func (e *eraser) deleteDropped(ctx context.Context) error {
 			return err
 		}
 		steps := 0
-		err := e.inPieces(ctx, func(ctx context.Context, tx *sql.Tx) (_ bool, err error) {
-			done, err = dropSegment(ctx, tx)
+		err := e.inPieces(ctx, func(tx *transaction) (_ bool, err error) {
+			done, err = dropSegment(tx)
 			steps++
 			return done || steps >= pieceSteps, err
 		})
@@ -238,28 +234,24 @@ const unneeded = `seq > coalesce((SELECT max(last) FROM inherits WHERE inherits.
 // dropPassage deletes a passage of a dropped strand. Deleting its words may reuse the pages that it
 // frees in the same transaction, and SQLite does not clear the end of these: so they are
 // overwritten at once.
-func dropPassage(ctx context.Context, tx *sql.Tx) (done bool, err error) {
-	if err := exec(ctx, tx, "PRAGMA secure_delete = ON"); err != nil {
+func dropPassage(tx *transaction) (done bool, err error) {
+	if err := tx.exec("PRAGMA secure_delete = ON"); err != nil {
 		return false, err
 	}
-	deleted, err := tx.ExecContext(ctx, `
+	n, err := tx.change(`
 		DELETE FROM passages WHERE key = (
-			SELECT key FROM dropped JOIN passages USING (strand) WHERE `+unneeded+` LIMIT 1)`)
-	if err != nil {
-		return false, err
-	}
-	n, err := deleted.RowsAffected()
+			SELECT key FROM dropped JOIN passages USING (strand) WHERE ` + unneeded + ` LIMIT 1)`)
 	return n == 0, err
 }
 
 // dropSegment deletes the last segment of a dropped strand, whose passages are gone.
-func dropSegment(ctx context.Context, tx *sql.Tx) (done bool, err error) {
-	if err := exec(ctx, tx, "PRAGMA secure_delete = FAST"); err != nil {
+func dropSegment(tx *transaction) (done bool, err error) {
+	if err := tx.exec("PRAGMA secure_delete = FAST"); err != nil {
 		return false, err
 	}
 	var strand int64
-	err = tx.QueryRowContext(ctx, "SELECT strand FROM dropped WHERE NOT EXISTS "+
-		"(SELECT 1 FROM passages WHERE passages.strand = dropped.strand AND "+unneeded+") LIMIT 1").
+	err = tx.row("SELECT strand FROM dropped WHERE NOT EXISTS " +
+		"(SELECT 1 FROM passages WHERE passages.strand = dropped.strand AND " + unneeded + ") LIMIT 1").
 		Scan(&strand)
 	if errors.Is(err, sql.ErrNoRows) {
 		return true, nil
@@ -267,32 +259,29 @@ func dropSegment(ctx context.Context, tx *sql.Tx) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	deleted, err := tx.ExecContext(ctx, `
+	n, err := tx.change(`
 		DELETE FROM segments WHERE rowid = (
 			SELECT segments.rowid FROM dropped JOIN segments USING (strand)
 			WHERE strand = ? AND `+unneeded+` ORDER BY seq DESC LIMIT 1)`, strand)
-	if err != nil {
+	if n > 0 || err != nil {
 		return false, err
 	}
-	if n, err := deleted.RowsAffected(); n > 0 || err != nil {
-		return false, err
-	}
-	err = exec(ctx, tx, "DELETE FROM dropped WHERE strand = ?", strand)
+	err = tx.exec("DELETE FROM dropped WHERE strand = ?", strand)
 	return false, err
 }
 
 // vacuum gives the free pages back to the file system. Other pages take their place, so that their
 // content is gone.
 func (e *eraser) vacuum(ctx context.Context) error {
-	return e.inPieces(ctx, func(ctx context.Context, tx *sql.Tx) (done bool, err error) {
+	return e.inPieces(ctx, func(tx *transaction) (done bool, err error) {
 		var before, after int
-		err = tx.QueryRowContext(ctx, "PRAGMA freelist_count").Scan(&before)
+		err = tx.row("PRAGMA freelist_count").Scan(&before)
 		if err != nil || before == 0 {
 			return true, err
 		}
-		err = exec(ctx, tx, fmt.Sprintf("PRAGMA incremental_vacuum(%d)", vacuumPages))
+		err = tx.exec(fmt.Sprintf("PRAGMA incremental_vacuum(%d)", vacuumPages))
 		if err == nil {
-			err = tx.QueryRowContext(ctx, "PRAGMA freelist_count").Scan(&after)
+			err = tx.row("PRAGMA freelist_count").Scan(&after)
 		}
 		return after == 0 || after == before, err
 	})
@@ -349,8 +338,8 @@ func (e *eraser) overwrite(ctx context.Context) error {
 			return err
 		}
 		for some := range slices.Chunk(stale, overwrittenPages) {
-			err = e.inPieces(ctx, func(ctx context.Context, tx *sql.Tx) (bool, error) {
-				return true, overwritePages(ctx, tx, some)
+			err = e.inPieces(ctx, func(tx *transaction) (bool, error) {
+				return true, overwritePages(tx, some)
 			})
 			if err != nil {
 				return err
@@ -385,9 +374,9 @@ func (e *eraser) stalePages(ctx context.Context, last int64) (stale []int64, err
 }
 
 // overwritePages overwrites the unallocated part of pages.
-func overwritePages(ctx context.Context, tx *sql.Tx, pages []int64) error {
+func overwritePages(tx *transaction, pages []int64) error {
 	for _, number := range pages {
-		err := overwritePage(ctx, tx, number,
+		err := overwritePage(tx, number,
 			func(page []byte) []byte { return unallocated(number, page) })
 		if err != nil && !errors.Is(err, sql.ErrNoRows) { // the file became shorter
 			return err
@@ -398,14 +387,14 @@ func overwritePages(ctx context.Context, tx *sql.Tx, pages []int64) error {
 
 // overwriteLists overwrites the unused part of the pages that list the free pages
 // (sqlite.org/fileformat2.html, section 1.5).
-func overwriteLists(ctx context.Context, tx *sql.Tx) error {
+func overwriteLists(tx *transaction) error {
 	var next, free uint32
-	err := overwritePage(ctx, tx, 1, func(page []byte) []byte {
+	err := overwritePage(tx, 1, func(page []byte) []byte {
 		next, free = binary.BigEndian.Uint32(page[32:]), binary.BigEndian.Uint32(page[36:])
 		return nil
 	})
 	for ; err == nil && next > 0 && free > 0; free-- { // a damaged list may have no end
-		err = overwritePage(ctx, tx, int64(next), func(page []byte) []byte {
+		err = overwritePage(tx, int64(next), func(page []byte) []byte {
 			next = binary.BigEndian.Uint32(page)
 			listed := int64(binary.BigEndian.Uint32(page[4:]))
 			return page[min(8+4*listed, int64(len(page))):]
@@ -415,11 +404,9 @@ func overwriteLists(ctx context.Context, tx *sql.Tx) error {
 }
 
 // overwritePage overwrites the part of a page that unused returns.
-func overwritePage(
-	ctx context.Context, tx *sql.Tx, number int64, unused func(page []byte) []byte,
-) error {
+func overwritePage(tx *transaction, number int64, unused func(page []byte) []byte) error {
 	var page []byte
-	row := tx.QueryRowContext(ctx, "SELECT data FROM sqlite_dbpage WHERE pgno = ?", number)
+	row := tx.row("SELECT data FROM sqlite_dbpage WHERE pgno = ?", number)
 	if err := row.Scan(&page); err != nil {
 		return err
 	}
@@ -428,7 +415,7 @@ func overwritePage(
 		return nil
 	}
 	clear(part)
-	return exec(ctx, tx, "UPDATE sqlite_dbpage SET data = ? WHERE pgno = ?", page, number)
+	return tx.exec("UPDATE sqlite_dbpage SET data = ? WHERE pgno = ?", page, number)
 }
 
 func isNotZero(b byte) bool { return b != 0 }

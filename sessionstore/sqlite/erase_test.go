@@ -192,8 +192,8 @@ func TestNothingIsLeftInReusedPages(t *testing.T) {
 
 // erased reports whether nothing is left of deleted sessions.
 func erased(t testing.TB, s *Store) (yes bool) {
-	require.NoError(t, s.read(t.Context(), func(ctx context.Context, tx *sql.Tx) error {
-		return tx.QueryRowContext(ctx, "SELECT (deletes = erased OR ?) "+
+	require.NoError(t, s.read(t.Context(), func(tx *transaction) error {
+		return tx.row("SELECT (deletes = erased OR ?) "+
 			"AND NOT EXISTS (SELECT 1 FROM dropped) FROM meta", s.options.journal == journalMemory).Scan(&yes)
 	}))
 	return yes
@@ -241,8 +241,8 @@ func TestErasingWithStoppedReaderDoesNotGrowLog(t *testing.T) {
 	}))
 	require.NoError(t, s.Delete(t.Context(), "large"))
 	left := func() (n int) {
-		require.NoError(t, s.read(t.Context(), func(ctx context.Context, tx *sql.Tx) error {
-			return tx.QueryRowContext(ctx, "SELECT count(*) FROM segments").Scan(&n)
+		require.NoError(t, s.read(t.Context(), func(tx *transaction) error {
+			return tx.row("SELECT count(*) FROM segments").Scan(&n)
 		}))
 		return n
 	}

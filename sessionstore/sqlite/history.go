@@ -72,13 +72,13 @@ func (s *Store) newHistoryReader(
 	ctx context.Context, id sessionstore.ID, after int64, last func(row) int64,
 ) (historyReader, error) {
 	h := historyReader{store: s, id: id, seq: after}
-	err := s.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		r, err := s.owner.find(ctx, tx, id)
+	err := s.read(ctx, func(tx *transaction) error {
+		r, err := s.owner.find(tx, id)
 		if err != nil {
 			return err
 		}
 		h.strand = r.strand
-		h.spans, err = r.spans(ctx, tx, last(r))
+		h.spans, err = r.spans(tx, last(r))
 		h.spans = slices.DeleteFunc(h.spans, func(s span) bool { return s.last <= after })
 		return err
 	})
@@ -87,10 +87,10 @@ func (s *Store) newHistoryReader(
 
 // nextPage reads the next segments of the first span in a separate transaction.
 func (h *historyReader) nextPage(ctx context.Context) (page []sessionstore.Segment, err error) {
-	err = h.store.read(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
-		page, err = h.segments(ctx, tx)
+	err = h.store.read(ctx, func(tx *transaction) (err error) {
+		page, err = h.segments(tx)
 		if err == nil && len(page) == 0 {
-			err = h.checkUnchanged(ctx, tx)
+			err = h.checkUnchanged(tx)
 		}
 		return err
 	})
@@ -108,11 +108,9 @@ func (h *historyReader) nextPage(ctx context.Context) (page []sessionstore.Segme
 	return page, nil
 }
 
-func (h *historyReader) segments(
-	ctx context.Context, tx *sql.Tx,
-) (page []sessionstore.Segment, err error) {
+func (h *historyReader) segments(tx *transaction) (page []sessionstore.Segment, err error) {
 	current := h.spans[0]
-	rows, err := tx.QueryContext(ctx, `
+	rows, err := tx.query(`
 		SELECT seq, body FROM segments
 		WHERE strand = ? AND seq > ? AND seq <= ?
 			AND EXISTS (SELECT 1 FROM sessions WHERE id = ? AND strand = ?)
@@ -134,8 +132,8 @@ func (h *historyReader) segments(
 }
 
 // checkUnchanged returns an error if the history was deleted or replaced.
-func (h *historyReader) checkUnchanged(ctx context.Context, tx *sql.Tx) error {
-	r, err := h.store.owner.find(ctx, tx, h.id)
+func (h *historyReader) checkUnchanged(tx *transaction) error {
+	r, err := h.store.owner.find(tx, h.id)
 	if err == nil && r.strand != h.strand {
 		err = sessionstore.ErrReplaced
 	}
@@ -146,14 +144,14 @@ func (h *historyReader) checkUnchanged(ctx context.Context, tx *sql.Tx) error {
 func (s *Store) States(
 	ctx context.Context, id sessionstore.ID,
 ) (states []sessionstore.Update, err error) {
-	err = s.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	err = s.read(ctx, func(tx *transaction) error {
 		states = nil
-		r, err := s.owner.find(ctx, tx, id)
+		r, err := s.owner.find(tx, id)
 		if err != nil {
 			return err
 		}
 		bodies := make(map[sessionstore.Kind][]byte)
-		err = each(ctx, tx, "SELECT kind, body FROM states WHERE session = ?", []any{r.key},
+		err = tx.each("SELECT kind, body FROM states WHERE session = ?", []any{r.key},
 			func(rows *sql.Rows) error {
 				var (
 					kind sessionstore.Kind
@@ -177,8 +175,8 @@ type span struct {
 
 // inheritedSpans returns the part of a session's history that it shares with the sessions it was
 // forked from, in order.
-func inheritedSpans(ctx context.Context, tx *sql.Tx, session int64) (spans []span, err error) {
-	err = each(ctx, tx, "SELECT strand, last FROM inherits WHERE session = ? ORDER BY last",
+func inheritedSpans(tx *transaction, session int64) (spans []span, err error) {
+	err = tx.each("SELECT strand, last FROM inherits WHERE session = ? ORDER BY last",
 		[]any{session}, func(rows *sql.Rows) error {
 			var s span
 			err := rows.Scan(&s.strand, &s.last)
@@ -189,8 +187,8 @@ func inheritedSpans(ctx context.Context, tx *sql.Tx, session int64) (spans []spa
 }
 
 // spans returns the session's history up to a segment: what it inherited, then its own strand.
-func (r row) spans(ctx context.Context, tx *sql.Tx, last int64) ([]span, error) {
-	spans, err := inheritedSpans(ctx, tx, r.key)
+func (r row) spans(tx *transaction, last int64) ([]span, error) {
+	spans, err := inheritedSpans(tx, r.key)
 	if err != nil {
 		return nil, err
 	}
@@ -202,9 +200,9 @@ func (r row) spans(ctx context.Context, tx *sql.Tx, last int64) ([]span, error) 
 
 // dropSpans drops the strands of spans. A strand that another session still has, or inherits from,
 // keeps the segments that it needs.
-func dropSpans(ctx context.Context, tx *sql.Tx, spans []span) error {
+func dropSpans(tx *transaction, spans []span) error {
 	for _, s := range spans {
-		err := exec(ctx, tx, "INSERT OR IGNORE INTO dropped (strand) VALUES (?)", s.strand)
+		err := tx.exec("INSERT OR IGNORE INTO dropped (strand) VALUES (?)", s.strand)
 		if err != nil {
 			return err
 		}

@@ -20,8 +20,8 @@ func (s *Store) Import(
 	ctx context.Context, agent sessionstore.Agent, sessions []sessionstore.Imported,
 ) (added int, err error) {
 	compare := func(some []sessionstore.Imported) (outdated []sessionstore.Imported, err error) {
-		err = s.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
-			agents, err := s.owner.agents(ctx, tx, agent)
+		err = s.read(ctx, func(tx *transaction) error {
+			agents, err := s.owner.agents(tx, agent)
 			if err != nil {
 				return err
 			}
@@ -29,20 +29,20 @@ func (s *Store) Import(
 			if len(agents) == 1 {
 				rows.key = slices.Collect(maps.Keys(agents))[0]
 			}
-			outdated, err = rules.Outdated(ctx, rows, some)
+			outdated, err = rules.Outdated(rows, some)
 			return err
 		})
 		return outdated, err
 	}
 	return rules.Import(agent, sessions, compare,
 		func(piece []sessionstore.Imported) (added int, err error) {
-			err = s.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
-				key, err := s.owner.agentKey(ctx, tx, agent)
+			err = s.write(ctx, func(tx *transaction) error {
+				key, err := s.owner.agentKey(tx, agent)
 				if err != nil {
 					return err
 				}
 				rows := &importRows{store: s, tx: tx, agent: agent, key: key}
-				added, err = rules.Store(ctx, rows, piece)
+				added, err = rules.Store(rows, piece)
 				return err
 			})
 			return added, errors.Join(err, pause.For(ctx, minPause))
@@ -52,22 +52,22 @@ func (s *Store) Import(
 // importRows are the [rules.Rows] of an agent.
 type importRows struct {
 	store    *Store
-	tx       *sql.Tx
+	tx       *transaction
 	agent    sessionstore.Agent
 	key      int64            // of the agent, 0 if there is none yet
 	sessions map[string]int64 // the keys of known sessions, by state key
 }
 
 // Now implements [rules.Rows].
-func (r *importRows) Now(context.Context) (int64, error) { return r.store.clock(), nil }
+func (r *importRows) Now() (int64, error) { return r.store.clock(), nil }
 
 // Known implements [rules.Rows].
 func (r *importRows) Known(
-	ctx context.Context, stateKeys []string,
+	stateKeys []string,
 ) (map[string]rules.Known, error) {
 	found := make(map[string]rules.Known, len(stateKeys))
 	r.sessions = make(map[string]int64, len(stateKeys))
-	err := each(ctx, r.tx, `
+	err := r.tx.each(`
 		SELECT name, sessions.key, created, updated, title, coalesce(meta, ''), coalesce(renamed, 0),
 			NOT imported AND turns = 0 AND last = 0, listed, cwd, real_cwd
 		FROM json_each(?1) CROSS JOIN runtime_keys ON runtime_keys.agent = ?2 AND name = CAST(unhex(value) AS TEXT)
@@ -91,7 +91,7 @@ func (r *importRows) Known(
 	for _, stateKey := range stateKeys {
 		hashed[hex.EncodeToString(tombstoneName(stateKey))] = stateKey
 	}
-	err = each(ctx, r.tx, `
+	err = r.tx.each(`
 		SELECT lower(hex(name)), deleted FROM tombstones
 		WHERE agent = ?2 AND name IN (SELECT unhex(value) FROM json_each(?1))`,
 		[]any{asJSON(slices.Collect(maps.Keys(hashed))), r.key}, func(rows *sql.Rows) error {
@@ -108,12 +108,12 @@ func (r *importRows) Known(
 
 // First implements [rules.Rows].
 func (r *importRows) First(
-	ctx context.Context, stateKeys []string,
+	stateKeys []string,
 ) (map[string][]sessionstore.Update, error) {
 	first := make(map[string][]sessionstore.Update)
 	for _, stateKey := range stateKeys {
 		var body []byte
-		err := r.tx.QueryRowContext(ctx, `
+		err := r.tx.row(`
 			SELECT body FROM segments WHERE strand = coalesce(
 				(SELECT strand FROM inherits WHERE session = ?1 ORDER BY last LIMIT 1),
 				(SELECT strand FROM sessions WHERE key = ?1))
@@ -127,43 +127,40 @@ func (r *importRows) First(
 }
 
 // Insert implements [rules.Rows].
-func (r *importRows) Insert(
-	ctx context.Context, n sessionstore.Imported, k rules.Known,
-) error {
-	_, session, err := r.store.insert(ctx, r.tx, sessionstore.NewSession{
+func (r *importRows) Insert(n sessionstore.Imported, k rules.Known) error {
+	_, session, err := r.store.insert(r.tx, sessionstore.NewSession{
 		ID: n.ID, Agent: r.agent, Keys: n.Keys, Title: k.Title, State: n.State, StateKey: n.StateKey,
 	}, k.Updated)
 	r.sessions[n.StateKey] = session
 	if err == nil {
-		err = exec(ctx, r.tx, "UPDATE runtime_keys SET imported = 1, listed = ? WHERE session = ?",
+		err = r.tx.exec("UPDATE runtime_keys SET imported = 1, listed = ? WHERE session = ?",
 			k.Listed, session)
 	}
 	if err == nil && n.Archived {
-		err = setLabel(ctx, r.tx, session, "archived", 1)
+		err = setLabel(r.tx, session, "archived", 1)
 	}
 	if err == nil && k.Meta != "" {
-		err = setLabel(ctx, r.tx, session, "meta", k.Meta)
+		err = setLabel(r.tx, session, "meta", k.Meta)
 	}
 	return err
 }
 
 // Update implements [rules.Rows].
 func (r *importRows) Update(
-	ctx context.Context, n sessionstore.Imported, before, after rules.Known,
+	n sessionstore.Imported, before, after rules.Known,
 ) error {
 	if after.Deleted != 0 {
-		return exec(ctx, r.tx, "UPDATE tombstones SET deleted = ? WHERE agent = ? AND name = ?",
+		return r.tx.exec("UPDATE tombstones SET deleted = ? WHERE agent = ? AND name = ?",
 			after.Deleted, r.key, tombstoneName(n.StateKey))
 	}
 	session := r.sessions[n.StateKey]
-	err := exec(ctx, r.tx, "UPDATE sessions SET title = ?, updated = ? WHERE key = ?",
+	err := r.tx.exec("UPDATE sessions SET title = ?, updated = ? WHERE key = ?",
 		after.Title, after.Updated, session)
 	if err == nil && after.Meta != before.Meta {
-		err = setLabel(ctx, r.tx, session, "meta", after.Meta)
+		err = setLabel(r.tx, session, "meta", after.Meta)
 	}
 	if err == nil {
-		err = exec(ctx, r.tx,
-			"UPDATE runtime_keys SET imported = max(imported, ?), listed = ? WHERE session = ?",
+		err = r.tx.exec("UPDATE runtime_keys SET imported = max(imported, ?), listed = ? WHERE session = ?",
 			before.Unused && !after.Unused, after.Listed, session)
 	}
 	return err
@@ -181,34 +178,34 @@ func (s *Store) Adopt(
 	if err != nil {
 		return lease, err
 	}
-	err = s.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		key, err := s.owner.agentKey(ctx, tx, agent)
+	err = s.write(ctx, func(tx *transaction) error {
+		key, err := s.owner.agentKey(tx, agent)
 		if err != nil {
 			return err
 		}
 		rows := &importRows{store: s, tx: tx, agent: agent, key: key}
-		known, err := rows.Known(ctx, []string{n.StateKey})
+		known, err := rows.Known([]string{n.StateKey})
 		if err != nil {
 			return err
 		}
 		if known[n.StateKey].Deleted != 0 {
 			return &sessionstore.NotFoundError{ID: n.ID}
 		}
-		if err := rows.Insert(ctx, n, rules.Adopted(n, s.clock())); err != nil {
+		if err := rows.Insert(n, rules.Adopted(n, s.clock())); err != nil {
 			return err
 		}
-		r, err := s.owner.find(ctx, tx, n.ID)
+		r, err := s.owner.find(tx, n.ID)
 		if err != nil {
 			return err
 		}
-		if err := setKeys(ctx, tx, &r, n.Keys); err != nil {
+		if err := setKeys(tx, &r, n.Keys); err != nil {
 			return err
 		}
 		lease = sessionstore.Lease{ID: n.ID, Generation: r.generation}
 		if own == nil {
 			return nil
 		}
-		return own.replaceHistory(ctx, tx, &r)
+		return own.replaceHistory(tx, &r)
 	})
 	s.eraseSoon()
 	return lease, err
@@ -218,8 +215,8 @@ func (s *Store) Adopt(
 func (s *Store) Named(
 	ctx context.Context, agent sessionstore.Agent, stateKey string,
 ) (id sessionstore.ID, err error) {
-	err = s.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		err := tx.QueryRowContext(ctx, `
+	err = s.read(ctx, func(tx *transaction) error {
+		err := tx.row(`
 			SELECT id FROM agents JOIN runtime_keys ON runtime_keys.agent = agents.key
 			JOIN sessions ON sessions.key = session
 			WHERE kind = ? AND profile = ? AND name = ?`,
@@ -234,15 +231,15 @@ func (s *Store) Named(
 
 // setStateKey stores the state key of a session. Another session with this key loses it, and is
 // deleted if it was imported and never used.
-func (s *Store) setStateKey(ctx context.Context, tx *sql.Tx, session int64, name string) error {
+func (s *Store) setStateKey(tx *transaction, session int64, name string) error {
 	if name == "" {
-		return exec(ctx, tx, "DELETE FROM runtime_keys WHERE session = ?", session)
+		return tx.exec("DELETE FROM runtime_keys WHERE session = ?", session)
 	}
 	var (
 		agent  int64
 		before string
 	)
-	err := tx.QueryRowContext(ctx, `
+	err := tx.row(`
 		SELECT sessions.agent, coalesce(name, '') FROM sessions LEFT JOIN runtime_keys ON session = sessions.key
 		WHERE sessions.key = ?`, session).Scan(&agent, &before)
 	if err != nil {
@@ -250,40 +247,38 @@ func (s *Store) setStateKey(ctx context.Context, tx *sql.Tx, session int64, name
 	}
 	change := rules.ChangeKey(before, name)
 	if change.Remember != "" {
-		err = s.addTombstone(ctx, tx, agent, change.Remember)
+		err = s.addTombstone(tx, agent, change.Remember)
 	}
 	if err == nil && change.Reset {
-		err = exec(ctx, tx, "UPDATE labels SET meta = '' WHERE session = ?", session)
+		err = tx.exec("UPDATE labels SET meta = '' WHERE session = ?", session)
 	}
 	if err == nil {
-		err = s.takeStateKey(ctx, tx, session, agent, name)
+		err = s.takeStateKey(tx, session, agent, name)
 	}
 	if err == nil {
-		err = exec(ctx, tx, "DELETE FROM tombstones WHERE agent = ? AND name = ?",
+		err = tx.exec("DELETE FROM tombstones WHERE agent = ? AND name = ?",
 			agent, tombstoneName(name))
 	}
 	if err != nil {
 		return err
 	}
-	return exec(ctx, tx, `
+	return tx.exec(`
 		INSERT INTO runtime_keys (session, agent, name, imported) VALUES (?, ?, ?, 0)
 		ON CONFLICT (session) DO UPDATE SET name = excluded.name`, session, agent, name)
 }
 
 // takeStateKey takes the state key from another session that has it.
-func (s *Store) takeStateKey(
-	ctx context.Context, tx *sql.Tx, session, agent int64, name string,
-) error {
-	others, err := standings(ctx, tx, "runtime_keys.agent = ? AND name = ? AND sessions.key <> ?",
+func (s *Store) takeStateKey(tx *transaction, session, agent int64, name string) error {
+	others, err := standings(tx, "runtime_keys.agent = ? AND name = ? AND sessions.key <> ?",
 		agent, name, session)
 	for _, other := range others { // one, if any
 		switch {
 		case err != nil:
 		case other.NeverUsed():
-			err = deleteRows(ctx, tx, other.row)
+			err = deleteRows(tx, other.row)
 			s.eraseSoon()
 		default:
-			err = exec(ctx, tx, "DELETE FROM runtime_keys WHERE session = ?", other.key)
+			err = tx.exec("DELETE FROM runtime_keys WHERE session = ?", other.key)
 		}
 	}
 	return err
@@ -297,10 +292,8 @@ type standing struct {
 }
 
 // standings returns the sessions with a state key that match a condition.
-func standings(
-	ctx context.Context, tx *sql.Tx, condition string, args ...any,
-) (found []standing, err error) {
-	err = each(ctx, tx, `
+func standings(tx *transaction, condition string, args ...any) (found []standing, err error) {
+	err = tx.each(`
 		SELECT key, strand, coalesce(name, ''), coalesce(imported, 0), turns, last,
 			coalesce(archived OR renamed, 0), generation <> strand, updated
 		FROM sessions LEFT JOIN runtime_keys ON runtime_keys.session = key
@@ -321,12 +314,12 @@ func tombstoneName(stateKey string) []byte {
 }
 
 // addTombstoneOf adds a tombstone for the state key of a session, if it has one.
-func (s *medium) addTombstoneOf(ctx context.Context, tx *sql.Tx, session int64) error {
+func (s *medium) addTombstoneOf(tx *transaction, session int64) error {
 	var (
 		agent int64
 		name  string
 	)
-	err := tx.QueryRowContext(ctx, "SELECT agent, name FROM runtime_keys WHERE session = ?",
+	err := tx.row("SELECT agent, name FROM runtime_keys WHERE session = ?",
 		session).Scan(&agent, &name)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
@@ -334,21 +327,21 @@ func (s *medium) addTombstoneOf(ctx context.Context, tx *sql.Tx, session int64) 
 	if err != nil {
 		return err
 	}
-	return s.addTombstone(ctx, tx, agent, name)
+	return s.addTombstone(tx, agent, name)
 }
 
 // addTombstone adds a tombstone, so that the session is not imported again, and deletes some of
 // those that are too old or too many.
-func (s *medium) addTombstone(ctx context.Context, tx *sql.Tx, agent int64, name string) error {
+func (s *medium) addTombstone(tx *transaction, agent int64, name string) error {
 	now := s.clock()
-	err := exec(ctx, tx, `
+	err := tx.exec(`
 		INSERT INTO tombstones (agent, name, deleted) VALUES (?, ?, ?)
 		ON CONFLICT (agent, name) DO UPDATE SET deleted = excluded.deleted`,
 		agent, tombstoneName(name), now)
 	if err != nil {
 		return err
 	}
-	return exec(ctx, tx, `
+	return tx.exec(`
 		DELETE FROM tombstones WHERE agent = ?1 AND name IN (
 			SELECT name FROM tombstones WHERE agent = ?1 AND deleted < max(?2, coalesce((
 				SELECT deleted FROM tombstones WHERE agent = ?1 ORDER BY deleted DESC LIMIT 1 OFFSET ?3), 0))

@@ -20,21 +20,19 @@ func (s *Store) Charge(
 	if len(charges) == 0 {
 		return s.check(ctx, l)
 	}
-	return s.update(ctx, l, func(ctx context.Context, tx *sql.Tx, r row) error {
-		return addCharges(ctx, tx, r.key, s.clock(), charges)
+	return s.update(ctx, l, func(tx *transaction, r row) error {
+		return addCharges(tx, r.key, s.clock(), charges)
 	})
 }
 
 // addCharges adds charges of the session with a key.
-func addCharges(
-	ctx context.Context, tx *sql.Tx, session, now int64, charges []sessionstore.Charge,
-) error {
+func addCharges(tx *transaction, session, now int64, charges []sessionstore.Charge) error {
 	for _, c := range charges {
 		at := now
 		if !c.At.IsZero() {
 			at = c.At.UnixMilli()
 		}
-		err := exec(ctx, tx, `
+		err := tx.exec(`
 			INSERT INTO charges (session, agent, at, source, meter, unit, amount, reading, mark)
 			SELECT key, agent, ?, ?, ?, ?, ?, ?, ? FROM sessions WHERE key = ?`, at, c.Source,
 			string(c.Meter), c.Unit, c.Amount, c.Reading, string(c.Mark), session)
@@ -47,8 +45,8 @@ func addCharges(
 
 // inheritReadings gives the session with a key the latest readings of another one, if both belong
 // to the same agent.
-func inheritReadings(ctx context.Context, tx *sql.Tx, session, from, now int64) error {
-	return exec(ctx, tx, `
+func inheritReadings(tx *transaction, session, from, now int64) error {
+	return tx.exec(`
 		INSERT INTO charges (session, agent, at, source, meter, unit, amount, reading, mark)
 		SELECT ?1, agent, ?3, source, meter, unit, 0, reading, CASE mark WHEN 'before' THEN mark ELSE '' END
 		FROM charges WHERE key IN (SELECT max(key) FROM charges WHERE session = ?2 GROUP BY meter, unit)
@@ -70,12 +68,12 @@ func scanCharge(rows *sql.Rows, more ...any) (c sessionstore.Charge, err error) 
 
 // chargesOf returns the charges of a session that match a condition on ?1, its key.
 func (s *Store) chargesOf(
-	ctx context.Context, tx *sql.Tx, id sessionstore.ID, condition string,
+	tx *transaction, id sessionstore.ID, condition string,
 ) (charges []sessionstore.Charge, r row, err error) {
-	if r, err = s.owner.find(ctx, tx, id); err != nil {
+	if r, err = s.owner.find(tx, id); err != nil {
 		return nil, r, err
 	}
-	err = each(ctx, tx, "SELECT "+chargeColumns+", kind, profile FROM charges "+
+	err = tx.each("SELECT "+chargeColumns+", kind, profile FROM charges "+
 		"JOIN agents ON agents.key = charges.agent WHERE "+condition+" ORDER BY charges.key",
 		[]any{r.key}, func(rows *sql.Rows) error {
 			var a sessionstore.Agent
@@ -92,14 +90,14 @@ func (s *Store) chargesOf(
 func (s *Store) Account(
 	ctx context.Context, id sessionstore.ID,
 ) (account sessionstore.Account, err error) {
-	err = s.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		latest, r, err := s.chargesOf(ctx, tx, id,
+	err = s.read(ctx, func(tx *transaction) error {
+		latest, r, err := s.chargesOf(tx, id,
 			"charges.key IN (SELECT max(key) FROM charges WHERE session = ?1 GROUP BY meter, unit)")
 		if err != nil {
 			return err
 		}
 		account.Latest = latest
-		return tx.QueryRowContext(ctx, `
+		return tx.row(`
 			SELECT EXISTS (SELECT 1 FROM runtime_keys WHERE session = ?1 AND imported)
 				OR EXISTS (SELECT 1 FROM charges WHERE session = ?1 AND mark = 'before')`, r.key).
 			Scan(&account.Before)
@@ -111,8 +109,8 @@ func (s *Store) Account(
 func (s *Store) Charges(
 	ctx context.Context, id sessionstore.ID,
 ) (charges []sessionstore.Charge, err error) {
-	err = s.read(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
-		charges, _, err = s.chargesOf(ctx, tx, id, "session = ?1")
+	err = s.read(ctx, func(tx *transaction) (err error) {
+		charges, _, err = s.chargesOf(tx, id, "session = ?1")
 		return err
 	})
 	return charges, err
@@ -127,9 +125,9 @@ func (s *Store) Sums(
 	if q.Session != "" {
 		id = string(s.owner.storedID(q.Session))
 	}
-	err = s.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	err = s.read(ctx, func(tx *transaction) error {
 		sums = nil
-		agents, err := s.owner.agents(ctx, tx, sessionstore.Agent{})
+		agents, err := s.owner.agents(tx, sessionstore.Agent{})
 		if err != nil {
 			return err
 		}
@@ -137,7 +135,7 @@ func (s *Store) Sums(
 		if id != "" {
 			condition += " AND charges.session = (SELECT key FROM sessions WHERE id = ?6)"
 		}
-		return each(ctx, tx, `
+		return tx.each(`
 			SELECT min(at), '', meter, unit, sum(amount), 0.0, mark, sessions.id, charges.agent
 			FROM charges JOIN sessions ON sessions.key = charges.session
 			WHERE `+condition+` AND (?4 = '' OR meter = ?4)

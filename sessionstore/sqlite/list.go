@@ -27,12 +27,12 @@ func (s *Store) List(ctx context.Context, q sessionstore.Query) (sessionstore.Pa
 		start = position{updated: from.Updated.UnixMilli(), id: string(s.owner.storedID(from.ID))}
 	}
 	page := sessionstore.Page{Sessions: []sessionstore.Session{}}
-	err = s.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		agents, err := s.owner.agents(ctx, tx, q.Agent)
+	err = s.read(ctx, func(tx *transaction) error {
+		agents, err := s.owner.agents(tx, q.Agent)
 		if err != nil {
 			return err
 		}
-		positions, err := s.owner.firstPositions(ctx, tx, q, agents, start)
+		positions, err := s.owner.firstPositions(tx, q, agents, start)
 		if err != nil {
 			return err
 		}
@@ -44,7 +44,7 @@ func (s *Store) List(ctx context.Context, q sessionstore.Query) (sessionstore.Pa
 				Updated: rules.Time(last.updated), ID: plainID(sessionstore.ID(last.id)),
 			})
 		}
-		page.Sessions, err = s.records(ctx, tx, positions, agents)
+		page.Sessions, err = s.records(tx, positions, agents)
 		return err
 	})
 	if err != nil {
@@ -68,7 +68,7 @@ func (p position) compare(other position) int {
 // firstPositions returns the first positions of q's ranges after start, each session once: one more
 // than fit in a page.
 func (o owner) firstPositions(
-	ctx context.Context, tx *sql.Tx, q sessionstore.Query, agents map[int64]sessionstore.Agent,
+	tx *transaction, q sessionstore.Query, agents map[int64]sessionstore.Agent,
 	start position,
 ) ([]position, error) {
 	ranges := rules.Ranges(q)
@@ -83,7 +83,7 @@ func (o owner) firstPositions(
 			texts, args = append(texts, "SELECT * FROM ("+text+")"), append(args, some...)
 		}
 		text := strings.Join(texts, " UNION ") + firstOf(q.Size()+1)
-		positions, err := readPositions(ctx, tx, text, args)
+		positions, err := readPositions(tx, text, args)
 		if err != nil {
 			return nil, err
 		}
@@ -97,7 +97,7 @@ func (o owner) firstPositions(
 // records returns the sessions at positions, in their order. It leaves out those whose rows are
 // damaged, so that the others are still listed.
 func (s *Store) records(
-	ctx context.Context, tx *sql.Tx, positions []position, agents map[int64]sessionstore.Agent,
+	tx *transaction, positions []position, agents map[int64]sessionstore.Agent,
 ) ([]sessionstore.Session, error) {
 	keys := make([]int64, len(positions))
 	for i, p := range positions {
@@ -105,7 +105,7 @@ func (s *Store) records(
 	}
 	found := make(map[int64]sessionstore.Session, len(positions))
 	parsed := make(parsedKeys)
-	err := each(ctx, tx, recordsQuery, []any{asJSON(keys)}, func(rows *sql.Rows) error {
+	err := tx.each(recordsQuery, []any{asJSON(keys)}, func(rows *sql.Rows) error {
 		key, agent, r, err := scanRecord(rows, parsed)
 		r.ID = plainID(r.ID)
 		if errors.As(err, new(*damageError)) {
@@ -138,9 +138,7 @@ const recordsQuery = "SELECT " + recordColumns + " FROM " + recordTables +
 
 // rangeQuery returns a query for positions in a range, and its arguments. It names the index, so
 // that statistics cannot make SQLite choose another plan.
-func (o owner) rangeQuery(
-	r rules.Range, agent int64, start position, limit int,
-) (string, []any) {
+func (o owner) rangeQuery(r rules.Range, agent int64, start position, limit int) (string, []any) {
 	where, args := "agent = ?", []any{agent}
 	var columns []string
 	for _, c := range r.Where {
@@ -183,10 +181,8 @@ func positionsOf(index, where string) string {
 	return "SELECT updated, id, key FROM sessions INDEXED BY " + index + " WHERE " + where
 }
 
-func readPositions(
-	ctx context.Context, tx *sql.Tx, query string, args []any,
-) (positions []position, err error) {
-	err = each(ctx, tx, query, args, func(rows *sql.Rows) error {
+func readPositions(tx *transaction, query string, args []any) (positions []position, err error) {
+	err = tx.each(query, args, func(rows *sql.Rows) error {
 		var p position
 		err := rows.Scan(&p.updated, &p.id, &p.key)
 		positions = append(positions, p)
@@ -197,12 +193,12 @@ func readPositions(
 
 // Size implements [sessionstore.Sizer]. A history that forks share counts once.
 func (s *Store) Size(ctx context.Context) (bytes int, err error) {
-	err = s.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		agents, err := s.owner.agents(ctx, tx, sessionstore.Agent{})
+	err = s.read(ctx, func(tx *transaction) error {
+		agents, err := s.owner.agents(tx, sessionstore.Agent{})
 		if err != nil {
 			return err
 		}
-		return tx.QueryRowContext(ctx, `
+		return tx.row(`
 			WITH own AS MATERIALIZED (
 				SELECT key, strand FROM sessions WHERE agent IN (SELECT value FROM json_each(?1))
 			), strands AS (

@@ -1,8 +1,6 @@
 package sqlite
 
 import (
-	"context"
-	"database/sql"
 	"fmt"
 	"log/slog"
 	"math"
@@ -24,8 +22,8 @@ import (
 func TestQueryPlans(t *testing.T) {
 	s := large(t, 1000)
 	explain := func(text string, args ...any) (plan []string) {
-		require.NoError(t, s.read(t.Context(), func(ctx context.Context, tx *sql.Tx) error {
-			rows, err := tx.QueryContext(ctx, "EXPLAIN QUERY PLAN "+text, args...)
+		require.NoError(t, s.read(t.Context(), func(tx *transaction) error {
+			rows, err := tx.query("EXPLAIN QUERY PLAN "+text, args...)
 			require.NoError(t, err)
 			defer rows.Close()
 			for rows.Next() {
@@ -134,13 +132,13 @@ func large(t testing.TB, n int) *Store {
 	t.Helper()
 	s := New(Options{Dir: t.TempDir()})
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
-	require.NoError(t, s.write(t.Context(), func(ctx context.Context, tx *sql.Tx) error {
+	require.NoError(t, s.write(t.Context(), func(tx *transaction) error {
 		exec := func(text string, args ...any) {
-			_, err := tx.ExecContext(ctx, text, args...)
+			err := tx.exec(text, args...)
 			require.NoError(t, err)
 		}
 		exec("INSERT INTO agents VALUES (1, 'explore', '')")
-		indexes := dropIndexes(ctx, t, tx)
+		indexes := dropIndexes(t, tx)
 		const insert = "INSERT INTO sessions (cwd, dirs, real_cwd, real_dirs, " +
 			"cwd_hash, dirs_hash, real_cwd_hash, real_dirs_hash, id, updated, strand, listing, " +
 			"agent, title, created, generation, turns, open, last) "
@@ -164,9 +162,9 @@ func large(t testing.TB, n int) *Store {
 }
 
 // dropIndexes drops the indexes and returns the statements that create them.
-func dropIndexes(ctx context.Context, t testing.TB, tx *sql.Tx) (made []string) {
+func dropIndexes(t testing.TB, tx *transaction) (made []string) {
 	t.Helper()
-	rows, err := tx.QueryContext(ctx, "SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND name LIKE 'by_%'")
+	rows, err := tx.query("SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND name LIKE 'by_%'")
 	require.NoError(t, err)
 	var names []string
 	for rows.Next() {
@@ -177,7 +175,7 @@ func dropIndexes(ctx context.Context, t testing.TB, tx *sql.Tx) (made []string) 
 	require.NoError(t, rows.Err())
 	require.NoError(t, rows.Close())
 	for _, name := range names {
-		_, err := tx.ExecContext(ctx, "DROP INDEX "+name)
+		err := tx.exec("DROP INDEX " + name)
 		require.NoError(t, err)
 	}
 	return made
@@ -204,8 +202,8 @@ func TestInvalidRowIsSkipped(t *testing.T) {
 	for i := range 5 {
 		made(t, s, fmt.Sprint(i))
 	}
-	require.NoError(t, s.write(t.Context(), func(ctx context.Context, tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, "UPDATE sessions SET cwd = 'not absolute' WHERE id = '2'")
+	require.NoError(t, s.write(t.Context(), func(tx *transaction) error {
+		err := tx.exec("UPDATE sessions SET cwd = 'not absolute' WHERE id = '2'")
 		return err
 	}))
 	for range 2 {

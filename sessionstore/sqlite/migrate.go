@@ -45,52 +45,42 @@ func schemaText(version int) string {
 // migrate runs the steps that the file lacks. It does not change a newer file, and rejects one that
 // says so. It does not lock a file that is up to date.
 func migrate(ctx context.Context, conn *sql.Conn, steps []step) error {
-	version, err := inTransaction(ctx, conn, &sql.TxOptions{ReadOnly: true},
-		func(tx *sql.Tx) (int, error) {
-			return schemaVersion(ctx, tx, steps)
-		})
+	version, err := versionOf(ctx, conn, steps)
 	if err != nil || version >= newest(steps) {
 		return err
 	}
-	_, err = inTransaction(ctx, conn, nil, func(tx *sql.Tx) (int, error) {
-		version, err := schemaVersion(ctx, tx, steps)
+	return inTransaction(ctx, conn, nil, func(tx *transaction) error {
+		version, err := schemaVersion(tx, steps)
 		if err != nil {
-			return 0, err
+			return err
 		}
-		return newest(steps), upgrade(ctx, tx, version, steps)
+		return upgrade(tx, version, steps)
 	})
-	return err
 }
 
-// inTransaction runs do in a transaction.
-func inTransaction(
-	ctx context.Context, conn *sql.Conn, o *sql.TxOptions, do func(*sql.Tx) (int, error),
-) (int, error) {
-	tx, err := conn.BeginTx(ctx, o)
-	if err != nil {
-		return 0, err
-	}
-	n, err := do(tx)
-	if err != nil {
-		return 0, errors.Join(err, rollback(tx))
-	}
-	return n, tx.Commit()
+// versionOf is [schemaVersion] in a transaction of its own.
+func versionOf(ctx context.Context, conn *sql.Conn, steps []step) (version int, err error) {
+	err = inTransaction(ctx, conn, &sql.TxOptions{ReadOnly: true}, func(tx *transaction) error {
+		version, err = schemaVersion(tx, steps)
+		return err
+	})
+	return version, err
 }
 
 // schemaVersion returns the file's version, 0 for a fresh one. It fails if a program with these steps
 // may not use the file.
-func schemaVersion(ctx context.Context, tx *sql.Tx, steps []step) (version int, err error) {
-	err = tx.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version)
+func schemaVersion(tx *transaction, steps []step) (version int, err error) {
+	err = tx.row("PRAGMA user_version").Scan(&version)
 	if err != nil || version == 0 {
 		return 0, err
 	}
 	if version < steps[0].version {
 		return 0, rules.ErrUnreleased
 	}
-	return version, permitted(ctx, tx, newest(steps))
+	return version, permitted(tx, newest(steps))
 }
 
-func upgrade(ctx context.Context, tx *sql.Tx, version int, steps []step) error {
+func upgrade(tx *transaction, version int, steps []step) error {
 	for _, next := range steps {
 		if next.version <= version {
 			continue
@@ -99,7 +89,7 @@ func upgrade(ctx context.Context, tx *sql.Tx, version int, steps []step) error {
 		stamp := fmt.Sprintf("UPDATE meta SET oldest = max(oldest, %d); PRAGMA user_version = %d; "+
 			"PRAGMA application_id = %d", next.oldest, next.version, applicationID)
 		for _, text := range []string{next.sql, stamp} {
-			if err := exec(ctx, tx, text); err != nil {
+			if err := tx.exec(text); err != nil {
 				return fmt.Errorf("schema version %d: %w", next.version, err)
 			}
 		}
@@ -109,9 +99,9 @@ func upgrade(ctx context.Context, tx *sql.Tx, version int, steps []step) error {
 
 // permitted returns a [*rules.NewerError] if a program of this version may not use the file. Every write
 // calls it, because a newer program may have migrated the file in the meantime.
-func permitted(ctx context.Context, tx *sql.Tx, version int) error {
+func permitted(tx *transaction, version int) error {
 	var oldest int
-	err := tx.QueryRowContext(ctx, "SELECT oldest FROM meta").Scan(&oldest)
+	err := tx.row("SELECT oldest FROM meta").Scan(&oldest)
 	if errors.Is(err, sql.ErrNoRows) {
 		return &damageError{err}
 	}

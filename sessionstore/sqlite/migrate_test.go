@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"cmp"
-	"context"
 	"database/sql"
 	"fmt"
 	"path/filepath"
@@ -83,8 +82,8 @@ func TestFileFromBeforeTheFirstRelease(t *testing.T) {
 	dir := t.TempDir()
 	s := opened(t, dir, steps())
 	made(t, s, "one")
-	require.NoError(t, s.write(t.Context(), func(ctx context.Context, tx *sql.Tx) error {
-		return exec(ctx, tx, "PRAGMA user_version = 9")
+	require.NoError(t, s.write(t.Context(), func(tx *transaction) error {
+		return tx.exec("PRAGMA user_version = 9")
 	}))
 	before := opened(t, dir, steps())
 	_, err := before.List(t.Context(), sessionstore.Query{})

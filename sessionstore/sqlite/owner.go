@@ -59,14 +59,12 @@ func plainID(stored sessionstore.ID) sessionstore.ID {
 }
 
 // agents returns the owner's agents by key: a, or all of them if its Kind is "".
-func (o owner) agents(
-	ctx context.Context, tx *sql.Tx, a sessionstore.Agent,
-) (map[int64]sessionstore.Agent, error) {
+func (o owner) agents(tx *transaction, a sessionstore.Agent) (map[int64]sessionstore.Agent, error) {
 	condition, args := "kind >= ? AND kind < ?", []any{o.prefix(), o.prefix() + ownerMark}
 	if a.Kind != "" {
 		condition, args = "kind = ? AND profile = ?", []any{o.stored(a.Kind), a.Profile}
 	}
-	agents, err := agentsWhere(ctx, tx, condition, args...)
+	agents, err := agentsWhere(tx, condition, args...)
 	for key, a := range agents {
 		var prefix string
 		if prefix, a.Kind = split(a.Kind); prefix == o.prefix() {
@@ -80,10 +78,10 @@ func (o owner) agents(
 
 // agentsWhere returns the agents of all owners that match a condition, as they are in the table.
 func agentsWhere(
-	ctx context.Context, tx *sql.Tx, condition string, args ...any,
+	tx *transaction, condition string, args ...any,
 ) (map[int64]sessionstore.Agent, error) {
 	agents := make(map[int64]sessionstore.Agent)
-	err := each(ctx, tx, "SELECT key, kind, profile FROM agents WHERE "+condition, args,
+	err := tx.each("SELECT key, kind, profile FROM agents WHERE "+condition, args,
 		func(rows *sql.Rows) error {
 			var (
 				key int64
@@ -109,8 +107,8 @@ func (view) Close() error { return nil }
 
 // Owners implements [sessionstore.Shared].
 func (s *Store) Owners(ctx context.Context) (owners []string, err error) {
-	err = s.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		agents, err := agentsWhere(ctx, tx, "TRUE")
+	err = s.read(ctx, func(tx *transaction) error {
+		agents, err := agentsWhere(tx, "TRUE")
 		names := make(map[string]bool)
 		for _, a := range agents {
 			prefix, _ := split(a.Kind)

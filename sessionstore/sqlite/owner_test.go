@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"context"
 	"database/sql"
 	"testing"
 	"time"
@@ -42,8 +41,8 @@ func TestRepairKeepsOwners(t *testing.T) {
 	newIn(t, s, "one")
 	newIn(t, ann, "one")
 	newIn(t, ann, "damaged")
-	require.NoError(t, s.write(t.Context(), func(ctx context.Context, tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `PRAGMA defer_foreign_keys = ON;
+	require.NoError(t, s.write(t.Context(), func(tx *transaction) error {
+		err := tx.exec(`PRAGMA defer_foreign_keys = ON;
 			UPDATE sessions SET cwd = 'not absolute' WHERE title = '' AND id LIKE '%damaged'`)
 		return err
 	}))

@@ -31,8 +31,8 @@ const pruneCondition = "agent IN (SELECT value FROM json_each(?3)) AND " +
 // Prune implements [sessionstore.Pruner].
 func (s *Store) Prune(ctx context.Context, q sessionstore.PruneQuery) (n int, err error) {
 	var bounds []any
-	err = s.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		agents, err := s.owner.agents(ctx, tx, sessionstore.Agent{})
+	err = s.read(ctx, func(tx *transaction) error {
+		agents, err := s.owner.agents(tx, sessionstore.Agent{})
 		if err != nil {
 			return err
 		}
@@ -40,8 +40,7 @@ func (s *Store) Prune(ctx context.Context, q sessionstore.PruneQuery) (n int, er
 		if !q.DryRun {
 			return nil
 		}
-		return tx.QueryRowContext(ctx, "SELECT count(*) FROM sessions WHERE "+pruneCondition,
-			bounds...).Scan(&n)
+		return tx.row("SELECT count(*) FROM sessions WHERE "+pruneCondition, bounds...).Scan(&n)
 	})
 	if err != nil || q.DryRun {
 		return n, err
@@ -68,8 +67,8 @@ func (s *medium) prune(ctx context.Context, bounds []any) (n int, err error) {
 		for err == nil && len(keys) > 0 {
 			var gone, deleted int
 			start := time.Now()
-			err = s.write(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
-				gone, deleted, err = s.pruneSome(ctx, tx, bounds, keys)
+			err = s.write(ctx, func(tx *transaction) (err error) {
+				gone, deleted, err = s.pruneSome(tx, bounds, keys)
 				return err
 			})
 			if err != nil {
@@ -88,11 +87,11 @@ func (s *medium) prune(ctx context.Context, bounds []any) (n int, err error) {
 func (s *medium) pruneKeys(
 	ctx context.Context, bounds []any, after int64,
 ) (keys []int64, err error) {
-	err = s.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	err = s.read(ctx, func(tx *transaction) error {
 		keys = nil
 		query := "SELECT key FROM sessions WHERE " + pruneCondition + " AND key > ?4 ORDER BY key LIMIT ?5"
 		args := append(bounds[:len(bounds):len(bounds)], after, pruneBatch)
-		return each(ctx, tx, query, args, func(rows *sql.Rows) error {
+		return tx.each(query, args, func(rows *sql.Rows) error {
 			var key int64
 			err := rows.Scan(&key)
 			keys = append(keys, key)
@@ -105,17 +104,17 @@ func (s *medium) pruneKeys(
 // pruneSome deletes the first few of the given sessions that still match, or part of one. It
 // returns how many keys at the beginning are done with, and how many sessions it has deleted.
 func (s *medium) pruneSome(
-	ctx context.Context, tx *sql.Tx, bounds []any, keys []int64,
+	tx *transaction, bounds []any, keys []int64,
 ) (gone, deleted int, err error) {
 	for start := time.Now(); gone < min(len(keys), pruneSessions); gone++ {
 		r := row{key: keys[gone]}
-		err := tx.QueryRowContext(ctx, "SELECT strand FROM sessions WHERE "+pruneCondition+
+		err := tx.row("SELECT strand FROM sessions WHERE "+pruneCondition+
 			" AND key = ?4", append(bounds[:len(bounds):len(bounds)], r.key)...).Scan(&r.strand)
 		if errors.Is(err, sql.ErrNoRows) {
 			continue
 		}
 		if err == nil {
-			err = s.deleteSession(ctx, tx, r)
+			err = s.deleteSession(tx, r)
 		}
 		if err != nil {
 			return 0, 0, err
@@ -139,8 +138,8 @@ func (s *medium) applyRetention() {
 	defer cancel()
 	q := sessionstore.PruneQuery{UnusedBefore: s.options.Now().Add(-s.options.Retention)}
 	var bounds []any
-	err := s.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		agents, err := agentsWhere(ctx, tx, "TRUE")
+	err := s.read(ctx, func(tx *transaction) error {
+		agents, err := agentsWhere(tx, "TRUE")
 		bounds = pruneBounds(q, agents)
 		return err
 	})

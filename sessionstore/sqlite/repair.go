@@ -169,17 +169,17 @@ func (s *Store) copyReadable(
 	if err := to.prepare(ctx, s.steps); err != nil {
 		return Report{}, false, err
 	}
-	tx, err := to.writer.BeginTx(ctx, nil)
+	err = inTransaction(ctx, to.writer, nil, func(tx *transaction) error {
+		c := &copier{from: from, to: tx, kept: map[int64]sessionstore.ID{},
+			incomplete: map[int64]bool{}}
+		report, err = c.copy(ctx)
+		healthy = intact && !c.lossy
+		return err
+	})
 	if err != nil {
 		return Report{}, false, err
 	}
-	c := &copier{from: from, to: tx, kept: map[int64]sessionstore.ID{},
-		incomplete: map[int64]bool{}}
-	report, err = c.copy(ctx)
-	if err != nil {
-		return Report{}, false, errors.Join(err, rollback(tx))
-	}
-	return report, intact && !c.lossy, tx.Commit()
+	return report, healthy, nil
 }
 
 // examine checks a file for damage. It returns an error for an undamaged file that belongs to
@@ -200,10 +200,7 @@ func examine(ctx context.Context, db *sql.DB, steps []step) (intact bool, err er
 	if err != nil || fresh {
 		return intact && err == nil, nil
 	}
-	_, err = inTransaction(ctx, conn, &sql.TxOptions{ReadOnly: true}, func(tx *sql.Tx) (int, error) {
-		return schemaVersion(ctx, tx, steps)
-	})
-	if isOther(err) {
+	if _, err = versionOf(ctx, conn, steps); isOther(err) {
 		return false, err
 	}
 	return intact && err == nil, nil
@@ -212,7 +209,7 @@ func examine(ctx context.Context, db *sql.DB, steps []step) (intact bool, err er
 // copier copies the readable rows of a damaged file to a new one.
 type copier struct {
 	from *sql.DB
-	to   *sql.Tx
+	to   *transaction
 	// kept are the ids of the sessions that were copied, by key. incomplete has the keys of those
 	// that lack something.
 	kept       map[int64]sessionstore.ID
@@ -494,7 +491,7 @@ func (c *copier) findMissingSegments(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		spans, err := r.spans(ctx, c.to, r.last)
+		spans, err := r.spans(c.to, r.last)
 		if err != nil {
 			return err
 		}

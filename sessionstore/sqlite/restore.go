@@ -23,27 +23,27 @@ func (s *Store) Restore(
 	if err != nil {
 		return false, err
 	}
-	err = s.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	err = s.write(ctx, func(tx *transaction) error {
 		stored = false
-		agent, err := s.owner.agentKey(ctx, tx, n.Agent)
+		agent, err := s.owner.agentKey(tx, n.Agent)
 		if err != nil {
 			return err
 		}
-		same, err := oneStanding(ctx, tx, "id = ?", string(s.owner.storedID(n.ID)))
+		same, err := oneStanding(tx, "id = ?", string(s.owner.storedID(n.ID)))
 		if err != nil {
 			return err
 		}
-		holder, err := oneStanding(ctx, tx, "runtime_keys.agent = ? AND name = ?", agent, n.StateKey)
+		holder, err := oneStanding(tx, "runtime_keys.agent = ? AND name = ?", agent, n.StateKey)
 		if err != nil || !rules.Restores(n.Updated, same.rules(), holder.rules()) {
 			return err
 		}
 		if same != nil {
-			if err := deleteRows(ctx, tx, same.row); err != nil {
+			if err := deleteRows(tx, same.row); err != nil {
 				return err
 			}
 		}
 		stored = true
-		return s.restore(ctx, tx, n, own, charges)
+		return s.restore(tx, n, own, charges)
 	})
 	s.eraseSoon()
 	return stored && err == nil, err
@@ -53,13 +53,13 @@ func (s *Store) Restore(
 func (s *Store) Deleted(
 	ctx context.Context,
 ) (all map[sessionstore.Agent][]sessionstore.Deleted, err error) {
-	err = s.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	err = s.read(ctx, func(tx *transaction) error {
 		all = make(map[sessionstore.Agent][]sessionstore.Deleted)
-		agents, err := s.owner.agents(ctx, tx, sessionstore.Agent{})
+		agents, err := s.owner.agents(tx, sessionstore.Agent{})
 		if err != nil {
 			return err
 		}
-		return each(ctx, tx, `SELECT agent, name, deleted FROM tombstones
+		return tx.each(`SELECT agent, name, deleted FROM tombstones
 			WHERE agent IN (SELECT value FROM json_each(?)) ORDER BY name`,
 			[]any{asJSON(slices.Collect(maps.Keys(agents)))}, func(rows *sql.Rows) error {
 				var (
@@ -86,12 +86,12 @@ func (s *Store) RestoreDeleted(
 		return err
 	}
 	defer s.eraseSoon()
-	return s.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		key, err := s.owner.agentKey(ctx, tx, agent)
+	return s.write(ctx, func(tx *transaction) error {
+		key, err := s.owner.agentKey(tx, agent)
 		if err != nil {
 			return err
 		}
-		sessions, err := standings(ctx, tx, "runtime_keys.agent = ?", key)
+		sessions, err := standings(tx, "runtime_keys.agent = ?", key)
 		holders := make([]rules.Holder, len(sessions))
 		for i, s := range sessions {
 			holders[i] = rules.Holder{Name: rules.Tombstone(s.name), Standing: s.Standing}
@@ -99,12 +99,12 @@ func (s *Store) RestoreDeleted(
 		remove, tombstones := rules.Bury(deleted, holders)
 		for _, i := range remove {
 			if err == nil {
-				err = deleteRows(ctx, tx, sessions[i].row)
+				err = deleteRows(tx, sessions[i].row)
 			}
 		}
 		for _, d := range tombstones {
 			if err == nil {
-				err = exec(ctx, tx, `INSERT INTO tombstones (agent, name, deleted) VALUES (?, ?, ?)
+				err = tx.exec(`INSERT INTO tombstones (agent, name, deleted) VALUES (?, ?, ?)
 					ON CONFLICT (agent, name) DO UPDATE SET deleted = max(deleted, excluded.deleted)`,
 					key, d.Name[:], d.At.UnixMilli())
 			}
@@ -114,10 +114,8 @@ func (s *Store) RestoreDeleted(
 }
 
 // oneStanding returns the session that matches a condition, or nil.
-func oneStanding(
-	ctx context.Context, tx *sql.Tx, condition string, args ...any,
-) (*standing, error) {
-	found, err := standings(ctx, tx, condition, args...)
+func oneStanding(tx *transaction, condition string, args ...any) (*standing, error) {
+	found, err := standings(tx, condition, args...)
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
@@ -134,24 +132,24 @@ func (s *standing) rules() *rules.Standing {
 
 // restore stores a session that the owner does not have.
 func (s *Store) restore(
-	ctx context.Context, tx *sql.Tx, n sessionstore.Session, history *draft,
+	tx *transaction, n sessionstore.Session, history *draft,
 	charges []sessionstore.Charge,
 ) error {
-	_, key, err := s.insert(ctx, tx, sessionstore.NewSession{
+	_, key, err := s.insert(tx, sessionstore.NewSession{
 		ID: n.ID, Agent: n.Agent, Keys: n.Keys, Title: n.Title, State: n.State, StateKey: n.StateKey,
 	}, n.Updated.UnixMilli())
 	if err == nil && history != nil {
 		var r row
-		if r, err = s.owner.find(ctx, tx, n.ID); err == nil {
-			err = history.replaceHistory(ctx, tx, &r)
+		if r, err = s.owner.find(tx, n.ID); err == nil {
+			err = history.replaceHistory(tx, &r)
 		}
 	}
 	if err == nil {
-		err = exec(ctx, tx, "UPDATE sessions SET created = ?, turns = ? WHERE key = ?",
+		err = tx.exec("UPDATE sessions SET created = ?, turns = ? WHERE key = ?",
 			n.Created.UnixMilli(), n.Turns, key)
 	}
 	if listed := rules.Listed(n); err == nil && listed != 0 {
-		err = exec(ctx, tx, "UPDATE runtime_keys SET imported = 1, listed = ? WHERE session = ?",
+		err = tx.exec("UPDATE runtime_keys SET imported = 1, listed = ? WHERE session = ?",
 			listed, key)
 	}
 	labels := map[string]any{}
@@ -166,11 +164,11 @@ func (s *Store) restore(
 	}
 	for column, value := range labels {
 		if err == nil {
-			err = setLabel(ctx, tx, key, column, value)
+			err = setLabel(tx, key, column, value)
 		}
 	}
 	if err == nil {
-		err = addCharges(ctx, tx, key, s.clock(), charges)
+		err = addCharges(tx, key, s.clock(), charges)
 	}
 	return err
 }

@@ -14,15 +14,15 @@ func (s *Store) Retain(
 	ctx context.Context, agent sessionstore.Agent, l sessionstore.Listed,
 ) (n int, err error) {
 	var missing []int64
-	err = s.read(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
-		missing, err = s.owner.missingSessions(ctx, tx, agent, l)
+	err = s.read(ctx, func(tx *transaction) (err error) {
+		missing, err = s.owner.missingSessions(tx, agent, l)
 		return err
 	})
 	for some := range slices.Chunk(missing, pruneSessions) {
 		if err == nil {
-			err = s.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+			err = s.write(ctx, func(tx *transaction) error {
 				for _, session := range some {
-					if err := retire(ctx, tx, session); err != nil {
+					if err := retire(tx, session); err != nil {
 						return err
 					}
 				}
@@ -42,9 +42,9 @@ func (s *Store) Retain(
 
 // missingSessions returns the sessions that the agent listed before and that are not in l.
 func (o owner) missingSessions(
-	ctx context.Context, tx *sql.Tx, agent sessionstore.Agent, l sessionstore.Listed,
+	tx *transaction, agent sessionstore.Agent, l sessionstore.Listed,
 ) (missing []int64, err error) {
-	agents, err := o.agents(ctx, tx, agent)
+	agents, err := o.agents(tx, agent)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func (o owner) missingSessions(
 		cwds = append(cwds, dir.String())
 	}
 	for key := range agents {
-		err := each(ctx, tx, `
+		err := tx.each(`
 			SELECT sessions.key, name FROM runtime_keys JOIN sessions ON sessions.key = session
 			WHERE runtime_keys.agent = ?1 AND listed BETWEEN 1 AND ?2 - 1
 				AND (?3 = 'null' OR cwd IN (SELECT value FROM json_each(?3)))`,
@@ -77,14 +77,14 @@ func (o owner) missingSessions(
 
 // retire deletes a session that its agent has deleted, if it was never opened, renamed or archived
 // here. It marks others.
-func retire(ctx context.Context, tx *sql.Tx, session int64) error {
-	s, err := oneStanding(ctx, tx, "key = ?", session)
+func retire(tx *transaction, session int64) error {
+	s, err := oneStanding(tx, "key = ?", session)
 	switch {
 	case err != nil || s == nil:
 		return err
 	case s.Retires():
-		return deleteRows(ctx, tx, s.row)
+		return deleteRows(tx, s.row)
 	}
-	return exec(ctx, tx,
+	return tx.exec(
 		"UPDATE runtime_keys SET listed = -listed WHERE session = ? AND listed > 0", session)
 }

@@ -25,12 +25,12 @@ const indexTime = 20 * time.Millisecond
 const separator = '\x01'
 
 // index adds the passages of the next part of a strand, and reports whether it came to the end.
-func index(ctx context.Context, tx *sql.Tx, strand int64) (done bool, err error) {
+func index(tx *transaction, strand int64) (done bool, err error) {
 	var (
 		after, seen, said int64
 		running           bool
 	)
-	err = tx.QueryRowContext(ctx, `
+	err = tx.row(`
 		SELECT after, seen, coalesce(
 				(SELECT updated FROM sessions WHERE strand = ?1),
 				(SELECT min(updated) FROM inherits JOIN sessions ON key = session
@@ -44,19 +44,19 @@ func index(ctx context.Context, tx *sql.Tx, strand int64) (done bool, err error)
 		return false, err
 	}
 	// The last passage may have been incomplete.
-	err = exec(ctx, tx, "DELETE FROM passages WHERE strand = ? AND seq > ?", strand, after)
+	err = tx.exec("DELETE FROM passages WHERE strand = ? AND seq > ?", strand, after)
 	if err != nil {
 		return false, err
 	}
 	var p sessionstore.Passages
-	last, done, err := readPassages(ctx, tx, strand, after, &p)
+	last, done, err := readPassages(tx, strand, after, &p)
 	if err != nil {
 		return false, err
 	}
 	open := p.Open()
 	p.End()
 	for _, passage := range p.Done {
-		err := exec(ctx, tx,
+		err := tx.exec(
 			"INSERT INTO passages (strand, seq, said, role, body) VALUES (?, ?, ?, ?, ?)",
 			strand, passage.Seq, said, string(passage.Role), separated(passage.Text))
 		if err != nil {
@@ -64,9 +64,9 @@ func index(ctx context.Context, tx *sql.Tx, strand int64) (done bool, err error)
 		}
 	}
 	if done && !running {
-		return true, exec(ctx, tx, "DELETE FROM unindexed WHERE strand = ?", strand)
+		return true, tx.exec("DELETE FROM unindexed WHERE strand = ?", strand)
 	}
-	err = exec(ctx, tx, "UPDATE unindexed SET after = ?, seen = ? WHERE strand = ?",
+	err = tx.exec("UPDATE unindexed SET after = ?, seen = ? WHERE strand = ?",
 		rules.Indexed(after, last, open, done, running), max(last, seen), strand)
 	return done, err
 }
@@ -74,10 +74,10 @@ func index(ctx context.Context, tx *sql.Tx, strand int64) (done bool, err error)
 // readPassages adds the next part of a strand to p. It returns the last segment that it read, and
 // whether that is the end.
 func readPassages(
-	ctx context.Context, tx *sql.Tx, strand, after int64, p *sessionstore.Passages,
+	tx *transaction, strand, after int64, p *sessionstore.Passages,
 ) (last int64, done bool, err error) {
 	last = after
-	rows, err := tx.QueryContext(ctx,
+	rows, err := tx.query(
 		"SELECT seq, turn, body FROM segments WHERE strand = ? AND seq > ? ORDER BY seq",
 		strand, after)
 	if err != nil {
@@ -126,11 +126,11 @@ func separated(text string) string {
 // indexRest indexes what was stored and is not indexed yet.
 func (s *medium) indexRest(ctx context.Context) error {
 	var strands []int64
-	err := s.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	err := s.read(ctx, func(tx *transaction) error {
 		strands = nil
 		// Strands of drafts have no session. Sessions with the latest activity come last, as if
 		// they had been indexed when they were stored.
-		return each(ctx, tx, `
+		return tx.each(`
 			SELECT strand FROM unindexed AS u
 			WHERE EXISTS (SELECT 1 FROM segments WHERE strand = u.strand AND seq > u.seen)
 				AND (EXISTS (SELECT 1 FROM sessions WHERE strand = u.strand)
@@ -145,10 +145,10 @@ func (s *medium) indexRest(ctx context.Context) error {
 	})
 	for err == nil && len(strands) > 0 {
 		n := 0
-		err = s.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		err = s.write(ctx, func(tx *transaction) error {
 			n = 0
 			for start := time.Now(); n < len(strands) && time.Since(start) < indexTime; {
-				done, err := index(ctx, tx, strands[n])
+				done, err := index(tx, strands[n])
 				if err != nil {
 					return err
 				}
@@ -177,16 +177,16 @@ func (s *Store) Search(
 	if err := s.indexRest(ctx); err != nil {
 		return nil, err
 	}
-	err = s.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		agents, err := s.owner.agents(ctx, tx, sessionstore.Agent{})
+	err = s.read(ctx, func(tx *transaction) error {
+		agents, err := s.owner.agents(tx, sessionstore.Agent{})
 		if err != nil {
 			return err
 		}
-		hits, err := findPassages(ctx, tx, expression, agents, q.Size())
+		hits, err := findPassages(tx, expression, agents, q.Size())
 		if err != nil {
 			return err
 		}
-		all, err = s.found(ctx, tx, q, hits, agents)
+		all, err = s.found(tx, q, hits, agents)
 		return err
 	})
 	return all, err
@@ -211,10 +211,10 @@ type hit struct{ passage, session int64 }
 
 // findPassages returns the passages that match, the last ones first.
 func findPassages(
-	ctx context.Context, tx *sql.Tx, expression string, agents map[int64]sessionstore.Agent,
+	tx *transaction, expression string, agents map[int64]sessionstore.Agent,
 	limit int,
 ) (hits []hit, err error) {
-	rows, err := tx.QueryContext(ctx, `
+	rows, err := tx.query(`
 		SELECT words.rowid, sessions.key
 		FROM words CROSS JOIN passages ON passages.key = words.rowid CROSS JOIN sessions ON sessions.key IN (
 			SELECT key FROM sessions WHERE strand = passages.strand UNION ALL
@@ -240,7 +240,7 @@ func findPassages(
 
 // found returns what hits look like.
 func (s *Store) found(
-	ctx context.Context, tx *sql.Tx, q sessionstore.SearchQuery, hits []hit,
+	tx *transaction, q sessionstore.SearchQuery, hits []hit,
 	agents map[int64]sessionstore.Agent,
 ) (all []sessionstore.Found, err error) {
 	parsed := make(parsedKeys)
@@ -248,8 +248,7 @@ func (s *Store) found(
 	for _, h := range hits {
 		session, known := sessions[h.session]
 		if !known {
-			row := tx.QueryRowContext(ctx,
-				"SELECT "+recordColumns+" FROM "+recordTables+" WHERE key = ?", h.session)
+			row := tx.row("SELECT "+recordColumns+" FROM "+recordTables+" WHERE key = ?", h.session)
 			key, agent, r, err := scanRecord(row, parsed)
 			if errors.As(err, new(*damageError)) {
 				s.warnDamaged(key, plainID(r.ID), err)
@@ -266,8 +265,7 @@ func (s *Store) found(
 			said int64
 			body string
 		)
-		err := tx.QueryRowContext(ctx,
-			"SELECT role, said, seq, body FROM passages WHERE key = ?", h.passage).
+		err := tx.row("SELECT role, said, seq, body FROM passages WHERE key = ?", h.passage).
 			Scan((*string)(&f.Role), &said, &f.Segment, &body)
 		if err != nil {
 			return nil, err

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
-	"database/sql"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -96,8 +95,8 @@ func TestDeleteErasesIndex(t *testing.T) {
 	for i, some := range words {
 		require.Equal(t, i%4 == 0, finds(t, again, some[3]) == 1)
 	}
-	require.NoError(t, again.write(t.Context(), func(ctx context.Context, tx *sql.Tx) error {
-		return exec(ctx, tx, "INSERT INTO words (words) VALUES ('integrity-check')")
+	require.NoError(t, again.write(t.Context(), func(tx *transaction) error {
+		return tx.exec("INSERT INTO words (words) VALUES ('integrity-check')")
 	}))
 }
 

@@ -22,10 +22,8 @@ type row struct {
 }
 
 // find returns the row of a session, or a NotFoundError.
-func (o owner) find(
-	ctx context.Context, tx *sql.Tx, id sessionstore.ID,
-) (r row, err error) {
-	err = tx.QueryRowContext(ctx, `
+func (o owner) find(tx *transaction, id sessionstore.ID) (r row, err error) {
+	err = tx.row(`
 		SELECT key, generation, turns, open, strand, last, updated, cwd FROM sessions WHERE id = ?`,
 		string(o.storedID(id))).
 		Scan(&r.key, &r.generation, &r.turns, &r.open, &r.strand, &r.last, &r.updated, &r.cwd)
@@ -36,10 +34,8 @@ func (o owner) find(
 }
 
 // findLeased finds the session of l, which must be its newest lease.
-func (o owner) findLeased(
-	ctx context.Context, tx *sql.Tx, l sessionstore.Lease,
-) (row, error) {
-	r, err := o.find(ctx, tx, l.ID)
+func (o owner) findLeased(tx *transaction, l sessionstore.Lease) (row, error) {
+	r, err := o.find(tx, l.ID)
 	if err == nil {
 		err = rules.CheckLease(l, r.generation)
 	}
@@ -47,8 +43,8 @@ func (o owner) findLeased(
 }
 
 // store writes the columns of the row that turns and segments change.
-func (r row) store(ctx context.Context, tx *sql.Tx) error {
-	return exec(ctx, tx,
+func (r row) store(tx *transaction) error {
+	return tx.exec(
 		"UPDATE sessions SET turns = ?, open = ?, strand = ?, last = ?, updated = ? WHERE key = ?",
 		r.turns, r.open, r.strand, r.last, r.updated, r.key)
 }
@@ -60,11 +56,11 @@ type finishedPart struct {
 }
 
 // finished returns the finished part of the session's history.
-func (r row) finished(ctx context.Context, tx *sql.Tx) (finishedPart, error) {
+func (r row) finished(tx *transaction) (finishedPart, error) {
 	if r.open == 0 {
 		return finishedPart{last: r.last, turns: r.turns}, nil
 	}
-	first, err := r.firstRunning(ctx, tx)
+	first, err := r.firstRunning(tx)
 	return finishedPart{last: r.lastFinished(), turns: first - 1}, err
 }
 
@@ -78,14 +74,14 @@ func (r row) lastFinished() int64 {
 
 // update calls change with the session of l, in one transaction.
 func (s *Store) update(
-	ctx context.Context, l sessionstore.Lease, change func(context.Context, *sql.Tx, row) error,
+	ctx context.Context, l sessionstore.Lease, change func(*transaction, row) error,
 ) error {
-	return s.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		r, err := s.owner.findLeased(ctx, tx, l)
+	return s.write(ctx, func(tx *transaction) error {
+		r, err := s.owner.findLeased(tx, l)
 		if err != nil {
 			return err
 		}
-		return change(ctx, tx, r)
+		return change(tx, r)
 	})
 }
 
@@ -95,8 +91,8 @@ func (s *Store) Create(ctx context.Context, n sessionstore.NewSession) (sessions
 		return sessionstore.Lease{}, err
 	}
 	var lease sessionstore.Lease
-	err := s.write(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
-		lease, _, err = s.insert(ctx, tx, n, s.clock())
+	err := s.write(ctx, func(tx *transaction) (err error) {
+		lease, _, err = s.insert(tx, n, s.clock())
 		return err
 	})
 	return lease, err
@@ -105,20 +101,20 @@ func (s *Store) Create(ctx context.Context, n sessionstore.NewSession) (sessions
 // insert stores a session without a history and returns its first lease and its key. It returns
 // ErrExists if there is a session with the id; the caller rolls back.
 func (s *Store) insert(
-	ctx context.Context, tx *sql.Tx, n sessionstore.NewSession, now int64,
+	tx *transaction, n sessionstore.NewSession, now int64,
 ) (lease sessionstore.Lease, key int64, err error) {
-	agent, err := s.owner.agentKey(ctx, tx, n.Agent)
+	agent, err := s.owner.agentKey(tx, n.Agent)
 	if err != nil {
 		return lease, 0, err
 	}
-	generation, err := nextGeneration(ctx, tx)
+	generation, err := nextGeneration(tx)
 	if err != nil {
 		return lease, 0, err
 	}
 	strand := generation // a generation is never used twice, so it can number the strand too
 	values := append([]any{string(s.owner.storedID(n.ID)), agent}, keyValues(n.Keys)...)
 	values = append(values, sessionstore.CleanTitle(n.Title), now, now, generation, 0, 0, strand, 0)
-	result, err := tx.ExecContext(ctx, `
+	result, err := tx.ExecContext(tx.ctx, `
 		INSERT INTO sessions (id, agent, cwd, dirs, real_cwd, real_dirs,
 			cwd_hash, dirs_hash, real_cwd_hash, real_dirs_hash,
 			title, created, updated, generation, turns, open, strand, last)
@@ -134,22 +130,20 @@ func (s *Store) insert(
 		return lease, 0, err
 	}
 	if len(n.State) > 0 || n.StateKey != "" {
-		err = s.saveState(ctx, tx, key, n.State, n.StateKey)
+		err = s.saveState(tx, key, n.State, n.StateKey)
 	}
 	return sessionstore.Lease{ID: n.ID, Generation: generation}, key, err
 }
 
 // agentKey returns the key of an agent, and adds a new agent.
-func (o owner) agentKey(
-	ctx context.Context, tx *sql.Tx, a sessionstore.Agent,
-) (key int64, err error) {
+func (o owner) agentKey(tx *transaction, a sessionstore.Agent) (key int64, err error) {
 	a = o.storedAgent(a)
 	find := func() error {
-		return tx.QueryRowContext(ctx, "SELECT key FROM agents WHERE kind = ? AND profile = ?",
+		return tx.row("SELECT key FROM agents WHERE kind = ? AND profile = ?",
 			a.Kind, a.Profile).Scan(&key)
 	}
 	if err = find(); errors.Is(err, sql.ErrNoRows) {
-		err = exec(ctx, tx, "INSERT INTO agents (kind, profile) VALUES (?, ?)", a.Kind, a.Profile)
+		err = tx.exec("INSERT INTO agents (kind, profile) VALUES (?, ?)", a.Kind, a.Profile)
 		if err == nil {
 			err = find()
 		}
@@ -158,23 +152,22 @@ func (o owner) agentKey(
 }
 
 // nextGeneration returns a number that no lease and no strand has had.
-func nextGeneration(ctx context.Context, tx *sql.Tx) (generation int64, err error) {
-	err = tx.QueryRowContext(ctx,
+func nextGeneration(tx *transaction) (generation int64, err error) {
+	err = tx.row(
 		"UPDATE meta SET generations = generations + 1 RETURNING generations").Scan(&generation)
 	return generation, err
 }
 
 // Get implements [sessionstore.Store].
 func (s *Store) Get(ctx context.Context, id sessionstore.ID) (got sessionstore.Session, err error) {
-	err = s.read(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
+	err = s.read(ctx, func(tx *transaction) (err error) {
 		var key int64
-		record := tx.QueryRowContext(ctx,
-			"SELECT "+recordColumns+" FROM "+recordTables+" WHERE id = ?",
+		record := tx.row("SELECT "+recordColumns+" FROM "+recordTables+" WHERE id = ?",
 			string(s.owner.storedID(id)))
 		key, _, got, err = scanRecord(record, parsedKeys{})
 		got.ID = id
 		if err == nil {
-			err = tx.QueryRowContext(ctx, `
+			err = tx.row(`
 				SELECT kind, profile, runtime_states.body, coalesce(runtime_keys.name, '')
 				FROM sessions JOIN agents ON agents.key = sessions.agent
 				LEFT JOIN runtime_states ON runtime_states.session = sessions.key
@@ -232,8 +225,8 @@ func (s *Store) Activate(
 		return sessionstore.Lease{}, err
 	}
 	var lease sessionstore.Lease
-	err = s.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		r, err := s.owner.find(ctx, tx, id)
+	err = s.write(ctx, func(tx *transaction) error {
+		r, err := s.owner.find(tx, id)
 		if err == nil && a.Held != 0 {
 			err = rules.CheckLease(sessionstore.Lease{ID: id, Generation: a.Held}, r.generation)
 		}
@@ -241,7 +234,7 @@ func (s *Store) Activate(
 			return err
 		}
 		if a.Held == 0 || history != nil {
-			if err := s.interruptTurns(ctx, tx, &r); err != nil {
+			if err := s.interruptTurns(tx, &r); err != nil {
 				return err
 			}
 		}
@@ -249,21 +242,21 @@ func (s *Store) Activate(
 		if err != nil {
 			return &damageError{err}
 		}
-		if err := setKeys(ctx, tx, &r, a.Keys.WithCwd(cwd)); err != nil {
+		if err := setKeys(tx, &r, a.Keys.WithCwd(cwd)); err != nil {
 			return err
 		}
 		if a.State != nil {
-			if err := s.saveState(ctx, tx, r.key, a.State, a.StateKey); err != nil {
+			if err := s.saveState(tx, r.key, a.State, a.StateKey); err != nil {
 				return err
 			}
 		}
 		if history != nil {
-			if err := history.replaceHistory(ctx, tx, &r); err != nil {
+			if err := history.replaceHistory(tx, &r); err != nil {
 				return err
 			}
 		}
 		lease = sessionstore.Lease{ID: id, Generation: r.generation}
-		return r.store(ctx, tx)
+		return r.store(tx)
 	})
 	s.eraseSoon()
 	return lease, err
@@ -277,12 +270,12 @@ func (s *Store) Move(
 		return sessionstore.Lease{}, err
 	}
 	var moved sessionstore.Lease
-	err := s.update(ctx, l, func(ctx context.Context, tx *sql.Tx, r row) error {
-		if err := setKeys(ctx, tx, &r, k); err != nil {
+	err := s.update(ctx, l, func(tx *transaction, r row) error {
+		if err := setKeys(tx, &r, k); err != nil {
 			return err
 		}
 		moved = sessionstore.Lease{ID: l.ID, Generation: r.generation}
-		return exec(ctx, tx, "UPDATE runtime_keys SET listed = 0 WHERE session = ?", r.key)
+		return tx.exec("UPDATE runtime_keys SET listed = 0 WHERE session = ?", r.key)
 	})
 	if err != nil {
 		return sessionstore.Lease{}, err
@@ -291,12 +284,12 @@ func (s *Store) Move(
 }
 
 // setKeys stores new roots and a new generation, which it sets in r.
-func setKeys(ctx context.Context, tx *sql.Tx, r *row, k sessionstore.Keys) (err error) {
-	if r.generation, err = nextGeneration(ctx, tx); err != nil {
+func setKeys(tx *transaction, r *row, k sessionstore.Keys) (err error) {
+	if r.generation, err = nextGeneration(tx); err != nil {
 		return err
 	}
 	values := append(keyValues(k), r.generation, r.key)
-	return exec(ctx, tx, `
+	return tx.exec(`
 		UPDATE sessions SET cwd = ?, dirs = ?, real_cwd = ?, real_dirs = ?,
 			cwd_hash = ?, dirs_hash = ?, real_cwd_hash = ?, real_dirs_hash = ?, generation = ?
 		WHERE key = ?`, values...)
@@ -304,8 +297,8 @@ func setKeys(ctx context.Context, tx *sql.Tx, r *row, k sessionstore.Keys) (err 
 
 // SetTitle implements [sessionstore.Store].
 func (s *Store) SetTitle(ctx context.Context, l sessionstore.Lease, title string) error {
-	return s.update(ctx, l, func(ctx context.Context, tx *sql.Tx, r row) error {
-		return exec(ctx, tx, "UPDATE sessions SET title = ?1 WHERE key = ?2 "+
+	return s.update(ctx, l, func(tx *transaction, r row) error {
+		return tx.exec("UPDATE sessions SET title = ?1 WHERE key = ?2 "+
 			"AND NOT EXISTS (SELECT 1 FROM labels WHERE session = ?2 AND renamed)",
 			sessionstore.CleanTitle(title), r.key)
 	})
@@ -314,8 +307,8 @@ func (s *Store) SetTitle(ctx context.Context, l sessionstore.Lease, title string
 // Rename implements [sessionstore.Store].
 func (s *Store) Rename(ctx context.Context, id sessionstore.ID, title string) error {
 	title, renamed := rules.Rename(title)
-	return s.label(ctx, id, "renamed", renamed, func(ctx context.Context, tx *sql.Tx, key int64) error {
-		return exec(ctx, tx, "UPDATE sessions SET title = ? WHERE key = ?", title, key)
+	return s.label(ctx, id, "renamed", renamed, func(tx *transaction, key int64) error {
+		return tx.exec("UPDATE sessions SET title = ? WHERE key = ?", title, key)
 	})
 }
 
@@ -333,22 +326,22 @@ func (s *Store) Unarchive(ctx context.Context, id sessionstore.ID) error {
 // nil.
 func (s *Store) label(
 	ctx context.Context, id sessionstore.ID, column string, value any,
-	also func(context.Context, *sql.Tx, int64) error,
+	also func(*transaction, int64) error,
 ) error {
-	return s.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		r, err := s.owner.find(ctx, tx, id)
+	return s.write(ctx, func(tx *transaction) error {
+		r, err := s.owner.find(tx, id)
 		if err != nil {
 			return err
 		}
-		if err := setLabel(ctx, tx, r.key, column, value); err != nil || also == nil {
+		if err := setLabel(tx, r.key, column, value); err != nil || also == nil {
 			return err
 		}
-		return also(ctx, tx, r.key)
+		return also(tx, r.key)
 	})
 }
 
-func setLabel(ctx context.Context, tx *sql.Tx, key int64, column string, value any) error {
-	return exec(ctx, tx, "INSERT INTO labels (session, "+column+") VALUES (?, ?) "+
+func setLabel(tx *transaction, key int64, column string, value any) error {
+	return tx.exec("INSERT INTO labels (session, "+column+") VALUES (?, ?) "+
 		"ON CONFLICT (session) DO UPDATE SET "+column+" = excluded."+column, key, value)
 }
 
@@ -356,30 +349,28 @@ func setLabel(ctx context.Context, tx *sql.Tx, key int64, column string, value a
 func (s *Store) SaveState(
 	ctx context.Context, l sessionstore.Lease, state []byte, key string,
 ) error {
-	return s.update(ctx, l, func(ctx context.Context, tx *sql.Tx, r row) error {
-		return s.saveState(ctx, tx, r.key, state, key)
+	return s.update(ctx, l, func(tx *transaction, r row) error {
+		return s.saveState(tx, r.key, state, key)
 	})
 }
 
 // saveState stores the state of a session, which it removes if empty, and its state key.
-func (s *Store) saveState(
-	ctx context.Context, tx *sql.Tx, session int64, state []byte, stateKey string,
-) error {
-	if err := s.setStateKey(ctx, tx, session, stateKey); err != nil {
+func (s *Store) saveState(tx *transaction, session int64, state []byte, stateKey string) error {
+	if err := s.setStateKey(tx, session, stateKey); err != nil {
 		return err
 	}
 	if len(state) == 0 {
-		return exec(ctx, tx, "DELETE FROM runtime_states WHERE session = ?", session)
+		return tx.exec("DELETE FROM runtime_states WHERE session = ?", session)
 	}
-	return exec(ctx, tx, `
+	return tx.exec(`
 		INSERT INTO runtime_states (session, body) VALUES (?, ?)
 		ON CONFLICT (session) DO UPDATE SET body = excluded.body`, session, state)
 }
 
 // check returns nil if the lease is the newest.
 func (s *Store) check(ctx context.Context, l sessionstore.Lease) error {
-	return s.read(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		_, err := s.owner.findLeased(ctx, tx, l)
+	return s.read(ctx, func(tx *transaction) error {
+		_, err := s.owner.findLeased(tx, l)
 		return err
 	})
 }
@@ -393,28 +384,28 @@ func (s *Store) Fork(
 		return sessionstore.Lease{}, err
 	}
 	var lease sessionstore.Lease
-	err := s.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		from, err := s.owner.find(ctx, tx, source)
+	err := s.write(ctx, func(tx *transaction) error {
+		from, err := s.owner.find(tx, source)
 		if err != nil {
 			return err
 		}
-		n, err := s.withSourceDefaults(ctx, tx, n, from)
+		n, err := s.withSourceDefaults(tx, n, from)
 		if err != nil {
 			return err
 		}
-		finished, err := from.finished(ctx, tx)
+		finished, err := from.finished(tx)
 		if err != nil {
 			return err
 		}
-		spans, err := from.spans(ctx, tx, finished.last)
+		spans, err := from.spans(tx, finished.last)
 		if err != nil {
 			return err
 		}
 		var key int64
-		if lease, key, err = s.insert(ctx, tx, n, s.clock()); err != nil {
+		if lease, key, err = s.insert(tx, n, s.clock()); err != nil {
 			return err
 		}
-		return inherit(ctx, tx, key, from, spans, finished, s.clock())
+		return inherit(tx, key, from, spans, finished, s.clock())
 	})
 	return lease, err
 }
@@ -422,7 +413,7 @@ func (s *Store) Fork(
 // withSourceDefaults fills in what n lacks: the title of the source, and its state if both belong
 // to the same agent.
 func (s *Store) withSourceDefaults(
-	ctx context.Context, tx *sql.Tx, n sessionstore.NewSession, from row,
+	tx *transaction, n sessionstore.NewSession, from row,
 ) (sessionstore.NewSession, error) {
 	var (
 		title     string
@@ -430,7 +421,7 @@ func (s *Store) withSourceDefaults(
 		sameAgent bool
 	)
 	agent := s.owner.storedAgent(n.Agent)
-	err := tx.QueryRowContext(ctx, `
+	err := tx.row(`
 		SELECT title, body, kind = ?1 AND profile = ?2 FROM sessions
 		JOIN agents ON agents.key = sessions.agent
 		LEFT JOIN runtime_states ON session = sessions.key WHERE sessions.key = ?3`,
@@ -441,40 +432,40 @@ func (s *Store) withSourceDefaults(
 // inherit gives the session with the given key the history and finished turns of its source, and
 // its states and readings if both belong to the same agent.
 func inherit(
-	ctx context.Context, tx *sql.Tx, key int64, from row, spans []span, finished finishedPart,
+	tx *transaction, key int64, from row, spans []span, finished finishedPart,
 	now int64,
 ) error {
 	for _, s := range spans {
-		err := exec(ctx, tx, "INSERT INTO inherits (session, last, strand) VALUES (?, ?, ?)",
+		err := tx.exec("INSERT INTO inherits (session, last, strand) VALUES (?, ?, ?)",
 			key, s.last, s.strand)
 		if err != nil {
 			return err
 		}
 	}
-	err := exec(ctx, tx, "UPDATE sessions SET turns = ?, last = ? WHERE key = ?",
+	err := tx.exec("UPDATE sessions SET turns = ?, last = ? WHERE key = ?",
 		finished.turns, finished.last, key)
 	if err != nil {
 		return err
 	}
-	err = exec(ctx, tx, `
+	err = tx.exec(`
 		INSERT INTO states (session, kind, body) SELECT ?1, kind, body FROM states
 		WHERE session = ?2 AND (SELECT agent FROM sessions WHERE key = ?1) =
 			(SELECT agent FROM sessions WHERE key = ?2)`, key, from.key)
 	if err != nil {
 		return err
 	}
-	return inheritReadings(ctx, tx, key, from.key, now)
+	return inheritReadings(tx, key, from.key, now)
 }
 
 // Delete implements [sessionstore.Store]. The history, and what deleted rows leave in the files, is
 // erased afterwards.
 func (s *Store) Delete(ctx context.Context, id sessionstore.ID) error {
-	err := s.write(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		r, err := s.owner.find(ctx, tx, id)
+	err := s.write(ctx, func(tx *transaction) error {
+		r, err := s.owner.find(tx, id)
 		if err != nil {
 			return err
 		}
-		return s.deleteSession(ctx, tx, r)
+		return s.deleteSession(tx, r)
 	})
 	if errors.As(err, new(*sessionstore.NotFoundError)) {
 		return nil
@@ -485,35 +476,35 @@ func (s *Store) Delete(ctx context.Context, id sessionstore.ID) error {
 
 // deleteSession deletes a session, and remembers its state key so that it is not imported again.
 // The caller calls eraseSoon afterwards.
-func (s *medium) deleteSession(ctx context.Context, tx *sql.Tx, r row) error {
-	if err := s.addTombstoneOf(ctx, tx, r.key); err != nil {
+func (s *medium) deleteSession(tx *transaction, r row) error {
+	if err := s.addTombstoneOf(tx, r.key); err != nil {
 		return err
 	}
-	if err := exec(ctx, tx, "PRAGMA secure_delete = FAST"); err != nil {
+	if err := tx.exec("PRAGMA secure_delete = FAST"); err != nil {
 		return err
 	}
-	err := deleteRows(ctx, tx, r)
+	err := deleteRows(tx, r)
 	if err == nil {
-		err = overwriteLists(ctx, tx)
+		err = overwriteLists(tx)
 	}
-	return errors.Join(err, exec(ctx, tx, "PRAGMA secure_delete = ON"))
+	return errors.Join(err, tx.exec("PRAGMA secure_delete = ON"))
 }
 
 // deleteRows deletes a session and its drafts, and drops its history. It records that there is
 // something to erase.
-func deleteRows(ctx context.Context, tx *sql.Tx, r row) error {
-	if err := exec(ctx, tx, "UPDATE meta SET deletes = deletes + 1"); err != nil {
+func deleteRows(tx *transaction, r row) error {
+	if err := tx.exec("UPDATE meta SET deletes = deletes + 1"); err != nil {
 		return err
 	}
-	spans, err := inheritedSpans(ctx, tx, r.key)
+	spans, err := inheritedSpans(tx, r.key)
 	if err != nil {
 		return err
 	}
-	if err := deleteDrafts(ctx, tx, "session = ?", r.key); err != nil {
+	if err := deleteDrafts(tx, "session = ?", r.key); err != nil {
 		return err
 	}
-	if err := exec(ctx, tx, "DELETE FROM sessions WHERE key = ?", r.key); err != nil {
+	if err := tx.exec("DELETE FROM sessions WHERE key = ?", r.key); err != nil {
 		return err
 	}
-	return dropSpans(ctx, tx, append(spans, span{strand: r.strand}))
+	return dropSpans(tx, append(spans, span{strand: r.strand}))
 }

@@ -246,43 +246,41 @@ func (s *medium) open(ctx context.Context) (*database, error) {
 }
 
 // read runs do in a read transaction, whose statements see one snapshot.
-func (s *medium) read(ctx context.Context, do func(context.Context, *sql.Tx) error) error {
+func (s *medium) read(ctx context.Context, do func(*transaction) error) error {
 	return s.use(ctx, func(db *database) error {
 		return s.transact(ctx, db.reader, &sql.TxOptions{ReadOnly: true}, do)
 	})
 }
 
 // write is [medium.write] in the owner's turn.
-func (s *Store) write(ctx context.Context, do func(context.Context, *sql.Tx) error) error {
+func (s *Store) write(ctx context.Context, do func(*transaction) error) error {
 	return s.writeAs(ctx, string(s.owner), do)
 }
 
 // write runs do in a transaction that holds the write lock. It may run do several times.
-func (s *medium) write(ctx context.Context, do func(context.Context, *sql.Tx) error) error {
+func (s *medium) write(ctx context.Context, do func(*transaction) error) error {
 	return s.writeAs(ctx, "", do)
 }
 
 // writeAs is [medium.write]. Owners who write take turns: package sql gives the connection to any
 // of the waiting goroutines.
-func (s *medium) writeAs(
-	ctx context.Context, owner string, do func(context.Context, *sql.Tx) error,
-) error {
+func (s *medium) writeAs(ctx context.Context, owner string, do func(*transaction) error) error {
 	return s.use(ctx, func(db *database) error {
 		if err := s.writing.Acquire(ctx, owner); err != nil {
 			return err
 		}
 		defer s.writing.Release()
-		return s.transact(ctx, db.writer, nil, func(ctx context.Context, tx *sql.Tx) error {
-			if err := permitted(ctx, tx, newest(s.steps)); err != nil {
+		return s.transact(ctx, db.writer, nil, func(tx *transaction) error {
+			if err := permitted(tx, newest(s.steps)); err != nil {
 				return err
 			}
-			return do(ctx, tx)
+			return do(tx)
 		})
 	})
 }
 
 func (s *medium) transact(
-	ctx context.Context, pool *sql.DB, o *sql.TxOptions, do func(context.Context, *sql.Tx) error,
+	ctx context.Context, pool *sql.DB, o *sql.TxOptions, do func(*transaction) error,
 ) error {
 	return s.retry(ctx, func() error {
 		conn, err := pool.Conn(ctx)
@@ -294,29 +292,63 @@ func (s *medium) transact(
 		}
 		defer conn.Close()
 		// Interrupting a statement would cost the connection, and a transaction is short.
-		ctx := context.WithoutCancel(ctx)
-		tx, err := conn.BeginTx(ctx, o)
-		if err != nil {
-			return err
-		}
-		if err := do(ctx, tx); err != nil {
-			return errors.Join(err, rollback(tx))
-		}
-		return tx.Commit()
+		return inTransaction(context.WithoutCancel(ctx), conn, o, do)
 	})
 }
 
+// transaction is a transaction, whose statements end with ctx.
+type transaction struct {
+	*sql.Tx
+	ctx context.Context
+}
+
+// inTransaction runs do in a transaction of a connection.
+func inTransaction(
+	ctx context.Context, conn interface {
+		BeginTx(context.Context, *sql.TxOptions) (*sql.Tx, error)
+	}, o *sql.TxOptions, do func(*transaction) error,
+) error {
+	tx, err := conn.BeginTx(ctx, o)
+	if err != nil {
+		return err
+	}
+	if err := do(&transaction{tx, ctx}); err != nil {
+		if failed := tx.Rollback(); !errors.Is(failed, sql.ErrTxDone) {
+			err = errors.Join(err, failed)
+		}
+		return err
+	}
+	return tx.Commit()
+}
+
 // exec runs a statement without a result.
-func exec(ctx context.Context, tx *sql.Tx, text string, args ...any) error {
-	_, err := tx.ExecContext(ctx, text, args...)
+func (t *transaction) exec(text string, args ...any) error {
+	_, err := t.ExecContext(t.ctx, text, args...)
 	return err
 }
 
+// change runs a statement and returns how many rows it has changed.
+func (t *transaction) change(text string, args ...any) (n int64, err error) {
+	result, err := t.ExecContext(t.ctx, text, args...)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+// row runs a query for one row.
+func (t *transaction) row(query string, args ...any) *sql.Row {
+	return t.QueryRowContext(t.ctx, query, args...)
+}
+
+// query runs a query for rows.
+func (t *transaction) query(query string, args ...any) (*sql.Rows, error) {
+	return t.QueryContext(t.ctx, query, args...)
+}
+
 // each calls do with each row of a query, until it returns an error.
-func each(
-	ctx context.Context, tx *sql.Tx, query string, args []any, do func(*sql.Rows) error,
-) error {
-	rows, err := tx.QueryContext(ctx, query, args...)
+func (t *transaction) each(query string, args []any, do func(*sql.Rows) error) error {
+	rows, err := t.query(query, args...)
 	if err != nil {
 		return err
 	}
@@ -327,13 +359,6 @@ func each(
 		}
 	}
 	return rows.Err()
-}
-
-func rollback(tx *sql.Tx) error {
-	if err := tx.Rollback(); err != nil && !errors.Is(err, sql.ErrTxDone) {
-		return err
-	}
-	return nil
 }
 
 // retry calls try until it does not fail because of another process, or the lock timeout has

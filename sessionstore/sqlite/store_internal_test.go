@@ -78,7 +78,7 @@ func TestWritersTakeTurns(t *testing.T) {
 		for i, who := range []string{"ana", "ana", "ana", "ana", "bob", "bob"} {
 			store := &Store{medium: s.medium, owner: owner(who)}
 			all.Go(func() {
-				require.NoError(t, store.write(t.Context(), func(context.Context, *sql.Tx) error {
+				require.NoError(t, store.write(t.Context(), func(*transaction) error {
 					<-hold
 					order = append(order, fmt.Sprint(who, i))
 					return nil

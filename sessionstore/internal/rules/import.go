@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"context"
 	"slices"
 	"time"
 
@@ -36,15 +35,15 @@ type Known struct {
 // Rows reads and writes the sessions of one agent for an import, in one transaction.
 type Rows interface {
 	// Now returns the time.
-	Now(ctx context.Context) (int64, error)
+	Now() (int64, error)
 	// Known returns what is recorded about the sessions with these state keys, by state key.
-	Known(ctx context.Context, stateKeys []string) (map[string]Known, error)
+	Known(stateKeys []string) (map[string]Known, error)
 	// First returns the first updates of the histories of sessions that Known found.
-	First(ctx context.Context, stateKeys []string) (map[string][]sessionstore.Update, error)
+	First(stateKeys []string) (map[string][]sessionstore.Update, error)
 	// Insert stores a new session.
-	Insert(ctx context.Context, n sessionstore.Imported, k Known) error
+	Insert(n sessionstore.Imported, k Known) error
 	// Update stores what differs between two records of a session or its tombstone.
-	Update(ctx context.Context, n sessionstore.Imported, before, after Known) error
+	Update(n sessionstore.Imported, before, after Known) error
 }
 
 // Import imports sessions a few at a time, and returns the number of new ones. It calls compare,
@@ -80,9 +79,9 @@ func Import(
 
 // Outdated returns the sessions that importing would change. Usually there are none.
 func Outdated(
-	ctx context.Context, rows Rows, sessions []sessionstore.Imported,
+	rows Rows, sessions []sessionstore.Imported,
 ) (outdated []sessionstore.Imported, err error) {
-	l, err := look(ctx, rows, sessions)
+	l, err := look(rows, sessions)
 	if err != nil {
 		return nil, err
 	}
@@ -96,9 +95,9 @@ func Outdated(
 
 // Store stores sessions, and returns the number of new ones.
 func Store(
-	ctx context.Context, rows Rows, sessions []sessionstore.Imported,
+	rows Rows, sessions []sessionstore.Imported,
 ) (added int, err error) {
-	l, err := look(ctx, rows, sessions)
+	l, err := look(rows, sessions)
 	if err != nil {
 		return 0, err
 	}
@@ -108,9 +107,9 @@ func Store(
 		case after == before:
 		case before == Known{}:
 			added++
-			err = rows.Insert(ctx, n, after)
+			err = rows.Insert(n, after)
 		default:
-			err = rows.Update(ctx, n, before, after)
+			err = rows.Update(n, before, after)
 		}
 		if err != nil {
 			return 0, err
@@ -128,16 +127,16 @@ type looked struct {
 }
 
 func look(
-	ctx context.Context, rows Rows, sessions []sessionstore.Imported,
+	rows Rows, sessions []sessionstore.Imported,
 ) (l looked, err error) {
 	names := make([]string, len(sessions))
 	for i, n := range sessions {
 		names[i] = n.StateKey
 	}
-	if l.known, err = rows.Known(ctx, names); err != nil {
+	if l.known, err = rows.Known(names); err != nil {
 		return l, err
 	}
-	if l.now, err = rows.Now(ctx); err != nil {
+	if l.now, err = rows.Now(); err != nil {
 		return l, err
 	}
 	var retitled []string
@@ -147,7 +146,7 @@ func look(
 		}
 	}
 	if len(retitled) > 0 {
-		l.first, err = rows.First(ctx, retitled)
+		l.first, err = rows.First(retitled)
 	}
 	return l, err
 }
