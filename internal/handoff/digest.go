@@ -114,20 +114,12 @@ func (w *writer) head() string {
 func (w *writer) task(most int) string {
 	var b strings.Builder
 	if w.record.first != "" {
-		b.WriteString("\nTask, the user's first message:\n" + quote(cutEnd(w.record.first, most), most))
+		b.WriteString("\nTask, the user's first message:\n" + quoteHead(w.record.first, most))
 	}
 	if w.Note != "" {
 		b.WriteString("\nNote of the user for you:\n" + quote(w.Note, max(most, 1<<10)))
 	}
 	return b.String()
-}
-
-// cutEnd keeps the beginning of a text.
-func cutEnd(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	return text.Prefix(s, max(0, most-len("…"))) + "…"
 }
 
 // plan returns the last plan with its states.
@@ -138,11 +130,11 @@ func (w *writer) plan(most int) string {
 	}
 	lines := []string{}
 	if p.Text != "" {
-		lines = append(lines, quote(cutEnd(p.Text, most), most))
+		lines = append(lines, quoteHead(p.Text, most))
 	}
 	for _, step := range p.Steps {
-		lines = append(lines, quote("["+cmp.Or(step.Status, "pending")+"] "+
-			text.Line(step.Content, maxTitle), maxTitle+50))
+		lines = append(lines, quoteLine("["+cmp.Or(step.Status, "pending")+"] "+step.Content,
+			maxTitle))
 	}
 	return within("\nLast plan:\n", lines, most, "step", "steps")
 }
@@ -152,7 +144,7 @@ func (w *writer) files(most int) string {
 	var lines []string
 	files := w.record.changedFiles()
 	for _, f := range files[:min(len(files), listedFiles)] {
-		lines = append(lines, quote(text.Line(f.describe(w.Workspace), maxTitle), 2*maxTitle))
+		lines = append(lines, quoteLine(f.describe(w.Workspace), maxTitle))
 	}
 	w.summary.Files = len(lines)
 	part := within("\nChanged files, the newest first (M changed, D deleted, R moved):\n", lines, most,
@@ -167,33 +159,36 @@ func (w *writer) files(most int) string {
 func (w *writer) calls(most int) string {
 	all := w.record.calls()
 	var lines []string
-	left := most
 	for i, c := range slices.Backward(all) {
-		line, result := w.call(c), ""
+		line := w.call(c)
+		if len(lines) == listedCalls || len(line) > most {
+			break
+		}
+		result := ""
 		if w.quotesResult(c, len(all)-i) {
 			result = resultOf(c)
 		}
-		if len(line)+len(result) > left {
-			result = ""
-		}
-		if len(lines) == listedCalls || len(line) > left {
-			break
-		}
-		if result != "" {
+		if result != "" && len(line)+len(result) <= most {
+			line += result
 			w.summary.Results++
 		}
-		lines, left = append(lines, line+result), left-len(line)-len(result)
+		lines, most = append(lines, line), most-len(line)
 	}
+	w.summary.Calls = len(lines)
+	return oldestFirst("\nTool calls, the oldest first:\n", lines, len(all), "call is", "calls are")
+}
+
+// oldestFirst returns a heading and lines, of which the newest come first. It counts the earlier
+// ones that are missing of the total, and returns "" if all are.
+func oldestFirst(heading string, lines []string, total int, one, many string) string {
 	if len(lines) == 0 {
 		return ""
 	}
-	w.summary.Calls = len(lines)
-	slices.Reverse(lines)
-	part := "\nTool calls, the oldest first:\n"
-	if left := len(all) - len(lines); left > 0 {
-		part += fmt.Sprintf("(%s not shown)\n", text.Count(left, "earlier call is", "earlier calls are"))
+	if left := total - len(lines); left > 0 {
+		heading += fmt.Sprintf("(%s not shown)\n", text.Count(left, "earlier "+one, "earlier "+many))
 	}
-	return part + strings.Join(lines, "")
+	slices.Reverse(lines)
+	return heading + strings.Join(lines, "")
 }
 
 // call returns what is said of a tool call, without its result.
@@ -205,8 +200,7 @@ func (w *writer) call(c *conversation.Call) string {
 	if c.Exit != nil {
 		outcome += fmt.Sprintf(", exit status %d", *c.Exit)
 	}
-	return kindOf(c.Kind) + ", " + outcome + ":\n" +
-		quote(text.Line(c.Heading(), maxTitle), 2*maxTitle)
+	return kindOf(c.Kind) + ", " + outcome + ":\n" + quoteLine(c.Heading(), maxTitle)
 }
 
 // quotesResult reports whether the end of the result is quoted of a call, the nth from the end.
@@ -238,30 +232,17 @@ func kindOf(kind string) string {
 
 // earlier returns a line for each turn before those that are quoted as a whole.
 func (w *writer) earlier(most int) string {
-	turns := w.record.turns
-	const longest = 120
+	turns := w.record.turns[:len(w.record.turns)-w.summary.Turns]
 	var lines []string
-	for _, t := range slices.Backward(turns[:len(turns)-w.summary.Turns]) {
-		lines = append(lines, quote(text.Line(t.said, longest), 4*longest))
-	}
-	kept, size := 0, 0
-	for _, line := range lines {
-		if size += len(line); size > most {
+	for _, t := range slices.Backward(turns) {
+		line := quoteLine(t.said, 120)
+		if most -= len(line); most < 0 {
 			break
 		}
-		kept++
+		lines = append(lines, line)
 	}
-	if kept == 0 {
-		return ""
-	}
-	left := len(lines) - kept
-	lines = lines[:kept]
-	slices.Reverse(lines)
-	part := "\nWhat the user asked before, a line for each turn:\n"
-	if left > 0 {
-		part += fmt.Sprintf("(%s not shown)\n", text.Count(left, "earlier turn is", "earlier turns are"))
-	}
-	return part + strings.Join(lines, "")
+	return oldestFirst("\nWhat the user asked before, a line for each turn:\n", lines, len(turns),
+		"turn is", "turns are")
 }
 
 // lastTurns returns the messages of the last turns, the newest of which are kept.
@@ -293,7 +274,7 @@ func (w *writer) messages(t turn, most int) (messages []string) {
 	for _, e := range t.entries {
 		said := e.Text
 		for _, a := range e.Attachments {
-			said = strings.TrimSpace(said + "\n[" + text.Line(a.Name, maxTitle) + "]")
+			said = strings.TrimSpace(said + "\n[" + text.Line(visible(a.Name), maxTitle) + "]")
 		}
 		if strings.TrimSpace(said) == "" {
 			continue

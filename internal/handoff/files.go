@@ -32,20 +32,7 @@ func changes(entries []conversation.Entry) (all []change) {
 			continue
 		}
 		for _, d := range e.Call.Diffs {
-			c := change{path: d.Path, kind: 'M', new: d.New}
-			if len(d.Old)+len(d.New) <= maxDiff {
-				for _, line := range d.Lines() {
-					switch line[0] {
-					case '+':
-						c.added++
-					case '-':
-						c.removed++
-					}
-				}
-			} else {
-				c.new = ""
-			}
-			all = append(all, c)
+			all = append(all, changeBy(d))
 		}
 		kind, ok := map[string]byte{"edit": 'M', "delete": 'D', "move": 'R'}[e.Call.Kind]
 		if !ok || len(e.Call.Diffs) > 0 {
@@ -56,6 +43,24 @@ func changes(entries []conversation.Entry) (all []change) {
 		}
 	}
 	return all
+}
+
+// changeBy returns what a diff changed. Of a long one it does not compare the text.
+func changeBy(d conversation.Diff) change {
+	c := change{path: d.Path, kind: 'M'}
+	if len(d.Old)+len(d.New) > maxDiff {
+		return c
+	}
+	c.new = d.New
+	for _, line := range d.Lines() {
+		switch line[0] {
+		case '+':
+			c.added++
+		case '-':
+			c.removed++
+		}
+	}
+	return c
 }
 
 // changedFiles returns the last state of each changed file, the newest first.

@@ -109,7 +109,7 @@ func TestDigestHasAllParts(t *testing.T) {
 			id, quoted(filepath.Join(dir, name)))
 	}
 	r.call("execute", "go test ./...", "failed", "ok shop\nFAIL: TestTotal", `,"rawOutput":{"exitCode":1}`+diff)
-	r.user("/roots").agent("Folder 0")
+	r.user("/roots").agent("Folder 0").user("/permissions revoke 3").agent("Revoked.")
 	r.user("Now the second test").agent("It fails because of the total.")
 	r.call("execute", "make", "completed", "done", `,"_meta":{"terminal_exit":{"exit_code":0}}`)
 	r.add("tool_call", `"toolCallId":"open","kind":"execute","title":"rm -rf build"`)
@@ -123,6 +123,7 @@ func TestDigestHasAllParts(t *testing.T) {
 		"user:\n> Make the tests", "user:\n> Now the second test\nopencode:\n> It fails because of the total.\n",
 		"interrupted: 1 tool call has no end", "End of the record.")
 	require.NotContains(t, said, "/roots")
+	require.NotContains(t, said, "/permissions")
 	require.NotContains(t, said, "var total", "no contents of files")
 	require.Equal(t, said, digest(t, r, handoff.Options{From: "opencode", Note: "Use Go 1.26.", Workspace: w}), "the same each time")
 }
@@ -230,6 +231,13 @@ func TestResults(t *testing.T) {
 		require.NotContains(t, all, secret)
 	}
 	require.Contains(t, all, "https://[secret]@host/x")
+	r.call("execute", "env", "completed", "API_TOKEN="+strings.Repeat("Z", 900)+"\n"+strings.Repeat("line\n", 60), "")
+	r.user("task")
+	require.NotContains(t, digest(t, r, handoff.Options{}), "ZZ", "the end of a result begins in a secret")
+	long := &record{}
+	long.user(strings.Repeat("x ", 1628) + "https://me:pw12345@host/x").agent("done")
+	long.call("fetch", strings.Repeat("y", 280)+" https://me:pw12345@host/x", "completed", "", "")
+	require.NotContains(t, digest(t, long, handoff.Options{}), "me:pw", "the task or a title ends in a secret")
 	_, err := handoff.ParseResults("some")
 	require.ErrorContains(t, err, "none, last or all")
 }

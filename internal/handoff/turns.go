@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/conversation"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -25,8 +26,8 @@ type turn struct {
 func (t turn) isCommand() bool {
 	name, isCommand := strings.CutPrefix(strings.TrimSpace(t.said), "/")
 	name, _ = text.CutWord(name)
-	return isCommand && slices.Contains(
-		[]string{"roots", "mcp", "mcp-servers", "worktree", "compact", "undo", "model", "help"}, name)
+	return isCommand && (slices.Contains(backend.AdapterCommands(), name) ||
+		slices.Contains([]string{"compact", "undo", "model", "help"}, name))
 }
 
 // record is a history as far as a digest needs it.
@@ -87,7 +88,7 @@ func (r *record) endTurn(updates []sessionstore.Update) {
 			continue
 		case conversation.Prompt:
 			const longest = 4 << 10
-			t.said = text.Prefix(e.Text, longest)
+			t.said = text.Prefix(visible(text.Prefix(e.Text, 16*longest)), longest)
 		}
 		t.entries = append(t.entries, e)
 	}
