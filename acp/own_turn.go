@@ -33,7 +33,7 @@ func (s *session) ownCommand(params backend.Raw) (prompts.Command, bool) {
 	case backend.MCPCommand:
 		ok = ok && !s.agent.init.backend().AnswersMCPCommand && !s.host.agentHasMCP.Load()
 	case backend.WorktreeCommand:
-		ok = ok && s.agent.offersWorktrees()
+		ok = ok && (s.agent.offersWorktrees() || s.agent.remote)
 	}
 	return command, ok
 }

@@ -23,6 +23,12 @@ import (
 const worktreeUsage = "Type `/worktree NAME` to make a git worktree of each folder of this session, on a " +
 	"new branch NAME, and a copy of this conversation that works there.\n"
 
+// noRemoteWorktrees answers users of a server, where worktrees would lie outside of the directories
+// that they may open.
+const noRemoteWorktrees = "This server makes no worktrees, because they would lie outside of the folders " +
+	"that you may open. Its operator can make them with `acp-agent worktree add`, and allow you their " +
+	"directory with `acp-agent tokens set`.\n"
+
 // offersWorktrees reports whether there is a /worktree.
 func (a *agent) offersWorktrees() bool { return a.options.Worktrees.Dir != "" }
 
@@ -31,6 +37,9 @@ type worktreeReply struct{ *ownTurn }
 
 // answer answers the command.
 func (w worktreeReply) answer(name string) (backend.Raw, error) {
+	if !w.agent.offersWorktrees() {
+		return w.end(w.say(noRemoteWorktrees), "")
+	}
 	if name == "" || strings.ContainsAny(name, " \t\n") {
 		return w.end(w.say(worktreeUsage), "")
 	}

@@ -151,6 +151,10 @@ func TestUsersOfAServerSeeOnlyTheirOwn(t *testing.T) {
 	bob.call("session/delete", sessionParams(mine), nil)
 	require.Equal(t, mine, ana.list(nil)[0].SessionID)
 	require.Equal(t, "end_turn", ana.prompt(mine, "/roots"))
+	from = ana.Count()
+	require.Equal(t, "end_turn", ana.prompt(mine, "/worktree topic"))
+	require.Contains(t, ana.updates(from, mine), "This server makes no worktrees")
+	require.NoDirExists(t, s.state+"-worktrees")
 }
 
 func TestTraceOfServerTellsConnectionsApart(t *testing.T) {
