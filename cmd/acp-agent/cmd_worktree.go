@@ -214,7 +214,7 @@ There is no way to force it; it says what to do instead. The branches stay.`,
 				return err
 			}
 			if removed.State == worktree.HalfMade {
-				_, err := fmt.Fprintf(s.out, "removed what was made of the worktrees %s, and their branches\n",
+				_, err := fmt.Fprintf(s.out, "removed what was made of the worktrees %s, with its branches\n",
 					text.Printable(removed.Name))
 				return err
 			}

@@ -36,8 +36,8 @@ func (p *Plan) Make(ctx context.Context) (Set, error) {
 	return p.set, nil
 }
 
-// make makes the worktrees in a hidden folder. Its last step gives that folder its name, so whatever
-// a killed process leaves is either complete, or in a folder that nobody works in.
+// make makes the worktrees in a hidden folder. Its last step gives that folder its name, so what a
+// killed process leaves is either complete, or in a folder that nobody works in.
 func (p *Plan) make(ctx context.Context) error {
 	hidden := p.registry.hidden(making, p.set.Name)
 	err := privatefile.MakeDir(p.registry.dir)
@@ -101,7 +101,8 @@ func (r *Repository) rename(ctx context.Context, at string) error {
 	}
 	begin, ok := strings.CutSuffix(string(content), end(at))
 	if !ok {
-		return fmt.Errorf("git noted the new worktree in an unknown way: %s", text.Line(string(content), 300))
+		return fmt.Errorf("git noted the new worktree in an unknown way: %s",
+			text.Line(string(content), 300))
 	}
 	return privatefile.Replace(file, []byte(begin+end(r.Path)), 0o644)
 }
@@ -132,7 +133,8 @@ func (r *Repository) removeBranch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	last, err := g.line(ctx, "log", "--walk-reflogs", "--max-count=1", "--format=%H %gs", r.ref(), "--")
+	last, err := g.line(ctx, "log", "--walk-reflogs", "--max-count=1", "--format=%H %gs", r.ref(),
+		"--")
 	if err != nil || last != r.Base+" "+lockReason(r.Branch) {
 		return nil // there is none, or it is somebody else's
 	}

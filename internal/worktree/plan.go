@@ -314,5 +314,6 @@ func (r *Registry) checkFree(name string) error {
 }
 
 func errTaken(name string) error {
-	return fmt.Errorf("there are worktrees %s already: see acp-agent worktree list", text.Printable(name))
+	return fmt.Errorf("there are worktrees %s already: see acp-agent worktree list",
+		text.Printable(name))
 }

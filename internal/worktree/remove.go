@@ -43,9 +43,9 @@ func (r *Registry) Remove(ctx context.Context, name string) (Set, error) {
 	return set, err
 }
 
-// setAside checks that nothing can be lost, and renames the folder of a set to what can be deleted.
-// In between it has a name that nobody knows, and is checked there once more: it may have changed in
-// the meantime.
+// setAside checks that nothing can be lost, and gives the folder of a set the name of one that can be
+// deleted. In between it has a name that nobody knows, and is checked once more: it may have changed
+// in the meantime.
 func (r *Registry) setAside(ctx context.Context, s Set) error {
 	place, aside := r.place(s.Name), r.hidden(removing, s.Name)
 	if exists(aside) { // a process was killed here
@@ -88,9 +88,13 @@ func (s Set) checkRemoval(ctx context.Context, dir string) error {
 
 // discard deletes the worktrees of a set in its hidden folder, and what git knows of them.
 func (r *Registry) discard(ctx context.Context, s Set, state hiddenState) error {
+	dir := r.hidden(state, s.Name)
+	if info, err := os.Lstat(dir); err == nil && !info.IsDir() {
+		return fmt.Errorf("%s is no folder", text.Printable(dir)) // a link could lead anywhere
+	}
 	var left []error
 	for _, repository := range s.Repositories {
-		left = append(left, repository.blamed(repository.discard(ctx, repository.in(r.hidden(state, s.Name)))))
+		left = append(left, repository.blamed(repository.discard(ctx, repository.in(dir))))
 	}
 	return errors.Join(left...)
 }
@@ -107,7 +111,7 @@ func (r *Repository) discard(ctx context.Context, at string) error {
 		lock, known, err := lockOf(ctx, g, path)
 		if err == nil && known && lock == lockReason(r.Branch) {
 			// Twice, because it is locked. Git finds no folder there.
-			_, err = g.writing(r.Common).output(ctx, "worktree", "remove", "--force", "--force", "--", path)
+			_, err = g.writing(r.Common).output(ctx, "worktree", "remove", "-f", "-f", "--", path)
 		}
 		if err != nil {
 			return err

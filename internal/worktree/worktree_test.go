@@ -646,6 +646,12 @@ func TestRemoveLeavesWhatIsOfOthers(t *testing.T) {
 		require.NoError(t, user.Process.Kill())
 		require.Error(t, user.Wait())
 	}
+	mine := s.write("mine/app/file.txt", "mine")
+	require.NoError(t, os.Symlink(s.path("mine"), s.path("trees/.removed.x")))
+	_, err = s.registry.Remove(t.Context(), "x")
+	require.ErrorContains(t, err, "is no folder")
+	require.FileExists(t, mine)
+	require.NoError(t, os.Remove(s.path("trees/.removed.x")))
 	_, err = s.registry.Remove(t.Context(), "x")
 	require.NoError(t, err)
 }
