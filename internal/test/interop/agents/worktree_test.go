@@ -2,6 +2,7 @@ package agents
 
 import (
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -51,6 +52,7 @@ func inWorktrees(t *testing.T, s *stage) {
 	require.Len(t, trees, 3)
 	require.Equal(t, s.second, trees[2], "it is in no repository")
 	require.NoFileExists(t, canary)
+	s.requireOnly(t, before, `^\.git/(worktrees/|refs/heads/topic$|logs/refs/heads/topic$)`)
 	for _, dir := range []string{s.cwd, s.first} { // the agent's own git may run what is configured
 		s.git(t, dir, "config", "--unset", "core.fsmonitor")
 		s.git(t, dir, "config", "--remove-section", "filter.evil")
@@ -69,21 +71,11 @@ func inWorktrees(t *testing.T, s *stage) {
 		modelserver.Run("cd "+trees[1]+" && echo damson >fruit.txt && "+commit),
 		modelserver.Run("cd "+trees[0]+" && "+commit), modelserver.Run("echo fig >"+fruit(trees[2])),
 		modelserver.Say("The fruit is mended."))
-	for i, dir := range []string{s.cwd, s.first} {
+	for _, dir := range []string{s.cwd, s.first} {
 		require.Equal(t, "mended", s.git(t, dir, "log", "-1", "--format=%s", "topic"))
-		now := filesIn(t, dir)
-		own := regexp.MustCompile(`^\.git/(worktrees/|refs/heads/topic$|logs/refs/heads/topic$|objects/|config$|hooks/post-checkout$)`)
-		for name := range now {
-			if _, was := before[i][name]; !was {
-				require.Regexp(t, own, name)
-			}
-		}
-		for name, text := range before[i] {
-			if !own.MatchString(name) {
-				require.Equal(t, text, now[name], name)
-			}
-		}
 	}
+	s.requireOnly(t, before,
+		`^\.git/(worktrees/|refs/heads/topic$|logs/refs/heads/topic$|objects/|config$|hooks/post-checkout$)`)
 	require.Equal(t, "fig\n", content(t, s.second))
 	e.leave()
 
@@ -102,6 +94,35 @@ func inWorktrees(t *testing.T, s *stage) {
 	s.program(t, "worktree", "remove", "topic")
 	require.NoDirExists(t, trees[0])
 	require.Equal(t, "more", s.git(t, s.cwd, "log", "-1", "--format=%s", "topic"))
+
+	// One command does all of it.
+	tree := filepath.Join(s.state+"-worktrees", "next", filepath.Base(s.cwd))
+	run := s.command(t, "run", "--worktree", "next", "--cwd", s.cwd, "--dir", s.first, "--dir", s.second, "--yes",
+		modelserver.Prompt("Please mend the fruit.", modelserver.Read(fruit(tree)), modelserver.Edit(fruit(tree), "apple", "cherry"),
+			modelserver.Say("The fruit is mended.")))
+	run.Args = append(append(run.Args, "--"), s.subject.command...)
+	text, err = run.CombinedOutput()
+	require.NoError(t, err, "%s", text)
+	require.Equal(t, "cherry\n", content(t, tree))
+	require.Equal(t, "apple\n", content(t, s.cwd))
+}
+
+// requireOnly checks that in both repositories only files were made or changed whose name matches.
+func (s *stage) requireOnly(t *testing.T, before []map[string]string, own string) {
+	t.Helper()
+	for i, dir := range []string{s.cwd, s.first} {
+		now := filesIn(t, dir)
+		maps.DeleteFunc(now, func(name, text string) bool {
+			was, ok := before[i][name]
+			return ok && was == text || regexp.MustCompile(own).MatchString(name)
+		})
+		require.Empty(t, now)
+		for name := range before[i] {
+			if !regexp.MustCompile(own).MatchString(name) {
+				require.FileExists(t, filepath.Join(dir, name))
+			}
+		}
+	}
 }
 
 // makeRepository makes a folder a repository that names programs which leave a canary.
