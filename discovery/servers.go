@@ -305,68 +305,74 @@ var (
 )
 
 // decodeServer decodes the configuration of a server in a file of the format.
-func (f Format) decodeServer(raw json.RawMessage) (serverConfig, error) {
-	var c serverConfig
-	var err error
+func (f Format) decodeServer(raw json.RawMessage) (c serverConfig, err error) {
 	switch f {
 	case OpencodeSettings:
-		var w struct {
-			Type, Cwd, URL       string
-			Command              []string
-			Environment, Headers map[string]string
-			Enabled              *bool
-		}
-		err = json.Unmarshal(raw, &w)
-		c = serverConfig{Type: w.Type, Cwd: w.Cwd, URL: w.URL, Env: w.Environment,
-			Headers: w.Headers, Enabled: w.Enabled}
-		if len(w.Command) > 0 {
-			c.Command, c.Args = w.Command[0], w.Command[1:]
-		}
-		if c.Type == "remote" {
-			c.Type = string(HTTP)
-		}
+		c, err = opencodeServer(raw)
 		c.rewrite(opencodeVariable())
+		return c, err
 	case CodexSettings:
-		var w struct {
-			Command, Cwd, URL string
-			Args              []string
-			Env               map[string]string
-			EnvVars           []json.RawMessage `json:"env_vars"`
-			Headers           map[string]string `json:"http_headers"`
-			EnvHeaders        map[string]string `json:"env_http_headers"`
-			Token             string            `json:"bearer_token_env_var"`
-			Enabled           *bool
-		}
-		err = json.Unmarshal(raw, &w)
-		c = serverConfig{Command: w.Command, Cwd: w.Cwd, URL: w.URL, Args: w.Args, Env: w.Env,
-			Headers: w.Headers, Enabled: w.Enabled}
-		for _, raw := range w.EnvVars {
-			var name string
-			if json.Unmarshal(raw, &name) == nil && c.Env[name] == "" {
-				c.Env = with(c.Env, name, "${"+name+":-}")
-			}
-		}
-		for header, name := range w.EnvHeaders {
-			c.Headers = with(c.Headers, header, "${"+name+":-}")
-		}
-		if w.Token != "" {
-			c.Headers = with(c.Headers, "Authorization", "Bearer ${"+w.Token+"}")
-		}
-	default:
-		err = json.Unmarshal(raw, &c)
-		c.Type = cmp.Or(c.Type, c.Transport)
-		if f == CrushSettings {
-			c.rewrite(geminiVariable())
-		}
-		if f != GeminiSettings {
-			break
-		}
-		if c.HTTPURL != "" {
-			c.Type, c.URL = string(HTTP), c.HTTPURL
-		} else if c.Type == "" && c.URL != "" {
-			c.Type = string(SSE)
-		}
+		return codexServer(raw)
+	}
+	err = json.Unmarshal(raw, &c)
+	c.Type = cmp.Or(c.Type, c.Transport)
+	if f == GeminiSettings && c.HTTPURL != "" {
+		c.Type, c.URL = string(HTTP), c.HTTPURL
+	} else if f == GeminiSettings && c.Type == "" && c.URL != "" {
+		c.Type = string(SSE)
+	}
+	if f == GeminiSettings || f == CrushSettings {
 		c.rewrite(geminiVariable())
+	}
+	return c, err
+}
+
+// opencodeServer decodes the configuration of a server of opencode.
+func opencodeServer(raw json.RawMessage) (serverConfig, error) {
+	var w struct {
+		Type, Cwd, URL       string
+		Command              []string
+		Environment, Headers map[string]string
+		Enabled              *bool
+	}
+	err := json.Unmarshal(raw, &w)
+	c := serverConfig{Type: w.Type, Cwd: w.Cwd, URL: w.URL, Env: w.Environment,
+		Headers: w.Headers, Enabled: w.Enabled}
+	if len(w.Command) > 0 {
+		c.Command, c.Args = w.Command[0], w.Command[1:]
+	}
+	if c.Type == "remote" {
+		c.Type = string(HTTP)
+	}
+	return c, err
+}
+
+// codexServer decodes the configuration of a server of Codex.
+func codexServer(raw json.RawMessage) (serverConfig, error) {
+	var w struct {
+		Command, Cwd, URL string
+		Args              []string
+		Env               map[string]string
+		EnvVars           []json.RawMessage `json:"env_vars"`
+		Headers           map[string]string `json:"http_headers"`
+		EnvHeaders        map[string]string `json:"env_http_headers"`
+		Token             string            `json:"bearer_token_env_var"`
+		Enabled           *bool
+	}
+	err := json.Unmarshal(raw, &w)
+	c := serverConfig{Command: w.Command, Cwd: w.Cwd, URL: w.URL, Args: w.Args, Env: w.Env,
+		Headers: w.Headers, Enabled: w.Enabled}
+	for _, raw := range w.EnvVars {
+		var name string
+		if json.Unmarshal(raw, &name) == nil && c.Env[name] == "" {
+			c.Env = with(c.Env, name, "${"+name+":-}")
+		}
+	}
+	for header, name := range w.EnvHeaders {
+		c.Headers = with(c.Headers, header, "${"+name+":-}")
+	}
+	if w.Token != "" {
+		c.Headers = with(c.Headers, "Authorization", "Bearer ${"+w.Token+"}")
 	}
 	return c, err
 }

@@ -283,18 +283,7 @@ func (set *settings) examineAgent(ctx context.Context, name string, args []strin
 	setting := set.commandSetting(name, profile)
 	path, err := exec.LookPath(command.Path)
 	if err != nil {
-		advice := "install it"
-		if profile.Start.Install != "" {
-			advice += ": " + profile.Start.Install
-		}
-		if _, err := exec.LookPath("npm"); err != nil && strings.HasPrefix(profile.Start.Install, "npm ") {
-			advice += " (npm is not in PATH either; it comes with Node.js)"
-		}
-		if setting != "" {
-			advice += ", or set " + setting + " to its path"
-		}
-		return []finding{{subject, broken,
-			fmt.Sprintf("%s was not found in PATH: %s", command.Path, advice)}}
+		return []finding{{subject, broken, adviseInstalling(command.Path, profile, setting)}}
 	}
 	if set.sandbox != "" {
 		if profile.Sandbox.Mode, err = sandbox.ParseMode(set.sandbox); err != nil {
@@ -323,13 +312,35 @@ func (set *settings) examineAgent(ctx context.Context, name string, args []strin
 			"configuration file with \"identity\": %q", agentName(agent), other.Title,
 			cmp.Or(other.Identity, other.Name))})
 	}
-	for _, program := range []string{command.Path, interpreter} {
+	return append(findings, findHidden(subject, command.Path, interpreter, setting)...)
+}
+
+// adviseInstalling says what to do about a program that is missing. setting names it in the
+// configuration file, "" for none.
+func adviseInstalling(program string, p profiles.Profile, setting string) string {
+	advice := "install it"
+	if p.Start.Install != "" {
+		advice += ": " + p.Start.Install
+	}
+	if _, err := exec.LookPath("npm"); err != nil && strings.HasPrefix(p.Start.Install, "npm ") {
+		advice += " (npm is not in PATH either; it comes with Node.js)"
+	}
+	if setting != "" {
+		advice += ", or set " + setting + " to its path"
+	}
+	return fmt.Sprintf("%s was not found in PATH: %s", program, advice)
+}
+
+// findHidden returns findings about an agent's program and its interpreter that editors may not
+// find.
+func findHidden(subject, path, interpreter, setting string) (findings []finding) {
+	for _, program := range []string{path, interpreter} {
 		found, err := exec.LookPath(program)
 		if err != nil || filepath.IsAbs(program) || inventory.InDesktopPath(found) {
 			continue
 		}
 		advice := fmt.Sprintf("let them start acp-agent with %s in PATH", filepath.Dir(found))
-		if setting != "" && program == command.Path {
+		if setting != "" && program == path {
 			advice = fmt.Sprintf("set %s to %s", setting, found)
 		}
 		findings = append(findings, finding{subject, doubtful, fmt.Sprintf(

@@ -51,8 +51,9 @@ A SESSION is an id, the beginning of one that no other session shares, or
 	return cmd
 }
 
-// acceptUser lets a command name the user whose sessions it is about.
-func (set *settings) acceptUser(cmd *cobra.Command) {
+// acceptStore lets a command name a store, and the user whose sessions it is about.
+func (set *settings) acceptStore(cmd *cobra.Command) {
+	set.accept(cmd, "state-dir", "store")
 	cmd.Flags().StringVar(&set.user, "user", "",
 		"the sessions of `NAME`, a user of acp-agent serve, instead of your own")
 }
@@ -70,8 +71,7 @@ file. If a session is open in an editor, it ends there with an error.`,
 			return set.withSessions(cmd, s, names, deleteSession)
 		},
 	}
-	set.accept(cmd, "state-dir", "store")
-	set.acceptUser(cmd)
+	set.acceptStore(cmd)
 	return cmd
 }
 
@@ -121,8 +121,7 @@ agent nor acp-agent changes it any more.`,
 			return set.withSessions(cmd, s, args[:1], rename)
 		},
 	}
-	set.accept(cmd, "state-dir", "store")
-	set.acceptUser(cmd)
+	set.acceptStore(cmd)
 	return cmd
 }
 
@@ -163,8 +162,7 @@ func archiveCommand(
 			return tell(s, done, one)
 		})
 	}
-	set.accept(cmd, "state-dir", "store")
-	set.acceptUser(cmd)
+	set.acceptStore(cmd)
 	return cmd
 }
 
@@ -187,8 +185,7 @@ func newSessionsShow(s streams, set *settings) *cobra.Command {
 			return set.withSessions(cmd, s, names, show)
 		},
 	}
-	set.accept(cmd, "state-dir", "store")
-	set.acceptUser(cmd)
+	set.acceptStore(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false,
 		"print the session and each update, one JSON object per line")
 	return cmd
@@ -262,8 +259,7 @@ it ends there with an error.`,
 			})
 		},
 	}
-	set.accept(cmd, "state-dir", "store")
-	set.acceptUser(cmd)
+	set.acceptStore(cmd)
 	cmd.Flags().Var(&p.olderThan, "older-than",
 		"only sessions without a turn for `AGE`, such as 30d or 12h")
 	cmd.Flags().BoolVar(&p.all, "all", false, "also sessions that were used")

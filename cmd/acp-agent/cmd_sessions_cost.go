@@ -60,8 +60,7 @@ the session, and what agents use without acp-agent is not in it.`,
 			})
 		},
 	}
-	set.accept(cmd, "state-dir", "store")
-	set.acceptUser(cmd)
+	set.acceptStore(cmd)
 	cmd.Flags().Var(&f.since, "since",
 		"only what was used since `WHEN`: an age such as 7d or 12h, or a date such as 2026-11-01")
 	cmd.Flags().StringVar(&f.by, "by", f.by,

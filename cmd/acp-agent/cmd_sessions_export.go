@@ -41,8 +41,7 @@ through it before you give it to others.`,
 			})
 		},
 	}
-	set.accept(cmd, "state-dir", "store")
-	set.acceptUser(cmd)
+	set.acceptStore(cmd)
 	cmd.Flags().StringVar(&f.format, "format", "",
 		"write `FORMAT`: md, html or json (default the ending of --output, or md)")
 	cmd.Flags().StringVarP(&f.output, "output", "o", "",

@@ -68,8 +68,7 @@ Elsewhere it has whole ids and folders, and times in UTC.`,
 			})
 		},
 	}
-	set.accept(cmd, "state-dir", "store")
-	set.acceptUser(cmd)
+	set.acceptStore(cmd)
 	cmd.Flags().StringVar(&l.cwd, "cwd", "", "only sessions with this working directory `DIR`")
 	cmd.Flags().Var((*listValue)(&l.dirs), "dir",
 		"only sessions with the additional folder `DIR`; repeat it for the complete list")

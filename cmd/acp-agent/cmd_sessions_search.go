@@ -61,8 +61,7 @@ what tools returned.`,
 			})
 		},
 	}
-	set.accept(cmd, "state-dir", "store")
-	set.acceptUser(cmd)
+	set.acceptStore(cmd)
 	cmd.Flags().Var(intValue{&f.limit, 1}, "limit", "show up to `N` messages, at most 1000")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON object per message")
 	return cmd

@@ -156,8 +156,7 @@ func target(ws *workspace.Workspace, kind ChangeKind,
 }
 
 // planDelete plans to delete a file, a link or an empty directory.
-func planDelete(ctx context.Context, ws *workspace.Workspace, path string,
-	maxSize int64) (Change, error) {
+func planDelete(ctx context.Context, ws *workspace.Workspace, path string) (Change, error) {
 	info, err := ws.RemoveTarget(path)
 	if err != nil {
 		return Change{}, err
@@ -171,7 +170,7 @@ func planDelete(ctx context.Context, ws *workspace.Workspace, path string,
 		return c, requireEmpty(ctx, ws, path)
 	case "file":
 		var now *edited
-		if now, err = currentText(ctx, ws, nil, path, c.Ref, maxSize); now != nil {
+		if now, err = currentText(ctx, ws, nil, path, c.Ref, defaultMaxFileSize); now != nil {
 			c.Old, c.edited = &now.disk, *now
 		}
 		var notText *workspace.NotTextError
@@ -491,7 +490,7 @@ func (c Change) covers(next Change) bool {
 // checkUnchanged returns an error unless the entry to delete still has the type and text that were
 // shown.
 func (c Change) checkUnchanged(ctx context.Context, ws *workspace.Workspace) error {
-	now, err := planDelete(ctx, ws, c.Asked, defaultMaxFileSize)
+	now, err := planDelete(ctx, ws, c.Asked)
 	switch {
 	case err != nil:
 		return err

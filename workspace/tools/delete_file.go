@@ -26,7 +26,7 @@ func deleteFileTool() definition {
 }
 
 func (s *Set) deleteFile(ctx context.Context, in deleteFileInput) (deletedFile, error) {
-	c, err := planDelete(ctx, s.ws, in.Path, defaultMaxFileSize)
+	c, err := planDelete(ctx, s.ws, in.Path)
 	if err == nil {
 		c, err = s.apply(ctx, c)
 	}

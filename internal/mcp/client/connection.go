@@ -99,37 +99,60 @@ func (s *server) connect(ctx context.Context, revision string) (*connection, err
 func (c *connection) open(ctx, life context.Context) (mcp.Transport, error) {
 	s := c.server
 	if s.config.Transport != acpmcp.Stdio {
-		t, err := newHTTPTransport(life, s.config, s.set.options.limits, s.log)
-		if err != nil {
-			return nil, err
-		}
-		c.http, t.lost = t, c.retire
-		t.fail = func(err error) {
-			c.cancel(err)
-			c.disconnected(err)
-		}
-		if s.authorizer != nil {
-			t.authorizer = &connectionAuthorizer{s.authorizer, c}
-		}
-		return t.forSDK(), nil
+		return c.openHTTP(life)
 	}
+	command, err := s.command()
+	if err != nil {
+		return nil, err
+	}
+	c.sandbox = command.Sandbox
+	c.process, err = process.Start(ctx, command,
+		process.Options{Logger: s.log, Secrets: s.redactor.Scrubber, Refused: c.explainRefusal})
+	if err != nil {
+		return nil, err
+	}
+	c.stdio = newStdioTransport(c.process.Stdout(), c.process.Stdin(), s.set.options.limits, s.log)
+	c.stdio.secrets = s.redactor.Scrubber
+	return c.stdio, nil
+}
+
+// openHTTP returns the transport of a server that is reached over HTTP.
+func (c *connection) openHTTP(life context.Context) (mcp.Transport, error) {
+	s := c.server
+	t, err := newHTTPTransport(life, s.config, s.set.options.limits, s.log)
+	if err != nil {
+		return nil, err
+	}
+	c.http, t.lost = t, c.retire
+	t.fail = func(err error) {
+		c.cancel(err)
+		c.disconnected(err)
+	}
+	if s.authorizer != nil {
+		t.authorizer = &connectionAuthorizer{s.authorizer, c}
+	}
+	return t.forSDK(), nil
+}
+
+// command returns the command that starts the server, in its sandbox.
+func (s *server) command() (command process.Command, err error) {
 	s.set.mu.Lock()
 	ws, roots := s.set.ws, s.set.roots
 	s.set.mu.Unlock()
 	if check := s.config.Check; check != nil {
 		if err := check(ws); err != nil {
-			return nil, fmt.Errorf("%w: %w", errNotAllowed, err)
+			return command, fmt.Errorf("%w: %w", errNotAllowed, err)
 		}
 	}
 	args, env, err := expandTemplates(s.config, roots)
 	if err != nil {
-		return nil, err
+		return command, err
 	}
 	dir := cmp.Or(s.config.Dir, ws.Roots().Cwd().String())
 	if err := ws.HandOverDir(dir); err != nil {
-		return nil, fmt.Errorf("%w: %w", errDirectory, err)
+		return command, fmt.Errorf("%w: %w", errDirectory, err)
 	}
-	command := process.Command{Path: s.config.Command, Args: args, Dir: dir, Name: s.config.Name}
+	command = process.Command{Path: s.config.Command, Args: args, Dir: dir, Name: s.config.Name}
 	command.Base = process.EnvironmentWithout(s.set.options.Withheld)
 	switch {
 	case s.set.options.Environment != nil:
@@ -141,21 +164,13 @@ func (c *connection) open(ctx, life context.Context) (mcp.Transport, error) {
 		command.Env = append(command.Env, p.Name+"="+p.Value)
 	}
 	if command, err = command.Restrict(s.config.Policy.Sandbox, sandboxRoots(roots)); err != nil {
-		return nil, err
+		return command, err
 	}
 	if err := s.config.Policy.Sandbox.Unprotected(); err != nil {
 		s.tellOnce(fmt.Sprintf("MCP server %s runs without a sandbox and can write wherever you can: %v.",
 			text.Name(s.config.Name), err))
 	}
-	c.sandbox = command.Sandbox
-	c.process, err = process.Start(ctx, command,
-		process.Options{Logger: s.log, Secrets: s.redactor.Scrubber, Refused: c.explainRefusal})
-	if err != nil {
-		return nil, err
-	}
-	c.stdio = newStdioTransport(c.process.Stdout(), c.process.Stdin(), s.set.options.limits, s.log)
-	c.stdio.secrets = s.redactor.Scrubber
-	return c.stdio, nil
+	return command, nil
 }
 
 // sandboxRoots returns the roots that exist, for a server in the sandbox.
