@@ -122,7 +122,8 @@ func ContentType(name string) string {
 
 // policy lets the page load its own files, and images that are part of a message.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; " +
-	"img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+	"img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
+	"require-trusted-types-for 'script'; trusted-types 'none'"
 
 // SetHeaders sets the headers of an answer that protect a page from other sites, and what it shows
 // from being kept.

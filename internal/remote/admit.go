@@ -26,6 +26,11 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
+	if token.Kind == Device && websocket.Resumes(r) {
+		// The connection may be that of a program, which may do more.
+		http.Error(w, "a browser cannot resume connections", http.StatusForbidden)
+		return
+	}
 	from = append(identity(account, token), from...)
 	log, audit := s.options.Log.With(from...), s.options.Audit.With(from...)
 	s.admit(account)

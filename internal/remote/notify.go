@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -38,6 +39,7 @@ type notifier struct {
 
 	mu       sync.Mutex
 	sessions map[attended]*attention
+	devices  []notification // that were paired
 }
 
 // attended is a session with its user.
@@ -55,14 +57,15 @@ type attention struct {
 
 // news is what happened. The zero value stands for nothing.
 type news struct {
-	event string // question, turn_ended or turn_failed
+	event string // question, turn_ended, turn_failed or device_paired
 	at    time.Time
 }
 
-// notification is news of a session.
+// notification is news of a session, or of a device.
 type notification struct {
 	attended
 	news
+	device Token
 }
 
 func newNotifier(o Options) *notifier {
@@ -92,6 +95,16 @@ func (n *notifier) observe(user string, e acp.Event) {
 		n.of(user, e.Session).ask(e.Open, now)
 	case acp.TurnEvent:
 		n.of(user, e.Session).turn(e, now)
+	}
+}
+
+// paired notes that a device of a user was paired.
+func (n *notifier) paired(user string, device Token) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.command != nil {
+		n.devices = append(n.devices,
+			notification{attended{user: user}, news{"device_paired", n.now()}, device})
 	}
 }
 
@@ -147,11 +160,13 @@ func (n *notifier) due(most int) (list []notification) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	now := n.now()
+	list = slices.Clone(n.devices[:min(most, len(n.devices))])
+	n.devices = n.devices[len(list):]
 	for key, a := range n.sessions {
 		switch {
 		case now.Sub(a.seen) < unattended:
 		case a.news.event != "" && len(list) < most:
-			list = append(list, notification{key, a.news})
+			list = append(list, notification{attended: key, news: a.news})
 			a.news, a.seen = news{}, now
 		case a.news.event == "" && a.questions == 0:
 			delete(n.sessions, key)
@@ -212,15 +227,23 @@ func (n *notifier) send(ctx context.Context, one notification) error {
 // describe returns a notification as the command gets it. Its values are single lines without
 // invisible characters, because commands put them into headers.
 func (n *notifier) describe(ctx context.Context, one notification) ([]byte, error) {
+	const most = 200
+	message := map[string]any{"event": one.event, "user": one.user,
+		"time": one.at.UTC().Format(time.RFC3339)}
+	if one.device.ID != "" {
+		message["device"], message["role"] = one.device.ID, one.device.Role
+		message["title"] = text.Line(one.device.Label, most)
+		return json.Marshal(message)
+	}
 	s, err := n.store.For(one.user).Get(ctx, one.session)
 	if err != nil {
 		return nil, err
 	}
-	const most = 200
 	folders := []string{}
 	for _, dir := range s.Keys.Roots.All() {
 		folders = append(folders, text.Line(filepath.Base(dir.String()), most))
 	}
-	return json.Marshal(map[string]any{"event": one.event, "user": one.user, "session": one.session,
-		"title": text.Line(s.Title, most), "folders": folders, "time": one.at.UTC().Format(time.RFC3339)})
+	message["session"], message["folders"] = one.session, folders
+	message["title"] = text.Line(s.Title, most)
+	return json.Marshal(message)
 }

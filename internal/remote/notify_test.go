@@ -94,8 +94,20 @@ func notifyTo(t *testing.T, path string) func(*Options) {
 
 func TestTheNotifyCommandIsTold(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "told")
-	h := start(t, notifyTo(t, path))
+	h := start(t, withPage, notifyTo(t, path))
 	pass := h.clock()
+	told := func(event string) map[string]any {
+		t.Helper()
+		var message map[string]any
+		require.Eventually(t, func() bool {
+			message = nil
+			content, err := os.ReadFile(path)
+			return err == nil && json.Unmarshal(content, &message) == nil && message["event"] == event
+		}, time.Minute, time.Millisecond)
+		require.NotEmpty(t, message["time"])
+		delete(message, "time")
+		return message
+	}
 	cwd := filepath.Join(t.TempDir(), "shop")
 	require.NoError(t, os.Mkdir(cwd, 0o700))
 	editor := connect(t, "ws://"+h.address, h.add("ana", cwd)).initialize()
@@ -104,15 +116,14 @@ func TestTheNotifyCommandIsTold(t *testing.T) {
 	require.Empty(t, editor.call("session/prompt", map[string]any{"sessionId": made.SessionID,
 		"prompt": []any{map[string]string{"type": "text", "text": "Find \u202ethe file"}}}).Error)
 	pass(time.Hour)
-	var told map[string]any
-	require.Eventually(t, func() bool {
-		content, err := os.ReadFile(path)
-		return err == nil && json.Unmarshal(content, &told) == nil
-	}, time.Minute, time.Millisecond)
-	require.NotEmpty(t, told["time"])
-	delete(told, "time")
 	require.Equal(t, map[string]any{"event": "turn_ended", "user": "ana", "session": made.SessionID,
-		"title": "Find the file", "folders": []any{"shop"}}, told)
+		"title": "Find the file", "folders": []any{"shop"}}, told("turn_ended"))
+
+	h.pair("ana", Watch)
+	list, err := h.options.Tokens.Of("ana")
+	require.NoError(t, err)
+	require.Equal(t, map[string]any{"event": "device_paired", "user": "ana", "title": "phone",
+		"device": list[len(list)-1].ID, "role": "watch"}, told("device_paired"))
 }
 
 // A command that fails, or does not end, is said and ended, without what it has printed.
@@ -121,12 +132,12 @@ func TestTheNotifyCommandFails(t *testing.T) {
 	h := start(t)
 	n := newNotifier(Options{Store: h.options.Store, Log: h.options.Log,
 		Notify: &process.Command{Path: "sh", Args: []string{"-c", "echo secret >&2; exit 7"}}})
-	require.NoError(t, n.send(t.Context(), notification{attended{"ana", "gone"}, news{}}), "it was deleted")
+	require.NoError(t, n.send(t.Context(), notification{attended: attended{"ana", "gone"}}), "it was deleted")
 	cwd := t.TempDir()
 	editor := connect(t, "ws://"+h.address, h.add("ana", cwd)).initialize()
 	var made struct{ SessionID sessionstore.ID }
 	require.NoError(t, json.Unmarshal(editor.open(cwd).Result, &made))
-	one := notification{attended{"ana", made.SessionID}, news{}}
+	one := notification{attended: attended{"ana", made.SessionID}}
 	require.EqualError(t, n.send(t.Context(), one), "exit status 7; run it in a terminal to see why")
 	n.command = &process.Command{Path: "sh", Args: []string{"-c", "sleep 600"}}
 	ctx, cancel := context.WithCancelCause(t.Context())

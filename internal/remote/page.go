@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -29,24 +30,26 @@ const pairingsPerMinute = 30
 func (s *Server) addPage(mux *http.ServeMux) {
 	tries := rate.NewLimiter(rate.Every(time.Minute/pairingsPerMinute), pairingsPerMinute)
 	mux.HandleFunc("/", page.Serve)
-	mux.HandleFunc("POST /pair", func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case !s.fromPage(r):
-			http.Error(w, "only the page itself may ask", http.StatusForbidden)
-		case !tries.Allow():
+	mux.HandleFunc("POST /pair", s.forPage(func(w http.ResponseWriter, r *http.Request) {
+		if !tries.Allow() {
 			http.Error(w, "too many attempts: try again in a minute", http.StatusTooManyRequests)
-		default:
-			s.pairDevice(w, r)
+			return
 		}
-	})
-	mux.HandleFunc("POST /me", s.describeDevice)
-	mux.HandleFunc("POST /leave", func(w http.ResponseWriter, r *http.Request) {
-		if !s.fromPage(r) {
+		s.pairDevice(w, r)
+	}))
+	mux.HandleFunc("POST /me", s.forPage(s.describeDevice))
+	mux.HandleFunc("POST /leave", s.forPage(s.removeDevice))
+}
+
+// forPage returns a handler for requests of the page itself.
+func (s *Server) forPage(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if !fromPage(r) {
 			http.Error(w, "only the page itself may ask", http.StatusForbidden)
 			return
 		}
-		s.removeDevice(w, r)
-	})
+		next(w, r)
+	}
 }
 
 // withPage sets the headers that protect the page, and answers only requests to a name of the
@@ -69,10 +72,12 @@ func isLoopback(hostPort string) bool {
 	return err == nil && secret.IsLoopback(u.Hostname())
 }
 
-// fromPage reports whether a request was sent by the page of this server.
-func (s *Server) fromPage(r *http.Request) bool {
-	site := r.Header.Get("Sec-Fetch-Site")
-	return r.Header.Get("Origin") != "" && Origins{}.Admit(r) && (site == "" || site == "same-origin")
+// fromPage reports whether a request was sent by the page of this server. The page of a host that is
+// reached without TLS is not this one, although some browsers send it the same cookies.
+func fromPage(r *http.Request) bool {
+	origin, site := r.Header.Get("Origin"), r.Header.Get("Sec-Fetch-Site")
+	return (strings.HasPrefix(origin, "https://") || isLoopback(r.Host)) &&
+		origin != "" && Origins{}.Admit(r) && (site == "" || site == "same-origin")
 }
 
 // pairDevice exchanges the code in a request for a cookie.
@@ -100,50 +105,71 @@ func (s *Server) pairDevice(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the server cannot pair the device; its log says why",
 			http.StatusServiceUnavailable)
 	default:
+		_ = s.forgetDevice(r) // it is logged, and nobody has its cookie any longer
 		from = append(identity(account, token), from...)
 		from = append(from, "role", token.Role, "label", token.Label)
 		s.options.Log.Warn("paired a device", from...)
 		s.options.Audit.Info("paired a device", from...)
+		s.notifier.paired(account.Name, token)
 		http.SetCookie(w, deviceCookie(value, int(deviceLife/time.Second)))
 		w.WriteHeader(http.StatusNoContent)
 	}
 }
 
-// describeDevice tells the page whose device it runs on, and what that may do.
+// describeDevice tells the page whose device it runs on, what that may do, and which other devices
+// the user has.
 func (s *Server) describeDevice(w http.ResponseWriter, r *http.Request) {
-	if !s.fromPage(r) {
-		http.Error(w, "only the page itself may ask", http.StatusForbidden)
-		return
-	}
 	account, token, err := s.who(r)
+	var tokens []Token
+	if err == nil {
+		tokens, err = s.options.Tokens.Of(account.Name)
+	}
 	switch {
 	case errors.Is(err, errInvalid), errors.Is(err, errNobody):
 		http.Error(w, "this browser is not paired", http.StatusUnauthorized)
 		return
 	case err != nil:
+		s.options.Log.Error("cannot read the devices of a user", "error", err)
 		http.Error(w, "the server cannot read its devices; its log says why",
 			http.StatusServiceUnavailable)
 		return
 	}
+	others := []map[string]any{}
+	for _, t := range tokens {
+		if t.Kind == Device && t.ID != token.ID && t.validAt(time.Now()) {
+			others = append(others, map[string]any{"id": t.ID, "label": t.Label, "role": t.Role,
+				"created": t.Created})
+		}
+	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(map[string]any{ // fails only if the page has left
-		"user": account.Name, "role": cmp.Or(token.Role, Full), "label": token.Label,
+		"user": account.Name, "role": cmp.Or(token.Role, Full), "label": token.Label, "devices": others,
 	})
 }
 
 // removeDevice signs a device out.
 func (s *Server) removeDevice(w http.ResponseWriter, r *http.Request) {
-	if account, token, err := s.device(r); err == nil {
-		if err := s.options.Tokens.RevokeToken(account.Name, token.ID); err != nil {
-			s.options.Log.Error("cannot remove a device", "error", err)
-			http.Error(w, "the server cannot remove the device; its log says why",
-				http.StatusServiceUnavailable)
-			return
-		}
-		s.options.Audit.Info("removed a device", append(identity(account, token), s.source(r)...)...)
+	if err := s.forgetDevice(r); err != nil {
+		http.Error(w, "the server cannot remove the device; its log says why",
+			http.StatusServiceUnavailable)
+		return
 	}
 	http.SetCookie(w, deviceCookie("", -1))
 	w.WriteHeader(http.StatusNoContent)
+}
+
+// forgetDevice removes the device that the browser was until now, if any.
+func (s *Server) forgetDevice(r *http.Request) error {
+	account, token, err := s.device(r)
+	if err != nil {
+		return nil
+	}
+	if err := s.options.Tokens.RevokeToken(account.Name, token.ID); err != nil {
+		s.options.Log.Error("cannot remove a device", "error", err)
+		return err
+	}
+	s.options.Audit.Info("removed a device", append(identity(account, token), s.source(r)...)...)
+	return nil
 }
 
 func deviceCookie(value string, maxAge int) *http.Cookie {
@@ -154,7 +180,7 @@ func deviceCookie(value string, maxAge int) *http.Cookie {
 // device returns the device that sent a request from the page.
 func (s *Server) device(r *http.Request) (Account, Token, error) {
 	sent, err := r.Cookie(cookieName)
-	if err != nil || !s.fromPage(r) {
+	if err != nil || !fromPage(r) {
 		return Account{}, Token{}, errInvalid
 	}
 	return s.options.Tokens.find(sent.Value, Device)

@@ -4,8 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,6 +18,8 @@ import (
 	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/strictjson"
+	acpwebsocket "github.com/acp-agent/acp-agent/internal/websocket"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 )
 
@@ -105,16 +110,67 @@ func TestPairing(t *testing.T) {
 	require.Empty(t, cookie.Domain)
 	body, err := io.ReadAll(h.post("/me", own, "", cookie).Body)
 	require.NoError(t, err)
-	require.JSONEq(t, `{"user":"ana","role":"answer","label":"phone"}`, string(body))
+	require.Contains(t, string(body), `"label":"phone","role":"answer","user":"ana"`)
 	status, _ = h.get(Path, "Bearer "+cookie.Value)
 	require.Equal(t, http.StatusUnauthorized, status)
 	require.Contains(t, h.audit.String(), `"msg":"paired a device","user":"ana"`)
 	require.NotContains(t, h.log.String()+h.audit.String(), strings.TrimPrefix(code, "ana."))
 	require.NotContains(t, h.log.String()+h.audit.String(), strings.TrimPrefix(cookie.Value, "ana."))
 
+	h.add("bob")
+	other := h.pair("bob", Full)
+	require.Equal(t, http.StatusNoContent,
+		h.post("/pair", own, `{"code":"`+h.code("ana", Watch)+`"}`, other).StatusCode)
+	require.Equal(t, http.StatusUnauthorized, h.post("/me", own, "", other).StatusCode,
+		"a browser is one device")
+	body, err = io.ReadAll(h.post("/me", own, "", cookie).Body)
+	require.NoError(t, err)
+	require.Contains(t, string(body), `"role":"watch"`, "the others are told")
+
 	require.Equal(t, http.StatusForbidden, h.post("/leave", "https://evil.example", "", cookie).StatusCode)
 	require.Equal(t, http.StatusNoContent, h.post("/leave", own, "", cookie).StatusCode)
 	require.Equal(t, http.StatusUnauthorized, h.post("/me", own, "", cookie).StatusCode)
+}
+
+// Some browsers send the cookies of a host to its pages without TLS, which anybody on the way can
+// change.
+func TestPagesWithoutTLSAreOthers(t *testing.T) {
+	for origin, want := range map[string]bool{
+		"https://agent.example": true, "http://agent.example": false, "https://evil.example": false,
+		"null": false, "": false, "https://agent.example.evil.example": false,
+		"https://agent.example:8443": false, "httpsx://agent.example": false,
+	} {
+		r := httptest.NewRequest(http.MethodPost, "/me", nil)
+		r.Host = "agent.example"
+		r.Header.Set("Origin", origin)
+		require.Equal(t, want, fromPage(r), origin)
+		r.Header.Set("Sec-Fetch-Site", "same-site")
+		require.False(t, fromPage(r))
+	}
+}
+
+// A device does not go on as a program of the same user, which may do more.
+func TestDevicesResumeNothing(t *testing.T) {
+	h := start(t, withPage)
+	connect(t, "ws://"+h.address, h.add("ana")).initialize()
+	h.mu.Lock()
+	ids := slices.Collect(maps.Keys(h.conns))
+	h.mu.Unlock()
+	require.Len(t, ids, 1)
+	cookie := h.pair("ana", Watch)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+h.address+Path, nil)
+	require.NoError(t, err)
+	r.AddCookie(cookie)
+	for name, value := range map[string]string{"Origin": "http://" + h.address, "Connection": "Upgrade",
+		"Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+		"Acp-Connection-Id": ids[0], "Acp-Agent-Received": "0"} {
+		r.Header.Set(name, value)
+	}
+	require.True(t, acpwebsocket.Resumes(r))
+	response, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(r)
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	require.Equal(t, http.StatusForbidden, response.StatusCode)
 }
 
 func TestPairingIsLimited(t *testing.T) {
@@ -223,6 +279,14 @@ func TestDevicesMayDoWhatTheirRoleSays(t *testing.T) {
 			_, _, err = socket.Read(t.Context())
 		}
 	}
+	h.add("bob", cwd)
+	socket, _ := h.browser(h.pair("bob", Full), own)
+	require.Empty(t, ask(t, socket, 1, "initialize", `{"protocolVersion":1}`).Error)
+	require.NotContains(t, string(ask(t, socket, 2, "session/list", `{}`).Result), made.SessionID)
+	for _, method := range []string{"session/load", "session/resume", "session/status", "session/prompt"} {
+		refused := ask(t, socket, 3, method, `{"sessionId":"`+made.SessionID+`","cwd":"`+cwd+`","mcpServers":[],"prompt":[]}`)
+		require.NotEmpty(t, refused.Error.Message, "%s in a session of another user", method)
+	}
 	editor.lives()
 }
 
@@ -288,4 +352,72 @@ func TestRestrictedMessages(t *testing.T) {
 	}
 	require.Len(t, c.asked, maxAsked)
 	require.Contains(t, c.asked, fmt.Sprint(2*maxAsked-1))
+}
+
+// Whatever a question contains, a device gets all of it but the options that it must not choose.
+func FuzzQuestionsToDevices(f *testing.F) {
+	for _, params := range []string{
+		`{"sessionId":"s","toolCall":{"title":"\u202e<b>","rawInput":{"command":"a\u200b","options":[{"kind":"allow_always"}]}},"options":[{"optionId":"a","kind":"allow_once"},{"optionId":"b","kind":"allow_always"}]}`,
+		`{"options":{"kind":"allow_always"}}`, `{"options":[[{"kind":"allow_always"}],null,7]}`,
+		`{"options":[{"kind":"allow_always"}],"options":[{"kind":"allow_once"}]}`,
+		`{"OPTIONS":[{"kind":"allow_always"}]}`, `{"options":[{"optionId":"a","optionId":"b","kind":"reject_always","kind":"allow_once"}]}`,
+		`{"options":[{"kind":"allow_once"},{"optionId":7,"kind":"allow_once"},{"optionId":"c","KIND":"allow_once","kind":"allow_always"}]}`,
+		`{}`, `[]`, `null`,
+	} {
+		f.Add(params)
+	}
+	f.Fuzz(func(t *testing.T, params string) {
+		if !json.Valid([]byte(params)) {
+			return
+		}
+		c := restrict(nil, Answer, nil, nil)
+		sent := c.ask("session/request_permission", []byte(`{"jsonrpc":"2.0","id":1,"method":"session/request_permission","params":`+params+`}`))
+		var before, after map[string]any
+		if json.Unmarshal([]byte(params), &before) != nil || before == nil {
+			return // it is not an object, which acp.Server sends to nobody
+		}
+		require.True(t, json.Valid(sent), string(sent))
+		require.NoError(t, json.Unmarshal(strictjson.Find(sent, "params"), &after), string(sent))
+		options, _ := after["options"].([]any)
+		require.Len(t, options, len(c.asked["1"].options), string(sent))
+		for i, o := range options {
+			option, _ := o.(map[string]any) // with the exact names, as browsers read it
+			require.Regexp(t, "_once$", option["kind"], string(sent))
+			require.Equal(t, c.asked["1"].options[i], option["optionId"])
+		}
+		delete(before, "options")
+		delete(after, "options")
+		require.Equal(t, before, after)
+	})
+}
+
+// Whatever a device sends, only what its role allows gets through.
+func FuzzMessagesOfDevices(f *testing.F) {
+	for _, message := range []string{
+		`{"jsonrpc":"2.0","method":"session/prompt"}`, `{"method":"session/list","Method":"session/prompt"}`,
+		`{"id":1,"result":{"outcome":{"outcome":"selected","optionId":"always"}}}`,
+		`{"id":1,"method":null,"result":{"outcome":{"outcome":"selected","optionId":"once"}}}`,
+		`{"id":1,"error":{}}`, `{"method":"session/cancel","params":{"sessionId":"s"}}`, `[{"method":"session/prompt"}]`,
+	} {
+		f.Add([]byte(message))
+	}
+	f.Fuzz(func(t *testing.T, message []byte) {
+		if id := strictjson.Find(message, "id"); strictjson.Find(message, "method") != nil && id != nil {
+			return // refusing a request needs a connection
+		}
+		c := restrict(nil, Answer, nil, slog.New(slog.DiscardHandler))
+		c.ask("session/request_permission", []byte(`{"id":1,"params":{"options":[{"optionId":"once","kind":"allow_once"},{"optionId":"always","kind":"allow_always"}]}}`))
+		passed, err := c.check(message)
+		if err != nil || passed == nil {
+			return
+		}
+		var got map[string]any
+		require.NoError(t, json.Unmarshal(passed, &got))
+		method, ok := got["method"]
+		if ok {
+			require.True(t, Answer.may(method.(string)), string(passed))
+		} else {
+			require.NotContains(t, string(passed), `"optionId":"always"`)
+		}
+	})
 }

@@ -211,7 +211,7 @@ func (c *restricted) ask(method string, message json.RawMessage) json.RawMessage
 				Kind string `json:"kind"`
 			}
 			err := strictjson.Decode(raw, &o)
-			if err == nil && c.role == Answer && strings.HasSuffix(o.Kind, "_once") {
+			if err == nil && c.role == Answer && o.ID != "" && strings.HasSuffix(o.Kind, "_once") {
 				offered = append(offered, raw)
 				question.options = append(question.options, o.ID)
 			}

@@ -53,23 +53,36 @@ func start(t *testing.T, change ...func(*Options)) *host {
 	for _, f := range change {
 		f(&o)
 	}
-	h.Server = NewServer(o)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	h.address = listener.Addr().String()
-	ctx, end := context.WithCancel(context.WithoutCancel(t.Context()))
-	ended := make(chan error, 1)
-	go func() { ended <- h.Serve(ctx, listener) }()
-	h.stop = sync.OnceFunc(func() {
-		end()
-		require.NoError(t, <-ended)
-	})
+	h.serve(o, "127.0.0.1:0")
 	t.Cleanup(func() {
 		h.stop()
 		endAudit()
 		require.NoError(t, store.Close())
 	})
 	return h
+}
+
+// serve starts a server at an address.
+func (h *host) serve(o Options, address string) {
+	h.t.Helper()
+	h.Server = NewServer(o)
+	listener, err := net.Listen("tcp", address)
+	require.NoError(h.t, err)
+	h.address = listener.Addr().String()
+	ctx, end := context.WithCancel(context.WithoutCancel(h.t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- h.Server.Serve(ctx, listener) }()
+	h.stop = sync.OnceFunc(func() {
+		end()
+		require.NoError(h.t, <-ended)
+	})
+}
+
+// restart ends the server and starts it again.
+func (h *host) restart() {
+	h.t.Helper()
+	h.stop()
+	h.serve(h.options, h.address)
 }
 
 // add makes a user who may open dirs, and returns the token.

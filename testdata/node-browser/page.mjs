@@ -1,5 +1,5 @@
 // Walks through the page of acp-agent serve on a phone, and fails if something is not as it should
-// be: page.mjs LINK [DIRECTORY for pictures]. Another program acts between the steps.
+// be: page.mjs LINK LINK-OF-ANOTHER [DIRECTORY for pictures]. Another program acts between the steps.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
@@ -8,7 +8,7 @@ import { join } from "node:path";
 import chromium from "@sparticuz/chromium";
 import puppeteer from "puppeteer-core";
 
-const [link, pictures] = process.argv.slice(2);
+const [link, another, pictures] = process.argv.slice(2);
 const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 // The package turns off what keeps sites apart.
 const args = chromium.args.filter((a) => !/web-security|isolat|insecure/i.test(a));
@@ -17,9 +17,9 @@ const browser = await puppeteer.launch({
 });
 const problems = [];
 const page = await browser.newPage();
-await page.setBypassCSP(true); // for axe
 await page.setViewport({ width: 320, height: 640 });
-page.setDefaultTimeout(Number(process.env.PATIENCE ?? 120000)); // other tests run at the same time
+const patience = Number(process.env.PATIENCE ?? 120000); // other tests run at the same time
+page.setDefaultTimeout(patience);
 page.on("pageerror", (error) => problems.push(`error: ${error.message}`));
 page.on("dialog", (dialog) => {
   problems.push(`dialog: ${dialog.message()}`);
@@ -48,6 +48,19 @@ async function happens(what) {
   await happened;
 }
 
+// allow reads a question to its end, and allows what it asks.
+async function allow(card = ".question") {
+  await page.$eval(`${card} .asked`, (e) => {
+    e.scrollTop = e.scrollHeight;
+    e.closest(".question").querySelector(".allow").scrollIntoView({ block: "center" });
+  });
+  while (await page.$(`${card} .allow`)) { // a click on a card that has just moved does nothing
+    await page.waitForFunction((s) => document.querySelector(s)?.disabled !== true, {}, `${card} .allow`);
+    await page.click(`${card} .allow`).catch(() => {});
+    await new Promise((resolve) => { setTimeout(resolve, 200); });
+  }
+}
+
 // look checks what is shown in both schemes, and takes pictures.
 async function look(name) {
   for (const scheme of ["light", "dark"]) {
@@ -55,35 +68,120 @@ async function look(name) {
     await page.evaluate(axe);
     const { violations } = await page.evaluate(() => axe.run());
     for (const v of violations) problems.push(`${name}, ${scheme}: ${v.help}: ${v.nodes.map((n) => n.html).join(" ")}`);
-    if (pictures) await page.screenshot({ path: join(pictures, `page-${name}-${scheme}.png`) });
+    if (!pictures) continue;
+    await page.setViewport({ width: 400, height: 800 });
+    await new Promise((resolve) => { setTimeout(resolve, 1000); }); // the card has moved
+    await page.screenshot({ path: join(pictures, `page-${name}-${scheme}.png`) });
+    await page.setViewport({ width: 320, height: 640 });
   }
   const wide = await page.evaluate(() => document.documentElement.scrollWidth);
   if (wide > 320) problems.push(`${name} is ${wide} pixels wide`);
 }
 
 await page.goto(link);
-await appears(".results .title", "Untitled");
+await appears(".results .title", "Where is the timeout?");
 assert.equal(await page.evaluate(() => location.hash), "", "the code stays in the address");
 
-// A question appears in the list, and is answered there once its end was seen.
-await happens("ask");
-await appears(".question .asked", "a.txt");
+// A question that waits is answered in the list, once its end was seen.
+await appears(".question .asked", "a.md");
 assert.equal(await page.$eval(".question .allow", (e) => e.disabled), true, "a card can be answered at once");
 assert.equal(await page.$eval(".question", (e) => e.textContent.includes("lways")), false);
 await page.evaluate(() => document.querySelector(".question .allow").click()); // no person did that
 await enabled(".question .reject");
 await look("question");
-await page.$eval(".question .asked", (e) => { e.scrollTop = e.scrollHeight; });
-await enabled(".question .allow");
-await page.click(".question .allow");
+await allow();
 await happens("answered");
+await vanishes(".question");
+assert.equal(await page.$eval(".results", (e) => e.textContent.includes("asks a question")), false);
+
+// Whatever an agent asks is shown as text, all of it, with what is invisible.
+for (const [name, { toolCall, options, shown }] of Object.entries({
+  HTML: { toolCall: { title: "<img src=x onerror=alert(1)>", rawInput: { command: "</pre><script>alert(1)</script>" } }, shown: ["</pre><script>alert(1)</script>"] },
+  Markdown: { toolCall: { title: "[ok](javascript:alert(1))", rawInput: { command: "# a `b` ![](https://evil.example/x)" } }, shown: ["![](https://evil.example/x)"] },
+  "an order that is not the one of the text": { toolCall: { title: "a\u202eb", rawInput: { command: "rm \u2066-rf\u2069 \u200f/" } }, shown: ["rm \\u2066-rf\\u2069 \\u200f/"] },
+  "invisible characters": { toolCall: { title: "\u200b", rawInput: { command: "a\u200bb\u00adc\u2060d\ufeffe\u3164f\u{e0041}g\u2800h\u0000i\u001bj\rk\u034fl" } },
+    shown: ["a\\u200bb\\u00adc\\u2060d\\ufeffe\\u3164f\\u{e0041}g\\u2800h\\u0000i\\u001bj\\u000dk\\u034fl"] },
+  "halves of characters": { toolCall: { title: "x", rawInput: { command: "a\ud800b" } }, shown: ["a\\ud800b"] },
+  emoji: { toolCall: { title: "x", rawInput: { command: "⚠️ 👩‍💻 1️⃣ 日本 می‌خواهم" } }, shown: ["⚠️ 👩‍💻 1️⃣ 日本 می‌خواهم"] },
+  "many spaces": { toolCall: { title: "ls", rawInput: { command: `ls${" ".repeat(20000)}; rm -rf ~` } }, shown: ["; rm -rf ~"] },
+  "a megabyte": { toolCall: { title: "t".repeat(1 << 20), rawInput: { command: `${"x\n".repeat(1 << 19)}END` } }, shown: ["t".repeat(1 << 20), "END"] },
+  "JSON in JSON": { toolCall: { title: "x", rawInput: { a: { b: [{ c: '{"d":"\\u202e"}' }] } } }, shown: ['\\"d\\"'] },
+  "a path": { toolCall: { title: "x", locations: [{ path: "/a/\u202e/b\n/c" }] }, shown: ["/a/\\u202e/b\n/c"] },
+  "a change": { toolCall: { title: "x", content: [{ type: "diff", path: "f", oldText: "a\nz", newText: "a\n}\n}\nz" }, { type: "terminal", terminalId: "t1" }] }, shown: ["f\n+ }\n+ }", "t1"] },
+  "no more than a title": { toolCall: { title: "x" }, shown: ["x"] },
+  "nothing": { toolCall: {}, shown: ["May the agent do this?"] },
+  "choices that lie": { toolCall: { title: "x" }, options: [{ optionId: "n", kind: "reject_once", name: "Allow" }, { optionId: "?", name: "\u202e\u200b".repeat(1000) }], shown: ["x"] },
+})) {
+  const got = await page.evaluate(async (toolCall, options) => {
+    const { Question } = await import("/question.js");
+    const card = new Question({ method: "session/request_permission", params: { toolCall, options }, session: { title: "\u202e<b>", cwd: "/\u200b" }, may: true }, () => {});
+    card.element.id = "hostile";
+    document.getElementById("hostile")?.remove();
+    document.getElementById("main").append(card.element);
+    await new Promise((resolve) => { setTimeout(resolve, 50); });
+    const text = card.element.querySelector(".asked");
+    const long = text.scrollHeight > text.clientHeight + 2;
+    text.dispatchEvent(new Event("scroll"));
+    return {
+      text: text.textContent, all: card.element.textContent, long, tags: [...new Set([...card.element.querySelectorAll("*")].map((e) => e.tagName))],
+      allowed: [...card.element.querySelectorAll(".allow")].map((e) => e.disabled), wide: document.documentElement.scrollWidth,
+    };
+  }, toolCall, options ?? [{ optionId: "y", kind: "allow_once", name: "Yes" }]);
+  for (const part of shown) assert.ok(got.text.includes(part), `${name}: ${got.text.slice(0, 300)}`);
+  assert.doesNotMatch(got.all, /[\u0000\u001b\u00ad\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/, name);
+  assert.deepEqual(got.tags.filter((tag) => !["H2", "P", "PRE", "DIV", "BUTTON"].includes(tag)), [], name);
+  assert.deepEqual(got.allowed, [true], `${name}: can be allowed at once`);
+  assert.ok(got.wide <= 320, `${name} is ${got.wide} pixels wide`);
+  const dead = await page.$eval("#hostile .allow", async (e) => {
+    await new Promise((resolve) => { setTimeout(resolve, 700); });
+    return e.disabled;
+  });
+  assert.equal(dead, got.long, `${name}: can be allowed before its end was seen`);
+  await page.$eval("#hostile .asked", (e) => { e.scrollTop = e.scrollHeight; });
+  await enabled("#hostile .allow");
+}
+// A card that moves, or whose call changes, rests.
+assert.equal(await page.evaluate(async () => {
+  const { Question } = await import("/question.js");
+  const params = { toolCall: { toolCallId: "c", title: "x" }, options: [{ optionId: "y", kind: "allow_once", name: "Yes" }] };
+  const card = new Question({ method: "session/request_permission", params, may: true }, () => {});
+  document.getElementById("main").append(card.element);
+  const sleep = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
+  const until = async (disabled) => {
+    while (card.element.querySelector(".allow").disabled !== disabled) await sleep(5);
+  };
+  await until(false);
+  card.draw({ rawInput: { command: "something else" } });
+  await until(true);
+  await until(false);
+  document.getElementById("hostile").remove();
+  await until(true);
+  const text = card.element.querySelector(".asked").textContent;
+  card.end();
+  return text;
+}), 'something else\n{\n "command": "something else"\n}');
+// Values that an agent asks for are entered in a form.
+await page.evaluate(async () => {
+  const { Question } = await import("/question.js");
+  const params = { message: "Which one?", requestedSchema: { required: ["name"], properties: { name: { type: "string" }, size: { type: "integer" },
+    colour: { type: "string", enum: ["red", "blue"] }, sure: { type: "boolean", default: true } } } };
+  const card = new Question({ method: "elicitation/create", params, may: true }, (result) => { window.said = result; });
+  card.element.id = "form";
+  document.getElementById("main").append(card.element);
+});
+await page.type("#form input[type=text]", "x");
+await page.select("#form select", "blue");
+await look("form");
+await allow("#form");
+assert.deepEqual(await page.evaluate(() => window.said), { action: "accept", content: { name: "x", colour: "blue", sure: true } });
+await vanishes("#form");
 
 // In the session what others do appears by itself.
 await page.click(".results a");
-await appears(".prompt", "a.txt");
+await appears(".prompt", "a.md");
 await happens("ask again");
-await appears(".prompt", "b.txt");
-await appears(".question .asked", "b.txt");
+await appears(".prompt", "b.md");
+await appears(".question .asked", "b.md");
 await look("session");
 await happens("cancel");
 await appears(".question", "elsewhere");
@@ -91,14 +189,33 @@ await vanishes(".question");
 
 // A turn is stopped.
 await happens("ask again");
-await appears(".question .asked", "c.txt");
+await appears(".question .asked", "c.md");
 await page.click(".stop");
 await happens("stopped");
 
-// A connection that is lost comes back by itself.
-await happens("cut");
-await appears(".prompt", "c.txt");
+// A second tab shows the same, and the page comes back by itself when the server was started again.
+const tab = await browser.newPage();
+tab.setDefaultTimeout(patience);
+await tab.goto(new URL("/", link).href);
+await tab.waitForSelector(".results a");
+await happens("restart");
+await appears(".prompt", "c.md");
 await page.waitForFunction(() => document.getElementById("lost").hidden && document.querySelectorAll(".prompt").length === 4);
+await tab.waitForFunction(() => document.getElementById("lost").hidden);
+
+// A link of another user does not take the place of this one unasked.
+await tab.goto(another);
+await tab.waitForFunction(() => document.body.textContent.includes("is paired with ana, as phone. Pair it with bob instead?"));
+await tab.goto("about:blank");
+await tab.goto(new URL("/", link).href);
+await tab.waitForSelector(".results a");
+
+// Another device is announced.
+await happens("pair another");
+await page.click(".name");
+await appears(".devices", "New: tablet, may watch");
+await page.click(".results a");
+await appears(".prompt", "c.md");
 
 // A page on another site gets nothing.
 const evil = await browser.newPage();
@@ -114,13 +231,18 @@ const got = await evil.evaluate(async (to) => {
   frame.src = to;
   document.documentElement.append(frame);
   await new Promise((resolve) => { frame.onload = resolve; });
-  return { socket, fetched, frame: frame.contentDocument === null };
+  return { socket, fetched };
 }, link.replace(/#.*/, ""));
-assert.deepEqual(got, { socket: "refused", fetched: "refused", frame: true });
+assert.deepEqual(got, { socket: "refused", fetched: "refused" });
+assert.deepEqual(evil.frames().slice(1).map((frame) => frame.url()), ["chrome-error://chromewebdata/"]);
 await evil.close();
 
+// A device that is revoked while it is asked something is signed out, in all its tabs.
+await happens("ask again");
+await appears(".question .asked", "d.md");
 await happens("revoke");
 await appears("main", "not paired");
+await tab.waitForFunction(() => document.body.textContent.includes("not paired"));
 await browser.close();
 process.stdin.destroy(); // otherwise the program waits for more
 assert.deepEqual(problems, []);

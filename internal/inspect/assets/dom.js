@@ -71,11 +71,25 @@ export function code(pre, text = pre.textContent) {
   return h("div", { class: "code" }, pre, button);
 }
 
-// visible returns text in which characters that are invisible or reorder text are escapes.
+// visible returns text in which characters that are invisible or reorder text are escapes: those that
+// package text counts as hidden.
 export function visible(text) {
-  return text.replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, (c) => c === "\n" || c === "\t" ? c :
-    `\\u${c.codePointAt(0).toString(16).padStart(4, "0")}`);
+  return text.replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{DI}\u2800]/gu, (c, at) => belongs(c, text, at) ? c
+    : `\\u${c.length > 1 ? `{${c.codePointAt(0).toString(16)}}` : c.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
+
+// belongs reports whether a character belongs to the one before it, or to the layout.
+function belongs(c, text, at) {
+  const before = [...text.slice(Math.max(0, at - 2), at)].pop() ?? "";
+  const symbol = before > "\x7f" && /[\p{S}\p{P}]/u.test(before);
+  if (c === "\ufe0e" || c === "\ufe0f") return symbol || text[at + 1] === "\u20e3";
+  if (c === "\u200c" || c === "\u200d") return symbol || before === "\ufe0f" || joining.test(before);
+  return c === "\n" || c === "\t";
+}
+
+// joining matches letters of scripts that need joiners.
+const joining = new RegExp(`[${["Arab", "Syrc", "Mong", "Nkoo", "Deva", "Beng", "Guru", "Gujr", "Orya", "Taml", "Telu", "Knda", "Mlym", "Sinh",
+  "Mymr", "Khmr", "Tibt"].map((script) => `\\p{Script=${script}}`).join("")}]`, "u");
 
 // after calls do once no call has come for a while.
 export function after(milliseconds, call) {

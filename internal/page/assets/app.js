@@ -5,8 +5,12 @@ import { Conversation } from "./conversation.js";
 import { Question } from "./question.js";
 
 const main = document.getElementById("main");
-const paired = new URLSearchParams(location.hash.slice(1)).get("pair");
-if (paired) history.replaceState(null, "", location.pathname); // before anything else
+const code = new URLSearchParams(location.hash.slice(1)).get("pair");
+if (code) history.replaceState(null, "", location.pathname); // before anything else
+// What the browser kept of the page may be of another device, or of one that was signed out.
+addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
+// A link that is opened where the page is shown already does not load it.
+addEventListener("hashchange", () => { if (location.hash.startsWith("#pair=")) location.reload(); });
 
 const post = (path, body) => fetch(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body ?? {}) });
 
@@ -24,14 +28,25 @@ function notPaired(why) {
 }
 
 async function start() {
-  if (paired) {
-    const answer = await post("pair", { code: paired });
-    if (!answer.ok) return notPaired(await answer.text());
-  }
   const answer = await post("me");
+  if (code) {
+    // A link of somebody else must not put their sessions in the place of one's own.
+    const { user, label } = answer.ok ? await answer.json() : {};
+    if (user) {
+      return show("empty", h("p", {}, visible(`This browser is paired with ${user}${label ? `, as ${label}` : ""}. Pair it with ${code.split(".").slice(0, -1).join(".")} instead?`)),
+        h("button", { click: pair }, "Pair again"), " ", h("button", { click: () => location.reload() }, "Cancel"));
+    }
+    return pair();
+  }
   if (answer.status === 401) return notPaired();
   if (!answer.ok) return show("empty", h("p", { role: "alert" }, await answer.text()));
   new App(await answer.json());
+}
+
+async function pair() {
+  const answer = await post("pair", { code });
+  if (!answer.ok) return notPaired(await answer.text());
+  location.reload();
 }
 
 class App {
@@ -39,6 +54,9 @@ class App {
   #connection;
   #sessions = new Map(); // what is known, by id
   #joined = new Set();
+  #calls = new Map(); // what is known of tool calls that have not ended, by session and id
+  #known; // the ids of the other devices when the page was opened, or was shown last
+  #lookAgain = 0; // when the server is told again that somebody looks
   #questions = new Map(); // the cards, by the id of the request
   #shown; // the session that is shown
   #conversation;
@@ -47,6 +65,7 @@ class App {
 
   constructor(me) {
     this.#me = me;
+    this.#known = JSON.parse(localStorage.getItem("devices") ?? "null") ?? me.devices.map((d) => d.id);
     document.getElementById("who").textContent = `${me.user} · ${{ watch: "may watch", answer: "may answer", full: "" }[me.role] ?? ""}`;
     const leave = document.getElementById("leave");
     leave.hidden = false;
@@ -59,6 +78,28 @@ class App {
       asked: (...question) => this.#ask(...question), told: (method, params) => this.#tell(method, params),
     });
     addEventListener("hashchange", () => this.#route());
+    for (const event of ["pointerdown", "keydown", "wheel", "touchmove"]) addEventListener(event, () => this.#looked(), { passive: true });
+  }
+
+  // #looked tells the server, once a minute, which sessions the user looks at. Others are told of
+  // by its notifications.
+  #looked() {
+    if (!this.#connection.open || performance.now() < this.#lookAgain) return;
+    this.#lookAgain = performance.now() + 60000;
+    const seen = this.#shown ? [this.#shown] : new Set([...this.#questions.values()].map((q) => q.session).filter(Boolean));
+    for (const sessionId of seen) this.#connection.call("session/status", { sessionId }).catch(() => {});
+  }
+
+  // #devices shows the user's other devices, and says which one is new.
+  #devices() {
+    const { devices } = this.#me;
+    localStorage.setItem("devices", JSON.stringify(devices.map((d) => d.id)));
+    if (devices.length === 0) return undefined;
+    return h("section", { class: "devices" }, h("h2", {}, "Other paired devices"), h("ul", {}, devices.map((d) => {
+      const isNew = !this.#known.includes(d.id);
+      return h("li", {}, isNew && h("strong", {}, "New: "), visible(`${d.label || "no label"}, may ${d.role}, since ${new Date(d.created).toLocaleString()}. `),
+        isNew && h("span", { role: "alert" }, "Not yours? End it on the server: ", h("code", {}, `acp-agent tokens revoke ${this.#me.user} ${d.id}`)));
+    })));
   }
 
   async #online(online) {
@@ -68,19 +109,25 @@ class App {
       return;
     }
     // Questions belong to a connection. They are asked again on the next one.
-    for (const card of this.#questions.values()) card.element.remove();
+    for (const card of this.#questions.values()) card.end();
     this.#questions.clear();
     this.#joined.clear();
     for (const control of main.querySelectorAll("button, textarea")) control.disabled = true;
+    await this.#renew();
+  }
+
+  // #renew asks again who the user is.
+  async #renew() {
     const me = await post("me").catch(() => undefined);
     if (me?.status === 401) location.reload();
+    else if (me?.ok) this.#me = await me.json();
   }
 
   async #route() {
     if (!this.#connection.open) return;
     const id = location.hash.startsWith("#/s/") ? decodeURIComponent(location.hash.slice(4)) : undefined;
     try {
-      await this.#list();
+      await Promise.all([this.#list(), this.#renew()]);
       if (id) await this.#open(id);
       else this.#showList();
     } catch (error) {
@@ -121,7 +168,7 @@ class App {
           h("span", { class: "title" }, visible(s.title || "Untitled")),
           h("time", { datetime: s.updatedAt }, s.updatedAt ? new Date(s.updatedAt).toLocaleString() : ""),
           h("span", { class: "about" }, h("span", {}, waiting.has(s.sessionId) ? "asks a question" : order(s) === 1 ? "open" : ""),
-            [s.cwd, ...s.additionalDirectories ?? []].map((dir) => h("code", { title: visible(dir) }, visible(baseName(dir) || dir))))))))));
+            [s.cwd, ...s.additionalDirectories ?? []].map((dir) => h("code", { title: visible(dir) }, visible(baseName(dir) || dir))))))))), this.#devices());
     for (const q of this.#questions.values()) q.rest();
   }
 
@@ -156,7 +203,7 @@ class App {
       say("Stopped.");
     } }, "Stop");
     this.turn = h("span", { class: "live" });
-    document.title = `${s.title || "Untitled"} · acp-agent`;
+    document.title = `${visible(s.title || "Untitled")} · acp-agent`;
     show("session", h("div", { class: "heading" }, h("div", {}, h("h1", {}, visible(s.title || "Untitled")),
       h("p", { class: "about" }, [s.cwd, ...s.additionalDirectories ?? []].map((dir) => h("code", { title: visible(dir) }, visible(baseName(dir) || dir), " ")), this.turn)),
       this.#me.role !== "watch" && stop),
@@ -201,22 +248,36 @@ class App {
   }
 
   #ask(id, method, params) {
-    if (method !== "session/request_permission") return false;
-    const session = this.#sessions.get(params.sessionId) ?? { sessionId: params.sessionId };
-    const card = new Question(params, session, (optionId) => {
+    if (!Question.asks(method)) return false;
+    const key = `${params.sessionId} ${params.toolCall?.toolCallId}`;
+    const asked = { method, params, call: this.#calls.get(key), session: this.#sessions.get(params.sessionId), may: this.#me.role !== "watch" };
+    const card = new Question(asked, (result) => {
       this.#questions.delete(id);
-      if (!this.#connection.answer(id, { outcome: { outcome: "selected", optionId } })) say("The connection was lost: the answer was not sent.");
+      if (!this.#connection.answer(id, result)) say("The connection was lost: the answer was not sent.");
     });
+    card.key = key;
     card.session = params.sessionId;
+    card.ended = () => { if (main.className === "sessions") this.#showList(); };
     card.cancel = () => {
       this.#questions.delete(id);
       card.done("Stopped.");
-      this.#connection.answer(id, { outcome: { outcome: "cancelled" } });
+      this.#connection.answer(id, method === "elicitation/create" ? { action: "cancel" } : { outcome: { outcome: "cancelled" } });
     };
     this.#questions.set(id, card);
-    if (this.#shown === undefined) this.#showList();
+    if (main.className === "sessions") this.#showList();
     else if (this.#shown === params.sessionId) main.querySelector(".questions")?.append(card.element);
     return true;
+  }
+
+  // #note keeps what the agent says about a tool call for the question about it.
+  #note(session, update) {
+    const key = `${session} ${update.toolCallId}`;
+    const call = { ...this.#calls.get(key), ...update };
+    if (call.status === "completed" || call.status === "failed") this.#calls.delete(key);
+    else this.#calls.set(key, call);
+    for (const card of this.#questions.values()) {
+      if (card.key === key) card.draw(call);
+    }
   }
 
   #tell(method, params) {
@@ -228,6 +289,7 @@ class App {
     if (method !== "session/update") return;
     const { update, sessionId } = params;
     if (sessionId === this.#shown) this.#conversation?.add(update);
+    if (update.toolCallId) this.#note(sessionId, update);
     if (update.sessionUpdate !== "session_info_update") return;
     const s = this.#sessions.get(sessionId);
     if (s && update.title) s.title = update.title;

@@ -1,52 +1,83 @@
 // A question of an agent, as a card.
 import { h, say, visible } from "./dom.js";
 
-// dead is for how long, in milliseconds, nothing can be chosen after a card appears or moves, so that
-// a tap meant for something else does not answer.
+// dead is for how long, in milliseconds, nothing can be chosen after a card appears, changes or moves,
+// so that a tap meant for something else does not answer.
 const dead = 500;
 
-// Question shows a question. choose is called with the id of the option that the user chose.
+// forms are the requests that are questions, with what is shown of each: a title, the whole text,
+// fields, and the choices. A choice that allows something needs the text to be seen.
+const forms = { "session/request_permission": permission, "elicitation/create": elicitation };
+
+// Question shows a question. answer is called with the result of the request.
 export class Question {
-  element;
+  element = h("section", { class: "question", "aria-label": "Question of the agent" });
+  over = false;
   #buttons = [];
   #live = 0;
   #seen;
   #text;
+  #place;
+  #form;
 
-  constructor(params, session, choose) {
-    const call = params.toolCall ?? {};
-    this.#text = h("pre", { class: "asked", tabindex: "0", "aria-label": "What is asked" }, visible(describe(call)));
-    const allows = (o) => o.kind?.startsWith("allow");
-    const options = [...params.options ?? []].sort((a, b) => allows(b) - allows(a));
-    this.#buttons = options.map((o) => {
-      const button = h("button", { type: "button", class: allows(o) ? "allow" : "reject" }, visible(o.name ?? o.optionId));
+  static asks(method) {
+    return method in forms;
+  }
+
+  constructor({ method, params, call, session, may }, answer) {
+    this.draw = (known) => {
+      const form = forms[method](params, known);
+      if (JSON.stringify(form) === this.#form) return;
+      this.#form = JSON.stringify(form);
+      this.#fill(form, session, may, answer);
+    };
+    this.draw(call);
+    document.addEventListener("visibilitychange", this.rest);
+    this.watching = setInterval(() => this.#still(), 100);
+    say("The agent asks a question.");
+  }
+
+  #fill({ title, text, fields = [], choices, note }, session, may, answer) {
+    this.#seen = false;
+    this.#text = h("pre", { class: "asked", tabindex: "0", "aria-label": "What is asked" }, visible(text));
+    const inputs = fields.map(input);
+    this.#buttons = !may ? [] : choices.map(({ name, allows, result }) => {
+      const button = h("button", { type: "button", class: allows ? "allow" : "reject" }, clip(name, 80));
       button.addEventListener("click", (event) => {
         if (!event.isTrusted || performance.now() < this.#live || button.disabled) return;
+        if (allows && inputs.some(({ control }) => !control.reportValidity())) return;
+        const said = typeof result === "function" ? result(inputs) : result;
         this.done("Answered.");
-        choose(o.optionId);
+        answer(said);
       });
-      button.allows = allows(o);
+      button.allows = allows;
       return button;
     });
-    this.element = h("section", { class: "question", "aria-label": "Question of the agent" },
-      h("h2", {}, visible(call.title ?? "May the agent do this?")),
-      h("p", { class: "dim" }, visible(`${session.title || "Untitled"} · ${session.cwd ?? ""}`)),
-      this.#text,
+    this.element.replaceChildren(h("h2", {}, clip(title, 200)),
+      h("p", { class: "dim" }, clip(`${session?.title || "Untitled"} · ${session?.cwd ?? ""}`, 300)),
+      this.#text, ...inputs.map(({ element }) => element),
+      note ? h("p", { class: "dim" }, note) : "",
       this.#buttons.length > 0 ? h("div", { class: "choices" }, this.#buttons)
-        : h("p", { class: "dim" }, "This device may only watch. Answer it where the session is open."));
+        : h("p", { class: "dim" }, "It cannot be answered on this device. Answer it where the session is open."));
     this.#text.addEventListener("scroll", () => this.#look());
     new ResizeObserver(() => this.#look()).observe(this.#text);
     this.rest();
-    document.addEventListener("visibilitychange", this.rest);
-    say("The agent asks a question.");
   }
 
   // rest makes the card ignore taps for a moment.
   rest = () => {
     this.#live = performance.now() + dead;
     this.#show();
-    setTimeout(() => this.#show(), dead);
+    setTimeout(() => this.#show(), dead + 20);
   };
+
+  // #still makes the card rest when the choices have moved.
+  #still() {
+    const { top, left } = (this.#buttons[0] ?? this.element).getBoundingClientRect();
+    const place = `${top} ${left}`;
+    if (place !== this.#place) this.rest();
+    this.#place = place;
+  }
 
   // #look notes whether the end of the text was seen, without which nothing can be allowed.
   #look() {
@@ -57,26 +88,87 @@ export class Question {
 
   #show() {
     for (const button of this.#buttons) {
-      button.disabled = this.over || !this.online || performance.now() < this.#live || button.allows && !this.#seen;
+      button.disabled = this.over || performance.now() < this.#live || button.allows && !this.#seen;
     }
   }
 
-  online = true;
-  over = false;
-
-  // connected enables or disables the choices.
-  connected(online) {
-    this.online = online;
-    this.rest();
+  // end takes the card away.
+  end() {
+    this.over = true;
+    clearInterval(this.watching);
+    document.removeEventListener("visibilitychange", this.rest);
+    this.element.remove();
   }
 
-  // done ends the card, and says why.
+  // done says why the card ends, and takes it away after a while.
   done(why) {
     this.over = true;
-    document.removeEventListener("visibilitychange", this.rest);
     this.element.replaceChildren(h("p", { class: "dim", role: "status" }, why));
-    setTimeout(() => this.element.remove(), 4000);
+    this.#buttons = [];
+    setTimeout(() => {
+      this.end();
+      this.ended?.();
+    }, 4000);
   }
+}
+
+// clip returns the beginning of a text, as it is shown.
+function clip(text, most) {
+  return visible(text.length > most ? `${text.slice(0, most)}…` : text);
+}
+
+// permission asks whether a tool may be called. known is what else the agent said about the call.
+function permission(params, known) {
+  const call = { ...known, ...params.toolCall };
+  const title = call.title || "May the agent do this?";
+  const text = describe(call);
+  const rejects = (o) => Boolean(o.kind?.startsWith("reject"));
+  const options = [...params.options ?? []].sort((a, b) => rejects(a) - rejects(b));
+  return {
+    title, text: title.length > 200 || !text ? [title, text].filter(Boolean).join("\n\n") : text,
+    note: text ? undefined : "The agent says no more about it here.",
+    choices: options.map((o) => ({
+      name: o.name || o.optionId, allows: !rejects(o),
+      result: { outcome: { outcome: "selected", optionId: o.optionId } },
+    })),
+  };
+}
+
+// elicitation asks the user for values.
+function elicitation(params) {
+  const { properties = {}, required = [] } = params.requestedSchema ?? {};
+  const fields = Object.entries(properties).map(([name, schema]) => ({ name, schema, required: required.includes(name) }));
+  const possible = fields.every(({ schema }) => ["string", "number", "integer", "boolean"].includes(schema.type));
+  const send = {
+    name: "Send", allows: true,
+    result: (inputs) => ({ action: "accept", content: Object.fromEntries(inputs.map((i) => [i.name, i.value()]).filter(([, value]) => value !== undefined)) }),
+  };
+  return {
+    title: "The agent asks", text: params.message ?? "", fields: possible ? fields : [],
+    note: possible ? undefined : "This page cannot show all that is asked. Answer it where the session is open.",
+    choices: [possible && send, { name: "Decline", allows: false, result: { action: "decline" } }].filter(Boolean),
+  };
+}
+
+// input returns the control of a field.
+function input({ name, schema, required }) {
+  const choices = schema.enum?.map((value) => ({ const: value })) ?? schema.oneOf;
+  const numeric = schema.type === "number" || schema.type === "integer";
+  const control = choices ? h("select", { required }, !required && h("option", { value: "" }, "–"),
+    choices.map((c) => h("option", { value: c.const }, clip(String(c.title ?? c.const), 80))))
+    : h("input", schema.type === "boolean" ? { type: "checkbox" } : { type: numeric ? "number" : "text", step: schema.type === "number" ? "any" : undefined, required, autocomplete: "off" });
+  if (schema.type === "boolean") control.checked = schema.default === true;
+  else if (schema.default !== undefined) control.value = schema.default;
+  const value = () => {
+    if (schema.type === "boolean") return control.checked;
+    if (control.value === "") return undefined;
+    return numeric ? Number(control.value) : control.value;
+  };
+  return {
+    name, control, value,
+    element: h("label", { class: "field" }, h("span", {}, clip(schema.title || name, 200)),
+      control, h("span", { class: "dim" }, clip(schema.description ?? "", 300))),
+  };
 }
 
 // describe returns all of what is asked about, as text.
@@ -87,11 +179,11 @@ function describe(call) {
   else if (Array.isArray(input?.command)) parts.push(input.command.join(" "));
   for (const { path } of call.locations ?? []) parts.push(path);
   for (const content of call.content ?? []) {
-    if (content.type === "diff") parts.push(content.path, ...changed(content.oldText ?? "", content.newText ?? ""));
-    else if (content.content?.text) parts.push(content.content.text);
+    if (content.type === "diff") parts.push(content.path, changed(content.oldText ?? "", content.newText ?? ""));
+    else parts.push(content.content?.text ?? JSON.stringify(content));
   }
-  if (input !== undefined) parts.push(JSON.stringify(input, null, 1));
-  return [...new Set(parts)].join("\n") || call.title || "";
+  if (input !== undefined && input !== null) parts.push(JSON.stringify(input, null, 1));
+  return [...new Set(parts)].join("\n");
 }
 
 // changed returns the lines that a change removes and adds.
@@ -100,5 +192,5 @@ function changed(before, after) {
   let start = 0, end = 0;
   while (start < old.length && start < now.length && old[start] === now[start]) start++;
   while (end < old.length - start && end < now.length - start && old[old.length - 1 - end] === now[now.length - 1 - end]) end++;
-  return [...old.slice(start, old.length - end).map((l) => `- ${l}`), ...now.slice(start, now.length - end).map((l) => `+ ${l}`)];
+  return [...old.slice(start, old.length - end).map((l) => `- ${l}`), ...now.slice(start, now.length - end).map((l) => `+ ${l}`)].join("\n");
 }
