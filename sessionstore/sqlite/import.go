@@ -25,7 +25,7 @@ func (s *Store) Import(
 			if err != nil {
 				return err
 			}
-			rows := &importRows{store: s, tx: tx, agent: agent}
+			rows := &importRows{store: s, tx: tx}
 			if len(agents) == 1 {
 				rows.key = slices.Collect(maps.Keys(agents))[0]
 			}
@@ -41,7 +41,7 @@ func (s *Store) Import(
 				if err != nil {
 					return err
 				}
-				rows := &importRows{store: s, tx: tx, agent: agent, key: key}
+				rows := &importRows{store: s, tx: tx, key: key}
 				added, err = rules.Store(rows, piece)
 				return err
 			})
@@ -53,7 +53,6 @@ func (s *Store) Import(
 type importRows struct {
 	store    *Store
 	tx       *transaction
-	agent    sessionstore.Agent
 	key      int64            // of the agent, 0 if there is none yet
 	sessions map[string]int64 // the keys of known sessions, by state key
 }
@@ -126,21 +125,27 @@ func (r *importRows) First(
 	return first, nil
 }
 
-// Insert implements [rules.Rows].
+// Insert implements [rules.Rows]. It does little besides writing rows, because the first list of an
+// agent may have thousands of sessions. There is no tombstone.
 func (r *importRows) Insert(n sessionstore.Imported, k rules.Known) error {
-	_, session, err := r.store.insert(r.tx, sessionstore.NewSession{
-		ID: n.ID, Agent: r.agent, Keys: n.Keys, Title: k.Title, State: n.State, StateKey: n.StateKey,
-	}, k.Updated)
+	_, session, err := r.store.insertRow(r.tx, r.key, sessionstore.NewSession{
+		ID: n.ID, Keys: n.Keys, Title: k.Title}, k.Updated, rules.Ordinary)
+	if err == nil && r.sessions[n.StateKey] != 0 {
+		err = r.store.takeStateKey(r.tx, session, r.key, n.StateKey)
+	}
 	r.sessions[n.StateKey] = session
 	if err == nil {
-		err = r.tx.exec("UPDATE runtime_keys SET imported = 1, listed = ? WHERE session = ?",
-			k.Listed, session)
+		err = r.tx.exec(`
+			INSERT INTO runtime_keys (session, agent, name, imported, listed) VALUES (?, ?, ?, 1, ?)`,
+			session, r.key, n.StateKey, k.Listed)
 	}
-	if err == nil && n.Archived {
-		err = setLabel(r.tx, session, "archived", 1)
+	if err == nil && len(n.State) > 0 {
+		err = r.tx.exec("INSERT INTO runtime_states (session, body) VALUES (?, ?)",
+			session, n.State)
 	}
-	if err == nil && k.Meta != "" {
-		err = setLabel(r.tx, session, "meta", k.Meta)
+	if err == nil && (n.Archived || k.Meta != "") {
+		err = r.tx.exec("INSERT INTO labels (session, archived, meta) VALUES (?, ?, ?)",
+			session, n.Archived, k.Meta)
 	}
 	return err
 }
@@ -183,7 +188,7 @@ func (s *Store) Adopt(
 		if err != nil {
 			return err
 		}
-		rows := &importRows{store: s, tx: tx, agent: agent, key: key}
+		rows := &importRows{store: s, tx: tx, key: key}
 		known, err := rows.Known([]string{n.StateKey})
 		if err != nil {
 			return err

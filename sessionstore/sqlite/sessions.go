@@ -107,32 +107,39 @@ func (s *Store) insert(
 	if err != nil {
 		return lease, 0, err
 	}
-	generation, err := nextGeneration(tx)
-	if err != nil {
-		return lease, 0, err
+	lease.ID = n.ID
+	lease.Generation, key, err = s.insertRow(tx, agent, n, now, rules.Unused)
+	if err == nil && (len(n.State) > 0 || n.StateKey != "") {
+		err = s.saveState(tx, key, n.State, n.StateKey)
 	}
-	strand := generation // a generation is never used twice, so it can number the strand too
+	return lease, key, err
+}
+
+// insertRow is insert for the row in the table of sessions only. A generation is never used twice,
+// so it numbers the strand too.
+func (s *Store) insertRow(
+	tx *transaction, agent int64, n sessionstore.NewSession, now int64, listing rules.Listing,
+) (generation, key int64, err error) {
+	if generation, err = nextGeneration(tx); err != nil {
+		return 0, 0, err
+	}
 	values := append([]any{string(s.owner.storedID(n.ID)), agent}, keyValues(n.Keys)...)
-	values = append(values, sessionstore.CleanTitle(n.Title), now, now, generation, 0, 0, strand, 0)
+	values = append(values, sessionstore.CleanTitle(n.Title), now, now, generation, generation,
+		int(listing))
 	result, err := tx.ExecContext(tx.ctx, `
 		INSERT INTO sessions (id, agent, cwd, dirs, real_cwd, real_dirs,
 			cwd_hash, dirs_hash, real_cwd_hash, real_dirs_hash,
-			title, created, updated, generation, turns, open, strand, last)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+			title, created, updated, generation, strand, listing, turns, open, last)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0)
 		ON CONFLICT (id) DO NOTHING`, values...)
 	if err != nil {
-		return lease, 0, err
+		return 0, 0, err
 	}
 	if n, err := result.RowsAffected(); n == 0 {
-		return lease, 0, cmp.Or(err, sessionstore.ErrExists)
+		return 0, 0, cmp.Or(err, sessionstore.ErrExists)
 	}
-	if key, err = result.LastInsertId(); err != nil {
-		return lease, 0, err
-	}
-	if len(n.State) > 0 || n.StateKey != "" {
-		err = s.saveState(tx, key, n.State, n.StateKey)
-	}
-	return sessionstore.Lease{ID: n.ID, Generation: generation}, key, err
+	key, err = result.LastInsertId()
+	return generation, key, err
 }
 
 // agentKey returns the key of an agent, and adds a new agent.

@@ -11,7 +11,7 @@ const (
 	// comparedSessions is the number of listed sessions that are compared with the store at once,
 	// and importedSessions the number that are stored in one transaction.
 	comparedSessions = 2000
-	importedSessions = 100
+	importedSessions = 250
 	// tombstoneRenewal is the age at which a store renews its memory of a deleted session that its
 	// agent still lists. Earlier renewals would make each import of an unchanged list write.
 	tombstoneRenewal = 24 * time.Hour
