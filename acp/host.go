@@ -44,7 +44,7 @@ type host struct {
 	outside chan struct{} // holds one value while a file outside the roots is asked about or read
 	permits *permits
 
-	agentHasMCP atomic.Bool // the backend has announced a /mcp of its own
+	agentHas atomic.Pointer[[]string] // the adapter's names that the backend's commands have
 
 	saving sync.Mutex // states are stored in the order of the calls; locked before mu
 
@@ -431,20 +431,26 @@ func (h *host) hasStoredCommands() bool {
 	})
 }
 
-// announce adds the adapter's commands to an announcement of the backend, and notes whether /mcp is
-// one of the backend's. It returns other updates as they are.
+// announce adds the adapter's commands to an announcement of the backend, and notes which of their
+// names commands of the backend have. It returns other updates as they are.
 func (h *host) announce(u backend.Update) backend.Update {
 	if u.Kind != sessionstore.AvailableCommandsUpdate {
 		return u
 	}
-	name := backend.MCPCommand
-	if !h.agent.init.backend().AnswersMCPCommand {
-		name = commands.MCPName(u)
+	var names, theirs []string
+	for _, command := range []string{backend.RootsCommand, backend.MCPCommand,
+		backend.WorktreeCommand, backend.PermissionsCommand} {
+		name := command
+		if command != backend.MCPCommand || !h.agent.init.backend().AnswersMCPCommand {
+			name = commands.Name(u, command)
+		}
+		if name != command {
+			theirs = append(theirs, command)
+		}
+		if command != backend.WorktreeCommand || h.agent.offersWorktrees() {
+			names = append(names, name)
+		}
 	}
-	h.agentHasMCP.Store(name != backend.MCPCommand)
-	names := []string{backend.RootsCommand, name}
-	if h.agent.offersWorktrees() {
-		names = append(names, backend.WorktreeCommand)
-	}
-	return commands.Announce(u, append(names, backend.PermissionsCommand)...)
+	h.agentHas.Store(&theirs)
+	return commands.Announce(u, names...)
 }

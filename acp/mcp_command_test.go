@@ -100,11 +100,12 @@ func TestMCPCommandPassesFoundServersOn(t *testing.T) {
 	require.Contains(t, c.say(id, "/mcp start remote"), "it takes no MCP servers of type http")
 }
 
-// An agent may have a /mcp of its own. It keeps it, and the adapter's has another name there.
+// An agent may have a /mcp and /permissions of its own. It keeps them, and the adapter's have other
+// names there.
 //
 // Clause A25.
-func TestMCPCommandOfTheAgent(t *testing.T) {
-	r := &scripted{commands: `[{"name":"mcp","description":"reconnect"}]`}
+func TestCommandsOfTheAgent(t *testing.T) {
+	r := &scripted{commands: `[{"name":"mcp","description":"reconnect"},{"name":"permissions","description":"switch"}]`}
 	c := connect(t, acp.Options{Backend: using(r), ConsentDir: t.TempDir()})
 	c.initialize()
 	cwd := folder(t)
@@ -114,12 +115,16 @@ func TestMCPCommandOfTheAgent(t *testing.T) {
 		m, _ := c.await(from, func(m message) bool {
 			return strings.Contains(string(m.Params), "available_commands_update")
 		})
-		require.Equal(t, []string{"mcp", "roots", "mcp-servers", "permissions"}, announced(t, m))
+		require.Equal(t, []string{"mcp", "permissions", "roots", "mcp-servers", "permission-rules"}, announced(t, m))
 	}
 	isPassedOn := func() {
 		t.Helper()
 		c.say(id, "/mcp reconnect mine")
 		require.Contains(t, r.noted(), "prompt /mcp reconnect mine")
+		c.say(id, "/permissions show")
+		require.Contains(t, r.noted(), "prompt /permissions show")
+		require.Contains(t, c.say(id, "/permission-rules"), "No rules hold in this session")
+		require.Contains(t, c.say(id, "/permission-rules x"), "Type `/permission-rules` to see")
 		require.Contains(t, c.say(id, "/mcp-servers"), "The session has no MCP servers.")
 		require.Contains(t, c.say(id, "/mcp-servers x"), "Use `/mcp-servers`, `/mcp-servers tools`")
 		require.NotContains(t, r.noted(), "prompt /mcp-servers")

@@ -31,11 +31,12 @@ func (s *session) ownCommand(params backend.Raw) (prompts.Command, bool) {
 	command, ok := parseOwnCommand(params)
 	switch command.Name {
 	case backend.MCPCommand:
-		ok = ok && !s.agent.init.backend().AnswersMCPCommand && !s.host.agentHasMCP.Load()
+		ok = ok && !s.agent.init.backend().AnswersMCPCommand
 	case backend.WorktreeCommand:
 		ok = ok && (s.agent.offersWorktrees() || s.agent.remote)
 	}
-	return command, ok
+	theirs := s.host.agentHas.Load()
+	return command, ok && (theirs == nil || !slices.Contains(*theirs, command.Name))
 }
 
 // ownTurn is a turn in which the adapter answers a command itself.
@@ -56,8 +57,8 @@ func (a *agent) answerOwn(
 		return rootsReply{own}.answer(parseRootsCommand(c))
 	case backend.WorktreeCommand:
 		return worktreeReply{own}.answer(strings.TrimSpace(c.Arguments))
-	case backend.PermissionsCommand:
-		return own.answerPermissions(c.Arguments)
+	case backend.PermissionsCommand, backend.OtherName(backend.PermissionsCommand):
+		return own.answerPermissions(c)
 	}
 	m := commands.NewMCP(t.Context(), c.Name, &commandHost{own.session.host, own}, updates)
 	return m.Finish(t.Context(), m.Answer(t.Context(), c.Arguments))

@@ -8,6 +8,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/prompts"
 	"github.com/acp-agent/acp-agent/internal/consent"
 	"github.com/acp-agent/acp-agent/internal/policy"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -17,17 +18,17 @@ import (
 // shows the rules that hold in the session, and revokes one.
 
 // answerPermissions answers /permissions.
-func (o *ownTurn) answerPermissions(arguments string) (backend.Raw, error) {
-	verb, id := text.CutWord(strings.TrimSpace(arguments))
+func (o *ownTurn) answerPermissions(c prompts.Command) (backend.Raw, error) {
+	verb, id := text.CutWord(strings.TrimSpace(c.Arguments))
 	var err error
 	switch {
 	case verb == "":
 		err = o.showPermissions()
 	case verb == "revoke" && id != "":
-		err = o.revokePermission(id)
+		err = o.revokePermission(c.Name, id)
 	default:
-		err = o.say("Type `/permissions` to see what may be done in this session without asking you, " +
-			"or `/permissions revoke ID` to take back what you allowed.\n")
+		err = o.say(fmt.Sprintf("Type `/%s` to see what may be done in this session without "+
+			"asking you, or `/%[1]s revoke ID` to take back what you allowed.\n", c.Name))
 	}
 	if o.ctx.Err() != nil {
 		return nil, context.Cause(o.ctx)
@@ -77,8 +78,8 @@ func idOf(r policy.Rule, remembered []consent.Consent) string {
 	return ""
 }
 
-// revokePermission revokes one of the session's remembered rules.
-func (o *ownTurn) revokePermission(id string) error {
+// revokePermission revokes one of the session's remembered rules. command is what the user typed.
+func (o *ownTurn) revokePermission(command, id string) error {
 	permits := o.session.host.permits
 	_, remembered, err := permits.rules(o.session.workspace)
 	if err != nil {
@@ -93,7 +94,7 @@ func (o *ownTurn) revokePermission(id string) error {
 		}
 		return o.say("Revoked: " + text.Code(c.Rule) + " is asked for again.\n")
 	}
-	return o.say("No rule of this session has this ID. `/permissions` shows the IDs; rules of your " +
+	return o.say("No rule of this session has this ID. `/" + command + "` shows the IDs; rules of your " +
 		"configuration are changed there.\n")
 }
 

@@ -14,20 +14,31 @@ import (
 )
 
 // The names of the slash commands that the adapter announces and answers itself, in front of any
-// backend. A backend must not use these names for anything else, except that an agent may have an
-// MCPCommand of its own: then the adapter's is called MCPServersCommand.
+// backend. A backend must not use these names for anything else, except that an agent may have a
+// command for which there is an [OtherName].
 const (
-	RootsCommand      = "roots"
-	MCPCommand        = "mcp"
-	MCPServersCommand = "mcp-servers"
-	WorktreeCommand   = "worktree"
+	RootsCommand    = "roots"
+	MCPCommand      = "mcp"
+	WorktreeCommand = "worktree"
 	// PermissionsCommand shows and revokes rules about permissions.
 	PermissionsCommand = "permissions"
 )
 
-// AdapterCommands returns the names of the commands that the adapter answers.
+// OtherName returns the name that a command of the adapter has beside the agent's of the same name.
+func OtherName(command string) string {
+	switch command {
+	case MCPCommand:
+		return "mcp-servers"
+	case PermissionsCommand:
+		return "permission-rules"
+	}
+	return command
+}
+
+// AdapterCommands returns all names of the commands that the adapter answers.
 func AdapterCommands() []string {
-	return []string{RootsCommand, MCPCommand, MCPServersCommand, WorktreeCommand, PermissionsCommand}
+	return []string{RootsCommand, MCPCommand, OtherName(MCPCommand), WorktreeCommand,
+		PermissionsCommand, OtherName(PermissionsCommand)}
 }
 
 // maxDescription bounds the description and the hint of a command found in a root, in characters.

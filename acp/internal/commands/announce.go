@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	sdk "github.com/coder/acp-go-sdk"
+
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -32,36 +34,37 @@ const (
 // member is the list of commands in an announcement.
 const member = "availableCommands"
 
-// entry returns a command of the adapter as it is announced.
-func entry(name string) json.RawMessage {
+// describe returns a command of the adapter as it is announced.
+func describe(name string) sdk.AvailableCommand {
 	description, hint := MCPDescription, MCPHint
 	switch name {
 	case backend.RootsCommand:
 		description, hint = rootsDescription, rootsHint
 	case backend.WorktreeCommand:
 		description, hint = worktreeDescription, worktreeHint
-	case backend.PermissionsCommand:
+	case backend.PermissionsCommand, backend.OtherName(backend.PermissionsCommand):
 		description, hint = permissionsDescription, permissionsHint
 	}
-	return backend.Encode(backend.NewCommand(name, description, hint))
+	return backend.NewCommand(name, description, hint)
 }
 
-// MCPName returns the name that the adapter's command about MCP servers has beside the commands of
-// an announcement: [backend.MCPCommand], unless the backend has a command of that name. A stored
-// announcement has the adapter's commands too, which are told by their descriptions.
-func MCPName(u backend.Update) string {
+// Name returns the name that a command of the adapter has beside the commands of an announcement:
+// its [backend.OtherName] if the backend has a command of that name. A stored announcement has the
+// adapter's commands too, which are told by their descriptions.
+func Name(u backend.Update, command string) string {
 	list := strictjson.Find(u.Raw, "update", member)
-	if !mayHave(list, backend.MCPCommand) {
-		return backend.MCPCommand
+	if !mayHave(list, command) {
+		return command
 	}
 	var commands []struct{ Name, Description string }
 	_ = json.Unmarshal(list, &commands) // a list that cannot be read has none
+	ours := describe(command).Description
 	for _, c := range commands {
-		if strings.TrimPrefix(c.Name, "/") == backend.MCPCommand && c.Description != MCPDescription {
-			return backend.MCPServersCommand
+		if strings.TrimPrefix(c.Name, "/") == command && c.Description != ours {
+			return backend.OtherName(command)
 		}
 	}
-	return backend.MCPCommand
+	return command
 }
 
 // Announce adds commands of the adapter to an announcement, in place of commands of the backend
@@ -72,7 +75,7 @@ func Announce(u backend.Update, names ...string) backend.Update {
 	}
 	list := strictjson.Find(u.Raw, "update", member)
 	own := slices.DeleteFunc(backend.AdapterCommands(), func(name string) bool {
-		mayBeTheirs := name == backend.MCPCommand || name == backend.WorktreeCommand
+		mayBeTheirs := name == backend.WorktreeCommand || backend.OtherName(name) != name
 		return mayBeTheirs && !slices.Contains(names, name)
 	})
 	if mayHave(list, own...) {
@@ -80,7 +83,7 @@ func Announce(u backend.Update, names ...string) backend.Update {
 	}
 	var entries []json.RawMessage
 	for _, name := range names {
-		entries = append(entries, entry(name))
+		entries = append(entries, backend.Encode(describe(name)))
 	}
 	list, ok := strictjson.Append(list, entries...)
 	if !ok {

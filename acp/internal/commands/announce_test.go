@@ -24,7 +24,7 @@ func names(t *testing.T, u backend.Update) (all []string) {
 }
 
 // The adapter answers its commands, so it also describes them, however the backend spells them. An
-// agent keeps its own /mcp.
+// agent keeps its own /mcp and /permissions.
 func TestOwnCommandsReplaceTheBackends(t *testing.T) {
 	announcement := func(list ...string) backend.Update {
 		entries := []sdk.AvailableCommand{}
@@ -38,15 +38,17 @@ func TestOwnCommandsReplaceTheBackends(t *testing.T) {
 	}
 	own := []string{backend.RootsCommand, backend.MCPCommand}
 	u := announcement("plan", "/roots")
-	require.Equal(t, backend.MCPCommand, commands.MCPName(u))
+	require.Equal(t, backend.MCPCommand, commands.Name(u, backend.MCPCommand))
 	u = commands.Announce(u, backend.RootsCommand, backend.MCPCommand)
 	require.Equal(t, append([]string{"plan"}, own...), names(t, u))
-	require.Equal(t, backend.MCPCommand, commands.MCPName(u), "once it is stored")
+	require.Equal(t, backend.MCPCommand, commands.Name(u, backend.MCPCommand), "once it is stored")
 
-	u = announcement("/mcp")
-	require.Equal(t, backend.MCPServersCommand, commands.MCPName(u))
-	require.Equal(t, []string{"/mcp", backend.RootsCommand, backend.MCPServersCommand},
-		names(t, commands.Announce(u, backend.RootsCommand, backend.MCPServersCommand)))
+	for _, command := range []string{backend.MCPCommand, backend.PermissionsCommand} {
+		u, other := announcement("/"+command), backend.OtherName(command)
+		require.Equal(t, other, commands.Name(u, command))
+		require.Equal(t, []string{"/" + command, backend.RootsCommand, other},
+			names(t, commands.Announce(u, backend.RootsCommand, other)))
+	}
 	other := backend.Text("/mcp")
 	require.Equal(t, other, commands.Announce(other, backend.RootsCommand, backend.MCPCommand))
 }

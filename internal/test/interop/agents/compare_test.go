@@ -369,7 +369,10 @@ func (w *watcher) noteValue(path string, value any) {
 			w.see("%s", path)
 		}
 	case []any:
-		for _, element := range v[:min(20, len(v))] { // some offer hundreds of models
+		for i, element := range v {
+			if i == 20 && !strings.HasSuffix(path, "availableCommands") {
+				break // some offer hundreds of models
+			}
 			name := w.nameOf(element)
 			if name != "" && !strings.HasSuffix(path, "content") {
 				w.see("%s[%s]", path, name)
