@@ -543,6 +543,7 @@ type scripted struct {
 	usage   backend.Usage
 
 	neverAsks bool
+	doubt     string
 	// commands is a list of commands, which is only announced for a new session; default: an empty
 	// one, for all
 	commands string
@@ -570,7 +571,7 @@ func (r *scripted) Initialize(context.Context, backend.Raw, backend.Client) (bac
 		r.kind = "scripted"
 	}
 	return backend.Info{Kind: r.kind, MCP: r.mcp, ServerSandbox: r.sandbox, SystemPrompts: r.prompts,
-		Usage: r.usage, NeverAsks: r.neverAsks,
+		Usage: r.usage, NeverAsks: r.neverAsks, Doubt: r.doubt,
 		Initialize: backend.Raw(`{"agentCapabilities":{"promptCapabilities":{"image":true},` +
 			`"sessionCapabilities":{"fork":{},"x":{}}},"x":1}`)}, nil
 }

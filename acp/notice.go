@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
@@ -94,7 +95,7 @@ func (s *session) showNotice(ctx context.Context) {
 		if err != nil {
 			return // the turn or the session has ended
 		}
-		notice += listed
+		notice += listed + s.doubt(ctx)
 		if s.host.permits.configured != nil && s.agent.init.backend().NeverAsks {
 			notice += neverAsks(s.agent.init.backend().Profile) + "\n\n"
 		}
@@ -106,6 +107,23 @@ func (s *session) showNotice(ctx context.Context) {
 		}
 	}
 	s.notice, s.prompted = "", true
+}
+
+// doubt returns a message to the user about a backend that may have other sessions, or "" once one
+// of its sessions was used here.
+func (s *session) doubt(ctx context.Context) string {
+	doubt := s.agent.init.backend().Doubt
+	if doubt == "" {
+		return ""
+	}
+	page, err := s.agent.options.Store.List(ctx, sessionstore.Query{
+		Agent: s.agent.init.owner(), Archive: sessionstore.ArchivedToo})
+	if err != nil || slices.ContainsFunc(page.Sessions, func(other sessionstore.Session) bool {
+		return other.ID != s.host.stored && other.Turns > 0
+	}) {
+		return ""
+	}
+	return doubt + "\n\n"
 }
 
 // maxNoticeTitle is the maximum length of the title of a notice, in characters.

@@ -167,3 +167,21 @@ func TestWarnings(t *testing.T) {
 	require.Equal(t, "\n\nThe folder `x` is gone. Load\nthe session again.\n\nAnd this\n\none",
 		strings.Join(recorded(t, store, id), ""), "a backend's message is recorded as usual")
 }
+
+// That an agent may have other sessions is told until one of its sessions has been used.
+//
+// Clause A31.
+func TestDoubtAboutTheAgentIsToldOnce(t *testing.T) {
+	r := &scripted{doubt: "The agent calls itself another."}
+	store := memstore.New(t)
+	for window := range 2 {
+		c := connect(t, acp.Options{Store: store, Backend: r.serve})
+		c.initialize()
+		first := c.open(folder(t))
+		told := []string{r.doubt + "\n\n", "one"}
+		require.Equal(t, told[window:], c.texts(first, "say one"))
+		require.Equal(t, []string{"two"}, c.texts(first, "say two"))
+		require.Equal(t, []string{"three"}, c.texts(c.open(folder(t)), "say three"))
+		c.leave()
+	}
+}

@@ -140,6 +140,7 @@ func (l *load) open(ctx context.Context) (*activation, error) {
 		activation: backend.Activation{
 			Cause: l.cause, State: l.stored.State,
 			MustExist: l.agent.sessions.OnlyBackendKnows(ctx, l.stored),
+			Unlisted:  l.stored.Unlisted,
 			Stop:      func(context.Context) error { return stop() },
 		}}
 	if !l.stored.Unstored {

@@ -130,6 +130,9 @@ type Info struct {
 	// unknown to the adapter. The adapter adds protocolVersion and the capabilities that it
 	// implements. Nil is an empty object.
 	Initialize Raw
+	// Doubt tells the user why the agent may have other sessions than these, "" if nothing is in
+	// doubt. The adapter shows it until the user has used one of them.
+	Doubt string
 	// MCP says who connects the sessions' MCP servers.
 	MCP MCPOwner
 	// Sandbox says how the agent's processes are restricted, for the answer to /roots: "off",
@@ -233,6 +236,9 @@ type Activation struct {
 	// MustExist says that nothing of the session's conversation is stored; only the backend may
 	// know it. Open must fail with [ErrUnknownSession] rather than start a new session.
 	MustExist bool
+	// Unlisted says that the backend's list of sessions ([Foreign]) does not have it. If Open also
+	// finds nothing of its conversation, it fails as with MustExist: some agents load any id.
+	Unlisted bool
 	// Previous is the active session that a load or resume replaces, or nil. Its turn may be
 	// running until Stop.
 	Previous Session

@@ -92,6 +92,31 @@ func TestSessions(t *testing.T) {
 	}
 }
 
+// A session that the agent neither lists nor replays does not exist, although it loads any id. If it
+// lists none, its word counts.
+//
+// Clause A28.
+func TestAgentThatLoadsAnyID(t *testing.T) {
+	for _, lists := range []bool{true, false} {
+		t.Run(fmt.Sprintf("A28/lists=%v", lists), func(t *testing.T) {
+			a := abilities{List: lists, Load: true, Close: true, Gullible: true}
+			h := newSystem(t, a, proxy.Options{})
+			v := h.connect()
+			_, err := v.LoadSession(t.Context(), "nowhere", client.Setup{Roots: roots(t, 1)})
+			if !lists {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorContains(t, err, "no session nowhere")
+			v.disconnect()
+			require.Contains(t, methods(h.received()), "session/close")
+			page, err := h.store.List(t.Context(), sessionstore.Query{})
+			require.NoError(t, err)
+			require.Empty(t, page.Sessions)
+		})
+	}
+}
+
 // What an agent leaves out counts as deleted only if its list has all sessions of a folder.
 //
 // Clause A31.

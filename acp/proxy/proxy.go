@@ -81,9 +81,15 @@ func (p *proxy) Initialize(
 	if _, err := p.mainChild(ctx); err != nil {
 		return backend.Info{}, err
 	}
+	profile := profiles.Identify(profiles.Known(), p.options.Profile, p.command)
+	doubt := profiles.Doubt(p.agentInfo().Raw, profile)
+	if doubt != "" {
+		doubt = "The agent " + doubt + "."
+	}
 	return backend.Info{
 		Kind:       Kind,
-		Profile:    Owner(p.command, p.options.Profile).Profile,
+		Doubt:      doubt,
+		Profile:    profile.Identity,
 		Initialize: p.confineLogins(p.agentInfo().Raw),
 		MCP:        backend.BackendConnects,
 		Sandbox:    process.InEffect(p.options.Profile.Sandbox) + terminals,
@@ -129,7 +135,7 @@ func (p *proxy) open(
 	s.nested = sync.OnceValues(s.findNested)
 	p.addSecrets(a.Params)
 	r := openRequest{cause: a.Cause, state: decodeState(a.State), stop: a.Stop,
-		mustExist: a.MustExist}
+		mustExist: a.MustExist, unlisted: a.Unlisted}
 	profile := p.options.Profile
 	if a.Cause == backend.Load && (profile.Replay.Late || profile.Replay.Lossy) {
 		if r.record, err = readRecord(a.History); err != nil {

@@ -21,6 +21,7 @@ type openRequest struct {
 	stop     func(ctx context.Context) error // ends its turn
 
 	mustExist       bool   // do not create a session if the child does not know that of state
+	unlisted        bool   // the child does not list that of state
 	historyOptional bool   // the history need not be readable
 	hideReplay      bool   // the child's replay must not be shown
 	record          record // the child's replay is shown after this, because it is incomplete
@@ -244,6 +245,9 @@ func (s *session) commit(ctx context.Context, o openResult, r openPlan) (backend
 
 // adopt saves the state of the child session, makes it the one of s, and leaves the previous one.
 func (s *session) adopt(ctx context.Context, o openResult, r openPlan) error {
+	if r.unlisted && o.method == byLoad && o.shown == 0 {
+		return backend.ErrUnknownSession // some agents load any id
+	}
 	saved, pendingHistory, err := s.plan(o, r)
 	if err != nil {
 		return err

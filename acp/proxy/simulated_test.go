@@ -42,6 +42,8 @@ type abilities struct {
 	Bound bool
 	// Updated: from its second start on it takes roots by the protocol.
 	Updated bool
+	// Gullible: it loads any id, without a conversation if there is none.
+	Gullible bool
 	// LateReplay: it replays after its response to session/load, before it takes the next message.
 	LateReplay bool
 	// Refuse is a method that it rejects with Code.
@@ -204,6 +206,11 @@ func (s *simulated) initialize() string {
 func (s *simulated) reopen(m simulatedMessage) {
 	id := m.Params.SessionID
 	kept, ok := s.read(id)
+	if !ok && s.Gullible {
+		s.commands(id)
+		s.answer(m, `{}`)
+		return
+	}
 	if !ok {
 		s.fail(m, -32002, "unknown session")
 		return

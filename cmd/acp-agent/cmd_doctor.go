@@ -11,7 +11,6 @@ import (
 	"maps"
 	"os"
 	"os/exec"
-	"path"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -305,12 +304,8 @@ func (set *settings) examineAgent(ctx context.Context, name string, args []strin
 	if err != nil {
 		return findings
 	}
-	if other, ok := sessionsElsewhere(agent, profile); ok {
-		findings = append(findings, finding{subject, doubtful, fmt.Sprintf("calls itself %s, but its "+
-			"sessions are kept apart from those of agent %s, because its command may run it with another "+
-			"account or elsewhere; if it is the same one, give it an entry in the section agents of the "+
-			"configuration file with \"identity\": %q", agentName(agent), other.Title,
-			cmp.Or(other.Identity, other.Name))})
+	if doubt := profiles.Doubt(agent.Raw, profile); doubt != "" {
+		findings = append(findings, finding{subject, doubtful, doubt})
 	}
 	return append(findings, findHidden(subject, command.Path, interpreter, setting)...)
 }
@@ -347,29 +342,6 @@ func findHidden(subject, path, interpreter, setting string) (findings []finding)
 			"editors started from a desktop may not find %s: %s", program, advice)})
 	}
 	return findings
-}
-
-// sessionsElsewhere returns the known agent that an agent calls itself, if p, an agent without a name
-// of its own, does not have its sessions.
-func sessionsElsewhere(agent client.Agent, p profiles.Profile) (known profiles.Profile, ok bool) {
-	name := strings.ToLower(agentName(agent))
-	for _, k := range profiles.Known() {
-		names := append([]string{k.Name, k.Start.Command, strings.ToLower(k.Title)}, k.Start.Packages...)
-		for _, pkg := range k.Start.Packages {
-			names = append(names, path.Base(pkg))
-		}
-		if name != "" && slices.Contains(names, name) {
-			return k, p.Identity != cmp.Or(k.Identity, k.Name) && strings.Contains(p.Identity, " ")
-		}
-	}
-	return known, false
-}
-
-// agentName returns the name that an agent gives itself, "" if none.
-func agentName(a client.Agent) string {
-	var info struct{ AgentInfo struct{ Name string } }
-	_ = json.Unmarshal(a.Raw, &info)
-	return info.AgentInfo.Name
 }
 
 // commandSetting returns the key of the configuration file that names the program of an agent. It

@@ -18,6 +18,8 @@ type Openable struct {
 	sessionstore.Session
 	// Unstored says that the store does not have the session.
 	Unstored bool
+	// Unlisted says that the backend lists its sessions, but not this one.
+	Unlisted bool
 }
 
 // Find returns the session that a request with the given cwd names. If it is not stored, the id may
@@ -33,12 +35,12 @@ func (s *Sessions) Find(
 	if state == nil {
 		return Openable{}, err
 	}
-	own, listed := s.findListed(ctx, string(id), cwd)
-	if !listed { // whether it exists shows when it is opened
+	own, listErr := s.findListed(ctx, string(id), cwd)
+	if listErr != nil { // whether it exists shows when it is opened
 		own = backend.ForeignSession{State: state, Cwd: cwd}
 	}
 	n, err := s.convert(ctx, own, s.newRealPaths())
-	return Openable{Unstored: true, Session: sessionstore.Session{
+	return Openable{Unstored: true, Unlisted: isUnknown(listErr), Session: sessionstore.Session{
 		ID: id, Agent: s.Owner(), Keys: n.Keys, Title: n.Title, Updated: n.Updated,
 		State: n.State, StateKey: n.StateKey, Archived: n.Archived, Meta: n.Meta,
 	}}, err
@@ -56,12 +58,14 @@ func (s *Sessions) OnlyBackendKnows(ctx context.Context, o Openable) bool {
 	return true
 }
 
-// findListed looks for a session in the backend's list, for a limited time.
+// findListed looks for a session in the backend's list, for a limited time. It returns
+// [*sessionstore.NotFoundError] if the list does not have it.
 func (s *Sessions) findListed(
 	ctx context.Context, key string, cwd workspace.Dir,
-) (backend.ForeignSession, bool) {
+) (backend.ForeignSession, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.Times.Wait)
 	defer cancel()
+	var failed error = &sessionstore.NotFoundError{ID: sessionstore.ID(key)}
 	for _, in := range []*workspace.Dir{&cwd, nil} {
 		for own, err := range s.Foreign.Sessions(ctx, in) {
 			if errors.Is(err, backend.ErrPartial) {
@@ -69,14 +73,15 @@ func (s *Sessions) findListed(
 			}
 			if err != nil {
 				s.Log.Debug("cannot list the agent's sessions", "error", err)
+				failed = err
 				break
 			}
 			if s.Foreign.Key(own.State) == key && !own.Cwd.IsZero() {
-				return own, true
+				return own, nil
 			}
 		}
 	}
-	return backend.ForeignSession{}, false
+	return backend.ForeignSession{}, failed
 }
 
 // Adopt stores a session that only the backend knew, under the id that the request gave it.

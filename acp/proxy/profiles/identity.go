@@ -1,6 +1,10 @@
 package profiles
 
 import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -36,6 +40,31 @@ func Identify(list []Profile, p Profile, c Command) Profile {
 		p.Identity = ownIdentity(words)
 	}
 	return p
+}
+
+// Doubt says that an agent, which answered initialize with the given response, calls itself by the
+// name of a known one and p, the profile of its command line, does not give it the sessions of that
+// one. It returns "" if there is no doubt.
+func Doubt(initialize json.RawMessage, p Profile) string {
+	var own struct{ AgentInfo struct{ Name string } }
+	if json.Unmarshal(initialize, &own) != nil || !strings.Contains(p.Identity, " ") {
+		return ""
+	}
+	name := strings.ToLower(own.AgentInfo.Name)
+	for _, k := range Known() {
+		names := append([]string{k.Name, k.Start.Command, strings.ToLower(k.Title)}, k.Start.Packages...)
+		for _, pkg := range k.Start.Packages {
+			names = append(names, path.Base(pkg))
+		}
+		if identity := cmp.Or(k.Identity, k.Name); slices.Contains(names, name) && name != "" &&
+			p.Identity != identity {
+			return fmt.Sprintf("calls itself %s, but its sessions are kept apart from those of agent %s, "+
+				"because its command may run it with another account or elsewhere; if it is the same "+
+				"one, give it an entry in the section agents of the configuration file with "+
+				"\"identity\": %q", text.Printable(own.AgentInfo.Name), k.Title, identity)
+		}
+	}
+	return ""
 }
 
 // Match returns the profile of the agent that c runs: a known agent, or the one whose
