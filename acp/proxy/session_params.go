@@ -38,22 +38,20 @@ func (s *session) lifecycleParams(
 
 // paramsWithRoots returns the params of a lifecycle request with the additional directories, each
 // once, if the child takes them by the protocol. Otherwise it removes them. A child that takes them
-// always gets the list, except in a session/new in which the client left it out.
+// always gets the list: Claude Code restarts if a session/load has an empty one that was left out of
+// its session/new.
 func paramsWithRoots(
 	params backend.Raw, mode profiles.RootsMode, method backend.Cause, roots workspace.Roots,
 ) (backend.Raw, error) {
 	const member = protocol.AdditionalDirectories
-	given, without, err := strictjson.Take(params, member)
+	var err error
+	if mode == profiles.RootsByProtocol {
+		params, err = strictjson.Put(params, member, backend.Encode(roots.Additional()))
+	} else {
+		_, params, err = strictjson.Take(params, member)
+	}
 	if err != nil {
 		return nil, err
-	}
-	if mode == profiles.RootsByProtocol && (given != nil || method != backend.New) {
-		params, err = strictjson.Put(params, member, backend.Encode(roots.Additional()))
-		if err != nil {
-			return nil, err
-		}
-	} else {
-		params = without
 	}
 	if method != backend.New && method != backend.Load {
 		return params, nil
