@@ -67,9 +67,9 @@ func (s *stage) watch(t *testing.T, open func() *editor) map[string]bool {
 	w.note("initialize", w.agent.Raw)
 	cwd := map[string]any{"cwd": s.cwd, "mcpServers": s.withServer(t).MCPServers}
 	work := w.open("session/new", cwd)
-	other := w.settings()
+	w.settings()
 	w.turns(work)
-	w.cancels(other)
+	w.cancels()
 	w.ask("_unknown/request", nil)
 	if s.subject.method != "" {
 		w.ask("authenticate", map[string]any{"methodId": s.subject.method})
@@ -151,8 +151,8 @@ func (w *watcher) open(method string, params map[string]any) string {
 	return made.SessionID
 }
 
-// settings changes what can be chosen in a session, and returns its id.
-func (w *watcher) settings() string {
+// settings changes what can be chosen in a session. Codex does not go back to the first model.
+func (w *watcher) settings() {
 	var has struct {
 		SessionID string
 		Modes     struct {
@@ -188,7 +188,6 @@ func (w *watcher) settings() string {
 	if has.Modes.CurrentModeID != "" {
 		set("session/set_mode", "modeId", has.Modes.CurrentModeID, map[string]any{})
 	}
-	return has.SessionID
 }
 
 // A picture of one pixel.
@@ -218,7 +217,8 @@ func (w *watcher) turns(session string) {
 
 // cancels notes how a cancelled turn ends. Its order would be carried out again by a model that is
 // told the conversation.
-func (w *watcher) cancels(session string) {
+func (w *watcher) cancels() {
+	session := w.open("session/new", map[string]any{"cwd": w.s.cwd, "mcpServers": []any{}})
 	cancelled := w.startPrompt(session, "Take your time.", modelserver.Wait())
 	require.NoError(w.t, w.s.model.Waiting(within(w.t)))
 	require.NoError(w.t, w.Cancel(within(w.t), session))
