@@ -54,17 +54,19 @@ func (n *naming) Initialize(context.Context, backend.Raw, backend.Client) (backe
 // An agent that names no methods, with an empty list, is believed; one that does not say gets the
 // method that needs no sign-in.
 func TestNoMethodsToSignIn(t *testing.T) {
+	const none = `[{"id":"none","name":"No sign-in","description":"acp-agent needs no account."}]`
 	for methods, want := range map[string]string{
 		`"authMethods":[]`:             `[]`,
+		`"authMethods":null`:           none,
 		`"authMethods":[{"id":"key"}]`: `[{"id":"key"}]`,
-		``:                             `[{"id":"none","name":"No sign-in","description":"acp-agent needs no account."}]`,
+		``:                             none,
 	} {
 		c := connect(t, acp.Options{Backend: using(&naming{methods: methods})})
 		var result struct{ AuthMethods json.RawMessage }
 		require.NoError(t, json.Unmarshal(c.initialize(), &result))
 		require.JSONEq(t, want, string(result.AuthMethods), methods)
 		err := c.try("authenticate", `{"methodId":"none"}`).Error
-		require.Equal(t, methods == "", err == nil, "only what was offered succeeds: %s", methods)
+		require.Equal(t, want == none, err == nil, "only what was offered succeeds: %s", methods)
 	}
 }
 

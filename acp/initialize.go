@@ -83,8 +83,14 @@ func (i *initialization) owner() sessionstore.Agent {
 func (i *initialization) needsNoSignIn() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	_, given := members(i.info.Initialize)["authMethods"]
-	return i.ok && !given
+	return i.ok && !namesSignIn(members(i.info.Initialize))
+}
+
+// namesSignIn reports whether the result of initialize has a list of methods to sign in, perhaps an
+// empty one.
+func namesSignIn(result map[string]json.RawMessage) bool {
+	methods, given := result["authMethods"]
+	return given && string(methods) != "null"
 }
 
 // mcpOwner says who connects MCP servers.
@@ -200,7 +206,7 @@ func (a *agent) initializeResult(info backend.Info) (json.RawMessage, mcpTranspo
 		result = strictjson.Set(result, "agentInfo",
 			backend.Encode(sdk.Implementation{Name: agentName, Version: a.options.Version}))
 	}
-	if _, given := top["authMethods"]; !given {
+	if !namesSignIn(top) {
 		result = strictjson.Set(result, "authMethods", a.authMethods())
 	}
 	return strictjson.Set(result, "protocolVersion",

@@ -7,7 +7,9 @@ import (
 	"hash/crc32"
 	"iter"
 	"strconv"
+	"strings"
 
+	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
@@ -66,7 +68,7 @@ func Unpack(segment []byte) iter.Seq[Update] {
 		lines, ok := intact(segment)
 		read := func(line []byte) (Update, error) { return StoredUpdate(line), nil }
 		if !ok {
-			read = func(line []byte) (Update, error) { return ParseUpdate(line) }
+			read = parseDamaged
 		}
 		damaged := 0
 		for len(lines) > 0 {
@@ -89,6 +91,25 @@ func Unpack(segment []byte) iter.Seq[Update] {
 			yield(damageNote(damaged))
 		}
 	}
+}
+
+// parseDamaged parses an update of a segment that was damaged. A member that its kind needs may have
+// another name now: clients could not show it.
+func parseDamaged(line []byte) (Update, error) {
+	u, err := ParseUpdate(line)
+	need := ""
+	switch kind := string(u.Kind); {
+	case strings.HasSuffix(kind, "_chunk"):
+		need = "content"
+	case strings.HasPrefix(kind, "tool_call"):
+		need = "toolCallId"
+	case kind == "plan":
+		need = "entries"
+	}
+	if need != "" && strictjson.Find(u.Raw, "update", need) == nil {
+		err = fmt.Errorf("the update has no %s", need)
+	}
+	return u, err
 }
 
 // damageNote returns a note to the user, which is not text of the agent: see [Passages].

@@ -38,8 +38,13 @@ func TestUnpackDamaged(t *testing.T) {
 		`"update":{"sessionUpdate":"agent`: "1 update was damaged",
 		`e":{"sessionUpdate"`:              "3 updates were damaged",
 		`{"sessionUpdate":"plan"`:          "1 update was damaged",
+		`"content"`:                        "2 updates were damaged",
+		`"entries"`:                        "1 update was damaged",
 	} {
 		broken := strings.ReplaceAll(string(segment), damage, strings.ReplaceAll(damage, `"`, "x"))
+		if name := strings.Trim(damage, `"`); len(name) == len(damage)-2 { // still JSON
+			broken = strings.ReplaceAll(string(segment), damage, `"`+name[1:]+`x"`)
+		}
 		all := slices.Collect(sessionstore.Unpack([]byte(broken)))
 		notes := slices.DeleteFunc(slices.Clone(all), func(u sessionstore.Update) bool { return !strings.Contains(u.String(), `"note":true`) })
 		require.Len(t, notes, 1)

@@ -77,8 +77,7 @@ func parseServers(text []byte) ([]sdk.McpServer, error) {
 	var servers []sdk.McpServer
 	for name := range listed.All() {
 		o, ok := v.Object(listed.Field(name))
-		if !ok || string(o.Field("disabled").Raw()) == "true" ||
-			string(o.Field("enabled").Raw()) == "false" {
+		if !ok || isSet(o.Field("disabled"), "true", &v) || isSet(o.Field("enabled"), "false", &v) {
 			continue
 		}
 		server := mcpServer(name, o, &v)
@@ -88,6 +87,27 @@ func parseServers(text []byte) ([]sdk.McpServer, error) {
 		servers = append(servers, server)
 	}
 	return servers, v.Err()
+}
+
+// isSet reports whether a field that is true or false has a value.
+func isSet(f strictjson.Field, value string, v *strictjson.Violations) bool {
+	switch raw := string(f.Raw()); {
+	case !f.Present(), raw == "true", raw == "false":
+		return raw == value
+	default:
+		v.Add(f.Refuse(strictjson.Type).Expecting("true or false"))
+		return false
+	}
+}
+
+// either returns the first of several fields, of which clients write one or another.
+func either(o strictjson.Object, name string, others ...string) strictjson.Field {
+	for _, other := range append([]string{name}, others...) {
+		if f := o.Field(other); f.Present() {
+			return f
+		}
+	}
+	return o.Field(name)
 }
 
 // envReference matches a reference to an environment variable: ${NAME}, ${NAME:-default} or
@@ -144,11 +164,11 @@ func expandHeaders(headers []sdk.HttpHeader, expand func(...*string)) {
 
 // mcpServer decodes one server. A server with a url uses HTTP unless it has another type.
 func mcpServer(name string, o strictjson.Object, v *strictjson.Violations) sdk.McpServer {
-	kind := "stdio"
-	if given := o.Field("type"); given.Present() {
+	kind, given := "stdio", either(o, "type", "transport", "transportType")
+	url := either(o, "url", "httpUrl", "serverUrl") // the latter of Gemini CLI and Windsurf
+	if given.Present() {
 		kind = v.Text(given)
-	} else if !o.Field("command").Present() && (o.Field("url").Present() ||
-		o.Field("httpUrl").Present() || o.Field("serverUrl").Present()) {
+	} else if !o.Field("command").Present() && url.Present() {
 		kind = "http"
 	}
 	switch kind {
@@ -163,24 +183,18 @@ func mcpServer(name string, o strictjson.Object, v *strictjson.Violations) sdk.M
 		}
 		return sdk.McpServer{Stdio: s}
 	case "http", "streamable-http", "streamableHttp", "sse":
-		field := o.Field("url")
-		for _, other := range []string{"httpUrl", "serverUrl"} { // of Gemini CLI and Windsurf
-			if !field.Present() && o.Field(other).Present() {
-				field = o.Field(other)
-			}
-		}
-		url, headers := v.Text(field), []sdk.HttpHeader{}
+		to, headers := v.Text(url), []sdk.HttpHeader{}
 		for name, value := range textMembers(o.Field("headers"), v) {
 			headers = append(headers, sdk.HttpHeader{Name: name, Value: value})
 		}
 		if kind == "sse" {
-			return sdk.McpServer{Sse: &sdk.McpServerSseInline{Name: name, Url: url,
+			return sdk.McpServer{Sse: &sdk.McpServerSseInline{Name: name, Url: to,
 				Headers: headers, Type: "sse"}}
 		}
-		return sdk.McpServer{Http: &sdk.McpServerHttpInline{Name: name, Url: url, Headers: headers,
+		return sdk.McpServer{Http: &sdk.McpServerHttpInline{Name: name, Url: to, Headers: headers,
 			Type: "http"}}
 	default:
-		v.Add(o.Field("type").Refuse(strictjson.Unsupported).Expecting("use stdio, http or sse"))
+		v.Add(given.Refuse(strictjson.Unsupported).Expecting("use stdio, http or sse"))
 		return sdk.McpServer{}
 	}
 }

@@ -13,7 +13,8 @@ func TestParseServers(t *testing.T) {
 		"z": {"command": "c", "args": ["${RUNNER_TEST}", "${env:RUNNER_TEST}s", "${NO_SUCH:-x}", "${roots}", "${root:0}"], "env": {"B": "1", "A": "2"}, "disabled": false},
 		"a": {"url": "http://h"},
 		"off": {"command": "c", "disabled": true},
-		"s": {"type": "sse", "url": "http://s", "headers": {"H": "v"}}
+		"s": {"type": "sse", "url": "http://s", "headers": {"H": "v"}},
+		"t": {"transport": "sse", "serverUrl": "http://t"}
 	}, "other": 1}`))
 	require.NoError(t, err)
 	require.Equal(t, []sdk.McpServer{
@@ -24,6 +25,7 @@ func TestParseServers(t *testing.T) {
 			Type: "http"}},
 		{Sse: &sdk.McpServerSseInline{Name: "s", Url: "http://s",
 			Headers: []sdk.HttpHeader{{Name: "H", Value: "v"}}, Type: "sse"}},
+		{Sse: &sdk.McpServerSseInline{Name: "t", Url: "http://t", Headers: []sdk.HttpHeader{}, Type: "sse"}},
 	}, servers)
 	for text, why := range map[string]string{
 		`[]`:                        "not a JSON object",
@@ -31,6 +33,8 @@ func TestParseServers(t *testing.T) {
 		`{"mcpServers": {"a": {}}}`: "mcpServers.a.command",
 		`{"mcpServers": {"a": {"type": "carrier pigeon"}}}`:              "stdio, http or sse",
 		`{"mcpServers": {"a": {"command": "c", "env": {"T": 1}}}}`:       "mcpServers.a.env.T",
+		`{"mcpServers": {"a": {"command": "c", "disabled": "true"}}}`:    "mcpServers.a.disabled",
+		`{"mcpServers": {"a": {"command": "c", "enabled": 0}}}`:          "mcpServers.a.enabled",
 		`{"mcpServers": {"a": {"command": "${NO_SUCH}"}}}`:               "mcpServers.a: ${NO_SUCH} is not set",
 		`{"mcpServers": {"a": {"command": "c"}, "a": {"command": "d"}}}`: `two servers called "a"`,
 	} {
