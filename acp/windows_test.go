@@ -302,6 +302,7 @@ func TestWindows(t *testing.T) {
 			a.texts(w.id, "say one")
 			b := w.join()
 			a.texts(w.id, "say two")
+			says(b, `"two"`) // a load leaves out what was not sent yet
 			b.call("session/load", rootsParams(w.id, w.dir))
 			c := w.connect()
 			c.call("session/resume", rootsParams(w.id, w.dir))

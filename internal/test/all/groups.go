@@ -77,7 +77,7 @@ var atOnce = []string{
 // one goroutine, or in the same ones as others on more data, or in processes of their own.
 var alone = []string{
 	// acp and acp/internal/servers
-	"TestClosedQueuesHoldNoMemory", "TestManySmallBlocks",
+	"TestClosedQueuesHoldNoMemory", "TestManySmallBlocks", "TestSlowWindow", "TestStoppedClient",
 	// acp/model
 	"TestCallThatDoesNotArrive", "TestFilesThatRunByThemselvesAreAskedFor", "TestManySkills",
 	"TestManySteps", "TestPlantedRepositoryIsAskedFor",
@@ -95,6 +95,8 @@ var alone = []string{
 	"TestContract", "TestFewRowsAreRead", "TestNothingIsLeftOfRandomSessions", "TestShared",
 	"TestErasingLargeSessionLetsOthersWrite", "TestContractWithRollbackJournalAndStoppedClock",
 	"TestStoppedReaderDoesNotGrowLog",
+	// internal/websocket
+	"TestRoomIsGivenBack", "TestUnfinishedMessages", "TestUnreadMessages",
 	// workspace
 	"TestKilledWhileWriting", "TestWhatOtherProgramsWriteIsNotLost",
 }

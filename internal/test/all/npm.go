@@ -57,7 +57,8 @@ func install(ctx context.Context, dirs []string) error {
 }
 
 func installOne(ctx context.Context, dir string) error {
-	if err := command(ctx, dir, "npm", "ci", "--ignore-scripts", "--loglevel=error"); err != nil {
+	if err := command(ctx, dir, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund",
+		"--loglevel=error"); err != nil {
 		return err
 	}
 	if filepath.Base(dir) == "node-postgres" {

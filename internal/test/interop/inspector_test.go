@@ -14,6 +14,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/test/interop/program"
 	"github.com/acp-agent/acp-agent/internal/test/mcptest"
 	"github.com/acp-agent/acp-agent/internal/test/npmtest"
+	"github.com/acp-agent/acp-agent/internal/test/volume"
 )
 
 // inspector is the MCP Inspector's command-line client: one process keeps the connection, and each
@@ -117,6 +118,12 @@ func TestMCPInspector(t *testing.T) {
 			text, failed := i.call("read_file", map[string]string{"path": "f"})
 			require.False(t, failed, text)
 			require.Contains(t, text, "in a 100% #1", "M10: the first valid root is the base")
+			if era == "legacy" && !volume.Full() { // each command starts Node
+				i.setRoots(rootAt(t, b))
+				text, _ = i.call("read_file", map[string]string{"path": "f"})
+				require.Contains(t, text, "in b?é", "M9: a change is followed")
+				return
+			}
 			text, _ = i.call("read_file", map[string]string{"path": filepath.Join(b, "f")})
 			require.Contains(t, text, "in b?é")
 			text, _ = i.call("list_roots", map[string]string{})
