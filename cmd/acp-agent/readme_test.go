@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/test/needs"
 )
 
 // console matches a console block of the README: a command and its output.
@@ -19,6 +21,7 @@ var console = regexp.MustCompile(
 
 // TestReadme runs the commands in the README and compares their output.
 func TestReadme(t *testing.T) {
+	needs.Programs(t, "sh")
 	top, err := filepath.Abs("../..")
 	require.NoError(t, err)
 	readme, err := os.ReadFile(filepath.Join(top, "README.md"))

@@ -117,8 +117,10 @@ func runnable(t *testing.T) (files []string) {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
 		var missing []string
-		for _, program := range []string{"grep", "head", "sed", "setsid"} {
-			used := regexp.MustCompile(`(?m)^[^#\n]*[ \t(|;!]` + program + ` `).Match(text)
+		for _, program := range []string{
+			"cat", "dd", "grep", "head", "ln", "ls", "sed", "setsid", "sh", "sleep", "true",
+		} {
+			used := regexp.MustCompile(`(?m)^[^#\n]*[ \t(|;!"]` + program + `[ "\n]`).Match(text)
 			if _, err := exec.LookPath(program); err != nil && used {
 				missing = append(missing, program)
 			}

@@ -20,6 +20,7 @@ var covered = map[string]string{
 	"grep":   "commands of acp-agent in shell scripts",
 	"head":   "commands of acp-agent in shell scripts",
 	"sed":    "commands of acp-agent in shell scripts",
+	"sh":     "scripts: agents, MCP servers and commands in a shell",
 	"setsid": "processes that leave the group of their parent",
 	"script": "pseudo-terminals in the sandbox",
 }

@@ -66,6 +66,9 @@ func run(ctx context.Context, args []string) error {
 			return errors.New("the race detector needs a C compiler")
 		}
 	}
+	if err := addShell(); err != nil {
+		return err
+	}
 	begin := time.Now()
 	err := s.run(ctx)
 	r.print(time.Since(begin))
@@ -167,6 +170,15 @@ func (s *suite) test(ctx context.Context, env, args []string) error {
 func has(program string) bool {
 	_, err := exec.LookPath(program)
 	return err == nil
+}
+
+// addShell adds the programs of the system to PATH if a shell is not in it, which git and many tests
+// need.
+func addShell() error {
+	if has("sh") || runtime.GOOS == "windows" {
+		return nil
+	}
+	return os.Setenv("PATH", os.Getenv("PATH")+":/bin:/usr/bin")
 }
 
 // canRace reports whether this machine can compile with the race detector, which needs cgo.

@@ -19,6 +19,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/test/interop/pipes"
 	"github.com/acp-agent/acp-agent/internal/test/interop/program"
 	"github.com/acp-agent/acp-agent/internal/test/mcptest"
+	"github.com/acp-agent/acp-agent/internal/test/needs"
 	"github.com/acp-agent/acp-agent/internal/test/npmtest"
 )
 
@@ -477,6 +478,7 @@ func TestConsentCoversScript(t *testing.T) {
 //
 // Clause A25.
 func TestFoundServerGetsNamedEnvironment(t *testing.T) {
+	needs.Programs(t, "sh")
 	t.Setenv("ACP_AGENT_INTEROP_SECRET", "tangerine")
 	t.Setenv("ACP_AGENT_INTEROP_NAMED", "clementine")
 	cwd := folder(t, ".mcp.json", `{"mcpServers":{"found":{"command":"./srv.sh","env":{"NAMED":"${ACP_AGENT_INTEROP_NAMED}"}}}}`, "srv.sh", "#!/bin/sh\nenv > env.txt\n")

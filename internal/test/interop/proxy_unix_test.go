@@ -16,12 +16,14 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/test/interop/pipes"
 	"github.com/acp-agent/acp-agent/internal/test/interop/program"
+	"github.com/acp-agent/acp-agent/internal/test/needs"
 )
 
 // The command named in the error opens the session.
 //
 // Clause A31.
 func TestCommandInErrorOpensSession(t *testing.T) {
+	needs.Programs(t, "sh")
 	t.Setenv("XDG_STATE_HOME", folder(t))
 	t.Setenv("HOME", folder(t))
 	t.Setenv("PATH", filepath.Dir(program.Path())+":"+filepath.Dir(os.Args[0])+":"+os.Getenv("PATH"))
