@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"os"
@@ -34,12 +35,12 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-const doctorHelp = `doctor checks what acp-agent needs: the configuration file, the directory for
-sessions, the copy of the registry, the agents and models of the configuration
-file, and the agents that are named or whose command follows --. It starts each
-of these agents and asks the server of each model what it offers, and contacts
-nothing else. With --mcp-config it also starts the MCP servers of a file, such
-as the .mcp.json of a project, and counts their tools.
+const doctorHelp = `doctor checks what acp-agent needs: the configuration file and its folders, the
+directory for sessions, the copy of the registry, the agents and models of the
+configuration file, and the agents that are named or whose command follows --.
+It starts each of these agents and asks the server of each model what it offers,
+and contacts nothing else. With --mcp-config it also starts the MCP servers of a
+file, such as the .mcp.json of a project, and counts their tools.
 
 A line begins with ✓ if all is well, with ! if something may go wrong, and with
 ✗ if something does not work; then the exit status is 1.`
@@ -163,6 +164,7 @@ func (set *settings) examine(ctx context.Context, e examination) []finding {
 	}
 	e.begins("the stored sessions")
 	findings = append(findings, set.examineFiles(ctx)...)
+	findings = append(findings, set.examineWorkspaces(ctx)...)
 	findings = append(findings, set.examineRegistry()...)
 	agents := slices.Clone(e.agents)
 	configured := slices.Sorted(maps.Keys(set.config.Agents))
@@ -188,6 +190,28 @@ func (set *settings) examine(ctx context.Context, e examination) []finding {
 	findings = append(findings, set.examineModels(ctx, e.begins)...)
 	e.begins("MCP servers")
 	return append(findings, set.examineServers(ctx, e.servers)...)
+}
+
+// examineWorkspaces checks whether sessions with configured folders can be opened.
+func (set *settings) examineWorkspaces(ctx context.Context) (findings []finding) {
+	for i, w := range set.config.Workspaces {
+		if len(w.Directories) == 0 {
+			continue
+		}
+		subject := fmt.Sprintf("workspaces[%d]", i)
+		reports, err := checkRoots(ctx, set, rootFlags{cwd: w.Cwd})
+		for _, r := range reports {
+			if errors.Is(err, errRejected) && r.Verdict != "ok" {
+				err = fmt.Errorf("no session opens in %s: %s", w.Cwd, r.Verdict)
+			}
+		}
+		findings = append(findings, judge(subject, fmt.Sprintf("sessions in %s have %s", w.Cwd,
+			text.Count(len(reports), "folder", "folders")), err))
+		if _, missing := os.Stat(w.Cwd); errors.Is(missing, fs.ErrNotExist) {
+			findings[len(findings)-1].State = doubtful // it may be a project that is gone
+		}
+	}
+	return findings
 }
 
 // examineRegistry checks the copy of the registry, if there is one.
