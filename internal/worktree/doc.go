@@ -8,6 +8,7 @@
 // (git.go). Where the system has a sandbox, git may write only the repository and the new folders.
 //
 //	plan.go      what would be made for a session's folders
+//	checkout.go  the branch and commit for one of them, and what its worktree will lack
 //	make.go      making it in a hidden folder, and undoing what was made after an error or a kill
 //	copy.go      ignored files that the user wants in new worktrees
 //	registry.go  the worktrees that were made

@@ -213,7 +213,7 @@ func TestFullDisk(t *testing.T) {
 	if !containmenttest.InNamespace(t) {
 		return
 	}
-	for _, full := range []string{"trees", "second"} {
+	for _, full := range []string{"trees", "second", "state"} {
 		s := newStage(t)
 		require.NoError(t, unix.Mount("tmpfs", s.folder(full), "tmpfs", 0, "size=8m"))
 		folders := s.twoRepositories()
@@ -233,7 +233,7 @@ func TestFullDisk(t *testing.T) {
 			// Git leaves an empty log of a branch that it could not make.
 			require.Empty(t, s.changed(before, `^second/\.git/logs/refs/heads/x$`), pages)
 		}
-		require.Greater(t, failed, 2, full)
+		require.Positive(t, failed, full)
 		require.NoError(t, unix.Unmount(s.path(full), unix.MNT_DETACH))
 	}
 }

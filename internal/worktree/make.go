@@ -95,6 +95,10 @@ func (r *Repository) rename(ctx context.Context, at string) error {
 	if err != nil {
 		return err
 	}
+	info, err := os.Stat(file)
+	if err != nil {
+		return err
+	}
 	// Git may have written a relative path. It stays one, because both folders are equally deep.
 	end := func(path string) string {
 		return "/" + filepath.Base(filepath.Dir(path)) + "/" + filepath.Base(path) + "/.git\n"
@@ -104,7 +108,7 @@ func (r *Repository) rename(ctx context.Context, at string) error {
 		return fmt.Errorf("git noted the new worktree in an unknown way: %s",
 			text.Line(string(content), 300))
 	}
-	return privatefile.Replace(file, []byte(begin+end(r.Path)), 0o644)
+	return privatefile.Replace(file, []byte(begin+end(r.Path)), info.Mode().Perm())
 }
 
 // undo removes what [Plan.Make] has made of a set so far.
