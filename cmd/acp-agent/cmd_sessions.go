@@ -59,29 +59,12 @@ func (set *settings) acceptStore(cmd *cobra.Command) {
 }
 
 func newSessionsDelete(s streams, set *settings) *cobra.Command {
-	cmd := &cobra.Command{
+	return changeCommand(s, set, &cobra.Command{
 		Use:   "delete SESSION...",
 		Short: "Delete sessions permanently",
 		Long: `delete removes sessions and their conversations. Their text is erased from the
 file. If a session is open in an editor, it ends there with an error.`,
-		Args: sessionArgs(math.MaxInt),
-
-		ValidArgsFunction: set.completeSessions,
-		RunE: func(cmd *cobra.Command, names []string) error {
-			return set.withSessions(cmd, s, names, deleteSession)
-		},
-	}
-	set.acceptStore(cmd)
-	return cmd
-}
-
-func deleteSession(
-	ctx context.Context, s streams, store sessionstore.Store, session sessionstore.Session,
-) error {
-	if err := store.Delete(ctx, session.ID); err != nil {
-		return err
-	}
-	return tell(s, "deleted", session)
+	}, "deleted", sessionstore.Store.Delete)
 }
 
 // tell prints what was done to a session.
@@ -109,16 +92,15 @@ agent nor acp-agent changes it any more.`,
 		ValidArgsFunction: set.completeSession,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			title := strings.Join(args[1:], " ")
-			rename := func(
-				ctx context.Context, s streams, store sessionstore.Store, one sessionstore.Session,
+			return set.withSessions(cmd, s, args[:1], func(
+				store sessionstore.Store, one sessionstore.Session,
 			) error {
-				if err := store.Rename(ctx, one.ID, title); err != nil {
+				one.Title = title
+				if err := store.Rename(cmd.Context(), one.ID, title); err != nil {
 					return err
 				}
-				one.Title = title
 				return tell(s, "renamed", one)
-			}
-			return set.withSessions(cmd, s, args[:1], rename)
+			})
 		},
 	}
 	set.acceptStore(cmd)
@@ -126,37 +108,45 @@ agent nor acp-agent changes it any more.`,
 }
 
 func newSessionsArchive(s streams, set *settings) *cobra.Command {
-	return archiveCommand(s, set, &cobra.Command{
+	return changeCommand(s, set, &cobra.Command{
 		Use:   "archive SESSION...",
 		Short: "Leave sessions out of lists, without deleting them",
 		Long: `archive leaves sessions out of the lists of editors that do not ask for
 archived ones, and of acp-agent sessions list without --archived. Nothing else
 changes: they can still be loaded.`,
-	}, "archived", sessionstore.Archiver.Archive)
+	}, "archived", func(store sessionstore.Store, ctx context.Context, id sessionstore.ID) error {
+		archiver, err := sessionstore.As[sessionstore.Archiver](store)
+		if err != nil {
+			return err
+		}
+		return archiver.Archive(ctx, id)
+	})
 }
 
 func newSessionsUnarchive(s streams, set *settings) *cobra.Command {
-	return archiveCommand(s, set, &cobra.Command{
+	return changeCommand(s, set, &cobra.Command{
 		Use:   "unarchive SESSION...",
 		Short: "Show archived sessions in lists again",
-	}, "unarchived", sessionstore.Archiver.Unarchive)
+	}, "unarchived", func(store sessionstore.Store, ctx context.Context, id sessionstore.ID) error {
+		archiver, err := sessionstore.As[sessionstore.Archiver](store)
+		if err != nil {
+			return err
+		}
+		return archiver.Unarchive(ctx, id)
+	})
 }
 
-// archiveCommand makes cmd apply change to the sessions that it is given.
-func archiveCommand(
+// changeCommand makes cmd apply change to the sessions that it is given, and print what was done.
+func changeCommand(
 	s streams, set *settings, cmd *cobra.Command, done string,
-	change func(sessionstore.Archiver, context.Context, sessionstore.ID) error,
+	change func(sessionstore.Store, context.Context, sessionstore.ID) error,
 ) *cobra.Command {
 	cmd.Args, cmd.ValidArgsFunction = sessionArgs(math.MaxInt), set.completeSessions
 	cmd.RunE = func(cmd *cobra.Command, names []string) error {
 		return set.withSessions(cmd, s, names, func(
-			ctx context.Context, s streams, store sessionstore.Store, one sessionstore.Session,
+			store sessionstore.Store, one sessionstore.Session,
 		) error {
-			archiver, err := sessionstore.As[sessionstore.Archiver](store)
-			if err != nil {
-				return err
-			}
-			if err := change(archiver, ctx, one.ID); err != nil {
+			if err := change(store, cmd.Context(), one.ID); err != nil {
 				return err
 			}
 			return tell(s, done, one)
@@ -168,21 +158,20 @@ func archiveCommand(
 
 func newSessionsShow(s streams, set *settings) *cobra.Command {
 	var asJSON bool
-	show := func(
-		ctx context.Context, s streams, store sessionstore.Store, stored sessionstore.Session,
-	) error {
-		if asJSON {
-			return sessions.WriteJSON(ctx, s.out, store, stored)
-		}
-		return showSession(ctx, s.out, store, stored)
-	}
 	cmd := &cobra.Command{
 		Use:               "show SESSION",
 		Short:             "Show a session's folders and conversation",
 		Args:              sessionArgs(1),
 		ValidArgsFunction: set.completeSession,
 		RunE: func(cmd *cobra.Command, names []string) error {
-			return set.withSessions(cmd, s, names, show)
+			return set.withSessions(cmd, s, names, func(
+				store sessionstore.Store, one sessionstore.Session,
+			) error {
+				if asJSON {
+					return sessions.WriteJSON(cmd.Context(), s.out, store, one)
+				}
+				return showSession(cmd.Context(), s.out, store, one)
+			})
 		},
 	}
 	set.acceptStore(cmd)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -35,9 +34,13 @@ through it before you give it to others.`,
 				return err
 			}
 			return set.withSessions(cmd, s, names, func(
-				ctx context.Context, s streams, store sessionstore.Store, one sessionstore.Session,
+				store sessionstore.Store, one sessionstore.Session,
 			) error {
-				return f.export(ctx, s, store, one, format)
+				err := format.Export(cmd.Context(), s.out, store, one, f.output)
+				if err == nil && f.output != "" && f.output != "-" {
+					_, err = fmt.Fprintf(s.err, "acp-agent: wrote %s\n", text.Printable(f.output))
+				}
+				return err
 			})
 		},
 	}
@@ -47,16 +50,4 @@ through it before you give it to others.`,
 	cmd.Flags().StringVarP(&f.output, "output", "o", "",
 		"write `FILE`, which must not exist; - is stdout (default stdout)")
 	return cmd
-}
-
-// export writes a session to stdout or to a new file.
-func (f exportFlags) export(
-	ctx context.Context, s streams, store sessionstore.Store, one sessionstore.Session,
-	format sessions.Format,
-) error {
-	err := format.Export(ctx, s.out, store, one, f.output)
-	if err == nil && f.output != "" && f.output != "-" {
-		_, err = fmt.Fprintf(s.err, "acp-agent: wrote %s\n", text.Printable(f.output))
-	}
-	return err
 }

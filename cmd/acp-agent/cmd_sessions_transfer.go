@@ -64,8 +64,9 @@ like a password or a key is masked, but nothing finds all of them.`,
 				return usage.Errorf("--note and --results are for an agent behind acp-agent")
 			}
 			return set.withSessions(cmd, s, args[:1], func(
-				ctx context.Context, s streams, store sessionstore.Store, one sessionstore.Session,
+				store sessionstore.Store, one sessionstore.Session,
 			) error {
+				ctx := cmd.Context()
 				to.told.From = cmp.Or(one.Agent.Profile, one.Agent.Kind)
 				if f.print {
 					return set.printDigest(ctx, s, store, one, to.told)

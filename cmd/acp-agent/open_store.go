@@ -169,7 +169,7 @@ func ownedBy(user string, store sessionstore.Shared) (sessionstore.Store, error)
 // were found. A name is the id of a session, the beginning of its id, or "last".
 func (set *settings) withSessions(
 	cmd *cobra.Command, s streams, names []string,
-	do func(context.Context, streams, sessionstore.Store, sessionstore.Session) error,
+	do func(sessionstore.Store, sessionstore.Session) error,
 ) error {
 	return set.withStore(s.err, func(store sessionstore.Store) error {
 		var found []sessionstore.Session
@@ -181,7 +181,7 @@ func (set *settings) withSessions(
 			found = append(found, one)
 		}
 		for _, one := range found {
-			if err := do(cmd.Context(), s, store, one); err != nil {
+			if err := do(store, one); err != nil {
 				return err
 			}
 		}
