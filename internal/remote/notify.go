@@ -51,6 +51,7 @@ type attended struct {
 // attention is what is known of a session that may need its user.
 type attention struct {
 	seen      time.Time // when the user last did something there, or was told something
+	turns     int       // that are running
 	questions int       // that are open
 	news      news      // that the user was not told
 }
@@ -83,9 +84,10 @@ func (n *notifier) observe(user string, e acp.Event) {
 	now := n.now()
 	switch e := e.(type) {
 	case acp.RequestEvent:
-		// Programs resume a session by themselves when their connection was lost.
-		if e.Session != "" && e.Method != protocol.SessionResume {
-			n.of(user, e.Session).look(now.Add(-e.Duration))
+		// Programs resume a session by themselves when their connection was lost. The session can be
+		// any text, also of a failed request.
+		if a := n.sessions[attended{user, e.Session}]; a != nil && e.Method != protocol.SessionResume {
+			a.look(now.Add(-e.Duration))
 		}
 	case acp.AnswerEvent:
 		if e.Choice != "" && e.Rule == "" {
@@ -145,9 +147,13 @@ func (a *attention) ask(open bool, now time.Time) {
 
 // turn notes that a turn begins or has ended. Who has stopped it knows.
 func (a *attention) turn(e acp.TurnEvent, now time.Time) {
-	switch {
-	case e.Running:
+	if e.Running {
+		a.turns++
 		a.look(now)
+		return
+	}
+	a.turns--
+	switch {
 	case e.Err != nil:
 		a.news = news{"turn_failed", now}
 	case e.StopReason != sdk.StopReasonCancelled:
@@ -168,7 +174,7 @@ func (n *notifier) due(most int) (list []notification) {
 		case a.news.event != "" && len(list) < most:
 			list = append(list, notification{attended: key, news: a.news})
 			a.news, a.seen = news{}, now
-		case a.news.event == "" && a.questions == 0:
+		case a.news.event == "" && a.questions == 0 && a.turns == 0:
 			delete(n.sessions, key)
 		}
 	}

@@ -32,6 +32,7 @@ func TestUsersWhoDoNotLookAreNotified(t *testing.T) {
 		"one that waits longer":  {begun, 4 * time.Minute, question, "question", answered, ended, "", 3 * time.Minute, "turn_ended"},
 		"several":                {begun, question, question, time.Hour, "question", answered, time.Hour, "", answered, question, "question"},
 		"who looks":              {begun, question, 2 * time.Minute, status, 2 * time.Minute, "", time.Minute, "question", status, time.Hour, ""},
+		"who looks in the turn":  {begun, time.Hour, "", status, time.Minute, question, "", 2 * time.Minute, "question"},
 		"a program reconnects":   {begun, question, 2 * time.Minute, resumed, time.Minute, "question"},
 		"a turn":                 {begun, 5 * time.Minute, ended, prompt, "turn_ended", time.Hour, ""},
 		"a short turn":           {begun, time.Minute, ended, "", 2 * time.Minute, "turn_ended"},
@@ -65,6 +66,10 @@ func TestUsersWhoDoNotLookAreNotified(t *testing.T) {
 			for n.of("ana", "s").questions > 0 {
 				n.observe("ana", answered)
 			}
+			for n.of("ana", "s").turns > 0 {
+				n.observe("ana", ended)
+			}
+			n.observe("ana", acp.RequestEvent{Session: "any text", Method: "session/close"})
 			now = now.Add(time.Hour)
 			n.due(10)
 			now = now.Add(time.Hour)

@@ -33,6 +33,7 @@ export class Question {
     };
     this.draw(call);
     document.addEventListener("visibilitychange", this.rest);
+    addEventListener("focus", this.rest); // another window may have covered this one
     this.watching = setInterval(() => this.#still(), 100);
     say("The agent asks a question.");
   }
@@ -54,7 +55,7 @@ export class Question {
       return button;
     });
     this.element.replaceChildren(h("h2", {}, clip(title, 200)),
-      h("p", { class: "dim" }, clip(`${session?.title || "Untitled"} · ${session?.cwd ?? ""}`, 300)),
+      h("p", { class: "dim" }, clip([session?.cwd, session?.title || "Untitled"].filter(Boolean).join(" · "), 300)),
       this.#text, ...inputs.map(({ element }) => element),
       note ? h("p", { class: "dim" }, note) : "",
       this.#buttons.length > 0 ? h("div", { class: "choices" }, this.#buttons)
@@ -97,6 +98,7 @@ export class Question {
     this.over = true;
     clearInterval(this.watching);
     document.removeEventListener("visibilitychange", this.rest);
+    removeEventListener("focus", this.rest);
     this.element.remove();
   }
 
