@@ -542,8 +542,9 @@ type scripted struct {
 	prompts backend.SystemPrompts
 	usage   backend.Usage
 
-	neverAsks bool
-	doubt     string
+	neverAsks  bool
+	asksLittle string
+	doubt      string
 	// commands is a list of commands, which is only announced for a new session; default: an empty
 	// one, for all
 	commands string
@@ -571,7 +572,7 @@ func (r *scripted) Initialize(context.Context, backend.Raw, backend.Client) (bac
 		r.kind = "scripted"
 	}
 	return backend.Info{Kind: r.kind, MCP: r.mcp, ServerSandbox: r.sandbox, SystemPrompts: r.prompts,
-		Usage: r.usage, NeverAsks: r.neverAsks, Doubt: r.doubt,
+		Usage: r.usage, NeverAsks: r.neverAsks, AsksLittle: r.asksLittle, Doubt: r.doubt,
 		Initialize: backend.Raw(`{"agentCapabilities":{"promptCapabilities":{"image":true},` +
 			`"sessionCapabilities":{"fork":{},"x":{}}},"x":1}`)}, nil
 }

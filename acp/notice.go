@@ -96,8 +96,8 @@ func (s *session) showNotice(ctx context.Context) {
 			return // the turn or the session has ended
 		}
 		notice += listed + s.doubt(ctx)
-		if s.host.permits.configured != nil && s.agent.init.backend().NeverAsks {
-			notice += neverAsks(s.agent.init.backend().Profile) + "\n\n"
+		if s.host.permits.Configured != nil && s.agent.init.backend().NeverAsks {
+			notice += whyUnruled(s.agent.init.backend()) + "\n\n"
 		}
 	}
 	if notice != "" {

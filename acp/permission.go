@@ -66,9 +66,18 @@ func (s *session) answered(d ruling, wait func() answer) func() answer {
 // recordToolCall records an update about a tool call without sending it: the client already knows
 // its content. The caller has begun an update.
 func (s *session) recordToolCall(ctx context.Context, u backend.Update) {
-	s.noteToolCall(u)
+	s.setAsked(s.noteToolCall(u).key())
 	if err := s.record.add(ctx, u); err != nil {
 		s.agent.log.Debug("a tool call is not in the history", "session", s.id, "error", err)
+	}
+}
+
+// setAsked notes that the agent has asked about a tool call, if that is known. The caller has begun
+// an update.
+func (s *session) setAsked(id callKey) {
+	if call, known := s.toolCalls[id]; known {
+		call.asked = true
+		s.toolCalls[id] = call
 	}
 }
 
@@ -109,6 +118,8 @@ type callKey struct {
 type toolCall struct {
 	said policy.Call
 	mark string // in its title, while it has not ended
+	// asked means that the agent has asked about it.
+	asked bool
 }
 
 // maxInput is the maximum size of a tool's input that is remembered until the call has ended, in
@@ -149,7 +160,7 @@ func (s *session) noteToolCall(u backend.Update) toolCallUpdate {
 	if s.toolCalls == nil {
 		s.toolCalls = make(map[callKey]toolCall)
 	}
-	call.said = remembered(call.said.With(said.Call), s.host.permits.configured != nil)
+	call.said = remembered(call.said.With(said.Call), s.host.permits.Configured != nil)
 	s.toolCalls[said.key()] = call
 	if known {
 		return said

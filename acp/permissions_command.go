@@ -3,13 +3,13 @@ package acp
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/prompts"
-	"github.com/acp-agent/acp-agent/internal/consent"
 	"github.com/acp-agent/acp-agent/internal/policy"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
@@ -39,7 +39,7 @@ func (o *ownTurn) answerPermissions(c prompts.Command) (backend.Raw, error) {
 // showPermissions shows the rules, each with where it comes from.
 func (o *ownTurn) showPermissions() error {
 	permits := o.session.host.permits
-	rules, remembered, err := permits.rules(o.session.workspace)
+	rules, err := permits.rules(o.session.workspace)
 	if err != nil {
 		return o.say("The rules cannot be read, so everything is asked: " + text.Plain(err.Error()) + "\n")
 	}
@@ -51,7 +51,8 @@ func (o *ownTurn) showPermissions() error {
 			case r.Session != "":
 				from = ", until this session is closed"
 			case r.Root != "":
-				from = ", in " + text.Code(text.Printable(r.Root)) + idOf(r, remembered)
+				from = fmt.Sprintf(", in %s, given %s as %s", text.Code(text.Printable(r.Given.Root.String())),
+					r.Given.Allowed.Format("2006-01-02"), text.Code(r.Given.ID.Short()))
 			}
 			fmt.Fprintf(&b, "- %s %s%s\n", effect, text.Code(r.String()), from)
 		}
@@ -62,34 +63,25 @@ func (o *ownTurn) showPermissions() error {
 	if b.Len() == 0 {
 		b.WriteString("No rules hold in this session: the agent asks as it does by itself.\n")
 	}
-	if o.agent.init.backend().NeverAsks {
-		b.WriteString("\n" + neverAsks(o.agent.init.backend().Profile) + "\n")
+	if info := o.agent.init.backend(); info.NeverAsks {
+		b.WriteString("\n" + whyUnruled(info) + "\n")
 	}
 	return o.say(b.String())
-}
-
-// idOf returns the end of a line about a rule that the user gave for good.
-func idOf(r policy.Rule, remembered []consent.Consent) string {
-	for _, c := range remembered {
-		if r.Is(c) {
-			return fmt.Sprintf(", given %s as %s", c.Allowed.Format("2006-01-02"), text.Code(c.ID.Short()))
-		}
-	}
-	return ""
 }
 
 // revokePermission revokes one of the session's remembered rules. command is what the user typed.
 func (o *ownTurn) revokePermission(command, id string) error {
 	permits := o.session.host.permits
-	_, remembered, err := permits.rules(o.session.workspace)
+	rules, err := permits.rules(o.session.workspace)
 	if err != nil {
 		return o.say(text.Plain(err.Error()) + "\n")
 	}
-	for _, c := range remembered {
+	for _, r := range rules.Allow {
+		c := r.Given
 		if !strings.HasPrefix(string(c.ID), id) || len(id) < len(c.ID.Short()) {
 			continue
 		}
-		if err := permits.consents.Forget(c.ID); err != nil {
+		if err := permits.Consents.Forget(c.ID); err != nil {
 			return o.say(text.Plain(err.Error()) + "\n")
 		}
 		return o.say("Revoked: " + text.Code(c.Rule) + " is asked for again.\n")
@@ -98,8 +90,25 @@ func (o *ownTurn) revokePermission(command, id string) error {
 		"configuration are changed there.\n")
 }
 
-// neverAsks says what rules are worth for an agent that does not ask.
-func neverAsks(agent string) string {
-	return text.Name(agent) + " asks for no permission: your rules about permissions do not hold for it. " +
-		"Use the sandbox, `--sandbox write`, if it should not do everything."
+// whyUnruled says what rules are worth for an agent that does not ask.
+func whyUnruled(b backend.Info) string {
+	asks := " asks for no permission: your rules about permissions do not hold for it."
+	if !b.NeverAsks {
+		asks = " changes files and runs commands without asking: your rules about permissions do not " +
+			"hold for that. It asks " + b.AsksLittle + "."
+	}
+	return text.Name(b.Profile) + asks + " Use the sandbox, `--sandbox write`, if it should not do everything."
+}
+
+// checkAsked tells the user, once in a session, that an agent that is known to ask little has done
+// something without asking. The caller has begun an update.
+func (s *session) checkAsked(ctx context.Context, said toolCallUpdate) error {
+	call, b := s.toolCalls[said.key()], s.agent.init.backend()
+	effects := []string{"edit", "delete", "move", "execute"}
+	if b.AsksLittle == "" || said.Status != string(sdk.ToolCallStatusCompleted) || call.asked ||
+		s.unruled || s.host.permits.Configured == nil || !slices.Contains(effects, call.said.Kind) {
+		return nil
+	}
+	s.unruled = true
+	return s.show(ctx, backend.Warning(backend.Text("\n\n"+whyUnruled(b)+"\n\n")))
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/policy"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/worktree"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -41,8 +42,7 @@ type Permissions = policy.Permissions
 
 // permits are the rules that hold in a session.
 type permits struct {
-	configured *Permissions // nil if the user has configured none
-	consents   *consent.Store
+	policy.Sources
 
 	mu    sync.Mutex
 	given []policy.Rule // by the user, until the session is closed
@@ -51,60 +51,51 @@ type permits struct {
 // newPermits returns the rules for a session with the roots of w, with what the user has allowed in
 // previous, the session that it replaces, if that is not nil.
 func newPermits(a *agent, w *workspace.Workspace, previous *session) *permits {
-	p := &permits{consents: a.consents()}
+	configured := a.options.Permissions
+	if configured == nil {
+		configured = func(workspace.Dir) *Permissions { return nil }
+	}
+	p := &permits{Sources: policy.NewSources(w, a.consents(), a.origins(), configured)}
 	if previous != nil {
 		before := previous.host.permits
 		before.mu.Lock()
+		defer before.mu.Unlock()
 		p.given = slices.Clone(before.given)
-		before.mu.Unlock()
-	}
-	if a.options.Permissions != nil {
-		p.configured = a.options.Permissions(w.Roots().Cwd())
 	}
 	return p
 }
 
-// rules returns the rules that hold now in a session with these roots. remembered has the consents
-// to those among them that the user gave for good.
-func (p *permits) rules(w *workspace.Workspace) (
-	rules policy.Rules, remembered []consent.Consent, err error,
-) {
-	if p.configured != nil {
-		if rules, err = p.configured.Rules(); err != nil {
-			return rules, nil, err
-		}
-	}
-	p.mu.Lock()
-	rules.Allow = append(rules.Allow, p.given...)
-	p.mu.Unlock()
-	if p.configured != nil && p.configured.Only {
-		return rules, nil, nil
-	}
-	given, remembered, err := policy.Remembered(p.consents, w)
-	rules.Allow = append(rules.Allow, given...)
-	return rules, remembered, err
-}
-
-// remember makes a rule hold that the user chose for an action.
-func (p *permits) remember(r policy.Rule, c consent.Consent) error {
-	if r.Session != "" {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.given = append(p.given, r)
+// origins returns the folders of which others are worktrees.
+func (a *agent) origins() map[workspace.Dir]workspace.Dir {
+	o := a.options.Worktrees
+	if o.Dir == "" {
 		return nil
 	}
-	root, err := workspace.ParseDir(r.Root)
+	origins, err := worktree.NewRegistry(o.Records, o.Dir).Origins()
 	if err != nil {
-		return err
+		a.log.Warn("rules about permissions do not hold in worktrees", "error", err)
 	}
-	one := consent.ForRule(root, r.String(), r.Server)
-	one.Agent, one.By, one.Title = c.Agent, c.By, c.Title
-	return p.consents.Allow(one)
+	return origins
 }
 
-// lasting reports whether rules can be remembered for good.
-func (p *permits) lasting() bool {
-	return p.consents.Remembers() && (p.configured == nil || !p.configured.Only)
+// rules returns the rules that hold now in a session with these roots.
+func (p *permits) rules(w *workspace.Workspace) (policy.Rules, error) {
+	rules, err := p.Rules(w)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	rules.Allow = append(rules.Allow, p.given...)
+	return rules, err
+}
+
+// remember makes a rule hold that the user chose.
+func (p *permits) remember(r policy.Rule, about consent.Consent) error {
+	if r.Session == "" {
+		return p.Remember(r, about)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.given = append(p.given, r)
+	return nil
 }
 
 // ruling is what the policy says about a request for permission.
@@ -123,7 +114,7 @@ func (s *session) permit(ctx context.Context, from asker, params backend.Raw) ru
 	unchanged := ruling{params: params}
 	permits := s.host.permits
 	action, own := policy.Asked(ctx)
-	if own && action.Verb == "" || !own && permits.configured == nil {
+	if own && action.Verb == "" || !own && permits.Configured == nil {
 		return unchanged
 	}
 	request, err := policy.ParseRequest(params)
@@ -138,7 +129,7 @@ func (s *session) permit(ctx context.Context, from asker, params backend.Raw) ru
 		}
 	}
 	action.Session = string(s.id)
-	rules, remembered, err := permits.rules(s.workspace)
+	rules, err := permits.rules(s.workspace)
 	if err != nil {
 		s.agent.log.Warn("cannot read the rules about permissions: nothing is allowed by them",
 			"session", s.id, "error", err)
@@ -158,10 +149,8 @@ func (s *session) permit(ctx context.Context, from asker, params backend.Raw) ru
 		}
 		return ruling{answer: answerOption(request.Once())}
 	}
-	for _, c := range remembered {
-		if verdict.Rule.Is(c) {
-			_ = permits.consents.Use(c.ID)
-		}
+	if id := verdict.Rule.Given.ID; id != "" {
+		_ = permits.Consents.Use(id)
 	}
 	return s.decided(ctx, from, request, verdict, params)
 }
@@ -173,7 +162,10 @@ func (s *session) readAction(
 	if err := s.beginUpdate(ctx); err != nil {
 		return action, err
 	}
-	announced := s.toolCalls[callKey{from.child, r.Call.ID}].said
+	id := callKey{from.child, r.Call.ID}
+	announced := s.toolCalls[id].said
+	s.setAsked(id)
+	mode := s.mode
 	s.endUpdate()
 	err = from.inRoots(ctx, func(w *workspace.Workspace) (err error) {
 		action, err = tasks.FromDisk(ctx, s.agent.tasks, func() (policy.Action, error) {
@@ -184,8 +176,11 @@ func (s *session) readAction(
 		})
 		return err
 	})
-	if !s.inTurn() {
+	switch {
+	case !s.inTurn():
 		action.Unclear = cmp.Or(action.Unclear, "no turn is running")
+	case isForPlans(mode) && action.Verb != policy.Read && action.Verb != policy.Fetch:
+		action.Unclear = cmp.Or(action.Unclear, "the session is in the mode "+text.Name(mode))
 	}
 	return action, err
 }
@@ -271,7 +266,7 @@ func (s *session) offer(
 	if v.Rule.String() != "" || slices.ContainsFunc(s.host.viewers.Clients(), relabels) {
 		return unchanged
 	}
-	rule, ok := policy.Offer(a, s.host.permits.lasting())
+	rule, ok := policy.Offer(a, s.host.permits.Lasting())
 	if !ok || r.Once() == alwaysID || r.Refusal() == alwaysID {
 		return unchanged
 	}

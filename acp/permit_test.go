@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/internal/consent"
+	"github.com/acp-agent/acp-agent/internal/test/needs"
+	"github.com/acp-agent/acp-agent/internal/worktree"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -455,4 +458,104 @@ func TestAgentThatNeverAsks(t *testing.T) {
 		require.Equal(t, 1, strings.Count(said, "asks for no permission: your rules about permissions do not hold for it"), said)
 		require.Contains(t, c.say(id, "/permissions"), "asks for no permission")
 	}
+}
+
+// An agent that by default does not ask is found out by what it does: the user is told once.
+//
+// Clause R4.
+func TestAgentThatAsksLittle(t *testing.T) {
+	c := connect(t, acp.Options{Permissions: allowingRules("run go vet ..."), Backend: using(&scripted{asksLittle: "if it is told to"})})
+	c.initialize()
+	c.permit("yes")
+	id := c.open(folder(t))
+	call := func(tool, kind string) string {
+		return strings.Join(c.texts(id, `update {"sessionUpdate":"tool_call","toolCallId":"`+tool+`","title":"T","kind":"`+kind+`"}`), "") +
+			strings.Join(c.texts(id, `update {"sessionUpdate":"tool_call_update","toolCallId":"`+tool+`","status":"completed"}`), "")
+	}
+	const told = "changes files and runs commands without asking"
+	require.NotContains(t, call("t1", "read"), told)
+	c.texts(id, `update {"sessionUpdate":"tool_call","toolCallId":"t2","title":"T","kind":"execute"}`)
+	c.texts(id, runRequest("t2", "go vet"))
+	c.texts(id, runRequest("t3", "go fix"))
+	for _, asked := range []string{"t2", "t3"} {
+		c.texts(id, `update {"sessionUpdate":"tool_call_update","toolCallId":"`+asked+`","status":"completed"}`)
+	}
+	require.NotContains(t, strings.Join(texts(c.messages(), id), ""), told)
+	call("t4", "edit")
+	call("t5", "edit")
+	require.Equal(t, 1, strings.Count(strings.Join(texts(c.messages(), id), ""), told+": your rules about permissions do not hold for that. It asks if it is told to."))
+}
+
+// In a mode for plans nothing is changed because of a rule, whoever has set it.
+//
+// Clause R2.
+func TestPlansAreNotRuled(t *testing.T) {
+	c := connect(t, acp.Options{Permissions: allowingRules("run go vet ...", "read"), Backend: using(&scripted{})})
+	c.initialize()
+	c.permit("no")
+	cwd := folder(t)
+	id := c.open(cwd)
+	asks := func(want int) {
+		t.Helper()
+		before := len(c.questions())
+		c.texts(id, runRequest("t", "go vet"))
+		c.texts(id, `call session/request_permission {"toolCall":{"toolCallId":"r","kind":"read","locations":[{"path":`+encode(cwd)+`}]},"options":`+once+`}`)
+		require.Len(t, c.questions(), before+want)
+	}
+	asks(0)
+	c.call("session/set_mode", encode(map[string]any{"sessionId": id, "modeId": "plan"}))
+	asks(1)
+	c.texts(id, `update {"sessionUpdate":"current_mode_update","currentModeId":"build"}`)
+	asks(0)
+	c.texts(id, `update {"sessionUpdate":"config_option_update","configOptions":[{"id":"x","category":"mode","currentValue":"https://example.com/modes#plan"}]}`)
+	asks(1)
+}
+
+// What is allowed in a folder is allowed in its worktrees, until it is revoked.
+//
+// Clause R3.
+func TestRulesHoldInWorktrees(t *testing.T) {
+	needs.Programs(t, "git")
+	shop, other := folder(t), folder(t)
+	git := func(args ...string) {
+		t.Helper()
+		output, err := exec.Command("git", append([]string{"-C", shop, "-c", "user.name=u", "-c", "user.email=u@example.com"}, args...)...).CombinedOutput()
+		require.NoError(t, err, "%s", output)
+	}
+	git("init", "-q")
+	git("commit", "-q", "--allow-empty", "-m", "One")
+	roots, err := workspace.NewRoots(shop, nil)
+	require.NoError(t, err)
+	records, dir, state := t.TempDir(), folder(t), t.TempDir()
+	plan, err := worktree.NewRegistry(records, dir).Plan(t.Context(), "fix", roots, worktree.Options{})
+	require.NoError(t, err)
+	made, err := plan.Make(t.Context())
+	require.NoError(t, err)
+	given := consent.ForRule(workspace.Real(parseDir(t, shop)), "run go vet ...", "")
+	store := consent.NewStore(state)
+	require.NoError(t, store.Allow(given))
+	c := connect(t, acp.Options{ConsentDir: state, Backend: using(&scripted{}), Worktrees: acp.Worktrees{Records: records, Dir: dir},
+		Permissions: func(cwd workspace.Dir) *acp.Permissions {
+			rules := &acp.Permissions{Deny: []string{"run x"}}
+			if cwd.String() == shop {
+				rules.Allow = []string{"run go version"}
+			}
+			return rules
+		}})
+	c.initialize()
+	c.permit("no")
+	asks := func(cwd, line string, want int) {
+		t.Helper()
+		id, before := c.open(cwd), len(c.questions())
+		c.texts(id, runRequest("t", line))
+		require.Len(t, c.questions(), before+want)
+	}
+	for _, line := range []string{"go vet", "go version"} {
+		asks(shop, line, 0)
+		asks(made.Folders[0].Path, line, 0)
+		asks(other, line, 1)
+	}
+	require.NoError(t, store.Forget(given.ID))
+	asks(made.Folders[0].Path, "go vet", 1)
+	require.Equal(t, 1, strings.Count(c.say(c.open(made.Folders[0].Path), "/permissions"), "- deny `run x`"))
 }

@@ -146,7 +146,7 @@ func (u *user) check(m message, method, id string) {
 	case foreign && method == "session/delete", foreign && method == "session/close":
 		require.True(u.t, m.Error == nil || m.reason(u.t) == "not_found", "%s: %+v", method, m.Error)
 	case foreign:
-		require.NotNil(u.t, m.Error, method)
+		require.NotNil(u.t, m.Error, "%s: %+v", method, m)
 		require.Equal(u.t, "not_found", m.reason(u.t), "%s: %+v", method, m.Error)
 	}
 }

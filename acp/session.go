@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -37,6 +38,8 @@ type session struct {
 	// Guarded by updates:
 	toolCalls   map[callKey]toolCall // the latest that the client knows
 	toolCallIDs []callKey            // their ids, oldest first
+	mode        string               // its id, "" if it is not known
+	unruled     bool                 // the user was told that the agent does not ask
 	// settings are what a client has set, if the agent has not sent an update of that kind since.
 	settings map[sessionstore.Kind]backend.Update
 
@@ -62,6 +65,9 @@ func newSession(act *activation, q *queue, lease sessionstore.Lease, title strin
 	}
 	if act.agent.lasting() {
 		s.result = act.opened.Result
+	}
+	for _, u := range statesIn(act.opened.Result) {
+		s.noteMode(u)
 	}
 	s.titled.Store(title != "")
 	s.record = newRecord(s, act.agent.options.tuning.Recorder)
@@ -185,9 +191,11 @@ func (s *session) send(ctx context.Context, u backend.Update, steps ...step) err
 		}
 	}
 	delete(s.settings, u.Kind)
+	s.noteMode(u)
 	if kind := kindOf(u); kind == sessionstore.ToolCall ||
-		kind == sessionstore.ToolCallUpdate && s.host.permits.configured != nil {
-		return s.markAgain(ctx, s.noteToolCall(u))
+		kind == sessionstore.ToolCallUpdate && s.host.permits.Configured != nil {
+		said := s.noteToolCall(u)
+		return cmp.Or(s.markAgain(ctx, said), s.checkAsked(ctx, said))
 	}
 	return nil
 }

@@ -1,7 +1,9 @@
 package acp
 
 import (
+	"cmp"
 	"encoding/json"
+	"strings"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
@@ -15,7 +17,7 @@ import (
 func (s *session) telling(
 	from *agent, method string, params backend.Raw, work jsonrpc.Work,
 ) jsonrpc.Work {
-	if work == nil || !s.agent.lasting() ||
+	if work == nil || !s.agent.lasting() && s.host.permits.Configured == nil ||
 		method != protocol.SessionSetMode && method != protocol.SessionSetConfigOption {
 		return work
 	}
@@ -42,6 +44,30 @@ func settingOf(method string, params, result backend.Raw) backend.Update {
 	return backend.NewUpdate(map[string]any{"sessionUpdate": kind, member: value})
 }
 
+// noteMode remembers the session's mode, if u names it. The caller has begun an update.
+func (s *session) noteMode(u backend.Update) {
+	if u.Kind != sessionstore.CurrentModeUpdate && u.Kind != sessionstore.ConfigOptionUpdate {
+		return
+	}
+	var said struct {
+		CurrentModeID string
+		ConfigOptions []struct {
+			ID, Category string
+			CurrentValue any
+		}
+	}
+	_ = json.Unmarshal(strictjson.Find(u.Raw, "update"), &said) // one that cannot be read names none
+	s.mode = cmp.Or(said.CurrentModeID, s.mode)
+	for _, o := range said.ConfigOptions {
+		if mode, ok := o.CurrentValue.(string); ok && (o.ID == "mode" || o.Category == "mode") {
+			s.mode = mode
+		}
+	}
+}
+
+// isForPlans reports whether a mode is one in which agents make plans and change nothing.
+func isForPlans(mode string) bool { return strings.Contains(strings.ToLower(mode), "plan") }
+
 // tellSetting tells the viewers but from what from's client has set, and later those that join. An
 // agent need not send an update of what a client sets.
 func (s *session) tellSetting(from *agent, set backend.Update) {
@@ -58,6 +84,7 @@ func (s *session) tellSetting(from *agent, set backend.Update) {
 		s.settings = make(map[sessionstore.Kind]backend.Update)
 	}
 	s.settings[set.Kind] = set
+	s.noteMode(set)
 	if s.host.viewers.Others(from) == 0 {
 		return
 	}

@@ -150,6 +150,9 @@ type Info struct {
 	// NeverAsks says that the agent behind the backend asks for no permission, so that rules about
 	// permissions do not hold for it.
 	NeverAsks bool
+	// AsksLittle says for users when an agent asks that by default does not ask before it changes
+	// files and runs commands. It is "" for others.
+	AsksLittle string
 	// AnswersMCPCommand says that Prompt answers [MCPCommand]. For any other backend the adapter
 	// does.
 	AnswersMCPCommand bool

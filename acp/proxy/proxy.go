@@ -97,7 +97,7 @@ func (p *proxy) Initialize(
 		ServerSandbox: p.options.Profile.Restriction(),
 
 		OverlappingTurns: true, Usage: p.options.Profile.Usage.Counted(p.agentInfo().Release),
-		NeverAsks: p.options.Profile.NeverAsks,
+		NeverAsks: p.options.Profile.NeverAsks, AsksLittle: p.options.Profile.AsksLittle,
 	}, nil
 }
 

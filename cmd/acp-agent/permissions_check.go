@@ -61,24 +61,24 @@ agent has said about the tool call before is not known.`,
 
 // check prints the decision about an action.
 func (set *settings) check(s streams, w *workspace.Workspace, action policy.Action) error {
-	var rules policy.Rules
-	p := set.permissionsFor(w.Roots().Cwd())
-	if p != nil {
-		rules, _ = p.Rules() // they were checked
+	consents, err := set.consents()
+	if err != nil {
+		return err
 	}
-	if p == nil || !p.Only {
-		consents, err := set.consents()
-		if err != nil {
-			return err
-		}
-		given, _, err := policy.Remembered(consents, w)
-		if err != nil {
-			return err
-		}
-		rules.Allow = append(rules.Allow, given...)
+	worktrees, err := set.worktrees()
+	if err != nil {
+		return err
+	}
+	origins, err := worktrees.Origins()
+	if err != nil {
+		return err
+	}
+	rules, err := policy.NewSources(w, consents, origins, set.permissionsFor).Rules(w)
+	if err != nil {
+		return err
 	}
 	verdict := policy.Decide(action, rules)
-	_, err := fmt.Fprintln(s.out, text.Printable(verdict.String()))
+	_, err = fmt.Fprintln(s.out, text.Printable(verdict.String()))
 	if rule, ok := policy.Offer(action, true); ok && err == nil && verdict.Effect == policy.Ask {
 		_, err = fmt.Fprintln(s.out, "this rule would allow it:", text.Printable(rule.String()))
 	}

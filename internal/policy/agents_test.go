@@ -165,14 +165,39 @@ var recorded = map[string]struct {
 	},
 	"Qwen, question": {agent: "qwen", call: `{"kind":"other","rawInput":{"questions":[{"q":"?"}]},"_meta":{"toolName":"ask_user_question"}}`, want: Ask},
 	"goose, command": {
-		agent: "goose", call: `{"title":"Shell: go vet ./..…"}`,
-		announced: []string{`{"toolCallId":"t","kind":"execute","title":"Shell","rawInput":{"command":"go vet ./..."},"_meta":{"goose":{"toolCall":{"name":"developer__shell"}}}}`},
+		agent: "goose", call: `{"kind":"other","title":"shell · go vet ./...","rawInput":{"command":"go vet ./..."}}`,
+		announced: []string{`{"toolCallId":"t","title":"shell · go vet ./...","rawInput":{"command":"go vet ./..."},"_meta":{"goose":{"toolCall":{"toolName":"shell","extensionName":"developer"}}}}`},
 		want:      Allow, rule: "run go vet ...",
 	},
+	"goose, edit": {
+		agent: "goose", call: `{"kind":"other","title":"edit · {root}/a.txt","rawInput":{"path":"{root}/a.txt","before":"a","after":"b"}}`,
+		announced: []string{`{"toolCallId":"t","rawInput":{"path":"{root}/a.txt","before":"a","after":"b"},"_meta":{"goose":{"toolCall":{"toolName":"edit","extensionName":"developer"}}}}`},
+		want:      Allow, rule: "edit a.txt",
+	},
 	"goose, MCP tool": {
-		agent: "goose", call: `{"title":"db: query"}`,
-		announced: []string{`{"toolCallId":"t","kind":"other","rawInput":{"q":"x"},"_meta":{"goose":{"toolCall":{"name":"db__query"}}}}`},
+		agent: "goose", call: `{"kind":"other","title":"db: query","rawInput":{"q":"x"}}`,
+		announced: []string{`{"toolCallId":"t","rawInput":{"q":"x"},"_meta":{"goose":{"toolCall":{"toolName":"db__query","extensionName":"db"}}}}`},
 		want:      Allow, rule: "tool db.query",
+	},
+	"goose, MCP server with the name of its own tools": {
+		agent: "goose", call: `{"kind":"other","rawInput":{"command":"go vet ./..."}}`,
+		announced: []string{`{"toolCallId":"t","_meta":{"goose":{"toolCall":{"toolName":"developer__shell","extensionName":"developer"}}}}`}, want: Ask,
+	},
+	"goose, another extension": {
+		agent: "goose", call: `{"kind":"other","rawInput":{"command":"go vet ./..."}}`,
+		announced: []string{`{"toolCallId":"t","_meta":{"goose":{"toolCall":{"toolName":"shell","extensionName":"evil"}}}}`}, want: Ask,
+	},
+	"another agent that says what goose does": {
+		call:      `{"kind":"other","rawInput":{"command":"go vet ./..."}}`,
+		announced: []string{`{"toolCallId":"t","_meta":{"goose":{"toolCall":{"toolName":"shell","extensionName":"developer"}}}}`}, want: Ask,
+	},
+	"Kilo, edit": {
+		agent: "kilo", call: `{"kind":"edit","rawInput":{"filepath":"{root}/a.txt","diff":"--- {root}/a.txt\n+++ {root}/a.txt\n-a\n+b\n",` +
+			`"filediff":{"file":"{root}/a.txt","patch":"--- {root}/a.txt\n+++ {root}/a.txt\n-a\n+b\n","additions":1,"deletions":1}}}`,
+		want: Allow, rule: "edit a.txt",
+	},
+	"Kilo, edit of another file": {
+		agent: "kilo", call: `{"kind":"edit","rawInput":{"filepath":"{root}/a.txt","filediff":{"file":"{out}/x"}}}`, want: Ask,
 	},
 	"Cline, command":      {agent: "cline", call: `{"kind":"execute","rawInput":{"commands":["go vet ./..."]}}`, want: Allow, rule: "run go vet ..."},
 	"Cline, two commands": {agent: "cline", call: `{"kind":"execute","rawInput":{"commands":["go vet ./...","touch x"]}}`, want: Ask},
@@ -194,7 +219,16 @@ var recorded = map[string]struct {
 	"an edit with two files": {
 		agent: "", call: `{"kind":"edit","rawInput":{"file_path":"{root}/a.txt","files":[{"path":"{out}/secret.txt"}]}}`, want: Ask,
 	},
-	"a terminal": {agent: "", call: `{"kind":"execute","rawInput":{"command":"go vet ./..."},"content":[{"type":"terminal","terminalId":"x"}]}`, want: Ask},
+	"a terminal":            {agent: "", call: `{"kind":"execute","rawInput":{"command":"go vet ./..."},"content":[{"type":"terminal","terminalId":"x"}]}`, want: Allow, rule: "run go vet ..."},
+	"a terminal of an edit": {call: `{"kind":"edit","rawInput":{"file_path":"{root}/a.txt"},"content":[{"type":"terminal","terminalId":"x"}]}`, want: Ask},
+	"Codex, command with its shell": {
+		agent: "codex", call: `{"kind":"execute","title":"go vet ./...","rawInput":{"command":"/bin/bash -lc 'go vet ./...'","cwd":"{root}"}}`,
+		want: Allow, rule: "run go vet ...",
+	},
+	"Codex, two commands with its shell": {
+		agent: "codex", call: `{"kind":"execute","rawInput":{"command":"/bin/bash -lc 'go vet ./...; x'","cwd":"{root}"}}`, want: Ask,
+	},
+	"a shell with more": {agent: "codex", call: `{"kind":"execute","rawInput":{"command":"/bin/bash -lc 'go vet ./...' x"}}`, want: Ask, rule: "run /bin/bash -lc 'go vet ./...' x"},
 }
 
 // Clause R2.
@@ -383,7 +417,7 @@ func FuzzAllow(f *testing.F) {
 				}
 			case Run:
 				require.NotContains(t, action.Line, ";")
-				require.Len(t, commandsIn(strings.TrimSpace(action.Line)), 1)
+				require.Len(t, splitCommands(strings.TrimSpace(action.Line)), 1)
 				require.NotEmpty(t, action.Words)
 				require.True(t, action.Known != nil || slices.Contains([]string{"./run.sh", "sh run.sh", "npx x"}, strings.Join(action.Words, " ")))
 			case Tool:
@@ -395,5 +429,32 @@ func FuzzAllow(f *testing.F) {
 				t.Fatalf("%q was allowed", action.Verb)
 			}
 		}
+	})
+}
+
+// FuzzDeny asks to run words for which there is a deny rule, in any line: it is never allowed.
+//
+// Clause R2.
+func FuzzDeny(f *testing.F) {
+	for _, lines := range bypasses {
+		for _, both := range lines {
+			_, line, _ := strings.Cut(both, "|")
+			f.Add("", line, " ")
+			f.Add(line+" ", " ", "")
+			f.Add("make check '", "' \"", "\"")
+		}
+	}
+	g := newGround(f)
+	f.Fuzz(func(t *testing.T, before, between, after string) {
+		line := g.expand(before + "touch" + between + "denied" + after)
+		action := g.ask(t, "", command(line))
+		rules := g.rules(t, wide...)
+		rules.Allow = append(rules.Allow, Rule{verb: Run, words: action.Words}) // exactly this command
+		rules = rules.With(g.rules(t, "deny run touch denied"))
+		if Decide(action, rules).Effect != Allow {
+			return
+		}
+		unquoted := strings.NewReplacer("'", "", `"`, "", `\`, "").Replace(line)
+		require.NotRegexp(t, `(?s)(^|\s|/)touch\s(.*\s)?denied(\s|$)`, unquoted, "%q", action.Words)
 	})
 }

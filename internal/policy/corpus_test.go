@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -127,6 +128,11 @@ var bypasses = map[string][]string{
 	"expansion": {
 		"touch x|touch$IFS x", "-|cat ${v@P}", "-|cat ${v:=x}", "-|cat ${!v}", "-|cat ${a[${b}]}", "-|cat $'\\x41'", "touch x|{touch,x}",
 		"-|cat ~root", "-|cat *", "-|cat ?.txt", `touch x|t\ouch x`, "touch x|'t'ouch \"x\"", "touch x|\"touch\" x",
+	},
+	"hidden words": {
+		"touch x|t$@ouch x", "touch x|t${y}ouch x", "touch x|touch$y x", "touch x|$'\\x74ouch' x", "touch x|t$()ouch x", "touch x|t``ouch x",
+		"touch x|sh -c 't\"\"ouch x'", `touch x|sh -c "sh -c 'to''uch x'"`, `touch x|sh -c "sh -c \"t\\\\ouch x\""`, "touch x|/usr/bin/t?uch x", "touch x|[t]ouch x",
+		`touch x|echo -e '\u0074ouch x' | sh`, "touch x|touch [x]*", "touch x|eval 'tou''ch' x", "touch x|touch x" + strings.Repeat(" y", 2000),
 	},
 	"redirection": {
 		"-|cat a.txt > {out}/x", "-|cat a.txt >> x", "-|cat a.txt >| x", "-|cat a.txt &> x", "-|cat a.txt 2> x", "-|cat a.txt >! x",
@@ -271,6 +277,11 @@ var filesTable = []struct{ kind, path, rules, want string }{
 	{"read", "{root}/.ENV", "deny read **/.env", "deny"},
 	{"other", "{root}/.env", "deny read **/.env", "deny"}, // a kind that tells nothing
 	{"read", "{root}/a.txt", "deny read **/.env", "ask"},
+	{"search", "{root}/sub", "allow read, deny read **/.env", "ask"}, // which may be in there
+	{"search", "{root}/sub", "allow read, deny read secrets/**", "allow"},
+	{"search", "{root}", "allow read, ask read secrets/**", "ask"},
+	{"search", "{root}/keys", "allow read, deny read secrets/k*", "ask"}, // a link to it
+	{"search", "{root}/SECRETS/..", "allow read, deny read secrets/**", "ask"},
 	{"switch_mode", "{root}/a.txt", "allow read", "ask"},
 	{"think", "{root}/a.txt", "allow read", "ask"},
 	{"other", "{root}/a.txt", "allow read", "ask"},
@@ -288,7 +299,7 @@ func TestFilesOfRequests(t *testing.T) {
 			"both":     `{"kind":"KIND","rawInput":{"filePath":"PATH"},"locations":[{"path":"PATH","line":3}]}`,
 		} {
 			call = strings.NewReplacer("KIND", c.kind, "PATH", c.path).Replace(call)
-			got := Decide(g.ask(t, "", call), g.rules(t, c.rules, "allow fetch example.com"))
+			got := Decide(g.ask(t, "", call), g.rules(t, append(strings.Split(c.rules, ", "), "allow fetch example.com")...))
 			if name == "input" && c.path == "a.txt" {
 				require.Equal(t, Ask, got.Effect)
 				continue
@@ -304,10 +315,15 @@ func TestFilesOfRequests(t *testing.T) {
 func TestDeniedFilesOfCommands(t *testing.T) {
 	g := newGround(t)
 	rules := g.rules(t, "allow run cat ...", "deny read **/.env", "deny edit secrets/**")
+	var many string
+	for i := range 3000 {
+		many += " " + strconv.Itoa(i)
+	}
 	for line, want := range map[string]Effect{
 		"cat a.txt": Allow, "cat .env": Deny, "cat ./.env": Deny, "cat {root}/.env": Deny, "cat envlink": Deny, "cat a.txt; cat '.env'": Deny,
 		"cat sub/../.env": Deny, "sh -c 'cat .env'": Deny, "cp a.txt secrets/key": Deny, "tee <a.txt secrets/new": Deny, "cat keys/key": Deny,
-		"cat --x=.env": Deny,
+		"cat --x=.env": Deny, "cat .e''nv": Deny, "cat '.e'nv": Deny, `sh -c "cat .e''nv"`: Deny,
+		"cat" + strings.Repeat(" a.txt b.txt", 40) + " .env": Deny, "cat" + many + " .env": Deny, "cat" + many: Ask,
 	} {
 		require.Equal(t, want, Decide(g.ask(t, "", command(g.expand(line))), rules).Effect, line)
 	}

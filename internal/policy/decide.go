@@ -33,6 +33,8 @@ type File struct {
 	// Root is the real path of the root that the file is in, for this and other processes; "" if it
 	// is in none.
 	Root string
+	// Folder means that it is a folder, of which everything may be read.
+	Folder bool
 	// Risk says why a write is asked about even if edits are allowed; see [WhyAsk].
 	Risk string
 }
@@ -104,7 +106,7 @@ func Decide(a Action, rules Rules) Verdict {
 	}
 	switch a.Verb {
 	case Read, Edit:
-		return decideFiles(a, rules.Allow)
+		return decideFiles(a, rules)
 	case Run:
 		if a.Words == nil {
 			return Verdict{Effect: Ask, Why: "the command is more than plain words"}
@@ -125,10 +127,10 @@ func Decide(a Action, rules Rules) Verdict {
 }
 
 // decideFiles allows an action if each of its files is covered by a rule.
-func decideFiles(a Action, allow []Rule) Verdict {
+func decideFiles(a Action, rules Rules) Verdict {
 	var last Rule
 	for _, f := range a.Files {
-		i := slices.IndexFunc(allow, func(r Rule) bool {
+		i := slices.IndexFunc(rules.Allow, func(r Rule) bool {
 			return r.holds(a) && r.verb == a.Verb && r.coversFile(f)
 		})
 		switch {
@@ -136,8 +138,11 @@ func decideFiles(a Action, allow []Rule) Verdict {
 			return Verdict{Effect: Ask, Why: f.Risk}
 		case i < 0:
 			return Verdict{Effect: Ask, Why: "no rule allows it"}
+		case a.Verb == Read && f.Folder && slices.ContainsFunc(slices.Concat(rules.Deny, rules.Ask),
+			func(r Rule) bool { return r.holds(a) && r.mayBeIn(f) }):
+			return Verdict{Effect: Ask, Why: "it may read a file in there that a rule is about"}
 		}
-		last = allow[i]
+		last = rules.Allow[i]
 	}
 	if len(a.Files) == 0 {
 		return Verdict{Effect: Ask, Why: "the request names no file"}
@@ -159,6 +164,23 @@ func (r Rule) coversFile(f File) bool {
 	return r.glob == "" || !slices.ContainsFunc(f.Names, func(name string) bool {
 		matches, err := doublestar.Match(r.glob, name)
 		return err != nil || !matches
+	})
+}
+
+// folded returns a path in a root as an absolute one, in the only spelling of all that mean it.
+func folded(name string) string {
+	return filepath.FromSlash(path.Join("/", path.Join(namesOf(name)...)))
+}
+
+// mayBeIn reports whether a deny or ask rule may match a file in a folder that is read.
+func (r Rule) mayBeIn(folder File) bool {
+	if r.verb != Read || r.outside != "" {
+		return r.verb == Read && isBelow(folder.Real, r.outside)
+	}
+	base, _ := doublestar.SplitPattern(r.glob)
+	return slices.ContainsFunc(folder.Names, func(name string) bool {
+		folder, base := folded(name), folded(base)
+		return isBelow(folder, base) || isBelow(base, folder)
 	})
 }
 
@@ -227,9 +249,9 @@ func (r Rule) touchesFiles(a Action) bool {
 
 // matchesFolded reports whether a name matches a pattern in some spelling.
 func (r Rule) matchesFolded(name string) bool {
-	folded := path.Join(namesOf(name)...)
+	spelled := path.Join(namesOf(name)...)
 	for _, glob := range []string{r.glob, strings.ToLower(r.glob)} {
-		for _, name := range []string{name, strings.ToLower(name), folded} {
+		for _, name := range []string{name, strings.ToLower(name), spelled} {
 			if matches, _ := doublestar.Match(glob, name); matches {
 				return true
 			}

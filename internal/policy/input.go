@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/acp-agent/acp-agent/internal/commandline"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
@@ -21,8 +22,8 @@ var (
 		"file_name", "abs_path", "absolute_path", "target_file", "notebook_path"}
 	textMembers = []string{"content", "contents", "text", "file_text", "old_string", "new_string",
 		"oldString", "newString", "old_str", "new_str", "oldText", "newText", "new_source",
-		"insert_text", "diff", "patch", "edits", "replacements", "description", "explanation",
-		"instruction"}
+		"insert_text", "diff", "filediff", "patch", "edits", "replacements", "before", "after",
+		"description", "explanation", "instruction"}
 	editMembers  = slices.Concat(pathMembers, textMembers)
 	fetchMembers = []string{"url", "prompt", "format", "description"}
 )
@@ -129,7 +130,7 @@ func commandOf(input map[string]any) (line string, err error) {
 		switch v := input[name].(type) {
 		case nil:
 		case string:
-			lines = append(lines, v)
+			lines = append(lines, unwrap(v))
 		case []any:
 			found, err := commandsOf(name, v)
 			if err != nil {
@@ -165,14 +166,27 @@ func commandsOf(name string, list []any) (lines []string, err error) {
 	switch {
 	case name == "commands" || len(words) == 1:
 		return words, nil
-	case len(words) == 3 && slices.Contains([]string{"bash", "/bin/bash", "sh", "/bin/sh"}, words[0]) &&
-		slices.Contains([]string{"-c", "-lc"}, words[1]):
+	case startsShell(words):
 		return words[2:], nil
 	}
 	for i, word := range words {
 		words[i] = shellWord(word)
 	}
 	return []string{strings.Join(words, " ")}, nil
+}
+
+// startsShell reports whether a command is a shell for one line.
+func startsShell(words []string) bool {
+	return len(words) == 3 && slices.Contains([]string{"bash", "/bin/bash", "sh", "/bin/sh"}, words[0]) &&
+		slices.Contains([]string{"-c", "-lc"}, words[1])
+}
+
+// unwrap returns the line for which a command line starts a shell, as Codex does, or the line itself.
+func unwrap(line string) string {
+	if words, err := commandline.Plain(line); err == nil && startsShell(words) {
+		return words[2]
+	}
+	return line
 }
 
 // absolute returns a directory that an input names as an absolute path, "" for none.
@@ -267,12 +281,8 @@ func toolIn(raw json.RawMessage) (t toolName, ok bool, err error) {
 				Source string `json:"source"`
 			} `json:"mcpServer"`
 		} `json:"claudeCode"`
-		Qwen  string `json:"toolName"`
-		Goose struct {
-			Call struct {
-				Name string `json:"name"`
-			} `json:"toolCall"`
-		} `json:"goose"`
+		Qwen  string    `json:"toolName"`
+		Goose gooseMeta `json:"goose"`
 	}
 	if len(raw) == 0 || json.Unmarshal(raw, &meta) != nil {
 		return t, false, nil
@@ -292,10 +302,29 @@ func toolIn(raw json.RawMessage) (t toolName, ok bool, err error) {
 		}
 		return splitTool(rest, between)
 	}
-	if name := meta.Goose.Call.Name; strings.Contains(name, between) && !strings.HasPrefix(name, "developer__") {
-		return splitTool(name, between)
+	call := meta.Goose.Call
+	if tool, isTool := strings.CutPrefix(call.Tool, call.Extension+between); isTool && call.Extension != "" {
+		return toolName{server: call.Extension, tool: tool}, true, nil
 	}
 	return t, false, nil
+}
+
+// gooseMeta is what goose says about a tool call. Only the names of tools of MCP servers have the
+// name of their extension before them.
+type gooseMeta struct {
+	Call struct {
+		Tool      string `json:"toolName"`
+		Extension string `json:"extensionName"`
+	} `json:"toolCall"`
+}
+
+// gooseKind returns the kind of a call of goose's own tools, which says "other" for all.
+func gooseKind(announced json.RawMessage) string {
+	var meta struct{ Goose gooseMeta }
+	if json.Unmarshal(announced, &meta) != nil || meta.Goose.Call.Extension != "developer" {
+		return ""
+	}
+	return map[string]string{"shell": "execute", "edit": "edit", "write": "edit"}[meta.Goose.Call.Tool]
 }
 
 // splitTool splits the name of a server from that of its tool, if that can be done in one way only.

@@ -45,6 +45,8 @@ func (p Place) file(ctx context.Context, name string, text, old *string) (File, 
 		return f, err
 	}
 	f.locate(ref)
+	info, err := p.Workspace.Stat(name)
+	f.Folder = err == nil && info.Mode().IsDir()
 	if text != nil {
 		if old == nil {
 			old = p.beginning(name)
@@ -118,7 +120,7 @@ func (p Place) relative(name string) []string {
 }
 
 // maxMentions is the maximum number of words of a command that are looked up as files.
-const maxMentions = 100
+const maxMentions = 1000
 
 // command fills in the command of an action, which runs in dir, "" if the agent has not said where.
 func (p Place) command(a *Action, line, dir string) error {
@@ -154,24 +156,26 @@ func (p Place) command(a *Action, line, dir string) error {
 	return nil
 }
 
-// mentions adds the files that a command may name.
+// mentions adds the files that a command may name. Those after the maximum are known by name only.
 func (p Place) mentions(a *Action, dir string) {
+	seen := make(map[string]bool)
 	for _, command := range commandsIn(a.Line) {
 		for _, word := range command {
-			for _, part := range append(fields(word), word) {
-				if len(a.Files) == maxMentions {
-					return
-				}
-				name := part
-				if !filepath.IsAbs(name) {
-					name = filepath.Join(dir, name)
-				}
-				f := File{Path: name, Others: append(p.relative(filepath.Clean(name)), path.Clean(part))}
-				if info, err := p.Workspace.Stat(name); err == nil {
-					f.locate(info.Ref())
-				}
-				a.Files = append(a.Files, f)
+			if seen[word] {
+				continue
 			}
+			seen[word] = true
+			name := word
+			if !filepath.IsAbs(name) {
+				name = filepath.Join(dir, name)
+			}
+			f := File{Path: name, Others: append(p.relative(filepath.Clean(name)), path.Clean(word))}
+			if len(seen) > maxMentions {
+				a.Unclear = "the command is too long"
+			} else if info, err := p.Workspace.Stat(name); err == nil {
+				f.locate(info.Ref())
+			}
+			a.Files = append(a.Files, f)
 		}
 	}
 }

@@ -1,33 +1,78 @@
 package policy
 
 import (
+	"cmp"
+
 	"github.com/acp-agent/acp-agent/internal/consent"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Remembered returns the rules that the user gave for good in the roots of w, and the consent to
-// each.
-func Remembered(store *consent.Store, w *workspace.Workspace) (
-	rules []Rule, consents []consent.Consent, err error,
-) {
-	var roots []workspace.Dir
-	for _, root := range w.Opened() {
-		roots = append(roots, root.Real)
-	}
-	all, err := store.Rules(roots...)
-	for _, c := range all {
-		r, err := Parse(c.Rule)
-		if err != nil || r.checkAllow() != nil {
-			continue // another version wrote it
-		}
-		r.Root, r.Server = c.Root.String(), c.Config
-		rules, consents = append(rules, r), append(consents, c)
-	}
-	return rules, consents, err
+// Sources are where the rules of a session come from.
+type Sources struct {
+	Configured *Permissions // nil if the user has configured none
+	Consents   *consent.Store
+	// Origins has the folders of which others are worktrees, by the real paths of the worktrees. What
+	// the user allows in a folder is also allowed in its worktrees.
+	Origins map[workspace.Dir]workspace.Dir
 }
 
-// Is reports whether the rule is the one that a consent remembers.
-func (r Rule) Is(c consent.Consent) bool {
-	return r.Root != "" && r.Session == "" && r.Root == c.Root.String() && r.Server == c.Config &&
-		r.String() == c.Rule
+// NewSources returns the sources for a session with the roots of w. configured returns what the user
+// has configured for a working directory, nil for nothing.
+func NewSources(
+	w *workspace.Workspace, consents *consent.Store, origins map[workspace.Dir]workspace.Dir,
+	configured func(cwd workspace.Dir) *Permissions,
+) Sources {
+	s := Sources{Consents: consents, Origins: origins}
+	for _, cwd := range []workspace.Dir{w.Roots().Cwd(), origins[w.Root(0).Real]} {
+		p := (*Permissions)(nil)
+		if !cwd.IsZero() {
+			p = configured(cwd)
+		}
+		if p != nil && s.Configured != nil {
+			both := s.Configured.With(*p)
+			p = &both
+		}
+		s.Configured = cmp.Or(p, s.Configured)
+	}
+	return s
+}
+
+// Rules returns the rules that hold now in a session with the roots of w.
+func (s Sources) Rules(w *workspace.Workspace) (rules Rules, err error) {
+	if s.Configured != nil {
+		if rules, err = s.Configured.Rules(); err != nil || s.Configured.Only {
+			return rules, err
+		}
+	}
+	for _, root := range w.Opened() {
+		all, err := s.Consents.Rules(root.Real, s.Origins[root.Real])
+		if err != nil {
+			return rules, err
+		}
+		for _, c := range all {
+			r, err := Parse(c.Rule)
+			if err != nil || r.checkAllow() != nil {
+				continue // another version wrote it
+			}
+			r.Root, r.Server, r.Given = root.Real.String(), c.Config, c
+			rules.Allow = append(rules.Allow, r)
+		}
+	}
+	return rules, nil
+}
+
+// Lasting reports whether rules can be remembered for good.
+func (s Sources) Lasting() bool {
+	return s.Consents.Remembers() && (s.Configured == nil || !s.Configured.Only)
+}
+
+// Remember makes a rule hold for good that the user chose. about says where and when.
+func (s Sources) Remember(r Rule, about consent.Consent) error {
+	root, err := workspace.ParseDir(r.Root)
+	if err != nil {
+		return err
+	}
+	c := consent.ForRule(root, r.String(), r.Server)
+	c.Agent, c.By, c.Title = about.Agent, about.By, about.Title
+	return s.Consents.Allow(c)
 }

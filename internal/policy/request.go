@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -180,6 +181,9 @@ type reader struct {
 func (q *reader) read(asked, announced Call) error {
 	q.call = announced.With(asked)
 	q.Texts = []string{q.call.Title}
+	if q.agent == "goose" && announced.Kind == "" {
+		announced.Kind = gooseKind(announced.Meta)
+	}
 	kind, clash := kindOf(asked.Kind, announced.Kind)
 	q.titled = len(asked.RawInput)+len(announced.RawInput) == 0
 	input, err := joinInput(announced.RawInput, asked.RawInput)
@@ -322,7 +326,8 @@ func (q *reader) addFile(name string, text, old *string) error {
 	if slices.ContainsFunc(q.Files, func(f File) bool { return f.Path == name }) {
 		return nil
 	}
-	if len(q.Files) == maxFiles {
+	if len(q.Files) >= maxFiles {
+		q.Files = append(q.Files, File{Path: name, Others: q.place.relative(filepath.Clean(name))})
 		return errors.New("the request names too many files")
 	}
 	f, err := q.place.file(q.ctx, name, text, old)
@@ -356,7 +361,7 @@ func (q *reader) readCommand() error {
 		}
 	}
 	for _, c := range q.call.Content {
-		if c.Type != "content" {
+		if c.Type != "content" && c.Type != "terminal" {
 			err = cmp.Or(err, errors.New("it shows more than a command"))
 		}
 	}

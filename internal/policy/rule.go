@@ -12,6 +12,7 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/acp-agent/acp-agent/internal/commandline"
+	"github.com/acp-agent/acp-agent/internal/consent"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
@@ -54,6 +55,8 @@ type Rule struct {
 	// identifies the configuration of the MCP server that such a rule was made for, Session the
 	// only session in which it holds.
 	Root, Server, Session string
+	// Given is the consent to a rule that the user gave for good, zero for others.
+	Given consent.Consent
 	// Preset means that the rule comes from the mode of the session.
 	Preset bool
 }
@@ -234,10 +237,15 @@ func (r Rule) checkAllow() error {
 	return nil
 }
 
-// With returns the rules of both.
+// With returns the rules of both, each once.
 func (p Permissions) With(other Permissions) Permissions {
-	return Permissions{slices.Concat(p.Allow, other.Allow), slices.Concat(p.Ask, other.Ask),
-		slices.Concat(p.Deny, other.Deny), p.Only || other.Only}
+	both := func(a, b []string) []string {
+		return append(slices.Clip(a), slices.DeleteFunc(slices.Clone(b), func(rule string) bool {
+			return slices.Contains(a, rule)
+		})...)
+	}
+	return Permissions{both(p.Allow, other.Allow), both(p.Ask, other.Ask), both(p.Deny, other.Deny),
+		p.Only || other.Only}
 }
 
 // Preset returns the rules of a mode of a session.

@@ -2,7 +2,11 @@ package policy
 
 import (
 	"path"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"unicode"
 
 	"github.com/acp-agent/acp-agent/internal/commandline"
@@ -11,21 +15,7 @@ import (
 // isIn reports whether the words of a run rule are in a command line, in this order, wherever they
 // stand in one of its commands: after assignments, in quotes, behind another program. The first may
 // have a directory before it.
-func (r Rule) isIn(line string) bool {
-	if line == "" {
-		return false
-	}
-	for _, command := range commandsIn(line) {
-		var parts []string
-		for _, word := range command {
-			parts = append(parts, fields(word)...) // such as the text of sh -c
-		}
-		if r.follows(command) || r.follows(parts) {
-			return true
-		}
-	}
-	return false
-}
+func (r Rule) isIn(line string) bool { return slices.ContainsFunc(commandsIn(line), r.follows) }
 
 // follows reports whether words contain those of the rule in their order.
 func (r Rule) follows(words []string) bool {
@@ -38,21 +28,76 @@ func (r Rule) follows(words []string) bool {
 	return found == len(r.words)
 }
 
-// isWord reports whether a word of a command is the one of a rule.
+// isWord reports whether a word of a command is the one of a rule, or a pattern of a shell that
+// matches it.
 func isWord(wanted, word string, isProgram bool) bool {
-	if strings.EqualFold(wanted, word) {
+	wanted, word = strings.ToLower(wanted), strings.ToLower(word)
+	if wanted == word || isPattern(word) && matchesAny([]string{word}, wanted) {
 		return true
 	}
 	if !isProgram {
 		return false
 	}
 	base := path.Base(strings.ReplaceAll(word, `\`, "/"))
-	return strings.EqualFold(wanted, base) ||
-		strings.EqualFold(wanted, strings.TrimSuffix(strings.ToLower(base), ".exe"))
+	return wanted == base || wanted == strings.TrimSuffix(base, ".exe") ||
+		isPattern(base) && matchesAny([]string{base}, wanted)
 }
 
-// commandsIn returns the words of the commands in a line, without quotes.
-func commandsIn(line string) [][]string {
+// isPattern reports whether a shell may take a word for a pattern of names. One without a letter
+// matches too much to say anything.
+func isPattern(word string) bool {
+	return strings.ContainsAny(word, "*?[") && strings.ContainsFunc(word, unicode.IsLetter)
+}
+
+// maxNested is how deep the text of a command is looked for in words of others, such as that of
+// sh -c.
+const maxNested = 3
+
+// commandsIn returns the words of the commands that a line may run, without quotes: those that
+// stand in it, and those that are the text of a word. Nothing is expanded: the line is also read as
+// if what a shell expands were empty.
+func commandsIn(line string) (all [][]string) {
+	decoded := escape().ReplaceAllStringFunc(line, func(code string) string {
+		base, digits := 8, code[1:]
+		if strings.ContainsAny(digits[:1], "xuU") {
+			base, digits = 16, digits[1:]
+		}
+		n, _ := strconv.ParseUint(digits, base, 32)
+		return string(rune(n))
+	})
+	for _, read := range slices.Compact([]string{line, decoded, expansion().ReplaceAllString(decoded, "")}) {
+		all = appendCommands(all, read, maxNested)
+	}
+	return all
+}
+
+var (
+	escape = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`\\(?:x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{1,4}|U[0-9a-fA-F]{1,8}|[0-7]{1,3})`)
+	})
+	expansion = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile("\\$\\(\\s*\\)|``|\\$\\{[^{}]*\\}|\\$[A-Za-z_][A-Za-z0-9_]*|\\$[-@*#?!$0-9]")
+	})
+)
+
+// appendCommands appends the words of the commands in a line, each also as its parts.
+func appendCommands(all [][]string, line string, depth int) [][]string {
+	for _, command := range splitCommands(line) {
+		var parts []string
+		for _, word := range command {
+			inner := fields(word)
+			parts = append(parts, inner...)
+			if depth > 0 && len(inner) > 1 && word != line {
+				all = appendCommands(all, word, depth-1)
+			}
+		}
+		all = append(all, command, parts)
+	}
+	return all
+}
+
+// splitCommands returns the words of the commands that stand in a line, without quotes.
+func splitCommands(line string) [][]string {
 	tokens, _ := commandline.Split(strings.ReplaceAll(line, "\r", "\n"))
 	commands := [][]string{nil}
 	for _, t := range tokens {

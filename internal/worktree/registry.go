@@ -212,6 +212,23 @@ func (r *Registry) List() ([]Set, error) {
 	return sets, nil
 }
 
+// Origins returns the folders of which worktrees were made, by the folders in the worktrees. Neither
+// path is followed, because a link on it may be an agent's.
+func (r *Registry) Origins() (map[workspace.Dir]workspace.Dir, error) {
+	sets, err := r.List()
+	origins := make(map[workspace.Dir]workspace.Dir)
+	for _, s := range sets {
+		for _, f := range s.Folders {
+			path, failed := workspace.ParseDir(f.Path)
+			original, failedToo := workspace.ParseDir(f.Original)
+			if failed == nil && failedToo == nil && !f.Shared {
+				origins[path] = original
+			}
+		}
+	}
+	return origins, err
+}
+
 // ErrNone is the error for a name that no worktrees have.
 var ErrNone = errors.New("acp-agent worktree list shows all")
 

@@ -67,6 +67,7 @@ func Known() []Profile {
 				Packages: []string{"@agentclientprotocol/codex-acp", "@zed-industries/codex-acp"},
 				Login:    "codex login", Install: "npm install -g @agentclientprotocol/codex-acp",
 			},
+			AsksLittle: "before it leaves its own sandbox, but not in its modes Auto review and Full access",
 			Roots: Roots{
 				Keeps: true, // it stores the writable directories of its sandbox with the session
 				Relay: true, // it tells MCP servers no roots
@@ -135,7 +136,8 @@ func Known() []Profile {
 				Command: "goose", Args: []string{"acp"},
 				Login: "goose configure", Install: "see goose-docs.ai",
 			},
-			Roots: Roots{Relay: true}, // it tells MCP servers only the working directory
+			AsksLittle: "if `GOOSE_MODE` or the session's mode says so",
+			Roots:      Roots{Relay: true}, // it tells MCP servers only the working directory
 			Finds: Finds{InCwd: []string{"AGENTS.md", "*/**/AGENTS.md", ".goosehints",
 				".agents/skills/**", ".claude/skills/**", ".goose/skills/**"}},
 			Context: Context{ByServer: true},
@@ -148,6 +150,7 @@ func Known() []Profile {
 				Command: "kilo", Args: []string{"acp"}, Packages: []string{"@kilocode/cli"},
 				Login: "kilo auth login", Install: "npm install -g @kilocode/cli",
 			},
+			AsksLittle: asksIfConfigured,
 			Roots: Roots{
 				Relay:         true, // it tells MCP servers only the working directory
 				SharesServers: true,
@@ -182,6 +185,7 @@ func Known() []Profile {
 				Command: "opencode", Args: []string{"acp"}, Packages: []string{"opencode-ai"},
 				Login: "opencode auth login", Install: "npm install -g opencode-ai",
 			},
+			AsksLittle: asksIfConfigured,
 			Roots: Roots{
 				Relay:         true, // it tells MCP servers only the working directory
 				SharesServers: true,
@@ -249,6 +253,9 @@ func Known() []Profile {
 		},
 	}
 }
+
+// asksIfConfigured says when opencode and its descendants ask.
+const asksIfConfigured = "if its configuration says so, `\"permission\": {\"edit\": \"ask\", \"bash\": \"ask\"}`"
 
 // xdg returns the directories that the XDG Base Directory Specification gives a program.
 func xdg(name string) []string {

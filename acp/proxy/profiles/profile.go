@@ -36,6 +36,9 @@ type Profile struct {
 
 	// NeverAsks says that it asks for no permission, whatever it does.
 	NeverAsks bool
+	// AsksLittle says for users when it asks, if by default it does not ask before it changes files
+	// and runs commands.
+	AsksLittle string
 	// Sandbox restricts its processes, as the user configures it. State.Writes is added to what
 	// they may write. A restriction cannot be widened, so each set of roots has its own process.
 	Sandbox backend.Sandbox
