@@ -219,7 +219,10 @@ var recorded = map[string]struct {
 	"an edit with two files": {
 		agent: "", call: `{"kind":"edit","rawInput":{"file_path":"{root}/a.txt","files":[{"path":"{out}/secret.txt"}]}}`, want: Ask,
 	},
-	"a terminal":            {agent: "", call: `{"kind":"execute","rawInput":{"command":"go vet ./..."},"content":[{"type":"terminal","terminalId":"x"}]}`, want: Allow, rule: "run go vet ..."},
+	"a terminal": {agent: "", call: `{"kind":"execute","rawInput":{"command":"go vet ./..."},"content":[{"type":"terminal","terminalId":"x"}]}`, want: Allow, rule: "run go vet ..."},
+	"a reading of a denied file with a relative path": {
+		call: `{"kind":"read","rawInput":{"path":".env"},"locations":[{"path":"{root}/a.txt"}]}`, want: Deny,
+	},
 	"a terminal of an edit": {call: `{"kind":"edit","rawInput":{"file_path":"{root}/a.txt"},"content":[{"type":"terminal","terminalId":"x"}]}`, want: Ask},
 	"Codex, command with its shell": {
 		agent: "codex", call: `{"kind":"execute","title":"go vet ./...","rawInput":{"command":"/bin/bash -lc 'go vet ./...'","cwd":"{root}"}}`,
@@ -236,10 +239,14 @@ func TestRecordedRequests(t *testing.T) {
 	g := newGround(t)
 	for name, c := range recorded {
 		action := g.ask(t, c.agent, c.call, c.announced...)
-		got := Decide(action, g.rules(t, wide...))
+		rules := g.rules(t, wide...)
+		if c.want == Deny {
+			rules = rules.With(g.rules(t, "deny read **/.env"))
+		}
+		got := Decide(action, rules)
 		require.Equal(t, c.want, got.Effect, "%s: %v", name, got)
 		rule, ok := Offer(action, true)
-		if c.rule == "" && c.want == Allow {
+		if c.rule == "" && c.want != Ask {
 			continue
 		}
 		require.Equal(t, c.rule != "", ok, "%s: %s", name, rule)
@@ -255,10 +262,11 @@ func TestOptionsOfRequests(t *testing.T) {
 	once, always, no := `{"optionId":"o","kind":"allow_once"}`, `{"optionId":"a","kind":"allow_always"}`, `{"optionId":"r","kind":"reject_once"}`
 	for options, want := range map[string]Effect{
 		once + "," + always + "," + no: Allow, always + "," + once + "," + no: Allow, once + "," + always: Allow,
-		once + "," + no:                             Ask, // it has a reason to ask each time
-		no + "," + once + "," + always:              Ask, // it suggests to refuse
-		always + "," + no:                           Ask,
-		once + "," + once + "," + always + "," + no: Ask, // such as a plan
+		once + "," + no:                Ask, // it has a reason to ask each time
+		no + "," + once + "," + always: Ask, // it suggests to refuse
+		always + "," + no:              Ask,
+		once + `,{"optionId":"o","kind":"allow_always"},` + no: Ask, // an id that means both
+		once + "," + once + "," + always + "," + no:            Ask, // such as a plan
 		"": Ask,
 	} {
 		params := `{"toolCall":{"toolCallId":"t","kind":"execute","rawInput":{"command":"go vet ./..."}},"options":[` + options + `]}`

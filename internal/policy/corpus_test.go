@@ -239,17 +239,20 @@ var filesTable = []struct{ kind, path, rules, want string }{
 	{"edit", "{root}/a.txt", "allow edit sub/**", "ask"},
 	{"edit", "{root}/sub/../a.txt", "allow edit sub/**", "ask"},
 	{"edit", "{root}/sub/../sub/b.txt", "allow edit sub/**", "allow"},
-	{"edit", "{root}/keys/key", "allow edit keys/**", "ask"},      // the link matches, the target does not
-	{"edit", "{root}/keys/key", "allow edit secrets/**", "ask"},   // and the other way round
-	{"edit", "{root}/a.txt", "allow read", "ask"},                 // another verb
-	{"edit", "{root}/link", "allow edit", "ask"},                  // to the outside
-	{"edit", "{root}/linkdir/x.txt", "allow edit", "ask"},         // through a link
-	{"edit", "{root}/linkdir/new/x.txt", "allow edit", "ask"},     // a new folder there
-	{"edit", "{root}/hard", "allow edit", "ask"},                  // has another name outside
-	{"edit", "{out}/secret.txt", "allow edit", "ask"},             //
-	{"edit", "{root}-evil/e.txt", "allow edit", "ask"},            // a prefix of the name
-	{"edit", "{root}/../out/secret.txt", "allow edit", "ask"},     //
-	{"edit", "a.txt", "allow edit", "ask"},                        // relative to what?
+	{"edit", "{root}/keys/key", "allow edit keys/**", "ask"},    // the link matches, the target does not
+	{"edit", "{root}/keys/key", "allow edit secrets/**", "ask"}, // and the other way round
+	{"edit", "{root}/a.txt", "allow read", "ask"},               // another verb
+	{"edit", "{root}/link", "allow edit", "ask"},                // to the outside
+	{"edit", "{root}/linkdir/x.txt", "allow edit", "ask"},       // through a link
+	{"edit", "{root}/linkdir/new/x.txt", "allow edit", "ask"},   // a new folder there
+	{"edit", "{root}/hard", "allow edit", "ask"},                // has another name outside
+	{"edit", "{out}/secret.txt", "allow edit", "ask"},           //
+	{"edit", "{root}-evil/e.txt", "allow edit", "ask"},          // a prefix of the name
+	{"edit", "{root}/../out/secret.txt", "allow edit", "ask"},   //
+	{"edit", "a.txt", "allow edit", "ask"},                      // relative to what?
+	{"edit", "{root}/a.txt\\n{out}/x", "allow edit", "ask"},     // two paths
+	{"edit", "{root}/a.txt, {out}/x", "allow edit", "ask"},
+	{"edit", "{root}/a.txt,{out}/x", "allow edit", "ask"},
 	{"edit", "~/x", "allow edit", "ask"},                          //
 	{"edit", "/proc/self/root{root}/a.txt", "allow edit", "ask"},  //
 	{"edit", "{root}/AGENTS.md", "allow edit", "ask"},             // agents obey it

@@ -63,6 +63,8 @@ type Action struct {
 	Config          string
 	// Host is what Fetch connects to.
 	Host string
+	// Names are further paths or patterns of the request, which deny and ask rules may match.
+	Names []string
 	// Texts are other texts of the request, in which deny and ask rules look for their words.
 	Texts []string
 	// Unclear says why the action is not understood as a whole, "" if it is.
@@ -238,13 +240,16 @@ func (r Rule) touchesFiles(a Action) bool {
 	case r.glob == "" && r.outside == "":
 		return a.Verb == r.verb
 	}
-	return slices.ContainsFunc(a.Files, func(f File) bool {
-		if r.outside != "" {
-			return isBelow(fold(r.outside), fold(f.Path)) || isBelow(fold(r.outside), fold(f.Real))
-		}
-		return slices.ContainsFunc(f.Names, r.matchesFolded) ||
-			slices.ContainsFunc(f.Others, r.matchesFolded)
-	})
+	return r.outside == "" && slices.ContainsFunc(a.Names, r.matchesFolded) ||
+		slices.ContainsFunc(a.Files, func(f File) bool { return r.touchesFile(f) })
+}
+
+func (r Rule) touchesFile(f File) bool {
+	if r.outside != "" {
+		return isBelow(fold(r.outside), fold(f.Path)) || isBelow(fold(r.outside), fold(f.Real))
+	}
+	return slices.ContainsFunc(f.Names, r.matchesFolded) ||
+		slices.ContainsFunc(f.Others, r.matchesFolded)
 }
 
 // matchesFolded reports whether a name matches a pattern in some spelling.

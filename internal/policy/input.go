@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -224,6 +225,7 @@ func (q *reader) harmless(input any) error {
 		case filepath.IsAbs(v), strings.HasPrefix(v, "/"):
 			return q.addFile(v, nil, nil)
 		}
+		q.Names = append(q.Names, path.Clean(filepath.ToSlash(v)))
 	}
 	return nil
 }

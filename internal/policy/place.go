@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/commandline"
@@ -31,15 +32,18 @@ type Place struct {
 	Server func(name string) string
 }
 
-// file returns the file at an absolute path. text is what will be written, nil for a read.
-func (p Place) file(ctx context.Context, name string, text, old *string) (File, error) {
+// file returns the file at an absolute path. content is what will be written, nil for a read.
+func (p Place) file(ctx context.Context, name string, content, old *string) (File, error) {
 	f := File{Path: name, Others: p.relative(filepath.Clean(name))}
-	if !filepath.IsAbs(name) {
+	switch {
+	case !filepath.IsAbs(name):
 		return f, errors.New("a path is not absolute")
+	case strings.ContainsFunc(name, unicode.IsControl), strings.Contains(name, " /"), strings.Contains(name, ",/"):
+		return f, errors.New("a path may be several")
 	}
 	ref, err := p.find(name)
 	if err != nil {
-		if text == nil && p.Outside != nil {
+		if content == nil && p.Outside != nil {
 			f.Real, err = p.Outside(ctx, name)
 		}
 		return f, err
@@ -47,11 +51,11 @@ func (p Place) file(ctx context.Context, name string, text, old *string) (File, 
 	f.locate(ref)
 	info, err := p.Workspace.Stat(name)
 	f.Folder = err == nil && info.Mode().IsDir()
-	if text != nil {
+	if content != nil {
 		if old == nil {
 			old = p.beginning(name)
 		}
-		change := tools.Change{Kind: tools.Write, Ref: ref, New: *text, Old: old}
+		change := tools.Change{Kind: tools.Write, Ref: ref, New: *content, Old: old}
 		f.Risk = WhyAsk(ctx, p.Workspace, p.Catalog, change)
 	}
 	return f, nil

@@ -104,22 +104,20 @@ func ParseRequest(params json.RawMessage) (r Request, err error) {
 	return r, err
 }
 
-// Only returns the id of the only option of a kind, "" if there is not exactly one.
-func (r Request) Only(kind string) string {
-	id, n := "", 0
-	for _, o := range r.Options {
-		if o.Kind == kind {
-			id, n = o.ID, n+1
-		}
-	}
-	if n != 1 {
+// Once returns the id of the option that allows the call once, "" if there is not exactly one, or
+// another option has the same id.
+func (r Request) Once() string {
+	i := slices.IndexFunc(r.Options, func(o Option) bool { return o.Kind == allowOnce })
+	if i < 0 {
 		return ""
 	}
-	return id
+	for j, o := range r.Options {
+		if j != i && (o.Kind == allowOnce || o.ID == r.Options[i].ID) {
+			return ""
+		}
+	}
+	return r.Options[i].ID
 }
-
-// Once returns the id of the option that allows the call once, "" if there is not exactly one.
-func (r Request) Once() string { return r.Only(allowOnce) }
 
 // Refusal returns the id of an option that refuses the call, "" if there is none.
 func (r Request) Refusal() string {
