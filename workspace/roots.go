@@ -104,6 +104,16 @@ func (d Dir) Locate(path string) string {
 // MarshalJSON encodes the path as a JSON string.
 func (d Dir) MarshalJSON() ([]byte, error) { return json.Marshal(d.path) }
 
+// UnmarshalJSON reads what MarshalJSON writes.
+func (d *Dir) UnmarshalJSON(raw []byte) error {
+	var path string
+	err := json.Unmarshal(raw, &path)
+	if *d = (Dir{}); err == nil && path != "" {
+		*d, err = ParseDir(path)
+	}
+	return err
+}
+
 // check returns what is wrong with the path of a root.
 func check(r rules, path string) []Reason {
 	if path == "" {

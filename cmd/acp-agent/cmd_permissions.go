@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -109,27 +108,6 @@ func consentsOf(consents *consent.Store, roots []string) ([]consent.Consent, err
 	return slices.DeleteFunc(all, func(one consent.Consent) bool { return !wanted[one.Root] }), err
 }
 
-// consentReport describes a consent.
-type consentReport struct {
-	ID      consent.ID    `json:"consentId"`
-	Server  string        `json:"server,omitempty"`
-	Root    workspace.Dir `json:"root"`
-	File    string        `json:"file,omitempty"`
-	Command string        `json:"command,omitempty"`
-	Origin  string        `json:"origin,omitempty"`
-	Folder  workspace.Dir `json:"folder,omitzero"`
-	Session string        `json:"session,omitempty"`
-	Rule    string        `json:"rule,omitempty"`
-	Config  string        `json:"-"`
-	Agent   string        `json:"agent,omitempty"`
-	By      string        `json:"givenIn,omitempty"`
-	Title   string        `json:"title,omitempty"`
-	Link    string        `json:"link,omitempty"`
-	Target  string        `json:"target,omitempty"`
-	Allowed time.Time     `json:"allowedAt"`
-	Used    time.Time     `json:"usedAt,omitzero"`
-}
-
 // allows describes what a consent allows, for a person.
 func allows(c consent.Consent) string {
 	switch {
@@ -193,7 +171,8 @@ so they are neither stored nor shown.`,
 func (l permissionsListFlags) print(s streams, found []consent.Consent) error {
 	if l.json {
 		for _, one := range found {
-			if err := writeJSON(s.out, consentReport(one)); err != nil {
+			one.Config = "" // is no use to people
+			if err := writeJSON(s.out, one); err != nil {
 				return err
 			}
 		}

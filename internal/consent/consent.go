@@ -47,33 +47,41 @@ func NewID(parts ...[]string) ID {
 	return ID(hex.EncodeToString(hash.Sum(nil)))
 }
 
-// Consent is something that the user allowed. If its file is damaged, only ID and Allowed are set.
+// Consent is something that the user allowed, as it is stored and shown. If its file is damaged, only
+// ID and Allowed are set.
 type Consent struct {
-	ID ID
+	ID ID `json:"consentId"`
 	// Server is the name of an MCP server, "" for a folder or commands.
-	Server string
+	Server string `json:"server,omitempty"`
 	// Root is the real path of the root that the server was found in, or of the working directory
 	// that the folder was added to.
-	Root workspace.Dir
+	Root workspace.Dir `json:"root"`
 	// File is the file that configures the server. Command is the program of a stdio server, Origin
 	// the origin of another, such as https://example.com. The server's arguments, environment and
 	// headers, which may hold secrets, are not kept.
-	File, Command, Origin string
+	File    string `json:"file,omitempty"`
+	Command string `json:"command,omitempty"`
+	Origin  string `json:"origin,omitempty"`
 	// Folder is the real path of the folder, zero for other consents. Session is the only session
 	// that gets it, or "" for all sessions in Root.
-	Folder  workspace.Dir
-	Session string
+	Folder  workspace.Dir `json:"folder,omitzero"`
+	Session string        `json:"session,omitempty"`
 	// Rule is the text of a rule of package policy that holds in Root, "" for other consents. Config
 	// identifies the configuration of the MCP server that it is about.
-	Rule, Config string
+	Rule   string `json:"rule,omitempty"`
+	Config string `json:"config,omitempty"`
 	// Agent, By and Title tell when the user gave a rule: which agent asked in which session, and the
 	// title of its tool call.
-	Agent, By, Title string
+	Agent string `json:"agent,omitempty"`
+	By    string `json:"givenIn,omitempty"`
+	Title string `json:"title,omitempty"`
 	// Link is a path in Root that leads to Target through links. A process in the sandbox that is
 	// granted Link is granted Target.
-	Link, Target string
+	Link   string `json:"link,omitempty"`
+	Target string `json:"target,omitempty"`
 	// Allowed is when the user allowed it, and Used when a rule last decided.
-	Allowed, Used time.Time
+	Allowed time.Time `json:"allowedAt"`
+	Used    time.Time `json:"usedAt,omitzero"`
 }
 
 // ForFolder returns the consent to give a folder to the session, or to all sessions in cwd if
@@ -93,8 +101,23 @@ func ForRule(root workspace.Dir, rule, config string) Consent {
 // ForLink returns the consent to follow links on the way from path, which is absolute, to target.
 func ForLink(path, target string) (Consent, error) {
 	root, err := workspace.ParseDir(filepath.Dir(path))
-	id := NewID([]string{"link", path, target})
-	return Consent{ID: id, Root: root, Link: path, Target: target}, err
+	return Consent{ID: linkID(path, target), Root: root, Link: path, Target: target}, err
+}
+
+func linkID(path, target string) ID { return NewID([]string{"link", path, target}) }
+
+// isAs reports whether the consent is what its name says, as far as it is read from its file and not
+// only compared by its name.
+func (c Consent) isAs(name ID) bool {
+	switch {
+	case c.Rule != "":
+		return ForRule(c.Root, c.Rule, c.Config).ID == name && c.Folder.IsZero() && c.Link == ""
+	case c.Link != "":
+		return linkID(c.Link, c.Target) == name && c.Folder.IsZero()
+	case !c.Folder.IsZero():
+		return ForFolder(c.Root, c.Folder, c.Session).ID == name
+	}
+	return !c.Root.IsZero() && c.Session == ""
 }
 
 // Setting names the consent to a folder in messages.
@@ -130,12 +153,12 @@ func (s *Store) Allow(c Consent) error {
 	if s.dir == "" {
 		return nil
 	}
-	return privatefile.WriteFile(s.path(c.ID), append(encode(record{
-		Server: c.Server, Root: c.Root.String(), File: c.File, Command: c.Command, Origin: c.Origin,
-		Folder: c.Folder.String(), Session: c.Session, Link: c.Link, Target: c.Target,
-		Rule: c.Rule, Config: c.Config, Agent: c.Agent, By: c.By, Title: c.Title,
-		Allowed: time.Now().UTC().Truncate(time.Second),
-	}), '\n'))
+	c.Allowed = time.Now().UTC().Truncate(time.Second)
+	content, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	return privatefile.WriteFile(s.path(c.ID), append(content, '\n'))
 }
 
 // List returns all consents, ordered by root and server, the newest first.
@@ -242,34 +265,6 @@ func (s *Store) ForgetSession(session string) error {
 
 func (s *Store) path(id ID) string { return filepath.Join(s.dir, string(id)) }
 
-// record is the content of a consent's file. For a server it only informs the user; for others it
-// says what is allowed.
-type record struct {
-	Server  string    `json:"server,omitempty"`
-	Root    string    `json:"root"`
-	File    string    `json:"file,omitempty"`
-	Command string    `json:"command,omitempty"`
-	Origin  string    `json:"origin,omitempty"`
-	Folder  string    `json:"folder,omitempty"`
-	Session string    `json:"session,omitempty"`
-	Rule    string    `json:"rule,omitempty"`
-	Config  string    `json:"config,omitempty"`
-	Agent   string    `json:"agent,omitempty"`
-	By      string    `json:"by,omitempty"`
-	Title   string    `json:"title,omitempty"`
-	Link    string    `json:"link,omitempty"`
-	Target  string    `json:"target,omitempty"`
-	Allowed time.Time `json:"allowed,omitzero"`
-}
-
-func encode(r record) []byte {
-	raw, err := json.Marshal(r)
-	if err != nil {
-		panic(err) // it has only strings and a time
-	}
-	return raw
-}
-
 // maxRecord is the most bytes of a record that are read.
 const maxRecord = 64 << 10
 
@@ -288,41 +283,14 @@ func (s *Store) read(id ID) (Consent, error) {
 	if err != nil {
 		return Consent{}, err
 	}
-	one := Consent{ID: id, Allowed: info.ModTime().UTC()}
-	var r record
-	if json.Unmarshal(content, &r) != nil {
-		return one, nil
+	damaged := Consent{ID: id, Allowed: info.ModTime().UTC()}
+	c := damaged
+	if json.Unmarshal(content, &c) != nil || !c.isAs(id) {
+		return damaged, nil
 	}
-	root, err := workspace.ParseDir(r.Root)
-	if err != nil {
-		return one, nil
+	c.ID = id
+	if c.Rule != "" {
+		c.Used = info.ModTime().UTC()
 	}
-	if r.Folder != "" {
-		folder, err := workspace.ParseDir(r.Folder)
-		whole := ForFolder(root, folder, r.Session)
-		if err != nil || whole.ID != id {
-			return one, nil
-		}
-		one.Folder, one.Session = folder, r.Session
-	}
-	if r.Rule != "" {
-		if ForRule(root, r.Rule, r.Config).ID != id {
-			return one, nil
-		}
-		one.Rule, one.Config, one.Agent, one.By, one.Title = r.Rule, r.Config, r.Agent, r.By, r.Title
-		one.Used = info.ModTime().UTC()
-	}
-	if r.Link != "" {
-		link, err := ForLink(r.Link, r.Target)
-		if err != nil || link.ID != id {
-			return one, nil
-		}
-		one.Link, one.Target = r.Link, r.Target
-	}
-	one.Server, one.Root, one.File = r.Server, root, r.File
-	one.Command, one.Origin = r.Command, r.Origin
-	if !r.Allowed.IsZero() { // older versions did not record it
-		one.Allowed = r.Allowed
-	}
-	return one, nil
+	return c, nil
 }

@@ -261,7 +261,7 @@ func TestDamagedRecords(t *testing.T) {
 	path := filepath.Join(dir, string(x.ID()))
 	for name, content := range map[string]string{
 		"empty": "", "no JSON": "{", "no root": `{"server":"db"}`, "relative": `{"server":"db","root":"a"}`, "types": `{"server":7}`,
-		"time": `{"server":"db","root":"/a","allowed":"yesterday"}`, "huge": `{"server":"` + strings.Repeat("x", 1<<20) + `"}`,
+		"time": `{"server":"db","root":"/a","allowedAt":"yesterday"}`, "huge": `{"server":"` + strings.Repeat("x", 1<<20) + `"}`,
 	} {
 		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 		allowed, err := consents.Allowed(x)
