@@ -36,10 +36,12 @@ func (c *clientCapabilities) takes(u backend.Update, when occasion) bool {
 }
 
 // withoutContent returns params in which a tool call, the member with this name, has only content
-// that the client can show.
+// that the client can show though it was meant for another one. It never can show a terminal, which
+// exists in the client that created it, and only as long as that is connected: Zed drops a whole
+// update with one that it does not know.
 func (c *clientCapabilities) withoutContent(params json.RawMessage, member string) json.RawMessage {
 	return protocol.KeepToolCallContent(params, member, func(needs string) bool {
-		return needs == "" || c.declares(needs)
+		return needs == "" || needs != protocol.Terminals && c.declares(needs)
 	})
 }
 

@@ -110,7 +110,7 @@ func TestUpdatesNeedCapabilities(t *testing.T) {
 }
 
 // Content of a tool call that needs a capability is left out for a client that may be another one
-// than the agent knows, and everything else stays as it is.
+// than the agent knows, and everything else stays as it is. A terminal exists in one client only.
 //
 // Clause A37.
 func TestToolCallContentNeedsCapabilities(t *testing.T) {
@@ -130,10 +130,10 @@ func TestToolCallContentNeedsCapabilities(t *testing.T) {
 		capabilities string
 		replayed     []string
 	}{
-		"A37/nothing": {`{}`, []string{list(call, said, later), list(change)}},
-		"A37/terminals": {`{"terminal":true}`,
-			[]string{list(call, said, terminal, later), list(change)}},
-		"A37/everything": {`{"terminal":true,"subagents":{}}`, sent},
+		"A37/nothing":   {`{}`, []string{list(call, said, later), list(change)}},
+		"A37/terminals": {`{"terminal":true}`, []string{list(call, said, later), list(change)}},
+		"A37/everything": {`{"terminal":true,"subagents":{}}`,
+			[]string{list(call, said, session, later), list(change, session)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			store := memstore.New(t)
