@@ -80,6 +80,16 @@ func (b *Budget) Release(user string, n int) {
 	b.addLocked(user, -n)
 }
 
+// Used returns how many bytes are counted. Tests of what uses a budget call it.
+func (b *Budget) Used() int {
+	if b == nil {
+		return 0
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.total
+}
+
 func (b *Budget) addLocked(user string, n int) {
 	b.total += n
 	if b.users[user] += n; b.users[user] == 0 {
