@@ -98,10 +98,9 @@ func TestUsersDoNotShareTheAgentsSessions(t *testing.T) {
 			for _, m := range ana.Messages() {
 				require.NotContains(t, m.Raw, "tangerine")
 			}
-			audit, err := os.ReadFile(k.audit)
-			require.NoError(t, err)
+			audit := audited(t, k.audit)
 			for _, method := range []string{"logout", "providers/set", "session/export"} {
-				require.Contains(t, string(audit), `"msg":"refused a message to the agent","user":"ana","method":"`+method+`"`)
+				require.Contains(t, audit, `"msg":"refused a message to the agent","user":"ana","method":"`+method+`"`)
 			}
 			ana.usesHerOwn(t, anas)
 			if capabilities != "" { // from the agent's list, which has no title of others
