@@ -386,7 +386,8 @@ func (set *settings) tryAgent(
 ) (agent client.Agent, err error) {
 	const patience = 30 * time.Second
 	ctx, cancel := context.WithTimeoutCause(ctx, patience,
-		fmt.Errorf("it has not answered within %v", patience))
+		fmt.Errorf("it has not answered within %v: if it installs itself first, as npx and uvx do, "+
+			"start it once in a terminal", patience))
 	defer cancel()
 	dir, err := os.MkdirTemp("", "acp-agent-doctor")
 	if err != nil {
@@ -457,7 +458,8 @@ func introduce(
 		told.Message = secrets.Text(refused.Message)
 		return agent, fmt.Errorf("it opens no session: %w", &told)
 	}
-	if exit, ok := errors.AsType[*process.ExitError](child.Wait(ending)); ok {
+	exit, ended := errors.AsType[*process.ExitError](child.Wait(ending))
+	if ended && ctx.Err() == nil { // otherwise Stop has ended it
 		err = exit // it is more specific than the end of the connection
 	}
 	return agent, errors.New("it does not answer as an ACP agent: " +
