@@ -207,9 +207,10 @@ func (a *agent) forward(
 		done()
 		return nil
 	}
+	run := work // which the return replaces
 	return func() (json.RawMessage, error) {
 		defer done()
-		return work()
+		return run()
 	}
 }
 
