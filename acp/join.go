@@ -192,7 +192,8 @@ func (a *agent) elsewhere(id sessionstore.ID) *agent {
 // ends.
 func (a *agent) forward(
 	ctx context.Context, h *agent, id sessionstore.ID, r *jsonrpc.Request,
-) (work jsonrpc.Work) {
+) jsonrpc.Work {
+	var work jsonrpc.Work
 	if h.isTaken(id, a) {
 		work = reject(r, errNotActive(id))
 	} else {
@@ -207,10 +208,9 @@ func (a *agent) forward(
 		done()
 		return nil
 	}
-	run := work // which the return replaces
 	return func() (json.RawMessage, error) {
 		defer done()
-		return run()
+		return work()
 	}
 }
 

@@ -188,6 +188,16 @@ func TestWindows(t *testing.T) {
 			a.reply(forA, yes) // again
 			require.Equal(t, []string{"more"}, a.texts(w.id, "say more"))
 		},
+		"a window that has left stops nothing": func(t *testing.T, w *windows, a *client) {
+			b := w.join()
+			b.call("session/close", idParams(w.id))
+			turn := w.prompt(a, askPermission)
+			asked := question(a)
+			b.send(notification("session/cancel", idParams(w.id)))
+			b.call("session/list", "{}") // it has been accepted
+			a.reply(asked, yes)
+			require.Equal(t, "end_turn", a.response(turn).stopReason(t))
+		},
 		"losing a dialog is no answer": func(t *testing.T, w *windows, a *client) {
 			b := w.join()
 			turn := w.prompt(a, askPermission)
