@@ -61,7 +61,8 @@ func (o *ownTurn) showPermissions() error {
 	list("ask", rules.Ask)
 	list("allow", rules.Allow)
 	if b.Len() == 0 {
-		b.WriteString("No rules hold in this session: the agent asks as it does by itself.\n")
+		b.WriteString("No rules hold in this session: the agent asks as it does by itself. With `\"permissions\": {}` " +
+			"in the configuration acp-agent offers to remember what you allow.\n")
 	}
 	if info := o.agent.init.backend(); info.NeverAsks {
 		b.WriteString("\n" + whyUnruled(info) + "\n")

@@ -178,14 +178,15 @@ func (l permissionsListFlags) print(s streams, found []consent.Consent) error {
 		}
 		return nil
 	}
+	if len(found) == 0 {
+		fmt.Fprintln(s.err, "acp-agent: nothing is remembered")
+		return nil
+	}
 	table := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "ID\tGIVEN (UTC)\tUSED (UTC)\tALLOWS\tFOLDER")
 	for _, one := range found {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", one.ID.Short(), timeOrDash(one.Allowed.UTC()),
 			timeOrDash(one.Used), allows(one), cmp.Or(text.Printable(one.Root.String()), "-"))
-	}
-	if len(found) == 0 {
-		fmt.Fprintln(s.err, "acp-agent: nothing is remembered")
 	}
 	return table.Flush()
 }

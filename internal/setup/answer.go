@@ -29,7 +29,7 @@ type answerer struct {
 }
 
 // neither stands for neither an agent nor a model.
-var neither = answerer{title: "neither: acp-agent answers commands such as /search",
+var neither = answerer{title: "no agent and no model: acp-agent answers commands such as /search",
 	hint: "acp-agent then answers commands only, such as /search; /help lists them. For more, install " +
 		"one of the agents that acp-agent agents shows, or a model as acp-agent models explains, and run " +
 		"acp-agent setup again."}
@@ -70,7 +70,7 @@ func (o *run) askSandbox(ctx context.Context, a *answerer) error {
 	}
 	modes := []sandbox.Mode{sandbox.Off, sandbox.Write, sandbox.Strict}
 	i, err := o.choose(ctx, "What may the agent do by itself? 2 and 3 start it in a sandbox. Some agents cannot "+
-		"work in one, so none is used unless you choose it.", []string{
+		"work in one, so there is no sandbox unless you choose it.", []string{
 		"everything that you can, as without acp-agent",
 		"change files only in the session's folders, a temporary directory and its own state",
 		"as 2, and read only there and in directories of the system",
@@ -167,8 +167,9 @@ func (o *run) askAnswer(ctx context.Context) (*answerer, error) {
 		now = 0
 	}
 	if len(all) == 1 {
-		o.tell("No agent was found in PATH, and no model server at the usual ports. acp-agent " +
-			"agents lists the known agents; acp-agent setup --help tells how to name others.")
+		o.tell("No agent was found in PATH, and no model server at the usual ports. If you have one, " +
+			"end this with Ctrl-C, which writes nothing: acp-agent setup --help tells how to name it, " +
+			"and acp-agent agents lists agents that you can install.")
 	}
 	titles := make([]string, len(all))
 	for i, a := range all {

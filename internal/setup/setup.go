@@ -303,7 +303,8 @@ func (o *run) addFolders(ctx context.Context) error {
 // no more.
 func (o *run) askFolders(ctx context.Context) error {
 	o.show.Note("")
-	o.tell("Which folders belong together? Most editors send only the one that you work in.")
+	o.tell("Which folders belong together? Most editors send only the one that you work in. What " +
+		"an editor such as Zed sends itself goes first.")
 	var given roots
 	question := "Folder that you work in (Enter for none):"
 	for {
@@ -339,7 +340,7 @@ func (o *run) askFolders(ctx context.Context) error {
 			}
 			continue
 		}
-		given, question = next, "Folder that belongs to it (Enter for no more):"
+		given, question = next, "Folder that belongs to it, such as ../shared (Enter for no more):"
 	}
 }
 
