@@ -16,6 +16,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/internal/remote"
+	"github.com/acp-agent/acp-agent/internal/secret"
 	"github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/usage"
@@ -234,8 +235,8 @@ tokens revoke NAME TOKEN ends it within a second.`,
 			if err != nil {
 				return usage.Errorf("--role: %v", err)
 			}
-			if u, err := url.Parse(server); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
-				return usage.Errorf("--server: give the address of the page, such as https://agent.example.org")
+			if err := checkPageAddress(server); err != nil {
+				return err
 			}
 			tokens, err := set.tokens()
 			if err != nil {
@@ -263,6 +264,19 @@ tokens revoke NAME TOKEN ends it within a second.`,
 	cmd.Flags().StringVar(&server, "server", server, "the page is at `URL`")
 	set.accept(cmd, "state-dir")
 	return cmd
+}
+
+// checkPageAddress checks that a browser can be paired at an address.
+func checkPageAddress(address string) error {
+	u, err := url.Parse(address)
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
+		return usage.Errorf("--server: give the address of the page, such as https://agent.example.org")
+	case u.Scheme == "http" && !secret.IsLoopback(u.Hostname()):
+		return usage.Errorf("--server: the page needs https, except on this machine: give its https " +
+			"address, or forward its port with ssh -L and leave out --server")
+	}
+	return nil
 }
 
 func newTokensSet(s streams, set *settings) *cobra.Command {
