@@ -46,6 +46,8 @@ func BenchmarkGrowth(b *testing.B) {
 		}
 	}
 	check(b, writeRecord(*plots, all))
+	all, err := readRecord(*plots) // whose numbers are rounded
+	check(b, err)
 	check(b, writePlots(*plots, drawPlots(all)))
 }
 
