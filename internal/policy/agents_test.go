@@ -452,6 +452,9 @@ func FuzzDeny(f *testing.F) {
 			f.Add("make check '", "' \"", "\"")
 		}
 	}
+	f.Add(`sh -c 't""ouch x'@`, " ", "")
+	f.Add(`sh -c 't""ouch "$0"' `, " ", "")
+	f.Add(`sh -c "sh -c 'to''uch x'" `, "h ", "")
 	g := newGround(f)
 	f.Fuzz(func(t *testing.T, before, between, after string) {
 		line := g.expand(before + "touch" + between + "denied" + after)

@@ -80,20 +80,37 @@ var (
 	})
 )
 
-// appendCommands appends the words of the commands in a line, each also as its parts.
+// appendCommands appends the words of the commands in a line. Each is also read as the parts of its
+// words, and with the words of the commands in its texts, which may use later words: in
+// sh -c 'touch $0' x the file is x.
 func appendCommands(all [][]string, line string, depth int) [][]string {
 	for _, command := range splitCommands(line) {
-		var parts []string
+		var parts, joined []string
 		for _, word := range command {
 			inner := fields(word)
 			parts = append(parts, inner...)
 			if depth > 0 && len(inner) > 1 && word != line {
 				all = appendCommands(all, word, depth-1)
 			}
+			joined = append(joined, wordsIn(word, depth)...)
 		}
-		all = append(all, command, parts)
+		all = append(all, command, parts, joined)
 	}
 	return all
+}
+
+// wordsIn returns the words of the commands in a text, or the text if it is one word.
+func wordsIn(s string, depth int) (words []string) {
+	if depth == 0 || len(fields(s)) < 2 {
+		return []string{s}
+	}
+	for _, word := range slices.Concat(splitCommands(s)...) {
+		if word == s {
+			return []string{s}
+		}
+		words = append(words, wordsIn(word, depth-1)...)
+	}
+	return words
 }
 
 // splitCommands returns the words of the commands that stand in a line, without quotes.
