@@ -27,7 +27,7 @@ func TestPrincipalsAreApart(t *testing.T) {
 	require.NoError(t, err)
 	s := newServer(t, acp.ServerOptions{}, acp.Options{
 		Workspace: workspace.Options{Policy: workspace.Policy{Allow: []workspace.Dir{root}}}})
-	known := &sessionsOf{owner: make(map[string]string)}
+	known := &sessionsOf{owner: make(map[string]string), cancelled: make(map[[2]string]bool)}
 	var connections sync.WaitGroup
 	for i, principal := range []string{"ann", "bob", "eve", "joe"} {
 		for j := range perPrincipal {
@@ -53,6 +53,20 @@ type sessionsOf struct {
 	mu    sync.Mutex
 	ids   []string
 	owner map[string]string
+	// cancelled has each session with the principals who have cancelled its turns.
+	cancelled map[[2]string]bool
+}
+
+func (s *sessionsOf) cancel(id, principal string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cancelled[[2]string{id, principal}] = true
+}
+
+func (s *sessionsOf) cancelledBy(id, principal string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cancelled[[2]string{id, principal}]
 }
 
 func (s *sessionsOf) add(id, principal string) {
@@ -106,6 +120,7 @@ func (u *user) step() {
 		u.connect()
 		return
 	case "cancel":
+		u.known.cancel(id, u.principal)
 		u.send(notification("session/cancel", idParams(id)))
 		return
 	case "session/new":
@@ -147,6 +162,7 @@ func (u *user) check(m message, method, id string) {
 		require.True(u.t, m.Error == nil || m.reason(u.t) == "not_found", "%s: %+v", method, m.Error)
 	case foreign && method == "session/prompt" && string(m.Result) == `{"stopReason":"cancelled"}`:
 		// Another connection of this principal cancelled it before the session was looked for.
+		require.True(u.t, u.known.cancelledBy(id, u.principal), "only its own principal cancels it")
 	case foreign:
 		require.NotNil(u.t, m.Error, "%s: %+v", method, m)
 		require.Equal(u.t, "not_found", m.reason(u.t), "%s: %+v", method, m.Error)
