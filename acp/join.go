@@ -313,7 +313,7 @@ func (l *load) joins() (bool, error) {
 		return false, nil
 	}
 	others := s.host.viewers.Others(l.front) > 0
-	running := len(l.at.Queue.Unanswered()) > 0
+	running := l.at.Queue.Runs()
 	isTurnOfNobody := running && !s.host.viewers.Has(l.front)
 	if !others && !isTurnOfNobody {
 		return false, nil
@@ -493,8 +493,11 @@ func (s *session) joinResult() json.RawMessage {
 }
 
 // reopenForAll opens the session again with the roots that the client lists, which becomes one of
-// its viewers only then. No turn runs.
+// its viewers only then. No turn runs, but the last one may not be answered yet.
 func (l *load) reopenForAll(ctx context.Context) error {
+	if err := l.at.Queue.EndTurns(ctx, backend.ErrCancelled); err != nil {
+		return err
+	}
 	s := l.previous
 	p := s.params
 	p.id, p.listed, p.missing = s.id, true, nil

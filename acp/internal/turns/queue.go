@@ -144,6 +144,9 @@ func (q *Queue[S]) Unanswered() []*Turn {
 	return slices.Clone(q.turns)
 }
 
+// Runs reports whether a turn runs that neither ends early nor has its response decided.
+func (q *Queue[S]) Runs() bool { return slices.ContainsFunc(q.Unanswered(), (*Turn).blocks) }
+
 // Begin waits until the turn of a prompt may run. The ticket holds the queue. A turn that is
 // exclusive, or follows an exclusive one, runs once all earlier prompts were answered; Begin
 // releases the ticket before it waits for them, because later requests need not wait. Every turn

@@ -57,6 +57,7 @@ func TestPromptsWaitForEachOther(t *testing.T) {
 	running.Start(s, nil, nil)
 	at.Release()
 	require.True(t, running.RunsIn(s))
+	require.True(t, at.Queue.Runs())
 
 	behind, err := queues.PromptTicket("s", queued, 2)
 	require.NoError(t, err)
@@ -73,6 +74,10 @@ func TestPromptsWaitForEachOther(t *testing.T) {
 	require.NoError(t, queues.Ticket("s", turns.Ordinary).Acquire(t.Context()),
 		"a prompt that waits does not hold the queue")
 	running.Over()
+	_, err = running.Decide(nil, nil)
+	require.NoError(t, err)
+	at.Queue.Answered(queued)
+	require.False(t, at.Queue.Runs(), "its response is on the way")
 	running.Answered()
 	require.NoError(t, <-begun)
 	require.Equal(t, []string{"prompt"}, s.told)
