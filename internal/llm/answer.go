@@ -31,6 +31,12 @@ const (
 // news counts only the bytes that the model itself has written.
 type answerSize struct{ bytes, calls, news int }
 
+// wrote counts bytes that the model has written.
+func (s *answerSize) wrote(n int) {
+	s.bytes += n
+	s.news += n
+}
+
 // written returns how many bytes of the model's words have arrived. It grows with each piece.
 func (s answerSize) written() int { return s.news + s.calls }
 
@@ -172,6 +178,16 @@ func (a *answer) decode(e sse.Event) (done bool, err error) {
 		err = a.give(events)
 	}
 	return done, err
+}
+
+// decodeEvent decodes the JSON of an event. A value of another type than expected is skipped: it may
+// be in an unknown event, or in a member without meaning here.
+func decodeEvent(e sse.Event, into any) error {
+	var unexpected *json.UnmarshalTypeError
+	if err := json.Unmarshal(e.Data, into); err != nil && !errors.As(err, &unexpected) {
+		return malformed(err)
+	}
+	return nil
 }
 
 func (a *answer) give(events []Event) error {

@@ -3,7 +3,6 @@ package llm
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"maps"
 	"net/http"
 	"regexp"
@@ -331,28 +330,32 @@ func (u *anthropicUsage) update(later anthropicUsage) {
 	u.Output = cmp.Or(later.Output, u.Output)
 }
 
-func (d *anthropicDecoder) decode(e sse.Event) ([]Event, bool, error) {
-	var event struct {
-		Type    string
-		Message struct{ Usage anthropicUsage }
-		Index   int
-		Block   anthropicBlock `json:"content_block"`
-		Delta   struct {
-			Text, Thinking, Signature string
+// anthropicEvent is an event of a stream, or a whole message.
+type anthropicEvent struct {
+	Type    string
+	Message struct{ Usage anthropicUsage }
+	Index   int
+	Block   anthropicBlock `json:"content_block"`
+	Delta   anthropicDelta
+	Usage   anthropicUsage
 
-			Input   string                       `json:"partial_json"`
-			Reason  string                       `json:"stop_reason"`
-			Details struct{ Explanation string } `json:"stop_details"`
-		}
-		Usage anthropicUsage
+	Error   json.RawMessage
+	Content *[maxParts]*anthropicBlock // of a whole message
+	Reason  string                     `json:"stop_reason"`
+}
 
-		Error   json.RawMessage
-		Content *[maxParts]*anthropicBlock // of a whole message
-		Reason  string                     `json:"stop_reason"`
-	}
-	var unexpected *json.UnmarshalTypeError // in an unknown event, or a member without meaning here
-	if err := json.Unmarshal(e.Data, &event); err != nil && !errors.As(err, &unexpected) {
-		return nil, false, malformed(err)
+type anthropicDelta struct {
+	Text, Thinking, Signature string
+
+	Input   string                       `json:"partial_json"`
+	Reason  string                       `json:"stop_reason"`
+	Details struct{ Explanation string } `json:"stop_details"`
+}
+
+func (d *anthropicDecoder) decode(e sse.Event) (events []Event, done bool, err error) {
+	var event anthropicEvent
+	if err := decodeEvent(e, &event); err != nil {
+		return nil, false, err
 	}
 	d.began = true
 	kind := cmp.Or(event.Type, e.Name)
@@ -361,53 +364,24 @@ func (d *anthropicDecoder) decode(e sse.Event) ([]Event, bool, error) {
 	}
 	switch kind {
 	case "message": // the server does not stream
-		var events []Event
-		if event.Content == nil {
-			event.Content = new([maxParts]*anthropicBlock)
-		}
-		for _, b := range event.Content {
-			if b == nil {
-				continue
-			}
-			d.count(b)
-			events = append(events, d.delta(b.Text, b.Thinking)...)
-			events = append(events, d.stop(b)...)
-		}
-		d.usage.update(event.Usage)
-		d.reason = cmp.Or(event.Reason, "end_turn")
-		return events, true, nil
+		return d.whole(event), true, nil
 	case "message_start":
 		d.usage.update(event.Message.Usage)
 	case "content_block_start":
 		b := event.Block
 		d.count(&b)
 		d.blocks[event.Index] = &b
-		return slices.Concat(d.release(), d.delta(b.Text, b.Thinking), b.piece("")), false, nil
+		events = slices.Concat(d.release(), d.delta(b.Text, b.Thinking), b.piece(""))
 	case "content_block_delta":
-		b := d.blocks[event.Index]
-		if b == nil {
-			break
-		}
-		delta := event.Delta
-		d.add(len(delta.Text) + len(delta.Thinking) + len(delta.Input) + len(delta.Signature))
-		b.Signature += delta.Signature
-		b.added.WriteString(delta.Thinking + delta.Input)
-		return append(d.delta(delta.Text, delta.Thinking), b.piece(delta.Input)...), false, nil
+		events = d.extend(d.blocks[event.Index], event.Delta)
 	case "content_block_stop":
-		b := d.blocks[event.Index]
+		events = d.stop(d.blocks[event.Index])
 		delete(d.blocks, event.Index)
-		return d.stop(b), false, nil
 	case "message_delta":
 		d.usage.update(event.Usage)
-		if event.Delta.Reason == "" {
-			break
-		}
-		d.reason = event.Delta.Reason
-		if why := event.Delta.Details.Explanation; d.reason == "refusal" && why != "" {
-			if d.spoke {
-				why = "\n\n" + why
-			}
-			return d.delta(why, ""), false, nil
+		d.reason = cmp.Or(event.Delta.Reason, d.reason)
+		if event.Delta.Reason == "refusal" {
+			events = d.refusal(event.Delta.Details.Explanation)
 		}
 	case "message_stop":
 		d.reason = cmp.Or(d.reason, "end_turn")
@@ -415,14 +389,51 @@ func (d *anthropicDecoder) decode(e sse.Event) ([]Event, bool, error) {
 	case "error":
 		return nil, true, describe(0, e.Data)
 	}
-	return nil, false, nil
+	return events, false, nil
+}
+
+// whole returns the events for a message that is not streamed.
+func (d *anthropicDecoder) whole(message anthropicEvent) (events []Event) {
+	d.usage.update(message.Usage)
+	d.reason = cmp.Or(message.Reason, "end_turn")
+	if message.Content == nil {
+		return nil
+	}
+	for _, b := range message.Content {
+		if b == nil {
+			continue
+		}
+		d.count(b)
+		events = append(events, d.delta(b.Text, b.Thinking)...)
+		events = append(events, d.stop(b)...)
+	}
+	return events
+}
+
+// extend adds a piece to a block, which is nil if it has not started. It returns the events for it.
+func (d *anthropicDecoder) extend(b *anthropicBlock, delta anthropicDelta) []Event {
+	if b == nil {
+		return nil
+	}
+	d.wrote(len(delta.Text) + len(delta.Thinking) + len(delta.Input) + len(delta.Signature))
+	b.Signature += delta.Signature
+	b.added.WriteString(delta.Thinking + delta.Input)
+	return append(d.delta(delta.Text, delta.Thinking), b.piece(delta.Input)...)
+}
+
+// refusal returns the events for why the model refuses to answer, "" if the server has not said it.
+func (d *anthropicDecoder) refusal(why string) []Event {
+	if why != "" && d.spoke {
+		why = "\n\n" + why
+	}
+	return d.delta(why, "")
 }
 
 // count counts a block that has started.
 func (d *anthropicDecoder) count(b *anthropicBlock) {
 	const overhead = 100 // so that empty blocks count
 	d.bytes += overhead
-	d.add(len(b.Text) + len(b.Thinking) + len(b.Signature) + len(b.Data))
+	d.wrote(len(b.Text) + len(b.Thinking) + len(b.Signature) + len(b.Data))
 	d.bytes += len(b.Input) + len(b.attached) // often an empty object
 	if b.Type == "tool_use" {
 		b.call = d.calls
@@ -436,12 +447,6 @@ func (b *anthropicBlock) piece(arguments string) []Event {
 		return nil
 	}
 	return []Event{CallDelta{b.call, b.Name, arguments}}
-}
-
-// add counts what the model has written.
-func (d *anthropicDecoder) add(n int) {
-	d.bytes += n
-	d.news += n
 }
 
 // delta returns the events for pieces of text and thinking.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -415,9 +414,8 @@ func (d *chatDecoder) decode(e sse.Event) ([]Event, bool, error) {
 		return nil, true, nil
 	}
 	var chunk chatChunk
-	var unexpected *json.UnmarshalTypeError // in one member; the others are decoded
-	if err := json.Unmarshal(e.Data, &chunk); err != nil && !errors.As(err, &unexpected) {
-		return nil, false, malformed(err)
+	if err := decodeEvent(e, &chunk); err != nil {
+		return nil, false, err
 	}
 	if e.Name == "error" || chunk.isError() {
 		return nil, false, describe(0, e.Data)
@@ -465,12 +463,9 @@ func (d *chatDecoder) delta(delta chatDelta) (events []Event) {
 		events = append(events, TextDelta(said))
 	}
 	d.refused = d.refused || delta.Refusal != ""
-	d.bytes += len(said) + len(thought)
-	d.news += len(said) + len(thought)
+	d.wrote(len(said) + len(thought) + len(delta.attached))
 	if delta.attached != nil {
 		d.attached = append(d.attached, delta.attached)
-		d.bytes += len(delta.attached)
-		d.news += len(delta.attached)
 	}
 	var calls []*chatCallDelta
 	if delta.ToolCalls != nil {

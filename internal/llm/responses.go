@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -259,9 +258,8 @@ func (d *responsesDecoder) decode(e sse.Event) ([]Event, bool, error) {
 		Item      responsesItem
 		Response  responsesWhole
 	}
-	var unexpected *json.UnmarshalTypeError // in an unknown event, or a member without meaning here
-	if err := json.Unmarshal(e.Data, &event); err != nil && !errors.As(err, &unexpected) {
-		return nil, false, malformed(err)
+	if err := decodeEvent(e, &event); err != nil {
+		return nil, false, err
 	}
 	d.began, d.item = true, event.Index+1
 	switch kind := cmp.Or(event.Type, e.Name); kind {
@@ -278,7 +276,7 @@ func (d *responsesDecoder) decode(e sse.Event) ([]Event, bool, error) {
 	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
 		return d.think(event.Delta), false, nil
 	case "response.function_call_arguments.delta":
-		d.add(event.Delta)
+		d.wrote(len(event.Delta))
 		if open := d.open[d.item]; open != nil {
 			open.arguments = append(open.arguments, event.Delta...)
 		}
@@ -440,7 +438,7 @@ func (d *responsesDecoder) say(text string) []Event {
 		d.shown["message"]++
 	}
 	d.spoke = d.item
-	d.add(text)
+	d.wrote(len(text))
 	return []Event{TextDelta(text)}
 }
 
@@ -452,14 +450,8 @@ func (d *responsesDecoder) think(text string) []Event {
 		d.shown["reasoning"]++
 	}
 	d.thought = d.item
-	d.add(text)
+	d.wrote(len(text))
 	return []Event{ThinkingDelta(text)}
-}
-
-// add counts what the model has written.
-func (d *responsesDecoder) add(piece string) {
-	d.bytes += len(piece)
-	d.news += len(piece)
 }
 
 // finish notes how a response has ended.

@@ -197,13 +197,9 @@ func (a *schemaAdapter) plain(schema any) schemaNode {
 		if target == nil {
 			return schemaNode{"type": "object"}
 		}
-		whole := maps.Clone(target)
-		for name, value := range s {
-			if name != "$ref" {
-				whole[name] = value
-			}
-		}
-		s = whole
+		s = maps.Clone(s)
+		delete(s, "$ref")
+		fill(s, target)
 	}
 	if s["allOf"] != nil {
 		if flat, ok := a.object(s); ok && len(flat["properties"].(schemaNode)) > 0 {
@@ -212,11 +208,7 @@ func (a *schemaAdapter) plain(schema any) schemaNode {
 			first, _ := parts[0].(schemaNode)
 			s = maps.Clone(s)
 			delete(s, "allOf")
-			for name, value := range first {
-				if s[name] == nil {
-					s[name] = value
-				}
-			}
+			fill(s, first)
 			return a.plain(s)
 		}
 	}
@@ -231,6 +223,30 @@ func (a *schemaAdapter) plain(schema any) schemaNode {
 		p["nullable"] = true
 		kinds = slices.DeleteFunc(kinds, func(kind string) bool { return kind == "null" })
 	}
+	some := a.plainAlternatives(p, s, kinds)
+	switch {
+	case len(some) == 0 || len(kinds) == 1:
+		a.plainValue(p, s, kinds)
+	case len(some) == 1:
+		fill(p, some[0].(schemaNode))
+	default:
+		p["anyOf"] = some
+	}
+	return p
+}
+
+// fill adds the members of a schema to another one that has no members of these names.
+func fill(to, from schemaNode) {
+	for name, value := range from {
+		if _, own := to[name]; !own {
+			to[name] = value
+		}
+	}
+}
+
+// plainAlternatives returns the plain schemas of the alternatives of s, of which each type is one if
+// there are several. It marks p, the plain schema of s, if null is one.
+func (a *schemaAdapter) plainAlternatives(p, s schemaNode, kinds []string) (some []any) {
 	alternatives := append(list(s["anyOf"]), list(s["oneOf"])...)
 	if len(kinds) > 1 {
 		alternatives = nil
@@ -240,9 +256,7 @@ func (a *schemaAdapter) plain(schema any) schemaNode {
 			delete(one, "description")
 			alternatives = append(alternatives, one)
 		}
-		kinds = nil
 	}
-	var some []any
 	for _, each := range alternatives {
 		if one, _ := each.(schemaNode); one["type"] == "null" {
 			p["nullable"] = true
@@ -250,25 +264,15 @@ func (a *schemaAdapter) plain(schema any) schemaNode {
 			some = append(some, a.plain(each))
 		}
 	}
-	switch {
-	case len(some) == 1 && len(kinds) == 0:
-		for name, value := range some[0].(schemaNode) {
-			if _, own := p[name]; !own {
-				p[name] = value
-			}
-		}
-		return p
-	case len(some) > 0 && len(kinds) == 0:
-		p["anyOf"] = some
-		return p
-	}
-	choices := list(s["enum"])
-	if value, has := s["const"]; has {
-		choices = []any{value}
-	}
-	if words := texts(choices); len(words) > 0 && len(words) == len(choices) {
-		p["type"], p["enum"] = "string", words
-		return p
+	return some
+}
+
+// plainValue completes p, the plain schema of s, which has at most one type and no alternatives.
+func (a *schemaAdapter) plainValue(p, s schemaNode, kinds []string) {
+	choices := choicesOf(s)
+	if len(choices) > 0 && areTexts(choices) {
+		p["type"], p["enum"] = "string", choices
+		return
 	} else if len(choices) > 0 {
 		annotate(p, "One of: "+strings.Trim(string(strictjson.Encode(choices)), "[]"))
 	}
@@ -296,7 +300,6 @@ func (a *schemaAdapter) plain(schema any) schemaNode {
 		}
 		p["items"] = a.plain(items)
 	}
-	return p
 }
 
 // plainProperties adds the properties of the object that s describes to its plain schema.
@@ -338,15 +341,16 @@ func addProperties(to schemaNode, of schemaNode) {
 func either(a, b any) schemaNode {
 	one, _ := a.(schemaNode)
 	other, _ := b.(schemaNode)
-	if x, y := choicesOf(one), choicesOf(other); x != nil && y != nil {
-		both := maps.Clone(one)
+	x, y := choicesOf(one), choicesOf(other)
+	if x != nil && areTexts(x) && y != nil && areTexts(y) {
+		both, all := maps.Clone(one), slices.Clone(x)
 		delete(both, "const")
 		for _, choice := range y {
-			if !slices.Contains(x, choice) {
-				x = append(x, choice)
+			if !slices.Contains(all, choice) {
+				all = append(all, choice)
 			}
 		}
-		both["enum"] = x
+		both["enum"] = all
 		return both
 	}
 	if some := list(one["anyOf"]); some != nil && len(one) == 1 {
@@ -355,18 +359,15 @@ func either(a, b any) schemaNode {
 	return schemaNode{"anyOf": []any{a, b}}
 }
 
-// choicesOf returns the texts that a schema allows, or nil if it does not list all allowed values
-// as texts.
+// choicesOf returns the values that a schema allows, or nil if it does not list them.
 func choicesOf(s schemaNode) []any {
-	choices := list(s["enum"])
 	if value, has := s["const"]; has {
-		choices = []any{value}
+		return []any{value}
 	}
-	if len(choices) != len(texts(choices)) {
-		return nil
-	}
-	return slices.Clone(choices)
+	return list(s["enum"])
 }
+
+func areTexts(choices []any) bool { return len(texts(choices)) == len(choices) }
 
 // annotate adds a sentence to the description of a schema.
 func annotate(s schemaNode, sentence string) {
