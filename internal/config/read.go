@@ -89,42 +89,54 @@ func Parse(path string, content []byte) (Config, error) {
 	if err := json.Unmarshal(content, &c, configOptions()); err != nil {
 		return Config{}, errors.New(describeConfigError(path, content, err))
 	}
+	if err := c.complete(); err != nil {
+		return Config{}, fmt.Errorf("%s: %v", path, err)
+	}
+	return c, nil
+}
+
+// complete resolves the paths in the file, and checks what the library cannot check.
+func (c *Config) complete() (err error) {
 	for _, p := range []*string{&c.StateDir, &c.LogFile, &c.Trace} {
-		var err error
-		if *p, err = ResolvePath(path, *p); err != nil {
-			return Config{}, fmt.Errorf("%s: %v", path, err)
+		if *p, err = ResolvePath(c.Path, *p); err != nil {
+			return err
 		}
 	}
-	if err = checkCommand("notify", c.Notify, `["./notify.sh"]`); err == nil {
-		err = resolveCommand(path, c.Notify)
+	if err := checkCommand("notify", c.Notify, `["./notify.sh"]`); err != nil {
+		return err
 	}
-	if err != nil {
-		return Config{}, fmt.Errorf("%s: %v", path, err)
+	if err := resolveCommand(c.Path, c.Notify); err != nil {
+		return err
 	}
 	if c.Agent != "" && c.Model != "" {
-		return Config{}, fmt.Errorf("%s: has both agent and model: give one of them", path)
+		return errors.New("has both agent and model: give one of them")
 	}
 	if err := c.checkPermissions(); err != nil {
-		return Config{}, fmt.Errorf("%s: %v", path, err)
+		return err
 	}
+	return c.checkSections()
+}
+
+// checkSections checks the entries of the sections, and resolves their paths.
+func (c Config) checkSections() error {
 	for i := range c.Workspaces {
 		if err := c.resolveWorkspace(i); err != nil {
-			return Config{}, fmt.Errorf("%s: workspaces[%d]: %v", path, i, err)
+			return fmt.Errorf("workspaces[%d]: %v", i, err)
 		}
 	}
 	for name, a := range c.Agents {
 		err := a.check(name)
 		if err == nil && IsPath(a.Command) {
-			a.Command, err = ResolvePath(path, a.Command)
+			a.Command, err = ResolvePath(c.Path, a.Command)
 			c.Agents[name] = a
 		}
-		if err := cmp.Or(err, a.resolvePaths(path)); err != nil {
-			return Config{}, fmt.Errorf("%s: agents.%s: %v", path, name, err)
+		if err := cmp.Or(err, a.resolvePaths(c.Path)); err != nil {
+			return fmt.Errorf("agents.%s: %v", name, err)
 		}
 	}
 	for name, s := range c.MCPServers {
-		if err := cmp.Or(s.check(name), s.resolvePaths(path)); err != nil {
-			return Config{}, fmt.Errorf("%s: mcpServers.%s: %v", path, name, err)
+		if err := cmp.Or(s.check(name), s.resolvePaths(c.Path)); err != nil {
+			return fmt.Errorf("mcpServers.%s: %v", name, err)
 		}
 	}
 	for id, m := range c.Models {
@@ -134,13 +146,13 @@ func Parse(path string, content []byte) (Config, error) {
 			err = fmt.Errorf("fallback: %q is not another model of this file", m.Fallback)
 		}
 		if err == nil {
-			err = cmp.Or(resolveCommand(path, m.KeyCommand), m.resolvePaths(path))
+			err = cmp.Or(resolveCommand(c.Path, m.KeyCommand), m.resolvePaths(c.Path))
 		}
 		if err != nil {
-			return Config{}, fmt.Errorf("%s: models.%s: %v", path, id, err)
+			return fmt.Errorf("models.%s: %v", id, err)
 		}
 	}
-	return c, nil
+	return nil
 }
 
 // configOptions returns the options for decoding a configuration file.

@@ -111,30 +111,11 @@ func (a *schemaAdapter) object(s schemaNode) (schemaNode, bool) {
 		required = append(required, texts(part["required"])...)
 	}
 	for _, name := range []string{"anyOf", "oneOf"} {
-		alternatives := list(s[name])
-		var common []string
-		var groups []string
-		n := 0
-		for _, each := range alternatives {
-			part, ok := a.alternative(each)
-			if !ok {
-				continue
-			}
-			needed := texts(part["required"])
-			if n++; n == 1 {
-				common = needed
-			}
-			common = intersection(common, needed)
-			addProperties(properties, part)
-			groups = append(groups, strings.Join(needed, " and "))
-		}
-		if n == 0 && len(alternatives) > 0 {
+		common, ok := a.oneOf(flat, properties, list(s[name]))
+		if !ok {
 			return nil, false
 		}
 		required = append(required, common...)
-		if len(groups) > 1 && !slices.Contains(groups, "") {
-			annotate(flat, "One of these is required: "+strings.Join(groups, "; or ")+".")
-		}
 	}
 	flat["type"], flat["properties"] = "object", properties
 	delete(flat, "required")
@@ -143,6 +124,30 @@ func (a *schemaAdapter) object(s schemaNode) (schemaNode, bool) {
 		flat["required"] = required
 	}
 	return flat, true
+}
+
+// oneOf adds the properties of alternatives to those of the object flat, and describes which of them
+// are required. It returns those that all alternatives require, and reports whether there can be an
+// object.
+func (a *schemaAdapter) oneOf(flat, properties schemaNode, alternatives []any) (common []string, ok bool) {
+	var groups []string
+	for _, each := range alternatives {
+		part, ok := a.alternative(each)
+		if !ok {
+			continue
+		}
+		needed := texts(part["required"])
+		if groups == nil {
+			common = needed
+		}
+		common = intersection(common, needed)
+		addProperties(properties, part)
+		groups = append(groups, strings.Join(needed, " and "))
+	}
+	if len(groups) > 1 && !slices.Contains(groups, "") {
+		annotate(flat, "One of these is required: "+strings.Join(groups, "; or ")+".")
+	}
+	return common, groups != nil || len(alternatives) == 0
 }
 
 // alternative returns a part of a combined schema as the schema of an object.
