@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/acp-agent/acp-agent/internal/commandline"
+	"github.com/acp-agent/acp-agent/internal/policy"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
 const (
 	// maxWords is how many words of a command are looked up as files.
-	maxWords = 100
+	maxWords = 1000
 	// maxHashed bounds the files of a command whose content is compared, in bytes.
 	maxHashed = 64 << 20
 )
@@ -29,7 +29,7 @@ type commandFiles struct {
 // command's directory, or from another directory that the command names, as in "cd sub && ./run".
 func (c *modelCall) commandFiles(cmd shellCommand) commandFiles {
 	ws := c.turn.host.Workspace()
-	words := shellWords(cmd.line)
+	words := policy.Words(cmd.line)
 	if len(words) > maxWords {
 		return commandFiles{}
 	}
@@ -86,21 +86,4 @@ func (f commandFiles) label() string {
 		return label + "as long as " + text.Argument(f.names[0]) + " and " +
 			text.Count(n-1, "other file", "other files") + " stay as they are"
 	}
-}
-
-// shellWords returns the words of a command line without quotes. It need not be exact: a word that
-// is missed is a file that is not compared.
-func shellWords(line string) []string {
-	var words []string
-	tokens, _ := commandline.Split(line)
-	for _, t := range tokens {
-		if t.Kind == commandline.Operator {
-			continue
-		}
-		words = append(words, t.Text)
-		if parts := strings.Split(t.Text, "="); len(parts) > 1 { // a value may be a path
-			words = append(words, parts...)
-		}
-	}
-	return words
 }

@@ -266,20 +266,20 @@ func TestCommandPermission(t *testing.T) {
 // Clause B2.
 func TestAllowedCommandCoversItsFiles(t *testing.T) {
 	needShell(t)
-	root := dirtest.New(t, "run.sh", "echo one\n", "sub/go.sh", "echo two\n")
+	root := dirtest.New(t, "run.sh", "echo one\n", "sub/go.sh", "echo two\n", "inner.sh", "echo three\n")
 	e := open(t, setup{roots: []string{root}, requests: terminals(t)})
 	e.call("session/set_mode", map[string]any{"modeId": acceptEdits})
 	for command, file := range map[string]string{
 		"sh ./run.sh > out.txt": "run.sh", "cd sub && sh 'go.sh'": "sub/go.sh",
-		"sh late.sh || true": "late.sh",
+		"sh late.sh || true": "late.sh", "sh -c 'sh inner.sh'": "inner.sh",
 	} {
 		e.answer(allowAlways)
 		asked := e.prompt("Run.", run(command)).asked
 		require.Len(t, asked, 1, command)
 		label := "even if files that it runs change"
 		if file != "late.sh" {
-			label = "as long as " + map[string]string{"run.sh": "./run.sh", "sub/go.sh": "go.sh"}[file] +
-				" stays as it is"
+			shown := map[string]string{"run.sh": "./run.sh", "sub/go.sh": "go.sh", "inner.sh": "inner.sh"}
+			label = "as long as " + shown[file] + " stays as it is"
 		}
 		require.Contains(t, asked[0].Options[1].Name, label)
 		require.Empty(t, e.prompt("Run.", run(command)).asked, command)

@@ -162,25 +162,18 @@ func (p Place) command(a *Action, line, dir string) error {
 
 // mentions adds the files that a command may name. Those after the maximum are known by name only.
 func (p Place) mentions(a *Action, dir string) {
-	seen := make(map[string]bool)
-	for _, command := range commandsIn(a.Line) {
-		for _, word := range command {
-			if seen[word] {
-				continue
-			}
-			seen[word] = true
-			name := word
-			if !filepath.IsAbs(name) {
-				name = filepath.Join(dir, name)
-			}
-			f := File{Path: name, Others: append(p.relative(filepath.Clean(name)), path.Clean(word))}
-			if len(seen) > maxMentions {
-				a.Unclear = "the command is too long"
-			} else if info, err := p.Workspace.Stat(name); err == nil {
-				f.locate(info.Ref())
-			}
-			a.Files = append(a.Files, f)
+	for i, word := range Words(a.Line) {
+		name := word
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(dir, name)
 		}
+		f := File{Path: name, Others: append(p.relative(filepath.Clean(name)), path.Clean(word))}
+		if i >= maxMentions {
+			a.Unclear = "the command is too long"
+		} else if info, err := p.Workspace.Stat(name); err == nil {
+			f.locate(info.Ref())
+		}
+		a.Files = append(a.Files, f)
 	}
 }
 

@@ -71,6 +71,19 @@ func commandsIn(line string) (all [][]string) {
 	return all
 }
 
+// Words returns the words of the commands that a line may run, each once: all files that it names
+// are among them.
+func Words(line string) (words []string) {
+	seen := make(map[string]bool)
+	for _, word := range slices.Concat(commandsIn(line)...) {
+		if !seen[word] {
+			seen[word] = true
+			words = append(words, word)
+		}
+	}
+	return words
+}
+
 var (
 	escape = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`\\(?:x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{1,4}|U[0-9a-fA-F]{1,8}|[0-7]{1,3})`)
