@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,12 +14,14 @@ import (
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // clientCapabilities holds what a client declared in initialize, and other facts about it. The zero
 // value is that of a client that declared nothing.
 type clientCapabilities struct {
+	name     string          // for users, of an unknown one clientSetting
 	declared map[string]bool // known capabilities, by path
 	unknown  bool            // it declared others
 	// unlimited means that the client is among unlimitedClients.
@@ -55,8 +58,10 @@ func readClientCapabilities(params json.RawMessage) *clientCapabilities {
 			capability.Flag && isTrue(value) || !capability.Flag && strictjson.IsObject(value)
 	}
 	c.unknown = hasUnknown(raw, "", known)
-	var name string
+	var name, title string
 	_ = json.Unmarshal(strictjson.Find(params, "clientInfo", "name"), &name)
+	_ = json.Unmarshal(strictjson.Find(params, "clientInfo", "title"), &title)
+	c.name = text.Name(cmp.Or(title, name, clientSetting))
 	c.unlimited, c.relabels = isUnlimited(name), name == "CodeCompanion.nvim"
 	c.terminalSignIn = c.declares(protocol.TerminalSignIn) ||
 		isTrue(strictjson.Find(raw, "_meta", "terminal-auth")) // before it was standard

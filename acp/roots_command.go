@@ -72,7 +72,10 @@ func (r rootsReply) show() error {
 		}
 		role, from := "", folders[root.Dir].Setting
 		if i == 0 {
-			role, from = ", the working directory: relative paths start here", clientSetting
+			role = ", the working directory: relative paths start here"
+		}
+		if i == 0 || from == clientSetting {
+			from = r.session.agent.clientCapabilities().name
 		}
 		fmt.Fprintf(&b, "Folder %d: **%s**%s\n\n", i, text.Code(labels[i]), role)
 		fmt.Fprintf(&b, "- path: %s\n- real path: %s\n- URI: %s\n- from: %s\n- state: %s\n\n",

@@ -65,7 +65,7 @@ func TestRootsCommand(t *testing.T) {
 		require.Contains(t, said, want)
 	}
 	id := c.open(one, two)
-	require.Contains(t, c.say(id, "  /roots \n"), "- from: your editor\n")
+	require.Contains(t, c.say(id, "  /roots \n"), "- from: zed\n", "the name of the client")
 	require.NoError(t, os.Rename(two, filepath.Join(top, "moved")))
 	require.Contains(t, c.say(id, "/roots"), "- state: moved")
 	for _, wrong := range []string{"/roots add", "/roots remove ", "/roots ../x"} {
