@@ -22,20 +22,16 @@ import (
 // host and over TLS, or from a loopback address.
 const cookieName = "__Host-acp-agent"
 
-// A pairing must be tried by hand. More are answered with 429, whoever asks: a code has 130 random
-// bits, and the limit keeps the log readable.
-const pairingsPerMinute = 30
+// wrongCodesPerMinute is how many wrong codes are logged and answered as such, whoever sends them.
+// The limit keeps the log readable; a code has 130 random bits. The right code always pairs.
+const wrongCodesPerMinute = 30
 
 // addPage makes the server serve the page for browsers, whose connections are those of devices.
 func (s *Server) addPage(mux *http.ServeMux) {
-	tries := rate.NewLimiter(rate.Every(time.Minute/pairingsPerMinute), pairingsPerMinute)
+	wrong := rate.NewLimiter(rate.Every(time.Minute/wrongCodesPerMinute), wrongCodesPerMinute)
 	mux.HandleFunc("/", page.Serve)
 	mux.HandleFunc("POST /pair", s.forPage(func(w http.ResponseWriter, r *http.Request) {
-		if !tries.Allow() {
-			http.Error(w, "too many attempts: try again in a minute", http.StatusTooManyRequests)
-			return
-		}
-		s.pairDevice(w, r)
+		s.pairDevice(w, r, wrong)
 	}))
 	mux.HandleFunc("POST /me", s.forPage(s.describeDevice))
 	mux.HandleFunc("POST /leave", s.forPage(s.removeDevice))
@@ -80,8 +76,8 @@ func fromPage(r *http.Request) bool {
 		origin != "" && Origins{}.Admit(r) && (site == "" || site == "same-origin")
 }
 
-// pairDevice exchanges the code in a request for a cookie.
-func (s *Server) pairDevice(w http.ResponseWriter, r *http.Request) {
+// pairDevice exchanges the code in a request for a cookie. wrong limits the answers to wrong codes.
+func (s *Server) pairDevice(w http.ResponseWriter, r *http.Request, wrong *rate.Limiter) {
 	begun := time.Now()
 	var request struct{ Code string }
 	const most = 1 << 10
@@ -93,6 +89,11 @@ func (s *Server) pairDevice(w http.ResponseWriter, r *http.Request) {
 	value, account, token, err := s.options.Tokens.pair(request.Code)
 	from := s.source(r)
 	switch {
+	case errors.Is(err, errInvalid) && !wrong.Allow():
+		s.metrics.reject()
+		_ = pause.For(r.Context(), refusing-time.Since(begun))
+		http.Error(w, "too many wrong codes: try again in a minute, or with a new code",
+			http.StatusTooManyRequests)
 	case errors.Is(err, errInvalid):
 		s.metrics.reject()
 		s.options.Log.Warn("rejected a code for a device", from...)

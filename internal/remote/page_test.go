@@ -173,14 +173,19 @@ func TestDevicesResumeNothing(t *testing.T) {
 	require.Equal(t, http.StatusForbidden, response.StatusCode)
 }
 
+// Wrong codes are limited, and whoever sends many of them keeps nobody from pairing with a right one.
 func TestPairingIsLimited(t *testing.T) {
 	h := start(t, withPage)
 	h.add("ana")
 	statuses := map[int]bool{}
-	for range pairingsPerMinute + 2 {
+	for range wrongCodesPerMinute + 2 {
 		statuses[h.post("/pair", "http://"+h.address, `{"code":"ana.x"}`).StatusCode] = true
 	}
 	require.True(t, statuses[http.StatusTooManyRequests])
+	logged := strings.Count(h.audit.String(), "rejected a code")
+	require.NotZero(t, logged)
+	h.pair("ana", Answer)
+	require.Equal(t, logged, strings.Count(h.audit.String(), "rejected a code"))
 }
 
 // Other sites can neither show the page nor be it, and there is none without the option.
