@@ -12,6 +12,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/mcp"
+	"github.com/acp-agent/acp-agent/internal/config"
 	"github.com/acp-agent/acp-agent/internal/consent"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
@@ -22,7 +23,7 @@ import (
 
 // newPermissions returns the commands for what the user allowed.
 func newPermissions(s streams, set *settings) *cobra.Command {
-	return commandGroup(&cobra.Command{
+	cmd := commandGroup(&cobra.Command{
 		Use:   "permissions",
 		Short: "Show, check and revoke what agents may do without asking you",
 		Long: `Rules say what agents may do without asking you. They stand in the configuration
@@ -55,6 +56,16 @@ A rule checks what an agent says that it will do, when it asks. Nothing checks
 what it then does, except the sandbox.`,
 	}, newPermissionsList(s, set), newPermissionsCheck(s, set), newPermissionsFollow(s, set),
 		newPermissionsRevoke(s, set))
+	unknown := cmd.Args
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 && slices.Contains([]string{"add", "allow", "ask", "deny", "set"}, args[0]) {
+			return usage.Errorf("unknown command %q for %s; rules are in \"permissions\" of %s, and\n"+
+				"acp-agent setup --yes --allow RULE adds one there", args[0], cmd.CommandPath(),
+				cmp.Or(set.config.Path, config.DefaultPath()))
+		}
+		return unknown(cmd, args)
+	}
+	return cmd
 }
 
 // consentDir returns the directory of consents in the state directory.
