@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -20,10 +21,11 @@ import (
 )
 
 const setupHelp = `setup writes the configuration file and prints what to add to your editor. On a
-terminal it asks what should answer, what an agent may do by itself, which
-folders belong together, and for which editor; then it shows how the file
-changes, and writes it if you agree. A flag is an answer to its question. With
---yes nothing is asked, and what no flag says stays as it is.
+terminal it asks for your editor, what should answer in it, what an agent may
+do by itself, who remembers what you always allow, and which folders belong
+together; type numbers or names, or Enter for what is in brackets. Then it shows
+how the file changes, and writes it if you agree. A flag is an answer to its
+question. With --yes nothing is asked, and what no flag says stays as it is.
 
 What should answer is a known agent, --agent; another one, as a command after
 "--"; a model that is configured or that a server on this machine offers,
@@ -35,14 +37,16 @@ Folders that belong together are a working directory, --cwd, and those that
 sessions in it have as well, --dir. They are used if the editor names none.
 Folders that are configured for the same working directory stay.
 
-Comments in the file stay too. Other flags of acp-agent are put into what is
-printed.
+--allow adds a rule to the permissions in the file, for all folders; see
+acp-agent permissions. Comments in the file stay. Other flags of acp-agent are
+put into what is printed.
 
 The exit status is 130 if you interrupted it; then nothing was written.`
 
 const setupExample = `  acp-agent setup
   acp-agent setup --yes --agent opencode --cwd ~/app --dir ~/lib --editor zed
   acp-agent setup --yes --model qwen3
+  acp-agent setup --yes --allow "run go test ..."
   acp-agent setup --yes --editor jetbrains -- my-agent --acp`
 
 // newSetup returns the command that writes the configuration file.
@@ -70,8 +74,16 @@ func newSetup(s streams, set *settings) *cobra.Command {
 			o.Agent, o.Model, o.Sandbox = set.agent, set.model, set.sandbox
 			o.Path = cmp.Or(set.configPath, os.Getenv("ACP_AGENT_CONFIG"), config.DefaultPath())
 			o.Dirs, o.KeepDirs = dirs, set.flags.Changed("keep-dirs")
-			o.Arguments = set.given("agent", "model", "dir", "keep-dirs")
-			err := setup.Run(cmd.Context(), o)
+			o.Rules = set.flags.Changed("allow") || set.flags.Changed("permissions")
+			if set.flags.Changed("allow") {
+				o.Allow = set.allow
+			}
+			var err error
+			o.Arguments, err = set.given("agent", "model", "dir", "keep-dirs", "allow")
+			if err != nil {
+				return err
+			}
+			err = setup.Run(cmd.Context(), o)
 			if errors.Is(err, context.Canceled) {
 				fmt.Fprintln(s.err, "\nacp-agent: interrupted; nothing was written")
 				return &statusError{statusInterrupted}
@@ -92,14 +104,22 @@ func newSetup(s streams, set *settings) *cobra.Command {
 	return cmd
 }
 
-// given returns the flags that the command line has, without the named ones.
-func (set *settings) given(without ...string) (flags []string) {
+// given returns the flags that the command line has, without the named ones. Paths are absolute, as
+// an editor may start acp-agent anywhere.
+func (set *settings) given(without ...string) (flags []string, err error) {
 	set.flags.VisitAll(func(f *pflag.Flag) {
-		if f.Changed && !slices.Contains(without, f.Name) {
-			flags = append(flags, "--"+f.Name+"="+f.Value.String())
+		if !f.Changed || slices.Contains(without, f.Name) {
+			return
 		}
+		value := f.Value.String()
+		if slices.Contains([]string{"state-dir", "log-file", "trace", "permissions"}, f.Name) {
+			var failed error
+			value, failed = config.ResolvePath(filepath.Join(".", "flags"), value)
+			err = errors.Join(err, failed)
+		}
+		flags = append(flags, "--"+f.Name+"="+value)
 	})
-	return flags
+	return flags, err
 }
 
 // agentsWith returns the agents that are known with another configuration.

@@ -74,15 +74,25 @@ func (c *Text) Set(value any, keys ...string) {
 	at.Value = c.encode(value, len(keys), true)
 }
 
-// AddWorkspace adds an entry to workspaces.
-func (c *Text) AddWorkspace(w Workspace) {
-	entry := map[string]any{"cwd": w.Cwd, "directories": w.Directories}
-	at := find(c.root.Value.(*hujson.Object), "workspaces")
+// Append adds a value to the array at a path of keys. It creates what is missing.
+func (c *Text) Append(value any, keys ...string) {
+	at := &c.root
+	for i := 0; at != nil && i < len(keys); i++ {
+		object, ok := at.Value.(*hujson.Object)
+		if at = nil; ok {
+			at = find(object, keys[i])
+		}
+	}
 	if at == nil || at.Value.Kind() != '[' {
-		c.Set([]any{entry}, "workspaces")
+		c.Set([]any{value}, keys...)
 		return
 	}
-	c.addElement(at.Value.(*hujson.Array), entry, 2)
+	c.addElement(at.Value.(*hujson.Array), value, len(keys)+1)
+}
+
+// AddWorkspace adds an entry to workspaces.
+func (c *Text) AddWorkspace(w Workspace) {
+	c.Append(map[string]any{"cwd": w.Cwd, "directories": w.Directories}, "workspaces")
 }
 
 // AddDirectory adds a folder to the entry of workspaces with this index.

@@ -58,7 +58,32 @@ func (o *run) addAnswer(ctx context.Context) (string, error) {
 	if chosen.hint != "" {
 		o.tell("%s", chosen.hint)
 	}
-	return chosen.agent, o.askSandbox(ctx, chosen)
+	if err := o.askSandbox(ctx, chosen); err != nil {
+		return "", err
+	}
+	return chosen.agent, o.askRules(ctx, chosen.agent)
+}
+
+// askRules lets the user choose who remembers what they allow an agent for good, unless the
+// configuration or a flag says it, or the agent never asks.
+func (o *run) askRules(ctx context.Context, agent string) error {
+	p, _ := profiles.Find(o.config.Profiles(), agent)
+	if agent == "" || p.NeverAsks || o.user == nil || o.config.Permissions != nil || o.Rules {
+		return nil
+	}
+	initial := 0
+	if o.old != nil {
+		initial = 1 // as it is now
+	}
+	i, err := o.choose(ctx, `Who should remember it when the agent asks you and you answer "Always"?`,
+		[]option{
+			{"acp-agent", "acp-agent: exactly what you saw, for all agents, until acp-agent permissions revoke"},
+			{"agent", "the agent: in its own way, which may allow more"},
+		}, initial)
+	if err == nil && i == 0 {
+		o.new.Set(map[string]any{}, "permissions")
+	}
+	return err
 }
 
 // askSandbox lets the user restrict an agent, if that is possible here and no flag does it.
@@ -70,10 +95,10 @@ func (o *run) askSandbox(ctx context.Context, a *answerer) error {
 	}
 	modes := []sandbox.Mode{sandbox.Off, sandbox.Write, sandbox.Strict}
 	i, err := o.choose(ctx, "What may the agent do by itself? 2 and 3 start it in a sandbox. Some agents cannot "+
-		"work in one, so there is no sandbox unless you choose it.", []string{
-		"everything that you can, as without acp-agent",
-		"change files only in the session's folders, a temporary directory and its own state",
-		"as 2, and read only there and in directories of the system",
+		"work in one, so there is no sandbox unless you choose it.", []option{
+		{modes[0].String(), "everything that you can, as without acp-agent"},
+		{modes[1].String(), "change files only in the session's folders, a temporary directory and its own state"},
+		{modes[2].String(), "as 2, and read only there and in directories of the system"},
 	}, slices.Index(modes, p.Sandbox.Mode))
 	if err == nil && modes[i] != p.Sandbox.Mode {
 		o.new.Set(modes[i].String(), "agents", a.agent, "sandbox")
@@ -88,7 +113,8 @@ func (o *run) askSandbox(ctx context.Context, a *answerer) error {
 func (o *run) askHosts(ctx context.Context, p profiles.Profile) error {
 	i, err := o.choose(ctx, "Which hosts may the agent, and what it starts, connect to? More can be added in "+
 		"sandboxHosts, such as other providers of models and registries of packages; the session names what is missing.",
-		[]string{"all", "only those that it needs itself: " + strings.Join(p.State.Hosts, ", ")}, 0)
+		[]option{{"all", "all"},
+			{"only", "only those that it needs itself: " + strings.Join(p.State.Hosts, ", ")}}, 0)
 	if err == nil && i == 1 {
 		o.new.Set(p.State.Hosts, "agents", p.Name, "sandboxHosts")
 	}
@@ -171,11 +197,11 @@ func (o *run) askAnswer(ctx context.Context) (*answerer, error) {
 			"end this with Ctrl-C, which writes nothing: acp-agent setup --help tells how to name it, " +
 			"and acp-agent agents lists agents that you can install.")
 	}
-	titles := make([]string, len(all))
+	options := make([]option, len(all))
 	for i, a := range all {
-		titles[i] = a.title
+		options[i] = option{cmp.Or(a.agent, a.model, "none"), a.title}
 	}
-	i, err := o.choose(ctx, "What should answer in your editor?", titles, now)
+	i, err := o.choose(ctx, "What should answer in your editor?", options, now)
 	return &all[i], err
 }
 

@@ -11,7 +11,9 @@ import (
 type editor struct {
 	name  string // for --editor
 	title string // as in docs/editors.md
-	file  string // where the snippet belongs
+	file  string // where the snippet belongs; "" if it is not known
+	// files are other such files, by operating system.
+	files map[string]string
 	// names are the editor's names for known agents, nil if the user chooses the name.
 	names map[string]string
 	// snippet is what the user adds. <name> stands for the editor's name for the agent, <program>
@@ -28,7 +30,8 @@ type editor struct {
 func editors() []editor {
 	return []editor{
 		{
-			name: "zed", title: "Zed", file: "settings.json", sendsFolders: true,
+			name: "zed", title: "Zed", file: "~/.config/zed/settings.json", sendsFolders: true,
+			files: map[string]string{"windows": `%AppData%\Zed\settings.json`},
 			snippet: `{
   "agent_servers": {
     "<name>": { "type": "custom", "command": <program>, "args": [<args>] }
@@ -46,7 +49,11 @@ func editors() []editor {
 `,
 		},
 		{
-			name: "vscode", title: "VS Code (ACP Client)", file: "settings.json",
+			name: "vscode", title: "VS Code (ACP Client)", file: "~/.config/Code/User/settings.json",
+			files: map[string]string{
+				"darwin":  "~/Library/Application Support/Code/User/settings.json",
+				"windows": `%AppData%\Code\User\settings.json`,
+			},
 			snippet: `{
   "acp.agents": {
     "<name>": { "command": <program>, "args": [<args>] }
@@ -135,6 +142,9 @@ func (e editor) nameOf(agent string) string {
 	}
 	return cmp.Or(e.names[agent], e.names[defaultName])
 }
+
+// path returns where the snippet belongs on an operating system, "" if that is not known.
+func (e editor) path(system string) string { return cmp.Or(e.files[system], e.file) }
 
 // render returns the snippet.
 func (e editor) render(name, program string, args []string) string {

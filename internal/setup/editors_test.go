@@ -41,8 +41,10 @@ func TestSnippetsOfEditorsPage(t *testing.T) {
 			for _, name := range e.names {
 				require.Contains(t, section, name)
 			}
-			if strings.HasSuffix(e.file, ".json") {
-				require.Contains(t, section, "`"+e.file+"`")
+			for _, system := range []string{"linux", "darwin", "windows"} {
+				if file := e.path(system); strings.HasSuffix(file, ".json") {
+					require.Contains(t, section, "`"+file+"`")
+				}
 			}
 		})
 	}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,6 +23,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/config"
 	"github.com/acp-agent/acp-agent/internal/inventory"
 	"github.com/acp-agent/acp-agent/internal/namedfile"
+	"github.com/acp-agent/acp-agent/internal/policy"
 	"github.com/acp-agent/acp-agent/internal/privatefile"
 	"github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -67,6 +69,9 @@ type Options struct {
 	Dirs []string
 	// Editor is the name of an editor, "" to ask.
 	Editor string
+	// Allow are rules to add to the permissions. Rules means that flags say which rules hold.
+	Allow []string
+	Rules bool
 	// Yes means that nothing is asked.
 	Yes bool
 	// Arguments are put into what is printed. KeepDirs adds --keep-dirs for every editor.
@@ -119,15 +124,18 @@ func (o *run) run(ctx context.Context) error {
 	if err := o.findTerminal(); err != nil {
 		return err
 	}
+	chosen, err := o.chooseEditor(ctx)
+	if err != nil {
+		return err
+	}
 	agent, err := o.addAnswer(ctx)
 	if err != nil {
 		return err
 	}
-	if err := o.addFolders(ctx); err != nil {
+	if err := o.addRules(); err != nil {
 		return err
 	}
-	chosen, err := o.chooseEditor(ctx)
-	if err != nil {
+	if err := o.addFolders(ctx, chosen); err != nil {
 		return err
 	}
 	if err := o.write(ctx); err != nil {
@@ -226,38 +234,96 @@ func (o *run) ask(ctx context.Context, question string) (string, error) {
 	return line, err
 }
 
-// choose lets the user choose one of the options by its number. Without a number it is initial.
+// An option is a possible answer to a question. The name is for those who type it.
+type option struct{ name, title string }
+
+// choose lets the user choose one of the options by its number or name. An empty line is initial.
 func (o *run) choose(
-	ctx context.Context, question string, options []string, initial int,
+	ctx context.Context, question string, options []option, initial int,
 ) (int, error) {
 	o.show.Note("")
 	o.tell("%s", question)
 	for i, option := range options {
-		o.show.Note("%4d  %s", i+1, text.Printable(option))
+		o.show.Note("%4d  %s", i+1, text.Printable(option.title))
 	}
 	for {
-		line, err := o.ask(ctx, fmt.Sprintf("Number [%d]:", initial+1))
+		line, err := o.ask(ctx, fmt.Sprintf("Number or name [%d]:", initial+1))
 		if err != nil {
 			return 0, err
 		}
-		if line == "" {
+		found, typed := find(options, line), text.QuotedName(line)
+		switch {
+		case line == "":
 			return initial, nil
+		case len(found) == 1:
+			return found[0] - 1, nil
+		case len(found) == 0:
+			o.tell("%s is none of these. Type a number from 1 to %d, or the beginning of a name.",
+				typed, len(options))
+		default:
+			o.tell("%s may be any of %s. Type a number, or more of the name.", typed,
+				strings.ReplaceAll(strings.Trim(fmt.Sprint(found), "[]"), " ", ", "))
 		}
-		if n, err := strconv.Atoi(line); err == nil && n >= 1 && n <= len(options) {
-			return n - 1, nil
-		}
-		o.tell("Type a number from 1 to %d.", len(options))
 	}
 }
 
+// find returns the numbers of the options that a line may mean: the one with this number, those with
+// this name or title, or else those whose name or title begins so. A part of a title in parentheses
+// is another name.
+func find(options []option, line string) (found []int) {
+	if n, err := strconv.Atoi(line); err == nil {
+		if n >= 1 && n <= len(options) {
+			found = append(found, n)
+		}
+		return found
+	}
+	exact := func(name string) bool { return name == strings.ToLower(line) }
+	begins := func(name string) bool { return strings.HasPrefix(name, strings.ToLower(line)) }
+	for _, matches := range []func(string) bool{exact, begins} {
+		for i, o := range options {
+			title := strings.ToLower(o.title)
+			_, inner, _ := strings.Cut(strings.TrimSuffix(title, ")"), " (")
+			names := []string{strings.ToLower(o.name), title, inner}
+			if slices.ContainsFunc(names, matches) {
+				found = append(found, i+1)
+			}
+		}
+		if found != nil {
+			return found
+		}
+	}
+	return nil
+}
+
+// addRules adds the rules of flags to the configuration.
+func (o *run) addRules() error {
+	if _, err := (policy.Permissions{Allow: o.Allow}).Rules(); err != nil {
+		return usage.Errorf("--allow: %v", err)
+	}
+	var known []string
+	if p := o.config.Permissions; p != nil {
+		known = p.Allow
+	}
+	for i, rule := range o.Allow {
+		if !slices.Contains(known, rule) && !slices.Contains(o.Allow[:i], rule) {
+			o.new.Append(rule, "permissions", "allow")
+		}
+	}
+	return nil
+}
+
 // addFolders adds the folders that belong together to the configuration.
-func (o *run) addFolders(ctx context.Context) error {
+func (o *run) addFolders(ctx context.Context, e editor) error {
 	switch {
 	case len(o.Dirs) > 0:
 		o.Cwd = cmp.Or(o.Cwd, ".")
 	case o.Cwd != "":
 		return usage.Errorf("--cwd needs at least one --dir: a folder that belongs to it")
 	case o.user == nil:
+		return nil
+	case e.sendsFolders:
+		o.show.Note("")
+		o.tell("%s itself sends all folders of the open project, so there are none to choose.", e.title)
 		return nil
 	default:
 		if err := o.askFolders(ctx); err != nil || len(o.Dirs) == 0 {
@@ -303,8 +369,8 @@ func (o *run) addFolders(ctx context.Context) error {
 // no more.
 func (o *run) askFolders(ctx context.Context) error {
 	o.show.Note("")
-	o.tell("Which folders belong together? Most editors send only the one that you work in. What " +
-		"an editor such as Zed sends itself goes first.")
+	o.tell("Which folders belong together? Most editors send only the one that you work in. If " +
+		"yours sends several itself, those count instead.")
 	var given roots
 	question := "Folder that you work in (Enter for none):"
 	for {
@@ -409,11 +475,11 @@ func (o *run) chooseEditor(ctx context.Context) (editor, error) {
 		}
 		return all[i], nil
 	}
-	titles := make([]string, len(all))
+	options := make([]option, len(all))
 	for i, e := range all {
-		titles[i] = e.title
+		options[i] = option{e.name, e.title}
 	}
-	i, err := o.choose(ctx, "Which editor do you use?", titles, len(all)-1)
+	i, err := o.choose(ctx, "Which editor do you use?", options, len(all)-1)
 	return all[i], err
 }
 
@@ -494,10 +560,15 @@ func (o *run) printSnippet(e editor, agent string) error {
 		args = append(args, "--keep-dirs")
 	}
 	where := "Let your editor start acp-agent as an ACP agent:"
-	if e.file != "" {
-		where = fmt.Sprintf("Add this to %s, for %s:", e.file, e.title)
+	file, hint := e.path(runtime.GOOS), ""
+	if file != "" {
+		where = fmt.Sprintf("Add this to %s, for %s:", file, e.title)
 	}
-	hint := ""
+	if strings.HasSuffix(file, ".json") {
+		key := strings.Split(e.snippet, `"`)[1]
+		hint = fmt.Sprintf("If the file has other settings, add only %q to them; "+
+			"if it has that too, only what is in it.\n", key)
+	}
 	if e.names != nil && e.names[agent] == "" {
 		hint = fmt.Sprintf("Choose %s there: acp-agent answers in its place.\n",
 			e.names[defaultName])
