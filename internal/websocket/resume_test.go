@@ -98,7 +98,7 @@ func sendWhileCut(t testing.TB, connections, messages int) {
 // A message takes as long as it takes: while some of it arrives, the connection is not lost.
 func TestLargeMessageOverASlowNetwork(t *testing.T) {
 	const size = 8 << 20
-	times := Times{Ping: 25 * time.Millisecond}
+	times := Times{Ping: 150 * time.Millisecond} // the message takes half a second
 	url := serve(t, 2*size, times, echo)
 	wire := cable.Lay(t, url)
 	wire.Slow.Store(true)
