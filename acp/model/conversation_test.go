@@ -55,7 +55,7 @@ func (e *editor) sent() []any {
 // Clause B3.
 func TestRestored(t *testing.T) {
 	for name, format := range map[string]func(*Model){"chat": nil, "messages": anthropic} {
-		for seed := range volume.Of(4, 12) {
+		for seed := range volume.Of(2, 12) {
 			t.Run(fmt.Sprint(name, seed), func(t *testing.T) {
 				r := rand.New(rand.NewPCG(uint64(seed), 0))
 				dir := dirtest.New(t, "a.txt", "one\ntwo\n", "b.txt", "three\n",

@@ -135,6 +135,7 @@ func TestServerCallIsShownWhileItArrives(t *testing.T) {
 
 // A call that the model does not complete is shown as failed, and is no part of the conversation.
 func TestCallThatDoesNotArrive(t *testing.T) {
+	t.Parallel()
 	root := dirtest.New(t)
 	e := open(t, setup{roots: []string{root}})
 	cut := modelserver.Write("a.txt", "one").Failing(modelserver.Fault{Events: 2})

@@ -253,7 +253,7 @@ func TestExactEcho(t *testing.T) {
 		"responses": {responsesWire, func(m *Model) { m.API = Responses }},
 		"MiniMax":   {miniMaxWire, named("MiniMax-M2")},
 	} {
-		for seed := range volume.Of(4, 40) {
+		for seed := range volume.Of(2, 40) {
 			t.Run(fmt.Sprint(name, seed), func(t *testing.T) {
 				t.Parallel()
 				r := rand.New(rand.NewPCG(uint64(seed), 7))

@@ -52,6 +52,8 @@ func TestBudgetOfRequests(t *testing.T) {
 	p.send(request("4", "echo"))
 	require.Contains(t, p.line(), `"id":4,"result"`)
 	p.send(request("5", "wait"))
+	require.NoError(t, p.in.Close())
+	require.Contains(t, p.rest(), `"id":5,"error"`)
 	require.NoError(t, p.end())
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -104,13 +105,15 @@ func TestCallFunc_membersThatAreMissing(t *testing.T) {
 		`,"result":{"a":`:                  "the peer's response is malformed",
 		`,"result":null,"error":{"code":1,"message":"no"}`: "no (1)",
 	} {
-		l := log{make(chan string, 10)}
-		p := serve(t, l, jsonrpc.Options{})
-		p.conn.CallFunc(t.Context(), "a", nil, l.answered)
-		p.line()
-		p.send(`{"jsonrpc":"2.0","id":1` + response + `}`)
-		require.Equal(t, "answered: "+want, receive(t, l.seen), response)
-		_ = p.end()
+		synctest.Test(t, func(t *testing.T) {
+			l := log{make(chan string, 10)}
+			p := serve(t, l, jsonrpc.Options{})
+			p.conn.CallFunc(t.Context(), "a", nil, l.answered)
+			p.line()
+			p.send(`{"jsonrpc":"2.0","id":1` + response + `}`)
+			require.Equal(t, "answered: "+want, receive(t, l.seen), response)
+			_ = p.end()
+		})
 	}
 }
 

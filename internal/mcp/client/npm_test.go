@@ -60,7 +60,7 @@ func (f *fixture) read(path string) (string, error) {
 // Clause M5.
 func TestFirstCallOfServerFilesystem(t *testing.T) {
 	server := npmServer("fs", npmtest.Filesystem(t))
-	starts := volume.Of(6, 100)
+	starts := volume.Of(2, 100)
 	dir := folder(t, "a.txt", "tangerine")
 	w := open(t, dir)
 	starter := mcpclient.NewStarter(4)

@@ -3,8 +3,11 @@ package server
 //lint:file-ignore SA1019 the SDK marks roots and sampling as deprecated (SEP-2577)
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
+	"io"
+	"net/http"
 	"net/http/httptest"
 	"os/exec"
 	"strings"
@@ -49,7 +52,8 @@ func node22(t *testing.T) string {
 	return npmtest.File(t, "testdata/node-acpx", "node-linux-*/bin/node")
 }
 
-// forSuite starts a server for the scenarios that apply to any server.
+// forSuite starts a server for the scenarios that apply to any server, and for those that ask for the
+// roots: their tools are of another server, which has none of its own.
 func forSuite(t *testing.T) string {
 	t.Helper()
 	const one = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -70,10 +74,25 @@ func forSuite(t *testing.T) string {
 		"test_embedded_resource": {"read_media", read("f.pdf")},
 		"test_error_handling":    {"read_file", read("none")},
 	})
-	s := httptest.NewServer(server.Handler())
+	asking, err := Open(t.Context(), Options{})
+	require.NoError(t, err)
+	addListRootsAliases(asking, "test_input_required_result_list_roots",
+		"test_input_required_result_tampered_state")
+	addInputTool(asking, "test_input_required_result_capabilities")
+	own, others := server.Handler(), asking.Handler()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		if bytes.Contains(body, []byte(`"test_input_required_result`)) {
+			others.ServeHTTP(w, r)
+		} else {
+			own.ServeHTTP(w, r)
+		}
+	}))
 	t.Cleanup(func() {
 		s.CloseClientConnections()
 		server.Close()
+		asking.Close()
 		s.Close()
 	})
 	return s.URL
@@ -88,25 +107,11 @@ func TestConformanceLegacy(t *testing.T) {
 
 // Clauses M7, M8.
 func TestConformanceModern(t *testing.T) {
-	const release = "conformance-next"
-	node, revision := node22(t), []string{"--spec-version", "2026-07-28"}
-	runSuite(t, node, release, forSuite(t), append([]string{
+	runSuite(t, node22(t), "conformance-next", forSuite(t), append([]string{
 		"tools-list", "resources-list", "prompts-list", "sep-2164-resource-not-found",
-		"dns-rebinding-protection", "caching", "http-header-validation"}, forEverySuite...), revision...)
-	server, err := Open(t.Context(), Options{})
-	require.NoError(t, err)
-	addListRootsAliases(server, "test_input_required_result_list_roots",
-		"test_input_required_result_tampered_state")
-	addInputTool(server, "test_input_required_result_capabilities")
-	asking := httptest.NewServer(server.Handler())
-	t.Cleanup(func() {
-		asking.CloseClientConnections()
-		server.Close()
-		asking.Close()
-	})
-	runSuite(t, node, release, asking.URL, []string{
+		"dns-rebinding-protection", "caching", "http-header-validation",
 		"input-required-result-basic-list-roots", "input-required-result-capability-check",
-		"input-required-result-tampered-state"}, revision...)
+		"input-required-result-tampered-state"}, forEverySuite...), "--spec-version", "2026-07-28")
 }
 
 // forEverySuite are scenarios of both eras for what acp-agent offers under other names.
