@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -63,20 +62,20 @@ func newFamily() family { return family{"ACP_AGENT_CHILD_" + rand.Text() + "=1"}
 // env returns the environment variable that makes the child the first of the family.
 func (f family) env() []string { return []string{f.variable} }
 
-// signalOutside sends s to the members outside the process group pgid, and returns their ids.
-func (f family) signalOutside(pgid int, s syscall.Signal) (ids []int) {
-	if f.variable == "" {
-		return nil
-	}
+// remaining reports whether the group pgid has members that have not ended, and returns the ids of
+// the family's members outside it.
+func (f family) remaining(pgid int) (inGroup bool, outside []int) {
+	var environ bytes.Buffer
 	for _, id := range processes() {
-		if !f.has(id) {
-			continue
-		}
-		if group, err := syscall.Getpgid(id); err == nil && group != pgid && f.signal(id, s) {
-			ids = append(ids, id)
+		switch group, err := syscall.Getpgid(id); {
+		case err != nil:
+		case group == pgid:
+			inGroup = inGroup || !isZombie(id)
+		case f.isIn(id, &environ):
+			outside = append(outside, id)
 		}
 	}
-	return ids
+	return inGroup, outside
 }
 
 // signal sends s to a member. It reports whether there is still a member with this id. The id may
@@ -95,9 +94,22 @@ func (f family) signal(id int, s syscall.Signal) bool {
 	return f.has(id) && p.Signal(syscall.Signal(0)) == nil && p.Signal(s) == nil
 }
 
-// has reports whether the process with this id is a member that has not ended. A process that has
-// ended has no environment.
-func (f family) has(id int) bool {
-	environ, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(id), "environ"))
-	return err == nil && strings.Contains("\x00"+string(environ), "\x00"+f.variable+"\x00")
+// has reports whether the process with this id is a member that has not ended.
+func (f family) has(id int) bool { return f.isIn(id, new(bytes.Buffer)) }
+
+// isIn is [family.has] with room for the environment, because looking for members reads those of
+// all processes. A process that has ended has no environment.
+func (f family) isIn(id int, environ *bytes.Buffer) bool {
+	if f.variable == "" {
+		return false
+	}
+	file, err := os.Open("/proc/" + strconv.Itoa(id) + "/environ")
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	environ.Reset()
+	_ = environ.WriteByte(0)
+	_, err = environ.ReadFrom(file)
+	return err == nil && bytes.Contains(environ.Bytes(), []byte("\x00"+f.variable+"\x00"))
 }

@@ -15,7 +15,9 @@ func newFamily() family { return family{} }
 
 func (family) env() []string { return nil }
 
-func (family) signalOutside(int, syscall.Signal) []int { return nil }
+func (family) remaining(pgid int) (inGroup bool, outside []int) { return hasMembers(pgid), nil }
+
+func (family) signal(int, syscall.Signal) bool { return false }
 
 func (family) has(int) bool { return false }
 

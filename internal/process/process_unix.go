@@ -68,24 +68,22 @@ func (g *group) end(grace time.Duration) {
 func (g *group) endsWith(s syscall.Signal, grace time.Duration) bool {
 	const interval = 5 * time.Millisecond // nothing announces the end of a grandchild
 	deadline := time.Now().Add(grace)
-	found := hasMembers(g.pgid)
+	inGroup, outside := g.family.remaining(g.pgid)
 	g.signal(s)
-	outside := g.family.signalOutside(g.pgid, s)
-	for found = found || len(outside) > 0; ; time.Sleep(interval) {
-		outside = slices.DeleteFunc(outside, func(id int) bool { return !g.family.has(id) })
-		if len(outside) == 0 && !hasMembers(g.pgid) {
-			if !found {
-				return true
-			}
-			outside = g.family.signalOutside(g.pgid, s) // what they have started since
-			found = len(outside) > 0
-			if !found {
-				return true
-			}
+	for {
+		outside = slices.DeleteFunc(outside, func(id int) bool { return !g.family.signal(id, s) })
+		if !inGroup && len(outside) == 0 {
+			return true
 		}
-		if time.Now().After(deadline) {
-			return false
+		for inGroup || len(outside) > 0 {
+			if time.Now().After(deadline) {
+				return false
+			}
+			time.Sleep(interval)
+			inGroup = inGroup && hasMembers(g.pgid)
+			outside = slices.DeleteFunc(outside, func(id int) bool { return !g.family.has(id) })
 		}
+		_, outside = g.family.remaining(g.pgid) // what they have started since
 	}
 }
 
