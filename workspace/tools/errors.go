@@ -127,12 +127,20 @@ func pathOf(err error) string {
 	return ""
 }
 
-// maxLookAlikes is the maximum number of entries that lookAlike compares.
-const maxLookAlikes = 10_000
+// maxLookAlikes is the maximum number of entries that lookAlike compares, and maxLookAlikeDepth that
+// of names in a path for which [LookAlike] looks.
+const (
+	maxLookAlikes     = 10_000
+	maxLookAlikeDepth = 100
+)
 
 // LookAlike returns the path of what looks like a path that does not exist, or differs from it in
-// case only, "" if there is nothing.
+// case only, "" if there is nothing. It does not look for long paths: it resolves every directory
+// in one from the root.
 func LookAlike(ws *workspace.Workspace, path string) string {
+	if strings.Count(path, string(filepath.Separator)) > maxLookAlikeDepth {
+		return ""
+	}
 	parent, base := filepath.Dir(path), filepath.Base(path)
 	if _, err := ws.Stat(parent); errors.Is(err, fs.ErrNotExist) && parent != path {
 		if parent = LookAlike(ws, parent); parent == "" {
