@@ -12,13 +12,14 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/acp-agent/acp-agent/discovery"
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/volume"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
 func TestMain(m *testing.M) {
 	volume.Checks(25, 100) // random trees
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, dirtest.InMemory())
 }
 
 // fataler is the common part of testing.T, testing.B and rapid.T.

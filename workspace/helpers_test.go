@@ -14,13 +14,14 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/volume"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
 func TestMain(m *testing.M) {
 	volume.Checks(40, 400)
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, dirtest.InMemory())
 }
 
 // realDir returns the real path of a new empty directory.

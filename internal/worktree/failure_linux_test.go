@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -25,14 +26,17 @@ import (
 // "half" it kills the command in the middle instead, and then stops.
 const stopping = `#!/bin/sh
 test -e "$STAGE/begin" || exec "$REAL_GIT" "$@"
-echo >>"$TMPDIR/calls"
-test $(wc -l <"$TMPDIR/calls") = "$STOP_AT" || exec "$REAL_GIT" "$@"
+calls=0
+if test -e "$TMPDIR/calls"; then read calls <"$TMPDIR/calls"; fi
+echo $((calls + 1)) >"$TMPDIR/calls"
+test $((calls + 1)) = "$STOP_AT" || exec "$REAL_GIT" "$@"
 if test "$HALF"; then
 	"$REAL_GIT" "$@" &
 	sleep 0.0$HALF
 	kill -9 $!
 fi
-touch "$TMPDIR/stopped"
+echo $$ >"$TMPDIR/pid"
+mv "$TMPDIR/pid" "$TMPDIR/stopped"
 exec sleep 1000
 `
 
@@ -88,16 +92,17 @@ func (s *stage) runUntil(n int, env ...string) bool {
 			break
 		}
 	}
-	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", cmd.Process.Pid))
+	stopped, err := os.ReadFile(filepath.Join(tmp, "stopped"))
 	require.NoError(s.t, err)
 	require.NoError(s.t, cmd.Process.Kill())
 	<-ended
-	for child := range strings.FieldsSeq(string(children)) {
-		var pid int
-		_, err := fmt.Sscan(child, &pid)
-		require.NoError(s.t, err)
-		_ = syscall.Kill(-pid, syscall.SIGKILL) // it may have ended with its parent
-	}
+	command, err := strconv.Atoi(strings.TrimSpace(string(stopped)))
+	require.NoError(s.t, err)
+	_ = syscall.Kill(command, syscall.SIGKILL) // it may have ended with its parent
+	require.Eventually(s.t, func() bool {
+		_, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", command))
+		return err != nil
+	}, volume.Patience, time.Millisecond, "the command uses the folder")
 	return true
 }
 
@@ -120,17 +125,22 @@ func (s *stage) changed(before map[string]string, allowed string) (names []strin
 
 // twoRepositories makes repositories of which the first has an ignored file, and the second many.
 func (s *stage) twoRepositories() []string {
-	folders := []string{s.repository("first"), s.repository("second")}
-	for n := range 100 {
-		s.write(fmt.Sprintf("second/many/%d", n), strings.Repeat("x", n))
-	}
-	s.write("first/.gitignore", ".env")
-	for _, name := range []string{"first", "second"} {
-		s.git(name, "add", ".")
-		s.git(name, "commit", "-q", "-m", "more")
-	}
-	s.write("first/.env", "KEY")
-	return folders
+	first := s.plant("ignoring", "first", func() {
+		s.initialize("first")
+		s.write("first/.gitignore", ".env")
+		s.git("first", "add", ".")
+		s.git("first", "commit", "-q", "-m", "more")
+		s.write("first/.env", "KEY")
+	})
+	second := s.plant("large", "second", func() {
+		s.initialize("second")
+		for n := range 100 {
+			s.write(fmt.Sprintf("second/many/%d", n), strings.Repeat("x", n))
+		}
+		s.git("second", "add", ".")
+		s.git("second", "commit", "-q", "-m", "more")
+	})
+	return []string{first, second}
 }
 
 // A process that is killed while it makes worktrees leaves what the list names, and what can be
@@ -138,9 +148,9 @@ func (s *stage) twoRepositories() []string {
 //
 // Clause G1.
 func TestKilledWhileMaking(t *testing.T) {
-	for n := 1; ; n += volume.Of(2, 1) {
+	for n := 1; ; n += volume.Of(3, 1) {
 		half := ""
-		if n%4 == 3 {
+		if n%4 == 0 || n%4 == 3 {
 			half = fmt.Sprint(n % 10)
 		}
 		s := newStage(t)
@@ -170,19 +180,19 @@ func TestKilledWhileMaking(t *testing.T) {
 // Clause G2.
 func TestKilledWhileRemoving(t *testing.T) {
 	killed := map[worktree.State]int{}
-	for n := 1; ; n += volume.Of(9, 1) {
-		s := newStage(t)
-		folders := s.twoRepositories()
-		before := s.contents(s.dir)
-		p, err := s.plan("x", []string{".env"}, folders...)
+	s := newStage(t)
+	folders := s.twoRepositories()
+	before := s.contents(s.dir)
+	options := worktree.Options{Copy: []string{".env"}}
+	makeTrees := func() {
+		p, err := s.registry.Plan(t.Context(), "x", rootsOf(t, folders), options)
 		require.NoError(t, err)
 		_, err = p.Make(t.Context())
 		require.NoError(t, err)
-		if !s.runUntil(n, "REMOVE=1") {
-			require.Positive(t, killed[worktree.Complete])
-			require.Positive(t, killed[worktree.HalfRemoved])
-			return
-		}
+		options.Existing = true
+	}
+	makeTrees()
+	for n := 1; s.runUntil(n, "REMOVE=1"); n += volume.Of(9, 1) {
 		all, err := s.registry.List()
 		require.NoError(t, err)
 		require.Len(t, all, 1)
@@ -199,11 +209,10 @@ func TestKilledWhileRemoving(t *testing.T) {
 		require.NoError(t, err, "killed before command %d", n)
 		require.Empty(t, s.changed(before, "^bin/|/refs/heads/x$"))
 		require.NoDirExists(t, s.path("trees/x"))
-		p, err = s.registry.Plan(t.Context(), "x", rootsOf(t, folders), worktree.Options{Existing: true})
-		require.NoError(t, err)
-		_, err = p.Make(t.Context())
-		require.NoError(t, err)
+		makeTrees()
 	}
+	require.Positive(t, killed[worktree.Complete])
+	require.Positive(t, killed[worktree.HalfRemoved])
 }
 
 // A disk that becomes full, wherever that happens, leaves everything as it was.
@@ -218,7 +227,7 @@ func TestFullDisk(t *testing.T) {
 		require.NoError(t, unix.Mount("tmpfs", s.folder(full), "tmpfs", 0, "size=8m"))
 		folders := s.twoRepositories()
 		failed := 0
-		for pages := 0; ; pages += 1 + pages/2 {
+		for pages := 0; ; pages += 1 + pages/volume.Of(1, 2) {
 			before := s.contents(s.dir)
 			s.fill(full, pages)
 			p, err := s.plan("x", []string{".env"}, folders...)

@@ -15,10 +15,14 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/worktree"
 	"github.com/acp-agent/acp-agent/workspace"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, dirtest.InMemory()) }
 
 var timeLongAgo = time.Unix(1000000000, 0)
 
@@ -65,11 +69,32 @@ func (s *stage) git(dir string, args ...string) string {
 // repository makes a repository with a commit of file.txt and sub/file.txt.
 func (s *stage) repository(name string) string {
 	s.t.Helper()
+	return s.plant("committed", name, func() { s.initialize(name) })
+}
+
+// initialize makes such a repository with options of git init.
+func (s *stage) initialize(name string, options ...string) {
+	s.t.Helper()
 	s.write(filepath.Join(name, "file.txt"), "one\n")
 	s.write(filepath.Join(name, "sub", "file.txt"), "two\n")
-	s.git(name, "init", "-q")
+	s.git(name, append([]string{"init", "-q"}, options...)...)
 	s.git(name, "add", ".")
 	s.git(name, "commit", "-q", "-m", "first")
+}
+
+// planted are the files of directories that were made with git.
+var planted = map[string]map[string]string{}
+
+// plant makes a directory with make, or copies one of the same kind, and returns its path.
+func (s *stage) plant(kind, name string, make func()) string {
+	s.t.Helper()
+	if planted[kind] == nil {
+		make()
+		planted[kind] = s.contents(s.path(name))
+	}
+	for file, content := range planted[kind] {
+		s.write(filepath.Join(name, file), content)
+	}
 	return s.path(name)
 }
 
@@ -404,9 +429,8 @@ func TestKindsOfRepositories(t *testing.T) {
 			return app
 		},
 		"sha256": func(s *stage) string {
-			s.folder("app")
-			s.git("app", "init", "-q", "--object-format=sha256")
-			return s.repository("app")
+			s.initialize("app", "--object-format=sha256")
+			return s.path("app")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -549,7 +573,7 @@ func TestRemoveRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t)
 			app := s.repository("app")
-			set := s.make("x", app, s.repository("second"))
+			set := s.make("x", app)
 			c.spoil(s, app, set.Folders[0].Path)
 			before := s.contents(s.dir)
 			_, err := s.registry.Remove(t.Context(), "x")
@@ -560,6 +584,19 @@ func TestRemoveRefuses(t *testing.T) {
 			require.Len(t, all, 1)
 		})
 	}
+}
+
+// If one of several worktrees must stay, all stay.
+//
+// Clause G2.
+func TestRemoveIsAllOrNothing(t *testing.T) {
+	s := newStage(t)
+	set := s.make("x", s.repository("first"), s.repository("second"), s.repository("third"))
+	s.write("trees/x/second/file.txt", "changed")
+	before := s.contents(s.dir)
+	_, err := s.registry.Remove(t.Context(), "x")
+	require.ErrorContains(t, err, set.Folders[1].Path+" stays: it has 1 uncommitted change")
+	require.Equal(t, before, s.contents(s.dir))
 }
 
 // Ignored files come along only if the user wants it.

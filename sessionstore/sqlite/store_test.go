@@ -6,6 +6,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/memstore"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
 	"github.com/acp-agent/acp-agent/internal/test/volume"
@@ -17,7 +18,7 @@ import (
 func TestMain(m *testing.M) {
 	proctest.Play(play)
 	volume.Checks(4, 100) // each uses a database of its own
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, dirtest.InMemory())
 }
 
 func TestContract(t *testing.T) {

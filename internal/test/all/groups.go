@@ -98,8 +98,8 @@ var alone = []string{
 	"TestStoppedReaderDoesNotGrowLog",
 	// internal/websocket
 	"TestRoomIsGivenBack", "TestUnfinishedMessages", "TestUnreadMessages",
-	// workspace
-	"TestKilledWhileWriting", "TestWhatOtherProgramsWriteIsNotLost",
+	// internal/worktree and workspace
+	"TestKilledWhileMaking", "TestKilledWhileRemoving", "TestKilledWhileWriting", "TestWhatOtherProgramsWriteIsNotLost",
 }
 
 // A pkg is a package with tests.
