@@ -37,7 +37,9 @@ func acpxOn(t *testing.T, state, cwd string) *acpx {
 	bin := filepath.Dir(npmtest.File(t, "testdata/node-acpx", ".bin/acpx"))
 	a := &acpx{t: t, bin: bin, home: t.TempDir(), cwd: cwd, command: program.Path() + " --state-dir " + state}
 	t.Cleanup(func() {
-		a.try("sessions", "close") // the process that a prompt leaves behind
+		if left, _ := filepath.Glob(filepath.Join(a.home, ".acpx", "queues", "*")); len(left) > 0 {
+			a.try("sessions", "close") // the process that a prompt leaves behind
+		}
 		require.NoError(t, os.RemoveAll(a.sockets()))
 	})
 	return a
@@ -114,44 +116,39 @@ func (a *acpx) list(t *testing.T, args ...string) []listed {
 	return result.Sessions
 }
 
+// Most commands start Node, so each proves as much as it can.
 func TestAcpx(t *testing.T) {
 	t.Parallel()
 	state, cwd, lib := filepath.Join(t.TempDir(), "state"), folder(t, "a.txt", "tangerine\n"), folder(t, "b.txt", "tangerine\n")
 	a := acpxOn(t, state, cwd)
-	id := ""
-	only := func(t *testing.T) listed { return listed{SessionID: id, Cwd: cwd, AdditionalDirectories: []string{}} }
+	made, wide := listed{Cwd: cwd, AdditionalDirectories: []string{}}, listed{Cwd: cwd, AdditionalDirectories: []string{lib}}
 
 	t.Run("A9/new", func(t *testing.T) {
-		var made struct{ AcpxSessionID string }
-		require.NoError(t, json.Unmarshal([]byte(a.run("sessions", "new")), &made))
+		var result struct{ AcpxSessionID string }
+		require.NoError(t, json.Unmarshal([]byte(a.run("sessions", "new")), &result))
 		require.Equal(t, []string{"initialize", "session/new"}, a.requests(t, a.count))
-		id = made.AcpxSessionID
+		made.SessionID = result.AcpxSessionID
 	})
-	t.Run("A19/another process lists a session without a prompt", func(t *testing.T) {
-		require.Equal(t, []listed{only(t)}, a.list(t))
-	})
-	t.Run("A16/the list by cwd", func(t *testing.T) {
-		require.Equal(t, []listed{only(t)}, a.list(t, "--filter-cwd", cwd))
-		require.Empty(t, a.list(t, "--filter-cwd", lib))
+	agent := startIn(t, state).initialize()
+	wide.SessionID = agent.open(cwd, lib)
+	agent.leave()
+	t.Run("A19/another process lists sessions without a prompt", func(t *testing.T) {
+		require.ElementsMatch(t, []listed{made, wide}, a.list(t, "--filter-cwd", cwd), "A15: as the program says")
+		require.Empty(t, a.list(t, "--filter-cwd", lib), "A16")
 	})
 	t.Run("A10/a fresh process resumes and prompts", func(t *testing.T) {
-		require.Contains(t, a.run("prompt", "/search tangerine"), filepath.Join(cwd, "a.txt"))
+		a.run("sessions", "new", "--resume-session", wide.SessionID)
+		require.Equal(t, []string{"initialize", "session/resume"}, a.requests(t, a.count))
+		found := a.run("prompt", "/search tangerine")
+		require.Contains(t, found, filepath.Join(cwd, "a.txt"))
+		require.NotContains(t, found, lib, "resume leaves no roots of which it does not speak")
 		require.Equal(t, []string{"initialize", "session/resume", "session/prompt"}, a.requests(t, a.count))
 	})
 	t.Run("A28/close keeps the session", func(t *testing.T) {
 		prompt := a.count
 		a.run("sessions", "close")
 		require.Equal(t, []string{"initialize", "session/resume", "session/prompt", "session/close"}, a.requests(t, prompt))
-		require.Equal(t, []listed{only(t)}, a.list(t))
-	})
-	t.Run("A10/resume leaves no roots of which it does not speak", func(t *testing.T) {
-		agent := startIn(t, state).initialize()
-		id = agent.open(cwd, lib)
-		agent.leave()
-		require.Contains(t, a.list(t), listed{SessionID: id, Cwd: cwd, AdditionalDirectories: []string{lib}}, "A15: as the program says")
-		a.run("sessions", "new", "--resume-session", id)
-		require.Equal(t, []string{"initialize", "session/resume"}, a.requests(t, a.count))
-		require.NotContains(t, a.run("prompt", "/search tangerine"), lib)
-		require.Contains(t, a.list(t), only(t))
+		wide.AdditionalDirectories = []string{}
+		require.ElementsMatch(t, []listed{made, wide}, a.list(t))
 	})
 }

@@ -86,10 +86,11 @@ func TestOrderlyEnd(t *testing.T) {
 			})
 		}
 	}
+	large := folder(t, tree(3000)...)
 	for _, way := range ways {
 		t.Run(way.name+"/the built-in agent searching", func(t *testing.T) {
 			a := start(t).initialize()
-			session := a.open(folder(t, tree(3000)...))
+			session := a.open(large)
 			from, id := a.Count(), a.NextID()
 			a.send(pipes.Request(id, "session/prompt", promptParams(session, "/search no such words")))
 			a.await(from, isUpdate)

@@ -1,86 +1,92 @@
 package interop
 
 import (
-	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/interop/program"
 	"github.com/acp-agent/acp-agent/internal/test/mcptest"
 	"github.com/acp-agent/acp-agent/internal/test/npmtest"
-	"github.com/acp-agent/acp-agent/internal/test/volume"
 )
 
-// inspector is the MCP Inspector's command-line client: one process keeps the connection, and each
-// command talks to it.
+// inspector is the MCP Inspector's command-line client: one process keeps the connection, and
+// commands talk to it through a socket. Except for the first one the test takes their place, because
+// each would start Node.
 type inspector struct {
-	t      *testing.T
-	node   string
-	mcpdo  string
-	home   string
-	config string
-
-	compiled string // what node has compiled
+	t   *testing.T
+	dir string // of the process
 }
 
 // inspect connects the inspector to acp-agent mcp, in an era of the protocol.
-func inspect(t *testing.T, era, compiled string) *inspector {
+func inspect(t *testing.T, era string) *inspector {
 	t.Helper()
 	mcpdo := npmtest.File(t, "testdata/node-mcp-clients", ".bin/mcpdo")
 	node := npmtest.File(t, "testdata/node-acpx", ".bin/node") // it keeps what it compiles
-	home := t.TempDir()
-	i := &inspector{t: t, node: node, mcpdo: mcpdo, home: home, config: filepath.Join(home, "config.json"), compiled: compiled}
-	config := fmt.Sprintf(`{"mcpServers":{"files":{"command":%q,"args":["mcp"]}}}`, program.Path())
-	require.NoError(t, os.WriteFile(i.config, []byte(config), 0o600))
-	t.Cleanup(func() { i.try("daemon", "stop") })
-	i.run("connect", "files", "--era", era)
+	home, config := dirtest.Short(t), filepath.Join(t.TempDir(), "config.json")
+	text := fmt.Sprintf(`{"mcpServers":{"files":{"command":%q,"args":["mcp"]}}}`, program.Path())
+	require.NoError(t, os.WriteFile(config, []byte(text), 0o600))
+	i := &inspector{t: t, dir: filepath.Join(home, ".mcp-inspector")}
+	cmd := exec.CommandContext(within(t), node, mcpdo, "--config", config, "connect", "files", "--era", era)
+	cmd.Env = append(os.Environ(), "HOME="+home, "MCP_INSPECTOR_SECRET_STORE=memory")
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	t.Cleanup(func() {
+		i.run("daemon/stop", map[string]any{}, nil)
+		require.Eventually(t, func() bool { // it removes its files
+			_, err := os.Lstat(filepath.Join(i.dir, "mcpdod.lock"))
+			return errors.Is(err, fs.ErrNotExist)
+		}, patience, 10*time.Millisecond)
+	})
 	return i
 }
 
-// try runs a command and returns what it printed.
-func (i *inspector) try(args ...string) (string, error) {
+// run runs a command and decodes its result.
+func (i *inspector) run(op string, params map[string]any, result any) {
 	i.t.Helper()
-	cmd := exec.CommandContext(within(i.t), i.node, append([]string{i.mcpdo, "--config", i.config, "--connection", "files", "--format", "json"}, args...)...)
-	cmd.Env = append(os.Environ(), "HOME="+i.home, "MCP_INSPECTOR_SECRET_STORE=memory")
-	if args[0] != "connect" { // it starts a process that ends some time after the test
-		cmd.Env = append(cmd.Env, "NODE_COMPILE_CACHE="+i.compiled)
-	}
-
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	err := cmd.Run()
-	if err != nil {
-		err = fmt.Errorf("mcpdo %v: %w\n%s%s", args, err, &stdout, &stderr)
-	}
-	return stdout.String(), err
-}
-
-func (i *inspector) run(args ...string) string {
-	i.t.Helper()
-	printed, err := i.try(args...)
+	token, err := os.ReadFile(filepath.Join(i.dir, "mcpdod.token"))
 	require.NoError(i.t, err)
-	return printed
+	conn, err := net.Dial("unix", filepath.Join(i.dir, "mcpdod.sock"))
+	require.NoError(i.t, err)
+	defer conn.Close()
+	require.NoError(i.t, conn.SetDeadline(time.Now().Add(patience)))
+	require.NoError(i.t, json.NewEncoder(conn).Encode(map[string]any{
+		"id": "1", "op": op, "params": params, "token": strings.TrimSpace(string(token))}))
+	var answer struct {
+		OK            bool
+		Result, Error json.RawMessage
+	}
+	require.NoError(i.t, json.NewDecoder(conn).Decode(&answer))
+	require.True(i.t, answer.OK, "%s", answer.Error)
+	if result != nil {
+		require.NoError(i.t, json.Unmarshal(answer.Result, result), "%s", answer.Result)
+	}
 }
 
 // call calls a tool and returns the text of its result, and whether it is an error.
 func (i *inspector) call(tool string, arguments map[string]string) (text string, failed bool) {
 	i.t.Helper()
-	encoded, err := json.Marshal(arguments)
-	require.NoError(i.t, err)
-	printed, _ := i.try("tools/call", tool, string(encoded)) // it fails where the tool does
 	var result struct {
-		IsError bool
-		Content []struct{ Text string }
+		Result struct {
+			IsError bool
+			Content []struct{ Text string }
+		}
 	}
-	require.NoError(i.t, json.Unmarshal([]byte(printed), &result), printed)
-	require.NotEmpty(i.t, result.Content, printed)
-	return result.Content[0].Text, result.IsError
+	i.run("rpc", map[string]any{"name": "files", "method": "tools/call", "toolName": tool,
+		"toolArg": arguments, "interactive": false}, &result)
+	require.NotEmpty(i.t, result.Result.Content)
+	return result.Result.Content[0].Text, result.Result.IsError
 }
 
 // setRoots changes the client's roots.
@@ -91,7 +97,8 @@ func (i *inspector) setRoots(roots ...map[string]string) {
 	}
 	encoded, err := json.Marshal(roots)
 	require.NoError(i.t, err)
-	i.run("roots/set", "--roots-json", string(encoded))
+	i.run("rpc", map[string]any{"name": "files", "method": "roots/set", "rootsJson": string(encoded),
+		"interactive": false}, nil)
 }
 
 func rootAt(t *testing.T, path string) map[string]string {
@@ -102,7 +109,6 @@ func rootAt(t *testing.T, path string) map[string]string {
 // An independent client sets, changes and removes roots; the tools follow within one call.
 func TestMCPInspector(t *testing.T) {
 	t.Parallel()
-	compiled := t.TempDir()
 	for _, era := range []string{"legacy", "modern"} {
 		t.Run("M7/"+era, func(t *testing.T) {
 			t.Parallel()
@@ -112,18 +118,12 @@ func TestMCPInspector(t *testing.T) {
 				require.NoError(t, os.Mkdir(dir, 0o700))
 				require.NoError(t, os.WriteFile(filepath.Join(dir, "f"), []byte("in "+filepath.Base(dir)), 0o600))
 			}
-			i := inspect(t, era, compiled)
+			i := inspect(t, era)
 
 			i.setRoots(map[string]string{"uri": "https://example.com"}, rootAt(t, filepath.Join(top, "missing")), rootAt(t, a), rootAt(t, b))
 			text, failed := i.call("read_file", map[string]string{"path": "f"})
 			require.False(t, failed, text)
 			require.Contains(t, text, "in a 100% #1", "M10: the first valid root is the base")
-			if era == "legacy" && !volume.Full() { // each command starts Node
-				i.setRoots(rootAt(t, b))
-				text, _ = i.call("read_file", map[string]string{"path": "f"})
-				require.Contains(t, text, "in b?é", "M9: a change is followed")
-				return
-			}
 			text, _ = i.call("read_file", map[string]string{"path": filepath.Join(b, "f")})
 			require.Contains(t, text, "in b?é")
 			text, _ = i.call("list_roots", map[string]string{})

@@ -210,26 +210,27 @@ func TestMCPHTTPSocket(t *testing.T) {
 // Clients that take more than their share do not keep others from being served.
 func TestMCPHTTPExhaustion(t *testing.T) {
 	t.Parallel()
-	const clients = 256
-	dir := dirtest.Tree{"f": "mine"}.Plant(t)
-	s := serveHTTP(t, "--http", "127.0.0.1:0", "--root", dir)
-	url, token := s.find(t, urlPattern), s.find(t, tokenPattern)
 	const initialize = `{"jsonrpc":"2.0","id":"%s","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`
 	long := strings.Repeat("\u2028", 1<<20) // the response repeats the id, and needs more bytes for this character
 	for name, attack := range map[string]struct {
+		clients int // more than the server serves at once, or has memory for
 		body    string
 		missing int // bytes of the body that are announced but not sent
 	}{
-		"slow requests":      {"{", 100},
-		"slow long requests": {long, 100},
-		"unread responses":   {fmt.Sprintf(initialize, long), 0},
-		"abandoned sessions": {fmt.Sprintf(initialize, "short"), 0},
+		"slow requests":      {256, "{", 100},
+		"slow long requests": {64, long, 100},
+		"unread responses":   {64, fmt.Sprintf(initialize, long), 0},
+		"abandoned sessions": {256, fmt.Sprintf(initialize, "short"), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := dirtest.Tree{"f": "mine"}.Plant(t)
+			s := serveHTTP(t, "--http", "127.0.0.1:0", "--root", dir)
+			url, token := s.find(t, urlPattern), s.find(t, tokenPattern)
 			request := fmt.Appendf(nil, "POST / HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\n"+
 				"Accept: application/json, text/event-stream\r\nContent-Length: %d\r\n\r\n%s", token, len(attack.body)+attack.missing, attack.body)
-			sent := make(chan bool, clients)
-			for range clients {
+			sent := make(chan bool, attack.clients)
+			for range attack.clients {
 				conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
 				require.NoError(t, err)
 				defer conn.Close()

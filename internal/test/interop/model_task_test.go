@@ -16,6 +16,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
 	"github.com/acp-agent/acp-agent/internal/test/interop/program"
 	"github.com/acp-agent/acp-agent/internal/test/needs"
+	"github.com/acp-agent/acp-agent/internal/test/volume"
 )
 
 // taskCalls is the number of tool calls of a task.
@@ -104,8 +105,8 @@ func (k task) check(t *testing.T, last modelserver.Request) {
 	}
 }
 
-// A model of each provider carries out a task of many calls, from an editor without terminals and
-// from run, and goes on after a restart. The server rejects what the provider's would.
+// A model of each provider carries out a task of many calls, from an editor without terminals, one
+// of them also from run, and goes on after a restart. The server rejects what the provider's would.
 //
 // Clause B5.
 func TestModelTask(t *testing.T) {
@@ -129,7 +130,9 @@ func TestModelTask(t *testing.T) {
 			return s
 		}
 		t.Run(name+"/editor", func(t *testing.T) { taskInEditor(t, stage(t)) })
-		t.Run(name+"/run", func(t *testing.T) { taskInShell(t, stage(t)) })
+		if name == "Claude" || volume.Full() { // run differs in the editor, not in the model
+			t.Run(name+"/run", func(t *testing.T) { taskInShell(t, stage(t)) })
+		}
 	}
 }
 

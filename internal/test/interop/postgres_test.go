@@ -49,10 +49,8 @@ func startOn(t *testing.T, address string, args ...string) *agent {
 func TestKillsOnOneDatabase(t *testing.T) {
 	t.Parallel()
 	const programs = 3
-	var database pgtest.Server
-	t.Cleanup(database.Stop)
 	address := database.Address(t)
-	kills := volume.Of(6, 500)
+	kills := volume.Of(4, 500)
 	dirs := []string{folder(t), folder(t), folder(t), folder(t)}
 	m := &memory{sessions: map[string]*remembered{}}
 	random := rand.New(rand.NewPCG(7, 8))
@@ -128,8 +126,6 @@ func (m *memory) inherit(t *testing.T, a *agent, id string, dirs []string) {
 // Clause S3.
 func TestLossIsNoticedWithoutAWrite(t *testing.T) {
 	t.Parallel()
-	var database pgtest.Server
-	t.Cleanup(database.Stop)
 	address := database.Address(t)
 	here, there := startOn(t, address, "--log-level", "info"), startOn(t, address)
 	dir := folder(t)
@@ -158,8 +154,6 @@ func TestLossIsNoticedWithoutAWrite(t *testing.T) {
 // Clauses S1, N1.
 func TestKillsOfSessionsCopy(t *testing.T) {
 	t.Parallel()
-	var database pgtest.Server
-	t.Cleanup(database.Stop)
 	address := database.Address(t)
 	file := t.TempDir()
 	source := sqlite.New(sqlite.Options{Dir: file})
@@ -230,14 +224,12 @@ func TestKillsOfSessionsCopy(t *testing.T) {
 		}
 		return sqlite.New(sqlite.Options{Dir: name})
 	}
-	copied := func(name string) (n int) {
-		s := open(name)
+	copied := func(s sessionstore.Shared) (n int) {
 		for _, owner := range owners {
 			page, err := s.For(owner).List(t.Context(), sessionstore.Query{Limit: sessionstore.MaxPageSize})
 			require.NoError(t, err)
 			n += len(page.Sessions)
 		}
-		require.NoError(t, s.Close())
 		return n
 	}
 	other := filepath.Join(t.TempDir(), "other")
@@ -245,13 +237,15 @@ func TestKillsOfSessionsCopy(t *testing.T) {
 		cmd := func() *exec.Cmd {
 			return exec.Command(program.Path(), "sessions", "copy", "--from", way[0], "--to", way[1])
 		}
+		seen := open(way[1])
 		for kill := range 4 {
 			c := cmd()
 			require.NoError(t, c.Start())
-			require.Eventually(t, func() bool { return copied(way[1]) > 20*kill }, patience, time.Millisecond)
+			require.Eventually(t, func() bool { return copied(seen) > 20*kill }, patience, time.Millisecond)
 			_ = c.Process.Kill()
 			_ = c.Wait()
 		}
+		require.NoError(t, seen.Close())
 		out, err := cmd().CombinedOutput()
 		require.NoError(t, err, "%s", out)
 		from, to := open(way[0]), open(way[1])

@@ -85,7 +85,7 @@ func TestSubagentsOfRealAgents(t *testing.T) {
 func (e *editor) awaitHeard(session, text string) {
 	e.t.Helper()
 	require.Eventually(e.t, func() bool { return strings.Contains(e.heard(session), text) },
-		time.Minute/4, 10*time.Millisecond, text)
+		patience, 10*time.Millisecond, text)
 }
 
 // sessions returns the ids in the updates so far, in order.

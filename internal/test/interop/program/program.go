@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"testing"
 
 	"go.uber.org/goleak"
 
@@ -34,10 +33,14 @@ func Path() string { return os.Getenv(Variable) }
 
 // Main implements TestMain for a package that starts the program. In a process with a role it plays
 // the role (see [proctest.Play]); otherwise it builds the program, runs the tests, and fails if
-// they leak goroutines. play may be nil if there are no roles.
-func Main(m *testing.M, play func(role string) int) {
+// they leak goroutines. play may be nil if there are no roles. What Node compiles is kept for the
+// other tests of the package.
+func Main(m goleak.TestingM, play func(role string) int) {
 	proctest.Play(play)
 	remove, err := Build()
+	if err == nil {
+		err = os.Setenv("NODE_COMPILE_CACHE", filepath.Join(filepath.Dir(proctest.Executable()), "node"))
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
