@@ -116,6 +116,7 @@ func printAgents(s streams, reports []inventory.Agent) error {
 	}
 	_, err := fmt.Fprintf(s.out, `
 Searched in PATH: %s
+acp-agent doctor NAME says how to install one, and whether it works.
 Editors started from a desktop often have a shorter PATH than a terminal. If an editor does not
 find an agent that is found here, put the agent's absolute path into the configuration file: see
 acp-agent agents --help.

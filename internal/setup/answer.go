@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -31,8 +32,8 @@ type answerer struct {
 // neither stands for neither an agent nor a model.
 var neither = answerer{title: "no agent and no model: acp-agent answers commands such as /search",
 	hint: "acp-agent then answers commands only, such as /search; /help lists them. For more, install " +
-		"one of the agents that acp-agent agents shows, or a model as acp-agent models explains, and run " +
-		"acp-agent setup again."}
+		"an agent (acp-agent agents lists them, and acp-agent doctor NAME says how), or a model as " +
+		"acp-agent models explains, and run acp-agent setup again."}
 
 // addAnswer adds the agent or model that a flag names or the user chooses to the configuration. It
 // returns the name of the agent, or "".
@@ -72,10 +73,10 @@ func (o *run) askRules(ctx context.Context, agent string) error {
 		return nil
 	}
 	initial := 0
-	if o.old != nil {
+	if o.config.Agent != "" {
 		initial = 1 // as it is now
 	}
-	i, err := o.choose(ctx, `Who should remember it when the agent asks you and you answer "Always"?`,
+	i, err := o.choose(ctx, `When the agent asks and you answer "Always", who should remember it?`,
 		[]option{
 			{"acp-agent", "acp-agent: exactly what you saw, for all agents, until acp-agent permissions revoke"},
 			{"agent", "the agent: in its own way, which may allow more"},
@@ -171,7 +172,7 @@ func namesOf(models []answerer) string {
 
 // askAnswer lets the user choose among the agents and models that were found.
 func (o *run) askAnswer(ctx context.Context) (*answerer, error) {
-	var all []answerer
+	var all, halves []answerer
 	list, err := o.Agents(o.config)
 	if err != nil {
 		return nil, err
@@ -179,13 +180,15 @@ func (o *run) askAnswer(ctx context.Context) (*answerer, error) {
 	for _, p := range list {
 		if inventory.ReportAgent(p, o.config).Found != "" {
 			all = append(all, o.answererOf(p))
+		} else if lacksAdapter(p) {
+			halves = append(halves, o.answererOf(p))
 		}
 	}
 	models, err := o.findModels(ctx)
 	if err != nil {
 		return nil, err
 	}
-	all = append(append(all, models...), neither)
+	all = append(slices.Concat(all, models, halves), neither)
 	now := slices.IndexFunc(all, func(a answerer) bool {
 		return a.agent == o.config.Agent && a.model == o.config.Model
 	})
@@ -193,9 +196,10 @@ func (o *run) askAnswer(ctx context.Context) (*answerer, error) {
 		now = 0
 	}
 	if len(all) == 1 {
+		o.show.Note("")
 		o.tell("No agent was found in PATH, and no model server at the usual ports. If you have one, " +
-			"end this with Ctrl-C, which writes nothing: acp-agent setup --help tells how to name it, " +
-			"and acp-agent agents lists agents that you can install.")
+			"acp-agent setup --help tells how to name it.")
+		return &neither, nil
 	}
 	options := make([]option, len(all))
 	for i, a := range all {
@@ -205,6 +209,15 @@ func (o *run) askAnswer(ctx context.Context) (*answerer, error) {
 	return &all[i], err
 }
 
+// lacksAdapter reports whether the program of an agent is here, but not the one that makes it speak
+// ACP.
+func lacksAdapter(p profiles.Profile) bool {
+	program, _, _ := strings.Cut(p.Start.Login, " ")
+	program = strings.TrimSuffix(program, ",")
+	_, err := exec.LookPath(program)
+	return err == nil && program != p.Start.Command && p.Identity == "" && p.Start.Install != ""
+}
+
 // answererOf returns a known agent. If editors started from a desktop may not find its program, its
 // path is written down.
 func (o *run) answererOf(p profiles.Profile) answerer {
@@ -212,6 +225,7 @@ func (o *run) answererOf(p profiles.Profile) answerer {
 	a := answerer{title: fmt.Sprintf("%s (%s)", p.Title, r.Found), agent: p.Name}
 	switch {
 	case r.Found == "":
+		a.title = fmt.Sprintf("%s, after %s", p.Title, cmp.Or(p.Start.Install, "its installation"))
 		a.hint = fmt.Sprintf("%s was not found in PATH.", p.Start.Command)
 		if p.Start.Install != "" {
 			a.hint += " To install it: " + p.Start.Install

@@ -490,8 +490,12 @@ func (o *run) write(ctx context.Context) error {
 		return err
 	}
 	o.show.Note("")
-	if bytes.Equal(content, o.old) {
+	switch {
+	case bytes.Equal(content, o.old):
 		o.tell("%s stays as it is.", text.Printable(o.path))
+		return nil
+	case o.old == nil && string(content) == "{}\n" && o.path == config.DefaultPath():
+		o.tell("There is nothing to write into %s.", text.Printable(o.path))
 		return nil
 	}
 	if _, err := config.Parse(o.path, bytes.Clone(content)); err != nil {
@@ -530,16 +534,17 @@ func (o *run) write(ctx context.Context) error {
 // confirm asks whether to write the file. It returns an error if not.
 func (o *run) confirm(ctx context.Context) error {
 	for o.user != nil {
-		line, err := o.ask(ctx, "Write it? [y] Yes  [n] No:")
+		line, err := o.ask(ctx, "Write it? [Y] Yes  [n] No:")
 		if err != nil {
 			return err
 		}
 		switch strings.ToLower(line) {
-		case "y", "yes":
+		case "", "y", "yes":
 			return ctx.Err()
 		case "n", "no":
 			return errors.New("nothing was written")
 		}
+		o.tell("Type y or n.")
 	}
 	return ctx.Err()
 }
