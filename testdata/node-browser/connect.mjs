@@ -1,12 +1,9 @@
 // Connects from web pages to acp-agent serve, as web clients of ACP do, and prints what the page got:
 // connect.mjs URL TOKEN PAGE...
-import chromium from "@sparticuz/chromium";
-import puppeteer from "puppeteer-core";
+import { launch } from "./browser.mjs";
 
 const [url, token, ...pages] = process.argv.slice(2);
-const browser = await puppeteer.launch({
-  args: [...chromium.args, "--no-sandbox"], executablePath: await chromium.executablePath(), headless: "shell",
-});
+const browser = await launch();
 for (const address of pages) {
   const page = await browser.newPage();
   await page.goto(address);

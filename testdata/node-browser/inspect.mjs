@@ -5,14 +5,11 @@ import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { join } from "node:path";
-import chromium from "@sparticuz/chromium";
-import puppeteer from "puppeteer-core";
+import { launch } from "./browser.mjs";
 
 const [url, exportedPage, pictures] = process.argv.slice(2);
 const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-const browser = await puppeteer.launch({
-  args: [...chromium.args, "--no-sandbox"], executablePath: await chromium.executablePath(), headless: "shell",
-});
+const browser = await launch();
 const problems = [];
 let page;
 
@@ -20,7 +17,7 @@ let page;
 async function open(address) {
   page = await browser.newPage();
   await page.setViewport({ width: 1400, height: 900 });
-  page.setDefaultTimeout(60000); // other tests run at the same time
+  page.setDefaultTimeout(120000); // other tests run at the same time
   page.on("console", (message) => problems.push(`console: ${message.text()}`));
   page.on("pageerror", (error) => problems.push(`error: ${error.message}`));
   page.on("dialog", (dialog) => {
@@ -34,9 +31,12 @@ async function open(address) {
   await page.goto(address);
 }
 
+// becomes waits until a function is true in the page. It does not look in each frame, which would
+// make the browser draw them all.
+const becomes = (is, ...args) => page.waitForFunction(is, { polling: 50 }, ...args);
 const text = (selector) => page.$eval(selector, (e) => e.textContent);
-const appears = (selector, words) => page.waitForFunction(
-  (s, w) => [...document.querySelectorAll(s)].some((e) => e.textContent.includes(w)), { timeout: 60000 }, selector, words);
+const appears = (selector, words) => becomes(
+  (s, w) => [...document.querySelectorAll(s)].some((e) => e.textContent.includes(w)), selector, words);
 
 // press types keys, and tab goes to the element that matches, as somebody without a mouse would.
 async function press(...keys) {
@@ -63,7 +63,7 @@ async function check(view) {
   for (const scheme of ["light", "dark"]) {
     await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
     // Through the debugger, because the page's own policy allows no scripts of others.
-    await page.evaluate(axe);
+    if (!await page.evaluate(() => window.axe)) await page.evaluate(axe);
     const { violations } = await page.evaluate((dark) => axe.run(dark ? { runOnly: ["color-contrast"] } : {}), scheme === "dark");
     for (const v of violations) problems.push(`${view}, ${scheme}: ${v.help}: ${v.nodes.map((n) => n.html).slice(0, 3).join(" ")}`);
   }
@@ -95,14 +95,14 @@ async function sessions() {
   await page.focus(".results section:last-of-type li:last-child a");
   await tab(".more");
   await press("Enter");
-  await page.waitForFunction((n) => document.querySelectorAll(".results li").length > n, {}, before);
+  await becomes((n) => document.querySelectorAll(".results li").length > n, before);
   await page.focus("#filter");
   await page.keyboard.type("idempotency key");
   await appears(".snippet mark", "idempotency");
   await check("search");
   await page.$eval("#filter", (e) => e.select());
   await page.keyboard.type("orders fail \"answers 503\"");
-  await page.waitForFunction(() => document.querySelectorAll(".results li .snippet").length === 1);
+  await becomes(() => document.querySelectorAll(".results li .snippet").length === 1);
   await tab(".results a.snippet");
   await press("Enter");
 }
@@ -181,12 +181,12 @@ async function longConversation() {
 // A message that was found is shown where it is in the conversation.
 async function foundMessage() {
   await page.evaluate(() => { location.hash = "#/"; });
-  await page.waitForFunction(() => document.activeElement.id === "filter");
+  await becomes(() => document.activeElement.id === "filter");
   await page.keyboard.type("\"piece 12345\"");
   await appears(".snippet mark", "piece 12345");
   await tab(".results a.snippet");
   await press("Enter");
-  await page.waitForFunction(() => {
+  await becomes(() => {
     const selection = getSelection();
     if (selection.toString() !== "piece 12345") return false;
     const { top, bottom } = selection.getRangeAt(0).getBoundingClientRect();
@@ -220,14 +220,14 @@ async function traces() {
   assert.match(await text("main .about"), /^\d+ messages in 15.9 s2 errors2 unanswered$/);
   // What failed first is selected, and keys go on from there.
   await appears(".row[aria-selected=true] .method", "fs/read_text_file");
-  await page.waitForFunction(() => document.activeElement.matches(".list"));
+  await becomes(() => document.activeElement.matches(".list"));
   await press("Home");
   for (let i = 0; i < 6; i++) await press("ArrowDown");
   await appears(".row[aria-selected=true] .label", "12 pieces");
   await appears(".row[aria-selected=true] .text", "piece 0 piece 1 piece 2");
   const folded = await page.$$eval(".row", (all) => all.length);
   await press("ArrowRight");
-  await page.waitForFunction((n) => document.querySelectorAll(".row").length > n, {}, folded);
+  await becomes((n) => document.querySelectorAll(".row").length > n, folded);
   await press("ArrowLeft", "Home", "ArrowDown", "ArrowDown");
   await appears(".row[aria-selected=true] .method", "session/new");
   await appears(".detail mark", "mcp-relay");
@@ -240,30 +240,30 @@ async function traces() {
   await appears(".detail mark", "<script>document.title");
   await page.focus(".problems");
   await press("Enter");
-  await page.waitForFunction(() => document.querySelectorAll(".row").length === 4);
+  await becomes(() => document.querySelectorAll(".row").length === 4);
   await appears(".row .took", "no answer");
   await press("Home");
   await appears(".detail .about", "Failed after 2.0 ms");
   await press("ArrowDown");
   await appears(".detail .about", "acp-agent passed it on to opencode[4711], which has not answered");
   await page.select("[aria-label=Messages]", "questions");
-  await page.waitForFunction(() => document.querySelectorAll(".row").length === 2);
+  await becomes(() => document.querySelectorAll(".row").length === 2);
   await page.select("[aria-label=Messages]", "");
   await page.focus(".zoom button");
   await press("Enter", "Enter");
   await appears("#status", "messages in 3.9");
   await page.focus("[aria-label='Find messages']");
   await page.keyboard.type("terminal/create");
-  await page.waitForFunction(() => document.querySelectorAll(".row").length > 0 && [...document.querySelectorAll(".row .method")].every((e) => e.textContent === "terminal/create"));
+  await becomes(() => document.querySelectorAll(".row").length > 0 && [...document.querySelectorAll(".row .method")].every((e) => e.textContent === "terminal/create"));
   // What is written now is shown without asking for it.
   await page.focus(".zoom button:last-of-type");
   await press("Enter");
   await page.$eval("[aria-label='Find messages']", (e) => e.select());
   await page.keyboard.type("set_mode");
-  await page.waitForFunction(() => [...document.querySelectorAll(".row .took")].some((e) => e.textContent === "no answer"));
+  await becomes(() => [...document.querySelectorAll(".row .took")].some((e) => e.textContent === "no answer"));
   await happens("answers");
-  await page.waitForFunction(() => document.querySelector(".problems.open").hidden);
-  await page.waitForFunction(() => ![...document.querySelectorAll(".row .took")].some((e) => e.textContent === "no answer"));
+  await becomes(() => document.querySelector(".problems.open").hidden);
+  await becomes(() => ![...document.querySelectorAll(".row .took")].some((e) => e.textContent === "no answer"));
 }
 
 // Each start of acp-agent in a trace is shown by itself, the newest one first.
@@ -293,7 +293,7 @@ async function slowTrace() {
   await appears(".results a", "long.trace");
   await page.evaluate(() => [...document.querySelectorAll(".results a")].find((a) => a.textContent.includes("long.trace")).click());
   await appears("main .about", "% read");
-  await page.waitForFunction(() => /^[\d,]+ messages in 0 s0 errors[\d,]+ unanswered$/.test(document.querySelector("main .about").textContent));
+  await becomes(() => /^[\d,]+ messages in 0 s0 errors[\d,]+ unanswered$/.test(document.querySelector("main .about").textContent));
   assert.match(await text("main .about"), /^2,500 messages/);
   page.off("request", slow);
   await page.setRequestInterception(false);

@@ -5,16 +5,12 @@ import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { join } from "node:path";
-import chromium from "@sparticuz/chromium";
-import puppeteer from "puppeteer-core";
+import { launch } from "./browser.mjs";
 
 const [link, another, pictures] = process.argv.slice(2);
 const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 // The package turns off what keeps sites apart.
-const args = chromium.args.filter((a) => !/web-security|isolat|insecure/i.test(a));
-const browser = await puppeteer.launch({
-  args: [...args, "--no-sandbox"], executablePath: await chromium.executablePath(), headless: "shell",
-});
+const browser = await launch((arg) => !/web-security|isolat|insecure/i.test(arg));
 const problems = [];
 const page = await browser.newPage();
 await page.setViewport({ width: 320, height: 640 });
