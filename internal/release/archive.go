@@ -78,10 +78,7 @@ func (r *release) download(t target) (download, error) {
 // tarball returns a compressed tar file of files, which all have the same date.
 func tarball(files []file, date time.Time) ([]byte, error) {
 	var b bytes.Buffer
-	compressed, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
-	if err != nil {
-		return nil, err
-	}
+	compressed := gzip.NewWriter(&b)
 	archive := tar.NewWriter(compressed)
 	for _, f := range sorted(files) {
 		err := archive.WriteHeader(&tar.Header{
@@ -98,7 +95,7 @@ func tarball(files []file, date time.Time) ([]byte, error) {
 	if err := archive.Close(); err != nil {
 		return nil, err
 	}
-	err = compressed.Close()
+	err := compressed.Close()
 	return b.Bytes(), err
 }
 

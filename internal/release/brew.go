@@ -44,5 +44,5 @@ func (r *release) writeFormula() error {
 	if err != nil {
 		return err
 	}
-	return r.write("homebrew/acp-agent.rb", []byte(b.String()))
+	return r.write("acp-agent.rb", []byte(b.String()))
 }

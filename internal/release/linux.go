@@ -17,6 +17,7 @@ type nfpmConfig struct {
 	Name        string        `json:"name"`
 	Arch        string        `json:"arch"`
 	Version     string        `json:"version"`
+	Section     string        `json:"section"` // of Debian
 	Maintainer  string        `json:"maintainer"`
 	Description string        `json:"description"`
 	Homepage    string        `json:"homepage"`
@@ -36,11 +37,11 @@ func (r *release) writeSystemPackages(ctx context.Context, work string) error {
 		if !r.packages || p.os != "linux" {
 			continue
 		}
-		config, err := r.systemPackage(p, filepath.Join(work, "system"))
-		if err != nil {
-			return err
-		}
 		for _, format := range []string{"deb", "rpm"} {
+			config, err := r.systemPackage(p, format, filepath.Join(work, format))
+			if err != nil {
+				return err
+			}
 			name := strings.TrimSuffix(r.archiveName(p.target), ".tar.gz") + "." + format
 			out, err := filepath.Abs(filepath.Join(r.out, name))
 			if err != nil {
@@ -59,15 +60,16 @@ func (r *release) writeSystemPackages(ctx context.Context, work string) error {
 
 // systemPackage writes the files of a package below dir, and its configuration. It returns the path
 // of the configuration.
-func (r *release) systemPackage(p program, dir string) (string, error) {
+func (r *release) systemPackage(p program, format, dir string) (string, error) {
 	c := nfpmConfig{
 		Name: "acp-agent", Arch: p.arch, Version: r.version.Number, Homepage: repository,
+		Section:     "devel",
 		Maintainer:  "The acp-agent authors <" + repository + "/issues>",
 		Description: description, License: licence, MTime: r.version.Date.Format("2006-01-02T15:04:05Z"),
 		Contents: []nfpmContent{{p.path, "/usr/bin/acp-agent"}},
 	}
 	for _, f := range r.files {
-		to := systemPath(f.name)
+		to := systemPath(f.name, format)
 		if to == "" {
 			continue
 		}
@@ -89,14 +91,15 @@ func (r *release) systemPackage(p program, dir string) (string, error) {
 }
 
 // systemPath returns where a file of an archive is installed, "" if nowhere.
-func systemPath(name string) string {
+func systemPath(name, format string) string {
 	switch dir, base := filepath.Split(name); {
 	case dir == "man/":
 		return "/usr/share/man/man1/" + base
 	case base == "acp-agent.bash":
 		return "/usr/share/bash-completion/completions/acp-agent"
 	case base == "_acp-agent":
-		return "/usr/share/zsh/vendor-completions/_acp-agent"
+		functions := map[string]string{"deb": "vendor-completions", "rpm": "site-functions"}[format]
+		return "/usr/share/zsh/" + functions + "/_acp-agent"
 	case base == "acp-agent.fish":
 		return "/usr/share/fish/vendor_completions.d/acp-agent.fish"
 	case dir == "":

@@ -1,8 +1,9 @@
 // Command release builds everything that is published for a version of acp-agent: an archive for
 // each platform, npm packages, the entry of the ACP registry, a formula for Homebrew, a manifest for
 // Scoop, a bill of materials and checksums. The version is the commit's tag. The command publishes
-// nothing. With -packages it also writes packages for Debian and Red Hat, with nfpm, which Go
-// downloads. With -try it builds nothing, but starts the program in the archive for this platform.
+// nothing: release.yml signs and publishes the files in DIR, but not those in its folders. With
+// -packages the command also writes packages for Debian and Red Hat, with nfpm, which Go downloads.
+// With -try it builds nothing, but starts the program in the archive for this platform.
 //
 //	main.go      what is built, in order
 //	build.go     the programs, their completions and manual pages
@@ -24,7 +25,6 @@ import (
 	"crypto/sha256"
 	"flag"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -113,19 +113,22 @@ func (r *release) write(name string, content []byte) error {
 	return os.WriteFile(path, content, 0o644)
 }
 
-// writeChecksums writes the SHA-256 sum of each file, in the format of sha256sum.
+// writeChecksums writes the SHA-256 sum of each published file, in the format of sha256sum.
 func (r *release) writeChecksums() error {
-	var sums strings.Builder
-	err := fs.WalkDir(os.DirFS(r.out), ".", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		content, err := os.ReadFile(filepath.Join(r.out, name))
-		fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256(content), name)
-		return err
-	})
+	entries, err := os.ReadDir(r.out)
 	if err != nil {
 		return err
+	}
+	var sums strings.Builder
+	for _, entry := range entries {
+		if entry.IsDir() {
+			continue
+		}
+		content, err := os.ReadFile(filepath.Join(r.out, entry.Name()))
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256(content), entry.Name())
 	}
 	return r.write("checksums.txt", []byte(sums.String()))
 }

@@ -109,5 +109,5 @@ func (r *release) writePackage(m npmManifest, f file) error {
 		return err
 	}
 	name := strings.ReplaceAll(strings.TrimPrefix(m.Name, "@"), "/", "-")
-	return r.write(fmt.Sprintf("npm/%s-%s.tgz", name, m.Version), archive)
+	return r.write(fmt.Sprintf("%s-%s.tgz", name, m.Version), archive)
 }

@@ -6,7 +6,9 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -40,22 +42,24 @@ func TestRelease(t *testing.T) {
 	}
 	checkout := commitTagged(t)
 	first := buildFrom(t, checkout)
+	unpacked := archive(t, first)
 	t.Run("the same bytes in another checkout", func(t *testing.T) {
-		testSameBytes(t, first, commitTagged(t))
+		testSameBytes(t, first, unpacked, shallowClone(t, checkout))
 	})
-	t.Run("archive", func(t *testing.T) { testArchive(t, first) })
-	t.Run("registry", func(t *testing.T) { testRegistry(t, first) })
+	t.Run("publication", func(t *testing.T) { testPublication(t, first) })
+	t.Run("archive", func(t *testing.T) { testArchive(t, first, unpacked) })
+	t.Run("registry", func(t *testing.T) { testRegistry(t, first, unpacked) })
 	t.Run("npm", func(t *testing.T) { testNPM(t, first) })
 	t.Run("trial", func(t *testing.T) { require.NoError(t, try(t.Context(), first)) })
 	t.Run("formula", func(t *testing.T) { testFormula(t, first) })
 	if volume.Full() { // it compiles the whole program once more, under another path
-		t.Run("upgrade", func(t *testing.T) { testUpgrade(t, checkout, archive(t, first)) })
+		t.Run("upgrade", func(t *testing.T) { testUpgrade(t, checkout, unpacked) })
 	}
 }
 
 // testSameBytes tests that another checkout makes the same program, and with full volume, that it
 // makes the same release.
-func testSameBytes(t *testing.T, dist, checkout string) {
+func testSameBytes(t *testing.T, dist, unpacked, checkout string) {
 	if volume.Full() {
 		require.Equal(t, checksums(t, dist), checksums(t, buildFrom(t, checkout)))
 		return
@@ -64,7 +68,7 @@ func testSameBytes(t *testing.T, dist, checkout string) {
 	require.NoError(t, r.compile(t.Context(), t.TempDir(), []target{hostTarget()}))
 	again, err := os.ReadFile(r.programs[0].path)
 	require.NoError(t, err)
-	first, err := os.ReadFile(filepath.Join(archive(t, dist), "acp-agent"))
+	first, err := os.ReadFile(filepath.Join(unpacked, "acp-agent"))
 	require.NoError(t, err)
 	require.True(t, bytes.Equal(first, again))
 }
@@ -84,11 +88,13 @@ func commitTagged(t *testing.T) (checkout string) {
 	work, err := filepath.Abs("../..")
 	require.NoError(t, err)
 	checkout = t.TempDir()
+	commit := []string{"-c", "user.name=t", "-c", "user.email=t@t", "-c", "commit.gpgsign=false",
+		"commit", "-q", "--allow-empty", "-m"}
 	for _, args := range [][]string{
-		{"init", "-q"},
+		{"init", "-q", "--template="},
+		append(commit, "Before"),
 		{"--work-tree=" + work, "add", "-A"},
-		{"-c", "user.name=t", "-c", "user.email=t@t", "-c", "commit.gpgsign=false",
-			"commit", "-q", "-m", "A release"},
+		append(commit, "A release"),
 		{"-c", "tag.gpgsign=false", "tag", "v" + tagged},
 		{"checkout", "-q", "--force", "HEAD", "--", "."},
 	} {
@@ -103,9 +109,45 @@ func commitTagged(t *testing.T) (checkout string) {
 	return checkout
 }
 
+// shallowClone returns a checkout of the tag without history, which jobs of GitHub have.
+func shallowClone(t *testing.T, checkout string) (clone string) {
+	t.Helper()
+	clone = t.TempDir()
+	git := exec.Command("git", "clone", "-q", "-c", "advice.detachedHead=false", "--depth=1",
+		"--branch=v"+tagged, "file://"+checkout, clone)
+	out, err := git.CombinedOutput()
+	require.NoError(t, err, string(out))
+	return clone
+}
+
+// testPublication tests that the workflow signs what it publishes, and that the checksums name it.
+func testPublication(t *testing.T, dist string) {
+	workflow, err := os.ReadFile("../../.github/workflows/release.yml")
+	require.NoError(t, err)
+	signed := regexp.MustCompile(`subject-path: (\S+)\n`).FindSubmatch(workflow)
+	published := regexp.MustCompile(`gh release create .*\n.* (\S+)\n`).FindSubmatch(workflow)
+	require.NotNil(t, signed)
+	require.NotNil(t, published)
+	require.Equal(t, string(published[1]), string(signed[1]))
+	paths, err := filepath.Glob(filepath.Join(filepath.Dir(dist), string(signed[1])))
+	require.NoError(t, err)
+	var sums strings.Builder
+	for _, path := range paths {
+		if name := filepath.Base(path); name != "checksums.txt" {
+			content, err := os.ReadFile(path)
+			require.NoError(t, err)
+			fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256(content), name)
+		}
+	}
+	require.Equal(t, checksums(t, dist), sums.String())
+	for _, ending := range []string{".tar.gz", ".tgz", ".rb", ".cdx.json"} {
+		require.Contains(t, sums.String(), ending+"\n")
+	}
+}
+
 // testFormula tests that Homebrew gets an archive that exists.
 func testFormula(t *testing.T, dist string) {
-	formula, err := os.ReadFile(filepath.Join(dist, "homebrew", "acp-agent.rb"))
+	formula, err := os.ReadFile(filepath.Join(dist, "acp-agent.rb"))
 	require.NoError(t, err)
 	m := regexp.MustCompile(`(?s) url "https://\S+/v` + regexp.QuoteMeta(tagged) +
 		`/(\S+)"\n +sha256 "(\w{64})"`).FindSubmatch(formula)
@@ -121,19 +163,40 @@ func TestFormulasOfAllPlatforms(t *testing.T) {
 		require.NoError(t, r.write(r.archiveName(target), []byte(target.os+target.arch)))
 	}
 	require.NoError(t, r.writeFormula())
-	formula, err := os.ReadFile(filepath.Join(r.out, "homebrew", "acp-agent.rb"))
+	formula, err := os.ReadFile(filepath.Join(r.out, "acp-agent.rb"))
 	require.NoError(t, err)
 	require.Equal(t, 4, strings.Count(string(formula), "sha256 "))
 	require.Contains(t, string(formula), "on_macos do\n    on_arm do\n      url")
 
 	require.NoError(t, r.writeScoop())
 	var manifest scoopManifest
-	readJSON(t, filepath.Join(r.out, "scoop", "acp-agent.json"), &manifest)
+	readJSON(t, filepath.Join(r.out, "acp-agent.json"), &manifest)
 	require.Equal(t, "acp-agent.exe", manifest.Bin)
 	require.Len(t, manifest.Architecture, 2)
 	d, err := r.download(target{"windows", "amd64"})
 	require.NoError(t, err)
 	require.Equal(t, scoopDownload{URL: d.url, Hash: d.sha256}, manifest.Architecture["64bit"])
+}
+
+// Each system finds the completions of zsh in its own place.
+func TestFilesOfSystemPackages(t *testing.T) {
+	r := &release{files: []file{{"completions/_acp-agent", []byte("#compdef"), plain},
+		{"completions/acp-agent.ps1", nil, plain}, {"man/acp-agent.1", nil, plain}}}
+	for format, zsh := range map[string]string{
+		"deb": "/usr/share/zsh/vendor-completions/_acp-agent",
+		"rpm": "/usr/share/zsh/site-functions/_acp-agent",
+	} {
+		path, err := r.systemPackage(program{path: "/acp-agent"}, format, t.TempDir())
+		require.NoError(t, err)
+		var config nfpmConfig
+		readJSON(t, path, &config)
+		var installed []string
+		for _, content := range config.Contents {
+			installed = append(installed, content.Dst)
+		}
+		require.Equal(t, []string{"/usr/bin/acp-agent", zsh, "/usr/share/man/man1/acp-agent.1"},
+			installed)
+	}
 }
 
 // testUpgrade installs a release candidate of the same source with go install, and opens the session
@@ -213,8 +276,8 @@ func checksums(t *testing.T, dist string) string {
 	return string(sums)
 }
 
-// unpacked unpacks a compressed tar file and returns the directory.
-func unpacked(t *testing.T, path string) string {
+// unpackTar unpacks a compressed tar file and returns the directory.
+func unpackTar(t *testing.T, path string) string {
 	t.Helper()
 	content, err := os.Open(path)
 	require.NoError(t, err)
@@ -245,11 +308,10 @@ func archive(t *testing.T, dist string) string {
 	paths, err := filepath.Glob(filepath.Join(dist, "acp-agent_"+tagged+"_*.tar.gz"))
 	require.NoError(t, err)
 	require.Len(t, paths, 1)
-	return unpacked(t, paths[0])
+	return unpackTar(t, paths[0])
 }
 
-func testArchive(t *testing.T, dist string) {
-	dir := archive(t, dist)
+func testArchive(t *testing.T, dist, dir string) {
 	out, err := exec.Command(filepath.Join(dir, "acp-agent"), "version").Output()
 	require.NoError(t, err)
 	require.Regexp(t, `^acp-agent 1\.2\.3 \S+ go\S+ commit [0-9a-f]{40} of 2026-01-02\n$`,
@@ -288,7 +350,7 @@ func readJSON(t *testing.T, path string, v any) {
 
 // testRegistry repeats the checks of the ACP registry: the entry, the icon, and the first line that
 // the program prints with a new home directory and almost no environment.
-func testRegistry(t *testing.T, dist string) {
+func testRegistry(t *testing.T, dist, unpacked string) {
 	var entry registryEntry
 	readJSON(t, filepath.Join(dist, "registry", "acp-agent", "agent.json"), &entry)
 	require.Regexp(t, `^https://\S+/LICENSE$`, entry.LicenseURL)
@@ -302,7 +364,7 @@ func testRegistry(t *testing.T, dist string) {
 		require.Regexp(t, `\.(zip|tar\.gz)$`, binary.Archive)
 		require.NotContains(t, binary.Archive, "latest")
 		require.Contains(t, binary.Archive, entry.Version)
-		require.FileExists(t, filepath.Join(archive(t, dist), binary.Cmd))
+		require.FileExists(t, filepath.Join(unpacked, binary.Cmd))
 		require.Contains(t, checksums(t, dist), binary.SHA256+"  "+filepath.Base(binary.Archive))
 	}
 	svg, err := os.ReadFile(filepath.Join(dist, "registry", "acp-agent", "icon.svg"))
@@ -312,7 +374,7 @@ func testRegistry(t *testing.T, dist string) {
 	for _, paint := range regexp.MustCompile(`(?:fill|stroke)="([^"]*)"`).FindAllSubmatch(svg, -1) {
 		require.Contains(t, []string{"currentColor", "none"}, string(paint[1]))
 	}
-	testInitialize(t, exec.Command(filepath.Join(archive(t, dist), "acp-agent")))
+	testInitialize(t, exec.Command(filepath.Join(unpacked, "acp-agent")))
 }
 
 // testInitialize starts an agent and requires a way to sign in.
@@ -409,7 +471,7 @@ func testSetup(t *testing.T, path string) {
 // testNPM installs the packages from their files and starts the program with npx.
 func testNPM(t *testing.T, dist string) {
 	npm := needs.Programs(t, "npm")[0]
-	packages, err := filepath.Glob(filepath.Join(dist, "npm", "*.tgz"))
+	packages, err := filepath.Glob(filepath.Join(dist, "*.tgz"))
 	require.NoError(t, err)
 	require.Len(t, packages, 2)
 	project := t.TempDir()

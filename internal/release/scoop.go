@@ -42,5 +42,5 @@ func (r *release) writeScoop() error {
 	if err != nil {
 		return err
 	}
-	return r.write("scoop/acp-agent.json", append(manifest, '\n'))
+	return r.write("acp-agent.json", append(manifest, '\n'))
 }
