@@ -60,7 +60,11 @@ func (o *ownTurn) showPermissions() error {
 	list("deny", rules.Deny)
 	list("ask", rules.Ask)
 	list("allow", rules.Allow)
-	if b.Len() == 0 {
+	switch {
+	case b.Len() > 0:
+	case permits.Configured != nil:
+		b.WriteString("No rules hold in this session yet: you are asked, and the answer \"Always\" makes one.\n")
+	default:
 		b.WriteString("No rules hold in this session: the agent asks as it does by itself. With `\"permissions\": {}` " +
 			"in the configuration acp-agent offers to remember what you allow.\n")
 	}

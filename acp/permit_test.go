@@ -440,6 +440,9 @@ func TestPermissionsCommand(t *testing.T) {
 	require.Equal(t, "Revoked: `run go vet ...` is asked for again.\n", c.say(id, "/permissions revoke "+given.ID.Short()))
 	c.texts(id, runRequest("t2", "go vet"))
 	require.Len(t, c.questions(), 1)
+	c = connect(t, acp.Options{Permissions: allowingRules(), Backend: using(&scripted{})})
+	c.initialize()
+	require.Contains(t, c.say(c.open(a), "/permissions"), "yet: you are asked")
 }
 
 // An agent that never asks makes rules look like protection, so the user is told.

@@ -315,7 +315,7 @@ acp-agent connect connects again, with the new rights.`,
 }
 
 func errNoUser(name string) error {
-	return fmt.Errorf("%s has no token; acp-agent tokens list shows who has", text.Name(name))
+	return fmt.Errorf("%s has no token; acp-agent tokens list shows who has, and tokens add makes one", text.Name(name))
 }
 
 // oneName accepts the name of a user.

@@ -220,8 +220,7 @@ func separateAgentArgs(root *cobra.Command, args []string) []string {
 // agentFor returns the agent that the configuration file names, or "" if arg is a command or
 // similar to one. A file that cannot be read is reported later.
 func agentFor(root *cobra.Command, arg, file string) string {
-	root.SuggestionsMinimumDistance = 2
-	if len(root.SuggestionsFor(arg)) > 0 || strings.HasPrefix(arg, cobra.ShellCompRequestCmd) {
+	if len(similarCommands(root, arg)) > 0 || strings.HasPrefix(arg, cobra.ShellCompRequestCmd) {
 		return ""
 	}
 	c, _ := config.Read(cmp.Or(file, os.Getenv("ACP_AGENT_CONFIG")))

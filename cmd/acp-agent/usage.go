@@ -68,22 +68,28 @@ func commandGroup(cmd *cobra.Command, subcommands ...*cobra.Command) *cobra.Comm
 	return cmd
 }
 
-// suggest returns "; did you mean …?" with the subcommand that word may misspell or guess, or a
-// reference to the help.
+// suggest returns "; did you mean …?" with the subcommand that word may stand for, or a reference to
+// the help.
 func suggest(cmd *cobra.Command, word string) string {
+	if similar := similarCommands(cmd, word); len(similar) > 0 {
+		return fmt.Sprintf("; did you mean %q?", similar[0])
+	}
+	return fmt.Sprintf("; see %s --help", cmd.CommandPath())
+}
+
+// similarCommands returns the subcommands that word may misspell, or that people guess as word. None
+// of the guesses is a command of an agent, such as "goose configure".
+func similarCommands(cmd *cobra.Command, word string) []string {
 	cmd.SuggestionsMinimumDistance = 2
 	for _, sub := range cmd.Commands() {
 		sub.SuggestFor = map[string][]string{
 			"add": {"create", "new"}, "delete": {"remove", "rm"}, "remove": {"delete", "rm"},
 			"revoke": {"remove", "delete", "rm"}, "list": {"ls", "show"}, "check": {"test", "explain"},
-			"setup": {"init", "install", "configure"}, "doctor": {"check", "status", "verify"},
+			"setup": {"init", "install", "config"}, "doctor": {"check", "status", "verify"},
 			"permissions": {"allow", "rules"}, "roots": {"folders", "dirs"},
 		}[sub.Name()]
 	}
-	if similar := cmd.SuggestionsFor(word); len(similar) > 0 {
-		return fmt.Sprintf("; did you mean %q?", similar[0])
-	}
-	return fmt.Sprintf("; see %s --help", cmd.CommandPath())
+	return cmd.SuggestionsFor(word)
 }
 
 // rejectUnknownArgs makes the commands that cobra generates reject unknown arguments like the

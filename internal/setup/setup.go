@@ -114,10 +114,6 @@ type run struct {
 
 // run asks, writes the file and prints the snippet. If it fails, nothing has changed.
 func (o *run) run(ctx context.Context) error {
-	if o.Editor != "" && !slices.Contains(EditorNames(), o.Editor) {
-		return usage.Errorf("--editor: %q must be one of: %s", o.Editor,
-			strings.Join(EditorNames(), ", "))
-	}
 	if err := o.read(); err != nil {
 		return err
 	}
@@ -271,6 +267,9 @@ func (o *run) choose(
 // this name or title, or else those whose name or title begins so. A part of a title in parentheses
 // is another name.
 func find(options []option, line string) (found []int) {
+	if line == "" {
+		return nil
+	}
 	if n, err := strconv.Atoi(line); err == nil {
 		if n >= 1 && n <= len(options) {
 			found = append(found, n)
@@ -468,16 +467,18 @@ func (o *run) open(ctx context.Context, r roots) ([]folder, error) {
 // chooseEditor returns the editor that a flag names or the user chooses.
 func (o *run) chooseEditor(ctx context.Context) (editor, error) {
 	all := editors()
-	if o.Editor != "" || o.user == nil {
-		i := slices.IndexFunc(all, func(e editor) bool { return e.name == o.Editor })
-		if i < 0 {
-			i = len(all) - 1
-		}
-		return all[i], nil
-	}
 	options := make([]option, len(all))
 	for i, e := range all {
 		options[i] = option{e.name, e.title}
+	}
+	switch found := find(options, o.Editor); {
+	case len(found) == 1:
+		return all[found[0]-1], nil
+	case o.Editor != "":
+		return editor{}, usage.Errorf("--editor: %q must be one of: %s", o.Editor,
+			strings.Join(EditorNames(), ", "))
+	case o.user == nil:
+		return all[len(all)-1], nil
 	}
 	i, err := o.choose(ctx, "Which editor do you use?", options, len(all)-1)
 	return all[i], err

@@ -16,7 +16,7 @@ func TestAnswersAreNumbersOrNames(t *testing.T) {
 		{"avante", "Neovim (avante)"}, {"pi", "pi (/usr/bin/pi)"}, {"pilot", "pilot"},
 	}
 	for line, want := range map[string][]int{
-		"1": {1}, "6": {6}, "0": nil, "7": nil, "-1": nil, "ZED": {1}, "z": {1}, "vs c": {2}, "acp": {2},
+		"": nil, "1": {1}, "6": {6}, "0": nil, "7": nil, "-1": nil, "ZED": {1}, "z": {1}, "vs c": {2}, "acp": {2},
 		"CodeC": {3}, "neovim": {3, 4}, "Neovim (a": {4}, "pi": {5}, "pil": {6}, "p": {5, 6}, "emacs": nil,
 	} {
 		require.Equal(t, want, find(options, line), line)
