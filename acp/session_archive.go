@@ -14,11 +14,7 @@ import (
 func (a *agent) archive(
 	ctx, closing context.Context, at *ticket, params params,
 ) (json.RawMessage, error) {
-	s, err := a.stored(ctx, at.Queue.ID)
-	if err != nil {
-		return nil, err
-	}
-	archiver, err := sessionstore.As[sessionstore.Archiver](a.options.Store)
+	s, archiver, err := a.archiver(ctx, at.Queue.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -35,11 +31,7 @@ func (a *agent) archive(
 func (a *agent) unarchive(
 	ctx, _ context.Context, at *ticket, params params,
 ) (json.RawMessage, error) {
-	s, err := a.stored(ctx, at.Queue.ID)
-	if err != nil {
-		return nil, err
-	}
-	archiver, err := sessionstore.As[sessionstore.Archiver](a.options.Store)
+	s, archiver, err := a.archiver(ctx, at.Queue.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -47,6 +39,16 @@ func (a *agent) unarchive(
 		return nil, err
 	}
 	return a.pass(ctx, protocol.SessionUnarchive, s, params), nil
+}
+
+// archiver returns a stored session and what archives it.
+func (a *agent) archiver(
+	ctx context.Context, id sessionstore.ID,
+) (s sessionstore.Session, archiver sessionstore.Archiver, err error) {
+	if s, err = a.stored(ctx, id); err == nil {
+		archiver, err = sessionstore.As[sessionstore.Archiver](a.options.Store)
+	}
+	return s, archiver, err
 }
 
 // withArchive returns the capabilities that the client is told, without that to archive sessions if

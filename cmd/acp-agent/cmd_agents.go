@@ -6,13 +6,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/agents"
 	"github.com/acp-agent/acp-agent/internal/inventory"
+	"github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
@@ -104,12 +104,11 @@ func newAgents(s streams, set *settings) *cobra.Command {
 }
 
 func printAgents(s streams, reports []inventory.Agent) error {
-	table := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "NAME\tAGENT\tCOMMAND\tFOUND\tFOLDERS\tSANDBOX\tTESTED WITH\tFROM")
+	table := terminal.NewTable(s.out, "NAME", "AGENT", "COMMAND", "FOUND", "FOLDERS",
+		"SANDBOX", "TESTED WITH", "FROM")
 	for _, r := range reports {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Name, r.Title,
-			strings.Join(r.Command, " "), cmp.Or(r.Found, "-"), r.Folders(), r.Sandbox,
-			cmp.Or(r.Checked, "-"), r.Source)
+		table.Row(r.Name, r.Title, strings.Join(r.Command, " "), cmp.Or(r.Found, "-"), r.Folders(),
+			r.Sandbox, cmp.Or(r.Checked, "-"), r.Source)
 	}
 	if err := table.Flush(); err != nil {
 		return err

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/consent"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
+	"github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/usage"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -193,11 +193,10 @@ func (l permissionsListFlags) print(s streams, found []consent.Consent) error {
 		fmt.Fprintln(s.err, "acp-agent: nothing is remembered")
 		return nil
 	}
-	table := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "ID\tGIVEN (UTC)\tUSED (UTC)\tALLOWS\tFOLDER")
+	table := terminal.NewTable(s.out, "ID", "GIVEN (UTC)", "USED (UTC)", "ALLOWS", "FOLDER")
 	for _, one := range found {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", one.ID.Short(), timeOrDash(one.Allowed.UTC()),
-			timeOrDash(one.Used), allows(one), cmp.Or(text.Printable(one.Root.String()), "-"))
+		table.Row(one.ID.Short(), timeOrDash(one.Allowed.UTC()), timeOrDash(one.Used), allows(one),
+			cmp.Or(text.Printable(one.Root.String()), "-"))
 	}
 	return table.Flush()
 }

@@ -4,12 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/usage"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -163,10 +162,9 @@ func printRoots(s streams, reports []rootReport, asJSON bool) error {
 	if asJSON {
 		return writeJSON(s.out, reports)
 	}
-	table := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "#\tPATH\tREAL PATH\tURI\tFROM\tVERDICT")
+	table := terminal.NewTable(s.out, "#", "PATH", "REAL PATH", "URI", "FROM", "VERDICT")
 	for _, p := range reports {
-		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t%s\n", p.Index, text.Printable(p.Path),
+		table.Row(p.Index, text.Printable(p.Path),
 			cmp.Or(text.Printable(p.Real), "-"), cmp.Or(p.URI, "-"), text.Printable(p.From),
 			p.Verdict)
 	}

@@ -114,32 +114,35 @@ func newSessionsArchive(s streams, set *settings) *cobra.Command {
 		Long: `archive leaves sessions out of the lists of editors that do not ask for
 archived ones, and of acp-agent sessions list without --archived. Nothing else
 changes: they can still be loaded.`,
-	}, "archived", func(store sessionstore.Store, ctx context.Context, id sessionstore.ID) error {
-		archiver, err := sessionstore.As[sessionstore.Archiver](store)
-		if err != nil {
-			return err
-		}
-		return archiver.Archive(ctx, id)
-	})
+	}, "archived", archiving(sessionstore.Archiver.Archive))
 }
 
 func newSessionsUnarchive(s streams, set *settings) *cobra.Command {
 	return changeCommand(s, set, &cobra.Command{
 		Use:   "unarchive SESSION...",
 		Short: "Show archived sessions in lists again",
-	}, "unarchived", func(store sessionstore.Store, ctx context.Context, id sessionstore.ID) error {
+	}, "unarchived", archiving(sessionstore.Archiver.Unarchive))
+}
+
+// change changes a session.
+type change func(sessionstore.Store, context.Context, sessionstore.ID) error
+
+// archiving returns the change that a method of an archiver makes, if the store is one.
+func archiving(
+	method func(sessionstore.Archiver, context.Context, sessionstore.ID) error,
+) change {
+	return func(store sessionstore.Store, ctx context.Context, id sessionstore.ID) error {
 		archiver, err := sessionstore.As[sessionstore.Archiver](store)
 		if err != nil {
 			return err
 		}
-		return archiver.Unarchive(ctx, id)
-	})
+		return method(archiver, ctx, id)
+	}
 }
 
 // changeCommand makes cmd apply change to the sessions that it is given, and print what was done.
 func changeCommand(
-	s streams, set *settings, cmd *cobra.Command, done string,
-	change func(sessionstore.Store, context.Context, sessionstore.ID) error,
+	s streams, set *settings, cmd *cobra.Command, done string, change change,
 ) *cobra.Command {
 	cmd.Args, cmd.ValidArgsFunction = sessionArgs(math.MaxInt), set.completeSessions
 	cmd.RunE = func(cmd *cobra.Command, names []string) error {

@@ -8,12 +8,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/acp-agent/acp-agent/internal/sessions"
+	"github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/usage"
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -124,15 +124,15 @@ func printCosts(out io.Writer, by sessions.Grouping, c sessions.Costs) error {
 		_, err := fmt.Fprintln(out, "no agent has reported anything")
 		return err
 	}
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(table, "%s\tCOST\tTURNS\tTOKENS IN\tOUT\tCACHED\n", strings.ToUpper(string(by)))
+	table := terminal.NewTable(out, strings.ToUpper(string(by)), "COST", "TURNS", "TOKENS IN",
+		"OUT", "CACHED")
 	for _, line := range append(c.Lines, c.Total) {
 		name := text.Printable(line.Name)
 		if line.Title != "" {
 			name += " " + text.Line(line.Title, 40)
 		}
 		cached := []sessionstore.Meter{sessionstore.CachedReadMeter, sessionstore.CachedWriteMeter}
-		fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\t%s\n", cmp.Or(name, "total"), money(line), line.Turns,
+		table.Row(cmp.Or(name, "total"), money(line), line.Turns,
 			tokens(line, sessionstore.InputMeter), tokens(line, sessionstore.OutputMeter),
 			tokens(line, cached...))
 	}

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -137,11 +136,10 @@ func (l listFlags) list(
 			return err
 		}
 	default:
-		table := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(table, "SESSION\tUPDATED (UTC)\tAGENT\tFOLDERS\tTITLE")
+		table := terminal.NewTable(s.out, "SESSION", "UPDATED (UTC)", "AGENT", "FOLDERS", "TITLE")
 		for _, session := range found {
 			r := sessions.NewReport(session)
-			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", r.ID, r.UpdatedAt.Format(time.DateTime),
+			table.Row(r.ID, r.UpdatedAt.Format(time.DateTime),
 				text.Printable(r.Agent), folders(session.Keys.Roots.All(), workspace.Dir.String),
 				sessions.ListedTitle(session))
 		}

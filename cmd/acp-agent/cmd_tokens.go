@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -337,8 +336,8 @@ func newTokensList(s streams, set *settings) *cobra.Command {
 				return err
 			}
 			list, damaged := tokens.List()
-			table := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
-			fmt.Fprintln(table, "NAME\tTOKEN\tFOR\tCREATED (UTC)\tEXPIRES (UTC)\tLABEL\tAGENT\tWITHIN")
+			table := terminal.NewTable(s.out, "NAME", "TOKEN", "FOR", "CREATED (UTC)",
+				"EXPIRES (UTC)", "LABEL", "AGENT", "WITHIN")
 			for _, a := range list {
 				own, err := tokens.Of(a.Name)
 				damaged = errors.Join(damaged, err)
@@ -346,7 +345,7 @@ func newTokensList(s streams, set *settings) *cobra.Command {
 					own = []remote.Token{{ID: "-"}}
 				}
 				for _, t := range own {
-					fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", a.Name, t.ID, purpose(t), timeOrDash(t.Created),
+					table.Row(a.Name, t.ID, purpose(t), timeOrDash(t.Created),
 						timeOrDash(t.Expires), cmp.Or(text.Printable(t.Label), "-"), cmp.Or(a.Agent, "-"),
 						folders(a.Within.All(), workspace.Dir.String))
 				}

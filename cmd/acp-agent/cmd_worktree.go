@@ -7,11 +7,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/usage"
 	"github.com/acp-agent/acp-agent/internal/worktree"
@@ -171,8 +171,7 @@ func listWorktrees(s streams, all []worktree.Set) error {
 		_, err := fmt.Fprintln(s.err, "acp-agent: there are no worktrees")
 		return err
 	}
-	table := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "NAME\tFOLDER\tORIGINAL\tTO MERGE")
+	table := terminal.NewTable(s.out, "NAME", "FOLDER", "ORIGINAL", "TO MERGE")
 	for _, set := range all {
 		for _, r := range set.Repositories {
 			path := text.Printable(r.Path)
@@ -181,13 +180,12 @@ func listWorktrees(s streams, all []worktree.Set) error {
 			} else if missing := r.Missing(); missing != "" {
 				path += " (" + missing + ")"
 			}
-			fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", text.Printable(set.Name), path,
+			table.Row(text.Printable(set.Name), path,
 				text.Printable(r.Top), r.Merge())
 		}
 		for _, f := range set.Folders {
 			if f.Shared {
-				fmt.Fprintf(table, "%s\t%s\t(shared)\t\n", text.Printable(set.Name),
-					text.Printable(f.Path))
+				table.Row(text.Printable(set.Name), text.Printable(f.Path), "(shared)", "")
 			}
 		}
 	}

@@ -10,12 +10,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/acp-agent/acp-agent/internal/config"
 	"github.com/acp-agent/acp-agent/internal/llm"
 	"github.com/acp-agent/acp-agent/internal/secret"
+	"github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/usage"
 )
@@ -120,14 +120,13 @@ const maxOffers = 20_000
 
 // PrintModels prints a table of the models, and what their servers offer.
 func PrintModels(w io.Writer, reports []Model) error {
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "NAME\tAPI\tSERVER\tMODEL\tCONTEXT\tKEY")
+	table := terminal.NewTable(w, "NAME", "API", "SERVER", "MODEL", "CONTEXT", "KEY")
 	for _, r := range reports {
 		context := "unknown"
 		if r.ContextTokens > 0 {
 			context = strconv.Itoa(r.ContextTokens)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", text.Plain(r.ID), r.API,
+		table.Row(text.Plain(r.ID), r.API,
 			text.Plain(r.BaseURL), text.Plain(r.Name), context, r.Key)
 	}
 	if err := table.Flush(); err != nil {

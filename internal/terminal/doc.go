@@ -2,6 +2,7 @@
 // and a list of sessions to choose from. It knows nothing of stores and commands.
 //
 //   - width.go: how wide a terminal and a text are; cutting and wrapping.
+//   - table.go: the tables that commands print.
 //   - printer.go, markdown.go, calls.go, plan.go: the updates of a turn, as they arrive.
 //   - waiting.go: how long nothing has arrived.
 //   - question.go: requests for permission.
