@@ -223,16 +223,36 @@ func (c *Client) initialized() (Agent, error) {
 	return *c.agent, nil
 }
 
-// require returns the agent if it has a capability, and otherwise an error that names the
-// capability as in initialize.
-func (c *Client) require(capability string, has func(Agent) bool) (Agent, error) {
+// require returns the agent if it serves a method, and otherwise an error that names the capability
+// as in initialize.
+func (c *Client) require(method string) (Agent, error) {
 	agent, err := c.initialized()
 	if err != nil {
 		return Agent{}, err
 	}
-	if !has(agent) {
+	if capability, has := agent.capability(method); !has {
 		return Agent{},
 			fmt.Errorf("%s does not support this: it does not advertise %s", agent.Name, capability)
 	}
 	return agent, nil
+}
+
+// capability returns the capability that a method of sessions needs, "" for none, and whether the
+// agent has it.
+func (a Agent) capability(method string) (name string, has bool) {
+	switch method {
+	case protocol.SessionLoad:
+		return "loadSession", a.Load
+	case protocol.SessionResume:
+		return "sessionCapabilities.resume", a.Resume
+	case protocol.SessionFork:
+		return "sessionCapabilities.fork", a.Fork
+	case protocol.SessionList:
+		return "sessionCapabilities.list", a.List
+	case protocol.SessionClose:
+		return "sessionCapabilities.close", a.Close
+	case protocol.SessionDelete:
+		return "sessionCapabilities.delete", a.Delete
+	}
+	return "", true
 }

@@ -33,59 +33,40 @@ type Session struct {
 
 // NewSession creates a session.
 func (c *Client) NewSession(ctx context.Context, s Setup) (Session, error) {
-	agent, err := c.initialized()
-	if err != nil {
-		return Session{}, err
-	}
-	return c.open(ctx, agent, protocol.SessionNew, "", s)
+	return c.open(ctx, protocol.SessionNew, "", s)
 }
 
 // LoadSession opens a stored session. Its history arrives as updates before LoadSession returns.
 func (c *Client) LoadSession(ctx context.Context, id string, s Setup) (Session, error) {
-	agent, err := c.require("loadSession", func(a Agent) bool { return a.Load })
-	if err != nil {
-		return Session{}, err
-	}
-	return c.open(ctx, agent, protocol.SessionLoad, id, s)
+	return c.open(ctx, protocol.SessionLoad, id, s)
 }
 
 // ResumeSession opens a stored session without its history.
 func (c *Client) ResumeSession(ctx context.Context, id string, s Setup) (Session, error) {
-	agent, err := c.require("sessionCapabilities.resume", func(a Agent) bool { return a.Resume })
-	if err != nil {
-		return Session{}, err
-	}
-	return c.open(ctx, agent, protocol.SessionResume, id, s)
+	return c.open(ctx, protocol.SessionResume, id, s)
 }
 
 // ForkSession creates a session that continues the conversation of another one.
 func (c *Client) ForkSession(ctx context.Context, id string, s Setup) (Session, error) {
-	agent, err := c.require("sessionCapabilities.fork", func(a Agent) bool { return a.Fork })
-	if err != nil {
-		return Session{}, err
-	}
-	return c.open(ctx, agent, protocol.SessionFork, id, s)
+	return c.open(ctx, protocol.SessionFork, id, s)
 }
 
 // CloseSession ends the session's turn and frees the agent's resources. The session stays stored.
 func (c *Client) CloseSession(ctx context.Context, id string) error {
-	if _, err := c.require("sessionCapabilities.close", func(a Agent) bool {
-		return a.Close
-	}); err != nil {
-		return err
-	}
-	_, err := c.call(ctx, protocol.SessionClose, sessionParams{SessionID: id}, nil)
-	return err
+	return c.end(ctx, protocol.SessionClose, id)
 }
 
 // DeleteSession removes a stored session.
 func (c *Client) DeleteSession(ctx context.Context, id string) error {
-	if _, err := c.require("sessionCapabilities.delete", func(a Agent) bool {
-		return a.Delete
-	}); err != nil {
+	return c.end(ctx, protocol.SessionDelete, id)
+}
+
+// end sends a request that ends a session.
+func (c *Client) end(ctx context.Context, method, id string) error {
+	if _, err := c.require(method); err != nil {
 		return err
 	}
-	_, err := c.call(ctx, protocol.SessionDelete, sessionParams{SessionID: id}, nil)
+	_, err := c.call(ctx, method, sessionParams{SessionID: id}, nil)
 	return err
 }
 
@@ -103,9 +84,11 @@ type setupParams struct {
 }
 
 // open sends a lifecycle request. id is empty for a new session.
-func (c *Client) open(
-	ctx context.Context, agent Agent, method, id string, s Setup,
-) (Session, error) {
+func (c *Client) open(ctx context.Context, method, id string, s Setup) (Session, error) {
+	agent, err := c.require(method)
+	if err != nil {
+		return Session{}, err
+	}
 	params := setupParams{
 		SessionID:  id,
 		Cwd:        s.Roots.Cwd(),
@@ -217,7 +200,7 @@ func (c *Client) Sessions(ctx context.Context, q Query) iter.Seq2[SessionInfo, e
 func (c *Client) listPage(
 	ctx context.Context, q Query, cursor string,
 ) (page []SessionInfo, next string, err error) {
-	agent, err := c.require("sessionCapabilities.list", func(a Agent) bool { return a.List })
+	agent, err := c.require(protocol.SessionList)
 	if err != nil {
 		return nil, "", err
 	}
