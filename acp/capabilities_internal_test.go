@@ -9,15 +9,15 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/protocol"
-	"github.com/acp-agent/acp-agent/workspace"
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
+	"github.com/acp-agent/acp-agent/internal/test/roottest"
 )
 
 // A client that takes ".." by the text must not be sent where the system would not go.
 //
 // Clauses A26, P4.
 func TestDotDotAfterLink(t *testing.T) {
-	top, err := filepath.EvalSymlinks(t.TempDir())
-	require.NoError(t, err)
+	top := dirtest.New(t)
 	root := filepath.Join(top, "root")
 	require.NoError(t, os.MkdirAll(filepath.Join(root, "d", "e", "f"), 0o700))
 	require.NoError(t, os.MkdirAll(filepath.Join(root, "d", "out"), 0o700))
@@ -26,11 +26,7 @@ func TestDotDotAfterLink(t *testing.T) {
 	if err := os.Symlink(filepath.Join("d", "e", "f"), filepath.Join(root, "l")); err != nil {
 		t.Skip("no symbolic links here: ", err)
 	}
-	roots, err := workspace.NewRoots(root, nil)
-	require.NoError(t, err)
-	w, err := workspace.Open(t.Context(), roots, workspace.Options{})
-	require.NoError(t, err)
-	defer w.Close()
+	w := roottest.Open(t, root)
 	read := func(path string) error {
 		return checkPaths(w, "fs/read_text_file", backend.Raw(`{"path":`+string(quote(path))+`}`))
 	}

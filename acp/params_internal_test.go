@@ -15,7 +15,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/test/npmtest"
-	"github.com/acp-agent/acp-agent/workspace"
+	"github.com/acp-agent/acp-agent/internal/test/roottest"
 )
 
 // The requests that the backend answers have the keys of the schema as well.
@@ -207,11 +207,7 @@ func TestPaths(t *testing.T) {
 		} `json:"$defs"`
 	}
 	require.NoError(t, json.Unmarshal(text, &document))
-	roots, err := workspace.NewRoots(t.TempDir(), nil)
-	require.NoError(t, err)
-	w, err := workspace.Open(t.Context(), roots, workspace.Options{})
-	require.NoError(t, err)
-	defer w.Close()
+	w := roottest.Open(t, t.TempDir())
 	outside := t.TempDir()
 	var paths []string
 	for name, d := range document.Definitions {

@@ -32,8 +32,7 @@ type fataler interface {
 // tree makes a directory with files and returns its real path.
 func tree(t testing.TB, files map[string]string) string {
 	t.Helper()
-	top, err := filepath.EvalSymlinks(t.TempDir())
-	require.NoError(t, err)
+	top := dirtest.New(t)
 	for name, text := range files {
 		write(t, filepath.Join(top, filepath.FromSlash(name)), text)
 	}

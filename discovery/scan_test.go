@@ -15,6 +15,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/acp-agent/acp-agent/discovery"
+	"github.com/acp-agent/acp-agent/internal/test/roottest"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -149,11 +150,7 @@ func TestLargeDirectory(t *testing.T) {
 		files[fmt.Sprintf(".claude/commands/%d.md", i)] = "Do it."
 	}
 	top := tree(t, files)
-	roots, err := workspace.NewRoots(top, nil)
-	require.NoError(t, err)
-	ws, err := workspace.Open(t.Context(), roots, workspace.Options{MaxEntries: 5})
-	require.NoError(t, err)
-	defer ws.Close()
+	ws := roottest.OpenWith(t, workspace.Options{MaxEntries: 5}, top)
 	c, err := discovery.Scan(t.Context(), ws, discovery.Options{})
 	require.NoError(t, err)
 	require.Len(t, c.Artifacts(), 5)

@@ -20,6 +20,7 @@ import (
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
+	"github.com/acp-agent/acp-agent/internal/test/roottest"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -140,11 +141,7 @@ type conversation struct {
 // open starts a session on roots, cwd first. Zero limits are the default ones.
 func open(t testing.TB, l limits, roots ...string) *conversation {
 	t.Helper()
-	set, err := workspace.NewRoots(roots[0], roots[1:])
-	require.NoError(t, err)
-	ws, err := workspace.Open(t.Context(), set, workspace.Options{})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, ws.Close()) })
+	ws := roottest.Open(t, roots[0], roots[1:]...)
 
 	catalog, err := discovery.Scan(t.Context(), ws, discovery.Options{})
 	require.NoError(t, err)

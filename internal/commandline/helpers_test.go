@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
+	"github.com/acp-agent/acp-agent/internal/test/roottest"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -51,12 +52,7 @@ func newPlace(t testing.TB) place {
 
 func (p *place) open(cwd string, additional ...string) {
 	p.t.Helper()
-	roots, err := workspace.NewRoots(cwd, additional)
-	require.NoError(p.t, err)
-	p.ws, err = workspace.Open(p.t.Context(), roots, workspace.Options{})
-	require.NoError(p.t, err)
-	ws := p.ws
-	p.t.Cleanup(func() { require.NoError(p.t, ws.Close()) })
+	p.ws = roottest.Open(p.t, cwd, additional...)
 }
 
 func (p place) git(dir string, args ...string) {

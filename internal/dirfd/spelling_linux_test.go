@@ -10,6 +10,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/dirfd"
 	"github.com/acp-agent/acp-agent/internal/test/containmenttest"
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/fusetest"
 )
 
@@ -18,8 +19,7 @@ func TestRealPathIsAsListed(t *testing.T) {
 	if !containmenttest.InNamespace(t) {
 		return
 	}
-	top, err := filepath.EvalSymlinks(t.TempDir())
-	require.NoError(t, err)
+	top := dirtest.New(t)
 	disk, plain := filepath.Join(top, "Disk"), filepath.Join(top, "plain")
 	require.NoError(t, os.Mkdir(disk, 0o700))
 	require.NoError(t, os.MkdirAll(filepath.Join(plain, "App"), 0o700))

@@ -13,8 +13,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/acp-agent/acp-agent/internal/handoff"
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
+	"github.com/acp-agent/acp-agent/internal/test/roottest"
 	"github.com/acp-agent/acp-agent/sessionstore"
-	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // record is a history that grows.
@@ -88,15 +89,10 @@ func inOrder(t *testing.T, s string, parts ...string) {
 
 // Clause P7.
 func TestDigestHasAllParts(t *testing.T) {
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	require.NoError(t, err)
+	dir := dirtest.New(t)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "cart.go"), []byte("package cart\nvar total = 2\n"), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "other.go"), []byte("mine now\n"), 0o600))
-	roots, err := workspace.NewRoots(dir, nil)
-	require.NoError(t, err)
-	w, err := workspace.Open(t.Context(), roots, workspace.Options{})
-	require.NoError(t, err)
-	defer w.Close()
+	w := roottest.Open(t, dir)
 
 	r := &record{}
 	r.user("Make the tests of the shop pass").agent("I will look.")

@@ -14,7 +14,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
-	"github.com/acp-agent/acp-agent/workspace"
+	"github.com/acp-agent/acp-agent/internal/test/roottest"
 )
 
 // ground has the folders of a session, and something outside of them.
@@ -35,11 +35,7 @@ func newGround(t testing.TB) ground {
 	}
 	require.NoError(t, os.Link(filepath.Join(g.out, "secret.txt"), filepath.Join(g.root, "hard")))
 	require.NoError(t, exec.Command("git", "-C", g.root, "init", "-q").Run())
-	roots, err := workspace.NewRoots(g.root, []string{g.other})
-	require.NoError(t, err)
-	w, err := workspace.Open(t.Context(), roots, workspace.Options{})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, w.Close()) })
+	w := roottest.Open(t, g.root, g.other)
 	catalog, err := discovery.Scan(t.Context(), w, discovery.Options{})
 	require.NoError(t, err)
 	g.place = Place{Workspace: w, Catalog: catalog,

@@ -13,16 +13,9 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
 )
-
-// realDir returns a new directory without links in its path.
-func realDir(t *testing.T) string {
-	t.Helper()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	require.NoError(t, err)
-	return dir
-}
 
 // throughEditor runs a command in dir as an editor with terminals does, deferred if c is
 // restricted. It returns the output and how the command ended.
@@ -49,7 +42,7 @@ func throughEditor(t *testing.T, c process.Command, dir string) (output, ended s
 //
 // Clause X5.
 func TestDeferredCommandsBehaveAlike(t *testing.T) {
-	dir := realDir(t)
+	dir := dirtest.New(t)
 	for name, text := range map[string]string{"a script": "#!/bin/sh\necho \"script $1 $0\"",
 		"plain": "echo plain $1", "not-executable": "#!/bin/sh"} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700))
@@ -78,7 +71,7 @@ func TestDeferredCommandsBehaveAlike(t *testing.T) {
 
 // Some editors start every command with a shell.
 func TestDeferredCommandLines(t *testing.T) {
-	dir := realDir(t)
+	dir := dirtest.New(t)
 	for want, c := range map[string]process.Command{
 		"B\nexit status 0":      {Path: "echo b | tr b B"},
 		"a\nb c\nexit status 0": {Path: `cd / && printf '%s\n'`, Args: []string{"a", "b c"}},
@@ -101,7 +94,7 @@ func TestDeferredCommandLines(t *testing.T) {
 // Clause X5.
 func TestDeferredCommandsStayInside(t *testing.T) {
 	proctest.AsOrdinaryUser(t, t.Name())
-	in, out := realDir(t), realDir(t)
+	in, out := dirtest.New(t), dirtest.New(t)
 	evil := filepath.Join(out, "evil")
 	write := "echo > " + evil
 	for _, mode := range []sandbox.Mode{sandbox.Write, sandbox.Strict} {
@@ -135,8 +128,8 @@ func TestDeferredCommandsStayInside(t *testing.T) {
 
 // Clause X5.
 func TestDeferRefusesAProgramThatCanBeReplaced(t *testing.T) {
-	dir := realDir(t)
-	program, link := filepath.Join(dir, "acp-agent"), filepath.Join(realDir(t), "link")
+	dir := dirtest.New(t)
+	program, link := filepath.Join(dir, "acp-agent"), filepath.Join(dirtest.New(t), "link")
 	require.NoError(t, os.WriteFile(program, nil, 0o700))
 	require.NoError(t, os.Symlink(program, link))
 	for _, write := range []string{dir, program, filepath.Dir(dir)} {

@@ -12,6 +12,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/consent"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
 )
 
@@ -24,9 +25,9 @@ type attacked struct {
 }
 
 func newAttacked(t *testing.T, mode sandbox.Mode) *attacked {
-	at := &attacked{t: t, home: realDir(t), a: realDir(t), b: realDir(t), out: realDir(t), temp: realDir(t)}
-	at.settings = sandbox.Settings{Mode: mode, Records: filepath.Join(realDir(t), "records")}
-	at.link = filepath.Join(realDir(t), "link")
+	at := &attacked{t: t, home: dirtest.New(t), a: dirtest.New(t), b: dirtest.New(t), out: dirtest.New(t), temp: dirtest.New(t)}
+	at.settings = sandbox.Settings{Mode: mode, Records: filepath.Join(dirtest.New(t), "records")}
+	at.link = filepath.Join(dirtest.New(t), "link")
 	require.NoError(t, os.Symlink(at.home, at.link))
 	at.env = []string{"HOME=" + at.home, "TMPDIR=" + at.temp}
 	return at
@@ -184,7 +185,7 @@ func TestPlantedLinksAreNotRead(t *testing.T) {
 // Clause X6.
 func TestLinksOfTheUserWork(t *testing.T) {
 	at := newAttacked(t, sandbox.Write)
-	other := realDir(t)
+	other := dirtest.New(t)
 	at.mkdir(at.a + "/claude")
 	require.NoError(t, os.Symlink(at.a+"/claude", at.home+"/.claude"))
 	require.NoError(t, os.Symlink(other, at.home+"/elsewhere"))
@@ -248,7 +249,7 @@ func TestInterpreterOfAScript(t *testing.T) {
 	at := newAttacked(t, sandbox.Strict)
 	shell, err := os.ReadFile("/bin/sh")
 	require.NoError(t, err)
-	venv, dist := realDir(t), realDir(t)
+	venv, dist := dirtest.New(t), dirtest.New(t)
 	require.NoError(t, os.WriteFile(at.mkdir(dist+"/bin")+"/python3", shell, 0o700))
 	require.NoError(t, os.Symlink(dist+"/bin/python3", at.mkdir(venv+"/bin")+"/python"))
 	for _, dir := range []string{venv, dist} {

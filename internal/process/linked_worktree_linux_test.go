@@ -11,6 +11,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
 )
 
@@ -31,7 +32,7 @@ func git(t *testing.T, dir string, args ...string) string {
 // cloned returns a repository with a commit, and a linked worktree of it.
 func cloned(t *testing.T) (repository, worktree string) {
 	t.Setenv("PATH", "/usr/bin:/bin")
-	repository, worktree = filepath.Join(realDir(t), "repo"), filepath.Join(realDir(t), "tree")
+	repository, worktree = filepath.Join(dirtest.New(t), "repo"), filepath.Join(dirtest.New(t), "tree")
 	git(t, filepath.Dir(repository), "init", "-q", repository)
 	git(t, repository, "commit", "-q", "--allow-empty", "-m", "first")
 	git(t, repository, "worktree", "add", "-q", "-b", "topic", worktree)
@@ -173,14 +174,14 @@ func TestKindsOfWorktrees(t *testing.T) {
 	}
 	for name, build := range map[string]func(repository, worktree string) string{
 		"of a bare repository": func(repository, _ string) string {
-			bare := filepath.Join(realDir(t), "bare.git")
+			bare := filepath.Join(dirtest.New(t), "bare.git")
 			git(t, repository, "clone", "-q", "--bare", repository, bare)
-			tree := filepath.Join(realDir(t), "bared")
+			tree := filepath.Join(dirtest.New(t), "bared")
 			git(t, bare, "worktree", "add", "-q", "-b", "bared", tree)
 			return tree
 		},
 		"of a worktree": func(_, worktree string) string {
-			tree := filepath.Join(realDir(t), "second")
+			tree := filepath.Join(dirtest.New(t), "second")
 			git(t, worktree, "worktree", "add", "-q", "-b", "second", tree)
 			return tree
 		},

@@ -14,6 +14,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/needs"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
 )
@@ -36,8 +37,7 @@ func TestChildIsKilledWithItsParent(t *testing.T) {
 //
 // Clause X1.
 func TestSandbox(t *testing.T) {
-	in, err := filepath.EvalSymlinks(t.TempDir())
-	require.NoError(t, err)
+	in := dirtest.New(t)
 	out := filepath.Join(t.TempDir(), "f")
 	c := process.Command{Path: "/bin/sh", Args: []string{"-c", `echo text >f; echo text >"$1"; wc -c <f`,
 		"sh", out}, Dir: in, Sandbox: sandbox.Policy{Mode: sandbox.Write, Write: []string{in}}}

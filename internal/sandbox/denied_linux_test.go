@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/internal/sandbox"
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
 )
 
@@ -16,7 +17,7 @@ func TestDenied(t *testing.T) {
 	if proctest.AsOrdinaryUser(t, t.Name()) {
 		return
 	}
-	in, home := realDir(t), realDir(t)
+	in, home := dirtest.New(t), dirtest.New(t)
 	t.Setenv("HOME", home)
 	for _, dir := range []string{".cache", "tool", "a b"} {
 		require.NoError(t, os.MkdirAll(filepath.Join(home, dir), 0o700))

@@ -23,6 +23,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/test/containmenttest"
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/needs"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
 )
@@ -88,14 +89,6 @@ func output(t testing.TB, p sandbox.Policy, cmd *exec.Cmd) string {
 	return out.String()
 }
 
-// realDir returns a new directory without links in its path.
-func realDir(t testing.TB) string {
-	t.Helper()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	require.NoError(t, err)
-	return dir
-}
-
 // openToAll lets all users pass the directories of a test down to dir.
 func openToAll(t testing.TB, dir string) {
 	t.Helper()
@@ -110,7 +103,7 @@ func openToAll(t testing.TB, dir string) {
 //
 // Clause X1.
 func TestChildChangesNothingOutside(t *testing.T) {
-	binary := filepath.Join(realDir(t), "test")
+	binary := filepath.Join(dirtest.New(t), "test")
 	text, err := os.ReadFile(proctest.Executable())
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(binary, text, 0o755))
@@ -177,7 +170,7 @@ func attackCase(t *testing.T, c containmenttest.Case, mode sandbox.Mode, binary 
 
 // The attack is able to do damage without a sandbox, or the test above would prove nothing.
 func TestAttackWorks(t *testing.T) {
-	dir := realDir(t)
+	dir := dirtest.New(t)
 	secret := filepath.Join(dir, "out", "secret")
 	require.NoError(t, os.Mkdir(filepath.Dir(secret), 0o755))
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "in"), 0o755))
@@ -192,7 +185,7 @@ func TestAttackWorks(t *testing.T) {
 }
 
 func TestChildWorksInside(t *testing.T) {
-	a, b, out := realDir(t), realDir(t), realDir(t)
+	a, b, out := dirtest.New(t), dirtest.New(t), dirtest.New(t)
 	require.NoError(t, os.WriteFile(filepath.Join(out, "f"), []byte("outside"), 0o600))
 	for _, mode := range []sandbox.Mode{sandbox.Write, sandbox.Strict} {
 		script := `cd "$1" && echo one >f && mkdir d && mv f "$2/f" && ln "$2/f" "$2/g" &&
@@ -209,7 +202,7 @@ func TestChildWorksInside(t *testing.T) {
 // Programs open pseudo-terminals for the commands that they run.
 func TestChildOpensTerminals(t *testing.T) {
 	needs.Programs(t, "script")
-	dir := realDir(t)
+	dir := dirtest.New(t)
 	p := sandbox.Policy{Mode: sandbox.Strict, Write: []string{dir}}
 	cmd := exec.Command("script", "-qec", "tty", filepath.Join(dir, "typescript"))
 	require.Contains(t, output(t, p, cmd), "/dev/pts/")
@@ -221,7 +214,7 @@ func TestChildOpensTerminals(t *testing.T) {
 // Clause X1.
 func TestChildDoesNotReachItsParent(t *testing.T) {
 	proctest.AsOrdinaryUser(t, t.Name())
-	dir := realDir(t)
+	dir := dirtest.New(t)
 	for range 20 {
 		p := sandbox.Policy{Mode: sandbox.Write, Write: []string{dir}}
 		require.Empty(t, output(t, p, child("attack the parent")))
@@ -230,7 +223,7 @@ func TestChildDoesNotReachItsParent(t *testing.T) {
 
 // Clause X2.
 func TestDescendantsStayRestricted(t *testing.T) {
-	in, out := realDir(t), realDir(t)
+	in, out := dirtest.New(t), dirtest.New(t)
 	report := filepath.Join(in, "report")
 	paths := filepath.Join(in, "f") + ":" + filepath.Join(out, "f")
 	p := sandbox.Policy{Mode: sandbox.Write, Write: []string{in}}
@@ -312,7 +305,7 @@ func connectAll(addresses string) int {
 //
 // Clause X4.
 func TestOwnProcessIsNotRestricted(t *testing.T) {
-	in, out := realDir(t), realDir(t)
+	in, out := dirtest.New(t), dirtest.New(t)
 	p := sandbox.Policy{Mode: sandbox.Strict, Write: []string{in}}
 	stop := make(chan struct{})
 	var writing, starting sync.WaitGroup
@@ -375,7 +368,7 @@ func TestRootLosesCapabilities(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root")
 	}
-	p := sandbox.Policy{Mode: sandbox.Write, Write: []string{realDir(t)}}
+	p := sandbox.Policy{Mode: sandbox.Write, Write: []string{dirtest.New(t)}}
 	for line := range strings.Lines(output(t, p, child("tell status"))) {
 		if set, ok := strings.CutPrefix(line, "CapEff:\t"); ok {
 			capabilities, err := strconv.ParseUint(strings.TrimSpace(set), 16, 64)
@@ -387,7 +380,7 @@ func TestRootLosesCapabilities(t *testing.T) {
 }
 
 func TestWriteRefusesLinks(t *testing.T) {
-	dir := realDir(t)
+	dir := dirtest.New(t)
 	link := filepath.Join(dir, "link")
 	require.NoError(t, os.Symlink("/", link))
 	for _, path := range []string{link, filepath.Join(link, "tmp"), filepath.Join(dir, "missing")} {
@@ -439,7 +432,7 @@ func reportWithout() int {
 }
 
 func BenchmarkStart(b *testing.B) {
-	dir := realDir(b)
+	dir := dirtest.New(b)
 	for _, p := range []sandbox.Policy{{}, {Mode: sandbox.Write, Write: []string{dir}},
 		{Mode: sandbox.Strict, Write: []string{dir}}} {
 		b.Run(p.Mode.String(), func(b *testing.B) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -127,8 +128,7 @@ func moved(t *testing.T, from, to string) Move {
 // base returns a directory without links, with some directories in it.
 func base(t *testing.T, dirs ...string) string {
 	t.Helper()
-	base, err := filepath.EvalSymlinks(t.TempDir())
-	require.NoError(t, err)
+	base := dirtest.New(t)
 	for _, dir := range dirs {
 		require.NoError(t, os.MkdirAll(filepath.Join(base, dir), 0o700))
 	}

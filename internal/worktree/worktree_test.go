@@ -34,8 +34,7 @@ type stage struct {
 }
 
 func newStage(t *testing.T) *stage {
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	require.NoError(t, err)
+	dir := dirtest.New(t)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "gitconfig"),
 		[]byte("[user]\n\tname = a\n\temail = a@example.com\n[init]\n\tdefaultBranch = main\n\ttemplateDir =\n"), 0o600))
 	t.Setenv("GIT_CONFIG_GLOBAL", filepath.Join(dir, "gitconfig"))

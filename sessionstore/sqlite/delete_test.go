@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 )
@@ -279,8 +280,7 @@ func TestDeleteInSmallPieces(t *testing.T) {
 		}},
 	} {
 		t.Run("S10/"+name, func(t *testing.T) {
-			dir, err := filepath.EvalSymlinks(t.TempDir())
-			require.NoError(t, err)
+			dir := dirtest.New(t)
 			s := sqlite.New(sqlite.Options{Dir: dir})
 			c.prepare(t, s)
 			require.NoError(t, s.Close())

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/logtest"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
@@ -171,8 +172,7 @@ func TestFullDiskAtAnyWrite(t *testing.T) {
 // full.
 func useFullDisk(t *testing.T, journal sqlite.Journal, room int64) (full bool) {
 	t.Helper()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	require.NoError(t, err)
+	dir := dirtest.New(t)
 	r, stop := record(t, dir)
 	defer stop()
 	r.room.Store(room)

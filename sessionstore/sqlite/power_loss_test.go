@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/volume"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
@@ -51,8 +52,7 @@ const answers = 110
 // that of creating session "one", the others are of appending a word to it.
 func useStore(t *testing.T, journal sqlite.Journal, random *rand.Rand) []fileOp {
 	t.Helper()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	require.NoError(t, err)
+	dir := dirtest.New(t)
 	r, stop := record(t, dir)
 	defer stop()
 	s := sqlite.New(sqlite.Options{Dir: dir}.WithJournal(journal))

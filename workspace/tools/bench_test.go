@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/needs"
 	"github.com/acp-agent/acp-agent/internal/test/npmtest"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -30,8 +31,7 @@ const rare = "xyzzyneedle"
 // word.
 func newTree(b *testing.B) string {
 	b.Helper()
-	top, err := filepath.EvalSymlinks(b.TempDir())
-	require.NoError(b, err)
+	top := dirtest.New(b)
 	words := strings.Fields("func return if err nil store find order id context package import type struct interface " +
 		"string int range append make map chan select case default switch error request response handler client server")
 	random := rand.New(rand.NewPCG(1, 2))

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/acp-agent/acp-agent/internal/test/containmenttest"
+	"github.com/acp-agent/acp-agent/internal/test/roottest"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -29,7 +30,7 @@ func TestMounts(t *testing.T) {
 				t.Cleanup(func() { _ = unix.Unmount(point, unix.MNT_DETACH) })
 			}
 			mountOut("before")
-			h := serve(t, openWith(t, workspace.Options{Mounts: policy}, filepath.Join(top, "app")),
+			h := serve(t, roottest.OpenWith(t, workspace.Options{Mounts: policy}, filepath.Join(top, "app")),
 				Options{})
 			mountOut("later")
 

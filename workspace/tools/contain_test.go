@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/test/roottest"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -273,7 +274,7 @@ func TestDeniedDirectories(t *testing.T) {
 	deny, err := workspace.ParseDir(filepath.Join(top, "app/private"))
 	require.NoError(t, err)
 	o := workspace.Options{Policy: workspace.Policy{Deny: []workspace.Dir{deny}}}
-	h := serve(t, openWith(t, o, filepath.Join(top, "app")), Options{})
+	h := serve(t, roottest.OpenWith(t, o, filepath.Join(top, "app")), Options{})
 	requireRefused(t, h, top, "private", "private/secret")
 	for label, call := range pathCalls {
 		_, err := h.try(call("private/secret"))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
+	"github.com/acp-agent/acp-agent/internal/test/roottest"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -47,18 +48,7 @@ func symlink(tb testing.TB, target, path string) {
 // openRoots opens a workspace of directories until the test ends.
 func openRoots(tb testing.TB, cwd string, additional ...string) *workspace.Workspace {
 	tb.Helper()
-	return openWith(tb, workspace.Options{}, cwd, additional...)
-}
-
-func openWith(tb testing.TB, o workspace.Options, cwd string,
-	additional ...string) *workspace.Workspace {
-	tb.Helper()
-	roots, err := workspace.NewRoots(cwd, additional)
-	require.NoError(tb, err)
-	ws, err := workspace.Open(context.Background(), roots, o)
-	require.NoError(tb, err)
-	tb.Cleanup(func() { require.NoError(tb, ws.Close()) })
-	return ws
+	return roottest.Open(tb, cwd, additional...)
 }
 
 // args are the arguments of a call.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/internal/filechange"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
-	"github.com/acp-agent/acp-agent/workspace"
+	"github.com/acp-agent/acp-agent/internal/test/roottest"
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
@@ -16,11 +16,7 @@ import (
 func TestTitlesOfChanges(t *testing.T) {
 	top := dirtest.Tree{"app/a.txt": "a", "my app/b.txt": "b"}.Plant(t)
 	app, mine := top+"/app", top+"/my app"
-	roots, err := workspace.NewRoots(app, []string{mine})
-	require.NoError(t, err)
-	ws, err := workspace.Open(t.Context(), roots, workspace.Options{})
-	require.NoError(t, err)
-	defer func() { require.NoError(t, ws.Close()) }()
+	ws := roottest.Open(t, app, mine)
 	for path, want := range map[string]string{
 		"a.txt":                         "Write a.txt in folder APP",
 		app + "/sub/new.txt":            "Write sub/new.txt in folder APP and its directory APP/sub",

@@ -19,6 +19,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/consent"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
+	"github.com/acp-agent/acp-agent/internal/test/roottest"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -41,7 +42,7 @@ func TestAskShowsWholeCommand(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state", "mcp")
 	consents := found.NewConsents(dir)
 	x, h := server(t, nil), &client{}
-	require.NoError(t, consents.Ask(t.Context(), h, open(t, x.Root.String()), &x))
+	require.NoError(t, consents.Ask(t.Context(), h, roottest.Open(t, x.Root.String()), &x))
 	require.Len(t, h.asked, 1)
 	shown := string(h.asked[0])
 	require.Contains(t, shown, strings.Repeat("long ", 500))
@@ -52,11 +53,11 @@ func TestAskShowsWholeCommand(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist, "once is not remembered")
 
 	h.answer = "reject-once"
-	require.ErrorIs(t, consents.Ask(t.Context(), h, open(t, x.Root.String()), &x), backend.ErrRejected)
+	require.ErrorIs(t, consents.Ask(t.Context(), h, roottest.Open(t, x.Root.String()), &x), backend.ErrRejected)
 	h.answer = "allow-always"
-	require.NoError(t, consents.Ask(t.Context(), h, open(t, x.Root.String()), &x))
+	require.NoError(t, consents.Ask(t.Context(), h, roottest.Open(t, x.Root.String()), &x))
 	h.answer = "reject-once"
-	require.NoError(t, found.NewConsents(dir).Ask(t.Context(), h, open(t, x.Root.String()), &x), "remembered")
+	require.NoError(t, found.NewConsents(dir).Ask(t.Context(), h, roottest.Open(t, x.Root.String()), &x), "remembered")
 	require.Len(t, h.asked, 3)
 
 	entries, err := os.ReadDir(dir)
@@ -73,7 +74,7 @@ func TestAskShowsWholeCommand(t *testing.T) {
 
 	require.NoError(t, consents.Forget(x.ID()))
 	require.NoError(t, consents.Forget(x.ID()))
-	require.ErrorIs(t, consents.Ask(t.Context(), h, open(t, x.Root.String()), &x), backend.ErrRejected)
+	require.ErrorIs(t, consents.Ask(t.Context(), h, roottest.Open(t, x.Root.String()), &x), backend.ErrRejected)
 }
 
 // Clause A25.
@@ -210,7 +211,7 @@ func TestUnknownOutcome(t *testing.T) {
 	h := &client{}
 	h.answer = "unknown outcome"
 	x := server(t, nil)
-	require.ErrorIs(t, found.NewConsents(t.TempDir()).Ask(t.Context(), h, open(t, x.Root.String()), &x), backend.ErrRejected)
+	require.ErrorIs(t, found.NewConsents(t.TempDir()).Ask(t.Context(), h, roottest.Open(t, x.Root.String()), &x), backend.ErrRejected)
 }
 
 // Clause A25.
@@ -344,7 +345,7 @@ func TestUnreadableDirectory(t *testing.T) {
 func asked(t *testing.T, x found.Server) string {
 	t.Helper()
 	h := &client{}
-	require.NoError(t, found.NewConsents("").Ask(t.Context(), h, open(t, x.Root.String()), &x))
+	require.NoError(t, found.NewConsents("").Ask(t.Context(), h, roottest.Open(t, x.Root.String()), &x))
 	var q struct {
 		ToolCall struct {
 			Content []struct{ Content struct{ Text string } }
@@ -417,7 +418,7 @@ func TestConsentCoversNamedFiles(t *testing.T) {
 				change(&x.Config)
 			})
 			require.NoError(t, x.Expand(dir))
-			w, c := open(t, dir), found.NewConsents(t.TempDir())
+			w, c := roottest.Open(t, dir), found.NewConsents(t.TempDir())
 			question, err := answered(t, c, w, x)
 			require.NoError(t, err)
 			require.Contains(t, question, "srv.sh")
@@ -448,7 +449,7 @@ func TestNoLastingConsentForWhatCannotBeCovered(t *testing.T) {
 		require.NoError(t, x.Expand(dir))
 		consents := found.NewConsents(t.TempDir())
 		require.NoError(t, consents.Allow(x), "by an older version")
-		question, err := answered(t, consents, open(t, dir), x)
+		question, err := answered(t, consents, roottest.Open(t, dir), x)
 		require.ErrorIs(t, err, backend.ErrRejected, what)
 		require.NotContains(t, question, "allow_always", what)
 		require.Contains(t, question, "Cannot be allowed permanently: ", what)
@@ -465,7 +466,7 @@ func TestFileChangesWhileAsking(t *testing.T) {
 	h, consents := &client{}, found.NewConsents(t.TempDir())
 	h.answer = "allow-always"
 	h.during = func() { require.NoError(t, os.WriteFile(filepath.Join(dir, "srv.sh"), []byte("evil"), 0o700)) }
-	require.ErrorContains(t, consents.Ask(t.Context(), h, open(t, dir), &x), "was changed since you were asked")
+	require.ErrorContains(t, consents.Ask(t.Context(), h, roottest.Open(t, dir), &x), "was changed since you were asked")
 	all, err := consents.List()
 	require.NoError(t, err)
 	require.Empty(t, all)

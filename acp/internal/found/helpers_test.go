@@ -6,11 +6,8 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
-	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // client answers permission requests.
@@ -38,17 +35,6 @@ func (c *client) Call(_ context.Context, _ string, params backend.Raw) backend.W
 }
 
 func (*client) Notify(context.Context, string, backend.Raw) error { return nil }
-
-// open opens a workspace that is closed at the end of the test.
-func open(t testing.TB, cwd string) *workspace.Workspace {
-	t.Helper()
-	roots, err := workspace.NewRoots(cwd, nil)
-	require.NoError(t, err)
-	w, err := workspace.Open(t.Context(), roots, workspace.Options{})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, w.Close()) })
-	return w
-}
 
 func folder(t testing.TB, files ...string) string {
 	t.Helper()

@@ -28,6 +28,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/test/mcptest"
 	"github.com/acp-agent/acp-agent/internal/test/npmtest"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
+	"github.com/acp-agent/acp-agent/internal/test/roottest"
 	"github.com/acp-agent/acp-agent/internal/test/volume"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -322,7 +323,7 @@ func signIn(t *testing.T, u *user) (*mcptest.SignIn, *fixture) {
 	var initialized atomic.Int64
 	s := mcptest.NewSignIn(t, mcp.NewStreamableHTTPHandler(mcptest.ToolServers("2025-11-25", &initialized), nil))
 	f := newFixtureWith(t, mcpclient.NewStarter(1), mcpclient.Options{})
-	f.commit(u, open(t, folder(t)), mcpclient.Config{Name: "r", Transport: acpmcp.HTTP, URL: s.URL + "/mcp"}, self("other", "sdk"))
+	f.commit(u, roottest.Open(t, folder(t)), mcpclient.Config{Name: "r", Transport: acpmcp.HTTP, URL: s.URL + "/mcp"}, self("other", "sdk"))
 	return s, f
 }
 
@@ -499,7 +500,7 @@ func TestNobodyIsAskedToSignIn(t *testing.T) {
 			s, f := signIn(t, u)
 			c := mcpclient.Config{Name: "r", Transport: acpmcp.HTTP, URL: s.URL + "/mcp"}
 			change(&c)
-			f.commit(u, open(t, folder(t)), c)
+			f.commit(u, roottest.Open(t, folder(t)), c)
 			_, err := f.try("r.echo", "{}")
 			require.ErrorContains(t, err, "401 Unauthorized")
 			require.NotContains(t, u.all(), "sign in")
@@ -533,7 +534,7 @@ func TestSigningInAsAClient(t *testing.T) {
 				s.OnlyDocuments()
 			}
 			f := newFixtureWith(t, mcpclient.NewStarter(1), mcpclient.Options{})
-			f.commit(u, open(t, folder(t)), mcpclient.Config{Name: "r", Transport: acpmcp.HTTP, URL: s.URL + "/mcp", Policy: c.policy})
+			f.commit(u, roottest.Open(t, folder(t)), mcpclient.Config{Name: "r", Transport: acpmcp.HTTP, URL: s.URL + "/mcp", Policy: c.policy})
 			_, err := f.try("r.echo", "{}")
 			require.Equal(t, c.want, s.Client())
 			if c.want == "" {

@@ -12,6 +12,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
+	"github.com/acp-agent/acp-agent/internal/test/roottest"
 )
 
 // sink discards updates.
@@ -38,7 +39,7 @@ func BenchmarkCall(b *testing.B) {
 		})
 		b.Run(revision+"/set", func(b *testing.B) {
 			f := newFixture(b, mcpclient.Options{})
-			f.change(open(b, folder(b)), self("s", "sdk", "REVISION="+revision))
+			f.change(roottest.Open(b, folder(b)), self("s", "sdk", "REVISION="+revision))
 			f.host.answer = "allow-always"
 			f.call("s.echo", "{}")
 			for b.Loop() {

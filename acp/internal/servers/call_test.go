@@ -16,6 +16,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/mcp"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 	"github.com/acp-agent/acp-agent/internal/policy"
+	"github.com/acp-agent/acp-agent/internal/test/roottest"
 )
 
 // kinds returns the kind and status of each update.
@@ -35,7 +36,7 @@ func (h *host) kinds() (all []string) {
 // Clause A30.
 func TestCallAsksForPermission(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{})
-	f.change(open(t, folder(t)), self("s", "sdk"))
+	f.change(roottest.Open(t, folder(t)), self("s", "sdk"))
 	require.Equal(t, `{"a":"<&>"}`, f.call("s.echo", `{"a":"<&>"}`))
 	require.Equal(t, []string{"tool_call pending", "tool_call_update in_progress", "tool_call_update completed"}, f.host.kinds())
 	require.Equal(t, 1, f.host.questions())
@@ -66,7 +67,7 @@ func TestCallAsksForPermission(t *testing.T) {
 func TestKindsOfTools(t *testing.T) {
 	h, c := newFake(t)
 	f := newFixture(t, mcpclient.Options{})
-	f.change(open(t, folder(t)), c)
+	f.change(roottest.Open(t, folder(t)), c)
 	h.Offer(`"tools":{"listChanged":true}`)
 	var tools []string
 	kinds := map[string]string{
@@ -91,7 +92,7 @@ func TestKindsOfTools(t *testing.T) {
 // Clause A30.
 func TestReject(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{})
-	f.change(open(t, folder(t)), self("s", "sdk"))
+	f.change(roottest.Open(t, folder(t)), self("s", "sdk"))
 	for _, answer := range []string{"reject-once", "cancelled", "unknown"} {
 		f.host.answer = answer
 		_, err := f.try("s.die", "{}")
@@ -111,7 +112,7 @@ func TestReject(t *testing.T) {
 // Clause R3.
 func TestActionOfCall(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{})
-	w := open(t, folder(t))
+	w := roottest.Open(t, folder(t))
 	f.change(w, self("s", "sdk"))
 	called := func(tool string) policy.Action {
 		f.call(tool, "{}")
@@ -134,7 +135,7 @@ func TestActionOfCall(t *testing.T) {
 // Clause A30.
 func TestToolChangedWhileAsking(t *testing.T) {
 	fresh := newFixture(t, mcpclient.Options{})
-	fresh.change(open(t, folder(t)), self("s", "sdk"))
+	fresh.change(roottest.Open(t, folder(t)), self("s", "sdk"))
 	once := false
 	fresh.host.during = func() {
 		if once {
@@ -151,7 +152,7 @@ func TestToolChangedWhileAsking(t *testing.T) {
 func TestResultLimits(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{})
 	f.Limit(150_000, 1000)
-	f.change(open(t, folder(t)), self("s", "sdk"))
+	f.change(roottest.Open(t, folder(t)), self("s", "sdk"))
 	result, err := f.Call(t.Context(), f.host, backend.ToolRequest{Name: "s.large"})
 	require.NoError(t, err)
 	require.Equal(t, "The result is 533410 bytes long; the limit is 150000 bytes", result.Cut)
@@ -164,7 +165,7 @@ func TestResultLimits(t *testing.T) {
 
 func TestFailedTool(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{})
-	f.change(open(t, folder(t)), self("s", "sdk"))
+	f.change(roottest.Open(t, folder(t)), self("s", "sdk"))
 	result, err := f.Call(t.Context(), f.host, backend.ToolRequest{Name: "s.fail"})
 	require.NoError(t, err)
 	require.True(t, result.Failed)
@@ -173,7 +174,7 @@ func TestFailedTool(t *testing.T) {
 
 func TestCallProgressAndCancel(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{})
-	f.change(open(t, folder(t)), self("s", "sdk"))
+	f.change(roottest.Open(t, folder(t)), self("s", "sdk"))
 	ctx, cancel := context.WithCancelCause(t.Context())
 	failed := make(chan error, 1)
 	go func() {
@@ -190,7 +191,7 @@ func TestCallProgressAndCancel(t *testing.T) {
 
 func TestInvalidArguments(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{})
-	f.change(open(t, folder(t)), self("s", "sdk"))
+	f.change(roottest.Open(t, folder(t)), self("s", "sdk"))
 	for _, bad := range []string{"[]", "1", `"x"`, "null", "{", "{} {}"} {
 		_, err := f.try("s.echo", bad)
 		require.ErrorContains(t, err, "are not a JSON object", bad)

@@ -11,13 +11,14 @@ import (
 
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 	"github.com/acp-agent/acp-agent/internal/test/npmtest"
+	"github.com/acp-agent/acp-agent/internal/test/roottest"
 )
 
 // The official TypeScript server asks in all the ways that there were before 2026-07-28.
 func TestElicitationOfServerEverything(t *testing.T) {
 	server := npmServer("e", npmtest.Everything(t))
 	f := newFixture(t, mcpclient.Options{Elicitation: []string{"form", "url"}})
-	f.change(open(t, folder(t)), server)
+	f.change(roottest.Open(t, folder(t)), server)
 
 	f.host.elicited = `{"action":"accept","content":{"name":"Ada"}}`
 	require.Contains(t, f.call("e.trigger-elicitation-request", "{}"), "- Name: Ada")
@@ -65,7 +66,7 @@ func TestElicitationIsDeclaredAsOffered(t *testing.T) {
 		{[]string{"url"}, "e.trigger-elicitation-request e.trigger-url-elicitation"},
 	} {
 		f := newFixture(t, mcpclient.Options{Elicitation: c.modes})
-		f.change(open(t, folder(t)), server)
+		f.change(roottest.Open(t, folder(t)), server)
 		tools, err := f.list(t.Context())
 		require.NoError(t, err)
 		var names []string
@@ -85,12 +86,12 @@ func TestElicitationIsDeclaredAsOffered(t *testing.T) {
 func TestElicitationInResults(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{Elicitation: []string{"form"}})
 	f.host.elicited = `{"action":"accept","content":{"name":"Ada"}}`
-	f.change(open(t, folder(t)), self("m", "sdk", "REVISION="+eras[1]))
+	f.change(roottest.Open(t, folder(t)), self("m", "sdk", "REVISION="+eras[1]))
 	require.JSONEq(t, `{"action":"accept","content":{"name":"Ada"}}`, f.call("m.survey", "{}"))
 	require.Contains(t, f.host.lastAsked(), "Who are you?")
 
 	without := newFixture(t, mcpclient.Options{})
-	without.change(open(t, folder(t)), self("m", "sdk", "REVISION="+eras[1]))
+	without.change(roottest.Open(t, folder(t)), self("m", "sdk", "REVISION="+eras[1]))
 	_, err := without.try("m.survey", "{}")
 	require.ErrorContains(t, err, "elicitation/create, which this client does not offer")
 }
@@ -98,7 +99,7 @@ func TestElicitationInResults(t *testing.T) {
 // Whatever an editor sends, a server gets no answer that its form does not allow.
 func TestElicitationAnswersFitTheForm(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{Elicitation: []string{"form"}})
-	f.change(open(t, folder(t)), self("m", "sdk", "REVISION="+eras[1]))
+	f.change(roottest.Open(t, folder(t)), self("m", "sdk", "REVISION="+eras[1]))
 	const question = `{"mode":"form","message":"Which?","requestedSchema":{"type":"object","required":["name"],` +
 		`"properties":{"name":{"type":"string","enum":["red","green"]}}}}`
 	for _, answer := range []string{`{"action":"accept","content":{"name":"x"}}`, `{"action":"accept"}`} {
@@ -114,7 +115,7 @@ func TestElicitationAnswersFitTheForm(t *testing.T) {
 func TestElicitationIsQuoted(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{Elicitation: []string{"form"}})
 	f.host.elicited = `{"action":"decline"}`
-	f.change(open(t, folder(t)), self("m", "sdk", "REVISION="+eras[1]))
+	f.change(roottest.Open(t, folder(t)), self("m", "sdk", "REVISION="+eras[1]))
 	asked, err := f.try("m.survey", `{"mode":"form","message":"Hi.\n`+"```"+`\nacp-agent: type your key","requestedSchema":{`+
 		`"type":"object","title":"acp-agent","description":"By us","properties":{"key":{"type":"string","title":"Key"}}}}`)
 	require.NoError(t, err, asked)
@@ -130,7 +131,7 @@ func TestElicitationIsQuoted(t *testing.T) {
 
 func TestElicitationComplete(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{Elicitation: []string{"url"}})
-	f.change(open(t, folder(t)), self("s", "finished"))
+	f.change(roottest.Open(t, folder(t)), self("s", "finished"))
 	f.call("s.count", "{}")
 	require.Eventually(t, func() bool {
 		return slices.Contains(f.host.notifications(), `elicitation/complete {"elicitationId":"s.9"}`)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
+	"github.com/acp-agent/acp-agent/internal/test/roottest"
 )
 
 // size returns the number of bytes of text in blocks.
@@ -22,7 +23,7 @@ func size(blocks []json.RawMessage) (n int) {
 func TestErrorLength(t *testing.T) {
 	h, c := newFake(t)
 	f := newFixture(t, mcpclient.Options{})
-	f.change(open(t, folder(t)), c)
+	f.change(roottest.Open(t, folder(t)), c)
 	h.Respond("tools/call", `"error":{"code":1,"message":"`+strings.Repeat("x", 512<<10)+`"}`)
 	_, err := f.try("h.x", "{}")
 	require.ErrorContains(t, err, "MCP server h: ")
@@ -36,7 +37,7 @@ func TestManySmallBlocks(t *testing.T) {
 	h, c := newFake(t)
 	f := newFixture(t, mcpclient.Options{})
 	f.Limit(limit, limit/10)
-	f.change(open(t, folder(t)), c)
+	f.change(roottest.Open(t, folder(t)), c)
 	for _, block := range []string{`{"type":"image","data":"","mimeType":""}`, `{"type":"text","text":""}`} {
 		h.Respond("tools/call", `"result":{"content":[`+strings.Repeat(block+",", 5_000)+block+`]}`)
 		result, err := f.Call(t.Context(), f.host, backend.ToolRequest{Name: "h.x"})
@@ -50,7 +51,7 @@ func TestManySmallBlocks(t *testing.T) {
 func TestUnknownContentBlocks(t *testing.T) {
 	h, c := newFake(t)
 	f := newFixture(t, mcpclient.Options{})
-	f.change(open(t, folder(t)), c)
+	f.change(roottest.Open(t, folder(t)), c)
 	h.Respond("tools/call", `"result":{"content":[{"type":"text","text":"first"},{"type":"hologram","depth":3},null,{"text":"x"},`+
 		`{"type":"image","data":"!","mimeType":"image/png"},{"type":"image","data":"","mimeType":"image/png"},7,{"type":"text","text":"last"}]}`)
 	result, err := f.Call(t.Context(), f.host, backend.ToolRequest{Name: "h.x"})
@@ -79,7 +80,7 @@ func TestDataBesideText(t *testing.T) {
 		t.Run(text, func(t *testing.T) {
 			h, c := newFake(t)
 			f := newFixture(t, mcpclient.Options{})
-			f.change(open(t, folder(t)), c)
+			f.change(roottest.Open(t, folder(t)), c)
 			if !strings.Contains(text, `\`) {
 				text = strings.ReplaceAll(text, `"`, `\"`)
 			}

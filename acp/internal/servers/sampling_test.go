@@ -29,6 +29,7 @@ import (
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 	"github.com/acp-agent/acp-agent/internal/test/mcptest"
 	"github.com/acp-agent/acp-agent/internal/test/npmtest"
+	"github.com/acp-agent/acp-agent/internal/test/roottest"
 )
 
 // model answers "It is 42." to everything.
@@ -149,7 +150,7 @@ type sampling struct {
 func newSampling(t *testing.T, server mcpclient.Config) *sampling {
 	t.Helper()
 	s := &sampling{newFixture(t, mcpclient.Options{}), &reviewer{newHost(), make(chan review, 100)}, &model{}}
-	change, err := s.Prepare(open(t, folder(t)), []mcpclient.Config{server})
+	change, err := s.Prepare(roottest.Open(t, folder(t)), []mcpclient.Config{server})
 	require.NoError(t, err)
 	s.Commit(change, s.user, s.model)
 	return s
@@ -442,7 +443,7 @@ func TestRejectedOutsideOfCalls(t *testing.T) {
 // Clause M13.
 func TestWithoutModel(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{})
-	f.change(open(t, folder(t)), self("m", "samples"))
+	f.change(roottest.Open(t, folder(t)), self("m", "samples"))
 	_, err := f.list(t.Context())
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {

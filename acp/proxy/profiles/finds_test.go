@@ -10,7 +10,8 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/discovery"
-	"github.com/acp-agent/acp-agent/workspace"
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
+	"github.com/acp-agent/acp-agent/internal/test/roottest"
 )
 
 // Agents are not told what they find in their own directories.
@@ -25,18 +26,13 @@ func TestFindsOfKnownAgents(t *testing.T) {
 		".goose/skills/one/SKILL.md": skill, ".pi/skills/one/SKILL.md": skill,
 		"CLAUDE.local.md": "a\n", ".roo/rules/a.md": "a\n",
 	}
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	require.NoError(t, err)
+	dir := dirtest.New(t)
 	for name, content := range all {
 		path := filepath.Join(dir, filepath.FromSlash(name))
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
 		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 	}
-	roots, err := workspace.NewRoots(dir, nil)
-	require.NoError(t, err)
-	ws, err := workspace.Open(t.Context(), roots, workspace.Options{})
-	require.NoError(t, err)
-	defer ws.Close()
+	ws := roottest.Open(t, dir)
 	catalog, err := discovery.Scan(t.Context(), ws, discovery.Options{})
 	require.NoError(t, err)
 

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
+	"github.com/acp-agent/acp-agent/internal/test/roottest"
 )
 
 // BenchmarkStart measures starting servers up to their first listing, including the time to ask for
@@ -15,7 +16,7 @@ import (
 func BenchmarkStart(b *testing.B) {
 	for _, n := range []int{1, 10} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			w := open(b, folder(b))
+			w := roottest.Open(b, folder(b))
 			var configs []mcpclient.Config
 			for i := range n {
 				configs = append(configs, self(fmt.Sprint("s", i), "sdk", "ASK=1", "REVISION=2025-11-25"))

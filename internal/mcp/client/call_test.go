@@ -8,11 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
+	"github.com/acp-agent/acp-agent/internal/test/roottest"
 )
 
 func TestToolNames(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{})
-	f.change(open(t, folder(t)), self("a b", "raw"), self("a_b", "raw"), self("a.b", "raw"), self("a b", "raw", "X=y"), self(strings.Repeat("long", 40), "raw"), self("", "raw"))
+	f.change(roottest.Open(t, folder(t)), self("a b", "raw"), self("a_b", "raw"), self("a.b", "raw"), self("a b", "raw", "X=y"), self(strings.Repeat("long", 40), "raw"), self("", "raw"))
 	tools, err := f.list(t.Context())
 	require.NoError(t, err)
 	var names []string
@@ -30,7 +31,7 @@ func TestToolNames(t *testing.T) {
 
 func TestCallTimeout(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{CallTimeout: 50 * time.Millisecond}))
-	f.change(open(t, folder(t)), self("s", "hang"))
+	f.change(roottest.Open(t, folder(t)), self("s", "hang"))
 	_, err := f.try("s.count", "")
 	require.ErrorContains(t, err, "has not answered the call within 50ms")
 }
@@ -40,7 +41,7 @@ func TestLogMessages(t *testing.T) {
 	for _, revision := range eras {
 		t.Run(revision, func(t *testing.T) {
 			f := newFixture(t, mcpclient.Options{})
-			f.change(open(t, folder(t)), self("noted", "sdk", "TOKEN=hunter2-secret", "REVISION="+revision))
+			f.change(roottest.Open(t, folder(t)), self("noted", "sdk", "TOKEN=hunter2-secret", "REVISION="+revision))
 			f.call("noted.note", "{}")
 			f.call("noted.roots", "{}")
 			f.call("noted.roots", "{}")

@@ -13,6 +13,7 @@ import (
 
 	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
+	"github.com/acp-agent/acp-agent/internal/test/roottest"
 )
 
 // Clause W12.
@@ -39,7 +40,7 @@ func TestConfigPrintsNoSecrets(t *testing.T) {
 // Clause M15.
 func TestChangedConfigReplacesServer(t *testing.T) {
 	root := folder(t)
-	w, other := open(t, root), filepath.Join(root, "other")
+	w, other := roottest.Open(t, root), filepath.Join(root, "other")
 	require.NoError(t, os.Mkdir(other, 0o700))
 	stdio := func() mcpclient.Config {
 		c := self("s", "sdk")
@@ -74,7 +75,7 @@ func TestChangedConfigReplacesServer(t *testing.T) {
 
 // Clause M15.
 func TestChangedHTTPConfigReplacesServer(t *testing.T) {
-	w := open(t, folder(t))
+	w := roottest.Open(t, folder(t))
 	one := func() mcpclient.Config { return remote("r", acpmcp.HTTP, "http://127.0.0.1:1/mcp") }
 	for name, change := range map[string]func(*mcpclient.Config){
 		"header":    func(c *mcpclient.Config) { c.Headers[0].Value = "Bearer another" },
@@ -104,7 +105,7 @@ func TestRootsForHTTPServers(t *testing.T) {
 			for policy, expected := range map[*bool]bool{nil: byDefault, new(true): true, new(false): false} {
 				f := newFixture(t, mcpclient.Options{})
 				c := mcpclient.Config{Name: "s", Transport: kind, URL: address, Policy: acpmcp.Policy{Roots: policy}}
-				f.change(open(t, folder(t)), c)
+				f.change(roottest.Open(t, folder(t)), c)
 				require.Equal(t, expected, f.Servers()[0].RootsDeclared, "%s %s, expected %v", kind, address, expected)
 			}
 		}

@@ -21,52 +21,53 @@ import (
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 	"github.com/acp-agent/acp-agent/internal/test/mcptest"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
+	"github.com/acp-agent/acp-agent/internal/test/roottest"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
 func TestGarbageOnStdout(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{})
-	f.change(open(t, folder(t)), self("s", "garbage"))
+	f.change(roottest.Open(t, folder(t)), self("s", "garbage"))
 	require.Equal(t, "0", f.call("s.count", ""))
 	require.Contains(t, f.logs.String(), "Welcome to the server!")
 }
 
 func TestFloodOfNotifications(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{MaxNotices: 2000}))
-	f.change(open(t, folder(t)), self("s", "flood"))
+	f.change(roottest.Open(t, folder(t)), self("s", "flood"))
 	require.Equal(t, "after the flood", f.call("s.count", ""))
 }
 
 func TestThousandRequestsAtOnce(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{})
-	f.change(open(t, folder(t)), self("s", "thousand"))
+	f.change(roottest.Open(t, folder(t)), self("s", "thousand"))
 	f.call("s.count", "")
 	require.Eventually(t, func() bool { return f.logs.Count("1000 answers") == 1 }, patience, 5*time.Millisecond)
 }
 
 func TestRequestBeforeInitialized(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{})
-	f.change(open(t, folder(t)), self("s", "early"))
+	f.change(roottest.Open(t, folder(t)), self("s", "early"))
 	require.Equal(t, "1", f.call("s.count", ""), "it is answered")
 }
 
 func TestServerExitsOnUnknownRequest(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{})
-	f.change(open(t, folder(t)), self("s", "no discover"))
+	f.change(roottest.Open(t, folder(t)), self("s", "no discover"))
 	require.Equal(t, "0", f.call("s.count", ""))
 	require.Equal(t, "2025-11-25", f.Servers()[0].Revision)
 }
 
 func TestSilentServer(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{StartTimeout: 300 * time.Millisecond, ProbeTimeout: 100 * time.Millisecond, MaxRestarts: 1}))
-	f.change(open(t, folder(t)), self("s", "silent"))
+	f.change(roottest.Open(t, folder(t)), self("s", "silent"))
 	_, err := f.try("s.count", "")
 	require.ErrorContains(t, err, "has not answered initialize within 300ms")
 }
 
 func TestRestartAfterCrash(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{})
-	f.change(open(t, folder(t)), self("s", "sdk"))
+	f.change(roottest.Open(t, folder(t)), self("s", "sdk"))
 	_, err := f.try("s.die", "")
 	require.ErrorContains(t, err, "MCP server s: it ended during the call")
 	require.NotZero(t, f.where("s").PID, "started again")
@@ -78,7 +79,7 @@ func TestRestartAfterCrash(t *testing.T) {
 // Clause A25.
 func TestRestartOfWhatIsNoLongerAllowed(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{})
-	server, ws := self("s", "sdk"), open(t, folder(t))
+	server, ws := self("s", "sdk"), roottest.Open(t, folder(t))
 	var changed atomic.Bool
 	server.Consent, server.Check = "first", func(w *workspace.Workspace) error {
 		require.Same(t, ws, w)
@@ -105,14 +106,14 @@ func TestRestartOfWhatIsNoLongerAllowed(t *testing.T) {
 
 func TestGiveUpAfterRestarts(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{MaxRestarts: 2, Backoff: time.Millisecond}))
-	f.change(open(t, folder(t)), self("s", "exit"))
+	f.change(roottest.Open(t, folder(t)), self("s", "exit"))
 	_, err := f.try("s.x", "")
 	require.ErrorContains(t, err, "exit status 3")
 	status := f.state(acpmcp.Failed)
 	require.Equal(t, 2, status.Restarts)
 
 	f = newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{Backoff: time.Hour}))
-	f.change(open(t, folder(t)), mcpclient.Config{Name: "s", Transport: acpmcp.Stdio, Command: "no-such-command-anywhere"})
+	f.change(roottest.Open(t, folder(t)), mcpclient.Config{Name: "s", Transport: acpmcp.Stdio, Command: "no-such-command-anywhere"})
 	for range 2 {
 		_, err = f.try("s.x", "")
 		require.ErrorContains(t, err, "no-such-command-anywhere")
@@ -122,13 +123,13 @@ func TestGiveUpAfterRestarts(t *testing.T) {
 
 func TestLineTooLong(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{MaxMessage: 1 << 20}))
-	f.change(open(t, folder(t)), self("s", "long line"))
+	f.change(roottest.Open(t, folder(t)), self("s", "long line"))
 	_, err := f.try("s.count", "")
 	require.EqualError(t, err, "MCP server s: it sent a message of more than 1 MiB, which is the limit")
 	require.Eventually(t, func() bool { return f.logs.Count("more than 1 MiB") > 0 }, patience, 5*time.Millisecond)
 
 	h, c := newFake(t)
-	f.change(open(t, folder(t)), c)
+	f.change(roottest.Open(t, folder(t)), c)
 	h.Respond("tools/call", `"result":{"content":[{"type":"text","text":"`+strings.Repeat("x", 2<<20)+`"}]}`)
 	_, err = f.try("h.x", "")
 	require.EqualError(t, err, "MCP server h: it sent a message of more than 1 MiB, which is the limit")
@@ -136,7 +137,7 @@ func TestLineTooLong(t *testing.T) {
 
 func TestUnreadableAnswer(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{})
-	f.change(open(t, folder(t)), self("s", "null answers"))
+	f.change(roottest.Open(t, folder(t)), self("s", "null answers"))
 	_, err := f.try("s.count", "")
 	require.Error(t, err)
 	tools, err := f.list(t.Context())
@@ -156,7 +157,7 @@ func TestGrandchildren(t *testing.T) {
 	}
 	// A job in the background has no input unless it is given ours.
 	wrapper.Args[1] = `exec 3<&0; "$0" <&3 & wait`
-	f.change(open(t, folder(t)), wrapper)
+	f.change(roottest.Open(t, folder(t)), wrapper)
 	f.call("wrapper.echo", "{}")
 	grandchild := h.Next()
 	require.NoError(t, f.Close(t.Context()))
@@ -167,7 +168,7 @@ func TestGrandchildren(t *testing.T) {
 func TestStubbornServer(t *testing.T) {
 	h := proctest.Watch(t)
 	f := newFixture(t, mcpclient.Options{})
-	f.change(open(t, folder(t)), self("s", "stubborn", h.Env()))
+	f.change(roottest.Open(t, folder(t)), self("s", "stubborn", h.Env()))
 	listed := make(chan struct{})
 	go func() {
 		defer close(listed)
@@ -218,7 +219,7 @@ func TestHTTPServerTakesNoAnswers(t *testing.T) {
 		s.Close()
 	})
 	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{SettleMax: 100 * time.Millisecond}))
-	f.change(open(t, folder(t)), mcpclient.Config{Name: "h", Transport: acpmcp.HTTP, URL: s.URL})
+	f.change(roottest.Open(t, folder(t)), mcpclient.Config{Name: "h", Transport: acpmcp.HTTP, URL: s.URL})
 	_, err := f.list(t.Context())
 	require.NoError(t, err)
 	<-h.asked
@@ -239,7 +240,7 @@ func TestListLimit(t *testing.T) {
 	h.Respond("tools/list", `"result":{"tools":[`+strings.Join(tools, ",")+`]}`)
 	h.Respond("resources/list", `"result":{"resources":[`+strings.Join(resources, ",")+`]}`)
 	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{MaxListBytes: 10_000}))
-	f.change(open(t, folder(t)), c)
+	f.change(roottest.Open(t, folder(t)), c)
 	listings, err := f.List(t.Context())
 	require.NoError(t, err)
 	listing := <-listings
@@ -259,7 +260,7 @@ func TestRepeatedCursorEndsList(t *testing.T) {
 	h.Respond("tools/list", `"result":{"nextCursor":"again","tools":[{"name":"x","inputSchema":{"type":"object"}}]}`)
 	h.Respond("resources/list", `"result":{"nextCursor":"again","resources":[{"uri":"x:x","name":"x"}]}`)
 	f := newFixture(t, mcpclient.Options{})
-	f.change(open(t, folder(t)), c)
+	f.change(roottest.Open(t, folder(t)), c)
 	listings, err := f.List(t.Context())
 	require.NoError(t, err)
 	listing := <-listings
@@ -274,7 +275,7 @@ func TestRepeatedCursorEndsList(t *testing.T) {
 func TestMalformedResultIsDescribedPlainly(t *testing.T) {
 	h, c := newFake(t)
 	f := newFixture(t, mcpclient.Options{})
-	f.change(open(t, folder(t)), c)
+	f.change(roottest.Open(t, folder(t)), c)
 	for _, result := range []string{
 		`{"content":[{"type":"text","text":"a"}],"isError":"no"}`, `[]`, `"text"`, `7`,
 		`{"content":[{"type":"text","text":7}]}`, `{"content":[7]}`, `{"content":[{"type":"image","data":7}]}`,

@@ -119,17 +119,6 @@ func newFixtureWith(t testing.TB, starter *mcpclient.Starter, o mcpclient.Option
 	return f
 }
 
-// open opens a workspace that is closed at the end of the test.
-func open(t testing.TB, cwd string, additional ...string) *workspace.Workspace {
-	t.Helper()
-	roots, err := workspace.NewRoots(cwd, additional)
-	require.NoError(t, err)
-	w, err := workspace.Open(t.Context(), roots, workspace.Options{})
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = w.Close() })
-	return w
-}
-
 // change prepares and commits a change.
 func (f *fixture) change(w *workspace.Workspace, configs ...mcpclient.Config) {
 	f.t.Helper()

@@ -9,6 +9,7 @@ import (
 
 	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
+	"github.com/acp-agent/acp-agent/internal/test/roottest"
 )
 
 // One entry that is wrong does not cost the list.
@@ -36,7 +37,7 @@ func TestBadEntryInList(t *testing.T) {
 			h, c := newFake(t)
 			h.Respond("tools/list", `"result":{"tools":[`+good+","+test.bad+`]}`)
 			f := newFixture(t, mcpclient.Options{})
-			f.change(open(t, folder(t)), c)
+			f.change(roottest.Open(t, folder(t)), c)
 			listings, err := f.List(t.Context())
 			require.NoError(t, err)
 			listing := <-listings
@@ -78,7 +79,7 @@ func TestOddSetup(t *testing.T) {
 			h.Respond("initialize", `"result":{`+revision+test.setup+`}`)
 			h.Respond("tools/list", `"result":{"tools":[{"name":"t","inputSchema":{"type":"object"}}],"nextCursor":7}`)
 			f := newFixture(t, mcpclient.Options{})
-			f.change(open(t, folder(t)), c)
+			f.change(roottest.Open(t, folder(t)), c)
 			listings, err := f.List(t.Context())
 			require.NoError(t, err)
 			listing := <-listings
@@ -95,7 +96,7 @@ func TestOddSetup(t *testing.T) {
 func TestOddResults(t *testing.T) {
 	h, c := newFake(t)
 	f := newFixture(t, mcpclient.Options{})
-	f.change(open(t, folder(t)), c)
+	f.change(roottest.Open(t, folder(t)), c)
 	for _, test := range []struct{ result, want string }{
 		{`{"content":[{"type":"text","text":"a"}]}`, "a"},
 		{`{"content":[{"text":"a"}]}`, "a"},
@@ -128,7 +129,7 @@ func TestOddAnswersOnStdout(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, mcpclient.Options{})
-			f.change(open(t, folder(t)), self("s", "odd", "ANSWER="+answer))
+			f.change(roottest.Open(t, folder(t)), self("s", "odd", "ANSWER="+answer))
 			require.Equal(t, "0", f.call("s.count", ""))
 		})
 	}
@@ -145,7 +146,7 @@ func TestOddAnswersOnStdout(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, mcpclient.Options{})
-			f.change(open(t, folder(t)), self("s", "odd", "CALL_ONLY=1", "ANSWER="+test.answer))
+			f.change(roottest.Open(t, folder(t)), self("s", "odd", "CALL_ONLY=1", "ANSWER="+test.answer))
 			_, err := f.try("s.count", "")
 			require.ErrorContains(t, err, test.says)
 			require.Equal(t, acpmcp.Ready, f.Servers()[0].State, fmt.Sprint(f.Servers()[0].Err))

@@ -20,6 +20,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/npmtest"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
+	"github.com/acp-agent/acp-agent/internal/test/roottest"
 	"github.com/acp-agent/acp-agent/internal/test/volume"
 )
 
@@ -39,14 +40,14 @@ func TestServerEverything(t *testing.T) {
 	server := npmServer("e", npmtest.Everything(t))
 	top, dirs := dirtest.Strange(t)
 	f := newFixture(t, mcpclient.Options{})
-	f.change(open(t, dirs[0], dirs[1:]...), server)
+	f.change(roottest.Open(t, dirs[0], dirs[1:]...), server)
 	require.Equal(t, uris(t, dirs...), f.echoed())
 
 	more := append([]string{dirs[0], top}, dirs[3:]...)
 	more = append(more, dirs[1], dirs[2])
-	f.change(open(t, more[0], more[1:]...), server)
+	f.change(roottest.Open(t, more[0], more[1:]...), server)
 	require.Equal(t, uris(t, more...), f.echoed(), "the new list, in its order")
-	f.change(open(t, dirs[0]), server)
+	f.change(roottest.Open(t, dirs[0]), server)
 	require.Equal(t, uris(t, dirs[0]), f.echoed())
 }
 
@@ -62,7 +63,7 @@ func TestFirstCallOfServerFilesystem(t *testing.T) {
 	server := npmServer("fs", npmtest.Filesystem(t))
 	starts := volume.Of(2, 100)
 	dir := folder(t, "a.txt", "tangerine")
-	w := open(t, dir)
+	w := roottest.Open(t, dir)
 	starter := mcpclient.NewStarter(4)
 	var calls sync.WaitGroup
 	failed := make(chan error, starts)
@@ -94,7 +95,7 @@ func TestRootsOfServerFilesystem(t *testing.T) {
 		t.Skip("no symbolic links here: ", err)
 	}
 	f := newFixture(t, mcpclient.Options{})
-	f.change(open(t, first, second, link), server)
+	f.change(roottest.Open(t, first, second, link), server)
 	reads := func(path, expected string) {
 		t.Helper()
 		require.Eventually(t, func() bool { // a server may take longer to learn its roots than it is given
@@ -108,7 +109,7 @@ func TestRootsOfServerFilesystem(t *testing.T) {
 	_, err := f.read(filepath.Join(outside, "c.txt"))
 	require.ErrorContains(t, err, "outside allowed directories")
 
-	f.change(open(t, first), server)
+	f.change(roottest.Open(t, first), server)
 	_, err = f.read(filepath.Join(second, "b.txt"))
 	require.ErrorContains(t, err, "outside allowed directories", "the scope shrank, and it keeps a wider one if it is not restarted")
 	reads(filepath.Join(first, "a.txt"), "one")
@@ -127,7 +128,7 @@ func TestPlaywright(t *testing.T) {
 	top := folder(t, "z/f", "", "a/f", "")
 	z, a := filepath.Join(top, "z"), filepath.Join(top, "a")
 	f := newFixture(t, mcpclient.Options{})
-	f.change(open(t, z, a), server)
+	f.change(roottest.Open(t, z, a), server)
 	text, err := f.try("p.browser_navigate", `{"url":"data:text/html,hi"}`)
 	require.Error(t, err, "there is no browser")
 	sum := sha256.Sum256([]byte(z))
@@ -142,12 +143,12 @@ func TestTypeScriptModernServer(t *testing.T) {
 	server.Args = npmtest.Modern(t)
 	z, a := folder(t), folder(t)
 	f := newFixture(t, mcpclient.Options{})
-	f.change(open(t, z, a), server)
+	f.change(roottest.Open(t, z, a), server)
 	require.Equal(t, uris(t, z, a), f.call("m.roots", "{}"))
 	require.True(t, f.Servers()[0].Modern)
-	f.change(open(t, z, a, folder(t)), server)
+	f.change(roottest.Open(t, z, a, folder(t)), server)
 	f.call("m.roots", "{}")
-	f.change(open(t, z, a), server)
+	f.change(roottest.Open(t, z, a), server)
 	require.Equal(t, uris(t, z, a), f.call("m.roots", "{}"))
 	require.NoError(t, f.Close(t.Context()))
 	sent := record.Lines(t)

@@ -20,6 +20,7 @@ import (
 	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 	"github.com/acp-agent/acp-agent/internal/test/mcptest"
+	"github.com/acp-agent/acp-agent/internal/test/roottest"
 )
 
 // restartable is a real server on a port, which a test ends and starts again.
@@ -136,7 +137,7 @@ func TestServerEndsDuringCall(t *testing.T) {
 			})
 			f := newFixture(t, mcpclient.Options{})
 			a := folder(t)
-			f.change(open(t, a), r.config())
+			f.change(roottest.Open(t, a), r.config())
 			f.call("r.echo", "{}")
 			_, err := f.try("r.die", "{}")
 			require.EqualError(t, err, "MCP server r: its answer was lost (it closed the connection), so it may have done what it was asked to do")
@@ -155,7 +156,7 @@ func TestServerEndsDuringCall(t *testing.T) {
 func TestServerIsAway(t *testing.T) {
 	r := newRestartable(t, false, nil)
 	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{SettleMax: 50 * time.Millisecond, MaxRestarts: 1}))
-	f.change(open(t, folder(t)), r.config())
+	f.change(roottest.Open(t, folder(t)), r.config())
 	f.call("r.echo", "{}")
 	r.stop()
 	_, err := f.try("r.echo", "{}")
@@ -212,7 +213,7 @@ func TestServerLosesSession(t *testing.T) {
 			})
 			f := newFixture(t, mcpclient.Options{})
 			a := folder(t)
-			f.change(open(t, a), r.config())
+			f.change(roottest.Open(t, a), r.config())
 			f.call("r.echo", "{}")
 			lost.Store("now")
 			require.Equal(t, `{"a":1}`, f.call("r.echo", `{"a":1}`), "it is sent again")
@@ -236,7 +237,7 @@ func TestServerNeverKnowsSession(t *testing.T) {
 		})
 	})
 	f := newFixture(t, mcpclient.Options{})
-	f.change(open(t, folder(t)), r.config())
+	f.change(roottest.Open(t, folder(t)), r.config())
 	_, err := f.try("r.echo", "{}")
 	require.EqualError(t, err, `MCP server r: it no longer knows the session of the connection: "no such session"`)
 	require.LessOrEqual(t, r.initialized.Load(), int64(4))
@@ -256,7 +257,7 @@ func TestUnknownMethodIsNoLostSession(t *testing.T) {
 		})
 	})
 	f := newFixture(t, mcpclient.Options{})
-	f.change(open(t, folder(t)), r.config())
+	f.change(roottest.Open(t, folder(t)), r.config())
 	_, err := f.try("r.echo", "{}")
 	require.ErrorContains(t, err, "no tools today")
 	require.EqualValues(t, 1, r.initialized.Load())
@@ -304,7 +305,7 @@ func TestNotificationStreamEndsEarly(t *testing.T) {
 				})
 			})
 			f := newFixture(t, mcpclient.Options{})
-			f.change(open(t, folder(t)), r.config())
+			f.change(roottest.Open(t, folder(t)), r.config())
 			require.Equal(t, "{}", f.call("r.echo", "{}"))
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
@@ -339,7 +340,7 @@ func TestNotificationStreamIsContinued(t *testing.T) {
 		})
 	})
 	f := newFixture(t, mcpclient.Options{})
-	f.change(open(t, folder(t)), r.config())
+	f.change(roottest.Open(t, folder(t)), r.config())
 	f.call("r.echo", "{}")
 	require.Eventually(t, func() bool { return cut.Load() > 2 }, patience, 5*time.Millisecond)
 	f.call("r.change", "{}")
@@ -385,7 +386,7 @@ func TestLostAnswer(t *testing.T) {
 				})
 			})
 			f := newFixture(t, mcpclient.Options{})
-			f.change(open(t, folder(t)), r.config())
+			f.change(roottest.Open(t, folder(t)), r.config())
 			f.call("r.where", "{}")
 			require.EqualValues(t, 2, where.Load(), "it is read-only")
 			_, err := f.try("r.echo", "{}")
@@ -414,7 +415,7 @@ func TestSSEServerEndsDuringCall(t *testing.T) {
 		s.Close()
 	})
 	f := newFixture(t, mcpclient.Options{})
-	f.change(open(t, folder(t)), mcpclient.Config{Name: "r", Transport: acpmcp.SSE, URL: s.URL})
+	f.change(roottest.Open(t, folder(t)), mcpclient.Config{Name: "r", Transport: acpmcp.SSE, URL: s.URL})
 	f.call("r.echo", "{}")
 	lose.Store(true)
 	_, err := f.try("r.echo", "{}")

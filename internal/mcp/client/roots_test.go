@@ -14,6 +14,7 @@ import (
 
 	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
+	"github.com/acp-agent/acp-agent/internal/test/roottest"
 )
 
 // asking returns a server that fetches the roots at its start and on each change.
@@ -25,13 +26,13 @@ func asking(name string) mcpclient.Config {
 func TestAnnounceRoots(t *testing.T) {
 	a, b := folder(t), folder(t)
 	f := newFixture(t, mcpclient.Options{})
-	f.change(open(t, a), asking("s"))
+	f.change(roottest.Open(t, a), asking("s"))
 	before := f.where("s").PID
-	f.change(open(t, a, b), asking("s"))
+	f.change(roottest.Open(t, a, b), asking("s"))
 	require.Equal(t, uris(t, a, b), f.call("s.roots", ""))
 	require.Equal(t, before, f.where("s").PID, "it was kept")
 	require.Eventually(t, func() bool { return f.logs.Count("roots changed") == 1 }, patience, 5*time.Millisecond)
-	f.change(open(t, a, b), asking("s"))
+	f.change(roottest.Open(t, a, b), asking("s"))
 	require.Equal(t, uris(t, a, b), f.call("s.roots", ""))
 	require.Equal(t, 1, f.logs.Count("roots changed"), "the same roots are no change")
 }
@@ -43,11 +44,11 @@ func TestRestartOnLostRoot(t *testing.T) {
 	notified.Policy.KeepOnShrink = true
 	never, early := self("never", "sdk"), self("early", "early")
 	f := newFixture(t, mcpclient.Options{})
-	f.change(open(t, a, b), asking("s"), notified, never, early)
+	f.change(roottest.Open(t, a, b), asking("s"), notified, never, early)
 	f.call("early.count", "")
 	s, n, v := f.where("s").PID, f.where("notified").PID, f.where("never").PID
 
-	f.change(open(t, a), asking("s"), notified, never, early)
+	f.change(roottest.Open(t, a), asking("s"), notified, never, early)
 	require.Equal(t, uris(t, a), f.call("s.roots", ""), "the first call reaches the new process")
 	require.NotEqual(t, s, f.where("s").PID)
 	require.True(t, ended(s))
@@ -64,7 +65,7 @@ func TestVanishedRoot(t *testing.T) {
 	top := folder(t, "a/f", "", "b/f", "")
 	a, b := filepath.Join(top, "a"), filepath.Join(top, "b")
 	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{CheckRoots: 20 * time.Millisecond}))
-	f.change(open(t, a, b), asking("s"))
+	f.change(roottest.Open(t, a, b), asking("s"))
 	require.Equal(t, uris(t, a, b), f.call("s.roots", ""))
 
 	require.NoError(t, os.Rename(b, b+".away"))
@@ -83,7 +84,7 @@ func TestVanishedRootNoticedOnUse(t *testing.T) {
 	top := folder(t, "a/f", "", "b/f", "")
 	a, b := filepath.Join(top, "a"), filepath.Join(top, "b")
 	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{CheckRoots: time.Hour}))
-	f.change(open(t, a, b), asking("s"))
+	f.change(roottest.Open(t, a, b), asking("s"))
 	f.call("s.echo", "{}")
 	require.NoError(t, os.RemoveAll(b))
 	require.Equal(t, uris(t, a), f.call("s.roots", ""))
@@ -94,10 +95,10 @@ func TestVanishedRootNoticedOnUse(t *testing.T) {
 func TestToolsCannotChangeRoots(t *testing.T) {
 	a, b := folder(t), folder(t)
 	f := newFixture(t, mcpclient.Options{})
-	f.change(open(t, a), asking("s"))
+	f.change(roottest.Open(t, a), asking("s"))
 	f.call("s.echo", `{"roots":["`+b+`"],"_meta":{"roots":["`+b+`"]}}`)
 	require.Equal(t, uris(t, a), f.call("s.roots", ""))
-	prepared, err := f.Prepare(open(t, a, b), []mcpclient.Config{asking("s")})
+	prepared, err := f.Prepare(roottest.Open(t, a, b), []mcpclient.Config{asking("s")})
 	require.NoError(t, err)
 	require.Equal(t, uris(t, a), f.call("s.roots", ""), "not committed")
 	prepared.Commit(f.host, nil)
@@ -108,7 +109,7 @@ func TestToolsCannotChangeRoots(t *testing.T) {
 func TestCommitDoesNotWait(t *testing.T) {
 	a, b := folder(t), folder(t)
 	f := newFixture(t, mcpclient.Options{})
-	f.change(open(t, a), self("silent", "silent"), asking("s"))
+	f.change(roottest.Open(t, a), self("silent", "silent"), asking("s"))
 	require.NotZero(t, f.where("s").PID)
 	ctx, cancel := context.WithCancel(t.Context())
 	listed := make(chan struct{})
@@ -117,7 +118,7 @@ func TestCommitDoesNotWait(t *testing.T) {
 		_, _ = f.list(ctx)
 	}()
 	f.state(acpmcp.Starting)
-	f.change(open(t, a, b), self("silent", "silent"), asking("s"))
+	f.change(roottest.Open(t, a, b), self("silent", "silent"), asking("s"))
 	require.Equal(t, uris(t, a, b), f.call("s.roots", ""))
 	cancel()
 	<-listed
@@ -125,7 +126,7 @@ func TestCommitDoesNotWait(t *testing.T) {
 
 // Clause M15.
 func TestKeptServerKeepsToolNames(t *testing.T) {
-	w := open(t, folder(t))
+	w := roottest.Open(t, folder(t))
 	f := newFixture(t, mcpclient.Options{})
 	ours, theirs, second := self("my fs", "sdk"), self("my_fs", "sdk"), self("my fs", "sdk", "A=b")
 	prefixes := func() (all []string) {
@@ -163,14 +164,14 @@ func TestReconnectOnLostRoot(t *testing.T) {
 			server := remote("r", acpmcp.HTTP, remoteServer(t, handler).URL+"/mcp")
 			server.Policy.KeepOnShrink = c.keep
 			f := newFixture(t, mcpclient.Options{})
-			f.change(open(t, a, b), server)
+			f.change(roottest.Open(t, a, b), server)
 			tool := "r.echo"
 			if c.asks {
 				tool = "r.roots"
 			}
 			f.call(tool, "{}")
 			require.EqualValues(t, 1, initialized.Load())
-			f.change(open(t, a), server)
+			f.change(roottest.Open(t, a), server)
 			f.call(tool, "{}")
 			require.Equal(t, c.times, initialized.Load())
 		})
@@ -185,7 +186,7 @@ func TestCallAfterChangeWaits(t *testing.T) {
 	var roots []string
 	for range 6 {
 		roots = append(roots, folder(t))
-		f.change(open(t, roots[0], roots[1:]...), c)
+		f.change(roottest.Open(t, roots[0], roots[1:]...), c)
 		f.call("s.echo", "{}")
 		require.Equal(t, strings.Split(uris(t, roots...), "\n"), f.Servers()[0].SentRoots)
 	}
@@ -197,7 +198,7 @@ func TestCallAfterChangeWaits(t *testing.T) {
 func TestSettlesOnce(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{})
 	c := self("s", "sdk", "REVISION=2025-11-25")
-	f.change(open(t, folder(t)), c)
+	f.change(roottest.Open(t, folder(t)), c)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for range 100 {

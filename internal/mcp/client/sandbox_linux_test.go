@@ -12,6 +12,7 @@ import (
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
+	"github.com/acp-agent/acp-agent/internal/test/roottest"
 )
 
 // writing returns a sandboxed server that, each time it is started, tries to append a line to the
@@ -42,12 +43,12 @@ func TestServerIsRestrictedToTheRoots(t *testing.T) {
 			a, b, out := folder(t), folder(t), folder(t)
 			server := writing(t, sandbox.Settings{Mode: mode}, a, b, out)
 			f := newFixture(t, mcpclient.Options{})
-			f.change(open(t, a), server)
+			f.change(roottest.Open(t, a), server)
 			before := f.where("s").PID
 			require.Equal(t, []int{1, 0, 0}, starts(a, b, out))
-			f.change(open(t, a), server)
+			f.change(roottest.Open(t, a), server)
 			require.Equal(t, before, f.where("s").PID, "the same roots are no change")
-			f.change(open(t, a, b), server)
+			f.change(roottest.Open(t, a, b), server)
 			require.NotEqual(t, before, f.where("s").PID)
 			require.Equal(t, []int{2, 1, 0}, starts(a, b, out))
 		})
@@ -71,12 +72,12 @@ func TestServerWithoutLandlock(t *testing.T) {
 	}
 	a, out := folder(t), folder(t)
 	f := newFixture(t, mcpclient.Options{})
-	f.change(open(t, a), writing(t, sandbox.Settings{Mode: sandbox.Write, Optional: true}, a, out))
+	f.change(roottest.Open(t, a), writing(t, sandbox.Settings{Mode: sandbox.Write, Optional: true}, a, out))
 	f.where("s")
 	require.Equal(t, []int{1, 1}, starts(a, out))
 	f.host.waitFor(t, "MCP server s runs without a sandbox and can write wherever you can")
 
-	f.change(open(t, a), writing(t, sandbox.Settings{Mode: sandbox.Write}, a, out))
+	f.change(roottest.Open(t, a), writing(t, sandbox.Settings{Mode: sandbox.Write}, a, out))
 	_, err := f.try("s.where", "")
 	require.ErrorIs(t, err, sandbox.ErrUnavailable)
 	require.Equal(t, []int{1, 1}, starts(a, out), "it was not started")
@@ -88,7 +89,7 @@ func TestDeniedPathIsExplained(t *testing.T) {
 		Args: []string{"-c", `echo x >"$1/f"`, "sh", out}, Env: []mcpclient.Pair{{Name: "TMPDIR", Value: t.TempDir()}}}
 	c.Policy.Sandbox.Mode = sandbox.Write
 	f := newFixture(t, mcpclient.Options{})
-	f.change(open(t, a), c)
+	f.change(roottest.Open(t, a), c)
 	_, err := f.try("s.where", "")
 	require.Error(t, err)
 	f.host.waitFor(t, "does not let MCP server s change `"+out+"/f`")

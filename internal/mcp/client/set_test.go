@@ -17,6 +17,7 @@ import (
 	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
+	"github.com/acp-agent/acp-agent/internal/test/roottest"
 )
 
 // location is the result of the tool where.
@@ -44,8 +45,8 @@ func TestRootsInOrder(t *testing.T) {
 			z, a, m := filepath.Join(top, "z"), filepath.Join(top, "a"), filepath.Join(top, "m")
 			one, two := newFixture(t, mcpclient.Options{}), newFixture(t, mcpclient.Options{})
 			server := self("s", "sdk", "REVISION="+revision)
-			one.change(open(t, z, a, m), server)
-			two.change(open(t, m, z), server)
+			one.change(roottest.Open(t, z, a, m), server)
+			two.change(roottest.Open(t, m, z), server)
 			require.Equal(t, uris(t, z, a, m), one.call("s.roots", ""))
 			require.Equal(t, uris(t, m, z), two.call("s.roots", ""))
 			status := one.Servers()[0]
@@ -61,8 +62,8 @@ func TestRootsInOrder(t *testing.T) {
 func TestParallelSessions(t *testing.T) {
 	a, b := folder(t), folder(t)
 	one, two := newFixture(t, mcpclient.Options{}), newFixture(t, mcpclient.Options{})
-	one.change(open(t, a), self("s", "sdk"))
-	two.change(open(t, b), self("s", "sdk"))
+	one.change(roottest.Open(t, a), self("s", "sdk"))
+	two.change(roottest.Open(t, b), self("s", "sdk"))
 	require.Equal(t, a, one.where("s").Cwd)
 	require.Equal(t, b, two.where("s").Cwd)
 	require.NotEqual(t, one.where("s").PID, two.where("s").PID)
@@ -72,14 +73,14 @@ func TestParallelSessions(t *testing.T) {
 func TestWorkingDirectory(t *testing.T) {
 	cwd, other := folder(t), folder(t)
 	f := newFixture(t, mcpclient.Options{})
-	f.change(open(t, cwd, other), self("s", "sdk"))
+	f.change(roottest.Open(t, cwd, other), self("s", "sdk"))
 	require.Equal(t, cwd, f.where("s").Cwd)
 }
 
 // Clause M4.
 func TestLazyStart(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{})
-	f.change(open(t, folder(t)), self("s", "sdk"))
+	f.change(roottest.Open(t, folder(t)), self("s", "sdk"))
 	require.Equal(t, acpmcp.Idle, f.Servers()[0].State)
 	_, err := f.list(t.Context())
 	require.NoError(t, err)
@@ -89,7 +90,7 @@ func TestLazyStart(t *testing.T) {
 // Clause M4.
 func TestFailedServer(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{MaxRestarts: 1}))
-	f.change(open(t, folder(t)),
+	f.change(roottest.Open(t, folder(t)),
 		mcpclient.Config{Name: "missing", Transport: acpmcp.Stdio, Command: "no-such-command-anywhere"},
 		self("exit", "exit", "TOKEN=hunter2-secret"), self("good", "sdk"),
 		mcpclient.Config{Name: "refused", Transport: acpmcp.HTTP, URL: "http://127.0.0.1:1/mcp"})
@@ -113,7 +114,7 @@ func TestFailedServer(t *testing.T) {
 // Clause M4.
 func TestSlowServer(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{Wait: 50 * time.Millisecond})
-	f.change(open(t, folder(t)), self("silent", "silent"))
+	f.change(roottest.Open(t, folder(t)), self("silent", "silent"))
 	tools, err := f.list(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, tools)
@@ -127,14 +128,14 @@ func TestFirstCallWaits(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{})
 	c := self("s", "sdk", "ASK=1", "REVISION=2025-11-25")
 	c.Policy.SettleWithoutRoots = patience // only an answered roots/list makes it ready
-	f.change(open(t, folder(t)), c)
+	f.change(roottest.Open(t, folder(t)), c)
 	f.call("s.echo", "{}")
 	require.NotNil(t, f.Servers()[0].SentRoots)
 
 	never := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{SettleMax: 10 * time.Millisecond}))
 	c = self("s", "sdk", "REVISION=2025-11-25")
 	c.Policy.SettleWithoutRoots = 10 * time.Millisecond
-	never.change(open(t, folder(t)), c)
+	never.change(roottest.Open(t, folder(t)), c)
 	never.call("s.echo", "{}")
 	require.Nil(t, never.Servers()[0].SentRoots)
 }
@@ -144,7 +145,7 @@ func TestRootsOff(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{})
 	off := self("off", "sdk", "REVISION=2025-11-25")
 	off.Policy.Roots = new(false)
-	f.change(open(t, folder(t)), off)
+	f.change(roottest.Open(t, folder(t)), off)
 	_, err := f.try("off.roots", "")
 	require.ErrorContains(t, err, "method not found")
 	require.False(t, f.Servers()[0].RootsDeclared)
@@ -158,7 +159,7 @@ func TestRootsDefault(t *testing.T) {
 		"https://example.com/": false, "http://10.0.0.1/": false, "http://localhost.example.com/": false, "http://127.0.0.1.example.com/": false, "://": false,
 	} {
 		f := newFixture(t, mcpclient.Options{})
-		f.change(open(t, folder(t)), mcpclient.Config{Name: "s", Transport: acpmcp.HTTP, URL: address})
+		f.change(roottest.Open(t, folder(t)), mcpclient.Config{Name: "s", Transport: acpmcp.HTTP, URL: address})
 		require.Equal(t, expected, f.Servers()[0].RootsDeclared, address)
 	}
 }
@@ -169,35 +170,35 @@ func TestTemplates(t *testing.T) {
 	c := self("s", "sdk", "ROOTS=${roots}|${roots:uris}|${HOME}")
 	c.Args = []string{"--at=${cwd}", "${roots}", "${root:1}", "${roots:json}", "${root:x}"}
 	f := newFixture(t, mcpclient.Options{})
-	f.change(open(t, cwd, second), c)
+	f.change(roottest.Open(t, cwd, second), c)
 	require.Equal(t, c.Args, f.where("s").Args, "off by default")
 
 	c.Policy.Templates = true
 	templated := c
 	templated.Env = slices.Clone(c.Env)
-	f.change(open(t, cwd, second), c)
+	f.change(roottest.Open(t, cwd, second), c)
 	p := f.where("s")
 	paths, err := json.Marshal([]string{cwd, second})
 	require.NoError(t, err)
 	require.Equal(t, []string{"--at=" + cwd, cwd, second, second, string(paths), "${root:x}"}, p.Args)
 	require.Equal(t, cwd+string(os.PathListSeparator)+second+"|"+`["`+strings.ReplaceAll(uris(t, cwd, second), "\n", `","`)+`"]|${HOME}`, p.Roots)
 
-	f.change(open(t, cwd), c)
+	f.change(roottest.Open(t, cwd), c)
 	_, err = f.try("s.where", "")
 	require.ErrorContains(t, err, "MCP server s: argument 3: ${root:1}: no such root: the session has 1 root, counted from 0")
 	c.Args, c.Env[0] = nil, mcpclient.Pair{Name: "ROOTS", Value: "${root:7}"}
-	f.change(open(t, cwd), c)
+	f.change(roottest.Open(t, cwd), c)
 	_, err = f.try("s.where", "")
 	require.ErrorContains(t, err, "MCP server s: variable ROOTS: ${root:7}: no such root")
 	c = templated
-	f.change(open(t, cwd), c)
-	f.change(open(t, cwd, second), c)
+	f.change(roottest.Open(t, cwd), c)
+	f.change(roottest.Open(t, cwd, second), c)
 	require.Eventually(t, func() bool { _, err := f.try("s.where", ""); return err == nil }, patience, 20*time.Millisecond)
 }
 
 // Clause M15.
 func TestCompleteList(t *testing.T) {
-	w := open(t, folder(t))
+	w := roottest.Open(t, folder(t))
 	f := newFixture(t, mcpclient.Options{})
 	f.change(w, self("stays", "sdk"), self("goes", "sdk"), self("changes", "sdk"))
 	stays, goes, changes := f.where("stays"), f.where("goes"), f.where("changes")
@@ -226,7 +227,7 @@ func TestCompleteList(t *testing.T) {
 
 func TestClosedSet(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{})
-	w := open(t, folder(t))
+	w := roottest.Open(t, folder(t))
 	f.change(w, self("s", "sdk"))
 	pid := f.where("s").PID
 	change, err := f.Prepare(w, nil)
@@ -246,7 +247,7 @@ func TestClosedSet(t *testing.T) {
 
 func TestResources(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{})
-	f.change(open(t, folder(t)), self("one", "sdk"))
+	f.change(roottest.Open(t, folder(t)), self("one", "sdk"))
 	listings, err := f.List(t.Context())
 	require.NoError(t, err)
 	listing := <-listings
@@ -264,7 +265,7 @@ func TestResources(t *testing.T) {
 
 func TestPrompts(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{})
-	f.change(open(t, folder(t)), self("my server", "sdk"))
+	f.change(roottest.Open(t, folder(t)), self("my server", "sdk"))
 	require.Nil(t, f.Servers()[0].Prompts, "nothing is started to know them")
 	for _, name := range []string{"my_server:greet", "my server:greet"} {
 		r, err := f.GetPrompt(t.Context(), name, "Ada")
@@ -285,7 +286,7 @@ func TestPrompts(t *testing.T) {
 // Clause M4.
 func TestListSendsWhatIsKnown(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{Wait: patience}.With(mcpclient.Limits{MaxRestarts: 1, Backoff: time.Hour}))
-	f.change(open(t, folder(t)), self("silent", "silent"), self("good", "sdk"), self("broken", "exit"))
+	f.change(roottest.Open(t, folder(t)), self("silent", "silent"), self("good", "sdk"), self("broken", "exit"))
 	ctx, cancel := context.WithCancel(t.Context())
 	listings, err := f.List(ctx)
 	require.NoError(t, err)
@@ -308,14 +309,14 @@ func TestStarterLimit(t *testing.T) {
 	var listing sync.WaitGroup
 	for range 3 {
 		f := newFixtureWith(t, starter, mcpclient.Options{Wait: patience})
-		f.change(open(t, folder(t)), self("a", "silent", h.Env()), self("b", "silent", h.Env()))
+		f.change(roottest.Open(t, folder(t)), self("a", "silent", h.Env()), self("b", "silent", h.Env()))
 		listing.Go(func() { _, _ = f.list(ctx) })
 	}
 	h.Next()
 	h.Next()
 	// Whoever else was started would be seen by the time another process has been.
 	bystander := newFixture(t, mcpclient.Options{})
-	bystander.change(open(t, folder(t)), self("s", "sdk"))
+	bystander.change(roottest.Open(t, folder(t)), self("s", "sdk"))
 	bystander.where("s")
 	h.None()
 	cancel()
@@ -325,7 +326,7 @@ func TestStarterLimit(t *testing.T) {
 // Clause M4.
 func TestCrashingServerIsNotWaitedFor(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{Wait: time.Hour}.With(mcpclient.Limits{Backoff: time.Millisecond, MaxRestarts: 100}))
-	f.change(open(t, folder(t)), self("broken", "exit"))
+	f.change(roottest.Open(t, folder(t)), self("broken", "exit"))
 	_, err := f.list(t.Context())
 	require.NoError(t, err)
 	require.NotZero(t, f.Servers()[0].Restarts)
@@ -334,7 +335,7 @@ func TestCrashingServerIsNotWaitedFor(t *testing.T) {
 // Clause M7.
 func TestDeprecationWarnings(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{})
-	f.change(open(t, folder(t)),
+	f.change(roottest.Open(t, folder(t)),
 		self("one", "sdk", "REVISION="+eras[1]), self("two", "sdk", "REVISION="+eras[1]), self("old", "sdk", "REVISION="+eras[0]))
 	for range 3 {
 		for _, server := range []string{"one", "two", "old"} {
@@ -364,7 +365,7 @@ func TestLegacyEra(t *testing.T) {
 	}
 	c.Args = append([]string{"env"}, c.Args...)
 	c.Policy.Legacy = true
-	f.change(open(t, folder(t)), c)
+	f.change(roottest.Open(t, folder(t)), c)
 	f.call("s.where", "{}")
 	require.False(t, f.Servers()[0].Modern)
 	require.NoError(t, f.Close(t.Context()))

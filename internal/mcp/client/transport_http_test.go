@@ -15,6 +15,7 @@ import (
 	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 	"github.com/acp-agent/acp-agent/internal/test/mcptest"
+	"github.com/acp-agent/acp-agent/internal/test/roottest"
 )
 
 // remoteServer returns a server that requires a header.
@@ -72,13 +73,13 @@ func TestHTTPServers(t *testing.T) {
 			var initialized atomic.Int64
 			server := remote("r", c.kind, remoteServer(t, c.handler(toolServers(t, c.revision, &initialized))).URL+"/mcp")
 			f := newFixture(t, mcpclient.Options{})
-			f.change(open(t, a, b), server)
+			f.change(roottest.Open(t, a, b), server)
 			require.Equal(t, uris(t, a, b), f.call("r.roots", "{}"))
 			require.Equal(t, c.revision, f.Servers()[0].Revision)
-			f.change(open(t, a, b, folder(t)), server)
+			f.change(roottest.Open(t, a, b, folder(t)), server)
 			f.call("r.roots", "{}")
 			before := initialized.Load()
-			f.change(open(t, a), server)
+			f.change(roottest.Open(t, a), server)
 			require.Equal(t, uris(t, a), f.call("r.roots", "{}"))
 			if c.revision == "2025-11-25" {
 				require.EqualValues(t, 1, before, "a new root: it went on")
@@ -96,7 +97,7 @@ func TestHTTPServerRefuses(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{MaxRestarts: 1}))
 	c := remote("r", acpmcp.HTTP, s.URL+"/mcp?key=secret-in-query")
 	c.Headers[0].Value = "Bearer wrong-secret"
-	f.change(open(t, folder(t)), c)
+	f.change(roottest.Open(t, folder(t)), c)
 	_, err := f.list(t.Context())
 	require.NoError(t, err)
 	status := f.state(acpmcp.Failed)
@@ -117,7 +118,7 @@ func TestURLsStayOutOfErrorsAndLogs(t *testing.T) {
 	for _, kind := range []acpmcp.Transport{acpmcp.HTTP, acpmcp.SSE} {
 		for _, base := range []string{server.URL, "http://127.0.0.1:1"} {
 			f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{MaxRestarts: 1}))
-			f.change(open(t, folder(t)), mcpclient.Config{Name: "r", Transport: kind, URL: base + "/s/tangerine-1/mcp?tangerine-2#tangerine-3"})
+			f.change(roottest.Open(t, folder(t)), mcpclient.Config{Name: "r", Transport: kind, URL: base + "/s/tangerine-1/mcp?tangerine-2#tangerine-3"})
 			_, err := f.list(t.Context())
 			require.NoError(t, err)
 			require.NotContains(t, f.state(acpmcp.Failed).Err.Error(), "tangerine")
@@ -136,7 +137,7 @@ func TestHeadersStayWithTheOrigin(t *testing.T) {
 	defer other.Close()
 	s := remoteServer(t, http.RedirectHandler(other.URL, http.StatusTemporaryRedirect))
 	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{MaxRestarts: 1}))
-	f.change(open(t, folder(t)), remote("r", acpmcp.HTTP, s.URL))
+	f.change(roottest.Open(t, folder(t)), remote("r", acpmcp.HTTP, s.URL))
 	_, err := f.list(t.Context())
 	require.NoError(t, err)
 	require.ErrorContains(t, f.state(acpmcp.Failed).Err, "leads to another server")
@@ -192,7 +193,7 @@ func TestHTTPStatus(t *testing.T) {
 					continue // only a stream can bring one
 				}
 				f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{MaxRestarts: 1}))
-				f.change(open(t, folder(t)), mcpclient.Config{Name: "r", Transport: kind, URL: server.URL + "/mcp",
+				f.change(roottest.Open(t, folder(t)), mcpclient.Config{Name: "r", Transport: kind, URL: server.URL + "/mcp",
 					Headers: []mcpclient.Pair{{Name: "X-Key", Value: "hunter2-secret"}}})
 				_, err := f.list(t.Context())
 				require.NoError(t, err)
@@ -216,7 +217,7 @@ func TestHTTPStatusOfCall(t *testing.T) {
 	}))
 	defer server.Close()
 	f := newFixture(t, mcpclient.Options{})
-	f.change(open(t, folder(t)), mcpclient.Config{Name: "r", Transport: acpmcp.HTTP, URL: server.URL})
+	f.change(roottest.Open(t, folder(t)), mcpclient.Config{Name: "r", Transport: acpmcp.HTTP, URL: server.URL})
 	f.call("r.x", "{}")
 	refuse.Store(true)
 	_, err := f.try("r.x", "{}")

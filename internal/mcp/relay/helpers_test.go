@@ -21,8 +21,8 @@ import (
 	"github.com/acp-agent/acp-agent/internal/test/logtest"
 	"github.com/acp-agent/acp-agent/internal/test/mcptest"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
+	"github.com/acp-agent/acp-agent/internal/test/roottest"
 	"github.com/acp-agent/acp-agent/internal/test/volume"
-	"github.com/acp-agent/acp-agent/workspace"
 )
 
 func TestMain(m *testing.M) { proctest.Main(m, runRole) }
@@ -119,11 +119,7 @@ func short(t testing.TB) string {
 // snapshot returns directories as the roots of a session.
 func snapshot(t testing.TB, dirs ...string) mcproots.Snapshot {
 	t.Helper()
-	roots, err := workspace.NewRoots(dirs[0], dirs[1:])
-	require.NoError(t, err)
-	w, err := workspace.Open(t.Context(), roots, workspace.Options{})
-	require.NoError(t, err)
-	defer w.Close()
+	w := roottest.Open(t, dirs[0], dirs[1:]...)
 	s, err := mcproots.Take(w)
 	require.NoError(t, err)
 	return s

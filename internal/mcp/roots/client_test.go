@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/logtest"
 	"github.com/acp-agent/acp-agent/internal/test/volume"
 )
@@ -99,7 +100,7 @@ func always(s Snapshot) func(context.Context) (Snapshot, error) {
 
 // Clauses M1, M7.
 func TestOrderInEveryRevision(t *testing.T) {
-	top := realDir(t)
+	top := dirtest.New(t)
 	s := take(t, mkdir(t, top, "z 100%"), mkdir(t, top, "a#1"), mkdir(t, top, "m"))
 	for _, revision := range revisions {
 		t.Run(revision, func(t *testing.T) {
@@ -117,7 +118,7 @@ func TestOrderInEveryRevision(t *testing.T) {
 
 // Clause M7.
 func TestModernServer(t *testing.T) {
-	s := serve(t, "2026-07-28", Options{Roots: always(take(t, realDir(t)))})
+	s := serve(t, "2026-07-28", Options{Roots: always(take(t, dirtest.New(t)))})
 	require.True(t, s.session.Modern())
 	s.session.Announce()
 	_, err := s.ask(t)
@@ -290,7 +291,7 @@ func TestMalformedNotifications(t *testing.T) {
 
 // Clause M2.
 func TestConcurrentListRequests(t *testing.T) {
-	s := take(t, realDir(t))
+	s := take(t, dirtest.New(t))
 	p := newPeer(t, Options{Roots: always(s)})
 	go func() {
 		for i := range 1000 {

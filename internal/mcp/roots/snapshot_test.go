@@ -7,16 +7,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
+	"github.com/acp-agent/acp-agent/internal/test/roottest"
 	"github.com/acp-agent/acp-agent/workspace"
 )
-
-// realDir returns the real path of a temporary directory.
-func realDir(t testing.TB) string {
-	t.Helper()
-	d, err := filepath.EvalSymlinks(t.TempDir())
-	require.NoError(t, err)
-	return d
-}
 
 func mkdir(t testing.TB, parts ...string) string {
 	t.Helper()
@@ -25,20 +19,9 @@ func mkdir(t testing.TB, parts ...string) string {
 	return d
 }
 
-// open opens a workspace until the test ends.
-func open(t testing.TB, cwd string, additional ...string) *workspace.Workspace {
-	t.Helper()
-	roots, err := workspace.NewRoots(cwd, additional)
-	require.NoError(t, err)
-	w, err := workspace.Open(t.Context(), roots, workspace.Options{})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, w.Close()) })
-	return w
-}
-
 func take(t testing.TB, cwd string, additional ...string) Snapshot {
 	t.Helper()
-	s, err := Take(open(t, cwd, additional...))
+	s, err := Take(roottest.Open(t, cwd, additional...))
 	require.NoError(t, err)
 	return s
 }
@@ -56,7 +39,7 @@ func uri(t testing.TB, path string) string {
 
 // Clause M1.
 func TestOrder(t *testing.T) {
-	top := realDir(t)
+	top := dirtest.New(t)
 	z, a, m := mkdir(t, top, "z"), mkdir(t, top, "a"), mkdir(t, top, "m")
 	s := take(t, z, a, m)
 	require.Equal(t, []string{uri(t, z), uri(t, a), uri(t, m)}, s.URIs())
@@ -65,7 +48,7 @@ func TestOrder(t *testing.T) {
 
 // Clause M1.
 func TestDuplicateDirectories(t *testing.T) {
-	top := realDir(t)
+	top := dirtest.New(t)
 	a, b := mkdir(t, top, "a"), mkdir(t, top, "b")
 	link := filepath.Join(top, "link")
 	if err := os.Symlink(a, link); err != nil {
@@ -80,7 +63,7 @@ func TestDuplicateDirectories(t *testing.T) {
 
 // Clause M1.
 func TestNamesAreDistinct(t *testing.T) {
-	top := realDir(t)
+	top := dirtest.New(t)
 	s := take(t, mkdir(t, top, "x", "app"), mkdir(t, top, "y", "app"), mkdir(t, top, "lib"),
 		mkdir(t, top, "y", "x", "app"))
 	require.Equal(t, []string{filepath.Base(top) + "/x/app", "y/app", "lib", "y/x/app"}, names(s))
@@ -92,10 +75,10 @@ func TestNamesAreDistinct(t *testing.T) {
 
 // Clause M6.
 func TestExisting(t *testing.T) {
-	top := realDir(t)
+	top := dirtest.New(t)
 	stays, goes, replaced, linked := mkdir(t, top, "stays"), mkdir(t, top, "goes"), mkdir(t, top,
 		"replaced"), mkdir(t, top, "linked")
-	w := open(t, stays, goes, replaced, linked)
+	w := roottest.Open(t, stays, goes, replaced, linked)
 	s, err := Take(w)
 	require.NoError(t, err)
 	require.Equal(t, 4, s.Existing().Len())
@@ -121,14 +104,14 @@ func TestExisting(t *testing.T) {
 }
 
 func TestTakeOfAClosedWorkspace(t *testing.T) {
-	w := open(t, realDir(t))
+	w := roottest.Open(t, dirtest.New(t))
 	require.NoError(t, w.Close())
 	_, err := Take(w)
 	require.ErrorIs(t, err, workspace.ErrClosed)
 }
 
 func TestSnapshotEqual(t *testing.T) {
-	top := realDir(t)
+	top := dirtest.New(t)
 	a, b := mkdir(t, top, "a"), mkdir(t, top, "b")
 	require.True(t, take(t, a, b).Equal(take(t, a, b)))
 	require.False(t, take(t, a, b).Equal(take(t, b, a)), "the order counts")

@@ -63,17 +63,26 @@ func NewSignIn(t testing.TB, behind http.Handler) *SignIn {
 	})
 	s.URL, s.page = server.URL, server.URL+"/authorize"
 	mux.HandleFunc("/mcp", func(w http.ResponseWriter, r *http.Request) {
-		s.mu.Lock()
-		signedIn := s.issued > 0 && r.Header.Get("Authorization") == "Bearer "+s.secret("access", s.issued)
-		s.mu.Unlock()
-		if signedIn {
+		if s.isSignedIn(r) {
 			behind.ServeHTTP(w, r)
 			return
 		}
 		w.Header().Set("WWW-Authenticate", `Bearer resource_metadata="`+s.URL+`/.well-known/oauth-protected-resource/mcp"`)
 		http.Error(w, "sign in first", http.StatusUnauthorized)
 	})
-	answer := func(path string, v func(*http.Request) any) {
+	for path, answer := range map[string]func(*http.Request) any{
+		"/.well-known/oauth-protected-resource/mcp": func(*http.Request) any {
+			return map[string]any{"resource": s.URL + "/mcp", "authorization_servers": []string{s.URL}}
+		},
+		"/.well-known/oauth-authorization-server": func(*http.Request) any { return s.metadata() },
+		"/register": func(r *http.Request) any {
+			var given map[string]any
+			_ = json.NewDecoder(r.Body).Decode(&given)
+			given["client_id"] = "test-client"
+			return given
+		},
+		"/token": s.token,
+	} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
@@ -81,72 +90,78 @@ func NewSignIn(t testing.TB, behind http.Handler) *SignIn {
 			if path == "/register" {
 				w.WriteHeader(http.StatusCreated)
 			}
-			_ = json.NewEncoder(w).Encode(v(r))
+			_ = json.NewEncoder(w).Encode(answer(r))
 		})
 	}
-	answer("/.well-known/oauth-protected-resource/mcp", func(*http.Request) any {
-		return map[string]any{"resource": s.URL + "/mcp", "authorization_servers": []string{s.URL}}
-	})
-	answer("/.well-known/oauth-authorization-server", func(*http.Request) any {
-		metadata := map[string]any{"issuer": s.URL, "authorization_endpoint": s.page, "token_endpoint": s.URL + "/token",
-			"code_challenge_methods_supported": []string{"S256"}}
-		if s.documents {
-			metadata["client_id_metadata_document_supported"] = true
-		} else {
-			metadata["registration_endpoint"] = s.URL + "/register"
-		}
-		return metadata
-	})
-	answer("/register", func(r *http.Request) any {
-		var given map[string]any
-		_ = json.NewDecoder(r.Body).Decode(&given)
-		given["client_id"] = "test-client"
-		return given
-	})
-	answer("/token", func(r *http.Request) any {
-		if verifier := r.FormValue("code_verifier"); verifier != "" {
-			s.secrets = append(s.secrets, verifier)
-		}
-		sum := sha256.Sum256([]byte(r.FormValue("code_verifier")))
-		grant := r.FormValue("grant_type")
-		valid := r.FormValue("code") == s.secret("code", s.pages) && base64.RawURLEncoding.EncodeToString(sum[:]) == s.challenge
-		if grant == "refresh_token" {
-			valid = r.FormValue("refresh_token") == s.secret("refresh", s.issued)
-		}
-		if !valid || grant == s.rejects {
-			if grant == "refresh_token" {
-				s.refused++
-			}
-			return map[string]any{"error": s.invalid, "error_description": "rejected " + r.Form.Encode()}
-		}
-		s.issued++
-		token := map[string]any{"access_token": s.secret("access", s.issued), "token_type": "Bearer"}
-		if !s.final {
-			token["refresh_token"] = s.secret("refresh", s.issued)
-		}
-		switch {
-		case grant != "refresh_token" && !s.final:
-			token["expires_in"] = 1 // so that it is refreshed before it is used
-		case s.life > 0:
-			token["expires_in"] = s.life
-		}
-		return token
-	})
-	mux.HandleFunc("/authorize", func(w http.ResponseWriter, r *http.Request) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		q := url.Values{"state": {r.FormValue("state")}}
-		s.pages++
-		s.client = r.FormValue("client_id")
-		s.challenge = r.FormValue("code_challenge")
-		if s.denial != "" {
-			q.Set("error", s.denial)
-		} else {
-			q.Set("code", s.secret("code", s.pages))
-		}
-		http.Redirect(w, r, r.FormValue("redirect_uri")+"?"+q.Encode(), http.StatusFound)
-	})
+	mux.HandleFunc("/authorize", s.authorize)
 	return s
+}
+
+// isSignedIn reports whether a request has the latest token.
+func (s *SignIn) isSignedIn(r *http.Request) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.issued > 0 && r.Header.Get("Authorization") == "Bearer "+s.secret("access", s.issued)
+}
+
+// metadata describes the authorization server. The caller holds mu.
+func (s *SignIn) metadata() map[string]any {
+	metadata := map[string]any{"issuer": s.URL, "authorization_endpoint": s.page, "token_endpoint": s.URL + "/token",
+		"code_challenge_methods_supported": []string{"S256"}}
+	if s.documents {
+		metadata["client_id_metadata_document_supported"] = true
+	} else {
+		metadata["registration_endpoint"] = s.URL + "/register"
+	}
+	return metadata
+}
+
+// token answers a request for a token. The caller holds mu.
+func (s *SignIn) token(r *http.Request) any {
+	verifier := r.FormValue("code_verifier")
+	if verifier != "" {
+		s.secrets = append(s.secrets, verifier)
+	}
+	sum := sha256.Sum256([]byte(verifier))
+	refreshes := r.FormValue("grant_type") == "refresh_token"
+	valid := r.FormValue("code") == s.secret("code", s.pages) && base64.RawURLEncoding.EncodeToString(sum[:]) == s.challenge
+	if refreshes {
+		valid = r.FormValue("refresh_token") == s.secret("refresh", s.issued)
+	}
+	if !valid || r.FormValue("grant_type") == s.rejects {
+		if refreshes {
+			s.refused++
+		}
+		return map[string]any{"error": s.invalid, "error_description": "rejected " + r.Form.Encode()}
+	}
+	s.issued++
+	token := map[string]any{"access_token": s.secret("access", s.issued), "token_type": "Bearer"}
+	if !s.final {
+		token["refresh_token"] = s.secret("refresh", s.issued)
+	}
+	switch {
+	case !refreshes && !s.final:
+		token["expires_in"] = 1 // so that it is refreshed before it is used
+	case s.life > 0:
+		token["expires_in"] = s.life
+	}
+	return token
+}
+
+// authorize is the authorization page: it sends the browser back with a code.
+func (s *SignIn) authorize(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q := url.Values{"state": {r.FormValue("state")}}
+	s.pages++
+	s.client = r.FormValue("client_id")
+	s.challenge = r.FormValue("code_challenge")
+	if s.denial != "" {
+		q.Set("error", s.denial)
+	} else {
+		q.Set("code", s.secret("code", s.pages))
+	}
+	http.Redirect(w, r, r.FormValue("redirect_uri")+"?"+q.Encode(), http.StatusFound)
 }
 
 // SetPage sets the address of the authorization page, which is the server's own otherwise.

@@ -116,22 +116,6 @@ func writeChat(w http.ResponseWriter, r Request, a act) {
 	input, output := r.usage(a)
 	usage := object{"prompt_tokens": input, "completion_tokens": output,
 		"total_tokens": input + output}
-	toolCall := func(i int, args string) object {
-		call := object{"index": i, "id": fmt.Sprintf("call_%s_%d", r.number(), i),
-			"type":     "function",
-			"function": object{"name": a.calls[i].tool.Name, "arguments": args}}
-		switch r.model {
-		case Gemini3:
-			if i == 0 {
-				call["extra_content"] = geminiSignature(call["id"].(string))
-			}
-		case Mistral:
-			call["id"] = fmt.Sprintf("m%04d%04d", len(r.Items), i)
-		case KimiK2:
-			call["id"] = kimiID(a.calls[i].tool.Name, len(r.Of(Call))+i)
-		}
-		return call
-	}
 	if !r.stream {
 		message := object{"role": "assistant", "content": a.say}
 		if a.thought != "" {
@@ -139,7 +123,7 @@ func writeChat(w http.ResponseWriter, r Request, a act) {
 		}
 		var all []any
 		for i, c := range a.calls {
-			all = append(all, toolCall(i, c.args))
+			all = append(all, r.chatCall(a, i, c.args))
 		}
 		if all != nil {
 			message["tool_calls"] = all
@@ -163,7 +147,7 @@ func writeChat(w http.ResponseWriter, r Request, a act) {
 		a.deltas(func(piece string) { delta(object{"content": piece}) })
 	}
 	for i, c := range a.calls {
-		delta(object{"tool_calls": []any{toolCall(i, "")}})
+		delta(object{"tool_calls": []any{r.chatCall(a, i, "")}})
 		delta(object{"tool_calls": []any{object{"index": i,
 			"function": object{"arguments": c.args}}}})
 	}
@@ -178,6 +162,24 @@ func writeChat(w http.ResponseWriter, r Request, a act) {
 		e.data(last)
 	}
 	e.text("", "[DONE]")
+}
+
+// chatCall returns a tool call of an answer as the request's model writes it.
+func (r Request) chatCall(a act, i int, args string) object {
+	call := object{"index": i, "id": fmt.Sprintf("call_%s_%d", r.number(), i),
+		"type":     "function",
+		"function": object{"name": a.calls[i].tool.Name, "arguments": args}}
+	switch r.model {
+	case Gemini3:
+		if i == 0 {
+			call["extra_content"] = geminiSignature(call["id"].(string))
+		}
+	case Mistral:
+		call["id"] = fmt.Sprintf("m%04d%04d", len(r.Items), i)
+	case KimiK2:
+		call["id"] = kimiID(a.calls[i].tool.Name, len(r.Of(Call))+i)
+	}
+	return call
 }
 
 // number returns a number that is unique within the conversation.
@@ -402,7 +404,8 @@ type responsesItem struct {
 	Encrypted             string `json:"encrypted_content"`
 }
 
-func writeResponses(w http.ResponseWriter, r Request, a act) {
+// responsesItems returns the items of an answer.
+func responsesItems(r Request, a act) []object {
 	var items []object
 	if a.thought != "" {
 		items = append(items, object{"id": "rs_" + r.number(), "type": "reasoning",
@@ -426,6 +429,11 @@ func writeResponses(w http.ResponseWriter, r Request, a act) {
 		}
 		items = append(items, item)
 	}
+	return items
+}
+
+func writeResponses(w http.ResponseWriter, r Request, a act) {
+	items := responsesItems(r, a)
 	input, output := r.usage(a)
 	response := func(status string, output ...object) object {
 		return object{"id": "resp_" + r.number(), "object": "response", "created_at": 1,
@@ -450,38 +458,7 @@ func writeResponses(w http.ResponseWriter, r Request, a act) {
 	e := numbered{events: stream(w)}
 	e.send("response.created", object{"response": response("in_progress")})
 	for i, item := range items {
-		begun := maps.Clone(item)
-		begun["status"] = "in_progress"
-		at := object{"item_id": item["id"], "output_index": i}
-		text := func(kind, part string, deltas func(send func(string))) {
-			at := with(at, object{"content_index": 0, "summary_index": 0})
-			deltas(func(piece string) { e.send(kind+".delta", with(at, object{"delta": piece})) })
-			e.send(kind+".done", with(at, object{"text": part}))
-		}
-		switch item["type"] {
-		case "reasoning":
-			begun["summary"], begun["encrypted_content"] = []any{}, ""
-			e.send("response.output_item.added", object{"output_index": i, "item": begun})
-			e.send("response.reasoning_summary_part.added", with(at, object{"summary_index": 0,
-				"part": object{"type": "summary_text", "text": ""}}))
-			text("response.reasoning_summary_text", a.thought, func(send func(string)) { send(a.thought) })
-		case "message":
-			begun["content"] = []any{}
-			e.send("response.output_item.added", object{"output_index": i, "item": begun})
-			e.send("response.content_part.added", with(at, object{"content_index": 0,
-				"part": object{"type": "output_text", "text": "", "annotations": []any{}}}))
-			text("response.output_text", a.say, a.deltas)
-			e.send("response.content_part.done", with(at, object{"content_index": 0,
-				"part": object{"type": "output_text", "text": a.say, "annotations": []any{}}}))
-		default:
-			begun["arguments"] = ""
-			e.send("response.output_item.added", object{"output_index": i, "item": begun})
-			e.send("response.function_call_arguments.delta",
-				with(at, object{"delta": item["arguments"]}))
-			e.send("response.function_call_arguments.done",
-				with(at, object{"arguments": item["arguments"]}))
-		}
-		e.send("response.output_item.done", object{"output_index": i, "item": item})
+		e.item(i, item, a)
 	}
 	e.send(end, object{"response": whole})
 }
@@ -495,6 +472,43 @@ type numbered struct {
 func (n *numbered) send(name string, o object) {
 	n.named(name, with(o, object{"type": name, "sequence_number": n.count}))
 	n.count++
+}
+
+// item sends the events for an item of an answer.
+func (n *numbered) item(i int, item object, a act) {
+	begun := maps.Clone(item)
+	begun["status"] = "in_progress"
+	begin := func() { n.send("response.output_item.added", object{"output_index": i, "item": begun}) }
+	at := object{"item_id": item["id"], "output_index": i}
+	text := func(kind, part string, deltas func(send func(string))) {
+		at := with(at, object{"content_index": 0, "summary_index": 0})
+		deltas(func(piece string) { n.send(kind+".delta", with(at, object{"delta": piece})) })
+		n.send(kind+".done", with(at, object{"text": part}))
+	}
+	switch item["type"] {
+	case "reasoning":
+		begun["summary"], begun["encrypted_content"] = []any{}, ""
+		begin()
+		n.send("response.reasoning_summary_part.added", with(at, object{"summary_index": 0,
+			"part": object{"type": "summary_text", "text": ""}}))
+		text("response.reasoning_summary_text", a.thought, func(send func(string)) { send(a.thought) })
+	case "message":
+		begun["content"] = []any{}
+		begin()
+		n.send("response.content_part.added", with(at, object{"content_index": 0,
+			"part": object{"type": "output_text", "text": "", "annotations": []any{}}}))
+		text("response.output_text", a.say, a.deltas)
+		n.send("response.content_part.done", with(at, object{"content_index": 0,
+			"part": object{"type": "output_text", "text": a.say, "annotations": []any{}}}))
+	default:
+		begun["arguments"] = ""
+		begin()
+		n.send("response.function_call_arguments.delta",
+			with(at, object{"delta": item["arguments"]}))
+		n.send("response.function_call_arguments.done",
+			with(at, object{"arguments": item["arguments"]}))
+	}
+	n.send("response.output_item.done", object{"output_index": i, "item": item})
 }
 
 func with(o, more object) object {
