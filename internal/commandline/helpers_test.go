@@ -1,12 +1,14 @@
 package commandline
 
 import (
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/stretchr/testify/require"
 
@@ -43,11 +45,38 @@ func newPlace(t testing.TB) place {
 	require.NoError(t, os.Symlink("../../out/secret.txt", filepath.Join(p.root, "sub", "1.txt")))
 	require.NoError(t, os.Symlink("../out", filepath.Join(p.root, "linkdir")))
 	require.NoError(t, os.Chmod(filepath.Join(p.root, "run.sh"), 0o755))
-	p.git(p.root, "init", "-q")
-	p.git(p.root, "add", ".")
-	p.git(p.root, "commit", "-qm", "One")
+	p.commit()
 	p.open(p.root, p.other)
 	return p
+}
+
+// committed is what git keeps of the root of every place once it has been made for the first.
+var committed = fstest.MapFS{}
+
+// commit makes the root a repository with a commit of all files.
+func (p place) commit() {
+	p.t.Helper()
+	dir := filepath.Join(p.root, ".git")
+	if len(committed) > 0 {
+		require.NoError(p.t, os.CopyFS(dir, committed))
+		return
+	}
+	p.git(p.root, "init", "-q", "--template=")
+	for _, empty := range []string{"info", "hooks"} {
+		require.NoError(p.t, os.Mkdir(filepath.Join(dir, empty), 0o700))
+	}
+	p.git(p.root, "add", ".")
+	p.git(p.root, "commit", "-qm", "One")
+	made := os.DirFS(dir)
+	require.NoError(p.t, fs.WalkDir(made, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			committed[name] = &fstest.MapFile{Mode: fs.ModeDir | 0o700}
+			return err
+		}
+		content, err := fs.ReadFile(made, name)
+		committed[name] = &fstest.MapFile{Data: content, Mode: 0o600}
+		return err
+	}))
 }
 
 func (p *place) open(cwd string, additional ...string) {

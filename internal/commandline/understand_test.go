@@ -10,9 +10,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, dirtest.InMemory()) }
 
 // Every item of the table has the form that its comments describe.
 func TestTable(t *testing.T) {

@@ -26,6 +26,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/needs"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
+	"github.com/acp-agent/acp-agent/internal/test/volume"
 )
 
 func TestMain(m *testing.M) { proctest.Main(m, play) }
@@ -99,7 +100,8 @@ func openToAll(t testing.TB, dir string) {
 	}
 }
 
-// A restricted child tries every system call at every path of the containment corpus.
+// A restricted child tries every system call at every path of the containment corpus: as root what
+// may write, and as an ordinary user what may read little; with a full volume each as both.
 //
 // Clause X1.
 func TestChildChangesNothingOutside(t *testing.T) {
@@ -118,6 +120,9 @@ func TestChildChangesNothingOutside(t *testing.T) {
 		}
 		for user, uid := range users {
 			for _, mode := range []sandbox.Mode{sandbox.Write, sandbox.Strict} {
+				if !volume.Full() && (mode == sandbox.Strict) != (user == "ordinary") && len(users) > 1 {
+					continue
+				}
 				t.Run(fmt.Sprintf("%s/%s/%s", c.Name, user, mode), func(t *testing.T) {
 					t.Parallel()
 					c.Skip(t)
