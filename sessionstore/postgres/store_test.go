@@ -70,37 +70,9 @@ func open(t *testing.T, address string) *postgres.Store {
 // Clause N3.
 func TestContract(t *testing.T) {
 	address := server.Address(t)
-	n := 0
-	storetest.Test(t, func(t *testing.T) sessionstore.Store {
-		n++
-		s, name := open(t, address), fmt.Sprintf("test %d ", n)
-		return tenant{s.For(name), s, name}
-	})
+	storetest.Test(t, storetest.OpenOwners(t,
+		func(t *testing.T) sessionstore.Shared { return open(t, address) }))
 }
-
-// tenant is a part of a store that no other test uses: its owners have names of their own. That is
-// faster than a schema for each test.
-type tenant struct {
-	sessionstore.Store
-	all  *postgres.Store
-	name string
-}
-
-func (s tenant) For(owner string) sessionstore.Store { return s.all.For(s.name + owner) }
-
-func (s tenant) Owners(ctx context.Context) (owners []string, err error) {
-	all, err := s.all.Owners(ctx)
-	for _, owner := range all {
-		if owner, ok := strings.CutPrefix(owner, s.name); ok {
-			owners = append(owners, owner)
-		}
-	}
-	return owners, err
-}
-
-func (s tenant) Unwrap() sessionstore.Store { return s.Store }
-
-func (s tenant) Close() error { return s.all.Close() }
 
 // Clauses S1, S2, S3, N3.
 func TestShared(t *testing.T) {

@@ -147,7 +147,7 @@ func (m *marked) left(files []byte) (found []string) {
 func TestNothingIsLeftOfRandomSessions(t *testing.T) {
 	// Without the scan of pages something was left by 4, 22 and 34, and without overwriting the pages
 	// of passages at once by 58.
-	seeds := []int{4, 22, 34, 58}
+	seeds := []int{4, 58}
 	for seed := range volume.Of(0, 60) {
 		if !slices.Contains(seeds, seed) {
 			seeds = append(seeds, seed)

@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
+	"github.com/acp-agent/acp-agent/internal/test/volume"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 	"github.com/acp-agent/acp-agent/sessionstore/storetest"
@@ -188,7 +189,8 @@ func requireHistory(t *testing.T, dir string, acknowledged []string) (words []st
 	return words
 }
 
-const windowRounds = 50
+// windowRounds is the number of sessions of a window, which deletes every tenth.
+var windowRounds = volume.Of(20, 50)
 
 // window acts as an editor's window: it creates sessions, runs turns and lists.
 func window(ctx context.Context, s *sqlite.Store, name string) error {

@@ -18,10 +18,33 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 )
 
-// filled creates a store with some sessions and closes it.
+// filledFiles are the files of stores by their number of sessions.
+var filledFiles = map[int]map[string][]byte{}
+
+// filled returns the directory of a closed store with some sessions, which is a copy of the first
+// one that has as many.
 func filled(t *testing.T, sessions int) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
+	if filledFiles[sessions] == nil {
+		fill(t, dir, sessions)
+		filledFiles[sessions] = map[string][]byte{}
+		entries, err := os.ReadDir(dir)
+		require.NoError(t, err)
+		for _, e := range entries {
+			filledFiles[sessions][e.Name()], err = os.ReadFile(filepath.Join(dir, e.Name()))
+			require.NoError(t, err)
+		}
+	}
+	for name, content := range filledFiles[sessions] {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), content, 0o600))
+	}
+	return dir
+}
+
+// fill creates a store with some sessions and closes it.
+func fill(t *testing.T, dir string, sessions int) {
+	t.Helper()
 	s := sqlite.New(sqlite.Options{Dir: dir})
 	for i := range sessions {
 		lease := create(t, s, fmt.Sprint("session ", i))
@@ -34,7 +57,6 @@ func filled(t *testing.T, sessions int) (dir string) {
 	_, err := s.Fork(t.Context(), "session 0", sessionstore.NewSession{ID: "fork", Keys: rooted(t, "app")})
 	require.NoError(t, err)
 	require.NoError(t, s.Close())
-	return dir
 }
 
 // damage overwrites pages of a closed store.

@@ -29,9 +29,9 @@ func TestContract(t *testing.T) {
 func TestContractWithRollbackJournalAndStoppedClock(t *testing.T) {
 	t.Parallel() // it waits for the disk
 	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
-	storetest.Test(t, func(t *testing.T) sessionstore.Store {
+	storetest.Test(t, storetest.OpenOwners(t, func(t *testing.T) sessionstore.Shared {
 		return open(t, sqlite.Options{Now: func() time.Time { return noon }}.WithJournal(sqlite.JournalRollback))
-	})
+	}))
 }
 
 func TestContractInMemory(t *testing.T) {

@@ -24,11 +24,16 @@ import (
 // TestShared tests several stores on one database, which random writers use at the same time. open
 // returns a further store on it, and closes it in the test's cleanup. killed, if not nil, runs
 // a program that calls [Work] with such a store and its standard output, kills it after some lines
-// of it, and returns the output. That is done 4 times, or 500 times if ACP_AGENT_VOLUME is set.
+// of it, and returns the output. That is done 4 times, or 500 times if ACP_AGENT_VOLUME is set, which
+// also doubles what the writers do.
 func TestShared(
 	t *testing.T, open Open, killed func(t *testing.T, lines int) (journal []byte, err error),
 ) {
-	const stores, workers, operations = 3, 2, 50
+	const stores, workers = 3, 2
+	operations, kills := 25, 4
+	if os.Getenv("ACP_AGENT_VOLUME") != "" {
+		operations, kills = 50, 500
+	}
 	var journals [stores * workers]bytes.Buffer
 	t.Run("S2, S3, N3/random writers in several stores", func(t *testing.T) {
 		var all sync.WaitGroup
@@ -48,10 +53,6 @@ func TestShared(
 		return
 	}
 	t.Run("S1, S2, N3/processes that are killed", func(t *testing.T) {
-		kills := 4
-		if os.Getenv("ACP_AGENT_VOLUME") != "" {
-			kills = 500
-		}
 		journals := journals[:]
 		for round := 0; round < kills; round += 2 {
 			t.Run(strconv.Itoa(round), func(t *testing.T) { // closes the store

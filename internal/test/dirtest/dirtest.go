@@ -65,8 +65,8 @@ func Short(t testing.TB) string {
 //
 //	func TestMain(m *testing.M) { goleak.VerifyTestMain(m, dirtest.InMemory()) }
 func InMemory() goleak.Option {
-	const memory = "/dev/shm"
-	if free(memory) < 1<<30 || strings.HasPrefix(os.TempDir(), memory) {
+	memory := Memory()
+	if memory == "" || strings.HasPrefix(os.TempDir(), memory) {
 		return goleak.Cleanup(os.Exit)
 	}
 	dir, err := os.MkdirTemp(memory, "acp-agent-test")
@@ -80,6 +80,15 @@ func InMemory() goleak.Option {
 		_ = os.RemoveAll(dir)
 		os.Exit(code)
 	})
+}
+
+// Memory returns the directory of a file system in memory that has room, "" if there is none.
+func Memory() string {
+	const memory = "/dev/shm"
+	if free(memory) < 1<<30 {
+		return ""
+	}
+	return memory
 }
 
 // Tree maps slash-separated paths of files to their contents.

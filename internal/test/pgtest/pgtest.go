@@ -5,6 +5,7 @@
 package pgtest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -21,6 +22,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/npmtest"
 )
 
@@ -89,7 +91,8 @@ func (s *Server) Stop() {
 // run starts the server.
 func (s *Server) run(t testing.TB, bin string) {
 	var err error
-	s.dir, err = os.MkdirTemp("/tmp", "pg") // the path of a socket is short
+	// The path of a socket is short.
+	s.dir, err = os.MkdirTemp(cmp.Or(dirtest.Memory(), "/tmp"), "pg")
 	require.NoError(t, err)
 	attributes := ordinaryUser(t, s.dir)
 	data := filepath.Join(s.dir, "data")
