@@ -254,7 +254,7 @@ func TestImportByCwd(t *testing.T) {
 			}
 		}
 		return seen == 1_505
-	}, patience, time.Millisecond, "the rest is imported in the background")
+	}, patience, 20*time.Millisecond, "the rest is imported in the background")
 }
 
 // Clause P6.

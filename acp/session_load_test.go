@@ -1083,7 +1083,7 @@ func (d weighedDraft) Discard(ctx context.Context) error {
 }
 
 // longReplay is the number of updates of a long replay.
-var longReplay = volume.Of(20_000, 100_000)
+var longReplay = volume.Of(6_000, 100_000)
 
 // Clause P7.
 func TestBackendReplay(t *testing.T) {

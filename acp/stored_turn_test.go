@@ -9,6 +9,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/internal/test/pgtest"
+	"github.com/acp-agent/acp-agent/internal/test/volume"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/postgres"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
@@ -65,7 +66,7 @@ func raceTurns(t *testing.T, store sessionstore.Store, clients ...*client) {
 	id := clients[0].open(dir)
 	var mu sync.Mutex
 	completed := 0
-	for round := range 30 {
+	for round := range volume.Of(10, 100) {
 		var both sync.WaitGroup
 		for i, c := range clients {
 			both.Go(func() {

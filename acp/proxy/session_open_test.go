@@ -47,11 +47,11 @@ func TestAllCapabilities(t *testing.T) {
 	}
 }
 
-// chosen reports whether a set of bits is among a quarter of all combinations, which has every combination
-// of any three of them.
+// chosen reports whether a set of 7 bits is among an eighth of all combinations, which has every
+// combination of any three of them: a Hamming code.
 func chosen(set int) bool {
 	odd := func(mask int) bool { return bits.OnesCount(uint(set&mask))%2 != 0 }
-	return !odd(0b0101111) && !odd(0b1010011)
+	return !odd(0b1010101) && !odd(0b1100110) && !odd(0b1111000)
 }
 
 // testLifecycle goes through a session's whole life with an agent.

@@ -91,7 +91,7 @@ await vanishes(".question");
 assert.equal(await page.$eval(".results", (e) => e.textContent.includes("asks a question")), false);
 
 // Whatever an agent asks is shown as text, all of it, with what is invisible.
-for (const [name, { toolCall, options, shown }] of Object.entries({
+const hostile = Object.entries({
   HTML: { toolCall: { title: "<img src=x onerror=alert(1)>", rawInput: { command: "</pre><script>alert(1)</script>" } }, shown: ["</pre><script>alert(1)</script>"] },
   Markdown: { toolCall: { title: "[ok](javascript:alert(1))", rawInput: { command: "# a `b` ![](https://evil.example/x)" } }, shown: ["![](https://evil.example/x)"] },
   "an order that is not the one of the text": { toolCall: { title: "a\u202eb", rawInput: { command: "rm \u2066-rf\u2069 \u200f/" } }, shown: ["rm \\u2066-rf\\u2069 \\u200f/"] },
@@ -100,42 +100,48 @@ for (const [name, { toolCall, options, shown }] of Object.entries({
   "halves of characters": { toolCall: { title: "x", rawInput: { command: "a\ud800b" } }, shown: ["a\\ud800b"] },
   emoji: { toolCall: { title: "x", rawInput: { command: "⚠️ 👩‍💻 1️⃣ 日本 می‌خواهم" } }, shown: ["⚠️ 👩‍💻 1️⃣ 日本 می‌خواهم"] },
   "many spaces": { toolCall: { title: "ls", rawInput: { command: `ls${" ".repeat(20000)}; rm -rf ~` } }, shown: ["; rm -rf ~"] },
-  "a megabyte": { toolCall: { title: "t".repeat(1 << 20), rawInput: { command: `${"x\n".repeat(1 << 19)}END` } }, shown: ["t".repeat(1 << 20), "END"] },
   "JSON in JSON": { toolCall: { title: "x", rawInput: { a: { b: [{ c: '{"d":"\\u202e"}' }] } } }, shown: ['\\"d\\"'] },
   "a path": { toolCall: { title: "x", locations: [{ path: "/a/\u202e/b\n/c" }] }, shown: ["/a/\\u202e/b\n/c"] },
   "a change": { toolCall: { title: "x", content: [{ type: "diff", path: "f", oldText: "a\nz", newText: "a\n}\n}\nz" }, { type: "terminal", terminalId: "t1" }] }, shown: ["f\n+ }\n+ }", "t1"] },
   "no more than a title": { toolCall: { title: "x" }, shown: ["x"] },
   "nothing": { toolCall: {}, shown: ["May the agent do this?"] },
   "choices that lie": { toolCall: { title: "x" }, options: [{ optionId: "n", kind: "reject_once", name: "Allow" }, { optionId: "?", name: "\u202e\u200b".repeat(1000) }], shown: ["x"] },
-})) {
-  const got = await page.evaluate(async (toolCall, options) => {
-    const { Question } = await import("/question.js");
-    const card = new Question({ method: "session/request_permission", params: { toolCall, options }, session: { title: "\u202e<b>", cwd: "/\u200b" }, may: true }, () => {});
-    card.element.id = "hostile";
-    document.getElementById("hostile")?.remove();
-    document.getElementById("main").append(card.element);
-    await new Promise((resolve) => { setTimeout(resolve, 50); });
-    const text = card.element.querySelector(".asked");
-    const long = text.scrollHeight > text.clientHeight + 2;
-    text.dispatchEvent(new Event("scroll"));
-    return {
-      text: text.textContent, all: card.element.textContent, long, tags: [...new Set([...card.element.querySelectorAll("*")].map((e) => e.tagName))],
-      allowed: [...card.element.querySelectorAll(".allow")].map((e) => e.disabled), wide: document.documentElement.scrollWidth,
-    };
-  }, toolCall, options ?? [{ optionId: "y", kind: "allow_once", name: "Yes" }]);
-  for (const part of shown) assert.ok(got.text.includes(part), `${name}: ${got.text.slice(0, 300)}`);
-  assert.doesNotMatch(got.all, /[\u0000\u001b\u00ad\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/, name);
-  assert.deepEqual(got.tags.filter((tag) => !["H2", "P", "PRE", "DIV", "BUTTON"].includes(tag)), [], name);
-  assert.deepEqual(got.allowed, [true], `${name}: can be allowed at once`);
-  assert.ok(got.wide <= 320, `${name} is ${got.wide} pixels wide`);
-  const dead = await page.$eval("#hostile .allow", async (e) => {
-    await new Promise((resolve) => { setTimeout(resolve, 700); });
-    return e.disabled;
+  "a megabyte": { toolCall: { title: "t".repeat(1 << 20), rawInput: { command: `${"x\n".repeat(1 << 16)}END` } }, shown: ["t".repeat(1 << 20), "END"] },
+});
+const cards = await page.evaluate(async (asked) => {
+  const { Question } = await import("/question.js");
+  const cards = asked.map(([name, { toolCall, options }]) => {
+    options ??= [{ optionId: "y", kind: "allow_once", name: "Yes" }, { optionId: "n", kind: "reject_once", name: "No" }];
+    const { element } = new Question({ method: "session/request_permission", params: { toolCall, options }, session: { title: "\u202e<b>", cwd: "/\u200b" }, may: true }, () => {});
+    element.classList.add("hostile");
+    document.getElementById("main").append(element);
+    element.querySelector(".asked").dispatchEvent(new Event("scroll"));
+    return { name, element, allowed: [...element.querySelectorAll(".allow")].map((e) => e.disabled) };
   });
-  assert.equal(dead, got.long, `${name}: can be allowed before its end was seen`);
-  await page.$eval("#hostile .asked", (e) => { e.scrollTop = e.scrollHeight; });
-  await enabled("#hostile .allow");
+  return cards.map(({ name, element, allowed }) => {
+    const text = element.querySelector(".asked");
+    return {
+      name, allowed, text: text.textContent, all: element.textContent, long: text.scrollHeight > text.clientHeight + 2,
+      tags: [...new Set([...element.querySelectorAll("*")].map((e) => e.tagName))],
+      wide: document.documentElement.scrollWidth,
+    };
+  });
+}, hostile);
+for (const [i, { name, text, all, tags, allowed, wide }] of cards.entries()) {
+  for (const part of hostile[i][1].shown) assert.ok(text.includes(part), `${name}: ${text.slice(0, 300)}`);
+  assert.doesNotMatch(all, /[\u0000\u001b\u00ad\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/, name);
+  assert.deepEqual(tags.filter((tag) => !["H2", "P", "PRE", "DIV", "BUTTON"].includes(tag)), [], name);
+  assert.deepEqual(allowed, [true], `${name}: can be allowed at once`);
+  assert.ok(wide <= 320, `${name} is ${wide} pixels wide`);
 }
+const all = (choice) => page.waitForFunction((s) => [...document.querySelectorAll(s)].every((e) => !e.disabled), {}, `.hostile ${choice}`);
+await all(".reject");
+const dead = await page.$$eval(".hostile", (found) => found.map((e) => e.querySelector(".allow").disabled));
+for (const [i, { name, long }] of cards.entries()) assert.equal(dead[i], long, `${name}: can be allowed before its end was seen`);
+await page.$$eval(".hostile .asked", (found) => {
+  for (const e of found) e.scrollTop = e.scrollHeight;
+});
+await all(".allow");
 // A card that moves, or whose call changes, rests.
 assert.equal(await page.evaluate(async () => {
   const { Question } = await import("/question.js");
@@ -150,10 +156,11 @@ assert.equal(await page.evaluate(async () => {
   card.draw({ rawInput: { command: "something else" } });
   await until(true);
   await until(false);
-  document.getElementById("hostile").remove();
+  document.querySelector(".hostile").remove();
   await until(true);
   const text = card.element.querySelector(".asked").textContent;
   card.end();
+  for (const e of document.querySelectorAll(".hostile")) e.remove();
   return text;
 }), 'something else\n{\n "command": "something else"\n}');
 // Values that an agent asks for are entered in a form.
@@ -170,7 +177,6 @@ await page.select("#form select", "blue");
 await look("form");
 await allow("#form");
 assert.deepEqual(await page.evaluate(() => window.said), { action: "accept", content: { name: "x", colour: "blue", sure: true } });
-await vanishes("#form");
 
 // In the session what others do appears by itself.
 await page.click(".results a");
