@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/acp-agent/acp-agent/internal/test/terminal"
+	"github.com/acp-agent/acp-agent/internal/test/volume"
 )
 
 // acting is a command of the scripts. "acting FILE COMMAND ARGS..." runs a command on a new terminal
@@ -55,7 +56,7 @@ func acting() {
 		}
 	}()
 	var all, seen string
-	timeout := time.After(30 * time.Second)
+	timeout := time.After(volume.Patience)
 	see := func(pattern *regexp.Regexp) {
 		for pattern == nil || !pattern.MatchString(seen) {
 			select {

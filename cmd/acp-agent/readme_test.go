@@ -8,11 +8,11 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/internal/test/needs"
+	"github.com/acp-agent/acp-agent/internal/test/volume"
 )
 
 // console matches a console block of the README: a command and its output.
@@ -36,7 +36,7 @@ func TestReadme(t *testing.T) {
 			tests = tests || command == "go run ./internal/test/all"
 			continue
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), volume.Patience)
 		defer cancel()
 		run := exec.CommandContext(ctx, "sh", "-c", `"$0" `+line, binary)
 		run.Dir = top

@@ -87,9 +87,12 @@ var alone = []string{
 	// discovery
 	"TestAdditionalRootsEqualCwd", "TestExpand", "TestNothingOutsideTheRoots",
 	"TestWorkspaceFileWithManyFolders", "TestYAMLBombs",
+	// internal/jsonrpc
+	"TestAnsweredRequestsAreNotKept", "TestLongLineIsNotBuffered",
+	"TestRunningRequestsDoNotKeepTheirLines",
 	// internal/llm, internal/loglimit and internal/remote
 	"TestCutConnections", "TestCutStreams", "TestEncodedMessages", "TestEndlessAnswers", "TestErrors",
-	"TestLargeRecords", "TestBrowserConnects", "TestPageOnAPhone",
+	"TestLargeRecords", "TestRefusalsOfStrangers", "TestBrowserConnects", "TestPageOnAPhone",
 	// internal/mcp
 	"TestHTTPSlowReader", "TestServerFilesystem",
 	// sessionstore

@@ -108,7 +108,8 @@ func compileTo(t *testing.T, program, source string) {
 	require.NoError(t, err)
 	overlayFile := filepath.Join(dir, "overlay.json")
 	require.NoError(t, os.WriteFile(overlayFile, overlay, 0o600))
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "-overlay", overlayFile, "./snippet")
+	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-ldflags=-w",
+		"-o", program, "-overlay", overlayFile, "./snippet")
 	build.Dir = top
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, "%s\n%s", out, source)
