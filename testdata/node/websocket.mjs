@@ -1,8 +1,8 @@
 // The official TypeScript client and server over WebSocket.
 //
-//   node websocket.mjs client URL TOKEN CWD [ORIGIN]
-//                                              uses the server at URL, and prints what it found as JSON;
-//                                              with ORIGIN, as a page of that origin in a browser
+//   node websocket.mjs client URL TOKEN CWD ORIGIN...
+//                                              uses the server at URL, and then again as a page of each ORIGIN
+//                                              in a browser; prints what it found as a line of JSON each
 //   node websocket.mjs windows URL TOKEN CWD   has a session open in two clients, and prints what each was shown
 //   node websocket.mjs server TOKEN            is a server; prints its URL and serves until its input ends
 //
@@ -29,19 +29,25 @@ function connectTo(url, token, origin) {
   return createWebSocketStream(url, { WebSocket: OfPage });
 }
 
-async function asClient(url, token, cwd, origin) {
-  const stream = connectTo(url, token, origin);
+async function asClient(url, token, cwd, ...origins) {
+  for (const origin of [null, ...origins]) {
+    const found = await talk(connectTo(url, token, origin), cwd).catch((error) => ({ failed: String(error) }));
+    console.log(JSON.stringify(found));
+  }
+}
+
+async function talk(stream, cwd) {
   const said = [];
   const app = client({ name: "interop" }).onNotification(methods.client.session.update, ({ params }) => {
     if (params.update.sessionUpdate === "agent_message_chunk") said.push(params.update.content.text);
   });
-  await app.connectWith(stream, async (connection) => {
+  return await app.connectWith(stream, async (connection) => {
     await connection.request(methods.agent.initialize, { protocolVersion: PROTOCOL_VERSION, clientCapabilities: {} });
     const { sessionId } = await connection.request(methods.agent.session.new, { cwd, mcpServers: [] });
     await connection.notify("$/ping", {}); // acp-ui does so to keep the connection
     const prompt = [{ type: "text", text: "/roots" }];
     const { stopReason } = await connection.request(methods.agent.session.prompt, { sessionId, prompt });
-    console.log(JSON.stringify({ sessionId, stopReason, said: said.join("") }));
+    return { sessionId, stopReason, said: said.join("") };
   });
 }
 

@@ -101,6 +101,7 @@ func TestMemoryOfAClientThatDoesNotRead(t *testing.T) {
 		}, "tools/call", `{"name":"find_files","arguments":{"pattern":"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			cmd := exec.CommandContext(t.Context(), program.Path(), c.args...)
 			in, err := cmd.StdinPipe()
 			require.NoError(t, err)
