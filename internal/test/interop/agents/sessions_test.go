@@ -27,7 +27,7 @@ func TestSessionsOfARealAgent(t *testing.T) {
 		{"prompt during a turn", getsPromptDuringTurn},
 	}
 	opencodes, claudes := []named{{"several roots", multiRoot}, {"held to the roots", heldToTheRoots}}, both
-	if *survey { // opencode takes seconds for each folder
+	if *survey { // opencode takes seconds for each working directory
 		both = append(slices.Clip(both), []named{
 			{"told of new roots", toldOfNewRoots},
 			{"told of other roots", toldOfOtherRoots},
@@ -57,14 +57,15 @@ func TestSessionsOfARealAgent(t *testing.T) {
 			s := onStage(t, c.subject)
 			s.placeCommand(t)
 			e := s.behind(t, noFiles)
-			halves := map[string]again{}
-			for _, p := range c.parts {
+			halves := make([]again, len(c.parts))
+			for i, p := range c.parts {
 				folders := s.inNewFolders(t)
+				if c.name == opencode.name && !*survey {
+					folders.cwd = s.cwd
+				}
 				t.Run(p.name, func(t *testing.T) {
 					e.lend(t)
-					if half := p.part(t, folders, e); half != nil {
-						halves[p.name] = half
-					}
+					halves[i] = p.part(t, folders, e)
 				})
 			}
 			t.Run("W9/nothing of it is left", func(t *testing.T) {
@@ -73,11 +74,13 @@ func TestSessionsOfARealAgent(t *testing.T) {
 				require.Empty(t, s.processes(t))
 			})
 			e = c.again(t, s)
-			for name, half := range halves {
-				t.Run(name+" in another process", func(t *testing.T) {
-					e.lend(t)
-					half(t, e)
-				})
+			for i, p := range c.parts {
+				if half := halves[i]; half != nil {
+					t.Run(p.name+" in another process", func(t *testing.T) {
+						e.lend(t)
+						half(t, e)
+					})
+				}
 			}
 		})
 	}
