@@ -28,6 +28,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/test/needs"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
+	"github.com/acp-agent/acp-agent/internal/test/volume"
 )
 
 // outside is what a child must not reach: servers on this machine that note who comes.
@@ -393,6 +394,9 @@ func TestToolsUseTheProxy(t *testing.T) {
 		"go":  {"list", "-m", "-versions", "example.com/m"},
 	} {
 		for _, level := range []sandbox.Network{sandbox.Namespace, sandbox.Ports} {
+			if level == sandbox.Ports && tool != "curl" && !volume.Full() {
+				continue // the variables of the proxy are the same
+			}
 			t.Run(tool+"/"+string(level), func(t *testing.T) {
 				program := needs.Programs(t, tool)[0]
 				home := t.TempDir()

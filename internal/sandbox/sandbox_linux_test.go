@@ -236,7 +236,7 @@ func TestDescendantsStayRestricted(t *testing.T) {
 	require.Eventually(t, func() bool {
 		text, err := os.ReadFile(report)
 		return err == nil && string(text) == filepath.Join(in, "f")+"\n"
-	}, 30*time.Second, time.Millisecond)
+	}, volume.Patience, time.Millisecond)
 	require.NoFileExists(t, filepath.Join(out, "f"))
 }
 

@@ -86,6 +86,7 @@ var alone = []string{
 	"TestListOfManySessions",
 	// discovery
 	"TestAdditionalRootsEqualCwd", "TestExpand", "TestNothingOutsideTheRoots",
+	"TestOrderOfRootsDecides", "TestSources", "TestUnreadableFiles",
 	"TestWorkspaceFileWithManyFolders", "TestYAMLBombs",
 	// internal/jsonrpc
 	"TestAnsweredRequestsAreNotKept", "TestLongLineIsNotBuffered",
@@ -102,7 +103,8 @@ var alone = []string{
 	// internal/websocket
 	"TestRoomIsGivenBack", "TestUnfinishedMessages", "TestUnreadMessages",
 	// internal/worktree and workspace
-	"TestKilledWhileMaking", "TestKilledWhileRemoving", "TestKilledWhileWriting", "TestWhatOtherProgramsWriteIsNotLost",
+	"TestKilledWhileMaking", "TestKilledWhileRemoving", "TestKilledWhileWriting",
+	"TestUnreadableRoots", "TestWalkReportsUnreadable", "TestWhatOtherProgramsWriteIsNotLost",
 }
 
 // A pkg is a package with tests.
