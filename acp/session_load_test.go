@@ -597,7 +597,7 @@ func TestUpdatesAfterTakeover(t *testing.T) {
 	require.Eventually(t, func() bool {
 		err = host.Update(t.Context(), say("late"))
 		return err != nil
-	}, 10*time.Second, 10*time.Millisecond)
+	}, patience, 10*time.Millisecond)
 	require.ErrorIs(t, err, backend.ErrFenced)
 	close(r.release)
 	old.response(prompt)
@@ -667,7 +667,7 @@ func TestPipelinedLoads(t *testing.T) {
 	require.Equal(t, len(growing), c.changes(id, "one"))
 	require.Equal(t, len(growing), c.changes(id, "two"))
 	upon(shrinking, one)
-	for range 5 {
+	for range volume.Of(2, 20) {
 		upon([][]string{dirs, dirs[:2], dirs[:3], dirs[:1]}, one)
 	}
 	upon([][]string{dirs, dirs[:1], dirs}, two, one)

@@ -16,6 +16,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/test/memstore"
+	"github.com/acp-agent/acp-agent/internal/test/volume"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -24,7 +25,7 @@ func TestCancelInSameWrite(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
 	id := c.open(folder(t))
-	for range 1000 {
+	for range volume.Of(200, 1000) {
 		prompt, line := c.request("session/prompt", promptParams(id, "wait"))
 		c.send(line, notification("session/cancel", idParams(id)))
 		require.Equal(t, "cancelled", c.response(prompt).stopReason(t))

@@ -310,18 +310,18 @@ func TestHangingStore(t *testing.T) {
 	id := c.open(a)
 	c.texts(id, "say one") // and all before it is stored
 	store.hangs.Store(true)
-	prompt, line := c.request("session/prompt", promptParams(id, "count 1000"))
+	prompt, line := c.request("session/prompt", promptParams(id, "count 100"))
 	c.send(line)
-	<-store.appending
-	c.await(0, said("999"))
-	require.Len(t, texts(c.messages(), id), 1001)
+	<-store.appending // goes on within commitTimeout
+	c.await(0, said("99"))
+	require.Len(t, texts(c.messages(), id), 101)
 	require.Len(t, c.list(`{}`), 1, "nor is anybody else held up")
 	for _, m := range c.messages() {
 		require.False(t, isResponse(prompt)(m))
 	}
 	close(store.goOn)
 	require.Equal(t, "end_turn", c.response(prompt).stopReason(t))
-	require.Len(t, texts(c.messages(), id), 1001)
+	require.Len(t, texts(c.messages(), id), 101)
 }
 
 // remember gives a session a turn that said texts, each as a message of its own.

@@ -31,7 +31,7 @@ func marked(t *testing.T, a abilities, o proxy.Options) (*system, proctest.Mark)
 func requireProcesses(t *testing.T, n int, mark proctest.Mark) {
 	t.Helper()
 	require.Eventually(t, func() bool { return len(mark.Processes()) == n }, patience,
-		time.Millisecond)
+		5*time.Millisecond)
 }
 
 func TestSharedProcess(t *testing.T) {

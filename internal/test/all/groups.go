@@ -78,10 +78,11 @@ var atOnce = []string{
 // one goroutine, or in the same ones as others on more data, or in processes of their own.
 var alone = []string{
 	// acp and acp/internal/servers
-	"TestClosedQueuesHoldNoMemory", "TestManySmallBlocks", "TestSlowWindow", "TestStoppedClient",
+	"TestClosedQueuesHoldNoMemory", "TestJoinAfterEachUpdate", "TestJoinThatDoesNotRead",
+	"TestManySmallBlocks", "TestSlowWindow", "TestStoppedClient",
 	// acp/model
 	"TestCallThatDoesNotArrive", "TestFilesThatRunByThemselvesAreAskedFor", "TestManySkills",
-	"TestManySteps", "TestPlantedRepositoryIsAskedFor",
+	"TestManySteps", "TestOrderOfMessages", "TestPlantedRepositoryIsAskedFor",
 	// acp/proxy
 	"TestListOfManySessions",
 	// discovery
