@@ -316,7 +316,7 @@ func lanes(t *testing.T, p *pipes.Process, m *memory, dirs []string, seed uint64
 // Clause S1.
 func TestKills(t *testing.T) {
 	t.Parallel()
-	kills := volume.Of(30, 500)
+	kills := volume.Of(20, 500)
 	state := filepath.Join(t.TempDir(), "state")
 	dirs := []string{folder(t), folder(t), folder(t), folder(t)}
 	m := &memory{sessions: map[string]*remembered{}}

@@ -218,8 +218,8 @@ func TestMCPHTTPExhaustion(t *testing.T) {
 		missing int // bytes of the body that are announced but not sent
 	}{
 		"slow requests":      {256, "{", 100},
-		"slow long requests": {64, long, 100},
-		"unread responses":   {64, fmt.Sprintf(initialize, long), 0},
+		"slow long requests": {40, long, 100},
+		"unread responses":   {40, fmt.Sprintf(initialize, long), 0},
 		"abandoned sessions": {256, fmt.Sprintf(initialize, "short"), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
