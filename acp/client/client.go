@@ -237,10 +237,18 @@ func (c *Client) require(method string) (Agent, error) {
 	return agent, nil
 }
 
-// capability returns the capability that a method of sessions needs, "" for none, and whether the
+// Serves reports whether the agent says that it serves a method about sessions.
+func (a Agent) Serves(method string) bool {
+	_, has := a.capability(method)
+	return has
+}
+
+// capability returns the capability that a method about sessions needs, "" for none, and whether the
 // agent has it.
 func (a Agent) capability(method string) (name string, has bool) {
 	switch method {
+	case protocol.SessionNew:
+		return "", true
 	case protocol.SessionLoad:
 		return "loadSession", a.Load
 	case protocol.SessionResume:
@@ -253,6 +261,10 @@ func (a Agent) capability(method string) (name string, has bool) {
 		return "sessionCapabilities.close", a.Close
 	case protocol.SessionDelete:
 		return "sessionCapabilities.delete", a.Delete
+	case protocol.SessionSetTitle:
+		return "sessionCapabilities.title", a.Title
+	case protocol.SessionArchive, protocol.SessionUnarchive:
+		return "sessionCapabilities.archive", a.Archive
 	}
-	return "", true
+	return method, false
 }

@@ -173,25 +173,12 @@ func (p *proxy) CallStored(
 	ctx context.Context, method string, saved []byte, params backend.Raw,
 ) (backend.Raw, error) {
 	s := decodeState(saved)
-	if s.key() == "" || !servesStored(p.agentInfo(), method) {
+	if s.key() == "" || !p.agentInfo().Serves(method) {
 		return nil, nil
 	}
 	c, err := p.mainChild(ctx)
-	if err != nil || !servesStored(c.info, method) {
+	if err != nil || !c.info.Serves(method) {
 		return nil, err
 	}
 	return c.requestStored(ctx, method, s.ID, params)
-}
-
-// servesStored reports whether an agent serves a method for sessions that are not open.
-func servesStored(a client.Agent, method string) bool {
-	switch method {
-	case protocol.SessionDelete:
-		return a.Delete
-	case protocol.SessionSetTitle:
-		return a.Title
-	case protocol.SessionArchive, protocol.SessionUnarchive:
-		return a.Archive
-	}
-	return false
 }
