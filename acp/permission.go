@@ -95,7 +95,7 @@ func (s *session) recordRejected(ctx context.Context, from asker, id string, by 
 	if s.host.viewers.Others(by) == 0 {
 		return
 	}
-	if err := s.host.viewers.update(ctx, by, failed, asItComes); err != nil {
+	if err := s.host.viewers.update(ctx, by, failed); err != nil {
 		s.agent.log.Debug("update not sent", "session", s.id, "error", err)
 	}
 }

@@ -229,7 +229,7 @@ func checkUpdate(u backend.Update) error {
 
 // show sends the viewers an update without recording it.
 func (s *session) show(ctx context.Context, u backend.Update) error {
-	return s.host.viewers.update(ctx, nil, u, asItComes)
+	return s.host.viewers.update(ctx, nil, u)
 }
 
 // showTo sends one client an update without recording it, and waits until the client has room.

@@ -238,7 +238,7 @@ func (s *session) showPrompt(ctx context.Context, p promptParams) {
 	}
 	v.mark(ctx, p.from, map[string]any{"turn": map[string]bool{"running": true}})
 	for _, u := range p.updates() {
-		if err := v.update(ctx, p.from, u, asItComes); err != nil {
+		if err := v.update(ctx, p.from, u); err != nil {
 			s.agent.log.Debug("prompt not shown", "session", s.id, "error", err)
 		}
 	}

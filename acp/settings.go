@@ -88,7 +88,7 @@ func (s *session) tellSetting(from *agent, set backend.Update) {
 	if s.host.viewers.Others(from) == 0 {
 		return
 	}
-	if err := s.host.viewers.update(ctx, from, set, asItComes); err != nil {
+	if err := s.host.viewers.update(ctx, from, set); err != nil {
 		s.agent.log.Debug("update not sent", "session", s.id, "error", err)
 	}
 }

@@ -74,13 +74,11 @@ func (v *viewers) notify(ctx context.Context, method string, params backend.Raw)
 
 // update sends the viewers but except an update of the session, if they take it. It is encoded
 // once.
-func (v *viewers) update(
-	ctx context.Context, except *agent, u backend.Update, when occasion,
-) error {
+func (v *viewers) update(ctx context.Context, except *agent, u backend.Update) error {
 	v.sequence.Add(1)
 	params := v.address.params(u)
 	return v.Send(ctx, except, len(u.Raw), func(to *agent) error {
-		when := when
+		when := asItComes
 		if to != v.agent { // the backend does not know this client
 			when = forAnother
 		}
@@ -225,7 +223,7 @@ func outcomeOf(id string, got answer) questionOutcome {
 func (v *viewers) mark(ctx context.Context, except *agent, ours map[string]any) {
 	err := v.update(ctx, except, backend.NewUpdate(map[string]any{
 		"sessionUpdate": sessionstore.SessionInfoUpdate,
-		"_meta":         map[string]any{"acp-agent": ours}}), asItComes)
+		"_meta":         map[string]any{"acp-agent": ours}}))
 	if err != nil {
 		v.agent.log.Debug("update not sent", "session", v.address.id, "error", err)
 	}

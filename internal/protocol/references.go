@@ -30,7 +30,10 @@ func MapUpdateReferences(
 	for _, name := range names {
 		mapped = mapID(mapped, name, replace)
 	}
-	return put(params, "update", update, mapped)
+	if bytes.Equal(update, mapped) {
+		return params
+	}
+	return strictjson.Set(params, "update", mapped)
 }
 
 // MapToolCallReferences returns params in which the sessions that a tool call shows are replaced.
@@ -123,12 +126,4 @@ func mapID(
 		return object
 	}
 	return strictjson.Set(object, name, strictjson.Encode(mapped))
-}
-
-// put sets a member of params if its value has changed.
-func put(params json.RawMessage, name string, before, after json.RawMessage) json.RawMessage {
-	if bytes.Equal(before, after) {
-		return params
-	}
-	return strictjson.Set(params, name, after)
 }
