@@ -5,10 +5,10 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/turns"
+	"github.com/acp-agent/acp-agent/internal/pause"
 )
 
 // turnUpdates implements [backend.Updates] for one turn.
@@ -70,14 +70,7 @@ func (u *turnUpdates) current() *session {
 func (u *turnUpdates) watchLease(t *turns.Turn) {
 	a := u.current().agent
 	a.tasks.Go(func() {
-		every := time.NewTicker(a.options.tuning.LeaseCheck)
-		defer every.Stop()
-		for {
-			select {
-			case <-every.C:
-			case <-t.Context().Done():
-				return
-			}
+		for range pause.Every(t.Context(), a.options.tuning.LeaseCheck) {
 			s := u.current()
 			if err := s.checkLease(t.Context()); gone(err) {
 				s.failed(err)

@@ -3,9 +3,9 @@ package proxy
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/pause"
 )
 
 // claim is a session's use of the MCP servers in its working directory.
@@ -157,15 +157,8 @@ func (c *child) release(ctx context.Context) error {
 
 // stopWhenIdle stops the child once it is idle. It returns when ctx ends.
 func (c *child) stopWhenIdle(ctx context.Context) {
-	ticker := time.NewTicker(c.limits.Idle)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-			c.stopIfIdle()
-		case <-ctx.Done():
-			return
-		}
+	for range pause.Every(ctx, c.limits.Idle) {
+		c.stopIfIdle()
 	}
 }
 

@@ -18,3 +18,18 @@ func TestFor(t *testing.T) {
 	cancel(why)
 	require.Equal(t, why, pause.For(ctx, time.Hour))
 }
+
+func TestEvery(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	n := 0
+	for range pause.Every(ctx, time.Millisecond) {
+		if n++; n == 3 {
+			cancel()
+		}
+	}
+	require.GreaterOrEqual(t, n, 3)
+	for range pause.Every(t.Context(), time.Millisecond) {
+		break
+	}
+}

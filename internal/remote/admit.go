@@ -194,16 +194,9 @@ func (s *Server) readmit(id string, t Token) {
 
 // watchTokens calls endRevoked once a second until ctx ends.
 func (s *Server) watchTokens(ctx context.Context) {
-	ticker := time.NewTicker(time.Second)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			s.endRevoked()
-			s.endUnaudited()
-		}
+	for range pause.Every(ctx, time.Second) {
+		s.endRevoked()
+		s.endUnaudited()
 	}
 }
 

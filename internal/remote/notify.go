@@ -13,6 +13,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/internal/pause"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -189,14 +190,7 @@ func (n *notifier) run(ctx context.Context) {
 	var commands sync.WaitGroup
 	defer commands.Wait()
 	slots := make(chan struct{}, maxNotifying)
-	ticker := time.NewTicker(time.Second)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
+	for range pause.Every(ctx, time.Second) {
 		for _, one := range n.due(maxNotifying - len(slots)) {
 			slots <- struct{}{}
 			commands.Go(func() {

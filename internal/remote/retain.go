@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/acp-agent/acp-agent/internal/pause"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
@@ -13,15 +14,8 @@ const retainEvery = time.Hour
 
 // retain deletes the users' old sessions every hour, until ctx ends.
 func (s *Server) retain(ctx context.Context) {
-	ticker := time.NewTicker(retainEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-		if err := s.deleteOld(ctx, time.Now()); err != nil && ctx.Err() == nil {
+	for now := range pause.Every(ctx, retainEvery) {
+		if err := s.deleteOld(ctx, now); err != nil && ctx.Err() == nil {
 			s.options.Log.Warn("cannot delete old sessions; it is tried again", "error", err)
 		}
 	}

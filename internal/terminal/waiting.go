@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/acp-agent/acp-agent/internal/pause"
 )
 
 // eraseLine erases the last line of a terminal.
@@ -20,15 +22,8 @@ func (p *Printer) Watch(ctx context.Context) {
 	p.mu.Lock()
 	p.printed = time.Now()
 	p.mu.Unlock()
-	seconds := time.NewTicker(time.Second)
-	defer seconds.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case now := <-seconds.C:
-			p.tick(now)
-		}
+	for now := range pause.Every(ctx, time.Second) {
+		p.tick(now)
 	}
 }
 

@@ -639,14 +639,8 @@ func (c *Conn) sendConfirmation(socket *websocket.Conn) {
 
 // watch closes a socket from which nothing arrives for two to three intervals.
 func (c *Conn) watch() {
-	ticker := time.NewTicker(c.times.Ping)
-	defer ticker.Stop()
-	for quiet := 0; ; {
-		select {
-		case <-c.ctx.Done():
-			return
-		case <-ticker.C:
-		}
+	quiet := 0
+	for range pause.Every(c.ctx, c.times.Ping) {
 		socket := c.current()
 		if c.heard.Swap(false) || socket == nil || !c.resumable && c.ping(socket) {
 			quiet = 0
