@@ -15,6 +15,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/logtest"
+	"github.com/acp-agent/acp-agent/internal/test/volume"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 )
@@ -161,7 +162,7 @@ func TestFullDiskAtAnyWrite(t *testing.T) {
 	for _, journal := range []sqlite.Journal{sqlite.JournalWAL, sqlite.JournalRollback} {
 		t.Run("S4/"+string(journal), func(t *testing.T) {
 			full := true
-			for room := int64(0); full; room += 1 + room/5 {
+			for room := int64(0); full; room += 1 + room/int64(volume.Of(3, 5)) {
 				full = useFullDisk(t, journal, room)
 			}
 		})

@@ -149,7 +149,7 @@ func TestKill(t *testing.T) {
 	require.NoError(t, first.Close())
 	random := rand.New(rand.NewPCG(3, 4))
 	var acknowledged []string
-	for round := range 20 {
+	for round := range volume.Of(8, 20) {
 		cmd := process(t, "writer", dir, strconv.Itoa(round))
 		var complaints strings.Builder
 		cmd.Stderr = &complaints
