@@ -350,7 +350,7 @@ func TestRulesAreParsed(t *testing.T) {
 		require.NoError(t, err, text)
 		require.Equal(t, text, r.String())
 	}
-	for _, text := range []string{"", "write", "read ../x", "read /etc", "edit ~/x", "edit [", `edit a\b`, "read outside x", "read outside /a/../b",
+	for _, text := range []string{"", "write", "read ../x", "read /etc", "edit ~/x", "read a/...", "edit [", `edit a\b`, "read outside x", "read outside /a/../b",
 		"run a; b", "run $x", "run 'a", "run a*", "tool x", "tool .x", "tool a.b read-only", "fetch https://x", "fetch x:1", "fetch x/y", "fetch 1.2.3.4",
 		"fetch *", "fetch", "fetch a..b", "run a\u202eb", "Read"} {
 		_, err := Parse(text)
@@ -362,6 +362,24 @@ func TestRulesAreParsed(t *testing.T) {
 		_, err = Permissions{Deny: []string{text}, Ask: []string{text}}.Rules()
 		require.NoError(t, err, text)
 	}
+}
+
+// A deny or ask rule for the name of a folder is about all that is in it, an allow rule is not.
+//
+// Clause R1.
+func TestRulesForFolders(t *testing.T) {
+	g := newGround(t)
+	edit := g.ask(t, "", `{"kind":"edit","rawInput":{"file_path":"{root}/sub/b.txt"}}`)
+	for rule, effect := range map[string]Effect{
+		"deny edit sub": Deny, "deny edit sub/": Deny, "deny edit Sub/**": Deny, "deny edit **/sub": Deny, "deny edit b.txt": Allow,
+		"deny edit su*": Allow, "deny edit *": Allow, "deny edit su": Allow, "ask edit sub": Ask,
+	} {
+		require.Equal(t, effect, Decide(edit, g.rules(t, "allow edit", rule)).Effect, rule)
+	}
+	for rule, effect := range map[string]Effect{"allow edit sub": Ask, "allow edit sub/": Allow, "allow edit sub/**": Allow} {
+		require.Equal(t, effect, Decide(edit, g.rules(t, rule)).Effect, rule)
+	}
+	require.Equal(t, Deny, Decide(g.ask(t, "", command("cat sub/b.txt")), g.rules(t, "allow run cat ...", "deny read sub")).Effect)
 }
 
 // Deny comes first, then ask, then allow; a mode is a set of rules.

@@ -252,10 +252,14 @@ func (r Rule) touchesFile(f File) bool {
 		slices.ContainsFunc(f.Others, r.matchesFolded)
 }
 
-// matchesFolded reports whether a name matches a pattern in some spelling.
+// matchesFolded reports whether a name matches a pattern in some spelling, or is in a folder that
+// the pattern names.
 func (r Rule) matchesFolded(name string) bool {
-	spelled := path.Join(namesOf(name)...)
-	for _, glob := range []string{r.glob, strings.ToLower(r.glob)} {
+	spelled, glob := path.Join(namesOf(name)...), r.glob
+	if !strings.ContainsAny(path.Base(glob), "*?[{") {
+		glob += "/**"
+	}
+	for _, glob := range []string{glob, strings.ToLower(glob)} {
 		for _, name := range []string{name, strings.ToLower(name), spelled} {
 			if matches, _ := doublestar.Match(glob, name); matches {
 				return true

@@ -108,8 +108,12 @@ func parseGlob(glob string) (string, error) {
 		strings.Contains(glob, `\`), slices.Contains(strings.Split(glob, "/"), ".."):
 		return "", errors.New("a pattern is relative to each folder, with / and without .. or ~; " +
 			"read outside PATH is for other files")
+	case slices.Contains(strings.Split(glob, "/"), "..."):
+		return "", errors.New("the files in a folder are FOLDER/**; ... is for words of a command")
 	case !doublestar.ValidatePattern(glob):
 		return "", errors.New("it is not a valid pattern")
+	case strings.HasSuffix(glob, "/"):
+		return path.Join(glob, "**"), nil
 	}
 	return path.Clean(glob), nil
 }
