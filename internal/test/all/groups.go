@@ -40,9 +40,9 @@ func describe(program string, tests int) string {
 // longest are the packages whose tests take longest. They run first, so that a core is not left
 // alone with one of them at the end.
 var longest = []string{
-	"internal/test/interop", "internal/test/interop/agents", "internal/release", "sessionstore/sqlite",
-	"internal/inspect", "cmd/acp-agent", "acp", "acp/model", "internal/mcp/server",
-	"sessionstore/postgres",
+	"internal/test/interop", "internal/test/interop/agents", "sessionstore/sqlite", "internal/release",
+	"internal/inspect", "internal/mcp/client", "acp", "acp/model", "internal/remote",
+	"acp/internal/servers", "internal/mcp/server", "cmd/acp-agent", "acp/proxy", "sessionstore/postgres",
 }
 
 // Packages in which goroutines meet are tested again with the race detector: small ones with all
