@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -24,8 +25,9 @@ func remoteServer(t testing.TB, handler http.Handler) *mcptest.Guarded {
 	return mcptest.Guard(t, "Authorization", "Bearer hunter2-secret", handler)
 }
 
-// toolServers is mcptest.ToolServers for servers whose sessions end with the test: a client whose
-// connection broke cannot end its session, and servers of the SDK keep one for ever.
+// toolServers is mcptest.ToolServers for servers whose sessions and calls end with the test: a client
+// whose connection broke cannot end its session, servers of the SDK keep one for ever, and they do
+// not cancel a call whose cancellation overtook it.
 func toolServers(
 	t testing.TB, revision string, initialized *atomic.Int64,
 ) func(*http.Request) *mcp.Server {
@@ -43,6 +45,14 @@ func toolServers(
 	})
 	return func(q *http.Request) *mcp.Server {
 		s := next(q)
+		s.AddReceivingMiddleware(func(handle mcp.MethodHandler) mcp.MethodHandler {
+			return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
+				ctx, cancel := context.WithCancel(ctx)
+				defer cancel()
+				defer context.AfterFunc(t.Context(), cancel)()
+				return handle(ctx, method, r)
+			}
+		})
 		mu.Lock()
 		defer mu.Unlock()
 		servers = append(servers, s)
