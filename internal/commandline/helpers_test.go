@@ -50,7 +50,7 @@ func newPlace(t testing.TB) place {
 	return p
 }
 
-// committed is what git keeps of the root of every place once it has been made for the first.
+// committed holds the .git directory of the first place, which is copied for the others.
 var committed = fstest.MapFS{}
 
 // commit makes the root a repository with a commit of all files.
