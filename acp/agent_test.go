@@ -165,8 +165,6 @@ type panickingStore struct {
 	panics atomic.Bool
 }
 
-func (s *panickingStore) Unwrap() sessionstore.Store { return s.Store }
-
 func (s *panickingStore) check() {
 	if s.panics.Load() {
 		panic("in the store")

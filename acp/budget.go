@@ -86,7 +86,7 @@ func (s *session) spent(ctx context.Context, b Budget) (sum float64, err error) 
 		now := time.Now()
 		q.Since = time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, now.Location())
 	}
-	sums, err := s.spending.ledger.Sums(ctx, q)
+	sums, err := s.agent.options.Store.Sums(ctx, q)
 	inside := map[sessionstore.ID]bool{s.host.stored: true}
 	for _, c := range sums {
 		if c.Unit != b.Currency || err != nil {
@@ -119,7 +119,7 @@ func (s *session) counts(ctx context.Context, b Budget, id sessionstore.ID) (boo
 
 // budgets returns the budgets of the session.
 func (s *session) budgets() []Budget {
-	if s.agent.options.Budgets == nil || s.spending.ledger == nil {
+	if s.agent.options.Budgets == nil {
 		return nil
 	}
 	return s.agent.options.Budgets(s.params.roots.Cwd())

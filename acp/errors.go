@@ -80,7 +80,6 @@ func protocolError(err error) error {
 		fenced      *sessionstore.FencedError
 		cursor      *sessionstore.CursorError
 		unavailable *sessionstore.UnavailableError
-		unsupported *sessionstore.UnsupportedError
 	)
 	switch {
 	case err == nil || errors.As(err, &wireError):
@@ -99,8 +98,6 @@ func protocolError(err error) error {
 		return stateError(jsonrpc.CodeInternal, unavailable.Error(),
 			reasonData{Reason: storeUnavailable, Path: unavailable.Medium,
 				Hint: unavailable.Hint})
-	case errors.As(err, &unsupported):
-		return jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "%v", unsupported)
 	default:
 		return err
 	}

@@ -200,7 +200,6 @@ func (a *agent) initializeResult(info backend.Info) (json.RawMessage, mcpTranspo
 	}
 	top := members(result)
 	capabilities, transports := agentCapabilities(top["agentCapabilities"], info, a.grants)
-	capabilities = a.withArchive(capabilities)
 	result = strictjson.Set(result, "agentCapabilities", capabilities)
 	if !strictjson.IsObject(top["agentInfo"]) {
 		result = strictjson.Set(result, "agentInfo",

@@ -79,11 +79,10 @@ func newSession(act *activation, q *queue, lease sessionstore.Lease, title strin
 // watch ends the session soon after another process has taken it over or deleted it, if the store
 // announces that.
 func (s *session) watch() {
-	w, err := sessionstore.As[sessionstore.Watcher](s.agent.options.Store)
-	if err != nil {
+	changed, stop := s.agent.options.Store.Watch(s.id)
+	if changed == nil {
 		return
 	}
-	changed, stop := w.Watch(s.id)
 	s.agent.tasks.Go(func() {
 		defer stop()
 		for {

@@ -117,8 +117,6 @@ type unreadable struct {
 	err error
 }
 
-func (s *unreadable) Unwrap() sessionstore.Store { return s.Store }
-
 func (u *unreadable) History(
 	ctx context.Context, id sessionstore.ID,
 ) iter.Seq2[sessionstore.Update, error] {
@@ -474,8 +472,6 @@ type failing struct {
 	activate, begin error
 }
 
-func (s *failing) Unwrap() sessionstore.Store { return s.Store }
-
 func (f *failing) Activate(
 	ctx context.Context, id sessionstore.ID, a sessionstore.Activation,
 ) (sessionstore.Lease, error) {
@@ -685,8 +681,6 @@ type hooked struct {
 	appending  error  // of the next Append
 	ending     error  // of the next EndTurn
 }
-
-func (s *hooked) Unwrap() sessionstore.Store { return s.Store }
 
 func (h *hooked) Create(
 	ctx context.Context, n sessionstore.NewSession,

@@ -428,8 +428,6 @@ type closing struct {
 	step func()
 }
 
-func (s *closing) Unwrap() sessionstore.Store { return s.Store }
-
 func (s *closing) EndTurn(
 	ctx context.Context, l sessionstore.Lease, number int64,
 ) error {

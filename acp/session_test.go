@@ -279,8 +279,6 @@ type hanging struct {
 	goOn      chan struct{}
 }
 
-func (s *hanging) Unwrap() sessionstore.Store { return s.Store }
-
 func (h *hanging) Append(
 	ctx context.Context, l sessionstore.Lease, segment []sessionstore.Update,
 ) error {

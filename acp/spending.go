@@ -17,10 +17,8 @@ import (
 )
 
 // spending counts what a session uses, from what its agent reports, and stores it when a turn ends.
-// It does nothing if the store is no [sessionstore.Ledger].
 type spending struct {
 	session *session
-	ledger  sessionstore.Ledger // or nil
 
 	mu       sync.Mutex
 	meters   *metering.Meters   // nil until something was reported
@@ -37,13 +35,12 @@ type spending struct {
 const chargeEvery = time.Second
 
 func newSpending(s *session) *spending {
-	ledger, _ := sessionstore.As[sessionstore.Ledger](s.agent.options.Store)
-	return &spending{session: s, ledger: ledger}
+	return &spending{session: s}
 }
 
 // note counts the cost that an update reports, if it does.
 func (p *spending) note(ctx context.Context, u backend.Update) {
-	if p.ledger == nil || u.Kind != sessionstore.UsageUpdate {
+	if u.Kind != sessionstore.UsageUpdate {
 		return
 	}
 	var cost struct {
@@ -77,11 +74,11 @@ func (p *spending) load(ctx context.Context) bool {
 		if err != nil {
 			return err
 		}
-		account, err := p.ledger.Account(ctx, s.host.stored)
+		account, err := s.agent.options.Store.Account(ctx, s.host.stored)
 		if err != nil {
 			return err
 		}
-		sums, err := p.ledger.Sums(ctx, sessionstore.ChargeQuery{
+		sums, err := s.agent.options.Store.Sums(ctx, sessionstore.ChargeQuery{
 			Session: s.host.stored, Meter: sessionstore.CostMeter})
 		if err != nil {
 			return err
@@ -143,7 +140,7 @@ func (p *spending) endTurn(
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.turns--
-	if p.ledger == nil || !p.load(ctx) {
+	if !p.load(ctx) {
 		return nil, nil
 	}
 	p.meters.Turn(p.source, tokensOf(result))
@@ -198,7 +195,7 @@ func (p *spending) store(ctx context.Context) (cost map[string]float64) {
 	}
 	p.stored = time.Now()
 	cost = metering.Sum(charges, sessionstore.CostMeter)
-	err := s.write(func(l sessionstore.Lease) error { return p.ledger.Charge(ctx, l, charges) })
+	err := s.write(func(l sessionstore.Lease) error { return p.session.agent.options.Store.Charge(ctx, l, charges) })
 	switch {
 	case gone(err):
 		return nil // who has the session now counts

@@ -21,9 +21,7 @@ func spentIn(
 	t *testing.T, s sessionstore.Store, q sessionstore.ChargeQuery,
 ) (sums map[string]float64, marks []sessionstore.Mark) {
 	t.Helper()
-	ledger, err := sessionstore.As[sessionstore.Ledger](s)
-	require.NoError(t, err)
-	charges, err := ledger.Sums(t.Context(), q)
+	charges, err := s.Sums(t.Context(), q)
 	require.NoError(t, err)
 	sums = map[string]float64{}
 	for _, c := range charges {
@@ -112,31 +110,11 @@ type brokenLedger struct {
 	broken atomic.Bool
 }
 
-func (s *brokenLedger) ledger() sessionstore.Ledger {
-	l, err := sessionstore.As[sessionstore.Ledger](s.Store)
-	if err != nil {
-		panic(err)
-	}
-	return l
-}
-
 func (s *brokenLedger) Charge(ctx context.Context, l sessionstore.Lease, c []sessionstore.Charge) error {
 	if s.broken.Load() {
 		return &sessionstore.UnavailableError{Err: errors.New("the disk is full")}
 	}
-	return s.ledger().Charge(ctx, l, c)
-}
-
-func (s *brokenLedger) Account(ctx context.Context, id sessionstore.ID) (sessionstore.Account, error) {
-	return s.ledger().Account(ctx, id)
-}
-
-func (s *brokenLedger) Charges(ctx context.Context, id sessionstore.ID) ([]sessionstore.Charge, error) {
-	return s.ledger().Charges(ctx, id)
-}
-
-func (s *brokenLedger) Sums(ctx context.Context, q sessionstore.ChargeQuery) ([]sessionstore.Charge, error) {
-	return s.ledger().Sums(ctx, q)
+	return s.Store.Charge(ctx, l, c)
 }
 
 // If charges cannot be stored, turns go on, and what was used is stored later. A window that lost

@@ -30,42 +30,10 @@
 //
 // A [Searcher] also finds what was said in sessions, by its words.
 //
-// # Implementing a Store
+// # Where sessions are
 //
-// A Store on another medium is a package beside sessionstore/sqlite. The program opens its store in
-// cmd/acp-agent. It implements [Store], and of the optional interfaces those that its medium can
-// serve: [Importer], [Archiver], [Ledger], [Mover], [Pruner], [Restorer], [Segmenter], [Searcher],
-// [Sizer] and [Watcher]. Each says what does not work without it. Consumers take the part of [Store] that they
-// need ([Sessions], [Titles] or [Histories]), and look for others with [As]. The program acp-agent
-// also needs [Shared].
-//
-// These functions make sure that all stores keep the same things:
-//
-//   - [Split] separates the updates that are history from those that are states, and leaves out
-//     those that are neither.
-//   - [StoredUpdate] turns stored JSON into an Update again.
-//   - [Pack] and [Unpack] make segments of a history.
-//   - [Query.From] and [Query.After] read and make cursors, [Query.Size] is the size of a page,
-//     [Position] the order of a list.
-//   - [NewSession.Validate], [Imported.Validate], [Agent.Validate] and [Keys.Validate] check
-//     arguments; [Keys.WithCwd] computes the keys after an activation.
-//   - [ValidateCharges] checks charges, and [ChargeQuery.Bounds] has what a query compares.
-//   - [CleanTitle] makes a title text. Ids and agents are text. So are paths. Other values may be
-//     any bytes.
-//   - [Passages] are what a [Searcher] indexes, [SearchQuery.Terms] what it looks for, and [Words]
-//     how both are compared. [BestLine] and [SearchQuery.Matches] make a [Found].
-//
-// What the stores of this module decide alike is in sessionstore/internal/rules, and whose turn it
-// is to use one in sessionstore/internal/fair.
-//
-// Package sessionstore/storetest tests a Store; its function TestShared tests several stores on one
-// database:
-//
-//	func TestContract(t *testing.T) {
-//		storetest.Test(t, func(t *testing.T) sessionstore.Store {
-//			s := mystore.New(t.TempDir())
-//			t.Cleanup(func() { s.Close() })
-//			return s
-//		})
-//	}
+// Every rule and statement is once in sessionstore/internal/core. The packages of databases open
+// one, and explain its errors. A program that wants a store to do something else wraps it: it embeds
+// a [Store] in a struct with the methods that differ. Drafts belong to the store that made them, so
+// NewDraft passes them on as they are.
 package sessionstore

@@ -2,7 +2,6 @@ package sessionstore_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -52,17 +51,22 @@ func Example() {
 	// {"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"In /src/lib."}}}
 }
 
-// A store that cannot do something says which interface it lacks.
-func ExampleAs() {
-	var store sessionstore.Store = sqlite.NewMemory()
+// noted is a store that says when a session is deleted.
+type noted struct{ sessionstore.Store }
+
+func (s noted) Delete(ctx context.Context, id sessionstore.ID) error {
+	fmt.Println("deleting", id)
+	return s.Store.Delete(ctx, id)
+}
+
+// A program that wants a store to do something else wraps it.
+func ExampleStore() {
+	store := noted{sqlite.NewMemory()}
 	defer store.Close()
-	_, err := sessionstore.As[sessionstore.Archiver](store)
-	fmt.Println(err)
-	_, err = sessionstore.As[sessionstore.Watcher](store)
-	fmt.Println(errors.Is(err, errors.ErrUnsupported), err)
+	fmt.Println(store.Delete(context.Background(), "sess_1"))
 	// Output:
+	// deleting sess_1
 	// <nil>
-	// true this session store cannot do that: it is no sessionstore.Watcher
 }
 
 func parse(raw string) sessionstore.Update {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Ledger is a [Store] that keeps what agents report to have used. Without it nothing is known of
-// what sessions cost. What a session has used is deleted with it.
+// Ledger is the part of a [Store] that keeps what agents report to have used. What a session has used
+// is deleted with it.
 //
 // A fork by the same agent begins with the latest readings of its source, whose amounts are 0.
 type Ledger interface {

@@ -2,42 +2,10 @@ package sessionstore
 
 import (
 	"context"
-	"errors"
 	"iter"
-	"reflect"
 )
 
-// As returns a store as one of the optional interfaces, or the store that it wraps. A store that
-// wraps another one says so with a method Unwrap() Store. The error is an [*UnsupportedError].
-func As[Part any](s Store) (Part, error) {
-	for {
-		if part, ok := s.(Part); ok {
-			return part, nil
-		}
-		wrapper, ok := s.(interface{ Unwrap() Store })
-		if !ok {
-			var none Part
-			return none, &UnsupportedError{Part: reflect.TypeFor[Part]().Name()}
-		}
-		s = wrapper.Unwrap()
-	}
-}
-
-// UnsupportedError is returned for what a [Store] cannot do. It is an [errors.ErrUnsupported].
-type UnsupportedError struct {
-	// Part is the name of the interface that the store lacks, such as "Importer".
-	Part string
-}
-
-func (e *UnsupportedError) Error() string {
-	return "this session store cannot do that: it is no sessionstore." + e.Part
-}
-
-// Is reports whether target is [errors.ErrUnsupported].
-func (e *UnsupportedError) Is(target error) bool { return target == errors.ErrUnsupported }
-
-// Archiver is a [Store] that can archive sessions. Without it no session is archived, and clients
-// are not offered session/archive.
+// Archiver is the part of a [Store] that archives sessions.
 type Archiver interface {
 	// Archive archives a session, and Unarchive undoes that. Only lists are affected; see
 	// [ArchiveFilter].
@@ -45,16 +13,14 @@ type Archiver interface {
 	Unarchive(ctx context.Context, id ID) error
 }
 
-// Mover is a [Store] that can move sessions to other roots. Without it "acp-agent sessions move"
-// fails.
+// Mover is the part of a [Store] that moves sessions to other roots.
 type Mover interface {
 	// Move gives a session other roots and real paths, including its cwd, and issues a new lease:
 	// whoever has the session open must load it again. Nothing else changes.
 	Move(ctx context.Context, l Lease, k Keys) (Lease, error)
 }
 
-// Pruner is a [Store] that can delete many old sessions. Without it "acp-agent sessions prune"
-// fails.
+// Pruner is the part of a [Store] that deletes many old sessions.
 type Pruner interface {
 	// Prune deletes the sessions that q matches, and returns their number. Other writers may run in
 	// between. If Prune fails, n sessions have already been deleted.
@@ -64,33 +30,31 @@ type Pruner interface {
 // SessionBytes is what a [Sizer] counts for a session besides its history and its states.
 const SessionBytes = 1 << 10
 
-// Sizer is a [Store] that knows how much it stores. Without it users of a server have no quota.
+// Sizer is the part of a [Store] that knows how much it stores.
 type Sizer interface {
 	// Size returns about how many bytes the sessions of the store's owner take, without those that
 	// were deleted, even if their data was not erased yet.
 	Size(ctx context.Context) (bytes int, err error)
 }
 
-// Segmenter is a [Store] whose histories can be read from a place in their middle. Without it
-// "acp-agent inspect" shows no conversations.
+// Segmenter is the part of a [Store] that reads histories from a place in their middle.
 type Segmenter interface {
 	// Segments is like [Histories.History], but yields the segments that the history is stored in,
 	// from the first one whose number is greater than after.
 	Segments(ctx context.Context, id ID, after int64) iter.Seq2[Segment, error]
 }
 
-// Watcher is a [Store] that announces what other processes do with a session. Without it a process
-// learns that it has lost a session when it next writes to it.
+// Watcher is the part of a [Store] that announces what other processes do with a session. It is
+// optional: without it a process learns that it has lost a session when it next writes to it.
 type Watcher interface {
 	// Watch returns a channel that receives a value at the beginning, and whenever the session may
 	// have a newer lease or may have been deleted. It may receive further values; use an empty
 	// Append to find out what has happened. The caller calls stop when it no longer reads the
-	// channel.
+	// channel. The channel is nil if the store announces nothing.
 	Watch(id ID) (changed <-chan struct{}, stop func())
 }
 
-// Importer is a [Store] for sessions that an agent keeps itself. Without it, lists have only the
-// sessions that were made through the store, and others cannot be opened.
+// Importer is the part of a [Store] for sessions that an agent keeps itself.
 type Importer interface {
 	// Import stores sessions from an agent's own list, in their order, and returns the number of
 	// new ones. If one is invalid, it stores none. A new session gets the id in s and an empty
@@ -122,14 +86,13 @@ type Importer interface {
 	Adopt(ctx context.Context, agent Agent, s Imported, history Draft) (Lease, error)
 }
 
-// Restorer is a [Store] from and to which sessions can be copied. Without it "acp-agent sessions
-// copy" fails.
+// Restorer is the part of a [Store] from and to which sessions are copied.
 type Restorer interface {
 	// Restore stores a copy of a session from another store, except for its Generation. history, if
-	// not nil, is a draft without an id that becomes its history; see [Activation]. A [Ledger] also
-	// stores what it has used; other stores ignore charges. The copy replaces a session with the same id, and another session with its StateKey loses that. But if
-	// either of these was used as recently as s, or more recently, Restore changes nothing and
-	// returns false.
+	// not nil, is a draft without an id that becomes its history; see [Activation]. charges are what
+	// it has used. The copy replaces a session with the same id, and another session with its
+	// StateKey loses that. But if either of these was used as recently as s, or more recently,
+	// Restore changes nothing and returns false.
 	Restore(
 		ctx context.Context, s Session, history Draft, charges []Charge,
 	) (stored bool, err error)

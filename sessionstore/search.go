@@ -12,7 +12,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
 
-// Searcher is implemented by a [Store] that can search the text of histories.
+// Searcher is the part of a [Store] that searches the text of histories.
 type Searcher interface {
 	// Search returns the messages that contain all words of a text, the most recently indexed
 	// first. It finds everything that was stored before the call, except that a store may leave out

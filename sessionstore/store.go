@@ -5,9 +5,7 @@ import (
 	"iter"
 )
 
-// Store keeps sessions: it has what a store needs so that its sessions can be used. What some stores
-// can do besides is in optional interfaces: [Importer], [Archiver], [Ledger], [Mover], [Pruner],
-// [Restorer], [Segmenter], [Searcher], [Sizer] and [Watcher]. [As] looks for them.
+// Store keeps sessions. Consumers take the part of it that they need.
 //
 // A Store is safe for concurrent use by goroutines and, if its medium is shared, by processes. The
 // effect of a method that returned without error survives a crash of the process. A call whose
@@ -23,6 +21,16 @@ type Store interface {
 	Sessions
 	Titles
 	Histories
+	Archiver
+	Importer
+	Ledger
+	Mover
+	Pruner
+	Restorer
+	Searcher
+	Segmenter
+	Sizer
+	Watcher
 
 	// Close waits for running calls and closes the medium. Later calls return ErrClosed, except
 	// Close.
@@ -43,6 +51,9 @@ type Shared interface {
 
 	// Owners returns the names of all owners who have or had sessions, in order.
 	Owners(ctx context.Context) ([]string, error)
+
+	// Ping returns an error if the medium cannot be used. It does not wait for other calls.
+	Ping(ctx context.Context) error
 }
 
 // Sessions is the part of a [Store] that opens, finds and deletes sessions.

@@ -640,8 +640,6 @@ type full struct {
 	is atomic.Bool
 }
 
-func (s *full) Unwrap() sessionstore.Store { return s.Store }
-
 func (f *full) Activate(
 	ctx context.Context, id sessionstore.ID, a sessionstore.Activation,
 ) (sessionstore.Lease, error) {
@@ -802,9 +800,7 @@ func TestMovedSession(t *testing.T) {
 				for _, dir := range after.All() {
 					keys.Real = append(keys.Real, dir)
 				}
-				mover, err := sessionstore.As[sessionstore.Mover](h.store)
-				require.NoError(t, err)
-				_, err = mover.Move(t.Context(),
+				_, err = h.store.Move(t.Context(),
 					sessionstore.Lease{ID: stored.ID, Generation: stored.Generation}, keys)
 				require.NoError(t, err)
 

@@ -114,31 +114,18 @@ func newSessionsArchive(s streams, set *settings) *cobra.Command {
 		Long: `archive leaves sessions out of the lists of editors that do not ask for
 archived ones, and of acp-agent sessions list without --archived. Nothing else
 changes: they can still be loaded.`,
-	}, "archived", archiving(sessionstore.Archiver.Archive))
+	}, "archived", sessionstore.Store.Archive)
 }
 
 func newSessionsUnarchive(s streams, set *settings) *cobra.Command {
 	return changeCommand(s, set, &cobra.Command{
 		Use:   "unarchive SESSION...",
 		Short: "Show archived sessions in lists again",
-	}, "unarchived", archiving(sessionstore.Archiver.Unarchive))
+	}, "unarchived", sessionstore.Store.Unarchive)
 }
 
 // change changes a session.
 type change func(sessionstore.Store, context.Context, sessionstore.ID) error
-
-// archiving returns the change that a method of an archiver makes, if the store is one.
-func archiving(
-	method func(sessionstore.Archiver, context.Context, sessionstore.ID) error,
-) change {
-	return func(store sessionstore.Store, ctx context.Context, id sessionstore.ID) error {
-		archiver, err := sessionstore.As[sessionstore.Archiver](store)
-		if err != nil {
-			return err
-		}
-		return method(archiver, ctx, id)
-	}
-}
 
 // changeCommand makes cmd apply change to the sessions that it is given, and print what was done.
 func changeCommand(
@@ -238,11 +225,7 @@ it ends there with an error.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return set.withStore(s.err, func(store sessionstore.Store) error {
-				pruner, err := sessionstore.As[sessionstore.Pruner](store)
-				if err != nil {
-					return err
-				}
-				n, err := pruner.Prune(cmd.Context(), p.query(time.Now()))
+				n, err := store.Prune(cmd.Context(), p.query(time.Now()))
 				if err != nil {
 					return err
 				}
@@ -309,11 +292,9 @@ func (a *age) Set(text string) error {
 
 // repairReport describes the result of a repair.
 type repairReport struct {
-	Damaged    string            `json:"damagedFile"`
-	Sessions   int               `json:"sessions"`
-	Updates    int               `json:"updates"`
-	Incomplete []sessionstore.ID `json:"incomplete,omitempty"`
-	Lost       []sessionstore.ID `json:"lost,omitempty"`
+	Damaged  string            `json:"damagedFile"`
+	Sessions int               `json:"sessions"`
+	Lost     []sessionstore.ID `json:"lost,omitempty"`
 }
 
 // repairFlags are the flags of sessions repair.
@@ -333,7 +314,7 @@ damaged, repair changes nothing, and "damagedFile" is empty with --json.`,
 			if err != nil {
 				return err
 			}
-			return r.show(s, repairReport(done))
+			return r.show(s, done)
 		},
 	}
 	set.accept(cmd, "state-dir", "store")
@@ -349,11 +330,7 @@ func (r repairFlags) show(s streams, done repairReport) error {
 		_, err := fmt.Fprintln(s.out, "the session store is not damaged; nothing was changed")
 		return err
 	}
-	fmt.Fprintf(s.out, "kept %s with %s\n", text.Count(done.Sessions, "session", "sessions"),
-		text.Count(done.Updates, "update", "updates"))
-	for _, id := range done.Incomplete {
-		fmt.Fprintln(s.out, "lost a part of", id)
-	}
+	fmt.Fprintln(s.out, "kept", text.Count(done.Sessions, "session", "sessions"))
 	for _, id := range done.Lost {
 		fmt.Fprintln(s.out, "lost", id)
 	}

@@ -71,15 +71,11 @@ what tools returned.`,
 func search(
 	ctx context.Context, stderr io.Writer, store sessionstore.Store, q sessionstore.SearchQuery,
 ) ([]sessionstore.Found, error) {
-	searcher, err := sessionstore.As[sessionstore.Searcher](store)
-	if err != nil {
-		return nil, err
-	}
 	slow := time.AfterFunc(2*time.Second, func() {
 		fmt.Fprintln(stderr, "acp-agent: preparing stored conversations for the first search …")
 	})
 	defer slow.Stop()
-	return searcher.Search(ctx, q)
+	return store.Search(ctx, q)
 }
 
 // foundReport describes a message that was found.

@@ -20,9 +20,7 @@ func TestCostOfSessions(t *testing.T) {
 	lease, err := store.Create(t.Context(), sessionstore.NewSession{ID: "one", Agent: sessionstore.Agent{Kind: "model"},
 		Keys: sessionstore.Keys{Roots: roots, Real: []workspace.Dir{workspace.Real(roots.Cwd())}}})
 	require.NoError(t, err)
-	ledger, err := sessionstore.As[sessionstore.Ledger](store)
-	require.NoError(t, err)
-	require.NoError(t, ledger.Charge(t.Context(), lease, []sessionstore.Charge{
+	require.NoError(t, store.Charge(t.Context(), lease, []sessionstore.Charge{
 		{Meter: sessionstore.CostMeter, Unit: "USD", Amount: 1.5}, {Meter: sessionstore.CostMeter, Unit: "EUR", Amount: 2},
 		{Meter: sessionstore.CostMeter, Unit: "GBP"}, {Meter: sessionstore.TurnMeter, Amount: 1},
 	}))

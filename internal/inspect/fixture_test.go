@@ -111,9 +111,7 @@ func sessions(t testing.TB, store sessionstore.Store, dir string, updates int) s
 			Keys: keys(t, dir, []string{"src/shop", "src/site", "src/tools"}[i%3]), Title: titles[i%len(titles)],
 			Updated: time.Now().Add(-time.Duration(i*i/8+1) * 5 * time.Hour)})
 	}
-	importer, err := sessionstore.As[sessionstore.Importer](store)
-	require.NoError(t, err)
-	_, err = importer.Import(t.Context(), sessionstore.Agent{Kind: "proxy", Profile: "gemini"}, imported)
+	_, err := store.Import(t.Context(), sessionstore.Agent{Kind: "proxy", Profile: "gemini"}, imported)
 	require.NoError(t, err)
 	long(t, store, sessionstore.NewSession{ID: "sess_long", Agent: opencode, Keys: app}, updates)
 	conversation(t, store, sessionstore.NewSession{ID: "sess_hostile", Agent: sessionstore.Agent{Kind: "proxy", Profile: "<i>x"}, Keys: keys(t, dir, "<b>bold")},

@@ -88,11 +88,7 @@ func (s *Server) pages(ctx context.Context, q url.Values) (any, error) {
 		before sessionstore.Kind
 		seen   int
 	)
-	store, err := sessionstore.As[sessionstore.Segmenter](s.options.Store)
-	if err != nil {
-		return nil, err
-	}
-	history := store.Segments(ctx, sessionstore.ID(q.Get("id")), from.segment()-1)
+	history := s.options.Store.Segments(ctx, sessionstore.ID(q.Get("id")), from.segment()-1)
 	for at, u := range updates(history, &err) {
 		if at < from {
 			continue
@@ -152,12 +148,8 @@ func (s *Server) entries(ctx context.Context, q url.Values) (any, error) {
 func (s *Server) read(
 	ctx context.Context, r *conversation.Reader, id sessionstore.ID, after int64, from, to place,
 ) (err error) {
-	store, err := sessionstore.As[sessionstore.Segmenter](s.options.Store)
-	if err != nil {
-		return err
-	}
 	behind := 0
-	for at, u := range updates(store.Segments(ctx, id, after), &err) {
+	for at, u := range updates(s.options.Store.Segments(ctx, id, after), &err) {
 		switch {
 		case at < from:
 			r.Before(u)

@@ -96,14 +96,9 @@ func (s *Server) sessions(ctx context.Context, filter url.Values) (any, error) {
 	return found, nil
 }
 
-// cost returns what a session has cost, as its agent has reported it, nothing if the store does not
-// know.
+// cost returns what a session has cost, as its agent has reported it.
 func (s *Server) cost(ctx context.Context, id sessionstore.ID) (amounts []string, err error) {
-	ledger, err := sessionstore.As[sessionstore.Ledger](s.options.Store)
-	if err != nil {
-		return nil, nil
-	}
-	sums, err := ledger.Sums(ctx, sessionstore.ChargeQuery{
+	sums, err := s.options.Store.Sums(ctx, sessionstore.ChargeQuery{
 		Session: id, Meter: sessionstore.CostMeter})
 	total := map[string]float64{}
 	for _, c := range sums {
@@ -205,14 +200,10 @@ type hit struct {
 	Pieces []string `json:"pieces"`
 }
 
-// search returns the messages that contain a text, none if the store cannot look for them.
+// search returns the messages that contain a text.
 func (s *Server) search(ctx context.Context, q url.Values) (any, error) {
 	hits := []hit{}
-	store, err := sessionstore.As[sessionstore.Searcher](s.options.Store)
-	if err != nil {
-		return hits, nil
-	}
-	all, err := store.Search(ctx, sessionstore.SearchQuery{Text: q.Get("text")})
+	all, err := s.options.Store.Search(ctx, sessionstore.SearchQuery{Text: q.Get("text")})
 	for _, one := range all {
 		h, end := hit{record: newRecord(one.Session), Role: string(one.Role),
 			At: newPlace(one.Segment, 0)}, 0

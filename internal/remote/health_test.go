@@ -30,10 +30,19 @@ func (o *outage) For(owner string) sessionstore.Store {
 	return unusable{o.Shared.For(owner), &o.down}
 }
 
+func (o *outage) Ping(ctx context.Context) error {
+	if o.down.Load() {
+		return errOutage
+	}
+	return o.Shared.Ping(ctx)
+}
+
+var errOutage = &sessionstore.UnavailableError{
+	Medium: "postgres://db.internal/acp", Hint: "is it running?", Err: errors.New("dial tcp: refused")}
+
 func (u unusable) List(ctx context.Context, q sessionstore.Query) (sessionstore.Page, error) {
 	if u.down.Load() {
-		return sessionstore.Page{}, &sessionstore.UnavailableError{
-			Medium: "postgres://db.internal/acp", Hint: "is it running?", Err: errors.New("dial tcp: refused")}
+		return sessionstore.Page{}, errOutage
 	}
 	return u.Store.List(ctx, q)
 }
@@ -73,7 +82,7 @@ func TestOutageOfTheStore(t *testing.T) {
 func TestReadinessAsksTheStoreOnceASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
-		h := health{store: countedLists{lists: &asked}}
+		h := health{store: countedPings{pings: &asked}}
 		for range 100 {
 			require.NoError(t, h.check(t.Context()))
 		}
@@ -84,20 +93,13 @@ func TestReadinessAsksTheStoreOnceASecond(t *testing.T) {
 	})
 }
 
-// countedLists counts how often it is asked for a list.
-type countedLists struct {
+// countedPings counts how often it is asked whether it can be used.
+type countedPings struct {
 	sessionstore.Shared
-	lists *int
+	pings *int
 }
 
-func (c countedLists) For(string) sessionstore.Store { return countedList{lists: c.lists} }
-
-type countedList struct {
-	sessionstore.Store
-	lists *int
-}
-
-func (c countedList) List(context.Context, sessionstore.Query) (sessionstore.Page, error) {
-	*c.lists++
-	return sessionstore.Page{}, nil
+func (c countedPings) Ping(context.Context) error {
+	*c.pings++
+	return nil
 }

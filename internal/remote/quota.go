@@ -30,15 +30,14 @@ type quota struct {
 // take counts n more bytes. It returns a [*jsonrpc.Error] if they exceed the limit, but no error of
 // the store, which the caller meets anyway.
 func (q *quota) take(ctx context.Context, s sessionstore.Store, n, limit int) error {
-	sizer, err := sessionstore.As[sessionstore.Sizer](s)
-	if err != nil || limit == 0 {
+	if limit == 0 {
 		return nil
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	age := time.Since(q.asked)
 	if age > quotaFresh || q.used+n > limit && age > quotaRecheck {
-		used, err := sizer.Size(ctx)
+		used, err := s.Size(ctx)
 		if err != nil {
 			return nil
 		}
@@ -106,9 +105,6 @@ func (s limitedStore) Append(
 	s.quota.add(sizeOf(segment))
 	return s.Store.Append(ctx, l, segment)
 }
-
-// Unwrap returns the store whose optional parts this one has. See [sessionstore.As].
-func (s limitedStore) Unwrap() sessionstore.Store { return s.Store }
 
 func sizeOf(updates []sessionstore.Update) (n int) {
 	for _, u := range updates {

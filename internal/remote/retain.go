@@ -33,11 +33,10 @@ func (s *Server) deleteOld(ctx context.Context, now time.Time) error {
 		return err
 	}
 	for _, owner := range owners {
-		pruner, err := sessionstore.As[sessionstore.Pruner](s.options.Store.For(owner))
-		if err != nil || owner == "" {
+		if owner == "" {
 			continue
 		}
-		n, err := pruner.Prune(ctx, q)
+		n, err := s.options.Store.For(owner).Prune(ctx, q)
 		if n > 0 {
 			s.options.Log.Info("deleted old sessions: "+text.Count(n, "session", "sessions"), "user", owner)
 			s.options.Audit.Info("deleted old sessions", "user", owner, "sessions", n)

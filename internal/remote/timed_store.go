@@ -50,6 +50,3 @@ func (s timedStore) Append(
 func (s timedStore) time(operation string, begun time.Time, err *error) {
 	s.took(operation, time.Since(begun), *err)
 }
-
-// Unwrap returns the store whose optional parts this one has. See [sessionstore.As].
-func (s timedStore) Unwrap() sessionstore.Store { return s.Store }

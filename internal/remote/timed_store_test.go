@@ -1,7 +1,6 @@
 package remote
 
 import (
-	"errors"
 	"testing"
 	"time"
 
@@ -23,19 +22,4 @@ func TestOperationsOfTheStoreAreTimed(t *testing.T) {
 	_, err = s.Get(t.Context(), "none")
 	require.Error(t, err)
 	require.Equal(t, []string{"list", "activate"}, timed, "failures count, others do not")
-}
-
-// A client of a shared session learns of changes through the timed store as well.
-func TestTimedStoreAnnouncesChanges(t *testing.T) {
-	memory := sqlite.NewMemory()
-	defer func() { require.NoError(t, memory.Close()) }()
-	watched := struct {
-		sessionstore.Store
-		sessionstore.Watcher
-	}{Store: memory}
-	watcher, err := sessionstore.As[sessionstore.Watcher](timedStore{Store: watched})
-	require.NoError(t, err)
-	require.Equal(t, sessionstore.Watcher(watched), watcher)
-	_, err = sessionstore.As[sessionstore.Watcher](timedStore{Store: memory})
-	require.ErrorIs(t, err, errors.ErrUnsupported)
 }

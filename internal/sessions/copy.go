@@ -90,20 +90,41 @@ func (c *copying) copyOwner(
 	return copyDeleted(ctx, from, to)
 }
 
+// Readable is what CopyReadable has copied.
+type Readable struct {
+	Copied int
+	Lost   []sessionstore.ID // the sessions that cannot be read, as far as they are listed
+}
+
+// CopyReadable copies what can be read of a damaged store.
+func CopyReadable(ctx context.Context, from, to sessionstore.Shared) (r Readable, err error) {
+	owners, err := from.Owners(ctx)
+	if err != nil {
+		return r, ctx.Err()
+	}
+	for _, owner := range owners {
+		from, to := from.For(owner), to.For(owner)
+		for one, err := range All(ctx, from, sessionstore.Query{}) {
+			if err != nil {
+				break // the rest cannot be found
+			}
+			if _, err := copySession(ctx, from, to, one.ID); err != nil {
+				r.Lost = append(r.Lost, one.ID)
+			} else {
+				r.Copied++
+			}
+		}
+		_ = copyDeleted(ctx, from, to)
+	}
+	return r, ctx.Err()
+}
+
 // copyDeleted makes a store remember the deleted sessions that another one does.
 func copyDeleted(ctx context.Context, from, to sessionstore.Store) error {
-	source, err := sessionstore.As[sessionstore.Restorer](from)
-	if err != nil {
-		return err
-	}
-	target, err := sessionstore.As[sessionstore.Restorer](to)
-	if err != nil {
-		return err
-	}
-	deleted, err := source.Deleted(ctx)
+	deleted, err := from.Deleted(ctx)
 	for agent, some := range deleted {
 		if err == nil {
-			err = target.RestoreDeleted(ctx, agent, some)
+			err = to.RestoreDeleted(ctx, agent, some)
 		}
 	}
 	return err
@@ -114,10 +135,6 @@ func copyDeleted(ctx context.Context, from, to sessionstore.Store) error {
 func copySession(
 	ctx context.Context, from, to sessionstore.Store, id sessionstore.ID,
 ) (stored bool, err error) {
-	restorer, err := sessionstore.As[sessionstore.Restorer](to)
-	if err != nil {
-		return false, err
-	}
 	one, err := from.Get(ctx, id)
 	if err != nil {
 		return false, err
@@ -130,15 +147,12 @@ func copySession(
 	if err != nil {
 		return false, err
 	}
-	var charges []sessionstore.Charge
-	if ledger, unsupported := sessionstore.As[sessionstore.Ledger](from); unsupported == nil {
-		charges, err = ledger.Charges(ctx, id)
-	}
+	charges, err := from.Charges(ctx, id)
 	if err == nil {
 		err = copyHistory(ctx, from, id, history)
 	}
 	if err == nil {
-		stored, err = restorer.Restore(ctx, one, history, charges)
+		stored, err = to.Restore(ctx, one, history, charges)
 	}
 	if !stored {
 		err = errors.Join(err, history.Discard(context.WithoutCancel(ctx)))

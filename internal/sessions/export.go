@@ -146,15 +146,11 @@ type exportedCharge struct {
 	Mark   sessionstore.Mark  `json:"mark,omitempty"`
 }
 
-// exportCharges returns what a session has used, if the store knows.
+// exportCharges returns what a session has used.
 func exportCharges(
 	ctx context.Context, store sessionstore.Store, id sessionstore.ID,
 ) (all []exportedCharge, err error) {
-	ledger, err := sessionstore.As[sessionstore.Ledger](store)
-	if err != nil {
-		return nil, nil
-	}
-	charges, err := ledger.Charges(ctx, id)
+	charges, err := store.Charges(ctx, id)
 	for _, c := range charges {
 		all = append(all, exportedCharge{c.At, c.Meter, c.Unit, c.Amount, c.Mark})
 	}

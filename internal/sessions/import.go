@@ -158,9 +158,8 @@ func (i *Import) create(ctx context.Context, store sessionstore.Store) error {
 		return err
 	}
 	err = i.record(ctx, recording{store: store, lease: lease})
-	ledger, unsupported := sessionstore.As[sessionstore.Ledger](store)
-	if err == nil && unsupported == nil {
-		err = ledger.Charge(ctx, lease, i.charges)
+	if err == nil {
+		err = store.Charge(ctx, lease, i.charges)
 	}
 	if err != nil {
 		return errors.Join(err, store.Delete(context.WithoutCancel(ctx), lease.ID))

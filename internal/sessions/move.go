@@ -97,11 +97,7 @@ func exists(d workspace.Dir) bool {
 func SetKeys(
 	ctx context.Context, store sessionstore.Store, s sessionstore.Session, to sessionstore.Keys,
 ) error {
-	mover, err := sessionstore.As[sessionstore.Mover](store)
-	if err != nil {
-		return err
-	}
-	_, err = mover.Move(ctx, sessionstore.Lease{ID: s.ID, Generation: s.Generation}, to)
+	_, err := store.Move(ctx, sessionstore.Lease{ID: s.ID, Generation: s.Generation}, to)
 	if errors.As(err, new(*sessionstore.FencedError)) {
 		return fmt.Errorf("session %s was opened in the meantime: run the command again", s.ID)
 	}

@@ -5,7 +5,7 @@
 //	lease, err := store.For("ann").Create(ctx, session)
 //
 // The tables are in the schema acp_agent, or in that which the address names as search_path. The
-// first call creates or migrates them, so the user may create a schema in the database, or owns
+// first call creates them, so the user may create a schema in the database, or owns
 // it. The user should not be a superuser, to whom row-level security does not apply.
 //
 // # Concurrency
@@ -29,6 +29,6 @@
 //
 // # Deleting
 //
-// What was deleted is returned by nothing. PostgreSQL removes it from its files when it vacuums
+// What was deleted is returned by nothing, and its rows are purged soon after. PostgreSQL removes it from its files when it vacuums
 // them. Its write-ahead log, replicas and backups may contain it longer.
 package postgres

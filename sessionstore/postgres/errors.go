@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"context"
 	"errors"
 	"io"
 	"net"
@@ -11,17 +10,13 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/acp-agent/acp-agent/sessionstore"
-	"github.com/acp-agent/acp-agent/sessionstore/internal/rules"
+	"github.com/acp-agent/acp-agent/sessionstore/internal/core"
 )
 
 var (
-	// errChanged is returned by a transaction that found a row changed before it could lock it.
-	errChanged = errors.New("another program changes the session at the same time")
-
 	errEncoding = errors.New("the encoding of the database is not UTF8")
 	errPooler   = errors.New("something between this program and the database drops the settings " +
 		"of connections")
-	errMissingPart = errors.New("a part of the history is missing")
 )
 
 // uncommittedError is the error of a connection that was lost before the commit of its transaction
@@ -61,7 +56,7 @@ func mayRepeat(err error) bool {
 	case "40001", "40P01", tooManyConnections: // the first ones: serialization failure, deadlock
 		return true
 	}
-	return errors.Is(err, errChanged) || errors.As(err, new(*uncommittedError)) || pgconn.SafeToRetry(err)
+	return errors.Is(err, core.ErrChanged) || errors.As(err, new(*uncommittedError)) || pgconn.SafeToRetry(err)
 }
 
 // isLost reports whether an error ends a connection, or shows that it leads to a server that
@@ -76,14 +71,8 @@ func isLost(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, new(net.Error))
 }
 
-// explain turns err into one of the errors of [sessionstore.Store].
-func (d *database) explain(ctx context.Context, err error) error {
-	switch {
-	case err == nil || rules.DescribesCall(err):
-		return err
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	}
+// Explain implements [core.Database].
+func (d *database) Explain(err error) error {
 	if failed, ok := errors.AsType[*pgconn.ConnectError](err); ok {
 		err = &connectError{failed}
 	}
@@ -94,10 +83,11 @@ func (d *database) explain(ctx context.Context, err error) error {
 func hintFor(err error) string {
 	const direct = "give the address of PostgreSQL itself: poolers such as PgBouncer are not supported"
 	state := code(err)
-	switch {
-	case errors.As(err, new(*rules.NewerError)):
+	if other, ok := errors.AsType[*core.VersionError](err); ok && other.IsNewer() {
 		return "update acp-agent, or choose another database"
-	case errors.Is(err, rules.ErrUnreleased):
+	}
+	switch {
+	case errors.As(err, new(*core.VersionError)):
 		return "choose another schema with search_path in the address, or drop this one"
 	case errors.Is(err, errEncoding):
 		return "create a database with ENCODING 'UTF8'"

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/acp-agent/acp-agent/internal/secret"
 )
@@ -28,17 +27,18 @@ type Health struct {
 	Protected bool
 }
 
-// Check opens the database, which it migrates if necessary, and describes it.
+// Check opens the database, in which it creates the tables if there are none, and describes it.
 func (s *Store) Check(ctx context.Context) (h Health, err error) {
-	h.Protected = s.protected()
-	err = s.use(ctx, func(pool *pgxpool.Pool) error {
-		err := pool.QueryRow(ctx, "SELECT current_setting('server_version'), version, "+
+	d := s.database
+	h.Protected = d.protected()
+	err = s.core.Use(ctx, func() error {
+		err := d.pool.QueryRow(ctx, "SELECT current_setting('server_version'), version, "+
 			"current_setting('transaction_read_only')::boolean, row_security_active('sessions'), "+
 			"current_user FROM meta").
 			Scan(&h.Server, &h.Schema, &h.ReadOnly, &h.RowSecurity, &h.User)
 		start := time.Now()
 		if err == nil {
-			err = pool.Ping(ctx)
+			err = d.pool.Ping(ctx)
 		}
 		h.RoundTrip = time.Since(start)
 		return err

@@ -21,6 +21,6 @@ func TestProtected(t *testing.T) {
 	} {
 		s, err := New(Options{Address: address})
 		require.NoError(t, err)
-		require.Equal(t, protected, s.protected(), address)
+		require.Equal(t, protected, s.database.protected(), address)
 	}
 }

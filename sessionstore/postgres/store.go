@@ -3,51 +3,25 @@ package postgres
 import (
 	"cmp"
 	"context"
-	"embed"
+	_ "embed" // the schema
 	"errors"
 	"fmt"
 	"net"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/acp-agent/acp-agent/internal/pause"
 	"github.com/acp-agent/acp-agent/sessionstore"
-	"github.com/acp-agent/acp-agent/sessionstore/internal/fair"
-	"github.com/acp-agent/acp-agent/sessionstore/internal/rules"
+	"github.com/acp-agent/acp-agent/sessionstore/internal/core"
 )
-
-var (
-	_ sessionstore.Shared = (*Store)(nil)
-	_ parts               = view{}
-)
-
-// parts are the optional parts of a store that a Store has.
-type parts interface {
-	sessionstore.Archiver
-	sessionstore.Importer
-	sessionstore.Ledger
-	sessionstore.Mover
-	sessionstore.Pruner
-	sessionstore.Restorer
-	sessionstore.Searcher
-	sessionstore.Segmenter
-	sessionstore.Sizer
-	sessionstore.Watcher
-}
 
 // attempts is how often a transaction is tried that fails because of others.
 const attempts = 10
 
 // defaultSchema is the schema of the tables, unless the address has a search_path.
 const defaultSchema = "acp_agent"
-
-// now is the time as it is stored, in milliseconds.
-const now = "(extract(epoch FROM statement_timestamp()) * 1000)::bigint"
 
 // Options configure a Store.
 type Options struct {
@@ -60,24 +34,17 @@ type Options struct {
 
 // Store is a [sessionstore.Shared] in a PostgreSQL database.
 type Store struct {
-	*database
-	owner string
+	sessionstore.Shared
+	core     *core.Store // the same, but it does not watch
+	database *database
 }
 
-// database is what the stores of all owners share.
+// database is a [core.Database] in PostgreSQL.
 type database struct {
-	config    *pgxpool.Config
-	schema    string
-	retention time.Duration
-	steps     []step
-	watches   watches
-	turns     *fair.Queue // for the connections of pool
-
-	// using is locked for reading by every call, and for writing by Close.
-	using   sync.RWMutex
-	closed  bool
-	opening chan struct{} // holds one token, whose owner may open or read pool
-	pool    *pgxpool.Pool
+	config  *pgxpool.Config
+	schema  string
+	watches watches
+	pool    *pgxpool.Pool // nil until it is open
 }
 
 // longestLoss is how long the database may be unreachable before calls fail: as long as a
@@ -96,9 +63,7 @@ func New(o Options) (*Store, error) {
 		return nil, errors.New("the address of the session store is not valid; give one such as " +
 			"postgres://USER@HOST/DATABASE, with %40 for @ and %2F for / in a password")
 	}
-	d := &database{config: config, retention: o.Retention, steps: steps(),
-		turns: fair.NewQueue(int(config.MaxConns)), opening: make(chan struct{}, 1)}
-	d.opening <- struct{}{}
+	d := &database{config: config}
 	settings := config.ConnConfig.RuntimeParams
 	for name, value := range map[string]string{
 		"search_path":      defaultSchema,
@@ -122,7 +87,8 @@ func New(o Options) (*Store, error) {
 	connection.DialFunc = (&net.Dialer{Control: limitLoss, KeepAliveConfig: net.KeepAliveConfig{
 		Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3,
 	}}).DialContext
-	return &Store{database: d}, nil
+	s := core.New(d, core.Options{Retention: o.Retention})
+	return &Store{s, s, d}, nil
 }
 
 // misplacesPassword reports whether a part of the password is taken for the host or the database,
@@ -138,36 +104,55 @@ func misplacesPassword(address string) bool {
 
 // For implements [sessionstore.Shared].
 func (s *Store) For(owner string) sessionstore.Store {
-	return view{&Store{database: s.database, owner: owner}}
+	return view{s.Shared.For(owner), s.database, owner}
 }
 
-// view is the store of an owner. Closing it does not close the database.
-type view struct{ *Store }
+// view is the store of an owner.
+type view struct {
+	sessionstore.Store
+	database *database
+	owner    string
+}
 
-// Close implements [sessionstore.Store].
-func (view) Close() error { return nil }
+// Watch implements [sessionstore.Store].
+func (s view) Watch(id sessionstore.ID) (changed <-chan struct{}, stop func()) {
+	return s.database.watch(s.owner, id)
+}
+
+// Watch implements [sessionstore.Store].
+func (s *Store) Watch(id sessionstore.ID) (changed <-chan struct{}, stop func()) {
+	return s.database.watch("", id)
+}
 
 // Close implements [sessionstore.Store]. If the store was used and Options.Retention is set, it
 // first prunes the sessions that were never prompted, at most once a day among all servers, for
 // about a second.
 func (s *Store) Close() error {
-	s.applyRetention()
-	s.watches.end()
-	s.using.Lock()
-	defer s.using.Unlock()
-	s.closed = true
-	if s.pool != nil {
-		closed := make(chan struct{})
-		go func() {
-			defer close(closed)
-			s.pool.Close()
-		}()
-		select {
-		case <-closed:
-		case <-time.After(closeTimeout): // the driver gives up later
-		}
+	s.database.watches.end()
+	return s.Shared.Close()
+}
+
+// String returns the address of the database, without the user and the password.
+func (s *Store) String() string { return s.database.String() }
+
+// Close implements [core.Database].
+func (d *database) Close() error {
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		d.pool.Close()
+	}()
+	select {
+	case <-closed:
+	case <-time.After(closeTimeout): // the driver gives up later
 	}
 	return nil
+}
+
+// Traits implements [core.Database]. One connection is left for probes.
+func (d *database) Traits() core.Traits {
+	return core.Traits{Readers: max(int(d.config.MaxConns)-1, 1), CloseTimeout: closeTimeout,
+		Next: "SELECT nextval('numbers')", ForWrite: " FOR NO KEY UPDATE", ForShare: " FOR SHARE"}
 }
 
 // String returns the address of the database, without the user and the password.
@@ -184,72 +169,41 @@ func (d *database) String() string {
 // database that has none left. One of the pool may be free then.
 const connectionPause = 50 * time.Millisecond
 
-// use calls do with the open database. It repeats do if that fails because of other transactions,
-// of a connection that was lost before a commit was sent, or of one that the database did not
-// accept.
-func (d *database) use(ctx context.Context, do func(*pgxpool.Pool) error) error {
-	d.using.RLock()
-	defer d.using.RUnlock()
-	if d.closed {
-		return sessionstore.ErrClosed
+// Repeat implements [core.Database]. It repeats a transaction that failed because of others, of a
+// connection that was lost before its commit was sent, or of one that the database did not accept.
+func (d *database) Repeat(err error, tried int, _ time.Duration) (time.Duration, bool) {
+	if isLost(err) && d.pool != nil { // other connections are lost too
+		d.pool.Reset()
 	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
+	if tried >= attempts || !mayRepeat(err) {
+		return 0, false
 	}
-	pool, err := d.open(ctx)
-	for attempt := 1; err == nil; attempt++ {
-		if err = do(pool); err == nil {
-			return nil
-		}
-		if ctx.Err() == nil && isLost(err) { // other connections are lost too
-			pool.Reset()
-		}
-		if attempt < attempts && ctx.Err() == nil && mayRepeat(err) {
-			if code(err) == tooManyConnections {
-				_ = pause.For(ctx, time.Duration(attempt)*connectionPause)
-			}
-			err = nil
-		}
+	if code(err) == tooManyConnections {
+		return time.Duration(tried) * connectionPause, true
 	}
-	return d.explain(ctx, err)
+	return 0, true
 }
 
-func (d *database) open(ctx context.Context) (*pgxpool.Pool, error) {
-	select {
-	case <-d.opening:
-		defer func() { d.opening <- struct{}{} }()
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
-	if d.pool != nil {
-		return d.pool, nil
-	}
+// Open implements [core.Database].
+func (d *database) Open(ctx context.Context) error {
 	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), d.config)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	err = d.checkConnection(ctx, pool)
 	if err == nil {
-		err = d.migrate(ctx, pool)
+		err = d.create(ctx, pool)
 	}
 	if err != nil {
 		pool.Close()
-		return nil, err
+		return err
 	}
 	d.pool = pool
-	return pool, nil
+	return nil
 }
 
-// opened returns the connections to the database, or nil if no call has opened it.
-func (d *database) opened() *pgxpool.Pool {
-	select {
-	case <-d.opening:
-		defer func() { d.opening <- struct{}{} }()
-		return d.pool
-	default:
-		return nil
-	}
-}
+// Purged implements [core.Database]. PostgreSQL removes what was deleted when it vacuums.
+func (d *database) Purged(context.Context) error { return nil }
 
 // checkConnection reports a database whose text is not UTF-8, and a connection pooler that drops
 // the settings of connections: tables would be created in another schema.
@@ -268,42 +222,13 @@ func (d *database) checkConnection(ctx context.Context, pool *pgxpool.Pool) erro
 	return nil
 }
 
-//go:embed schema/*.sql
-var schema embed.FS
+//go:embed schema.sql
+var schema string
 
-// step migrates the tables from the previous version of the schema.
-type step struct {
-	version int
-	// oldest is the oldest version whose programs may use the tables afterwards.
-	oldest int
-	sql    string
-}
-
-// steps returns the steps to all versions of the schema, the oldest first. The first one creates
-// the tables: there was no release before it. Version 5 adds the table of charges.
-func steps() []step {
-	return []step{
-		{version: 4, oldest: 4, sql: schemaText(4)},
-		{version: 5, oldest: 4, sql: schemaText(5)},
-	}
-}
-
-func schemaText(version int) string {
-	text, err := schema.ReadFile(fmt.Sprintf("schema/%d.sql", version))
-	if err != nil {
-		panic("postgres: " + err.Error())
-	}
-	return string(text)
-}
-
-// version returns the newest version of the schema that the program knows.
-func (d *database) version() int { return d.steps[len(d.steps)-1].version }
-
-// migrate brings the schema up to date, or creates it. Programs that start at the same time take
-// turns.
-func (d *database) migrate(ctx context.Context, pool *pgxpool.Pool) error {
-	present, err := d.schemaVersion(ctx, pool)
-	if err != nil || present >= d.version() {
+// create creates the tables unless they exist. Programs that start at the same time take turns.
+func (d *database) create(ctx context.Context, pool *pgxpool.Pool) error {
+	exist, err := d.checkVersion(ctx, pool)
+	if err != nil || exist {
 		return err
 	}
 	// Each statement has to see what another program has done while this one waited.
@@ -312,45 +237,29 @@ func (d *database) migrate(ctx context.Context, pool *pgxpool.Pool) error {
 		if err := d.lockSchema(ctx, tx); err != nil {
 			return err
 		}
-		present, err := d.schemaVersion(ctx, tx)
-		if err != nil || present >= d.version() {
+		exist, err := d.checkVersion(ctx, tx)
+		if err != nil || exist {
 			return err
 		}
-		if present == 0 {
-			if err := d.createSchema(ctx, tx); err != nil {
-				return err
-			}
+		if err := d.createSchema(ctx, tx); err != nil {
+			return err
 		}
-		return d.upgrade(ctx, tx, present)
+		tables := core.Schema("bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY", `text COLLATE "C"`, "bytea")
+		if _, err := tx.Exec(ctx, tables+schema, pgx.QueryExecModeSimpleProtocol); err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, "INSERT INTO meta (version) VALUES ($1)", core.Version)
+		return err
 	})
 }
 
-// upgrade runs the steps after the version that is present.
-func (d *database) upgrade(ctx context.Context, tx pgx.Tx, present int) error {
-	for _, next := range d.steps {
-		if next.version <= present {
-			continue
-		}
-		if _, err := tx.Exec(ctx, next.sql, pgx.QueryExecModeSimpleProtocol); err != nil {
-			return fmt.Errorf("schema version %d: %w", next.version, err)
-		}
-		_, err := tx.Exec(ctx, "INSERT INTO meta (version, oldest) VALUES ($1, $2) "+
-			"ON CONFLICT (one) DO UPDATE SET version = $1, oldest = greatest(meta.oldest, $2)",
-			next.version, next.oldest)
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// lockSchema waits until no other program migrates, however long that takes. No statement of the
-// migration that follows may be too long.
+// lockSchema waits until no other program creates the tables, however long that takes. No statement
+// that follows may be too long.
 func (d *database) lockSchema(ctx context.Context, tx pgx.Tx) error {
 	for _, statement := range []string{
 		"SET LOCAL statement_timeout = 0",
 		"SET LOCAL lock_timeout = 0",
-		"SELECT pg_advisory_xact_lock(hashtextextended('acp-agent migrates " + d.schema + "', 0))",
+		"SELECT pg_advisory_xact_lock(hashtextextended('acp-agent creates " + d.schema + "', 0))",
 		"SET LOCAL lock_timeout TO DEFAULT",
 	} {
 		if _, err := tx.Exec(ctx, statement); err != nil {
@@ -372,88 +281,111 @@ func (d *database) createSchema(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-// schemaVersion returns the version of the schema, 0 if there is none. It fails if this program may
-// not use it.
-func (d *database) schemaVersion(
+// checkVersion reports whether the tables exist. It fails if this program cannot use them.
+func (d *database) checkVersion(
 	ctx context.Context, q interface {
 		QueryRow(context.Context, string, ...any) pgx.Row
 	},
-) (present int, err error) {
-	var exists bool
+) (exist bool, err error) {
 	// to_regclass would not see what another transaction has created since this one began.
 	err = q.QueryRow(ctx, "SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_tables "+
-		"WHERE schemaname = $1 AND tablename = 'meta')", d.schema).Scan(&exists)
-	if err != nil || !exists {
-		return 0, err
+		"WHERE schemaname = $1 AND tablename = 'meta')", d.schema).Scan(&exist)
+	if err != nil || !exist {
+		return false, err
 	}
-	var oldest int
-	err = q.QueryRow(ctx, "SELECT version, oldest FROM meta").Scan(&present, &oldest)
-	switch {
-	case err != nil:
-		return 0, err
-	case present < d.steps[0].version:
-		return 0, rules.ErrUnreleased
-	case oldest > d.version():
-		return 0, &rules.NewerError{Oldest: oldest, Version: d.version()}
-	}
-	return present, nil
+	var version int
+	err = q.QueryRow(ctx, "SELECT version FROM meta").Scan(&version)
+	return true, cmp.Or(err, core.CheckVersion(version))
 }
 
-// enter names the owner to row-level security, until the end of the transaction.
-const enter = "SELECT set_config('acp_agent.owner', 'owner ' || $1, true)"
+const (
+	// enter names the owner to row-level security, until the end of the transaction, and returns
+	// the time of the database.
+	enter = "SELECT set_config('acp_agent.owner', $1, true), " +
+		"(extract(epoch FROM statement_timestamp()) * 1000)::bigint"
+	beginRead  = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+	beginWrite = "BEGIN ISOLATION LEVEL READ COMMITTED"
+)
 
-// write runs do in a transaction. It may run do several times.
-func (s *Store) write(ctx context.Context, do func(*transaction) error) error {
-	return s.transact(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, do)
-}
-
-// read runs do in a transaction whose statements see one snapshot. It may run do several times.
-func (s *Store) read(ctx context.Context, do func(*transaction) error) error {
-	return s.transact(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, do)
-}
-
-func (s *Store) transact(ctx context.Context, o pgx.TxOptions, do func(*transaction) error) error {
-	return s.use(ctx, func(pool *pgxpool.Pool) error {
-		if err := s.turns.Acquire(ctx, s.owner); err != nil {
-			return err
-		}
-		defer s.turns.Release()
-		done := false
-		err := pgx.BeginTxFunc(ctx, pool, o, func(begun pgx.Tx) error {
-			tx := &transaction{begun, ctx, s.owner}
-			err := tx.exec(enter)
-			if err == nil {
-				err = do(tx)
-			}
-			done = err == nil
-			return err
-		})
-		if !done && isLost(err) && !errors.As(err, new(*pgconn.ConnectError)) {
-			err = &uncommittedError{err}
-		}
+// Transact implements [core.Database].
+func (d *database) Transact(
+	ctx context.Context, owner string, a core.Access, do func(core.Tx, int64) error,
+) error {
+	conn, err := d.pool.Acquire(ctx)
+	if err != nil {
 		return err
-	})
+	}
+	defer conn.Release() // which closes a connection that is still in a transaction
+	tx := &transaction{conn.Conn(), ctx}
+	begin := beginWrite
+	if a == core.Read || a == core.Probe {
+		begin = beginRead
+	}
+	now, err := tx.begin(begin, owner)
+	if err == nil {
+		err = do(tx, now)
+	}
+	if err != nil {
+		if isLost(err) {
+			return &uncommittedError{err}
+		}
+		tx.rollback()
+		return err
+	}
+	return tx.commit()
 }
 
-// transaction is a transaction of an owner, whose name is $1 in its statements. They end with ctx.
+// transaction is a [core.Tx], whose statements end with ctx.
 type transaction struct {
-	pgx.Tx
-	ctx   context.Context
-	owner string
+	conn *pgx.Conn
+	ctx  context.Context
 }
 
-// exec runs a statement without a result. The arguments are $2 and later.
-func (tx *transaction) exec(text string, args ...any) error {
-	_, err := tx.Exec(tx.ctx, text, append([]any{tx.owner}, args...)...)
+// begin begins a transaction of an owner in one round trip, and returns the time.
+func (tx *transaction) begin(statement, owner string) (now int64, err error) {
+	name := "owner " + owner
+	if owner == core.Everyone {
+		name = "every owner"
+	}
+	batch := &pgx.Batch{}
+	batch.Queue(statement)
+	batch.Queue(enter, name).QueryRow(func(row pgx.Row) error { return row.Scan(nil, &now) })
+	return now, tx.conn.SendBatch(tx.ctx, batch).Close()
+}
+
+func (tx *transaction) commit() error {
+	tag, err := tx.conn.Exec(tx.ctx, "COMMIT")
+	if err == nil && tag.String() != "COMMIT" {
+		err = pgx.ErrTxCommitRollback
+	}
 	return err
 }
 
-// row runs a query for one row, with arguments as exec.
-func (tx *transaction) row(query string, args ...any) pgx.Row {
-	return tx.QueryRow(tx.ctx, query, append([]any{tx.owner}, args...)...)
+func (tx *transaction) rollback() {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(tx.ctx), closeTimeout)
+	defer cancel()
+	_, _ = tx.conn.Exec(ctx, "ROLLBACK") // if it fails the connection is closed
 }
 
-// query runs a query for rows, with arguments as exec.
-func (tx *transaction) query(query string, args ...any) (pgx.Rows, error) {
-	return tx.Query(tx.ctx, query, append([]any{tx.owner}, args...)...)
+// Exec implements [core.Tx].
+func (tx *transaction) Exec(text string, args ...any) (changed int64, err error) {
+	tag, err := tx.conn.Exec(tx.ctx, text, args...)
+	return tag.RowsAffected(), err
+}
+
+// ExecEach implements [core.Tx], in one round trip.
+func (tx *transaction) ExecEach(text string, each [][]any) error {
+	if len(each) == 0 {
+		return nil
+	}
+	batch := &pgx.Batch{}
+	for _, args := range each {
+		batch.Queue(text, args...)
+	}
+	return tx.conn.SendBatch(tx.ctx, batch).Close()
+}
+
+// Query implements [core.Tx].
+func (tx *transaction) Query(text string, args ...any) (core.Rows, error) {
+	return tx.conn.Query(tx.ctx, text, args...)
 }

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,10 +23,10 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/test/pgtest"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
+	"github.com/acp-agent/acp-agent/internal/test/storetest"
 	"github.com/acp-agent/acp-agent/internal/test/volume"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/postgres"
-	"github.com/acp-agent/acp-agent/sessionstore/storetest"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -79,7 +80,7 @@ func TestShared(t *testing.T) {
 	address := server.Address(t)
 	var n atomic.Int64
 	storetest.TestShared(t,
-		func(t *testing.T) sessionstore.Store { return open(t, address) },
+		func(t *testing.T) sessionstore.Shared { return open(t, address) },
 		func(t *testing.T, lines int) ([]byte, error) {
 			cmd := exec.CommandContext(t.Context(), proctest.Executable())
 			cmd.Env = append(os.Environ(), proctest.Env("worker", addressVariable+"="+address,
@@ -105,7 +106,7 @@ func appKeys(t *testing.T) sessionstore.Keys {
 }
 
 // Clause S6.
-func TestConcurrentMigration(t *testing.T) {
+func TestConcurrentCreation(t *testing.T) {
 	address := server.Address(t)
 	var all sync.WaitGroup
 	for i := range 8 {
@@ -118,14 +119,15 @@ func TestConcurrentMigration(t *testing.T) {
 	require.Len(t, page.Sessions, 8)
 }
 
-// A program waits for the migration of another one as long as that takes, whatever is set for the user.
+// A program waits for another one that creates the tables as long as that takes, whatever is set for
+// the user.
 //
 // Clause S6.
-func TestSlowMigration(t *testing.T) {
+func TestSlowCreation(t *testing.T) {
 	address := server.Address(t)
 	slow := connect(t, address)
 	_, err := slow.Exec(t.Context(), "BEGIN; "+
-		"SELECT pg_advisory_xact_lock(hashtextextended('acp-agent migrates "+schemaOf(t, address)+"', 0))")
+		"SELECT pg_advisory_xact_lock(hashtextextended('acp-agent creates "+schemaOf(t, address)+"', 0))")
 	require.NoError(t, err)
 	waiting := open(t, address+"&lock_timeout=10&statement_timeout=2000&default_transaction_isolation=serializable")
 	done := make(chan struct{})
@@ -135,15 +137,12 @@ func TestSlowMigration(t *testing.T) {
 	}()
 	waitsForLock(t, address)
 	time.Sleep(50 * time.Millisecond)
-	first, err := os.ReadFile("schema/4.sql")
-	require.NoError(t, err)
-	_, err = slow.Exec(t.Context(), "CREATE SCHEMA "+schemaOf(t, address)+";"+string(first)+
-		"; INSERT INTO meta (version, oldest) VALUES (4, 4); COMMIT")
+	_, err = slow.Exec(t.Context(), "COMMIT")
 	require.NoError(t, err)
 	<-done
 	h, err := waiting.Check(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, waiting.SchemaVersion(), h.Schema)
+	require.True(t, h.RowSecurity)
 }
 
 // waitsForLock waits until a connection of a store waits for a lock.
@@ -225,67 +224,6 @@ func TestSearchLongPhrase(t *testing.T) {
 	require.Empty(t, found)
 }
 
-// What sessions have used before version 5 is not known. The user owns the tables and is nobody
-// special.
-//
-// Clauses S6, K1.
-func TestMigrateToCharges(t *testing.T) {
-	address := server.Address(t)
-	first, err := os.ReadFile("schema/4.sql")
-	require.NoError(t, err)
-	conn := connect(t, address)
-	_, err = conn.Exec(t.Context(), "CREATE SCHEMA "+schemaOf(t, address)+";"+string(first)+
-		"; INSERT INTO meta (version, oldest) VALUES (4, 4);"+
-		"SET acp_agent.owner = 'owner ann';"+
-		"INSERT INTO agents (owner, kind, profile) VALUES ('ann', 'explore', '');"+
-		"INSERT INTO sessions (owner, id, agent, cwd, dirs, real_cwd, real_dirs, title, created, updated, "+
-		"generation, born, strand, turns) "+
-		"SELECT 'ann', id, key, '/', '{}', '/', '{}', '', 1, 1, 1, 1, 1, turns "+
-		"FROM agents, (VALUES ('used', 1), ('unused', 0)) AS v (id, turns)")
-	require.NoError(t, err)
-	s := open(t, address).For("ann")
-	ledger, err := sessionstore.As[sessionstore.Ledger](s)
-	require.NoError(t, err)
-	for id, before := range map[sessionstore.ID]bool{"used": true, "unused": false} {
-		account, err := ledger.Account(t.Context(), id)
-		require.NoError(t, err)
-		require.Equal(t, before, account.Before, id)
-	}
-	h, err := open(t, address).Check(t.Context())
-	require.NoError(t, err)
-	require.True(t, h.RowSecurity)
-	var forced bool
-	require.NoError(t, conn.QueryRow(t.Context(), "SELECT bool_and(relforcerowsecurity) FROM pg_class "+
-		"WHERE oid IN ('sessions'::regclass, 'charges'::regclass)").Scan(&forced))
-	require.True(t, forced)
-}
-
-// A later version migrates the tables of this one, and a server of this one goes on using them.
-//
-// Clause S6.
-func TestMigrateFromThisVersion(t *testing.T) {
-	address := server.Address(t)
-	older := open(t, address)
-	lease := create(t, older, "one")
-
-	later := open(t, address)
-	later.Extend("ALTER TABLE sessions ADD COLUMN note text; CREATE TABLE more (x integer)")
-	create(t, later, "two")
-	h, err := later.Check(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, older.SchemaVersion()+1, h.Schema)
-	require.True(t, h.RowSecurity)
-
-	number, err := older.BeginTurn(t.Context(), lease, sessionstore.Turn{})
-	require.NoError(t, err, "it is still open")
-	require.NoError(t, older.EndTurn(t.Context(), lease, number))
-	for _, s := range []*postgres.Store{older, later, open(t, address)} {
-		page, err := s.List(t.Context(), sessionstore.Query{})
-		require.NoError(t, err)
-		require.Len(t, page.Sessions, 2)
-	}
-}
-
 // A search uses the index of words, which row-level security must not prevent. It sees what it looks
 // for, and nobody else's.
 //
@@ -359,7 +297,7 @@ func TestLossIsAnnounced(t *testing.T) {
 		s, other := here.For(owner), there.For(owner)
 		taken, deleted, kept := create(t, s, "taken"), create(t, s, "deleted"), create(t, s, "kept")
 		watch := func(l sessionstore.Lease) <-chan struct{} {
-			changed, stop := s.(sessionstore.Watcher).Watch(l.ID)
+			changed, stop := s.Watch(l.ID)
 			t.Cleanup(stop)
 			require.Eventually(t, func() (listens bool) {
 				err := admin.QueryRow(t.Context(), "SELECT EXISTS (SELECT 1 FROM pg_stat_activity "+
@@ -550,12 +488,19 @@ func TestRetention(t *testing.T) {
 // Clause S7.
 func TestFewRowsAreRead(t *testing.T) {
 	address := server.Address(t)
-	create(t, open(t, address), "one")
+	first := open(t, address)
+	for i := range 50 {
+		_, err := first.Create(t.Context(), sessionstore.NewSession{ID: sessionstore.ID(strconv.Itoa(i)),
+			Agent: sessionstore.Agent{Kind: "x"}, Keys: folderKeys(t, i)})
+		require.NoError(t, err)
+	}
 	admin := connect(t, strings.Replace(address, "acp@", "admin@", 1))
 	_, err := admin.Exec(t.Context(), `
-		INSERT INTO sessions (owner, id, agent, cwd, dirs, real_cwd, real_dirs, title, created, updated, generation, born, strand, turns, state_key)
-		SELECT '', n, agent, '/src/' || n % 50, ARRAY['/lib/' || n % 50], '/real/' || n % 50, ARRAY['/lib/' || n % 50], '', n, n, n, n, n, 1, n::text::bytea
-		FROM sessions, generate_series(100, 20000) AS n;
+		INSERT INTO sessions (owner, id, agent, cwd, dirs, real_cwd, real_dirs, cwd_hash, dirs_hash, real_cwd_hash,
+			real_dirs_hash, title, created, updated, generation, key, strand, turns, listing, meta, name, state_key)
+		SELECT '', n, agent, cwd, dirs, cwd, dirs, cwd_hash, dirs_hash, cwd_hash, dirs_hash, '', n, n, n, n, n, 1, 0, '',
+			sha256(n::text::bytea), n::text::bytea
+		FROM generate_series(100, 20000) AS n JOIN sessions ON id = (n % 50)::text;
 		ANALYZE sessions`)
 	require.NoError(t, err)
 	read := func() (rows int) {
@@ -570,16 +515,9 @@ func TestFewRowsAreRead(t *testing.T) {
 	before := read()
 	s, err := postgres.New(postgres.Options{Address: address})
 	require.NoError(t, err)
-	parse := func(path string) workspace.Dir {
-		dir, err := workspace.ParseDir(path)
-		require.NoError(t, err)
-		return dir
-	}
-	cwd := &sessionstore.DirFilter{Spelling: parse("/src/7"), Real: parse("/real/7")}
-	lib := parse("/lib/7")
-	dirs, err := workspace.ParseDirs([]string{"/lib/7"})
-	require.NoError(t, err)
-	additional := &sessionstore.DirsFilter{Spelling: dirs, Real: []workspace.Dir{lib}}
+	k := folderKeys(t, 7)
+	cwd := &sessionstore.DirFilter{Spelling: k.Roots.Cwd(), Real: k.Real[0]}
+	additional := &sessionstore.DirsFilter{Spelling: k.Roots.Additional(), Real: k.Real[1:]}
 	for _, q := range []sessionstore.Query{{}, {Cwd: cwd}, {Additional: additional}, {Cwd: cwd, Additional: additional}} {
 		q.Limit = 10
 		for range 8 { // plans change after a few
@@ -596,6 +534,14 @@ func TestFewRowsAreRead(t *testing.T) {
 	require.Eventually(t, func() bool { return read() > before }, time.Minute, time.Millisecond)
 	time.Sleep(time.Second / 10)
 	require.Less(t, read()-before, 10_000)
+}
+
+// folderKeys returns the keys of a session in one of many folders.
+func folderKeys(t *testing.T, i int) sessionstore.Keys {
+	t.Helper()
+	roots, err := workspace.NewRoots(fmt.Sprint("/src/", i), []string{fmt.Sprint("/lib/", i)})
+	require.NoError(t, err)
+	return sessionstore.Keys{Roots: roots, Real: []workspace.Dir{roots.Cwd(), roots.Additional().At(0)}}
 }
 
 // A connection pooler may drop settings; a database may not hold every text.
@@ -624,7 +570,7 @@ func connect(t *testing.T, address string) *pgx.Conn {
 func TestSchemaNeedsNewerProgram(t *testing.T) {
 	address := server.Address(t)
 	create(t, open(t, address), "one")
-	_, err := connect(t, address).Exec(t.Context(), "UPDATE meta SET version = 99, oldest = 99")
+	_, err := connect(t, address).Exec(t.Context(), "UPDATE meta SET version = 99")
 	require.NoError(t, err)
 	_, err = open(t, address).List(t.Context(), sessionstore.Query{})
 	require.ErrorContains(t, err, "update acp-agent")
@@ -634,7 +580,7 @@ func TestSchemaNeedsNewerProgram(t *testing.T) {
 func TestSchemaFromBeforeTheFirstRelease(t *testing.T) {
 	address := server.Address(t)
 	create(t, open(t, address), "one")
-	_, err := connect(t, address).Exec(t.Context(), "UPDATE meta SET version = 3, oldest = 1")
+	_, err := connect(t, address).Exec(t.Context(), "UPDATE meta SET version = 3")
 	require.NoError(t, err)
 	_, err = open(t, address).List(t.Context(), sessionstore.Query{})
 	require.ErrorContains(t, err, "before the first release")

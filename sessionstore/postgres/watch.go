@@ -28,10 +28,12 @@ type watches struct {
 	listening sync.WaitGroup
 }
 
-// Watch implements [sessionstore.Watcher].
-func (s *Store) Watch(id sessionstore.ID) (changed <-chan struct{}, stop func()) {
-	w := &s.watches
-	name := announced(s.owner, id)
+// watch watches a session of an owner.
+func (d *database) watch(
+	owner string, id sessionstore.ID,
+) (changed <-chan struct{}, stop func()) {
+	w := &d.watches
+	name := announced(owner, id)
 	c := make(chan struct{}, 1)
 	c <- struct{}{} // something may have happened before
 	w.mu.Lock()
@@ -46,7 +48,7 @@ func (s *Store) Watch(id sessionstore.ID) (changed <-chan struct{}, stop func())
 	if w.stop == nil && !w.ended {
 		var ctx context.Context
 		ctx, w.stop = context.WithCancel(context.Background())
-		w.listening.Go(func() { s.keepListening(ctx) })
+		w.listening.Go(func() { d.keepListening(ctx) })
 	}
 	return c, func() {
 		w.mu.Lock()
@@ -57,7 +59,7 @@ func (s *Store) Watch(id sessionstore.ID) (changed <-chan struct{}, stop func())
 	}
 }
 
-// announced returns the name of a session in announcements, see schema/2.sql.
+// announced returns the name of a session in announcements, see schema.sql.
 func announced(owner string, id sessionstore.ID) string {
 	sum := sha256.Sum256([]byte(owner + "\x00" + string(id)))
 	return hex.EncodeToString(sum[:])

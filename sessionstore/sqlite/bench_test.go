@@ -125,7 +125,7 @@ func BenchmarkOpen(b *testing.B) {
 	s := large(b, manySessions)
 	require.NoError(b, s.Close())
 	for b.Loop() {
-		again := New(s.options)
+		again := New(s.file.options)
 		_, err := again.List(b.Context(), sessionstore.Query{})
 		require.NoError(b, err)
 		require.NoError(b, again.Close())
@@ -190,17 +190,17 @@ func BenchmarkWriteWhileErasing(b *testing.B) {
 func writeMeanwhile(b *testing.B, fill func(*Store), remove func(*Store) error) {
 	for b.Loop() {
 		b.StopTimer()
-		other := New(Options{Dir: b.TempDir(), eraseDelay: time.Millisecond})
+		other := New(Options{Dir: b.TempDir(), purgeDelay: time.Millisecond})
 		fill(other)
 		time.Sleep(time.Millisecond)
-		s := New(Options{Dir: other.Dir(), eraseDelay: time.Hour,
+		s := New(Options{Dir: other.Dir(), purgeDelay: time.Hour,
 			Now: func() time.Time { return time.Now().Add(time.Hour) }})
 		lease := newSession(b, s, "kept")
 		b.StartTimer()
 		done := make(chan error)
 		go func() {
 			err := remove(other)
-			for err == nil && !erased(b, other) {
+			for err == nil && !other.Purged() {
 				time.Sleep(10 * time.Millisecond)
 			}
 			done <- errors.Join(err, other.Close())

@@ -13,7 +13,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/acp-agent/acp-agent/sessionstore"
-	"github.com/acp-agent/acp-agent/sessionstore/internal/rules"
+	"github.com/acp-agent/acp-agent/sessionstore/internal/core"
 )
 
 // code returns SQLite's primary result code in err's tree, or 0.
@@ -30,19 +30,17 @@ func isLocked(err error) bool {
 		code(err) == sqlite3.SQLITE_LOCKED
 }
 
-// explain turns err into one of the errors of [sessionstore.Store].
-func (s *medium) explain(err error) error {
-	if err == nil || rules.DescribesCall(err) || errors.Is(err, context.Canceled) ||
-		errors.Is(err, context.DeadlineExceeded) ||
-		errors.As(err, new(*sessionstore.UnavailableError)) {
+// Explain implements [core.Database].
+func (f *file) Explain(err error) error {
+	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	if errors.Is(err, sql.ErrConnDone) {
 		return sessionstore.ErrClosed
 	}
-	path := s.options.Dir
-	if s.diskIsFull(err) {
-		err = &fullError{err, !s.inMemory() && hasNoInodes(s.options.Dir)}
+	path := f.options.Dir
+	if f.diskIsFull(err) {
+		err = &fullError{err, !f.inMemory() && hasNoInodes(f.options.Dir)}
 	}
 	hint := hintFor(err)
 	if code(err) != 0 || isOther(err) {
@@ -56,21 +54,20 @@ func (s *medium) explain(err error) error {
 
 // isOther reports whether err is about a file that is not damaged but not for this program.
 func isOther(err error) bool {
-	return errors.As(err, new(*foreignError)) || errors.As(err, new(*rules.NewerError)) ||
-		errors.Is(err, rules.ErrUnreleased)
+	return errors.As(err, new(*foreignError)) || errors.As(err, new(*core.VersionError)) || errors.Is(err, errReplaced)
 }
 
 // diskIsFull reports whether err is due to a full disk or quota. SQLite says so only for some
 // failures: creating a file, making the shared memory longer or synchronizing fails with a code
 // that has other causes too. Then a file is written to find out.
-func (s *medium) diskIsFull(err error) bool {
+func (f *file) diskIsFull(err error) bool {
 	switch code(err) {
 	case 0:
 		return isFull(err)
 	case sqlite3.SQLITE_FULL:
 		return true
 	case sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN:
-		return !s.inMemory() && isFull(tryWriting(s.options.Dir))
+		return !f.inMemory() && isFull(tryWriting(f.options.Dir))
 	}
 	return false
 }
@@ -114,22 +111,26 @@ const (
 	hintInodes    = "remove some files on its disk"
 	hintRepair    = "it is damaged and was not changed; run \"acp-agent sessions repair\", " +
 		"with the same --state-dir if you use one"
-	hintForeign = "move it away, or choose another state directory"
-	hintNewer   = "update acp-agent, or choose another state directory"
-	hintBusy    = "another program keeps it locked; end programs that hang, then try again"
-	hintDisk    = "check the disk and its file system, then try again"
+	hintForeign  = "move it away, or choose another state directory"
+	hintNewer    = "update acp-agent, or choose another state directory"
+	hintBusy     = "another program keeps it locked; end programs that hang, then try again"
+	hintReplaced = "move it back, or end this program: what it stored since then is lost"
+	hintDisk     = "check the disk and its file system, then try again"
 )
 
 func hintFor(err error) string {
 	if full, ok := errors.AsType[*fullError](err); ok && full.inodes {
 		return hintInodes
 	}
-	switch {
-	case errors.As(err, new(*foreignError)), errors.Is(err, rules.ErrUnreleased):
-		return hintForeign
-	case errors.As(err, new(*rules.NewerError)):
+	if other, ok := errors.AsType[*core.VersionError](err); ok && other.IsNewer() {
 		return hintNewer
-	case errors.As(err, new(*damageError)):
+	}
+	switch {
+	case errors.As(err, new(*foreignError)), errors.As(err, new(*core.VersionError)):
+		return hintForeign
+	case errors.Is(err, errReplaced):
+		return hintReplaced
+	case errors.As(err, new(*core.DamageError)):
 		return hintRepair
 	case errors.Is(err, errLocked):
 		return hintBusy
@@ -151,9 +152,3 @@ func hintFor(err error) string {
 	}
 	return hintDisk
 }
-
-// damageError reports a row that this program cannot have written.
-type damageError struct{ err error }
-
-func (e *damageError) Error() string { return "it contains an invalid row: " + e.err.Error() }
-func (e *damageError) Unwrap() error { return e.err }

@@ -70,8 +70,11 @@ func TestLoosePermissions(t *testing.T) {
 		t.Skip("Windows has no permission bits")
 	}
 	for name, use := range map[string]func(*testing.T, sqlite.Options){
-		"open":   func(t *testing.T, o sqlite.Options) { require.Len(t, ids(t, open(t, o)), 2) },
-		"repair": func(t *testing.T, o sqlite.Options) { _, err := sqlite.Repair(t.Context(), o); require.NoError(t, err) },
+		"open": func(t *testing.T, o sqlite.Options) { require.Len(t, ids(t, open(t, o)), 2) },
+		"repair": func(t *testing.T, o sqlite.Options) {
+			_, err := sqlite.Repair(t.Context(), o, nil)
+			require.NoError(t, err)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filled(t, 1)

@@ -11,7 +11,7 @@ const (
 	JournalRollback = journalRollback
 )
 
-// LockFile locks the file that programs lock while they open or repair a store.
+// LockFile locks the file that programs lock while they open a store.
 var LockFile = lockFile
 
 // Journal is a journal mode.
@@ -23,17 +23,17 @@ func (o Options) WithJournal(j Journal) Options {
 	return o
 }
 
-// WithEraseDelay returns o with another time between a delete and erasing its copies.
-func (o Options) WithEraseDelay(d time.Duration) Options {
-	o.eraseDelay = d
+// WithPurgeDelay returns o with another time between a delete and the purging of its data.
+func (o Options) WithPurgeDelay(d time.Duration) Options {
+	o.purgeDelay = d
 	return o
 }
 
-// Erased reports whether nothing is left of deleted sessions.
-func (s *Store) Erased() bool {
-	var erased bool
-	err := s.use(context.Background(), func(db *database) error {
-		return db.reader.QueryRow("SELECT deletes = erased AND NOT EXISTS (SELECT 1 FROM dropped) FROM meta").Scan(&erased)
+// Purged reports whether no row is left of deleted sessions.
+func (s *Store) Purged() bool {
+	var left int
+	err := s.core.Use(context.Background(), func() error {
+		return s.file.reader.QueryRow("SELECT count(*) FROM drafts WHERE started = 0").Scan(&left)
 	})
-	return err == nil && erased
+	return err == nil && left == 0
 }

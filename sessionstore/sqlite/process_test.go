@@ -20,10 +20,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
+	"github.com/acp-agent/acp-agent/internal/test/storetest"
 	"github.com/acp-agent/acp-agent/internal/test/volume"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
-	"github.com/acp-agent/acp-agent/sessionstore/storetest"
 )
 
 // The test binary acts as other processes, which get a directory and a name.
@@ -35,7 +35,7 @@ const (
 func play(role string) int {
 	s := sqlite.New(sqlite.Options{Dir: os.Getenv(dirVariable)})
 	act := map[string]func(context.Context, *sqlite.Store, string) error{
-		"writer": writer, "window": window, "repairer": repairer, "deleter": deleter, "dumper": dumper,
+		"writer": writer, "window": window, "deleter": deleter, "dumper": dumper,
 		"worker": worker,
 	}[role]
 	err := errors.Join(act(context.Background(), s, os.Getenv(nameVariable)), s.Close())
@@ -64,17 +64,11 @@ func TestShared(t *testing.T) {
 	dir := t.TempDir()
 	var n atomic.Int64
 	storetest.TestShared(t,
-		func(t *testing.T) sessionstore.Store { return open(t, sqlite.Options{Dir: dir}) },
+		func(t *testing.T) sessionstore.Shared { return open(t, sqlite.Options{Dir: dir}) },
 		func(t *testing.T, lines int) ([]byte, error) {
 			name := fmt.Sprint("process ", n.Add(1))
 			return proctest.KillAfter(process(t, "worker", dir, name), lines)
 		})
-}
-
-// repairer repairs the store.
-func repairer(ctx context.Context, s *sqlite.Store, _ string) error {
-	_, err := sqlite.Repair(ctx, sqlite.Options{Dir: s.Dir()})
-	return err
 }
 
 // deleter deletes all sessions but one, says so, and waits.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	_ "embed" // the schema
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,49 +14,36 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
 	driver "modernc.org/sqlite"
 
+	"github.com/acp-agent/acp-agent/internal/pause"
 	"github.com/acp-agent/acp-agent/sessionstore"
-	"github.com/acp-agent/acp-agent/sessionstore/internal/fair"
+	"github.com/acp-agent/acp-agent/sessionstore/internal/core"
 )
-
-var (
-	_ sessionstore.Shared = (*Store)(nil)
-	_ parts               = view{}
-)
-
-// parts are the optional parts of a store that a Store has.
-type parts interface {
-	sessionstore.Archiver
-	sessionstore.Importer
-	sessionstore.Ledger
-	sessionstore.Mover
-	sessionstore.Pruner
-	sessionstore.Restorer
-	sessionstore.Searcher
-	sessionstore.Segmenter
-	sessionstore.Sizer
-}
 
 const (
 	fileName     = "sessions.db"
 	lockFileName = "sessions.lock"
-	// repairPrefix begins the names of directories in which repairs work, and damagedPrefix the
-	// names of the damaged files that they keep.
-	repairPrefix  = "sessions.repair-"
-	damagedPrefix = "sessions.damaged-"
 	// trialPrefix begins the names of files that are written to see whether the disk is full.
 	trialPrefix = "sessions.trial-"
+	// repairName is the directory in which repairs work.
+	repairName = "sessions.repair"
+	// damagedPrefix begins the names of damaged files that were replaced.
+	damagedPrefix = "sessions.damaged-"
 	// readers is the number of concurrent reads in a process.
-	readers = 2
+	readers = 4
 	// applicationID marks the file as a store, for file(1) and for [recognise]: "acpS".
 	applicationID = 0x61637053
 	// retryPause is the time between two attempts to get a lock that was refused at once.
 	retryPause = 5 * time.Millisecond
+	// maxVacuum is the size of the content up to which a file is written anew once something was
+	// deleted from it.
+	maxVacuum = 64 << 20
+	// closeTimeout limits how long purging delays a program that exits.
+	closeTimeout = 5 * time.Second
 )
 
 // Options configure a Store.
@@ -76,9 +64,8 @@ type Options struct {
 	journal journal
 	// lockTimeout is how long a call waits for other processes before it fails; 0 means 10 seconds.
 	lockTimeout time.Duration
-	// eraseDelay is the time between a delete and the erasing of its data; 0 means the constant of
-	// that name.
-	eraseDelay time.Duration
+	// purgeDelay is as in [core.Options].
+	purgeDelay time.Duration
 }
 
 func (o Options) withDefaults() Options {
@@ -87,7 +74,6 @@ func (o Options) withDefaults() Options {
 	}
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	o.lockTimeout = cmp.Or(o.lockTimeout, 10*time.Second)
-	o.eraseDelay = cmp.Or(o.eraseDelay, eraseDelay)
 	return o
 }
 
@@ -111,39 +97,20 @@ func Exists(dir string) bool {
 
 // Store is a [sessionstore.Shared] in a SQLite file.
 type Store struct {
-	*medium
-	owner owner
-}
-
-// medium is the file, which the stores of all owners share.
-type medium struct {
-	options Options
-	steps   []step
-
-	// using is locked for reading by every call, and for writing by Close.
-	using   sync.RWMutex
-	life    context.Context
-	end     context.CancelFunc
-	opening chan struct{} // holds one token, whose owner may open or read db
-	db      *database
-	writing *fair.Queue // of one writer
-	damaged sync.Map    // the keys of sessions whose damage was logged
-
-	// eraseDue has a token if a delete may have left data. background is the goroutine that erases
-	// it, which runs while db is open.
-	eraseDue   chan struct{}
-	background sync.WaitGroup
+	sessionstore.Shared
+	core *core.Store // the same
+	file *file
 }
 
 // New returns the store in o.Dir. The first call that needs the files opens or creates them.
 func New(o Options) *Store {
-	s := &Store{medium: &medium{
-		options: o.withDefaults(), steps: steps(), writing: fair.NewQueue(1),
-		opening: make(chan struct{}, 1), eraseDue: make(chan struct{}, 1),
-	}}
-	s.life, s.end = context.WithCancel(context.Background())
-	s.opening <- struct{}{}
-	return s
+	f := &file{options: o.withDefaults()}
+	c := core.Options{Retention: o.Retention, PurgeDelay: o.purgeDelay, Logger: f.options.Logger}
+	if f.inMemory() {
+		c.Retention = 0
+	}
+	s := core.New(f, c)
+	return &Store{Shared: s, core: s, file: f}
 }
 
 // NewMemory returns a store in memory, for tests and for hosts that keep nothing. It is not shared
@@ -153,150 +120,101 @@ func NewMemory() *Store { return New(Options{journal: journalMemory}) }
 // CheckDir returns an error that says why files cannot be written in the store's directory, or nil.
 // It changes nothing, and is fast because it does not open the store.
 func (s *Store) CheckDir() error {
-	if s.inMemory() {
+	if s.file.inMemory() {
 		return nil
 	}
-	dir, err := filepath.Abs(s.options.Dir)
-	if err != nil {
-		return s.explain(err)
-	}
-	for {
-		info, err := os.Stat(dir)
+	dir, err := filepath.Abs(s.Dir())
+	for err == nil {
+		info, failed := os.Stat(dir)
 		parent := filepath.Dir(dir)
 		switch {
-		case errors.Is(err, fs.ErrNotExist) && parent != dir:
+		case errors.Is(failed, fs.ErrNotExist) && parent != dir:
 			dir = parent // the store creates what is missing
 			continue
-		case err == nil && !info.IsDir():
+		case failed != nil:
+			err = failed
+		case !info.IsDir():
 			err = &fs.PathError{Op: "stat", Path: dir, Err: syscall.ENOTDIR}
-		case err == nil:
+		default:
 			err = checkWritable(dir)
 		}
-		return s.explain(err)
+		break
 	}
+	return s.file.Explain(err)
 }
-
-func (s *medium) inMemory() bool { return s.options.journal == journalMemory }
 
 // Dir returns the directory of the store's files, "" in memory.
-func (s *Store) Dir() string { return s.options.Dir }
+func (s *Store) Dir() string { return s.file.options.Dir }
 
-// Close implements [sessionstore.Store]. If the store was used and Options.Retention is set, it
-// first prunes the sessions that were never prompted, at most once a day among all processes, for
-// about a second. Then it erases what deleted sessions left in the files, for a few seconds at
-// most; the next process that opens the store does the rest.
-func (s *Store) Close() error {
-	s.applyRetention()
-	s.end()
-	s.using.Lock()
-	defer s.using.Unlock()
-	s.background.Wait()
-	if s.db == nil {
-		return nil
-	}
-	db := s.db
-	s.db = nil
-	if !s.inMemory() {
-		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
-		defer cancel()
-		_ = s.erase(ctx, db)
-	}
-	return s.explain(db.close())
+// file is a [core.Database] in a SQLite file, with connections that write, purge and read.
+type file struct {
+	options                Options
+	path                   string // "" in memory
+	journal                journal
+	identity               fs.FileInfo // of the file that is open, nil in memory
+	writer, purger, reader *sql.DB
 }
 
-// use runs call with the open database, which it opens if necessary. If that fails the next call
-// tries again.
-func (s *medium) use(ctx context.Context, call func(*database) error) error {
-	s.using.RLock()
-	defer s.using.RUnlock()
-	db, err := s.open(ctx)
+func (f *file) inMemory() bool { return f.options.journal == journalMemory }
+
+// Traits implements [core.Database].
+func (f *file) Traits() core.Traits {
+	t := core.Traits{Readers: readers, Writers: 1, CloseTimeout: closeTimeout,
+		Next: "UPDATE numbers SET last = last + 1 RETURNING last", IndexedBy: " INDEXED BY "}
+	if f.inMemory() { // all have one connection
+		t.Readers, t.Writers = 1, 0
+	}
+	return t
+}
+
+// Transact implements [core.Database].
+func (f *file) Transact(
+	ctx context.Context, _ string, a core.Access, do func(core.Tx, int64) error,
+) error {
+	pool := map[core.Access]*sql.DB{core.Write: f.writer, core.Background: f.purger}[a]
+	o := &sql.TxOptions{ReadOnly: pool == nil}
+	if pool == nil {
+		pool = f.reader
+	}
+	if err := f.checkIdentity(); err != nil {
+		return err
+	}
+	conn, err := pool.Conn(ctx)
 	if err != nil {
 		return err
 	}
-	return call(db)
-}
-
-func (s *medium) open(ctx context.Context) (*database, error) {
-	if s.life.Err() != nil {
-		return nil, sessionstore.ErrClosed
-	}
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	select {
-	case <-s.opening:
-		defer func() { s.opening <- struct{}{} }()
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	case <-s.life.Done():
-		return nil, sessionstore.ErrClosed
-	}
-	if s.db != nil {
-		return s.db, nil
-	}
-	err := s.retry(ctx, func() (err error) {
-		s.db, err = openDatabase(ctx, s.options, s.steps)
-		return err
-	})
-	if db := s.db; db != nil {
-		s.eraseSoon() // a process may have been killed before it could
-		s.background.Go(func() { s.eraseInBackground(db) })
-	}
-	return s.db, err
-}
-
-// read runs do in a read transaction, whose statements see one snapshot.
-func (s *medium) read(ctx context.Context, do func(*transaction) error) error {
-	return s.use(ctx, func(db *database) error {
-		return s.transact(ctx, db.reader, &sql.TxOptions{ReadOnly: true}, do)
-	})
-}
-
-// write is [medium.write] in the owner's turn.
-func (s *Store) write(ctx context.Context, do func(*transaction) error) error {
-	return s.writeAs(ctx, string(s.owner), do)
-}
-
-// write runs do in a transaction that holds the write lock. It may run do several times.
-func (s *medium) write(ctx context.Context, do func(*transaction) error) error {
-	return s.writeAs(ctx, "", do)
-}
-
-// writeAs is [medium.write]. Owners who write take turns: package sql gives the connection to any
-// of the waiting goroutines.
-func (s *medium) writeAs(ctx context.Context, owner string, do func(*transaction) error) error {
-	return s.use(ctx, func(db *database) error {
-		if err := s.writing.Acquire(ctx, owner); err != nil {
+	defer conn.Close()
+	// Interrupting a statement would cost the connection, and a transaction is short.
+	return inTransaction(context.WithoutCancel(ctx), conn, o, func(tx *transaction) error {
+		if err := do(tx, f.options.Now().UnixMilli()); err != nil {
 			return err
 		}
-		defer s.writing.Release()
-		return s.transact(ctx, db.writer, nil, func(tx *transaction) error {
-			if err := permitted(tx, newest(s.steps)); err != nil {
-				return err
-			}
-			return do(tx)
-		})
+		return f.checkIdentity()
 	})
 }
 
-func (s *medium) transact(
-	ctx context.Context, pool *sql.DB, o *sql.TxOptions, do func(*transaction) error,
-) error {
-	return s.retry(ctx, func() error {
-		conn, err := pool.Conn(ctx)
-		if err != nil && ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		if err != nil {
-			return err
-		}
-		defer conn.Close()
-		// Interrupting a statement would cost the connection, and a transaction is short.
-		return inTransaction(context.WithoutCancel(ctx), conn, o, do)
-	})
+// errReplaced reports that the file is not at its path any more: what is stored in it would be lost.
+var errReplaced = errors.New("its file was removed or replaced while it was open, " +
+	"and nothing more is stored in it")
+
+// checkIdentity returns an error unless the file that is open is still the one at its path.
+func (f *file) checkIdentity() error {
+	if f.identity == nil {
+		return nil
+	}
+	present, err := os.Stat(f.path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(present, f.identity) {
+		return errReplaced
+	}
+	return err
 }
 
-// transaction is a transaction, whose statements end with ctx.
+// Repeat implements [core.Database].
+func (f *file) Repeat(err error, _ int, since time.Duration) (time.Duration, bool) {
+	return retryPause, isLocked(err) && since < f.options.lockTimeout
+}
+
+// transaction is a [core.Tx], whose statements end with ctx.
 type transaction struct {
 	*sql.Tx
 	ctx context.Context
@@ -304,9 +222,7 @@ type transaction struct {
 
 // inTransaction runs do in a transaction of a connection.
 func inTransaction(
-	ctx context.Context, conn interface {
-		BeginTx(context.Context, *sql.TxOptions) (*sql.Tx, error)
-	}, o *sql.TxOptions, do func(*transaction) error,
+	ctx context.Context, conn *sql.Conn, o *sql.TxOptions, do func(*transaction) error,
 ) error {
 	tx, err := conn.BeginTx(ctx, o)
 	if err != nil {
@@ -321,14 +237,8 @@ func inTransaction(
 	return tx.Commit()
 }
 
-// exec runs a statement without a result.
-func (t *transaction) exec(text string, args ...any) error {
-	_, err := t.ExecContext(t.ctx, text, args...)
-	return err
-}
-
-// change runs a statement and returns how many rows it has changed.
-func (t *transaction) change(text string, args ...any) (n int64, err error) {
+// Exec implements [core.Tx].
+func (t *transaction) Exec(text string, args ...any) (changed int64, err error) {
 	result, err := t.ExecContext(t.ctx, text, args...)
 	if err != nil {
 		return 0, err
@@ -336,105 +246,89 @@ func (t *transaction) change(text string, args ...any) (n int64, err error) {
 	return result.RowsAffected()
 }
 
-// row runs a query for one row.
-func (t *transaction) row(query string, args ...any) *sql.Row {
-	return t.QueryRowContext(t.ctx, query, args...)
-}
-
-// query runs a query for rows.
-func (t *transaction) query(query string, args ...any) (*sql.Rows, error) {
-	return t.QueryContext(t.ctx, query, args...)
-}
-
-// each calls do with each row of a query, until it returns an error.
-func (t *transaction) each(query string, args []any, do func(*sql.Rows) error) error {
-	rows, err := t.query(query, args...)
+// ExecEach implements [core.Tx].
+func (t *transaction) ExecEach(text string, each [][]any) error {
+	if len(each) < 2 {
+		for _, args := range each {
+			if _, err := t.Exec(text, args...); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	statement, err := t.PrepareContext(t.ctx, text)
 	if err != nil {
 		return err
 	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := do(rows); err != nil {
+	defer statement.Close()
+	for _, args := range each {
+		if _, err := statement.ExecContext(t.ctx, args...); err != nil {
 			return err
 		}
 	}
-	return rows.Err()
+	return nil
 }
 
-// retry calls try until it does not fail because of another process, or the lock timeout has
-// passed.
-func (s *medium) retry(ctx context.Context, try func() error) error {
-	deadline := time.Now().Add(s.options.lockTimeout)
-	for {
-		err := try()
-		if !isLocked(err) || time.Now().After(deadline) {
-			return s.explain(err)
-		}
-		select {
-		case <-time.After(retryPause):
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-s.life.Done():
-			return sessionstore.ErrClosed
-		}
-	}
-}
-
-// clock returns the time as it is stored, in milliseconds.
-func (s *medium) clock() int64 { return s.options.Now().UnixMilli() }
-
-// database is an open file: one connection that writes, and a few that read.
-type database struct {
-	writer, reader *sql.DB
-	path           string // "" in memory
-	journal        journal
-}
-
-// openDatabase opens or creates the store's file, and migrates it to the newest schema.
-func openDatabase(ctx context.Context, o Options, steps []step) (*database, error) {
-	if o.journal == journalMemory {
-		return prepared(ctx, connectMemory, o, steps)
-	}
-	dir, err := filepath.Abs(o.Dir)
+// Query implements [core.Tx].
+func (t *transaction) Query(text string, args ...any) (core.Rows, error) {
+	found, err := t.QueryContext(t.ctx, text, args...)
 	if err != nil {
 		return nil, err
 	}
+	return rows{found}, nil
+}
+
+// rows are [core.Rows].
+type rows struct{ *sql.Rows }
+
+// Close implements [core.Rows].
+func (r rows) Close() { _ = r.Rows.Close() } // Err has its error
+
+// Open implements [core.Database]. It opens or creates the file.
+func (f *file) Open(ctx context.Context) error {
+	if f.inMemory() {
+		return f.prepared(ctx, f.connectMemory())
+	}
+	dir, err := filepath.Abs(f.options.Dir)
+	if err != nil {
+		return err
+	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
+		return err
 	}
 	unlock, err := lockFile(filepath.Join(dir, lockFileName))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer unlock()
-	tidy(dir, o.Logger)
-	path := filepath.Join(dir, fileName)
-	if err := createFile(path); err != nil {
-		return nil, err
+	tidy(dir, f.options.Logger)
+	f.path = filepath.Join(dir, fileName)
+	if err := createFile(f.path); err != nil {
+		return err
 	}
-	mode := o.journal
+	if f.identity, err = os.Stat(f.path); err != nil {
+		return err
+	}
+	f.journal = f.options.journal
 	switch {
-	case mode != "":
+	case f.journal != "":
 	case onNetwork(dir):
-		mode = journalRollback
+		f.journal = journalRollback
 	default:
-		mode = journalWAL
+		f.journal = journalWAL
 	}
-	return prepared(ctx, func() (*database, error) { return connect(path, mode) }, o, steps)
+	return f.prepared(ctx, f.connect())
 }
 
-// prepared returns the database that connect opens, see [database.prepare].
-func prepared(
-	ctx context.Context, connect func() (*database, error), o Options, steps []step,
-) (*database, error) {
-	db, err := connect()
+// prepared prepares the file after it was connected to, which may have failed.
+func (f *file) prepared(ctx context.Context, err error) error {
+	if err == nil {
+		err = f.prepare(ctx)
+	}
 	if err != nil {
-		return nil, err
+		err = errors.Join(err, f.disconnect())
 	}
-	if err := db.prepare(ctx, steps); err != nil {
-		return nil, errors.Join(err, db.close())
-	}
-	return db, nil
+	return err
 }
 
 // createFile creates an empty file, accessible to the user only, unless it exists. The file must be
@@ -450,9 +344,8 @@ func createFile(path string) error {
 	return f.Close()
 }
 
-// tidy removes what killed repairs left in dir, and makes the store's files accessible to the user
-// only. The caller holds the lock, so no repair is running. Failures are only logged, because the
-// store can still be used.
+// tidy removes what killed programs left in dir, and makes the store's files accessible to the user
+// only. Failures are only logged, because the store can still be used.
 func tidy(dir string, log *slog.Logger) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -461,8 +354,8 @@ func tidy(dir string, log *slog.Logger) {
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
 		switch {
-		case strings.HasPrefix(e.Name(), repairPrefix), strings.HasPrefix(e.Name(), trialPrefix):
-			if err := os.RemoveAll(path); err != nil {
+		case strings.HasPrefix(e.Name(), trialPrefix):
+			if err := os.Remove(path); err != nil {
 				log.Warn("cannot remove files that a killed program left; remove them yourself",
 					"error", err)
 			}
@@ -489,31 +382,33 @@ func makePrivate(path string, log *slog.Logger) {
 		"file", path, "mode", info.Mode().Perm())
 }
 
-// connectMemory opens a database in memory. It belongs to its only connection, so readers and
-// writers take turns.
-func connectMemory() (*database, error) {
-	pool, err := openPool("file::memory:?_txlock=immediate&_dqs=0"+
+// connectMemory opens a database in memory. It belongs to its only connection, so all take turns.
+func (f *file) connectMemory() (err error) {
+	f.journal = journalMemory
+	f.writer, err = openPool("file::memory:?_txlock=immediate&_dqs=0"+
 		"&_pragma=foreign_keys(ON)&_pragma=trusted_schema(OFF)", 1)
-	return &database{writer: pool, reader: pool, journal: journalMemory}, err
+	f.reader, f.purger = f.writer, f.writer
+	return err
 }
 
-func connect(path string, mode journal) (*database, error) {
-	common := pragmas(mode, 500*time.Millisecond, "ON")
-	writing := append(common, "journal_size_limit(4194304)")
-	writer, err := openPool(dsn(path, "immediate", writing), 1)
-	if err != nil {
-		return nil, err
+func (f *file) connect() (err error) {
+	common := pragmas(f.journal, 500*time.Millisecond)
+	writing := append(common[:len(common):len(common)], "journal_size_limit(4194304)")
+	if f.writer, err = openPool(dsn(f.path, "immediate", writing), 1); err != nil {
+		return err
 	}
-	reader, err := openPool(dsn(path, "deferred", append(common, "query_only(ON)")), readers)
-	if err != nil {
-		return nil, errors.Join(err, writer.Close())
+	// Who purges moves the log afterwards, when nobody waits for that.
+	purging := append(writing, "wal_autocheckpoint(0)")
+	if f.purger, err = openPool(dsn(f.path, "immediate", purging), 1); err != nil {
+		return err
 	}
-	return &database{writer: writer, reader: reader, path: path, journal: mode}, nil
+	// There is one more than core asks for, which is for probes.
+	f.reader, err = openPool(dsn(f.path, "deferred", append(common, "query_only(ON)")), readers+1)
+	return err
 }
 
 // pragmas returns the settings of a connection to a file, which waits for locks until timeout.
-// secureDelete is the value of that pragma.
-func pragmas(mode journal, timeout time.Duration, secureDelete string) []string {
+func pragmas(mode journal, timeout time.Duration) []string {
 	synchronous := "NORMAL"
 	if mode == journalRollback {
 		synchronous = "FULL"
@@ -523,7 +418,7 @@ func pragmas(mode journal, timeout time.Duration, secureDelete string) []string 
 	// a sandbox may not let us write to.
 	return []string{
 		fmt.Sprintf("busy_timeout(%d)", timeout.Milliseconds()),
-		"secure_delete(" + secureDelete + ")", "foreign_keys(ON)", "trusted_schema(OFF)",
+		"secure_delete(ON)", "foreign_keys(ON)", "trusted_schema(OFF)",
 		"cell_size_check(ON)", "temp_store(MEMORY)", "synchronous(" + synchronous + ")",
 	}
 }
@@ -550,26 +445,46 @@ func openPool(dsn string, size int) (*sql.DB, error) {
 	return pool, nil
 }
 
-// prepare checks that the file is a store that this program may use, and brings it up to date.
-func (d *database) prepare(ctx context.Context, steps []step) error {
-	conn, err := d.writer.Conn(ctx)
+// prepare checks that the file is a store that this program can use, and creates the tables of a new
+// one.
+func (f *file) prepare(ctx context.Context) error {
+	conn, err := f.writer.Conn(ctx)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
 	ctx = context.WithoutCancel(ctx)
-	if fresh, err := recognise(ctx, conn); err != nil {
+	fresh, err := recognise(ctx, conn)
+	if err != nil {
 		return err
-	} else if fresh {
-		// This has an effect only before the first write, and setting the journal mode is one.
-		if _, err := conn.ExecContext(ctx, "PRAGMA auto_vacuum = INCREMENTAL"); err != nil {
+	}
+	if _, err := conn.ExecContext(ctx, "PRAGMA journal_mode = "+string(f.journal)); err != nil {
+		return err
+	}
+	if fresh {
+		return inTransaction(ctx, conn, nil, create)
+	}
+	var version int
+	err = conn.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version)
+	return cmp.Or(err, core.CheckVersion(version))
+}
+
+//go:embed schema.sql
+var schema string
+
+// create creates the tables. Another process that opened the file at the same time would have the
+// lock.
+func create(tx *transaction) error {
+	for _, text := range []string{
+		core.Schema("INTEGER PRIMARY KEY", "text", "blob"), schema,
+		fmt.Sprintf("INSERT INTO meta (version) VALUES (%[1]d); PRAGMA user_version = %[1]d; "+
+			"PRAGMA application_id = %[2]d", core.Version, applicationID),
+	} {
+		if _, err := tx.Exec(text); err != nil {
 			return err
 		}
 	}
-	if _, err := conn.ExecContext(ctx, "PRAGMA journal_mode = "+string(d.journal)); err != nil {
-		return err
-	}
-	return migrate(ctx, conn, steps)
+	return nil
 }
 
 // recognise rejects another program's database. An empty one is new.
@@ -595,9 +510,92 @@ func (e *foreignError) Error() string {
 	return fmt.Sprintf("it is another program's database (application id %#x)", e.id)
 }
 
-// close closes the readers first: the last connection that is closed empties the log, so it must be
-// able to write.
-func (d *database) close() error { return errors.Join(d.reader.Close(), d.writer.Close()) }
+// Close implements [core.Database]. The last process to close the file removes the traces that
+// deleted data has left in it.
+func (f *file) Close() error {
+	if f.inMemory() {
+		return f.disconnect()
+	}
+	err := errors.Join(f.reader.Close(), f.purger.Close())
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	if unlock, busy := lockFile(filepath.Join(filepath.Dir(f.path), lockFileName)); busy == nil {
+		defer unlock() // until then nobody else opens the file
+		if failed := f.vacuum(ctx); failed != nil && !isLocked(failed) {
+			f.options.Logger.Warn("cannot remove the traces of deleted sessions from the file; "+
+				"the next program tries it again", "error", failed)
+		}
+	}
+	return errors.Join(err, f.writer.Close())
+}
+
+// disconnect closes the readers first: the last connection that is closed empties the log, so it must
+// be able to write.
+func (f *file) disconnect() (err error) {
+	for _, pool := range []*sql.DB{f.reader, f.purger, f.writer} {
+		if pool != nil {
+			err = errors.Join(err, pool.Close())
+		}
+	}
+	return err
+}
+
+// vacuum writes the file anew if deleted data may have left traces in it, nobody else has it open,
+// and that does not take long: SQLite moves rows from one page to another without overwriting the
+// place where they were.
+func (f *file) vacuum(ctx context.Context) error {
+	conn, err := f.writer.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	var traces bool
+	var content int64
+	row := conn.QueryRowContext(ctx, "SELECT traces, (page_count - freelist_count) * page_size FROM "+
+		"numbers, pragma_page_count, pragma_freelist_count, pragma_page_size")
+	if err := row.Scan(&traces, &content); err != nil || !traces || content > maxVacuum {
+		return err
+	}
+	// Leaving the log fails if another process has the file open. The next one that opens it returns
+	// to it.
+	for _, text := range []string{"PRAGMA busy_timeout = 0", "PRAGMA journal_mode = DELETE",
+		"VACUUM", "UPDATE numbers SET traces = 0"} {
+		if _, err := conn.ExecContext(ctx, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Purged implements [core.Database]. It moves the log, which has old pages, into the file and empties
+// it.
+func (f *file) Purged(ctx context.Context) error {
+	// logPages is the length of the log up to which emptying it is a short piece of work.
+	const logPages, longest = 64, 50 * time.Millisecond
+	if f.journal != journalWAL {
+		return nil
+	}
+	for wait := time.Millisecond; ; wait = min(2*wait, longest) {
+		var busy, length, moved int
+		move := func(mode string) error {
+			// Moving most of it does not hold the write lock.
+			row := f.purger.QueryRowContext(ctx, "PRAGMA wal_checkpoint("+mode+")")
+			return row.Scan(&busy, &length, &moved)
+		}
+		err := move("PASSIVE")
+		if err == nil && busy == 0 && length-moved <= logPages {
+			if err = move("TRUNCATE"); err == nil && busy == 0 {
+				return nil
+			}
+		}
+		if err != nil && !isLocked(err) {
+			return err
+		}
+		if err := pause.For(ctx, wait); err != nil {
+			return err
+		}
+	}
+}
 
 // errLocked is returned by lockFile if another process is opening the store.
 var errLocked = errors.New("another program is opening it")

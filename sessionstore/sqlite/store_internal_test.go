@@ -5,26 +5,34 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"iter"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/sessionstore/internal/core"
 )
 
-// opened returns a store in dir with the given steps.
-func opened(t *testing.T, dir string, steps []step) *Store {
+// opened returns a store in dir.
+func opened(t *testing.T, dir string) *Store {
 	t.Helper()
 	s := New(Options{Dir: dir})
-	s.steps = steps
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	return s
+}
+
+// execute runs a statement in a store that is open.
+func execute(t testing.TB, s *Store, text string, args ...any) {
+	t.Helper()
+	_, err := s.file.writer.ExecContext(t.Context(), text, args...)
+	require.NoError(t, err)
 }
 
 func made(t *testing.T, s *Store, id string) sessionstore.Lease {
@@ -39,69 +47,33 @@ func TestConcurrentOpen(t *testing.T) {
 	dir := t.TempDir()
 	var all sync.WaitGroup
 	for i := range 16 {
-		s := opened(t, dir, steps())
+		s := opened(t, dir)
 		all.Go(func() { made(t, s, fmt.Sprint(i)) })
 	}
 	all.Wait()
-	page, err := opened(t, dir, steps()).List(t.Context(), sessionstore.Query{})
+	page, err := opened(t, dir).List(t.Context(), sessionstore.Query{})
 	require.NoError(t, err)
 	require.Len(t, page.Sessions, 16)
 }
 
 // A call that waits for others returns why its context ended.
 func TestWaitEndsWithCause(t *testing.T) {
-	s := opened(t, t.TempDir(), steps())
+	s := opened(t, t.TempDir())
 	lease := made(t, s, "one")
 	cause := errors.New("it took too long")
-	require.NoError(t, s.use(t.Context(), func(db *database) error {
-		only, err := db.writer.Conn(t.Context())
-		require.NoError(t, err)
-		defer only.Close()
-		ctx, cancel := context.WithTimeoutCause(t.Context(), 10*time.Millisecond, cause)
-		defer cancel()
-		require.ErrorIs(t, s.SetTitle(ctx, lease, "x"), cause)
-		return nil
-	}))
-}
-
-// Owners take turns, and each one's writers write in the order in which they came: among a thousand,
-// nobody waits for long.
-//
-// Clause N6.
-func TestWritersTakeTurns(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := NewMemory()
-		defer func() { require.NoError(t, s.Close()) }()
-		var order []string
-		var all sync.WaitGroup
-		hold := make(chan struct{})
-		for i, who := range []string{"ana", "ana", "ana", "ana", "bob", "bob"} {
-			store := &Store{medium: s.medium, owner: owner(who)}
-			all.Go(func() {
-				require.NoError(t, store.write(t.Context(), func(*transaction) error {
-					<-hold
-					order = append(order, fmt.Sprint(who, i))
-					return nil
-				}))
-			})
-			synctest.Wait()
-		}
-		close(hold)
-		all.Wait()
-		require.Equal(t, []string{"ana0", "ana1", "bob4", "ana2", "bob5", "ana3"}, order)
-	})
+	only, err := s.file.writer.Conn(t.Context())
+	require.NoError(t, err)
+	defer only.Close()
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 10*time.Millisecond, cause)
+	defer cancel()
+	require.ErrorIs(t, s.SetTitle(ctx, lease, "x"), cause)
 }
 
 // Clause S4.
 func TestFullDisk(t *testing.T) {
-	s := opened(t, t.TempDir(), steps())
+	s := opened(t, t.TempDir())
 	lease := made(t, s, "one")
-	limit := func(pages int) {
-		require.NoError(t, s.use(t.Context(), func(db *database) error {
-			_, err := db.writer.ExecContext(t.Context(), fmt.Sprintf("PRAGMA max_page_count = %d", pages))
-			return err
-		}))
-	}
+	limit := func(pages int) { execute(t, s, fmt.Sprintf("PRAGMA max_page_count = %d", pages)) }
 	limit(1) // SQLite raises it to the present number of pages
 	var err error
 	for range 100 {
@@ -117,21 +89,24 @@ func TestFullDisk(t *testing.T) {
 	require.NoError(t, s.Delete(t.Context(), "one"))
 }
 
+func listAll(s *Store) error {
+	_, err := s.List(context.Background(), sessionstore.Query{})
+	return err
+}
+
 // locked makes another program hold the write lock until unlock is called.
 func locked(t *testing.T, dir string) (unlock func()) {
 	t.Helper()
-	other := opened(t, dir, steps())
-	var tx *sql.Tx
-	require.NoError(t, other.use(t.Context(), func(db *database) (err error) {
-		tx, err = db.writer.BeginTx(context.Background(), nil)
-		return err
-	}))
+	other := opened(t, dir)
+	require.NoError(t, listAll(other))
+	tx, err := other.file.writer.BeginTx(context.Background(), nil)
+	require.NoError(t, err)
 	return func() { require.NoError(t, tx.Rollback()) }
 }
 
 // Clause S2.
 func TestWaitingCallCanBeCancelled(t *testing.T) {
-	s := opened(t, t.TempDir(), steps())
+	s := opened(t, t.TempDir())
 	lease := made(t, s, "one")
 	unlock := locked(t, s.Dir())
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
@@ -139,7 +114,7 @@ func TestWaitingCallCanBeCancelled(t *testing.T) {
 	require.ErrorIs(t, s.Append(ctx, lease, updates(1)), context.DeadlineExceeded)
 	_, err := s.List(t.Context(), sessionstore.Query{})
 	require.NoError(t, err, "readers do not wait")
-	_, err = opened(t, s.Dir(), steps()).List(t.Context(), sessionstore.Query{})
+	_, err = opened(t, s.Dir()).List(t.Context(), sessionstore.Query{})
 	require.NoError(t, err, "nor does opening")
 	unlock()
 	require.NoError(t, s.Append(t.Context(), lease, updates(1)))
@@ -163,21 +138,19 @@ func TestLockTimeout(t *testing.T) {
 }
 
 func TestCloseEndsWaitingCalls(t *testing.T) {
-	s := opened(t, t.TempDir(), steps())
+	s := opened(t, t.TempDir())
 	lease := made(t, s, "one")
 	defer locked(t, s.Dir())()
 	waiting := make(chan error)
 	go func() { waiting <- s.Append(t.Context(), lease, updates(1)) }()
-	for s.using.TryLock() { // until the call is under way
-		s.using.Unlock()
-	}
+	time.Sleep(20 * time.Millisecond) // until the call is under way, probably
 	require.NoError(t, s.Close())
 	require.ErrorIs(t, <-waiting, sessionstore.ErrClosed)
 }
 
 // Clause S9.
 func TestStoppedReaderDoesNotGrowLog(t *testing.T) {
-	s := opened(t, t.TempDir(), steps())
+	s := opened(t, t.TempDir())
 	lease := made(t, s, "one")
 	require.NoError(t, s.Append(t.Context(), lease, updates(20_000)))
 	next, stop := iter.Pull2(s.History(t.Context(), "one"))
@@ -202,4 +175,144 @@ func TestStoppedReaderDoesNotGrowLog(t *testing.T) {
 		n++
 	}
 	require.Equal(t, 20_000, n)
+}
+
+// A file that was removed, moved or replaced is noticed before anything is acknowledged: what is
+// stored in it would be lost.
+//
+// Clause S12.
+func TestFileIsGone(t *testing.T) {
+	for name, move := range map[string]func(dir string) error{
+		"removed": os.RemoveAll,
+		"moved":   func(dir string) error { return os.Rename(dir, dir+".old") },
+		"replaced": func(dir string) error {
+			other := New(Options{Dir: dir + ".new"})
+			return errors.Join(listAll(other), other.Close(), os.RemoveAll(dir), os.Rename(dir+".new", dir))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "state")
+			s := New(Options{Dir: dir})
+			lease := made(t, s, "one")
+			require.NoError(t, move(dir))
+			_, began := s.BeginTurn(t.Context(), lease, sessionstore.Turn{})
+			_, created := s.Create(t.Context(), sessionstore.NewSession{ID: "two", Keys: manyKeys(t, 1)})
+			for _, err := range []error{began, created, listAll(s),
+				s.Append(t.Context(), lease, updates(1)), s.Append(t.Context(), lease, nil)} {
+				var unavailable *sessionstore.UnavailableError
+				require.ErrorAs(t, err, &unavailable)
+				require.ErrorIs(t, err, errReplaced)
+				require.Contains(t, unavailable.Hint, "move it back")
+			}
+			if name == "moved" {
+				require.NoError(t, os.Rename(dir+".old", dir))
+				require.NoError(t, s.Append(t.Context(), lease, updates(1)))
+			}
+			_ = s.Close()
+		})
+	}
+}
+
+// The connections are as the package's documentation says.
+func TestPragmas(t *testing.T) {
+	s := opened(t, t.TempDir())
+	made(t, s, "one")
+	for pragma, want := range map[string]string{
+		"application_id": fmt.Sprint(applicationID), "user_version": fmt.Sprint(core.Version),
+		"journal_mode": "wal", "secure_delete": "1", "foreign_keys": "1",
+	} {
+		for name, pool := range map[string]*sql.DB{
+			"writer": s.file.writer, "reader": s.file.reader, "purger": s.file.purger,
+		} {
+			var got string
+			require.NoError(t, pool.QueryRowContext(t.Context(), "PRAGMA "+pragma).Scan(&got))
+			require.Equal(t, want, strings.ToLower(got), "%s of the %s", pragma, name)
+		}
+	}
+}
+
+// Clause S6.
+func TestFileOfAnotherVersion(t *testing.T) {
+	for version, hint := range map[int]string{core.Version - 1: "move it away", core.Version + 1: "update acp-agent"} {
+		dir := t.TempDir()
+		s := New(Options{Dir: dir})
+		made(t, s, "one")
+		execute(t, s, fmt.Sprintf("PRAGMA user_version = %d", version))
+		require.NoError(t, s.Close())
+		other := opened(t, dir)
+		var unavailable *sessionstore.UnavailableError
+		require.ErrorAs(t, listAll(other), &unavailable)
+		require.Equal(t, filepath.Join(dir, fileName), unavailable.Medium)
+		require.Contains(t, unavailable.Hint, hint)
+		_, err := Repair(t.Context(), Options{Dir: dir}, nil)
+		require.ErrorContains(t, err, hint, "it is not damaged")
+	}
+}
+
+// Clause P7.
+func TestOldDraftsArePurged(t *testing.T) {
+	now := time.Now()
+	s := New(Options{Dir: t.TempDir(), Now: func() time.Time { return now }, purgeDelay: time.Millisecond})
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	segments := func() (n int) {
+		require.NoError(t, s.file.reader.QueryRowContext(t.Context(), "SELECT count(*) FROM segments").Scan(&n))
+		return n
+	}
+	made(t, s, "one")
+	left, err := s.NewDraft(t.Context(), "one")
+	require.NoError(t, err)
+	require.NoError(t, left.Append(t.Context(), updates(3)))
+	now = now.Add(24 * time.Hour)
+	_, err = s.NewDraft(t.Context(), "one")
+	require.NoError(t, err)
+	require.NoError(t, left.Append(t.Context(), updates(3)), "it is just young enough")
+	now = now.Add(time.Millisecond)
+	_, err = s.NewDraft(t.Context(), "one")
+	require.NoError(t, err)
+	require.ErrorIs(t, left.Append(t.Context(), updates(3)), sessionstore.ErrDraft)
+	require.Eventually(t, func() bool { return segments() == 0 }, time.Minute, time.Millisecond)
+}
+
+func TestMemoryDoesNotTouchTheDisk(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	t.Setenv("TMPDIR", dir)
+	s := New(Options{journal: journalMemory, purgeDelay: time.Millisecond, Retention: time.Hour})
+	lease := made(t, s, "one")
+	require.NoError(t, s.Append(t.Context(), lease, updates(3)))
+	draft, err := s.NewDraft(t.Context(), "one")
+	require.NoError(t, err)
+	require.NoError(t, draft.Append(t.Context(), updates(3)))
+	require.NoError(t, draft.Discard(t.Context()))
+	require.NoError(t, s.Delete(t.Context(), "one"))
+	require.Eventually(t, s.Purged, time.Minute, time.Millisecond)
+	require.NoError(t, s.CheckDir())
+	require.Error(t, s.file.Explain(&fs.PathError{Op: "write", Path: "x", Err: fs.ErrInvalid}))
+	require.NoError(t, s.Close())
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, entries)
+}
+
+// Clauses A35, N1.
+func TestRetentionOfOwners(t *testing.T) {
+	now := time.Now()
+	o := Options{Dir: t.TempDir(), Retention: time.Hour, Now: func() time.Time { return now }}
+	owners := func(s *Store) []sessionstore.Store { return []sessionstore.Store{s, s.For("ann")} }
+	s := New(o)
+	for _, one := range owners(s) {
+		_, err := one.Create(t.Context(), sessionstore.NewSession{ID: "one", Agent: sessionstore.Agent{Kind: "x"}, Keys: manyKeys(t, 1)})
+		require.NoError(t, err)
+	}
+	require.NoError(t, s.Close())
+	for _, want := range []int{1, 0} {
+		now = now.Add(48 * time.Hour)
+		s = New(o)
+		for _, one := range owners(s) {
+			page, err := one.List(t.Context(), sessionstore.Query{})
+			require.NoError(t, err)
+			require.Len(t, page.Sessions, want)
+		}
+		require.NoError(t, s.Close())
+	}
 }

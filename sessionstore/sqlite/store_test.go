@@ -9,10 +9,10 @@ import (
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/memstore"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
+	"github.com/acp-agent/acp-agent/internal/test/storetest"
 	"github.com/acp-agent/acp-agent/internal/test/volume"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
-	"github.com/acp-agent/acp-agent/sessionstore/storetest"
 )
 
 func TestMain(m *testing.M) {
@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 
 func TestContract(t *testing.T) {
 	t.Parallel() // it waits for the disk
-	storetest.Test(t, func(t *testing.T) sessionstore.Store { return open(t, sqlite.Options{}) })
+	storetest.Test(t, func(t *testing.T) sessionstore.Shared { return open(t, sqlite.Options{}) })
 }
 
 func TestContractWithRollbackJournalAndStoppedClock(t *testing.T) {
@@ -36,5 +36,5 @@ func TestContractWithRollbackJournalAndStoppedClock(t *testing.T) {
 
 func TestContractInMemory(t *testing.T) {
 	t.Parallel()
-	storetest.Test(t, func(t *testing.T) sessionstore.Store { return memstore.New(t) })
+	storetest.Test(t, func(t *testing.T) sessionstore.Shared { return memstore.New(t) })
 }

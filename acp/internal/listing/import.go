@@ -51,7 +51,7 @@ type importRun struct {
 // Dir, in the background, unless that was done just now. It waits a moment, because a backend that
 // is already running is fast. It returns nil if there is nothing to import.
 func (s *Sessions) refresh(ctx context.Context, cwd workspace.Dir) *importRun {
-	if !s.canImport() {
+	if s.Foreign == nil {
 		return nil
 	}
 	run := s.imports.begin(s, cwd)
@@ -189,7 +189,7 @@ func (r *importRun) importFrom(ctx context.Context, cwd workspace.Dir) {
 	if r.complete = complete && r.err == nil; !r.complete || ctx.Err() != nil {
 		return
 	}
-	n, err := r.importer.Retain(ctx, r.Owner(), l)
+	n, err := r.Store.Retain(ctx, r.Owner(), l)
 	switch {
 	case err != nil:
 		r.Log.Warn("cannot remove sessions that the agent no longer has", "error", err)
@@ -244,7 +244,7 @@ func (r *importRun) storeNewest(ctx context.Context, n int) {
 		return y.Updated.Compare(x.Updated)
 	})
 	var added int
-	added, r.err = r.importer.Import(ctx, r.Owner(), r.waiting[:n])
+	added, r.err = r.Store.Import(ctx, r.Owner(), r.waiting[:n])
 	r.waiting = r.waiting[n:]
 	if r.err != nil && r.Base.Err() == nil {
 		r.Log.Warn("cannot import the agent's sessions", "error", r.err)

@@ -28,7 +28,7 @@ func (s *Sessions) Find(
 	ctx context.Context, id sessionstore.ID, cwd workspace.Dir,
 ) (Openable, error) {
 	stored, err := s.Stored(ctx, id)
-	if !isUnknown(err) || !s.canImport() || len(id) > maxForeignID {
+	if !isUnknown(err) || s.Foreign == nil || len(id) > maxForeignID {
 		return Openable{Session: stored}, err
 	}
 	state := s.Foreign.State(string(id))
@@ -91,7 +91,7 @@ func (s *Sessions) Adopt(
 	if change.State != nil {
 		own.State, own.StateKey = change.State, change.StateKey
 	}
-	return s.importer.Adopt(ctx, own.Agent, sessionstore.Imported{
+	return s.Store.Adopt(ctx, own.Agent, sessionstore.Imported{
 		ID: own.ID, StateKey: own.StateKey, State: own.State, Keys: change.Keys,
 		Title: own.Title, Updated: own.Updated, Archived: own.Archived, Meta: own.Meta,
 	}, change.History)

@@ -45,14 +45,14 @@ func (s *Sessions) hides(ctx context.Context, stored sessionstore.Session) bool 
 func (s *Sessions) storedAs(
 	ctx context.Context, id sessionstore.ID, unknown error,
 ) (sessionstore.Session, error) {
-	if !s.canImport() || len(id) > maxForeignID {
+	if s.Foreign == nil || len(id) > maxForeignID {
 		return sessionstore.Session{}, unknown
 	}
 	state := s.Foreign.State(string(id))
 	if state == nil {
 		return sessionstore.Session{}, unknown
 	}
-	own, err := s.importer.Named(ctx, s.Owner(), s.Foreign.Key(state))
+	own, err := s.Store.Named(ctx, s.Owner(), s.Foreign.Key(state))
 	if isUnknown(err) {
 		return sessionstore.Session{}, unknown
 	}

@@ -49,8 +49,7 @@ type Times struct {
 // knows.
 type Sessions struct {
 	Options
-	importer sessionstore.Importer // the store, or nil if that has only sessions that were made here
-	imports  imports
+	imports imports
 }
 
 // New returns the sessions of an agent.
@@ -58,13 +57,8 @@ func New(o Options) *Sessions {
 	if o.Foreign != nil && o.OnlyKnown {
 		o.Foreign = onRecord{o.Foreign}
 	}
-	importer, _ := sessionstore.As[sessionstore.Importer](o.Store)
-	return &Sessions{Options: o, importer: importer}
+	return &Sessions{Options: o}
 }
-
-// canImport reports whether sessions that only the backend knows can be stored. Otherwise they are
-// not listed, and cannot be opened.
-func (s *Sessions) canImport() bool { return s.Foreign != nil && s.importer != nil }
 
 // onRecord is a backend's own sessions as a client without the grant for them sees them: only those
 // that are in the store exist. Its list only updates these; see [sessionstore.Imported].

@@ -73,9 +73,8 @@ const top = "../../.."
 // are listed here.
 func TestConcurrentPackagesAreRaced(t *testing.T) {
 	elsewhere := []string{
-		"cmd/acp-agent",          // make kills runs its scripts with the race detector
-		"internal/inspect",       // a browser walks through large pages
-		"sessionstore/storetest", // tests of the packages of stores
+		"cmd/acp-agent",    // make kills runs its scripts with the race detector
+		"internal/inspect", // a browser walks through large pages
 		"internal/release", "internal/test/*", "internal/test/*/*", "internal/test/*/*/*",
 	}
 	for dir := range concurrent(t) {

@@ -15,7 +15,7 @@ var layers = [][]string{
 	{"internal/test/interop/program"},
 	{"internal/test/interop/gosdk", "internal/test/interop/modelserver", "internal/test/interop/pipes", "internal/test/interop/schema", "internal/test/interop/scripted", "internal/test/interop/stock", "internal/test/interop/terminals"},
 	{"internal/test/pgtest"}, // imported by tests only
-	{"internal/test/cable", "internal/test/dirtest", "internal/test/logtest", "internal/test/mapstore", "internal/test/mcptest", "internal/test/memstore", "internal/test/npmtest", "internal/test/proctest", "internal/test/roottest", "internal/test/terminal"}, // imported by tests only
+	{"internal/test/cable", "internal/test/dirtest", "internal/test/logtest", "internal/test/mcptest", "internal/test/memstore", "internal/test/npmtest", "internal/test/proctest", "internal/test/roottest", "internal/test/storetest", "internal/test/terminal"}, // imported by tests only
 	{"internal/test/fusetest", "internal/test/needs", "internal/test/volume"},
 	{"cmd/acp-agent"},
 	{"internal/runner", "internal/setup"},
@@ -33,8 +33,8 @@ var layers = [][]string{
 	{"internal/mcp/roots"},
 	{"workspace/tools"},
 	{"discovery", "internal/usage"},
-	{"sessionstore/postgres", "sessionstore/sqlite", "sessionstore/storetest"},
-	{"sessionstore/internal/fair", "sessionstore/internal/rules"},
+	{"sessionstore/postgres", "sessionstore/sqlite"},
+	{"sessionstore/internal/core"},
 	{"sessionstore"},
 	{"workspace"},
 	{"internal/gitignore", "internal/test/containmenttest", "internal/dirfd"},

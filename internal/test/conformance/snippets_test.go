@@ -29,7 +29,6 @@ var snippetImports = map[string]string{
 	"proxy":        module + "/acp/proxy",
 	"sessionstore": module + "/sessionstore",
 	"sqlite":       module + "/sessionstore/sqlite",
-	"storetest":    module + "/sessionstore/storetest",
 	"testing":      "testing",
 }
 

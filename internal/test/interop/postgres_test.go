@@ -195,9 +195,7 @@ func TestKillsOfSessionsCopy(t *testing.T) {
 				}
 				all = append(all, line)
 			}
-			restorer, err := sessionstore.As[sessionstore.Restorer](s.For(owner))
-			require.NoError(t, err)
-			deleted, err := restorer.Deleted(t.Context())
+			deleted, err := s.For(owner).Deleted(t.Context())
 			require.NoError(t, err)
 			require.Len(t, deleted[sessionstore.Agent{Kind: "explore"}], 1)
 			all = append(all, fmt.Sprint(deleted))

@@ -1,0 +1,513 @@
+package storetest
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+func importTests() []testCase {
+	return []testCase{
+		{"A31/an imported session is like any other", importedIsOne},
+		{"A29/importing again changes only the title and newer activity", importAgain},
+		{"A29/an activity in the future is none", importFuture},
+		{"A29/a title yields to a better one of the agent", importTitles},
+		{"A28/a deleted session is not imported again", importDeleted},
+		{"N5/only known sessions are updated", importOnlyKnown},
+		{"a session that was opened here is not imported again", importOpened},
+		{"A28/a session whose state key was replaced is not imported", importGivenUp},
+		{"a session that saves the state key of an imported one replaces it", importedMeanwhile},
+		{"A14/a fork has no state key until it saves one", forkHasNoName},
+		{"A31/state keys of agents are independent", namesOfAgents},
+		{"an invalid session keeps the others from being imported", importWhole},
+		{"A31/a session that its agent no longer lists is removed", retain},
+		{"A31/a complete list of a directory is about this directory", retainByCwd},
+		{"A31/what an agent never listed stays", retainUnlisted},
+		{"A31/a session that is elsewhere in its agent stays", retainMoved},
+		{"A31/a gone session is back when it is used again", retainAndUse},
+		{"A31/a session that the agent knows is adopted", adopt},
+		{"A31/a session is adopted in the place of one that was imported", adoptImported},
+		{"P7/a session is adopted with its history", adoptHistory},
+		{"S10/an imported session is not pruned as unused", importedIsNotUnused},
+	}
+}
+
+// listedByAgent returns a session as an agent lists it.
+func listedByAgent(t require.TestingT, name string) sessionstore.Imported {
+	return sessionstore.Imported{
+		ID: sessionstore.ID("id of " + name), StateKey: name, State: []byte("state of " + name),
+		Keys: keys(t, "app"), Title: "title of " + name, Updated: time.Date(2026, 1, 2, 3, 4, 5, 678_900_000, time.UTC),
+	}
+}
+
+func importSessions(t *testing.T, s store, sessions ...sessionstore.Imported) (added int) {
+	t.Helper()
+	added, err := s.Import(t.Context(), explore(), sessions)
+	require.NoError(t, err)
+	return added
+}
+
+func importOnlyKnown(t *testing.T, s store) {
+	known, other := listedByAgent(t, "known"), listedByAgent(t, "other")
+	known.OnlyKnown, other.OnlyKnown = true, true
+	require.Zero(t, importSessions(t, s, known, other), "the agent is new")
+	lease, err := s.Create(t.Context(), sessionstore.NewSession{ID: "own", Agent: explore(),
+		Keys: keys(t, "app"), State: []byte("state"), StateKey: "known"})
+	require.NoError(t, err)
+	known.Updated = time.Now().Add(time.Hour)
+	require.Zero(t, importSessions(t, s, known, other))
+	require.Empty(t, get(t, s, "own").Title, "it is unused")
+	record(t, s, lease, "hello", say("there"))
+	require.Zero(t, importSessions(t, s, known, other))
+	got := get(t, s, "own")
+	require.Equal(t, "title of known", got.Title)
+	require.True(t, got.Listed.IsZero())
+	require.Equal(t, []string{"own"}, ids(listAll(t, s, sessionstore.Query{Agent: explore()})))
+	n, err := s.Retain(t.Context(), explore(), sessionstore.Listed{Asked: time.Now().Add(time.Hour)})
+	require.NoError(t, err)
+	require.Zero(t, n)
+	require.False(t, get(t, s, "own").Gone)
+}
+
+func importedIsOne(t *testing.T, s store) {
+	a, b := listedByAgent(t, "a"), listedByAgent(t, "b")
+	a.Keys, b.Updated, b.Title = linked(t, "link", []string{"lib"}, []string{"app", "lib"}), time.Time{}, ""
+	require.Equal(t, 2, importSessions(t, s, a, b))
+	got := get(t, s, "id of a")
+	require.Equal(t, a.Updated.Truncate(time.Millisecond), got.Updated)
+	require.Equal(t, "title of a", got.Title)
+	require.Equal(t, "a", got.StateKey)
+	require.Equal(t, a.State, got.State)
+	require.Equal(t, explore(), got.Agent)
+	require.Zero(t, got.Turns)
+	requireKeys(t, a.Keys, got.Keys)
+	require.Equal(t, []string{"id of b", "id of a"}, ids(listAll(t, s, sessionstore.Query{Agent: explore()})), "an unknown time means now")
+	require.Empty(t, history(t, s, "id of a"))
+
+	lease, err := s.Activate(t.Context(), "id of a", sessionstore.Activation{Keys: keys(t, "app"), History: newDraft(t, s, "id of a", say("theirs"))})
+	require.NoError(t, err)
+	record(t, s, lease, "hello", say("there"))
+	require.Len(t, history(t, s, "id of a"), 3)
+	require.Equal(t, "a", get(t, s, "id of a").StateKey)
+
+	named, err := s.Named(t.Context(), explore(), "a")
+	require.NoError(t, err)
+	require.Equal(t, sessionstore.ID("id of a"), named)
+	var unknown *sessionstore.NotFoundError
+	_, err = s.Named(t.Context(), explore(), "none")
+	require.ErrorAs(t, err, &unknown)
+	_, err = s.Named(t.Context(), sessionstore.Agent{Kind: "proxy"}, "a")
+	require.ErrorAs(t, err, &unknown, "of another agent")
+}
+
+func importAgain(t *testing.T, s store) {
+	a := listedByAgent(t, "a")
+	require.Equal(t, 1, importSessions(t, s, a))
+	require.Zero(t, importSessions(t, s, a))
+	before := get(t, s, "id of a")
+	again := a
+	again.ID, again.State, again.Keys, again.Title = "another", []byte("another"), keys(t, "lib"), ""
+	again.Updated = a.Updated.Add(-time.Hour)
+	require.Zero(t, importSessions(t, s, again))
+	before.Listed = time.Time{} // it is in another folder there
+	require.Equal(t, before, get(t, s, "id of a"), "older and without a title")
+	again.Title, again.Updated = "renamed", a.Updated.Add(time.Hour)
+	require.Zero(t, importSessions(t, s, again))
+	before.Title, before.Updated = "renamed", again.Updated.Truncate(time.Millisecond)
+	require.Equal(t, before, get(t, s, "id of a"))
+	require.Len(t, listAll(t, s, sessionstore.Query{}), 1)
+}
+
+func importFuture(t *testing.T, s store) {
+	a, b := listedByAgent(t, "a"), listedByAgent(t, "b")
+	future := time.Now().AddDate(10, 0, 0)
+	a.Updated, b.Archived = future, true
+	require.Equal(t, 2, importSessions(t, s, a, b))
+	first := get(t, s, "id of a").Updated
+	require.True(t, first.Before(future.AddDate(-1, 0, 0)), "it counts as now")
+	b.Updated = future
+	require.Zero(t, importSessions(t, s, a, b))
+	require.Equal(t, first, get(t, s, "id of a").Updated)
+	require.Equal(t, listedByAgent(t, "b").Updated.Truncate(time.Millisecond), get(t, s, "id of b").Updated)
+
+	// A copy, or a clock that was wrong, may still bring one.
+	copied := foreign(t, "c")
+	copied.StateKey, copied.Updated = "c", future.Truncate(time.Millisecond).UTC()
+	require.True(t, restore(t, s, copied))
+	c := listedByAgent(t, "c")
+	require.Zero(t, importSessions(t, s, c))
+	require.Equal(t, c.Updated.Truncate(time.Millisecond), get(t, s, "c").Updated)
+	copied.ID, copied.StateKey = "d", ""
+	require.True(t, restore(t, s, copied))
+	lease, err := s.Activate(t.Context(), "d", sessionstore.Activation{Keys: copied.Keys})
+	require.NoError(t, err)
+	begin(t, s, lease, sessionstore.Turn{})
+	require.True(t, get(t, s, "d").Updated.Before(future.AddDate(-1, 0, 0)), "a turn heals it")
+}
+
+func importTitles(t *testing.T, s store) {
+	lease, err := s.Create(t.Context(), sessionstore.NewSession{
+		ID: "one", Agent: explore(), Keys: keys(t, "app"), State: []byte("x"), StateKey: "a",
+	})
+	require.NoError(t, err)
+	titled := func(title string) string {
+		a := listedByAgent(t, "a")
+		a.Title = title
+		require.Zero(t, importSessions(t, s, a))
+		return get(t, s, "one").Title
+	}
+	require.Empty(t, titled("anything"), "it is unused")
+	begin(t, s, lease, sessionstore.Turn{Title: "Fix the parser", Prompt: []update{
+		text("user_message_chunk", "Sharing:\n- notes"), text("user_message_chunk", "Fix the\tparser\nand its tests"),
+	}})
+	for _, derived := range []string{
+		"", "Fix the parser", "fix the parser and its tests", "Fix the par…", "Fix the p...", "Sharing: - notes Fix",
+		"New session - 2026-01-02T03:04:05.678Z", "Child session - 2026-01-02T03:04:05.678Z", "Untitled", "New Chat",
+	} {
+		require.Equal(t, "Fix the parser", titled(derived), derived)
+	}
+	require.Equal(t, "Parser", titled("Parser"))
+	require.Equal(t, "Parser", titled("Fix the parser"), "it was better")
+	require.Equal(t, "Parser and tests", titled("Parser and tests"))
+	_, err = s.Fork(t.Context(), "one", sessionstore.NewSession{
+		ID: "fork", Agent: explore(), Keys: keys(t, "app"), State: []byte("x"), StateKey: "b",
+	})
+	require.NoError(t, err)
+	fork := listedByAgent(t, "b")
+	fork.Title = "Fix the parser"
+	require.Zero(t, importSessions(t, s, fork))
+	require.Equal(t, "Parser and tests", get(t, s, "fork").Title, "it has the same first prompt")
+	require.NoError(t, s.Rename(t.Context(), "one", "chosen"))
+	require.Equal(t, "chosen", titled("Lexer"))
+}
+
+func importDeleted(t *testing.T, s store) {
+	a, b := listedByAgent(t, "a"), listedByAgent(t, "b")
+	importSessions(t, s, a, b)
+	require.NoError(t, s.Delete(t.Context(), "id of a"))
+	require.Equal(t, 1, prune(t, s, sessionstore.PruneQuery{Before: b.Updated.Add(time.Hour)}))
+	require.Zero(t, importSessions(t, s, a, b))
+	require.Empty(t, listAll(t, s, sessionstore.Query{}))
+	lease := create(t, s, "one")
+	require.NoError(t, s.SaveState(t.Context(), lease, []byte("x"), "a"), "the agent reuses the key")
+	require.NoError(t, s.SaveState(t.Context(), lease, []byte("x"), ""))
+	require.Equal(t, 1, importSessions(t, s, a, b))
+}
+
+func importOpened(t *testing.T, s store) {
+	lease, err := s.Create(t.Context(), sessionstore.NewSession{
+		ID: "one", Agent: explore(), Keys: keys(t, "app"), State: []byte("x"), StateKey: "a",
+	})
+	require.NoError(t, err)
+	a, b := listedByAgent(t, "a"), listedByAgent(t, "b")
+	require.Zero(t, importSessions(t, s, a))
+	require.Empty(t, get(t, s, "one").Title, "the session was not imported")
+	require.NoError(t, s.SaveState(t.Context(), lease, []byte("y"), "b"))
+	require.Zero(t, importSessions(t, s, a, b), "neither its present nor its previous key")
+	_, err = s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), State: []byte("z"), StateKey: "c"})
+	require.NoError(t, err)
+	require.Equal(t, "c", get(t, s, "one").StateKey)
+	_, err = s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app")})
+	require.NoError(t, err)
+	require.Equal(t, "c", get(t, s, "one").StateKey, "without a state the key stays")
+}
+
+func importGivenUp(t *testing.T, s store) {
+	a, b, c := listedByAgent(t, "a"), listedByAgent(t, "b"), listedByAgent(t, "c")
+	importSessions(t, s, a)
+	lease, err := s.Activate(t.Context(), "id of a", sessionstore.Activation{Keys: keys(t, "app"), State: []byte("x"), StateKey: "b"})
+	require.NoError(t, err)
+	require.NoError(t, s.SaveState(t.Context(), lease, []byte("y"), "b"), "the same key")
+	require.NoError(t, s.SaveState(t.Context(), lease, []byte("y"), "c"))
+	require.Zero(t, importSessions(t, s, a, b, c))
+	require.Equal(t, []string{"id of a"}, ids(listAll(t, s, sessionstore.Query{})))
+
+	require.NoError(t, s.SaveState(t.Context(), lease, []byte("x"), "a"), "the first key again")
+	require.Equal(t, "a", get(t, s, "id of a").StateKey)
+	require.Zero(t, importSessions(t, s, a, b, c))
+	a.Title = "renamed"
+	require.Zero(t, importSessions(t, s, a))
+	require.Equal(t, "renamed", get(t, s, "id of a").Title)
+
+	require.NoError(t, s.Delete(t.Context(), "id of a"))
+	require.Zero(t, importSessions(t, s, a, b, c))
+	added, err := s.Import(t.Context(), sessionstore.Agent{Kind: "proxy", Profile: "child"}, []sessionstore.Imported{b})
+	require.NoError(t, err)
+	require.Equal(t, 1, added, "the key of another agent")
+}
+
+func importedMeanwhile(t *testing.T, s store) {
+	lease := create(t, s, "one")
+	importSessions(t, s, listedByAgent(t, "a"), listedByAgent(t, "b"))
+	used, err := s.Activate(t.Context(), "id of b", sessionstore.Activation{Keys: keys(t, "app")})
+	require.NoError(t, err)
+	record(t, s, used, "hello")
+	require.NoError(t, s.SaveState(t.Context(), lease, []byte("x"), "a"))
+	require.ElementsMatch(t, []string{"one", "id of b"}, ids(listAll(t, s, sessionstore.Query{})), "the unused session is deleted")
+	require.NoError(t, s.SaveState(t.Context(), lease, []byte("x"), "b"))
+	require.ElementsMatch(t, []string{"one", "id of b"}, ids(listAll(t, s, sessionstore.Query{})))
+	require.Empty(t, get(t, s, "id of b").StateKey)
+	require.Len(t, history(t, s, "id of b"), 1)
+	require.Equal(t, "b", get(t, s, "one").StateKey)
+}
+
+func forkHasNoName(t *testing.T, s store) {
+	importSessions(t, s, listedByAgent(t, "a"))
+	lease, err := s.Fork(t.Context(), "id of a", sessionstore.NewSession{ID: "fork", Agent: explore(), Keys: keys(t, "app")})
+	require.NoError(t, err)
+	require.Equal(t, []byte("state of a"), get(t, s, "fork").State)
+	require.Empty(t, get(t, s, "fork").StateKey)
+	require.NoError(t, s.SaveState(t.Context(), lease, []byte("x"), "b"))
+	require.Equal(t, "b", get(t, s, "fork").StateKey)
+	require.Equal(t, "a", get(t, s, "id of a").StateKey)
+	_, err = s.Fork(t.Context(), "id of a", sessionstore.NewSession{
+		ID: "named", Agent: explore(), Keys: keys(t, "app"), State: []byte("y"), StateKey: "c",
+	})
+	require.NoError(t, err)
+	require.Equal(t, "c", get(t, s, "named").StateKey)
+}
+
+func namesOfAgents(t *testing.T, s store) {
+	importSessions(t, s, listedByAgent(t, "a"))
+	other := listedByAgent(t, "a")
+	other.ID = "other"
+	added, err := s.Import(t.Context(), sessionstore.Agent{Kind: "proxy", Profile: "child"}, []sessionstore.Imported{other})
+	require.NoError(t, err)
+	require.Equal(t, 1, added)
+	require.NoError(t, s.Delete(t.Context(), "other"))
+	require.Zero(t, importSessions(t, s, listedByAgent(t, "a")))
+	require.Len(t, listAll(t, s, sessionstore.Query{}), 1)
+}
+
+func importWhole(t *testing.T, s store) {
+	for name, bad := range map[string]sessionstore.Imported{
+		"no name":  {ID: "x", Keys: keys(t, "app")},
+		"no roots": {ID: "x", StateKey: "x"},
+	} {
+		_, err := s.Import(t.Context(), explore(), []sessionstore.Imported{listedByAgent(t, "a"), bad})
+		require.Error(t, err, name)
+	}
+	require.Empty(t, listAll(t, s, sessionstore.Query{}))
+	var many []sessionstore.Imported
+	for i := range 500 {
+		many = append(many, listedByAgent(t, fmt.Sprint(i)))
+	}
+	require.Equal(t, 500, importSessions(t, s, many...))
+	require.Zero(t, importSessions(t, s, many...))
+	require.Len(t, listAll(t, s, sessionstore.Query{}), 500)
+}
+
+func importedIsNotUnused(t *testing.T, s store) {
+	create(t, s, "unused")
+	importSessions(t, s, listedByAgent(t, "a"))
+	require.Equal(t, 1, prune(t, s, sessionstore.PruneQuery{UnusedBefore: latest(t, s)}))
+	require.Equal(t, []string{"id of a"}, ids(listAll(t, s, sessionstore.Query{})))
+}
+
+func adoptSession(
+	t *testing.T, s store, n sessionstore.Imported, d sessionstore.Draft,
+) sessionstore.Lease {
+	t.Helper()
+	lease, err := s.Adopt(t.Context(), explore(), n, d)
+	require.NoError(t, err)
+	require.NoError(t, s.Append(t.Context(), lease, nil))
+	return lease
+}
+
+func adopt(t *testing.T, s store) {
+	a := listedByAgent(t, "a")
+	a.ID, a.Archived, a.Meta = "a", true, []byte(`{"n":1.0}`)
+	lease := adoptSession(t, s, a, nil)
+	got := get(t, s, "a")
+	require.Equal(t, a.Title, got.Title)
+	require.Equal(t, a.State, got.State)
+	require.Equal(t, "a", got.StateKey)
+	require.Equal(t, a.Updated.Truncate(time.Millisecond), got.Updated)
+	require.Equal(t, string(a.Meta), string(got.Meta))
+	require.True(t, got.Archived)
+	require.Equal(t, explore(), got.Agent)
+	requireKeys(t, a.Keys, got.Keys)
+	require.NoError(t, s.Unarchive(t.Context(), "a"))
+	require.Len(t, listAll(t, s, sessionstore.Query{Unused: sessionstore.UnusedFilter{Before: latest(t, s)}}), 1, "it is not unused")
+	_, err := s.Adopt(t.Context(), explore(), a, nil)
+	require.ErrorIs(t, err, sessionstore.ErrExists)
+	a.Title = "renamed"
+	require.Zero(t, importSessions(t, s, a))
+	require.Equal(t, "renamed", get(t, s, "a").Title)
+	record(t, s, lease, "hello")
+
+	require.NoError(t, s.Delete(t.Context(), "a"))
+	_, err = s.Adopt(t.Context(), explore(), a, nil)
+	require.ErrorAs(t, err, new(*sessionstore.NotFoundError), "it was deleted")
+	a.StateKey = ""
+	_, err = s.Adopt(t.Context(), explore(), a, nil)
+	require.Error(t, err)
+	require.Empty(t, listAll(t, s, sessionstore.Query{}))
+}
+
+func adoptImported(t *testing.T, s store) {
+	a, b := listedByAgent(t, "a"), listedByAgent(t, "b")
+	importSessions(t, s, a, b)
+	used, err := s.Activate(t.Context(), "id of b", sessionstore.Activation{Keys: keys(t, "app")})
+	require.NoError(t, err)
+	record(t, s, used, "hello")
+	a.ID, b.ID = "a", "b"
+	adoptSession(t, s, a, nil)
+	adoptSession(t, s, b, nil)
+	require.ElementsMatch(t, []string{"a", "b", "id of b"}, ids(listAll(t, s, sessionstore.Query{})))
+	require.Equal(t, "b", get(t, s, "b").StateKey)
+	require.Empty(t, get(t, s, "id of b").StateKey)
+	require.Len(t, history(t, s, "id of b"), 1)
+}
+
+func adoptHistory(t *testing.T, s store) {
+	create(t, s, "one")
+	a := listedByAgent(t, "a")
+	_, err := s.Adopt(t.Context(), explore(), a, newDraft(t, s, "one", say("of another")))
+	require.ErrorIs(t, err, sessionstore.ErrDraft)
+	d := newDraft(t, s, "", say("theirs"), mode("code"))
+	_, err = s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), History: d})
+	require.ErrorIs(t, err, sessionstore.ErrDraft)
+	require.Equal(t, []string{"one"}, ids(listAll(t, s, sessionstore.Query{})))
+	lease := adoptSession(t, s, a, d)
+	require.Equal(t, texts(say("theirs")), history(t, s, "id of a"))
+	require.Equal(t, texts(mode("code")), states(t, s, "id of a"))
+	record(t, s, lease, "hello")
+	require.Len(t, history(t, s, "id of a"), 2)
+	require.NoError(t, newDraft(t, s, "", say("unused")).Discard(t.Context()))
+}
+
+// retainOnly tells the store that the agent has only the sessions with these state keys.
+func retainOnly(t *testing.T, s store, stateKeys ...string) (removed int) {
+	t.Helper()
+	l := sessionstore.Listed{Asked: time.Now().Add(time.Hour), StateKeys: map[string]bool{}}
+	for _, stateKey := range stateKeys {
+		l.StateKeys[stateKey] = true
+	}
+	removed, err := s.Retain(t.Context(), explore(), l)
+	require.NoError(t, err)
+	return removed
+}
+
+// ordinary returns the ids of the sessions that are not gone.
+func ordinary(t *testing.T, s store) []string {
+	t.Helper()
+	return ids(slices.DeleteFunc(listAll(t, s, sessionstore.Query{Agent: explore()}),
+		func(s sessionstore.Session) bool { return s.Gone }))
+}
+
+// opened activates an imported session and begins a turn in it.
+func opened(t *testing.T, s store, id sessionstore.ID) sessionstore.Lease {
+	t.Helper()
+	lease, err := s.Activate(t.Context(), id, sessionstore.Activation{Keys: keys(t, "app")})
+	require.NoError(t, err)
+	record(t, s, lease, "hello", say("there"))
+	return lease
+}
+
+func retain(t *testing.T, s store) {
+	var all []sessionstore.Imported
+	for _, name := range []string{"kept", "untouched", "opened", "renamed", "archived", "opened and archived"} {
+		all = append(all, listedByAgent(t, name))
+	}
+	importSessions(t, s, all...)
+	opened(t, s, "id of opened")
+	opened(t, s, "id of opened and archived")
+	require.NoError(t, s.Rename(t.Context(), "id of renamed", "chosen"))
+	require.NoError(t, s.Archive(t.Context(), "id of archived"))
+	require.NoError(t, s.Archive(t.Context(), "id of opened and archived"))
+	require.Equal(t, 5, retainOnly(t, s, "kept"))
+	require.Equal(t, []string{"id of kept"}, ordinary(t, s))
+	all = all[1:]
+	touched := []string{"id of opened", "id of renamed", "id of archived", "id of opened and archived"}
+	for _, id := range touched {
+		require.True(t, get(t, s, id).Gone, id)
+	}
+	require.ElementsMatch(t, append(touched, "id of kept"), ids(listAll(t, s, sessionstore.Query{})))
+	require.Len(t, history(t, s, "id of opened"), 2, "what is stored here stays")
+	require.Zero(t, retainOnly(t, s, "kept"), "again")
+
+	require.Equal(t, 1, importSessions(t, s, all...), "the one that was deleted is new")
+	require.Len(t, ordinary(t, s), 6)
+	require.False(t, get(t, s, "id of opened").Gone)
+	require.ElementsMatch(t, touched[2:],
+		ids(listAll(t, s, sessionstore.Query{Archive: sessionstore.OnlyArchived})), "as before")
+}
+
+func retainByCwd(t *testing.T, s store) {
+	a, b := listedByAgent(t, "a"), listedByAgent(t, "b")
+	b.Keys = keys(t, "lib")
+	importSessions(t, s, a, b)
+	l := sessionstore.Listed{Asked: time.Now().Add(time.Hour), Cwds: []workspace.Dir{dir(t, "other"), dir(t, "app")}}
+	other, err := s.Retain(t.Context(), sessionstore.Agent{Kind: "proxy"}, l)
+	require.NoError(t, err)
+	require.Zero(t, other, "the list of another agent")
+	n, err := s.Retain(t.Context(), explore(), l)
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	require.Equal(t, []string{"id of b"}, ordinary(t, s))
+}
+
+func retainMoved(t *testing.T, s store) {
+	moved, elsewhere := listedByAgent(t, "moved"), listedByAgent(t, "elsewhere")
+	importSessions(t, s, moved, elsewhere)
+	lease := opened(t, s, "id of moved")
+	_, err := s.Move(t.Context(), lease, keys(t, "lib"))
+	require.NoError(t, err)
+	elsewhere.Keys = keys(t, "lib")
+	for range 2 {
+		importSessions(t, s, moved, elsewhere)
+		require.Zero(t, retainOnly(t, s), "where they are is not known")
+		require.Len(t, ordinary(t, s), 2)
+	}
+	moved.Keys = keys(t, "lib")
+	importSessions(t, s, moved)
+	require.Equal(t, 1, retainOnly(t, s))
+	require.True(t, get(t, s, "id of moved").Gone)
+	moved.Keys = keys(t, "app")
+	importSessions(t, s, moved)
+	require.False(t, get(t, s, "id of moved").Gone, "it is back, elsewhere")
+}
+
+func retainUnlisted(t *testing.T, s store) {
+	asked := time.UnixMilli(1) // before any clock of a store
+	lease, err := s.Create(t.Context(), sessionstore.NewSession{
+		ID: "ours", Agent: explore(), Keys: keys(t, "app"), State: []byte("x"), StateKey: "a",
+	})
+	require.NoError(t, err)
+	record(t, s, lease, "hello")
+	adoptSession(t, s, listedByAgent(t, "adopted"), nil)
+	create(t, s, "nameless")
+	require.Zero(t, retainOnly(t, s))
+	require.Len(t, ordinary(t, s), 3)
+	require.Zero(t, get(t, s, "ours").Listed)
+
+	importSessions(t, s, listedByAgent(t, "a"), listedByAgent(t, "adopted"))
+	require.NotZero(t, get(t, s, "ours").Listed)
+	n, err := s.Retain(t.Context(), explore(), sessionstore.Listed{Asked: asked})
+	require.NoError(t, err)
+	require.Zero(t, n, "they were listed after the agent was asked")
+	require.Equal(t, 2, retainOnly(t, s))
+	require.Equal(t, []string{"nameless"}, ordinary(t, s))
+}
+
+func retainAndUse(t *testing.T, s store) {
+	importSessions(t, s, listedByAgent(t, "a"), listedByAgent(t, "b"), listedByAgent(t, "c"))
+	a, b := opened(t, s, "id of a"), opened(t, s, "id of b")
+	opened(t, s, "id of c")
+	require.Equal(t, 3, retainOnly(t, s))
+	_, err := s.Activate(t.Context(), "id of c", sessionstore.Activation{Keys: keys(t, "app")})
+	require.NoError(t, err)
+	require.Empty(t, ordinary(t, s), "opening one changes nothing")
+	record(t, s, a, "again")
+	require.NoError(t, s.SaveState(t.Context(), b, []byte("x"), "another"))
+	require.ElementsMatch(t, []string{"id of a", "id of b"}, ordinary(t, s))
+	require.Zero(t, retainOnly(t, s), "the agent has not listed them since")
+	require.Len(t, ordinary(t, s), 2)
+}

@@ -1,0 +1,354 @@
+package storetest
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+func modelTests() []testCase {
+	return []testCase{
+		{"A16, A17, A18, A31/every combination of filters, compared with a naive list", filterMatrix},
+		{"A13, A14, S3, S8, P7/random operations, compared with a model", randomOperations},
+	}
+}
+
+func modelAgents() []sessionstore.Agent {
+	return []sessionstore.Agent{{Kind: "explore"}, {Kind: "proxy", Profile: "child"}}
+}
+
+func modelCwds() []string { return []string{"app", "link", "lib"} }
+
+func modelLists() [][]string { return [][]string{{}, {"a"}, {"b"}, {"a", "b"}, {"b", "a"}} }
+
+// filterMatrix fills a store with every combination of roots and real paths that filters
+// distinguish, and compares lists with a loop over all sessions.
+func filterMatrix(t *testing.T, s store) {
+	for i := range 150 {
+		list, realList := modelLists()[i%5], modelLists()[(i/5)%5]
+		if len(list) != len(realList) {
+			realList = list
+		}
+		real := append([]string{modelCwds()[(i/7)%3]}, realList...)
+		_, err := s.Create(t.Context(), sessionstore.NewSession{
+			ID:    sessionstore.ID(fmt.Sprintf("%03d", (i*101)%150)),
+			Agent: modelAgents()[i%2], Keys: linked(t, modelCwds()[(i/3)%3], list, real),
+		})
+		require.NoError(t, err)
+	}
+	all := listAll(t, s, sessionstore.Query{Limit: 1000})
+	require.Len(t, all, 150)
+	rapid.Check(t, func(t *rapid.T) {
+		q := drawQuery(t)
+		want := []string{}
+		for _, session := range all {
+			if matches(q, session) {
+				want = append(want, string(session.ID))
+			}
+		}
+		require.Equal(t, want, ids(listAll(t, s, q)))
+	})
+}
+
+func drawQuery(t *rapid.T) sessionstore.Query {
+	q := sessionstore.Query{Limit: rapid.IntRange(20, 160).Draw(t, "limit")}
+	if rapid.Bool().Draw(t, "by agent") {
+		q.Agent = rapid.SampledFrom(modelAgents()).Draw(t, "agent")
+	}
+	if rapid.Bool().Draw(t, "by cwd") {
+		q.Cwd = &sessionstore.DirFilter{
+			Spelling: dir(t, rapid.SampledFrom(modelCwds()).Draw(t, "cwd")),
+			Real:     dir(t, rapid.SampledFrom(modelCwds()).Draw(t, "real cwd")),
+		}
+	}
+	if rapid.Bool().Draw(t, "by list") {
+		spelling := rapid.SampledFrom(modelLists()).Draw(t, "list")
+		real := rapid.SampledFrom(modelLists()).Draw(t, "real list")
+		q.Additional = &sessionstore.DirsFilter{Spelling: dirs(t, spelling...), Real: linked(t, "x", nil, real).Real}
+	}
+	return q
+}
+
+// matches is the simplest implementation of the filters.
+func matches(q sessionstore.Query, s sessionstore.Session) bool {
+	cwd, list := s.Keys.Roots.Cwd().String(), fmt.Sprintf("%q", s.Keys.Roots.Additional().Strings())
+	realCwd, realList := s.Keys.Real[0].String(), fmt.Sprintf("%q", s.Keys.Real[1:])
+	if q.Agent.Kind != "" && (s.Agent.Kind != q.Agent.Kind || s.Agent.Profile != q.Agent.Profile) {
+		return false
+	}
+	if q.Cwd != nil && cwd != q.Cwd.Spelling.String() && realCwd != q.Cwd.Real.String() {
+		return false
+	}
+	return q.Additional == nil ||
+		list == fmt.Sprintf("%q", q.Additional.Spelling.Strings()) ||
+		realList == fmt.Sprintf("%q", q.Additional.Real)
+}
+
+// randomOperations applies random operations to a few sessions and to a model of them.
+func randomOperations(t *testing.T, s store) {
+	checks := 0
+	rapid.Check(t, func(t *rapid.T) {
+		checks++
+		m := &model{store: s, agent: sessionstore.Agent{Kind: "model", Profile: fmt.Sprint(checks)}, sessions: map[string]*modelSession{}}
+		operations := map[string]func(*rapid.T){
+			"create": m.create, "fork": m.fork, "activate": m.activate, "delete": m.delete,
+			"begin": m.begin, "append": m.append, "end": m.end, "title": m.title, "rename": m.rename,
+		}
+		operations["move"] = m.move
+		operations["archive"], operations["unarchive"] = m.archive, m.unarchive
+		t.Repeat(operations)
+		m.check(t)
+	})
+}
+
+// model is what a store should contain. Sessions are named by letters, to which their ids add the
+// number of the check.
+type model struct {
+	store    store
+	agent    sessionstore.Agent
+	sessions map[string]*modelSession
+	// stale are leases that are not the newest.
+	stale []sessionstore.Lease
+	words int
+}
+
+type modelSession struct {
+	lease   sessionstore.Lease
+	keys    sessionstore.Keys
+	title   string
+	turns   int64
+	mode    string
+	history []string
+	open    int     // where the open turns start, -1 if none
+	running []int64 // their numbers
+	first   int64   // the number of the first turn since open
+
+	renamed, archived bool
+}
+
+func (m *model) id(name string) sessionstore.ID {
+	return sessionstore.ID(m.agent.Profile + "/" + name)
+}
+
+func (m *model) say() update {
+	m.words++
+	return say(fmt.Sprint("word ", m.words))
+}
+
+func drawName(t *rapid.T, label string) string {
+	return rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, label)
+}
+
+// pick draws an existing session. Without one it skips the action.
+func (m *model) pick(t *rapid.T) (string, *modelSession) {
+	names := []string{}
+	for name := range m.sessions {
+		names = append(names, name)
+	}
+	if len(names) == 0 {
+		t.Skip("no session")
+	}
+	slices.Sort(names)
+	name := rapid.SampledFrom(names).Draw(t, "session")
+	return name, m.sessions[name]
+}
+
+func drawKeys(t *rapid.T, cwd string) sessionstore.Keys {
+	return keys(t, cwd, rapid.SampledFrom(modelLists()).Draw(t, "list")...)
+}
+
+func (m *model) create(t *rapid.T) {
+	name := drawName(t, "new")
+	n := sessionstore.NewSession{ID: m.id(name), Agent: m.agent, Keys: drawKeys(t, rapid.SampledFrom(modelCwds()).Draw(t, "cwd"))}
+	lease, err := m.store.Create(t.Context(), n)
+	if m.sessions[name] != nil {
+		require.ErrorIs(t, err, sessionstore.ErrExists)
+		return
+	}
+	require.NoError(t, err)
+	m.sessions[name] = &modelSession{lease: lease, keys: n.Keys, open: -1}
+}
+
+func (m *model) fork(t *rapid.T) {
+	source, from := m.pick(t)
+	name := drawName(t, "fork")
+	n := sessionstore.NewSession{ID: m.id(name), Agent: m.agent, Keys: drawKeys(t, rapid.SampledFrom(modelCwds()).Draw(t, "cwd"))}
+	lease, err := m.store.Fork(t.Context(), m.id(source), n)
+	if m.sessions[name] != nil {
+		require.ErrorIs(t, err, sessionstore.ErrExists)
+		return
+	}
+	require.NoError(t, err)
+	f := &modelSession{lease: lease, keys: n.Keys, title: from.title, turns: from.turns, mode: from.mode, open: -1, history: slices.Clone(from.history)}
+	if from.open >= 0 {
+		f.history, f.turns = f.history[:from.open], from.first-1
+	}
+	m.sessions[name] = f
+}
+
+func (m *model) activate(t *rapid.T) {
+	name, s := m.pick(t)
+	a := sessionstore.Activation{Keys: drawKeys(t, rapid.SampledFrom(modelCwds()).Draw(t, "cwd"))}
+	if rapid.IntRange(0, 3).Draw(t, "replaced") == 0 {
+		words := []update{m.say(), m.say()}
+		a.History = newDraft(t, m.store, string(m.id(name)), words...)
+		s.history = texts(words...)
+	}
+	lease, err := m.store.Activate(t.Context(), m.id(name), a)
+	require.NoError(t, err)
+	require.Greater(t, lease.Generation, s.lease.Generation)
+	m.stale = append(m.stale, s.lease)
+	s.lease, s.open, s.running, s.keys = lease, -1, nil, a.Keys.WithCwd(s.keys.Roots.Cwd())
+}
+
+func (m *model) move(t *rapid.T) {
+	_, s := m.pick(t)
+	to := drawKeys(t, rapid.SampledFrom(modelCwds()).Draw(t, "cwd"))
+	lease, err := m.store.Move(t.Context(), s.lease, to)
+	require.NoError(t, err)
+	m.stale = append(m.stale, s.lease)
+	s.lease, s.keys = lease, to
+}
+
+func (m *model) delete(t *rapid.T) {
+	name := drawName(t, "gone")
+	require.NoError(t, m.store.Delete(t.Context(), m.id(name)))
+	if s := m.sessions[name]; s != nil {
+		m.stale = append(m.stale, s.lease)
+		delete(m.sessions, name)
+	}
+}
+
+func (m *model) begin(t *rapid.T) {
+	_, s := m.pick(t)
+	prompt := m.say()
+	overlaps := rapid.Bool().Draw(t, "overlaps")
+	number, err := m.store.BeginTurn(t.Context(), s.lease, sessionstore.Turn{Prompt: []update{prompt}, Title: prompt.String(), Overlaps: overlaps})
+	require.NoError(t, err)
+	if s.turns++; !overlaps {
+		s.running, s.open = nil, -1
+	}
+	if s.running = append(s.running, s.turns); s.open < 0 {
+		s.open, s.first = len(s.history), s.turns
+	}
+	require.Equal(t, s.turns, number)
+	s.history = append(s.history, prompt.String())
+	if s.title == "" {
+		s.title = prompt.String()
+	}
+}
+
+func (m *model) append(t *rapid.T) {
+	_, s := m.pick(t)
+	segment := []update{}
+	for range rapid.IntRange(0, 3).Draw(t, "updates") {
+		u := m.say()
+		segment = append(segment, u)
+		s.history = append(s.history, u.String())
+	}
+	if rapid.Bool().Draw(t, "mode") {
+		s.mode = mode(fmt.Sprint(m.words)).String()
+		segment = append(segment, parse(s.mode))
+	}
+	require.NoError(t, m.store.Append(t.Context(), s.lease, segment))
+}
+
+func (m *model) end(t *rapid.T) {
+	_, s := m.pick(t)
+	number := rapid.Int64Range(1, s.turns+1).Draw(t, "turn")
+	require.NoError(t, m.store.EndTurn(t.Context(), s.lease, number))
+	if s.running = slices.DeleteFunc(s.running, func(n int64) bool { return n == number }); len(s.running) == 0 {
+		s.open = -1
+	}
+}
+
+func (m *model) title(t *rapid.T) {
+	_, s := m.pick(t)
+	title := rapid.SampledFrom([]string{"", "x", "y"}).Draw(t, "title")
+	if !s.renamed {
+		s.title = title
+	}
+	require.NoError(t, m.store.SetTitle(t.Context(), s.lease, title))
+}
+
+func (m *model) rename(t *rapid.T) {
+	name, s := m.pick(t)
+	s.title = rapid.SampledFrom([]string{"", "v", "w"}).Draw(t, "chosen")
+	s.renamed = s.title != ""
+	require.NoError(t, m.store.Rename(t.Context(), m.id(name), s.title))
+}
+
+func (m *model) archive(t *rapid.T) {
+	name, s := m.pick(t)
+	s.archived = true
+	require.NoError(t, m.store.Archive(t.Context(), m.id(name)))
+}
+
+func (m *model) unarchive(t *rapid.T) {
+	name, s := m.pick(t)
+	s.archived = false
+	require.NoError(t, m.store.Unarchive(t.Context(), m.id(name)))
+}
+
+// listed returns the ids that a list with these filters must have, in order of name.
+func (m *model) listed(
+	archive sessionstore.ArchiveFilter, unused sessionstore.UnusedFilter,
+) []string {
+	names := []string{}
+	for name, s := range m.sessions {
+		hidden := archive == sessionstore.WithoutArchived && s.archived || archive == sessionstore.OnlyArchived && !s.archived ||
+			!s.archived && s.turns == 0 && len(s.history) == 0 && !unused.Before.IsZero() && !slices.Contains(unused.Keep, m.id(name))
+		if !hidden {
+			names = append(names, string(m.id(name)))
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (m *model) check(t *rapid.T) {
+	for name, want := range m.sessions {
+		id := string(m.id(name))
+		got := get(t, m.store, id)
+		requireKeys(t, want.keys, got.Keys)
+		require.Equal(t, want.title, got.Title)
+		require.Equal(t, want.renamed, got.Renamed)
+		require.Equal(t, want.archived, got.Archived)
+		require.Equal(t, want.turns, got.Turns)
+		require.Equal(t, want.lease.Generation, got.Generation)
+		require.Equal(t, append([]string{}, want.history...), history(t, m.store, id))
+		wantStates := []string{}
+		if want.mode != "" {
+			wantStates = append(wantStates, want.mode)
+		}
+		require.Equal(t, wantStates, states(t, m.store, id))
+	}
+	future := time.Now().Add(24 * time.Hour)
+	for _, archive := range []sessionstore.ArchiveFilter{sessionstore.ArchivedToo, sessionstore.WithoutArchived, sessionstore.OnlyArchived} {
+		for _, unused := range []sessionstore.UnusedFilter{{}, {Before: future}, {Before: future, Keep: []sessionstore.ID{m.id("a"), m.id("b")}}} {
+			listed := ids(listAll(t, m.store, sessionstore.Query{Agent: m.agent, Archive: archive, Unused: unused}))
+			slices.Sort(listed)
+			require.Equal(t, m.listed(archive, unused), listed)
+		}
+	}
+	for _, lease := range m.stale {
+		m.checkStaleLease(t, lease, m.store.Append(t.Context(), lease, nil))
+	}
+}
+
+// checkStaleLease checks that the error for a stale lease says whether its session exists.
+func (m *model) checkStaleLease(t *rapid.T, lease sessionstore.Lease, err error) {
+	for name := range m.sessions {
+		if m.id(name) == lease.ID {
+			require.ErrorAs(t, err, new(*sessionstore.FencedError))
+			return
+		}
+	}
+	require.ErrorAs(t, err, new(*sessionstore.NotFoundError))
+}

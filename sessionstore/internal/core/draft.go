@@ -1,0 +1,161 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+// maxDraftAge is the age at which a draft expires, because its process has probably died.
+const maxDraftAge = 24 * time.Hour
+
+// draft is a [sessionstore.Draft]: a strand of segments that does not belong to a session yet. Its
+// states are few and kept in memory.
+type draft struct {
+	store  *Store
+	id     sessionstore.ID // the session that it is for, or ""
+	strand int64
+	last   int64 // the number of its last segment
+	states map[sessionstore.Kind]sessionstore.Update
+}
+
+// NewDraft implements [sessionstore.Store].
+func (s *Store) NewDraft(ctx context.Context, id sessionstore.ID) (sessionstore.Draft, error) {
+	d := &draft{store: s, id: id, states: make(map[sessionstore.Kind]sessionstore.Update)}
+	err := s.write(ctx, func(tx *transaction) (err error) {
+		r := &row{}
+		if id != "" { // locked until the draft is there to expire with it
+			if r, err = tx.find(id, tx.db.Traits().ForShare); err != nil {
+				return err
+			}
+		}
+		if d.strand, err = tx.next(); err != nil {
+			return err
+		}
+		return tx.exec("INSERT INTO drafts (owner, strand, session, started) VALUES ($1, $2, $3, $4)",
+			d.strand, r.key, tx.now)
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.purgeSoon() // others may have expired
+	return d, nil
+}
+
+// draftsExpire returns the time before which a draft has begun that is expired now.
+func (tx *transaction) draftsExpire() int64 { return tx.now - maxDraftAge.Milliseconds() }
+
+// Append implements [sessionstore.Draft].
+func (d *draft) Append(ctx context.Context, segment []sessionstore.Update) error {
+	history, states := sessionstore.Split(segment)
+	r := row{}
+	err := d.store.write(ctx, func(tx *transaction) error {
+		if err := d.lock(tx); err != nil {
+			return err
+		}
+		r = row{strand: d.strand, last: d.last}
+		return tx.addBodies(&r, packed(history))
+	})
+	if err != nil {
+		return err
+	}
+	d.last = r.last
+	for _, u := range states {
+		d.states[u.Kind] = u
+	}
+	return nil
+}
+
+// Discard implements [sessionstore.Draft].
+func (d *draft) Discard(ctx context.Context) error {
+	err := d.store.write(ctx, func(tx *transaction) error {
+		return tx.exec("UPDATE drafts SET started = 0, session = 0 "+
+			"WHERE owner = $1 AND strand = $2 AND started > 0", d.strand)
+	})
+	d.store.purgeSoon()
+	return err
+}
+
+// lock locks the draft. It returns an error if the draft was used or discarded, or has expired.
+func (d *draft) lock(tx *transaction) error {
+	err := tx.row([]any{new(int64)}, "SELECT strand FROM drafts WHERE owner = $1 AND strand = $2 "+
+		"AND started >= $3"+tx.forWrite(), d.strand, max(tx.draftsExpire(), 1))
+	if errors.Is(err, errNoRow) {
+		return sessionstore.ErrDraft
+	}
+	return err
+}
+
+// draftOf returns the draft d of a session as this package's type, or nil if d is nil.
+func (s *Store) draftOf(id sessionstore.ID, d sessionstore.Draft) (*draft, error) {
+	if d == nil {
+		return nil, nil
+	}
+	own, ok := d.(*draft)
+	if !ok || own.store.shared != s.shared || own.store.owner != s.owner || own.id != id {
+		return nil, sessionstore.ErrDraft
+	}
+	return own, nil
+}
+
+// replaceHistory gives the session the draft's strand. What it had is left to be purged. The caller
+// stores the row.
+func (d *draft) replaceHistory(tx *transaction, r *row) error {
+	if err := d.lock(tx); err != nil {
+		return err
+	}
+	err := tx.exec("DELETE FROM drafts WHERE owner = $1 AND strand = $2", d.strand)
+	if err == nil {
+		err = tx.exec("INSERT INTO drafts (owner, strand, session, started) VALUES ($1, $2, 0, 0)",
+			r.strand)
+	}
+	if err == nil {
+		err = tx.set(r.id, "strand = $3", d.strand)
+	}
+	if err != nil {
+		return err
+	}
+	r.strand, r.last, r.complete, r.seen = d.strand, d.last, 0, 0
+	return tx.addStates(r.key, slices.Collect(maps.Values(d.states)))
+}
+
+// purgedRows is the number of rows that a transaction purges.
+const purgedRows = 32
+
+// purgeSome deletes some rows of an expired draft, and reports whether there was none.
+func (tx *transaction) purgeSome() (done bool, err error) {
+	var strand, session int64
+	err = tx.row([]any{&strand, &session}, `
+		SELECT strand, CASE started WHEN 0 THEN session ELSE 0 END FROM drafts
+		WHERE owner = $1 AND started < $2 ORDER BY strand LIMIT 1`+tx.forWrite(), tx.draftsExpire())
+	if errors.Is(err, errNoRow) {
+		return true, nil
+	}
+	for _, rows := range []struct {
+		table, key, of string
+		number         int64
+	}{
+		{"passages", "key", "strand", strand}, {"segments", "seq", "strand", strand},
+		{"charges", "key", "session", session},
+	} {
+		if err != nil {
+			return false, err
+		}
+		const of = " WHERE owner = $1 AND "
+		var n int64
+		n, err = tx.Exec("DELETE FROM "+rows.table+of+rows.of+" = $2 AND "+rows.key+" IN (SELECT "+
+			rows.key+" FROM "+rows.table+of+rows.of+" = $2 ORDER BY "+rows.key+" DESC LIMIT $3)",
+			tx.owner, rows.number, purgedRows)
+		if n > 0 {
+			return false, err
+		}
+	}
+	if err != nil {
+		return false, err
+	}
+	return false, tx.exec("DELETE FROM drafts WHERE owner = $1 AND strand = $2", strand)
+}

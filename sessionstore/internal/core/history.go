@@ -1,0 +1,300 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"slices"
+
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+const (
+	// pageSegments and pageBytes limit how much of a history is read at once.
+	pageSegments = 64
+	pageBytes    = 256 << 10
+)
+
+// BeginTurn implements [sessionstore.Store].
+func (s *Store) BeginTurn(
+	ctx context.Context, l sessionstore.Lease, t sessionstore.Turn,
+) (number int64, err error) {
+	prompt, states := sessionstore.Split(t.Prompt)
+	err = s.update(ctx, l, func(tx *transaction, r *row) error {
+		if !t.Overlaps {
+			r.interruptTurns()
+		}
+		r.turns++
+		number = r.turns
+		r.running = append(r.running, number)
+		if r.open == 0 {
+			r.open, r.first = r.last+1, number
+		}
+		r.active = true
+		if err := tx.add(r, prompt, states); err != nil {
+			return err
+		}
+		return tx.store(r, ", listed = CASE WHEN listed < 0 THEN 0 ELSE listed END, "+
+			"title = CASE title WHEN '' THEN $11 ELSE title END", sessionstore.CleanTitle(t.Title))
+	})
+	return number, err
+}
+
+// EndTurn implements [sessionstore.Store].
+func (s *Store) EndTurn(ctx context.Context, l sessionstore.Lease, number int64) error {
+	return s.update(ctx, l, func(tx *transaction, r *row) error {
+		i := slices.Index(r.running, number)
+		if i < 0 {
+			return nil
+		}
+		begin := r.open
+		r.running = slices.Delete(r.running, i, i+1)
+		if len(r.running) == 0 {
+			r.open = 0
+		}
+		r.active, r.updated = true, active(r.updated, tx.now)
+		if r.complete+1 >= begin { // otherwise a search has to index more
+			if _, err := tx.index(r); err != nil {
+				return err
+			}
+		}
+		return tx.store(r, "")
+	})
+}
+
+// interruptTurns ends the running turns. The caller stores the row.
+func (r *row) interruptTurns() {
+	if r.open != 0 {
+		r.open, r.running, r.active = 0, nil, true
+	}
+}
+
+// Append implements [sessionstore.Store].
+func (s *Store) Append(
+	ctx context.Context, l sessionstore.Lease, segment []sessionstore.Update,
+) error {
+	history, states := sessionstore.Split(segment)
+	if len(history) == 0 && len(states) == 0 {
+		return s.checkLease(ctx, l)
+	}
+	bodies := packed(history)
+	return s.write(ctx, func(tx *transaction) error {
+		if l.ID.Validate() != nil {
+			return &sessionstore.NotFoundError{ID: l.ID}
+		}
+		r := row{id: l.ID}
+		var (
+			listing Listing
+			stale   bool
+		)
+		err := tx.row([]any{&r.key, &r.strand, &r.last, (*int64)(&listing), &stale}, `
+			UPDATE sessions SET last = last + $4 WHERE owner = $1 AND id = $2 AND generation = $3
+			RETURNING key, strand, last, listing, stale`,
+			string(l.ID), l.Generation, int64(len(bodies)))
+		if errors.Is(err, errNoRow) {
+			return tx.lost(l)
+		}
+		if err == nil && len(bodies) > 0 && !stale {
+			err = tx.set(r.id, "stale = TRUE")
+		}
+		if err == nil && len(bodies) > 0 && listing == Unused {
+			err = tx.relist(r.id)
+		}
+		r.last -= int64(len(bodies))
+		if err == nil {
+			err = tx.addBodies(&r, bodies)
+		}
+		if err == nil {
+			err = tx.addStates(r.key, states)
+		}
+		return err
+	})
+}
+
+// lost returns why l is not the lease of a session.
+func (tx *transaction) lost(l sessionstore.Lease) error {
+	r, err := tx.find(l.ID, "")
+	if err == nil {
+		err = checkLease(l, r.generation)
+	}
+	if err == nil {
+		err = ErrChanged
+	}
+	return err
+}
+
+// checkLease returns an error unless l is the newest lease of its session.
+func (s *Store) checkLease(ctx context.Context, l sessionstore.Lease) error {
+	return s.read(ctx, func(tx *transaction) error {
+		r, err := tx.find(l.ID, "")
+		if err == nil {
+			err = checkLease(l, r.generation)
+		}
+		return err
+	})
+}
+
+// packed returns updates as the bodies of segments.
+func packed(updates []sessionstore.Update) (bodies [][]byte) {
+	for len(updates) > 0 {
+		body, n := sessionstore.Pack(updates)
+		bodies, updates = append(bodies, body), updates[n:]
+	}
+	return bodies
+}
+
+// add appends to a session's strand and stores states. The caller stores the row.
+func (tx *transaction) add(r *row, history, states []sessionstore.Update) error {
+	if err := tx.addBodies(r, packed(history)); err != nil {
+		return err
+	}
+	return tx.addStates(r.key, states)
+}
+
+// addBodies appends segments to the strand of r, and counts them in r.
+func (tx *transaction) addBodies(r *row, bodies [][]byte) error {
+	each := make([][]any, len(bodies))
+	for i, body := range bodies {
+		r.last++
+		each[i] = tx.args([]any{r.strand, r.last, body})
+	}
+	return tx.ExecEach("INSERT INTO segments (owner, strand, seq, body) VALUES ($1, $2, $3, $4)", each)
+}
+
+// addStates stores the latest update of each state kind.
+func (tx *transaction) addStates(session int64, states []sessionstore.Update) error {
+	each := make([][]any, len(states))
+	for i, u := range states {
+		each[i] = tx.args([]any{session, string(u.Kind), []byte(u.Raw)})
+	}
+	return tx.ExecEach(`
+		INSERT INTO states (owner, session, kind, body) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (owner, session, kind) DO UPDATE SET body = excluded.body`, each)
+}
+
+// History implements [sessionstore.Store].
+func (s *Store) History(
+	ctx context.Context, id sessionstore.ID,
+) iter.Seq2[sessionstore.Update, error] {
+	return sessionstore.Updates(s.Segments(ctx, id, 0))
+}
+
+// Segments implements [sessionstore.Store].
+func (s *Store) Segments(
+	ctx context.Context, id sessionstore.ID, after int64,
+) iter.Seq2[sessionstore.Segment, error] {
+	return s.segments(ctx, id, after, func(r *row) int64 { return r.last })
+}
+
+// Finished implements [sessionstore.Store].
+func (s *Store) Finished(
+	ctx context.Context, id sessionstore.ID,
+) iter.Seq2[sessionstore.Update, error] {
+	return sessionstore.Updates(s.segments(ctx, id, 0, func(r *row) int64 {
+		last, _ := r.finished()
+		return last
+	}))
+}
+
+// segments yields the segments of a history whose numbers are greater than after, up to the one that
+// last returns.
+func (s *Store) segments(
+	ctx context.Context, id sessionstore.ID, after int64, last func(*row) int64,
+) iter.Seq2[sessionstore.Segment, error] {
+	return func(yield func(sessionstore.Segment, error) bool) {
+		var strand, end int64
+		err := s.read(ctx, func(tx *transaction) error {
+			r, err := tx.find(id, "")
+			if err == nil {
+				strand, end = r.strand, last(r)
+			}
+			return err
+		})
+		for seq := max(after, 0); err == nil && seq < end; {
+			var page [][]byte
+			if page, err = s.page(ctx, id, strand, seq, end); err != nil {
+				break
+			}
+			for _, body := range page {
+				seq++
+				if !yield(sessionstore.Segment{Number: seq, Body: body}, nil) {
+					return
+				}
+			}
+		}
+		if err != nil {
+			yield(sessionstore.Segment{}, err)
+		}
+	}
+}
+
+// page returns the segments of a session's strand after seq, up to end. There is at least one,
+// unless the history was replaced or deleted.
+func (s *Store) page(
+	ctx context.Context, id sessionstore.ID, strand, seq, end int64,
+) (page [][]byte, err error) {
+	err = s.read(ctx, func(tx *transaction) error {
+		r, err := tx.find(id, "")
+		if err == nil && r.strand != strand {
+			err = sessionstore.ErrReplaced
+		}
+		if err != nil {
+			return err
+		}
+		page, err = tx.bodies(strand, seq, end)
+		if err == nil && len(page) == 0 {
+			err = errMissingPart
+		}
+		return err
+	})
+	return page, err
+}
+
+// bodies returns the next segments of a strand after seq, up to end.
+func (tx *transaction) bodies(strand, seq, end int64) (page [][]byte, err error) {
+	rows, err := tx.Query(`
+		SELECT body FROM segments WHERE owner = $1 AND strand = $2 AND seq > $3 AND seq <= $4
+		ORDER BY seq LIMIT $5`, tx.owner, strand, seq, end, pageSegments)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for size := 0; size < pageBytes && rows.Next(); {
+		var body []byte
+		if err := rows.Scan(&body); err != nil {
+			return nil, err
+		}
+		page = append(page, body)
+		size += len(body)
+	}
+	return page, rows.Err()
+}
+
+// States implements [sessionstore.Store]. It leaves out damaged ones.
+func (s *Store) States(
+	ctx context.Context, id sessionstore.ID,
+) (states []sessionstore.Update, err error) {
+	err = s.read(ctx, func(tx *transaction) error {
+		r, err := tx.find(id, "")
+		if err != nil {
+			return err
+		}
+		bodies := make(map[sessionstore.Kind][]byte)
+		var (
+			kind sessionstore.Kind
+			body []byte
+		)
+		err = tx.each([]any{(*string)(&kind), &body}, func() error {
+			bodies[kind], body = body, nil
+			return nil
+		}, "SELECT kind, body FROM states WHERE owner = $1 AND session = $2", r.key)
+		states = nil
+		for _, kind := range sessionstore.StateKinds() {
+			if u, err := sessionstore.ParseUpdate(bodies[kind]); err == nil && u.Kind == kind {
+				states = append(states, u)
+			}
+		}
+		return err
+	})
+	return states, err
+}

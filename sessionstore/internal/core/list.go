@@ -1,0 +1,220 @@
+package core
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+// List implements [sessionstore.Store]. A page is the beginning of a few merged index ranges: one
+// for each agent, listing and combination of spelled and real paths that the filters match.
+func (s *Store) List(ctx context.Context, q sessionstore.Query) (sessionstore.Page, error) {
+	start, paging, err := q.From()
+	if err != nil {
+		return sessionstore.Page{}, err
+	}
+	if start.ID.Validate() != nil {
+		return sessionstore.Page{}, &sessionstore.CursorError{Cursor: q.Cursor}
+	}
+	from := position{updated: math.MaxInt64}
+	if paging {
+		from = position{updated: start.Updated.UnixMilli(), id: string(start.ID)}
+	}
+	page := sessionstore.Page{}
+	err = s.list(ctx, func(tx *transaction) error {
+		agents, err := tx.agents(q.Agent)
+		if err != nil {
+			return err
+		}
+		positions, err := tx.positions(q, agents, from)
+		if err != nil {
+			return err
+		}
+		page.Next = ""
+		if size := q.Size(); len(positions) > size {
+			positions = positions[:size]
+			last := positions[size-1]
+			page.Next = q.After(sessionstore.Position{
+				Updated: toTime(last.updated), ID: sessionstore.ID(last.id),
+			})
+		}
+		page.Sessions, err = tx.records(positions)
+		return err
+	})
+	if err != nil {
+		return sessionstore.Page{}, err
+	}
+	return page, nil
+}
+
+// agents returns the keys of the owner's agents that a query matches.
+func (tx *transaction) agents(a sessionstore.Agent) (keys []int64, err error) {
+	if a.Validate() != nil {
+		return nil, nil
+	}
+	var key int64
+	err = tx.each([]any{&key}, func() error {
+		keys = append(keys, key)
+		return nil
+	}, "SELECT key FROM agents WHERE owner = $1 AND ($2 = '' OR kind = $2 AND profile = $3)",
+		a.Kind, a.Profile)
+	return keys, err
+}
+
+// position is the position of a session in a list.
+type position struct {
+	updated int64
+	id      string
+}
+
+// compare orders positions like a list.
+func (p position) compare(other position) int {
+	return cmp.Or(cmp.Compare(other.updated, p.updated), strings.Compare(other.id, p.id))
+}
+
+// positions returns the first positions of q's ranges after from, each session once: one more than
+// fit in a page.
+func (tx *transaction) positions(
+	q sessionstore.Query, agents []int64, from position,
+) (all []position, err error) {
+	var p position
+	for _, agent := range agents {
+		for _, r := range ranges(q) {
+			text, args := tx.rangeQuery(r, agent, from, q.Size()+1)
+			err := tx.each([]any{&p.updated, &p.id}, func() error {
+				all = append(all, p)
+				return nil
+			}, text, args...)
+			if err != nil {
+				return nil, err
+			}
+		}
+	}
+	slices.SortFunc(all, position.compare)
+	all = slices.Compact(all)
+	return all[:min(len(all), q.Size()+1)], nil
+}
+
+// rangeQuery returns a query for positions in a range, and its arguments.
+func (tx *transaction) rangeQuery(
+	r listRange, agent int64, from position, limit int,
+) (string, []any) {
+	args := []any{agent, int64(r.listing), from.updated, from.id, limit}
+	add := func(value any) string {
+		args = append(args, value)
+		return fmt.Sprintf("$%d", len(args)+1)
+	}
+	where, index := "agent = $2 AND listing = $3", "by_activity"
+	for i, c := range r.where {
+		if i == 0 {
+			index = "by_" + c.column
+		}
+		where += " AND " + c.column + "_hash = " + add(hashOf(c.text)) + " AND " + c.column + " = " +
+			add(c.text)
+	}
+	if r.since != 0 {
+		where += " AND updated >= " + add(r.since)
+	}
+	table := "sessions"
+	if r.keep != nil {
+		index = "by_id"
+		where += " AND id IN (" + placeholders(r.keep, add) + ")"
+	}
+	if by := tx.db.Traits().IndexedBy; by != "" {
+		table += by + index
+	}
+	return "SELECT updated, id FROM " + table + " WHERE owner = $1 AND " + where +
+		" AND (updated, id) < ($4, $5) ORDER BY updated DESC, id DESC LIMIT $6", args
+}
+
+// placeholders adds arguments, and returns the list of their placeholders.
+func placeholders[T ~string](values []T, add func(any) string) string {
+	names := make([]string, len(values))
+	for i, value := range values {
+		names[i] = add(string(value))
+	}
+	return strings.Join(names, ", ")
+}
+
+// records returns the sessions at positions, in their order. It leaves out those whose rows are
+// damaged, so that the others are still listed.
+func (tx *transaction) records(positions []position) ([]sessionstore.Session, error) {
+	sessions := make([]sessionstore.Session, 0, len(positions))
+	parsed := make(parsedKeys)
+	for some := range slices.Chunk(positions, sessionstore.PageSize) {
+		ids := make([]string, len(some))
+		for i, p := range some {
+			ids[i] = p.id
+		}
+		found := make(map[string]sessionstore.Session, len(some))
+		var args []any
+		text := "SELECT " + recordColumns + " FROM " + recordTables + " WHERE s.owner = $1 AND s.id IN (" +
+			placeholders(ids, func(value any) string {
+				args = append(args, value)
+				return fmt.Sprintf("$%d", len(args)+1)
+			}) + ")"
+		err := tx.rows(func(rows Rows) error {
+			r, err := scanRecord(rows, parsed)
+			if errors.As(err, new(*DamageError)) {
+				tx.warnDamaged(r.ID, err)
+				return nil
+			}
+			found[string(r.ID)] = r
+			return err
+		}, text, args...)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range some {
+			if r, ok := found[p.id]; ok {
+				sessions = append(sessions, r)
+			}
+		}
+	}
+	return sessions, nil
+}
+
+// warnDamaged logs that a session is left out of lists, once.
+func (s *Store) warnDamaged(id sessionstore.ID, err error) {
+	if _, again := s.damaged.LoadOrStore(s.owner+"\x00"+string(id), true); !again {
+		s.log.Warn("cannot list a session because its row is invalid; "+
+			`"acp-agent sessions repair" removes it`, "session", string(id), "error", err)
+	}
+}
+
+// Size implements [sessionstore.Store].
+func (s *Store) Size(ctx context.Context) (bytes int, err error) {
+	err = s.list(ctx, func(tx *transaction) error {
+		return tx.row([]any{&bytes}, `
+			SELECT CAST($2 AS bigint) * (SELECT count(*) FROM sessions WHERE owner = $1)
+				+ (SELECT coalesce(sum(length(body)), 0) FROM sessions s
+					JOIN segments g ON g.owner = s.owner AND g.strand = s.strand WHERE s.owner = $1)
+				+ (SELECT coalesce(sum(length(body)), 0) FROM states WHERE owner = $1)`,
+			sessionstore.SessionBytes)
+	})
+	return bytes, err
+}
+
+// CheckRows returns a [*DamageError] unless all sessions of all owners can be listed.
+func (s *Store) CheckRows(ctx context.Context) error {
+	owners, err := s.Owners(ctx)
+	for _, owner := range owners {
+		if err != nil {
+			break
+		}
+		err = s.of(owner).list(ctx, func(tx *transaction) error {
+			parsed := make(parsedKeys)
+			return tx.rows(func(rows Rows) error {
+				_, err := scanRecord(rows, parsed)
+				return err
+			}, "SELECT "+recordColumns+" FROM "+recordTables+" WHERE s.owner = $1")
+		})
+	}
+	return err
+}

@@ -1,0 +1,125 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/acp-agent/acp-agent/internal/pause"
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+const (
+	// prunedSessions is the number of sessions that are looked up at once to be pruned.
+	prunedSessions = 200
+	// retentionInterval is the time between two applications of the retention, among all programs
+	// that use the store. retentionTimeout limits how long that delays a program that exits.
+	retentionInterval = 24 * time.Hour
+	retentionTimeout  = time.Second
+)
+
+// pruneCondition matches the sessions to prune.
+const pruneCondition = "owner = $1 AND " +
+	"(updated < $3 OR updated < $2 AND turns = 0 AND last = 0 AND NOT imported)"
+
+// Prune implements [sessionstore.Store].
+func (s *Store) Prune(ctx context.Context, q sessionstore.PruneQuery) (n int, err error) {
+	bound := func(t time.Time) int64 { // exclusive
+		if t.IsZero() {
+			return 0
+		}
+		return t.UnixMilli()
+	}
+	bounds := []any{bound(q.UnusedBefore), bound(q.Before)}
+	if q.DryRun {
+		err = s.list(ctx, func(tx *transaction) error {
+			return tx.row([]any{&n}, "SELECT count(*) FROM sessions WHERE "+pruneCondition, bounds...)
+		})
+		return n, err
+	}
+	defer s.purgeSoon()
+	for after, more := "", true; more; {
+		var ids []string
+		err := s.list(ctx, func(tx *transaction) error {
+			ids = nil
+			var id string
+			return tx.each([]any{&id}, func() error {
+				ids = append(ids, id)
+				return nil
+			}, "SELECT id FROM sessions WHERE "+pruneCondition+" AND id > $4 ORDER BY id LIMIT $5",
+				append(bounds[:2:2], after, int64(prunedSessions))...)
+		})
+		if err != nil {
+			return n, err
+		}
+		for _, id := range ids {
+			deleted, err := s.pruneOne(ctx, sessionstore.ID(id), bounds)
+			if err != nil {
+				return n, err
+			}
+			if after = id; deleted {
+				n++
+			}
+		}
+		more = len(ids) == prunedSessions
+	}
+	return n, nil
+}
+
+// pruneOne deletes a session if it still matches. Others may write before the next one.
+func (s *Store) pruneOne(
+	ctx context.Context, id sessionstore.ID, bounds []any,
+) (deleted bool, err error) {
+	start := time.Now()
+	err = s.write(ctx, func(tx *transaction) error {
+		deleted = false
+		r, err := tx.lockWithAgent(id)
+		if errors.As(err, new(*sessionstore.NotFoundError)) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		err = tx.row([]any{&deleted}, "SELECT count(*) = 1 FROM sessions WHERE "+pruneCondition+
+			" AND id = $4", append(bounds[:2:2], string(id))...)
+		if err != nil || !deleted {
+			return err
+		}
+		return tx.deleteSession(r)
+	})
+	if err == nil {
+		err = pause.For(ctx, time.Since(start)/2)
+	}
+	return deleted, err
+}
+
+// applyRetention deletes the sessions of all owners that are older than Options.Retention. It is
+// called when the store is closed, because nobody waits for an answer then. If the program is
+// killed or an error occurs, the next program does it.
+func (s *Store) applyRetention() {
+	if s.options.Retention <= 0 || !s.opened.Load() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), retentionTimeout)
+	defer cancel()
+	var at int64
+	err := s.write(ctx, func(tx *transaction) error {
+		changed, err := tx.Exec("UPDATE meta SET pruned = $1 WHERE pruned < $2", tx.now,
+			tx.now-retentionInterval.Milliseconds())
+		if at = 0; changed > 0 {
+			at = tx.now
+		}
+		return err
+	})
+	if err != nil || at == 0 { // it is not due, usually
+		return
+	}
+	owners, _ := s.Owners(ctx)
+	for _, owner := range owners {
+		_, err := s.of(owner).Prune(ctx, sessionstore.PruneQuery{
+			UnusedBefore: toTime(at).Add(-s.options.Retention)})
+		if err != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package core
+
+import (
+	"encoding/json"
+	"hash/fnv"
+	"slices"
+	"time"
+
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// toTime returns a time that is stored in milliseconds.
+func toTime(ms int64) time.Time { return time.UnixMilli(ms).UTC() }
+
+// toListed returns the column of a session's Listed and Gone.
+func toListed(s sessionstore.Session) int64 {
+	switch {
+	case s.Listed.IsZero():
+		return 0
+	case s.Gone:
+		return -s.Listed.UnixMilli()
+	}
+	return s.Listed.UnixMilli()
+}
+
+// keyTexts are the columns cwd, dirs, real_cwd and real_dirs of a session.
+type keyTexts [4]string
+
+// keyColumns returns the columns of k, which must be valid, and then their hashes.
+func keyColumns(k sessionstore.Keys) (columns []any) {
+	texts := keyTexts{
+		k.Roots.Cwd().String(), listText(k.Roots.Additional().Strings()),
+		k.Real[0].String(), listText(pathsOf(k.Real[1:])),
+	}
+	for _, text := range texts {
+		columns = append(columns, text)
+	}
+	for _, text := range texts {
+		columns = append(columns, hashOf(text))
+	}
+	return columns
+}
+
+// hashOf returns the hash of a text in an index. It is stored, so it must not change.
+func hashOf(text string) int64 {
+	h := fnv.New64a()
+	h.Write([]byte(text))
+	return int64(h.Sum64())
+}
+
+// listText returns a list of paths as JSON. Lists are compared by this text.
+func listText(paths []string) string {
+	text, err := json.Marshal(append([]string{}, paths...))
+	if err != nil {
+		panic("sessionstore: a list cannot be encoded: " + err.Error())
+	}
+	return string(text)
+}
+
+func pathsOf(dirs []workspace.Dir) []string {
+	paths := make([]string, len(dirs))
+	for i, dir := range dirs {
+		paths[i] = dir.String()
+	}
+	return paths
+}
+
+// parsedKeys caches parsed keys, since many sessions of a page have the same.
+type parsedKeys map[keyTexts]sessionstore.Keys
+
+// parse returns keys that belong to the caller.
+func (p parsedKeys) parse(texts keyTexts) (sessionstore.Keys, error) {
+	k, ok := p[texts]
+	if !ok {
+		var err error
+		if k, err = parseKeys(texts); err != nil {
+			return k, &DamageError{err}
+		}
+		p[texts] = k
+	}
+	return sessionstore.Keys{Roots: k.Roots, Real: slices.Clone(k.Real)}, nil
+}
+
+// parseKeys is the inverse of [keyColumns].
+func parseKeys(texts keyTexts) (k sessionstore.Keys, err error) {
+	var dirs, real []string
+	if err := json.Unmarshal([]byte(texts[1]), &dirs); err != nil {
+		return k, err
+	}
+	if err := json.Unmarshal([]byte(texts[3]), &real); err != nil {
+		return k, err
+	}
+	if k.Roots, err = workspace.NewRoots(texts[0], dirs); err != nil {
+		return k, err
+	}
+	for _, path := range append([]string{texts[2]}, real...) {
+		dir, err := workspace.ParseDir(path)
+		if err != nil {
+			return k, err
+		}
+		k.Real = append(k.Real, dir)
+	}
+	return k, k.Validate()
+}
+
+// checkLease returns an error unless l is the newest lease of its session, whose generation is
+// current.
+func checkLease(l sessionstore.Lease, current int64) error {
+	if l.Generation != current {
+		return &sessionstore.FencedError{ID: l.ID, Held: l.Generation, Current: current}
+	}
+	return nil
+}

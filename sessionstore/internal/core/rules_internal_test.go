@@ -1,0 +1,110 @@
+package core
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+const now = int64(1_800_000_000_000)
+
+func listed(t *testing.T) sessionstore.Imported {
+	cwd, err := workspace.ParseDir("/src/app")
+	require.NoError(t, err)
+	return sessionstore.Imported{ID: "id", StateKey: "a", Title: "title", Updated: toTime(now - 1000),
+		Keys: sessionstore.Keys{Roots: workspace.RootsFrom(cwd, workspace.Dirs{}), Real: []workspace.Dir{cwd}}}
+}
+
+func TestImported(t *testing.T) {
+	n := listed(t)
+	onlyKnown := n
+	onlyKnown.OnlyKnown = true
+	require.Zero(t, known{}.imported(onlyKnown, nil, now))
+	k := known{}.imported(n, nil, now)
+	require.Equal(t, known{stored: true, created: now - 1000, updated: now - 1000, title: "title",
+		listed: now, cwd: "/src/app", realCwd: "/src/app"}, k)
+	require.Equal(t, k, k.imported(n, nil, now+1), "an unchanged list changes nothing")
+	for name, c := range map[string]struct {
+		known   known
+		updated int64
+		want    int64
+	}{
+		"later":               {k, now + 5, now + 5},
+		"earlier":             {k, now - 5000, now - 1000},
+		"in the future":       {k, now + maxAhead.Milliseconds() + 1, now - 1000},
+		"of a clock ahead":    {k, now + maxAhead.Milliseconds(), now + maxAhead.Milliseconds()},
+		"heals the future":    {known{stored: true, updated: now * 2}, now - 7, now - 7},
+		"cannot heal by more": {known{stored: true, updated: now * 2}, now * 3, now * 2},
+	} {
+		n.Updated = toTime(c.updated)
+		require.Equal(t, c.want, c.known.imported(n, nil, now).updated, name)
+	}
+}
+
+func TestImportedTombstone(t *testing.T) {
+	k := known{deleted: now}
+	day := (24 * time.Hour).Milliseconds()
+	require.Equal(t, k, k.imported(listed(t), nil, now+day))
+	require.Equal(t, known{deleted: now + day + 1}, k.imported(listed(t), nil, now+day+1))
+}
+
+func TestActive(t *testing.T) {
+	require.Equal(t, now, active(now-1, now))
+	require.Equal(t, now+1, active(now+1, now), "clocks differ")
+	require.Equal(t, now, active(now+maxAhead.Milliseconds()+1, now))
+}
+
+func TestRestores(t *testing.T) {
+	older, newer := &standing{updated: now - 1}, &standing{updated: now}
+	unused := &standing{imported: true, updated: now + 1}
+	for _, c := range []struct {
+		same, holder *standing
+		want         bool
+	}{
+		{nil, nil, true}, {older, older, true}, {newer, nil, false}, {nil, newer, false},
+		{nil, unused, true}, {unused, nil, false},
+	} {
+		require.Equal(t, c.want, restores(toTime(now), c.same, c.holder))
+	}
+}
+
+func TestBury(t *testing.T) {
+	name := func(s string) (d sessionstore.Deleted) {
+		copy(d.Name[:], tombstone(s))
+		return d
+	}
+	deleted := []sessionstore.Deleted{name("kept"), name("untouched"), name("unknown")}
+	holders := []standing{
+		{name: tombstone("kept"), imported: true, labelled: true},
+		{name: tombstone("untouched"), imported: true},
+	}
+	remove, tombstones := bury(deleted, holders)
+	require.Equal(t, holders[1:], remove)
+	require.Equal(t, deleted[1:], tombstones)
+}
+
+func TestRanges(t *testing.T) {
+	require.Equal(t, []listRange{{listing: Archived}}, ranges(sessionstore.Query{Archive: sessionstore.OnlyArchived}))
+	cwd := listed(t).Keys.Roots.Cwd()
+	got := ranges(sessionstore.Query{
+		Archive: sessionstore.WithoutArchived, Cwd: &sessionstore.DirFilter{Spelling: cwd, Real: cwd},
+		Additional: &sessionstore.DirsFilter{},
+		Unused:     sessionstore.UnusedFilter{Before: toTime(now), Keep: []sessionstore.ID{"a", "\x00"}},
+	})
+	require.Len(t, got, 3*2*2)
+	require.Equal(t, listRange{listing: Unused, keep: []sessionstore.ID{"a"}, where: []condition{
+		{"real_cwd", "/src/app"}, {"real_dirs", "[]"},
+	}}, got[len(got)-1])
+}
+
+func TestIndexed(t *testing.T) {
+	require.EqualValues(t, 9, indexed(0, 9, 7, true, false))
+	require.EqualValues(t, 6, indexed(0, 9, 7, true, true))
+	require.EqualValues(t, 6, indexed(0, 9, 7, false, true))
+	require.EqualValues(t, 9, indexed(6, 9, 7, false, true), "a passage too long is cut")
+	require.EqualValues(t, 9, indexed(6, 9, 0, false, true))
+}

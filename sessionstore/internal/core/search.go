@@ -1,0 +1,177 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+// Messages are indexed when their turn ends, in the same transaction. The next search indexes the
+// rest: histories that were imported, restored, drafted or forked, the end of a very long turn, and
+// turns that are still running or never ended.
+
+// indexBytes limits how much of a history is indexed in one transaction.
+const indexBytes = 512 << 10
+
+// index adds the passages of the next part of a session's history to the index, and reports whether
+// it came to the end. The caller has locked the session, and stores the row.
+func (tx *transaction) index(r *row) (done bool, err error) {
+	// The last passage may have been incomplete.
+	err = tx.exec("DELETE FROM passages WHERE owner = $1 AND strand = $2 AND seq > $3",
+		r.strand, r.complete)
+	if err != nil {
+		return false, err
+	}
+	var p sessionstore.Passages
+	last := r.complete
+	for size := 0; size < indexBytes && last < r.last; {
+		page, err := tx.bodies(r.strand, last, r.last)
+		if err == nil && len(page) == 0 {
+			err = errMissingPart
+		}
+		if err != nil {
+			return false, err
+		}
+		for _, body := range page {
+			last++
+			for u := range sessionstore.Unpack(body) {
+				p.Add(last, 0, u)
+			}
+			size += len(body)
+		}
+	}
+	done = last == r.last
+	open := p.Open()
+	p.End()
+	if err := tx.db.AddPassages(tx, tx.owner, r.strand, r.updated, p.Done); err != nil {
+		return false, err
+	}
+	r.complete = indexed(r.complete, last, open, done, len(r.running) > 0)
+	r.seen = last
+	return done, nil
+}
+
+// indexed returns the last segment whose passages are complete, once the segments after after up to
+// last are indexed. The passage that begins in the segment open, if that is not 0, is made again if
+// more may follow: done says that last is the end of the history, running that a turn is. A passage
+// too long for one transaction is cut.
+func indexed(after, last, open int64, done, running bool) int64 {
+	if open > 0 && (done && running || !done && open-1 > after) {
+		return open - 1
+	}
+	return last
+}
+
+// indexRest indexes what was stored and is not indexed yet. Sessions with the latest activity come
+// last, as if they had been indexed when they were stored.
+func (s *Store) indexRest(ctx context.Context) error {
+	var ids []sessionstore.ID
+	err := s.read(ctx, func(tx *transaction) error {
+		ids = nil
+		var id sessionstore.ID
+		return tx.each([]any{(*string)(&id)}, func() error {
+			ids = append(ids, id)
+			return nil
+		}, "SELECT id FROM sessions WHERE owner = $1 AND stale ORDER BY updated, id")
+	})
+	for _, id := range ids {
+		for done := false; err == nil && !done; {
+			err = s.write(ctx, func(tx *transaction) error {
+				r, err := tx.find(id, tx.forWrite())
+				if err == nil {
+					done, err = tx.index(r)
+				}
+				if err != nil {
+					return err
+				}
+				return tx.store(r, "")
+			})
+			if errors.As(err, new(*sessionstore.NotFoundError)) {
+				done, err = true, nil
+			}
+		}
+	}
+	return err
+}
+
+// Search implements [sessionstore.Store].
+func (s *Store) Search(
+	ctx context.Context, q sessionstore.SearchQuery,
+) (all []sessionstore.Found, err error) {
+	terms := q.Terms()
+	if len(terms) == 0 || !utf8.ValidString(s.owner) { // which no owner of a session has
+		return nil, nil
+	}
+	if err := s.listing.Acquire(ctx, s.owner); err != nil {
+		return nil, err
+	}
+	defer s.listing.Release(s.owner)
+	if err := s.indexRest(ctx); err != nil {
+		return nil, err
+	}
+	err = s.read(ctx, func(tx *transaction) error {
+		keys, err := tx.db.FindPassages(tx, tx.owner, terms, q.Size())
+		if err != nil {
+			return err
+		}
+		all, err = tx.found(q, keys)
+		return err
+	})
+	return all, err
+}
+
+// found returns what passages look like.
+func (tx *transaction) found(
+	q sessionstore.SearchQuery, keys []int64,
+) (all []sessionstore.Found, err error) {
+	parsed := make(parsedKeys)
+	for some := range slices.Chunk(keys, sessionstore.PageSize) {
+		var (
+			names []string
+			args  []any
+		)
+		for _, key := range some {
+			args = append(args, key)
+			names = append(names, fmt.Sprintf("$%d", len(args)+1))
+		}
+		err := tx.rows(func(rows Rows) (err error) {
+			var (
+				f    sessionstore.Found
+				said int64
+				text string
+			)
+			f.Session, err = scanRecord(rows, parsed, (*string)(&f.Role), &said, &f.Segment, &text)
+			if errors.As(err, new(*DamageError)) {
+				tx.warnDamaged(f.Session.ID, err)
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			f.Time = toTime(said)
+			text = strings.ReplaceAll(text, string(Separator), "")
+			matches := q.Matches(text)
+			if len(matches) == 0 { // databases may treat other characters as letters
+				matches = []sessionstore.Match{{End: len(text)}}
+			}
+			f.Line, f.Matches = sessionstore.BestLine(text, matches)
+			all = append(all, f)
+			return nil
+		}, "SELECT "+recordColumns+", p.role, p.said, p.seq, p.body FROM passages p "+
+			"JOIN sessions s ON s.owner = p.owner AND s.strand = p.strand "+
+			"JOIN agents a ON a.key = s.agent AND a.owner = s.owner WHERE p.owner = $1 AND p.key IN ("+
+			strings.Join(names, ", ")+") ORDER BY p.key DESC", args...)
+		if err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// Separator may separate words in the body of a passage. It is no part of the text.
+const Separator = '\x01'

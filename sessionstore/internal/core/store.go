@@ -1,0 +1,342 @@
+// Package core is the session store: it has every rule and every statement once. A [Database] is
+// where the rows are. The packages of databases open one, and explain its errors.
+package core
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/acp-agent/acp-agent/internal/pause"
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+// Options configure a Store.
+type Options struct {
+	// Retention is how long sessions that were never prompted are kept; 0 means forever.
+	Retention time.Duration
+	// PurgeDelay is the time between a delete and the purging of its data; 0 means a second. Deletes
+	// in that time are purged together.
+	PurgeDelay time.Duration
+	// Logger receives warnings; nil discards them.
+	Logger *slog.Logger
+}
+
+// Store is a [sessionstore.Shared] in a [Database].
+type Store struct {
+	*shared
+	owner string
+}
+
+// shared is what the stores of all owners share.
+type shared struct {
+	db      Database
+	options Options
+	log     *slog.Logger
+
+	// using is locked for reading by every call, and for writing by Close.
+	using   sync.RWMutex
+	life    context.Context
+	end     context.CancelFunc
+	opening chan struct{} // holds one token, whose owner may open the database
+	opened  atomic.Bool
+	damaged sync.Map // the ids of sessions whose damage was logged
+
+	// Each of these is acquired before those that follow. Lists take long, so there are fewer places
+	// for them: listing is for lists, searches and counts.
+	listing, reading, writing *Queue
+
+	// purgeDue has a token if there may be something to purge. background is the goroutine that
+	// does it.
+	purgeDue   chan struct{}
+	background sync.WaitGroup
+}
+
+// maxListing is the number of lists, searches and counts of an owner that run at once.
+const maxListing = 2
+
+// New returns the store in a database. The first call that needs it opens it.
+func New(db Database, o Options) *Store {
+	o.PurgeDelay = cmp.Or(o.PurgeDelay, time.Second)
+	s := &shared{db: db, options: o, log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
+		opening: make(chan struct{}, 1), purgeDue: make(chan struct{}, 1)}
+	t := db.Traits()
+	s.listing = NewQueue(t.Readers, maxListing)
+	s.reading = NewQueue(t.Readers, t.Readers)
+	s.writing = s.reading
+	if t.Writers > 0 {
+		s.writing = NewQueue(t.Writers, t.Writers)
+	}
+	s.life, s.end = context.WithCancel(context.Background())
+	s.opening <- struct{}{}
+	return &Store{shared: s}
+}
+
+// For implements [sessionstore.Shared].
+func (s *Store) For(owner string) sessionstore.Store { return view{s.of(owner)} }
+
+func (s *Store) of(owner string) *Store { return &Store{s.shared, owner} }
+
+// view is the store of an owner. Closing it does not close the database.
+type view struct{ *Store }
+
+// Close implements [sessionstore.Store].
+func (view) Close() error { return nil }
+
+// Watch implements [sessionstore.Store]. It announces nothing.
+func (s *Store) Watch(sessionstore.ID) (changed <-chan struct{}, stop func()) {
+	return nil, func() {}
+}
+
+// Close implements [sessionstore.Store]. If the store was used and Options.Retention is set, it
+// first prunes the sessions that were never prompted, at most once a day among all programs, for
+// about a second. Then it purges what deleted sessions left, for a limited time; the next program
+// does the rest.
+func (s *Store) Close() error {
+	s.applyRetention()
+	s.end()
+	s.using.Lock()
+	defer s.using.Unlock()
+	s.background.Wait()
+	if !s.opened.Swap(false) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), s.db.Traits().CloseTimeout)
+	defer cancel()
+	_ = s.purge(ctx)
+	if err := s.db.Close(); err != nil {
+		return s.db.Explain(err)
+	}
+	return nil
+}
+
+// Ping implements [sessionstore.Shared].
+func (s *Store) Ping(ctx context.Context) error {
+	return s.transact(ctx, Probe, func(tx *transaction) error {
+		return tx.row([]any{new(int64)}, "SELECT count(*) FROM agents WHERE owner = $1")
+	})
+}
+
+// read runs do in a transaction whose statements see one snapshot. It may run do several times.
+func (s *Store) read(ctx context.Context, do func(*transaction) error) error {
+	return s.transact(ctx, Read, do)
+}
+
+// list is read for what takes long.
+func (s *Store) list(ctx context.Context, do func(*transaction) error) error {
+	if err := s.listing.Acquire(ctx, s.owner); err != nil {
+		return err
+	}
+	defer s.listing.Release(s.owner)
+	return s.transact(ctx, Read, do)
+}
+
+// write runs do in a transaction that changes something. It may run do several times.
+func (s *Store) write(ctx context.Context, do func(*transaction) error) error {
+	return s.transact(ctx, Write, do)
+}
+
+func (s *Store) transact(ctx context.Context, a Access, do func(*transaction) error) error {
+	return s.Use(ctx, func() error {
+		queue := map[Access]*Queue{Read: s.reading, Write: s.writing}[a]
+		if queue != nil {
+			if err := queue.Acquire(ctx, s.owner); err != nil {
+				return err
+			}
+			defer queue.Release(s.owner)
+		}
+		return s.db.Transact(ctx, s.owner, a, func(tx Tx, now int64) error {
+			return do(&transaction{tx, s, now})
+		})
+	})
+}
+
+// Use calls do with the open database, which it opens if necessary. It repeats what fails because of
+// others.
+func (s *Store) Use(ctx context.Context, do func() error) error {
+	s.using.RLock()
+	defer s.using.RUnlock()
+	begun := time.Now()
+	for attempt := 1; ; attempt++ {
+		if s.life.Err() != nil {
+			return sessionstore.ErrClosed
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		err := s.open(ctx)
+		if err == nil {
+			err = do()
+		}
+		if err == nil || describesCall(err) {
+			return err
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		wait, again := s.db.Repeat(err, attempt, time.Since(begun))
+		if !again {
+			return s.db.Explain(err)
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+		case <-s.life.Done():
+		}
+	}
+}
+
+func (s *Store) open(ctx context.Context) error {
+	if s.opened.Load() {
+		return nil
+	}
+	select {
+	case <-s.opening:
+		defer func() { s.opening <- struct{}{} }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-s.life.Done():
+		return sessionstore.ErrClosed
+	}
+	if s.opened.Load() {
+		return nil
+	}
+	if err := s.db.Open(ctx); err != nil {
+		return err
+	}
+	s.opened.Store(true)
+	s.purgeSoon() // a program may have been killed before it could
+	s.background.Go(s.purgeInBackground)
+	return nil
+}
+
+// Owners implements [sessionstore.Shared].
+func (s *Store) Owners(ctx context.Context) (owners []string, err error) {
+	err = s.of(Everyone).read(ctx, func(tx *transaction) error {
+		owners, err = tx.everyOwner("SELECT DISTINCT owner FROM agents")
+		return err
+	})
+	return owners, err
+}
+
+// everyOwner returns the names of owners that a query finds, in order. $1 is the first argument.
+func (tx *transaction) everyOwner(query string, args ...any) (owners []string, err error) {
+	rows, err := tx.Query(query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var owner string
+		if err := rows.Scan(&owner); err != nil {
+			return nil, err
+		}
+		owners = append(owners, owner)
+	}
+	slices.Sort(owners)
+	return owners, rows.Err()
+}
+
+// The purge of what was deleted: the strand of a deleted session and a replaced history become
+// expired drafts. Their rows are deleted afterwards, a few at a time, because there may be many.
+
+const (
+	// purgeRetry is the time between two attempts to purge if the first fails.
+	purgeRetry = time.Minute
+	// purgePause is the shortest pause between two transactions that purge.
+	purgePause = 2 * time.Millisecond
+)
+
+// purgeSoon wakes the goroutine that purges.
+func (s *Store) purgeSoon() {
+	select {
+	case s.purgeDue <- struct{}{}:
+	default:
+	}
+}
+
+func (s *Store) purgeInBackground() {
+	for {
+		select {
+		case <-s.purgeDue:
+		case <-s.life.Done():
+			return
+		}
+		if pause.For(s.life, s.options.PurgeDelay) != nil {
+			return
+		}
+		if err := s.purge(s.life); err != nil && s.life.Err() == nil {
+			s.log.Warn("cannot erase the data of deleted sessions; it is tried again", "error", err)
+			_ = pause.For(s.life, purgeRetry)
+			s.purgeSoon()
+		}
+	}
+}
+
+// purge deletes the rows of expired drafts, if there are any.
+func (s *Store) purge(ctx context.Context) error {
+	var owners []string
+	err := s.db.Transact(ctx, Everyone, Read, func(t Tx, now int64) (err error) {
+		tx := &transaction{t, s.of(Everyone), now}
+		owners, err = tx.everyOwner("SELECT DISTINCT owner FROM drafts WHERE started < $1",
+			tx.draftsExpire())
+		return err
+	})
+	for _, owner := range owners {
+		for done := false; err == nil && !done; {
+			start := time.Now()
+			done, err = s.of(owner).purgeSome(ctx)
+			if err == nil {
+				err = pause.For(ctx, max(purgePause, time.Since(start)))
+			}
+		}
+	}
+	if err == nil && len(owners) > 0 {
+		err = s.db.Purged(ctx)
+	}
+	return err
+}
+
+// purgeSome deletes some rows of the owner's expired drafts, and reports whether they were the last.
+func (s *Store) purgeSome(ctx context.Context) (done bool, err error) {
+	if err := s.writing.Acquire(ctx, s.owner); err != nil {
+		return false, err
+	}
+	defer s.writing.Release(s.owner)
+	begun := time.Now()
+	for attempt := 1; ; attempt++ {
+		err := s.db.Transact(ctx, s.owner, Background, func(t Tx, now int64) (err error) {
+			done, err = (&transaction{t, s, now}).purgeSome()
+			return err
+		})
+		if err == nil {
+			return done, nil
+		}
+		wait, again := s.db.Repeat(err, attempt, time.Since(begun))
+		if !again {
+			return false, err
+		}
+		if err := pause.For(ctx, wait); err != nil {
+			return false, err
+		}
+	}
+}
+
+// describesCall reports whether err is about a call rather than about the database.
+func describesCall(err error) bool {
+	for _, target := range []error{
+		sessionstore.ErrClosed, sessionstore.ErrExists, sessionstore.ErrReplaced,
+		sessionstore.ErrDraft,
+	} {
+		if errors.Is(err, target) {
+			return true
+		}
+	}
+	return errors.As(err, new(*sessionstore.NotFoundError)) ||
+		errors.As(err, new(*sessionstore.FencedError))
+}

@@ -1,0 +1,56 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	_ "embed" // the schema
+)
+
+// Version is the version of the tables. Nothing was released yet, so there is no way from one version
+// to another.
+const Version = 20
+
+// VersionError reports tables of another version of the program.
+type VersionError struct{ Version int }
+
+// CheckVersion returns a [*VersionError] unless this program can use tables of a version.
+func CheckVersion(version int) error {
+	if version != Version {
+		return &VersionError{version}
+	}
+	return nil
+}
+
+// IsNewer reports whether the tables need a newer program.
+func (e *VersionError) IsNewer() bool { return e.Version > Version }
+
+func (e *VersionError) Error() string {
+	if e.IsNewer() {
+		return fmt.Sprintf("it is from a newer version of the program: "+
+			"it has schema version %d, this program has %d", e.Version, Version)
+	}
+	return "it is from a version of the program before the first release"
+}
+
+// DamageError reports a row that this program cannot have written.
+type DamageError struct{ Err error }
+
+func (e *DamageError) Error() string { return "it contains an invalid row: " + e.Err.Error() }
+
+// Unwrap returns what is wrong.
+func (e *DamageError) Unwrap() error { return e.Err }
+
+var errMissingPart = &DamageError{errors.New("a part of the history is missing")}
+
+// ErrChanged is returned by a transaction that found a row changed before it could lock it.
+var ErrChanged = errors.New("another program changes the session at the same time")
+
+//go:embed schema.sql
+var schema string
+
+// Schema returns the statements that create the tables, with the words of a database.
+func Schema(key, text, bytes string) string {
+	return strings.NewReplacer("{key}", key, "{text}", text, "{bytes}", bytes).Replace(schema)
+}
