@@ -126,6 +126,8 @@ func (s *Server) serve(ctx context.Context, t jsonrpc.Transport, p Peer, o Optio
 	defer cancel()
 	defer context.AfterFunc(owner.ctx, cancel)()
 	var a *agent
+	served := sync.OnceFunc(owner.serving.Done)
+	defer served()
 	defer func() {
 		if a == nil { // a panic in Options.Backend
 			s.running.Done()
@@ -135,6 +137,7 @@ func (s *Server) serve(ctx context.Context, t jsonrpc.Transport, p Peer, o Optio
 	a = newAgent(ctx, o.withDefaults(), owner, p.Remote, t)
 	owner.add(a)
 	err = a.conn.Serve(ctx)
+	served()
 	if a.lasting() {
 		a.left.Store(true)
 		owner.leave(a)
@@ -178,6 +181,7 @@ func (s *Server) begin(p Peer) (*principal, error) {
 	}
 	s.principals[p.Principal] = owner
 	s.running.Add(1)
+	owner.serving.Add(1)
 	return owner, nil
 }
 
@@ -199,16 +203,18 @@ func (s *Server) Shutdown(ctx context.Context) (err error) {
 }
 
 // End ends the connections of a principal, and the turns that have outlived a connection, and
-// reports whether there were any. It does not wait for that.
+// reports whether there were any. It waits until the connections read no more requests, which none
+// of their requests may do.
 func (s *Server) End(name string) bool {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	p := s.principals[name]
+	delete(s.principals, name)
+	s.mu.Unlock()
 	if p == nil {
 		return false
 	}
 	p.end()
-	delete(s.principals, name)
+	p.serving.Wait()
 	return true
 }
 
@@ -249,6 +255,8 @@ type principal struct {
 	name   string
 	ctx    context.Context // of its connections and turns
 	end    context.CancelFunc
+	// serving counts the connections that are read. It grows only while the server has the principal.
+	serving sync.WaitGroup
 
 	// Guarded by the server's mu:
 	limits Limits

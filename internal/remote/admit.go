@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/acp-agent/acp-agent/acp"
@@ -155,11 +156,12 @@ func (s *Server) makeRoom(ctx context.Context, a Account) {
 // admit notes which rights a user has, and ends what goes on by virtue of others.
 func (s *Server) admit(a Account) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if old, ok := s.users[a.Name]; ok && !old.same(a) {
+	old, known := s.users[a.Name]
+	s.users[a.Name] = a
+	s.mu.Unlock()
+	if known && !old.same(a) {
 		s.acp.End(a.Name)
 	}
-	s.users[a.Name] = a
 }
 
 // admitted is a connection of a user, and the token that it came with last, unless a proxy named the
@@ -203,6 +205,8 @@ func (s *Server) watchTokens(ctx context.Context) {
 // endRevoked ends what goes on for users who are gone or have other rights, and connections whose
 // tokens are no longer valid. What cannot be read stays valid: it may be readable again soon.
 func (s *Server) endRevoked() {
+	var ending sync.WaitGroup
+	defer ending.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for name, account := range s.users {
@@ -212,10 +216,12 @@ func (s *Server) endRevoked() {
 			continue
 		}
 		delete(s.users, name)
-		if s.acp.End(name) {
-			s.options.Log.Info("the user was revoked or changed", "user", name)
-			s.options.Audit.Info("ended the connections of a user who was revoked or changed", "user", name)
-		}
+		ending.Go(func() {
+			if s.acp.End(name) {
+				s.options.Log.Info("the user was revoked or changed", "user", name)
+				s.options.Audit.Info("ended the connections of a user who was revoked or changed", "user", name)
+			}
+		})
 	}
 	for id, c := range s.conns {
 		if c.token.ID == "" {
@@ -240,12 +246,16 @@ func (s *Server) endUnaudited() {
 		return
 	}
 	s.options.Audit.Info("refused service because the audit log could not be written")
+	var ending sync.WaitGroup
+	defer ending.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for name := range s.users {
-		if s.acp.End(name) {
-			s.options.Log.Error("ended what a user did: the audit log cannot be written",
-				"user", name, "error", why)
-		}
+		ending.Go(func() {
+			if s.acp.End(name) {
+				s.options.Log.Error("ended what a user did: the audit log cannot be written",
+					"user", name, "error", why)
+			}
+		})
 	}
 }

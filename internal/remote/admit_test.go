@@ -83,7 +83,9 @@ func TestRevokedTokenEndsConnections(t *testing.T) {
 	repair()
 	require.NoError(t, h.options.Tokens.Revoke("ana"))
 	require.ErrorContains(t, ana.end(), "401")
-	require.Contains(t, h.log.String(), `msg="the user was revoked or changed" user=ana`)
+	require.Eventually(t, func() bool {
+		return strings.Contains(h.log.String(), `msg="the user was revoked or changed" user=ana`)
+	}, time.Minute, time.Millisecond)
 	bob.lives()
 }
 

@@ -10,8 +10,6 @@ import (
 	"strings"
 
 	sqlite3 "modernc.org/sqlite/lib"
-
-	"github.com/acp-agent/acp-agent/sessionstore/internal/core"
 )
 
 // Repair replaces a damaged store by a new one, which fill fills with what it can read. It works on
@@ -97,7 +95,7 @@ func (f *file) renewIndexes(ctx context.Context) error {
 	return err
 }
 
-// isIntact reports whether SQLite finds no damage, and every row can be read.
+// isIntact reports whether SQLite finds no damage.
 func (s *Store) isIntact(ctx context.Context) (intact bool, err error) {
 	err = s.core.Use(ctx, func() error {
 		var verdict string
@@ -105,14 +103,8 @@ func (s *Store) isIntact(ctx context.Context) (intact bool, err error) {
 		intact = verdict == "ok"
 		return err
 	})
-	if err == nil && intact {
-		err = s.core.CheckRows(ctx)
-	}
 	switch code(err) {
 	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
-		return false, nil
-	}
-	if errors.As(err, new(*core.DamageError)) {
 		return false, nil
 	}
 	return intact, err

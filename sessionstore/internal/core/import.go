@@ -258,9 +258,9 @@ func (s *Store) Named(
 		return "", notFound
 	}
 	err = s.read(ctx, func(tx *transaction) error {
-		err := tx.row([]any{(*string)(&id)}, "SELECT s.id FROM "+recordTables+
-			" WHERE s.owner = $1 AND a.kind = $2 AND a.profile = $3 AND name = $4",
-			agent.Kind, agent.Profile, tombstone(stateKey))
+		err := tx.row([]any{(*string)(&id)}, "SELECT id FROM sessions WHERE owner = $1 AND name = $2 "+
+			"AND agent IN (SELECT key FROM agents WHERE owner = $1 AND kind = $3 AND profile = $4)",
+			tombstone(stateKey), agent.Kind, agent.Profile)
 		if errors.Is(err, errNoRow) {
 			err = notFound
 		}

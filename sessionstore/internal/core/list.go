@@ -105,7 +105,7 @@ func (tx *transaction) positions(
 func (tx *transaction) rangeQuery(
 	r listRange, agent int64, from position, limit int,
 ) (string, []any) {
-	args := []any{agent, int64(r.listing), from.updated, from.id, limit}
+	args := []any{agent, int64(r.listing), from.updated, from.id}
 	add := func(value any) string {
 		args = append(args, value)
 		return fmt.Sprintf("$%d", len(args)+1)
@@ -129,8 +129,9 @@ func (tx *transaction) rangeQuery(
 	if by := tx.db.Traits().IndexedBy; by != "" {
 		table += by + index
 	}
-	return "SELECT updated, id FROM " + table + " WHERE owner = $1 AND " + where +
-		" AND (updated, id) < ($4, $5) ORDER BY updated DESC, id DESC LIMIT $6", args
+	// With a parameter as its limit PostgreSQL would plan for many rows, and sort them.
+	return fmt.Sprint("SELECT updated, id FROM ", table, " WHERE owner = $1 AND ", where,
+		" AND (updated, id) < ($4, $5) ORDER BY updated DESC, id DESC LIMIT ", limit), args
 }
 
 // placeholders adds arguments, and returns the list of their placeholders.
@@ -154,7 +155,7 @@ func (tx *transaction) records(positions []position) ([]sessionstore.Session, er
 		}
 		found := make(map[string]sessionstore.Session, len(some))
 		var args []any
-		text := "SELECT " + recordColumns + " FROM " + recordTables + " WHERE s.owner = $1 AND s.id IN (" +
+		text := "SELECT " + recordColumns + " FROM sessions s WHERE s.owner = $1 AND s.id IN (" +
 			placeholders(ids, func(value any) string {
 				args = append(args, value)
 				return fmt.Sprintf("$%d", len(args)+1)
@@ -183,8 +184,8 @@ func (tx *transaction) records(positions []position) ([]sessionstore.Session, er
 // warnDamaged logs that a session is left out of lists, once.
 func (s *Store) warnDamaged(id sessionstore.ID, err error) {
 	if _, again := s.damaged.LoadOrStore(s.owner+"\x00"+string(id), true); !again {
-		s.log.Warn("cannot list a session because its row is invalid; "+
-			`"acp-agent sessions repair" removes it`, "session", string(id), "error", err)
+		s.log.Warn("cannot list a session because its row is invalid",
+			"session", string(id), "error", err)
 	}
 }
 
@@ -199,22 +200,4 @@ func (s *Store) Size(ctx context.Context) (bytes int, err error) {
 			sessionstore.SessionBytes)
 	})
 	return bytes, err
-}
-
-// CheckRows returns a [*DamageError] unless all sessions of all owners can be listed.
-func (s *Store) CheckRows(ctx context.Context) error {
-	owners, err := s.Owners(ctx)
-	for _, owner := range owners {
-		if err != nil {
-			break
-		}
-		err = s.of(owner).list(ctx, func(tx *transaction) error {
-			parsed := make(parsedKeys)
-			return tx.rows(func(rows Rows) error {
-				_, err := scanRecord(rows, parsed)
-				return err
-			}, "SELECT "+recordColumns+" FROM "+recordTables+" WHERE s.owner = $1")
-		})
-	}
-	return err
 }

@@ -164,7 +164,7 @@ func (tx *transaction) found(
 			return nil
 		}, "SELECT "+recordColumns+", p.role, p.said, p.seq, p.body FROM passages p "+
 			"JOIN sessions s ON s.owner = p.owner AND s.strand = p.strand "+
-			"JOIN agents a ON a.key = s.agent AND a.owner = s.owner WHERE p.owner = $1 AND p.key IN ("+
+			"WHERE p.owner = $1 AND p.key IN ("+
 			strings.Join(names, ", ")+") ORDER BY p.key DESC", args...)
 		if err != nil {
 			return nil, err

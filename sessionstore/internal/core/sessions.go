@@ -242,12 +242,11 @@ func (tx *transaction) insert(agent int64, n sessionstore.NewSession, updated in
 	return r, err
 }
 
-// recordColumns are the columns that scanRecord reads, of recordTables.
-const (
-	recordColumns = `s.id, a.kind, a.profile, cwd, dirs, real_cwd, real_dirs, title, created, updated,
-		generation, turns, archived, renamed, meta, listed`
-	recordTables = "sessions s JOIN agents a ON a.key = s.agent AND a.owner = s.owner"
-)
+// recordColumns are the columns of the sessions s that scanRecord reads. With a join of the agents
+// PostgreSQL would use an index of lists while it has no statistics.
+const recordColumns = `s.id, (SELECT kind FROM agents WHERE key = s.agent),
+	(SELECT profile FROM agents WHERE key = s.agent), cwd, dirs, real_cwd, real_dirs, title, created,
+	updated, generation, turns, archived, renamed, meta, listed`
 
 // scanRecord reads a session, and further columns.
 func scanRecord(
@@ -289,7 +288,7 @@ func (s *Store) Get(ctx context.Context, id sessionstore.ID) (got sessionstore.S
 			got, err = scanRecord(rows, parsedKeys{}, &state, &stateKey)
 			got.State, got.StateKey = state, string(stateKey)
 			return err
-		}, "SELECT "+recordColumns+", body, state_key FROM "+recordTables+
+		}, "SELECT "+recordColumns+", body, state_key FROM sessions s"+
 			" LEFT JOIN states st ON st.owner = s.owner AND st.session = s.key AND st.kind = ''"+
 			" WHERE s.owner = $1 AND s.id = $2", string(id))
 		if err == nil && !found {
