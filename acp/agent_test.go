@@ -214,10 +214,10 @@ func (s *panickingStore) Append(
 }
 
 func (s *panickingStore) EndTurn(
-	ctx context.Context, l sessionstore.Lease, n int64,
+	ctx context.Context, l sessionstore.Lease, n int64, last ...sessionstore.Update,
 ) error {
 	s.check()
-	return s.Store.EndTurn(ctx, l, n)
+	return s.Store.EndTurn(ctx, l, n, last...)
 }
 
 func (s *panickingStore) Rename(ctx context.Context, id sessionstore.ID, title string) error {

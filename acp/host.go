@@ -148,7 +148,7 @@ func (h *host) history(given iter.Seq2[backend.Update, error]) iter.Seq2[backend
 		h.mu.Unlock()
 		switch {
 		case stored:
-			h.agent.options.Store.History(h.agent.base, h.stored)(yield)
+			sessionstore.WithoutEnds(h.agent.options.Store.History(h.agent.base, h.stored))(yield)
 		case given != nil:
 			given(yield)
 		}

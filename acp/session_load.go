@@ -144,7 +144,8 @@ func (l *load) open(ctx context.Context) (*activation, error) {
 			Stop:      func(context.Context) error { return stop() },
 		}}
 	if !l.stored.Unstored {
-		o.activation.History = l.agent.options.Store.History(ctx, l.stored.ID)
+		o.activation.History = sessionstore.WithoutEnds(
+			l.agent.options.Store.History(ctx, l.stored.ID))
 	}
 	if l.previous != nil {
 		o.activation.Previous = l.previous.backend

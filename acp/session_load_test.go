@@ -717,12 +717,12 @@ func (h *hooked) SetTitle(ctx context.Context, l sessionstore.Lease, title strin
 }
 
 func (h *hooked) EndTurn(
-	ctx context.Context, l sessionstore.Lease, number int64,
+	ctx context.Context, l sessionstore.Lease, number int64, last ...sessionstore.Update,
 ) error {
 	if err := take(&h.mu, &h.ending); err != nil {
 		return err
 	}
-	return h.Store.EndTurn(ctx, l, number)
+	return h.Store.EndTurn(ctx, l, number, last...)
 }
 
 // take returns what is in place and clears it.

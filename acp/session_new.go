@@ -41,7 +41,7 @@ func (a *agent) create(
 		activation: backend.Activation{Cause: cause, State: source.State,
 			MustExist: a.sessions.OnlyBackendKnows(ctx, source)}}
 	if cause == backend.Fork && !source.Unstored {
-		o.activation.History = a.options.Store.Finished(ctx, source.ID)
+		o.activation.History = sessionstore.WithoutEnds(a.options.Store.Finished(ctx, source.ID))
 	}
 	act, err := a.open(ctx, o)
 	if err != nil {

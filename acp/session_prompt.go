@@ -261,7 +261,7 @@ func (s *session) answer(t *turns.Turn, o *outcome) (json.RawMessage, error) {
 	} else if cause := t.Cause(); cause != nil {
 		o.err = cause
 	}
-	err := s.endTurn(t)
+	err := s.endTurn(t, turnEnd(o))
 	if gone(err) {
 		s.tellGone(t.Context(), err)
 	}
@@ -283,8 +283,8 @@ func (s *session) showTurnFull(t *turns.Turn) {
 	}
 }
 
-// endTurn stores the end of t, once.
-func (s *session) endTurn(t *turns.Turn) error {
+// endTurn stores the end of t, once, with its last updates.
+func (s *session) endTurn(t *turns.Turn, last ...sessionstore.Update) error {
 	if !t.BeginCommit() {
 		return nil
 	}
@@ -293,7 +293,7 @@ func (s *session) endTurn(t *turns.Turn) error {
 	err := s.record.current().Flush(ctx)
 	if err == nil {
 		err = s.write(func(l sessionstore.Lease) error {
-			return s.agent.options.Store.EndTurn(ctx, l, t.Number)
+			return s.agent.options.Store.EndTurn(ctx, l, t.Number, last...)
 		})
 	}
 	if err != nil {
@@ -301,6 +301,22 @@ func (s *session) endTurn(t *turns.Turn) error {
 		s.failed(err)
 	}
 	return err
+}
+
+// turnEnd returns the record of how a turn ended.
+func turnEnd(o *outcome) sessionstore.Update {
+	if o.err == nil {
+		return sessionstore.TurnEnded(string(stopReason(*o)), "")
+	}
+	failure := protocolError(o.err)
+	words := failure.Error()
+	if wire, ok := errors.AsType[*jsonrpc.Error](failure); ok {
+		var details string
+		if words = wire.Message; json.Unmarshal(wire.Data, &details) == nil && details != "" {
+			words += ": " + details
+		}
+	}
+	return sessionstore.TurnEnded("", words)
 }
 
 // stopCancelled is the stop reason of a cancelled turn.

@@ -429,10 +429,10 @@ type closing struct {
 }
 
 func (s *closing) EndTurn(
-	ctx context.Context, l sessionstore.Lease, number int64,
+	ctx context.Context, l sessionstore.Lease, number int64, last ...sessionstore.Update,
 ) error {
 	s.step()
-	return s.Store.EndTurn(ctx, l, number)
+	return s.Store.EndTurn(ctx, l, number, last...)
 }
 
 // The backend has ended its turn, and the response is not written yet.
@@ -613,4 +613,32 @@ func TestTurnThatSaysTooMuch(t *testing.T) {
 	}
 	require.Less(t, stored, 3<<20)
 	require.Equal(t, []string{"next"}, c.texts(id, "say next"))
+}
+
+// How a turn ended is in the history, for those who read it later, and not in what clients are shown.
+//
+// Clause S12.
+func TestEndOfTurnIsStored(t *testing.T) {
+	store := memstore.New(t)
+	c := connect(t, acp.Options{Store: store})
+	c.initialize()
+	dir := folder(t)
+	id := c.open(dir)
+	require.NotNil(t, c.try("session/prompt", promptParams(id, "fail")).Error)
+	c.call("session/prompt", promptParams(id, "say one"))
+	var ends []string
+	for u, err := range store.History(t.Context(), sessionstore.ID(id)) {
+		require.NoError(t, err)
+		if u.Kind == sessionstore.TurnEndUpdate {
+			ends = append(ends, u.String())
+		}
+	}
+	require.Len(t, ends, 2)
+	require.Contains(t, ends[0], `"error":"`)
+	require.Equal(t, sessionstore.TurnEnded("end_turn", "").String(), ends[1])
+	c.call("session/close", idParams(id))
+	c.call("session/load", rootsParams(id, dir))
+	for _, m := range c.messages() {
+		require.NotContains(t, fmt.Sprint(m), string(sessionstore.TurnEndUpdate))
+	}
 }

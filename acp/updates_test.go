@@ -104,7 +104,7 @@ func TestUpdatesNeedCapabilities(t *testing.T) {
 				require.NoError(t, err)
 				kept = append(kept, u.String())
 			}
-			require.Len(t, kept, 1+len(recorded))
+			require.Len(t, kept, 1+len(recorded)+1, "the prompt and the end of the turn too")
 		})
 	}
 }

@@ -132,6 +132,9 @@ type Passages struct {
 // Add adds an update of a segment that was stored in a turn.
 func (p *Passages) Add(seq, turn int64, u Update) {
 	role, id, text, name := said(u)
+	if u.Kind == TurnEndUpdate {
+		p.End()
+	}
 	if role == "" {
 		return
 	}

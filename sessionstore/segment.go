@@ -2,7 +2,6 @@ package sessionstore
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"hash/crc32"
 	"iter"
@@ -112,15 +111,13 @@ func parseDamaged(line []byte) (Update, error) {
 	return u, err
 }
 
-// damageNote returns a note to the user, which is not text of the agent: see [Passages].
+// damageNote returns a note to the user.
 func damageNote(n int) Update {
-	are := " was damaged in the session store and is left out.)\n\n"
+	are := " was damaged in the session store and is left out.)"
 	if n > 1 {
-		are = " were damaged in the session store and are left out.)\n\n"
+		are = " were damaged in the session store and are left out.)"
 	}
-	message, _ := json.Marshal("(" + text.Count(n, "update", "updates") + are)
-	return StoredUpdate(fmt.Appendf(nil, `{"update":{"sessionUpdate":"agent_message_chunk",`+
-		`"_meta":{"acp-agent":{"note":true}},"content":{"type":"text","text":%s}}}`, message))
+	return noteUpdate("(" + text.Count(n, "update", "updates") + are)
 }
 
 // Updates yields the updates of segments.

@@ -110,9 +110,10 @@ type Histories interface {
 	// kind among them. Either all are stored or none. An empty segment only checks the lease.
 	Append(ctx context.Context, l Lease, segment []Update) error
 
-	// EndTurn records the end of the turn with this number. If it is not running, EndTurn only
-	// checks the lease, so that it can be repeated after an error.
-	EndTurn(ctx context.Context, l Lease, number int64) error
+	// EndTurn records the end of the turn with this number, and adds its last updates, such as
+	// [TurnEnded], to the history. If it is not running, EndTurn only checks the lease, so that it
+	// can be repeated after an error.
+	EndTurn(ctx context.Context, l Lease, number int64, last ...Update) error
 
 	// History yields the history in order. It reads in pages, and holds no resources of the store
 	// in between. It yields the history as stored when the iteration starts, without later appends.

@@ -465,7 +465,7 @@ func (v *testClient) prompt(id, word string) string {
 
 func (h *system) history(id string) []string {
 	var words []string
-	for u, err := range h.store.History(h.t.Context(), sessionstore.ID(id)) {
+	for u, err := range sessionstore.WithoutEnds(h.store.History(h.t.Context(), sessionstore.ID(id))) {
 		require.NoError(h.t, err)
 		require.NotContains(h.t, u.String(), "acp-agent-context",
 			"P7: context is not part of the history")

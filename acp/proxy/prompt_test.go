@@ -207,7 +207,7 @@ func overlap(
 		during(c, s.ID, cancel)
 	}
 	turns.Wait()
-	for u, err := range store.History(t.Context(), sessionstore.ID(s.ID)) {
+	for u, err := range sessionstore.WithoutEnds(store.History(t.Context(), sessionstore.ID(s.ID))) {
 		require.NoError(t, err)
 		var p struct {
 			Update struct{ Content struct{ Text string } }

@@ -195,6 +195,11 @@ func showSession(
 		if err != nil {
 			return err
 		}
+		if u.Kind == sessionstore.TurnEndUpdate {
+			if u, _ = u.EndNote(); u.Raw == nil {
+				continue
+			}
+		}
 		show.Update(ctx, client.Update{Kind: string(u.Kind), Update: strictjson.Find(u.Raw, "update")})
 		if err := show.Err(); err != nil {
 			return err

@@ -262,6 +262,13 @@ func (r *Reader) Add(stored sessionstore.Update) {
 	}) {
 		return
 	}
+	if stored.Kind == sessionstore.TurnEndUpdate {
+		r.id = turnEnded
+		if note, ok := stored.EndNote(); ok {
+			r.Add(note)
+		}
+		return
+	}
 	var params struct {
 		Update update `json:"update"`
 	}
@@ -313,6 +320,9 @@ func (r *Reader) Add(stored sessionstore.Update) {
 		r.asked(u)
 	}
 }
+
+// turnEnded is no id of a message: what follows the end of a turn is another one.
+const turnEnded = "\x00"
 
 // say adds a piece of a message.
 func (r *Reader) say(kind Kind, u update) {

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"iter"
 	"strconv"
 	"strings"
@@ -243,4 +244,23 @@ func TestPageOnlyAllowsItsOwnStyle(t *testing.T) {
 	require.Contains(t, b.String(), "default-src 'none'; img-src data:; style-src 'sha256-"+
 		base64.StdEncoding.EncodeToString(hash[:])+"'")
 	require.True(t, strings.HasPrefix(b.String(), "<!DOCTYPE html>"))
+}
+
+// A prompt whose turn failed is not the beginning of the next one, and what happened is told.
+func TestEndsOfTurns(t *testing.T) {
+	r := NewReader()
+	prompt := func(words string) sessionstore.Update {
+		return sessionstore.StoredUpdate([]byte(
+			`{"update":{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"` + words + `"}}}`))
+	}
+	for _, u := range []sessionstore.Update{
+		prompt("one"), sessionstore.TurnEnded("", "429"), prompt("two"), sessionstore.TurnEnded("end_turn", ""), prompt("three"),
+	} {
+		r.Add(u)
+	}
+	var all []string
+	for _, e := range r.Entries() {
+		all = append(all, fmt.Sprint(e.Kind, ": ", strings.TrimSpace(e.Text)))
+	}
+	require.Equal(t, []string{"prompt: one", "note: (The turn failed: 429)", "prompt: two", "prompt: three"}, all)
 }

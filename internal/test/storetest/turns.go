@@ -16,6 +16,7 @@ func turnTests() []testCase {
 		{"A29/the first prompt gives the title", firstPromptNames},
 		{"an open turn ends with the next turn and with an activation", openTurnEnds},
 		{"W7/turns overlap", turnsOverlap},
+		{"S12/the end of a turn is part of its history", recordedEnd},
 		{"A29/ending a turn by an activation is activity", endByActivation},
 		{"A27/the latest state of each kind is kept", latestStates},
 		{"A27/unknown kinds and members are kept byte for byte", unknownKinds},
@@ -24,6 +25,20 @@ func turnTests() []testCase {
 		{"A36/updates of children are events of the session", childUpdates},
 		{"an update on several lines is kept", severalLines},
 	}
+}
+
+func recordedEnd(t *testing.T, s store) {
+	lease := create(t, s, "one")
+	number := begin(t, s, lease, sessionstore.Turn{Prompt: []update{text("user_message_chunk", "go")}})
+	end := sessionstore.TurnEnded("", "429: slow down")
+	for range 2 {
+		require.NoError(t, s.EndTurn(t.Context(), lease, number, end), "the second one, after an error, adds nothing")
+	}
+	want := texts(text("user_message_chunk", "go"), end)
+	require.Equal(t, want, history(t, s, "one"))
+	require.Equal(t, want, collected(t, s.Finished(t.Context(), "one")))
+	fork(t, s, "one", sessionstore.NewSession{ID: "fork"})
+	require.Equal(t, want, history(t, s, "fork"))
 }
 
 func promptFirst(t *testing.T, s store) {

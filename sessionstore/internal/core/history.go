@@ -41,7 +41,10 @@ func (s *Store) BeginTurn(
 }
 
 // EndTurn implements [sessionstore.Store].
-func (s *Store) EndTurn(ctx context.Context, l sessionstore.Lease, number int64) error {
+func (s *Store) EndTurn(
+	ctx context.Context, l sessionstore.Lease, number int64, last ...sessionstore.Update,
+) error {
+	history, states := sessionstore.Split(last)
 	return s.update(ctx, l, func(tx *transaction, r *row) error {
 		i := slices.Index(r.running, number)
 		if i < 0 {
@@ -51,6 +54,9 @@ func (s *Store) EndTurn(ctx context.Context, l sessionstore.Lease, number int64)
 		r.running = slices.Delete(r.running, i, i+1)
 		if len(r.running) == 0 {
 			r.open = 0
+		}
+		if err := tx.add(r, history, states); err != nil {
+			return err
 		}
 		r.active, r.updated = true, active(r.updated, tx.now)
 		if r.complete+1 >= begin { // otherwise a search has to index more
