@@ -9,9 +9,8 @@
 //
 // # Files
 //
-// The directory contains sessions.db, SQLite's sessions.db-wal and sessions.db-shm while it is
-// open, and sessions.lock, which serialises the processes that open it. All are accessible to the
-// user only; files with other permissions are made so, with a warning. While a process uses
+// The directory contains sessions.db, and SQLite's sessions.db-wal and sessions.db-shm while it is
+// open. All are accessible to the user only; files with other permissions are made so, with a warning. While a process uses
 // sessions.db, it must not open the file except through SQLite: closing it again would release
 // SQLite's locks in that process.
 //

@@ -26,8 +26,7 @@ func code(err error) int {
 
 // isLocked reports whether err is due to a lock of another process, so that trying again may help.
 func isLocked(err error) bool {
-	return errors.Is(err, errLocked) || code(err) == sqlite3.SQLITE_BUSY ||
-		code(err) == sqlite3.SQLITE_LOCKED
+	return code(err) == sqlite3.SQLITE_BUSY || code(err) == sqlite3.SQLITE_LOCKED
 }
 
 // Explain implements [core.Database].
@@ -132,8 +131,6 @@ func hintFor(err error) string {
 		return hintReplaced
 	case errors.As(err, new(*core.DamageError)):
 		return hintRepair
-	case errors.Is(err, errLocked):
-		return hintBusy
 	case errors.As(err, new(*fullError)):
 		return hintSpace
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):

@@ -44,7 +44,7 @@ func TestFilePermissions(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, os.FileMode(0o600), info.Mode().Perm(), f.Name())
 	}
-	require.Equal(t, []string{"sessions.db", "sessions.db-shm", "sessions.db-wal", "sessions.lock"}, names)
+	require.Equal(t, []string{"sessions.db", "sessions.db-shm", "sessions.db-wal"}, names)
 }
 
 // requireUnavailable checks that an error names the file and says what to do.

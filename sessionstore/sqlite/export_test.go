@@ -11,9 +11,6 @@ const (
 	JournalRollback = journalRollback
 )
 
-// LockFile locks the file that programs lock while they open a store.
-var LockFile = lockFile
-
 // Journal is a journal mode.
 type Journal = journal
 

@@ -25,8 +25,7 @@ import (
 )
 
 const (
-	fileName     = "sessions.db"
-	lockFileName = "sessions.lock"
+	fileName = "sessions.db"
 	// trialPrefix begins the names of files that are written to see whether the disk is full.
 	trialPrefix = "sessions.trial-"
 	// repairName is the directory in which repairs work.
@@ -296,11 +295,6 @@ func (f *file) Open(ctx context.Context) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	unlock, err := lockFile(filepath.Join(dir, lockFileName))
-	if err != nil {
-		return err
-	}
-	defer unlock()
 	tidy(dir, f.options.Logger)
 	f.path = filepath.Join(dir, fileName)
 	if err := createFile(f.path); err != nil {
@@ -462,7 +456,9 @@ func (f *file) prepare(ctx context.Context) error {
 		return err
 	}
 	if fresh {
-		return inTransaction(ctx, conn, nil, create)
+		if err := inTransaction(ctx, conn, nil, create); err != nil {
+			return err
+		}
 	}
 	var version int
 	err = conn.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version)
@@ -472,9 +468,14 @@ func (f *file) prepare(ctx context.Context) error {
 //go:embed schema.sql
 var schema string
 
-// create creates the tables. Another process that opened the file at the same time would have the
-// lock.
+// create creates the tables, unless another process that opened the file at the same time has done
+// so.
 func create(tx *transaction) error {
+	var tables int
+	row := tx.QueryRowContext(tx.ctx, "SELECT count(*) FROM sqlite_schema")
+	if err := row.Scan(&tables); err != nil || tables > 0 {
+		return err
+	}
 	for _, text := range []string{
 		core.Schema("INTEGER PRIMARY KEY", "text", "blob"), schema,
 		fmt.Sprintf("INSERT INTO meta (version) VALUES (%[1]d); PRAGMA user_version = %[1]d; "+
@@ -519,12 +520,9 @@ func (f *file) Close() error {
 	err := errors.Join(f.reader.Close(), f.purger.Close())
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
-	if unlock, busy := lockFile(filepath.Join(filepath.Dir(f.path), lockFileName)); busy == nil {
-		defer unlock() // until then nobody else opens the file
-		if failed := f.vacuum(ctx); failed != nil && !isLocked(failed) {
-			f.options.Logger.Warn("cannot remove the traces of deleted sessions from the file; "+
-				"the next program tries it again", "error", failed)
-		}
+	if failed := f.vacuum(ctx); failed != nil && !isLocked(failed) {
+		f.options.Logger.Warn("cannot remove the traces of deleted sessions from the file; "+
+			"the next program tries it again", "error", failed)
 	}
 	return errors.Join(err, f.writer.Close())
 }
@@ -595,22 +593,4 @@ func (f *file) Purged(ctx context.Context) error {
 			return err
 		}
 	}
-}
-
-// errLocked is returned by lockFile if another process is opening the store.
-var errLocked = errors.New("another program is opening it")
-
-// lockFile locks the file at path, which it creates if necessary. It does not wait. The file is
-// never removed: two processes could hold locks on different files of that name.
-func lockFile(path string) (unlock func(), err error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if err := tryLock(f); err != nil {
-		f.Close()
-		return nil, err
-	}
-	// Closing the file releases the lock.
-	return func() { f.Close() }, nil
 }
