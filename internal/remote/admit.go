@@ -224,7 +224,7 @@ func (s *Server) endRevoked() {
 		})
 	}
 	for id, c := range s.conns {
-		if c.token.ID == "" {
+		if _, goesOn := s.users[c.user]; c.token.ID == "" || !goesOn {
 			continue
 		}
 		t, err := s.options.Tokens.token(c.user, c.token.ID)

@@ -97,10 +97,7 @@ func (tx *transaction) importAll(
 		case after == before:
 		case before == known{}:
 			added++
-			var r *row
-			if r, err = tx.insertImported(agent, n, after); err == nil {
-				l.rows[n.StateKey] = importedRow{id: r.id, strand: r.strand}
-			}
+			l.rows[n.StateKey], err = tx.insertImported(agent, n, after)
 		case after.deleted != 0:
 			err = tx.exec("UPDATE tombstones SET deleted = $4 WHERE owner = $1 AND agent = $2 AND name = $3",
 				agent, tombstone(n.StateKey), after.deleted)
@@ -146,21 +143,16 @@ func (tx *transaction) updateImported(id sessionstore.ID, before, after known) e
 // looked is what the store has recorded about the sessions of a list.
 type looked struct {
 	known map[string]known
-	rows  map[string]importedRow
+	rows  map[string]*row
 	first map[string][]sessionstore.Update // of their histories
 	now   int64
-}
-
-type importedRow struct {
-	id     sessionstore.ID
-	strand int64
 }
 
 // look returns what is recorded about sessions, which it locks if asked to.
 func (tx *transaction) look(
 	agent int64, sessions []sessionstore.Imported, lock string,
 ) (l looked, err error) {
-	l = looked{known: make(map[string]known), rows: make(map[string]importedRow),
+	l = looked{known: make(map[string]known), rows: make(map[string]*row),
 		first: make(map[string][]sessionstore.Update), now: tx.now}
 	args := []any{agent}
 	plain := make(map[string]string, len(sessions))
@@ -170,27 +162,23 @@ func (tx *transaction) look(
 		args, plain[string(name)] = append(args, name), n.StateKey
 		names = append(names, fmt.Sprintf("$%d", len(args)+1))
 	}
-	of := " WHERE owner = $1 AND agent = $2 AND name IN (" + strings.Join(names, ", ") + ")"
-	var (
-		name, meta []byte
-		r          importedRow
-		k          = known{stored: true}
-	)
-	err = tx.each([]any{&name, (*string)(&r.id), &r.strand, &k.created, &k.updated, &k.title, &meta,
-		&k.renamed, &k.unused, &k.listed, &k.cwd, &k.realCwd}, func() error {
-		k.meta = string(meta)
-		l.known[plain[string(name)]], l.rows[plain[string(name)]] = k, r
-		return nil
-	}, "SELECT name, id, strand, created, updated, title, meta, renamed, "+
-		"NOT imported AND turns = 0 AND last = 0, listed, cwd, real_cwd FROM sessions"+of+lock, args...)
+	of := "agent = $2 AND name IN (" + strings.Join(names, ", ") + ")"
+	found, err := tx.all(of+lock, args...)
 	if err != nil {
 		return l, err
 	}
-	var deleted int64
+	for _, r := range found {
+		stateKey := plain[string(r.name)]
+		l.known[stateKey], l.rows[stateKey] = r.known(), r
+	}
+	var (
+		name    []byte
+		deleted int64
+	)
 	err = tx.each([]any{&name, &deleted}, func() error {
 		l.known[plain[string(name)]] = known{deleted: deleted}
 		return nil
-	}, "SELECT name, deleted FROM tombstones"+of, args...)
+	}, "SELECT name, deleted FROM tombstones WHERE owner = $1 AND "+of, args...)
 	for _, n := range sessions {
 		if err == nil && l.known[n.StateKey].mayRetitle(n) {
 			var first [][]byte
@@ -337,12 +325,12 @@ func (tx *transaction) missing(
 // retire deletes a session that its agent has deleted, if it was never opened, renamed or archived
 // here. It marks others. The caller has locked the agent.
 func (tx *transaction) retire(id sessionstore.ID) error {
-	one, err := tx.oneStanding("id = $2", string(id))
+	one, err := tx.one("id = $2", string(id))
 	switch {
 	case err != nil || one == nil:
 		return err
 	case one.retires():
-		return tx.deleteRows(id, one.key, one.strand)
+		return tx.deleteRows(one)
 	}
 	return tx.set(id, "listed = -abs(listed)")
 }
@@ -357,27 +345,25 @@ func (tx *transaction) setStateKey(r *row, stateKey string) error {
 		return tx.dropStateKey(r.id)
 	}
 	name := tombstone(stateKey)
-	var before []byte
-	err := tx.row([]any{&before}, "SELECT name FROM sessions WHERE owner = $1 AND id = $2",
-		string(r.id))
-	if err != nil || string(before) == string(name) {
-		return err
+	if string(r.name) == string(name) {
+		return nil
 	}
-	if before != nil {
-		if err := tx.addTombstone(r.agent, before); err != nil {
+	if r.name != nil {
+		if err := tx.addTombstone(r.agent, r.name); err != nil {
 			return err
 		}
 		if err := tx.set(r.id, "listed = 0, meta = $3", []byte{}); err != nil {
 			return err
 		}
 	}
-	other, err := tx.oneStanding("agent = $2 AND name = $3 AND id <> $4", r.agent, name, string(r.id))
+	r.name = name
+	other, err := tx.one("agent = $2 AND name = $3 AND id <> $4", r.agent, name, string(r.id))
 	switch {
 	case err != nil:
 		return err
 	case other == nil:
 	case other.neverUsed():
-		err = tx.deleteRows(other.id, other.key, other.strand)
+		err = tx.deleteRows(other)
 	default:
 		err = tx.dropStateKey(other.id)
 	}

@@ -31,6 +31,13 @@ type known struct {
 	deleted          int64 // when it was deleted or given up; then nothing else is set
 }
 
+// known returns what is recorded about a session.
+func (r *row) known() known {
+	return known{stored: true, created: r.created, updated: r.updated, title: r.title,
+		meta: string(r.meta), renamed: r.renamed, unused: !r.imported && r.turns == 0 && r.last == 0,
+		listed: r.listed, cwd: r.cwd, realCwd: r.realCwd}
+}
+
 // imported returns k once n is imported. first are the first updates of the session's history.
 func (k known) imported(n sessionstore.Imported, first []sessionstore.Update, now int64) known {
 	switch {

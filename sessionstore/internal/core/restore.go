@@ -25,16 +25,16 @@ func (s *Store) Restore(
 		if err != nil {
 			return err
 		}
-		same, err := tx.oneStanding("id = $2", string(n.ID))
+		same, err := tx.one("id = $2", string(n.ID))
 		if err != nil {
 			return err
 		}
-		holder, err := tx.oneStanding("agent = $2 AND name = $3", agent, tombstone(n.StateKey))
+		holder, err := tx.one("agent = $2 AND name = $3", agent, tombstone(n.StateKey))
 		if err != nil || !restores(n.Updated, same, holder) {
 			return err
 		}
 		if same != nil {
-			if err := tx.deleteRows(n.ID, same.key, same.strand); err != nil {
+			if err := tx.deleteRows(same); err != nil {
 				return err
 			}
 		}
@@ -102,18 +102,18 @@ func (s *Store) RestoreDeleted(
 		if err != nil {
 			return err
 		}
-		var holders []standing
+		var holders []*row
 		for _, d := range deleted {
 			if err == nil {
-				var some []standing
-				some, err = tx.standings("agent = $2 AND name = $3", key, d.Name[:])
+				var some []*row
+				some, err = tx.all("agent = $2 AND name = $3"+tx.forWrite(), key, d.Name[:])
 				holders = append(holders, some...)
 			}
 		}
 		remove, tombstones := bury(deleted, holders)
 		for _, h := range remove {
 			if err == nil {
-				err = tx.deleteRows(h.id, h.key, h.strand)
+				err = tx.deleteRows(h)
 			}
 		}
 		if err != nil {

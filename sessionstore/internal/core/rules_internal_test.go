@@ -59,10 +59,10 @@ func TestActive(t *testing.T) {
 }
 
 func TestRestores(t *testing.T) {
-	older, newer := &standing{updated: now - 1}, &standing{updated: now}
-	unused := &standing{imported: true, updated: now + 1}
+	older, newer := &row{updated: now - 1}, &row{updated: now}
+	unused := &row{imported: true, updated: now + 1}
 	for _, c := range []struct {
-		same, holder *standing
+		same, holder *row
 		want         bool
 	}{
 		{nil, nil, true}, {older, older, true}, {newer, nil, false}, {nil, newer, false},
@@ -78,8 +78,8 @@ func TestBury(t *testing.T) {
 		return d
 	}
 	deleted := []sessionstore.Deleted{name("kept"), name("untouched"), name("unknown")}
-	holders := []standing{
-		{name: tombstone("kept"), imported: true, labelled: true},
+	holders := []*row{
+		{name: tombstone("kept"), imported: true, archived: true},
 		{name: tombstone("untouched"), imported: true},
 	}
 	remove, tombstones := bury(deleted, holders)

@@ -11,7 +11,7 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// row is the part of a session's row that writes need.
+// row is a session's row, without what only lists and clients need.
 type row struct {
 	id                sessionstore.ID
 	key, agent        int64
@@ -21,33 +21,61 @@ type row struct {
 	open              int64   // the first segment of the running turns, 0 between turns
 	strand, last      int64   // where its segments are, and the number of the last one
 	complete, seen    int64   // how far its history is in passages
-	updated           int64
-	archived          bool
-	imported          bool
-	cwd               string
-	active            bool // storing the row is activity
+	created, updated  int64
+	archived, renamed bool
+	imported          bool   // it came from its agent's list
+	listed            int64  // see the schema
+	name              []byte // of its tombstone, nil if it has no state key
+	meta              []byte
+	title             string
+	cwd, realCwd      string
+
+	active bool // storing the row is activity
 }
 
-const rowColumns = "key, agent, generation, turns, running, first, open, strand, last, complete, " +
-	"seen, updated, archived, imported, cwd"
+// all returns the owner's rows that match a condition, whose arguments are $2 and later.
+func (tx *transaction) all(condition string, args ...any) (found []*row, err error) {
+	var (
+		r       row
+		running string
+	)
+	err = tx.each([]any{(*string)(&r.id), &r.key, &r.agent, &r.generation, &r.turns, &running,
+		&r.first, &r.open, &r.strand, &r.last, &r.complete, &r.seen, &r.created, &r.updated,
+		&r.archived, &r.renamed, &r.imported, &r.listed, &r.name, &r.meta, &r.title, &r.cwd,
+		&r.realCwd}, func() error {
+		one := r
+		one.running, err = parseNumbers(running)
+		found = append(found, &one)
+		r.name, r.meta = nil, nil
+		return err
+	}, `SELECT id, key, agent, generation, turns, running, first, open, strand, last, complete, seen,
+			created, updated, archived, renamed, imported, listed, name, meta, title, cwd, real_cwd
+		FROM sessions WHERE owner = $1 AND `+condition, args...)
+	return found, err
+}
+
+// one returns and locks the row that matches a condition, or nil.
+func (tx *transaction) one(condition string, args ...any) (*row, error) {
+	found, err := tx.all(condition+tx.forWrite(), args...)
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	return found[0], nil
+}
 
 // find returns the row of a session, which it locks if asked to, or a NotFoundError.
 func (tx *transaction) find(id sessionstore.ID, lock string) (*row, error) {
 	if id.Validate() != nil {
 		return nil, &sessionstore.NotFoundError{ID: id}
 	}
-	r := &row{id: id}
-	var running string
-	err := tx.row([]any{&r.key, &r.agent, &r.generation, &r.turns, &running, &r.first, &r.open,
-		&r.strand, &r.last, &r.complete, &r.seen, &r.updated, &r.archived, &r.imported, &r.cwd},
-		"SELECT "+rowColumns+" FROM sessions WHERE owner = $1 AND id = $2"+lock, string(id))
-	if errors.Is(err, errNoRow) {
+	found, err := tx.all("id = $2"+lock, string(id))
+	if err == nil && len(found) == 0 {
 		err = &sessionstore.NotFoundError{ID: id}
 	}
-	if err == nil {
-		r.running, err = parseNumbers(running)
+	if err != nil {
+		return nil, err
 	}
-	return r, err
+	return found[0], nil
 }
 
 // forWrite is what ends a query in order to lock rows that will be written.
@@ -475,8 +503,14 @@ func (s *Store) Fork(
 		if err != nil {
 			return err
 		}
-		n, err := tx.withSourceDefaults(from, n, from.agent == agent)
-		if err != nil {
+		if n.Title == "" {
+			n.Title = from.title
+		}
+		if n.State == nil && from.agent == agent {
+			err = tx.row([]any{&n.State}, "SELECT body FROM states "+
+				"WHERE owner = $1 AND session = $2 AND kind = ''", from.key)
+		}
+		if err != nil && !errors.Is(err, errNoRow) {
 			return err
 		}
 		r, err := tx.insert(agent, n, tx.now)
@@ -487,28 +521,6 @@ func (s *Store) Fork(
 		return tx.copyHistory(from, r)
 	})
 	return lease, err
-}
-
-// withSourceDefaults fills in what n lacks: the title of the source, and its state if both belong
-// to the same agent.
-func (tx *transaction) withSourceDefaults(
-	from *row, n sessionstore.NewSession, sameAgent bool,
-) (sessionstore.NewSession, error) {
-	var (
-		title string
-		state []byte
-	)
-	err := tx.row([]any{&title, &state}, `
-		SELECT title, body FROM sessions s
-		LEFT JOIN states st ON st.owner = s.owner AND st.session = s.key AND st.kind = ''
-		WHERE s.owner = $1 AND s.id = $2`, string(from.id))
-	if n.Title == "" {
-		n.Title = title
-	}
-	if n.State == nil && sameAgent {
-		n.State = state
-	}
-	return n, err
 }
 
 // copyHistory gives a new session the finished part of another's history, and its states and
@@ -553,29 +565,25 @@ func (s *Store) Delete(ctx context.Context, id sessionstore.ID) error {
 // deleteSession deletes a session, and remembers its state key so that it is not imported again.
 // The caller has locked the agent.
 func (tx *transaction) deleteSession(r *row) error {
-	var name []byte
-	err := tx.row([]any{&name}, "SELECT name FROM sessions WHERE owner = $1 AND id = $2",
-		string(r.id))
-	if err == nil && name != nil {
-		err = tx.addTombstone(r.agent, name)
+	if r.name != nil {
+		if err := tx.addTombstone(r.agent, r.name); err != nil {
+			return err
+		}
 	}
-	if err != nil {
-		return err
-	}
-	return tx.deleteRows(r.id, r.key, r.strand)
+	return tx.deleteRows(r)
 }
 
 // deleteRows deletes a session. Its history and its drafts are left to be purged.
-func (tx *transaction) deleteRows(id sessionstore.ID, key, strand int64) error {
-	err := tx.exec("DELETE FROM sessions WHERE owner = $1 AND id = $2", string(id))
+func (tx *transaction) deleteRows(r *row) error {
+	err := tx.exec("DELETE FROM sessions WHERE owner = $1 AND id = $2", string(r.id))
 	if err != nil {
 		return err
 	}
-	err = tx.execAll([]any{key}, "DELETE FROM states WHERE owner = $1 AND session = $2",
+	err = tx.execAll([]any{r.key}, "DELETE FROM states WHERE owner = $1 AND session = $2",
 		"UPDATE drafts SET started = 0, session = 0 WHERE owner = $1 AND session = $2 AND started > 0")
 	if err != nil {
 		return err
 	}
 	return tx.exec("INSERT INTO drafts (owner, strand, session, started) VALUES ($1, $2, $3, 0)",
-		strand, key)
+		r.strand, r.key)
 }
