@@ -203,7 +203,7 @@ func (d *database) Open(ctx context.Context) error {
 }
 
 // Purged implements [core.Database]. PostgreSQL removes what was deleted when it vacuums.
-func (d *database) Purged(context.Context) error { return nil }
+func (d *database) Purged(context.Context, bool) error { return nil }
 
 // checkConnection reports a database whose text is not UTF-8, and a connection pooler that drops
 // the settings of connections: tables would be created in another schema.

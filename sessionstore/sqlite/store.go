@@ -565,9 +565,9 @@ func (f *file) vacuum(ctx context.Context) error {
 	return nil
 }
 
-// Purged implements [core.Database]. It moves the log, which has old pages, into the file and empties
-// it.
-func (f *file) Purged(ctx context.Context) error {
+// Purged implements [core.Database]. It moves the log into the file, so that no writer has to, and
+// empties it in the end, because it has old pages.
+func (f *file) Purged(ctx context.Context, done bool) error {
 	// logPages is the length of the log up to which emptying it is a short piece of work.
 	const logPages, longest = 64, 50 * time.Millisecond
 	if f.journal != journalWAL {
@@ -581,6 +581,9 @@ func (f *file) Purged(ctx context.Context) error {
 			return row.Scan(&busy, &length, &moved)
 		}
 		err := move("PASSIVE")
+		if err == nil && !done {
+			return nil
+		}
 		if err == nil && busy == 0 && length-moved <= logPages {
 			if err = move("TRUNCATE"); err == nil && busy == 0 {
 				return nil

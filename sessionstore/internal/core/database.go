@@ -40,8 +40,9 @@ type Database interface {
 		tx Tx, owner string, terms []sessionstore.Term, limit int,
 	) (keys []int64, err error)
 
-	// Purged is called outside of transactions when deleted data was purged.
-	Purged(ctx context.Context) error
+	// Purged is called outside of transactions when some deleted data was purged. done says that it
+	// was the last.
+	Purged(ctx context.Context, done bool) error
 }
 
 // Everyone is the owner of a transaction that reads the names of all owners.

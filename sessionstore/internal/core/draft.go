@@ -123,8 +123,8 @@ func (d *draft) replaceHistory(tx *transaction, r *row) error {
 	return tx.addStates(r.key, slices.Collect(maps.Values(d.states)))
 }
 
-// purgedRows is the number of rows that a transaction purges.
-const purgedRows = 32
+// purgedRows is the number of rows that are purged at once.
+const purgedRows = 4
 
 // purgeSome deletes some rows of an expired draft, and reports whether there was none.
 func (tx *transaction) purgeSome() (done bool, err error) {

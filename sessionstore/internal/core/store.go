@@ -248,6 +248,8 @@ func (tx *transaction) everyOwner(query string, args ...any) (owners []string, e
 const (
 	// purgeRetry is the time between two attempts to purge if the first fails.
 	purgeRetry = time.Minute
+	// purgeTime is about how long a transaction purges, before its commit.
+	purgeTime = time.Millisecond
 	// purgePause is the shortest pause between two transactions that purge.
 	purgePause = 2 * time.Millisecond
 )
@@ -290,14 +292,16 @@ func (s *Store) purge(ctx context.Context) error {
 	for _, owner := range owners {
 		for done := false; err == nil && !done; {
 			start := time.Now()
-			done, err = s.of(owner).purgeSome(ctx)
+			if done, err = s.of(owner).purgeSome(ctx); err == nil {
+				err = s.db.Purged(ctx, false)
+			}
 			if err == nil {
 				err = pause.For(ctx, max(purgePause, time.Since(start)))
 			}
 		}
 	}
 	if err == nil && len(owners) > 0 {
-		err = s.db.Purged(ctx)
+		err = s.db.Purged(ctx, true)
 	}
 	return err
 }
@@ -311,7 +315,11 @@ func (s *Store) purgeSome(ctx context.Context) (done bool, err error) {
 	begun := time.Now()
 	for attempt := 1; ; attempt++ {
 		err := s.db.Transact(ctx, s.owner, Background, func(t Tx, now int64) (err error) {
-			done, err = (&transaction{t, s, now}).purgeSome()
+			tx := &transaction{t, s, now}
+			done = false
+			for start := time.Now(); err == nil && !done && time.Since(start) < purgeTime; {
+				done, err = tx.purgeSome()
+			}
 			return err
 		})
 		if err == nil {
