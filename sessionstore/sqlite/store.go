@@ -555,9 +555,10 @@ func (f *file) vacuum(ctx context.Context) error {
 		return err
 	}
 	// Leaving the log fails if another process has the file open. The next one that opens it returns
-	// to it.
+	// to it. SQLite shortens the file after it has deleted the journal, so that must be on the disk:
+	// with the old journal again the file could not be read.
 	for _, text := range []string{"PRAGMA busy_timeout = 0", "PRAGMA journal_mode = DELETE",
-		"VACUUM", "UPDATE numbers SET traces = 0"} {
+		"PRAGMA synchronous = EXTRA", "VACUUM", "UPDATE numbers SET traces = 0"} {
 		if _, err := conn.ExecContext(ctx, text); err != nil {
 			return err
 		}

@@ -124,7 +124,11 @@ func (tx *transaction) rangeQuery(
 	table := "sessions"
 	if r.keep != nil {
 		index = "by_id"
-		where += " AND id IN (" + placeholders(r.keep, add) + ")"
+		ids := make([]string, len(r.keep))
+		for i, id := range r.keep {
+			ids[i] = add(string(id))
+		}
+		where += " AND id IN (" + strings.Join(ids, ", ") + ")"
 	}
 	if by := tx.db.Traits().IndexedBy; by != "" {
 		table += by + index
@@ -134,32 +138,24 @@ func (tx *transaction) rangeQuery(
 		" AND (updated, id) < ($4, $5) ORDER BY updated DESC, id DESC LIMIT ", limit), args
 }
 
-// placeholders adds arguments, and returns the list of their placeholders.
-func placeholders[T ~string](values []T, add func(any) string) string {
-	names := make([]string, len(values))
-	for i, value := range values {
-		names[i] = add(string(value))
-	}
-	return strings.Join(names, ", ")
-}
-
 // records returns the sessions at positions, in their order. It leaves out those whose rows are
 // damaged, so that the others are still listed.
 func (tx *transaction) records(positions []position) ([]sessionstore.Session, error) {
 	sessions := make([]sessionstore.Session, 0, len(positions))
 	parsed := make(parsedKeys)
 	for some := range slices.Chunk(positions, sessionstore.PageSize) {
-		ids := make([]string, len(some))
-		for i, p := range some {
-			ids[i] = p.id
-		}
 		found := make(map[string]sessionstore.Session, len(some))
-		var args []any
-		text := "SELECT " + recordColumns + " FROM sessions s WHERE s.owner = $1 AND s.id IN (" +
-			placeholders(ids, func(value any) string {
-				args = append(args, value)
-				return fmt.Sprintf("$%d", len(args)+1)
-			}) + ")"
+		var (
+			values []string
+			args   []any
+		)
+		for _, p := range some {
+			args = append(args, p.id)
+			values = append(values, fmt.Sprintf("($%d)", len(args)+1))
+		}
+		// Without statistics PostgreSQL would look for a list of ids in an index of lists.
+		text := "WITH page (id) AS (VALUES " + strings.Join(values, ", ") + ") SELECT " +
+			recordColumns + " FROM page JOIN sessions s ON s.owner = $1 AND s.id = page.id"
 		err := tx.rows(func(rows Rows) error {
 			r, err := scanRecord(rows, parsed)
 			if errors.As(err, new(*DamageError)) {
