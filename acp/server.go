@@ -55,9 +55,9 @@ type ServerOptions struct {
 	PerPeer, Total Limits
 	// Grace is how long the turns of a remote peer go on after the last connection that views their
 	// session has ended without session/close, so that the peer can load the session again over
-	// another connection. Default 10 minutes. A negative Grace ends turns with their connection, and
-	// only one connection at a time has a session open. Turns of other peers always end with their
-	// connection. All turns end with the context of Serve.
+	// another connection. Default 10 minutes. A negative Grace ends turns with their connection,
+	// and only one connection at a time has a session open. Turns of other peers always end with
+	// their connection. All turns end with the context of Serve.
 	Grace time.Duration
 }
 
@@ -255,7 +255,8 @@ type principal struct {
 	name   string
 	ctx    context.Context // of its connections and turns
 	end    context.CancelFunc
-	// serving counts the connections that are read. It grows only while the server has the principal.
+	// serving counts the connections that are read. It grows only while the server has the
+	// principal.
 	serving sync.WaitGroup
 
 	// Guarded by the server's mu:

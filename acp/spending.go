@@ -195,7 +195,9 @@ func (p *spending) store(ctx context.Context) (cost map[string]float64) {
 	}
 	p.stored = time.Now()
 	cost = metering.Sum(charges, sessionstore.CostMeter)
-	err := s.write(func(l sessionstore.Lease) error { return p.session.agent.options.Store.Charge(ctx, l, charges) })
+	err := s.write(func(l sessionstore.Lease) error {
+		return s.agent.options.Store.Charge(ctx, l, charges)
+	})
 	switch {
 	case gone(err):
 		return nil // who has the session now counts

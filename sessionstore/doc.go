@@ -33,7 +33,7 @@
 // # Where sessions are
 //
 // Every rule and statement is once in sessionstore/internal/core. The packages of databases open
-// one, and explain its errors. A program that wants a store to do something else wraps it: it embeds
-// a [Store] in a struct with the methods that differ. Drafts belong to the store that made them, so
-// NewDraft passes them on as they are.
+// one, and explain its errors. A program that wants a store to do something else wraps it: it
+// embeds a [Store] in a struct with the methods that differ. Drafts belong to the store that made
+// them, so NewDraft passes them on as they are.
 package sessionstore

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// maxReplayed is the maximum number of chunks that are joined for a replay: a client still sees a
-	// long answer grow.
+	// maxReplayed is the maximum number of chunks that are joined for a replay: a client still sees
+	// a long answer grow.
 	maxReplayed = 256
 	// maxReplayedBytes limits the length of a chunk joined for a replay. Longer chunks are few, and
 	// not worth copying.
@@ -22,9 +22,10 @@ const (
 
 // Joined yields a history as clients are shown it again: neighbouring text chunks of the agent are
 // joined, because a client shows them as one text anyway, and kinds that are never recorded are
-// left out, and so are the ends of turns. Chunks are joined only if they are the same byte for byte except for their text, and
-// contain nothing but text: a chunk with _meta, annotations or an unknown member stays as it is.
-// The user's chunks are not joined: two neighbours may be two prompts.
+// left out, and so are the ends of turns. Chunks are joined only if they are the same byte for byte
+// except for their text, and contain nothing but text: a chunk with _meta, annotations or an
+// unknown member stays as it is. The user's chunks are not joined: two neighbours may be two
+// prompts.
 func Joined(history iter.Seq2[Update, error]) iter.Seq2[Update, error] {
 	return func(yield func(Update, error) bool) {
 		j := joiner{maxCount: maxReplayed, maxBytes: maxReplayedBytes}

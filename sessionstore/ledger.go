@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Ledger is the part of a [Store] that keeps what agents report to have used. What a session has used
-// is deleted with it.
+// Ledger is the part of a [Store] that keeps what agents report to have used. What a session has
+// used is deleted with it.
 //
 // A fork by the same agent begins with the latest readings of its source, whose amounts are 0.
 type Ledger interface {
@@ -23,8 +23,8 @@ type Ledger interface {
 	// Charges returns what a session has used, in the order in which it was added.
 	Charges(ctx context.Context, id ID) ([]Charge, error)
 
-	// Sums returns the sums of the charges that q selects: of each session, meter, unit and mark, in
-	// each interval of q. The time of a sum is that of its first charge. Source and Reading are
+	// Sums returns the sums of the charges that q selects: of each session, meter, unit and mark,
+	// in each interval of q. The time of a sum is that of its first charge. Source and Reading are
 	// empty.
 	Sums(ctx context.Context, q ChargeQuery) ([]Charge, error)
 }
@@ -89,8 +89,8 @@ type Charge struct {
 type Account struct {
 	// Latest has the latest charge of each meter and unit.
 	Latest []Charge
-	// Before reports whether the session may have been used before its charges were kept: it is from
-	// its agent's own list, or has charges with BeforeMark.
+	// Before reports whether the session may have been used before its charges were kept: it is
+	// from its agent's own list, or has charges with BeforeMark.
 	Before bool
 }
 

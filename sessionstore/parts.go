@@ -89,8 +89,8 @@ type Importer interface {
 // Restorer is the part of a [Store] from and to which sessions are copied.
 type Restorer interface {
 	// Restore stores a copy of a session from another store, except for its Generation. history, if
-	// not nil, is a draft without an id that becomes its history; see [Activation]. charges are what
-	// it has used. The copy replaces a session with the same id, and another session with its
+	// not nil, is a draft without an id that becomes its history; see [Activation]. charges are
+	// what it has used. The copy replaces a session with the same id, and another session with its
 	// StateKey loses that. But if either of these was used as recently as s, or more recently,
 	// Restore changes nothing and returns false.
 	Restore(

@@ -16,8 +16,8 @@ import (
 type Searcher interface {
 	// Search returns the messages that contain all words of a text, the most recently indexed
 	// first. It finds everything that was stored before the call, except that a store may leave out
-	// the results of tools, and what follows the first 256 KiB of an update. The first search after an update of the program may take long: it reads
-	// all histories.
+	// the results of tools, and what follows the first 256 KiB of an update. The first search after
+	// an update of the program may take long: it reads all histories.
 	Search(ctx context.Context, q SearchQuery) ([]Found, error)
 }
 

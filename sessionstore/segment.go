@@ -92,8 +92,8 @@ func Unpack(segment []byte) iter.Seq[Update] {
 	}
 }
 
-// parseDamaged parses an update of a segment that was damaged. A member that its kind needs may have
-// another name now: clients could not show it.
+// parseDamaged parses an update of a segment that was damaged. A member that its kind needs may
+// have another name now: clients could not show it.
 func parseDamaged(line []byte) (Update, error) {
 	u, err := ParseUpdate(line)
 	need := ""

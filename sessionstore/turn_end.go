@@ -9,12 +9,12 @@ import (
 )
 
 // TurnEndUpdate is the kind of the update that ends the history of a turn and says how it ended.
-// Clients and backends are not sent it. [TurnEnded] makes one and [Update.EndNote] says it in words.
-// Code that does not know the kind skips it.
+// Clients and backends are not sent it. [TurnEnded] makes one and [Update.EndNote] says it in
+// words. Code that does not know the kind skips it.
 const TurnEndUpdate Kind = "acp-agent/turn_end"
 
-// TurnEnded returns the update of a turn that ended with a stop reason or, if failure is not "", failed
-// with this text.
+// TurnEnded returns the update of a turn that ended with a stop reason or, if failure is not "",
+// failed with this text.
 func TurnEnded(stopReason, failure string) Update {
 	end, err := json.Marshal(struct {
 		Kind       Kind   `json:"sessionUpdate"`
@@ -27,8 +27,8 @@ func TurnEnded(stopReason, failure string) Update {
 	return StoredUpdate(fmt.Appendf(nil, `{"update":%s}`, end))
 }
 
-// EndNote returns a note to the user that says how a turn ended, if u ends one that was not answered to
-// its end.
+// EndNote returns a note to the user that says how a turn ended, if u ends one that was not
+// answered to its end.
 func (u Update) EndNote() (note Update, ok bool) {
 	var params struct {
 		Update struct {

@@ -104,8 +104,8 @@ func (s *Server) source(r *http.Request) []any {
 // the name, which takes some microseconds to find out.
 const refusing = 5 * time.Millisecond
 
-// identify returns the user who sent a request for a connection, and with which token, if any. If it returns
-// false, it has answered the request.
+// identify returns the user who sent a request for a connection, and with which token, if any. If
+// it returns false, it has answered the request.
 func (s *Server) identify(
 	w http.ResponseWriter, r *http.Request, from []any,
 ) (Account, Token, bool) {
@@ -164,8 +164,8 @@ func (s *Server) admit(a Account) {
 	}
 }
 
-// admitted is a connection of a user, and the token that it came with last, unless a proxy named the
-// user.
+// admitted is a connection of a user, and the token that it came with last, unless a proxy named
+// the user.
 type admitted struct {
 	user  string
 	token Token
@@ -219,7 +219,8 @@ func (s *Server) endRevoked() {
 		ending.Go(func() {
 			if s.acp.End(name) {
 				s.options.Log.Info("the user was revoked or changed", "user", name)
-				s.options.Audit.Info("ended the connections of a user who was revoked or changed", "user", name)
+				s.options.Audit.Info("ended the connections of a user who was revoked or changed",
+					"user", name)
 			}
 		})
 	}
@@ -238,8 +239,8 @@ func (s *Server) endRevoked() {
 	}
 }
 
-// endUnaudited ends everything that goes on if the audit log cannot be written, and tries whether it
-// can be.
+// endUnaudited ends everything that goes on if the audit log cannot be written, and tries whether
+// it can be.
 func (s *Server) endUnaudited() {
 	why := s.auditErr()
 	if why == nil {

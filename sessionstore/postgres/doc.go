@@ -5,8 +5,8 @@
 //	lease, err := store.For("ann").Create(ctx, session)
 //
 // The tables are in the schema acp_agent, or in that which the address names as search_path. The
-// first call creates them, so the user may create a schema in the database, or owns
-// it. The user should not be a superuser, to whom row-level security does not apply.
+// first call creates them, so the user may create a schema in the database, or owns it. The user
+// should not be a superuser, to whom row-level security does not apply.
 //
 // # Concurrency
 //
@@ -29,6 +29,7 @@
 //
 // # Deleting
 //
-// What was deleted is returned by nothing, and its rows are purged soon after. PostgreSQL removes it from its files when it vacuums
-// them. Its write-ahead log, replicas and backups may contain it longer.
+// What was deleted is returned by nothing, and its rows are purged soon after. PostgreSQL removes
+// it from its files when it vacuums them. Its write-ahead log, replicas and backups may contain it
+// longer.
 package postgres

@@ -15,8 +15,8 @@ import (
 const (
 	// maxLexeme limits the bytes of a word that are indexed: a tsvector takes no more than 2046.
 	maxLexeme = 1000
-	// maxPhrase limits the words of a phrase that the index is asked for: PostgreSQL handles a phrase
-	// recursively.
+	// maxPhrase limits the words of a phrase that the index is asked for: PostgreSQL handles a
+	// phrase recursively.
 	maxPhrase = 500
 )
 

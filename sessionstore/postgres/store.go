@@ -244,7 +244,8 @@ func (d *database) create(ctx context.Context, pool *pgxpool.Pool) error {
 		if err := d.createSchema(ctx, tx); err != nil {
 			return err
 		}
-		tables := core.Schema("bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY", `text COLLATE "C"`, "bytea")
+		tables := core.Schema("bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
+			`text COLLATE "C"`, "bytea")
 		if _, err := tx.Exec(ctx, tables+schema, pgx.QueryExecModeSimpleProtocol); err != nil {
 			return err
 		}

@@ -10,9 +10,9 @@
 // # Files
 //
 // The directory contains sessions.db, and SQLite's sessions.db-wal and sessions.db-shm while it is
-// open. All are accessible to the user only; files with other permissions are made so, with a warning. While a process uses
-// sessions.db, it must not open the file except through SQLite: closing it again would release
-// SQLite's locks in that process.
+// open. All are accessible to the user only; files with other permissions are made so, with a
+// warning. While a process uses sessions.db, it must not open the file except through SQLite:
+// closing it again would release SQLite's locks in that process.
 //
 // A [Store] never renames, replaces or repairs the file. If something is wrong with it, every call
 // fails with a [*sessionstore.UnavailableError] that says what to do. A file that was removed or
@@ -22,10 +22,10 @@
 //
 // # Concurrency
 //
-// A process has one connection that writes, one that purges, and a few that read. A write starts by acquiring the
-// write lock (BEGIN IMMEDIATE), so it cannot conflict with another one later. A call that waits for
-// the lock can be cancelled. A transaction that has started is short and always runs to its end.
-// Readers see a snapshot, and hold it for one page only.
+// A process has one connection that writes, one that purges, and a few that read. A write starts by
+// acquiring the write lock (BEGIN IMMEDIATE), so it cannot conflict with another one later. A call
+// that waits for the lock can be cancelled. A transaction that has started is short and always runs
+// to its end. Readers see a snapshot, and hold it for one page only.
 //
 // # Durability
 //
@@ -36,10 +36,10 @@
 // # Deleting
 //
 // A delete returns when the session's row is gone, however long its history is. From then on
-// nothing returns the session. Its history is purged soon after, in transactions of a few rows, which
-// secure_delete overwrites, and then the log is emptied, which has old pages. If a program is killed,
-// the next one continues. SQLite leaves traces where it has moved rows: the last process that closes
-// a file of up to 64 MiB writes it anew.
+// nothing returns the session. Its history is purged soon after, in transactions of a few rows,
+// which secure_delete overwrites, and then the log is emptied, which has old pages. If a program is
+// killed, the next one continues. SQLite leaves traces where it has moved rows: the last process
+// that closes a file of up to 64 MiB writes it anew.
 //
 // # Searching
 //

@@ -53,7 +53,8 @@ func (f *file) Explain(err error) error {
 
 // isOther reports whether err is about a file that is not damaged but not for this program.
 func isOther(err error) bool {
-	return errors.As(err, new(*foreignError)) || errors.As(err, new(*core.VersionError)) || errors.Is(err, errReplaced)
+	return errors.As(err, new(*foreignError)) || errors.As(err, new(*core.VersionError)) ||
+		errors.Is(err, errReplaced)
 }
 
 // diskIsFull reports whether err is due to a full disk or quota. SQLite says so only for some

@@ -13,13 +13,16 @@ import (
 )
 
 // Repair replaces a damaged store by a new one, which fill fills with what it can read. It works on
-// a copy, keeps the damaged file and returns its path, "" if the store is not damaged and nothing was
-// changed. Processes that have the file open store nothing more.
-func Repair(ctx context.Context, o Options, fill func(damaged, fresh *Store) error) (string, error) {
+// a copy, keeps the damaged file and returns its path, "" if the store is not damaged and nothing
+// was changed. Processes that have the file open store nothing more.
+func Repair(
+	ctx context.Context, o Options, fill func(damaged, fresh *Store) error,
+) (kept string, err error) {
 	o = o.withDefaults()
 	tidy(o.Dir, o.Logger)
 	damaged, fresh := o, o
-	damaged.Dir, fresh.Dir = filepath.Join(o.Dir, repairName), filepath.Join(o.Dir, repairName, "new")
+	damaged.Dir = filepath.Join(o.Dir, repairName)
+	fresh.Dir = filepath.Join(damaged.Dir, "new")
 	if err := os.RemoveAll(damaged.Dir); err != nil { // of a repair that was killed
 		return "", err
 	}
@@ -35,7 +38,7 @@ func Repair(ctx context.Context, o Options, fill func(damaged, fresh *Store) err
 	if err != nil || intact {
 		return "", err
 	}
-	kept := filepath.Join(o.Dir,
+	kept = filepath.Join(o.Dir,
 		damagedPrefix+o.Now().UTC().Format("20060102T150405.000")+".db")
 	for _, suffix := range []string{"-wal", "-shm", ""} {
 		err := os.Rename(path+suffix, kept+suffix)
@@ -81,7 +84,8 @@ func copyReadable(
 	return false, errors.Join(err, fresh.Close())
 }
 
-// renewIndexes makes the indexes anew. It forgets the old ones, because deleting their pages may fail.
+// renewIndexes makes the indexes anew. It forgets the old ones, because deleting their pages may
+// fail.
 func (f *file) renewIndexes(ctx context.Context) error {
 	const named = " FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL"
 	var all string

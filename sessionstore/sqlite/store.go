@@ -192,7 +192,8 @@ func (f *file) Transact(
 	})
 }
 
-// errReplaced reports that the file is not at its path any more: what is stored in it would be lost.
+// errReplaced reports that the file is not at its path any more: what is stored in it would be
+// lost.
 var errReplaced = errors.New("its file was removed or replaced while it was open, " +
 	"and nothing more is stored in it")
 
@@ -439,8 +440,8 @@ func openPool(dsn string, size int) (*sql.DB, error) {
 	return pool, nil
 }
 
-// prepare checks that the file is a store that this program can use, and creates the tables of a new
-// one.
+// prepare checks that the file is a store that this program can use, and creates the tables of a
+// new one.
 func (f *file) prepare(ctx context.Context) error {
 	conn, err := f.writer.Conn(ctx)
 	if err != nil {
@@ -527,8 +528,8 @@ func (f *file) Close() error {
 	return errors.Join(err, f.writer.Close())
 }
 
-// disconnect closes the readers first: the last connection that is closed empties the log, so it must
-// be able to write.
+// disconnect closes the readers first: the last connection that is closed empties the log, so it
+// must be able to write.
 func (f *file) disconnect() (err error) {
 	for _, pool := range []*sql.DB{f.reader, f.purger, f.writer} {
 		if pool != nil {
@@ -549,14 +550,14 @@ func (f *file) vacuum(ctx context.Context) error {
 	defer conn.Close()
 	var traces bool
 	var content int64
-	row := conn.QueryRowContext(ctx, "SELECT traces, (page_count - freelist_count) * page_size FROM "+
-		"numbers, pragma_page_count, pragma_freelist_count, pragma_page_size")
+	row := conn.QueryRowContext(ctx, "SELECT traces, (page_count - freelist_count) * page_size "+
+		"FROM numbers, pragma_page_count, pragma_freelist_count, pragma_page_size")
 	if err := row.Scan(&traces, &content); err != nil || !traces || content > maxVacuum {
 		return err
 	}
-	// Leaving the log fails if another process has the file open. The next one that opens it returns
-	// to it. SQLite shortens the file after it has deleted the journal, so that must be on the disk:
-	// with the old journal again the file could not be read.
+	// Leaving the log fails if another process has the file open. The next one that opens it
+	// returns to it. SQLite shortens the file after it has deleted the journal, so that must be on
+	// the disk: with the old journal again the file could not be read.
 	for _, text := range []string{"PRAGMA busy_timeout = 0", "PRAGMA journal_mode = DELETE",
 		"PRAGMA synchronous = EXTRA", "VACUUM", "UPDATE numbers SET traces = 0"} {
 		if _, err := conn.ExecContext(ctx, text); err != nil {

@@ -36,8 +36,8 @@ func (s *Store) NewDraft(ctx context.Context, id sessionstore.ID) (sessionstore.
 		if d.strand, err = tx.next(); err != nil {
 			return err
 		}
-		return tx.exec("INSERT INTO drafts (owner, strand, session, started) VALUES ($1, $2, $3, $4)",
-			d.strand, r.key, tx.now)
+		return tx.exec("INSERT INTO drafts (owner, strand, session, started) "+
+			"VALUES ($1, $2, $3, $4)", d.strand, r.key, tx.now)
 	})
 	if err != nil {
 		return nil, err

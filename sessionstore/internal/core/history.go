@@ -164,7 +164,8 @@ func (tx *transaction) addBodies(r *row, bodies [][]byte) error {
 		r.last++
 		each[i] = tx.args([]any{r.strand, r.last, body})
 	}
-	return tx.ExecEach("INSERT INTO segments (owner, strand, seq, body) VALUES ($1, $2, $3, $4)", each)
+	return tx.ExecEach("INSERT INTO segments (owner, strand, seq, body) "+
+		"VALUES ($1, $2, $3, $4)", each)
 }
 
 // addStates stores the latest update of each state kind.
@@ -202,8 +203,8 @@ func (s *Store) Finished(
 	}))
 }
 
-// segments yields the segments of a history whose numbers are greater than after, up to the one that
-// last returns.
+// segments yields the segments of a history whose numbers are greater than after, up to the one
+// that last returns.
 func (s *Store) segments(
 	ctx context.Context, id sessionstore.ID, after int64, last func(*row) int64,
 ) iter.Seq2[sessionstore.Segment, error] {

@@ -99,8 +99,8 @@ func (tx *transaction) importAll(
 			added++
 			l.rows[n.StateKey], err = tx.insertImported(agent, n, after)
 		case after.deleted != 0:
-			err = tx.exec("UPDATE tombstones SET deleted = $4 WHERE owner = $1 AND agent = $2 AND name = $3",
-				agent, tombstone(n.StateKey), after.deleted)
+			err = tx.exec("UPDATE tombstones SET deleted = $4 "+
+				"WHERE owner = $1 AND agent = $2 AND name = $3", agent, tombstone(n.StateKey), after.deleted)
 		default:
 			err = tx.updateImported(l.rows[n.StateKey].id, before, after)
 		}
@@ -246,8 +246,8 @@ func (s *Store) Named(
 		return "", notFound
 	}
 	err = s.read(ctx, func(tx *transaction) error {
-		err := tx.row([]any{(*string)(&id)}, "SELECT id FROM sessions WHERE owner = $1 AND name = $2 "+
-			"AND agent IN (SELECT key FROM agents WHERE owner = $1 AND kind = $3 AND profile = $4)",
+		err := tx.row([]any{(*string)(&id)}, "SELECT id FROM sessions WHERE owner = $1 "+
+			"AND name = $2 AND agent IN (SELECT key FROM agents WHERE owner = $1 AND kind = $3 AND profile = $4)",
 			tombstone(stateKey), agent.Kind, agent.Profile)
 		if errors.Is(err, errNoRow) {
 			err = notFound

@@ -34,8 +34,9 @@ type known struct {
 // known returns what is recorded about a session.
 func (r *row) known() known {
 	return known{stored: true, created: r.created, updated: r.updated, title: r.title,
-		meta: string(r.meta), renamed: r.renamed, unused: !r.imported && r.turns == 0 && r.last == 0,
-		listed: r.listed, cwd: r.cwd, realCwd: r.realCwd}
+		meta: string(r.meta), renamed: r.renamed, listed: r.listed,
+		unused: !r.imported && r.turns == 0 && r.last == 0,
+		cwd:    r.cwd, realCwd: r.realCwd}
 }
 
 // imported returns k once n is imported. first are the first updates of the session's history.

@@ -16,7 +16,9 @@ func (s *Store) Charge(
 	if len(charges) == 0 {
 		return s.checkLease(ctx, l)
 	}
-	return s.update(ctx, l, func(tx *transaction, r *row) error { return tx.addCharges(r, charges) })
+	return s.update(ctx, l, func(tx *transaction, r *row) error {
+		return tx.addCharges(r, charges)
+	})
 }
 
 const chargeColumns = "(owner, session, agent, at, source, meter, unit, amount, reading, mark)"

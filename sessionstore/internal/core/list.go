@@ -115,8 +115,8 @@ func (tx *transaction) rangeQuery(
 		if i == 0 {
 			index = "by_" + c.column
 		}
-		where += " AND " + c.column + "_hash = " + add(hashOf(c.text)) + " AND " + c.column + " = " +
-			add(c.text)
+		where += " AND " + c.column + "_hash = " + add(hashOf(c.text)) +
+			" AND " + c.column + " = " + add(c.text)
 	}
 	if r.since != 0 {
 		where += " AND updated >= " + add(r.since)

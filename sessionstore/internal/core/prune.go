@@ -33,7 +33,8 @@ func (s *Store) Prune(ctx context.Context, q sessionstore.PruneQuery) (n int, er
 	bounds := []any{bound(q.UnusedBefore), bound(q.Before)}
 	if q.DryRun {
 		err = s.list(ctx, func(tx *transaction) error {
-			return tx.row([]any{&n}, "SELECT count(*) FROM sessions WHERE "+pruneCondition, bounds...)
+			return tx.row([]any{&n}, "SELECT count(*) FROM sessions WHERE "+pruneCondition,
+				bounds...)
 		})
 		return n, err
 	}

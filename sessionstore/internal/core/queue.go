@@ -7,8 +7,8 @@ import (
 )
 
 // Queue has a number of places. Callers who wait for one get it owner by owner, and each owner's
-// callers in the order in which they came, so that an owner who calls often does not make the others
-// wait for all of these calls. It is safe for concurrent use.
+// callers in the order in which they came, so that an owner who calls often does not make the
+// others wait for all of these calls. It is safe for concurrent use.
 type Queue struct {
 	each int // the number of places that an owner may have at once
 

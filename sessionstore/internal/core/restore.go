@@ -63,8 +63,8 @@ func (tx *transaction) restore(
 	}
 	listed := toListed(n)
 	r.turns, r.archived, r.imported = n.Turns, n.Archived, listed != 0
-	return tx.store(r, ", created = $11, archived = $12, renamed = $13, meta = $14, imported = $15, "+
-		"listed = $16", n.Created.UnixMilli(), n.Archived, n.Renamed, append([]byte{}, n.Meta...),
+	return tx.store(r, ", created = $11, archived = $12, renamed = $13, meta = $14, "+
+		"imported = $15, listed = $16", n.Created.UnixMilli(), n.Archived, n.Renamed, append([]byte{}, n.Meta...),
 		r.imported, listed)
 }
 
@@ -85,7 +85,8 @@ func (s *Store) Deleted(
 			all[agent] = append(all[agent], d)
 			return nil
 		}, "SELECT kind, profile, name, deleted FROM tombstones t "+
-			"JOIN agents a ON a.key = t.agent AND a.owner = t.owner WHERE t.owner = $1 ORDER BY name")
+			"JOIN agents a ON a.key = t.agent AND a.owner = t.owner "+
+			"WHERE t.owner = $1 ORDER BY name")
 	})
 	return all, err
 }

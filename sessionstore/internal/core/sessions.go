@@ -48,8 +48,8 @@ func (tx *transaction) all(condition string, args ...any) (found []*row, err err
 		found = append(found, &one)
 		r.name, r.meta = nil, nil
 		return err
-	}, `SELECT id, key, agent, generation, turns, running, first, open, strand, last, complete, seen,
-			created, updated, archived, renamed, imported, listed, name, meta, title, cwd, real_cwd
+	}, `SELECT id, key, agent, generation, turns, running, first, open, strand, last, complete,
+			seen, created, updated, archived, renamed, imported, listed, name, meta, title, cwd, real_cwd
 		FROM sessions WHERE owner = $1 AND `+condition, args...)
 	return found, err
 }
@@ -108,8 +108,8 @@ func (r *row) finished() (last, turns int64) {
 	return r.last, r.turns
 }
 
-// store writes the columns that turns and drafts change, and others, whose values begin with $11. If
-// the row is active, this is activity.
+// store writes the columns that turns and drafts change, and others, whose values begin with $11.
+// If the row is active, this is activity.
 func (tx *transaction) store(r *row, others string, values ...any) error {
 	args := []any{string(r.id), r.turns, formatNumbers(r.running), r.first, r.open, r.last,
 		r.complete, r.seen, int64(r.listing())}
@@ -118,8 +118,8 @@ func (tx *transaction) store(r *row, others string, values ...any) error {
 		args = append(args, active(r.updated, tx.now))
 		others += fmt.Sprintf(", updated = $%d", len(args)+1)
 	}
-	return tx.exec("UPDATE sessions SET turns = $3, running = $4, first = $5, open = $6, last = $7, "+
-		"complete = $8, seen = $9, listing = $10, stale = "+sqlBool(r.seen < r.last)+others+
+	return tx.exec("UPDATE sessions SET turns = $3, running = $4, first = $5, open = $6, "+
+		"last = $7, complete = $8, seen = $9, listing = $10, stale = "+sqlBool(r.seen < r.last)+others+
 		" WHERE owner = $1 AND id = $2", args...)
 }
 
@@ -160,8 +160,8 @@ func (tx *transaction) lockAgent(agent int64) error {
 	if tx.forWrite() == "" {
 		return nil
 	}
-	return tx.row([]any{&agent}, "SELECT key FROM agents WHERE owner = $1 AND key = $2"+tx.forWrite(),
-		agent)
+	return tx.row([]any{&agent}, "SELECT key FROM agents WHERE owner = $1 AND key = $2"+
+		tx.forWrite(), agent)
 }
 
 // lockWithAgent locks a session's agent, and then the session.
@@ -220,8 +220,8 @@ func (s *Store) Create(
 // agentKey returns the key of an agent, which it adds if it is new, and locks it if asked to.
 func (tx *transaction) agentKey(a sessionstore.Agent, lock bool) (key int64, err error) {
 	find := func() error {
-		return tx.row([]any{&key}, "SELECT key FROM agents WHERE owner = $1 AND kind = $2 AND profile = $3",
-			a.Kind, a.Profile)
+		return tx.row([]any{&key}, "SELECT key FROM agents "+
+			"WHERE owner = $1 AND kind = $2 AND profile = $3", a.Kind, a.Profile)
 	}
 	if err = find(); errors.Is(err, errNoRow) {
 		err = tx.exec("INSERT INTO agents (owner, kind, profile) VALUES ($1, $2, $3) "+
@@ -253,7 +253,8 @@ func (tx *transaction) insert(agent int64, n sessionstore.NewSession, updated in
 		INSERT INTO sessions (owner, id, cwd, dirs, real_cwd, real_dirs, cwd_hash, dirs_hash,
 			real_cwd_hash, real_dirs_hash, agent, title, created, updated, key, generation, strand,
 			meta, listing)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $13, $14, $14, $14, $15, $16)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $13, $14, $14, $14, $15,
+			$16)
 		ON CONFLICT (owner, id) DO NOTHING`, args...)
 	if err != nil {
 		return nil, err
@@ -273,8 +274,8 @@ func (tx *transaction) insert(agent int64, n sessionstore.NewSession, updated in
 // recordColumns are the columns of the sessions s that scanRecord reads. With a join of the agents
 // PostgreSQL would use an index of lists while it has no statistics.
 const recordColumns = `s.id, (SELECT kind FROM agents WHERE key = s.agent),
-	(SELECT profile FROM agents WHERE key = s.agent), cwd, dirs, real_cwd, real_dirs, title, created,
-	updated, generation, turns, archived, renamed, meta, listed`
+	(SELECT profile FROM agents WHERE key = s.agent), cwd, dirs, real_cwd, real_dirs, title,
+	created, updated, generation, turns, archived, renamed, meta, listed`
 
 // scanRecord reads a session, and further columns.
 func scanRecord(
@@ -580,7 +581,8 @@ func (tx *transaction) deleteRows(r *row) error {
 		return err
 	}
 	err = tx.execAll([]any{r.key}, "DELETE FROM states WHERE owner = $1 AND session = $2",
-		"UPDATE drafts SET started = 0, session = 0 WHERE owner = $1 AND session = $2 AND started > 0")
+		"UPDATE drafts SET started = 0, session = 0 "+
+			"WHERE owner = $1 AND session = $2 AND started > 0")
 	if err != nil {
 		return err
 	}

@@ -20,8 +20,8 @@ import (
 type Options struct {
 	// Retention is how long sessions that were never prompted are kept; 0 means forever.
 	Retention time.Duration
-	// PurgeDelay is the time between a delete and the purging of its data; 0 means a second. Deletes
-	// in that time are purged together.
+	// PurgeDelay is the time between a delete and the purging of its data; 0 means a second.
+	// Deletes in that time are purged together.
 	PurgeDelay time.Duration
 	// Logger receives warnings; nil discards them.
 	Logger *slog.Logger
@@ -47,8 +47,8 @@ type shared struct {
 	opened  atomic.Bool
 	damaged sync.Map // the ids of sessions whose damage was logged
 
-	// Each of these is acquired before those that follow. Lists take long, so there are fewer places
-	// for them: listing is for lists, searches and counts.
+	// Each of these is acquired before those that follow. Lists take long, so there are fewer
+	// places for them: listing is for lists, searches and counts.
 	listing, reading, writing *Queue
 
 	// purgeDue has a token if there may be something to purge. background is the goroutine that
@@ -156,8 +156,8 @@ func (s *Store) transact(ctx context.Context, a Access, do func(*transaction) er
 	})
 }
 
-// Use calls do with the open database, which it opens if necessary. It repeats what fails because of
-// others.
+// Use calls do with the open database, which it opens if necessary. It repeats what fails because
+// of others.
 func (s *Store) Use(ctx context.Context, do func() error) error {
 	s.using.RLock()
 	defer s.using.RUnlock()
@@ -306,7 +306,8 @@ func (s *Store) purge(ctx context.Context) error {
 	return err
 }
 
-// purgeSome deletes some rows of the owner's expired drafts, and reports whether they were the last.
+// purgeSome deletes some rows of the owner's expired drafts, and reports whether they were the
+// last.
 func (s *Store) purgeSome(ctx context.Context) (done bool, err error) {
 	if err := s.writing.Acquire(ctx, s.owner); err != nil {
 		return false, err

@@ -8,8 +8,8 @@ import (
 	_ "embed" // the schema
 )
 
-// Version is the version of the tables. Nothing was released yet, so there is no way from one version
-// to another.
+// Version is the version of the tables. Nothing was released yet, so there is no way from one
+// version to another.
 const Version = 20
 
 // VersionError reports tables of another version of the program.
