@@ -131,19 +131,19 @@ func (s *Store) Multiply(ctx context.Context, factor int) (err error) {
 	}
 	_, err = db.ExecContext(ctx, fmt.Sprintf(`
 		WITH RECURSIVE copies (copy) AS (SELECT 1 UNION ALL SELECT copy + 1 FROM copies WHERE copy < %d),
-			top (strands) AS (SELECT generations FROM meta)
+			top (strands) AS (SELECT last FROM numbers)
 		INSERT INTO sessions (%s)
-		SELECT %s FROM sessions, copies, top WHERE last = 0`, factor-1, names, values))
+		SELECT %s FROM sessions, copies, top WHERE sessions.last = 0`, factor-1, names, values))
 	if err != nil {
 		return err
 	}
-	_, err = db.ExecContext(ctx, "UPDATE meta SET generations = (SELECT max(strand) FROM sessions)")
+	_, err = db.ExecContext(ctx, "UPDATE numbers SET last = (SELECT max(strand) FROM sessions)")
 	return err
 }
 
-// columns returns the columns of a session's row except the key, and the values of a copy.
+// columns returns the columns of a session's row, and the values of a copy.
 func columns(ctx context.Context, db *sql.DB) (names, values string, err error) {
-	rows, err := db.QueryContext(ctx, "SELECT name FROM pragma_table_info('sessions') WHERE name <> 'key'")
+	rows, err := db.QueryContext(ctx, "SELECT name FROM pragma_table_info('sessions')")
 	if err != nil {
 		return "", "", err
 	}
@@ -158,8 +158,8 @@ func columns(ctx context.Context, db *sql.DB) (names, values string, err error) 
 		switch name {
 		case "id":
 			name = "id || '-' || copy"
-		case "strand":
-			name = "strand + copy * strands"
+		case "key", "strand":
+			name += " + copy * strands"
 		case "updated":
 			name = "updated - copy"
 		}
