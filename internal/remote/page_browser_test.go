@@ -29,10 +29,14 @@ func TestPageOnAPhone(t *testing.T) {
 	w.leave()
 
 	script := filepath.Join(filepath.Dir(npmtest.File(t, "testdata/node-browser", "")), "page.mjs")
-	link := func(user string) string { return PairingLink("http://"+w.address, w.code(user, Answer)) }
+	link := func(h *host, user string) string {
+		return PairingLink("http://"+h.address, h.code(user, Answer))
+	}
 	w.add("bob")
-	browser := exec.CommandContext(t.Context(), npmtest.Node(t), script, link("ana"), link("bob"),
-		os.Getenv("ACP_AGENT_SCREENSHOTS"))
+	elsewhere := start(t, withPage)
+	elsewhere.add("ana")
+	browser := exec.CommandContext(t.Context(), npmtest.Node(t), script, link(w.host, "ana"),
+		link(w.host, "bob"), link(elsewhere, "ana"), os.Getenv("ACP_AGENT_SCREENSHOTS"))
 	browser.Env = append(browser.Environ(), "HOME="+t.TempDir())
 	in, err := browser.StdinPipe()
 	require.NoError(t, err)
