@@ -44,6 +44,7 @@ var always = []setting{
 	{"core.fsmonitor", "false"},
 	{"core.untrackedCache", "false"},
 	{"core.pager", "cat"},
+	{"log.showSignature", "false"},
 	{"submodule.recurse", "false"},
 	{"gc.auto", "0"},
 	{"maintenance.auto", "false"},
