@@ -2,6 +2,7 @@ package acp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -109,6 +110,15 @@ func (c childClient) Call(ctx context.Context, method string, params backend.Raw
 	if err := c.check(ctx, method, params); err != nil {
 		return jsonrpc.Fail(err)
 	}
+	send := func() backend.Work { return c.viewers.call(ctx, method, c.addressed(method, params)) }
+	if err := c.checkRules(ctx, method, params); err != nil {
+		return c.ruled(ctx, method, params, err, func() backend.Work {
+			if err := c.check(ctx, method, params); err != nil {
+				return jsonrpc.Fail(err)
+			}
+			return send()
+		})
+	}
 	if s := c.live(); s != nil && method == protocol.RequestPermission {
 		from := asker{child: c.key, inRoots: c.inRoots,
 			handOver: func(path string) error { return c.handOver(ctx, s, path) }}
@@ -116,12 +126,12 @@ func (c childClient) Call(ctx context.Context, method string, params backend.Raw
 			return c.viewers.ask(ctx, method, c.addressed(method, params))
 		})
 	}
-	return c.viewers.call(ctx, method, c.addressed(method, params))
+	return send()
 }
 
 // Notify implements [backend.Client].
 func (c childClient) Notify(ctx context.Context, method string, params backend.Raw) error {
-	if err := c.check(ctx, method, params); err != nil {
+	if err := cmp.Or(c.check(ctx, method, params), c.checkRules(ctx, method, params)); err != nil {
 		return err
 	}
 	return c.viewers.notify(ctx, method, c.addressed(method, params))

@@ -710,6 +710,13 @@ func (s *scriptedSession) act(
 	case "fail":
 		return nil, errors.New("scripted failure")
 	case "call":
+		if first, then, more := strings.Cut(rest, "\nthen "); more {
+			if _, err := s.act(ctx, word, first, u); err != nil {
+				return nil, err
+			}
+			word, rest, _ = strings.Cut(then, " ")
+			return s.act(ctx, word, rest, u)
+		}
 		method, params, _ := strings.Cut(rest, " ")
 		result, err := s.host.Call(ctx, method, backend.Raw(params))()
 		return endTurn, u.Update(ctx, say(fmt.Sprintf("%s %v", result, err)))

@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -102,6 +103,7 @@ func (h *host) scan(ctx context.Context) (err error) {
 // ctx ends, refresh returns and the catalog stays as it is until the scan is complete. At most one
 // scan of a session runs at a time.
 func (h *host) refresh(ctx context.Context) {
+	h.permits.forgetAsked()
 	wait := h.agent.options.tuning.RescanWait
 	ctx, cancel := context.WithTimeoutCause(ctx, wait,
 		fmt.Errorf("the scan takes longer than %v", wait))
@@ -309,13 +311,17 @@ func (h *host) Call(ctx context.Context, method string, params backend.Raw) back
 			return nil, err
 		}
 	}
+	send := func() backend.Work { return h.send(ctx, method, params) }
+	if err := h.checkRules(ctx, method, params); err != nil {
+		return h.ruled(ctx, method, params, err, send)
+	}
 	if s != nil && method == protocol.RequestPermission {
 		from := asker{handOver: s.handOver, inRoots: s.inRoots}
 		return s.requestPermission(ctx, from, params, func(params backend.Raw) func() answer {
 			return h.viewers.ask(ctx, method, putSessionID(params, h.id))
 		})
 	}
-	return h.send(ctx, method, params)
+	return send()
 }
 
 // send sends a request that was checked.
@@ -347,7 +353,7 @@ func (u unrecorded) Call(ctx context.Context, method string, params backend.Raw)
 
 // Notify implements [backend.Client].
 func (h *host) Notify(ctx context.Context, method string, params backend.Raw) error {
-	if err := h.check(method, params); err != nil {
+	if err := cmp.Or(h.check(method, params), h.checkRules(ctx, method, params)); err != nil {
 		return err
 	}
 	if method == protocol.ElicitationComplete { // it names no session

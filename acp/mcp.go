@@ -14,6 +14,7 @@ import (
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
+	"github.com/acp-agent/acp-agent/internal/policy"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -189,7 +190,7 @@ func (h *host) StartServer(ctx context.Context, artifact discovery.Artifact) err
 func (h *host) allowServer(
 	ctx context.Context, artifact discovery.Artifact,
 ) (mcpclient.Config, error) {
-	server, err := found.New(artifact, h.workspace)
+	server, err := found.New(artifact, h.workspace.Checked(policy.Confirmed)) // they are asked below
 	if err != nil {
 		return mcpclient.Config{}, err
 	}

@@ -29,6 +29,9 @@
 // A [Ref] says where something really is: the root that owns it and the path inside that root. Of
 // nested roots the innermost owns a path.
 //
+// What somebody may read and change in the roots can be narrowed with [Workspace.Checked] (access.go):
+// each file is checked once it is open, before it is read.
+//
 // Other programs open paths in their own way: check a path with [Workspace.HandOverFile] or
 // [Workspace.HandOverDir] before you give it to one (handover.go).
 //

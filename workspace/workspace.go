@@ -67,8 +67,15 @@ func (s *Stalled) add(n int32) {
 // Its methods resolve paths like the operating system does: they follow links as far as these stay
 // in the roots, ".." is the parent of the directory that was really reached, and a relative path
 // starts at cwd. Their errors are [*OutsideError], [*TooManyLinksError], [*DeniedError],
-// [*MountError], [*SpecialFileError], [ErrClosed], or the system's in an *[fs.PathError].
+// [*RefusedError], [*MountError], [*SpecialFileError], [ErrClosed], or the system's in an
+// *[fs.PathError].
 type Workspace struct {
+	*core
+	check func(Access) error // nil if everything in the roots may be used
+}
+
+// core is what a Workspace and those that [Workspace.Checked] made of it share.
+type core struct {
 	roots   Roots
 	opened  []Root
 	handles []*dirfd.Dir  // of opened, one each
@@ -101,9 +108,9 @@ func Open(ctx context.Context, roots Roots, o Options) (*Workspace, error) {
 	if err := checkCount(roots, cmp.Or(o.MaxRoots, DefaultMaxRoots)); err != nil {
 		return nil, err
 	}
-	w := &Workspace{roots: roots, denied: denials(o.Policy.Deny), policy: o.Policy,
+	w := &Workspace{core: &core{roots: roots, denied: denials(o.Policy.Deny), policy: o.Policy,
 		drafts:     o.Drafts,
-		maxEntries: cmp.Or(max(o.MaxEntries, 0), defaultMaxEntries)}
+		maxEntries: cmp.Or(max(o.MaxEntries, 0), defaultMaxEntries)}}
 	if o.Stalled.full() {
 		return nil, RootErrors{w.rootError(0, ReasonUnreadable, "other folders do not answer")}
 	}

@@ -105,6 +105,9 @@ func (w *Workspace) write(ctx context.Context, a parsedPath, end arrival, ref Re
 	if o.At != (Ref{}) && o.At != ref {
 		return &MovedError{Path: a.path, Was: o.At, Now: ref}
 	}
+	if err := w.Check(Access{Kind: Change, Path: a.path, At: ref}); err != nil {
+		return err
+	}
 	lock := o.Lock
 	switch {
 	case lock == nil:

@@ -332,8 +332,12 @@ type Host interface {
 	// Child returns the client for a child session with the given key and roots. Paths in its
 	// messages must also be in these roots. See [Parent].
 	Child(key string, roots workspace.Roots) Client
-	// Workspace returns the session's open roots. They stay open as long as the session.
+	// Workspace returns the session's open roots, in which the user's rules hold. They stay open as
+	// long as the session.
 	Workspace() *workspace.Workspace
+	// Restrictions returns the texts of the rules that hold for Workspace and Client, for processes
+	// that open the roots themselves.
+	Restrictions() (ask, deny []string)
 	// Catalog returns what the session's roots contain for agents: instructions, skills, commands
 	// and MCP servers. It is updated before each turn; a returned Catalog does not change.
 	Catalog() *discovery.Catalog

@@ -13,6 +13,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/commands"
 	"github.com/acp-agent/acp-agent/acp/internal/filechange"
+	"github.com/acp-agent/acp-agent/internal/policy"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
 	"github.com/acp-agent/acp-agent/workspace/tools"
@@ -58,7 +59,11 @@ func (t *commandTurn) change(
 	ctx context.Context, c change, path string, rewrite func(old *string) (string, error),
 ) error {
 	var refused error
-	c.Change, refused = tools.Plan(ctx, t.workspace(), path, t.limits.fileSize, rewrite)
+	ws := t.workspace().Checked(policy.Confirmed) // the change is shown and asked about
+	c.Change, refused = tools.Plan(ctx, ws, path, t.limits.fileSize, rewrite)
+	if refused == nil {
+		refused = ws.Check(c.Access())
+	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -105,7 +110,8 @@ func (t *commandTurn) apply(ctx context.Context, c change, call commands.ShownCa
 		return err
 	}
 	var err error
-	if c.Change, err = c.Apply(ctx, t.workspace()); err != nil {
+	ws := t.workspace().Checked(policy.Confirmed)
+	if c.Change, err = c.Apply(ctx, ws); err != nil {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}

@@ -8,6 +8,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/policy"
 	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -39,8 +40,10 @@ func (e openFiles) call(ctx context.Context, method string, params, result any) 
 	return callClient(ctx, e.client, method, params, result)
 }
 
-// callClient sends a request to the client and decodes its result, unless that is nil.
+// callClient sends a request to the client and decodes its result, unless that is nil. Rules have
+// decided about it before.
 func callClient(ctx context.Context, c backend.Client, method string, params, result any) error {
+	ctx = policy.Asking(ctx, policy.Action{})
 	raw, err := c.Call(ctx, method, backend.Encode(params))()
 	if err != nil || result == nil {
 		return err

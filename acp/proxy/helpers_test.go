@@ -333,6 +333,7 @@ type system struct {
 	store   sessionstore.Store
 	pool    *proxy.Pool // nil if each connection has processes of its own
 	user    string      // in the pool
+	rules   *acp.Permissions
 }
 
 func newSystem(t testing.TB, a abilities, o proxy.Options) *system {
@@ -377,6 +378,8 @@ func (h *system) connect() *testClient {
 			Backend: h.backend,
 			Store:   h.store,
 			Logger:  slog.New(slog.DiscardHandler),
+
+			Permissions: func(workspace.Dir) *acp.Permissions { return h.rules },
 		})
 		if err != nil {
 			h.t.Error(err)

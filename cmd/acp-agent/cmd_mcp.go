@@ -23,6 +23,7 @@ import (
 	mcprelay "github.com/acp-agent/acp-agent/internal/mcp/relay"
 	mcpserver "github.com/acp-agent/acp-agent/internal/mcp/server"
 	"github.com/acp-agent/acp-agent/internal/namedfile"
+	"github.com/acp-agent/acp-agent/internal/policy"
 	"github.com/acp-agent/acp-agent/internal/privatefile"
 	"github.com/acp-agent/acp-agent/internal/secret"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -193,8 +194,16 @@ func (m mcpFlags) options(
 	if !m.readOnly {
 		o.Permit = permit
 	}
+	o.Guard = set.guard
 	if m.session != "" {
 		secret := os.Getenv(mcprelay.SecretVariable)
+		o.Guard = func(ctx context.Context, w *workspace.Workspace) (*workspace.Workspace, error) {
+			rules, err := mcprelay.SessionRules(ctx, m.session, secret)
+			if err != nil {
+				return nil, err
+			}
+			return guarded(w, policy.Permissions{Ask: rules.Ask, Deny: rules.Deny})
+		}
 		o.Session = func(ctx context.Context) ([]workspace.Root, error) {
 			return mcprelay.SessionRoots(ctx, m.session, secret)
 		}
@@ -228,6 +237,29 @@ func (m mcpFlags) options(
 		o.Workspace.Policy.Allow = append(o.Workspace.Policy.Allow, dir)
 	}
 	return o, nil
+}
+
+// guard returns w as the rules of the configuration let it be used.
+func (set *settings) guard(
+	_ context.Context, w *workspace.Workspace,
+) (*workspace.Workspace, error) {
+	if set.permissions == nil && !set.config.HasPermissions() {
+		return w, nil
+	}
+	sources, err := set.sources(w)
+	if err != nil || sources.Configured == nil {
+		return w, err
+	}
+	return guarded(w, *sources.Configured)
+}
+
+// guarded returns w as rules let it be used.
+func guarded(w *workspace.Workspace, p policy.Permissions) (*workspace.Workspace, error) {
+	rules, err := p.Rules()
+	if err != nil {
+		return nil, err
+	}
+	return rules.Guard(w), nil
 }
 
 // openedFlag returns the flag whose folders are opened when the server starts.

@@ -61,19 +61,11 @@ agent has said about the tool call before is not known.`,
 
 // check prints the decision about an action.
 func (set *settings) check(s streams, w *workspace.Workspace, action policy.Action) error {
-	consents, err := set.consents()
+	sources, err := set.sources(w)
 	if err != nil {
 		return err
 	}
-	worktrees, err := set.worktrees()
-	if err != nil {
-		return err
-	}
-	origins, err := worktrees.Origins()
-	if err != nil {
-		return err
-	}
-	rules, err := policy.NewSources(w, consents, origins, set.permissionsFor).Rules(w)
+	rules, err := sources.Rules(w)
 	if err != nil {
 		return err
 	}
@@ -83,6 +75,23 @@ func (set *settings) check(s streams, w *workspace.Workspace, action policy.Acti
 		_, err = fmt.Fprintln(s.out, "this rule would allow it:", text.Printable(rule.String()))
 	}
 	return err
+}
+
+// sources returns where the rules of a session with the roots of w come from.
+func (set *settings) sources(w *workspace.Workspace) (s policy.Sources, err error) {
+	consents, err := set.consents()
+	if err != nil {
+		return s, err
+	}
+	worktrees, err := set.worktrees()
+	if err != nil {
+		return s, err
+	}
+	origins, err := worktrees.Origins()
+	if err != nil {
+		return s, err
+	}
+	return policy.NewSources(w, consents, origins, set.permissionsFor), nil
 }
 
 // action returns the action of a command, or of the request in r if there is none.

@@ -200,14 +200,6 @@ func Command(w *workspace.Workspace, line, dir string) (a Action, env []string) 
 	return a, known.Env
 }
 
-// Write returns the action of writing the file or creating the directory at ref. risk is what
-// [WhyAsk] says about it.
-func Write(ref workspace.Ref, risk string) Action {
-	f := File{Path: ref.Path(), Risk: risk}
-	f.locate(ref)
-	return Action{Verb: Edit, Files: []File{f}, Standing: true}
-}
-
 // OutsideRead returns the action of reading the file outside the roots at a real path, to which path
 // leads.
 func OutsideRead(path, real string) Action {

@@ -210,6 +210,15 @@ func planMove(ws *workspace.Workspace, from, to string) (Change, error) {
 	return c, errors.Join(showable(from, c.Ref), showable(to, c.To))
 }
 
+// Access returns what the change does to files.
+func (c Change) Access() workspace.Access {
+	if c.Kind == Move {
+		return workspace.Access{Kind: workspace.Move, Path: c.Asked, At: c.Ref,
+			Folder: c.What == "directory", ToPath: c.AskedTo, To: c.To}
+	}
+	return workspace.Access{Kind: workspace.Change, Path: c.Asked, At: c.Ref}
+}
+
 // showable returns an error if the path of ref is not Unicode text, which no client could show.
 func showable(path string, ref workspace.Ref) error {
 	if utf8.ValidString(ref.Path()) {

@@ -40,6 +40,9 @@ type Options struct {
 	Fallback workspace.Roots
 	// Workspace limits and restricts all root sets, including those of clients.
 	Workspace workspace.Options
+	// Guard, if not nil, returns the workspace in which the user's rules hold, for one that was
+	// opened.
+	Guard func(context.Context, *workspace.Workspace) (*workspace.Workspace, error)
 	// Permit decides about changes to files. If it is nil, there are no tools that change files.
 	Permit tools.Permit
 	// Timeout is how long a client may take to list its roots. Default 5 s.
