@@ -2,6 +2,7 @@ package acp_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/explore"
+	"github.com/acp-agent/acp-agent/internal/test/needs"
+	"github.com/acp-agent/acp-agent/internal/worktree"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -211,5 +214,48 @@ func TestRulesHoldInExplore(t *testing.T) {
 		require.Empty(t, c.questions())
 		c.texts(id, "/write locked/x\nnew")
 		require.Empty(t, c.questions())
+	}
+}
+
+// A rule for a folder in a repository holds for the same folder in a worktree.
+//
+// Clause R3.
+func TestRulesHoldBelowWorktrees(t *testing.T) {
+	needs.Programs(t, "git")
+	shop := folder(t)
+	require.NoError(t, os.MkdirAll(filepath.Join(shop, "web", "deep"), 0o700))
+	writeFile(t, filepath.Join(shop, "web", "deep", "f"), "hunter2")
+	for _, args := range [][]string{{"init", "-q"}, {"add", "."}, {"-c", "user.name=u", "-c",
+		"user.email=u@example.com", "commit", "-q", "-m", "One"}} {
+		output, err := exec.Command("git", append([]string{"-C", shop}, args...)...).CombinedOutput()
+		require.NoError(t, err, "%s", output)
+	}
+	for name, cwd := range map[string]string{"fix": shop, "web": filepath.Join(shop, "web")} { // for which the worktrees are made
+		records, dir := t.TempDir(), folder(t)
+		roots, err := workspace.NewRoots(cwd, nil)
+		require.NoError(t, err)
+		plan, err := worktree.NewRegistry(records, dir).Plan(t.Context(), name, roots, worktree.Options{})
+		require.NoError(t, err)
+		made, err := plan.Make(t.Context())
+		require.NoError(t, err)
+		top := made.Repositories[0].Path
+		c := connect(t, acp.Options{Backend: using(&scripted{}),
+			Worktrees: acp.Worktrees{Records: records, Dir: dir},
+			Permissions: func(cwd workspace.Dir) *acp.Permissions {
+				if parseDir(t, filepath.Join(shop, "web")).Contains(cwd) {
+					return &acp.Permissions{Deny: []string{"read **/f"}}
+				}
+				return nil
+			}})
+		c.initialize()
+		c.answer(func(message) string { return `{"content":"passed on"}` })
+		for _, below := range []string{"web", "web/deep"} {
+			for _, in := range []string{shop, top} {
+				id := c.open(filepath.Join(in, below))
+				said := c.readFile(id, filepath.Join(in, "web", "deep", "f"))
+				require.Contains(t, said, "denies it", "%s in %s", below, in)
+			}
+		}
+		require.Contains(t, c.readFile(c.open(top), filepath.Join(top, "web", "deep", "f")), "passed on")
 	}
 }

@@ -66,15 +66,15 @@ func newPermits(a *agent, w *workspace.Workspace, previous *session) *permits {
 	return p
 }
 
-// origins returns the folders of which others are worktrees.
-func (a *agent) origins() map[workspace.Dir]workspace.Dir {
+// origins returns the repositories of which others are worktrees.
+func (a *agent) origins() policy.Origins {
 	o := a.options.Worktrees
 	if o.Dir == "" {
 		return nil
 	}
 	origins, err := worktree.NewRegistry(o.Records, o.Dir).Origins()
 	if err != nil {
-		a.log.Warn("rules about permissions do not hold in worktrees", "error", err)
+		a.log.Warn("rules about permissions may not hold in some worktrees", "error", err)
 	}
 	return origins
 }
