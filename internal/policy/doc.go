@@ -10,6 +10,7 @@
 //	search.go      parts of an action that deny and ask rules look for
 //	request.go     the action in a session/request_permission
 //	input.go       what the members of a tool's input mean
+//	arguments.go   what the arguments of a tool of an MCP server may mean
 //	place.go       the folders of a session, against which paths are checked
 //	offer.go       the rule that allows an action from now on
 //	remembered.go  rules that the user gave before

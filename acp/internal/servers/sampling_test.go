@@ -150,7 +150,8 @@ type sampling struct {
 func newSampling(t *testing.T, server mcpclient.Config) *sampling {
 	t.Helper()
 	s := &sampling{newFixture(t, mcpclient.Options{}), &reviewer{newHost(), make(chan review, 100)}, &model{}}
-	change, err := s.Prepare(roottest.Open(t, folder(t)), []mcpclient.Config{server})
+	s.user.workspace = roottest.Open(t, folder(t))
+	change, err := s.Prepare(s.user.workspace, []mcpclient.Config{server})
 	require.NoError(t, err)
 	s.Commit(change, s.user, s.model)
 	return s
