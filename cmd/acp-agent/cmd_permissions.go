@@ -127,6 +127,8 @@ func allows(c consent.Consent) string {
 			text.Printable(c.Session))
 	case c.Link != "":
 		return fmt.Sprintf("link %s to %s", text.Printable(c.Link), text.Printable(c.Target))
+	case c.Within != "":
+		return text.Printable(c.Rule + " in " + c.Within)
 	case c.Rule != "":
 		return text.Printable(c.Rule)
 	case !c.Folder.IsZero():

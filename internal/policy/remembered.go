@@ -73,7 +73,7 @@ func (s Sources) Rules(w *workspace.Workspace) (rules Rules, err error) {
 			if err != nil || r.checkAllow() != nil {
 				continue // another version wrote it
 			}
-			r.Root, r.Server, r.Given = root.Real.String(), c.Config, c
+			r.Root, r.Within, r.Server, r.Given = root.Real.String(), c.Within, c.Config, c
 			rules.Allow = append(rules.Allow, r)
 		}
 	}
@@ -91,7 +91,7 @@ func (s Sources) Remember(r Rule, about consent.Consent) error {
 	if err != nil {
 		return err
 	}
-	c := consent.ForRule(root, r.String(), r.Server)
+	c := consent.ForRule(root, r.String(), r.Server).In(r.Within)
 	c.Agent, c.By, c.Title = about.Agent, about.By, about.Title
 	return s.Consents.Allow(c)
 }
