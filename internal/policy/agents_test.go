@@ -20,6 +20,7 @@ var recorded = map[string]struct {
 	announced   []string
 	want        Effect
 	rule        string // that is offered without rules, "" for none
+	more        string // a further rule
 }{
 	"Claude Code, command": {
 		agent: "claude", call: `{"toolCallId":"t","kind":"execute","title":"go vet ./...","rawInput":{"command":"go vet ./...","description":"Vet"}}`,
@@ -243,7 +244,15 @@ var recorded = map[string]struct {
 		call: `{"kind":"read","rawInput":{"path":"sub/../.env"},"locations":[{"path":"{root}/a.txt"}]}`, want: Deny,
 	},
 	"a reading with a relative path": {
-		call: `{"kind":"read","rawInput":{"path":"sub/b.txt","query":"a/b","glob":"**/*.go"},"locations":[{"path":"{root}/a.txt"}]}`, want: Allow, rule: "read",
+		call: `{"kind":"read","rawInput":{"path":"sub/b.txt","query":"a/b","glob":"**/*.go"},"locations":[{"path":"{root}/sub/b.txt"}]}`, want: Allow, rule: "read",
+	},
+	"a search in a folder with a relative path": {
+		call: `{"kind":"search","rawInput":{"path":".","pattern":"x"},"locations":[{"path":"{root}/a.txt"}]}`, want: Ask, rule: "",
+		more: "deny read secrets/**",
+	},
+	"a search in another folder with a relative path": {
+		call: `{"kind":"search","rawInput":{"path":"sub","pattern":"x"},"locations":[{"path":"{root}/sub"}]}`, want: Allow, rule: "read",
+		more: "deny read secrets/**",
 	},
 	"a reading with bash":     {call: `{"kind":"read","rawInput":{"bash":"x"},"locations":[{"path":"{root}/a.txt"}]}`, want: Ask},
 	"a reading that runs":     {call: `{"kind":"read","rawInput":{"run":"x"},"locations":[{"path":"{root}/a.txt"}]}`, want: Ask},
@@ -265,7 +274,7 @@ func TestRecordedRequests(t *testing.T) {
 	g := newGround(t)
 	for name, c := range recorded {
 		action := g.ask(t, c.agent, c.call, c.announced...)
-		rules := g.rules(t, wide...)
+		rules := g.rules(t, append(wide[:len(wide):len(wide)], c.more)...)
 		if c.want == Deny {
 			rules = rules.With(g.rules(t, "deny read **/.env"))
 		}

@@ -223,22 +223,17 @@ func (q *reader) harmless(input any) (first error) {
 	return first
 }
 
-// addName adds a text that may be a pattern, or a path from the working directory.
+// addName adds a text that may be a pattern, or a path from the working directory. It is a file of
+// the action if it leads to one.
 func (q *reader) addName(name string) error {
-	if len(q.Names) >= 2*maxMentions {
+	if len(q.Names) >= maxMentions {
 		return errManyFiles
 	}
 	q.Names = append(q.Names, path.Clean(filepath.ToSlash(name)))
 	there := absolute(q.place.Workspace.Root(0).Dir.String(), name)
-	info, err := q.place.Workspace.Stat(there)
-	if err == nil {
-		q.Names = append(q.Names, info.Ref().Rel())
-		err = q.place.Inside(there)
-	} else if !errors.As(err, new(*workspace.OutsideError)) {
-		return nil // no file has this path
-	}
-	if err != nil {
-		return fmt.Errorf("%s is not a file in the folders of this session", name)
+	_, err := q.place.Workspace.Stat(there)
+	if err == nil || errors.As(err, new(*workspace.OutsideError)) {
+		return q.addFile(there, nil, nil)
 	}
 	return nil
 }
