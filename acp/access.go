@@ -49,26 +49,28 @@ func (h *host) Restrictions() (ask, deny []string) {
 	return nil, nil
 }
 
-// checkRules returns a *[policy.RuleError] if a rule is about what a backend wants to do through
-// the client. Our own backends say which of their requests they have asked about.
-func (h *host) checkRules(ctx context.Context, method string, params backend.Raw) error {
+// checkRules returns what a backend wants to do through the client, if there are rules, and a
+// *[policy.RuleError] if one is about it. Our own backends say which of their requests they have
+// asked about.
+func (h *host) checkRules(
+	ctx context.Context, method string, params backend.Raw,
+) (action policy.Action, err error) {
 	rules, err := h.permits.restrictions()
 	if _, own := policy.Asked(ctx); own || err == nil && rules.Ask == nil && rules.Deny == nil {
-		return err
+		return action, err
 	}
-	action, err := h.requested(method, backend.Made(ctx, params))
-	if err != nil {
-		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s: %v", method, err)
+	if action, err = h.requested(method, backend.Made(ctx, params)); err != nil {
+		return action, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s: %v", method, err)
 	}
 	if action.Verb == "" { // it is about something else
-		return nil
+		return action, nil
 	}
 	err = rules.Check(action)
 	refused, ok := errors.AsType[*policy.RuleError](err)
 	if ok && refused.Effect == policy.Ask && h.permits.takeAsked(action) {
-		return nil
+		return action, nil
 	}
-	return err
+	return action, err
 }
 
 // requested returns what a request to the client does to files or runs, the zero action for others.

@@ -190,6 +190,13 @@ func onlyMember(params backend.Raw, name string) (field strictjson.Field, err er
 // link in the text of the path.
 func spellings(path string) []string { return slices.Compact([]string{path, filepath.Clean(path)}) }
 
+// refusedOutside returns the error of a request for a path outside the roots.
+func refusedOutside(outside *workspace.OutsideError) error {
+	return jsonrpc.Errorf(jsonrpc.CodeInvalidParams,
+		"acp-agent refused this, whatever the user has allowed: %v; add the folder to the session "+
+			"to use it", outside)
+}
+
 // checkPath rejects a path that handOver rejects. The error's tree contains the
 // [*workspace.OutsideError] of a path outside.
 func checkPath(path string, handOver func(string) error) error {
@@ -201,11 +208,13 @@ func checkPath(path string, handOver func(string) error) error {
 		err := handOver(p)
 		if outside, ok := errors.AsType[*workspace.OutsideError](err); ok {
 			// The agent may have asked the user, who would wonder why an allowed call fails.
-			return errors.Join(jsonrpc.Errorf(jsonrpc.CodeInvalidParams,
-				"acp-agent refused this, whatever the user has allowed: %v; add the folder to "+
-					"the session to use it", outside), outside)
+			return errors.Join(refusedOutside(outside), outside)
 		}
-		if err != nil && (p == path || !errors.Is(err, fs.ErrNotExist)) {
+		missing := errors.Is(err, fs.ErrNotExist)
+		switch {
+		case missing && p == path:
+			return jsonrpc.Errorf(protocol.CodeNotFound, "%v", err)
+		case err != nil && !missing:
 			return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%v", err)
 		}
 	}

@@ -2,7 +2,6 @@ package acp
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -110,8 +109,9 @@ func (c childClient) Call(ctx context.Context, method string, params backend.Raw
 	if err := c.check(ctx, method, params); err != nil {
 		return jsonrpc.Fail(err)
 	}
-	send := func() backend.Work { return c.viewers.call(ctx, method, c.addressed(method, params)) }
-	if err := c.checkRules(ctx, method, params); err != nil {
+	action, err := c.checkRules(ctx, method, params)
+	send := func() backend.Work { return c.send(ctx, method, c.addressed(method, params), action) }
+	if err != nil {
 		return c.ruled(ctx, method, params, err, func() backend.Work {
 			if err := c.check(ctx, method, params); err != nil {
 				return jsonrpc.Fail(err)
@@ -131,10 +131,13 @@ func (c childClient) Call(ctx context.Context, method string, params backend.Raw
 
 // Notify implements [backend.Client].
 func (c childClient) Notify(ctx context.Context, method string, params backend.Raw) error {
-	if err := cmp.Or(c.check(ctx, method, params), c.checkRules(ctx, method, params)); err != nil {
+	if err := c.check(ctx, method, params); err != nil {
 		return err
 	}
-	return c.viewers.notify(ctx, method, c.addressed(method, params))
+	if _, err := c.checkRules(ctx, method, params); err != nil {
+		return err
+	}
+	return c.notify(ctx, method, c.addressed(method, params))
 }
 
 // addressed returns the params of a message about the child.

@@ -1,7 +1,6 @@
 package acp
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +15,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/internal/commands"
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/policy"
 	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -311,8 +311,9 @@ func (h *host) Call(ctx context.Context, method string, params backend.Raw) back
 			return nil, err
 		}
 	}
-	send := func() backend.Work { return h.send(ctx, method, params) }
-	if err := h.checkRules(ctx, method, params); err != nil {
+	action, err := h.checkRules(ctx, method, params)
+	send := func() backend.Work { return h.send(ctx, method, putSessionID(params, h.id), action) }
+	if err != nil {
 		return h.ruled(ctx, method, params, err, send)
 	}
 	if s != nil && method == protocol.RequestPermission {
@@ -324,9 +325,22 @@ func (h *host) Call(ctx context.Context, method string, params backend.Raw) back
 	return send()
 }
 
-// send sends a request that was checked.
-func (h *host) send(ctx context.Context, method string, params backend.Raw) backend.Work {
-	return h.viewers.call(ctx, method, putSessionID(params, h.id))
+// send sends the client a request for an action that was checked, or answers it in its place.
+func (h *host) send(
+	ctx context.Context, method string, params backend.Raw, action policy.Action,
+) backend.Work {
+	if h.servesFiles(method) {
+		return func() (backend.Raw, error) { return h.serveFile(ctx, method, params, action) }
+	}
+	return h.viewers.call(ctx, method, params)
+}
+
+// notify sends the client a notification that was checked.
+func (h *host) notify(ctx context.Context, method string, params backend.Raw) error {
+	if h.servesFiles(method) {
+		return errNoFileMethod(method)
+	}
+	return h.viewers.notify(ctx, method, params)
 }
 
 // live returns the session once the updates that were buffered for it are sent, nil before.
@@ -348,18 +362,21 @@ func (u unrecorded) Call(ctx context.Context, method string, params backend.Raw)
 	if err := u.check(method, params); err != nil {
 		return jsonrpc.Fail(err)
 	}
-	return u.send(ctx, method, params)
+	return u.send(ctx, method, putSessionID(params, u.id), policy.Action{})
 }
 
 // Notify implements [backend.Client].
 func (h *host) Notify(ctx context.Context, method string, params backend.Raw) error {
-	if err := cmp.Or(h.check(method, params), h.checkRules(ctx, method, params)); err != nil {
+	if err := h.check(method, params); err != nil {
+		return err
+	}
+	if _, err := h.checkRules(ctx, method, params); err != nil {
 		return err
 	}
 	if method == protocol.ElicitationComplete { // it names no session
 		return h.viewers.notify(ctx, method, params)
 	}
-	return h.viewers.notify(ctx, method, putSessionID(params, h.id))
+	return h.notify(ctx, method, putSessionID(params, h.id))
 }
 
 // check returns an error if the backend may not send the client this message.

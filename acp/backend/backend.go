@@ -139,6 +139,10 @@ type Info struct {
 	// "write" or "strict", and what holds for the client's terminals. It is "" for a backend
 	// without processes.
 	Sandbox string
+	// Restricted says that the agent's processes are restricted. So the client is not asked for
+	// their files: a process could exchange a directory in the path for a link while the client
+	// opens it. The adapter reads and writes them by handle.
+	Restricted bool
 	// ServerSandbox restricts the stdio servers that the adapter starts a second time, for
 	// [MCPCommand], if the backend connects them: as the backend's own processes are restricted,
 	// since these may have changed the servers' files.

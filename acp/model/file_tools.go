@@ -25,7 +25,7 @@ func neverPermit(context.Context, tools.Change) error { return errRejected }
 // editor returns what may have files open, nil for nothing.
 func (s *modelSession) editor() tools.Editor {
 	if s.backend.files {
-		return openFiles{s.host}
+		return openFiles{s}
 	}
 	return nil
 }

@@ -94,6 +94,7 @@ func (p *proxy) Initialize(
 		MCP:        backend.BackendConnects,
 		Sandbox:    process.InEffect(p.options.Profile.Sandbox) + terminals,
 
+		Restricted:    p.isRestricted(),
 		ServerSandbox: p.options.Profile.Restriction(),
 
 		OverlappingTurns: true, Usage: p.options.Profile.Usage.Counted(p.agentInfo().Release),
