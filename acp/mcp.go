@@ -99,11 +99,8 @@ func (a *agent) restrictLikeAgent(c *mcpclient.Config) {
 	if own.Mode == backend.SandboxStrict {
 		s.Mode = own.Mode
 	}
-	if own.Mode != backend.SandboxOff && own.Ports != nil && s.Ports == nil {
-		s.Ports = own.Ports
-	}
-	if own.Mode != backend.SandboxOff && own.Hosts != nil && s.Hosts == nil {
-		s.Hosts = own.Hosts
+	if own.Mode != backend.SandboxOff {
+		s.Ports, s.Hosts = s.Ports.And(own.Ports), s.Hosts.And(own.Hosts)
 	}
 	c.Policy.Sandbox = s
 }

@@ -13,8 +13,8 @@ import (
 //	Write, Read []string  // files and directories that it may also write or read: absolute, or
 //	                      // beginning with "~/" or "$NAME/"; those in Write must exist
 //	State []string        // the same for what it keeps; directories end with "/" and are created
-//	Ports []uint16        // the TCP ports to which it may connect; nil means all
-//	Hosts hostproxy.Hosts // the hosts to which it may connect; nil means all
+//	Ports hostproxy.Ports // the TCP ports to which it may connect
+//	Hosts hostproxy.Hosts // the hosts to which it may connect
 //	Network sandbox.Network // how Hosts is enforced
 //	Helper []string       // the command line of acp-agent that enforces Hosts for ordinary users
 //	Optional bool         // start it without a sandbox where there is none, and say so

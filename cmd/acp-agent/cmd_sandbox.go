@@ -142,18 +142,18 @@ func exitStatus(err error) error {
 	return err
 }
 
-// parsePorts returns the ports in a list. It is never nil.
-func parsePorts(list string) ([]uint16, error) {
-	ports := []uint16{}
+// parsePorts returns the ports in a list.
+func parsePorts(list string) (hostproxy.Ports, error) {
+	ports := hostproxy.Ports{Limited: true}
 	for port := range strings.SplitSeq(list, ",") {
 		if port == "" {
 			continue
 		}
 		n, err := strconv.ParseUint(port, 10, 16)
 		if err != nil {
-			return nil, usage.Errorf("--ports: %q is not a port", port)
+			return hostproxy.Ports{}, usage.Errorf("--ports: %q is not a port", port)
 		}
-		ports = append(ports, uint16(n))
+		ports.List = append(ports.List, uint16(n))
 	}
 	return ports, nil
 }

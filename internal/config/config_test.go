@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/mcp"
+	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -94,6 +95,25 @@ func TestErrorsNameTheKeyOrTheLine(t *testing.T) {
 		_, err := Parse("c.json", []byte(text))
 		require.ErrorContains(t, err, want, text)
 		require.NotContains(t, err.Error(), "secret", text)
+	}
+}
+
+// A list that is empty allows nothing, and one that is missing allows everything.
+//
+// Clause X8.
+func TestEmptyListsAreLists(t *testing.T) {
+	for lists, limited := range map[string]bool{
+		`"sandbox":"write"`: false, `"sandboxHosts":null,"sandboxPorts":null`: false,
+		`"sandboxHosts":[],"sandboxPorts":[]`: true, `"sandboxHosts":["a.com"],"sandboxPorts":[1]`: true,
+	} {
+		c, err := Parse("c.json", []byte(`{"agents":{"gemini":{`+lists+`}},"mcpServers":{"x":{`+lists+`}}}`))
+		require.NoError(t, err)
+		for _, s := range []sandbox.Settings{c.Agents["gemini"].Settings(), c.MCPPolicy("x").Sandbox} {
+			require.Equal(t, limited, s.Hosts.Limited, lists)
+			require.Equal(t, limited, s.Ports.Limited, lists)
+			require.Equal(t, strings.Contains(lists, "a.com"), len(s.Hosts.List) == 1, lists)
+			require.Equal(t, strings.Contains(lists, "[1]") || !limited, s.Ports.Allow(1), lists)
+		}
 	}
 }
 

@@ -48,19 +48,21 @@ func (c Config) MCPPolicy(name string) mcp.Policy {
 
 // Restriction restricts what acp-agent starts.
 type Restriction struct {
-	Sandbox         *sandbox.Mode   `json:"sandbox"`
-	SandboxWrite    []string        `json:"sandboxWrite"`
-	SandboxRead     []string        `json:"sandboxRead"`
-	SandboxPorts    []uint16        `json:"sandboxPorts"`
-	SandboxHosts    hostproxy.Hosts `json:"sandboxHosts"`
-	SandboxNetwork  sandbox.Network `json:"sandboxNetwork"`
-	SandboxFallback sandboxWarn     `json:"sandboxFallback"`
+	Sandbox         *sandbox.Mode    `json:"sandbox"`
+	SandboxWrite    []string         `json:"sandboxWrite"`
+	SandboxRead     []string         `json:"sandboxRead"`
+	SandboxPorts    []uint16         `json:"sandboxPorts"` // nil if it is not given
+	SandboxHosts    []hostproxy.Host `json:"sandboxHosts"` // the same
+	SandboxNetwork  sandbox.Network  `json:"sandboxNetwork"`
+	SandboxFallback sandboxWarn      `json:"sandboxFallback"`
 }
 
 // Settings returns what is configured.
 func (c Restriction) Settings() sandbox.Settings {
-	s := sandbox.Settings{Write: c.SandboxWrite, Read: c.SandboxRead, Ports: c.SandboxPorts,
-		Hosts: c.SandboxHosts, Network: c.SandboxNetwork, Optional: bool(c.SandboxFallback)}
+	s := sandbox.Settings{Write: c.SandboxWrite, Read: c.SandboxRead,
+		Ports:   hostproxy.Ports{Limited: c.SandboxPorts != nil, List: c.SandboxPorts},
+		Hosts:   hostproxy.Hosts{Limited: c.SandboxHosts != nil, List: c.SandboxHosts},
+		Network: c.SandboxNetwork, Optional: bool(c.SandboxFallback)}
 	override(&s.Mode, c.Sandbox)
 	return s
 }

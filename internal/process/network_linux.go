@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/acp-agent/acp-agent/internal/hostproxy"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 )
 
@@ -99,7 +100,7 @@ func (n *network) startHelper(cmd *exec.Cmd, p sandbox.Policy) error {
 	outlet := n.outlet
 	outlet.Entered = true
 	d := deferred{Policy: p, Path: cmd.Path, Args: cmd.Args, Env: cmd.Environ()}
-	d.Policy.Hosts, d.Policy.Helper, d.Policy.Outlet = nil, nil, &outlet
+	d.Policy.Hosts, d.Policy.Helper, d.Policy.Outlet = hostproxy.Hosts{}, nil, &outlet
 	ours, theirs, err := socketPair()
 	if err != nil {
 		return err

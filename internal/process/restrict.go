@@ -16,7 +16,7 @@ import (
 // of s.State: some programs hang without them. The error is a [*StartError].
 func (c Command) Restrict(s sandbox.Settings, roots []Root) (Command, error) {
 	switch {
-	case s.Mode == sandbox.Off && s.Hosts != nil:
+	case s.Mode == sandbox.Off && s.Hosts.Limited:
 		return c, &StartError{c, "", errors.New(`sandboxHosts needs "sandbox": "write" or "strict"`)}
 	case s.Mode == sandbox.Off || s.Unprotected() != nil:
 		return c, nil

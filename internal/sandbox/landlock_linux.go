@@ -8,6 +8,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/acp-agent/acp-agent/internal/hostproxy"
 )
 
 // landlock is the mechanism of the Linux kernel, which needs no program and no rights. A thread
@@ -152,7 +154,7 @@ func (p Policy) landlockAttributes(version int) (a unix.LandlockRulesetAttr, err
 	if p.Mode == Strict {
 		a.Handled_access_fs |= reading
 	}
-	if p.connectsOnlyTo() != nil {
+	if p.connectsTo().Limited {
 		if version < withPorts {
 			return a, tooOld(version, withPorts, "6.7, to restrict TCP ports")
 		}
@@ -167,15 +169,15 @@ func (p Policy) landlockAttributes(version int) (a unix.LandlockRulesetAttr, err
 	return a, nil
 }
 
-// connectsOnlyTo returns the TCP ports to which Landlock lets the process connect, or nil for all.
-func (p Policy) connectsOnlyTo() []uint16 {
+// connectsTo returns the TCP ports to which Landlock lets the process connect.
+func (p Policy) connectsTo() hostproxy.Ports {
 	switch {
 	case p.Outlet == nil:
 		return p.Ports
 	case p.Outlet.Level == Namespace:
-		return nil // its own loopback is all that there is
+		return hostproxy.Ports{} // its own loopback is all that there is
 	}
-	return p.Outlet.Ports
+	return hostproxy.Ports{Limited: true, List: p.Outlet.Ports}
 }
 
 // signalsOwnThreads reports whether a thread whose signals are restricted can still send them to
@@ -242,7 +244,7 @@ func (r ruleset) allow(p Policy) error {
 			return fmt.Errorf("%s: %w", path, err)
 		}
 	}
-	for _, port := range p.connectsOnlyTo() {
+	for _, port := range p.connectsTo().List {
 		if err := r.allowPort(port); err != nil {
 			return fmt.Errorf("port %d: %w", port, err)
 		}

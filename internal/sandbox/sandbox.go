@@ -77,10 +77,10 @@ type Settings struct {
 	// State are paths in the same notation that it may write if they exist. Those that end with "/"
 	// are directories, which are created. A variable may be unset.
 	State []string
-	// Ports are the TCP ports to which it may connect. Nil means all, an empty list none.
-	Ports []uint16
-	// Hosts are the hosts to which it may connect, through a proxy of ours. Nil means all, an empty
-	// list none.
+	// Ports are the TCP ports to which it may connect.
+	Ports hostproxy.Ports
+	// Hosts are the hosts to which it may connect. If they are limited, it does so through a proxy
+	// of ours.
 	Hosts hostproxy.Hosts
 	// Network is how Hosts is enforced.
 	Network Network
@@ -99,7 +99,7 @@ type Settings struct {
 // [ErrUnavailable] with an explanation.
 func (s Settings) Available() error {
 	p := Policy{Mode: Write, Ports: s.Ports}
-	if s.Hosts != nil && s.Network == Ports {
+	if s.Hosts.Limited && s.Network == Ports {
 		p.Outlet = &Outlet{Level: Ports}
 	}
 	return choose(mechanisms(), p).available(p)
@@ -122,7 +122,8 @@ func (s Settings) InEffect() string {
 	return s.Mode.String()
 }
 
-// Policy says what a process may do. The zero Policy does not restrict it.
+// Policy says what a process may do. The zero Policy does not restrict it. It is passed on to other
+// processes as JSON, so no list in it may mean something else if it is nil than if it is empty.
 type Policy struct {
 	Mode Mode
 	// Write are the directories in which it may create, change and remove files, and files that it
@@ -133,13 +134,12 @@ type Policy struct {
 	// Read are the files and directories that it may read in mode Strict, besides those in Write
 	// and those of the system. Paths that do not exist, or contain links, are left out.
 	Read []string
-	// Ports are the TCP ports to which it may connect. Nil means all, an empty list none.
-	Ports []uint16
-	// Hosts, Network and Helper are those of [Settings]. A process with Hosts is started only with
-	// an Outlet, which internal/process makes.
-	Hosts   hostproxy.Hosts `json:",omitempty"`
-	Network Network         `json:",omitempty"`
-	Helper  []string        `json:",omitempty"`
+	// Ports, Hosts, Network and Helper are those of [Settings]. A process with limited Hosts is
+	// started only with an Outlet, which internal/process makes.
+	Ports   hostproxy.Ports
+	Hosts   hostproxy.Hosts
+	Network Network  `json:",omitempty"`
+	Helper  []string `json:",omitempty"`
 	// Outlet is its only way into the network, or nil if the network is not restricted by hosts.
 	Outlet *Outlet `json:",omitempty"`
 }

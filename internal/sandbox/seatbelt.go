@@ -45,9 +45,9 @@ func (p Policy) seatbeltProfile() string {
 		for _, dir := range below(p.Write...) {
 			rule("allow", "network-outbound", "(remote unix-socket "+dir+")")
 		}
-	case p.Ports != nil:
+	case p.Ports.Limited:
 		rule("deny", "network-outbound", `(remote tcp "*:*")`)
-		for _, port := range p.Ports {
+		for _, port := range p.Ports.List {
 			rule("allow", "network-outbound", `(remote tcp "*:`+strconv.Itoa(int(port))+`")`)
 		}
 	}

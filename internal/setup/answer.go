@@ -104,7 +104,7 @@ func (o *run) askSandbox(ctx context.Context, a *answerer) error {
 	if err == nil && modes[i] != p.Sandbox.Mode {
 		o.new.Set(modes[i].String(), "agents", a.agent, "sandbox")
 	}
-	if err != nil || modes[i] == sandbox.Off || p.Sandbox.Hosts != nil || p.State.Hosts == nil {
+	if err != nil || modes[i] == sandbox.Off || p.Sandbox.Hosts.Limited || p.State.Hosts == nil {
 		return err
 	}
 	return o.askHosts(ctx, p)
