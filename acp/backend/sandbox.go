@@ -19,6 +19,7 @@ import (
 //	Helper []string       // the command line of acp-agent that enforces Hosts for ordinary users
 //	Optional bool         // start it without a sandbox where there is none, and say so
 //	Records string        // the directory that remembers where restricted processes could write
+//	Own []string          // acp-agent's own files, which the user is never told to grant
 type Sandbox = sandbox.Settings
 
 // SandboxMode is how much a process is restricted: SandboxOff, SandboxWrite or SandboxStrict.

@@ -90,6 +90,7 @@ func (set *settings) mcpPolicy(name string) mcp.Policy {
 // complete returns a sandbox with what is the same for all of this program.
 func (set *settings) complete(s sandbox.Settings) sandbox.Settings {
 	s.Records, s.Helper = set.records(), set.sandboxer()
+	s.Own = append(set.ownPaths(), filepath.Dir(config.DefaultPath()))
 	return s
 }
 

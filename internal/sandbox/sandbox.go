@@ -30,7 +30,6 @@ package sandbox
 
 import (
 	"fmt"
-	"path/filepath"
 	"slices"
 
 	"github.com/acp-agent/acp-agent/internal/hostproxy"
@@ -93,6 +92,9 @@ type Settings struct {
 	// Records is the directory of consents, in which is kept what restricted processes could write
 	// and which links may be followed; see internal/consent. If it is empty, nothing is remembered.
 	Records string
+	// Own are acp-agent's own files and directories, which are never suggested as something to add
+	// to Write or Read.
+	Own []string
 }
 
 // Available returns nil if the system can restrict processes as s says, and otherwise an
@@ -140,6 +142,8 @@ type Policy struct {
 	Hosts   hostproxy.Hosts
 	Network Network  `json:",omitempty"`
 	Helper  []string `json:",omitempty"`
+	// Own is that of [Settings].
+	Own []string `json:"-"`
 	// Outlet is its only way into the network, or nil if the network is not restricted by hosts.
 	Outlet *Outlet `json:",omitempty"`
 }
@@ -147,7 +151,6 @@ type Policy struct {
 // Writes reports whether p lets a process write to path, which has no links.
 func (p Policy) Writes(path string) bool {
 	return p.Mode == Off || slices.ContainsFunc(p.Write, func(dir string) bool {
-		rel, err := filepath.Rel(dir, path)
-		return err == nil && filepath.IsLocal(rel)
+		return lies(dir, path)
 	})
 }
