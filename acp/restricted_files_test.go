@@ -2,6 +2,7 @@ package acp_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -120,4 +121,38 @@ func TestRestrictedBackendsNeedTheCapability(t *testing.T) {
 	got := c.texts(id, "call fs/write_text_file "+
 		encode(map[string]string{"path": file, "content": "n"}))
 	require.Contains(t, got[0], "the client does not offer fs/write_text_file")
+}
+
+// The rules hold for the file that is opened, whatever the path led to when they were compared.
+func TestRulesForFilesThatARestrictedBackendExchanges(t *testing.T) {
+	var host backend.Host
+	r := &scripted{restricted: true, opened: func(_ backend.Activation, h backend.Host) { host = h }}
+	c := connect(t, acp.Options{Backend: using(r),
+		Permissions: ruling(acp.Permissions{Ask: []string{"read asked*"}, Deny: []string{"read denied"}})})
+	c.initialize()
+	root := folder(t)
+	in := func(name string) string { return filepath.Join(root, name) }
+	for _, name := range []string{"free", "asked", "asked2", "denied"} {
+		writeFile(t, in(name), name)
+	}
+	c.open(root)
+	c.permit("allow-once")
+	for _, one := range []struct{ before, after, want string }{
+		{"free", "free", "free"},
+		{"asked", "asked", "asked"},
+		{"free", "asked", "cannot be asked"},
+		{"free", "denied", "denies it"},
+		{"asked", "denied", "replaced"},
+		{"asked", "asked2", "replaced"},
+	} {
+		_ = os.Remove(in("link"))
+		require.NoError(t, os.Symlink(one.before, in("link")))
+		params := encode(map[string]any{"path": in("link")})
+		work := host.Call(t.Context(), "fs/read_text_file", backend.Raw(params))
+		require.NoError(t, os.Remove(in("link")))
+		require.NoError(t, os.Symlink(one.after, in("link")))
+		result, err := work()
+		got := fmt.Sprint(string(result), err)
+		require.Contains(t, got, one.want, "%s, then %s", one.before, one.after)
+	}
 }

@@ -339,8 +339,8 @@ type system struct {
 	store   sessionstore.Store
 	client  client.Options // of its clients
 	rules   *acp.Permissions
-	pool    *proxy.Pool    // nil if each connection has processes of its own
-	user    string         // in the pool
+	pool    *proxy.Pool // nil if each connection has processes of its own
+	user    string      // in the pool
 }
 
 func newSystem(t testing.TB, a abilities, o proxy.Options) *system {
