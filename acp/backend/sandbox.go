@@ -20,6 +20,7 @@ import (
 //	Optional bool         // start it without a sandbox where there is none, and say so
 //	Records string        // the directory that remembers where restricted processes could write
 //	Own []string          // acp-agent's own files, which the user is never told to grant
+//	Hidden []string       // directories that it cannot read where the system lets us hide them
 type Sandbox = sandbox.Settings
 
 // SandboxMode is how much a process is restricted: SandboxOff, SandboxWrite or SandboxStrict.

@@ -7,7 +7,8 @@ import (
 )
 
 // Sandbox says what a stdio server may do by itself. It is backend.Sandbox, whose comment explains
-// the fields Mode, Write, Read, State, Ports, Hosts, Network, Helper, Optional, Records and Own.
+// the fields Mode, Write, Read, State, Ports, Hosts, Network, Helper, Optional, Records, Own and
+// Hidden.
 type Sandbox = sandbox.Settings
 
 // Policy says what an MCP server may do. It comes from the user's own configuration, never from the

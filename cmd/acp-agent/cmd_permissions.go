@@ -91,6 +91,12 @@ func (set *settings) mcpPolicy(name string) mcp.Policy {
 func (set *settings) complete(s sandbox.Settings) sandbox.Settings {
 	s.Records, s.Helper = set.records(), set.sandboxer()
 	s.Own = append(set.ownPaths(), filepath.Dir(config.DefaultPath()))
+	for _, directory := range []func() (string, error){set.stateDirectory, defaultStateDir} {
+		dir, err := directory()
+		if err == nil && !slices.Contains(s.Hidden, dir) {
+			s.Hidden = append(s.Hidden, dir)
+		}
+	}
 	return s
 }
 

@@ -127,16 +127,16 @@ func (n *network) startHelper(cmd *exec.Cmd, p sandbox.Policy) error {
 }
 
 // inUserNamespace adds namespaces to the attributes of a process. It keeps its user and group, and
-// may only prepare the network.
+// may only prepare its network and its mounts.
 func inUserNamespace(given *syscall.SysProcAttr) *syscall.SysProcAttr {
 	a := syscall.SysProcAttr{}
 	if given != nil {
 		a = *given
 	}
-	a.Cloneflags |= unix.CLONE_NEWUSER | unix.CLONE_NEWNET
+	a.Cloneflags |= unix.CLONE_NEWUSER | unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWIPC
 	a.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}}
 	a.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}}
-	a.AmbientCaps = []uintptr{unix.CAP_NET_ADMIN}
+	a.AmbientCaps = []uintptr{unix.CAP_NET_ADMIN, unix.CAP_SYS_ADMIN}
 	return &a
 }
 

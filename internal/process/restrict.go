@@ -69,6 +69,7 @@ func (c Command) restrict(s sandbox.Settings, roots []Root) (Command, error) {
 	if err := g.remember(); err != nil {
 		return c, &StartError{Command: c, Err: err}
 	}
+	g.hide(s.Hidden, c.Path)
 	c.Sandbox = p
 	return c, nil
 }

@@ -36,8 +36,15 @@ func (m landlock) run(p Policy, l Launch, start func(Launch) error) error {
 			return
 		}
 		err := p.Outlet.enter() // the thread is never unlocked, and ends with this goroutine
+		separate := false
+		if err == nil {
+			separate, err = p.separate()
+		}
 		if err == nil {
 			err = m.restrict(p)
+		}
+		if err == nil {
+			err = p.filterCalls(separate)
 		}
 		if err == nil {
 			err = start(l)
@@ -79,6 +86,9 @@ const (
 
 // landlockVersion returns the version of Landlock.
 func landlockVersion() (version int, err error) {
+	if interfaces()[runtime.GOARCH] == nil {
+		return 0, unavailable("acp-agent has none for Linux on %s", runtime.GOARCH)
+	}
 	v, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0,
 		unix.LANDLOCK_CREATE_RULESET_VERSION)
 	switch {
@@ -135,12 +145,6 @@ func (m landlock) restrict(p Policy) error {
 		return unavailable("this container or sandbox does not allow Landlock: %w", errno)
 	case errno != 0:
 		return setupError(errno)
-	}
-	if p.Outlet == nil {
-		return nil
-	}
-	if err := filterSockets(p.Outlet.Level); err != nil {
-		return setupError(err)
 	}
 	return nil
 }
@@ -218,12 +222,14 @@ func protectThread(lost []uintptr) error {
 const firstFile = 3
 
 // lostCapabilities returns the capabilities that a restricted process loses, even as root: trace
-// processes, type into the terminals of others (part of CAP_SYS_ADMIN), and change the kernel or
-// reach disks and memory without a file. With a list of hosts it also loses those with which it
-// could build itself a way into the network.
+// processes, type into the terminals of others (part of CAP_SYS_ADMIN), change what keys type, the
+// clock, the logs or the kernel, and reach disks and memory without a file. With a list of hosts it
+// also loses those with which it could build itself a way into the network.
 func (p Policy) lostCapabilities() []uintptr {
 	lost := []uintptr{unix.CAP_SYS_PTRACE, unix.CAP_SYS_ADMIN, unix.CAP_SYS_MODULE,
-		unix.CAP_SYS_RAWIO, unix.CAP_SYS_BOOT, unix.CAP_MKNOD, unix.CAP_PERFMON, unix.CAP_BPF}
+		unix.CAP_SYS_RAWIO, unix.CAP_SYS_BOOT, unix.CAP_MKNOD, unix.CAP_PERFMON, unix.CAP_BPF,
+		unix.CAP_SYS_TTY_CONFIG, unix.CAP_SYS_TIME, unix.CAP_SYS_PACCT, unix.CAP_SYSLOG,
+		unix.CAP_AUDIT_CONTROL}
 	if p.Outlet != nil {
 		lost = append(lost, unix.CAP_NET_ADMIN, unix.CAP_NET_RAW)
 	}

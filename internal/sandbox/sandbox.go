@@ -11,8 +11,9 @@
 // (system_linux.go).
 //
 // A process with a list of hosts has an [Outlet] besides, which leads to a proxy in our process. On
-// Linux the outlet is in a network namespace (namespace_linux.go), and a filter of system calls
-// closes what that and Landlock leave open (seccomp_linux.go).
+// Linux the outlet is in a network namespace. Whoever may make namespaces also gets mounts and kernel
+// objects of its own (namespace_linux.go), and a filter of system calls closes what Landlock and
+// namespaces leave open (seccomp_linux.go).
 //
 // Only these places assume something about the mechanism:
 //
@@ -95,6 +96,9 @@ type Settings struct {
 	// Own are acp-agent's own files and directories, which are never suggested as something to add
 	// to Write or Read.
 	Own []string
+	// Hidden are directories that the command cannot read in any mode where the system lets us hide
+	// them. One that has the command's program, or something that it is granted, is not hidden.
+	Hidden []string
 }
 
 // Available returns nil if the system can restrict processes as s says, and otherwise an
@@ -136,6 +140,9 @@ type Policy struct {
 	// Read are the files and directories that it may read in mode Strict, besides those in Write
 	// and those of the system. Paths that do not exist, or contain links, are left out.
 	Read []string
+	// Hidden are directories that it cannot read, where the system lets us hide them. They contain
+	// no links.
+	Hidden []string `json:",omitempty"`
 	// Ports, Hosts, Network and Helper are those of [Settings]. A process with limited Hosts is
 	// started only with an Outlet, which internal/process makes.
 	Ports   hostproxy.Ports
@@ -153,4 +160,13 @@ func (p Policy) Writes(path string) bool {
 	return p.Mode == Off || slices.ContainsFunc(p.Write, func(dir string) bool {
 		return lies(dir, path)
 	})
+}
+
+// Hide adds a directory to p.Hidden, unless something in it is granted, or the program is there.
+// Neither path has links.
+func (p *Policy) Hide(dir, program string) {
+	needed := slices.Concat(p.Write, p.Read, []string{program})
+	if !slices.ContainsFunc(needed, func(path string) bool { return lies(dir, path) }) {
+		p.Hidden = append(p.Hidden, dir)
+	}
 }

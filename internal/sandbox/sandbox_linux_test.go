@@ -45,6 +45,12 @@ func play(role string) int {
 		return connectAll(os.Getenv("TEST_ADDRESSES"))
 	case "daemon":
 		return daemon()
+	case "shell":
+		return playShell()
+	case "type":
+		return typeAll()
+	case "objects":
+		return tryObjects()
 	case "without landlock":
 		return reportWithout()
 	case "tell status":

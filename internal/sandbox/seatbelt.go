@@ -28,6 +28,9 @@ func (p Policy) seatbeltProfile() string {
 	rule("deny", "file-write*")
 	rule("allow", "file-write*", append(below(p.Write...), `(regex #"^/dev/(null|zero|tty|ptmx|ttys[0-9]+)$")`,
 		`(subpath "/dev/fd")`)...)
+	for _, dir := range below(p.Hidden...) {
+		rule("deny", "file-read* file-write*", dir)
+	}
 	// means to make other processes act for it, or to reach them
 	for _, operation := range []string{"appleevent-send", "lsopen"} {
 		rule("deny", operation)
