@@ -45,6 +45,11 @@ func (s *medium) explain(err error) error {
 		err = &fullError{err, !s.inMemory() && hasNoInodes(s.options.Dir)}
 	}
 	hint := hintFor(err)
+	if hint == hintBusy {
+		if holder := lockHolder(s.options.Dir); holder != "" {
+			hint = holder + " keeps it locked; end that program, then try again"
+		}
+	}
 	if code(err) != 0 || isOther(err) {
 		path = filepath.Join(path, fileName)
 	}

@@ -29,6 +29,12 @@ func (o Options) WithEraseDelay(d time.Duration) Options {
 	return o
 }
 
+// WithLockTimeout returns o with calls that soon give up on a locked store.
+func (o Options) WithLockTimeout() Options {
+	o.lockTimeout = time.Millisecond
+	return o
+}
+
 // Erased reports whether nothing is left of deleted sessions.
 func (s *Store) Erased() bool {
 	var erased bool
