@@ -96,9 +96,9 @@
 //     which sends it to the client, if that takes its kind (updates.go), and hands it to the
 //     sessionstore.Recorder that writes to the store. Their Commit methods call
 //     session.commit, which waits for the store before it sends.
-//   - A replay: replay.go shows the stored history during a load. A history that the backend
-//     replays goes through host.Replay (replay_backend.go) into a draft, which becomes the history.
-//     replay_rate.go limits how fast both are.
+//   - A replay: replay.go shows the stored history during a load. What the backend replays after
+//     the end of it goes through host.Replay (replay_backend.go) into a draft, which is added to
+//     the history. replay_rate.go limits how fast both are.
 //   - A child session, such as that of a subagent: children.go. Its updates and requests are those
 //     of the session, with a key in them.
 //   - A message of the backend to the client: host.check in host.go compares its method with the

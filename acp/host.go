@@ -39,8 +39,9 @@ type host struct {
 	foreign   bool                        // it comes from the backend, and is not stored yet
 	isNew     bool                        // it was made by session/new: the store has no states of it
 
-	replays  sync.Mutex // held while an update is replayed; locked before mu
-	replayed *replayed  // nil unless the backend replays a history
+	replays     sync.Mutex // held while an update is replayed; locked before mu
+	replayed    *replayed  // nil unless the backend replays a history
+	showsReplay bool       // it is shown as it comes
 
 	outside chan struct{} // holds one value while a file outside the roots is asked about or read
 	permits *permits

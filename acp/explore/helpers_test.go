@@ -100,8 +100,8 @@ func (c *client) StartServer(_ context.Context, a discovery.Artifact) error {
 	}
 	return nil
 }
-func (c *client) SaveState(context.Context, []byte) error                      { return nil }
-func (c *client) Replay(context.Context, backend.Update, backend.Replay) error { return nil }
+func (c *client) SaveState(context.Context, []byte) error      { return nil }
+func (c *client) Replay(context.Context, backend.Update) error { return nil }
 
 func (c *client) Update(ctx context.Context, u backend.Update) error {
 	if err := ctx.Err(); err != nil {

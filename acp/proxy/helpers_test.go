@@ -286,9 +286,8 @@ func (h host) Update(ctx context.Context, u backend.Update) error {
 
 func (h host) Commit(ctx context.Context, u backend.Update) error { return h.Update(ctx, u) }
 
-func (h host) Replay(ctx context.Context, u backend.Update, from backend.Replay) error {
-	source := map[backend.Replay]string{backend.FromStore: "stored ", backend.FromBackend: ""}[from]
-	return h.note(ctx, "host replay "+source+u.String())
+func (h host) Replay(ctx context.Context, u backend.Update) error {
+	return h.note(ctx, "host replay "+u.String())
 }
 
 func (h host) Child(key string, roots workspace.Roots) backend.Client {

@@ -20,11 +20,10 @@ type openRequest struct {
 	previous *session                        // the activation to replace, nil if none
 	stop     func(ctx context.Context) error // ends its turn
 
-	mustExist       bool   // do not create a session if the child does not know that of state
-	unlisted        bool   // the child does not list that of state
-	historyOptional bool   // the history need not be readable
-	hideReplay      bool   // the child's replay must not be shown
-	record          record // the child's replay is shown after this, because it is incomplete
+	mustExist       bool // do not create a session if the child does not know that of state
+	unlisted        bool // the child does not list that of state
+	historyOptional bool // the history need not be readable
+	hideReplay      bool // the child's replay must not be used
 }
 
 // openPlan is an openRequest with what open decided about it.
@@ -47,12 +46,8 @@ func (r openRequest) current() *childSession {
 	return r.previous.running()
 }
 
-// showsReplay reports whether the client is shown a replay by the child, or the part of it after
-// the record. If the replay is incomplete, or if its end is unknown, the client is shown the stored
-// history instead.
-func (r openRequest) showsReplay() bool {
-	return r.cause == backend.Load && !r.hideReplay && (!r.state.Partial || r.record.times > 0)
-}
+// showsReplay reports whether the child's replay is passed on.
+func (r openRequest) showsReplay() bool { return r.cause == backend.Load && !r.hideReplay }
 
 // openMethod is a way to open a session of the child: a lifecycle request, or reuse.
 type openMethod string
@@ -98,7 +93,7 @@ type openResult struct {
 	session *childSession
 	method  openMethod
 	result  backend.Raw // of the lifecycle request, without the session id
-	shown   int         // updates of its history that the client was shown
+	shown   int         // updates of its history that were passed on
 }
 
 // open connects s to a session of a child. It tries the possible ways until one succeeds. If there
@@ -234,9 +229,6 @@ func (s *session) commit(ctx context.Context, o openResult, r openPlan) (backend
 	s.announced.outdated(s.host.Catalog())
 	s.announceRoots(ctx, s.host)
 	opened := backend.Opened{Result: o.result}
-	if o.shown > 0 {
-		opened.Replay = backend.FromBackend
-	}
 	if r.copied && r.cause != backend.Fork {
 		opened.Superseded = r.state.encode()
 	}
@@ -290,7 +282,6 @@ func (s *session) plan(
 			pendingHistory = ""
 		}
 		saved.HistoryDue = pendingHistory != "" || err != nil
-		saved.Partial = saved.Partial || saved.HistoryDue
 	}
 	if r.mode != profiles.RootsByContext {
 		saved.SentRoots = ""

@@ -22,12 +22,9 @@ func (s *session) reopen(
 	shows := method == byLoad && r.showsReplay()
 	next := s.afterReplay(method)
 	late := shows && next == discardingLate
-	switch {
-	case shows && r.record.times > 0:
-		s.updates.skip(r.record)
-	case shows:
+	if shows {
 		s.updates.set(replaying)
-	default:
+	} else {
 		s.updates.set(discarding)
 	}
 	cs.setRequester(s)
@@ -42,9 +39,6 @@ func (s *session) reopen(
 	if err == nil && late {
 		s.awaitReplay(ctx, cs)
 		replayed = s.finishReplay(ctx, live)
-	}
-	if err == nil && shows {
-		err = s.updates.failure()
 	}
 	if err == nil {
 		cs.setResult(o.result)

@@ -34,10 +34,8 @@ type state struct {
 	Granted []string `json:"granted,omitempty"`
 	// Offered says that commands of the roots were announced when it was opened.
 	Offered bool `json:"offered,omitempty"`
-	// Partial says that the child's own history lacks the beginning, because its session began in
-	// the middle of ours.
-	Partial bool `json:"partial,omitempty"`
-	// HistoryDue says that the child has not been told this beginning yet.
+	// HistoryDue says that the child's session began in the middle of ours, and that the child has
+	// not been told the beginning yet.
 	HistoryDue bool `json:"due,omitempty"`
 	// Handoff says how to tell it, nil for the defaults.
 	Handoff *Handoff `json:"handoff,omitempty"`

@@ -247,7 +247,7 @@ func (s *Store) segments(
 }
 
 // page returns the segments of a session's strand after seq, up to end. There is at least one,
-// unless the history was replaced or deleted.
+// unless the session was deleted.
 func (s *Store) page(
 	ctx context.Context, id sessionstore.ID, strand, seq, end int64,
 ) (page [][]byte, err error) {
@@ -255,7 +255,7 @@ func (s *Store) page(
 		page = nil
 		r, err := tx.find(id, unlocked)
 		if err == nil && r.strand != strand {
-			err = sessionstore.ErrReplaced
+			err = &sessionstore.NotFoundError{ID: id} // another session has the id
 		}
 		if err != nil {
 			return err
@@ -388,22 +388,19 @@ func (s *Store) draftOf(id sessionstore.ID, d sessionstore.Draft) (*draft, error
 	return own, nil
 }
 
-// replaceHistory deletes the session's history and gives it the draft's strand. The caller stores
-// the row.
-func (d *draft) replaceHistory(tx *transaction, r *row) error {
+// appendTo adds the draft to the end of the session's history. The caller stores the row.
+func (d *draft) appendTo(tx *transaction, r *row) error {
 	if err := d.lock(tx); err != nil {
 		return err
 	}
-	err := tx.exec("DELETE FROM drafts WHERE owner = $1 AND strand = $2", d.Strand)
+	err := tx.exec(`UPDATE segments SET strand = $2, seq = seq + $3
+		WHERE owner = $1 AND strand = $4`, r.strand, r.last, d.Strand)
 	if err == nil {
-		err = tx.exec("DELETE FROM segments WHERE owner = $1 AND strand = $2", r.strand)
-	}
-	if err == nil {
-		err = tx.exec("DELETE FROM passages WHERE owner = $1 AND id = $2", string(r.id))
+		err = tx.exec("DELETE FROM drafts WHERE owner = $1 AND strand = $2", d.Strand)
 	}
 	if err != nil {
 		return err
 	}
-	r.strand, r.last = d.Strand, d.Last
+	r.last += d.Last
 	return tx.addStates(r.id, d.States())
 }

@@ -58,7 +58,7 @@ func (tx *transaction) restore(
 		ID: n.ID, Keys: n.Keys, Title: n.Title, State: n.State, StateKey: n.StateKey,
 	}, &updated)
 	if err == nil && history != nil {
-		err = history.replaceHistory(tx, r)
+		err = history.appendTo(tx, r)
 	}
 	if err != nil {
 		return err

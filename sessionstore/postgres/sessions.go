@@ -258,7 +258,7 @@ func (s *Store) Activate(
 			err = tx.saveState(r, a.State, a.StateKey)
 		}
 		if err == nil && history != nil {
-			err = history.replaceHistory(tx, r)
+			err = history.appendTo(tx, r)
 		}
 		if err != nil {
 			return err

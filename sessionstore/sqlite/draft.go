@@ -105,30 +105,29 @@ func (s *Store) draftOf(id sessionstore.ID, d sessionstore.Draft) (*draft, error
 	return own, nil
 }
 
-// replaceHistory drops the session's history and gives it the draft's strand. The caller stores the
-// row.
-func (d *draft) replaceHistory(tx *transaction, r *row) error {
+// appendTo adds the draft to the end of the session's history, and stores the row. A session without
+// a history gets the draft's strand, so that a long draft is not copied.
+func (d *draft) appendTo(tx *transaction, r *row) error {
 	if err := d.checkExists(tx); err != nil {
 		return err
 	}
-	old, err := inheritedSpans(tx, r.key)
-	if err != nil {
+	unused := d.Strand
+	if r.last == 0 {
+		unused, r.strand = r.strand, d.Strand
+	} else if err := tx.exec(`
+		INSERT INTO segments (strand, seq, turn, updates, body)
+		SELECT ?, seq + ?, 0, updates, body FROM segments WHERE strand = ?`,
+		r.strand, r.last, d.Strand); err != nil {
 		return err
 	}
-	for statement, key := range map[string]int64{
-		"DELETE FROM inherits WHERE session = ?": r.key,
-		"DELETE FROM drafts WHERE strand = ?":    d.Strand,
-	} {
-		if err := tx.exec(statement, key); err != nil {
-			return err
-		}
-	}
-	old = append(old, span{strand: r.strand})
-	r.strand, r.last = d.Strand, d.Last
+	r.last += d.Last
 	if err := r.store(tx); err != nil {
 		return err
 	}
-	if err := dropSpans(tx, old); err != nil {
+	if err := tx.exec("DELETE FROM drafts WHERE strand = ?", d.Strand); err != nil {
+		return err
+	}
+	if err := dropSpans(tx, []span{{strand: unused}}); err != nil {
 		return err
 	}
 	return r.addStates(tx, d.States())

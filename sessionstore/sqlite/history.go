@@ -58,8 +58,7 @@ func (s *Store) segments(
 	}
 }
 
-// historyReader reads a history in pages. It fails if the session's strand changes, that is, if the
-// history is replaced.
+// historyReader reads a history in pages. It fails if the session is deleted.
 type historyReader struct {
 	store  *Store
 	id     sessionstore.ID
@@ -90,7 +89,7 @@ func (h *historyReader) nextPage(ctx context.Context) (page []sessionstore.Segme
 	err = h.store.read(ctx, func(tx *transaction) (err error) {
 		page, err = h.segments(tx)
 		if err == nil && len(page) == 0 {
-			err = h.checkUnchanged(tx)
+			err = h.checkExists(tx)
 		}
 		return err
 	})
@@ -131,11 +130,11 @@ func (h *historyReader) segments(tx *transaction) (page []sessionstore.Segment, 
 	return page, rows.Err()
 }
 
-// checkUnchanged returns an error if the history was deleted or replaced.
-func (h *historyReader) checkUnchanged(tx *transaction) error {
+// checkExists returns an error if the session was deleted.
+func (h *historyReader) checkExists(tx *transaction) error {
 	r, err := h.store.owner.find(tx, h.id)
 	if err == nil && r.strand != h.strand {
-		err = sessionstore.ErrReplaced
+		err = &sessionstore.NotFoundError{ID: h.id} // another session has the id
 	}
 	return err
 }

@@ -210,7 +210,7 @@ func (s *Store) Adopt(
 		if own == nil {
 			return nil
 		}
-		return own.replaceHistory(tx, &r)
+		return own.appendTo(tx, &r)
 	})
 	s.eraseSoon()
 	return lease, err

@@ -141,7 +141,7 @@ func (s *Store) restore(
 	if err == nil && history != nil {
 		var r row
 		if r, err = s.owner.find(tx, n.ID); err == nil {
-			err = history.replaceHistory(tx, &r)
+			err = history.appendTo(tx, &r)
 		}
 	}
 	if err == nil {

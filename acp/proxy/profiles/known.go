@@ -217,7 +217,7 @@ func Known() []Profile {
 			Finds:   Finds{InCwd: []string{"AGENTS.md"}, Otherwise: []string{"CLAUDE.md"}},
 			Context: Context{Files: PiExtension},
 			State:   State{Writes: []string{"~/.pi/"}},
-			Replay:  Replay{ListLimit: 50, Lossy: true, Banner: "pi v"}, // a page
+			Replay:  Replay{ListLimit: 50, Banner: "pi v"}, // a page
 		},
 		{
 			Name: "qwen", Title: "Qwen Code", Checked: "0.24.4",

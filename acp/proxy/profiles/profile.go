@@ -159,12 +159,9 @@ type Replay struct {
 	// ListLimit is the length from which the agent's list of the sessions of a working directory
 	// may be incomplete. 0 means that it always may be.
 	ListLimit int
-	// Late says that it answers session/load before it has replayed the whole conversation. The
-	// stored history, if there is one, is shown instead.
+	// Late says that it answers session/load before it has replayed the whole conversation. Its
+	// replay is used only if nothing is stored.
 	Late bool
-	// Lossy says that its replay at session/load lacks things that the user saw, such as edits. The
-	// stored history is shown instead, and then what the agent did without us.
-	Lossy bool
 	// ModeNotice begins a message of the agent that ends with its new mode and stands for
 	// current_mode_update. Banner begins a message outside turns that is not part of the
 	// conversation. Both are empty if the agent sends no such message.

@@ -31,15 +31,12 @@ type Store struct {
 // session is a record with a history.
 type session struct {
 	sessionstore.Session
-	history *history
+	history []sessionstore.Update
 	states  map[sessionstore.Kind]sessionstore.Update
 	running []int64 // the numbers of the running turns
 	first   int64   // the number of the first turn that overlaps with these
 	open    int     // where the history of the running turns begins
 }
-
-// history is replaced as a whole, so its address identifies it.
-type history struct{ updates []sessionstore.Update }
 
 // do calls f, which may use the store, unless ctx has ended.
 func (s *Store) do(ctx context.Context, f func() error) error {
@@ -107,13 +104,13 @@ func (o *session) finished() (updates int, turns int64) {
 	if len(o.running) > 0 {
 		return o.open, o.first - 1
 	}
-	return len(o.history.updates), o.Turns
+	return len(o.history), o.Turns
 }
 
 // add appends updates as they are stored.
 func (o *session) add(updates []sessionstore.Update) {
 	history, states := sessionstore.Split(updates)
-	o.history.updates = append(o.history.updates, history...)
+	o.history = append(o.history, history...)
 	for _, u := range states {
 		o.states[u.Kind] = u
 	}
@@ -125,7 +122,7 @@ func (s *Store) insert(n sessionstore.NewSession) (*session, error) {
 		return nil, sessionstore.ErrExists
 	}
 	s.generation++
-	one := &session{history: &history{}, states: make(map[sessionstore.Kind]sessionstore.Update),
+	one := &session{states: make(map[sessionstore.Kind]sessionstore.Update),
 		Session: sessionstore.Session{ID: n.ID, Agent: n.Agent, Keys: n.Keys, Generation: s.generation,
 			Title: sessionstore.CleanTitle(n.Title)}}
 	one.touch()
@@ -222,7 +219,7 @@ func (o *session) position() sessionstore.Position {
 }
 
 func (o *session) matches(q sessionstore.Query) bool {
-	unused := o.Turns == 0 && len(o.history.updates) == 0
+	unused := o.Turns == 0 && len(o.history) == 0
 	texts := func(dirs []workspace.Dir) (all []string) {
 		for _, d := range dirs {
 			all = append(all, d.String())
@@ -262,10 +259,7 @@ func (s *Store) Activate(
 				return sessionstore.ErrDraft
 			}
 			delete(s.drafts, d)
-			defer func() {
-				one.history = &history{}
-				one.add(d.updates)
-			}()
+			defer func() { one.add(d.updates) }()
 		}
 		if a.Held == 0 || a.History != nil {
 			one.interrupt()
@@ -306,7 +300,7 @@ func (s *Store) Fork(
 			return err
 		}
 		updates, turns := from.finished()
-		one.history.updates, one.Turns = slices.Clone(from.history.updates[:updates]), turns
+		one.history, one.Turns = slices.Clone(from.history[:updates]), turns
 		if sameAgent {
 			one.states = maps.Clone(from.states)
 		}
@@ -363,7 +357,7 @@ func (s *Store) BeginTurn(
 		one.Turns++
 		number = one.Turns
 		if len(one.running) == 0 {
-			one.first, one.open = number, len(one.history.updates)
+			one.first, one.open = number, len(one.history)
 		}
 		one.running = append(one.running, number)
 		one.add(t.Prompt)
@@ -396,7 +390,7 @@ func (s *Store) EndTurn(ctx context.Context, l sessionstore.Lease, number int64)
 func (s *Store) History(
 	ctx context.Context, id sessionstore.ID,
 ) iter.Seq2[sessionstore.Update, error] {
-	return s.read(ctx, id, func(one *session) int { return len(one.history.updates) })
+	return s.read(ctx, id, func(one *session) int { return len(one.history) })
 }
 
 // Finished implements [sessionstore.Store].
@@ -412,7 +406,7 @@ func (s *Store) read(
 ) iter.Seq2[sessionstore.Update, error] {
 	return func(yield func(sessionstore.Update, error) bool) {
 		var (
-			read *history
+			read *session
 			all  []sessionstore.Update
 		)
 		for i := 0; ; i++ {
@@ -421,9 +415,9 @@ func (s *Store) read(
 				switch {
 				case err != nil:
 				case read == nil:
-					read, all = one.history, one.history.updates[:end(one)]
-				case read != one.history:
-					err = sessionstore.ErrReplaced
+					read, all = one, one.history[:end(one)]
+				case read != one:
+					err = &sessionstore.NotFoundError{ID: id}
 				}
 				return err
 			})

@@ -24,7 +24,7 @@ func (e *NewerError) Error() string {
 // DescribesCall reports whether err is about a call rather than about the store's medium.
 func DescribesCall(err error) bool {
 	for _, target := range []error{
-		sessionstore.ErrClosed, sessionstore.ErrExists, sessionstore.ErrReplaced, sessionstore.ErrDraft,
+		sessionstore.ErrClosed, sessionstore.ErrExists, sessionstore.ErrDraft,
 	} {
 		if errors.Is(err, target) {
 			return true

@@ -101,7 +101,7 @@ CREATE TABLE states (
 	FOREIGN KEY (owner, id) REFERENCES sessions ON DELETE CASCADE
 );
 
--- Histories that are to replace a session's: strands that no session has yet.
+-- Parts of histories that are to be added to a session's: strands that no session has yet.
 CREATE TABLE drafts (
 	owner   text COLLATE "C" NOT NULL,
 	strand  bigint NOT NULL,

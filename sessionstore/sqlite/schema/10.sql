@@ -133,7 +133,7 @@ CREATE TABLE tombstones (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX tombstones_of ON tombstones (agent, deleted);
 
--- Histories that are being made, and are to replace a session's: segments of a strand that no session has yet.
+-- Parts of histories that are being made, and are to be added to a session's: segments of a strand that no session has yet.
 CREATE TABLE drafts (
 	strand  INTEGER PRIMARY KEY,
 	session INTEGER NOT NULL,
