@@ -71,8 +71,8 @@ func (h *host) newReplayed(ctx context.Context) (*replayed, error) {
 
 // Replay implements [backend.Host].
 func (h *host) Replay(ctx context.Context, u backend.Update) error {
-	if h.rate == nil {
-		return jsonrpc.Errorf(jsonrpc.CodeInternal, "only a load replays a history")
+	if h.stop == nil {
+		return jsonrpc.Errorf(jsonrpc.CodeInternal, "only a load or resume replays a history")
 	}
 	if err := h.stop(ctx); err != nil {
 		return err
@@ -93,7 +93,7 @@ func (h *host) Replay(ctx context.Context, u backend.Update) error {
 		if h.replayed, err = h.newReplayed(ctx); err != nil {
 			return err
 		}
-		h.showsReplay = h.replayed.stored == nil
+		h.showsReplay = h.replayed.stored == nil && h.rate != nil
 	}
 	if h.showsReplay {
 		h.rate.wait(ctx)

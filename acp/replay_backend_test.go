@@ -267,16 +267,19 @@ func updatesOf(t require.TestingT, store sessionstore.Store, id string) []sessio
 
 // Clause A27.
 func TestBackendReplayInResume(t *testing.T) {
-	r := &scripted{}
-	c := connect(t, acp.Options{Backend: using(r)})
+	r, store := &scripted{}, memstore.New(t)
+	c := connect(t, acp.Options{Backend: using(r), Store: store})
 	c.initialize()
 	a := folder(t)
 	id := c.open(a)
-	var err error
-	r.opened = func(_ backend.Activation, h backend.Host) {
-		err = h.Replay(t.Context(), say("old"))
+	errs := make(map[backend.Cause]error)
+	r.opened = func(a backend.Activation, h backend.Host) {
+		errs[a.Cause] = h.Replay(t.Context(), say("old"))
 	}
 	c.call("session/resume", rootsParams(id, a))
-	require.ErrorContains(t, err, "only a load")
+	c.call("session/fork", rootsParams(id, a))
+	require.NoError(t, errs[backend.Resume])
+	require.ErrorContains(t, errs[backend.Fork], "only a load or resume")
 	require.NotContains(t, texts(c.messages(), id), "old")
+	require.Equal(t, []string{"old"}, recorded(t, store, id))
 }

@@ -314,9 +314,9 @@ type Host interface {
 	// Updates receives updates outside turns. Until the lifecycle response is on the wire they are
 	// buffered without blocking, up to 1,000 and 4 MiB. They are dropped if the activation fails.
 	Updates
-	// Replay takes an update of the history that the backend has itself, during the Open of a load.
-	// If nothing is stored, it sends the client the update, and blocks while the client does not
-	// read. Otherwise the adapter shows the stored history, to which it adds what follows there in
+	// Replay takes an update of the history that the backend has itself, during the Open of a load
+	// or resume. If nothing is stored, it records the update, and a load sends it to the client,
+	// which blocks while the client does not read. Otherwise the adapter shows the stored history, to which it adds what follows there in
 	// the backend's. The backend must call Stop before it.
 	Replay(ctx context.Context, u Update) error
 	// Child returns the client for a child session with the given key and roots. Paths in its

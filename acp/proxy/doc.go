@@ -36,7 +36,9 @@
 //	                    resume          session/resume   the stored history
 //	                    neither         session/new      the stored history; the child is told it
 //	  session/resume    resume          session/resume   nothing
-//	                    load            session/load     nothing: the replay is dropped
+//	                    load            session/load     nothing: the replay is dropped, except
+//	                                                     that of a session that only the child
+//	                                                     knows, which is stored
 //	                    neither         session/new      nothing; the child is told the history
 //	  session/fork      fork            session/fork     nothing, even if the child replays the copy
 //	                    no fork         session/new      nothing; the child is told the history

@@ -46,8 +46,11 @@ func (r openRequest) current() *childSession {
 	return r.previous.running()
 }
 
-// showsReplay reports whether the child's replay is passed on.
-func (r openRequest) showsReplay() bool { return r.cause == backend.Load && !r.hideReplay }
+// usesReplay reports whether the child's replay is passed on: to show it, or to record what only the
+// child knows.
+func (r openRequest) usesReplay() bool {
+	return r.cause == backend.Load && !r.hideReplay || r.cause == backend.Resume && r.mustExist
+}
 
 // openMethod is a way to open a session of the child: a lifecycle request, or reuse.
 type openMethod string
@@ -74,8 +77,11 @@ func (r openPlan) methods() []openMethod {
 		if a.Fork {
 			methods = append(methods, byFork)
 		}
-	case known && a.Load && (r.showsReplay() || !a.Resume):
+	case known && a.Load && (r.usesReplay() || !a.Resume):
 		methods = append(methods, byLoad)
+		if r.cause == backend.Resume && a.Resume {
+			methods = append(methods, byResume)
+		}
 	case known && a.Resume:
 		methods = append(methods, byResume)
 	}

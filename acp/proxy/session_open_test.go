@@ -279,6 +279,31 @@ func TestReplayWithoutRecord(t *testing.T) {
 	}
 }
 
+// What only the agent knows is recorded when the session is resumed, and shown by a later load.
+//
+// Clause P7.
+func TestResumeWithoutRecord(t *testing.T) {
+	files, first := t.TempDir(), roots(t, 0)
+	alone := withAgent(t, files, false, profiles.Profile{}).connect()
+	made, err := alone.NewSession(t.Context(), client.Setup{Roots: first})
+	require.NoError(t, err)
+	alone.prompt(made.ID, "one")
+	alone.disconnect()
+
+	h := newSystem(t, abilities{Load: true, Resume: true, Dir: files}, proxy.Options{})
+	v := h.connect()
+	_, err = v.ResumeSession(t.Context(), "c1", client.Setup{Roots: first})
+	require.NoError(t, err)
+	require.Empty(t, v.shown())
+	require.Equal(t, []string{"one", "N:one"}, h.history("c1"))
+	require.Equal(t, "agent N:one+two", v.prompt("c1", "two"))
+	v.disconnect()
+	v = h.connect()
+	_, err = v.LoadSession(t.Context(), "c1", client.Setup{Roots: first})
+	require.NoError(t, err)
+	require.Equal(t, []string{"user one", "agent N:one", "user two", "agent N:one+two"}, v.shown())
+}
+
 // The record is shown as far as it goes, and then what the agent did without this program.
 //
 // Clause P7.

@@ -19,10 +19,10 @@ func (s *session) reopen(
 	if err != nil {
 		return o, err
 	}
-	shows := method == byLoad && r.showsReplay()
+	uses := method == byLoad && r.usesReplay()
 	next := s.afterReplay(method)
-	late := shows && next == discardingLate
-	if shows {
+	late := uses && next == discardingLate
+	if uses {
 		s.updates.set(replaying)
 	} else {
 		s.updates.set(discarding)
@@ -47,7 +47,7 @@ func (s *session) reopen(
 		o.shown, _ = s.updates.end(live) // not replayed: a late response may be setting it
 		s.undoJoin(ctx, cs, err)
 	}
-	if !shows {
+	if !uses {
 		o.shown = 0 // what came was dropped
 	}
 	return o, err
