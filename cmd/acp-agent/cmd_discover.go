@@ -74,7 +74,7 @@ func newDiscover(s streams, set *settings) *cobra.Command {
 	d.define(cmd)
 	cmd.Flags().StringVar(&d.file, "for", "", "show the additional instructions for `FILE`")
 	cmd.Flags().BoolVar(&d.json, "json", false, "print JSON")
-	set.accept(cmd, "max-roots", "mounts", "state-dir")
+	set.accept(cmd, "mounts", "state-dir")
 	return cmd
 }
 

@@ -47,7 +47,7 @@ machine, by whoever has its address: do not pass that on. It ends with Ctrl-C.`,
 		"serve on `ADDR`, a loopback address; port 0 is any that is free")
 	cmd.Flags().Var((*listValue)(&f.traces), "trace",
 		"show the trace in `FILE`, or those in a folder; can be repeated")
-	set.accept(cmd, "state-dir", "store", "max-roots", "mounts")
+	set.accept(cmd, "state-dir", "store", "mounts")
 	return cmd
 }
 

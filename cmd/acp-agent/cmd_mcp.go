@@ -85,7 +85,7 @@ can only be opened by you: the directory it is created in must be private.`,
 		},
 	}
 	m.define(cmd)
-	set.accept(cmd, "log-level", "log-file", "max-line", "max-roots", "mounts")
+	set.accept(cmd, "log-level", "log-file", "max-line", "mounts")
 	return cmd
 }
 

@@ -39,7 +39,7 @@ status is 1 if such a session would be rejected.`,
 	}
 	r.define(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	set.accept(cmd, "max-roots", "mounts", "state-dir")
+	set.accept(cmd, "mounts", "state-dir")
 	return cmd
 }
 

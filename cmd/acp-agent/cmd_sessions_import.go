@@ -57,7 +57,7 @@ is told the last part of the conversation.`,
 		},
 	}
 	r.define(cmd)
-	set.accept(cmd, "max-line", "max-roots", "mounts", "state-dir", "store")
+	set.accept(cmd, "max-line", "mounts", "state-dir", "store")
 	return cmd
 }
 

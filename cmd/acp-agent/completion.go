@@ -32,7 +32,6 @@ func completeValues(root *cobra.Command, set *settings) {
 		"log-level":   words("debug", "info", "warn", "error"),
 		"mounts":      words("none", "existing", "any"),
 		"max-line":    cobra.NoFileCompletions,
-		"max-roots":   cobra.NoFileCompletions,
 		"replay-rate": cobra.NoFileCompletions,
 	} {
 		_ = root.RegisterFlagCompletionFunc(flag, values) // fails only for an unknown flag

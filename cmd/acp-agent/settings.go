@@ -35,7 +35,6 @@ type settings struct {
 	logFile    string
 	trace      string
 	maxLine    int
-	maxRoots   int
 	mounts     workspace.Mounts
 	replayRate int
 	allow      []string // rules
@@ -58,7 +57,7 @@ type settings struct {
 
 func newSettings() *settings {
 	set := &settings{
-		logLevel: slog.LevelWarn, maxLine: 64 << 20, maxRoots: workspace.DefaultMaxRoots,
+		logLevel: slog.LevelWarn, maxLine: 64 << 20,
 		flags: pflag.NewFlagSet("settings", pflag.ContinueOnError), stalled: new(workspace.Stalled),
 	}
 	f := set.flags
@@ -88,8 +87,6 @@ func newSettings() *settings {
 		"append every message to `FILE`, with its time and direction; env, headers and secrets in "+
 			"URLs are masked")
 	f.Var(intValue{&set.maxLine, 1}, "max-line", "reject messages longer than `BYTES`")
-	f.Var(intValue{&set.maxRoots, 1}, "max-roots",
-		"reject sessions with more than `N` folders")
 	f.TextVar(&set.mounts, "mounts", workspace.ExistingMounts,
 		"`POLICY` says which file systems mounted below a folder belong to it: none, existing "+
 			"(those mounted when the session opened) or any")
@@ -193,7 +190,7 @@ func (set *settings) here(names ...string) (flags []string) {
 // files, because whoever can write these decides which agent runs, and which MCP servers start
 // without a question.
 func (set *settings) workspace() (workspace.Options, error) {
-	o := workspace.Options{MaxRoots: set.maxRoots, Mounts: set.mounts, Stalled: set.stalled}
+	o := workspace.Options{Mounts: set.mounts, Stalled: set.stalled}
 	for _, path := range set.ownPaths() {
 		path, err := filepath.Abs(path)
 		if err != nil {

@@ -13,7 +13,6 @@ type Config struct {
 	LogFile    string      `json:"logFile"`
 	Trace      string      `json:"trace"`
 	MaxLine    *int        `json:"maxLine"`
-	MaxRoots   *int        `json:"maxRoots"`
 	Mounts     string      `json:"mounts"`
 	ReplayRate *int        `json:"replayRate"`
 	Store      string      `json:"store"`
@@ -58,7 +57,6 @@ func (c Config) Settings() []Setting {
 		{"log-file", "logFile", c.LogFile},
 		{"trace", "trace", c.Trace},
 		{"max-line", "maxLine", number(c.MaxLine)},
-		{"max-roots", "maxRoots", number(c.MaxRoots)},
 		{"mounts", "mounts", c.Mounts},
 		{"replay-rate", "replayRate", number(c.ReplayRate)},
 		{"keep-dirs", "whenOmitted", c.keepDirs()},
