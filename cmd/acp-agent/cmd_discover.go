@@ -41,7 +41,9 @@ them.
 
 Without --dir the folders are those of a session whose editor names none: those
 of ACP_AGENT_DIRS, of the configuration file, and those that you added to all
-sessions in the directory with /roots add.
+sessions in the directory with /roots add. The setting that names a folder is
+shown with it. A folder that cannot be opened is named, as a session would be
+refused.
 
 With --json the output is an object with "roots", "artifacts", "cuts",
 "workspaceFiles", "strays" and "unsearched", or with --for an array of
@@ -79,20 +81,9 @@ func newDiscover(s streams, set *settings) *cobra.Command {
 }
 
 func discover(ctx context.Context, s streams, set *settings, d discoverFlags) error {
-	roots, declared, err := set.sessionRoots(d.rootFlags)
+	w, declared, err := set.openRoots(ctx, d.rootFlags)
 	if err != nil {
 		return err
-	}
-	options, err := set.workspace()
-	if err != nil {
-		return err
-	}
-	w, err := workspace.Open(ctx, roots, options)
-	if wrong, ok := errors.AsType[workspace.RootErrors](err); ok && declared != nil {
-		return errors.New(usage.DescribeRootError(wrong[0], "--cwd", settingOf(wrong[0], declared)))
-	}
-	if err != nil {
-		return usage.WithFlagNames(err, "cwd", "dir")
 	}
 	defer w.Close()
 	catalog, err := discovery.Scan(ctx, w, discovery.Options{})
@@ -110,7 +101,7 @@ func discover(ctx context.Context, s streams, set *settings, d discoverFlags) er
 	if err != nil {
 		return err
 	}
-	f := findings{catalog, files, strays, unsearched}
+	f := findings{catalog, declared, files, strays, unsearched}
 	if d.json {
 		err = f.writeJSON(s.out)
 	} else {
@@ -182,6 +173,7 @@ var kinds = [...]struct {
 // findings are what discover prints.
 type findings struct {
 	*discovery.Catalog
+	declared   map[workspace.Dir]string // the settings that declare roots
 	files      []discovery.WorkspaceFile
 	strays     []discovery.Stray
 	unsearched []workspace.Root // that were not completely searched for strays
@@ -228,7 +220,11 @@ func (f findings) writeJSON(out io.Writer) error {
 func (f findings) print(out io.Writer) error {
 	var b strings.Builder
 	for _, root := range f.Roots() {
-		fmt.Fprintf(&b, "%d  %s\n", root.Index, text.Printable(root.Dir.String()))
+		fmt.Fprintf(&b, "%d  %s", root.Index, text.Printable(root.Dir.String()))
+		if from := f.declared[root.Dir]; root.Index > 0 && from != "" {
+			fmt.Fprintf(&b, "  (%s)", text.Printable(from))
+		}
+		b.WriteString("\n")
 		found := 0
 		for _, k := range kinds {
 			var group []discovery.Artifact

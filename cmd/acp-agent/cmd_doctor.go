@@ -199,14 +199,16 @@ func (set *settings) examineWorkspaces(ctx context.Context) (findings []finding)
 			continue
 		}
 		subject := fmt.Sprintf("workspaces[%d]", i)
-		reports, err := checkRoots(ctx, set, rootFlags{cwd: w.Cwd})
-		for _, r := range reports {
-			if errors.Is(err, errRejected) && r.Verdict != "ok" {
-				err = fmt.Errorf("no session opens in %s: %s", w.Cwd, r.Verdict)
-			}
+		opened, _, err := set.openRoots(ctx, rootFlags{cwd: w.Cwd})
+		works := ""
+		if err == nil {
+			works = fmt.Sprintf("sessions in %s have %s", w.Cwd,
+				text.Count(opened.Roots().Len(), "folder", "folders"))
+			opened.Close()
+		} else {
+			err = fmt.Errorf("no session opens in %s: %w", w.Cwd, err)
 		}
-		findings = append(findings, judge(subject, fmt.Sprintf("sessions in %s have %s", w.Cwd,
-			text.Count(len(reports), "folder", "folders")), err))
+		findings = append(findings, judge(subject, works, err))
 		if _, missing := os.Stat(w.Cwd); errors.Is(missing, fs.ErrNotExist) {
 			findings[len(findings)-1].State = doubtful // it may be a project that is gone
 		}

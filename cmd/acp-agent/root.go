@@ -98,7 +98,7 @@ func newRoot(s streams) *cobra.Command {
 		"read settings from `FILE` (default "+config.DefaultPathText()+")")
 	root.Flags().AddFlagSet(set.flags)
 	root.Flags().BoolVarP(&showVersion, "version", "v", false, "print the version")
-	root.AddCommand(newRun(s, set), newSessions(s, set), newRoots(s, set), newAgents(s, set),
+	root.AddCommand(newRun(s, set), newSessions(s, set), newAgents(s, set),
 		newModels(s, set), newWorktree(s, set), newDiscover(s, set), newMCP(s, set),
 		newMCPRelay(s, set), newPermissions(s, set), newSandbox(s, set), newServe(s, set),
 		newConnect(s, set), newTokens(s, set), newInspect(s, set), newDoctor(s, set),
