@@ -26,7 +26,6 @@ import (
 type listFlags struct {
 	cwd      string
 	dirs     []string
-	none     bool
 	archived bool
 	limit    int // 0 for no limit
 	json     bool
@@ -52,9 +51,6 @@ Elsewhere it has whole ids and folders, and times in UTC.`,
   acp-agent sessions list --cwd app --dir shared --dir skills`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := exclusive(cmd, "dir", "no-dirs"); err != nil {
-				return err
-			}
 			q, err := l.query()
 			if err != nil {
 				return err
@@ -71,7 +67,6 @@ Elsewhere it has whole ids and folders, and times in UTC.`,
 	cmd.Flags().StringVar(&l.cwd, "cwd", "", "only sessions with this working directory `DIR`")
 	cmd.Flags().Var((*listValue)(&l.dirs), "dir",
 		"only sessions with the additional folder `DIR`; repeat it for the complete list")
-	cmd.Flags().BoolVar(&l.none, "no-dirs", false, "only sessions without additional folders")
 	cmd.Flags().BoolVar(&l.archived, "archived", false, "only sessions that were archived")
 	cmd.Flags().Var(intValue{&l.limit, 0}, "limit",
 		"only the `N` newest sessions, or all with 0")
@@ -92,7 +87,7 @@ func (l listFlags) query() (sessionstore.Query, error) {
 		}
 		q.Cwd = sessionstore.FilterDir(dirs.At(0))
 	}
-	if len(l.dirs) == 0 && !l.none {
+	if len(l.dirs) == 0 {
 		return q, nil
 	}
 	dirs, err := usage.Absolute(l.dirs...)
