@@ -272,13 +272,13 @@ func (s *session) plan(
 	if o.method != byNew {
 		saved = r.state
 	}
-	saved.ID, saved.RootsMode, saved.Handoff = o.session.id, r.mode, r.state.Handoff
+	saved.ID, saved.RootsMode, saved.From = o.session.id, r.mode, r.state.From
 	saved.SentTools = s.toolServer(r.mode, saved).files
 	commands, _ := s.rootCommands(s.announced.childCommands())
 	saved.Offered = len(commands) > 0
 	lacksHistory := o.method == byNew && r.cause != backend.New
 	if lacksHistory || saved.HistoryDue {
-		pendingHistory, err = s.earlierConversation(saved.Handoff)
+		pendingHistory, err = s.earlierConversation(saved.From)
 		if err != nil && !r.historyOptional {
 			return state{}, "", err
 		}
@@ -303,13 +303,12 @@ func (s *session) plan(
 	return saved, pendingHistory, nil
 }
 
-// earlierConversation returns what to tell the child of the conversation that it does not have.
-func (s *session) earlierConversation(h *Handoff) (string, error) {
-	o := handoff.Options{Limit: s.proxy.options.limits.MaxContext, Unsent: s.unsentBlocks(),
-		Workspace: s.host.Workspace()}
-	if h != nil {
-		o.From, o.Note, o.Results = h.From, h.Note, handoff.Results(h.Results)
-	}
-	text, _, err := handoff.Digest(s.history, o)
+// earlierConversation returns what to tell the child of the conversation that it does not have, and
+// that another agent has led if from is not "".
+func (s *session) earlierConversation(from string) (string, error) {
+	text, _, err := handoff.Digest(s.history, handoff.Options{
+		Limit: s.proxy.options.limits.MaxContext, From: from, Unsent: s.unsentBlocks(),
+		Workspace: s.host.Workspace(),
+	})
 	return text, err
 }
