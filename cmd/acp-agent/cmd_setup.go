@@ -31,7 +31,8 @@ What should answer is a known agent, --agent; another one, as a command after
 "--"; a model that is configured or that a server on this machine offers,
 --model; or neither, --agent=: then acp-agent itself answers commands such as
 /search. The servers of Ollama, LM Studio, llama.cpp and vLLM are found at their
-usual ports, others with --server.
+usual ports. A model at another address must be configured first; see acp-agent
+models.
 
 Folders that belong together are a working directory, --cwd, and those that
 sessions in it have as well, --dir. They are used if the editor names none.
@@ -96,8 +97,6 @@ func newSetup(s streams, set *settings) *cobra.Command {
 		"the working directory `DIR` that the folders of --dir belong to (default the current one)")
 	cmd.Flags().Var((*listValue)(&dirs), "dir",
 		"the folder `DIR` belongs to the working directory; can be repeated")
-	cmd.Flags().StringVar(&o.Server, "server", "",
-		"look for models at the address `URL`, such as http://127.0.0.1:11434/v1")
 	cmd.Flags().StringVar(&o.Editor, "editor", "",
 		"print what to add to `EDITOR`: "+strings.Join(setup.EditorNames(), ", "))
 	cmd.Flags().BoolVar(&o.Yes, "yes", false, "ask nothing, and write the file")
