@@ -28,9 +28,6 @@ type Policy struct {
 	// Templates replaces ${cwd}, ${roots}, ${root:N}, ${roots:json} and ${roots:uris} in the
 	// server's arguments and environment.
 	Templates bool
-	// Legacy asks the server only for revisions of MCP before 2026-07-28, because it does not
-	// survive the question for a newer one.
-	Legacy bool
 	// SettleAfterRoots is how long after its last answered roots/list the server counts as ready.
 	// Default 100 ms.
 	SettleAfterRoots time.Duration

@@ -56,11 +56,8 @@ The configuration file can change these agents and add others:
                        11434]
   sandboxHosts         the only hosts that it may connect to, such as
                        ["api.anthropic.com", "*.example.com"]
-  sandboxNetwork       how sandboxHosts is enforced: "namespace", "ports" or
-                       "auto"
   sandboxFallback      "fail" or "warn": whether the agent starts where there
                        is no sandbox
-  login                how to log in to the agent, for error messages
   identity             the name under which its sessions are stored. They
                        belong to the agent however it is started; give two
                        agents that run the same program different ones to keep

@@ -23,9 +23,9 @@ Linux 6.2 or newer.`
 
 // sandboxFlags are the flags of the sandbox command.
 type sandboxFlags struct {
-	write, read           []string
-	ports, hosts, network string
-	deferred              bool
+	write, read  []string
+	ports, hosts string
+	deferred     bool
 }
 
 // newSandbox returns the command that runs another one in the sandbox.
@@ -78,8 +78,6 @@ func newSandbox(s streams, set *settings) *cobra.Command {
 		"connect only to these TCP ports, a `LIST` such as 443,8080; an empty one means none")
 	cmd.Flags().StringVar(&f.hosts, "hosts", "",
 		"connect only to these hosts, a `LIST` such as example.com,*.example.org; an empty one means none")
-	cmd.Flags().StringVar(&f.network, "network", "auto",
-		"`LEVEL` at which --hosts holds: namespace, ports, or auto for the best that works")
 	return cmd
 }
 
@@ -111,9 +109,6 @@ func (f sandboxFlags) restrictions(
 		if r.Hosts, err = hostproxy.ParseHosts(f.hosts); err != nil {
 			return r, usage.Errorf("--hosts: %v", err)
 		}
-	}
-	if r.Network, err = sandbox.ParseNetwork(f.network); err != nil {
-		return r, usage.Errorf("--network: %v", err)
 	}
 	return r, nil
 }

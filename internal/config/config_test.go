@@ -16,13 +16,12 @@ import (
 
 func TestMCPPolicy(t *testing.T) {
 	c, err := Parse("c.json",
-		[]byte(`{"mcpServers": {"old": {"era": "legacy", "roots": "off"},
-			"*": {"onShrink": "notify", "era": "auto"}}}`))
+		[]byte(`{"mcpServers": {"old": {"roots": "off"}, "*": {"onShrink": "notify"}}}`))
 	require.NoError(t, err)
-	require.Equal(t, mcp.Policy{Legacy: true, Roots: new(false), ClientDocument: clientDocument}, c.MCPPolicy("old"))
+	require.Equal(t, mcp.Policy{Roots: new(false), ClientDocument: clientDocument}, c.MCPPolicy("old"))
 	require.Equal(t, mcp.Policy{KeepOnShrink: true, ClientDocument: clientDocument}, c.MCPPolicy("another"))
-	_, err = Parse("c.json", []byte(`{"mcpServers": {"old": {"era": "ancient"}}}`))
-	require.ErrorContains(t, err, `"ancient" must be one of: auto, legacy`)
+	_, err = Parse("c.json", []byte(`{"mcpServers": {"old": {"onShrink": "perhaps"}}}`))
+	require.ErrorContains(t, err, `"perhaps" must be one of: notify, restart`)
 }
 
 func TestRegisteredClient(t *testing.T) {
@@ -82,13 +81,11 @@ func TestErrorsNameTheKeyOrTheLine(t *testing.T) {
 		`{"agents": {"x": {"sandboxHosts": ["*"]}}}`:       "the labels before the first dot",
 		`{"agents": {"x": {"sandboxHosts": "a.com"}}}`:     "sandboxHosts: must be a list of hosts",
 		`{"mcpServers": {"x": {"sandboxHosts": [1]}}}`:     "sandboxHosts.0: must be a string",
-		`{"models": {"x": {"sandboxNetwork": "none"}}}`:    "use auto, namespace or ports",
 		`{"agent": "x", "model": "y"}`:                     "has both agent and model",
 		`{"notify": []}`:                                   "notify needs a program and its arguments",
 		`{"notify": "curl"}`:                               "notify: must be a list of strings",
 		`{"workspaces": [{"cwd": ""}]}`:                    "workspaces[0]: cwd",
 		`{"workspaces": [{"cwd": "/a", "budget": "5"}]}`:   `"5" is not a budget such as`,
-		`{"mcpServers": {"x": {"era": "ancient"}}}`:        "must be one of: auto, legacy",
 		`{"agents": {"a b": {"command": "x"}}}`:            "agents.a b",
 		`{"models": {"m": {"keyEnv": "sk-secret value"}}}`: "keyEnv must be the name of an environment variable",
 	} {

@@ -87,7 +87,7 @@ func (n *network) launch(cmd *exec.Cmd, p sandbox.Policy) error {
 	program, err := filepath.EvalSymlinks(p.Helper[0])
 	if err == nil && p.Writes(program) {
 		err = fmt.Errorf("acp-agent's own program, %s, lies where the sandbox lets programs write: "+
-			"install it elsewhere, or use \"sandboxNetwork\": \"ports\"", program)
+			"install it elsewhere", program)
 	}
 	if err != nil {
 		return err

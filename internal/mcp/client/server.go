@@ -62,7 +62,7 @@ func (s *Set) newServer(c Config, prefix string) *server {
 		redactor: r, log: r.logger(s.options.Logger.With("server", c.Name)),
 		questions: make(chan struct{}, 1), restarts: make(chan []mcproots.Root, 1),
 		samples: rate.NewLimiter(rate.Every(time.Minute/samplesPerMinute), samplesPerMinute),
-		state:   acpmcp.Idle, legacy: c.Policy.Legacy, changed: make(chan struct{}),
+		state:   acpmcp.Idle, changed: make(chan struct{}),
 	}
 	if c.mayAuthorize() {
 		one.authorizer = &authorizer{server: one}
