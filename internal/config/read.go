@@ -166,7 +166,7 @@ func configOptions() json.Options {
 			parsed(hostproxy.ParseHost),
 			parsed(choice(map[string]sandboxWarn{"fail": false, "warn": true})),
 			parsed(choice(map[string]whenOmitted{
-				"configured": useConfigured, "stored": useStored,
+				"configured": "false", "stored": "true",
 			})),
 			parsed(choice(map[string]onOff{"off": false, "on": true})),
 			parsed(choice(map[string]keepOnShrink{"restart": false, "notify": true})),
