@@ -19,39 +19,6 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-const discoverHelp = `discover prints what a session would find in these folders: instructions,
-skills, commands and the configuration of MCP servers, by folder, in order.
-These marks show what is special about an entry, and the reason is given:
-
-  -  not used, because something else takes precedence, or because it is not
-     for acp-agent
-  !  invalid or too large
-  *  used although it breaks a rule, which is shown below it
-
-With --for it prints only the additional instructions for one file: those in
-the directories that lead to it, and rules whose patterns match it. Nothing is
-run or started.
-
-It also names the files in the working directory with which an editor or a
-build tool joins other folders: *.code-workspace, go.work, pnpm-workspace.yaml
-and package.json. A session does not get their folders by itself. Files whose
-names say that they are for agents, such as SKILL.md, but that are in a place
-that is not used, are named too; a large folder is only searched in part for
-them.
-
-Without --dir the folders are those of a session whose editor names none: those
-of ACP_AGENT_DIRS, of the configuration file, and those that you added to all
-sessions in the directory with /roots add. The setting that names a folder is
-shown with it. A folder that cannot be opened is named, as a session would be
-refused.
-
-With --json the output is an object with "roots", "artifacts", "cuts",
-"workspaceFiles", "strays" and "unsearched", or with --for an array of
-artifacts. "cuts" are the limits that ended the search of a folder early, and
-"unsearched" the folders, by index, that were only searched in part for
-"strays". The exit status is 1 if something is invalid or too large, or a
-folder could not be searched completely.`
-
 // discoverFlags are the flags of the discover subcommand.
 type discoverFlags struct {
 	rootFlags
@@ -65,10 +32,7 @@ func newDiscover(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "discover [--cwd DIR] [--dir DIR]... [--for FILE] [--json]",
 		Short: "Show instructions, skills, commands and MCP servers of folders",
-		Long:  discoverHelp,
-		Example: `  acp-agent discover --cwd app --dir ../shared --dir ../skills
-  acp-agent discover --cwd app --for app/web/src/client.ts`,
-		Args: noArgs,
+		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return discover(cmd.Context(), s, set, d)
 		},

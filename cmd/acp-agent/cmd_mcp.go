@@ -53,30 +53,7 @@ func newMCP(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mcp [--root DIR]... [flags]",
 		Short: "Serve file tools over MCP, in the folders of the client",
-		Long: `mcp is an MCP server on standard input and output, or over HTTP. Its tools
-list, read, search, write and edit files, and create, move and delete files and
-directories, only in the roots that the client declares, and follow the client
-when its roots change. With --root the client is not asked and these folders
-are used instead.
-
-Tools that change files are marked as such, and the client is expected to ask
-its user before it calls them. --read-only leaves them out.
-
-With --http, clients must send a bearer token, in the header "Authorization:
-Bearer TOKEN". A new one is generated and printed at each start, unless
---token-file names a file with one. --no-auth lets every user of this machine
-in. Whoever has the token can use every folder that you can, so --http also
-needs --root or --within, or --any-root to do without this limit. A Unix socket
-can only be opened by you: the directory it is created in must be private.`,
-		Example: `  acp-agent mcp                 what an MCP client starts
-  acp-agent mcp --root app --root shared
-                                use these folders, whatever the client declares
-  acp-agent mcp --within ~/src  reject roots elsewhere
-  acp-agent mcp --root app --http 127.0.0.1:8080
-                                serve streamable HTTP, on this machine only
-  acp-agent mcp --within ~/src --http unix:$XDG_RUNTIME_DIR/acp-agent-mcp
-                                serve streamable HTTP on a Unix socket`,
-		Args: noArgs,
+		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := m.check(cmd); err != nil {
 				return err

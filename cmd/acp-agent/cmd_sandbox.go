@@ -15,12 +15,6 @@ import (
 	"github.com/acp-agent/acp-agent/internal/usage"
 )
 
-const sandboxHelp = `sandbox runs a command that changes files only in the folders that you name,
-the temporary directory and /dev/shm, like an agent with {"sandbox": "write"}.
-The same holds for everything that the command starts. With --sandbox strict it
-can also read only there, and in directories of the system and of PATH. It needs
-Linux 6.2 or newer.`
-
 // sandboxFlags are the flags of the sandbox command.
 type sandboxFlags struct {
 	write, read  []string
@@ -32,10 +26,8 @@ type sandboxFlags struct {
 func newSandbox(s streams, set *settings) *cobra.Command {
 	var f sandboxFlags
 	cmd := &cobra.Command{
-		Use:     "sandbox [--dir DIR...] -- COMMAND ARGS...",
-		Short:   "Run a command that changes files only in some folders",
-		Long:    sandboxHelp,
-		Example: "  acp-agent sandbox --dir . -- make test",
+		Use:   "sandbox [--dir DIR...] -- COMMAND ARGS...",
+		Short: "Run a command that changes files only in some folders",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if f.deferred {
 				return nil // args only show what runs

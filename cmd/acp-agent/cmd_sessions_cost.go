@@ -22,15 +22,7 @@ func newSessionsCost(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cost",
 		Short: "Show what sessions have cost, as reported by their agents",
-		Long: `cost sums up what agents reported, by folder: money, tokens and turns. With a
-subscription an amount is the agent's estimate at list prices, not a bill.
-Amounts in different currencies are not added. Sums with * are known to be
-incomplete, and the lines below the table say why.
-
-What a session uses is counted when a turn ends. It belongs to the session's
-working directory. It is deleted with the session, and what agents use without
-acp-agent is not in it.`,
-		Args: noArgs,
+		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return set.withStore(s.err, func(store sessionstore.Store) error {
 				costs, err := sessions.ReadCosts(cmd.Context(), store)

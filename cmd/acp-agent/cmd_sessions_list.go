@@ -39,17 +39,7 @@ func newSessionsList(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list [--cwd DIR] [--dir DIR]...",
 		Short: "List stored sessions, newest activity first",
-		Long: `list shows the sessions of all agents. --dir selects sessions whose additional
-folders are exactly these, in this order. A session that was deleted in its
-agent is marked; delete removes what is stored of it.
-
-The list has the 50 newest sessions, or all of them with --limit 0 or --json.
-
-On a terminal the list fits its width: ids, titles and folders are shortened.
-Elsewhere it has whole ids and folders, and times in UTC.`,
-		Example: `  acp-agent sessions list --limit 10
-  acp-agent sessions list --cwd app --dir shared --dir skills`,
-		Args: noArgs,
+		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			q, err := l.query()
 			if err != nil {

@@ -23,19 +23,6 @@ func newSessionsTransfer(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "transfer SESSION (--to AGENT | -- COMMAND ARGS...)",
 		Short: "Continue a copy of a session with another agent",
-		Long: `transfer creates a session for another agent, with the folders and the
-conversation of SESSION up to its last finished turn, and prints its id. AGENT
-is "explore", which is acp-agent on its own, "model", which is acp-agent
---model NAME, or a known agent; see acp-agent agents. To name an agent by its
-command line, put that after "--".
-
-SESSION stays as it is. Editors show the whole conversation in the new session.
-The other agent is told a digest of it with the first prompt, as marked
-quotations: the task, the plan, the changed files, the last tool calls and
-messages. This goes to the other agent's model. What looks like a password or a
-key is masked, but nothing finds all of them.`,
-		Example: `  acp-agent sessions transfer sess_A --to opencode
-  acp-agent sessions transfer sess_A -- opencode acp`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if at := cmd.ArgsLenAtDash(); at >= 0 {
 				args = args[:at]

@@ -23,16 +23,6 @@ func newPermissionsCheck(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check [--cwd DIR] [--dir DIR]... [-- COMMAND...]",
 		Short: "Say what the rules decide about a command or a request",
-		Long: `check prints what would be decided about COMMAND if an agent asked for it in a
-session with these folders: allow, ask or deny, and the rule or the reason.
-COMMAND is a command line as one word, or its words.
-
-Without COMMAND, check reads one session/request_permission from standard
-input: the message, or its line in a trace. --agent names the agent. What the
-agent has said about the tool call before is not known.`,
-		Example: `  acp-agent permissions check --cwd app -- go test ./...
-  acp-agent permissions check -- 'go test; rm -rf x'
-  grep request_permission trace | tail -1 | acp-agent permissions check`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			where, err := roots.roots()
 			if err != nil {
