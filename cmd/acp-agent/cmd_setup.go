@@ -68,7 +68,8 @@ func newSetup(s streams, set *settings) *cobra.Command {
 	cmd.Flags().StringVar(&o.Editor, "editor", "",
 		"print what to add to `EDITOR`: "+strings.Join(setup.EditorNames(), ", "))
 	cmd.Flags().BoolVar(&o.Yes, "yes", false, "ask nothing, and write the file")
-	cmd.Flags().AddFlagSet(set.flags)
+	set.accept(cmd, "agent", "model", "sandbox", "allow")
+	set.tolerate(cmd) // editors append setup to the arguments that they are configured with
 	return cmd
 }
 

@@ -38,6 +38,7 @@ func newRoot(s streams) *cobra.Command {
 			return serve(cmd.Context(), s, set, args)
 		},
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			set.mark(cmd)
 			err := set.load()
 			switch {
 			case completing(cmd):

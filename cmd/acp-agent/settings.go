@@ -59,6 +59,26 @@ func (set *settings) accept(cmd *cobra.Command, flags ...string) {
 	}
 }
 
+// tolerate adds the flags of the other settings to cmd without showing them.
+func (set *settings) tolerate(cmd *cobra.Command) {
+	set.flags.VisitAll(func(f *pflag.Flag) {
+		if cmd.Flags().Lookup(f.Name) == nil {
+			hidden := *f
+			hidden.Hidden = true
+			cmd.Flags().AddFlag(&hidden)
+		}
+	})
+}
+
+// mark marks the settings whose flags the command line of cmd has, of which some are copies.
+func (set *settings) mark(cmd *cobra.Command) {
+	cmd.Flags().Visit(func(given *pflag.Flag) {
+		if f := set.flags.Lookup(given.Name); f != nil && f.Value == given.Value {
+			f.Changed = true
+		}
+	})
+}
+
 // load reads the configuration file, and sets what was not given on the command line from the
 // environment or the file. The agent, the model and the folders depend on more than one place: see
 // answering and folders.
