@@ -44,7 +44,6 @@ type mcpFlags struct {
 	anyRoot   bool
 	readOnly  bool
 	tellOnly  bool // only tell the session's model what is in the roots
-	timeout   time.Duration
 }
 
 // newMCP returns the command that serves the file tools over MCP.
@@ -91,8 +90,6 @@ func (m *mcpFlags) define(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&m.anyRoot, "any-root", false, "with --http, let clients use any folder")
 	cmd.Flags().BoolVar(&m.readOnly, "read-only", false,
 		"serve only the tools that do not change files")
-	cmd.Flags().DurationVar(&m.timeout, "roots-timeout", 5*time.Second,
-		"how long to wait for the client's roots, as a `DURATION` such as 10s")
 }
 
 // check reports flags that do not fit together.
@@ -114,9 +111,6 @@ func (m *mcpFlags) check(cmd *cobra.Command) error {
 		return usage.Errorf(
 			"--http lets clients choose any folder of yours as a root: limit them with " +
 				"--root DIR or --within DIR, or allow it with --any-root")
-	}
-	if m.timeout <= 0 {
-		return usage.Errorf("--roots-timeout must be positive (got %v)", m.timeout)
 	}
 	return nil
 }
@@ -163,7 +157,7 @@ func (m mcpFlags) options(
 	ctx context.Context, set *settings, logger *slog.Logger,
 ) (o mcpserver.Options, err error) {
 	o = mcpserver.Options{
-		Version: ownVersion().Number, Timeout: m.timeout, MaxMessage: set.maxLine, Logger: logger,
+		Version: ownVersion().Number, MaxMessage: set.maxLine, Logger: logger,
 	}
 	if o.Workspace, err = set.workspace(); err != nil {
 		return o, err
