@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -61,11 +60,7 @@ func discover(ctx context.Context, s streams, set *settings, d discoverFlags) er
 	if err != nil {
 		return err
 	}
-	strays, unsearched, err := catalog.Strays(ctx)
-	if err != nil {
-		return err
-	}
-	f := findings{catalog, declared, files, strays, unsearched}
+	f := findings{catalog, declared, files}
 	if d.json {
 		err = f.writeJSON(s.out)
 	} else {
@@ -130,51 +125,28 @@ var kinds = [...]struct {
 	{discovery.Command, "commands"},
 	{discovery.MCPServer, "MCP servers (found, not started)"},
 	{discovery.Plugin, "plugins (found, not used)"},
-	{discovery.Subagent, "subagents (found, not used)"},
-	{discovery.Hook, "hooks (found, not used)"},
 }
 
 // findings are what discover prints.
 type findings struct {
 	*discovery.Catalog
-	declared   map[workspace.Dir]string // the settings that declare roots
-	files      []discovery.WorkspaceFile
-	strays     []discovery.Stray
-	unsearched []workspace.Root // that were not completely searched for strays
+	declared map[workspace.Dir]string // the settings that declare roots
+	files    []discovery.WorkspaceFile
 }
 
 // writeJSON prints the findings as a JSON object.
 func (f findings) writeJSON(out io.Writer) error {
-	type stray struct {
-		Root int    `json:"root"`
-		Path string `json:"path"`
-	}
-	strays, unsearched := []stray{}, []int{}
-	for _, root := range f.unsearched {
-		unsearched = append(unsearched, root.Index)
-	}
-	for _, s := range f.strays {
-		strays = append(strays, stray{s.Root.Index, s.Path})
-	}
 	catalog, err := json.Marshal(f.Catalog)
 	if err != nil {
 		return err
 	}
-	whole := json.RawMessage(catalog)
-	for _, member := range []struct {
-		name string
-		list any
-	}{
-		{"workspaceFiles", append([]discovery.WorkspaceFile{}, f.files...)}, {"strays", strays},
-		{"unsearched", unsearched},
-	} {
-		list, err := json.Marshal(member.list)
-		if err != nil {
-			return err
-		}
-		if whole, err = strictjson.Put(whole, member.name, list); err != nil {
-			return err
-		}
+	files, err := json.Marshal(append([]discovery.WorkspaceFile{}, f.files...))
+	if err != nil {
+		return err
+	}
+	whole, err := strictjson.Put(catalog, "workspaceFiles", files)
+	if err != nil {
+		return err
 	}
 	return writeJSON(out, whole)
 }
@@ -204,7 +176,6 @@ func (f findings) print(out io.Writer) error {
 			found += len(f.files)
 			printWorkspaceFiles(&b, root, f.files)
 		}
-		found += f.printStrays(&b, root)
 		if found == 0 {
 			b.WriteString("   nothing\n")
 		}
@@ -218,30 +189,6 @@ func (f findings) print(out io.Writer) error {
 	b.WriteString(tally(f.Artifacts()))
 	_, err := io.WriteString(out, b.String())
 	return err
-}
-
-// printStrays prints the strays of a root and returns how many there are.
-func (f findings) printStrays(b *strings.Builder, root workspace.Root) int {
-	n := 0
-	for _, s := range f.strays {
-		if s.Root.Index != root.Index {
-			continue
-		}
-		if n++; n == 1 {
-			b.WriteString("   files in places that are not used (make their folder a separate root to " +
-				"use them)\n")
-		}
-		rel, err := filepath.Rel(root.Dir.String(), s.Path)
-		if err != nil {
-			rel = s.Path
-		}
-		fmt.Fprintf(b, "     - %s\n", text.Printable(rel))
-	}
-	if slices.ContainsFunc(f.unsearched,
-		func(r workspace.Root) bool { return r.Index == root.Index }) {
-		b.WriteString("   (not all directories were searched for such files)\n")
-	}
-	return n
 }
 
 // printWorkspaceFiles prints the folders that files in the root list.
