@@ -265,7 +265,6 @@ func TestRemoteServers(t *testing.T) {
 		{acpmcp.HTTP, eras[1], func(s func(*http.Request) *mcp.Server) http.Handler {
 			return mcp.NewStreamableHTTPHandler(s, &mcp.StreamableHTTPOptions{Stateless: true})
 		}},
-		{acpmcp.SSE, eras[0], func(s func(*http.Request) *mcp.Server) http.Handler { return mcp.NewSSEHandler(s, nil) }},
 	} {
 		t.Run(string(c.kind)+" "+c.revision, func(t *testing.T) {
 			s := newSampling(t, remote(t, "m", c.kind, c.handler(mcptest.ToolServers(c.revision, new(atomic.Int64)))))

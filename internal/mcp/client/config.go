@@ -29,7 +29,7 @@ type Config struct {
 	Env     []Pair
 	// Dir is the working directory of a stdio server, in a root. Default: the session's cwd.
 	Dir string
-	// URL and Headers reach an http or sse server.
+	// URL and Headers reach an http server.
 	URL     string
 	Headers []Pair
 	// File is the path of the file in a root that configures the server, which then gets only the

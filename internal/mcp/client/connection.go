@@ -31,9 +31,9 @@ import (
 type connection struct {
 	server    *server
 	peer      *mcproots.Session // the server, as the SDK reaches it
-	process   *process.Process  // nil for http and sse
+	process   *process.Process  // nil for http
 	sandbox   sandbox.Policy    // of the process
-	stdio     *stdioTransport   // nil for http and sse
+	stdio     *stdioTransport   // nil for http
 	http      *httpTransport    // nil for stdio
 	cancel    context.CancelCauseFunc
 	readiness *readiness
