@@ -22,10 +22,8 @@ import (
 type incoming struct {
 	jsonrpc.Message
 	request *jsonrpc.Request // nil for a response
-	size    int              // in bytes
-	modern  bool             // the request names a modern revision
+	modern  string           // the modern revision that the request names, or ""
 	memory  memory           // what the tool that it calls holds in memory
-	cancels string           // the id of the request that it cancels, as JSON
 	problem string           // what is wrong with the types of a call's params, or ""
 }
 
@@ -36,7 +34,7 @@ func decodeMessage(raw []byte) (incoming, error) {
 	if err != nil {
 		return incoming{}, err
 	}
-	m := incoming{Message: message, size: len(raw)}
+	m := incoming{Message: message}
 	if request, ok := message.(*jsonrpc.Request); ok {
 		m.request = request
 		m.decodeParams()
@@ -130,9 +128,6 @@ func memoryOf(t tools.Tool) memory {
 // isCall reports whether m is a request that expects an answer.
 func (m *incoming) isCall() bool { return m.request != nil && m.request.IsCall() }
 
-// isToolCall reports whether m calls a tool.
-func (m *incoming) isToolCall() bool { return m.isCall() && m.request.Method == "tools/call" }
-
 // decodeParams decodes the params into the type that the SDK has for them.
 func (m *incoming) decodeParams() {
 	if len(m.request.Params) == 0 {
@@ -145,23 +140,18 @@ func (m *incoming) decodeParams() {
 		}
 		return
 	}
-	named := params.GetMeta()[mcp.MetaKeyProtocolVersion]
-	revision, isText := named.(string)
-	m.modern = named != nil && (!isText || mcproots.IsModern(revision))
-	switch params := params.(type) {
-	case *mcp.CallToolParamsRaw:
+	if revision, ok := params.GetMeta()[mcp.MetaKeyProtocolVersion].(string); ok &&
+		mcproots.IsModern(revision) {
+		m.modern = revision
+	}
+	if params, ok := params.(*mcp.CallToolParamsRaw); ok {
 		m.memory = memoryOf(tools.Describe(params.Name))
-	case *otherParams:
-		if m.request.Method == "notifications/cancelled" {
-			m.cancels = string(params.RequestID)
-		}
 	}
 }
 
 // otherParams are the params of methods whose types are not checked.
 type otherParams struct {
-	mcp.Meta  `json:"_meta"`
-	RequestID json.RawMessage `json:"requestId"`
+	mcp.Meta `json:"_meta"`
 }
 
 // paramsOf returns the params of a method, and whether their types are checked.

@@ -65,7 +65,6 @@ type limits struct {
 	// how long a new file of a prompt may be unnoticed while a client works; default 5 s
 	promptsAge time.Duration
 	pending    int           // unanswered requests of a stdio client; default 256
-	held       int           // bytes of several of those; default 64 MiB
 	grace      time.Duration // for calls to finish after a client has closed its input; default 2 s
 
 	// For one stdio client, or all HTTP clients together:
@@ -93,7 +92,6 @@ func (o Options) withDefaults() Options {
 		rootsAge:   cmp.Or(o.limits.rootsAge, 5*time.Second),
 		promptsAge: cmp.Or(o.limits.promptsAge, 5*time.Second),
 		pending:    cmp.Or(o.limits.pending, 256),
-		held:       cmp.Or(o.limits.held, 64<<20),
 		grace:      cmp.Or(o.limits.grace, 2*time.Second),
 
 		sessions:     cmp.Or(o.limits.sessions, 100),

@@ -540,22 +540,6 @@ func TestPendingRequestsAreLimited(t *testing.T) {
 	require.Contains(t, p.answerTo(1).text(), "in a")
 }
 
-// The first of them is accepted whatever its length.
-func TestPendingBytesAreLimited(t *testing.T) {
-	p := start(t, Options{Timeout: time.Hour, limits: limits{held: 4_000}})
-	p.begin(withRoots)
-	question := p.question()
-	long := `{"path":"f","unknown":"` + strings.Repeat("x", 5_000) + `"}`
-	p.write(call(1, "read_file", long), call(2, "read_file", long))
-	m := p.answerTo(2)
-	require.NotNil(t, m.Error, m.line)
-	require.Contains(t, m.Error.Message, "unanswered requests have more than")
-	p.answer(question, tree(t, map[string]string{"f": "in a"}))
-	p.answerTo(1)
-	p.write(call(3, "read_file", `{"path":"f"}`))
-	require.Contains(t, p.answerTo(3).text(), "in a")
-}
-
 // Clauses M8, M10.
 func TestListRootsWithAClosedScope(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -649,6 +633,7 @@ func TestDeprecationIsLoggedOnce(t *testing.T) {
 	p.write(call(1, "read_file", `{"path":"f"}`))
 	require.Contains(t, p.answerTo(1).text(), "in a")
 	require.NotContains(t, log.String(), "deprecates", "that revision does not")
+	p = start(t, Options{Logger: log.Logger(slog.LevelInfo)})
 	for range 3 {
 		p.callAnswered(2, "read_file", `{"path":"f"}`, rootsResult(a))
 		require.Contains(t, p.answerTo(2).text(), "in a")
