@@ -3,7 +3,30 @@ package server
 import (
 	"context"
 	"sync"
+
+	"github.com/acp-agent/acp-agent/workspace/tools"
 )
+
+// memory says what a call holds in memory. Searches take long, so other calls do not wait for them.
+type memory int
+
+const (
+	holdsLittle memory = iota
+	holdsFile          // whole files
+	searches           // whole files, one after the other
+	memories           // the number of these
+)
+
+func memoryOf(t tools.Tool) memory {
+	switch {
+	case !t.HoldsFile:
+		return holdsLittle
+	case t.Kind == tools.KindSearch:
+		return searches
+	default:
+		return holdsFile
+	}
+}
 
 // callSlots limit how many tool calls run, by what they hold in memory. Results take memory until
 // they are written, and a client may not read: while an answer is being written, calls that have

@@ -14,7 +14,6 @@ import (
 	mcproots "github.com/acp-agent/acp-agent/internal/mcp/roots"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/text"
-	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
 // incoming is a message of a client, decoded once. It has what the server must know before it
@@ -23,7 +22,6 @@ type incoming struct {
 	jsonrpc.Message
 	request *jsonrpc.Request // nil for a response
 	modern  string           // the modern revision that the request names, or ""
-	memory  memory           // what the tool that it calls holds in memory
 	problem string           // what is wrong with the types of a call's params, or ""
 }
 
@@ -104,27 +102,6 @@ func mendList(result json.RawMessage) (_ json.RawMessage, changed bool) {
 	return strictjson.Set(result, "roots", strictjson.Encode(entries)), true
 }
 
-// memory says what a call holds in memory. Searches take long, so other calls do not wait for them.
-type memory int
-
-const (
-	holdsLittle memory = iota
-	holdsFile          // whole files
-	searches           // whole files, one after the other
-	memories           // the number of these
-)
-
-func memoryOf(t tools.Tool) memory {
-	switch {
-	case !t.HoldsFile:
-		return holdsLittle
-	case t.Kind == tools.KindSearch:
-		return searches
-	default:
-		return holdsFile
-	}
-}
-
 // isCall reports whether m is a request that expects an answer.
 func (m *incoming) isCall() bool { return m.request != nil && m.request.IsCall() }
 
@@ -143,9 +120,6 @@ func (m *incoming) decodeParams() {
 	if revision, ok := params.GetMeta()[mcp.MetaKeyProtocolVersion].(string); ok &&
 		mcproots.IsModern(revision) {
 		m.modern = revision
-	}
-	if params, ok := params.(*mcp.CallToolParamsRaw); ok {
-		m.memory = memoryOf(tools.Describe(params.Name))
 	}
 }
 

@@ -14,14 +14,13 @@ func TestDecodeMessage(t *testing.T) {
 	for raw, want := range map[string]incoming{
 		`{"jsonrpc":"2.0","id":1,"result":{}}`: {},
 		call(1, "read_file", `{}`):             {},
-		call(1, "write_file", `{}`):            {memory: holdsFile},
 		callModern(1, `{}`, "search", `{}`, ""): {
-			modern: "2026-07-28", memory: searches},
+			modern: "2026-07-28"},
 		`{"jsonrpc":"2.0","id":1,"method":"other","params":{` + modernMeta + `}}`: {modern: "2026-07-28"},
 
 		// the SDK reads only names in their own case
 		`{"jsonrpc":"2.0","id":1,"method":"tools/call",` +
-			`"params":{"name":"write_file","NAME":"list_roots"}}`: {memory: holdsFile},
+			`"params":{"name":"write_file","NAME":7}}`: {},
 		`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{` + modernMeta + `,"_META":{}}}`: {
 			modern: "2026-07-28"},
 

@@ -73,9 +73,7 @@ func (c *client) receive(next mcp.MethodHandler) mcp.MethodHandler {
 		case "prompts/list":
 			return c.listPrompts(ctx, r)
 		case "tools/call":
-			if c.slots != nil { // over stdio
-				return c.takeTurn(ctx, r, next)
-			}
+			return c.takeTurn(ctx, r, next)
 		case "prompts/get":
 			ctx = withPromptName(ctx, r)
 		}

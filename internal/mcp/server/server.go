@@ -74,13 +74,9 @@ type limits struct {
 
 	// For all HTTP clients together:
 
-	sessions int // open sessions; default 100
-	body     int // bytes of one request; default 4 MiB
-	// bytes of all requests that are being received or handled; default 64 MiB
-	bodies       int
-	bodyWait     time.Duration // for a request to wait until there is room; default 10 s
-	bodyTimeout  time.Duration // for a request to arrive; default 10 s
-	writeTimeout time.Duration // for a client to read the next piece of a response; default 10 s
+	sessions    int           // open sessions; default 100
+	body        int           // bytes of one request; default 4 MiB
+	bodyTimeout time.Duration // for a request to arrive; default 10 s
 }
 
 func (o Options) withDefaults() Options {
@@ -94,14 +90,11 @@ func (o Options) withDefaults() Options {
 		pending:    cmp.Or(o.limits.pending, 256),
 		grace:      cmp.Or(o.limits.grace, 2*time.Second),
 
-		sessions:     cmp.Or(o.limits.sessions, 100),
-		calls:        cmp.Or(o.limits.calls, 32),
-		files:        cmp.Or(o.limits.files, 4),
-		body:         cmp.Or(o.limits.body, 4<<20),
-		bodies:       cmp.Or(o.limits.bodies, 64<<20),
-		bodyWait:     cmp.Or(o.limits.bodyWait, 10*time.Second),
-		bodyTimeout:  cmp.Or(o.limits.bodyTimeout, 10*time.Second),
-		writeTimeout: cmp.Or(o.limits.writeTimeout, 10*time.Second),
+		sessions:    cmp.Or(o.limits.sessions, 100),
+		calls:       cmp.Or(o.limits.calls, 32),
+		files:       cmp.Or(o.limits.files, 4),
+		body:        cmp.Or(o.limits.body, 4<<20),
+		bodyTimeout: cmp.Or(o.limits.bodyTimeout, 10*time.Second),
 	}
 	return o
 }
@@ -116,7 +109,7 @@ type Server struct {
 	fallback   *scope // nil if there is none
 	warned     atomic.Bool
 	signer     signer
-	bodies     budget                     // of HTTP requests
+	httpSlots  *callSlots                 // of all HTTP clients
 	extraTools func(*mcp.Server, *client) // added by tests; may be nil
 
 	mu       sync.Mutex
@@ -131,8 +124,8 @@ func Open(ctx context.Context, o Options) (*Server, error) {
 	o = o.withDefaults()
 	s := &Server{
 		options: o, limits: o.limits, log: o.Logger, tools: o.tools(),
-		sessions: map[*mcp.ServerSession]*client{}, signer: newSigner(), bodies: budget{
-			limit: int64(o.limits.bodies)},
+		sessions: map[*mcp.ServerSession]*client{}, signer: newSigner(),
+		httpSlots: newCallSlots(o.limits),
 	}
 	var err error
 	if !o.Roots.IsZero() {
