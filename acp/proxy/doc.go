@@ -109,6 +109,6 @@
 //
 // The ways in which a child learns about roots are in roots.go (the protocol and flags), context.go
 // (prompts; with context_texts.go for the texts, context_block.go for the marks, package handoff for
-// the conversation so far), context_files.go (files that the agent reads), commands.go and prompt_command.go (slash commands), tool_server.go and
+// the conversation so far), commands.go and prompt_command.go (slash commands), tool_server.go and
 // relays.go (MCP servers). A child process is started in peer.go, with package process.
 package proxy

@@ -187,11 +187,9 @@ func (s *session) try(ctx context.Context, method openMethod, r openPlan) (openR
 		return openResult{session: cs, method: method, result: cs.currentResult()}, nil
 	case byLoad, byResume:
 		s.relays.forget()
-		s.tellByFiles(r)
 		return s.reopen(ctx, method, r)
 	default:
 		s.relays.forget()
-		s.tellByFiles(r)
 		return s.create(ctx, method, r)
 	}
 }

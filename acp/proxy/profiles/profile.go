@@ -113,25 +113,7 @@ type Context struct {
 	// ByServer says that the system prompt of its model contains the instructions of a session's
 	// MCP servers. Then the server with the tools describes the directories in its instructions.
 	ByServer bool
-	// Files says with which files text can be added to the system prompts of its sessions, if any.
-	Files ContextFiles
 }
-
-// ContextFiles are files with text for the system prompts of an agent's sessions, which it reads
-// when it opens a session. A process has one set of files, so all its sessions have the same roots.
-type ContextFiles string
-
-// The kinds of context files.
-const (
-	NoContextFiles ContextFiles = ""
-	// CopilotInstructions is a file of instructions in a directory of its own, which is read in
-	// addition to the user's.
-	CopilotInstructions ContextFiles = "copilot"
-	// PiExtension is an extension of pi, and a script that starts pi with it. The script takes the
-	// place of pi because pi-acp passes on no arguments. Unlike --append-system-prompt, the
-	// extension leaves the user's APPEND_SYSTEM.md in effect. The script needs a Unix shell.
-	PiExtension ContextFiles = "pi"
-)
 
 // State is what an agent keeps in files outside the sessions' roots. Its paths begin with "~/" or
 // with an environment variable, "$NAME/"; without the variable a path does not count.
