@@ -139,11 +139,6 @@ func (s *server) command() (command process.Command, err error) {
 	s.set.mu.Lock()
 	ws, roots := s.set.ws, s.set.roots
 	s.set.mu.Unlock()
-	if check := s.config.Check; check != nil {
-		if err := check(ws); err != nil {
-			return command, fmt.Errorf("%w: %w", errNotAllowed, err)
-		}
-	}
 	args, env, err := expandTemplates(s.config, roots)
 	if err != nil {
 		return command, err
