@@ -36,9 +36,6 @@ type Options struct {
 	// Stalled counts the calls of Open that the system keeps waiting. A program shares one in all
 	// its options. Nil means that they are not limited.
 	Stalled *Stalled
-	// Drafts are the records of files that writes make beside those that they replace. Nil means
-	// that there are none.
-	Drafts *Drafts
 
 	patience time.Duration // zero means openPatience
 }
@@ -84,12 +81,12 @@ type core struct {
 	entries []entryPoint
 	denied  []denial // of what lies in a root
 	policy  Policy
-	drafts  *Drafts // nil for none
 
 	maxEntries int
 	buffers    sync.Pool    // of *[]byte, for listing directories
 	opening    atomic.Int32 // the root that Open is at
 	locks      fileLocks
+	swept      sync.Map // the real paths of directories where sweep was
 
 	mu      sync.Mutex
 	running int
@@ -109,7 +106,6 @@ func Open(ctx context.Context, roots Roots, o Options) (*Workspace, error) {
 		return nil, err
 	}
 	w := &Workspace{core: &core{roots: roots, denied: denials(o.Policy.Deny), policy: o.Policy,
-		drafts:     o.Drafts,
 		maxEntries: cmp.Or(max(o.MaxEntries, 0), defaultMaxEntries)}}
 	if o.Stalled.full() {
 		return nil, RootErrors{w.rootError(0, ReasonUnreadable, "other folders do not answer")}

@@ -130,7 +130,6 @@ func serveMCP(ctx context.Context, s streams, set *settings, m mcpFlags) error {
 	if err != nil {
 		return err
 	}
-	removeDrafts(options.Workspace, logger)
 	if m.http != "" && !m.noAuth {
 		if options.Token, err = m.token(); err != nil {
 			return err

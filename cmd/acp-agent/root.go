@@ -277,7 +277,6 @@ func (set *settings) openHost(s streams, log *slog.Logger) (h host, closeTrace f
 		closeTrace()
 		return h, nil, err
 	}
-	removeDrafts(h.roots, log)
 	return h, closeTrace, nil
 }
 

@@ -173,29 +173,7 @@ func (set *settings) workspace() (workspace.Options, error) {
 		}
 		o.Policy.Deny = append(o.Policy.Deny, dir)
 	}
-	if dir, err := set.stateDirectory(); err == nil {
-		o.Drafts = workspace.NewDrafts(filepath.Join(dir, "drafts"))
-	}
 	return o, nil
-}
-
-// removeDrafts removes what processes that were killed have left in folders. Nobody waits for it,
-// because the file system of a folder may not answer.
-func removeDrafts(o workspace.Options, log *slog.Logger) {
-	if o.Drafts == nil {
-		return
-	}
-	go func() {
-		removed, err := o.Drafts.RemoveLeft()
-		if len(removed) > 0 {
-			log.Info("removed drafts of files that were being written when acp-agent was killed",
-				"files", removed)
-		}
-		if err != nil {
-			log.Warn("cannot remove drafts of files that were being written when acp-agent was killed",
-				"error", err)
-		}
-	}()
 }
 
 // ownPaths returns the state directories and configuration files: those in use and the default
