@@ -1,10 +1,7 @@
 package interop
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -103,27 +100,4 @@ func TestKillsAfterChangesByCommand(t *testing.T) {
 		require.Contains(t, a.updates(from, id), `"diff"`, "the history of kill %d lacks the change", kill)
 		a.leave()
 	}
-}
-
-// What a killed program has left beside a file is removed when it is started again, if it is on
-// record.
-//
-// Clause E1.
-func TestDraftsAreRemovedAtTheNextStart(t *testing.T) {
-	dir, state := folder(t), filepath.Join(t.TempDir(), "state")
-	ours, others := ".acp-agent-"+strings.Repeat("A", 26), ".acp-agent-"+strings.Repeat("B", 26)
-	for _, name := range []string{ours, others} {
-		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("half"), 0o600))
-	}
-	record, err := json.Marshal(map[string]any{"dir": []byte(dir), "name": ours})
-	require.NoError(t, err)
-	require.NoError(t, os.MkdirAll(filepath.Join(state, "drafts"), 0o700))
-	require.NoError(t, os.WriteFile(filepath.Join(state, "drafts", "A.json"), record, 0o600))
-	a := startIn(t, state).initialize()
-	require.Eventually(t, func() bool {
-		_, err := os.Lstat(filepath.Join(dir, ours))
-		return errors.Is(err, fs.ErrNotExist)
-	}, patience, time.Millisecond)
-	require.FileExists(t, filepath.Join(dir, others))
-	a.leave()
 }
