@@ -185,14 +185,13 @@ func TestRulesHoldForChildren(t *testing.T) {
 func TestRulesHoldInExplore(t *testing.T) {
 	root := ruledFolder(t)
 	for _, rules := range []acp.Permissions{
-		{Deny: []string{"read **/.env", "edit locked/**"}}, {Ask: []string{"read **/.env", "edit locked/**"}},
+		{Deny: []string{"read **/.env"}}, {Ask: []string{"read **/.env"}},
 	} {
 		c := connect(t, acp.Options{Backend: using(explore.New()), Permissions: ruling(rules)})
 		c.initialize()
 		c.permit("reject-once")
 		id := c.open(root)
-		for _, command := range []string{"/read .env", "/read link", "/search hunter", "hunter2",
-			"/write .env\nx"} {
+		for _, command := range []string{"/read .env", "/read link", "/search hunter", "hunter2"} {
 			said := strings.Join(c.texts(id, command), "")
 			require.NotContains(t, strings.ReplaceAll(said, "open:1: hunter2", ""), ".env:1: hunter2", command)
 			if strings.HasPrefix(command, "/read") {
@@ -202,17 +201,11 @@ func TestRulesHoldInExplore(t *testing.T) {
 		said := strings.Join(c.texts(id, "/search hunter"), "")
 		require.Contains(t, said, `2 files (the user's rule "read **/.env" `)
 		if rules.Deny == nil {
-			require.Len(t, c.questions(), 3, "to read twice, and to write")
+			require.Len(t, c.questions(), 2, "to read twice")
 			c.permit("allow-once")
 			require.Contains(t, strings.Join(c.texts(id, "/read .env"), ""), "hunter2")
-			c.texts(id, "/write locked/x\nnew")
-			content, err := os.ReadFile(filepath.Join(root, "locked", "x"))
-			require.NoError(t, err)
-			require.Equal(t, "new\n", string(content))
 			continue
 		}
-		require.Empty(t, c.questions())
-		c.texts(id, "/write locked/x\nnew")
 		require.Empty(t, c.questions())
 	}
 }

@@ -53,7 +53,7 @@ func (m mode) mayChange() bool { return m.rules().Deny == nil }
 // change that is shown is the one that is made.
 func (c *modelCall) permit(ctx context.Context, change tools.Change) error {
 	c.permitted = change.New
-	shown := filechange.Describe(change, "Write")
+	shown := filechange.Describe(change)
 	host := c.turn.host
 	why := policy.WhyAsk(ctx, host.Workspace(), host.Catalog(), change)
 	action := policy.Changing(host.Workspace(), change, why)
@@ -112,7 +112,7 @@ func (c *modelCall) checkAccess(ctx context.Context, a workspace.Access, before 
 // call ends.
 func (c *modelCall) noteMade(change tools.Change) {
 	if change.Kind == tools.Write && change.New != c.permitted {
-		c.made = filechange.Describe(change, "Write").Content
+		c.made = filechange.Describe(change).Content
 	}
 }
 

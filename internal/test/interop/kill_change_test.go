@@ -14,7 +14,6 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
-	"github.com/acp-agent/acp-agent/internal/test/interop/pipes"
 )
 
 // killsAfterChanges is how often the program is killed after it has changed a file.
@@ -74,30 +73,3 @@ func TestKillsAfterChangesOfAModel(t *testing.T) {
 
 // updatesAbout returns the lines that are about a path.
 func updatesAbout(said, path string) string { return strings.Join(updates(said, path), "") }
-
-// The program is killed at random moments after a command has changed a file. When the session is
-// loaded again, the history shows the change.
-//
-// Clause S11.
-func TestKillsAfterChangesByCommand(t *testing.T) {
-	t.Parallel()
-	dir, state := folder(t), filepath.Join(t.TempDir(), "state")
-	random := rand.New(rand.NewPCG(9, 10))
-	for kill := range killsAfterChanges {
-		a := startIn(t, state).initialize()
-		id := a.open(dir)
-		path, content := filepath.Join(dir, fmt.Sprintf("f%d.txt", kill)), fmt.Sprintf("content %d\n", kill)
-		from := a.Count()
-		a.send(pipes.Request(a.NextID(), "session/prompt", promptParams(id, "/write "+path+"\n"+content)))
-		asked, _ := a.await(from, func(m pipes.Message) bool { return m.Method == "session/request_permission" })
-		a.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"outcome":{"outcome":"selected","optionId":"allow-once"}}}`, asked.ID))
-		awaitContent(t, path, content, random)
-		a.kill()
-
-		a = startIn(t, state).initialize()
-		from = a.Count()
-		a.call("session/load", map[string]any{"sessionId": id, "cwd": dir, "mcpServers": []any{}}, nil)
-		require.Contains(t, a.updates(from, id), `"diff"`, "the history of kill %d lacks the change", kill)
-		a.leave()
-	}
-}
