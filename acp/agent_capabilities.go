@@ -28,7 +28,7 @@ func agentCapabilities(
 	mcp := own[mcpCapabilities]
 	switch {
 	case info.MCP == backend.AdapterConnects:
-		mcp = json.RawMessage(`{"http":true,"sse":true}`)
+		mcp = json.RawMessage(`{"http":true,"sse":false}`)
 	case mcp == nil:
 		mcp = json.RawMessage(`{"http":false,"sse":false}`)
 	}

@@ -39,7 +39,7 @@ func TestAgentCapabilities(t *testing.T) {
 		want  string
 	}{
 		"A1/nothing": {`{}`, backend.AdapterConnects,
-			`{"loadSession":true,"mcpCapabilities":{"http":true,"sse":true},` +
+			`{"loadSession":true,"mcpCapabilities":{"http":true,"sse":false},` +
 				`"sessionCapabilities":{` + offeredAlways + `}}`},
 		"A1/not an object": {`[]`, backend.BackendConnects,
 			`{"loadSession":true,"mcpCapabilities":{"http":false,"sse":false},` +

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -243,7 +244,7 @@ func (d panickingDraft) Discard(context.Context) error { panic("in a draft") }
 // Clause W8.
 func TestPanicsOfDraft(t *testing.T) {
 	store, log := &panickingStore{Store: memstore.New(t)}, &logtest.Text{}
-	r := &replayer{says: []string{"old"}}
+	r := &replayer{says: slices.Concat(userSaid("say one"), answers("one"), userSaid("more"))}
 	c := connect(t, acp.Options{Store: store, Backend: using(r), Logger: log.Logger(slog.LevelInfo)})
 	c.initialize()
 	a := folder(t)

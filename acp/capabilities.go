@@ -156,12 +156,22 @@ func checkPaths(w *workspace.Workspace, method string, params backend.Raw) error
 	return checkPath(path, handOver)
 }
 
-// pathMember reads a path in params. It rejects params in which a client might find another path,
-// because the member occurs twice or is spelled in another case.
+// pathMember reads a text in params, such as a path. It rejects params in which a client might find
+// another one, because the member occurs twice or is spelled in another case.
 func pathMember(params backend.Raw, name string) (path string, given bool, err error) {
+	field, err := onlyMember(params, name)
+	if err != nil || !field.Present() || field.IsNull() {
+		return "", false, err
+	}
+	path, wrong := field.Text()
+	return path, true, strictjson.Refuse(wrong...)
+}
+
+// onlyMember returns a member of params, and rejects params in which a client might find another.
+func onlyMember(params backend.Raw, name string) (field strictjson.Field, err error) {
 	object, err := strictjson.ParseObject(params)
 	if err != nil {
-		return "", false, err
+		return field, err
 	}
 	alike := 0
 	for key := range object.All() {
@@ -169,15 +179,22 @@ func pathMember(params backend.Raw, name string) (path string, given bool, err e
 			alike++
 		}
 	}
-	field := object.Field(name)
+	field = object.Field(name)
 	if alike > 1 || (alike == 1 && !field.Present()) {
-		return "", false, fmt.Errorf("give %q once, in this spelling", name)
+		return field, fmt.Errorf("give %q once, in this spelling", name)
 	}
-	if !field.Present() || field.IsNull() {
-		return "", false, nil
-	}
-	path, wrong := field.Text()
-	return path, true, strictjson.Refuse(wrong...)
+	return field, nil
+}
+
+// spellings returns a path as the system reads it, and as a client does that resolves ".." after a
+// link in the text of the path.
+func spellings(path string) []string { return slices.Compact([]string{path, filepath.Clean(path)}) }
+
+// refusedOutside returns the error of a request for a path outside the roots.
+func refusedOutside(outside *workspace.OutsideError) error {
+	return jsonrpc.Errorf(jsonrpc.CodeInvalidParams,
+		"acp-agent refused this, whatever the user has allowed: %v; add the folder to the session "+
+			"to use it", outside)
 }
 
 // checkPath rejects a path that handOver rejects. The error's tree contains the
@@ -187,17 +204,17 @@ func checkPath(path string, handOver func(string) error) error {
 		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams,
 			"%q is not absolute: give an absolute path", path)
 	}
-	// A client may resolve ".." after a link as the system does, or in the text of the path. Both
-	// must stay inside.
-	for _, p := range slices.Compact([]string{path, filepath.Clean(path)}) {
+	for _, p := range spellings(path) { // both must stay inside
 		err := handOver(p)
 		if outside, ok := errors.AsType[*workspace.OutsideError](err); ok {
 			// The agent may have asked the user, who would wonder why an allowed call fails.
-			return errors.Join(jsonrpc.Errorf(jsonrpc.CodeInvalidParams,
-				"acp-agent refused this, whatever the user has allowed: %v; add the folder to "+
-					"the session to use it", outside), outside)
+			return errors.Join(refusedOutside(outside), outside)
 		}
-		if err != nil && (p == path || !errors.Is(err, fs.ErrNotExist)) {
+		missing := errors.Is(err, fs.ErrNotExist)
+		switch {
+		case missing && p == path:
+			return jsonrpc.Errorf(protocol.CodeNotFound, "%v", err)
+		case err != nil && !missing:
 			return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%v", err)
 		}
 	}

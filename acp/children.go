@@ -109,6 +109,16 @@ func (c childClient) Call(ctx context.Context, method string, params backend.Raw
 	if err := c.check(ctx, method, params); err != nil {
 		return jsonrpc.Fail(err)
 	}
+	action, err := c.checkRules(ctx, method, params)
+	send := func() backend.Work { return c.send(ctx, method, c.addressed(method, params), action) }
+	if err != nil {
+		return c.ruled(ctx, method, params, err, func() backend.Work {
+			if err := c.check(ctx, method, params); err != nil {
+				return jsonrpc.Fail(err)
+			}
+			return send()
+		})
+	}
 	if s := c.live(); s != nil && method == protocol.RequestPermission {
 		from := asker{child: c.key, inRoots: c.inRoots,
 			handOver: func(path string) error { return c.handOver(ctx, s, path) }}
@@ -116,7 +126,7 @@ func (c childClient) Call(ctx context.Context, method string, params backend.Raw
 			return c.viewers.ask(ctx, method, c.addressed(method, params))
 		})
 	}
-	return c.viewers.call(ctx, method, c.addressed(method, params))
+	return send()
 }
 
 // Notify implements [backend.Client].
@@ -124,7 +134,10 @@ func (c childClient) Notify(ctx context.Context, method string, params backend.R
 	if err := c.check(ctx, method, params); err != nil {
 		return err
 	}
-	return c.viewers.notify(ctx, method, c.addressed(method, params))
+	if _, err := c.checkRules(ctx, method, params); err != nil {
+		return err
+	}
+	return c.notify(ctx, method, c.addressed(method, params))
 }
 
 // addressed returns the params of a message about the child.

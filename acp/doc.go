@@ -96,16 +96,18 @@
 //     which sends it to the client, if that takes its kind (updates.go), and hands it to the
 //     sessionstore.Recorder that writes to the store. Their Commit methods call
 //     session.commit, which waits for the store before it sends.
-//   - A replay: replay.go shows the stored history during a load. A history that the backend
-//     replays goes through host.Replay (replay_backend.go) into a draft, which becomes the history.
-//     replay_rate.go limits how fast both are.
+//   - A replay: replay.go shows the stored history during a load. What the backend replays after
+//     the end of it goes through host.Replay (replay_backend.go) into a draft, which is added to
+//     the history. replay_rate.go limits how fast both are.
 //   - A child session, such as that of a subagent: children.go. Its updates and requests are those
 //     of the session, with a key in them.
 //   - A message of the backend to the client: host.check in host.go compares its method with the
 //     client's capabilities and its paths with the session's roots (capabilities.go). A permission
 //     request that is the first to mention its tool call is also recorded (permission.go). A rule
-//     of the user may answer it (permit.go). A file outside that the backend wants to read is asked
-//     about and read here (outside_read.go).
+//     of the user may answer it (permit.go). Deny and ask rules also hold for files and commands that
+//     nobody asks about (access.go). A file outside that the backend wants to read is asked
+//     about and read here (outside_read.go), and so are all files of a restricted backend
+//     (restricted_files.go).
 //   - Roots: package workspace parses and opens them; decodeRoots in session_params.go turns its
 //     errors into violations. folders.go adds the folders that the user declared to requests that
 //     name none.

@@ -539,8 +539,10 @@ type scripted struct {
 
 	mcp     backend.MCPOwner
 	sandbox backend.Sandbox // of servers
-	prompts backend.SystemPrompts
-	usage   backend.Usage
+	// restricted is that of the backend.
+	restricted bool
+	prompts    backend.SystemPrompts
+	usage      backend.Usage
 
 	neverAsks  bool
 	asksLittle string
@@ -571,8 +573,9 @@ func (r *scripted) Initialize(context.Context, backend.Raw, backend.Client) (bac
 	if r.kind == "" {
 		r.kind = "scripted"
 	}
-	return backend.Info{Kind: r.kind, MCP: r.mcp, ServerSandbox: r.sandbox, SystemPrompts: r.prompts,
-		Usage: r.usage, NeverAsks: r.neverAsks, AsksLittle: r.asksLittle, Doubt: r.doubt,
+	return backend.Info{Kind: r.kind, MCP: r.mcp, ServerSandbox: r.sandbox, Restricted: r.restricted,
+		SystemPrompts: r.prompts,
+		Usage:         r.usage, NeverAsks: r.neverAsks, AsksLittle: r.asksLittle, Doubt: r.doubt,
 		Initialize: backend.Raw(`{"agentCapabilities":{"promptCapabilities":{"image":true},` +
 			`"sessionCapabilities":{"fork":{},"x":{}}},"x":1}`)}, nil
 }
@@ -710,6 +713,13 @@ func (s *scriptedSession) act(
 	case "fail":
 		return nil, errors.New("scripted failure")
 	case "call":
+		if first, then, more := strings.Cut(rest, "\nthen "); more {
+			if _, err := s.act(ctx, word, first, u); err != nil {
+				return nil, err
+			}
+			word, rest, _ = strings.Cut(then, " ")
+			return s.act(ctx, word, rest, u)
+		}
 		method, params, _ := strings.Cut(rest, " ")
 		result, err := s.host.Call(ctx, method, backend.Raw(params))()
 		return endTurn, u.Update(ctx, say(fmt.Sprintf("%s %v", result, err)))

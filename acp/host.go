@@ -15,6 +15,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/internal/commands"
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/policy"
 	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -38,8 +39,9 @@ type host struct {
 	foreign   bool                        // it comes from the backend, and is not stored yet
 	isNew     bool                        // it was made by session/new: the store has no states of it
 
-	replays  sync.Mutex // held while an update is replayed; locked before mu
-	replayed *replayed  // nil unless the backend replays a history
+	replays     sync.Mutex // held while an update is replayed; locked before mu
+	replayed    *replayed  // nil unless the backend replays a history
+	showsReplay bool       // it is shown as it comes
 
 	outside chan struct{} // holds one value while a file outside the roots is asked about or read
 	permits *permits
@@ -102,6 +104,7 @@ func (h *host) scan(ctx context.Context) (err error) {
 // ctx ends, refresh returns and the catalog stays as it is until the scan is complete. At most one
 // scan of a session runs at a time.
 func (h *host) refresh(ctx context.Context) {
+	h.permits.forgetAsked()
 	wait := h.agent.options.tuning.RescanWait
 	ctx, cancel := context.WithTimeoutCause(ctx, wait,
 		fmt.Errorf("the scan takes longer than %v", wait))
@@ -309,18 +312,36 @@ func (h *host) Call(ctx context.Context, method string, params backend.Raw) back
 			return nil, err
 		}
 	}
+	action, err := h.checkRules(ctx, method, params)
+	send := func() backend.Work { return h.send(ctx, method, putSessionID(params, h.id), action) }
+	if err != nil {
+		return h.ruled(ctx, method, params, err, send)
+	}
 	if s != nil && method == protocol.RequestPermission {
 		from := asker{handOver: s.handOver, inRoots: s.inRoots}
 		return s.requestPermission(ctx, from, params, func(params backend.Raw) func() answer {
 			return h.viewers.ask(ctx, method, putSessionID(params, h.id))
 		})
 	}
-	return h.send(ctx, method, params)
+	return send()
 }
 
-// send sends a request that was checked.
-func (h *host) send(ctx context.Context, method string, params backend.Raw) backend.Work {
-	return h.viewers.call(ctx, method, putSessionID(params, h.id))
+// send sends the client a request for an action that was checked, or answers it in its place.
+func (h *host) send(
+	ctx context.Context, method string, params backend.Raw, action policy.Action,
+) backend.Work {
+	if h.servesFiles(method) {
+		return func() (backend.Raw, error) { return h.serveFile(ctx, method, params, action) }
+	}
+	return h.viewers.call(ctx, method, params)
+}
+
+// notify sends the client a notification that was checked.
+func (h *host) notify(ctx context.Context, method string, params backend.Raw) error {
+	if h.servesFiles(method) {
+		return errNoFileMethod(method)
+	}
+	return h.viewers.notify(ctx, method, params)
 }
 
 // live returns the session once the updates that were buffered for it are sent, nil before.
@@ -342,7 +363,7 @@ func (u unrecorded) Call(ctx context.Context, method string, params backend.Raw)
 	if err := u.check(method, params); err != nil {
 		return jsonrpc.Fail(err)
 	}
-	return u.send(ctx, method, params)
+	return u.send(ctx, method, putSessionID(params, u.id), policy.Action{})
 }
 
 // Notify implements [backend.Client].
@@ -350,10 +371,13 @@ func (h *host) Notify(ctx context.Context, method string, params backend.Raw) er
 	if err := h.check(method, params); err != nil {
 		return err
 	}
+	if _, err := h.checkRules(ctx, method, params); err != nil {
+		return err
+	}
 	if method == protocol.ElicitationComplete { // it names no session
 		return h.viewers.notify(ctx, method, params)
 	}
-	return h.viewers.notify(ctx, method, putSessionID(params, h.id))
+	return h.notify(ctx, method, putSessionID(params, h.id))
 }
 
 // check returns an error if the backend may not send the client this message.

@@ -68,8 +68,7 @@ func (k *knowing) Open(
 	}
 	s, opened, err := k.scripted.Open(ctx, a, h)
 	if a.MustExist && a.Cause == backend.Load && err == nil {
-		opened.Replay = backend.FromBackend
-		err = h.Replay(ctx, say("from the agent"), backend.FromBackend)
+		err = h.Replay(ctx, say("from the agent"))
 	}
 	return s, opened, err
 }

@@ -103,7 +103,7 @@ func TestInitialize(t *testing.T) {
 	require.Equal(t, 1, result.X, "what the backend says is passed on")
 	require.True(t, result.AgentCapabilities.PromptCapabilities.Image)
 	require.True(t, *result.AgentCapabilities.McpCapabilities.Http)
-	require.True(t, *result.AgentCapabilities.McpCapabilities.Sse)
+	require.False(t, *result.AgentCapabilities.McpCapabilities.Sse)
 	for name, value := range result.AgentCapabilities.SessionCapabilities {
 		require.Equal(t, "{}", string(value), name)
 		method := "session/" + name

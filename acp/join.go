@@ -44,6 +44,12 @@ func removes(method string) bool {
 	return method == protocol.SessionDelete || method == protocol.SessionArchive
 }
 
+// concerns reports whether a method is about a session wherever that is open, so that a client need
+// not have loaded it.
+func concerns(method string) bool {
+	return method == protocol.SessionStatus || method == protocol.SessionSetTitle
+}
+
 // routes says where the requests about sessions go that other agents run. A load of a session that
 // others have open does not hold the session's queue, so that they need not wait for it. Only later
 // requests of the same client do.
@@ -128,6 +134,10 @@ func (a *agent) route(
 	switch {
 	case opens(r.Method) && !r.IsNotification():
 		return a.routeLoad(ctx, r, id, loaded), true
+	case concerns(r.Method) && !r.IsNotification():
+		h := a.owner.runner(id, a)
+		r.AfterResponse(func() { a.owner.unuse(h) })
+		return h.accept(ctx, r, a), true
 	case removes(r.Method) && a.owner.hasOthers(id, a):
 		return reject(r, errOpenElsewhere(id, nil)), true
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
+	"github.com/acp-agent/acp-agent/internal/policy"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -98,11 +99,8 @@ func (a *agent) restrictLikeAgent(c *mcpclient.Config) {
 	if own.Mode == backend.SandboxStrict {
 		s.Mode = own.Mode
 	}
-	if own.Mode != backend.SandboxOff && own.Ports != nil && s.Ports == nil {
-		s.Ports = own.Ports
-	}
-	if own.Mode != backend.SandboxOff && own.Hosts != nil && s.Hosts == nil {
-		s.Hosts = own.Hosts
+	if own.Mode != backend.SandboxOff {
+		s.Ports, s.Hosts = s.Ports.And(own.Ports), s.Hosts.And(own.Hosts)
 	}
 	c.Policy.Sandbox = s
 }
@@ -189,9 +187,13 @@ func (h *host) StartServer(ctx context.Context, artifact discovery.Artifact) err
 func (h *host) allowServer(
 	ctx context.Context, artifact discovery.Artifact,
 ) (mcpclient.Config, error) {
-	server, err := found.New(artifact, h.workspace)
+	server, err := found.New(artifact, h.workspace.Checked(policy.Confirmed)) // they are asked below
 	if err != nil {
 		return mcpclient.Config{}, err
+	}
+	why := h.agent.init.transports().refusal(server.Config.Name, server.Config.Transport)
+	if why != "" {
+		return mcpclient.Config{}, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s", why)
 	}
 	if err := h.agent.applyPolicy(&server.Start); err != nil {
 		return mcpclient.Config{}, err
@@ -233,6 +235,21 @@ func (h *host) addServer(config mcpclient.Config) error {
 // mcpTransports are the optional transports that initialize advertised.
 type mcpTransports struct{ http, sse bool }
 
+// refusal says why a server cannot be used and what to do, or returns "" if its transport was
+// advertised.
+func (m mcpTransports) refusal(server string, t mcp.Transport) string {
+	if t == mcp.Stdio || t == mcp.HTTP && m.http || t == mcp.SSE && m.sse {
+		return ""
+	}
+	instead := "the type stdio"
+	if m.http {
+		instead += ", or http, for which most servers have another address"
+	}
+	return fmt.Sprintf("the MCP server %s has the type %q, which was not advertised in "+
+		"mcpCapabilities: use %s", text.Quote(text.Truncate(server, 64)),
+		text.Truncate(string(t), 64), instead)
+}
+
 // decodeServers reads mcpServers. Its violations do not quote values, which may be secrets. A
 // remote peer's servers may have no members that it does not check, because they are passed on.
 func (a *agent) decodeServers(
@@ -262,7 +279,7 @@ func decodeServer(
 	v *strictjson.Violations, object strictjson.Object, offered mcpTransports,
 ) mcpclient.Config {
 	c := mcpclient.Config{Name: v.Text(object.Field("name"))}
-	transport, ok := decodeTransport(v, object.Field("type"), offered)
+	transport, ok := decodeTransport(v, c.Name, object.Field("type"), offered)
 	c.Transport = transport
 	switch {
 	case !ok:
@@ -295,24 +312,22 @@ func refuseOthers(
 
 // decodeTransport reads the type of a server, which is stdio if it is absent.
 func decodeTransport(
-	v *strictjson.Violations, f strictjson.Field, offered mcpTransports,
+	v *strictjson.Violations, server string, f strictjson.Field, offered mcpTransports,
 ) (transport mcp.Transport, ok bool) {
 	if !f.Present() {
 		return mcp.Stdio, true
 	}
 	name, wrong := f.Text()
-	switch transport = mcp.Transport(name); {
-	case wrong != nil:
+	if wrong != nil {
 		v.Add(wrong...)
 		return "", false
-	case transport == mcp.Stdio, transport == mcp.HTTP && offered.http,
-		transport == mcp.SSE && offered.sse:
-		return transport, true
 	}
-	v.Add(f.Refuse(strictjson.Unsupported).Expecting(
-		fmt.Sprintf("MCP servers of type %q were not advertised in mcpCapabilities",
-			text.Truncate(name, 64))))
-	return transport, false
+	transport = mcp.Transport(name)
+	if why := offered.refusal(server, transport); why != "" {
+		v.Add(f.Refuse(strictjson.Unsupported).Expecting(why))
+		return transport, false
+	}
+	return transport, true
 }
 
 // decodePairs reads a list of {name, value}.

@@ -8,7 +8,6 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/discovery"
-	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
@@ -66,12 +65,6 @@ func (h *commandHost) StartServer(ctx context.Context, found discovery.Artifact)
 // passServer makes the agent connect a server that was found in a root. It opens the session again
 // with that server added, in place of one found under the same name.
 func (o *ownTurn) passServer(config mcpclient.Config) error {
-	offered := o.agent.init.transports()
-	if config.Transport == mcp.HTTP && !offered.http ||
-		config.Transport == mcp.SSE && !offered.sse {
-		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams,
-			"the agent cannot use it: it takes no MCP servers of type %s", config.Transport)
-	}
 	p := o.session.params
 	p.id = o.session.id
 	var entries []backend.Raw

@@ -97,7 +97,7 @@ func TestMCPCommandPassesFoundServersOn(t *testing.T) {
 
 	remote := `{"mcpServers":{"remote":{"type":"http","url":"http://127.0.0.1:1/mcp"}}}`
 	require.NoError(t, os.WriteFile(filepath.Join(b, ".mcp.json"), []byte(remote), 0o600))
-	require.Contains(t, c.say(id, "/mcp start remote"), "it takes no MCP servers of type http")
+	require.Contains(t, c.say(id, "/mcp start remote"), "the type \"http\", which was not advertised")
 }
 
 // An agent may have a /mcp and /permissions of its own. It keeps them, and the adapter's have other

@@ -336,11 +336,9 @@ func TestServersInEveryMethod(t *testing.T) {
 				`[{"type":"http","url":"http://localhost","headers":[]}]`:                                "mcpServers[0].name required",
 				`[{"type":"http","name":"s","headers":[]}]`:                                              "mcpServers[0].url required",
 				`[{"type":"http","name":"s","url":"http://localhost"}]`:                                  "mcpServers[0].headers required",
-				`[{"type":"sse","url":"http://localhost","headers":[]}]`:                                 "mcpServers[0].name required",
-				`[{"type":"sse","name":"s","headers":[]}]`:                                               "mcpServers[0].url required",
-				`[{"type":"sse","name":"s","url":"http://localhost"}]`:                                   "mcpServers[0].headers required",
 				`[{"type":"http","name":"s","command":"c","args":[],"env":[],"headers":[]}]`:             "mcpServers[0].url required",
 				`[{"type":"stdio","name":"s","url":"http://localhost","headers":[],"args":[],"env":[]}]`: "mcpServers[0].command required",
+				`[{"type":"sse","name":"s","url":"http://localhost","headers":[]}]`:                      "mcpServers[0].type unsupported",
 				`[{"type":"ws","name":"s"}]`:                                                             "mcpServers[0].type unsupported",
 				`[{"type":"HTTP","name":"s","url":"x","headers":[]}]`:                                    "mcpServers[0].type unsupported",
 				`[{"type":"","name":"s","command":"c","args":[],"env":[]}]`:                              "mcpServers[0].type unsupported",
@@ -397,7 +395,7 @@ func TestServerTypes(t *testing.T) {
 				continue
 			}
 			require.Equal(t, []string{"mcpServers[0].type unsupported"}, m.findings(t))
-			require.Contains(t, m.Error.Message, "mcpCapabilities")
+			require.Contains(t, m.Error.Message, `the MCP server "s" has the type "`+kind+`", which was not advertised in mcpCapabilities: use the type stdio`)
 		}
 	}
 }

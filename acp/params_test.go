@@ -9,6 +9,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/test/memstore"
 )
 
 // Every request that ACP defines has keys that are told from others by more than their case.
@@ -48,6 +49,54 @@ func TestMemberNames(t *testing.T) {
 			require.False(t, m.Error != nil && m.Error.Code == jsonrpc.CodeInvalidParams,
 				"an unknown key is accepted: %+v", m.Error)
 		})
+	}
+}
+
+// A prompt has only content that the protocol knows, since it is stored and shown again.
+//
+// Clause W2.
+func TestContentBlocks(t *testing.T) {
+	store := memstore.New(t)
+	c := connect(t, acp.Options{Store: store})
+	c.initialize()
+	id := c.open(folder(t))
+	for block, wrong := range map[string]string{
+		`{"type":"text"}`:                                 "prompt[1].text required",
+		`{"type":"text","text":null}`:                     "prompt[1].text null",
+		`{"type":"image","mimeType":"image/png"}`:         "prompt[1].data required",
+		`{"type":"image","data":"AA=="}`:                  "prompt[1].mimeType required",
+		`{"type":"image","data":1,"mimeType":"x"}`:        "prompt[1].data type",
+		`{"type":"audio","mimeType":"audio/wav"}`:         "prompt[1].data required",
+		`{"type":"resource_link","uri":"file:///a"}`:      "prompt[1].name required",
+		`{"type":"resource_link","name":"a"}`:             "prompt[1].uri required",
+		`{"type":"resource"}`:                             "prompt[1].resource required",
+		`{"type":"resource","resource":{"text":"x"}}`:     "prompt[1].resource.uri required",
+		`{"type":"resource","resource":{"uri":"a:b"}}`:    "prompt[1].resource.text required",
+		`{"type":"resource","resource":[]}`:               "prompt[1].resource type",
+		`{"type":"video","data":"AA==","mimeType":"v/x"}`: "prompt[1].type unsupported",
+		`{"type":"diff","path":"/a","newText":""}`:        "prompt[1].type unsupported",
+		`{"type":"","text":"x"}`:                          "prompt[1].type unsupported",
+		`{"text":"x"}`:                                    "prompt[1].type required",
+		`7`:                                               "prompt[1] type",
+
+		`{"type":"text","text":"","x":{}}`:                                        "",
+		`{"type":"image","data":"AA==","mimeType":"image/png","uri":null,"_x":1}`: "",
+		`{"type":"audio","data":"AA==","mimeType":"audio/wav"}`:                   "",
+		`{"type":"resource_link","uri":"file:///a","name":"a","size":1}`:          "",
+		`{"type":"resource","resource":{"uri":"a:b","text":"x"}}`:                 "",
+		`{"type":"resource","resource":{"uri":"a:b","blob":"AA==","text":null}}`:  "",
+	} {
+		before := len(updatesOf(t, store, id))
+		params := altered(idParams(id), "prompt", `[{"type":"text","text":"say a"},`+block+`]`)
+		m := c.try("session/prompt", params)
+		if wrong == "" {
+			require.Nil(t, m.Error, block)
+			continue
+		}
+		require.NotNil(t, m.Error, block)
+		require.Equal(t, -32602, m.Error.Code)
+		require.Equal(t, []string{wrong}, m.findings(t), block)
+		require.Len(t, updatesOf(t, store, id), before)
 	}
 }
 

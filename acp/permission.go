@@ -59,6 +59,9 @@ func (s *session) answered(d ruling, wait func() answer) func() answer {
 		if got.Err == nil {
 			got.Result = s.chosen(d, got.Result)
 		}
+		if d.asked != nil && got.Err == nil && allows(d.params, got.Result) {
+			s.host.permits.noteAsked(*d.asked)
+		}
 		return got
 	}
 }

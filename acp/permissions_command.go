@@ -3,6 +3,7 @@ package acp
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -48,10 +49,14 @@ func (o *ownTurn) showPermissions() error {
 		for _, r := range rules {
 			from := ", from your configuration"
 			switch {
+			case r.Session != "" && r.Within != "":
+				from = fmt.Sprintf(", in %s until this session is closed",
+					text.Code(text.Printable(filepath.Join(r.Root, r.Within))))
 			case r.Session != "":
 				from = ", until this session is closed"
 			case r.Root != "":
-				from = fmt.Sprintf(", in %s, given %s as %s", text.Code(text.Printable(r.Given.Root.String())),
+				in := filepath.Join(r.Given.Root.String(), r.Within)
+				from = fmt.Sprintf(", in %s, given %s as %s", text.Code(text.Printable(in)),
 					r.Given.Allowed.Format("2006-01-02"), text.Code(r.Given.ID.Short()))
 			}
 			fmt.Fprintf(&b, "- %s %s%s\n", effect, text.Code(r.String()), from)

@@ -45,7 +45,8 @@ type permits struct {
 	policy.Sources
 
 	mu    sync.Mutex
-	given []policy.Rule // by the user, until the session is closed
+	given []policy.Rule   // by the user, until the session is closed
+	asked []policy.Action // what the user has allowed once, as a rule wants, and is not done yet
 }
 
 // newPermits returns the rules for a session with the roots of w, with what the user has allowed in
@@ -65,15 +66,15 @@ func newPermits(a *agent, w *workspace.Workspace, previous *session) *permits {
 	return p
 }
 
-// origins returns the folders of which others are worktrees.
-func (a *agent) origins() map[workspace.Dir]workspace.Dir {
+// origins returns the repositories of which others are worktrees.
+func (a *agent) origins() policy.Origins {
 	o := a.options.Worktrees
 	if o.Dir == "" {
 		return nil
 	}
 	origins, err := worktree.NewRegistry(o.Records, o.Dir).Origins()
 	if err != nil {
-		a.log.Warn("rules about permissions do not hold in worktrees", "error", err)
+		a.log.Warn("rules about permissions may not hold in some worktrees", "error", err)
 	}
 	return origins
 }
@@ -107,6 +108,8 @@ type ruling struct {
 	offers   bool
 	original backend.Raw
 	request  policy.Request
+	// asked is the action about which a rule asks.
+	asked *policy.Action
 }
 
 // permit decides about a request for permission. A request that no rule is about stays as it is.
@@ -141,7 +144,11 @@ func (s *session) permit(ctx context.Context, from asker, params backend.Raw) ru
 	case err != nil:
 		return unchanged
 	default:
-		return s.offer(request, action, verdict, params)
+		d := s.offer(request, action, verdict, params)
+		if !own && verdict.Rule.String() != "" {
+			d.asked = &action
+		}
+		return d
 	}
 	if verdict.Rule.Preset {
 		if verdict.Effect == policy.Deny {

@@ -10,11 +10,11 @@ import (
 )
 
 // replay shows the client to a loaded session's conversation before the response: the stored history,
-// unless the backend has sent its own, then the current states.
+// unless that was shown as the backend replayed it, then the current states.
 func (a *agent) replay(
 	ctx context.Context, s *session, to *agent, opened backend.Opened, rate *replayRate,
 ) error {
-	if opened.Replay == backend.FromStore {
+	if !s.host.showsReplay {
 		if err := a.replayHistory(ctx, s, to, rate); err != nil {
 			return err
 		}

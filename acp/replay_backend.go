@@ -2,56 +2,77 @@ package acp
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
+	"hash"
+	"io"
+	"iter"
+	"slices"
+	"strings"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// replayed is a history that the backend shows the client while it opens a session. To save memory
-// it is stored in a draft, which replaces the stored history when the load is stored.
+// replayed is a history that the backend replays while it opens a session. What the store has of it
+// is passed over: the stored history is shown instead, and nothing replaces it. To save memory, the
+// rest is stored in a draft, which is added to the stored history when the load is stored.
 type replayed struct {
 	agent    *agent
-	draft    sessionstore.Draft
+	id       sessionstore.ID // see Histories.NewDraft
+	stored   *storedEnd
 	recorder *sessionstore.Recorder
+	draft    sessionstore.Draft // the recorder's until it is closed; nil if there is nothing to add
 	children *childLimit
 }
 
 // append appends a segment to the draft.
 func (r *replayed) append(ctx context.Context, segment []sessionstore.Update) error {
-	return r.agent.tasks.Guard("session store", func() error { return r.draft.Append(ctx, segment) })
+	return r.agent.tasks.Guard("session store", func() (err error) {
+		if r.draft == nil {
+			if r.draft, err = r.agent.options.Store.NewDraft(ctx, r.id); err != nil {
+				return err
+			}
+		}
+		return r.draft.Append(ctx, segment)
+	})
 }
 
-// discard discards the draft, unless it has become a session's history.
+// discard discards the draft, unless it has become a part of a session's history.
 func (r *replayed) discard(ctx context.Context) error {
 	err := r.recorder.Close(ctx)
+	if r.draft == nil {
+		return err
+	}
 	return errors.Join(err, r.agent.tasks.Guard("session store", func() error {
 		return r.draft.Discard(ctx)
 	}))
 }
 
 func (h *host) newReplayed(ctx context.Context) (*replayed, error) {
-	a, id := h.agent, h.stored
-	if h.foreign {
-		id = ""
-	}
+	a := h.agent
 	r := &replayed{agent: a, children: a.newChildLimit()}
-	err := a.tasks.Guard("session store", func() (err error) {
-		r.draft, err = a.options.Store.NewDraft(ctx, id)
-		return err
-	})
-	if err != nil {
-		return nil, err
+	if !h.foreign {
+		r.id = h.stored
+		err := a.tasks.Guard("session store", func() (err error) {
+			r.stored, err = readStoredEnd(a.options.Store.History(ctx, h.stored))
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
 	}
 	r.recorder = sessionstore.NewRecorder(r.append, a.options.tuning.Recorder)
 	return r, nil
 }
 
 // Replay implements [backend.Host].
-func (h *host) Replay(ctx context.Context, u backend.Update, from backend.Replay) error {
-	if h.rate == nil {
-		return jsonrpc.Errorf(jsonrpc.CodeInternal, "only a load replays a history")
+func (h *host) Replay(ctx context.Context, u backend.Update) error {
+	if h.stop == nil {
+		return jsonrpc.Errorf(jsonrpc.CodeInternal, "only a load or resume replays a history")
 	}
 	if err := h.stop(ctx); err != nil {
 		return err
@@ -72,33 +93,30 @@ func (h *host) Replay(ctx context.Context, u backend.Update, from backend.Replay
 		if h.replayed, err = h.newReplayed(ctx); err != nil {
 			return err
 		}
+		h.showsReplay = h.replayed.stored == nil && h.rate != nil
 	}
-	h.rate.wait(ctx)
-	when := asItComes
-	if from == backend.FromStore {
-		when = forAnother
+	if h.showsReplay {
+		h.rate.wait(ctx)
+		when := asItComes
+		if h.front != h.agent { // the backend does not know this client
+			when = forAnother
+		}
+		if err := h.front.sendUpdate(ctx, newAddress(h.id), u, when); err != nil {
+			return err
+		}
 	}
-	if h.front != h.agent { // the backend does not know this client
-		when = forAnother
-	}
-	if err := h.front.sendUpdate(ctx, newAddress(h.id), u, when); err != nil {
-		return err
-	}
-	if !h.replayed.children.admits(u) {
+	if !h.replayed.stored.passed(u) || !h.replayed.children.admits(u) {
 		return nil
 	}
 	return h.replayed.recorder.Record(ctx, u)
 }
 
-// takeReplayed returns what was replayed, possibly nothing, as the session's new history.
+// takeReplayed returns what was replayed and is to be added to the stored history, or nil.
 func (h *host) takeReplayed(ctx context.Context) (sessionstore.Draft, error) {
 	h.replays.Lock()
 	defer h.replays.Unlock()
 	if h.replayed == nil {
-		var err error
-		if h.replayed, err = h.newReplayed(ctx); err != nil {
-			return nil, err
-		}
+		return nil, nil
 	}
 	if err := h.replayed.recorder.Close(ctx); err != nil {
 		return nil, err
@@ -106,7 +124,7 @@ func (h *host) takeReplayed(ctx context.Context) (sessionstore.Draft, error) {
 	return h.replayed.draft, nil
 }
 
-// dropReplayed discards what was replayed, unless it has become the session's history.
+// dropReplayed discards what was replayed, unless it has become a part of the session's history.
 func (h *host) dropReplayed(ctx context.Context) error {
 	h.replays.Lock()
 	defer h.replays.Unlock()
@@ -116,4 +134,95 @@ func (h *host) dropReplayed(ctx context.Context) error {
 	}
 	h.replayed = nil
 	return r.discard(ctx)
+}
+
+// storedEnd finds the end of the stored history in one that the backend replays: its last prompt,
+// as often as the stored history has it. A backend may replay prompts in other pieces, leave some
+// out, or replay another history. Then the end is not found, and nothing counts as new.
+type storedEnd struct {
+	prompts promptReader // of what is replayed
+	last    string       // the hash of the last prompt
+	times   int          // how often it was not replayed yet
+	over    bool         // what is replayed comes after the end
+}
+
+// readStoredEnd returns the end of a stored history, or nil if that is empty.
+func readStoredEnd(history iter.Seq2[sessionstore.Update, error]) (*storedEnd, error) {
+	var (
+		prompts promptReader
+		end     *storedEnd
+	)
+	times := make(map[string]int)
+	note := func(prompt string) {
+		if prompt != "" {
+			end.last = prompt
+			times[prompt]++
+		}
+	}
+	for u, err := range history {
+		if err != nil {
+			return nil, err
+		}
+		if end == nil {
+			end = &storedEnd{}
+		}
+		note(prompts.read(u))
+	}
+	if end != nil {
+		note(prompts.end())
+		end.times = times[end.last]
+	}
+	return end, nil
+}
+
+// passed reports whether u, the next update that the backend replays, comes after the end.
+func (e *storedEnd) passed(u sessionstore.Update) bool {
+	if e == nil || e.over {
+		return true
+	}
+	begins := u.Kind == sessionstore.UserMessageChunk && !e.prompts.open
+	if prompt := e.prompts.read(u); prompt != "" && prompt == e.last {
+		e.times--
+	}
+	e.over = begins && e.times == 0 && !e.prompts.own
+	return e.over
+}
+
+// promptReader finds the prompts in a history. Prompts that follow each other immediately are one.
+type promptReader struct {
+	said hash.Hash // of what was read of a prompt, without white space
+	open bool      // the last update was part of a prompt
+	own  bool      // the prompt is a command of the adapter, which the backend has not seen
+}
+
+// read reads the next update, and returns the hash of the prompt that has ended before it, or "".
+func (r *promptReader) read(u sessionstore.Update) (ended string) {
+	if u.Kind.IsState() {
+		return ""
+	}
+	if u.Kind != sessionstore.UserMessageChunk {
+		return r.end()
+	}
+	var chunk struct {
+		Update struct{ Content struct{ Text string } }
+	}
+	_ = json.Unmarshal(u.Raw, &chunk) // content without a text says nothing
+	said := chunk.Update.Content.Text
+	if !r.open {
+		name, isCommand := strings.CutPrefix(strings.TrimSpace(said), "/")
+		name, _ = text.CutWord(name)
+		r.said, r.open = sha256.New(), true
+		r.own = isCommand && slices.Contains(backend.AdapterCommands(), name)
+	}
+	_, _ = io.WriteString(r.said, strings.Join(strings.Fields(said), ""))
+	return ""
+}
+
+// end ends the prompt that is being read, and returns its hash, or "" if it is the adapter's.
+func (r *promptReader) end() (ended string) {
+	if r.open && !r.own {
+		ended = string(r.said.Sum(nil))
+	}
+	*r = promptReader{}
+	return ended
 }

@@ -136,7 +136,7 @@ func (r rootsReply) namedFolders(argument string) (namedFolders, error) {
 			return namedFolders{paths: []string{path},
 				known: " is a folder of this session already.\n"}, nil
 		}
-		file, err := discovery.ReadWorkspaceFile(r.ctx, r.session.workspace, path)
+		file, err := discovery.ReadWorkspaceFile(r.ctx, r.session.host.workspace, path)
 		named := namedFolders{known: " lists no folders that this session does not have.\n",
 			inFile: true}
 		for _, dir := range file.Folders {

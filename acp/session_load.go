@@ -254,11 +254,9 @@ func (l *load) takeOver(ctx context.Context, act *activation) (sessionstore.Leas
 	change := sessionstore.Activation{Keys: act.keys(l.stored.Keys.Roots.Cwd()), State: state,
 		StateKey: a.sessions.StateKey(state)}
 	ctx = context.WithoutCancel(ctx)
-	if l.cause == backend.Load && act.opened.Replay == backend.FromBackend {
-		var err error
-		if change.History, err = act.host.takeReplayed(ctx); err != nil {
-			return sessionstore.Lease{}, err
-		}
+	var err error
+	if change.History, err = act.host.takeReplayed(ctx); err != nil {
+		return sessionstore.Lease{}, err
 	}
 	switch {
 	case l.stored.Unstored:

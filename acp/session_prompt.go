@@ -88,11 +88,53 @@ func decodePrompt(raw json.RawMessage) (promptParams, error) {
 			break
 		}
 		p.blocks = append(p.blocks, block.Raw())
-		if object, ok := v.Object(block); ok && v.Text(object.Field("type")) == "text" {
-			v.Text(object.Field("text"))
-		}
+		checkBlock(&v, block)
 	}
 	return p, v.Err()
+}
+
+// checkBlock checks that a content block can be stored and shown again: it has a type that the
+// protocol knows, and the members that it requires.
+func checkBlock(v *strictjson.Violations, f strictjson.Field) {
+	block, ok := v.Object(f)
+	if !ok {
+		return
+	}
+	kind := block.Field("type")
+	name, wrong := kind.Text()
+	if wrong != nil {
+		v.Add(wrong...)
+		return
+	}
+	known, ok := protocol.BlockType(name)
+	if !ok {
+		v.Add(kind.Refuse(strictjson.Unsupported).Expecting(
+			"use text, image, audio, resource_link or resource"))
+	}
+	for _, member := range known.Required {
+		v.Text(block.Field(member))
+	}
+	if name == "resource" {
+		checkResource(v, block.Field(name))
+	}
+}
+
+// checkResource checks an embedded resource.
+func checkResource(v *strictjson.Violations, f strictjson.Field) {
+	resource, ok := v.Object(f)
+	if !ok {
+		return
+	}
+	v.Text(resource.Field("uri"))
+	text, blob := resource.Field("text"), resource.Field("blob")
+	switch {
+	case text.Present() && !text.IsNull():
+		v.Text(text)
+	case blob.Present():
+		v.Text(blob)
+	default:
+		v.Add(text.Refuse(strictjson.Required).Expecting("a text or a blob"))
+	}
 }
 
 // updates returns the prompt as it is stored in the history.

@@ -308,9 +308,8 @@ func TestServers(t *testing.T) {
 		`[{"name":"s","command":"c","args":[],"env":[{"name":"N","value":77}]}]`: "type",
 		`[{"type":"http","name":"s","url":"http://127.0.0.1:1","headers":[{"name":"A",` +
 			`"value":"SECRET"}]}]`: "",
-		`[{"type":"sse","name":"s","url":"http://127.0.0.1:1","headers":[]}]`: "",
+		`[{"type":"sse","name":"s","url":"http://127.0.0.1:1","headers":[]}]`: "unsupported",
 		`[{"type":"http","name":"s","headers":[]}]`:                           "required",
-		`[{"type":"sse","name":"s","url":"u"}]`:                               "required",
 		`[{"type":"websocket","name":"s"}]`:                                   "unsupported",
 		`[{"name":"s","Command":"c","args":[],"env":[]}]`:                     "wrong_case",
 	} {

@@ -237,6 +237,18 @@ func TestWindows(t *testing.T) {
 			a.call("session/set_title", `{"sessionId":"`+w.id+`","title":"Chosen"}`)
 			says(b, `"title":"Chosen"`)
 		},
+		"a session is open for who has not loaded it": func(t *testing.T, w *windows, a *client) {
+			b := w.connect()
+			status := b.call("session/status", idParams(w.id))
+			require.JSONEq(t, `{"status":"open"}`, string(status))
+			b.call("session/set_title", `{"sessionId":"`+w.id+`","title":"From outside"}`)
+			says(a, `"title":"From outside"`)
+			require.Equal(t, "not_active",
+				b.try("session/prompt", promptParams(w.id, "say x")).reason(t))
+			a.call("session/close", idParams(w.id))
+			status = b.call("session/status", idParams(w.id))
+			require.JSONEq(t, `{"status":"saved"}`, string(status))
+		},
 		"closing detaches": func(t *testing.T, w *windows, a *client) {
 			b := w.join()
 			turn := w.prompt(b, "wait")

@@ -20,12 +20,6 @@ const (
 	Command Kind = "command"
 	// MCPServer is the configuration of a Model Context Protocol server.
 	MCPServer Kind = "mcp_server"
-	// Subagent is an agent that another agent starts for a task. Subagents are listed, but not
-	// used.
-	Subagent Kind = "subagent"
-	// Hook is a file with programs that an agent runs on certain events. Hooks are listed, but not
-	// used.
-	Hook Kind = "hook"
 	// Plugin is a plugin that is not used, from a marketplace or with a manifest. For a plugin that
 	// is used, its content is listed instead.
 	Plugin Kind = "plugin"

@@ -103,15 +103,6 @@ const (
 	// PluginManifest is the plugin.json of a plugin. The plugin is the parent of the manifest's
 	// directory.
 	PluginManifest
-	// SubagentFile defines a subagent, which is listed, but not used. The file is not read.
-	SubagentFile
-	// HookFile is JSON whose member hooks has programs that run on certain events. It is listed,
-	// but not used.
-	HookFile
-	// PluginScript is a program that an agent loads. It is listed, but neither read nor used.
-	PluginScript
-	// HookScript has hooks in another form than HookFile. It is listed, but neither read nor used.
-	HookScript
 )
 
 // kind returns the kind of the artifacts in files of the format.
@@ -124,12 +115,8 @@ func (f Format) kind() Kind {
 	case MCPServers, VSCodeServers, GeminiSettings, OpencodeSettings, CodexSettings, CrushSettings,
 		AmpSettings, ZedSettings, VibeSettings, ContinueServers:
 		return MCPServer
-	case PluginMarketplace, PluginManifest, PluginScript:
+	case PluginMarketplace, PluginManifest:
 		return Plugin
-	case SubagentFile:
-		return Subagent
-	case HookFile, HookScript:
-		return Hook
 	default:
 		return Instruction
 	}
@@ -183,7 +170,7 @@ func compileRow(c Convention, rank int) (row, error) {
 
 // check reports what is wrong with the row.
 func (r row) check() error {
-	if r.Format < Text || r.Format > HookScript {
+	if r.Format < Text || r.Format > PluginManifest {
 		return errors.New("it has no format: use one of the constants of type Format")
 	}
 	for i, name := range r.names {

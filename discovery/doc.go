@@ -10,7 +10,6 @@
 //
 // Nothing above a root is read. Some conventions also apply to the directories between a root and a
 // path; [Catalog.For] reads them. A manifest or a marketplace at the top of a root names plugins.
-// Subagents and hooks are listed, but not used.
 //
 // Artifacts are ordered by root, then by the table, then by path. If several skills or commands
 // have the same name, the first is active; the same holds for MCP servers. All instructions are
@@ -34,8 +33,7 @@
 //
 //   - convention.go: what a row of the table says; table.go: the rows; scan.go: going through the roots; nested.go: the directories
 //     between a root and a path; plugins.go: what manifests name; limits.go
-//   - artifact.go, catalog.go: what was found; conflicts.go: which of several artifacts is active;
-//     strays.go: files with a known name in a place that no convention names
+//   - artifact.go, catalog.go: what was found; conflicts.go: which of several artifacts is active
 //   - instructions.go, imports.go: a file of instructions, and what it imports; assemble.go: all of
 //     them as a text; mentions.go: those below the roots, mentioned when they matter
 //   - skills.go, skill_list.go, commands.go: a skill or command; arguments.go: what is typed after

@@ -45,8 +45,6 @@ func conventionTables() string {
 		{discovery.Command, "Commands"},
 		{discovery.MCPServer, "MCP servers"},
 		{discovery.Plugin, "Plugins"},
-		{discovery.Subagent, "Subagents"},
-		{discovery.Hook, "Hooks"},
 	}
 	levels := map[discovery.Level]string{
 		discovery.RootOnly:       "each folder",
@@ -78,10 +76,6 @@ func conventionTables() string {
 		discovery.ZedSettings:       "member `context_servers`",
 		discovery.VibeSettings:      "array `mcp_servers`",
 		discovery.ContinueServers:   "YAML, list `mcpServers`",
-		discovery.SubagentFile:      "not used",
-		discovery.HookFile:          "not used",
-		discovery.PluginScript:      "not used",
-		discovery.HookScript:        "not used",
 	}
 	var b strings.Builder
 	for _, k := range kinds {

@@ -41,9 +41,6 @@ func TestSkillsOfDirectoriesAreMentioned(t *testing.T) {
 	require.Empty(t, list)
 	below, _ := c.Below(t.Context())
 	require.Empty(t, below)
-	strays, _, err := c.Strays(t.Context())
-	require.NoError(t, err)
-	require.Empty(t, strays, "they are where a convention looks")
 }
 
 // Marketplaces of several agents, which write sources in their own ways.

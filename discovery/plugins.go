@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"path"
 	"path/filepath"
 	"slices"
@@ -316,38 +315,4 @@ func (r row) below(written string) ([]row, error) {
 		rows = append(rows, compiled)
 	}
 	return rows, nil
-}
-
-// notRead returns the artifact of a file that is listed, but not read.
-func (m *matcher) notRead(rel string) Artifact {
-	a := m.artifact(m.row, rel)
-	switch a.Kind {
-	case Plugin:
-		a.unused("acp-agent loads no programs of plugins")
-		return a
-	case Hook:
-		a.unused(runsNoHooks)
-		return a
-	}
-	a.Name = strings.TrimSuffix(strings.TrimSuffix(path.Base(rel), path.Ext(rel)), ".agent")
-	if m.plugin != "" {
-		a.Name = m.plugin + ":" + a.Name
-	}
-	a.unused("acp-agent starts no subagents; an agent that knows this folder may")
-	return a
-}
-
-// runsNoHooks is why hooks are not used.
-const runsNoHooks = "acp-agent runs no hooks"
-
-// readHooks returns the artifact of a file that has hooks, and nothing for other files.
-func readHooks(a Artifact, content []byte) []Artifact {
-	var file struct{ Hooks map[string]json.RawMessage }
-	if parseMembers(content, &file, "") != nil || len(file.Hooks) == 0 {
-		return nil
-	}
-	a.Description = oneLine("on "+strings.Join(slices.Sorted(maps.Keys(file.Hooks)), ", "),
-		maxDescription)
-	a.unused(runsNoHooks)
-	return []Artifact{a}
 }

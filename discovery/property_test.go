@@ -33,7 +33,6 @@ var places = []struct {
 	{".gemini/commands/NAME.toml", "prompt = 'WORD'", discovery.Command},
 	{"opencode.json", `{"mcp": {"NAME": {"type": "local", "command": ["WORD"]}}}`,
 		discovery.MCPServer},
-	{".claude/agents/NAME.md", "WORD", discovery.Subagent},
 	{".claude/commands/NAME.md", "---\ndescription: WORD\n---\nDo it.\n", discovery.Command},
 	{".github/prompts/NAME.prompt.md", "---\ndescription: WORD\n---\nDo it.\n", discovery.Command},
 	{".cursor/rules/NAME.mdc", "---\nglobs: **/*\n---\nWORD\n", discovery.Instruction},

@@ -402,11 +402,6 @@ func (m *matcher) readFile(ctx context.Context, at *directory, e workspace.Entry
 		return
 	}
 	m.read[key] = true
-	switch m.row.Format {
-	case SubagentFile, PluginScript, HookScript:
-		m.addAll(at, m.notRead(key.rel))
-		return
-	}
 	content, info, err := at.dir.ReadFile(e, m.buffer, m.limits.fileSize)
 	if err != nil {
 		if !isGone(e, err) {
@@ -457,8 +452,6 @@ func (m *matcher) parse(ctx context.Context, a Artifact, content []byte) []Artif
 		return servers
 	case Plugin:
 		return m.readPlugins(ctx, a, content)
-	case Hook:
-		return readHooks(a, content)
 	default:
 		readInstruction(&a, string(content), m.row.Format, m.limits)
 		if m.row.Format == TextWithImports && a.State == Active {

@@ -83,8 +83,6 @@ func usual(f discovery.Format) string {
 		return `{"plugins": [{"name": "far", "source": "./nowhere"}]}`
 	case discovery.PluginManifest:
 		return `{"name": "one", "skills": "../outside"}`
-	case discovery.HookFile:
-		return `{"hooks": {"Stop": []}}`
 	default:
 		return "Do it.\n"
 	}

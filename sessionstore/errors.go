@@ -10,12 +10,9 @@ var (
 	ErrClosed = errors.New("the session store is closed")
 	// ErrExists is returned if the id of a new session is taken.
 	ErrExists = errors.New("a session with this id exists")
-	// ErrReplaced is returned if an activation replaces a history while it is being read.
-	ErrReplaced = errors.New(
-		"the history of the session was replaced while it was read; read it again")
 	// ErrDraft is returned for a draft that belongs to another store or session, that was used or
 	// discarded, or that the store dropped because it was unused for too long.
-	ErrDraft = errors.New("the new history of the session no longer exists; load the session again")
+	ErrDraft = errors.New("the new part of the history no longer exists; load the session again")
 )
 
 // NotFoundError is returned if a session does not exist or was deleted.

@@ -14,8 +14,7 @@ import (
 
 // Segment is a part of a history: updates that were stored together.
 type Segment struct {
-	// Number is positive, and greater than that of the segment before it. It stays as long as the
-	// history is not replaced.
+	// Number is positive, and greater than that of the segment before it. It never changes.
 	Number int64
 	// Body are the updates, see [Unpack].
 	Body []byte

@@ -92,9 +92,9 @@ type Activation struct {
 	// State and StateKey replace those of the session, unless State is nil.
 	State    []byte
 	StateKey string
-	// History, if not nil, replaces the history in the same transaction. It counts as finished
-	// turns. States in it are stored; other states stay as they are. If the activation fails, the
-	// draft is unchanged.
+	// History, if not nil, is added to the end of the history in the same transaction. It counts as
+	// finished turns. States in it are stored; other states stay as they are. If the activation
+	// fails, the draft is unchanged.
 	History Draft
 }
 

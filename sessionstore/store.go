@@ -12,8 +12,7 @@ import (
 // context ended has taken effect completely or not at all.
 //
 // Methods return [*NotFoundError], [*FencedError], [*CursorError], [ErrExists], [ErrDraft],
-// [ErrReplaced], [ErrClosed], the error of the context, and [*UnavailableError] if the medium
-// fails.
+// [ErrClosed], the error of the context, and [*UnavailableError] if the medium fails.
 //
 // Creating a Store should cost nothing: an implementation opens its medium at the first call that
 // needs it.
@@ -117,8 +116,7 @@ type Histories interface {
 
 	// History yields the history in order. It reads in pages, and holds no resources of the store
 	// in between. It yields the history as stored when the iteration starts, without later appends.
-	// It ends with ErrReplaced if an activation replaces the history, and with *NotFoundError if
-	// the session is deleted. The caller may modify the updates.
+	// It ends with *NotFoundError if the session is deleted. The caller may modify the updates.
 	History(ctx context.Context, id ID) iter.Seq2[Update, error]
 
 	// Finished is like History, but ends with the last finished turn. This is the part that Fork
@@ -128,14 +126,15 @@ type Histories interface {
 	// States returns the latest update of each state kind, in the order of [StateKinds].
 	States(ctx context.Context, id ID) ([]Update, error)
 
-	// NewDraft starts a new history, which can replace the session's history in an activation. If
-	// id is "", the draft is for [Importer.Adopt] or [Restorer.Restore].
+	// NewDraft starts a draft, which an activation can add to the session's history. If id is "",
+	// it is for [Importer.Adopt] or [Restorer.Restore].
 	NewDraft(ctx context.Context, id ID) (Draft, error)
 }
 
-// Draft is a history that is stored as it arrives. It becomes visible when an [Activation] makes it
-// the session's history. A store deletes a draft together with its session, or some time after the
-// draft's process has died. It must not be used concurrently.
+// Draft is a part of a history that is stored as it arrives. It becomes visible when an
+// [Activation] adds it to the end of the session's history, which nothing replaces. A store deletes
+// a draft together with its session, or some time after the draft's process has died. It must not
+// be used concurrently.
 type Draft interface {
 	// Append adds a segment, like [Histories.Append].
 	Append(ctx context.Context, segment []Update) error

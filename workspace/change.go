@@ -27,6 +27,9 @@ func (w *Workspace) Mkdir(path string, o MkdirOptions) (Ref, error) {
 		if err := t.checkFree("mkdir"); err != nil {
 			return err
 		}
+		if err := w.Check(Access{Kind: Change, Path: path, At: w.ref(t.root, t.at)}); err != nil {
+			return err
+		}
 		if err := t.dir.Mkdir(t.name, 0o777); err != nil {
 			return failed("mkdir", path, err)
 		}
@@ -61,6 +64,9 @@ func (w *Workspace) Remove(path string, o RemoveOptions) error {
 		was := o.Directory.FileInfo
 		if was != nil && !(t.info.IsDir() && os.SameFile(was, t.info)) {
 			return &ChangedError{Path: path}
+		}
+		if err := w.Check(Access{Kind: Change, Path: path, At: w.ref(t.root, t.at)}); err != nil {
+			return err
 		}
 		return w.whileLocked(t, func() error {
 			if err := t.checkVersion(o.IfUnchanged); err != nil {
@@ -102,6 +108,10 @@ func (w *Workspace) Rename(from, to string, o RenameOptions) (Ref, error) {
 		}
 		return w.targetOnce(destination, func(new target) error {
 			moved = w.ref(new.root, new.at)
+			if err := w.Check(Access{Kind: Move, Path: from, At: w.ref(t.root, t.at),
+				Folder: t.info.IsDir(), ToPath: to, To: moved}); err != nil {
+				return err
+			}
 			return w.whileLocked(t, func() error { return w.move(t, new, o.To) })
 		})
 	})

@@ -204,8 +204,8 @@ func (d *Directory) openFile(name string) (file *File, err error) {
 		if err != nil {
 			return err
 		}
-		file = &File{f, d.ref.child(name)}
-		return nil
+		file, err = d.checked(&File{f, d.ref.child(name)})
+		return err
 	})
 	if err == dirfd.ErrChanged {
 		err = d.failed("open", name, err)
@@ -218,10 +218,18 @@ func (d *Directory) openEntry(e Entry) (*File, error) {
 	if e.Type.IsRegular() && d.checkDenied(e.Name) == nil {
 		f, err := d.handle.OpenRegular(e.Name)
 		if err == nil {
-			return &File{f, d.ref.child(e.Name)}, nil
+			return d.checked(&File{f, d.ref.child(e.Name)})
 		}
 	}
 	return d.openFile(e.Name)
+}
+
+// checked is [Workspace.checked] for a file of the directory.
+func (d *Directory) checked(f *File) (*File, error) {
+	if d.w.check == nil { // which saves making a path
+		return f, nil
+	}
+	return d.w.checked(f, f.ref.Path())
 }
 
 // openDir opens the directory name. For a link it fails with errIsLink.
@@ -286,7 +294,7 @@ func (d *Directory) ReadFile(e Entry, buf []byte, limit int64) ([]byte, Info, er
 		return nil, Info{}, err
 	}
 	defer d.w.end()
-	if e.Type.IsRegular() {
+	if e.Type.IsRegular() && d.w.check == nil {
 		if err := d.checkDenied(e.Name); err != nil {
 			return nil, Info{}, err
 		}

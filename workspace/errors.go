@@ -283,6 +283,16 @@ func (e *DeniedError) Error() string {
 	return fmt.Sprintf("%s is refused by policy: %s is denied", e.Path, e.By)
 }
 
+// RefusedError is returned for an access that the check of [Workspace.Checked] refuses.
+type RefusedError struct {
+	Path string
+	Why  error // the error of the check
+}
+
+func (e *RefusedError) Error() string { return e.Path + ": " + e.Why.Error() }
+
+func (e *RefusedError) Unwrap() error { return e.Why }
+
 // SpecialFileError is returned for something that is neither a regular file nor a directory.
 type SpecialFileError struct {
 	Path string

@@ -74,12 +74,5 @@ func (o Options) WithPatience(d time.Duration) Options {
 // TemporaryName returns a name for a draft.
 func TemporaryName() string { return temporaryName() }
 
-// Note makes a record with the id of one name that is about another, and returns a function that ends
-// it as the end of a process does.
-func (d *Drafts) Note(dir, id, name string, only ...Version) (end func()) {
-	n := d.note(dir, id)
-	n.record.Name = name
-	_ = n.file.Truncate(0)
-	n.only(only...)
-	return n.keep
-}
+// ExchangeName returns a name for a draft that changes places with a file.
+func ExchangeName(locked bool, versions ...Version) string { return exchangeName(locked, versions...) }

@@ -59,8 +59,8 @@ func (w *Workspace) openFile(a parsedPath) (file *File, err error) {
 		if err != nil {
 			return err
 		}
-		file = &File{f, w.ref(end.root, end.at)}
-		return nil
+		file, err = w.checked(&File{f, w.ref(end.root, end.at)}, a.path)
+		return err
 	})
 	return file, err
 }

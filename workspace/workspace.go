@@ -36,9 +36,6 @@ type Options struct {
 	// Stalled counts the calls of Open that the system keeps waiting. A program shares one in all
 	// its options. Nil means that they are not limited.
 	Stalled *Stalled
-	// Drafts are the records of files that writes make beside those that they replace. Nil means
-	// that there are none.
-	Drafts *Drafts
 
 	patience time.Duration // zero means openPatience
 }
@@ -67,8 +64,15 @@ func (s *Stalled) add(n int32) {
 // Its methods resolve paths like the operating system does: they follow links as far as these stay
 // in the roots, ".." is the parent of the directory that was really reached, and a relative path
 // starts at cwd. Their errors are [*OutsideError], [*TooManyLinksError], [*DeniedError],
-// [*MountError], [*SpecialFileError], [ErrClosed], or the system's in an *[fs.PathError].
+// [*RefusedError], [*MountError], [*SpecialFileError], [ErrClosed], or the system's in an
+// *[fs.PathError].
 type Workspace struct {
+	*core
+	check func(Access) error // nil if everything in the roots may be used
+}
+
+// core is what a Workspace and those that [Workspace.Checked] made of it share.
+type core struct {
 	roots   Roots
 	opened  []Root
 	handles []*dirfd.Dir  // of opened, one each
@@ -77,12 +81,12 @@ type Workspace struct {
 	entries []entryPoint
 	denied  []denial // of what lies in a root
 	policy  Policy
-	drafts  *Drafts // nil for none
 
 	maxEntries int
 	buffers    sync.Pool    // of *[]byte, for listing directories
 	opening    atomic.Int32 // the root that Open is at
 	locks      fileLocks
+	swept      sync.Map // the real paths of directories where sweep was
 
 	mu      sync.Mutex
 	running int
@@ -101,9 +105,8 @@ func Open(ctx context.Context, roots Roots, o Options) (*Workspace, error) {
 	if err := checkCount(roots, cmp.Or(o.MaxRoots, DefaultMaxRoots)); err != nil {
 		return nil, err
 	}
-	w := &Workspace{roots: roots, denied: denials(o.Policy.Deny), policy: o.Policy,
-		drafts:     o.Drafts,
-		maxEntries: cmp.Or(max(o.MaxEntries, 0), defaultMaxEntries)}
+	w := &Workspace{core: &core{roots: roots, denied: denials(o.Policy.Deny), policy: o.Policy,
+		maxEntries: cmp.Or(max(o.MaxEntries, 0), defaultMaxEntries)}}
 	if o.Stalled.full() {
 		return nil, RootErrors{w.rootError(0, ReasonUnreadable, "other folders do not answer")}
 	}

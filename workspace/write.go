@@ -10,7 +10,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -80,7 +79,8 @@ func (w *Workspace) WriteTarget(path string) (Ref, error) {
 // exchanged, and exchanged again if the old one turns out to be another version. A process that is
 // killed in that moment may leave the old content in a file whose name begins with ".acp-agent-".
 // If it is killed earlier, it leaves such a file only where files cannot be created without a name.
-// With Options.Drafts another process can remove them.
+// The first write of another Workspace into that directory removes them, unless another program has
+// changed them.
 //
 // In addition to the errors of [Workspace] it returns *[TooLargeError] for more than 64 MiB,
 // *[MovedError], *[ChangedError], *[LossError], and the context's.
@@ -105,6 +105,9 @@ func (w *Workspace) write(ctx context.Context, a parsedPath, end arrival, ref Re
 	if o.At != (Ref{}) && o.At != ref {
 		return &MovedError{Path: a.path, Was: o.At, Now: ref}
 	}
+	if err := w.Check(Access{Kind: Change, Path: a.path, At: ref}); err != nil {
+		return err
+	}
 	lock := o.Lock
 	switch {
 	case lock == nil:
@@ -122,9 +125,9 @@ func (w *Workspace) write(ctx context.Context, a parsedPath, end arrival, ref Re
 	if err := o.permit(a, end); err != nil {
 		return err
 	}
-	r := replacement{asked: a, dir: end.dir, name: end.name, at: filepath.Dir(ref.Real()),
-		old: end.info, version: o.IfUnchanged, lock: lock, mayLose: o.MayLose, begun: time.Now(),
-		drafts: w.drafts}
+	w.sweep(ctx, end.dir, ref)
+	r := replacement{asked: a, dir: end.dir, name: end.name, old: end.info, version: o.IfUnchanged,
+		lock: lock, mayLose: o.MayLose, begun: time.Now()}
 	return r.put(ctx, data)
 }
 
@@ -214,14 +217,12 @@ type replacement struct {
 	asked   parsedPath
 	dir     *dirfd.Dir
 	name    string
-	at      string      // the path of dir
 	old     os.FileInfo // of the file to replace, or nil
 	version Version     // that it must have, or zero
-	written Version     // of the new content, if there are records of drafts
+	written Version     // of the new content, if version is not zero
 	lock    *FileLock
 	mayLose Losses
 	begun   time.Time // before the first check of the version
-	drafts  *Drafts   // nil for none
 }
 
 // put fails with dirfd.ErrChanged if old no longer describes the file.
@@ -246,7 +247,7 @@ func (r replacement) replace(ctx context.Context, data []byte) error {
 	if err := r.check(r.name); err != nil {
 		return err
 	}
-	if !r.version.isZero() && r.drafts != nil {
+	if !r.version.isZero() {
 		r.written = VersionOf(data)
 	}
 	d, err := r.fill(ctx, data)
@@ -271,7 +272,6 @@ type draft struct {
 	name string // "" if it has none yet, or nothing is to be removed
 	held bool   // locked with the system, so that nobody changes it before it is safe
 	info os.FileInfo
-	note *draftNote // of the name
 }
 
 // discard removes what has the draft's name.
@@ -280,12 +280,8 @@ func (d *draft) discard() {
 		_ = d.file.Close()
 	}
 	if d.name != "" {
-		if err := d.dir.Remove(d.name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			d.note.keep()
-			return
-		}
+		_ = d.dir.Remove(d.name)
 	}
-	d.note.done()
 }
 
 // create creates an empty draft, if possible one that has no name yet.
@@ -303,10 +299,7 @@ func (r replacement) create() (*draft, error) {
 		return &draft{dir: r.dir, file: f}, err
 	}
 	d := &draft{dir: r.dir, name: temporaryName()}
-	d.note = r.drafts.note(r.at, d.name)
-	if d.file, err = r.dir.OpenFile(d.name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode); err != nil {
-		d.note.done()
-	}
+	d.file, err = r.dir.OpenFile(d.name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	return d, err
 }
 
@@ -412,16 +405,10 @@ func (r replacement) take(d *draft) error {
 	if r.old == nil {
 		return r.takeNew(d)
 	}
-	if d.name == "" {
-		name := temporaryName()
-		d.note = r.drafts.note(r.at, name)
-		if err := r.dir.NameFile(d.file, name); err != nil {
-			return err
-		}
-		d.name = name
+	if err := r.nameDraft(d); err != nil {
+		return err
 	}
 	if !r.version.isZero() {
-		d.note.only(r.version, r.written)
 		if err := r.exchange(d); !errors.Is(err, errors.ErrUnsupported) {
 			return err
 		}
@@ -430,6 +417,26 @@ func (r replacement) take(d *draft) error {
 		return err
 	}
 	return r.dir.Rename(d.name, r.dir, r.name)
+}
+
+// nameDraft gives the draft the name that it has until it replaces the file.
+func (r replacement) nameDraft(d *draft) error {
+	name, err := temporaryName(), error(nil)
+	if !r.version.isZero() {
+		name = exchangeName(d.held, r.version, r.written)
+	}
+	switch {
+	case d.name == "":
+		err = r.dir.NameFile(d.file, name)
+	case r.version.isZero():
+		return nil
+	default:
+		err = r.dir.Rename(d.name, r.dir, name)
+	}
+	if err == nil {
+		d.name = name
+	}
+	return err
 }
 
 // takeNew gives the draft a name that is free.
@@ -567,10 +574,11 @@ func (l Losses) String() string {
 // temporaryName returns an unused name for a temporary file.
 func temporaryName() string { return temporaryPrefix + rand.Text() }
 
-// isTemporary reports whether a file has a name of temporaryName.
+// isTemporary reports whether a file has a name of temporaryName or exchangeName.
 func isTemporary(name string) bool {
 	text, ok := strings.CutPrefix(name, temporaryPrefix)
-	return ok && len(text) == 26 && strings.Trim(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") == ""
+	return ok && len(text) >= 26 && strings.Trim(text[:26], "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") == "" &&
+		(len(text) == 26 || text[26] == '-')
 }
 
 // Version identifies the content of a file by its hash: modification times are too coarse to notice

@@ -139,6 +139,10 @@ type Info struct {
 	// "write" or "strict", and what holds for the client's terminals. It is "" for a backend
 	// without processes.
 	Sandbox string
+	// Restricted says that the agent's processes are restricted. So the client is not asked for
+	// their files: a process could exchange a directory in the path for a link while the client
+	// opens it. The adapter reads and writes them by handle.
+	Restricted bool
 	// ServerSandbox restricts the stdio servers that the adapter starts a second time, for
 	// [MCPCommand], if the backend connects them: as the backend's own processes are restricted,
 	// since these may have changed the servers' files.
@@ -256,30 +260,16 @@ type Activation struct {
 	History iter.Seq2[Update, error]
 }
 
-// Opened describes an opened session: the members it adds to the response, and how its history is
-// shown.
+// Opened describes an opened session.
 type Opened struct {
 	// Result has members of the response: modes, configOptions, _meta. Nil is an empty object.
 	Result Raw
-	// Replay says where the history of a load comes from.
-	Replay Replay
 	// Notice tells the user what happened to the session. It is shown once, and not recorded.
 	Notice string
 	// Superseded is the state of a session of a [Foreign] backend that this one replaces, or nil.
 	// The adapter deletes that session in the backend once the activation is stored.
 	Superseded []byte
 }
-
-// Replay says where the history comes from that a load shows the client.
-type Replay int
-
-const (
-	// FromStore means that the adapter replays the stored history.
-	FromStore Replay = iota
-	// FromBackend means that the backend has sent the history with [Host.Replay] during Open. It
-	// replaces the stored history.
-	FromBackend
-)
 
 // Update is the params of a session/update without sessionId: an object with the member "update",
 // and possibly _meta and others. Create one with [ParseUpdate], [NewUpdate], [Text] or [Thought].
@@ -324,16 +314,20 @@ type Host interface {
 	// Updates receives updates outside turns. Until the lifecycle response is on the wire they are
 	// buffered without blocking, up to 1,000 and 4 MiB. They are dropped if the activation fails.
 	Updates
-	// Replay sends the client an update of the history that the backend shows during the Open of a
-	// load. from tells whether the update comes from the stored history or from the backend's own,
-	// which is that of an agent that knows the client. The backend must call Stop before it. It
-	// blocks while the client does not read.
-	Replay(ctx context.Context, u Update, from Replay) error
+	// Replay takes an update of the history that the backend has itself, during the Open of a load
+	// or resume. If nothing is stored, it records the update, and a load sends it to the client,
+	// which blocks while the client does not read. Otherwise the adapter shows the stored history, to which it adds what follows there in
+	// the backend's. The backend must call Stop before it.
+	Replay(ctx context.Context, u Update) error
 	// Child returns the client for a child session with the given key and roots. Paths in its
 	// messages must also be in these roots. See [Parent].
 	Child(key string, roots workspace.Roots) Client
-	// Workspace returns the session's open roots. They stay open as long as the session.
+	// Workspace returns the session's open roots, in which the user's rules hold. They stay open as
+	// long as the session.
 	Workspace() *workspace.Workspace
+	// Restrictions returns the texts of the rules that hold for Workspace and Client, for processes
+	// that open the roots themselves.
+	Restrictions() (ask, deny []string)
 	// Catalog returns what the session's roots contain for agents: instructions, skills, commands
 	// and MCP servers. It is updated before each turn; a returned Catalog does not change.
 	Catalog() *discovery.Catalog

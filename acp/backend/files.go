@@ -2,12 +2,16 @@ package backend
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"strconv"
 
 	sdk "github.com/coder/acp-go-sdk"
 
+	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -40,6 +44,50 @@ func count(f strictjson.Field, otherwise int) (int, []strictjson.Violation) {
 			f.Refuse(strictjson.Type).Expecting("a whole number that is not negative")}
 	}
 	return int(min(n, math.MaxInt32)), nil
+}
+
+// ServeFile answers an fs/read_text_file or fs/write_text_file in place of the client, with the
+// file at path in w. [FileError] explains its errors.
+func ServeFile(
+	ctx context.Context, w *workspace.Workspace, method, path string, params Raw,
+) (Raw, error) {
+	if method == protocol.WriteTextFile {
+		return writeTextFile(ctx, w, path, params)
+	}
+	lines, err := ParseLines(params)
+	if err != nil {
+		return nil, err
+	}
+	file, err := w.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return ReadTextFile(ctx, file, lines)
+}
+
+func writeTextFile(
+	ctx context.Context, w *workspace.Workspace, path string, params Raw,
+) (Raw, error) {
+	o, err := strictjson.ParseObject(params)
+	if err != nil {
+		return nil, err
+	}
+	content, wrong := o.Field("content").Text()
+	if err := strictjson.Refuse(wrong...); err != nil {
+		return nil, err
+	}
+	_, err = w.WriteFile(ctx, path, []byte(content), workspace.WriteOptions{})
+	return Raw(`{}`), err
+}
+
+// FileError returns the error of [ServeFile], which is not nil, for the agent.
+func FileError(method string, err error) error {
+	code := jsonrpc.CodeInvalidParams
+	if errors.Is(err, fs.ErrNotExist) {
+		code = protocol.CodeNotFound
+	}
+	return jsonrpc.Errorf(code, "acp-agent refused %s: %v", method, err)
 }
 
 // ReadTextFile returns the result of an fs/read_text_file: lines of an open file.

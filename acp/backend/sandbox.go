@@ -1,6 +1,10 @@
 package backend
 
-import "github.com/acp-agent/acp-agent/internal/sandbox"
+import (
+	"context"
+
+	"github.com/acp-agent/acp-agent/internal/sandbox"
+)
 
 // Sandbox says what a process and its descendants may do by themselves. The zero Sandbox does not
 // restrict it. Its fields:
@@ -9,12 +13,14 @@ import "github.com/acp-agent/acp-agent/internal/sandbox"
 //	Write, Read []string  // files and directories that it may also write or read: absolute, or
 //	                      // beginning with "~/" or "$NAME/"; those in Write must exist
 //	State []string        // the same for what it keeps; directories end with "/" and are created
-//	Ports []uint16        // the TCP ports to which it may connect; nil means all
-//	Hosts hostproxy.Hosts // the hosts to which it may connect; nil means all
+//	Ports hostproxy.Ports // the TCP ports to which it may connect
+//	Hosts hostproxy.Hosts // the hosts to which it may connect
 //	Network sandbox.Network // how Hosts is enforced
 //	Helper []string       // the command line of acp-agent that enforces Hosts for ordinary users
 //	Optional bool         // start it without a sandbox where there is none, and say so
 //	Records string        // the directory that remembers where restricted processes could write
+//	Own []string          // acp-agent's own files, which the user is never told to grant
+//	Hidden []string       // directories that it cannot read where the system lets us hide them
 type Sandbox = sandbox.Settings
 
 // SandboxMode is how much a process is restricted: SandboxOff, SandboxWrite or SandboxStrict.
@@ -31,3 +37,19 @@ const (
 	// and of PATH.
 	SandboxStrict = sandbox.Strict
 )
+
+type madeKey struct{}
+
+// Confining returns a context for passing on a request of an agent in another form, because of its
+// sandbox. made are the params as the agent made them, about which rules decide.
+func Confining(ctx context.Context, made Raw) context.Context {
+	return context.WithValue(ctx, madeKey{}, made)
+}
+
+// Made returns the params of a request as the agent made them, which params are for most.
+func Made(ctx context.Context, params Raw) Raw {
+	if made, ok := ctx.Value(madeKey{}).(Raw); ok {
+		return made
+	}
+	return params
+}

@@ -30,10 +30,6 @@ func builtins() []command {
 		{"search", "REGEXP", "Search all folders for lines that match a regular expression",
 			(*commandTurn).search},
 		{"read", "PATH[:FIRST-LAST]", "Read a file or some of its lines", (*commandTurn).read},
-		{"write", "PATH", "Write a file with the content on the lines below; asks first",
-			(*commandTurn).writeFile},
-		{"edit", "PATH", "Replace a text in a file, both given on the lines below; asks first",
-			(*commandTurn).editFile},
 		{"instructions", "[PATH]", "Show the instructions found in the folders, or those that " +
 			"apply to a path", (*commandTurn).instructions},
 		{"skills", "", "List the skills found in the folders, with their state",
@@ -154,7 +150,6 @@ func helpText() string {
 	b.WriteString("\nSkills and commands found in the folders are commands too.\n")
 	b.WriteString(
 		"\nAny other text finds the lines in all folders that contain all of its words.\n")
-	b.WriteString("\n" + editUsage)
 	return b.String()
 }
 

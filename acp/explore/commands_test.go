@@ -20,10 +20,10 @@ func TestAnnouncedCommands(t *testing.T) {
 		names = append(names, command["name"].(string))
 		require.NotEmpty(t, command["description"])
 	}
-	require.Equal(t, []string{"find", "search", "read", "write", "edit",
-		"instructions", "skills", "skill", "commands", "mcp", "call", "help"}, names)
+	require.Equal(t, []string{"find", "search", "read", "instructions",
+		"skills", "skill", "commands", "mcp", "call", "help"}, names)
 	require.Equal(t, map[string]any{"hint": "GLOB"}, u.Commands[0]["input"])
-	require.NotContains(t, u.Commands[11], "input")
+	require.NotContains(t, u.Commands[9], "input")
 }
 
 func TestHelp(t *testing.T) {
@@ -60,10 +60,6 @@ func TestMissingInput(t *testing.T) {
 	c := open(t, limits{}, plant(t, nil))
 	for text, usage := range map[string]string{
 		"/find": "/find GLOB", "/search ": "/search REGEXP", "/read\n": "/read PATH[:FIRST-LAST]",
-		"/write": "/write PATH", "/write a": "/write PATH", "/write\na": "/write PATH",
-		"/write a\n": "/write PATH",
-		"/edit":      "/edit PATH", "/edit a": "/edit PATH", "/edit a\nb": "/edit PATH",
-		"/edit\nb\n=======\nc": "/edit PATH",
 	} {
 		a := c.ask(text)
 		require.Equal(t, "end_turn", a.stop)

@@ -1,13 +1,11 @@
 // Package explore is a backend without a model: it answers prompts from the session's workspace,
-// and needs no network.
+// changes nothing there, and needs no network.
 //
 // A prompt that begins with a slash is a command:
 //
 //	/find GLOB                 files by name; "**" crosses directories
 //	/search REGEXP             lines that match a Go regular expression
 //	/read PATH[:FIRST-LAST]    a file or some of its lines
-//	/write PATH                writes a file; its content is on the lines below
-//	/edit PATH                 replaces a text in a file; both texts are on the lines below
 //	/instructions [PATH]       the instructions found in the roots, or those that apply to a path
 //	/skills, /commands         the skills and commands found in the roots
 //	/skill NAME [ARGUMENTS]    shows a skill
@@ -29,28 +27,6 @@
 // a root and .git/info/exclude), .git itself, links and, when they read files, binary files. A file
 // that several roots contain, because one lies in another, is shown once. /read opens any path
 // within the roots, ignored or not; a relative path starts at cwd.
-//
-// # Changing files
-//
-// /edit replaces a text, which must occur in the file exactly once. It and its replacement are in
-// two Markdown code blocks, which all editors send unchanged:
-//
-//	/edit src/main.go
-//	```
-//		return nil
-//	```
-//	```
-//		return err
-//	```
-//
-// Instead, a line of seven equals signs can separate the two texts, with no empty line before or
-// after it. The content for /write can be in a code block too.
-//
-// Nothing is written unless the user allows it, each time. The permission request shows the
-// resolved path, the root it is in and the diff. If the path points somewhere else or the file has
-// changed when the user answers, nothing is written. Paths outside the roots, files that are
-// not text and files that are too large are rejected without a request. Directories are not
-// created.
 //
 // # Roots and MCP servers
 //

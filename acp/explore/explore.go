@@ -13,7 +13,7 @@ import (
 type limits struct {
 	hits     int   // lines or files shown in an answer
 	bytes    int   // bytes of found text in an answer
-	fileSize int64 // bytes of a file that is searched or written
+	fileSize int64 // bytes of a file that is searched
 	files    int   // files of a root examined for an answer
 	commands int   // slash commands of the roots that are announced
 

@@ -199,6 +199,9 @@ func (t *commandTurn) leftOut(s tools.Skipped) string {
 	for _, dir := range s.System {
 		parts = append(parts, text.Code(dir))
 	}
+	if refused := s.Refusals(); refused != "" {
+		parts = append(parts, text.Plain(refused))
+	}
 	if len(parts) == 0 {
 		return ""
 	}

@@ -50,10 +50,6 @@ type client struct {
 	// onUpdate, if not nil, is called with each update.
 	onUpdate func(update) error
 	// committed are the status of the updates that are stored before they are sent.
-	committed []sdk.ToolCallStatus
-	// onAsk answers questions for permission. Nobody may be asked if it is nil.
-	onAsk func(context.Context, question) (backend.Raw, error)
-	asked []question
 }
 
 // update is an update as a client reads it.
@@ -100,8 +96,8 @@ func (c *client) StartServer(_ context.Context, a discovery.Artifact) error {
 	}
 	return nil
 }
-func (c *client) SaveState(context.Context, []byte) error                      { return nil }
-func (c *client) Replay(context.Context, backend.Update, backend.Replay) error { return nil }
+func (c *client) SaveState(context.Context, []byte) error      { return nil }
+func (c *client) Replay(context.Context, backend.Update) error { return nil }
 
 func (c *client) Update(ctx context.Context, u backend.Update) error {
 	if err := ctx.Err(); err != nil {
@@ -120,16 +116,7 @@ func (c *client) Update(ctx context.Context, u backend.Update) error {
 	return nil
 }
 
-func (c *client) Commit(ctx context.Context, u backend.Update) error {
-	var params struct{ Update update }
-	if err := json.Unmarshal(u.Raw, &params); err != nil {
-		return err
-	}
-	c.mu.Lock()
-	c.committed = append(c.committed, params.Update.Status)
-	c.mu.Unlock()
-	return c.Update(ctx, u)
-}
+func (c *client) Commit(ctx context.Context, u backend.Update) error { return c.Update(ctx, u) }
 
 // conversation is an open session.
 type conversation struct {
@@ -260,85 +247,9 @@ func example(t testing.TB) (app, shared, skills string) {
 	return filepath.Join(top, "app"), filepath.Join(top, "shared"), filepath.Join(top, "skills")
 }
 
-// question is a session/request_permission as a client reads it.
-type question struct {
-	ToolCall update
-	Options  []map[string]string
-}
-
 // Call implements [backend.Client].
-func (c *client) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
+func (c *client) Call(_ context.Context, method string, _ backend.Raw) backend.Work {
 	return func() (backend.Raw, error) {
-		var q question
-		if err := json.Unmarshal(params, &q); err != nil {
-			return nil, err
-		}
-		c.mu.Lock()
-		c.asked = append(c.asked, q)
-		c.mu.Unlock()
-		if method != "session/request_permission" || c.onAsk == nil {
-			return nil, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "there is no %s", method)
-		}
-		return c.onAsk(ctx, q)
+		return nil, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "there is no %s", method)
 	}
-}
-
-func selected(option string) func(context.Context, question) (backend.Raw, error) {
-	return func(context.Context, question) (backend.Raw, error) {
-		return backend.Raw(`{"outcome":{"outcome":"selected","optionId":"` + option + `"}}`), nil
-	}
-}
-
-// after calls do before it answers, and allows.
-func after(t *testing.T, do func()) func(context.Context, question) (backend.Raw, error) {
-	return func(ctx context.Context, q question) (backend.Raw, error) {
-		do()
-		return selected(q.Options[0]["optionId"])(ctx, q)
-	}
-}
-
-// shown is a diff as a client reads it.
-type shown struct {
-	Type, Path string
-	OldText    *string
-	NewText    string
-}
-
-func (u update) diffs(t testing.TB) []shown {
-	t.Helper()
-	var all []shown
-	require.NoError(t, json.Unmarshal(u.Content, &all))
-	return all
-}
-
-// statuses returns the statuses of the tool calls, in order.
-func (a answer) statuses() (all []sdk.ToolCallStatus) {
-	for _, u := range a.updates {
-		if u.Status != "" {
-			all = append(all, u.Status)
-		}
-	}
-	return all
-}
-
-// last returns the last update of a tool call.
-func (a answer) last(t testing.TB) update {
-	t.Helper()
-	for i := len(a.updates) - 1; i >= 0; i-- {
-		if a.updates[i].Status != "" {
-			return a.updates[i]
-		}
-	}
-	require.FailNow(t, "no tool call")
-	return update{}
-}
-
-// files returns the files below dir.
-func files(t testing.TB, dir string) fileTree {
-	t.Helper()
-	return dirtest.Planted(t, dir)
-}
-
-func raw(result string) func(context.Context, question) (backend.Raw, error) {
-	return func(context.Context, question) (backend.Raw, error) { return backend.Raw(result), nil }
 }

@@ -42,7 +42,7 @@ func (t *commandTurn) instructions(ctx context.Context, p prompt) error {
 }
 
 // mentionInstructions names the instructions of the directories between a root and a file that was
-// read or written, each file once in a session.
+// read, each file once in a session.
 func (t *commandTurn) mentionInstructions(ctx context.Context, file workspace.Ref) error {
 	list, err := discovery.ActiveFor(ctx, t.workspace(), file.Path())
 	if err != nil {

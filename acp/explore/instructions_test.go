@@ -47,15 +47,14 @@ func TestInstructionsForAPath(t *testing.T) {
 func TestInstructionsOfDirectoriesAreMentioned(t *testing.T) {
 	cwd := plant(t, fileTree{"AGENTS.md": "Of all.\n", "main.go": "package main\n"})
 	other := plant(t, fileTree{"web/AGENTS.md": "Of the web.\n",
-		"web/deep/CLAUDE.md": "Of the depths.\n", "web/deep/a.ts": "a\n", "web/b.ts": "b\n"})
+		"web/deep/CLAUDE.md": "Of the depths.\n", "web/deep/a.ts": "a\n", "web/deep/c.ts": "c\n", "web/b.ts": "b\n"})
 	c := open(t, limits{}, cwd, other)
-	c.client.onAsk = selected("allow-once")
 	label := filepath.Base(other)
 	require.NotContains(t, c.ask("/read main.go").text(), "Instructions for",
 		"those of roots are in /instructions")
 	require.Contains(t, c.ask("/read "+filepath.Join(other, "web", "b.ts")).text(),
 		"Instructions for this directory: `"+label+"/web/AGENTS.md`.")
-	require.Contains(t, c.ask("/write "+filepath.Join(other, "web", "deep", "c.ts")+"\nc").text(),
+	require.Contains(t, c.ask("/read "+filepath.Join(other, "web", "deep", "c.ts")).text(),
 		"Instructions for this directory: `"+label+"/web/deep/CLAUDE.md`.", "each once")
 	require.NotContains(t, c.ask("/read "+filepath.Join(other, "web", "deep", "a.ts")).text(),
 		"Instructions for")

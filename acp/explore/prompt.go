@@ -18,12 +18,8 @@ import (
 
 // prompt is a parsed prompt.
 type prompt struct {
-	command string // the name after a leading slash, or ""
-	text    string // what follows the command, or the whole text
-	line    string // the rest of the command's own line
-	body    string // the lines below it, unchanged
-	// number of content blocks of any type, without text before what the user typed
-	blocks  int
+	command string         // the name after a leading slash, or ""
+	text    string         // what follows the command, or the whole text
 	links   []link         // linked files
 	refused []string       // why other links are not used
 	ignored map[string]int // number of unused blocks by type
@@ -42,10 +38,7 @@ func readPrompt(params []byte) (prompt, error) {
 		return prompt{}, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%v", err)
 	}
 	p := prompt{ignored: make(map[string]int)}
-	for i, b := range request.Prompt {
-		if b.Type != "text" || i >= typed[0].Index {
-			p.blocks++
-		}
+	for _, b := range request.Prompt {
 		switch b.Type {
 		case "text":
 		case "resource_link":
@@ -60,16 +53,12 @@ func readPrompt(params []byte) (prompt, error) {
 		}
 	}
 	var texts []string
-	for i, b := range typed {
-		if i == 0 {
-			p.line, p.body, _ = strings.Cut(strings.TrimLeftFunc(b.Text, unicode.IsSpace), "\n")
-		}
+	for _, b := range typed {
 		texts = append(texts, text.TrimTyped(b.Text))
 	}
 	p.text = text.TrimTyped(strings.Join(texts, " "))
 	if len(texts) > 0 && strings.HasPrefix(strings.TrimLeftFunc(texts[0], unicode.IsSpace), "/") {
 		p.command, p.text = text.CutWord(strings.TrimLeftFunc(p.text, unicode.IsSpace)[1:])
-		_, p.line = text.CutWord(p.line)
 		if p.command == "" {
 			p.command, p.text = "help", ""
 		}

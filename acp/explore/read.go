@@ -10,6 +10,8 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/commands"
+	"github.com/acp-agent/acp-agent/internal/policy"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
 	"github.com/acp-agent/acp-agent/workspace/tools"
@@ -58,7 +60,7 @@ func (t *commandTurn) readFile(ctx context.Context, l link) error {
 	if err != nil {
 		return err
 	}
-	file, err := t.workspace().Open(l.path)
+	file, err := t.open(ctx, l.path, call)
 	if err != nil {
 		if errors.Is(err, workspace.ErrClosed) {
 			return err
@@ -108,6 +110,25 @@ func (t *commandTurn) readFile(ctx context.Context, l link) error {
 		return err
 	}
 	return t.mentionInstructions(ctx, ref)
+}
+
+// open opens a file, and asks the user first if a rule says so.
+func (t *commandTurn) open(
+	ctx context.Context, path string, call commands.ShownCall,
+) (*workspace.File, error) {
+	ws := t.workspace().Checked(func(a workspace.Access, before error) error {
+		rule, asks := policy.Asks(before)
+		if !asks {
+			return before
+		}
+		title, kind := "Read "+text.Argument(a.At.Path()), sdk.ToolKindRead
+		q := backend.Question{Once: "Allow", Reject: "Reject", ToolCall: backend.Encode(
+			sdk.ToolCallUpdate{ToolCallId: call.ID, Title: &title, Kind: &kind,
+				Locations: backend.Locations(a.At.Path(), 0)})}
+		_, err := q.Ask(policy.Asking(ctx, rule.Action), t.host)
+		return err
+	})
+	return ws.Open(path)
 }
 
 // options returns the options for reading the lines, up to room bytes, which must not be 0.
@@ -189,7 +210,10 @@ func refusal(name string, err error) string {
 	var special *workspace.SpecialFileError
 	var denied *workspace.DeniedError
 	var replaced *workspace.ReplacedError
+	var refused *workspace.RefusedError
 	switch {
+	case errors.As(err, &refused):
+		return fmt.Sprintf("%s is refused: %s.", name, refused.Why)
 	case errors.As(err, &replaced):
 		return fmt.Sprintf("%s cannot be used: the folder %s was replaced after the session "+
 			"started. Load the session again.", name, text.Code(replaced.Dir.String()))

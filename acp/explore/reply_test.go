@@ -71,7 +71,7 @@ func TestEachChunkIsWholeMarkdown(t *testing.T) {
 	files["long.md"] = strings.Repeat("needle in a long line\n```\n", 100)
 	cwd, other := plant(t, files), plant(t, fileTree{"last.txt": "needle\n"})
 	questions := []string{"needle", "/search needle", "/find *", "/find last.txt", "/read long.md",
-		"/skills", "/mcp", "/help", "/edit x"}
+		"/skills", "/mcp", "/help"}
 	for name, l := range map[string]limits{
 		"at once": {delay: -1}, "later": {}, "with progress": {progress: -1}, "full": {hits: 30},
 	} {

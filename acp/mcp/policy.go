@@ -7,7 +7,8 @@ import (
 )
 
 // Sandbox says what a stdio server may do by itself. It is backend.Sandbox, whose comment explains
-// the fields Mode, Write, Read, State, Ports, Hosts, Network, Helper, Optional and Records.
+// the fields Mode, Write, Read, State, Ports, Hosts, Network, Helper, Optional, Records, Own and
+// Hidden.
 type Sandbox = sandbox.Settings
 
 // Policy says what an MCP server may do. It comes from the user's own configuration, never from the
@@ -27,9 +28,6 @@ type Policy struct {
 	// Templates replaces ${cwd}, ${roots}, ${root:N}, ${roots:json} and ${roots:uris} in the
 	// server's arguments and environment.
 	Templates bool
-	// Legacy asks the server only for revisions of MCP before 2026-07-28, because it does not
-	// survive the question for a newer one.
-	Legacy bool
 	// SettleAfterRoots is how long after its last answered roots/list the server counts as ready.
 	// Default 100 ms.
 	SettleAfterRoots time.Duration

@@ -46,6 +46,8 @@ type modelCall struct {
 	content     []any  // what is shown, nil for nothing
 	permitted   string // the text of a file that the user has been shown
 	made        []any  // what is shown of a write that has been made in another text
+	// mayRead are the files about which the user was asked, as a rule wants.
+	mayRead map[workspace.Ref]bool
 }
 
 // newCall returns the tool call that the model requests, with an ID of our own.

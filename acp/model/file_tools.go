@@ -8,10 +8,11 @@ import (
 
 // fileTools returns the tools for the files of the roots.
 func (s *modelSession) fileTools() (all []tool) {
+	ask, _ := s.host.Restrictions()
 	o := tools.Options{Editor: s.editor(), Permit: neverPermit}
 	for _, t := range tools.New(s.host.Workspace(), o).Tools() {
-		all = append(all, tool{Tool: t, forCall: func(c *modelCall) tools.Tool {
-			return t.Permitting(c.permit, c.noteMade)
+		all = append(all, tool{Tool: t, alone: len(ask) > 0, forCall: func(c *modelCall) tools.Tool {
+			return t.Permitting(c.permit, c.noteMade, c.checkAccess)
 		}})
 	}
 	return all
@@ -24,7 +25,7 @@ func neverPermit(context.Context, tools.Change) error { return errRejected }
 // editor returns what may have files open, nil for nothing.
 func (s *modelSession) editor() tools.Editor {
 	if s.backend.files {
-		return openFiles{s.host}
+		return openFiles{s}
 	}
 	return nil
 }

@@ -3,12 +3,15 @@ package model
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/policy"
 	"github.com/acp-agent/acp-agent/internal/protocol"
+	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -16,8 +19,10 @@ import (
 const editorTime = 10 * time.Second
 
 // openFiles reads and writes files through the client, which may have them open with unsaved
-// changes. Each path is checked again before a request is sent.
-type openFiles struct{ client backend.Client }
+// changes. Each path is checked again before a request is sent. If commands are restricted, the
+// client is not asked: a command could exchange a directory in the path for a link while the client
+// opens it.
+type openFiles struct{ session *modelSession }
 
 // ReadTextFile implements [tools.Editor].
 func (e openFiles) ReadTextFile(ctx context.Context, at workspace.Ref) (string, error) {
@@ -34,13 +39,20 @@ func (e openFiles) WriteTextFile(ctx context.Context, at workspace.Ref, text str
 
 // call sends a request to the client and decodes its result, unless that is nil.
 func (e openFiles) call(ctx context.Context, method string, params, result any) error {
+	if s, _ := e.session.sandbox(); s.Mode != sandbox.Off {
+		return errOnlyOnDisk
+	}
 	ctx, cancel := context.WithTimeout(ctx, editorTime)
 	defer cancel()
-	return callClient(ctx, e.client, method, params, result)
+	return callClient(ctx, e.session.host, method, params, result)
 }
 
-// callClient sends a request to the client and decodes its result, unless that is nil.
+var errOnlyOnDisk = errors.New("with a sandbox, only the text on the disk is used")
+
+// callClient sends a request to the client and decodes its result, unless that is nil. Rules have
+// decided about it before.
 func callClient(ctx context.Context, c backend.Client, method string, params, result any) error {
+	ctx = policy.Asking(ctx, policy.Action{})
 	raw, err := c.Call(ctx, method, backend.Encode(params))()
 	if err != nil || result == nil {
 		return err

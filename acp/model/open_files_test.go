@@ -11,6 +11,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
 )
@@ -67,4 +68,25 @@ func TestUnsavedChanges(t *testing.T) {
 	require.Len(t, r.asked, 2, "again, because the user has typed on the line")
 	require.Contains(t, string(r.asked[1].Call.Content), `"oldText":"typed more\n"`)
 	require.Equal(t, "changed more\n", read(t, a))
+}
+
+// With a sandbox the model reads and changes what is on the disk: a command of its own could let the
+// path lead elsewhere while the editor opens it.
+//
+// Clause X8.
+func TestUnsavedChangesWithASandbox(t *testing.T) {
+	root := dirtest.New(t, "a", "one\n")
+	a := filepath.Join(root, "a")
+	buffers := &sync.Map{}
+	buffers.Store(a, "typed\n")
+	settings := sandbox.Settings{Mode: sandbox.Write}
+	e := open(t, setup{roots: []string{root}, buffers: buffers,
+		options: Options{Sandbox: func(string) sandbox.Settings { return settings }}})
+	e.answer(allowOnce)
+
+	e.prompt("Edit.", modelserver.Read("a"), modelserver.Edit("a", "one", "two"))
+	require.NotContains(t, e.results()[0], "typed")
+	require.Equal(t, "two\n", read(t, a))
+	text, _ := buffers.Load(a)
+	require.Equal(t, "typed\n", text)
 }

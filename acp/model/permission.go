@@ -10,6 +10,8 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/filechange"
 	"github.com/acp-agent/acp-agent/internal/policy"
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/workspace"
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
@@ -36,7 +38,7 @@ func reasonForUser(err error) string {
 	switch {
 	case errors.Is(err, errRejected):
 		return "You have rejected it, so it was not done."
-	case errors.As(err, new(backend.DeniedError)):
+	case errors.As(err, new(backend.DeniedError)), errors.As(err, new(*policy.RuleError)):
 		return "A rule of your configuration denies it, so it was not done."
 	case errors.Is(err, errModeReads):
 		return "The mode of the session allows no changes, so it was not done."
@@ -51,10 +53,14 @@ func (m mode) mayChange() bool { return m.rules().Deny == nil }
 // change that is shown is the one that is made.
 func (c *modelCall) permit(ctx context.Context, change tools.Change) error {
 	c.permitted = change.New
-	shown := filechange.Describe(change, "Write")
+	shown := filechange.Describe(change)
 	host := c.turn.host
 	why := policy.WhyAsk(ctx, host.Workspace(), host.Catalog(), change)
-	action := policy.Write(change.Ref, why)
+	action := policy.Changing(host.Workspace(), change, why)
+	refused, byRule := errors.AsType[*policy.RuleError](host.Workspace().Check(change.Access()))
+	if byRule && refused.Effect == policy.Deny {
+		action = refused.Action
+	}
 	allEdits := "Allow all edits in this session"
 	switch {
 	case change.Kind != tools.Write && change.Kind != tools.CreateDirectory:
@@ -76,11 +82,37 @@ func (c *modelCall) permit(ctx context.Context, change tools.Change) error {
 	return c.commit(ctx, shown) // so that the change is known even if the program is killed now
 }
 
+// checkAccess refuses what a rule denies, and asks the user where a rule says so. About changes they
+// have been asked.
+func (c *modelCall) checkAccess(ctx context.Context, a workspace.Access, before error) error {
+	rule, asks := policy.Asks(before)
+	switch {
+	case before == nil, asks && (a.Kind != workspace.Read || c.mayRead[a.At]):
+		return nil
+	case !asks:
+		return fmt.Errorf("%w. Do not try to get the same done in another way", before)
+	}
+	path := a.At.Path()
+	title := "Read " + text.Argument(path)
+	shown := backend.ToolCall{Content: []any{sdk.ToolContent(sdk.TextBlock(
+		"Your rule " + text.Code(rule.Rule.String()) + " asks before this file is read:\n\n" +
+			text.Block("", text.Printable(path))))}}
+	shown.Title = &title
+	if _, err := c.askUser(ctx, shown, "", rule.Action); err != nil {
+		return err
+	}
+	if c.mayRead == nil {
+		c.mayRead = make(map[workspace.Ref]bool)
+	}
+	c.mayRead[a.At] = true
+	return nil
+}
+
 // noteMade notes a write that has been made in another text than was shown, to show it when the
 // call ends.
 func (c *modelCall) noteMade(change tools.Change) {
 	if change.Kind == tools.Write && change.New != c.permitted {
-		c.made = filechange.Describe(change, "Write").Content
+		c.made = filechange.Describe(change).Content
 	}
 }
 

@@ -34,7 +34,6 @@ type child struct {
 	unread  unread
 	secrets *secret.Scrubber // in its stderr and errors
 	own     []ownDir         // its directories outside the sessions' roots
-	context *contextDir      // nil if it reads no context files
 	login   string           // how to log in, in a terminal; empty if unknown
 
 	sandbox   sandbox.Policy // of the process
@@ -55,7 +54,6 @@ type child struct {
 
 	mu      sync.Mutex
 	refs    int     // the sessions that it serves
-	told    string  // the roots that its context files are about, joined by NUL
 	uses    int     // requests to it and from it, and openings of sessions, that are in progress
 	retired bool    // no session may use it any more, because it is being ended
 	claims  []claim // if its sessions share MCP servers
@@ -67,14 +65,8 @@ func (p *proxy) startChild(ctx context.Context, at place, onEnd func()) (*child,
 	command := p.command
 	command.Args = append(slices.Clone(command.Args), at.args()...)
 	command.Env = slices.Concat(command.Env, p.askEnv(), p.tempEnv())
-	command, files := p.contextDir(command)
-	profile := o.Profile
-	if files != nil {
-		profile.Sandbox.Read = append(slices.Clip(profile.Sandbox.Read), files.path)
-	}
-	command, err := profile.Restrict(command, at.writable())
+	command, err := o.Profile.Restrict(command, at.writable())
 	if err != nil {
-		files.remove()
 		return nil, err
 	}
 	c := &child{
@@ -83,7 +75,6 @@ func (p *proxy) startChild(ctx context.Context, at place, onEnd func()) (*child,
 		router:  newRouter(o.limits.MaxHeld, o.limits.MaxHeldBytes),
 		secrets: p.secrets,
 		own:     p.ownDirs(command),
-		context: files,
 		login:   o.Profile.Start.Login,
 		sandbox: command.Sandbox, sandboxer: o.Sandboxer,
 		settings: text.Code("agents." + cmp.Or(o.Profile.Name, "NAME")),
@@ -93,7 +84,6 @@ func (p *proxy) startChild(ctx context.Context, at place, onEnd func()) (*child,
 	c.peer, err = startProcess(ctx, command, connection{
 		jsonrpc.HandlerFunc(c.serveMessage), c.reportTooLong, p.secrets, c.refused.add, o})
 	if err != nil {
-		files.remove()
 		return nil, err
 	}
 	c.log = o.Logger.With("child", c.peer.Name())
@@ -106,7 +96,6 @@ func (p *proxy) startChild(ctx context.Context, at place, onEnd func()) (*child,
 // serve runs the connection until it ends, and then ends the process.
 func (c *child) serve(ctx context.Context, onEnd func()) {
 	defer close(c.done)
-	defer c.context.remove()
 	var watching sync.WaitGroup
 	defer watching.Wait()
 	defer c.stop(nil)

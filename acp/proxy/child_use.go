@@ -103,36 +103,17 @@ func (c *child) whileUsed(work backend.Work) backend.Work {
 	}
 }
 
-// acquire adds a session with these roots that the child serves, and a use for opening it. It
-// returns false if the child is not running or its context files are about other roots.
-func (c *child) acquire(roots string) bool {
+// acquire adds a session that the child serves, and a use for opening it. It returns false if the
+// child is not running.
+func (c *child) acquire() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.retired || c.ended.Load() || !c.takesLocked(roots) {
+	if c.retired || c.ended.Load() {
 		return false
 	}
 	c.refs++
 	c.uses++
-	c.told = roots
 	return true
-}
-
-// takes reports whether a session with these roots fits the child's context files, if it has any.
-func (c *child) takes(roots string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.takesLocked(roots)
-}
-
-// toldRoots returns the roots that the child's context files are about.
-func (c *child) toldRoots() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.told
-}
-
-func (c *child) takesLocked(roots string) bool {
-	return c.context == nil || c.refs == 0 || c.told == roots
 }
 
 // retain adds a session that the child serves.

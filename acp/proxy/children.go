@@ -34,7 +34,6 @@ type children struct {
 type place struct {
 	flags  string // the arguments for the roots, joined by NUL
 	roots  string // see sandboxRoots; "" if the main child may serve it
-	told   string // the roots in its context files, joined by NUL; "" if the main child's files fit
 	number int64  // of a child for one session that must be kept apart from others
 }
 
@@ -177,10 +176,8 @@ func (p *proxy) childFor(
 	_, flags := p.options.Profile.Roots.Choose(p.agentInfo().AdditionalDirectories && takes,
 		s.roots.Additional())
 	at := place{flags: strings.Join(flags, "\x00"), roots: p.sandboxRoots(s)}
-	told := s.roots.Cwd().String() + "\x00" + strings.Join(s.roots.Additional().Strings(), "\x00")
 	if current := r.current(); current != nil && len(flags) == 0 {
-		at.number, at.told = current.child.place.number, current.child.place.told
-		told = current.child.toldRoots() // changes are told in the prompt
+		at.number = current.child.place.number
 	}
 	for {
 		c, err := p.childAt(ctx, at)
@@ -195,9 +192,7 @@ func (p *proxy) childFor(
 			at.flags = strings.Join(wanted, "\x00")
 		case apart && !c.claim(s, r):
 			at.number = p.numberFor(s, at.number)
-		case !c.takes(told):
-			at.told = told
-		case c.acquire(told):
+		case c.acquire():
 			return c, mode, nil
 		}
 	}

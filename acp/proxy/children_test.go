@@ -125,7 +125,7 @@ func TestRestartWithUnreadableHistory(t *testing.T) {
 		_, err := b.prompt(s)
 		requireEnded(t, err, 3)
 	}
-	require.Equal(t, `{"v":1,"id":"child-1","way":"context","partial":true,"due":true}`,
+	require.Equal(t, `{"v":1,"id":"child-1","way":"context","due":true}`,
 		b.client.state)
 }
 

@@ -164,7 +164,7 @@ func (cs *childSession) handle(m message) {
 	default:
 		params, err := cs.child.confine(m.method, m.params)
 		if err == nil {
-			err = s.clientOf(m.from).Notify(m.ctx, m.method, params)
+			err = s.clientOf(m.from).Notify(backend.Confining(m.ctx, m.params), m.method, params)
 		}
 		if err != nil {
 			cs.child.logDropped(m.method, err)
@@ -177,11 +177,12 @@ func (cs *childSession) callClient(s *session, m message) backend.Work {
 	if work, own := s.ownFile(m.ctx, cs.child.own, m.method, m.params); own {
 		return work
 	}
-	params, err := cs.child.confine(m.method, cs.withReferences(m))
+	made := cs.withReferences(m)
+	params, err := cs.child.confine(m.method, made)
 	if err != nil {
 		return jsonrpc.Fail(err)
 	}
-	return s.clientOf(m.from).Call(m.ctx, m.method, params)
+	return s.clientOf(m.from).Call(backend.Confining(m.ctx, made), m.method, params)
 }
 
 // handleUpdate passes on an update. t is the turn it belongs to, or nil.

@@ -105,9 +105,6 @@ func (s *session) nextContext(cs *childSession) promptContext {
 	}
 	pc := promptContext{history: s.pendingHistory}
 	told := s.relays.toldDigests()
-	if told == nil {
-		told = s.toldByFiles
-	}
 	for i, t := range topics() {
 		known := *t.sent(&s.state)
 		if known == "" && told != nil { // what a prompt said is newer

@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -18,7 +16,6 @@ import (
 	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/test/logtest"
-	"github.com/acp-agent/acp-agent/internal/test/proctest"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -598,118 +595,4 @@ func TestContextInTheInstructionsOfAServerWithoutFileTools(t *testing.T) {
 		v.prompt(s.ID, "one")
 		require.Equal(t, []string{"one"}, h.lastPrompt())
 	}
-}
-
-// Clause P6.
-func TestContextInFiles(t *testing.T) {
-	t.Parallel()
-	options := withTools(t, profiles.Profile{Roots: profiles.Roots{Tools: profiles.ToolsOff}, Context: profiles.Context{Files: profiles.CopilotInstructions}})
-	h := newSystem(t, abilities{Load: true}, options)
-	told := func() string {
-		var last string
-		for _, r := range h.received() {
-			if r.method == "context" {
-				require.NoError(t, json.Unmarshal([]byte(r.params), &last))
-			}
-		}
-		return last
-	}
-	starts := func() (n int) {
-		for _, m := range methods(h.received()) {
-			if m == "start" {
-				n++
-			}
-		}
-		return n
-	}
-	all, others := roots(t, 1), roots(t, 0)
-	path := put(t, all.At(1), "AGENTS.md", "Of the first.")
-	v := h.connect()
-	s, err := v.NewSession(t.Context(), client.Setup{Roots: all})
-	require.NoError(t, err)
-	require.Contains(t, told(), "several folders")
-	require.Contains(t, told(), "Of the first.")
-	v.prompt(s.ID, "one")
-	require.Equal(t, []string{"one"}, h.lastPrompt())
-
-	t.Run("changes follow a prompt", func(t *testing.T) {
-		require.NoError(t, os.WriteFile(path, []byte("Changed."), 0o644))
-		v.prompt(s.ID, "two")
-		require.Contains(t, h.lastPrompt()[1], "These instructions replace")
-		require.NotContains(t, h.lastPrompt()[1], "several folders")
-		v.prompt(s.ID, "three")
-		require.Equal(t, []string{"three"}, h.lastPrompt())
-	})
-	t.Run("sessions with the same folders share a process", func(t *testing.T) {
-		_, err := v.NewSession(t.Context(), client.Setup{Roots: all})
-		require.NoError(t, err)
-		require.Contains(t, told(), "Changed.")
-		require.Equal(t, 1, starts())
-	})
-	t.Run("another session does not read them", func(t *testing.T) {
-		other, err := v.NewSession(t.Context(), client.Setup{Roots: others})
-		require.NoError(t, err)
-		require.Empty(t, told())
-		require.Equal(t, 2, starts())
-		v.prompt(other.ID, "four")
-		require.Equal(t, []string{"four"}, h.lastPrompt())
-	})
-	t.Run("other folders of an open session follow a prompt", func(t *testing.T) {
-		_, err := v.LoadSession(t.Context(), s.ID, client.Setup{Roots: with(all)})
-		require.NoError(t, err)
-		v.prompt(s.ID, "five")
-		require.Equal(t, 2, starts())
-	})
-	v.disconnect()
-	left, err := filepath.Glob(filepath.Join(options.RelayDir, "context-*"))
-	require.NoError(t, err)
-	require.Empty(t, left)
-
-	t.Run("in another process", func(t *testing.T) {
-		v := h.connect()
-		_, err := v.LoadSession(t.Context(), s.ID, client.Setup{Roots: all})
-		require.NoError(t, err)
-		require.Contains(t, told(), "Changed.")
-	})
-}
-
-// Directories of processes that were killed are removed.
-func TestContextFilesLeftBehind(t *testing.T) {
-	t.Parallel()
-	options := withTools(t, profiles.Profile{Context: profiles.Context{Files: profiles.CopilotInstructions}})
-	ended := exec.Command(proctest.Executable(), "-test.run", "^$")
-	require.NoError(t, ended.Run())
-	left := filepath.Join(options.RelayDir, fmt.Sprintf("context-%d-1", ended.Process.Pid))
-	kept := filepath.Join(options.RelayDir, fmt.Sprintf("context-%d-1", os.Getpid()))
-	for _, dir := range []string{left, kept} {
-		require.NoError(t, os.MkdirAll(dir, 0o700))
-	}
-	newSystem(t, abilities{}, options).connect()
-	require.NoDirExists(t, left)
-	require.DirExists(t, kept)
-}
-
-// Clause P6.
-func TestContextFilesOfKnownAgents(t *testing.T) {
-	require.Equal(t, "/a", proxy.ContextValue(profiles.CopilotInstructions, "/a", ""))
-	require.Equal(t, "/mine,/a", proxy.ContextValue(profiles.CopilotInstructions, "/a", "/mine"),
-		"the user's own stay")
-	if runtime.GOOS == "windows" {
-		t.Skip("needs a shell")
-	}
-	dir := t.TempDir()
-	put := filepath.Join(dir, "it's pi")
-	require.NoError(t, os.WriteFile(put, []byte("#!/bin/sh\necho \"$@\"\n"), 0o755))
-	run := func() string {
-		out, err := exec.Command(proxy.ContextValue(profiles.PiExtension, dir, put), "--mode", "a b").Output()
-		require.NoError(t, err)
-		return string(out)
-	}
-	require.NoError(t, proxy.WriteContext(profiles.PiExtension, dir, put, ""))
-	require.Equal(t, "--mode a b\n", run())
-	require.NoError(t, proxy.WriteContext(profiles.PiExtension, dir, put, "Say \"x\"."))
-	require.Equal(t, "--extension "+dir+"/context.ts --mode a b\n", run())
-	code, err := os.ReadFile(filepath.Join(dir, "context.ts"))
-	require.NoError(t, err)
-	require.Contains(t, string(code), `const text = "Say \"x\".";`)
 }

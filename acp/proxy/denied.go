@@ -77,7 +77,7 @@ func (r *refusals) get() ([]hostproxy.Refusal, <-chan struct{}) {
 // tellRefusals tells the user which hosts the sandbox refuses to the child during a turn, at once: an
 // agent may try to reach its model for minutes. It does so until stop is called.
 func (s *session) tellRefusals(t *turn, c *child) (stop func()) {
-	if c.sandbox.Hosts == nil {
+	if !c.sandbox.Hosts.Limited {
 		return func() {}
 	}
 	ended := make(chan struct{})

@@ -31,11 +31,14 @@
 //
 //	from the client   the child has   to the child     the client is shown and the store keeps
 //	  session/new       -               session/new      -
-//	  session/load      load            session/load     the child's replay, as it comes
+//	  session/load      load            session/load     the stored history, and then what the child
+//	                                                     replays after its end
 //	                    resume          session/resume   the stored history
 //	                    neither         session/new      the stored history; the child is told it
 //	  session/resume    resume          session/resume   nothing
-//	                    load            session/load     nothing: the replay is dropped
+//	                    load            session/load     nothing: the replay is dropped, except
+//	                                                     that of a session that only the child
+//	                                                     knows, which is stored
 //	                    neither         session/new      nothing; the child is told the history
 //	  session/fork      fork            session/fork     nothing, even if the child replays the copy
 //	                    no fork         session/new      nothing; the child is told the history
@@ -43,10 +46,8 @@
 // Where session/new is the last resort and the session is already open in the child, it is reused,
 // unless its roots or MCP servers have changed in a way that only a lifecycle request can express.
 // The child is told the history in its next prompt: the end of the conversation, as text of limited
-// size. The child's own session then lacks the beginning, so its replay never replaces the stored
-// history. Nor does the replay of an agent whose profile says that its replays are late. If the
-// profile says that replays are incomplete, only the part after the stored history is added to it.
-// A child session is closed when no activation uses it. If changing it fails halfway, it is opened
+// size. The replay of an agent whose profile says that its replays are late is used only if nothing
+// is stored. A child session is closed when no activation uses it. If changing it fails halfway, it is opened
 // again as it was before.
 //
 // The profile may say that a session keeps additional directories which a load or resume no longer
@@ -97,7 +98,7 @@
 //	childsession.go           a session in a process; settings.go restores its modes and options
 //	subagents.go              sessions that the agent starts itself
 //	undeclared.go             what the agent is not told that the client understands
-//	router.go, updates.go     what a child sends; utterance.go reads its texts, pairs.go joins
+//	router.go, updates.go     what a child sends; pairs.go joins
 //	                            characters that it cuts in two, and
 //	                            ownfiles.go serves files in its own directories
 //	foreign.go                a child's own sessions, for session/list
@@ -108,6 +109,6 @@
 //
 // The ways in which a child learns about roots are in roots.go (the protocol and flags), context.go
 // (prompts; with context_texts.go for the texts, context_block.go for the marks, package handoff for
-// the conversation so far), context_files.go (files that the agent reads), commands.go and prompt_command.go (slash commands), tool_server.go and
+// the conversation so far), commands.go and prompt_command.go (slash commands), tool_server.go and
 // relays.go (MCP servers). A child process is started in peer.go, with package process.
 package proxy

@@ -8,9 +8,6 @@ import (
 // Exported for tests.
 var (
 	WithoutBlocks = withoutBlocks
-
-	ContextValue = contextValue
-	WriteContext = writeContext
 )
 
 // OwnDirs returns the real paths of the agent's own directories.

@@ -38,8 +38,11 @@ func TestMain(m *testing.M) {
 		if err != nil {
 			return 99
 		}
-		if role == simulatedRole {
+		switch role {
+		case simulatedRole:
 			return simulate(in)
+		case exchangeRole:
+			return exchange(os.Getenv(exchangeVariable))
 		}
 		return followScript(in)
 	})
@@ -71,6 +74,9 @@ type proxyTest struct {
 	info    backend.Info
 	closed  bool
 }
+
+// A process in the role exchange exchanges the names d and l in a directory until it is ended.
+const exchangeRole, exchangeVariable = "exchange", "ACP_PROXY_TEST_EXCHANGE"
 
 // helperCommand returns a command that runs this binary in a role, and the record of the lines that
 // it receives.
@@ -280,9 +286,8 @@ func (h host) Update(ctx context.Context, u backend.Update) error {
 
 func (h host) Commit(ctx context.Context, u backend.Update) error { return h.Update(ctx, u) }
 
-func (h host) Replay(ctx context.Context, u backend.Update, from backend.Replay) error {
-	source := map[backend.Replay]string{backend.FromStore: "stored ", backend.FromBackend: ""}[from]
-	return h.note(ctx, "host replay "+source+u.String())
+func (h host) Replay(ctx context.Context, u backend.Update) error {
+	return h.note(ctx, "host replay "+u.String())
 }
 
 func (h host) Child(key string, roots workspace.Roots) backend.Client {
@@ -331,6 +336,8 @@ type system struct {
 	record  proctest.Record
 	options proxy.Options
 	store   sessionstore.Store
+	client  client.Options // of its clients
+	rules   *acp.Permissions
 	pool    *proxy.Pool // nil if each connection has processes of its own
 	user    string      // in the pool
 }
@@ -367,8 +374,12 @@ func (h *system) connect() *testClient {
 	toAdapter, fromClient := io.Pipe()
 	toClient, fromAdapter := io.Pipe()
 	v := &testClient{h: h}
-	v.Client = client.New(toClient, fromClient,
-		client.Options{Updates: v.see, Permission: allowOnce})
+	o := h.client
+	o.Updates = v.see
+	if o.Permission == nil {
+		o.Permission = allowOnce
+	}
+	v.Client = client.New(toClient, fromClient, o)
 	ctx, cancel := context.WithCancel(context.Background())
 	var serving sync.WaitGroup
 	serving.Go(func() {
@@ -377,6 +388,8 @@ func (h *system) connect() *testClient {
 			Backend: h.backend,
 			Store:   h.store,
 			Logger:  slog.New(slog.DiscardHandler),
+
+			Permissions: func(workspace.Dir) *acp.Permissions { return h.rules },
 		})
 		if err != nil {
 			h.t.Error(err)

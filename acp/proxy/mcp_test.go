@@ -15,6 +15,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy"
@@ -216,6 +217,27 @@ func TestToolServer(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, h.servers("session/load"))
 	})
+}
+
+// Our tool server is a process of its own, to which the session's rules go with each call.
+//
+// Clause R5.
+func TestToolServerHasTheRules(t *testing.T) {
+	h := newSystem(t, abilities{}, withTools(t, profiles.Profile{}))
+	h.rules = &acp.Permissions{Allow: []string{"read"}, Ask: []string{"edit x"}, Deny: []string{"read **/.env"}}
+	v := h.connect()
+	_, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 2)})
+	require.NoError(t, err)
+	server := h.servers("session/new")[0]
+	rules := func() (mcprelay.Rules, error) {
+		return mcprelay.SessionRules(t.Context(), server.Args[len(server.Args)-1], server.Env[0].Value)
+	}
+	got, err := rules()
+	require.NoError(t, err)
+	require.Equal(t, mcprelay.Rules{Ask: h.rules.Ask, Deny: h.rules.Deny}, got)
+	v.disconnect()
+	_, err = rules()
+	require.ErrorContains(t, err, "not open")
 }
 
 // Some agents do not start the servers that a client names.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -17,7 +16,6 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/privatefile"
-	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -129,10 +127,7 @@ func (s *session) ownFile(
 	if len(own) == 0 || method != readMethod && method != writeMethod {
 		return nil, false
 	}
-	var r struct {
-		Path    string
-		Content *string
-	}
+	var r struct{ Path string }
 	if json.Unmarshal(params, &r) != nil || filepath.Clean(r.Path) != r.Path ||
 		!filepath.IsAbs(r.Path) {
 		return nil, false
@@ -144,17 +139,9 @@ func (s *session) ownFile(
 		}
 		return func() (result backend.Raw, err error) {
 			err = dir.withWorkspace(ctx, s.proxy.options.Workspace,
-				func(w *workspace.Workspace) error {
+				func(w *workspace.Workspace) (err error) {
 					path := filepath.Join(dir.real, rel)
-					if method == readMethod {
-						result, err = readText(ctx, w, path, params)
-						return err
-					}
-					if r.Content == nil {
-						return errors.New("params have no content")
-					}
-					result = backend.Raw(`{}`)
-					_, err := w.WriteFile(ctx, path, []byte(*r.Content), workspace.WriteOptions{})
+					result, err = backend.ServeFile(ctx, w, method, path, params)
 					return err
 				})
 			outside, _ := errors.AsType[*workspace.OutsideError](err)
@@ -164,32 +151,13 @@ func (s *session) ownFile(
 					"acp-agent refused %s: %s is outside the session's roots and the agent's own "+
 						"directory %s: %s",
 					method, r.Path, dir.path, outside.Why)
-			case errors.Is(err, fs.ErrNotExist):
-				return nil, jsonrpc.Errorf(protocol.CodeNotFound, "%s: %v", method, err)
 			case err != nil:
-				return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "acp-agent refused %s: %v",
-					method, err)
+				return nil, backend.FileError(method, err)
 			}
 			return result, nil
 		}, true
 	}
 	return nil, false
-}
-
-// readText answers an fs/read_text_file for the file at path.
-func readText(
-	ctx context.Context, w *workspace.Workspace, path string, params backend.Raw,
-) (backend.Raw, error) {
-	lines, err := backend.ParseLines(params)
-	if err != nil {
-		return nil, err
-	}
-	file, err := w.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	return backend.ReadTextFile(ctx, file, lines)
 }
 
 // hasRootIn reports whether the session has a root that lies in dir and contains path.

@@ -66,7 +66,7 @@ func TestOwnFiles(t *testing.T) {
 		{"write", filepath.Join(filepath.Dir(inTemp), "new"), `,"content":"written"`,
 			`"result":{}`},
 		{"write", own("state/nothing"), "",
-			`"message":"acp-agent refused fs/write_text_file: params have no content"`},
+			`"message":"acp-agent refused fs/write_text_file: content is missing`},
 		{"read", own("state/missing"), "", `"error":{"code":-32002`},
 		{"read", own("state/link"), "",
 			`outside the session's roots and the agent's own directory`},

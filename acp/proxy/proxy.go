@@ -94,6 +94,7 @@ func (p *proxy) Initialize(
 		MCP:        backend.BackendConnects,
 		Sandbox:    process.InEffect(p.options.Profile.Sandbox) + terminals,
 
+		Restricted:    p.isRestricted(),
 		ServerSandbox: p.options.Profile.Restriction(),
 
 		OverlappingTurns: true, Usage: p.options.Profile.Usage.Counted(p.agentInfo().Release),
@@ -136,12 +137,14 @@ func (p *proxy) open(
 	p.addSecrets(a.Params)
 	r := openRequest{cause: a.Cause, state: decodeState(a.State), stop: a.Stop,
 		mustExist: a.MustExist, unlisted: a.Unlisted}
-	profile := p.options.Profile
-	if a.Cause == backend.Load && (profile.Replay.Late || profile.Replay.Lossy) {
-		if r.record, err = readRecord(a.History); err != nil {
-			return nil, backend.Opened{}, err
+	if a.Cause == backend.Load && p.options.Profile.Replay.Late && a.History != nil {
+		for _, err := range a.History {
+			if err != nil {
+				return nil, backend.Opened{}, err
+			}
+			r.hideReplay = true
+			break
 		}
-		r.hideReplay = profile.Replay.Late && r.record.times > 0
 	}
 	s.announced.stale = r.state.Offered && a.Cause != backend.Fork
 	if previous, _ := a.Previous.(*session); previous != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	mcprelay "github.com/acp-agent/acp-agent/internal/mcp/relay"
 	mcproots "github.com/acp-agent/acp-agent/internal/mcp/roots"
+	"github.com/acp-agent/acp-agent/internal/policy"
 	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 )
@@ -65,6 +66,7 @@ func (s *session) joinRelays(r openRequest) *relays {
 	p.secrets.Add(publisher.Secret())
 	joined := &relays{publisher: publisher}
 	publisher.SetContext(joined.tell)
+	publisher.SetRules(joined.rules)
 	joined.join(s)
 	joined.publish(s) // the child may start servers before it responds
 	return joined
@@ -81,17 +83,35 @@ func (r *relays) secret() sdk.EnvVariable {
 	return sdk.EnvVariable{Name: mcprelay.SecretVariable, Value: r.publisher.Secret()}
 }
 
+// latest returns the latest user, nil if the relays are being closed.
+func (r *relays) latest() *session {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.users) == 0 {
+		return nil
+	}
+	return r.users[len(r.users)-1].session
+}
+
+// rules returns the rules that hold for our tool server: those of all users, because it does not
+// know for whom it is called. known is false once the relays are being closed.
+func (r *relays) rules() (_ mcprelay.Rules, known bool) {
+	r.mu.Lock()
+	users := slices.Clone(r.users)
+	r.mu.Unlock()
+	var all policy.Permissions
+	for _, u := range users {
+		ask, deny := u.session.host.Restrictions()
+		all = all.With(policy.Permissions{Ask: ask, Deny: deny})
+	}
+	return mcprelay.Rules{Ask: all.Ask, Deny: all.Deny}, len(users) > 0
+}
+
 // tell returns the text that the instructions of our tool server contain for the latest user's
 // model, or "".
 func (r *relays) tell() string {
-	r.mu.Lock()
-	if len(r.users) == 0 { // it is being closed
-		r.mu.Unlock()
-		return ""
-	}
-	s := r.users[len(r.users)-1].session
-	r.mu.Unlock()
-	if !s.proxy.options.Profile.Context.ByServer {
+	s := r.latest()
+	if s == nil || !s.proxy.options.Profile.Context.ByServer {
 		return ""
 	}
 	mode, _ := s.proxy.options.Profile.Roots.Choose(s.proxy.agentInfo().AdditionalDirectories,

@@ -165,7 +165,7 @@ func TestDenialsInPromptsAreExplained(t *testing.T) {
 //
 // Clause X7.
 func TestRefusedHostsAreExplained(t *testing.T) {
-	s := backend.Sandbox{Mode: backend.SandboxWrite, Hosts: hostproxy.Hosts{}, Network: sandbox.Ports}
+	s := backend.Sandbox{Mode: backend.SandboxWrite, Hosts: hostproxy.Hosts{Limited: true}, Network: sandbox.Ports}
 	h := sandboxed(t, s)
 	needs.Programs(t, "curl")
 	h.command.Args[1] = `for host in a.example b.example a.example; do

@@ -41,12 +41,9 @@ type session struct {
 	// telling is the child session in which a prompt with context is unanswered, or nil. Until the
 	// answer, further prompts are sent without context.
 	telling *childSession
-	// toldByFiles are the digests of what context files said about each topic when the child
-	// session was opened, nil if nothing.
-	toldByFiles []string
-	updates     updateFilter
-	denials     []string // the paths whose denial was explained
-	untold      []string // explanations to show at the end of the turn
+	updates updateFilter
+	denials []string // the paths whose denial was explained
+	untold  []string // explanations to show at the end of the turn
 }
 
 // running returns the session of the child, or nil if the child is not running.

@@ -20,11 +20,10 @@ type openRequest struct {
 	previous *session                        // the activation to replace, nil if none
 	stop     func(ctx context.Context) error // ends its turn
 
-	mustExist       bool   // do not create a session if the child does not know that of state
-	unlisted        bool   // the child does not list that of state
-	historyOptional bool   // the history need not be readable
-	hideReplay      bool   // the child's replay must not be shown
-	record          record // the child's replay is shown after this, because it is incomplete
+	mustExist       bool // do not create a session if the child does not know that of state
+	unlisted        bool // the child does not list that of state
+	historyOptional bool // the history need not be readable
+	hideReplay      bool // the child's replay must not be used
 }
 
 // openPlan is an openRequest with what open decided about it.
@@ -47,11 +46,10 @@ func (r openRequest) current() *childSession {
 	return r.previous.running()
 }
 
-// showsReplay reports whether the client is shown a replay by the child, or the part of it after
-// the record. If the replay is incomplete, or if its end is unknown, the client is shown the stored
-// history instead.
-func (r openRequest) showsReplay() bool {
-	return r.cause == backend.Load && !r.hideReplay && (!r.state.Partial || r.record.times > 0)
+// usesReplay reports whether the child's replay is passed on: to show it, or to record what only the
+// child knows.
+func (r openRequest) usesReplay() bool {
+	return r.cause == backend.Load && !r.hideReplay || r.cause == backend.Resume && r.mustExist
 }
 
 // openMethod is a way to open a session of the child: a lifecycle request, or reuse.
@@ -79,8 +77,11 @@ func (r openPlan) methods() []openMethod {
 		if a.Fork {
 			methods = append(methods, byFork)
 		}
-	case known && a.Load && (r.showsReplay() || !a.Resume):
+	case known && a.Load && (r.usesReplay() || !a.Resume):
 		methods = append(methods, byLoad)
+		if r.cause == backend.Resume && a.Resume {
+			methods = append(methods, byResume)
+		}
 	case known && a.Resume:
 		methods = append(methods, byResume)
 	}
@@ -98,7 +99,7 @@ type openResult struct {
 	session *childSession
 	method  openMethod
 	result  backend.Raw // of the lifecycle request, without the session id
-	shown   int         // updates of its history that the client was shown
+	shown   int         // updates of its history that were passed on
 }
 
 // open connects s to a session of a child. It tries the possible ways until one succeeds. If there
@@ -186,11 +187,9 @@ func (s *session) try(ctx context.Context, method openMethod, r openPlan) (openR
 		return openResult{session: cs, method: method, result: cs.currentResult()}, nil
 	case byLoad, byResume:
 		s.relays.forget()
-		s.tellByFiles(r)
 		return s.reopen(ctx, method, r)
 	default:
 		s.relays.forget()
-		s.tellByFiles(r)
 		return s.create(ctx, method, r)
 	}
 }
@@ -234,9 +233,6 @@ func (s *session) commit(ctx context.Context, o openResult, r openPlan) (backend
 	s.announced.outdated(s.host.Catalog())
 	s.announceRoots(ctx, s.host)
 	opened := backend.Opened{Result: o.result}
-	if o.shown > 0 {
-		opened.Replay = backend.FromBackend
-	}
 	if r.copied && r.cause != backend.Fork {
 		opened.Superseded = r.state.encode()
 	}
@@ -274,13 +270,13 @@ func (s *session) plan(
 	if o.method != byNew {
 		saved = r.state
 	}
-	saved.ID, saved.RootsMode, saved.Handoff = o.session.id, r.mode, r.state.Handoff
+	saved.ID, saved.RootsMode, saved.From = o.session.id, r.mode, r.state.From
 	saved.SentTools = s.toolServer(r.mode, saved).files
 	commands, _ := s.rootCommands(s.announced.childCommands())
 	saved.Offered = len(commands) > 0
 	lacksHistory := o.method == byNew && r.cause != backend.New
 	if lacksHistory || saved.HistoryDue {
-		pendingHistory, err = s.earlierConversation(saved.Handoff)
+		pendingHistory, err = s.earlierConversation(saved.From)
 		if err != nil && !r.historyOptional {
 			return state{}, "", err
 		}
@@ -290,7 +286,6 @@ func (s *session) plan(
 			pendingHistory = ""
 		}
 		saved.HistoryDue = pendingHistory != "" || err != nil
-		saved.Partial = saved.Partial || saved.HistoryDue
 	}
 	if r.mode != profiles.RootsByContext {
 		saved.SentRoots = ""
@@ -306,13 +301,12 @@ func (s *session) plan(
 	return saved, pendingHistory, nil
 }
 
-// earlierConversation returns what to tell the child of the conversation that it does not have.
-func (s *session) earlierConversation(h *Handoff) (string, error) {
-	o := handoff.Options{Limit: s.proxy.options.limits.MaxContext, Unsent: s.unsentBlocks(),
-		Workspace: s.host.Workspace()}
-	if h != nil {
-		o.From, o.Note, o.Results = h.From, h.Note, handoff.Results(h.Results)
-	}
-	text, _, err := handoff.Digest(s.history, o)
+// earlierConversation returns what to tell the child of the conversation that it does not have, and
+// that another agent has led if from is not "".
+func (s *session) earlierConversation(from string) (string, error) {
+	text, _, err := handoff.Digest(s.history, handoff.Options{
+		Limit: s.proxy.options.limits.MaxContext, From: from, Unsent: s.unsentBlocks(),
+		Workspace: s.host.Workspace(),
+	})
 	return text, err
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"math/bits"
 	"slices"
 	"strings"
@@ -254,7 +253,7 @@ func withAgent(t *testing.T, dir string, late bool, p profiles.Profile) *system 
 // Clause P7.
 func TestReplayWithoutRecord(t *testing.T) {
 	for name, p := range map[string]profiles.Profile{
-		"late": {Replay: profiles.Replay{Late: true}}, "lossy": {Replay: profiles.Replay{Lossy: true}}} {
+		"late": {Replay: profiles.Replay{Late: true}}, "in time": {}} {
 		t.Run(name, func(t *testing.T) {
 			files, first := t.TempDir(), roots(t, 0)
 			alone := withAgent(t, files, p.Replay.Late, profiles.Profile{}).connect()
@@ -280,12 +279,37 @@ func TestReplayWithoutRecord(t *testing.T) {
 	}
 }
 
+// What only the agent knows is recorded when the session is resumed, and shown by a later load.
+//
+// Clause P7.
+func TestResumeWithoutRecord(t *testing.T) {
+	files, first := t.TempDir(), roots(t, 0)
+	alone := withAgent(t, files, false, profiles.Profile{}).connect()
+	made, err := alone.NewSession(t.Context(), client.Setup{Roots: first})
+	require.NoError(t, err)
+	alone.prompt(made.ID, "one")
+	alone.disconnect()
+
+	h := newSystem(t, abilities{Load: true, Resume: true, Dir: files}, proxy.Options{})
+	v := h.connect()
+	_, err = v.ResumeSession(t.Context(), "c1", client.Setup{Roots: first})
+	require.NoError(t, err)
+	require.Empty(t, v.shown())
+	require.Equal(t, []string{"one", "N:one"}, h.history("c1"))
+	require.Equal(t, "agent N:one+two", v.prompt("c1", "two"))
+	v.disconnect()
+	v = h.connect()
+	_, err = v.LoadSession(t.Context(), "c1", client.Setup{Roots: first})
+	require.NoError(t, err)
+	require.Equal(t, []string{"user one", "agent N:one", "user two", "agent N:one+two"}, v.shown())
+}
+
 // The record is shown as far as it goes, and then what the agent did without this program.
 //
 // Clause P7.
 func TestReplayAfterRecord(t *testing.T) {
 	files, first := t.TempDir(), roots(t, 0)
-	h := withAgent(t, files, false, profiles.Profile{Replay: profiles.Replay{Lossy: true}})
+	h := withAgent(t, files, false, profiles.Profile{})
 	v := h.connect()
 	s, err := v.NewSession(t.Context(), client.Setup{Roots: first})
 	require.NoError(t, err)
@@ -369,7 +393,7 @@ func TestLoadDuringTurn(t *testing.T) {
 	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: first})
 	require.NoError(t, err)
 	require.NoError(t, <-ended)
-	require.Equal(t, []string{"user one", "agent N:one", "user hang"}, v.shown())
+	require.Equal(t, []string{"user one", "agent N:one", "user hang", "agent hanging"}, v.shown())
 	got := methods(h.received())
 	require.Less(t, slices.Index(got, "session/cancel"), slices.Index(got, "session/load"),
 		"the turn ends before the agent is asked to load")
@@ -471,82 +495,32 @@ func TestReplay(t *testing.T) {
 	for name, c := range map[string]struct {
 		script  string
 		profile profiles.Profile
-		want    backend.Replay
 		note    string
 		err     string
 	}{
-		"shown as it comes": {loaded + late + end, profiles.Profile{}, backend.FromBackend,
+		"shown as it comes": {loaded + late + end, profiles.Profile{},
 			`host replay {"update":{"sessionUpdate":"_replayed"}}`, ""},
 		"not shown if late": {loaded + late + end, profiles.Profile{Replay: profiles.Replay{Late: true}},
-			backend.FromStore, "host notify _x/end {}", ""},
-		"empty": {"await session/load\n" + loadAnswer, profiles.Profile{},
-			backend.FromStore, "", ""},
+			"host notify _x/end {}", ""},
+		"empty": {"await session/load\n" + loadAnswer, profiles.Profile{}, "", ""},
 		"an error in the middle": {"await session/load\nsend " + replayed + fails, profiles.Profile{},
-			backend.FromStore, "", "no more"},
+			"", "no more"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := initialized(t, able+opened+c.script, proxy.Options{Profile: c.profile})
 			first, _ := b.open()
-			_, opened, err := b.reopened(backend.Load, first, `{"cwd":"/a","mcpServers":[]}`)
+			_, _, err := b.reopened(backend.Load, first, `{"cwd":"/a","mcpServers":[]}`)
 			if c.err == "" {
 				require.NoError(t, err)
 			} else {
 				require.ErrorContains(t, err, c.err)
 			}
-			require.Equal(t, c.want, opened.Replay)
 			if c.note != "" {
 				require.Equal(t, c.note, b.client.next())
 			}
 			require.Len(t, b.received("session/new"), 1, "no other way is tried")
 		})
 	}
-}
-
-// Clause P7.
-func TestLossyReplay(t *testing.T) {
-	b := initialized(t, able+strings.Repeat(loaded, 2),
-		proxy.Options{Profile: profiles.Profile{Replay: profiles.Replay{Lossy: true}}})
-	for _, c := range []struct {
-		history iter.Seq2[backend.Update, error]
-		want    backend.Replay
-	}{
-		{nil, backend.FromBackend}, // there is no other history
-		{asked, backend.FromStore},
-	} {
-		s, opened, err := b.backend.Open(t.Context(), backend.Activation{
-			Cause: backend.Load, State: []byte(`{"v":1,"id":"child-1","way":"context"}`),
-			Params:  backend.Raw(`{"cwd":"/a","mcpServers":[]}`),
-			History: c.history,
-			Stop:    func(context.Context) error { return nil },
-		}, host{b.client})
-		require.NoError(t, err)
-		require.Equal(t, c.want, opened.Replay)
-		require.NoError(t, s.Close(t.Context()))
-	}
-}
-
-// The record before the agent's own tail counts as ours: it may be of another client.
-//
-// Clause P7.
-func TestReplaySaysWhatIsFromTheRecord(t *testing.T) {
-	const said = `{"update":{"sessionUpdate":"user_message_chunk","content":` +
-		`{"type":"text","text":%q}}}`
-	send := func(text string) string {
-		return `send {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"child-1",` +
-			strings.TrimPrefix(fmt.Sprintf(said, text), "{") + "}\n"
-	}
-	b := initialized(t, able+"await session/load\n"+send("asked")+send("later")+loadAnswer,
-		proxy.Options{Profile: profiles.Profile{Replay: profiles.Replay{Lossy: true}}})
-	_, opened, err := b.backend.Open(t.Context(), backend.Activation{
-		Cause: backend.Load, State: []byte(`{"v":1,"id":"child-1","way":"context"}`),
-		Params:  backend.Raw(`{"cwd":"/a","mcpServers":[]}`),
-		History: asked,
-		Stop:    func(context.Context) error { return nil },
-	}, host{b.client})
-	require.NoError(t, err)
-	require.Equal(t, backend.FromBackend, opened.Replay)
-	require.Contains(t, b.client.next(), "host replay stored ")
-	require.Equal(t, "host replay "+fmt.Sprintf(said, "later"), b.client.next())
 }
 
 // Clause A12.

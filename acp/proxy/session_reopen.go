@@ -19,15 +19,12 @@ func (s *session) reopen(
 	if err != nil {
 		return o, err
 	}
-	shows := method == byLoad && r.showsReplay()
+	uses := method == byLoad && r.usesReplay()
 	next := s.afterReplay(method)
-	late := shows && next == discardingLate
-	switch {
-	case shows && r.record.times > 0:
-		s.updates.skip(r.record)
-	case shows:
+	late := uses && next == discardingLate
+	if uses {
 		s.updates.set(replaying)
-	default:
+	} else {
 		s.updates.set(discarding)
 	}
 	cs.setRequester(s)
@@ -43,9 +40,6 @@ func (s *session) reopen(
 		s.awaitReplay(ctx, cs)
 		replayed = s.finishReplay(ctx, live)
 	}
-	if err == nil && shows {
-		err = s.updates.failure()
-	}
 	if err == nil {
 		cs.setResult(o.result)
 		o.shown = replayed
@@ -53,7 +47,7 @@ func (s *session) reopen(
 		o.shown, _ = s.updates.end(live) // not replayed: a late response may be setting it
 		s.undoJoin(ctx, cs, err)
 	}
-	if !shows {
+	if !uses {
 		o.shown = 0 // what came was dropped
 	}
 	return o, err

@@ -28,8 +28,6 @@ import (
 const (
 	simulatedRole     = "simulated"
 	simulatedVariable = "ACP_PROXY_TEST_SIMULATED"
-	// contextVariable is the directory with its instructions.
-	contextVariable = "COPILOT_CUSTOM_INSTRUCTIONS_DIRS"
 )
 
 // abilities are what a simulated agent can do, and how it does it.
@@ -117,19 +115,8 @@ func simulate(in *proctest.Input) int {
 		if json.Unmarshal(line, &m) != nil {
 			return 92
 		}
-		if dir := os.Getenv(contextVariable); dir != "" && opensSession(m.Method) {
-			text, _ := os.ReadFile(filepath.Join(dir, "acp-agent.instructions.md"))
-			params, _ := json.Marshal(string(text))
-			if in.Note(`{"method":"context","params":`+string(params)+`}`) != nil {
-				return 93
-			}
-		}
 		s.take(m)
 	}
-}
-
-func opensSession(method string) bool {
-	return slices.Contains([]string{"session/new", "session/load", "session/resume"}, method)
 }
 
 func (s *simulated) take(m simulatedMessage) {

@@ -34,27 +34,16 @@ type state struct {
 	Granted []string `json:"granted,omitempty"`
 	// Offered says that commands of the roots were announced when it was opened.
 	Offered bool `json:"offered,omitempty"`
-	// Partial says that the child's own history lacks the beginning, because its session began in
-	// the middle of ours.
-	Partial bool `json:"partial,omitempty"`
-	// HistoryDue says that the child has not been told this beginning yet.
+	// HistoryDue says that the child's session began in the middle of ours, and that the child has
+	// not been told the beginning yet.
 	HistoryDue bool `json:"due,omitempty"`
-	// Handoff says how to tell it, nil for the defaults.
-	Handoff *Handoff `json:"handoff,omitempty"`
-}
-
-// Handoff says how an agent is told a conversation that another one has led.
-type Handoff struct {
-	// From is the other agent.
+	// From is the agent that has led it, "" for the child itself.
 	From string `json:"from,omitempty"`
-	// Note is what the user wants the agent to know.
-	Note string `json:"note,omitempty"`
-	// Results says which results of tools it is told: none, last or all. Default: last.
-	Results string `json:"results,omitempty"`
 }
 
-// State returns the state of a session that is handed over and was not opened yet.
-func (h Handoff) State() []byte { return state{Handoff: &h}.encode() }
+// StateFrom returns the state of a session that the agent called from has led, and that was not
+// opened yet.
+func StateFrom(from string) []byte { return state{From: from}.encode() }
 
 // decodeState returns a saved state, or the zero state if it cannot be read.
 func decodeState(saved []byte) state {

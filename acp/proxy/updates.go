@@ -2,7 +2,7 @@ package proxy
 
 import (
 	"context"
-	"iter"
+	"encoding/json"
 	"slices"
 	"strings"
 	"sync"
@@ -19,8 +19,7 @@ type updateMode int
 
 const (
 	live           updateMode = iota // pass them on
-	replaying                        // pass them on as the history that a load shows
-	skipping                         // drop them until the record ends, then replay that and them
+	replaying                        // pass them on as the history of the agent
 	discarding                       // drop them: they are a history that was not asked for
 	discardingLate                   // drop them also after the response, until discardReplay
 )
@@ -31,59 +30,8 @@ const (
 type updateFilter struct {
 	mu       sync.Mutex
 	mode     updateMode
-	record   record // what is left of it in skipping
-	replayed int    // other updates so far, unless the mode is live or skipping
+	replayed int // other updates so far, unless the mode is live
 	states   []backend.Update
-	err      error // why the record could not be shown
-}
-
-// record identifies the end of a stored conversation: its last prompt, without white space, and how
-// often that prompt occurs in the conversation. The zero value means that nothing is stored.
-type record struct {
-	prompt string
-	times  int
-}
-
-// readRecord returns the end of a stored history.
-func readRecord(history iter.Seq2[backend.Update, error]) (r record, err error) {
-	if history == nil {
-		return r, nil
-	}
-	prompts := make(map[string]int)
-	asking := ""
-	for u, err := range history {
-		if err != nil {
-			return r, err
-		}
-		said, ok := parseUtterance(u)
-		switch {
-		case ok && said.speaker == speakerUser:
-			asking += withoutSpace(said.text)
-			r.prompt = asking
-		case ok && asking != "":
-			prompts[asking]++
-			asking = ""
-		}
-	}
-	if asking != "" {
-		prompts[asking]++
-	}
-	r.times = prompts[r.prompt]
-	return r, nil
-}
-
-func withoutSpace(s string) string { return strings.Join(strings.Fields(s), "") }
-
-// skip counts a prompt that an agent replays, and reports whether it comes after the record. It
-// does not recognize prompts of several blocks; with those it never reports true.
-func (r *record) skip(said utterance) (over bool) {
-	if said.speaker != speakerUser {
-		return false
-	}
-	if over = r.times == 0; !over && withoutSpace(said.text) == r.prompt {
-		r.times--
-	}
-	return over
 }
 
 // isState reports whether only the latest update of a kind counts.
@@ -103,42 +51,13 @@ func (f *updateFilter) end(next updateMode) (replayed int, states []backend.Upda
 	return replayed, states
 }
 
-// skip sets the mode skipping.
-func (f *updateFilter) skip(r record) {
-	f.set(skipping)
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.record, f.err = r, nil
-}
-
-// fail drops the rest of a replay because of an error.
-func (f *updateFilter) fail(err error) {
-	f.set(discarding)
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.err = err
-}
-
-// failure returns the error of the last replay that began with skip.
-func (f *updateFilter) failure() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.err
-}
-
 // take returns the mode for an update, and whether the filter keeps it. It counts an update that is
-// part of a history. For the first update after the record, and only then, it returns skipping.
+// part of a history.
 func (f *updateFilter) take(u backend.Update) (mode updateMode, kept bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
 	case f.mode == live:
-	case f.mode == skipping && !isState(u.Kind):
-		if said, ok := parseUtterance(u); !ok || !f.record.skip(said) {
-			return discarding, false
-		}
-		f.mode, f.replayed = replaying, 1
-		return skipping, false
 	case !isState(u.Kind):
 		f.replayed++
 	case f.mode != discardingLate:
@@ -173,13 +92,8 @@ func (s *session) handleUpdate(
 	switch {
 	case kept:
 		return nil
-	case mode == skipping:
-		if err := s.replayRecord(ctx); err != nil {
-			return err
-		}
-		return s.host.Replay(ctx, u, backend.FromBackend)
 	case mode == replaying:
-		return s.host.Replay(ctx, u, backend.FromBackend)
+		return s.host.Replay(ctx, u)
 	case mode != live && !isState(u.Kind):
 		return nil
 	case mode == live:
@@ -202,7 +116,7 @@ func (s *session) handleSubagentUpdate(
 		s.noteDenial(cs.child, u)
 		return s.host.Update(ctx, inChild)
 	case replaying:
-		return s.host.Replay(ctx, inChild, backend.FromBackend)
+		return s.host.Replay(ctx, inChild)
 	}
 	return nil
 }
@@ -218,21 +132,6 @@ func (s *session) showUpdate(ctx context.Context, to backend.Updates, u backend.
 // pingMethod is a request that the child rejects. Its answer comes after everything that the child
 // has already written.
 const pingMethod = "_acp-agent/ping"
-
-// replayRecord shows the client the stored history, before the rest of the agent's replay. If it
-// cannot, it makes the load fail.
-func (s *session) replayRecord(ctx context.Context) error {
-	for u, err := range sessionstore.Joined(s.history) {
-		if err == nil {
-			err = s.host.Replay(ctx, u, backend.FromStore)
-		}
-		if err != nil {
-			s.updates.fail(err)
-			return err
-		}
-	}
-	return nil
-}
 
 // discardReplay drops a late replay and waits until it has ended, so that it is not mistaken
 // for part of the turn that is about to begin.
@@ -268,8 +167,7 @@ func interpret(p profiles.Profile, u backend.Update) backend.Update {
 	if p.Replay.ModeNotice == "" || u.Kind != sessionstore.AgentMessageChunk {
 		return u
 	}
-	said, _ := parseUtterance(u)
-	mode, changes := strings.CutPrefix(said.text, p.Replay.ModeNotice)
+	mode, changes := strings.CutPrefix(messageText(u), p.Replay.ModeNotice)
 	if !changes || mode == "" || strings.ContainsAny(mode, " \n") {
 		return u
 	}
@@ -282,6 +180,14 @@ func isBanner(p profiles.Profile, u backend.Update) bool {
 	if p.Replay.Banner == "" || u.Kind != sessionstore.AgentMessageChunk {
 		return false
 	}
-	said, _ := parseUtterance(u)
-	return strings.HasPrefix(said.text, p.Replay.Banner)
+	return strings.HasPrefix(messageText(u), p.Replay.Banner)
+}
+
+// messageText returns the text of a message chunk, "" if it has none.
+func messageText(u backend.Update) string {
+	var chunk struct {
+		Update struct{ Content struct{ Text string } }
+	}
+	_ = json.Unmarshal(u.Raw, &chunk) // other content has no text
+	return chunk.Update.Content.Text
 }

@@ -16,68 +16,12 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-const agentsHelp = `agents lists the agents that --agent accepts: the command that starts each,
-where its program was found, how it learns about a session's folders besides
-the working directory, its sandbox, and where this is known from: acp-agent
-itself ("built in"), the configuration file or the copy of a registry (see
-acp-agent agents update).
-
-The configuration file can change these agents and add others:
-
-  {"agents": {"gemini": {"command": "/opt/node/bin/gemini",
-                         "env": {"HTTPS_PROXY": "http://proxy:3128"}},
-              "mine": {"command": "my-agent", "args": ["acp"],
-                       "rootsFlag": "--add-dir"}}}
-
-  command, args, env   how the agent is started. A path is relative to the
-                       configuration file; a name is looked up in PATH
-  roots                how the agent learns about additional folders: by the
-                       "protocol", by "flags", as "context" in the prompt, or
-                       "auto" for the first of these that it supports
-  rootsFlag            the flag that adds one folder, or ""
-  rootsTools           "on", "write" or "off". An agent that learns about
-                       folders as context also gets an MCP server with file
-                       tools for them. With "on" the tools can write only if
-                       the agent is known to ask first; with "write" they
-                       always can
-  rootsRelay           "on" or "off": whether acp-agent tells the agent's MCP
-                       servers about the session's folders
-  sandbox              "off", "write" or "strict": what the agent, and what it
-                       starts, may do with files by itself (Linux 6.2 or
-                       newer). With "write" it changes files only in the
-                       session's folders, the temporary directory and its own
-                       state; with "strict" it also reads only there and in
-                       directories of the system. --sandbox takes precedence
-  sandboxWrite         files and directories that it may also change, such as
-                       "~/.npm"
-  sandboxRead          files and directories that it may also read with
-                       "strict"
-  sandboxPorts         the only TCP ports that it may connect to, such as [443,
-                       11434]
-  sandboxHosts         the only hosts that it may connect to, such as
-                       ["api.anthropic.com", "*.example.com"]
-  sandboxNetwork       how sandboxHosts is enforced: "namespace", "ports" or
-                       "auto"
-  sandboxFallback      "fail" or "warn": whether the agent starts where there
-                       is no sandbox
-  login                how to log in to the agent, for error messages
-  identity             the name under which its sessions are stored. They
-                       belong to the agent however it is started; give two
-                       agents that run the same program different ones to keep
-                       their sessions apart
-  remoteUsers          what users of acp-agent serve may use of it besides the
-                       sessions that they made: a list of "sessions", "account"
-                       and "extensions"
-
-With --json, the list also contains how to install each agent and log in to it.`
-
 // newAgents returns the command that lists the known agents.
 func newAgents(s streams, set *settings) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "agents",
 		Short: "List the known agents, and which are installed",
-		Long:  agentsHelp,
 		Args:  noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			list, err := set.agents()

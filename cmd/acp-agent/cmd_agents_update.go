@@ -19,30 +19,12 @@ import (
 // officialRegistry is the address of the ACP registry.
 const officialRegistry = "https://cdn.agentclientprotocol.com/registry/v1/latest/registry.json"
 
-const agentsUpdateHelp = `update stores a copy of a registry.json, the list of agents of the ACP
-registry, in the state directory. From then on --agent accepts their ids too.
-The official one is
-
-  ` + officialRegistry + `
-
-The copy says how an agent's program is called and with which arguments it is
-started, so use only one that you trust. Nothing else is downloaded, and nothing
-is installed or started: --agent ID starts a program that is in PATH, and
-otherwise says how to install it. Agents that acp-agent knows, by this or
-another name, and those that you have configured stay as they are.
-
-An agent can have a preview of its next version; --preview stores that. Entries
-that do not follow the rules of the registry are left out. If the new list
-cannot be used, the copy stays as it was. To remove the copy, delete
-registry.json in the state directory.`
-
 // newAgentsUpdate returns the command that stores a copy of a registry.
 func newAgentsUpdate(s streams, set *settings) *cobra.Command {
 	preview := false
 	cmd := &cobra.Command{
 		Use:   "update [--preview] FILE|URL",
 		Short: "Store a list of agents, such as that of the ACP registry",
-		Long:  agentsUpdateHelp,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 1 && args[0] != "" {
 				return nil

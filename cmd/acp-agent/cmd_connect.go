@@ -16,13 +16,6 @@ func newConnect(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "connect URL [--token-file FILE]",
 		Short: "Connect an editor to acp-agent serve",
-		Long: `connect is an ACP agent for an editor, like acp-agent without a command, but
-passes everything to the server at URL, such as wss://host:8765. The server and
-its agent use the folders on the server's machine, not yours.
-
-The token is taken from the environment variable ` + remote.TokenVariable + ` or from
-a file, which only you may read.`,
-		Example: "  acp-agent connect wss://agents.example.org --token-file ~/.acp-token",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return usage.Errorf("%s needs the URL of a server (got %d arguments)", words(cmd), len(args))

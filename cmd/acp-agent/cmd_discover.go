@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -18,37 +17,6 @@ import (
 	"github.com/acp-agent/acp-agent/internal/usage"
 	"github.com/acp-agent/acp-agent/workspace"
 )
-
-const discoverHelp = `discover prints what a session would find in these folders: instructions,
-skills, commands and the configuration of MCP servers, by folder, in order.
-These marks show what is special about an entry, and the reason is given:
-
-  -  not used, because something else takes precedence, or because it is not
-     for acp-agent
-  !  invalid or too large
-  *  used although it breaks a rule, which is shown below it
-
-With --for it prints only the additional instructions for one file: those in
-the directories that lead to it, and rules whose patterns match it. Nothing is
-run or started.
-
-It also names the files in the working directory with which an editor or a
-build tool joins other folders: *.code-workspace, go.work, pnpm-workspace.yaml
-and package.json. A session does not get their folders by itself. Files whose
-names say that they are for agents, such as SKILL.md, but that are in a place
-that is not used, are named too; a large folder is only searched in part for
-them.
-
-Without --dir the folders are those of a session whose editor names none: those
-of ACP_AGENT_DIRS, of the configuration file, and those that you added to all
-sessions in the directory with /roots add.
-
-With --json the output is an object with "roots", "artifacts", "cuts",
-"workspaceFiles", "strays" and "unsearched", or with --for an array of
-artifacts. "cuts" are the limits that ended the search of a folder early, and
-"unsearched" the folders, by index, that were only searched in part for
-"strays". The exit status is 1 if something is invalid or too large, or a
-folder could not be searched completely.`
 
 // discoverFlags are the flags of the discover subcommand.
 type discoverFlags struct {
@@ -63,10 +31,7 @@ func newDiscover(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "discover [--cwd DIR] [--dir DIR]... [--for FILE] [--json]",
 		Short: "Show instructions, skills, commands and MCP servers of folders",
-		Long:  discoverHelp,
-		Example: `  acp-agent discover --cwd app --dir ../shared --dir ../skills
-  acp-agent discover --cwd app --for app/web/src/client.ts`,
-		Args: noArgs,
+		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return discover(cmd.Context(), s, set, d)
 		},
@@ -74,25 +39,14 @@ func newDiscover(s streams, set *settings) *cobra.Command {
 	d.define(cmd)
 	cmd.Flags().StringVar(&d.file, "for", "", "show the additional instructions for `FILE`")
 	cmd.Flags().BoolVar(&d.json, "json", false, "print JSON")
-	set.accept(cmd, "max-roots", "mounts", "state-dir")
+	set.accept(cmd, "mounts", "state-dir")
 	return cmd
 }
 
 func discover(ctx context.Context, s streams, set *settings, d discoverFlags) error {
-	roots, declared, err := set.sessionRoots(d.rootFlags)
+	w, declared, err := set.openRoots(ctx, d.rootFlags)
 	if err != nil {
 		return err
-	}
-	options, err := set.workspace()
-	if err != nil {
-		return err
-	}
-	w, err := workspace.Open(ctx, roots, options)
-	if wrong, ok := errors.AsType[workspace.RootErrors](err); ok && declared != nil {
-		return errors.New(usage.DescribeRootError(wrong[0], "--cwd", settingOf(wrong[0], declared)))
-	}
-	if err != nil {
-		return usage.WithFlagNames(err, "cwd", "dir")
 	}
 	defer w.Close()
 	catalog, err := discovery.Scan(ctx, w, discovery.Options{})
@@ -106,11 +60,7 @@ func discover(ctx context.Context, s streams, set *settings, d discoverFlags) er
 	if err != nil {
 		return err
 	}
-	strays, unsearched, err := catalog.Strays(ctx)
-	if err != nil {
-		return err
-	}
-	f := findings{catalog, files, strays, unsearched}
+	f := findings{catalog, declared, files}
 	if d.json {
 		err = f.writeJSON(s.out)
 	} else {
@@ -175,50 +125,28 @@ var kinds = [...]struct {
 	{discovery.Command, "commands"},
 	{discovery.MCPServer, "MCP servers (found, not started)"},
 	{discovery.Plugin, "plugins (found, not used)"},
-	{discovery.Subagent, "subagents (found, not used)"},
-	{discovery.Hook, "hooks (found, not used)"},
 }
 
 // findings are what discover prints.
 type findings struct {
 	*discovery.Catalog
-	files      []discovery.WorkspaceFile
-	strays     []discovery.Stray
-	unsearched []workspace.Root // that were not completely searched for strays
+	declared map[workspace.Dir]string // the settings that declare roots
+	files    []discovery.WorkspaceFile
 }
 
 // writeJSON prints the findings as a JSON object.
 func (f findings) writeJSON(out io.Writer) error {
-	type stray struct {
-		Root int    `json:"root"`
-		Path string `json:"path"`
-	}
-	strays, unsearched := []stray{}, []int{}
-	for _, root := range f.unsearched {
-		unsearched = append(unsearched, root.Index)
-	}
-	for _, s := range f.strays {
-		strays = append(strays, stray{s.Root.Index, s.Path})
-	}
 	catalog, err := json.Marshal(f.Catalog)
 	if err != nil {
 		return err
 	}
-	whole := json.RawMessage(catalog)
-	for _, member := range []struct {
-		name string
-		list any
-	}{
-		{"workspaceFiles", append([]discovery.WorkspaceFile{}, f.files...)}, {"strays", strays},
-		{"unsearched", unsearched},
-	} {
-		list, err := json.Marshal(member.list)
-		if err != nil {
-			return err
-		}
-		if whole, err = strictjson.Put(whole, member.name, list); err != nil {
-			return err
-		}
+	files, err := json.Marshal(append([]discovery.WorkspaceFile{}, f.files...))
+	if err != nil {
+		return err
+	}
+	whole, err := strictjson.Put(catalog, "workspaceFiles", files)
+	if err != nil {
+		return err
 	}
 	return writeJSON(out, whole)
 }
@@ -228,7 +156,11 @@ func (f findings) writeJSON(out io.Writer) error {
 func (f findings) print(out io.Writer) error {
 	var b strings.Builder
 	for _, root := range f.Roots() {
-		fmt.Fprintf(&b, "%d  %s\n", root.Index, text.Printable(root.Dir.String()))
+		fmt.Fprintf(&b, "%d  %s", root.Index, text.Printable(root.Dir.String()))
+		if from := f.declared[root.Dir]; root.Index > 0 && from != "" {
+			fmt.Fprintf(&b, "  (%s)", text.Printable(from))
+		}
+		b.WriteString("\n")
 		found := 0
 		for _, k := range kinds {
 			var group []discovery.Artifact
@@ -244,7 +176,6 @@ func (f findings) print(out io.Writer) error {
 			found += len(f.files)
 			printWorkspaceFiles(&b, root, f.files)
 		}
-		found += f.printStrays(&b, root)
 		if found == 0 {
 			b.WriteString("   nothing\n")
 		}
@@ -258,30 +189,6 @@ func (f findings) print(out io.Writer) error {
 	b.WriteString(tally(f.Artifacts()))
 	_, err := io.WriteString(out, b.String())
 	return err
-}
-
-// printStrays prints the strays of a root and returns how many there are.
-func (f findings) printStrays(b *strings.Builder, root workspace.Root) int {
-	n := 0
-	for _, s := range f.strays {
-		if s.Root.Index != root.Index {
-			continue
-		}
-		if n++; n == 1 {
-			b.WriteString("   files in places that are not used (make their folder a separate root to " +
-				"use them)\n")
-		}
-		rel, err := filepath.Rel(root.Dir.String(), s.Path)
-		if err != nil {
-			rel = s.Path
-		}
-		fmt.Fprintf(b, "     - %s\n", text.Printable(rel))
-	}
-	if slices.ContainsFunc(f.unsearched,
-		func(r workspace.Root) bool { return r.Index == root.Index }) {
-		b.WriteString("   (not all directories were searched for such files)\n")
-	}
-	return n
 }
 
 // printWorkspaceFiles prints the folders that files in the root list.

@@ -35,25 +35,13 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-const doctorHelp = `doctor checks what acp-agent needs: the configuration file and its folders, the
-directory for sessions, the copy of the registry, the agents and models of the
-configuration file, and the agents that are named or whose command follows --.
-It starts each of these agents and asks the server of each model what it offers,
-and contacts nothing else. With --mcp-config it also starts the MCP servers of a
-file, such as the .mcp.json of a project, and counts their tools.
-
-A line begins with ✓ if all is well, with ! if something may go wrong, and with
-✗ if something does not work; then the exit status is 1.`
-
 // newDoctor returns the command that checks the installation.
 func newDoctor(s streams, set *settings) *cobra.Command {
 	var asJSON bool
 	var e examination
 	cmd := &cobra.Command{
-		Use:     "doctor [AGENT]... [-- COMMAND ARGS...]",
-		Short:   "Check the configuration, the stored sessions, agents and models",
-		Long:    doctorHelp,
-		Example: "  acp-agent doctor gemini\n  acp-agent doctor -- opencode acp",
+		Use:   "doctor [AGENT]... [-- COMMAND ARGS...]",
+		Short: "Check the configuration, the stored sessions, agents and models",
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, prefix string) (
 			[]string, cobra.ShellCompDirective,
 		) {
@@ -199,14 +187,16 @@ func (set *settings) examineWorkspaces(ctx context.Context) (findings []finding)
 			continue
 		}
 		subject := fmt.Sprintf("workspaces[%d]", i)
-		reports, err := checkRoots(ctx, set, rootFlags{cwd: w.Cwd})
-		for _, r := range reports {
-			if errors.Is(err, errRejected) && r.Verdict != "ok" {
-				err = fmt.Errorf("no session opens in %s: %s", w.Cwd, r.Verdict)
-			}
+		opened, _, err := set.openRoots(ctx, rootFlags{cwd: w.Cwd})
+		works := ""
+		if err == nil {
+			works = fmt.Sprintf("sessions in %s have %s", w.Cwd,
+				text.Count(opened.Roots().Len(), "folder", "folders"))
+			opened.Close()
+		} else {
+			err = fmt.Errorf("no session opens in %s: %w", w.Cwd, err)
 		}
-		findings = append(findings, judge(subject, fmt.Sprintf("sessions in %s have %s", w.Cwd,
-			text.Count(len(reports), "folder", "folders")), err))
+		findings = append(findings, judge(subject, works, err))
 		if _, missing := os.Stat(w.Cwd); errors.Is(missing, fs.ErrNotExist) {
 			findings[len(findings)-1].State = doubtful // it may be a project that is gone
 		}

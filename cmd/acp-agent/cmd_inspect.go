@@ -28,17 +28,7 @@ func newInspect(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "inspect [--listen ADDR] [--trace FILE]...",
 		Short: "Show sessions and traces in a browser",
-		Long: `inspect serves a page with your stored sessions and their conversations, and
-prints its address. With --trace it also shows the messages between the editor,
-acp-agent and the agent, from the files that acp-agent --trace writes: when each
-was sent, how long each answer took, and what acp-agent changed in a message.
-
-The page only reads, and loads nothing from elsewhere. It can be opened on this
-machine, by whoever has its address: do not pass that on. It ends with Ctrl-C.`,
-		Example: `  acp-agent inspect
-  acp-agent --trace ~/acp.trace -- opencode acp     what your editor starts
-  acp-agent inspect --trace ~/acp.trace`,
-		Args: noArgs,
+		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.serve(cmd.Context(), s, set)
 		},
@@ -47,7 +37,7 @@ machine, by whoever has its address: do not pass that on. It ends with Ctrl-C.`,
 		"serve on `ADDR`, a loopback address; port 0 is any that is free")
 	cmd.Flags().Var((*listValue)(&f.traces), "trace",
 		"show the trace in `FILE`, or those in a folder; can be repeated")
-	set.accept(cmd, "state-dir", "store", "max-roots", "mounts")
+	set.accept(cmd, "state-dir", "store", "mounts")
 	return cmd
 }
 

@@ -23,6 +23,7 @@ import (
 	mcprelay "github.com/acp-agent/acp-agent/internal/mcp/relay"
 	mcpserver "github.com/acp-agent/acp-agent/internal/mcp/server"
 	"github.com/acp-agent/acp-agent/internal/namedfile"
+	"github.com/acp-agent/acp-agent/internal/policy"
 	"github.com/acp-agent/acp-agent/internal/privatefile"
 	"github.com/acp-agent/acp-agent/internal/secret"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -43,7 +44,6 @@ type mcpFlags struct {
 	anyRoot   bool
 	readOnly  bool
 	tellOnly  bool // only tell the session's model what is in the roots
-	timeout   time.Duration
 }
 
 // newMCP returns the command that serves the file tools over MCP.
@@ -52,30 +52,7 @@ func newMCP(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mcp [--root DIR]... [flags]",
 		Short: "Serve file tools over MCP, in the folders of the client",
-		Long: `mcp is an MCP server on standard input and output, or over HTTP. Its tools
-list, read, search, write and edit files, and create, move and delete files and
-directories, only in the roots that the client declares, and follow the client
-when its roots change. With --root the client is not asked and these folders
-are used instead.
-
-Tools that change files are marked as such, and the client is expected to ask
-its user before it calls them. --read-only leaves them out.
-
-With --http, clients must send a bearer token, in the header "Authorization:
-Bearer TOKEN". A new one is generated and printed at each start, unless
---token-file names a file with one. --no-auth lets every user of this machine
-in. Whoever has the token can use every folder that you can, so --http also
-needs --root or --within, or --any-root to do without this limit. A Unix socket
-can only be opened by you: the directory it is created in must be private.`,
-		Example: `  acp-agent mcp                 what an MCP client starts
-  acp-agent mcp --root app --root shared
-                                use these folders, whatever the client declares
-  acp-agent mcp --within ~/src  reject roots elsewhere
-  acp-agent mcp --root app --http 127.0.0.1:8080
-                                serve streamable HTTP, on this machine only
-  acp-agent mcp --within ~/src --http unix:$XDG_RUNTIME_DIR/acp-agent-mcp
-                                serve streamable HTTP on a Unix socket`,
-		Args: noArgs,
+		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := m.check(cmd); err != nil {
 				return err
@@ -84,7 +61,7 @@ can only be opened by you: the directory it is created in must be private.`,
 		},
 	}
 	m.define(cmd)
-	set.accept(cmd, "log-level", "log-file", "max-line", "max-roots", "mounts")
+	set.accept(cmd, "log-level", "log-file", "max-line", "mounts")
 	return cmd
 }
 
@@ -113,8 +90,6 @@ func (m *mcpFlags) define(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&m.anyRoot, "any-root", false, "with --http, let clients use any folder")
 	cmd.Flags().BoolVar(&m.readOnly, "read-only", false,
 		"serve only the tools that do not change files")
-	cmd.Flags().DurationVar(&m.timeout, "roots-timeout", 5*time.Second,
-		"how long to wait for the client's roots, as a `DURATION` such as 10s")
 }
 
 // check reports flags that do not fit together.
@@ -137,9 +112,6 @@ func (m *mcpFlags) check(cmd *cobra.Command) error {
 			"--http lets clients choose any folder of yours as a root: limit them with " +
 				"--root DIR or --within DIR, or allow it with --any-root")
 	}
-	if m.timeout <= 0 {
-		return usage.Errorf("--roots-timeout must be positive (got %v)", m.timeout)
-	}
 	return nil
 }
 
@@ -158,7 +130,6 @@ func serveMCP(ctx context.Context, s streams, set *settings, m mcpFlags) error {
 	if err != nil {
 		return err
 	}
-	removeDrafts(options.Workspace, logger)
 	if m.http != "" && !m.noAuth {
 		if options.Token, err = m.token(); err != nil {
 			return err
@@ -185,7 +156,7 @@ func (m mcpFlags) options(
 	ctx context.Context, set *settings, logger *slog.Logger,
 ) (o mcpserver.Options, err error) {
 	o = mcpserver.Options{
-		Version: ownVersion().Number, Timeout: m.timeout, MaxMessage: set.maxLine, Logger: logger,
+		Version: ownVersion().Number, MaxMessage: set.maxLine, Logger: logger,
 	}
 	if o.Workspace, err = set.workspace(); err != nil {
 		return o, err
@@ -193,8 +164,16 @@ func (m mcpFlags) options(
 	if !m.readOnly {
 		o.Permit = permit
 	}
+	o.Guard = set.guard
 	if m.session != "" {
 		secret := os.Getenv(mcprelay.SecretVariable)
+		o.Guard = func(ctx context.Context, w *workspace.Workspace) (*workspace.Workspace, error) {
+			rules, err := mcprelay.SessionRules(ctx, m.session, secret)
+			if err != nil {
+				return nil, err
+			}
+			return guarded(w, policy.Permissions{Ask: rules.Ask, Deny: rules.Deny})
+		}
 		o.Session = func(ctx context.Context) ([]workspace.Root, error) {
 			return mcprelay.SessionRoots(ctx, m.session, secret)
 		}
@@ -228,6 +207,29 @@ func (m mcpFlags) options(
 		o.Workspace.Policy.Allow = append(o.Workspace.Policy.Allow, dir)
 	}
 	return o, nil
+}
+
+// guard returns w as the rules of the configuration let it be used.
+func (set *settings) guard(
+	_ context.Context, w *workspace.Workspace,
+) (*workspace.Workspace, error) {
+	if set.permissions == nil && !set.config.HasPermissions() {
+		return w, nil
+	}
+	sources, err := set.sources(w)
+	if err != nil || sources.Configured == nil {
+		return w, err
+	}
+	return guarded(w, *sources.Configured)
+}
+
+// guarded returns w as rules let it be used.
+func guarded(w *workspace.Workspace, p policy.Permissions) (*workspace.Workspace, error) {
+	rules, err := p.Rules()
+	if err != nil {
+		return nil, err
+	}
+	return rules.Guard(w), nil
 }
 
 // openedFlag returns the flag whose folders are opened when the server starts.

@@ -22,15 +22,7 @@ func newMCPRelay(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mcp-relay [flags] -- COMMAND ARGS...",
 		Short: "Start an MCP server for a session",
-		Long: `mcp-relay starts an MCP server, passes messages between it and its client
-unchanged, and answers the server's requests for roots with those of an
-acp-agent session. A server that was found in a folder is started there, with
-only basic variables of the environment.
-
-It is not meant to be started by hand: acp-agent makes the agent behind it
-start its MCP servers with this command, and provides the socket and, in the
-variable ` + mcprelay.SecretVariable + `, the secret.`,
-		Args: cobra.ArbitraryArgs,
+		Args:  cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 0 || cmd.ArgsLenAtDash() != 0:

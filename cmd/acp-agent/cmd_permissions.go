@@ -26,34 +26,6 @@ func newPermissions(s streams, set *settings) *cobra.Command {
 	cmd := commandGroup(&cobra.Command{
 		Use:   "permissions",
 		Short: "Show, check and revoke what agents may do without asking you",
-		Long: `Rules say what agents may do without asking you. They stand in the configuration
-file, for all folders or for an entry of "workspaces":
-
-  "permissions": {
-    "allow": ["read", "edit docs/**", "run go test ...", "fetch pkg.go.dev"],
-    "ask":   ["edit **/*.sql"],
-    "deny":  ["read **/.env", "run git push"]
-  }
-
-  read [GLOB]         read and search files in the session's folders
-  read outside PATH   read a file, or the files in a folder, outside of them
-  edit [GLOB]         write files in the session's folders
-  run WORDS           run exactly this command
-  run WORDS ...       run it with options and files that are known to do no harm
-  tool SERVER.TOOL    call a tool of an MCP server; SERVER.* stands for all, and
-                      SERVER.* read-only for those that claim to only read
-  fetch HOST          get something from a host, or with *.HOST from those below
-
-Deny rules come first, then ask rules, then allow rules. Without a matching rule
-you are asked. With "permissions", even an empty one, a question offers to
-make the narrowest rule; acp-agent then remembers it, and the agent nothing.
-
-acp-agent also remembers which MCP servers of folders you always start, which
-folders you added to sessions with /roots add, and where links lead that
-programs in the sandbox could replace.
-
-A rule checks what an agent says that it will do, when it asks. Nothing checks
-what it then does, except the sandbox.`,
 	}, newPermissionsList(s, set), newPermissionsCheck(s, set), newPermissionsFollow(s, set),
 		newPermissionsRevoke(s, set))
 	unknown := cmd.Args
@@ -90,6 +62,13 @@ func (set *settings) mcpPolicy(name string) mcp.Policy {
 // complete returns a sandbox with what is the same for all of this program.
 func (set *settings) complete(s sandbox.Settings) sandbox.Settings {
 	s.Records, s.Helper = set.records(), set.sandboxer()
+	s.Own = append(set.ownPaths(), filepath.Dir(config.DefaultPath()))
+	for _, directory := range []func() (string, error){set.stateDirectory, defaultStateDir} {
+		dir, err := directory()
+		if err == nil && !slices.Contains(s.Hidden, dir) {
+			s.Hidden = append(s.Hidden, dir)
+		}
+	}
 	return s
 }
 
@@ -127,6 +106,8 @@ func allows(c consent.Consent) string {
 			text.Printable(c.Session))
 	case c.Link != "":
 		return fmt.Sprintf("link %s to %s", text.Printable(c.Link), text.Printable(c.Target))
+	case c.Within != "":
+		return text.Printable(c.Rule + " in " + c.Within)
 	case c.Rule != "":
 		return text.Printable(c.Rule)
 	case !c.Folder.IsZero():
@@ -150,13 +131,7 @@ func newPermissionsList(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list [--root DIR]... [--json]",
 		Short: "List the rules, and what else is always allowed",
-		Long: `list shows the rules of the configuration, the rules that you made by answering
-"Always", each MCP server that can be started without asking you, each folder
-that sessions get in addition, and the links that are followed for programs in
-the sandbox. Arguments, environment variables and headers may contain secrets,
-so they are neither stored nor shown.`,
-		Example: "  acp-agent permissions list --root app",
-		Args:    noArgs,
+		Args:  noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			consents, err := set.consents()
 			if err != nil {
@@ -231,14 +206,6 @@ func newPermissionsFollow(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "follow PATH",
 		Short: "Let programs in the sandbox write where a link leads",
-		Long: `follow accepts the links on the way to PATH as they are now. You need it only
-if you made a link in a folder in which programs in the sandbox could write
-before, and such a program is to be given PATH: as a folder of a session, as
-its own state, or by sandboxWrite. The same holds for a linked worktree of git
-that such a program could have made: PATH is then the worktree, and follow lets
-programs in the sandbox commit in it. Look first where the link, or the file
-.git, leads, because a program could have made it.`,
-		Example: "  acp-agent permissions follow ~/.claude",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 || args[0] == "" {
 				return usage.Errorf("%s needs one PATH", words(cmd))
@@ -280,14 +247,7 @@ func newPermissionsRevoke(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "revoke ID... | --root DIR... | --all",
 		Short: "Take back what you allowed, so that you are asked again",
-		Long: `revoke takes back what has the given IDs, which can be abbreviated, everything
-for a folder, or everything. If one of the IDs is unknown, nothing is revoked. A
-rule no longer holds from that moment. A session keeps a running server or a
-folder until it is closed or loaded again; with --keep-dirs it keeps the folder
-even then, until you type /roots remove in it. Rules of the configuration file
-are changed there.`,
-		Example: "  acp-agent permissions revoke 3f2a9c1b7d20\n  acp-agent permissions revoke --root app",
-		Args:    revoke.args,
+		Args:  revoke.args,
 		RunE: func(_ *cobra.Command, names []string) error {
 			consents, err := set.consents()
 			if err != nil {

@@ -35,15 +35,6 @@ type runFlags struct {
 	session         runner.Session
 }
 
-const runExample = `  acp-agent run --cwd app --dir shared --dir skills /roots
-  acp-agent run --dir ../shared "/search func .*Retry"
-  acp-agent run "explain @src/main.go" --model local
-  git diff | acp-agent run --model local "review this"
-  acp-agent run --load sess_ABC /help
-  acp-agent run --continue /roots
-  acp-agent run --json --cwd app hello -- opencode acp
-  acp-agent run --mcp "files=npx -y some-mcp-server" "/mcp tools"`
-
 // newRun returns the command that is a small ACP client: it starts this program like an editor,
 // over pipes.
 func newRun(s streams, set *settings) *cobra.Command {
@@ -51,31 +42,6 @@ func newRun(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run [flags] [PROMPT | -] [-- COMMAND ARGS...]",
 		Short: "Open a session, send a prompt and print the answer",
-		Long: `run starts acp-agent like an editor does, opens a session on the folders, sends
-the prompt and prints the answer. The session's id, and what it has cost if the
-agent says so, are printed to standard error.
-
-What is piped to run, or read from a file with <, follows the prompt. If the
-prompt is missing or "-", it is read from standard input. A mention of a file
-or folder, @PATH or @"PATH", is sent as a link: the path is relative to one of
-the session's folders, or to the current one.
-
-Without --dir, a new session gets the folders that are configured for its
-working directory, and a stored one is continued in its own.
-
-If the agent asks for permission (to change a file, to run a command, to call a
-tool of an MCP server, or to start an MCP server configured in a folder), run
-shows the request, and on a terminal asks you. Without a terminal it refuses.
-With --yes it allows each request once. Rules come first: those of the
-configuration, or with --permissions only those of a file.
-
-On a terminal Markdown is rendered, in color unless NO_COLOR is set. Elsewhere
-the text is printed as it is.
-
-The exit status is 1 if the turn failed or was stopped, or if a request was
-refused, by a rule too; 2 if the command line is invalid; and 130 if you
-interrupted it.`,
-		Example: runExample,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			words, command := args, []string(nil)
 			if dash := cmd.ArgsLenAtDash(); dash >= 0 {

@@ -15,27 +15,19 @@ import (
 	"github.com/acp-agent/acp-agent/internal/usage"
 )
 
-const sandboxHelp = `sandbox runs a command that changes files only in the folders that you name,
-the temporary directory and /dev/shm, like an agent with {"sandbox": "write"}.
-The same holds for everything that the command starts. With --sandbox strict it
-can also read only there, and in directories of the system and of PATH. It needs
-Linux 6.2 or newer.`
-
 // sandboxFlags are the flags of the sandbox command.
 type sandboxFlags struct {
-	write, read           []string
-	ports, hosts, network string
-	deferred              bool
+	write, read  []string
+	ports, hosts string
+	deferred     bool
 }
 
 // newSandbox returns the command that runs another one in the sandbox.
 func newSandbox(s streams, set *settings) *cobra.Command {
 	var f sandboxFlags
 	cmd := &cobra.Command{
-		Use:     "sandbox [--dir DIR...] -- COMMAND ARGS...",
-		Short:   "Run a command that changes files only in some folders",
-		Long:    sandboxHelp,
-		Example: "  acp-agent sandbox --dir . -- make test",
+		Use:   "sandbox [--dir DIR...] -- COMMAND ARGS...",
+		Short: "Run a command that changes files only in some folders",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if f.deferred {
 				return nil // args only show what runs
@@ -78,8 +70,6 @@ func newSandbox(s streams, set *settings) *cobra.Command {
 		"connect only to these TCP ports, a `LIST` such as 443,8080; an empty one means none")
 	cmd.Flags().StringVar(&f.hosts, "hosts", "",
 		"connect only to these hosts, a `LIST` such as example.com,*.example.org; an empty one means none")
-	cmd.Flags().StringVar(&f.network, "network", "auto",
-		"`LEVEL` at which --hosts holds: namespace, ports, or auto for the best that works")
 	return cmd
 }
 
@@ -112,9 +102,6 @@ func (f sandboxFlags) restrictions(
 			return r, usage.Errorf("--hosts: %v", err)
 		}
 	}
-	if r.Network, err = sandbox.ParseNetwork(f.network); err != nil {
-		return r, usage.Errorf("--network: %v", err)
-	}
 	return r, nil
 }
 
@@ -142,18 +129,18 @@ func exitStatus(err error) error {
 	return err
 }
 
-// parsePorts returns the ports in a list. It is never nil.
-func parsePorts(list string) ([]uint16, error) {
-	ports := []uint16{}
+// parsePorts returns the ports in a list.
+func parsePorts(list string) (hostproxy.Ports, error) {
+	ports := hostproxy.Ports{Limited: true}
 	for port := range strings.SplitSeq(list, ",") {
 		if port == "" {
 			continue
 		}
 		n, err := strconv.ParseUint(port, 10, 16)
 		if err != nil {
-			return nil, usage.Errorf("--ports: %q is not a port", port)
+			return hostproxy.Ports{}, usage.Errorf("--ports: %q is not a port", port)
 		}
-		ports = append(ports, uint16(n))
+		ports.List = append(ports.List, uint16(n))
 	}
 	return ports, nil
 }

@@ -53,24 +53,7 @@ func newServe(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve [--listen ADDR] [flags] [-- COMMAND ARGS...]",
 		Short: "Serve editors over the network",
-		Long: `serve accepts connections over WebSocket, at the path ` + remote.Path + `. Editors start
-acp-agent connect URL instead of acp-agent. The sessions, their folders and the
-agent are on this machine, and everything runs as the user that starts serve.
-
-Each user needs a token; see acp-agent tokens. Users see only their own
-sessions, open only folders in the directories of --within, and cannot start MCP
-servers except those that the configuration allows by name.
-
-On other addresses than those of this machine it needs a certificate, or
---behind-proxy if something in front of it terminates TLS. The certificate is
-read again for each connection, so it can be renewed.
-
-/healthz answers while the program runs, /readyz while it accepts connections.
-When it is asked to end (SIGINT, SIGTERM), it waits for running turns.`,
-		Example: `  acp-agent tokens add ana --within ~/src
-  acp-agent serve --listen 127.0.0.1:8765 --agent opencode
-  acp-agent serve --listen :8765 --tls-cert cert.pem --tls-key key.pem`,
-		Args: downstreamArgs,
+		Args:  downstreamArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.check(); err != nil {
 				return err

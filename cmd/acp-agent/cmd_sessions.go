@@ -25,11 +25,6 @@ func newSessions(s streams, set *settings) *cobra.Command {
 	cmd := commandGroup(&cobra.Command{
 		Use:   "sessions",
 		Short: "List, search, continue, export, move and delete stored sessions",
-		Long: `On a terminal sessions shows the stored sessions: type to filter them, and
-press Enter to continue one. Elsewhere it prints them like sessions list.
-
-A SESSION is an id, the beginning of one that no other session shares, or
-"last": the session with the newest activity.`,
 	}, newSessionsList(s, set), newSessionsSearch(s, set), newSessionsShow(s, set),
 		newSessionsCost(s, set),
 		newSessionsExport(s, set),
@@ -62,8 +57,6 @@ func newSessionsDelete(s streams, set *settings) *cobra.Command {
 	return changeCommand(s, set, &cobra.Command{
 		Use:   "delete SESSION...",
 		Short: "Delete sessions permanently",
-		Long: `delete removes sessions and their conversations. Their text is erased from the
-file. If a session is open in an editor, it ends there with an error.`,
 	}, "deleted", sessionstore.Store.Delete)
 }
 
@@ -78,9 +71,6 @@ func newSessionsRename(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rename SESSION TITLE",
 		Short: "Give a session a title",
-		Long: `rename gives a session a title, which editors show in their lists. Neither the
-agent nor acp-agent changes it any more.`,
-		Example: `  acp-agent sessions rename last "Retry after errors"`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) < 2 || strings.TrimSpace(strings.Join(args[1:], "")) == "" {
 				return usage.Errorf(
@@ -111,9 +101,6 @@ func newSessionsArchive(s streams, set *settings) *cobra.Command {
 	return changeCommand(s, set, &cobra.Command{
 		Use:   "archive SESSION...",
 		Short: "Leave sessions out of lists, without deleting them",
-		Long: `archive leaves sessions out of the lists of editors that do not ask for
-archived ones, and of acp-agent sessions list without --archived. Nothing else
-changes: they can still be loaded.`,
 	}, "archived", sessionstore.Store.Archive)
 }
 
@@ -221,13 +208,7 @@ func newSessionsPrune(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "prune [--older-than AGE] [--all] [--dry-run]",
 		Short: "Delete old sessions that were never used",
-		Long: `prune deletes sessions that were never prompted and are older than 30 days, or
-another age. With --all it deletes other sessions of that age, too. The age of
-a session counts from its last turn. If a deleted session is open in an editor,
-it ends there with an error.`,
-		Example: `  acp-agent sessions prune
-  acp-agent sessions prune --all --older-than 365d --dry-run`,
-		Args: noArgs,
+		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return set.withStore(s.err, func(store sessionstore.Store) error {
 				n, err := store.Prune(cmd.Context(), p.query(time.Now()))
@@ -310,10 +291,7 @@ func newSessionsRepair(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "repair",
 		Short: "Repair a damaged session store",
-		Long: `repair copies everything readable from a damaged session store into a new one,
-and keeps the damaged file. Close your editors first. If the store is not
-damaged, repair changes nothing, and "damagedFile" is empty with --json.`,
-		Args: noArgs,
+		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			done, err := set.repairStore(cmd.Context(), s.err)
 			if err != nil {

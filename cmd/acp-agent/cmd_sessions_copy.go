@@ -25,23 +25,7 @@ func newSessionsCopy(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "copy [--from STORE] [--to STORE]",
 		Short: "Copy all sessions to another store",
-		Long: `copy copies the sessions of all users to another store. STORE is a directory
-(see --state-dir) or the address of a PostgreSQL database (see --store). If one
-is left out, it is the store that acp-agent uses otherwise: put an address with
-a password into ACP_AGENT_STORE.
-
-A session that already exists in the target and was used at least as recently
-is left unchanged. So when copy was interrupted, run it again. End the editors
-and servers that use the stores first: of a session in which a turn is running,
-only what was stored of it is copied.
-
-Sessions that an agent still lists and you have deleted stay deleted in the
-other store. copy deletes no session there that was ever used, and copies again
-what you have deleted only there.`,
-		Example: `  acp-agent sessions copy --to postgres://acp@db.example.org/acp
-  ACP_AGENT_STORE=postgres://acp:…@db.example.org/acp \
-    acp-agent sessions copy --to ~/backup`,
-		Args: noArgs,
+		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.from == f.to {
 				return usage.Errorf("%s needs --from or --to, and two different stores", words(cmd))

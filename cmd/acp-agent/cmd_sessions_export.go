@@ -16,16 +16,8 @@ type exportFlags struct{ format, output string }
 func newSessionsExport(s streams, set *settings) *cobra.Command {
 	var f exportFlags
 	cmd := &cobra.Command{
-		Use:   "export SESSION [--format FORMAT] [--output FILE]",
-		Short: "Write a conversation as a document, or for another machine",
-		Long: `export writes a session's conversation. FORMAT is md for Markdown, html for a
-page that needs no other file and loads nothing, or json for acp-agent sessions
-import. Without --format the ending of FILE decides.
-
-A conversation contains what the agent read and what commands printed: look
-through it before you give it to others.`,
-		Example: `  acp-agent sessions export last --output conversation.md
-  acp-agent sessions export last --output conversation.html`,
+		Use:               "export SESSION [--format FORMAT] [--output FILE]",
+		Short:             "Write a conversation as a document, or for another machine",
 		Args:              sessionArgs(1),
 		ValidArgsFunction: set.completeSession,
 		RunE: func(cmd *cobra.Command, names []string) error {

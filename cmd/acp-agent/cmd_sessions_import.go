@@ -18,14 +18,6 @@ func newSessionsImport(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import FILE [--cwd DIR [--dir DIR]...]",
 		Short: "Store a session that was exported as JSON",
-		Long: `import stores the session in FILE, which acp-agent sessions export --format
-json wrote, and prints its id: the same as before, or a new one if that is
-taken. FILE can be "-" for stdin.
-
-The session gets the folders that it had, if they exist here. With --cwd or
---dir it gets these. An agent behind acp-agent that does not know the session
-is told the last part of the conversation.`,
-		Example: "  acp-agent sessions import conversation.json --cwd ~/src/app",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 || args[0] == "" {
 				return usage.Errorf("%s needs one FILE, or - for stdin", words(cmd))
@@ -57,7 +49,7 @@ is told the last part of the conversation.`,
 		},
 	}
 	r.define(cmd)
-	set.accept(cmd, "max-line", "max-roots", "mounts", "state-dir", "store")
+	set.accept(cmd, "max-line", "mounts", "state-dir", "store")
 	return cmd
 }
 

@@ -26,7 +26,6 @@ import (
 type listFlags struct {
 	cwd      string
 	dirs     []string
-	none     bool
 	archived bool
 	limit    int // 0 for no limit
 	json     bool
@@ -40,21 +39,8 @@ func newSessionsList(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list [--cwd DIR] [--dir DIR]...",
 		Short: "List stored sessions, newest activity first",
-		Long: `list shows the sessions of all agents. --dir selects sessions whose additional
-folders are exactly these, in this order. A session that was deleted in its
-agent is marked; delete removes what is stored of it.
-
-The list has the 50 newest sessions, or all of them with --limit 0 or --json.
-
-On a terminal the list fits its width: ids, titles and folders are shortened.
-Elsewhere it has whole ids and folders, and times in UTC.`,
-		Example: `  acp-agent sessions list --limit 10
-  acp-agent sessions list --cwd app --dir shared --dir skills`,
-		Args: noArgs,
+		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := exclusive(cmd, "dir", "no-dirs"); err != nil {
-				return err
-			}
 			q, err := l.query()
 			if err != nil {
 				return err
@@ -71,7 +57,6 @@ Elsewhere it has whole ids and folders, and times in UTC.`,
 	cmd.Flags().StringVar(&l.cwd, "cwd", "", "only sessions with this working directory `DIR`")
 	cmd.Flags().Var((*listValue)(&l.dirs), "dir",
 		"only sessions with the additional folder `DIR`; repeat it for the complete list")
-	cmd.Flags().BoolVar(&l.none, "no-dirs", false, "only sessions without additional folders")
 	cmd.Flags().BoolVar(&l.archived, "archived", false, "only sessions that were archived")
 	cmd.Flags().Var(intValue{&l.limit, 0}, "limit",
 		"only the `N` newest sessions, or all with 0")
@@ -92,7 +77,7 @@ func (l listFlags) query() (sessionstore.Query, error) {
 		}
 		q.Cwd = sessionstore.FilterDir(dirs.At(0))
 	}
-	if len(l.dirs) == 0 && !l.none {
+	if len(l.dirs) == 0 {
 		return q, nil
 	}
 	dirs, err := usage.Absolute(l.dirs...)

@@ -24,15 +24,6 @@ func newSessionsMove(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "move OLD NEW [--yes]",
 		Short: "Let sessions follow a folder that was renamed or moved",
-		Long: `move replaces OLD, and everything below it, by NEW in the folders of all stored
-sessions, and in those that you added with /roots add. Move the folder itself
-first. Without --yes it only shows what would change.
-
-A session that is open in an editor ends there with an error: load it again. An
-agent behind acp-agent keeps its own record of a session and may not open it in
-another folder. Then it gets a new one, and is told the last part of the
-conversation.`,
-		Example: "  mv ~/src/app ~/src/shop\n  acp-agent sessions move ~/src/app ~/src/shop --yes",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 {
 				return usage.Errorf("%s needs the OLD and the NEW path of the folder (got %d arguments)",

@@ -32,15 +32,6 @@ func newSessionsSearch(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "search TEXT...",
 		Short: "Find conversations by what was said in them",
-		Long: `search shows the messages that contain all words of TEXT, newest first, and how
-to continue their sessions. A word is also found at the beginning of a longer
-one. Words in double quotes are found next to each other. Upper and lower case
-and accents do not matter.
-
-What you and the agent said is searched, and the titles of tool calls, but not
-what tools returned.`,
-		Example: `  acp-agent sessions search retry parser
-  acp-agent sessions search '"exponential backoff" test'`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if strings.TrimSpace(strings.Join(args, "")) == "" {
 				return usage.Errorf("%s needs the TEXT to look for", words(cmd))

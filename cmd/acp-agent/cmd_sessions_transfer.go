@@ -18,32 +18,11 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// transferFlags are the flags of sessions transfer.
-type transferFlags struct {
-	to, note, results string
-	print             bool
-}
-
 func newSessionsTransfer(s streams, set *settings) *cobra.Command {
-	var f transferFlags
+	var name string // --to
 	cmd := &cobra.Command{
 		Use:   "transfer SESSION (--to AGENT | -- COMMAND ARGS...)",
 		Short: "Continue a copy of a session with another agent",
-		Long: `transfer creates a session for another agent, with the folders and the
-conversation of SESSION up to its last finished turn, and prints its id. AGENT
-is "explore", which is acp-agent on its own, "model", which is acp-agent
---model NAME, or a known agent; see acp-agent agents. To name an agent by its
-command line, put that after "--".
-
-SESSION stays as it is. Editors show the whole conversation in the new session.
-The other agent is told a digest of it with the first prompt, as marked
-quotations: the task, the plan, the changed files, the last tool calls and
-messages. This goes to the other agent's model. --print shows it without
-creating a session, --results none leaves out what tools returned. What looks
-like a password or a key is masked, but nothing finds all of them.`,
-		Example: `  acp-agent sessions transfer sess_A --to opencode --note "the tests still fail"
-  acp-agent sessions transfer sess_A --to claude --print
-  acp-agent sessions transfer sess_A -- opencode acp`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if at := cmd.ArgsLenAtDash(); at >= 0 {
 				args = args[:at]
@@ -52,37 +31,20 @@ like a password or a key is masked, but nothing finds all of them.`,
 		},
 		ValidArgsFunction: set.completeSession,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			to, err := f.agent(set, args[1:])
+			to, err := set.target(name, args[1:])
 			if err != nil {
 				return err
-			}
-			if _, err := handoff.ParseResults(f.results); err != nil {
-				return usage.Errorf("--results: %v", err)
-			}
-			to.told.Note, to.told.Results = f.note, f.results
-			if to.agent.Kind != proxy.Kind && (f.note != "" || cmd.Flags().Changed("results")) {
-				return usage.Errorf("--note and --results are for an agent behind acp-agent")
 			}
 			return set.withSessions(cmd, s, args[:1], func(
 				store sessionstore.Store, one sessionstore.Session,
 			) error {
-				ctx := cmd.Context()
-				to.told.From = cmp.Or(one.Agent.Profile, one.Agent.Kind)
-				if f.print {
-					return set.printDigest(ctx, s, store, one, to.told)
-				}
-				return set.transferSession(ctx, s, store, one, to)
+				return set.transferSession(cmd.Context(), s, store, one, to)
 			})
 		},
 	}
 	set.accept(cmd, "state-dir", "store")
-	cmd.Flags().StringVar(&f.to, "to", "",
+	cmd.Flags().StringVar(&name, "to", "",
 		"create the session for `AGENT`: explore, model, or a known agent")
-	cmd.Flags().StringVar(&f.note, "note", "", "add `TEXT` for the other agent")
-	cmd.Flags().StringVar(&f.results, "results", string(handoff.LastResults),
-		"pass on the ends of these results of tools, `WHICH`: none, last (of the last five calls and "+
-			"of failed ones) or all")
-	cmd.Flags().BoolVar(&f.print, "print", false, "only print what the other agent would be told")
 	return cmd
 }
 
@@ -90,28 +52,27 @@ like a password or a key is masked, but nothing finds all of them.`,
 type target struct {
 	agent   sessionstore.Agent
 	command string // what an editor runs
-	told    proxy.Handoff
 }
 
-// agent returns the agent that --to names or that command starts.
-func (f transferFlags) agent(set *settings, command []string) (target, error) {
+// target returns the agent that has the name of --to or that command starts.
+func (set *settings) target(name string, command []string) (target, error) {
 	switch {
-	case f.to == "" && len(command) == 0:
+	case name == "" && len(command) == 0:
 		return target{},
 			usage.Errorf("name the agent for the session: --to AGENT, or its command line after --")
-	case f.to == explore.Kind:
+	case name == explore.Kind:
 		return target{agent: sessionstore.Agent{Kind: explore.Kind}, command: "acp-agent"}, nil
-	case f.to == model.Kind:
+	case name == model.Kind:
 		return target{agent: sessionstore.Agent{Kind: model.Kind},
 			command: "acp-agent --model NAME"}, nil
 	}
-	start, profile, err := set.agentCommand(f.to, command)
+	start, profile, err := set.agentCommand(name, command)
 	if err != nil {
 		return target{}, usage.Errorf("--to: %v", err)
 	}
 	words := []string{"acp-agent"}
-	if f.to != "" {
-		words = append(words, "--agent", f.to)
+	if name != "" {
+		words = append(words, "--agent", name)
 	}
 	if len(command) > 0 {
 		words = append(words, "--")
@@ -148,13 +109,13 @@ func (set *settings) transferSession(
 	}
 	copied := sessionstore.NewSession{ID: sessionstore.NewID(), Agent: to.agent, Keys: source.Keys}
 	if to.agent.Kind == proxy.Kind {
-		copied.State = to.told.State()
-		_, told, err := set.digest(ctx, store, source, to.told)
+		from := cmp.Or(source.Agent.Profile, source.Agent.Kind)
+		copied.State = proxy.StateFrom(from)
+		told, err := set.digest(ctx, store, source, from)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(s.err, "acp-agent: the other agent will be told %s: %s, %s with %s, %s; --print "+
-			"shows it\n", text.Size(told.Bytes), text.Count(told.Turns, "turn", "turns"),
+		fmt.Fprintf(s.err, "acp-agent: the other agent will be told %s: %s, %s with %s, %s\n", text.Size(told.Bytes), text.Count(told.Turns, "turn", "turns"),
 			text.Count(told.Calls, "tool call", "tool calls"),
 			text.Count(told.Results, "result", "results"),
 			text.Count(told.Files, "changed file", "changed files"))
@@ -167,31 +128,20 @@ func (set *settings) transferSession(
 	return err
 }
 
-// digest returns what an agent will be told of a session's finished turns.
+// digest says how much an agent will be told of a session's finished turns, which the agent called
+// from has led.
 func (set *settings) digest(
-	ctx context.Context, store sessionstore.Store, source sessionstore.Session, told proxy.Handoff,
-) (string, handoff.Summary, error) {
-	o := handoff.Options{Limit: handoff.DefaultLimit, From: told.From, Note: told.Note,
-		Results: handoff.Results(told.Results)}
+	ctx context.Context, store sessionstore.Store, source sessionstore.Session, from string,
+) (handoff.Summary, error) {
+	o := handoff.Options{Limit: handoff.DefaultLimit, From: from}
 	options, err := set.workspace()
 	if err != nil {
-		return "", handoff.Summary{}, err
+		return handoff.Summary{}, err
 	}
 	if w, err := workspace.Open(ctx, source.Keys.Roots, options); err == nil {
 		defer w.Close()
 		o.Workspace = w
 	} // otherwise files are not compared with the disk
-	return handoff.Digest(store.Finished(ctx, source.ID), o)
-}
-
-// printDigest prints what an agent would be told.
-func (set *settings) printDigest(
-	ctx context.Context, s streams, store sessionstore.Store, source sessionstore.Session,
-	told proxy.Handoff,
-) error {
-	digest, _, err := set.digest(ctx, store, source, told)
-	if err == nil {
-		_, err = fmt.Fprint(s.out, digest)
-	}
-	return err
+	_, told, err := handoff.Digest(store.Finished(ctx, source.ID), o)
+	return told, err
 }

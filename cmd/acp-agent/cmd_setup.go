@@ -20,45 +20,14 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-const setupHelp = `setup writes the configuration file and prints what to add to your editor. On a
-terminal it asks for your editor, what should answer in it, what an agent may
-do by itself, who remembers what you always allow, and which folders belong
-together; type numbers or names, or Enter for what is in brackets. Then it shows
-how the file changes, and writes it if you agree. A flag is an answer to its
-question. With --yes nothing is asked, and what no flag says stays as it is.
-
-What should answer is a known agent, --agent; another one, as a command after
-"--"; a model that is configured or that a server on this machine offers,
---model; or neither, --agent=: then acp-agent itself answers commands such as
-/search. The servers of Ollama, LM Studio, llama.cpp and vLLM are found at their
-usual ports, others with --server.
-
-Folders that belong together are a working directory, --cwd, and those that
-sessions in it have as well, --dir. They are used if the editor names none.
-Folders that are configured for the same working directory stay.
-
---allow adds a rule to the permissions in the file, for all folders; see
-acp-agent permissions. Comments in the file stay. Other flags of acp-agent are
-put into what is printed.
-
-The exit status is 130 if you interrupted it; then nothing was written.`
-
-const setupExample = `  acp-agent setup
-  acp-agent setup --yes --agent opencode --cwd ~/app --dir ~/lib --editor zed
-  acp-agent setup --yes --model qwen3
-  acp-agent setup --yes --allow "run go test ..."
-  acp-agent setup --yes --editor jetbrains -- my-agent --acp`
-
 // newSetup returns the command that writes the configuration file.
 func newSetup(s streams, set *settings) *cobra.Command {
 	o := setup.Options{In: s.in, Out: s.out, Err: s.err, Agents: set.agentsWith,
 		Workspace: set.workspaceWith}
 	var dirs []string
 	cmd := &cobra.Command{
-		Use:     "setup [flags] [-- COMMAND ARGS...]",
-		Short:   "Choose what answers, and folders that belong together",
-		Long:    setupHelp,
-		Example: setupExample,
+		Use:   "setup [flags] [-- COMMAND ARGS...]",
+		Short: "Choose what answers, and folders that belong together",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 || cmd.ArgsLenAtDash() == 0 {
 				return nil
@@ -96,12 +65,11 @@ func newSetup(s streams, set *settings) *cobra.Command {
 		"the working directory `DIR` that the folders of --dir belong to (default the current one)")
 	cmd.Flags().Var((*listValue)(&dirs), "dir",
 		"the folder `DIR` belongs to the working directory; can be repeated")
-	cmd.Flags().StringVar(&o.Server, "server", "",
-		"look for models at the address `URL`, such as http://127.0.0.1:11434/v1")
 	cmd.Flags().StringVar(&o.Editor, "editor", "",
 		"print what to add to `EDITOR`: "+strings.Join(setup.EditorNames(), ", "))
 	cmd.Flags().BoolVar(&o.Yes, "yes", false, "ask nothing, and write the file")
-	cmd.Flags().AddFlagSet(set.flags)
+	set.accept(cmd, "agent", "model", "sandbox", "allow")
+	set.tolerate(cmd) // editors append setup to the arguments that they are configured with
 	return cmd
 }
 

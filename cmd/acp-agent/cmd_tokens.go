@@ -27,8 +27,6 @@ func newTokens(s streams, set *settings) *cobra.Command {
 	return commandGroup(&cobra.Command{
 		Use:   "tokens",
 		Short: "Let users in to acp-agent serve",
-		Long: `Each user of acp-agent serve has a name and any number of tokens. The name owns
-the user's sessions, whichever token opens them.`,
 	}, newTokensAdd(s, set), newTokensPair(s, set), newTokensSet(s, set), newTokensList(s, set),
 		newTokensRevoke(s, set))
 }
@@ -144,18 +142,7 @@ func newTokensAdd(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add NAME [--within DIR...] [--expires AGE]",
 		Short: "Add a token of a user and print it",
-		Long: `add prints a token with which NAME can connect. The token is not stored and
-cannot be shown again. The folders of NAME's sessions must be in one of the
-directories of --within, which the first token needs. Without --within, add
-makes another token of a user who has one. So a token can be replaced without
-an interruption: add another one, use it everywhere, and revoke the old one.
-
-An agent behind acp-agent serve runs as the user that started it: --within
-limits which folders a session can have, not what the agent can reach from
-them.`,
-		Example: `  acp-agent tokens add ana --within /srv/ana --within /srv/shared
-  acp-agent tokens add ana --label laptop --expires 90d`,
-		Args: oneName,
+		Args:  oneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			tokens, err := set.tokens()
 			if err != nil {
@@ -222,13 +209,7 @@ func newTokensPair(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pair NAME [--role ROLE] [--server URL]",
 		Short: "Pair a phone or another browser with acp-agent serve --page",
-		Long: `pair prints a link, and a QR code of it, which pairs one browser when it is
-opened there within five minutes. For 30 days that browser then shows the
-sessions of NAME. With the role answer it also answers questions, each once, and
-stops turns; with full it also sends prompts. tokens list shows it, and
-tokens revoke NAME TOKEN ends it within a second.`,
-		Example: `  acp-agent tokens pair ana --server https://agent.example.org --label phone`,
-		Args:    oneName,
+		Args:  oneName,
 		RunE: func(_ *cobra.Command, args []string) error {
 			may, err := remote.ParseRole(role)
 			if err != nil {
@@ -283,10 +264,7 @@ func newTokensSet(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "set NAME [--within DIR...] [--agent NAME]",
 		Short: "Change what a user may use",
-		Long: `set changes the rights of NAME and keeps the tokens. The directories of --within
-replace those that NAME had. Connections and turns of NAME end within a second;
-acp-agent connect connects again, with the new rights.`,
-		Args: oneName,
+		Args:  oneName,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if !rights.areGiven() {
 				return usage.Errorf("say what to change: --within, --agent, --budget, --ask, --deny or one of --max-…")
@@ -380,11 +358,6 @@ func newTokensRevoke(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "revoke NAME [TOKEN...]",
 		Short: "Remove a user, or single tokens, and end their connections",
-		Long: `revoke removes NAME with all tokens. With TOKEN, as tokens list shows it, it
-removes only these tokens. Connections with a removed token, and their turns,
-end within a second. The sessions of NAME stay stored.`,
-		Example: `  acp-agent tokens revoke ana
-  acp-agent tokens revoke ana 4c1f09ab`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usage.Errorf("%s needs the NAME of a user", words(cmd))

@@ -23,10 +23,6 @@ func newWorktree(s streams, set *settings) *cobra.Command {
 	return commandGroup(&cobra.Command{
 		Use:   "worktree",
 		Short: "Work on one task in worktrees of several repositories",
-		Long: `worktree makes a linked worktree of git for every folder of a session, on a new
-branch of the same name in each repository, so that an agent can work there
-while the folders themselves stay as they are. Sessions are opened in the
-worktrees like in any folders.`,
 	}, newWorktreeAdd(s, set), newWorktreeList(s, set), newWorktreeRemove(s, set))
 }
 
@@ -62,20 +58,7 @@ func newWorktreeAdd(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add NAME [--cwd DIR] [--dir DIR]... [--existing]",
 		Short: "Make worktrees of the folders of a session",
-		Long: `add makes a branch NAME, from the last commit, in the repository of every folder
-that a session in --cwd would have, and a worktree for it beside the state
-directory. It prints the new folders in order, the working directory first.
-
-A branch that exists already is an error; with --existing it is used, if it is
-checked out nowhere, so work goes on whose worktrees were removed.
-
-It makes all of them or none. Uncommitted changes stay where they are. Of the
-ignored files those are copied that match "worktree": {"copy": [".env"]} of the
-entry in "workspaces". Folders that are in no repository stay shared. No hook,
-filter or other program of a repository runs; what is missing because of that is
-named, with the command for it.`,
-		Example: "  acp-agent worktree add fix-login --cwd app --dir ../shared",
-		Args:    oneWorktree,
+		Args:  oneWorktree,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			made, err := set.makeWorktrees(cmd.Context(), s, args[0], r, o)
 			if err != nil {
@@ -196,12 +179,7 @@ func newWorktreeRemove(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "remove NAME",
 		Short: "Remove worktrees in which nothing can be lost",
-		Long: `remove removes the worktrees of NAME if everything in all of them is committed
-and nothing uses them. It refuses uncommitted changes, untracked and ignored
-files other than unchanged copies, a merge or rebase that has not ended,
-submodules with content, commits on no branch, and whatever it cannot find out.
-There is no way to force it; it says what to do instead. The branches stay.`,
-		Args: oneWorktree,
+		Args:  oneWorktree,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			registry, err := set.worktrees()
 			if err != nil {

@@ -22,22 +22,11 @@ func completing(cmd *cobra.Command) bool {
 
 // completeValues lets shells complete the values of flags and arguments.
 func completeValues(root *cobra.Command, set *settings) {
-	words := func(list ...string) cobra.CompletionFunc {
-		return cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp)
+	for _, s := range set.table() {
+		if s.complete != nil {
+			_ = root.RegisterFlagCompletionFunc(s.flag, s.complete) // fails only for an unknown flag
+		}
 	}
-	for flag, values := range map[string]cobra.CompletionFunc{
-		"agent":       set.completeAgents,
-		"allow":       words("read"),
-		"model":       words(set.config.ModelIDs()...),
-		"log-level":   words("debug", "info", "warn", "error"),
-		"mounts":      words("none", "existing", "any"),
-		"max-line":    cobra.NoFileCompletions,
-		"max-roots":   cobra.NoFileCompletions,
-		"replay-rate": cobra.NoFileCompletions,
-	} {
-		_ = root.RegisterFlagCompletionFunc(flag, values) // fails only for an unknown flag
-	}
-	_ = root.MarkFlagDirname("state-dir")
 	completeSubcommands(root, set)
 }
 
@@ -55,8 +44,7 @@ func completeSubcommands(cmd *cobra.Command, set *settings) {
 			}
 		}
 		if sub.Flags().Lookup("editor") != nil {
-			_ = sub.RegisterFlagCompletionFunc("editor",
-				cobra.FixedCompletions(setup.EditorNames(), cobra.ShellCompDirectiveNoFileComp))
+			_ = sub.RegisterFlagCompletionFunc("editor", oneOf(setup.EditorNames()...))
 		}
 		if sub.Name() == "transfer" {
 			_ = sub.RegisterFlagCompletionFunc("to", set.completeOwners)
@@ -66,6 +54,23 @@ func completeSubcommands(cmd *cobra.Command, set *settings) {
 		}
 		completeSubcommands(sub, set)
 	}
+}
+
+// oneOf offers words.
+func oneOf(words ...string) cobra.CompletionFunc {
+	return cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
+}
+
+// directories offers directories.
+func directories(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return nil, cobra.ShellCompDirectiveFilterDirs
+}
+
+// completeModels offers the models that --model accepts.
+func (set *settings) completeModels(
+	*cobra.Command, []string, string,
+) ([]string, cobra.ShellCompDirective) {
+	return set.config.ModelIDs(), cobra.ShellCompDirectiveNoFileComp
 }
 
 // completeAgents offers the agents that --agent accepts.

@@ -65,8 +65,7 @@ func (set *settings) listServers(
 	for i, s := range servers {
 		configs[i] = clientConfig(s)
 		policy := set.mcpPolicy(configs[i].Name)
-		configs[i].Policy = mcp.Policy{Templates: policy.Templates, Legacy: policy.Legacy,
-			Sandbox: policy.Sandbox}
+		configs[i].Policy = mcp.Policy{Templates: policy.Templates, Sandbox: policy.Sandbox}
 	}
 	all := mcpclient.NewSet(mcpclient.NewStarter(len(configs)), mcpclient.Options{
 		Version: ownVersion().Number, Withheld: set.withheld(), Wait: patience,

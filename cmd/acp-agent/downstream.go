@@ -105,10 +105,9 @@ func (set *settings) behind(agent string, args []string, setting string) (downst
 		}
 	}
 	d := downstream{
-		command: command,
-		profile: profile,
-		tools: set.self("mcp", "--mounts", set.mounts.String(), "--max-roots",
-			strconv.Itoa(set.maxRoots)),
+		command:   command,
+		profile:   profile,
+		tools:     set.self("mcp", "--mounts", set.mounts.String()),
 		relay:     set.self("mcp-relay", "--max-line", strconv.Itoa(set.maxLine)),
 		sandboxer: set.sandboxer(),
 	}

@@ -1,11 +1,38 @@
 package main
 
 import (
+	"embed"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 )
+
+// helpTexts has a file for each command that needs more words than its name, such as
+// help/sessions-list.txt: what it does and, after the line "Examples:", how it is called.
+//
+//go:embed help
+var helpTexts embed.FS
+
+// addHelp gives cmd the texts of its file.
+func addHelp(cmd *cobra.Command) {
+	name := strings.TrimPrefix(words(cmd), "acp ") // acp-agent acp has a command of acp-agent
+	file := "help/" + strings.ReplaceAll(name, " ", "-") + ".txt"
+	if text, err := helpTexts.ReadFile(file); err == nil {
+		long, examples, _ := strings.Cut("\n"+string(text), "\nExamples:\n")
+		cmd.Long, cmd.Example = strings.TrimSpace(long), strings.TrimSuffix(examples, "\n")
+	}
+}
+
+// printHelpTexts makes the commands read their texts when somebody asks for help: an editor that
+// starts the program does not wait for them.
+func printHelpTexts(root *cobra.Command) {
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		addHelp(cmd)
+		help(cmd, args)
+	})
+}
 
 // helpWidth is the number of columns of help texts.
 const helpWidth = 80

@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/remote"
 )
 
 // Help texts fit a terminal of usual width, and flags name their values.
@@ -38,4 +40,25 @@ func TestHelpFits(t *testing.T) {
 		}
 	}
 	check(root)
+}
+
+// Every help text is that of a command.
+func TestHelpTextsHaveACommand(t *testing.T) {
+	files, err := helpTexts.ReadDir("help")
+	require.NoError(t, err)
+	root := newRoot(streams{})
+	used := map[string]string{}
+	var collect func(*cobra.Command)
+	collect = func(cmd *cobra.Command) {
+		addHelp(cmd)
+		used[strings.ReplaceAll(words(cmd), " ", "-")+".txt"] = cmd.Long + cmd.Example
+		for _, sub := range cmd.Commands() {
+			collect(sub)
+		}
+	}
+	collect(root)
+	for _, file := range files {
+		require.NotEmpty(t, used[file.Name()], file.Name())
+	}
+	require.Contains(t, used["serve.txt"], "at the path "+remote.Path)
 }

@@ -57,8 +57,9 @@ type namedValue struct {
 
 func (namedValue) Type() string { return "name" } // its default is not quoted
 
-// nameValues makes the manual name the values of flags, as the help does.
+// nameValues makes the manual name the values of flags, as the help does, with its texts.
 func nameValues(cmd *cobra.Command) {
+	addHelp(cmd)
 	name := func(f *pflag.Flag) {
 		name, usage := pflag.UnquoteUsage(f)
 		if _, done := f.Value.(namedValue); done || name == "" {

@@ -23,16 +23,6 @@ func newPermissionsCheck(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check [--cwd DIR] [--dir DIR]... [-- COMMAND...]",
 		Short: "Say what the rules decide about a command or a request",
-		Long: `check prints what would be decided about COMMAND if an agent asked for it in a
-session with these folders: allow, ask or deny, and the rule or the reason.
-COMMAND is a command line as one word, or its words.
-
-Without COMMAND, check reads one session/request_permission from standard
-input: the message, or its line in a trace. --agent names the agent. What the
-agent has said about the tool call before is not known.`,
-		Example: `  acp-agent permissions check --cwd app -- go test ./...
-  acp-agent permissions check -- 'go test; rm -rf x'
-  grep request_permission trace | tail -1 | acp-agent permissions check`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			where, err := roots.roots()
 			if err != nil {
@@ -61,19 +51,11 @@ agent has said about the tool call before is not known.`,
 
 // check prints the decision about an action.
 func (set *settings) check(s streams, w *workspace.Workspace, action policy.Action) error {
-	consents, err := set.consents()
+	sources, err := set.sources(w)
 	if err != nil {
 		return err
 	}
-	worktrees, err := set.worktrees()
-	if err != nil {
-		return err
-	}
-	origins, err := worktrees.Origins()
-	if err != nil {
-		return err
-	}
-	rules, err := policy.NewSources(w, consents, origins, set.permissionsFor).Rules(w)
+	rules, err := sources.Rules(w)
 	if err != nil {
 		return err
 	}
@@ -83,6 +65,23 @@ func (set *settings) check(s streams, w *workspace.Workspace, action policy.Acti
 		_, err = fmt.Fprintln(s.out, "this rule would allow it:", text.Printable(rule.String()))
 	}
 	return err
+}
+
+// sources returns where the rules of a session with the roots of w come from.
+func (set *settings) sources(w *workspace.Workspace) (s policy.Sources, err error) {
+	consents, err := set.consents()
+	if err != nil {
+		return s, err
+	}
+	worktrees, err := set.worktrees()
+	if err != nil {
+		return s, err
+	}
+	origins, err := worktrees.Origins()
+	if err != nil {
+		return s, err
+	}
+	return policy.NewSources(w, consents, origins, set.permissionsFor), nil
 }
 
 // action returns the action of a command, or of the request in r if there is none.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -34,10 +35,24 @@ func TestReferenceHasEveryFlag(t *testing.T) {
 			settings[flag] = row[2]
 		}
 	}
-	for _, s := range (config.Config{}).Settings() {
-		require.Contains(t, settings, s.Flag)
-		variable := "`ACP_AGENT_" + strings.ToUpper(strings.ReplaceAll(s.Flag, "-", "_")) + "`"
-		require.Contains(t, settings[s.Flag], variable, s.Flag)
+	keys := config.KeysOf(reflect.TypeFor[config.Config]())
+	for _, s := range newSettings().table() {
+		require.Contains(t, settings, s.flag)
+		if s.variable != "" {
+			require.Contains(t, settings[s.flag], "`"+s.variable+"`", s.flag)
+		} else {
+			require.NotContains(t, settings[s.flag], "ACP_AGENT_", s.flag)
+		}
+		if s.key != "" {
+			require.Contains(t, keys, s.key)
+		}
+		words := strings.Split(s.flag, "-")
+		for i := range words[1:] {
+			words[i+1] = strings.ToUpper(words[i+1][:1]) + words[i+1][1:]
+		}
+		if s.key != "" && s.key != strings.Join(words, "") { // the page says what keys are called
+			require.Contains(t, settings[s.flag], `"`+s.key+`"`, s.flag)
+		}
 	}
 
 	rows := map[string]string{}

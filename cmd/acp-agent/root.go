@@ -20,40 +20,6 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-const rootHelp = `acp-agent is an ACP agent for sessions with several folders. An editor starts
-it and speaks ACP with it over standard input and output.
-
-On its own it answers from the session's folders: type /help in a session. With
---model a language model answers, which can be on your machine. To run another
-agent behind it, name a known one with --agent or put its command after "--".
-Arguments after --agent NAME that acp-agent does not know are passed to that
-agent.
-
-Settings are taken from flags, environment variables and a JSON configuration
-file, which may have comments, in this order. For example, --state-dir can be
-set as ACP_AGENT_STATE_DIR or as {"stateDir": "..."}. --sandbox is only a flag.
---config can be set as ACP_AGENT_CONFIG, --dir as ACP_AGENT_DIRS, a list like
-PATH, and --keep-dirs as {"whenOmitted": "stored"}. {"agent": "NAME"} or
-{"model": "NAME"} names what answers unless the command line does; --agent= on
-the command line means neither. acp-agent setup writes this file.
-
-Editors that cannot send additional folders get those of --dir and of the
-section "workspaces" of the configuration file: {"workspaces": [{"cwd":
-"~/src/app", "directories": ["../shared"]}]}. Each entry is for sessions in its
-cwd or below; if several match, the deepest wins.
-
-The exit status is 0 if the editor closed the connection or the program was
-asked to end (SIGINT, SIGTERM, SIGHUP), 2 if the command line or the
-configuration is invalid, and 1 for other errors.`
-
-const rootExample = `  acp-agent                  what an editor starts
-  acp-agent --model local    answer with a model; see acp-agent models
-  acp-agent -- opencode acp  run an agent behind it
-  acp-agent --agent gemini   run a known agent behind it; see acp-agent agents
-  acp-agent --dir ../shared  add a folder to sessions of editors that send none
-  acp-agent run --cwd app --dir shared /roots
-                             try it from a shell`
-
 // newRoot returns the whole command line. Without a subcommand the program serves an editor.
 func newRoot(s streams) *cobra.Command {
 	set := newSettings()
@@ -62,8 +28,6 @@ func newRoot(s streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "acp-agent [flags] [-- COMMAND ARGS...]",
 		Short:         "An ACP agent for sessions with several folders",
-		Long:          rootHelp,
-		Example:       rootExample,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          downstreamArgs,
@@ -74,6 +38,7 @@ func newRoot(s streams) *cobra.Command {
 			return serve(cmd.Context(), s, set, args)
 		},
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			set.mark(cmd)
 			err := set.load()
 			switch {
 			case completing(cmd):
@@ -98,11 +63,12 @@ func newRoot(s streams) *cobra.Command {
 		"read settings from `FILE` (default "+config.DefaultPathText()+")")
 	root.Flags().AddFlagSet(set.flags)
 	root.Flags().BoolVarP(&showVersion, "version", "v", false, "print the version")
-	root.AddCommand(newRun(s, set), newSessions(s, set), newRoots(s, set), newAgents(s, set),
+	root.AddCommand(newRun(s, set), newSessions(s, set), newAgents(s, set),
 		newModels(s, set), newWorktree(s, set), newDiscover(s, set), newMCP(s, set),
 		newMCPRelay(s, set), newPermissions(s, set), newSandbox(s, set), newServe(s, set),
 		newConnect(s, set), newTokens(s, set), newInspect(s, set), newDoctor(s, set),
 		newSetup(s, set), newVersion(s), newACP(s, set))
+	printHelpTexts(root)
 	rejectUnknownArgs(root)
 	return root
 }
@@ -112,9 +78,7 @@ func newACP(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "acp [flags] [-- COMMAND ARGS...]",
 		Short: "Serve an editor, like acp-agent without a command",
-		Long: "acp does the same as acp-agent without a command. Some editors start every\n" +
-			"agent with this argument.",
-		Args: downstreamArgs,
+		Args:  downstreamArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return serve(cmd.Context(), s, set, args)
 		},
@@ -313,7 +277,6 @@ func (set *settings) openHost(s streams, log *slog.Logger) (h host, closeTrace f
 		closeTrace()
 		return h, nil, err
 	}
-	removeDrafts(h.roots, log)
 	return h, closeTrace, nil
 }
 

@@ -22,12 +22,9 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// settings are the values of the program's flags. Each flag, such as --state-dir, can also be given
-// as an environment variable, ACP_AGENT_STATE_DIR, and in the configuration file, as stateDir.
-// There are exceptions: --agent and --model have no variables (see answering), --sandbox is only a
-// flag, --config and --dir are only flags and variables, and --keep-dirs is called whenOmitted in
-// the file. A flag takes precedence over the environment, and the environment over the file. An
-// empty variable counts as unset.
+// settings are the values of what [settings.table] lists, and what follows from them. A flag takes
+// precedence over the environment, and the environment over the file. An empty variable counts as
+// unset.
 type settings struct {
 	stateDir   string
 	store      string
@@ -35,7 +32,6 @@ type settings struct {
 	logFile    string
 	trace      string
 	maxLine    int
-	maxRoots   int
 	mounts     workspace.Mounts
 	replayRate int
 	allow      []string // rules
@@ -46,7 +42,7 @@ type settings struct {
 	dirs       []string
 	keepDirs   bool
 
-	// flags has a flag for each of the settings above. Commands share the flags that they accept.
+	// flags has the flags of the table. Commands share those that they accept.
 	flags       *pflag.FlagSet
 	configPath  string // --config
 	logJSON     bool   // --log-json of serve
@@ -56,54 +52,6 @@ type settings struct {
 	permissions *acp.Permissions // of --permissions and --allow, nil for none
 }
 
-func newSettings() *settings {
-	set := &settings{
-		logLevel: slog.LevelWarn, maxLine: 64 << 20, maxRoots: workspace.DefaultMaxRoots,
-		flags: pflag.NewFlagSet("settings", pflag.ContinueOnError), stalled: new(workspace.Stalled),
-	}
-	f := set.flags
-	f.StringVar(&set.agent, "agent", "",
-		"run the known agent `NAME` behind acp-agent; see acp-agent agents")
-	f.StringVar(&set.model, "model", "",
-		"answer with the configured model `NAME`; see acp-agent models")
-	f.StringVar(&set.sandbox, "sandbox", "",
-		"restrict what the agent does with files by itself: `MODE` is off, write or strict; see "+
-			"acp-agent agents --help")
-	f.Var((*listValue)(&set.dirs), "dir",
-		"add the folder `DIR` to sessions whose editor names none; relative to the session's "+
-			"working directory; can be repeated")
-	f.BoolVar(&set.keepDirs, "keep-dirs", false,
-		"when an editor loads or copies a session without naming folders, keep those that it had")
-	f.StringVar(&set.stateDir, "state-dir", "",
-		"keep sessions in `DIR` (default "+defaultStateDirText()+")")
-	f.StringVar(&set.store, "store", "",
-		"keep sessions in the PostgreSQL database at `URL`, such as postgres://USER@HOST/DATABASE; "+
-			"set ACP_AGENT_STORE instead if it has a password (default a file in the directory of "+
-			"--state-dir)")
-	f.Var(levelValue{&set.logLevel}, "log-level",
-		"log messages of `LEVEL` and above: debug, info, warn or error")
-	f.StringVar(&set.logFile, "log-file", "",
-		"append the log to `FILE` instead of writing it to standard error")
-	f.StringVar(&set.trace, "trace", "",
-		"append every message to `FILE`, with its time and direction; env, headers and secrets in "+
-			"URLs are masked")
-	f.Var(intValue{&set.maxLine, 1}, "max-line", "reject messages longer than `BYTES`")
-	f.Var(intValue{&set.maxRoots, 1}, "max-roots",
-		"reject sessions with more than `N` folders")
-	f.TextVar(&set.mounts, "mounts", workspace.ExistingMounts,
-		"`POLICY` says which file systems mounted below a folder belong to it: none, existing "+
-			"(those mounted when the session opened) or any")
-	f.Var(intValue{&set.replayRate, -1}, "replay-rate",
-		"replay at most `N` updates per second when a session is loaded (-1 for no limit; default "+
-			"6000, or no limit for editors that are known to keep up)")
-	f.Var((*listValue)(&set.allow), "allow",
-		"do not ask you before the agent does what `RULE` says, such as read, \"edit docs/**\" or "+
-			"\"run go test ...\"; can be repeated; see acp-agent permissions")
-	f.StringVar(&set.rules, "permissions", "",
-		"use the rules about permissions of `FILE`, and no others")
-	return set
-}
-
 // accept adds the flags of these settings to cmd.
 func (set *settings) accept(cmd *cobra.Command, flags ...string) {
 	for _, name := range flags {
@@ -111,31 +59,51 @@ func (set *settings) accept(cmd *cobra.Command, flags ...string) {
 	}
 }
 
-// load reads the configuration file, and sets the flags that were not given on the command line
-// from the environment or the file.
+// tolerate adds the flags of the other settings to cmd without showing them.
+func (set *settings) tolerate(cmd *cobra.Command) {
+	set.flags.VisitAll(func(f *pflag.Flag) {
+		if cmd.Flags().Lookup(f.Name) == nil {
+			hidden := *f
+			hidden.Hidden = true
+			cmd.Flags().AddFlag(&hidden)
+		}
+	})
+}
+
+// mark marks the settings whose flags the command line of cmd has, of which some are copies.
+func (set *settings) mark(cmd *cobra.Command) {
+	cmd.Flags().Visit(func(given *pflag.Flag) {
+		if f := set.flags.Lookup(given.Name); f != nil && f.Value == given.Value {
+			f.Changed = true
+		}
+	})
+}
+
+// load reads the configuration file, and sets what was not given on the command line from the
+// environment or the file. The agent, the model and the folders depend on more than one place: see
+// answering and folders.
 func (set *settings) load() (err error) {
 	set.config, err = config.Read(cmp.Or(set.configPath, os.Getenv("ACP_AGENT_CONFIG")))
 	if err != nil {
 		return usage.Errorf("%v", err)
 	}
-	for _, s := range set.config.Settings() {
-		flag := set.flags.Lookup(s.Flag)
-		if flag.Changed {
+	for _, s := range set.table() {
+		flag := set.flags.Lookup(s.flag)
+		if s.key == "" || s.variable == "" || flag.Changed {
 			continue
 		}
-		if s.Value != "" {
-			if err := flag.Value.Set(s.Value); err != nil {
-				return usage.Errorf("%s: %s: %v", set.config.Path, s.Key, err)
+		if value := set.config.Value(s.key); value != "" {
+			if err := flag.Value.Set(value); err != nil {
+				return usage.Errorf("%s: %s: %v", set.config.Path, s.key, err)
 			}
 		}
-		variable := "ACP_AGENT_" + strings.ToUpper(strings.ReplaceAll(s.Flag, "-", "_"))
-		if value := os.Getenv(variable); value != "" {
+		if value := os.Getenv(s.variable); value != "" {
 			err := flag.Value.Set(value)
 			if flag.Value.Type() == "bool" && err != nil {
 				err = errors.New("must be true or false")
 			}
 			if err != nil {
-				return usage.Errorf("%s=%q: %v", variable, value, err)
+				return usage.Errorf("%s=%q: %v", s.variable, value, err)
 			}
 		}
 	}
@@ -193,7 +161,7 @@ func (set *settings) here(names ...string) (flags []string) {
 // files, because whoever can write these decides which agent runs, and which MCP servers start
 // without a question.
 func (set *settings) workspace() (workspace.Options, error) {
-	o := workspace.Options{MaxRoots: set.maxRoots, Mounts: set.mounts, Stalled: set.stalled}
+	o := workspace.Options{Mounts: set.mounts, Stalled: set.stalled}
 	for _, path := range set.ownPaths() {
 		path, err := filepath.Abs(path)
 		if err != nil {
@@ -205,29 +173,7 @@ func (set *settings) workspace() (workspace.Options, error) {
 		}
 		o.Policy.Deny = append(o.Policy.Deny, dir)
 	}
-	if dir, err := set.stateDirectory(); err == nil {
-		o.Drafts = workspace.NewDrafts(filepath.Join(dir, "drafts"))
-	}
 	return o, nil
-}
-
-// removeDrafts removes what processes that were killed have left in folders. Nobody waits for it,
-// because the file system of a folder may not answer.
-func removeDrafts(o workspace.Options, log *slog.Logger) {
-	if o.Drafts == nil {
-		return
-	}
-	go func() {
-		removed, err := o.Drafts.RemoveLeft()
-		if len(removed) > 0 {
-			log.Info("removed drafts of files that were being written when acp-agent was killed",
-				"files", removed)
-		}
-		if err != nil {
-			log.Warn("cannot remove drafts of files that were being written when acp-agent was killed",
-				"error", err)
-		}
-	}()
 }
 
 // ownPaths returns the state directories and configuration files: those in use and the default

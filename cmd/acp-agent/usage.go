@@ -86,7 +86,7 @@ func similarCommands(cmd *cobra.Command, word string) []string {
 			"add": {"create", "new"}, "delete": {"remove", "rm"}, "remove": {"delete", "rm"},
 			"revoke": {"remove", "delete", "rm"}, "list": {"ls", "show"}, "check": {"test", "explain"},
 			"setup": {"init", "install", "config"}, "doctor": {"check", "status", "verify"},
-			"permissions": {"allow", "rules"}, "roots": {"folders", "dirs"},
+			"permissions": {"allow", "rules"}, "discover": {"roots", "folders", "dirs"},
 		}[sub.Name()]
 	}
 	return cmd.SuggestionsFor(word)

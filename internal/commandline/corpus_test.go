@@ -75,7 +75,7 @@ var attacks = map[string][]string{
 		"mvn test -Dx=y", "just test -d/x", "just --justfile=/x test", "task test -t/x", "yarn test --cwd=/x",
 		"npm test --script-shell=./x", "npm test --prefix=/x", "npm test -- --x", "npm run test x",
 		"mix test --require=/x", "cargo test --config=x", "cargo test --manifest-path=../x",
-		"cargo test -Zx", "cargo test -- --logfile=/x", "cargo test --nocapture",
+		"cargo test -Zx", "cargo fmt --all", "cargo test -- --logfile=/x", "cargo test --nocapture",
 		"cargo test -- -q", "cargo test -- --skip=/x", "cargo clippy -- --emit=metadata", "cargo clippy -- -- -D x",
 		"cargo build -- --nocapture", "ls -- -l", "cargo test --target-dir=/x",
 		"dotnet test /p:X=y", "dotnet test @x.rsp", "pytest -p x", "pytest -c /x", "pytest --rootdir=/x",

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path"
 	"regexp"
 	"slices"
@@ -56,10 +57,13 @@ func gitEnv(top string) []string {
 	return env
 }
 
+// gitElsewhere are the variables with which git uses other files than those of the repository.
+const gitElsewhere = "GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE GIT_COMMON_DIR GIT_OBJECT_DIRECTORY " +
+	"GIT_ALTERNATE_OBJECT_DIRECTORIES"
+
 const (
 	maxGitConfig = 1 << 20
-	maxGitIndex  = 64 << 20
-	// maxGitFolders is the maximum number of directories in .git.
+	// maxGitFolders is the maximum number of directories in .git, and of those with tracked files.
 	maxGitFolders = 10_000
 	// maxDepth is how far above a directory a repository is searched for.
 	maxDepth = 64
@@ -67,21 +71,31 @@ const (
 
 var errForeign = errors.New("the repository refers to others, or to places outside")
 
-// repository finds the repository of dir. It returns an error if the repository is not completely in
-// the roots, has submodules or linked worktrees of others, or a configuration that is not known.
-func repository(ws *workspace.Workspace, dir string) (env []string, bare, err error) {
-	top, err := topOf(ws, dir)
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, check := range []func(*workspace.Workspace, string) error{
-		checkGitDir, checkGitConfig, checkIndex,
-	} {
-		if err := check(ws, top+"/.git"); err != nil {
-			return nil, nil, err
+// repository completes a command of git. It returns an error if the repository is not completely in
+// the roots, has submodules, linked worktrees of others or files that lead elsewhere, or has a
+// configuration that is not known.
+func repository(r *reader, c *Command) error {
+	for name := range strings.FieldsSeq(gitElsewhere) {
+		if os.Getenv(name) != "" {
+			return errors.New(name + " is set")
 		}
 	}
-	return gitEnv(top), checkBare(ws, dir, top), nil
+	top, err := topOf(r.ws, r.dir)
+	if err != nil {
+		return err
+	}
+	for _, check := range []func(*workspace.Workspace, string) error{checkGitDir, checkGitConfig} {
+		if err := check(r.ws, top+"/.git"); err != nil {
+			return err
+		}
+	}
+	tracked, err := trackedFiles(r.ws, top)
+	if err != nil {
+		return err
+	}
+	c.Env, c.Bare = gitEnv(top), checkBare(r.ws, r.dir, top)
+	c.Reads = r.gitReads(c.Rule[1], top, tracked)
+	return nil
 }
 
 // checkBare returns an error if git without [gitEnv] could use another repository, in a directory
@@ -212,20 +226,6 @@ func isGitConfig(key, value string) bool {
 		}
 	}
 	return false
-}
-
-// checkIndex returns an error if the index contains a submodule: git would run in it, with its own
-// configuration. A mode in the index is a big-endian number. Other numbers may look like it, but
-// rarely.
-func checkIndex(ws *workspace.Workspace, git string) error {
-	content, err := readAll(ws, git+"/index", maxGitIndex)
-	switch {
-	case errors.Is(err, fs.ErrNotExist): // nothing was added yet
-		return nil
-	case err == nil && bytes.Contains(content, []byte{0, 0, 0o160000 >> 8, 0}):
-		return errForeign
-	}
-	return err
 }
 
 func readAll(ws *workspace.Workspace, name string, limit int64) ([]byte, error) {

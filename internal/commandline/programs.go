@@ -5,8 +5,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-
-	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // usage says how a program may be called by a rule. A word that it does not list is not understood.
@@ -31,9 +29,9 @@ type usage struct {
 	// operands are the kinds of the other words, in order. Any of them may be missing; KIND... is for
 	// all that follow.
 	operands string
-	// prepare, if not nil, returns the environment without which the command could run something
-	// else, and an error if there is none. bare is nil if nothing in the roots could make it do so.
-	prepare func(ws *workspace.Workspace, dir string) (env []string, bare, err error)
+	// prepare, if not nil, completes the command after its words are read. It returns an error if
+	// there is no environment in which it surely runs nothing else.
+	prepare func(r *reader, c *Command) error
 }
 
 // The kinds of words:
@@ -56,6 +54,9 @@ const diffOptions = "--stat --shortstat --numstat --name-only --name-status --pa
 	"--cached --staged --unified=NUM -U:NUM --word-diff --ignore-all-space --ignore-space-change " +
 	"--no-color --no-ext-diff --no-textconv --no-renames --summary --check "
 
+// patchOptions are those of diffOptions with which git log prints what changed.
+const patchOptions = "--patch --unified -U --word-diff --check"
+
 const logOptions = diffOptions + "--oneline --graph --decorate --no-decorate --all --branches --tags " +
 	"--follow --merges --no-merges --first-parent --reverse --abbrev-commit " +
 	"--max-count=NUM -n:NUM -NUM --skip=NUM --author=TEXT --grep=TEXT --since=TEXT --until=TEXT " +
@@ -76,15 +77,16 @@ const goOptions = "-v -x -n -race -trimpath -tags:WORD -p:NUM "
 // commands obey.
 var programs = []usage{
 	// Look at files.
-	{words: "cat", letters: "nbsAET", operands: "PATH..."},
-	{words: "diff", letters: "uqNwbBiysa", options: "-U:NUM --brief", operands: "FILE FILE"},
+	{words: "cat", letters: "nbsAET", operands: "PATH...", prepare: printsFiles},
+	{words: "diff", letters: "uqNwbBiysa", options: "-U:NUM --brief", operands: "FILE FILE",
+		prepare: printsFiles},
 	{words: "find", operands: "PATH...", options: "-name:TEXT -iname:TEXT -path:TEXT -ipath:TEXT " +
 		"-type:WORD -maxdepth:NUM -mindepth:NUM -size:SIGNED -mtime:SIGNED -mmin:SIGNED -empty -not -o -a " +
 		"-prune -print -print0 -newer:PATH"},
-	{words: "grep", letters: "rniclwvEFoHhsxqaI", operands: "TEXT PATH...",
+	{words: "grep", letters: "rniclwvEFoHhsxqaI", operands: "TEXT PATH...", prepare: printsFiles,
 		options: "-A:NUM -B:NUM -C:NUM -m:NUM --include=TEXT --exclude=TEXT --exclude-dir=TEXT " +
 			"--recursive --ignore-case --line-number --count --fixed-strings --word-regexp --color=WORD"},
-	{words: "head|tail", letters: "qv", operands: "PATH...",
+	{words: "head|tail", letters: "qv", operands: "PATH...", prepare: printsFiles,
 		options: "-n:SIGNED -c:SIGNED -NUM --lines=SIGNED --bytes=SIGNED"},
 	{words: "ls", letters: "lahARtrS1dFpns", options: "--all --recursive --color=WORD",
 		operands: "PATH..."},
@@ -97,10 +99,10 @@ var programs = []usage{
 			"--no-line-number --files-with-matches --count --word-regexp --fixed-strings --hidden " +
 			"--no-ignore --no-heading --heading --multiline --only-matching --json --stats --sort=WORD " +
 			"--color=WORD"},
-	{words: "sed", letters: "nEs", operands: "LINES PATH..."},
+	{words: "sed", letters: "nEs", operands: "LINES PATH...", prepare: printsFiles},
 	{words: "sort", letters: "bdfgiMhnRrVuczs", options: "-k:WORD -t:WORD --reverse --unique " +
-		"--numeric-sort", operands: "PATH..."},
-	{words: "wc", letters: "clmwL", operands: "PATH..."},
+		"--numeric-sort", operands: "PATH...", prepare: printsFiles},
+	{words: "wc", letters: "clmwL", operands: "PATH...", prepare: printsFiles},
 
 	// Look at a repository.
 	{words: "git status", letters: "sbvz", operands: "PATH...", prepare: repository,
@@ -137,7 +139,7 @@ var programs = []usage{
 	{words: "cargo build|check|doc|bench", letters: "rqv", options: cargoOptions, operands: "PATH"},
 	{words: "cargo clippy", letters: "rqv", options: cargoOptions,
 		passed: "-A:WORD -D:WORD -W:WORD"},
-	{words: "cargo fmt", options: "--all --check", passed: "--check"},
+	{words: "cargo fmt", options: "--check", passed: "--check"},
 	{words: "cargo test", letters: "rqv", options: cargoOptions, operands: "PATH",
 		passed: "--exact --ignored --include-ignored --nocapture --show-output --skip:WORD " +
 			"--test-threads=NUM"},
@@ -150,7 +152,8 @@ var programs = []usage{
 		"-run:TEXT -skip:TEXT -bench:TEXT -list:TEXT -count:NUM -cpu:NUM -parallel:NUM -timeout:WORD " +
 		"-benchtime:WORD -shuffle:WORD -vet:WORD -covermode:WORD -short -failfast -cover -benchmem -json"},
 	{words: "go version"},
-	{words: "golangci-lint run", options: "-v --verbose --new --timeout:WORD", operands: "PATH..."},
+	{words: "golangci-lint run", options: "-v --verbose --new --timeout:WORD", operands: "PATH...",
+		prepare: printsFiles},
 	{words: "gradle TASK", letters: "qid", options: "--info --quiet --stacktrace --offline " +
 		"--continue --rerun-tasks --no-daemon --parallel"},
 	{words: "just TASK", options: "--quiet --dry-run"},
@@ -166,8 +169,8 @@ var programs = []usage{
 		"--lf --ff --exitfirst --quiet --verbose --last-failed --tb=WORD --maxfail=NUM --durations=NUM " +
 		"--collect-only"},
 	{words: "rake TASK", options: "--quiet --trace"},
-	{words: "ruff check", operands: "PATH...", options: "--quiet --diff --no-fix --statistics " +
-		"--select=WORD --ignore=WORD --output-format=WORD"},
+	{words: "ruff check", operands: "PATH...", prepare: printsFiles, options: "--quiet --diff " +
+		"--no-fix --statistics --select=WORD --ignore=WORD --output-format=WORD"},
 	{words: "sbt compile|test"},
 	{words: "stack build|test", options: "--fast --pedantic"},
 	{words: "swift build|test", options: "-c:WORD --configuration:WORD --parallel --filter:TEXT -v"},
@@ -175,14 +178,18 @@ var programs = []usage{
 	{words: "zig build", options: "--summary:WORD"},
 }
 
-// withoutConfig returns an environment in which rg does not read the user's configuration, which
+// withoutConfig gives rg an environment in which it does not read the user's configuration, which
 // may let it follow links.
-func withoutConfig(*workspace.Workspace, string) (env []string, bare, err error) {
+func withoutConfig(r *reader, c *Command) error {
 	const variable = "RIPGREP_CONFIG_PATH"
 	if os.Getenv(variable) != "" {
-		bare = errors.New(variable + " is set")
+		c.Bare = errors.New(variable + " is set")
 	}
-	return []string{variable + "="}, bare, nil
+	c.Env = []string{variable + "="}
+	if c.Rule[len(c.Rule)-1] == "--files" {
+		return nil // which prints names only
+	}
+	return printsFiles(r, c)
 }
 
 // match returns how many words of a command the usage's own words cover, or 0.

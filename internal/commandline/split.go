@@ -34,9 +34,15 @@ var operators = []string{"&&", "||", "$("}
 // middle of a word.
 const unquoted = "_./:,@+=-"
 
+// MaxLine is the length of the longest line that is read, in bytes.
+const MaxLine = 64 << 10
+
 // Split returns the words and operators of a command line of a POSIX shell. complete is false if a
-// quotation does not end.
+// quotation does not end, and for a line that is longer than [MaxLine], of which nothing is read.
 func Split(line string) (tokens []Token, complete bool) {
+	if len(line) > MaxLine {
+		return nil, false
+	}
 	s := splitter{rest: line}
 	for s.rest != "" {
 		s.step()

@@ -27,6 +27,9 @@ type Command struct {
 	// nothing in the roots can make it run something else without them.
 	Env  []string
 	Bare error
+	// Reads are the files and folders of which the command may print the content, besides the files
+	// that its words name. It is empty for programs that run code, which may read anything.
+	Reads []Reading
 }
 
 // Understand reads a line that a POSIX shell runs in dir, a path in ws. It returns an error unless
@@ -56,9 +59,11 @@ func Understand(ws *workspace.Workspace, dir, line string) (Command, error) {
 	}
 	c := Command{Words: words, Rule: words[:n:n]}
 	if used.prepare != nil {
-		c.Env, c.Bare, err = used.prepare(ws, dir)
+		if err := used.prepare(&r, &c); err != nil {
+			return Command{}, err
+		}
 	}
-	return c, err
+	return c, nil
 }
 
 func isRelative(dir string) bool { return !filepath.IsAbs(dir) }
@@ -71,6 +76,8 @@ func Plain(line string) ([]string, error) {
 	}
 	tokens, complete := Split(strings.TrimRight(line, " \t\n"))
 	switch {
+	case len(line) > MaxLine:
+		return nil, errors.New("the command is too long")
 	case !complete:
 		return nil, errors.New("a quotation does not end")
 	case len(tokens) == 0 || len(tokens) > maxWords:
@@ -162,23 +169,32 @@ type reader struct {
 	dir      string
 	usage    usage
 	rest     []string
-	operands int // so far
+	passed   bool // the word "--"
+	operands []operand
+	options  []string
+}
+
+// operand is a word that is no option, nor the value of one.
+type operand struct {
+	word, kind string
+	passed     bool // after "--"
 }
 
 func (r *reader) readAll() error {
 	options := r.usage.allOptions()
-	passed := false
 	for len(r.rest) > 0 {
 		word := r.rest[0]
 		r.rest = r.rest[1:]
 		var err error
 		switch {
-		case word == "--" && !passed:
-			passed, options, r.usage.letters = true, optionsOf(r.usage.passed), ""
+		case word == "--" && !r.passed:
+			r.passed, options, r.usage.letters = true, optionsOf(r.usage.passed), ""
 		case !strings.HasPrefix(word, "-"):
 			err = r.readOperand(word)
 		case !r.readOption(word, options):
 			err = fmt.Errorf("%q is not a known option", word)
+		default:
+			r.options = append(r.options, word)
 		}
 		if err != nil {
 			return err
@@ -192,8 +208,9 @@ func (r *reader) readOperand(word string) error {
 	if len(listed) == 0 {
 		return fmt.Errorf("%q is more than the rule covers", word)
 	}
-	kind, repeated := strings.CutSuffix(listed[min(r.operands, len(listed)-1)], "...")
-	if r.operands++; r.operands > len(listed) && !repeated {
+	kind, repeated := strings.CutSuffix(listed[min(len(r.operands), len(listed)-1)], "...")
+	r.operands = append(r.operands, operand{word, kind, r.passed})
+	if len(r.operands) > len(listed) && !repeated {
 		return fmt.Errorf("%q is one word too many", word)
 	}
 	return r.check(kind, word)

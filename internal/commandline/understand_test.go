@@ -94,6 +94,9 @@ func TestSplit(t *testing.T) {
 	}
 	_, complete := Split("a 'b")
 	require.False(t, complete)
+	tokens, complete := Split("a" + strings.Repeat(" ", MaxLine))
+	require.False(t, complete)
+	require.Empty(t, tokens)
 }
 
 // The shell passes on exactly the words that were understood.

@@ -22,7 +22,6 @@ type Agent struct {
 	RootsFlag  *string             `json:"rootsFlag"`
 	RootsTools *profiles.ToolsMode `json:"rootsTools"`
 	RootsRelay *onOff              `json:"rootsRelay"`
-	Login      string              `json:"login"`
 	Identity   string              `json:"identity"`
 	// RemoteUsers names members of [acp.Grants].
 	RemoteUsers []string `json:"remoteUsers"`
@@ -87,7 +86,6 @@ func (a Agent) apply(p *profiles.Profile) {
 	override(&p.Start.Args, a.Args)
 	override(&p.Roots.Mode, a.Roots)
 	override(&p.Roots.Tools, a.RootsTools)
-	p.Start.Login = cmp.Or(a.Login, p.Start.Login)
 	p.Identity = cmp.Or(a.Identity, p.Identity)
 	if a.RootsFlag != nil {
 		p.Roots.Flag, p.Roots.FlagSplits = *a.RootsFlag, ""

@@ -1,7 +1,8 @@
 package config
 
 import (
-	"strconv"
+	"fmt"
+	"reflect"
 
 	"github.com/acp-agent/acp-agent/internal/policy"
 )
@@ -13,7 +14,6 @@ type Config struct {
 	LogFile    string      `json:"logFile"`
 	Trace      string      `json:"trace"`
 	MaxLine    *int        `json:"maxLine"`
-	MaxRoots   *int        `json:"maxRoots"`
 	Mounts     string      `json:"mounts"`
 	ReplayRate *int        `json:"replayRate"`
 	Store      string      `json:"store"`
@@ -31,47 +31,23 @@ type Config struct {
 	Path string
 }
 
-// whenOmitted says which folders a session gets if it is loaded by a request without
-// additionalDirectories.
+// whenOmitted says whether a session that is loaded by a request without additionalDirectories keeps
+// the folders that it had. It is the value of the flag --keep-dirs.
 type whenOmitted string
 
-const (
-	useConfigured whenOmitted = "configured" // those of --dir and workspaces
-	useStored     whenOmitted = "stored"     // those that it had
-)
-
-// Setting is a setting in the configuration file and its value, "" if the file does not have it.
-type Setting struct{ Flag, Key, Value string }
-
-// Settings returns all settings that have a flag.
-func (c Config) Settings() []Setting {
-	number := func(n *int) string {
-		if n == nil {
-			return ""
+// Value returns the value of a key as the flag takes it, "" if the file does not have it.
+func (c Config) Value(key string) string {
+	for _, field := range reflect.VisibleFields(reflect.TypeOf(c)) {
+		if field.Tag.Get("json") != key {
+			continue
 		}
-		return strconv.Itoa(*n)
-	}
-	return []Setting{
-		{"state-dir", "stateDir", c.StateDir},
-		{"store", "store", c.Store},
-		{"log-level", "logLevel", c.LogLevel},
-		{"log-file", "logFile", c.LogFile},
-		{"trace", "trace", c.Trace},
-		{"max-line", "maxLine", number(c.MaxLine)},
-		{"max-roots", "maxRoots", number(c.MaxRoots)},
-		{"mounts", "mounts", c.Mounts},
-		{"replay-rate", "replayRate", number(c.ReplayRate)},
-		{"keep-dirs", "whenOmitted", c.keepDirs()},
-	}
-}
-
-// keepDirs returns the value of --keep-dirs.
-func (c Config) keepDirs() string {
-	switch c.Omitted {
-	case useStored:
-		return "true"
-	case useConfigured:
-		return "false"
+		value := reflect.ValueOf(c).FieldByIndex(field.Index)
+		switch {
+		case value.Kind() != reflect.Pointer:
+			return value.String()
+		case !value.IsNil():
+			return fmt.Sprint(value.Elem())
+		}
 	}
 	return ""
 }

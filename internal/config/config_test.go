@@ -10,18 +10,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/mcp"
+	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
 func TestMCPPolicy(t *testing.T) {
 	c, err := Parse("c.json",
-		[]byte(`{"mcpServers": {"old": {"era": "legacy", "roots": "off"},
-			"*": {"onShrink": "notify", "era": "auto"}}}`))
+		[]byte(`{"mcpServers": {"old": {"roots": "off"}, "*": {"onShrink": "notify"}}}`))
 	require.NoError(t, err)
-	require.Equal(t, mcp.Policy{Legacy: true, Roots: new(false), ClientDocument: clientDocument}, c.MCPPolicy("old"))
+	require.Equal(t, mcp.Policy{Roots: new(false), ClientDocument: clientDocument}, c.MCPPolicy("old"))
 	require.Equal(t, mcp.Policy{KeepOnShrink: true, ClientDocument: clientDocument}, c.MCPPolicy("another"))
-	_, err = Parse("c.json", []byte(`{"mcpServers": {"old": {"era": "ancient"}}}`))
-	require.ErrorContains(t, err, `"ancient" must be one of: auto, legacy`)
+	_, err = Parse("c.json", []byte(`{"mcpServers": {"old": {"onShrink": "perhaps"}}}`))
+	require.ErrorContains(t, err, `"perhaps" must be one of: notify, restart`)
 }
 
 func TestRegisteredClient(t *testing.T) {
@@ -81,19 +81,36 @@ func TestErrorsNameTheKeyOrTheLine(t *testing.T) {
 		`{"agents": {"x": {"sandboxHosts": ["*"]}}}`:       "the labels before the first dot",
 		`{"agents": {"x": {"sandboxHosts": "a.com"}}}`:     "sandboxHosts: must be a list of hosts",
 		`{"mcpServers": {"x": {"sandboxHosts": [1]}}}`:     "sandboxHosts.0: must be a string",
-		`{"models": {"x": {"sandboxNetwork": "none"}}}`:    "use auto, namespace or ports",
 		`{"agent": "x", "model": "y"}`:                     "has both agent and model",
 		`{"notify": []}`:                                   "notify needs a program and its arguments",
 		`{"notify": "curl"}`:                               "notify: must be a list of strings",
 		`{"workspaces": [{"cwd": ""}]}`:                    "workspaces[0]: cwd",
 		`{"workspaces": [{"cwd": "/a", "budget": "5"}]}`:   `"5" is not a budget such as`,
-		`{"mcpServers": {"x": {"era": "ancient"}}}`:        "must be one of: auto, legacy",
 		`{"agents": {"a b": {"command": "x"}}}`:            "agents.a b",
 		`{"models": {"m": {"keyEnv": "sk-secret value"}}}`: "keyEnv must be the name of an environment variable",
 	} {
 		_, err := Parse("c.json", []byte(text))
 		require.ErrorContains(t, err, want, text)
 		require.NotContains(t, err.Error(), "secret", text)
+	}
+}
+
+// A list that is empty allows nothing, and one that is missing allows everything.
+//
+// Clause X8.
+func TestEmptyListsAreLists(t *testing.T) {
+	for lists, limited := range map[string]bool{
+		`"sandbox":"write"`: false, `"sandboxHosts":null,"sandboxPorts":null`: false,
+		`"sandboxHosts":[],"sandboxPorts":[]`: true, `"sandboxHosts":["a.com"],"sandboxPorts":[1]`: true,
+	} {
+		c, err := Parse("c.json", []byte(`{"agents":{"gemini":{`+lists+`}},"mcpServers":{"x":{`+lists+`}}}`))
+		require.NoError(t, err)
+		for _, s := range []sandbox.Settings{c.Agents["gemini"].Settings(), c.MCPPolicy("x").Sandbox} {
+			require.Equal(t, limited, s.Hosts.Limited, lists)
+			require.Equal(t, limited, s.Ports.Limited, lists)
+			require.Equal(t, strings.Contains(lists, "a.com"), len(s.Hosts.List) == 1, lists)
+			require.Equal(t, strings.Contains(lists, "[1]") || !limited, s.Ports.Allow(1), lists)
+		}
 	}
 }
 

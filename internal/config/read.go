@@ -163,15 +163,13 @@ func configOptions() json.Options {
 			parsed(profiles.ParseRootsMode),
 			parsed(profiles.ParseToolsMode),
 			parsed(sandbox.ParseMode),
-			parsed(sandbox.ParseNetwork),
 			parsed(hostproxy.ParseHost),
 			parsed(choice(map[string]sandboxWarn{"fail": false, "warn": true})),
 			parsed(choice(map[string]whenOmitted{
-				"configured": useConfigured, "stored": useStored,
+				"configured": "false", "stored": "true",
 			})),
 			parsed(choice(map[string]onOff{"off": false, "on": true})),
 			parsed(choice(map[string]keepOnShrink{"restart": false, "notify": true})),
-			parsed(choice(map[string]legacy{"auto": false, "legacy": true})),
 			parsed(choice(map[string]model.API{
 				"openai": model.OpenAI, "responses": model.Responses, "anthropic": model.Anthropic,
 			})),

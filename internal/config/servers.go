@@ -16,7 +16,6 @@ type Server struct {
 	Roots     *onOff       `json:"roots"`
 	OnShrink  keepOnShrink `json:"onShrink"`
 	Templates onOff        `json:"templates"`
-	Era       legacy       `json:"era"`
 	ClientID  string       `json:"clientId"`
 	// ClientSecretEnv names the environment variable with the client's secret.
 	ClientSecretEnv string `json:"clientSecretEnv"`
@@ -28,7 +27,6 @@ type Server struct {
 type (
 	onOff        bool
 	keepOnShrink bool
-	legacy       bool
 	sandboxWarn  bool // a member of [sandbox.Settings]
 )
 
@@ -40,7 +38,7 @@ func (c Config) MCPPolicy(name string) mcp.Policy {
 	}
 	return mcp.Policy{
 		Roots: (*bool)(s.Roots), KeepOnShrink: bool(s.OnShrink), Templates: bool(s.Templates),
-		Legacy: bool(s.Era), Sandbox: s.Settings(),
+		Sandbox:  s.Settings(),
 		ClientID: s.ClientID, ClientSecret: os.Getenv(s.ClientSecretEnv),
 		ClientDocument: clientDocument,
 	}
@@ -48,19 +46,20 @@ func (c Config) MCPPolicy(name string) mcp.Policy {
 
 // Restriction restricts what acp-agent starts.
 type Restriction struct {
-	Sandbox         *sandbox.Mode   `json:"sandbox"`
-	SandboxWrite    []string        `json:"sandboxWrite"`
-	SandboxRead     []string        `json:"sandboxRead"`
-	SandboxPorts    []uint16        `json:"sandboxPorts"`
-	SandboxHosts    hostproxy.Hosts `json:"sandboxHosts"`
-	SandboxNetwork  sandbox.Network `json:"sandboxNetwork"`
-	SandboxFallback sandboxWarn     `json:"sandboxFallback"`
+	Sandbox         *sandbox.Mode    `json:"sandbox"`
+	SandboxWrite    []string         `json:"sandboxWrite"`
+	SandboxRead     []string         `json:"sandboxRead"`
+	SandboxPorts    []uint16         `json:"sandboxPorts"` // nil if it is not given
+	SandboxHosts    []hostproxy.Host `json:"sandboxHosts"` // the same
+	SandboxFallback sandboxWarn      `json:"sandboxFallback"`
 }
 
 // Settings returns what is configured.
 func (c Restriction) Settings() sandbox.Settings {
-	s := sandbox.Settings{Write: c.SandboxWrite, Read: c.SandboxRead, Ports: c.SandboxPorts,
-		Hosts: c.SandboxHosts, Network: c.SandboxNetwork, Optional: bool(c.SandboxFallback)}
+	s := sandbox.Settings{Write: c.SandboxWrite, Read: c.SandboxRead,
+		Ports:    hostproxy.Ports{Limited: c.SandboxPorts != nil, List: c.SandboxPorts},
+		Hosts:    hostproxy.Hosts{Limited: c.SandboxHosts != nil, List: c.SandboxHosts},
+		Optional: bool(c.SandboxFallback)}
 	override(&s.Mode, c.Sandbox)
 	return s
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/acp-agent/acp-agent/acp"
@@ -41,6 +42,13 @@ func (c Config) PermissionsFor(cwd workspace.Dir) *policy.Permissions {
 		return &both
 	}
 	return all
+}
+
+// HasPermissions reports whether rules are configured for any session.
+func (c Config) HasPermissions() bool {
+	return c.Permissions != nil || slices.ContainsFunc(c.Workspaces, func(w Workspace) bool {
+		return w.Permissions != nil
+	})
 }
 
 // checkPermissions returns an error that names the first rule that is not one.

@@ -67,9 +67,11 @@ type Consent struct {
 	Folder  workspace.Dir `json:"folder,omitzero"`
 	Session string        `json:"session,omitempty"`
 	// Rule is the text of a rule of package policy that holds in Root, "" for other consents. Config
-	// identifies the configuration of the MCP server that it is about.
+	// identifies the configuration of the MCP server that it is about. Within is the only folder in
+	// Root in which a rule about a command holds, "" for all.
 	Rule   string `json:"rule,omitempty"`
 	Config string `json:"config,omitempty"`
+	Within string `json:"within,omitempty"`
 	// Agent, By and Title tell when the user gave a rule: which agent asked in which session, and the
 	// title of its tool call.
 	Agent string `json:"agent,omitempty"`
@@ -98,6 +100,15 @@ func ForRule(root workspace.Dir, rule, config string) Consent {
 	return Consent{ID: id, Root: root, Rule: rule, Config: config}
 }
 
+// In returns the consent to a rule in one folder of its root, "" for all.
+func (c Consent) In(folder string) Consent {
+	if folder != "" {
+		c.ID = NewID([]string{"rule", c.Root.String(), c.Rule, c.Config, folder})
+		c.Within = folder
+	}
+	return c
+}
+
 // ForLink returns the consent to follow links on the way from path, which is absolute, to target.
 func ForLink(path, target string) (Consent, error) {
 	root, err := workspace.ParseDir(filepath.Dir(path))
@@ -111,7 +122,8 @@ func linkID(path, target string) ID { return NewID([]string{"link", path, target
 func (c Consent) isAs(name ID) bool {
 	switch {
 	case c.Rule != "":
-		return ForRule(c.Root, c.Rule, c.Config).ID == name && c.Folder.IsZero() && c.Link == ""
+		return ForRule(c.Root, c.Rule, c.Config).In(c.Within).ID == name && c.Folder.IsZero() &&
+			c.Link == ""
 	case c.Link != "":
 		return linkID(c.Link, c.Target) == name && c.Folder.IsZero()
 	case !c.Folder.IsZero():

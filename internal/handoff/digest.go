@@ -13,35 +13,12 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Results says of which tool calls the end of the result is quoted.
-type Results string
-
-// The choices.
-const (
-	NoResults   Results = "none"
-	LastResults Results = "last" // of the last five and of those that failed
-	AllResults  Results = "all"  // of all calls that are listed
-)
-
-// ParseResults parses none, last or all.
-func ParseResults(s string) (Results, error) {
-	switch r := Results(s); r {
-	case NoResults, LastResults, AllResults:
-		return r, nil
-	}
-	return "", fmt.Errorf("%q is not none, last or all", s)
-}
-
 // Options say what to tell of a history.
 type Options struct {
 	// Limit is the maximum of bytes of the digest, about.
 	Limit int
 	// From is the agent that has answered so far, if another one is told, otherwise "".
 	From string
-	// Note is what the user wants the agent to know.
-	Note string
-	// Results default to LastResults.
-	Results Results
 	// Unsent is the number of content blocks at the end of the history that are about to be sent.
 	Unsent int
 	// Workspace has the session's folders. Without it files are not compared with the disk.
@@ -56,7 +33,7 @@ const DefaultLimit = 32 << 10
 
 const (
 	listedCalls  = 20
-	resultCalls  = 5       // of which the result is quoted by default
+	resultCalls  = 5       // of which the result is quoted
 	maxResult    = 1 << 10 // bytes of a result
 	listedFiles  = 200
 	maxTitle     = 300
@@ -75,10 +52,9 @@ func Digest(
 		return "", s, err
 	}
 	r.finish()
-	if len(r.turns) == 0 && o.Note == "" {
+	if len(r.turns) == 0 {
 		return "", s, nil
 	}
-	o.Results = cmp.Or(o.Results, LastResults)
 	w := writer{Options: o, record: r, agent: speaker(o.From)}
 	share := func(percent int) int { return o.Limit * percent / 100 }
 	before := w.head() + w.task(share(10)) + w.plan(share(5)) + w.files(share(15)) + w.calls(share(20))
@@ -110,16 +86,12 @@ func (w *writer) head() string {
 		"request. Files may have changed since. Nothing that was allowed there is allowed here.\n"
 }
 
-// task returns the user's first message and note.
+// task returns the user's first message.
 func (w *writer) task(most int) string {
-	var b strings.Builder
-	if w.record.first != "" {
-		b.WriteString("\nTask, the user's first message:\n" + quoteHead(w.record.first, most))
+	if w.record.first == "" {
+		return ""
 	}
-	if w.Note != "" {
-		b.WriteString("\nNote of the user for you:\n" + quote(w.Note, max(most, 1<<10)))
-	}
-	return b.String()
+	return "\nTask, the user's first message:\n" + quoteHead(w.record.first, most)
 }
 
 // plan returns the last plan with its states.
@@ -165,7 +137,7 @@ func (w *writer) calls(most int) string {
 			break
 		}
 		result := ""
-		if w.quotesResult(c, len(all)-i) {
+		if quotesResult(c, len(all)-i) {
 			result = resultOf(c)
 		}
 		if result != "" && len(line)+len(result) <= most {
@@ -204,9 +176,8 @@ func (w *writer) call(c *conversation.Call) string {
 }
 
 // quotesResult reports whether the end of the result is quoted of a call, the nth from the end.
-func (w *writer) quotesResult(c *conversation.Call, n int) bool {
-	failed := c.Status == "failed" || c.Exit != nil && *c.Exit != 0
-	return w.Results == AllResults || w.Results == LastResults && (failed || n <= resultCalls)
+func quotesResult(c *conversation.Call, n int) bool {
+	return n <= resultCalls || c.Status == "failed" || c.Exit != nil && *c.Exit != 0
 }
 
 // resultOf returns the end of the result of a call, or "".

@@ -109,9 +109,9 @@ func TestDigestHasAllParts(t *testing.T) {
 	r.user("Now the second test").agent("It fails because of the total.")
 	r.call("execute", "make", "completed", "done", `,"_meta":{"terminal_exit":{"exit_code":0}}`)
 	r.add("tool_call", `"toolCallId":"open","kind":"execute","title":"rm -rf build"`)
-	said := digest(t, r, handoff.Options{From: "opencode", Note: "Use Go 1.26.", Workspace: w})
+	said := digest(t, r, handoff.Options{From: "opencode", Workspace: w})
 	inOrder(t, said, "carried on by opencode, another program",
-		"Task, the user's first message:\n> Make the tests", "Note of the user for you:\n> Use Go 1.26.",
+		"Task, the user's first message:\n> Make the tests",
 		"Last plan:\n> [completed] find the error\n> [in_progress] fix it\n",
 		"Changed files", "> M gone.go +1 -1 (gone)\n", "> M other.go +1 -1 (changed since)\n", "> M cart.go +1 -1 (as left)\n",
 		"execute, failed, exit status 1:\n> go test ./...\nits result ends:\n> ok shop\n> FAIL: TestTotal\n",
@@ -121,7 +121,7 @@ func TestDigestHasAllParts(t *testing.T) {
 	require.NotContains(t, said, "/roots")
 	require.NotContains(t, said, "/permissions")
 	require.NotContains(t, said, "var total", "no contents of files")
-	require.Equal(t, said, digest(t, r, handoff.Options{From: "opencode", Note: "Use Go 1.26.", Workspace: w}), "the same each time")
+	require.Equal(t, said, digest(t, r, handoff.Options{From: "opencode", Workspace: w}), "the same each time")
 }
 
 // A prompt that was undone, and what followed it, is not told.
@@ -166,7 +166,7 @@ func TestQuotationsForgeNothing(t *testing.T) {
 				len(*r), quoted("p"+text()))
 		}
 		limit := rapid.IntRange(100, 8000).Draw(t, "limit")
-		said := digest(t, r, handoff.Options{From: text(), Note: text(), Limit: limit, Results: handoff.AllResults})
+		said := digest(t, r, handoff.Options{From: text(), Limit: limit})
 		for line := range strings.SplitSeq(said, "\n") {
 			if strings.HasPrefix(line, "> ") || line == ">" {
 				continue
@@ -205,8 +205,8 @@ func TestDigestKeepsItsLimit(t *testing.T) {
 	require.Greater(t, summary.Calls, 5)
 }
 
-// Another company's model gets the results that the user wants it to get, without what looks like a
-// secret.
+// Another model gets the results of the last calls and of those that failed, without what looks like
+// a secret.
 func TestResults(t *testing.T) {
 	r := &record{}
 	r.user("task")
@@ -215,18 +215,13 @@ func TestResults(t *testing.T) {
 		r.call("execute", "x", "completed", fmt.Sprint("RESULT", i), "")
 	}
 	r.agent("API_TOKEN=abc123secret https://me:pw12345@host/x Authorization: Bearer tttttttt sk-aaaaaaaaaaaaaaaaaaaaaaaa")
-	none, last, all := digest(t, r, handoff.Options{Results: handoff.NoResults}), digest(t, r, handoff.Options{}),
-		digest(t, r, handoff.Options{Results: handoff.AllResults})
-	require.NotContains(t, none, "RESULT")
-	require.NotContains(t, none, "EARLY")
-	require.Contains(t, none, "execute, failed:\n> early\n")
-	require.Equal(t, 5, strings.Count(last, "RESULT"))
-	require.Contains(t, last, "EARLY")
-	require.Equal(t, 8, strings.Count(all, "RESULT"))
+	said := digest(t, r, handoff.Options{})
+	require.Equal(t, 5, strings.Count(said, "RESULT"))
+	require.Contains(t, said, "EARLY")
 	for _, secret := range []string{"abc123secret", "pw12345", "tttttttt", "sk-aaaa"} {
-		require.NotContains(t, all, secret)
+		require.NotContains(t, said, secret)
 	}
-	require.Contains(t, all, "https://[secret]@host/x")
+	require.Contains(t, said, "https://[secret]@host/x")
 	r.call("execute", "env", "completed", "API_TOKEN="+strings.Repeat("Z", 900)+"\n"+strings.Repeat("line\n", 60), "")
 	r.user("task")
 	require.NotContains(t, digest(t, r, handoff.Options{}), "ZZ", "the end of a result begins in a secret")
@@ -234,6 +229,4 @@ func TestResults(t *testing.T) {
 	long.user(strings.Repeat("x ", 1628) + "https://me:pw12345@host/x").agent("done")
 	long.call("fetch", strings.Repeat("y", 280)+" https://me:pw12345@host/x", "completed", "", "")
 	require.NotContains(t, digest(t, long, handoff.Options{}), "me:pw", "the task or a title ends in a secret")
-	_, err := handoff.ParseResults("some")
-	require.ErrorContains(t, err, "none, last or all")
 }

@@ -80,29 +80,82 @@ func (h Host) local() (port uint16, ok bool) {
 	return h.port, here && !h.wild && h.port != 0
 }
 
-// Hosts is a list of hosts. Nil does not restrict anything; an empty list allows nothing.
-type Hosts []Host
+// Hosts are the hosts that a program may reach: all of them, which is the zero Hosts, or only those
+// of a list, which may be empty. A list that is nil means the same as one that is empty.
+type Hosts struct {
+	Limited bool
+	List    []Host // if Limited
+}
 
-// ParseHosts parses a list in which hosts are separated by commas. It is never nil.
+// Ports are the TCP ports that a program may reach, as [Hosts] are the hosts.
+type Ports struct {
+	Limited bool
+	List    []uint16
+}
+
+// Allow reports whether a port may be reached.
+func (p Ports) Allow(port uint16) bool { return !p.Limited || slices.Contains(p.List, port) }
+
+// And returns the ports that both allow.
+func (p Ports) And(other Ports) Ports {
+	if !p.Limited {
+		return other
+	}
+	return Ports{true, slices.DeleteFunc(slices.Clone(p.List),
+		func(port uint16) bool { return !other.Allow(port) })}
+}
+
+// And returns the hosts that both allow.
+func (hosts Hosts) And(other Hosts) Hosts {
+	switch {
+	case !hosts.Limited:
+		return other
+	case !other.Limited:
+		return hosts
+	}
+	both := Hosts{Limited: true}
+	for _, h := range slices.Concat(hosts.List, other.List) {
+		if hosts.contains(h) && other.contains(h) && !slices.Contains(both.List, h) {
+			both.List = append(both.List, h)
+		}
+	}
+	return both
+}
+
+// contains reports whether all that h stands for is in the list, as far as a single entry says so.
+func (hosts Hosts) contains(h Host) bool {
+	return slices.ContainsFunc(hosts.List, func(entry Host) bool {
+		usual := entry.port == 0 && (h.port == 443 || h.port == 80)
+		return (usual || entry.port == h.port) && entry.covers(h)
+	})
+}
+
+// covers reports whether h stands for all hosts of another entry, whatever their ports.
+func (h Host) covers(other Host) bool {
+	h.port, other.port = 0, 0
+	return h == other || h.wild && strings.HasSuffix(other.name, "."+h.name)
+}
+
+// ParseHosts parses a list in which hosts are separated by commas.
 func ParseHosts(list string) (Hosts, error) {
-	hosts := Hosts{}
+	hosts := Hosts{Limited: true}
 	for text := range strings.SplitSeq(list, ",") {
 		if text == "" {
 			continue
 		}
 		h, err := ParseHost(text)
 		if err != nil {
-			return nil, err
+			return Hosts{}, err
 		}
-		hosts = append(hosts, h)
+		hosts.List = append(hosts.List, h)
 	}
 	return hosts, nil
 }
 
 // String returns the hosts for a person.
 func (hosts Hosts) String() string {
-	texts := make([]string, len(hosts))
-	for i, h := range hosts {
+	texts := make([]string, len(hosts.List))
+	for i, h := range hosts.List {
 		texts[i] = h.String()
 	}
 	return strings.Join(texts, ", ")
@@ -111,12 +164,12 @@ func (hosts Hosts) String() string {
 // Allow reports whether t is in the list. The addresses of an allowed name must be checked by
 // allowAddr.
 func (hosts Hosts) Allow(t Target) bool {
-	return slices.ContainsFunc(hosts, func(h Host) bool { return h.matches(t) })
+	return slices.ContainsFunc(hosts.List, func(h Host) bool { return h.matches(t) })
 }
 
 // LocalPorts returns the ports of localhost that are in the list.
 func (hosts Hosts) LocalPorts() (ports []uint16) {
-	for _, h := range hosts {
+	for _, h := range hosts.List {
 		if port, ok := h.local(); ok && !slices.Contains(ports, port) {
 			ports = append(ports, port)
 		}

@@ -94,8 +94,8 @@ func TestParseHost(t *testing.T) {
 		require.ErrorContains(t, err, why, text)
 	}
 	none := hosts(t, "")
-	require.NotNil(t, none)
-	require.Empty(t, none)
+	require.True(t, none.Limited)
+	require.Empty(t, none.List)
 	require.Equal(t, []uint16{3000}, hosts(t, list).LocalPorts())
 	require.Equal(t, []uint16{1, 2}, hosts(t, "127.0.0.1:1,[::1]:2,localhost:1,localhost,127.0.0.2:3").LocalPorts())
 }
@@ -136,4 +136,29 @@ func FuzzTargets(f *testing.F) {
 			require.True(t, strings.HasPrefix(strings.ToLower(text), host), "%q", text)
 		}
 	})
+}
+
+// What two lists allow is what both allow.
+//
+// Clause X8.
+func TestHostsAnd(t *testing.T) {
+	none := hostproxy.Hosts{Limited: true}
+	for _, c := range [][3]string{
+		{"a.com", "a.com", "a.com"}, {"a.com", "b.com", ""}, {"a.com", "", ""}, {"", "a.com", ""},
+		{"*.a.com", "x.a.com,a.com", "x.a.com"}, {"x.a.com", "*.a.com", "x.a.com"},
+		{"*.a.com", "*.b.a.com", "*.b.a.com"}, {"a.com", "a.com:443", "a.com:443"},
+		{"a.com:8080", "a.com", ""}, {"1.2.3.4,a.com", "1.2.3.4", "1.2.3.4"},
+	} {
+		require.Equal(t, hosts(t, c[2]), hosts(t, c[0]).And(hosts(t, c[1])), c)
+	}
+	require.Equal(t, none, hostproxy.Hosts{}.And(none))
+	require.Equal(t, none, none.And(hostproxy.Hosts{}))
+	require.False(t, hostproxy.Hosts{}.And(hostproxy.Hosts{}).Limited)
+
+	ports := func(list ...uint16) hostproxy.Ports { return hostproxy.Ports{Limited: true, List: list} }
+	require.Equal(t, []uint16{2}, ports(1, 2).And(ports(2, 3)).List)
+	require.True(t, ports(1).And(ports()).Limited)
+	require.Empty(t, ports(1).And(ports()).List)
+	require.Equal(t, ports(1), ports(1).And(hostproxy.Ports{}))
+	require.Equal(t, ports(1), hostproxy.Ports{}.And(ports(1)))
 }

@@ -12,7 +12,6 @@ import (
 	"net/http/httputil"
 	"net/netip"
 	"net/url"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -20,10 +19,10 @@ import (
 
 // Options configure a [Proxy].
 type Options struct {
-	// Hosts are what the proxy connects to.
+	// Hosts are what the proxy connects to, a list.
 	Hosts Hosts
-	// Ports are the only ports to which it connects. Nil means all that Hosts allows.
-	Ports []uint16
+	// Ports limit the ports to which it connects there.
+	Ports Ports
 	// Password is required from clients, unless it is "". The user's name is [User].
 	Password string
 	// Refused is called for each target that is refused, once. It may be nil. Calls may overlap.
@@ -216,7 +215,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "acp-agent's sandbox: "+err.Error(), http.StatusBadRequest)
 	case !p.options.Hosts.Allow(target):
 		p.refuse(w, Refusal{Target: target.String(), Entry: target.Entry()})
-	case p.options.Ports != nil && !slices.Contains(p.options.Ports, target.port):
+	case !p.options.Ports.Allow(target.port):
 		p.refuse(w, Refusal{Target: target.String()})
 	case r.Method == http.MethodConnect:
 		p.serveConnect(w, r, target)

@@ -281,7 +281,7 @@ func TestProxyIsNotRebound(t *testing.T) {
 func TestProxyWithPasswordAndPorts(t *testing.T) {
 	w := newWorld(t)
 	o := w.options(hosts(t, "a.com"))
-	o.Password, o.Ports = "secret", []uint16{443}
+	o.Password, o.Ports = "secret", hostproxy.Ports{Limited: true, List: []uint16{443}}
 	proxy := serve(t, o)
 	for credentials, want := range map[string]int{"": 407, "Proxy-Authorization: Basic eDp5\r\n": 407,
 		"Proxy-Authorization: basic c2FuZGJveDpzZWNyZXQ=\r\n": 200} {

@@ -216,8 +216,6 @@ func status(err error) int {
 	switch {
 	case errors.As(err, new(*sessionstore.NotFoundError)), errors.Is(err, os.ErrNotExist):
 		return http.StatusNotFound
-	case errors.Is(err, sessionstore.ErrReplaced):
-		return http.StatusConflict
 	case errors.As(err, new(*sessionstore.CursorError)), errors.Is(err, errParameter):
 		return http.StatusBadRequest
 	}

@@ -2,11 +2,15 @@ package policy
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/consent"
 )
 
 // recorded are requests as agents send them, with what they announced before. want is what these
@@ -16,6 +20,7 @@ var recorded = map[string]struct {
 	announced   []string
 	want        Effect
 	rule        string // that is offered without rules, "" for none
+	more        string // a further rule
 }{
 	"Claude Code, command": {
 		agent: "claude", call: `{"toolCallId":"t","kind":"execute","title":"go vet ./...","rawInput":{"command":"go vet ./...","description":"Vet"}}`,
@@ -223,7 +228,37 @@ var recorded = map[string]struct {
 	"a reading of a denied file with a relative path": {
 		call: `{"kind":"read","rawInput":{"path":".env"},"locations":[{"path":"{root}/a.txt"}]}`, want: Deny,
 	},
-	"a terminal of an edit": {call: `{"kind":"edit","rawInput":{"file_path":"{root}/a.txt"},"content":[{"type":"terminal","terminalId":"x"}]}`, want: Ask},
+	"a reading of a denied file through a link with a relative path": {
+		call: `{"kind":"read","rawInput":{"path":"envlink"},"locations":[{"path":"{root}/a.txt"}]}`, want: Deny,
+	},
+	"a reading through a link to the outside with a relative path": {
+		call: `{"kind":"read","rawInput":{"path":"link"},"locations":[{"path":"{root}/a.txt"}]}`, want: Ask,
+	},
+	"a reading through a linked folder outside with a relative path": {
+		call: `{"kind":"read","rawInput":{"files":["linkdir/secret.txt"]},"locations":[{"path":"{root}/a.txt"}]}`, want: Ask,
+	},
+	"a reading of a file with another name outside": {
+		call: `{"kind":"read","rawInput":{"path":"hard"},"locations":[{"path":"{root}/a.txt"}]}`, want: Ask,
+	},
+	"a reading of a denied file with a step back": {
+		call: `{"kind":"read","rawInput":{"path":"sub/../.env"},"locations":[{"path":"{root}/a.txt"}]}`, want: Deny,
+	},
+	"a reading with a relative path": {
+		call: `{"kind":"read","rawInput":{"path":"sub/b.txt","query":"a/b","glob":"**/*.go"},"locations":[{"path":"{root}/sub/b.txt"}]}`, want: Allow, rule: "read",
+	},
+	"a search in a folder with a relative path": {
+		call: `{"kind":"search","rawInput":{"path":".","pattern":"x"},"locations":[{"path":"{root}/a.txt"}]}`, want: Ask, rule: "",
+		more: "deny read secrets/**",
+	},
+	"a search in another folder with a relative path": {
+		call: `{"kind":"search","rawInput":{"path":"sub","pattern":"x"},"locations":[{"path":"{root}/sub"}]}`, want: Allow, rule: "read",
+		more: "deny read secrets/**",
+	},
+	"a reading with bash":     {call: `{"kind":"read","rawInput":{"bash":"x"},"locations":[{"path":"{root}/a.txt"}]}`, want: Ask},
+	"a reading that runs":     {call: `{"kind":"read","rawInput":{"run":"x"},"locations":[{"path":"{root}/a.txt"}]}`, want: Ask},
+	"a reading with a shell":  {call: `{"kind":"read","rawInput":{"shell_command":"x"},"locations":[{"path":"{root}/a.txt"}]}`, want: Ask},
+	"a reading that explains": {call: `{"kind":"read","rawInput":{"description":"x"},"locations":[{"path":"{root}/a.txt"}]}`, want: Allow, rule: "read"},
+	"a terminal of an edit":   {call: `{"kind":"edit","rawInput":{"file_path":"{root}/a.txt"},"content":[{"type":"terminal","terminalId":"x"}]}`, want: Ask},
 	"Codex, command with its shell": {
 		agent: "codex", call: `{"kind":"execute","title":"go vet ./...","rawInput":{"command":"/bin/bash -lc 'go vet ./...'","cwd":"{root}"}}`,
 		want: Allow, rule: "run go vet ...",
@@ -239,7 +274,7 @@ func TestRecordedRequests(t *testing.T) {
 	g := newGround(t)
 	for name, c := range recorded {
 		action := g.ask(t, c.agent, c.call, c.announced...)
-		rules := g.rules(t, wide...)
+		rules := g.rules(t, append(wide[:len(wide):len(wide)], c.more)...)
 		if c.want == Deny {
 			rules = rules.With(g.rules(t, "deny read **/.env"))
 		}
@@ -279,24 +314,31 @@ func TestOffers(t *testing.T) {
 	g := newGround(t)
 	for call, want := range map[string]string{
 		command("go test ./..."):       "Always: run `go test ...` in sessions of shop",
-		command("./gradlew build --x"): "Always: run `./gradlew build --x` in sessions of shop",
-		command("rg 'a b|c' sub"):      "Always: run `rg ...` in sessions of shop",
-		command("sh 'a b'.sh"):         "Always: run `sh 'a b.sh'` in sessions of shop",
-		command("go test ./...; x"):    "",
-		command("git push"):            "",
-		command("git commit -m x"):     "",
-		command("find . ..."):          "Always: run `find ...` in sessions of shop",
-		command("cat {root}/a.txt"):    "Always: run `cat ...` in sessions of shop",
+		command("./gradlew build --x"): "Always: run `./gradlew build --x` in this session",
+		command("npm install"):         "Always: run `npm install` in sessions of shop",
+		`{"kind":"execute","rawInput":{"command":"npm install","cwd":"{root}/sub"}}`: "Always: run `npm install` in shop/sub",
+		`{"kind":"execute","rawInput":{"command":"npm install","cwd":"{root}"}}`:     "Always: run `npm install` in shop",
+		`{"kind":"execute","rawInput":{"command":"./x.sh","cwd":"sub"}}`:             "Always: run `./x.sh` in shop/sub in this session",
+		`{"kind":"execute","rawInput":{"command":"python b.txt","cwd":"sub"}}`:       "Always: run `python b.txt` in shop/sub in this session",
+		command("rg 'a b|c' sub"):   "Always: run `rg ...` in sessions of shop",
+		command("sh 'a b'.sh"):      "Always: run `sh 'a b.sh'` in sessions of shop",
+		command("go test ./...; x"): "",
+		command("git push"):         "",
+		command("git commit -m x"):  "",
+		command("find . ..."):       "Always: run `find ...` in sessions of shop",
+		command("cat {root}/a.txt"): "Always: run `cat ...` in sessions of shop",
 		`{"kind":"execute","rawInput":{"command":"go test","cwd":"{other}"}}`: "Always: run `go test ...` in lib",
 		`{"kind":"edit","rawInput":{"file_path":"{root}/a b[1]*.txt"}}`:       "Always: edit a b[[]1][*].txt in shop",
 		`{"kind":"edit","rawInput":{"file_path":"{root}/AGENTS.md"}}`:         "",
 		`{"kind":"read","rawInput":{"path":"{root}/a.txt"}}`:                  "Always: read files in shop",
 		`{"kind":"other","_meta":{"toolName":"mcp__db__q"}}`:                  "Always: tool db.q in sessions of shop",
-		`{"kind":"other","_meta":{"toolName":"mcp__unknown__q"}}`:             "",
+		`{"kind":"other","_meta":{"toolName":"mcp__unknown__q"}}`:             "Always: tool unknown.q in this session",
 	} {
 		action := g.ask(t, "", g.expand(call))
+		action.Session = "s"
 		rule, ok := Offer(action, true)
 		require.Equal(t, want != "", ok, call)
+		require.Equal(t, strings.HasSuffix(want, "in this session"), rule.Session != "", call)
 		if !ok {
 			continue
 		}
@@ -314,6 +356,70 @@ func TestOffers(t *testing.T) {
 	require.Equal(t, Ask, Decide(g.ask(t, "", there), Rules{Allow: []Rule{rule}}).Effect, "in another folder")
 	rule.Session = "s"
 	require.Equal(t, Ask, Decide(action, Rules{Allow: []Rule{rule}}).Effect, "in another session")
+}
+
+// A rule about a command that is not in the table holds in the folder in which it was asked about, and
+// only in the session if the agent can change what it runs.
+//
+// Clause R3.
+func TestFoldersOfCommands(t *testing.T) {
+	g := newGround(t)
+	for name, content := range map[string]string{"sub/x.sh": "echo 1", "sub2/x.sh": "echo 2", "x.sh": "echo 3"} {
+		path := filepath.Join(g.root, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\n"+content+"\n"), 0o755))
+	}
+	require.NoError(t, os.Symlink("sub", filepath.Join(g.root, "same")))
+	for _, c := range []struct {
+		line, in string
+		session  bool // whether the rule holds in the session only
+		allowed  []string
+	}{
+		{"./x.sh", "{root}/sub", true, []string{"{root}/sub", "sub", "./sub/.", "{root}/same"}},
+		{"sub/x.sh", "{root}", true, []string{"{root}", "{root}/sub/.."}},
+		{"sh x.sh", "{root}/sub", true, []string{"{root}/sub"}},
+		{"{root}/x.sh", "{root}", true, []string{"{root}"}},
+		{"rm -rf b.txt", "{root}/sub", true, []string{"{root}/sub"}},
+		{"rm -rf sub2", "{root}", false, []string{"{root}"}},
+		{"npm install", "{root}/sub", false, []string{"{root}/sub", "{root}/same"}},
+		{"npm install", "{other}", false, []string{"{other}"}},
+		{"npm install", "", false, []string{"", "{root}", "{root}/sub", "sub2", "same", "{root}/sub/..", "./sub/.", "{root}/same"}},
+	} {
+		action := g.ask(t, "", commandIn(g.expand(c.line), g.expand(c.in)))
+		action.Session = "s"
+		rule, ok := Offer(action, true)
+		require.True(t, ok, c.line)
+		require.Equal(t, c.session, rule.Session != "", c.line)
+		for _, dir := range []string{"", "{root}", "{root}/sub", "{root}/sub2", "{root}/same", "{other}", "sub", "sub2", "same", "./sub/.", "{root}/sub/.."} {
+			later := g.ask(t, "", commandIn(g.expand(c.line), g.expand(dir)))
+			later.Session = "s"
+			is := later.RootTold || c.in == ""
+			want := Ask
+			for _, allowed := range c.allowed {
+				ref, err := g.place.Workspace.Stat(absolute(g.root, g.expand(allowed)))
+				require.NoError(t, err)
+				there, err := g.place.Workspace.Stat(absolute(g.root, g.expand(dir)))
+				require.NoError(t, err)
+				if is && ref.Ref().Real() == there.Ref().Real() {
+					want = Allow
+				}
+			}
+			require.Equal(t, want, Decide(later, Rules{Allow: []Rule{rule}}).Effect, "%s in %q, seen in %q", c.line, dir, c.in)
+		}
+		other := action
+		other.Session = "other"
+		require.Equal(t, c.session, Decide(other, Rules{Allow: []Rule{rule}}).Effect == Ask, c.line)
+		if c.session {
+			continue
+		}
+		sources := Sources{Consents: consent.NewStore(t.TempDir())}
+		require.NoError(t, sources.Remember(rule, consent.Consent{}))
+		kept, err := sources.Rules(g.place.Workspace)
+		require.NoError(t, err)
+		require.Len(t, kept.Allow, 1)
+		require.Equal(t, rule.Within, kept.Allow[0].Within)
+		require.Equal(t, Allow, Decide(action, kept).Effect)
+	}
 }
 
 // A server that a file in a folder configures chooses its name.

@@ -155,14 +155,32 @@ func surroundings(ws *workspace.Workspace, ref workspace.Ref) (isRepository, isE
 	return isRepository, isEnvironment
 }
 
-// agentPatterns are the names in the patterns of discovery's table, in lower case.
+// agentPatterns are the names in the patterns of discovery's table and in obeyedPatterns, in lower
+// case.
 var agentPatterns = sync.OnceValue(func() [][]string {
 	var all [][]string
 	for _, c := range discovery.Conventions() {
 		all = append(all, strings.Split(strings.ToLower(c.Pattern), "/"))
 	}
+	for _, p := range obeyedPatterns {
+		all = append(all, strings.Split(p, "/"))
+	}
 	return all
 })
+
+// obeyedPatterns are, in lower case, subagents, hooks and programs of agents, which discovery does
+// not look for.
+var obeyedPatterns = []string{
+	"agents/**/*.md", ".kilo/agent/**/*.md", ".opencode/agent/**/*.md", ".*/agents/*.json",
+	".*/agents/*.toml", ".*/agents/*.yaml", ".amazonq/cli-agents/*.json", ".factory/droids/*.md",
+	".augment/settings.json", ".claude/settings.json", ".claude/settings.local.json",
+	".codebuddy/settings.json", ".factory/settings.json", ".gemini/settings.json",
+	".iflow/settings.json", ".qwen/settings.json",
+	"hooks/hooks.json", ".*/hooks.json", ".*/hooks.toml", ".*/hooks/*.json", ".kiro/hooks/*.kiro.hook",
+	".omp/hooks/*.ts",
+	".cline/plugins/*.[jt]s", ".opencode/plugin/*.[jt]s", ".opencode/plugins/*.[jt]s",
+	".pi/extensions/*.ts",
+}
 
 // agentFiles match the names of files, in lower case, that only agents without a row in discovery's
 // table read.

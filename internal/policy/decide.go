@@ -51,16 +51,23 @@ type Action struct {
 	Line         string
 	Words, Known []string
 	Odd          string
+	// Reads are files of which a command may print the content although no word names them.
+	Reads []File
+	// Local means that a command names a file in the roots, such as the script that it runs.
+	Local bool
 	// Root is the real path of the root in which a command runs, or of the session. RootTold means
-	// that the agent has told where.
+	// that the agent has told where, and Within is the folder in the root then.
 	Root     string
 	RootTold bool
+	Within   string
 	// Server and Tool are the names of an MCP server and its tool. ReadOnly is the server's claim
 	// that the tool changes nothing. Config identifies the server's configuration, "" if that is
 	// unknown. Found means that a file in a root configures the server.
 	Server, Tool    string
 	ReadOnly, Found bool
 	Config          string
+	// Passed is what the arguments of a tool may mean besides Line and Files.
+	Passed Passed
 	// Host is what Fetch connects to.
 	Host string
 	// Names are further paths or patterns of the request, which deny and ask rules may match.
@@ -78,6 +85,14 @@ type Action struct {
 	Standing, Given bool
 }
 
+// Passed are the words in texts that a tool gets, in no order, and the files that they may name.
+// Long means that there are more than are looked at.
+type Passed struct {
+	Words []string
+	Files []File
+	Long  bool
+}
+
 // Verdict is the answer to an action.
 type Verdict struct {
 	Effect Effect
@@ -90,15 +105,19 @@ type Verdict struct {
 // Decide decides about an action.
 func Decide(a Action, rules Rules) Verdict {
 	rules = rules.With(a.Mode)
+	said, complete := a.said()
 	for _, r := range rules.Deny {
-		if r.holds(a) && r.touches(a) {
+		if r.holds(a) && r.touches(a, said) {
 			return Verdict{Effect: Deny, Rule: r}
 		}
 	}
 	for _, r := range rules.Ask {
-		if r.holds(a) && r.touches(a) {
+		if r.holds(a) && r.touches(a, said) {
 			return Verdict{Ask, r, "a rule says to ask"}
 		}
+	}
+	if !complete {
+		return Verdict{Effect: Ask, Why: "it is too long to look for what rules are about"}
 	}
 	if a.Given {
 		return Verdict{Effect: Allow, Rule: Rule{verb: a.Verb, Preset: true}}
@@ -120,8 +139,15 @@ func Decide(a Action, rules Rules) Verdict {
 	default:
 		return Verdict{Effect: Ask, Why: "no rule can allow this"}
 	}
+	for _, r := range slices.Concat(rules.Deny, rules.Ask) {
+		if r.holds(a) && r.mayTouch(a) {
+			about := text.Code(r.String())
+			return Verdict{Effect: Ask, Why: "it may be about what the rule " + about + " is about"}
+		}
+	}
 	for _, r := range rules.Allow {
-		if r.holds(a) && r.covers(a) && (r.Root == "" || r.Root == a.Root) {
+		if r.holds(a) && r.covers(a) && (r.Root == "" || r.Root == a.Root) &&
+			(r.Within == "" || a.RootTold && r.Within == a.Within) {
 			return Verdict{Effect: Allow, Rule: r}
 		}
 	}
@@ -211,31 +237,58 @@ func isBelow(dir, name string) bool {
 	return ok && (rest == "" || rest[0] == filepath.Separator)
 }
 
-// touches reports whether a deny or ask rule matches any part of an action.
-func (r Rule) touches(a Action) bool {
+// touches reports whether a deny or ask rule matches any part of an action, which says these texts.
+func (r Rule) touches(a Action, said []saying) bool {
 	switch r.verb {
 	case Read, Edit:
 		return r.touchesFiles(a)
 	case Run:
-		return (a.Verb == Run || a.Verb == "") &&
-			slices.ContainsFunc(append(a.Texts, a.Line), r.isIn)
+		if a.Verb == Tool && (r.Preset || r.words == nil && a.Line == "") {
+			return false // it says no command, and modes are not about tools
+		}
+		return (a.Verb == Run || a.Verb == Tool || a.Verb == "") &&
+			slices.ContainsFunc(said, func(s saying) bool {
+				return slices.ContainsFunc(s.commands(), r.follows)
+			})
 	case Tool:
 		return a.Server != "" && sameName(r.server, a.Server) &&
 			(r.tool == "*" || sameName(r.tool, a.Tool)) && (!r.readOnly || a.ReadOnly) ||
 			r.tool != "*" && sameName(r.server+r.tool, a.Server+a.Tool)
 	default:
-		return slices.ContainsFunc(append(a.Texts, a.Line, a.Host), func(t string) bool {
-			return namesHost(t, r.host)
+		return namesHost(a.Host, r.host) || slices.ContainsFunc(said, func(s saying) bool {
+			return namesHost(s.text, r.host)
 		})
 	}
 }
 
+// mayTouch reports whether a deny or ask rule may be about what a command reads, or what a tool
+// does with its arguments.
+func (r Rule) mayTouch(a Action) bool {
+	switch {
+	case a.Verb == Run && r.verb == Read:
+		return slices.ContainsFunc(a.Reads, func(f File) bool {
+			return f.Folder && r.mayBeIn(f) || r.touchesFile(f)
+		})
+	case a.Verb != Tool || r.Preset:
+		return false
+	case r.verb == Run:
+		return r.words != nil && (a.Passed.Long || r.isAmong(a.Passed.Words))
+	case r.verb == Fetch:
+		return a.Passed.Long || slices.ContainsFunc(a.Passed.Words, func(word string) bool {
+			return namesHost(word, r.host)
+		})
+	case r.verb == Read, r.verb == Edit:
+		return r.glob+r.outside != "" &&
+			(a.Passed.Long || slices.ContainsFunc(a.Passed.Files, r.touchesFile))
+	}
+	return false
+}
+
 // touchesFiles reports whether a rule about files matches one of an action. Without a pattern it
-// matches what reads or writes files, but not all commands.
+// matches what reads or writes files, but not all commands and tools.
 func (r Rule) touchesFiles(a Action) bool {
 	switch {
-	case a.Verb == Tool || a.Verb == Fetch, a.Verb == Read && r.verb == Edit,
-		a.Verb == Edit && r.verb == Read:
+	case a.Verb == Fetch, a.Verb == Read && r.verb == Edit, a.Verb == Edit && r.verb == Read:
 		return false
 	case r.glob == "" && r.outside == "":
 		return a.Verb == r.verb
@@ -255,12 +308,16 @@ func (r Rule) touchesFile(f File) bool {
 // matchesFolded reports whether a name matches a pattern in some spelling, or is in a folder that
 // the pattern names.
 func (r Rule) matchesFolded(name string) bool {
+	if len(name) > maxPath {
+		return false // no file has it
+	}
 	spelled, glob := path.Join(namesOf(name)...), r.glob
 	if !strings.ContainsAny(path.Base(glob), "*?[{") {
 		glob += "/**"
 	}
-	for _, glob := range []string{glob, strings.ToLower(glob)} {
-		for _, name := range []string{name, strings.ToLower(name), spelled} {
+	names := slices.Compact([]string{name, strings.ToLower(name), spelled})
+	for _, glob := range slices.Compact([]string{glob, strings.ToLower(glob)}) {
+		for _, name := range names {
 			if matches, _ := doublestar.Match(glob, name); matches {
 				return true
 			}

@@ -10,14 +10,17 @@
 //	search.go      parts of an action that deny and ask rules look for
 //	request.go     the action in a session/request_permission
 //	input.go       what the members of a tool's input mean
+//	arguments.go   what the arguments of a tool of an MCP server may mean
 //	place.go       the folders of a session, against which paths are checked
 //	offer.go       the rule that allows an action from now on
 //	remembered.go  rules that the user gave before
 //	question.go    the action of a question of acp-agent's own
+//	access.go      files that are read and changed without a question
 //	autorun.go     files that programs run or obey by themselves
 //
 // Deny and ask rules match any part of an action, and text that is not understood. Allow rules need
 // an action that is understood as a whole: there are no lists of what is dangerous.
 //
-// Nothing here checks what an agent then does.
+// [Rules.Guard] makes deny and ask rules hold for whoever uses a workspace. Nothing here checks what a
+// program then does.
 package policy

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/commandline"
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // The members of the inputs of tools whose values an action needs, or that change nothing about it.
@@ -156,6 +158,9 @@ func commandOf(input map[string]any) (line string, err error) {
 // commandsOf returns the command lines in a list: of commands, or of the words of one, which may
 // start a shell with a line.
 func commandsOf(name string, list []any) (lines []string, err error) {
+	if len(list) > maxWords {
+		return nil, errors.New("the command is too long")
+	}
 	var words []string
 	for _, item := range list {
 		word, ok := item.(string)
@@ -190,42 +195,45 @@ func unwrap(line string) string {
 	return line
 }
 
-// absolute returns a directory that an input names as an absolute path, "" for none.
-func (q *reader) absolute(dir string) string {
-	if dir == "" || filepath.IsAbs(dir) {
-		return dir
-	}
-	return filepath.Join(q.place.Workspace.Root(0).Dir.String(), dir)
-}
-
 // harmless returns an error if the input of a reading tool contains a command, or a path that is not
 // in the roots. It adds the paths to the action.
-func (q *reader) harmless(input any) error {
+func (q *reader) harmless(input any) (first error) {
 	switch v := input.(type) {
 	case map[string]any:
 		for name, value := range v {
 			if namesCommand(name) {
-				return errors.New("it may run a command")
+				first = cmp.Or(first, errors.New("it may run a command"))
 			}
-			if err := q.harmless(value); err != nil {
-				return err
-			}
+			first = cmp.Or(first, q.harmless(value))
 		}
 	case []any:
 		for _, value := range v {
-			if err := q.harmless(value); err != nil {
-				return err
-			}
+			first = cmp.Or(first, q.harmless(value))
 		}
 	case string:
-		switch {
-		case strings.HasPrefix(v, "~"), strings.Contains(v, "://"),
-			slices.Contains(strings.FieldsFunc(v, isSeparator), ".."):
-			return errors.New("it may name something outside the folders of this session")
-		case filepath.IsAbs(v), strings.HasPrefix(v, "/"):
-			return q.addFile(v, nil, nil)
+		if strings.HasPrefix(v, "~") || strings.Contains(v, "://") ||
+			slices.Contains(strings.FieldsFunc(v, isSeparator), "..") {
+			first = errors.New("it may name something outside the folders of this session")
 		}
-		q.Names = append(q.Names, path.Clean(filepath.ToSlash(v)))
+		if filepath.IsAbs(v) || strings.HasPrefix(v, "/") {
+			return cmp.Or(first, q.addFile(v, nil, nil))
+		}
+		return cmp.Or(first, q.addName(v))
+	}
+	return first
+}
+
+// addName adds a text that may be a pattern, or a path from the working directory. It is a file of
+// the action if it leads to one.
+func (q *reader) addName(name string) error {
+	if len(q.Names) >= maxMentions {
+		return errManyFiles
+	}
+	q.Names = append(q.Names, path.Clean(filepath.ToSlash(name)))
+	there := absolute(q.place.Workspace.Root(0).Dir.String(), name)
+	_, err := q.place.Workspace.Stat(there)
+	if err == nil || errors.As(err, new(*workspace.OutsideError)) {
+		return q.addFile(there, nil, nil)
 	}
 	return nil
 }
@@ -236,11 +244,11 @@ func isSeparator(r rune) bool { return r == '/' || r == '\\' }
 func namesCommand(name string) bool {
 	name = strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "").Replace(name))
 	switch name {
-	case "command", "commands", "commandline", "cmd", "cmdline", "script", "argv", "args",
-		"shell", "exec", "code", "program":
+	case "script", "argv", "args", "arguments", "code", "program", "run", "sh", "zsh", "eval":
 		return true
 	}
-	return false
+	return slices.ContainsFunc([]string{"command", "cmd", "shell", "exec", "bash"},
+		func(part string) bool { return strings.Contains(name, part) })
 }
 
 // toolName is what a request says about a tool of an MCP server.
@@ -352,6 +360,7 @@ func asNamed(server string) string {
 // readTool reads a call of a tool of an MCP server.
 func (q *reader) readTool(t toolName) error {
 	q.Verb, q.Server, q.Tool = Tool, t.server, t.tool
+	q.place.arguments(&q.Action, q.input)
 	if q.place.Server != nil && slices.Contains(clientsSources, t.source) {
 		q.Config = q.place.Server(t.server)
 	}

@@ -27,7 +27,9 @@ func Offer(a Action, lasting bool) (r Rule, ok bool) {
 			r.words, ok = a.Known, true
 			r.more = commandline.Show(a.Known) != strings.Join(a.Known, " ")
 		case !a.Standing:
-			r.words, ok = a.Words, true
+			// The words mean something else in another folder, and the agent can write the file.
+			r.words, r.Within, ok = a.Words, a.Within, true
+			lasting = lasting && !a.Local
 		}
 	case Tool:
 		r.server, r.tool, r.Server, ok = a.Server, a.Tool, a.Config, a.Config != "" || a.Found
@@ -39,7 +41,7 @@ func Offer(a Action, lasting bool) (r Rule, ok bool) {
 		r.Session = a.Session
 	}
 	again, err := Parse(r.String()) // it is stored as its text
-	again.Root, again.Server, again.Session = r.Root, r.Server, r.Session
+	again.Root, again.Server, again.Session, again.Within = r.Root, r.Server, r.Session, r.Within
 	if !ok || err != nil || again.String() != r.String() ||
 		Decide(a, Rules{Allow: []Rule{again}}).Effect != Allow {
 		return Rule{}, false
@@ -92,8 +94,11 @@ func (r Rule) Label(a Action) string {
 	case r.verb == Run:
 		what = "run " + text.Code(strings.TrimPrefix(what, "run "))
 	}
-	where := " in " + text.Printable(path.Base(strings.ReplaceAll(r.Root, `\`, "/")))
+	root := path.Base(strings.ReplaceAll(r.Root, `\`, "/"))
+	where := " in " + text.Printable(path.Join(root, r.Within))
 	switch {
+	case r.Session != "" && r.Within != "":
+		where += " in this session"
 	case r.Session != "":
 		where = " in this session"
 	case r.verb != Read && r.verb != Edit && !a.RootTold:

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"net/url"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -34,6 +36,9 @@ type Place struct {
 
 // file returns the file at an absolute path. content is what will be written, nil for a read.
 func (p Place) file(ctx context.Context, name string, content, old *string) (File, error) {
+	if len(name) > maxPath {
+		return File{Path: name}, errors.New("a path is too long")
+	}
 	f := File{Path: name, Others: p.relative(filepath.Clean(name))}
 	switch {
 	case !filepath.IsAbs(name):
@@ -73,8 +78,18 @@ func (p Place) beginning(name string) *string {
 	return new(string(first[:n]))
 }
 
-// find returns where a path leads, if that is in the roots for other programs too. A file need not
+// lead returns where a path leads in the roots, by the same steps as a system call. A file need not
 // exist, nor the directories above it.
+func (p Place) lead(name string) (workspace.Ref, error) {
+	info, err := p.Workspace.Stat(name)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return info.Ref(), err
+	}
+	ref, _, err := p.Workspace.MissingParents(name, false)
+	return ref, err
+}
+
+// find is lead for a path that other programs open. It fails if they would reach something else.
 func (p Place) find(name string) (workspace.Ref, error) {
 	info, err := p.Workspace.Stat(name)
 	switch {
@@ -123,58 +138,128 @@ func (p Place) relative(name string) []string {
 	return slices.Compact(names)
 }
 
-// maxMentions is the maximum number of words of a command that are looked up as files.
-const maxMentions = 1000
+const (
+	// maxMentions is the maximum number of words of a request that are looked up as files.
+	maxMentions = 1000
+	// maxWords is the maximum number of words that are compared with rules about files at all.
+	maxWords = 5 * maxMentions
+	// maxPath is the length of the longest path that a system opens, in bytes.
+	maxPath = 4096
+)
 
 // command fills in the command of an action, which runs in dir, "" if the agent has not said where.
-func (p Place) command(a *Action, line, dir string) error {
+// It returns the variables with which the command is not odd.
+func (p Place) command(a *Action, line, dir string) (env []string, err error) {
 	a.Verb, a.Line, a.RootTold = Run, line, dir != ""
 	root := p.Workspace.Root(0)
 	if dir == "" {
 		dir = root.Dir.String()
 	}
-	p.mentions(a, dir)
+	words := Words(line)
+	if len(words) > maxMentions {
+		a.Unclear = "the command is too long"
+	}
+	a.Files = p.mentions(words, dir)
 	info, err := p.Workspace.Stat(dir)
 	if err == nil {
 		a.Root = info.Ref().Root().Real.String()
 		err = p.Inside(dir)
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	words, err := commandline.Plain(line)
-	if err != nil {
-		return nil
+	if a.RootTold {
+		a.Within = info.Ref().Rel()
 	}
-	a.Words = words
+	if a.Words, err = commandline.Plain(line); err != nil {
+		return nil, nil
+	}
 	known, err := commandline.Understand(p.Workspace, dir, line)
 	switch {
 	case err == nil:
-		a.Known = known.Rule
+		a.Known, a.Reads = known.Rule, p.reads(known.Reads)
 		if known.Bare != nil {
 			a.Odd = known.Bare.Error()
 		}
-	case strings.TrimSuffix(path.Base(filepath.ToSlash(words[0])), ".exe") == "git":
+	case strings.TrimSuffix(path.Base(filepath.ToSlash(a.Words[0])), ".exe") == "git":
 		a.Odd = err.Error() // it may run what the repository names
 	}
-	return nil
+	a.Local = p.isLocal(a.Words, dir)
+	return known.Env, nil
 }
 
-// mentions adds the files that a command may name. Those after the maximum are known by name only.
-func (p Place) mentions(a *Action, dir string) {
-	for i, word := range Words(a.Line) {
-		name := word
-		if !filepath.IsAbs(name) {
-			name = filepath.Join(dir, name)
-		}
-		f := File{Path: name, Others: append(p.relative(filepath.Clean(name)), path.Clean(word))}
-		if i >= maxMentions {
-			a.Unclear = "the command is too long"
-		} else if info, err := p.Workspace.Stat(name); err == nil {
-			f.locate(info.Ref())
-		}
-		a.Files = append(a.Files, f)
+// isLocal reports whether a command names a file in the roots, such as the script that it runs.
+func (p Place) isLocal(words []string, dir string) bool {
+	if strings.Contains(words[0], "/") && !filepath.IsAbs(words[0]) {
+		return true
 	}
+	return slices.ContainsFunc(words, func(word string) bool {
+		info, err := p.Workspace.Stat(absolute(dir, word))
+		return err == nil && !info.Mode().IsDir()
+	})
+}
+
+// absolute returns a path that starts in dir. It is not clean: a ".." after a link leads elsewhere.
+func absolute(dir, name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return dir + string(filepath.Separator) + name
+}
+
+// mentions returns the files that words may name. Those after a maximum are known by name only, and
+// those after another are left out.
+func (p Place) mentions(words []string, dir string) (files []File) {
+	for i, word := range words[:min(len(words), maxWords)] {
+		if len(word) > maxPath {
+			continue
+		}
+		f := p.named(word, dir)
+		if i < maxMentions {
+			p.look(&f)
+		}
+		files = append(files, f)
+	}
+	return files
+}
+
+// named returns the file that a word may name, also as an address or below the user's home
+// directory.
+func (p Place) named(word, dir string) File {
+	name := word
+	if u, err := url.Parse(word); err == nil && u.Scheme == "file" {
+		name = u.Path
+	}
+	if below, found := strings.CutPrefix(name, "~/"); found {
+		if home, err := os.UserHomeDir(); err == nil {
+			name = filepath.Join(home, below)
+		}
+	}
+	name = absolute(dir, name)
+	return File{Path: name, Others: append(p.relative(filepath.Clean(name)), path.Clean(word))}
+}
+
+// look fills in where a file is, in the roots or elsewhere.
+func (p Place) look(f *File) {
+	if ref, err := p.lead(f.Path); err == nil {
+		f.locate(ref)
+	} else if real, err := filepath.EvalSymlinks(f.Path); err == nil {
+		f.Real = real
+	}
+}
+
+// reads returns the files of which a command prints the content.
+func (p Place) reads(all []commandline.Reading) (files []File) {
+	for _, r := range all {
+		f := File{Path: r.Path, Folder: r.Folder, Names: p.relative(filepath.Clean(r.Path))}
+		if r.Folder {
+			if ref, err := p.lead(r.Path); err == nil {
+				f.locate(ref)
+			}
+		}
+		files = append(files, f)
+	}
+	return files
 }
 
 // HandOver returns an error unless another program that opens path now reaches a file or directory
@@ -190,22 +275,11 @@ func HandOver(w *workspace.Workspace, path string) error {
 // variables in its environment.
 func Command(w *workspace.Workspace, line, dir string) (a Action, env []string) {
 	p := Place{Workspace: w, Inside: func(path string) error { return HandOver(w, path) }}
-	if err := p.command(&a, line, dir); err != nil {
+	env, err := p.command(&a, line, dir)
+	if err != nil {
 		a.Unclear = err.Error()
 	}
-	known, err := commandline.Understand(w, dir, line)
-	if err != nil {
-		return a, nil
-	}
-	return a, known.Env
-}
-
-// Write returns the action of writing the file or creating the directory at ref. risk is what
-// [WhyAsk] says about it.
-func Write(ref workspace.Ref, risk string) Action {
-	f := File{Path: ref.Path(), Risk: risk}
-	f.locate(ref)
-	return Action{Verb: Edit, Files: []File{f}, Standing: true}
+	return a, env
 }
 
 // OutsideRead returns the action of reading the file outside the roots at a real path, to which path

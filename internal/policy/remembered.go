@@ -2,6 +2,7 @@ package policy
 
 import (
 	"cmp"
+	"path/filepath"
 
 	"github.com/acp-agent/acp-agent/internal/consent"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -11,19 +12,37 @@ import (
 type Sources struct {
 	Configured *Permissions // nil if the user has configured none
 	Consents   *consent.Store
-	// Origins has the folders of which others are worktrees, by the real paths of the worktrees. What
-	// the user allows in a folder is also allowed in its worktrees.
-	Origins map[workspace.Dir]workspace.Dir
+	Origins    Origins
+}
+
+// Origins has the tops of repositories by the real paths of their worktrees. The rules for a folder
+// in a repository also hold for the same folder in its worktrees.
+type Origins map[workspace.Dir]workspace.Dir
+
+// of returns the folder that takes the place of dir, a real path, outside of the worktree that it is
+// in, the zero Dir if it is in none.
+func (o Origins) of(dir workspace.Dir) (original workspace.Dir) {
+	deepest := ""
+	for worktree, top := range o {
+		rel, err := filepath.Rel(worktree.String(), dir.String())
+		if err != nil || !filepath.IsLocal(rel) || len(worktree.String()) <= len(deepest) {
+			continue
+		}
+		if same, err := workspace.ParseDir(filepath.Join(top.String(), rel)); err == nil {
+			deepest, original = worktree.String(), same
+		}
+	}
+	return original
 }
 
 // NewSources returns the sources for a session with the roots of w. configured returns what the user
 // has configured for a working directory, nil for nothing.
 func NewSources(
-	w *workspace.Workspace, consents *consent.Store, origins map[workspace.Dir]workspace.Dir,
+	w *workspace.Workspace, consents *consent.Store, origins Origins,
 	configured func(cwd workspace.Dir) *Permissions,
 ) Sources {
 	s := Sources{Consents: consents, Origins: origins}
-	for _, cwd := range []workspace.Dir{w.Roots().Cwd(), origins[w.Root(0).Real]} {
+	for _, cwd := range []workspace.Dir{w.Roots().Cwd(), origins.of(w.Root(0).Real)} {
 		p := (*Permissions)(nil)
 		if !cwd.IsZero() {
 			p = configured(cwd)
@@ -45,7 +64,7 @@ func (s Sources) Rules(w *workspace.Workspace) (rules Rules, err error) {
 		}
 	}
 	for _, root := range w.Opened() {
-		all, err := s.Consents.Rules(root.Real, s.Origins[root.Real])
+		all, err := s.Consents.Rules(root.Real, s.Origins.of(root.Real))
 		if err != nil {
 			return rules, err
 		}
@@ -54,7 +73,7 @@ func (s Sources) Rules(w *workspace.Workspace) (rules Rules, err error) {
 			if err != nil || r.checkAllow() != nil {
 				continue // another version wrote it
 			}
-			r.Root, r.Server, r.Given = root.Real.String(), c.Config, c
+			r.Root, r.Within, r.Server, r.Given = root.Real.String(), c.Within, c.Config, c
 			rules.Allow = append(rules.Allow, r)
 		}
 	}
@@ -72,7 +91,7 @@ func (s Sources) Remember(r Rule, about consent.Consent) error {
 	if err != nil {
 		return err
 	}
-	c := consent.ForRule(root, r.String(), r.Server)
+	c := consent.ForRule(root, r.String(), r.Server).In(r.Within)
 	c.Agent, c.By, c.Title = about.Agent, about.By, about.Title
 	return s.Consents.Allow(c)
 }

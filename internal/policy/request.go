@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -147,13 +146,16 @@ func (r Request) unclearOptions(verb Verb) string {
 	return ""
 }
 
-// maxFiles is the maximum number of files in a request that a rule allows.
+// maxFiles is the maximum number of files in a request that a rule allows. Of more, deny and ask
+// rules look at maxMentions.
 const maxFiles = 100
+
+var errManyFiles = errors.New("the request names too many files")
 
 // Action returns what a request says that the agent will do. announced is what its earlier updates
 // said about the call.
 func (r Request) Action(ctx context.Context, announced Call, p Place) Action {
-	q := reader{ctx: ctx, place: p, agent: r.Agent}
+	q := reader{ctx: ctx, place: p, agent: r.Agent, added: make(map[string]bool)}
 	q.Root = p.Workspace.Root(0).Real.String()
 	if err := q.read(r.Call, announced); err != nil {
 		q.Unclear = err.Error()
@@ -172,6 +174,7 @@ type reader struct {
 	agent string
 	call  Call
 	input map[string]any
+	added map[string]bool // the names of files
 	// titled means that nothing but the title says what a command is.
 	titled bool
 }
@@ -188,6 +191,9 @@ func (q *reader) read(asked, announced Call) error {
 	q.input = input
 	q.call.Locations = append(slices.Clip(announced.Locations), asked.Locations...)
 	q.call.Content = append(slices.Clip(announced.Content), asked.Content...)
+	many := max(len(q.call.Locations), len(q.call.Content)) > maxFiles
+	q.call.Locations = q.call.Locations[:min(len(q.call.Locations), maxMentions)]
+	q.call.Content = q.call.Content[:min(len(q.call.Content), maxMentions)]
 	reading := q.readKind(kind, announced.Meta)
 	switch {
 	case err != nil:
@@ -196,8 +202,8 @@ func (q *reader) read(asked, announced Call) error {
 		return errors.New("the agent has announced another kind of action")
 	case asked.ID == "":
 		return errors.New("the request names no tool call")
-	case len(q.call.Locations) > maxFiles:
-		return errors.New("the request names too many files")
+	case many:
+		return errManyFiles
 	}
 	return reading
 }
@@ -274,59 +280,63 @@ func joinInput(announced, asked json.RawMessage) (map[string]any, error) {
 // readReading reads a call that reads or searches files. It does not trust the kind alone: agents
 // derive it from what their models ask for, and some use the kind read for a shell command that
 // only reads a file.
-func (q *reader) readReading() error {
+func (q *reader) readReading() (first error) {
 	q.Verb = Read
 	for _, l := range q.call.Locations {
-		if err := q.addFile(l.Path, nil, nil); err != nil {
-			return err
-		}
+		first = cmp.Or(first, q.addFile(l.Path, nil, nil))
 	}
 	for _, c := range q.call.Content {
 		if c.Type != "content" { // a diff or a terminal
-			return errors.New("it shows more than a reading")
+			first = cmp.Or(first, errors.New("it shows more than a reading"))
 		}
 	}
-	return q.harmless(q.input)
+	return cmp.Or(first, q.harmless(q.input))
 }
 
 // readEdit reads a call that writes files. At least one must be named by an absolute path.
 func (q *reader) readEdit() error {
 	q.Verb = Edit
-	var errs error
+	var first error
 	for _, c := range q.call.Content {
+		var err error
 		switch c.Type {
 		case "diff":
-			errs = errors.Join(errs, q.addFile(c.Path, &c.New, c.Old))
+			err = q.addFile(c.Path, &c.New, c.Old)
 		case "content":
 		default:
-			errs = errors.Join(errs, errors.New("it shows more than an edit"))
+			err = errors.New("it shows more than an edit")
 		}
+		first = cmp.Or(first, err)
 	}
-	return errors.Join(errs, q.addFiles(), checkMembers(q.input, editMembers, isEditValue))
+	return cmp.Or(first, q.addFiles(), checkMembers(q.input, editMembers, isEditValue))
 }
 
 // addFiles adds the files of the locations and of the input's members that name files.
-func (q *reader) addFiles() (errs error) {
+func (q *reader) addFiles() (first error) {
 	text := written(q.input)
 	for _, l := range q.call.Locations {
-		errs = errors.Join(errs, q.addFile(l.Path, &text, nil))
+		first = cmp.Or(first, q.addFile(l.Path, &text, nil))
 	}
 	for name, value := range q.input {
 		for _, path := range pathsIn(name, value) {
-			errs = errors.Join(errs, q.addFile(path, &text, nil))
+			first = cmp.Or(first, q.addFile(path, &text, nil))
 		}
 	}
-	return errs
+	return first
 }
 
-// addFile adds a file of the action, once.
+// addFile adds a file of the action, once. Many files are known by name only.
 func (q *reader) addFile(name string, text, old *string) error {
-	if slices.ContainsFunc(q.Files, func(f File) bool { return f.Path == name }) {
+	switch {
+	case q.added[name]:
 		return nil
+	case len(q.Files) >= maxMentions:
+		return errManyFiles
 	}
+	q.added[name] = true
 	if len(q.Files) >= maxFiles {
-		q.Files = append(q.Files, File{Path: name, Others: q.place.relative(filepath.Clean(name))})
-		return errors.New("the request names too many files")
+		q.Files = append(q.Files, q.place.named(name, ""))
+		return errManyFiles
 	}
 	f, err := q.place.file(q.ctx, name, text, old)
 	q.Files = append(q.Files, f)
@@ -352,8 +362,11 @@ func (q *reader) readCommand() error {
 			err = cmp.Or(err, errors.New("the agent names two directories"))
 		}
 	}
-	placed := q.place.command(&q.Action, line, q.absolute(dir))
-	for _, l := range q.call.Locations {
+	if dir != "" {
+		dir = absolute(q.place.Workspace.Root(0).Dir.String(), dir)
+	}
+	_, placed := q.place.command(&q.Action, line, dir)
+	for _, l := range q.call.Locations[:min(len(q.call.Locations), maxFiles)] {
 		if _, failed := q.place.file(q.ctx, l.Path, nil, nil); failed != nil {
 			placed = cmp.Or(placed, failed)
 		}

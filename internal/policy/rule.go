@@ -53,8 +53,8 @@ type Rule struct {
 
 	// Root is the real path of the root in which a remembered rule holds, "" for all. Server
 	// identifies the configuration of the MCP server that such a rule was made for, Session the
-	// only session in which it holds.
-	Root, Server, Session string
+	// only session in which it holds, and Within the only folder in the root, "" for all.
+	Root, Server, Session, Within string
 	// Given is the consent to a rule that the user gave for good, zero for others.
 	Given consent.Consent
 	// Preset means that the rule comes from the mode of the session.

@@ -12,12 +12,40 @@ import (
 	"github.com/acp-agent/acp-agent/internal/commandline"
 )
 
-// isIn reports whether the words of a run rule are in a command line, in this order, wherever they
-// stand in one of its commands: after assignments, in quotes, behind another program. The first may
-// have a directory before it.
-func (r Rule) isIn(line string) bool { return slices.ContainsFunc(commandsIn(line), r.follows) }
+// saying is a text of an action. commands returns [commandsIn] it, which is read once for all
+// rules.
+type saying struct {
+	text     string
+	commands func() [][]string
+}
 
-// follows reports whether words contain those of the rule in their order.
+// said returns the texts of an action in which rules look for words. complete is false if one is
+// too long: then only its beginning is there.
+func (a Action) said() (all []saying, complete bool) {
+	texts := append([]string{a.Line}, a.Texts...)
+	complete = len(texts) <= maxMentions
+	for _, s := range texts[:min(len(texts), maxMentions)] {
+		complete = complete && len(s) <= commandline.MaxLine
+		s = s[:min(len(s), commandline.MaxLine)]
+		all = append(all, saying{s, sync.OnceValue(func() [][]string { return commandsIn(s) })})
+	}
+	return all, complete
+}
+
+// isAmong reports whether words have those of the rule, in any order.
+func (r Rule) isAmong(words []string) bool {
+	for i, wanted := range r.words {
+		is := func(word string) bool { return isWord(wanted, word, i == 0) }
+		if !slices.ContainsFunc(words, is) {
+			return false
+		}
+	}
+	return true
+}
+
+// follows reports whether words contain those of a run rule in their order, wherever they stand in
+// a command: after assignments, in quotes, behind another program. The first may have a directory
+// before it.
 func (r Rule) follows(words []string) bool {
 	found := 0
 	for _, word := range words {
@@ -55,8 +83,9 @@ const maxNested = 3
 
 // commandsIn returns the words of the commands that a line may run, without quotes: those that
 // stand in it, and those that are the text of a word. Nothing is expanded: the line is also read as
-// if what a shell expands were empty.
+// if what a shell expands were empty. Of a line that is too long it reads the beginning.
 func commandsIn(line string) (all [][]string) {
+	line = line[:min(len(line), commandline.MaxLine)]
 	decoded := escape().ReplaceAllStringFunc(line, func(code string) string {
 		base, digits := 8, code[1:]
 		if strings.ContainsAny(digits[:1], "xuU") {
@@ -102,6 +131,9 @@ func appendCommands(all [][]string, line string, depth int) [][]string {
 		for _, word := range command {
 			inner := fields(word)
 			parts = append(parts, inner...)
+			if len(word) > 2 && word[0] == '-' && word[1] != '-' {
+				parts = append(parts, word[2:]) // the value of an option, such as -g.env
+			}
 			if depth > 0 && len(inner) > 1 && word != line {
 				all = appendCommands(all, word, depth-1)
 			}
@@ -135,7 +167,8 @@ func splitCommands(line string) [][]string {
 		switch {
 		case t.Kind != commandline.Operator:
 			commands[last] = append(commands[last], t.Text)
-		case t.Text != "<" && t.Text != ">": // which stand within a command
+		case t.Text == "<" || t.Text == ">": // which stand within a command
+		case len(commands[last]) > 0:
 			commands = append(commands, nil)
 		}
 	}
@@ -145,7 +178,7 @@ func splitCommands(line string) [][]string {
 // fields returns what could be words of a command in a text.
 func fields(s string) []string {
 	return strings.FieldsFunc(s, func(r rune) bool {
-		return unicode.IsSpace(r) || strings.ContainsRune("'\"`\\$&|;<>(){},=", r)
+		return unicode.IsSpace(r) || strings.ContainsRune("'\"`\\$&|;<>(){},=:@", r)
 	})
 }
 

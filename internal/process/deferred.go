@@ -92,7 +92,7 @@ func RunDeferred() error {
 	env := append(EnvironmentWithout([]string{deferredVariable}), d.Env...)
 	env = (&exec.Cmd{Env: env}).Environ() // the last value of a name wins
 	program, argv := d.argv(env)
-	if d.Policy.Hosts != nil {
+	if d.Policy.Hosts.Limited {
 		return d.runBeside(program, argv, env)
 	}
 	err := d.Policy.Run(sandbox.Launch{Path: program, Args: argv}, func(l sandbox.Launch) error {

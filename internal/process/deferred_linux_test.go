@@ -88,8 +88,9 @@ func TestDeferredCommandLines(t *testing.T) {
 	require.Equal(t, "exit status 127", ended)
 }
 
-// An agent chooses the command, its arguments and its environment. None of them changes what our
-// program does before it restricts itself.
+// An agent chooses the command, its arguments and its environment, and can let the directory lead
+// elsewhere before the editor goes there. None of that changes what our program does before it
+// restricts itself.
 //
 // Clause X5.
 func TestDeferredCommandsStayInside(t *testing.T) {
@@ -101,6 +102,7 @@ func TestDeferredCommandsStayInside(t *testing.T) {
 		for _, c := range []process.Command{
 			{Path: "/bin/sh", Args: []string{"-c", write}},
 			{Path: write},
+			{Path: "echo > evil"},
 			{Path: "true", Args: []string{"; " + write, "$(" + write + ")", "`" + write + "`", "\n" + write + "\n"}},
 			{Path: "true;" + write},
 			{Path: "--", Args: []string{"/bin/sh", "-c", write}},
@@ -110,8 +112,10 @@ func TestDeferredCommandsStayInside(t *testing.T) {
 				"ENV=" + in, "HOME=" + in}},
 		} {
 			c.Sandbox = sandbox.Policy{Mode: mode, Write: []string{in}}
-			throughEditor(t, c, in)
-			require.NoFileExists(t, evil, c)
+			for _, dir := range []string{in, out} {
+				throughEditor(t, c, dir)
+				require.NoFileExists(t, evil, c)
+			}
 
 			d, err := c.Defer([]string{proctest.Executable(), "sandbox", "--deferred"})
 			require.NoError(t, err)

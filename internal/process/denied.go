@@ -29,9 +29,9 @@ func ExplainRefusal(r hostproxy.Refusal, who, owner string) string {
 }
 
 // ExplainDenial looks for an error in a child's message that its sandbox has probably caused. It
-// returns a text in Markdown that tells the user which setting would permit the access, and the
-// path that this setting would name. Both are "" if there is no such error. who names the child,
-// and owner the section of the configuration file with its settings.
+// returns a text in Markdown that tells the user which setting would permit the access, or why none
+// is suggested, and the path that this is about. Both are "" if there is no such error. who names
+// the child, and owner the section of the configuration file with its settings.
 func ExplainDenial(
 	p sandbox.Policy, message, who, owner string,
 ) (explanation, path string) {
@@ -47,12 +47,29 @@ func ExplainDenial(
 		return fmt.Sprintf("The sandbox does not let %s %s %s, by its own report: it belongs to %s, a "+
 			"linked worktree of git that a program in the sandbox could have made. If you made it, run "+
 			"%s, and load the session again.", who, does, text.Code(d.Path), text.Code(worktree),
-			text.Code("acp-agent permissions follow "+text.ShellWord(worktree))), d.Grant
+			text.Code("acp-agent permissions follow "+text.ShellWord(worktree))), d.Path
+	}
+	if d.Grant == "" {
+		explanation = fmt.Sprintf("The sandbox does not let %s %s %s, by its own report. No setting "+
+			"is suggested, because %s.", who, does, text.Code(d.Path), d.Withheld)
+		return explanation + aboutLock(d.Path), d.Path
 	}
 	return fmt.Sprintf("The sandbox does not let %s %s %s, by its own report. If you know that it "+
 		"must, add %s to %s of %s in acp-agent's configuration file, and restart acp-agent. If the path "+
 		"does not exist, create it first.", who, does, text.Code(d.Path), text.Code(d.Grant), setting,
 		owner), d.Grant
+}
+
+// aboutLock says which commands of git need a file that a process in a linked worktree cannot
+// write, or "".
+func aboutLock(path string) string {
+	if filepath.Base(path) != "packed-refs.lock" {
+		return ""
+	}
+	return " Git needs this file to delete a reference: at the end of a cherry-pick, revert, " +
+		"rebase or bisect, and for `branch -d` and `-m`, `tag -d`, `stash drop` and `pop`. What it " +
+		"has committed is kept; a branch, a tag or `CHERRY_PICK_HEAD` is left. Delete that outside " +
+		"the sandbox, for example with `git cherry-pick --quit` in the worktree."
 }
 
 // worktreeOf returns the linked worktree that has the directory own in its repository, or "".

@@ -388,6 +388,20 @@ func (g grants) runtime(script string) (paths []string) {
 	return paths
 }
 
+// hide hides directories that exist from the process, which is to run a program.
+func (g grants) hide(dirs []string, program string) {
+	if found, err := exec.LookPath(program); err == nil {
+		if at, err := walk(found); err == nil && filepath.IsAbs(found) {
+			program = at.path()
+		}
+	}
+	for _, dir := range dirs {
+		if at, err := walk(filepath.Clean(dir)); err == nil && len(at.missing) == 0 {
+			g.policy.Hide(at.real, program)
+		}
+	}
+}
+
 // remember remembers the directories that the process will be able to write.
 func (g grants) remember() error {
 	for _, dir := range g.policy.Write {

@@ -166,6 +166,32 @@ func TestAcceptAWorktree(t *testing.T) {
 	require.Equal(t, "second", git(t, inside, "log", "-1", "--format=%s"))
 }
 
+// What git cannot write in the repository of a worktree is explained, and nothing of the repository
+// is suggested.
+//
+// Clauses X6, X8.
+func TestNothingOfARepositoryIsSuggested(t *testing.T) {
+	if proctest.AsOrdinaryUser(t, t.Name()) {
+		return
+	}
+	repository, worktree := cloned(t)
+	at := newAttacked(t, sandbox.Write)
+	at.env = append(append(at.env, author...), "wt="+worktree)
+	for script, affected := range map[string]bool{"git branch x; git branch -d x": true,
+		"git tag x; git tag -d x": true, "git gc": false} {
+		said := filepath.Join(at.a, "said")
+		require.NoError(t, at.run(`cd "$wt"; { `+script+`; } 2>"$a/said"; true`, worktree, at.a))
+		text, err := os.ReadFile(said)
+		require.NoError(t, err)
+		p := sandbox.Policy{Mode: sandbox.Write, Write: []string{worktree}}
+		explained, path := process.ExplainDenial(p, string(text), "the agent", "agents.x")
+		require.Contains(t, path, filepath.Join(repository, ".git"), "%s", text)
+		require.Contains(t, explained, "No setting is suggested, because it belongs to a repository")
+		require.NotContains(t, explained, "sandboxWrite")
+		require.Equal(t, affected, strings.Contains(explained, "`branch -d`"), explained)
+	}
+}
+
 // Worktrees that git made differently work too: of a bare repository, of a worktree, with relative
 // paths, and one that was moved.
 func TestKindsOfWorktrees(t *testing.T) {

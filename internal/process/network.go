@@ -54,7 +54,7 @@ func networkLevel(p sandbox.Policy) (sandbox.Network, error) {
 // InEffect describes what restricts a command with the settings s.
 func InEffect(s sandbox.Settings) string {
 	text := s.InEffect()
-	if s.Mode == sandbox.Off || s.Hosts == nil || s.Unprotected() != nil {
+	if s.Mode == sandbox.Off || !s.Hosts.Limited || s.Unprotected() != nil {
 		return text
 	}
 	level, err := NetworkLevel(s)
@@ -62,7 +62,7 @@ func InEffect(s sandbox.Settings) string {
 		return text + "; it does not start: " + err.Error()
 	}
 	names := "no hosts"
-	if len(s.Hosts) > 0 {
+	if len(s.Hosts.List) > 0 {
 		names = "only the hosts " + s.Hosts.String()
 	}
 	text += "; " + names + map[sandbox.Network]string{
@@ -70,7 +70,7 @@ func InEffect(s sandbox.Settings) string {
 		sandbox.Ports:     ", but other machines at the port of acp-agent's proxy, too",
 	}[level]
 	example := &http.Request{URL: &url.URL{Scheme: "https", Host: "example.com"}}
-	if via, err := upstream(example); len(s.Hosts) > 0 && err == nil && via != nil {
+	if via, err := upstream(example); len(s.Hosts.List) > 0 && err == nil && via != nil {
 		text += ", by way of the proxy " + via.Host + ", which may lead their names anywhere"
 	}
 	return text
@@ -83,7 +83,7 @@ func upstream(r *http.Request) (*url.URL, error) { return http.ProxyFromEnvironm
 func openNetwork(
 	p sandbox.Policy, base []string, refused func(hostproxy.Refusal),
 ) (*network, error) {
-	if p.Hosts == nil {
+	if !p.Hosts.Limited {
 		return nil, nil //nolint:nilnil // nil is a network
 	}
 	level, err := networkLevel(p)

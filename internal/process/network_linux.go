@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/acp-agent/acp-agent/internal/hostproxy"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 )
 
@@ -86,7 +87,7 @@ func (n *network) launch(cmd *exec.Cmd, p sandbox.Policy) error {
 	program, err := filepath.EvalSymlinks(p.Helper[0])
 	if err == nil && p.Writes(program) {
 		err = fmt.Errorf("acp-agent's own program, %s, lies where the sandbox lets programs write: "+
-			"install it elsewhere, or use \"sandboxNetwork\": \"ports\"", program)
+			"install it elsewhere", program)
 	}
 	if err != nil {
 		return err
@@ -99,7 +100,7 @@ func (n *network) startHelper(cmd *exec.Cmd, p sandbox.Policy) error {
 	outlet := n.outlet
 	outlet.Entered = true
 	d := deferred{Policy: p, Path: cmd.Path, Args: cmd.Args, Env: cmd.Environ()}
-	d.Policy.Hosts, d.Policy.Helper, d.Policy.Outlet = nil, nil, &outlet
+	d.Policy.Hosts, d.Policy.Helper, d.Policy.Outlet = hostproxy.Hosts{}, nil, &outlet
 	ours, theirs, err := socketPair()
 	if err != nil {
 		return err
@@ -126,16 +127,16 @@ func (n *network) startHelper(cmd *exec.Cmd, p sandbox.Policy) error {
 }
 
 // inUserNamespace adds namespaces to the attributes of a process. It keeps its user and group, and
-// may only prepare the network.
+// may only prepare its network and its mounts.
 func inUserNamespace(given *syscall.SysProcAttr) *syscall.SysProcAttr {
 	a := syscall.SysProcAttr{}
 	if given != nil {
 		a = *given
 	}
-	a.Cloneflags |= unix.CLONE_NEWUSER | unix.CLONE_NEWNET
+	a.Cloneflags |= unix.CLONE_NEWUSER | unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWIPC
 	a.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}}
 	a.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}}
-	a.AmbientCaps = []uintptr{unix.CAP_NET_ADMIN}
+	a.AmbientCaps = []uintptr{unix.CAP_NET_ADMIN, unix.CAP_SYS_ADMIN}
 	return &a
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"os"
 	"os/exec"
@@ -502,6 +503,39 @@ func TestDeferredCommandsHaveTheHosts(t *testing.T) {
 	})
 }
 
+// A list that is empty, given or missing restricts a command in the editor's terminals as it does a
+// child of ours.
+//
+// Clauses X7, X8.
+func TestListsReachTheEditorsTerminals(t *testing.T) {
+	bothLevels(t, func(t *testing.T, level sandbox.Network) {
+		o := newOutside(t)
+		text, err := json.Marshal(o)
+		require.NoError(t, err)
+		at, err := netip.ParseAddrPort(o.TCP)
+		require.NoError(t, err)
+		s := hostSettings(t, level, o.Allowed)
+		for _, hosts := range []hostproxy.Hosts{{Limited: true}, {Limited: true, List: []hostproxy.Host{}},
+			s.Hosts, {}} {
+			for _, ports := range []hostproxy.Ports{{}, {Limited: true},
+				{Limited: true, List: []uint16{}}, {Limited: true, List: []uint16{at.Port()}}} {
+				s.Hosts, s.Ports = hosts, ports
+				c := self("try all", "TEST_OUTSIDE="+string(text))
+				c.Env = append(c.Env, "TMPDIR="+t.TempDir())
+				c, err := c.Restrict(s, nil)
+				require.NoError(t, err)
+				byEditor, ended := throughEditor(t, c, t.TempDir())
+				require.Equal(t, "exit status 0", ended, byEditor)
+				for _, out := range []string{finish(t, c, process.Options{}), byEditor} {
+					require.Equal(t, !hosts.Limited && ports.Allow(at.Port()),
+						strings.Contains(out, "a connection to tcp\n"), "%+v\n%s", s, out)
+					require.Equal(t, !hosts.Limited, strings.Contains(out, "UDP\n"), "%+v\n%s", s, out)
+				}
+			}
+		}
+	})
+}
+
 // Clause X7.
 func TestNetworkInEffect(t *testing.T) {
 	s := hostSettings(t, sandbox.Namespace, "a.com,*.b.org:8443")
@@ -509,7 +543,7 @@ func TestNetworkInEffect(t *testing.T) {
 	s.Network = sandbox.Ports
 	require.Equal(t, "write; only the hosts a.com, *.b.org:8443, but other machines at the port of acp-agent's "+
 		"proxy, too", process.InEffect(s))
-	s.Hosts = hostproxy.Hosts{}
+	s.Hosts = hostproxy.Hosts{Limited: true}
 	require.Contains(t, process.InEffect(s), "write; no hosts")
 	s.Mode = sandbox.Off
 	_, err := process.Command{Path: "true"}.Restrict(s, nil)
@@ -529,7 +563,7 @@ func TestWithoutNamespaces(t *testing.T) {
 		return
 	}
 	require.NoError(t, proctest.Deny(unix.SYS_UNSHARE, syscall.EPERM))
-	s := sandbox.Settings{Mode: sandbox.Write, Hosts: hostproxy.Hosts{}, Helper: []string{"/bin/false"}}
+	s := sandbox.Settings{Mode: sandbox.Write, Hosts: hostproxy.Hosts{Limited: true}, Helper: []string{"/bin/false"}}
 	require.Contains(t, process.InEffect(s), "at the port of acp-agent's proxy")
 	s.Network = sandbox.Namespace
 	require.Contains(t, process.InEffect(s), "it does not start: ")

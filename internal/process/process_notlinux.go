@@ -2,9 +2,15 @@
 
 package process
 
-import "syscall"
+import (
+	"syscall"
 
-// attributes make the child a group leader, and a child without a terminal the leader of a session.
+	"github.com/acp-agent/acp-agent/internal/sandbox"
+)
+
+// attributes make the child a group leader, and one in the sandbox or without a terminal the leader
+// of a session, so that it cannot read from our terminal or type into it.
 func attributes(c Command) *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setsid: c.Batch, Setpgid: !c.Batch}
+	alone := c.Batch || c.Sandbox.Mode != sandbox.Off
+	return &syscall.SysProcAttr{Setsid: alone, Setpgid: !alone}
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -179,4 +180,19 @@ func TestStatusOfSignal(t *testing.T) {
 	require.ErrorAs(t, err, &exit)
 	require.Equal(t, -1, exit.Code)
 	require.Equal(t, 128+9, exit.Status, "as a shell says")
+}
+
+// An environment that is empty is not ours.
+//
+// Clause X8.
+func TestEmptyEnvironment(t *testing.T) {
+	for _, base := range [][]string{nil, {}} {
+		c := process.Command{Path: "/usr/bin/env", Base: base}
+		p, err := process.Start(t.Context(), c, process.Options{})
+		require.NoError(t, err)
+		out, err := io.ReadAll(p.Stdout())
+		require.NoError(t, err)
+		<-p.Done()
+		require.Equal(t, base == nil, strings.Contains(string(out), "PATH="), "%s", out)
+	}
 }

@@ -16,7 +16,7 @@ import (
 // of s.State: some programs hang without them. The error is a [*StartError].
 func (c Command) Restrict(s sandbox.Settings, roots []Root) (Command, error) {
 	switch {
-	case s.Mode == sandbox.Off && s.Hosts != nil:
+	case s.Mode == sandbox.Off && s.Hosts.Limited:
 		return c, &StartError{c, "", errors.New(`sandboxHosts needs "sandbox": "write" or "strict"`)}
 	case s.Mode == sandbox.Off || s.Unprotected() != nil:
 		return c, nil
@@ -32,7 +32,8 @@ func (c Command) Restrict(s sandbox.Settings, roots []Root) (Command, error) {
 }
 
 func (c Command) restrict(s sandbox.Settings, roots []Root) (Command, error) {
-	p := sandbox.Policy{Mode: s.Mode, Ports: s.Ports, Hosts: s.Hosts, Network: s.Network, Helper: s.Helper}
+	p := sandbox.Policy{Mode: s.Mode, Ports: s.Ports, Hosts: s.Hosts, Network: s.Network,
+		Helper: s.Helper, Own: s.Own}
 	g := newGrants(s.Records, &p)
 	if err := g.addRoots(roots); err != nil {
 		return c, &StartError{c, "its sandbox needs the session's folders", err}
@@ -68,6 +69,7 @@ func (c Command) restrict(s sandbox.Settings, roots []Root) (Command, error) {
 	if err := g.remember(); err != nil {
 		return c, &StartError{Command: c, Err: err}
 	}
+	g.hide(s.Hidden, c.Path)
 	c.Sandbox = p
 	return c, nil
 }

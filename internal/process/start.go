@@ -88,7 +88,8 @@ func start(
 	}
 	cmd.Args[0] = cmp.Or(c.calledAs, cmd.Args[0])
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.Env = slices.Concat(c.base(), c.Env, s.env)
+	// It is not nil, even if it is empty: that would stand for our environment.
+	cmd.Env = append([]string{}, slices.Concat(c.base(), c.Env, s.env)...)
 	cmd.Dir = c.Dir
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = s.in, s.out, s.err
 	cmd.SysProcAttr = attributes

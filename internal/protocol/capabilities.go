@@ -80,7 +80,7 @@ var agentCapabilities = []AgentCapability{
 	{"promptCapabilities.embeddedContext", Passed, agentPrompts, false},
 	{"mcpCapabilities", Passed, agentServers, false},
 	{"mcpCapabilities.http", Passed, agentServers, false},
-	{"mcpCapabilities.sse", Passed, agentServers, false},
+	{"mcpCapabilities.sse", Passed, "for servers that acp-agent connects, only http", false},
 	{"mcpCapabilities.acp", Refused, "servers in the client are not bridged to the agent", false},
 	{"sessionCapabilities", Served, "", false},
 	{"sessionCapabilities.additionalDirectories", Served, "", false},

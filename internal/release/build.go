@@ -129,7 +129,7 @@ func (r *release) collectCompletions(ctx context.Context, work string) error {
 }
 
 // collectManual lets a test of the command line write its manual pages: the program itself does not
-// link what generates them. The test is built as internal/test/all does, to share compiled packages.
+// link what generates them. The test is built as make test does, to share compiled packages.
 func (r *release) collectManual(ctx context.Context, work string) error {
 	dir := filepath.Join(work, "man")
 	date := "SOURCE_DATE_EPOCH=" + strconv.FormatInt(r.version.Date.Unix(), 10)

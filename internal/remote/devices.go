@@ -18,7 +18,7 @@ const (
 	Bearer Kind = ""
 	// Code is exchanged for the token of a device, once.
 	Code Kind = "code"
-	// Device tokens are the cookies of browsers.
+	// Device tokens are the cookies of browsers, each with the proof of its page.
 	Device Kind = "device"
 )
 
@@ -68,9 +68,9 @@ func (s *Tokens) AddCode(name string, role Role, label string) (string, error) {
 	return s.Add(name, Token{Label: label, Created: now, Expires: now.Add(CodeLife), Kind: Code, Role: role})
 }
 
-// pair exchanges a code for the token of a device. The error is errInvalid if the code is unknown,
-// too old, or was used before.
-func (s *Tokens) pair(code string) (secret string, a Account, t Token, err error) {
+// pair exchanges a code for a cookie, which is the token of a device together with the proof. The
+// error is errInvalid if the code is unknown, too old, or was used before.
+func (s *Tokens) pair(code, proof string) (cookie string, a Account, t Token, err error) {
 	a, used, err := s.find(code, Code)
 	if err != nil {
 		return "", a, t, err
@@ -85,11 +85,9 @@ func (s *Tokens) pair(code string) (secret string, a Account, t Token, err error
 	}
 	now := time.Now().UTC()
 	t = Token{Label: used.Label, Created: now, Expires: now.Add(deviceLife), Kind: Device, Role: used.Role}
-	if secret, err = s.Add(a.Name, t); err != nil {
-		return "", a, t, err
-	}
-	t.ID = tokenID(hashToken(secret))
-	return secret, a, t, nil
+	cookie = newSecret(a.Name)
+	t.ID, err = s.add(a.Name, cookie+proof, t)
+	return cookie, a, t, err
 }
 
 // PairingLink returns the address that pairs a device by opening it, at a server's address such as

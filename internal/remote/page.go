@@ -18,9 +18,21 @@ import (
 	"github.com/acp-agent/acp-agent/internal/websocket"
 )
 
-// cookieName is the name of the cookie with the token of a device. Browsers accept it only from this
-// host and over TLS, or from a loopback address.
-const cookieName = "__Host-acp-agent"
+// A browser sends its cookies to every port of the host, so a cookie alone may come from any
+// program of this machine. What the page keeps in its storage, only pages of its origin can read,
+// which has a port. So the page keeps a random proof and sends it with each request, and the token
+// of a device is the cookie with the proof.
+const (
+	// cookiePrefix is what the names of cookies with tokens begin with. Browsers accept these only
+	// from this host and over TLS, or from a loopback address.
+	cookiePrefix = "__Host-acp-agent-"
+	// proofHeader is the header with the proof. Requests for connections cannot have it: they offer
+	// the proof as a subprotocol that begins with proofProtocol.
+	proofHeader   = "Acp-Agent-Proof"
+	proofProtocol = "proof."
+	// minProof is how long a proof is at least. The page makes UUIDs.
+	minProof = 32
+)
 
 // wrongCodesPerMinute is how many wrong codes are logged and answered as such, whoever sends them.
 // The limit keeps the log readable; a code has 130 random bits. The right code always pairs.
@@ -82,11 +94,12 @@ func (s *Server) pairDevice(w http.ResponseWriter, r *http.Request, wrong *rate.
 	var request struct{ Code string }
 	const most = 1 << 10
 	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, most)).Decode(&request)
-	if err != nil || r.Header.Get("Content-Type") != "application/json" {
-		http.Error(w, "expected a code as JSON", http.StatusBadRequest)
+	isJSON := r.Header.Get("Content-Type") == "application/json"
+	if err != nil || !isJSON || len(proof(r)) < minProof {
+		http.Error(w, "expected a code as JSON, and a proof", http.StatusBadRequest)
 		return
 	}
-	value, account, token, err := s.options.Tokens.pair(request.Code)
+	value, account, token, err := s.options.Tokens.pair(request.Code, proof(r))
 	from := s.source(r)
 	switch {
 	case errors.Is(err, errInvalid) && !wrong.Allow():
@@ -112,7 +125,7 @@ func (s *Server) pairDevice(w http.ResponseWriter, r *http.Request, wrong *rate.
 		s.options.Log.Warn("paired a device", from...)
 		s.options.Audit.Info("paired a device", from...)
 		s.notifier.paired(account.Name, token)
-		http.SetCookie(w, deviceCookie(value, int(deviceLife/time.Second)))
+		http.SetCookie(w, deviceCookie(r, value, int(deviceLife/time.Second)))
 		w.WriteHeader(http.StatusNoContent)
 	}
 }
@@ -155,7 +168,7 @@ func (s *Server) removeDevice(w http.ResponseWriter, r *http.Request) {
 			http.StatusServiceUnavailable)
 		return
 	}
-	http.SetCookie(w, deviceCookie("", -1))
+	http.SetCookie(w, deviceCookie(r, "", -1))
 	w.WriteHeader(http.StatusNoContent)
 }
 
@@ -173,23 +186,30 @@ func (s *Server) forgetDevice(r *http.Request) error {
 	return nil
 }
 
-func deviceCookie(value string, maxAge int) *http.Cookie {
-	return &http.Cookie{Name: cookieName, Value: value, Path: "/", MaxAge: maxAge, Secure: true,
-		HttpOnly: true, SameSite: http.SameSiteStrictMode}
+// deviceCookie returns the cookie of the device that sent a request.
+func deviceCookie(r *http.Request, value string, maxAge int) *http.Cookie {
+	return &http.Cookie{Name: cookieName(proof(r)), Value: value, Path: "/", MaxAge: maxAge,
+		Secure: true, HttpOnly: true, SameSite: http.SameSiteStrictMode}
+}
+
+// cookieName returns the name of the cookie that belongs to a proof. The pages of two servers on
+// one host have two cookies.
+func cookieName(proof string) string { return cookiePrefix + tokenID(hashToken(proof)) }
+
+// proof returns the proof that a request comes from the page, or "".
+func proof(r *http.Request) string {
+	offered := websocket.Offered(r, proofProtocol)
+	return cmp.Or(r.Header.Get(proofHeader), strings.TrimPrefix(offered, proofProtocol))
 }
 
 // device returns the device that sent a request from the page.
 func (s *Server) device(r *http.Request) (Account, Token, error) {
-	sent, err := r.Cookie(cookieName)
+	sent, err := r.Cookie(cookieName(proof(r)))
 	if err != nil || !fromPage(r) {
 		return Account{}, Token{}, errInvalid
 	}
-	return s.options.Tokens.find(sent.Value, Device)
+	return s.options.Tokens.find(sent.Value+proof(r), Device)
 }
 
 // isFromDevice reports whether a request for a connection comes from the page.
-func (s *Server) isFromDevice(r *http.Request) bool {
-	_, err := r.Cookie(cookieName)
-	return s.options.Page && err == nil && r.Header.Get("Authorization") == "" &&
-		websocket.Token(r) == ""
-}
+func (s *Server) isFromDevice(r *http.Request) bool { return s.options.Page && proof(r) != "" }

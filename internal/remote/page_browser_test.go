@@ -13,6 +13,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/model"
+	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
 	"github.com/acp-agent/acp-agent/internal/test/npmtest"
 )
 
@@ -29,10 +33,14 @@ func TestPageOnAPhone(t *testing.T) {
 	w.leave()
 
 	script := filepath.Join(filepath.Dir(npmtest.File(t, "testdata/node-browser", "")), "page.mjs")
-	link := func(user string) string { return PairingLink("http://"+w.address, w.code(user, Answer)) }
+	link := func(h *host, user string) string {
+		return PairingLink("http://"+h.address, h.code(user, Answer))
+	}
 	w.add("bob")
-	browser := exec.CommandContext(t.Context(), npmtest.Node(t), script, link("ana"), link("bob"),
-		os.Getenv("ACP_AGENT_SCREENSHOTS"))
+	elsewhere := start(t, withPage)
+	elsewhere.add("ana")
+	browser := exec.CommandContext(t.Context(), npmtest.Node(t), script, link(w.host, "ana"),
+		link(w.host, "bob"), link(elsewhere, "ana"), os.Getenv("ACP_AGENT_SCREENSHOTS"))
 	browser.Env = append(browser.Environ(), "HOME="+t.TempDir())
 	in, err := browser.StdinPipe()
 	require.NoError(t, err)
@@ -74,7 +82,17 @@ func newWalk(t *testing.T) *walk {
 	w := &walk{cwd: filepath.Join(dir, "shop"), told: filepath.Join(t.TempDir(), "told"),
 		files: []string{"a.md", "b.md", "c.md", "d.md"}}
 	require.NoError(t, os.MkdirAll(w.cwd, 0o700))
-	w.host = start(t, withPage, notifyTo(t, w.told))
+	writer, err := modelserver.Start()
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, writer.Close()) })
+	models := []model.Model{{ID: "writer", BaseURL: writer.URL() + "/v1", Name: "writer"}}
+	w.host = start(t, withPage, notifyTo(t, w.told), func(o *Options) {
+		o.Serving = func(User) (acp.Options, error) {
+			return acp.Options{Backend: func() backend.Backend {
+				return model.New(model.Options{Models: models})
+			}}, nil
+		}
+	})
 	w.pass = w.clock()
 	w.secret = w.add("ana", w.cwd)
 	w.editor = connect(t, "ws://"+w.address, w.secret).initialize()
@@ -93,7 +111,8 @@ func (w *walk) prompt(text string) map[string]any {
 func (w *walk) writing() map[string]any {
 	name := w.files[0]
 	w.files = w.files[1:]
-	return w.prompt(fmt.Sprintf("/write %s\n```\n# Timeouts\n%s\n```", name, strings.Repeat("- a service waits for 30 seconds\n", 40)))
+	content := "# Timeouts\n" + strings.Repeat("- a service waits for 30 seconds\n", 40)
+	return w.prompt(modelserver.Prompt("Write "+name+".", modelserver.Write(name, content)))
 }
 
 // leave starts a turn that asks a question, in an editor that is closed before it is answered. The

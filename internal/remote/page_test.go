@@ -1,13 +1,16 @@
 package remote
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
 	"maps"
 	"net/http"
+	"net/http/cookiejar"
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -33,17 +36,27 @@ func (h *host) code(name string, role Role) string {
 	return code
 }
 
+// device is what a browser has of a server: what its page keeps, and the cookies that it sends.
+type device struct {
+	proof   string
+	cookies []*http.Cookie
+}
+
+// newDevice returns a browser that is not paired.
+func newDevice() device { return device{proof: strings.ToLower(rand.Text() + rand.Text())} }
+
 // post sends a request as a page of an origin does.
-func (h *host) post(path, origin, body string, cookies ...*http.Cookie) *http.Response {
+func (h *host) post(path, origin, body string, d device) *http.Response {
 	h.t.Helper()
 	r, err := http.NewRequestWithContext(h.t.Context(), http.MethodPost, "http://"+h.address+path,
 		strings.NewReader(body))
 	require.NoError(h.t, err)
 	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set(proofHeader, d.proof)
 	if origin != "" {
 		r.Header.Set("Origin", origin)
 	}
-	for _, c := range cookies {
+	for _, c := range d.cookies {
 		r.AddCookie(c)
 	}
 	response, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(r)
@@ -52,13 +65,25 @@ func (h *host) post(path, origin, body string, cookies ...*http.Cookie) *http.Re
 	return response
 }
 
-// pair pairs a device, and returns its cookie.
-func (h *host) pair(name string, role Role) *http.Cookie {
+// pair pairs a new device.
+func (h *host) pair(name string, role Role) device {
 	h.t.Helper()
-	response := h.post("/pair", "http://"+h.address, `{"code":"`+h.code(name, role)+`"}`)
+	return h.pairAgain(newDevice(), name, role)
+}
+
+// pairAgain pairs a device that may be paired already.
+func (h *host) pairAgain(d device, name string, role Role) device {
+	h.t.Helper()
+	response := h.post("/pair", "http://"+h.address, `{"code":"`+h.code(name, role)+`"}`, d)
 	require.Equal(h.t, http.StatusNoContent, response.StatusCode)
 	require.Len(h.t, response.Cookies(), 1)
-	return response.Cookies()[0]
+	return device{d.proof, response.Cookies()}
+}
+
+// knows reports whether the page shows what a device may see.
+func (h *host) knows(d device) bool {
+	h.t.Helper()
+	return h.post("/me", "http://"+h.address, "", d).StatusCode == http.StatusOK
 }
 
 // A browser is paired by a code that works once, for a short time, and only for the page itself.
@@ -87,7 +112,7 @@ func TestPairing(t *testing.T) {
 		{own, strings.Repeat(" ", 1<<11) + `{}`, http.StatusBadRequest},
 		{own, `code=` + code, http.StatusBadRequest},
 	} {
-		require.Equal(t, c.status, h.post("/pair", c.origin, c.body).StatusCode, "%v", c)
+		require.Equal(t, c.status, h.post("/pair", c.origin, c.body, newDevice()).StatusCode, "%v", c)
 	}
 	status, _ := h.get(Path, "Bearer "+code)
 	require.Equal(t, http.StatusUnauthorized, status)
@@ -96,7 +121,7 @@ func TestPairing(t *testing.T) {
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			if _, _, _, err := h.options.Tokens.pair(code); err == nil {
+			if _, _, _, err := h.options.Tokens.pair(code, newDevice().proof); err == nil {
 				paired.Add(1)
 			}
 		})
@@ -104,32 +129,81 @@ func TestPairing(t *testing.T) {
 	all.Wait()
 	require.Equal(t, int64(1), paired.Load())
 
-	cookie := h.pair("ana", Answer)
+	phone := h.pair("ana", Answer)
+	cookie := phone.cookies[0]
 	require.True(t, cookie.HttpOnly && cookie.Secure && cookie.SameSite == http.SameSiteStrictMode, cookie)
 	require.Equal(t, "/", cookie.Path)
 	require.Empty(t, cookie.Domain)
-	body, err := io.ReadAll(h.post("/me", own, "", cookie).Body)
+	body, err := io.ReadAll(h.post("/me", own, "", phone).Body)
 	require.NoError(t, err)
 	require.Contains(t, string(body), `"label":"phone","role":"answer","user":"ana"`)
-	status, _ = h.get(Path, "Bearer "+cookie.Value)
+	status, _ = h.get(Path, "Bearer "+cookie.Value+phone.proof)
 	require.Equal(t, http.StatusUnauthorized, status)
 	require.Contains(t, h.audit.String(), `"msg":"paired a device","user":"ana"`)
-	require.NotContains(t, h.log.String()+h.audit.String(), strings.TrimPrefix(code, "ana."))
-	require.NotContains(t, h.log.String()+h.audit.String(), strings.TrimPrefix(cookie.Value, "ana."))
+	for _, secret := range []string{code, cookie.Value, phone.proof} {
+		require.NotContains(t, h.log.String()+h.audit.String(), strings.TrimPrefix(secret, "ana."))
+	}
 
 	h.add("bob")
 	other := h.pair("bob", Full)
-	require.Equal(t, http.StatusNoContent,
-		h.post("/pair", own, `{"code":"`+h.code("ana", Watch)+`"}`, other).StatusCode)
-	require.Equal(t, http.StatusUnauthorized, h.post("/me", own, "", other).StatusCode,
-		"a browser is one device")
-	body, err = io.ReadAll(h.post("/me", own, "", cookie).Body)
+	again := h.pairAgain(other, "ana", Watch)
+	require.Equal(t, cookie.Path, again.cookies[0].Path)
+	require.Equal(t, other.cookies[0].Name, again.cookies[0].Name, "a browser has one cookie")
+	require.False(t, h.knows(other), "a browser is one device")
+	body, err = io.ReadAll(h.post("/me", own, "", phone).Body)
 	require.NoError(t, err)
 	require.Contains(t, string(body), `"role":"watch"`, "the others are told")
 
-	require.Equal(t, http.StatusForbidden, h.post("/leave", "https://evil.example", "", cookie).StatusCode)
-	require.Equal(t, http.StatusNoContent, h.post("/leave", own, "", cookie).StatusCode)
-	require.Equal(t, http.StatusUnauthorized, h.post("/me", own, "", cookie).StatusCode)
+	require.Equal(t, http.StatusForbidden, h.post("/leave", "https://evil.example", "", phone).StatusCode)
+	require.Equal(t, http.StatusNoContent, h.post("/leave", own, "", phone).StatusCode)
+	require.False(t, h.knows(phone))
+}
+
+// Whoever listens on another port of the host gets the cookies of the browser, and sends what a
+// browser would not. Go's jar of cookies does not tell ports apart either.
+func TestOtherPortsGetNoSession(t *testing.T) {
+	first, second := start(t, withPage), start(t, withPage)
+	jar, err := cookiejar.New(nil)
+	require.NoError(t, err)
+	at := func(address string) *url.URL { return &url.URL{Scheme: "https", Host: address, Path: "/"} }
+	visit := func(h *host, proof string) device { return device{proof, jar.Cookies(at(h.address))} }
+	pages := map[*host]string{first: newDevice().proof, second: newDevice().proof}
+	for h, proof := range pages {
+		h.add("ana")
+		jar.SetCookies(at(h.address), h.pairAgain(visit(h, proof), "ana", Full).cookies)
+	}
+	for h, proof := range pages {
+		require.True(t, h.knows(visit(h, proof)), "a second server signs nobody out")
+	}
+
+	got := jar.Cookies(at("127.0.0.1:1"))
+	require.Len(t, got, 2)
+	for h, proof := range pages {
+		own := "http://" + h.address
+		for _, guess := range []string{"", got[0].Value, got[1].Value, newDevice().proof} {
+			thief := device{guess, got}
+			for _, c := range got {
+				thief.cookies = append(thief.cookies, &http.Cookie{Name: cookieName(guess), Value: c.Value})
+				status, _ := h.get(Path, "Bearer "+c.Value+guess)
+				require.Equal(t, http.StatusUnauthorized, status)
+			}
+			require.False(t, h.knows(thief), guess)
+			h.post("/leave", own, "", thief)
+			h.post("/pair", own, `{"code":"ana.x"}`, thief)
+			_, status := h.browser(thief, own)
+			require.Equal(t, http.StatusUnauthorized, status, guess)
+		}
+		require.True(t, h.knows(visit(h, proof)), "others cannot sign a device out")
+	}
+
+	code := first.code("ana", Full)
+	for _, weak := range []string{"", "short"} {
+		response := first.post("/pair", "http://"+first.address, `{"code":"`+code+`"}`, device{proof: weak})
+		require.Equal(t, http.StatusBadRequest, response.StatusCode)
+	}
+	first.post("/leave", "http://"+first.address, "", visit(first, pages[first]))
+	require.False(t, first.knows(visit(first, pages[first])))
+	require.True(t, second.knows(visit(second, pages[second])))
 }
 
 // Some browsers send the cookies of a host to its pages without TLS, which anybody on the way can
@@ -157,13 +231,13 @@ func TestDevicesResumeNothing(t *testing.T) {
 	ids := slices.Collect(maps.Keys(h.conns))
 	h.mu.Unlock()
 	require.Len(t, ids, 1)
-	cookie := h.pair("ana", Watch)
+	paired := h.pair("ana", Watch)
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+h.address+Path, nil)
 	require.NoError(t, err)
-	r.AddCookie(cookie)
+	r.AddCookie(paired.cookies[0])
 	for name, value := range map[string]string{"Origin": "http://" + h.address, "Connection": "Upgrade",
 		"Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
-		"Acp-Connection-Id": ids[0], "Acp-Agent-Received": "0"} {
+		"Sec-WebSocket-Protocol": "acp.v1, " + proofProtocol + paired.proof, "Acp-Connection-Id": ids[0], "Acp-Agent-Received": "0"} {
 		r.Header.Set(name, value)
 	}
 	require.True(t, acpwebsocket.Resumes(r))
@@ -179,7 +253,7 @@ func TestPairingIsLimited(t *testing.T) {
 	h.add("ana")
 	statuses := map[int]bool{}
 	for range wrongCodesPerMinute + 2 {
-		statuses[h.post("/pair", "http://"+h.address, `{"code":"ana.x"}`).StatusCode] = true
+		statuses[h.post("/pair", "http://"+h.address, `{"code":"ana.x"}`, newDevice()).StatusCode] = true
 	}
 	require.True(t, statuses[http.StatusTooManyRequests])
 	logged := strings.Count(h.audit.String(), "rejected a code")
@@ -214,18 +288,21 @@ func TestPageIsProtected(t *testing.T) {
 		status, _ := plain.get(path, "")
 		require.Equal(t, http.StatusNotFound, status)
 	}
-	require.Equal(t, http.StatusNotFound, plain.post("/pair", "http://"+plain.address, "{}").StatusCode)
+	require.Equal(t, http.StatusNotFound, plain.post("/pair", "http://"+plain.address, "{}", newDevice()).StatusCode)
 }
 
 // browser connects as the page of a paired browser does.
-func (h *host) browser(cookie *http.Cookie, origin string) (*websocket.Conn, int) {
+func (h *host) browser(d device, origin string) (*websocket.Conn, int) {
 	h.t.Helper()
-	header := http.Header{"Cookie": {cookie.Name + "=" + cookie.Value}}
+	header := http.Header{}
+	for _, c := range d.cookies {
+		header.Add("Cookie", c.Name+"="+c.Value)
+	}
 	if origin != "" {
 		header.Set("Origin", origin)
 	}
 	socket, response, err := websocket.Dial(h.t.Context(), "ws://"+h.address+Path,
-		&websocket.DialOptions{HTTPHeader: header, Subprotocols: []string{"acp.v1"}})
+		&websocket.DialOptions{HTTPHeader: header, Subprotocols: []string{"acp.v1", proofProtocol + d.proof}})
 	if err == nil {
 		h.t.Cleanup(func() { _ = socket.CloseNow() })
 	}
@@ -256,12 +333,12 @@ func TestDevicesMayDoWhatTheirRoleSays(t *testing.T) {
 	require.NoError(t, json.Unmarshal(editor.open(cwd).Result, &made))
 	own := "http://" + h.address
 	for role, prompts := range map[Role]bool{Watch: false, Answer: false, Full: true} {
-		cookie := h.pair("ana", role)
+		paired := h.pair("ana", role)
 		for origin, status := range map[string]int{"": 401, "https://evil.example": 403, "null": 403} {
-			_, got := h.browser(cookie, origin)
+			_, got := h.browser(paired, origin)
 			require.Equal(t, status, got, origin)
 		}
-		socket, _ := h.browser(cookie, own)
+		socket, _ := h.browser(paired, own)
 		require.Empty(t, ask(t, socket, 1, "initialize", `{"protocolVersion":1}`).Error)
 		require.Contains(t, string(ask(t, socket, 2, "session/list", `{}`).Result), made.SessionID)
 		load := ask(t, socket, 3, "session/load", `{"sessionId":"`+made.SessionID+`","cwd":"`+cwd+`","mcpServers":[]}`)
@@ -278,7 +355,7 @@ func TestDevicesMayDoWhatTheirRoleSays(t *testing.T) {
 				require.Contains(t, refused.Error.Message, "this device may not do that", method)
 			}
 		}
-		require.Equal(t, 204, h.post("/leave", own, "", cookie).StatusCode)
+		require.Equal(t, 204, h.post("/leave", own, "", paired).StatusCode)
 		_, _, err := socket.Read(t.Context()) // it is signed out
 		for err == nil {
 			_, _, err = socket.Read(t.Context())

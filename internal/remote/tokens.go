@@ -161,17 +161,27 @@ func (s *Tokens) encode(a Account) (path string, content []byte, err error) {
 // stored, so this is the only time that it can be seen. The error is fs.ErrNotExist if there is no
 // such account.
 func (s *Tokens) Add(name string, t Token) (string, error) {
+	secret := newSecret(name)
+	_, err := s.add(name, secret, t)
+	return secret, err
+}
+
+// newSecret returns what a token of the account with this name may be.
+func newSecret(name string) string { return name + "." + rand.Text() }
+
+// add stores a token, and returns its id.
+func (s *Tokens) add(name, secret string, t Token) (id string, err error) {
 	if _, err := s.Account(name); err != nil {
 		return "", err
 	}
-	secret := name + "." + rand.Text()
 	f := tokenFile{Label: t.Label, Created: t.Created, Expires: t.Expires, Kind: t.Kind, Role: t.Role,
 		Hash: hashToken(secret)}
 	content, err := json.Marshal(f)
 	if err != nil {
 		return "", err
 	}
-	return secret, privatefile.CreateFile(s.tokenPath(name, tokenID(f.Hash)), content)
+	id = tokenID(f.Hash)
+	return id, privatefile.CreateFile(s.tokenPath(name, id), content)
 }
 
 // errInvalid is returned by [Tokens.find] if there is no such token, perhaps because it was revoked.

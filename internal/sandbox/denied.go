@@ -15,8 +15,9 @@ type Denial struct {
 	// Reading says that the process may not read it. Otherwise it may not write it.
 	Reading bool
 	// Grant is the path to add to Write or Read: the file or directory, or a directory above it
-	// that belongs to the same program. It may not exist.
-	Grant string
+	// that belongs to the same program. It may not exist. It is "" if none may be suggested, and
+	// Withheld says why.
+	Grant, Withheld string
 }
 
 // refusal matches a line about an error of permission.
@@ -78,18 +79,18 @@ func (p Policy) denies(path string) (Denial, bool) {
 	if !mayAccess(existing, !d.Reading) {
 		return Denial{}, false
 	}
-	if d.Grant = ofTool(path); d.Grant != "" {
-		return d, true
-	}
+	grant := ofTool(path)
 	info, err := os.Stat(existing)
 	switch {
+	case grant != "":
 	case missing != "" && missing != path: // a directory that does not exist yet
-		d.Grant = missing
-	case err == nil && info.IsDir() && missing == "", broad(filepath.Dir(path)):
-		d.Grant = path
+		grant = missing
+	case err == nil && info.IsDir() && missing == "":
+		grant = path
 	default:
-		d.Grant = filepath.Dir(path)
+		grant = filepath.Dir(path)
 	}
+	d.Grant, d.Withheld = p.advise(path, grant, d.Reading)
 	return d, true
 }
 
@@ -99,8 +100,7 @@ func listed(paths []string, real string) bool {
 		if resolved, err := filepath.EvalSymlinks(dir); err == nil {
 			dir = resolved
 		}
-		rel, err := filepath.Rel(dir, real)
-		return err == nil && filepath.IsLocal(rel)
+		return lies(dir, real)
 	})
 }
 
@@ -116,7 +116,8 @@ func ofTool(path string) string {
 		return ""
 	}
 	names := strings.Split(filepath.ToSlash(rel), "/")
-	for _, tool := range []string{".cache/*", "go/pkg", ".npm", ".bun", ".cargo", ".gradle", ".m2", ".nuget"} {
+	for _, tool := range []string{".cache/*", "go/pkg", ".npm", ".bun/install/cache",
+		".cargo/registry", ".cargo/git", ".gradle/caches", ".m2/repository", ".nuget/packages"} {
 		count := strings.Count(tool, "/") + 1
 		if len(names) < count {
 			continue
@@ -127,14 +128,4 @@ func ofTool(path string) string {
 		}
 	}
 	return ""
-}
-
-// broad reports whether a directory has much more in it than what belongs to one program.
-func broad(dir string) bool {
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return true
-	}
-	rel, err := filepath.Rel(dir, home)
-	return err == nil && filepath.IsLocal(rel)
 }

@@ -8,6 +8,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/acp-agent/acp-agent/internal/hostproxy"
 )
 
 // landlock is the mechanism of the Linux kernel, which needs no program and no rights. A thread
@@ -34,8 +36,15 @@ func (m landlock) run(p Policy, l Launch, start func(Launch) error) error {
 			return
 		}
 		err := p.Outlet.enter() // the thread is never unlocked, and ends with this goroutine
+		separate := false
+		if err == nil {
+			separate, err = p.separate()
+		}
 		if err == nil {
 			err = m.restrict(p)
+		}
+		if err == nil {
+			err = p.filterCalls(separate)
 		}
 		if err == nil {
 			err = start(l)
@@ -77,6 +86,9 @@ const (
 
 // landlockVersion returns the version of Landlock.
 func landlockVersion() (version int, err error) {
+	if interfaces()[runtime.GOARCH] == nil {
+		return 0, unavailable("acp-agent has none for Linux on %s", runtime.GOARCH)
+	}
 	v, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0,
 		unix.LANDLOCK_CREATE_RULESET_VERSION)
 	switch {
@@ -134,12 +146,6 @@ func (m landlock) restrict(p Policy) error {
 	case errno != 0:
 		return setupError(errno)
 	}
-	if p.Outlet == nil {
-		return nil
-	}
-	if err := filterSockets(p.Outlet.Level); err != nil {
-		return setupError(err)
-	}
 	return nil
 }
 
@@ -152,7 +158,7 @@ func (p Policy) landlockAttributes(version int) (a unix.LandlockRulesetAttr, err
 	if p.Mode == Strict {
 		a.Handled_access_fs |= reading
 	}
-	if p.connectsOnlyTo() != nil {
+	if p.connectsTo().Limited {
 		if version < withPorts {
 			return a, tooOld(version, withPorts, "6.7, to restrict TCP ports")
 		}
@@ -167,15 +173,15 @@ func (p Policy) landlockAttributes(version int) (a unix.LandlockRulesetAttr, err
 	return a, nil
 }
 
-// connectsOnlyTo returns the TCP ports to which Landlock lets the process connect, or nil for all.
-func (p Policy) connectsOnlyTo() []uint16 {
+// connectsTo returns the TCP ports to which Landlock lets the process connect.
+func (p Policy) connectsTo() hostproxy.Ports {
 	switch {
 	case p.Outlet == nil:
 		return p.Ports
 	case p.Outlet.Level == Namespace:
-		return nil // its own loopback is all that there is
+		return hostproxy.Ports{} // its own loopback is all that there is
 	}
-	return p.Outlet.Ports
+	return hostproxy.Ports{Limited: true, List: p.Outlet.Ports}
 }
 
 // signalsOwnThreads reports whether a thread whose signals are restricted can still send them to
@@ -216,12 +222,14 @@ func protectThread(lost []uintptr) error {
 const firstFile = 3
 
 // lostCapabilities returns the capabilities that a restricted process loses, even as root: trace
-// processes, type into the terminals of others (part of CAP_SYS_ADMIN), and change the kernel or
-// reach disks and memory without a file. With a list of hosts it also loses those with which it
-// could build itself a way into the network.
+// processes, type into the terminals of others (part of CAP_SYS_ADMIN), change what keys type, the
+// clock, the logs or the kernel, and reach disks and memory without a file. With a list of hosts it
+// also loses those with which it could build itself a way into the network.
 func (p Policy) lostCapabilities() []uintptr {
 	lost := []uintptr{unix.CAP_SYS_PTRACE, unix.CAP_SYS_ADMIN, unix.CAP_SYS_MODULE,
-		unix.CAP_SYS_RAWIO, unix.CAP_SYS_BOOT, unix.CAP_MKNOD, unix.CAP_PERFMON, unix.CAP_BPF}
+		unix.CAP_SYS_RAWIO, unix.CAP_SYS_BOOT, unix.CAP_MKNOD, unix.CAP_PERFMON, unix.CAP_BPF,
+		unix.CAP_SYS_TTY_CONFIG, unix.CAP_SYS_TIME, unix.CAP_SYS_PACCT, unix.CAP_SYSLOG,
+		unix.CAP_AUDIT_CONTROL}
 	if p.Outlet != nil {
 		lost = append(lost, unix.CAP_NET_ADMIN, unix.CAP_NET_RAW)
 	}
@@ -242,7 +250,7 @@ func (r ruleset) allow(p Policy) error {
 			return fmt.Errorf("%s: %w", path, err)
 		}
 	}
-	for _, port := range p.connectsOnlyTo() {
+	for _, port := range p.connectsTo().List {
 		if err := r.allowPort(port); err != nil {
 			return fmt.Errorf("port %d: %w", port, err)
 		}

@@ -46,7 +46,7 @@ func choose(all []mechanism, p Policy) mechanism {
 // [ErrUnavailable] if the system has no sandbox.
 func (p Policy) Run(l Launch, start func(Launch) error) error {
 	switch {
-	case p.Hosts != nil && p.Outlet == nil:
+	case p.Hosts.Limited && p.Outlet == nil:
 		return setupError(errors.New("a list of hosts needs a proxy"))
 	case p.Mode == Off:
 		return start(l)

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"strconv"
 
@@ -37,6 +38,50 @@ func (o *Outlet) enter() error {
 	err := o.Listening(files)
 	// A process that has entered kept a capability for this, as its user does not have it.
 	return errors.Join(err, unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0))
+}
+
+// separate gives the calling thread shared memory, queues and semaphores of its own, if the system
+// lets it, as it does root and at level Namespace, and reports whether it did. Where it may mount,
+// there are also no terminals of others, and the directories p.Hidden are empty.
+func (p Policy) separate() (bool, error) {
+	if p.Outlet == nil || !p.Outlet.Entered {
+		err := unix.Unshare(unix.CLONE_NEWIPC | unix.CLONE_NEWNS)
+		if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EINVAL) {
+			return false, nil
+		}
+		if err != nil {
+			return false, setupError(fmt.Errorf("no namespaces can be made: %w", err))
+		}
+	}
+	_ = p.hideFiles() // some containers, and a change of root, allow no mounts
+	return true, nil
+}
+
+// hideFiles mounts new directories over those with other terminals and over p.Hidden.
+func (p Policy) hideFiles() error {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
+		return err
+	}
+	err := mountOver("/dev/pts", "devpts", 0, "newinstance,mode=0620,ptmxmode=0666")
+	for _, dir := range p.Hidden {
+		if err == nil {
+			err = mountOver(dir, "tmpfs", unix.MS_RDONLY, "mode=0")
+		}
+	}
+	return err
+}
+
+// mountOver mounts a new file system over a directory, unless there is none, or a link.
+func mountOver(dir, kind string, flags uintptr, data string) error {
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_NO_SYMLINKS}
+	fd, err := unix.Openat2(unix.AT_FDCWD, dir, &how)
+	if err != nil {
+		return nil
+	}
+	defer unix.Close(fd)
+	flags |= unix.MS_NOSUID | unix.MS_NOEXEC
+	return unix.Mount(kind, "/proc/self/fd/"+strconv.Itoa(fd), kind, flags, data)
 }
 
 // raiseLoopback enables the loopback of the calling thread's network.

@@ -1,9 +1,6 @@
 package sandbox
 
-import (
-	"fmt"
-	"os"
-)
+import "os"
 
 // Network is how a list of hosts is enforced.
 type Network string
@@ -17,17 +14,6 @@ const (
 	// Ports lets it connect to the TCP port of the proxy, on any machine.
 	Ports Network = "ports"
 )
-
-// ParseNetwork parses auto, namespace or ports.
-func ParseNetwork(s string) (Network, error) {
-	switch n := Network(s); n {
-	case "auto":
-		return Auto, nil
-	case Namespace, Ports:
-		return n, nil
-	}
-	return Auto, fmt.Errorf("%q is not a level of the network: use auto, namespace or ports", s)
-}
 
 // Outlet is the only way into the network of a process with a list of hosts.
 type Outlet struct {

@@ -11,8 +11,9 @@
 // (system_linux.go).
 //
 // A process with a list of hosts has an [Outlet] besides, which leads to a proxy in our process. On
-// Linux the outlet is in a network namespace (namespace_linux.go), and a filter of system calls
-// closes what that and Landlock leave open (seccomp_linux.go).
+// Linux the outlet is in a network namespace. Whoever may make namespaces also gets mounts and kernel
+// objects of its own (namespace_linux.go), and a filter of system calls closes what Landlock and
+// namespaces leave open (seccomp_linux.go).
 //
 // Only these places assume something about the mechanism:
 //
@@ -30,7 +31,6 @@ package sandbox
 
 import (
 	"fmt"
-	"path/filepath"
 	"slices"
 
 	"github.com/acp-agent/acp-agent/internal/hostproxy"
@@ -77,10 +77,10 @@ type Settings struct {
 	// State are paths in the same notation that it may write if they exist. Those that end with "/"
 	// are directories, which are created. A variable may be unset.
 	State []string
-	// Ports are the TCP ports to which it may connect. Nil means all, an empty list none.
-	Ports []uint16
-	// Hosts are the hosts to which it may connect, through a proxy of ours. Nil means all, an empty
-	// list none.
+	// Ports are the TCP ports to which it may connect.
+	Ports hostproxy.Ports
+	// Hosts are the hosts to which it may connect. If they are limited, it does so through a proxy
+	// of ours.
 	Hosts hostproxy.Hosts
 	// Network is how Hosts is enforced.
 	Network Network
@@ -93,13 +93,19 @@ type Settings struct {
 	// Records is the directory of consents, in which is kept what restricted processes could write
 	// and which links may be followed; see internal/consent. If it is empty, nothing is remembered.
 	Records string
+	// Own are acp-agent's own files and directories, which are never suggested as something to add
+	// to Write or Read.
+	Own []string
+	// Hidden are directories that the command cannot read in any mode where the system lets us hide
+	// them. One that has the command's program, or something that it is granted, is not hidden.
+	Hidden []string
 }
 
 // Available returns nil if the system can restrict processes as s says, and otherwise an
 // [ErrUnavailable] with an explanation.
 func (s Settings) Available() error {
 	p := Policy{Mode: Write, Ports: s.Ports}
-	if s.Hosts != nil && s.Network == Ports {
+	if s.Hosts.Limited && s.Network == Ports {
 		p.Outlet = &Outlet{Level: Ports}
 	}
 	return choose(mechanisms(), p).available(p)
@@ -122,7 +128,8 @@ func (s Settings) InEffect() string {
 	return s.Mode.String()
 }
 
-// Policy says what a process may do. The zero Policy does not restrict it.
+// Policy says what a process may do. The zero Policy does not restrict it. It is passed on to other
+// processes as JSON, so no list in it may mean something else if it is nil than if it is empty.
 type Policy struct {
 	Mode Mode
 	// Write are the directories in which it may create, change and remove files, and files that it
@@ -133,13 +140,17 @@ type Policy struct {
 	// Read are the files and directories that it may read in mode Strict, besides those in Write
 	// and those of the system. Paths that do not exist, or contain links, are left out.
 	Read []string
-	// Ports are the TCP ports to which it may connect. Nil means all, an empty list none.
-	Ports []uint16
-	// Hosts, Network and Helper are those of [Settings]. A process with Hosts is started only with
-	// an Outlet, which internal/process makes.
-	Hosts   hostproxy.Hosts `json:",omitempty"`
-	Network Network         `json:",omitempty"`
-	Helper  []string        `json:",omitempty"`
+	// Hidden are directories that it cannot read, where the system lets us hide them. They contain
+	// no links.
+	Hidden []string `json:",omitempty"`
+	// Ports, Hosts, Network and Helper are those of [Settings]. A process with limited Hosts is
+	// started only with an Outlet, which internal/process makes.
+	Ports   hostproxy.Ports
+	Hosts   hostproxy.Hosts
+	Network Network  `json:",omitempty"`
+	Helper  []string `json:",omitempty"`
+	// Own is that of [Settings].
+	Own []string `json:"-"`
 	// Outlet is its only way into the network, or nil if the network is not restricted by hosts.
 	Outlet *Outlet `json:",omitempty"`
 }
@@ -147,7 +158,15 @@ type Policy struct {
 // Writes reports whether p lets a process write to path, which has no links.
 func (p Policy) Writes(path string) bool {
 	return p.Mode == Off || slices.ContainsFunc(p.Write, func(dir string) bool {
-		rel, err := filepath.Rel(dir, path)
-		return err == nil && filepath.IsLocal(rel)
+		return lies(dir, path)
 	})
+}
+
+// Hide adds a directory to p.Hidden, unless something in it is granted, or the program is there.
+// Neither path has links.
+func (p *Policy) Hide(dir, program string) {
+	needed := slices.Concat(p.Write, p.Read, []string{program})
+	if !slices.ContainsFunc(needed, func(path string) bool { return lies(dir, path) }) {
+		p.Hidden = append(p.Hidden, dir)
+	}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/acp-agent/acp-agent/internal/hostproxy"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/test/containmenttest"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
@@ -44,6 +45,12 @@ func play(role string) int {
 		return connectAll(os.Getenv("TEST_ADDRESSES"))
 	case "daemon":
 		return daemon()
+	case "shell":
+		return playShell()
+	case "type":
+		return typeAll()
+	case "objects":
+		return tryObjects()
 	case "without landlock":
 		return reportWithout()
 	case "tell status":
@@ -283,8 +290,9 @@ func TestChildConnectsOnlyToItsPorts(t *testing.T) {
 	addresses := "TEST_ADDRESSES=" + strings.Join(ports, " ") + " " + abstract.Addr().String()
 	for want, p := range map[string]sandbox.Policy{
 		ports[0] + "\n" + ports[1] + "\n": {Mode: sandbox.Write},
-		ports[0] + "\n":                   {Mode: sandbox.Write, Ports: []uint16{own.Port()}},
-		"":                                {Mode: sandbox.Write, Ports: []uint16{}},
+		ports[0] + "\n": {Mode: sandbox.Write,
+			Ports: hostproxy.Ports{Limited: true, List: []uint16{own.Port()}}},
+		"": {Mode: sandbox.Write, Ports: hostproxy.Ports{Limited: true}},
 	} {
 		require.Equal(t, want, output(t, p, child("connect", addresses)), p)
 	}

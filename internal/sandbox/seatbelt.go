@@ -28,6 +28,9 @@ func (p Policy) seatbeltProfile() string {
 	rule("deny", "file-write*")
 	rule("allow", "file-write*", append(below(p.Write...), `(regex #"^/dev/(null|zero|tty|ptmx|ttys[0-9]+)$")`,
 		`(subpath "/dev/fd")`)...)
+	for _, dir := range below(p.Hidden...) {
+		rule("deny", "file-read* file-write*", dir)
+	}
 	// means to make other processes act for it, or to reach them
 	for _, operation := range []string{"appleevent-send", "lsopen"} {
 		rule("deny", operation)
@@ -45,9 +48,9 @@ func (p Policy) seatbeltProfile() string {
 		for _, dir := range below(p.Write...) {
 			rule("allow", "network-outbound", "(remote unix-socket "+dir+")")
 		}
-	case p.Ports != nil:
+	case p.Ports.Limited:
 		rule("deny", "network-outbound", `(remote tcp "*:*")`)
-		for _, port := range p.Ports {
+		for _, port := range p.Ports.List {
 			rule("allow", "network-outbound", `(remote tcp "*:`+strconv.Itoa(int(port))+`")`)
 		}
 	}

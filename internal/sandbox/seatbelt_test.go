@@ -5,12 +5,15 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/hostproxy"
 )
 
 // The profile has not been tried on macOS by a test; this is its text.
 func TestSeatbelt(t *testing.T) {
 	p := Policy{Mode: Write, Write: []string{"/Users/a/src", `/private/tmp/a "b"\c`},
-		Read: []string{"/never"}, Ports: []uint16{443}}
+		Read: []string{"/never"}, Hidden: []string{"/Users/a/src/own"},
+		Ports: hostproxy.Ports{Limited: true, List: []uint16{443}}}
 	require.Equal(t, `(version 1)
 (allow default)
 (deny file-write*)
@@ -19,6 +22,8 @@ func TestSeatbelt(t *testing.T) {
   (subpath "/private/tmp/a \"b\"\\c")
   (regex #"^/dev/(null|zero|tty|ptmx|ttys[0-9]+)$")
   (subpath "/dev/fd"))
+(deny file-read* file-write*
+  (subpath "/Users/a/src/own"))
 (deny appleevent-send)
 (deny lsopen)
 (deny signal)
@@ -33,7 +38,7 @@ func TestSeatbelt(t *testing.T) {
   (remote tcp "*:443"))
 `, p.seatbeltProfile())
 
-	p.Ports, p.Outlet = nil, &Outlet{Level: Ports, Ports: []uint16{3128}}
+	p.Ports, p.Outlet = hostproxy.Ports{}, &Outlet{Level: Ports, Ports: []uint16{3128}}
 	require.Contains(t, p.seatbeltProfile(), `
 (deny network-outbound)
 (allow network-outbound

@@ -8,39 +8,12 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/acp-agent/acp-agent/acp/explore"
 	"github.com/acp-agent/acp-agent/acp/model"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
-	"github.com/acp-agent/acp-agent/workspace"
 )
-
-// Grouping is what the lines of [Costs] are about.
-type Grouping string
-
-// All groupings.
-const (
-	BySession Grouping = "session"
-	ByFolder  Grouping = "folder"
-	ByAgent   Grouping = "agent"
-	ByDay     Grouping = "day"
-)
-
-// Groupings returns all groupings.
-func Groupings() []Grouping { return []Grouping{BySession, ByFolder, ByAgent, ByDay} }
-
-// CostQuery selects what [ReadCosts] sums up.
-type CostQuery struct {
-	// Since is the time of the first reading; the zero time selects all.
-	Since time.Time
-	By    Grouping
-	// Folder, if not zero, selects the sessions with a folder that is this one or in it.
-	Folder workspace.Dir
-	// Zone is where days begin.
-	Zone *time.Location
-}
 
 // Costs are what agents reported that sessions have used.
 type Costs struct {
@@ -50,12 +23,10 @@ type Costs struct {
 	Notes []string `json:"notes"`
 }
 
-// CostLine is what was used of one session, folder, agent or day.
+// CostLine is what the sessions in one working directory have used.
 type CostLine struct {
-	// Name is the folder, agent or day, or the id of the session. It is empty in the total.
+	// Name is the directory. It is empty in the total.
 	Name string `json:"name,omitempty"`
-	// Title is that of the session.
-	Title string `json:"title,omitempty"`
 	// Cost is by currency or unit.
 	Cost map[string]float64 `json:"cost"`
 	// Tokens are by meter. Those that no agent reported are missing.
@@ -74,22 +45,15 @@ type reported struct {
 	cost, tokens bool
 }
 
-// quarter divides days wherever somebody is.
-const quarter = 15 * time.Minute
-
-// ReadCosts sums up what the sessions of a store have used. Currencies are not added.
-func ReadCosts(ctx context.Context, store sessionstore.Store, q CostQuery) (Costs, error) {
-	asked := sessionstore.ChargeQuery{Since: q.Since}
-	if q.By == ByDay {
-		asked.Every = quarter
-	}
-	charges, err := store.Sums(ctx, asked)
+// ReadCosts sums up what the sessions of a store have used, by working directory. Currencies are not
+// added.
+func ReadCosts(ctx context.Context, store sessionstore.Store) (Costs, error) {
+	charges, err := store.Sums(ctx, sessionstore.ChargeQuery{})
 	if err != nil {
 		return Costs{}, err
 	}
-	r := costReader{query: q, store: store, known: map[sessionstore.ID]*sessionstore.Session{},
-		lines: map[string]*CostLine{}, total: newCostLine("", ""),
-		early: map[sessionstore.ID]bool{}}
+	r := costReader{store: store, folders: map[sessionstore.ID]string{},
+		lines: map[string]*CostLine{}, total: newCostLine(""), early: map[sessionstore.ID]bool{}}
 	for _, c := range charges {
 		if err := r.add(ctx, c); err != nil {
 			return Costs{}, err
@@ -100,40 +64,28 @@ func ReadCosts(ctx context.Context, store sessionstore.Store, q CostQuery) (Cost
 
 // costReader is a run of [ReadCosts].
 type costReader struct {
-	query CostQuery
-	store sessionstore.Sessions
-	known map[sessionstore.ID]*sessionstore.Session // nil for those that do not count
-	lines map[string]*CostLine
-	total *CostLine
-	early map[sessionstore.ID]bool // used before they were counted
+	store   sessionstore.Sessions
+	folders map[sessionstore.ID]string // "" for those that were deleted since
+	lines   map[string]*CostLine
+	total   *CostLine
+	early   map[sessionstore.ID]bool // used before they were counted
 }
 
-func newCostLine(name, title string) *CostLine {
-	return &CostLine{Name: name, Title: title, Cost: map[string]float64{},
+func newCostLine(name string) *CostLine {
+	return &CostLine{Name: name, Cost: map[string]float64{},
 		Tokens: map[sessionstore.Meter]float64{}, agents: map[sessionstore.Agent]*reported{}}
 }
 
 // add adds a charge to its line and to the total.
 func (r *costReader) add(ctx context.Context, c sessionstore.Charge) error {
-	one, err := r.session(ctx, c.Session)
-	if err != nil || one == nil {
+	folder, err := r.folder(ctx, c.Session)
+	if err != nil || folder == "" {
 		return err
 	}
-	name, title := "", ""
-	switch r.query.By {
-	case BySession:
-		name, title = string(one.ID), ListedTitle(*one)
-	case ByFolder:
-		name = one.Keys.Roots.Cwd().String()
-	case ByAgent:
-		name = strings.TrimSpace(c.Agent.Kind + " " + c.Agent.Profile)
-	case ByDay:
-		name = c.At.In(r.query.Zone).Format(time.DateOnly)
-	}
-	line := r.lines[name]
+	line := r.lines[folder]
 	if line == nil {
-		line = newCostLine(name, title)
-		r.lines[name] = line
+		line = newCostLine(folder)
+		r.lines[folder] = line
 	}
 	line.add(c)
 	r.total.add(c)
@@ -143,36 +95,21 @@ func (r *costReader) add(ctx context.Context, c sessionstore.Charge) error {
 	return nil
 }
 
-// session returns a session, or nil if it does not count.
-func (r *costReader) session(
-	ctx context.Context, id sessionstore.ID,
-) (*sessionstore.Session, error) {
-	if one, ok := r.known[id]; ok {
-		return one, nil
+// folder returns the working directory of a session, "" if it was deleted since.
+func (r *costReader) folder(ctx context.Context, id sessionstore.ID) (string, error) {
+	folder, known := r.folders[id]
+	if known {
+		return folder, nil
 	}
 	one, err := r.store.Get(ctx, id)
 	switch {
-	case errors.As(err, new(*sessionstore.NotFoundError)): // it was deleted since
-		r.known[id] = nil
-	case err != nil:
-		return nil, err
-	case !r.query.Folder.IsZero() && !isIn(one.Keys, r.query.Folder):
-		r.known[id] = nil
-	default:
-		r.known[id] = &one
+	case err == nil:
+		folder = one.Keys.Roots.Cwd().String()
+	case !errors.As(err, new(*sessionstore.NotFoundError)):
+		return "", err
 	}
-	return r.known[id], nil
-}
-
-// isIn reports whether a session has a folder that is dir or in it.
-func isIn(k sessionstore.Keys, dir workspace.Dir) bool {
-	real := workspace.Real(dir)
-	for _, d := range k.Roots.All() {
-		if dir.Contains(d) {
-			return true
-		}
-	}
-	return slices.ContainsFunc(k.Real, real.Contains)
+	r.folders[id] = folder
+	return folder, nil
 }
 
 // add adds a charge.
@@ -220,17 +157,12 @@ func (r *costReader) costs() Costs {
 	}
 	units := slices.Sorted(maps.Keys(r.total.Cost))
 	slices.SortFunc(c.Lines, func(a, b CostLine) int {
-		if r.query.By != ByDay {
-			for _, unit := range units {
-				if by := cmp.Compare(b.Cost[unit], a.Cost[unit]); by != 0 {
-					return by
-				}
-			}
-			if by := cmp.Compare(b.Turns, a.Turns); by != 0 {
+		for _, unit := range units {
+			if by := cmp.Compare(b.Cost[unit], a.Cost[unit]); by != 0 {
 				return by
 			}
 		}
-		return cmp.Compare(a.Name, b.Name)
+		return cmp.Or(cmp.Compare(b.Turns, a.Turns), cmp.Compare(a.Name, b.Name))
 	})
 	return c
 }

@@ -104,7 +104,7 @@ func (o *run) askSandbox(ctx context.Context, a *answerer) error {
 	if err == nil && modes[i] != p.Sandbox.Mode {
 		o.new.Set(modes[i].String(), "agents", a.agent, "sandbox")
 	}
-	if err != nil || modes[i] == sandbox.Off || p.Sandbox.Hosts != nil || p.State.Hosts == nil {
+	if err != nil || modes[i] == sandbox.Off || p.Sandbox.Hosts.Limited || p.State.Hosts == nil {
 		return err
 	}
 	return o.askHosts(ctx, p)
@@ -144,21 +144,10 @@ func (o *run) chooseAnswer(ctx context.Context) (*answerer, error) {
 		return &a, nil
 	case named:
 		return &neither, nil
-	case o.user == nil && o.Server != "":
-		return nil, o.unusedServer(ctx)
 	case o.user == nil:
 		return nil, nil
 	}
 	return o.askAnswer(ctx)
-}
-
-// unusedServer returns the error for --server if nobody can be asked for a model.
-func (o *run) unusedServer(ctx context.Context) error {
-	models, err := o.findModels(ctx)
-	if err != nil {
-		return err
-	}
-	return usage.Errorf("--server needs --model with one of the server's models: %s", namesOf(models))
 }
 
 // namesOf lists the names of models.
@@ -184,7 +173,7 @@ func (o *run) askAnswer(ctx context.Context) (*answerer, error) {
 			halves = append(halves, o.answererOf(p))
 		}
 	}
-	models, err := o.findModels(ctx)
+	models, err := o.findModels(ctx, usualServers())
 	if err != nil {
 		return nil, err
 	}
@@ -271,21 +260,12 @@ func (o *run) agentOfCommand() answerer {
 // A localServer is a server on this machine that may offer models.
 type localServer struct{ name, url string }
 
-// servers returns the server of --server, or the usual ones.
-func (o *run) servers() ([]localServer, error) {
-	if o.Server == "" {
-		return []localServer{
-			{"Ollama", ollama}, {"LM Studio", "http://127.0.0.1:1234/v1"},
-			{"llama.cpp", "http://127.0.0.1:8080/v1"}, {"vLLM", "http://127.0.0.1:8000/v1"},
-		}, nil
+// usualServers returns the servers that models usually have.
+func usualServers() []localServer {
+	return []localServer{
+		{"Ollama", ollama}, {"LM Studio", "http://127.0.0.1:1234/v1"},
+		{"llama.cpp", "http://127.0.0.1:8080/v1"}, {"vLLM", "http://127.0.0.1:8000/v1"},
 	}
-	if err := (config.Model{BaseURL: o.Server}).Check("model"); err != nil {
-		return nil, usage.Errorf("--server: %v", err)
-	}
-	if !inventory.IsLocal(o.Server) {
-		return nil, usage.Errorf("--server %s is on another machine: see acp-agent models --help", o.Server)
-	}
-	return []localServer{{"the server", o.Server}}, nil
 }
 
 // ollama is where Ollama serves models.
@@ -293,11 +273,7 @@ const ollama = "http://127.0.0.1:11434/v1"
 
 // findModels returns the configured models on this machine whose server answers, and those that
 // other servers on this machine offer.
-func (o *run) findModels(ctx context.Context) ([]answerer, error) {
-	servers, err := o.servers()
-	if err != nil {
-		return nil, err
-	}
+func (o *run) findModels(ctx context.Context, servers []localServer) ([]answerer, error) {
 	configured, err := inventory.Models(ctx, o.config, nil)
 	if err != nil {
 		return nil, err
@@ -312,9 +288,6 @@ func (o *run) findModels(ctx context.Context) ([]answerer, error) {
 		})
 	}
 	asking.Wait()
-	if o.Server != "" && found[0].Error != "" {
-		return nil, usage.Errorf("--server: %s cannot be asked for its models: %s", o.Server, found[0].Error)
-	}
 	var all []answerer
 	for _, r := range configured {
 		if inventory.IsLocal(r.BaseURL) && r.Error == "" {
@@ -365,7 +338,7 @@ func (o *run) namedModel(ctx context.Context) (*answerer, error) {
 		}
 		return &answerer{model: name}, nil
 	}
-	models, err := o.findModels(ctx)
+	models, err := o.findModels(ctx, usualServers())
 	if err != nil {
 		return nil, err
 	}

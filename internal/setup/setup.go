@@ -62,8 +62,6 @@ type Options struct {
 	Chosen       bool
 	Command      []string
 	Sandbox      string
-	// Server is where to look for models, "" for the usual places.
-	Server string
 	// Cwd is a working directory, and Dirs are the folders that belong to it.
 	Cwd  string
 	Dirs []string

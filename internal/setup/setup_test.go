@@ -7,7 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/config"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
+	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
 )
 
 func TestAnswersAreNumbersOrNames(t *testing.T) {
@@ -37,4 +39,23 @@ func TestFoldersStartInTheWorkingDirectory(t *testing.T) {
 	}
 	require.NoError(t, os.RemoveAll(filepath.Join(top, "here")))
 	require.Equal(t, app+separator+"here", fromCwd(app, "here"), "what is missing is named as in a session")
+}
+
+// A server's models are offered besides the configured ones, with what the configuration needs.
+func TestServersOfferModels(t *testing.T) {
+	server, err := modelserver.Start()
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, server.Close()) })
+	url := server.URL() + "/v1"
+	r := &run{}
+	found, err := r.findModels(t.Context(), []localServer{{"the server", url}, {"none", "http://127.0.0.1:9/v1"}})
+	require.NoError(t, err)
+	require.Len(t, found, 1)
+	require.Equal(t, "scripted", found[0].model)
+	require.Equal(t, "model scripted, offered by the server at "+url, found[0].title)
+	r.config.Models = map[string]config.Model{"mine": {BaseURL: url, Name: new("scripted")}}
+	found, err = r.findModels(t.Context(), []localServer{{"the server", url}})
+	require.NoError(t, err)
+	require.Len(t, found, 1)
+	require.Equal(t, "mine", found[0].model)
 }

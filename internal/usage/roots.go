@@ -17,7 +17,7 @@ import (
 func DescribeRootError(e workspace.RootError, cwd, dir string) string {
 	switch {
 	case e.Root < 0:
-		return fmt.Sprintf("%s: %s", dir, tooMany(e.Detail))
+		return fmt.Sprintf("%s: too many folders: the limit is %s", dir, e.Detail)
 	case e.Root == 0:
 		dir = cwd
 	}
@@ -29,11 +29,6 @@ func DescribeRootError(e workspace.RootError, cwd, dir string) string {
 		problem = "is refused, because acp-agent keeps its own files in " + e.Detail
 	}
 	return fmt.Sprintf("%s %q %s", dir, e.Path, problem)
-}
-
-// tooMany returns the error for more folders than limit.
-func tooMany(limit string) string {
-	return fmt.Sprintf("too many folders: the limit is %s; --max-roots N changes it", limit)
 }
 
 // WithFlagNames returns err with the names of flags instead of roots or fields of a request.
@@ -57,7 +52,7 @@ func WithFlagNames(err error, cwd, dir string) error {
 			found[i].Field, found[i].Index = "--"+dir, nil
 		}
 		if v.Reason == strictjson.TooMany {
-			return errors.New(tooMany(v.Expected))
+			return fmt.Errorf("too many folders: the limit is %s", v.Expected)
 		}
 	}
 	return strictjson.Refuse(found...)

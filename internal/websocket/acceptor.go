@@ -166,14 +166,14 @@ func Token(r *http.Request) string {
 		}
 		return token
 	}
-	return strings.TrimPrefix(offeredToken(r), bearer)
+	return strings.TrimPrefix(Offered(r, bearer), bearer)
 }
 
-// offeredToken returns the subprotocol with a token that a request offers, or "".
-func offeredToken(r *http.Request) string {
+// Offered returns the subprotocol with a prefix that a request offers, or "".
+func Offered(r *http.Request, prefix string) string {
 	for _, header := range r.Header.Values("Sec-WebSocket-Protocol") {
 		for offered := range strings.SplitSeq(header, ",") {
-			if offered = strings.TrimSpace(offered); strings.HasPrefix(offered, bearer) {
+			if offered = strings.TrimSpace(offered); strings.HasPrefix(offered, prefix) {
 				return offered
 			}
 		}
@@ -183,7 +183,7 @@ func offeredToken(r *http.Request) string {
 
 func accept(w http.ResponseWriter, r *http.Request) (*websocket.Conn, error) {
 	subprotocols := []string{protocol, webProtocol}
-	if offered := offeredToken(r); offered != "" {
+	if offered := Offered(r, bearer); offered != "" {
 		subprotocols = append(subprotocols, offered) // browsers want one of those that they offer
 	}
 	return websocket.Accept(w, r, &websocket.AcceptOptions{

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/acp-agent/acp-agent/internal/hostproxy"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -44,6 +45,7 @@ var always = []setting{
 	{"core.fsmonitor", "false"},
 	{"core.untrackedCache", "false"},
 	{"core.pager", "cat"},
+	{"log.showSignature", "false"},
 	{"submodule.recurse", "false"},
 	{"gc.auto", "0"},
 	{"maintenance.auto", "false"},
@@ -154,9 +156,9 @@ func (g git) command(args []string) (process.Command, error) {
 	if g.writes == nil {
 		return c, nil
 	}
-	restriction := sandbox.Settings{Mode: sandbox.Write, Optional: true, Ports: []uint16{}}
+	restriction := sandbox.Settings{Mode: sandbox.Write, Optional: true, Ports: hostproxy.Ports{Limited: true}}
 	if restriction.Available() != nil {
-		restriction.Ports = nil
+		restriction.Ports = hostproxy.Ports{}
 	}
 	var roots []process.Root
 	for _, dir := range g.writes {

@@ -1,11 +1,14 @@
 package worktree
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -26,8 +29,8 @@ func (r *Repository) checkRemoval(ctx context.Context, at string) error {
 		return err
 	}
 	for _, check := range []func(context.Context, git, string) error{
-		r.checkOperation, r.checkHead, r.checkSubmodules, r.checkHidden, r.checkChanges,
-		r.checkIgnored,
+		r.checkOperation, r.checkHead, r.checkReflog, r.checkSubmodules, r.checkHidden,
+		r.checkChanges, r.checkIgnored,
 	} {
 		if err := check(ctx, g, own); err != nil {
 			return err
@@ -109,8 +112,9 @@ func (r *Repository) checkOperation(_ context.Context, _ git, own string) error 
 // underWay returns the file that tells that git is in the middle of something in the checkout with
 // git's directory own, or "".
 func underWay(own string) string {
-	for _, name := range []string{"MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG",
-		"rebase-merge", "rebase-apply", "sequencer", "index.lock", "HEAD.lock"} {
+	for _, name := range []string{"MERGE_HEAD", "MERGE_AUTOSTASH", "CHERRY_PICK_HEAD",
+		"REVERT_HEAD", "BISECT_LOG", "NOTES_MERGE_WORKTREE", "rebase-merge", "rebase-apply",
+		"sequencer", "index.lock", "HEAD.lock"} {
 		if exists(filepath.Join(own, name)) {
 			return name
 		}
@@ -142,6 +146,55 @@ func (r *Repository) checkHead(ctx context.Context, g git, _ string) error {
 	return err
 }
 
+// checkReflog checks that there are no commits that git keeps only because it notes where the head
+// of the worktree was. That would go with the worktree; what branches were at stays noted.
+func (r *Repository) checkReflog(ctx context.Context, g git, _ string) error {
+	noted, err := g.output(ctx, "log", "--walk-reflogs", "--format=%H %gs", "HEAD", "--")
+	if err != nil {
+		return err
+	}
+	common, err := newGit(ctx, r.Common)
+	if err != nil {
+		return err
+	}
+	const atOnce = 1000 // of the arguments of a command
+	for some := range slices.Chunk(leftCommits(noted), atOnce) {
+		args := append([]string{"rev-list", "--single-worktree", "--topo-order", "--max-count=1"},
+			some...)
+		lost, err := common.line(ctx, append(args, "--not", "--all", "--reflog", "--")...)
+		if err != nil {
+			return err
+		}
+		if lost != "" {
+			command := "git -C " + text.ShellWord(r.Path)
+			return fmt.Errorf("its commit %.12s is on no branch: keep it with %s branch NEW-NAME "+
+				"%.12s, or forget all such commits with %s reflog expire --expire-unreachable=now "+
+				"HEAD", lost, command, lost, command)
+		}
+	}
+	return nil
+}
+
+// ofRebase matches what git notes about the steps of a rebase.
+var ofRebase = regexp.MustCompile(`^(rebase|pull .*)( \([a-z]+\)|: fast-forward)`)
+
+// leftCommits returns the commits at which the head was, from its reflog, the last first. Left out
+// are the current one, those that were amended, and what a rebase made on its way to its result, or
+// until it was aborted.
+func leftCommits(reflog string) (commits []string) {
+	next := ""
+	for line := range strings.Lines(reflog) {
+		commit, action, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		replaced := strings.HasPrefix(next, "commit (amend)") ||
+			ofRebase.MatchString(next) && ofRebase.MatchString(action)
+		if next != "" && !replaced {
+			commits = append(commits, commit)
+		}
+		next = cmp.Or(action, "made")
+	}
+	return commits
+}
+
 // checkSubmodules checks that no submodule has content.
 func (r *Repository) checkSubmodules(ctx context.Context, g git, own string) error {
 	entries, err := os.ReadDir(filepath.Join(own, "modules"))
@@ -161,8 +214,9 @@ func (r *Repository) checkSubmodules(ctx context.Context, g git, own string) err
 		}
 	}
 	if populated {
-		return fmt.Errorf("a submodule in it has content: look at it, and then run git -C %s submodule "+
-			"deinit --all", text.ShellWord(r.Path))
+		return fmt.Errorf("a submodule in it has content: look at it, then run git -C %s "+
+			"submodule deinit --all, and delete %s", text.ShellWord(r.Path),
+			text.ShellWord(filepath.Join(own, "modules")))
 	}
 	return nil
 }

@@ -188,13 +188,14 @@ func (r *Registry) state(name string) State {
 	return Complete
 }
 
-// List returns all sets, ordered by name.
+// List returns all sets, ordered by name. With an error it returns those that can be read.
 func (r *Registry) List() ([]Set, error) {
 	entries, err := os.ReadDir(r.records)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("cannot list the worktrees: %w", err)
 	}
 	var sets []Set
+	var unread error
 	for _, e := range entries {
 		if !strings.HasSuffix(e.Name(), ".json") || !e.Type().IsRegular() {
 			continue
@@ -204,25 +205,26 @@ func (r *Registry) List() ([]Set, error) {
 			continue // just removed
 		}
 		if err != nil {
-			return nil, err
+			unread = cmp.Or(unread, err)
+			continue
 		}
 		sets = append(sets, s)
 	}
 	slices.SortFunc(sets, func(a, b Set) int { return strings.Compare(a.Name, b.Name) })
-	return sets, nil
+	return sets, unread
 }
 
-// Origins returns the folders of which worktrees were made, by the folders in the worktrees. Neither
-// path is followed, because a link on it may be an agent's.
+// Origins returns the tops of the repositories of which worktrees were made, by those of the
+// worktrees. Neither path is followed, because a link on it may be an agent's.
 func (r *Registry) Origins() (map[workspace.Dir]workspace.Dir, error) {
 	sets, err := r.List()
 	origins := make(map[workspace.Dir]workspace.Dir)
 	for _, s := range sets {
-		for _, f := range s.Folders {
-			path, failed := workspace.ParseDir(f.Path)
-			original, failedToo := workspace.ParseDir(f.Original)
-			if failed == nil && failedToo == nil && !f.Shared {
-				origins[path] = original
+		for _, one := range s.Repositories {
+			path, failed := workspace.ParseDir(one.Path)
+			top, failedToo := workspace.ParseDir(one.Top)
+			if failed == nil && failedToo == nil {
+				origins[path] = top
 			}
 		}
 	}

@@ -7,8 +7,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -232,10 +234,15 @@ func TestRepositoriesRunNothing(t *testing.T) {
 		{"core.sshCommand", tool},
 		{"hook.x.command", tool}, {"hook.x.event", "post-checkout"}, {"core.pager", tool}, {"diff.external", tool},
 		{"remote.origin.url", "ext::" + tool}, {"remote.origin.promisor", "true"}, {"core.editor", tool}, {"gpg.program", tool},
-		{"protocol.ext.allow", "always"}, {"submodule.recurse", "true"}, {"core.askPass", tool},
+		{"protocol.ext.allow", "always"}, {"submodule.recurse", "true"}, {"core.askPass", tool}, {"log.showSignature", "true"},
 	} {
 		s.git("app", "config", c[0], c[1])
 	}
+	signed := strings.Replace(s.git("app", "cat-file", "commit", "HEAD"), "\n\n",
+		"\ngpgsig -----BEGIN PGP SIGNATURE-----\n \n -----END PGP SIGNATURE-----\n\n", 1)
+	commit := s.git("app", "hash-object", "-t", "commit", "-w", s.write("signed", signed))
+	s.git("app", "update-ref", "HEAD", commit)
+	require.NoError(t, os.RemoveAll(canary)) // update-ref runs a hook
 	require.NoError(t, os.Chtimes(filepath.Join(app, "file.txt"), timeLongAgo, timeLongAgo))
 	require.NoError(t, os.Chtimes(filepath.Join(app, "x.md"), timeLongAgo, timeLongAgo))
 	p, err := s.plan("safe", []string{"*"}, app)
@@ -568,6 +575,19 @@ func TestRemoveRefuses(t *testing.T) {
 			s.git(tree, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", s.path("lib"), "lib")
 			s.git(tree, "commit", "-q", "-m", "lib")
 		}, "submodule"},
+		"a deleted branch": {func(s *stage, _, tree string) {
+			s.git(tree, "checkout", "-q", "-b", "other")
+			s.git(tree, "commit", "-q", "--allow-empty", "-m", "lost")
+			s.git(tree, "checkout", "-q", "x")
+			s.git(tree, "branch", "-q", "-D", "other")
+		}, "is on no branch"},
+		"a commit of an aborted rebase": {func(s *stage, _, tree string) {
+			s.git(tree, "commit", "-q", "--allow-empty", "-m", "second")
+			s.git(tree, "commit", "-q", "--allow-empty", "-m", "third")
+			s.rebase(tree, "2s/pick/edit/")
+			s.git(tree, "commit", "-q", "--allow-empty", "-m", "lost")
+			s.git(tree, "rebase", "--abort")
+		}, "is on no branch"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t)
@@ -581,6 +601,127 @@ func TestRemoveRefuses(t *testing.T) {
 			all, err := s.registry.List()
 			require.NoError(t, err)
 			require.Len(t, all, 1)
+		})
+	}
+}
+
+// rebase rebases a branch onto main, with a list of steps that sed edits.
+func (s *stage) rebase(tree, edit string) {
+	s.t.Helper()
+	s.t.Setenv("GIT_SEQUENCE_EDITOR", "sed -i -e "+edit)
+	s.t.Setenv("GIT_EDITOR", "true")
+	s.git(tree, "rebase", "-q", "--keep-empty", "--interactive", "main")
+}
+
+// Commits that a detached head has left are kept, each with the command of the error, or forgotten with
+// the other one.
+//
+// Clause G2.
+func TestRemoveFindsWhatADetachedHeadLeft(t *testing.T) {
+	commands := regexp.MustCompile(`keep it with (git -C .* branch) NEW-NAME (\w+), or forget all such commits with (git .*)`)
+	run := func(s *stage, command string) {
+		s.t.Helper()
+		out, err := exec.CommandContext(s.t.Context(), "sh", "-c", command).CombinedOutput()
+		require.NoError(s.t, err, "%s", out)
+	}
+	for _, keep := range []bool{true, false} {
+		s := newStage(t)
+		tree := s.make("x", s.repository("it's app")).Folders[0].Path
+		var left []string
+		for _, message := range []string{"first", "second"} {
+			s.git(tree, "checkout", "-q", "--detach")
+			s.git(tree, "commit", "-q", "--allow-empty", "-m", "replaced")
+			s.git(tree, "commit", "-q", "--allow-empty", "--amend", "-m", message)
+			s.git(tree, "commit", "-q", "--allow-empty", "-m", message+" too")
+			left = append(left, s.git(tree, "rev-parse", "HEAD"))
+			s.git(tree, "checkout", "-q", "x")
+		}
+		for i := range left {
+			_, err := s.registry.Remove(t.Context(), "x")
+			require.ErrorContains(t, err, "is on no branch")
+			advice := commands.FindStringSubmatch(err.Error())
+			if !keep {
+				run(s, advice[3])
+				break
+			}
+			require.Contains(t, strings.Join(left, " "), advice[2])
+			run(s, advice[1]+" kept-"+strconv.Itoa(i)+" "+advice[2])
+		}
+		_, err := s.registry.Remove(t.Context(), "x")
+		require.NoError(t, err)
+		s.git("it's app", "gc", "-q", "--prune=now")
+		for _, commit := range left {
+			_, err := exec.CommandContext(t.Context(), "git", "-C", s.path("it's app"), "cat-file", "-e", commit).Output()
+			require.Equal(t, keep, err == nil)
+		}
+	}
+}
+
+// What git itself keeps, or replaces, holds nothing up.
+//
+// Clause G2.
+func TestRemoveIgnoresWhatIsKept(t *testing.T) {
+	for name, work := range map[string]func(s *stage, app, tree string){
+		"an amend": func(s *stage, _, tree string) {
+			s.git(tree, "commit", "-q", "--allow-empty", "--amend", "-m", "other")
+		},
+		"an amend of a detached head that a branch keeps": func(s *stage, _, tree string) {
+			s.git(tree, "checkout", "-q", "--detach")
+			s.git(tree, "commit", "-q", "--allow-empty", "-m", "replaced")
+			s.git(tree, "commit", "-q", "--allow-empty", "--amend", "-m", "kept")
+			s.git(tree, "branch", "other")
+			s.git(tree, "checkout", "-q", "x")
+		},
+		"a reset": func(s *stage, _, tree string) { s.git(tree, "reset", "-q", "--hard", "HEAD^") },
+		"a rebase that combines commits": func(s *stage, _, tree string) {
+			s.rebase(tree, "'1s/pick/reword/;2s/pick/squash/;3s/pick/fixup/;4s/pick/edit/'")
+			s.git(tree, "commit", "-q", "--allow-empty", "--amend", "-m", "edited")
+			s.git(tree, "rebase", "--continue")
+		},
+		"an aborted rebase": func(s *stage, _, tree string) {
+			s.rebase(tree, "'2s/pick/squash/;4s/pick/edit/'")
+			s.git(tree, "rebase", "--abort")
+		},
+		"a stash": func(s *stage, app, tree string) {
+			require.NoError(s.t, os.WriteFile(tree+"/file.txt", []byte("changed"), 0o600))
+			s.git(tree, "stash", "-q")
+		},
+		"a tag": func(s *stage, _, tree string) {
+			s.git(tree, "checkout", "-q", "--detach")
+			s.git(tree, "commit", "-q", "--allow-empty", "-m", "tagged")
+			s.git(tree, "tag", "v1")
+			s.git(tree, "checkout", "-q", "x")
+		},
+		"another branch, merged": func(s *stage, _, tree string) {
+			s.git(tree, "checkout", "-q", "-b", "other", "main")
+			s.git(tree, "commit", "-q", "--allow-empty", "-m", "other")
+			s.git(tree, "checkout", "-q", "x")
+			s.git(tree, "merge", "-q", "--no-edit", "other")
+			s.git(tree, "branch", "-q", "-d", "other")
+		},
+		"a submodule that was removed as the error says": func(s *stage, app, tree string) {
+			s.repository("lib")
+			s.git(tree, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", s.path("lib"), "lib")
+			s.git(tree, "commit", "-q", "-m", "lib")
+			_, err := s.registry.Remove(s.t.Context(), "x")
+			require.ErrorContains(s.t, err, "submodule deinit --all, and delete "+app+"/.git/worktrees/app/modules")
+			s.git(tree, "submodule", "--quiet", "deinit", "--all", "--force")
+			require.NoError(s.t, os.RemoveAll(app+"/.git/worktrees/app/modules"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t)
+			app := s.repository("app")
+			tree := s.make("x", app).Folders[0].Path
+			for _, file := range []string{"a", "b", "c", "d", "e"} {
+				require.NoError(t, os.WriteFile(filepath.Join(tree, file), nil, 0o600))
+				s.git(tree, "add", ".")
+				s.git(tree, "commit", "-q", "-m", file)
+			}
+			work(s, app, tree)
+			_, err := s.registry.Remove(t.Context(), "x")
+			require.NoError(t, err)
+			require.NoDirExists(t, tree)
 		})
 	}
 }

@@ -42,6 +42,11 @@ func (f *file) Explain(err error) error {
 		err = &fullError{err, !f.inMemory() && hasNoInodes(f.options.Dir)}
 	}
 	hint := hintFor(err)
+	if hint == hintBusy {
+		if holder := lockHolder(f.options.Dir); holder != "" {
+			hint = holder + " keeps it locked; end that program, then try again"
+		}
+	}
 	if code(err) != 0 || isOther(err) {
 		path = filepath.Join(path, fileName)
 	}

@@ -26,6 +26,12 @@ func (o Options) WithPurgeDelay(d time.Duration) Options {
 	return o
 }
 
+// WithLockTimeout returns o with calls that soon give up on a locked store.
+func (o Options) WithLockTimeout() Options {
+	o.lockTimeout = time.Millisecond
+	return o
+}
+
 // Purged reports whether no row is left of deleted sessions.
 func (s *Store) Purged() bool {
 	var left int

@@ -36,7 +36,7 @@ func play(role string) int {
 	s := sqlite.New(sqlite.Options{Dir: os.Getenv(dirVariable)})
 	act := map[string]func(context.Context, *sqlite.Store, string) error{
 		"writer": writer, "window": window, "deleter": deleter, "dumper": dumper,
-		"worker": worker,
+		"worker": worker, "holder": holder,
 	}[role]
 	err := errors.Join(act(context.Background(), s, os.Getenv(nameVariable)), s.Close())
 	if err != nil {

@@ -1,13 +1,15 @@
 // Walks through the page of acp-agent serve on a phone, and fails if something is not as it should
-// be: page.mjs LINK LINK-OF-ANOTHER [DIRECTORY for pictures]. Another program acts between the steps.
+// be: page.mjs LINK LINK-OF-ANOTHER LINK-OF-ANOTHER-SERVER [DIRECTORY for pictures]. Another program
+// acts between the steps.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
+import { createServer } from "node:http";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { launch } from "./browser.mjs";
 
-const [link, another, pictures] = process.argv.slice(2);
+const [link, another, elsewhere, pictures] = process.argv.slice(2);
 const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 // The package turns off what keeps sites apart.
 const browser = await launch((arg) => !/web-security|isolat|insecure/i.test(arg));
@@ -218,6 +220,26 @@ await page.click(".name");
 await appears(".devices", "New: tablet, may watch");
 await page.click(".results a");
 await appears(".prompt", "c.md");
+
+// A server on another port of this host pairs the browser too, and signs out nobody. Any program on
+// another port gets all its cookies, and no session with them.
+await tab.goto(elsewhere);
+await tab.waitForSelector("#leave:not([hidden])");
+const sent = [];
+const listener = createServer((request, response) => {
+  sent.push(request.headers.cookie);
+  response.end();
+}).listen(0, "127.0.0.1");
+await once(listener, "listening");
+await tab.goto(`http://127.0.0.1:${listener.address().port}/`);
+listener.close();
+assert.equal(sent[0]?.match(/__Host-acp-agent-/g)?.length, 2, "a browser has a cookie of each server");
+for (const { origin, href } of [link, elsewhere].map((l) => new URL("/", l))) {
+  const { status } = await fetch(`${href}me`, { method: "POST", headers: { Cookie: sent[0], Origin: origin } });
+  assert.equal(status, 401, "a cookie is enough for a session");
+}
+await tab.goto(new URL("/", link).href);
+await tab.waitForSelector(".results a");
 
 // A page on another site gets nothing.
 const evil = await browser.newPage();

@@ -69,19 +69,13 @@ const (
 // an edit now replaces other lines than were permitted, Permit is called again.
 type Permit func(ctx context.Context, c Change) error
 
-// Plan plans to write the file at path without changing anything. It calls rewrite with the current
+// plan plans to write the file at path without changing anything, also if it is open in an editor. It calls rewrite with the current
 // text, or nil if there is no file, to get the new text. maxSize bounds the size of the file before
 // and after, in bytes; 0 means 8 MiB.
 //
 // Text may be UTF-16 with a byte order mark or Windows-1252, and stays so. Besides those of the
 // workspace and of rewrite, errors are *[workspace.NotTextError] for a file that is not text and
 // *[workspace.TooLargeError]. With an error, the returned change has what was known so far.
-func Plan(ctx context.Context, ws *workspace.Workspace, path string, maxSize int64,
-	rewrite func(old *string) (string, error)) (Change, error) {
-	return plan(ctx, ws, nil, path, maxSize, rewrite)
-}
-
-// plan is Plan for files that may be open in an editor.
 func plan(ctx context.Context, ws *workspace.Workspace, editor Editor, path string, maxSize int64,
 	rewrite func(old *string) (string, error)) (Change, error) {
 	c := Change{Asked: path, again: func(ctx context.Context) (Change, error) {
@@ -208,6 +202,15 @@ func planMove(ws *workspace.Workspace, from, to string) (Change, error) {
 		c.Alike = alike
 	}
 	return c, errors.Join(showable(from, c.Ref), showable(to, c.To))
+}
+
+// Access returns what the change does to files.
+func (c Change) Access() workspace.Access {
+	if c.Kind == Move {
+		return workspace.Access{Kind: workspace.Move, Path: c.Asked, At: c.Ref,
+			Folder: c.What == "directory", ToPath: c.AskedTo, To: c.To}
+	}
+	return workspace.Access{Kind: workspace.Change, Path: c.Asked, At: c.Ref}
 }
 
 // showable returns an error if the path of ref is not Unicode text, which no client could show.

@@ -94,7 +94,7 @@ func TestACallCarriesItsPermit(t *testing.T) {
 		}
 		arguments := json.RawMessage(`{"path":"new.txt","content":"x"}`)
 		allow := func(context.Context, Change) error { return nil }
-		_, err := tool.Permitting(allow, func(Change) { made++ }).Call(t.Context(), arguments)
+		_, err := tool.Permitting(allow, func(Change) { made++ }, nil).Call(t.Context(), arguments)
 		require.NoError(t, err)
 		_, err = tool.Call(t.Context(), json.RawMessage(`{"path":"other.txt","content":"x"}`))
 		require.ErrorIs(t, err, rejected, "the tool of the set keeps its own permit")

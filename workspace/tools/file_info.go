@@ -22,7 +22,7 @@ type fileInfo struct {
 	Modified string // time of the last change, RFC 3339 in UTC
 	Mode     string // permissions, as ls shows them
 	Link     string // content of the link, if the path names a link
-	Text     string // for a file: yes if it begins with UTF-8 text, otherwise no
+	Text     string // for a file: yes if it begins with UTF-8 text, otherwise no, or why not known
 }
 
 func fileInfoTool() definition {
@@ -53,15 +53,19 @@ func (s *Set) info(ctx context.Context, in fileInfoInput) (fileInfo, error) {
 		}
 		out.Link = representable(target)
 	}
-	if out.Type == "file" {
-		out.Text, err = s.looksLikeText(ctx, in.Path)
+	if out.Type != "file" {
+		return out, nil
+	}
+	out.Text, err = s.looksLikeText(ctx, in.Path)
+	if refused, ok := errors.AsType[*workspace.RefusedError](err); ok {
+		out.Text, err = "not known: "+refused.Why.Error(), nil
 	}
 	return out, err
 }
 
 // looksLikeText reports "yes" or "no" from the beginning of a file.
 func (s *Set) looksLikeText(ctx context.Context, path string) (string, error) {
-	_, err := s.ws.ReadText(ctx, path, workspace.TextOptions{MaxLines: 1, MaxBytes: binaryCheckSize,
+	_, err := s.walked.ReadText(ctx, path, workspace.TextOptions{MaxLines: 1, MaxBytes: binaryCheckSize,
 		MaxWhole: 1})
 	var notText *workspace.NotTextError
 	switch {

@@ -109,7 +109,7 @@ func (s *Set) find(ctx context.Context, in findFilesInput) (foundFiles, error) {
 
 // newWalk returns the walk that the arguments of a tool describe.
 func (s *Set) newWalk(path, glob string, filter fileFilter) (Walk, error) {
-	walk := Walk{Workspace: s.ws, Path: path, Ignored: workspace.LeaveIgnored,
+	walk := Walk{Workspace: s.walked, Path: path, Ignored: workspace.LeaveIgnored,
 		MaxFiles: s.limits.files}
 	if filter.Ignored == "include" {
 		walk.Ignored = workspace.KeepIgnored

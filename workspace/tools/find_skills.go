@@ -29,7 +29,7 @@ func findSkillsTool() definition {
 
 // findSkills lists the skills that fit best, with their files.
 func (s *Set) findSkills(ctx context.Context, in findSkillsInput) (plain, error) {
-	catalog, err := discovery.Scan(ctx, s.ws, discovery.Options{})
+	catalog, err := discovery.Scan(ctx, s.walked, discovery.Options{})
 	if err != nil {
 		return "", err
 	}

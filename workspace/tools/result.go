@@ -102,12 +102,13 @@ type omissions struct {
 	First      string // the first unreadable one, and why
 	Unnameable int    // names that are not Unicode text, which JSON cannot represent
 	System     string // directories that hold the state of the system, not files
+	Refused    string // how many files are refused, and why
 }
 
 // omitted returns what a walk left out, or nil.
 func omitted(s Skipped, unnameable int) *omissions {
 	o := omissions{Binary: s.Binary, Large: s.Large, Unreadable: s.Unreadable,
-		Unnameable: unnameable, System: strings.Join(s.System, ", ")}
+		Unnameable: unnameable, System: strings.Join(s.System, ", "), Refused: s.Refusals()}
 	if s.Unreadable > 0 {
 		o.First = representable(joinSlash(s.First.Root.Dir.String(), s.First.Rel) + ": " +
 			s.First.Err.Error())
@@ -135,8 +136,10 @@ func (o *omissions) note() string {
 			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.what))
 		}
 	}
-	if o.System != "" {
-		parts = append(parts, o.System)
+	for _, part := range []string{o.System, o.Refused} {
+		if part != "" {
+			parts = append(parts, text.Printable(part))
+		}
 	}
 	note := "[left out: " + strings.Join(parts, ", ")
 	if o.First != "" {

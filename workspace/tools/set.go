@@ -19,7 +19,10 @@ type Set struct {
 	ws     *workspace.Workspace
 	permit Permit
 	made   func(Change) // may be nil
-	editor Editor       // nil for none
+	check  Check        // may be nil
+	// walked is the workspace for what visits many files.
+	walked *workspace.Workspace
+	editor Editor // nil for none
 	limits limits
 	tools  []Tool
 }
@@ -65,7 +68,7 @@ func (l limits) withDefaults() limits {
 // New returns the tools of ws, which the caller must close. If ws is nil, the tools can be listed,
 // but every call fails with [workspace.ErrClosed].
 func New(ws *workspace.Workspace, o Options) *Set {
-	s := &Set{ws: ws, permit: o.Permit, editor: o.Editor, limits: o.limits.withDefaults()}
+	s := &Set{ws: ws, walked: ws, permit: o.Permit, editor: o.Editor, limits: o.limits.withDefaults()}
 	for _, define := range definitions() {
 		if t := s.tool(define); t.Annotations.ReadOnly || o.Permit != nil {
 			s.tools = append(s.tools, t)
@@ -77,12 +80,24 @@ func New(ws *workspace.Workspace, o Options) *Set {
 // tool returns a tool of the set.
 func (s *Set) tool(define definition) Tool {
 	t := define(s)
-	t.permitting = func(permit Permit, made func(Change)) Tool {
+	t.permitting = func(permit Permit, made func(Change), check Check) Tool {
 		with := *s
-		with.permit, with.made = permit, made
+		with.permit, with.made, with.check = permit, made, check
 		return define(&with)
 	}
 	return t
+}
+
+// during returns the set for a call with this context.
+func (s *Set) during(ctx context.Context) *Set {
+	if s.check == nil {
+		return s
+	}
+	with := *s
+	with.ws = s.ws.Checked(func(a workspace.Access, before error) error {
+		return s.check(ctx, a, before)
+	})
+	return &with
 }
 
 // definitions returns the definitions of all tools, those that only read first. Making the schemas

@@ -26,7 +26,7 @@ type Tool struct {
 	schema *schema                                // of the arguments
 	title  func(arguments json.RawMessage) string // nil for the name
 	// permitting returns the same tool of a set with another permit, nil for a host's tool.
-	permitting func(Permit, func(Change)) Tool
+	permitting func(Permit, func(Change), Check) Tool
 	// call returns the result, and a note about the arguments, "" for none.
 	call func(context.Context, json.RawMessage) (output, string, error)
 }
@@ -90,14 +90,20 @@ func (t Tool) Call(ctx context.Context, arguments json.RawMessage) (Result, erro
 	return result, nil
 }
 
+// Check decides about an access to a file, as for [workspace.Workspace.Checked]. It may wait for a
+// person. What visits many files, such as a search, does not call it: it leaves out what the
+// workspace's own check refuses.
+type Check func(ctx context.Context, a workspace.Access, before error) error
+
 // Permitting returns the tool for one call, which asks permit about its changes. made, if not nil,
 // is told each change as it was made: an edit may have been made in a text that differs in other
-// lines from the one that was permitted. A host's own tool is returned unchanged.
-func (t Tool) Permitting(permit Permit, made func(Change)) Tool {
+// lines from the one that was permitted. check, if not nil, decides about each access. A host's own
+// tool is returned unchanged.
+func (t Tool) Permitting(permit Permit, made func(Change), check Check) Tool {
 	if t.permitting == nil {
 		return t
 	}
-	return t.permitting(permit, made)
+	return t.permitting(permit, made, check)
 }
 
 // output is the result of a tool. String returns it as text for a model.
@@ -116,7 +122,7 @@ func define[In any, Out output](t Tool, title func(In) string, constrain func(*s
 		if s.ws == nil {
 			return nil, s.explain(t.Name, "", workspace.ErrClosed)
 		}
-		out, err := run(s, ctx, in)
+		out, err := run(s.during(ctx), ctx, in)
 		switch {
 		case err == nil: // even if ctx has ended since
 			return out, nil

@@ -7,12 +7,14 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 
+	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -89,13 +91,30 @@ type Skipped struct {
 	// first of them.
 	Unreadable int
 	First      Failure
+	// Refused counts files that the check of the workspace refuses, by its error.
+	Refused map[string]int
 	// System are the paths of directories that hold the state of the system, not files, such as
 	// /proc.
 	System []string
 }
 
 // incomplete returns the number of files and directories that might have had matches.
-func (s *Skipped) incomplete() int { return s.Large + s.Unreadable + len(s.System) }
+func (s *Skipped) incomplete() int {
+	n := s.Large + s.Unreadable + len(s.System)
+	for _, refused := range s.Refused {
+		n += refused
+	}
+	return n
+}
+
+// Refusals says how many files the check of the workspace refuses, and why, "" for none.
+func (s *Skipped) Refusals() string {
+	var parts []string
+	for _, why := range slices.Sorted(maps.Keys(s.Refused)) {
+		parts = append(parts, text.Count(s.Refused[why], "file", "files")+" ("+why+")")
+	}
+	return strings.Join(parts, ", ")
+}
 
 // Failure describes a file or directory that could not be opened or read.
 type Failure struct {
@@ -107,6 +126,13 @@ type Failure struct {
 }
 
 func (s *Skipped) unreadable(root workspace.Root, rel string, err error) {
+	if refused, ok := errors.AsType[*workspace.RefusedError](err); ok {
+		if s.Refused == nil {
+			s.Refused = make(map[string]int)
+		}
+		s.Refused[refused.Why.Error()]++
+		return
+	}
 	if s.Unreadable == 0 {
 		s.First = Failure{root, rel, err}
 	}

@@ -182,19 +182,12 @@ func (r *Reply) Announce(c backend.ToolCall) (ShownCall, error) {
 }
 
 // update reports progress of the tool call.
-func (a ShownCall) update(c backend.ToolCall) error { return a.send(c, a.reply.Updates.Update) }
-
-// Commit is update, but stores the progress first. It is for calls that change something.
-func (a ShownCall) Commit(c backend.ToolCall) error { return a.send(c, a.reply.Updates.Commit) }
-
-func (a ShownCall) send(
-	c backend.ToolCall, send func(context.Context, backend.Update) error,
-) error {
+func (a ShownCall) update(c backend.ToolCall) error {
 	if err := a.reply.Flush(); err != nil {
 		return err
 	}
 	c.SessionUpdate, c.ToolCallId = sessionstore.ToolCallUpdate, a.ID
-	return send(a.reply.ctx, backend.NewUpdate(c))
+	return a.reply.Updates.Update(a.reply.ctx, backend.NewUpdate(c))
 }
 
 // Progress replaces what the tool call shows.

@@ -9,15 +9,15 @@ import (
 )
 
 // Describe returns a planned change as the user sees it before it is made: the resolved paths,
-// their roots and the difference. verb says what is done to the text of a file, such as "Write".
-func Describe(c tools.Change, verb string) backend.ToolCall {
+// their roots and the difference.
+func Describe(c tools.Change) backend.ToolCall {
 	path := c.Ref.Path()
 	title := place(c.Ref)
 	shown := backend.ToolCall{Content: []any{}}
 	shown.Locations = backend.Locations(path, c.FirstLine())
 	switch c.Kind {
 	case tools.Write:
-		title = verb + " " + title + c.SideEffects()
+		title = "Write " + title + c.SideEffects()
 		shown.Content = append(shown.Content, backend.NewDiff(path, c.Old, c.New))
 	case tools.CreateDirectory:
 		title = "Create directory " + title + c.SideEffects()

@@ -1,6 +1,9 @@
 package filechange_test
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
@@ -26,11 +29,14 @@ func TestTitlesOfChanges(t *testing.T) {
 		`"quoted"`:                      `Write "\"quoted\"" in folder APP`,
 		"a\u202eb\u202f":                `Write "a\u202eb\u202f" in folder APP`,
 	} {
-		change, err := tools.Plan(t.Context(), ws, path, 1000, func(*string) (string, error) {
-			return "new", nil
-		})
-		require.NoError(t, err, path)
-		title := *filechange.Describe(change, "Write").Title
+		title := ""
+		set := tools.New(ws, tools.Options{Permit: func(_ context.Context, c tools.Change) error {
+			title = *filechange.Describe(c).Title
+			return errors.New("no")
+		}})
+		arguments, err := json.Marshal(map[string]string{"path": path, "content": "new"})
+		require.NoError(t, err)
+		_, _ = set.Call(t.Context(), "write_file", arguments)
 		title = strings.NewReplacer(mine, "MINE", app, "APP").Replace(title)
 		require.Equal(t, want, title, path)
 	}

@@ -20,8 +20,8 @@ type Consents struct{ *consent.Store }
 func NewConsents(dir string) *Consents { return &Consents{consent.NewStore(dir)} }
 
 // Ask asks the user whether s may start, showing its whole configuration, unless they have always
-// allowed it with the same content of the files in w that it names. It returns nil if they allow
-// it, and remembers the answer "always". Start then only starts, and restarts, with that content.
+// allowed it. They can only always allow a server that names nothing in the roots of w. Ask returns
+// nil if they allow it, and remembers the answer "always".
 // If the request was cancelled with the turn, the error is [backend.ErrCancelled].
 func (c *Consents) Ask(
 	ctx context.Context, client backend.Client, w *workspace.Workspace, s *Server,
@@ -36,7 +36,7 @@ func (c *Consents) Ask(
 func (c *Consents) ask(
 	ctx context.Context, client backend.Client, w *workspace.Workspace, s *Server,
 ) error {
-	if err := s.readFiles(w); err != nil {
+	if err := s.findGaps(w); err != nil {
 		return err
 	}
 	if len(s.gaps) == 0 {
@@ -46,11 +46,7 @@ func (c *Consents) ask(
 	}
 	question := backend.Question{Once: "Start it for this session", Reject: "Do not start it"}
 	if len(s.gaps) == 0 {
-		unchanged := "its configuration stays the same"
-		if len(s.files) > 0 {
-			unchanged = "its configuration and the files that it names stay the same"
-		}
-		question.Always = "Always start it, as long as " + unchanged
+		question.Always = "Always start it, as long as its configuration stays the same"
 	}
 	name := text.QuotedName(s.Config.Name)
 	title := "Start MCP server " + name + ", found in " + text.Printable(s.File)
@@ -62,9 +58,6 @@ func (c *Consents) ask(
 	always, err := question.Ask(ctx, client)
 	if err != nil {
 		return fmt.Errorf("MCP server %s was not used: %w", text.Name(s.Config.Name), err)
-	}
-	if err := s.unchanged(w); err != nil {
-		return fmt.Errorf("MCP server %s was not started: %w", text.Name(s.Config.Name), err)
 	}
 	if always {
 		return c.allow(*s)

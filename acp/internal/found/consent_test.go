@@ -1,7 +1,6 @@
 package found_test
 
 import (
-	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -395,7 +394,7 @@ func answered(t *testing.T, c *found.Consents, w *workspace.Workspace, x found.S
 }
 
 // Clause A25.
-func TestConsentCoversNamedFiles(t *testing.T) {
+func TestAskedAboutWhatLiesInAFolder(t *testing.T) {
 	for what, change := range map[string]func(*mcpclient.Config){
 		"command":       func(c *mcpclient.Config) { c.Command = "./srv.sh" },
 		"absolute":      func(c *mcpclient.Config) { c.Command = "${workspaceFolder}/srv.sh" },
@@ -419,20 +418,47 @@ func TestConsentCoversNamedFiles(t *testing.T) {
 			})
 			require.NoError(t, x.Expand(dir))
 			w, c := roottest.Open(t, dir), found.NewConsents(t.TempDir())
-			question, err := answered(t, c, w, x)
-			require.NoError(t, err)
-			require.Contains(t, question, "srv.sh")
-			require.Contains(t, question, "SHA-256 "+fmt.Sprintf("%x", sha256.Sum256([]byte("#!/bin/sh\n"))))
-			question, err = answered(t, c, w, x)
-			require.NoError(t, err)
-			require.Empty(t, question, "it is always allowed")
-
-			require.NoError(t, os.WriteFile(filepath.Join(dir, "srv.sh"), []byte("#!/bin/sh\ntouch evil\n"), 0o700))
-			question, err = answered(t, c, w, x)
-			require.NoError(t, err)
-			require.NotEmpty(t, question, "another file is another program")
+			for range 2 {
+				question, err := answered(t, c, w, x)
+				require.ErrorIs(t, err, backend.ErrRejected, "there is no such answer")
+				require.Contains(t, question, "srv.sh\\\" lies in a folder")
+				require.NotContains(t, question, "allow_always")
+			}
 		})
 	}
+}
+
+// What an agent may have changed after the question is not started. What lies in no folder is
+// always started again.
+//
+// Clause A25.
+func TestStartsOnceWhatLiesInAFolder(t *testing.T) {
+	dir := folder(t, "srv.sh", "")
+	w, consents := roottest.Open(t, dir), found.NewConsents("")
+	config := func(command string) func(*found.Server) {
+		return func(x *found.Server) {
+			x.Config = mcpclient.Config{Name: "db", Transport: mcp.Stdio, Command: command, Dir: dir}
+		}
+	}
+	local := server(t, config("./srv.sh"))
+	require.NoError(t, local.Expand(dir))
+	before := local
+	require.NoError(t, consents.Ask(t.Context(), &client{}, w, &local))
+	require.NoError(t, local.Start.Check(w))
+	require.ErrorContains(t, local.Start.Check(w), "start it again")
+	require.NoError(t, consents.Ask(t.Context(), &client{}, w, &before))
+	require.NoError(t, before.Start.Check(w))
+	require.NotEqual(t, local.Start.Asked, before.Start.Asked, "it is another start")
+	require.Equal(t, local.Start.Consent, before.Start.Consent)
+
+	installed := server(t, config("later.sh"))
+	require.NoError(t, installed.Expand(dir))
+	require.NoError(t, consents.Ask(t.Context(), &client{}, w, &installed))
+	for range 2 {
+		require.NoError(t, installed.Start.Check(w))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "later.sh"), nil, 0o700))
+	require.ErrorContains(t, installed.Start.Check(w), "lies in a folder")
 }
 
 // Clause A25.
@@ -454,20 +480,4 @@ func TestNoLastingConsentForWhatCannotBeCovered(t *testing.T) {
 		require.NotContains(t, question, "allow_always", what)
 		require.Contains(t, question, "Cannot be allowed permanently: ", what)
 	}
-}
-
-// Clause A25.
-func TestFileChangesWhileAsking(t *testing.T) {
-	dir := folder(t, "srv.sh", "#!/bin/sh\n")
-	x := server(t, func(x *found.Server) {
-		x.Config = mcpclient.Config{Name: "db", Transport: mcp.Stdio, Command: "./srv.sh", Dir: dir}
-	})
-	require.NoError(t, x.Expand(dir))
-	h, consents := &client{}, found.NewConsents(t.TempDir())
-	h.answer = "allow-always"
-	h.during = func() { require.NoError(t, os.WriteFile(filepath.Join(dir, "srv.sh"), []byte("evil"), 0o700)) }
-	require.ErrorContains(t, consents.Ask(t.Context(), h, roottest.Open(t, dir), &x), "was changed since you were asked")
-	all, err := consents.List()
-	require.NoError(t, err)
-	require.Empty(t, all)
 }

@@ -8,6 +8,6 @@
 //
 //   - server.go: a [Server], what identifies it, and what the user is shown of it
 //   - artifact.go: the server that discovery found
-//   - files.go: the files that its configuration names, whose content a consent covers
+//   - files.go: the files that its configuration names, which an agent may change
 //   - consent.go: [Consents], which ask the user and remember the answer
 package found

@@ -1,8 +1,7 @@
 package found
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +11,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/acp-agent/acp-agent/acp/mcp"
@@ -20,35 +20,16 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// namedFile is a file in a root that the configuration of a server names, with the hash of its
-// content.
-type namedFile struct{ path, hash string }
+// maxNames is the maximum number of words in a configuration that are looked up as files.
+const maxNames = 10_000
 
-const (
-	// maxNamedBytes is the maximum size of the named files that are hashed.
-	maxNamedBytes = 256 << 20
-	// maxNames is the maximum number of words in a configuration that are looked up as files.
-	maxNames = 10_000
-)
-
-// readFiles finds the files in the roots of w that the command line or an environment variable of
-// Start names, so that a consent covers their content. It adds what a consent cannot cover to gaps.
-// It fails if w was closed, or if EnvFile has changed since it was read.
-func (s *Server) readFiles(w *workspace.Workspace) error {
-	s.files, s.gaps = nil, nil
+// findGaps finds what the command line or an environment variable of Start names in the roots of w,
+// where an agent may change it, and what else a lasting consent could not cover. It fails if w was
+// closed.
+func (s *Server) findGaps(w *workspace.Workspace) error {
+	s.gaps = nil
 	if s.Start.Transport != mcp.Stdio {
 		return nil
-	}
-	if s.EnvFile != "" {
-		left := int64(maxEnvFile)
-		hash, err := hashFile(w, s.env.path, &left)
-		if err == nil && hash != s.env.hash {
-			err = fmt.Errorf("the environment file %s has changed: start the server again to see "+
-				"the change", text.Quote(s.env.path))
-		}
-		if err != nil {
-			return err
-		}
 	}
 	names := []string{s.Start.Command}
 	if !strings.ContainsRune(names[0], filepath.Separator) {
@@ -72,7 +53,7 @@ func (s *Server) readFiles(w *workspace.Workspace) error {
 		s.gaps = append(s.gaps, "it has too many arguments")
 		names = names[:maxNames]
 	}
-	seen, left := map[string]bool{"": true}, int64(maxNamedBytes)
+	seen := map[string]bool{"": true}
 	for _, name := range names {
 		if seen[name] {
 			continue
@@ -82,38 +63,54 @@ func (s *Server) readFiles(w *workspace.Workspace) error {
 			// Not cleaned, since the system follows a link before "..".
 			name = s.Start.Dir + string(filepath.Separator) + name
 		}
-		hash, err := hashFile(w, name, &left)
-		switch {
-		case errors.Is(err, workspace.ErrClosed):
+		inside, err := liesIn(w, name)
+		if err != nil {
 			return err
-		case err != nil:
-			why := text.Printable(err.Error())
-			s.gaps = append(s.gaps, "changes of "+text.Quote(name)+" cannot be noticed: "+why)
-		case hash != "":
-			s.files = append(s.files, namedFile{name, hash})
+		}
+		if inside {
+			s.gaps = append(s.gaps,
+				text.Quote(name)+" lies in a folder: what is there when the server starts will run")
 		}
 	}
 	return nil
 }
 
-// unchanged returns an error if the files in w have another content than when s read them.
-func (s *Server) unchanged(w *workspace.Workspace) error {
-	now := *s
-	if err := now.readFiles(w); err != nil {
-		return err
+// liesIn reports whether there is a file, a directory or a link at a path in the roots of w.
+func liesIn(w *workspace.Workspace, path string) (bool, error) {
+	_, err := w.Stat(path)
+	var outside *workspace.OutsideError
+	switch {
+	case errors.Is(err, workspace.ErrClosed):
+		return false, err
+	case errors.As(err, &outside) && outside.Link == "", // an ordinary program
+		errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrInvalid),
+		errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ENAMETOOLONG):
+		return false, nil
 	}
-	if now.ID() != s.ID() || !slices.Equal(now.gaps, s.gaps) {
-		return errors.New("a file that it names was changed since you were asked: " +
-			"start it again to see the change")
-	}
-	return nil
+	return true, nil
 }
 
-// hold makes Start start only what the user was asked about.
+// hold makes Start start only what the user was asked about. A server that names something in a
+// folder is started once: afterwards an agent may have changed it.
 func (s *Server) hold() {
 	asked := *s
-	asked.EnvFile = "" // Start has its variables, as they were shown
-	s.Start.Consent, s.Start.Check = string(s.ID()), asked.unchanged
+	if len(asked.gaps) > 0 {
+		s.Start.Asked = rand.Text()
+	}
+	var started atomic.Bool
+	s.Start.Consent = string(s.ID())
+	s.Start.Check = func(w *workspace.Workspace) error {
+		now := asked
+		if err := now.findGaps(w); err != nil {
+			return err
+		}
+		again := started.Swap(true)
+		if len(now.gaps) > 0 && (again || !slices.Equal(now.gaps, asked.gaps)) {
+			return fmt.Errorf("it may have been changed since you were asked, because %s: start it again",
+				now.gaps[0])
+		}
+		return nil
+	}
 }
 
 // maxEnvFile is the maximum size of a file with environment variables, in bytes.
@@ -125,10 +122,10 @@ func (s *Server) readEnvFile(w *workspace.Workspace, folder string) error {
 	if s.EnvFile == "" {
 		return nil
 	}
-	if !filepath.IsAbs(s.env.path) {
-		s.env.path = filepath.Join(folder, s.env.path)
+	if !filepath.IsAbs(s.envPath) {
+		s.envPath = filepath.Join(folder, s.envPath)
 	}
-	f, err := w.Open(s.env.path)
+	f, err := w.Open(s.envPath)
 	if err != nil {
 		return fmt.Errorf("cannot read its environment file: %w", err)
 	}
@@ -138,14 +135,13 @@ func (s *Server) readEnvFile(w *workspace.Workspace, folder string) error {
 		return fmt.Errorf("cannot read its environment file: %w", err)
 	}
 	if len(content) > maxEnvFile {
-		return fmt.Errorf("its environment file %s has more than %d bytes", s.env.path, maxEnvFile)
+		return fmt.Errorf("its environment file %s has more than %d bytes", s.envPath, maxEnvFile)
 	}
 	pairs, err := parseEnv(string(content))
 	if err != nil {
-		return fmt.Errorf("its environment file %s: %w", s.env.path, err)
+		return fmt.Errorf("its environment file %s: %w", s.envPath, err)
 	}
-	hash := sha256.Sum256(content)
-	s.env.hash, s.added = hex.EncodeToString(hash[:]), nil
+	s.added = nil
 	for _, p := range pairs {
 		named := func(own mcpclient.Pair) bool { return own.Name == p.Name }
 		if !slices.ContainsFunc(s.Config.Env, named) {
@@ -204,25 +200,4 @@ func wordsOf(s string) []string {
 		}
 	}
 	return words
-}
-
-// hashFile returns the hash of a file in a root of w, and "" if there is no such file. It reads at
-// most left bytes and subtracts what it has read.
-func hashFile(w *workspace.Workspace, path string, left *int64) (string, error) {
-	hash, size, err := w.Hash(path, *left)
-	var outside *workspace.OutsideError
-	switch {
-	case errors.As(err, &outside) && outside.Link == "": // an ordinary program
-		return "", nil
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrInvalid), errors.Is(err, syscall.EISDIR),
-		errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ENAMETOOLONG):
-		return "", nil
-	case err != nil:
-		return "", err
-	}
-	if *left -= size; *left < 0 {
-		*left = 0
-		return "", errors.New("it is too large")
-	}
-	return hash, nil
 }

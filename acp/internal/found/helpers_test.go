@@ -14,15 +14,11 @@ import (
 type client struct {
 	answer string // an option's id, "unknown outcome", or "" for allow-once
 	asked  []json.RawMessage
-	during func() // runs while the user is asked
 }
 
 func (c *client) Call(_ context.Context, _ string, params backend.Raw) backend.Work {
 	return func() (backend.Raw, error) {
 		c.asked = append(c.asked, params)
-		if c.during != nil {
-			c.during()
-		}
 		answer := c.answer
 		switch answer {
 		case "unknown outcome":

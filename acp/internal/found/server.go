@@ -35,10 +35,9 @@ type Server struct {
 	// EnvFile once readEnvFile has added them.
 	Start mcpclient.Config
 
-	env      namedFile        // EnvFile, as it was read
+	envPath  string           // of EnvFile, with its variables replaced
 	added    []mcpclient.Pair // its variables that are in Start
 	replaced []replacement    // in Start
-	files    []namedFile      // whose content counts for the ID
 	gaps     []string         // why a consent cannot last
 }
 
@@ -49,7 +48,7 @@ type replacement struct {
 }
 
 // ID returns the name of the consent for s: a hash of its root, its name, its whole configuration,
-// the shown values of the variables in its command line or URL, and the files that it names. The
+// the shown values of the variables in its command line or URL, and its environment file. The
 // environment is included because another variable can make the same command do something else.
 func (s Server) ID() consent.ID {
 	sorted := func(pairs []mcpclient.Pair) []string {
@@ -73,10 +72,7 @@ func (s Server) ID() consent.ID {
 		parts = append(parts, []string{meaning})
 	}
 	if s.EnvFile != "" {
-		parts = append(parts, []string{"environment file", s.EnvFile, s.env.path, s.env.hash})
-	}
-	for _, f := range s.files {
-		parts = append(parts, []string{"file", f.path, f.hash})
+		parts = append(parts, []string{"environment file", s.EnvFile, s.envPath}, sorted(s.added))
 	}
 	return consent.NewID(parts...)
 }
@@ -101,16 +97,13 @@ func (s Server) describe() string {
 		lines = append(lines, "Environment: "+s.showPair(p, "="))
 	}
 	if s.EnvFile != "" {
-		lines = append(lines, "Environment file: "+text.Quote(s.env.path)+", SHA-256 "+s.env.hash)
+		lines = append(lines, "Environment file: "+text.Quote(s.envPath))
 		for _, p := range s.added {
 			lines = append(lines, "Environment from that file: "+s.showValue(p, "="))
 		}
 	}
 	for _, p := range s.Config.Headers {
 		lines = append(lines, "Header: "+s.showPair(p, ": "))
-	}
-	for _, f := range s.files {
-		lines = append(lines, "File that it names: "+text.Quote(f.path)+", SHA-256 "+f.hash)
 	}
 	for _, gap := range s.gaps {
 		lines = append(lines, "Cannot be allowed permanently: "+gap)
@@ -266,7 +259,7 @@ func (s *Server) expand(folder string) error {
 		return variable().ReplaceAllStringFunc(written, replace)
 	}
 	c.Command, c.Dir, c.URL = expand(c.Command), expand(c.Dir), expand(c.URL)
-	s.env.path = expand(s.EnvFile)
+	s.envPath = expand(s.EnvFile)
 	c.Args, c.Env, c.Headers = slices.Clone(c.Args), slices.Clone(c.Env), slices.Clone(c.Headers)
 	for i := range c.Args {
 		c.Args[i] = expand(c.Args[i])

@@ -158,6 +158,7 @@ func runConformanceClient() error {
 		return err
 	}
 	u := newUser(browse)
+	u.workspace = w
 	set.Commit(change, u, nil)
 	listings, err := set.List(ctx)
 	if err != nil {
@@ -328,11 +329,12 @@ func signIn(t *testing.T, u *user) (*mcptest.SignIn, *fixture) {
 }
 
 // commit is change for a client of its own.
-func (f *fixture) commit(h servers.Session, w *workspace.Workspace, configs ...mcpclient.Config) {
+func (f *fixture) commit(u *user, w *workspace.Workspace, configs ...mcpclient.Config) {
 	f.t.Helper()
 	c, err := f.Prepare(w, configs)
 	require.NoError(f.t, err)
-	f.Commit(c, h, nil)
+	u.workspace = w
+	f.Commit(c, u, nil)
 }
 
 // page waits for a message with the address of an authorization page.

@@ -53,11 +53,15 @@ type host struct {
 	changed chan struct{}
 	during  func() // runs while the user is asked
 
+	workspace *workspace.Workspace
+
 	elicited string   // the answer to elicitation/create
 	told     []string // notifications
 }
 
 func newHost() *host { return &host{changed: make(chan struct{})} }
+
+func (h *host) Workspace() *workspace.Workspace { return h.workspace }
 
 func (h *host) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
 	return func() (backend.Raw, error) {
@@ -175,6 +179,7 @@ func (f *fixture) change(w *workspace.Workspace, configs ...mcpclient.Config) {
 	f.t.Helper()
 	c, err := f.Prepare(w, configs)
 	require.NoError(f.t, err)
+	f.host.workspace = w
 	f.Commit(c, f.host, nil)
 }
 

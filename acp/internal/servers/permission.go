@@ -29,12 +29,13 @@ func (c *mcpCall) askPermission(ctx context.Context) error {
 		Status: sdk.Ptr(sdk.ToolCallStatusPending), RawInput: c.input(),
 		Content: append(backend.TextContent(c.describeArguments()), backend.TextContent(c.claims())...),
 	}
-	asking := policy.Asking(ctx, policy.Action{
-		Verb: policy.Tool, Server: c.tool.Server, Tool: c.tool.Remote, Config: c.tool.Identity,
+	session := c.set.currentSession()
+	action := policy.ToolCall(session.Workspace(), policy.Action{
+		Server: c.tool.Server, Tool: c.tool.Remote, Config: c.tool.Identity,
 		ReadOnly: c.tool.Hints.ReadOnly, Found: c.tool.Found,
-	})
+	}, c.arguments)
 	_, err := backend.Question{ToolCall: backend.Encode(shown), Once: "Allow", Reject: "Reject"}.
-		Ask(asking, c.set.currentSession())
+		Ask(policy.Asking(ctx, action), session)
 	if err != nil {
 		return fmt.Errorf("%s was not used: %w", c.tool.Name, err)
 	}

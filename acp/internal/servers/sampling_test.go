@@ -150,7 +150,8 @@ type sampling struct {
 func newSampling(t *testing.T, server mcpclient.Config) *sampling {
 	t.Helper()
 	s := &sampling{newFixture(t, mcpclient.Options{}), &reviewer{newHost(), make(chan review, 100)}, &model{}}
-	change, err := s.Prepare(roottest.Open(t, folder(t)), []mcpclient.Config{server})
+	s.user.workspace = roottest.Open(t, folder(t))
+	change, err := s.Prepare(s.user.workspace, []mcpclient.Config{server})
 	require.NoError(t, err)
 	s.Commit(change, s.user, s.model)
 	return s
@@ -264,7 +265,6 @@ func TestRemoteServers(t *testing.T) {
 		{acpmcp.HTTP, eras[1], func(s func(*http.Request) *mcp.Server) http.Handler {
 			return mcp.NewStreamableHTTPHandler(s, &mcp.StreamableHTTPOptions{Stateless: true})
 		}},
-		{acpmcp.SSE, eras[0], func(s func(*http.Request) *mcp.Server) http.Handler { return mcp.NewSSEHandler(s, nil) }},
 	} {
 		t.Run(string(c.kind)+" "+c.revision, func(t *testing.T) {
 			s := newSampling(t, remote(t, "m", c.kind, c.handler(mcptest.ToolServers(c.revision, new(atomic.Int64)))))

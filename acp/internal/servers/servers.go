@@ -10,6 +10,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // Set has the MCP servers of one session. It adds to the set that it embeds what the client sees of
@@ -44,6 +45,7 @@ func (s *Set) currentSession() Session {
 type Session interface {
 	backend.Client  // asks the user
 	backend.Updates // shows what happens outside of calls
+	Workspace() *workspace.Workspace
 }
 
 // Commit makes a change and sends permission requests and messages to session from then on. m

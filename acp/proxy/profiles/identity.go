@@ -10,19 +10,18 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/acp-agent/acp-agent/internal/commandline"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
 // Sessions belong to an agent. A known agent is recognised by the name of its program or package,
-// with any arguments. Behind a program that starts others, such as env or docker, an agent may have
-// another account or run on another machine, and two programs may have one name. So the sessions of
-// any other command belong to its whole command line, unless all its arguments are switches. The
-// agent's own description of itself is not used, because stores are read before the agent is
-// started.
+// with any arguments, also behind npx, uvx or env without options. Behind other programs, such as a
+// shell or docker, an agent may have another account or run on another machine, and two programs may
+// have one name. So the sessions of any other command belong to its whole command line, unless all
+// its arguments are switches. The agent's own description of itself is not used, because stores are
+// read before the agent is started.
 
 // Identify returns p with its Identity. If p has none, it is that of the known agent that c runs,
-// p's name, or what is left of c's command line without runners of packages.
+// p's name, or what is left of c's command line without npx and its like.
 func Identify(list []Profile, p Profile, c Command) Profile {
 	if p.Identity != "" {
 		return p
@@ -68,8 +67,7 @@ func Doubt(initialize json.RawMessage, p Profile) string {
 }
 
 // Match returns the profile of the agent that c runs: a known agent, or the one whose
-// packages or command line c begins with. A known agent behind another program is found by its
-// whole command; the result then has the Identity of c's command line.
+// packages or command line c begins with.
 func Match(list []Profile, c Command) (match Profile, ok bool) {
 	words := launched(commandWords(c))
 	if match, ok = knownProfile(list, words); ok || len(words) == 0 {
@@ -86,17 +84,7 @@ func Match(list []Profile, c Command) (match Profile, ok bool) {
 			match, ok, longest = p, true, len(start)
 		}
 	}
-	for at := 1; !ok && at < len(words); at++ {
-		behind := launched(words[at:])
-		match, ok = knownProfile(list, behind)
-		if ok = ok && containsAll(behind, match.Start.Args); ok {
-			match.Identity = ownIdentity(words)
-		}
-	}
-	if !ok {
-		return Profile{}, false
-	}
-	return match, true
+	return match, ok
 }
 
 // knownProfile returns the profile of the known agent that words begin with.
@@ -111,10 +99,6 @@ func knownProfile(list []Profile, words []string) (Profile, bool) {
 		}
 	}
 	return Profile{}, false
-}
-
-func containsAll(words, wanted []string) bool {
-	return !slices.ContainsFunc(wanted, func(w string) bool { return !slices.Contains(words, w) })
 }
 
 // ownIdentity returns the identity of an agent that is not known. A command whose arguments are all
@@ -182,62 +166,29 @@ func PackageName(pkg string) string {
 	return pkg
 }
 
-// launched returns the command line behind runners of packages and trivial lines of a shell: the
-// name of a program or package, and its arguments. It returns words themselves if they are none.
+// launched returns the command line behind npx, uvx and env without options: the name of a program
+// or package, and its arguments. It returns words themselves if they are none.
 func launched(words []string) []string {
 	if len(words) < 2 {
 		return words
 	}
-	var next []string
-	switch program, args := programName(words[0]), words[1:]; program {
-	case "sh", "bash", "dash", "zsh":
-		if len(args) == 2 && (args[0] == "-c" || args[0] == "-lc") {
-			next = plainCommand(args[1])
+	args := words[1:]
+	switch programName(words[0]) {
+	case "npx", "bunx", "pnpx", "uvx":
+		if args[0] == "-y" || args[0] == "--yes" { // as it is written in most editors' settings
+			args = args[1:]
 		}
-	case "cmd":
-		if strings.EqualFold(args[0], "/c") {
-			next = args[1:]
+		if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+			return append([]string{PackageName(args[0])}, args[1:]...)
 		}
 	case "node":
 		if pkg := packageOfPath(args[0]); pkg != "" {
 			return append([]string{pkg}, args[1:]...)
 		}
-	case "npx", "bunx", "pnpx", "uvx":
-		return orElse(packageCommand(args), words)
-	case "npm", "pnpm", "yarn", "bun", "pipx":
-		if slices.Contains([]string{"exec", "dlx", "x", "run"}, args[0]) &&
-			(args[0] != "run" || program == "pipx") {
-			return orElse(packageCommand(args[1:]), words)
+	case "env":
+		if !strings.HasPrefix(args[0], "-") && !strings.Contains(args[0], "=") {
+			return launched(commandWords(Command{Path: args[0], Args: args[1:]}))
 		}
-	}
-	if len(next) == 0 {
-		return words
-	}
-	return launched(commandWords(Command{Path: next[0], Args: next[1:]}))
-}
-
-func orElse(words, otherwise []string) []string {
-	if len(words) > 0 {
-		return words
-	}
-	return otherwise
-}
-
-// plainCommand returns the words of a shell's line that only runs one command, otherwise nil.
-func plainCommand(line string) (words []string) {
-	tokens, complete := commandline.Split(line)
-	for _, t := range tokens {
-		if t.Kind != commandline.Literal {
-			return nil
-		}
-		words = append(words, t.Text)
-	}
-	if len(words) > 1 && words[0] == "exec" {
-		words = words[1:]
-	}
-	if !complete || len(words) == 0 || strings.Contains(words[0], "=") ||
-		strings.HasPrefix(words[0], "-") {
-		return nil
 	}
 	return words
 }
@@ -257,26 +208,4 @@ func packageOfPath(script string) string {
 		return elements[0] + "/" + elements[1]
 	}
 	return elements[0]
-}
-
-// packageCommand returns the package that the arguments of a runner name, and what follows it. If
-// the package is named by an option, the name of its program follows.
-func packageCommand(args []string) []string {
-	var packages []string
-	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
-		option, value, attached := strings.Cut(args[0], "=")
-		args = args[1:]
-		switch option {
-		case "--":
-		case "-p", "--package", "--from", "--spec":
-			if !attached && len(args) > 0 {
-				value, args = args[0], args[1:]
-			}
-			packages = append(packages, PackageName(value))
-		}
-	}
-	if len(packages) == 0 && len(args) > 0 {
-		return append([]string{PackageName(args[0])}, args[1:]...)
-	}
-	return append(packages, args...)
 }

@@ -101,7 +101,6 @@ func Known() []Profile {
 					".claude/commands/**"},
 				Commands: []string{"models", "sessions"},
 			},
-			Context: Context{Files: CopilotInstructions},
 			// It unpacks itself into a cache when it is started for the first time.
 			State: State{Writes: []string{"~/.copilot/", "~/.cache/copilot/", "$COPILOT_HOME/",
 				"$COPILOT_CACHE_HOME/", "$COPILOT_PKG_CACHE_HOME/", "$XDG_CACHE_HOME/copilot/"}},
@@ -214,10 +213,9 @@ func Known() []Profile {
 			Roots:     Roots{Tools: ToolsOff}, // it does not connect MCP servers
 			NeverAsks: true,
 			// Without a terminal it uses .pi and .agents only in folders that the user trusted before.
-			Finds:   Finds{InCwd: []string{"AGENTS.md"}, Otherwise: []string{"CLAUDE.md"}},
-			Context: Context{Files: PiExtension},
-			State:   State{Writes: []string{"~/.pi/"}},
-			Replay:  Replay{ListLimit: 50, Lossy: true, Banner: "pi v"}, // a page
+			Finds:  Finds{InCwd: []string{"AGENTS.md"}, Otherwise: []string{"CLAUDE.md"}},
+			State:  State{Writes: []string{"~/.pi/"}},
+			Replay: Replay{ListLimit: 50, Banner: "pi v"}, // a page
 		},
 		{
 			Name: "qwen", Title: "Qwen Code", Checked: "0.24.4",

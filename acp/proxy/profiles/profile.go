@@ -113,25 +113,7 @@ type Context struct {
 	// ByServer says that the system prompt of its model contains the instructions of a session's
 	// MCP servers. Then the server with the tools describes the directories in its instructions.
 	ByServer bool
-	// Files says with which files text can be added to the system prompts of its sessions, if any.
-	Files ContextFiles
 }
-
-// ContextFiles are files with text for the system prompts of an agent's sessions, which it reads
-// when it opens a session. A process has one set of files, so all its sessions have the same roots.
-type ContextFiles string
-
-// The kinds of context files.
-const (
-	NoContextFiles ContextFiles = ""
-	// CopilotInstructions is a file of instructions in a directory of its own, which is read in
-	// addition to the user's.
-	CopilotInstructions ContextFiles = "copilot"
-	// PiExtension is an extension of pi, and a script that starts pi with it. The script takes the
-	// place of pi because pi-acp passes on no arguments. Unlike --append-system-prompt, the
-	// extension leaves the user's APPEND_SYSTEM.md in effect. The script needs a Unix shell.
-	PiExtension ContextFiles = "pi"
-)
 
 // State is what an agent keeps in files outside the sessions' roots. Its paths begin with "~/" or
 // with an environment variable, "$NAME/"; without the variable a path does not count.
@@ -159,12 +141,9 @@ type Replay struct {
 	// ListLimit is the length from which the agent's list of the sessions of a working directory
 	// may be incomplete. 0 means that it always may be.
 	ListLimit int
-	// Late says that it answers session/load before it has replayed the whole conversation. The
-	// stored history, if there is one, is shown instead.
+	// Late says that it answers session/load before it has replayed the whole conversation. Its
+	// replay is used only if nothing is stored.
 	Late bool
-	// Lossy says that its replay at session/load lacks things that the user saw, such as edits. The
-	// stored history is shown instead, and then what the agent did without us.
-	Lossy bool
 	// ModeNotice begins a message of the agent that ends with its new mode and stands for
 	// current_mode_update. Banner begins a message outside turns that is not part of the
 	// conversation. Both are empty if the agent sends no such message.

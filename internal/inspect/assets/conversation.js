@@ -70,7 +70,6 @@ export async function showConversation(main, id, signal, options) {
       } else if (++quiet === 10) state.textContent = "";
     } catch (error) {
       if (error.status === 404) state.textContent = "Deleted";
-      if (error.status === 409) await load(0);
       throw error;
     }
   });

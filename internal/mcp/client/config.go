@@ -29,17 +29,17 @@ type Config struct {
 	Env     []Pair
 	// Dir is the working directory of a stdio server, in a root. Default: the session's cwd.
 	Dir string
-	// URL and Headers reach an http or sse server.
+	// URL and Headers reach an http server.
 	URL     string
 	Headers []Pair
 	// File is the path of the file in a root that configures the server, which then gets only the
 	// basic variables of our environment. It is "" for a server from the client.
 	File string
-	// Consent identifies what the user allowed of a server that a file configures. Check, if not nil,
-	// is called before each start of a stdio server, with the session's folders. If it fails, what
-	// would be started is not what the user allowed.
-	Consent string
-	Check   func(*workspace.Workspace) error
+	// Consent identifies what the user allowed of a server that a file configures, and Asked the
+	// question if the answer holds for one start. Check, if not nil, is called before each start,
+	// with the session's folders. If it fails, the user must be asked again.
+	Consent, Asked string
+	Check          func(*workspace.Workspace) error
 	// Secrets are values in Args to keep out of logs and errors. Values of Env and Headers, and
 	// possible secrets in URLs, are always kept out.
 	Secrets []string
@@ -89,7 +89,8 @@ func (c Config) declaresRoots() bool {
 func (c Config) equal(other Config) bool {
 	return c.Name == other.Name && c.Transport == other.Transport && c.Command == other.Command &&
 		c.URL == other.URL && c.Dir == other.Dir && reflect.DeepEqual(c.Policy, other.Policy) &&
-		c.File == other.File && c.Consent == other.Consent && slices.Equal(c.Args, other.Args) &&
+		c.File == other.File && c.Consent == other.Consent && c.Asked == other.Asked &&
+		slices.Equal(c.Args, other.Args) &&
 		slices.Equal(c.Env, other.Env) && slices.Equal(c.Headers, other.Headers)
 }
 

@@ -100,14 +100,12 @@ func TestChangedHTTPConfigReplacesServer(t *testing.T) {
 
 // Clause M2.
 func TestRootsForHTTPServers(t *testing.T) {
-	for _, kind := range []acpmcp.Transport{acpmcp.HTTP, acpmcp.SSE} {
-		for address, byDefault := range map[string]bool{"http://127.0.0.1:1/": true, "https://example.com/": false} {
-			for policy, expected := range map[*bool]bool{nil: byDefault, new(true): true, new(false): false} {
-				f := newFixture(t, mcpclient.Options{})
-				c := mcpclient.Config{Name: "s", Transport: kind, URL: address, Policy: acpmcp.Policy{Roots: policy}}
-				f.change(roottest.Open(t, folder(t)), c)
-				require.Equal(t, expected, f.Servers()[0].RootsDeclared, "%s %s, expected %v", kind, address, expected)
-			}
+	for address, byDefault := range map[string]bool{"http://127.0.0.1:1/": true, "https://example.com/": false} {
+		for policy, expected := range map[*bool]bool{nil: byDefault, new(true): true, new(false): false} {
+			f := newFixture(t, mcpclient.Options{})
+			c := mcpclient.Config{Name: "s", Transport: acpmcp.HTTP, URL: address, Policy: acpmcp.Policy{Roots: policy}}
+			f.change(roottest.Open(t, folder(t)), c)
+			require.Equal(t, expected, f.Servers()[0].RootsDeclared, "%s, expected %v", address, expected)
 		}
 	}
 }

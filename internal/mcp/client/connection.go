@@ -31,9 +31,9 @@ import (
 type connection struct {
 	server    *server
 	peer      *mcproots.Session // the server, as the SDK reaches it
-	process   *process.Process  // nil for http and sse
+	process   *process.Process  // nil for http
 	sandbox   sandbox.Policy    // of the process
-	stdio     *stdioTransport   // nil for http and sse
+	stdio     *stdioTransport   // nil for http
 	http      *httpTransport    // nil for stdio
 	cancel    context.CancelCauseFunc
 	readiness *readiness
@@ -139,11 +139,6 @@ func (s *server) command() (command process.Command, err error) {
 	s.set.mu.Lock()
 	ws, roots := s.set.ws, s.set.roots
 	s.set.mu.Unlock()
-	if check := s.config.Check; check != nil {
-		if err := check(ws); err != nil {
-			return command, fmt.Errorf("%w: %w", errNotAllowed, err)
-		}
-	}
 	args, env, err := expandTemplates(s.config, roots)
 	if err != nil {
 		return command, err

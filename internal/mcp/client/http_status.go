@@ -17,7 +17,6 @@ import (
 	mcpjsonrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
-	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/secret"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
@@ -44,7 +43,7 @@ const (
 // connection's session. Servers should answer 404 then, but many answer 400. An error in the body
 // is about the session too, unless it is about an unknown method.
 func (t *httpTransport) checkSession(req *http.Request, res *http.Response, m outgoing) error {
-	known := req.Header.Get(sessionHeader) != "" || t.kind == acpmcp.SSE && t.connected.Load()
+	known := req.Header.Get(sessionHeader) != ""
 	if res.StatusCode < http.StatusBadRequest || !known || m.isHandshake() {
 		return nil
 	}
@@ -56,7 +55,7 @@ func (t *httpTransport) checkSession(req *http.Request, res *http.Response, m ou
 		}
 	case http.StatusGone:
 	case http.StatusBadRequest:
-		if t.kind == acpmcp.SSE || !aboutSession().MatchString(says) {
+		if !aboutSession().MatchString(says) {
 			return nil
 		}
 	default:
@@ -110,8 +109,7 @@ func (t *httpTransport) checkStatus(req *http.Request, res *http.Response) error
 		return nil
 	}
 	if m, err := decodeMessage(peekBody(res), nil); err == nil {
-		if answer, ok := m.(*mcpjsonrpc.Response); ok && answer.Error != nil &&
-			t.kind == acpmcp.HTTP {
+		if answer, ok := m.(*mcpjsonrpc.Response); ok && answer.Error != nil {
 			return nil
 		}
 	}

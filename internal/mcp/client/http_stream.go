@@ -15,7 +15,6 @@ import (
 	mcpjsonrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"golang.org/x/time/rate"
 
-	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/pause"
 	"github.com/acp-agent/acp-agent/internal/sse"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -152,8 +151,6 @@ func (s *stream) fill() {
 	case e.Name == "" || e.Name == "message":
 		s.failed = 0
 		s.take(e.Data)
-	case s.transport.kind == acpmcp.SSE:
-		s.unread = fmt.Appendf(nil, "event: %s\ndata: %s\n\n", e.Name, e.Data)
 	}
 }
 
@@ -227,8 +224,6 @@ func (s *stream) endBody(err error) {
 	switch {
 	case s.answered:
 		s.err = io.EOF
-	case t.kind == acpmcp.SSE:
-		s.err = err
 	case s.id.IsValid() && s.lastID == "":
 		s.giveUp(s.explainEnd(err))
 	default:

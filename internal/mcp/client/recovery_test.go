@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,7 +18,6 @@ import (
 
 	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
-	"github.com/acp-agent/acp-agent/internal/test/mcptest"
 	"github.com/acp-agent/acp-agent/internal/test/roottest"
 )
 
@@ -396,34 +394,4 @@ func TestLostAnswer(t *testing.T) {
 			require.EqualValues(t, 1, r.initialized.Load(), "the session goes on")
 		})
 	}
-}
-
-// The messages of an old SSE server are lost with its stream, and its session.
-func TestSSEServerEndsDuringCall(t *testing.T) {
-	var initialized atomic.Int64
-	var lose atomic.Bool
-	inner := mcp.NewSSEHandler(mcptest.ToolServers("2025-11-25", &initialized), nil)
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-		if isCall(q, "echo") && lose.CompareAndSwap(true, false) {
-			drop(w)
-			return
-		}
-		inner.ServeHTTP(w, q)
-	}))
-	t.Cleanup(func() {
-		s.CloseClientConnections()
-		s.Close()
-	})
-	f := newFixture(t, mcpclient.Options{})
-	f.change(roottest.Open(t, folder(t)), mcpclient.Config{Name: "r", Transport: acpmcp.SSE, URL: s.URL})
-	f.call("r.echo", "{}")
-	lose.Store(true)
-	_, err := f.try("r.echo", "{}")
-	require.ErrorContains(t, err, "its answer was lost")
-	require.Equal(t, "{}", f.call("r.echo", "{}"))
-	s.CloseClientConnections()
-	require.Eventually(t, func() bool {
-		_, err := f.try("r.echo", "{}") // may be sent before the end is noticed
-		return err == nil
-	}, patience, 10*time.Millisecond)
 }

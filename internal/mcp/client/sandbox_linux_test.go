@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
+	"github.com/acp-agent/acp-agent/internal/hostproxy"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
@@ -60,9 +61,10 @@ func TestServerIsRestrictedToTheRoots(t *testing.T) {
 // Clause X1.
 func TestFoundServerIsGrantedNothing(t *testing.T) {
 	c := mcpclient.Config{File: "/a/.mcp.json"}
+	ports := hostproxy.Ports{Limited: true, List: []uint16{443}}
 	c.Apply(acpmcp.Policy{Sandbox: sandbox.Settings{Mode: sandbox.Strict, Write: []string{"/w"},
-		Read: []string{"/r"}, Ports: []uint16{443}}})
-	require.Equal(t, sandbox.Settings{Mode: sandbox.Strict, Ports: []uint16{443}}, c.Policy.Sandbox)
+		Read: []string{"/r"}, Ports: ports}})
+	require.Equal(t, sandbox.Settings{Mode: sandbox.Strict, Ports: ports}, c.Policy.Sandbox)
 }
 
 // Clause X2.

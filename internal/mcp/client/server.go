@@ -62,7 +62,7 @@ func (s *Set) newServer(c Config, prefix string) *server {
 		redactor: r, log: r.logger(s.options.Logger.With("server", c.Name)),
 		questions: make(chan struct{}, 1), restarts: make(chan []mcproots.Root, 1),
 		samples: rate.NewLimiter(rate.Every(time.Minute/samplesPerMinute), samplesPerMinute),
-		state:   acpmcp.Idle, legacy: c.Policy.Legacy, changed: make(chan struct{}),
+		state:   acpmcp.Idle, changed: make(chan struct{}),
 	}
 	if c.mayAuthorize() {
 		one.authorizer = &authorizer{server: one}
@@ -257,6 +257,9 @@ func (s *server) start() (*connection, error) {
 		return nil, err
 	}
 	defer release()
+	if err := s.check(); err != nil {
+		return nil, err
+	}
 	s.mu.Lock()
 	s.setStarting("it has not answered yet")
 	revision := ""
@@ -281,6 +284,20 @@ func (s *server) start() (*connection, error) {
 		err = errNotMCP
 	}
 	return c, err
+}
+
+// check fails if the user must be asked before the server may be started.
+func (s *server) check() error {
+	if s.config.Check == nil {
+		return nil
+	}
+	s.set.mu.Lock()
+	ws := s.set.ws
+	s.set.mu.Unlock()
+	if err := s.config.Check(ws); err != nil {
+		return fmt.Errorf("%w: %w", errNotAllowed, err)
+	}
+	return nil
 }
 
 // errRestart is returned by serve when a restart was requested.

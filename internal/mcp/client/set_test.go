@@ -353,21 +353,3 @@ func TestDeprecationWarnings(t *testing.T) {
 		require.Len(t, server.Warnings, want, server.Name)
 	}
 }
-
-// Clause M7.
-func TestLegacyEra(t *testing.T) {
-	f := newFixture(t, mcpclient.Options{})
-	record := proctest.NewRecord(t)
-	c := self("s", "tee", record.Env())
-	c.Args = []string{proctest.Executable()}
-	for _, e := range proctest.Env("sdk") {
-		c.Args = append([]string{e}, c.Args...)
-	}
-	c.Args = append([]string{"env"}, c.Args...)
-	c.Policy.Legacy = true
-	f.change(roottest.Open(t, folder(t)), c)
-	f.call("s.where", "{}")
-	require.False(t, f.Servers()[0].Modern)
-	require.NoError(t, f.Close(t.Context()))
-	require.Contains(t, record.Lines(t)[0], `"initialize"`, "it is not asked for a newer revision")
-}

@@ -28,7 +28,6 @@ import (
 // many failures that concern one request; so the SDK is shown none of them. It reads a stream of
 // readable messages, see [stream], and lost is called if the connection must be made again.
 type httpTransport struct {
-	kind    acpmcp.Transport
 	origin  *url.URL
 	headers []Pair
 	base    *http.Transport
@@ -48,6 +47,9 @@ type httpTransport struct {
 // newHTTPTransport returns a transport that works until ctx ends. The caller sets fail and lost.
 func newHTTPTransport(ctx context.Context, c Config, l limits, log *slog.Logger) (
 	*httpTransport, error) {
+	if c.Transport == acpmcp.SSE {
+		return nil, errEventStream
+	}
 	origin, err := url.Parse(c.URL)
 	if err != nil || origin.Host == "" || (origin.Scheme != "http" && origin.Scheme != "https") {
 		return nil, errors.New("its url is not an absolute http or https URL")
@@ -57,12 +59,16 @@ func newHTTPTransport(ctx context.Context, c Config, l limits, log *slog.Logger)
 		base = &http.Transport{}
 	}
 	t := &httpTransport{
-		kind: c.Transport, origin: origin, headers: c.Headers, base: base.Clone(), log: log,
+		origin: origin, headers: c.Headers, base: base.Clone(), log: log,
 		ctx: ctx, pending: newPendingRequests(l), open: newOpenRequests(), limits: l,
 	}
 	t.get = &http.Client{Transport: roundTripper(t.do), CheckRedirect: t.checkRedirect}
 	return t, nil
 }
+
+// errEventStream says why there is no connection to a server of the type sse.
+var errEventStream = errors.New("acp-agent does not connect to MCP servers of the type sse: " +
+	"use the type http, for which most of them have another address")
 
 // roundTripper is a function that implements [http.RoundTripper].
 type roundTripper func(*http.Request) (*http.Response, error)
@@ -70,14 +76,9 @@ type roundTripper func(*http.Request) (*http.Response, error)
 // RoundTrip implements [http.RoundTripper].
 func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-// forSDK returns the MCP SDK's transport for HTTP or SSE, using t.
+// forSDK returns the MCP SDK's transport for HTTP, using t.
 func (t *httpTransport) forSDK() mcp.Transport {
 	client := &http.Client{Transport: t, CheckRedirect: t.checkRedirect}
-	if t.kind == acpmcp.SSE {
-		return &mcp.SSEClientTransport{
-			Endpoint: t.origin.String(), HTTPClient: client, MaxEventSize: -1,
-		}
-	}
 	return &mcp.StreamableClientTransport{
 		Endpoint: t.origin.String(), HTTPClient: client, MaxEventSize: -1, MaxRetries: -1,
 		OAuthHandler: t.authorizer,
@@ -104,17 +105,11 @@ func (t *httpTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	switch {
 	case req.Method == http.MethodPost:
 		return t.post(req)
-	case req.Method == http.MethodGet && t.kind == acpmcp.HTTP:
+	case req.Method == http.MethodGet:
 		return t.listen(req)
+	default:
+		return t.do(req)
 	}
-	res, err := t.do(req)
-	if err != nil || req.Method != http.MethodGet {
-		return res, err
-	}
-	if err := t.checkStatus(req, res); err != nil {
-		return nil, errors.Join(err, res.Body.Close())
-	}
-	return t.newStream(req).response(res), nil
 }
 
 // do sends a request with the configured headers. It and its response end with the connection.
@@ -174,11 +169,7 @@ func (t *httpTransport) send(req *http.Request) (*http.Response, error) {
 		case req.Context().Err() != nil || t.ctx.Err() != nil:
 			return nil, err
 		case !isUnsent(err):
-			err = &lostAnswerError{err}
-			if t.kind == acpmcp.SSE && t.connected.Load() { // the SDK has given up the connection
-				t.lost(err)
-			}
-			return nil, err
+			return nil, &lostAnswerError{err}
 		case !t.connected.Load():
 			return nil, &unreachableError{err}
 		case time.Now().Add(wait).After(deadline):
@@ -229,11 +220,8 @@ func (t *httpTransport) receive(req *http.Request, res *http.Response, m outgoin
 	}
 	switch {
 	case err != nil:
-		if t.kind == acpmcp.SSE && t.connected.Load() {
-			t.lost(err)
-		}
 		return nil, errors.Join(err, res.Body.Close())
-	case t.kind == acpmcp.SSE, !m.isCall(), res.StatusCode/100 == 3:
+	case !m.isCall(), res.StatusCode/100 == 3:
 		return res, nil
 	}
 	if !m.isHandshake() {

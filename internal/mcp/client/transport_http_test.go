@@ -77,7 +77,6 @@ func TestHTTPServers(t *testing.T) {
 		"http, modern": {acpmcp.HTTP, "2026-07-28", func(s func(*http.Request) *mcp.Server) http.Handler {
 			return mcp.NewStreamableHTTPHandler(s, &mcp.StreamableHTTPOptions{Stateless: true})
 		}},
-		"sse": {acpmcp.SSE, "2025-11-25", func(s func(*http.Request) *mcp.Server) http.Handler { return mcp.NewSSEHandler(s, nil) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var initialized atomic.Int64
@@ -98,6 +97,16 @@ func TestHTTPServers(t *testing.T) {
 			require.NotContains(t, f.logs.String(), "hunter2")
 		})
 	}
+}
+
+// Clause M4.
+func TestEventStreamServer(t *testing.T) {
+	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{MaxRestarts: 1}))
+	f.change(roottest.Open(t, folder(t)), remote("old", acpmcp.SSE, "http://127.0.0.1:1/sse"))
+	_, err := f.list(t.Context())
+	require.NoError(t, err)
+	require.EqualError(t, f.state(acpmcp.Failed).Err, "MCP server old: acp-agent does not connect to MCP "+
+		"servers of the type sse: use the type http, for which most of them have another address")
 }
 
 // Clause M4.
@@ -125,15 +134,13 @@ func TestURLsStayOutOfErrorsAndLogs(t *testing.T) {
 	})
 	server := httptest.NewServer(refuse)
 	defer server.Close()
-	for _, kind := range []acpmcp.Transport{acpmcp.HTTP, acpmcp.SSE} {
-		for _, base := range []string{server.URL, "http://127.0.0.1:1"} {
-			f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{MaxRestarts: 1}))
-			f.change(roottest.Open(t, folder(t)), mcpclient.Config{Name: "r", Transport: kind, URL: base + "/s/tangerine-1/mcp?tangerine-2#tangerine-3"})
-			_, err := f.list(t.Context())
-			require.NoError(t, err)
-			require.NotContains(t, f.state(acpmcp.Failed).Err.Error(), "tangerine")
-			require.NotContains(t, f.logs.String(), "tangerine")
-		}
+	for _, base := range []string{server.URL, "http://127.0.0.1:1"} {
+		f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{MaxRestarts: 1}))
+		f.change(roottest.Open(t, folder(t)), mcpclient.Config{Name: "r", Transport: acpmcp.HTTP, URL: base + "/s/tangerine-1/mcp?tangerine-2#tangerine-3"})
+		_, err := f.list(t.Context())
+		require.NoError(t, err)
+		require.NotContains(t, f.state(acpmcp.Failed).Err.Error(), "tangerine")
+		require.NotContains(t, f.logs.String(), "tangerine")
 	}
 }
 
@@ -198,18 +205,13 @@ func TestHTTPStatus(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			answer = c.answer
-			for _, kind := range []acpmcp.Transport{acpmcp.HTTP, acpmcp.SSE} {
-				if name == "error" && kind == acpmcp.SSE {
-					continue // only a stream can bring one
-				}
-				f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{MaxRestarts: 1}))
-				f.change(roottest.Open(t, folder(t)), mcpclient.Config{Name: "r", Transport: kind, URL: server.URL + "/mcp",
-					Headers: []mcpclient.Pair{{Name: "X-Key", Value: "hunter2-secret"}}})
-				_, err := f.list(t.Context())
-				require.NoError(t, err)
-				require.ErrorContains(t, f.state(acpmcp.Failed).Err, c.says)
-				require.NotContains(t, f.logs.String(), "hunter2")
-			}
+			f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{MaxRestarts: 1}))
+			f.change(roottest.Open(t, folder(t)), mcpclient.Config{Name: "r", Transport: acpmcp.HTTP, URL: server.URL + "/mcp",
+				Headers: []mcpclient.Pair{{Name: "X-Key", Value: "hunter2-secret"}}})
+			_, err := f.list(t.Context())
+			require.NoError(t, err)
+			require.ErrorContains(t, f.state(acpmcp.Failed).Err, c.says)
+			require.NotContains(t, f.logs.String(), "hunter2")
 		})
 	}
 }

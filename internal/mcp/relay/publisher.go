@@ -42,6 +42,7 @@ type Publisher struct {
 	mu      sync.Mutex
 	roots   *mcproots.Snapshot    // nil before the first Set
 	context func() string         // nil before SetContext
+	rules   func() (Rules, bool)  // nil before SetRules
 	changed chan struct{}         // closed and replaced by Set
 	relays  map[net.Conn]struct{} // nil after Close
 }
@@ -169,6 +170,14 @@ func (p *Publisher) SetContext(context func() string) {
 	p.context = context
 }
 
+// SetRules sets the function that returns the rules for [SessionRules], if they are known. It is
+// called for each request, concurrently.
+func (p *Publisher) SetRules(rules func() (_ Rules, known bool)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.rules = rules
+}
+
 // Close disconnects the relays, removes the socket, and waits for its goroutines. It may be called
 // more than once.
 func (p *Publisher) Close() error {
@@ -231,6 +240,9 @@ func (p *Publisher) serve(conn net.Conn) {
 		p.asked.Store(true)
 		p.sendContext(conn)
 		return
+	case wants == rulesOnce:
+		p.sendRules(conn)
+		return
 	}
 	_ = conn.SetReadDeadline(time.Time{})
 	gone := make(chan struct{})
@@ -270,6 +282,7 @@ const (
 	rootsOnce = '?'  // the session's roots with their real paths, once
 
 	contextOnce = '!' // the session's text for its model, once
+	rulesOnce   = '=' // the session's rules, once
 )
 
 // readSecret reports whether the relay sends the secret, and returns the byte after it. It reads no
@@ -281,7 +294,7 @@ func (p *Publisher) readSecret(conn net.Conn) (wants byte, ok bool) {
 		return 0, false
 	}
 	wants = sent[len(p.secret)]
-	return wants, wants == allLists || wants == rootsOnce || wants == contextOnce
+	return wants, slices.Contains([]byte{allLists, rootsOnce, contextOnce, rulesOnce}, wants)
 }
 
 // sendRoots sends the roots of the session, or no roots if it has only one.
@@ -317,6 +330,19 @@ func (p *Publisher) sendContext(conn net.Conn) {
 		a.Text = context()
 	}
 	p.answer(conn, a)
+}
+
+// sendRules sends the session's rules, and nothing if they are not known.
+func (p *Publisher) sendRules(conn net.Conn) {
+	p.mu.Lock()
+	rules := p.rules
+	p.mu.Unlock()
+	if rules == nil {
+		return
+	}
+	if all, known := rules(); known {
+		p.answer(conn, all)
+	}
 }
 
 // answer sends a response to a process that asks once.

@@ -209,7 +209,18 @@ func TestAsk(t *testing.T) {
 	p.Set(snapshot(t, dirs[0]))
 	require.Empty(t, asked(), "nothing without additional roots")
 
-	_, err := mcprelay.SessionRoots(t.Context(), p.Address(), strings.Repeat("0", 64))
+	_, err := mcprelay.SessionRules(t.Context(), p.Address(), p.Secret())
+	require.Error(t, err, "rules that are not known are not none")
+	known := mcprelay.Rules{Deny: []string{"read x"}}
+	p.SetRules(func() (mcprelay.Rules, bool) { return known, len(known.Deny) > 0 })
+	rules, err := mcprelay.SessionRules(t.Context(), p.Address(), p.Secret())
+	require.NoError(t, err)
+	require.Equal(t, known, rules)
+	known.Deny = nil
+	_, err = mcprelay.SessionRules(t.Context(), p.Address(), p.Secret())
+	require.Error(t, err)
+
+	_, err = mcprelay.SessionRoots(t.Context(), p.Address(), strings.Repeat("0", 64))
 	require.ErrorContains(t, err, "not open")
 	require.NoError(t, p.Close())
 	_, err = ask()

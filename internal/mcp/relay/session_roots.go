@@ -60,6 +60,18 @@ func SessionContext(ctx context.Context, address, secret string) (string, error)
 	return a.Text, err
 }
 
+// Rules are the texts of a session's rules about what is asked about and denied.
+type Rules struct {
+	Ask  []string `json:"ask"`
+	Deny []string `json:"deny"`
+}
+
+// SessionRules returns the rules of the session whose publisher is at address.
+func SessionRules(ctx context.Context, address, secret string) (r Rules, err error) {
+	err = ask(ctx, address, secret, rulesOnce, &r)
+	return r, err
+}
+
 // ask asks a publisher once and decodes its response into a.
 func ask(ctx context.Context, address, secret string, wants byte, a any) error {
 	ctx, cancel := context.WithTimeout(ctx, maxWait)

@@ -14,7 +14,6 @@ import (
 	mcproots "github.com/acp-agent/acp-agent/internal/mcp/roots"
 	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/text"
-	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
 // incoming is a message of a client, decoded once. It has what the server must know before it
@@ -22,10 +21,7 @@ import (
 type incoming struct {
 	jsonrpc.Message
 	request *jsonrpc.Request // nil for a response
-	size    int              // in bytes
-	modern  bool             // the request names a modern revision
-	memory  memory           // what the tool that it calls holds in memory
-	cancels string           // the id of the request that it cancels, as JSON
+	modern  string           // the modern revision that the request names, or ""
 	problem string           // what is wrong with the types of a call's params, or ""
 }
 
@@ -36,7 +32,7 @@ func decodeMessage(raw []byte) (incoming, error) {
 	if err != nil {
 		return incoming{}, err
 	}
-	m := incoming{Message: message, size: len(raw)}
+	m := incoming{Message: message}
 	if request, ok := message.(*jsonrpc.Request); ok {
 		m.request = request
 		m.decodeParams()
@@ -106,32 +102,8 @@ func mendList(result json.RawMessage) (_ json.RawMessage, changed bool) {
 	return strictjson.Set(result, "roots", strictjson.Encode(entries)), true
 }
 
-// memory says what a call holds in memory. Searches take long, so other calls do not wait for them.
-type memory int
-
-const (
-	holdsLittle memory = iota
-	holdsFile          // whole files
-	searches           // whole files, one after the other
-	memories           // the number of these
-)
-
-func memoryOf(t tools.Tool) memory {
-	switch {
-	case !t.HoldsFile:
-		return holdsLittle
-	case t.Kind == tools.KindSearch:
-		return searches
-	default:
-		return holdsFile
-	}
-}
-
 // isCall reports whether m is a request that expects an answer.
 func (m *incoming) isCall() bool { return m.request != nil && m.request.IsCall() }
-
-// isToolCall reports whether m calls a tool.
-func (m *incoming) isToolCall() bool { return m.isCall() && m.request.Method == "tools/call" }
 
 // decodeParams decodes the params into the type that the SDK has for them.
 func (m *incoming) decodeParams() {
@@ -145,23 +117,15 @@ func (m *incoming) decodeParams() {
 		}
 		return
 	}
-	named := params.GetMeta()[mcp.MetaKeyProtocolVersion]
-	revision, isText := named.(string)
-	m.modern = named != nil && (!isText || mcproots.IsModern(revision))
-	switch params := params.(type) {
-	case *mcp.CallToolParamsRaw:
-		m.memory = memoryOf(tools.Describe(params.Name))
-	case *otherParams:
-		if m.request.Method == "notifications/cancelled" {
-			m.cancels = string(params.RequestID)
-		}
+	if revision, ok := params.GetMeta()[mcp.MetaKeyProtocolVersion].(string); ok &&
+		mcproots.IsModern(revision) {
+		m.modern = revision
 	}
 }
 
 // otherParams are the params of methods whose types are not checked.
 type otherParams struct {
-	mcp.Meta  `json:"_meta"`
-	RequestID json.RawMessage `json:"requestId"`
+	mcp.Meta `json:"_meta"`
 }
 
 // paramsOf returns the params of a method, and whether their types are checked.

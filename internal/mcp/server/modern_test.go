@@ -1,7 +1,7 @@
 package server
 
 import (
-	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -112,26 +112,41 @@ func TestStateOfAnotherRequest(t *testing.T) {
 	require.Contains(t, p.read().text(), "in a")
 }
 
+// The first request decides the era of a connection.
+//
 // Clause M7.
-func TestMixedEras(t *testing.T) {
-	a, b := tree(t, map[string]string{"f": "in a"}), tree(t, map[string]string{"f": "in b"})
+func TestOneEraOnAConnection(t *testing.T) {
+	a := tree(t, map[string]string{"f": "in a"})
+	const discover = `{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{` + meta + `}}`
+	refused := func(p *peer, request string, id float64) {
+		t.Helper()
+		p.write(request)
+		m := p.answerTo(id)
+		require.NotNil(t, m.Error, m.line)
+		require.Equal(t, -32600, m.Error.Code)
+		require.Contains(t, m.Error.Message, "start the server again for another")
+	}
 	p := start(t, Options{})
 	p.begin(withRoots)
 	p.answer(p.question(), a)
-	p.write(callModern(1, modernWithRoots, "read_file", `{"path":"f"}`, ""))
-	m := p.read()
-	require.Equal(t, "input_required", m.Result["resultType"], "not a request: %s", m.line)
-	p.callAnswered(2, "read_file", read(filepath.Join(b, "f")), rootsResult(b))
-	p.write(call(3, "read_file", `{"path":"f"}`))
-	got := map[any]string{}
-	for range 2 {
-		m := p.read()
-		got[m.ID] = m.text()
-	}
-	require.Contains(t, got[2.0], "in b")
-	require.Contains(t, got[3.0], "in a")
-	p.write(call(4, "read_file", read(filepath.Join(b, "f"))))
-	require.Contains(t, p.read().text(), "error: ", "the modern call's roots are its own")
+	refused(p, callModern(1, modernWithRoots, "read_file", `{"path":"f"}`, ""), 1)
+	p.write(call(2, "read_file", `{"path":"f"}`))
+	require.Contains(t, p.answerTo(2).text(), "in a")
+
+	p = start(t, Options{})
+	p.write(discover)
+	require.Nil(t, p.answerTo(1).Error)
+	refused(p, initialize(withRoots), 0)
+	p.callAnswered(2, "read_file", `{"path":"f"}`, rootsResult(a))
+	require.Contains(t, p.answerTo(2).text(), "in a")
+
+	p = start(t, Options{})
+	p.write(strings.Replace(discover, "2026-07-28", "2099-01-01", 1))
+	require.NotNil(t, p.answerTo(1).Error, "it is not served")
+	p.begin(withRoots)
+	p.answer(p.question(), a)
+	p.write(call(2, "read_file", `{"path":"f"}`))
+	require.Contains(t, p.answerTo(2).text(), "in a")
 }
 
 // Clause M7.

@@ -47,6 +47,7 @@ func TestBadEntriesAmongRoots(t *testing.T) {
 		p.answerRaw(p.question(), result)
 		p.write(call(1, "list_roots", "{}"))
 		check(p, 1)
+		p = start(t, Options{})
 		p.callAnswered(2, "list_roots", "{}", result)
 		check(p, 2)
 	}

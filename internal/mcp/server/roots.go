@@ -21,6 +21,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/discovery"
 	mcproots "github.com/acp-agent/acp-agent/internal/mcp/roots"
+	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
 // client is a connection, an HTTP session, or a single request of a modern HTTP client.
@@ -31,6 +32,7 @@ type client struct {
 	// waits for a call: over HTTP, it may not be listening at other times.
 	onlyDuringCalls bool
 	mentions        discovery.Mentions // of instructions, in results
+	slots           *callSlots         // for its tool calls
 
 	// Protected by server.mu:
 	requests int       // being handled
@@ -70,12 +72,28 @@ func (c *client) receive(next mcp.MethodHandler) mcp.MethodHandler {
 			}
 		case "prompts/list":
 			return c.listPrompts(ctx, r)
+		case "tools/call":
+			return c.takeTurn(ctx, r, next)
 		case "prompts/get":
 			ctx = withPromptName(ctx, r)
 		}
 		result, err := next(ctx, method, r)
 		return result, withCode(ctx, err)
 	}
+}
+
+// takeTurn passes a call of a tool on when there are slots for it.
+func (c *client) takeTurn(ctx context.Context, r mcp.Request, next mcp.MethodHandler) (
+	result mcp.Result, err error) {
+	held := holdsLittle
+	if params, ok := r.GetParams().(*mcp.CallToolParamsRaw); ok {
+		held = memoryOf(tools.Describe(params.Name))
+	}
+	err = c.slots.use(ctx, held, func() (err error) {
+		result, err = next(ctx, "tools/call", r)
+		return err
+	})
+	return result, withCode(ctx, err)
 }
 
 // markReady records that a client may be sent requests.

@@ -63,7 +63,17 @@ func closedScope(from source, reason string, roots []scopeRoot) *scope {
 		tools: tools.New(nil, tools.Options{})}
 }
 
-func (s *Server) openScope(from source, ws *workspace.Workspace, roots []scopeRoot) *scope {
+func (s *Server) openScope(
+	ctx context.Context, from source, ws *workspace.Workspace, roots []scopeRoot,
+) *scope {
+	if s.options.Guard != nil {
+		guarded, err := s.options.Guard(ctx, ws)
+		if err != nil {
+			_ = ws.Close()
+			return closedScope(from, "the user's rules are not known: "+err.Error(), roots)
+		}
+		ws = guarded
+	}
 	opened, err := mcproots.Take(ws)
 	if err != nil { // a root has just disappeared
 		opened = mcproots.Snapshot{}
@@ -90,7 +100,7 @@ func (s *Server) openConfigured(ctx context.Context, from source,
 		opened = append(opened, scopeRoot{Entry: mcproots.Entry{URI: root.Real.URI(),
 			Dir: root.Dir}, opened: &root})
 	}
-	return s.openScope(from, ws, opened), nil
+	return s.openScope(ctx, from, ws, opened), nil
 }
 
 // openSession opens the roots that the session has now.
@@ -124,6 +134,9 @@ func (s *Server) openGranted(ctx context.Context) (*scope, error) {
 	sc, err := s.openConfigured(ctx, sourceSession, set)
 	if err != nil {
 		return nil, err
+	}
+	if sc.ws == nil {
+		return sc, nil
 	}
 	for _, opened := range sc.ws.Opened() {
 		granted := func(r workspace.Root) bool { return r.Dir == opened.Dir && r.Real == opened.Real }
@@ -179,7 +192,7 @@ func (s *Server) openList(ctx context.Context, list *mcp.ListRootsResult) (*scop
 			}
 		}
 	}
-	return s.openScope(sourceClient, ws, roots), nil
+	return s.openScope(ctx, sourceClient, ws, roots), nil
 }
 
 // checkRoot returns why dir cannot be added as another root, or nil.

@@ -40,6 +40,9 @@ type Options struct {
 	Fallback workspace.Roots
 	// Workspace limits and restricts all root sets, including those of clients.
 	Workspace workspace.Options
+	// Guard, if not nil, returns the workspace in which the user's rules hold, for one that was
+	// opened.
+	Guard func(context.Context, *workspace.Workspace) (*workspace.Workspace, error)
 	// Permit decides about changes to files. If it is nil, there are no tools that change files.
 	Permit tools.Permit
 	// Timeout is how long a client may take to list its roots. Default 5 s.
@@ -62,7 +65,6 @@ type limits struct {
 	// how long a new file of a prompt may be unnoticed while a client works; default 5 s
 	promptsAge time.Duration
 	pending    int           // unanswered requests of a stdio client; default 256
-	held       int           // bytes of several of those; default 64 MiB
 	grace      time.Duration // for calls to finish after a client has closed its input; default 2 s
 
 	// For one stdio client, or all HTTP clients together:
@@ -72,13 +74,9 @@ type limits struct {
 
 	// For all HTTP clients together:
 
-	sessions int // open sessions; default 100
-	body     int // bytes of one request; default 4 MiB
-	// bytes of all requests that are being received or handled; default 64 MiB
-	bodies       int
-	bodyWait     time.Duration // for a request to wait until there is room; default 10 s
-	bodyTimeout  time.Duration // for a request to arrive; default 10 s
-	writeTimeout time.Duration // for a client to read the next piece of a response; default 10 s
+	sessions    int           // open sessions; default 100
+	body        int           // bytes of one request; default 4 MiB
+	bodyTimeout time.Duration // for a request to arrive; default 10 s
 }
 
 func (o Options) withDefaults() Options {
@@ -90,17 +88,13 @@ func (o Options) withDefaults() Options {
 		rootsAge:   cmp.Or(o.limits.rootsAge, 5*time.Second),
 		promptsAge: cmp.Or(o.limits.promptsAge, 5*time.Second),
 		pending:    cmp.Or(o.limits.pending, 256),
-		held:       cmp.Or(o.limits.held, 64<<20),
 		grace:      cmp.Or(o.limits.grace, 2*time.Second),
 
-		sessions:     cmp.Or(o.limits.sessions, 100),
-		calls:        cmp.Or(o.limits.calls, 32),
-		files:        cmp.Or(o.limits.files, 4),
-		body:         cmp.Or(o.limits.body, 4<<20),
-		bodies:       cmp.Or(o.limits.bodies, 64<<20),
-		bodyWait:     cmp.Or(o.limits.bodyWait, 10*time.Second),
-		bodyTimeout:  cmp.Or(o.limits.bodyTimeout, 10*time.Second),
-		writeTimeout: cmp.Or(o.limits.writeTimeout, 10*time.Second),
+		sessions:    cmp.Or(o.limits.sessions, 100),
+		calls:       cmp.Or(o.limits.calls, 32),
+		files:       cmp.Or(o.limits.files, 4),
+		body:        cmp.Or(o.limits.body, 4<<20),
+		bodyTimeout: cmp.Or(o.limits.bodyTimeout, 10*time.Second),
 	}
 	return o
 }
@@ -115,7 +109,7 @@ type Server struct {
 	fallback   *scope // nil if there is none
 	warned     atomic.Bool
 	signer     signer
-	bodies     budget                     // of HTTP requests
+	httpSlots  *callSlots                 // of all HTTP clients
 	extraTools func(*mcp.Server, *client) // added by tests; may be nil
 
 	mu       sync.Mutex
@@ -130,8 +124,8 @@ func Open(ctx context.Context, o Options) (*Server, error) {
 	o = o.withDefaults()
 	s := &Server{
 		options: o, limits: o.limits, log: o.Logger, tools: o.tools(),
-		sessions: map[*mcp.ServerSession]*client{}, signer: newSigner(), bodies: budget{
-			limit: int64(o.limits.bodies)},
+		sessions: map[*mcp.ServerSession]*client{}, signer: newSigner(),
+		httpSlots: newCallSlots(o.limits),
 	}
 	var err error
 	if !o.Roots.IsZero() {

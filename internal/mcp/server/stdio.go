@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,32 +26,18 @@ import (
 // error. Serve returns nil at the end of in. When ctx ends it closes in, if that is an io.Closer. A
 // pending read from in or write to out may continue after Serve has returned.
 func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
+	c := &client{server: s, slots: newCallSlots(s.limits)}
 	l := &lines{out: wire.NewWriter(out, nil), log: s.log, maxMessage: s.options.MaxMessage,
-		maxHeld: int64(s.limits.held)}
+		batches: &c.batches, answers: &c.slots.answers}
 	defer l.close()
-	slots := callSlots{make(chan struct{}, s.limits.calls),
-		make(chan struct{}, s.limits.files), make(chan struct{}, s.limits.files)}
-	eras := router{legacy: newTransport(l, s.limits.pending, slots),
-		modern: newTransport(l, s.limits.pending, slots)}
-	defer eras.legacy.waiting.Wait()
-	defer eras.modern.waiting.Wait()
-	legacyClient := &client{server: s}
-	l.batches = &legacyClient.batches
-	var sessions sync.WaitGroup
-	defer sessions.Wait()
-	for _, era := range []struct {
-		transport *transport
-		client    *client
-	}{{eras.legacy, legacyClient}, {eras.modern, &client{server: s}}} {
-		session, err := s.forClient(era.client).Connect(ctx, era.transport, nil)
-		if err != nil {
-			return errors.Join(err, eras.legacy.Close(), eras.modern.Close())
-		}
-		sessions.Go(func() { _ = session.Wait() })
+	t := newTransport(l, s.limits.pending)
+	session, err := s.forClient(c).Connect(ctx, t, nil)
+	if err != nil {
+		return errors.Join(err, t.Close())
 	}
+	defer func() { _ = session.Wait() }()
 	ended := make(chan error, 1)
-	go func() { ended <- l.read(in, eras) }()
-	var err error
+	go func() { ended <- l.read(in, t) }()
 	select {
 	case err = <-ended:
 	case <-ctx.Done():
@@ -58,83 +45,48 @@ func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 			err = c.Close()
 		}
 	}
-	legacyClient.disconnected()
-	s.drain(eras.legacy, eras.modern)
+	c.disconnected()
+	select { // until all requests are answered
+	case <-t.idle():
+	case <-time.After(s.limits.grace):
+	}
 	l.close()
-	return errors.Join(err, eras.legacy.Close(), eras.modern.Close(), l.writeError())
-}
-
-// drain waits for all requests to be answered, at most for the grace period.
-func (s *Server) drain(transports ...*transport) {
-	timeout := time.After(s.limits.grace)
-	for _, t := range transports {
-		select {
-		case <-t.idle():
-		case <-timeout:
-			return
-		}
-	}
-}
-
-// router passes each message to the session of its era. A session of the SDK asks for input either
-// with requests or in results, and both eras may be mixed on a connection, so each has its own
-// session.
-type router struct{ legacy, modern *transport }
-
-// deliver passes on a message. It blocks until the session takes it.
-func (r router) deliver(m incoming) {
-	if m.modern || m.cancels != "" && r.modern.isPending(m.cancels) {
-		r.modern.deliver(m)
-	} else {
-		r.legacy.deliver(m)
-	}
+	return errors.Join(err, t.Close(), l.writeError())
 }
 
 var _ mcp.Transport = (*transport)(nil)
 
-// transport connects one of the two sessions that share a connection. It is also the
-// [mcp.Connection].
+// transport connects a session with a client. It is also the [mcp.Connection].
 type transport struct {
 	lines    *lines
 	limit    int // of pending
-	slots    callSlots
 	incoming chan jsonrpc.Message
 	closed   chan struct{}
 	once     sync.Once
-	waiting  sync.WaitGroup // for slots
+	era      era // of the connection; used by the goroutine that reads
 
 	mu      sync.Mutex
-	pending map[string]*pendingCall // by id: requests whose answer has not begun to be written
-	active  int                     // requests whose answer has not been written, without lasting ones
-	drained chan struct{}           // closed while active is 0
+	pending map[string]lasting // by id: requests whose answer has not begun to be written
+	active  int                // requests whose answer has not been written, without lasting ones
+	drained chan struct{}      // closed while active is 0
 }
 
-// callSlots limit how many tool calls run, by what they hold in memory. A call keeps its slots until
-// its result is written, because the client may not read.
-type callSlots [memories]chan struct{}
+// era is the era of the protocol that a connection keeps to.
+type era int
 
-// of returns those that a tool call needs.
-func (s callSlots) of(call incoming) []chan struct{} {
-	if call.memory != holdsLittle { // a call that waits for a file slot is not running
-		return []chan struct{}{s[call.memory], s[holdsLittle]}
-	}
-	return []chan struct{}{s[holdsLittle]}
-}
+const (
+	undecided era = iota
+	legacy        // initialize was sent
+	modern        // a request has named a modern revision that is served
+)
 
-// pendingCall is an unanswered request.
-type pendingCall struct {
-	size      int             // of the request, in bytes
-	held      []chan struct{} // the slots that it has
-	withdrawn chan struct{}   // closed if it is cancelled while it waits for them
-	waiting   bool
-	lasting   bool // a subscription, which ends with the connection
-}
+// lasting reports whether a request is a subscription, which ends with the connection.
+type lasting bool
 
-func newTransport(l *lines, limit int, slots callSlots) *transport {
+func newTransport(l *lines, limit int) *transport {
 	t := &transport{
-		lines: l, limit: limit, slots: slots, incoming: make(chan jsonrpc.Message),
-		closed: make(chan struct{}), pending: map[string]*pendingCall{},
-		drained: make(chan struct{}),
+		lines: l, limit: limit, incoming: make(chan jsonrpc.Message),
+		closed: make(chan struct{}), pending: map[string]lasting{}, drained: make(chan struct{}),
 	}
 	close(t.drained)
 	return t
@@ -142,25 +94,9 @@ func newTransport(l *lines, limit int, slots callSlots) *transport {
 
 // deliver passes a message to the session.
 func (t *transport) deliver(m incoming) {
-	switch {
-	case m.isCall() && !t.admit(m):
-		return
-	case m.isToolCall():
-		if call := t.wait(m.request.ID); call != nil {
-			go func() {
-				defer t.waiting.Done()
-				t.deliverInTurn(m, call)
-			}()
-			return
-		}
-	case m.cancels != "" && t.withdraw(m.cancels):
+	if m.isCall() && !t.admit(m) {
 		return
 	}
-	t.pass(m)
-}
-
-// pass passes a message to the session.
-func (t *transport) pass(m incoming) {
 	select {
 	case t.incoming <- m.Message:
 	case <-t.closed:
@@ -170,72 +106,22 @@ func (t *transport) pass(m incoming) {
 	}
 }
 
-// deliverInTurn passes a call to the session when there are slots for it.
-func (t *transport) deliverInTurn(m incoming, call *pendingCall) {
-	for _, slot := range t.slots.of(m) {
-		select {
-		case slot <- struct{}{}:
-			call.held = append(call.held, slot)
-		case <-call.withdrawn:
-			t.lines.answers.Lock()
-			defer t.lines.answers.Unlock()
-			defer t.answered(t.answering(m.request.ID))
-			t.lines.respond(m.request.ID.Raw(), jsonrpc.CodeInternalError, "the call was cancelled")
-			return
-		case <-t.closed:
-			t.answered(t.answering(m.request.ID))
-			return
-		}
-	}
-	t.mu.Lock()
-	call.waiting = false
-	t.mu.Unlock()
-	t.pass(m)
-}
-
-// wait registers that a request waits for slots, with a goroutine that calls waiting.Done. It
-// returns nil if the transport is closed: close is called before waiting for these goroutines.
-func (t *transport) wait(id jsonrpc.ID) *pendingCall {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	select {
-	case <-t.closed:
-		return nil
-	default:
-	}
-	t.waiting.Add(1)
-	call := t.pending[encodeID(id)]
-	call.waiting = true
-	return call
-}
-
-// withdraw ends the wait of the request with this id, as JSON, because it is cancelled. It reports
-// whether it was waiting.
-func (t *transport) withdraw(id string) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	call := t.pending[id]
-	if call == nil || !call.waiting {
+// admit registers a request. It rejects one of the other era, one beyond the limit, and one whose id
+// is in use, which the SDK would not answer.
+func (t *transport) admit(m incoming) bool {
+	if !t.decide(m) {
+		t.lines.respond(m.request.ID.Raw(), jsonrpc.CodeInvalidRequest, "this connection keeps to the "+
+			"revision of its first request: start the server again for another")
 		return false
 	}
-	call.waiting = false
-	close(call.withdrawn)
-	return true
-}
-
-// admit registers a request. It rejects one beyond the limits, and one whose id is in
-// use, which the SDK would not answer.
-func (t *transport) admit(m incoming) bool {
 	id, key := m.request.ID, encodeID(m.request.ID)
 	t.mu.Lock()
-	full, duplicate := len(t.pending) >= t.limit, t.pending[key] != nil
-	large := !full && !duplicate && !t.lines.hold(m.size)
-	admitted := !full && !duplicate && !large
-	if admitted {
-		call := &pendingCall{size: m.size, withdrawn: make(chan struct{}),
-			lasting: m.request.Method == "subscriptions/listen"}
-		t.pending[key] = call
-		if !call.lasting {
+	_, duplicate := t.pending[key]
+	full := len(t.pending) >= t.limit
+	if !full && !duplicate {
+		lasts := lasting(m.request.Method == "subscriptions/listen")
+		t.pending[key] = lasts
+		if !lasts {
 			if t.active++; t.active == 1 {
 				t.drained = make(chan struct{})
 			}
@@ -248,37 +134,43 @@ func (t *transport) admit(m incoming) bool {
 			fmt.Sprintf("the id %s is in use by an unanswered request",
 				text.Truncate(key, maxQuoted)))
 	case full:
-		t.lines.rejectCall(id, tooManyRequests(t.limit))
-	case large:
-		t.lines.rejectCall(id, fmt.Sprintf("the unanswered requests have more than %d bytes: "+
-			"wait for their answers and send it again", t.lines.maxHeld))
+		t.lines.respond(id.Raw(), jsonrpc.CodeInternalError, fmt.Sprintf(
+			"too many unanswered requests (the limit is %d): wait for some", t.limit))
 	}
-	return admitted
+	return !full && !duplicate
 }
 
-// answering registers that a request is being answered, and returns the request, for answered. As
-// soon as the client reads the answer, it may reuse the id and send another request. The writer of
-// an answer holds lines.answers, so that the limits exclude only one unread answer.
-func (t *transport) answering(id jsonrpc.ID) *pendingCall {
+// decide decides the era of the connection, or reports whether a request belongs to it. A session of
+// the SDK asks for input either with requests or in results. A request with a modern revision that is
+// not served decides nothing: the client may continue with another.
+func (t *transport) decide(m incoming) bool {
+	of := undecided
+	switch {
+	case m.request.Method == "initialize":
+		of = legacy
+	case m.modern != "" && slices.Contains(mcp.SupportedProtocolVersions(), m.modern):
+		of = modern
+	}
+	if t.era == undecided {
+		t.era = of
+	}
+	return of == undecided || of == t.era
+}
+
+// answering registers that a request is being answered: as soon as the client reads the answer, it
+// may reuse the id and send another request.
+func (t *transport) answering(id jsonrpc.ID) lasting {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	key := encodeID(id)
-	call := t.pending[key]
-	if call != nil {
-		t.lines.held.Add(int64(-call.size))
-	}
+	lasts := t.pending[key]
 	delete(t.pending, key)
-	return call
+	return lasts
 }
 
-// answered registers that an answer was written, and releases the slots of the request.
-func (t *transport) answered(call *pendingCall) {
-	if call != nil {
-		for _, slot := range call.held {
-			<-slot
-		}
-	}
-	if call != nil && call.lasting {
+// answered registers that an answer was written.
+func (t *transport) answered(lasts lasting) {
+	if lasts {
 		return
 	}
 	t.mu.Lock()
@@ -288,11 +180,6 @@ func (t *transport) answered(call *pendingCall) {
 	}
 }
 
-// tooManyRequests returns the error message for a request beyond the limit.
-func tooManyRequests(limit int) string {
-	return fmt.Sprintf("too many unanswered requests (the limit is %d): wait for some", limit)
-}
-
 // encodeID returns an id as JSON.
 func encodeID(id jsonrpc.ID) string {
 	key, err := json.Marshal(id.Raw())
@@ -300,13 +187,6 @@ func encodeID(id jsonrpc.ID) string {
 		return "" // cannot happen: ids are strings and integers
 	}
 	return string(key)
-}
-
-// isPending reports whether the request with this id, as JSON, is unanswered.
-func (t *transport) isPending(id string) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.pending[id] != nil
 }
 
 // idle returns a channel that is closed once all requests are answered.
@@ -367,20 +247,8 @@ type lines struct {
 	out        *wire.Writer
 	log        *slog.Logger
 	maxMessage int
-	maxHeld    int64
 	batches    *atomic.Bool // whether the client may send several messages in an array
-	answers    sync.Mutex   // held while an answer to a request is written
-	held       atomic.Int64 // bytes of the pending requests
-}
-
-// hold adds a request of size bytes to the unanswered ones. It returns false if these are too long
-// together, but always accepts the first.
-func (l *lines) hold(size int) bool {
-	if held := l.held.Add(int64(size)); held > l.maxHeld && held > int64(size) {
-		l.held.Add(int64(-size))
-		return false
-	}
-	return true
+	answers    *sync.Mutex  // held while an answer to a request is written
 }
 
 func (l *lines) write(message []byte) error { return l.out.Write(context.Background(), message) }
@@ -398,8 +266,8 @@ func (l *lines) writeError() error {
 	return nil
 }
 
-// read passes each message to the router until in ends.
-func (l *lines) read(in io.Reader, to router) error {
+// read passes each message to the transport until in ends.
+func (l *lines) read(in io.Reader, to *transport) error {
 	reader := wire.NewReader(in, l.maxMessage)
 	for {
 		line, err := reader.Append(nil)
@@ -419,7 +287,7 @@ func (l *lines) read(in io.Reader, to router) error {
 }
 
 // handle passes on a message, or answers a malformed line with an error.
-func (l *lines) handle(line []byte, to router) {
+func (l *lines) handle(line []byte, to *transport) {
 	if code, problem := checkJSON(line); problem != "" {
 		l.refuse(line, code, "the line "+problem)
 		return
@@ -436,7 +304,7 @@ func (l *lines) handle(line []byte, to router) {
 
 // handleMessage passes on a message, or answers a malformed one with an error. The messages of an
 // array are answered one by one, each as soon as it can be.
-func (l *lines) handleMessage(line []byte, to router) {
+func (l *lines) handleMessage(line []byte, to *transport) {
 	m, err := decodeMessage(line)
 	switch {
 	case err != nil:
@@ -473,11 +341,6 @@ func (l *lines) refuse(line []byte, code int, reason string) {
 	}
 	l.log.Warn("rejected a line from the client", "reason", reason)
 	l.respond(json.RawMessage(id.String()), code, reason)
-}
-
-// rejectCall answers a request beyond the limits of unanswered ones.
-func (l *lines) rejectCall(id jsonrpc.ID, reason string) {
-	l.respond(id.Raw(), jsonrpc.CodeInternalError, reason)
 }
 
 // respond writes an error response.

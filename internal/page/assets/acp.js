@@ -1,16 +1,18 @@
 // A client of ACP over WebSocket, which connects again by itself.
 
-// Connection keeps a connection. It calls connected once it can be used, each time; lost when it
-// cannot; asked for each request of the server, and told for each notification.
+// Connection keeps a connection, which is opened with what proof returns. It calls connected once it
+// can be used, each time; lost when it cannot; asked for each request of the server, and told for each notification.
 export class Connection {
   #socket;
   #next = 1;
   #calls = new Map();
   #pause = 1000;
   #handlers;
+  #proof;
   open = false;
 
-  constructor(handlers) {
+  constructor(proof, handlers) {
+    this.#proof = proof;
     this.#handlers = handlers;
     this.#connect();
     // A phone that wakes up does not wait.
@@ -21,7 +23,7 @@ export class Connection {
   #wake;
 
   #connect() {
-    const socket = this.#socket = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/acp`, ["acp.v1"]);
+    const socket = this.#socket = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/acp`, ["acp.v1", `proof.${this.#proof()}`]);
     socket.onopen = async () => {
       try {
         const given = await this.#send("initialize", {

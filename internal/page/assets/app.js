@@ -12,7 +12,11 @@ addEventListener("pageshow", (event) => { if (event.persisted) location.reload()
 // A link that is opened where the page is shown already does not load it.
 addEventListener("hashchange", () => { if (location.hash.startsWith("#pair=")) location.reload(); });
 
-const post = (path, body) => fetch(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body ?? {}) });
+// proof says that it is this page that asks: the browser shows it to no other origin, while it sends
+// the cookie to every port of the host.
+const proof = () => localStorage.proof ??= crypto.randomUUID();
+
+const post = (path, body) => fetch(path, { method: "POST", headers: { "Content-Type": "application/json", "Acp-Agent-Proof": proof() }, body: JSON.stringify(body ?? {}) });
 
 // show replaces what the page shows.
 function show(name, ...content) {
@@ -73,7 +77,7 @@ class App {
       await post("leave");
       location.reload();
     });
-    this.#connection = new Connection({
+    this.#connection = new Connection(proof, {
       connected: () => this.#online(true), lost: () => this.#online(false),
       asked: (...question) => this.#ask(...question), told: (method, params) => this.#tell(method, params),
     });

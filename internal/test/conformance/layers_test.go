@@ -9,7 +9,7 @@ import (
 // layers are the packages of the module from top to bottom. A package may import only packages on
 // the lines below its own; packages on one line do not know of each other.
 var layers = [][]string{
-	{"internal/test/all", "internal/test/platforms", "internal/test/conformance", "internal/test/interop", "internal/test/interop/agents", "internal/test/bench"}, // tests of the whole program
+	{"internal/test/platforms", "internal/test/conformance", "internal/test/interop", "internal/test/interop/agents", "internal/test/bench"}, // tests of the whole program
 	{"internal/release"},
 	{"internal/test/bench/echo", "internal/test/bench/flood", "internal/test/bench/proxy_stream", "internal/test/interop/remote"},
 	{"internal/test/interop/program"},

@@ -15,7 +15,7 @@
 // Everything the program writes is validated against the ACP v1 schema by package schema. Where a
 // turn must last until it is ended, package scripted is the agent behind the program.
 //
-// internal/test/all installs the npm packages. Without them the tests that need them are skipped, except
+// "make npm" installs the npm packages. Without them the tests that need them are skipped, except
 // in CI. Package stock fills the session store before the program starts. Package program builds
 // the program; ACP_AGENT_BINARY names another one to test, such as one built with -race.
 package interop

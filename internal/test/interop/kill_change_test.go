@@ -1,10 +1,7 @@
 package interop
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -17,7 +14,6 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
-	"github.com/acp-agent/acp-agent/internal/test/interop/pipes"
 )
 
 // killsAfterChanges is how often the program is killed after it has changed a file.
@@ -77,53 +73,3 @@ func TestKillsAfterChangesOfAModel(t *testing.T) {
 
 // updatesAbout returns the lines that are about a path.
 func updatesAbout(said, path string) string { return strings.Join(updates(said, path), "") }
-
-// The program is killed at random moments after a command has changed a file. When the session is
-// loaded again, the history shows the change.
-//
-// Clause S11.
-func TestKillsAfterChangesByCommand(t *testing.T) {
-	t.Parallel()
-	dir, state := folder(t), filepath.Join(t.TempDir(), "state")
-	random := rand.New(rand.NewPCG(9, 10))
-	for kill := range killsAfterChanges {
-		a := startIn(t, state).initialize()
-		id := a.open(dir)
-		path, content := filepath.Join(dir, fmt.Sprintf("f%d.txt", kill)), fmt.Sprintf("content %d\n", kill)
-		from := a.Count()
-		a.send(pipes.Request(a.NextID(), "session/prompt", promptParams(id, "/write "+path+"\n"+content)))
-		asked, _ := a.await(from, func(m pipes.Message) bool { return m.Method == "session/request_permission" })
-		a.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"outcome":{"outcome":"selected","optionId":"allow-once"}}}`, asked.ID))
-		awaitContent(t, path, content, random)
-		a.kill()
-
-		a = startIn(t, state).initialize()
-		from = a.Count()
-		a.call("session/load", map[string]any{"sessionId": id, "cwd": dir, "mcpServers": []any{}}, nil)
-		require.Contains(t, a.updates(from, id), `"diff"`, "the history of kill %d lacks the change", kill)
-		a.leave()
-	}
-}
-
-// What a killed program has left beside a file is removed when it is started again, if it is on
-// record.
-//
-// Clause E1.
-func TestDraftsAreRemovedAtTheNextStart(t *testing.T) {
-	dir, state := folder(t), filepath.Join(t.TempDir(), "state")
-	ours, others := ".acp-agent-"+strings.Repeat("A", 26), ".acp-agent-"+strings.Repeat("B", 26)
-	for _, name := range []string{ours, others} {
-		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("half"), 0o600))
-	}
-	record, err := json.Marshal(map[string]any{"dir": []byte(dir), "name": ours})
-	require.NoError(t, err)
-	require.NoError(t, os.MkdirAll(filepath.Join(state, "drafts"), 0o700))
-	require.NoError(t, os.WriteFile(filepath.Join(state, "drafts", "A.json"), record, 0o600))
-	a := startIn(t, state).initialize()
-	require.Eventually(t, func() bool {
-		_, err := os.Lstat(filepath.Join(dir, ours))
-		return errors.Is(err, fs.ErrNotExist)
-	}, patience, time.Millisecond)
-	require.FileExists(t, filepath.Join(dir, others))
-	a.leave()
-}

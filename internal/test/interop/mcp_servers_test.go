@@ -450,27 +450,27 @@ func TestQuestionShowsValues(t *testing.T) {
 	require.NotContains(t, question, "tangerine")
 }
 
-// A program that was allowed for good is asked for again once its file has another content.
+// The user is asked in each session about a program that lies in a folder, and it is not restarted.
 //
 // Clause A25.
-func TestConsentCoversScript(t *testing.T) {
+func TestScriptInAFolderIsAskedAbout(t *testing.T) {
 	t.Parallel()
 	cwd := folder(t, ".mcp.json", `{"mcpServers":{"found":{"command":"sh","args":["./srv.sh"]},"shell":{"command":"sh","args":["-c",". \"$PWD/srv.sh\""]}}}`,
 		"srv.sh", "touch started\n")
 	a := start(t).initialize()
 	id := a.open(cwd)
-	first := a.ask(id, "/mcp start found", "allow_always")
+	first := a.ask(id, "/mcp start found", "allow_once")
 	require.Len(t, first.questions, 1)
 	require.Contains(t, string(first.questions[0]), "srv.sh")
+	require.NotContains(t, string(first.questions[0]), "allow_always")
 	require.FileExists(t, filepath.Join(cwd, "started"))
-	require.Empty(t, a.ask(a.open(cwd), "/mcp start found", "").questions, "it was allowed for good")
 
 	require.NoError(t, os.WriteFile(filepath.Join(cwd, "srv.sh"), []byte("touch swapped\n"), 0o600))
 	again := a.ask(a.open(cwd), "/mcp start found", "reject_once")
 	require.Len(t, again.questions, 1)
 	require.Eventually(t, func() bool {
 		return strings.Contains(a.ask(id, "/mcp", "").text, "MCP server **`found`** (stdio): failed")
-	}, patience, 10*time.Millisecond, "it is not restarted with another content either")
+	}, patience, 10*time.Millisecond, "it is not restarted")
 	require.NoFileExists(t, filepath.Join(cwd, "swapped"))
 
 	shell := a.ask(id, "/mcp start shell", "reject_once")

@@ -50,9 +50,9 @@ func (r terminalRequest) run(t *testing.T, editor string) string {
 
 // startRestricted starts the program with the scripted agent in the sandbox, for a client that
 // offers terminals. The agent's temporary directory is not the one that everything here is in.
-func startRestricted(t *testing.T, mode string) *agent {
+func startRestricted(t *testing.T, mode string, deny ...string) *agent {
 	t.Helper()
-	config, err := json.Marshal(map[string]any{"agents": map[string]any{"scripted": map[string]any{
+	config, err := json.Marshal(map[string]any{"permissions": map[string]any{"deny": deny}, "agents": map[string]any{"scripted": map[string]any{
 		"command": proctest.Executable(), "sandbox": mode, "env": map[string]string{"TMPDIR": folder(t)},
 		"sandboxRead": []string{filepath.Dir(proctest.Executable())},
 	}}})
@@ -145,6 +145,31 @@ func TestTerminalsOfARestrictedAgent(t *testing.T) {
 			"Sandbox of the agent: "+mode+"; so are its commands in the editor's terminals")
 		a.leave()
 	}
+}
+
+// A rule about a command finds it although the sandbox has another one start it.
+//
+// Clause R5.
+func TestRulesOfARestrictedAgent(t *testing.T) {
+	t.Parallel()
+	if program.Path() == "" {
+		t.Skip("needs the program")
+	}
+	root := folder(t)
+	a := startRestricted(t, "write", "run git push")
+	session := a.open(root)
+	for _, request := range []map[string]any{
+		{"command": "git", "args": []string{"push"}},
+		{"command": "sh", "args": []string{"-c", strings.Repeat("true;", 100) + "'git' push"}},
+	} {
+		r, refused := a.asksFor(session, root, request)
+		require.Nil(t, r)
+		require.Contains(t, refused, "git push")
+		require.Contains(t, refused, "denies it")
+	}
+	r, _ := a.asksFor(session, root, map[string]any{"command": "git", "args": []string{"pull"}})
+	require.NotNil(t, r)
+	a.leave()
 }
 
 // A root that the agent has replaced by a link is not given to its next process.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
 	"github.com/acp-agent/acp-agent/internal/test/interop/pipes"
 	"github.com/acp-agent/acp-agent/internal/test/interop/scripted"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
@@ -192,4 +193,30 @@ func TestUsersMayUseTheAgentsSessions(t *testing.T) {
 	ana.call("logout", map[string]any{}, nil)
 	require.Contains(t, k.requests(), "logout {}")
 	require.NotNil(t, ana.try("_x", map[string]any{}).Error)
+}
+
+// What --deny of a token says holds for the files that the model reads, without a question.
+//
+// Clause R5.
+func TestRulesOfTokens(t *testing.T) {
+	t.Parallel()
+	stage := onModelStage(t)
+	s := startServer(t, "--config", filepath.Join(stage.dir, "config.json"), "--model", "local")
+	team := folder(t, ".env", "KEY=hunter2\n", "open", "KEY=open\n")
+	ana := s.connect(s.tokens("add", "ana", "--within", team, "--deny", "read **/.env")).initialize()
+	id := ana.open(team)
+	for _, order := range []modelserver.Order{
+		modelserver.UseWith("read_file", `{"path":".env"}`),
+		modelserver.UseWith("search", `{"pattern":"KEY","ignored":"include"}`),
+		modelserver.UseWith("edit_file", `{"path":".env","old_text":"KEY","new_text":"K","dry_run":true}`),
+	} {
+		require.Equal(t, "end_turn", ana.prompt(id, modelserver.Prompt("Go.", order)))
+	}
+	var all string
+	for _, r := range stage.model.Requests() {
+		all += string(r.Body)
+	}
+	require.NotContains(t, all, "hunter2")
+	require.Contains(t, all, "KEY=open")
+	require.Contains(t, all, "denies it")
 }

@@ -163,7 +163,7 @@ func TestAdvertisedMethodsWork(t *testing.T) {
 	require.JSONEq(t, `{
 		"loadSession": true,
 		"auth": {"status": {}},
-		"mcpCapabilities": {"http": true, "sse": true},
+		"mcpCapabilities": {"http": true, "sse": false},
 		"sessionCapabilities": {"additionalDirectories": {}, "close": {}, "delete": {}, "fork": {}, "list": {}, "resume": {}, "title": {}, "archive": {}, "status": {}}
 	}`, string(result.AgentCapabilities))
 
@@ -172,7 +172,6 @@ func TestAdvertisedMethodsWork(t *testing.T) {
 	params := func() map[string]any {
 		return map[string]any{"sessionId": id, "cwd": cwd, "additionalDirectories": []string{lib}, "mcpServers": []any{
 			map[string]any{"type": "http", "name": "h", "url": "http://127.0.0.1:1/", "headers": []any{}},
-			map[string]any{"type": "sse", "name": "s", "url": "http://127.0.0.1:1/", "headers": []any{}},
 		}}
 	}
 	roots := func(id string) string {

@@ -1,6 +1,6 @@
 // Package needs skips tests for which a program or a package of npm is missing, with a message
-// "needs NAME: ...", which internal/test/all counts. In CI, where everything is installed, such
-// tests fail. It must only be imported by tests.
+// "needs NAME: ...". In CI, where everything is installed, such tests fail. It must only be
+// imported by tests.
 package needs
 
 import (

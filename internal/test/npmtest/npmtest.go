@@ -27,7 +27,7 @@ func File(t testing.TB, packages, name string) string {
 	require.NoError(t, err)
 	if len(found) == 0 {
 		needs.Missing(t, "npm", fmt.Sprintf(
-			"%s has no %s: run npm ci there, or all tests as the README says", packages, name))
+			"%s has no %s: make npm installs it", packages, name))
 	}
 	return found[0]
 }

@@ -52,3 +52,10 @@ func Deny(call uint32, errno syscall.Errno) error {
 	}
 	return nil
 }
+
+// Separable reports whether this process may make namespaces for its children.
+func Separable() bool {
+	cmd := exec.Command("/bin/true")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWIPC}
+	return cmd.Run() == nil
+}

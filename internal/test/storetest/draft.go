@@ -11,7 +11,7 @@ import (
 
 func draftTests() []testCase {
 	return []testCase{
-		{"P7/a draft is hidden until it replaces a history", draftIsHidden},
+		{"P7/a draft is hidden until it is added to a history", draftIsHidden},
 		{"P7/a long draft is stored segment by segment", longDraft},
 		{"P7/a draft can be used once", draftOnce},
 		{"S10/a draft is deleted with its session", draftOfDeleted},

@@ -195,10 +195,10 @@ func (m *model) fork(t *rapid.T) {
 func (m *model) activate(t *rapid.T) {
 	name, s := m.pick(t)
 	a := sessionstore.Activation{Keys: drawKeys(t, rapid.SampledFrom(modelCwds()).Draw(t, "cwd"))}
-	if rapid.IntRange(0, 3).Draw(t, "replaced") == 0 {
+	if rapid.IntRange(0, 3).Draw(t, "extended") == 0 {
 		words := []update{m.say(), m.say()}
 		a.History = newDraft(t, m.store, string(m.id(name)), words...)
-		s.history = texts(words...)
+		s.history = append(s.history, texts(words...)...)
 	}
 	lease, err := m.store.Activate(t.Context(), m.id(name), a)
 	require.NoError(t, err)

@@ -124,7 +124,7 @@ func foreignSession(t *testing.T, s sessionstore.Shared) {
 	require.NoError(t, s.For("ann").Append(t.Context(), lease, nil), "in another store of the owner")
 	_, err = s.For("ann").Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), History: draft})
 	require.NoError(t, err)
-	require.Equal(t, texts(say("draft")), history(t, ann, "one"))
+	require.Equal(t, texts(text("user_message_chunk", "secret"), say("draft")), history(t, ann, "one"))
 }
 
 func sameNames(t *testing.T, s sessionstore.Shared) {

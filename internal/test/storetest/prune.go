@@ -19,7 +19,7 @@ func pruneTests() []testCase {
 	}
 }
 
-// some creates three sessions: an unused one, one with a turn, and one with a replaced history.
+// some creates three sessions: an unused one, one with a turn, and one with a history of its agent.
 func some(t *testing.T, s store) (unused sessionstore.Lease) {
 	t.Helper()
 	unused = create(t, s, "unused")

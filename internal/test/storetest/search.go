@@ -205,8 +205,8 @@ func searchForks(t *testing.T, s store) {
 	require.Equal(t, []string{"two user: second [way]"}, search(t, s, "way"))
 	_, err = s.Activate(t.Context(), "two", sessionstore.Activation{Keys: keys(t, "app"), History: draft})
 	require.NoError(t, err)
-	require.Equal(t, []string{"two user: another [way]"}, search(t, s, "way"))
-	require.Empty(t, search(t, s, "common"))
+	require.Equal(t, []string{"two user: another [way]", "two user: second [way]"}, search(t, s, "way"))
+	require.Equal(t, []string{"two user: [common] question"}, search(t, s, "common"))
 }
 
 func searchLimits(t *testing.T, s store) {

@@ -199,7 +199,7 @@ func noNotices(t *testing.T, s store) {
 	lease, err := s.Activate(t.Context(), "one",
 		sessionstore.Activation{Keys: keys(t, "app"), History: newDraft(t, s, "one", segment...)})
 	require.NoError(t, err)
-	require.Equal(t, texts(say("a"), say("b")), history(t, s, "one"))
+	require.Equal(t, texts(say("a"), say("b"), say("a"), say("b")), history(t, s, "one"))
 	require.NoError(t, s.Append(t.Context(), lease, nil))
 }
 

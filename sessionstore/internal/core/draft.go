@@ -102,24 +102,27 @@ func (s *Store) draftOf(id sessionstore.ID, d sessionstore.Draft) (*draft, error
 	return own, nil
 }
 
-// replaceHistory gives the session the draft's strand. What it had is left to be purged. The caller
-// stores the row.
-func (d *draft) replaceHistory(tx *transaction, r *row) error {
+// appendTo adds the draft to the end of the session's history. A session without a history gets the
+// draft's strand, so that a long draft is not moved. The caller stores the row.
+func (d *draft) appendTo(tx *transaction, r *row) error {
 	if err := d.lock(tx); err != nil {
 		return err
 	}
 	err := tx.exec("DELETE FROM drafts WHERE owner = $1 AND strand = $2", d.strand)
-	if err == nil {
-		err = tx.exec("INSERT INTO drafts (owner, strand, session, started) VALUES ($1, $2, 0, 0)",
-			r.strand)
+	if err != nil {
+		return err
 	}
-	if err == nil {
+	if r.last == 0 {
+		r.strand = d.strand
 		err = tx.set(r.id, "strand = $3", d.strand)
+	} else {
+		err = tx.exec("UPDATE segments SET strand = $2, seq = seq + $3 "+
+			"WHERE owner = $1 AND strand = $4", r.strand, r.last, d.strand)
 	}
 	if err != nil {
 		return err
 	}
-	r.strand, r.last, r.complete, r.seen = d.strand, d.last, 0, 0
+	r.last += d.last
 	return tx.addStates(r.key, slices.Collect(maps.Values(d.states)))
 }
 

@@ -236,14 +236,14 @@ func (s *Store) segments(
 }
 
 // page returns the segments of a session's strand after seq, up to end. There is at least one,
-// unless the history was replaced or deleted.
+// unless the session was deleted.
 func (s *Store) page(
 	ctx context.Context, id sessionstore.ID, strand, seq, end int64,
 ) (page [][]byte, err error) {
 	err = s.read(ctx, func(tx *transaction) error {
 		r, err := tx.find(id, "")
 		if err == nil && r.strand != strand {
-			err = sessionstore.ErrReplaced
+			err = &sessionstore.NotFoundError{ID: id} // another session has the id
 		}
 		if err != nil {
 			return err

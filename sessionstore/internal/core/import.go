@@ -225,7 +225,7 @@ func (s *Store) Adopt(
 			err = tx.setKeys(r, n.Keys)
 		}
 		if err == nil && own != nil {
-			err = own.replaceHistory(tx, r)
+			err = own.appendTo(tx, r)
 		}
 		if err != nil {
 			return err

@@ -53,7 +53,7 @@ func (tx *transaction) restore(
 		ID: n.ID, Keys: n.Keys, Title: n.Title, State: n.State, StateKey: n.StateKey,
 	}, n.Updated.UnixMilli())
 	if err == nil && history != nil {
-		err = history.replaceHistory(tx, r)
+		err = history.appendTo(tx, r)
 	}
 	if err == nil {
 		err = tx.addCharges(r, charges)

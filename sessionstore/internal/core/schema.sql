@@ -84,8 +84,8 @@ CREATE TABLE states (
 	PRIMARY KEY (owner, session, kind)
 );
 
--- Histories that are to replace a session's: strands that no session has yet. Those that began long
--- ago have expired. A strand that is no longer needed becomes a draft that began at 0; then session
+-- Parts that are to be added to a session's history: strands that no session has yet. Those that
+-- began long ago have expired. A strand that is no longer needed becomes a draft that began at 0; then session
 -- is a session that was deleted, or 0.
 CREATE TABLE drafts (
 	owner   {text} NOT NULL,

@@ -367,7 +367,7 @@ func (s *Store) Activate(
 			}
 		}
 		if history != nil {
-			if err := history.replaceHistory(tx, r); err != nil {
+			if err := history.appendTo(tx, r); err != nil {
 				return err
 			}
 		}

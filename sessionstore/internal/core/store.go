@@ -339,8 +339,7 @@ func (s *Store) purgeSome(ctx context.Context) (done bool, err error) {
 // describesCall reports whether err is about a call rather than about the database.
 func describesCall(err error) bool {
 	for _, target := range []error{
-		sessionstore.ErrClosed, sessionstore.ErrExists, sessionstore.ErrReplaced,
-		sessionstore.ErrDraft,
+		sessionstore.ErrClosed, sessionstore.ErrExists, sessionstore.ErrDraft,
 	} {
 		if errors.Is(err, target) {
 			return true

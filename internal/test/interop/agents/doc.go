@@ -3,7 +3,7 @@
 //
 // The client is package acp/client, and once the official TypeScript client (a script in
 // testdata/node-agents). subjects_test.go lists the agents and how each runs without an account, a
-// question or an update. internal/test/all installs the packages that the tests here need; "make
+// question or an update. "make npm" installs the packages that the tests here need; "make
 // interop-agents" also installs those of testdata/node-agents/more and rewrites the tables of
 // docs/agents.md. Tests whose packages are missing are skipped, except in CI.
 //

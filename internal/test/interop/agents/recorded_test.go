@@ -195,26 +195,31 @@ func onProject(t *testing.T) project {
 	return p
 }
 
-// onQuickProject returns a project in which the command "opencode" runs another acp-agent, without
-// a model.
+// onQuickProject returns a project in which the command "opencode" runs another acp-agent, with a
+// scripted model.
 func onQuickProject(t *testing.T) project {
 	t.Helper()
 	if runtime.GOOS == "windows" {
 		t.Skip("the stand-in for opencode is a shell script")
 	}
 	home := folder(t, "")
-	p := project{home: home, change: func(from, to string, folders ...string) []string {
+	p := project{home: home, change: func(_, to string, folders ...string) []string {
 		var prompts []string
 		for _, dir := range folders {
-			prompts = append(prompts, fmt.Sprintf("/edit %s\n%s\n=======\n%s", fruit(dir), from, to))
+			prompts = append(prompts, modelserver.Prompt("Change the fruit.", modelserver.Run("echo "+to+" >"+fruit(dir))))
 		}
 		return prompts
 	}}
+	scripted, err := modelserver.Start()
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, scripted.Close()) })
+	config := fmt.Sprintf(`{"models": {"scripted": {"baseURL": %q}}}`, scripted.URL()+"/v1")
+	require.NoError(t, os.WriteFile(filepath.Join(home, "stand-in.json"), []byte(config), 0o600))
 	bin := filepath.Join(home, "bin")
 	p.env = []string{"HOME=" + home, "XDG_CONFIG_HOME=" + home + "/.config", "XDG_DATA_HOME=" + home + "/.local/share",
 		"XDG_STATE_HOME=" + home + "/.local/state", "XDG_CACHE_HOME=" + home + "/.cache", "PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH")}
 	require.NoError(t, os.MkdirAll(bin, 0o755))
-	script := fmt.Sprintf("#!/bin/sh\nACP_AGENT_TRACE= ACP_AGENT_STATE_DIR='%s/stand-in' exec '%s'\n", home, program.Path())
+	script := fmt.Sprintf("#!/bin/sh\nACP_AGENT_TRACE= ACP_AGENT_STATE_DIR='%s/stand-in' exec '%s' --config '%[1]s/stand-in.json' --model scripted\n", home, program.Path())
 	require.NoError(t, os.WriteFile(filepath.Join(bin, "opencode"), []byte(script), 0o755))
 	p.lay(t)
 	return p

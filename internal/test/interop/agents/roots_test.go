@@ -169,7 +169,7 @@ func TestContextIsNotInTheConversation(t *testing.T) {
 		system bool // its system prompt has the context
 	}{
 		{opencode, true}, {claude, true}, {codex, true}, {goose, true}, {kilo, true},
-		{copilot, true}, {pi, true}, {gemini, false},
+		{gemini, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

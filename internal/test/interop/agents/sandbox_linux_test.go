@@ -102,22 +102,14 @@ func inSandbox(t *testing.T, s *stage, mode string, f files) {
 func TestRealAgentsWithAListOfHosts(t *testing.T) {
 	t.Parallel()
 	for _, s := range surveyed {
-		for _, level := range []string{"namespace", "ports"} {
-			t.Run(s.name+"/"+level, func(t *testing.T) {
-				t.Parallel()
-				rarely(t, s)
-				if level == "ports" && !*survey {
-					t.Skip("make interop-agents runs this")
-				}
-				if level == "ports" && (s.name == opencode.name || s.name == kilo.name) {
-					t.Skip("it connects to a server of its own, which this level does not allow")
-				}
-				if s.name == codex.name {
-					s.env = append(slices.Clone(s.env), "INITIAL_AGENT_MODE=agent-full-access")
-				}
-				withHosts(t, s, level)
-			})
-		}
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			rarely(t, s)
+			if s.name == codex.name {
+				s.env = append(slices.Clone(s.env), "INITIAL_AGENT_MODE=agent-full-access")
+			}
+			withHosts(t, s)
+		})
 	}
 }
 
@@ -125,7 +117,7 @@ func TestRealAgentsWithAListOfHosts(t *testing.T) {
 // for others.
 //
 // Clause X7.
-func withHosts(t *testing.T, s subject, level string) {
+func withHosts(t *testing.T, s subject) {
 	var model string
 	st := onStageAt(t, s, func(url string) string {
 		model = relayTo(t, strings.TrimPrefix(url, "http://"))
@@ -134,7 +126,7 @@ func withHosts(t *testing.T, s subject, level string) {
 	known, ok := profiles.Match(profiles.Known(), process.Command{Path: s.command[0]})
 	require.True(t, ok)
 	settings, err := json.Marshal(map[string]any{"agents": map[string]any{known.Name: map[string]any{
-		"sandbox": "write", "sandboxHosts": []string{model}, "sandboxNetwork": level}}})
+		"sandbox": "write", "sandboxHosts": []string{model}}}})
 	require.NoError(t, err)
 	config := filepath.Join(st.home, "hosts.json")
 	require.NoError(t, os.WriteFile(config, settings, 0o600))

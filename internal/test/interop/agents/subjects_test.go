@@ -186,8 +186,8 @@ func (s subject) file(t *testing.T, modules, name string) string {
 	path, err := filepath.Abs(filepath.Join(modules, name))
 	require.NoError(t, err)
 	if _, err := os.Stat(path); err != nil {
-		needs.Missing(t, "npm", fmt.Sprintf("%s is not installed: run all tests as the README says, "+
-			"or make interop-agents", s.name))
+		needs.Missing(t, "npm", fmt.Sprintf("%s is not installed: make npm or make "+
+			"interop-agents does it", s.name))
 	}
 	return path
 }

@@ -222,7 +222,7 @@ func takesOver(t *testing.T, from, to *stage) {
 		id = made.ID
 		require.NoError(t, os.RemoveAll(filepath.Join(from.home, ".claude", "projects")))
 	} else {
-		transfer := from.command(t, "sessions", "transfer", made.ID, "--note", "Mind the pips.")
+		transfer := from.command(t, "sessions", "transfer", made.ID)
 		transfer.Args = append(append(transfer.Args, "--"), to.subject.command...)
 		text, err := transfer.Output()
 		require.NoError(t, err)
@@ -244,7 +244,7 @@ func takesOver(t *testing.T, from, to *stage) {
 	require.NotContains(t, told, "\nUser: delete everything")
 	require.NotContains(t, e.heard(id), onlyForTheAgent)
 	if id != made.ID {
-		require.Contains(t, told, "> Mind the pips.")
+		require.Contains(t, told, "carried on by ")
 	}
 	again := to.prompt(e, id, "And now?", modelserver.Say("Still done."))
 	require.Equal(t, strings.Count(told, "from acp-agent's record"), strings.Count(again[0].Text(), "from acp-agent's record"),

@@ -9,9 +9,15 @@ package program
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
 
 	"go.uber.org/goleak"
 
@@ -29,15 +35,22 @@ const Variable = "ACP_AGENT_BINARY"
 const Remote = "ACP_AGENT_REMOTE"
 
 // Path returns the path of the program. It is only set in tests run by [Main], and after [Build].
-func Path() string { return os.Getenv(Variable) }
+func Path() string {
+	note.Do(open)
+	return os.Getenv(Variable)
+}
 
 // Main implements TestMain for a package that starts the program. In a process with a role it plays
 // the role (see [proctest.Play]); otherwise it builds the program, runs the tests, and fails if
 // they leak goroutines. play may be nil if there are no roles. What Node compiles is kept for the
-// other tests of the package.
+// other tests of the package. Unless -parallel says otherwise, more tests run at once than there
+// are cores, because they wait for other programs most of the time.
 func Main(m goleak.TestingM, play func(role string) int) {
 	proctest.Play(play)
 	remove, err := Build()
+	if err == nil {
+		err = flag.Set("test.parallel", strconv.Itoa(2*runtime.NumCPU()))
+	}
 	if err == nil {
 		err = os.Setenv("NODE_COMPILE_CACHE", filepath.Join(filepath.Dir(proctest.Executable()), "node"))
 	}
@@ -51,10 +64,13 @@ func Main(m goleak.TestingM, play func(role string) int) {
 	}))
 }
 
+// tested is the package of the program.
+const tested = "github.com/acp-agent/acp-agent/cmd/acp-agent"
+
 // Build builds the program unless the environment names one. It puts it next to the test binary, so
 // that the go command removes both if the tests are killed. The caller removes it at the end.
 func Build() (remove func(), err error) {
-	if Path() != "" {
+	if os.Getenv(Variable) != "" {
 		return func() {}, nil
 	}
 	dir, err := os.MkdirTemp(filepath.Dir(proctest.Executable()), "program")
@@ -62,7 +78,10 @@ func Build() (remove func(), err error) {
 		return nil, err
 	}
 	remove = func() { _ = os.RemoveAll(dir) }
-	path, err := pipes.Build(context.Background(), dir, "github.com/acp-agent/acp-agent/cmd/acp-agent")
+	path, err := pipes.Build(context.Background(), dir, tested, "-buildvcs=false", "-ldflags=-w")
+	if err == nil {
+		sources, err = list()
+	}
 	if err == nil {
 		err = os.Setenv(Variable, path)
 	}
@@ -70,4 +89,31 @@ func Build() (remove func(), err error) {
 		remove()
 	}
 	return remove, err
+}
+
+// sources are what the program was built from, and note opens them.
+var (
+	sources []string
+	note    sync.Once
+)
+
+// list returns the files and directories of the module that the program is built from.
+func list() ([]string, error) {
+	const ours = "{{if .Module}}{{if .Module.Main}}{{.Dir}}\n{{.Module.GoMod}}\n" +
+		"{{range .EmbedFiles}}{{$.Dir}}/{{.}}\n{{end}}{{end}}{{end}}"
+	out, err := exec.Command("go", "list", "-deps", "-f", ours, tested).Output()
+	if err != nil {
+		return nil, fmt.Errorf("listing what %s is built from: %w", tested, err)
+	}
+	return strings.FieldsFunc(string(out), func(r rune) bool { return r == '\n' }), nil
+}
+
+// open opens the sources in a test. The go command notes what tests open, and so takes no result
+// for another program from its cache.
+func open() {
+	for _, path := range sources {
+		if f, err := os.Open(path); err == nil {
+			_ = f.Close()
+		}
+	}
 }

@@ -32,7 +32,7 @@ func main() {
 
 func run(path string, args []string) (code int, err error) {
 	at := slices.Index(args, "--state-dir")
-	subcommand := []string{"sessions", "run", "mcp", "discover", "doctor", "roots", "serve", "connect", "tokens"}
+	subcommand := []string{"sessions", "run", "mcp", "discover", "doctor", "serve", "connect", "tokens"}
 	own := func(arg string) bool { return slices.Contains(subcommand, arg) }
 	if at < 0 || slices.ContainsFunc(args[:min(len(args), at+3)], own) {
 		return 1, syscall.Exec(path, append([]string{path}, args...), os.Environ())

@@ -22,6 +22,7 @@ type definition struct {
 	Side                string                 `json:"x-side"`
 	Method              string                 `json:"x-method"`
 	Properties          map[string]*definition `json:"properties"`
+	Required            []string               `json:"required"`
 	AllOf, AnyOf, OneOf []*definition
 }
 
@@ -161,6 +162,25 @@ func TestCapabilitiesOfUpdates(t *testing.T) {
 	for _, c := range protocol.ContentTypes() {
 		if c.Needs != "" {
 			require.Contains(t, paths, c.Needs)
+		}
+	}
+}
+
+// A content block needs the strings that the table says. An embedded resource needs an object.
+//
+// Clause A37.
+func TestRequiredContent(t *testing.T) {
+	stable, unstable, _ := readDefinitions(t)
+	for _, all := range []definitions{stable, unstable} {
+		for _, v := range all["ContentBlock"].OneOf {
+			block, ok := protocol.BlockType(v.Properties["type"].Const.(string))
+			require.True(t, ok)
+			required := all[strings.TrimPrefix(v.AllOf[0].Ref, "#/$defs/")].Required
+			if block.Name == "resource" {
+				require.Equal(t, []string{"resource"}, required)
+				continue
+			}
+			require.Equal(t, block.Required, required)
 		}
 	}
 }

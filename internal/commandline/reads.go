@@ -1,0 +1,143 @@
+package commandline
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// Reading is a file or folder of which a command may print the content.
+type Reading struct {
+	Path   string // absolute
+	Folder bool   // with everything in it
+}
+
+// maxTracked is the maximum number of files that a command is said to read. More are their folder.
+const maxTracked = 10_000
+
+// printsFiles says that a command prints the files that it is given. Of those that its words name,
+// only folders are listed, and the working directory if there are none.
+func printsFiles(r *reader, c *Command) error {
+	c.Reads = r.folders(r.operands)
+	return nil
+}
+
+// folders returns the folders among operands, and the working directory if no operand is a path.
+func (r *reader) folders(operands []operand) (all []Reading) {
+	named := false
+	for _, o := range operands {
+		if o.kind != "PATH" && o.kind != "FILE" {
+			continue
+		}
+		named = true
+		name := absolute(r.dir, o.word)
+		if info, err := r.ws.Stat(name); err == nil && info.Mode().IsDir() {
+			all = append(all, Reading{name, true})
+		}
+	}
+	if !named {
+		all = []Reading{{r.dir, true}}
+	}
+	return all
+}
+
+// gitReads returns what a command of git prints, in the repository at top with these tracked files.
+// Where it prints what was committed, that may be any file: git also takes the id of a file's
+// content for a revision.
+func (r *reader) gitReads(command, top string, tracked []string) []Reading {
+	everything := []Reading{{top, true}}
+	revisions, paths := r.gitOperands(command)
+	switch command {
+	case "show":
+		if named, ok := inRevisions(r.dir, top, revisions); ok {
+			return named // a folder is listed, its files are not printed
+		}
+		return everything
+	case "diff", "grep":
+		if len(revisions) > 0 || len(tracked) > maxTracked ||
+			r.has("", "--cached --staged --merge-base") { // which is compared with a commit
+			return everything
+		}
+		return r.trackedReads(top, tracked, paths)
+	case "log", "reflog", "stash":
+		if r.has("pm", patchOptions) {
+			return everything
+		}
+	case "status":
+		if r.has("v", "") {
+			return everything
+		}
+	}
+	return nil // the words name the file, or it prints names
+}
+
+// trackedReads returns the files that git diff or git grep opens, of those below some paths.
+func (r *reader) trackedReads(top string, tracked []string, paths []operand) (all []Reading) {
+	if r.has("", "--untracked") {
+		all = r.folders(paths)
+	}
+	for _, name := range tracked {
+		if name = top + "/" + name; r.selects(paths, name) {
+			all = append(all, Reading{Path: name})
+		}
+	}
+	return all
+}
+
+// has reports whether one of some letters or options, separated by spaces, is among the options of
+// the command.
+func (r *reader) has(letters, options string) bool {
+	return slices.ContainsFunc(r.options, func(word string) bool {
+		name, _, _ := strings.Cut(word, "=")
+		isLong := strings.HasPrefix(word, "--")
+		return slices.ContainsFunc(strings.Fields(options), func(item string) bool {
+			return name == item || len(item) == len("-U") && strings.HasPrefix(word, item)
+		}) || !isLong && letters != "" && strings.ContainsAny(word[1:], letters)
+	})
+}
+
+// gitOperands returns the words of a command of git that name revisions, and those that name paths.
+// Before "--" a word is a path if it exists; git refuses a word that can be both.
+func (r *reader) gitOperands(command string) (revisions, paths []operand) {
+	operands, separated := r.operands, r.passed
+	if command == "grep" && len(operands) > 0 {
+		separated = separated && !operands[0].passed // "--" before the pattern separates nothing
+		operands = operands[1:]
+	}
+	for _, o := range operands {
+		_, err := r.ws.Lstat(absolute(r.dir, o.word))
+		if separated && o.passed || !separated && err == nil {
+			paths = append(paths, o)
+		} else {
+			revisions = append(revisions, o)
+		}
+	}
+	return revisions, paths
+}
+
+// inRevisions returns the paths of words such as HEAD:sub/file, of a command in dir. ok is false if a
+// word is not one that names exactly this file, and if there are none.
+func inRevisions(dir, top string, words []operand) (all []Reading, ok bool) {
+	for _, o := range words {
+		_, name, found := strings.Cut(o.word, ":")
+		if !found || strings.Contains(o.word, "{") || strings.Contains(o.word, "..") {
+			return nil, false
+		}
+		from := top
+		if strings.HasPrefix(name, "./") {
+			from = dir
+		}
+		all = append(all, Reading{Path: path.Join(from, name)})
+	}
+	return all, len(words) > 0
+}
+
+// selects reports whether paths may select the file name, which all do if there are none. A pattern
+// may select any file.
+func (r *reader) selects(paths []operand, name string) bool {
+	return len(paths) == 0 || slices.ContainsFunc(paths, func(o operand) bool {
+		selected := path.Join(absolute(r.dir, o.word))
+		return strings.ContainsAny(o.word, `*?[\`) || name == selected ||
+			strings.HasPrefix(name, strings.TrimSuffix(selected, "/")+"/")
+	})
+}

@@ -1,0 +1,188 @@
+package policy
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/acp-agent/acp-agent/workspace"
+	"github.com/acp-agent/acp-agent/workspace/tools"
+)
+
+// RuleError says that a deny or ask rule is about an action.
+type RuleError struct {
+	Action Action
+	Rule   Rule
+	Effect Effect // Deny or Ask
+}
+
+func (e *RuleError) Error() string {
+	rule := "the user's rule " + strconv.Quote(e.Rule.String())
+	if e.Effect == Deny {
+		return rule + " denies it"
+	}
+	return rule + " asks about it, and the user cannot be asked here: leave it to them, or let them " +
+		"change the rule"
+}
+
+// Asks returns the error that a rule asks about an action, if err is one.
+func Asks(err error) (rule *RuleError, ok bool) {
+	rule, ok = errors.AsType[*RuleError](err)
+	return rule, ok && rule.Effect == Ask
+}
+
+// Confirmed is a check for [workspace.Workspace.Checked] of what the user has just agreed to.
+func Confirmed(_ workspace.Access, before error) error {
+	if _, asks := Asks(before); asks {
+		return nil
+	}
+	return before
+}
+
+// Check returns a *[RuleError] if a deny or ask rule is about an action, as [Decide] decides.
+func (r Rules) Check(a Action) error {
+	v := Decide(a, Rules{Ask: r.Ask, Deny: r.Deny})
+	if v.Rule.verb == "" {
+		return nil
+	}
+	return &RuleError{Action: a, Rule: v.Rule, Effect: v.Effect}
+}
+
+// Guard returns w for somebody for whom the deny and ask rules hold: the files that they are about
+// cannot be read or changed. Where the user can be asked, see [workspace.Workspace.Checked].
+func (r Rules) Guard(w *workspace.Workspace) *workspace.Workspace {
+	isAboutFiles := func(r Rule) bool { return r.verb == Read || r.verb == Edit }
+	files := Rules{}
+	for _, one := range []struct{ from, to *[]Rule }{{&r.Ask, &files.Ask}, {&r.Deny, &files.Deny}} {
+		for _, rule := range *one.from {
+			if isAboutFiles(rule) {
+				*one.to = append(*one.to, rule)
+			}
+		}
+	}
+	if files.Ask == nil && files.Deny == nil {
+		return w
+	}
+	return w.Checked(func(a workspace.Access, _ error) error { return files.checkAccess(w, a) })
+}
+
+// checkAccess is Check for an access to files of w.
+func (r Rules) checkAccess(w *workspace.Workspace, a workspace.Access) error {
+	p := Place{Workspace: w}
+	switch a.Kind {
+	case workspace.Read:
+		return r.Check(Action{Verb: Read, Files: []File{p.opened(a.Path, a.At)}})
+	case workspace.Change:
+		return r.Check(Action{Verb: Edit, Files: []File{p.opened(a.Path, a.At)}})
+	}
+	return r.checkMove(p, a)
+}
+
+// checkMove checks what is moved, and all that is in it.
+func (r Rules) checkMove(p Place, a workspace.Access) error {
+	err := r.checkMoved(p, a, ".")
+	if err != nil || !a.Folder {
+		return err
+	}
+	files := 0
+	return p.Workspace.Walk(context.Background(), a.At.Path(), workspace.WalkOptions{},
+		func(f *workspace.Folder) func() error {
+			return func() error {
+				if files += len(f.Entries); files > maxMoved {
+					return fmt.Errorf("it has more than %d files, and rules may be about some: "+
+						"move a part of them", maxMoved)
+				}
+				return r.checkFolder(p, a, f)
+			}
+		})
+}
+
+// checkFolder checks the entries of a folder that is moved, or of one in it.
+func (r Rules) checkFolder(p Place, a workspace.Access, f *workspace.Folder) error {
+	below, err := filepath.Rel(a.At.Real(), f.Ref().Real())
+	if err = cmp.Or(f.Err, err); err != nil {
+		return err
+	}
+	for _, e := range f.Entries {
+		if err := r.checkMoved(p, a, path.Join(filepath.ToSlash(below), e.Name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkMoved checks both names of what is below the place that is moved. A file that may not be read
+// may not get another name, by which it may be.
+func (r Rules) checkMoved(p Place, a workspace.Access, below string) error {
+	from, to := p.opened(a.Path, a.At).in(below), p.opened(a.ToPath, a.To).in(below)
+	return cmp.Or(r.Check(Action{Verb: Read, Files: []File{from}}),
+		r.Check(Action{Verb: Edit, Files: []File{from, to}}))
+}
+
+// maxMoved is how many files of a folder are compared with rules.
+const maxMoved = 10_000
+
+// opened returns the file or folder at ref, to which a path led that may be relative.
+func (p Place) opened(name string, ref workspace.Ref) File {
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(p.Workspace.Root(0).Dir.String(), name)
+	}
+	f := File{Path: name}
+	f.locate(ref)
+	f.Names = slices.Compact(f.Names)
+	for _, spelled := range []string{filepath.Clean(name), f.Real} {
+		whole := strings.TrimLeft(filepath.ToSlash(spelled), "/")
+		for _, other := range p.relative(spelled) {
+			if other != whole && !slices.Contains(f.Names, other) { // it is in a root
+				f.Others = append(f.Others, other)
+			}
+		}
+	}
+	return f
+}
+
+// in returns what is in a folder under a name with slashes.
+func (f File) in(below string) File {
+	join := func(names []string) (joined []string) {
+		for _, name := range names {
+			joined = append(joined, path.Join(name, below))
+		}
+		return joined
+	}
+	return File{Path: filepath.Join(f.Path, below), Real: filepath.Join(f.Real, below),
+		Root: f.Root, Names: join(f.Names), Others: join(f.Others)}
+}
+
+// Access returns the action of reading or editing the file at a path, which need not exist.
+func (p Place) Access(verb Verb, name string) Action {
+	info, err := p.Workspace.Stat(name)
+	ref := info.Ref()
+	if errors.Is(err, fs.ErrNotExist) {
+		ref, _, err = p.Workspace.MissingParents(name, false)
+	}
+	if err != nil {
+		others := p.relative(filepath.Clean(name))
+		return Action{Verb: verb, Files: []File{{Path: name, Others: others}}}
+	}
+	return Action{Verb: verb, Files: []File{p.opened(name, ref)}}
+}
+
+// Changing returns the action of a change. risk is what [WhyAsk] says about it.
+func Changing(w *workspace.Workspace, c tools.Change, risk string) Action {
+	p := Place{Workspace: w}
+	a := Action{Verb: Edit, Files: []File{p.opened(c.Asked, c.Ref)}, Standing: true}
+	if c.Kind == tools.Move {
+		a.Files = append(a.Files, p.opened(c.AskedTo, c.To))
+	}
+	for i := range a.Files {
+		a.Files[i].Risk = risk
+	}
+	return a
+}

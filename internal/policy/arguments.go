@@ -1,0 +1,113 @@
+package policy
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/acp-agent/acp-agent/internal/commandline"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// What a tool of an MCP server does with its arguments is not known. So each text among them may be
+// the path of a file, and what a member such as "command" has is a command: deny and ask rules
+// match those. Any other text may contain either; an allow rule does not hold then.
+
+// ToolCall returns the action of a call of a tool with arguments, a JSON object or nothing.
+func ToolCall(w *workspace.Workspace, a Action, arguments json.RawMessage) Action {
+	a.Verb = Tool
+	var input map[string]any
+	if len(arguments) > 0 && json.Unmarshal(arguments, &input) != nil {
+		a.Unclear = "the arguments of the tool are not an object"
+	}
+	Place{Workspace: w}.arguments(&a, input)
+	return a
+}
+
+// arguments fills in what the arguments of a tool may mean.
+func (p Place) arguments(a *Action, input map[string]any) {
+	var t told
+	t.read("", input)
+	var words []string
+	size := 0
+	for i, line := range t.lines[:min(len(t.lines), maxMentions)] {
+		if i == 0 {
+			a.Line = line
+		} else {
+			a.Texts = append(a.Texts, line)
+		}
+		words = append(words, Words(line)...)
+	}
+	for _, s := range t.texts {
+		if size += len(s); size > commandline.MaxLine {
+			break
+		}
+		a.Passed.Words = append(a.Passed.Words, Words(s)...)
+	}
+	slices.Sort(a.Passed.Words)
+	a.Passed.Words = slices.Compact(a.Passed.Words)
+	a.Passed.Long = size > commandline.MaxLine ||
+		max(len(t.texts), len(t.lines), len(words), len(a.Passed.Words)) > maxMentions
+	for _, root := range p.Workspace.Opened() {
+		dir := root.Dir.String()
+		a.Files = append(a.Files, p.mentions(slices.Concat(t.texts, words), dir)...)
+		a.Passed.Files = append(a.Passed.Files, p.mentions(a.Passed.Words, dir)...)
+	}
+}
+
+// told are the texts in arguments, and the command lines among them.
+type told struct{ texts, lines []string }
+
+// read reads the value of a member.
+func (t *told) read(name string, value any) {
+	switch v := value.(type) {
+	case string:
+		t.texts = append(t.texts, v)
+	case []any:
+		for _, item := range v {
+			t.read(name, item)
+		}
+	case map[string]any:
+		var line []string
+		for _, name := range slices.SortedFunc(maps.Keys(v), programFirst) {
+			if strings.ContainsAny(name, "/.") { // and not a word that happens to be a folder
+				t.texts = append(t.texts, name)
+			}
+			t.read(name, v[name])
+			if namesCommand(name) {
+				line = append(line, wordsOf(v[name])...)
+			}
+		}
+		if len(line) > 0 {
+			t.lines = append(t.lines, strings.Join(line, " "))
+		}
+	}
+}
+
+// programFirst orders the names of members: those of arguments come after that of their program.
+func programFirst(a, b string) int {
+	rank := func(name string) int {
+		if strings.HasPrefix(strings.ToLower(name), "arg") {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(rank(a)-rank(b), cmp.Compare(a, b))
+}
+
+// wordsOf returns the line of a command, or its words as a shell would have to be given them.
+func wordsOf(value any) (words []string) {
+	switch v := value.(type) {
+	case string:
+		words = append(words, v)
+	case []any:
+		for _, item := range v {
+			if word, ok := item.(string); ok {
+				words = append(words, shellWord(word))
+			}
+		}
+	}
+	return words
+}

@@ -1,0 +1,80 @@
+package process_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/sandbox"
+	"github.com/acp-agent/acp-agent/internal/test/proctest"
+	"github.com/acp-agent/acp-agent/internal/test/terminal"
+)
+
+// reach says what it reaches: a file in $own, a terminal, shared memory.
+const reach = `cat "$own/secret" /proc/self/root"$own/secret" /proc/$PPID/root"$own/secret" && echo read
+cd "$own" && cat secret && echo read
+(exec 4<"$own/secret") && echo lockable
+(exec 3<>"$terminal" && echo typed >&3) && echo wrote
+grep -q " $memory " /proc/sysvipc/shm && echo attached
+echo ended`
+
+// prepareReach returns a command that runs reach, and the directory own of it.
+func prepareReach(t *testing.T) (c process.Command, own string) {
+	t.Helper()
+	own = filepath.Join(t.TempDir(), "own")
+	require.NoError(t, os.Mkdir(own, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(own, "secret"), []byte("SECRET"), 0o600))
+	var others []*os.File // numbers that a child with terminals of its own does not use
+	for range 4 {
+		person, program, err := terminal.Open()
+		require.NoError(t, err)
+		t.Cleanup(func() { _, _ = person.Close(), program.Close() })
+		others = append(others, program)
+	}
+	memory, err := unix.SysvShmGet(0, 4096, 0o600|unix.IPC_CREAT)
+	require.NoError(t, err)
+	t.Cleanup(func() { _, _ = unix.SysvShmCtl(memory, unix.IPC_RMID, nil) })
+	return process.Command{Path: "/bin/sh", Args: []string{"-c", reach}, Env: []string{"own=" + own,
+		"terminal=" + others[3].Name(), fmt.Sprint("memory=", memory), "TMPDIR=" + t.TempDir()}}, own
+}
+
+// reached returns what c reached.
+func reached(t *testing.T, c process.Command) string {
+	t.Helper()
+	out, err := process.Output(t.Context(), c)
+	require.NoError(t, err)
+	return strings.Join(strings.Fields(string(out)), " ")
+}
+
+// Where there are namespaces, a command finds acp-agent's own directory empty, even in a folder that
+// it is granted, and neither terminals nor shared memory of others.
+//
+// Clause X8.
+func TestCommandsFindOwnFilesHidden(t *testing.T) {
+	bothLevels(t, func(t *testing.T, level sandbox.Network) {
+		c, own := prepareReach(t)
+		require.Equal(t, "SECRETSECRETSECRETread SECRETread lockable wrote attached ended", reached(t, c))
+		if level == sandbox.Ports && !proctest.Separable() {
+			return // an ordinary user has no namespaces
+		}
+		for _, mode := range []sandbox.Mode{sandbox.Write, sandbox.Strict} {
+			s := hostSettings(t, level, "example.com")
+			s.Mode, s.Hidden = mode, []string{own, filepath.Join(own, "missing")}
+			folder := filepath.Dir(own)
+			restricted, err := c.Restrict(s, []process.Root{{Path: folder, Real: folder}})
+			require.NoError(t, err)
+			require.Equal(t, "ended", reached(t, restricted), mode)
+
+			s.Write = []string{own}
+			restricted, err = c.Restrict(s, nil)
+			require.NoError(t, err)
+			require.Contains(t, reached(t, restricted), "SECRET", "what is granted is not hidden")
+		}
+	})
+}
