@@ -37,8 +37,8 @@ RACING      := CGO_ENABLED=1 GORACE=atexit_sleep_ms=0
 RACED       := $(addprefix ./,internal/websocket internal/jsonrpc internal/mcp/relay discovery \
 	sessionstore/postgres internal/llm internal/remote internal/loglimit sessionstore \
 	sessionstore/internal/core acp/client acp/internal/listing acp/internal/tasks acp/internal/turns \
-	internal/agents internal/budget internal/hostproxy internal/mcp/roots internal/setup \
-	internal/terminal)
+	internal/agents internal/budget internal/cli/doctor internal/hostproxy internal/mcp/roots \
+	internal/setup internal/terminal)
 RACEDLONG   := $(addprefix ./,acp acp/model acp/proxy workspace sessionstore/sqlite \
 	acp/internal/servers internal/mcp/client internal/mcp/server internal/process internal/sandbox \
 	internal/worktree)

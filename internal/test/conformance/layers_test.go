@@ -18,6 +18,7 @@ var layers = [][]string{
 	{"internal/test/cable", "internal/test/dirtest", "internal/test/logtest", "internal/test/mcptest", "internal/test/memstore", "internal/test/npmtest", "internal/test/proctest", "internal/test/roottest", "internal/test/storetest", "internal/test/terminal"}, // imported by tests only
 	{"internal/test/fusetest", "internal/test/needs", "internal/test/volume"},
 	{"cmd/acp-agent"},
+	{"internal/cli/doctor"},
 	{"internal/runner", "internal/setup"},
 	{"internal/inventory"},
 	{"internal/config", "internal/remote"},

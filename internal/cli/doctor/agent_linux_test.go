@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/internal/process"
 )
 
@@ -17,7 +16,8 @@ func TestSilentAgent(t *testing.T) {
 	silent := errors.New("it has not answered")
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 10*time.Millisecond, silent)
 	defer cancel()
-	_, err := introduce(ctx, process.Command{Path: "sleep", Args: []string{"1000"}},
-		func(*client.Client, client.Agent) error { return nil })
+	_, err := new(Examination).introduce(ctx, process.Command{
+		Path: "sleep", Args: []string{"1000"},
+	})
 	require.ErrorContains(t, err, silent.Error())
 }

@@ -1,0 +1,331 @@
+// Package doctor checks an installation: the configuration, the stored sessions, folders, agents,
+// models and MCP servers. An [Examination] has what the command line knows of them.
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	sdk "github.com/coder/acp-go-sdk"
+
+	"github.com/acp-agent/acp-agent/acp/mcp"
+	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
+	"github.com/acp-agent/acp-agent/internal/agents"
+	"github.com/acp-agent/acp-agent/internal/config"
+	"github.com/acp-agent/acp-agent/internal/inventory"
+	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
+	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/runner"
+	"github.com/acp-agent/acp-agent/internal/sandbox"
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/usage"
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/sessionstore/postgres"
+	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// An Examination says what to check, and what the command line and the configuration say.
+type Examination struct {
+	Agents  []string // by name, besides those of Config
+	Command []string // of another agent, or nil
+	Servers []string // files with MCP servers
+	// Begins is called before each check that may take long.
+	Begins func(subject string)
+
+	Version  string // of acp-agent
+	Config   config.Config
+	Invalid  error     // why Config cannot be used, or nil
+	Sandbox  string    // --sandbox
+	Files    []Finding // about who can change the files of acp-agent
+	Withheld []string  // variables that MCP servers do not get
+
+	OpenStore    func(warnings io.Writer) (store sessionstore.Shared, name string, err error)
+	OpenRoots    func(ctx context.Context, cwd string) (*workspace.Workspace, error)
+	Workspace    func() (workspace.Options, error)
+	Registry     func() (agents.Registry, error)
+	AgentCommand func(name string, args []string) (process.Command, profiles.Profile, error)
+	MCPPolicy    func(server string) mcp.Policy
+}
+
+// Run checks everything. The configuration may be invalid.
+func (e *Examination) Run(ctx context.Context) []Finding {
+	findings := []Finding{{"acp-agent", Works,
+		fmt.Sprintf("%s for %s/%s", e.Version, runtime.GOOS, runtime.GOARCH)}}
+	if _, wrong := sandbox.ParseMode(cmp.Or(e.Sandbox, sandbox.Off.String())); wrong != nil {
+		return append(findings, judge("--sandbox", "", wrong))
+	}
+	findings = append(findings, judge("configuration",
+		cmp.Or(e.Config.Path, "none; "+cmp.Or(config.DefaultPath(), "--config FILE")+
+			" would be read"), e.Invalid))
+	if e.Invalid != nil {
+		return findings
+	}
+	e.Begins("the stored sessions")
+	findings = append(findings, e.examineStore(ctx)...)
+	findings = append(findings, e.Files...)
+	findings = append(findings, e.examineWorkspaces(ctx)...)
+	findings = append(findings, e.examineRegistry()...)
+	names := slices.Clone(e.Agents)
+	configured := slices.Sorted(maps.Keys(e.Config.Agents))
+	if e.Config.Agent != "" {
+		configured = append(configured, e.Config.Agent)
+	}
+	for _, name := range configured {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for _, name := range names {
+		e.Begins("agent " + name)
+		findings = append(findings, e.examineAgent(ctx, name, nil)...)
+	}
+	if len(e.Command) > 0 {
+		e.Begins("agent " + e.Command[0])
+		findings = append(findings, e.examineAgent(ctx, "", e.Command)...)
+	} else if len(names) == 0 {
+		findings = append(findings, Finding{"agents", Works,
+			"none configured; acp-agent doctor NAME checks a known one"})
+	}
+	findings = append(findings, e.examineModels(ctx)...)
+	e.Begins("MCP servers")
+	return append(findings, e.examineServers(ctx)...)
+}
+
+// A Finding is the result of one check.
+type Finding struct {
+	Subject string `json:"subject"`
+	State   State  `json:"state"`
+	// Text says what was found, and what to do if something is wrong.
+	Text string `json:"text"`
+}
+
+// A State says whether what was checked works.
+type State string
+
+const (
+	Works    State = "works"
+	Doubtful State = "doubtful"
+	Broken   State = "broken"
+)
+
+// String returns the finding as a line.
+func (f Finding) String() string {
+	mark := map[State]string{Works: "✓", Doubtful: "!", Broken: "✗"}[f.State]
+	return fmt.Sprintf("%s %s: %s", mark, f.Subject, f.Text)
+}
+
+// judge returns the finding of a check: err, or text if err is nil.
+func judge(subject, text string, err error) Finding {
+	if err != nil {
+		return Finding{subject, Broken, err.Error()}
+	}
+	return Finding{subject, Works, text}
+}
+
+// examineWorkspaces checks whether sessions with configured folders can be opened.
+func (e *Examination) examineWorkspaces(ctx context.Context) (findings []Finding) {
+	for i, w := range e.Config.Workspaces {
+		if len(w.Directories) == 0 {
+			continue
+		}
+		f := Finding{Subject: fmt.Sprintf("workspaces[%d]", i), State: Works}
+		if opened, err := e.OpenRoots(ctx, w.Cwd); err != nil {
+			f.State, f.Text = Broken, fmt.Sprintf("no session opens in %s: %v", w.Cwd, err)
+		} else {
+			f.Text = fmt.Sprintf("sessions in %s have %s", w.Cwd,
+				text.Count(opened.Roots().Len(), "folder", "folders"))
+			opened.Close()
+		}
+		if _, missing := os.Stat(w.Cwd); errors.Is(missing, fs.ErrNotExist) {
+			f.State = Doubtful // it may be a project that is gone
+		}
+		findings = append(findings, f)
+	}
+	return findings
+}
+
+// examineRegistry checks the copy of the registry, if there is one.
+func (e *Examination) examineRegistry() []Finding {
+	r, err := e.Registry()
+	if err == nil && r.CopiedAt.IsZero() {
+		return nil
+	}
+	return []Finding{judge("registry", fmt.Sprintf("%s, copied on %s from %s",
+		text.Count(len(r.Agents), "agent", "agents"), r.CopiedAt.Format(time.DateOnly),
+		r.CopiedFrom), err)}
+}
+
+// examineStore opens the session store, reads a session if there is one, and checks that the store
+// is writable.
+func (e *Examination) examineStore(ctx context.Context) []Finding {
+	const subject = "sessions"
+	store, name, err := e.OpenStore(io.Discard)
+	if err != nil {
+		return []Finding{judge(subject, "", err)}
+	}
+	switch store := store.(type) {
+	case *postgres.Store:
+		defer store.Close()
+		return examineDatabase(ctx, store, subject)
+	case *sqlite.Store:
+		if err = store.CheckDir(); err == nil && sqlite.Exists(name) {
+			_, err = store.List(ctx, sessionstore.Query{Limit: 1})
+		}
+	}
+	return []Finding{judge(subject, name, cmp.Or(err, store.Close()))}
+}
+
+// examineDatabase checks the database with the sessions.
+func examineDatabase(ctx context.Context, store *postgres.Store, subject string) []Finding {
+	h, err := store.Check(ctx)
+	findings := []Finding{judge(subject, fmt.Sprintf("%s: PostgreSQL %s, schema version %d, answers in %v",
+		store, h.Server, h.Schema, h.RoundTrip.Round(10*time.Microsecond)), err)}
+	if err != nil {
+		return findings
+	}
+	if h.ReadOnly {
+		findings = append(findings, Finding{subject, Broken, "the database can only be read; " +
+			"give the address of its primary, or of all servers with target_session_attrs=read-write"})
+	}
+	if !h.Protected {
+		findings = append(findings, Finding{subject, Doubtful, "the connection may be unencrypted, or the " +
+			"database another one than it says: add sslmode=verify-full to the address"})
+	}
+	if !h.RowSecurity {
+		findings = append(findings, Finding{subject, Doubtful, fmt.Sprintf("row-level security does not "+
+			"apply to the user %s: use one that is neither a superuser nor has BYPASSRLS", h.User)})
+	}
+	return findings
+}
+
+// examineModels asks the servers of all configured models which models they offer.
+func (e *Examination) examineModels(ctx context.Context) []Finding {
+	var findings []Finding
+	for _, id := range e.Config.ModelIDs() {
+		e.Begins("model " + id)
+		reports, err := inventory.Models(ctx, e.Config, []string{id})
+		if err != nil {
+			findings = append(findings, judge("model "+id, "", err))
+		}
+		for _, r := range reports {
+			findings = append(findings, findingOf(r))
+		}
+	}
+	return findings
+}
+
+// findingOf returns the finding about a model.
+func findingOf(r inventory.Model) Finding {
+	f := Finding{"model " + r.ID, Works, fmt.Sprintf("%s at %s", r.Name, r.BaseURL)}
+	switch {
+	case r.Error != "":
+		f.State, f.Text = Broken, fmt.Sprintf("%s cannot be asked: %s", r.BaseURL, r.Error)
+	case r.Unlisted:
+		f.State = Doubtful
+		f.Text = fmt.Sprintf("%s does not list its models, so %q could not be checked; to try it: "+
+			"acp-agent run --model %s hello", r.BaseURL, r.Name, r.ID)
+	case !r.Offered():
+		f.State = Doubtful
+		f.Text = fmt.Sprintf("%s does not offer %q; acp-agent models %s shows what it offers",
+			r.BaseURL, r.Name, r.ID)
+	}
+	return f
+}
+
+// examineServers starts the MCP servers of the files, as a session in the current directory does,
+// and asks each what it offers.
+func (e *Examination) examineServers(ctx context.Context) []Finding {
+	if len(e.Servers) == 0 {
+		return nil
+	}
+	findings, err := e.tryServers(ctx)
+	if err != nil {
+		return []Finding{judge("MCP servers", "", err)}
+	}
+	return findings
+}
+
+// tryServers returns a finding about each server, or why none can be started.
+func (e *Examination) tryServers(ctx context.Context) (findings []Finding, err error) {
+	const patience = 20 * time.Second
+	servers, err := runner.ReadServers(e.Servers)
+	if err != nil {
+		return nil, err
+	}
+	dirs, err := usage.Absolute(".")
+	if err != nil {
+		return nil, err
+	}
+	options, err := e.Workspace()
+	if err != nil {
+		return nil, err
+	}
+	w, err := workspace.Open(ctx, workspace.RootsFrom(dirs.At(0), workspace.Dirs{}), options)
+	if err != nil {
+		return nil, usage.WithFlagNames(err, "the current directory", "dir")
+	}
+	defer w.Close()
+	configs := make([]mcpclient.Config, len(servers))
+	for i, s := range servers {
+		configs[i] = clientConfig(s)
+		policy := e.MCPPolicy(configs[i].Name)
+		configs[i].Policy = mcp.Policy{Templates: policy.Templates, Sandbox: policy.Sandbox}
+	}
+	all := mcpclient.NewSet(mcpclient.NewStarter(len(configs)), mcpclient.Options{
+		Version: e.Version, Withheld: e.Withheld, Wait: patience,
+	})
+	defer all.Close(ctx)
+	change, err := all.Prepare(w, configs)
+	if err != nil {
+		return nil, err
+	}
+	change.Commit(nil, nil) // nobody is asked anything
+	results, err := all.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for l := range results {
+		f := Finding{"MCP server " + text.Name(l.Name), Works, fmt.Sprintf("%s, %s",
+			cmp.Or(l.Product, "it has no name"), text.Count(len(l.Tools), "tool", "tools"))}
+		if l.Err != nil {
+			f.State, f.Text = Broken, strings.TrimPrefix(l.Err.Error(), f.Subject+": ")
+		}
+		findings = append(findings, f)
+	}
+	return findings, nil
+}
+
+// clientConfig returns the configuration of a server of a file.
+func clientConfig(s sdk.McpServer) mcpclient.Config {
+	var c mcpclient.Config
+	var headers []sdk.HttpHeader
+	switch {
+	case s.Http != nil:
+		c = mcpclient.Config{Name: s.Http.Name, Transport: mcp.HTTP, URL: s.Http.Url}
+		headers = s.Http.Headers
+	case s.Sse != nil:
+		c = mcpclient.Config{Name: s.Sse.Name, Transport: mcp.SSE, URL: s.Sse.Url}
+		headers = s.Sse.Headers
+	default:
+		c = mcpclient.Config{Name: s.Stdio.Name, Transport: mcp.Stdio,
+			Command: s.Stdio.Command, Args: s.Stdio.Args}
+		for _, v := range s.Stdio.Env {
+			c.Env = append(c.Env, mcpclient.Pair{Name: v.Name, Value: v.Value})
+		}
+	}
+	for _, h := range headers {
+		c.Headers = append(c.Headers, mcpclient.Pair{Name: h.Name, Value: h.Value})
+	}
+	return c
+}
