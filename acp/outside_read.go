@@ -140,7 +140,8 @@ func (h *host) askToRead(ctx context.Context, path, real string, refusal error) 
 		about += "\n\nIt asked for it by this path, which leads there:\n\n" +
 			text.Block("", text.Printable(path))
 	}
-	ctx = policy.Asking(ctx, policy.OutsideRead(path, real))
+	place := policy.Place{Workspace: h.workspace}
+	ctx = policy.Asking(ctx, place.OutsideRead(path, real))
 	_, err := h.ask(ctx, h, sdk.ToolCallUpdate{
 		ToolCallId: backend.NewToolCallID("read"),
 		Title:      sdk.Ptr("Read " + text.Code(text.Printable(real))),

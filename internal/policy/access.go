@@ -168,8 +168,10 @@ func (p Place) Access(verb Verb, name string) Action {
 		ref, _, err = p.Workspace.MissingParents(name, false)
 	}
 	if err != nil {
-		others := p.relative(filepath.Clean(name))
-		return Action{Verb: verb, Files: []File{{Path: name, Others: others}}}
+		real, _ := filepath.EvalSymlinks(name)
+		outside := p.OutsideRead(name, real)
+		outside.Verb = verb
+		return outside
 	}
 	return Action{Verb: verb, Files: []File{p.opened(name, ref)}}
 }

@@ -311,12 +311,8 @@ func (r Rule) matchesFolded(name string) bool {
 	if len(name) > maxPath {
 		return false // no file has it
 	}
-	spelled, glob := path.Join(namesOf(name)...), r.glob
-	if !strings.ContainsAny(path.Base(glob), "*?[{") {
-		glob += "/**"
-	}
-	names := slices.Compact([]string{name, strings.ToLower(name), spelled})
-	for _, glob := range slices.Compact([]string{glob, strings.ToLower(glob)}) {
+	names := slices.Compact([]string{name, strings.ToLower(name), path.Join(namesOf(name)...)})
+	for _, glob := range r.spelled {
 		for _, name := range names {
 			if matches, _ := doublestar.Match(glob, name); matches {
 				return true

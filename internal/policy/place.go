@@ -9,9 +9,13 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
+
+	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/commandline"
@@ -49,7 +53,10 @@ func (p Place) file(ctx context.Context, name string, content, old *string) (Fil
 	ref, err := p.find(name)
 	if err != nil {
 		if content == nil && p.Outside != nil {
-			f.Real, err = p.Outside(ctx, name)
+			var real string
+			if real, err = p.Outside(ctx, name); err == nil {
+				p.locateOutside(&f, real)
+			}
 		}
 		return f, err
 	}
@@ -78,15 +85,15 @@ func (p Place) beginning(name string) *string {
 	return new(string(first[:n]))
 }
 
-// lead returns where a path leads in the roots, by the same steps as a system call. A file need not
-// exist, nor the directories above it.
-func (p Place) lead(name string) (workspace.Ref, error) {
+// lead returns where a path leads in the roots, by the same steps as a system call, and whether that
+// is a folder. A file need not exist, nor the directories above it.
+func (p Place) lead(name string) (ref workspace.Ref, folder bool, err error) {
 	info, err := p.Workspace.Stat(name)
 	if !errors.Is(err, fs.ErrNotExist) {
-		return info.Ref(), err
+		return info.Ref(), err == nil && info.Mode().IsDir(), err
 	}
-	ref, _, err := p.Workspace.MissingParents(name, false)
-	return ref, err
+	ref, _, err = p.Workspace.MissingParents(name, false)
+	return ref, false, err
 }
 
 // find is lead for a path that other programs open. It fails if they would reach something else.
@@ -143,6 +150,10 @@ const (
 	maxMentions = 1000
 	// maxWords is the maximum number of words that are compared with rules about files at all.
 	maxWords = 5 * maxMentions
+	// maxListed is the maximum number of folders that are listed for words that are patterns.
+	maxListed = 100
+	// maxFolders is the maximum number of folders in which the words of a request may be files.
+	maxFolders = 10
 	// maxPath is the length of the longest path that a system opens, in bytes.
 	maxPath = 4096
 )
@@ -207,20 +218,70 @@ func absolute(dir, name string) string {
 	return dir + string(filepath.Separator) + name
 }
 
-// mentions returns the files that words may name. Those after a maximum are known by name only, and
-// those after another are left out.
+// mentions returns the files that words may name, from dir or from a folder that another word names,
+// as in cd sub && cat x. Those after a maximum are known by name only, and those after another are
+// left out.
 func (p Place) mentions(words []string, dir string) (files []File) {
-	for i, word := range words[:min(len(words), maxWords)] {
-		if len(word) > maxPath {
-			continue
+	dirs := []string{dir}
+	for i := 0; i < len(dirs) && i*len(words) < 2*maxMentions; i++ {
+		found := p.expand(words, dirs[i])
+		for j, word := range slices.Concat(found, words[:min(len(words), maxWords)]) {
+			if len(word) > maxPath {
+				continue
+			}
+			f := p.named(word, dirs[i])
+			if j < len(found)+maxMentions && p.look(&f) && len(dirs) < maxFolders &&
+				!slices.Contains(dirs, f.Real) {
+				dirs = append(dirs, f.Real)
+			}
+			files = append(files, f)
 		}
-		f := p.named(word, dir)
-		if i < maxMentions {
-			p.look(&f)
-		}
-		files = append(files, f)
 	}
 	return files
+}
+
+// expand returns the paths of files that a shell or another program puts in place of words that are
+// patterns, at most maxMentions.
+func (p Place) expand(words []string, dir string) (all []string) {
+	room := maxListed
+	for _, word := range words {
+		if !isPattern(word) && !strings.Contains(word, "{") || len(word) > maxPath {
+			continue
+		}
+		parts := strings.Split(filepath.ToSlash(absolute(dir, word)), "/")
+		paths := parts[:1]
+		for _, part := range parts[1:] {
+			paths = p.extend(paths, part, &room)
+		}
+		all = append(all, paths...)
+	}
+	return all[:min(len(all), maxMentions)]
+}
+
+// extend returns what is at some paths under a name, or under all names that match a pattern in as
+// many folders as there is room for.
+func (p Place) extend(paths []string, pattern string, room *int) (all []string) {
+	for _, at := range paths {
+		if !strings.ContainsAny(pattern, "*?[{") {
+			all = append(all, at+"/"+pattern)
+			continue
+		}
+		if *room--; *room < 0 {
+			break
+		}
+		d, err := p.Workspace.OpenDir(at)
+		if err != nil {
+			continue
+		}
+		entries, _ := d.Entries(context.Background())
+		_ = d.Close()
+		for _, e := range entries {
+			if matches, _ := doublestar.Match(pattern, e.Name); matches {
+				all = append(all, at+"/"+e.Name)
+			}
+		}
+	}
+	return all
 }
 
 // named returns the file that a word may name, also as an address or below the user's home
@@ -236,15 +297,37 @@ func (p Place) named(word, dir string) File {
 		}
 	}
 	name = absolute(dir, name)
+	if at := ownFolder().FindString(name); at != "" {
+		name = absolute(dir, "./"+name[len(at):])
+	}
 	return File{Path: name, Others: append(p.relative(filepath.Clean(name)), path.Clean(word))}
 }
 
-// look fills in where a file is, in the roots or elsewhere.
-func (p Place) look(f *File) {
-	if ref, err := p.lead(f.Path); err == nil {
+// ownFolder matches a path that leads to the folder in which the program runs that opens it.
+var ownFolder = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^/+proc/+[^/]+/+(?:task/+[^/]+/+)?cwd(?:/|$)`)
+})
+
+// look fills in where a file is, in the roots or elsewhere, and reports whether it is a folder.
+func (p Place) look(f *File) (folder bool) {
+	if ref, folder, err := p.lead(f.Path); err == nil {
 		f.locate(ref)
-	} else if real, err := filepath.EvalSymlinks(f.Path); err == nil {
-		f.Real = real
+		return folder
+	}
+	real, err := filepath.EvalSymlinks(f.Path)
+	if err != nil {
+		return false
+	}
+	p.locateOutside(f, real)
+	info, err := os.Stat(real)
+	return err == nil && info.IsDir()
+}
+
+// locateOutside fills in the real path of a file whose path is in no root, "" if it does not exist. A
+// link outside may lead into a root.
+func (p Place) locateOutside(f *File, real string) {
+	if f.Real = real; real != "" {
+		f.Others = append(f.Others, p.relative(real)...)
 	}
 }
 
@@ -253,7 +336,7 @@ func (p Place) reads(all []commandline.Reading) (files []File) {
 	for _, r := range all {
 		f := File{Path: r.Path, Folder: r.Folder, Names: p.relative(filepath.Clean(r.Path))}
 		if r.Folder {
-			if ref, err := p.lead(r.Path); err == nil {
+			if ref, _, err := p.lead(r.Path); err == nil {
 				f.locate(ref)
 			}
 		}
@@ -282,8 +365,10 @@ func Command(w *workspace.Workspace, line, dir string) (a Action, env []string) 
 	return a, env
 }
 
-// OutsideRead returns the action of reading the file outside the roots at a real path, to which path
-// leads.
-func OutsideRead(path, real string) Action {
-	return Action{Verb: Read, Files: []File{{Path: path, Real: real}}}
+// OutsideRead returns the action of reading the file at a real path, to which a path outside the
+// roots leads.
+func (p Place) OutsideRead(path, real string) Action {
+	f := File{Path: path, Others: p.relative(filepath.Clean(path))}
+	p.locateOutside(&f, real)
+	return Action{Verb: Read, Files: []File{f}}
 }

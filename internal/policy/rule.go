@@ -42,8 +42,9 @@ const (
 //	fetch HOST              get something from a host; "*.HOST" means all below it
 type Rule struct {
 	verb     Verb
-	glob     string // of files, "" for all
-	outside  string // an absolute path
+	glob     string   // of files, "" for all
+	spelled  []string // what a deny rule's glob matches in some spelling, by [Rule.matchesFolded]
+	outside  string   // an absolute path
 	words    []string
 	more     bool // other words may follow
 	server   string
@@ -78,6 +79,7 @@ func Parse(written string) (Rule, error) {
 		r.outside, err = parseOutside(strings.TrimSpace(strings.TrimPrefix(rest, "outside")))
 	case r.verb == Read, r.verb == Edit:
 		r.glob, err = parseGlob(rest)
+		r.spelled = spelledGlobs(r.glob)
 	case r.verb == Run:
 		r.words, r.more, err = parseWords(rest)
 	case r.verb == Tool:
@@ -115,7 +117,19 @@ func parseGlob(glob string) (string, error) {
 	case strings.HasSuffix(glob, "/"):
 		return path.Join(glob, "**"), nil
 	}
-	return path.Clean(glob), nil
+	if glob = path.Clean(glob); glob == "." {
+		return "**", nil
+	}
+	return glob, nil
+}
+
+// spelledGlobs returns a pattern in the spellings in which names are compared with it. One that names
+// a folder matches all files in it.
+func spelledGlobs(glob string) []string {
+	if !strings.ContainsAny(path.Base(glob), "*?[") {
+		glob += "/**"
+	}
+	return slices.Compact([]string{glob, strings.ToLower(glob), path.Join(namesIn(glob, spelling)...)})
 }
 
 // parseWords returns the words of a run rule, which must be plain ones for a shell.
