@@ -37,6 +37,8 @@ type File struct {
 	Folder bool
 	// Risk says why a write is asked about even if edits are allowed; see [WhyAsk].
 	Risk string
+
+	spelled []string // Names and Others as deny and ask rules compare them, set by [Decide]
 }
 
 // Action is what an agent says that it will do. The zero value is an action of which nothing is
@@ -105,6 +107,8 @@ type Verdict struct {
 // Decide decides about an action.
 func Decide(a Action, rules Rules) Verdict {
 	rules = rules.With(a.Mode)
+	a.Names = spelledNames(a.Names)
+	a.Files, a.Reads, a.Passed.Files = spell(a.Files), spell(a.Reads), spell(a.Passed.Files)
 	said, complete := a.said()
 	for _, r := range rules.Deny {
 		if r.holds(a) && r.touches(a, said) {
@@ -293,33 +297,51 @@ func (r Rule) touchesFiles(a Action) bool {
 	case r.glob == "" && r.outside == "":
 		return a.Verb == r.verb
 	}
-	return r.outside == "" && slices.ContainsFunc(a.Names, r.matchesFolded) ||
-		slices.ContainsFunc(a.Files, func(f File) bool { return r.touchesFile(f) })
+	return r.outside == "" && r.matches(a.Names) ||
+		slices.ContainsFunc(a.Files, r.touchesFile)
 }
 
 func (r Rule) touchesFile(f File) bool {
 	if r.outside != "" {
 		return isBelow(fold(r.outside), fold(f.Path)) || isBelow(fold(r.outside), fold(f.Real))
 	}
-	return slices.ContainsFunc(f.Names, r.matchesFolded) ||
-		slices.ContainsFunc(f.Others, r.matchesFolded)
+	return r.matches(f.spelled)
 }
 
-// matchesFolded reports whether a name matches a pattern in some spelling, or is in a folder that
-// the pattern names.
-func (r Rule) matchesFolded(name string) bool {
-	if len(name) > maxPath {
-		return false // no file has it
+// matches reports whether one of some names, in all spellings, matches the pattern, or is in a folder
+// that the pattern names.
+func (r Rule) matches(names []string) bool {
+	return slices.ContainsFunc(r.spelled, func(glob string) bool {
+		return slices.ContainsFunc(names, func(name string) bool {
+			matches, _ := doublestar.Match(glob, name)
+			return matches
+		})
+	})
+}
+
+// spell returns files with the spellings of their names, which are the same for all rules.
+func spell(files []File) []File {
+	files = slices.Clone(files)
+	for i, f := range files {
+		files[i].spelled = spelledNames(slices.Concat(f.Names, f.Others))
 	}
-	names := slices.Compact([]string{name, strings.ToLower(name), path.Join(namesOf(name)...)})
-	for _, glob := range r.spelled {
-		for _, name := range names {
-			if matches, _ := doublestar.Match(glob, name); matches {
-				return true
+	return files
+}
+
+// spelledNames returns names in all spellings that patterns are compared with. No file has a name that
+// is too long.
+func spelledNames(names []string) (all []string) {
+	for _, name := range names {
+		if len(name) > maxPath {
+			continue
+		}
+		for _, s := range []string{name, strings.ToLower(name), path.Join(namesOf(name)...)} {
+			if !slices.Contains(all, s) {
+				all = append(all, s)
 			}
 		}
 	}
-	return false
+	return all
 }
 
 const (

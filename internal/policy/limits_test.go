@@ -3,11 +3,14 @@ package policy
 import (
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // allocated returns how many bytes do allocates.
@@ -120,4 +123,26 @@ func TestManyParts(t *testing.T) {
 	}
 	denied := `{"kind":"edit","locations":[` + many(500, `{"path":"{root}/f%d"}`) + `,{"path":"{root}/secrets/key"}]}`
 	require.Equal(t, Deny, Decide(g.ask(t, "", denied), rules).Effect)
+}
+
+// The rules are compared with each file that is read, however many there are of both. Nothing is
+// made for each rule then.
+//
+// Clause R5.
+func TestManyRules(t *testing.T) {
+	g := newVault(t)
+	info, err := g.place.Workspace.Stat(filepath.Join(g.root, "secrets/deep/x"))
+	require.NoError(t, err)
+	access := workspace.Access{Path: info.Ref().Path(), At: info.Ref()}
+	used := func(n int) uint64 {
+		var written []string
+		for i := range n {
+			written = append(written, fmt.Sprintf("read **/dir%d/*.key%d", i, i))
+		}
+		rules, err := Permissions{Ask: written, Deny: written}.Rules()
+		require.NoError(t, err)
+		guarded := rules.Guard(g.place.Workspace)
+		return allocated(func() { require.NoError(t, guarded.Check(access)) })
+	}
+	require.Less(t, used(10_000), 4*used(1)+64<<10)
 }

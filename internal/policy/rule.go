@@ -43,7 +43,7 @@ const (
 type Rule struct {
 	verb     Verb
 	glob     string   // of files, "" for all
-	spelled  []string // what a deny rule's glob matches in some spelling, by [Rule.matchesFolded]
+	spelled  []string // what a deny rule's glob matches in some spelling, by [Rule.matches]
 	outside  string   // an absolute path
 	words    []string
 	more     bool // other words may follow
@@ -282,8 +282,13 @@ type Rules struct{ Allow, Ask, Deny []Rule }
 
 // With returns the rules of both.
 func (r Rules) With(other Rules) Rules {
-	return Rules{slices.Concat(r.Allow, other.Allow), slices.Concat(r.Ask, other.Ask),
-		slices.Concat(r.Deny, other.Deny)}
+	both := func(a, b []Rule) []Rule {
+		if len(b) == 0 { // for each file that is read there may be many to copy
+			return a
+		}
+		return slices.Concat(a, b)
+	}
+	return Rules{both(r.Allow, other.Allow), both(r.Ask, other.Ask), both(r.Deny, other.Deny)}
 }
 
 // hostOf returns the host of an http or https URL that is read in one way only, with the default
