@@ -209,15 +209,15 @@ func (p *permits) takeAsked(a policy.Action) bool {
 	return true
 }
 
-// isSame reports whether a does nothing that asked does not do: the same command, or the same to
-// some of its files.
+// isSame reports whether a does nothing that asked does not do: the same command with the same files,
+// or the same to some of its files.
 func isSame(a, asked policy.Action) bool {
 	if a.Verb != asked.Verb || strings.TrimSpace(a.Line) != strings.TrimSpace(asked.Line) {
 		return false
 	}
-	return a.Verb == policy.Run || !slices.ContainsFunc(a.Files, func(f policy.File) bool {
-		return f.Real == "" || !slices.ContainsFunc(asked.Files, func(other policy.File) bool {
-			return other.Real == f.Real
+	return !slices.ContainsFunc(a.Files, func(f policy.File) bool {
+		return !slices.ContainsFunc(asked.Files, func(other policy.File) bool {
+			return f.Real == other.Real && (f.Real != "" || a.Verb == policy.Run && f.Path == other.Path)
 		})
 	})
 }

@@ -252,3 +252,35 @@ func TestRulesHoldBelowWorktrees(t *testing.T) {
 		require.Contains(t, c.readFile(c.open(top), filepath.Join(top, "web", "deep", "f")), "passed on")
 	}
 }
+
+// What the user has allowed in one folder is asked about in another, where the words name other
+// files.
+//
+// Clause R5.
+func TestAskedOnceInOneFolder(t *testing.T) {
+	root := ruledFolder(t)
+	for _, name := range []string{"a/secret", "b/secret"} {
+		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o700))
+		writeFile(t, filepath.Join(root, name), "hunter2\n")
+	}
+	c := connect(t, acp.Options{Backend: using(&scripted{}),
+		Permissions: ruling(acp.Permissions{Ask: []string{"read **/secret"}})})
+	c.initialize()
+	c.answer(func(m message) string {
+		switch {
+		case m.Method != "session/request_permission":
+			return `{"terminalId":"t"}`
+		case strings.Contains(string(m.Params), "allow-once"):
+			return `{"outcome":{"outcome":"selected","optionId":"reject-once"}}`
+		}
+		return `{"outcome":{"outcome":"selected","optionId":"yes"}}`
+	})
+	in := func(dir string) string { return `"cwd":` + encode(filepath.Join(root, dir)) }
+	ask := `call session/request_permission {"toolCall":{"toolCallId":"t","kind":"execute","title":"Run",` +
+		`"rawInput":{"command":"cat secret",` + in("a") + `}},"options":` + once + `}`
+	id := c.open(root)
+	for dir, want := range map[string]string{"a": "terminalId", "b": "the user did not allow it"} {
+		said := c.texts(id, ask+"\nthen call terminal/create "+`{"command":"cat","args":["secret"],`+in(dir)+`}`)
+		require.Contains(t, said[len(said)-1], want, dir)
+	}
+}
