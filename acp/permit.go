@@ -103,7 +103,8 @@ func (p *permits) remember(r policy.Rule, about consent.Consent) error {
 type ruling struct {
 	params backend.Raw  // to send to the client
 	answer backend.Work // in place of the client's, nil if the client is asked
-	// offered is the rule that the user can choose, and original the backend's request.
+	// offered is the rule that the user can choose, and original the backend's request, nil if the
+	// client gets its options.
 	offered  policy.Rule
 	offers   bool
 	original backend.Raw
@@ -144,6 +145,9 @@ func (s *session) permit(ctx context.Context, from asker, params backend.Raw) ru
 	case err != nil:
 		return unchanged
 	default:
+		if verdict.Again {
+			return onlyOnce(request, params)
+		}
 		d := s.offer(request, action, verdict, params)
 		if !own && verdict.Rule.String() != "" {
 			d.asked = &action
@@ -289,6 +293,17 @@ func (s *session) offer(
 		request: r}
 }
 
+// onlyOnce returns the request for the client without answers for good: a rule would not stop the
+// question, and after the agent's own answer it would not ask again.
+func onlyOnce(r policy.Request, params backend.Raw) ruling {
+	if r.Once() == "" || r.Refusal() == "" {
+		return ruling{params: params}
+	}
+	options := []any{optionWith(params, r.Once()), optionWith(params, r.Refusal())}
+	changed := strictjson.Set(params, "options", backend.Encode(options))
+	return ruling{params: changed, original: params}
+}
+
 // explained returns a request that says what a rule covers.
 func explained(params backend.Raw, rule policy.Rule) backend.Raw {
 	about := rule.Explain()
@@ -319,7 +334,7 @@ func optionWith(params backend.Raw, id string) backend.Raw {
 // the offered rule, it holds from now on, and the backend is told to go ahead once, so that it
 // remembers nothing itself.
 func (s *session) chosen(d ruling, result backend.Raw) backend.Raw {
-	if !d.offers {
+	if d.original == nil {
 		return result
 	}
 	kind, ok := choice(d.params, result)
@@ -327,7 +342,7 @@ func (s *session) chosen(d ruling, result backend.Raw) backend.Raw {
 		return backend.Encode(sdk.RequestPermissionResponse{
 			Outcome: sdk.NewRequestPermissionOutcomeCancelled()})
 	}
-	if kind != string(sdk.PermissionOptionKindAllowAlways) {
+	if !d.offers || kind != string(sdk.PermissionOptionKindAllowAlways) {
 		return result
 	}
 	r := d.request

@@ -562,3 +562,28 @@ func TestRulesHoldInWorktrees(t *testing.T) {
 	asks(made.Folders[0].Path, "go vet", 1)
 	require.Equal(t, 1, strings.Count(c.say(c.open(made.Folders[0].Path), "/permissions"), "- deny `run x`"))
 }
+
+// An answer for good is not offered where a rule would still ask, and neither is the agent's own,
+// after which the agent would not ask again.
+//
+// Clause R3.
+func TestNoAnswerForGoodWhereARuleMayBeAbout(t *testing.T) {
+	root := folder(t)
+	c := connect(t, acp.Options{Backend: using(&scripted{}), ConsentDir: t.TempDir(),
+		Permissions: ruling(acp.Permissions{Allow: []string{"read"}, Deny: []string{"read **/.env"}})})
+	c.initialize()
+	c.permit("yes")
+	id := c.open(root)
+	folderRead := `call session/request_permission {"toolCall":{"toolCallId":"t","kind":"read","title":"Read",` +
+		`"rawInput":{"path":` + encode(root) + `},"locations":[{"path":` + encode(root) + `}]},"options":` + once + `}`
+	for i, request := range []string{runRequest("1", "rg KEY"), runRequest("2", "grep -r KEY ."), folderRead} {
+		require.Contains(t, strings.Join(c.texts(id, request), ""), `"optionId":"yes"`)
+		require.Len(t, c.questions(), i+1)
+		var asked struct{ Options []struct{ OptionID string } }
+		require.NoError(t, json.Unmarshal(c.questions()[i].Params, &asked))
+		require.Len(t, asked.Options, 2, request)
+		require.Equal(t, []string{"yes", "no"}, []string{asked.Options[0].OptionID, asked.Options[1].OptionID})
+	}
+	c.permit("ever")
+	require.Contains(t, strings.Join(c.texts(id, runRequest("4", "rg KEY")), ""), `"outcome":"cancelled"`, "it was not offered")
+}

@@ -102,6 +102,9 @@ type Verdict struct {
 	Rule Rule
 	// Why says why the user is asked although there are rules.
 	Why string
+	// Again means that an ask or deny rule may be about the action, so that the user is asked again
+	// whatever else is allowed.
+	Again bool
 }
 
 // Decide decides about an action.
@@ -117,7 +120,7 @@ func Decide(a Action, rules Rules) Verdict {
 	}
 	for _, r := range rules.Ask {
 		if r.holds(a) && r.touches(a, said) {
-			return Verdict{Ask, r, "a rule says to ask"}
+			return Verdict{Effect: Ask, Rule: r, Why: "a rule says to ask"}
 		}
 	}
 	if !complete {
@@ -146,7 +149,8 @@ func Decide(a Action, rules Rules) Verdict {
 	for _, r := range slices.Concat(rules.Deny, rules.Ask) {
 		if r.holds(a) && r.mayTouch(a) {
 			about := text.Code(r.String())
-			return Verdict{Effect: Ask, Why: "it may be about what the rule " + about + " is about"}
+			why := "it may be about what the rule " + about + " is about"
+			return Verdict{Effect: Ask, Why: why, Again: true}
 		}
 	}
 	for _, r := range rules.Allow {
@@ -172,7 +176,8 @@ func decideFiles(a Action, rules Rules) Verdict {
 			return Verdict{Effect: Ask, Why: "no rule allows it"}
 		case a.Verb == Read && f.Folder && slices.ContainsFunc(slices.Concat(rules.Deny, rules.Ask),
 			func(r Rule) bool { return r.holds(a) && r.mayBeIn(f) }):
-			return Verdict{Effect: Ask, Why: "it may read a file in there that a rule is about"}
+			why := "it may read a file in there that a rule is about"
+			return Verdict{Effect: Ask, Why: why, Again: true}
 		}
 		last = rules.Allow[i]
 	}
