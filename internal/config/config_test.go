@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/mcp"
+	"github.com/acp-agent/acp-agent/internal/policy"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -143,4 +144,31 @@ func TestPathsAreRelativeToTheFile(t *testing.T) {
 
 	_, err = Read(filepath.Join(dir, "none.json"))
 	require.ErrorContains(t, err, "there is no file")
+}
+
+// The deny and ask rules of an entry hold in all folders below, also in those with an entry of their
+// own. What it allows is for sessions that have no other.
+//
+// Clause R5.
+func TestRulesOfNestedEntries(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "config.json")
+	require.NoError(t, os.WriteFile(file, []byte(`{"workspaces": [
+		{"cwd": "src/shop", "permissions": {"allow": ["run make"], "deny": ["run rm"]}},
+		{"cwd": "src", "permissions": {"allow": ["edit"], "deny": ["read **/.env"], "ask": ["run git push"]}},
+		{"cwd": "src/plain"}, {"cwd": "other", "permissions": {"allow": ["read"]}}, {"cwd": "other/inner"}]}`), 0o600))
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "src", "shop"), 0o700))
+	require.NoError(t, os.Symlink(filepath.Join(dir, "src", "shop"), filepath.Join(dir, "link")))
+	c, err := Read(file)
+	require.NoError(t, err)
+	outer := &policy.Permissions{Ask: []string{"run git push"}, Deny: []string{"read **/.env"}}
+	shop := &policy.Permissions{Allow: []string{"run make"}, Ask: outer.Ask, Deny: []string{"run rm", "read **/.env"}}
+	for name, want := range map[string]*policy.Permissions{
+		"src": {Allow: []string{"edit"}, Ask: outer.Ask, Deny: outer.Deny}, "src/shop/sub": shop, "link": shop,
+		"src/plain": outer, "other/inner": nil, "elsewhere": nil,
+	} {
+		cwd, err := workspace.ParseDir(filepath.Join(dir, name))
+		require.NoError(t, err)
+		require.Equal(t, want, c.PermissionsFor(cwd), name)
+	}
 }

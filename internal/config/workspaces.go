@@ -31,15 +31,24 @@ type Worktree struct {
 }
 
 // PermissionsFor returns the rules for sessions with the working directory cwd, nil if none are
-// configured.
+// configured. The deny and ask rules of all entries above it hold.
 func (c Config) PermissionsFor(cwd workspace.Dir) *policy.Permissions {
-	all := c.Permissions
-	if i := c.WorkspaceOf(cwd); i >= 0 && c.Workspaces[i].Permissions != nil {
-		if all == nil {
-			return c.Workspaces[i].Permissions
+	all, deepest := c.Permissions, c.WorkspaceOf(cwd)
+	for i, w := range c.Workspaces {
+		p := w.Permissions
+		if _, holds := w.depthAbove(cwd); p == nil || !holds {
+			continue
 		}
-		both := all.With(*c.Workspaces[i].Permissions)
-		return &both
+		if i != deepest {
+			if p = (&policy.Permissions{Ask: p.Ask, Deny: p.Deny}); len(p.Ask)+len(p.Deny) == 0 {
+				continue
+			}
+		}
+		if all != nil {
+			both := all.With(*p)
+			p = &both
+		}
+		all = p
 	}
 	return all
 }
@@ -111,24 +120,26 @@ func (c Config) resolveWorkspace(i int) error {
 // is the entry with the deepest cwd that is that directory or above it, as spelled or without
 // links.
 func (c Config) WorkspaceOf(cwd workspace.Dir) int {
-	found, depth := -1, -1
-	if len(c.Workspaces) == 0 {
-		return found
-	}
-	const separator = string(filepath.Separator)
-	session := []workspace.Dir{cwd, workspace.Real(cwd)}
+	found, deepest := -1, -1
 	for i, w := range c.Workspaces {
-		dir, err := workspace.ParseDir(w.Cwd)
-		if err != nil {
-			continue
-		}
-		real := workspace.Real(dir)
-		for _, at := range session {
-			d := strings.Count(strings.TrimRight(real.String(), separator), separator)
-			if (dir.Contains(at) || real.Contains(at)) && d > depth {
-				found, depth = i, d
-			}
+		if depth, holds := w.depthAbove(cwd); holds && depth > deepest {
+			found, deepest = i, depth
 		}
 	}
 	return found
+}
+
+// depthAbove reports whether the entry is for sessions with the working directory cwd, and how deep
+// its own is.
+func (w Workspace) depthAbove(cwd workspace.Dir) (depth int, holds bool) {
+	const separator = string(filepath.Separator)
+	dir, err := workspace.ParseDir(w.Cwd)
+	if err != nil {
+		return 0, false
+	}
+	real := workspace.Real(dir)
+	for _, at := range []workspace.Dir{cwd, workspace.Real(cwd)} {
+		holds = holds || dir.Contains(at) || real.Contains(at)
+	}
+	return strings.Count(strings.TrimRight(real.String(), separator), separator), holds
 }
