@@ -284,3 +284,36 @@ func TestAskedOnceInOneFolder(t *testing.T) {
 		require.Contains(t, said[len(said)-1], want, dir)
 	}
 }
+
+// A link outside of the folders, or the process's own view of them, is no way round a rule about a
+// file in them: it is refused before the user is asked about a file outside.
+//
+// Clause R5.
+func TestRulesHoldForPathsFromOutside(t *testing.T) {
+	root, outside := ruledFolder(t), folder(t)
+	linkTo(t, filepath.Join(outside, "alias"), root)
+	linkTo(t, filepath.Join(outside, "one"), filepath.Join(root, "locked", "x"))
+	c := connect(t, acp.Options{Backend: using(&scripted{}), Permissions: ruling(acp.Permissions{
+		Allow: []string{"read outside " + outside}, Deny: []string{"read locked/**", "edit locked/**"}})})
+	c.initialize()
+	c.answer(func(m message) string {
+		if m.Method == "session/request_permission" {
+			return `{"outcome":{"outcome":"selected","optionId":"allow-once"}}`
+		}
+		return `{"content":"passed on","terminalId":"t"}`
+	})
+	id := c.open(root)
+	for _, path := range []string{outside + "/alias/locked/x", outside + "/one", "/proc/self/root" + root + "/locked/x"} {
+		for _, request := range []string{
+			"fs/read_text_file " + encode(map[string]string{"path": path}),
+			"fs/write_text_file " + encode(map[string]string{"path": path, "content": ""}),
+			"terminal/create " + encode(map[string]any{"command": "cat", "args": []string{path}}),
+		} {
+			said := strings.Join(c.texts(id, "call "+request), "")
+			require.NotContains(t, said, "hunter2", request)
+			require.NotContains(t, said, "passed on", request)
+			require.NotContains(t, said, "terminalId", request)
+			require.Empty(t, c.questions(), request)
+		}
+	}
+}
