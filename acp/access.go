@@ -62,7 +62,7 @@ func (h *host) checkRules(
 	if action, err = h.requested(method, backend.Made(ctx, params)); err != nil {
 		return action, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s: %v", method, err)
 	}
-	if action.Verb == "" { // it is about something else
+	if action.Verb == "" && action.Files == nil { // it is about something else
 		return action, nil
 	}
 	err = rules.Check(action)
@@ -74,6 +74,7 @@ func (h *host) checkRules(
 }
 
 // requested returns what a request to the client does to files or runs, the zero action for others.
+// The verb of a method for files that is not known is "".
 func (h *host) requested(method string, params backend.Raw) (action policy.Action, err error) {
 	switch method {
 	case protocol.TerminalCreate:
@@ -89,7 +90,9 @@ func (h *host) requested(method string, params backend.Raw) (action policy.Actio
 	case protocol.WriteTextFile:
 		action.Verb = policy.Edit
 	default:
-		return action, nil
+		if !strings.HasPrefix(method, protocol.FilePrefix) {
+			return action, nil
+		}
 	}
 	path, _, err := pathMember(params, "path")
 	place := policy.Place{Workspace: h.workspace}
@@ -163,6 +166,8 @@ func (h *host) askByRule(ctx context.Context, method string, refused *policy.Rul
 		what, kind, verb = refused.Action.Files[0].Path, sdk.ToolKindRead, "Read "
 	case policy.Edit:
 		what, kind, verb = refused.Action.Files[0].Path, sdk.ToolKindEdit, "Write "
+	case "":
+		what, kind, verb = refused.Action.Files[0].Path, sdk.ToolKindOther, "Use "
 	}
 	about := "Your rule " + text.Code(refused.Rule.String()) + " asks about this:\n\n" +
 		text.Block("", text.Printable(what))

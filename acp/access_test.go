@@ -317,3 +317,30 @@ func TestRulesHoldForPathsFromOutside(t *testing.T) {
 		}
 	}
 }
+
+// A method for files that we do not know may read or write.
+//
+// Clause R5.
+func TestRulesHoldForOtherMethodsOfFiles(t *testing.T) {
+	root := ruledFolder(t)
+	for _, rule := range []string{"read **/.env", "edit **/.env"} {
+		c := connect(t, acp.Options{Backend: using(&scripted{}), Permissions: ruling(acp.Permissions{
+			Deny: []string{rule}, Ask: []string{"edit **/.env", "read key"}})})
+		c.initialize()
+		c.answer(func(m message) string {
+			if m.Method == "session/request_permission" {
+				return `{"outcome":{"outcome":"selected","optionId":"allow-once"}}`
+			}
+			return `{"content":"passed on"}`
+		})
+		id := c.open(root)
+		request := func(name string) string {
+			return c.texts(id, "call fs/do_something "+encode(map[string]string{"path": filepath.Join(root, name)}))[0]
+		}
+		require.Contains(t, request(".env"), "denies it", rule)
+		require.Contains(t, request("open"), "passed on", rule)
+		require.Empty(t, c.questions())
+		require.Contains(t, request("key"), "passed on", rule)
+		require.Len(t, c.questions(), 1)
+	}
+}
