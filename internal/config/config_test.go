@@ -155,16 +155,20 @@ func TestRulesOfNestedEntries(t *testing.T) {
 	file := filepath.Join(dir, "config.json")
 	require.NoError(t, os.WriteFile(file, []byte(`{"workspaces": [
 		{"cwd": "src/shop", "permissions": {"allow": ["run make"], "deny": ["run rm"]}},
-		{"cwd": "src", "permissions": {"allow": ["edit"], "deny": ["read **/.env"], "ask": ["run git push"]}},
+		{"cwd": "src", "permissions": {"allow": ["edit"], "deny": ["read **/.env", "read shop/sub/key"], "ask": ["run git push"]}},
 		{"cwd": "src/plain"}, {"cwd": "other", "permissions": {"allow": ["read"]}}, {"cwd": "other/inner"}]}`), 0o600))
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "src", "shop"), 0o700))
 	require.NoError(t, os.Symlink(filepath.Join(dir, "src", "shop"), filepath.Join(dir, "link")))
 	c, err := Read(file)
 	require.NoError(t, err)
-	outer := &policy.Permissions{Ask: []string{"run git push"}, Deny: []string{"read **/.env"}}
-	shop := &policy.Permissions{Allow: []string{"run make"}, Ask: outer.Ask, Deny: []string{"run rm", "read **/.env"}}
+	outer := &policy.Permissions{Ask: []string{"run git push"}, Deny: []string{"read **/.env", "read shop/sub/key"}}
+	shop := func(key string) *policy.Permissions {
+		return &policy.Permissions{Allow: []string{"run make"}, Ask: outer.Ask,
+			Deny: append([]string{"run rm"}, append(outer.Deny, key)...)}
+	}
 	for name, want := range map[string]*policy.Permissions{
-		"src": {Allow: []string{"edit"}, Ask: outer.Ask, Deny: outer.Deny}, "src/shop/sub": shop, "link": shop,
+		"src": {Allow: []string{"edit"}, Ask: outer.Ask, Deny: outer.Deny}, "src/shop/sub": shop("read key"),
+		"src/shop": shop("read sub/key"), "link": shop("read sub/key"),
 		"src/plain": outer, "other/inner": nil, "elsewhere": nil,
 	} {
 		cwd, err := workspace.ParseDir(filepath.Join(dir, name))

@@ -35,20 +35,20 @@ type Worktree struct {
 func (c Config) PermissionsFor(cwd workspace.Dir) *policy.Permissions {
 	all, deepest := c.Permissions, c.WorkspaceOf(cwd)
 	for i, w := range c.Workspaces {
-		p := w.Permissions
-		if _, holds := w.depthAbove(cwd); p == nil || !holds {
+		_, below, holds := w.above(cwd)
+		if w.Permissions == nil || !holds {
 			continue
 		}
-		if i != deepest {
-			if p = (&policy.Permissions{Ask: p.Ask, Deny: p.Deny}); len(p.Ask)+len(p.Deny) == 0 {
-				continue
-			}
+		p := w.Permissions.Below(below)
+		if i == deepest {
+			p.Allow = w.Permissions.Allow
+		} else if len(p.Ask)+len(p.Deny) == 0 {
+			continue
 		}
 		if all != nil {
-			both := all.With(*p)
-			p = &both
+			p = all.With(p)
 		}
-		all = p
+		all = &p
 	}
 	return all
 }
@@ -122,24 +122,29 @@ func (c Config) resolveWorkspace(i int) error {
 func (c Config) WorkspaceOf(cwd workspace.Dir) int {
 	found, deepest := -1, -1
 	for i, w := range c.Workspaces {
-		if depth, holds := w.depthAbove(cwd); holds && depth > deepest {
+		if depth, _, holds := w.above(cwd); holds && depth > deepest {
 			found, deepest = i, depth
 		}
 	}
 	return found
 }
 
-// depthAbove reports whether the entry is for sessions with the working directory cwd, and how deep
-// its own is.
-func (w Workspace) depthAbove(cwd workspace.Dir) (depth int, holds bool) {
+// above reports whether the entry is for sessions with the working directory cwd, where that is below
+// its own, and how deep its own is.
+func (w Workspace) above(cwd workspace.Dir) (depth int, below string, holds bool) {
 	const separator = string(filepath.Separator)
 	dir, err := workspace.ParseDir(w.Cwd)
 	if err != nil {
-		return 0, false
+		return 0, "", false
 	}
 	real := workspace.Real(dir)
 	for _, at := range []workspace.Dir{cwd, workspace.Real(cwd)} {
-		holds = holds || dir.Contains(at) || real.Contains(at)
+		for _, top := range []workspace.Dir{dir, real} {
+			if top.Contains(at) {
+				below, _ = filepath.Rel(top.String(), at.String())
+				holds = true
+			}
+		}
 	}
-	return strings.Count(strings.TrimRight(real.String(), separator), separator), holds
+	return strings.Count(strings.TrimRight(real.String(), separator), separator), below, holds
 }

@@ -266,6 +266,64 @@ func (p Permissions) With(other Permissions) Permissions {
 		p.Only || other.Only}
 }
 
+// Below returns the ask and deny rules as they are for sessions in a folder below the one for which
+// they were written: a pattern also holds for what is left of it there.
+func (p Permissions) Below(folder string) Permissions {
+	names := strings.FieldsFunc(path.Join("/", filepath.ToSlash(folder)),
+		func(r rune) bool { return r == '/' })
+	both := func(written []string) (all []string) {
+		all = slices.Clone(written)
+		for _, one := range written {
+			r, err := Parse(one)
+			if err != nil || len(names) == 0 || r.glob == "" {
+				continue
+			}
+			for _, rest := range remainders(r.glob, names) {
+				if rest = string(r.verb) + " " + rest; !slices.Contains(all, rest) {
+					all = append(all, rest)
+				}
+			}
+		}
+		return all
+	}
+	return Permissions{Ask: both(p.Ask), Deny: both(p.Deny)}
+}
+
+// remainders returns what is left of a pattern after some names of folders have matched its
+// beginning. All is left of a folder that the pattern names.
+func remainders(glob string, names []string) (all []string) {
+	parts := strings.Split(glob, "/")
+	at := []int{0} // how many parts have matched
+	for _, name := range names {
+		var next []int
+		for i := 0; i < len(at); i++ {
+			switch n := at[i]; {
+			case n == len(parts):
+				next = append(next, n)
+			case parts[n] == "**":
+				next = append(next, n)
+				at = append(at, n+1)
+			default:
+				matches, _ := doublestar.Match(strings.ToLower(parts[n]), strings.ToLower(name))
+				if matches {
+					next = append(next, n+1)
+				}
+			}
+		}
+		slices.Sort(next)
+		at = slices.Compact(next)
+	}
+	for _, n := range at {
+		switch {
+		case n < len(parts):
+			all = append(all, strings.Join(parts[n:], "/"))
+		case !strings.ContainsAny(parts[n-1], "*?["):
+			all = append(all, "**")
+		}
+	}
+	return all
+}
+
 // Preset returns the rules of a mode of a session.
 func Preset(allow, deny []Verb) (rules Rules) {
 	for _, verb := range allow {
