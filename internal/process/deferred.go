@@ -36,6 +36,8 @@ type deferred struct {
 	Path   string
 	Args   []string `json:",omitempty"`
 	Env    []string `json:",omitempty"`
+	// User and Group are those of who starts a helper.
+	User, Group int `json:",omitempty"`
 }
 
 // Defer returns the command that an editor can start in place of c, to run c in its sandbox. self
@@ -51,7 +53,7 @@ func (c Command) Defer(self []string) (Command, error) {
 		return Command{}, fmt.Errorf("acp-agent's own program, %s, lies where the sandbox lets "+
 			"programs write: install it elsewhere", program)
 	}
-	text, err := json.Marshal(deferred{c.Sandbox, c.Path, c.Args, c.Env})
+	text, err := json.Marshal(deferred{Policy: c.Sandbox, Path: c.Path, Args: c.Args, Env: c.Env})
 	if err != nil {
 		return Command{}, err
 	}

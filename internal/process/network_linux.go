@@ -101,6 +101,7 @@ func (n *network) startHelper(cmd *exec.Cmd, p sandbox.Policy) error {
 	outlet.Entered = true
 	d := deferred{Policy: p, Path: cmd.Path, Args: cmd.Args, Env: cmd.Environ()}
 	d.Policy.Hosts, d.Policy.Helper, d.Policy.Outlet = hostproxy.Hosts{}, nil, &outlet
+	d.User, d.Group = os.Getuid(), os.Getgid()
 	ours, theirs, err := socketPair()
 	if err != nil {
 		return err
@@ -126,18 +127,31 @@ func (n *network) startHelper(cmd *exec.Cmd, p sandbox.Policy) error {
 	return nil
 }
 
-// inUserNamespace adds namespaces to the attributes of a process. It keeps its user and group, and
-// may only prepare its network and its mounts.
+// inUserNamespace adds namespaces to the attributes of a process. It may only prepare its network and
+// its mounts, and must call keepUser: ours cannot do it, because sandbox.Policy.Run makes it one about
+// which only root can say anything.
 func inUserNamespace(given *syscall.SysProcAttr) *syscall.SysProcAttr {
 	a := syscall.SysProcAttr{}
 	if given != nil {
 		a = *given
 	}
 	a.Cloneflags |= unix.CLONE_NEWUSER | unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWIPC
-	a.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}}
-	a.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}}
 	a.AmbientCaps = []uintptr{unix.CAP_NET_ADMIN, unix.CAP_SYS_ADMIN}
 	return &a
+}
+
+// keepUser lets our process, which is in a new user namespace, keep its user and group there.
+func (d deferred) keepUser() error {
+	for _, file := range []struct{ name, content string }{
+		{"uid_map", fmt.Sprintf("%d %[1]d 1", d.User)},
+		{"setgroups", "deny"},
+		{"gid_map", fmt.Sprintf("%d %[1]d 1", d.Group)},
+	} {
+		if err := os.WriteFile("/proc/self/"+file.name, []byte(file.content), 0); err != nil {
+			return fmt.Errorf("%w: no user namespace can be used: %w", sandbox.ErrUnavailable, err)
+		}
+	}
+	return nil
 }
 
 // socketPair returns a connection and a descriptor of its other end.
@@ -280,14 +294,16 @@ func runHelper() error {
 	}
 	d.Policy.Outlet.Listening = func(files []*os.File) error { return sendFiles(parent, files) }
 	var f failure
-	err = d.Policy.Run(sandbox.Launch{Path: d.Path, Args: d.Args}, func(l sandbox.Launch) error {
-		if d.Path == "" {
-			return nil // it was only to try
-		}
-		err := syscall.Exec(l.Path, l.Args, d.Env)
-		_ = errors.As(err, &f.Errno)
-		return err
-	})
+	if err = d.keepUser(); err == nil {
+		err = d.Policy.Run(sandbox.Launch{Path: d.Path, Args: d.Args}, func(l sandbox.Launch) error {
+			if d.Path == "" {
+				return nil // it was only to try
+			}
+			err := syscall.Exec(l.Path, l.Args, d.Env)
+			_ = errors.As(err, &f.Errno)
+			return err
+		})
+	}
 	if err != nil {
 		f.Text, f.Unavailable = err.Error(), errors.Is(err, sandbox.ErrUnavailable)
 		_ = json.NewEncoder(parent).Encode(f)

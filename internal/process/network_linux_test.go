@@ -572,3 +572,30 @@ func TestWithoutNamespaces(t *testing.T) {
 	_, err = process.Start(t.Context(), c, process.Options{})
 	require.Error(t, err)
 }
+
+// A child with hosts starts as well after one without hosts, and while more of them start.
+//
+// Clause X7.
+func TestHostsBesideOtherChildren(t *testing.T) {
+	bothLevels(t, func(t *testing.T, level sandbox.Network) {
+		s := hostSettings(t, level, "example.com")
+		c := process.Command{Path: "/bin/echo", Args: []string{"started"},
+			Env: []string{"TMPDIR=" + t.TempDir()}}
+		with, err := c.Restrict(s, nil)
+		require.NoError(t, err)
+		s.Hosts = hostproxy.Hosts{}
+		without, err := c.Restrict(s, nil)
+		require.NoError(t, err)
+		commands := slices.Repeat([]process.Command{without, with}, 20)
+		results := make(chan string)
+		for _, c := range commands {
+			go func() {
+				out, err := process.Output(t.Context(), c)
+				results <- fmt.Sprint(string(out), err)
+			}()
+		}
+		for range commands {
+			require.Equal(t, "started\n<nil>", <-results)
+		}
+	})
+}
