@@ -1,6 +1,7 @@
 package process_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -77,4 +78,59 @@ func TestCommandsFindOwnFilesHidden(t *testing.T) {
 			require.Contains(t, reached(t, restricted), "SECRET", "what is granted is not hidden")
 		}
 	})
+}
+
+// handle names a directory without a path.
+type handle struct {
+	Type         int32
+	Bytes        []byte
+	Folder, File string // a folder on the same file system, and a file in the directory
+}
+
+// openHandle prints the file in the directory of a handle.
+func openHandle() int {
+	var h handle
+	if err := json.Unmarshal([]byte(os.Getenv("TEST_HANDLE")), &h); err != nil {
+		return 1
+	}
+	mount, err := unix.Open(h.Folder, unix.O_DIRECTORY, 0)
+	if err == nil {
+		mount, err = unix.OpenByHandleAt(mount, unix.NewFileHandle(h.Type, h.Bytes), unix.O_DIRECTORY)
+	}
+	if err == nil {
+		mount, err = unix.Openat(mount, h.File, unix.O_RDONLY, 0)
+	}
+	if err != nil {
+		fmt.Print(err)
+		return 0
+	}
+	text := make([]byte, 1<<10)
+	n, _ := unix.Read(mount, text)
+	fmt.Print(string(text[:max(n, 0)]))
+	return 0
+}
+
+// Nothing that is mounted over a directory hides it from a process that opens it by its handle.
+//
+// Clause X8.
+func TestRootOpensNoHandles(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("needs root")
+	}
+	_, own := prepareReach(t)
+	known, _, err := unix.NameToHandleAt(unix.AT_FDCWD, own, 0)
+	require.NoError(t, err)
+	folder := filepath.Dir(own)
+	text, err := json.Marshal(handle{known.Type(), known.Bytes(), folder, "secret"})
+	require.NoError(t, err)
+	c := self("open handle", "TEST_HANDLE="+string(text), "TMPDIR="+t.TempDir())
+	if reached(t, c) != "SECRET" {
+		t.Skip("needs CAP_DAC_READ_SEARCH")
+	}
+	for _, mode := range []sandbox.Mode{sandbox.Write, sandbox.Strict} {
+		s := sandbox.Settings{Mode: mode, Hidden: []string{own}}
+		restricted, err := c.Restrict(s, []process.Root{{Path: folder, Real: folder}})
+		require.NoError(t, err)
+		require.Equal(t, "operation not permitted", reached(t, restricted), mode)
+	}
 }

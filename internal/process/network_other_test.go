@@ -3,3 +3,5 @@
 package process_test
 
 func tryAll() int { return 2 }
+
+func openHandle() int { return 2 }

@@ -35,6 +35,8 @@ func playUnix(r string) int {
 		}
 	case "try all":
 		return tryAll()
+	case "open handle":
+		return openHandle()
 	case "supervise": // has a child of its own, and never ends it
 		child := self("hold on")
 		if script := os.Getenv(childScript); script != "" {
