@@ -31,7 +31,7 @@ func (p Policy) advise(path, wider string, reading bool) (grant, withheld string
 func (p Policy) withheld(path string, reading bool) string {
 	for _, path := range slices.Compact([]string{path, realPath(path)}) {
 		for _, check := range []func(string) string{
-			withheldRepository, withheldHome, p.withheldOwn, withheldSecret,
+			withheldRepository, withheldHome, p.withheldOwn, withheldHidden, withheldSystem,
 		} {
 			if why := check(path); why != "" {
 				return why
@@ -84,59 +84,56 @@ func withheldHome(path string) string {
 	return ""
 }
 
-func withheldSecret(path string) string {
-	if inHome(path, secrets()) {
-		return "programs keep passwords and keys there"
+// withheldHidden is about files whose purpose only other programs know. Lists of those that hold keys,
+// or are obeyed, are never complete.
+func withheldHidden(path string) string {
+	home, names := belowHome(path)
+	if ofTool(path) == "" && (slices.ContainsFunc(names, isHidden) ||
+		home != "" && strings.EqualFold(names[0], "Library")) {
+		return "files there may hold keys or passwords, and programs outside the sandbox may obey them"
 	}
 	return ""
 }
 
-func withheldProgram(path string) string {
-	if inHome(path, startup()) {
-		return "it is run or obeyed outside the sandbox when you log in or start a program"
+func isHidden(name string) bool { return strings.HasPrefix(name, ".") }
+
+// belowHome returns the home directory and the names in a path below it. If the path is not there, it
+// returns "" and all names.
+func belowHome(path string) (home string, names []string) {
+	const separator = string(filepath.Separator)
+	home, _ = os.UserHomeDir()
+	for _, home := range []string{home, realPath(home)} {
+		if rel, err := filepath.Rel(home, path); err == nil && filepath.IsLocal(rel) {
+			return home, strings.Split(rel, separator)
+		}
 	}
-	system := []string{"/bin", "/boot", "/etc", "/lib", "/lib64", "/proc", "/sbin", "/sys", "/usr"}
-	for _, dir := range slices.Concat(system, filepath.SplitList(os.Getenv("PATH"))) {
-		if filepath.IsAbs(dir) && overlaps(dir, path) {
-			return "programs that you start outside the sandbox, or their settings, lie there"
+	return "", strings.Split(path, separator)
+}
+
+func withheldSystem(path string) string {
+	if home, _ := belowHome(path); home != "" {
+		return ""
+	}
+	for _, dir := range []string{"/Applications", "/Library", "/System", "/Users", "/bin", "/boot",
+		"/dev", "/etc", "/gnu", "/home", "/lib", "/lib32", "/lib64", "/nix", "/opt", "/private/etc",
+		"/private/var", "/proc", "/root", "/run", "/sbin", "/snap", "/sys", "/usr", "/var"} {
+		if overlaps(dir, path) {
+			return "programs, settings and devices of the system, or files of other users, are there"
 		}
 	}
 	return ""
 }
 
-// inHome reports whether path overlaps one of the names in the home directory.
-func inHome(path string, names []string) bool {
-	home, _ := os.UserHomeDir()
-	return slices.ContainsFunc(names, func(name string) bool {
-		return overlaps(filepath.Join(home, name), path) ||
-			overlaps(filepath.Join(realPath(home), name), path)
-	})
-}
-
-// secrets are where programs keep what grants access to something, in the home directory.
-func secrets() []string {
-	return []string{".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".netrc",
-		".git-credentials", ".npmrc", ".pypirc", ".password-store", ".pki", ".vault-token", ".pgpass",
-		".my.cnf", ".terraform.d", ".mozilla", ".thunderbird", ".cargo/credentials",
-		".cargo/credentials.toml", ".gradle/gradle.properties", ".m2/settings.xml", ".nuget/NuGet",
-		".config/gcloud", ".config/gh", ".config/hub", ".config/git", ".config/op", ".config/rclone",
-		".config/sops", ".config/containers", ".config/google-chrome", ".config/chromium",
-		".local/share/keyrings", ".local/share/kwalletd", "Library/Keychains",
-		"Library/Application Support/Google", "Library/Application Support/Firefox"}
-}
-
-// startup are files and directories in the home directory that programs outside the sandbox run or
-// obey when they start.
-func startup() []string {
-	return []string{".profile", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases",
-		".bashrc", ".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".oh-my-zsh", ".kshrc",
-		".mkshrc", ".cshrc", ".tcshrc", ".login", ".inputrc", ".xprofile", ".xinitrc", ".xsession",
-		".xsessionrc", ".pam_environment", ".gitconfig", ".hgrc", ".vimrc", ".vim", ".emacs",
-		".emacs.d", ".tmux.conf", ".screenrc", ".gdbinit", ".cargo/config", ".cargo/config.toml",
-		".cargo/env", ".gradle/init.d", ".gradle/init.gradle", ".vscode", ".local/bin",
-		".local/share/applications", ".local/share/systemd", ".config/autostart", ".config/direnv",
-		".config/emacs", ".config/environment.d", ".config/fish", ".config/nushell", ".config/nvim",
-		".config/systemd", ".config/tmux", ".config/zsh", "bin", "Library/LaunchAgents"}
+func withheldProgram(path string) string {
+	if _, names := belowHome(path); slices.Contains(names, "bin") {
+		return "programs that you start outside the sandbox are in such directories"
+	}
+	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+		if filepath.IsAbs(dir) && overlaps(dir, path) {
+			return "programs that you start outside the sandbox are there"
+		}
+	}
+	return ""
 }
 
 func withheldRepository(path string) string {
@@ -155,11 +152,11 @@ func withheldContent(path string) string {
 	if ofTool(path) == path {
 		return ""
 	}
-	has, complete := containsRepository(realPath(path))
+	has, complete := containsHidden(realPath(path))
 	switch {
 	case has:
-		return "there are repositories of git in it, and git outside the sandbox runs their hooks " +
-			"and obeys their settings"
+		return "there are repositories or other hidden files in it, which programs outside the sandbox " +
+			"obey"
 	case !complete:
 		return "there is too much in it to look through"
 	}
@@ -180,8 +177,9 @@ func isRepository(path string) bool {
 	return true
 }
 
-// containsRepository reports whether there is a repository in path, and whether all of it was seen.
-func containsRepository(path string) (has, complete bool) {
+// containsHidden reports whether there is a repository or another hidden file in path, and whether all
+// of it was seen.
+func containsHidden(path string) (has, complete bool) {
 	left := 2000 // entries
 	err := filepath.WalkDir(path, func(at string, entry fs.DirEntry, err error) error {
 		left--
@@ -192,7 +190,7 @@ func containsRepository(path string) (has, complete bool) {
 			return nil // it does not exist, or cannot be read by us either
 		case err != nil:
 			return err
-		case strings.EqualFold(entry.Name(), ".git"), entry.IsDir() && isRepository(at):
+		case at != path && isHidden(entry.Name()), entry.IsDir() && isRepository(at):
 			has = true
 			return fs.SkipAll
 		}

@@ -107,22 +107,20 @@ func listed(paths []string, real string) bool {
 // ofTool returns the directory in the home directory that belongs to the tool that uses a path, or
 // "".
 func ofTool(path string) string {
-	home, err := os.UserHomeDir()
-	if err != nil {
+	home, names := belowHome(path)
+	if home == "" {
 		return ""
 	}
-	rel, err := filepath.Rel(home, path)
-	if err != nil || !filepath.IsLocal(rel) {
-		return ""
-	}
-	names := strings.Split(filepath.ToSlash(rel), "/")
-	for _, tool := range []string{".cache/*", "go/pkg", ".npm", ".bun/install/cache",
+	for _, tool := range []string{".cache/*", "Library/Caches/*", "go/pkg", ".npm", ".bun/install/cache",
 		".cargo/registry", ".cargo/git", ".gradle/caches", ".m2/repository", ".nuget/packages"} {
 		count := strings.Count(tool, "/") + 1
 		if len(names) < count {
 			continue
 		}
 		own := strings.Join(names[:count], "/")
+		if own == ".cache/huggingface" || own == ".cache/pre-commit" {
+			return "" // they have a key, and hooks of git
+		}
 		if matched, _ := filepath.Match(tool, own); matched {
 			return filepath.Join(home, filepath.FromSlash(own))
 		}
