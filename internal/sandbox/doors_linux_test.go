@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"syscall"
 	"testing"
 	"unsafe"
@@ -114,6 +115,33 @@ func typeAll() int {
 		cmd := exec.Command(foreign)
 		cmd.Stdin = os.Stdin
 		_ = cmd.Run()
+	}
+	return 0
+}
+
+// A restricted program neither makes nor removes subvolumes, which Landlock does not see.
+//
+// Clause X8.
+func TestChildMakesNoSubvolumes(t *testing.T) {
+	proctest.AsOrdinaryUser(t, t.Name())
+	require.NotContains(t, output(t, sandbox.Policy{}, child("subvolumes")), unix.EPERM.Error())
+	for mode, p := range policies(t) {
+		require.Equal(t, strings.Repeat(unix.EPERM.Error()+"\n", 6), output(t, p, child("subvolumes")), mode)
+	}
+}
+
+// trySubvolumes prints the errors of making and removing subvolumes in a directory that is not of btrfs.
+func trySubvolumes() int {
+	dir, err := unix.Open("/proc/self", unix.O_DIRECTORY, 0)
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	const btrfs = 0x50009400
+	for _, request := range []uintptr{1, 14, 15, 23, 24, 63} {
+		var arguments [4096]byte
+		_, err := call(unix.SYS_IOCTL, uintptr(dir), btrfs|request, uintptr(unsafe.Pointer(&arguments)))
+		fmt.Println(err)
 	}
 	return 0
 }

@@ -49,6 +49,8 @@ func play(role string) int {
 		return playShell()
 	case "type":
 		return typeAll()
+	case "subvolumes":
+		return trySubvolumes()
 	case "objects":
 		return tryObjects()
 	case "without landlock":

@@ -12,8 +12,8 @@ import (
 // Landlock and namespaces do not cover everything. A filter of system calls does the rest. It sees
 // numbers only: not the address to which a process connects.
 
-// filterCalls keeps the calling thread from typing into its terminal, limiting other processes and
-// using the kernel's keyrings. If p is strict and ownObjects is not set, it also keeps it from
+// filterCalls keeps the calling thread from typing into its terminal, making subvolumes, limiting
+// other processes and using the kernel's keyrings. If p is strict and ownObjects is not set, it also keeps it from
 // shared memory, queues and semaphores that are not files.
 //
 // With a list of hosts the thread makes only sockets that the rules of its level cover: not those
@@ -95,7 +95,7 @@ func (p Policy) callFilter(known []callInterface, ownObjects bool) (f program) {
 			}
 			hidden = append(hidden, span{unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_REGISTER})
 		}
-		body := program{}.on(c.ioctl, noTyping()).on(c.limit, onlyItself())
+		body := program{}.on(c.ioctl, withoutBypasses()).on(c.limit, onlyItself())
 		for _, calls := range hidden {
 			body = body.within(calls, program{answer(missingCall)})
 		}
@@ -109,10 +109,16 @@ func (p Policy) callFilter(known []callInterface, ownObjects bool) (f program) {
 	return append(f, answer(missingCall))
 }
 
-// noTyping decides about a call of ioctl. Each of the two requests types into a terminal.
-func noTyping() program {
-	return program{load(argument(1)), jump(unix.BPF_JEQ, unix.TIOCSTI, 1, 0),
-		jump(unix.BPF_JEQ, unix.TIOCLINUX, 0, 1), answer(notAllowed)}
+// withoutBypasses decides about a call of ioctl. Two requests type into a terminal. The others make
+// and remove subvolumes of btrfs, with content, wherever a directory can be read.
+func withoutBypasses() program {
+	const btrfs = 0x50009400
+	p := program{load(argument(1))}
+	for _, request := range []uint32{unix.TIOCSTI, unix.TIOCLINUX,
+		btrfs | 1, btrfs | 14, btrfs | 15, btrfs | 23, btrfs | 24, btrfs | 63} {
+		p = append(p, jump(unix.BPF_JEQ, request, 0, 1), answer(notAllowed))
+	}
+	return p
 }
 
 // onlyItself decides about a call of prlimit. A limit of time would end another process. Who reads
