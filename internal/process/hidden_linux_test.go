@@ -80,6 +80,31 @@ func TestCommandsFindOwnFilesHidden(t *testing.T) {
 	})
 }
 
+// A directory is hidden from a command that starts in it too, as one of an editor's terminal can if its
+// working directory is exchanged for a link.
+//
+// Clause X8.
+func TestWorkingDirectoryIsHidden(t *testing.T) {
+	bothLevels(t, func(t *testing.T, level sandbox.Network) {
+		if level == sandbox.Ports && !proctest.Separable() {
+			return // an ordinary user has no namespaces
+		}
+		_, own := prepareReach(t)
+		s := hostSettings(t, level, "example.com")
+		s.Hidden = []string{own}
+		folder := filepath.Dir(own)
+		c := process.Command{Path: "/bin/sh", Env: []string{"TMPDIR=" + t.TempDir()},
+			Args: []string{"-c", "cat secret; cat ../own/secret; echo ended"}}
+		t.Chdir(own)
+		for _, mode := range []sandbox.Mode{sandbox.Write, sandbox.Strict} {
+			s.Mode = mode
+			restricted, err := c.Restrict(s, []process.Root{{Path: folder, Real: folder}})
+			require.NoError(t, err)
+			require.Equal(t, "ended", reached(t, restricted), mode)
+		}
+	})
+}
+
 // handle names a directory without a path.
 type handle struct {
 	Type         int32

@@ -54,7 +54,21 @@ func (p Policy) separate() (bool, error) {
 		}
 	}
 	_ = p.hideFiles() // some containers, and a change of root, allow no mounts
-	return true, nil
+	return true, leaveHidden()
+}
+
+// leaveHidden leaves the working directory if it is hidden now. It is what a path leads to before
+// anything was mounted over it. It is only the calling thread's, because its mounts are, or that of a
+// helper's process.
+func leaveHidden() error {
+	dir, err := unix.Getwd()
+	if err == nil {
+		err = unix.Chdir(dir)
+	}
+	if err != nil {
+		err = unix.Chdir("/")
+	}
+	return err
 }
 
 // hideFiles mounts new directories over those with other terminals and over p.Hidden.
