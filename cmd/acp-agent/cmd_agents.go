@@ -30,6 +30,7 @@ func newAgents(s streams, set *settings) *cobra.Command {
 			}
 			var reports []inventory.Agent
 			for _, p := range list {
+				p.Sandbox = set.complete(p.Sandbox)
 				reports = append(reports, inventory.ReportAgent(p, set.config))
 			}
 			if asJSON {
