@@ -29,6 +29,15 @@ type replayed struct {
 	children *childLimit
 }
 
+// readStored returns the end of the stored history.
+func (r *replayed) readStored(ctx context.Context) (end *storedEnd, err error) {
+	err = r.agent.tasks.Guard("session store", func() (err error) {
+		end, err = readStoredEnd(r.agent.options.Store.History(ctx, r.id))
+		return err
+	})
+	return end, err
+}
+
 // append appends a segment to the draft.
 func (r *replayed) append(ctx context.Context, segment []sessionstore.Update) error {
 	return r.agent.tasks.Guard("session store", func() (err error) {
@@ -57,11 +66,8 @@ func (h *host) newReplayed(ctx context.Context) (*replayed, error) {
 	r := &replayed{agent: a, children: a.newChildLimit()}
 	if !h.foreign {
 		r.id = h.stored
-		err := a.tasks.Guard("session store", func() (err error) {
-			r.stored, err = readStoredEnd(a.options.Store.History(ctx, h.stored))
-			return err
-		})
-		if err != nil {
+		var err error
+		if r.stored, err = r.readStored(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -124,6 +130,19 @@ func (h *host) takeReplayed(ctx context.Context) (sessionstore.Draft, error) {
 	return h.replayed.draft, nil
 }
 
+// isReplayCurrent reports whether the stored history is the one whose end the replay was compared
+// with. Nothing is ever taken from a history, so one of the same size is the same.
+func (h *host) isReplayCurrent(ctx context.Context) (bool, error) {
+	h.replays.Lock()
+	defer h.replays.Unlock()
+	now, err := h.replayed.readStored(ctx)
+	before := h.replayed.stored
+	if before == nil || now == nil {
+		return before == now, err
+	}
+	return before.size == now.size, err
+}
+
 // dropReplayed discards what was replayed, unless it has become a part of the session's history.
 func (h *host) dropReplayed(ctx context.Context) error {
 	h.replays.Lock()
@@ -140,6 +159,7 @@ func (h *host) dropReplayed(ctx context.Context) error {
 // as often as the stored history has it. A backend may replay prompts in other pieces, leave some
 // out, or replay another history. Then the end is not found, and nothing counts as new.
 type storedEnd struct {
+	size    int          // of the stored history, in bytes
 	prompts promptReader // of what is replayed
 	last    string       // the hash of the last prompt
 	times   int          // how often it was not replayed yet
@@ -166,6 +186,7 @@ func readStoredEnd(history iter.Seq2[sessionstore.Update, error]) (*storedEnd, e
 		if end == nil {
 			end = &storedEnd{}
 		}
+		end.size += len(u.Raw)
 		note(prompts.read(u))
 	}
 	if end != nil {

@@ -205,6 +205,64 @@ func TestReplayKeepsTheRecord(t *testing.T) {
 	}
 }
 
+// Two windows load a session at once that has grown in the agent. What it has of its own is added
+// by one of them only, and a turn that ended meanwhile is not added again.
+//
+// Clause P7.
+func TestReplayBesideAnotherWindow(t *testing.T) {
+	one := slices.Concat(userSaid("say one"), answers("one"))
+	two := slices.Concat(userSaid("say two"), answers("two"))
+	alone := slices.Concat(userSaid("alone"), answers("by itself"))
+	for name, tc := range map[string]struct {
+		stored  string
+		replays []sessionstore.Update
+		says    string
+		want    []string
+	}{
+		"both add": {"say one", slices.Concat(one, alone), "", []string{"one", "by itself"}},
+		"a turn":   {"say one", slices.Concat(one, two), "say two", []string{"one", "two"}},
+		"first":    {"", one, "", []string{"one"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := memstore.New(t)
+			r := &replayer{says: tc.replays}
+			first := connect(t, acp.Options{Store: store, Backend: using(r)})
+			first.initialize()
+			a := folder(t)
+			id := first.open(a)
+			if tc.stored != "" {
+				first.texts(id, tc.stored)
+			}
+			second := connect(t, acp.Options{Store: store, Backend: using(&between{replayer: *r,
+				then: func() {
+					if tc.says != "" {
+						first.texts(id, tc.says)
+					} else {
+						first.call("session/load", rootsParams(id, a))
+					}
+				}})})
+			second.initialize()
+			second.call("session/load", rootsParams(id, a))
+			require.Equal(t, tc.want, recorded(t, store, id))
+			require.Equal(t, tc.want, texts(second.messages(), id))
+		})
+	}
+}
+
+// between is a replayer at whose replay something happens in another window.
+type between struct {
+	replayer
+	then func()
+}
+
+func (b *between) Open(
+	ctx context.Context, a backend.Activation, h backend.Host,
+) (backend.Session, backend.Opened, error) {
+	session, opened, err := b.replayer.Open(ctx, a, h)
+	b.then()
+	return session, opened, err
+}
+
 // Random conversations meet random replays: parts of them, those of others, doubled, in another
 // order, and broken off. No turn that was answered is lost or changed.
 //

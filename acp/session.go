@@ -138,13 +138,13 @@ func (s *session) takeOver(
 ) (sessionstore.Lease, error) {
 	s.leasing.Lock()
 	defer s.leasing.Unlock()
-	change.Held = s.lease.Generation
+	again := change.Held != 0
+	change.Held = cmp.Or(change.Held, s.lease.Generation)
 	l, err := s.agent.options.Store.Activate(ctx, s.lease.ID, change)
-	if err == nil {
+	if err == nil && change.Held == s.lease.Generation {
 		s.lease = l
-		return l, nil
 	}
-	if _, fenced := errors.AsType[*sessionstore.FencedError](err); !fenced {
+	if _, fenced := errors.AsType[*sessionstore.FencedError](err); again || !fenced {
 		return l, err
 	}
 	change.Held = 0

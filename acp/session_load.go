@@ -254,16 +254,33 @@ func (l *load) takeOver(ctx context.Context, act *activation) (sessionstore.Leas
 	change := sessionstore.Activation{Keys: act.keys(l.stored.Keys.Roots.Cwd()), State: state,
 		StateKey: a.sessions.StateKey(state)}
 	ctx = context.WithoutCancel(ctx)
-	var err error
-	if change.History, err = act.host.takeReplayed(ctx); err != nil {
+	replayed, err := act.host.takeReplayed(ctx)
+	if err != nil {
 		return sessionstore.Lease{}, err
 	}
-	switch {
-	case l.stored.Unstored:
+	if l.stored.Unstored {
+		change.History = replayed
 		return a.sessions.Adopt(ctx, l.stored.Session, change)
-	case l.previous == nil:
-		return a.options.Store.Activate(ctx, l.stored.ID, change)
-	default:
-		return l.previous.takeOver(ctx, change)
 	}
+	lease, err := l.change(ctx, change)
+	if err != nil || replayed == nil {
+		return lease, err
+	}
+	// Another process may have added the same meanwhile. Under the lease it cannot.
+	current, err := act.host.isReplayCurrent(ctx)
+	if err != nil || !current {
+		return lease, err
+	}
+	return l.change(ctx, sessionstore.Activation{Keys: change.Keys, Held: lease.Generation,
+		History: replayed})
+}
+
+// change stores a change of the session.
+func (l *load) change(
+	ctx context.Context, change sessionstore.Activation,
+) (sessionstore.Lease, error) {
+	if l.previous == nil {
+		return l.agent.options.Store.Activate(ctx, l.stored.ID, change)
+	}
+	return l.previous.takeOver(ctx, change)
 }
