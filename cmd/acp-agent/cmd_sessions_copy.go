@@ -61,7 +61,7 @@ func (f copyFlags) copy(ctx context.Context, s streams, set *settings) error {
 	err = errors.Join(err, to.Close())
 	progress.end(counts)
 	if err != nil {
-		return fmt.Errorf("%w; run the command again to copy the rest", err)
+		return err
 	}
 	_, err = fmt.Fprintf(s.out, "copied %s\n", counts)
 	return err

@@ -1,9 +1,11 @@
 package sessions
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -26,14 +28,16 @@ func (c Counts) String() string {
 }
 
 // Copy copies the sessions of all owners, except those that the other store has, used as late or
-// later. It calls progress before each session. After an error it can be called again to copy the
-// rest.
+// later. It calls progress before each session. Sessions that were continued in both stores stay as
+// they are, and are an error once the others are copied.
 func Copy(
 	ctx context.Context, from, to sessionstore.Shared, progress func(Counts),
 ) (Counts, error) {
 	c := copying{from: from, to: to, progress: progress}
-	err := c.run(ctx)
-	return c.Counts, err
+	if err := c.run(ctx); err != nil {
+		return c.Counts, fmt.Errorf("%w; run the command again to copy the rest", err)
+	}
+	return c.Counts, errors.Join(c.left...)
 }
 
 // copying is a run of [Copy].
@@ -41,6 +45,7 @@ type copying struct {
 	Counts
 	from, to sessionstore.Shared
 	progress func(Counts)
+	left     []error // one for each session that was continued in both stores
 }
 
 // run copies the sessions of all owners, once they are counted.
@@ -79,6 +84,8 @@ func (c *copying) copyOwner(
 			c.Total-- // it was deleted since
 		case errors.As(err, new(*sessionstore.UnavailableError)):
 			return err
+		case errors.Is(err, errContinued):
+			c.left = append(c.left, fmt.Errorf("session %s %w", id, err))
 		case err != nil:
 			return fmt.Errorf("session %s: %w", id, err)
 		case stored:
@@ -130,6 +137,10 @@ func copyDeleted(ctx context.Context, from, to sessionstore.Store) error {
 	return err
 }
 
+// errContinued is the error for a session whose copy has turns that it lacks itself.
+var errContinued = errors.New("was continued in both stores, and stays as it is in both: " +
+	"to have it twice, give the store an export of it with acp-agent sessions import")
+
 // copySession copies a session, unless to has it, used as late or later. If it fails, to has
 // nothing of it.
 func copySession(
@@ -140,8 +151,14 @@ func copySession(
 		return false, err
 	}
 	// Most are there if the command is repeated. Restore decides.
-	if there, err := to.Get(ctx, id); err == nil && !there.Updated.Before(one.Updated) {
-		return false, nil
+	if there, err := to.Get(ctx, id); err == nil {
+		if !there.Updated.Before(one.Updated) {
+			return false, nil
+		}
+		err := checkContinues(prompts(from.History(ctx, id)), prompts(to.History(ctx, id)))
+		if err != nil {
+			return false, err
+		}
 	}
 	history, err := to.NewDraft(ctx, "")
 	if err != nil {
@@ -183,4 +200,36 @@ func copyHistory(
 		return err
 	}
 	return to.Append(ctx, batch)
+}
+
+// checkContinues returns an error unless prompts begin with those of an older copy.
+func checkContinues(prompts, older iter.Seq2[sessionstore.Update, error]) error {
+	next, stop := iter.Pull2(prompts)
+	defer stop()
+	for before, err := range older {
+		if err != nil {
+			return err
+		}
+		prompt, err, ok := next()
+		if err != nil {
+			return err
+		}
+		if !ok || !bytes.Equal(prompt.Raw, before.Raw) {
+			return errContinued
+		}
+	}
+	return nil
+}
+
+// prompts yields the blocks of the prompts in a history.
+func prompts(
+	history iter.Seq2[sessionstore.Update, error],
+) iter.Seq2[sessionstore.Update, error] {
+	return func(yield func(sessionstore.Update, error) bool) {
+		for u, err := range history {
+			if (err != nil || u.Kind == sessionstore.UserMessageChunk) && !yield(u, err) {
+				return
+			}
+		}
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -94,6 +95,50 @@ func TestSessionsOfAllOwnersAreCopiedOnce(t *testing.T) {
 	counts, err = Copy(t.Context(), from, to, func(Counts) {})
 	require.NoError(t, err)
 	require.Equal(t, "0 sessions; 3 were there already, used as late or later", counts.String())
+}
+
+// A turn that was recorded in either store is never replaced, and the other sessions are copied.
+//
+// Clause S12.
+func TestSessionsContinuedInBothStores(t *testing.T) {
+	from, to, dir := newStore(t), newStore(t), t.TempDir()
+	one, other := create(t, from, dir), create(t, from, dir)
+	prompt := func(store sessionstore.Store, text string) {
+		lease, err := store.Activate(t.Context(), one.ID, sessionstore.Activation{Keys: one.Keys})
+		require.NoError(t, err)
+		number, err := store.BeginTurn(t.Context(), lease, sessionstore.Turn{Prompt: []sessionstore.Update{
+			{Kind: sessionstore.UserMessageChunk, Raw: []byte(`{"update":{"sessionUpdate":` +
+				`"user_message_chunk","content":{"type":"text","text":"` + text + `"}}}`)}}})
+		require.NoError(t, err)
+		require.NoError(t, store.EndTurn(t.Context(), lease, number))
+		time.Sleep(2 * time.Millisecond) // the next use is later
+	}
+	sizeOf := func(store sessionstore.Store) (n int) {
+		for _, err := range store.History(t.Context(), one.ID) {
+			require.NoError(t, err)
+			n++
+		}
+		return n
+	}
+	copyAll := func() (Counts, error) { return Copy(t.Context(), from, to, func(Counts) {}) }
+	prompt(from, "one")
+	_, err := copyAll()
+	require.NoError(t, err)
+	prompt(from, "two")
+	_, err = copyAll()
+	require.NoError(t, err, "what goes on in the same place replaces the copy")
+	require.Equal(t, 2, sizeOf(to))
+
+	for _, there := range []string{"two in the copy", "three in the copy"} {
+		prompt(to, there)
+	}
+	prompt(from, "three")
+	require.NoError(t, to.Delete(t.Context(), other.ID))
+	counts, err := copyAll()
+	require.ErrorContains(t, err, "session "+string(one.ID)+" was continued in both stores")
+	require.Equal(t, Counts{Total: 2, Copied: 1}, counts)
+	require.Equal(t, 3, sizeOf(from))
+	require.Equal(t, 4, sizeOf(to))
 }
 
 // A session that is deleted while others are copied is no error.
