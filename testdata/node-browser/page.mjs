@@ -241,6 +241,15 @@ for (const { origin, href } of [link, elsewhere].map((l) => new URL("/", l))) {
 await tab.goto(new URL("/", link).href);
 await tab.waitForSelector(".results a");
 
+// A browser that lets the page store nothing is told so.
+const closed = await browser.newPage();
+await closed.evaluateOnNewDocument(() => Object.defineProperty(window, "localStorage", {
+  get() { throw new DOMException("Access is denied", "SecurityError"); },
+}));
+await closed.goto(new URL("/", link).href);
+await closed.waitForFunction(() => document.body.innerText.includes("lets it store data"));
+await closed.close();
+
 // A page on another site gets nothing.
 const evil = await browser.newPage();
 await evil.goto(link.replace("127.0.0.1", "localhost").replace(/#.*/, "style.css"));

@@ -304,4 +304,6 @@ class App {
   }
 }
 
-start();
+start().catch((error) => show("empty",
+  h("p", { role: "alert" }, `This page cannot start: ${error.message}.`),
+  h("p", {}, "It needs TLS or a loopback address, and a browser that lets it store data and cookies.")));
