@@ -78,8 +78,22 @@ func TestContentBlocks(t *testing.T) {
 		`{"type":"","text":"x"}`:                          "prompt[1].type unsupported",
 		`{"text":"x"}`:                                    "prompt[1].type required",
 		`7`:                                               "prompt[1] type",
+		`{"type":"text","text":"","_meta":[]}`:            "prompt[1]._meta type",
+		`{"type":"text","text":"","annotations":"x"}`:     "prompt[1].annotations type",
 
-		`{"type":"text","text":"","x":{}}`:                                        "",
+		`{"type":"text","text":"","annotations":{"audience":"user"}}`:            "prompt[1].annotations.audience type",
+		`{"type":"text","text":"","annotations":{"priority":"1"}}`:               "prompt[1].annotations.priority type",
+		`{"type":"text","text":"","annotations":{"lastModified":1}}`:             "prompt[1].annotations.lastModified type",
+		`{"type":"image","data":"AA==","mimeType":"image/png","uri":7}`:          "prompt[1].uri type",
+		`{"type":"resource_link","uri":"file:///a","name":"a","title":5}`:        "prompt[1].title type",
+		`{"type":"resource_link","uri":"file:///a","name":"a","size":"1"}`:       "prompt[1].size type",
+		`{"type":"resource","resource":{"uri":"a:b","text":"x","mimeType":5}}`:   "prompt[1].resource.mimeType type",
+		`{"type":"resource","resource":{"uri":"a:b","text":"x","_meta":"more"}}`: "prompt[1].resource._meta type",
+
+		`{"type":"text","text":"","x":{}}`:                          "",
+		`{"type":"text","text":"","_meta":null,"annotations":null}`: "",
+		`{"type":"text","text":"","annotations":{"audience":["user"],` +
+			`"priority":0.5,"lastModified":null}}`: "",
 		`{"type":"image","data":"AA==","mimeType":"image/png","uri":null,"_x":1}`: "",
 		`{"type":"audio","data":"AA==","mimeType":"audio/wav"}`:                   "",
 		`{"type":"resource_link","uri":"file:///a","name":"a","size":1}`:          "",

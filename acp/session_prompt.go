@@ -94,7 +94,7 @@ func decodePrompt(raw json.RawMessage) (promptParams, error) {
 }
 
 // checkBlock checks that a content block can be stored and shown again: it has a type that the
-// protocol knows, and the members that it requires.
+// protocol knows, and the members that this has are of their types.
 func checkBlock(v *strictjson.Violations, f strictjson.Field) {
 	block, ok := v.Object(f)
 	if !ok {
@@ -114,9 +114,45 @@ func checkBlock(v *strictjson.Violations, f strictjson.Field) {
 	for _, member := range known.Required {
 		v.Text(block.Field(member))
 	}
-	if name == "resource" {
+	for _, member := range known.Optional {
+		checkUnlessNull(block.Field(member), func(f strictjson.Field) { v.Text(f) })
+	}
+	checkUnlessNull(block.Field("_meta"), func(f strictjson.Field) { v.Object(f) })
+	checkUnlessNull(block.Field("annotations"), func(f strictjson.Field) { checkAnnotations(v, f) })
+	switch name {
+	case "resource_link":
+		checkNumber(v, block.Field("size"), new(int64))
+	case "resource":
 		checkResource(v, block.Field(name))
 	}
+}
+
+// checkUnlessNull checks a member that may be absent or null.
+func checkUnlessNull(f strictjson.Field, check func(strictjson.Field)) {
+	if f.Present() && !f.IsNull() {
+		check(f)
+	}
+}
+
+// checkNumber checks a member that may be a number of the type of to.
+func checkNumber(v *strictjson.Violations, f strictjson.Field, to any) {
+	checkUnlessNull(f, func(f strictjson.Field) {
+		if json.Unmarshal(f.Raw(), to) != nil {
+			v.Add(f.Refuse(strictjson.Type).Expecting("a number"))
+		}
+	})
+}
+
+// checkAnnotations checks the annotations of a content block.
+func checkAnnotations(v *strictjson.Violations, f strictjson.Field) {
+	annotations, ok := v.Object(f)
+	if !ok {
+		return
+	}
+	checkUnlessNull(annotations.Field("audience"), func(f strictjson.Field) { v.Texts(f) })
+	checkUnlessNull(annotations.Field("lastModified"), func(f strictjson.Field) { v.Text(f) })
+	checkNumber(v, annotations.Field("priority"), new(float64))
+	checkUnlessNull(annotations.Field("_meta"), func(f strictjson.Field) { v.Object(f) })
 }
 
 // checkResource checks an embedded resource.
@@ -126,6 +162,8 @@ func checkResource(v *strictjson.Violations, f strictjson.Field) {
 		return
 	}
 	v.Text(resource.Field("uri"))
+	checkUnlessNull(resource.Field("mimeType"), func(f strictjson.Field) { v.Text(f) })
+	checkUnlessNull(resource.Field("_meta"), func(f strictjson.Field) { v.Object(f) })
 	text, blob := resource.Field("text"), resource.Field("blob")
 	switch {
 	case text.Present() && !text.IsNull():

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -23,6 +24,7 @@ type definition struct {
 	Method              string                 `json:"x-method"`
 	Properties          map[string]*definition `json:"properties"`
 	Required            []string               `json:"required"`
+	Type                any                    `json:"type"`
 	AllOf, AnyOf, OneOf []*definition
 }
 
@@ -166,7 +168,8 @@ func TestCapabilitiesOfUpdates(t *testing.T) {
 	}
 }
 
-// A content block needs the strings that the table says. An embedded resource needs an object.
+// A content block needs the strings that the table says, and may have others. An embedded resource
+// needs an object.
 //
 // Clause A37.
 func TestRequiredContent(t *testing.T) {
@@ -175,7 +178,15 @@ func TestRequiredContent(t *testing.T) {
 		for _, v := range all["ContentBlock"].OneOf {
 			block, ok := protocol.BlockType(v.Properties["type"].Const.(string))
 			require.True(t, ok)
-			required := all[strings.TrimPrefix(v.AllOf[0].Ref, "#/$defs/")].Required
+			content := all[strings.TrimPrefix(v.AllOf[0].Ref, "#/$defs/")]
+			required, optional := content.Required, []string(nil)
+			for name, p := range content.Properties {
+				if reflect.DeepEqual(p.Type, []any{"string", "null"}) {
+					optional = append(optional, name)
+				}
+			}
+			slices.Sort(optional)
+			require.Equal(t, block.Optional, optional, block.Name)
 			if block.Name == "resource" {
 				require.Equal(t, []string{"resource"}, required)
 				continue
