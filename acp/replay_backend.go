@@ -50,6 +50,14 @@ func (r *replayed) append(ctx context.Context, segment []sessionstore.Update) er
 	})
 }
 
+// restart drops what was recorded, because it is on record.
+func (r *replayed) restart(ctx context.Context) error {
+	err := r.discard(ctx)
+	r.draft, r.children = nil, r.agent.newChildLimit()
+	r.recorder = sessionstore.NewRecorder(r.append, r.agent.options.tuning.Recorder)
+	return err
+}
+
 // discard discards the draft, unless it has become a part of a session's history.
 func (r *replayed) discard(ctx context.Context) error {
 	err := r.recorder.Close(ctx)
@@ -111,6 +119,11 @@ func (h *host) Replay(ctx context.Context, u backend.Update) error {
 			return err
 		}
 	}
+	if h.replayed.stored.isRepeated(u) {
+		if err := h.replayed.restart(ctx); err != nil {
+			return err
+		}
+	}
 	if !h.replayed.stored.passed(u) || !h.replayed.children.admits(u) {
 		return nil
 	}
@@ -126,6 +139,9 @@ func (h *host) takeReplayed(ctx context.Context) (sessionstore.Draft, error) {
 	}
 	if err := h.replayed.recorder.Close(ctx); err != nil {
 		return nil, err
+	}
+	if h.replayed.stored.hasRepeated() {
+		return nil, nil
 	}
 	return h.replayed.draft, nil
 }
@@ -157,93 +173,157 @@ func (h *host) dropReplayed(ctx context.Context) error {
 
 // storedEnd finds the end of the stored history in one that the backend replays: its last prompt,
 // as often as the stored history has it. A backend may replay prompts in other pieces, leave some
-// out, or replay another history. Then the end is not found, and nothing counts as new.
+// out, or replay another history. Then the end is not found, and nothing counts as new. Nor does
+// what is replayed before the answer to the last prompt is complete, or is replayed once more: the
+// backend may have messages of the user's that are no prompts, or replay everything twice.
 type storedEnd struct {
-	size    int          // of the stored history, in bytes
-	prompts promptReader // of what is replayed
-	last    string       // the hash of the last prompt
-	times   int          // how often it was not replayed yet
-	over    bool         // what is replayed comes after the end
+	turnReader        // of what is replayed
+	size       int    // of the stored history, in bytes
+	last       string // the hash of the last prompt
+	answer     string // the hash of the answer to it, "" if there is none
+	times      int    // how often it was not replayed yet
+	over       bool   // what is replayed comes after the end
 }
 
 // readStoredEnd returns the end of a stored history, or nil if that is empty.
 func readStoredEnd(history iter.Seq2[sessionstore.Update, error]) (*storedEnd, error) {
 	var (
-		prompts promptReader
-		end     *storedEnd
+		end    storedEnd
+		reader turnReader
 	)
 	times := make(map[string]int)
 	note := func(prompt string) {
 		if prompt != "" {
 			end.last = prompt
 			times[prompt]++
+			reader.beginAnswer()
 		}
 	}
 	for u, err := range history {
 		if err != nil {
 			return nil, err
 		}
-		if end == nil {
-			end = &storedEnd{}
-		}
 		end.size += len(u.Raw)
-		note(prompts.read(u))
+		note(reader.read(u))
+		reader.readAnswer(u)
 	}
-	if end != nil {
-		note(prompts.end())
-		end.times = times[end.last]
+	if end.size == 0 {
+		return nil, nil
 	}
-	return end, nil
+	note(reader.end())
+	end.times, end.answer = times[end.last], reader.answered()
+	return &end, nil
 }
 
 // passed reports whether u, the next update that the backend replays, comes after the end.
 func (e *storedEnd) passed(u sessionstore.Update) bool {
-	if e == nil || e.over {
+	if e == nil {
 		return true
 	}
-	begins := u.Kind == sessionstore.UserMessageChunk && !e.prompts.open
-	if prompt := e.prompts.read(u); prompt != "" && prompt == e.last {
-		e.times--
+	begins := e.begins(u)
+	if prompt := e.read(u); prompt != "" && prompt == e.last {
+		if e.times--; e.times <= 0 {
+			e.beginAnswer()
+		}
 	}
-	e.over = begins && e.times == 0 && !e.prompts.own
+	e.readAnswer(u)
+	e.over = e.over || begins && e.times <= 0 && !e.own
 	return e.over
 }
 
-// promptReader finds the prompts in a history. Prompts that follow each other immediately are one.
-type promptReader struct {
-	said hash.Hash // of what was read of a prompt, without white space
-	open bool      // the last update was part of a prompt
-	own  bool      // the prompt is a command of the adapter, which the backend has not seen
+// isRepeated reports whether u, the next update, comes after an end that was found too early.
+func (e *storedEnd) isRepeated(u sessionstore.Update) bool {
+	if e == nil || !e.begins(u) || !e.hasRepeated() {
+		return false
+	}
+	e.over, e.answering = false, nil
+	return true
+}
+
+// hasRepeated reports whether the end was found too early.
+func (e *storedEnd) hasRepeated() bool {
+	return e != nil && e.over && e.answer != "" && e.answered() == e.answer
+}
+
+// turnReader finds the prompts in a history, and the answer to one. Prompts that follow each other
+// immediately are one.
+type turnReader struct {
+	said      hash.Hash // of what was read of a prompt, without white space
+	open      bool      // the last update was part of a prompt
+	own       bool      // the last prompt is a command of the adapter, which the backend has not seen
+	answering hash.Hash // of what was read of the answer, without white space; nil if nothing
+	within    bool      // an answer is read
+}
+
+// begins reports whether a prompt begins with the next update.
+func (r *turnReader) begins(u sessionstore.Update) bool {
+	return u.Kind == sessionstore.UserMessageChunk && !r.open
+}
+
+// beginAnswer makes readAnswer read another answer, from its beginning.
+func (r *turnReader) beginAnswer() { r.answering, r.within = nil, true }
+
+// readAnswer reads what the agent says, unless it is the adapter that answers.
+func (r *turnReader) readAnswer(u sessionstore.Update) {
+	if !r.within || r.own || u.Kind != sessionstore.AgentMessageChunk {
+		return
+	}
+	if said := textOf(u); said != "" {
+		if r.answering == nil {
+			r.answering = sha256.New()
+		}
+		writeWords(r.answering, said)
+	}
+}
+
+// answered returns the hash of what was read of an answer, or "".
+func (r *turnReader) answered() string {
+	if r.answering == nil {
+		return ""
+	}
+	return string(r.answering.Sum(nil))
 }
 
 // read reads the next update, and returns the hash of the prompt that has ended before it, or "".
-func (r *promptReader) read(u sessionstore.Update) (ended string) {
+func (r *turnReader) read(u sessionstore.Update) (ended string) {
 	if u.Kind.IsState() {
 		return ""
 	}
 	if u.Kind != sessionstore.UserMessageChunk {
 		return r.end()
 	}
-	var chunk struct {
-		Update struct{ Content struct{ Text string } }
-	}
-	_ = json.Unmarshal(u.Raw, &chunk) // content without a text says nothing
-	said := chunk.Update.Content.Text
+	said := textOf(u)
 	if !r.open {
 		name, isCommand := strings.CutPrefix(strings.TrimSpace(said), "/")
 		name, _ = text.CutWord(name)
 		r.said, r.open = sha256.New(), true
 		r.own = isCommand && slices.Contains(backend.AdapterCommands(), name)
 	}
-	_, _ = io.WriteString(r.said, strings.Join(strings.Fields(said), ""))
+	writeWords(r.said, said)
 	return ""
 }
 
 // end ends the prompt that is being read, and returns its hash, or "" if it is the adapter's.
-func (r *promptReader) end() (ended string) {
+func (r *turnReader) end() (ended string) {
 	if r.open && !r.own {
 		ended = string(r.said.Sum(nil))
 	}
-	*r = promptReader{}
+	r.open = false
 	return ended
+}
+
+// textOf returns the text of a chunk, or "".
+func textOf(u sessionstore.Update) string {
+	var chunk struct {
+		Update struct{ Content struct{ Text string } }
+	}
+	_ = json.Unmarshal(u.Raw, &chunk) // content without a text says nothing
+	return chunk.Update.Content.Text
+}
+
+// writeWords writes a text without white space.
+func writeWords(to hash.Hash, text string) {
+	for word := range strings.FieldsSeq(text) {
+		_, _ = io.WriteString(to, word)
+	}
 }

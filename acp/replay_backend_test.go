@@ -181,6 +181,14 @@ func TestReplayKeepsTheRecord(t *testing.T) {
 			[]string{"by itself"}},
 		"in pieces": {slices.Concat(userSaid(" say ", "thr", "ee\n"), answers("3"), alone),
 			[]string{"by itself"}},
+		"a message within the answer": {replays: slices.Concat(all[:4], userSaid("say three"),
+			answers("th"), userSaid("Go on."), answers("ree"))},
+		"and then a turn of its own": {slices.Concat(all[:4], userSaid("say three"), answers("th"),
+			userSaid("Go on."), answers("ree"), alone), []string{"by itself"}},
+		"everything twice":        {replays: slices.Concat(all, all)},
+		"a turn of its own twice": {slices.Concat(all, alone, all, alone), []string{"by itself"}},
+		"the last prompt again": {slices.Concat(all, userSaid("say three"), answers("3")),
+			[]string{"3"}},
 		"a command of ours": {replays: slices.Concat(all, userSaid("/roots add x"), answers("What?"))},
 	} {
 		t.Run(name, func(t *testing.T) {
