@@ -659,6 +659,30 @@ func TestLoadByIDOfAgent(t *testing.T) {
 	}
 }
 
+// Two windows open a session at once that only its agent knows.
+//
+// Clause A31.
+func TestLoadByIDOfAgentBesideAnotherWindow(t *testing.T) {
+	for _, method := range []string{"session/load", "session/resume"} {
+		t.Run(method, func(t *testing.T) {
+			a, store := folder(t), memstore.New(t)
+			r := &knowing{own: []backend.ForeignSession{theirs(t, "its", a)}}
+			first := connect(t, acp.Options{Store: store, Backend: r.serve})
+			first.initialize()
+			then := &knowing{own: r.own}
+			then.opened = func(backend.Activation, backend.Host) {
+				first.call("session/load", rootsParams("its", a))
+			}
+			second := connect(t, acp.Options{Store: store, Backend: then.serve})
+			second.initialize()
+			second.call(method, rootsParams("its", a))
+			require.Equal(t, []string{"from the agent"}, recorded(t, store, "its"))
+			require.Equal(t, []string{"x"}, second.texts("its", "say x"))
+			require.Equal(t, []string{"from the agent", "x"}, recorded(t, store, "its"))
+		})
+	}
+}
+
 // Clause A28.
 func TestUnknownToAgentToo(t *testing.T) {
 	store := memstore.New(t)

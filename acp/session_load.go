@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"sync"
 
@@ -260,7 +261,7 @@ func (l *load) takeOver(ctx context.Context, act *activation) (sessionstore.Leas
 	}
 	if l.stored.Unstored {
 		change.History = replayed
-		return a.sessions.Adopt(ctx, l.stored.Session, change)
+		return l.adopt(ctx, change)
 	}
 	lease, err := l.change(ctx, change)
 	if err != nil || replayed == nil {
@@ -273,6 +274,25 @@ func (l *load) takeOver(ctx context.Context, act *activation) (sessionstore.Leas
 	}
 	return l.change(ctx, sessionstore.Activation{Keys: change.Keys, Held: lease.Generation,
 		History: replayed})
+}
+
+// adopt stores a session that only the backend knew, unless another process has just done so.
+func (l *load) adopt(
+	ctx context.Context, change sessionstore.Activation,
+) (sessionstore.Lease, error) {
+	lease, err := l.agent.sessions.Adopt(ctx, l.stored.Session, change)
+	if !errors.Is(err, sessionstore.ErrExists) {
+		return lease, err
+	}
+	found, err := l.agent.sessions.Stored(ctx, l.params.id)
+	if err == nil {
+		err = l.agent.sessions.MatchCwd(ctx, l.params.roots.Cwd(), found.Keys)
+	}
+	if err != nil {
+		return lease, err
+	}
+	change.History = nil
+	return l.change(ctx, change)
 }
 
 // change stores a change of the session.
