@@ -250,7 +250,7 @@ func (e *storedEnd) hasRepeated() bool {
 type turnReader struct {
 	said      hash.Hash // of what was read of a prompt, without white space
 	open      bool      // the last update was part of a prompt
-	own       bool      // the last prompt is a command of the adapter, which the backend has not seen
+	own       bool      // the last prompt is a command of the adapter, unknown to the backend
 	answering hash.Hash // of what was read of the answer, without white space; nil if nothing
 	within    bool      // an answer is read
 }

@@ -241,14 +241,14 @@ func TestReplayBesideAnotherWindow(t *testing.T) {
 			if tc.stored != "" {
 				first.texts(id, tc.stored)
 			}
-			second := connect(t, acp.Options{Store: store, Backend: using(&between{replayer: *r,
-				then: func() {
-					if tc.says != "" {
-						first.texts(id, tc.says)
-					} else {
-						first.call("session/load", rootsParams(id, a))
-					}
-				}})})
+			other := &between{replayer: replayer{says: tc.replays}, then: func() {
+				if tc.says != "" {
+					first.texts(id, tc.says)
+				} else {
+					first.call("session/load", rootsParams(id, a))
+				}
+			}}
+			second := connect(t, acp.Options{Store: store, Backend: using(other)})
 			second.initialize()
 			second.call("session/load", rootsParams(id, a))
 			require.Equal(t, tc.want, recorded(t, store, id))

@@ -96,7 +96,8 @@ func (s *Server) pairDevice(w http.ResponseWriter, r *http.Request, wrong *rate.
 	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, most)).Decode(&request)
 	isJSON := r.Header.Get("Content-Type") == "application/json"
 	if err != nil || !isJSON || len(proof(r)) < minProof {
-		http.Error(w, "expected a code as JSON, and a proof", http.StatusBadRequest)
+		http.Error(w, "expected a code as JSON, and the header "+proofHeader+
+			", which a proxy must pass on", http.StatusBadRequest)
 		return
 	}
 	value, account, token, err := s.options.Tokens.pair(request.Code, proof(r))

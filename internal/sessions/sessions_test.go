@@ -106,9 +106,11 @@ func TestSessionsContinuedInBothStores(t *testing.T) {
 	prompt := func(store sessionstore.Store, text string) {
 		lease, err := store.Activate(t.Context(), one.ID, sessionstore.Activation{Keys: one.Keys})
 		require.NoError(t, err)
-		number, err := store.BeginTurn(t.Context(), lease, sessionstore.Turn{Prompt: []sessionstore.Update{
-			{Kind: sessionstore.UserMessageChunk, Raw: []byte(`{"update":{"sessionUpdate":` +
-				`"user_message_chunk","content":{"type":"text","text":"` + text + `"}}}`)}}})
+		chunk := sessionstore.Update{Kind: sessionstore.UserMessageChunk,
+			Raw: []byte(`{"update":{"sessionUpdate":"user_message_chunk","content":` +
+				`{"type":"text","text":"` + text + `"}}}`)}
+		number, err := store.BeginTurn(t.Context(), lease,
+			sessionstore.Turn{Prompt: []sessionstore.Update{chunk}})
 		require.NoError(t, err)
 		require.NoError(t, store.EndTurn(t.Context(), lease, number))
 		time.Sleep(2 * time.Millisecond) // the next use is later
