@@ -52,7 +52,7 @@ type subject struct {
 var opencode = subject{
 	name: "opencode", modules: packages, versioned: "opencode-linux-x64",
 	command: []string{"opencode", "acp"}, program: "opencode-linux-x64/bin/opencode",
-	other:     []string{"env", "A=b", "nice", "opencode", "acp", "--print-logs"},
+	other:     []string{"env", "A=b", "opencode", "acp", "--print-logs"},
 	elsewhere: []string{"CONNECT registry.npmjs.org:443"}, // the types of its plugins
 	env: []string{"OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1",
 		"OPENCODE_DISABLE_DEFAULT_PLUGINS=1",
@@ -74,7 +74,7 @@ var opencode = subject{
 var claude = subject{
 	name: "Claude Code", modules: packages, versioned: "@agentclientprotocol/claude-agent-acp",
 	command: []string{"claude-agent-acp"}, program: "@agentclientprotocol/claude-agent-acp/dist/index.js",
-	other: []string{"sh", "-c", "exec claude-agent-acp --verbose"},
+	other: []string{"claude-agent-acp", "--verbose"},
 	env: []string{"ANTHROPIC_BASE_URL=@MODEL@", "ANTHROPIC_API_KEY=none", "CLAUDE_CONFIG_DIR=@HOME@/.claude", "CLAUDE_CODE_TMPDIR=@TMP@",
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1",
 		"IS_SANDBOX=1",             // otherwise it refuses to run as root
@@ -100,7 +100,7 @@ var (
 	codex = subject{
 		name: "Codex", modules: morePackages, versioned: "@agentclientprotocol/codex-acp",
 		command: []string{"codex-acp"}, program: "@agentclientprotocol/codex-acp/dist/index.js",
-		other:     []string{"nice", "codex-acp"},
+		other:     []string{"env", "A=b", "codex-acp"},
 		elsewhere: []string{"CONNECT github.com:443", "CONNECT api.github.com:443", "CONNECT chatgpt.com:443"}, // its plugins
 		env:       []string{"CODEX_HOME=@HOME@/.codex", "SCRIPTED_KEY=none"},
 		files: map[string]string{".codex/config.toml": `
@@ -135,14 +135,14 @@ wire_api = "responses"
 		versioned: "@zed-industries/claude-code-acp", borrows: true, by: "acp",
 		command:   []string{"claude-code-acp"},
 		program:   "@zed-industries/claude-code-acp/dist/index.js",
-		other:     []string{"sh", "-c", "exec claude-code-acp --verbose"},
+		other:     []string{"claude-code-acp", "--verbose"},
 		elsewhere: []string{"CONNECT api.anthropic.com:443"},
 		env:       claude.env,
 	}
 	pi = subject{
 		name: "pi", modules: morePackages, versioned: "pi-acp",
 		command: []string{"pi-acp"}, program: "pi-acp/dist/index.js",
-		other: []string{"nice", "pi-acp"},
+		other: []string{"env", "A=b", "pi-acp"},
 		env:   []string{"PI_ACP_PI_COMMAND=@MODULES@/.bin/pi", "PI_OFFLINE=1"},
 		files: map[string]string{
 			".pi/agent/models.json": `{"providers": {"scripted": {
