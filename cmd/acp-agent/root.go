@@ -35,7 +35,7 @@ func newRoot(s streams) *cobra.Command {
 			if showVersion {
 				return printVersion(s)
 			}
-			return serve(cmd.Context(), s, set, args)
+			return serveEditor(cmd.Context(), s, set, args)
 		},
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			set.mark(cmd)
@@ -80,7 +80,7 @@ func newACP(s streams, set *settings) *cobra.Command {
 		Short: "Serve an editor, like acp-agent without a command",
 		Args:  downstreamArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return serve(cmd.Context(), s, set, args)
+			return serveEditor(cmd.Context(), s, set, args)
 		},
 	}
 	cmd.Flags().AddFlagSet(set.flags)
@@ -210,8 +210,8 @@ To choose what answers and to add acp-agent to your editor: acp-agent setup
 To try it here: acp-agent run --cwd DIR --dir DIR... PROMPT
 For everything else: acp-agent --help`
 
-// serve serves the editor on the standard streams until it closes the connection.
-func serve(ctx context.Context, s streams, set *settings, args []string) error {
+// serveEditor serves the editor on the standard streams until it closes the connection.
+func serveEditor(ctx context.Context, s streams, set *settings, args []string) error {
 	d, err := set.downstream(args)
 	switch {
 	case err != nil:
