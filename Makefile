@@ -34,7 +34,7 @@ RACING      := CGO_ENABLED=1 GORACE=atexit_sleep_ms=0
 
 # The packages in which goroutines meet: those of RACED run with the race detector in make test too,
 # and those of RACEDLONG, which take minutes with it, in make race-long and make kills.
-RACED       := $(addprefix ./,internal/websocket internal/jsonrpc internal/mcp/relay discovery \
+RACED       := $(addprefix ./,internal/websocket internal/wire/jsonrpc internal/mcp/relay discovery \
 	sessionstore/postgres internal/llm internal/remote internal/loglimit sessionstore \
 	sessionstore/internal/core acp/client acp/internal/listing acp/internal/tasks acp/internal/turns \
 	internal/agents internal/budget internal/cli/doctor internal/hostproxy internal/mcp/roots \

@@ -4,7 +4,7 @@ import (
 	"context"
 	"io"
 
-	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 )
 
 // Conn is a connection to a client, made of messages: each is one JSON text, such as a line or the

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 )
 
 // The context of a request ends when the client cancels the request, and when the client leaves.

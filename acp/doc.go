@@ -58,7 +58,7 @@
 // has session/options.
 //
 //   - A connection: server.go has Serve and Server, with their limits. Each connection has an agent
-//     (agent.go), with Options (options.go). conn.go makes what internal/jsonrpc reads and writes
+//     (agent.go), with Options (options.go). conn.go makes what internal/wire/jsonrpc reads and writes
 //     from a Conn. Options.Observe is told what happens (observe.go).
 //   - What the client is told of the backend: initialize.go, with the table of capabilities in
 //     agent_capabilities.go. authenticate.go offers ways to sign in for a backend that has none.
@@ -68,7 +68,7 @@
 //     acp/internal/turns) where order matters, and returns the work, which runs on another
 //     goroutine. A new lifecycle method gets a file with an accept method, a case in agent.go
 //     (agent.served), a shape of its params in params.go, its capability in initialize.go and, if
-//     it opens a session, a backend.Cause. Method names are in internal/protocol. Requests about a
+//     it opens a session, a backend.Cause. Method names are in internal/wire/protocol. Requests about a
 //     stored session (session_set_title.go, session_archive.go for archive and unarchive,
 //     session_status.go) are accepted by acceptStored in session_close.go, like close and delete.
 //   - The params: parseParams in params.go checks the names of members and parses them in one pass.

@@ -9,8 +9,8 @@ import (
 	"github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/discovery"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
-	"github.com/acp-agent/acp-agent/internal/protocol"
-	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/internal/wire/protocol"
+	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
 // The adapter answers the slash command /mcp for backends that do not answer it themselves. If the

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 )
 
 // Serve serves an ACP client that writes to in and reads from out, until in or ctx ends. It answers

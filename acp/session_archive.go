@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
-	"github.com/acp-agent/acp-agent/internal/protocol"
+	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 )
 
 // archive serves session/archive. It closes the session and marks it as archived, so that lists

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 )
 
 // acceptOptions serves session/options, a draft that asks for the settings of a session before there

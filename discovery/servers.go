@@ -14,8 +14,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
 // Transport says how to connect to a server.

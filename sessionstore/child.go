@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"strings"
 
-	"github.com/acp-agent/acp-agent/internal/protocol"
+	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 )
 
 // ChildUpdate is the kind of an update of a child session, such as that of a subagent. Child

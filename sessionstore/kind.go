@@ -3,7 +3,7 @@ package sessionstore
 import (
 	"strings"
 
-	"github.com/acp-agent/acp-agent/internal/protocol"
+	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 )
 
 // Kind is the type of an update: one of the constants or another kind, or "" if the update has no

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
 // Segment is a part of a history: updates that were stored together.

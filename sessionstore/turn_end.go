@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"iter"
 
-	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
 // TurnEndUpdate is the kind of the update that ends the history of a turn and says how it ended.

@@ -12,8 +12,8 @@ import (
 	"unicode"
 
 	"github.com/acp-agent/acp-agent/acp/prompts"
-	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 )
 
 // prompt is a parsed prompt.

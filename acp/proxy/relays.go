@@ -12,8 +12,8 @@ import (
 	mcprelay "github.com/acp-agent/acp-agent/internal/mcp/relay"
 	mcproots "github.com/acp-agent/acp-agent/internal/mcp/roots"
 	"github.com/acp-agent/acp-agent/internal/policy"
-	"github.com/acp-agent/acp-agent/internal/protocol"
-	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/internal/wire/protocol"
+	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
 // relays tells the MCP servers of a session its roots. If the agent does not do that, each stdio

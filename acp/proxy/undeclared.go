@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
 // undeclared are capabilities of JetBrains' editor that agents are not told of: they send the

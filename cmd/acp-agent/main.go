@@ -22,9 +22,9 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/acp-agent/acp-agent/internal/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/usage"
+	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 )
 
 func main() {

@@ -7,9 +7,9 @@ import (
 	"io"
 	"strings"
 
-	"github.com/acp-agent/acp-agent/internal/sse"
-	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/wire/sse"
+	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
 // Limits on answers, because servers and models do not always stop.

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/acp-agent/acp-agent/internal/sse"
+	"github.com/acp-agent/acp-agent/internal/wire/sse"
 )
 
 // anthropicFormat is Anthropic's messages.

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
 // encoded returns the body of a request for the model with this name, as the server decodes it.

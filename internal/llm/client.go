@@ -20,7 +20,7 @@ import (
 	"time"
 
 	"github.com/acp-agent/acp-agent/internal/pause"
-	"github.com/acp-agent/acp-agent/internal/sse"
+	"github.com/acp-agent/acp-agent/internal/wire/sse"
 )
 
 const (

@@ -5,7 +5,7 @@ import (
 	"io"
 	"slices"
 
-	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
 // Encoded keeps the messages of a conversation as they were last sent, so that only new messages of

@@ -19,8 +19,8 @@ import (
 	"syscall"
 
 	"github.com/acp-agent/acp-agent/internal/secret"
-	"github.com/acp-agent/acp-agent/internal/sse"
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/wire/sse"
 )
 
 var (

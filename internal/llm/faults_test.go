@@ -25,7 +25,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/acp-agent/acp-agent/internal/sse"
+	"github.com/acp-agent/acp-agent/internal/wire/sse"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 )

@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/acp-agent/acp-agent/internal/sse"
+	"github.com/acp-agent/acp-agent/internal/wire/sse"
 )
 
 // format is a wire format: how requests are written, and how answers are read. openai.go,

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/acp-agent/acp-agent/internal/sse"
-	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/internal/wire/sse"
+	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
 // openAIFormat is OpenAI's chat completions. The servers that speak it differ in what they accept.

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/acp-agent/acp-agent/internal/sse"
-	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/internal/wire/sse"
+	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
 // responsesFormat is OpenAI's responses. The server is told to store nothing, so each request

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
 // newID returns an ID for a tool call without one. Some models only accept nine letters and digits.

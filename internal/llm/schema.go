@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
 // maxSchemaNodes limits the schemas of which the schema of a tool consists, including referenced

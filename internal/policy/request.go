@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
 // Call is what an agent says about a tool call, in an update or in a session/request_permission.

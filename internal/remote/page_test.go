@@ -21,8 +21,8 @@ import (
 	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/internal/strictjson"
 	acpwebsocket "github.com/acp-agent/acp-agent/internal/websocket"
+	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 )
 

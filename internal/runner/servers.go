@@ -13,9 +13,9 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/internal/namedfile"
-	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/usage"
+	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
 // Servers returns the MCP servers of a command line: first those that are given as NAME=COMMAND, then

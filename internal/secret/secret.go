@@ -16,7 +16,7 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/acp-agent/acp-agent/internal/strictjson"
+	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
 const (

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/acp-agent/acp-agent/acp/client"
-	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
 // Printer prints the updates of a turn as they arrive. On a terminal it renders Markdown and shows

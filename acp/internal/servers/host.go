@@ -15,8 +15,8 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
-	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 )
 
 // serverHost answers the servers of a set for its session. It implements [mcpclient.Host], and

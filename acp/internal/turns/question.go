@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 )
 
 // Question is a request to the user that is sent to every viewer of a session, also to those that

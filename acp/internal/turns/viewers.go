@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 )
 
 // Client is a client that may view a session.

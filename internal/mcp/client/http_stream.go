@@ -16,8 +16,8 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/acp-agent/acp-agent/internal/pause"
-	"github.com/acp-agent/acp-agent/internal/sse"
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/wire/sse"
 )
 
 // stream is the body of a response as the MCP SDK reads it: server-sent events with a readable

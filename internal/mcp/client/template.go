@@ -9,8 +9,8 @@ import (
 	"sync"
 
 	mcproots "github.com/acp-agent/acp-agent/internal/mcp/roots"
-	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
 // rootTemplate matches what expandTemplates replaces. Anything else, such as ${HOME}, is left as it

@@ -12,8 +12,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	mcproots "github.com/acp-agent/acp-agent/internal/mcp/roots"
-	"github.com/acp-agent/acp-agent/internal/strictjson"
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
 // incoming is a message of a client, decoded once. It has what the server must know before it

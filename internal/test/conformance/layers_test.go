@@ -39,17 +39,17 @@ var layers = [][]string{
 	{"sessionstore"},
 	{"workspace"},
 	{"internal/gitignore", "internal/test/containmenttest", "internal/dirfd"},
-	{"acp/mcp", "internal/jsonrpc", "internal/protocol", "internal/secret"},
-	{"internal/strictjson"},
+	{"acp/mcp", "internal/wire/jsonrpc", "internal/wire/protocol", "internal/secret"},
+	{"internal/wire/strictjson"},
 	{"internal/namedfile"},
 	{"internal/loglimit", "internal/markdown", "internal/websocket", "internal/privatefile", "internal/sandbox", "internal/text", "internal/version"},
-	{"internal/budget", "internal/hostproxy", "internal/pause", "internal/sse"},
+	{"internal/budget", "internal/hostproxy", "internal/pause", "internal/wire/sse"},
 	{"internal/reach"},
 }
 
 // reserved are modules that only the listed packages may import.
 var reserved = map[string][]string{
-	"github.com/go-json-experiment/json": {"internal/strictjson", "internal/agents", "internal/config", "internal/setup", "sessionstore"},
+	"github.com/go-json-experiment/json": {"internal/wire/strictjson", "internal/agents", "internal/config", "internal/setup", "sessionstore"},
 	"github.com/jackc/pgx":               {"internal/test/pgtest", "sessionstore/postgres"},
 	"modernc.org/sqlite":                 {"sessionstore/sqlite"},
 }

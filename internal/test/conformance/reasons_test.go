@@ -26,7 +26,7 @@ func TestReasonsOfErrorsAreDocumented(t *testing.T) {
 	for _, s := range sources(t) {
 		dir := s.dir()
 		if s.test || !strings.HasPrefix(dir+"/", "acp/") && dir != "internal/remote" &&
-			dir != "internal/strictjson" {
+			dir != "internal/wire/strictjson" {
 			continue
 		}
 		text, err := os.ReadFile(filepath.Join(repository, s.path))

@@ -12,8 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/internal/protocol"
 	"github.com/acp-agent/acp-agent/internal/test/npmtest"
+	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 )
 
 // definition is a definition of the schema, as far as the tables are compared with it.
@@ -142,7 +142,7 @@ func TestTablesHaveTheSchema(t *testing.T) {
 		for table, found := range all.found(t) {
 			t.Run(fmt.Sprintf("A37/%s in the %s schema", table, name), func(t *testing.T) {
 				require.Subset(t, rows[table], found,
-					"add what is missing to the tables in internal/protocol, and decide what to do with it")
+					"add what is missing to the tables in internal/wire/protocol, and decide what to do with it")
 			})
 		}
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/internal/sse"
+	"github.com/acp-agent/acp-agent/internal/wire/sse"
 )
 
 // maxEvent is the limit of the tests.

@@ -8,7 +8,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/acp-agent/acp-agent/internal/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 )
 
 func Example() {
