@@ -7,7 +7,7 @@ import (
 	"os"
 	"syscall"
 
-	"github.com/acp-agent/acp-agent/internal/dirfd"
+	"github.com/acp-agent/acp-agent/internal/files/dirfd"
 )
 
 // MkdirOptions configure [Workspace.Mkdir].

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/acp-agent/acp-agent/internal/dirfd"
+	"github.com/acp-agent/acp-agent/internal/files/dirfd"
 )
 
 // Directory is an open directory. It opens its entries by name, through its handle: no path is

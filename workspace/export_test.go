@@ -7,7 +7,7 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/acp-agent/acp-agent/internal/dirfd"
+	"github.com/acp-agent/acp-agent/internal/files/dirfd"
 )
 
 // Native returns a path with slashes as the platform spells it.

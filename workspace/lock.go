@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/acp-agent/acp-agent/internal/dirfd"
+	"github.com/acp-agent/acp-agent/internal/files/dirfd"
 	"github.com/acp-agent/acp-agent/internal/pause"
 )
 

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/acp-agent/acp-agent/internal/dirfd"
+	"github.com/acp-agent/acp-agent/internal/files/dirfd"
 )
 
 // Mounts says which mounts below a root belong to the root. A root that is itself a mount point is

@@ -3,7 +3,7 @@ package workspace
 import (
 	"testing"
 
-	"github.com/acp-agent/acp-agent/internal/dirfd"
+	"github.com/acp-agent/acp-agent/internal/files/dirfd"
 	"github.com/stretchr/testify/require"
 )
 

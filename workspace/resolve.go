@@ -9,7 +9,7 @@ import (
 	"slices"
 	"syscall"
 
-	"github.com/acp-agent/acp-agent/internal/dirfd"
+	"github.com/acp-agent/acp-agent/internal/files/dirfd"
 )
 
 const (

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/internal/dirfd"
+	"github.com/acp-agent/acp-agent/internal/files/dirfd"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 

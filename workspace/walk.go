@@ -13,7 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/acp-agent/acp-agent/internal/gitignore"
+	"github.com/acp-agent/acp-agent/internal/files/gitignore"
 )
 
 // IgnoredFiles says how a walk treats files that git ignores.

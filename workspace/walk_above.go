@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/acp-agent/acp-agent/internal/dirfd"
-	"github.com/acp-agent/acp-agent/internal/gitignore"
+	"github.com/acp-agent/acp-agent/internal/files/dirfd"
+	"github.com/acp-agent/acp-agent/internal/files/gitignore"
 )
 
 // rulesAboveRoot returns the matcher of the parent of a root that lies in a repository: a package of

@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/acp-agent/acp-agent/internal/dirfd"
+	"github.com/acp-agent/acp-agent/internal/files/dirfd"
 )
 
 // DefaultMaxRoots is the default of Options.MaxRoots.

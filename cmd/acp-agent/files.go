@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/acp-agent/acp-agent/internal/namedfile"
+	"github.com/acp-agent/acp-agent/internal/files/namedfile"
 	"github.com/acp-agent/acp-agent/internal/usage"
 )
 

@@ -12,7 +12,7 @@ import (
 	"syscall"
 
 	"github.com/acp-agent/acp-agent/internal/consent"
-	"github.com/acp-agent/acp-agent/internal/dirfd"
+	"github.com/acp-agent/acp-agent/internal/files/dirfd"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/workspace"
 )

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/acp-agent/acp-agent/internal/consent"
-	"github.com/acp-agent/acp-agent/internal/dirfd"
+	"github.com/acp-agent/acp-agent/internal/files/dirfd"
 )
 
 // A linked worktree of git, as git worktree add makes it, has a file .git that names a directory in

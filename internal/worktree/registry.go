@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/acp-agent/acp-agent/internal/dirfd"
-	"github.com/acp-agent/acp-agent/internal/privatefile"
+	"github.com/acp-agent/acp-agent/internal/files/dirfd"
+	"github.com/acp-agent/acp-agent/internal/files/privatefile"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
 )

@@ -18,8 +18,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/acp-agent/acp-agent/internal/files/privatefile"
 	mcproots "github.com/acp-agent/acp-agent/internal/mcp/roots"
-	"github.com/acp-agent/acp-agent/internal/privatefile"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )

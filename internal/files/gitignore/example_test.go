@@ -3,7 +3,7 @@ package gitignore_test
 import (
 	"fmt"
 
-	"github.com/acp-agent/acp-agent/internal/gitignore"
+	"github.com/acp-agent/acp-agent/internal/files/gitignore"
 )
 
 // The caller reads the files; the matchers of nested directories inherit.

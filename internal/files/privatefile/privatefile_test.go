@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/acp-agent/acp-agent/internal/privatefile"
+	"github.com/acp-agent/acp-agent/internal/files/privatefile"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
