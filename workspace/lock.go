@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/acp-agent/acp-agent/internal/files/dirfd"
-	"github.com/acp-agent/acp-agent/internal/pause"
+	"github.com/acp-agent/acp-agent/internal/text/pause"
 )
 
 // Whoever changes, moves or removes a file holds its lock: first a place in the queue of its name,

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/internal/pause"
+	"github.com/acp-agent/acp-agent/internal/text/pause"
 )
 
 // claim is a session's use of the MCP servers in its working directory.

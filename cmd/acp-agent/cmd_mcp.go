@@ -25,9 +25,9 @@ import (
 	mcprelay "github.com/acp-agent/acp-agent/internal/mcp/relay"
 	mcpserver "github.com/acp-agent/acp-agent/internal/mcp/server"
 	"github.com/acp-agent/acp-agent/internal/policy"
-	"github.com/acp-agent/acp-agent/internal/secret"
 	"github.com/acp-agent/acp-agent/internal/text"
-	"github.com/acp-agent/acp-agent/internal/usage"
+	"github.com/acp-agent/acp-agent/internal/text/secret"
+	"github.com/acp-agent/acp-agent/internal/text/usage"
 	"github.com/acp-agent/acp-agent/workspace"
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )

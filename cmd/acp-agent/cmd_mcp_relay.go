@@ -12,7 +12,7 @@ import (
 	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
 	mcprelay "github.com/acp-agent/acp-agent/internal/mcp/relay"
 	"github.com/acp-agent/acp-agent/internal/process"
-	"github.com/acp-agent/acp-agent/internal/usage"
+	"github.com/acp-agent/acp-agent/internal/text/usage"
 )
 
 // newMCPRelay returns the command that stands between an agent and one of its MCP servers.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/config"
 	"github.com/acp-agent/acp-agent/internal/inventory"
-	"github.com/acp-agent/acp-agent/internal/usage"
+	"github.com/acp-agent/acp-agent/internal/text/usage"
 )
 
 const noModels = `No models are configured. A model on your machine, served by Ollama:

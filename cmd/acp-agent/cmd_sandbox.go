@@ -12,7 +12,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/hostproxy"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
-	"github.com/acp-agent/acp-agent/internal/usage"
+	"github.com/acp-agent/acp-agent/internal/text/usage"
 )
 
 // sandboxFlags are the flags of the sandbox command.

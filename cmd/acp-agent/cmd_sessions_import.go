@@ -10,7 +10,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/sessions"
 	"github.com/acp-agent/acp-agent/internal/text"
-	"github.com/acp-agent/acp-agent/internal/usage"
+	"github.com/acp-agent/acp-agent/internal/text/usage"
 )
 
 func newSessionsImport(s streams, set *settings) *cobra.Command {

@@ -23,7 +23,7 @@ import (
 	"syscall"
 
 	"github.com/acp-agent/acp-agent/internal/text"
-	"github.com/acp-agent/acp-agent/internal/usage"
+	"github.com/acp-agent/acp-agent/internal/text/usage"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 )
 

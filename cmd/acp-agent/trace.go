@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/acp-agent/acp-agent/internal/secret"
+	"github.com/acp-agent/acp-agent/internal/text/secret"
 )
 
 // traceFunc appends a message to the trace: one that was sent to peer, or received from it.

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/acp-agent/acp-agent/internal/files/namedfile"
-	"github.com/acp-agent/acp-agent/internal/secret"
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/text/secret"
 )
 
 // Download returns the registry.json at a URL that CheckAddress accepts. It uses only encrypted

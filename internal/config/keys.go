@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/acp-agent/acp-agent/internal/process"
-	"github.com/acp-agent/acp-agent/internal/secret"
+	"github.com/acp-agent/acp-agent/internal/text/secret"
 )
 
 // keyTimeout is how long a command may take to print a key. Password managers ask the user.

@@ -3,8 +3,8 @@ package handoff
 import (
 	"strings"
 
-	"github.com/acp-agent/acp-agent/internal/secret"
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/text/secret"
 )
 
 // quotation begins each line of foreign text. Lines of our own never begin with it.

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/acp-agent/acp-agent/internal/hostproxy"
-	"github.com/acp-agent/acp-agent/internal/secret"
+	"github.com/acp-agent/acp-agent/internal/text/secret"
 )
 
 // Options configure a child. The zero value is usable.

@@ -13,8 +13,8 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/acp-agent/acp-agent/internal/secret"
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/text/secret"
 )
 
 // stderrLog copies a child's stderr to a logger. Reading and logging each have a goroutine, so that

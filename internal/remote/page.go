@@ -13,8 +13,8 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/inspect"
 	"github.com/acp-agent/acp-agent/internal/page"
-	"github.com/acp-agent/acp-agent/internal/pause"
-	"github.com/acp-agent/acp-agent/internal/secret"
+	"github.com/acp-agent/acp-agent/internal/text/pause"
+	"github.com/acp-agent/acp-agent/internal/text/secret"
 	"github.com/acp-agent/acp-agent/internal/websocket"
 )
 

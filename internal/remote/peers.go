@@ -12,7 +12,7 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/acp-agent/acp-agent/internal/secret"
+	"github.com/acp-agent/acp-agent/internal/text/secret"
 	"github.com/acp-agent/acp-agent/internal/websocket"
 )
 

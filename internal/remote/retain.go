@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/acp-agent/acp-agent/internal/pause"
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/text/pause"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/acp-agent/acp-agent/internal/pause"
+	"github.com/acp-agent/acp-agent/internal/text/pause"
 )
 
 // eraseLine erases the last line of a terminal.

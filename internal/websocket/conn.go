@@ -15,7 +15,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/acp-agent/acp-agent/internal/budget"
-	"github.com/acp-agent/acp-agent/internal/pause"
+	"github.com/acp-agent/acp-agent/internal/text/pause"
 )
 
 const (

@@ -21,8 +21,8 @@ import (
 	"golang.org/x/oauth2"
 
 	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
-	"github.com/acp-agent/acp-agent/internal/secret"
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/text/secret"
 )
 
 const (

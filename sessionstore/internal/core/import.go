@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/acp-agent/acp-agent/internal/pause"
+	"github.com/acp-agent/acp-agent/internal/text/pause"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/acp-agent/acp-agent/internal/pause"
+	"github.com/acp-agent/acp-agent/internal/text/pause"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
