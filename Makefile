@@ -22,8 +22,8 @@ GOTEST       = go run $(GOTESTSUM) --format pkgname-and-test-fails --format-hide
 
 # The packages with the longest tests. They come first, so that no core waits for them at the end.
 LONGEST     := $(addprefix ./,internal/test/interop internal/test/interop/agents sessionstore/sqlite \
-	internal/release internal/inspect internal/mcp/client acp acp/model internal/remote \
-	acp/internal/servers internal/mcp/server cmd/acp-agent acp/proxy sessionstore/postgres)
+	internal/release internal/inspect internal/mcp/mcpclient acp acp/model internal/remote \
+	acp/internal/servers internal/mcp/mcpserver cmd/acp-agent acp/proxy sessionstore/postgres)
 
 # The race detector, but not in SQLite: that is C translated to Go, and twenty times slower with it.
 # The driver is not left out: it has instances of generic types of package sync, and the linker may
@@ -34,13 +34,13 @@ RACING      := CGO_ENABLED=1 GORACE=atexit_sleep_ms=0
 
 # The packages in which goroutines meet: those of RACED run with the race detector in make test too,
 # and those of RACEDLONG, which take minutes with it, in make race-long and make kills.
-RACED       := $(addprefix ./,internal/websocket internal/wire/jsonrpc internal/mcp/relay discovery \
+RACED       := $(addprefix ./,internal/websocket internal/wire/jsonrpc internal/mcp/mcprelay discovery \
 	sessionstore/postgres internal/llm internal/remote internal/loglimit sessionstore \
 	sessionstore/internal/core acp/client acp/internal/listing acp/internal/tasks acp/internal/turns \
-	internal/agents internal/budget internal/cli/doctor internal/hostproxy internal/mcp/roots \
+	internal/agents internal/budget internal/cli/doctor internal/hostproxy internal/mcp/mcproots \
 	internal/setup internal/terminal)
 RACEDLONG   := $(addprefix ./,acp acp/model acp/proxy workspace sessionstore/sqlite \
-	acp/internal/servers internal/mcp/client internal/mcp/server internal/process internal/sandbox \
+	acp/internal/servers internal/mcp/mcpclient internal/mcp/mcpserver internal/process internal/sandbox \
 	internal/worktree)
 
 .PHONY: build release test plain race race-long npm bench soak growth interop-remote remote lint fmt vet staticcheck govulncheck platforms cross fuzz kills interop-agents smoke-model clean

@@ -14,9 +14,9 @@ import (
 // The process does not use our handles, so each such path passes HandOverFile or HandOverDir first:
 // those in an agent's requests to the editor (acp/capabilities.go), those of a permission request
 // that is answered without asking (acp/permit.go), and the working directories of MCP servers
-// (acp/mcp.go, acp/proxy/relays.go and internal/mcp/client) and of a model's commands
+// (acp/mcp.go, acp/proxy/relays.go and internal/mcp/mcpclient) and of a model's commands
 // (acp/model/run_child.go). The exceptions are the session's roots themselves, which agents
-// (acp/proxy) and MCP servers (internal/mcp/roots) are told as the client gave them, and agents,
+// (acp/proxy) and MCP servers (internal/mcp/mcproots) are told as the client gave them, and agents,
 // which are started in our own working directory.
 //
 // A path may lead elsewhere after the check. Where a restricted process could gain from that,

@@ -20,7 +20,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
-	mcprelay "github.com/acp-agent/acp-agent/internal/mcp/relay"
+	"github.com/acp-agent/acp-agent/internal/mcp/mcprelay"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/mcptest"

@@ -22,8 +22,8 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/files/namedfile"
 	"github.com/acp-agent/acp-agent/internal/files/privatefile"
-	mcprelay "github.com/acp-agent/acp-agent/internal/mcp/relay"
-	mcpserver "github.com/acp-agent/acp-agent/internal/mcp/server"
+	"github.com/acp-agent/acp-agent/internal/mcp/mcprelay"
+	"github.com/acp-agent/acp-agent/internal/mcp/mcpserver"
 	"github.com/acp-agent/acp-agent/internal/policy"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/text/secret"

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
-	mcprelay "github.com/acp-agent/acp-agent/internal/mcp/relay"
+	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
+	"github.com/acp-agent/acp-agent/internal/mcp/mcprelay"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/text/usage"
 )

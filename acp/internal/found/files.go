@@ -15,7 +15,7 @@ import (
 	"syscall"
 
 	"github.com/acp-agent/acp-agent/acp/mcp"
-	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
+	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
 )

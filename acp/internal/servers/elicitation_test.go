@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
+	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
 	"github.com/acp-agent/acp-agent/internal/test/npmtest"
 	"github.com/acp-agent/acp-agent/internal/test/roottest"
 )

@@ -23,7 +23,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/agents"
 	"github.com/acp-agent/acp-agent/internal/config"
 	"github.com/acp-agent/acp-agent/internal/inventory"
-	mcpclient "github.com/acp-agent/acp-agent/internal/mcp/client"
+	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/runner"
 	"github.com/acp-agent/acp-agent/internal/sandbox"

@@ -1,0 +1,470 @@
+package mcpclient
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+	"golang.org/x/oauth2"
+
+	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/text/secret"
+)
+
+const (
+	// authorizationTimeout is how long the user has to authorize a server.
+	authorizationTimeout = 5 * time.Minute
+	// maxAuthorizations is the most times that the user is asked for one connection to a server.
+	maxAuthorizations = 2
+	redirectPath      = "/callback"
+)
+
+// authorizationError is returned when a server cannot be used because the user's authorization was
+// not obtained.
+type authorizationError struct{ cause error }
+
+func (e *authorizationError) Error() string {
+	return fmt.Sprintf("it answers 401 Unauthorized, and signing in to it failed: %v; try again, "+
+		"or give it an Authorization header in the editor's configuration", e.cause)
+}
+
+func (e *authorizationError) Unwrap() error { return e.cause }
+
+// unauthorizedError is returned for a connection whose authorization is still being obtained.
+type unauthorizedError struct{ authorization *authorization }
+
+func (e *unauthorizedError) Error() string { return errNeedsAuthorization.Error() }
+
+var (
+	errNeedsAuthorization = errors.New("it needs the user's authorization")
+	errNotRegistered      = errors.New("its authorization server registers no clients: register " +
+		"acp-agent there with the redirect URI http://127.0.0.1" + redirectPath +
+		", and give the server its clientId in the configuration file")
+	errAskedAgain = errors.New("it asks for authorization again, right after it was given")
+)
+
+// mayAuthorize reports whether the user may be asked to sign in to the server. The user may not if
+// credentials are configured, which must be corrected in the configuration; if the URL has
+// credentials, which must not become part of the address of a page; or if a file in a root
+// configures the server, because it must not send the user to a page.
+func (c Config) mayAuthorize() bool {
+	u, err := url.Parse(c.URL)
+	if err != nil || c.Transport != acpmcp.HTTP || c.File != "" || u.User != nil {
+		return false
+	}
+	for name := range u.Query() {
+		if secret.IsCredential(name) {
+			return false
+		}
+	}
+	given := func(h Pair) bool { return strings.EqualFold(h.Name, "Authorization") }
+	return !slices.ContainsFunc(c.Headers, given)
+}
+
+// authorizer obtains the user's authorization for a server and holds the tokens, in memory only,
+// for all connections to it.
+type authorizer struct {
+	server *server
+
+	mu      sync.Mutex
+	handler *auth.AuthorizationCodeHandler // nil before the first authorization
+	address string                         // the host and port that handler redirects to
+	last    *authorization
+
+	network tokenNetwork // of handler
+}
+
+// authorization is one attempt to get the user's authorization for a server.
+type authorization struct {
+	listener net.Listener
+	asked    bool          // the user is asked to open a page
+	waiting  string        // reason for waiting; guarded by the server's mu, as is page
+	page     string        // its address, "" if it is not known yet
+	done     chan struct{} // closed at the end
+	err      error         // set before done is closed
+}
+
+// connectionAuthorizer implements [auth.OAuthHandler] for one connection.
+type connectionAuthorizer struct {
+	*authorizer
+	connection *connection
+}
+
+// TokenSource implements [auth.OAuthHandler].
+func (a *authorizer) TokenSource(ctx context.Context) (oauth2.TokenSource, error) {
+	a.mu.Lock()
+	handler := a.handler
+	a.mu.Unlock()
+	if handler == nil {
+		return nil, nil
+	}
+	return handler.TokenSource(ctx)
+}
+
+// Authorize implements [auth.OAuthHandler]. It waits for the user only during calls: a connection
+// that is being made is given up, and made again afterwards.
+func (a *connectionAuthorizer) Authorize(
+	ctx context.Context, req *http.Request, res *http.Response,
+) error {
+	defer res.Body.Close()
+	c := a.connection
+	if !isUnauthorized(req, res) {
+		return c.http.checkStatus(req, res)
+	}
+	if a.isReplaced(ctx, req) {
+		return nil // the SDK repeats the request
+	}
+	one, err := a.begin(c.http, req, res)
+	if err != nil {
+		return &authorizationError{err}
+	}
+	c.mu.Lock()
+	connecting := c.peer == nil
+	if connecting {
+		c.authorization = one
+	}
+	c.mu.Unlock()
+	if connecting {
+		return errNeedsAuthorization
+	}
+	return one.wait(ctx)
+}
+
+// isUnauthorized reports whether the server asks for authorization, or for more scopes than the
+// token has.
+func isUnauthorized(req *http.Request, res *http.Response) bool {
+	if res.StatusCode == http.StatusUnauthorized {
+		return true
+	}
+	lacks := func(c oauthex.Challenge) bool { return c.Params["error"] == "insufficient_scope" }
+	return req.Header.Get("Authorization") != "" &&
+		slices.ContainsFunc(bearerChallenges(res), lacks)
+}
+
+// bearerChallenges returns the challenges of a response that ask for a token, without those that
+// cannot be parsed.
+func bearerChallenges(res *http.Response) []oauthex.Challenge {
+	all, _ := oauthex.ParseWWWAuthenticate(res.Header.Values("WWW-Authenticate"))
+	return slices.DeleteFunc(all, func(c oauthex.Challenge) bool { return c.Scheme != "bearer" })
+}
+
+// isReplaced reports whether there is a newer token than the one of a request.
+func (a *authorizer) isReplaced(ctx context.Context, req *http.Request) bool {
+	source, err := a.TokenSource(ctx)
+	if err != nil || source == nil {
+		return false
+	}
+	token, err := source.Token()
+	return err == nil && req.Header.Get("Authorization") != "Bearer "+token.AccessToken
+}
+
+// begin starts to obtain the authorization that the server's response asks for, unless it is
+// already being obtained.
+func (a *authorizer) begin(t *httpTransport, req *http.Request, res *http.Response) (
+	*authorization, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.last != nil && !a.last.hasEnded() {
+		return a.last, nil
+	}
+	a.network.setServer(a.server.config.URL, res)
+	listener, err := a.listen()
+	if err != nil {
+		return nil, err
+	}
+	one := &authorization{
+		listener: listener, done: make(chan struct{}),
+		waiting: "it has not said yet where to sign in",
+	}
+	body, _ := io.ReadAll(io.LimitReader(res.Body, maxRefusal)) // as much as there is
+	refusal := *res
+	refusal.Body = io.NopCloser(bytes.NewReader(body))
+	spawned := a.server.set.spawn(func() {
+		defer close(one.done)
+		defer listener.Close()
+		one.err = a.obtain(t, one, req, &refusal)
+	})
+	if !spawned {
+		listener.Close()
+		return nil, acpmcp.ErrClosed
+	}
+	a.last = one
+	return one, nil
+}
+
+// obtain obtains an authorization. If the server does not offer authorization, the error is the one
+// for its response.
+func (a *authorizer) obtain(
+	t *httpTransport, one *authorization, req *http.Request, refusal *http.Response,
+) error {
+	s := a.server
+	ctx, cancel := context.WithTimeoutCause(s.ctx, authorizationTimeout,
+		fmt.Errorf("nobody has signed in within %v", authorizationTimeout))
+	defer cancel()
+	a.mu.Lock()
+	handler := a.handler
+	a.mu.Unlock()
+	authorize := func() error {
+		return handler.Authorize(ctx, req.WithContext(ctx), &http.Response{
+			StatusCode: refusal.StatusCode, Header: refusal.Header, Body: http.NoBody,
+		})
+	}
+	err := authorize()
+	if err != nil && !one.asked && a.lacksClient() {
+		err = errNotRegistered
+		if handler = a.withDocument(ctx); handler != nil {
+			err = authorize()
+		}
+	}
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return &authorizationError{context.Cause(ctx)}
+	case one.asked:
+		return &authorizationError{err}
+	}
+	s.log.Debug("cannot sign in to an MCP server", "error", err)
+	defer t.close()
+	refused := t.checkStatus(req.WithContext(ctx), refusal)
+	status, ok := errors.AsType[*statusError](refused)
+	if ok && len(bearerChallenges(refusal)) > 0 {
+		status.text += "; acp-agent cannot sign in to it: " + err.Error()
+	}
+	return cmp.Or(refused, error(&authorizationError{err}))
+}
+
+// listen listens for the redirect of a browser. It uses the same port each time if possible,
+// because the tokens and scopes of a handler belong to one redirect URL. The caller holds mu.
+func (a *authorizer) listen() (net.Listener, error) {
+	if a.handler != nil {
+		if l, err := net.Listen("tcp", a.address); err == nil {
+			return l, nil
+		}
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	a.address = l.Addr().String()
+	policy := a.server.config.Policy
+	a.handler, err = a.newHandler(policy.ClientID, policy.ClientSecret)
+	if err != nil {
+		l.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// newTokenSource returns a source of tokens that begins with t and refreshes it.
+func (s *server) newTokenSource(ctx context.Context, c *oauth2.Config, t *oauth2.Token) (
+	oauth2.TokenSource, error) {
+	s.redactor.Add(c.ClientSecret)
+	s.redactor.addToken(t) // the source may refresh it first
+	source := c.TokenSource(ctx, t)
+	return &knownTokens{source: source, redactor: s.redactor, refreshes: t.RefreshToken != ""}, nil
+}
+
+// knownTokens keeps the tokens of a source out of logs and errors. Once the source has no more
+// tokens, it is not asked again.
+type knownTokens struct {
+	source    oauth2.TokenSource
+	redactor  redactor
+	refreshes bool // there is a token to refresh
+
+	mu  sync.Mutex
+	end error // why there are no more tokens
+}
+
+// Token implements [oauth2.TokenSource].
+func (s *knownTokens) Token() (*oauth2.Token, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.end != nil {
+		return nil, s.end
+	}
+	t, err := s.source.Token()
+	if err == nil {
+		s.redactor.addToken(t)
+		return t, nil
+	}
+	refusal, refused := errors.AsType[*oauth2.RetrieveError](err)
+	if refused && isFinal(refusal) || !s.refreshes {
+		// After this error the SDK goes on without a token, so that the server asks to sign in.
+		s.end = &oauth2.RetrieveError{ErrorCode: "invalid_grant", ErrorDescription: err.Error()}
+	}
+	return nil, cmp.Or(s.end, err)
+}
+
+// isFinal reports whether an authorization server's refusal to refresh a token is permanent.
+func isFinal(refusal *oauth2.RetrieveError) bool {
+	switch refusal.Response.StatusCode {
+	case http.StatusRequestTimeout, http.StatusTooManyRequests:
+		return false
+	}
+	return refusal.Response.StatusCode < 500 &&
+		refusal.ErrorCode != "temporarily_unavailable" && refusal.ErrorCode != "server_error"
+}
+
+// addToken adds a token's secrets.
+func (r redactor) addToken(t *oauth2.Token) {
+	r.Add(t.AccessToken)
+	r.Add(t.RefreshToken)
+}
+
+// fetchCode shows the user the authorization page and waits for the redirect.
+func (a *authorizer) fetchCode(ctx context.Context, args *auth.AuthorizationArgs) (
+	*auth.AuthorizationResult, error) {
+	s := a.server
+	a.mu.Lock()
+	one := a.last
+	a.mu.Unlock()
+	one.asked = true
+	page, err := authorizationPage(args.URL)
+	if err == nil {
+		err = a.network.checkNames(ctx, page)
+	}
+	if err != nil {
+		return nil, err
+	}
+	tokens := a.network.bindTokens(page)
+	r := &redirect{
+		host: one.listener.Addr().String(), state: page.Query().Get("state"),
+		received: make(chan url.Values, 1),
+	}
+	web := &http.Server{
+		Handler: r, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10,
+		ErrorLog: log.New(io.Discard, "", 0),
+	}
+	showing, cancel := context.WithCancel(ctx)
+	shown := make(chan error, 1)
+	var running sync.WaitGroup
+	running.Go(func() { _ = web.Serve(one.listener) })
+	running.Go(func() { shown <- s.showPage(showing, one, page, tokens) })
+	defer running.Wait()
+	defer func() {
+		cancel()
+		// The browser gets its response.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), notifyTimeout)
+		defer cancel()
+		_ = web.Shutdown(ctx)
+		_ = web.Close()
+	}()
+	for {
+		select {
+		case q := <-r.received:
+			if code := q.Get("error"); code != "" {
+				why := text.Truncate(code+": "+q.Get("error_description"), maxErrorText)
+				return nil, fmt.Errorf("the authorization server reports %s", text.Quote(why))
+			}
+			s.redactor.Add(q.Get("code"))
+			return &auth.AuthorizationResult{
+				Code: q.Get("code"), State: q.Get("state"), Iss: q.Get("iss"),
+			}, nil
+		case err := <-shown:
+			if err != nil {
+				return nil, err
+			}
+			shown = nil
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// redirect handles the request of the browser that the authorization page redirects to this
+// machine.
+type redirect struct {
+	host, state string
+	received    chan url.Values
+}
+
+// ServeHTTP implements [http.Handler]. It ignores everything but the first redirect that has the
+// state, which no other page knows.
+func (r *redirect) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	q := req.URL.Query()
+	if req.Method != http.MethodGet || req.Host != r.host || req.URL.Path != redirectPath ||
+		q.Get("state") != r.state || q.Get("code") == "" && q.Get("error") == "" {
+		http.NotFound(w, req)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Referrer-Policy", "no-referrer")
+	_, _ = io.WriteString(w, "You can close this page and go back to your editor.\n")
+	select {
+	case r.received <- q:
+	default:
+	}
+}
+
+// showPage asks the user to open the authorization page. tokens is the host that will issue the
+// tokens.
+func (s *server) showPage(
+	ctx context.Context, one *authorization, page *url.URL, tokens string,
+) error {
+	s.mu.Lock()
+	one.waiting, one.page = "it waits until you have signed in at "+page.Host, page.String()
+	if s.signingIn == one {
+		s.setStarting(one.waiting)
+	}
+	s.mu.Unlock()
+	host, err := s.set.openHost()
+	if err != nil {
+		return nil // the set is being closed
+	}
+	return host.SignIn(ctx, s.id(), page, tokens)
+}
+
+// OpenPage returns instructions for opening an authorization page, which redirects to this machine.
+func OpenPage(page string) string {
+	return "open <" + page + "> in a browser on the machine that acp-agent runs on"
+}
+
+// awaitAuthorization waits for an authorization before the next start of the server. Until then the
+// server uses no resources.
+func (s *server) awaitAuthorization(one *authorization) error {
+	s.mu.Lock()
+	s.signingIn = one
+	s.setStarting(one.waiting)
+	s.mu.Unlock()
+	err := one.wait(s.ctx)
+	s.mu.Lock()
+	s.signingIn = nil
+	s.mu.Unlock()
+	return err
+}
+
+// hasEnded reports whether the authorization was obtained or given up.
+func (one *authorization) hasEnded() bool {
+	select {
+	case <-one.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// wait waits until the authorization has been obtained.
+func (one *authorization) wait(ctx context.Context) error {
+	select {
+	case <-one.done:
+		return one.err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,359 @@
+package mcpclient
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/acp-agent/acp-agent/internal/text"
+)
+
+// ProgressFunc receives the latest progress of a call. ctx ends with the call.
+type ProgressFunc func(ctx context.Context, p *mcp.ProgressNotificationParams)
+
+// Call calls a tool, unless its server has changed it since t was returned. arguments is a JSON
+// object, empty for none. progress is called from time to time, but never concurrently and not
+// after Call has returned. When ctx ends, the server is told to cancel the call. The failure of a
+// tool is a result, not an error.
+func (s *Set) Call(ctx context.Context, t Tool, arguments json.RawMessage, progress ProgressFunc) (
+	*mcp.CallToolResult, error) {
+	c := &toolCall{set: s, tool: t, progress: progress}
+	for n := 1; ; n++ {
+		conn, err := c.connect(ctx)
+		if err != nil {
+			return nil, err
+		}
+		result, err := c.send(ctx, conn, arguments)
+		if err == nil || n == maxConnections || ctx.Err() != nil || !c.mayRepeat(err) {
+			return result, err
+		}
+	}
+}
+
+// toolCall is one call of a tool.
+type toolCall struct {
+	set      *Set
+	tool     Tool
+	progress ProgressFunc
+}
+
+// mayRepeat reports whether a call that failed can be sent again: the server has not handled it, or
+// says of the tool that another call changes nothing.
+func (c *toolCall) mayRepeat(err error) bool {
+	switch {
+	case errors.As(err, new(*lostSessionError)), errors.As(err, new(*unreachableError)):
+		return true
+	case errors.As(err, new(*lostAnswerError)):
+		return c.tool.Hints.ReadOnly || c.tool.Hints.Idempotent
+	}
+	return false
+}
+
+// connect returns the current connection to the server if the tool has not changed.
+func (c *toolCall) connect(ctx context.Context) (*connection, error) {
+	t, conn, err := c.set.findTool(ctx, c.tool.Name)
+	if err == nil && t.key != c.tool.key {
+		err = fmt.Errorf("%s was not called, because its server has changed it in the meantime; "+
+			"call it again to be asked for permission", c.tool.Name)
+	}
+	return conn, err
+}
+
+// send calls the tool and reports its progress.
+func (c *toolCall) send(ctx context.Context, conn *connection, arguments json.RawMessage) (
+	*mcp.CallToolResult, error) {
+	var reporting sync.WaitGroup
+	ctx, conn, active, err := c.begin(ctx, conn, func(ctx context.Context, a *activeCall) {
+		reporting.Go(func() { c.report(ctx, a) })
+	})
+	if err != nil {
+		return nil, err
+	}
+	params := &mcp.CallToolParams{
+		Name: c.tool.Remote, Meta: mcp.Meta{"progressToken": active.token},
+	}
+	if len(arguments) > 0 {
+		params.Arguments = arguments
+	}
+	cancelled := newCancellation()
+	noted, o := withOutcome(cancelled.in(ctx))
+	result, err := conn.peer.CallTool(noted, params)
+	err = o.explain(err)
+	if err != nil && ctx.Err() != nil && conn.stdio != nil {
+		cancelled.wait(conn.ended)
+	}
+	if err != nil {
+		err = callError(ctx, conn, conn.visitURLs(ctx, err))
+	}
+	active.end()
+	reporting.Wait()
+	if err != nil {
+		return nil, err
+	}
+	conn.used.Store(true)
+	if wrong := checkOutput(c.tool.Output, result); wrong != "" {
+		result.Content = append(result.Content, &mcp.TextContent{Text: wrong})
+	}
+	if result.IsError {
+		conn.explainDenial(resultText(result))
+	}
+	return result, nil
+}
+
+// resultText returns the text of a result.
+func resultText(r *mcp.CallToolResult) string {
+	var lines []string
+	for _, content := range r.Content {
+		if t, ok := content.(*mcp.TextContent); ok {
+			lines = append(lines, t.Text)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// begin records the call at conn. If conn has just ended, it uses the next connection, because
+// nothing was sent yet.
+func (c *toolCall) begin(
+	ctx context.Context, conn *connection, onProgress func(context.Context, *activeCall),
+) (context.Context, *connection, *activeCall, error) {
+	timeout := c.set.options.limits.CallTimeout
+	late := timeoutError(c.tool.Server, "answered the call", timeout)
+	for range maxConnections {
+		if ctx, active, ok := conn.calls.begin(ctx, timeout, late, onProgress); ok {
+			return ctx, conn, active, nil
+		}
+		var err error
+		if conn, err = c.connect(ctx); err != nil {
+			return nil, nil, nil, err
+		}
+	}
+	return nil, nil, nil, serverError(c.tool.Server, errEndedInCall)
+}
+
+// callError returns why a call failed: the cause of ctx, the end of the server, or the server's
+// error.
+func callError(ctx context.Context, conn *connection, err error) error {
+	s, cause := conn.server, context.Cause(ctx)
+	ended := errors.Is(cause, errEndedInCall) || isDisconnected(err)
+	if exceeded := conn.limitExceeded(); exceeded != nil && (ended || cause == nil) {
+		ended, err = true, exceeded
+	} else if ended {
+		err = errEndedInCall
+	}
+	switch {
+	case ended:
+		conn.disconnected(err)
+		return serverError(s.config.Name, err)
+	case cause != nil:
+		return cause
+	case errors.As(err, new(*lostAnswerError)):
+		conn.probe()
+	}
+	return serverError(s.config.Name, s.redactor.err(withData(err)))
+}
+
+// withData returns an error with the data that the server sent with it, which often says what is
+// wrong.
+func withData(err error) error {
+	refusal, ok := errors.AsType[*jsonrpc.Error](err)
+	if !ok || len(refusal.Data) == 0 || string(refusal.Data) == "null" {
+		return err
+	}
+	return fmt.Errorf("%w: %s", err, text.Truncate(string(refusal.Data), maxErrorText))
+}
+
+// progressInterval is the least time between two reports of the progress of one call.
+const progressInterval = 200 * time.Millisecond
+
+// report reports the progress of the call until ctx ends.
+func (c *toolCall) report(ctx context.Context, a *activeCall) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-a.changed:
+		}
+		c.progress(ctx, a.progress())
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(progressInterval):
+		}
+	}
+}
+
+// activeCalls tracks the calls in progress on a connection.
+type activeCalls struct {
+	mu        sync.Mutex
+	closed    bool          // no more calls are begun
+	idle      chan struct{} // closed when no more calls are begun and none is in progress, or nil
+	paused    int           // how often, see pause
+	lastToken int
+	byToken   map[string]*activeCall
+}
+
+// activeCall is a call that was sent.
+type activeCall struct {
+	token   string
+	calls   *activeCalls
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+	timeout time.Duration
+	timer   *time.Timer   // cancels the call after the timeout, unless calls are paused
+	changed chan struct{} // receives when latest is new
+
+	// Guarded by calls.mu.
+	latest     *mcp.ProgressNotificationParams
+	onProgress func() // called on the first progress, then nil
+}
+
+// begin records a call, whose context ends with the connection, and after a timeout with the cause
+// late. It returns false if the connection has ended. onProgress is called at the first progress,
+// if there is any before the end of the call; it must not block.
+func (s *activeCalls) begin(ctx context.Context, timeout time.Duration, late error,
+	onProgress func(context.Context, *activeCall)) (context.Context, *activeCall, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, nil, false
+	}
+	s.lastToken++
+	a := &activeCall{token: strconv.Itoa(s.lastToken), calls: s, timeout: timeout}
+	a.changed = make(chan struct{}, 1)
+	ctx, a.cancel = context.WithCancelCause(ctx)
+	a.ctx, a.timer = ctx, time.AfterFunc(timeout, func() { a.cancel(late) })
+	if s.paused > 0 {
+		a.timer.Stop()
+	}
+	a.onProgress = func() { onProgress(ctx, a) }
+	if s.byToken == nil {
+		s.byToken = map[string]*activeCall{}
+	}
+	s.byToken[a.token] = a
+	return ctx, a, true
+}
+
+// pause stops the timeouts of all calls, because the server waits for the user. They start again
+// when resume is called.
+func (s *activeCalls) pause() (resume func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.paused++
+	for _, a := range s.byToken {
+		a.timer.Stop()
+	}
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.paused--; s.paused > 0 {
+			return
+		}
+		for _, a := range s.byToken {
+			a.timer.Reset(a.timeout)
+		}
+	}
+}
+
+// during returns a context that ends with the last of the calls that are in progress now. It
+// returns false if there are none.
+func (s *activeCalls) during(ctx context.Context) (context.Context, context.CancelCauseFunc, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.byToken) == 0 {
+		return nil, nil, false
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	left := new(atomic.Int64)
+	left.Store(int64(len(s.byToken)))
+	for _, a := range s.byToken {
+		stop := context.AfterFunc(a.ctx, func() {
+			if left.Add(-1) == 0 {
+				cancel(context.Cause(a.ctx))
+			}
+		})
+		context.AfterFunc(ctx, func() { stop() })
+	}
+	return ctx, cancel, true
+}
+
+// retire lets no more calls begin. The returned channel is closed when those in progress have ended.
+func (s *activeCalls) retire() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	if s.idle == nil {
+		s.idle = make(chan struct{})
+		if len(s.byToken) == 0 {
+			close(s.idle)
+		}
+	}
+	return s.idle
+}
+
+// close cancels all calls, because the connection has ended.
+func (s *activeCalls) close() {
+	s.retire()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, a := range s.byToken {
+		a.cancel(errEndedInCall)
+	}
+}
+
+func (s *activeCalls) isClosed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closed
+}
+
+// progress records the progress of a call. It does not block: only the latest is kept.
+func (s *activeCalls) progress(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
+	p := r.Params
+	if p == nil {
+		return
+	}
+	token, _ := p.ProgressToken.(string)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := s.byToken[token]
+	if a == nil {
+		return
+	}
+	a.latest = p
+	if a.onProgress != nil {
+		a.onProgress()
+		a.onProgress = nil
+	}
+	select {
+	case a.changed <- struct{}{}:
+	default:
+	}
+}
+
+// end removes the call and ends its context.
+func (a *activeCall) end() {
+	a.calls.mu.Lock()
+	defer a.calls.mu.Unlock()
+	delete(a.calls.byToken, a.token)
+	if a.calls.idle != nil && len(a.calls.byToken) == 0 {
+		close(a.calls.idle)
+	}
+	a.timer.Stop()
+	a.cancel(nil)
+}
+
+// progress returns the latest progress.
+func (a *activeCall) progress() *mcp.ProgressNotificationParams {
+	a.calls.mu.Lock()
+	defer a.calls.mu.Unlock()
+	return a.latest
+}

@@ -1,0 +1,501 @@
+package mcpclient
+
+//lint:file-ignore SA1019 the MCP SDK deprecates roots and log messages (SEP-2577)
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
+	"github.com/acp-agent/acp-agent/internal/hostproxy"
+	"github.com/acp-agent/acp-agent/internal/mcp/mcproots"
+	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/sandbox"
+	"github.com/acp-agent/acp-agent/internal/text"
+)
+
+// connection is one connection to a server. A reconnected server has a new one.
+type connection struct {
+	server    *server
+	peer      *mcproots.Session // the server, as the SDK reaches it
+	process   *process.Process  // nil for http
+	sandbox   sandbox.Policy    // of the process
+	stdio     *stdioTransport   // nil for http
+	http      *httpTransport    // nil for stdio
+	cancel    context.CancelCauseFunc
+	readiness *readiness
+	ended     chan struct{} // closed when the connection has ended
+	over      chan error    // receives why the connection must be made again
+	used      atomic.Bool   // a request was answered
+	tools     listCache[Tool]
+	resources listCache[acpmcp.Resource]
+	prompts   listCache[prompt]
+	calls     activeCalls
+
+	mu     sync.Mutex
+	sent   []string // the roots last sent to the server, as URIs
+	sentAt time.Time
+
+	authorization *authorization // which the server required while it was being connected
+}
+
+// connect starts a stdio server or connects to another. ctx bounds only that, not the connection.
+func (s *server) connect(ctx context.Context, revision string) (*connection, error) {
+	c := &connection{server: s, ended: make(chan struct{}), over: make(chan error, 1)}
+	c.readiness = newReadiness(s.config.Policy, s.set.options.limits.SettleMax)
+	life, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	c.cancel = cancel
+	transport, err := c.open(ctx, life)
+	var needed *authorization
+	if err == nil {
+		// Some of the SDK's transports end with the context passed to Connect, so ctx cannot be
+		// passed.
+		connected := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
+		var peer *mcproots.Session
+		o := &mcp.ClientSessionOptions{ProtocolVersion: revision}
+		peer, err = c.client().Connect(life, transport, o)
+		connected()
+		c.mu.Lock()
+		c.peer, needed = peer, c.authorization
+		c.mu.Unlock()
+	}
+	if err != nil {
+		if life.Err() != nil {
+			err = context.Cause(life)
+		} else if needed != nil {
+			err = &unauthorizedError{needed}
+		}
+		return nil, c.abandon(ctx, err)
+	}
+	if c.http != nil {
+		c.http.connected.Store(true)
+	}
+	go func() {
+		_ = c.peer.Wait()
+		c.calls.close()
+		close(c.ended)
+	}()
+	if needed != nil { // it rejected server/discover, so the SDK treated it as a legacy server
+		c.close(ctx)
+		return nil, &unauthorizedError{needed}
+	}
+	return c, nil
+}
+
+// open starts the process, if any, and returns the transport.
+func (c *connection) open(ctx, life context.Context) (mcp.Transport, error) {
+	s := c.server
+	if s.config.Transport != acpmcp.Stdio {
+		return c.openHTTP(life)
+	}
+	command, err := s.command()
+	if err != nil {
+		return nil, err
+	}
+	c.sandbox = command.Sandbox
+	c.process, err = process.Start(ctx, command,
+		process.Options{Logger: s.log, Secrets: s.redactor.Scrubber, Refused: c.explainRefusal})
+	if err != nil {
+		return nil, err
+	}
+	c.stdio = newStdioTransport(c.process.Stdout(), c.process.Stdin(), s.set.options.limits, s.log)
+	c.stdio.secrets = s.redactor.Scrubber
+	return c.stdio, nil
+}
+
+// openHTTP returns the transport of a server that is reached over HTTP.
+func (c *connection) openHTTP(life context.Context) (mcp.Transport, error) {
+	s := c.server
+	t, err := newHTTPTransport(life, s.config, s.set.options.limits, s.log)
+	if err != nil {
+		return nil, err
+	}
+	c.http, t.lost = t, c.retire
+	t.fail = func(err error) {
+		c.cancel(err)
+		c.disconnected(err)
+	}
+	if s.authorizer != nil {
+		t.authorizer = &connectionAuthorizer{s.authorizer, c}
+	}
+	return t.forSDK(), nil
+}
+
+// command returns the command that starts the server, in its sandbox.
+func (s *server) command() (command process.Command, err error) {
+	s.set.mu.Lock()
+	ws, roots := s.set.ws, s.set.roots
+	s.set.mu.Unlock()
+	args, env, err := expandTemplates(s.config, roots)
+	if err != nil {
+		return command, err
+	}
+	dir := cmp.Or(s.config.Dir, ws.Roots().Cwd().String())
+	if err := ws.HandOverDir(dir); err != nil {
+		return command, fmt.Errorf("%w: %w", errDirectory, err)
+	}
+	command = process.Command{Path: s.config.Command, Args: args, Dir: dir, Name: s.config.Name}
+	command.Base = process.EnvironmentWithout(s.set.options.Withheld)
+	switch {
+	case s.set.options.Environment != nil:
+		command.Base = s.set.options.Environment
+	case s.config.File != "":
+		command.Base = BasicEnvironment()
+	}
+	for _, p := range env {
+		command.Env = append(command.Env, p.Name+"="+p.Value)
+	}
+	if command, err = command.Restrict(s.config.Policy.Sandbox, sandboxRoots(roots)); err != nil {
+		return command, err
+	}
+	if err := s.config.Policy.Sandbox.Unprotected(); err != nil {
+		s.tellOnce(fmt.Sprintf("MCP server %s runs without a sandbox and can write wherever you can: %v.",
+			text.Name(s.config.Name), err))
+	}
+	return command, nil
+}
+
+// sandboxRoots returns the roots that exist, for a server in the sandbox.
+func sandboxRoots(roots mcproots.Snapshot) (all []process.Root) {
+	for _, root := range roots.Existing().All() {
+		for _, dir := range root.Dirs {
+			all = append(all, process.Root{Path: dir.String(), Real: root.Real.String()})
+		}
+	}
+	return all
+}
+
+// client returns the MCP client of this connection.
+func (c *connection) client() *mcproots.Client {
+	s := c.server
+	limits := s.set.options.limits
+	probe := limits.ProbeTimeout
+	if s.config.Transport == acpmcp.HTTP {
+		// It answers each request, also an unknown one: silence means that it is slow.
+		probe = limits.StartTimeout / 2
+	}
+	o := mcproots.Options{
+		ProbeTimeout: probe,
+		SDK: mcp.ClientOptions{
+			Logger: s.log,
+			ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) {
+				c.tools.invalidate()
+			},
+			ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) {
+				c.resources.invalidate()
+			},
+			PromptListChangedHandler: func(context.Context, *mcp.PromptListChangedRequest) {
+				c.prompts.invalidate()
+			},
+			LoggingMessageHandler:       c.logMessage,
+			ProgressNotificationHandler: c.calls.progress,
+		},
+	}
+	if s.config.declaresRoots() {
+		o.Roots, o.OnList = s.set.currentRoots, c.rootsSent
+	}
+	c.offerElicitation(&o)
+	c.offerSampling(&o)
+	us := &mcp.Implementation{Name: s.set.options.Name, Version: s.set.options.Version}
+	return mcproots.NewClient(us, o)
+}
+
+// begin is called once the server is connected. It starts waiting until the server has read its
+// first roots.
+func (c *connection) begin() {
+	modern := c.peer.Modern()
+	if c.server.config.declaresRoots() && !modern {
+		c.readiness.initialized()
+		if !c.server.set.spawn(c.settle) {
+			c.readiness.markReady()
+		}
+	}
+	capabilities := c.peer.InitializeResult().Capabilities
+	switch {
+	case capabilities == nil || capabilities.Logging == nil:
+	case modern:
+		c.server.warn(deprecatedLogging)
+	default:
+		c.server.set.spawn(c.enableLogMessages)
+	}
+}
+
+// isReady reports whether calls can be sent without waiting.
+func (c *connection) isReady() bool {
+	if c.calls.isClosed() {
+		return false
+	}
+	select {
+	case <-c.readiness.ready():
+		return true
+	default:
+		return false
+	}
+}
+
+// retire makes the server connect again, because of err. The calls that are in progress may still be
+// answered.
+func (c *connection) retire(err error) {
+	c.calls.retire()
+	select {
+	case c.over <- err:
+	default:
+	}
+}
+
+// disconnected is called when the connection cannot be used any longer, because of err. The end of
+// a process is noticed by itself, and then it is known how it ended.
+func (c *connection) disconnected(err error) {
+	c.calls.close()
+	if c.http != nil {
+		c.retire(err)
+	}
+}
+
+// probe finds out, after a call whose answer was lost, whether a legacy server still knows the
+// connection: if it does not, the transport reports that.
+func (c *connection) probe() {
+	if c.http == nil || c.peer.Modern() {
+		return
+	}
+	c.server.set.spawn(func() {
+		ctx, cancel := context.WithTimeout(c.server.ctx, c.server.set.options.limits.SettleMax)
+		defer cancel()
+		_ = c.peer.Ping(ctx, nil)
+	})
+}
+
+// settle waits until the server has had time to read the roots.
+func (c *connection) settle() {
+	ctx, cancel := context.WithCancel(c.server.ctx)
+	defer cancel()
+	c.readiness.settle(ctx, func(ctx context.Context) error {
+		err := c.peer.Ping(ctx, nil)
+		if refusal := (*jsonrpc.Error)(nil); errors.As(err, &refusal) {
+			return nil // an error response is an answer too
+		}
+		return err
+	})
+}
+
+// rootsSent records that the server was sent the roots.
+func (c *connection) rootsSent(roots mcproots.Snapshot) {
+	c.readiness.rootsSent()
+	c.mu.Lock()
+	c.sent, c.sentAt = roots.URIs(), time.Now()
+	peer := c.peer // nil if the server asks before Connect has returned
+	c.mu.Unlock()
+	if peer != nil && peer.Modern() && !c.isOwn(peer) {
+		c.server.warn(deprecatedRoots)
+	}
+}
+
+// isOwn reports whether the server is a part of this program, such as acp-agent mcp, which
+// certainly follows the protocol.
+func (c *connection) isOwn(peer *mcproots.Session) bool {
+	info := peer.InitializeResult().ServerInfo
+	return info != nil && info.Name == c.server.set.options.Name
+}
+
+// sentRoots returns the roots last sent to the server, as URIs, and when. They are nil if it has
+// not asked.
+func (c *connection) sentRoots() ([]string, time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.sent), c.sentAt
+}
+
+// rootsChanged tells the server of new roots. The server is not ready until it has had time to read
+// them.
+func (c *connection) rootsChanged() {
+	if !c.server.config.declaresRoots() || c.peer.Modern() {
+		return
+	}
+	wasReady := c.readiness.reset()
+	spawned := c.server.set.spawn(func() {
+		c.announceRoots()
+		if wasReady {
+			c.settle()
+		}
+	})
+	if !spawned {
+		c.readiness.markReady()
+	}
+}
+
+// announceRoots sends a legacy server notifications/roots/list_changed, and waits a bounded time
+// until the server has read it.
+func (c *connection) announceRoots() {
+	if c.peer.Modern() || !c.server.config.declaresRoots() {
+		return
+	}
+	done := make(chan struct{})
+	c.server.set.running.Go(func() {
+		defer close(done)
+		c.peer.Announce()
+	})
+	select {
+	case <-done:
+	case <-c.ended:
+	case <-time.After(notifyTimeout):
+		c.server.log.Warn("MCP server is not reading the notification that the roots have changed",
+			"waited", notifyTimeout)
+	}
+}
+
+// enableLogMessages asks a legacy server for its log messages, because some servers send them only
+// on request.
+func (c *connection) enableLogMessages() {
+	ctx, cancel := context.WithTimeout(c.server.ctx, notifyTimeout)
+	defer cancel()
+	err := c.peer.SetLoggingLevel(ctx, &mcp.SetLoggingLevelParams{Level: "info"})
+	if err != nil {
+		c.server.log.Debug("MCP server rejected the logging level", "error", err)
+	}
+}
+
+// logMessage writes a log message of the server to our log.
+func (c *connection) logMessage(_ context.Context, r *mcp.LoggingMessageRequest) {
+	p := r.Params
+	if p == nil {
+		return
+	}
+	level := slog.LevelInfo
+	switch p.Level {
+	case "debug":
+		level = slog.LevelDebug
+	case "warning":
+		level = slog.LevelWarn
+	case "error", "critical", "alert", "emergency":
+		level = slog.LevelError
+	}
+	message := text.Truncate(c.server.redactor.Text(fmt.Sprint(p.Data)), maxLogText)
+	c.server.log.Log(context.Background(), level, "MCP server: "+message,
+		"logger", text.Truncate(p.Logger, 100))
+	c.mu.Lock()
+	modern := c.peer != nil && c.peer.Modern()
+	c.mu.Unlock()
+	if modern {
+		c.server.warn(deprecatedLogging)
+	}
+}
+
+// close ends the connection and its process group and waits for them. When ctx ends, the process is
+// killed.
+func (c *connection) close(ctx context.Context) {
+	c.calls.close()
+	if c.process != nil {
+		c.stopProcess(ctx)
+	}
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		_ = c.peer.Close()
+	}()
+	select {
+	case <-closed:
+	case <-ctx.Done():
+	case <-time.After(notifyTimeout):
+	}
+	c.cancel(errStopped)
+	<-closed
+	<-c.ended
+	if c.http != nil {
+		c.http.close()
+	}
+}
+
+func (c *connection) stopProcess(ctx context.Context) {
+	_ = c.stdio.Close()
+	if err := c.process.Stop(ctx); err != nil {
+		c.server.log.Error("MCP server does not stop", "error", err)
+	}
+	c.stdio.writer.Wait()
+}
+
+// abandon undoes a failed connect and returns the most helpful error: the reason why the process
+// ended, otherwise cause.
+func (c *connection) abandon(ctx context.Context, cause error) error {
+	defer c.cancel(errStopped)
+	if c.http != nil {
+		c.http.close()
+	}
+	if c.process == nil {
+		return cause
+	}
+	transportErr := c.stdio.err()
+	c.stopProcess(ctx)
+	return c.exitError(cause, transportErr)
+}
+
+// limitExceeded returns the error for the limit that the server exceeded, nil if the connection has
+// not ended because of one.
+func (c *connection) limitExceeded() error {
+	var cause error
+	if c.stdio != nil {
+		cause = c.stdio.err()
+	} else {
+		cause = context.Cause(c.http.ctx)
+	}
+	if exceeded, ok := errors.AsType[*limitError](cause); ok {
+		return exceeded
+	}
+	return nil
+}
+
+// explainDenial tells the user, once for each path, which setting would permit an access that the
+// sandbox has denied the server, if that is known.
+func (c *connection) explainDenial(message string) {
+	if c.process == nil {
+		return
+	}
+	s := c.server
+	explanation, _ := process.ExplainDenial(c.sandbox, message, "MCP server "+text.Name(s.config.Name),
+		text.Code("mcpServers."+s.config.Name))
+	if explanation != "" {
+		s.tellOnce(explanation)
+	}
+}
+
+// explainRefusal tells the user, once for each host, which setting would let the server connect.
+func (c *connection) explainRefusal(r hostproxy.Refusal) {
+	name := c.server.config.Name
+	c.server.tellOnce(process.ExplainRefusal(r, "MCP server "+text.Name(name),
+		text.Code("mcpServers."+name)))
+}
+
+// exitError returns why a stopped process is no longer connected, given the errors of the SDK
+// and the transport.
+func (c *connection) exitError(peerErr, transportErr error) error {
+	if errors.As(transportErr, new(*limitError)) {
+		return transportErr
+	}
+	serverClosed := errors.Is(transportErr, io.EOF) || errors.Is(transportErr, syscall.EPIPE) ||
+		errors.Is(transportErr, os.ErrClosed)
+	if errors.Is(transportErr, errClosedByUs) || !serverClosed {
+		return peerErr
+	}
+	if err := c.process.Wait(context.Background()); err != nil {
+		c.explainDenial(err.Error())
+		exit, ok := errors.AsType[*process.ExitError](err)
+		if ok && len(exit.Stderr) == 0 {
+			return fmt.Errorf("%w; it wrote no error: run its command in a terminal to see why", err)
+		}
+		return err
+	}
+	return fmt.Errorf("it exited with status 0; its stderr is in the log at level info, "+
+		"under child=%s", c.process.Name())
+}

@@ -1,0 +1,48 @@
+// Package mcpclient starts MCP servers, gives them roots, and calls their tools.
+//
+// A [Set] holds the servers of one session. Each connection has its own MCP client, so that
+// sessions do not see each other's roots and a slow server does not delay the others. Servers are
+// started when something they offer is first needed, several at once, within a bound that all
+// sessions of a process share through one [Starter].
+//
+//	starter := client.NewStarter(8)                        // one per process
+//	set := client.NewSet(starter, client.Options{})        // one per session
+//	change, err := set.Prepare(workspace, configs)         // may fail, has no effect
+//	change.Commit(host, nil)                               // cannot fail
+//	tool, err := set.Tool(ctx, "files.read")               // starts the server
+//	result, err := set.Call(ctx, tool, arguments, report)  // if the user allows it
+//	err = set.Close(ctx)                                   // stops the process groups
+//
+// The package knows nothing about ACP, and never asks anybody for permission. It passes a server's
+// questions to a [Host], and its requests to the session's model to a [Sampler]. Package
+// acp/internal/servers implements both. What it tells of servers has the types of package acp/mcp.
+//
+// Commit keeps the servers whose configuration is unchanged and tells them of new roots, stops
+// those that were removed, and never waits.
+//
+// # States of a server
+//
+//	idle ── needed ──▶ starting ──▶ ready ── ends ──▶ waiting ──▶ starting …
+//	                      │                              │
+//	                      └─ cannot be started ▶ failed ◀┘ ended too often
+//
+// Before its first call a legacy server has time to fetch and process the roots. A modern server
+// (2026-07-28) asks for roots in the results of calls, which package internal/mcp/mcproots answers. A
+// server's stderr and log messages go to our log under its name, without the values of its
+// environment and headers.
+//
+// # Where to find things
+//
+//   - set.go, options.go: the servers of a session; config.go, template.go: what one is started
+//     with; roots.go: the roots that they are told
+//   - server.go: starting one, and starting it again; connection.go: its connection; readiness.go:
+//     the time that it has to read the roots; status.go, errors.go
+//   - tools.go, resources.go, prompts.go, lists.go: what it offers; call.go: calling a tool
+//   - host.go: what it can ask; elicitation.go, sampling.go, schema.go: checking that; page.go:
+//     checking a URL that the user is to open
+//   - transport_stdio.go, environment.go, transport_http.go, http_status.go: reaching it;
+//     http_stream.go: reading its answers over HTTP; messages.go: what the SDK could not read;
+//     pending.go: the requests that are not answered, ours and the server's
+//   - authorization.go: signing in; oauth_client.go: as which client; token_network.go: which hosts may take part in that; secret.go:
+//     keeping secrets out of logs
+package mcpclient

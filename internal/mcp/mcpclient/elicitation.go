@@ -1,0 +1,196 @@
+package mcpclient
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/acp-agent/acp-agent/internal/mcp/mcproots"
+	"github.com/acp-agent/acp-agent/internal/text"
+)
+
+// The ways in which a server can ask the user.
+const (
+	formMode = "form"
+	urlMode  = "url"
+)
+
+// maxForm is the most bytes of the schema of a form, and of a URL.
+const maxForm = 64 << 10
+
+// offerElicitation sets the options of a client whose server may ask the user in the offered modes.
+func (c *connection) offerElicitation(o *mcproots.Options) {
+	modes := c.server.set.options.Elicitation
+	if len(modes) == 0 {
+		return
+	}
+	o.Elicitation = &mcp.ElicitationCapabilities{}
+	if slices.Contains(modes, formMode) {
+		o.Elicitation.Form = &mcp.FormElicitationCapabilities{}
+	}
+	if slices.Contains(modes, urlMode) {
+		o.Elicitation.URL = &mcp.URLElicitationCapabilities{}
+	}
+	o.SDK.ElicitationHandler = func(ctx context.Context, r *mcp.ElicitRequest) (
+		*mcp.ElicitResult, error) {
+		return c.elicit(ctx, r.Params)
+	}
+	o.SDK.ElicitationCompleteHandler = c.server.elicitComplete
+}
+
+// elicit asks the user a question of the server, one at a time and without a time limit. It
+// declines a question in a mode that was not offered.
+func (c *connection) elicit(ctx context.Context, params *mcp.ElicitParams) (
+	*mcp.ElicitResult, error) {
+	defer c.calls.pause()()
+	s, p := c.server, *params
+	if p.Mode == "" && (p.URL != "" || p.ElicitationID != "") {
+		p.Mode = urlMode
+	}
+	p.Mode = cmp.Or(p.Mode, formMode)
+	if !slices.Contains(s.set.options.Elicitation, p.Mode) {
+		s.log.Info("declined a question of an MCP server that the client cannot show",
+			"mode", text.Truncate(p.Mode, 20))
+		return &mcp.ElicitResult{Action: "decline"}, nil
+	}
+	if err := checkElicit(&p); err != nil {
+		return nil, err
+	}
+	select {
+	case s.questions <- struct{}{}:
+		defer func() { <-s.questions }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	host, err := s.set.openHost()
+	if err != nil {
+		return nil, err
+	}
+	answer, err := host.Elicit(ctx, s.id(), &p)
+	if err == nil && p.Mode == formMode {
+		err = checkAnswer(p.RequestedSchema, answer)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return answer, nil
+}
+
+const (
+	// maxQuestion is the most bytes of a question.
+	maxQuestion = 4 << 10
+	// maxLabel is the most bytes of a one-line text in a form.
+	maxLabel = 200
+)
+
+// checkElicit returns an error if showing the server's question could mislead the user.
+func checkElicit(p *mcp.ElicitParams) error {
+	if len(p.Message) > maxQuestion {
+		return rpcError(jsonrpc.CodeInvalidParams,
+			"message has more than %s", text.Size(maxQuestion))
+	}
+	if r, hidden := text.FirstHidden(p.Message); hidden {
+		return rpcError(jsonrpc.CodeInvalidParams,
+			"message contains %U, which the user cannot see", r)
+	}
+	if p.Mode == formMode {
+		return checkForm(p.RequestedSchema)
+	}
+	if _, err := parsePage(p.URL); err != nil {
+		return rpcError(jsonrpc.CodeInvalidParams, "url is not an http or https URL as the "+
+			"user can be shown it: %v", err)
+	}
+	return nil
+}
+
+// checkForm checks the schema of a form.
+func checkForm(schema any) error {
+	encoded, err := json.Marshal(schema)
+	if err != nil || len(encoded) > maxForm {
+		return rpcError(jsonrpc.CodeInvalidParams,
+			"requestedSchema has more than %s", text.Size(maxForm))
+	}
+	var form map[string]any
+	if err := json.Unmarshal(encoded, &form); err != nil {
+		return rpcError(jsonrpc.CodeInvalidParams, "requestedSchema is not an object")
+	}
+	return checkLabels("requestedSchema", form)
+}
+
+// checkLabels checks all texts in a value of a schema, which is called name. Only descriptions and
+// defaults may have several lines.
+func checkLabels(name string, value any) error {
+	switch v := value.(type) {
+	case map[string]any:
+		for member, value := range v {
+			if err := checkLabels("name", member); err != nil {
+				return err
+			}
+			if err := checkLabels(member, value); err != nil {
+				return err
+			}
+		}
+	case []any:
+		for _, value := range v {
+			if err := checkLabels(name, value); err != nil {
+				return err
+			}
+		}
+	case string:
+		if r, hidden := text.FirstHidden(v); hidden {
+			return rpcError(jsonrpc.CodeInvalidParams,
+				"requestedSchema contains %U, which the user cannot see", r)
+		}
+		long := len(v) > maxLabel || strings.ContainsAny(v, "\r\n\t")
+		if long && name != "description" && name != "default" {
+			return rpcError(jsonrpc.CodeInvalidParams, "a %s in requestedSchema has more than "+
+				"one line of %s", name, text.Size(maxLabel))
+		}
+	}
+	return nil
+}
+
+// elicitComplete says that the user has finished at a URL.
+func (s *server) elicitComplete(
+	ctx context.Context, r *mcp.ElicitationCompleteNotificationRequest,
+) {
+	host, err := s.set.openHost()
+	if err == nil && r.Params != nil {
+		err = host.ElicitComplete(ctx, s.id(), r.Params.ElicitationID)
+	}
+	if err != nil {
+		s.log.Debug("cannot tell the client that a question of an MCP server was answered", "error", err)
+	}
+}
+
+// visitURLs handles an error with which a server asks that the user visits URLs before it answers a
+// call. It shows the user the URLs, and returns an error that says what to do then. It returns any
+// other err unchanged.
+func (c *connection) visitURLs(ctx context.Context, err error) error {
+	var data struct {
+		Elicitations []*mcp.ElicitParams `json:"elicitations"`
+	}
+	refusal, ok := errors.AsType[*jsonrpc.Error](err)
+	if !ok || refusal.Code != mcp.CodeURLElicitationRequired ||
+		json.Unmarshal(refusal.Data, &data) != nil {
+		return err
+	}
+	const most = 5
+	for i, p := range data.Elicitations {
+		if p == nil || i == most {
+			break
+		}
+		answer, elicitErr := c.elicit(ctx, p)
+		if elicitErr != nil || answer.Action != "accept" {
+			return err
+		}
+	}
+	return fmt.Errorf("%w: call it again after you have finished in the browser", err)
+}

@@ -1,0 +1,168 @@
+package mcpclient
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/acp-agent/acp-agent/internal/text"
+)
+
+// TooManyError reports more servers than a session may have.
+type TooManyError struct{ Count, Limit int }
+
+func (e *TooManyError) Error() string {
+	return fmt.Sprintf("%d MCP servers exceed the limit of %d per session", e.Count, e.Limit)
+}
+
+// limitError reports that a server exceeded a limit, so that its connection was closed.
+type limitError struct{ text string }
+
+func (e *limitError) Error() string { return e.text }
+
+func messageTooLong(limit int) error {
+	size := text.Size(limit)
+	return &limitError{"it sent a message of more than " + size + ", which is the limit"}
+}
+
+var (
+	errStopped     = errors.New("the server was stopped")
+	errEndedInCall = errors.New("it ended during the call; the log and the list of servers say " +
+		"why, and it restarts when it is next needed")
+	errNoSuchRoot = errors.New("no such root")
+	errNotMCP     = errors.New("it does not speak MCP; check its command")
+	errNotAllowed = errors.New("it was not started")
+	errDirectory  = errors.New("cannot start it in its working directory")
+)
+
+// describeError returns the text of err. If a server's answer could not be decoded, it says so
+// without naming Go types.
+func describeError(err error) string {
+	wrong, ok := errors.AsType[*json.UnmarshalTypeError](err)
+	if !ok {
+		return err.Error()
+	}
+	field := wrong.Field[strings.LastIndexByte(wrong.Field, '.')+1:]
+	if field == "" {
+		return "the answer has a value of the wrong type"
+	}
+	return "the answer has a value of the wrong type in " + text.Quote(field)
+}
+
+// transportError is an error of the HTTP transport that says all that a user needs, without the
+// request that the MCP SDK was sending.
+type transportError interface {
+	error
+	ofTransport()
+}
+
+func (*statusError) ofTransport()      {}
+func (*lostSessionError) ofTransport() {}
+func (*unreachableError) ofTransport() {}
+func (*lostAnswerError) ofTransport()  {}
+
+// lostSessionError reports that a server no longer knows the session of the connection. It has not
+// handled the request.
+type lostSessionError struct{ says string }
+
+func (e *lostSessionError) Error() string {
+	lost := "it no longer knows the session of the connection"
+	if e.says != "" {
+		lost += ": " + text.Quote(e.says)
+	}
+	return lost
+}
+
+// unreachableError reports that nothing of a request was sent.
+type unreachableError struct{ cause error }
+
+func (e *unreachableError) Error() string { return "it cannot be reached: " + e.cause.Error() }
+func (e *unreachableError) Unwrap() error { return e.cause }
+
+// lostAnswerError reports that a request was sent and its answer was lost. It does not unwrap: that
+// its connection has ended does not mean that the server's connection has.
+type lostAnswerError struct{ cause error }
+
+func (e *lostAnswerError) Error() string {
+	cause := e.cause.Error()
+	if errors.Is(e.cause, io.EOF) || errors.Is(e.cause, io.ErrUnexpectedEOF) {
+		cause = "it closed the connection"
+	}
+	return "its answer was lost (" + cause + "), so it may have done what it was asked to do"
+}
+
+// outcome has the error with which the transport ended a request, because the MCP SDK passes on
+// some errors as text only. A nil outcome records nothing.
+type outcome struct {
+	mu  sync.Mutex
+	err error
+}
+
+type outcomeKey struct{}
+
+// withOutcome returns a context for requests whose errors o records.
+func withOutcome(ctx context.Context) (_ context.Context, o *outcome) {
+	o = &outcome{}
+	return context.WithValue(ctx, outcomeKey{}, o), o
+}
+
+// outcomeIn returns the outcome that requests with ctx have, or nil.
+func outcomeIn(ctx context.Context) *outcome {
+	o, _ := ctx.Value(outcomeKey{}).(*outcome)
+	return o
+}
+
+func (o *outcome) set(err error) {
+	if o == nil {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.err = err
+}
+
+// explain returns the recorded error in place of the SDK's, if there is one.
+func (o *outcome) explain(err error) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if err != nil && o.err != nil {
+		return o.err
+	}
+	return err
+}
+
+// serverError adds the name of the server to err.
+func serverError(server string, err error) error {
+	return fmt.Errorf("MCP server %s: %w", text.Name(server), err)
+}
+
+// timeoutError reports that a server has not done something, such as "answered initialize", within
+// a time.
+func timeoutError(server, something string, d time.Duration) error {
+	return fmt.Errorf("MCP server %s has not %s within %v", text.Name(server), something, d)
+}
+
+// rpcError returns an error for the server.
+func rpcError(code int64, format string, args ...any) error {
+	return &jsonrpc.Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// isLost reports whether err is about the connection and not about the request, which may be sent
+// again if it changes nothing.
+func isLost(err error) bool {
+	return errors.As(err, new(*lostSessionError)) || errors.As(err, new(*unreachableError)) ||
+		errors.As(err, new(*lostAnswerError))
+}
+
+// isDisconnected reports whether err means that the connection has ended.
+func isDisconnected(err error) bool {
+	return errors.Is(err, mcp.ErrConnectionClosed) || errors.Is(err, io.EOF)
+}

@@ -1,0 +1,293 @@
+package mcpclient_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
+	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
+	"github.com/acp-agent/acp-agent/internal/test/mcptest"
+	"github.com/acp-agent/acp-agent/internal/test/proctest"
+	"github.com/acp-agent/acp-agent/internal/test/roottest"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+func TestGarbageOnStdout(t *testing.T) {
+	f := newFixture(t, mcpclient.Options{})
+	f.change(roottest.Open(t, folder(t)), self("s", "garbage"))
+	require.Equal(t, "0", f.call("s.count", ""))
+	require.Contains(t, f.logs.String(), "Welcome to the server!")
+}
+
+func TestFloodOfNotifications(t *testing.T) {
+	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{MaxNotices: 2000}))
+	f.change(roottest.Open(t, folder(t)), self("s", "flood"))
+	require.Equal(t, "after the flood", f.call("s.count", ""))
+}
+
+func TestThousandRequestsAtOnce(t *testing.T) {
+	f := newFixture(t, mcpclient.Options{})
+	f.change(roottest.Open(t, folder(t)), self("s", "thousand"))
+	f.call("s.count", "")
+	require.Eventually(t, func() bool { return f.logs.Count("1000 answers") == 1 }, patience, 5*time.Millisecond)
+}
+
+func TestRequestBeforeInitialized(t *testing.T) {
+	f := newFixture(t, mcpclient.Options{})
+	f.change(roottest.Open(t, folder(t)), self("s", "early"))
+	require.Equal(t, "1", f.call("s.count", ""), "it is answered")
+}
+
+func TestServerExitsOnUnknownRequest(t *testing.T) {
+	f := newFixture(t, mcpclient.Options{})
+	f.change(roottest.Open(t, folder(t)), self("s", "no discover"))
+	require.Equal(t, "0", f.call("s.count", ""))
+	require.Equal(t, "2025-11-25", f.Servers()[0].Revision)
+}
+
+func TestSilentServer(t *testing.T) {
+	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{StartTimeout: 300 * time.Millisecond, ProbeTimeout: 100 * time.Millisecond, MaxRestarts: 1}))
+	f.change(roottest.Open(t, folder(t)), self("s", "silent"))
+	_, err := f.try("s.count", "")
+	require.ErrorContains(t, err, "has not answered initialize within 300ms")
+}
+
+func TestRestartAfterCrash(t *testing.T) {
+	f := newFixture(t, mcpclient.Options{})
+	f.change(roottest.Open(t, folder(t)), self("s", "sdk"))
+	_, err := f.try("s.die", "")
+	require.ErrorContains(t, err, "MCP server s: it ended during the call")
+	require.NotZero(t, f.where("s").PID, "started again")
+	require.Equal(t, 1, f.Servers()[0].Restarts)
+	require.Contains(t, f.logs.String(), "exit status 4")
+	require.Contains(t, f.logs.String(), "out of memory")
+}
+
+// Clause A25.
+func TestRestartOfWhatIsNoLongerAllowed(t *testing.T) {
+	f := newFixture(t, mcpclient.Options{})
+	server, ws := self("s", "sdk"), roottest.Open(t, folder(t))
+	var changed atomic.Bool
+	server.Consent, server.Check = "first", func(w *workspace.Workspace) error {
+		require.Same(t, ws, w)
+		if changed.Load() {
+			return errors.New("the script is another one")
+		}
+		return nil
+	}
+	f.change(ws, server)
+	require.NotZero(t, f.where("s").PID)
+	changed.Store(true)
+	_, err := f.try("s.die", "")
+	require.ErrorContains(t, err, "it ended during the call")
+	status := f.state(acpmcp.Failed)
+	require.ErrorContains(t, status.Err, "it was not started: the script is another one")
+	require.Equal(t, 1, status.Restarts, "attempted, once")
+
+	f.change(ws, server)
+	require.Equal(t, acpmcp.Failed, f.Servers()[0].State, "the same consent")
+	server.Consent, server.Check = "second", nil
+	f.change(ws, server)
+	require.NotZero(t, f.where("s").PID)
+}
+
+func TestGiveUpAfterRestarts(t *testing.T) {
+	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{MaxRestarts: 2, Backoff: time.Millisecond}))
+	f.change(roottest.Open(t, folder(t)), self("s", "exit"))
+	_, err := f.try("s.x", "")
+	require.ErrorContains(t, err, "exit status 3")
+	status := f.state(acpmcp.Failed)
+	require.Equal(t, 2, status.Restarts)
+
+	f = newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{Backoff: time.Hour}))
+	f.change(roottest.Open(t, folder(t)), mcpclient.Config{Name: "s", Transport: acpmcp.Stdio, Command: "no-such-command-anywhere"})
+	for range 2 {
+		_, err = f.try("s.x", "")
+		require.ErrorContains(t, err, "no-such-command-anywhere")
+		require.Regexp(t, `; it can be started again in \d+s$`, err.Error())
+	}
+}
+
+func TestLineTooLong(t *testing.T) {
+	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{MaxMessage: 1 << 20}))
+	f.change(roottest.Open(t, folder(t)), self("s", "long line"))
+	_, err := f.try("s.count", "")
+	require.EqualError(t, err, "MCP server s: it sent a message of more than 1 MiB, which is the limit")
+	require.Eventually(t, func() bool { return f.logs.Count("more than 1 MiB") > 0 }, patience, 5*time.Millisecond)
+
+	h, c := newFake(t)
+	f.change(roottest.Open(t, folder(t)), c)
+	h.Respond("tools/call", `"result":{"content":[{"type":"text","text":"`+strings.Repeat("x", 2<<20)+`"}]}`)
+	_, err = f.try("h.x", "")
+	require.EqualError(t, err, "MCP server h: it sent a message of more than 1 MiB, which is the limit")
+}
+
+func TestUnreadableAnswer(t *testing.T) {
+	f := newFixture(t, mcpclient.Options{})
+	f.change(roottest.Open(t, folder(t)), self("s", "null answers"))
+	_, err := f.try("s.count", "")
+	require.Error(t, err)
+	tools, err := f.list(t.Context())
+	require.NoError(t, err)
+	require.Len(t, tools, 3, "the connection still works")
+}
+
+// Clause W9.
+func TestGrandchildren(t *testing.T) {
+	h := proctest.Watch(t)
+	f := newFixture(t, mcpclient.Options{})
+	c := self("s", "sdk", h.Env())
+	wrapper := c
+	wrapper.Name, wrapper.Command, wrapper.Args = "wrapper", "sh", []string{"-c", "", c.Command}
+	if _, err := os.Stat("/bin/sh"); err != nil {
+		t.Skip("there is no /bin/sh here")
+	}
+	// A job in the background has no input unless it is given ours.
+	wrapper.Args[1] = `exec 3<&0; "$0" <&3 & wait`
+	f.change(roottest.Open(t, folder(t)), wrapper)
+	f.call("wrapper.echo", "{}")
+	grandchild := h.Next()
+	require.NoError(t, f.Close(t.Context()))
+	grandchild.Ended()
+}
+
+// Clause W9.
+func TestStubbornServer(t *testing.T) {
+	h := proctest.Watch(t)
+	f := newFixture(t, mcpclient.Options{})
+	f.change(roottest.Open(t, folder(t)), self("s", "stubborn", h.Env()))
+	listed := make(chan struct{})
+	go func() {
+		defer close(listed)
+		_, _ = f.list(context.Background())
+	}()
+	stubborn := h.Next()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	require.NoError(t, f.Close(ctx))
+	stubborn.Ended()
+	<-listed
+}
+
+// floodingServer sends requests without end on its stream and never takes an answer.
+type floodingServer struct {
+	*mcptest.Fake
+	questions int
+	waiting   atomic.Int64
+	asked     chan struct{} // closed once it has asked all
+	once      sync.Once
+}
+
+func (h *floodingServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch body, _ := io.ReadAll(r.Body); {
+	case r.Method == http.MethodGet:
+		w.Header().Set("Content-Type", "text/event-stream")
+		for i := range h.questions {
+			fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"id\":\"q%d\",\"method\":\"ping\"}\n\n", i)
+		}
+		w.(http.Flusher).Flush()
+		h.once.Do(func() { close(h.asked) })
+		<-r.Context().Done()
+	case bytes.Contains(body, []byte(`"id":"q`)):
+		h.waiting.Add(1)
+		<-r.Context().Done()
+	default:
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		h.Fake.ServeHTTP(w, r)
+	}
+}
+
+func TestHTTPServerTakesNoAnswers(t *testing.T) {
+	inner, _ := newFake(t)
+	h := &floodingServer{Fake: inner, questions: 3000, asked: make(chan struct{})}
+	s := httptest.NewServer(h)
+	t.Cleanup(func() {
+		s.CloseClientConnections()
+		s.Close()
+	})
+	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{SettleMax: 100 * time.Millisecond}))
+	f.change(roottest.Open(t, folder(t)), mcpclient.Config{Name: "h", Transport: acpmcp.HTTP, URL: s.URL})
+	_, err := f.list(t.Context())
+	require.NoError(t, err)
+	<-h.asked
+	status := f.state(acpmcp.Waiting)
+	require.ErrorContains(t, status.Err, "read no answers within")
+	require.Less(t, h.waiting.Load(), int64(1000))
+}
+
+func TestListLimit(t *testing.T) {
+	h, c := newFake(t)
+	h.Offer(`"tools":{},"resources":{}`)
+	long := strings.Repeat("x", 1000)
+	var tools, resources []string
+	for i := range 20 {
+		tools = append(tools, fmt.Sprintf(`{"name":"x%02d","description":"%s","inputSchema":{"type":"object"}}`, i, long))
+		resources = append(resources, fmt.Sprintf(`{"uri":"x:x%02d","name":"x","description":"%s"}`, i, long))
+	}
+	h.Respond("tools/list", `"result":{"tools":[`+strings.Join(tools, ",")+`]}`)
+	h.Respond("resources/list", `"result":{"resources":[`+strings.Join(resources, ",")+`]}`)
+	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{MaxListBytes: 10_000}))
+	f.change(roottest.Open(t, folder(t)), c)
+	listings, err := f.List(t.Context())
+	require.NoError(t, err)
+	listing := <-listings
+	require.NoError(t, listing.Err)
+	require.Len(t, listing.Tools, 9)
+	require.Len(t, listing.Resources, 9)
+	require.Equal(t, []string{
+		"The server lists more tools than the first 9, which are used: a list is limited to 1000 entries and 10000 bytes",
+		"The server lists more resources than the first 9, which are used: a list is limited to 1000 entries and 10000 bytes",
+	}, listing.Cut)
+}
+
+// A server that ignores cursors gives the same page for ever.
+func TestRepeatedCursorEndsList(t *testing.T) {
+	h, c := newFake(t)
+	h.Offer(`"tools":{},"resources":{}`)
+	h.Respond("tools/list", `"result":{"nextCursor":"again","tools":[{"name":"x","inputSchema":{"type":"object"}}]}`)
+	h.Respond("resources/list", `"result":{"nextCursor":"again","resources":[{"uri":"x:x","name":"x"}]}`)
+	f := newFixture(t, mcpclient.Options{})
+	f.change(roottest.Open(t, folder(t)), c)
+	listings, err := f.List(t.Context())
+	require.NoError(t, err)
+	listing := <-listings
+	require.NoError(t, listing.Err)
+	require.Len(t, listing.Tools, 1)
+	require.Len(t, listing.Resources, 1)
+	require.Empty(t, listing.Cut)
+	require.Equal(t, 2, h.Count("tools/list"), "with and without the cursor")
+	require.Contains(t, f.logs.String(), "lists the same items again and again")
+}
+
+func TestMalformedResultIsDescribedPlainly(t *testing.T) {
+	h, c := newFake(t)
+	f := newFixture(t, mcpclient.Options{})
+	f.change(roottest.Open(t, folder(t)), c)
+	for _, result := range []string{
+		`{"content":[{"type":"text","text":"a"}],"isError":"no"}`, `[]`, `"text"`, `7`,
+		`{"content":[{"type":"text","text":7}]}`, `{"content":[7]}`, `{"content":[{"type":"image","data":7}]}`,
+		`{"content":[{"type":"resource","resource":7}]}`, `{"content":[{"type":"text","text":"a","annotations":[]}]}`,
+		`{"content":[],"_meta":7}`,
+	} {
+		h.Respond("tools/call", `"result":`+result)
+		got, err := f.try("h.x", "{}")
+		if err != nil {
+			got = err.Error()
+		}
+		require.Contains(t, got, "a value of the wrong type", result)
+		require.NotRegexp(t, `Go |mcp\.|json:|struct`, got, result)
+	}
+}

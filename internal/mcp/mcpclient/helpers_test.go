@@ -1,0 +1,257 @@
+package mcpclient_test
+
+//lint:file-ignore SA1019 the MCP SDK deprecates roots and log messages (SEP-2577); they are supported for existing clients and servers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/url"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/require"
+
+	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
+	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
+	"github.com/acp-agent/acp-agent/internal/test/logtest"
+	"github.com/acp-agent/acp-agent/internal/test/mcptest"
+	"github.com/acp-agent/acp-agent/internal/test/proctest"
+	"github.com/acp-agent/acp-agent/internal/test/volume"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+func TestMain(m *testing.M) { proctest.Main(m, runRole) }
+
+// patience bounds waits for what must happen.
+const patience = volume.Patience
+
+// self returns a stdio server that this test binary runs as, in a role.
+func self(name, r string, env ...string) mcpclient.Config {
+	c := mcpclient.Config{Name: name, Transport: acpmcp.Stdio, Command: proctest.Executable()}
+	for _, e := range proctest.Env(r, env...) {
+		key, value, _ := strings.Cut(e, "=")
+		c.Env = append(c.Env, mcpclient.Pair{Name: key, Value: value})
+	}
+	return c
+}
+
+// host declines what servers ask, and collects what they show.
+type host struct {
+	mu      sync.Mutex
+	shown   []string
+	changed chan struct{}
+}
+
+var _ mcpclient.Host = (*host)(nil)
+
+func newHost() *host { return &host{changed: make(chan struct{})} }
+
+func (h *host) Elicit(context.Context, mcpclient.ServerID, *mcp.ElicitParams) (*mcp.ElicitResult, error) {
+	return &mcp.ElicitResult{Action: "decline"}, nil
+}
+
+func (h *host) ElicitComplete(context.Context, mcpclient.ServerID, string) error { return nil }
+
+func (h *host) SignIn(context.Context, mcpclient.ServerID, *url.URL, string) error {
+	return errors.New("not in this test")
+}
+
+func (h *host) Show(_ context.Context, message string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.shown = append(h.shown, message)
+	close(h.changed)
+	h.changed = make(chan struct{})
+	return nil
+}
+
+// waitFor waits for a message that contains text.
+func (h *host) waitFor(t testing.TB, text string) {
+	t.Helper()
+	deadline := time.After(patience)
+	for {
+		h.mu.Lock()
+		all, changed := strings.Join(h.shown, "\n"), h.changed
+		h.mu.Unlock()
+		if strings.Contains(all, text) {
+			return
+		}
+		select {
+		case <-changed:
+		case <-deadline:
+			t.Fatalf("never shown: %q in\n%s", text, all)
+		}
+	}
+}
+
+// fixture is a set and its host.
+type fixture struct {
+	*mcpclient.Set
+	t    testing.TB
+	host *host
+	logs *logtest.Text
+}
+
+// newFixture returns a set that is closed at the end of the test.
+func newFixture(t testing.TB, o mcpclient.Options) *fixture {
+	t.Helper()
+	return newFixtureWith(t, mcpclient.NewStarter(8), o)
+}
+
+func newFixtureWith(t testing.TB, starter *mcpclient.Starter, o mcpclient.Options) *fixture {
+	t.Helper()
+	f := &fixture{t: t, host: newHost(), logs: &logtest.Text{}}
+	o.Logger = f.logs.Logger(slog.LevelDebug)
+	f.Set = mcpclient.NewSet(starter, o.WithBackoff(10*time.Millisecond).WithPatience(patience))
+	t.Cleanup(func() { require.NoError(t, f.Close(context.Background())) })
+	return f
+}
+
+// change prepares and commits a change.
+func (f *fixture) change(w *workspace.Workspace, configs ...mcpclient.Config) {
+	f.t.Helper()
+	c, err := f.Prepare(w, configs)
+	require.NoError(f.t, err)
+	c.Commit(f.host, nil)
+}
+
+// call calls a tool and returns the text of its result.
+func (f *fixture) call(name, arguments string) string {
+	f.t.Helper()
+	text, err := f.try(name, arguments)
+	require.NoError(f.t, err, "%s\n%s", name, f.logs)
+	return text
+}
+
+func (f *fixture) try(name, arguments string) (string, error) {
+	f.t.Helper()
+	ctx, cancel := context.WithTimeout(f.t.Context(), patience)
+	defer cancel()
+	return f.send(ctx, name, arguments)
+}
+
+// send calls a tool and returns the text of its result.
+func (f *fixture) send(ctx context.Context, name, arguments string) (string, error) {
+	t, err := f.Tool(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	result, err := f.Call(ctx, t, json.RawMessage(arguments), func(context.Context, *mcp.ProgressNotificationParams) {})
+	if err != nil {
+		return "", err
+	}
+	text := textOf(result.Content)
+	if result.IsError {
+		err = fmt.Errorf("the tool failed: %s", text)
+	}
+	return text, err
+}
+
+// list waits for all servers and returns their tools, in the order of the servers.
+func (f *fixture) list(ctx context.Context) (tools []acpmcp.Tool, err error) {
+	listings, err := f.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	offered := map[string][]acpmcp.Tool{}
+	for l := range listings {
+		offered[l.Prefix] = l.Tools
+	}
+	for _, s := range f.Servers() {
+		tools = append(tools, offered[s.Prefix]...)
+	}
+	return tools, context.Cause(ctx)
+}
+
+func textOf(blocks []mcp.Content) string {
+	var texts []string
+	for _, block := range blocks {
+		if b, ok := block.(*mcp.TextContent); ok {
+			texts = append(texts, b.Text)
+		}
+	}
+	return strings.Join(texts, "\n")
+}
+
+// newFake returns a server that sends what a test wants, and its configuration.
+func newFake(t testing.TB) (*mcptest.Fake, mcpclient.Config) {
+	t.Helper()
+	h := mcptest.NewFake(t)
+	return h, mcpclient.Config{Name: "h", Transport: acpmcp.HTTP, URL: h.URL,
+		Policy: acpmcp.Policy{SettleWithoutRoots: time.Millisecond}}
+}
+
+// folder creates a directory with files, given as name and content in turn, and returns its real
+// path.
+func folder(t testing.TB, files ...string) string {
+	t.Helper()
+	return dirtest.New(t, files...)
+}
+
+// uris returns the root URIs of directories, one per line.
+func uris(t testing.TB, dirs ...string) string {
+	t.Helper()
+	return strings.Join(mcptest.URIs(t, dirs...), "\n")
+}
+
+// state waits until the first server is in a state and returns its status.
+func (f *fixture) state(state acpmcp.State) acpmcp.Status {
+	f.t.Helper()
+	var status acpmcp.Status
+	require.Eventually(f.t, func() bool {
+		status = f.Servers()[0]
+		return status.State == state
+	}, patience, 5*time.Millisecond, "never %s: %v\n%s", state, status, f.logs)
+	return status
+}
+
+// runRole runs this binary as a server.
+func runRole(role string) int {
+	if role == "stubborn" {
+		signal.Ignore(syscall.SIGTERM)
+		return proctest.HoldOn()
+	}
+	if proctest.Hold() != nil {
+		return 1
+	}
+	switch role {
+	case "sdk":
+		return mcptest.PlayTools()
+	case "own":
+		return runOwner()
+	case "tee": // records what the server behind it is sent
+		return runTee()
+	case "silent": // reads everything and answers nothing
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		return 0
+	case "exit":
+		fmt.Fprintln(os.Stderr, "no licence found; token is "+os.Getenv("TOKEN"))
+		return 3
+	default:
+		return mcptest.PlayRaw(role)
+	}
+}
+
+// runTee runs the server given by its arguments.
+func runTee() int {
+	in, err := proctest.OpenInput()
+	if err != nil {
+		return 1
+	}
+	behind := exec.Command(os.Args[1], os.Args[2:]...)
+	behind.Stdin, behind.Stdout, behind.Stderr = in, os.Stdout, os.Stderr
+	_ = behind.Run()
+	return 0
+}

@@ -1,0 +1,289 @@
+package mcpclient
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
+	"github.com/acp-agent/acp-agent/internal/text"
+)
+
+// list is one kind of list of a server, such as its tools.
+type list[T any] struct {
+	items   []T
+	cut     bool     // there are more, over the limits
+	leftOut []string // entries that cannot be used, and why
+}
+
+// listCache keeps a list until the server says that it has changed.
+type listCache[T any] struct {
+	version atomic.Int64 // incremented by invalidate
+
+	mu      sync.Mutex // held while the list is fetched
+	known   bool
+	fetched int64 // the version of list
+	list    list[T]
+}
+
+// invalidate makes the next get fetch the list again.
+func (c *listCache[T]) invalidate() { c.version.Add(1) }
+
+// get returns the items, from the cache if possible. Several callers share one fetch.
+func (c *listCache[T]) get(
+	ctx context.Context, fetch func(context.Context) (list[T], error),
+) ([]T, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if version := c.version.Load(); !c.known || c.fetched != version {
+		l, err := fetch(ctx)
+		if err != nil {
+			return nil, err
+		}
+		c.known, c.fetched, c.list = true, version, l
+	}
+	return c.list.items, nil
+}
+
+// latest returns the items that were fetched last, or nil while they are being fetched.
+func (c *listCache[T]) latest() []T {
+	if !c.mu.TryLock() {
+		return nil
+	}
+	defer c.mu.Unlock()
+	return c.list.items
+}
+
+// describeCut returns a sentence about what is left out of the list, or "".
+func (c *listCache[T]) describeCut(kind string, l limits) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var all []string
+	if c.list.cut {
+		all = append(all, fmt.Sprintf("The server lists more %s than the first %d, which are "+
+			"used: a list is limited to %d entries and %s",
+			kind, len(c.list.items), maxItems, text.Size(l.MaxListBytes)))
+	}
+	if n := len(c.list.leftOut); n > 0 {
+		const shown = 5
+		some := strings.Join(c.list.leftOut[:min(n, shown)], "; ")
+		if n > shown {
+			some += fmt.Sprintf("; and %d more", n-shown)
+		}
+		all = append(all, fmt.Sprintf("Some %s of the server cannot be used: %s", kind, some))
+	}
+	return all
+}
+
+// page is a part of a list, the cursor of the next part, "" after the last, and its _meta.
+type page[T any] struct {
+	items []*T
+	next  string
+	meta  mcp.Meta
+}
+
+// collect returns the items that a server lists, up to the limits. Items without a name are left
+// out, and so are repeated ones. A cursor that the server has given before ends the list.
+func collect[T any](c *connection, kind string, fetch func(cursor string) (page[T], error),
+	name func(*T) string) (list[*T], error) {
+	var l list[*T]
+	left, cursor := c.server.set.options.limits.MaxListBytes, ""
+	cursors, known := map[string]bool{"": true}, map[string]bool{}
+	for {
+		p, err := fetch(cursor)
+		if err != nil {
+			return list[*T]{}, err
+		}
+		l.leftOut = append(l.leftOut, leftOutOf(p.meta)...)
+		for _, item := range p.items {
+			if item == nil || name(item) == "" {
+				continue
+			}
+			encoded := string(encode(item))
+			if known[encoded] {
+				continue
+			}
+			known[encoded] = true
+			left -= len(encoded)
+			if left < 0 || len(l.items) == maxItems {
+				c.server.log.Warn("MCP server lists more items than are used",
+					"kind", kind, "used", len(l.items))
+				l.cut = true
+				return l, nil
+			}
+			l.items = append(l.items, item)
+		}
+		cursor = p.next
+		if cursors[cursor] {
+			if cursor != "" {
+				c.server.log.Warn("MCP server lists the same items again and again",
+					"kind", kind, "used", len(l.items))
+			}
+			return l, nil
+		}
+		cursors[cursor] = true
+	}
+}
+
+// withNames gives each item a unique name, and returns the results of calling named with both.
+func withNames[T, N any](
+	l list[*T], name func(*T) string, named func(item *T, unique string) N,
+) list[N] {
+	names := make([]string, len(l.items))
+	for i, item := range l.items {
+		names[i] = name(item)
+	}
+	result := list[N]{cut: l.cut, leftOut: l.leftOut}
+	for i, unique := range uniqueNames(names, nil) {
+		result.items = append(result.items, named(l.items[i], unique))
+	}
+	return result
+}
+
+// List sends what each server offers as soon as it is known, and then closes the channel. It starts
+// the servers and waits for them until ctx ends, or for [Options].Wait. Nobody needs to receive.
+func (s *Set) List(ctx context.Context) (<-chan acpmcp.Listing, error) {
+	servers, err := s.use()
+	if err != nil {
+		return nil, err
+	}
+	listings := make(chan acpmcp.Listing, len(servers))
+	spawned := s.spawn(func() {
+		defer close(listings)
+		var listing sync.WaitGroup
+		for _, one := range servers {
+			listing.Go(func() { listings <- one.list(ctx) })
+		}
+		listing.Wait()
+	})
+	if !spawned {
+		return nil, acpmcp.ErrClosed
+	}
+	return listings, nil
+}
+
+// list returns what the server offers, after starting it if necessary.
+func (s *server) list(ctx context.Context) acpmcp.Listing {
+	list := func(ctx context.Context, c *connection) (l acpmcp.Listing, err error) {
+		var listing sync.WaitGroup
+		var resourcesErr, promptsErr error
+		listing.Go(func() { l.Resources, resourcesErr = c.listResources(ctx) })
+		listing.Go(func() { _, promptsErr = c.listPrompts(ctx) }) // for the status
+		tools, err := c.listTools(ctx)
+		for _, t := range tools {
+			l.Tools = append(l.Tools, t.Tool)
+		}
+		listing.Wait()
+		limits := s.set.options.limits
+		l.Cut = slices.Concat(c.tools.describeCut("tools", limits),
+			c.resources.describeCut("resources", limits),
+			c.prompts.describeCut("prompts", limits))
+		return l, cmp.Or(err, resourcesErr, promptsErr)
+	}
+	l, err := fromServer(ctx, s, list)
+	l.Status = s.status()
+	switch {
+	case err == nil, ctx.Err() != nil:
+	case isPermanent(err):
+		// Its failure has been logged.
+		s.log.Debug("could not list what an MCP server offers", "error", err)
+	default:
+		s.log.Warn("could not list what an MCP server offers", "error", err)
+	}
+	if err != nil {
+		l.Err = err
+	}
+	return l
+}
+
+// maxConnections is the most connections to a server that are tried for one request.
+const maxConnections = 3
+
+// fromServer gets something from a server. If the connection has just ended, or the answer was lost,
+// it tries again. It returns the result of the last try, even if that failed.
+func fromServer[T any](
+	ctx context.Context, s *server, get func(context.Context, *connection) (T, error),
+) (got T, err error) {
+	for range maxConnections {
+		c, notReady := s.ready(ctx)
+		if notReady != nil {
+			return got, notReady
+		}
+		bounded, cancel := context.WithTimeoutCause(ctx, listTimeout,
+			timeoutError(s.config.Name, "answered", listTimeout))
+		noted, o := withOutcome(bounded)
+		got, err = get(noted, c)
+		err = o.explain(err)
+		late := context.Cause(bounded)
+		cancel()
+		switch {
+		case err == nil:
+			c.used.Store(true)
+			return got, nil
+		case late != nil:
+			return got, late
+		case isDisconnected(err):
+			c.disconnected(err)
+			err = errEndedInCall
+		case !isLost(err):
+			return got, serverError(s.config.Name, s.redactor.err(err))
+		}
+	}
+	return got, serverError(s.config.Name, s.redactor.err(err))
+}
+
+// maxNameLength bounds the server's part and the tool's part of a full name, so that models accept
+// the name.
+const maxNameLength = 64
+
+// uniqueNames turns names into unique names of letters, digits, "_" and "-", in order. Where given
+// is not "" it is kept as it is; given may be nil.
+func uniqueNames(names, given []string) []string {
+	out := make([]string, len(names))
+	copy(out, given)
+	taken := map[string]bool{}
+	for _, name := range given {
+		taken[name] = true
+	}
+	for i, name := range names {
+		// Names that need no change come first.
+		if out[i] == "" && plainName(name) == name && !taken[name] {
+			out[i], taken[name] = name, true
+		}
+	}
+	for i, name := range names {
+		for n := 1; out[i] == ""; n++ {
+			candidate := plainName(name)
+			if n > 1 {
+				suffix := "_" + strconv.Itoa(n)
+				candidate = candidate[:min(len(candidate), maxNameLength-len(suffix))] + suffix
+			}
+			if !taken[candidate] {
+				out[i], taken[candidate] = candidate, true
+			}
+		}
+	}
+	return out
+}
+
+func plainName(name string) string {
+	plain := strings.Map(func(r rune) rune {
+		switch {
+		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9', r == '_', r == '-':
+			return r
+		default:
+			return '_'
+		}
+	}, name)
+	if plain == "" {
+		return "_"
+	}
+	return plain[:min(len(plain), maxNameLength)]
+}

@@ -1,0 +1,91 @@
+package mcpclient
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"time"
+)
+
+// Options configure a [Set].
+type Options struct {
+	// Logger receives the servers' lifecycle events, stderr and log messages. Default: discarded.
+	Logger *slog.Logger
+	// Name and Version identify acp-agent to the servers. Default "acp-agent", "dev".
+	Name, Version string
+	// Elicitation are the ways in which the host can ask the user questions of servers: "form",
+	// "url".
+	Elicitation []string
+	// Withheld are the names of our environment variables that servers do not inherit unless their
+	// configuration names them.
+	Withheld []string
+	// Environment, if not nil, is the environment of servers, as NAME=VALUE, in place of ours.
+	Environment []string
+	// Wait bounds how long a listing or a call waits for a server to become ready. Default 15 s.
+	Wait time.Duration
+
+	limits limits // zero fields mean the defaults; set by tests
+}
+
+// limits bound what a server may use and how long it is waited for.
+type limits struct {
+	StartTimeout time.Duration // to start and answer initialize; some download themselves first
+	ProbeTimeout time.Duration // to answer server/discover, before a stdio server counts as legacy
+	CallTimeout  time.Duration // to answer a tool call
+	SettleMax    time.Duration // to become ready, answer pings and read answers to its requests
+	CheckRoots   time.Duration // interval between checks that the roots exist
+	Backoff      time.Duration // before the first restart; doubles up to maxBackoff
+	MaxRestarts  int           // failures in a row before giving up the server
+	MaxMessage   int           // bytes of one message; a longer one ends the connection
+	MaxNotices   int           // notifications and events per second; the server waits beyond
+	MaxRequests  int           // requests of a server whose answers it has not read
+	MaxListBytes int           // bytes of JSON of one list; the rest is left out
+}
+
+// Limits that no test changes.
+const (
+	maxServers    = 64               // of a set
+	maxItems      = 1000             // tools or resources of a server
+	maxBackoff    = 30 * time.Second // between restarts
+	stableAfter   = time.Minute      // time after which earlier failures are forgotten
+	listTimeout   = 15 * time.Second // to list tools and resources, or to return a resource
+	notifyTimeout = time.Second      // to take a notification
+	stopTimeout   = 2 * time.Second  // to end before it is killed
+	maxLogText    = 4 << 10          // bytes of a log message
+)
+
+func (o Options) withDefaults() Options {
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+	o.Name, o.Version = cmp.Or(o.Name, "acp-agent"), cmp.Or(o.Version, "dev")
+	o.Wait = cmp.Or(o.Wait, 15*time.Second)
+	l := &o.limits
+	l.StartTimeout = cmp.Or(l.StartTimeout, time.Minute)
+	l.ProbeTimeout = cmp.Or(l.ProbeTimeout, 5*time.Second)
+	l.CallTimeout = cmp.Or(l.CallTimeout, 10*time.Minute)
+	l.SettleMax = cmp.Or(l.SettleMax, 5*time.Second)
+	l.CheckRoots = cmp.Or(l.CheckRoots, 5*time.Second)
+	l.Backoff = cmp.Or(l.Backoff, 500*time.Millisecond)
+	l.MaxRestarts = cmp.Or(l.MaxRestarts, 5)
+	l.MaxMessage = cmp.Or(l.MaxMessage, 16<<20)
+	l.MaxNotices = cmp.Or(l.MaxNotices, 5000)
+	l.MaxRequests = cmp.Or(l.MaxRequests, 256)
+	l.MaxListBytes = cmp.Or(l.MaxListBytes, 4<<20)
+	return o
+}
+
+// Starter bounds how many servers start at once. All sets of a process share one. It is safe
+// for concurrent use.
+type Starter struct{ slots chan struct{} }
+
+// NewStarter returns a Starter that lets n servers start at once.
+func NewStarter(n int) *Starter { return &Starter{slots: make(chan struct{}, n)} }
+
+// acquire waits until a server may start. The caller calls release once it has started.
+func (s *Starter) acquire(ctx context.Context) (release func(), err error) {
+	select {
+	case s.slots <- struct{}{}:
+		return func() { <-s.slots }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}

@@ -1,0 +1,47 @@
+package mcpclient
+
+import (
+	"context"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
+)
+
+// listResources returns the server's resources.
+func (c *connection) listResources(ctx context.Context) ([]acpmcp.Resource, error) {
+	if o := c.peer.InitializeResult().Capabilities; o == nil || o.Resources == nil {
+		return nil, nil
+	}
+	return c.resources.get(ctx, func(ctx context.Context) (list[acpmcp.Resource], error) {
+		uri := func(r *mcp.Resource) string { return r.URI }
+		fetch := func(cursor string) (page[mcp.Resource], error) {
+			r, err := c.peer.ListResources(ctx, &mcp.ListResourcesParams{Cursor: cursor})
+			if err != nil {
+				return page[mcp.Resource]{}, err
+			}
+			return page[mcp.Resource]{r.Resources, r.NextCursor, r.Meta}, nil
+		}
+		listed, err := collect(c, "resources", fetch, uri)
+		described := list[acpmcp.Resource]{cut: listed.cut, leftOut: listed.leftOut}
+		for _, r := range listed.items {
+			described.items = append(described.items,
+				acpmcp.Resource{URI: r.URI, Description: r.Description})
+		}
+		return described, err
+	})
+}
+
+// ReadResource returns the content of a resource of the server with this prefix, otherwise with
+// this name. The error is a [*acpmcp.UnknownNameError] if there is no such server.
+func (s *Set) ReadResource(ctx context.Context, server, uri string) (
+	*mcp.ReadResourceResult, error) {
+	one, err := s.find(server)
+	if err != nil {
+		return nil, err
+	}
+	read := func(ctx context.Context, c *connection) (*mcp.ReadResourceResult, error) {
+		return c.peer.ReadResource(ctx, &mcp.ReadResourceParams{URI: uri})
+	}
+	return fromServer(ctx, one, read)
+}

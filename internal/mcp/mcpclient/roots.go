@@ -1,0 +1,88 @@
+package mcpclient
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
+	"github.com/acp-agent/acp-agent/internal/mcp/mcproots"
+	"github.com/acp-agent/acp-agent/internal/text"
+)
+
+// currentRoots returns the session's roots that exist, which is the answer to a server that asks
+// for the roots.
+func (s *Set) currentRoots(context.Context) (mcproots.Snapshot, error) {
+	s.mu.Lock()
+	roots, visible, closed := s.roots, s.visible, s.closed
+	s.mu.Unlock()
+	if closed {
+		return mcproots.Snapshot{}, acpmcp.ErrClosed
+	}
+	existing := roots.Existing()
+	if !existing.Equal(visible) {
+		select {
+		case s.recheck <- struct{}{}:
+		default:
+		}
+	}
+	return existing, nil
+}
+
+// watchRoots checks the roots periodically, and whenever currentRoots has noticed a difference.
+func (s *Set) watchRoots() {
+	ticker := time.NewTicker(s.options.limits.CheckRoots)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+		case <-s.recheck:
+		case <-s.ctx.Done():
+			return
+		}
+		s.checkRoots()
+	}
+}
+
+// checkRoots tells the servers and the user about roots that have disappeared or come back.
+func (s *Set) checkRoots() {
+	s.mu.Lock()
+	roots, before := s.roots, s.visible
+	s.mu.Unlock()
+	now := roots.Existing()
+	s.mu.Lock()
+	if !s.roots.Equal(roots) || !s.visible.Equal(before) || now.Equal(before) {
+		s.mu.Unlock()
+		return
+	}
+	s.visible = now
+	servers := s.servers
+	s.mu.Unlock()
+	if gone := before.Missing(now); len(gone) > 0 {
+		s.options.Logger.Warn("roots vanished; the session's MCP servers no longer see them",
+			"roots", len(gone))
+		s.showMessage("No longer there: " + rootPaths(gone) +
+			". The session's MCP servers no longer see it.")
+	}
+	if back := now.Missing(before); len(back) > 0 {
+		s.showMessage("There again: " + rootPaths(back) +
+			". The session's MCP servers see it again.")
+	}
+	var announcing sync.WaitGroup
+	for _, one := range servers {
+		if c := one.connected(); c != nil {
+			announcing.Go(c.announceRoots)
+		}
+	}
+	announcing.Wait()
+}
+
+// rootPaths lists roots for a person.
+func rootPaths(roots []mcproots.Root) string {
+	paths := make([]string, len(roots))
+	for i, r := range roots {
+		paths[i] = text.Printable(r.Real.String())
+	}
+	return strings.Join(paths, ", ")
+}

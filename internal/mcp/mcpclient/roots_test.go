@@ -1,0 +1,209 @@
+package mcpclient_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/require"
+
+	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
+	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
+	"github.com/acp-agent/acp-agent/internal/test/roottest"
+)
+
+// asking returns a server that fetches the roots at its start and on each change.
+func asking(name string) mcpclient.Config {
+	return self(name, "sdk", "ASK=1", "REVISION=2025-11-25")
+}
+
+// Clause M3.
+func TestAnnounceRoots(t *testing.T) {
+	a, b := folder(t), folder(t)
+	f := newFixture(t, mcpclient.Options{})
+	f.change(roottest.Open(t, a), asking("s"))
+	before := f.where("s").PID
+	f.change(roottest.Open(t, a, b), asking("s"))
+	require.Equal(t, uris(t, a, b), f.call("s.roots", ""))
+	require.Equal(t, before, f.where("s").PID, "it was kept")
+	require.Eventually(t, func() bool { return f.logs.Count("roots changed") == 1 }, patience, 5*time.Millisecond)
+	f.change(roottest.Open(t, a, b), asking("s"))
+	require.Equal(t, uris(t, a, b), f.call("s.roots", ""))
+	require.Equal(t, 1, f.logs.Count("roots changed"), "the same roots are no change")
+}
+
+// Clauses M3, A12.
+func TestRestartOnLostRoot(t *testing.T) {
+	a, b := folder(t), folder(t)
+	notified := asking("notified")
+	notified.Policy.KeepOnShrink = true
+	never, early := self("never", "sdk"), self("early", "early")
+	f := newFixture(t, mcpclient.Options{})
+	f.change(roottest.Open(t, a, b), asking("s"), notified, never, early)
+	f.call("early.count", "")
+	s, n, v := f.where("s").PID, f.where("notified").PID, f.where("never").PID
+
+	f.change(roottest.Open(t, a), asking("s"), notified, never, early)
+	require.Equal(t, uris(t, a), f.call("s.roots", ""), "the first call reaches the new process")
+	require.NotEqual(t, s, f.where("s").PID)
+	require.True(t, ended(s))
+	require.Equal(t, n, f.where("notified").PID, "its policy says so")
+	require.Equal(t, v, f.where("never").PID, "it had not asked")
+	f.host.waitFor(t, "Restarting MCP server s: it still has "+b)
+	require.Equal(t, uris(t, a), f.call("notified.roots", ""))
+	require.Equal(t, "1", f.call("early.count", ""))
+	require.Equal(t, 1, f.logs.Count("roots announced before the end"))
+}
+
+// Clause M6.
+func TestVanishedRoot(t *testing.T) {
+	top := folder(t, "a/f", "", "b/f", "")
+	a, b := filepath.Join(top, "a"), filepath.Join(top, "b")
+	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{CheckRoots: 20 * time.Millisecond}))
+	f.change(roottest.Open(t, a, b), asking("s"))
+	require.Equal(t, uris(t, a, b), f.call("s.roots", ""))
+
+	require.NoError(t, os.Rename(b, b+".away"))
+	f.host.waitFor(t, "No longer there: "+b)
+	require.Equal(t, uris(t, a), f.call("s.roots", ""))
+	require.Eventually(t, func() bool { return f.logs.Count("roots changed") == 1 }, patience, 5*time.Millisecond)
+
+	require.NoError(t, os.Rename(b+".away", b))
+	f.host.waitFor(t, "There again: "+b)
+	require.Equal(t, uris(t, a, b), f.call("s.roots", ""))
+	require.Eventually(t, func() bool { return f.logs.Count("roots changed") == 2 }, patience, 5*time.Millisecond)
+}
+
+// Clause M6.
+func TestVanishedRootNoticedOnUse(t *testing.T) {
+	top := folder(t, "a/f", "", "b/f", "")
+	a, b := filepath.Join(top, "a"), filepath.Join(top, "b")
+	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{CheckRoots: time.Hour}))
+	f.change(roottest.Open(t, a, b), asking("s"))
+	f.call("s.echo", "{}")
+	require.NoError(t, os.RemoveAll(b))
+	require.Equal(t, uris(t, a), f.call("s.roots", ""))
+	f.host.waitFor(t, "No longer there: "+b)
+}
+
+// Clause A24.
+func TestToolsCannotChangeRoots(t *testing.T) {
+	a, b := folder(t), folder(t)
+	f := newFixture(t, mcpclient.Options{})
+	f.change(roottest.Open(t, a), asking("s"))
+	f.call("s.echo", `{"roots":["`+b+`"],"_meta":{"roots":["`+b+`"]}}`)
+	require.Equal(t, uris(t, a), f.call("s.roots", ""))
+	prepared, err := f.Prepare(roottest.Open(t, a, b), []mcpclient.Config{asking("s")})
+	require.NoError(t, err)
+	require.Equal(t, uris(t, a), f.call("s.roots", ""), "not committed")
+	prepared.Commit(f.host, nil)
+	require.Equal(t, uris(t, a, b), f.call("s.roots", ""))
+}
+
+// Clause A12.
+func TestCommitDoesNotWait(t *testing.T) {
+	a, b := folder(t), folder(t)
+	f := newFixture(t, mcpclient.Options{})
+	f.change(roottest.Open(t, a), self("silent", "silent"), asking("s"))
+	require.NotZero(t, f.where("s").PID)
+	ctx, cancel := context.WithCancel(t.Context())
+	listed := make(chan struct{})
+	go func() {
+		defer close(listed)
+		_, _ = f.list(ctx)
+	}()
+	f.state(acpmcp.Starting)
+	f.change(roottest.Open(t, a, b), self("silent", "silent"), asking("s"))
+	require.Equal(t, uris(t, a, b), f.call("s.roots", ""))
+	cancel()
+	<-listed
+}
+
+// Clause M15.
+func TestKeptServerKeepsToolNames(t *testing.T) {
+	w := roottest.Open(t, folder(t))
+	f := newFixture(t, mcpclient.Options{})
+	ours, theirs, second := self("my fs", "sdk"), self("my_fs", "sdk"), self("my fs", "sdk", "A=b")
+	prefixes := func() (all []string) {
+		for _, s := range f.Servers() {
+			all = append(all, s.Prefix)
+		}
+		return all
+	}
+	f.change(w, ours)
+	require.Equal(t, []string{"my_fs"}, prefixes())
+	f.change(w, theirs, ours, second)
+	require.Equal(t, []string{"my_fs_2", "my_fs", "my_fs_3"}, prefixes(), "a newcomer takes no name that is in use")
+	f.change(w, second, theirs)
+	require.Equal(t, []string{"my_fs_3", "my_fs_2"}, prefixes())
+	f.change(w, second, ours)
+	require.Equal(t, []string{"my_fs_3", "my_fs"}, prefixes())
+}
+
+// Clause M3.
+func TestReconnectOnLostRoot(t *testing.T) {
+	a, b := folder(t), folder(t)
+	for name, c := range map[string]struct {
+		keep  bool
+		asks  bool
+		times int64
+	}{
+		"asked":                 {false, true, 2},
+		"never asked":           {false, false, 1},
+		"asked, to be notified": {true, true, 1},
+		"never, to be notified": {true, false, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var initialized atomic.Int64
+			handler := mcp.NewStreamableHTTPHandler(toolServers(t, "2025-11-25", &initialized), nil)
+			server := remote("r", acpmcp.HTTP, remoteServer(t, handler).URL+"/mcp")
+			server.Policy.KeepOnShrink = c.keep
+			f := newFixture(t, mcpclient.Options{})
+			f.change(roottest.Open(t, a, b), server)
+			tool := "r.echo"
+			if c.asks {
+				tool = "r.roots"
+			}
+			f.call(tool, "{}")
+			require.EqualValues(t, 1, initialized.Load())
+			f.change(roottest.Open(t, a), server)
+			f.call(tool, "{}")
+			require.Equal(t, c.times, initialized.Load())
+		})
+	}
+}
+
+// Clause M5.
+func TestCallAfterChangeWaits(t *testing.T) {
+	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{SettleMax: patience}))
+	c := asking("s")
+	c.Policy.SettleWithoutRoots = patience // only an answered roots/list makes it ready
+	var roots []string
+	for range 6 {
+		roots = append(roots, folder(t))
+		f.change(roottest.Open(t, roots[0], roots[1:]...), c)
+		f.call("s.echo", "{}")
+		require.Equal(t, strings.Split(uris(t, roots...), "\n"), f.Servers()[0].SentRoots)
+	}
+}
+
+// If a server settled before each call, these calls would take too long.
+//
+// Clause M5.
+func TestSettlesOnce(t *testing.T) {
+	f := newFixture(t, mcpclient.Options{})
+	c := self("s", "sdk", "REVISION=2025-11-25")
+	f.change(roottest.Open(t, folder(t)), c)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for range 100 {
+		_, err := f.send(ctx, "s.echo", "{}")
+		require.NoError(t, err)
+	}
+	require.Nil(t, f.Servers()[0].SentRoots, "it never asked")
+}

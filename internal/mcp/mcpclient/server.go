@@ -1,0 +1,505 @@
+package mcpclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os/exec"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"golang.org/x/time/rate"
+
+	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
+	"github.com/acp-agent/acp-agent/internal/mcp/mcproots"
+	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/sandbox"
+	"github.com/acp-agent/acp-agent/internal/text"
+)
+
+// server is one server of a session. While it is needed, run connects it and reconnects it when it
+// fails.
+type server struct {
+	set      *Set
+	config   Config
+	prefix   string // of the names of its tools
+	log      *slog.Logger
+	redactor redactor
+	ctx      context.Context // ends with the server
+	stop     context.CancelCauseFunc
+
+	questions chan struct{}        // holds one value while the server has a question
+	samples   *rate.Limiter        // of its requests to the model
+	restarts  chan []mcproots.Root // tells run to reconnect; has the roots that were lost
+
+	authorizer *authorizer // nil if the user cannot sign in to the server
+
+	mu         sync.Mutex
+	state      acpmcp.State
+	waiting    string         // what a starting server waits for
+	signingIn  *authorization // the one it waits for, or nil
+	err        error
+	failure    error         // why it failed last; nil once it is ready
+	changed    chan struct{} // closed and replaced when state or connection changes
+	running    bool          // run is running
+	connection *connection   // nil while there is none to use
+	retryAt    time.Time     // when a failed server may be tried again
+	legacy     bool          // known not to support the modern revision
+	restarted  int           // how often it was restarted after a failure
+	failures   int           // in a row, before the current start
+	warnings   []deprecation
+	told       []string // what the user was told once
+}
+
+func (s *Set) newServer(c Config, prefix string) *server {
+	r := redactor{c.secrets()}
+	ctx, stop := context.WithCancelCause(s.ctx)
+	one := &server{
+		set: s, config: c, prefix: prefix, ctx: ctx, stop: stop,
+		redactor: r, log: r.logger(s.options.Logger.With("server", c.Name)),
+		questions: make(chan struct{}, 1), restarts: make(chan []mcproots.Root, 1),
+		samples: rate.NewLimiter(rate.Every(time.Minute/samplesPerMinute), samplesPerMinute),
+		state:   acpmcp.Idle, changed: make(chan struct{}),
+	}
+	if c.mayAuthorize() {
+		one.authorizer = &authorizer{server: one}
+	}
+	return one
+}
+
+func (s *server) id() ServerID { return ServerID{s.config.Name, s.prefix} }
+
+// ready waits until the server takes calls, starting it if necessary, and returns its connection.
+func (s *server) ready(ctx context.Context) (*connection, error) {
+	if c := s.connected(); c != nil && c.isReady() {
+		return c, nil
+	}
+	wait := s.set.options.Wait
+	ctx, cancel := context.WithTimeoutCause(ctx, wait,
+		timeoutError(s.config.Name, "become ready", wait))
+	defer cancel()
+	s.ensureRunning()
+	for {
+		s.mu.Lock()
+		c, state, err, changed, failures := s.connection, s.state, s.err, s.changed, s.failures
+		s.mu.Unlock()
+		var settled <-chan struct{}
+		switch {
+		case c != nil && !c.calls.isClosed():
+			settled = c.readiness.ready()
+		case state == acpmcp.Failed, state == acpmcp.Waiting && failures > 1:
+			return nil, err // it may recover, but waiting is not worthwhile
+		case state == acpmcp.Stopped:
+			return nil, acpmcp.ErrClosed
+		}
+		select {
+		case <-settled:
+			return c, nil
+		case <-changed:
+		case <-ctx.Done():
+			return nil, s.explain(context.Cause(ctx))
+		}
+	}
+}
+
+// explain adds to err what was waited for.
+func (s *server) explain(err error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.state == acpmcp.Starting && s.waiting != "":
+		err = fmt.Errorf("%w: %s", err, s.waiting)
+		if s.failure == nil {
+			return err
+		}
+	case s.state != acpmcp.Waiting || s.failure == nil:
+		return err
+	}
+	return fmt.Errorf("%w; the last attempt failed: %w", err, s.failure)
+}
+
+// sayWhenRetried adds the time at which the server may be started again to err, unless that is now.
+func (s *server) sayWhenRetried(err error) error {
+	if status := s.status(); !status.RetryAt.IsZero() {
+		left := max(time.Until(status.RetryAt), time.Second).Round(time.Second)
+		return fmt.Errorf("%w; it can be started again in %v", err, left)
+	}
+	return err
+}
+
+// connected returns the server's connection, nil if it has none.
+func (s *server) connected() *connection {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.connection
+}
+
+// ensureRunning starts the server unless it is running or has just failed.
+func (s *server) ensureRunning() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running || s.ctx.Err() != nil || time.Now().Before(s.retryAt) {
+		return
+	}
+	select { // a restart requested before the end of the server is no longer needed
+	case <-s.restarts:
+	default:
+	}
+	if s.set.spawn(s.run) {
+		s.running = true
+		s.setStarting("other servers are being started first")
+	}
+}
+
+// setState changes the state and wakes those who wait for a change. The caller holds mu.
+func (s *server) setState(to acpmcp.State, err error) {
+	s.state, s.err = to, err
+	if err != nil || to == acpmcp.Ready {
+		s.failure = err
+	}
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// setStarting records what is waited for before the server is ready. The caller holds mu.
+func (s *server) setStarting(waiting string) {
+	s.waiting = waiting
+	s.setState(acpmcp.Starting, nil)
+}
+
+// run keeps the server connected until it is stopped or has failed too often.
+func (s *server) run() {
+	failures, authorizations := 0, 0
+	for {
+		c, err := s.start()
+		if refusal := (*unauthorizedError)(nil); errors.As(err, &refusal) {
+			if authorizations++; authorizations > maxAuthorizations {
+				err = &authorizationError{errAskedAgain}
+			} else if err = s.awaitAuthorization(refusal.authorization); err == nil {
+				continue
+			}
+		} else if err == nil {
+			authorizations = 0
+			began := time.Now()
+			err = s.serve(c)
+			served := c.http != nil && c.used.Load()
+			if served || time.Since(began) >= stableAfter {
+				failures = 0
+			}
+			lost := errors.As(err, new(*lostSessionError))
+			if errors.Is(err, errRestart) || lost && served {
+				failures = 0
+				continue
+			}
+		}
+		if s.ctx.Err() != nil {
+			s.exit(acpmcp.Stopped, nil, 0)
+			return
+		}
+		failures++
+		wait := min(s.set.options.limits.Backoff<<min(failures-1, 20), maxBackoff)
+		err = serverError(s.config.Name, s.redactor.err(err))
+		if isPermanent(err) || failures > s.set.options.limits.MaxRestarts {
+			s.log.Error("MCP server failed", "error", err)
+			s.exit(acpmcp.Failed, err, wait)
+			return
+		}
+		s.log.Warn("restarting an MCP server that failed", "error", err, "in", wait)
+		s.backOff(err, wait, failures)
+	}
+}
+
+// isPermanent reports whether trying again would only result in the same error.
+func isPermanent(err error) bool {
+	if errors.As(err, new(*authorizationError)) {
+		return true
+	}
+	if status, ok := errors.AsType[*statusError](err); ok {
+		return status.isPermanent()
+	}
+	return errors.As(err, new(*process.StartError)) || errors.As(err, new(*exec.Error)) ||
+		errors.Is(err, errNoSuchRoot) || errors.Is(err, errDirectory) ||
+		errors.Is(err, errNotAllowed)
+}
+
+// exit records the end of run. The server is not started again before wait has passed.
+func (s *server) exit(state acpmcp.State, err error, wait time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running, s.connection, s.retryAt = false, nil, time.Now().Add(wait)
+	s.setState(state, err)
+}
+
+// backOff waits before the next start, or until a restart is requested.
+func (s *server) backOff(err error, wait time.Duration, failures int) {
+	s.mu.Lock()
+	s.restarted++
+	s.failures, s.retryAt = failures, time.Now().Add(wait)
+	s.setState(acpmcp.Waiting, err)
+	s.mu.Unlock()
+	select {
+	case <-time.After(wait):
+	case <-s.restarts:
+	case <-s.ctx.Done():
+	}
+}
+
+// newestLegacy is the last protocol revision with initialize.
+const newestLegacy = "2025-11-25"
+
+// start connects the server once the Starter lets it.
+func (s *server) start() (*connection, error) {
+	release, err := s.set.starter.acquire(s.ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	s.setStarting("it has not answered yet")
+	revision := ""
+	if s.legacy {
+		revision = newestLegacy
+	}
+	s.mu.Unlock()
+	timeout := s.set.options.limits.StartTimeout
+	ctx, cancel := context.WithTimeoutCause(s.ctx, timeout,
+		timeoutError(s.config.Name, "answered initialize", timeout))
+	defer cancel()
+	c, err := s.connect(ctx, revision)
+	if err != nil && revision == "" && s.config.Transport == acpmcp.Stdio && !isPermanent(err) &&
+		ctx.Err() == nil {
+		// Some servers exit on a request that they do not know.
+		s.log.Debug("could not connect to an MCP server; retrying with the legacy protocol",
+			"error", err)
+		c, err = s.connect(ctx, newestLegacy)
+	}
+	refused, ok := errors.AsType[*jsonrpc.Error](err)
+	if ok && refused.Code == jsonrpc.CodeMethodNotFound {
+		err = errNotMCP
+	}
+	return c, err
+}
+
+// check fails if the user must be asked before the server may be started.
+func (s *server) check() error {
+	if s.config.Check == nil {
+		return nil
+	}
+	s.set.mu.Lock()
+	ws := s.set.ws
+	s.set.mu.Unlock()
+	if err := s.config.Check(ws); err != nil {
+		return fmt.Errorf("%w: %w", errNotAllowed, err)
+	}
+	return nil
+}
+
+// errRestart is returned by serve when a restart was requested.
+var errRestart = errors.New("the server is being restarted")
+
+// serve offers a connection for calls until it ends, and closes it. It returns why it ended.
+func (s *server) serve(c *connection) error {
+	c.begin()
+	s.mu.Lock()
+	select {
+	case lost := <-s.restarts: // requested while it started
+		s.mu.Unlock()
+		return s.restart(c, lost)
+	default:
+	}
+	s.connection, s.legacy = c, !c.peer.Modern()
+	s.setStarting("it is given time to read the roots")
+	s.mu.Unlock()
+	if s.hasOldRoots(c) {
+		c.rootsChanged()
+	}
+	s.log.Info("MCP server connected", "revision", c.peer.InitializeResult().ProtocolVersion)
+	ready := c.readiness.ready()
+	for {
+		select {
+		case <-ready:
+			ready = nil
+			s.mu.Lock()
+			if s.connection == c {
+				s.setState(acpmcp.Ready, nil)
+			}
+			s.mu.Unlock()
+		case <-c.ended:
+			err := s.connectionError(c)
+			s.disconnect(c)
+			return err
+		case err := <-c.over:
+			s.log.Info("connecting to an MCP server again", "error", err)
+			s.leave(c)
+			return err
+		case lost := <-s.restarts:
+			return s.restart(c, lost)
+		case <-s.ctx.Done():
+			s.disconnect(c)
+			return context.Cause(s.ctx)
+		}
+	}
+}
+
+// hasOldRoots reports whether the server has fetched roots during its start that have changed
+// since.
+func (s *server) hasOldRoots(c *connection) bool {
+	sent, _ := c.sentRoots()
+	now, err := s.set.currentRoots(s.ctx)
+	return sent != nil && err == nil && !slices.Equal(sent, now.URIs())
+}
+
+// connectionError returns why a connection ended by itself.
+func (s *server) connectionError(c *connection) error {
+	err := c.peer.Wait()
+	if err == nil {
+		err = errors.New("it closed the connection")
+	}
+	if c.process != nil {
+		cause := c.stdio.err()
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), stopTimeout)
+		defer cancel()
+		c.stopProcess(ctx)
+		err = c.exitError(err, cause)
+	}
+	return err
+}
+
+// restart ends a connection in order to reconnect to the server. It tells the server and the user
+// if the reason is that the server knows roots that were lost.
+func (s *server) restart(c *connection, lost []mcproots.Root) error {
+	if sent, _ := c.sentRoots(); len(lost) > 0 && sent != nil {
+		c.announceRoots()
+		s.log.Info("restarting MCP server: it still has roots that were removed from the session",
+			"roots", len(lost))
+		s.set.showMessage("Restarting MCP server " + text.Name(s.config.Name) +
+			": it still has " + rootPaths(lost) + ", which the session no longer has.")
+	}
+	s.disconnect(c)
+	return errRestart
+}
+
+// leave withdraws the connection from use, and closes it when its calls have ended.
+func (s *server) leave(c *connection) {
+	s.mu.Lock()
+	s.connection = nil
+	s.setStarting("it is being restarted")
+	s.mu.Unlock()
+	closing := func() {
+		select {
+		case <-c.calls.retire():
+		case <-c.ended:
+		case <-s.ctx.Done():
+		}
+		ctx, cancel := s.set.stopContext()
+		defer cancel()
+		c.close(ctx)
+	}
+	if !s.set.spawn(closing) {
+		closing()
+	}
+}
+
+// disconnect withdraws the connection from use and closes it.
+func (s *server) disconnect(c *connection) {
+	s.mu.Lock()
+	s.connection = nil
+	s.setStarting("it is being restarted")
+	s.mu.Unlock()
+	ctx, cancel := s.set.stopContext()
+	defer cancel()
+	c.close(ctx)
+}
+
+// rootsChanged tells the server about new roots, or reconnects to it.
+func (s *server) rootsChanged(lost []mcproots.Root) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.running {
+		return
+	}
+	c := s.connection
+	if s.mustRestart(c, lost) {
+		s.connection = nil // new calls wait for the next connection
+		s.setStarting("it is being restarted")
+		select {
+		case <-s.restarts:
+		default:
+		}
+		s.restarts <- lost
+		return
+	}
+	if c != nil {
+		c.rootsChanged()
+	}
+}
+
+// mustRestart reports whether a connection cannot be kept with new roots. c is nil while the server
+// is connecting; the roots that it knows are then unknown.
+func (s *server) mustRestart(c *connection, lost []mcproots.Root) bool {
+	switch {
+	case s.config.Transport == acpmcp.Stdio &&
+		(s.config.Policy.Templates || s.config.Policy.Sandbox.Mode != sandbox.Off):
+		return true
+	case len(lost) == 0 || s.config.Policy.KeepOnShrink || !s.config.declaresRoots():
+		return false
+	case c == nil:
+		return true
+	default:
+		sent, _ := c.sentRoots()
+		return sent != nil
+	}
+}
+
+// markStopped sets the state of a stopped server if run is not running and so does not set it.
+func (s *server) markStopped() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.running {
+		s.setState(acpmcp.Stopped, nil)
+	}
+}
+
+// deprecation is a warning about a feature that MCP 2026-07-28 deprecates.
+type deprecation string
+
+const (
+	deprecatedRoots deprecation = "this server asks for roots, which MCP deprecates since " +
+		"2026-07-28 and may drop after 2027-07-28; templates such as ${roots} in its arguments " +
+		"or environment can replace them"
+	deprecatedSampling deprecation = "this server asks the session's model, which MCP deprecates " +
+		"since 2026-07-28 and may drop after 2027-07-28; servers should call a model themselves"
+	deprecatedLogging deprecation = "this server sends log messages over MCP, which are " +
+		"deprecated since 2026-07-28; its stderr is logged anyway"
+)
+
+// tellOnce shows the user a message, once per server.
+func (s *server) tellOnce(message string) {
+	if addOnce(s, &s.told, message) {
+		s.set.showMessage(message)
+	}
+}
+
+// warn logs a deprecation, once per server.
+func (s *server) warn(d deprecation) {
+	if addOnce(s, &s.warnings, d) {
+		s.log.Warn(string(d))
+	}
+}
+
+// addOnce appends value to a list of the server, and reports whether it was not in it.
+func addOnce[T comparable](s *server, list *[]T, value T) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if slices.Contains(*list, value) {
+		return false
+	}
+	*list = append(*list, value)
+	return true
+}

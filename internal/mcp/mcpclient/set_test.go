@@ -1,0 +1,355 @@
+package mcpclient_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/require"
+
+	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
+	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
+	"github.com/acp-agent/acp-agent/internal/test/proctest"
+	"github.com/acp-agent/acp-agent/internal/test/roottest"
+)
+
+// location is the result of the tool where.
+type location struct {
+	Cwd   string
+	PID   int
+	Args  []string
+	Roots string
+}
+
+func (f *fixture) where(server string) location {
+	f.t.Helper()
+	var p location
+	require.NoError(f.t, json.Unmarshal([]byte(f.call(server+".where", `{}`)), &p))
+	return p
+}
+
+var eras = []string{"2025-11-25", "2026-07-28"}
+
+// Clauses M1, M7.
+func TestRootsInOrder(t *testing.T) {
+	for _, revision := range eras {
+		t.Run(revision, func(t *testing.T) {
+			top := folder(t, "z/f", "", "a/f", "", "m/f", "")
+			z, a, m := filepath.Join(top, "z"), filepath.Join(top, "a"), filepath.Join(top, "m")
+			one, two := newFixture(t, mcpclient.Options{}), newFixture(t, mcpclient.Options{})
+			server := self("s", "sdk", "REVISION="+revision)
+			one.change(roottest.Open(t, z, a, m), server)
+			two.change(roottest.Open(t, m, z), server)
+			require.Equal(t, uris(t, z, a, m), one.call("s.roots", ""))
+			require.Equal(t, uris(t, m, z), two.call("s.roots", ""))
+			status := one.Servers()[0]
+			require.Equal(t, revision, status.Revision)
+			require.Equal(t, revision == "2026-07-28", status.Modern)
+			require.Equal(t, strings.Split(uris(t, z, a, m), "\n"), status.SentRoots)
+			require.False(t, status.SentAt.IsZero())
+		})
+	}
+}
+
+// Clause A22.
+func TestParallelSessions(t *testing.T) {
+	a, b := folder(t), folder(t)
+	one, two := newFixture(t, mcpclient.Options{}), newFixture(t, mcpclient.Options{})
+	one.change(roottest.Open(t, a), self("s", "sdk"))
+	two.change(roottest.Open(t, b), self("s", "sdk"))
+	require.Equal(t, a, one.where("s").Cwd)
+	require.Equal(t, b, two.where("s").Cwd)
+	require.NotEqual(t, one.where("s").PID, two.where("s").PID)
+}
+
+// Clause M4.
+func TestWorkingDirectory(t *testing.T) {
+	cwd, other := folder(t), folder(t)
+	f := newFixture(t, mcpclient.Options{})
+	f.change(roottest.Open(t, cwd, other), self("s", "sdk"))
+	require.Equal(t, cwd, f.where("s").Cwd)
+}
+
+// Clause M4.
+func TestLazyStart(t *testing.T) {
+	f := newFixture(t, mcpclient.Options{})
+	f.change(roottest.Open(t, folder(t)), self("s", "sdk"))
+	require.Equal(t, acpmcp.Idle, f.Servers()[0].State)
+	_, err := f.list(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, acpmcp.Ready, f.Servers()[0].State)
+}
+
+// Clause M4.
+func TestFailedServer(t *testing.T) {
+	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{MaxRestarts: 1}))
+	f.change(roottest.Open(t, folder(t)),
+		mcpclient.Config{Name: "missing", Transport: acpmcp.Stdio, Command: "no-such-command-anywhere"},
+		self("exit", "exit", "TOKEN=hunter2-secret"), self("good", "sdk"),
+		mcpclient.Config{Name: "refused", Transport: acpmcp.HTTP, URL: "http://127.0.0.1:1/mcp"})
+	tools, err := f.list(t.Context())
+	require.NoError(t, err)
+	require.NotEmpty(t, tools)
+	for _, tool := range tools {
+		require.Equal(t, "good", tool.Server)
+	}
+	status := f.Servers()
+	require.Equal(t, acpmcp.Failed, status[0].State)
+	require.ErrorContains(t, status[0].Err, "no-such-command-anywhere")
+	require.ErrorContains(t, status[0].Err, "PATH")
+	require.ErrorContains(t, status[1].Err, "exit status 3")
+	require.ErrorContains(t, status[1].Err, "no licence found")
+	require.NotContains(t, status[1].Err.Error(), "hunter2")
+	require.NotContains(t, f.logs.String(), "hunter2")
+	require.Error(t, status[3].Err)
+}
+
+// Clause M4.
+func TestSlowServer(t *testing.T) {
+	f := newFixture(t, mcpclient.Options{Wait: 50 * time.Millisecond})
+	f.change(roottest.Open(t, folder(t)), self("silent", "silent"))
+	tools, err := f.list(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, tools)
+	require.Equal(t, acpmcp.Starting, f.Servers()[0].State)
+	_, err = f.try("silent.x", "")
+	require.ErrorContains(t, err, "MCP server silent has not become ready within 50ms: it has not answered yet")
+}
+
+// Clause M5.
+func TestFirstCallWaits(t *testing.T) {
+	f := newFixture(t, mcpclient.Options{})
+	c := self("s", "sdk", "ASK=1", "REVISION=2025-11-25")
+	c.Policy.SettleWithoutRoots = patience // only an answered roots/list makes it ready
+	f.change(roottest.Open(t, folder(t)), c)
+	f.call("s.echo", "{}")
+	require.NotNil(t, f.Servers()[0].SentRoots)
+
+	never := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{SettleMax: 10 * time.Millisecond}))
+	c = self("s", "sdk", "REVISION=2025-11-25")
+	c.Policy.SettleWithoutRoots = 10 * time.Millisecond
+	never.change(roottest.Open(t, folder(t)), c)
+	never.call("s.echo", "{}")
+	require.Nil(t, never.Servers()[0].SentRoots)
+}
+
+// Clause M2.
+func TestRootsOff(t *testing.T) {
+	f := newFixture(t, mcpclient.Options{})
+	off := self("off", "sdk", "REVISION=2025-11-25")
+	off.Policy.Roots = new(false)
+	f.change(roottest.Open(t, folder(t)), off)
+	_, err := f.try("off.roots", "")
+	require.ErrorContains(t, err, "method not found")
+	require.False(t, f.Servers()[0].RootsDeclared)
+	require.Nil(t, f.Servers()[0].SentRoots)
+}
+
+// Clause M2.
+func TestRootsDefault(t *testing.T) {
+	for address, expected := range map[string]bool{
+		"http://127.0.0.1:80/x": true, "http://localhost/x": true, "http://[::1]:1/": true, "http://127.9.9.9/": true,
+		"https://example.com/": false, "http://10.0.0.1/": false, "http://localhost.example.com/": false, "http://127.0.0.1.example.com/": false, "://": false,
+	} {
+		f := newFixture(t, mcpclient.Options{})
+		f.change(roottest.Open(t, folder(t)), mcpclient.Config{Name: "s", Transport: acpmcp.HTTP, URL: address})
+		require.Equal(t, expected, f.Servers()[0].RootsDeclared, address)
+	}
+}
+
+// Clause M14.
+func TestTemplates(t *testing.T) {
+	cwd, second := folder(t), folder(t)
+	c := self("s", "sdk", "ROOTS=${roots}|${roots:uris}|${HOME}")
+	c.Args = []string{"--at=${cwd}", "${roots}", "${root:1}", "${roots:json}", "${root:x}"}
+	f := newFixture(t, mcpclient.Options{})
+	f.change(roottest.Open(t, cwd, second), c)
+	require.Equal(t, c.Args, f.where("s").Args, "off by default")
+
+	c.Policy.Templates = true
+	templated := c
+	templated.Env = slices.Clone(c.Env)
+	f.change(roottest.Open(t, cwd, second), c)
+	p := f.where("s")
+	paths, err := json.Marshal([]string{cwd, second})
+	require.NoError(t, err)
+	require.Equal(t, []string{"--at=" + cwd, cwd, second, second, string(paths), "${root:x}"}, p.Args)
+	require.Equal(t, cwd+string(os.PathListSeparator)+second+"|"+`["`+strings.ReplaceAll(uris(t, cwd, second), "\n", `","`)+`"]|${HOME}`, p.Roots)
+
+	f.change(roottest.Open(t, cwd), c)
+	_, err = f.try("s.where", "")
+	require.ErrorContains(t, err, "MCP server s: argument 3: ${root:1}: no such root: the session has 1 root, counted from 0")
+	c.Args, c.Env[0] = nil, mcpclient.Pair{Name: "ROOTS", Value: "${root:7}"}
+	f.change(roottest.Open(t, cwd), c)
+	_, err = f.try("s.where", "")
+	require.ErrorContains(t, err, "MCP server s: variable ROOTS: ${root:7}: no such root")
+	c = templated
+	f.change(roottest.Open(t, cwd), c)
+	f.change(roottest.Open(t, cwd, second), c)
+	require.Eventually(t, func() bool { _, err := f.try("s.where", ""); return err == nil }, patience, 20*time.Millisecond)
+}
+
+// Clause M15.
+func TestCompleteList(t *testing.T) {
+	w := roottest.Open(t, folder(t))
+	f := newFixture(t, mcpclient.Options{})
+	f.change(w, self("stays", "sdk"), self("goes", "sdk"), self("changes", "sdk"))
+	stays, goes, changes := f.where("stays"), f.where("goes"), f.where("changes")
+
+	_, err := f.Prepare(w, make([]mcpclient.Config, 65))
+	var many *mcpclient.TooManyError
+	require.ErrorAs(t, err, &many)
+	dropped, err := f.Prepare(w, nil)
+	require.NoError(t, err)
+	require.NotNil(t, dropped)
+	require.Equal(t, goes.PID, f.where("goes").PID, "a change that is not committed changes nothing")
+
+	f.change(w, self("new", "sdk"), self("changes", "sdk", "A=b"), self("stays", "sdk"))
+	require.Equal(t, stays.PID, f.where("stays").PID)
+	require.NotEqual(t, changes.PID, f.where("changes").PID)
+	require.NotZero(t, f.where("new").PID)
+	_, err = f.try("goes.where", "")
+	var unknown *acpmcp.UnknownNameError
+	require.ErrorAs(t, err, &unknown)
+	require.Eventually(t, func() bool { return ended(goes.PID) }, patience, 5*time.Millisecond)
+
+	f.change(w)
+	require.Empty(t, f.Servers())
+	require.Eventually(t, func() bool { return ended(stays.PID) }, patience, 5*time.Millisecond)
+}
+
+func TestClosedSet(t *testing.T) {
+	f := newFixture(t, mcpclient.Options{})
+	w := roottest.Open(t, folder(t))
+	f.change(w, self("s", "sdk"))
+	pid := f.where("s").PID
+	change, err := f.Prepare(w, nil)
+	require.NoError(t, err)
+	require.NoError(t, f.Close(t.Context()))
+	require.True(t, ended(pid))
+	change.Commit(f.host, nil)
+	require.Equal(t, acpmcp.Stopped, f.Servers()[0].State)
+	_, err = f.list(t.Context())
+	require.ErrorIs(t, err, acpmcp.ErrClosed)
+	_, err = f.try("s.where", "")
+	require.ErrorIs(t, err, acpmcp.ErrClosed)
+	_, err = f.Prepare(w, nil)
+	require.ErrorIs(t, err, acpmcp.ErrClosed)
+	require.NoError(t, f.Close(t.Context()))
+}
+
+func TestResources(t *testing.T) {
+	f := newFixture(t, mcpclient.Options{})
+	f.change(roottest.Open(t, folder(t)), self("one", "sdk"))
+	listings, err := f.List(t.Context())
+	require.NoError(t, err)
+	listing := <-listings
+	require.Len(t, listing.Resources, 1)
+	require.Equal(t, "mem://a", listing.Resources[0].URI)
+	require.NoError(t, listing.Err)
+	require.Equal(t, "Call roots.", listing.Instructions)
+	content, err := f.ReadResource(t.Context(), "one", "mem://a")
+	require.NoError(t, err)
+	require.Len(t, content.Contents, 1)
+	require.Equal(t, "the content", content.Contents[0].Text)
+	_, err = f.ReadResource(t.Context(), "one", "mem://b")
+	require.ErrorContains(t, err, "MCP server one: ")
+}
+
+func TestPrompts(t *testing.T) {
+	f := newFixture(t, mcpclient.Options{})
+	f.change(roottest.Open(t, folder(t)), self("my server", "sdk"))
+	require.Nil(t, f.Servers()[0].Prompts, "nothing is started to know them")
+	for _, name := range []string{"my_server:greet", "my server:greet"} {
+		r, err := f.GetPrompt(t.Context(), name, "Ada")
+		require.NoError(t, err)
+		require.Equal(t, "Greet Ada.", r.Messages[0].Content.(*mcp.TextContent).Text)
+	}
+	known := f.Servers()[0].Prompts
+	require.Len(t, known, 1)
+	require.Equal(t, "my_server:greet", known[0].Name)
+	for _, name := range []string{"my_server:other", "another:greet", "greet", ":"} {
+		_, err := f.GetPrompt(t.Context(), name, "Ada")
+		var unknown *acpmcp.UnknownNameError
+		require.ErrorAs(t, err, &unknown, name)
+		require.Equal(t, "prompt", unknown.Kind)
+	}
+}
+
+// Clause M4.
+func TestListSendsWhatIsKnown(t *testing.T) {
+	f := newFixture(t, mcpclient.Options{Wait: patience}.With(mcpclient.Limits{MaxRestarts: 1, Backoff: time.Hour}))
+	f.change(roottest.Open(t, folder(t)), self("silent", "silent"), self("good", "sdk"), self("broken", "exit"))
+	ctx, cancel := context.WithCancel(t.Context())
+	listings, err := f.List(ctx)
+	require.NoError(t, err)
+	listing := <-listings // the silent server has not answered, and the broken one has another try
+	require.Equal(t, "good", listing.Name)
+	require.NotEmpty(t, listing.Tools)
+	require.Equal(t, "it has not answered yet", f.Servers()[0].Waiting)
+	require.Eventually(t, func() bool { return f.Servers()[2].State == acpmcp.Waiting }, patience, time.Millisecond)
+	require.True(t, f.Servers()[2].RetryAt.After(time.Now()))
+	cancel()
+	for listing := range listings {
+		require.Error(t, listing.Err)
+	}
+}
+
+func TestStarterLimit(t *testing.T) {
+	h := proctest.Watch(t)
+	starter := mcpclient.NewStarter(2)
+	ctx, cancel := context.WithCancel(t.Context())
+	var listing sync.WaitGroup
+	for range 3 {
+		f := newFixtureWith(t, starter, mcpclient.Options{Wait: patience})
+		f.change(roottest.Open(t, folder(t)), self("a", "silent", h.Env()), self("b", "silent", h.Env()))
+		listing.Go(func() { _, _ = f.list(ctx) })
+	}
+	h.Next()
+	h.Next()
+	// Whoever else was started would be seen by the time another process has been.
+	bystander := newFixture(t, mcpclient.Options{})
+	bystander.change(roottest.Open(t, folder(t)), self("s", "sdk"))
+	bystander.where("s")
+	h.None()
+	cancel()
+	listing.Wait()
+}
+
+// Clause M4.
+func TestCrashingServerIsNotWaitedFor(t *testing.T) {
+	f := newFixture(t, mcpclient.Options{Wait: time.Hour}.With(mcpclient.Limits{Backoff: time.Millisecond, MaxRestarts: 100}))
+	f.change(roottest.Open(t, folder(t)), self("broken", "exit"))
+	_, err := f.list(t.Context())
+	require.NoError(t, err)
+	require.NotZero(t, f.Servers()[0].Restarts)
+}
+
+// Clause M7.
+func TestDeprecationWarnings(t *testing.T) {
+	f := newFixture(t, mcpclient.Options{})
+	f.change(roottest.Open(t, folder(t)),
+		self("one", "sdk", "REVISION="+eras[1]), self("two", "sdk", "REVISION="+eras[1]), self("old", "sdk", "REVISION="+eras[0]))
+	for range 3 {
+		for _, server := range []string{"one", "two", "old"} {
+			f.call(server+".note", "{}")
+			f.call(server+".roots", "{}")
+		}
+	}
+	require.Equal(t, 2, f.logs.Count("asks for roots, which MCP deprecates"))
+	require.Equal(t, 2, f.logs.Count("sends log messages over MCP"))
+	for _, server := range f.Servers() {
+		want := 2
+		if server.Name == "old" {
+			want = 0
+		}
+		require.Len(t, server.Warnings, want, server.Name)
+	}
+}

@@ -1,0 +1,63 @@
+package mcpclient
+
+import (
+	"time"
+
+	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
+	"github.com/acp-agent/acp-agent/internal/text"
+)
+
+// maxFailure is the maximum length in bytes of a failure in the description of a server that is
+// being started again.
+const maxFailure = 1000
+
+// status returns the server's status.
+func (s *server) status() acpmcp.Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	status := acpmcp.Status{
+		Name: s.config.Name, Prefix: s.prefix, Transport: s.config.Transport, File: s.config.File,
+		State: s.currentState(), Err: s.err, Restarts: s.restarted,
+		RootsDeclared: s.config.declaresRoots(),
+	}
+	if status.State == acpmcp.Starting {
+		status.Waiting = s.waiting
+		if s.signingIn != nil {
+			status.Waiting += ": " + OpenPage(s.signingIn.page)
+		}
+		if s.failure != nil {
+			status.Waiting += "; the last attempt failed: " +
+				text.Code(text.Truncate(s.failure.Error(), maxFailure))
+		}
+	}
+	if (s.state == acpmcp.Waiting || s.state == acpmcp.Failed) && time.Now().Before(s.retryAt) {
+		status.RetryAt = s.retryAt
+	}
+	for _, w := range s.warnings {
+		status.Warnings = append(status.Warnings, string(w))
+	}
+	c := s.connection
+	if c == nil {
+		return status
+	}
+	r := c.peer.InitializeResult()
+	status.Revision, status.Modern = r.ProtocolVersion, c.peer.Modern()
+	status.Instructions = r.Instructions
+	for _, p := range c.prompts.latest() {
+		status.Prompts = append(status.Prompts, p.Prompt)
+	}
+	if i := r.ServerInfo; i != nil {
+		status.Product = text.Name(i.Name) + " " + text.Name(i.Version)
+	}
+	status.SentRoots, status.SentAt = c.sentRoots()
+	return status
+}
+
+// currentState returns the state. A server is ready as soon as it takes calls, even if run has yet
+// to notice it. The caller holds mu.
+func (s *server) currentState() acpmcp.State {
+	if s.state == acpmcp.Starting && s.connection != nil && s.connection.isReady() {
+		return acpmcp.Ready
+	}
+	return s.state
+}

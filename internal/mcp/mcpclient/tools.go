@@ -1,0 +1,134 @@
+package mcpclient
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
+	"github.com/acp-agent/acp-agent/internal/consent"
+)
+
+// Tool is a tool that can be called.
+type Tool struct {
+	acpmcp.Tool
+	// Annotations are the server's claims as it made them, nil for none. They must not be modified.
+	Annotations *mcp.ToolAnnotations
+	// Identity identifies the tool's definition and the configuration of its server. Found says that
+	// a file in a root configures the server.
+	Identity string
+	Found    bool
+
+	key ToolKey
+}
+
+// ToolKey identifies a tool of a running or restarted server until the server redefines the tool.
+type ToolKey struct {
+	server      *server
+	fingerprint [sha256.Size]byte
+}
+
+// Key returns the tool's key.
+func (t Tool) Key() ToolKey { return t.key }
+
+// listTools returns the server's tools.
+func (c *connection) listTools(ctx context.Context) ([]Tool, error) {
+	if o := c.peer.InitializeResult().Capabilities; o == nil || o.Tools == nil {
+		return nil, nil
+	}
+	return c.tools.get(ctx, func(ctx context.Context) (list[Tool], error) {
+		name := func(t *mcp.Tool) string { return t.Name }
+		fetch := func(cursor string) (page[mcp.Tool], error) {
+			r, err := c.peer.ListTools(ctx, &mcp.ListToolsParams{Cursor: cursor})
+			if err != nil {
+				return page[mcp.Tool]{}, err
+			}
+			return page[mcp.Tool]{r.Tools, r.NextCursor, r.Meta}, nil
+		}
+		listed, err := collect(c, "tools", fetch, name)
+		return withNames(listed, name, c.server.tool), err
+	})
+}
+
+// tool returns the tool with this definition, and this name in the server.
+func (s *server) tool(definition *mcp.Tool, name string) Tool {
+	t := Tool{
+		Tool: describeTool(definition), Annotations: definition.Annotations,
+		Found: s.config.File != "",
+	}
+	t.Name, t.Server = s.prefix+"."+name, s.config.Name
+	t.Identity = string(consent.NewID(
+		[]string{s.config.Identity(), t.Name}, []string{string(encode(definition))}))
+	t.key = ToolKey{s, sha256.Sum256(append([]byte(t.Name), encode(definition)...))}
+	return t
+}
+
+// describeTool returns a tool as its server describes it.
+func describeTool(d *mcp.Tool) acpmcp.Tool {
+	t := acpmcp.Tool{
+		Remote: d.Name, Title: d.Title, Description: d.Description,
+		Input: encode(d.InputSchema), Output: encode(d.OutputSchema),
+		Hints: acpmcp.Hints{Unstated: true, Destructive: true, OpenWorld: true},
+	}
+	if a := d.Annotations; a != nil {
+		t.Hints = acpmcp.Hints{
+			ReadOnly: a.ReadOnlyHint, Idempotent: a.IdempotentHint,
+			Destructive: a.DestructiveHint == nil || *a.DestructiveHint,
+			OpenWorld:   a.OpenWorldHint == nil || *a.OpenWorldHint,
+		}
+		t.Title = cmp.Or(t.Title, a.Title)
+	}
+	return t
+}
+
+// encode returns a value of the MCP SDK as JSON, or nil for nil.
+func encode(value any) json.RawMessage {
+	if v := reflect.ValueOf(value); value == nil || v.Kind() == reflect.Pointer && v.IsNil() {
+		return nil
+	}
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return nil
+	}
+	return raw
+}
+
+// Tool returns the tool called name, starting its server if necessary. The error is a
+// [*acpmcp.UnknownNameError] if there is none.
+func (s *Set) Tool(ctx context.Context, name string) (Tool, error) {
+	t, _, err := s.findTool(ctx, name)
+	return t, err
+}
+
+// findTool returns the tool called name, and the connection to its server.
+func (s *Set) findTool(ctx context.Context, name string) (Tool, *connection, error) {
+	notFound := &acpmcp.UnknownNameError{Kind: "tool", Name: name}
+	prefix, _, _ := strings.Cut(name, ".")
+	one, err := s.find(prefix)
+	if errors.As(err, new(*acpmcp.UnknownNameError)) {
+		return Tool{}, nil, notFound
+	}
+	if err != nil {
+		return Tool{}, nil, err
+	}
+	var used *connection
+	tools, err := fromServer(ctx, one, func(ctx context.Context, c *connection) ([]Tool, error) {
+		used = c
+		return c.listTools(ctx)
+	})
+	if err != nil {
+		return Tool{}, nil, one.sayWhenRetried(err)
+	}
+	i := slices.IndexFunc(tools, func(t Tool) bool { return t.Name == name })
+	if i < 0 {
+		return Tool{}, nil, notFound
+	}
+	return tools[i], used, nil
+}

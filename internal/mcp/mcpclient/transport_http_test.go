@@ -1,0 +1,239 @@
+package mcpclient_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/require"
+
+	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
+	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
+	"github.com/acp-agent/acp-agent/internal/test/mcptest"
+	"github.com/acp-agent/acp-agent/internal/test/roottest"
+)
+
+// remoteServer returns a server that requires a header.
+func remoteServer(t testing.TB, handler http.Handler) *mcptest.Guarded {
+	t.Helper()
+	return mcptest.Guard(t, "Authorization", "Bearer hunter2-secret", handler)
+}
+
+// toolServers is mcptest.ToolServers for servers whose sessions and calls end with the test: a client
+// whose connection broke cannot end its session, servers of the SDK keep one for ever, and they do
+// not cancel a call whose cancellation overtook it.
+func toolServers(
+	t testing.TB, revision string, initialized *atomic.Int64,
+) func(*http.Request) *mcp.Server {
+	next := mcptest.ToolServers(revision, initialized)
+	var mu sync.Mutex
+	var servers []*mcp.Server
+	t.Cleanup(func() {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, s := range servers {
+			for session := range s.Sessions() {
+				_ = session.Close()
+			}
+		}
+	})
+	return func(q *http.Request) *mcp.Server {
+		s := next(q)
+		s.AddReceivingMiddleware(func(handle mcp.MethodHandler) mcp.MethodHandler {
+			return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
+				ctx, cancel := context.WithCancel(ctx)
+				defer cancel()
+				defer context.AfterFunc(t.Context(), cancel)()
+				return handle(ctx, method, r)
+			}
+		})
+		mu.Lock()
+		defer mu.Unlock()
+		servers = append(servers, s)
+		return s
+	}
+}
+
+func remote(name string, kind acpmcp.Transport, url string) mcpclient.Config {
+	return mcpclient.Config{Name: name, Transport: kind, URL: url,
+		Headers: []mcpclient.Pair{{Name: "Authorization", Value: "Bearer hunter2-secret"}}}
+}
+
+// Clauses M4, M3.
+func TestHTTPServers(t *testing.T) {
+	a, b := folder(t), folder(t)
+	for name, c := range map[string]struct {
+		kind     acpmcp.Transport
+		revision string
+		handler  func(func(*http.Request) *mcp.Server) http.Handler
+	}{
+		"http": {acpmcp.HTTP, "2025-11-25", func(s func(*http.Request) *mcp.Server) http.Handler { return mcp.NewStreamableHTTPHandler(s, nil) }},
+		"http, modern": {acpmcp.HTTP, "2026-07-28", func(s func(*http.Request) *mcp.Server) http.Handler {
+			return mcp.NewStreamableHTTPHandler(s, &mcp.StreamableHTTPOptions{Stateless: true})
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var initialized atomic.Int64
+			server := remote("r", c.kind, remoteServer(t, c.handler(toolServers(t, c.revision, &initialized))).URL+"/mcp")
+			f := newFixture(t, mcpclient.Options{})
+			f.change(roottest.Open(t, a, b), server)
+			require.Equal(t, uris(t, a, b), f.call("r.roots", "{}"))
+			require.Equal(t, c.revision, f.Servers()[0].Revision)
+			f.change(roottest.Open(t, a, b, folder(t)), server)
+			f.call("r.roots", "{}")
+			before := initialized.Load()
+			f.change(roottest.Open(t, a), server)
+			require.Equal(t, uris(t, a), f.call("r.roots", "{}"))
+			if c.revision == "2025-11-25" {
+				require.EqualValues(t, 1, before, "a new root: it went on")
+				require.EqualValues(t, 2, initialized.Load(), "it reconnects because of the lost root")
+			}
+			require.NotContains(t, f.logs.String(), "hunter2")
+		})
+	}
+}
+
+// Clause M4.
+func TestEventStreamServer(t *testing.T) {
+	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{MaxRestarts: 1}))
+	f.change(roottest.Open(t, folder(t)), remote("old", acpmcp.SSE, "http://127.0.0.1:1/sse"))
+	_, err := f.list(t.Context())
+	require.NoError(t, err)
+	require.EqualError(t, f.state(acpmcp.Failed).Err, "MCP server old: acp-agent does not connect to MCP "+
+		"servers of the type sse: use the type http, for which most of them have another address")
+}
+
+// Clause M4.
+func TestHTTPServerRefuses(t *testing.T) {
+	var initialized atomic.Int64
+	s := remoteServer(t, mcp.NewStreamableHTTPHandler(toolServers(t, "2025-11-25", &initialized), nil))
+	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{MaxRestarts: 1}))
+	c := remote("r", acpmcp.HTTP, s.URL+"/mcp?key=secret-in-query")
+	c.Headers[0].Value = "Bearer wrong-secret"
+	f.change(roottest.Open(t, folder(t)), c)
+	_, err := f.list(t.Context())
+	require.NoError(t, err)
+	status := f.state(acpmcp.Failed)
+	require.EqualError(t, status.Err, "MCP server r: "+s.URL+`/mcp?[secret] answered 401 Unauthorized: "no"; `+
+		"it does not accept the configured Authorization header, which may have expired")
+	require.Zero(t, status.Restarts)
+	require.NotContains(t, status.Err.Error()+f.logs.String(), "secret-in-query")
+	require.NotContains(t, status.Err.Error()+f.logs.String(), "wrong-secret")
+}
+
+// Clause M4.
+func TestURLsStayOutOfErrorsAndLogs(t *testing.T) {
+	refuse := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Error(w, "no account for "+strings.Split(r.URL.Path, "/")[2]+" at http://"+r.Host+"/login/tangerine-4", http.StatusForbidden)
+	})
+	server := httptest.NewServer(refuse)
+	defer server.Close()
+	for _, base := range []string{server.URL, "http://127.0.0.1:1"} {
+		f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{MaxRestarts: 1}))
+		f.change(roottest.Open(t, folder(t)), mcpclient.Config{Name: "r", Transport: acpmcp.HTTP, URL: base + "/s/tangerine-1/mcp?tangerine-2#tangerine-3"})
+		_, err := f.list(t.Context())
+		require.NoError(t, err)
+		require.NotContains(t, f.state(acpmcp.Failed).Err.Error(), "tangerine")
+		require.NotContains(t, f.logs.String(), "tangerine")
+	}
+}
+
+func TestHeadersStayWithTheOrigin(t *testing.T) {
+	var leaked atomic.Bool
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "" {
+			leaked.Store(true)
+		}
+	}))
+	defer other.Close()
+	s := remoteServer(t, http.RedirectHandler(other.URL, http.StatusTemporaryRedirect))
+	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{MaxRestarts: 1}))
+	f.change(roottest.Open(t, folder(t)), remote("r", acpmcp.HTTP, s.URL))
+	_, err := f.list(t.Context())
+	require.NoError(t, err)
+	require.ErrorContains(t, f.state(acpmcp.Failed).Err, "leads to another server")
+	require.False(t, leaked.Load())
+}
+
+// Clause M4.
+func TestHTTPStatus(t *testing.T) {
+	var answer func(w http.ResponseWriter, r *http.Request)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answer(w, r) }))
+	defer server.Close()
+	say := func(status int, kind, body string) func(http.ResponseWriter, *http.Request) {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", kind)
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, body)
+		}
+	}
+	const check = "; check the URL and the headers of this server in the configuration of your editor"
+	for name, c := range map[string]struct {
+		answer func(http.ResponseWriter, *http.Request)
+		says   string
+	}{
+		"403":   {say(403, "text/plain", "\n  no seat left  \nmore"), `403 Forbidden: "no seat left"` + check},
+		"404":   {say(404, "text/html", "<html>\n<title>Not here</title>"), `404 Not Found: "<html>"` + check},
+		"500":   {say(500, "text/plain", "panic in hunter2-secret"), `500 Internal Server Error: "panic in [secret]"`},
+		"503":   {say(503, "text/plain", ""), "503 Service Unavailable"},
+		"HTML":  {say(200, "text/html; charset=utf-8", "<!doctype html>\nSign in"), `200 OK with a web page instead of MCP: "<!doctype html>"` + check},
+		"error": {say(400, "application/json", `{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"the licence has ended"}}`), "the licence has ended"},
+		"401": {func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/.well-known/oauth-protected-resource" {
+				if r.Header.Get("X-Key") != "" {
+					http.Error(w, "the metadata is public", http.StatusBadRequest)
+					return
+				}
+				say(200, "application/json", `{"resource":"`+server.URL+`/mcp","authorization_servers":["https://auth.example"],"scopes_supported":["read","write"]}`)(w, r)
+				return
+			}
+			w.Header().Set("WWW-Authenticate", `Bearer resource_metadata="`+server.URL+`/.well-known/oauth-protected-resource"`)
+			http.Error(w, "token missing", http.StatusUnauthorized)
+		}, `401 Unauthorized: "token missing"; it needs an OAuth access token for the resource ` + server.URL + `/mcp from https://auth.example` +
+			` with the scope "read write": get one, and add the header Authorization: Bearer TOKEN to this server in the configuration of your editor`},
+		"401 from elsewhere": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("WWW-Authenticate", `Bearer resource_metadata="https://elsewhere.invalid/meta"`)
+			w.WriteHeader(http.StatusUnauthorized)
+		}, "401 Unauthorized; it needs an OAuth access token: get one, and add the header"},
+		"401 without metadata": {say(401, "text/plain", ""), "401 Unauthorized; add the header that it needs, such as Authorization, to this server"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			answer = c.answer
+			f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{MaxRestarts: 1}))
+			f.change(roottest.Open(t, folder(t)), mcpclient.Config{Name: "r", Transport: acpmcp.HTTP, URL: server.URL + "/mcp",
+				Headers: []mcpclient.Pair{{Name: "X-Key", Value: "hunter2-secret"}}})
+			_, err := f.list(t.Context())
+			require.NoError(t, err)
+			require.ErrorContains(t, f.state(acpmcp.Failed).Err, c.says)
+			require.NotContains(t, f.logs.String(), "hunter2")
+		})
+	}
+}
+
+// Clause M4.
+func TestHTTPStatusOfCall(t *testing.T) {
+	inner, _ := newFake(t)
+	var refuse atomic.Bool
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if refuse.Load() {
+			http.Error(w, "out of disk space", http.StatusInternalServerError)
+			return
+		}
+		inner.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	f := newFixture(t, mcpclient.Options{})
+	f.change(roottest.Open(t, folder(t)), mcpclient.Config{Name: "r", Transport: acpmcp.HTTP, URL: server.URL})
+	f.call("r.x", "{}")
+	refuse.Store(true)
+	_, err := f.try("r.x", "{}")
+	require.EqualError(t, err, "MCP server r: "+server.URL+` answered 500 Internal Server Error: "out of disk space"`)
+	refuse.Store(false)
+	require.Equal(t, "called", f.call("r.x", "{}"))
+}

@@ -1,0 +1,133 @@
+package mcpclient
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/stretchr/testify/require"
+)
+
+// discard is an output that discards everything.
+type discard struct{ io.Writer }
+
+func (discard) Close() error { return nil }
+
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+// FuzzStdioTransport checks that a connection survives whatever a server writes, and ends.
+func FuzzStdioTransport(f *testing.F) {
+	for _, seed := range []string{
+		"", "\n\n", "hello\n", `{"jsonrpc":"2.0","id":1,"method":"roots/list"}` + "\n", `{"jsonrpc":"2.0","id":1,"result":{"inputRequests":{"a":null}}}`,
+		`{"jsonrpc":"2.0","method":"notifications/progress"}` + "\r\n", "[{}]\n", `{"jsonrpc":"2.0","id":{},"result":1}` + "\n", "\x00\xff{\n",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, written []byte) {
+		const limit = 256
+		l := newStdioTransport(io.NopCloser(bytes.NewReader(written)), discard{io.Discard}, limits{MaxMessage: limit, MaxNotices: 1e6}, quiet())
+		defer l.writer.Wait()
+		messages := 0
+		for {
+			m, err := l.Read(context.Background())
+			if err != nil {
+				var long *limitError
+				if !errors.Is(err, io.EOF) && !errors.As(err, &long) {
+					t.Fatal(err)
+				}
+				break
+			}
+			messages++
+			if _, err := jsonrpc.EncodeMessage(m); err != nil {
+				t.Fatalf("%q: %v", written, err)
+			}
+		}
+		if shortest := len(`{"method":""}`); messages > len(written)/shortest {
+			t.Fatalf("%d messages in %d bytes", messages, len(written))
+		}
+	})
+}
+
+func TestLineLimit(t *testing.T) {
+	const limit = 100
+	line := `{"jsonrpc":"2.0","method":"` + strings.Repeat("x", limit) + `"}` + "\n"
+	l := newStdioTransport(io.NopCloser(strings.NewReader(line)), discard{io.Discard}, limits{MaxMessage: limit, MaxNotices: 1e6}, quiet())
+	defer l.writer.Wait()
+	_, err := l.Read(t.Context())
+	var long *limitError
+	require.ErrorAs(t, err, &long)
+}
+
+func TestWriteEndsWithItsContext(t *testing.T) {
+	r, w := io.Pipe() // never read
+	l := newStdioTransport(io.NopCloser(bytes.NewReader(nil)), w, limits{MaxMessage: 1 << 20}, quiet())
+	ctx, cancel := context.WithCancelCause(t.Context())
+	failed := make(chan error, 2)
+	m := &jsonrpc.Request{Method: "ping", Params: json.RawMessage(`{}`)}
+	for range 2 {
+		go func() { failed <- l.Write(ctx, m) }()
+	}
+	cause := errors.New("given up")
+	cancel(cause)
+	require.ErrorIs(t, <-failed, cause)
+	require.ErrorIs(t, <-failed, cause)
+	require.NoError(t, l.Close())
+	require.ErrorIs(t, l.Write(t.Context(), m), io.EOF)
+	require.NoError(t, r.Close())
+	l.writer.Wait()
+}
+
+func TestRateLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := perSecond(2)
+		began := time.Now()
+		for range 3 {
+			waitFor(l, nil)
+		}
+		require.Equal(t, time.Second/2, time.Since(began))
+		done := make(chan struct{})
+		close(done) // so that the next does not wait
+		waitFor(l, done)
+		require.Equal(t, time.Second/2, time.Since(began))
+	})
+}
+
+func TestCancellationWaitsForItsNotification(t *testing.T) {
+	l := newStdioTransport(io.NopCloser(bytes.NewReader(nil)), discard{io.Discard}, limits{MaxMessage: 1 << 20}, quiet())
+	defer func() {
+		require.NoError(t, l.Close())
+		l.writer.Wait()
+	}()
+	w := newCancellation()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.in(t.Context())), time.Minute)
+	defer cancel()
+	over := func() bool {
+		select {
+		case <-w.written:
+			return true
+		default:
+			return false
+		}
+	}
+	require.NoError(t, l.Write(ctx, &jsonrpc.Request{Method: "tools/call"}))
+	require.False(t, over())
+	require.NoError(t, l.Write(t.Context(), &jsonrpc.Request{Method: "notifications/cancelled"}))
+	require.False(t, over(), "it is another call's")
+	for range 2 {
+		require.NoError(t, l.Write(ctx, &jsonrpc.Request{Method: "notifications/cancelled"}))
+		require.True(t, over())
+	}
+	w.wait(nil)
+	ended := make(chan struct{})
+	close(ended)
+	newCancellation().wait(ended)
+	newCancellation().wait(nil) // a server that does not read is not waited for
+}

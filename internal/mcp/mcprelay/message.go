@@ -1,0 +1,89 @@
+package mcprelay
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+
+	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
+)
+
+// relayedMessage is the part of a message that the relay inspects. It is zero for a line that is not a
+// message.
+type relayedMessage struct {
+	method         string
+	id             json.RawMessage // nil if there is none
+	params, result json.RawMessage
+}
+
+// parse parses a line. The parts of the message share its memory.
+func parse(line []byte) relayedMessage {
+	o, err := strictjson.ParseObject(line)
+	if err != nil {
+		return relayedMessage{}
+	}
+	var m relayedMessage
+	if raw, ok := o.Get("method"); ok && json.Unmarshal(raw, &m.method) != nil {
+		return relayedMessage{}
+	}
+	if raw, _ := o.Get("id"); string(raw) != "null" {
+		m.id = raw
+	}
+	m.params, _ = o.Get("params")
+	m.result, _ = o.Get("result")
+	return m
+}
+
+// idKey returns a key that is equal for equal ids, however they are escaped.
+func idKey(id json.RawMessage) string {
+	if text, ok := stringValue(id); ok {
+		return `"` + text
+	}
+	return string(id)
+}
+
+// stringValue returns the value of a JSON string.
+func stringValue(raw json.RawMessage) (value string, ok bool) {
+	if !bytes.HasPrefix(raw, []byte{'"'}) {
+		return "", false
+	}
+	return value, json.Unmarshal(raw, &value) == nil
+}
+
+// at returns the value at a path of member names, or nil.
+func at(raw json.RawMessage, path ...string) json.RawMessage {
+	for _, name := range path {
+		o, err := strictjson.ParseObject(raw)
+		if err != nil {
+			return nil
+		}
+		raw, _ = o.Get(name)
+	}
+	return raw
+}
+
+// set returns a line with the value at a path of member names replaced or, if it is nil, removed.
+// Other members keep their bytes. The line is returned unchanged if that is impossible.
+func set(line, value json.RawMessage, path ...string) json.RawMessage {
+	name, inner := path[0], path[1:]
+	if len(inner) > 0 {
+		value = set(at(line, name), value, inner...)
+	}
+	var changed json.RawMessage
+	var err error
+	if value == nil {
+		_, changed, err = strictjson.Take(line, name)
+	} else {
+		changed, err = strictjson.Put(line, name, value)
+	}
+	if err != nil {
+		return line
+	}
+	return changed
+}
+
+// response returns a response, without a newline.
+func response(id, result json.RawMessage) []byte {
+	return slices.Concat([]byte(`{"jsonrpc":"2.0","id":`), id, []byte(`,"result":`), result,
+		[]byte(`}`))
+}

@@ -1,0 +1,359 @@
+package mcprelay
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/acp-agent/acp-agent/internal/files/privatefile"
+	"github.com/acp-agent/acp-agent/internal/mcp/mcproots"
+	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
+)
+
+// SecretVariable is the environment variable that holds the secret a relay sends to its publisher.
+const SecretVariable = "ACP_AGENT_RELAY_SECRET"
+
+// Publisher sends a session's roots to its relays, and to processes that ask for them with
+// [SessionRoots]. It is safe for concurrent use and must be closed.
+type Publisher struct {
+	log      *slog.Logger
+	timeout  time.Duration // for a relay to send the secret and to read a list
+	check    time.Duration // between checks for roots that vanished or came back
+	listener net.Listener
+	tempDir  string // of the socket, "" if it is in the directory given to Listen
+	secret   string
+	serving  sync.WaitGroup
+	asked    atomic.Bool // see Asked
+
+	mu      sync.Mutex
+	roots   *mcproots.Snapshot    // nil before the first Set
+	context func() string         // nil before SetContext
+	rules   func() (Rules, bool)  // nil before SetRules
+	changed chan struct{}         // closed and replaced by Set
+	relays  map[net.Conn]struct{} // nil after Close
+}
+
+// Listen returns a publisher with a socket in dir. It creates dir if necessary and makes it
+// accessible to this user only; dir should hold nothing else. If the path of dir is too long for a
+// socket, a private temporary directory takes its place. Relays that connect before the first Set
+// wait for it.
+func Listen(dir string, log *slog.Logger) (*Publisher, error) {
+	return listen(dir, log, 5*time.Second, 5*time.Second)
+}
+
+// maxSocketPath is the longest path of a socket, in bytes, on the system with the lowest limit:
+// macOS.
+const maxSocketPath = 103
+
+func listen(dir string, log *slog.Logger, timeout, check time.Duration) (*Publisher, error) {
+	if err := privatefile.MakeDir(dir); err != nil {
+		return nil, fmt.Errorf("cannot create the directory for MCP relays: %w", err)
+	}
+	removeStale(dir)
+	p := &Publisher{
+		log: log, timeout: timeout, check: check, secret: randomHex(32),
+		changed: make(chan struct{}), relays: map[net.Conn]struct{}{},
+	}
+	name := randomHex(8)
+	path := filepath.Join(dir, name)
+	var err error
+	if len(path) > maxSocketPath {
+		if p.tempDir, err = os.MkdirTemp("", "acp-agent-"); err != nil {
+			return nil, fmt.Errorf("cannot create the directory for MCP relays: %w", err)
+		}
+		path = filepath.Join(p.tempDir, name)
+	}
+	if p.listener, err = net.Listen("unix", path); err != nil {
+		return nil, errors.Join(fmt.Errorf("cannot listen for MCP relays on %s: %w", path, err),
+			p.removeTempDir())
+	}
+	p.serving.Go(p.accept)
+	return p, nil
+}
+
+// removeTempDir removes the temporary directory of the socket if there is one.
+func (p *Publisher) removeTempDir() error {
+	if p.tempDir == "" {
+		return nil
+	}
+	return os.Remove(p.tempDir)
+}
+
+// removeStale removes sockets that killed processes left behind. It does not remove recent ones,
+// because another process may be about to listen.
+func removeStale(dir string) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return
+	}
+	for _, entry := range entries {
+		info, err := entry.Info()
+		if err != nil || info.Mode().Type()&fs.ModeSocket == 0 ||
+			time.Since(info.ModTime()) < time.Hour {
+			continue
+		}
+		path := filepath.Join(dir, entry.Name())
+		if conn, err := net.DialTimeout("unix", path, time.Second); err == nil {
+			_ = conn.Close()
+			continue
+		}
+		_ = os.Remove(path)
+	}
+}
+
+// randomHex returns n random bytes in hexadecimal.
+func randomHex(n int) string {
+	b := make([]byte, n)
+	_, _ = rand.Read(b) // never fails
+	return hex.EncodeToString(b)
+}
+
+// Address returns the path of the socket.
+func (p *Publisher) Address() string { return p.listener.Addr().String() }
+
+// Secret returns the secret that a relay must send. Pass it in the environment, because other users
+// can see command lines.
+func (p *Publisher) Secret() string { return p.secret }
+
+// Asked reports whether a server of our own has ever asked for the session's roots or context. An
+// agent that ignores the server never starts it.
+func (p *Publisher) Asked() bool { return p.asked.Load() }
+
+// Wrap returns the command of a relay in front of server. relay is the command that [Run] runs in:
+// acp-agent mcp-relay. The directory, environment and name are the server's, plus the relay's
+// environment and the secret.
+func (p *Publisher) Wrap(relay, server process.Command) process.Command {
+	relay.Args = slices.Concat(relay.Args, []string{"--roots-from", p.Address()})
+	wrapped := Wrap(relay, server)
+	wrapped.Env = append(wrapped.Env, SecretVariable+"="+p.secret)
+	return wrapped
+}
+
+// Wrap returns the command of a relay without a publisher in front of server.
+func Wrap(relay, server process.Command) process.Command {
+	wrapped := server
+	wrapped.Path = relay.Path
+	wrapped.Args = slices.Concat(relay.Args, []string{"--", server.Path}, server.Args)
+	wrapped.Env = slices.Concat(server.Env, relay.Env)
+	return wrapped
+}
+
+// Set replaces the roots and sends them to the relays if they have changed. It does not wait; a
+// slow relay receives only the newest list.
+func (p *Publisher) Set(s mcproots.Snapshot) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.roots = &s
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+// SetContext sets the function that returns the text for [SessionContext]. It is called for each
+// request, concurrently.
+func (p *Publisher) SetContext(context func() string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.context = context
+}
+
+// SetRules sets the function that returns the rules for [SessionRules], if they are known. It is
+// called for each request, concurrently.
+func (p *Publisher) SetRules(rules func() (_ Rules, known bool)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.rules = rules
+}
+
+// Close disconnects the relays, removes the socket, and waits for its goroutines. It may be called
+// more than once.
+func (p *Publisher) Close() error {
+	p.mu.Lock()
+	var err error
+	if p.relays != nil {
+		err = errors.Join(p.listener.Close(), p.removeTempDir())
+		for conn := range p.relays {
+			_ = conn.Close()
+		}
+		p.relays = nil
+	}
+	p.mu.Unlock()
+	p.serving.Wait()
+	return err
+}
+
+// accept serves each relay that connects.
+func (p *Publisher) accept() {
+	for {
+		conn, err := p.listener.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			p.log.Warn("cannot accept an MCP relay", "error", err)
+			time.Sleep(100 * time.Millisecond)
+			continue
+		}
+		p.mu.Lock()
+		if p.relays == nil {
+			_ = conn.Close()
+		} else {
+			p.relays[conn] = struct{}{}
+			p.serving.Go(func() { p.serve(conn) })
+		}
+		p.mu.Unlock()
+	}
+}
+
+// serve sends a relay each list until it disconnects or the publisher is closed.
+func (p *Publisher) serve(conn net.Conn) {
+	defer func() {
+		_ = conn.Close()
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.relays, conn)
+	}()
+	_ = conn.SetReadDeadline(time.Now().Add(p.timeout))
+	wants, ok := p.readSecret(conn)
+	switch {
+	case !ok:
+		p.log.Warn("cannot serve an MCP relay: it did not send the secret of this session")
+		return
+	case wants == rootsOnce:
+		p.asked.Store(true)
+		p.sendRoots(conn)
+		return
+	case wants == contextOnce:
+		p.asked.Store(true)
+		p.sendContext(conn)
+		return
+	case wants == rulesOnce:
+		p.sendRules(conn)
+		return
+	}
+	_ = conn.SetReadDeadline(time.Time{})
+	gone := make(chan struct{})
+	p.serving.Go(func() {
+		defer close(gone)
+		_, _ = conn.Read(make([]byte, 1)) // relays send nothing else
+	})
+	ticker := time.NewTicker(p.check)
+	defer ticker.Stop()
+	var sent []byte
+	for {
+		p.mu.Lock()
+		roots, changed := p.roots, p.changed
+		p.mu.Unlock()
+		if roots != nil {
+			if line := encodeRoots(roots.Existing()); !bytes.Equal(line, sent) {
+				_ = conn.SetWriteDeadline(time.Now().Add(p.timeout))
+				if _, err := conn.Write(line); err != nil {
+					p.log.Debug("an MCP relay no longer receives the roots", "error", err)
+					return
+				}
+				sent = line
+			}
+		}
+		select {
+		case <-changed:
+		case <-ticker.C:
+		case <-gone:
+			return
+		}
+	}
+}
+
+// What the byte after the secret asks for.
+const (
+	allLists  = '\n' // the roots as results of roots/list, now and when they change
+	rootsOnce = '?'  // the session's roots with their real paths, once
+
+	contextOnce = '!' // the session's text for its model, once
+	rulesOnce   = '=' // the session's rules, once
+)
+
+// readSecret reports whether the relay sends the secret, and returns the byte after it. It reads no
+// more than that.
+func (p *Publisher) readSecret(conn net.Conn) (wants byte, ok bool) {
+	sent := make([]byte, len(p.secret)+1)
+	n, _ := io.ReadFull(conn, sent)
+	if n < len(sent) || subtle.ConstantTimeCompare(sent[:len(p.secret)], []byte(p.secret)) != 1 {
+		return 0, false
+	}
+	wants = sent[len(p.secret)]
+	return wants, slices.Contains([]byte{allLists, rootsOnce, contextOnce, rulesOnce}, wants)
+}
+
+// sendRoots sends the roots of the session, or no roots if it has only one.
+func (p *Publisher) sendRoots(conn net.Conn) {
+	p.mu.Lock()
+	roots := p.roots
+	p.mu.Unlock()
+	if roots == nil {
+		return
+	}
+	named := 0
+	for _, r := range roots.All() {
+		named += len(r.Dirs)
+	}
+	a := sessionRoots{Roots: []sessionRoot{}}
+	if named > 1 {
+		for _, r := range roots.Existing().All() {
+			for _, dir := range r.Dirs {
+				a.Roots = append(a.Roots, sessionRoot{dir.String(), r.Real.String()})
+			}
+		}
+	}
+	p.answer(conn, a)
+}
+
+// sendContext sends the session's text for its model.
+func (p *Publisher) sendContext(conn net.Conn) {
+	p.mu.Lock()
+	context := p.context
+	p.mu.Unlock()
+	var a sessionContext
+	if context != nil {
+		a.Text = context()
+	}
+	p.answer(conn, a)
+}
+
+// sendRules sends the session's rules, and nothing if they are not known.
+func (p *Publisher) sendRules(conn net.Conn) {
+	p.mu.Lock()
+	rules := p.rules
+	p.mu.Unlock()
+	if rules == nil {
+		return
+	}
+	if all, known := rules(); known {
+		p.answer(conn, all)
+	}
+}
+
+// answer sends a response to a process that asks once.
+func (p *Publisher) answer(conn net.Conn, a any) {
+	_ = conn.SetWriteDeadline(time.Now().Add(p.timeout))
+	if _, err := conn.Write(append(strictjson.Encode(a), '\n')); err != nil {
+		p.log.Debug("cannot answer an MCP server of ours", "error", err)
+	}
+}
+
+// encodeRoots returns a result of roots/list, as a line.
+func encodeRoots(s mcproots.Snapshot) []byte {
+	return append(strictjson.Encode(s.List()), '\n')
+}

@@ -1,0 +1,120 @@
+package mcprelay
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"time"
+
+	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// sessionRoots is a publisher's response to SessionRoots.
+type sessionRoots struct {
+	Roots []sessionRoot `json:"folders"`
+}
+
+// sessionContext is a publisher's response to SessionContext.
+type sessionContext struct {
+	Text string `json:"text"`
+}
+
+type sessionRoot struct {
+	Dir  string `json:"dir"`  // as the session names it
+	Real string `json:"real"` // where it led when the session was opened
+}
+
+// ErrEnded is returned by SessionRoots and SessionContext after the session has ended.
+var ErrEnded = errors.New("the session that these tools belong to is not open: open it with " +
+	"acp-agent to use them again")
+
+// SessionRoots returns the current roots of the session whose publisher is at address, in order. It
+// returns none if the working directory is the only root. It fails if the session has ended.
+func SessionRoots(ctx context.Context, address, secret string) ([]workspace.Root, error) {
+	var a sessionRoots
+	if err := ask(ctx, address, secret, rootsOnce, &a); err != nil {
+		return nil, err
+	}
+	roots := make([]workspace.Root, len(a.Roots))
+	for i, f := range a.Roots {
+		dir, dirErr := workspace.ParseDir(f.Dir)
+		real, realErr := workspace.ParseDir(f.Real)
+		if err := errors.Join(dirErr, realErr); err != nil {
+			return nil, err
+		}
+		roots[i] = workspace.Root{Index: i, Dir: dir, Real: real}
+	}
+	return roots, nil
+}
+
+// SessionContext returns the text for the model of the session whose publisher is at address, which
+// our MCP server puts into its instructions, or "".
+func SessionContext(ctx context.Context, address, secret string) (string, error) {
+	var a sessionContext
+	err := ask(ctx, address, secret, contextOnce, &a)
+	return a.Text, err
+}
+
+// Rules are the texts of a session's rules about what is asked about and denied.
+type Rules struct {
+	Ask  []string `json:"ask"`
+	Deny []string `json:"deny"`
+}
+
+// SessionRules returns the rules of the session whose publisher is at address.
+func SessionRules(ctx context.Context, address, secret string) (r Rules, err error) {
+	err = ask(ctx, address, secret, rulesOnce, &r)
+	return r, err
+}
+
+// ask asks a publisher once and decodes its response into a.
+func ask(ctx context.Context, address, secret string, wants byte, a any) error {
+	ctx, cancel := context.WithTimeout(ctx, maxWait)
+	defer cancel()
+	conn, in, err := dial(ctx, address, secret, wants)
+	if err != nil {
+		return ErrEnded
+	}
+	defer conn.Close()
+	line, err := in.Append(nil)
+	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+		return ErrEnded
+	}
+	if err == nil {
+		err = json.Unmarshal(line, a)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot read the folders of the session: %w", err)
+	}
+	return nil
+}
+
+const (
+	maxWait = 2 * time.Second // for a publisher to send its first line
+	maxList = 16 << 20        // bytes of a line
+)
+
+// dial connects to a publisher and sends the kind of the request. Reading and writing fail when ctx
+// ends. The caller must close the connection.
+func dial(
+	ctx context.Context, address, secret string, wants byte,
+) (net.Conn, *jsonrpc.Reader, error) {
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, "unix", address)
+	if err != nil {
+		return nil, nil, err
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		_ = conn.SetDeadline(deadline)
+	}
+	if _, err := io.WriteString(conn, secret+string(wants)); err != nil {
+		_ = conn.Close()
+		return nil, nil, err
+	}
+	return conn, jsonrpc.NewReader(conn, maxList), nil
+}

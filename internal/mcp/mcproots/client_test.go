@@ -1,0 +1,394 @@
+package mcproots
+
+//lint:file-ignore SA1019 the MCP SDK deprecates roots and log messages (SEP-2577); they are supported for existing clients and servers
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
+	"github.com/acp-agent/acp-agent/internal/test/logtest"
+	"github.com/acp-agent/acp-agent/internal/test/volume"
+)
+
+var revisions = []string{"2026-07-28", "2025-11-25", "2025-06-18", "2024-11-05"}
+
+// patience is how long tests wait for what must happen.
+const patience = volume.Patience
+
+// served is a server of the SDK and a client's session with it.
+type served struct {
+	server  *mcp.ServerSession
+	session *Session
+	changes chan struct{} // one for each list_changed
+	wire    *logtest.Text // messages between client and server
+}
+
+// serve connects a client to a server that speaks one revision. Its tool "roots" asks for the roots
+// and returns their URIs.
+func serve(t testing.TB, revision string, o Options) served {
+	t.Helper()
+	s := served{changes: make(chan struct{}, 100), wire: &logtest.Text{}}
+	server := mcp.NewServer(&mcp.Implementation{Name: "server"}, &mcp.ServerOptions{
+		SupportedProtocolVersions: []string{revision},
+		RootsListChangedHandler:   func(context.Context, *mcp.RootsListChangedRequest) { s.changes <- struct{}{} },
+	})
+	tool := &mcp.Tool{Name: "roots", InputSchema: map[string]any{"type": "object"}}
+	server.AddTool(tool,
+		func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			list, ok := r.Params.InputResponses["where"].(*mcp.ListRootsResult)
+			if !ok {
+				return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{
+					"where": &mcp.ListRootsParams{}}, RequestState: "as it was"}, nil
+			}
+			if r.Params.RequestState != "as it was" {
+				return nil, errors.New("the state was changed")
+			}
+			var uris []string
+			for _, root := range list.Roots {
+				uris = append(uris, root.URI)
+			}
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: strings.Join(uris,
+				"\n")}}}, nil
+		})
+	theirs, ours := mcp.NewInMemoryTransports()
+	var err error
+	s.server, err = server.Connect(t.Context(), theirs, nil)
+	require.NoError(t, err)
+	client := NewClient(&mcp.Implementation{Name: "client"}, o)
+	s.session, err = client.Connect(t.Context(), &mcp.LoggingTransport{Transport: ours,
+		Writer: s.wire}, nil)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		_ = s.session.Close()
+		_ = s.server.Wait()
+	})
+	require.Equal(t, revision, s.session.InitializeResult().ProtocolVersion)
+	return s
+}
+
+func (s served) ask(t testing.TB) (string, error) {
+	t.Helper()
+	r, err := s.session.CallTool(t.Context(), &mcp.CallToolParams{Name: "roots"})
+	if err != nil {
+		return "", err
+	}
+	require.Len(t, r.Content, 1)
+	text, ok := r.Content[0].(*mcp.TextContent)
+	require.True(t, ok)
+	if r.IsError {
+		return "", errors.New(text.Text)
+	}
+	return text.Text, nil
+}
+
+func always(s Snapshot) func(context.Context) (Snapshot, error) {
+	return func(context.Context) (Snapshot, error) { return s, nil }
+}
+
+// Clauses M1, M7.
+func TestOrderInEveryRevision(t *testing.T) {
+	top := dirtest.New(t)
+	s := take(t, mkdir(t, top, "z 100%"), mkdir(t, top, "a#1"), mkdir(t, top, "m"))
+	for _, revision := range revisions {
+		t.Run(revision, func(t *testing.T) {
+			var told []Snapshot
+			with := serve(t, revision, Options{Roots: always(s),
+				OnList: func(s Snapshot) { told = append(told, s) }})
+			got, err := with.ask(t)
+			require.NoError(t, err)
+			require.Equal(t, strings.Join(s.URIs(), "\n"), got)
+			require.Len(t, told, 1)
+			require.True(t, told[0].Equal(s))
+		})
+	}
+}
+
+// Clause M7.
+func TestModernServer(t *testing.T) {
+	s := serve(t, "2026-07-28", Options{Roots: always(take(t, dirtest.New(t)))})
+	require.True(t, s.session.Modern())
+	s.session.Announce()
+	_, err := s.ask(t)
+	require.NoError(t, err)
+	require.NoError(t, s.session.Close())
+	sent := 0
+	for line := range strings.Lines(s.wire.String()) {
+		text, ours := strings.CutPrefix(line, "write: ")
+		if !ours {
+			continue
+		}
+		sent++
+		var m struct {
+			ID     any
+			Method string
+			Params struct {
+				Meta map[string]json.RawMessage `json:"_meta"`
+			}
+			Result, Error json.RawMessage
+		}
+		require.NoError(t, json.Unmarshal([]byte(text), &m))
+		require.NotEmpty(t, m.Method, "a response: %s", text)
+		require.NotContains(t, []string{"initialize", "notifications/initialized",
+			"notifications/roots/list_changed", "ping"}, m.Method)
+		if m.ID != nil {
+			require.JSONEq(t, `{"roots":{}}`, string(m.Params.Meta[mcp.MetaKeyClientCapabilities]),
+				text)
+		}
+	}
+	require.GreaterOrEqual(t, sent, 3)
+}
+
+// Clause M2.
+func TestRootsNotDeclared(t *testing.T) {
+	s := serve(t, "2025-11-25", Options{})
+	_, err := s.server.ListRoots(t.Context(), nil)
+	requireCode(t, err, jsonrpc.CodeMethodNotFound)
+	require.NotContains(t, s.wire.String(), `"roots":{`)
+	s.session.Announce()
+
+	off := serve(t, "2026-07-28", Options{})
+	_, err = off.ask(t)
+	require.ErrorContains(t, err, "asked for roots/list, which this client does not offer")
+	require.NotContains(t, off.wire.String(), `"roots":{`)
+}
+
+// Clause M2.
+func TestRootsDeclared(t *testing.T) {
+	s := serve(t, "2025-11-25", Options{Roots: always(Snapshot{})})
+	require.Contains(t, s.wire.String(), `"roots":{"listChanged":true}`)
+	list, err := s.server.ListRoots(t.Context(), nil)
+	require.NoError(t, err)
+	require.NotNil(t, list.Roots)
+	require.NoError(t, s.session.Close()) // the log is complete now
+	require.Contains(t, s.wire.String(), `"roots":[]`)
+}
+
+// Clause M2.
+func TestRootsFail(t *testing.T) {
+	broken := func(context.Context) (Snapshot, error) {
+		return Snapshot{}, errors.New("secret detail")
+	}
+	s := serve(t, "2025-11-25", Options{Roots: broken})
+	_, err := s.server.ListRoots(t.Context(), nil)
+	requireCode(t, err, jsonrpc.CodeInternalError)
+	require.NotContains(t, err.Error(), "secret")
+
+	panics := serve(t, "2025-11-25", Options{Roots: func(context.Context) (Snapshot, error) {
+		panic("oh")
+	}})
+	_, err = panics.server.ListRoots(t.Context(), nil)
+	requireCode(t, err, jsonrpc.CodeInternalError)
+}
+
+// Clause M3.
+func TestAnnounce(t *testing.T) {
+	s := serve(t, "2025-11-25", Options{Roots: always(Snapshot{})})
+	for range 3 {
+		s.session.Announce()
+	}
+	require.NoError(t, s.server.Ping(t.Context(), nil))
+	for range 3 {
+		select {
+		case <-s.changes:
+		case <-time.After(patience):
+			t.Fatal("no notice")
+		}
+	}
+	require.NoError(t, s.session.Close())
+	require.Equal(t, 3, strings.Count(s.wire.String(), "notifications/roots/list_changed"))
+}
+
+// Clause M13.
+func TestSamplingAndElicitation(t *testing.T) {
+	s := serve(t, "2025-11-25", Options{Roots: always(Snapshot{})})
+	require.NotContains(t, s.wire.String(), `"sampling"`)
+	require.NotContains(t, s.wire.String(), `"elicitation"`)
+	p := newPeer(t, Options{})
+	for _, method := range []string{"sampling/createMessage", "elicitation/create",
+		"completion/complete", "who/knows"} {
+		p.write(`{"jsonrpc":"2.0","id":"q","method":"` + method +
+			`","params":{"messages":[],"maxTokens":1,"message":"m","ref":{"type":"ref/prompt"},"argument":{}}}`)
+		require.Contains(t, p.read(), `-32601`, method)
+	}
+}
+
+func requireCode(t testing.TB, err error, code int64) {
+	t.Helper()
+	var failed *jsonrpc.Error
+	require.ErrorAs(t, err, &failed)
+	require.Equal(t, code, failed.Code)
+}
+
+// peer is a server controlled by a test, line by line.
+type peer struct {
+	t       *testing.T
+	lines   *bufio.Scanner
+	in      io.Writer
+	session *Session
+}
+
+// newPeer connects a client to a legacy server.
+func newPeer(t *testing.T, o Options) *peer {
+	t.Helper()
+	fromUs, toPeer := io.Pipe()
+	fromPeer, toUs := io.Pipe()
+	p := &peer{t: t, lines: bufio.NewScanner(fromUs), in: toUs}
+	connected := make(chan error, 1)
+	go func() {
+		var err error
+		p.session, err = NewClient(&mcp.Implementation{Name: "client"}, o).
+			Connect(t.Context(), &mcp.IOTransport{Reader: fromPeer, Writer: toPeer},
+				&mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
+		connected <- err
+	}()
+	require.Contains(t, p.read(), `"initialize"`)
+	p.write(`{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"s","version":"1"}}}`)
+	require.Contains(t, p.read(), `notifications/initialized`)
+	require.NoError(t, <-connected)
+	t.Cleanup(func() {
+		_ = toUs.Close()
+		_ = p.session.Close()
+	})
+	return p
+}
+
+func (p *peer) write(line string) {
+	p.t.Helper()
+	_, err := io.WriteString(p.in, line+"\n")
+	require.NoError(p.t, err)
+}
+
+func (p *peer) read() string {
+	p.t.Helper()
+	require.True(p.t, p.lines.Scan(), "no line: %v", p.lines.Err())
+	return p.lines.Text()
+}
+
+func TestMalformedNotifications(t *testing.T) {
+	p := newPeer(t, Options{Roots: always(Snapshot{})})
+	for _, method := range []string{"elicitation/complete", "message", "progress", "cancelled",
+		"resources/updated", "tools/list_changed", "roots/list_changed", "unknown"} {
+		p.write(`{"jsonrpc":"2.0","method":"notifications/` + method + `"}`)
+		p.write(`{"jsonrpc":"2.0","method":"notifications/` + method + `","params":null}`)
+		p.write(`{"jsonrpc":"2.0","method":"notifications/` + method + `","params":{}}`)
+	}
+	p.write(`{"jsonrpc":"2.0","id":1,"method":"ping"}`)
+	require.JSONEq(t, `{"jsonrpc":"2.0","id":1,"result":{}}`, p.read())
+}
+
+// Clause M2.
+func TestConcurrentListRequests(t *testing.T) {
+	s := take(t, dirtest.New(t))
+	p := newPeer(t, Options{Roots: always(s)})
+	go func() {
+		for i := range 1000 {
+			fmt.Fprintf(p.in, `{"jsonrpc":"2.0","id":%d,"method":"roots/list"}`+"\n", i)
+		}
+	}()
+	answered := map[float64]bool{}
+	for range 1000 {
+		var m struct {
+			ID     float64
+			Result struct{ Roots []struct{ URI string } }
+		}
+		require.NoError(t, json.Unmarshal([]byte(p.read()), &m))
+		require.Equal(t, s.At(0).URI, m.Result.Roots[0].URI)
+		answered[m.ID] = true
+	}
+	require.Len(t, answered, 1000)
+}
+
+// Clause M7.
+func TestServerThatNeverCompletes(t *testing.T) {
+	p := newPeer(t, Options{Roots: always(Snapshot{})})
+	for _, requests := range []string{`{}`, `{"a":{"method":"roots/list","params":{}}}`,
+		`{"a":null}`} {
+		failed := make(chan error, 1)
+		go func() {
+			_, err := p.session.CallTool(t.Context(), &mcp.CallToolParams{Name: "x"})
+			failed <- err
+		}()
+		for range MaxRounds {
+			var m struct{ ID int }
+			require.NoError(t, json.Unmarshal([]byte(p.read()), &m))
+			p.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"resultType":"input_required","content":[],"inputRequests":%s}}`, m.ID, requests))
+			if requests == `{"a":null}` {
+				break // the SDK cannot read it
+			}
+		}
+		err := <-failed
+		if requests == `{"a":null}` {
+			require.ErrorContains(t, err, "malformed")
+			continue
+		}
+		require.ErrorContains(t, err, "asked for input 10 times")
+	}
+}
+
+func TestFixInputRequests(t *testing.T) {
+	for given, expected := range map[string]string{
+		`{"id":12345678901234567890,"result":{"inputRequests":{"a":{"method":"roots/list"}},"x":1}}`: `{"id":12345678901234567890,"result":{"inputRequests":{"a":{"method":"roots/list","params":{}}},"x":1}}`,
+		`{"result":{"inputRequests":{"a":null}}}`:                                                    `{"result":{"inputRequests":{"a":{"params":{}}}}}`,
+		`{"result":{"inputRequests":{"a":{"method":"m","params":null}}}}`:                            `{"result":{"inputRequests":{"a":{"method":"m","params":{}}}}}`,
+		`{"result":{"inputRequests":{"a":{"method":"m","params":{"b":1}}}}}`:                         `{"result":{"inputRequests":{"a":{"method":"m","params":{"b":1}}}}}`,
+		`{"result":{"inputRequests":7}}`:                                                             `{"result":{"inputRequests":7}}`,
+		`{"result":"inputRequests"}`:                                                                 `{"result":"inputRequests"}`,
+		`{"result":{"content":[]}}`:                                                                  `{"result":{"content":[]}}`,
+	} {
+		require.JSONEq(t, expected, string(FixInputRequests([]byte(given))))
+	}
+	require.Equal(t, `no JSON "inputRequests"`, string(
+		FixInputRequests([]byte(`no JSON "inputRequests"`))))
+}
+
+// resultAsking calls a tool, and answers as a server that asks for the roots a number of times in
+// one result.
+func resultAsking(t *testing.T, p *peer, times int) <-chan error {
+	t.Helper()
+	failed := make(chan error, 1)
+	go func() {
+		_, err := p.session.CallTool(t.Context(), &mcp.CallToolParams{Name: "x"})
+		failed <- err
+	}()
+	var m struct{ ID int }
+	require.NoError(t, json.Unmarshal([]byte(p.read()), &m))
+	var all []string
+	for i := range times {
+		all = append(all, fmt.Sprintf(`"%d":{"method":"roots/list","params":{}}`, i))
+	}
+	p.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"resultType":"input_required","content":[],"inputRequests":{%s}}}`, m.ID, strings.Join(all, ",")))
+	return failed
+}
+
+func TestInputRequestsAreLimited(t *testing.T) {
+	taken := 0
+	p := newPeer(t, Options{Roots: func(context.Context) (Snapshot, error) {
+		taken++
+		return Snapshot{}, nil
+	}})
+	require.ErrorContains(t, <-resultAsking(t, p, MaxInputRequests+1), "101 inputs")
+	require.Zero(t, taken)
+	failed := resultAsking(t, p, MaxInputRequests)
+	again := p.read()
+	require.Equal(t, MaxInputRequests, strings.Count(again, `{"roots":[]}`))
+	require.Equal(t, 1, taken, "one list answers all")
+	var m struct{ ID int }
+	require.NoError(t, json.Unmarshal([]byte(again), &m))
+	p.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"content":[]}}`, m.ID))
+	require.NoError(t, <-failed)
+}
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -1,0 +1,61 @@
+package mcproots
+
+//lint:file-ignore SA1019 the SDK marks roots as deprecated (SEP-2577); they are supported for existing clients
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// List returns the result of roots/list for a server.
+func (s Snapshot) List() *mcp.ListRootsResult {
+	list := &mcp.ListRootsResult{Roots: make([]*mcp.Root, 0, s.Len())}
+	for _, r := range s.All() {
+		list.Roots = append(list.Roots, &mcp.Root{URI: r.URI, Name: r.Name})
+	}
+	return list
+}
+
+// maxEntries limits the entries of a client's list that are read.
+const maxEntries = 1000
+
+// Entry is an entry of a client's list of roots.
+type Entry struct {
+	// URI and Name are the client's, if any.
+	URI, Name string
+	// Dir is the directory. It is zero if Err is set.
+	Dir workspace.Dir
+	// Err is why the entry is not valid, such as a *[URIError].
+	Err error
+}
+
+// ParseList reads a client's list of roots, in its order and including invalid entries. It does not
+// check whether directories exist. If the list is too long it returns the beginning and an error.
+func ParseList(list *mcp.ListRootsResult) ([]Entry, error) {
+	if list == nil {
+		return nil, nil
+	}
+	roots, err := list.Roots, error(nil)
+	if n := len(roots); n > maxEntries {
+		roots = roots[:maxEntries]
+		err = fmt.Errorf("the client lists %d roots; only the first %d are used", n, maxEntries)
+	}
+	entries := make([]Entry, 0, len(roots))
+	for _, r := range roots {
+		entries = append(entries, parseEntry(r))
+	}
+	return entries, err
+}
+
+func parseEntry(r *mcp.Root) Entry {
+	if r == nil || r.URI == "" {
+		return Entry{Err: errors.New("it has no uri")}
+	}
+	e := Entry{URI: r.URI, Name: r.Name}
+	e.Dir, e.Err = parseURI(r.URI)
+	return e
+}

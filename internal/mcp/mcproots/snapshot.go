@@ -1,0 +1,158 @@
+package mcproots
+
+import (
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// Root is a root as it is sent to servers.
+type Root struct {
+	// URI is the file URI of the real path.
+	URI string
+	// Name is the name of the directory, with as many parents as are needed to distinguish it from
+	// the other roots.
+	Name string
+	// Real is the real path when the root was granted.
+	Real workspace.Dir
+	// Dirs are the paths by which the workspace names it, in order.
+	Dirs []workspace.Dir
+
+	granted fs.FileInfo
+}
+
+// Snapshot is an ordered list of roots at one time. It is immutable and safe to share; the zero
+// value is the empty list.
+type Snapshot struct{ roots []Root }
+
+// Take returns the roots of an open workspace by their real paths, in order. It leaves out roots
+// with the same real path as an earlier one, and those that no longer exist. The error is
+// [workspace.ErrClosed].
+func Take(w *workspace.Workspace) (Snapshot, error) {
+	var s Snapshot
+	for _, root := range w.Opened() {
+		if at := slices.IndexFunc(s.roots,
+			func(r Root) bool { return r.Real == root.Real }); at >= 0 {
+			s.roots[at].Dirs = append(s.roots[at].Dirs, root.Dir)
+			continue
+		}
+		info, err := w.Stat(root.Real.String())
+		if err != nil {
+			return Snapshot{}, err
+		}
+		s.roots = append(s.roots, Root{URI: root.Real.URI(), Real: root.Real,
+			Dirs: []workspace.Dir{root.Dir}, granted: info.FileInfo})
+	}
+	setNames(s.roots)
+	return s.Existing(), nil
+}
+
+// Existing returns the list without the roots whose real path no longer leads to the directory that
+// was granted. Order and names stay the same.
+func (s Snapshot) Existing() Snapshot {
+	gone := func(r Root) bool { return !r.exists() }
+	if !slices.ContainsFunc(s.roots, gone) {
+		return s
+	}
+	return Snapshot{slices.DeleteFunc(slices.Clone(s.roots), gone)}
+}
+
+func (r Root) exists() bool {
+	there, err := os.Stat(r.Real.String())
+	return err == nil && os.SameFile(there, r.granted)
+}
+
+// Len returns the number of roots.
+func (s Snapshot) Len() int { return len(s.roots) }
+
+// At returns root i. It panics if i is out of range.
+func (s Snapshot) At(i int) Root { return s.roots[i] }
+
+// All yields the roots in order.
+func (s Snapshot) All() iter.Seq2[int, Root] { return slices.All(s.roots) }
+
+// Has reports whether a directory is one of the roots, by its real path.
+func (s Snapshot) Has(real workspace.Dir) bool {
+	return slices.ContainsFunc(s.roots, func(r Root) bool { return r.Real == real })
+}
+
+// Equal reports whether both lists have the same roots with the same names in the same order.
+func (s Snapshot) Equal(other Snapshot) bool {
+	return slices.EqualFunc(s.roots, other.roots,
+		func(a, b Root) bool { return a.URI == b.URI && a.Name == b.Name })
+}
+
+// Missing returns the roots of s that are not in other.
+func (s Snapshot) Missing(other Snapshot) []Root {
+	var missing []Root
+	for _, r := range s.roots {
+		if !other.Has(r.Real) {
+			missing = append(missing, r)
+		}
+	}
+	return missing
+}
+
+// URIs returns the URIs in order. The slice is not nil, and the caller owns it.
+func (s Snapshot) URIs() []string {
+	uris := make([]string, len(s.roots))
+	for i, r := range s.roots {
+		uris[i] = r.URI
+	}
+	return uris
+}
+
+// setNames names each root after its directory, and adds parents to names that are equal until they
+// differ, as the real paths do.
+func setNames(roots []Root) {
+	parts := make([][]string, len(roots))
+	depth := make([]int, len(roots))
+	for i, r := range roots {
+		parts[i] = namesIn(r.Real.String())
+		depth[i] = 1
+	}
+	for grown := true; grown; {
+		grown = false
+		same := map[string][]int{}
+		for i := range roots {
+			roots[i].Name = last(parts[i], depth[i])
+			same[roots[i].Name] = append(same[roots[i].Name], i)
+		}
+		for _, twins := range same {
+			if len(twins) < 2 {
+				continue
+			}
+			for _, i := range twins {
+				if depth[i] < len(parts[i]) {
+					depth[i]++
+					grown = true
+				}
+			}
+		}
+	}
+}
+
+// namesIn returns the names in a path, preceded by that of its volume or "/".
+func namesIn(path string) []string {
+	volume := filepath.VolumeName(path)
+	names := []string{volume + string(filepath.Separator)}
+	for _, n := range strings.Split(filepath.ToSlash(path[len(volume):]), "/") {
+		if n != "" {
+			names = append(names, n)
+		}
+	}
+	return names
+}
+
+func last(parts []string, n int) string {
+	parts = parts[len(parts)-n:]
+	if top := parts[0]; strings.HasSuffix(top, string(filepath.Separator)) {
+		return top + strings.Join(parts[1:], "/")
+	}
+	return strings.Join(parts, "/")
+}

@@ -1,0 +1,218 @@
+package mcproots
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// maxURI is the longest URI that is accepted, in bytes: the longest possible path with every byte
+// encoded.
+const maxURI = 3*32767 + len("file://localhost/")
+
+// reason says why a URI is not a valid root.
+type reason string
+
+const (
+	notFile          reason = `it does not begin with "file://"`
+	hasHost          reason = "it names another host"
+	hasUserInfo      reason = "it names a user"
+	hasQuery         reason = `it has a query: a "?" in a name is written %3F`
+	hasFragment      reason = `it has a fragment: a "#" in a name is written %23`
+	badEscape        reason = `it has a "%" without two hexadecimal digits: a "%" in a name is written %25`
+	encodedSeparator reason = "it has an encoded separator"
+	hasBackslash     reason = `it has a "\": in a name that is written %5C`
+	encodedNUL       reason = "it has an encoded NUL character"
+	hasControl       reason = "it has a control character: in a name that is percent-encoded"
+	notUTF8          reason = "it is not UTF-8"
+	noPath           reason = "it has no absolute path"
+	dotSegment       reason = `it has a "." or ".." segment`
+	emptySegment     reason = "it has an empty segment"
+	hasDrive         reason = "it names a drive, which this system does not have"
+	noDrive          reason = "it names no drive"
+	tooLong          reason = "it is longer than any path"
+)
+
+// URIError is returned for a URI that is not accepted as a directory.
+type URIError struct {
+	URI string
+	// Reason says why, such as "it names another host".
+	Reason string
+}
+
+func (e *URIError) Error() string {
+	return fmt.Sprintf("%q is not the URI of a directory: %s", text.Truncate(e.URI, 200), e.Reason)
+}
+
+// parseURI returns the directory that a file URI names. It does not access the file system. The
+// error is a *[URIError].
+//
+// It rejects two kinds of URIs that [workspace.Dir.URI] returns: for a directory on a Windows
+// share, because the URI names a host, and on other systems for a path that seems to begin with a
+// drive.
+func parseURI(uri string) (workspace.Dir, error) {
+	path, why := pathOf(uri, native)
+	if why != "" {
+		return workspace.Dir{}, &URIError{URI: uri, Reason: string(why)}
+	}
+	dir, err := workspace.ParseDir(path)
+	if err != nil {
+		return workspace.Dir{}, &URIError{URI: uri, Reason: string(noPath)}
+	}
+	return dir, nil
+}
+
+// platform is a syntax of paths. Both are compiled everywhere, so that both are tested.
+type platform int
+
+const (
+	posix platform = iota
+	windows
+)
+
+// native is the platform of this program.
+var native = map[bool]platform{true: windows}[runtime.GOOS == "windows"]
+
+// pathOf returns the path in a URI, or why it is rejected.
+func pathOf(uri string, on platform) (string, reason) {
+	if len(uri) > maxURI {
+		return "", tooLong
+	}
+	if why := ambiguous(uri); why != "" {
+		return "", why
+	}
+	const scheme = "file:/"
+	if len(uri) < len(scheme) || !strings.EqualFold(uri[:len(scheme)], scheme) {
+		return "", notFile
+	}
+	rest := uri[len(scheme)-1:]
+	rest = strings.TrimPrefix(rest, "//") // without it, it is the shortest form of RFC 8089
+	host, encoded, found := strings.Cut(rest, "/")
+	switch {
+	case strings.Contains(host, "@"):
+		return "", hasUserInfo
+	case host != "" && !strings.EqualFold(host, "localhost"):
+		return "", hasHost
+	case !found:
+		return "", noPath
+	}
+	names, why := decodePath(encoded, on)
+	if why != "" {
+		return "", why
+	}
+	return join(names, on)
+}
+
+// ambiguous returns a problem with characters that some readers would not treat as part of the
+// path, or "".
+func ambiguous(uri string) reason {
+	if !utf8.ValidString(uri) {
+		return notUTF8
+	}
+	for i := range len(uri) {
+		switch c := uri[i]; {
+		case c < ' ' || c == 0x7f:
+			return hasControl
+		case c == '?':
+			return hasQuery
+		case c == '#':
+			return hasFragment
+		case c == '\\':
+			return hasBackslash
+		}
+	}
+	return ""
+}
+
+// decodePath decodes the segments of a path after its first slash. One slash at the end is allowed.
+func decodePath(encoded string, on platform) ([]string, reason) {
+	encoded = strings.TrimSuffix(encoded, "/")
+	if encoded == "" {
+		return nil, ""
+	}
+	parts := strings.Split(encoded, "/")
+	for i, part := range parts {
+		name, why := unescape(part, on)
+		switch {
+		case why != "":
+			return nil, why
+		case name == "":
+			return nil, emptySegment
+		case name == "." || name == "..":
+			return nil, dotSegment
+		case !utf8.ValidString(name):
+			return nil, notUTF8
+		}
+		parts[i] = name
+	}
+	return parts, ""
+}
+
+// unescape decodes one segment.
+func unescape(part string, on platform) (string, reason) {
+	if !strings.Contains(part, "%") {
+		return part, ""
+	}
+	out := make([]byte, 0, len(part))
+	for i := 0; i < len(part); i++ {
+		if part[i] != '%' {
+			out = append(out, part[i])
+			continue
+		}
+		if i+2 >= len(part) {
+			return "", badEscape
+		}
+		high, low := digit(part[i+1]), digit(part[i+2])
+		if high < 0 || low < 0 {
+			return "", badEscape
+		}
+		switch c := byte(high<<4 | low); {
+		case c == 0:
+			return "", encodedNUL
+		case c == '/', c == '\\' && on == windows:
+			return "", encodedSeparator
+		default:
+			out = append(out, c)
+		}
+		i += 2
+	}
+	return string(out), ""
+}
+
+func digit(c byte) int {
+	switch {
+	case '0' <= c && c <= '9':
+		return int(c - '0')
+	case 'a' <= c|0x20 && c|0x20 <= 'f':
+		return int(c|0x20-'a') + 10
+	default:
+		return -1
+	}
+}
+
+// join returns the absolute path with these names.
+func join(names []string, on platform) (string, reason) {
+	drive := len(names) > 0 && isDrive(names[0])
+	switch {
+	case on == posix && drive:
+		return "", hasDrive
+	case on == posix:
+		return "/" + strings.Join(names, "/"), ""
+	case !drive || names[0][1] != ':':
+		return "", noDrive
+	case len(names) == 1:
+		return names[0] + `\`, ""
+	default:
+		return strings.Join(names, `\`), ""
+	}
+}
+
+// isDrive reports whether a name can be read as a drive. "C|" is an old spelling of "C:".
+func isDrive(name string) bool {
+	return len(name) == 2 && 'a' <= name[0]|0x20 && name[0]|0x20 <= 'z' &&
+		(name[1] == ':' || name[1] == '|')
+}

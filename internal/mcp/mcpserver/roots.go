@@ -1,0 +1,352 @@
+package mcpserver
+
+//lint:file-ignore SA1019 the SDK marks roots as deprecated (SEP-2577); they are supported for existing clients
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/acp-agent/acp-agent/discovery"
+	"github.com/acp-agent/acp-agent/internal/mcp/mcproots"
+	"github.com/acp-agent/acp-agent/workspace/tools"
+)
+
+// client is a connection, an HTTP session, or a single request of a modern HTTP client.
+type client struct {
+	server         *Server
+	promptsChanged func() // tells the client that its prompts have changed; set by forClient
+	// onlyDuringCalls reports whether a legacy client may be asked for its roots only while it
+	// waits for a call: over HTTP, it may not be listening at other times.
+	onlyDuringCalls bool
+	mentions        discovery.Mentions // of instructions, in results
+	slots           *callSlots         // for its tool calls
+
+	// Protected by server.mu:
+	requests int       // being handled
+	used     time.Time // when the last request ended
+
+	ready   chan struct{} // closed when a legacy client has sent notifications/initialized
+	batches atomic.Bool   // whether a legacy client may send several messages in an array
+
+	mu          sync.Mutex
+	initialized bool                       // whether initialize was received
+	follower    *mcproots.Follower[*scope] // set by initialize if the client's roots are used
+	prompts     promptList
+}
+
+// receive handles a client's declarations about itself and its roots before the SDK serves the
+// request.
+func (c *client) receive(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, r mcp.Request) (_ mcp.Result, err error) {
+		defer c.server.recovered(method, &err)
+		c.server.begin(c)
+		defer c.server.end(c)
+		switch method {
+		case "initialize":
+			if err := c.initialize(r); err != nil {
+				return nil, err
+			}
+		case "notifications/initialized":
+			c.markReady()
+			if f := c.rootsFollower(); f != nil && !c.onlyDuringCalls {
+				f.AskNow(ctx)
+			}
+		case mcproots.ChangedMethod:
+			if f := c.rootsFollower(); f != nil && !c.onlyDuringCalls {
+				f.AskNow(ctx)
+			} else if f != nil {
+				f.Changed()
+			}
+		case "prompts/list":
+			return c.listPrompts(ctx, r)
+		case "tools/call":
+			return c.takeTurn(ctx, r, next)
+		case "prompts/get":
+			ctx = withPromptName(ctx, r)
+		}
+		result, err := next(ctx, method, r)
+		return result, withCode(ctx, err)
+	}
+}
+
+// takeTurn passes a call of a tool on when there are slots for it.
+func (c *client) takeTurn(ctx context.Context, r mcp.Request, next mcp.MethodHandler) (
+	result mcp.Result, err error) {
+	held := holdsLittle
+	if params, ok := r.GetParams().(*mcp.CallToolParamsRaw); ok {
+		held = memoryOf(tools.Describe(params.Name))
+	}
+	err = c.slots.use(ctx, held, func() (err error) {
+		result, err = next(ctx, "tools/call", r)
+		return err
+	})
+	return result, withCode(ctx, err)
+}
+
+// markReady records that a client may be sent requests.
+func (c *client) markReady() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	select {
+	case <-c.ready:
+	default:
+		close(c.ready)
+	}
+}
+
+// awaitReady waits until a client may be sent requests, but not for ever: some never say so.
+func (c *client) awaitReady(ctx context.Context) error {
+	select {
+	case <-c.ready:
+	case <-time.After(c.server.options.Timeout):
+		c.markReady()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// withCode returns an error of a request with a code of JSON-RPC. The SDK's own errors have none.
+func withCode(ctx context.Context, err error) error {
+	known := (*jsonrpc.Error)(nil)
+	if err == nil || ctx.Err() != nil || errors.As(err, &known) && known.Code != 0 {
+		return err
+	}
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: err.Error()}
+}
+
+// initialize starts to follow the client's roots if they are used. It fails if too many sessions
+// are open.
+func (c *client) initialize(r mcp.Request) error {
+	params, ok := r.GetParams().(*mcp.InitializeParams)
+	session, connected := r.GetSession().(*mcp.ServerSession)
+	if !ok || params == nil || !connected {
+		return nil
+	}
+	if mcproots.IsModern(params.ProtocolVersion) {
+		// otherwise the SDK would treat a client that sends initialize as modern
+		params.ProtocolVersion = mcproots.Legacy
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.initialized {
+		return nil // the SDK rejects it
+	}
+	if err := c.server.watch(session, c); err != nil {
+		return err
+	}
+	c.initialized = true
+	c.batches.Store(params.ProtocolVersion == "2025-03-26") // the only revision that has them
+	if c.server.configured != nil || c.server.options.Session != nil ||
+		params.Capabilities == nil || params.Capabilities.RootsV2 == nil {
+		return nil
+	}
+	o := mcproots.FollowOptions[*scope]{
+		Timeout: c.server.options.Timeout,
+		Ask: func(ctx context.Context) (*scope, error) {
+			sc, err := c.server.ask(ctx, session)
+			if err == nil && c.prompts.moved(sc) {
+				c.promptsChanged()
+			}
+			return sc, err
+		},
+		Drop: (*scope).close,
+	}
+	if !params.Capabilities.RootsV2.ListChanged {
+		o.MaxAge = c.server.limits.rootsAge
+	}
+	c.follower = mcproots.NewFollower(o)
+	return nil
+}
+
+// rootsFollower returns the follower of the client's roots, nil if they are not used.
+func (c *client) rootsFollower() *mcproots.Follower[*scope] {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.follower
+}
+
+// disconnected ends a pending roots/list, which the client will not answer.
+func (c *client) disconnected() {
+	if f := c.rootsFollower(); f != nil {
+		f.Disconnect()
+	}
+}
+
+// ask asks a legacy client for its roots and opens them.
+func (s *Server) ask(ctx context.Context, session *mcp.ServerSession) (*scope, error) {
+	list, err := session.ListRoots(ctx, nil)
+	if err != nil {
+		if ctx.Err() == nil {
+			s.log.Warn("cannot get the roots of a client", "error", err)
+		}
+		if refusal := (*jsonrpc.Error)(nil); ctx.Err() == nil && !errors.As(err, &refusal) {
+			err = errors.New("its answer is malformed")
+		}
+		return nil, fmt.Errorf("the client did not list its roots: %w", err)
+	}
+	return s.openList(ctx, list)
+}
+
+// rootsKey is the key of the request for roots in a result.
+const rootsKey = "roots"
+
+// errInputRequired is returned if a modern client must be asked for its roots first.
+var errInputRequired = errors.New("the client must be asked for its roots")
+
+// scopedRequest is a request that is served in the scope of its client.
+type scopedRequest struct {
+	revision     string
+	capabilities *mcp.ClientCapabilities
+	// responses answer the input requests of an earlier result, whose request state is state.
+	responses mcp.InputResponseMap
+	state     string
+	// identity holds the method and arguments, which must be the same when the request is repeated
+	// with responses.
+	identity []string
+	// needsFiles reports whether the request is useless without accessible files.
+	needsFiles bool
+}
+
+// versioned is a request of the SDK that contains the client's revision and capabilities.
+type versioned interface {
+	ProtocolVersion() string
+	ClientCapabilities() *mcp.ClientCapabilities
+}
+
+// scoped returns r as a request that is served in the scope of its client. answers are its input
+// responses, and state their state.
+func scoped(r versioned, answers mcp.InputResponseMap, state string,
+	identity ...string) scopedRequest {
+	return scopedRequest{
+		revision: r.ProtocolVersion(), capabilities: r.ClientCapabilities(),
+		responses: answers, state: state, identity: identity,
+	}
+}
+
+// withScope calls use with the scope of a request. It returns errInputRequired if the client must
+// be asked first, and a *[jsonrpc.Error] if the request must be answered with that.
+func (c *client) withScope(ctx context.Context, r scopedRequest, use func(*scope) error) error {
+	switch {
+	case c.server.configured != nil:
+		return use(c.server.configured)
+	case c.server.options.Session != nil:
+		sc := c.server.openSession(ctx)
+		defer sc.close()
+		return use(sc)
+	case mcproots.IsModern(r.revision):
+		return c.withModernScope(ctx, r, use)
+	}
+	f := c.rootsFollower()
+	if f == nil {
+		return c.withFallback(use)
+	}
+	if err := c.awaitReady(ctx); err != nil {
+		return err
+	}
+	used := false
+	err := f.Use(ctx, func(sc *scope) error {
+		used = true
+		return use(sc)
+	})
+	switch {
+	case used || ctx.Err() != nil:
+		return err
+	case c.server.fallback != nil:
+		instead := *c.server.fallback
+		instead.reason = err.Error()
+		return use(&instead)
+	}
+	return use(closedScope(sourceClient, err.Error(), nil))
+}
+
+// withModernScope is withScope for a modern client.
+func (c *client) withModernScope(ctx context.Context, r scopedRequest,
+	use func(*scope) error) error {
+	s := c.server
+	if r.capabilities == nil || r.capabilities.RootsV2 == nil {
+		if s.fallback == nil && r.needsFiles {
+			return &jsonrpc.Error{
+				Code: mcp.CodeMissingRequiredClientCapabilities,
+				Message: "this needs the client's roots: declare the roots capability, or start " +
+					"the server with --root DIR",
+				Data: []byte(`{"requiredCapabilities":{"roots":{}}}`),
+			}
+		}
+		return c.withFallback(use)
+	}
+	if r.state != "" && !s.signer.verify(r.state, r.identity...) {
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams,
+			Message: "the requestState belongs to another request: call again without it"}
+	}
+	response, ok := r.responses[rootsKey]
+	if !ok || r.state == "" {
+		return errInputRequired
+	}
+	s.warnDeprecated(r.revision)
+	list, ok := response.(*mcp.ListRootsResult)
+	if !ok {
+		return use(closedScope(sourceClient, "the client's answer is not a list of roots", nil))
+	}
+	sc, err := s.openList(ctx, list)
+	if err != nil {
+		return err
+	}
+	defer sc.close()
+	err = use(sc)
+	c.checkPrompts(ctx, sc)
+	return err
+}
+
+// withFallback calls use with the scope of a client without the roots capability.
+func (c *client) withFallback(use func(*scope) error) error {
+	if sc := c.server.fallback; sc != nil {
+		return use(sc)
+	}
+	return use(closedScope(sourceNone,
+		"the client has no roots capability, and the server was started without --root or "+
+			"--fallback-root", nil))
+}
+
+// rootsInput returns the input request and the state of a result that asks a modern client for its
+// roots.
+func (s *Server) rootsInput(r scopedRequest) (mcp.InputRequestMap, string) {
+	return mcp.InputRequestMap{rootsKey: &mcp.ListRootsParams{}}, s.signer.sign(r.identity...)
+}
+
+// signer signs the request that asked for roots, so that the answer is accepted only for the same
+// request. That way unanswered requests need not be remembered.
+type signer struct{ key [32]byte }
+
+func newSigner() (s signer) {
+	_, _ = rand.Read(s.key[:]) // never fails
+	return s
+}
+
+// sign returns the signature of the parts in this order.
+func (s signer) sign(parts ...string) string {
+	mac := hmac.New(sha256.New, s.key[:])
+	for _, part := range parts {
+		_ = binary.Write(mac, binary.BigEndian, uint64(len(part)))
+		_, _ = io.WriteString(mac, part)
+	}
+	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+}
+
+// verify reports whether signature is that of the parts.
+func (s signer) verify(signature string, parts ...string) bool {
+	return hmac.Equal([]byte(signature), []byte(s.sign(parts...)))
+}

@@ -1,0 +1,241 @@
+package mcpserver
+
+//lint:file-ignore SA1019 the MCP SDK deprecates roots and log messages (SEP-2577); they are supported for existing clients and servers
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/acp-agent/acp-agent/discovery"
+	"github.com/acp-agent/acp-agent/internal/mcp/mcproots"
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/workspace"
+	"github.com/acp-agent/acp-agent/workspace/tools"
+)
+
+// maxQuoted is the most bytes of a client's text that are repeated in logs and results.
+const maxQuoted = 256
+
+// source says where the roots of a scope come from.
+type source string
+
+const (
+	sourceConfigured source = "configured"
+	sourceSession    source = "session"
+	sourceClient     source = "client"
+	sourceFallback   source = "fallback"
+	sourceNone       source = "none"
+)
+
+// whenGone returns what to do about a root whose directory is gone.
+func (s source) whenGone() string {
+	const gone = "the directory was deleted or replaced after it was opened: "
+	if s == sourceClient {
+		return gone + "it is opened again when the client announces its roots again"
+	}
+	return gone + "restart the server to use what is there now"
+}
+
+// scope holds the roots that a client's calls can access. It is safe for concurrent use.
+type scope struct {
+	source source
+	roots  []scopeRoot
+	reason string               // why no file is accessible, or why the client's roots are not used
+	ws     *workspace.Workspace // nil if no file is accessible
+	tools  *tools.Set
+	opened mcproots.Snapshot // the roots of ws
+}
+
+// scopeRoot is a root that was named.
+type scopeRoot struct {
+	mcproots.Entry
+	opened *workspace.Root // nil if it was left out
+}
+
+// closedScope returns a scope without accessible files.
+func closedScope(from source, reason string, roots []scopeRoot) *scope {
+	return &scope{source: from, reason: reason, roots: roots,
+		tools: tools.New(nil, tools.Options{})}
+}
+
+func (s *Server) openScope(
+	ctx context.Context, from source, ws *workspace.Workspace, roots []scopeRoot,
+) *scope {
+	if s.options.Guard != nil {
+		guarded, err := s.options.Guard(ctx, ws)
+		if err != nil {
+			_ = ws.Close()
+			return closedScope(from, "the user's rules are not known: "+err.Error(), roots)
+		}
+		ws = guarded
+	}
+	opened, err := mcproots.Take(ws)
+	if err != nil { // a root has just disappeared
+		opened = mcproots.Snapshot{}
+	}
+	return &scope{source: from, roots: roots, ws: ws, opened: opened,
+		tools: tools.New(ws, tools.Options{Permit: s.options.Permit})}
+}
+
+// gone reports whether the directory of an opened root is no longer where it was. What is there
+// now is never used in its place.
+func (sc *scope) gone(r *workspace.Root) bool {
+	return sc.opened.Has(r.Real) && !sc.opened.Existing().Has(r.Real)
+}
+
+// openConfigured opens all the roots that the user named, or none.
+func (s *Server) openConfigured(ctx context.Context, from source,
+	roots workspace.Roots) (*scope, error) {
+	ws, err := workspace.Open(ctx, roots, s.options.Workspace)
+	if err != nil {
+		return nil, err
+	}
+	var opened []scopeRoot
+	for _, root := range ws.Opened() {
+		opened = append(opened, scopeRoot{Entry: mcproots.Entry{URI: root.Real.URI(),
+			Dir: root.Dir}, opened: &root})
+	}
+	return s.openScope(ctx, from, ws, opened), nil
+}
+
+// openSession opens the roots that the session has now.
+func (s *Server) openSession(ctx context.Context) *scope {
+	ctx, cancel := context.WithTimeout(ctx, s.options.Timeout)
+	defer cancel()
+	sc, err := s.openGranted(ctx)
+	if err != nil {
+		return closedScope(sourceSession, err.Error(), nil)
+	}
+	return sc
+}
+
+// openGranted opens the session's roots if all of them are still where they were.
+func (s *Server) openGranted(ctx context.Context) (*scope, error) {
+	roots, err := s.options.Session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(roots) == 0 {
+		return nil, errors.New("the session has no folders other than its working directory")
+	}
+	var dirs []string
+	for _, r := range roots {
+		dirs = append(dirs, r.Dir.String())
+	}
+	set, err := workspace.NewRoots(dirs[0], dirs[1:])
+	if err != nil {
+		return nil, err
+	}
+	sc, err := s.openConfigured(ctx, sourceSession, set)
+	if err != nil {
+		return nil, err
+	}
+	if sc.ws == nil {
+		return sc, nil
+	}
+	for _, opened := range sc.ws.Opened() {
+		granted := func(r workspace.Root) bool { return r.Dir == opened.Dir && r.Real == opened.Real }
+		if !slices.ContainsFunc(roots, granted) {
+			sc.close()
+			return nil, fmt.Errorf("%s now points somewhere else than when the session was opened: "+
+				"load the session again", text.Printable(opened.Dir.String()))
+		}
+	}
+	return sc, nil
+}
+
+// openList opens the valid roots of a client's list. The error is the cause of ctx.
+func (s *Server) openList(ctx context.Context, list *mcp.ListRootsResult) (*scope, error) {
+	entries, err := mcproots.ParseList(list)
+	if err != nil {
+		s.log.Warn("a client's list of roots is too long", "error", err)
+	}
+	roots, leftOut := make([]scopeRoot, len(entries)), 0
+	var dirs []string
+	for i, e := range entries {
+		if e.Err == nil {
+			e.Err = s.checkRoot(ctx, e.Dir, len(dirs))
+		}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if e.Err == nil {
+			dirs = append(dirs, e.Dir.String())
+		} else if leftOut++; leftOut <= maxLeftOut {
+			s.log.Warn("a root of the client is left out", "uri", text.Truncate(e.URI, maxQuoted),
+				"reason", e.Err)
+		}
+		roots[i].Entry = e
+	}
+	if len(dirs) == 0 {
+		return closedScope(sourceClient, "the client's list of roots has no valid entry", roots),
+			nil
+	}
+	set, err := workspace.NewRoots(dirs[0], dirs[1:])
+	if err != nil {
+		return nil, err
+	}
+	ws, err := workspace.Open(ctx, set, s.options.Workspace)
+	if err != nil {
+		return closedScope(sourceClient, "the client's roots could not be opened: "+err.Error(),
+			roots), context.Cause(ctx)
+	}
+	for i := range roots {
+		for _, root := range ws.Opened() {
+			if roots[i].Err == nil && roots[i].Dir == root.Dir {
+				roots[i].opened = &root
+			}
+		}
+	}
+	return s.openScope(ctx, sourceClient, ws, roots), nil
+}
+
+// checkRoot returns why dir cannot be added as another root, or nil.
+func (s *Server) checkRoot(ctx context.Context, dir workspace.Dir, others int) error {
+	if limit := cmp.Or(s.options.Workspace.MaxRoots, workspace.DefaultMaxRoots); others >= limit {
+		return fmt.Errorf("too many folders (the limit is %d)", limit)
+	}
+	ws, err := workspace.Open(ctx, workspace.RootsFrom(dir, workspace.Dirs{}), s.options.Workspace)
+	if err != nil {
+		return rootError(err)
+	}
+	return ws.Close()
+}
+
+// rootError returns why a single root could not be opened, without naming it.
+func rootError(err error) error {
+	if bad := (workspace.RootErrors)(nil); errors.As(err, &bad) && len(bad) == 1 {
+		switch bad[0].Reason {
+		case workspace.ReasonMissing:
+			return errors.New("there is no such directory")
+		case workspace.ReasonNotDirectory:
+			return errors.New("it is not a directory")
+		case workspace.ReasonUnreadable:
+			return errors.New("it cannot be read")
+		case workspace.ReasonDenied:
+			return errors.New("it is outside the directories that this server may serve")
+		}
+	}
+	return err
+}
+
+// catalog scans the scope's roots for instructions, commands and skills. It returns nil if no root
+// is accessible.
+func (sc *scope) catalog(ctx context.Context) (*discovery.Catalog, error) {
+	if sc.ws == nil {
+		return nil, nil
+	}
+	return discovery.Scan(ctx, sc.ws, discovery.Options{})
+}
+
+// close closes the scope's roots.
+func (sc *scope) close() {
+	if sc.ws != nil {
+		_ = sc.ws.Close()
+	}
+}

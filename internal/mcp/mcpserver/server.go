@@ -1,0 +1,300 @@
+package mcpserver
+
+//lint:file-ignore SA1019 the SDK marks roots as deprecated (SEP-2577); they are supported for existing clients
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/acp-agent/acp-agent/workspace"
+	"github.com/acp-agent/acp-agent/workspace/tools"
+)
+
+// Options configure a [Server]. The zero value serves each client within its own roots.
+type Options struct {
+	// Version is the version that the server reports. Default "dev".
+	Version string
+	// Roots, if not zero, are the scope of every client.
+	Roots workspace.Roots
+	// Session, if not nil, returns the roots of the session that the server belongs to, and the
+	// real path to which each must still lead. It is called in each call of a tool, and its result
+	// is the scope of every client. Without roots no file is accessible.
+	Session func(context.Context) ([]workspace.Root, error)
+	// Context is the text in the server's instructions for the model of the agent in Session.
+	Context string
+	// Only has the names of the tools to serve; nil means all. If it is not nil, the server serves
+	// nothing else, and its instructions are Context.
+	Only []string
+	// Fallback, if not zero, is the scope of clients without the roots capability.
+	Fallback workspace.Roots
+	// Workspace limits and restricts all root sets, including those of clients.
+	Workspace workspace.Options
+	// Guard, if not nil, returns the workspace in which the user's rules hold, for one that was
+	// opened.
+	Guard func(context.Context, *workspace.Workspace) (*workspace.Workspace, error)
+	// Permit decides about changes to files. If it is nil, there are no tools that change files.
+	Permit tools.Permit
+	// Timeout is how long a client may take to list its roots. Default 5 s.
+	Timeout time.Duration
+	// MaxMessage is the longest message that is accepted, in bytes. Default 64 MiB. Over HTTP,
+	// messages longer than 4 MiB are rejected in any case.
+	MaxMessage int
+	// Token is the bearer token that HTTP clients must send. If it is empty, they need none.
+	Token string
+	// Logger receives messages for the person who runs the server. Default: discarded.
+	Logger *slog.Logger
+
+	limits limits
+}
+
+// limits protect the server. A zero field means its default.
+type limits struct {
+	// how long the roots of a client that does not announce changes are used; default 5 s
+	rootsAge time.Duration
+	// how long a new file of a prompt may be unnoticed while a client works; default 5 s
+	promptsAge time.Duration
+	pending    int           // unanswered requests of a stdio client; default 256
+	grace      time.Duration // for calls to finish after a client has closed its input; default 2 s
+
+	// For one stdio client, or all HTTP clients together:
+
+	calls int // running calls; default 32
+	files int // running searches, and other calls that hold whole files in memory; default 4 each
+
+	// For all HTTP clients together:
+
+	sessions    int           // open sessions; default 100
+	body        int           // bytes of one request; default 4 MiB
+	bodyTimeout time.Duration // for a request to arrive; default 10 s
+}
+
+func (o Options) withDefaults() Options {
+	o.Version = cmp.Or(o.Version, "dev")
+	o.Timeout = cmp.Or(o.Timeout, 5*time.Second)
+	o.MaxMessage = cmp.Or(o.MaxMessage, 64<<20)
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+	o.limits = limits{
+		rootsAge:   cmp.Or(o.limits.rootsAge, 5*time.Second),
+		promptsAge: cmp.Or(o.limits.promptsAge, 5*time.Second),
+		pending:    cmp.Or(o.limits.pending, 256),
+		grace:      cmp.Or(o.limits.grace, 2*time.Second),
+
+		sessions:    cmp.Or(o.limits.sessions, 100),
+		calls:       cmp.Or(o.limits.calls, 32),
+		files:       cmp.Or(o.limits.files, 4),
+		body:        cmp.Or(o.limits.body, 4<<20),
+		bodyTimeout: cmp.Or(o.limits.bodyTimeout, 10*time.Second),
+	}
+	return o
+}
+
+// Server serves MCP clients. It is safe for concurrent use by any number of them.
+type Server struct {
+	options    Options
+	limits     limits
+	log        *slog.Logger
+	tools      []tools.Tool
+	configured *scope // nil if clients' roots are used
+	fallback   *scope // nil if there is none
+	warned     atomic.Bool
+	signer     signer
+	httpSlots  *callSlots                 // of all HTTP clients
+	extraTools func(*mcp.Server, *client) // added by tests; may be nil
+
+	mu       sync.Mutex
+	closing  bool
+	sessions map[*mcp.ServerSession]*client // of legacy clients
+	watching sync.WaitGroup
+}
+
+// Open creates a server. It opens the configured and the fallback roots, and fails if one cannot be
+// opened. The caller must close the server.
+func Open(ctx context.Context, o Options) (*Server, error) {
+	o = o.withDefaults()
+	s := &Server{
+		options: o, limits: o.limits, log: o.Logger, tools: o.tools(),
+		sessions: map[*mcp.ServerSession]*client{}, signer: newSigner(),
+		httpSlots: newCallSlots(o.limits),
+	}
+	var err error
+	if !o.Roots.IsZero() {
+		if s.configured, err = s.openConfigured(ctx, sourceConfigured, o.Roots); err != nil {
+			return nil, err
+		}
+	}
+	if !o.Fallback.IsZero() {
+		if s.fallback, err = s.openConfigured(ctx, sourceFallback, o.Fallback); err != nil {
+			s.Close()
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// tools returns the tools that are served.
+func (o Options) tools() []tools.Tool {
+	all := tools.New(nil, tools.Options{Permit: o.Permit}).Tools()
+	if o.Only == nil {
+		return all
+	}
+	return slices.DeleteFunc(all, func(t tools.Tool) bool { return !slices.Contains(o.Only, t.Name) })
+}
+
+// Close ends all sessions, waits for them, and closes the roots.
+func (s *Server) Close() {
+	s.mu.Lock()
+	s.closing = true
+	open := slices.Collect(maps.Keys(s.sessions))
+	s.mu.Unlock()
+	for _, session := range open {
+		_ = session.Close()
+	}
+	s.watching.Wait()
+	for _, sc := range []*scope{s.configured, s.fallback} {
+		if sc != nil {
+			sc.close()
+		}
+	}
+}
+
+// watch releases a legacy client's roots when its session ends. If too many HTTP sessions are open,
+// it ends one of them, and fails if all are in use.
+func (s *Server) watch(session *mcp.ServerSession, c *client) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch limit := s.limits.sessions; {
+	case s.closing:
+		return nil // the client will never be asked for roots
+	case c.onlyDuringCalls && len(s.sessions) >= limit && !s.endIdlest():
+		return &jsonrpc.Error{Code: jsonrpc.CodeInternalError,
+			Message: fmt.Sprintf("too many open sessions (the limit is %d): end one, or try "+
+				"again later", limit)}
+	}
+	s.sessions[session] = c
+	s.watching.Go(func() {
+		_ = session.Wait()
+		if f := c.rootsFollower(); f != nil {
+			f.Close()
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.sessions, session)
+	})
+	return nil
+}
+
+// endIdlest ends the HTTP session that has had no request for the longest time. It reports whether
+// there was one. The caller must hold s.mu.
+func (s *Server) endIdlest() bool {
+	var idlest *mcp.ServerSession
+	for session, c := range s.sessions {
+		if c.onlyDuringCalls && c.requests == 0 &&
+			(idlest == nil || c.used.Before(s.sessions[idlest].used)) {
+			idlest = session
+		}
+	}
+	if idlest == nil {
+		return false
+	}
+	s.log.Info("ended the HTTP session that was idle the longest, to make room for another", "idle",
+		time.Since(s.sessions[idlest].used))
+	delete(s.sessions, idlest)
+	s.watching.Go(func() { _ = idlest.Close() })
+	return true
+}
+
+// begin records that a client's request is being handled. The caller must call end afterwards.
+func (s *Server) begin(c *client) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.requests++
+}
+
+func (s *Server) end(c *client) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.requests--
+	c.used = time.Now()
+}
+
+// forClient returns an SDK server for one client.
+func (s *Server) forClient(c *client) *mcp.Server {
+	all := s.options.Only == nil
+	said := instructions
+	switch {
+	case !all:
+		said = s.options.Context
+	case s.options.Session != nil:
+		said = sessionInstructions + instructions
+		if s.options.Context != "" {
+			said += "\n\n" + s.options.Context
+		}
+	}
+	capabilities := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}}
+	if all {
+		capabilities.Resources = &mcp.ResourceCapabilities{}
+		capabilities.Prompts = &mcp.PromptCapabilities{ListChanged: true}
+	}
+	server := mcp.NewServer(
+		&mcp.Implementation{Name: "acp-agent", Version: s.options.Version},
+		&mcp.ServerOptions{
+			Instructions: said,
+			// the SDK logs mistakes of clients as errors
+			Logger:       slog.New(slog.DiscardHandler),
+			Capabilities: capabilities,
+		},
+	)
+	c.ready = make(chan struct{})
+	c.mentions.Roots = s.options.Session == nil // the agent of a session is told in another way
+	server.AddReceivingMiddleware(c.receive)
+	c.addTools(server)
+	c.promptsChanged = func() {}
+	if all {
+		c.addResources(server)
+		// the SDK notifies the client
+		c.promptsChanged = func() { server.AddPrompt(&mcp.Prompt{Name: anyPrompt}, c.getPrompt) }
+		c.promptsChanged()
+	}
+	if s.extraTools != nil {
+		s.extraTools(server, c)
+	}
+	return server
+}
+
+const (
+	instructions = "Tools for files in one or more folders. The first is the working directory, " +
+		"where relative paths start; use absolute paths for files in the others. list_roots " +
+		"lists the folders, and says why others are not accessible."
+	// sessionInstructions precede them if the client is an agent with its own tools.
+	sessionInstructions = "Use these tools for files outside the working directory. "
+)
+
+// recovered turns a panic into an error response to one request.
+func (s *Server) recovered(method string, err *error) {
+	if v := recover(); v != nil {
+		s.log.Error("panic while serving a request", "method", method, "panic", v, "stack",
+			string(debug.Stack()))
+		*err = &jsonrpc.Error{Code: jsonrpc.CodeInternalError,
+			Message: fmt.Sprintf("%s failed inside the server", method)}
+	}
+}
+
+// warnDeprecated logs, once, that roots were used with a revision that deprecates them.
+func (s *Server) warnDeprecated(revision string) {
+	if !s.warned.Swap(true) {
+		s.log.Warn("using a client's roots, which this MCP revision deprecates; consider naming "+
+			"directories with --root instead",
+			"revision", revision)
+	}
+}

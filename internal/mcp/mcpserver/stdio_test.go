@@ -1,0 +1,776 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/test/logtest"
+	"github.com/acp-agent/acp-agent/workspace"
+	"github.com/acp-agent/acp-agent/workspace/tools"
+)
+
+// Clause M8.
+func TestCallsWaitForTheFirstList(t *testing.T) {
+	a, b := tree(t, map[string]string{"f": "in a"}), tree(t, map[string]string{"f": "in b"})
+	p := start(t, Options{})
+	p.write(initialize(withRoots), initialized, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`,
+		call(2, "read_file", `{"path":"f"}`))
+	var question message
+	for seen := 0; seen < 3; {
+		m := p.read()
+		require.NotEqual(t, 2.0, m.ID, "answered before the roots were known: %s", m.line)
+		if m.Method == "roots/list" {
+			question = m
+		}
+		seen++
+	}
+	p.answer(question, a, b)
+	require.Contains(t, p.answerTo(2).text(), "in a", "the first root is the base")
+	p.write(call(3, "read_file", read(filepath.Join(b, "f"))))
+	require.Contains(t, p.answerTo(3).text(), "in b")
+}
+
+// Clause M8.
+func TestClientWithoutRootsIsNotAsked(t *testing.T) {
+	p := start(t, Options{})
+	p.begin(withoutRoots)
+	p.write(changed, call(1, "read_file", `{"path":"f"}`), call(2, "list_roots", `{}`))
+	for range 2 {
+		m := p.read()
+		require.Empty(t, m.Method, "%s", m.line)
+		switch m.ID {
+		case 1.0:
+			require.Contains(t, m.text(),
+				"error: No files are accessible: the client has no roots capability")
+			require.Contains(t, m.text(), "--root")
+		case 2.0:
+			require.Equal(t, "none", structured(m)["source"])
+			require.Contains(t, structured(m)["note"], "no roots capability")
+		}
+	}
+}
+
+// Clause M8.
+func TestFallbackAndConfiguredRoots(t *testing.T) {
+	mine, theirs := tree(t, map[string]string{"f": "mine"}), tree(t,
+		map[string]string{"f": "theirs"})
+	roots, err := workspace.NewRoots(mine, nil)
+	require.NoError(t, err)
+	for _, c := range []struct {
+		name, capabilities, source, text string
+		asked                            bool
+		o                                Options
+	}{
+		{"configured, client with roots", withRoots, "configured", "mine", false,
+			Options{Roots: roots}},
+		{"configured, client without", withoutRoots, "configured", "mine", false,
+			Options{Roots: roots}},
+		{"fallback, client with roots", withRoots, "client", "theirs", true,
+			Options{Fallback: roots}},
+		{"fallback, client without", withoutRoots, "fallback", "mine", false,
+			Options{Fallback: roots}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := start(t, c.o)
+			p.begin(c.capabilities)
+			if c.asked {
+				p.answer(p.question(), theirs)
+			}
+			p.write(changed, call(1, "read_file", `{"path":"f"}`))
+			if c.asked {
+				p.answer(p.question(), theirs)
+			}
+			m := p.until(func(m message) bool { require.Empty(t, m.Method); return m.ID == 1.0 })
+			require.Contains(t, m.text(), c.text)
+			p.write(call(2, "list_roots", `{}`))
+			require.Equal(t, c.source, structured(p.answerTo(2))["source"])
+		})
+	}
+}
+
+// Clause A24.
+func TestRootsOfASession(t *testing.T) {
+	first, second := tree(t, map[string]string{"f": "in first"}), tree(t,
+		map[string]string{"f": "in second"})
+	link := filepath.Join(t.TempDir(), "link")
+	require.NoError(t, os.Symlink(first, link))
+	var answer []workspace.Root
+	var ended error
+	p := start(t, Options{Session: func(context.Context) ([]workspace.Root, error) {
+		return answer, ended
+	}})
+	p.begin(`{"roots":{"listChanged":true}}`)
+	root := func(dir, real string) workspace.Root {
+		d, err := workspace.ParseDir(dir)
+		require.NoError(t, err)
+		r, err := workspace.ParseDir(real)
+		require.NoError(t, err)
+		return workspace.Root{Dir: d, Real: r}
+	}
+	id := 1
+	reads := func(path string) string {
+		id++
+		p.write(call(id, "read_file", read(path)))
+		return p.answerTo(float64(id)).text()
+	}
+	answer = []workspace.Root{root(link, first), root(second, second)}
+	require.Contains(t, reads("f"), "in first", "A20")
+	require.Contains(t, reads(filepath.Join(second, "f")), "in second")
+	p.write(call(1, "list_roots", `{}`))
+	require.Equal(t, "session", structured(p.answerTo(1))["source"])
+
+	answer = answer[:1]
+	require.NotContains(t, reads(filepath.Join(second, "f")), "in second", "it was removed")
+	answer = nil
+	require.Contains(t, reads("f"), "no folders other than its working directory")
+	answer = []workspace.Root{root(link, second)}
+	require.Contains(t, reads("f"), "now points somewhere else")
+	answer, ended = nil, errors.New("the session is over")
+	require.Contains(t, reads("f"), "No files are accessible: the session is over")
+}
+
+// What the guard refuses is not served, by tools, prompts or what the instructions of folders say.
+//
+// Clause R5.
+func TestGuard(t *testing.T) {
+	dir := tree(t, map[string]string{".env": "hunter2", "a": "open hunter", "AGENTS.md": "Say hunter2.",
+		".claude/commands/tell.md": "Tell hunter2."})
+	var unknown error
+	p := start(t, Options{Roots: rootSet(t, dir), Permit: func(context.Context, tools.Change) error { return nil },
+		Guard: func(_ context.Context, w *workspace.Workspace) (*workspace.Workspace, error) {
+			return w.Checked(func(a workspace.Access, _ error) error {
+				if a.Kind != workspace.Read || a.At.Rel() != "a" {
+					return errors.New("no rule would")
+				}
+				return nil
+			}), unknown
+		}})
+	p.begin(withoutRoots)
+	for i, c := range []string{
+		call(1, "read_file", read(".env")), call(2, "read_files", `{"paths":[".env","a"]}`),
+		call(3, "search", `{"pattern":"hunter","ignored":"include"}`),
+		call(4, "edit_file", `{"path":".env","old_text":"hunter2","new_text":"x","dry_run":true}`),
+		call(5, "delete_file", read(".env")), call(6, "write_file", `{"path":"new","content":"x"}`),
+		call(7, "move_file", `{"path":"a","to":"b"}`),
+	} {
+		p.write(c)
+		said := p.answerTo(float64(i + 1)).text()
+		require.NotContains(t, said, "hunter2", c)
+		require.Contains(t, said, "no rule would", c)
+	}
+	p.write(call(9, "read_file", read("a")))
+	require.Contains(t, p.answerTo(9).text(), "open hunter")
+}
+
+// An agent finds the skills of all folders that it was not told about.
+//
+// Clause D1.
+func TestSkillsOfASession(t *testing.T) {
+	var roots []workspace.Root
+	for r, n := range []int{20, 30, 131} {
+		files := map[string]string{}
+		for i := range n {
+			name := fmt.Sprintf("s%d-%03d", r, i)
+			files["skills/"+name+"/SKILL.md"] = "---\nname: " + name +
+				"\ndescription: One of many.\n---\nText.\n"
+		}
+		dir, err := workspace.ParseDir(tree(t, files))
+		require.NoError(t, err)
+		roots = append(roots, workspace.Root{Index: r, Dir: dir, Real: dir})
+	}
+	p := start(t, Options{Session: func(context.Context) ([]workspace.Root, error) {
+		return roots, nil
+	}})
+	p.begin(withoutRoots)
+	p.write(call(1, "find_skills", `{"query":"s2-130 many"}`))
+	found := p.answerTo(1).text()
+	require.True(t, strings.HasPrefix(found, "s2-130: One of many.\n  "+
+		filepath.Join(roots[2].Dir.String(), "skills", "s2-130", "SKILL.md")+"\n"), found)
+	require.Contains(t, found, "[161 more: ")
+}
+
+// Clause P6.
+func TestOnlySomeTools(t *testing.T) {
+	for _, only := range [][]string{{"find_skills"}, {}} {
+		p := start(t, Options{Only: only, Context: "Heed it."})
+		p.write(initialize(withoutRoots), initialized, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
+		said := p.read()
+		require.Contains(t, string(said.line), `"instructions":"Heed it."`)
+		names := []string{}
+		for _, tool := range p.answerTo(1).Result["tools"].([]any) {
+			names = append(names, tool.(map[string]any)["name"].(string))
+		}
+		require.Equal(t, only, names)
+		require.NotContains(t, string(said.line), `"prompts"`)
+	}
+}
+
+// Clause M8.
+func TestListExpiresWithoutListChanged(t *testing.T) {
+	a, b := tree(t, map[string]string{"f": "in a"}), tree(t, map[string]string{"f": "in b"})
+	p := start(t, Options{limits: limits{rootsAge: time.Nanosecond}})
+	p.begin(`{"roots":{}}`)
+	p.answer(p.question(), a)
+	p.write(call(1, "read_file", `{"path":"f"}`))
+	m := p.read()
+	if m.Method == "" { // it waited for the first question
+		require.Contains(t, m.text(), "in a")
+		p.write(call(1, "read_file", `{"path":"f"}`))
+		m = p.read()
+	}
+	require.Equal(t, "roots/list", m.Method)
+	p.answer(m, b)
+	require.Contains(t, p.answerTo(1).text(), "in b")
+}
+
+// Clause M9.
+func TestChangeAppliesToTheNextCall(t *testing.T) {
+	a, b := tree(t, map[string]string{"f": "in a"}), tree(t, map[string]string{"f": "in b"})
+	p := start(t, Options{})
+	p.begin(withRoots)
+	p.answer(p.question(), a)
+	p.write(changed, call(1, "read_file", `{"path":"f"}`),
+		call(2, "read_file", read(filepath.Join(a, "f"))))
+	p.answer(p.question(), b)
+	got := map[any]string{}
+	for range 2 {
+		m := p.read()
+		got[m.ID] = m.text()
+	}
+	require.Contains(t, got[1.0], "in b")
+	require.Contains(t, got[2.0], "error: ", "the old root is out of scope")
+}
+
+// Clause M9.
+func TestLateAnswers(t *testing.T) {
+	a, b := tree(t, map[string]string{"f": "in a"}), tree(t, map[string]string{"f": "in b"})
+	p := start(t, Options{})
+	p.begin(withRoots)
+	first := p.question()
+	p.write(changed, changed, changed, `{"jsonrpc":"2.0","id":5,"method":"ping"}`)
+	require.NotNil(t, p.answerTo(5).Result, "served meanwhile")
+	p.answer(first, a)
+	second := p.question()
+	p.answer(second, b)
+	p.answer(first, a) // late, and twice
+	p.write(call(1, "read_file", `{"path":"f"}`))
+	m := p.read()
+	require.Equal(t, 1.0, m.ID, "one question more, not three: %s", m.line)
+	require.Contains(t, m.text(), "in b")
+}
+
+// Clause M9.
+func TestTimeoutClosesTheScope(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := tree(t, map[string]string{"f": "in a"})
+		p := start(t, Options{Timeout: 50 * time.Millisecond})
+		p.begin(withRoots)
+		p.answer(p.question(), a)
+		p.write(call(1, "read_file", `{"path":"f"}`))
+		require.Contains(t, p.answerTo(1).text(), "in a")
+		p.write(changed)
+		p.question()
+		p.write(call(2, "read_file", `{"path":"f"}`))
+		require.Contains(t, p.answerTo(2).text(),
+			"error: No files are accessible: the client did not list its roots within 50ms")
+	})
+}
+
+// Clause M10.
+func TestInvalidRootsAreLeftOut(t *testing.T) {
+	a := tree(t, map[string]string{"f": "in a"})
+	missing := filepath.Join(a, "missing")
+	p := start(t, Options{})
+	p.begin(withRoots)
+	uri := `{"uri":"` + dirURI(t, a) + `"}`
+	p.answerRaw(p.question(),
+		`{"roots":[null,{"name":"x"},{"uri":"https://example.com"},{"uri":"file:///a/../b"},{"uri":"`+dirURI(t, missing)+
+			`"},{"uri":"`+dirURI(t, filepath.Join(a, "f"))+`"},`+uri+`,`+uri+`]}`)
+	p.write(call(1, "list_roots", `{}`), call(2, "read_file", `{"path":"f"}`))
+	for range 2 {
+		m := p.read()
+		if m.ID == 2.0 {
+			require.Contains(t, m.text(), "in a", "the first valid root is the base")
+			continue
+		}
+		s := structured(m)
+		require.Len(t, s["roots"], 1)
+		require.Len(t, s["left_out"], 6)
+		for _, reason := range []string{"no uri", `does not begin with`, `".." segment`,
+			"no such directory", "not a directory"} {
+			require.Contains(t, m.text(), reason)
+		}
+	}
+}
+
+// Clause M10.
+func TestListWithoutValidRoots(t *testing.T) {
+	a := tree(t, map[string]string{"f": "in a"})
+	for name, answer := range map[string]string{
+		"empty": `{"roots":[]}`, "null": `{"roots":null}`, "not a list": `{"roots":{}}`, "nothing": `{}`, "null entry": `{"roots":[null]}`, "missing": `{"roots":[{"uri":"file:///no/such"}]}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := start(t, Options{})
+			p.begin(withRoots)
+			p.answer(p.question(), a)
+			p.write(changed)
+			p.answerRaw(p.question(), answer)
+			p.write(call(1, "read_file", read(filepath.Join(a, "f"))))
+			m := p.read()
+			if m.Method == "roots/list" { // after an unreadable answer the server asks again
+				p.answerRaw(m, answer)
+				m = p.answerTo(1)
+			}
+			require.Contains(t, m.text(), "error: No files are accessible")
+			p.write(changed)
+			p.answer(p.question(), a)
+			p.write(call(2, "read_file", `{"path":"f"}`))
+			require.Contains(t, p.answerTo(2).text(), "in a", "a valid list opens it")
+		})
+	}
+}
+
+// Clause M10.
+func TestPolicyAppliesToClientRoots(t *testing.T) {
+	outer := tree(t, map[string]string{"in/f": "in", "out/f": "out"})
+	within, err := workspace.ParseDir(filepath.Join(outer, "in"))
+	require.NoError(t, err)
+	p := start(t, Options{Workspace: workspace.Options{
+		Policy: workspace.Policy{Allow: []workspace.Dir{within}}}})
+	p.begin(withRoots)
+	p.answer(p.question(), filepath.Join(outer, "out"), filepath.Join(outer, "in"))
+	p.write(call(1, "list_roots", `{}`))
+	m := p.answerTo(1)
+	require.Contains(t, m.text(), "outside the directories that this server may serve")
+	require.Len(t, structured(m)["roots"], 1)
+}
+
+// Clause M12.
+func TestMalformedLines(t *testing.T) {
+	a := tree(t, map[string]string{"f": "in a"})
+	p := start(t, Options{MaxMessage: 10_000})
+	p.begin(withRoots)
+	p.answer(p.question(), a)
+	for line, code := range map[string]int{
+		"no JSON": -32700, "[]": -32600, `[{"jsonrpc":"2.0","id":1,"method":"ping"}]`: -32600, "7": -32600, `{"jsonrpc":"1.0","id":1,"method":"ping"}`: -32600,
+		`{"jsonrpc":"2.0","id":{},"method":"ping"}`: -32600, "\xff\xfe": -32700, `{"a":"` +
+			strings.Repeat("x", 20_000) + `"}`: -32600,
+	} {
+		p.write(line)
+		m := p.read()
+		require.NotNil(t, m.Error, "%.50q: %s", line, m.line)
+		require.Equal(t, code, m.Error.Code, "%.50q: %s", line, m.line)
+	}
+	p.write("", "   ", `{"jsonrpc":"2.0","id":99,"result":{}}`,
+		`{"jsonrpc":"2.0","method":"notifications/unknown"}`, changed)
+	p.answerRaw(p.question(), `{"roots":[null,`+strings.Repeat(`{},`, 1000)+`{"uri":"`+dirURI(t,
+		a)+`"}]}`)
+	p.write(call(1, "list_roots", `{}`))
+	require.Contains(t, p.answerTo(1).text(), "No files",
+		"what is behind the first thousand is not looked at")
+}
+
+// Clause M12.
+func TestLastLineTooLong(t *testing.T) {
+	server, err := Open(t.Context(), Options{MaxMessage: 10})
+	require.NoError(t, err)
+	defer server.Close()
+	var out strings.Builder
+	require.NoError(t, server.Serve(t.Context(), strings.NewReader(strings.Repeat("x", 100_000)),
+		&out))
+	require.Contains(t, out.String(), "longer than the limit of 10 bytes")
+}
+
+// Clause M12.
+func TestHundredThousandRoots(t *testing.T) {
+	a := tree(t, map[string]string{"f": "in a"})
+	p := start(t, Options{Timeout: patience})
+	p.begin(withRoots)
+	uri := `{"uri":"` + dirURI(t, a) + `"}`
+	p.answerRaw(p.question(), `{"roots":[`+strings.Repeat(uri+",", 99_999)+uri+`]}`)
+	p.write(call(1, "read_file", `{"path":"f"}`))
+	require.Contains(t, p.answerTo(1).text(), "in a")
+}
+
+// Clause M9.
+func TestEndOfInputDuringRootsList(t *testing.T) {
+	p := start(t, Options{Timeout: time.Hour, limits: limits{grace: time.Hour}})
+	p.begin(withRoots)
+	p.question()
+	p.write(call(1, "list_roots", `{}`))
+	require.NoError(t, p.in.Close())
+	require.Contains(t, p.answerTo(1).text(), "the client has disconnected")
+	select {
+	case err := <-p.ended:
+		require.NoError(t, err)
+	case <-time.After(patience):
+		t.Fatal("the server is still running")
+	}
+}
+
+// Clause M9.
+func TestPendingCallsAreAnsweredAtTheEnd(t *testing.T) {
+	a := tree(t, map[string]string{"f": "in a"})
+	roots, err := workspace.NewRoots(a, nil)
+	require.NoError(t, err)
+	p := start(t, Options{Roots: roots})
+	lines := []string{initialize(withoutRoots), initialized}
+	for id := range 200 {
+		lines = append(lines, call(id+1, "read_file", `{"path":"f"}`))
+	}
+	p.write(lines...)
+	require.NoError(t, p.in.Close())
+	answered := map[any]bool{}
+	for m := range p.lines {
+		answered[m.ID] = m.Error == nil
+	}
+	for id := range 200 {
+		require.True(t, answered[float64(id+1)], fmt.Sprint(id+1))
+	}
+	require.NoError(t, <-p.ended)
+}
+
+// Results that hold whole files take much memory until they are written.
+func TestFewCallsHoldFilesAtOnce(t *testing.T) {
+	roots, err := workspace.NewRoots(tree(t, map[string]string{"f": "text\n"}), nil)
+	require.NoError(t, err)
+	begun, proceed := make(chan struct{}, 100), make(chan struct{})
+	p := start(t, Options{Roots: roots, limits: limits{files: 2},
+		Permit: func(ctx context.Context, _ tools.Change) error {
+			begun <- struct{}{}
+			<-proceed
+			return nil
+		}})
+	p.begin(withoutRoots)
+	for id := range 10 {
+		p.write(call(id+1, "write_file", fmt.Sprintf(`{"path":"%d","content":""}`, id+1)))
+		if id < 2 {
+			<-begun
+		}
+	}
+	p.write(call(11, "read_file", read("f")))
+	require.Contains(t, p.answerTo(11).text(), "text", "others do not wait")
+	p.write(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":10}}`)
+	require.NotNil(t, p.answerTo(10).Error)
+	require.Empty(t, begun, "the others wait")
+	close(proceed)
+	for range 9 {
+		require.False(t, strings.HasPrefix(p.read().text(), "error"))
+	}
+}
+
+func TestMalformedParamsAreExplained(t *testing.T) {
+	p := start(t, Options{})
+	p.begin(withoutRoots)
+	for id, line := range []string{
+		`"method":"tools/call","params":{"name":5}`, `"method":"tools/call","params":[1]`,
+		`"method":"tools/call","params":"x"`, `"method":"resources/read","params":{"uri":{}}`,
+		`"method":"prompts/get","params":{"name":"a","arguments":{"arguments":7}}`,
+		`"method":"tools/list","params":{"cursor":1}`,
+		`"method":"tools/call","params":{"name":"list_roots","_meta":3}`,
+	} {
+		p.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,%s}`, id+1, line))
+		m := p.answerTo(float64(id + 1))
+		require.NotNil(t, m.Error, m.line)
+		require.Equal(t, -32602, m.Error.Code, m.line)
+		require.Contains(t, m.Error.Message, "malformed")
+		require.NotRegexp(t, `Go |struct|mcp\.|unmarshal`, m.line)
+	}
+}
+
+// Clause W11.
+func TestClientThatDoesNotRead(t *testing.T) {
+	for name, end := range map[string]func(stop context.CancelFunc, in io.Closer){
+		"end of input": func(_ context.CancelFunc, in io.Closer) { _ = in.Close() },
+		"signal":       func(stop context.CancelFunc, _ io.Closer) { stop() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			roots, err := workspace.NewRoots(tree(t,
+				map[string]string{"f": strings.Repeat("x\n", 20_000)}), nil)
+			require.NoError(t, err)
+			server, err := Open(t.Context(), Options{Roots: roots,
+				limits: limits{grace: 10 * time.Millisecond}})
+			require.NoError(t, err)
+			in, toServer := io.Pipe()
+			fromServer, out := io.Pipe()
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			ended := make(chan error, 1)
+			go func() { ended <- server.Serve(ctx, in, out) }()
+			lines := initialize(withoutRoots) + "\n" + initialized + "\n"
+			for id := range 8 {
+				lines += call(id+1, "read_file", `{"path":"f"}`) + "\n"
+			}
+			_, err = io.WriteString(toServer, lines)
+			require.NoError(t, err)
+			end(stop, toServer)
+			select {
+			case err := <-ended:
+				require.NoError(t, err)
+			case <-time.After(patience):
+				t.Fatal("the server is still running")
+			}
+			server.Close()
+			require.NoError(t, fromServer.Close())
+		})
+	}
+}
+
+func TestPendingRequestsAreLimited(t *testing.T) {
+	p := start(t, Options{Timeout: patience, limits: limits{pending: 1}})
+	p.begin(withRoots)
+	question := p.question()
+	p.write(call(1, "read_file", `{"path":"f"}`), call(2, "read_file", `{"path":"f"}`))
+	m := p.answerTo(2)
+	require.NotNil(t, m.Error, m.line)
+	require.Contains(t, m.Error.Message, "the limit is 1")
+	p.answer(question, tree(t, map[string]string{"f": "in a"}))
+	require.Contains(t, p.answerTo(1).text(), "in a")
+}
+
+// Clauses M8, M10.
+func TestListRootsWithAClosedScope(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer string // to each question, "" for none
+		note   string
+		o      Options
+	}{
+		"an error": {`"error":{"code":-32603,"message":"not now"}`, "not now", Options{}},
+		"a time-out": {"", "did not list its roots within 50ms",
+			Options{Timeout: 50 * time.Millisecond}},
+		"no list":          {`"result":{"roots":7}`, "did not list its roots", Options{}},
+		"no valid root":    {`"result":{"roots":[null]}`, "no valid entry", Options{}},
+		"no answer at all": {`"result":null`, "", Options{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := start(t, c.o)
+			p.begin(withRoots)
+			p.write(call(1, "list_roots", `{}`))
+			m := p.until(func(m message) bool {
+				if m.Method == "roots/list" && c.answer != "" {
+					id, err := json.Marshal(m.ID)
+					require.NoError(t, err)
+					p.write(`{"jsonrpc":"2.0","id":` + string(id) + `,` + c.answer + `}`)
+				}
+				return m.ID == 1.0 && m.Method == ""
+			})
+			require.NotEqual(t, true, m.Result["isError"], m.line)
+			require.Equal(t, "client", structured(m)["source"], m.line)
+			require.Empty(t, structured(m)["roots"])
+			require.Contains(t, structured(m)["note"], c.note)
+		})
+	}
+}
+
+// Clause M10.
+func TestValidListAfterATimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := tree(t, map[string]string{"f": "in a"})
+		p := start(t, Options{Timeout: 500 * time.Millisecond})
+		p.begin(withRoots)
+		p.write(call(1, "read_file", `{"path":"f"}`))
+		require.Contains(t, p.answerTo(1).text(), "error: No files are accessible")
+		p.write(changed, call(2, "read_file", `{"path":"f"}`))
+		m := p.until(func(m message) bool {
+			if m.Method == "roots/list" { // also answers requests that have timed out
+				p.answer(m, a)
+			}
+			return m.ID == 2.0 && m.Method == ""
+		})
+		require.Contains(t, m.text(), "in a")
+	})
+}
+
+// Clause M10.
+func TestAllValidRootsAreInScope(t *testing.T) {
+	a, b := tree(t, map[string]string{"f": "in a"}), tree(t,
+		map[string]string{"f": "in b", "only": "here"})
+	p := start(t, Options{})
+	p.begin(withRoots)
+	p.answerRaw(p.question(), `{"roots":[{"uri":"`+dirURI(t,
+		filepath.Join(a, "missing"))+`"},{"uri":"`+dirURI(t, a)+
+		`"},null,{"uri":"`+dirURI(t, b)+`"}]}`)
+	for path, want := range map[string]string{"f": "in a", filepath.Join(a, "f"): "in a",
+		filepath.Join(b, "f"): "in b", "only": "error: "} {
+		p.write(call(1, "read_file", read(path)))
+		require.Contains(t, p.answerTo(1).text(), want, path)
+	}
+}
+
+// Clause M8.
+func TestListDoesNotExpireWithListChanged(t *testing.T) {
+	a := tree(t, map[string]string{"f": "in a"})
+	p := start(t, Options{limits: limits{rootsAge: time.Nanosecond}})
+	p.begin(withRoots)
+	p.answer(p.question(), a)
+	for id := range 20 {
+		p.write(call(id+1, "read_file", `{"path":"f"}`))
+		m := p.read()
+		require.Empty(t, m.Method, m.line)
+		require.Contains(t, m.text(), "in a")
+	}
+}
+
+// Clause M7.
+func TestDeprecationIsLoggedOnce(t *testing.T) {
+	a := tree(t, map[string]string{"f": "in a"})
+	log := &logtest.Text{}
+	p := start(t, Options{Logger: log.Logger(slog.LevelInfo)})
+	p.begin(withRoots)
+	p.answer(p.question(), a)
+	p.write(call(1, "read_file", `{"path":"f"}`))
+	require.Contains(t, p.answerTo(1).text(), "in a")
+	require.NotContains(t, log.String(), "deprecates", "that revision does not")
+	p = start(t, Options{Logger: log.Logger(slog.LevelInfo)})
+	for range 3 {
+		p.callAnswered(2, "read_file", `{"path":"f"}`, rootsResult(a))
+		require.Contains(t, p.answerTo(2).text(), "in a")
+	}
+	require.Equal(t, 1, strings.Count(log.String(), "which this MCP revision deprecates"))
+}
+
+// Clause M10.
+func TestInvalidRootsAreLogged(t *testing.T) {
+	a := tree(t, map[string]string{"f": "in a"})
+	log := &logtest.Text{}
+	p := start(t, Options{Logger: log.Logger(slog.LevelInfo)})
+	p.begin(withRoots)
+	p.answerRaw(p.question(), `{"roots":[{"uri":"https://example.com/x"},{"uri":"`+dirURI(t,
+		a+"/missing")+`"},{"uri":"`+dirURI(t, a)+`"}]}`)
+	p.write(call(1, "read_file", `{"path":"f"}`))
+	require.Contains(t, p.answerTo(1).text(), "in a")
+	require.Equal(t, 2, strings.Count(log.String(), "left out"))
+	require.Contains(t, log.String(), "https://example.com/x")
+	require.Contains(t, log.String(), "no such directory")
+
+	log = &logtest.Text{}
+	p = start(t, Options{Logger: log.Logger(slog.LevelInfo)})
+	p.begin(withRoots)
+	p.answerRaw(p.question(), `{"roots":[`+strings.Repeat(`{"uri":"x"},`, 500)+`{"uri":"y"}]}`)
+	p.write(call(1, "list_roots", `{}`))
+	p.answerTo(1)
+	require.Equal(t, maxLeftOut, strings.Count(log.String(), "left out"))
+}
+
+// Clause M10.
+func TestErrorClosesTheScope(t *testing.T) {
+	a := tree(t, map[string]string{"f": "in a"})
+	p := start(t, Options{})
+	p.begin(withRoots)
+	p.answer(p.question(), a)
+	p.write(call(1, "read_file", `{"path":"f"}`))
+	require.Contains(t, p.answerTo(1).text(), "in a")
+	p.write(changed)
+	refuse := func(question message) {
+		id, err := json.Marshal(question.ID)
+		require.NoError(t, err)
+		p.write(`{"jsonrpc":"2.0","id":` + string(id) +
+			`,"error":{"code":-32603,"message":"not now"}}`)
+	}
+	refuse(p.question())
+	p.write(call(2, "read_file", `{"path":"f"}`))
+	m := p.read()
+	if m.Method == "roots/list" { // the call came after the refusal: the server asks again
+		refuse(m)
+		m = p.answerTo(2)
+	}
+	require.Contains(t, m.text(), "error: No files are accessible")
+	p.write(changed)
+	p.answer(p.question(), a)
+	p.write(call(3, "read_file", `{"path":"f"}`))
+	require.Contains(t, p.answerTo(3).text(), "in a")
+}
+
+// A request with an id in use is rejected and does not count towards the limit.
+func TestDuplicateIDs(t *testing.T) {
+	a := tree(t, map[string]string{"f": "in a"})
+	p := start(t, Options{limits: limits{pending: 3, grace: time.Hour}})
+	p.begin(withRoots)
+	question := p.question()
+	for range 5 {
+		p.write(call(1, "read_file", `{"path":"f"}`))
+	}
+	for range 4 {
+		m := p.read()
+		require.NotNil(t, m.Error, m.line)
+		require.Equal(t, -32600, m.Error.Code)
+		require.Nil(t, m.ID, "it is no answer to the first")
+		require.Contains(t, m.Error.Message, "the id 1 is in use")
+	}
+	p.write(call(2, "list_roots", "{}"))
+	p.answer(question, a)
+	for range 2 {
+		require.Nil(t, p.read().Error)
+	}
+	p.write(call(1, "read_file", `{"path":"f"}`))
+	require.Contains(t, p.answerTo(1).text(), "in a")
+	require.NoError(t, p.in.Close())
+	select {
+	case err := <-p.ended:
+		require.NoError(t, err)
+	case <-time.After(patience):
+		t.Fatal("it waits for an answer that was given")
+	}
+}
+
+// Legacy clients may name their revision in each message, as modern ones must.
+//
+// Clause M7.
+func TestLegacyClientNamesItsRevision(t *testing.T) {
+	a := tree(t, map[string]string{"f": "in a"})
+	p := start(t, Options{Timeout: patience})
+	p.begin(withRoots)
+	p.answer(p.question(), a)
+	p.write(strings.Replace(call(1, "read_file", `{"path":"f"}`), `"params":{`,
+		`"params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2025-11-25"},`, 1))
+	require.Contains(t, p.answerTo(1).text(), "in a")
+}
+
+// A client waits for the answer to a request, even to an invalid one.
+func TestInvalidRequestsAreAnsweredWithTheirIDs(t *testing.T) {
+	deep := strings.Repeat("[", 10_000) + strings.Repeat("]", 10_000)
+	p := start(t, Options{})
+	p.begin(withoutRoots)
+	for _, c := range []struct{ line, id, says string }{
+		{`{"jsonrpc":"2.0","method":"ping","params":{"a":` + deep + `},"id":"x"}`, `"x"`, "10,000 levels"},
+		{`{"jsonrpc":"1.0","id":7,"method":"ping"}`, "7", "not a JSON-RPC 2.0 message"},
+		{`{"id":8,"method":"ping"}`, "8", "not a JSON-RPC 2.0 message"},
+		{`{"jsonrpc":"2.0","id":[9],"method":"ping"}`, "null", "not a JSON-RPC 2.0 message"},
+		{`{"jsonrpc":"2.0","id":10,"result":` + deep + `}`, "null", "10,000 levels"},
+		{`{"jsonrpc":"2.0","id":11,"method":"ping"`, "null", "not valid JSON"},
+	} {
+		p.write(c.line)
+		got := p.read().line
+		require.Contains(t, got, `"id":`+c.id+`,`)
+		require.Contains(t, got, c.says)
+	}
+}
+
+// A response with an inexact id would be lost, or taken for that of another request.
+func TestInexactIDs(t *testing.T) {
+	p := start(t, Options{})
+	p.begin(withoutRoots)
+	for _, id := range []string{"9007199254740993", "1.5", "1e300", "18446744073709551615"} {
+		p.write(`{"jsonrpc":"2.0","id":` + id + `,"method":"ping"}`)
+		m := p.read()
+		require.NotNil(t, m.Error, m.line)
+		require.Equal(t, -32600, m.Error.Code)
+		require.Contains(t, m.line, `"id":`+id+`,`, "the error has exactly the id")
+	}
+	for _, id := range []string{"9007199254740991", "-9007199254740991", "0", `"1.5"`} {
+		p.write(`{"jsonrpc":"2.0", "method":"ping", "id": ` + id + ` }`)
+		require.Contains(t, p.read().line, `"id":`+id+`,"result"`)
+	}
+}

@@ -1,0 +1,240 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/acp-agent/acp-agent/internal/mcp/mcproots"
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
+	"github.com/acp-agent/acp-agent/workspace/tools"
+)
+
+// addTools adds the file tools. Its list_roots also reports where the roots come from and which
+// were left out.
+func (c *client) addTools(server *mcp.Server) {
+	for _, t := range c.server.tools {
+		if t.Name == "list_roots" {
+			server.AddTool(listRootsTool(), c.listRoots)
+		} else {
+			server.AddTool(declaration(t), c.fileTool(t.Name))
+		}
+	}
+}
+
+// declaration returns a tool as tools/list describes it.
+func declaration(t tools.Tool) *mcp.Tool {
+	no := false
+	hints := &mcp.ToolAnnotations{ReadOnlyHint: t.Annotations.ReadOnly, OpenWorldHint: &no}
+	if !t.Annotations.ReadOnly { // the other hints have no meaning for a read-only tool
+		hints.DestructiveHint = &t.Annotations.Destructive
+		hints.IdempotentHint = t.Annotations.Idempotent
+	}
+	return &mcp.Tool{Name: t.Name, Description: t.Description, InputSchema: t.InputSchema,
+		Annotations: hints}
+}
+
+// fileTool returns the handler of a file tool.
+func (c *client) fileTool(name string) mcp.ToolHandler {
+	return func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return c.callTool(ctx, r, true, func(sc *scope) (*mcp.CallToolResult, error) {
+			if sc.ws == nil {
+				return toolError("No files are accessible: " + sc.reason +
+					". list_roots shows details."), nil
+			}
+			result, err := sc.tools.Call(ctx, name, ownArguments(r.Params.Arguments))
+			switch {
+			case ctx.Err() != nil:
+				return nil, context.Cause(ctx)
+			case err != nil:
+				return toolError(err.Error()), nil
+			}
+			// Without structuredContent: some clients show it to the model instead of the text.
+			content := []mcp.Content{&mcp.TextContent{Text: result.Text +
+				c.mentions.Lines(ctx, sc.ws, usedPaths(r.Params.Arguments)...)}}
+			if result.Media != nil {
+				content = append(content, mediaContent(result.Media))
+			}
+			return &mcp.CallToolResult{Content: content}, nil
+		})
+	}
+}
+
+// usedPaths returns the paths that a call uses, which is the first root if it names none.
+func usedPaths(arguments json.RawMessage) []string {
+	paths := slices.DeleteFunc(tools.Paths(arguments), func(p string) bool { return p == "" })
+	if len(paths) == 0 {
+		return []string{"."}
+	}
+	return paths
+}
+
+// ownArguments returns the arguments of a call without wait_for_previous, which Gemini CLI adds to
+// the schemas of all MCP tools for its own scheduling, and does not remove from calls.
+func ownArguments(arguments json.RawMessage) json.RawMessage {
+	if value, rest, err := strictjson.Take(arguments, "wait_for_previous"); err == nil &&
+		value != nil {
+		return rest
+	}
+	return arguments
+}
+
+// mediaContent returns an image or a sound as that kind of content, and anything else as a
+// resource.
+func mediaContent(m *tools.Media) mcp.Content {
+	switch kind, _, _ := strings.Cut(m.Type, "/"); kind {
+	case "image":
+		return &mcp.ImageContent{MIMEType: m.Type, Data: m.Data}
+	case "audio":
+		return &mcp.AudioContent{MIMEType: m.Type, Data: m.Data}
+	default:
+		return &mcp.EmbeddedResource{Resource: &mcp.ResourceContents{URI: m.URI, MIMEType: m.Type,
+			Blob: m.Data}}
+	}
+}
+
+// callTool calls call with the scope of a tools/call, or asks the client for its roots.
+func (c *client) callTool(ctx context.Context, r *mcp.CallToolRequest, needsFiles bool,
+	call func(*scope) (*mcp.CallToolResult, error)) (*mcp.CallToolResult, error) {
+	request := scoped(r, r.Params.InputResponses, r.Params.RequestState,
+		"tools/call", r.Params.Name, string(r.Params.Arguments))
+	request.needsFiles = needsFiles
+	var result *mcp.CallToolResult
+	err := c.withScope(ctx, request, func(sc *scope) (err error) {
+		result, err = call(sc)
+		if c.prompts.isListed() {
+			c.checkPrompts(ctx, sc)
+		}
+		return err
+	})
+	if errors.Is(err, errInputRequired) {
+		result := &mcp.CallToolResult{Content: []mcp.Content{}} // nil would be encoded as null
+		result.InputRequests, result.RequestState = c.server.rootsInput(request)
+		return result, nil
+	}
+	if protocol := (*jsonrpc.Error)(nil); err != nil && !errors.As(err, &protocol) &&
+		ctx.Err() == nil {
+		return toolError(err.Error()), nil
+	}
+	return result, err
+}
+
+// toolError returns the result of a failed call, which a model reads.
+func toolError(message string) *mcp.CallToolResult {
+	return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{
+		&mcp.TextContent{Text: message}}}
+}
+
+func listRootsTool() *mcp.Tool {
+	return declaration(tools.Tool{
+		Name: "list_roots",
+		Description: "List the accessible folders, and why others are not. The first is the " +
+			"working directory.",
+		InputSchema: json.RawMessage(`{"type":"object","properties":{}}`),
+		Annotations: tools.Annotations{ReadOnly: true, Idempotent: true},
+	})
+}
+
+// rootList is the structured result of list_roots.
+type rootList struct {
+	Source  source        `json:"source"`
+	Roots   []listedRoot  `json:"roots"`
+	LeftOut []leftOutRoot `json:"left_out"`
+	Note    string        `json:"note,omitempty"`
+}
+
+type listedRoot struct {
+	Path string `json:"path"`
+	Real string `json:"real"`
+	URI  string `json:"uri"`
+	Name string `json:"name,omitempty"`
+}
+
+type leftOutRoot struct {
+	URI    string `json:"uri"`
+	Name   string `json:"name,omitempty"`
+	Reason string `json:"reason"`
+}
+
+// maxLeftOut is the most left-out roots of a list that list_roots and the log name.
+const maxLeftOut = 100
+
+// listRoots handles list_roots, which always has a result.
+func (c *client) listRoots(ctx context.Context,
+	r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	return c.callTool(ctx, r, false, func(sc *scope) (*mcp.CallToolResult, error) {
+		list := sc.list()
+		structured, err := json.Marshal(list)
+		if err != nil {
+			return nil, err
+		}
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: list.String()}},
+			StructuredContent: json.RawMessage(structured)}, nil
+	})
+}
+
+// list describes the roots of a scope.
+func (sc *scope) list() rootList {
+	list := rootList{Source: sc.source, Roots: []listedRoot{}, LeftOut: []leftOutRoot{},
+		Note: sc.reason}
+	listed := map[int]bool{}
+	for _, r := range sc.roots {
+		name := text.Truncate(r.Name, maxQuoted)
+		switch {
+		case r.opened == nil && len(list.LeftOut) < maxLeftOut:
+			reason := "it could not be opened"
+			if uri := (*mcproots.URIError)(nil); errors.As(r.Err, &uri) {
+				reason = uri.Reason
+			} else if r.Err != nil {
+				reason = r.Err.Error()
+			}
+			list.LeftOut = append(list.LeftOut, leftOutRoot{text.Truncate(r.URI, maxQuoted), name,
+				reason})
+		case r.opened != nil && sc.gone(r.opened):
+			if listed[r.opened.Index] = true; len(list.LeftOut) < maxLeftOut {
+				list.LeftOut = append(list.LeftOut, leftOutRoot{text.Truncate(r.URI, maxQuoted),
+					name, sc.source.whenGone()})
+			}
+		case r.opened != nil && !listed[r.opened.Index]:
+			listed[r.opened.Index] = true
+			list.Roots = append(list.Roots, listedRoot{r.opened.Dir.String(),
+				r.opened.Real.String(), r.opened.Real.URI(), name})
+		}
+	}
+	if len(list.Roots) == 0 && list.Note == "" {
+		list.Note = "none of the folders is where it was"
+	}
+	return list
+}
+
+// String returns the list for a model.
+func (l rootList) String() string {
+	var b strings.Builder
+	if len(l.Roots) == 0 {
+		fmt.Fprintf(&b, "No files are accessible: %s.\n", l.Note)
+	} else {
+		fmt.Fprintf(&b, "Accessible folders (source: %s); the first is the working directory, where "+
+			"relative paths start:\n", l.Source)
+	}
+	for _, r := range l.Roots {
+		b.WriteString(text.Printable(r.Path))
+		if r.Real != r.Path {
+			b.WriteString(" -> " + text.Printable(r.Real))
+		}
+		b.WriteByte('\n')
+	}
+	if len(l.Roots) > 0 && l.Note != "" {
+		fmt.Fprintf(&b, "note: %s\n", l.Note)
+	}
+	for _, r := range l.LeftOut {
+		fmt.Fprintf(&b, "left out: %q: %s\n", r.URI, r.Reason)
+	}
+	return b.String()
+}
