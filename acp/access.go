@@ -10,7 +10,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/internal/policy"
+	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
@@ -34,11 +34,11 @@ func (p *permits) guard(w *workspace.Workspace) *workspace.Workspace {
 }
 
 // restrictions returns the deny and ask rules, which hold as long as the session.
-func (p *permits) restrictions() (rules policy.Rules, err error) {
+func (p *permits) restrictions() (rules permission.Rules, err error) {
 	if p.Configured != nil {
 		rules, err = p.Configured.Rules()
 	}
-	return policy.Rules{Ask: rules.Ask, Deny: rules.Deny}, err
+	return permission.Rules{Ask: rules.Ask, Deny: rules.Deny}, err
 }
 
 // Restrictions implements [backend.Host].
@@ -50,13 +50,13 @@ func (h *host) Restrictions() (ask, deny []string) {
 }
 
 // checkRules returns what a backend wants to do through the client, if there are rules, and a
-// *[policy.RuleError] if one is about it. Our own backends say which of their requests they have
+// *[permission.RuleError] if one is about it. Our own backends say which of their requests they have
 // asked about.
 func (h *host) checkRules(
 	ctx context.Context, method string, params backend.Raw,
-) (action policy.Action, err error) {
+) (action permission.Action, err error) {
 	rules, err := h.permits.restrictions()
-	if _, own := policy.Asked(ctx); own || err == nil && rules.Ask == nil && rules.Deny == nil {
+	if _, own := permission.Asked(ctx); own || err == nil && rules.Ask == nil && rules.Deny == nil {
 		return action, err
 	}
 	if action, err = h.requested(method, backend.Made(ctx, params)); err != nil {
@@ -66,8 +66,8 @@ func (h *host) checkRules(
 		return action, nil
 	}
 	err = rules.Check(action)
-	refused, ok := errors.AsType[*policy.RuleError](err)
-	if ok && refused.Effect == policy.Ask && h.permits.takeAsked(action) {
+	refused, ok := errors.AsType[*permission.RuleError](err)
+	if ok && refused.Effect == permission.Ask && h.permits.takeAsked(action) {
 		return action, nil
 	}
 	return action, err
@@ -75,7 +75,7 @@ func (h *host) checkRules(
 
 // requested returns what a request to the client does to files or runs, the zero action for others.
 // The verb of a method for files that is not known is "".
-func (h *host) requested(method string, params backend.Raw) (action policy.Action, err error) {
+func (h *host) requested(method string, params backend.Raw) (action permission.Action, err error) {
 	switch method {
 	case protocol.TerminalCreate:
 		line, dir, err := commandOf(params)
@@ -83,19 +83,19 @@ func (h *host) requested(method string, params backend.Raw) (action policy.Actio
 			return action, err
 		}
 		dir = cmp.Or(dir, h.workspace.Roots().Cwd().String())
-		action, _ = policy.Command(h.workspace, line, dir)
+		action, _ = permission.Command(h.workspace, line, dir)
 		return action, nil
 	case protocol.ReadTextFile:
-		action.Verb = policy.Read
+		action.Verb = permission.Read
 	case protocol.WriteTextFile:
-		action.Verb = policy.Edit
+		action.Verb = permission.Edit
 	default:
 		if !strings.HasPrefix(method, protocol.FilePrefix) {
 			return action, nil
 		}
 	}
 	path, _, err := pathMember(params, "path")
-	place := policy.Place{Workspace: h.workspace}
+	place := permission.Place{Workspace: h.workspace}
 	for _, p := range spellings(path) {
 		action.Files = append(action.Files, place.Access(action.Verb, p).Files...)
 	}
@@ -128,9 +128,9 @@ func commandOf(params backend.Raw) (line, dir string, err error) {
 func (h *host) ruled(
 	ctx context.Context, method string, params backend.Raw, refusal error, pass func() backend.Work,
 ) backend.Work {
-	refused, byRule := errors.AsType[*policy.RuleError](refusal)
+	refused, byRule := errors.AsType[*permission.RuleError](refusal)
 	s := h.live()
-	if !byRule || refused.Effect == policy.Deny || s == nil {
+	if !byRule || refused.Effect == permission.Deny || s == nil {
 		if byRule && s != nil {
 			s.agent.log.Info("a rule refused a request of the agent", "session", s.id,
 				"method", method, "rule", refused.Rule.String())
@@ -158,20 +158,20 @@ func (h *host) ruled(
 
 // askByRule asks the user about a request of the agent, as a rule wants, and returns nil if they
 // allow it.
-func (h *host) askByRule(ctx context.Context, method string, refused *policy.RuleError) error {
+func (h *host) askByRule(ctx context.Context, method string, refused *permission.RuleError) error {
 	what, kind := refused.Action.Line, sdk.ToolKindExecute
 	verb := "Run "
 	switch refused.Action.Verb {
-	case policy.Read:
+	case permission.Read:
 		what, kind, verb = refused.Action.Files[0].Path, sdk.ToolKindRead, "Read "
-	case policy.Edit:
+	case permission.Edit:
 		what, kind, verb = refused.Action.Files[0].Path, sdk.ToolKindEdit, "Write "
 	case "":
 		what, kind, verb = refused.Action.Files[0].Path, sdk.ToolKindOther, "Use "
 	}
 	about := "Your rule " + text.Code(refused.Rule.String()) + " asks about this:\n\n" +
 		text.Block("", text.Printable(what))
-	_, err := h.ask(policy.Asking(ctx, refused.Action), h, sdk.ToolCallUpdate{
+	_, err := h.ask(permission.Asking(ctx, refused.Action), h, sdk.ToolCallUpdate{
 		ToolCallId: backend.NewToolCallID("rule"),
 		Title:      sdk.Ptr(verb + text.Code(text.Line(what, text.MaxArgument))),
 		Kind:       &kind, Content: backend.TextContent(about),
@@ -187,7 +187,7 @@ const maxAsked = 100
 
 // noteAsked notes that the user has allowed an action as a rule wants: it is not asked about again
 // when the agent does it through the client.
-func (p *permits) noteAsked(a policy.Action) {
+func (p *permits) noteAsked(a permission.Action) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.asked) < maxAsked {
@@ -203,10 +203,10 @@ func (p *permits) forgetAsked() {
 }
 
 // takeAsked reports whether the user has allowed an action, and forgets it.
-func (p *permits) takeAsked(a policy.Action) bool {
+func (p *permits) takeAsked(a permission.Action) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	i := slices.IndexFunc(p.asked, func(asked policy.Action) bool { return isSame(a, asked) })
+	i := slices.IndexFunc(p.asked, func(asked permission.Action) bool { return isSame(a, asked) })
 	if i < 0 {
 		return false
 	}
@@ -216,13 +216,13 @@ func (p *permits) takeAsked(a policy.Action) bool {
 
 // isSame reports whether a does nothing that asked does not do: the same command with the same files,
 // or the same to some of its files.
-func isSame(a, asked policy.Action) bool {
+func isSame(a, asked permission.Action) bool {
 	if a.Verb != asked.Verb || strings.TrimSpace(a.Line) != strings.TrimSpace(asked.Line) {
 		return false
 	}
-	return !slices.ContainsFunc(a.Files, func(f policy.File) bool {
-		return !slices.ContainsFunc(asked.Files, func(other policy.File) bool {
-			return f.Real == other.Real && (f.Real != "" || a.Verb == policy.Run && f.Path == other.Path)
+	return !slices.ContainsFunc(a.Files, func(f permission.File) bool {
+		return !slices.ContainsFunc(asked.Files, func(other permission.File) bool {
+			return f.Real == other.Real && (f.Real != "" || a.Verb == permission.Run && f.Path == other.Path)
 		})
 	})
 }

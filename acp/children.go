@@ -11,7 +11,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/internal/policy"
+	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
@@ -165,7 +165,7 @@ func (c childClient) handOver(ctx context.Context, s *session, path string) erro
 	if err := s.handOver(path); err != nil {
 		return err
 	}
-	return c.inRoots(ctx, func(w *workspace.Workspace) error { return policy.HandOver(w, path) })
+	return c.inRoots(ctx, func(w *workspace.Workspace) error { return permission.HandOver(w, path) })
 }
 
 // inRoots calls do with the child's roots.

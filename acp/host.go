@@ -14,7 +14,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/commands"
 	"github.com/acp-agent/acp-agent/discovery"
-	"github.com/acp-agent/acp-agent/internal/policy"
+	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -328,7 +328,7 @@ func (h *host) Call(ctx context.Context, method string, params backend.Raw) back
 
 // send sends the client a request for an action that was checked, or answers it in its place.
 func (h *host) send(
-	ctx context.Context, method string, params backend.Raw, action policy.Action,
+	ctx context.Context, method string, params backend.Raw, action permission.Action,
 ) backend.Work {
 	if h.servesFiles(method) {
 		return func() (backend.Raw, error) { return h.serveFile(ctx, method, params, action) }
@@ -363,7 +363,7 @@ func (u unrecorded) Call(ctx context.Context, method string, params backend.Raw)
 	if err := u.check(method, params); err != nil {
 		return jsonrpc.Fail(err)
 	}
-	return u.send(ctx, method, putSessionID(params, u.id), policy.Action{})
+	return u.send(ctx, method, putSessionID(params, u.id), permission.Action{})
 }
 
 // Notify implements [backend.Client].

@@ -13,7 +13,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
-	"github.com/acp-agent/acp-agent/internal/policy"
+	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
@@ -187,7 +187,7 @@ func (h *host) StartServer(ctx context.Context, artifact discovery.Artifact) err
 func (h *host) allowServer(
 	ctx context.Context, artifact discovery.Artifact,
 ) (mcpclient.Config, error) {
-	server, err := found.New(artifact, h.workspace.Checked(policy.Confirmed)) // they are asked below
+	server, err := found.New(artifact, h.workspace.Checked(permission.Confirmed)) // they are asked below
 	if err != nil {
 		return mcpclient.Config{}, err
 	}

@@ -8,7 +8,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/internal/policy"
+	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
@@ -150,9 +150,9 @@ func askedTitle(params backend.Raw) (title string) {
 }
 
 // observeRule tells the observer that a rule answered a permission request.
-func (s *session) observeRule(r policy.Request, v policy.Verdict) {
+func (s *session) observeRule(r permission.Request, v permission.Verdict) {
 	choice := string(sdk.PermissionOptionKindAllowOnce)
-	if v.Effect == policy.Deny {
+	if v.Effect == permission.Deny {
 		choice = string(sdk.PermissionOptionKindRejectOnce)
 	}
 	s.agent.observe(

@@ -11,7 +11,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/tasks"
-	"github.com/acp-agent/acp-agent/internal/policy"
+	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -140,8 +140,8 @@ func (h *host) askToRead(ctx context.Context, path, real string, refusal error) 
 		about += "\n\nIt asked for it by this path, which leads there:\n\n" +
 			text.Block("", text.Printable(path))
 	}
-	place := policy.Place{Workspace: h.workspace}
-	ctx = policy.Asking(ctx, place.OutsideRead(path, real))
+	place := permission.Place{Workspace: h.workspace}
+	ctx = permission.Asking(ctx, place.OutsideRead(path, real))
 	_, err := h.ask(ctx, h, sdk.ToolCallUpdate{
 		ToolCallId: backend.NewToolCallID("read"),
 		Title:      sdk.Ptr("Read " + text.Code(text.Printable(real))),

@@ -8,7 +8,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/internal/policy"
+	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
@@ -119,7 +119,7 @@ type callKey struct {
 // toolCall is a tool call as the client has seen it. It is kept up to date only if there are rules
 // about permissions.
 type toolCall struct {
-	said policy.Call
+	said permission.Call
 	mark string // in its title, while it has not ended
 	// asked means that the agent has asked about it.
 	asked bool
@@ -131,7 +131,7 @@ const maxInput = 256 << 10
 
 // toolCallUpdate is the part of an update that is about a tool call.
 type toolCallUpdate struct {
-	policy.Call
+	permission.Call
 
 	child string
 }
@@ -178,10 +178,10 @@ func (s *session) noteToolCall(u backend.Update) toolCallUpdate {
 
 // remembered returns the part of a call that is needed for later requests about it. An input that is
 // too long is replaced by one that no request agrees with.
-func remembered(c policy.Call, decides bool) policy.Call {
+func remembered(c permission.Call, decides bool) permission.Call {
 	c.Title = text.Truncate(c.Title, maxCallTitle)
 	if !decides || ended(c.Status) {
-		return policy.Call{ID: c.ID, Title: c.Title, Kind: c.Kind}
+		return permission.Call{ID: c.ID, Title: c.Title, Kind: c.Kind}
 	}
 	size := len(c.RawInput) + len(c.Meta)
 	for _, content := range c.Content {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/prompts"
-	"github.com/acp-agent/acp-agent/internal/policy"
+	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
@@ -45,7 +45,7 @@ func (o *ownTurn) showPermissions() error {
 		return o.say("The rules cannot be read, so everything is asked: " + text.Plain(err.Error()) + "\n")
 	}
 	var b strings.Builder
-	list := func(effect string, rules []policy.Rule) {
+	list := func(effect string, rules []permission.Rule) {
 		for _, r := range rules {
 			from := ", from your configuration"
 			switch {

@@ -12,8 +12,8 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/tasks"
 	"github.com/acp-agent/acp-agent/acp/internal/turns"
-	"github.com/acp-agent/acp-agent/internal/consent"
-	"github.com/acp-agent/acp-agent/internal/policy"
+	"github.com/acp-agent/acp-agent/internal/permission"
+	"github.com/acp-agent/acp-agent/internal/permission/consent"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
@@ -38,15 +38,15 @@ import (
 //
 // A rule is a text such as "read", "edit docs/**", "run go test ...", "tool SERVER.TOOL" or "fetch
 // HOST"; docs/permissions.md describes them all.
-type Permissions = policy.Permissions
+type Permissions = permission.Permissions
 
 // permits are the rules that hold in a session.
 type permits struct {
-	policy.Sources
+	permission.Sources
 
 	mu    sync.Mutex
-	given []policy.Rule   // by the user, until the session is closed
-	asked []policy.Action // what the user has allowed once, as a rule wants, and is not done yet
+	given []permission.Rule   // by the user, until the session is closed
+	asked []permission.Action // what the user has allowed once, as a rule wants, and is not done yet
 }
 
 // newPermits returns the rules for a session with the roots of w, with what the user has allowed in
@@ -56,7 +56,7 @@ func newPermits(a *agent, w *workspace.Workspace, previous *session) *permits {
 	if configured == nil {
 		configured = func(workspace.Dir) *Permissions { return nil }
 	}
-	p := &permits{Sources: policy.NewSources(w, a.consents(), a.origins(), configured)}
+	p := &permits{Sources: permission.NewSources(w, a.consents(), a.origins(), configured)}
 	if previous != nil {
 		before := previous.host.permits
 		before.mu.Lock()
@@ -67,7 +67,7 @@ func newPermits(a *agent, w *workspace.Workspace, previous *session) *permits {
 }
 
 // origins returns the repositories of which others are worktrees.
-func (a *agent) origins() policy.Origins {
+func (a *agent) origins() permission.Origins {
 	o := a.options.Worktrees
 	if o.Dir == "" {
 		return nil
@@ -80,7 +80,7 @@ func (a *agent) origins() policy.Origins {
 }
 
 // rules returns the rules that hold now in a session with these roots.
-func (p *permits) rules(w *workspace.Workspace) (policy.Rules, error) {
+func (p *permits) rules(w *workspace.Workspace) (permission.Rules, error) {
 	rules, err := p.Rules(w)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -89,7 +89,7 @@ func (p *permits) rules(w *workspace.Workspace) (policy.Rules, error) {
 }
 
 // remember makes a rule hold that the user chose.
-func (p *permits) remember(r policy.Rule, about consent.Consent) error {
+func (p *permits) remember(r permission.Rule, about consent.Consent) error {
 	if r.Session == "" {
 		return p.Remember(r, about)
 	}
@@ -105,23 +105,23 @@ type ruling struct {
 	answer backend.Work // in place of the client's, nil if the client is asked
 	// offered is the rule that the user can choose, and original the backend's request, nil if the
 	// client gets its options.
-	offered  policy.Rule
+	offered  permission.Rule
 	offers   bool
 	original backend.Raw
-	request  policy.Request
+	request  permission.Request
 	// asked is the action about which a rule asks.
-	asked *policy.Action
+	asked *permission.Action
 }
 
 // permit decides about a request for permission. A request that no rule is about stays as it is.
 func (s *session) permit(ctx context.Context, from asker, params backend.Raw) ruling {
 	unchanged := ruling{params: params}
 	permits := s.host.permits
-	action, own := policy.Asked(ctx)
+	action, own := permission.Asked(ctx)
 	if own && action.Verb == "" || !own && permits.Configured == nil {
 		return unchanged
 	}
-	request, err := policy.ParseRequest(params)
+	request, err := permission.ParseRequest(params)
 	if err != nil {
 		return unchanged
 	}
@@ -139,9 +139,9 @@ func (s *session) permit(ctx context.Context, from asker, params backend.Raw) ru
 			"session", s.id, "error", err)
 		rules.Allow = nil
 	}
-	verdict := policy.Decide(action, rules)
+	verdict := permission.Decide(action, rules)
 	switch {
-	case verdict.Effect != policy.Ask:
+	case verdict.Effect != permission.Ask:
 	case err != nil:
 		return unchanged
 	default:
@@ -155,7 +155,7 @@ func (s *session) permit(ctx context.Context, from asker, params backend.Raw) ru
 		return d
 	}
 	if verdict.Rule.Preset {
-		if verdict.Effect == policy.Deny {
+		if verdict.Effect == permission.Deny {
 			return ruling{answer: refusal(request, "", true)}
 		}
 		return ruling{answer: answerOption(request.Once())}
@@ -168,8 +168,8 @@ func (s *session) permit(ctx context.Context, from asker, params backend.Raw) ru
 
 // readAction returns what a request of an agent says that it will do.
 func (s *session) readAction(
-	ctx context.Context, from asker, r policy.Request,
-) (action policy.Action, err error) {
+	ctx context.Context, from asker, r permission.Request,
+) (action permission.Action, err error) {
 	if err := s.beginUpdate(ctx); err != nil {
 		return action, err
 	}
@@ -179,8 +179,8 @@ func (s *session) readAction(
 	mode := s.mode
 	s.endUpdate()
 	err = from.inRoots(ctx, func(w *workspace.Workspace) (err error) {
-		action, err = tasks.FromDisk(ctx, s.agent.tasks, func() (policy.Action, error) {
-			return r.Action(ctx, announced, policy.Place{
+		action, err = tasks.FromDisk(ctx, s.agent.tasks, func() (permission.Action, error) {
+			return r.Action(ctx, announced, permission.Place{
 				Workspace: w, Catalog: s.host.Catalog(), Inside: from.handOver,
 				Outside: s.outsideFile, Server: s.serverConfig,
 			}), nil
@@ -190,7 +190,7 @@ func (s *session) readAction(
 	switch {
 	case !s.inTurn():
 		action.Unclear = cmp.Or(action.Unclear, "no turn is running")
-	case isForPlans(mode) && action.Verb != policy.Read && action.Verb != policy.Fetch:
+	case isForPlans(mode) && action.Verb != permission.Read && action.Verb != permission.Fetch:
 		action.Unclear = cmp.Or(action.Unclear, "the session is in the mode "+text.Name(mode))
 	}
 	return action, err
@@ -224,10 +224,10 @@ func (s *session) serverConfig(name string) string {
 
 // decided answers a request as a rule says, and shows the client the tool call with a mark.
 func (s *session) decided(
-	ctx context.Context, from asker, r policy.Request, v policy.Verdict, params backend.Raw,
+	ctx context.Context, from asker, r permission.Request, v permission.Verdict, params backend.Raw,
 ) ruling {
 	answer := answerOption(r.Once())
-	if v.Effect == policy.Deny {
+	if v.Effect == permission.Deny {
 		answer = refusal(r, v.Rule.String(), false)
 	}
 	s.agent.log.Info("a rule decided about a tool call", "session", s.id, "toolCall", r.Call.ID,
@@ -250,7 +250,7 @@ func answerOption(id string) backend.Work {
 // refusal returns the work that refuses a request because of a rule, or of the session's mode. An
 // agent without an option for that is told that the request was cancelled, which ends the turn of
 // some.
-func refusal(r policy.Request, rule string, byMode bool) backend.Work {
+func refusal(r permission.Request, rule string, byMode bool) backend.Work {
 	return func() (backend.Raw, error) {
 		response := sdk.RequestPermissionResponse{
 			Outcome: sdk.NewRequestPermissionOutcomeCancelled(),
@@ -270,14 +270,14 @@ const alwaysID = "allow-always"
 // of the backend's own way to allow for good, and at most one option of each kind, because some
 // clients keep only one.
 func (s *session) offer(
-	r policy.Request, a policy.Action, v policy.Verdict, params backend.Raw,
+	r permission.Request, a permission.Action, v permission.Verdict, params backend.Raw,
 ) ruling {
 	unchanged := ruling{params: params}
 	relabels := func(to *agent) bool { return to.clientCapabilities().relabels }
 	if v.Rule.String() != "" || slices.ContainsFunc(s.host.viewers.Clients(), relabels) {
 		return unchanged
 	}
-	rule, ok := policy.Offer(a, s.host.permits.Lasting())
+	rule, ok := permission.Offer(a, s.host.permits.Lasting())
 	if !ok || r.Once() == alwaysID || r.Refusal() == alwaysID {
 		return unchanged
 	}
@@ -295,7 +295,7 @@ func (s *session) offer(
 
 // onlyOnce returns the request for the client without answers for good: a rule would not stop the
 // question, and after the agent's own answer it would not ask again.
-func onlyOnce(r policy.Request, params backend.Raw) ruling {
+func onlyOnce(r permission.Request, params backend.Raw) ruling {
 	if r.Once() == "" || r.Refusal() == "" {
 		return ruling{params: params}
 	}
@@ -305,7 +305,7 @@ func onlyOnce(r policy.Request, params backend.Raw) ruling {
 }
 
 // explained returns a request that says what a rule covers.
-func explained(params backend.Raw, rule policy.Rule) backend.Raw {
+func explained(params backend.Raw, rule permission.Rule) backend.Raw {
 	about := rule.Explain()
 	if about == "" {
 		return params
@@ -324,7 +324,7 @@ func optionWith(params backend.Raw, id string) backend.Raw {
 	var options []backend.Raw
 	_ = strictjson.Decode(strictjson.Find(params, "options"), &options)
 	i := slices.IndexFunc(options, func(o backend.Raw) bool {
-		var one policy.Option
+		var one permission.Option
 		return strictjson.Decode(o, &one) == nil && one.ID == id
 	})
 	return options[i] // the request has been read
@@ -364,7 +364,7 @@ func (s *session) inTurn() bool {
 
 // handOver returns an error unless another program that opens path now reaches a file or directory
 // of the session.
-func (s *session) handOver(path string) error { return policy.HandOver(s.workspace, path) }
+func (s *session) handOver(path string) error { return permission.HandOver(s.workspace, path) }
 
 // inRoots calls do with the session's roots.
 func (s *session) inRoots(_ context.Context, do func(*workspace.Workspace) error) error {
@@ -373,7 +373,7 @@ func (s *session) inRoots(_ context.Context, do func(*workspace.Workspace) error
 
 // showMarked shows the client a tool call about which a rule decided, with a mark in its title.
 func (s *session) showMarked(
-	ctx context.Context, from asker, r policy.Request, params backend.Raw, mark string,
+	ctx context.Context, from asker, r permission.Request, params backend.Raw, mark string,
 ) error {
 	if err := s.beginUpdate(ctx); err != nil {
 		return err

@@ -7,7 +7,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/tasks"
-	"github.com/acp-agent/acp-agent/internal/policy"
+	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -26,7 +26,7 @@ func (h *host) servesFiles(method string) bool {
 // opened: one that asks was answered for those of action only. A child session's request is answered
 // from the session's roots too: the child's own would have to be opened by their paths.
 func (h *host) serveFile(
-	ctx context.Context, method string, params backend.Raw, action policy.Action,
+	ctx context.Context, method string, params backend.Raw, action permission.Action,
 ) (backend.Raw, error) {
 	if method != protocol.ReadTextFile && method != protocol.WriteTextFile {
 		return nil, errNoFileMethod(method)
@@ -36,7 +36,7 @@ func (h *host) serveFile(
 		return nil, err
 	}
 	files := h.workspace.Checked(func(_ workspace.Access, before error) error {
-		if rule, asks := policy.Asks(before); asks && isSame(rule.Action, action) {
+		if rule, asks := permission.Asks(before); asks && isSame(rule.Action, action) {
 			return nil
 		}
 		return before

@@ -9,7 +9,7 @@ import (
 
 	sdk "github.com/coder/acp-go-sdk"
 
-	"github.com/acp-agent/acp-agent/internal/policy"
+	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 )
 
@@ -59,8 +59,8 @@ const (
 // if that has ended; any other says why the client could not be asked.
 func (q Question) Ask(ctx context.Context, c Client) (always bool, err error) {
 	asking := ctx
-	if _, known := policy.Asked(ctx); !known { // no rule decides about it
-		asking = policy.Asking(ctx, policy.Action{})
+	if _, known := permission.Asked(ctx); !known { // no rule decides about it
+		asking = permission.Asking(ctx, permission.Action{})
 	}
 	result, err := c.Call(asking, protocol.RequestPermission, q.params())()
 	if err != nil {

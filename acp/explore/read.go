@@ -11,7 +11,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/commands"
-	"github.com/acp-agent/acp-agent/internal/policy"
+	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
 	"github.com/acp-agent/acp-agent/workspace/tools"
@@ -117,7 +117,7 @@ func (t *commandTurn) open(
 	ctx context.Context, path string, call commands.ShownCall,
 ) (*workspace.File, error) {
 	ws := t.workspace().Checked(func(a workspace.Access, before error) error {
-		rule, asks := policy.Asks(before)
+		rule, asks := permission.Asks(before)
 		if !asks {
 			return before
 		}
@@ -125,7 +125,7 @@ func (t *commandTurn) open(
 		q := backend.Question{Once: "Allow", Reject: "Reject", ToolCall: backend.Encode(
 			sdk.ToolCallUpdate{ToolCallId: call.ID, Title: &title, Kind: &kind,
 				Locations: backend.Locations(a.At.Path(), 0)})}
-		_, err := q.Ask(policy.Asking(ctx, rule.Action), t.host)
+		_, err := q.Ask(permission.Asking(ctx, rule.Action), t.host)
 		return err
 	})
 	return ws.Open(path)

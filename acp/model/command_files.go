@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/acp-agent/acp-agent/internal/policy"
+	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
@@ -29,7 +29,7 @@ type commandFiles struct {
 // command's directory, or from another directory that the command names, as in "cd sub && ./run".
 func (c *modelCall) commandFiles(cmd shellCommand) commandFiles {
 	ws := c.turn.host.Workspace()
-	words := policy.Words(cmd.line)
+	words := permission.Words(cmd.line)
 	if len(words) > maxWords {
 		return commandFiles{}
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/llm"
-	"github.com/acp-agent/acp-agent/internal/policy"
+	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -106,7 +106,7 @@ func (c *modelCall) diff(known map[string]string) []any {
 		old != nil && len(*old) > maxDraft {
 		return nil
 	}
-	at := policy.LeadsTo(c.turn.host.Workspace(), path)
+	at := permission.LeadsTo(c.turn.host.Workspace(), path)
 	if at == (workspace.Ref{}) {
 		return nil
 	}

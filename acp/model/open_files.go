@@ -9,7 +9,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/internal/policy"
+	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -52,7 +52,7 @@ var errOnlyOnDisk = errors.New("with a sandbox, only the text on the disk is use
 // callClient sends a request to the client and decodes its result, unless that is nil. Rules have
 // decided about it before.
 func callClient(ctx context.Context, c backend.Client, method string, params, result any) error {
-	ctx = policy.Asking(ctx, policy.Action{})
+	ctx = permission.Asking(ctx, permission.Action{})
 	raw, err := c.Call(ctx, method, backend.Encode(params))()
 	if err != nil || result == nil {
 		return err

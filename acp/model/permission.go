@@ -9,21 +9,21 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/filechange"
-	"github.com/acp-agent/acp-agent/internal/policy"
+	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
 // rules returns what the mode allows and denies.
-func (m mode) rules() policy.Rules {
+func (m mode) rules() permission.Rules {
 	switch m {
 	case acceptEdits:
-		return policy.Preset([]policy.Verb{policy.Edit}, nil)
+		return permission.Preset([]permission.Verb{permission.Edit}, nil)
 	case readOnly, planning:
-		return policy.Preset(nil, []policy.Verb{policy.Edit, policy.Run})
+		return permission.Preset(nil, []permission.Verb{permission.Edit, permission.Run})
 	}
-	return policy.Rules{}
+	return permission.Rules{}
 }
 
 var (
@@ -38,7 +38,7 @@ func reasonForUser(err error) string {
 	switch {
 	case errors.Is(err, errRejected):
 		return "You have rejected it, so it was not done."
-	case errors.As(err, new(backend.DeniedError)), errors.As(err, new(*policy.RuleError)):
+	case errors.As(err, new(backend.DeniedError)), errors.As(err, new(*permission.RuleError)):
 		return "A rule of your configuration denies it, so it was not done."
 	case errors.Is(err, errModeReads):
 		return "The mode of the session allows no changes, so it was not done."
@@ -55,10 +55,10 @@ func (c *modelCall) permit(ctx context.Context, change tools.Change) error {
 	c.permitted = change.New
 	shown := filechange.Describe(change)
 	host := c.turn.host
-	why := policy.WhyAsk(ctx, host.Workspace(), host.Catalog(), change)
-	action := policy.Changing(host.Workspace(), change, why)
-	refused, byRule := errors.AsType[*policy.RuleError](host.Workspace().Check(change.Access()))
-	if byRule && refused.Effect == policy.Deny {
+	why := permission.WhyAsk(ctx, host.Workspace(), host.Catalog(), change)
+	action := permission.Changing(host.Workspace(), change, why)
+	refused, byRule := errors.AsType[*permission.RuleError](host.Workspace().Check(change.Access()))
+	if byRule && refused.Effect == permission.Deny {
 		action = refused.Action
 	}
 	allEdits := "Allow all edits in this session"
@@ -85,7 +85,7 @@ func (c *modelCall) permit(ctx context.Context, change tools.Change) error {
 // checkAccess refuses what a rule denies, and asks the user where a rule says so. About changes they
 // have been asked.
 func (c *modelCall) checkAccess(ctx context.Context, a workspace.Access, before error) error {
-	rule, asks := policy.Asks(before)
+	rule, asks := permission.Asks(before)
 	switch {
 	case before == nil, asks && (a.Kind != workspace.Read || c.mayRead[a.At]):
 		return nil
@@ -120,7 +120,7 @@ func (c *modelCall) noteMade(change tools.Change) {
 // decides about the action. allowAlways is the label of the answer that always allows it, "" for
 // none.
 func (c *modelCall) askUser(
-	ctx context.Context, shown backend.ToolCall, allowAlways string, action policy.Action,
+	ctx context.Context, shown backend.ToolCall, allowAlways string, action permission.Action,
 ) (always bool, err error) {
 	set, _ := c.turn.current() // the user may have changed the mode since the step began
 	action.Mode = set.Mode.rules()
@@ -128,7 +128,7 @@ func (c *modelCall) askUser(
 	shown.Status = sdk.Ptr(sdk.ToolCallStatusPending)
 	q := backend.Question{ToolCall: backend.Encode(shown),
 		Once: "Allow", Always: allowAlways, Reject: "Reject"}
-	always, err = q.Ask(policy.Asking(ctx, action), c.turn.host)
+	always, err = q.Ask(permission.Asking(ctx, action), c.turn.host)
 	switch denied, byRule := errors.AsType[backend.DeniedError](err); {
 	case byRule && denied.Mode:
 		err = errModeReads

@@ -14,7 +14,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/internal/policy"
+	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -134,7 +134,7 @@ func (c *modelCall) directory(path string) (string, error) {
 // same. It returns variables for the command's environment.
 func (c *modelCall) permitCommand(ctx context.Context, cmd shellCommand) (env []string, err error) {
 	allowed, files := c.turn.tools.allowed, c.commandFiles(cmd)
-	action, env := policy.Command(c.turn.host.Workspace(), cmd.line, cmd.dir)
+	action, env := permission.Command(c.turn.host.Workspace(), cmd.line, cmd.dir)
 	if env != nil {
 		action.Odd = ""
 	}

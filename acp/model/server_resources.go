@@ -11,7 +11,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/mcp"
-	"github.com/acp-agent/acp-agent/internal/policy"
+	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
@@ -89,7 +89,7 @@ func (c *modelCall) readResource(
 		shown := backend.ToolCall{Content: []any{
 			sdk.ToolContent(sdk.TextBlock("The server gets this URI:\n\n" + text.Block("", uri)))}}
 		shown.Title = &title
-		if _, err := c.askUser(ctx, shown, "", policy.Action{}); err != nil {
+		if _, err := c.askUser(ctx, shown, "", permission.Action{}); err != nil {
 			return "", err
 		}
 	}

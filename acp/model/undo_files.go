@@ -13,7 +13,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/internal/policy"
+	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace/tools"
@@ -263,7 +263,7 @@ func keptLine(path, why string) string {
 // rewrite makes a file what it was before the turn, if permit permits it. It does so with the tools
 // of the model: in the roots only, through an editor that has the file open, and as a whole.
 func (t *modelTurn) rewrite(ctx context.Context, s *fileState, permit tools.Permit) error {
-	ws := t.host.Workspace().Checked(policy.Confirmed)
+	ws := t.host.Workspace().Checked(permission.Confirmed)
 	set := tools.New(ws, tools.Options{Editor: t.editor(), Permit: permit})
 	name, arguments := "delete_file", map[string]string{"path": s.path}
 	if s.before != nil {

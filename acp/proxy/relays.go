@@ -11,7 +11,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcprelay"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcproots"
-	"github.com/acp-agent/acp-agent/internal/policy"
+	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
@@ -99,10 +99,10 @@ func (r *relays) rules() (_ mcprelay.Rules, known bool) {
 	r.mu.Lock()
 	users := slices.Clone(r.users)
 	r.mu.Unlock()
-	var all policy.Permissions
+	var all permission.Permissions
 	for _, u := range users {
 		ask, deny := u.session.host.Restrictions()
-		all = all.With(policy.Permissions{Ask: ask, Deny: deny})
+		all = all.With(permission.Permissions{Ask: ask, Deny: deny})
 	}
 	return mcprelay.Rules{Ask: all.Ask, Deny: all.Deny}, len(users) > 0
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/files/privatefile"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcprelay"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcpserver"
-	"github.com/acp-agent/acp-agent/internal/policy"
+	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/text/secret"
 	"github.com/acp-agent/acp-agent/internal/text/usage"
@@ -172,7 +172,7 @@ func (m mcpFlags) options(
 			if err != nil {
 				return nil, err
 			}
-			return guarded(w, policy.Permissions{Ask: rules.Ask, Deny: rules.Deny})
+			return guarded(w, permission.Permissions{Ask: rules.Ask, Deny: rules.Deny})
 		}
 		o.Session = func(ctx context.Context) ([]workspace.Root, error) {
 			return mcprelay.SessionRoots(ctx, m.session, secret)
@@ -224,7 +224,7 @@ func (set *settings) guard(
 }
 
 // guarded returns w as rules let it be used.
-func guarded(w *workspace.Workspace, p policy.Permissions) (*workspace.Workspace, error) {
+func guarded(w *workspace.Workspace, p permission.Permissions) (*workspace.Workspace, error) {
 	rules, err := p.Rules()
 	if err != nil {
 		return nil, err

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/acp-agent/acp-agent/discovery"
-	"github.com/acp-agent/acp-agent/internal/policy"
+	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/text/usage"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
@@ -50,7 +50,7 @@ func newPermissionsCheck(s streams, set *settings) *cobra.Command {
 }
 
 // check prints the decision about an action.
-func (set *settings) check(s streams, w *workspace.Workspace, action policy.Action) error {
+func (set *settings) check(s streams, w *workspace.Workspace, action permission.Action) error {
 	sources, err := set.sources(w)
 	if err != nil {
 		return err
@@ -59,16 +59,16 @@ func (set *settings) check(s streams, w *workspace.Workspace, action policy.Acti
 	if err != nil {
 		return err
 	}
-	verdict := policy.Decide(action, rules)
+	verdict := permission.Decide(action, rules)
 	_, err = fmt.Fprintln(s.out, text.Printable(verdict.String()))
-	if rule, ok := policy.Offer(action, true); ok && err == nil && verdict.Effect == policy.Ask {
+	if rule, ok := permission.Offer(action, true); ok && err == nil && verdict.Effect == permission.Ask {
 		_, err = fmt.Fprintln(s.out, "this rule would allow it:", text.Printable(rule.String()))
 	}
 	return err
 }
 
 // sources returns where the rules of a session with the roots of w come from.
-func (set *settings) sources(w *workspace.Workspace) (s policy.Sources, err error) {
+func (set *settings) sources(w *workspace.Workspace) (s permission.Sources, err error) {
 	consents, err := set.consents()
 	if err != nil {
 		return s, err
@@ -81,13 +81,13 @@ func (set *settings) sources(w *workspace.Workspace) (s policy.Sources, err erro
 	if err != nil {
 		return s, err
 	}
-	return policy.NewSources(w, consents, origins, set.permissionsFor), nil
+	return permission.NewSources(w, consents, origins, set.permissionsFor), nil
 }
 
 // action returns the action of a command, or of the request in r if there is none.
 func (set *settings) action(
 	ctx context.Context, r io.Reader, w *workspace.Workspace, words []string,
-) (policy.Action, error) {
+) (permission.Action, error) {
 	if len(words) > 0 {
 		line := words[0]
 		if len(words) > 1 {
@@ -97,27 +97,27 @@ func (set *settings) action(
 			}
 			line = strings.Join(quoted, " ")
 		}
-		a, _ := policy.Command(w, line, w.Root(0).Dir.String())
+		a, _ := permission.Command(w, line, w.Root(0).Dir.String())
 		return a, nil
 	}
 	const most = 16 << 20
 	input, err := io.ReadAll(io.LimitReader(r, most))
 	if err != nil {
-		return policy.Action{}, err
+		return permission.Action{}, err
 	}
 	params := json.RawMessage(input[max(0, strings.IndexByte(string(input), '{')):])
 	if inner := strictjson.Find(params, "params"); inner != nil {
 		params = inner
 	}
-	request, err := policy.ParseRequest(params)
+	request, err := permission.ParseRequest(params)
 	if err != nil || !strictjson.IsObject(strictjson.Find(params, "toolCall")) {
-		return policy.Action{}, errors.New("standard input has no session/request_permission")
+		return permission.Action{}, errors.New("standard input has no session/request_permission")
 	}
 	request.Agent = set.agent
 	catalog, err := discovery.Scan(ctx, w, discovery.Options{})
 	if err != nil {
-		return policy.Action{}, err
+		return permission.Action{}, err
 	}
-	return request.Action(ctx, policy.Call{}, policy.Place{Workspace: w, Catalog: catalog,
-		Inside: func(path string) error { return policy.HandOver(w, path) }}), nil
+	return request.Action(ctx, permission.Call{}, permission.Place{Workspace: w, Catalog: catalog,
+		Inside: func(path string) error { return permission.HandOver(w, path) }}), nil
 }

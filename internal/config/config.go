@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"reflect"
 
-	"github.com/acp-agent/acp-agent/internal/policy"
+	"github.com/acp-agent/acp-agent/internal/permission"
 )
 
 // Config is the content of the configuration file. The zero value stands for a missing file.
@@ -20,13 +20,13 @@ type Config struct {
 	Workspaces []Workspace `json:"workspaces"`
 	Omitted    whenOmitted `json:"whenOmitted"`
 	// Permissions are rules for all sessions; see [Config.PermissionsFor].
-	Permissions *policy.Permissions `json:"permissions"`
-	Agent       string              `json:"agent"`      // see settings.answering
-	Model       string              `json:"model"`      // likewise
-	Agents      map[string]Agent    `json:"agents"`     // by name
-	MCPServers  map[string]Server   `json:"mcpServers"` // by name, or "*" for all others
-	Models      map[string]Model    `json:"models"`     // by ID
-	Notify      []string            `json:"notify"`     // a command with its arguments
+	Permissions *permission.Permissions `json:"permissions"`
+	Agent       string                  `json:"agent"`      // see settings.answering
+	Model       string                  `json:"model"`      // likewise
+	Agents      map[string]Agent        `json:"agents"`     // by name
+	MCPServers  map[string]Server       `json:"mcpServers"` // by name, or "*" for all others
+	Models      map[string]Model        `json:"models"`     // by ID
+	Notify      []string                `json:"notify"`     // a command with its arguments
 
 	Path string
 }

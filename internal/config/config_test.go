@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/mcp"
-	"github.com/acp-agent/acp-agent/internal/policy"
+	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -161,12 +161,12 @@ func TestRulesOfNestedEntries(t *testing.T) {
 	require.NoError(t, os.Symlink(filepath.Join(dir, "src", "shop"), filepath.Join(dir, "link")))
 	c, err := Read(file)
 	require.NoError(t, err)
-	outer := &policy.Permissions{Ask: []string{"run git push"}, Deny: []string{"read **/.env", "read shop/sub/key"}}
-	shop := func(key string) *policy.Permissions {
-		return &policy.Permissions{Allow: []string{"run make"}, Ask: outer.Ask,
+	outer := &permission.Permissions{Ask: []string{"run git push"}, Deny: []string{"read **/.env", "read shop/sub/key"}}
+	shop := func(key string) *permission.Permissions {
+		return &permission.Permissions{Allow: []string{"run make"}, Ask: outer.Ask,
 			Deny: append([]string{"run rm"}, append(outer.Deny, key)...)}
 	}
-	for name, want := range map[string]*policy.Permissions{
+	for name, want := range map[string]*permission.Permissions{
 		"src": {Allow: []string{"edit"}, Ask: outer.Ask, Deny: outer.Deny}, "src/shop/sub": shop("read key"),
 		"src/shop": shop("read sub/key"), "link": shop("read sub/key"),
 		"src/plain": outer, "other/inner": nil, "elsewhere": nil,

@@ -9,7 +9,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/internal/files/namedfile"
-	"github.com/acp-agent/acp-agent/internal/policy"
+	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -21,7 +21,7 @@ type Workspace struct {
 	// Budget is what these sessions may cost before the user is asked.
 	Budget acp.Budget `json:"budget"`
 	// Permissions are rules in addition to those for all sessions.
-	Permissions *policy.Permissions `json:"permissions"`
+	Permissions *permission.Permissions `json:"permissions"`
 }
 
 // Worktree says what worktrees get besides what is committed.
@@ -32,7 +32,7 @@ type Worktree struct {
 
 // PermissionsFor returns the rules for sessions with the working directory cwd, nil if none are
 // configured. The deny and ask rules of all entries above it hold.
-func (c Config) PermissionsFor(cwd workspace.Dir) *policy.Permissions {
+func (c Config) PermissionsFor(cwd workspace.Dir) *permission.Permissions {
 	all, deepest := c.Permissions, c.WorkspaceOf(cwd)
 	for i, w := range c.Workspaces {
 		_, below, holds := w.above(cwd)
@@ -73,7 +73,7 @@ func (c Config) checkPermissions() error {
 	return nil
 }
 
-func checkRules(p *policy.Permissions) error {
+func checkRules(p *permission.Permissions) error {
 	if p == nil {
 		return nil
 	}
@@ -82,7 +82,7 @@ func checkRules(p *policy.Permissions) error {
 }
 
 // ReadPermissions reads a file that has only rules, as the configuration has them.
-func ReadPermissions(path string) (p policy.Permissions, err error) {
+func ReadPermissions(path string) (p permission.Permissions, err error) {
 	content, err := namedfile.Read(path)
 	if err != nil {
 		return p, fmt.Errorf("%v", namedfile.Explain(err))

@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/acp-agent/acp-agent/internal/consent"
 	"github.com/acp-agent/acp-agent/internal/files/dirfd"
+	"github.com/acp-agent/acp-agent/internal/permission/consent"
 )
 
 // A linked worktree of git, as git worktree add makes it, has a file .git that names a directory in

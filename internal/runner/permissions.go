@@ -13,7 +13,7 @@ import (
 
 	sdk "github.com/coder/acp-go-sdk"
 
-	"github.com/acp-agent/acp-agent/internal/policy"
+	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
@@ -99,7 +99,7 @@ func (p *Permissions) Note(update json.RawMessage) {
 	_ = json.Unmarshal(update, &call) // others have no title
 	p.denying.Lock()
 	defer p.denying.Unlock()
-	if rule := policy.DeniedBy(call.Title); rule != "" && !slices.Contains(p.denied, rule) {
+	if rule := permission.DeniedBy(call.Title); rule != "" && !slices.Contains(p.denied, rule) {
 		p.denied = append(p.denied, rule)
 	}
 }

@@ -91,7 +91,7 @@ type Settings struct {
 	// user. Otherwise the command does not start.
 	Optional bool
 	// Records is the directory of consents, in which is kept what restricted processes could write
-	// and which links may be followed; see internal/consent. If it is empty, nothing is remembered.
+	// and which links may be followed; see internal/permission/consent. If it is empty, nothing is remembered.
 	Records string
 	// Own are acp-agent's own files and directories, which are never suggested as something to add
 	// to Write or Read.

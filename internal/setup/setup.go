@@ -24,7 +24,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/files/namedfile"
 	"github.com/acp-agent/acp-agent/internal/files/privatefile"
 	"github.com/acp-agent/acp-agent/internal/inventory"
-	"github.com/acp-agent/acp-agent/internal/policy"
+	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/text/usage"
@@ -294,7 +294,7 @@ func find(options []option, line string) (found []int) {
 
 // addRules adds the rules of flags to the configuration.
 func (o *run) addRules() error {
-	if _, err := (policy.Permissions{Allow: o.Allow}).Rules(); err != nil {
+	if _, err := (permission.Permissions{Allow: o.Allow}).Rules(); err != nil {
 		return usage.Errorf("--allow: %v", err)
 	}
 	var known []string

@@ -15,7 +15,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
-	"github.com/acp-agent/acp-agent/internal/policy"
+	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/test/roottest"
 )
 
@@ -114,7 +114,7 @@ func TestActionOfCall(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{})
 	w := roottest.Open(t, folder(t))
 	f.change(w, self("s", "sdk"))
-	called := func(tool string) policy.Action {
+	called := func(tool string) permission.Action {
 		f.call(tool, "{}")
 		return f.host.actions[len(f.host.actions)-1]
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/internal/servers"
 	"github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
-	"github.com/acp-agent/acp-agent/internal/policy"
+	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/logtest"
 	"github.com/acp-agent/acp-agent/internal/test/mcptest"
@@ -48,7 +48,7 @@ type host struct {
 	mu      sync.Mutex
 	answer  string // an option's id, "cancelled", "unknown outcome", or "" for allow-once
 	asked   []json.RawMessage
-	actions []policy.Action // of the questions
+	actions []permission.Action // of the questions
 	updates []string
 	changed chan struct{}
 	during  func() // runs while the user is asked
@@ -67,7 +67,7 @@ func (h *host) Call(ctx context.Context, method string, params backend.Raw) back
 	return func() (backend.Raw, error) {
 		h.mu.Lock()
 		h.asked = append(h.asked, params)
-		action, _ := policy.Asked(ctx)
+		action, _ := permission.Asked(ctx)
 		h.actions = append(h.actions, action)
 		answer, during, elicited := h.answer, h.during, h.elicited
 		h.mu.Unlock()

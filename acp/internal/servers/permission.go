@@ -10,7 +10,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/internal/policy"
+	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
@@ -30,12 +30,12 @@ func (c *mcpCall) askPermission(ctx context.Context) error {
 		Content: append(backend.TextContent(c.describeArguments()), backend.TextContent(c.claims())...),
 	}
 	session := c.set.currentSession()
-	action := policy.ToolCall(session.Workspace(), policy.Action{
+	action := permission.ToolCall(session.Workspace(), permission.Action{
 		Server: c.tool.Server, Tool: c.tool.Remote, Config: c.tool.Identity,
 		ReadOnly: c.tool.Hints.ReadOnly, Found: c.tool.Found,
 	}, c.arguments)
 	_, err := backend.Question{ToolCall: backend.Encode(shown), Once: "Allow", Reject: "Reject"}.
-		Ask(policy.Asking(ctx, action), session)
+		Ask(permission.Asking(ctx, action), session)
 	if err != nil {
 		return fmt.Errorf("%s was not used: %w", c.tool.Name, err)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
-	"github.com/acp-agent/acp-agent/internal/consent"
+	"github.com/acp-agent/acp-agent/internal/permission/consent"
 )
 
 // Tool is a tool that can be called.

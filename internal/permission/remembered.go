@@ -1,10 +1,10 @@
-package policy
+package permission
 
 import (
 	"cmp"
 	"path/filepath"
 
-	"github.com/acp-agent/acp-agent/internal/consent"
+	"github.com/acp-agent/acp-agent/internal/permission/consent"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 

@@ -1,4 +1,4 @@
-package policy
+package permission
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/acp-agent/acp-agent/discovery"
-	"github.com/acp-agent/acp-agent/internal/commandline"
+	"github.com/acp-agent/acp-agent/internal/permission/commandline"
 	"github.com/acp-agent/acp-agent/workspace"
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )

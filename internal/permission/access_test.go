@@ -1,4 +1,4 @@
-package policy_test
+package permission_test
 
 import (
 	"os"
@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/internal/policy"
+	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/roottest"
 )
@@ -38,10 +38,10 @@ func TestGuardedFiles(t *testing.T) {
 		{"edit", "", "a.txt .env"},
 		{"run cat", "", "a.txt .env"},
 	} {
-		for _, effect := range []policy.Effect{policy.Deny, policy.Ask} {
-			p := policy.Permissions{Deny: []string{c.rule}}
-			if effect == policy.Ask {
-				p = policy.Permissions{Ask: []string{c.rule}, Allow: []string{"read"}}
+		for _, effect := range []permission.Effect{permission.Deny, permission.Ask} {
+			p := permission.Permissions{Deny: []string{c.rule}}
+			if effect == permission.Ask {
+				p = permission.Permissions{Ask: []string{c.rule}, Allow: []string{"read"}}
 			}
 			rules, err := p.Rules()
 			require.NoError(t, err)
@@ -51,8 +51,8 @@ func TestGuardedFiles(t *testing.T) {
 				rule, ok := err.(interface{ Unwrap() error })
 				require.True(t, ok, "%s: %s: %v", c.rule, path, err)
 				require.ErrorContains(t, rule.Unwrap(), `the user's rule "`+c.rule+`" `, path)
-				_, asks := policy.Asks(err)
-				require.Equal(t, effect == policy.Ask, asks, path)
+				_, asks := permission.Asks(err)
+				require.Equal(t, effect == permission.Ask, asks, path)
 			}
 			for _, path := range strings.Fields(c.allowed) {
 				f, err := guarded.Open(path)
@@ -61,7 +61,7 @@ func TestGuardedFiles(t *testing.T) {
 			}
 		}
 	}
-	none, err := policy.Permissions{Allow: []string{"read"}, Deny: []string{"run x"}}.Rules()
+	none, err := permission.Permissions{Allow: []string{"read"}, Deny: []string{"run x"}}.Rules()
 	require.NoError(t, err)
 	require.Same(t, w, none.Guard(w), "nothing is checked")
 }

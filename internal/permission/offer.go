@@ -1,10 +1,10 @@
-package policy
+package permission
 
 import (
 	"path"
 	"strings"
 
-	"github.com/acp-agent/acp-agent/internal/commandline"
+	"github.com/acp-agent/acp-agent/internal/permission/commandline"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 

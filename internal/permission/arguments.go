@@ -1,4 +1,4 @@
-package policy
+package permission
 
 import (
 	"cmp"
@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/acp-agent/acp-agent/internal/commandline"
+	"github.com/acp-agent/acp-agent/internal/permission/commandline"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 

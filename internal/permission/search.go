@@ -1,4 +1,4 @@
-package policy
+package permission
 
 import (
 	"path"
@@ -9,7 +9,7 @@ import (
 	"sync"
 	"unicode"
 
-	"github.com/acp-agent/acp-agent/internal/commandline"
+	"github.com/acp-agent/acp-agent/internal/permission/commandline"
 )
 
 // saying is a text of an action. commands returns [commandsIn] it, which is read once for all

@@ -1,4 +1,4 @@
-package policy
+package permission
 
 import (
 	"encoding/json"
@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/internal/consent"
+	"github.com/acp-agent/acp-agent/internal/permission/consent"
 )
 
 // recorded are requests as agents send them, with what they announced before. want is what these

@@ -1,4 +1,4 @@
-// Package policy decides what an agent may do without asking the user.
+// Package permission decides what an agent may do without asking the user.
 //
 // [Decide] is the only function that decides. It compares an [Action], which is what an agent says
 // that it will do, with [Rules], which come from the user's configuration, from answers that the
@@ -23,4 +23,4 @@
 //
 // [Rules.Guard] makes deny and ask rules hold for whoever uses a workspace. Nothing here checks what a
 // program then does.
-package policy
+package permission

@@ -1,4 +1,4 @@
-package policy
+package permission
 
 import (
 	"errors"
@@ -11,8 +11,8 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 
-	"github.com/acp-agent/acp-agent/internal/commandline"
-	"github.com/acp-agent/acp-agent/internal/consent"
+	"github.com/acp-agent/acp-agent/internal/permission/commandline"
+	"github.com/acp-agent/acp-agent/internal/permission/consent"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
