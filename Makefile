@@ -37,7 +37,7 @@ RACING      := CGO_ENABLED=1 GORACE=atexit_sleep_ms=0
 RACED       := $(addprefix ./,internal/websocket internal/wire/jsonrpc internal/mcp/mcprelay discovery \
 	sessionstore/postgres internal/llm internal/remote internal/loglimit sessionstore \
 	sessionstore/internal/core acp/client acp/internal/listing acp/internal/tasks acp/internal/turns \
-	internal/agents internal/budget internal/cli/doctor internal/hostproxy internal/mcp/mcproots \
+	internal/agents internal/budget internal/cli/doctor internal/sandbox/hosts internal/mcp/mcproots \
 	internal/setup internal/terminal)
 RACEDLONG   := $(addprefix ./,acp acp/model acp/proxy workspace sessionstore/sqlite \
 	acp/internal/servers internal/mcp/mcpclient internal/mcp/mcpserver internal/process internal/sandbox \

@@ -11,8 +11,8 @@ import (
 
 	sdk "github.com/coder/acp-go-sdk"
 
-	"github.com/acp-agent/acp-agent/internal/hostproxy"
 	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/sandbox/hosts"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
@@ -71,7 +71,7 @@ func (c *modelCall) runChild(
 
 // startChild starts the command without input, in the sandbox of the model if there is one.
 func (c *modelCall) startChild(
-	ctx context.Context, cmd shellCommand, env []string, refused func(hostproxy.Refusal),
+	ctx context.Context, cmd shellCommand, env []string, refused func(hosts.Refusal),
 ) (*process.Process, error) {
 	if err := c.turn.host.Workspace().HandOverDir(cmd.dir); err != nil {
 		return nil, err
@@ -93,7 +93,7 @@ type refusals struct {
 	said strings.Builder
 }
 
-func (r *refusals) add(refused hostproxy.Refusal) {
+func (r *refusals) add(refused hosts.Refusal) {
 	const most = 2 << 10
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/internal/hostproxy"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
+	"github.com/acp-agent/acp-agent/internal/sandbox/hosts"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
 	"github.com/acp-agent/acp-agent/internal/test/needs"
@@ -106,7 +106,7 @@ func TestChildRunsInTheSandbox(t *testing.T) {
 func TestChildHasAListOfHosts(t *testing.T) {
 	needShell(t)
 	needs.Programs(t, "curl")
-	settings := sandbox.Settings{Mode: sandbox.Write, Hosts: hostproxy.Hosts{Limited: true}, Network: sandbox.Ports}
+	settings := sandbox.Settings{Mode: sandbox.Write, Hosts: hosts.Hosts{Limited: true}, Network: sandbox.Ports}
 	e := open(t, setup{options: Options{Sandbox: func(string) sandbox.Settings { return settings }}})
 	e.answer(allowOnce)
 	e.prompt("Run.", run("curl -s -o /dev/null http://a.example/; echo ran"))

@@ -10,9 +10,9 @@ import (
 	"sync"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/internal/hostproxy"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
+	"github.com/acp-agent/acp-agent/internal/sandbox/hosts"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -47,11 +47,11 @@ func (s *session) noteDenial(c *child, u backend.Update) {
 // refusals are the first hosts that a child's sandbox did not allow.
 type refusals struct {
 	mu   sync.Mutex
-	all  []hostproxy.Refusal
+	all  []hosts.Refusal
 	more chan struct{} // closed when there is another one
 }
 
-func (r *refusals) add(refused hostproxy.Refusal) {
+func (r *refusals) add(refused hosts.Refusal) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.all) == maxDenials {
@@ -65,7 +65,7 @@ func (r *refusals) add(refused hostproxy.Refusal) {
 }
 
 // get returns all of r, and a channel that is closed when there is another one.
-func (r *refusals) get() ([]hostproxy.Refusal, <-chan struct{}) {
+func (r *refusals) get() ([]hosts.Refusal, <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.more == nil {
@@ -103,7 +103,7 @@ func (s *session) tellRefusals(t *turn, c *child) (stop func()) {
 }
 
 // noteRefusals remembers explanations for refused hosts, once for each.
-func (s *session) noteRefusals(c *child, refused []hostproxy.Refusal) {
+func (s *session) noteRefusals(c *child, refused []hosts.Refusal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range refused {

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/internal/hostproxy"
 	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/sandbox/hosts"
 	"github.com/acp-agent/acp-agent/internal/text/secret"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 )
@@ -44,7 +44,7 @@ type connection struct {
 	handler jsonrpc.Handler
 	tooLong func(ctx context.Context, beginning []byte)
 	secrets *secret.Scrubber
-	refused func(hostproxy.Refusal)
+	refused func(hosts.Refusal)
 	options Options
 }
 

@@ -15,8 +15,8 @@ import (
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
-	"github.com/acp-agent/acp-agent/internal/hostproxy"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
+	"github.com/acp-agent/acp-agent/internal/sandbox/hosts"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/needs"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
@@ -165,7 +165,7 @@ func TestDenialsInPromptsAreExplained(t *testing.T) {
 //
 // Clause X7.
 func TestRefusedHostsAreExplained(t *testing.T) {
-	s := backend.Sandbox{Mode: backend.SandboxWrite, Hosts: hostproxy.Hosts{Limited: true}, Network: sandbox.Ports}
+	s := backend.Sandbox{Mode: backend.SandboxWrite, Hosts: hosts.Hosts{Limited: true}, Network: sandbox.Ports}
 	h := sandboxed(t, s)
 	needs.Programs(t, "curl")
 	h.command.Args[1] = `for host in a.example b.example a.example; do

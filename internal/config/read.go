@@ -21,8 +21,8 @@ import (
 	"github.com/acp-agent/acp-agent/acp/model"
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/files/namedfile"
-	"github.com/acp-agent/acp-agent/internal/hostproxy"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
+	"github.com/acp-agent/acp-agent/internal/sandbox/hosts"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/text/secret"
 )
@@ -163,7 +163,7 @@ func configOptions() json.Options {
 			parsed(profiles.ParseRootsMode),
 			parsed(profiles.ParseToolsMode),
 			parsed(sandbox.ParseMode),
-			parsed(hostproxy.ParseHost),
+			parsed(hosts.ParseHost),
 			parsed(choice(map[string]sandboxWarn{"fail": false, "warn": true})),
 			parsed(choice(map[string]whenOmitted{
 				"configured": "false", "stored": "true",
@@ -266,7 +266,7 @@ func KeysOf(t reflect.Type) []string {
 
 // jsonType describes the JSON values that can be decoded into t.
 func jsonType(t reflect.Type) string {
-	if t == reflect.TypeFor[hostproxy.Host]() {
+	if t == reflect.TypeFor[hosts.Host]() {
 		return "a string"
 	}
 	switch t.Kind() {
@@ -281,7 +281,7 @@ func jsonType(t reflect.Type) string {
 	case reflect.Bool:
 		return "true or false"
 	case reflect.Slice:
-		if t.Elem() == reflect.TypeFor[hostproxy.Host]() {
+		if t.Elem() == reflect.TypeFor[hosts.Host]() {
 			return "a list of hosts"
 		}
 		switch t.Elem().Kind() {

@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"github.com/acp-agent/acp-agent/acp/mcp"
-	"github.com/acp-agent/acp-agent/internal/hostproxy"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
+	"github.com/acp-agent/acp-agent/internal/sandbox/hosts"
 )
 
 // Server says what an MCP server may do.
@@ -46,19 +46,19 @@ func (c Config) MCPPolicy(name string) mcp.Policy {
 
 // Restriction restricts what acp-agent starts.
 type Restriction struct {
-	Sandbox         *sandbox.Mode    `json:"sandbox"`
-	SandboxWrite    []string         `json:"sandboxWrite"`
-	SandboxRead     []string         `json:"sandboxRead"`
-	SandboxPorts    []uint16         `json:"sandboxPorts"` // nil if it is not given
-	SandboxHosts    []hostproxy.Host `json:"sandboxHosts"` // the same
-	SandboxFallback sandboxWarn      `json:"sandboxFallback"`
+	Sandbox         *sandbox.Mode `json:"sandbox"`
+	SandboxWrite    []string      `json:"sandboxWrite"`
+	SandboxRead     []string      `json:"sandboxRead"`
+	SandboxPorts    []uint16      `json:"sandboxPorts"` // nil if it is not given
+	SandboxHosts    []hosts.Host  `json:"sandboxHosts"` // the same
+	SandboxFallback sandboxWarn   `json:"sandboxFallback"`
 }
 
 // Settings returns what is configured.
 func (c Restriction) Settings() sandbox.Settings {
 	s := sandbox.Settings{Write: c.SandboxWrite, Read: c.SandboxRead,
-		Ports:    hostproxy.Ports{Limited: c.SandboxPorts != nil, List: c.SandboxPorts},
-		Hosts:    hostproxy.Hosts{Limited: c.SandboxHosts != nil, List: c.SandboxHosts},
+		Ports:    hosts.Ports{Limited: c.SandboxPorts != nil, List: c.SandboxPorts},
+		Hosts:    hosts.Hosts{Limited: c.SandboxHosts != nil, List: c.SandboxHosts},
 		Optional: bool(c.SandboxFallback)}
 	override(&s.Mode, c.Sandbox)
 	return s

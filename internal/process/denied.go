@@ -5,15 +5,15 @@ import (
 	"net"
 	"path/filepath"
 
-	"github.com/acp-agent/acp-agent/internal/hostproxy"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
+	"github.com/acp-agent/acp-agent/internal/sandbox/hosts"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
 // ExplainRefusal returns a text in Markdown that tells the user which setting would let a child
 // connect to a host. who names the child, and owner the section of the configuration file with its
 // settings.
-func ExplainRefusal(r hostproxy.Refusal, who, owner string) string {
+func ExplainRefusal(r hosts.Refusal, who, owner string) string {
 	why := ""
 	setting := "sandboxHosts"
 	switch {

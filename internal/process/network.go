@@ -12,8 +12,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/acp-agent/acp-agent/internal/hostproxy"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
+	"github.com/acp-agent/acp-agent/internal/sandbox/hosts"
 )
 
 // A child with a list of hosts reaches them through a proxy in our process, which lives as long as
@@ -23,7 +23,7 @@ import (
 
 // network is the proxy of a child. Nil stands for that of a child without a list of hosts.
 type network struct {
-	proxy  *hostproxy.Proxy
+	proxy  *hosts.Proxy
 	outlet sandbox.Outlet
 	env    []string
 	locals []uint16 // the ports of this machine that the child may reach at its own loopback
@@ -81,7 +81,7 @@ func upstream(r *http.Request) (*url.URL, error) { return http.ProxyFromEnvironm
 
 // openNetwork starts the proxy of a command with a list of hosts. base is the command's environment.
 func openNetwork(
-	p sandbox.Policy, base []string, refused func(hostproxy.Refusal),
+	p sandbox.Policy, base []string, refused func(hosts.Refusal),
 ) (*network, error) {
 	if !p.Hosts.Limited {
 		return nil, nil //nolint:nilnil // nil is a network
@@ -94,7 +94,7 @@ func openNetwork(
 	if len(n.locals) > maxLocals {
 		return nil, fmt.Errorf("sandboxHosts has more than %d ports of this machine", maxLocals)
 	}
-	o := hostproxy.Options{Hosts: p.Hosts, Ports: p.Ports, Refused: refused, Upstream: upstream}
+	o := hosts.Options{Hosts: p.Hosts, Ports: p.Ports, Refused: refused, Upstream: upstream}
 	if level == sandbox.Namespace {
 		n.prepareInside(o, base)
 		return n, nil
@@ -104,21 +104,21 @@ func openNetwork(
 		return nil, err
 	}
 	o.Password = rand.Text() // every program of this machine can reach it
-	n.proxy = hostproxy.New(o)
+	n.proxy = hosts.New(o)
 	n.proxy.Serve(l)
 	address := l.Addr().(*net.TCPAddr)
 	n.outlet.Ports = append([]uint16{uint16(address.Port)}, n.locals...)
-	n.env = proxyVariables("http://" + hostproxy.User + ":" + o.Password + "@" + address.String())
+	n.env = proxyVariables("http://" + hosts.User + ":" + o.Password + "@" + address.String())
 	return n, nil
 }
 
 // prepareInside prepares a proxy for a namespace.
-func (n *network) prepareInside(o hostproxy.Options, base []string) {
+func (n *network) prepareInside(o hosts.Options, base []string) {
 	port := uint16(3128)
 	for slices.Contains(n.locals, port) {
 		port++
 	}
-	n.proxy = hostproxy.New(o)
+	n.proxy = hosts.New(o)
 	n.outlet.Ports = append([]uint16{port}, n.locals...)
 	n.outlet.Listening = n.serve
 	n.env = proxyVariables(fmt.Sprintf("http://127.0.0.1:%d", port))

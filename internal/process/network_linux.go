@@ -16,8 +16,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/acp-agent/acp-agent/internal/hostproxy"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
+	"github.com/acp-agent/acp-agent/internal/sandbox/hosts"
 )
 
 // Only root can give a thread a network of its own. For others the kernel wants a process with a
@@ -100,7 +100,7 @@ func (n *network) startHelper(cmd *exec.Cmd, p sandbox.Policy) error {
 	outlet := n.outlet
 	outlet.Entered = true
 	d := deferred{Policy: p, Path: cmd.Path, Args: cmd.Args, Env: cmd.Environ()}
-	d.Policy.Hosts, d.Policy.Helper, d.Policy.Outlet = hostproxy.Hosts{}, nil, &outlet
+	d.Policy.Hosts, d.Policy.Helper, d.Policy.Outlet = hosts.Hosts{}, nil, &outlet
 	d.User, d.Group = os.Getuid(), os.Getgid()
 	ours, theirs, err := socketPair()
 	if err != nil {

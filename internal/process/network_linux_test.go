@@ -24,9 +24,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/acp-agent/acp-agent/internal/hostproxy"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
+	hostproxy "github.com/acp-agent/acp-agent/internal/sandbox/hosts"
 	"github.com/acp-agent/acp-agent/internal/test/needs"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
 	"github.com/acp-agent/acp-agent/internal/test/volume"

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/acp-agent/acp-agent/internal/hostproxy"
+	"github.com/acp-agent/acp-agent/internal/sandbox/hosts"
 	"github.com/acp-agent/acp-agent/internal/text/secret"
 )
 
@@ -29,7 +29,7 @@ type Options struct {
 	MaxLogLine int
 	// Refused is called for each host to which the child's sandbox does not let it connect, once.
 	// Calls may overlap. Default: nothing.
-	Refused func(hostproxy.Refusal)
+	Refused func(hosts.Refusal)
 	// Grace is how long Stop waits for the child to end after closing its stdin. Default 500 ms.
 	Grace time.Duration
 
@@ -130,7 +130,7 @@ func (p *Process) run(c Command, pipes pipes, started chan<- error) {
 }
 
 // noteRefusal logs a host to which the sandbox did not let the child connect.
-func (p *Process) noteRefusal(r hostproxy.Refusal) {
+func (p *Process) noteRefusal(r hosts.Refusal) {
 	p.options.Logger.Info("the sandbox refused a connection", "child", p.name, "host", r.Target,
 		"address", r.Near)
 	if p.options.Refused != nil {

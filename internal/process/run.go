@@ -7,7 +7,7 @@ import (
 	"io"
 	"os/exec"
 
-	"github.com/acp-agent/acp-agent/internal/hostproxy"
+	"github.com/acp-agent/acp-agent/internal/sandbox/hosts"
 )
 
 // maxOutput limits the bytes that [Output] returns.
@@ -46,7 +46,7 @@ func Exchange(ctx context.Context, c Command, input []byte) ([]byte, error) {
 // can read from the terminal and receives the terminal's signals. When ctx ends it is interrupted.
 // If it ends with a status other than 0, the error is an [*ExitError].
 func RunInTerminal(ctx context.Context, c Command, in io.Reader, out, err io.Writer) error {
-	refused := func(r hostproxy.Refusal) { _, _ = fmt.Fprintln(err, r) }
+	refused := func(r hosts.Refusal) { _, _ = fmt.Fprintln(err, r) }
 	cmd, network, startErr := start(ctx, c, stdio{in: in, out: out, err: err, refused: refused}, nil)
 	if startErr != nil {
 		return startErr

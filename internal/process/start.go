@@ -15,8 +15,8 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/acp-agent/acp-agent/internal/hostproxy"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
+	"github.com/acp-agent/acp-agent/internal/sandbox/hosts"
 )
 
 // Command is a program to start.
@@ -63,7 +63,7 @@ type stdio struct {
 	out, err io.Writer
 	env      []string // added to its environment
 	// refused is called for each host that the sandbox does not allow, once. It may be nil.
-	refused func(hostproxy.Refusal)
+	refused func(hosts.Refusal)
 }
 
 // start starts c with the given streams and attributes. Every child process of the program starts

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/acp-agent/acp-agent/internal/hostproxy"
+	"github.com/acp-agent/acp-agent/internal/sandbox/hosts"
 )
 
 // Versions of Landlock that most kernels do not have deny more to a process with a list of hosts,
@@ -17,14 +17,14 @@ import (
 // Clause X7.
 func TestRightsOfNewVersions(t *testing.T) {
 	const newest = withUDP + 1
-	for _, p := range []Policy{{Mode: Write}, {Mode: Strict}, {Mode: Write, Ports: hostproxy.Ports{Limited: true, List: []uint16{443}}}} {
+	for _, p := range []Policy{{Mode: Write}, {Mode: Strict}, {Mode: Write, Ports: hosts.Ports{Limited: true, List: []uint16{443}}}} {
 		before, err := p.landlockAttributes(withScopes)
 		require.NoError(t, err)
 		now, err := p.landlockAttributes(newest)
 		require.NoError(t, err)
 		require.Equal(t, before, now)
 	}
-	p := Policy{Mode: Write, Hosts: hostproxy.Hosts{Limited: true}, Outlet: &Outlet{Level: Ports, Ports: []uint16{3128}}}
+	p := Policy{Mode: Write, Hosts: hosts.Hosts{Limited: true}, Outlet: &Outlet{Level: Ports, Ports: []uint16{3128}}}
 	for version, want := range map[int][2]bool{withPorts: {}, withSockets - 1: {}, withSockets: {true, false},
 		withUDP: {true, true}} {
 		a, err := p.landlockAttributes(version)
@@ -72,7 +72,7 @@ func TestUnixSocketsByPath(t *testing.T) {
 // Without a proxy nothing is started that has a list of hosts.
 func TestHostsNeedAnOutlet(t *testing.T) {
 	for _, mode := range []Mode{Off, Write, Strict} {
-		err := Policy{Mode: mode, Hosts: hostproxy.Hosts{Limited: true}}.Run(Launch{}, func(Launch) error {
+		err := Policy{Mode: mode, Hosts: hosts.Hosts{Limited: true}}.Run(Launch{}, func(Launch) error {
 			t.Error("started")
 			return nil
 		})

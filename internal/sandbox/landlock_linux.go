@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/acp-agent/acp-agent/internal/hostproxy"
+	"github.com/acp-agent/acp-agent/internal/sandbox/hosts"
 )
 
 // landlock is the mechanism of the Linux kernel, which needs no program and no rights. A thread
@@ -174,14 +174,14 @@ func (p Policy) landlockAttributes(version int) (a unix.LandlockRulesetAttr, err
 }
 
 // connectsTo returns the TCP ports to which Landlock lets the process connect.
-func (p Policy) connectsTo() hostproxy.Ports {
+func (p Policy) connectsTo() hosts.Ports {
 	switch {
 	case p.Outlet == nil:
 		return p.Ports
 	case p.Outlet.Level == Namespace:
-		return hostproxy.Ports{} // its own loopback is all that there is
+		return hosts.Ports{} // its own loopback is all that there is
 	}
-	return hostproxy.Ports{Limited: true, List: p.Outlet.Ports}
+	return hosts.Ports{Limited: true, List: p.Outlet.Ports}
 }
 
 // signalsOwnThreads reports whether a thread whose signals are restricted can still send them to

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/acp-agent/acp-agent/internal/hostproxy"
+	"github.com/acp-agent/acp-agent/internal/sandbox/hosts"
 )
 
 // anyList returns a list that is nil, empty or not empty.
@@ -25,9 +25,9 @@ func anyList[T any](t *rapid.T, name string, values ...T) []T {
 //
 // Clause X8.
 func TestPoliciesGoThroughJSON(t *testing.T) {
-	one, err := hostproxy.ParseHosts("a.com,*.b.org:8443")
+	one, err := hosts.ParseHosts("a.com,*.b.org:8443")
 	require.NoError(t, err)
-	target, err := hostproxy.ParseTarget("a.com:443", 0)
+	target, err := hosts.ParseTarget("a.com:443", 0)
 	require.NoError(t, err)
 	rapid.Check(t, func(t *rapid.T) {
 		p := Policy{

@@ -33,7 +33,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/acp-agent/acp-agent/internal/hostproxy"
+	"github.com/acp-agent/acp-agent/internal/sandbox/hosts"
 )
 
 // Mode is how much a process is restricted.
@@ -78,10 +78,10 @@ type Settings struct {
 	// are directories, which are created. A variable may be unset.
 	State []string
 	// Ports are the TCP ports to which it may connect.
-	Ports hostproxy.Ports
+	Ports hosts.Ports
 	// Hosts are the hosts to which it may connect. If they are limited, it does so through a proxy
 	// of ours.
-	Hosts hostproxy.Hosts
+	Hosts hosts.Hosts
 	// Network is how Hosts is enforced.
 	Network Network
 	// Helper is the command line of our program that calls RunDeferred of internal/process, with
@@ -145,8 +145,8 @@ type Policy struct {
 	Hidden []string `json:",omitempty"`
 	// Ports, Hosts, Network and Helper are those of [Settings]. A process with limited Hosts is
 	// started only with an Outlet, which internal/process makes.
-	Ports   hostproxy.Ports
-	Hosts   hostproxy.Hosts
+	Ports   hosts.Ports
+	Hosts   hosts.Hosts
 	Network Network  `json:",omitempty"`
 	Helper  []string `json:",omitempty"`
 	// Own is that of [Settings].

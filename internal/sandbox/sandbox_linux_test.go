@@ -21,8 +21,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/acp-agent/acp-agent/internal/hostproxy"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
+	"github.com/acp-agent/acp-agent/internal/sandbox/hosts"
 	"github.com/acp-agent/acp-agent/internal/test/containmenttest"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/needs"
@@ -293,8 +293,8 @@ func TestChildConnectsOnlyToItsPorts(t *testing.T) {
 	for want, p := range map[string]sandbox.Policy{
 		ports[0] + "\n" + ports[1] + "\n": {Mode: sandbox.Write},
 		ports[0] + "\n": {Mode: sandbox.Write,
-			Ports: hostproxy.Ports{Limited: true, List: []uint16{own.Port()}}},
-		"": {Mode: sandbox.Write, Ports: hostproxy.Ports{Limited: true}},
+			Ports: hosts.Ports{Limited: true, List: []uint16{own.Port()}}},
+		"": {Mode: sandbox.Write, Ports: hosts.Ports{Limited: true}},
 	} {
 		require.Equal(t, want, output(t, p, child("connect", addresses)), p)
 	}

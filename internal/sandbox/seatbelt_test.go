@@ -6,14 +6,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/internal/hostproxy"
+	"github.com/acp-agent/acp-agent/internal/sandbox/hosts"
 )
 
 // The profile has not been tried on macOS by a test; this is its text.
 func TestSeatbelt(t *testing.T) {
 	p := Policy{Mode: Write, Write: []string{"/Users/a/src", `/private/tmp/a "b"\c`},
 		Read: []string{"/never"}, Hidden: []string{"/Users/a/src/own"},
-		Ports: hostproxy.Ports{Limited: true, List: []uint16{443}}}
+		Ports: hosts.Ports{Limited: true, List: []uint16{443}}}
 	require.Equal(t, `(version 1)
 (allow default)
 (deny file-write*)
@@ -38,7 +38,7 @@ func TestSeatbelt(t *testing.T) {
   (remote tcp "*:443"))
 `, p.seatbeltProfile())
 
-	p.Ports, p.Outlet = hostproxy.Ports{}, &Outlet{Level: Ports, Ports: []uint16{3128}}
+	p.Ports, p.Outlet = hosts.Ports{}, &Outlet{Level: Ports, Ports: []uint16{3128}}
 	require.Contains(t, p.seatbeltProfile(), `
 (deny network-outbound)
 (allow network-outbound

@@ -12,9 +12,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/acp-agent/acp-agent/internal/hostproxy"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
+	"github.com/acp-agent/acp-agent/internal/sandbox/hosts"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
@@ -156,9 +156,9 @@ func (g git) command(args []string) (process.Command, error) {
 	if g.writes == nil {
 		return c, nil
 	}
-	restriction := sandbox.Settings{Mode: sandbox.Write, Optional: true, Ports: hostproxy.Ports{Limited: true}}
+	restriction := sandbox.Settings{Mode: sandbox.Write, Optional: true, Ports: hosts.Ports{Limited: true}}
 	if restriction.Available() != nil {
-		restriction.Ports = hostproxy.Ports{}
+		restriction.Ports = hosts.Ports{}
 	}
 	var roots []process.Root
 	for _, dir := range g.writes {

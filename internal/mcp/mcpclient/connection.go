@@ -20,10 +20,10 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
-	"github.com/acp-agent/acp-agent/internal/hostproxy"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcproots"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
+	"github.com/acp-agent/acp-agent/internal/sandbox/hosts"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
@@ -471,7 +471,7 @@ func (c *connection) explainDenial(message string) {
 }
 
 // explainRefusal tells the user, once for each host, which setting would let the server connect.
-func (c *connection) explainRefusal(r hostproxy.Refusal) {
+func (c *connection) explainRefusal(r hosts.Refusal) {
 	name := c.server.config.Name
 	c.server.tellOnce(process.ExplainRefusal(r, "MCP server "+text.Name(name),
 		text.Code("mcpServers."+name)))

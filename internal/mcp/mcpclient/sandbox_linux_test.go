@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
-	"github.com/acp-agent/acp-agent/internal/hostproxy"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
+	"github.com/acp-agent/acp-agent/internal/sandbox/hosts"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
 	"github.com/acp-agent/acp-agent/internal/test/roottest"
 )
@@ -61,7 +61,7 @@ func TestServerIsRestrictedToTheRoots(t *testing.T) {
 // Clause X1.
 func TestFoundServerIsGrantedNothing(t *testing.T) {
 	c := mcpclient.Config{File: "/a/.mcp.json"}
-	ports := hostproxy.Ports{Limited: true, List: []uint16{443}}
+	ports := hosts.Ports{Limited: true, List: []uint16{443}}
 	c.Apply(acpmcp.Policy{Sandbox: sandbox.Settings{Mode: sandbox.Strict, Write: []string{"/w"},
 		Read: []string{"/r"}, Ports: ports}})
 	require.Equal(t, sandbox.Settings{Mode: sandbox.Strict, Ports: ports}, c.Policy.Sandbox)

@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/acp-agent/acp-agent/internal/reach"
+	"github.com/acp-agent/acp-agent/internal/sandbox/reach"
 )
 
 // tokenNetwork decides which hosts take part in signing in to a server. The server names them. So

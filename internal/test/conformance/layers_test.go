@@ -43,8 +43,8 @@ var layers = [][]string{
 	{"internal/wire/strictjson"},
 	{"internal/files/namedfile"},
 	{"internal/loglimit", "internal/markdown", "internal/websocket", "internal/files/privatefile", "internal/sandbox", "internal/text", "internal/version"},
-	{"internal/budget", "internal/hostproxy", "internal/text/pause", "internal/wire/sse"},
-	{"internal/reach"},
+	{"internal/budget", "internal/sandbox/hosts", "internal/text/pause", "internal/wire/sse"},
+	{"internal/sandbox/reach"},
 }
 
 // reserved are modules that only the listed packages may import.

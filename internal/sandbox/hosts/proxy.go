@@ -1,4 +1,4 @@
-package hostproxy
+package hosts
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package hostproxy_test
+package hosts_test
 
 import (
 	"bufio"
@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/acp-agent/acp-agent/internal/hostproxy"
+	hostproxy "github.com/acp-agent/acp-agent/internal/sandbox/hosts"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

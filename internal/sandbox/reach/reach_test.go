@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/internal/reach"
+	"github.com/acp-agent/acp-agent/internal/sandbox/reach"
 )
 
 // Clause M4.

@@ -1,4 +1,4 @@
-package hostproxy_test
+package hosts_test
 
 import (
 	"net/netip"
@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/internal/hostproxy"
+	hostproxy "github.com/acp-agent/acp-agent/internal/sandbox/hosts"
 )
 
 func hosts(t testing.TB, list string) hostproxy.Hosts {

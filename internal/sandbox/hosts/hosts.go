@@ -1,4 +1,4 @@
-package hostproxy
+package hosts
 
 import (
 	"errors"
@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/acp-agent/acp-agent/internal/reach"
+	"github.com/acp-agent/acp-agent/internal/sandbox/reach"
 )
 
 // Host is an entry of a list of hosts: "api.example.com", "*.example.com", "10.0.0.5:5432" or

@@ -1,4 +1,4 @@
-// Package hostproxy lets a process that has no other network reach the hosts of a list.
+// Package hosts lets a process that has no other network reach the hosts of a list.
 //
 // A [Host] is an entry of the list, and [Target] what a program asks for. [Hosts.Allow] decides
 // about a target by its text alone. Nothing is resolved before it has allowed the name, because a
@@ -11,4 +11,4 @@
 //
 // The proxy does not look into what it passes on through CONNECT. An allowed host can be used to
 // carry data elsewhere; docs/security.md describes this for users.
-package hostproxy
+package hosts
