@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
-	"github.com/acp-agent/acp-agent/internal/handoff"
+	"github.com/acp-agent/acp-agent/internal/history/handoff"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 

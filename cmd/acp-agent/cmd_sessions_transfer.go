@@ -11,7 +11,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/explore"
 	"github.com/acp-agent/acp-agent/acp/model"
 	"github.com/acp-agent/acp-agent/acp/proxy"
-	"github.com/acp-agent/acp-agent/internal/handoff"
+	"github.com/acp-agent/acp-agent/internal/history/handoff"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/text/usage"
 	"github.com/acp-agent/acp-agent/sessionstore"

@@ -3,7 +3,7 @@ package terminal
 import (
 	"strings"
 
-	syntax "github.com/acp-agent/acp-agent/internal/markdown"
+	syntax "github.com/acp-agent/acp-agent/internal/history/markdown"
 )
 
 // Style is a list of parameters of the escape sequence that styles text on a terminal.

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/acp-agent/acp-agent/internal/markdown"
+	"github.com/acp-agent/acp-agent/internal/history/markdown"
 )
 
 //go:embed document.css

@@ -12,7 +12,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/diff"
 
-	"github.com/acp-agent/acp-agent/internal/markdown"
+	"github.com/acp-agent/acp-agent/internal/history/markdown"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )

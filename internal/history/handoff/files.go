@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/acp-agent/acp-agent/internal/conversation"
+	"github.com/acp-agent/acp-agent/internal/history/conversation"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 

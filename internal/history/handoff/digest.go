@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/acp-agent/acp-agent/internal/conversation"
+	"github.com/acp-agent/acp-agent/internal/history/conversation"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"

@@ -14,8 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/acp-agent/acp-agent/internal/conversation"
 	"github.com/acp-agent/acp-agent/internal/files/namedfile"
+	"github.com/acp-agent/acp-agent/internal/history/conversation"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/text/usage"
 	"github.com/acp-agent/acp-agent/sessionstore"
