@@ -10,9 +10,9 @@ import (
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/internal/files/namedfile"
 	"github.com/acp-agent/acp-agent/internal/history/sessions"
-	"github.com/acp-agent/acp-agent/internal/inspect"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/text/usage"
+	"github.com/acp-agent/acp-agent/internal/web/inspect"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 

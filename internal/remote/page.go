@@ -11,10 +11,10 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"github.com/acp-agent/acp-agent/internal/inspect"
-	"github.com/acp-agent/acp-agent/internal/page"
 	"github.com/acp-agent/acp-agent/internal/text/pause"
 	"github.com/acp-agent/acp-agent/internal/text/secret"
+	"github.com/acp-agent/acp-agent/internal/web/inspect"
+	"github.com/acp-agent/acp-agent/internal/web/page"
 	"github.com/acp-agent/acp-agent/internal/websocket"
 )
 

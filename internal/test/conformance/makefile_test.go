@@ -17,7 +17,7 @@ import (
 func TestConcurrentPackagesAreRaced(t *testing.T) {
 	elsewhere := []string{
 		"cmd/acp-agent",          // make kills runs its scripts with the race detector
-		"internal/inspect",       // a browser walks through large pages
+		"internal/web/inspect",   // a browser walks through large pages
 		"sessionstore/storetest", // tests of the packages of stores
 		"internal/release", "internal/test/*", "internal/test/*/*", "internal/test/*/*/*",
 	}

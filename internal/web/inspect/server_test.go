@@ -16,9 +16,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/internal/inspect"
 	"github.com/acp-agent/acp-agent/internal/test/memstore"
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/web/inspect"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 

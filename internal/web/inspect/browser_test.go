@@ -13,9 +13,9 @@ import (
 	"go.uber.org/goleak"
 
 	document "github.com/acp-agent/acp-agent/internal/history/conversation"
-	"github.com/acp-agent/acp-agent/internal/inspect"
 	"github.com/acp-agent/acp-agent/internal/test/memstore"
 	"github.com/acp-agent/acp-agent/internal/test/npmtest"
+	"github.com/acp-agent/acp-agent/internal/web/inspect"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 

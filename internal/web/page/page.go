@@ -13,7 +13,7 @@ import (
 	"path"
 	"strings"
 
-	"github.com/acp-agent/acp-agent/internal/inspect"
+	"github.com/acp-agent/acp-agent/internal/web/inspect"
 )
 
 //go:embed assets
