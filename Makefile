@@ -22,7 +22,7 @@ GOTEST       = go run $(GOTESTSUM) --format pkgname-and-test-fails --format-hide
 
 # The packages with the longest tests. They come first, so that no core waits for them at the end.
 LONGEST     := $(addprefix ./,internal/test/interop internal/test/interop/agents sessionstore/sqlite \
-	internal/release internal/web/inspect internal/mcp/mcpclient acp acp/model internal/remote \
+	internal/release internal/web/inspect internal/mcp/mcpclient acp acp/model internal/serve \
 	acp/internal/servers internal/mcp/mcpserver cmd/acp-agent acp/proxy sessionstore/postgres)
 
 # The race detector, but not in SQLite: that is C translated to Go, and twenty times slower with it.
@@ -34,10 +34,10 @@ RACING      := CGO_ENABLED=1 GORACE=atexit_sleep_ms=0
 
 # The packages in which goroutines meet: those of RACED run with the race detector in make test too,
 # and those of RACEDLONG, which take minutes with it, in make race-long and make kills.
-RACED       := $(addprefix ./,internal/websocket internal/wire/jsonrpc internal/mcp/mcprelay discovery \
-	sessionstore/postgres internal/llm internal/remote internal/loglimit sessionstore \
+RACED       := $(addprefix ./,internal/serve/websocket internal/wire/jsonrpc internal/mcp/mcprelay discovery \
+	sessionstore/postgres internal/llm internal/serve internal/serve/loglimit sessionstore \
 	sessionstore/internal/core acp/client acp/internal/listing acp/internal/tasks acp/internal/turns \
-	internal/agents internal/budget internal/cli/doctor internal/sandbox/hosts internal/mcp/mcproots \
+	internal/agents internal/serve/budget internal/cli/doctor internal/sandbox/hosts internal/mcp/mcproots \
 	internal/setup internal/terminal)
 RACEDLONG   := $(addprefix ./,acp acp/model acp/proxy workspace sessionstore/sqlite \
 	acp/internal/servers internal/mcp/mcpclient internal/mcp/mcpserver internal/process internal/sandbox \

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/acp-agent/acp-agent/internal/remote"
+	"github.com/acp-agent/acp-agent/internal/serve"
 	"github.com/acp-agent/acp-agent/internal/text/usage"
 )
 
@@ -23,11 +23,11 @@ func newConnect(s streams, set *settings) *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			to, err := remote.ParseURL(args[0])
+			to, err := serve.ParseURL(args[0])
 			if err != nil {
 				return usage.Errorf("%v", err)
 			}
-			token := strings.TrimSpace(os.Getenv(remote.TokenVariable))
+			token := strings.TrimSpace(os.Getenv(serve.TokenVariable))
 			if tokenFile != "" {
 				if token, err = readToken(tokenFile, "acp-agent tokens add, on the server,"); err != nil {
 					return err
@@ -35,17 +35,17 @@ func newConnect(s streams, set *settings) *cobra.Command {
 			}
 			if token == "" {
 				return usage.Errorf("a token is needed: set %s or use --token-file; on the server, acp-agent "+
-					"tokens add prints one", remote.TokenVariable)
+					"tokens add prints one", serve.TokenVariable)
 			}
 			if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
 				return usage.Errorf("%s is not a token: it has a space, a line break or another character that "+
-					"tokens do not have", remote.TokenVariable)
+					"tokens do not have", serve.TokenVariable)
 			}
 			if s.interactive() {
 				return usage.Errorf("standard input is a terminal, but an editor is expected there: " +
 					"configure it to start this command")
 			}
-			link, err := remote.Dial(cmd.Context(), to, token, set.maxLine)
+			link, err := serve.Dial(cmd.Context(), to, token, set.maxLine)
 			if err != nil {
 				return err
 			}

@@ -14,10 +14,10 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/proxy"
-	"github.com/acp-agent/acp-agent/internal/loglimit"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
 	"github.com/acp-agent/acp-agent/internal/process"
-	"github.com/acp-agent/acp-agent/internal/remote"
+	"github.com/acp-agent/acp-agent/internal/serve"
+	"github.com/acp-agent/acp-agent/internal/serve/loglimit"
 	"github.com/acp-agent/acp-agent/internal/text/secret"
 	"github.com/acp-agent/acp-agent/internal/text/usage"
 	"github.com/acp-agent/acp-agent/sessionstore/postgres"
@@ -49,7 +49,7 @@ type serveFlags struct {
 // newServe returns the command that serves editors over the network.
 func newServe(s streams, set *settings) *cobra.Command {
 	f := serveFlags{processes: proxy.PoolLimits{PerUser: 20, Total: 100}, memory: 512 << 20,
-		limits: remote.DefaultLimits(), stored: 10 << 30}
+		limits: serve.DefaultLimits(), stored: 10 << 30}
 	cmd := &cobra.Command{
 		Use:   "serve [--listen ADDR] [flags] [-- COMMAND ARGS...]",
 		Short: "Serve editors over the network",
@@ -183,8 +183,8 @@ func (f serveFlags) serve(ctx context.Context, s streams, set *settings, args []
 }
 
 // options returns the options that are given by flags.
-func (f serveFlags) options() (o remote.Options, err error) {
-	o = remote.Options{
+func (f serveFlags) options() (o serve.Options, err error) {
+	o = serve.Options{
 		Limits: f.limits, StoredBytes: f.stored, DeleteAfter: time.Duration(f.deleteAfter),
 		Memory: f.memory, Page: f.page, BehindProxy: f.behindProxy, Grace: f.grace,
 		HurryUp: endSignals(), Version: ownVersion().Number,
@@ -192,7 +192,7 @@ func (f serveFlags) options() (o remote.Options, err error) {
 	if o.Peers, err = f.parsePeers(); err != nil {
 		return o, err
 	}
-	if o.Origins, err = remote.ParseOrigins(f.origins); err != nil {
+	if o.Origins, err = serve.ParseOrigins(f.origins); err != nil {
 		return o, usage.Errorf("--origin: %v", err)
 	}
 	o.UserHeader, err = f.parseUserHeader()
@@ -200,7 +200,7 @@ func (f serveFlags) options() (o remote.Options, err error) {
 }
 
 // listenAndServe opens what clients and operators use, and serves until ctx ends.
-func (f serveFlags) listenAndServe(ctx context.Context, s streams, o remote.Options) error {
+func (f serveFlags) listenAndServe(ctx context.Context, s streams, o serve.Options) error {
 	listener, err := f.open(ctx, o.Log)
 	if err != nil {
 		return err
@@ -210,7 +210,7 @@ func (f serveFlags) listenAndServe(ctx context.Context, s streams, o remote.Opti
 		return errors.Join(err, listener.Close())
 	}
 	defer closeAudit()
-	server := remote.NewServer(o)
+	server := serve.NewServer(o)
 	if f.metrics != "" {
 		metrics, err := listenTCP(ctx, "--metrics", f.metrics)
 		if err != nil {
@@ -223,7 +223,7 @@ func (f serveFlags) listenAndServe(ctx context.Context, s streams, o remote.Opti
 	if f.cert != "" {
 		scheme = "wss"
 	}
-	fmt.Fprintf(s.err, "acp-agent: serving on %s://%s%s\n", scheme, listener.Addr(), remote.Path)
+	fmt.Fprintf(s.err, "acp-agent: serving on %s://%s%s\n", scheme, listener.Addr(), serve.Path)
 	switch list, err := o.Tokens.List(); {
 	case err != nil:
 		fmt.Fprintln(s.err, "acp-agent: a user cannot connect:", err)
@@ -253,7 +253,7 @@ type answerers struct {
 }
 
 // serving returns the options of a connection.
-func (a answerers) serving(u remote.User) (_ acp.Options, err error) {
+func (a answerers) serving(u serve.User) (_ acp.Options, err error) {
 	d, h := a.downstream, a.host
 	if u.Account.Agent != "" {
 		if d, err = a.set.behind(u.Account.Agent, nil, "tokens: "); err != nil {
@@ -278,12 +278,12 @@ func (a answerers) serving(u remote.User) (_ acp.Options, err error) {
 }
 
 // parsePeers returns the other servers.
-func (f serveFlags) parsePeers() (remote.Peers, error) {
-	network := remote.OpenNetwork
+func (f serveFlags) parsePeers() (serve.Peers, error) {
+	network := serve.OpenNetwork
 	if f.behindProxy {
-		network = remote.TrustedNetwork
+		network = serve.TrustedNetwork
 	}
-	peers, err := remote.ParsePeers(f.peers, network)
+	peers, err := serve.ParsePeers(f.peers, network)
 	if err != nil {
 		return peers, usage.Errorf("--peer: %v", err)
 	}
@@ -291,20 +291,20 @@ func (f serveFlags) parsePeers() (remote.Peers, error) {
 }
 
 // parseUserHeader returns the header in which proxies name users.
-func (f serveFlags) parseUserHeader() (remote.UserHeader, error) {
+func (f serveFlags) parseUserHeader() (serve.UserHeader, error) {
 	switch {
 	case f.userHeader == "" && len(f.proxies)+len(f.userWithin) > 0:
-		return remote.UserHeader{}, usage.Errorf("--proxy and --user-within need --user-header")
+		return serve.UserHeader{}, usage.Errorf("--proxy and --user-within need --user-header")
 	case f.userHeader == "":
-		return remote.UserHeader{}, nil
+		return serve.UserHeader{}, nil
 	case !f.behindProxy:
-		return remote.UserHeader{}, usage.Errorf("--user-header needs --behind-proxy and --proxy")
+		return serve.UserHeader{}, usage.Errorf("--user-header needs --behind-proxy and --proxy")
 	}
 	within, err := usage.Absolute(f.userWithin...)
 	if err != nil {
-		return remote.UserHeader{}, err
+		return serve.UserHeader{}, err
 	}
-	h, err := remote.ParseUserHeader(f.userHeader, f.proxies, within.Strings())
+	h, err := serve.ParseUserHeader(f.userHeader, f.proxies, within.Strings())
 	if err != nil {
 		return h, usage.Errorf("--user-header: %v", err)
 	}
@@ -325,7 +325,7 @@ func (f serveFlags) open(ctx context.Context, log *slog.Logger) (net.Listener, e
 	if err != nil || f.cert == "" {
 		return listener, err
 	}
-	withTLS, err := remote.WithCertificate(listener, f.cert, f.key, log)
+	withTLS, err := serve.WithCertificate(listener, f.cert, f.key, log)
 	if err != nil {
 		return nil, errors.Join(usage.Errorf("--tls-cert: %v", err), listener.Close())
 	}
@@ -333,7 +333,7 @@ func (f serveFlags) open(ctx context.Context, log *slog.Logger) (net.Listener, e
 }
 
 // openAudit opens the audit log of the server, and returns a function that closes it.
-func (f serveFlags) openAudit(o *remote.Options, stderr io.Writer) (func(), error) {
+func (f serveFlags) openAudit(o *serve.Options, stderr io.Writer) (func(), error) {
 	if f.audit == "" {
 		o.Audit = slog.New(slog.DiscardHandler)
 		return func() {}, nil
@@ -342,7 +342,7 @@ func (f serveFlags) openAudit(o *remote.Options, stderr io.Writer) (func(), erro
 	if err != nil {
 		return nil, err
 	}
-	log, end := remote.NewAudit(file)
+	log, end := serve.NewAudit(file)
 	o.Audit = log
 	if f.mustAudit {
 		o.AuditErr = file.err

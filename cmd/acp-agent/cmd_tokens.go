@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/acp-agent/acp-agent/acp"
-	"github.com/acp-agent/acp-agent/internal/remote"
+	"github.com/acp-agent/acp-agent/internal/serve"
 	"github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/text/secret"
@@ -31,12 +31,12 @@ func newTokens(s streams, set *settings) *cobra.Command {
 		newTokensRevoke(s, set))
 }
 
-func (set *settings) tokens() (*remote.Tokens, error) {
+func (set *settings) tokens() (*serve.Tokens, error) {
 	dir, err := set.stateDirectory()
 	if err != nil {
 		return nil, err
 	}
-	return remote.NewTokens(filepath.Join(dir, "tokens")), nil
+	return serve.NewTokens(filepath.Join(dir, "tokens")), nil
 }
 
 // rightsFlags are the flags that say what a user may use.
@@ -98,7 +98,7 @@ func (f *rightsFlags) areGiven() bool {
 }
 
 // change returns an account with the rights that the flags name in place of its own.
-func (f *rightsFlags) change(set *settings, a remote.Account) (remote.Account, error) {
+func (f *rightsFlags) change(set *settings, a serve.Account) (serve.Account, error) {
 	if len(f.within) > 0 {
 		dirs, err := usage.Absolute(f.within...)
 		if err != nil {
@@ -151,7 +151,7 @@ func newTokensAdd(s streams, set *settings) *cobra.Command {
 			if err := rights.create(set, tokens, args[0]); err != nil {
 				return err
 			}
-			t := remote.Token{Label: label, Created: time.Now().UTC()}
+			t := serve.Token{Label: label, Created: time.Now().UTC()}
 			if expires > 0 {
 				t.Expires = t.Created.Add(time.Duration(expires))
 			}
@@ -175,7 +175,7 @@ func newTokensAdd(s streams, set *settings) *cobra.Command {
 }
 
 // create creates an account if there are flags for it.
-func (f *rightsFlags) create(set *settings, tokens *remote.Tokens, name string) error {
+func (f *rightsFlags) create(set *settings, tokens *serve.Tokens, name string) error {
 	if !f.areGiven() {
 		return nil
 	}
@@ -185,11 +185,11 @@ func (f *rightsFlags) create(set *settings, tokens *remote.Tokens, name string) 
 	if len(f.within) == 0 {
 		return usage.Errorf("name the directories for the folders of %s: --within DIR", text.Name(name))
 	}
-	a, err := f.change(set, remote.Account{Name: name})
+	a, err := f.change(set, serve.Account{Name: name})
 	if err != nil {
 		return err
 	}
-	if err = tokens.Create(a); errors.Is(err, remote.ErrAccountExists) {
+	if err = tokens.Create(a); errors.Is(err, serve.ErrAccountExists) {
 		return errUserExists(name)
 	}
 	return err
@@ -202,7 +202,7 @@ func errUserExists(name string) error {
 
 func newTokensPair(s streams, set *settings) *cobra.Command {
 	var (
-		role   = string(remote.Answer)
+		role   = string(serve.Answer)
 		label  string
 		server = "http://localhost:8765"
 	)
@@ -211,7 +211,7 @@ func newTokensPair(s streams, set *settings) *cobra.Command {
 		Short: "Pair a phone or another browser with acp-agent serve --page",
 		Args:  oneName,
 		RunE: func(_ *cobra.Command, args []string) error {
-			may, err := remote.ParseRole(role)
+			may, err := serve.ParseRole(role)
 			if err != nil {
 				return usage.Errorf("--role: %v", err)
 			}
@@ -229,13 +229,13 @@ func newTokensPair(s streams, set *settings) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			link := remote.PairingLink(server, code)
+			link := serve.PairingLink(server, code)
 			picture, err := terminal.QR(link)
 			if err != nil {
 				return err
 			}
 			_, err = fmt.Fprintf(s.out, "%s\n\n%s\nOpen it within %d minutes. It works once.\n", link, picture,
-				int(remote.CodeLife.Minutes()))
+				int(serve.CodeLife.Minutes()))
 			return err
 		},
 	}
@@ -320,7 +320,7 @@ func newTokensList(s streams, set *settings) *cobra.Command {
 				own, err := tokens.Of(a.Name)
 				damaged = errors.Join(damaged, err)
 				if len(own) == 0 {
-					own = []remote.Token{{ID: "-"}}
+					own = []serve.Token{{ID: "-"}}
 				}
 				for _, t := range own {
 					table.Row(a.Name, t.ID, purpose(t), timeOrDash(t.Created),
@@ -336,11 +336,11 @@ func newTokensList(s streams, set *settings) *cobra.Command {
 }
 
 // purpose says what a token is for.
-func purpose(t remote.Token) string {
+func purpose(t serve.Token) string {
 	switch t.Kind {
-	case remote.Code:
+	case serve.Code:
 		return "pairing"
-	case remote.Device:
+	case serve.Device:
 		return "device, may " + string(t.Role)
 	}
 	return "programs"
@@ -388,13 +388,13 @@ func newTokensRevoke(s streams, set *settings) *cobra.Command {
 }
 
 // revokeTokens removes tokens of a user, all or none.
-func revokeTokens(s streams, tokens *remote.Tokens, name string, ids []string) error {
+func revokeTokens(s streams, tokens *serve.Tokens, name string, ids []string) error {
 	own, err := tokens.Of(name)
 	if err != nil {
 		return err
 	}
 	for _, id := range ids {
-		if !slices.ContainsFunc(own, func(t remote.Token) bool { return t.ID == id }) {
+		if !slices.ContainsFunc(own, func(t serve.Token) bool { return t.ID == id }) {
 			return fmt.Errorf("%s has no token %s; acp-agent tokens list shows them",
 				text.Name(name), text.Name(id))
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/internal/remote"
+	"github.com/acp-agent/acp-agent/internal/serve"
 )
 
 // Help texts fit a terminal of usual width, and flags name their values.
@@ -60,5 +60,5 @@ func TestHelpTextsHaveACommand(t *testing.T) {
 	for _, file := range files {
 		require.NotEmpty(t, used[file.Name()], file.Name())
 	}
-	require.Contains(t, used["serve.txt"], "at the path "+remote.Path)
+	require.Contains(t, used["serve.txt"], "at the path "+serve.Path)
 }

@@ -13,8 +13,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/acp-agent/acp-agent/internal/serve/websocket"
 	"github.com/acp-agent/acp-agent/internal/test/interop/pipes"
-	"github.com/acp-agent/acp-agent/internal/websocket"
 )
 
 // BenchmarkServer opens a thousand connections of 25 users to one server, and five sessions with a

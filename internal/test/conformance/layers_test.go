@@ -21,7 +21,7 @@ var layers = [][]string{
 	{"internal/cli/doctor"},
 	{"internal/runner", "internal/setup"},
 	{"internal/inventory"},
-	{"internal/config", "internal/remote"},
+	{"internal/config", "internal/serve"},
 	{"internal/web/page"},
 	{"acp", "internal/agents", "internal/web/inspect", "internal/history/sessions", "internal/terminal"},
 	{"acp/explore", "acp/model", "acp/proxy", "acp/internal/found", "acp/internal/servers"},
@@ -42,8 +42,8 @@ var layers = [][]string{
 	{"acp/mcp", "internal/wire/jsonrpc", "internal/wire/protocol", "internal/text/secret"},
 	{"internal/wire/strictjson"},
 	{"internal/files/namedfile"},
-	{"internal/loglimit", "internal/history/markdown", "internal/websocket", "internal/files/privatefile", "internal/sandbox", "internal/text", "internal/version"},
-	{"internal/budget", "internal/sandbox/hosts", "internal/text/pause", "internal/wire/sse"},
+	{"internal/serve/loglimit", "internal/history/markdown", "internal/serve/websocket", "internal/files/privatefile", "internal/sandbox", "internal/text", "internal/version"},
+	{"internal/serve/budget", "internal/sandbox/hosts", "internal/text/pause", "internal/wire/sse"},
 	{"internal/sandbox/reach"},
 }
 

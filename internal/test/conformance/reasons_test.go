@@ -25,7 +25,7 @@ func TestReasonsOfErrorsAreDocumented(t *testing.T) {
 	found := map[string]bool{}
 	for _, s := range sources(t) {
 		dir := s.dir()
-		if s.test || !strings.HasPrefix(dir+"/", "acp/") && dir != "internal/remote" &&
+		if s.test || !strings.HasPrefix(dir+"/", "acp/") && dir != "internal/serve" &&
 			dir != "internal/wire/strictjson" {
 			continue
 		}

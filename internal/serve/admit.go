@@ -1,0 +1,262 @@
+package serve
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/internal/serve/websocket"
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/text/pause"
+)
+
+// connect serves a connection.
+func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
+	from := s.source(r)
+	if !s.options.Origins.Admit(r) {
+		s.refuseOrigin(w, r, from)
+		return
+	}
+	account, token, ok := s.identify(w, r, from)
+	if !ok {
+		return
+	}
+	if token.Kind == Device && websocket.Resumes(r) {
+		// The connection may be that of a program, which may do more.
+		http.Error(w, "a browser cannot resume connections", http.StatusForbidden)
+		return
+	}
+	from = append(identity(account, token), from...)
+	log, audit := s.options.Log.With(from...), s.options.Audit.With(from...)
+	s.admit(account)
+	if s.passOn(w, r, account.Name) {
+		log.Info("passed a connection on to the server that has it")
+		return
+	}
+	if !websocket.Resumes(r) {
+		s.makeRoom(r.Context(), account)
+	}
+	conn, err := s.acceptor.Accept(w, r, account.Name)
+	switch {
+	case err != nil:
+		s.metrics.reject()
+		log.Warn("rejected a connection", "error", err)
+		return
+	case conn == nil:
+		s.readmit(websocket.ResumedID(r), token)
+		log.Info("resumed a connection")
+		audit.Info("resumed a connection")
+		return
+	}
+	log.Info("connected")
+	audit.Info("connected")
+	defer audit.Info("disconnected")
+	ctx, end := context.WithCancel(context.WithoutCancel(r.Context()))
+	defer end()
+	defer s.note(conn.ID(), admitted{account.Name, token, end})()
+	peer := acp.Peer{Principal: account.Name, Via: token.ID, Remote: true, Limits: account.Limits}
+	var client acp.Conn = conn
+	if token.Kind == Device && token.Role != Full {
+		client = restrict(conn, token.Role, s.options.Store.For(account.Name), audit)
+	}
+	if err := s.acp.Serve(ctx, client, peer); err != nil {
+		log = log.With("error", err)
+	}
+	log.Info("disconnected")
+}
+
+// identity returns who is connected, for the logs.
+func identity(a Account, t Token) []any {
+	if t.ID == "" {
+		return []any{"user", a.Name, "namedBy", "proxy"}
+	}
+	return []any{"user", a.Name, "token", t.ID}
+}
+
+// refuseOrigin answers the request of a web page that may not connect.
+func (s *Server) refuseOrigin(w http.ResponseWriter, r *http.Request, from []any) {
+	const most = 200
+	origin := text.Truncate(text.Printable(r.Header.Get("Origin")), most)
+	s.metrics.reject()
+	s.options.Log.With(from...).Warn("rejected a connection of a web page", "origin", origin)
+	http.Error(w, "web pages of "+origin+" may not connect; acp-agent serve --origin allows them",
+		http.StatusForbidden)
+}
+
+// source returns where a request comes from, for the logs.
+func (s *Server) source(r *http.Request) []any {
+	from := []any{"from", r.RemoteAddr}
+	if s.options.BehindProxy {
+		const most = 200
+		forwarded := strings.Join(r.Header.Values("X-Forwarded-For"), ", ")
+		from = append(from, "forwardedFor", text.Truncate(forwarded, most))
+	}
+	return from
+}
+
+// refusing is how long it takes at least to refuse a token. It hides whether there is a user with
+// the name, which takes some microseconds to find out.
+const refusing = 5 * time.Millisecond
+
+// identify returns the user who sent a request for a connection, and with which token, if any. If
+// it returns false, it has answered the request.
+func (s *Server) identify(
+	w http.ResponseWriter, r *http.Request, from []any,
+) (Account, Token, bool) {
+	begun := time.Now()
+	account, token, err := s.who(r)
+	switch {
+	case errors.Is(err, errNobody):
+		s.metrics.reject()
+		const rejected = "rejected a connection: the proxy names no user of this server"
+		from = append(from, "named", text.Truncate(strings.Join(r.Header[s.options.UserHeader.header], ", "), maxAudited))
+		s.options.Log.Warn(rejected, from...)
+		s.options.Audit.Info(rejected, from...)
+		http.Error(w, "the proxy names no user of this server; acp-agent tokens add, on the server, makes one",
+			http.StatusForbidden)
+	case err != nil && !errors.Is(err, errInvalid):
+		s.metrics.reject()
+		s.options.Log.With(from...).Error("cannot read a token", "error", err)
+		http.Error(w, "the server cannot read the token of this user; its log says why",
+			http.StatusServiceUnavailable)
+	case err != nil:
+		const rejected = "rejected a connection without a valid token"
+		s.metrics.reject()
+		s.options.Log.Warn(rejected, from...)
+		s.options.Audit.Info(rejected, from...)
+		_ = pause.For(r.Context(), refusing-time.Since(begun))
+		w.Header().Set("WWW-Authenticate", `Bearer realm="acp-agent"`)
+		http.Error(w, "a valid token is required; acp-agent tokens add, on the server, prints one",
+			http.StatusUnauthorized)
+	case s.auditErr() != nil:
+		s.metrics.reject()
+		http.Error(w, auditFails, http.StatusServiceUnavailable)
+	case s.draining.Load() && !websocket.Resumes(r):
+		http.Error(w, shuttingDown, http.StatusServiceUnavailable)
+	default:
+		return account, token, true
+	}
+	return Account{}, Token{}, false
+}
+
+// makeRoom ends connections that a user has lost, the oldest first, if there is no room for a new
+// one. The user cannot close them, and they would stay until nobody may resume them.
+func (s *Server) makeRoom(ctx context.Context, a Account) {
+	limit := cmp.Or(a.Limits.Connections, s.options.Limits.Connections)
+	for limit > 0 && s.acp.UsedBy(a.Name).Connections >= limit && s.acceptor.EndLost(ctx, a.Name) {
+	}
+}
+
+// admit notes which rights a user has, and ends what goes on by virtue of others.
+func (s *Server) admit(a Account) {
+	s.mu.Lock()
+	old, known := s.users[a.Name]
+	s.users[a.Name] = a
+	s.mu.Unlock()
+	if known && !old.same(a) {
+		s.acp.End(a.Name)
+	}
+}
+
+// admitted is a connection of a user, and the token that it came with last, unless a proxy named
+// the user.
+type admitted struct {
+	user  string
+	token Token
+	end   func() // ends the connection and its turns
+}
+
+// note notes a connection, until the caller calls forget.
+func (s *Server) note(id string, c admitted) (forget func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.conns[id] = c
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.conns, id)
+	}
+}
+
+// readmit notes that a connection was resumed with a token, perhaps another one than before.
+func (s *Server) readmit(id string, t Token) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c, ok := s.conns[id]; ok {
+		c.token = t
+		s.conns[id] = c
+	}
+}
+
+// watchTokens calls endRevoked once a second until ctx ends.
+func (s *Server) watchTokens(ctx context.Context) {
+	for range pause.Every(ctx, time.Second) {
+		s.endRevoked()
+		s.endUnaudited()
+	}
+}
+
+// endRevoked ends what goes on for users who are gone or have other rights, and connections whose
+// tokens are no longer valid. What cannot be read stays valid: it may be readable again soon.
+func (s *Server) endRevoked() {
+	var ending sync.WaitGroup
+	defer ending.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, account := range s.users {
+		now, err := s.account(name)
+		gone := errors.Is(err, fs.ErrNotExist)
+		if !gone && (err != nil || now.same(account)) {
+			continue
+		}
+		delete(s.users, name)
+		ending.Go(func() {
+			if s.acp.End(name) {
+				s.options.Log.Info("the user was revoked or changed", "user", name)
+				s.options.Audit.Info("ended the connections of a user who was revoked or changed",
+					"user", name)
+			}
+		})
+	}
+	for id, c := range s.conns {
+		if _, goesOn := s.users[c.user]; c.token.ID == "" || !goesOn {
+			continue
+		}
+		t, err := s.options.Tokens.token(c.user, c.token.ID)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && !t.validAt(time.Now()) {
+			c.end()
+			delete(s.conns, id)
+			s.options.Log.Info("the token was revoked or has expired", "user", c.user, "token", t.ID)
+			s.options.Audit.Info("ended a connection whose token was revoked or has expired",
+				"user", c.user, "token", t.ID)
+		}
+	}
+}
+
+// endUnaudited ends everything that goes on if the audit log cannot be written, and tries whether
+// it can be.
+func (s *Server) endUnaudited() {
+	why := s.auditErr()
+	if why == nil {
+		return
+	}
+	s.options.Audit.Info("refused service because the audit log could not be written")
+	var ending sync.WaitGroup
+	defer ending.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name := range s.users {
+		ending.Go(func() {
+			if s.acp.End(name) {
+				s.options.Log.Error("ended what a user did: the audit log cannot be written",
+					"user", name, "error", why)
+			}
+		})
+	}
+}

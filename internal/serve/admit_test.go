@@ -1,0 +1,210 @@
+package serve
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/internal/test/cable"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// Clause N1.
+func TestConnectionsNeedAToken(t *testing.T) {
+	h := start(t, func(o *Options) { o.BehindProxy = true })
+	secret := h.add("ana")
+	for authorization, want := range map[string]int{
+		"":                                    http.StatusUnauthorized,
+		"Bearer":                              http.StatusUnauthorized,
+		"Bearer " + secret + "x":              http.StatusUnauthorized,
+		"Bearer ../" + secret:                 http.StatusUnauthorized,
+		"Basic " + secret:                     http.StatusUnauthorized,
+		secret:                                http.StatusUnauthorized,
+		"bearer " + secret:                    http.StatusUpgradeRequired,
+		"Bearer " + h.add("bob", t.TempDir()): http.StatusUpgradeRequired,
+	} {
+		status, _ := h.get(Path, authorization)
+		require.Equal(t, want, status, authorization)
+	}
+	require.Contains(t, h.metrics.String(), "acp_agent_connections_rejected_total 8\n")
+	require.Contains(t, h.audit.String(), `"rejected a connection without a valid token","from":"127.0.0.1:`)
+	require.Contains(t, h.audit.String(), `"forwardedFor":""`)
+	require.NotContains(t, h.log.String()+h.audit.String(), strings.TrimPrefix(secret, "ana."))
+
+	defer h.damage("ana")()
+	status, body := h.get(Path, "Bearer "+secret)
+	require.Equal(t, http.StatusServiceUnavailable, status)
+	require.Contains(t, body, "its log says why")
+	require.Contains(t, h.log.String(), "ana.json is damaged")
+}
+
+// Clauses N1, N4.
+func TestUsersGetWhatTheirTokensSay(t *testing.T) {
+	anas, bobs := t.TempDir(), t.TempDir()
+	h := start(t)
+	ana := connect(t, "ws://"+h.address, h.add("ana", anas)).initialize()
+	bob := connect(t, "ws://"+h.address, h.add("bob", bobs)).initialize()
+	const denied = "it is not in an allowed directory"
+	require.Empty(t, ana.open(anas).Error)
+	require.Contains(t, ana.open(bobs).Error.Message, denied)
+	require.Contains(t, bob.open("/").Error.Message, denied)
+	require.Contains(t, string(ana.call("session/list", map[string]any{}).Result), anas)
+	require.NotContains(t, string(bob.call("session/list", map[string]any{}).Result), anas)
+	require.Equal(t, 1, h.audit.Count("opened a session"))
+	require.Equal(t, 2, h.audit.Count("could not open a session"))
+}
+
+func TestUserIsToldWhyNothingAnswers(t *testing.T) {
+	h := start(t, func(o *Options) {
+		o.Serving = func(User) (acp.Options, error) { return acp.Options{}, errors.New("no agent today") }
+	})
+	e := connect(t, "ws://"+h.address, h.add("ana"))
+	require.Contains(t, e.call("initialize", map[string]any{"protocolVersion": 1}).Error.Message, "no agent today")
+	require.Error(t, e.end())
+}
+
+// Clause N1.
+func TestRevokedTokenEndsConnections(t *testing.T) {
+	h := start(t)
+	url := "ws://" + h.address
+	ana, bob := connect(t, url, h.add("ana")).initialize(), connect(t, url, h.add("bob")).initialize()
+	repair := h.damage("ana")
+	h.endRevoked()
+	require.NotContains(t, h.log.String(), "revoked")
+	repair()
+	require.NoError(t, h.options.Tokens.Revoke("ana"))
+	require.ErrorContains(t, ana.end(), "401")
+	require.Eventually(t, func() bool {
+		return strings.Contains(h.log.String(), `msg="the user was revoked or changed" user=ana`)
+	}, time.Minute, time.Millisecond)
+	bob.lives()
+}
+
+// A connection with a new token ends those with the old one, without waiting until it is noticed.
+func TestReplacedTokenEndsConnections(t *testing.T) {
+	h := start(t)
+	url := "ws://" + h.address
+	old := connect(t, url, h.add("ana")).initialize()
+	require.NoError(t, h.options.Tokens.Revoke("ana"))
+	again := connect(t, url, h.add("ana")).initialize()
+	require.ErrorContains(t, old.end(), "401")
+	again.lives()
+}
+
+// A token that is revoked ends what came with it, and nothing of the user's other tokens.
+func TestRevokedTokenOfSeveral(t *testing.T) {
+	h := start(t)
+	url := "ws://" + h.address
+	first := h.add("ana")
+	tokens, err := h.options.Tokens.Of("ana")
+	require.NoError(t, err)
+	old, other := connect(t, url, first).initialize(), connect(t, url, h.another("ana")).initialize()
+	require.NoError(t, h.options.Tokens.RevokeToken("ana", tokens[0].ID))
+	require.ErrorContains(t, old.end(), "401")
+	require.Equal(t, 1, h.audit.Count("ended a connection whose token was revoked or has expired"))
+	other.lives()
+}
+
+// A connection belongs to the token with which it was resumed last.
+func TestConnectionChangesItsToken(t *testing.T) {
+	h := start(t)
+	e := connect(t, "ws://"+h.address, h.add("ana")).initialize()
+	first, err := h.options.Tokens.Of("ana")
+	require.NoError(t, err)
+	h.another("ana")
+	both, err := h.options.Tokens.Of("ana")
+	require.NoError(t, err)
+	second := both[0]
+	if second.ID == first[0].ID {
+		second = both[1]
+	}
+	h.mu.Lock()
+	require.Len(t, h.conns, 1)
+	for id := range h.conns {
+		defer h.readmit(id, first[0])
+		h.mu.Unlock()
+		h.readmit(id, second)
+		h.mu.Lock()
+	}
+	h.mu.Unlock()
+	require.NoError(t, h.options.Tokens.RevokeToken("ana", first[0].ID))
+	h.endRevoked()
+	e.lives()
+}
+
+func TestTokenExpires(t *testing.T) {
+	h := start(t)
+	h.add("ana")
+	secret, err := h.options.Tokens.Add("ana", Token{Expires: time.Now().Add(time.Hour)})
+	require.NoError(t, err)
+	e := connect(t, "ws://"+h.address, secret).initialize()
+	tokens, err := h.options.Tokens.Of("ana")
+	require.NoError(t, err)
+	expired := tokens[1]
+	if expired.Expires.IsZero() {
+		expired = tokens[0]
+	}
+	content := fmt.Sprintf(`{"expires":"2001-01-01T00:00:00Z","sha256":%q}`, expired.hash)
+	require.NoError(t, os.WriteFile(h.options.Tokens.tokenPath("ana", expired.ID), []byte(content), 0o600))
+	require.ErrorContains(t, e.end(), "401")
+}
+
+// Users who may do something else from now on, may not go on as before.
+func TestChangedAccount(t *testing.T) {
+	before, after := t.TempDir(), t.TempDir()
+	h := start(t)
+	e := connect(t, "ws://"+h.address, h.add("ana", before)).initialize()
+	require.Empty(t, e.open(before).Error)
+	within, err := workspace.ParseDirs([]string{after})
+	require.NoError(t, err)
+	require.NoError(t, h.options.Tokens.Set(Account{Name: "ana", Within: within, Limits: acp.Limits{Sessions: 1}}))
+	h.endRevoked()
+	require.Contains(t, e.open(before).Error.Message, "it is not in an allowed directory")
+	require.Empty(t, e.open(after).Error)
+	require.Contains(t, e.open(after).Error.Message, "the limit is 1")
+}
+
+// Clause N2.
+func TestLostConnectionIsResumed(t *testing.T) {
+	h := start(t)
+	wire := cable.Lay(t, "ws://"+h.address)
+	e := connect(t, wire.URL, h.add("ana")).initialize()
+	wire.Cut()
+	e.lives()
+	require.Equal(t, 1, h.log.Count("resumed a connection"))
+	require.Equal(t, 1, h.audit.Count(`"connected"`))
+}
+
+// Without the audit log that the operator demands nobody is served, until it can be written again.
+func TestAuditThatCannotBeWritten(t *testing.T) {
+	var full atomic.Bool
+	h := start(t, func(o *Options) {
+		o.AuditErr = func() error {
+			if full.Load() {
+				return syscall.ENOSPC
+			}
+			return nil
+		}
+	})
+	secret := h.add("ana")
+	e := connect(t, "ws://"+h.address, secret).initialize()
+	full.Store(true)
+	h.endUnaudited()
+	for _, path := range []string{"/readyz", Path} {
+		status, body := h.get(path, "Bearer "+secret)
+		require.Equal(t, http.StatusServiceUnavailable, status)
+		require.Contains(t, body, "cannot write its audit log")
+	}
+	require.Equal(t, 1, h.audit.Count("refused service because the audit log could not be written"))
+	full.Store(false)
+	e.lives()
+}

@@ -1,0 +1,78 @@
+package serve
+
+import (
+	"io"
+	"log/slog"
+
+	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/internal/serve/loglimit"
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/wire/protocol"
+)
+
+// maxAudited is the length of the longest title or error in the audit log, in bytes.
+const maxAudited = 500
+
+// NewAudit returns a log of who connected and did what, as JSON lines, and a function that ends it.
+func NewAudit(w io.Writer) (log *slog.Logger, end func()) {
+	return loglimit.New(slog.New(slog.NewJSONHandler(w, nil)))
+}
+
+// auditedRequests are the methods whose successful requests are audited, with what they did.
+var auditedRequests = map[string]string{
+	// Deleting what is not there, or is not the user's, succeeds too.
+	protocol.SessionDelete:    "asked to delete a session",
+	protocol.SessionSetTitle:  "renamed a session",
+	protocol.SessionArchive:   "archived a session",
+	protocol.SessionUnarchive: "took a session out of the archive",
+	protocol.Authenticate:     "signed the agent in",
+	protocol.Logout:           "signed the agent out",
+}
+
+// audit writes what a user has done to the audit log: opened folders or tried to, sent prompts, answered
+// permission requests, changed sessions, sent the agent something that the operator does not allow.
+func audit(log *slog.Logger, e acp.Event) {
+	switch e := e.(type) {
+	case acp.OpenEvent:
+		log.Info("opened a session", "session", e.Session, "folders", e.Roots)
+	case acp.AnswerEvent:
+		what := "answered a permission request"
+		if e.Late {
+			what = "answered a permission request too late, without effect"
+		}
+		said := []any{"session", e.Session, "title", text.Truncate(e.Title, maxAudited),
+			"answer", answerName(e.Choice)}
+		if !e.Late && e.Rule == "" {
+			said = append(said, "seconds", e.Duration.Seconds())
+		}
+		if e.Rule != "" {
+			said = append(said, "rule", text.Truncate(e.Rule, maxAudited))
+		}
+		log.Info(what, said...)
+	case acp.RefusedEvent:
+		log.Info("refused a message to the agent", "method", text.Truncate(e.Method, maxAudited),
+			"session", text.Truncate(string(e.Session), maxAudited))
+	case acp.RequestEvent:
+		auditRequest(log, e)
+	}
+}
+
+func auditRequest(log *slog.Logger, e acp.RequestEvent) {
+	switch e.Method {
+	case protocol.SessionNew, protocol.SessionLoad, protocol.SessionResume, protocol.SessionFork:
+		if e.Err != nil {
+			log.Info("could not open a session", "method", e.Method, "session", e.Session,
+				"error", text.Truncate(e.Err.Error(), maxAudited))
+		}
+	case protocol.SessionPrompt:
+		result := "ok"
+		if e.Err != nil {
+			result = text.Truncate(e.Err.Error(), maxAudited)
+		}
+		log.Info("sent a prompt", "session", e.Session, "seconds", e.Duration.Seconds(), "result", result)
+	default:
+		if did, ok := auditedRequests[e.Method]; ok && e.Err == nil {
+			log.Info(did, "session", e.Session)
+		}
+	}
+}

@@ -1,0 +1,97 @@
+package serve
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Kind says what a token is for.
+type Kind string
+
+const (
+	// Bearer tokens let programs connect.
+	Bearer Kind = ""
+	// Code is exchanged for the token of a device, once.
+	Code Kind = "code"
+	// Device tokens are the cookies of browsers, each with the proof of its page.
+	Device Kind = "device"
+)
+
+// Role is what a device may do with the sessions of its user.
+type Role string
+
+const (
+	// Watch lets a device read.
+	Watch Role = "watch"
+	// Answer also lets it answer questions, once each, and stop turns.
+	Answer Role = "answer"
+	// Full also lets it send prompts and open sessions, like any other client.
+	Full Role = "full"
+)
+
+// ParseRole returns the role with this name.
+func ParseRole(name string) (Role, error) {
+	if roles := []Role{Watch, Answer, Full}; slices.Contains(roles, Role(name)) {
+		return Role(name), nil
+	}
+	return "", fmt.Errorf("%q is not a role: use watch, answer or full", name)
+}
+
+const (
+	// CodeLife is how long a code can be used.
+	CodeLife = 5 * time.Minute
+	// deviceLife is how long a device stays paired.
+	deviceLife = 30 * 24 * time.Hour
+)
+
+// AddCode creates a code with which one device of the account with this name can be paired. The
+// device gets the role and the label. The error is fs.ErrNotExist if there is no such account.
+func (s *Tokens) AddCode(name string, role Role, label string) (string, error) {
+	now := time.Now().UTC()
+	own, err := s.Of(name)
+	if err != nil {
+		return "", err
+	}
+	for _, t := range own {
+		if t.Kind == Code && !t.validAt(now) {
+			err = errors.Join(err, s.RevokeToken(name, t.ID))
+		}
+	}
+	if err != nil {
+		return "", err
+	}
+	return s.Add(name, Token{Label: label, Created: now, Expires: now.Add(CodeLife), Kind: Code, Role: role})
+}
+
+// pair exchanges a code for a cookie, which is the token of a device together with the proof. The
+// error is errInvalid if the code is unknown, too old, or was used before.
+func (s *Tokens) pair(code, proof string) (cookie string, a Account, t Token, err error) {
+	a, used, err := s.find(code, Code)
+	if err != nil {
+		return "", a, t, err
+	}
+	// Only one of those who use the code at once removes it.
+	err = os.Remove(s.tokenPath(a.Name, used.ID))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", a, t, errInvalid
+	case err != nil:
+		return "", a, t, err
+	}
+	now := time.Now().UTC()
+	t = Token{Label: used.Label, Created: now, Expires: now.Add(deviceLife), Kind: Device, Role: used.Role}
+	cookie = newSecret(a.Name)
+	t.ID, err = s.add(a.Name, cookie+proof, t)
+	return cookie, a, t, err
+}
+
+// PairingLink returns the address that pairs a device by opening it, at a server's address such as
+// https://agent.example.org. The code is in the fragment, which browsers send to nobody.
+func PairingLink(server, code string) string {
+	return strings.TrimSuffix(server, "/") + "/#pair=" + code
+}

@@ -1,0 +1,324 @@
+package serve
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/acp-agent/acp-agent/internal/serve/websocket"
+	"github.com/acp-agent/acp-agent/internal/text/pause"
+	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/wire/protocol"
+	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
+)
+
+// A server that is updated ends its connections once no turn is left. The editor need not know: the
+// link connects again, and initializes and resumes what the editor has initialized and opened.
+//
+// Both sides number their requests anew on each connection. So on every connection but the first,
+// the link marks the ids of the server's requests, and drops the editor's answers to requests of an
+// earlier server.
+
+const (
+	// A link gives up when maxUnsteady connections in a row have each ended within steady.
+	steady, maxUnsteady = 10 * time.Second, 5
+	cancelRequest       = `"$/cancel_request"`
+	// maxWaiting is how many bytes of the editor's lines are kept during a hand-over.
+	maxWaiting = 16 << 20
+)
+
+// fromEditor notes a request in a line of the editor, and returns the line for the server, nil if
+// it answers a request of an earlier one.
+func (l *Link) fromEditor(line []byte) []byte {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	id := strictjson.Find(line, "id")
+	switch {
+	case id == nil:
+	case strictjson.Find(line, "method") != nil:
+		l.open[string(id)] = line
+	case l.earlier > 0:
+		return l.unmarkLocked(line, id)
+	}
+	return line
+}
+
+// fromServer notes what a message of the server answers, and returns the message for the editor. It
+// returns nil if another server will answer the request.
+func (l *Link) fromServer(message []byte) []byte {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if method := strictjson.Find(message, "method"); method != nil {
+		return l.askedLocked(message, method)
+	}
+	id := string(strictjson.Find(message, "id"))
+	request := l.open[id]
+	if result := strictjson.Find(message, "result"); result != nil {
+		l.noteResultLocked(request, result)
+	} else if request != nil && l.initialize != nil && isShuttingDown(strictjson.Find(message, "error")) {
+		l.held = append(l.held, request)
+		message = nil
+	}
+	delete(l.open, id)
+	return message
+}
+
+// isShuttingDown reports whether an error in JSON says that the server has not begun to serve a
+// request because it is shutting down.
+func isShuttingDown(err json.RawMessage) bool {
+	return string(strictjson.Find(err, "data", "reason")) == `"shutting_down"`
+}
+
+// askedLocked returns a request or notification of the server for the editor.
+func (l *Link) askedLocked(message, method json.RawMessage) []byte {
+	if l.earlier == 0 {
+		return message
+	}
+	if id := strictjson.Find(message, "id"); id != nil {
+		return strictjson.Set(message, "id", l.markLocked(id))
+	}
+	if string(method) != cancelRequest {
+		return message
+	}
+	params := strictjson.Find(message, "params")
+	params = strictjson.Set(params, "requestId", l.markLocked(strictjson.Find(params, "requestId")))
+	return strictjson.Set(message, "params", params)
+}
+
+// noteResultLocked notes the result of a request.
+func (l *Link) noteResultLocked(request, result json.RawMessage) {
+	var method, session string
+	_ = json.Unmarshal(strictjson.Find(request, "method"), &method)
+	params := strictjson.Find(request, "params")
+	names := params // the session
+	if method == protocol.SessionNew || method == protocol.SessionFork {
+		names = result
+	}
+	_ = json.Unmarshal(strictjson.Find(names, protocol.SessionID), &session)
+	switch method {
+	case protocol.Initialize:
+		l.initialize = bytes.Clone(params)
+	case protocol.SessionNew, protocol.SessionLoad, protocol.SessionResume, protocol.SessionFork:
+		l.sessions[session] = bytes.Clone(params)
+	case protocol.SessionClose, protocol.SessionDelete:
+		delete(l.sessions, session)
+	}
+}
+
+// markLocked returns the id that the editor gets for a request of the server.
+func (l *Link) markLocked(id json.RawMessage) json.RawMessage {
+	return strictjson.Encode(fmt.Sprintf("%d:%s", l.earlier, id))
+}
+
+// unmarkLocked undoes markLocked in an answer of the editor. It returns nil if the answer is to a
+// request of an earlier server.
+func (l *Link) unmarkLocked(line, id []byte) []byte {
+	if l.earlier == 0 {
+		return line
+	}
+	var marked string
+	_ = json.Unmarshal(id, &marked)
+	number, own, _ := bytes.Cut([]byte(marked), []byte(":"))
+	if string(number) != strconv.Itoa(l.earlier) {
+		return nil
+	}
+	return strictjson.Set(line, "id", own)
+}
+
+// canHandOver reports whether another connection can take the place of one that has ended.
+func (l *Link) canHandOver(ctx context.Context, reason error) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	ended := errors.Is(reason, io.EOF) || errors.Is(reason, websocket.ErrLost)
+	return ended && ctx.Err() == nil && l.leaving.Err() == nil && l.initialize != nil
+}
+
+// errLeft ends a hand-over because the editor has left.
+var errLeft = errors.New("the editor has left")
+
+// handOver puts another connection in the place of the one that has ended for a reason, and sends
+// the requests that the earlier server has not begun to serve. It returns why that was not possible.
+func (l *Link) handOver(ctx context.Context, reason error) error {
+	l.sending.Lock()
+	l.handed = make(chan struct{})
+	unserved := l.takeUnserved()
+	l.sending.Unlock()
+	_ = l.server.Close()
+	if errors.Is(reason, io.EOF) {
+		reason = errClosed
+	}
+	l.answerOpen("%v; acp-agent connects again: send the message again", reason)
+	if time.Since(l.since) > steady {
+		l.unsteady = 0
+	}
+	server, err := l.another(ctx, reason)
+	l.sending.Lock()
+	defer l.sending.Unlock()
+	lines := append(unserved, l.pending...)
+	close(l.handed)
+	l.handed, l.pending, l.waiting = nil, nil, 0
+	if err == nil {
+		l.server, l.since = server, time.Now()
+	}
+	for _, line := range lines {
+		if line = l.fromEditor(line); line != nil && err == nil {
+			_ = server.Write(ctx, line) // if it fails, this connection has ended too
+		}
+	}
+	return err
+}
+
+// takeUnserved returns the messages of the editor that the server has not read, without answers to
+// its requests, and the requests that it has not begun to serve. They are no longer open.
+func (l *Link) takeUnserved() (lines [][]byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	lines, l.held = l.held, nil
+	for _, line := range l.server.Unread() {
+		id, request := strictjson.Find(line, "id"), strictjson.Find(line, "method") != nil
+		if request {
+			lines = append(lines, line)
+		}
+		if request && id != nil {
+			delete(l.open, string(id))
+		}
+	}
+	return lines
+}
+
+// another returns a connection in the place of one that has ended for a reason. Its error names the
+// reason too.
+func (l *Link) another(ctx context.Context, reason error) (*websocket.Conn, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, l.patience, reason)
+	defer cancel()
+	defer context.AfterFunc(l.leaving, cancel)()
+	const first, longest = 50 * time.Millisecond, 5 * time.Second
+	l.unsteady++
+	why := reason
+	for delay := first; ; delay = min(2*delay, longest) {
+		server, err := l.dial(ctx)
+		if err == nil {
+			if err = l.introduce(ctx, server); err == nil {
+				return server, nil
+			}
+			_ = server.Close()
+		}
+		if errors.Is(err, io.EOF) {
+			err = errClosed
+			l.unsteady++
+		}
+		if ctx.Err() == nil {
+			why = err // an interrupted attempt says less
+		}
+		if l.unsteady > maxUnsteady || isFinal(err) || pause.For(ctx, delay) != nil {
+			if l.leaving.Err() != nil {
+				return nil, errLeft
+			}
+			return nil, fmt.Errorf("%w, and connecting again failed: %w", reason, why)
+		}
+	}
+}
+
+// isFinal reports whether a server that answered with err will answer so again.
+func isFinal(err error) bool {
+	if refused, ok := errors.AsType[*jsonrpc.Error](err); ok {
+		return !isShuttingDown(strictjson.Encode(refused))
+	}
+	return websocket.IsRefused(err)
+}
+
+// introduce initializes a connection and resumes the open sessions. A session that cannot be
+// resumed is left out: the server tells the editor so when it uses the session.
+func (l *Link) introduce(ctx context.Context, server *websocket.Conn) error {
+	l.mu.Lock()
+	l.earlier++
+	initialize, sessions := l.initialize, maps.Clone(l.sessions)
+	l.mu.Unlock()
+	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
+	if _, err := l.ask(ctx, server, protocol.Initialize, initialize); err != nil {
+		return err
+	}
+	for _, id := range slices.Sorted(maps.Keys(sessions)) {
+		params, err := l.resuming(ctx, server, id, sessions[id])
+		if err == nil {
+			_, err = l.ask(ctx, server, protocol.SessionResume, params)
+		}
+		if _, refused := errors.AsType[*jsonrpc.Error](err); err != nil && !refused {
+			return err
+		}
+	}
+	return nil
+}
+
+// resuming returns the params that resume a session that was opened with others. The session may
+// have got other roots since.
+func (l *Link) resuming(
+	ctx context.Context, server *websocket.Conn, id string, params json.RawMessage,
+) (json.RawMessage, error) {
+	sessionID := strictjson.Encode(id)
+	list := strictjson.Encode(map[string]json.RawMessage{"cwd": strictjson.Find(params, "cwd")})
+	for {
+		result, err := l.ask(ctx, server, protocol.SessionList, list)
+		if err != nil {
+			return nil, err
+		}
+		var page struct {
+			Sessions   []json.RawMessage
+			NextCursor json.RawMessage
+		}
+		if err := json.Unmarshal(result, &page); err != nil {
+			return nil, err
+		}
+		for _, session := range page.Sessions {
+			if string(strictjson.Find(session, protocol.SessionID)) == string(sessionID) {
+				params = strictjson.Set(params, protocol.AdditionalDirectories,
+					strictjson.Find(session, protocol.AdditionalDirectories))
+				page.NextCursor = nil
+			}
+		}
+		if len(page.NextCursor) == 0 || string(page.NextCursor) == "null" {
+			return strictjson.Set(params, protocol.SessionID, sessionID), nil
+		}
+		list = strictjson.Set(list, "cursor", page.NextCursor)
+	}
+}
+
+// ask sends a request of the link itself and returns the result. What the server sends besides the
+// answer is for the editor.
+func (l *Link) ask(
+	ctx context.Context, server *websocket.Conn, method string, params json.RawMessage,
+) (json.RawMessage, error) {
+	id := strictjson.Encode("acp-agent connect")
+	err := server.Write(ctx, strictjson.Encode(map[string]any{
+		"jsonrpc": "2.0", "id": id, "method": method, "params": params,
+	}))
+	for err == nil {
+		var message []byte
+		if message, err = server.Read(); err != nil {
+			break
+		}
+		if strictjson.Find(message, "method") != nil || !bytes.Equal(strictjson.Find(message, "id"), id) {
+			err = l.toEditor(message)
+			continue
+		}
+		var answer struct {
+			Result json.RawMessage
+			Error  *jsonrpc.Error
+		}
+		if err := json.Unmarshal(message, &answer); err != nil {
+			return nil, err
+		}
+		if answer.Error != nil {
+			return nil, answer.Error
+		}
+		return answer.Result, nil
+	}
+	return nil, err
+}

@@ -1,0 +1,293 @@
+package serve
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/acp-agent/acp-agent/internal/serve/websocket"
+	"github.com/acp-agent/acp-agent/internal/text/secret"
+	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
+)
+
+// TokenVariable is the environment variable with the token for a server.
+const TokenVariable = "ACP_AGENT_TOKEN"
+
+// ParseURL returns the URL of a server's connections.
+func ParseURL(given string) (string, error) {
+	to, err := url.Parse(given)
+	if err != nil || to.Host == "" {
+		return "", fmt.Errorf("%q is not the URL of a server: give one such as wss://host:8765, or "+
+			"ws://127.0.0.1:8765 for a server without TLS on this machine", given)
+	}
+	switch to.Scheme {
+	case "http":
+		to.Scheme = "ws"
+	case "https":
+		to.Scheme = "wss"
+	}
+	switch {
+	case to.Scheme != "ws" && to.Scheme != "wss":
+		return "", fmt.Errorf("%q must begin with ws:// or wss://", given)
+	case to.Scheme == "ws" && !secret.IsLoopback(to.Hostname()):
+		return "", fmt.Errorf("%s would send your token unencrypted: use wss://", given)
+	case to.User != nil:
+		return "", fmt.Errorf("the URL must not contain a password: use %s", TokenVariable)
+	}
+	if to.Path == "" || to.Path == "/" {
+		to.Path = websocket.Path
+	}
+	return to.String(), nil
+}
+
+// Link passes messages between an editor and a server. When the server ends, and other servers take
+// its place, the link continues with one of them; see handover.go.
+type Link struct {
+	dial     func(context.Context) (*websocket.Conn, error)
+	patience time.Duration // how long to wait for another server
+	maxLine  int
+	out      io.Writer // to the editor
+
+	since    time.Time // when the last hand-over was
+	unsteady int       // hand-overs in a row, each soon after the one before
+
+	leaving context.Context // ends when the editor sends nothing more
+	leave   context.CancelFunc
+
+	// sending is held while messages are sent to the server. It is locked before mu.
+	sending sync.Mutex
+	server  *websocket.Conn
+	handed  chan struct{} // closed at the end of a hand-over; nil if there is none
+	pending [][]byte      // the editor's lines during a hand-over
+	waiting int           // their size, in bytes
+
+	mu         sync.Mutex
+	open       map[string]json.RawMessage // requests without an answer, by their id in JSON
+	held       [][]byte                   // requests for the next server
+	sessions   map[string]json.RawMessage // open sessions, with the params that opened them
+	initialize json.RawMessage            // the params of initialize, once it has succeeded
+	earlier    int                        // how many connections there were before this one
+}
+
+// Dial connects to the server with the URL to, as [ParseURL] returns it, and authenticates with a
+// token. Messages have up to maxLine bytes.
+func Dial(ctx context.Context, to, token string, maxLine int) (*Link, error) {
+	dial := func(ctx context.Context) (*websocket.Conn, error) {
+		return websocket.Dial(ctx, to, token, maxLine, websocket.Times{})
+	}
+	conn, err := dial(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("cannot connect to %s: %w%s", to, err, tlsHint(err))
+	}
+	const patience = 2 * time.Minute
+	leaving, leave := context.WithCancel(context.Background())
+	return &Link{leaving: leaving, leave: leave, dial: dial, patience: patience, server: conn, maxLine: maxLine, open: make(map[string]json.RawMessage),
+		sessions: make(map[string]json.RawMessage)}, nil
+}
+
+// Pass passes lines from the editor to the server and messages from the server to the editor until
+// the server or ctx ends, and closes the connection. When the editor has closed its end, the server
+// answers what it has read and ends the connection.
+func (l *Link) Pass(ctx context.Context, in io.Reader, out io.Writer) (err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer l.close()
+	l.out = out
+	// A read from standard input cannot be interrupted: it ends with the program.
+	fromEditor, fromServer := make(chan error, 1), make(chan error, 1)
+	go func() { fromEditor <- l.passLines(ctx, in) }()
+	go func() { fromServer <- l.passMessages(ctx) }()
+	select {
+	case err = <-fromServer:
+	case err = <-fromEditor:
+		if err != nil {
+			cancel()
+			l.close()
+			<-fromServer
+			break
+		}
+		const answering = 5 * time.Second
+		select {
+		case err = <-fromServer:
+		case <-time.After(answering):
+		}
+	case <-ctx.Done():
+	}
+	return err
+}
+
+// close closes the connection.
+func (l *Link) close() {
+	l.sending.Lock()
+	defer l.sending.Unlock()
+	_ = l.server.Close()
+}
+
+// tlsHint says what to do if a server was asked for TLS that it does not have, or not asked for TLS
+// that it has, or its certificate is not trusted.
+func tlsHint(err error) string {
+	switch {
+	case errors.Is(err, http.ErrSchemeMismatch):
+		return "; if the server has no certificate, use ws://"
+	case strings.Contains(err.Error(), "HTTP request to an HTTPS server"):
+		return "; use wss://"
+	case errors.As(err, new(x509.UnknownAuthorityError)):
+		return "; if the certificate is your own, have this system trust it (on Linux, SSL_CERT_FILE " +
+			"can name its file)"
+	}
+	return ""
+}
+
+// passLines sends the editor's lines to the server.
+func (l *Link) passLines(ctx context.Context, in io.Reader) error {
+	lines := jsonrpc.NewReader(in, l.maxLine)
+	for {
+		line, err := lines.Append(nil)
+		if errors.As(err, new(*jsonrpc.TooLongError)) {
+			return err
+		}
+		if line = bytes.TrimSpace(line); len(line) > 0 {
+			l.send(ctx, line)
+		}
+		if errors.Is(err, io.EOF) {
+			l.leave()
+			return l.closeWrite(ctx)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// closeWrite tells the server that nothing more will be sent.
+func (l *Link) closeWrite(ctx context.Context) error {
+	l.sending.Lock()
+	defer l.sending.Unlock()
+	if l.handed != nil {
+		return nil // the hand-over ends
+	}
+	return l.server.CloseWrite(ctx)
+}
+
+// send sends a line to the server, during a hand-over to the next one. If sending fails, the
+// connection has ended, and passMessages learns why.
+func (l *Link) send(ctx context.Context, line []byte) {
+	l.sending.Lock()
+	defer l.sending.Unlock()
+	for l.handed != nil && l.waiting > maxWaiting {
+		handed := l.handed
+		l.sending.Unlock()
+		select {
+		case <-handed:
+		case <-ctx.Done():
+		}
+		l.sending.Lock()
+		if ctx.Err() != nil {
+			return
+		}
+	}
+	if l.handed != nil {
+		l.pending, l.waiting = append(l.pending, line), l.waiting+len(line)
+		return
+	}
+	if line = l.fromEditor(line); line != nil {
+		_ = l.server.Write(ctx, line)
+	}
+}
+
+// passMessages passes on what the servers send. At the end it answers the open requests. The server
+// may close the connection when the editor has left.
+func (l *Link) passMessages(ctx context.Context) error {
+	for {
+		reason := l.passFrom(ctx, l.server)
+		if editor, ok := errors.AsType[*editorError](reason); ok {
+			return editor.error
+		}
+		if l.canHandOver(ctx, reason) {
+			reason = l.handOver(ctx, reason)
+		}
+		switch {
+		case reason == nil:
+		case l.leaving.Err() != nil && (errors.Is(reason, io.EOF) || errors.Is(reason, errLeft)):
+			return nil
+		default:
+			return l.end(reason)
+		}
+	}
+}
+
+// editorError says that nothing can be written to the editor.
+type editorError struct{ error }
+
+// passFrom writes the messages of a server to the editor, as lines, and returns why there are no
+// more.
+func (l *Link) passFrom(ctx context.Context, server *websocket.Conn) error {
+	for {
+		message, err := server.Read()
+		if err != nil {
+			return err
+		}
+		if err := l.toEditor(message); err != nil {
+			return err
+		}
+		if l.isHeld() {
+			_ = server.Close()
+		}
+	}
+}
+
+// isHeld reports whether the only requests without an answer are those for the next server.
+func (l *Link) isHeld() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.held) > 0 && len(l.open) == 0
+}
+
+// toEditor writes a message of the server to the editor.
+func (l *Link) toEditor(message []byte) error {
+	if message = l.fromServer(message); message == nil {
+		return nil
+	}
+	// Between the tokens of JSON, line breaks are white space.
+	line := append(bytes.ReplaceAll(message, []byte("\n"), []byte(" ")), '\n')
+	if _, err := l.out.Write(line); err != nil {
+		return &editorError{err}
+	}
+	return nil
+}
+
+// end answers the open requests with the reason why nothing more can be read from the server, since
+// many editors do not show why a program has ended. It returns the reason.
+func (l *Link) end(reason error) error {
+	if errors.Is(reason, io.EOF) {
+		reason = errClosed
+	}
+	l.answerOpen("%v; start the agent again and load the session", reason)
+	return reason
+}
+
+// errClosed is the reason of an end that the server has wanted.
+var errClosed = errors.New("the server closed the connection")
+
+// answerOpen answers the open requests with an error.
+func (l *Link) answerOpen(format string, args ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	answer := jsonrpc.Errorf(jsonrpc.CodeInternal, format, args...)
+	for id := range l.open {
+		_, _ = l.out.Write(append(strictjson.Encode(map[string]any{
+			"jsonrpc": "2.0", "id": json.RawMessage(id), "error": answer,
+		}), '\n'))
+	}
+	clear(l.open)
+}

@@ -1,0 +1,102 @@
+package serve
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/serve/websocket"
+)
+
+func TestURLsOfServers(t *testing.T) {
+	for given, want := range map[string]string{
+		"wss://host:8765":        "wss://host:8765/acp",
+		"https://host/":          "wss://host/acp",
+		"http://127.0.0.1:1":     "ws://127.0.0.1:1/acp",
+		"ws://[::1]:1/elsewhere": "ws://[::1]:1/elsewhere",
+	} {
+		got, err := ParseURL(given)
+		require.NoError(t, err, given)
+		require.Equal(t, want, got)
+	}
+	for given, want := range map[string]string{
+		"host":           "is not the URL of a server",
+		"localhost:8765": "is not the URL of a server",
+		"ftp://host":     "must begin with ws:// or wss://",
+		"ws://host":      "would send your token unencrypted",
+		"wss://a:b@host": "must not contain a password",
+	} {
+		_, err := ParseURL(given)
+		require.ErrorContains(t, err, want, given)
+	}
+}
+
+// The server answers what it has read before it ends the connection of an editor that has left.
+func TestEditorThatLeavesGetsItsAnswers(t *testing.T) {
+	h := start(t)
+	e := connect(t, "ws://"+h.address, h.add("ana"))
+	_, err := e.in.Write([]byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}`))
+	require.NoError(t, err)
+	require.NoError(t, e.in.Close())
+	line, err := e.lines.ReadString('\n')
+	require.NoError(t, err)
+	require.Contains(t, line, `"result"`)
+	require.NoError(t, e.end())
+}
+
+// Requests that nobody can answer any more are answered with the reason, others are not.
+func TestOpenRequestsAreAnsweredWhenTheServerLeaves(t *testing.T) {
+	acceptor := websocket.NewAcceptor(1<<20, websocket.Times{}, nil)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn, err := acceptor.Accept(w, r, "ana")
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		for range 3 {
+			_, _ = conn.Read()
+		}
+		_ = conn.Write(r.Context(), []byte("{\"jsonrpc\":\"2.0\",\n\"id\":1,\"result\":{}}"))
+	}))
+	defer server.Close()
+	e := connect(t, server.URL, "token")
+	for _, line := range []string{
+		`{"jsonrpc":"2.0","id":1,"method":"a"}`, `{"jsonrpc":"2.0","id":"two","method":"b"}`,
+		`{"jsonrpc":"2.0","method":"c"}`,
+	} {
+		_, err := e.in.Write([]byte(line + "\n"))
+		require.NoError(t, err)
+	}
+	first, err := e.lines.ReadString('\n')
+	require.NoError(t, err)
+	require.Equal(t, "{\"jsonrpc\":\"2.0\", \"id\":1,\"result\":{}}\n", first)
+	second, err := e.lines.ReadString('\n')
+	require.NoError(t, err)
+	require.Contains(t, second, `"id":"two"`)
+	require.Contains(t, second, "the server closed the connection; start the agent again and load the session")
+	require.ErrorContains(t, e.end(), "the server closed the connection")
+}
+
+func TestLineThatIsTooLongEndsTheLink(t *testing.T) {
+	h := start(t)
+	link, err := Dial(t.Context(), "ws://"+h.address+Path, h.add("ana"), 100)
+	require.NoError(t, err)
+	e := follow(t, link)
+	_, _ = e.in.Write([]byte(strings.Repeat("a", 200) + "\n"))
+	require.Error(t, e.end())
+}
+
+func TestServersWithAndWithoutTLS(t *testing.T) {
+	with, without := httptest.NewTLSServer(nil), httptest.NewServer(nil)
+	defer with.Close()
+	defer without.Close()
+	_, err := Dial(t.Context(), strings.Replace(with.URL, "https", "wss", 1), "token", 100)
+	require.ErrorContains(t, err, "if the certificate is your own, have this system trust it")
+	_, err = Dial(t.Context(), strings.Replace(with.URL, "https", "ws", 1), "token", 100)
+	require.ErrorContains(t, err, "; use wss://")
+	_, err = Dial(t.Context(), strings.Replace(without.URL, "http", "wss", 1), "token", 100)
+	require.ErrorContains(t, err, "; if the server has no certificate, use ws://")
+}

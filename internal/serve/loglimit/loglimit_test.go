@@ -1,0 +1,161 @@
+package loglimit_test
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/acp-agent/acp-agent/internal/serve/loglimit"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// output holds the lines of a log.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+// with returns how many lines contain all words.
+func (o *output) with(words ...string) (n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+lines:
+	for line := range strings.Lines(o.text.String()) {
+		for _, word := range words {
+			if !strings.Contains(line, word) {
+				continue lines
+			}
+		}
+		n++
+	}
+	return n
+}
+
+func (o *output) size() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Len()
+}
+
+// limited returns a limited log that ends with the test, and what it writes.
+func limited(t *testing.T) (*slog.Logger, *output) {
+	var o output
+	log, end := loglimit.New(slog.New(slog.NewTextHandler(&o,
+		&slog.HandlerOptions{Level: slog.LevelDebug})))
+	t.Cleanup(end)
+	return log, &o
+}
+
+// Anybody can be refused as often as they like. The first refusals are in the log, and how many
+// there were; what users do is in it too.
+//
+// Clause N6.
+func TestRefusalsOfStrangers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, out := limited(t)
+		refuse := func(from string) { log.With("from", from).Warn("refused") }
+		for i := range 40_000 {
+			refuse(fmt.Sprintf("192.0.2.1:%d", i))
+		}
+		for i := range 1000 {
+			refuse(fmt.Sprintf("[2001:db8::%x]:443", i)) // one network
+		}
+		log.With("from", "192.0.2.1:1").With("user", "ana").Warn("refused")
+		log.With("user", "ana", "from", "192.0.2.1:1").Info("connected")
+		require.Equal(t, 5, out.with("refused", "from=192.0.2.1:", "level=WARN")-1)
+		require.Equal(t, 5, out.with("refused", "2001:db8::"))
+		require.Equal(t, 1, out.with("user=ana", "refused"))
+		require.Equal(t, 1, out.with("connected"))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Equal(t, 1, out.with(loglimit.Omitted))
+		require.Equal(t, 1, out.with(loglimit.Omitted, "omitted=refused", "count=40990",
+			"addresses=2", "level=WARN", "within=1m"))
+		refuse("192.0.2.1:1")
+		require.Equal(t, 6, out.with("refused", "from=192.0.2.1:", "level=WARN")-1)
+		for i := range 100_000 {
+			refuse(fmt.Sprintf("10.%d.%d.%d:1", i>>16, i>>8&255, i&255))
+		}
+		require.Less(t, out.with("refused"), 80, "all addresses together have a limit")
+	})
+}
+
+// A user who does one thing without end does not keep the others out of the log, nor what else the
+// same user does.
+//
+// Clause N6.
+func TestRecordsOfAUser(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, out := limited(t)
+		ana := log.With("user", "ana")
+		child := ana.With("child", "agent")
+		for i := range 10_000 {
+			ana.Info("opened", "n", i)
+			child.Info(fmt.Sprintf("line %d", i))
+			child.Warn("not passed on")
+		}
+		require.LessOrEqual(t, out.with("user=ana"), 700)
+		for range 10 {
+			ana.Warn("answered")
+			log.Warn("of bob", "user", "bob")
+			log.Error("of the server")
+		}
+		for _, message := range []string{"answered", `"of bob"`, `"of the server"`} {
+			require.Equal(t, 10, out.with(message), message)
+		}
+		for range 1000 {
+			ana.Debug("debug")
+		}
+		require.Equal(t, 1000, out.with("debug"), "only wanted for a while, and then all")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Equal(t, 1, out.with(loglimit.Omitted, "user=ana", "omitted=opened"))
+		require.Equal(t, 1, out.with(loglimit.Omitted, "user=ana", "child=agent",
+			`omitted="lines of child processes"`))
+	})
+}
+
+// What a user may cause is limited by its size too.
+//
+// Clause N6.
+func TestLargeRecords(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, out := limited(t)
+		folders := strings.Repeat("x", 100<<10)
+		for range 100 { // 10 MB
+			log.With("user", "ana").Info("opened", "folders", folders)
+		}
+		require.Less(t, out.size(), 1<<20)
+		require.NotZero(t, out.with("opened"))
+	})
+}
+
+// What was left out is also said when the log ends.
+func TestEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out output
+		log, end := loglimit.New(slog.New(slog.NewTextHandler(&out, nil)))
+		for range 1000 {
+			log.Warn("again", "from", "192.0.2.1:1")
+		}
+		end()
+		require.Equal(t, 1, out.with(loglimit.Omitted, "count=995"))
+		log.Warn("late")
+		require.Equal(t, 1, out.with("late"))
+	})
+}

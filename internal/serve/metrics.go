@@ -1,0 +1,226 @@
+package serve
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/internal/wire/protocol"
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+// metrics counts what a server does, and shows it in the text format of Prometheus. Its
+// methods are safe for concurrent use.
+type metrics struct {
+	version string
+	usage   func() usage
+
+	mu       sync.Mutex
+	requests histograms
+	store    histograms
+	answers  map[string]int                 // permission requests, by the user's choice
+	opened   int                            // sessions
+	rejected int                            // connections
+	cost     map[string]float64             // by currency
+	tokens   map[sessionstore.Meter]float64 // by kind
+}
+
+// maxCurrencies is how many currencies are counted apart. Agents may report any.
+const maxCurrencies = 20
+
+// usage is what a server does at one time.
+type usage struct {
+	acp.Limits
+	children    int // processes, -1 if the system does not tell
+	lost        int // connections that can be resumed
+	unconfirmed int // bytes sent to clients
+}
+
+// countedMethods are the methods whose requests are counted apart. Clients may send any method.
+var countedMethods = [...]string{
+	protocol.Initialize, protocol.Authenticate, protocol.SessionNew, protocol.SessionLoad,
+	protocol.SessionResume, protocol.SessionFork, protocol.SessionList, protocol.SessionClose,
+	protocol.SessionDelete, protocol.SessionPrompt, protocol.SessionSetMode,
+	protocol.SessionSetConfigOption, protocol.SessionSetTitle, protocol.SessionSetModel,
+}
+
+// countChildren returns how many child processes this process has, -1 if the system does not tell,
+// as only Linux does.
+func countChildren() (n int) {
+	lists, _ := filepath.Glob("/proc/self/task/*/children")
+	if len(lists) == 0 {
+		return -1
+	}
+	for _, list := range lists {
+		ids, _ := os.ReadFile(list) // fails if the thread has just ended
+		n += len(bytes.Fields(ids))
+	}
+	return n
+}
+
+func newMetrics(version string, now func() usage) *metrics {
+	return &metrics{version: version,
+		usage: now, requests: histograms{}, store: histograms{}, answers: map[string]int{},
+		cost: map[string]float64{}, tokens: map[sessionstore.Meter]float64{},
+	}
+}
+
+// observe counts an event.
+func (m *metrics) observe(e acp.Event) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch e := e.(type) {
+	case acp.RequestEvent:
+		method, result := "other", "ok"
+		if slices.Contains(countedMethods[:], e.Method) {
+			method = e.Method
+		}
+		if e.Err != nil {
+			result = "error"
+		}
+		m.requests.add(fmt.Sprintf("method=%q,result=%q", method, result), e.Duration)
+	case acp.OpenEvent:
+		m.opened++
+	case acp.AnswerEvent:
+		if !e.Late { // it was no answer
+			m.answers[answerName(e.Choice)]++
+		}
+	case acp.UsageEvent:
+		for _, c := range e.Charges {
+			m.charge(c)
+		}
+	}
+}
+
+// charge counts what a session has used. The caller has locked m.
+func (m *metrics) charge(c sessionstore.Charge) {
+	switch {
+	case c.Amount == 0:
+	case c.Meter == sessionstore.CostMeter:
+		unit := c.Unit
+		if _, known := m.cost[unit]; !known && len(m.cost) >= maxCurrencies {
+			unit = "other"
+		}
+		m.cost[unit] += c.Amount
+	case slices.Contains(sessionstore.TokenMeters(), c.Meter):
+		m.tokens[c.Meter] += c.Amount
+	}
+}
+
+// stored counts an operation of the session store. Only an outage is its error: a client may ask for
+// what does not exist.
+func (m *metrics) stored(operation string, d time.Duration, err error) {
+	result := "ok"
+	if isOutage(err) {
+		result = "error"
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.store.add(fmt.Sprintf("operation=%q,result=%q", operation, result), d)
+}
+
+// answerName returns the name of an answer to a permission request.
+func answerName(choice string) string {
+	switch choice {
+	case "allow_once", "allow_always", "reject_once", "reject_always":
+		return choice
+	case "":
+		return "none"
+	}
+	return "other"
+}
+
+// reject counts a connection that was refused.
+func (m *metrics) reject() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.rejected++
+}
+
+// serve serves the metrics on listener until the caller calls end.
+func (m *metrics) serve(listener net.Listener) (end func()) {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", m)
+	server := &http.Server{Handler: mux, ReadTimeout: 10 * time.Second,
+		WriteTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute}
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = server.Serve(listener) })
+	return func() {
+		_ = server.Close()
+		serving.Wait()
+	}
+}
+
+// ServeHTTP implements [http.Handler].
+func (m *metrics) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	_, _ = io.WriteString(w, m.String())
+}
+
+// String returns all metrics.
+func (m *metrics) String() string {
+	var b strings.Builder
+	family := func(name, kind, help string) {
+		fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
+	}
+	single := func(name, kind, help string, value int) {
+		family(name, kind, help)
+		fmt.Fprintf(&b, "%s %d\n", name, value)
+	}
+	now := m.usage()
+	single("acp_agent_connections", "gauge", "Connections of clients.", now.Connections)
+	single("acp_agent_lost_connections", "gauge",
+		"Connections whose network failed and that may be resumed.", now.lost)
+	single("acp_agent_unconfirmed_bytes", "gauge",
+		"Bytes sent to clients, or waiting for them, that they have not confirmed.", now.unconfirmed)
+	single("acp_agent_sessions", "gauge", "Open sessions.", now.Sessions)
+	single("acp_agent_turns", "gauge", "Prompts without an answer, running or waiting.", now.Turns)
+	if now.children >= 0 {
+		single("acp_agent_child_processes", "gauge",
+			"Running agents, MCP servers and commands of models.", now.children)
+	}
+	single("go_goroutines", "gauge", "Goroutines.", runtime.NumGoroutine())
+	const build = "acp_agent_build_info"
+	family(build, "gauge", "The version of the program.")
+	fmt.Fprintf(&b, "%s{version=%q,goversion=%q} 1\n", build, m.version, runtime.Version())
+	writeProcess(&b)
+
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	single("acp_agent_sessions_opened_total", "counter", "Sessions opened.", m.opened)
+	single("acp_agent_connections_rejected_total", "counter",
+		"Connections refused, such as those without a valid token.", m.rejected)
+	const answers = "acp_agent_permission_answers_total"
+	family(answers, "counter", "Answers to permission requests.")
+	for _, choice := range slices.Sorted(maps.Keys(m.answers)) {
+		fmt.Fprintf(&b, "%s{answer=%q} %d\n", answers, choice, m.answers[choice])
+	}
+	const cost = "acp_agent_cost_total"
+	family(cost, "counter", "What sessions have cost, as reported by their agents.")
+	for _, currency := range slices.Sorted(maps.Keys(m.cost)) {
+		fmt.Fprintf(&b, "%s{currency=%q} %g\n", cost, currency, m.cost[currency])
+	}
+	const tokens = "acp_agent_tokens_total"
+	family(tokens, "counter", "Tokens that sessions have used, as reported by their agents.")
+	for _, kind := range slices.Sorted(maps.Keys(m.tokens)) {
+		fmt.Fprintf(&b, "%s{kind=%q} %.0f\n", tokens, string(kind), m.tokens[kind])
+	}
+	const requests = "acp_agent_request_duration_seconds"
+	family(requests, "histogram", "Time to answer requests. Those of session/prompt are turns.")
+	m.requests.write(&b, requests)
+	const store = "acp_agent_store_duration_seconds"
+	family(store, "histogram", "Time of operations of the session store.")
+	m.store.write(&b, store)
+	return b.String()
+}

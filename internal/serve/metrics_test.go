@@ -1,0 +1,89 @@
+package serve
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+// Clause N4.
+func TestMetricsCountWhatServersDo(t *testing.T) {
+	m := newMetrics("1.2.3", func() usage {
+		return usage{Limits: acp.Limits{Connections: 3, Sessions: 2, Turns: 1}, children: 4, lost: 5, unconfirmed: 6}
+	})
+	for _, took := range []time.Duration{time.Millisecond, 3 * time.Millisecond, time.Hour} {
+		m.observe(acp.RequestEvent{Method: "session/prompt", Duration: took})
+	}
+	m.observe(acp.RequestEvent{Method: "session/load", Err: errors.New("no")})
+	m.observe(acp.RequestEvent{Method: "any\"\n{", Err: errors.New("no")})
+	m.observe(acp.OpenEvent{})
+	m.observe(acp.AnswerEvent{Choice: "allow_once"})
+	m.observe(acp.AnswerEvent{Choice: "allow_once", Late: true})
+	m.observe(acp.AnswerEvent{Choice: "\n"})
+	for i := range 30 {
+		m.observe(acp.UsageEvent{Charges: []sessionstore.Charge{
+			{Meter: sessionstore.CostMeter, Unit: fmt.Sprintf("C%02d", i), Amount: 0.5},
+			{Meter: sessionstore.InputMeter, Amount: 1e6}, {Meter: sessionstore.TurnMeter, Amount: 1},
+		}})
+	}
+	m.reject()
+	m.stored("append", 3*time.Millisecond, nil)
+	got := m.String()
+	if _, ok := readProcess(); ok {
+		processFigures(t, got)
+	}
+	for _, want := range []string{
+		`acp_agent_build_info{version="1.2.3",goversion="` + runtime.Version() + `"} 1`,
+		"acp_agent_child_processes 4", "acp_agent_lost_connections 5", "acp_agent_unconfirmed_bytes 6",
+		`acp_agent_store_duration_seconds_bucket{operation="append",result="ok",le="0.005"} 1`,
+		`acp_agent_store_duration_seconds_sum{operation="append",result="ok"} 0.003`,
+		`acp_agent_cost_total{currency="C19"} 0.5`, `acp_agent_cost_total{currency="other"} 5`,
+		`acp_agent_tokens_total{kind="input"} 30000000`,
+		"acp_agent_connections 3", "acp_agent_sessions 2", "acp_agent_turns 1",
+		"acp_agent_sessions_opened_total 1", "acp_agent_connections_rejected_total 1",
+		`acp_agent_permission_answers_total{answer="allow_once"} 1`,
+		`acp_agent_permission_answers_total{answer="other"} 1`,
+		`acp_agent_request_duration_seconds_bucket{method="session/prompt",result="ok",le="0.001"} 1`,
+		`acp_agent_request_duration_seconds_bucket{method="session/prompt",result="ok",le="0.005"} 2`,
+		`acp_agent_request_duration_seconds_bucket{method="session/prompt",result="ok",le="1800"} 2`,
+		`acp_agent_request_duration_seconds_bucket{method="session/prompt",result="ok",le="+Inf"} 3`,
+		`acp_agent_request_duration_seconds_sum{method="session/prompt",result="ok"} 3600.004`,
+		`acp_agent_request_duration_seconds_count{method="session/prompt",result="ok"} 3`,
+		`acp_agent_request_duration_seconds_count{method="session/load",result="error"} 1`,
+		`acp_agent_request_duration_seconds_count{method="other",result="error"} 1`,
+	} {
+		require.Contains(t, "\n"+got, "\n"+want+"\n")
+	}
+	line := regexp.MustCompile(`^(# (HELP|TYPE) \w+ .+|\w+(\{\w+="[^"\\]*"(,\w+="[^"\\]*")*\})? [0-9.e+]+)$`)
+	for text := range strings.Lines(got) {
+		require.Regexp(t, line, strings.TrimSuffix(text, "\n"))
+	}
+}
+
+// processFigures checks what the metrics say of the process of the test.
+func processFigures(t *testing.T, metrics string) {
+	t.Helper()
+	value := func(name string) float64 {
+		found := regexp.MustCompile(`(?m)^` + name + ` (\S+)$`).FindStringSubmatch(metrics)
+		require.NotNil(t, found, name)
+		n, err := strconv.ParseFloat(found[1], 64)
+		require.NoError(t, err)
+		return n
+	}
+	require.InDelta(t, time.Now().Unix(), value("process_start_time_seconds"), 3600)
+	require.Greater(t, value("process_resident_memory_bytes"), 1e6)
+	require.Greater(t, value("process_virtual_memory_bytes"), value("process_resident_memory_bytes"))
+	require.GreaterOrEqual(t, value("process_cpu_seconds_total"), 0.0)
+	require.GreaterOrEqual(t, value("process_open_fds"), 3.0)
+	require.Greater(t, value("process_max_fds"), value("process_open_fds"))
+}

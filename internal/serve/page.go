@@ -1,0 +1,216 @@
+package serve
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/acp-agent/acp-agent/internal/serve/websocket"
+	"github.com/acp-agent/acp-agent/internal/text/pause"
+	"github.com/acp-agent/acp-agent/internal/text/secret"
+	"github.com/acp-agent/acp-agent/internal/web/inspect"
+	"github.com/acp-agent/acp-agent/internal/web/page"
+)
+
+// A browser sends its cookies to every port of the host, so a cookie alone may come from any
+// program of this machine. What the page keeps in its storage, only pages of its origin can read,
+// which has a port. So the page keeps a random proof and sends it with each request, and the token
+// of a device is the cookie with the proof.
+const (
+	// cookiePrefix is what the names of cookies with tokens begin with. Browsers accept these only
+	// from this host and over TLS, or from a loopback address.
+	cookiePrefix = "__Host-acp-agent-"
+	// proofHeader is the header with the proof. Requests for connections cannot have it: they offer
+	// the proof as a subprotocol that begins with proofProtocol.
+	proofHeader   = "Acp-Agent-Proof"
+	proofProtocol = "proof."
+	// minProof is how long a proof is at least. The page makes UUIDs.
+	minProof = 32
+)
+
+// wrongCodesPerMinute is how many wrong codes are logged and answered as such, whoever sends them.
+// The limit keeps the log readable; a code has 130 random bits. The right code always pairs.
+const wrongCodesPerMinute = 30
+
+// addPage makes the server serve the page for browsers, whose connections are those of devices.
+func (s *Server) addPage(mux *http.ServeMux) {
+	wrong := rate.NewLimiter(rate.Every(time.Minute/wrongCodesPerMinute), wrongCodesPerMinute)
+	mux.HandleFunc("/", page.Serve)
+	mux.HandleFunc("POST /pair", s.forPage(func(w http.ResponseWriter, r *http.Request) {
+		s.pairDevice(w, r, wrong)
+	}))
+	mux.HandleFunc("POST /me", s.forPage(s.describeDevice))
+	mux.HandleFunc("POST /leave", s.forPage(s.removeDevice))
+}
+
+// forPage returns a handler for requests of the page itself.
+func (s *Server) forPage(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if !fromPage(r) {
+			http.Error(w, "only the page itself may ask", http.StatusForbidden)
+			return
+		}
+		next(w, r)
+	}
+}
+
+// withPage sets the headers that protect the page, and answers only requests to a name of the
+// server: with the name of another site, that site's page could be this one.
+func (s *Server) withPage(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		inspect.SetHeaders(w.Header())
+		// With no-referrer browsers do not say either that it is this page that pairs a device.
+		w.Header().Set("Referrer-Policy", "same-origin")
+		if r.TLS == nil && !s.options.BehindProxy && !isLoopback(r.Host) {
+			http.Error(w, "this is not the address of the page", http.StatusMisdirectedRequest)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func isLoopback(hostPort string) bool {
+	u, err := url.Parse("http://" + hostPort)
+	return err == nil && secret.IsLoopback(u.Hostname())
+}
+
+// fromPage reports whether a request was sent by the page of this server. The page of a host that is
+// reached without TLS is not this one, although some browsers send it the same cookies.
+func fromPage(r *http.Request) bool {
+	origin, site := r.Header.Get("Origin"), r.Header.Get("Sec-Fetch-Site")
+	return (strings.HasPrefix(origin, "https://") || isLoopback(r.Host)) &&
+		origin != "" && Origins{}.Admit(r) && (site == "" || site == "same-origin")
+}
+
+// pairDevice exchanges the code in a request for a cookie. wrong limits the answers to wrong codes.
+func (s *Server) pairDevice(w http.ResponseWriter, r *http.Request, wrong *rate.Limiter) {
+	begun := time.Now()
+	var request struct{ Code string }
+	const most = 1 << 10
+	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, most)).Decode(&request)
+	isJSON := r.Header.Get("Content-Type") == "application/json"
+	if err != nil || !isJSON || len(proof(r)) < minProof {
+		http.Error(w, "expected a code as JSON, and the header "+proofHeader+
+			", which a proxy must pass on", http.StatusBadRequest)
+		return
+	}
+	value, account, token, err := s.options.Tokens.pair(request.Code, proof(r))
+	from := s.source(r)
+	switch {
+	case errors.Is(err, errInvalid) && !wrong.Allow():
+		s.metrics.reject()
+		_ = pause.For(r.Context(), refusing-time.Since(begun))
+		http.Error(w, "too many wrong codes: try again in a minute, or with a new code",
+			http.StatusTooManyRequests)
+	case errors.Is(err, errInvalid):
+		s.metrics.reject()
+		s.options.Log.Warn("rejected a code for a device", from...)
+		s.options.Audit.Info("rejected a code for a device", from...)
+		_ = pause.For(r.Context(), refusing-time.Since(begun))
+		http.Error(w, "this code was used before or is too old: acp-agent tokens pair makes a new one",
+			http.StatusUnauthorized)
+	case err != nil:
+		s.options.Log.Error("cannot pair a device", append(from, "error", err)...)
+		http.Error(w, "the server cannot pair the device; its log says why",
+			http.StatusServiceUnavailable)
+	default:
+		_ = s.forgetDevice(r) // it is logged, and nobody has its cookie any longer
+		from = append(identity(account, token), from...)
+		from = append(from, "role", token.Role, "label", token.Label)
+		s.options.Log.Warn("paired a device", from...)
+		s.options.Audit.Info("paired a device", from...)
+		s.notifier.paired(account.Name, token)
+		http.SetCookie(w, deviceCookie(r, value, int(deviceLife/time.Second)))
+		w.WriteHeader(http.StatusNoContent)
+	}
+}
+
+// describeDevice tells the page whose device it runs on, what that may do, and which other devices
+// the user has.
+func (s *Server) describeDevice(w http.ResponseWriter, r *http.Request) {
+	account, token, err := s.who(r)
+	var tokens []Token
+	if err == nil {
+		tokens, err = s.options.Tokens.Of(account.Name)
+	}
+	switch {
+	case errors.Is(err, errInvalid), errors.Is(err, errNobody):
+		http.Error(w, "this browser is not paired", http.StatusUnauthorized)
+		return
+	case err != nil:
+		s.options.Log.Error("cannot read the devices of a user", "error", err)
+		http.Error(w, "the server cannot read its devices; its log says why",
+			http.StatusServiceUnavailable)
+		return
+	}
+	others := []map[string]any{}
+	for _, t := range tokens {
+		if t.Kind == Device && t.ID != token.ID && t.validAt(time.Now()) {
+			others = append(others, map[string]any{"id": t.ID, "label": t.Label, "role": t.Role,
+				"created": t.Created})
+		}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(map[string]any{ // fails only if the page has left
+		"user": account.Name, "role": cmp.Or(token.Role, Full), "label": token.Label, "devices": others,
+	})
+}
+
+// removeDevice signs a device out.
+func (s *Server) removeDevice(w http.ResponseWriter, r *http.Request) {
+	if err := s.forgetDevice(r); err != nil {
+		http.Error(w, "the server cannot remove the device; its log says why",
+			http.StatusServiceUnavailable)
+		return
+	}
+	http.SetCookie(w, deviceCookie(r, "", -1))
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// forgetDevice removes the device that the browser was until now, if any.
+func (s *Server) forgetDevice(r *http.Request) error {
+	account, token, err := s.device(r)
+	if err != nil {
+		return nil
+	}
+	if err := s.options.Tokens.RevokeToken(account.Name, token.ID); err != nil {
+		s.options.Log.Error("cannot remove a device", "error", err)
+		return err
+	}
+	s.options.Audit.Info("removed a device", append(identity(account, token), s.source(r)...)...)
+	return nil
+}
+
+// deviceCookie returns the cookie of the device that sent a request.
+func deviceCookie(r *http.Request, value string, maxAge int) *http.Cookie {
+	return &http.Cookie{Name: cookieName(proof(r)), Value: value, Path: "/", MaxAge: maxAge,
+		Secure: true, HttpOnly: true, SameSite: http.SameSiteStrictMode}
+}
+
+// cookieName returns the name of the cookie that belongs to a proof. The pages of two servers on
+// one host have two cookies.
+func cookieName(proof string) string { return cookiePrefix + tokenID(hashToken(proof)) }
+
+// proof returns the proof that a request comes from the page, or "".
+func proof(r *http.Request) string {
+	offered := websocket.Offered(r, proofProtocol)
+	return cmp.Or(r.Header.Get(proofHeader), strings.TrimPrefix(offered, proofProtocol))
+}
+
+// device returns the device that sent a request from the page.
+func (s *Server) device(r *http.Request) (Account, Token, error) {
+	sent, err := r.Cookie(cookieName(proof(r)))
+	if err != nil || !fromPage(r) {
+		return Account{}, Token{}, errInvalid
+	}
+	return s.options.Tokens.find(sent.Value+proof(r), Device)
+}
+
+// isFromDevice reports whether a request for a connection comes from the page.
+func (s *Server) isFromDevice(r *http.Request) bool { return s.options.Page && proof(r) != "" }

@@ -1,0 +1,505 @@
+package serve
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/stretchr/testify/require"
+
+	acpwebsocket "github.com/acp-agent/acp-agent/internal/serve/websocket"
+	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
+	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
+)
+
+func withPage(o *Options) { o.Page = true }
+
+// code makes a code for a user.
+func (h *host) code(name string, role Role) string {
+	h.t.Helper()
+	code, err := h.options.Tokens.AddCode(name, role, "phone")
+	require.NoError(h.t, err)
+	return code
+}
+
+// device is what a browser has of a server: what its page keeps, and the cookies that it sends.
+type device struct {
+	proof   string
+	cookies []*http.Cookie
+}
+
+// newDevice returns a browser that is not paired.
+func newDevice() device { return device{proof: strings.ToLower(rand.Text() + rand.Text())} }
+
+// post sends a request as a page of an origin does.
+func (h *host) post(path, origin, body string, d device) *http.Response {
+	h.t.Helper()
+	r, err := http.NewRequestWithContext(h.t.Context(), http.MethodPost, "http://"+h.address+path,
+		strings.NewReader(body))
+	require.NoError(h.t, err)
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set(proofHeader, d.proof)
+	if origin != "" {
+		r.Header.Set("Origin", origin)
+	}
+	for _, c := range d.cookies {
+		r.AddCookie(c)
+	}
+	response, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(r)
+	require.NoError(h.t, err)
+	h.t.Cleanup(func() { _ = response.Body.Close() })
+	return response
+}
+
+// pair pairs a new device.
+func (h *host) pair(name string, role Role) device {
+	h.t.Helper()
+	return h.pairAgain(newDevice(), name, role)
+}
+
+// pairAgain pairs a device that may be paired already.
+func (h *host) pairAgain(d device, name string, role Role) device {
+	h.t.Helper()
+	response := h.post("/pair", "http://"+h.address, `{"code":"`+h.code(name, role)+`"}`, d)
+	require.Equal(h.t, http.StatusNoContent, response.StatusCode)
+	require.Len(h.t, response.Cookies(), 1)
+	return device{d.proof, response.Cookies()}
+}
+
+// knows reports whether the page shows what a device may see.
+func (h *host) knows(d device) bool {
+	h.t.Helper()
+	return h.post("/me", "http://"+h.address, "", d).StatusCode == http.StatusOK
+}
+
+// A browser is paired by a code that works once, for a short time, and only for the page itself.
+func TestPairing(t *testing.T) {
+	h := start(t, withPage)
+	secret, own := h.add("ana"), "http://"+h.address
+	expired, err := h.options.Tokens.Add("ana", Token{Kind: Code, Role: Full, Expires: time.Now().Add(-time.Second)})
+	require.NoError(t, err)
+	code := h.code("ana", Answer)
+	list, err := h.options.Tokens.Of("ana")
+	require.NoError(t, err)
+	require.Len(t, list, 2, "what has expired is removed")
+
+	for _, c := range []struct {
+		origin, body string
+		status       int
+	}{
+		{"", `{"code":"` + code + `"}`, http.StatusForbidden},
+		{"null", `{"code":"` + code + `"}`, http.StatusForbidden},
+		{"https://evil.example", `{"code":"` + code + `"}`, http.StatusForbidden},
+		{own, `{"code":"` + secret + `"}`, http.StatusUnauthorized},
+		{own, `{"code":"` + expired + `"}`, http.StatusUnauthorized},
+		{own, `{"code":"ana.x"}`, http.StatusUnauthorized},
+		{own, `{"code":"../ana.x"}`, http.StatusUnauthorized},
+		{own, `{}`, http.StatusUnauthorized},
+		{own, strings.Repeat(" ", 1<<11) + `{}`, http.StatusBadRequest},
+		{own, `code=` + code, http.StatusBadRequest},
+	} {
+		require.Equal(t, c.status, h.post("/pair", c.origin, c.body, newDevice()).StatusCode, "%v", c)
+	}
+	status, _ := h.get(Path, "Bearer "+code)
+	require.Equal(t, http.StatusUnauthorized, status)
+
+	var paired atomic.Int64
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			if _, _, _, err := h.options.Tokens.pair(code, newDevice().proof); err == nil {
+				paired.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	require.Equal(t, int64(1), paired.Load())
+
+	phone := h.pair("ana", Answer)
+	cookie := phone.cookies[0]
+	require.True(t, cookie.HttpOnly && cookie.Secure && cookie.SameSite == http.SameSiteStrictMode, cookie)
+	require.Equal(t, "/", cookie.Path)
+	require.Empty(t, cookie.Domain)
+	body, err := io.ReadAll(h.post("/me", own, "", phone).Body)
+	require.NoError(t, err)
+	require.Contains(t, string(body), `"label":"phone","role":"answer","user":"ana"`)
+	status, _ = h.get(Path, "Bearer "+cookie.Value+phone.proof)
+	require.Equal(t, http.StatusUnauthorized, status)
+	require.Contains(t, h.audit.String(), `"msg":"paired a device","user":"ana"`)
+	for _, secret := range []string{code, cookie.Value, phone.proof} {
+		require.NotContains(t, h.log.String()+h.audit.String(), strings.TrimPrefix(secret, "ana."))
+	}
+
+	h.add("bob")
+	other := h.pair("bob", Full)
+	again := h.pairAgain(other, "ana", Watch)
+	require.Equal(t, cookie.Path, again.cookies[0].Path)
+	require.Equal(t, other.cookies[0].Name, again.cookies[0].Name, "a browser has one cookie")
+	require.False(t, h.knows(other), "a browser is one device")
+	body, err = io.ReadAll(h.post("/me", own, "", phone).Body)
+	require.NoError(t, err)
+	require.Contains(t, string(body), `"role":"watch"`, "the others are told")
+
+	require.Equal(t, http.StatusForbidden, h.post("/leave", "https://evil.example", "", phone).StatusCode)
+	require.Equal(t, http.StatusNoContent, h.post("/leave", own, "", phone).StatusCode)
+	require.False(t, h.knows(phone))
+}
+
+// Whoever listens on another port of the host gets the cookies of the browser, and sends what a
+// browser would not. Go's jar of cookies does not tell ports apart either.
+func TestOtherPortsGetNoSession(t *testing.T) {
+	first, second := start(t, withPage), start(t, withPage)
+	jar, err := cookiejar.New(nil)
+	require.NoError(t, err)
+	at := func(address string) *url.URL { return &url.URL{Scheme: "https", Host: address, Path: "/"} }
+	visit := func(h *host, proof string) device { return device{proof, jar.Cookies(at(h.address))} }
+	pages := map[*host]string{first: newDevice().proof, second: newDevice().proof}
+	for h, proof := range pages {
+		h.add("ana")
+		jar.SetCookies(at(h.address), h.pairAgain(visit(h, proof), "ana", Full).cookies)
+	}
+	for h, proof := range pages {
+		require.True(t, h.knows(visit(h, proof)), "a second server signs nobody out")
+	}
+
+	got := jar.Cookies(at("127.0.0.1:1"))
+	require.Len(t, got, 2)
+	for h, proof := range pages {
+		own := "http://" + h.address
+		for _, guess := range []string{"", got[0].Value, got[1].Value, newDevice().proof} {
+			thief := device{guess, got}
+			for _, c := range got {
+				thief.cookies = append(thief.cookies, &http.Cookie{Name: cookieName(guess), Value: c.Value})
+				status, _ := h.get(Path, "Bearer "+c.Value+guess)
+				require.Equal(t, http.StatusUnauthorized, status)
+			}
+			require.False(t, h.knows(thief), guess)
+			h.post("/leave", own, "", thief)
+			h.post("/pair", own, `{"code":"ana.x"}`, thief)
+			_, status := h.browser(thief, own)
+			require.Equal(t, http.StatusUnauthorized, status, guess)
+		}
+		require.True(t, h.knows(visit(h, proof)), "others cannot sign a device out")
+	}
+
+	code := first.code("ana", Full)
+	for _, weak := range []string{"", "short"} {
+		response := first.post("/pair", "http://"+first.address, `{"code":"`+code+`"}`, device{proof: weak})
+		require.Equal(t, http.StatusBadRequest, response.StatusCode)
+	}
+	first.post("/leave", "http://"+first.address, "", visit(first, pages[first]))
+	require.False(t, first.knows(visit(first, pages[first])))
+	require.True(t, second.knows(visit(second, pages[second])))
+}
+
+// Some browsers send the cookies of a host to its pages without TLS, which anybody on the way can
+// change.
+func TestPagesWithoutTLSAreOthers(t *testing.T) {
+	for origin, want := range map[string]bool{
+		"https://agent.example": true, "http://agent.example": false, "https://evil.example": false,
+		"null": false, "": false, "https://agent.example.evil.example": false,
+		"https://agent.example:8443": false, "httpsx://agent.example": false,
+	} {
+		r := httptest.NewRequest(http.MethodPost, "/me", nil)
+		r.Host = "agent.example"
+		r.Header.Set("Origin", origin)
+		require.Equal(t, want, fromPage(r), origin)
+		r.Header.Set("Sec-Fetch-Site", "same-site")
+		require.False(t, fromPage(r))
+	}
+}
+
+// A device does not go on as a program of the same user, which may do more.
+func TestDevicesResumeNothing(t *testing.T) {
+	h := start(t, withPage)
+	connect(t, "ws://"+h.address, h.add("ana")).initialize()
+	h.mu.Lock()
+	ids := slices.Collect(maps.Keys(h.conns))
+	h.mu.Unlock()
+	require.Len(t, ids, 1)
+	paired := h.pair("ana", Watch)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+h.address+Path, nil)
+	require.NoError(t, err)
+	r.AddCookie(paired.cookies[0])
+	for name, value := range map[string]string{"Origin": "http://" + h.address, "Connection": "Upgrade",
+		"Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+		"Sec-WebSocket-Protocol": "acp.v1, " + proofProtocol + paired.proof, "Acp-Connection-Id": ids[0], "Acp-Agent-Received": "0"} {
+		r.Header.Set(name, value)
+	}
+	require.True(t, acpwebsocket.Resumes(r))
+	response, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(r)
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	require.Equal(t, http.StatusForbidden, response.StatusCode)
+}
+
+// Wrong codes are limited, and whoever sends many of them keeps nobody from pairing with a right one.
+func TestPairingIsLimited(t *testing.T) {
+	h := start(t, withPage)
+	h.add("ana")
+	statuses := map[int]bool{}
+	for range wrongCodesPerMinute + 2 {
+		statuses[h.post("/pair", "http://"+h.address, `{"code":"ana.x"}`, newDevice()).StatusCode] = true
+	}
+	require.True(t, statuses[http.StatusTooManyRequests])
+	logged := strings.Count(h.audit.String(), "rejected a code")
+	require.NotZero(t, logged)
+	h.pair("ana", Answer)
+	require.Equal(t, logged, strings.Count(h.audit.String(), "rejected a code"))
+}
+
+// Other sites can neither show the page nor be it, and there is none without the option.
+func TestPageIsProtected(t *testing.T) {
+	h := start(t, withPage)
+	for path, kind := range map[string]string{"/": "html", "/app.js": "javascript", "/dom.js": "javascript", "/style.css": "css"} {
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest(http.MethodGet, path, nil)
+		r.Host = "localhost:8765"
+		h.handler().ServeHTTP(w, r)
+		require.Equal(t, http.StatusOK, w.Code, path)
+		require.Equal(t, "text/"+kind+"; charset=utf-8", w.Header().Get("Content-Type"))
+		require.Contains(t, w.Header().Get("Content-Security-Policy"), "frame-ancestors 'none'")
+		require.Equal(t, "DENY", w.Header().Get("X-Frame-Options"))
+		require.Empty(t, w.Header().Get("Access-Control-Allow-Origin"))
+
+		r.Host = "rebound.example:8765"
+		w = httptest.NewRecorder()
+		h.handler().ServeHTTP(w, r)
+		require.Equal(t, http.StatusMisdirectedRequest, w.Code)
+	}
+	status, _ := h.get("/../server.go", "")
+	require.NotEqual(t, http.StatusOK, status)
+	plain := start(t)
+	for _, path := range []string{"/", "/app.js"} {
+		status, _ := plain.get(path, "")
+		require.Equal(t, http.StatusNotFound, status)
+	}
+	require.Equal(t, http.StatusNotFound, plain.post("/pair", "http://"+plain.address, "{}", newDevice()).StatusCode)
+}
+
+// browser connects as the page of a paired browser does.
+func (h *host) browser(d device, origin string) (*websocket.Conn, int) {
+	h.t.Helper()
+	header := http.Header{}
+	for _, c := range d.cookies {
+		header.Add("Cookie", c.Name+"="+c.Value)
+	}
+	if origin != "" {
+		header.Set("Origin", origin)
+	}
+	socket, response, err := websocket.Dial(h.t.Context(), "ws://"+h.address+Path,
+		&websocket.DialOptions{HTTPHeader: header, Subprotocols: []string{"acp.v1", proofProtocol + d.proof}})
+	if err == nil {
+		h.t.Cleanup(func() { _ = socket.CloseNow() })
+	}
+	return socket, response.StatusCode
+}
+
+// ask sends a request, and returns the answer.
+func ask(t *testing.T, socket *websocket.Conn, id int, method, params string) answer {
+	t.Helper()
+	require.NoError(t, socket.Write(t.Context(), websocket.MessageText,
+		fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, id, method, params)))
+	for {
+		_, message, err := socket.Read(t.Context())
+		require.NoError(t, err)
+		var a answer
+		require.NoError(t, json.Unmarshal(message, &a))
+		if a.Method == "" && string(a.ID) == fmt.Sprint(id) {
+			return a
+		}
+	}
+}
+
+func TestDevicesMayDoWhatTheirRoleSays(t *testing.T) {
+	h := start(t, withPage)
+	cwd := t.TempDir()
+	editor := connect(t, "ws://"+h.address, h.add("ana", cwd)).initialize()
+	var made struct{ SessionID string }
+	require.NoError(t, json.Unmarshal(editor.open(cwd).Result, &made))
+	own := "http://" + h.address
+	for role, prompts := range map[Role]bool{Watch: false, Answer: false, Full: true} {
+		paired := h.pair("ana", role)
+		for origin, status := range map[string]int{"": 401, "https://evil.example": 403, "null": 403} {
+			_, got := h.browser(paired, origin)
+			require.Equal(t, status, got, origin)
+		}
+		socket, _ := h.browser(paired, own)
+		require.Empty(t, ask(t, socket, 1, "initialize", `{"protocolVersion":1}`).Error)
+		require.Contains(t, string(ask(t, socket, 2, "session/list", `{}`).Result), made.SessionID)
+		load := ask(t, socket, 3, "session/load", `{"sessionId":"`+made.SessionID+`","cwd":"`+cwd+`","mcpServers":[]}`)
+		require.Empty(t, load.Error)
+		require.NotEmpty(t, ask(t, socket, 4, "session/load", `{"sessionId":"none","cwd":"/","mcpServers":[]}`).Error)
+		prompt := ask(t, socket, 5, "session/prompt",
+			`{"sessionId":"`+made.SessionID+`","prompt":[{"type":"text","text":"/help"}]}`)
+		require.Equal(t, prompts, prompt.Error.Message == "", prompt.Error)
+		if !prompts {
+			require.Contains(t, prompt.Error.Message, "this device may not do that")
+			for _, method := range []string{"session/new", "session/delete", "session/fork", "logout", "session/set_mode",
+				"session/set_title", "_other"} {
+				refused := ask(t, socket, 6, method, `{"sessionId":"`+made.SessionID+`","cwd":"`+cwd+`","mcpServers":[]}`)
+				require.Contains(t, refused.Error.Message, "this device may not do that", method)
+			}
+		}
+		require.Equal(t, 204, h.post("/leave", own, "", paired).StatusCode)
+		_, _, err := socket.Read(t.Context()) // it is signed out
+		for err == nil {
+			_, _, err = socket.Read(t.Context())
+		}
+	}
+	h.add("bob", cwd)
+	socket, _ := h.browser(h.pair("bob", Full), own)
+	require.Empty(t, ask(t, socket, 1, "initialize", `{"protocolVersion":1}`).Error)
+	require.NotContains(t, string(ask(t, socket, 2, "session/list", `{}`).Result), made.SessionID)
+	for _, method := range []string{"session/load", "session/resume", "session/status", "session/prompt"} {
+		refused := ask(t, socket, 3, method, `{"sessionId":"`+made.SessionID+`","cwd":"`+cwd+`","mcpServers":[],"prompt":[]}`)
+		require.NotEmpty(t, refused.Error.Message, "%s in a session of another user", method)
+	}
+	editor.lives()
+}
+
+// What a restricted device sends is read as the server reads it, and becomes what its role allows.
+func TestRestrictedMessages(t *testing.T) {
+	h := start(t)
+	store := sqlite.NewMemory()
+	defer store.Close()
+	c := restrict(nil, Answer, store.For("ana"), h.options.Audit)
+	for _, message := range []string{
+		`{"jsonrpc":"2.0","id":1,"method":"session/list","method":"session/prompt"}`,
+		`[]`, `{`, `"session/list"`,
+	} {
+		_, err := c.check([]byte(message))
+		require.Error(t, err, message)
+	}
+	for _, notification := range []string{
+		`{"jsonrpc":"2.0","METHOD":"session/list","method":"session/prompt"}`,
+		`{"jsonrpc":"2.0","method":"session/\u0070rompt","params":{}}`,
+		`{"jsonrpc":"2.0","method":7}`,
+		`{"jsonrpc":"2.0","method":null}`,
+	} {
+		passed, err := c.check([]byte(notification))
+		require.NoError(t, err)
+		require.Nil(t, passed, notification)
+	}
+	passed, err := c.check([]byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1,` +
+		`"clientCapabilities":{"fs":{"readTextFile":true,"writeTextFile":true},"terminal":true}}}`))
+	require.NoError(t, err)
+	require.NotContains(t, string(passed), "fs")
+	require.NotContains(t, string(passed), "terminal")
+
+	const question = `{"jsonrpc":"2.0","id":%s,"method":"session/request_permission","params":{"sessionId":"s",` +
+		`"toolCall":{"title":"Run rm"},"options":[{"optionId":"once","kind":"allow_once","name":"Allow"},` +
+		`{"optionId":"always","kind":"allow_always","name":"Always"},{"optionId":"no","kind":"reject_once","name":"No"},` +
+		`{"optionId":"never","kind":"reject_always","name":"Never"}]}}`
+	answer := func(role Role, id, result string) string {
+		t.Helper()
+		c := restrict(nil, role, store.For("ana"), h.options.Audit)
+		sent := string(c.ask("session/request_permission", fmt.Appendf(nil, question, `"q"`)))
+		require.NotContains(t, sent, "ways")
+		require.Equal(t, role == Answer, strings.Contains(sent, "once"))
+		passed, err := c.check(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`, id, result))
+		require.NoError(t, err)
+		again, err := c.check(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`, id, result))
+		require.NoError(t, err)
+		require.Nil(t, again, "a question is answered once")
+		return string(passed)
+	}
+	const cancelled = `{"id":"q","jsonrpc":"2.0","result":{"outcome":{"outcome":"cancelled"}}}`
+	chosen := func(id string) string { return `{"outcome":{"outcome":"selected","optionId":"` + id + `"}}` }
+	require.JSONEq(t, `{"id":"q","jsonrpc":"2.0","result":`+chosen("once")+`}`, answer(Answer, `"q"`, chosen("once")))
+	for _, result := range []string{chosen("always"), chosen("never"), chosen("other"), chosen(""), `{}`, `7`, `null`,
+		`{"outcome":{"outcome":"cancelled","optionId":"once"}}`} {
+		require.JSONEq(t, cancelled, answer(Answer, `"q"`, result), result)
+	}
+	require.JSONEq(t, cancelled, answer(Watch, `"q"`, chosen("once")))
+	require.Empty(t, answer(Answer, `"other"`, chosen("once")))
+
+	c = restrict(nil, Answer, store.For("ana"), h.options.Audit)
+	for i := range 2 * maxAsked {
+		c.ask("session/request_permission", fmt.Appendf(nil, question, fmt.Sprint(i)))
+	}
+	require.Len(t, c.asked, maxAsked)
+	require.Contains(t, c.asked, fmt.Sprint(2*maxAsked-1))
+}
+
+// Whatever a question contains, a device gets all of it but the options that it must not choose.
+func FuzzQuestionsToDevices(f *testing.F) {
+	for _, params := range []string{
+		`{"sessionId":"s","toolCall":{"title":"\u202e<b>","rawInput":{"command":"a\u200b","options":[{"kind":"allow_always"}]}},"options":[{"optionId":"a","kind":"allow_once"},{"optionId":"b","kind":"allow_always"}]}`,
+		`{"options":{"kind":"allow_always"}}`, `{"options":[[{"kind":"allow_always"}],null,7]}`,
+		`{"options":[{"kind":"allow_always"}],"options":[{"kind":"allow_once"}]}`,
+		`{"OPTIONS":[{"kind":"allow_always"}]}`, `{"options":[{"optionId":"a","optionId":"b","kind":"reject_always","kind":"allow_once"}]}`,
+		`{"options":[{"kind":"allow_once"},{"optionId":7,"kind":"allow_once"},{"optionId":"c","KIND":"allow_once","kind":"allow_always"}]}`,
+		`{}`, `[]`, `null`,
+	} {
+		f.Add(params)
+	}
+	f.Fuzz(func(t *testing.T, params string) {
+		if !json.Valid([]byte(params)) {
+			return
+		}
+		c := restrict(nil, Answer, nil, nil)
+		sent := c.ask("session/request_permission", []byte(`{"jsonrpc":"2.0","id":1,"method":"session/request_permission","params":`+params+`}`))
+		var before, after map[string]any
+		if json.Unmarshal([]byte(params), &before) != nil || before == nil {
+			return // it is not an object, which acp.Server sends to nobody
+		}
+		require.True(t, json.Valid(sent), string(sent))
+		require.NoError(t, json.Unmarshal(strictjson.Find(sent, "params"), &after), string(sent))
+		options, _ := after["options"].([]any)
+		require.Len(t, options, len(c.asked["1"].options), string(sent))
+		for i, o := range options {
+			option, _ := o.(map[string]any) // with the exact names, as browsers read it
+			require.Regexp(t, "_once$", option["kind"], string(sent))
+			require.Equal(t, c.asked["1"].options[i], option["optionId"])
+		}
+		delete(before, "options")
+		delete(after, "options")
+		require.Equal(t, before, after)
+	})
+}
+
+// Whatever a device sends, only what its role allows gets through.
+func FuzzMessagesOfDevices(f *testing.F) {
+	for _, message := range []string{
+		`{"jsonrpc":"2.0","method":"session/prompt"}`, `{"method":"session/list","Method":"session/prompt"}`,
+		`{"id":1,"result":{"outcome":{"outcome":"selected","optionId":"always"}}}`,
+		`{"id":1,"method":null,"result":{"outcome":{"outcome":"selected","optionId":"once"}}}`,
+		`{"id":1,"error":{}}`, `{"method":"session/cancel","params":{"sessionId":"s"}}`, `[{"method":"session/prompt"}]`,
+	} {
+		f.Add([]byte(message))
+	}
+	f.Fuzz(func(t *testing.T, message []byte) {
+		if id := strictjson.Find(message, "id"); strictjson.Find(message, "method") != nil && id != nil {
+			return // refusing a request needs a connection
+		}
+		c := restrict(nil, Answer, nil, slog.New(slog.DiscardHandler))
+		c.ask("session/request_permission", []byte(`{"id":1,"params":{"options":[{"optionId":"once","kind":"allow_once"},{"optionId":"always","kind":"allow_always"}]}}`))
+		passed, err := c.check(message)
+		if err != nil || passed == nil {
+			return
+		}
+		var got map[string]any
+		require.NoError(t, json.Unmarshal(passed, &got))
+		method, ok := got["method"]
+		if ok {
+			require.True(t, Answer.may(method.(string)), string(passed))
+		} else {
+			require.NotContains(t, string(passed), `"optionId":"always"`)
+		}
+	})
+}

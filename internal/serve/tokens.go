@@ -1,0 +1,377 @@
+package serve
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/internal/files/privatefile"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// Account describes a user, and what the user may use.
+type Account struct {
+	// Name names the user.
+	Name string
+	// Within are the directories in which the roots of the user's sessions must be.
+	Within workspace.Dirs
+	// Agent names the agent that answers the user, "" for the server's own.
+	Agent string
+	// Budget is what the user's sessions may cost before the user is asked whether to go on.
+	Budget acp.Budget
+	// Limits replace those of the server where they are not 0.
+	Limits acp.Limits
+	// StoredBytes replaces that of the server if it is not 0.
+	StoredBytes int
+	// Ask and Deny are rules in addition to those of the server.
+	Ask, Deny []string
+}
+
+// Narrow returns the rules for the user's sessions: those of the server with the account's, which
+// can only ask and deny.
+func (a Account) Narrow(
+	server func(workspace.Dir) *acp.Permissions,
+) func(workspace.Dir) *acp.Permissions {
+	if len(a.Ask)+len(a.Deny) == 0 {
+		return server
+	}
+	return func(cwd workspace.Dir) *acp.Permissions {
+		own := acp.Permissions{Ask: a.Ask, Deny: a.Deny}
+		if server != nil {
+			if p := server(cwd); p != nil {
+				own = own.With(*p)
+			}
+		}
+		return &own
+	}
+}
+
+// same reports whether a and other give the same rights.
+func (a Account) same(other Account) bool {
+	return a.Agent == other.Agent && a.Budget == other.Budget && a.Limits == other.Limits &&
+		a.StoredBytes == other.StoredBytes &&
+		slices.Equal(a.Ask, other.Ask) && slices.Equal(a.Deny, other.Deny) &&
+		slices.Equal(a.Within.Strings(), other.Within.Strings())
+}
+
+// Token describes a token, without the token itself.
+type Token struct {
+	// ID tells the tokens of a user apart.
+	ID string
+	// Label says what the token is for. May be empty.
+	Label string
+	// Created is when it was added. Expires is when it ends; if it is zero, the token does not end.
+	Created, Expires time.Time
+	// Kind says what the token is for. Role is what a device may do.
+	Kind Kind
+	Role Role
+
+	hash string // of the token, in hexadecimal digits
+}
+
+// validAt reports whether a token can be used at a time.
+func (t Token) validAt(now time.Time) bool { return t.Expires.IsZero() || now.Before(t.Expires) }
+
+// accountFile is the content of an account's file, which is named NAME.json.
+type accountFile struct {
+	Name   string       `json:"name"`
+	Within []string     `json:"within"`
+	Agent  string       `json:"agent,omitzero"`
+	Limits limitsInFile `json:"limits,omitzero"`
+	Budget acp.Budget   `json:"budget,omitzero"`
+	Ask    []string     `json:"ask,omitzero"`
+	Deny   []string     `json:"deny,omitzero"`
+}
+
+type limitsInFile struct {
+	Connections int `json:"connections,omitzero"`
+	Sessions    int `json:"sessions,omitzero"`
+	Turns       int `json:"turns,omitzero"`
+	StoredBytes int `json:"storedBytes,omitzero"`
+}
+
+// tokenFile is the content of a token's file, which is named NAME/ID.json.
+type tokenFile struct {
+	Label   string    `json:"label,omitzero"`
+	Created time.Time `json:"created"`
+	Expires time.Time `json:"expires,omitzero"`
+	Kind    Kind      `json:"kind,omitzero"`
+	Role    Role      `json:"role,omitzero"`
+	Hash    string    `json:"sha256"`
+}
+
+// Tokens keeps accounts and their tokens in a directory. Its methods are safe for concurrent use, by
+// processes too.
+type Tokens struct{ dir string }
+
+// NewTokens returns the tokens in dir, which Create creates.
+func NewTokens(dir string) *Tokens { return &Tokens{dir} }
+
+// ErrAccountExists is returned by [Tokens.Create] if the name is taken.
+var ErrAccountExists = errors.New("there is a user with this name")
+
+// Create creates an account without tokens.
+func (s *Tokens) Create(a Account) error {
+	path, content, err := s.encode(a)
+	if err != nil {
+		return err
+	}
+	err = privatefile.CreateFile(path, content)
+	if errors.Is(err, fs.ErrExist) {
+		return ErrAccountExists
+	}
+	return err
+}
+
+// Set changes an account. The error is fs.ErrNotExist if there is none with this name.
+func (s *Tokens) Set(a Account) error {
+	path, content, err := s.encode(a)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Lstat(path); err != nil {
+		return fs.ErrNotExist
+	}
+	return privatefile.WriteFile(path, content)
+}
+
+// encode returns the file of an account, and its content.
+func (s *Tokens) encode(a Account) (path string, content []byte, err error) {
+	if path, err = s.path(a.Name); err != nil {
+		return "", nil, err
+	}
+	content, err = json.Marshal(accountFile{Name: a.Name, Within: a.Within.Strings(), Agent: a.Agent,
+		Limits: limitsInFile{a.Limits.Connections, a.Limits.Sessions, a.Limits.Turns, a.StoredBytes},
+		Budget: a.Budget, Ask: a.Ask, Deny: a.Deny})
+	return path, content, err
+}
+
+// Add creates a token for the account with this name, and returns the token. Only its hash is
+// stored, so this is the only time that it can be seen. The error is fs.ErrNotExist if there is no
+// such account.
+func (s *Tokens) Add(name string, t Token) (string, error) {
+	secret := newSecret(name)
+	_, err := s.add(name, secret, t)
+	return secret, err
+}
+
+// newSecret returns what a token of the account with this name may be.
+func newSecret(name string) string { return name + "." + rand.Text() }
+
+// add stores a token, and returns its id.
+func (s *Tokens) add(name, secret string, t Token) (id string, err error) {
+	if _, err := s.Account(name); err != nil {
+		return "", err
+	}
+	f := tokenFile{Label: t.Label, Created: t.Created, Expires: t.Expires, Kind: t.Kind, Role: t.Role,
+		Hash: hashToken(secret)}
+	content, err := json.Marshal(f)
+	if err != nil {
+		return "", err
+	}
+	id = tokenID(f.Hash)
+	return id, privatefile.CreateFile(s.tokenPath(name, id), content)
+}
+
+// errInvalid is returned by [Tokens.find] if there is no such token, perhaps because it was revoked.
+var errInvalid = errors.New("there is no such token")
+
+// find returns what is known about a token of a kind.
+func (s *Tokens) find(secret string, kind Kind) (Account, Token, error) {
+	dot := strings.LastIndexByte(secret, '.')
+	if dot < 0 {
+		return Account{}, Token{}, errInvalid
+	}
+	hash := hashToken(secret)
+	account, err := s.Account(secret[:dot])
+	var t Token
+	if err == nil {
+		t, err = s.token(account.Name, tokenID(hash))
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, errName):
+		return Account{}, Token{}, errInvalid
+	case err != nil:
+		return Account{}, Token{}, err
+	// Hashes have the same length, and are compared in constant time.
+	case subtle.ConstantTimeCompare([]byte(t.hash), []byte(hash)) != 1, !t.validAt(time.Now()),
+		t.Kind != kind:
+		return Account{}, Token{}, errInvalid
+	}
+	return account, t, nil
+}
+
+// List returns all accounts, by name. What is damaged is left out, and the error names it.
+func (s *Tokens) List() (list []Account, err error) {
+	names, err := s.names(s.dir)
+	for _, name := range names {
+		a, failed := s.Account(name)
+		if errors.Is(failed, errName) {
+			failed = fmt.Errorf("%s is not the file of a user: %w",
+				filepath.Join(s.dir, name+suffix), failed)
+		}
+		if failed != nil {
+			err = errors.Join(err, failed)
+			continue
+		}
+		list = append(list, a)
+	}
+	return list, err
+}
+
+// Of returns the tokens of the account with this name, in the order in which they were created. What
+// is damaged is left out, and the error names it.
+func (s *Tokens) Of(name string) (list []Token, err error) {
+	if _, err := s.path(name); err != nil {
+		return nil, err
+	}
+	ids, err := s.names(s.tokenDir(name))
+	for _, id := range ids {
+		t, failed := s.token(name, id)
+		if failed != nil {
+			err = errors.Join(err, failed)
+			continue
+		}
+		list = append(list, t)
+	}
+	slices.SortStableFunc(list, func(a, b Token) int { return a.Created.Compare(b.Created) })
+	return list, err
+}
+
+// names returns the names of the files in dir, without the suffix.
+func (s *Tokens) names(dir string) (names []string, err error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	for _, e := range entries {
+		if name, ok := strings.CutSuffix(e.Name(), suffix); ok {
+			names = append(names, name)
+		}
+	}
+	return names, err
+}
+
+// Revoke removes an account with its tokens. The error is fs.ErrNotExist if there is none with this
+// name.
+func (s *Tokens) Revoke(name string) error {
+	path, err := s.path(name)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Lstat(path); err != nil {
+		return fs.ErrNotExist
+	}
+	// The account first: without it no token is valid.
+	return errors.Join(privatefile.Remove(path), os.RemoveAll(s.tokenDir(name)))
+}
+
+// RevokeToken removes one token. The error is fs.ErrNotExist if the account does not have it.
+func (s *Tokens) RevokeToken(name, id string) error {
+	if _, err := s.path(name); err != nil {
+		return err
+	}
+	if !isTokenID(id) {
+		return fs.ErrNotExist
+	}
+	path := s.tokenPath(name, id)
+	if _, err := os.Lstat(path); err != nil {
+		return fs.ErrNotExist
+	}
+	return privatefile.Remove(path)
+}
+
+// Account returns the account with this name. The error is fs.ErrNotExist if there is none.
+func (s *Tokens) Account(name string) (a Account, err error) {
+	path, err := s.path(name)
+	if err != nil {
+		return a, err
+	}
+	var f accountFile
+	if err := read(path, &f); err != nil {
+		return a, err
+	}
+	if f.Name != name {
+		return a, fmt.Errorf("%s is the file of %q", path, f.Name)
+	}
+	a = Account{Name: f.Name, Agent: f.Agent, Budget: f.Budget, Ask: f.Ask, Deny: f.Deny,
+		StoredBytes: f.Limits.StoredBytes, Limits: acp.Limits{
+			Connections: f.Limits.Connections, Sessions: f.Limits.Sessions, Turns: f.Limits.Turns}}
+	a.Within, err = workspace.ParseDirs(f.Within)
+	return a, err
+}
+
+// token returns a token of an account.
+func (s *Tokens) token(name, id string) (Token, error) {
+	var f tokenFile
+	err := read(s.tokenPath(name, id), &f)
+	return Token{ID: id, Label: f.Label, Created: f.Created, Expires: f.Expires, Kind: f.Kind,
+		Role: f.Role, hash: f.Hash}, err
+}
+
+// read decodes the content of a file.
+func read(path string, to any) error {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(content, to); err != nil {
+		return fmt.Errorf("%s is damaged: %w", path, err)
+	}
+	return nil
+}
+
+const (
+	suffix       = ".json"
+	maxNameBytes = 64
+	idDigits     = 8
+)
+
+// tokenID returns the id of the token with this hash.
+func tokenID(hash string) string { return hash[:idDigits] }
+
+func isTokenID(id string) bool {
+	_, err := hex.DecodeString(id)
+	return err == nil && len(id) == idDigits
+}
+
+var errName = fmt.Errorf("a name has up to %d small letters, digits, '-', '_', '.' and '@', begins "+
+	"with a letter or a digit, and does not end with '.'", maxNameBytes)
+
+// path returns the file of an account. Names must be distinct on any file system, and valid in a
+// header.
+func (s *Tokens) path(name string) (string, error) {
+	valid := name != "" && len(name) <= maxNameBytes && strings.IndexByte(".-_@", name[0]) < 0 &&
+		!strings.HasSuffix(name, ".") && // which Windows drops from the name of a folder
+		!strings.HasSuffix(name, suffix) // which is the file of another account
+	for _, c := range []byte(name) {
+		valid = valid && (c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || strings.IndexByte(".-_@", c) >= 0)
+	}
+	if !valid {
+		return "", fmt.Errorf("%w: not %q", errName, name)
+	}
+	return filepath.Join(s.dir, name+suffix), nil
+}
+
+// tokenDir returns the directory of an account's tokens.
+func (s *Tokens) tokenDir(name string) string { return filepath.Join(s.dir, name) }
+
+func (s *Tokens) tokenPath(name, id string) string {
+	return filepath.Join(s.tokenDir(name), id+suffix)
+}
+
+func hashToken(secret string) string {
+	sum := sha256.Sum256([]byte(secret))
+	return hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,95 @@
+package serve
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+
+	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/internal/serve/budget"
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// DefaultLimits returns what a user may use at once. Messages have limits of their own.
+func DefaultLimits() acp.Limits { return acp.Limits{Connections: 100, Sessions: 200, Turns: 50} }
+
+// messageBudget returns the limits for messages of up to maxLine bytes. A user can send two of them
+// at once.
+func messageBudget(memory, maxLine int) *budget.Budget {
+	perUser := max(memory/4, 2*maxLine)
+	return budget.New(budget.Limits{
+		PerUser: perUser, Total: max(memory, perUser), Message: maxLine,
+	})
+}
+
+// User is everything needed to serve one of a user's connections.
+type User struct {
+	// Account is the user's account. It may be another one for the next connection.
+	Account Account
+	// Connection names the connection.
+	Connection string
+	// Workspace allows only roots in the directories of the account.
+	Workspace workspace.Options
+	// Store has the sessions of the user only.
+	Store sessionstore.Store
+	// Log names the user in each message.
+	Log *slog.Logger
+}
+
+// user returns what a connection of the user with this name is served with.
+func (s *Server) user(name string) (User, error) {
+	a, err := s.account(name)
+	if err != nil {
+		return User{}, err
+	}
+	roots := s.options.Workspace
+	roots.Policy.Allow = nil
+	for _, within := range a.Within.All() {
+		roots.Policy.Allow = append(roots.Policy.Allow, within)
+	}
+	limited := limitedStore{s.options.Store.For(name), s.quota(name),
+		cmp.Or(a.StoredBytes, s.options.StoredBytes)}
+	return User{
+		Account:    a,
+		Connection: fmt.Sprintf("%d %s", s.connected.Add(1), name),
+		Workspace:  roots,
+		Store:      timedStore{limited, s.metrics.stored},
+		Log:        s.options.Log.With("user", name),
+	}, nil
+}
+
+// quota returns the quota of a user, which all connections share.
+func (s *Server) quota(name string) *quota {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q := s.quotas[name]
+	if q == nil {
+		q = &quota{}
+		s.quotas[name] = q
+	}
+	return q
+}
+
+// serving returns the options of a user's connection.
+func (s *Server) serving(p acp.Peer) (acp.Options, error) {
+	user, err := s.user(p.Principal)
+	if err != nil {
+		return acp.Options{}, err
+	}
+	o, err := s.options.Serving(user)
+	if err != nil {
+		return acp.Options{}, err
+	}
+	o.Workspace, o.Store, o.Logger = user.Workspace, user.Store, user.Log
+	log := s.options.Audit.With(identity(user.Account, Token{ID: p.Via})...)
+	o.Observe = func(e acp.Event) {
+		s.metrics.observe(e)
+		if request, ok := e.(acp.RequestEvent); ok {
+			s.health.note(request.Err)
+		}
+		audit(log, e)
+		s.notifier.observe(p.Principal, e)
+	}
+	return o, nil
+}

@@ -1,0 +1,192 @@
+package websocket
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/acp-agent/acp-agent/internal/serve/budget"
+)
+
+// Acceptor accepts connections, and resumes those that were lost.
+type Acceptor struct {
+	max    int
+	times  Times
+	budget *budget.Budget
+
+	mu    sync.Mutex
+	conns map[string]owned // by id, those that can be resumed
+}
+
+// owned is a connection with its user.
+type owned struct {
+	*Conn
+	owner string
+}
+
+// NewAcceptor returns an Acceptor for messages of up to max bytes. b limits what is held of messages
+// until they are answered; it may be nil.
+func NewAcceptor(max int, times Times, b *budget.Budget) *Acceptor {
+	return &Acceptor{max: max, times: times, budget: b, conns: make(map[string]owned)}
+}
+
+// Resumes reports whether r is to resume a connection.
+func Resumes(r *http.Request) bool { return ResumedID(r) != "" }
+
+// ResumedID returns the id of the connection that r is to resume, "" if there is none.
+func ResumedID(r *http.Request) string { return r.Header.Get(idHeader) }
+
+// Waiting returns how many connections are lost and can be resumed, and how many bytes other
+// acp-agents have not confirmed.
+func (a *Acceptor) Waiting() (lost, bytes int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, c := range a.conns {
+		c.mu.Lock()
+		if c.socket == nil {
+			lost++
+		}
+		bytes += c.unconfirmed.size
+		c.mu.Unlock()
+	}
+	return lost, bytes
+}
+
+// EndLost ends the connection of owner that has been lost for longest, and waits until it is closed
+// or ctx ends. It returns false if there is none.
+func (a *Acceptor) EndLost(ctx context.Context, owner string) bool {
+	oldest := a.oldestLost(owner)
+	if oldest == nil {
+		return false
+	}
+	if oldest.current() != nil {
+		return true // it has just been resumed
+	}
+	oldest.finish(errReplaced)
+	select {
+	case <-oldest.gone:
+	case <-ctx.Done():
+	}
+	return true
+}
+
+func (a *Acceptor) oldestLost(owner string) (oldest *Conn) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var since time.Time
+	for _, c := range a.conns {
+		c.mu.Lock()
+		lost, at := c.socket == nil && !c.lostAt.IsZero(), c.lostAt
+		c.mu.Unlock()
+		if lost && c.owner == owner && (oldest == nil || at.Before(since)) {
+			oldest, since = c.Conn, at
+		}
+	}
+	return oldest
+}
+
+// Accept accepts a connection of owner, or resumes one, for which it returns nil. The caller has
+// checked the origin of web pages. If it fails it has answered the request.
+func (a *Acceptor) Accept(w http.ResponseWriter, r *http.Request, owner string) (*Conn, error) {
+	if Resumes(r) {
+		return nil, a.resume(w, r, owner, ResumedID(r))
+	}
+	id := rand.Text()
+	w.Header().Set(idHeader, id)
+	socket, err := accept(w, r)
+	if err != nil {
+		return nil, err
+	}
+	c := newConn(id, socket.Subprotocol() == protocol, a.max, a.times)
+	c.budget, c.owner = a.budget, owner
+	if c.resumable {
+		a.mu.Lock()
+		a.conns[id] = owned{c, owner}
+		a.mu.Unlock()
+		c.onEnd = func() {
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			delete(a.conns, id)
+		}
+	}
+	c.attach(socket, 0)
+	return c, nil
+}
+
+// Has reports whether r, a request of owner, is to resume a connection that can be resumed here.
+func (a *Acceptor) Has(r *http.Request, owner string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	c := a.conns[ResumedID(r)]
+	return c.Conn != nil && c.owner == owner
+}
+
+// errGone refuses to resume a connection that the server, or the user, does not have.
+var errGone = errors.New("the server no longer has this connection")
+
+// resume gives a connection a new socket.
+func (a *Acceptor) resume(w http.ResponseWriter, r *http.Request, owner, id string) error {
+	a.mu.Lock()
+	c := a.conns[id]
+	a.mu.Unlock()
+	received, err := strconv.ParseUint(r.Header.Get(receivedHeader), 10, 64)
+	if c.Conn == nil || c.owner != owner || err != nil {
+		http.Error(w, errGone.Error(), http.StatusGone)
+		return errGone
+	}
+	w.Header().Set(receivedHeader, strconv.FormatUint(c.detach(), 10))
+	socket, err := accept(w, r)
+	if err == nil {
+		c.attach(socket, received)
+	}
+	return err
+}
+
+const (
+	// bearer is what the subprotocol with a token begins with.
+	bearer = "bearer."
+	// webProtocol is the subprotocol of web pages that speak ACP.
+	webProtocol = "acp.v1"
+)
+
+// Token returns the token of a request for a connection, "" if there is none. Web pages cannot set
+// the header Authorization. They offer the token as a subprotocol.
+func Token(r *http.Request) string {
+	if given := r.Header.Get("Authorization"); given != "" {
+		scheme, token, _ := strings.Cut(given, " ")
+		if !strings.EqualFold(scheme, "Bearer") {
+			return ""
+		}
+		return token
+	}
+	return strings.TrimPrefix(Offered(r, bearer), bearer)
+}
+
+// Offered returns the subprotocol with a prefix that a request offers, or "".
+func Offered(r *http.Request, prefix string) string {
+	for _, header := range r.Header.Values("Sec-WebSocket-Protocol") {
+		for offered := range strings.SplitSeq(header, ",") {
+			if offered = strings.TrimSpace(offered); strings.HasPrefix(offered, prefix) {
+				return offered
+			}
+		}
+	}
+	return ""
+}
+
+func accept(w http.ResponseWriter, r *http.Request) (*websocket.Conn, error) {
+	subprotocols := []string{protocol, webProtocol}
+	if offered := Offered(r, bearer); offered != "" {
+		subprotocols = append(subprotocols, offered) // browsers want one of those that they offer
+	}
+	return websocket.Accept(w, r, &websocket.AcceptOptions{
+		Subprotocols: subprotocols, InsecureSkipVerify: true, // of the origin
+	})
+}
