@@ -36,7 +36,7 @@ RACING      := CGO_ENABLED=1 GORACE=atexit_sleep_ms=0
 # and those of RACEDLONG, which take minutes with it, in make race-long and make kills.
 RACED       := $(addprefix ./,internal/serve/websocket internal/wire/jsonrpc internal/mcp/mcprelay discovery \
 	sessionstore/postgres internal/llm internal/serve internal/serve/loglimit sessionstore \
-	sessionstore/internal/core acp/client acp/internal/listing acp/internal/tasks acp/internal/turns \
+	sessionstore/internal/core acp/client acp/internal/listing acp/internal/session/tasks acp/internal/session/turns \
 	internal/agents internal/serve/budget internal/cli/doctor internal/sandbox/hosts internal/mcp/mcproots \
 	internal/setup internal/terminal)
 RACEDLONG   := $(addprefix ./,acp acp/model acp/proxy workspace sessionstore/sqlite \

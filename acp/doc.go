@@ -65,7 +65,7 @@
 //   - A user on another machine: remote.go says which methods may be used.
 //   - A request: agent.Accept in agent.go is called on the read loop, in arrival order, and calls
 //     the accept method of the request's file. That takes a ticket in the session's queue (package
-//     acp/internal/turns) where order matters, and returns the work, which runs on another
+//     acp/internal/session/turns) where order matters, and returns the work, which runs on another
 //     goroutine. A new lifecycle method gets a file with an accept method, a case in agent.go
 //     (agent.served), a shape of its params in params.go, its capability in initialize.go and, if
 //     it opens a session, a backend.Cause. Method names are in internal/wire/protocol. Requests about a
@@ -80,7 +80,7 @@
 //     package turns), settings.go tells the others what one has set, lasting.go keeps turns that
 //     outlive their connections.
 //   - What a session has used: spending.go reads what the agent reports, package
-//     acp/internal/metering counts it, and the store keeps it. budget.go asks the user before it
+//     acp/internal/session/metering counts it, and the store keeps it. budget.go asks the user before it
 //     exceeds a budget.
 //   - Opening a session: agent.open in activation.go opens the roots, the MCP servers (mcp.go),
 //     the catalog and the backend, for new, load, resume and fork alike. The activation that it
@@ -88,7 +88,7 @@
 //   - A stored session: package acp/internal/listing checks that it belongs to the connection's
 //     agent, stores the sessions that only the backend knows, and follows folders that were
 //     renamed.
-//   - A prompt: session_prompt.go takes a turn (package acp/internal/turns) through the queue, the
+//   - A prompt: session_prompt.go takes a turn (package acp/internal/session/turns) through the queue, the
 //     store and the backend.
 //   - An update: the backend creates it with backend.ParseUpdate and passes it to
 //     turnUpdates.Update (turn_updates.go) during a turn, or to host.Update (host.go), which
@@ -118,10 +118,10 @@
 //     of them to what the
 //     backend announces; mcp_command.go gives it the session.
 //   - MCP servers: mcp.go prepares them for a session. Package acp/internal/servers shows what they
-//     do as ACP, package acp/internal/found asks before one starts that a file in a root
+//     do as ACP, package acp/internal/servers/found asks before one starts that a file in a root
 //     configures.
 //   - What must go on after its request has ended: contexts.go. What may hang or panic, and the
-//     goroutines that the end of a connection waits for: package acp/internal/tasks.
+//     goroutines that the end of a connection waits for: package acp/internal/session/tasks.
 //   - Titles: title.go. What the user is told once: notice.go.
 //   - Errors: errors.go converts the errors of other packages to those of the protocol.
 //

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/acp/internal/metering"
-	"github.com/acp-agent/acp-agent/acp/internal/turns"
+	"github.com/acp-agent/acp-agent/acp/internal/session/metering"
+	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )

@@ -8,7 +8,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/acp/internal/turns"
+	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
