@@ -38,7 +38,7 @@ RACED       := $(addprefix ./,internal/serve/websocket internal/wire/jsonrpc int
 	sessionstore/postgres internal/llm internal/serve internal/serve/loglimit sessionstore \
 	sessionstore/internal/core acp/client acp/internal/listing acp/internal/session/tasks acp/internal/session/turns \
 	internal/agents internal/serve/budget internal/cli/doctor internal/sandbox/hosts internal/mcp/mcproots \
-	internal/setup internal/terminal)
+	internal/config/setup internal/terminal)
 RACEDLONG   := $(addprefix ./,acp acp/model acp/proxy workspace sessionstore/sqlite \
 	acp/internal/servers internal/mcp/mcpclient internal/mcp/mcpserver internal/process internal/sandbox \
 	internal/worktree)

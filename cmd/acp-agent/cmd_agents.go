@@ -11,7 +11,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/agents"
-	"github.com/acp-agent/acp-agent/internal/inventory"
+	"github.com/acp-agent/acp-agent/internal/config/inventory"
 	"github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/internal/text"
 )

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/acp-agent/acp-agent/internal/config"
-	"github.com/acp-agent/acp-agent/internal/inventory"
+	"github.com/acp-agent/acp-agent/internal/config/inventory"
 	"github.com/acp-agent/acp-agent/internal/text/usage"
 )
 

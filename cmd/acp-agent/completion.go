@@ -9,8 +9,8 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/explore"
 	"github.com/acp-agent/acp-agent/acp/model"
-	"github.com/acp-agent/acp-agent/internal/inventory"
-	"github.com/acp-agent/acp-agent/internal/setup"
+	"github.com/acp-agent/acp-agent/internal/config/inventory"
+	"github.com/acp-agent/acp-agent/internal/config/setup"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )

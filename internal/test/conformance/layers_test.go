@@ -19,8 +19,8 @@ var layers = [][]string{
 	{"internal/test/fusetest", "internal/test/needs", "internal/test/volume"},
 	{"cmd/acp-agent"},
 	{"internal/cli/doctor"},
-	{"internal/runner", "internal/setup"},
-	{"internal/inventory"},
+	{"internal/runner", "internal/config/setup"},
+	{"internal/config/inventory"},
 	{"internal/config", "internal/serve"},
 	{"internal/web/page"},
 	{"acp", "internal/agents", "internal/web/inspect", "internal/history/sessions", "internal/terminal"},
@@ -49,7 +49,7 @@ var layers = [][]string{
 
 // reserved are modules that only the listed packages may import.
 var reserved = map[string][]string{
-	"github.com/go-json-experiment/json": {"internal/wire/strictjson", "internal/agents", "internal/config", "internal/setup", "sessionstore"},
+	"github.com/go-json-experiment/json": {"internal/wire/strictjson", "internal/agents", "internal/config", "internal/config/setup", "sessionstore"},
 	"github.com/jackc/pgx":               {"internal/test/pgtest", "sessionstore/postgres"},
 	"modernc.org/sqlite":                 {"sessionstore/sqlite"},
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/config"
-	"github.com/acp-agent/acp-agent/internal/inventory"
+	"github.com/acp-agent/acp-agent/internal/config/inventory"
 	"github.com/acp-agent/acp-agent/internal/llm"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
