@@ -31,6 +31,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/test/memstore"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
 	"github.com/acp-agent/acp-agent/internal/test/volume"
+	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -522,6 +523,7 @@ func isResponse(id string) func(message) bool {
 //	stubborn        ignores the end of the turn, until release is closed
 //	panic           panics
 //	fail            answers with an error
+//	refuse          refuses the prompt as invalid; if a text follows, it first answers that
 //	call METHOD P   calls the client, and answers with what came of it
 //	title TEXT      sets the session's title
 //	info UPDATE     sends an update
@@ -544,6 +546,7 @@ type scripted struct {
 	prompts    backend.SystemPrompts
 	usage      backend.Usage
 
+	overlaps   bool // prompts are taken during a turn
 	neverAsks  bool
 	asksLittle string
 	doubt      string
@@ -574,8 +577,8 @@ func (r *scripted) Initialize(context.Context, backend.Raw, backend.Client) (bac
 		r.kind = "scripted"
 	}
 	return backend.Info{Kind: r.kind, MCP: r.mcp, ServerSandbox: r.sandbox, Restricted: r.restricted,
-		SystemPrompts: r.prompts,
-		Usage:         r.usage, NeverAsks: r.neverAsks, AsksLittle: r.asksLittle, Doubt: r.doubt,
+		SystemPrompts: r.prompts, OverlappingTurns: r.overlaps,
+		Usage: r.usage, NeverAsks: r.neverAsks, AsksLittle: r.asksLittle, Doubt: r.doubt,
 		Initialize: backend.Raw(`{"agentCapabilities":{"promptCapabilities":{"image":true},` +
 			`"sessionCapabilities":{"fork":{},"x":{}}},"x":1}`)}, nil
 }
@@ -712,6 +715,13 @@ func (s *scriptedSession) act(
 		panic("scripted")
 	case "fail":
 		return nil, errors.New("scripted failure")
+	case "refuse":
+		if rest != "" {
+			if err := u.Update(ctx, say(rest)); err != nil {
+				return nil, err
+			}
+		}
+		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "the prompt is invalid")
 	case "call":
 		if first, then, more := strings.Cut(rest, "\nthen "); more {
 			if _, err := s.act(ctx, word, first, u); err != nil {

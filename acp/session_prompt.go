@@ -222,7 +222,7 @@ func (a *agent) prompt(at *ticket, t *turns.Turn, p promptParams) (json.RawMessa
 	if spending := updates.spending.Load(); spending != nil {
 		o.result = s.endSpending(t, spending, o.result)
 	}
-	result, err := s.answer(t, &o)
+	result, err := s.answer(t, p, &o)
 	a.observe(TurnEvent{s.id, false, stopReason(outcome{result, err}), err})
 	return result, err
 }
@@ -304,7 +304,7 @@ func (s *session) begin(t *turns.Turn, p promptParams, overlaps bool) error {
 		return err
 	}
 	s.showPrompt(ctx, p)
-	if title != "" {
+	if t.Title = title; title != "" {
 		s.setTitle(ctx, title)
 	}
 	return nil
@@ -328,7 +328,7 @@ func (s *session) showPrompt(ctx context.Context, p promptParams) {
 // even if the agent completed the turn: a client may rely on every turn that ended well. Only a
 // cancelled turn stays one, which promises nothing. If another process has opened or deleted the
 // session, the user is also told so.
-func (s *session) answer(t *turns.Turn, o *outcome) (json.RawMessage, error) {
+func (s *session) answer(t *turns.Turn, p promptParams, o *outcome) (json.RawMessage, error) {
 	if o.err == nil && stopReason(*o) == "" {
 		*o = outcome{err: errors.New("the agent answered the prompt without a stop reason")}
 	}
@@ -341,7 +341,13 @@ func (s *session) answer(t *turns.Turn, o *outcome) (json.RawMessage, error) {
 	} else if cause := t.Cause(); cause != nil {
 		o.err = cause
 	}
-	err := s.endTurn(t, turnEnd(o))
+	var err error
+	refusal, ok := errors.AsType[*jsonrpc.Error](o.err)
+	if ok && refusal.Code == jsonrpc.CodeInvalidParams {
+		err = s.refuseTurn(t, p, turnEnd(o))
+	} else {
+		err = s.endTurn(t, turnEnd(o))
+	}
 	if gone(err) {
 		s.tellGone(t.Context(), err)
 	}
@@ -365,6 +371,36 @@ func (s *session) showTurnFull(t *turns.Turn) {
 
 // endTurn stores the end of t, once, with its last updates.
 func (s *session) endTurn(t *turns.Turn, last ...sessionstore.Update) error {
+	return s.commitTurn(t, func(ctx context.Context, l sessionstore.Lease) error {
+		return s.agent.options.Store.EndTurn(ctx, l, t.Number, last...)
+	})
+}
+
+// refuseTurn stores nothing of t, whose prompt was refused. If more than the prompt was stored since
+// it began, refuseTurn stores the end of t.
+func (s *session) refuseTurn(t *turns.Turn, p promptParams, end sessionstore.Update) error {
+	store, begun := s.agent.options.Store, sessionstore.Turn{Prompt: p.updates(), Title: t.Title}
+	taken := false
+	err := s.commitTurn(t, func(ctx context.Context, l sessionstore.Lease) (err error) {
+		taken, err = store.TakeBackTurn(ctx, l, t.Number, begun)
+		if err == nil && !taken {
+			err = store.EndTurn(ctx, l, t.Number, end)
+		}
+		return err
+	})
+	if taken && t.Title != "" {
+		stored, err := store.Get(t.Context(), s.host.stored)
+		if err == nil && stored.Title == "" {
+			s.setTitle(t.Context(), "")
+		}
+	}
+	return err
+}
+
+// commitTurn stores the end of t with end, once, after its last updates.
+func (s *session) commitTurn(
+	t *turns.Turn, end func(context.Context, sessionstore.Lease) error,
+) error {
 	if !t.BeginCommit() {
 		return nil
 	}
@@ -372,9 +408,7 @@ func (s *session) endTurn(t *turns.Turn, last ...sessionstore.Update) error {
 	defer cancel()
 	err := s.record.current().Flush(ctx)
 	if err == nil {
-		err = s.write(func(l sessionstore.Lease) error {
-			return s.agent.options.Store.EndTurn(ctx, l, t.Number, last...)
-		})
+		err = s.write(func(l sessionstore.Lease) error { return end(ctx, l) })
 	}
 	if err != nil {
 		s.addUnended(t.Number)

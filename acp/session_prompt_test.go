@@ -641,3 +641,86 @@ func TestEndOfTurnIsStored(t *testing.T) {
 		require.NotContains(t, fmt.Sprint(m), string(sessionstore.TurnEndUpdate))
 	}
 }
+
+// storedTexts returns the texts of the messages in a stored history.
+func storedTexts(t *testing.T, store sessionstore.Store, id string) []string {
+	t.Helper()
+	return historyTexts(t, backend.Activation{
+		History: sessionstore.WithoutEnds(store.History(t.Context(), sessionstore.ID(id)))})
+}
+
+// Nothing is stored of a prompt that the backend refused as invalid, unless it said something first.
+//
+// Clause S12.
+func TestRefusedPromptIsNotStored(t *testing.T) {
+	store := memstore.New(t)
+	c := connect(t, acp.Options{Store: store})
+	c.initialize()
+	dir := folder(t)
+	id := c.open(dir)
+	refuse := func(prompt string) {
+		t.Helper()
+		m := c.try("session/prompt", promptParams(id, prompt))
+		require.NotNil(t, m.Error)
+		require.Equal(t, jsonrpc.CodeInvalidParams, m.Error.Code)
+	}
+	stored := func() (string, int64) {
+		s, err := store.Get(t.Context(), sessionstore.ID(id))
+		require.NoError(t, err)
+		return s.Title, s.Turns
+	}
+	found := func(text string) int {
+		found, err := store.Search(t.Context(), sessionstore.SearchQuery{Text: text})
+		require.NoError(t, err)
+		return len(found)
+	}
+	titles := func() (all []string) {
+		for _, m := range c.messages() {
+			if _, title, ok := strings.Cut(string(m.Params), `"session_info_update","title":`); ok {
+				all = append(all, strings.TrimRight(title, "}"))
+			}
+		}
+		return all
+	}
+	refuse("refuse")
+	title, turns := stored()
+	require.Empty(t, title)
+	require.Zero(t, turns)
+	require.Equal(t, []string{`"refuse"`, "null"}, titles())
+	require.Empty(t, storedTexts(t, store, id))
+
+	c.call("session/prompt", promptParams(id, "say one"))
+	refuse("refuse")
+	refuse("refuse")
+	title, turns = stored()
+	require.Equal(t, "say one", title)
+	require.EqualValues(t, 1, turns)
+	require.Equal(t, []string{`"refuse"`, "null", `"say one"`}, titles())
+	require.Equal(t, []string{"say one", "one"}, storedTexts(t, store, id))
+	require.Zero(t, found("refuse"))
+
+	refuse("refuse two")
+	require.Equal(t, []string{"say one", "one", "refuse two", "two"}, storedTexts(t, store, id))
+	c.call("session/prompt", promptParams(id, "say three"))
+	c.call("session/close", idParams(id))
+	before := len(c.messages())
+	c.call("session/load", rootsParams(id, dir))
+	require.Equal(t, []string{"one", "two", "three"}, texts(c.messages()[before:], id))
+}
+
+// Two prompts of an agent that takes the second one during the first. Both are stored.
+//
+// Clause S12.
+func TestRefusedPromptDuringATurn(t *testing.T) {
+	store := memstore.New(t)
+	c := connect(t, acp.Options{Store: store, Backend: using(&scripted{overlaps: true})})
+	c.initialize()
+	id := c.open(folder(t))
+	first, line := c.request("session/prompt", promptParams(id, "wait"))
+	c.send(line)
+	c.await(0, said("waiting"))
+	require.NotNil(t, c.try("session/prompt", promptParams(id, "refuse")).Error)
+	c.send(notification("session/cancel", idParams(id)))
+	require.Equal(t, "cancelled", c.response(first).stopReason(t))
+	require.Contains(t, storedTexts(t, store, id), "refuse")
+}

@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/internal/test/memstore"
+	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 )
 
 // windows is a session that several clients of one user have open.
@@ -353,6 +355,30 @@ func TestWindows(t *testing.T) {
 			test(t, w, a)
 		})
 	}
+}
+
+// A window goes on showing a prompt that the agent refused, until it loads the session again.
+//
+// Clauses N7, S12.
+func TestWindowsOfRefusedPrompt(t *testing.T) {
+	store := memstore.New(t)
+	w, first := openWindows(t, acp.Options{Store: store})
+	other := w.join()
+	m := first.response(w.prompt(first, "refuse"))
+	require.Equal(t, jsonrpc.CodeInvalidParams, m.Error.Code)
+	other.await(0, func(m message) bool {
+		return strings.Contains(string(m.Params), `"turn":{"error":`)
+	})
+	require.Equal(t, []string{"refuse"}, users(other), "what was shown stays")
+	require.Empty(t, users(w.join()))
+	before := len(other.messages())
+	other.call("session/load", rootsParams(w.id, w.dir))
+	for _, m := range other.messages()[before:] {
+		require.NotContains(t, string(m.Params), "refuse")
+	}
+	require.Equal(t, "end_turn", other.response(w.prompt(other, "say next")).stopReason(t))
+	says(first, "next")
+	require.Equal(t, []string{"say next", "next"}, storedTexts(t, store, w.id))
 }
 
 // What is asked of an editor's machine goes to one window.

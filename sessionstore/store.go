@@ -114,6 +114,11 @@ type Histories interface {
 	// can be repeated after an error.
 	EndTurn(ctx context.Context, l Lease, number int64, last ...Update) error
 
+	// TakeBackTurn removes the turn with this number, which BeginTurn started with t: its prompt,
+	// its number, and the title that it gave the session. It reports false, and does nothing, unless
+	// that turn alone is running and is all that was stored since it began.
+	TakeBackTurn(ctx context.Context, l Lease, number int64, t Turn) (taken bool, err error)
+
 	// History yields the history in order. It reads in pages, and holds no resources of the store
 	// in between. It yields the history as stored when the iteration starts, without later appends.
 	// It ends with *NotFoundError if the session is deleted. The caller may modify the updates.

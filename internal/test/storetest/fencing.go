@@ -34,6 +34,10 @@ func writes() map[string]func(context.Context, store, sessionstore.Lease) error 
 		"EndTurn": func(ctx context.Context, s store, l sessionstore.Lease) error {
 			return s.EndTurn(ctx, l, 1)
 		},
+		"TakeBackTurn": func(ctx context.Context, s store, l sessionstore.Lease) error {
+			_, err := s.TakeBackTurn(ctx, l, 1, sessionstore.Turn{Prompt: []update{say("first")}})
+			return err
+		},
 		"SetTitle": func(ctx context.Context, s store, l sessionstore.Lease) error { return s.SetTitle(ctx, l, "old") },
 		"SaveState": func(ctx context.Context, s store, l sessionstore.Lease) error {
 			return s.SaveState(ctx, l, []byte("old"), "")

@@ -101,6 +101,10 @@ func unknownID(t *testing.T, s store) {
 		"BeginTurn": func() error { _, err := s.BeginTurn(ctx, lease, sessionstore.Turn{}); return err },
 		"Append":    func() error { return s.Append(ctx, lease, []update{say("x")}) },
 		"EndTurn":   func() error { return s.EndTurn(ctx, lease, 1) },
+		"TakeBackTurn": func() error {
+			_, err := s.TakeBackTurn(ctx, lease, 1, sessionstore.Turn{})
+			return err
+		},
 		"SetTitle":  func() error { return s.SetTitle(ctx, lease, "x") },
 		"SaveState": func() error { return s.SaveState(ctx, lease, []byte("x"), "") },
 		"Fork": func() error {

@@ -98,7 +98,7 @@ func randomOperations(t *testing.T, s store) {
 		m := &model{store: s, agent: sessionstore.Agent{Kind: "model", Profile: fmt.Sprint(checks)}, sessions: map[string]*modelSession{}}
 		operations := map[string]func(*rapid.T){
 			"create": m.create, "fork": m.fork, "activate": m.activate, "delete": m.delete,
-			"begin": m.begin, "append": m.append, "end": m.end, "title": m.title, "rename": m.rename,
+			"begin": m.begin, "append": m.append, "end": m.end, "take back": m.takeBack, "title": m.title, "rename": m.rename,
 		}
 		operations["move"] = m.move
 		operations["archive"], operations["unarchive"] = m.archive, m.unarchive
@@ -266,6 +266,26 @@ func (m *model) end(t *rapid.T) {
 	if s.running = slices.DeleteFunc(s.running, func(n int64) bool { return n == number }); len(s.running) == 0 {
 		s.open = -1
 	}
+}
+
+func (m *model) takeBack(t *rapid.T) {
+	_, s := m.pick(t)
+	number := rapid.Int64Range(1, s.turns+1).Draw(t, "turn")
+	turn := sessionstore.Turn{Prompt: []update{say("none")}}
+	if s.open >= 0 {
+		turn = sessionstore.Turn{Prompt: []update{parse(s.history[s.open])}, Title: s.history[s.open]}
+	}
+	taken, err := m.store.TakeBackTurn(t.Context(), s.lease, number, turn)
+	require.NoError(t, err)
+	alone := slices.Equal(s.running, []int64{number}) && s.first == number && s.turns == number
+	require.Equal(t, alone && len(s.history) == s.open+1, taken)
+	if !taken {
+		return
+	}
+	if s.title == turn.Title && !s.renamed {
+		s.title = ""
+	}
+	s.history, s.turns, s.running, s.open = s.history[:s.open], s.turns-1, nil, -1
 }
 
 func (m *model) title(t *rapid.T) {

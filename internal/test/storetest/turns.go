@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,6 +18,9 @@ func turnTests() []testCase {
 		{"an open turn ends with the next turn and with an activation", openTurnEnds},
 		{"W7/turns overlap", turnsOverlap},
 		{"S12/the end of a turn is part of its history", recordedEnd},
+		{"S12/nothing is left of a turn that is taken back", takenBack},
+		{"S12/a turn with a history is not taken back", notTakenBack},
+		{"S12/a history is read while a turn is taken back", takenBackWhileRead},
 		{"A29/ending a turn by an activation is activity", endByActivation},
 		{"A27/the latest state of each kind is kept", latestStates},
 		{"A27/unknown kinds and members are kept byte for byte", unknownKinds},
@@ -39,6 +43,113 @@ func recordedEnd(t *testing.T, s store) {
 	require.Equal(t, want, collected(t, s.Finished(t.Context(), "one")))
 	fork(t, s, "one", sessionstore.NewSession{ID: "fork"})
 	require.Equal(t, want, history(t, s, "fork"))
+}
+
+// takeBack takes back a turn, and returns whether that was possible.
+func takeBack(t *testing.T, s store, l sessionstore.Lease, number int64, turn sessionstore.Turn) bool {
+	t.Helper()
+	taken, err := s.TakeBackTurn(t.Context(), l, number, turn)
+	require.NoError(t, err)
+	return taken
+}
+
+func takenBack(t *testing.T, s store) {
+	long := strings.Repeat("word ", 5000) + "secret"
+	refused := sessionstore.Turn{Title: "refused", Prompt: []update{
+		text("user_message_chunk", "refused secret"), text("user_message_chunk", long)}}
+	lease := create(t, s, "one")
+	for _, searched := range []bool{false, true} {
+		number := begin(t, s, lease, refused)
+		require.EqualValues(t, 1, number)
+		if searched {
+			require.NotEmpty(t, search(t, s, "secret"))
+		}
+		require.True(t, takeBack(t, s, lease, number, refused))
+		require.False(t, takeBack(t, s, lease, number, refused), "again, as after an error")
+		got := get(t, s, "one")
+		require.Empty(t, got.Title)
+		require.Zero(t, got.Turns)
+		require.Empty(t, history(t, s, "one"))
+		require.Empty(t, search(t, s, "secret"))
+	}
+	// An interrupted turn has no end, so that the next prompt goes on in its last message.
+	begin(t, s, lease, sessionstore.Turn{Prompt: []update{text("user_message_chunk", "kept")}, Title: "kept"})
+	for _, searched := range []bool{false, true} {
+		number := begin(t, s, lease, refused)
+		if searched {
+			require.NotEmpty(t, search(t, s, "secret"))
+		}
+		require.True(t, takeBack(t, s, lease, number, refused))
+		require.Equal(t, []string{"one user: [kept]"}, search(t, s, "kept"))
+		require.Empty(t, search(t, s, "secret"))
+		require.Equal(t, texts(text("user_message_chunk", "kept")), history(t, s, "one"))
+		require.Equal(t, "kept", get(t, s, "one").Title)
+	}
+	record(t, s, lease, "next", say("answer"))
+	want := texts(text("user_message_chunk", "kept"), text("user_message_chunk", "next"), say("answer"))
+	require.Equal(t, want, history(t, s, "one"))
+	require.EqualValues(t, 2, get(t, s, "one").Turns)
+	require.Len(t, search(t, s, "answer"), 1)
+	fork(t, s, "one", sessionstore.NewSession{ID: "fork"})
+	require.Equal(t, want, history(t, s, "fork"))
+}
+
+func notTakenBack(t *testing.T, s store) {
+	turn := sessionstore.Turn{Prompt: []update{text("user_message_chunk", "go")}, Title: "go"}
+	overlapping := turn
+	overlapping.Overlaps = true
+	for what, more := range map[string]func(l sessionstore.Lease, number int64){
+		"said": func(l sessionstore.Lease, _ int64) {
+			require.NoError(t, s.Append(t.Context(), l, []update{say("a")}))
+		},
+		"ended": func(l sessionstore.Lease, number int64) {
+			require.NoError(t, s.EndTurn(t.Context(), l, number))
+		},
+		"another runs": func(l sessionstore.Lease, _ int64) { begin(t, s, l, overlapping) },
+		"another ended": func(l sessionstore.Lease, _ int64) {
+			require.NoError(t, s.EndTurn(t.Context(), l, begin(t, s, l, overlapping)))
+		},
+	} {
+		lease := create(t, s, what)
+		number := begin(t, s, lease, turn)
+		more(lease, number)
+		before := history(t, s, what)
+		require.False(t, takeBack(t, s, lease, number, turn), what)
+		require.Equal(t, before, history(t, s, what))
+		require.Equal(t, "go", get(t, s, what).Title)
+	}
+	// An earlier turn, which has ended, belongs to the same part of the history.
+	lease := create(t, s, "second")
+	first := begin(t, s, lease, turn)
+	second := begin(t, s, lease, overlapping)
+	require.NoError(t, s.EndTurn(t.Context(), lease, first))
+	require.False(t, takeBack(t, s, lease, second, turn))
+	require.EqualValues(t, 2, get(t, s, "second").Turns)
+	// A title that somebody has given since stays.
+	lease = create(t, s, "named")
+	number := begin(t, s, lease, turn)
+	require.NoError(t, s.Rename(t.Context(), "named", "go"))
+	require.True(t, takeBack(t, s, lease, number, turn))
+	require.Equal(t, "go", get(t, s, "named").Title)
+}
+
+func takenBackWhileRead(t *testing.T, s store) {
+	lease := create(t, s, "one")
+	var want []string
+	for i := range 100 { // more than a page
+		record(t, s, lease, fmt.Sprint(i))
+		want = append(want, text("user_message_chunk", fmt.Sprint(i)).String())
+	}
+	turn := sessionstore.Turn{Prompt: []update{text("user_message_chunk", "refused")}}
+	number := begin(t, s, lease, turn)
+	var got []string
+	for u, err := range s.History(t.Context(), "one") {
+		require.NoError(t, err)
+		if got = append(got, u.String()); len(got) == 1 {
+			require.True(t, takeBack(t, s, lease, number, turn))
+		}
+	}
+	require.Equal(t, want, got)
 }
 
 func promptFirst(t *testing.T, s store) {

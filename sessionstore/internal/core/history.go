@@ -68,6 +68,33 @@ func (s *Store) EndTurn(
 	})
 }
 
+// TakeBackTurn implements [sessionstore.Store]. It leaves the time of the last activity.
+func (s *Store) TakeBackTurn(
+	ctx context.Context, l sessionstore.Lease, number int64, t sessionstore.Turn,
+) (taken bool, err error) {
+	prompt, _ := sessionstore.Split(t.Prompt)
+	added := int64(len(packed(prompt)))
+	err = s.update(ctx, l, func(tx *transaction, r *row) error {
+		taken = slices.Equal(r.running, []int64{number}) && r.first == number &&
+			r.turns == number && r.last == r.open-1+added
+		if !taken {
+			return nil
+		}
+		r.turns, r.last, r.open, r.running = number-1, r.open-1, 0, nil
+		err := tx.exec("DELETE FROM segments WHERE owner = $1 AND strand = $2 AND seq > $3",
+			r.strand, r.last)
+		if err == nil && r.seen > r.last {
+			err = tx.indexAgain(r)
+		}
+		if err != nil {
+			return err
+		}
+		return tx.store(r, ", title = CASE WHEN title = $11 AND NOT renamed THEN '' ELSE title END",
+			sessionstore.CleanTitle(t.Title))
+	})
+	return taken && err == nil, err
+}
+
 // interruptTurns ends the running turns. The caller stores the row.
 func (r *row) interruptTurns() {
 	if r.open != 0 {
@@ -219,7 +246,7 @@ func (s *Store) segments(
 		})
 		for seq := max(after, 0); err == nil && seq < end; {
 			var page [][]byte
-			if page, err = s.page(ctx, id, strand, seq, end); err != nil {
+			if page, err = s.page(ctx, id, strand, seq, end); len(page) == 0 {
 				break
 			}
 			for _, body := range page {
@@ -236,7 +263,7 @@ func (s *Store) segments(
 }
 
 // page returns the segments of a session's strand after seq, up to end. There is at least one,
-// unless the session was deleted.
+// unless the session was deleted or a turn was taken back.
 func (s *Store) page(
 	ctx context.Context, id sessionstore.ID, strand, seq, end int64,
 ) (page [][]byte, err error) {
@@ -245,7 +272,7 @@ func (s *Store) page(
 		if err == nil && r.strand != strand {
 			err = &sessionstore.NotFoundError{ID: id} // another session has the id
 		}
-		if err != nil {
+		if page = nil; err != nil || seq >= r.last {
 			return err
 		}
 		page, err = tx.bodies(strand, seq, end)

@@ -56,6 +56,18 @@ func (tx *transaction) index(r *row) (done bool, err error) {
 	return done, nil
 }
 
+// indexAgain makes the passages of the end of a history again, of which a part was removed.
+func (tx *transaction) indexAgain(r *row) error {
+	var begin int64 // of a passage that may go on in what was removed
+	err := tx.row([]any{&begin}, "SELECT coalesce(max(seq), 1) FROM passages "+
+		"WHERE owner = $1 AND strand = $2 AND seq <= $3", r.strand, r.last)
+	if err == nil {
+		r.complete = min(r.complete, begin-1)
+		_, err = tx.index(r)
+	}
+	return err
+}
+
 // indexed returns the last segment whose passages are complete, once the segments after after up to
 // last are indexed. The passage that begins in the segment open, if that is not 0, is made again if
 // more may follow: done says that last is the end of the history, running that a turn is. A passage
