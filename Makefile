@@ -23,7 +23,7 @@ GOTEST       = go run $(GOTESTSUM) --format pkgname-and-test-fails --format-hide
 # The packages with the longest tests. They come first, so that no core waits for them at the end.
 LONGEST     := $(addprefix ./,internal/test/interop internal/test/interop/agents sessionstore/sqlite \
 	internal/release internal/web/inspect internal/mcp/mcpclient acp acp/model internal/serve \
-	acp/internal/servers internal/mcp/mcpserver cmd/acp-agent acp/proxy sessionstore/postgres)
+	acp/internal/servers internal/mcp/mcpserver internal/cli acp/proxy sessionstore/postgres)
 
 # The race detector, but not in SQLite: that is C translated to Go, and twenty times slower with it.
 # The driver is not left out: it has instances of generic types of package sync, and the linker may
@@ -37,7 +37,7 @@ RACING      := CGO_ENABLED=1 GORACE=atexit_sleep_ms=0
 RACED       := $(addprefix ./,internal/serve/websocket internal/wire/jsonrpc internal/mcp/mcprelay discovery \
 	sessionstore/postgres internal/llm internal/serve internal/serve/loglimit sessionstore \
 	sessionstore/internal/core acp/client acp/internal/listing acp/internal/session/tasks acp/internal/session/turns \
-	internal/agents internal/serve/budget internal/cli/doctor internal/sandbox/hosts internal/mcp/mcproots \
+	internal/cli/registry internal/serve/budget internal/cli/doctor internal/sandbox/hosts internal/mcp/mcproots \
 	internal/config/setup internal/terminal)
 RACEDLONG   := $(addprefix ./,acp acp/model acp/proxy workspace sessionstore/sqlite \
 	acp/internal/servers internal/mcp/mcpclient internal/mcp/mcpserver internal/process internal/sandbox \
@@ -156,7 +156,7 @@ kills: remote npm
 	$(KILLS) $(RACE) -run 'TestKills' ./internal/test/interop
 	$(REMOTE) $(KILLS) -run 'TestKills(OnOneDatabase)?$$' ./internal/test/interop
 	go build $(RACE) -o bin/race/ ./cmd/acp-agent
-	ACP_AGENT_BINARY=$(CURDIR)/bin/race/acp-agent go test -count=1 -run TestScripts ./cmd/acp-agent
+	ACP_AGENT_BINARY=$(CURDIR)/bin/race/acp-agent go test -count=1 -run TestScripts ./internal/cli
 
 # Every test with real agents, of which make test leaves some out: a whole session with every agent
 # that runs without an account, the tables of docs/agents.md, and what opencode does as others do.

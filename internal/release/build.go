@@ -134,7 +134,7 @@ func (r *release) collectManual(ctx context.Context, work string) error {
 	dir := filepath.Join(work, "man")
 	date := "SOURCE_DATE_EPOCH=" + strconv.FormatInt(r.version.Date.Unix(), 10)
 	_, err := r.run(ctx, []string{"CGO_ENABLED=0", date}, "go", "test", "-trimpath", "-vet=off",
-		"-ldflags=-w", "-count=1", "-run", "^TestManual$", "./cmd/acp-agent", "-manual", dir)
+		"-ldflags=-w", "-count=1", "-run", "^TestManual$", "./internal/cli", "-manual", dir)
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@
 //   - internal/process/process_linux.go starts every restricted command without Pdeathsig, which
 //     landlock needs and a program such as bubblewrap does not.
 //   - internal/process/start.go takes an error of permission in mode Strict for one of the sandbox.
-//   - The help of cmd/acp-agent (cmd_sandbox.go, cmd_agents.go) and docs/security.md name the
+//   - The help of internal/cli (cmd_sandbox.go, cmd_agents.go) and docs/security.md name the
 //     version of Linux.
 //
 // The rules do not cover: modes, owners, times and extended attributes of files, sockets in the

@@ -20,12 +20,12 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
-	"github.com/acp-agent/acp-agent/internal/agents"
+	"github.com/acp-agent/acp-agent/internal/cli/registry"
+	"github.com/acp-agent/acp-agent/internal/cli/runner"
 	"github.com/acp-agent/acp-agent/internal/config"
 	"github.com/acp-agent/acp-agent/internal/config/inventory"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
 	"github.com/acp-agent/acp-agent/internal/process"
-	"github.com/acp-agent/acp-agent/internal/runner"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/text/usage"
@@ -53,7 +53,7 @@ type Examination struct {
 	OpenStore    func(warnings io.Writer) (store sessionstore.Shared, name string, err error)
 	OpenRoots    func(ctx context.Context, cwd string) (*workspace.Workspace, error)
 	Workspace    func() (workspace.Options, error)
-	Registry     func() (agents.Registry, error)
+	Registry     func() (registry.Registry, error)
 	AgentCommand func(name string, args []string) (process.Command, profiles.Profile, error)
 	MCPPolicy    func(server string) mcp.Policy
 }

@@ -1,11 +1,14 @@
 package conformance
 
 import (
+	"os"
 	"path"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // A doc.go names files of its own package without a directory, and others with their path in the
@@ -75,4 +78,30 @@ var fileName = regexp.MustCompile(`[\w*./-]*[\w*]\.go\b`)
 // examples.
 func namedFiles(comment string) []string {
 	return fileName.FindAllString(regexp.MustCompile("`[^`]*`").ReplaceAllString(comment, ""), -1)
+}
+
+// A row of "Where the next thing goes" names places that exist, and "`NAME` in `FILE`" a file in
+// which the name is.
+func TestNextThingsArePlaces(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/architecture.md")
+	require.NoError(t, err)
+	_, table, ok := strings.Cut(string(page), "## Where the next thing goes\n")
+	require.True(t, ok)
+	table, _, _ = strings.Cut(table, "\n## ")
+	place := regexp.MustCompile("`([\\w.-]+(?:/[\\w.-]+)+)`")
+	for _, m := range place.FindAllStringSubmatch(table, -1) {
+		_, err := os.Stat("../../../" + m[1])
+		require.NoError(t, err)
+	}
+	named := regexp.MustCompile("`([\\w.]+)`(?:, `([\\w.]+)`)* in `([\\w./-]+\\.go)`").
+		FindAllStringSubmatch(table, -1)
+	require.NotEmpty(t, named)
+	for _, m := range named {
+		source, err := os.ReadFile("../../../" + m[len(m)-1])
+		require.NoError(t, err)
+		for _, name := range m[1 : len(m)-1] {
+			name = name[strings.LastIndex(name, ".")+1:]
+			require.Contains(t, string(source), name, "%s in %s", name, m[len(m)-1])
+		}
+	}
 }

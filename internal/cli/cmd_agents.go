@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
+	"github.com/acp-agent/acp-agent/internal/cli/registry"
+	"github.com/acp-agent/acp-agent/internal/config/inventory"
+	"github.com/acp-agent/acp-agent/internal/terminal"
+	"github.com/acp-agent/acp-agent/internal/text"
+)
+
+// newAgents returns the command that lists the known agents.
+func newAgents(s streams, set *settings) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "agents",
+		Short: "List the known agents, and which are installed",
+		Args:  noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			list, err := set.agents()
+			if err != nil {
+				fmt.Fprintln(s.err, "acp-agent:", text.Plain(err.Error()))
+			}
+			var reports []inventory.Agent
+			for _, p := range list {
+				p.Sandbox = set.complete(p.Sandbox)
+				reports = append(reports, inventory.ReportAgent(p, set.config))
+			}
+			if asJSON {
+				return writeJSON(s.out, struct {
+					Path   []string          `json:"path"`
+					Agents []inventory.Agent `json:"agents"`
+				}{filepath.SplitList(os.Getenv("PATH")), reports})
+			}
+			return printAgents(s, reports)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	set.accept(cmd, "state-dir")
+	cmd.AddCommand(newAgentsUpdate(s, set))
+	return cmd
+}
+
+func printAgents(s streams, reports []inventory.Agent) error {
+	table := terminal.NewTable(s.out, "NAME", "AGENT", "COMMAND", "FOUND", "FOLDERS",
+		"SANDBOX", "TESTED WITH", "FROM")
+	for _, r := range reports {
+		table.Row(r.Name, r.Title, strings.Join(r.Command, " "), cmp.Or(r.Found, "-"), r.Folders(),
+			r.Sandbox, cmp.Or(r.Checked, "-"), r.Source)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(s.out, `
+Searched in PATH: %s
+acp-agent doctor NAME says how to install one, and whether it works.
+Editors started from a desktop often have a shorter PATH than a terminal. If an editor does not
+find an agent that is found here, put the agent's absolute path into the configuration file: see
+acp-agent agents --help.
+`, os.Getenv("PATH"))
+	return err
+}
+
+// registryPath returns where the copy of the registry is.
+func (set *settings) registryPath() (string, error) {
+	dir, err := set.stateDirectory()
+	return filepath.Join(dir, "registry.json"), err
+}
+
+// registry returns the copy of the registry, the zero value if there is none.
+func (set *settings) registry() (registry.Registry, error) {
+	path, err := set.registryPath()
+	if err != nil {
+		return registry.Registry{}, err
+	}
+	return registry.Read(path)
+}
+
+// agents returns the profiles of all agents that --agent accepts: first those that are known or
+// configured, then those that only the registry has, and an error if the registry cannot be read.
+func (set *settings) agents() ([]profiles.Profile, error) {
+	list := set.config.Profiles()
+	r, err := set.registry()
+	if err != nil {
+		return list, err
+	}
+	return append(list, r.Profiles(list)...), nil
+}

@@ -1,0 +1,109 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/acp-agent/acp-agent/internal/cli/registry"
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/text/secret"
+	"github.com/acp-agent/acp-agent/internal/text/usage"
+)
+
+// officialRegistry is the address of the ACP registry.
+const officialRegistry = "https://cdn.agentclientprotocol.com/registry/v1/latest/registry.json"
+
+// newAgentsUpdate returns the command that stores a copy of a registry.
+func newAgentsUpdate(s streams, set *settings) *cobra.Command {
+	preview := false
+	cmd := &cobra.Command{
+		Use:   "update [--preview] FILE|URL",
+		Short: "Store a list of agents, such as that of the ACP registry",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 1 && args[0] != "" {
+				return nil
+			}
+			return usage.Errorf("agents update needs the FILE or URL of a registry.json, and downloads "+
+				"nothing that you do not name. That of the ACP registry is %s", officialRegistry)
+		},
+		ValidArgsFunction: cobra.FixedCompletions([]string{officialRegistry},
+			cobra.ShellCompDirectiveDefault),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			choose := registry.Parse
+			if preview {
+				choose = parsePreviews
+			}
+			return updateRegistry(cmd.Context(), s, set, args[0], choose)
+		},
+	}
+	set.accept(cmd, "state-dir")
+	cmd.Flags().BoolVar(&preview, "preview", false,
+		"use the previews of agents that have one")
+	return cmd
+}
+
+// parsePreviews is [registry.Parse] with the previews of agents.
+func parsePreviews(raw []byte) (r registry.Registry, leftOut []error, err error) {
+	r, leftOut, err = registry.Parse(raw)
+	r, alsoLeftOut := r.Previews()
+	return r, append(alsoLeftOut, leftOut...), err
+}
+
+// updateRegistry stores a copy of the registry in a file or at a URL, as parse reads it.
+func updateRegistry(
+	ctx context.Context, s streams, set *settings, source string,
+	parse func([]byte) (registry.Registry, []error, error),
+) error {
+	raw, shown, err := fetchRegistry(ctx, source)
+	if err != nil {
+		return err
+	}
+	r, leftOut, err := parse(raw)
+	if err == nil && len(r.Agents) == 0 {
+		err = errors.New("it has no agents that can be used")
+	}
+	const told = 10
+	for i, problem := range leftOut {
+		if i == told {
+			fmt.Fprintf(s.err, "acp-agent: and %d more\n", len(leftOut)-told)
+			break
+		}
+		fmt.Fprintln(s.err, "acp-agent: left out", text.Line(problem.Error(), 300))
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", shown, err)
+	}
+	r.CopiedFrom, r.CopiedAt = shown, time.Now().UTC().Truncate(time.Second)
+	path, err := set.registryPath()
+	if err == nil {
+		err = r.Write(path)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot store the list of agents: %w", err)
+	}
+	_, err = fmt.Fprintf(s.out, "stored %s; acp-agent agents lists them\n",
+		text.Count(len(r.Agents), "agent", "agents"))
+	return err
+}
+
+// fetchRegistry returns the registry.json in a file or at a URL, and the source to show for it.
+func fetchRegistry(ctx context.Context, source string) (raw []byte, shown string, err error) {
+	if strings.Index(source, "://") > 1 { // and not C://
+		if err := registry.CheckAddress(source); err != nil {
+			return nil, "", usage.Errorf("%v", err)
+		}
+		raw, err = registry.Download(ctx, source)
+		return raw, secret.HideURL(source), err
+	}
+	raw, err = registry.ReadFile(source)
+	if absolute, failed := filepath.Abs(source); failed == nil {
+		source = absolute
+	}
+	return raw, source, err
+}

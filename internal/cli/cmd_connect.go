@@ -1,0 +1,61 @@
+package cli
+
+import (
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/acp-agent/acp-agent/internal/serve"
+	"github.com/acp-agent/acp-agent/internal/text/usage"
+)
+
+// newConnect returns the command that connects an editor to a server.
+func newConnect(s streams, set *settings) *cobra.Command {
+	var tokenFile string
+	cmd := &cobra.Command{
+		Use:   "connect URL [--token-file FILE]",
+		Short: "Connect an editor to acp-agent serve",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usage.Errorf("%s needs the URL of a server (got %d arguments)", words(cmd), len(args))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			to, err := serve.ParseURL(args[0])
+			if err != nil {
+				return usage.Errorf("%v", err)
+			}
+			token := strings.TrimSpace(os.Getenv(serve.TokenVariable))
+			if tokenFile != "" {
+				if token, err = readToken(tokenFile, "acp-agent tokens add, on the server,"); err != nil {
+					return err
+				}
+			}
+			if token == "" {
+				return usage.Errorf("a token is needed: set %s or use --token-file; on the server, acp-agent "+
+					"tokens add prints one", serve.TokenVariable)
+			}
+			if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+				return usage.Errorf("%s is not a token: it has a space, a line break or another character that "+
+					"tokens do not have", serve.TokenVariable)
+			}
+			if s.interactive() {
+				return usage.Errorf("standard input is a terminal, but an editor is expected there: " +
+					"configure it to start this command")
+			}
+			link, err := serve.Dial(cmd.Context(), to, token, set.maxLine)
+			if err != nil {
+				return err
+			}
+			if err := link.Pass(cmd.Context(), s.in, s.out); err != nil {
+				return &servingError{err}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&tokenFile, "token-file", "", "read the token from `FILE`")
+	set.accept(cmd, "max-line")
+	return cmd
+}

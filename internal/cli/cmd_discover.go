@@ -1,0 +1,331 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/acp-agent/acp-agent/discovery"
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/text/usage"
+	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// discoverFlags are the flags of the discover subcommand.
+type discoverFlags struct {
+	rootFlags
+	file string
+	json bool
+}
+
+// newDiscover returns the command that shows what is found in folders.
+func newDiscover(s streams, set *settings) *cobra.Command {
+	var d discoverFlags
+	cmd := &cobra.Command{
+		Use:   "discover [--cwd DIR] [--dir DIR]... [--for FILE] [--json]",
+		Short: "Show instructions, skills, commands and MCP servers of folders",
+		Args:  noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return discover(cmd.Context(), s, set, d)
+		},
+	}
+	d.define(cmd)
+	cmd.Flags().StringVar(&d.file, "for", "", "show the additional instructions for `FILE`")
+	cmd.Flags().BoolVar(&d.json, "json", false, "print JSON")
+	set.accept(cmd, "mounts", "state-dir")
+	return cmd
+}
+
+func discover(ctx context.Context, s streams, set *settings, d discoverFlags) error {
+	w, declared, err := set.openRoots(ctx, d.rootFlags)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	catalog, err := discovery.Scan(ctx, w, discovery.Options{})
+	if err != nil {
+		return err
+	}
+	if d.file != "" {
+		return d.printFor(ctx, s, catalog)
+	}
+	files, err := catalog.WorkspaceFiles(ctx)
+	if err != nil {
+		return err
+	}
+	f := findings{catalog, declared, files}
+	if d.json {
+		err = f.writeJSON(s.out)
+	} else {
+		err = f.print(s.out)
+	}
+	if err != nil {
+		return err
+	}
+	return problems(catalog.Artifacts(), catalog.LimitsReached())
+}
+
+// printFor prints what applies to one file.
+func (d discoverFlags) printFor(ctx context.Context, s streams, catalog *discovery.Catalog) error {
+	paths, err := usage.AbsolutePaths(d.file)
+	if err != nil {
+		return err
+	}
+	list, err := catalog.For(ctx, paths[0])
+	if errors.As(err, new(*workspace.OutsideError)) {
+		return usage.Errorf("--for: %s is in none of the folders: name a file in one of them",
+			text.Printable(paths[0]))
+	}
+	if err != nil {
+		return err
+	}
+	if d.json {
+		err = writeJSON(s.out, append([]discovery.Artifact{}, list...))
+	} else {
+		err = printList(s.out, list)
+	}
+	if err != nil {
+		return err
+	}
+	return problems(list, nil)
+}
+
+// problems returns an error if something cannot be used. The output has already explained why.
+func problems(list []discovery.Artifact, limits []discovery.Limit) error {
+	broken := 0
+	for _, a := range list {
+		if a.State == discovery.Invalid || a.State == discovery.TooLarge {
+			broken++
+		}
+	}
+	switch {
+	case broken > 0:
+		return fmt.Errorf("%d of %d artifacts cannot be used", broken, len(list))
+	case len(limits) > 0:
+		return fmt.Errorf("not everything could be searched: %s", limits[0])
+	default:
+		return nil
+	}
+}
+
+// kinds are the groups of artifacts, in order.
+var kinds = [...]struct {
+	kind  discovery.Kind
+	title string
+}{
+	{discovery.Instruction, "instructions"},
+	{discovery.Skill, "skills"},
+	{discovery.Command, "commands"},
+	{discovery.MCPServer, "MCP servers (found, not started)"},
+	{discovery.Plugin, "plugins (found, not used)"},
+}
+
+// findings are what discover prints.
+type findings struct {
+	*discovery.Catalog
+	declared map[workspace.Dir]string // the settings that declare roots
+	files    []discovery.WorkspaceFile
+}
+
+// writeJSON prints the findings as a JSON object.
+func (f findings) writeJSON(out io.Writer) error {
+	catalog, err := json.Marshal(f.Catalog)
+	if err != nil {
+		return err
+	}
+	files, err := json.Marshal(append([]discovery.WorkspaceFile{}, f.files...))
+	if err != nil {
+		return err
+	}
+	whole, err := strictjson.Put(catalog, "workspaceFiles", files)
+	if err != nil {
+		return err
+	}
+	return writeJSON(out, whole)
+}
+
+// print prints a block for each folder, with a group for each kind of artifact. The first one has
+// the workspace files.
+func (f findings) print(out io.Writer) error {
+	var b strings.Builder
+	for _, root := range f.Roots() {
+		fmt.Fprintf(&b, "%d  %s", root.Index, text.Printable(root.Dir.String()))
+		if from := f.declared[root.Dir]; root.Index > 0 && from != "" {
+			fmt.Fprintf(&b, "  (%s)", text.Printable(from))
+		}
+		b.WriteString("\n")
+		found := 0
+		for _, k := range kinds {
+			var group []discovery.Artifact
+			for _, a := range f.Of(k.kind) {
+				if a.Root.Index == root.Index {
+					group = append(group, a)
+				}
+			}
+			found += len(group)
+			printGroup(&b, k.title, group)
+		}
+		if root.Index == 0 {
+			found += len(f.files)
+			printWorkspaceFiles(&b, root, f.files)
+		}
+		if found == 0 {
+			b.WriteString("   nothing\n")
+		}
+		for _, limit := range f.LimitsReached() {
+			if limit.Root.Index == root.Index {
+				fmt.Fprintf(&b, "   ! %s\n", text.Printable(limit.String()))
+			}
+		}
+		b.WriteString("\n")
+	}
+	b.WriteString(tally(f.Artifacts()))
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+// printWorkspaceFiles prints the folders that files in the root list.
+func printWorkspaceFiles(b *strings.Builder, root workspace.Root, files []discovery.WorkspaceFile) {
+	if len(files) == 0 {
+		return
+	}
+	b.WriteString("   workspace files (their folders are not part of a session by themselves)\n")
+	for _, f := range files {
+		rel, err := filepath.Rel(root.Dir.String(), f.Path)
+		if err != nil {
+			rel = f.Path
+		}
+		folders := make([]string, len(f.Folders))
+		for i, dir := range f.Folders {
+			folders[i] = text.Printable(dir.String())
+		}
+		fmt.Fprintf(b, "      %s: %s\n", text.Printable(rel), strings.Join(folders, ", "))
+	}
+}
+
+// printList prints the artifacts for one file.
+func printList(out io.Writer, list []discovery.Artifact) error {
+	var b strings.Builder
+	if len(list) == 0 {
+		b.WriteString("no additional instructions\n")
+	}
+	for _, a := range list {
+		printArtifact(&b, "", a)
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+func printGroup(b *strings.Builder, title string, group []discovery.Artifact) {
+	if len(group) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "   %s\n", title)
+	for _, a := range group {
+		printArtifact(b, "   ", a)
+	}
+}
+
+// printArtifact prints a line for the artifact, with its mark, and one for each rule it breaks.
+func printArtifact(b *strings.Builder, indent string, a discovery.Artifact) {
+	description := shorten(a.Description)
+	if a.Kind == discovery.MCPServer {
+		// A command that the user may approve is shown in full.
+		description = text.Printable(a.Description)
+	}
+	if a.Applies.Mode != "" && a.Applies.Mode != discovery.Always {
+		description = strings.TrimPrefix(description+" ["+applies(a.Applies)+"]", " ")
+	}
+	place := ""
+	if rel, err := filepath.Rel(a.Root.Dir.String(), a.Path); err == nil &&
+		filepath.ToSlash(rel) != a.Name {
+		place = " (" + text.Printable(rel) + ")"
+	}
+	switch a.State {
+	case discovery.Unused:
+		if description != "" {
+			description = " (" + description + ")"
+		}
+		fmt.Fprintf(b, "%s%s %s%s: %s\n", indent, mark(a), text.Printable(a.Name), description,
+			text.Printable(a.Reason))
+	case discovery.Active:
+		if description != "" {
+			description = ": " + description
+		}
+		fmt.Fprintf(b, "%s%s %s%s\n", indent, mark(a), text.Printable(a.Name), description)
+	default:
+		state := strings.ReplaceAll(string(a.State), "_", " ")
+		fmt.Fprintf(b, "%s%s %s%s: %s, %s\n", indent, mark(a), text.Printable(a.Name), place, state,
+			text.Printable(a.Reason))
+	}
+	if a.Server != nil && !a.Server.Env.IsZero() {
+		fmt.Fprintf(b, "%s      with the variables %s\n", indent,
+			text.Printable(a.Server.Env.String()))
+	}
+	if a.Server != nil && a.Server.EnvFile != "" {
+		fmt.Fprintf(b, "%s      with the variables in the file %s\n", indent,
+			text.Printable(a.Server.EnvFile))
+	}
+	if a.Server != nil && !a.Server.Headers.IsZero() {
+		fmt.Fprintf(b, "%s      with the headers %s\n", indent,
+			text.Printable(a.Server.Headers.String()))
+	}
+	for _, in := range a.Imports {
+		fmt.Fprintf(b, "%s      with %s\n", indent, text.Printable(in.Ref.Path()))
+	}
+	for _, d := range a.Diagnostics {
+		fmt.Fprintf(b, "%s      %s\n", indent, text.Printable(d.String()))
+	}
+}
+
+func mark(a discovery.Artifact) string {
+	switch {
+	case a.State == discovery.Shadowed, a.State == discovery.Unused:
+		return "  -"
+	case a.State != discovery.Active:
+		return "  !"
+	case len(a.Diagnostics) > 0:
+		return "  *"
+	default:
+		return "   "
+	}
+}
+
+// applies describes when an instruction applies.
+func applies(a discovery.Applies) string {
+	switch a.Mode {
+	case discovery.ByPath:
+		return "for " + shorten(strings.Join(a.Globs, ", "))
+	case discovery.ByDescription:
+		return "when it fits"
+	default:
+		return "on request"
+	}
+}
+
+// tally counts the artifacts by state.
+func tally(list []discovery.Artifact) string {
+	n := make(map[discovery.State]int)
+	for _, a := range list {
+		n[a.State]++
+	}
+	text := fmt.Sprintf("%d active, %d shadowed, %d invalid", n[discovery.Active],
+		n[discovery.Shadowed], n[discovery.Invalid])
+	if unused := n[discovery.Unused]; unused > 0 {
+		text += fmt.Sprintf(", %d not used", unused)
+	}
+	if large := n[discovery.TooLarge]; large > 0 {
+		text += fmt.Sprintf(", %d too large", large)
+	}
+	return text + "\n"
+}
+
+// shorten shortens a description.
+func shorten(s string) string { return text.Line(text.Printable(s), 90) }

@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/internal/files/namedfile"
+	"github.com/acp-agent/acp-agent/internal/history/sessions"
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/text/usage"
+	"github.com/acp-agent/acp-agent/internal/web/inspect"
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+// inspectFlags are the flags of the inspect subcommand.
+type inspectFlags struct {
+	listen string
+	traces []string
+}
+
+// newInspect returns the command that shows sessions and traces on a page.
+func newInspect(s streams, set *settings) *cobra.Command {
+	var f inspectFlags
+	cmd := &cobra.Command{
+		Use:   "inspect [--listen ADDR] [--trace FILE]...",
+		Short: "Show sessions and traces in a browser",
+		Args:  noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return f.serve(cmd.Context(), s, set)
+		},
+	}
+	cmd.Flags().StringVar(&f.listen, "listen", "127.0.0.1:0",
+		"serve on `ADDR`, a loopback address; port 0 is any that is free")
+	cmd.Flags().Var((*listValue)(&f.traces), "trace",
+		"show the trace in `FILE`, or those in a folder; can be repeated")
+	set.accept(cmd, "state-dir", "store", "mounts")
+	return cmd
+}
+
+// serve serves the page until ctx ends.
+func (f inspectFlags) serve(ctx context.Context, s streams, set *settings) error {
+	roots, err := set.workspace()
+	if err != nil {
+		return err
+	}
+	dir, err := set.stateDirectory()
+	if err != nil {
+		return err
+	}
+	traces, err := usage.AbsolutePaths(f.traces...)
+	if err != nil {
+		return err
+	}
+	for _, path := range traces {
+		info, err := os.Stat(path)
+		if err != nil {
+			return usage.Errorf("--trace: %v", namedfile.Explain(err))
+		}
+		if !info.Mode().IsRegular() && !info.IsDir() {
+			return usage.Errorf("--trace: %s is neither a file nor a folder", text.Printable(path))
+		}
+	}
+	origins := acp.Options{Folders: set.folders, ConsentDir: consentDir(dir)}
+	return set.withStore(s.err, func(store sessionstore.Store) error {
+		listener, err := listenLoopback(ctx, "--listen", f.listen)
+		if err != nil {
+			return err
+		}
+		page := inspect.New(listener.Addr().String(), inspect.Options{
+			Store: store, Traces: traces, Workspace: roots,
+			Details: func(one sessionstore.Session) inspect.Details {
+				return inspect.Details{
+					Given: sessions.NewReport(one).Directories, From: folderOrigins(origins, one),
+					Continue: set.continueLine(one, string(one.ID), `"Where were we?"`),
+				}
+			},
+		})
+		if _, err := fmt.Fprintf(s.out, "%s\n", page.URL()); err != nil {
+			return err
+		}
+		fmt.Fprintln(s.err, "acp-agent: open this address in a browser; Ctrl-C ends it")
+		return serveHTTP(ctx, listener, page)
+	})
+}
+
+// folderOrigins says for each folder of a session which setting declares it now, or "".
+func folderOrigins(o acp.Options, session sessionstore.Session) []string {
+	declared, err := o.DeclaredFolders(session.Keys.Roots.Cwd(), session.ID)
+	if err != nil {
+		declared = nil // the session is shown without
+	}
+	from := make([]string, 0, len(session.Keys.Real))
+	for i, dir := range session.Keys.Roots.All() {
+		origin := ""
+		for _, f := range declared {
+			if i > 0 && origin == "" && f.Path == dir.String() {
+				origin = text.Printable(f.Setting)
+			}
+		}
+		from = append(from, origin)
+	}
+	return from
+}

@@ -1,0 +1,447 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+	"unicode"
+
+	"github.com/spf13/cobra"
+
+	"github.com/acp-agent/acp-agent/internal/files/namedfile"
+	"github.com/acp-agent/acp-agent/internal/files/privatefile"
+	"github.com/acp-agent/acp-agent/internal/mcp/mcprelay"
+	"github.com/acp-agent/acp-agent/internal/mcp/mcpserver"
+	"github.com/acp-agent/acp-agent/internal/permission"
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/text/secret"
+	"github.com/acp-agent/acp-agent/internal/text/usage"
+	"github.com/acp-agent/acp-agent/workspace"
+	"github.com/acp-agent/acp-agent/workspace/tools"
+)
+
+// mcpFlags are the flags of the mcp subcommand.
+type mcpFlags struct {
+	roots     []string
+	session   string // the socket of an acp-agent session that provides the roots
+	fallbacks []string
+	within    []string
+	http      string
+	tokenFile string
+	noAuth    bool
+	anyRoot   bool
+	readOnly  bool
+	tellOnly  bool // only tell the session's model what is in the roots
+}
+
+// newMCP returns the command that serves the file tools over MCP.
+func newMCP(s streams, set *settings) *cobra.Command {
+	var m mcpFlags
+	cmd := &cobra.Command{
+		Use:   "mcp [--root DIR]... [flags]",
+		Short: "Serve file tools over MCP, in the folders of the client",
+		Args:  noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := m.check(cmd); err != nil {
+				return err
+			}
+			return serveMCP(cmd.Context(), s, set, m)
+		},
+	}
+	m.define(cmd)
+	set.accept(cmd, "log-level", "log-file", "max-line", "mounts")
+	return cmd
+}
+
+// define adds the flags to cmd.
+func (m *mcpFlags) define(cmd *cobra.Command) {
+	cmd.Flags().Var((*listValue)(&m.roots), "root",
+		"a root folder `DIR`, instead of the client's; can be repeated")
+	cmd.Flags().StringVar(&m.session, "roots-from", "",
+		"the `SOCKET` of the acp-agent session that provides the roots")
+	cmd.Flags().BoolVar(&m.tellOnly, "tell-only", false,
+		"with --roots-from, serve what is in the session's folders, and no tools for files")
+	for _, flag := range []string{"roots-from", "tell-only"} {
+		_ = cmd.Flags().MarkHidden(flag) // acp-agent adds it when it gives an agent this server
+	}
+	cmd.Flags().Var((*listValue)(&m.fallbacks), "fallback-root",
+		"a root folder `DIR` for clients that cannot declare roots; can be repeated")
+	cmd.Flags().Var((*listValue)(&m.within), "within",
+		"reject roots outside `DIR`; can be repeated")
+	cmd.Flags().StringVar(&m.http, "http", "",
+		"serve streamable HTTP on `ADDR`, a loopback address such as 127.0.0.1:8080 or a Unix "+
+			"socket such as unix:DIR/socket")
+	cmd.Flags().StringVar(&m.tokenFile, "token-file", "",
+		"with --http, require the token in `FILE` instead of a generated one")
+	cmd.Flags().BoolVar(&m.noAuth, "no-auth", false,
+		"with --http, require no token: every user of this machine can use the server")
+	cmd.Flags().BoolVar(&m.anyRoot, "any-root", false, "with --http, let clients use any folder")
+	cmd.Flags().BoolVar(&m.readOnly, "read-only", false,
+		"serve only the tools that do not change files")
+}
+
+// check reports flags that do not fit together.
+func (m *mcpFlags) check(cmd *cobra.Command) error {
+	for _, flags := range [][]string{
+		{"root", "fallback-root"}, {"root", "any-root"}, {"within", "any-root"},
+		{"token-file", "no-auth"},
+	} {
+		if err := exclusive(cmd, flags...); err != nil {
+			return err
+		}
+	}
+	for _, flag := range []string{"token-file", "no-auth", "any-root"} {
+		if cmd.Flags().Changed(flag) && m.http == "" {
+			return usage.Errorf("--%s is only used with --http", flag)
+		}
+	}
+	if m.http != "" && len(m.roots) == 0 && len(m.within) == 0 && !m.anyRoot {
+		return usage.Errorf(
+			"--http lets clients choose any folder of yours as a root: limit them with " +
+				"--root DIR or --within DIR, or allow it with --any-root")
+	}
+	return nil
+}
+
+func serveMCP(ctx context.Context, s streams, set *settings, m mcpFlags) error {
+	if m.http == "" && s.interactive() {
+		return usage.Errorf(
+			"standard input is a terminal, but an MCP client is expected there: add the command " +
+				"\"acp-agent mcp\" to it")
+	}
+	logger, closeLog, err := set.openLog(s.err)
+	if err != nil {
+		return err
+	}
+	defer closeLog()
+	options, err := m.options(ctx, set, logger)
+	if err != nil {
+		return err
+	}
+	if m.http != "" && !m.noAuth {
+		if options.Token, err = m.token(); err != nil {
+			return err
+		}
+	}
+	server, err := mcpserver.Open(ctx, options)
+	if err != nil {
+		return usage.WithFlagNames(err, m.openedFlag(), m.openedFlag())
+	}
+	defer server.Close()
+	if m.http != "" {
+		listener, err := listenHTTP(ctx, m.http)
+		if err != nil {
+			return err
+		}
+		m.explainHTTP(s.err, listener.Addr(), options.Token)
+		return serveHTTP(ctx, listener, server.Handler())
+	}
+	return server.Serve(ctx, s.in, s.out)
+}
+
+// options returns the options of the server.
+func (m mcpFlags) options(
+	ctx context.Context, set *settings, logger *slog.Logger,
+) (o mcpserver.Options, err error) {
+	o = mcpserver.Options{
+		Version: ownVersion().Number, MaxMessage: set.maxLine, Logger: logger,
+	}
+	if o.Workspace, err = set.workspace(); err != nil {
+		return o, err
+	}
+	if !m.readOnly {
+		o.Permit = permit
+	}
+	o.Guard = set.guard
+	if m.session != "" {
+		secret := os.Getenv(mcprelay.SecretVariable)
+		o.Guard = func(ctx context.Context, w *workspace.Workspace) (*workspace.Workspace, error) {
+			rules, err := mcprelay.SessionRules(ctx, m.session, secret)
+			if err != nil {
+				return nil, err
+			}
+			return guarded(w, permission.Permissions{Ask: rules.Ask, Deny: rules.Deny})
+		}
+		o.Session = func(ctx context.Context) ([]workspace.Root, error) {
+			return mcprelay.SessionRoots(ctx, m.session, secret)
+		}
+		if m.tellOnly {
+			o.Only = []string{"find_skills"}
+		}
+		o.Context, err = mcprelay.SessionContext(ctx, m.session, secret)
+		switch {
+		case errors.Is(err, mcprelay.ErrEnded): // started by an agent that has kept the server
+			logger.Info("serving no tools", "reason", err)
+			o.Only = []string{}
+		case err != nil:
+			logger.Info("cannot tell the model what is in the folders", "error", err)
+		}
+	}
+	if o.Roots, err = rootsOf(m.roots); err != nil {
+		return o, usage.WithFlagNames(err, "root", "root")
+	}
+	if o.Fallback, err = rootsOf(m.fallbacks); err != nil {
+		return o, usage.WithFlagNames(err, "fallback-root", "fallback-root")
+	}
+	within, err := usage.AbsolutePaths(m.within...)
+	if err != nil {
+		return o, err
+	}
+	for _, path := range within {
+		dir, err := workspace.ParseDir(path)
+		if err != nil {
+			return o, err
+		}
+		o.Workspace.Policy.Allow = append(o.Workspace.Policy.Allow, dir)
+	}
+	return o, nil
+}
+
+// guard returns w as the rules of the configuration let it be used.
+func (set *settings) guard(
+	_ context.Context, w *workspace.Workspace,
+) (*workspace.Workspace, error) {
+	if set.permissions == nil && !set.config.HasPermissions() {
+		return w, nil
+	}
+	sources, err := set.sources(w)
+	if err != nil || sources.Configured == nil {
+		return w, err
+	}
+	return guarded(w, *sources.Configured)
+}
+
+// guarded returns w as rules let it be used.
+func guarded(w *workspace.Workspace, p permission.Permissions) (*workspace.Workspace, error) {
+	rules, err := p.Rules()
+	if err != nil {
+		return nil, err
+	}
+	return rules.Guard(w), nil
+}
+
+// openedFlag returns the flag whose folders are opened when the server starts.
+func (m mcpFlags) openedFlag() string {
+	if len(m.roots) > 0 {
+		return "root"
+	}
+	return "fallback-root"
+}
+
+// permit permits changes: an MCP client asks its user before it calls a tool that is not read-only.
+// The user does not learn then what a file would lose, nor that it is not the one whose name looks the
+// same, so that is not permitted.
+func permit(_ context.Context, c tools.Change) error {
+	if c.Alike != "" {
+		return fmt.Errorf("there is %s, whose name looks the same: use exactly this name, or another one",
+			text.Printable(c.Alike))
+	}
+	if c.Loses&^workspace.LosesLinks != 0 {
+		return errors.New("acp-agent mcp cannot ask the user about that")
+	}
+	return nil
+}
+
+// rootsOf returns the root set of folders given on the command line, which may be empty.
+func rootsOf(dirs []string) (workspace.Roots, error) {
+	if len(dirs) == 0 {
+		return workspace.Roots{}, nil
+	}
+	paths, err := usage.AbsolutePaths(dirs...)
+	if err != nil {
+		return workspace.Roots{}, err
+	}
+	return workspace.NewRoots(paths[0], paths[1:])
+}
+
+// token returns the token that HTTP clients must send.
+func (m mcpFlags) token() (string, error) {
+	if m.tokenFile == "" {
+		return rand.Text(), nil
+	}
+	return readToken(m.tokenFile, "openssl rand -hex 32")
+}
+
+// readToken returns the token in the file of --token-file. source says what prints a token.
+func readToken(path, source string) (string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", usage.Errorf("--token-file: %v", namedfile.Explain(err))
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return "", err
+	}
+	if info.IsDir() {
+		return "", usage.Errorf("--token-file: %s is a folder", path)
+	}
+	if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
+		return "", usage.Errorf("--token-file: other users can access %s: chmod 600 makes it private",
+			path)
+	}
+	const most = 4 << 10
+	content, err := io.ReadAll(io.LimitReader(file, most+1))
+	if err != nil {
+		return "", err
+	}
+	const mark = "\ufeff" // with which editors on Windows begin files
+	token := strings.TrimSpace(strings.TrimPrefix(string(content), mark))
+	if len(content) > most || !isToken(token) {
+		return "", usage.Errorf(
+			"--token-file: %s must contain a token and nothing else: at least 16 letters, digits "+
+				"and -._~+/=; %s prints one", path, source)
+	}
+	return token, nil
+}
+
+// isToken reports whether a token can be sent in a header and is hard to guess.
+func isToken(token string) bool {
+	return len(token) >= 16 && !strings.ContainsFunc(token, func(r rune) bool {
+		return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) &&
+			!strings.ContainsRune("-._~+/=", r)
+	})
+}
+
+// listenHTTP listens on a loopback address, or on a Unix socket that only the user can open.
+func listenHTTP(ctx context.Context, addr string) (net.Listener, error) {
+	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
+		return listenUnix(ctx, path)
+	}
+	if _, _, err := net.SplitHostPort(addr); err != nil {
+		return nil, usage.Errorf(
+			"--http: invalid address %q; use one such as 127.0.0.1:8080 or unix:DIR/socket", addr)
+	}
+	return listenLoopback(ctx, "--http", addr)
+}
+
+// listenLoopback listens on the address of a flag, which only this machine can reach.
+func listenLoopback(ctx context.Context, flag, addr string) (net.Listener, error) {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, usage.Errorf("%s: invalid address %q; use one such as 127.0.0.1:8080", flag, addr)
+	}
+	if !secret.IsLoopback(host) {
+		return nil, usage.Errorf(
+			"%s: %s can be reached from other machines; use 127.0.0.1, [::1] or localhost", flag,
+			addr)
+	}
+	return listenTCP(ctx, flag, addr)
+}
+
+// listenTCP listens on the address that a flag gives.
+func listenTCP(ctx context.Context, flag, addr string) (net.Listener, error) {
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", addr)
+	if failed, ok := errors.AsType[*net.OpError](err); ok {
+		return nil, usage.Errorf("%s: cannot listen on %s: %v", flag, addr, failed.Err)
+	}
+	return listener, err
+}
+
+// listenUnix listens on a socket in a directory that only the user can access, which it creates if
+// necessary: the permissions of a socket can only be set when others may already have found it. It
+// replaces a socket on which nothing listens.
+func listenUnix(ctx context.Context, path string) (net.Listener, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	const longest = 103 // on the system with the lowest limit: macOS
+	if len(path) > longest {
+		return nil, usage.Errorf(
+			"--http: the path %s is longer than %d bytes; choose a shorter one for the socket",
+			path, longest)
+	}
+	dir := filepath.Dir(path)
+	if info, err := os.Stat(dir); err == nil && info.Mode().Perm()&0o077 != 0 {
+		return nil, usage.Errorf(
+			"--http: other users can access %s: use a private directory (chmod 700) for the "+
+				"socket, or one that does not exist yet", dir)
+	}
+	if err := privatefile.MakeDir(dir); err != nil {
+		return nil, usage.Errorf("--http: %v", err)
+	}
+	if info, err := os.Lstat(path); err == nil && info.Mode().Type() == fs.ModeSocket {
+		var dialer net.Dialer
+		if conn, err := dialer.DialContext(ctx, "unix", path); err == nil {
+			_ = conn.Close()
+		} else if errors.Is(err, syscall.ECONNREFUSED) {
+			_ = os.Remove(path) // left behind by a killed process
+		}
+	}
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "unix", path)
+	if err != nil {
+		return nil, usage.Errorf("--http: %v", err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	return listener, nil
+}
+
+// explainHTTP prints what clients need to connect, and what they can do.
+func (m mcpFlags) explainHTTP(w io.Writer, addr net.Addr, token string) {
+	if addr.Network() == "unix" {
+		fmt.Fprintf(w, "acp-agent: serving MCP over HTTP on the socket %s\n", addr)
+	} else {
+		fmt.Fprintf(w, "acp-agent: serving MCP on http://%s\n", addr)
+	}
+	switch {
+	case token == "" && addr.Network() == "unix":
+		fmt.Fprintln(w,
+			"acp-agent: --no-auth: every program of yours that can open the socket can use the "+
+				"server")
+	case token == "":
+		fmt.Fprintln(w,
+			"acp-agent: --no-auth: every user of this machine can use the server, with your rights")
+	case m.tokenFile != "":
+		fmt.Fprintf(w,
+			"acp-agent: clients must send the header Authorization: Bearer TOKEN, with the token "+
+				"in %s\n", m.tokenFile)
+	default:
+		fmt.Fprintf(w, "acp-agent: clients must send the header Authorization: Bearer %s\n", token)
+	}
+	if m.anyRoot {
+		fmt.Fprintln(w,
+			"acp-agent: --any-root: clients can use every folder that you can; --root or --within "+
+				"would limit them")
+	}
+}
+
+// serveHTTP serves until ctx ends.
+func serveHTTP(ctx context.Context, listener net.Listener, handler http.Handler) error {
+	server := &http.Server{
+		Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		MaxHeaderBytes: 16 << 10,
+	}
+	stopped := make(chan error, 1)
+	stop := context.AfterFunc(ctx, func() {
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+		defer cancel()
+		err := server.Shutdown(grace)
+		if errors.Is(err, context.DeadlineExceeded) {
+			// A client that listens for notifications keeps its connection open.
+			err = server.Close()
+		}
+		stopped <- err
+	})
+	defer stop()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return <-stopped
+}

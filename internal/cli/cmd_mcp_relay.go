@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
+	"github.com/acp-agent/acp-agent/internal/mcp/mcprelay"
+	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/text/usage"
+)
+
+// newMCPRelay returns the command that stands between an agent and one of its MCP servers.
+func newMCPRelay(s streams, set *settings) *cobra.Command {
+	var socket string
+	var found process.Command
+	cmd := &cobra.Command{
+		Use:   "mcp-relay [flags] -- COMMAND ARGS...",
+		Short: "Start an MCP server for a session",
+		Args:  cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case len(args) == 0 || cmd.ArgsLenAtDash() != 0:
+				return usage.Errorf("mcp-relay needs the command of an MCP server after --; " +
+					"see acp-agent mcp-relay --help")
+			case socket == "" && found.Dir == "":
+				return usage.Errorf("mcp-relay needs --roots-from SOCKET or --found-in DIR; " +
+					"see acp-agent mcp-relay --help")
+			}
+			found.Path, found.Args = args[0], args[1:]
+			return relayMCP(cmd.Context(), s, set, socket, foundCommand(found))
+		},
+	}
+	cmd.Flags().StringVar(&socket, "roots-from", "",
+		"the `SOCKET` of the session that provides the roots")
+	cmd.Flags().StringVar(&found.Dir, "found-in", "",
+		"start the server in `DIR`, with only basic variables of the environment")
+	cmd.Flags().StringArrayVar(&found.Env, "env", nil,
+		"with --found-in, also pass on the variable `NAME`; repeatable")
+	set.accept(cmd, "log-level", "log-file", "max-line")
+	return cmd
+}
+
+// relayMCP relays until the server or the client ends.
+func relayMCP(
+	ctx context.Context, s streams, set *settings, socket string, server process.Command,
+) error {
+	secret := os.Getenv(mcprelay.SecretVariable)
+	if secret == "" && socket != "" {
+		return usage.Errorf("%s is not set; see acp-agent mcp-relay --help", mcprelay.SecretVariable)
+	}
+	logger, closeLog, err := set.openLog(s.err)
+	if err != nil {
+		return err
+	}
+	defer closeLog()
+	err = mcprelay.Run(ctx, s.in, s.out, server, mcprelay.Options{
+		Address: socket, Secret: secret, MaxMessage: set.maxLine, Logger: logger,
+		Child: process.Options{Logger: slog.New(plainLines{s.err}), MaxLogLine: 64 << 10},
+	})
+	if exit, ok := errors.AsType[*process.ExitError](err); ok && exit.Code > 0 {
+		return &statusError{exit.Code}
+	}
+	return err
+}
+
+// foundCommand fills in the environment of the command of a server that was found in a root, which
+// has a directory, and an Env of names only. It gets only these variables and the basic ones. Other
+// commands are unchanged.
+func foundCommand(c process.Command) process.Command {
+	if c.Dir == "" {
+		return c
+	}
+	c.Base = mcpclient.BasicEnvironment()
+	for i, name := range c.Env {
+		c.Env[i] = name + "=" + os.Getenv(name)
+	}
+	return c
+}
+
+// plainLines is a slog.Handler that writes only the messages. It passes on the standard error of a
+// child process.
+type plainLines struct{ out io.Writer }
+
+func (plainLines) Enabled(context.Context, slog.Level) bool { return true }
+
+func (p plainLines) Handle(_ context.Context, r slog.Record) error {
+	_, err := io.WriteString(p.out, r.Message+"\n")
+	return err
+}
+
+func (p plainLines) WithAttrs([]slog.Attr) slog.Handler { return p }
+func (p plainLines) WithGroup(string) slog.Handler      { return p }

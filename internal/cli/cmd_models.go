@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/acp-agent/acp-agent/internal/config"
+	"github.com/acp-agent/acp-agent/internal/config/inventory"
+	"github.com/acp-agent/acp-agent/internal/text/usage"
+)
+
+const noModels = `No models are configured. A model on your machine, served by Ollama:
+
+  ollama pull qwen3
+  OLLAMA_CONTEXT_LENGTH=32768 ollama serve
+
+and in %s:
+
+  {"models": {"local": {"baseURL": "http://127.0.0.1:11434/v1", "name": "qwen3",
+                        "contextTokens": 32768}}}
+
+Then run: acp-agent run --model local "What is in these folders?"
+For other servers and for keys see acp-agent models --help.
+`
+
+// newModels returns the command that lists the configured models.
+func newModels(s streams, set *settings) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "models [NAME]",
+		Short: "List the configured models, and what their servers offer",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usage.Errorf("%s takes only one NAME (got %q as well)", words(cmd), args[1])
+			}
+			return nil
+		},
+		ValidArgsFunction: func(
+			_ *cobra.Command, args []string, _ string,
+		) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return set.config.ModelIDs(), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			reports, err := inventory.Models(cmd.Context(), set.config, args)
+			switch {
+			case err != nil:
+				return err
+			case asJSON:
+				err = writeJSON(s.out, map[string]any{"models": reports})
+			case len(reports) == 0:
+				_, err := fmt.Fprintf(s.out, noModels,
+					cmp.Or(set.config.Path, config.DefaultPath(), "the configuration file"))
+				return err
+			default:
+				err = inventory.PrintModels(s.out, reports)
+			}
+			return cmp.Or(err, inventory.Unreachable(reports))
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}

@@ -1,0 +1,319 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	sdk "github.com/coder/acp-go-sdk"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/acp-agent/acp-agent/acp/client"
+	"github.com/acp-agent/acp-agent/internal/cli/runner"
+	"github.com/acp-agent/acp-agent/internal/history/sessions"
+	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/terminal"
+	"github.com/acp-agent/acp-agent/internal/text/usage"
+)
+
+// runFlags are the flags of the run command.
+type runFlags struct {
+	rootFlags
+	json, yes bool
+	// mcp are MCP servers as NAME=COMMAND, and mcpConfigs are files with MCP servers.
+	mcp, mcpConfigs []string
+	worktree        string // the name of worktrees to open the session in, "" for none
+	session         runner.Session
+}
+
+// newRun returns the command that is a small ACP client: it starts this program like an editor,
+// over pipes.
+func newRun(s streams, set *settings) *cobra.Command {
+	var r runFlags
+	cmd := &cobra.Command{
+		Use:   "run [flags] [PROMPT | -] [-- COMMAND ARGS...]",
+		Short: "Open a session, send a prompt and print the answer",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			words, command := args, []string(nil)
+			if dash := cmd.ArgsLenAtDash(); dash >= 0 {
+				words, command = args[:dash], args[dash:]
+			}
+			if err := r.check(cmd); err != nil {
+				return err
+			}
+			prompt, err := readPrompt(s, words, set.maxLine)
+			if err != nil {
+				return err
+			}
+			r.session.CwdGiven, r.session.Dirs = cmd.Flags().Changed("cwd"), r.dirs
+			return runPrompt(cmd.Context(), s, set, r, prompt, command)
+		},
+	}
+	r.define(cmd)
+	cmd.Flags().AddFlagSet(set.flags)
+	return cmd
+}
+
+// define adds the flags to cmd.
+func (r *runFlags) define(cmd *cobra.Command) {
+	r.rootFlags.define(cmd)
+	cmd.Flags().StringVar(&r.session.Load, "load", "",
+		"continue the stored `SESSION` after showing its conversation")
+	cmd.Flags().StringVar(&r.session.Resume, "resume", "", "continue the stored `SESSION`")
+	cmd.Flags().StringVar(&r.session.Fork, "fork", "", "continue a copy of the stored `SESSION`")
+	cmd.Flags().BoolVar(&r.session.Last, "continue", false,
+		"continue the last session of the working directory")
+	cmd.Flags().StringVar(&r.worktree, "worktree", "",
+		"open the session in the worktrees `NAME` of its folders, which are made if they do not "+
+			"exist; see acp-agent worktree add")
+	cmd.Flags().Var((*listValue)(&r.mcp), "mcp",
+		"add an MCP server to the session: `NAME=COMMAND`, split into words like in a shell but "+
+			"not expanded; can be repeated")
+	cmd.Flags().Var((*listValue)(&r.mcpConfigs), "mcp-config",
+		"add the MCP servers of a JSON `FILE`, {\"mcpServers\": {...}}, to the session; values "+
+			"are not expanded; can be repeated")
+	cmd.Flags().StringVar(&r.session.Mode, "mode", "",
+		"choose the `MODE` of the session; with --model ask, accept_edits, read_only or plan")
+	cmd.Flags().StringVar(&r.session.ThoughtLevel, "thought-level", "",
+		"choose how much the agent thinks, its `LEVEL`; with --model default, none, minimal, low, "+
+			"medium, high, xhigh or max")
+	cmd.Flags().BoolVar(&r.yes, "yes", false,
+		"allow every permission request once, without asking you")
+	cmd.Flags().BoolVar(&r.json, "json", false,
+		"print all messages of both sides instead, one per line")
+}
+
+// check reports flags that do not fit together.
+func (r *runFlags) check(cmd *cobra.Command) error {
+	for _, names := range [][]string{{"load", "resume", "fork", "continue"},
+		{"load", "resume", "fork", "worktree"}} {
+		if err := exclusive(cmd, names...); err != nil {
+			return err
+		}
+	}
+	for _, name := range []string{"load", "resume", "fork"} {
+		if f := cmd.Flags().Lookup(name); f.Changed && f.Value.String() == "" {
+			return usage.Errorf("--%s needs a session: its id, or %s", name, sessions.Last)
+		}
+	}
+	return nil
+}
+
+// readPrompt returns the prompt in args and what is piped to standard input. Without a prompt, or
+// with "-", standard input has the prompt. Together they may have up to max bytes.
+func readPrompt(s streams, args []string, max int) (p runner.Prompt, err error) {
+	p.Text = strings.Join(args, " ")
+	switch {
+	case p.Text == "-", len(args) == 0 && !s.interactive():
+		p.Text, err = readInput(s, max)
+	case s.isPiped():
+		p.Data, err = readInput(s, max)
+	}
+	switch {
+	case err != nil:
+		return p, err
+	case len(p.Text)+len(p.Data) > max:
+		return p, usage.Errorf("the prompt is longer than %d bytes; --max-line changes the limit", max)
+	case strings.TrimSpace(p.Text) == "" && strings.TrimSpace(p.Data) == "":
+		return p, usage.Errorf(
+			"run needs a prompt, such as /roots, as an argument or on standard input; " +
+				"see acp-agent run --help")
+	}
+	return p, nil
+}
+
+// readInput reads up to max+1 bytes of standard input. If that takes long, it says so: a program that
+// starts others may leave their input open for ever.
+func readInput(s streams, max int) (string, error) {
+	const long = 2 * time.Second
+	said := time.AfterFunc(long, func() {
+		fmt.Fprintln(s.err, "acp-agent: reading standard input until it ends; </dev/null leaves it out")
+	})
+	defer said.Stop()
+	read, err := io.ReadAll(io.LimitReader(s.in, int64(max)+1))
+	if err != nil {
+		return "", fmt.Errorf("cannot read the prompt: %w", err)
+	}
+	return string(read), nil
+}
+
+// runPrompt sends one prompt to a new agent process.
+func runPrompt(
+	ctx context.Context, s streams, set *settings, r runFlags, prompt runner.Prompt, command []string,
+) (err error) {
+	if _, err := set.downstream(command); err != nil {
+		return err
+	}
+	roots, err := r.roots()
+	if err == nil && r.worktree != "" {
+		roots, err = set.enterWorktrees(ctx, s, r.worktree, r.rootFlags)
+		r.session.Dirs = roots.Additional().Strings()
+	}
+	if err != nil {
+		return err
+	}
+	servers, err := runner.Servers(r.mcp, r.mcpConfigs)
+	if err != nil {
+		return err
+	}
+	set.keepDirs = set.keepDirs || r.session.KeepsDirs()
+	agent, err := set.startSelf(ctx, s, command)
+	if err != nil {
+		return err
+	}
+	defer func() { err = stopSelf(ctx, agent, err) }()
+	show := terminal.NewPrinter(s.out)
+	permit := r.permissions(s, show)
+	c := client.New(agent.Stdout(), agent.Stdin(), r.options(set, show, permit))
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	served := make(chan error, 1)
+	go func() { served <- c.Serve(serving) }()
+	defer func() {
+		stop()
+		err = errors.Join(err, <-served)
+	}()
+	watching, unwatch := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	if !r.json {
+		watch.Go(func() { show.Watch(watching) })
+	}
+	end, err := r.session.Turn(ctx, s.err, c, client.Setup{Roots: roots, MCPServers: servers}, prompt)
+	unwatch()
+	watch.Wait()
+	if !r.json {
+		show.End()
+		if cost := runner.Cost(end.Result); cost != "" {
+			fmt.Fprintln(s.err, cost)
+		}
+	}
+	if ctx.Err() != nil {
+		fmt.Fprintln(s.err, "acp-agent: interrupted")
+		return &statusError{statusInterrupted}
+	}
+	if err := cmp.Or(runner.Explain(err), show.Err(), turnError(end)); err != nil {
+		return err
+	}
+	return permit.Err()
+}
+
+// startSelf starts this program as an editor does.
+func (set *settings) startSelf(
+	ctx context.Context, s streams, command []string,
+) (*process.Process, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	return process.Start(ctx, process.Command{Path: self, Args: set.args(command),
+		Env: []string{storeVariable + "=" + set.store}, Name: "acp-agent"},
+		process.Options{Logger: slog.New(plainLines{s.err})})
+}
+
+// stopSelf ends the agent after a turn that failed with err, and returns the error to exit with.
+func stopSelf(ctx context.Context, agent *process.Process, err error) error {
+	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	err = errors.Join(err, agent.Stop(stopping))
+	exit, ok := errors.AsType[*process.ExitError](agent.Wait(stopping))
+	if ok && err != nil && exit.Code > 0 {
+		return &statusError{exit.Code}
+	}
+	return err
+}
+
+// options returns the options of the client, which shows what the agent does.
+func (r runFlags) options(
+	set *settings, show *terminal.Printer, permit *runner.Permissions,
+) client.Options {
+	o := client.Options{
+		Name: "acp-agent run", Version: ownVersion().Number, MaxLine: set.maxLine,
+		Permission:   permit.Answer,
+		Capabilities: json.RawMessage(`{"session":{"notices":{},"compaction":{}}}`),
+	}
+	o.Updates = func(ctx context.Context, u client.Update) {
+		permit.Note(u.Update)
+		if !r.json {
+			show.Update(ctx, u)
+		}
+	}
+	if r.json {
+		o.Trace = messages(show)
+	}
+	return o
+}
+
+// turnError returns an error for a turn that did not end as it should.
+func turnError(end client.TurnEnd) error {
+	if end.StopReason != sdk.StopReasonEndTurn {
+		return fmt.Errorf("the agent stopped before the end of the turn: %s", end.StopReason)
+	}
+	var response struct {
+		Meta struct {
+			Ours struct{ Failed bool } `json:"acp-agent"`
+		} `json:"_meta"`
+	}
+	if json.Unmarshal(end.Result, &response) == nil && response.Meta.Ours.Failed {
+		return errors.New("the turn failed; the answer says why")
+	}
+	return nil
+}
+
+// permissions returns what answers requests for permission.
+func (r runFlags) permissions(s streams, show *terminal.Printer) *runner.Permissions {
+	if r.json { // which prints the requests
+		show = nil
+	}
+	switch {
+	case r.yes:
+		return runner.Allow(show)
+	case r.json:
+		return runner.Refuse(show)
+	}
+	return runner.Ask(s.in, s.out, s.err, show)
+}
+
+// statusInterrupted is the exit status of a program that the user has interrupted.
+const statusInterrupted = 130
+
+// args returns the arguments that give the agent process the same settings, except the address of
+// the store: other users of the machine can see arguments.
+func (set *settings) args(command []string) []string {
+	var args []string
+	if set.configPath != "" {
+		args = append(args, "--config", set.configPath)
+	}
+	set.flags.VisitAll(func(f *pflag.Flag) {
+		values := []string{f.Value.String()}
+		if list, ok := f.Value.(*listValue); ok {
+			values = *list
+		}
+		for _, value := range values {
+			if (f.Changed || value != f.DefValue) && f.Name != "store" {
+				args = append(args, "--"+f.Name+"="+value)
+			}
+		}
+	})
+	if len(command) > 0 {
+		args = append(append(args, "--"), command...)
+	}
+	return args
+}
+
+// messages returns a trace that prints the messages of both sides, without secrets of MCP servers.
+func messages(p *terminal.Printer) func(sent bool, line []byte) {
+	return func(sent bool, line []byte) {
+		if sent {
+			line = masked(line)
+		}
+		p.Line(sent, line)
+	}
+}

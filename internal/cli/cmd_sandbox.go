@@ -1,0 +1,146 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/sandbox"
+	hostproxy "github.com/acp-agent/acp-agent/internal/sandbox/hosts"
+	"github.com/acp-agent/acp-agent/internal/text/usage"
+)
+
+// sandboxFlags are the flags of the sandbox command.
+type sandboxFlags struct {
+	write, read  []string
+	ports, hosts string
+	deferred     bool
+}
+
+// newSandbox returns the command that runs another one in the sandbox.
+func newSandbox(s streams, set *settings) *cobra.Command {
+	var f sandboxFlags
+	cmd := &cobra.Command{
+		Use:   "sandbox [--dir DIR...] -- COMMAND ARGS...",
+		Short: "Run a command that changes files only in some folders",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if f.deferred {
+				return nil // args only show what runs
+			}
+			if len(args) == 0 || cmd.ArgsLenAtDash() != 0 {
+				return usage.Errorf("put the command to run after --: acp-agent sandbox --dir DIR -- COMMAND")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.deferred {
+				return exitStatus(process.RunDeferred())
+			}
+			restrictions, err := f.restrictions(cmd, set)
+			if err != nil {
+				return err
+			}
+			roots, err := rootsInSandbox(set.dirs)
+			if err != nil {
+				return err
+			}
+			command, err := process.Command{Path: args[0], Args: args[1:]}.Restrict(
+				restrictions, roots)
+			if err != nil {
+				return err
+			}
+			return exitStatus(process.RunInTerminal(cmd.Context(), command, s.in, s.out, s.err))
+		},
+	}
+	set.accept(cmd, "sandbox", "state-dir")
+	dir := *set.flags.Lookup("dir") // it means something else for sessions
+	dir.Usage = "change files in the folder `DIR`; can be repeated"
+	cmd.Flags().AddFlag(&dir)
+	cmd.Flags().Var((*listValue)(&f.write), "write",
+		"also change `PATH`, a file or directory that exists; can be repeated")
+	cmd.Flags().Var((*listValue)(&f.read), "read", "with strict, also read `PATH`; can be repeated")
+	cmd.Flags().BoolVar(&f.deferred, "deferred", false, "run the command that acp-agent left for an editor")
+	_ = cmd.Flags().MarkHidden("deferred") // it exists
+	cmd.Flags().StringVar(&f.ports, "ports", "",
+		"connect only to these TCP ports, a `LIST` such as 443,8080; an empty one means none")
+	cmd.Flags().StringVar(&f.hosts, "hosts", "",
+		"connect only to these hosts, a `LIST` such as example.com,*.example.org; an empty one means none")
+	return cmd
+}
+
+// restrictions returns the sandbox of the command.
+func (f sandboxFlags) restrictions(
+	cmd *cobra.Command, set *settings,
+) (r sandbox.Settings, err error) {
+	mode, err := sandbox.ParseMode(cmp.Or(set.sandbox, sandbox.Write.String()))
+	if err != nil {
+		return r, usage.Errorf("--sandbox: %v", err)
+	}
+	for _, paths := range [][]string{f.write, f.read} {
+		for i, path := range paths {
+			if strings.HasPrefix(path, "$") || strings.HasPrefix(path, "~/") {
+				continue
+			}
+			if paths[i], err = filepath.Abs(path); err != nil {
+				return r, err
+			}
+		}
+	}
+	r = set.complete(sandbox.Settings{Mode: mode, Write: f.write, Read: f.read})
+	if cmd.Flags().Changed("ports") {
+		if r.Ports, err = parsePorts(f.ports); err != nil {
+			return r, err
+		}
+	}
+	if cmd.Flags().Changed("hosts") {
+		if r.Hosts, err = hostproxy.ParseHosts(f.hosts); err != nil {
+			return r, usage.Errorf("--hosts: %v", err)
+		}
+	}
+	return r, nil
+}
+
+// rootsInSandbox returns the folders of --dir.
+func rootsInSandbox(dirs []string) (roots []process.Root, err error) {
+	for _, dir := range dirs {
+		path, err := filepath.Abs(dir)
+		real := ""
+		if err == nil {
+			real, err = filepath.EvalSymlinks(path)
+		}
+		if err != nil {
+			return nil, usage.Errorf("--dir: %v", err)
+		}
+		roots = append(roots, process.Root{Path: path, Real: real})
+	}
+	return roots, nil
+}
+
+// exitStatus returns the error with which we end as a command did.
+func exitStatus(err error) error {
+	if exit, ok := errors.AsType[*process.ExitError](err); ok {
+		return &statusError{exit.Status}
+	}
+	return err
+}
+
+// parsePorts returns the ports in a list.
+func parsePorts(list string) (hostproxy.Ports, error) {
+	ports := hostproxy.Ports{Limited: true}
+	for port := range strings.SplitSeq(list, ",") {
+		if port == "" {
+			continue
+		}
+		n, err := strconv.ParseUint(port, 10, 16)
+		if err != nil {
+			return hostproxy.Ports{}, usage.Errorf("--ports: %q is not a port", port)
+		}
+		ports.List = append(ports.List, uint16(n))
+	}
+	return ports, nil
+}

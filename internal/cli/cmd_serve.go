@@ -1,0 +1,354 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
+	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/serve"
+	"github.com/acp-agent/acp-agent/internal/serve/loglimit"
+	"github.com/acp-agent/acp-agent/internal/text/secret"
+	"github.com/acp-agent/acp-agent/internal/text/usage"
+	"github.com/acp-agent/acp-agent/sessionstore/postgres"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// serveFlags are the flags of the serve subcommand.
+type serveFlags struct {
+	listen      string
+	cert, key   string
+	behindProxy bool
+	grace       time.Duration
+	metrics     string
+	audit       string
+	mustAudit   bool
+	processes   proxy.PoolLimits
+	memory      int // bytes
+	limits      acp.Limits
+	stored      int // bytes of each user
+	deleteAfter age
+	peers       []string
+	origins     []string
+	page        bool
+	userHeader  string
+	proxies     []string
+	userWithin  []string
+}
+
+// newServe returns the command that serves editors over the network.
+func newServe(s streams, set *settings) *cobra.Command {
+	f := serveFlags{processes: proxy.PoolLimits{PerUser: 20, Total: 100}, memory: 512 << 20,
+		limits: serve.DefaultLimits(), stored: 10 << 30}
+	cmd := &cobra.Command{
+		Use:   "serve [--listen ADDR] [flags] [-- COMMAND ARGS...]",
+		Short: "Serve editors over the network",
+		Args:  downstreamArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.check(); err != nil {
+				return err
+			}
+			return f.serve(cmd.Context(), s, set, args)
+		},
+	}
+	f.define(cmd)
+	cmd.Flags().BoolVar(&set.logJSON, "log-json", false, "write the log as JSON lines")
+	cmd.Flags().AddFlagSet(set.flags)
+	return cmd
+}
+
+// define adds the flags to cmd.
+func (f *serveFlags) define(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.listen, "listen", "127.0.0.1:8765", "accept connections on `ADDR`")
+	cmd.Flags().StringVar(&f.cert, "tls-cert", "", "the certificate in `FILE`, with its chain")
+	cmd.Flags().StringVar(&f.key, "tls-key", "", "the certificate's key in `FILE`")
+	cmd.Flags().BoolVar(&f.behindProxy, "behind-proxy", false,
+		"accept connections without TLS from other machines")
+	cmd.Flags().DurationVar(&f.grace, "grace", 25*time.Second,
+		"how long to wait for running turns at the end, as a `DURATION` such as 1m")
+	cmd.Flags().StringVar(&f.metrics, "metrics", "",
+		"serve metrics for Prometheus on `ADDR`, at the path /metrics, to everybody who can connect")
+	cmd.Flags().StringVar(&f.audit, "audit", "",
+		"append to `FILE`, as JSON lines, who opened which folders and how they answered questions")
+	cmd.Flags().BoolVar(&f.mustAudit, "audit-required", false,
+		"serve nobody while --audit cannot be written")
+	cmd.Flags().Var(intValue{&f.limits.Connections, 1}, "max-connections",
+		"let each user have at most `N` connections at once")
+	cmd.Flags().Var(intValue{&f.limits.Sessions, 1}, "max-sessions",
+		"let each user have at most `N` sessions open at once")
+	cmd.Flags().Var(intValue{&f.limits.Turns, 1}, "max-turns",
+		"let each user have at most `N` turns running or waiting at once")
+	cmd.Flags().Var(intValue{&f.stored, 1}, "max-stored",
+		"let the sessions of each user take at most `BYTES` in the store")
+	cmd.Flags().Var(&f.deleteAfter, "delete-after",
+		"delete users' sessions that had no turn for `AGE`, such as 365d; 0d deletes none")
+	cmd.Flags().Var(intValue{&f.processes.Total, 1}, "max-agents",
+		"start at most `N` processes of agents")
+	cmd.Flags().Var(intValue{&f.processes.PerUser, 1}, "max-agents-per-user",
+		"start at most `N` processes of agents for each user")
+	cmd.Flags().Var(intValue{&f.memory, 1}, "message-memory",
+		"keep at most `BYTES` of messages that are arriving or not answered, a quarter for each user")
+	cmd.Flags().Var((*listValue)(&f.peers), "peer",
+		"pass lost connections on to the server at `URL` that has them; can be repeated")
+	cmd.Flags().Var((*listValue)(&f.origins), "origin",
+		"let web pages of `ORIGIN`, such as https://ui.example.org, connect; can be repeated")
+	cmd.Flags().BoolVar(&f.page, "page", false,
+		"serve a page at / on which paired browsers follow sessions (see acp-agent tokens pair)")
+	cmd.Flags().StringVar(&f.userHeader, "user-header", "",
+		"believe the proxies of --proxy who the user is, in the header `NAME`; needs --behind-proxy")
+	cmd.Flags().Var((*listValue)(&f.proxies), "proxy",
+		"believe the proxy at `ADDR`, such as 10.0.0.7 or 10.1.0.0/24; can be repeated")
+	cmd.Flags().Var((*listValue)(&f.userWithin), "user-within",
+		"let users of --user-header without an account open folders in `DIR`, in which {user} is "+
+			"the name; can be repeated")
+}
+
+// check reports flags that do not fit together.
+func (f *serveFlags) check() error {
+	switch {
+	case (f.cert == "") != (f.key == ""):
+		return usage.Errorf("--tls-cert and --tls-key need each other")
+	case f.mustAudit && f.audit == "":
+		return usage.Errorf("--audit-required needs --audit FILE")
+	case f.grace < 0:
+		return usage.Errorf("--grace: must not be negative (got %v)", f.grace)
+	}
+	return nil
+}
+
+// serve serves clients until ctx ends.
+func (f serveFlags) serve(ctx context.Context, s streams, set *settings, args []string) error {
+	d, err := set.downstream(args)
+	if err != nil {
+		return err
+	}
+	if d.command.Path != "" {
+		if err := d.profile.CheckInstalled(d.command); err != nil {
+			return err
+		}
+	}
+	d.model.Environment = mcpclient.BasicEnvironment() // as for MCP servers
+	d.model.OnlyInSandbox = true
+	d.sandboxer, d.model.Sandboxer = nil, nil // clients are on other machines
+	logger, closeLog, err := set.openLog(s.err)
+	if err != nil {
+		return err
+	}
+	defer closeLog()
+	logger, endLog := loglimit.New(logger)
+	defer endLog()
+	h, closeTrace, err := set.openHost(s, logger)
+	if err != nil {
+		return err
+	}
+	defer closeTrace()
+	o, err := f.options()
+	if err != nil {
+		return err
+	}
+	if o.Notify, err = set.notifyCommand(); err != nil {
+		return err
+	}
+	if o.Tokens, err = set.tokens(); err != nil {
+		return err
+	}
+	store, err := set.serverStore(logger)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	if database, ok := store.(*postgres.Store); ok {
+		if _, err := database.Check(ctx); err != nil {
+			return err
+		}
+	}
+	answers := answerers{host: h, downstream: d, pool: proxy.NewPool(f.processes)}
+	o.Serving, o.Workspace, o.Store, o.Log = answers.serving, h.roots, store, logger
+	o.MaxLine = set.maxLine
+	err = f.listenAndServe(ctx, s, o)
+	if err := answers.pool.Close(context.WithoutCancel(ctx)); err != nil {
+		logger.Warn("cannot end the agents", "error", err)
+	}
+	return err
+}
+
+// options returns the options that are given by flags.
+func (f serveFlags) options() (o serve.Options, err error) {
+	o = serve.Options{
+		Limits: f.limits, StoredBytes: f.stored, DeleteAfter: time.Duration(f.deleteAfter),
+		Memory: f.memory, Page: f.page, BehindProxy: f.behindProxy, Grace: f.grace,
+		HurryUp: endSignals(), Version: ownVersion().Number,
+	}
+	if o.Peers, err = f.parsePeers(); err != nil {
+		return o, err
+	}
+	if o.Origins, err = serve.ParseOrigins(f.origins); err != nil {
+		return o, usage.Errorf("--origin: %v", err)
+	}
+	o.UserHeader, err = f.parseUserHeader()
+	return o, err
+}
+
+// listenAndServe opens what clients and operators use, and serves until ctx ends.
+func (f serveFlags) listenAndServe(ctx context.Context, s streams, o serve.Options) error {
+	listener, err := f.open(ctx, o.Log)
+	if err != nil {
+		return err
+	}
+	closeAudit, err := f.openAudit(&o, s.err)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	defer closeAudit()
+	server := serve.NewServer(o)
+	if f.metrics != "" {
+		metrics, err := listenTCP(ctx, "--metrics", f.metrics)
+		if err != nil {
+			return errors.Join(err, listener.Close())
+		}
+		defer server.ServeMetrics(metrics)()
+		fmt.Fprintf(s.err, "acp-agent: metrics on http://%s/metrics\n", metrics.Addr())
+	}
+	scheme := "ws"
+	if f.cert != "" {
+		scheme = "wss"
+	}
+	fmt.Fprintf(s.err, "acp-agent: serving on %s://%s%s\n", scheme, listener.Addr(), serve.Path)
+	switch list, err := o.Tokens.List(); {
+	case err != nil:
+		fmt.Fprintln(s.err, "acp-agent: a user cannot connect:", err)
+	case len(list) == 0:
+		fmt.Fprintln(s.err, "acp-agent: nobody can connect yet; see acp-agent tokens add --help")
+	}
+	return server.Serve(ctx, listener)
+}
+
+// notifyCommand returns the command that notifies users, or nil.
+func (set *settings) notifyCommand() (*process.Command, error) {
+	c := set.config.NotifyCommand(set.withheld())
+	if c == nil {
+		return nil, nil
+	}
+	if err := c.Find(); err != nil {
+		return nil, fmt.Errorf("notify, in the configuration file: %w", err)
+	}
+	return c, nil
+}
+
+// answerers chooses what answers the users of a server.
+type answerers struct {
+	host
+	downstream downstream
+	pool       *proxy.Pool
+}
+
+// serving returns the options of a connection.
+func (a answerers) serving(u serve.User) (_ acp.Options, err error) {
+	d, h := a.downstream, a.host
+	if u.Account.Agent != "" {
+		if d, err = a.set.behind(u.Account.Agent, nil, "tokens: "); err != nil {
+			return acp.Options{}, err
+		}
+		d.sandboxer = nil
+	}
+	// A token that is replaced may give other rights.
+	d.pool, d.user = a.pool, u.Account.Name
+	d.rights = fmt.Sprintf("%q", []any{u.Account.Agent, u.Account.Within.Strings()})
+	h.roots, h.store, h.log = u.Workspace, u.Store, u.Log
+	o := h.serving(d)
+	o.ConsentDir = consentDir(filepath.Join(a.dir, "users", u.Account.Name))
+	o.Permissions = u.Account.Narrow(o.Permissions)
+	if b := u.Account.Budget; !b.IsZero() {
+		o.Budgets = func(cwd workspace.Dir) []acp.Budget { return append(a.set.budgets(cwd), b) }
+	}
+	o.Worktrees = acp.Worktrees{} // they would lie outside of what the user may open
+	o.Trace = a.trace.of("editor[" + u.Connection + "]")
+	o.RemoteGrants, err = a.set.config.Agents[d.profile.Name].Grants()
+	return o, err
+}
+
+// parsePeers returns the other servers.
+func (f serveFlags) parsePeers() (serve.Peers, error) {
+	network := serve.OpenNetwork
+	if f.behindProxy {
+		network = serve.TrustedNetwork
+	}
+	peers, err := serve.ParsePeers(f.peers, network)
+	if err != nil {
+		return peers, usage.Errorf("--peer: %v", err)
+	}
+	return peers, nil
+}
+
+// parseUserHeader returns the header in which proxies name users.
+func (f serveFlags) parseUserHeader() (serve.UserHeader, error) {
+	switch {
+	case f.userHeader == "" && len(f.proxies)+len(f.userWithin) > 0:
+		return serve.UserHeader{}, usage.Errorf("--proxy and --user-within need --user-header")
+	case f.userHeader == "":
+		return serve.UserHeader{}, nil
+	case !f.behindProxy:
+		return serve.UserHeader{}, usage.Errorf("--user-header needs --behind-proxy and --proxy")
+	}
+	within, err := usage.Absolute(f.userWithin...)
+	if err != nil {
+		return serve.UserHeader{}, err
+	}
+	h, err := serve.ParseUserHeader(f.userHeader, f.proxies, within.Strings())
+	if err != nil {
+		return h, usage.Errorf("--user-header: %v", err)
+	}
+	return h, nil
+}
+
+// open listens on the address, with TLS if there is a certificate.
+func (f serveFlags) open(ctx context.Context, log *slog.Logger) (net.Listener, error) {
+	host, _, err := net.SplitHostPort(f.listen)
+	if err != nil {
+		return nil, usage.Errorf("--listen: invalid address %q; use one such as 127.0.0.1:8765 or :8765", f.listen)
+	}
+	if !secret.IsLoopback(host) && f.cert == "" && !f.behindProxy {
+		return nil, usage.Errorf("--listen: %s can be reached from other machines: add --tls-cert and --tls-key, "+
+			"or --behind-proxy if connections come from a proxy that terminates TLS", f.listen)
+	}
+	listener, err := listenTCP(ctx, "--listen", f.listen)
+	if err != nil || f.cert == "" {
+		return listener, err
+	}
+	withTLS, err := serve.WithCertificate(listener, f.cert, f.key, log)
+	if err != nil {
+		return nil, errors.Join(usage.Errorf("--tls-cert: %v", err), listener.Close())
+	}
+	return withTLS, nil
+}
+
+// openAudit opens the audit log of the server, and returns a function that closes it.
+func (f serveFlags) openAudit(o *serve.Options, stderr io.Writer) (func(), error) {
+	if f.audit == "" {
+		o.Audit = slog.New(slog.DiscardHandler)
+		return func() {}, nil
+	}
+	file, err := openAppend("audit", f.audit, stderr)
+	if err != nil {
+		return nil, err
+	}
+	log, end := serve.NewAudit(file)
+	o.Audit = log
+	if f.mustAudit {
+		o.AuditErr = file.err
+	}
+	return func() {
+		end()
+		file.close()
+	}, nil
+}

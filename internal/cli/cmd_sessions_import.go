@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/acp-agent/acp-agent/internal/history/sessions"
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/text/usage"
+)
+
+func newSessionsImport(s streams, set *settings) *cobra.Command {
+	var r rootFlags
+	cmd := &cobra.Command{
+		Use:   "import FILE [--cwd DIR [--dir DIR]...]",
+		Short: "Store a session that was exported as JSON",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 || args[0] == "" {
+				return usage.Errorf("%s needs one FILE, or - for stdin", words(cmd))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			in, name := s.in, "stdin"
+			if args[0] != "-" {
+				file, err := os.Open(args[0])
+				if err != nil {
+					return err
+				}
+				defer file.Close()
+				in, name = file, text.Printable(args[0])
+			}
+			i, err := sessions.NewImport(in, name, set.maxLine)
+			if err != nil {
+				return err
+			}
+			if cmd.Flags().Changed("cwd") || cmd.Flags().Changed("dir") {
+				roots, err := r.roots()
+				if err != nil {
+					return err
+				}
+				i.MoveTo(roots)
+			}
+			return set.importSession(cmd.Context(), s, i)
+		},
+	}
+	r.define(cmd)
+	set.accept(cmd, "max-line", "mounts", "state-dir", "store")
+	return cmd
+}
+
+// importSession stores a session and prints its id.
+func (set *settings) importSession(ctx context.Context, s streams, i *sessions.Import) error {
+	options, err := set.workspace()
+	if err != nil {
+		return err
+	}
+	if err := i.Open(ctx, options); err != nil {
+		return err
+	}
+	store, err := set.serverStore(slog.New(slog.NewTextHandler(s.err, nil)))
+	if err != nil {
+		return err
+	}
+	id, updates, err := i.Store(ctx, store)
+	if closeErr := store.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(s.err, "acp-agent: imported %s\n", text.Count(updates, "update", "updates"))
+	_, err = fmt.Fprintln(s.out, id)
+	return err
+}

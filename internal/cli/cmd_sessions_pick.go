@@ -1,0 +1,184 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"iter"
+	"strings"
+
+	"github.com/acp-agent/acp-agent/acp/model"
+	"github.com/acp-agent/acp-agent/internal/files/namedfile"
+	"github.com/acp-agent/acp-agent/internal/history/sessions"
+	"github.com/acp-agent/acp-agent/internal/terminal"
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+// pickedSessions are the sessions of a store, for the picker.
+type pickedSessions struct {
+	s     streams
+	set   *settings
+	store sessionstore.Store
+}
+
+// pickSession lets the user choose a stored session on a screen, and do something with it.
+func pickSession(
+	ctx context.Context, screen *terminal.Screen, s streams, set *settings, store sessionstore.Store,
+) error {
+	err := terminal.Pick(ctx, screen, pickedSessions{s, set, store})
+	if ctx.Err() != nil {
+		return &statusError{statusInterrupted}
+	}
+	return err
+}
+
+// List implements [terminal.Sessions].
+func (p pickedSessions) List(ctx context.Context) iter.Seq2[terminal.Row, error] {
+	return func(yield func(terminal.Row, error) bool) {
+		q := sessionstore.Query{Archive: sessionstore.WithoutArchived}
+		for one, err := range sessions.All(ctx, p.store, q) {
+			if !yield(rowOf(one), err) {
+				return
+			}
+		}
+	}
+}
+
+// Search implements [terminal.Sessions].
+func (p pickedSessions) Search(ctx context.Context, what string) ([]terminal.Row, error) {
+	q := sessionstore.SearchQuery{Text: what, Limit: sessionstore.MaxPageSize}
+	found, err := search(ctx, io.Discard, p.store, q)
+	var rows []terminal.Row
+	for _, one := range found {
+		row := rowOf(one.Session)
+		row.Detail = terminal.OneLine(one.Line)
+		rows = append(rows, row)
+	}
+	return rows, err
+}
+
+// rowOf describes a session on one line.
+func rowOf(one sessionstore.Session) terminal.Row {
+	return terminal.Row{
+		ID: string(one.ID), Updated: one.Updated, Title: cmp.Or(sessions.ListedTitle(one), "-"),
+		Agent: text.Printable(sessions.NewReport(one).Agent), Detail: folders(one.Keys.Roots.All(), fromHome),
+	}
+}
+
+// Open implements [terminal.Sessions].
+func (p pickedSessions) Open(ctx context.Context, id string) (terminal.Session, error) {
+	one, err := p.store.Get(ctx, sessionstore.ID(id))
+	return pickedSession{p, one}, err
+}
+
+// pickedSession is a session that the user has chosen in the picker.
+type pickedSession struct {
+	pickedSessions
+	one sessionstore.Session
+}
+
+// Print implements [terminal.Session].
+func (p pickedSession) Print(ctx context.Context) error {
+	return showSession(ctx, p.s.out, p.store, p.one)
+}
+
+// Delete implements [terminal.Session].
+func (p pickedSession) Delete(ctx context.Context) error { return p.store.Delete(ctx, p.one.ID) }
+
+// Export implements [terminal.Session].
+func (p pickedSession) Export(ctx context.Context, file string) error {
+	format, err := sessions.FormatOf("html", file)
+	if err != nil {
+		return err
+	}
+	return format.Export(ctx, p.s.out, p.store, p.one, file)
+}
+
+// Continue implements [terminal.Session].
+func (p pickedSession) Continue(way terminal.Way) terminal.Conversation {
+	if obstacle := p.set.obstacle(p.one); obstacle != "" {
+		return terminal.Conversation{Obstacle: obstacle}
+	}
+	flag := "--resume"
+	if way == terminal.Fork {
+		flag = "--fork"
+	}
+	next := continuation{pickedSession: p, flag: flag, id: string(p.one.ID)}
+	c := terminal.Conversation{Send: next.send}
+	if p.one.Agent.Kind == model.Kind && p.set.soleModel() == "" {
+		c.Models = p.set.config.ModelIDs()
+	}
+	return c
+}
+
+// continuation continues a session with prompts, each by a run of its own.
+type continuation struct {
+	pickedSession
+	flag, id string // of the next run
+}
+
+// send runs a prompt with a model, or with the agent of the session. Ctrl-C ends only the answer.
+func (c *continuation) send(ctx context.Context, model, prompt string) error {
+	args := append([]string{"run", c.flag, c.id}, c.set.here("state-dir", "store")...)
+	if model != "" {
+		args = append(args, "--model="+model)
+	} else {
+		args = append(args, c.set.agentFlags(c.one.Agent)...)
+	}
+	if strings.HasPrefix(prompt, "-") {
+		prompt = " " + prompt // it is no flag
+	}
+	heard := &sessionLine{w: c.s.err}
+	turn, done := c.s.interrupts.only(ctx)
+	defer done()
+	status := run(turn, append(args, prompt), streams{in: c.s.in, out: c.s.out, err: heard})
+	if ctx.Err() != nil {
+		return &statusError{status}
+	}
+	if heard.id != "" { // otherwise it did not start, and may next time
+		c.id, c.flag = heard.id, "--resume"
+	}
+	return nil
+}
+
+// obstacle says why the picker cannot continue a session, and what to do, or returns "".
+func (set *settings) obstacle(one sessionstore.Session) string {
+	if _, command := set.agentArguments(one.Agent); command != "" {
+		// A stored name may mean another program here, or come from an imported session.
+		return "to start its agent, run: " + set.continueLine(one, string(one.ID), "PROMPT")
+	}
+	if one.Agent.Kind == model.Kind && len(set.config.Models) == 0 {
+		return "no model is configured; acp-agent models explains how to add one"
+	}
+	for _, dir := range one.Keys.Roots.All() {
+		if path := dir.String(); !namedfile.IsDir(path) {
+			return fmt.Sprintf("the folder %s does not exist: create it, or run: acp-agent sessions move "+
+				"%s NEW-FOLDER", text.Printable(path), text.ShellWord(path))
+		}
+	}
+	return ""
+}
+
+// agentFlags returns the flags that choose the agent of a session that has no obstacle.
+func (set *settings) agentFlags(owner sessionstore.Agent) []string {
+	if flags, _ := set.agentArguments(owner); flags != nil {
+		return flags
+	}
+	return []string{"--agent=", "--model="}
+}
+
+// sessionLine passes on standard error of run, except the line that names the session.
+type sessionLine struct {
+	w  io.Writer
+	id string
+}
+
+func (l *sessionLine) Write(b []byte) (int, error) {
+	if id, ok := strings.CutPrefix(string(b), "session "); ok {
+		l.id = strings.TrimSpace(id)
+		return len(b), nil
+	}
+	return l.w.Write(b)
+}

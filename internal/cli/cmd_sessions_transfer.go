@@ -1,0 +1,147 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/acp-agent/acp-agent/acp/explore"
+	"github.com/acp-agent/acp-agent/acp/model"
+	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/internal/history/handoff"
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/text/usage"
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+func newSessionsTransfer(s streams, set *settings) *cobra.Command {
+	var name string // --to
+	cmd := &cobra.Command{
+		Use:   "transfer SESSION (--to AGENT | -- COMMAND ARGS...)",
+		Short: "Continue a copy of a session with another agent",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if at := cmd.ArgsLenAtDash(); at >= 0 {
+				args = args[:at]
+			}
+			return sessionArgs(1)(cmd, args)
+		},
+		ValidArgsFunction: set.completeSession,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			to, err := set.target(name, args[1:])
+			if err != nil {
+				return err
+			}
+			return set.withSessions(cmd, s, args[:1], func(
+				store sessionstore.Store, one sessionstore.Session,
+			) error {
+				return set.transferSession(cmd.Context(), s, store, one, to)
+			})
+		},
+	}
+	set.accept(cmd, "state-dir", "store")
+	cmd.Flags().StringVar(&name, "to", "",
+		"create the session for `AGENT`: explore, model, or a known agent")
+	return cmd
+}
+
+// target is the agent that a session is transferred to.
+type target struct {
+	agent   sessionstore.Agent
+	command string // what an editor runs
+}
+
+// target returns the agent that has the name of --to or that command starts.
+func (set *settings) target(name string, command []string) (target, error) {
+	switch {
+	case name == "" && len(command) == 0:
+		return target{},
+			usage.Errorf("name the agent for the session: --to AGENT, or its command line after --")
+	case name == explore.Kind:
+		return target{agent: sessionstore.Agent{Kind: explore.Kind}, command: "acp-agent"}, nil
+	case name == model.Kind:
+		return target{agent: sessionstore.Agent{Kind: model.Kind},
+			command: "acp-agent --model NAME"}, nil
+	}
+	start, profile, err := set.agentCommand(name, command)
+	if err != nil {
+		return target{}, usage.Errorf("--to: %v", err)
+	}
+	words := []string{"acp-agent"}
+	if name != "" {
+		words = append(words, "--agent", name)
+	}
+	if len(command) > 0 {
+		words = append(words, "--")
+	}
+	for _, word := range command {
+		words = append(words, text.ShellWord(word))
+	}
+	return target{agent: proxy.Owner(start, profile), command: strings.Join(words, " ")}, nil
+}
+
+// transferSession copies a session for another agent and prints the copy's id.
+func (set *settings) transferSession(
+	ctx context.Context, s streams, store sessionstore.Store, source sessionstore.Session,
+	to target,
+) error {
+	id := source.ID
+	if source.Agent == to.agent {
+		return fmt.Errorf(
+			"session %s already belongs to this agent; to copy it, use acp-agent run --fork %[1]s",
+			id)
+	}
+	empty := true
+	for _, err := range store.Finished(ctx, id) {
+		if err != nil {
+			return err
+		}
+		empty = false
+		break
+	}
+	if empty {
+		return fmt.Errorf(
+			"session %s has no conversation here to pass on; if its agent has one, load the "+
+				"session with that agent first", id)
+	}
+	copied := sessionstore.NewSession{ID: sessionstore.NewID(), Agent: to.agent, Keys: source.Keys}
+	if to.agent.Kind == proxy.Kind {
+		from := cmp.Or(source.Agent.Profile, source.Agent.Kind)
+		copied.State = proxy.StateFrom(from)
+		told, err := set.digest(ctx, store, source, from)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(s.err, "acp-agent: the other agent will be told %s: %s, %s with %s, %s\n", text.Size(told.Bytes), text.Count(told.Turns, "turn", "turns"),
+			text.Count(told.Calls, "tool call", "tool calls"),
+			text.Count(told.Results, "result", "results"),
+			text.Count(told.Files, "changed file", "changed files"))
+	}
+	if _, err := store.Fork(ctx, id, copied); err != nil {
+		return err
+	}
+	fmt.Fprintf(s.err, "acp-agent: load it in an editor that runs: %s\n", to.command)
+	_, err := fmt.Fprintln(s.out, copied.ID)
+	return err
+}
+
+// digest says how much an agent will be told of a session's finished turns, which the agent called
+// from has led.
+func (set *settings) digest(
+	ctx context.Context, store sessionstore.Store, source sessionstore.Session, from string,
+) (handoff.Summary, error) {
+	o := handoff.Options{Limit: handoff.DefaultLimit, From: from}
+	options, err := set.workspace()
+	if err != nil {
+		return handoff.Summary{}, err
+	}
+	if w, err := workspace.Open(ctx, source.Keys.Roots, options); err == nil {
+		defer w.Close()
+		o.Workspace = w
+	} // otherwise files are not compared with the disk
+	_, told, err := handoff.Digest(store.Finished(ctx, source.ID), o)
+	return told, err
+}

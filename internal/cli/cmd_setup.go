@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
+	"github.com/acp-agent/acp-agent/internal/config"
+	"github.com/acp-agent/acp-agent/internal/config/setup"
+	"github.com/acp-agent/acp-agent/internal/text/usage"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// newSetup returns the command that writes the configuration file.
+func newSetup(s streams, set *settings) *cobra.Command {
+	o := setup.Options{In: s.in, Out: s.out, Err: s.err, Agents: set.agentsWith,
+		Workspace: set.workspaceWith}
+	var dirs []string
+	cmd := &cobra.Command{
+		Use:   "setup [flags] [-- COMMAND ARGS...]",
+		Short: "Choose what answers, and folders that belong together",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 || cmd.ArgsLenAtDash() == 0 {
+				return nil
+			}
+			return usage.Errorf("setup takes flags, such as --editor zed --agent claude, and the command "+
+				"of an agent after -- (got %q)", args[0])
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := exclusive(cmd, "agent", "model"); err != nil {
+				return err
+			}
+			o.Command = args
+			o.Chosen = set.flags.Changed("agent") || set.flags.Changed("model")
+			o.Agent, o.Model, o.Sandbox = set.agent, set.model, set.sandbox
+			o.Path = cmp.Or(set.configPath, os.Getenv("ACP_AGENT_CONFIG"), config.DefaultPath())
+			o.Dirs, o.KeepDirs = dirs, set.flags.Changed("keep-dirs")
+			o.Rules = set.flags.Changed("allow") || set.flags.Changed("permissions")
+			if set.flags.Changed("allow") {
+				o.Allow = set.allow
+			}
+			var err error
+			o.Arguments, err = set.given("agent", "model", "dir", "keep-dirs", "allow")
+			if err != nil {
+				return err
+			}
+			err = setup.Run(cmd.Context(), o)
+			if errors.Is(err, context.Canceled) {
+				fmt.Fprintln(s.err, "\nacp-agent: interrupted; nothing was written")
+				return &statusError{statusInterrupted}
+			}
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&o.Cwd, "cwd", "",
+		"the working directory `DIR` that the folders of --dir belong to (default the current one)")
+	cmd.Flags().Var((*listValue)(&dirs), "dir",
+		"the folder `DIR` belongs to the working directory; can be repeated")
+	cmd.Flags().StringVar(&o.Editor, "editor", "",
+		"print what to add to `EDITOR`: "+strings.Join(setup.EditorNames(), ", "))
+	cmd.Flags().BoolVar(&o.Yes, "yes", false, "ask nothing, and write the file")
+	set.accept(cmd, "agent", "model", "sandbox", "allow")
+	set.tolerate(cmd) // editors append setup to the arguments that they are configured with
+	return cmd
+}
+
+// given returns the flags that the command line has, without the named ones. Paths are absolute, as
+// an editor may start acp-agent anywhere.
+func (set *settings) given(without ...string) (flags []string, err error) {
+	set.flags.VisitAll(func(f *pflag.Flag) {
+		if !f.Changed || slices.Contains(without, f.Name) {
+			return
+		}
+		value := f.Value.String()
+		if slices.Contains([]string{"state-dir", "log-file", "trace", "permissions"}, f.Name) {
+			var failed error
+			value, failed = config.ResolvePath(filepath.Join(".", "flags"), value)
+			err = errors.Join(err, failed)
+		}
+		flags = append(flags, "--"+f.Name+"="+value)
+	})
+	return flags, err
+}
+
+// agentsWith returns the agents that are known with another configuration.
+func (set *settings) agentsWith(c config.Config) ([]profiles.Profile, error) {
+	with := *set
+	with.config = c
+	return with.agents()
+}
+
+// workspaceWith returns the options for opening folders with another configuration.
+func (set *settings) workspaceWith(c config.Config) (workspace.Options, error) {
+	with := *set
+	with.config = c
+	return with.workspace()
+}

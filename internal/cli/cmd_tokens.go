@@ -1,0 +1,409 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/internal/serve"
+	"github.com/acp-agent/acp-agent/internal/terminal"
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/text/secret"
+	"github.com/acp-agent/acp-agent/internal/text/usage"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// newTokens returns the commands for the users of acp-agent serve.
+func newTokens(s streams, set *settings) *cobra.Command {
+	return commandGroup(&cobra.Command{
+		Use:   "tokens",
+		Short: "Let users in to acp-agent serve",
+	}, newTokensAdd(s, set), newTokensPair(s, set), newTokensSet(s, set), newTokensList(s, set),
+		newTokensRevoke(s, set))
+}
+
+func (set *settings) tokens() (*serve.Tokens, error) {
+	dir, err := set.stateDirectory()
+	if err != nil {
+		return nil, err
+	}
+	return serve.NewTokens(filepath.Join(dir, "tokens")), nil
+}
+
+// rightsFlags are the flags that say what a user may use.
+type rightsFlags struct {
+	within []string
+	agent  string
+	limits acp.Limits
+	stored int // bytes
+	budget budgetValue
+	rules  acp.Permissions
+}
+
+// budgetValue is a pflag.Value for a budget, or "none".
+type budgetValue struct {
+	text string
+	acp.Budget
+}
+
+func (b *budgetValue) String() string { return b.text }
+
+func (b *budgetValue) Type() string { return "budget" }
+
+func (b *budgetValue) Set(text string) (err error) {
+	b.text = text
+	if text == "none" {
+		b.Budget = acp.Budget{}
+		return nil
+	}
+	if b.Budget, err = acp.ParseBudget(text); err == nil && b.IsZero() {
+		err = errors.New(`say "none" for no budget`)
+	}
+	return err
+}
+
+func (f *rightsFlags) add(cmd *cobra.Command) {
+	cmd.Flags().Var((*listValue)(&f.within), "within", "allow folders in `DIR`; can be repeated")
+	cmd.Flags().StringVar(&f.agent, "agent", "",
+		"let the agent `NAME` answer this user, instead of the one of acp-agent serve")
+	cmd.Flags().Var((*listValue)(&f.rules.Ask), "ask",
+		"ask this user before the agent does what `RULE` says, whatever the server's rules allow; "+
+			"can be repeated")
+	cmd.Flags().Var((*listValue)(&f.rules.Deny), "deny",
+		"refuse this user what `RULE` says; can be repeated")
+	for name, limit := range map[string]*int{"connections": &f.limits.Connections,
+		"sessions": &f.limits.Sessions, "turns": &f.limits.Turns} {
+		cmd.Flags().Var(intValue{limit, 1}, "max-"+name,
+			"allow this user `N` "+name+" at once, instead of the number of acp-agent serve")
+	}
+	cmd.Flags().Var(intValue{&f.stored, 1}, "max-stored",
+		"let the sessions of this user take `BYTES` in the store, instead of the number of acp-agent serve")
+	cmd.Flags().Var(&f.budget, "budget",
+		"ask this user before a prompt once their sessions have cost `AMOUNT`, such as \"5 USD per day\"")
+}
+
+// areGiven reports whether a command has one of the flags.
+func (f *rightsFlags) areGiven() bool {
+	return len(f.within) > 0 || f.agent != "" || f.limits != acp.Limits{} || f.stored > 0 ||
+		f.budget.text != "" || len(f.rules.Ask)+len(f.rules.Deny) > 0
+}
+
+// change returns an account with the rights that the flags name in place of its own.
+func (f *rightsFlags) change(set *settings, a serve.Account) (serve.Account, error) {
+	if len(f.within) > 0 {
+		dirs, err := usage.Absolute(f.within...)
+		if err != nil {
+			return a, err
+		}
+		for _, dir := range dirs.All() {
+			if info, err := os.Stat(dir.String()); err != nil || !info.IsDir() {
+				return a, fmt.Errorf("--within: %s is not a folder", text.Printable(dir.String()))
+			}
+		}
+		a.Within = dirs
+	}
+	if f.agent != "" {
+		if _, _, err := set.agentCommand(f.agent, nil); err != nil {
+			return a, usage.Errorf("--agent: %v", err)
+		}
+		a.Agent = f.agent
+	}
+	if _, err := f.rules.Rules(); err != nil {
+		return a, usage.Errorf("%v", err)
+	}
+	if len(f.rules.Ask)+len(f.rules.Deny) > 0 {
+		a.Ask, a.Deny = f.rules.Ask, f.rules.Deny
+	}
+	a.Limits.Connections = cmp.Or(f.limits.Connections, a.Limits.Connections)
+	a.Limits.Sessions = cmp.Or(f.limits.Sessions, a.Limits.Sessions)
+	a.Limits.Turns = cmp.Or(f.limits.Turns, a.Limits.Turns)
+	a.StoredBytes = cmp.Or(f.stored, a.StoredBytes)
+	if f.budget.text != "" {
+		a.Budget = f.budget.Budget
+	}
+	return a, nil
+}
+
+func newTokensAdd(s streams, set *settings) *cobra.Command {
+	var (
+		rights  rightsFlags
+		label   string
+		expires age
+	)
+	cmd := &cobra.Command{
+		Use:   "add NAME [--within DIR...] [--expires AGE]",
+		Short: "Add a token of a user and print it",
+		Args:  oneName,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			tokens, err := set.tokens()
+			if err != nil {
+				return err
+			}
+			if err := rights.create(set, tokens, args[0]); err != nil {
+				return err
+			}
+			t := serve.Token{Label: label, Created: time.Now().UTC()}
+			if expires > 0 {
+				t.Expires = t.Created.Add(time.Duration(expires))
+			}
+			secret, err := tokens.Add(args[0], t)
+			if errors.Is(err, fs.ErrNotExist) {
+				return usage.Errorf("name the directories for the folders of %s: --within DIR",
+					text.Name(args[0]))
+			}
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(s.out, secret)
+			return err
+		},
+	}
+	rights.add(cmd)
+	cmd.Flags().StringVar(&label, "label", "", "what the token is for, as `TEXT` for tokens list")
+	cmd.Flags().Var(&expires, "expires", "end the token after `AGE`, such as 90d or 12h")
+	set.accept(cmd, "state-dir")
+	return cmd
+}
+
+// create creates an account if there are flags for it.
+func (f *rightsFlags) create(set *settings, tokens *serve.Tokens, name string) error {
+	if !f.areGiven() {
+		return nil
+	}
+	if _, err := tokens.Account(name); err == nil {
+		return errUserExists(name)
+	}
+	if len(f.within) == 0 {
+		return usage.Errorf("name the directories for the folders of %s: --within DIR", text.Name(name))
+	}
+	a, err := f.change(set, serve.Account{Name: name})
+	if err != nil {
+		return err
+	}
+	if err = tokens.Create(a); errors.Is(err, serve.ErrAccountExists) {
+		return errUserExists(name)
+	}
+	return err
+}
+
+func errUserExists(name string) error {
+	return fmt.Errorf("there is a user %s: acp-agent tokens add %[1]s, without other rights, adds a token, "+
+		"and acp-agent tokens set %[1]s changes the rights", name)
+}
+
+func newTokensPair(s streams, set *settings) *cobra.Command {
+	var (
+		role   = string(serve.Answer)
+		label  string
+		server = "http://localhost:8765"
+	)
+	cmd := &cobra.Command{
+		Use:   "pair NAME [--role ROLE] [--server URL]",
+		Short: "Pair a phone or another browser with acp-agent serve --page",
+		Args:  oneName,
+		RunE: func(_ *cobra.Command, args []string) error {
+			may, err := serve.ParseRole(role)
+			if err != nil {
+				return usage.Errorf("--role: %v", err)
+			}
+			if err := checkPageAddress(server); err != nil {
+				return err
+			}
+			tokens, err := set.tokens()
+			if err != nil {
+				return err
+			}
+			code, err := tokens.AddCode(args[0], may, label)
+			if errors.Is(err, fs.ErrNotExist) {
+				return errNoUser(args[0])
+			}
+			if err != nil {
+				return err
+			}
+			link := serve.PairingLink(server, code)
+			picture, err := terminal.QR(link)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(s.out, "%s\n\n%s\nOpen it within %d minutes. It works once.\n", link, picture,
+				int(serve.CodeLife.Minutes()))
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&role, "role", role, "let the browser watch, answer, or do everything: `ROLE` is watch, answer or full")
+	cmd.Flags().StringVar(&label, "label", "", "what the browser is, as `TEXT` for tokens list")
+	cmd.Flags().StringVar(&server, "server", server, "the page is at `URL`")
+	set.accept(cmd, "state-dir")
+	return cmd
+}
+
+// checkPageAddress checks that a browser can be paired at an address.
+func checkPageAddress(address string) error {
+	u, err := url.Parse(address)
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
+		return usage.Errorf("--server: give the address of the page, such as https://agent.example.org")
+	case u.Scheme == "http" && !secret.IsLoopback(u.Hostname()):
+		return usage.Errorf("--server: the page needs https, except on this machine: give its https " +
+			"address, or forward its port with ssh -L and leave out --server")
+	}
+	return nil
+}
+
+func newTokensSet(s streams, set *settings) *cobra.Command {
+	var rights rightsFlags
+	cmd := &cobra.Command{
+		Use:   "set NAME [--within DIR...] [--agent NAME]",
+		Short: "Change what a user may use",
+		Args:  oneName,
+		RunE: func(_ *cobra.Command, args []string) error {
+			if !rights.areGiven() {
+				return usage.Errorf("say what to change: --within, --agent, --budget, --ask, --deny or one of --max-…")
+			}
+			tokens, err := set.tokens()
+			if err != nil {
+				return err
+			}
+			a, err := tokens.Account(args[0])
+			if err == nil {
+				a, err = rights.change(set, a)
+			}
+			if err == nil {
+				err = tokens.Set(a)
+			}
+			if errors.Is(err, fs.ErrNotExist) {
+				return errNoUser(args[0])
+			}
+			return err
+		},
+	}
+	rights.add(cmd)
+	set.accept(cmd, "state-dir")
+	return cmd
+}
+
+func errNoUser(name string) error {
+	return fmt.Errorf("%s has no token; acp-agent tokens list shows who has, and tokens add makes one", text.Name(name))
+}
+
+// oneName accepts the name of a user.
+func oneName(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return usage.Errorf("%s needs one NAME (got %d arguments)", words(cmd), len(args))
+	}
+	return nil
+}
+
+func newTokensList(s streams, set *settings) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the users and their tokens",
+		Args:  noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			tokens, err := set.tokens()
+			if err != nil {
+				return err
+			}
+			list, damaged := tokens.List()
+			table := terminal.NewTable(s.out, "NAME", "TOKEN", "FOR", "CREATED (UTC)",
+				"EXPIRES (UTC)", "LABEL", "AGENT", "WITHIN")
+			for _, a := range list {
+				own, err := tokens.Of(a.Name)
+				damaged = errors.Join(damaged, err)
+				if len(own) == 0 {
+					own = []serve.Token{{ID: "-"}}
+				}
+				for _, t := range own {
+					table.Row(a.Name, t.ID, purpose(t), timeOrDash(t.Created),
+						timeOrDash(t.Expires), cmp.Or(text.Printable(t.Label), "-"), cmp.Or(a.Agent, "-"),
+						folders(a.Within.All(), workspace.Dir.String))
+				}
+			}
+			return errors.Join(table.Flush(), damaged)
+		},
+	}
+	set.accept(cmd, "state-dir")
+	return cmd
+}
+
+// purpose says what a token is for.
+func purpose(t serve.Token) string {
+	switch t.Kind {
+	case serve.Code:
+		return "pairing"
+	case serve.Device:
+		return "device, may " + string(t.Role)
+	}
+	return "programs"
+}
+
+// timeOrDash returns a time for a table.
+func timeOrDash(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.Format(time.DateTime)
+}
+
+func newTokensRevoke(s streams, set *settings) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "revoke NAME [TOKEN...]",
+		Short: "Remove a user, or single tokens, and end their connections",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usage.Errorf("%s needs the NAME of a user", words(cmd))
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			tokens, err := set.tokens()
+			if err != nil {
+				return err
+			}
+			name, ids := args[0], args[1:]
+			if len(ids) == 0 {
+				err = tokens.Revoke(name)
+				if errors.Is(err, fs.ErrNotExist) {
+					return errNoUser(name)
+				}
+				if err == nil {
+					_, err = fmt.Fprintln(s.out, "revoked", name)
+				}
+				return err
+			}
+			return revokeTokens(s, tokens, name, ids)
+		},
+	}
+	set.accept(cmd, "state-dir")
+	return cmd
+}
+
+// revokeTokens removes tokens of a user, all or none.
+func revokeTokens(s streams, tokens *serve.Tokens, name string, ids []string) error {
+	own, err := tokens.Of(name)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if !slices.ContainsFunc(own, func(t serve.Token) bool { return t.ID == id }) {
+			return fmt.Errorf("%s has no token %s; acp-agent tokens list shows them",
+				text.Name(name), text.Name(id))
+		}
+	}
+	for _, id := range ids {
+		if err := tokens.RevokeToken(name, id); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		fmt.Fprintln(s.out, "revoked", name, id)
+	}
+	return nil
+}

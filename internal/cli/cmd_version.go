@@ -1,0 +1,46 @@
+package cli
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/acp-agent/acp-agent/internal/version"
+)
+
+// ownVersion returns the version of this program.
+func ownVersion() version.Version {
+	info, _ := debug.ReadBuildInfo() // nil if there is none
+	return version.Of(info)
+}
+
+// printVersion prints the version of the program, its platform and Go, and the commit if known.
+func printVersion(s streams) error {
+	v := ownVersion()
+	var commit strings.Builder
+	if v.Commit != "" {
+		fmt.Fprintf(&commit, " commit %s", v.Commit)
+		if !v.Date.IsZero() {
+			fmt.Fprintf(&commit, " of %s", v.Date.UTC().Format(time.DateOnly))
+		}
+		if v.Changed {
+			commit.WriteString(" with changes")
+		}
+	}
+	_, err := fmt.Fprintf(s.out, "acp-agent %s %s/%s %s%s\n",
+		v.Number, runtime.GOOS, runtime.GOARCH, runtime.Version(), &commit)
+	return err
+}
+
+func newVersion(s streams) *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  noArgs,
+		RunE:  func(*cobra.Command, []string) error { return printVersion(s) },
+	}
+}

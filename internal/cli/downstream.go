@@ -1,0 +1,289 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/explore"
+	"github.com/acp-agent/acp-agent/acp/model"
+	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
+	"github.com/acp-agent/acp-agent/internal/config/inventory"
+	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/sandbox"
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/text/usage"
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+// downstream answers prompts: it is the agent that runs behind acp-agent, or a model. The zero
+// value means neither.
+type downstream struct {
+	model model.Options // the user's choice of models first
+
+	command process.Command
+	profile profiles.Profile
+	tools   process.Command // an MCP server with tools for the roots
+	relay   process.Command // stands in front of other MCP servers
+	// sandboxer restricts commands in the editor's terminals. It is nil if these may be elsewhere.
+	sandboxer []string
+	loginArgs []string // see proxy.Options
+
+	// pool has the processes that connections of the same user with the same rights share. It is nil
+	// if there is only one connection.
+	pool         *proxy.Pool
+	user, rights string
+}
+
+// behindVariable is set for agents behind acp-agent. If such an agent is acp-agent again, it does
+// not let the configuration file choose what answers, because that would start the same agent
+// endlessly.
+const behindVariable = "ACP_AGENT_BEHIND"
+
+// answering returns the name of the agent or model that answers: from --agent or --model, or from
+// the configuration file if there is neither a flag nor a command in args. setting describes where
+// it is named.
+func (set *settings) answering(args []string) (agent, model, setting string) {
+	if len(args) > 0 || set.flags.Changed("agent") || set.flags.Changed("model") ||
+		os.Getenv(behindVariable) != "" {
+		return set.agent, set.model, "--"
+	}
+	return set.config.Agent, set.config.Model, set.config.Path + ": "
+}
+
+// downstream returns the model or the agent that answers, with args added to the agent's own, or
+// the agent that the command args starts.
+func (set *settings) downstream(args []string) (downstream, error) {
+	agent, name, setting := set.answering(args)
+	behind := agent != "" || len(args) > 0
+	switch {
+	case name != "" && behind:
+		return downstream{}, usage.Errorf(
+			"--model cannot be used with --agent or a command after --: other agents have models " +
+				"of their own")
+	case name != "":
+		models, err := set.config.ModelsFrom(name)
+		if err != nil {
+			return downstream{}, usage.Errorf("%smodel: %v", setting, err)
+		}
+		if setting != "--" && !inventory.IsLocal(models[0].BaseURL) {
+			return downstream{}, usage.Errorf("%s%v", setting, inventory.ErrElsewhere(name))
+		}
+		d := downstream{model: model.Options{
+			Models: models, Sandboxer: set.sandboxer(),
+			Environment: process.EnvironmentWithout(set.config.KeyVariables()),
+		}}
+		d.model.Sandbox, err = set.modelSandbox()
+		return d, err
+	case !behind && set.sandbox != "":
+		return downstream{}, usage.Errorf("--sandbox needs an agent: add --agent NAME or a command after --")
+	case !behind:
+		return downstream{}, nil
+	}
+	return set.behind(agent, args, setting)
+}
+
+// behind returns the agent with this name, with args added to its own, or the one that the command
+// args starts. setting says where it is named.
+func (set *settings) behind(agent string, args []string, setting string) (downstream, error) {
+	command, profile, err := set.agentCommand(agent, args)
+	if err != nil {
+		return downstream{}, usage.Errorf("%sagent: %v", setting, err)
+	}
+	command.Env = append(slices.Clone(command.Env), behindVariable+"=1")
+	if set.sandbox != "" {
+		if profile.Sandbox.Mode, err = sandbox.ParseMode(set.sandbox); err != nil {
+			return downstream{}, usage.Errorf("--sandbox: %v", err)
+		}
+	}
+	d := downstream{
+		command:   command,
+		profile:   profile,
+		tools:     set.self("mcp", "--mounts", set.mounts.String()),
+		relay:     set.self("mcp-relay", "--max-line", strconv.Itoa(set.maxLine)),
+		sandboxer: set.sandboxer(),
+	}
+	if len(args) == 0 { // otherwise what the editor appends follows arguments of the agent
+		d.loginArgs = []string{"--"}
+	}
+	// The agent starts these two.
+	d.profile.Sandbox.Read = append(slices.Clip(profile.Sandbox.Read), d.tools.Path, set.config.Path)
+	return d, nil
+}
+
+// agentCommand returns the command and profile of the known agent with the given name, with args
+// added to its own, or of the agent that the command args starts if name is "".
+func (set *settings) agentCommand(
+	name string, args []string,
+) (process.Command, profiles.Profile, error) {
+	list, err := set.agents()
+	if name == "" {
+		command := process.Command{Path: args[0], Args: args[1:], Base: set.storelessEnvironment()}
+		profile, _ := profiles.Match(list, command)
+		profile.Sandbox = set.complete(profile.Sandbox)
+		return command, profiles.Identify(list, profile, command), nil
+	}
+	profile, known := profiles.Find(list, name)
+	if !known {
+		return process.Command{}, profile, cmp.Or(err, inventory.UnknownAgent(name, list))
+	}
+	profile.Sandbox = set.complete(profile.Sandbox)
+	command := profile.StartCommand()
+	command.Args, command.Base = append(command.Args, args...), set.storelessEnvironment()
+	return command, profiles.Identify(list, profile, command), nil
+}
+
+// commandOf returns a command line that runs the agent of a session.
+func (set *settings) commandOf(owner sessionstore.Agent) string {
+	flags, command := set.agentArguments(owner)
+	words := append([]string{"acp-agent"}, flags...)
+	if command != "" {
+		words = append(words, "--", command)
+	}
+	return strings.Join(words, " ")
+}
+
+// agentArguments returns the arguments with which the program runs the agent of a session: flags,
+// or the command line of an agent without a name.
+func (set *settings) agentArguments(owner sessionstore.Agent) (flags []string, command string) {
+	switch owner.Kind {
+	case proxy.Kind:
+		list, _ := set.agents() // without a registry, the command line is named
+		for _, p := range list {
+			if cmp.Or(p.Identity, p.Name) == owner.Profile {
+				return []string{"--agent", p.Name}, ""
+			}
+		}
+		command = shownCommand(owner.Profile)
+		if program, _, _ := strings.Cut(command, " "); !isInstalled(program) {
+			command = "PATH/" + command // only the name is stored
+		}
+		return nil, command
+	case model.Kind:
+		return []string{"--model", cmp.Or(set.soleModel(), "NAME")}, ""
+	}
+	return nil, ""
+}
+
+// soleModel returns the configured model, or the only one that there is, or "".
+func (set *settings) soleModel() string {
+	if ids := set.config.ModelIDs(); set.config.Model == "" && len(ids) == 1 {
+		return ids[0]
+	}
+	return set.config.Model
+}
+
+// isInstalled reports whether a program can be started by its name. A path is taken as it is.
+func isInstalled(program string) bool {
+	_, err := exec.LookPath(program)
+	return err == nil || filepath.Base(program) != program
+}
+
+// shownCommand returns a stored command line in a form that is safe to copy into a shell. In an
+// imported session it may be any text.
+func shownCommand(line string) string {
+	for _, word := range strings.Fields(line) {
+		if text.ShellWord(word) != word {
+			return text.ShellWord(line)
+		}
+	}
+	return line
+}
+
+// modelSandbox returns a function for the sandbox of a model's commands, as configured for the
+// model or set by --sandbox.
+func (set *settings) modelSandbox() (func(id string) sandbox.Settings, error) {
+	mode, err := sandbox.ParseMode(cmp.Or(set.sandbox, sandbox.Off.String()))
+	if err != nil {
+		return nil, usage.Errorf("--sandbox: %v", err)
+	}
+	return func(id string) sandbox.Settings {
+		s := set.config.Models[id].Settings()
+		if set.sandbox != "" {
+			s.Mode = mode
+		}
+		return set.complete(s)
+	}, nil
+}
+
+// sandboxer returns the command line that runs a deferred command in the sandbox, or nil if the
+// program's path is unknown.
+func (set *settings) sandboxer() []string {
+	self := set.self("sandbox", "--deferred")
+	if self.Path == "" {
+		return nil
+	}
+	return append([]string{self.Path}, self.Args...)
+}
+
+// self returns a subcommand of this program with the same configuration file, or the zero Command
+// if the program's path is unknown.
+func (set *settings) self(subcommand string, flags ...string) process.Command {
+	program, err := os.Executable()
+	if err != nil {
+		return process.Command{}
+	}
+	c := process.Command{Path: program, Args: []string{subcommand}}
+	if set.config.Path != "" {
+		if path, err := filepath.Abs(set.config.Path); err == nil {
+			c.Args = append(c.Args, "--config", path)
+		}
+	}
+	c.Args = append(c.Args, flags...)
+	return c
+}
+
+// name returns the name of the answering agent for the log.
+func (d downstream) name() string {
+	switch {
+	case len(d.model.Models) > 0:
+		return "model " + d.model.Models[0].ID
+	case d.command.Path == "":
+		return "explore"
+	}
+	return profiles.ProgramName(d.command.Path)
+}
+
+// backend returns the backend that answers: a model, a proxy for the downstream agent, or package
+// explore.
+func (h host) backend(d downstream) backend.Backend {
+	switch {
+	case len(d.model.Models) > 0:
+		o := d.model
+		o.Logger = h.log
+		return model.New(o)
+	case d.command.Path == "":
+		return explore.New()
+	}
+	o := proxy.Options{
+		Profile: d.profile, RootsTools: d.tools,
+		Relay: d.relay, Sandboxer: d.sandboxer, LoginArgs: d.loginArgs, RelayDir: filepath.Join(h.dir, "relay"),
+		Workspace: h.roots, Trace: h.trace, Logger: h.log,
+	}
+	if d.pool != nil {
+		return d.pool.New(d.user, d.rights, d.command, o)
+	}
+	return proxy.New(d.command, o)
+}
+
+// runInTerminal runs the agent in the user's terminal. To let a user log in to an agent, editors
+// start the configured command in a terminal with the agent's own arguments appended.
+func (d downstream) runInTerminal(ctx context.Context, s streams) error {
+	command, err := d.profile.Restrict(d.command, nil)
+	if err != nil {
+		return err
+	}
+	err = process.RunInTerminal(ctx, command, s.in, s.out, s.err)
+	if exit, ok := errors.AsType[*process.ExitError](err); ok {
+		return &statusError{exit.Status}
+	}
+	return err
+}

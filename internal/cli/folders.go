@@ -1,0 +1,155 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/internal/text/usage"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// dirsVariable is the environment variable that stands for --dir, a list like PATH.
+const dirsVariable = "ACP_AGENT_DIRS"
+
+// folders returns the folders that the user declared for sessions with the working directory cwd:
+// those of --dir or the environment, then those of the configuration file.
+func (set *settings) folders(cwd workspace.Dir) []acp.Folder {
+	var folders []acp.Folder
+	add := func(setting string, from workspace.Dir, paths []string) {
+		for _, path := range paths {
+			folders = append(folders, acp.Folder{Path: from.Locate(path), Setting: setting})
+		}
+	}
+	if len(set.dirs) > 0 {
+		add("--dir", cwd, set.dirs)
+	} else {
+		for _, path := range filepath.SplitList(os.Getenv(dirsVariable)) {
+			if path != "" {
+				add(dirsVariable, cwd, []string{path})
+			}
+		}
+	}
+	if i := set.config.WorkspaceOf(cwd); i >= 0 {
+		w := set.config.Workspaces[i]
+		from, err := workspace.ParseDir(w.Cwd)
+		if err == nil { // parseConfig checked it
+			add(fmt.Sprintf("workspaces[%d] in %s", i, set.config.Path), from, w.Directories)
+		}
+	}
+	return folders
+}
+
+// budgets returns what sessions with the working directory cwd may cost.
+func (set *settings) budgets(cwd workspace.Dir) []acp.Budget {
+	i := set.config.WorkspaceOf(cwd)
+	if i < 0 || set.config.Workspaces[i].Budget.IsZero() {
+		return nil
+	}
+	w := set.config.Workspaces[i]
+	b := w.Budget
+	var err error
+	if b.Within, err = workspace.ParseDir(w.Cwd); err != nil {
+		return nil // parseConfig checked it
+	}
+	return []acp.Budget{b}
+}
+
+// rootFlags are the flags that name root folders.
+type rootFlags struct {
+	cwd  string
+	dirs []string
+}
+
+// define adds the flags to cmd.
+func (r *rootFlags) define(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&r.cwd, "cwd", ".", "use `DIR` as the session's working directory")
+	cmd.Flags().Var((*listValue)(&r.dirs), "dir",
+		"add the folder `DIR`; can be repeated")
+}
+
+// roots returns the root set, with absolute paths.
+func (r rootFlags) roots() (workspace.Roots, error) {
+	paths, err := usage.AbsolutePaths(append([]string{r.cwd}, r.dirs...)...)
+	if err != nil {
+		return workspace.Roots{}, err
+	}
+	roots, err := workspace.NewRoots(paths[0], paths[1:])
+	return roots, usage.WithFlagNames(err, "cwd", "dir")
+}
+
+// sessionRoots returns the root set that the flags name. Without --dir it is that of a session
+// whose editor names no folders, and settings has the setting that declares each root after cwd.
+func (set *settings) sessionRoots(r rootFlags) (
+	roots workspace.Roots, settings map[workspace.Dir]string, err error,
+) {
+	if roots, err = r.roots(); err != nil || len(r.dirs) > 0 {
+		return roots, nil, err
+	}
+	return set.declaredRoots(roots.Cwd())
+}
+
+// declaredRoots returns the root set of a session in cwd whose editor names no folders, and the
+// setting that declares each root after cwd.
+func (set *settings) declaredRoots(
+	cwd workspace.Dir,
+) (workspace.Roots, map[workspace.Dir]string, error) {
+	dir, err := set.stateDirectory()
+	if err != nil {
+		return workspace.Roots{}, nil, err
+	}
+	o := acp.Options{Folders: set.folders, ConsentDir: consentDir(dir)}
+	folders, err := o.DeclaredFolders(cwd, "")
+	if err != nil {
+		return workspace.Roots{}, nil, err
+	}
+	var paths []string
+	settings := make(map[workspace.Dir]string)
+	for _, f := range folders {
+		dir, err := workspace.ParseDir(f.Path)
+		if roots, ok := errors.AsType[workspace.RootErrors](err); ok {
+			return workspace.Roots{}, nil,
+				errors.New(usage.DescribeRootError(roots[0], f.Setting, f.Setting))
+		}
+		settings[dir] = cmp.Or(settings[dir], f.Setting)
+		paths = append(paths, f.Path)
+	}
+	roots, err := workspace.NewRoots(cwd.String(), paths)
+	return roots, settings, err
+}
+
+// openRoots opens the folders of [settings.sessionRoots]. Its error names the flag or setting of the
+// first folder that cannot be opened.
+func (set *settings) openRoots(ctx context.Context, r rootFlags) (
+	w *workspace.Workspace, settings map[workspace.Dir]string, err error,
+) {
+	roots, settings, err := set.sessionRoots(r)
+	if err != nil {
+		return nil, nil, err
+	}
+	options, err := set.workspace()
+	if err != nil {
+		return nil, nil, err
+	}
+	w, err = workspace.Open(ctx, roots, options)
+	if wrong, ok := errors.AsType[workspace.RootErrors](err); ok && settings != nil {
+		err = errors.New(usage.DescribeRootError(wrong[0], "--cwd", settingOf(wrong[0], settings)))
+	}
+	return w, settings, usage.WithFlagNames(err, "cwd", "dir")
+}
+
+// settingOf returns the setting that declares the root of an error.
+func settingOf(e workspace.RootError, settings map[workspace.Dir]string) string {
+	for dir, setting := range settings {
+		if dir.String() == e.Path {
+			return setting
+		}
+	}
+	return "--dir"
+}

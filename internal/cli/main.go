@@ -1,0 +1,104 @@
+// Package cli is the command line of acp-agent. A command has a file, cmd_NAME.go, with its flags and
+// a call of the package that does the work, and its help in help/NAME.txt. The list of commands is in
+// root.go, and that of settings in settings_table.go.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/signal"
+	"os/user"
+	"runtime"
+	"strings"
+	"syscall"
+
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/text/usage"
+	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
+)
+
+// Main runs the command line of this process and returns its exit status.
+func Main() int {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	s := standardStreams()
+	s.interrupts = listen(stop)
+	return run(ctx, os.Args[1:], s)
+}
+
+// run runs the command line and returns the exit status.
+func run(ctx context.Context, args []string, s streams) int {
+	// If the editor goes away, writing fails and the program ends in an orderly way. SIGPIPE is
+	// caught rather than ignored because child processes would inherit that.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	boundGarbage()
+	findHome()
+	root := newRoot(s)
+	root.SetArgs(separateAgentArgs(root, args))
+	own, similar := swallowedFlags(root, args)
+	if len(own) > 0 {
+		fmt.Fprintf(s.err, "acp-agent: passing %s to the agent, because acp-agent's own flags end at "+
+			"the first one that it does not have\n", strings.Join(own, " and "))
+	}
+	for _, flag := range similar {
+		fmt.Fprintf(s.err, "acp-agent: passing %s to the agent, because acp-agent has no such flag; did you "+
+			"mean %s?\n", flag.given, flag.own)
+	}
+	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil || outputClosed(err) {
+		return 0
+	}
+	_, served := errors.AsType[*servingError](err)
+	if ended, ok := errors.AsType[*statusError](err); ok {
+		return ended.status
+	}
+	fmt.Fprintln(s.err, "acp-agent:", text.Plain(err.Error()))
+	if (cmd == root || cmd.Name() == "acp" || cmd.Name() == "connect") && !served && !s.interactive() {
+		answerInitialize(ctx, s, err)
+	}
+	if _, ok := errors.AsType[*usage.Error](err); ok {
+		return 2
+	}
+	return 1
+}
+
+// outputClosed reports whether err means that the reader of standard output has closed it: because
+// it has read enough, like head, or because it has ended, like an editor that closes it before
+// standard input.
+func outputClosed(err error) bool {
+	failed, ok := errors.AsType[*fs.PathError](err)
+	return ok && failed.Path == os.Stdout.Name() && errors.Is(failed, syscall.EPIPE)
+}
+
+// findHome sets HOME from the user database if it is not set: some editors start agents without it.
+func findHome() {
+	if runtime.GOOS == "windows" || os.Getenv("HOME") != "" {
+		return
+	}
+	if u, err := user.Current(); err == nil && u.HomeDir != "" {
+		_ = os.Setenv("HOME", u.HomeDir) // fails only for an invalid name
+	}
+}
+
+// answerInitialize answers the editor's first request with the error that prevented the program
+// from starting, because many editors do not show what an agent writes to stderr.
+func answerInitialize(ctx context.Context, s streams, failure error) {
+	jsonrpc.Refuse(ctx, jsonrpc.NewLines(s.in, s.out, 0), jsonrpc.Errorf(jsonrpc.CodeInternal,
+		"acp-agent cannot start: %s", text.Plain(failure.Error())))
+}
+
+// servingError is returned for an error that occurred after the program began to serve the editor.
+type servingError struct{ err error }
+
+func (e *servingError) Error() string { return e.err.Error() }
+
+func (e *servingError) Unwrap() error { return e.err }
+
+// statusError ends the program with a status. The reason was already reported, by the child process
+// that ended with this status or by the function that returns the error.
+type statusError struct{ status int }
+
+func (e *statusError) Error() string { return fmt.Sprintf("ended with status %d", e.status) }

@@ -1,0 +1,77 @@
+package cli
+
+import (
+	"math"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"sync"
+	"time"
+)
+
+// boundGarbage makes the collector run more often while much memory is in use: messages of many
+// megabytes would otherwise leave as much garbage. It gives memory back to the system when the
+// program has been idle for a few seconds. GOMEMLIMIT takes precedence.
+func boundGarbage() {
+	if debug.SetMemoryLimit(-1) == math.MaxInt64 {
+		new(garbage).collected()
+	}
+}
+
+const (
+	// memoryLimit is the amount of memory above which the collector runs more often.
+	memoryLimit = 160 << 20
+	// idleTime is how long after the last collection unused memory is given back.
+	idleTime = 5 * time.Second
+	// worthFreeing is how much memory the program must have before unused memory is given back.
+	worthFreeing = 64 << 20
+)
+
+// garbage observes the collections of the program.
+type garbage struct {
+	mu      sync.Mutex
+	idle    *time.Timer // nil before there was much memory
+	freeing bool        // the next collection is that of free
+}
+
+// collected is called after each collection. The memory limit is at least one and a half times the
+// live memory, because below that the collector would run all the time.
+func (g *garbage) collected() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	live, used := measureMemory()
+	debug.SetMemoryLimit(max(memoryLimit, live+live/2))
+	switch {
+	case g.freeing:
+		g.freeing = false
+	case used < worthFreeing:
+	case g.idle == nil:
+		g.idle = time.AfterFunc(idleTime, g.free)
+	default:
+		g.idle.Reset(idleTime)
+	}
+	// The runtime announces a collection only by the finalizer or cleanup of an object.
+	runtime.AddCleanup(&struct{ next *garbage }{}, (*garbage).collected, g)
+}
+
+// free collects garbage and gives unused memory back to the system.
+func (g *garbage) free() {
+	g.mu.Lock()
+	g.freeing = true
+	g.mu.Unlock()
+	debug.FreeOSMemory()
+}
+
+// measureMemory returns how many bytes the program has from the system, and how many of them are
+// live: what was reachable at the last collection, stacks, and what the runtime needs itself.
+func measureMemory() (live, used int64) {
+	samples := []metrics.Sample{
+		{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"},
+		{Name: "/memory/classes/heap/free:bytes"}, {Name: "/memory/classes/heap/unused:bytes"},
+		{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/gc/heap/live:bytes"},
+	}
+	metrics.Read(samples)
+	bytes := func(i int) int64 { return int64(samples[i].Value.Uint64()) }
+	used = bytes(0) - bytes(1)
+	return used - bytes(2) - bytes(3) - bytes(4) + bytes(5), used
+}

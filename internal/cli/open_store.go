@@ -1,0 +1,244 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/acp-agent/acp-agent/internal/history/sessions"
+	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/text/usage"
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/sessionstore/postgres"
+	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
+)
+
+// storeVariable is the environment variable with the address of the store, which may have a
+// password.
+const storeVariable = "ACP_AGENT_STORE"
+
+// storeVariables returns the names of the environment variables with which the session store can be
+// opened. Agents and MCP servers do not get them.
+func (set *settings) storeVariables() []string {
+	if set.store == "" {
+		return nil
+	}
+	return []string{storeVariable, "PGPASSWORD", "PGSSLPASSWORD"}
+}
+
+// storelessEnvironment returns our environment without these variables, or nil for the whole
+// environment.
+func (set *settings) storelessEnvironment() []string {
+	if set.store == "" {
+		return nil
+	}
+	return process.EnvironmentWithout(set.storeVariables())
+}
+
+// withheld returns the names of the environment variables that MCP servers do not get.
+func (set *settings) withheld() []string {
+	return append(set.config.KeyVariables(), set.storeVariables()...)
+}
+
+// serverStore returns the session store for serving an editor. It fails if sessions cannot be
+// written there, as far as that can be determined without opening it.
+func (set *settings) serverStore(logger *slog.Logger) (sessionstore.Shared, error) {
+	if set.store != "" {
+		return openPostgres(set.store, sessionstore.Retention)
+	}
+	o, err := set.storeOptions(logger)
+	if err != nil {
+		return nil, err
+	}
+	o.Retention = sessionstore.Retention
+	store := sqlite.New(o)
+	return store, store.CheckDir()
+}
+
+// openPostgres returns the store in a PostgreSQL database.
+func openPostgres(address string, retention time.Duration) (*postgres.Store, error) {
+	if !isPostgres(address) {
+		return nil, usage.Errorf("--store: must be the address of a PostgreSQL database, such as " +
+			"postgres://USER@HOST/DATABASE")
+	}
+	store, err := postgres.New(postgres.Options{Address: address, Retention: retention})
+	if err != nil {
+		return nil, usage.Errorf("--store: %v", err)
+	}
+	return store, nil
+}
+
+func isPostgres(address string) bool {
+	return strings.HasPrefix(address, "postgres://") || strings.HasPrefix(address, "postgresql://")
+}
+
+// commandStore returns the session store of a command, and its name. If the store does not exist,
+// it returns an empty one in memory, so that looking for sessions creates no file. It writes
+// warnings about the store's files to stderr.
+func (set *settings) commandStore(stderr io.Writer) (sessionstore.Shared, string, error) {
+	store, name, err := set.openStore(stderr)
+	if err == nil && set.store == "" && !sqlite.Exists(name) {
+		return sqlite.NewMemory(), name, store.Close()
+	}
+	return store, name, err
+}
+
+// namedStore returns the store with this name from the command line, "" for the configured one, and
+// a name by which stores can be compared.
+func (set *settings) namedStore(
+	name string, stderr io.Writer,
+) (sessionstore.Shared, string, error) {
+	named := *set
+	switch {
+	case isPostgres(name):
+		named.store = name
+	case strings.Contains(name, "://"): // a directory with this name would have the password in it
+		return nil, "", usage.Errorf("a store is a directory or the address of a PostgreSQL database, such as " +
+			"postgres://USER@HOST/DATABASE")
+	case name != "":
+		if filepath.Base(name) == "sessions.db" {
+			name = filepath.Dir(name)
+		}
+		named.store, named.stateDir = "", name
+	}
+	return named.openStore(stderr)
+}
+
+// openStore returns the configured session store without a retention, and its name. It warns on
+// stderr about its files.
+func (set *settings) openStore(stderr io.Writer) (sessionstore.Shared, string, error) {
+	if set.store != "" {
+		store, err := openPostgres(set.store, 0)
+		if err != nil {
+			return nil, "", err
+		}
+		return store, store.String(), nil
+	}
+	o, err := set.storeOptions(slog.New(slog.NewTextHandler(stderr, nil)))
+	if err != nil {
+		return nil, "", err
+	}
+	return sqlite.New(o), o.Dir, nil
+}
+
+// withStore calls do with the session store of a command.
+func (set *settings) withStore(stderr io.Writer, do func(sessionstore.Store) error) error {
+	store, name, err := set.commandStore(stderr)
+	if err != nil {
+		return err
+	}
+	owned := sessionstore.Store(store)
+	if set.user != "" {
+		if owned, err = ownedBy(set.user, store); err != nil {
+			return errors.Join(err, store.Close())
+		}
+	}
+	err = do(owned)
+	if closeErr := store.Close(); err == nil {
+		err = closeErr
+	}
+	if errors.As(err, new(*sessionstore.NotFoundError)) {
+		return fmt.Errorf("%w in %s; acp-agent sessions list shows the sessions", err, name)
+	}
+	return err
+}
+
+// ownedBy returns the store of a user who has or had sessions.
+func ownedBy(user string, store sessionstore.Shared) (sessionstore.Store, error) {
+	owners, err := store.Owners(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Contains(owners, user) {
+		return nil, fmt.Errorf("--user: %s has no sessions; acp-agent tokens list shows the users",
+			text.Name(user))
+	}
+	return store.For(user), nil
+}
+
+// withSessions calls do with each of the sessions that the arguments of cmd name, once all of them
+// were found. A name is the id of a session, the beginning of its id, or "last".
+func (set *settings) withSessions(
+	cmd *cobra.Command, s streams, names []string,
+	do func(sessionstore.Store, sessionstore.Session) error,
+) error {
+	return set.withStore(s.err, func(store sessionstore.Store) error {
+		var found []sessionstore.Session
+		for _, name := range names {
+			one, err := findSession(cmd.Context(), store, name)
+			if err != nil {
+				return err
+			}
+			found = append(found, one)
+		}
+		for _, one := range found {
+			if err := do(store, one); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// findSession returns the session with this name (see withSessions).
+func findSession(
+	ctx context.Context, store sessionstore.Sessions, name string,
+) (sessionstore.Session, error) {
+	one, err := store.Get(ctx, sessionstore.ID(name))
+	if !errors.As(err, new(*sessionstore.NotFoundError)) {
+		return one, err
+	}
+	var matches []sessionstore.Session
+	for session, err := range sessions.All(ctx, store, sessionstore.Query{}) {
+		switch {
+		case err != nil:
+			return session, err
+		case name == sessions.Last:
+			return session, nil
+		case strings.HasPrefix(string(session.ID), name):
+			matches = append(matches, session)
+		}
+	}
+	switch len(matches) {
+	case 0:
+		return one, err
+	case 1:
+		return matches[0], nil
+	}
+	return one, sessions.Ambiguous(name, len(matches))
+}
+
+// repairStore repairs the session store. Its warnings are written to stderr.
+func (set *settings) repairStore(
+	ctx context.Context, stderr io.Writer,
+) (r repairReport, err error) {
+	if set.store != "" {
+		return r, usage.Errorf("only a store in a file can be repaired, not a database; " +
+			"restore that from a backup")
+	}
+	o, err := set.storeOptions(slog.New(slog.NewTextHandler(stderr, nil)))
+	if err != nil {
+		return r, err
+	}
+	r.Damaged, err = sqlite.Repair(ctx, o, func(damaged, fresh *sqlite.Store) error {
+		done, err := sessions.CopyReadable(ctx, damaged, fresh)
+		r.Sessions, r.Lost = done.Copied, done.Lost
+		return err
+	})
+	return r, err
+}
+
+// storeOptions says where the session store is.
+func (set *settings) storeOptions(logger *slog.Logger) (sqlite.Options, error) {
+	dir, err := set.stateDirectory()
+	return sqlite.Options{Dir: dir, Logger: logger}, err
+}

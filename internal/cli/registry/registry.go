@@ -1,0 +1,274 @@
+package registry
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
+	"github.com/acp-agent/acp-agent/internal/files/namedfile"
+	"github.com/acp-agent/acp-agent/internal/files/privatefile"
+	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/text"
+)
+
+// A Registry holds the agents in a registry.json of the ACP registry.
+type Registry struct {
+	// CopiedFrom is the file or URL that our copy comes from, without secrets.
+	CopiedFrom string    `json:"copiedFrom"`
+	CopiedAt   time.Time `json:"copiedAt"`
+	Agents     []Agent   `json:"agents"`
+}
+
+// An Agent is an entry of a registry. Its strings have no hidden characters.
+type Agent struct {
+	ID           string       `json:"id"`
+	Name         string       `json:"name"`
+	Version      string       `json:"version"`
+	Website      string       `json:"website,omitempty"`
+	Repository   string       `json:"repository,omitempty"`
+	Distribution Distribution `json:"distribution"`
+	// Preview is a later version, nil if there is none. It is checked by [Registry.Previews].
+	Preview jsontext.Value `json:"preview,omitempty"`
+}
+
+// A Distribution says where the programs of an agent come from.
+type Distribution struct {
+	Binary map[string]Program `json:"binary,omitempty"` // by platform
+	NPX    *Program           `json:"npx,omitempty"`
+	UVX    *Program           `json:"uvx,omitempty"`
+}
+
+// A Program says how a program is installed and started.
+type Program struct {
+	Archive string            `json:"archive,omitempty"` // of a binary
+	Package string            `json:"package,omitempty"` // of npm or PyPI, perhaps with a version
+	Cmd     string            `json:"cmd,omitempty"`     // in the archive or package
+	Args    []string          `json:"args,omitempty"`
+	Env     map[string]string `json:"env,omitempty"`
+}
+
+// MaxSize is the maximum size of a registry in bytes. The ACP registry has about 100,000.
+const MaxSize = 16 << 20
+
+// Parse reads a registry.json. It leaves out invalid entries and returns their errors. It
+// ignores unknown members.
+func Parse(raw []byte) (r Registry, leftOut []error, err error) {
+	var file struct {
+		CopiedFrom string           `json:"copiedFrom"`
+		CopiedAt   time.Time        `json:"copiedAt"`
+		Agents     []jsontext.Value `json:"agents"`
+	}
+	if err := json.Unmarshal(raw, &file); err != nil {
+		return r, nil, fmt.Errorf("it is not a registry.json: %w", err)
+	}
+	r = Registry{CopiedFrom: file.CopiedFrom, CopiedAt: file.CopiedAt}
+	seen := make(map[string]bool)
+	for i, entry := range file.Agents {
+		var a Agent
+		err := json.Unmarshal(entry, &a)
+		if err == nil {
+			err = a.check()
+		}
+		name := fmt.Sprintf("entry %d", i+1)
+		if patterns().id.MatchString(a.ID) {
+			name = a.ID
+		}
+		switch {
+		case err != nil:
+			leftOut = append(leftOut, fmt.Errorf("%s: %w", name, err))
+		case seen[a.ID]:
+			leftOut = append(leftOut, fmt.Errorf("%s: an earlier entry has the same id", name))
+		case a.ID != "acp-agent": // which does not run behind itself
+			seen[a.ID] = true
+			r.Agents = append(r.Agents, a)
+		}
+	}
+	return r, leftOut, nil
+}
+
+// Previews returns r with the previews of its agents in place of their versions. An agent without a
+// preview stays as it is. So does one whose preview is invalid, for which there is an error.
+func (r Registry) Previews() (previews Registry, leftOut []error) {
+	r.Agents = slices.Clone(r.Agents)
+	for i, a := range r.Agents {
+		if a.Preview == nil {
+			continue
+		}
+		var preview struct {
+			Version      string       `json:"version"`
+			Distribution Distribution `json:"distribution"`
+		}
+		err := json.Unmarshal(a.Preview, &preview)
+		a.Version, a.Distribution = preview.Version, preview.Distribution
+		if err = cmp.Or(err, a.check()); err != nil {
+			leftOut = append(leftOut, fmt.Errorf("the preview of %s: %w", a.ID, err))
+			continue
+		}
+		r.Agents[i] = a
+	}
+	return r, leftOut
+}
+
+// patterns has the patterns that the strings of a registry must match, and the environment
+// variables that it must not set. A string that matches has no special meaning to a shell and,
+// except for an argument, does not begin with a dash.
+var patterns = sync.OnceValue(func() (p struct {
+	id, version, program, npm, pypi, argument, value, reserved *regexp.Regexp
+}) {
+	const name = `[A-Za-z0-9_][A-Za-z0-9_.-]*`
+	p.id = regexp.MustCompile(`^[a-z][a-z0-9-]{0,63}$`)
+	p.version = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+[A-Za-z0-9.+-]*$`)
+	p.program = regexp.MustCompile(`^` + name + `$`)
+	p.npm = regexp.MustCompile(`^(@` + name + `/)?` + name + `(@[A-Za-z0-9.+-]+)?$`)
+	p.pypi = regexp.MustCompile(`^` + name + `(\[[A-Za-z0-9_.,-]+\])?((==|@)[A-Za-z0-9.+!-]+)?$`)
+	p.argument = regexp.MustCompile(`^-{0,2}[A-Za-z0-9][A-Za-z0-9_.,=-]*$`)
+	p.value = regexp.MustCompile(`^[A-Za-z0-9_.-]*$`)
+	p.reserved = regexp.MustCompile(`(?i)^(PATH|PATHEXT|COMSPEC|HOME|IFS|ENV|BASH_ENV|` +
+		`(LD|DYLD|NODE|NPM|PIP|UV|ACP|GIT|SSH|JAVA|JDK|DOTNET|COMPLUS|BUN|DENO|CARGO|GO|XDG|SSL|` +
+		`LC|HTTPS?|ALL|MALLOC|GCONV)_.*|(PYTHON|PERL|RUBY|LUA|CORECLR|GLIBC|GCONV|NODE).*)$`)
+	return p
+})
+
+// check checks what decoding does not.
+func (a Agent) check() error {
+	p := patterns()
+	d := a.Distribution
+	switch {
+	case !p.id.MatchString(a.ID):
+		return errors.New("its id must have only small letters, digits and dashes")
+	case a.Name == "" || len(a.Name) > 100 || !isOneLine(a.Name):
+		return errors.New("its name is missing, too long or not one line")
+	case len(a.Version) > 100 || !p.version.MatchString(a.Version):
+		return errors.New("its version must have three numbers")
+	case !isShownURL(a.Website) || !isShownURL(a.Repository):
+		return errors.New("its website or repository is not an address")
+	case len(d.Binary) == 0 && d.NPX == nil && d.UVX == nil:
+		return errors.New("it has no distribution that is known here")
+	}
+	for platform, program := range d.Binary {
+		if err := program.check(a.ID, nil); err != nil {
+			return fmt.Errorf("binary.%s: %w", text.Name(platform), err)
+		}
+	}
+	if err := d.NPX.check(a.ID, p.npm); err != nil {
+		return fmt.Errorf("npx: %w", err)
+	}
+	if err := d.UVX.check(a.ID, p.pypi); err != nil {
+		return fmt.Errorf("uvx: %w", err)
+	}
+	return nil
+}
+
+// check checks how the program of the agent id is started. pkg matches the names of packages, nil
+// for a binary.
+func (r *Program) check(id string, pkg *regexp.Regexp) error {
+	if r == nil {
+		return nil
+	}
+	switch {
+	case pkg != nil && (len(r.Package) > 300 || !pkg.MatchString(r.Package)):
+		return errors.New("its package is not the name of a package")
+	case pkg == nil && (r.Archive == "" || !isShownURL(r.Archive)):
+		return errors.New("its archive is not an address")
+	case pkg == nil && !r.isInArchive():
+		return errors.New("its cmd is not a program in the archive")
+	case pkg != nil && r.Cmd != "" && !patterns().program.MatchString(r.Cmd):
+		return errors.New("its cmd is not the name of a program")
+	case isOther(r.program()):
+		return fmt.Errorf("%s is no agent: it starts other programs", r.program())
+	case len(r.Args) > 100 || len(r.Env) > 100:
+		return errors.New("it has too many arguments or environment variables")
+	}
+	return r.checkWords(id)
+}
+
+// checkWords checks the arguments and the environment variables of a program of the agent id.
+func (r *Program) checkWords(id string) error {
+	for _, arg := range r.Args {
+		if len(arg) > 100 || !patterns().argument.MatchString(arg) {
+			return errors.New("an argument is too long, or more than a switch or a word")
+		}
+	}
+	for name, value := range r.Env {
+		switch {
+		case !process.IsVariable(name):
+			return errors.New("an environment variable has no valid name")
+		case patterns().reserved.MatchString(name) || !isOwn(name, id, r.Package, r.program()):
+			return fmt.Errorf("it sets %s, which is not a variable of its own", name)
+		case len(value) > 100 || !patterns().value.MatchString(value):
+			return fmt.Errorf("it sets %s to more than a word", name)
+		}
+	}
+	return nil
+}
+
+// isInArchive reports whether the cmd of a binary is a path in its archive, on every system.
+func (r *Program) isInArchive() bool {
+	cmd := strings.ReplaceAll(r.Cmd, `\`, "/")
+	return !strings.Contains(cmd, ":") && filepath.IsLocal(filepath.FromSlash(cmd)) &&
+		patterns().program.MatchString(path.Base(cmd))
+}
+
+// program returns the name of the program, without the extension that Windows adds. For an npm
+// package that is not installed, it is a guess.
+func (r *Program) program() string {
+	if r.Cmd == "" {
+		_, name := path.Split(profiles.PackageName(r.Package))
+		return name
+	}
+	return profiles.ProgramName(path.Base(strings.ReplaceAll(r.Cmd, `\`, "/")))
+}
+
+// isOneLine reports whether all of s can be seen on one line.
+func isOneLine(s string) bool {
+	return text.IsVisible(s) && !strings.ContainsAny(s, "\t\n")
+}
+
+// isShownURL reports whether s is a web address to show to a person, or absent.
+func isShownURL(s string) bool {
+	u, err := url.Parse(s)
+	return s == "" || err == nil && len(s) <= 2048 && isOneLine(s) && !strings.Contains(s, " ") &&
+		(u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && u.User == nil
+}
+
+// Read reads the copy of a registry at path. Without one it returns the zero value.
+func Read(path string) (Registry, error) {
+	raw, err := namedfile.ReadBounded(path, MaxSize)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Registry{}, nil
+	}
+	if err == nil {
+		var r Registry
+		if r, _, err = Parse(raw); err == nil {
+			return r, nil
+		}
+	}
+	return Registry{}, fmt.Errorf("the copy of the registry in %s cannot be used: %w; acp-agent "+
+		"agents update replaces it", path, namedfile.Explain(err))
+}
+
+// Write replaces the copy of a registry at path, without previews.
+func (r Registry) Write(path string) error {
+	r.Agents = slices.Clone(r.Agents)
+	for i := range r.Agents {
+		r.Agents[i].Preview = nil
+	}
+	raw, err := json.Marshal(r, json.Deterministic(true), jsontext.WithIndent("  "))
+	if err != nil {
+		return err
+	}
+	return privatefile.WriteFile(path, raw)
+}

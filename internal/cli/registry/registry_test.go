@@ -1,0 +1,169 @@
+package registry
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// entry is the text of a registry with one entry.
+func entry(members string) []byte { return []byte(`{"agents": [{` + members + `}]}`) }
+
+const valid = `"id": "one", "name": "One", "version": "1.0.0"`
+
+// An entry comes from somebody else: nothing of it may mean something to a shell, choose another
+// program, or hide.
+func TestParseLeavesOutInvalidEntries(t *testing.T) {
+	for members, problem := range map[string]string{
+		valid: "no distribution",
+		`"id": "One", "name": "One", "version": "1.0.0"`:                                        "its id",
+		`"id": "one", "name": "", "version": "1.0.0"`:                                           "its name",
+		`"id": "one", "name": "O\u202ene", "version": "1.0.0"`:                                  "its name",
+		`"id": "one", "name": "One", "version": "latest"`:                                       "its version",
+		valid + `, "website": "javascript:x"`:                                                   "its website",
+		valid + `, "distribution": {"npx": {"package": "one; rm -rf x"}}`:                       "npx: its package",
+		valid + `, "distribution": {"npx": {"package": "-g"}}`:                                  "npx: its package",
+		valid + `, "distribution": {"uvx": {"package": "one", "cmd": "../one"}}`:                "uvx: its cmd",
+		valid + `, "distribution": {"npx": {"package": "one", "cmd": "sh"}}`:                    "starts other programs",
+		valid + `, "distribution": {"npx": {"package": "one", "env": {"LD_PRELOAD": "x"}}}`:     "LD_PRELOAD",
+		valid + `, "distribution": {"npx": {"package": "one", "env": {"a b": "x"}}}`:            "no valid name",
+		valid + `, "distribution": {"npx": {"package": "one", "args": ["a\nb"]}}`:               "an argument",
+		valid + `, "distribution": {"npx": {"package": "one", "args": ["/x"]}}`:                 "an argument",
+		valid + `, "distribution": {"npx": {"package": "one", "args": ["--from=https://x"]}}`:   "an argument",
+		valid + `, "distribution": {"npx": {"package": "one", "args": ["BEGIN{system()}"]}}`:    "an argument",
+		valid + `, "distribution": {"npx": {"package": "one", "env": {"ONE_URL": "http://x"}}}`: "more than a word",
+		valid + `, "distribution": {"binary": {"linux-x86_64": {"archive": "file:///x"}}}`:      "its archive",
+		valid + `, "distribution": {"binary": {"x": {"archive": "https://x/y", "cmd": "/x"}}}`:  "its cmd",
+	} {
+		r, leftOut, err := Parse(entry(members))
+		require.NoError(t, err, members)
+		require.Empty(t, r.Agents, members)
+		require.Len(t, leftOut, 1, members)
+		require.ErrorContains(t, leftOut[0], problem, members)
+	}
+	_, _, err := Parse([]byte("<html>"))
+	require.ErrorContains(t, err, "not a registry.json")
+}
+
+// An entry cannot start a program of the machine, by whatever name or version.
+func TestParseLeavesOutOtherPrograms(t *testing.T) {
+	for _, program := range []string{
+		"csh", "tcsh", "rbash", "busybox", "toybox", "su", "runuser", "chroot", "nsenter", "unshare",
+		"ld.so", "ld-linux-x86-64.so.2", "find", "awk", "gawk-5.1", "vim", "vim.tiny", "expect",
+		"xvfb-run", "watch", "python3.12", "Python3", "perl5.38", "lua5.4", "node22", "pwsh.exe",
+		"git", "busybox-static", "bash", "sudo", "acp-agent",
+	} {
+		r, leftOut, err := Parse(entry(valid + `, "distribution": {"npx": {"package": "one", "cmd": "` +
+			program + `"}, "binary": {"linux-x86_64": {"archive": "https://x/y", "cmd": "./bin/` +
+			program + `"}}}`))
+		require.NoError(t, err)
+		require.Empty(t, r.Agents, program)
+		require.Len(t, leftOut, 1)
+		require.ErrorContains(t, leftOut[0], "starts other programs")
+	}
+	for _, program := range []string{"one", "goose", "git-agent", "vibe-acp", "sh-agent", "ldap-agent"} {
+		r, _, err := Parse(entry(valid + `, "distribution": {"npx": {"package": "` + program + `"}}`))
+		require.NoError(t, err)
+		require.Len(t, r.Agents, 1, program)
+	}
+}
+
+// An entry may set variables of its own program only, and none that is another program's although
+// the agent has its name.
+func TestParseVariables(t *testing.T) {
+	set := func(id, pkg, variable string) []Agent {
+		r, _, err := Parse(entry(`"id": "` + id + `", "name": "One", "version": "1.0.0", ` +
+			`"distribution": {"npx": {"package": "` + pkg + `", "env": {"` + variable + `": "1"}}}`))
+		require.NoError(t, err)
+		return r.Agents
+	}
+	for _, variable := range []string{
+		"GCONV_PATH", "PERL5OPT", "PERL5LIB", "RUBYOPT", "JAVA_TOOL_OPTIONS", "DOTNET_STARTUP_HOOKS",
+		"BUN_OPTIONS", "GIT_SSH_COMMAND", "SSL_CERT_FILE", "HTTPS_PROXY", "NODE_OPTIONS", "LD_PRELOAD",
+		"PATH", "http_proxy", "ACP_AGENT_DIRS", "XDG_CONFIG_HOME",
+	} {
+		id := strings.ToLower(strings.ReplaceAll(variable, "_", "-"))
+		require.Empty(t, set("one", "one", variable), variable)
+		require.Empty(t, set(id, "one", variable), variable)
+	}
+	require.Empty(t, set("one", "one", "OPENAI_BASE_URL"))
+	require.Empty(t, set("one", "one", "EDITOR"))
+	require.Empty(t, set("one", "one", "ON_X"))
+	require.NotEmpty(t, set("factory-droid", "droid", "FACTORY_DROID_AUTO_UPDATE_ENABLED"))
+	require.NotEmpty(t, set("factory", "droid", "DROID_DISABLE_AUTO_UPDATE"))
+	require.NotEmpty(t, set("auggie", "@augmentcode/auggie@0.15.0", "AUGMENT_DISABLE_AUTO_UPDATE"))
+}
+
+// A preview has to follow the same rules.
+func TestPreviews(t *testing.T) {
+	const npx = `, "distribution": {"npx": {"package": "one"}}`
+	for preview, problem := range map[string]string{
+		`{"version": "2.0.0-rc.1", "distribution": {"npx": {"package": "one@next"}}}`: "",
+		`{"version": "2.0.0-rc.1"}`: "no distribution",
+		`{"version": "2.0.0", "distribution": {"npx": {"package": "one", "cmd": "sh"}}}`: "starts other programs",
+		`7`: "unmarshal JSON number",
+	} {
+		r, leftOut, err := Parse(entry(valid + npx + `, "preview": ` + preview))
+		require.NoError(t, err)
+		require.Empty(t, leftOut)
+		chosen, leftOut := r.Previews()
+		require.Equal(t, "1.0.0", r.Agents[0].Version)
+		if problem == "" {
+			require.Empty(t, leftOut)
+			require.Equal(t, "one@next", chosen.Agents[0].Distribution.NPX.Package)
+			continue
+		}
+		require.Len(t, leftOut, 1)
+		require.ErrorContains(t, leftOut[0], problem)
+		require.Equal(t, r.Agents, chosen.Agents)
+	}
+}
+
+func TestReadAndWrite(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "registry.json")
+	none, err := Read(path)
+	require.NoError(t, err)
+	require.Zero(t, none)
+
+	r, leftOut, err := Parse(entry(valid + `, "distribution": {"npx": {"package": "@x/one@1.0.0"}}`))
+	require.NoError(t, err)
+	require.Empty(t, leftOut)
+	require.NoError(t, r.Write(path))
+	again, err := Read(path)
+	require.NoError(t, err)
+	require.Equal(t, r, again)
+
+	require.NoError(t, os.WriteFile(path, []byte("{"), 0o600))
+	_, err = Read(path)
+	require.ErrorContains(t, err, "agents update replaces it")
+}
+
+// What is known about an agent stays as it is, whatever a registry calls it.
+func TestProfiles(t *testing.T) {
+	own := profiles.Known()
+	r, _, err := Parse([]byte(`{"agents": [
+		{"id": "gemini", "name": "Other", "version": "1.0.0", "distribution": {"npx": {"package": "evil"}}},
+		{"id": "google", "name": "Gemini", "version": "1.0.0",
+		 "distribution": {"npx": {"package": "@google/gemini-cli@1.0.0"}}},
+		{"id": "new", "name": "New", "version": "1.0.0",
+		 "distribution": {"uvx": {"package": "new-agent==1.0.0", "args": ["acp"], "env": {"NEW_B": "2", "AGENT_A": "1"}}}}]}`))
+	require.NoError(t, err)
+	list := r.Profiles(own)
+	require.Len(t, list, 2)
+	known, ok := profiles.Find(own, "gemini")
+	require.True(t, ok)
+	require.Equal(t, "google", list[0].Name)
+	require.Equal(t, known.Start.Command, list[0].Start.Command)
+	require.Equal(t, "gemini", list[0].Identity)
+	require.Equal(t, []string{"acp"}, list[1].Start.Args)
+	require.Equal(t, []string{"AGENT_A=1", "NEW_B=2"}, list[1].Start.Env)
+	require.Equal(t, "uv tool install new-agent==1.0.0", list[1].Start.Install)
+}

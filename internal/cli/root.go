@@ -1,0 +1,306 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/config"
+	"github.com/acp-agent/acp-agent/internal/text/usage"
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// newRoot returns the whole command line. Without a subcommand the program serves an editor.
+func newRoot(s streams) *cobra.Command {
+	set := newSettings()
+	// Cobra's own version flag would link its templates, which make the program a fifth larger.
+	var showVersion bool
+	root := &cobra.Command{
+		Use:           "acp-agent [flags] [-- COMMAND ARGS...]",
+		Short:         "An ACP agent for sessions with several folders",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          downstreamArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if showVersion {
+				return printVersion(s)
+			}
+			return serveEditor(cmd.Context(), s, set, args)
+		},
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			set.mark(cmd)
+			err := set.load()
+			switch {
+			case completing(cmd):
+				completeValues(cmd.Root(), set)
+				return nil
+			case showVersion, cmd.Name() == "version", cmd.Name() == "doctor",
+				cmd.Name() == "setup",
+				cmd.HasParent() && cmd.Parent().Name() == "completion", cmd.Name() == "help":
+				return nil // an invalid configuration must not break these commands
+			}
+			return err
+		},
+	}
+	root.SetIn(s.in)
+	root.SetOut(s.out)
+	root.SetErr(s.err)
+	root.SetUsageFunc(printUsage)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usage.Errorf("%v; see %s --help", err, cmd.CommandPath())
+	})
+	root.PersistentFlags().StringVar(&set.configPath, "config", "",
+		"read settings from `FILE` (default "+config.DefaultPathText()+")")
+	root.Flags().AddFlagSet(set.flags)
+	root.Flags().BoolVarP(&showVersion, "version", "v", false, "print the version")
+	root.AddCommand(newRun(s, set), newSessions(s, set), newAgents(s, set),
+		newModels(s, set), newWorktree(s, set), newDiscover(s, set), newMCP(s, set),
+		newMCPRelay(s, set), newPermissions(s, set), newSandbox(s, set), newServe(s, set),
+		newConnect(s, set), newTokens(s, set), newInspect(s, set), newDoctor(s, set),
+		newSetup(s, set), newVersion(s), newACP(s, set))
+	printHelpTexts(root)
+	rejectUnknownArgs(root)
+	return root
+}
+
+// newACP returns a command that is equivalent to the program without a command.
+func newACP(s streams, set *settings) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "acp [flags] [-- COMMAND ARGS...]",
+		Short: "Serve an editor, like acp-agent without a command",
+		Args:  downstreamArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return serveEditor(cmd.Context(), s, set, args)
+		},
+	}
+	cmd.Flags().AddFlagSet(set.flags)
+	setup := newSetup(s, set) // which such editors append to let the user sign in
+	setup.Hidden = true
+	cmd.AddCommand(setup)
+	return cmd
+}
+
+// downstreamArgs accepts only arguments after "--".
+func downstreamArgs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 || cmd.ArgsLenAtDash() == 0 {
+		return nil
+	}
+	return usage.Errorf(
+		"unknown command %q%s (to run an agent behind acp-agent, put it after --: acp-agent -- %s)",
+		args[0], suggest(cmd.Root(), args[0]), strings.Join(args, " "))
+}
+
+// swallowedFlags returns the program's own flags in args that would be passed to the agent, because
+// they follow an unknown flag, and flags that may be misspellings of the program's own.
+func swallowedFlags(root *cobra.Command, args []string) (own []string, similar []similarFlag) {
+	separated := separateAgentArgs(root, args)
+	if len(separated) == len(args) {
+		return nil, nil
+	}
+	for _, arg := range separated[slices.Index(separated, "--")+1:] {
+		name, _, _ := strings.Cut(arg, "=")
+		if !strings.HasPrefix(name, "--") {
+			continue
+		}
+		if flag, _ := findFlag(root, arg); flag != nil {
+			own = append(own, "--"+flag.Name)
+		} else if meant := misspelled(root, name); meant != "" {
+			similar = append(similar, similarFlag{name, meant})
+		}
+	}
+	return own, similar
+}
+
+// similarFlag is a given flag, and the program's own flag that it resembles.
+type similarFlag struct{ given, own string }
+
+// misspelled returns the flag of the root command that a longer flag differs from in one or two
+// letters, or "".
+func misspelled(root *cobra.Command, given string) string {
+	const shortest = len("--abcd")
+	if len(given) < shortest {
+		return ""
+	}
+	flags := &cobra.Command{SuggestionsMinimumDistance: 2} // cobra compares names of commands
+	root.Flags().VisitAll(func(flag *pflag.Flag) {
+		if !strings.HasPrefix(flag.Name, given[2:]) {
+			flags.AddCommand(&cobra.Command{Use: flag.Name, Run: func(*cobra.Command, []string) {}})
+		}
+	})
+	if meant := flags.SuggestionsFor(given[2:]); len(meant) > 0 {
+		return "--" + meant[0]
+	}
+	return ""
+}
+
+// separateAgentArgs inserts "--" into args before the first argument for the agent behind
+// acp-agent. After --agent NAME, that is the first argument that is neither a flag of the program
+// nor a command that accepts --agent. If the configuration file names an agent, it is the first
+// argument that is not for the program. Editors append arguments of the agent, such as
+// --terminal-login, to the command that they are configured with.
+func separateAgentArgs(root *cobra.Command, args []string) []string {
+	root.InitDefaultHelpFlag()
+	behindAgent, behindACP, file := false, false, ""
+	for i := 0; i < len(args); i++ {
+		switch flag, hasValue := findFlag(root, args[i]); {
+		case args[i] == "--":
+			return args
+		case flag != nil:
+			behindAgent = behindAgent || flag.Name == "agent"
+			value := args[i]
+			if !hasValue && flag.NoOptDefVal == "" && i+1 < len(args) {
+				i++ // the next argument is its value
+				value = "=" + args[i]
+			}
+			if flag.Name == "config" {
+				_, file, _ = strings.Cut(value, "=")
+			}
+		case args[i] == "acp" && !behindACP:
+			behindACP = true
+		case behindAgent && args[i] == "run":
+			return args
+		case behindAgent:
+			return slices.Insert(slices.Clone(args), i, "--")
+		default:
+			if agent := agentFor(root, args[i], file); agent != "" {
+				return slices.Insert(slices.Clone(args), i, "--agent", agent, "--")
+			}
+			return args
+		}
+	}
+	return args
+}
+
+// agentFor returns the agent that the configuration file names, or "" if arg is a command or
+// similar to one. A file that cannot be read is reported later.
+func agentFor(root *cobra.Command, arg, file string) string {
+	if len(similarCommands(root, arg)) > 0 || strings.HasPrefix(arg, cobra.ShellCompRequestCmd) {
+		return ""
+	}
+	c, _ := config.Read(cmp.Or(file, os.Getenv("ACP_AGENT_CONFIG")))
+	return c.Agent
+}
+
+// findFlag returns the flag of the root command that arg names, or nil, and whether arg contains
+// its value.
+func findFlag(root *cobra.Command, arg string) (flag *pflag.Flag, hasValue bool) {
+	name, _, hasValue := strings.Cut(arg, "=")
+	if long, ok := strings.CutPrefix(name, "--"); ok {
+		return cmp.Or(root.Flags().Lookup(long), root.PersistentFlags().Lookup(long)), hasValue
+	}
+	if short, ok := strings.CutPrefix(name, "-"); ok && len(short) == 1 {
+		return root.Flags().ShorthandLookup(short), hasValue
+	}
+	return nil, false
+}
+
+const terminalHelp = `standard input is a terminal, but an editor is expected there.
+
+To choose what answers and to add acp-agent to your editor: acp-agent setup
+To try it here: acp-agent run --cwd DIR --dir DIR... PROMPT
+For everything else: acp-agent --help`
+
+// serveEditor serves the editor on the standard streams until it closes the connection.
+func serveEditor(ctx context.Context, s streams, set *settings, args []string) error {
+	d, err := set.downstream(args)
+	switch {
+	case err != nil:
+		return err
+	case s.interactive() && len(args) > 0:
+		return d.runInTerminal(ctx, s)
+	case s.interactive():
+		return usage.Errorf("%s", terminalHelp)
+	}
+	logger, closeLog, err := set.openLog(s.err)
+	if err != nil {
+		return err
+	}
+	defer closeLog()
+	h, closeTrace, err := set.openHost(s, logger)
+	if err != nil {
+		return err
+	}
+	defer closeTrace()
+	if set.stateDir == "" { // HOME may name a directory that cannot exist
+		if err := os.MkdirAll(h.dir, 0o700); err != nil {
+			return fmt.Errorf("cannot store sessions: %w; set HOME, or use --state-dir", err)
+		}
+	}
+	logger.Info("serving", "version", ownVersion().Number, "pid", os.Getpid(), "agent", d.name(),
+		"stateDir", h.dir, "config", set.config.Path)
+	store, err := set.serverStore(logger)
+	if err != nil {
+		return err
+	}
+	h.store = store
+	err = acp.Serve(ctx, s.in, s.out, h.serving(d))
+	logger.Info("ending")
+	if closeErr := store.Close(); err == nil && closeErr != nil {
+		err = fmt.Errorf("closing the session store: %w", closeErr)
+	}
+	if err != nil {
+		return &servingError{err}
+	}
+	return nil
+}
+
+// host is what connections use on this machine.
+type host struct {
+	set   *settings
+	log   *slog.Logger
+	trace traceFunc
+	dir   string // the state directory
+	roots workspace.Options
+	store sessionstore.Store
+}
+
+// openHost returns a host without a store, and a function that closes its trace.
+func (set *settings) openHost(s streams, log *slog.Logger) (h host, closeTrace func(), err error) {
+	h = host{set: set, log: log}
+	if h.trace, closeTrace, err = openTrace(set.trace, s.err); err != nil {
+		return h, nil, err
+	}
+	if h.dir, err = set.stateDirectory(); err == nil {
+		h.roots, err = set.workspace()
+	}
+	if err != nil {
+		closeTrace()
+		return h, nil, err
+	}
+	return h, closeTrace, nil
+}
+
+// serving returns the options of a connection whose prompts d answers.
+func (h host) serving(d downstream) acp.Options {
+	set := h.set
+	return acp.Options{
+		Backend:      func() backend.Backend { return h.backend(d) },
+		Store:        h.store,
+		Workspace:    h.roots,
+		Folders:      set.folders,
+		Budgets:      set.budgets,
+		KeepFolders:  set.keepDirs,
+		MaxLine:      set.maxLine,
+		Trace:        h.trace.of("editor"),
+		MCPPolicy:    set.mcpPolicy,
+		Withheld:     set.withheld(),
+		ConsentDir:   consentDir(h.dir),
+		Worktrees:    set.worktreesFor(h.dir),
+		Permissions:  set.permissionsFor,
+		ReplayRate:   set.replayRate,
+		AgentCommand: set.commandOf,
+		SetupArgs:    []string{"setup"},
+		Version:      ownVersion().Number,
+		Logger:       h.log,
+	}
+}

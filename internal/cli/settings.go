@@ -1,0 +1,312 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/internal/config"
+	"github.com/acp-agent/acp-agent/internal/text/usage"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// settings are the values of what [settings.table] lists, and what follows from them. A flag takes
+// precedence over the environment, and the environment over the file. An empty variable counts as
+// unset.
+type settings struct {
+	stateDir   string
+	store      string
+	logLevel   slog.Level
+	logFile    string
+	trace      string
+	maxLine    int
+	mounts     workspace.Mounts
+	replayRate int
+	allow      []string // rules
+	rules      string   // --permissions
+	agent      string
+	model      string
+	sandbox    string
+	dirs       []string
+	keepDirs   bool
+
+	// flags has the flags of the table. Commands share those that they accept.
+	flags       *pflag.FlagSet
+	configPath  string // --config
+	logJSON     bool   // --log-json of serve
+	user        string // --user of sessions
+	stalled     *workspace.Stalled
+	config      config.Config
+	permissions *acp.Permissions // of --permissions and --allow, nil for none
+}
+
+// accept adds the flags of these settings to cmd.
+func (set *settings) accept(cmd *cobra.Command, flags ...string) {
+	for _, name := range flags {
+		cmd.Flags().AddFlag(set.flags.Lookup(name))
+	}
+}
+
+// tolerate adds the flags of the other settings to cmd without showing them.
+func (set *settings) tolerate(cmd *cobra.Command) {
+	set.flags.VisitAll(func(f *pflag.Flag) {
+		if cmd.Flags().Lookup(f.Name) == nil {
+			hidden := *f
+			hidden.Hidden = true
+			cmd.Flags().AddFlag(&hidden)
+		}
+	})
+}
+
+// mark marks the settings whose flags the command line of cmd has, of which some are copies.
+func (set *settings) mark(cmd *cobra.Command) {
+	cmd.Flags().Visit(func(given *pflag.Flag) {
+		if f := set.flags.Lookup(given.Name); f != nil && f.Value == given.Value {
+			f.Changed = true
+		}
+	})
+}
+
+// load reads the configuration file, and sets what was not given on the command line from the
+// environment or the file. The agent, the model and the folders depend on more than one place: see
+// answering and folders.
+func (set *settings) load() (err error) {
+	set.config, err = config.Read(cmp.Or(set.configPath, os.Getenv("ACP_AGENT_CONFIG")))
+	if err != nil {
+		return usage.Errorf("%v", err)
+	}
+	for _, s := range set.table() {
+		flag := set.flags.Lookup(s.flag)
+		if s.key == "" || s.variable == "" || flag.Changed {
+			continue
+		}
+		if value := set.config.Value(s.key); value != "" {
+			if err := flag.Value.Set(value); err != nil {
+				return usage.Errorf("%s: %s: %v", set.config.Path, s.key, err)
+			}
+		}
+		if value := os.Getenv(s.variable); value != "" {
+			err := flag.Value.Set(value)
+			if flag.Value.Type() == "bool" && err != nil {
+				err = errors.New("must be true or false")
+			}
+			if err != nil {
+				return usage.Errorf("%s=%q: %v", s.variable, value, err)
+			}
+		}
+	}
+	return set.loadPermissions()
+}
+
+// loadPermissions reads the rules of --permissions and --allow.
+func (set *settings) loadPermissions() error {
+	given := acp.Permissions{Allow: set.allow}
+	if _, err := given.Rules(); err != nil {
+		return usage.Errorf("--allow: %v", err)
+	}
+	if set.rules != "" {
+		only, err := config.ReadPermissions(set.rules)
+		if err != nil {
+			return usage.Errorf("--permissions: %v", err)
+		}
+		given, given.Only = given.With(only), true
+	}
+	if set.rules != "" || set.allow != nil {
+		set.permissions = &given
+	}
+	return nil
+}
+
+// permissionsFor returns the user's rules for sessions with the working directory cwd, nil if there
+// are none.
+func (set *settings) permissionsFor(cwd workspace.Dir) *acp.Permissions {
+	configured := set.config.PermissionsFor(cwd)
+	switch {
+	case set.permissions == nil:
+		return configured
+	case configured == nil || set.permissions.Only:
+		return set.permissions
+	}
+	both := configured.With(*set.permissions)
+	return &both
+}
+
+// here returns --config and those of the named flags that the command line has: another command
+// needs them to see the same sessions.
+func (set *settings) here(names ...string) (flags []string) {
+	if set.configPath != "" {
+		flags = append(flags, "--config="+set.configPath)
+	}
+	for _, name := range names {
+		if flag := set.flags.Lookup(name); flag.Changed {
+			flags = append(flags, "--"+name+"="+flag.Value.String())
+		}
+	}
+	return flags
+}
+
+// workspace returns the options for opening root folders. They deny access to acp-agent's own
+// files, because whoever can write these decides which agent runs, and which MCP servers start
+// without a question.
+func (set *settings) workspace() (workspace.Options, error) {
+	o := workspace.Options{Mounts: set.mounts, Stalled: set.stalled}
+	for _, path := range set.ownPaths() {
+		path, err := filepath.Abs(path)
+		if err != nil {
+			return o, err
+		}
+		dir, err := workspace.ParseDir(path)
+		if err != nil {
+			return o, usage.Errorf("%q: %v", path, err)
+		}
+		o.Policy.Deny = append(o.Policy.Deny, dir)
+	}
+	return o, nil
+}
+
+// ownPaths returns the state directories and configuration files: those in use and the default
+// ones.
+func (set *settings) ownPaths() []string {
+	paths := []string{set.stateDir, set.config.Path, config.DefaultPath()}
+	if dir, err := defaultStateDir(); err == nil {
+		paths = append(paths, dir)
+	}
+	slices.Sort(paths)
+	return slices.DeleteFunc(slices.Compact(paths), func(path string) bool { return path == "" })
+}
+
+// openLog returns the logger, after warning about files that others can change, and a function that
+// closes its file.
+func (set *settings) openLog(stderr io.Writer) (*slog.Logger, func(), error) {
+	out, closeFile := stderr, func() {}
+	if set.logFile != "" {
+		file, err := openAppend("log-file", set.logFile, stderr)
+		if err != nil {
+			return nil, nil, err
+		}
+		out, closeFile = file, file.close
+	}
+	options := &slog.HandlerOptions{Level: set.logLevel}
+	logger := slog.New(slog.NewTextHandler(out, options))
+	if set.logJSON {
+		logger = slog.New(slog.NewJSONHandler(out, options))
+	}
+	set.warnAboutFiles(logger)
+	return logger, closeFile, nil
+}
+
+// stateDirectory returns the absolute path of the state directory.
+func (set *settings) stateDirectory() (string, error) {
+	if set.stateDir != "" { // no shell has expanded ~ in the configuration of an editor
+		return config.ResolvePath(filepath.Join(".", "flags"), set.stateDir)
+	}
+	dir, err := defaultStateDir()
+	if err != nil {
+		return "", fmt.Errorf("cannot determine where to store sessions: %w; use --state-dir", err)
+	}
+	return dir, nil
+}
+
+// defaultStateDir follows the conventions of the platform.
+func defaultStateDir() (string, error) {
+	switch runtime.GOOS {
+	case "windows":
+		if dir := os.Getenv("LocalAppData"); dir != "" {
+			return filepath.Join(dir, "acp-agent"), nil
+		}
+		return "", errors.New("%LocalAppData% is not set")
+	case "darwin":
+		home, err := os.UserHomeDir()
+		return filepath.Join(home, "Library", "Application Support", "acp-agent"), err
+	default:
+		if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+			return filepath.Join(dir, "acp-agent"), nil
+		}
+		home, err := os.UserHomeDir()
+		return filepath.Join(home, ".local", "state", "acp-agent"), err
+	}
+}
+
+// defaultStateDirText describes the default without naming a user's home directory.
+func defaultStateDirText() string {
+	switch runtime.GOOS {
+	case "windows":
+		return `%LocalAppData%\acp-agent`
+	case "darwin":
+		return "~/Library/Application Support/acp-agent"
+	default:
+		return "$XDG_STATE_HOME/acp-agent or ~/.local/state/acp-agent"
+	}
+}
+
+// intValue is a pflag.Value for an integer with a lower bound.
+type intValue struct {
+	value *int
+	min   int
+}
+
+func (v intValue) String() string {
+	if v.value == nil {
+		return "0"
+	}
+	return strconv.Itoa(*v.value)
+}
+
+func (intValue) Type() string { return "int" }
+
+func (v intValue) Set(text string) error {
+	value, err := strconv.Atoi(text)
+	if err != nil || value < v.min {
+		return fmt.Errorf("must be a whole number of at least %d", v.min)
+	}
+	*v.value = value
+	return nil
+}
+
+// levelValue is a pflag.Value for a log level.
+type levelValue struct{ value *slog.Level }
+
+func (v levelValue) String() string {
+	if v.value == nil {
+		return ""
+	}
+	return strings.ToLower(v.value.String())
+}
+
+func (levelValue) Type() string { return "level" }
+
+func (v levelValue) Set(text string) error {
+	for _, known := range []slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn,
+		slog.LevelError} {
+		if strings.EqualFold(text, known.String()) {
+			*v.value = known
+			return nil
+		}
+	}
+	return errors.New("must be debug, info, warn or error")
+}
+
+// listValue is a pflag.Value for a flag that can be repeated. Unlike pflag's own, it does not
+// allocate while it is being defined.
+type listValue []string
+
+func (v *listValue) String() string { return strings.Join(*v, " ") }
+
+func (*listValue) Type() string { return "list" }
+
+func (v *listValue) Set(text string) error {
+	*v = append(*v, text)
+	return nil
+}

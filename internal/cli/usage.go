@@ -1,0 +1,122 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/acp-agent/acp-agent/internal/text/usage"
+)
+
+// words returns the words of the command line that call cmd, without the program.
+func words(cmd *cobra.Command) string {
+	return strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ")
+}
+
+// noArgs rejects arguments.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return usage.Errorf("%s takes no arguments (got %q); see %s --help", words(cmd), args[0],
+		cmd.CommandPath())
+}
+
+// sessionArgs accepts between 1 and max sessions.
+func sessionArgs(max int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) == 0 || slices.Contains(args, ""):
+			return usage.Errorf("%s needs a SESSION; acp-agent sessions list shows them",
+				words(cmd))
+		case len(args) > max:
+			return usage.Errorf("%s takes only one SESSION (got %q as well)", cmd.CommandPath(),
+				args[max])
+		}
+		return nil
+	}
+}
+
+// exclusive rejects the use of more than one of these flags.
+func exclusive(cmd *cobra.Command, flags ...string) error {
+	given := ""
+	for _, flag := range flags {
+		switch {
+		case !cmd.Flags().Changed(flag):
+		case given != "":
+			return usage.Errorf("--%s and --%s cannot be used together", given, flag)
+		default:
+			given = flag
+		}
+	}
+	return nil
+}
+
+// commandGroup makes cmd, which has subcommands, print its help and reject unknown subcommands.
+func commandGroup(cmd *cobra.Command, subcommands ...*cobra.Command) *cobra.Command {
+	cmd.AddCommand(subcommands...)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		return usage.Errorf("unknown command %q for %s%s", args[0], cmd.CommandPath(),
+			suggest(cmd, args[0]))
+	}
+	return cmd
+}
+
+// suggest returns "; did you mean …?" with the subcommand that word may stand for, or a reference to
+// the help.
+func suggest(cmd *cobra.Command, word string) string {
+	if similar := similarCommands(cmd, word); len(similar) > 0 {
+		return fmt.Sprintf("; did you mean %q?", similar[0])
+	}
+	return fmt.Sprintf("; see %s --help", cmd.CommandPath())
+}
+
+// similarCommands returns the subcommands that word may misspell, or that people guess as word. None
+// of the guesses is a command of an agent, such as "goose configure".
+func similarCommands(cmd *cobra.Command, word string) []string {
+	cmd.SuggestionsMinimumDistance = 2
+	for _, sub := range cmd.Commands() {
+		sub.SuggestFor = map[string][]string{
+			"add": {"create", "new"}, "delete": {"remove", "rm"}, "remove": {"delete", "rm"},
+			"revoke": {"remove", "delete", "rm"}, "list": {"ls", "show"}, "check": {"test", "explain"},
+			"setup": {"init", "install", "config"}, "doctor": {"check", "status", "verify"},
+			"permissions": {"allow", "rules"}, "discover": {"roots", "folders", "dirs"},
+		}[sub.Name()]
+	}
+	return cmd.SuggestionsFor(word)
+}
+
+// rejectUnknownArgs makes the commands that cobra generates reject unknown arguments like the
+// others.
+func rejectUnknownArgs(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		switch cmd.Name() {
+		case "help":
+			cmd.Args = func(_ *cobra.Command, args []string) error {
+				at := root
+				for _, word := range args {
+					next, rest, err := at.Find([]string{word})
+					if err != nil || next == at || len(rest) > 0 {
+						return usage.Errorf("unknown help topic %q%s", strings.Join(args, " "),
+							suggest(at, word))
+					}
+					at = next
+				}
+				return nil
+			}
+		case "completion":
+			commandGroup(cmd)
+			for _, shell := range cmd.Commands() {
+				shell.Args = noArgs
+			}
+		}
+	}
+}
