@@ -452,12 +452,12 @@ func TestNetworkEndsWithTheChild(t *testing.T) {
 			require.NoError(t, err)
 			all = append(all, p)
 		}
-		require.Contains(t, stacks(), "hostproxy")
+		require.Contains(t, stacks(), "sandbox/hosts")
 		for _, p := range all {
 			require.NoError(t, p.Stop(t.Context()))
 			<-p.Done()
 		}
-		require.NotContains(t, stacks(), "hostproxy")
+		require.NotContains(t, stacks(), "sandbox/hosts")
 	})
 }
 
@@ -473,7 +473,7 @@ func TestStartErrorsWithHosts(t *testing.T) {
 		_, err = process.Start(t.Context(), c, process.Options{})
 		require.ErrorContains(t, err, "interpreter")
 		require.ErrorIs(t, err, os.ErrNotExist)
-		require.NotContains(t, stacks(), "hostproxy")
+		require.NotContains(t, stacks(), "sandbox/hosts")
 	})
 }
 

@@ -27,7 +27,7 @@ func TestHostileOffers(t *testing.T) {
 
 // The examples in the documentation are valid.
 func TestModelExamples(t *testing.T) {
-	doc, err := os.ReadFile("../../docs/model.md")
+	doc, err := os.ReadFile("../../../docs/model.md")
 	require.NoError(t, err)
 	count := 0
 	for i, block := range strings.Split(string(doc), "```json\n") {

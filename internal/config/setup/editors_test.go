@@ -10,7 +10,7 @@ import (
 
 // The page shows what setup prints, and names the file and the plugins' names for agents.
 func TestSnippetsOfEditorsPage(t *testing.T) {
-	page, err := os.ReadFile("../../docs/editors.md")
+	page, err := os.ReadFile("../../../docs/editors.md")
 	require.NoError(t, err)
 	sections := make(map[string]string)
 	for _, section := range strings.Split(string(page), "\n## ")[1:] {

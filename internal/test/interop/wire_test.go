@@ -98,9 +98,7 @@ func TestCapabilities(t *testing.T) {
 	for _, name := range []string{"additionalDirectories", "list", "close"} {
 		require.JSONEq(t, `{}`, string(result.AgentCapabilities.SessionCapabilities[name]), name)
 	}
-	for name, can := range result.AgentCapabilities.MCPCapabilities {
-		require.True(t, can, name)
-	}
+	require.Equal(t, map[string]bool{"http": true, "sse": false}, result.AgentCapabilities.MCPCapabilities)
 }
 
 // Every advertised method is served.
