@@ -234,7 +234,9 @@ func TestToolServerHasTheRules(t *testing.T) {
 	}
 	got, err := rules()
 	require.NoError(t, err)
-	require.Equal(t, mcprelay.Rules{Ask: h.rules.Ask, Deny: h.rules.Deny}, got)
+	require.Equal(t, h.rules.Ask, got.Ask)
+	require.Equal(t, h.rules.Deny, got.Deny)
+	require.Len(t, got.Folders, 3, "against which the rules are checked")
 	v.disconnect()
 	_, err = rules()
 	require.ErrorContains(t, err, "not open")
@@ -462,7 +464,7 @@ func TestRelays(t *testing.T) {
 	files := parsed(t, sent[0])
 	require.Equal(t, "files", files.Name)
 	require.Equal(t, "/opt/acp-agent", files.Command)
-	require.Equal(t, []string{"--", "npx", "-y", "files"}, files.Args[3:])
+	require.Equal(t, []string{"--server", "files", "--", "npx", "-y", "files"}, files.Args[3:])
 	require.Equal(t, "b", files.Env[0].Value)
 	heard := files.hear(t)
 	require.Equal(t, urisOf(t, all), heard.next())
@@ -572,7 +574,8 @@ func TestNoRelayForOtherServers(t *testing.T) {
 	}
 	last := string(m.Params.McpServers[len(others)+1])
 	require.Contains(t, last, `"name":"q","type":"stdio","n":1.0`)
-	require.Equal(t, []string{"--", "c"}, parsed(t, json.RawMessage(last)).Args[3:])
+	require.Equal(t, []string{"--server", "q", "--", "c"},
+		parsed(t, json.RawMessage(last)).Args[3:])
 }
 
 // opensWith opens roots in a session that replaces previous, nil for none.

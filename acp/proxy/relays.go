@@ -65,8 +65,7 @@ func (s *session) joinRelays(r openRequest) *relays {
 	}
 	p.secrets.Add(publisher.Secret())
 	joined := &relays{publisher: publisher}
-	publisher.SetContext(joined.tell)
-	publisher.SetRules(joined.rules)
+	publisher.SetAnswers(joined.tell, joined.rules)
 	joined.join(s)
 	joined.publish(s) // the child may start servers before it responds
 	return joined
@@ -93,18 +92,22 @@ func (r *relays) latest() *session {
 	return r.users[len(r.users)-1].session
 }
 
-// rules returns the rules that hold for our tool server: those of all users, because it does not
-// know for whom it is called. known is false once the relays are being closed.
+// rules returns the rules for our tool server and behind relays: those of all users, because these
+// do not know for whom they are called. known is false once the relays are being closed.
 func (r *relays) rules() (_ mcprelay.Rules, known bool) {
 	r.mu.Lock()
 	users := slices.Clone(r.users)
 	r.mu.Unlock()
 	var all permission.Permissions
+	var folders []string
 	for _, u := range users {
+		for _, root := range u.roots.Existing().All() {
+			folders = append(folders, root.Real.String())
+		}
 		ask, deny := u.session.host.Restrictions()
 		all = all.With(permission.Permissions{Ask: ask, Deny: deny})
 	}
-	return mcprelay.Rules{Ask: all.Ask, Deny: all.Deny}, len(users) > 0
+	return mcprelay.Rules{Ask: all.Ask, Deny: all.Deny, Folders: folders}, len(users) > 0
 }
 
 // tell returns the text that the instructions of our tool server contain for the latest user's
@@ -240,6 +243,7 @@ func (r *relays) leave(s *session) error {
 
 // stdioServer is a stdio entry of mcpServers.
 type stdioServer struct {
+	Name    string
 	Type    *string
 	Command *string
 	Args    []string
@@ -297,7 +301,7 @@ func (r *relays) wrap(relay Command, server json.RawMessage) json.RawMessage {
 		}
 		_, server, _ = strictjson.Take(server, "_meta")
 	}
-	command := Command{Path: *p.Command, Args: p.Args}
+	command := Command{Path: *p.Command, Args: p.Args, Name: p.Name}
 	if r == nil {
 		command = mcprelay.Wrap(relay, command)
 	} else {

@@ -38,6 +38,7 @@ func newMCPRelay(s streams, set *settings) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&socket, "roots-from", "",
 		"the `SOCKET` of the session that provides the roots")
+	cmd.Flags().StringVar(&found.Name, "server", "", "the `NAME` of the server in rules")
 	cmd.Flags().StringVar(&found.Dir, "found-in", "",
 		"start the server in `DIR`, with only basic variables of the environment")
 	cmd.Flags().StringArrayVar(&found.Env, "env", nil,
@@ -60,7 +61,8 @@ func relayMCP(
 	}
 	defer closeLog()
 	err = mcprelay.Run(ctx, s.in, s.out, server, mcprelay.Options{
-		Address: socket, Secret: secret, MaxMessage: set.maxLine, Logger: logger,
+		Address: socket, Secret: secret, Server: server.Name,
+		MaxMessage: set.maxLine, Logger: logger,
 		Child: process.Options{Logger: slog.New(plainLines{s.err}), MaxLogLine: 64 << 10},
 	})
 	if exit, ok := errors.AsType[*process.ExitError](err); ok && exit.Code > 0 {

@@ -18,5 +18,6 @@
 // roots. Nothing that a relay sends changes them.
 //
 // A relay without a publisher, because there is none or the session has ended, passes all messages
-// through unchanged. With a publisher, it changes only messages about roots; see docs/mcp.md.
+// through unchanged. With a publisher, it changes only messages about roots, and refuses calls that
+// the session's rules are about; see docs/mcp.md.
 package mcprelay

@@ -45,7 +45,8 @@ func Example() {
 	p.Set(s)
 
 	relay := process.Command{Path: "acp-agent", Args: []string{"mcp-relay"}}
-	c := p.Wrap(relay, process.Command{Path: "some-mcp-server", Args: []string{"--verbose"}})
+	c := p.Wrap(relay, process.Command{Name: "files", Path: "some-mcp-server",
+		Args: []string{"--verbose"}})
 	fmt.Println(c.Path, c.Args[0], c.Args[1], "SOCKET", c.Args[3:])
-	// Output: acp-agent mcp-relay --roots-from SOCKET [-- some-mcp-server --verbose]
+	// Output: acp-agent mcp-relay --roots-from SOCKET [--server files -- some-mcp-server --verbose]
 }

@@ -50,16 +50,17 @@ func runRole(role string) int {
 	return 0
 }
 
-// runRelay takes the arguments --roots-from SOCKET -- COMMAND ARGS..., and the role of COMMAND from
-// the environment.
+// runRelay takes the arguments --roots-from SOCKET --server NAME -- COMMAND ARGS..., and the role
+// of COMMAND from the environment.
 func runRelay() int {
-	if len(os.Args) < 5 || os.Args[1] != "--roots-from" || os.Args[3] != "--" {
+	if len(os.Args) < 7 || os.Args[1] != "--roots-from" || os.Args[3] != "--server" ||
+		os.Args[5] != "--" {
 		return 90
 	}
-	server := process.Command{Path: os.Args[4], Args: os.Args[5:],
+	server := process.Command{Path: os.Args[6], Args: os.Args[7:],
 		Env: proctest.Env(os.Getenv(serverRole))}
 	err := mcprelay.Run(context.Background(), os.Stdin, os.Stdout, server, mcprelay.Options{
-		Address: os.Args[2], Secret: os.Getenv(mcprelay.SecretVariable),
+		Address: os.Args[2], Secret: os.Getenv(mcprelay.SecretVariable), Server: os.Args[4],
 	})
 	var exit *process.ExitError
 	switch {

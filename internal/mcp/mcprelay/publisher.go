@@ -41,8 +41,8 @@ type Publisher struct {
 
 	mu      sync.Mutex
 	roots   *mcproots.Snapshot    // nil before the first Set
-	context func() string         // nil before SetContext
-	rules   func() (Rules, bool)  // nil before SetRules
+	context func() string         // nil before SetAnswers
+	rules   func() (Rules, bool)  // nil before SetAnswers
 	changed chan struct{}         // closed and replaced by Set
 	relays  map[net.Conn]struct{} // nil after Close
 }
@@ -137,7 +137,8 @@ func (p *Publisher) Asked() bool { return p.asked.Load() }
 // acp-agent mcp-relay. The directory, environment and name are the server's, plus the relay's
 // environment and the secret.
 func (p *Publisher) Wrap(relay, server process.Command) process.Command {
-	relay.Args = slices.Concat(relay.Args, []string{"--roots-from", p.Address()})
+	relay.Args = slices.Concat(relay.Args,
+		[]string{"--roots-from", p.Address(), "--server", server.Name})
 	wrapped := Wrap(relay, server)
 	wrapped.Env = append(wrapped.Env, SecretVariable+"="+p.secret)
 	return wrapped
@@ -162,20 +163,12 @@ func (p *Publisher) Set(s mcproots.Snapshot) {
 	p.changed = make(chan struct{})
 }
 
-// SetContext sets the function that returns the text for [SessionContext]. It is called for each
-// request, concurrently.
-func (p *Publisher) SetContext(context func() string) {
+// SetAnswers sets the functions that return the text for [SessionContext], and the rules for
+// [SessionRules] if they are known. They are called for each request, concurrently.
+func (p *Publisher) SetAnswers(context func() string, rules func() (_ Rules, known bool)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.context = context
-}
-
-// SetRules sets the function that returns the rules for [SessionRules], if they are known. It is
-// called for each request, concurrently.
-func (p *Publisher) SetRules(rules func() (_ Rules, known bool)) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.rules = rules
+	p.context, p.rules = context, rules
 }
 
 // Close disconnects the relays, removes the socket, and waits for its goroutines. It may be called

@@ -2,11 +2,12 @@ package mcprelay
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -14,8 +15,10 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/acp-agent/acp-agent/internal/mcp/mcproots"
+	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 const (
@@ -33,8 +36,7 @@ const (
 // relay edits the messages between a client and a server. Of a message that it edits, other members
 // keep their bytes.
 type relay struct {
-	log        *slog.Logger
-	maxMessage int
+	Options
 	// roots returns the newest result of roots/list. Without a publisher it returns nil, and
 	// messages pass unchanged.
 	roots  func() json.RawMessage
@@ -62,7 +64,7 @@ type keptCall struct {
 
 func newRelay(o Options, roots func() json.RawMessage, client, server io.Writer) *relay {
 	return &relay{
-		log: o.Logger, maxMessage: o.MaxMessage, roots: roots, client: newLineWriter(client),
+		Options: o, roots: roots, client: newLineWriter(client),
 		server: newLineWriter(server),
 		nonce:  randomHex(16), calls: map[string]*keptCall{}, maxCallBytes: maxCallBytes,
 	}
@@ -71,14 +73,14 @@ func newRelay(o Options, roots func() json.RawMessage, client, server io.Writer)
 // relayClient relays the client's messages until they end or the server no longer reads. It returns
 // the read error.
 func (r *relay) relayClient(in io.Reader) error {
-	readErr, _ := copyLines(r.server, jsonrpc.NewReader(in, r.maxMessage), r.editClientLine)
+	readErr, _ := copyLines(r.server, jsonrpc.NewReader(in, r.MaxMessage), r.editClientLine)
 	return readErr
 }
 
 // relayServer relays the server's messages until they end or the client no longer reads. It returns
 // the write error.
 func (r *relay) relayServer(in io.Reader) error {
-	_, writeErr := copyLines(r.client, jsonrpc.NewReader(in, r.maxMessage), r.editServerLine)
+	_, writeErr := copyLines(r.client, jsonrpc.NewReader(in, r.MaxMessage), r.editServerLine)
 	return writeErr
 }
 
@@ -90,7 +92,7 @@ func (r *relay) rootsChanged() {
 	if !r.initialized {
 		r.pending = true
 	} else if !r.server.queue([]byte(listChanged)) {
-		r.log.Warn("cannot tell the MCP server that the roots have changed: it does not read")
+		r.Logger.Warn("cannot tell the MCP server that the roots have changed: it does not read")
 	}
 }
 
@@ -99,6 +101,8 @@ func (r *relay) rootsChanged() {
 func (r *relay) editClientLine(line []byte) []byte {
 	m := parse(line)
 	switch {
+	case m.method == "tools/call" && r.refuses(m):
+		return nil
 	case m.method != "" && m.id != nil && strictjson.IsObject(at(m.params, "_meta", capabilitiesKey)):
 		return r.editModernRequest(line, m)
 	case m.method == "notifications/cancelled" && m.id == nil:
@@ -114,6 +118,48 @@ func (r *relay) editClientLine(line []byte) []byte {
 	default:
 		return line
 	}
+}
+
+// refuses reports whether a rule is about a call of a tool. It then answers in place of the server.
+func (r *relay) refuses(m relayedMessage) bool {
+	err := r.checkCall(m)
+	if err == nil {
+		return false
+	}
+	result := strictjson.Encode(&mcp.CallToolResult{IsError: true, Content: []mcp.Content{
+		&mcp.TextContent{Text: "acp-agent refused the call: " + err.Error()}}})
+	if m.id != nil && !r.client.queue(response(m.id, result)) {
+		r.Logger.Warn("cannot answer a call that a rule refused: the MCP client does not read")
+	}
+	return true
+}
+
+// checkCall returns an error if a deny rule of the session is about a call of a tool. Ask rules are
+// left to the agent's own questions: the user cannot be asked here, and may just have been.
+func (r *relay) checkCall(m relayedMessage) error {
+	session, err := SessionRules(context.Background(), r.Address, r.Secret)
+	if errors.Is(err, ErrEnded) {
+		return nil
+	}
+	rules, invalid := permission.Permissions{Deny: session.Deny}.Rules()
+	if err = errors.Join(err, invalid); err != nil || rules.Deny == nil {
+		return err
+	}
+	if len(session.Folders) == 0 {
+		return errors.New("the folders of the session are gone, so that rules cannot be checked")
+	}
+	roots, err := workspace.NewRoots(session.Folders[0], session.Folders[1:])
+	if err != nil {
+		return err
+	}
+	w, err := workspace.Open(context.Background(), roots, workspace.Options{MaxRoots: roots.Len()})
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	tool, _ := stringValue(at(m.params, "name"))
+	call := permission.Action{Server: r.Server, Tool: tool}
+	return rules.Check(permission.ToolCall(w, call, at(m.params, "arguments")))
 }
 
 // declareRoots adds roots to the capabilities in a legacy client's initialize request.

@@ -136,7 +136,7 @@ func TestOtherLinesPassUnchanged(t *testing.T) {
 				fmt.Sprintf(`{"jsonrpc":"2.0","id":"q%d","result":%s}`, n, list)}
 		})
 		s := newSides(t)
-		s.maxMessage = maxMessage
+		s.MaxMessage = maxMessage
 		done := make(chan struct{})
 		var writing, passing sync.WaitGroup
 		writing.Go(func() { s.relay.server.writeQueued(done) })

@@ -22,6 +22,8 @@ type Options struct {
 	// Address is the path of the publisher's socket, "" for none, and Secret what the publisher
 	// expects.
 	Address, Secret string
+	// Server is the name that the session has for the server, in its rules about tools.
+	Server string
 	// MaxMessage is the longest line that is inspected, in bytes; longer lines pass unchanged.
 	// Default 64 MiB.
 	MaxMessage int
@@ -65,6 +67,7 @@ func Run(
 	done := make(chan struct{})
 	defer close(done)
 	go r.server.writeQueued(done)
+	go r.client.writeQueued(done)
 	go roots.follow(r.rootsChanged)
 	clientEnd, serverEnd := make(chan error, 1), make(chan error, 1)
 	go func() { clientEnd <- r.relayClient(in) }()

@@ -60,10 +60,12 @@ func SessionContext(ctx context.Context, address, secret string) (string, error)
 	return a.Text, err
 }
 
-// Rules are the texts of a session's rules about what is asked about and denied.
+// Rules are the texts of a session's rules about what is asked about and denied in its folders.
 type Rules struct {
 	Ask  []string `json:"ask"`
 	Deny []string `json:"deny"`
+	// Folders are the real paths of the session's roots that exist.
+	Folders []string `json:"folders"`
 }
 
 // SessionRules returns the rules of the session whose publisher is at address.

@@ -22,6 +22,14 @@ import (
 // does, and connects to it.
 func toolServer(t *testing.T, permissions map[string]any, cwd string, others ...string) *mcp.ClientSession {
 	t.Helper()
+	return serverOf(t, permissions, "off", map[string]any{"cwd": cwd, "additionalDirectories": others,
+		"mcpServers": []any{}})
+}
+
+// serverOf starts the only MCP server that an agent got in a session/new with these params, as the
+// agent does, and connects to it. relay is the agent's rootsRelay.
+func serverOf(t *testing.T, permissions map[string]any, relay string, params map[string]any) *mcp.ClientSession {
+	t.Helper()
 	home := t.TempDir()
 	env := map[string]string{scripted.KeeperDir: home}
 	for _, pair := range proctest.Env("keeper") {
@@ -29,14 +37,14 @@ func toolServer(t *testing.T, permissions map[string]any, cwd string, others ...
 		env[name] = value
 	}
 	config, err := json.Marshal(map[string]any{"permissions": permissions, "agents": map[string]any{
-		"keeper": map[string]any{"command": proctest.Executable(), "env": env}}})
+		"keeper": map[string]any{"command": proctest.Executable(), "env": env, "rootsRelay": relay}}})
 	require.NoError(t, err)
 	a := start(t, "--config", filepath.Join(folder(t, "config.json", string(config)), "config.json"),
 		"--agent", "keeper").initialize()
-	a.open(cwd, others...)
+	a.call("session/new", params, &struct{}{})
 	sent, err := os.ReadFile(filepath.Join(home, "requests"))
 	require.NoError(t, err)
-	_, params, found := strings.Cut(string(sent), "session/new ")
+	_, passed, found := strings.Cut(string(sent), "session/new ")
 	require.True(t, found, "%s", sent)
 	var opened struct {
 		MCPServers []struct {
@@ -45,8 +53,8 @@ func toolServer(t *testing.T, permissions map[string]any, cwd string, others ...
 			Env     []struct{ Name, Value string }
 		}
 	}
-	require.NoError(t, json.NewDecoder(strings.NewReader(params)).Decode(&opened))
-	require.Len(t, opened.MCPServers, 1, params)
+	require.NoError(t, json.NewDecoder(strings.NewReader(passed)).Decode(&opened))
+	require.Len(t, opened.MCPServers, 1, passed)
 	server := opened.MCPServers[0]
 	require.Contains(t, server.Args, "--roots-from")
 	cmd := exec.Command(server.Command, server.Args...)
@@ -102,4 +110,28 @@ func TestRulesHoldForTheToolsOfAnAgent(t *testing.T) {
 		require.Contains(t, found, "open")
 	}
 	require.NotContains(t, call("find_skills", map[string]any{}), "hunter2")
+}
+
+// The rules of a session hold for calls of the client's MCP servers that go through the relay.
+//
+// Clause R5.
+func TestRulesHoldBehindTheRelay(t *testing.T) {
+	t.Parallel()
+	if program.Path() == "" {
+		t.Skip("needs the program")
+	}
+	cwd := folder(t, ".env", "hunter2\n", "open", "open\n")
+	session := serverOf(t, map[string]any{"deny": []string{"read **/.env", "tool files.search"}}, "on",
+		map[string]any{"cwd": cwd, "mcpServers": []any{map[string]any{"name": "files", "command": program.Path(),
+			"args": []string{"mcp", "--root", cwd}, "env": []any{}}}})
+	for _, c := range []struct{ tool, path, want string }{
+		{"read_file", "open", "open"},
+		{"read_file", ".env", `acp-agent refused the call: the user's rule "read **/.env" denies it`},
+		{"search", "open", `acp-agent refused the call: the user's rule "tool files.search" denies it`},
+	} {
+		result, err := session.CallTool(within(t), &mcp.CallToolParams{Name: c.tool,
+			Arguments: map[string]any{"path": filepath.Join(cwd, c.path), "pattern": "x"}})
+		require.NoError(t, err)
+		require.Contains(t, result.Content[0].(*mcp.TextContent).Text, c.want)
+	}
 }
