@@ -93,7 +93,7 @@ func (t *httpTransport) listen(req *http.Request) (*http.Response, error) {
 	select {
 	case first := <-s.first:
 		s.first = nil
-		if !s.accept(first) && s.err != nil {
+		if s.accept(first) != nil {
 			shown.StatusCode, shown.Status = http.StatusMethodNotAllowed, "405 Method Not Allowed"
 			shown.Body = http.NoBody
 		}
@@ -272,33 +272,33 @@ func (s *stream) pauseBefore() time.Duration {
 	return max(s.retry, min(2*s.transport.limits.Backoff<<min(s.failed, 20), maxBackoff))
 }
 
-// reopen asks for the rest of the stream.
+// reopen asks for the rest of the stream, which may be over.
 func (s *stream) reopen() {
 	ctx := s.request.Context()
-	var next streamResponse
-	if s.first != nil {
+	var end error
+	switch {
+	case s.first != nil:
 		select {
-		case next = <-s.first:
+		case next := <-s.first:
 			s.first = nil
+			end = s.accept(next)
 		case <-ctx.Done():
-			s.err = context.Cause(ctx)
-			return
 		}
-	} else {
-		if s.id.IsValid() && s.failed >= maxAttempts {
-			s.giveUp(&lostAnswerError{io.EOF})
-			return
-		}
-		if s.err = pause.For(ctx, s.pauseBefore()); s.err != nil {
-			return
-		}
+	case s.id.IsValid() && s.failed >= maxAttempts:
+		end = io.EOF
+	case pause.For(ctx, s.pauseBefore()) == nil:
 		s.failed++
-		next.res, next.err = s.transport.get.Do(s.continuation())
+		res, err := s.transport.get.Do(s.continuation())
+		end = s.accept(streamResponse{res, err})
 	}
-	if !s.accept(next) && s.err != nil && ctx.Err() == nil {
-		// The stream is over, but the connection is not.
-		<-ctx.Done()
+	if s.id.IsValid() && end != nil {
+		s.giveUp(&lostAnswerError{end})
+		return
 	}
+	if end != nil {
+		<-ctx.Done() // the stream is over, but the connection is not
+	}
+	s.err = context.Cause(ctx)
 }
 
 // continuation returns the request for the rest of the stream.
@@ -326,29 +326,28 @@ func (s *stream) continuation() *http.Request {
 	return req
 }
 
-// accept begins with the response to a request for the stream, or reports false. It sets err if
-// there will be no stream.
-func (s *stream) accept(o streamResponse) bool {
+// accept begins with the response to a request for the stream, which may be asked for again if that
+// fails. It returns why there will be no stream if that is final.
+func (s *stream) accept(o streamResponse) error {
 	t := s.transport
 	if o.err != nil {
-		return false
+		return nil
 	}
 	kind, _, _ := mime.ParseMediaType(o.res.Header.Get("Content-Type"))
 	if o.res.StatusCode == http.StatusOK && kind == "text/event-stream" {
 		s.begin(o.res)
-		return true
+		return nil
 	}
 	defer o.res.Body.Close()
 	code := o.res.StatusCode
 	passes := code >= 500 || code == http.StatusTooManyRequests || code == http.StatusRequestTimeout
 	switch {
 	case passes:
+		return nil
 	case s.id.IsValid():
-		s.giveUp(&lostAnswerError{t.refusal(s.request, o.res)})
+		return fmt.Errorf("asked for the rest, it answered %d %s", code, http.StatusText(code))
 	case s.opened.IsZero(), code == http.StatusMethodNotAllowed, code < http.StatusBadRequest:
-		s.err = io.EOF // the server does not offer it
-	case t.checkSession(s.request, o.res, outgoing{}) != nil:
-		s.err = io.EOF
+		return io.EOF // the server does not offer it
 	}
-	return false
+	return t.checkSession(s.request, o.res, outgoing{})
 }

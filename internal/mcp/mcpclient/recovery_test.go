@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -38,8 +39,14 @@ type restartable struct {
 
 func newRestartable(t *testing.T, stateless bool, wrapper func(http.Handler) http.Handler) *restartable {
 	t.Helper()
+	return newRestartableOf(t, "2025-11-25", stateless, wrapper)
+}
+
+// newRestartableOf is newRestartable for another revision of MCP.
+func newRestartableOf(t *testing.T, revision string, stateless bool, wrapper func(http.Handler) http.Handler) *restartable {
+	t.Helper()
 	r := &restartable{t: t, address: "127.0.0.1:0", stateless: stateless, wrapper: wrapper}
-	r.servers = toolServers(t, "2025-11-25", &r.initialized)
+	r.servers = toolServers(t, revision, &r.initialized)
 	r.start()
 	t.Cleanup(func() {
 		r.stop()
@@ -393,5 +400,85 @@ func TestLostAnswer(t *testing.T) {
 			require.Equal(t, "{}", f.call("r.echo", "{}"))
 			require.EqualValues(t, 1, r.initialized.Load(), "the session goes on")
 		})
+	}
+}
+
+// A server that promised to continue its answer is killed and started again during a call, and does
+// not continue it.
+func TestAnswerIsNotContinued(t *testing.T) {
+	answer := func(status int, kind, body string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", kind)
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, body)
+		}
+	}
+	begin := func(w http.ResponseWriter) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, "id: 7\ndata:\n\n")
+		_ = http.NewResponseController(w).Flush()
+	}
+	elsewhere := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(elsewhere.Close)
+	const closed = "it closed the connection"
+	for _, revision := range []string{"2025-11-25", "2026-07-28"} {
+		for name, c := range map[string]struct {
+			rest http.HandlerFunc // nil if nobody listens
+			why  string
+		}{
+			"400":                {answer(400, "text/plain", "no such event"), "asked for the rest, it answered 400 Bad Request"},
+			"404":                {answer(404, "", ""), "asked for the rest, it answered 404 Not Found"},
+			"405":                {answer(405, "", ""), "asked for the rest, it answered 405 Method Not Allowed"},
+			"JSON":               {answer(200, "application/json", `{"status":"ok"}`), "asked for the rest, it answered 200 OK"},
+			"refused":            {nil, closed},
+			"empty stream":       {answer(200, "text/event-stream", ""), closed},
+			"bad gateway":        {answer(502, "", ""), closed},
+			"redirect elsewhere": {http.RedirectHandler(elsewhere.URL, http.StatusTemporaryRedirect).ServeHTTP, closed},
+			"redirect to a page": {func(w http.ResponseWriter, q *http.Request) {
+				if q.URL.Path == "/login" {
+					answer(200, "text/html", "<html>")(w, q)
+					return
+				}
+				http.Redirect(w, q, "/login", http.StatusFound)
+			}, "asked for the rest, it answered 200 OK"},
+		} {
+			t.Run(revision+" "+name, func(t *testing.T) {
+				var where, echo, asked atomic.Int64
+				var r *restartable
+				r = newRestartableOf(t, revision, revision == "2026-07-28", func(next http.Handler) http.Handler {
+					return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+						switch {
+						case q.Header.Get("Last-Event-Id") != "" && c.rest != nil:
+							asked.Add(1)
+							c.rest(w, q)
+						case isCall(q, "where") && where.Add(1) == 1:
+							begin(w)
+							r.stop()
+							time.AfterFunc(50*time.Millisecond, r.start) // the repeated call waits for it
+						case isCall(q, "echo") && echo.Add(1) == 1:
+							begin(w)
+							r.stop()
+							if c.rest != nil {
+								r.start()
+							}
+						default:
+							next.ServeHTTP(w, q)
+						}
+					})
+				})
+				f := newFixture(t, mcpclient.Options{})
+				f.change(roottest.Open(t, folder(t)), r.config())
+				_, err := f.try("r.echo", "{}")
+				require.EqualError(t, err, "MCP server r: its answer was lost ("+c.why+"), so it may have done what it was asked to do")
+				require.EqualValues(t, 1, echo.Load(), "it may change something")
+				if c.rest == nil {
+					r.start()
+				}
+				require.Equal(t, `{"a":1}`, f.call("r.echo", `{"a":1}`))
+				f.call("r.where", "{}")
+				require.Greater(t, where.Load(), int64(1), "it is read-only")
+				require.Equal(t, c.rest == nil, asked.Load() == 0)
+			})
+		}
 	}
 }
