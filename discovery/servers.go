@@ -286,12 +286,32 @@ type serverConfig struct {
 	// of Gemini CLI, where url is that of an SSE server
 	HTTPURL string `json:"httpUrl"`
 	// Transport is the type in the file of Mistral Vibe.
-	Transport    string
-	Args         []string
-	Env, Headers map[string]string
-	EnvFile      string
-	Disabled     bool
-	Enabled      *bool
+	Transport string
+	Args      []string
+	Env       environment
+	Headers   map[string]string
+	EnvFile   string
+	Disabled  bool
+	Enabled   *bool
+}
+
+// environment has the values of variables by name.
+type environment map[string]string
+
+// UnmarshalJSON implements [json.Unmarshaler]. The text of a number or a boolean is its value.
+func (e *environment) UnmarshalJSON(raw []byte) error {
+	var values map[string]json.RawMessage
+	err := json.Unmarshal(raw, &values)
+	*e = make(environment, len(values))
+	for name, given := range values {
+		value := string(given)
+		if strings.ContainsAny(value[:1], `"[{n`) { // of all but numbers, true and false
+			value = ""
+			err = cmp.Or(err, json.Unmarshal(given, &value))
+		}
+		(*e)[name] = value
+	}
+	return err
 }
 
 // The references to environment variables in the files of opencode and Gemini CLI.
@@ -330,10 +350,11 @@ func (f Format) decodeServer(raw json.RawMessage) (c serverConfig, err error) {
 // opencodeServer decodes the configuration of a server of opencode.
 func opencodeServer(raw json.RawMessage) (serverConfig, error) {
 	var w struct {
-		Type, Cwd, URL       string
-		Command              []string
-		Environment, Headers map[string]string
-		Enabled              *bool
+		Type, Cwd, URL string
+		Command        []string
+		Environment    environment
+		Headers        map[string]string
+		Enabled        *bool
 	}
 	err := json.Unmarshal(raw, &w)
 	c := serverConfig{Type: w.Type, Cwd: w.Cwd, URL: w.URL, Env: w.Environment,
@@ -352,7 +373,7 @@ func codexServer(raw json.RawMessage) (serverConfig, error) {
 	var w struct {
 		Command, Cwd, URL string
 		Args              []string
-		Env               map[string]string
+		Env               environment
 		EnvVars           []json.RawMessage `json:"env_vars"`
 		Headers           map[string]string `json:"http_headers"`
 		EnvHeaders        map[string]string `json:"env_http_headers"`

@@ -44,3 +44,22 @@ func TestServersDoNotShowSecrets(t *testing.T) {
 	require.Contains(t, string(encoded), `"env":["B","KEY"]`)
 	require.NoFileExists(t, marker)
 }
+
+func TestServersTakeNumbersAsText(t *testing.T) {
+	const values = `{"PORT": 8080, "RATE": 0.50, "BIG": 12345678901234567890, "DEBUG": true, "NONE": null, "A": "1"}`
+	for file, content := range map[string]string{
+		".mcp.json":     `{"mcpServers": {"x": {"command": "x", "env": ` + values + `}}}`,
+		"opencode.json": `{"mcp": {"x": {"type": "local", "command": ["x"], "environment": ` + values + `}}}`,
+	} {
+		found := scan(t, discovery.Options{}, tree(t, map[string]string{file: content})).Of(discovery.MCPServer)
+		require.Len(t, found, 1, file)
+		require.NotNil(t, found[0].Server, "%s: %s", file, found[0].Reason)
+		for name, want := range map[string]string{
+			"PORT": "8080", "RATE": "0.50", "BIG": "12345678901234567890", "DEBUG": "true", "NONE": "", "A": "1",
+		} {
+			value, ok := found[0].Server.Env.Value(name)
+			require.True(t, ok)
+			require.Equal(t, want, value, "%s: %s", file, name)
+		}
+	}
+}
