@@ -3,7 +3,9 @@ package proxy
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -62,14 +64,18 @@ func responseError(err error) *jsonrpc.Error {
 	return e
 }
 
+// unknownSession matches how agents say that they do not know a session, and not what else they may
+// not find. It is compiled on first use.
+var unknownSession = sync.OnceValue(func() *regexp.Regexp {
+	const session, id = `(session|conversation|thread|rollout)s?`, `\W*(id\W+)?([\w-]*\d[\w-]*\W+)?`
+	return regexp.MustCompile(`(?i)\b(unknown|no such) ` + session + `|\binvalid session ?id` +
+		`|\bno (\w+ )?` + session + ` (found|with id)|\b` + session + id +
+		`((was )?not found|(is )?unknown|does not exist|doesn't exist|(was )?deleted)`)
+})
+
 // explain returns the error for the client of a request with the given params: without secrets, and
 // with what the user can do.
 func (c *child) explain(params backend.Raw, err error) error {
-	return c.explainDenied(c.describe(params, err))
-}
-
-// describe is explain without the sandbox.
-func (c *child) describe(params backend.Raw, err error) error {
 	if e := responseError(err); e != nil {
 		clean := &jsonrpc.Error{
 			Code: e.Code, Message: c.secrets.Text(e.Message), Data: c.secrets.JSON(e.Data),
@@ -78,13 +84,12 @@ func (c *child) describe(params backend.Raw, err error) error {
 			const advice = " (if your editor does not offer to log in, run in a terminal: %s)"
 			clean.Message += fmt.Sprintf(advice, c.login)
 		}
-		return clean
-	}
-	if e, ok := errors.AsType[*endedError](err); ok {
+		err = clean
+	} else if e, ok := errors.AsType[*endedError](err); ok {
 		explained := *e
 		id, _, _ := protocol.TakeSessionID(params)
 		explained.InSession = id != ""
-		return &explained
+		err = &explained
 	}
-	return err
+	return c.explainDenied(err)
 }

@@ -180,5 +180,8 @@ func (p *proxy) CallStored(
 	if err != nil || !c.info.Serves(method) {
 		return nil, err
 	}
+	if s.Earlier != nil { // whether the child has it or not
+		_, _ = c.requestStored(ctx, method, s.Earlier.ID, params)
+	}
 	return c.requestStored(ctx, method, s.ID, params)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/history/handoff"
+	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 )
@@ -36,6 +37,7 @@ type openPlan struct {
 	copied   bool               // a copy replaces the child session, which keeps directories it must lose
 
 	systemParts []contextPart // what the child is told in its system prompt
+	earlier     *state        // see state.Earlier; what was said since is due in it
 }
 
 // current returns the child session of the activation to replace, nil if none.
@@ -56,17 +58,21 @@ func (r openRequest) usesReplay() bool {
 type openMethod string
 
 const (
-	byNew    openMethod = openMethod(backend.New)
-	byLoad   openMethod = openMethod(backend.Load)
-	byResume openMethod = openMethod(backend.Resume)
-	byFork   openMethod = openMethod(backend.Fork)
-	byReuse  openMethod = "reuse" // use the session of the activation to replace
+	byNew     openMethod = openMethod(backend.New)
+	byLoad    openMethod = openMethod(backend.Load)
+	byResume  openMethod = openMethod(backend.Resume)
+	byFork    openMethod = openMethod(backend.Fork)
+	byReuse   openMethod = "reuse"   // use the session of the activation to replace
+	byEarlier openMethod = "earlier" // load or resume the session that the saved one replaces
 )
 
 // methods returns the ways to try, in order, as in the table of the package comment.
 func (r openPlan) methods() []openMethod {
 	var methods []openMethod
 	a, known := r.child.info, r.state.key() != ""
+	if r.earlier != nil && (a.Load || a.Resume) {
+		methods = append(methods, byEarlier)
+	}
 	switch {
 	case r.cause == backend.New:
 	case r.cause == backend.Fork:
@@ -126,18 +132,28 @@ func (s *session) open(
 	r.copied = r.state.keepsOther(s.given(mode))
 	r.reusable = !r.copied && s.canReuse(r)
 	r.systemParts = s.systemParts(c, mode)
+	if e := r.state.Earlier; e != nil && r.cause != backend.Fork && !e.keepsOther(s.given(mode)) {
+		due := *e
+		due.HistoryDue = e.HistoryDue || !r.state.HistoryDue
+		r.earlier = &due
+	}
+	r.state.Earlier = nil
 	methods := r.methods()
 	if len(methods) == 0 {
 		err = backend.ErrUnknownSession
 	}
+	var rejected *jsonrpc.Error
 	for i, method := range methods {
-		var o openResult
-		if o, err = s.try(ctx, method, r); err == nil {
-			opened, err = s.commit(ctx, o, r)
+		p, o := r, openResult{}
+		if method == byEarlier {
+			p, method = r.forEarlier()
+		}
+		if o, err = s.try(ctx, method, p); err == nil {
+			opened, err = s.commit(ctx, o, p)
 			// If the child rejects a copy, which was tried because of removed roots, the session
 			// may still exist.
 			if method == byNew && i > 0 && methods[0] != byFork {
-				opened.Notice = s.startedOver(c)
+				opened.Notice = s.startedOver(c, rejected)
 			}
 			return opened, c, err
 		}
@@ -148,6 +164,10 @@ func (s *session) open(
 		// servers.
 		c.log.Warn("the agent rejected a request for a session: trying another one",
 			"rejected", method, "code", responseError(err).Code, "next", methods[i+1])
+		if method == byLoad || method == byResume {
+			rejected = responseError(err)
+			r.earlier = p.earlierAfter(rejected)
+		}
 	}
 	if releaseErr := c.release(context.WithoutCancel(ctx)); releaseErr != nil {
 		c.log.Warn("cannot end an agent", "error", releaseErr)
@@ -160,18 +180,36 @@ func (s *session) open(
 	return opened, c, err
 }
 
+// forEarlier returns the plan to open r.earlier, and how.
+func (r openPlan) forEarlier() (openPlan, openMethod) {
+	r.state, r.earlier, r.copied, r.unlisted = *r.earlier, nil, false, false
+	r.hideReplay = r.hideReplay || r.state.HistoryDue
+	return r, r.methods()[0]
+}
+
+// earlierAfter returns the session to try at the next opening after the child has rejected that of
+// r: the oldest that the child has not said it does not know.
+func (r openPlan) earlierAfter(rejection *jsonrpc.Error) *state {
+	if r.earlier != nil || rejection.Code == protocol.CodeNotFound ||
+		unknownSession().MatchString(rejection.Message+"\n"+string(rejection.Data)) {
+		return r.earlier
+	}
+	return &r.state
+}
+
 // startedOver returns a text for the user about a session that the child rejected, or "" if there
 // is no conversation to tell the child.
-func (s *session) startedOver(c *child) string {
+func (s *session) startedOver(c *child, rejected error) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.pendingHistory == "" {
 		return ""
 	}
 	agent := cmp.Or(s.proxy.options.Profile.Title, c.info.Name, "the agent")
-	return fmt.Sprintf("%s does not open its own session, for example because it was deleted there. "+
-		"The conversation continues in a new session of %[1]s, which is told what was said so far."+
-		"\n\n", agent)
+	return fmt.Sprintf("%s does not open its own session: %s. The conversation continues in a new "+
+		"session of %[1]s, which is told what was said so far. If the agent still has its own "+
+		"session, that is tried again at the next load.\n\n",
+		agent, text.Line(rejected.Error(), maxTitle))
 }
 
 // try opens a session in one way.
@@ -271,6 +309,9 @@ func (s *session) plan(
 		saved = r.state
 	}
 	saved.ID, saved.RootsMode, saved.From = o.session.id, r.mode, r.state.From
+	if r.earlier != nil && r.earlier.key() != saved.key() {
+		saved.Earlier = r.earlier
+	}
 	saved.SentTools = s.toolServer(r.mode, saved).files
 	commands, _ := s.rootCommands(s.announced.childCommands())
 	saved.Offered = len(commands) > 0

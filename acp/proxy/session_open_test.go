@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -185,6 +187,120 @@ func TestSessionLostByAgent(t *testing.T) {
 			require.Equal(t, []string{"one", "N:one", "two", "N:~one+two"}, h.history(s.ID))
 		})
 	}
+}
+
+// An agent that cannot open its session at the moment opens it the next time, and is then told what
+// was said in between.
+func TestSessionNotOpenedOnce(t *testing.T) {
+	const keeps, forgets = true, false
+	type rejection struct {
+		code    int
+		message string
+		keeps   bool
+	}
+	for _, r := range []rejection{
+		{-32603, "session c1 is already open elsewhere", keeps},
+		{-32603, "read tcp: connection reset by peer", keeps},
+		{529, "overloaded", keeps},
+		{-32603, "the session's model was not found", keeps},
+		{-32000 - 1, "session store: database is locked", keeps},
+		{-32002, "Resource not found", forgets},
+		{-32603, "Session not found: c1", forgets},
+		{-32602, "No conversation found with session ID: c1", forgets},
+		{-32603, "session 'c1' does not exist", forgets},
+		{-32603, "no rollout found for conversation id c1", forgets},
+	} {
+		for _, method := range []string{"session/load", "session/resume"} {
+			t.Run(method+" "+r.message, func(t *testing.T) {
+				t.Parallel()
+				a := abilities{Load: method == "session/load", Resume: method == "session/resume",
+					Dir: t.TempDir()}
+				testNotOpenedOnce(t, a, method, r.code, r.message, r.keeps)
+			})
+		}
+	}
+}
+
+func testNotOpenedOnce(
+	t *testing.T, a abilities, method string, code int, message string, keeps bool,
+) {
+	a.Refuse, a.Code, a.Why = method, code, filepath.Join(t.TempDir(), "why")
+	h := newSystem(t, a, proxy.Options{})
+	first := roots(t, 0)
+	v := h.connect()
+	s, err := v.NewSession(t.Context(), client.Setup{Roots: first})
+	require.NoError(t, err)
+	v.prompt(s.ID, "one")
+	reload := func() {
+		t.Helper()
+		v.disconnect()
+		v = h.connect()
+		_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: first})
+		require.NoError(t, err)
+	}
+
+	require.NoError(t, os.WriteFile(a.Why, []byte(message), 0o600))
+	reload()
+	v.until("does not open its own session")
+	v.mu.Lock()
+	said := strings.Join(v.seen, "\n")
+	v.mu.Unlock()
+	require.Contains(t, said, message)
+	require.Equal(t, []string{"user one", "agent N:one"}, v.shownBeforeNotice())
+
+	require.NoError(t, os.Remove(a.Why))
+	reload()
+	require.Equal(t, []string{"user one", "agent N:one"}, v.shown())
+	before := "~one"
+	if keeps {
+		before = "one"
+	}
+	require.Equal(t, "agent N:"+before+"+two", v.prompt(s.ID, "two"), "nothing was said meanwhile")
+
+	require.NoError(t, os.WriteFile(a.Why, []byte(message), 0o600))
+	reload()
+	v.shownBeforeNotice()
+	require.Equal(t, "agent N:~one+~two+three", v.prompt(s.ID, "three"))
+	reload()
+	v.shownBeforeNotice()
+	require.Equal(t, "agent N:~one+~two+~three+four", v.prompt(s.ID, "four"))
+	require.NoError(t, os.Remove(a.Why))
+	go func() { _, _ = v.Prompt(context.Background(), s.ID, sdk.TextBlock("hang")) }()
+	v.until("agent hanging")
+	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: first})
+	require.NoError(t, err)
+	require.Subset(t, v.shown(), []string{"user three", "agent N:~one+~two+three", "user four"})
+	told := "agent N:~one+~two+~three+four+hang+five"
+	if keeps {
+		told = "agent N:one+two+~one+~two+~three+~four+~hang+five"
+	}
+	require.Equal(t, told, v.prompt(s.ID, "five"))
+	require.Equal(t, told+"+six", v.prompt(s.ID, "six"), "it is told once")
+}
+
+// Deleting a session deletes both sessions of the agent.
+func TestDeletionOfReplacedSession(t *testing.T) {
+	dir := t.TempDir()
+	h := newSystem(t, abilities{Load: true, Delete: true, Dir: dir, Refuse: "session/load",
+		Code: -32603}, proxy.Options{})
+	first := roots(t, 0)
+	v := h.connect()
+	s, err := v.NewSession(t.Context(), client.Setup{Roots: first})
+	require.NoError(t, err)
+	v.prompt(s.ID, "one")
+	v.disconnect()
+	v = h.connect()
+	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: first})
+	require.NoError(t, err)
+	v.shownBeforeNotice()
+	v.prompt(s.ID, "two")
+	kept, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, kept, 2)
+	require.NoError(t, v.DeleteSession(t.Context(), s.ID))
+	kept, err = os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, kept)
 }
 
 // A child session that began in the middle of ours must not replace the stored history.

@@ -81,15 +81,15 @@ func (s *session) undoJoin(ctx context.Context, cs *childSession, err error) {
 // ends a turn that is running there.
 func (s *session) joinSaved(ctx context.Context, r openPlan) (*childSession, error) {
 	c, current := r.child, r.current()
-	if current != nil && current.key != r.state.key() {
-		current = nil
-	}
 	if current != nil && r.stop != nil {
 		// The child cannot open a session while a turn is running in it, and the turn's updates
 		// would be mixed with the replay.
 		if err := r.stop(ctx); err != nil {
 			return nil, err
 		}
+	}
+	if current != nil && current.key != r.state.key() {
+		current = nil
 	}
 	if current != nil && current.child == c {
 		current.join(s)

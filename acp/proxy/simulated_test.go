@@ -44,9 +44,11 @@ type abilities struct {
 	Gullible bool
 	// LateReplay: it replays after its response to session/load, before it takes the next message.
 	LateReplay bool
-	// Refuse is a method that it rejects with Code.
+	// Refuse is a method that it rejects with Code. If Why is not "", it does so while that file
+	// exists, and with its text. A text here could be taken for a secret.
 	Refuse string
 	Code   int
+	Why    string
 	// Login: it requires a login.
 	Login bool
 	// Commands is the array that it announces when a session is opened; Mute: it announces nothing.
@@ -124,8 +126,8 @@ func (s *simulated) take(m simulatedMessage) {
 		s.late()
 		s.late = nil
 	}
-	if s.Refuse == m.Method {
-		s.fail(m, s.Code, "refused")
+	if why, err := os.ReadFile(s.Why); s.Refuse == m.Method && (s.Why == "" || err == nil) {
+		s.fail(m, s.Code, cmp.Or(string(why), "refused"))
 		return
 	}
 	if s.Login && !s.loggedIn && strings.HasPrefix(m.Method, "session/") {

@@ -39,6 +39,8 @@ type state struct {
 	HistoryDue bool `json:"due,omitempty"`
 	// From is the agent that has led it, "" for the child itself.
 	From string `json:"from,omitempty"`
+	// Earlier is the child's session that this one replaces until the child opens it again, or nil.
+	Earlier *state `json:"earlier,omitempty"`
 }
 
 // StateFrom returns the state of a session that the agent called from has led, and that was not
