@@ -89,6 +89,7 @@ func (c *modelCall) runCommand(ctx context.Context, in commandInput) (string, er
 	if err != nil {
 		return "", fmt.Errorf("the command was not run: %w", err)
 	}
+	env = append(unattended(), env...)
 	switch now, err := c.directory(dir); { // the user may have taken a long time
 	case err != nil:
 		return "", err
@@ -103,6 +104,25 @@ func (c *modelCall) runCommand(ctx context.Context, in commandInput) (string, er
 		return c.runTerminal(ctx, cmd, env, timeout)
 	}
 	return c.runChild(ctx, cmd, env, timeout)
+}
+
+// unattended returns variables that keep a command from waiting for someone: pagers print, an editor
+// fails with advice, and git and gh do not ask. A command line may still name an editor in any way.
+func unattended() []string {
+	const noEditor = `sh -c 'echo "Nobody can use an editor here. Pass the text as an option or a ` +
+		`file (git: -m, -F, --no-edit), or begin with GIT_EDITOR=true to keep what is proposed, ` +
+		`or with GIT_SEQUENCE_EDITOR and a program that edits the file." >&2; exit 1'`
+	gitEditor := func(key, other string) string { // git's option -c comes first
+		return `f() { case "$GIT_CONFIG_PARAMETERS" in *"` + key + `"*) e=$(git config ` + key +
+			`);; *) e=$` + other + `;; esac; eval "$e \"\$@\""; }; f`
+	}
+	return []string{
+		"EDITOR=" + noEditor, "VISUAL=" + noEditor, "GIT_EDITOR=" + gitEditor("core.editor", "EDITOR"),
+		"GIT_SEQUENCE_EDITOR=" + gitEditor("sequence.editor", "GIT_EDITOR"),
+		"GIT_MERGE_AUTOEDIT=no", "GIT_TERMINAL_PROMPT=0", "GH_PROMPT_DISABLED=1",
+		"PAGER=cat", "GIT_PAGER=cat", "MANPAGER=cat", "GH_PAGER=cat", "SYSTEMD_PAGER=cat",
+		"AWS_PAGER=cat", "BAT_PAGER=cat",
+	}
 }
 
 // noteFiles remembers the files of an always allowed command after it has run, so that the

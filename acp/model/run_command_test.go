@@ -423,7 +423,7 @@ func TestCommandRunsInTheSandbox(t *testing.T) {
 	require.Equal(t, "local", asked[0])
 	result := e.results()[0]
 	require.Contains(t, result, `restricted: {"Policy":{"Mode":"write","Write":["`+root+`","`+other+`",`)
-	require.Contains(t, result, `"Path":"/bin/sh","Args":["-c","echo ran"]}`)
+	require.Contains(t, result, `"Path":"/bin/sh","Args":["-c","echo ran"],"Env":[`)
 
 	// without means to restrict it there, it runs here
 	o.Sandboxer = nil
