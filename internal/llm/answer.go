@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,7 +10,6 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/wire/sse"
-	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
 // Limits on answers, because servers and models do not always stop.
@@ -105,11 +105,13 @@ type answer struct {
 	yield   func(Event) bool
 	// progress is called when a part of the answer has arrived.
 	progress func()
+	words    string // the last data that was not JSON: a sign of life, or why there is no answer
 }
 
 // read yields the events of an answer. It returns errStopped if yield returns false.
 func (c *Client) read(body io.Reader, v variant, yield func(Event) bool) error {
-	a := answer{c.model.Origin(), c.longest, sse.NewReader(body, maxEvent), c.format.decoder(v), yield, func() {}}
+	a := answer{origin: c.model.Origin(), most: c.longest, stream: sse.NewReader(body, maxEvent),
+		decoder: c.format.decoder(v), yield: yield, progress: func() {}}
 	if watched, ok := body.(*watchedBody); ok {
 		a.progress = watched.progress
 	}
@@ -134,20 +136,23 @@ func (c *Client) read(body io.Reader, v variant, yield func(Event) bool) error {
 			return a.give(last)
 		case failed != nil && failed != io.EOF:
 			return lost(failed)
+		case err == errEmpty && a.words != "":
+			return malformed(errors.New(a.words))
 		default:
 			return err
 		}
 	}
 }
 
-// readWhole reads an answer that is not streamed.
+// readWhole reads an answer that is not streamed: JSON, and what some proxies add for streams.
 func (a *answer) readWhole() error {
 	whole, err := a.stream.Rest()
 	if err != nil {
 		return lost(err)
 	}
-	if strictjson.Find(whole, "error") != nil {
-		return describe(0, whole)
+	var value json.RawMessage
+	if json.NewDecoder(bytes.NewReader(whole)).Decode(&value) == nil {
+		whole = value
 	}
 	if _, err := a.decode(sse.Event{Data: whole}); err != nil {
 		return err
@@ -163,8 +168,14 @@ func (a *answer) readWhole() error {
 // decode yields the events that an event of the stream stands for. It reports whether it was the
 // last one.
 func (a *answer) decode(e sse.Event) (done bool, err error) {
-	if e.Name == "error" && !json.Valid(e.Data) {
-		return true, describe(0, e.Data)
+	if failed := reported(e); failed != nil {
+		return true, failed
+	}
+	if words := bytes.TrimSpace(e.Data); !isEnd(e) && bytes.IndexAny(words, "{[") != 0 {
+		if len(words) > 0 && words[0] != ':' {
+			a.words = string(words)
+		}
+		return false, nil
 	}
 	before := a.decoder.written()
 	events, done, err := a.decoder.decode(e)
@@ -179,6 +190,9 @@ func (a *answer) decode(e sse.Event) (done bool, err error) {
 	}
 	return done, err
 }
+
+// isEnd reports whether an event says that the stream ends, as servers do in all formats.
+func isEnd(e sse.Event) bool { return string(bytes.Trim(e.Data, "[] \t\n")) == "DONE" }
 
 // decodeEvent decodes the JSON of an event. A value of another type than expected is skipped: it may
 // be in an unknown event, or in a member without meaning here.

@@ -339,7 +339,6 @@ type anthropicEvent struct {
 	Delta   anthropicDelta
 	Usage   anthropicUsage
 
-	Error   json.RawMessage
 	Content *[maxParts]*anthropicBlock // of a whole message
 	Reason  string                     `json:"stop_reason"`
 }
@@ -353,15 +352,15 @@ type anthropicDelta struct {
 }
 
 func (d *anthropicDecoder) decode(e sse.Event) (events []Event, done bool, err error) {
+	if isEnd(e) {
+		return nil, true, nil
+	}
 	var event anthropicEvent
 	if err := decodeEvent(e, &event); err != nil {
 		return nil, false, err
 	}
 	d.began = true
 	kind := cmp.Or(event.Type, e.Name)
-	if isSet(event.Error) {
-		kind = "error" // some proxies send it without a type
-	}
 	switch kind {
 	case "message": // the server does not stream
 		return d.whole(event), true, nil
@@ -386,8 +385,6 @@ func (d *anthropicDecoder) decode(e sse.Event) (events []Event, done bool, err e
 	case "message_stop":
 		d.reason = cmp.Or(d.reason, "end_turn")
 		return nil, true, nil
-	case "error":
-		return nil, true, describe(0, e.Data)
 	}
 	return events, false, nil
 }

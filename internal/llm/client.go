@@ -192,7 +192,14 @@ func (c *Client) List(ctx context.Context) ([]string, error) {
 		if err != nil {
 			return lost(err)
 		}
-		if err := json.Unmarshal(raw, &list); err != nil {
+		if failed := reported(sse.Event{Data: raw}); failed != nil {
+			return failed
+		}
+		into := any(&list)
+		if bytes.HasPrefix(bytes.TrimSpace(raw), []byte("[")) { // as Together's
+			into = &list.Data
+		}
+		if err := json.Unmarshal(raw, into); err != nil {
 			if bytes.HasPrefix(bytes.TrimSpace(raw), []byte("<")) {
 				return webPage(raw)
 			}
@@ -250,7 +257,7 @@ func (c *Client) do(
 		return &failure{Error: c.explain(c.unreachable(err), secrets...), retry: isTemporary(err)}
 	}
 	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
+	if response.StatusCode/100 != 2 {
 		return c.rejected(response, secrets)
 	}
 	watched := response.Body.(*watchedBody)

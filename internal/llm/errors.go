@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -144,6 +145,57 @@ func describe(status int, body []byte) *Error {
 	return &Error{Kind: said.kind(cmp.Or(status, said.status)), Status: status, Message: message}
 }
 
+// reported returns the error in an event or a whole body of any format, nil if there is none.
+func reported(e sse.Event) *Error {
+	var said struct {
+		Type, Object         string
+		Error, Code          complaint
+		Detail, Message, Msg complaint // the first is FastAPI's
+		ErrorMessage         complaint `json:"error_message"` // DeepInfra's
+		Exception            complaint `json:"__type"`        // Amazon's
+		Base                 struct {
+			Status complaint `json:"status_code"`
+		} `json:"base_resp"` // MiniMax'
+		Response struct{ Error complaint }
+		Choices  [1]*struct{ Error complaint }
+	}
+	first := bytes.TrimLeft(e.Data, "[ \t\r\n")               // Google's servers send errors in a list
+	_ = json.NewDecoder(bytes.NewReader(first)).Decode(&said) // another type does not count
+	c, named := said.Choices[0], said.Code || said.Exception
+	failed := said.Error || said.ErrorMessage || said.Base.Status || said.Response.Error ||
+		c != nil && c.Error || c == nil && (said.Detail || named && (said.Message || said.Msg))
+	if failed || e.Name == "error" || said.Type == "error" || said.Object == "error" ||
+		cmp.Or(said.Type, e.Name) == "response.failed" {
+		return describe(0, e.Data)
+	}
+	return nil
+}
+
+// complaint tells the members of errors from those that come with each answer: null, 0 or "Success".
+type complaint bool
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (c *complaint) UnmarshalJSON(raw []byte) error {
+	value := any(true)
+	if len(raw) <= errorSize {
+		_ = json.Unmarshal(raw, &value)
+	}
+	*c = complaint(complains(value))
+	return nil
+}
+
+// complains reports whether a value says that something is wrong.
+func complains(value any) bool {
+	switch v := value.(type) {
+	case []any:
+		return slices.ContainsFunc(v, complains)
+	case map[string]any:
+		return slices.ContainsFunc(slices.Collect(maps.Values(v)), complains)
+	}
+	fine := []string{"<nil>", "false", "0", "200", "", "ok", "success"}
+	return !slices.Contains(fine, strings.ToLower(fmt.Sprint(value)))
+}
+
 // unofficial are the meanings of statuses that Cloudflare and others give in front of a server.
 var unofficial = map[int]string{
 	520: "what is in front of the server got no valid answer from it",
@@ -177,18 +229,16 @@ func (s *serverError) find(v any) {
 			s.find(v[0])
 		}
 	case map[string]any:
-		for _, name := range []string{"type", "code", "error_type"} {
+		for _, name := range []string{"type", "code", "error_type", "__type", "status_code"} {
 			switch code := v[name].(type) {
-			case string:
-				s.codes += " " + code
-				number, _ := strconv.Atoi(code) // as LiteLLM sends it
+			case string, float64:
+				s.codes += fmt.Sprintf(" %s:%v", name, code)
+				number, _ := strconv.Atoi(fmt.Sprint(code)) // LiteLLM sends it as a string
 				s.status = cmp.Or(s.status, number)
-			case float64:
-				s.status = cmp.Or(s.status, int(code))
 			}
 		}
 		for _, name := range []string{"error", "message", "detail", "msg", "error_message",
-			"base_resp", "status_msg"} {
+			"base_resp", "status_msg", "response", "choices"} {
 			s.find(v[name])
 		}
 		if where, ok := v["loc"].([]any); ok && s.message != "" { // what FastAPI does not accept
@@ -201,8 +251,9 @@ func (s *serverError) find(v any) {
 	}
 }
 
-// kind returns the kind of an error with this status, 0 if it is not known.
+// kind returns the kind of an error with this status or code, 0 if it is not known.
 func (s *serverError) kind(status int) Kind {
+	unknown := status < 400 || status >= 600
 	all := strings.ToLower(s.message + s.codes)
 	has := func(parts ...string) bool { return containsAny(all, parts...) }
 	switch {
@@ -215,13 +266,13 @@ func (s *serverError) kind(status int) Kind {
 	case has("must be verified"), status == http.StatusForbidden && s.message != "" &&
 		!has("api key", "api_key", "apikey", "token", "credential", "authenti", "unauthorized"):
 		return Forbidden
-	case rejectsKey(status), status == 0 && has("authentication_error", "permission_error"),
-		(status == 0 || status == http.StatusBadRequest) && has("invalid_api_key",
+	case rejectsKey(status), unknown && has("authentication_error", "permission_error"),
+		(unknown || status == http.StatusBadRequest) && has("invalid_api_key",
 			"incorrect api key", "api key not valid", "api key expired"):
 		return KeyRejected
 	case status == http.StatusRequestEntityTooLarge, has("request too large"):
 		return TooLong // also used if one request exceeds a limit of tokens per minute
-	case status == http.StatusTooManyRequests || has("rate_limit", "overloaded_error"):
+	case status == http.StatusTooManyRequests, has(busyWords...):
 		return Overloaded
 	case has(tooLongWords...):
 		return TooLong
@@ -233,7 +284,7 @@ func (s *serverError) kind(status int) Kind {
 	case status == http.StatusRequestTimeout, status == http.StatusConflict,
 		status == http.StatusTooEarly,
 		status/100 == 5 && status != http.StatusNotImplemented,
-		status == 0 && has("api_error", "server_error", "timeout_error"):
+		unknown && has(laterWords...):
 		return Overloaded
 	default:
 		return Rejected
@@ -243,6 +294,17 @@ func (s *serverError) kind(status int) Kind {
 // unpaidWords are words of servers about accounts without money.
 var unpaidWords = []string{"insufficient_quota", "exceeded_current_quota", "credit balance",
 	"insufficient balance", "余额不足", "purchase credits", "spending limit", "arrearage"}
+
+// busyWords are words of servers that have too much to do, and numbers of Z.ai and MiniMax for that.
+var busyWords = []string{"rate_limit", "rate limit", "overloaded", "throttling", "queue_exceeded",
+	"too many requests", "too_many_requests", "high traffic", "tier capacity", "tier_capacity",
+	"at capacity", "速率限制", "code:1302", "code:1303", "code:1305", "code:1312",
+	"status_code:1000", "status_code:1001", "status_code:1002", "status_code:1024",
+	"status_code:1033", "status_code:1039", "status_code:1041", "status_code:2045"}
+
+// laterWords are words about other temporary errors, for which a server gives no status.
+var laterWords = []string{"api_error", "server_error", "timeout_error", "try again later", "稍后",
+	"serviceunavailable", "service_unavailable", "service unavailable", "temporarily unavailable"}
 
 // slipWords are words about calls that a server could not read: Groq's, Ollama's and llama.cpp's.
 var slipWords = []string{"tool_use_failed", "error parsing tool call", "failed to parse tool call",

@@ -500,8 +500,7 @@ func TestErrors(t *testing.T) {
 		"only comments": {says(": waiting\n\n", ": waiting\n\n"), *errEmpty},
 		"no JSON": {says("data: hello\n\n"),
 			Error{Malformed, 0,
-				"the model's server sent something that is not an answer: invalid character 'h' " +
-					"looking for beginning of value"}},
+				"the model's server sent something that is not an answer: hello"}},
 		"huge line": {says("data: ", strings.Repeat("x", 2*maxEvent+1)),
 			Error{Malformed, 0,
 				"the model's server sent something that is not an answer: an event of the stream is " +
@@ -1023,7 +1022,9 @@ func TestEndlessAnswers(t *testing.T) {
 			for _, api := range []API{OpenAI, Anthropic} {
 				var before, after runtime.MemStats
 				runtime.ReadMemStats(&before)
-				_, _, _ = newFormat(api).decoder(variant{}).decode(sse.Event{Data: whole})
+				event := sse.Event{Data: whole}
+				require.True(t, reported(event) == nil || name == "error")
+				_, _, _ = newFormat(api).decoder(variant{}).decode(event)
 				runtime.ReadMemStats(&after)
 				require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(6<<20), "%s %s", api,
 					name)
@@ -1080,6 +1081,11 @@ func TestList(t *testing.T) {
 		"Anthropic": {Anthropic, "/v1/models",
 			`{"data":[{"type":"model","id":"c"}],"has_more":false}`, []string{"c"}},
 		"none": {OpenAI, "/models", `{"object":"list","data":null}`, nil},
+		"a list only": {OpenAI, "/models", ` [{"id":"a","object":"model"},{"id":"b"}]`,
+			[]string{"a", "b"}},
+		"an empty list": {Anthropic, "/v1/models", `[]`, nil},
+		"no error": {OpenAI, "/models", `{"code":0,"message":"Success","error":null,"data":[{"id":"a"}]}`,
+			[]string{"a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			names, err := asking(t, test.api, func(w http.ResponseWriter, r *http.Request) {
@@ -1094,6 +1100,8 @@ func TestList(t *testing.T) {
 	}
 	_, err := asking(t, OpenAI, status(200, "<html>")).List(t.Context())
 	require.ErrorContains(t, err, "the server sent a web page instead of an answer")
+	_, err = asking(t, OpenAI, status(200, `{"error":{"message":"It broke."}}`)).List(t.Context())
+	require.EqualError(t, err, "It broke")
 	_, err = asking(t, OpenAI, status(404, "404 page not found")).List(t.Context())
 	require.ErrorContains(t, err, "check the model's baseURL, http://127.0.0.1")
 	ctx, cancel := context.WithCancelCause(t.Context())

@@ -324,26 +324,8 @@ type chatChunk struct {
 		FinishReason string     `json:"finish_reason"`
 		Usage        *chatUsage // Kimi has it here
 	}
-	Usage        *chatUsage
-	Groq         struct{ Usage *chatUsage } `json:"x_groq"` // before the usual place was known there
-	Error        json.RawMessage
-	ErrorMessage string `json:"error_message"` // DeepInfra's
-	Object       string
-
-	// What is an error if there is no choice: FastAPI's Detail, and a Message with a Code, as
-	// DashScope sends it. In MiniMax' Base it is an error in any case.
-	Detail, Code, Message json.RawMessage
-	Base                  struct {
-		Status int `json:"status_code"`
-	} `json:"base_resp"`
-}
-
-// isError reports whether a chunk is an error.
-func (c *chatChunk) isError() bool {
-	if c.Object == "error" || isSet(c.Error) || c.ErrorMessage != "" || c.Base.Status != 0 {
-		return true
-	}
-	return c.Choices[0] == nil && (isSet(c.Detail) || isSet(c.Code) && isSet(c.Message))
+	Usage *chatUsage
+	Groq  struct{ Usage *chatUsage } `json:"x_groq"` // before the usual place was known there
 }
 
 type chatUsage struct {
@@ -409,16 +391,13 @@ func (d *chatCallDelta) UnmarshalJSON(raw []byte) error {
 }
 
 func (d *chatDecoder) decode(e sse.Event) ([]Event, bool, error) {
-	if string(bytes.TrimSpace(e.Data)) == "[DONE]" {
+	if isEnd(e) {
 		d.done = true
 		return nil, true, nil
 	}
 	var chunk chatChunk
 	if err := decodeEvent(e, &chunk); err != nil {
 		return nil, false, err
-	}
-	if e.Name == "error" || chunk.isError() {
-		return nil, false, describe(0, e.Data)
 	}
 	usage := cmp.Or(chunk.Usage, chunk.Groq.Usage)
 	var events []Event

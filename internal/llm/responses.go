@@ -1,7 +1,6 @@
 package llm
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"maps"
@@ -232,7 +231,6 @@ func (i responsesItem) thought() string {
 // responsesWhole is a response, complete or as far as it has arrived.
 type responsesWhole struct {
 	Status string
-	Error  json.RawMessage
 	Output [maxParts]*responsesItem
 	Usage  struct {
 		Input   int `json:"input_tokens"`
@@ -245,7 +243,7 @@ type responsesWhole struct {
 }
 
 func (d *responsesDecoder) decode(e sse.Event) ([]Event, bool, error) {
-	if string(bytes.TrimSpace(e.Data)) == "[DONE]" {
+	if isEnd(e) {
 		return nil, true, nil
 	}
 	var event struct {
@@ -295,19 +293,10 @@ func (d *responsesDecoder) decode(e sse.Event) ([]Event, bool, error) {
 		events := d.rest(event.Response)
 		d.finish(event.Response)
 		return events, true, nil
-	case "response.failed", "error":
-		if isSet(event.Response.Error) {
-			return nil, true, describe(0, event.Response.Error)
-		}
-		return nil, true, describe(0, e.Data)
 	case "":
-		if event.Object != "response" && e.Name == "" {
-			if strictjson.Find(e.Data, "error") != nil {
-				return nil, true, describe(0, e.Data)
-			}
-			break
+		if event.Object == "response" {
+			return d.whole(e.Data)
 		}
-		return d.whole(e.Data)
 	}
 	return nil, false, nil
 }
@@ -316,9 +305,6 @@ func (d *responsesDecoder) decode(e sse.Event) ([]Event, bool, error) {
 func (d *responsesDecoder) whole(raw []byte) ([]Event, bool, error) {
 	var response responsesWhole
 	_ = json.Unmarshal(raw, &response)
-	if isSet(response.Error) {
-		return nil, true, describe(0, response.Error)
-	}
 	events := d.rest(response)
 	d.finish(response)
 	return events, true, nil

@@ -6,6 +6,7 @@ import (
 	"math"
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -100,18 +101,12 @@ func untilReset(reset string, now time.Time) time.Duration {
 }
 
 // attempts returns how often a request that fails in this way is sent. With a fallback, it is not
-// worth while to wait long.
+// worth while to wait long. An error in an answer has no status.
 func (c *Client) attempts(e *Error) int {
-	switch e.Status {
-	case 0:
-		if !containsAny(strings.ToLower(e.Message), "overloaded", "rate limit", "too many requests") {
-			return attempts
-		}
-	case http.StatusTooManyRequests, http.StatusServiceUnavailable, statusOverloaded:
-	default:
-		return attempts
-	}
-	if c.model.Fallback != "" || e.Kind != Overloaded {
+	statuses := []int{http.StatusTooManyRequests, http.StatusServiceUnavailable, statusOverloaded}
+	busy := slices.Contains(statuses, e.Status) ||
+		e.Status == 0 && containsAny(strings.ToLower(e.Message), busyWords...)
+	if !busy || c.model.Fallback != "" || e.Kind != Overloaded {
 		return attempts
 	}
 	return patientAttempts

@@ -45,6 +45,120 @@ func TestErrorsInAnswers(t *testing.T) {
 	}
 }
 
+// What stands between the events of an answer, or says that all is well, does not end the answer.
+func TestSignsOfLife(t *testing.T) {
+	completion := func(more string) string {
+		return `{"choices":[{"index":0,"message":{"content":"Hello"},"finish_reason":"stop"}]` + more + `}`
+	}
+	response := func(more string) string {
+		return `{"object":"response","status":"completed","output":[{"type":"message","content":[` +
+			`{"type":"output_text","text":"Hello"}]}]` + more + `}`
+	}
+	message := func(more string) string {
+		return `{"type":"message","content":[{"type":"text","text":"Hello"}],` +
+			`"stop_reason":"end_turn"` + more + `}`
+	}
+	streams := map[API][2]string{
+		OpenAI: {chunk(`{"content":"Hello"}`), finished},
+		Responses: {sseOf(`{"type":"response.output_text.delta","delta":"Hello"}`),
+			sseOf(`{"type":"response.completed","response":{"status":"completed","error":null}}`)},
+		Anthropic: {sseOf(`{"type":"content_block_start","content_block":{"type":"text","text":"Hello"}}`),
+			sseOf(`{"type":"message_delta","delta":{"stop_reason":"end_turn"}}`, `{"type":"message_stop"}`)},
+	}
+	wholes := map[API]func(string) string{OpenAI: completion, Responses: response, Anthropic: message}
+	want := []Event{TextDelta("Hello"), Finish{Reason: Stopped}}
+	for api, stream := range streams {
+		for _, sign := range []string{"data:", "data", "data: ", "data: : keepalive", "data: ping",
+			"data: null", `data: "ping"`, "data: {}", "id: 1\ndata:", "event: ping\ndata: ping",
+			`data: {"code":0,"message":"Success"}`, `data: {"code":200,"message":"ok"}`,
+			`data: {"code":"200","msg":"OK"}`, `data: {"error":null}`, `data: {"error":{"code":0}}`,
+			`data: {"base_resp":{"status_code":0,"status_msg":"success"}}`} {
+			sign += "\n\n"
+			events, failed := ask(t, asking(t, api, says(sign, stream[0], sign, stream[1], sign)))
+			require.Nil(t, failed, "%s %q", api, sign)
+			require.Equal(t, want, events, "%s %q", api, sign)
+		}
+		for _, more := range []string{`,"error":null`, `,"error":""`, `,"error":{}`, `,"error":false`,
+			`,"code":0,"msg":"done"`, `,"error":null,"detail":null`} {
+			for _, after := range []string{"", "\n", "\n\ndata: [DONE]\n\n", "\ndata:[DONE]"} {
+				for _, code := range []int{200, 201, 202} {
+					events, failed := ask(t, asking(t, api, status(code, wholes[api](more)+after)))
+					require.Nil(t, failed, "%s %s", api, more+after)
+					require.Equal(t, want, events, "%s %s", api, more+after)
+				}
+			}
+		}
+	}
+	for _, end := range []string{"[DONE]", "DONE", " [DONE] ", "[ DONE ]"} {
+		events, failed := ask(t, asking(t, OpenAI, says(chunk(`{"content":"Hello"}`), sseOf(end))))
+		require.Nil(t, failed, end)
+		require.Equal(t, want, events, end)
+	}
+	_, failed := ask(t, asking(t, OpenAI, says("data: : keepalive\n\n")))
+	require.Equal(t, errEmpty, failed)
+}
+
+// The same words of a server that is busy are as temporary with status 200, in a stream and in a
+// body, as with status 429.
+func TestBusyServers(t *testing.T) {
+	for name, said := range map[string]string{
+		"Z.ai, concurrency":    `{"error":{"code":"1302","message":"High concurrency usage of this API"}}`,
+		"Z.ai, load":           `{"error":{"code":1305,"message":"The model is in great demand"}}`,
+		"Z.ai, frequency":      `{"code":1303,"msg":"Too fast","success":false}`,
+		"Zhipu":                `{"error":{"message":"该模型当前访问量过大，请您稍后再试"}}`,
+		"MiniMax, timeout":     `{"base_resp":{"status_code":1001,"status_msg":"timeout"}}`,
+		"MiniMax, requests":    `{"base_resp":{"status_code":1002,"status_msg":"limit"}}`,
+		"MiniMax, tokens":      `{"choices":null,"base_resp":{"status_code":1039,"status_msg":"token limit"}}`,
+		"MiniMax, connections": `{"base_resp":{"status_code":1041,"status_msg":"conn limit"}}`,
+		"DashScope":            `{"code":"Throttling","message":"Requests throttling triggered."}`,
+		"DashScope, quota": `{"code":"Throttling.RateQuota","message":"Requests rate limit ` +
+			`exceeded, please try again later."}`,
+		"TGI": `{"error":"Model is overloaded","error_type":"overloaded"}`,
+		"Bedrock": `{"__type":"ThrottlingException","message":"Too many tokens, please wait before ` +
+			`trying again."}`,
+		"Bedrock, in type":   `{"error":{"type":"ThrottlingException","message":"Rate exceeded"}}`,
+		"Bedrock, down":      `{"error":{"code":"ServiceUnavailable","message":"Gone."}}`,
+		"Bedrock, exception": `{"__type":"ServiceUnavailableException","message":"Gone."}`,
+		"Mistral": `{"object":"error","message":"Service tier capacity exceeded for this model.",` +
+			`"type":"invalid_request_error","code":"3505"}`,
+		"Cerebras": `{"message":"We're experiencing high traffic right now!",` +
+			`"type":"too_many_requests_error","param":"queue","code":"queue_exceeded"}`,
+		"words":      `{"error":{"message":"Something broke. Please try again later."}}`,
+		"Google":     `[{"error":{"code":503,"message":"Busy.","status":"UNAVAILABLE"}}]`,
+		"OpenRouter": `{"choices":[{"error":{"code":502,"message":"Busy"},"finish_reason":"error"}]}`,
+	} {
+		for _, api := range []API{OpenAI, Responses, Anthropic} {
+			for place, busy := range map[string]http.HandlerFunc{
+				"first": says(sseOf(said)), "named": says("event: error\n" + sseOf(said)),
+				"whole": status(200, said), "status 201": status(201, said), "status 429": status(429, said),
+				"status 400": status(400, said),
+			} {
+				if place == "status 400" && containsAny(name, "later", "down", "exception", "Zhipu", "words",
+					"Google", "OpenRouter") {
+					continue // the status says that it does not pass
+				}
+				c := asking(t, api, busy)
+				c.model.Fallback = "other"
+				events, failed := ask(t, c)
+				require.NotNil(t, failed, "%s %s %s", name, api, place)
+				require.Equal(t, Overloaded, failed.Kind, "%s %s %s: %s", name, api, place, failed.Message)
+				require.Len(t, events, attempts-1, "%s %s %s", name, api, place)
+			}
+		}
+	}
+	for said, want := range map[string]Kind{
+		`{"base_resp":{"status_code":1008,"status_msg":"insufficient balance"}}`:           Unpaid,
+		`{"error":{"code":"1261","message":"Prompt exceeds max length"}}`:                  TooLong,
+		`{"error":{"message":"The context capacity is 10. Context length exceeded."}}`:     TooLong,
+		`{"error":{"code":"1001","message":"Header has no Authentication"}}`:               Rejected,
+		`{"error":{"type":"invalid_request_error","message":"1302 is not a valid value"}}`: Rejected,
+	} {
+		events, failed := ask(t, asking(t, OpenAI, status(200, said)))
+		require.Empty(t, events)
+		require.Equal(t, want, failed.Kind, said)
+	}
+}
+
 // A server of HTTP/2 that refuses all streams does not keep the user waiting in silence.
 //
 // Clause B7.
