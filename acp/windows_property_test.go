@@ -247,7 +247,10 @@ func (h *house) check() {
 		if n == nil || !n.attached {
 			continue
 		}
-		n.await(n.from, said("the end"))
+		m, _ := n.await(n.from, func(m message) bool { return said("the end")(m) || tooSlow(m) })
+		if tooSlow(m) { // it has read nothing for long, on a machine that is busy
+			continue
+		}
 		isOwn := func(said string) bool {
 			own, ok := strings.CutPrefix(said, "user: ")
 			return ok && slices.Contains(n.own, own)
@@ -324,4 +327,9 @@ func flat(said []string) string {
 		}
 	}
 	return b.String()
+}
+
+// tooSlow reports whether a client is told that it is shown the session no more.
+func tooSlow(m message) bool {
+	return strings.Contains(string(m.Params), "This window took too long to read")
 }
