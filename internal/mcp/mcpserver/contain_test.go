@@ -152,13 +152,6 @@ func playground(t *testing.T, c containmenttest.Case) (*asker, *containmenttest.
 	return p, s
 }
 
-func rootSet(t *testing.T, dirs ...string) workspace.Roots {
-	t.Helper()
-	roots, err := workspace.NewRoots(dirs[0], dirs[1:])
-	require.NoError(t, err)
-	return roots
-}
-
 // asker is a client that calls tools one after another.
 type asker struct {
 	*peer

@@ -238,3 +238,10 @@ func dirURI(t *testing.T, path string) string {
 	require.NoError(t, err)
 	return dir.URI()
 }
+
+func rootSet(t *testing.T, dirs ...string) workspace.Roots {
+	t.Helper()
+	roots, err := workspace.NewRoots(dirs[0], dirs[1:])
+	require.NoError(t, err)
+	return roots
+}
