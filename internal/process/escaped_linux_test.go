@@ -114,8 +114,11 @@ func TestGroupIsKilledWithOurProcess(t *testing.T) {
 				us := exec.Command(proctest.Executable())
 				us.Env = append(os.Environ(),
 					proctest.Env("supervise", h.Env(), childScript+"="+script)...)
+				output, err := us.StdoutPipe()
+				require.NoError(t, err)
 				require.NoError(t, us.Start())
 				descendant := h.Next()
+				awaitStarted(t, output)
 				require.NoError(t, us.Process.Kill())
 				require.Error(t, us.Wait())
 				descendant.Ended()

@@ -1,6 +1,7 @@
 package process_test
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"io"
@@ -21,16 +22,24 @@ import (
 
 // Clause W9.
 func TestChildIsKilledWithItsParent(t *testing.T) {
-	// In the sandbox nothing but the group's lifeline kills the child, and it takes a moment to set
-	// that up.
-	script := childScript + `=sleep 0.1; "$0"`
-	for _, env := range [][]string{nil, {childSandbox + "=/tmp", script}} {
+	// In the sandbox nothing but the group's lifeline kills the child.
+	for _, env := range [][]string{nil, {childSandbox + "=/tmp"}} {
 		h := proctest.Watch(t)
 		us := start(t, self("supervise", append(env, h.Env())...), process.Options{})
 		theirs := h.Next()
+		awaitStarted(t, us.Stdout())
 		require.NoError(t, syscall.Kill(us.PID(), syscall.SIGKILL))
 		theirs.Ended()
 	}
+}
+
+// awaitStarted waits until a process that plays "supervise", whose output r is, has started its child,
+// with the lifeline that ends it.
+func awaitStarted(t *testing.T, r io.Reader) {
+	t.Helper()
+	line, err := bufio.NewReader(r).ReadString('\n')
+	require.NoError(t, err)
+	require.Equal(t, "started\n", line)
 }
 
 // Every way to start a child applies its sandbox.

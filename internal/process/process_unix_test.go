@@ -37,7 +37,7 @@ func playUnix(r string) int {
 		return tryAll()
 	case "open handle":
 		return openHandle()
-	case "supervise": // has a child of its own, and never ends it
+	case "supervise": // has a child of its own, says when it has started, and never ends it
 		child := self("hold on")
 		if script := os.Getenv(childScript); script != "" {
 			child = shell(script, "hold on")
@@ -49,6 +49,7 @@ func playUnix(r string) int {
 		if err != nil {
 			return 1
 		}
+		fmt.Println("started")
 		<-p.Done()
 	case "escape": // leaves somebody behind who has our stdout and is not in the group
 		err := startSelf("hold", func(c *exec.Cmd) {
