@@ -68,22 +68,3 @@ func TestConfine(t *testing.T) {
 	require.NoFileExists(t, filepath.Join(out, "new"))
 	require.NoError(t, os.WriteFile(file, nil, 0o600), "others are not confined")
 }
-
-func TestEveryCaseIsSetUp(t *testing.T) {
-	for _, c := range containmenttest.Cases(t, "../../../testdata/containment") {
-		t.Run(c.Name, func(t *testing.T) {
-			c.Skip(t)
-			s := c.Stage(t)
-			defer s.Clear()
-			s.Open(t)
-			require.False(t, s.Changed())
-			require.NotEmpty(t, s.Roots())
-			s.RequireContained(t, "", "nothing was done")
-			for _, a := range c.Attempts {
-				for _, op := range containmenttest.Operations() {
-					require.Contains(t, containmenttest.Verdicts(), a.Verdict(op))
-				}
-			}
-		})
-	}
-}

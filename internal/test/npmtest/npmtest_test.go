@@ -2,7 +2,6 @@ package npmtest_test
 
 import (
 	"fmt"
-	"os/exec"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,15 +11,6 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-func TestServers(t *testing.T) {
-	for _, command := range [][]string{npmtest.Everything(t), npmtest.Filesystem(t), npmtest.Playwright(t), npmtest.Modern(t)} {
-		require.Len(t, command, 2)
-		require.FileExists(t, command[1])
-		out, err := exec.CommandContext(t.Context(), command[0], "--check", command[1]).CombinedOutput()
-		require.NoError(t, err, "%s", out)
-	}
-}
 
 func TestMissingPackageSkipsTheTest(t *testing.T) {
 	for ci, failed := range map[string]bool{"": false, "true": true} {
@@ -52,9 +42,4 @@ func (s *stop) Skipf(format string, args ...any) {
 func (s *stop) Fatalf(format string, args ...any) {
 	s.failed = true
 	s.Skipf(format, args...)
-}
-
-func ExampleEchoed() {
-	fmt.Println(npmtest.Echoed("Current roots:\n\n1. app\n   URI: file:///app\n\n2. lib\n   URI: file:///lib\n"))
-	// Output: [file:///app file:///lib]
 }

@@ -26,22 +26,6 @@ func play(role string) int {
 		fmt.Println("held")
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		return 0
-	case "take one": // and one more in its own words
-		in, err := proctest.OpenInput()
-		if err != nil {
-			return 1
-		}
-		line, err := in.Line()
-		fmt.Printf("%s%v\n", line, err)
-		_ = in.Note("noted")
-		return 0
-	case "take all":
-		in, err := proctest.OpenInput()
-		if err != nil {
-			return 1
-		}
-		_, _ = io.Copy(os.Stdout, in)
-		return 0
 	default:
 		return 2
 	}
@@ -82,44 +66,6 @@ func start(t *testing.T, role string, env ...string) (*exec.Cmd, io.WriteCloser)
 	return cmd, in
 }
 
-// finish runs this binary in a role and waits for it.
-func finish(t *testing.T, role, input string, env ...string) (string, error) {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), proctest.Executable())
-	cmd.Env = append(os.Environ(), proctest.Env(role, env...)...)
-	in, err := cmd.StdinPipe()
-	require.NoError(t, err)
-	go func() {
-		_, _ = io.WriteString(in, input)
-		_ = in.Close()
-	}()
-	out, err := cmd.Output()
-	return string(out), err
-}
-
-func TestPlay(t *testing.T) {
-	_, err := finish(t, "unknown", "")
-	require.ErrorContains(t, err, "exit status 2")
-	_, err = finish(t, "hold", "")
-	require.ErrorContains(t, err, "exit status 1", "no test watches")
-	_, err = finish(t, "hold and end", "")
-	require.NoError(t, err, "Hold does nothing if no test watches")
-}
-
-func TestHolders(t *testing.T) {
-	h := proctest.Watch(t)
-	h.None()
-	killed, _ := start(t, "hold", h.Env())
-	one := h.Next()
-	_, in := start(t, "hold and end", h.Env())
-	two := h.Next()
-	h.None()
-	require.NoError(t, killed.Process.Kill())
-	one.Ended()
-	require.NoError(t, in.Close())
-	two.Ended()
-}
-
 func TestHoldersNone(t *testing.T) {
 	m := &mock{TB: t}
 	h := proctest.Watch(m)
@@ -136,16 +82,4 @@ func TestHoldersNone(t *testing.T) {
 	require.Contains(t, m.said, "a process has called Hold")
 	require.NoError(t, in.Close())
 	require.NoError(t, cmd.Wait())
-}
-
-func TestRecord(t *testing.T) {
-	r := proctest.NewRecord(t)
-	out, err := finish(t, "take one", "one\ntwo\nthree\n", r.Env())
-	require.NoError(t, err)
-	require.Equal(t, "one\n<nil>\n", out)
-	require.Equal(t, []string{"one", "noted"}, r.Lines(t))
-	out, err = finish(t, "take all", "four\nfive\nsi", r.Env())
-	require.NoError(t, err)
-	require.Equal(t, "four\nfive\n", out)
-	require.Equal(t, []string{"one", "noted", "four", "five"}, r.Lines(t))
 }
