@@ -171,6 +171,23 @@ func promptParams(session, text string) map[string]any {
 
 func sessionParams(session string) map[string]any { return map[string]any{"sessionId": session} }
 
+// quoted returns a path as a JSON string.
+func quoted(path string) string {
+	text, err := json.Marshal(path)
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}
+
+// newParams returns the params of a session/new; additional is raw JSON, "" to omit it.
+func newParams(cwd, additional string) json.RawMessage {
+	if additional != "" {
+		additional = `,"additionalDirectories":` + additional
+	}
+	return json.RawMessage(`{"cwd":` + cwd + `,"mcpServers":[]` + additional + `}`)
+}
+
 // listed is a session in a response to session/list.
 type listed struct {
 	SessionID             string
@@ -203,23 +220,6 @@ func (a *agent) updates(from int, session string) string {
 		}
 	}
 	return strings.Join(all, "\n")
-}
-
-// violation is one of error.data.violations.
-type violation struct {
-	Field  string
-	Index  *int
-	Value  json.RawMessage
-	Reason string
-}
-
-// violations returns the violations in an error response.
-func violations(t *testing.T, m pipes.Message) []violation {
-	t.Helper()
-	require.NotNil(t, m.Error, "not refused: %s", m.Raw)
-	var data struct{ Violations []violation }
-	require.NoError(t, json.Unmarshal(m.Error.Data, &data), m.Raw)
-	return data.Violations
 }
 
 // stopReason returns the stop reason of a response to a prompt.

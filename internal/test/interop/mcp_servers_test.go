@@ -268,20 +268,6 @@ func TestSamplingNeedsModel(t *testing.T) {
 	require.NotContains(t, a.stderr.String(), "How many?")
 }
 
-// session/new is answered before any server has answered.
-//
-// Clause M4.
-func TestSlowServersDoNotDelaySession(t *testing.T) {
-	t.Parallel()
-	var slow []any
-	for i := range 10 {
-		slow = append(slow, stdioServer(fmt.Sprint("slow", i), []string{"sleep", "1000"}))
-	}
-	a := start(t).initialize()
-	id := a.served([]string{folder(t)}, slow...)
-	require.Equal(t, 10, strings.Count(a.ask(id, "/mcp", "").text, "(stdio): idle"))
-}
-
 // stdioServer returns an MCP server as a client configures it.
 func stdioServer(name string, command []string) map[string]any {
 	return map[string]any{"name": name, "command": command[0], "args": command[1:], "env": []any{}}
@@ -349,54 +335,6 @@ func messageText(t *testing.T, updates string) string {
 // echoed returns the URIs in the answer of the server's roots tool, in order.
 func (a asking) echoed() []string { return npmtest.Echoed(a.text) }
 
-// told returns how /mcp shows the roots a server received.
-func told(t *testing.T, dirs ...string) string {
-	var b strings.Builder
-	for i, uri := range mcptest.URIs(t, dirs...) {
-		fmt.Fprintf(&b, "  %d. `%s`\n", i+1, uri)
-	}
-	return b.String()
-}
-
-// Clauses M1, M3, A20.
-func TestRootsReachMCPServer(t *testing.T) {
-	t.Parallel()
-	servers := []any{stdioServer("e", npmtest.Everything(t))}
-	z, b, other := folder(t, "z.txt", ""), folder(t, "b.txt", ""), folder(t)
-	a := start(t).initialize()
-	var made struct{ SessionID string }
-	a.call("session/new", map[string]any{"cwd": z, "additionalDirectories": []string{b}, "mcpServers": servers}, &made)
-
-	shown := a.ask(made.SessionID, "/mcp", "")
-	require.Contains(t, shown.text, "MCP server **`e`** (stdio): idle")
-
-	refused := a.ask(made.SessionID, "/call e.get-roots-list", "reject_once")
-	require.Len(t, refused.questions, 1, "A30: a tool is asked for")
-	require.Contains(t, refused.text, "the user did not allow it")
-	require.Empty(t, refused.echoed())
-
-	called := a.ask(made.SessionID, "/call e.get-roots-list {}", "allow_once")
-	require.Equal(t, "end_turn", called.stop)
-	require.Equal(t, mcptest.URIs(t, z, b), called.echoed())
-	require.Contains(t, called.updates, `"sessionUpdate":"tool_call"`)
-	require.Contains(t, called.updates, `"status":"completed"`)
-
-	shown = a.ask(made.SessionID, "/mcp", "")
-	require.Contains(t, shown.text, "MCP server **`e`** (stdio): ready")
-	require.Regexp(t, "- product: `.*everything.*`", shown.text)
-	require.Contains(t, shown.text, "legacy era")
-	require.Regexp(t, `- received 2 roots at \d{4}-\d\d-\d\dT`, shown.text)
-	require.Contains(t, shown.text, told(t, z, b))
-
-	a.call("session/load", map[string]any{
-		"sessionId": made.SessionID, "cwd": z, "additionalDirectories": []string{other, b}, "mcpServers": servers,
-	}, nil)
-	called = a.ask(made.SessionID, "/call e.get-roots-list", "allow_once")
-	require.Equal(t, mcptest.URIs(t, z, other, b), called.echoed())
-	require.Contains(t, a.ask(made.SessionID, "/mcp", "").text, told(t, z, other, b))
-	require.Equal(t, "end_turn", a.ask(made.SessionID, "/mcp tools", "").stop)
-}
-
 // Clause A25.
 func TestFoundMCPServerNeedsPermission(t *testing.T) {
 	t.Parallel()
@@ -427,27 +365,6 @@ func TestFoundMCPServerNeedsPermission(t *testing.T) {
 	again := a.open(cwd, found)
 	require.Contains(t, a.ask(again, "/mcp", "").text, "found, not started", "another session has its own")
 	require.Empty(t, a.ask(again, "/mcp start demo", "").questions, "it was allowed for good")
-}
-
-// The question shows the values that can make a harmless command run other code, and not those of
-// credentials.
-//
-// Clause A25.
-func TestQuestionShowsValues(t *testing.T) {
-	t.Setenv("ACP_AGENT_INTEROP_TOOL", "/opt/tool")
-	cwd := folder(t, ".mcp.json", `{"mcpServers":{"found":{"command":"${ACP_AGENT_INTEROP_TOOL}","args":["${ACP_AGENT_INTEROP_NONE:-run.sh}"],
-		"env":{"BASH_FUNC_echo%%":"() { touch evil; }","OPENSSL_CONF":"./evil.cnf","MAKEFLAGS":"--eval=evil","API_TOKEN":"tangerine"}}}}`)
-	a := start(t).initialize()
-	refused := a.ask(a.open(cwd), "/mcp start found", "reject_once")
-	require.Len(t, refused.questions, 1)
-	question := string(refused.questions[0])
-	for _, shown := range []string{
-		`BASH_FUNC_echo%%=() { touch evil; }`, `OPENSSL_CONF=./evil.cnf`, `MAKEFLAGS=--eval=evil`, `is \"/opt/tool\"`, `is \"run.sh\"`,
-		`\"API_TOKEN\", hidden, 9 bytes`, "environment variables",
-	} {
-		require.Contains(t, question, shown)
-	}
-	require.NotContains(t, question, "tangerine")
 }
 
 // The user is asked in each session about a program that lies in a folder, and it is not restarted.

@@ -267,23 +267,6 @@ func TestRevokedTokenEndsTurns(t *testing.T) {
 		patience, 10*time.Millisecond)
 }
 
-// A token that cannot be read, perhaps for a moment, is not a token that was revoked.
-func TestDamagedTokenEndsNoConnections(t *testing.T) {
-	t.Parallel()
-	s := startServer(t)
-	dir := folder(t)
-	token := s.tokens("add", "ana", "--within", dir)
-	a := s.connect(token).initialize()
-	file := filepath.Join(s.state, "tokens", "ana.json")
-	require.NoError(t, os.Truncate(file, 10))
-	refusesToInitialize(t, s.connect(token), "503 Service Unavailable: the server cannot read the token of this user")
-	require.Contains(t, s.stderr.String(), "ana.json is damaged")
-	time.Sleep(2 * time.Second) // it is read each second
-	a.open(dir)
-	s.tokens("revoke", "ana")
-	require.Equal(t, 1, a.exit())
-}
-
 // audited returns an audit log without the ids of tokens and how long something took.
 func audited(t *testing.T, path string) string {
 	t.Helper()

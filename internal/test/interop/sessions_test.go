@@ -1,7 +1,6 @@
 package interop
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -12,37 +11,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/internal/test/interop/pipes"
 	"github.com/acp-agent/acp-agent/internal/test/interop/program"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
 )
-
-// Clause A19.
-func TestSessionSurvivesKill(t *testing.T) {
-	t.Parallel()
-	state, cwd, lib := filepath.Join(t.TempDir(), "state"), folder(t), folder(t)
-	var want []listed
-	for range 5 {
-		a := startIn(t, state).initialize()
-		want = append(want, listed{SessionID: a.open(cwd, lib), Cwd: cwd, AdditionalDirectories: []string{lib}})
-		a.kill()
-		require.ElementsMatch(t, want, startIn(t, state).initialize().list(nil))
-	}
-}
-
-// Clause A5.
-func TestFailedNewStoresNothing(t *testing.T) {
-	t.Parallel()
-	state, cwd := filepath.Join(t.TempDir(), "state"), folder(t)
-	a := startIn(t, state).initialize()
-	id := a.open(cwd)
-	before := a.list(nil)
-	a.try("session/new", newParams(quoted(cwd), `["/does/not/exist"]`))
-	a.kill()
-	b := startIn(t, state).initialize()
-	require.Equal(t, before, b.list(nil))
-	require.Equal(t, id, before[0].SessionID)
-}
 
 // Two sessions work concurrently, each in its own folders, which contain the same word.
 //
@@ -80,96 +51,6 @@ func TestSessionsAreSeparate(t *testing.T) {
 		for j := range dirs[i] {
 			require.Contains(t, said, filepath.Join(dirs[i][j], "more", "deep.txt"))
 			require.NotContains(t, said, filepath.Join(dirs[1-i][j], "more", "deep.txt"))
-		}
-	}
-}
-
-// Clause A20.
-func TestRelativePaths(t *testing.T) {
-	t.Parallel()
-	cwd, lib := folder(t, "here.txt", "in cwd"), folder(t, "there.txt", "in lib")
-	a := start(t).initialize()
-	id := a.open(cwd, lib)
-	require.Equal(t, "end_turn", a.prompt(id, "/read here.txt"))
-	require.Equal(t, "end_turn", a.prompt(id, "/read there.txt"))
-	said := a.updates(0, id)
-	require.Contains(t, said, "in cwd")
-	require.NotContains(t, said, "in lib")
-}
-
-// Clause A28.
-func TestClose(t *testing.T) {
-	t.Parallel()
-	a := start(t).initialize()
-	id := a.open(folder(t))
-	for _, session := range []string{id, id, "unknown"} {
-		m := a.try("session/close", sessionParams(session))
-		require.JSONEq(t, `{}`, string(m.Result), m.Raw)
-	}
-	require.Len(t, a.list(nil), 1)
-	m := a.try("session/prompt", promptParams(id, "/roots"))
-	require.NotNil(t, m.Error)
-	require.Equal(t, notFound, m.Error.Code)
-	require.JSONEq(t, `"not_active"`, string(reason(t, m)))
-	m = a.try("session/prompt", promptParams("unknown", "/roots"))
-	require.NotNil(t, m.Error)
-	require.Equal(t, notFound, m.Error.Code)
-}
-
-// reason returns error.data.reason.
-func reason(t *testing.T, m pipes.Message) json.RawMessage {
-	t.Helper()
-	var data struct{ Reason json.RawMessage }
-	require.NoError(t, json.Unmarshal(m.Error.Data, &data), m.Raw)
-	return data.Reason
-}
-
-// Clause A2.
-func TestLifecycleMethodsAcceptDirectories(t *testing.T) {
-	t.Parallel()
-	cwd, lib, skills := folder(t), folder(t), folder(t)
-	a := start(t).initialize()
-	id := a.open(cwd, lib)
-	reports := func(id string, want ...string) {
-		t.Helper()
-		require.Equal(t, []listed{{SessionID: id, Cwd: cwd, AdditionalDirectories: want}},
-			a.list(map[string]any{"cwd": cwd, "additionalDirectories": want}))
-	}
-	reports(id, lib)
-	with := func(directories ...string) map[string]any {
-		return map[string]any{"sessionId": id, "cwd": cwd, "mcpServers": []any{}, "additionalDirectories": directories}
-	}
-	a.call("session/load", with(skills, lib), nil)
-	reports(id, skills, lib)
-	a.call("session/resume", with(skills), nil)
-	reports(id, skills)
-	var fork struct{ SessionID string }
-	a.call("session/fork", with(lib, skills), &fork)
-	reports(fork.SessionID, lib, skills)
-	reports(id, skills)
-}
-
-// A session that was never prompted can be opened by another process after the first was killed.
-//
-// Clause A19.
-func TestSessionCanBeOpenedAfterKill(t *testing.T) {
-	t.Parallel()
-	state, cwd, lib := filepath.Join(t.TempDir(), "state"), folder(t), folder(t)
-	for _, method := range []string{"session/load", "session/resume", "session/fork"} {
-		for range 3 {
-			a := startIn(t, state).initialize()
-			id := a.open(cwd, lib)
-			a.kill()
-			b := startIn(t, state).initialize()
-			var result struct{ SessionID string }
-			b.call(method, map[string]any{"sessionId": id, "cwd": cwd, "additionalDirectories": []string{lib}, "mcpServers": []any{}}, &result)
-			if result.SessionID == "" {
-				result.SessionID = id
-			}
-			from := b.Count()
-			require.Equal(t, "end_turn", b.prompt(result.SessionID, "/roots"))
-			require.Contains(t, b.updates(from, result.SessionID), lib)
-			b.kill()
 		}
 	}
 }

@@ -56,87 +56,6 @@ func TestStdoutCarriesProtocolOnly(t *testing.T) {
 	})
 }
 
-// Clause W10.
-func TestVersionNegotiation(t *testing.T) {
-	t.Parallel()
-	for _, version := range []int{0, 1, 2, 65535} {
-		var result struct{ ProtocolVersion int }
-		start(t).call("initialize", map[string]any{"protocolVersion": version}, &result)
-		require.Equal(t, 1, result.ProtocolVersion, "asked for %d", version)
-	}
-}
-
-// Clause W10.
-func TestInitializeOnceAndFirst(t *testing.T) {
-	t.Parallel()
-	a := start(t)
-	for _, method := range []string{"session/new", "session/list", "session/prompt", "session/close"} {
-		params := promptParams("s", "x")
-		params["cwd"], params["mcpServers"] = folder(t), []any{}
-		m := a.try(method, params)
-		require.NotNil(t, m.Error, method)
-		require.Equal(t, invalidRequest, m.Error.Code, m.Raw)
-		require.Contains(t, m.Error.Message, "initialize")
-	}
-	a.initialize()
-	m := a.try("initialize", map[string]any{"protocolVersion": 1})
-	require.NotNil(t, m.Error)
-	require.Equal(t, invalidRequest, m.Error.Code)
-	require.Empty(t, a.list(nil))
-}
-
-// Clause A1.
-func TestCapabilities(t *testing.T) {
-	t.Parallel()
-	var result struct {
-		AgentCapabilities struct {
-			SessionCapabilities map[string]json.RawMessage
-			MCPCapabilities     map[string]bool `json:"mcpCapabilities"`
-		}
-	}
-	start(t).call("initialize", map[string]any{"protocolVersion": 1}, &result)
-	for _, name := range []string{"additionalDirectories", "list", "close"} {
-		require.JSONEq(t, `{}`, string(result.AgentCapabilities.SessionCapabilities[name]), name)
-	}
-	require.Equal(t, map[string]bool{"http": true, "sse": false}, result.AgentCapabilities.MCPCapabilities)
-}
-
-// Every advertised method is served.
-//
-// Clause A1.
-func TestAdvertisedMethodsAreServed(t *testing.T) {
-	t.Parallel()
-	var result struct {
-		AgentCapabilities struct {
-			LoadSession         bool
-			SessionCapabilities map[string]json.RawMessage
-		}
-	}
-	a := start(t)
-	a.call("initialize", map[string]any{"protocolVersion": 1}, &result)
-	methods := []string{}
-	for name := range result.AgentCapabilities.SessionCapabilities {
-		switch name {
-		case "additionalDirectories":
-		case "title":
-			methods = append(methods, "session/set_title")
-		case "archive":
-			methods = append(methods, "session/archive", "session/unarchive")
-		default:
-			methods = append(methods, "session/"+name)
-		}
-	}
-	if result.AgentCapabilities.LoadSession {
-		methods = append(methods, "session/load")
-	}
-	for _, method := range methods {
-		m := a.try(method, map[string]any{"sessionId": "unknown", "cwd": folder(t), "mcpServers": []any{}, "title": "x"})
-		if m.Error != nil {
-			require.Equal(t, notFound, m.Error.Code, m.Raw)
-		}
-	}
-}
-
 // The connection survives a line over the limit set by the flag.
 //
 // Clause W3.
@@ -152,7 +71,7 @@ func TestLineLimitFlag(t *testing.T) {
 
 // Everything the built-in agent advertises works.
 //
-// Clause A1.
+// Clauses A1, A2.
 func TestAdvertisedMethodsWork(t *testing.T) {
 	t.Parallel()
 	var result struct{ AgentCapabilities json.RawMessage }
