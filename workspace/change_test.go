@@ -81,27 +81,6 @@ func TestRemove(t *testing.T) {
 	require.Equal(t, want, picture(t, g.dir))
 }
 
-// Clause C4.
-func TestRemoveLinks(t *testing.T) {
-	g := newGrounds(t)
-	want := picture(t, g.dir)
-	for name, target := range map[string]string{
-		"to-out": g.out, "to-secret": filepath.Join(g.out,
-			"secret"), "dangling": filepath.Join(g.out, "no"), "to-d": "d",
-		"across": filepath.Join(g.b, "d"), "loop": "loop",
-	} {
-		link(t, target, filepath.Join(g.a, name))
-		for _, end := range []string{"/", "//", "/."} {
-			require.ErrorIs(t, g.ws.Remove(name+end, workspace.RemoveOptions{}), syscall.ENOTDIR,
-				name+end)
-			_, err := g.ws.Rename(name+end, "moved", workspace.RenameOptions{})
-			require.ErrorIs(t, err, syscall.ENOTDIR, name+end)
-		}
-		require.NoError(t, g.ws.Remove(name, workspace.RemoveOptions{}))
-	}
-	require.Equal(t, want, picture(t, g.dir))
-}
-
 func TestRename(t *testing.T) {
 	g := newGrounds(t)
 	link(t, filepath.Join(g.b, "d"), filepath.Join(g.a, "across"))
@@ -187,40 +166,6 @@ func TestRenameBetweenFileSystems(t *testing.T) {
 	requireRead(t, ws, "f", "text", 0, "f")
 }
 
-// Clause C1.
-func TestRootsAreProtected(t *testing.T) {
-	dir := realDir(t)
-	outer, inner := filepath.Join(dir, "outer"), filepath.Join(dir, "outer/x/inner")
-	write(t, filepath.Join(inner, "f"), "inner")
-	write(t, filepath.Join(outer, "f"), "outer")
-	mkdir(t, filepath.Join(outer, "empty"))
-	link(t, "x/inner", filepath.Join(outer, "spelled"))
-	other := mkdir(t, filepath.Join(dir, "other"))
-	ws := open(t, outer, filepath.Join(outer, "spelled"), other)
-	before := picture(t, dir)
-	for _, path := range []string{
-		".", "./", outer, outer + "/", "../outer", "x/..", "x", "x/", inner, inner +
-			"/.", "x/inner", "spelled", "../other", other,
-		other + "/../outer", "x/inner/..",
-	} {
-		var protected *workspace.ProtectedError
-		require.ErrorAs(t, ws.Remove(path, workspace.RemoveOptions{}), &protected, path)
-		for _, to := range []string{"y", "../other/y"} {
-			_, err := ws.Rename(path, to, workspace.RenameOptions{})
-			require.ErrorAs(t, err, &protected, path)
-		}
-		for _, from := range []string{"f", "empty"} {
-			_, err := ws.Rename(from, path, workspace.RenameOptions{})
-			require.Error(t, err, path)
-		}
-		require.Equal(t, before, picture(t, dir), path)
-	}
-	var outside *workspace.OutsideError
-	for _, path := range []string{"..", "/", dir, dir + "/", "../.."} {
-		require.ErrorAs(t, ws.Remove(path, workspace.RemoveOptions{}), &outside, path)
-	}
-}
-
 func TestTargets(t *testing.T) {
 	g := newGrounds(t)
 	link(t, filepath.Join(g.b, "d"), filepath.Join(g.a, "across"))
@@ -295,53 +240,6 @@ func TestMovedTargets(t *testing.T) {
 	_, err = g.ws.Mkdir("l/new", workspace.MkdirOptions{At: free})
 	require.ErrorAs(t, err, &moved)
 	require.Equal(t, before, picture(t, g.dir))
-}
-
-// Clause A6.
-func TestChangesInDeniedDirectories(t *testing.T) {
-	g := newGrounds(t)
-	write(t, filepath.Join(g.a, "x/denied/f"), "SECRET")
-	link(t, "x/denied", filepath.Join(g.a, "l"))
-	missing := filepath.Join(g.a, "not/yet")
-	ws := openWith(t,
-		workspace.Options{Policy: workspace.Policy{Deny: dirs(t, filepath.Join(g.a, "x/denied"),
-			missing)}}, g.a, g.b)
-	mkdir(t, filepath.Dir(missing))
-	before := picture(t, g.dir)
-	var denied *workspace.DeniedError
-	for _, path := range []string{"x/denied/f", "x/denied/new", "l/f", "l/new", "not/yet",
-		"../B/../A/x/denied/f"} {
-		for name, change := range changes {
-			err := change(ws, path)
-			if !strings.HasSuffix(path, "f") && errors.Is(err, fs.ErrNotExist) {
-				continue // nothing is there
-			}
-			require.ErrorAs(t, err, &denied, "%s %s", name, path)
-		}
-	}
-	var protected *workspace.ProtectedError
-	for _, path := range []string{"x", "x/", "./x"} {
-		require.ErrorAs(t, ws.Remove(path, workspace.RemoveOptions{}), &protected)
-		_, err := ws.Rename(path, "y", workspace.RenameOptions{})
-		require.ErrorAs(t, err, &protected)
-	}
-	require.Equal(t, before, picture(t, g.dir))
-}
-
-// Clause C12.
-func TestHardLinksKeepTheirContent(t *testing.T) {
-	for name, change := range changes {
-		t.Run("C12/"+name, func(t *testing.T) {
-			g := newGrounds(t)
-			secret := filepath.Join(g.out, "secret")
-			require.NoError(t, os.Link(secret, filepath.Join(g.a, "name")))
-			link(t, "name", filepath.Join(g.a, "to-name"))
-			for _, path := range []string{"to-name", "name"} {
-				_ = change(g.ws, path)
-				require.Equal(t, "SECRET", picture(t, g.out)["secret"], path)
-			}
-		})
-	}
 }
 
 func TestChangesAfterClose(t *testing.T) {

@@ -251,27 +251,6 @@ func TestWalkMaxDepth(t *testing.T) {
 		walkFiles(t, ws, ".", workspace.WalkOptions{MaxDepth: 2}))
 }
 
-// Clause A23.
-func TestWalkInnermostRoot(t *testing.T) {
-	outer := realDir(t)
-	inner := filepath.Join(outer, "x/inner")
-	write(t, filepath.Join(inner, "d/f"), "")
-	write(t, filepath.Join(outer, "x/f"), "")
-	ws := open(t, outer, inner)
-	var owners []string
-	require.NoError(t, ws.Walk(t.Context(), ".", workspace.WalkOptions{},
-		func(f *workspace.Folder) func() error {
-			return func() error {
-				for _, e := range f.Entries {
-					ref := f.RefOf(e)
-					owners = append(owners, fmt.Sprint(ref.Root().Index, " ", ref.Rel()))
-				}
-				return nil
-			}
-		}))
-	require.Equal(t, []string{"0 x", "0 x/f", "1 .", "1 d", "1 d/f"}, owners)
-}
-
 // Clause C3.
 func TestWalkDoesNotFollowLinks(t *testing.T) {
 	g := newGrounds(t)

@@ -44,109 +44,6 @@ func put(ws *workspace.Workspace, path, text string) (workspace.Ref, error) {
 	return ws.WriteFile(context.Background(), path, []byte(text), workspace.WriteOptions{})
 }
 
-// requireNotWritten requires that every way to write to path fails and leaves no trace below dir.
-func requireNotWritten(tb testing.TB, ws *workspace.Workspace, dir, path string, as func(error)) {
-	tb.Helper()
-	before := picture(tb, dir)
-	for _, create := range []workspace.Create{workspace.CreateOrReplace, workspace.CreateOnly,
-		workspace.ReplaceOnly} {
-		_, err := ws.WriteFile(context.Background(), path, []byte("WRITTEN"),
-			workspace.WriteOptions{Create: create})
-		require.Error(tb, err, path)
-		as(err)
-	}
-	_, err := ws.WriteTarget(path)
-	require.Error(tb, err, path)
-	as(err)
-	require.Equal(tb, before, picture(tb, dir), path)
-}
-
-func (g grounds) requireNotWritten(t *testing.T, path string) {
-	t.Helper()
-	requireNotWritten(t, g.ws, g.dir, path, func(err error) {
-		t.Helper()
-		var outside *workspace.OutsideError
-		require.ErrorAs(t, err, &outside, path)
-	})
-}
-
-// Clause C1.
-func TestWriteThroughDotDot(t *testing.T) {
-	g := newGrounds(t)
-	link(t, filepath.Join(g.b, "d"), filepath.Join(g.a, "across"))
-	for _, path := range []string{
-		"../new", "../out/secret", "../out/new", "d/../../out/new", g.out + "/secret", g.out +
-			"/new", g.dir + "/new",
-		g.a + "/../new", "across/../../out/new", "/new", "/tmp/../new",
-	} {
-		g.requireNotWritten(t, path)
-	}
-	ref, err := put(g.ws, "across/../new", "new")
-	require.NoError(t, err, "the parent of where the link leads")
-	require.Equal(t, filepath.Join(g.b, "new"), ref.Path())
-	requireRead(t, g.ws, "../B/new", "new", 1, "new")
-}
-
-// Clause C2.
-func TestWriteToSiblings(t *testing.T) {
-	g := newGrounds(t)
-	for _, name := range []string{"A-evil", "A.bak", "Ax", "AA"} {
-		write(t, filepath.Join(g.dir, name, "f"), "SECRET")
-		g.requireNotWritten(t, g.a+name[1:]+"/f")
-		g.requireNotWritten(t, g.a+name[1:]+"/new")
-		g.requireNotWritten(t, "../"+name+"/new")
-	}
-}
-
-// Clause C3.
-func TestWriteThroughLinksOut(t *testing.T) {
-	g := newGrounds(t)
-	link(t, filepath.Join(g.out, "secret"), filepath.Join(g.a, "file"))
-	link(t, "../out/secret", filepath.Join(g.a, "relative"))
-	link(t, g.out, filepath.Join(g.a, "dir"))
-	link(t, "/", filepath.Join(g.a, "top"))
-	link(t, filepath.Join(g.b, "2"), filepath.Join(g.a, "1"))
-	link(t, filepath.Join(g.out, "3"), filepath.Join(g.b, "2"))
-	link(t, filepath.Join(g.a, "f"), filepath.Join(g.out, "3"))
-	for _, path := range []string{"file", "relative", "dir/secret", "dir/new", "dir/../A/f",
-		"dir/../A/new", "top/new", "1"} {
-		g.requireNotWritten(t, path)
-	}
-	link(t, "self", filepath.Join(g.a, "self"))
-	link(t, chain(t, g.a, 40), filepath.Join(g.a, "chain40"))
-	for _, path := range []string{"self", "self/new", "chain40"} {
-		requireNotWritten(t, g.ws, g.dir, path,
-			func(err error) { require.ErrorIs(t, err, syscall.ELOOP) })
-	}
-	_, err := put(g.ws, "chain39", "through 40 links")
-	require.NoError(t, err)
-	requireRead(t, g.ws, "f", "through 40 links", 0, "f")
-}
-
-// Clause C4.
-func TestWriteThroughDanglingLinksOut(t *testing.T) {
-	g := newGrounds(t)
-	link(t, filepath.Join(g.out, "new"), filepath.Join(g.a, "dangling"))
-	link(t, "../out/new", filepath.Join(g.a, "relative"))
-	link(t, "../B/dangling", filepath.Join(g.a, "across"))
-	link(t, filepath.Join(g.out, "new"), filepath.Join(g.b, "dangling"))
-	link(t, g.out, filepath.Join(g.a, "dir"))
-	for _, path := range []string{"dangling", "relative", "across", "dangling/new", "dir/new",
-		"dir//new", "dir/./new"} {
-		g.requireNotWritten(t, path)
-	}
-	for _, end := range []string{"/", "//", "/."} {
-		g.requireNotWritten(t, "dir"+end)
-		g.requireNotWritten(t, "dangling"+end)
-		requireNotWritten(t, g.ws, g.dir, "d"+end,
-			func(err error) { require.ErrorIs(t, err, syscall.EISDIR) })
-		requireNotWritten(t, g.ws, g.dir, "f"+end,
-			func(err error) { require.ErrorIs(t, err, syscall.ENOTDIR) })
-		requireNotWritten(t, g.ws, g.dir, "new"+end,
-			func(err error) { require.ErrorIs(t, err, fs.ErrNotExist) })
-	}
-}
-
 // Clause C4.
 func TestWriteThroughDanglingLinksInside(t *testing.T) {
 	g := newGrounds(t)
@@ -161,15 +58,9 @@ func TestWriteThroughDanglingLinksInside(t *testing.T) {
 		ref, err := put(g.ws, path, path)
 		require.NoError(t, err)
 		require.Equal(t, target, ref)
-		require.Equal(t, path, picture(t, g.dir)[mustRel(t, g.dir, want)])
+		require.Equal(t, path, picture(t, g.dir)[strings.TrimPrefix(want, g.dir+"/")])
 	}
 	require.Equal(t, "-> d/new", picture(t, g.a)["here"])
-}
-
-func mustRel(t *testing.T, base, path string) string {
-	rel, err := filepath.Rel(base, path)
-	require.NoError(t, err)
-	return rel
 }
 
 // Clause C12.
@@ -185,18 +76,6 @@ func TestWriteThroughLinks(t *testing.T) {
 	require.Equal(t, "written", seen["B/d/f"])
 	require.Equal(t, "-> l", seen["A/ll"])
 	require.Equal(t, "-> "+filepath.Join(g.b, "d/f"), seen["A/l"])
-}
-
-// Clause C12.
-func TestWriteHardLinkedFile(t *testing.T) {
-	g := newGrounds(t)
-	outside := filepath.Join(g.out, "secret")
-	require.NoError(t, os.Link(outside, filepath.Join(g.a, "name")))
-	_, err := put(g.ws, "name", "written")
-	require.NoError(t, err)
-	seen := picture(t, g.dir)
-	require.Equal(t, "written", seen["A/name"])
-	require.Equal(t, "SECRET", seen["out/secret"])
 }
 
 // Clause C11.
@@ -329,22 +208,4 @@ func TestWriteFileAfterClose(t *testing.T) {
 	_, err = g.ws.WriteTarget("f")
 	require.ErrorIs(t, err, workspace.ErrClosed)
 	require.Equal(t, "A/f", picture(t, g.dir)["A/f"])
-}
-
-// Clause A6.
-func TestWriteInDeniedDirectory(t *testing.T) {
-	g := newGrounds(t)
-	write(t, filepath.Join(g.a, "denied/f"), "SECRET")
-	link(t, "denied", filepath.Join(g.a, "l"))
-	link(t, filepath.Join(g.a, "denied/new"), filepath.Join(g.a, "dangling"))
-	ws := openWith(t,
-		workspace.Options{Policy: workspace.Policy{Deny: dirs(t, filepath.Join(g.a, "denied"))}},
-		g.a, g.b)
-	for _, path := range []string{"denied/f", "denied/new", "l/f", "l/new", "dangling",
-		"../B/../A/denied/new"} {
-		requireNotWritten(t, ws, g.dir, path, func(err error) {
-			var denied *workspace.DeniedError
-			require.ErrorAs(t, err, &denied, path)
-		})
-	}
 }

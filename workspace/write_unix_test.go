@@ -4,35 +4,15 @@ package workspace_test
 
 import (
 	"io/fs"
-	"net"
 	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 
 	"github.com/acp-agent/acp-agent/workspace"
 )
-
-// Clause C6.
-func TestWriteToSpecialFiles(t *testing.T) {
-	g := newGrounds(t)
-	require.NoError(t, unix.Mkfifo(filepath.Join(g.a, "fifo"), 0o644))
-	socket, err := net.Listen("unix", filepath.Join(g.b, "socket"))
-	require.NoError(t, err)
-	defer socket.Close()
-	link(t, "fifo", filepath.Join(g.a, "to-fifo"))
-	for _, path := range []string{"fifo", "to-fifo", "../B/socket"} {
-		requireNotWritten(t, g.ws, g.dir, path, func(err error) {
-			var special *workspace.SpecialFileError
-			require.ErrorAs(t, err, &special, path)
-		})
-	}
-	link(t, "/dev/null", filepath.Join(g.a, "null"))
-	g.requireNotWritten(t, "null")
-}
 
 // Clause C12.
 func TestWriteKeepsPermissions(t *testing.T) {
@@ -73,16 +53,6 @@ func TestWriteKeepsOwner(t *testing.T) {
 	require.EqualValues(t, 1234, stat.Uid)
 	require.EqualValues(t, 4321, stat.Gid)
 	require.Equal(t, fs.FileMode(0o640), info.Mode())
-}
-
-// Clause C6.
-func TestWriteReadOnlyFile(t *testing.T) {
-	g := newGrounds(t)
-	require.NoError(t, os.Chmod(filepath.Join(g.a, "f"), 0o444))
-	before := picture(t, g.dir)
-	_, err := put(g.ws, "f", "x")
-	require.ErrorIs(t, err, fs.ErrPermission)
-	require.Equal(t, before, picture(t, g.dir))
 }
 
 // Clause C6.

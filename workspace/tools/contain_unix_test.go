@@ -7,43 +7,10 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/acp-agent/acp-agent/workspace"
 )
-
-// Clause C6.
-func TestSpecialFiles(t *testing.T) {
-	top, h := twoRoots(t)
-	require.NoError(t, syscall.Mkfifo(filepath.Join(top, "app/fifo"), 0o600))
-	symlink(t, "fifo", filepath.Join(top, "app/tofifo"))
-	for label, call := range pathCalls {
-		for _, path := range []string{"fifo", "tofifo"} {
-			result, err := h.try(call(path))
-			switch label {
-			case "file_info":
-				require.NoError(t, err)
-				require.Equal(t, "other", do[fileInfo](h, "file_info", args{"path": path}).Type)
-			case "list_directory", "directory_tree":
-				require.Error(t, err, result.Text)
-			case "create_directory", "delete_file", "move_file", "move_file to":
-				require.ErrorIs(t, err, syscall.ENOTDIR)
-			default:
-				var special *workspace.SpecialFileError
-				require.ErrorAs(t, err, &special, "%s %s", label, path)
-				require.Equal(t, "fifo", special.Kind)
-			}
-		}
-	}
-	// Scanning a directory does not wait for the other end of the FIFO.
-	require.Len(t, do[searchResult](h, "search", args{"pattern": "fine",
-		"ignored": "include"}).Files, 3)
-	require.Len(t, do[foundFiles](h, "find_files", args{}).Files, 3)
-	require.Empty(t, h.asked)
-}
 
 // A directory is swapped with a link to the outside while every tool works in it.
 //
