@@ -78,7 +78,7 @@ func growths(large bool) []growth {
 type subject struct {
 	b        *testing.B
 	dir      string
-	agent    *reader
+	agent    *wireline
 	requests int // so far
 	roots    []string
 	searches bool     // searches are measured, too
@@ -202,7 +202,7 @@ func (s *subject) timed(name, method string, params map[string]any) (response []
 	s.requests++
 	const first = 1_000_000 // of the ids, which occur nowhere else in a line
 	id := first + s.requests
-	before := cpu(s.agent.pid)
+	before := cpu(s.agent.cmd.Process.Pid)
 	wall := timed(func() {
 		s.agent.send(pipes.Request(id, method, params))
 		_, response = s.agent.until(fmt.Sprintf(`"id":%d`, id))
@@ -210,7 +210,7 @@ func (s *subject) timed(name, method string, params map[string]any) (response []
 	if bytes.Contains(response, []byte(`"error":`)) {
 		s.b.Fatalf("%s: %s", method, response)
 	}
-	s.add(name, wall, cpu(s.agent.pid)-before)
+	s.add(name, wall, cpu(s.agent.cmd.Process.Pid)-before)
 	return response
 }
 

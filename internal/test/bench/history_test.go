@@ -17,7 +17,7 @@ import (
 const long = 100_000
 
 // history starts the program with a stored session that has a long history.
-func history(b *testing.B, s stock.Session) *reader {
+func history(b *testing.B, s stock.Session) *wireline {
 	b.Helper()
 	state := filepath.Join(b.TempDir(), "state")
 	store := stock.Open(state)
@@ -70,7 +70,7 @@ func pipe(b *testing.B, text []byte) {
 		_ = in.Close()
 		sent <- err
 	}()
-	r := &reader{b: b, out: bufio.NewReaderSize(out, 1<<20)}
+	r := &wireline{b: b, out: bufio.NewReaderSize(out, 1<<20)}
 	r.until(`"id":5`)
 	_, err = io.Copy(io.Discard, r.out)
 	check(b, err)

@@ -16,7 +16,8 @@ import (
 
 const streamed = 10_000
 
-// wireline talks to a process with as little overhead as possible.
+// wireline talks to a process with as little overhead as possible: it searches lines for words and
+// keeps none.
 type wireline struct {
 	b   *testing.B
 	cmd *exec.Cmd
@@ -31,7 +32,7 @@ func dial(b *testing.B, command []string) *wireline {
 	check(b, err)
 	out, err := cmd.StdoutPipe()
 	check(b, err)
-	cmd.Stderr = os.Stderr
+	cmd.Env, cmd.Stderr = append(os.Environ(), role+"=scripted"), os.Stderr
 	check(b, cmd.Start())
 	return &wireline{b, cmd, in, bufio.NewReaderSize(out, 1<<20)}
 }
@@ -43,11 +44,16 @@ func (w *wireline) hangUp() {
 	check(w.b, w.cmd.Wait())
 }
 
-// ask sends a request with an id and reads until its answer. each receives the lines before it.
-func (w *wireline) ask(id, line string, each func(line []byte)) []byte {
+func (w *wireline) send(line string) {
 	w.b.Helper()
 	_, err := io.WriteString(w.in, line+"\n")
 	check(w.b, err)
+}
+
+// ask sends a request with an id and reads until its answer. each receives the lines before it.
+func (w *wireline) ask(id, line string, each func(line []byte)) []byte {
+	w.b.Helper()
+	w.send(line)
 	for {
 		got, err := w.out.ReadSlice('\n')
 		check(w.b, err)
@@ -142,17 +148,4 @@ func BenchmarkWebSocketUpdate(b *testing.B) {
 	}
 	b.ReportMetric(float64(quantile(ways[0], 0.5).Microseconds()), "us-pipe-p50")
 	b.ReportMetric(float64(quantile(ways[1], 0.5).Microseconds()), "us-network-p50")
-}
-
-// BenchmarkProxyStart measures how much acp-agent adds to the time until initialize is answered.
-func BenchmarkProxyStart(b *testing.B) {
-	direct, through := commands(b)
-	var times [2][]time.Duration
-	for b.Loop() {
-		for i, command := range [][]string{direct, through} {
-			times[i] = append(times[i], firstAnswer(b, command))
-		}
-	}
-	b.ReportMetric(float64((quantile(times[1], 0.5)-quantile(times[0], 0.5)).Microseconds())/1000, "ms-added")
-	report(b, "ms-direct", times[0], 0.5)
 }

@@ -35,25 +35,3 @@ func BenchmarkNewSession(b *testing.B) {
 		return timed(func() { open = a.open(cwd, lib, skills) })
 	})
 }
-
-// BenchmarkList measures the first page of session/list by roots, among a thousand sessions.
-func BenchmarkList(b *testing.B) {
-	a, cwd := start(b), b.TempDir()
-	roots := []string{b.TempDir(), b.TempDir()}
-	for i := range 1000 {
-		additional := roots
-		if i%2 == 1 {
-			additional = roots[:1]
-		}
-		a.call("session/close", map[string]any{"sessionId": a.open(cwd, additional...)}, new(struct{}))
-	}
-	filter := map[string]any{"cwd": cwd, "additionalDirectories": roots}
-	measure(b, func() time.Duration {
-		var result struct{ Sessions []struct{ SessionID string } }
-		took := timed(func() { a.call("session/list", filter, &result) })
-		if len(result.Sessions) == 0 {
-			b.Fatal("nothing was found")
-		}
-		return took
-	})
-}
