@@ -71,30 +71,3 @@ func TestEOFEndsMCPServers(t *testing.T) {
 		})
 	}
 }
-
-// A close that is under way when the input ends is completed, and its servers are gone.
-//
-// Clauses W9, A28.
-func TestCloseBeforeEOF(t *testing.T) {
-	t.Parallel()
-	mark := proctest.NewMark(t)
-	command := npmtest.Filesystem(t)
-	// The server itself ends with its input; the shell around it, and what else that has started,
-	// do not.
-	stubborn := []string{"sh", "-c", `trap "" TERM HUP INT; (while :; do sleep 0.1; done) & "$0" "$1"; wait`, command[0], command[1]}
-	for _, method := range []string{"session/close", "session/delete"} {
-		a := start(t).initialize()
-		session := a.served([]string{folder(t)}, withMark(stdioServer("stubborn", stubborn), mark))
-		require.Contains(t, a.ask(session, "/call stubborn.list_allowed_directories", "allow_once").text, "Allowed directories")
-		from, id := a.Count(), a.NextID()
-		a.send(pipes.Request(id, method, sessionParams(session)))
-		began := time.Now()
-		require.NoError(t, a.CloseInput())
-		require.Zero(t, a.exit(), "standard error: %s", a.stderr)
-		requireSoon(t, began)
-		require.Empty(t, mark.Processes())
-		m, err := a.Response(within(t), from, id)
-		require.NoError(t, err)
-		require.Nil(t, m.Error, m.Raw)
-	}
-}

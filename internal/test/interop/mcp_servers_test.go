@@ -100,45 +100,6 @@ func TestServerEverythingInEverySession(t *testing.T) {
 	}
 }
 
-// read reads a file through server-filesystem and returns the tool's answer.
-func (a *agent) read(id, path string) string {
-	a.t.Helper()
-	arguments, err := json.Marshal(map[string]string{"path": path})
-	require.NoError(a.t, err)
-	turn := a.ask(id, "/call fs.read_text_file "+string(arguments), "allow_always")
-	require.Equal(a.t, "end_turn", turn.stop)
-	return turn.text
-}
-
-const outside = "outside allowed directories"
-
-// Clauses M5, M3, A22.
-func TestServerFilesystem(t *testing.T) {
-	t.Parallel()
-	server := stdioServer("fs", npmtest.Filesystem(t))
-	first, second, third := folder(t, "a.txt", "tangerine"), folder(t, "b.txt", "mandarin"), folder(t, "c.txt", "clementine")
-	files := map[string]string{filepath.Join(first, "a.txt"): "tangerine", filepath.Join(second, "b.txt"): "mandarin", filepath.Join(third, "c.txt"): "clementine"}
-	a := start(t).initialize()
-	all := a.served([]string{first, second, third}, server)
-	for path, text := range files { // any of them may be the first call of a server
-		require.Contains(t, a.read(all, path), text)
-	}
-	wide, narrow := a.served([]string{first, second}, server), a.served([]string{third}, server)
-	require.Contains(t, a.read(wide, filepath.Join(second, "b.txt")), "mandarin")
-	require.Contains(t, a.read(wide, filepath.Join(third, "c.txt")), outside)
-	require.Contains(t, a.read(narrow, filepath.Join(third, "c.txt")), "clementine")
-	require.Contains(t, a.read(narrow, filepath.Join(second, "b.txt")), outside)
-
-	from := a.Count()
-	a.reload(wide, []string{first}, server)
-	require.Contains(t, a.read(wide, filepath.Join(second, "b.txt")), outside, "the list shrank")
-	require.Contains(t, a.read(wide, filepath.Join(first, "a.txt")), "tangerine")
-	require.Contains(t, messageText(t, a.updates(from, wide)), ": it still has "+second, "the user sees it")
-	a.reload(wide, []string{first, third}, server)
-	require.Contains(t, a.read(wide, filepath.Join(third, "c.txt")), "clementine")
-	require.Contains(t, a.read(narrow, filepath.Join(first, "a.txt")), outside)
-}
-
 // remote starts an MCP server over HTTP that requires a header. Its tool lists the roots as
 // server-everything does.
 func remote(t *testing.T, name, value string) *mcptest.Guarded {

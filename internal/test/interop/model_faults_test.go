@@ -67,35 +67,6 @@ func TestBrokenAnswers(t *testing.T) {
 	}
 }
 
-// Answers that are none, and tool calls that are not JSON, do not end the session.
-//
-// Clause B4.
-func TestOtherAnswers(t *testing.T) {
-	t.Parallel()
-	html := map[string]string{"Content-Type": "text/html"}
-	stream := map[string]string{"Content-Type": "text/event-stream"}
-	for name, f := range map[string]modelserver.Fault{
-		"a page":                {Status: 200, Header: html, Body: "<html><body>Sign in to the hotel's network.</body></html>"},
-		"an event that is none": {Status: 200, Header: stream, Body: "data: {\"choices\": 7}\n\n"},
-		"an error in a stream":  {Status: 200, Header: stream, Body: "data: {\"error\":{\"message\":\"out of memory\"}}\n\n"},
-		"a rejected request":    {Status: 400, Header: stream, Body: "no"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel() // some are asked for again after a while
-			stage := onModelStage(t)
-			session := stage.open(stage.edit(t), client.Setup{Roots: rootsOf(t, folder(t))})
-			said, _, end := session.prompt("Go on.", modelserver.Say("unreached").Failing(f))
-			require.Equal(t, sdk.StopReasonEndTurn, end.StopReason)
-			require.NotEmpty(t, chunks(said, `"agent_message_chunk"`))
-			require.NotContains(t, said, "unreached")
-			said, turn, _ := session.prompt("Go on.", modelserver.UseWith("read_file", `{"path": "a.t`), modelserver.Say("I see."))
-			require.Len(t, updates(said, `"status":"failed"`), 1)
-			require.Len(t, turn, 2)
-			require.Equal(t, "I see.", chunks(said, `"agent_message_chunk"`))
-		})
-	}
-}
-
 // Ten thousand deltas a second arrive in order.
 //
 // Clause B4.

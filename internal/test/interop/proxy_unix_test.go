@@ -7,14 +7,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/internal/test/interop/pipes"
 	"github.com/acp-agent/acp-agent/internal/test/interop/program"
 	"github.com/acp-agent/acp-agent/internal/test/needs"
 )
@@ -191,77 +188,4 @@ func TestListedSessionsChooseNoRoots(t *testing.T) {
 	loaded, err := os.ReadFile(loads)
 	require.NoError(t, err)
 	require.NotContains(t, string(loaded), "/etc")
-}
-
-// askClient has the agent behind the program send a request to the client. It reports whether that
-// arrived, and what the agent was answered.
-func (a *agent) askClient(session, method string, params map[string]any) (arrived bool, answer string) {
-	a.t.Helper()
-	from, id := a.Count(), a.NextID()
-	text, err := json.Marshal(params)
-	require.NoError(a.t, err)
-	a.send(pipes.Request(id, "session/prompt", promptParams(session, "ask "+method+" "+string(text))))
-	ended := func(m pipes.Message) bool { return m.IsResponse(strconv.Itoa(id)) }
-	m, at := a.await(from, func(m pipes.Message) bool { return m.Method == method || ended(m) })
-	if m.Method == method {
-		a.send(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":{"content":"","terminalId":"t"}}`)
-		a.await(at, ended)
-		return true, ""
-	}
-	return false, a.updates(from, session)
-}
-
-// An agent replaces a root, or a file in one, and asks the editor for what is at its path.
-//
-// Clause C13.
-func TestEditorReachesOnlyRoots(t *testing.T) {
-	t.Parallel()
-	for layout, additional := range map[string][]string{"nested root": {"sub"}, "root given as a link": {"link"}, "only root": nil} {
-		t.Run(layout, func(t *testing.T) {
-			top, victim := folder(t, "sub/file", "inside", "sub/second", ""), folder(t, "file", "outside")
-			require.NoError(t, os.Symlink("sub", filepath.Join(top, "link")))
-			roots := []string{top}
-			if additional == nil {
-				roots = []string{filepath.Join(top, "sub")}
-			}
-			for _, name := range additional {
-				roots = append(roots, filepath.Join(top, name))
-			}
-			root := roots[len(roots)-1]
-			a := start(t, behind()...)
-			a.call("initialize", map[string]any{"protocolVersion": 1, "clientCapabilities": map[string]any{
-				"fs": map[string]any{"readTextFile": true, "writeTextFile": true}, "terminal": true,
-			}}, nil)
-			id := a.open(roots[0], roots[1:]...)
-			requests := func(name string) map[string]map[string]any {
-				return map[string]map[string]any{
-					"fs/read_text_file":  {"path": filepath.Join(root, name)},
-					"fs/write_text_file": {"path": filepath.Join(root, name), "content": "x"},
-					"terminal/create":    {"command": "ls", "cwd": root},
-				}
-			}
-			for method, params := range requests("file") {
-				arrived, answer := a.askClient(id, method, params)
-				require.True(t, arrived, "%s: %s", method, answer)
-			}
-			refused := func(name, why string) {
-				for method, params := range requests(name) {
-					if method == "terminal/create" && name != "file" {
-						continue
-					}
-					arrived, answer := a.askClient(id, method, params)
-					require.False(t, arrived, method)
-					require.Contains(t, answer, why, method)
-				}
-			}
-			require.NoError(t, os.Link(filepath.Join(root, "second"), filepath.Join(victim, "second")))
-			refused("second", "other hard links")
-			require.NoError(t, syscall.Mkfifo(filepath.Join(root, "fifo"), 0o600))
-			refused("fifo", "is a fifo")
-
-			require.NoError(t, os.Rename(root, filepath.Join(top, "old")))
-			require.NoError(t, os.Symlink(victim, root))
-			refused("file", "the folder "+root+" was replaced after the session started: load the session again")
-		})
-	}
 }

@@ -1,7 +1,6 @@
 package schema_test
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -88,18 +87,6 @@ func TestInvalidMessages(t *testing.T) {
 		require.NoError(t, conversation.Agent(answer))
 		require.ErrorContains(t, conversation.Agent(answer), "no unanswered request")
 	})
-}
-
-func ExampleSchema() {
-	s, err := schema.Load("../../../../testdata/node/node_modules/" + published)
-	if err != nil {
-		fmt.Println("run npm ci in testdata/node first")
-		return
-	}
-	c := s.Conversation()
-	c.Client(`{"jsonrpc":"2.0","id":1,"method":"session/list","params":{}}`)
-	err = c.Agent(`{"jsonrpc":"2.0","id":1,"result":{"sessions":null}}`)
-	fmt.Println(err != nil)
 }
 
 // Clause W1.
