@@ -1,7 +1,6 @@
 package workspace_test
 
 import (
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -71,23 +70,5 @@ func slurp(f *workspace.File) ([]byte, error) {
 			}
 			return text, err
 		}
-	}
-}
-
-func BenchmarkOpen(b *testing.B) {
-	for _, n := range []int{1, 64} {
-		b.Run(fmt.Sprintf("%d_roots", n), func(b *testing.B) {
-			dirs := make([]string, n)
-			for i := range dirs {
-				dirs[i] = realDir(b)
-			}
-			roots, err := workspace.NewRoots(dirs[0], dirs[1:])
-			require.NoError(b, err)
-			for b.Loop() {
-				ws, err := workspace.Open(b.Context(), roots, workspace.Options{})
-				require.NoError(b, err)
-				require.NoError(b, ws.Close())
-			}
-		})
 	}
 }

@@ -59,28 +59,6 @@ func TestDeepDirectories(t *testing.T) {
 	require.NoError(t, g.ws.Remove(deep, workspace.RemoveOptions{}))
 }
 
-func TestRemove(t *testing.T) {
-	g := newGrounds(t)
-	mkdir(t, filepath.Join(g.a, "empty"))
-	mkdir(t, filepath.Join(g.a, "empty2"))
-	want := picture(t, g.dir)
-	for _, path := range []string{"empty", "empty2/", "f", "../B/f", filepath.Join(g.b, "d/f")} {
-		target, err := g.ws.RemoveTarget(path)
-		require.NoError(t, err)
-		require.NoError(t, g.ws.Remove(path, workspace.RemoveOptions{At: target.Ref()}), path)
-	}
-	for _, gone := range []string{"A/empty", "A/empty2", "A/f", "B/f", "B/d/f"} {
-		delete(want, gone)
-	}
-	require.Equal(t, want, picture(t, g.dir))
-	for path, err := range map[string]error{
-		"d": syscall.ENOTEMPTY, "f": fs.ErrNotExist, "no/f": fs.ErrNotExist, "d/e/f/": syscall.ENOTDIR, "": fs.ErrInvalid,
-	} {
-		require.ErrorIs(t, g.ws.Remove(path, workspace.RemoveOptions{}), err, path)
-	}
-	require.Equal(t, want, picture(t, g.dir))
-}
-
 func TestRename(t *testing.T) {
 	g := newGrounds(t)
 	link(t, filepath.Join(g.b, "d"), filepath.Join(g.a, "across"))

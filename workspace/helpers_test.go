@@ -139,17 +139,6 @@ var ways = map[string]func(*workspace.Workspace, string) error{
 	},
 }
 
-// requireOutside requires that every way to access path fails because it is outside.
-func requireOutside(tb testing.TB, ws *workspace.Workspace, path string) {
-	tb.Helper()
-	for name, way := range ways {
-		err := way(ws, path)
-		var outside *workspace.OutsideError
-		require.ErrorAs(tb, err, &outside, "%s %s", name, path)
-		require.NotEmpty(tb, outside.Why)
-	}
-}
-
 // changes are the ways to change what is at a path.
 var changes = map[string]func(*workspace.Workspace, string) error{
 	"WriteFile": func(ws *workspace.Workspace, path string) error {

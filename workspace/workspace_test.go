@@ -281,18 +281,6 @@ func TestOpenZeroRoots(t *testing.T) {
 	require.Equal(t, workspace.RootErrors{{Reason: workspace.ReasonEmpty}}, rootErrors(err))
 }
 
-// Clause A22.
-func TestTwoWorkspaces(t *testing.T) {
-	one, other := realDir(t), realDir(t)
-	write(t, filepath.Join(one, "f"), "one")
-	write(t, filepath.Join(other, "f"), "other")
-	ws1, ws2 := open(t, one), open(t, other)
-	requireRead(t, ws1, "f", "one", 0, "f")
-	requireRead(t, ws2, "f", "other", 0, "f")
-	requireOutside(t, ws1, other+"/f")
-	requireOutside(t, ws2, one+"/f")
-}
-
 // Clause C8.
 func TestReplacedRoots(t *testing.T) {
 	for name, c := range map[string]struct {

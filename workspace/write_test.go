@@ -44,40 +44,6 @@ func put(ws *workspace.Workspace, path, text string) (workspace.Ref, error) {
 	return ws.WriteFile(context.Background(), path, []byte(text), workspace.WriteOptions{})
 }
 
-// Clause C4.
-func TestWriteThroughDanglingLinksInside(t *testing.T) {
-	g := newGrounds(t)
-	link(t, "d/new", filepath.Join(g.a, "here"))
-	link(t, filepath.Join(g.b, "d/new"), filepath.Join(g.a, "there"))
-	for path, want := range map[string]string{"here": filepath.Join(g.a, "d/new"),
-		"there": filepath.Join(g.b, "d/new")} {
-		target, err := g.ws.WriteTarget(path)
-		require.NoError(t, err)
-		require.Equal(t, want, target.Path())
-		require.NoFileExists(t, want, "looking makes nothing")
-		ref, err := put(g.ws, path, path)
-		require.NoError(t, err)
-		require.Equal(t, target, ref)
-		require.Equal(t, path, picture(t, g.dir)[strings.TrimPrefix(want, g.dir+"/")])
-	}
-	require.Equal(t, "-> d/new", picture(t, g.a)["here"])
-}
-
-// Clause C12.
-func TestWriteThroughLinks(t *testing.T) {
-	g := newGrounds(t)
-	link(t, filepath.Join(g.b, "d/f"), filepath.Join(g.a, "l"))
-	link(t, "l", filepath.Join(g.a, "ll"))
-	ref, err := put(g.ws, "ll", "written")
-	require.NoError(t, err)
-	require.Equal(t, filepath.Join(g.b, "d/f"), ref.Path())
-	require.Equal(t, 1, ref.Root().Index)
-	seen := picture(t, g.dir)
-	require.Equal(t, "written", seen["B/d/f"])
-	require.Equal(t, "-> l", seen["A/ll"])
-	require.Equal(t, "-> "+filepath.Join(g.b, "d/f"), seen["A/l"])
-}
-
 // Clause C11.
 func TestWriteAfterReplacement(t *testing.T) {
 	g := newGrounds(t)
@@ -122,33 +88,6 @@ func TestWriteChangedFile(t *testing.T) {
 	_, err = g.ws.WriteFile(t.Context(), "f", nil, workspace.WriteOptions{IfUnchanged: read})
 	var changed *workspace.ChangedError
 	require.ErrorAs(t, err, &changed, "it is gone")
-}
-
-func TestWriteFile(t *testing.T) {
-	g := newGrounds(t)
-	for path, want := range map[string]string{
-		"f": "A/f", "new": "A/new", "./d//e/f": "A/d/e/f", "../B/new": "B/new", filepath.Join(g.b,
-			"f"): "B/f", "-rf": "A/-rf",
-		strings.Repeat("n", 255): "A/" + strings.Repeat("n", 255),
-	} {
-		ref, err := put(g.ws, path, "written to "+path)
-		require.NoError(t, err)
-		require.Equal(t, filepath.Join(g.dir, want), ref.Path())
-		require.Equal(t, "written to "+path, picture(t, g.dir)[want])
-	}
-	seen := picture(t, g.dir)
-	for path := range seen {
-		require.NotContains(t, path, ".acp-agent-")
-	}
-	_, err := put(g.ws, "no/such/directory", "")
-	require.ErrorIs(t, err, fs.ErrNotExist)
-	_, err = put(g.ws, "d", "")
-	require.ErrorIs(t, err, syscall.EISDIR)
-	_, err = put(g.ws, ".", "")
-	require.ErrorIs(t, err, syscall.EISDIR)
-	_, err = put(g.ws, g.b, "")
-	require.ErrorIs(t, err, syscall.EISDIR)
-	require.Equal(t, seen, picture(t, g.dir))
 }
 
 func TestWriteFileCreates(t *testing.T) {
@@ -198,14 +137,4 @@ func TestWriteFileCancelled(t *testing.T) {
 		}
 	}
 	require.Equal(t, before, picture(t, g.dir))
-}
-
-func TestWriteFileAfterClose(t *testing.T) {
-	g := newGrounds(t)
-	require.NoError(t, g.ws.Close())
-	_, err := put(g.ws, "f", "x")
-	require.ErrorIs(t, err, workspace.ErrClosed)
-	_, err = g.ws.WriteTarget("f")
-	require.ErrorIs(t, err, workspace.ErrClosed)
-	require.Equal(t, "A/f", picture(t, g.dir)["A/f"])
 }

@@ -160,12 +160,3 @@ func BenchmarkFindByName(b *testing.B) {
 		}
 	})
 }
-
-// BenchmarkNew makes a set, as every call of a model that changes something does.
-func BenchmarkNew(b *testing.B) {
-	b.ReportAllocs()
-	permit := func(context.Context, Change) error { return nil }
-	for b.Loop() {
-		New(nil, Options{Permit: permit})
-	}
-}
