@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -31,10 +30,11 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// gopher is a client based on the Go SDK.
+// gopher is a client based on the Go SDK. Its Client is nil: requests that a client without
+// capabilities never receives panic.
 type gopher struct {
 	*sdk.ClientSideConnection
-	unasked
+	sdk.Client
 	t     *testing.T
 	lines *transcript
 	log   *logtest.Text
@@ -301,41 +301,4 @@ func store(t *testing.T, state, cwd string, history []sessionstore.Update) {
 	}
 	require.NoError(t, s.EndTurn(t.Context(), lease, turn))
 	require.NoError(t, s.Close())
-}
-
-// unasked implements the requests a client without capabilities never receives.
-type unasked struct{}
-
-var errUnasked = errors.New("not advertised")
-
-func (unasked) ReadTextFile(context.Context, sdk.ReadTextFileRequest) (r sdk.ReadTextFileResponse, err error) {
-	return r, errUnasked
-}
-
-func (unasked) WriteTextFile(context.Context, sdk.WriteTextFileRequest) (r sdk.WriteTextFileResponse, err error) {
-	return r, errUnasked
-}
-
-func (unasked) RequestPermission(context.Context, sdk.RequestPermissionRequest) (r sdk.RequestPermissionResponse, err error) {
-	return r, errUnasked
-}
-
-func (unasked) CreateTerminal(context.Context, sdk.CreateTerminalRequest) (r sdk.CreateTerminalResponse, err error) {
-	return r, errUnasked
-}
-
-func (unasked) KillTerminal(context.Context, sdk.KillTerminalRequest) (r sdk.KillTerminalResponse, err error) {
-	return r, errUnasked
-}
-
-func (unasked) TerminalOutput(context.Context, sdk.TerminalOutputRequest) (r sdk.TerminalOutputResponse, err error) {
-	return r, errUnasked
-}
-
-func (unasked) ReleaseTerminal(context.Context, sdk.ReleaseTerminalRequest) (r sdk.ReleaseTerminalResponse, err error) {
-	return r, errUnasked
-}
-
-func (unasked) WaitForTerminalExit(context.Context, sdk.WaitForTerminalExitRequest) (r sdk.WaitForTerminalExitResponse, err error) {
-	return r, errUnasked
 }

@@ -53,20 +53,6 @@ func TestFileModes(t *testing.T) {
 }
 
 // Clause S5.
-func TestXDGStateHome(t *testing.T) {
-	t.Parallel()
-	home := t.TempDir()
-	a := startCommand(t, "/usr/bin/env", "XDG_STATE_HOME="+filepath.Join(home, "state"), "HOME="+home, program.Path()).initialize()
-	a.open(folder(t))
-	a.leave()
-	if _, err := os.Stat(filepath.Join(home, "Library")); err == nil {
-		modes(t, filepath.Join(home, "Library", "Application Support", "acp-agent"))
-		return
-	}
-	modes(t, filepath.Join(home, "state", "acp-agent"))
-}
-
-// Clause S5.
 func TestStateDirFlag(t *testing.T) {
 	t.Parallel()
 	for name, agent := range map[string][]string{"our own": nil, "another behind": behind()} {
