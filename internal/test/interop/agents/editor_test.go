@@ -15,6 +15,7 @@ import (
 	"time"
 
 	sdk "github.com/coder/acp-go-sdk"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/client"
@@ -207,8 +208,8 @@ func (s *stage) open(t *testing.T, f files, command []string) *editor {
 			s.endOthers(t, already)
 			return
 		}
-		require.NoError(t, <-served)
-		require.NoError(t, cmd.Wait(), "standard error: %s", &stderr)
+		assert.NoError(t, <-served) // FailNow would be a panic here
+		assert.NoError(t, cmd.Wait(), "standard error: %s", &stderr)
 	})
 	t.Cleanup(func() {
 		e.leave()
