@@ -23,9 +23,8 @@ type Ledger interface {
 	// Charges returns what a session has used, in the order in which it was added.
 	Charges(ctx context.Context, id ID) ([]Charge, error)
 
-	// Sums returns the sums of the charges that q selects: of each session, meter, unit and mark,
-	// in each interval of q. The time of a sum is that of its first charge. Source and Reading are
-	// empty.
+	// Sums returns the sums of the charges that q selects: of each session, meter, unit and mark.
+	// The time of a sum is that of its first charge. Source and Reading are empty.
 	Sums(ctx context.Context, q ChargeQuery) ([]Charge, error)
 }
 
@@ -102,25 +101,6 @@ type ChargeQuery struct {
 	Meter Meter
 	// Since selects those at or after a time, Until those before another. Zero times select all.
 	Since, Until time.Time
-	// Every is the length of the intervals, which begin at the zero of Unix time, in whole
-	// milliseconds. 0 means one interval. Days begin at the boundary of a quarter of an hour
-	// wherever somebody is.
-	Every time.Duration
-}
-
-// Bounds returns the times and the interval of q in milliseconds.
-func (q ChargeQuery) Bounds() (since, until, every int64) {
-	since, until, every = math.MinInt64, math.MaxInt64, math.MaxInt64
-	if !q.Since.IsZero() {
-		since = q.Since.UnixMilli()
-	}
-	if !q.Until.IsZero() {
-		until = q.Until.UnixMilli()
-	}
-	if q.Every > 0 {
-		every = max(q.Every.Milliseconds(), 1)
-	}
-	return since, until, every
 }
 
 const (

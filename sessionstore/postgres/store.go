@@ -35,7 +35,7 @@ type Options struct {
 // Store is a [sessionstore.Shared] in a PostgreSQL database.
 type Store struct {
 	sessionstore.Shared
-	core     *core.Store // the same, but it does not watch
+	core     *core.Store // the same
 	database *database
 }
 
@@ -100,28 +100,6 @@ func misplacesPassword(address string) bool {
 	}
 	rest, _, _ = strings.Cut(rest, "?")
 	return isURL && strings.Contains(rest, "@")
-}
-
-// For implements [sessionstore.Shared].
-func (s *Store) For(owner string) sessionstore.Store {
-	return view{s.Shared.For(owner), s.database, owner}
-}
-
-// view is the store of an owner.
-type view struct {
-	sessionstore.Store
-	database *database
-	owner    string
-}
-
-// Watch implements [sessionstore.Store].
-func (s view) Watch(id sessionstore.ID) (changed <-chan struct{}, stop func()) {
-	return s.database.watch(s.owner, id)
-}
-
-// Watch implements [sessionstore.Store].
-func (s *Store) Watch(id sessionstore.ID) (changed <-chan struct{}, stop func()) {
-	return s.database.watch("", id)
 }
 
 // Close implements [sessionstore.Store]. If the store was used and Options.Retention is set, it

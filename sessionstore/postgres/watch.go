@@ -28,8 +28,8 @@ type watches struct {
 	listening sync.WaitGroup
 }
 
-// watch watches a session of an owner.
-func (d *database) watch(
+// Watch implements [core.Database].
+func (d *database) Watch(
 	owner string, id sessionstore.ID,
 ) (changed <-chan struct{}, stop func()) {
 	w := &d.watches

@@ -567,6 +567,9 @@ func (f *file) vacuum(ctx context.Context) error {
 	return nil
 }
 
+// Watch implements [core.Database]. It announces nothing.
+func (f *file) Watch(string, sessionstore.ID) (<-chan struct{}, func()) { return nil, func() {} }
+
 // Purged implements [core.Database]. It moves the log into the file, so that no writer has to, and
 // empties it in the end, because it has old pages.
 func (f *file) Purged(ctx context.Context, done bool) error {

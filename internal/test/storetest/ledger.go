@@ -105,9 +105,8 @@ func sumCharges(t *testing.T, s store) {
 		sum("one", tokens(at(9, 0), 0), 7), sum("two", usd(at(12, 0), 0, 0, ""), 8),
 	}, sums(t, s, sessionstore.ChargeQuery{}), "currencies and marks are not added")
 	require.Equal(t, []charge{
-		sum("one", usd(at(9, 0), 0, 0, ""), 1.5), sum("one", usd(at(9, 15), 0, 0, ""), 2),
-		sum("one", reset, 0.25), sum("one", eur, 4),
-	}, sums(t, s, sessionstore.ChargeQuery{Session: "one", Meter: sessionstore.CostMeter, Every: 15 * time.Minute}))
+		sum("one", usd(at(9, 0), 0, 0, ""), 3.5), sum("one", reset, 0.25), sum("one", eur, 4),
+	}, sums(t, s, sessionstore.ChargeQuery{Session: "one", Meter: sessionstore.CostMeter}))
 	require.Equal(t, []charge{sum("one", usd(at(9, 15), 0, 0, ""), 2)},
 		sums(t, s, sessionstore.ChargeQuery{Since: at(9, 15), Until: at(9, 16)}))
 	require.Empty(t, sums(t, s, sessionstore.ChargeQuery{Session: "unknown"}))

@@ -2,7 +2,8 @@ package core
 
 import (
 	"context"
-	"errors"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -39,6 +40,9 @@ type Database interface {
 	FindPassages(
 		tx Tx, owner string, terms []sessionstore.Term, limit int,
 	) (keys []int64, err error)
+
+	// Watch is [sessionstore.Watcher.Watch] for a session of an owner.
+	Watch(owner string, id sessionstore.ID) (changed <-chan struct{}, stop func())
 
 	// Purged is called outside of transactions when some deleted data was purged. done says that it
 	// was the last.
@@ -96,82 +100,107 @@ type Rows interface {
 	Close()
 }
 
-// errNoRow is returned by transaction.row.
-var errNoRow = errors.New("there is no such row")
-
-// transaction is a transaction of an owner.
+// transaction is a transaction of an owner. Nothing follows in it once something has failed, so its
+// methods return no errors: they panic with a failure, of which [Store.run] makes an error again.
 type transaction struct {
 	Tx
 	*Store
 	now int64 // the time of its beginning
 }
 
-// args returns the arguments of a statement.
-func (tx *transaction) args(args []any) []any { return append([]any{tx.owner}, args...) }
+// failure is the error that has ended a transaction.
+type failure struct{ error }
 
-// exec runs a statement. The arguments are $2 and later.
-func (tx *transaction) exec(text string, args ...any) error {
-	_, err := tx.Exec(text, tx.args(args)...)
-	return err
+// must ends the transaction in which it is called if err is not nil.
+func must(err error) {
+	if err != nil {
+		panic(failure{err})
+	}
 }
 
-// execAll runs statements with the same arguments, until one fails.
-func (tx *transaction) execAll(args []any, texts ...string) error {
-	for _, text := range texts {
-		if err := tx.exec(text, args...); err != nil {
-			return err
+// got returns a value, and ends the transaction in which it is called if err is not nil.
+func got[T any](value T, err error) T {
+	must(err)
+	return value
+}
+
+// failed returns the error with which do, a transaction, has ended.
+func failed(do func()) (err error) {
+	defer func() {
+		switch ended := recover().(type) {
+		case nil:
+		case failure:
+			err = ended.error
+		default:
+			panic(ended)
 		}
-	}
+	}()
+	do()
 	return nil
 }
 
-// row reads the one row of a query. It returns errNoRow if there is none.
-func (tx *transaction) row(dest []any, text string, args ...any) error {
-	found := false
-	err := tx.each(dest, func() error {
-		found = true
-		return nil
-	}, text, args...)
-	if err == nil && !found {
-		err = errNoRow
-	}
-	return err
+// args returns the arguments of a statement.
+func (tx *transaction) args(args ...any) []any { return append([]any{tx.owner}, args...) }
+
+// exec runs a statement. The arguments are $2 and later.
+func (tx *transaction) exec(text string, args ...any) (changed int64) {
+	return got(tx.Exec(text, tx.args(args...)...))
+}
+
+// execEach runs a statement with each list of arguments, which includes the owner.
+func (tx *transaction) execEach(text string, each [][]any) { must(tx.ExecEach(text, each)) }
+
+// row reads the one row of a query, and reports whether there is one.
+func (tx *transaction) row(dest []any, text string, args ...any) (found bool) {
+	tx.each(dest, func() { found = true }, text, args...)
+	return found
 }
 
 // each reads the rows of a query into dest, and calls do after each.
-func (tx *transaction) each(dest []any, do func() error, text string, args ...any) error {
-	return tx.rows(func(rows Rows) error {
-		if err := rows.Scan(dest...); err != nil {
-			return err
-		}
-		return do()
+func (tx *transaction) each(dest []any, do func(), text string, args ...any) {
+	tx.rows(func(rows Rows) {
+		must(rows.Scan(dest...))
+		do()
 	}, text, args...)
 }
 
-// rows calls do with each row of a query.
-func (tx *transaction) rows(do func(Rows) error, text string, args ...any) error {
-	rows, err := tx.Query(text, tx.args(args)...)
-	if err != nil {
-		return err
-	}
+// rows calls do with each row of a query, whose first argument is the owner.
+func (tx *transaction) rows(do func(Rows), text string, args ...any) {
+	tx.query(do, text, tx.args(args...)...)
+}
+
+// query calls do with each row of a query.
+func (tx *transaction) query(do func(Rows), text string, args ...any) {
+	rows := got(tx.Query(text, args...))
 	defer rows.Close()
 	for rows.Next() {
-		if err := do(rows); err != nil {
-			return err
-		}
+		do(rows)
 	}
-	return rows.Err()
+	must(rows.Err())
+}
+
+// texts returns the texts that a query finds.
+func (tx *transaction) texts(text string, args ...any) (all []string) {
+	tx.query(func(rows Rows) {
+		var one string
+		must(rows.Scan(&one))
+		all = append(all, one)
+	}, text, args...)
+	return all
 }
 
 // next returns a number that no session, lease or strand has had.
-func (tx *transaction) next() (n int64, err error) {
-	rows, err := tx.Query(tx.db.Traits().Next)
-	if err != nil {
-		return 0, err
+func (tx *transaction) next() (n int64) {
+	tx.query(func(rows Rows) { must(rows.Scan(&n)) }, tx.db.Traits().Next)
+	return n
+}
+
+// placeholders returns those of some values, the first of which is $first.
+func placeholders[T any](values []T, first int) (list string, args []any) {
+	names := make([]string, len(values))
+	for i, value := range values {
+		names[i] = fmt.Sprintf("$%d", first+i)
+		args = append(args, value)
 	}
-	defer rows.Close()
-	if rows.Next() {
-		err = rows.Scan(&n)
-	}
-	return n, errors.Join(err, rows.Err())
+	return strings.Join(names, ", "), args
 }

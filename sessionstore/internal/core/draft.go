@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -26,18 +25,14 @@ type draft struct {
 // NewDraft implements [sessionstore.Store].
 func (s *Store) NewDraft(ctx context.Context, id sessionstore.ID) (sessionstore.Draft, error) {
 	d := &draft{store: s, id: id, states: make(map[sessionstore.Kind]sessionstore.Update)}
-	err := s.write(ctx, func(tx *transaction) (err error) {
-		r := &row{}
+	err := s.write(ctx, func(tx *transaction) {
+		session := int64(0)
 		if id != "" { // locked until the draft is there to expire with it
-			if r, err = tx.find(id, tx.db.Traits().ForShare); err != nil {
-				return err
-			}
+			session = tx.find(id, tx.db.Traits().ForShare).key
 		}
-		if d.strand, err = tx.next(); err != nil {
-			return err
-		}
-		return tx.exec("INSERT INTO drafts (owner, strand, session, started) "+
-			"VALUES ($1, $2, $3, $4)", d.strand, r.key, tx.now)
+		d.strand = tx.next()
+		tx.exec("INSERT INTO drafts (owner, strand, session, started) "+
+			"VALUES ($1, $2, $3, $4)", d.strand, session, tx.now)
 	})
 	if err != nil {
 		return nil, err
@@ -53,12 +48,10 @@ func (tx *transaction) draftsExpire() int64 { return tx.now - maxDraftAge.Millis
 func (d *draft) Append(ctx context.Context, segment []sessionstore.Update) error {
 	history, states := sessionstore.Split(segment)
 	r := row{}
-	err := d.store.write(ctx, func(tx *transaction) error {
-		if err := d.lock(tx); err != nil {
-			return err
-		}
+	err := d.store.write(ctx, func(tx *transaction) {
+		d.lock(tx)
 		r = row{strand: d.strand, last: d.last}
-		return tx.addBodies(&r, packed(history))
+		tx.addBodies(&r, packed(history))
 	})
 	if err != nil {
 		return err
@@ -72,22 +65,20 @@ func (d *draft) Append(ctx context.Context, segment []sessionstore.Update) error
 
 // Discard implements [sessionstore.Draft].
 func (d *draft) Discard(ctx context.Context) error {
-	err := d.store.write(ctx, func(tx *transaction) error {
-		return tx.exec("UPDATE drafts SET started = 0, session = 0 "+
+	err := d.store.write(ctx, func(tx *transaction) {
+		tx.exec("UPDATE drafts SET started = 0, session = 0 "+
 			"WHERE owner = $1 AND strand = $2 AND started > 0", d.strand)
 	})
 	d.store.purgeSoon()
 	return err
 }
 
-// lock locks the draft. It returns an error if the draft was used or discarded, or has expired.
-func (d *draft) lock(tx *transaction) error {
-	err := tx.row([]any{new(int64)}, "SELECT strand FROM drafts WHERE owner = $1 AND strand = $2 "+
-		"AND started >= $3"+tx.forWrite(), d.strand, max(tx.draftsExpire(), 1))
-	if errors.Is(err, errNoRow) {
-		return sessionstore.ErrDraft
+// lock locks the draft. It fails if the draft was used or discarded, or has expired.
+func (d *draft) lock(tx *transaction) {
+	if !tx.row([]any{new(int64)}, "SELECT strand FROM drafts WHERE owner = $1 AND strand = $2 "+
+		"AND started >= $3"+tx.forWrite(), d.strand, max(tx.draftsExpire(), 1)) {
+		must(sessionstore.ErrDraft)
 	}
-	return err
 }
 
 // draftOf returns the draft d of a session as this package's type, or nil if d is nil.
@@ -104,61 +95,44 @@ func (s *Store) draftOf(id sessionstore.ID, d sessionstore.Draft) (*draft, error
 
 // appendTo adds the draft to the end of the session's history. A session without a history gets the
 // draft's strand, so that a long draft is not moved. The caller stores the row.
-func (d *draft) appendTo(tx *transaction, r *row) error {
-	if err := d.lock(tx); err != nil {
-		return err
-	}
-	err := tx.exec("DELETE FROM drafts WHERE owner = $1 AND strand = $2", d.strand)
-	if err != nil {
-		return err
-	}
+func (d *draft) appendTo(tx *transaction, r *row) {
+	d.lock(tx)
+	tx.exec("DELETE FROM drafts WHERE owner = $1 AND strand = $2", d.strand)
 	if r.last == 0 {
 		r.strand = d.strand
-		err = tx.set(r.id, "strand = $3", d.strand)
+		tx.set(r.id, "strand = $3", d.strand)
 	} else {
-		err = tx.exec("UPDATE segments SET strand = $2, seq = seq + $3 "+
-			"WHERE owner = $1 AND strand = $4", r.strand, r.last, d.strand)
-	}
-	if err != nil {
-		return err
+		tx.exec("UPDATE segments SET strand = $2, seq = seq + $3 WHERE owner = $1 AND strand = $4",
+			r.strand, r.last, d.strand)
 	}
 	r.last += d.last
-	return tx.addStates(r.key, slices.Collect(maps.Values(d.states)))
+	tx.addStates(r.key, slices.Collect(maps.Values(d.states)))
 }
 
 // purgedRows is the number of rows that are purged at once.
 const purgedRows = 4
 
 // purgeSome deletes some rows of an expired draft, and reports whether there was none.
-func (tx *transaction) purgeSome() (done bool, err error) {
+func (tx *transaction) purgeSome() (done bool) {
 	var strand, session int64
-	err = tx.row([]any{&strand, &session}, `
+	if !tx.row([]any{&strand, &session}, `
 		SELECT strand, CASE started WHEN 0 THEN session ELSE 0 END FROM drafts
-		WHERE owner = $1 AND started < $2 ORDER BY strand LIMIT 1`+tx.forWrite(), tx.draftsExpire())
-	if errors.Is(err, errNoRow) {
-		return true, nil
+		WHERE owner = $1 AND started < $2 ORDER BY strand LIMIT 1`+tx.forWrite(), tx.draftsExpire()) {
+		return true
 	}
-	for _, rows := range []struct {
+	for _, from := range []struct {
 		table, key, of string
 		number         int64
 	}{
 		{"passages", "key", "strand", strand}, {"segments", "seq", "strand", strand},
 		{"charges", "key", "session", session},
 	} {
-		if err != nil {
-			return false, err
-		}
-		const of = " WHERE owner = $1 AND "
-		var n int64
-		n, err = tx.Exec("DELETE FROM "+rows.table+of+rows.of+" = $2 AND "+rows.key+" IN (SELECT "+
-			rows.key+" FROM "+rows.table+of+rows.of+" = $2 ORDER BY "+rows.key+" DESC LIMIT $3)",
-			tx.owner, rows.number, purgedRows)
-		if n > 0 {
-			return false, err
+		where := " FROM " + from.table + " WHERE owner = $1 AND " + from.of + " = $2"
+		if tx.exec("DELETE"+where+" AND "+from.key+" IN (SELECT "+from.key+where+
+			" ORDER BY "+from.key+" DESC LIMIT $3)", from.number, purgedRows) > 0 {
+			return false
 		}
 	}
-	if err != nil {
-		return false, err
-	}
-	return false, tx.exec("DELETE FROM drafts WHERE owner = $1 AND strand = $2", strand)
+	tx.exec("DELETE FROM drafts WHERE owner = $1 AND strand = $2", strand)
+	return false
 }

@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"errors"
 	"iter"
 	"slices"
 
@@ -20,7 +19,7 @@ func (s *Store) BeginTurn(
 	ctx context.Context, l sessionstore.Lease, t sessionstore.Turn,
 ) (number int64, err error) {
 	prompt, states := sessionstore.Split(t.Prompt)
-	err = s.update(ctx, l, func(tx *transaction, r *row) error {
+	err = s.update(ctx, l, func(tx *transaction, r *row) {
 		if !t.Overlaps {
 			r.interruptTurns()
 		}
@@ -31,10 +30,8 @@ func (s *Store) BeginTurn(
 			r.open, r.first = r.last+1, number
 		}
 		r.active = true
-		if err := tx.add(r, prompt, states); err != nil {
-			return err
-		}
-		return tx.store(r, ", listed = CASE WHEN listed < 0 THEN 0 ELSE listed END, "+
+		tx.add(r, prompt, states)
+		tx.store(r, ", listed = CASE WHEN listed < 0 THEN 0 ELSE listed END, "+
 			"title = CASE title WHEN '' THEN $11 ELSE title END", sessionstore.CleanTitle(t.Title))
 	})
 	return number, err
@@ -45,26 +42,22 @@ func (s *Store) EndTurn(
 	ctx context.Context, l sessionstore.Lease, number int64, last ...sessionstore.Update,
 ) error {
 	history, states := sessionstore.Split(last)
-	return s.update(ctx, l, func(tx *transaction, r *row) error {
+	return s.update(ctx, l, func(tx *transaction, r *row) {
 		i := slices.Index(r.running, number)
 		if i < 0 {
-			return nil
+			return
 		}
 		begin := r.open
 		r.running = slices.Delete(r.running, i, i+1)
 		if len(r.running) == 0 {
 			r.open = 0
 		}
-		if err := tx.add(r, history, states); err != nil {
-			return err
-		}
+		tx.add(r, history, states)
 		r.active, r.updated = true, active(r.updated, tx.now)
 		if r.complete+1 >= begin { // otherwise a search has to index more
-			if _, err := tx.index(r); err != nil {
-				return err
-			}
+			tx.index(r)
 		}
-		return tx.store(r, "")
+		tx.store(r, "")
 	})
 }
 
@@ -74,22 +67,19 @@ func (s *Store) TakeBackTurn(
 ) (taken bool, err error) {
 	prompt, _ := sessionstore.Split(t.Prompt)
 	added := int64(len(packed(prompt)))
-	err = s.update(ctx, l, func(tx *transaction, r *row) error {
+	err = s.update(ctx, l, func(tx *transaction, r *row) {
 		taken = slices.Equal(r.running, []int64{number}) && r.first == number &&
 			r.turns == number && r.last == r.open-1+added
 		if !taken {
-			return nil
+			return
 		}
 		r.turns, r.last, r.open, r.running = number-1, r.open-1, 0, nil
-		err := tx.exec("DELETE FROM segments WHERE owner = $1 AND strand = $2 AND seq > $3",
+		tx.exec("DELETE FROM segments WHERE owner = $1 AND strand = $2 AND seq > $3",
 			r.strand, r.last)
-		if err == nil && r.seen > r.last {
-			err = tx.indexAgain(r)
+		if r.seen > r.last {
+			tx.indexAgain(r)
 		}
-		if err != nil {
-			return err
-		}
-		return tx.store(r, ", title = CASE WHEN title = $11 AND NOT renamed THEN '' ELSE title END",
+		tx.store(r, ", title = CASE WHEN title = $11 AND NOT renamed THEN '' ELSE title END",
 			sessionstore.CleanTitle(t.Title))
 	})
 	return taken && err == nil, err
@@ -111,60 +101,37 @@ func (s *Store) Append(
 		return s.checkLease(ctx, l)
 	}
 	bodies := packed(history)
-	return s.write(ctx, func(tx *transaction) error {
+	return s.write(ctx, func(tx *transaction) {
 		if l.ID.Validate() != nil {
-			return &sessionstore.NotFoundError{ID: l.ID}
+			must(&sessionstore.NotFoundError{ID: l.ID})
 		}
 		r := row{id: l.ID}
 		var (
 			listing Listing
 			stale   bool
 		)
-		err := tx.row([]any{&r.key, &r.strand, &r.last, (*int64)(&listing), &stale}, `
+		if !tx.row([]any{&r.key, &r.strand, &r.last, (*int64)(&listing), &stale}, `
 			UPDATE sessions SET last = last + $4 WHERE owner = $1 AND id = $2 AND generation = $3
 			RETURNING key, strand, last, listing, stale`,
-			string(l.ID), l.Generation, int64(len(bodies)))
-		if errors.Is(err, errNoRow) {
-			return tx.lost(l)
+			string(l.ID), l.Generation, int64(len(bodies))) {
+			holds(l, tx.find(l.ID, ""))
+			must(ErrChanged)
 		}
-		if err == nil && len(bodies) > 0 && !stale {
-			err = tx.set(r.id, "stale = TRUE")
+		if len(bodies) > 0 && !stale {
+			tx.set(r.id, "stale = TRUE")
 		}
-		if err == nil && len(bodies) > 0 && listing == Unused {
-			err = tx.relist(r.id)
+		if len(bodies) > 0 && listing == Unused {
+			tx.relist(r.id)
 		}
 		r.last -= int64(len(bodies))
-		if err == nil {
-			err = tx.addBodies(&r, bodies)
-		}
-		if err == nil {
-			err = tx.addStates(r.key, states)
-		}
-		return err
+		tx.addBodies(&r, bodies)
+		tx.addStates(r.key, states)
 	})
-}
-
-// lost returns why l is not the lease of a session.
-func (tx *transaction) lost(l sessionstore.Lease) error {
-	r, err := tx.find(l.ID, "")
-	if err == nil {
-		err = checkLease(l, r.generation)
-	}
-	if err == nil {
-		err = ErrChanged
-	}
-	return err
 }
 
 // checkLease returns an error unless l is the newest lease of its session.
 func (s *Store) checkLease(ctx context.Context, l sessionstore.Lease) error {
-	return s.read(ctx, func(tx *transaction) error {
-		r, err := tx.find(l.ID, "")
-		if err == nil {
-			err = checkLease(l, r.generation)
-		}
-		return err
-	})
+	return s.read(ctx, func(tx *transaction) { holds(l, tx.seek(l.ID, "")) })
 }
 
 // packed returns updates as the bodies of segments.
@@ -177,31 +144,28 @@ func packed(updates []sessionstore.Update) (bodies [][]byte) {
 }
 
 // add appends to a session's strand and stores states. The caller stores the row.
-func (tx *transaction) add(r *row, history, states []sessionstore.Update) error {
-	if err := tx.addBodies(r, packed(history)); err != nil {
-		return err
-	}
-	return tx.addStates(r.key, states)
+func (tx *transaction) add(r *row, history, states []sessionstore.Update) {
+	tx.addBodies(r, packed(history))
+	tx.addStates(r.key, states)
 }
 
 // addBodies appends segments to the strand of r, and counts them in r.
-func (tx *transaction) addBodies(r *row, bodies [][]byte) error {
+func (tx *transaction) addBodies(r *row, bodies [][]byte) {
 	each := make([][]any, len(bodies))
 	for i, body := range bodies {
 		r.last++
-		each[i] = tx.args([]any{r.strand, r.last, body})
+		each[i] = tx.args(r.strand, r.last, body)
 	}
-	return tx.ExecEach("INSERT INTO segments (owner, strand, seq, body) "+
-		"VALUES ($1, $2, $3, $4)", each)
+	tx.execEach("INSERT INTO segments (owner, strand, seq, body) VALUES ($1, $2, $3, $4)", each)
 }
 
 // addStates stores the latest update of each state kind.
-func (tx *transaction) addStates(session int64, states []sessionstore.Update) error {
+func (tx *transaction) addStates(session int64, states []sessionstore.Update) {
 	each := make([][]any, len(states))
 	for i, u := range states {
-		each[i] = tx.args([]any{session, string(u.Kind), []byte(u.Raw)})
+		each[i] = tx.args(session, string(u.Kind), []byte(u.Raw))
 	}
-	return tx.ExecEach(`
+	tx.execEach(`
 		INSERT INTO states (owner, session, kind, body) VALUES ($1, $2, $3, $4)
 		ON CONFLICT (owner, session, kind) DO UPDATE SET body = excluded.body`, each)
 }
@@ -237,12 +201,9 @@ func (s *Store) segments(
 ) iter.Seq2[sessionstore.Segment, error] {
 	return func(yield func(sessionstore.Segment, error) bool) {
 		var strand, end int64
-		err := s.read(ctx, func(tx *transaction) error {
-			r, err := tx.find(id, "")
-			if err == nil {
-				strand, end = r.strand, last(r)
-			}
-			return err
+		err := s.read(ctx, func(tx *transaction) {
+			r := tx.find(id, "")
+			strand, end = r.strand, last(r)
 		})
 		for seq := max(after, 0); err == nil && seq < end; {
 			var page [][]byte
@@ -267,68 +228,63 @@ func (s *Store) segments(
 func (s *Store) page(
 	ctx context.Context, id sessionstore.ID, strand, seq, end int64,
 ) (page [][]byte, err error) {
-	err = s.read(ctx, func(tx *transaction) error {
-		r, err := tx.find(id, "")
-		if err == nil && r.strand != strand {
-			err = &sessionstore.NotFoundError{ID: id} // another session has the id
+	err = s.read(ctx, func(tx *transaction) {
+		r := tx.find(id, "")
+		if r.strand != strand { // another session has the id
+			must(&sessionstore.NotFoundError{ID: id})
 		}
-		if page = nil; err != nil || seq >= r.last {
-			return err
+		if page = nil; seq < r.last {
+			page = tx.present(strand, seq, end)
 		}
-		page, err = tx.bodies(strand, seq, end)
-		if err == nil && len(page) == 0 {
-			err = errMissingPart
-		}
-		return err
 	})
 	return page, err
 }
 
 // bodies returns the next segments of a strand after seq, up to end.
-func (tx *transaction) bodies(strand, seq, end int64) (page [][]byte, err error) {
-	rows, err := tx.Query(`
+func (tx *transaction) bodies(strand, seq, end int64) (page [][]byte) {
+	rows := got(tx.Query(`
 		SELECT body FROM segments WHERE owner = $1 AND strand = $2 AND seq > $3 AND seq <= $4
-		ORDER BY seq LIMIT $5`, tx.owner, strand, seq, end, pageSegments)
-	if err != nil {
-		return nil, err
-	}
+		ORDER BY seq LIMIT $5`, tx.owner, strand, seq, end, pageSegments))
 	defer rows.Close()
 	for size := 0; size < pageBytes && rows.Next(); {
 		var body []byte
-		if err := rows.Scan(&body); err != nil {
-			return nil, err
-		}
+		must(rows.Scan(&body))
 		page = append(page, body)
 		size += len(body)
 	}
-	return page, rows.Err()
+	must(rows.Err())
+	return page
+}
+
+// present is bodies for a part that is not empty.
+func (tx *transaction) present(strand, seq, end int64) [][]byte {
+	page := tx.bodies(strand, seq, end)
+	if len(page) == 0 {
+		must(errMissingPart)
+	}
+	return page
 }
 
 // States implements [sessionstore.Store]. It leaves out damaged ones.
 func (s *Store) States(
 	ctx context.Context, id sessionstore.ID,
 ) (states []sessionstore.Update, err error) {
-	err = s.read(ctx, func(tx *transaction) error {
-		r, err := tx.find(id, "")
-		if err != nil {
-			return err
-		}
+	err = s.read(ctx, func(tx *transaction) {
 		bodies := make(map[sessionstore.Kind][]byte)
-		var (
-			kind sessionstore.Kind
-			body []byte
-		)
-		err = tx.each([]any{(*string)(&kind), &body}, func() error {
-			bodies[kind], body = body, nil
-			return nil
-		}, "SELECT kind, body FROM states WHERE owner = $1 AND session = $2", r.key)
+		tx.rows(func(rows Rows) {
+			var (
+				kind sessionstore.Kind
+				body []byte
+			)
+			must(rows.Scan((*string)(&kind), &body))
+			bodies[kind] = body
+		}, "SELECT kind, body FROM states WHERE owner = $1 AND session = $2", tx.find(id, "").key)
 		states = nil
 		for _, kind := range sessionstore.StateKinds() {
 			if u, err := sessionstore.ParseUpdate(bodies[kind]); err == nil && u.Kind == kind {
 				states = append(states, u)
 			}
 		}
-		return err
 	})
 	return states, err
 }

@@ -3,10 +3,7 @@ package core
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/acp-agent/acp-agent/internal/text/pause"
@@ -36,13 +33,7 @@ func (s *Store) Import(
 		}
 		for piece := range slices.Chunk(outdated, importedSessions) {
 			n := 0
-			err := s.write(ctx, func(tx *transaction) error {
-				key, err := tx.agentKey(agent, true)
-				if err == nil {
-					n, err = tx.importAll(key, piece)
-				}
-				return err
-			})
+			err := s.write(ctx, func(tx *transaction) { n = tx.importAll(tx.agentKey(agent, true), piece) })
 			if err != nil {
 				return added, err
 			}
@@ -59,136 +50,92 @@ func (s *Store) Import(
 func (s *Store) outdated(
 	ctx context.Context, agent sessionstore.Agent, sessions []sessionstore.Imported,
 ) (outdated []sessionstore.Imported, err error) {
-	err = s.list(ctx, func(tx *transaction) error {
+	err = s.list(ctx, func(tx *transaction) {
 		outdated = nil
-		agents, err := tx.agents(agent)
-		if err != nil {
-			return err
-		}
-		key := int64(0)
-		if len(agents) == 1 {
-			key = agents[0]
-		}
-		l, err := tx.look(key, sessions, "")
-		if err != nil {
-			return err
-		}
+		l := tx.look(tx.agent(agent), sessions, "")
 		for _, n := range sessions {
 			if before := l.known[n.StateKey]; l.imported(n) != before {
 				outdated = append(outdated, n)
 			}
 		}
-		return nil
 	})
 	return outdated, err
 }
 
 // importAll stores sessions of an agent, which is locked, and returns the number of new ones.
-func (tx *transaction) importAll(
-	agent int64, sessions []sessionstore.Imported,
-) (added int, err error) {
-	l, err := tx.look(agent, sessions, tx.forWrite())
-	if err != nil {
-		return 0, err
-	}
+func (tx *transaction) importAll(agent int64, sessions []sessionstore.Imported) (added int) {
+	l := tx.look(agent, sessions, tx.forWrite())
 	for _, n := range sessions {
 		before, after := l.known[n.StateKey], l.imported(n)
 		switch {
 		case after == before:
 		case before == known{}:
 			added++
-			l.rows[n.StateKey], err = tx.insertImported(agent, n, after)
+			after.row = tx.insertImported(agent, n, after)
 		case after.deleted != 0:
-			err = tx.exec("UPDATE tombstones SET deleted = $4 "+
+			tx.exec("UPDATE tombstones SET deleted = $4 "+
 				"WHERE owner = $1 AND agent = $2 AND name = $3", agent, tombstone(n.StateKey), after.deleted)
 		default:
-			err = tx.updateImported(l.rows[n.StateKey].id, before, after)
-		}
-		if err != nil {
-			return 0, err
+			r := before.row
+			r.imported = r.imported || before.unused && !after.unused
+			tx.set(r.id, "title = $3, updated = $4, meta = $5, listed = $6, imported = $7, listing = $8",
+				after.title, after.updated, []byte(after.meta), after.listed, r.imported,
+				int64(r.listing()))
 		}
 		l.known[n.StateKey] = after // a list may have it twice
 	}
-	return added, nil
+	return added
 }
 
 // insertImported stores a new session.
-func (tx *transaction) insertImported(
-	agent int64, n sessionstore.Imported, k known,
-) (*row, error) {
-	r, err := tx.insert(agent, sessionstore.NewSession{
+func (tx *transaction) insertImported(agent int64, n sessionstore.Imported, k known) *row {
+	r := tx.insert(agent, sessionstore.NewSession{
 		ID: n.ID, Keys: n.Keys, Title: k.title, State: n.State, StateKey: n.StateKey,
 	}, k.updated)
-	if err != nil {
-		return nil, err
-	}
 	r.imported, r.archived = true, n.Archived
-	return r, tx.set(n.ID, "imported = TRUE, listed = $3, archived = $4, meta = $5, listing = $6",
+	tx.set(n.ID, "imported = TRUE, listed = $3, archived = $4, meta = $5, listing = $6",
 		k.listed, n.Archived, []byte(k.meta), int64(r.listing()))
-}
-
-func (tx *transaction) updateImported(id sessionstore.ID, before, after known) error {
-	imported := ""
-	if before.unused && !after.unused {
-		imported = ", imported = TRUE"
-	}
-	err := tx.set(id, "title = $3, updated = $4, meta = $5, listed = $6"+imported,
-		after.title, after.updated, []byte(after.meta), after.listed)
-	if err == nil && imported != "" {
-		err = tx.relist(id)
-	}
-	return err
+	return r
 }
 
 // looked is what the store has recorded about the sessions of a list.
 type looked struct {
 	known map[string]known
-	rows  map[string]*row
 	first map[string][]sessionstore.Update // of their histories
 	now   int64
 }
 
-// look returns what is recorded about sessions, which it locks if asked to.
-func (tx *transaction) look(
-	agent int64, sessions []sessionstore.Imported, lock string,
-) (l looked, err error) {
-	l = looked{known: make(map[string]known), rows: make(map[string]*row),
-		first: make(map[string][]sessionstore.Update), now: tx.now}
-	args := []any{agent}
+// look returns what is recorded about sessions of an agent, which it locks if asked to.
+func (tx *transaction) look(agent int64, sessions []sessionstore.Imported, lock string) looked {
+	l := looked{known: make(map[string]known), first: make(map[string][]sessionstore.Update),
+		now: tx.now}
+	names := make([][]byte, len(sessions))
 	plain := make(map[string]string, len(sessions))
-	var names []string
-	for _, n := range sessions {
-		name := tombstone(n.StateKey)
-		args, plain[string(name)] = append(args, name), n.StateKey
-		names = append(names, fmt.Sprintf("$%d", len(args)+1))
+	for i, n := range sessions {
+		names[i] = tombstone(n.StateKey)
+		plain[string(names[i])] = n.StateKey
 	}
-	of := "agent = $2 AND name IN (" + strings.Join(names, ", ") + ")"
-	found, err := tx.all(of+lock, args...)
-	if err != nil {
-		return l, err
+	list, args := placeholders(names, 3)
+	of, args := "agent = $2 AND name IN ("+list+")", append([]any{agent}, args...)
+	for _, r := range tx.all(of+lock, args...) {
+		l.known[plain[string(r.name)]] = r.known()
 	}
-	for _, r := range found {
-		stateKey := plain[string(r.name)]
-		l.known[stateKey], l.rows[stateKey] = r.known(), r
-	}
-	var (
-		name    []byte
-		deleted int64
-	)
-	err = tx.each([]any{&name, &deleted}, func() error {
+	tx.rows(func(rows Rows) {
+		var (
+			name    []byte
+			deleted int64
+		)
+		must(rows.Scan(&name, &deleted))
 		l.known[plain[string(name)]] = known{deleted: deleted}
-		return nil
 	}, "SELECT name, deleted FROM tombstones WHERE owner = $1 AND "+of, args...)
 	for _, n := range sessions {
-		if err == nil && l.known[n.StateKey].mayRetitle(n) {
-			var first [][]byte
-			first, err = tx.bodies(l.rows[n.StateKey].strand, 0, 1)
-			for _, body := range first {
+		if k := l.known[n.StateKey]; k.mayRetitle(n) {
+			for _, body := range tx.bodies(k.row.strand, 0, 1) {
 				l.first[n.StateKey] = slices.Collect(sessionstore.Unpack(body))
 			}
 		}
 	}
-	return l, err
+	return l
 }
 
 // imported returns the record of a session once it is imported.
@@ -208,30 +155,18 @@ func (s *Store) Adopt(
 	if err != nil {
 		return lease, err
 	}
-	err = s.write(ctx, func(tx *transaction) error {
-		key, err := tx.agentKey(agent, true)
-		if err != nil {
-			return err
+	err = s.write(ctx, func(tx *transaction) {
+		key := tx.agentKey(agent, true)
+		if tx.look(key, []sessionstore.Imported{n}, "").known[n.StateKey].deleted != 0 {
+			must(&sessionstore.NotFoundError{ID: n.ID})
 		}
-		l, err := tx.look(key, []sessionstore.Imported{n}, "")
-		if err != nil {
-			return err
+		r := tx.insertImported(key, n, adopted(n, tx.now))
+		tx.setKeys(r, n.Keys)
+		if own != nil {
+			own.appendTo(tx, r)
 		}
-		if l.known[n.StateKey].deleted != 0 {
-			return &sessionstore.NotFoundError{ID: n.ID}
-		}
-		r, err := tx.insertImported(key, n, adopted(n, tx.now))
-		if err == nil {
-			err = tx.setKeys(r, n.Keys)
-		}
-		if err == nil && own != nil {
-			err = own.appendTo(tx, r)
-		}
-		if err != nil {
-			return err
-		}
-		lease = sessionstore.Lease{ID: n.ID, Generation: r.generation}
-		return tx.store(r, "")
+		tx.store(r, "")
+		lease = r.lease()
 	})
 	s.purgeSoon()
 	return lease, err
@@ -241,18 +176,12 @@ func (s *Store) Adopt(
 func (s *Store) Named(
 	ctx context.Context, agent sessionstore.Agent, stateKey string,
 ) (id sessionstore.ID, err error) {
-	notFound := &sessionstore.NotFoundError{ID: sessionstore.ID(stateKey)}
-	if agent.Validate() != nil {
-		return "", notFound
-	}
-	err = s.read(ctx, func(tx *transaction) error {
-		err := tx.row([]any{(*string)(&id)}, "SELECT id FROM sessions WHERE owner = $1 "+
-			"AND name = $2 AND agent IN (SELECT key FROM agents WHERE owner = $1 AND kind = $3 AND profile = $4)",
-			tombstone(stateKey), agent.Kind, agent.Profile)
-		if errors.Is(err, errNoRow) {
-			err = notFound
+	err = s.read(ctx, func(tx *transaction) {
+		r := tx.one("agent = $2 AND name = $3", tx.agent(agent), tombstone(stateKey))
+		if r == nil {
+			must(&sessionstore.NotFoundError{ID: sessionstore.ID(stateKey)})
 		}
-		return err
+		id = r.id
 	})
 	return id, err
 }
@@ -268,28 +197,19 @@ func (s *Store) Retain(
 		key     int64
 		missing []sessionstore.ID
 	)
-	err = s.list(ctx, func(tx *transaction) error {
-		missing = nil
-		agents, err := tx.agents(agent)
-		if err != nil || len(agents) != 1 {
-			return err
-		}
-		key = agents[0]
-		missing, err = tx.missing(key, l)
-		return err
+	err = s.list(ctx, func(tx *transaction) {
+		key = tx.agent(agent)
+		missing = tx.missing(key, l)
 	})
 	for some := range slices.Chunk(missing, retiredSessions) {
 		if err != nil {
 			return n, err
 		}
-		err = s.write(ctx, func(tx *transaction) error {
-			err := tx.lockAgent(key)
+		err = s.write(ctx, func(tx *transaction) {
+			tx.lockAgent(key)
 			for _, id := range some {
-				if err == nil {
-					err = tx.retire(id)
-				}
+				tx.retire(id)
 			}
-			return err
 		})
 		if err == nil {
 			n += len(some)
@@ -303,87 +223,69 @@ func (s *Store) Retain(
 }
 
 // missing returns the sessions that an agent listed before and that are not in l.
-func (tx *transaction) missing(
-	agent int64, l sessionstore.Listed,
-) (missing []sessionstore.ID, err error) {
+func (tx *transaction) missing(agent int64, l sessionstore.Listed) (missing []sessionstore.ID) {
 	var (
 		id       sessionstore.ID
 		stateKey []byte
 		cwd      string
 	)
 	cwds := pathsOf(l.Cwds)
-	err = tx.each([]any{(*string)(&id), &stateKey, &cwd}, func() error {
+	tx.each([]any{(*string)(&id), &stateKey, &cwd}, func() {
 		if !l.StateKeys[string(stateKey)] && (l.Cwds == nil || slices.Contains(cwds, cwd)) {
 			missing = append(missing, id)
 		}
-		return nil
 	}, "SELECT id, state_key, cwd FROM sessions WHERE owner = $1 AND agent = $2 "+
 		"AND listed > 0 AND listed < $3", agent, l.Asked.UnixMilli())
-	return missing, err
+	return missing
 }
 
 // retire deletes a session that its agent has deleted, if it was never opened, renamed or archived
 // here. It marks others. The caller has locked the agent.
-func (tx *transaction) retire(id sessionstore.ID) error {
-	one, err := tx.one("id = $2", string(id))
-	switch {
-	case err != nil || one == nil:
-		return err
-	case one.retires():
-		return tx.deleteRows(one)
+func (tx *transaction) retire(id sessionstore.ID) {
+	if r := tx.seek(id, tx.forWrite()); r != nil && r.retires() {
+		tx.deleteRows(r)
 	}
-	return tx.set(id, "listed = -abs(listed)")
+	tx.set(id, "listed = -abs(listed)")
 }
 
 // setStateKey stores the state key of a session. Another session with this key loses it, and is
 // deleted if it was imported and never used. A session that gets another key is remembered by the
 // one before, and what the agent's list said of it no longer applies. One that loses its key is not
 // remembered: its agent may list it again. The caller has locked the agent.
-func (tx *transaction) setStateKey(r *row, stateKey string) error {
+func (tx *transaction) setStateKey(r *row, stateKey string) {
 	if stateKey == "" {
 		r.imported = false
-		return tx.dropStateKey(r.id)
+		tx.dropStateKey(r.id)
+		return
 	}
 	name := tombstone(stateKey)
 	if string(r.name) == string(name) {
-		return nil
+		return
 	}
 	if r.name != nil {
-		if err := tx.addTombstone(r.agent, r.name); err != nil {
-			return err
-		}
-		if err := tx.set(r.id, "listed = 0, meta = $3", []byte{}); err != nil {
-			return err
-		}
+		tx.addTombstone(r.agent, r.name)
+		tx.set(r.id, "listed = 0, meta = $3", []byte{})
 	}
 	r.name = name
-	other, err := tx.one("agent = $2 AND name = $3 AND id <> $4", r.agent, name, string(r.id))
-	switch {
-	case err != nil:
-		return err
-	case other == nil:
-	case other.neverUsed():
-		err = tx.deleteRows(other)
-	default:
-		err = tx.dropStateKey(other.id)
+	if other := tx.named(r.agent, name); other != nil && other.neverUsed() {
+		tx.deleteRows(other)
+	} else if other != nil {
+		tx.dropStateKey(other.id)
 	}
-	if err == nil {
-		err = tx.exec("DELETE FROM tombstones WHERE owner = $1 AND agent = $2 AND name = $3",
-			r.agent, name)
-	}
-	if err != nil {
-		return err
-	}
-	return tx.set(r.id, "name = $3, state_key = $4", name, []byte(stateKey))
+	tx.exec("DELETE FROM tombstones WHERE owner = $1 AND agent = $2 AND name = $3", r.agent, name)
+	tx.set(r.id, "name = $3, state_key = $4", name, []byte(stateKey))
+}
+
+// named returns and locks the session of an agent with a state key, of which name is the tombstone,
+// or nil.
+func (tx *transaction) named(agent int64, name []byte) *row {
+	return tx.one("agent = $2 AND name = $3"+tx.forWrite(), agent, name)
 }
 
 // dropStateKey removes the state key of a session, and what the agent's list said of it.
-func (tx *transaction) dropStateKey(id sessionstore.ID) error {
-	err := tx.set(id, "name = NULL, state_key = NULL, imported = FALSE, listed = 0")
-	if err == nil {
-		err = tx.relist(id)
-	}
-	return err
+func (tx *transaction) dropStateKey(id sessionstore.ID) {
+	tx.set(id, "name = NULL, state_key = NULL, imported = FALSE, listed = 0")
+	tx.relist(id)
 }
 
 // tombstonesAtOnce is the number of old tombstones that adding one deletes at most.
@@ -391,22 +293,16 @@ const tombstonesAtOnce = 8
 
 // addTombstone adds a tombstone, so that the session is not imported again, and deletes some of
 // those that are too old or too many.
-func (tx *transaction) addTombstone(agent int64, name []byte) error {
-	err := tx.exec(`
+func (tx *transaction) addTombstone(agent int64, name []byte) {
+	tx.exec(`
 		INSERT INTO tombstones (owner, agent, name, deleted) VALUES ($1, $2, $3, $4)
 		ON CONFLICT (owner, agent, name) DO UPDATE SET deleted = excluded.deleted`,
 		agent, name, tx.now)
-	if err != nil {
-		return err
-	}
 	oldest := tx.now - sessionstore.TombstoneAge.Milliseconds()
 	var full int64
-	err = tx.row([]any{&full}, "SELECT deleted FROM tombstones WHERE owner = $1 AND agent = $2 "+
+	tx.row([]any{&full}, "SELECT deleted FROM tombstones WHERE owner = $1 AND agent = $2 "+
 		"ORDER BY deleted DESC LIMIT 1 OFFSET $3", agent, int64(sessionstore.MaxTombstones-1))
-	if err != nil && !errors.Is(err, errNoRow) {
-		return err
-	}
-	return tx.exec(`
+	tx.exec(`
 		DELETE FROM tombstones WHERE owner = $1 AND agent = $2 AND name IN (
 			SELECT name FROM tombstones WHERE owner = $1 AND agent = $2 AND deleted < $3
 			ORDER BY deleted LIMIT $4)`, agent, max(oldest, full), tombstonesAtOnce)

@@ -29,6 +29,7 @@ type known struct {
 	listed           int64 // when its agent listed it here, negative if it no longer does
 	cwd, realCwd     string
 	deleted          int64 // when it was deleted or given up; then nothing else is set
+	row              *row  // nil if it is not stored yet
 }
 
 // known returns what is recorded about a session.
@@ -36,7 +37,7 @@ func (r *row) known() known {
 	return known{stored: true, created: r.created, updated: r.updated, title: r.title,
 		meta: string(r.meta), renamed: r.renamed, listed: r.listed,
 		unused: !r.imported && r.turns == 0 && r.last == 0,
-		cwd:    r.cwd, realCwd: r.realCwd}
+		cwd:    r.cwd, realCwd: r.realCwd, row: r}
 }
 
 // imported returns k once n is imported. first are the first updates of the session's history.

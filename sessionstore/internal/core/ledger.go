@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"math"
 
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
@@ -16,25 +17,23 @@ func (s *Store) Charge(
 	if len(charges) == 0 {
 		return s.checkLease(ctx, l)
 	}
-	return s.update(ctx, l, func(tx *transaction, r *row) error {
-		return tx.addCharges(r, charges)
-	})
+	return s.update(ctx, l, func(tx *transaction, r *row) { tx.addCharges(r, charges) })
 }
 
 const chargeColumns = "(owner, session, agent, at, source, meter, unit, amount, reading, mark)"
 
 // addCharges adds charges of a session.
-func (tx *transaction) addCharges(r *row, charges []sessionstore.Charge) error {
+func (tx *transaction) addCharges(r *row, charges []sessionstore.Charge) {
 	each := make([][]any, len(charges))
 	for i, c := range charges {
 		at := tx.now
 		if !c.At.IsZero() {
 			at = c.At.UnixMilli()
 		}
-		each[i] = tx.args([]any{r.key, r.agent, at, c.Source, string(c.Meter), c.Unit, c.Amount,
-			c.Reading, string(c.Mark)})
+		each[i] = tx.args(r.key, r.agent, at, c.Source, string(c.Meter), c.Unit, c.Amount,
+			c.Reading, string(c.Mark))
 	}
-	return tx.ExecEach("INSERT INTO charges "+chargeColumns+
+	tx.execEach("INSERT INTO charges "+chargeColumns+
 		" VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)", each)
 }
 
@@ -43,9 +42,9 @@ const latest = "c.key IN (SELECT max(key) FROM charges WHERE owner = $1 AND sess
 	"GROUP BY meter, unit)"
 
 // inheritReadings gives a session the latest readings of another one of the same agent.
-func (tx *transaction) inheritReadings(from, to *row) error {
+func (tx *transaction) inheritReadings(from, to *row) {
 	const session, now = "CAST($3 AS bigint)", "CAST($4 AS bigint)"
-	return tx.exec("INSERT INTO charges "+chargeColumns+`
+	tx.exec("INSERT INTO charges "+chargeColumns+`
 		SELECT owner, `+session+`, agent, `+now+`, source, meter, unit, 0, reading,
 			CASE mark WHEN 'before' THEN mark ELSE '' END
 		FROM charges c WHERE owner = $1 AND `+latest+` AND agent = $5
@@ -55,52 +54,39 @@ func (tx *transaction) inheritReadings(from, to *row) error {
 }
 
 // chargesOf returns the charges of a session that match a condition on $1, its owner, and $2.
-func (tx *transaction) chargesOf(
-	id sessionstore.ID, condition string,
-) (charges []sessionstore.Charge, r *row, err error) {
-	if r, err = tx.find(id, ""); err != nil {
-		return nil, nil, err
-	}
-	charges, err = tx.charges(`
+func (tx *transaction) chargesOf(r *row, condition string) []sessionstore.Charge {
+	return tx.charges(`
 		SELECT c.at, c.source, c.meter, c.unit, c.amount, c.reading, c.mark, s.id, a.kind, a.profile
 		FROM charges c JOIN agents a ON a.key = c.agent AND a.owner = c.owner
 		JOIN sessions s ON s.owner = c.owner AND s.id = $3
-		WHERE c.owner = $1 AND c.session = $2 AND `+condition+` ORDER BY c.key`, r.key, string(id))
-	return charges, r, err
+		WHERE c.owner = $1 AND c.session = $2 AND `+condition+` ORDER BY c.key`, r.key, string(r.id))
 }
 
 // charges returns the charges that a query finds.
-func (tx *transaction) charges(
-	text string, args ...any,
-) (charges []sessionstore.Charge, err error) {
+func (tx *transaction) charges(text string, args ...any) (charges []sessionstore.Charge) {
 	var (
 		at int64
 		c  sessionstore.Charge
 	)
-	err = tx.each([]any{&at, &c.Source, (*string)(&c.Meter), &c.Unit, &c.Amount, &c.Reading,
-		(*string)(&c.Mark), (*string)(&c.Session), &c.Agent.Kind, &c.Agent.Profile}, func() error {
+	tx.each([]any{&at, &c.Source, (*string)(&c.Meter), &c.Unit, &c.Amount, &c.Reading,
+		(*string)(&c.Mark), (*string)(&c.Session), &c.Agent.Kind, &c.Agent.Profile}, func() {
 		c.At = toTime(at)
 		charges = append(charges, c)
-		return nil
 	}, text, args...)
-	return charges, err
+	return charges
 }
 
 // Account implements [sessionstore.Store].
 func (s *Store) Account(
 	ctx context.Context, id sessionstore.ID,
 ) (account sessionstore.Account, err error) {
-	err = s.read(ctx, func(tx *transaction) error {
-		var r *row
-		if account.Latest, r, err = tx.chargesOf(id, latest); err != nil {
-			return err
-		}
-		account.Before = r.imported
+	err = s.read(ctx, func(tx *transaction) {
+		r := tx.find(id, "")
+		account = sessionstore.Account{Latest: tx.chargesOf(r, latest), Before: r.imported}
 		if !r.imported {
-			err = tx.row([]any{&account.Before}, "SELECT count(*) > 0 FROM charges "+
+			tx.row([]any{&account.Before}, "SELECT count(*) > 0 FROM charges "+
 				"WHERE owner = $1 AND session = $2 AND mark = 'before'", r.key)
 		}
-		return err
 	})
 	return account, err
 }
@@ -109,9 +95,8 @@ func (s *Store) Account(
 func (s *Store) Charges(
 	ctx context.Context, id sessionstore.ID,
 ) (charges []sessionstore.Charge, err error) {
-	err = s.read(ctx, func(tx *transaction) (err error) {
-		charges, _, err = tx.chargesOf(id, "TRUE")
-		return err
+	err = s.read(ctx, func(tx *transaction) {
+		charges = tx.chargesOf(tx.find(id, ""), "TRUE")
 	})
 	return charges, err
 }
@@ -120,19 +105,25 @@ func (s *Store) Charges(
 func (s *Store) Sums(
 	ctx context.Context, q sessionstore.ChargeQuery,
 ) (sums []sessionstore.Charge, err error) {
-	if q.Session != "" && q.Session.Validate() != nil {
+	if q.Session.Validate() != nil {
 		return nil, nil
 	}
-	since, until, every := q.Bounds()
-	args := []any{since, until, string(q.Meter), every}
+	since, until := int64(math.MinInt64), int64(math.MaxInt64)
+	if !q.Since.IsZero() {
+		since = q.Since.UnixMilli()
+	}
+	if !q.Until.IsZero() {
+		until = q.Until.UnixMilli()
+	}
+	args := []any{since, until, string(q.Meter)}
 	condition := ""
 	if q.Session != "" {
-		condition = " AND c.session = (SELECT key FROM sessions WHERE owner = $1 AND id = $6)"
+		condition = " AND c.session = (SELECT key FROM sessions WHERE owner = $1 AND id = $5)"
 		args = append(args, string(q.Session))
 	}
-	err = s.list(ctx, func(tx *transaction) error {
+	err = s.list(ctx, func(tx *transaction) {
 		// What deleted sessions have used may not be purged yet.
-		sums, err = tx.charges(`
+		sums = tx.charges(`
 			SELECT g.at, '', g.meter, g.unit, g.amount, CAST(0 AS double precision), g.mark, g.id,
 				a.kind, a.profile
 			FROM (
@@ -140,9 +131,8 @@ func (s *Store) Sums(
 					min(c.key) AS first
 				FROM charges c JOIN sessions s ON s.owner = c.owner AND s.key = c.session
 				WHERE c.owner = $1 AND at >= $2 AND at < $3 AND ($4 = '' OR meter = $4)`+condition+`
-				GROUP BY c.owner, s.id, c.agent, meter, unit, mark, at / $5
+				GROUP BY c.owner, s.id, c.agent, meter, unit, mark
 			) g JOIN agents a ON a.key = g.agent AND a.owner = g.owner ORDER BY g.first`, args...)
-		return err
 	})
 	return sums, err
 }

@@ -27,15 +27,8 @@ func (s *Store) List(ctx context.Context, q sessionstore.Query) (sessionstore.Pa
 		from = position{updated: start.Updated.UnixMilli(), id: string(start.ID)}
 	}
 	page := sessionstore.Page{}
-	err = s.list(ctx, func(tx *transaction) error {
-		agents, err := tx.agents(q.Agent)
-		if err != nil {
-			return err
-		}
-		positions, err := tx.positions(q, agents, from)
-		if err != nil {
-			return err
-		}
+	err = s.list(ctx, func(tx *transaction) {
+		positions := tx.positions(q, tx.agents(q.Agent), from)
 		page.Next = ""
 		if size := q.Size(); len(positions) > size {
 			positions = positions[:size]
@@ -44,8 +37,7 @@ func (s *Store) List(ctx context.Context, q sessionstore.Query) (sessionstore.Pa
 				Updated: toTime(last.updated), ID: sessionstore.ID(last.id),
 			})
 		}
-		page.Sessions, err = tx.records(positions)
-		return err
+		page.Sessions = tx.records(positions)
 	})
 	if err != nil {
 		return sessionstore.Page{}, err
@@ -54,17 +46,23 @@ func (s *Store) List(ctx context.Context, q sessionstore.Query) (sessionstore.Pa
 }
 
 // agents returns the keys of the owner's agents that a query matches.
-func (tx *transaction) agents(a sessionstore.Agent) (keys []int64, err error) {
+func (tx *transaction) agents(a sessionstore.Agent) (keys []int64) {
 	if a.Validate() != nil {
-		return nil, nil
+		return nil
 	}
 	var key int64
-	err = tx.each([]any{&key}, func() error {
-		keys = append(keys, key)
-		return nil
-	}, "SELECT key FROM agents WHERE owner = $1 AND ($2 = '' OR kind = $2 AND profile = $3)",
+	tx.each([]any{&key}, func() { keys = append(keys, key) },
+		"SELECT key FROM agents WHERE owner = $1 AND ($2 = '' OR kind = $2 AND profile = $3)",
 		a.Kind, a.Profile)
-	return keys, err
+	return keys
+}
+
+// agent returns the key of one of the owner's agents, 0 if there is none.
+func (tx *transaction) agent(a sessionstore.Agent) int64 {
+	if keys := tx.agents(a); len(keys) == 1 {
+		return keys[0]
+	}
+	return 0
 }
 
 // position is the position of a session in a list.
@@ -82,23 +80,17 @@ func (p position) compare(other position) int {
 // fit in a page.
 func (tx *transaction) positions(
 	q sessionstore.Query, agents []int64, from position,
-) (all []position, err error) {
+) (all []position) {
 	var p position
 	for _, agent := range agents {
 		for _, r := range ranges(q) {
 			text, args := tx.rangeQuery(r, agent, from, q.Size()+1)
-			err := tx.each([]any{&p.updated, &p.id}, func() error {
-				all = append(all, p)
-				return nil
-			}, text, args...)
-			if err != nil {
-				return nil, err
-			}
+			tx.each([]any{&p.updated, &p.id}, func() { all = append(all, p) }, text, args...)
 		}
 	}
 	slices.SortFunc(all, position.compare)
 	all = slices.Compact(all)
-	return all[:min(len(all), q.Size()+1)], nil
+	return all[:min(len(all), q.Size()+1)]
 }
 
 // rangeQuery returns a query for positions in a range, and its arguments.
@@ -124,11 +116,8 @@ func (tx *transaction) rangeQuery(
 	table := "sessions"
 	if r.keep != nil {
 		index = "by_id"
-		ids := make([]string, len(r.keep))
-		for i, id := range r.keep {
-			ids[i] = add(string(id))
-		}
-		where += " AND id IN (" + strings.Join(ids, ", ") + ")"
+		list, ids := placeholders(r.keep, len(args)+2)
+		where, args = where+" AND id IN ("+list+")", append(args, ids...)
 	}
 	if by := tx.db.Traits().IndexedBy; by != "" {
 		table += by + index
@@ -140,7 +129,7 @@ func (tx *transaction) rangeQuery(
 
 // records returns the sessions at positions, in their order. It leaves out those whose rows are
 // damaged, so that the others are still listed.
-func (tx *transaction) records(positions []position) ([]sessionstore.Session, error) {
+func (tx *transaction) records(positions []position) []sessionstore.Session {
 	sessions := make([]sessionstore.Session, 0, len(positions))
 	parsed := make(parsedKeys)
 	for some := range slices.Chunk(positions, sessionstore.PageSize) {
@@ -156,39 +145,39 @@ func (tx *transaction) records(positions []position) ([]sessionstore.Session, er
 		// Without statistics PostgreSQL would look for a list of ids in an index of lists.
 		text := "WITH page (id) AS (VALUES " + strings.Join(values, ", ") + ") SELECT " +
 			recordColumns + " FROM page JOIN sessions s ON s.owner = $1 AND s.id = page.id"
-		err := tx.rows(func(rows Rows) error {
+		tx.rows(func(rows Rows) {
 			r, err := scanRecord(rows, parsed)
-			if errors.As(err, new(*DamageError)) {
-				tx.warnDamaged(r.ID, err)
-				return nil
+			if !tx.isDamaged(r.ID, err) {
+				found[string(r.ID)] = r
 			}
-			found[string(r.ID)] = r
-			return err
 		}, text, args...)
-		if err != nil {
-			return nil, err
-		}
 		for _, p := range some {
 			if r, ok := found[p.id]; ok {
 				sessions = append(sessions, r)
 			}
 		}
 	}
-	return sessions, nil
+	return sessions
 }
 
-// warnDamaged logs that a session is left out of lists, once.
-func (s *Store) warnDamaged(id sessionstore.ID, err error) {
-	if _, again := s.damaged.LoadOrStore(s.owner+"\x00"+string(id), true); !again {
-		s.log.Warn("cannot list a session because its row is invalid",
+// isDamaged reports whether a session is left out because of its row, and logs that once. Other
+// errors end the transaction.
+func (tx *transaction) isDamaged(id sessionstore.ID, err error) bool {
+	if !errors.As(err, new(*DamageError)) {
+		must(err)
+		return false
+	}
+	if _, again := tx.damaged.LoadOrStore(tx.owner+"\x00"+string(id), true); !again {
+		tx.log.Warn("cannot list a session because its row is invalid",
 			"session", string(id), "error", err)
 	}
+	return true
 }
 
 // Size implements [sessionstore.Store].
 func (s *Store) Size(ctx context.Context) (bytes int, err error) {
-	err = s.list(ctx, func(tx *transaction) error {
-		return tx.row([]any{&bytes}, `
+	err = s.list(ctx, func(tx *transaction) {
+		tx.row([]any{&bytes}, `
 			SELECT CAST($2 AS bigint) * (SELECT count(*) FROM sessions WHERE owner = $1)
 				+ (SELECT coalesce(sum(length(body)), 0) FROM sessions s
 					JOIN segments g ON g.owner = s.owner AND g.strand = s.strand WHERE s.owner = $1)

@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/acp-agent/acp-agent/internal/text/pause"
@@ -32,23 +31,18 @@ func (s *Store) Prune(ctx context.Context, q sessionstore.PruneQuery) (n int, er
 	}
 	bounds := []any{bound(q.UnusedBefore), bound(q.Before)}
 	if q.DryRun {
-		err = s.list(ctx, func(tx *transaction) error {
-			return tx.row([]any{&n}, "SELECT count(*) FROM sessions WHERE "+pruneCondition,
-				bounds...)
+		err = s.list(ctx, func(tx *transaction) {
+			tx.row([]any{&n}, "SELECT count(*) FROM sessions WHERE "+pruneCondition, bounds...)
 		})
 		return n, err
 	}
 	defer s.purgeSoon()
 	for after, more := "", true; more; {
 		var ids []string
-		err := s.list(ctx, func(tx *transaction) error {
-			ids = nil
-			var id string
-			return tx.each([]any{&id}, func() error {
-				ids = append(ids, id)
-				return nil
-			}, "SELECT id FROM sessions WHERE "+pruneCondition+" AND id > $4 ORDER BY id LIMIT $5",
-				append(bounds[:2:2], after, int64(prunedSessions))...)
+		err := s.list(ctx, func(tx *transaction) {
+			ids = tx.texts("SELECT id FROM sessions WHERE "+pruneCondition+
+				" AND id > $4 ORDER BY id LIMIT $5",
+				tx.args(append(bounds[:2:2], after, int64(prunedSessions))...)...)
 		})
 		if err != nil {
 			return n, err
@@ -72,21 +66,17 @@ func (s *Store) pruneOne(
 	ctx context.Context, id sessionstore.ID, bounds []any,
 ) (deleted bool, err error) {
 	start := time.Now()
-	err = s.write(ctx, func(tx *transaction) error {
+	err = s.write(ctx, func(tx *transaction) {
 		deleted = false
-		r, err := tx.lockWithAgent(id)
-		if errors.As(err, new(*sessionstore.NotFoundError)) {
-			return nil
+		r := tx.lockWithAgent(id)
+		if r == nil {
+			return
 		}
-		if err != nil {
-			return err
-		}
-		err = tx.row([]any{&deleted}, "SELECT count(*) = 1 FROM sessions WHERE "+pruneCondition+
+		tx.row([]any{&deleted}, "SELECT count(*) = 1 FROM sessions WHERE "+pruneCondition+
 			" AND id = $4", append(bounds[:2:2], string(id))...)
-		if err != nil || !deleted {
-			return err
+		if deleted {
+			tx.deleteSession(r)
 		}
-		return tx.deleteSession(r)
 	})
 	if err == nil {
 		err = pause.For(ctx, time.Since(start)/2)
@@ -104,13 +94,12 @@ func (s *Store) applyRetention() {
 	ctx, cancel := context.WithTimeout(context.Background(), retentionTimeout)
 	defer cancel()
 	var at int64
-	err := s.write(ctx, func(tx *transaction) error {
-		changed, err := tx.Exec("UPDATE meta SET pruned = $1 WHERE pruned < $2", tx.now,
-			tx.now-retentionInterval.Milliseconds())
-		if at = 0; changed > 0 {
+	err := s.write(ctx, func(tx *transaction) {
+		at = 0
+		if got(tx.Exec("UPDATE meta SET pruned = $1 WHERE pruned < $2", tx.now,
+			tx.now-retentionInterval.Milliseconds())) > 0 {
 			at = tx.now
 		}
-		return err
 	})
 	if err != nil || at == 0 { // it is not due, usually
 		return

@@ -103,12 +103,3 @@ func parseKeys(texts keyTexts) (k sessionstore.Keys, err error) {
 	}
 	return k, k.Validate()
 }
-
-// checkLease returns an error unless l is the newest lease of its session, whose generation is
-// current.
-func checkLease(l sessionstore.Lease, current int64) error {
-	if l.Generation != current {
-		return &sessionstore.FencedError{ID: l.ID, Held: l.Generation, Current: current}
-	}
-	return nil
-}

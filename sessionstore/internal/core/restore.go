@@ -19,27 +19,17 @@ func (s *Store) Restore(
 	if err != nil {
 		return false, err
 	}
-	err = s.write(ctx, func(tx *transaction) error {
-		stored = false
-		agent, err := tx.agentKey(n.Agent, true)
-		if err != nil {
-			return err
-		}
-		same, err := tx.one("id = $2", string(n.ID))
-		if err != nil {
-			return err
-		}
-		holder, err := tx.one("agent = $2 AND name = $3", agent, tombstone(n.StateKey))
-		if err != nil || !restores(n.Updated, same, holder) {
-			return err
+	err = s.write(ctx, func(tx *transaction) {
+		agent := tx.agentKey(n.Agent, true)
+		same := tx.seek(n.ID, tx.forWrite())
+		holder := tx.named(agent, tombstone(n.StateKey))
+		if stored = restores(n.Updated, same, holder); !stored {
+			return
 		}
 		if same != nil {
-			if err := tx.deleteRows(same); err != nil {
-				return err
-			}
+			tx.deleteRows(same)
 		}
-		stored = true
-		return tx.restore(agent, n, own, charges)
+		tx.restore(agent, n, own, charges)
 	})
 	s.purgeSoon()
 	return stored && err == nil, err
@@ -48,23 +38,18 @@ func (s *Store) Restore(
 // restore stores a session that the owner does not have. The caller has locked the agent.
 func (tx *transaction) restore(
 	agent int64, n sessionstore.Session, history *draft, charges []sessionstore.Charge,
-) error {
-	r, err := tx.insert(agent, sessionstore.NewSession{
+) {
+	r := tx.insert(agent, sessionstore.NewSession{
 		ID: n.ID, Keys: n.Keys, Title: n.Title, State: n.State, StateKey: n.StateKey,
 	}, n.Updated.UnixMilli())
-	if err == nil && history != nil {
-		err = history.appendTo(tx, r)
+	if history != nil {
+		history.appendTo(tx, r)
 	}
-	if err == nil {
-		err = tx.addCharges(r, charges)
-	}
-	if err != nil {
-		return err
-	}
+	tx.addCharges(r, charges)
 	listed := toListed(n)
 	r.turns, r.archived, r.imported = n.Turns, n.Archived, listed != 0
-	return tx.store(r, ", created = $11, archived = $12, renamed = $13, meta = $14, "+
-		"imported = $15, listed = $16", n.Created.UnixMilli(), n.Archived, n.Renamed, append([]byte{}, n.Meta...),
+	tx.store(r, ", created = $11, archived = $12, renamed = $13, meta = $14, imported = $15, "+
+		"listed = $16", n.Created.UnixMilli(), n.Archived, n.Renamed, append([]byte{}, n.Meta...),
 		r.imported, listed)
 }
 
@@ -72,18 +57,17 @@ func (tx *transaction) restore(
 func (s *Store) Deleted(
 	ctx context.Context,
 ) (all map[sessionstore.Agent][]sessionstore.Deleted, err error) {
-	err = s.list(ctx, func(tx *transaction) error {
+	err = s.list(ctx, func(tx *transaction) {
 		all = make(map[sessionstore.Agent][]sessionstore.Deleted)
 		var (
 			agent sessionstore.Agent
 			name  []byte
 			at    int64
 		)
-		return tx.each([]any{&agent.Kind, &agent.Profile, &name, &at}, func() error {
+		tx.each([]any{&agent.Kind, &agent.Profile, &name, &at}, func() {
 			d := sessionstore.Deleted{At: toTime(at)}
 			copy(d.Name[:], name)
 			all[agent] = append(all[agent], d)
-			return nil
 		}, "SELECT kind, profile, name, deleted FROM tombstones t "+
 			"JOIN agents a ON a.key = t.agent AND a.owner = t.owner "+
 			"WHERE t.owner = $1 ORDER BY name")
@@ -98,33 +82,20 @@ func (s *Store) RestoreDeleted(
 	if err := agent.Validate(); err != nil {
 		return err
 	}
-	err := s.write(ctx, func(tx *transaction) error {
-		key, err := tx.agentKey(agent, true)
-		if err != nil {
-			return err
-		}
-		var holders []*row
+	err := s.write(ctx, func(tx *transaction) {
+		key := tx.agentKey(agent, true)
+		var each [][]any
 		for _, d := range deleted {
-			if err == nil {
-				var some []*row
-				some, err = tx.all("agent = $2 AND name = $3"+tx.forWrite(), key, d.Name[:])
-				holders = append(holders, some...)
+			holder := tx.named(key, d.Name[:])
+			if holder != nil && holder.untouched() {
+				tx.deleteRows(holder)
+				holder = nil
+			}
+			if holder == nil {
+				each = append(each, tx.args(key, d.Name[:], d.At.UnixMilli()))
 			}
 		}
-		remove, tombstones := bury(deleted, holders)
-		for _, h := range remove {
-			if err == nil {
-				err = tx.deleteRows(h)
-			}
-		}
-		if err != nil {
-			return err
-		}
-		each := make([][]any, len(tombstones))
-		for i, d := range tombstones {
-			each[i] = tx.args([]any{key, d.Name[:], d.At.UnixMilli()})
-		}
-		return tx.ExecEach(`
+		tx.execEach(`
 			INSERT INTO tombstones (owner, agent, name, deleted) VALUES ($1, $2, $3, $4)
 			ON CONFLICT (owner, agent, name) DO UPDATE SET deleted =
 				CASE WHEN tombstones.deleted > excluded.deleted THEN tombstones.deleted

@@ -72,21 +72,6 @@ func TestRestores(t *testing.T) {
 	}
 }
 
-func TestBury(t *testing.T) {
-	name := func(s string) (d sessionstore.Deleted) {
-		copy(d.Name[:], tombstone(s))
-		return d
-	}
-	deleted := []sessionstore.Deleted{name("kept"), name("untouched"), name("unknown")}
-	holders := []*row{
-		{name: tombstone("kept"), imported: true, archived: true},
-		{name: tombstone("untouched"), imported: true},
-	}
-	remove, tombstones := bury(deleted, holders)
-	require.Equal(t, holders[1:], remove)
-	require.Equal(t, deleted[1:], tombstones)
-}
-
 func TestRanges(t *testing.T) {
 	require.Equal(t, []listRange{{listing: Archived}}, ranges(sessionstore.Query{Archive: sessionstore.OnlyArchived}))
 	cwd := listed(t).Keys.Roots.Cwd()

@@ -2,8 +2,6 @@ package core
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -20,24 +18,14 @@ const indexBytes = 512 << 10
 
 // index adds the passages of the next part of a session's history to the index, and reports whether
 // it came to the end. The caller has locked the session, and stores the row.
-func (tx *transaction) index(r *row) (done bool, err error) {
+func (tx *transaction) index(r *row) (done bool) {
 	// The last passage may have been incomplete.
-	err = tx.exec("DELETE FROM passages WHERE owner = $1 AND strand = $2 AND seq > $3",
+	tx.exec("DELETE FROM passages WHERE owner = $1 AND strand = $2 AND seq > $3",
 		r.strand, r.complete)
-	if err != nil {
-		return false, err
-	}
 	var p sessionstore.Passages
 	last := r.complete
 	for size := 0; size < indexBytes && last < r.last; {
-		page, err := tx.bodies(r.strand, last, r.last)
-		if err == nil && len(page) == 0 {
-			err = errMissingPart
-		}
-		if err != nil {
-			return false, err
-		}
-		for _, body := range page {
+		for _, body := range tx.present(r.strand, last, r.last) {
 			last++
 			for u := range sessionstore.Unpack(body) {
 				p.Add(last, 0, u)
@@ -48,24 +36,19 @@ func (tx *transaction) index(r *row) (done bool, err error) {
 	done = last == r.last
 	open := p.Open()
 	p.End()
-	if err := tx.db.AddPassages(tx, tx.owner, r.strand, r.updated, p.Done); err != nil {
-		return false, err
-	}
+	must(tx.db.AddPassages(tx, tx.owner, r.strand, r.updated, p.Done))
 	r.complete = indexed(r.complete, last, open, done, len(r.running) > 0)
 	r.seen = last
-	return done, nil
+	return done
 }
 
 // indexAgain makes the passages of the end of a history again, of which a part was removed.
-func (tx *transaction) indexAgain(r *row) error {
+func (tx *transaction) indexAgain(r *row) {
 	var begin int64 // of a passage that may go on in what was removed
-	err := tx.row([]any{&begin}, "SELECT coalesce(max(seq), 1) FROM passages "+
+	tx.row([]any{&begin}, "SELECT coalesce(max(seq), 1) FROM passages "+
 		"WHERE owner = $1 AND strand = $2 AND seq <= $3", r.strand, r.last)
-	if err == nil {
-		r.complete = min(r.complete, begin-1)
-		_, err = tx.index(r)
-	}
-	return err
+	r.complete = min(r.complete, begin-1)
+	tx.index(r)
 }
 
 // indexed returns the last segment whose passages are complete, once the segments after after up to
@@ -82,30 +65,20 @@ func indexed(after, last, open int64, done, running bool) int64 {
 // indexRest indexes what was stored and is not indexed yet. Sessions with the latest activity come
 // last, as if they had been indexed when they were stored.
 func (s *Store) indexRest(ctx context.Context) error {
-	var ids []sessionstore.ID
-	err := s.read(ctx, func(tx *transaction) error {
-		ids = nil
-		var id sessionstore.ID
-		return tx.each([]any{(*string)(&id)}, func() error {
-			ids = append(ids, id)
-			return nil
-		}, "SELECT id FROM sessions WHERE owner = $1 AND stale ORDER BY updated, id")
+	var ids []string
+	err := s.read(ctx, func(tx *transaction) {
+		ids = tx.texts("SELECT id FROM sessions WHERE owner = $1 AND stale ORDER BY updated, id",
+			tx.owner)
 	})
 	for _, id := range ids {
 		for done := false; err == nil && !done; {
-			err = s.write(ctx, func(tx *transaction) error {
-				r, err := tx.find(id, tx.forWrite())
-				if err == nil {
-					done, err = tx.index(r)
+			err = s.write(ctx, func(tx *transaction) {
+				done = true
+				if r := tx.seek(sessionstore.ID(id), tx.forWrite()); r != nil {
+					done = tx.index(r)
+					tx.store(r, "")
 				}
-				if err != nil {
-					return err
-				}
-				return tx.store(r, "")
 			})
-			if errors.As(err, new(*sessionstore.NotFoundError)) {
-				done, err = true, nil
-			}
 		}
 	}
 	return err
@@ -126,44 +99,27 @@ func (s *Store) Search(
 	if err := s.indexRest(ctx); err != nil {
 		return nil, err
 	}
-	err = s.read(ctx, func(tx *transaction) error {
-		keys, err := tx.db.FindPassages(tx, tx.owner, terms, q.Size())
-		if err != nil {
-			return err
-		}
-		all, err = tx.found(q, keys)
-		return err
+	err = s.read(ctx, func(tx *transaction) {
+		all = tx.found(q, got(tx.db.FindPassages(tx, tx.owner, terms, q.Size())))
 	})
 	return all, err
 }
 
 // found returns what passages look like.
-func (tx *transaction) found(
-	q sessionstore.SearchQuery, keys []int64,
-) (all []sessionstore.Found, err error) {
+func (tx *transaction) found(q sessionstore.SearchQuery, keys []int64) (all []sessionstore.Found) {
 	parsed := make(parsedKeys)
 	for some := range slices.Chunk(keys, sessionstore.PageSize) {
-		var (
-			names []string
-			args  []any
-		)
-		for _, key := range some {
-			args = append(args, key)
-			names = append(names, fmt.Sprintf("$%d", len(args)+1))
-		}
-		err := tx.rows(func(rows Rows) (err error) {
+		list, args := placeholders(some, 2)
+		tx.rows(func(rows Rows) {
 			var (
 				f    sessionstore.Found
 				said int64
 				text string
+				err  error
 			)
 			f.Session, err = scanRecord(rows, parsed, (*string)(&f.Role), &said, &f.Segment, &text)
-			if errors.As(err, new(*DamageError)) {
-				tx.warnDamaged(f.Session.ID, err)
-				return nil
-			}
-			if err != nil {
-				return err
+			if tx.isDamaged(f.Session.ID, err) {
+				return
 			}
 			f.Time = toTime(said)
 			text = strings.ReplaceAll(text, string(Separator), "")
@@ -173,16 +129,11 @@ func (tx *transaction) found(
 			}
 			f.Line, f.Matches = sessionstore.BestLine(text, matches)
 			all = append(all, f)
-			return nil
 		}, "SELECT "+recordColumns+", p.role, p.said, p.seq, p.body FROM passages p "+
 			"JOIN sessions s ON s.owner = p.owner AND s.strand = p.strand "+
-			"WHERE p.owner = $1 AND p.key IN ("+
-			strings.Join(names, ", ")+") ORDER BY p.key DESC", args...)
-		if err != nil {
-			return nil, err
-		}
+			"WHERE p.owner = $1 AND p.key IN ("+list+") ORDER BY p.key DESC", args...)
 	}
-	return all, nil
+	return all
 }
 
 // Separator may separate words in the body of a passage. It is no part of the text.

@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -34,62 +33,61 @@ type row struct {
 }
 
 // all returns the owner's rows that match a condition, whose arguments are $2 and later.
-func (tx *transaction) all(condition string, args ...any) (found []*row, err error) {
-	var (
-		r       row
-		running string
-	)
-	err = tx.each([]any{(*string)(&r.id), &r.key, &r.agent, &r.generation, &r.turns, &running,
-		&r.first, &r.open, &r.strand, &r.last, &r.complete, &r.seen, &r.created, &r.updated,
-		&r.archived, &r.renamed, &r.imported, &r.listed, &r.name, &r.meta, &r.title, &r.cwd,
-		&r.realCwd}, func() error {
-		one := r
-		one.running, err = parseNumbers(running)
-		found = append(found, &one)
-		r.name, r.meta = nil, nil
-		return err
+func (tx *transaction) all(condition string, args ...any) (found []*row) {
+	tx.rows(func(rows Rows) {
+		var (
+			r       row
+			running string
+		)
+		must(rows.Scan((*string)(&r.id), &r.key, &r.agent, &r.generation, &r.turns, &running,
+			&r.first, &r.open, &r.strand, &r.last, &r.complete, &r.seen, &r.created, &r.updated,
+			&r.archived, &r.renamed, &r.imported, &r.listed, &r.name, &r.meta, &r.title, &r.cwd,
+			&r.realCwd))
+		r.running = parseNumbers(running)
+		found = append(found, &r)
 	}, `SELECT id, key, agent, generation, turns, running, first, open, strand, last, complete,
 			seen, created, updated, archived, renamed, imported, listed, name, meta, title, cwd, real_cwd
 		FROM sessions WHERE owner = $1 AND `+condition, args...)
-	return found, err
+	return found
 }
 
-// one returns and locks the row that matches a condition, or nil.
-func (tx *transaction) one(condition string, args ...any) (*row, error) {
-	found, err := tx.all(condition+tx.forWrite(), args...)
-	if err != nil || len(found) == 0 {
-		return nil, err
+// one returns the row that matches a condition, or nil.
+func (tx *transaction) one(condition string, args ...any) *row {
+	for _, r := range tx.all(condition, args...) {
+		return r
 	}
-	return found[0], nil
+	return nil
 }
 
-// find returns the row of a session, which it locks if asked to, or a NotFoundError.
-func (tx *transaction) find(id sessionstore.ID, lock string) (*row, error) {
+// seek returns the row of a session, which it locks if asked to, or nil.
+func (tx *transaction) seek(id sessionstore.ID, lock string) *row {
 	if id.Validate() != nil {
-		return nil, &sessionstore.NotFoundError{ID: id}
+		return nil
 	}
-	found, err := tx.all("id = $2"+lock, string(id))
-	if err == nil && len(found) == 0 {
-		err = &sessionstore.NotFoundError{ID: id}
+	return tx.one("id = $2"+lock, string(id))
+}
+
+// find is seek for a session that must exist.
+func (tx *transaction) find(id sessionstore.ID, lock string) *row {
+	r := tx.seek(id, lock)
+	if r == nil {
+		must(&sessionstore.NotFoundError{ID: id})
 	}
-	if err != nil {
-		return nil, err
-	}
-	return found[0], nil
+	return r
 }
 
 // forWrite is what ends a query in order to lock rows that will be written.
 func (tx *transaction) forWrite() string { return tx.db.Traits().ForWrite }
 
-func parseNumbers(text string) (numbers []int64, err error) {
+func parseNumbers(text string) (numbers []int64) {
 	for field := range strings.FieldsSeq(text) {
 		n, err := strconv.ParseInt(field, 10, 64)
 		if err != nil {
-			return nil, &DamageError{err}
+			must(&DamageError{err})
 		}
 		numbers = append(numbers, n)
 	}
-	return numbers, nil
+	return numbers
 }
 
 func formatNumbers(numbers []int64) string {
@@ -110,7 +108,7 @@ func (r *row) finished() (last, turns int64) {
 
 // store writes the columns that turns and drafts change, and others, whose values begin with $11.
 // If the row is active, this is activity.
-func (tx *transaction) store(r *row, others string, values ...any) error {
+func (tx *transaction) store(r *row, others string, values ...any) {
 	args := []any{string(r.id), r.turns, formatNumbers(r.running), r.first, r.open, r.last,
 		r.complete, r.seen, int64(r.listing())}
 	args = append(args, values...)
@@ -118,7 +116,7 @@ func (tx *transaction) store(r *row, others string, values ...any) error {
 		args = append(args, active(r.updated, tx.now))
 		others += fmt.Sprintf(", updated = $%d", len(args)+1)
 	}
-	return tx.exec("UPDATE sessions SET turns = $3, running = $4, first = $5, open = $6, "+
+	tx.exec("UPDATE sessions SET turns = $3, running = $4, first = $5, open = $6, "+
 		"last = $7, complete = $8, seen = $9, listing = $10, stale = "+sqlBool(r.seen < r.last)+others+
 		" WHERE owner = $1 AND id = $2", args...)
 }
@@ -143,56 +141,59 @@ func (r *row) listing() Listing {
 }
 
 // relist sets the listing of a session whose other columns have changed.
-func (tx *transaction) relist(id sessionstore.ID) error {
-	return tx.set(id, "listing = CASE WHEN archived THEN 1 "+
+func (tx *transaction) relist(id sessionstore.ID) {
+	tx.set(id, "listing = CASE WHEN archived THEN 1 "+
 		"WHEN turns > 0 OR last > 0 OR imported THEN 0 ELSE 2 END")
 }
 
 // set changes columns of a session. The values are $3 and later.
-func (tx *transaction) set(id sessionstore.ID, columns string, values ...any) error {
-	return tx.exec("UPDATE sessions SET "+columns+" WHERE owner = $1 AND id = $2",
+func (tx *transaction) set(id sessionstore.ID, columns string, values ...any) {
+	tx.exec("UPDATE sessions SET "+columns+" WHERE owner = $1 AND id = $2",
 		append([]any{string(id)}, values...)...)
 }
 
 // lockAgent keeps other transactions from changing several sessions of an agent. It is called
 // before any session is locked.
-func (tx *transaction) lockAgent(agent int64) error {
-	if tx.forWrite() == "" {
-		return nil
+func (tx *transaction) lockAgent(agent int64) {
+	if tx.forWrite() != "" {
+		tx.row([]any{&agent}, "SELECT key FROM agents WHERE owner = $1 AND key = $2"+tx.forWrite(),
+			agent)
 	}
-	return tx.row([]any{&agent}, "SELECT key FROM agents WHERE owner = $1 AND key = $2"+
-		tx.forWrite(), agent)
 }
 
-// lockWithAgent locks a session's agent, and then the session.
-func (tx *transaction) lockWithAgent(id sessionstore.ID) (*row, error) {
-	before, err := tx.find(id, "")
-	if err != nil || tx.forWrite() == "" {
-		return before, err
+// lockWithAgent locks a session's agent, and then the session. It returns nil if there is no such
+// session.
+func (tx *transaction) lockWithAgent(id sessionstore.ID) *row {
+	before := tx.seek(id, "")
+	if before == nil || tx.forWrite() == "" {
+		return before
 	}
-	if err := tx.lockAgent(before.agent); err != nil {
-		return nil, err
+	tx.lockAgent(before.agent)
+	r := tx.seek(id, tx.forWrite())
+	if r != nil && r.agent != before.agent {
+		must(ErrChanged)
 	}
-	r, err := tx.find(id, tx.forWrite())
-	if err == nil && r.agent != before.agent {
-		err = ErrChanged
+	return r
+}
+
+// holds ends the transaction unless r is the session of l, and l its newest lease.
+func holds(l sessionstore.Lease, r *row) {
+	switch {
+	case r == nil:
+		must(&sessionstore.NotFoundError{ID: l.ID})
+	case l.Generation != r.generation:
+		must(&sessionstore.FencedError{ID: l.ID, Held: l.Generation, Current: r.generation})
 	}
-	return r, err
 }
 
 // update calls change with the session of l, which is locked, in a transaction.
 func (s *Store) update(
-	ctx context.Context, l sessionstore.Lease, change func(*transaction, *row) error,
+	ctx context.Context, l sessionstore.Lease, change func(*transaction, *row),
 ) error {
-	return s.write(ctx, func(tx *transaction) error {
-		r, err := tx.find(l.ID, tx.forWrite())
-		if err == nil {
-			err = checkLease(l, r.generation)
-		}
-		if err != nil {
-			return err
-		}
-		return change(tx, r)
+	return s.write(ctx, func(tx *transaction) {
+		r := tx.seek(l.ID, tx.forWrite())
+		holds(l, r)
+		change(tx, r)
 	})
 }
 
@@ -203,72 +204,58 @@ func (s *Store) Create(
 	if err := n.Validate(); err != nil {
 		return lease, err
 	}
-	err = s.write(ctx, func(tx *transaction) error {
-		agent, err := tx.agentKey(n.Agent, n.StateKey != "")
-		if err != nil {
-			return err
-		}
-		r, err := tx.insert(agent, n, tx.now)
-		if err == nil {
-			lease = sessionstore.Lease{ID: n.ID, Generation: r.generation}
-		}
-		return err
+	err = s.write(ctx, func(tx *transaction) {
+		lease = tx.insert(tx.agentKey(n.Agent, n.StateKey != ""), n, tx.now).lease()
 	})
 	return lease, err
 }
 
 // agentKey returns the key of an agent, which it adds if it is new, and locks it if asked to.
-func (tx *transaction) agentKey(a sessionstore.Agent, lock bool) (key int64, err error) {
-	find := func() error {
+func (tx *transaction) agentKey(a sessionstore.Agent, lock bool) (key int64) {
+	find := func() bool {
 		return tx.row([]any{&key}, "SELECT key FROM agents "+
 			"WHERE owner = $1 AND kind = $2 AND profile = $3", a.Kind, a.Profile)
 	}
-	if err = find(); errors.Is(err, errNoRow) {
-		err = tx.exec("INSERT INTO agents (owner, kind, profile) VALUES ($1, $2, $3) "+
+	if !find() {
+		tx.exec("INSERT INTO agents (owner, kind, profile) VALUES ($1, $2, $3) "+
 			"ON CONFLICT (owner, kind, profile) DO NOTHING", a.Kind, a.Profile)
-		if err == nil {
-			err = find()
-		}
+		find()
 	}
-	if err == nil && lock {
-		err = tx.lockAgent(key)
+	if lock {
+		tx.lockAgent(key)
 	}
-	return key, err
+	return key
+}
+
+// lease returns the newest lease of the session.
+func (r *row) lease() sessionstore.Lease {
+	return sessionstore.Lease{ID: r.id, Generation: r.generation}
 }
 
 // insert stores a session without a history, which was active at a time. If it has a state key the
-// caller has locked the agent. It returns ErrExists if there is a session with the id; the caller
-// rolls back.
-func (tx *transaction) insert(agent int64, n sessionstore.NewSession, updated int64) (*row, error) {
-	generation, err := tx.next()
-	if err != nil {
-		return nil, err
-	}
+// caller has locked the agent. It fails with ErrExists if there is a session with the id.
+func (tx *transaction) insert(agent int64, n sessionstore.NewSession, updated int64) *row {
+	generation := tx.next()
 	r := &row{id: n.ID, agent: agent, key: generation, generation: generation, strand: generation,
 		updated: updated, cwd: n.Keys.Roots.Cwd().String()}
-	args := append([]any{tx.owner, string(n.ID)}, keyColumns(n.Keys)...)
+	args := append([]any{string(n.ID)}, keyColumns(n.Keys)...)
 	args = append(args, agent, sessionstore.CleanTitle(n.Title), updated, generation, []byte{},
 		int64(Unused))
-	added, err := tx.Exec(`
+	added := tx.exec(`
 		INSERT INTO sessions (owner, id, cwd, dirs, real_cwd, real_dirs, cwd_hash, dirs_hash,
 			real_cwd_hash, real_dirs_hash, agent, title, created, updated, key, generation, strand,
 			meta, listing)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $13, $14, $14, $14, $15,
 			$16)
 		ON CONFLICT (owner, id) DO NOTHING`, args...)
-	if err != nil {
-		return nil, err
-	}
 	if added == 0 {
-		return nil, sessionstore.ErrExists
+		must(sessionstore.ErrExists)
 	}
 	if n.StateKey != "" {
-		err = tx.setStateKey(r, n.StateKey)
+		tx.setStateKey(r, n.StateKey)
 	}
-	if err == nil && len(n.State) > 0 {
-		err = tx.setState(r, n.State)
-	}
-	return r, err
+	tx.setState(r, n.State)
+	return r
 }
 
 // recordColumns are the columns of the sessions s that scanRecord reads. With a join of the agents
@@ -305,27 +292,24 @@ func scanRecord(
 }
 
 // Get implements [sessionstore.Store].
-func (s *Store) Get(ctx context.Context, id sessionstore.ID) (got sessionstore.Session, err error) {
+func (s *Store) Get(ctx context.Context, id sessionstore.ID) (one sessionstore.Session, err error) {
 	if id.Validate() != nil {
-		return got, &sessionstore.NotFoundError{ID: id}
+		return one, &sessionstore.NotFoundError{ID: id}
 	}
-	err = s.read(ctx, func(tx *transaction) error {
-		found := false
-		err := tx.rows(func(rows Rows) (err error) {
+	err = s.read(ctx, func(tx *transaction) {
+		one = sessionstore.Session{}
+		tx.rows(func(rows Rows) {
 			var state, stateKey []byte
-			found = true
-			got, err = scanRecord(rows, parsedKeys{}, &state, &stateKey)
-			got.State, got.StateKey = state, string(stateKey)
-			return err
+			one = got(scanRecord(rows, parsedKeys{}, &state, &stateKey))
+			one.State, one.StateKey = state, string(stateKey)
 		}, "SELECT "+recordColumns+", body, state_key FROM sessions s"+
 			" LEFT JOIN states st ON st.owner = s.owner AND st.session = s.key AND st.kind = ''"+
 			" WHERE s.owner = $1 AND s.id = $2", string(id))
-		if err == nil && !found {
-			err = &sessionstore.NotFoundError{ID: id}
+		if one.Generation == 0 {
+			must(&sessionstore.NotFoundError{ID: id})
 		}
-		return err
 	})
-	return got, err
+	return one, err
 }
 
 // Activate implements [sessionstore.Store].
@@ -339,44 +323,34 @@ func (s *Store) Activate(
 	if err != nil {
 		return lease, err
 	}
-	err = s.write(ctx, func(tx *transaction) error {
-		find := func() (*row, error) { return tx.find(id, tx.forWrite()) }
-		if a.State != nil {
-			find = func() (*row, error) { return tx.lockWithAgent(id) }
+	err = s.write(ctx, func(tx *transaction) {
+		var r *row
+		if a.State == nil {
+			r = tx.find(id, tx.forWrite())
+		} else if r = tx.lockWithAgent(id); r == nil {
+			must(&sessionstore.NotFoundError{ID: id})
 		}
-		r, err := find()
-		if err == nil && a.Held != 0 {
-			err = checkLease(sessionstore.Lease{ID: id, Generation: a.Held}, r.generation)
-		}
-		if err != nil {
-			return err
+		if a.Held != 0 {
+			holds(sessionstore.Lease{ID: id, Generation: a.Held}, r)
 		}
 		if a.Held == 0 || history != nil {
 			r.interruptTurns()
 		}
 		cwd, err := workspace.ParseDir(r.cwd)
 		if err != nil {
-			return &DamageError{err}
+			must(&DamageError{err})
 		}
-		if err := tx.setKeys(r, a.Keys.WithCwd(cwd)); err != nil {
-			return err
-		}
+		tx.setKeys(r, a.Keys.WithCwd(cwd))
 		if a.State != nil {
-			if err := tx.saveState(r, a.State, a.StateKey); err != nil {
-				return err
-			}
+			tx.saveState(r, a.State, a.StateKey)
 		}
 		if history != nil {
-			if err := history.appendTo(tx, r); err != nil {
-				return err
-			}
+			history.appendTo(tx, r)
 		}
-		lease = sessionstore.Lease{ID: id, Generation: r.generation}
-		return tx.store(r, "")
+		tx.store(r, "")
+		lease = r.lease()
 	})
-	if err == nil && history != nil {
-		s.purgeSoon()
-	}
+	s.purgeSoon() // another session may have been deleted
 	return lease, err
 }
 
@@ -387,34 +361,26 @@ func (s *Store) Move(
 	if err := k.Validate(); err != nil {
 		return moved, err
 	}
-	err = s.update(ctx, l, func(tx *transaction, r *row) error {
-		err := tx.setKeys(r, k)
-		moved = sessionstore.Lease{ID: l.ID, Generation: r.generation}
-		if err == nil {
-			err = tx.set(r.id, "listed = 0")
-		}
-		return err
+	err = s.update(ctx, l, func(tx *transaction, r *row) {
+		tx.setKeys(r, k)
+		tx.set(r.id, "listed = 0")
+		moved = r.lease()
 	})
-	if err != nil {
-		return sessionstore.Lease{}, err
-	}
-	return moved, nil
+	return moved, err
 }
 
 // setKeys stores new roots and a new generation, which it sets in r.
-func (tx *transaction) setKeys(r *row, k sessionstore.Keys) (err error) {
-	if r.generation, err = tx.next(); err != nil {
-		return err
-	}
-	return tx.set(r.id, `cwd = $3, dirs = $4, real_cwd = $5, real_dirs = $6, cwd_hash = $7,
+func (tx *transaction) setKeys(r *row, k sessionstore.Keys) {
+	r.generation = tx.next()
+	tx.set(r.id, `cwd = $3, dirs = $4, real_cwd = $5, real_dirs = $6, cwd_hash = $7,
 		dirs_hash = $8, real_cwd_hash = $9, real_dirs_hash = $10, generation = $11`,
 		append(keyColumns(k), r.generation)...)
 }
 
 // SetTitle implements [sessionstore.Store].
 func (s *Store) SetTitle(ctx context.Context, l sessionstore.Lease, title string) error {
-	return s.update(ctx, l, func(tx *transaction, r *row) error {
-		return tx.set(r.id, "title = CASE WHEN renamed THEN title ELSE $3 END",
+	return s.update(ctx, l, func(tx *transaction, r *row) {
+		tx.set(r.id, "title = CASE WHEN renamed THEN title ELSE $3 END",
 			sessionstore.CleanTitle(title))
 	})
 }
@@ -439,14 +405,10 @@ func (s *Store) Unarchive(ctx context.Context, id sessionstore.ID) error {
 func (s *Store) label(
 	ctx context.Context, id sessionstore.ID, columns string, values ...any,
 ) error {
-	return s.write(ctx, func(tx *transaction) error {
-		if _, err := tx.find(id, tx.forWrite()); err != nil {
-			return err
-		}
-		if err := tx.set(id, columns, values...); err != nil {
-			return err
-		}
-		return tx.relist(id)
+	return s.write(ctx, func(tx *transaction) {
+		tx.find(id, tx.forWrite())
+		tx.set(id, columns, values...)
+		tx.relist(id)
 	})
 }
 
@@ -454,15 +416,10 @@ func (s *Store) label(
 func (s *Store) SaveState(
 	ctx context.Context, l sessionstore.Lease, state []byte, key string,
 ) error {
-	err := s.write(ctx, func(tx *transaction) error {
-		r, err := tx.lockWithAgent(l.ID)
-		if err == nil {
-			err = checkLease(l, r.generation)
-		}
-		if err != nil {
-			return err
-		}
-		return tx.saveState(r, state, key)
+	err := s.write(ctx, func(tx *transaction) {
+		r := tx.lockWithAgent(l.ID)
+		holds(l, r)
+		tx.saveState(r, state, key)
 	})
 	s.purgeSoon() // another session may have been deleted
 	return err
@@ -470,19 +427,19 @@ func (s *Store) SaveState(
 
 // saveState stores the state of a session, which it removes if empty, and its state key. The caller
 // has locked the agent.
-func (tx *transaction) saveState(r *row, state []byte, key string) error {
-	if err := tx.setStateKey(r, key); err != nil {
-		return err
-	}
+func (tx *transaction) saveState(r *row, state []byte, key string) {
+	tx.setStateKey(r, key)
 	if len(state) == 0 {
-		return tx.exec("DELETE FROM states WHERE owner = $1 AND session = $2 AND kind = ''", r.key)
+		tx.exec("DELETE FROM states WHERE owner = $1 AND session = $2 AND kind = ''", r.key)
 	}
-	return tx.setState(r, state)
+	tx.setState(r, state)
 }
 
-// setState stores the backend's own value.
-func (tx *transaction) setState(r *row, state []byte) error {
-	return tx.addStates(r.key, []sessionstore.Update{{Raw: state}})
+// setState stores the backend's own value, unless it is empty.
+func (tx *transaction) setState(r *row, state []byte) {
+	if len(state) > 0 {
+		tx.addStates(r.key, []sessionstore.Update{{Raw: state}})
+	}
 }
 
 // Fork implements [sessionstore.Store].
@@ -492,100 +449,69 @@ func (s *Store) Fork(
 	if err := n.Validate(); err != nil {
 		return lease, err
 	}
-	err = s.write(ctx, func(tx *transaction) error {
-		if _, err := tx.find(source, ""); err != nil {
-			return err
-		}
-		agent, err := tx.agentKey(n.Agent, n.StateKey != "")
-		if err != nil {
-			return err
-		}
-		from, err := tx.find(source, tx.db.Traits().ForShare)
-		if err != nil {
-			return err
-		}
+	err = s.write(ctx, func(tx *transaction) {
+		tx.find(source, "")
+		agent := tx.agentKey(n.Agent, n.StateKey != "")
+		from := tx.find(source, tx.db.Traits().ForShare)
+		n := n
 		if n.Title == "" {
 			n.Title = from.title
 		}
 		if n.State == nil && from.agent == agent {
-			err = tx.row([]any{&n.State}, "SELECT body FROM states "+
+			tx.row([]any{&n.State}, "SELECT body FROM states "+
 				"WHERE owner = $1 AND session = $2 AND kind = ''", from.key)
 		}
-		if err != nil && !errors.Is(err, errNoRow) {
-			return err
-		}
-		r, err := tx.insert(agent, n, tx.now)
-		if err != nil {
-			return err
-		}
-		lease = sessionstore.Lease{ID: n.ID, Generation: r.generation}
-		return tx.copyHistory(from, r)
+		r := tx.insert(agent, n, tx.now)
+		tx.copyHistory(from, r)
+		lease = r.lease()
 	})
 	return lease, err
 }
 
 // copyHistory gives a new session the finished part of another's history, and its states and
 // readings if both belong to the same agent.
-func (tx *transaction) copyHistory(from, to *row) error {
+func (tx *transaction) copyHistory(from, to *row) {
 	to.last, to.turns = from.finished()
-	err := tx.exec(`
+	tx.exec(`
 		INSERT INTO segments (owner, strand, seq, body)
 		SELECT owner, CAST($3 AS bigint), seq, body FROM segments
 		WHERE owner = $1 AND strand = $2 AND seq <= $4`, from.strand, to.strand, to.last)
-	if err == nil && from.agent == to.agent {
-		err = tx.exec(`
+	if from.agent == to.agent {
+		tx.exec(`
 			INSERT INTO states (owner, session, kind, body)
 			SELECT owner, CAST($3 AS bigint), kind, body FROM states
 			WHERE owner = $1 AND session = $2 AND kind <> ''`, from.key, to.key)
-		if err == nil {
-			err = tx.inheritReadings(from, to)
-		}
+		tx.inheritReadings(from, to)
 	}
-	if err != nil {
-		return err
-	}
-	return tx.store(to, "")
+	tx.store(to, "")
 }
 
 // Delete implements [sessionstore.Store].
 func (s *Store) Delete(ctx context.Context, id sessionstore.ID) error {
-	err := s.write(ctx, func(tx *transaction) error {
-		r, err := tx.lockWithAgent(id)
-		if err != nil {
-			return err
+	err := s.write(ctx, func(tx *transaction) {
+		if r := tx.lockWithAgent(id); r != nil {
+			tx.deleteSession(r)
 		}
-		return tx.deleteSession(r)
 	})
-	if errors.As(err, new(*sessionstore.NotFoundError)) {
-		return nil
-	}
 	s.purgeSoon()
 	return err
 }
 
 // deleteSession deletes a session, and remembers its state key so that it is not imported again.
 // The caller has locked the agent.
-func (tx *transaction) deleteSession(r *row) error {
+func (tx *transaction) deleteSession(r *row) {
 	if r.name != nil {
-		if err := tx.addTombstone(r.agent, r.name); err != nil {
-			return err
-		}
+		tx.addTombstone(r.agent, r.name)
 	}
-	return tx.deleteRows(r)
+	tx.deleteRows(r)
 }
 
 // deleteRows deletes a session. Its history and its drafts are left to be purged.
-func (tx *transaction) deleteRows(r *row) error {
-	err := tx.exec("DELETE FROM sessions WHERE owner = $1 AND id = $2", string(r.id))
-	if err != nil {
-		return err
-	}
-	err = tx.execAll([]any{r.key}, "DELETE FROM states WHERE owner = $1 AND session = $2",
-		"UPDATE drafts SET started = 0, session = 0 "+
-			"WHERE owner = $1 AND session = $2 AND started > 0")
-	if err != nil {
-		return err
-	}
-	return tx.exec("INSERT INTO drafts (owner, strand, session, started) VALUES ($1, $2, $3, 0)",
+func (tx *transaction) deleteRows(r *row) {
+	tx.exec("DELETE FROM sessions WHERE owner = $1 AND id = $2", string(r.id))
+	tx.exec("DELETE FROM states WHERE owner = $1 AND session = $2", r.key)
+	tx.exec("UPDATE drafts SET started = 0, session = 0 "+
+		"WHERE owner = $1 AND session = $2 AND started > 0", r.key)
+	tx.exec("INSERT INTO drafts (owner, strand, session, started) VALUES ($1, $2, $3, 0)",
 		r.strand, r.key)
 }

@@ -3,8 +3,6 @@ package core
 import (
 	"crypto/sha256"
 	"time"
-
-	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
 // neverUsed reports whether the session was imported and nothing was stored in it.
@@ -29,25 +27,4 @@ func restores(updated time.Time, same, holder *row) bool {
 func tombstone(stateKey string) []byte {
 	name := sha256.Sum256([]byte(stateKey))
 	return name[:]
-}
-
-// bury decides what remembering deleted sessions does to a store. The holders that have such a name
-// and were never touched are deleted. Others with such a name stay, and are left out of tombstones.
-func bury(
-	deleted []sessionstore.Deleted, holders []*row,
-) (remove []*row, tombstones []sessionstore.Deleted) {
-	kept := make(map[string]bool)
-	for _, h := range holders {
-		if h.untouched() {
-			remove = append(remove, h)
-		} else {
-			kept[string(h.name)] = true
-		}
-	}
-	for _, d := range deleted {
-		if !kept[string(d.Name[:])] {
-			tombstones = append(tombstones, d)
-		}
-	}
-	return remove, tombstones
 }

@@ -88,9 +88,9 @@ type view struct{ *Store }
 // Close implements [sessionstore.Store].
 func (view) Close() error { return nil }
 
-// Watch implements [sessionstore.Store]. It announces nothing.
-func (s *Store) Watch(sessionstore.ID) (changed <-chan struct{}, stop func()) {
-	return nil, func() {}
+// Watch implements [sessionstore.Store].
+func (s *Store) Watch(id sessionstore.ID) (changed <-chan struct{}, stop func()) {
+	return s.db.Watch(s.owner, id)
 }
 
 // Close implements [sessionstore.Store]. If the store was used and Options.Retention is set, it
@@ -117,18 +117,18 @@ func (s *Store) Close() error {
 
 // Ping implements [sessionstore.Shared].
 func (s *Store) Ping(ctx context.Context) error {
-	return s.transact(ctx, Probe, func(tx *transaction) error {
-		return tx.row([]any{new(int64)}, "SELECT count(*) FROM agents WHERE owner = $1")
+	return s.transact(ctx, Probe, func(tx *transaction) {
+		tx.row([]any{new(int64)}, "SELECT count(*) FROM agents WHERE owner = $1")
 	})
 }
 
 // read runs do in a transaction whose statements see one snapshot. It may run do several times.
-func (s *Store) read(ctx context.Context, do func(*transaction) error) error {
+func (s *Store) read(ctx context.Context, do func(*transaction)) error {
 	return s.transact(ctx, Read, do)
 }
 
 // list is read for what takes long.
-func (s *Store) list(ctx context.Context, do func(*transaction) error) error {
+func (s *Store) list(ctx context.Context, do func(*transaction)) error {
 	if err := s.listing.Acquire(ctx, s.owner); err != nil {
 		return err
 	}
@@ -137,22 +137,25 @@ func (s *Store) list(ctx context.Context, do func(*transaction) error) error {
 }
 
 // write runs do in a transaction that changes something. It may run do several times.
-func (s *Store) write(ctx context.Context, do func(*transaction) error) error {
+func (s *Store) write(ctx context.Context, do func(*transaction)) error {
 	return s.transact(ctx, Write, do)
 }
 
-func (s *Store) transact(ctx context.Context, a Access, do func(*transaction) error) error {
-	return s.Use(ctx, func() error {
-		queue := map[Access]*Queue{Read: s.reading, Write: s.writing}[a]
-		if queue != nil {
-			if err := queue.Acquire(ctx, s.owner); err != nil {
-				return err
-			}
-			defer queue.Release(s.owner)
+func (s *Store) transact(ctx context.Context, a Access, do func(*transaction)) error {
+	return s.Use(ctx, func() error { return s.run(ctx, a, do) })
+}
+
+// run runs a transaction in the open database when it is the owner's turn.
+func (s *Store) run(ctx context.Context, a Access, do func(*transaction)) error {
+	queue := map[Access]*Queue{Read: s.reading, Write: s.writing, Background: s.writing}[a]
+	if queue != nil {
+		if err := queue.Acquire(ctx, s.owner); err != nil {
+			return err
 		}
-		return s.db.Transact(ctx, s.owner, a, func(tx Tx, now int64) error {
-			return do(&transaction{tx, s, now})
-		})
+		defer queue.Release(s.owner)
+	}
+	return s.db.Transact(ctx, s.owner, a, func(tx Tx, now int64) error {
+		return failed(func() { do(&transaction{tx, s, now}) })
 	})
 }
 
@@ -161,18 +164,25 @@ func (s *Store) transact(ctx context.Context, a Access, do func(*transaction) er
 func (s *Store) Use(ctx context.Context, do func() error) error {
 	s.using.RLock()
 	defer s.using.RUnlock()
-	begun := time.Now()
-	for attempt := 1; ; attempt++ {
+	return s.repeat(ctx, func() error {
 		if s.life.Err() != nil {
 			return sessionstore.ErrClosed
 		}
+		if err := s.open(ctx); err != nil {
+			return err
+		}
+		return do()
+	})
+}
+
+// repeat calls do until it does not fail because of others.
+func (s *Store) repeat(ctx context.Context, do func() error) error {
+	begun := time.Now()
+	for attempt := 1; ; attempt++ {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		err := s.open(ctx)
-		if err == nil {
-			err = do()
-		}
+		err := do()
 		if err == nil || describesCall(err) {
 			return err
 		}
@@ -183,11 +193,7 @@ func (s *Store) Use(ctx context.Context, do func() error) error {
 		if !again {
 			return s.db.Explain(err)
 		}
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-		case <-s.life.Done():
-		}
+		_ = pause.For(ctx, wait)
 	}
 }
 
@@ -217,29 +223,11 @@ func (s *Store) open(ctx context.Context) error {
 
 // Owners implements [sessionstore.Shared].
 func (s *Store) Owners(ctx context.Context) (owners []string, err error) {
-	err = s.of(Everyone).read(ctx, func(tx *transaction) error {
-		owners, err = tx.everyOwner("SELECT DISTINCT owner FROM agents")
-		return err
+	err = s.of(Everyone).read(ctx, func(tx *transaction) {
+		owners = tx.texts("SELECT DISTINCT owner FROM agents")
 	})
-	return owners, err
-}
-
-// everyOwner returns the names of owners that a query finds, in order. $1 is the first argument.
-func (tx *transaction) everyOwner(query string, args ...any) (owners []string, err error) {
-	rows, err := tx.Query(query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var owner string
-		if err := rows.Scan(&owner); err != nil {
-			return nil, err
-		}
-		owners = append(owners, owner)
-	}
 	slices.Sort(owners)
-	return owners, rows.Err()
+	return owners, err
 }
 
 // The purge of what was deleted: the strand of a deleted session and a replaced history become
@@ -283,16 +271,21 @@ func (s *Store) purgeInBackground() {
 // purge deletes the rows of expired drafts, if there are any.
 func (s *Store) purge(ctx context.Context) error {
 	var owners []string
-	err := s.db.Transact(ctx, Everyone, Read, func(t Tx, now int64) (err error) {
-		tx := &transaction{t, s.of(Everyone), now}
-		owners, err = tx.everyOwner("SELECT DISTINCT owner FROM drafts WHERE started < $1",
-			tx.draftsExpire())
-		return err
+	err := s.of(Everyone).run(ctx, Probe, func(tx *transaction) {
+		owners = tx.texts("SELECT DISTINCT owner FROM drafts WHERE started < $1", tx.draftsExpire())
 	})
 	for _, owner := range owners {
 		for done := false; err == nil && !done; {
 			start := time.Now()
-			if done, err = s.of(owner).purgeSome(ctx); err == nil {
+			err = s.repeat(ctx, func() error {
+				return s.of(owner).run(ctx, Background, func(tx *transaction) {
+					done = false
+					for start := time.Now(); !done && time.Since(start) < purgeTime; {
+						done = tx.purgeSome()
+					}
+				})
+			})
+			if err == nil {
 				err = s.db.Purged(ctx, false)
 			}
 			if err == nil {
@@ -304,36 +297,6 @@ func (s *Store) purge(ctx context.Context) error {
 		err = s.db.Purged(ctx, true)
 	}
 	return err
-}
-
-// purgeSome deletes some rows of the owner's expired drafts, and reports whether they were the
-// last.
-func (s *Store) purgeSome(ctx context.Context) (done bool, err error) {
-	if err := s.writing.Acquire(ctx, s.owner); err != nil {
-		return false, err
-	}
-	defer s.writing.Release(s.owner)
-	begun := time.Now()
-	for attempt := 1; ; attempt++ {
-		err := s.db.Transact(ctx, s.owner, Background, func(t Tx, now int64) (err error) {
-			tx := &transaction{t, s, now}
-			done = false
-			for start := time.Now(); err == nil && !done && time.Since(start) < purgeTime; {
-				done, err = tx.purgeSome()
-			}
-			return err
-		})
-		if err == nil {
-			return done, nil
-		}
-		wait, again := s.db.Repeat(err, attempt, time.Since(begun))
-		if !again {
-			return false, err
-		}
-		if err := pause.For(ctx, wait); err != nil {
-			return false, err
-		}
-	}
 }
 
 // describesCall reports whether err is about a call rather than about the database.
