@@ -15,6 +15,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
+	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -57,6 +58,8 @@ func readClientCapabilities(params json.RawMessage) *clientCapabilities {
 		c.declared[capability.Path] =
 			capability.Flag && isTrue(value) || !capability.Flag && strictjson.IsObject(value)
 	}
+	ends, _ := sessionstore.TurnEndUpdate.Needs()
+	c.declared[ends] = isTrue(strictjson.Find(raw, strings.Split(ends, ".")...))
 	c.unknown = hasUnknown(raw, "", known)
 	var name, title string
 	_ = json.Unmarshal(strictjson.Find(params, "clientInfo", "name"), &name)

@@ -22,7 +22,7 @@ const (
 
 // Joined yields a history as clients are shown it again: neighbouring text chunks of the agent are
 // joined, because a client shows them as one text anyway, and kinds that are never recorded are
-// left out, and so are the ends of turns. Chunks are joined only if they are the same byte for byte
+// left out. Chunks are joined only if they are the same byte for byte
 // except for their text, and contain nothing but text: a chunk with _meta, annotations or an
 // unknown member stays as it is. The user's chunks are not joined: two neighbours may be two
 // prompts.
@@ -36,7 +36,7 @@ func Joined(history iter.Seq2[Update, error]) iter.Seq2[Update, error] {
 				}
 				return
 			}
-			if !u.isEvent() || u.Kind == TurnEndUpdate || j.join(u) {
+			if !u.isEvent() || j.join(u) {
 				continue
 			}
 			if j.count > 0 && !yield(j.result(), nil) {

@@ -50,6 +50,9 @@ func (k Kind) isEvent() bool { return knownKinds[k].Keep == protocol.Event }
 // versions of the protocol: it may need a capability. Kinds that begin with "_" are an agent's
 // own, and count as known.
 func (k Kind) Needs() (capability string, known bool) {
+	if k == TurnEndUpdate {
+		return "_meta.acp-agent.turnEnds", true
+	}
 	row, known := knownKinds[k]
 	return row.Needs, known || strings.HasPrefix(string(k), "_")
 }

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -23,7 +24,7 @@ import (
 // Somebody starts a turn in an editor, leaves, is told that it asks something, allows it on a phone and
 // sees the end of the turn in the editor, then follows and stops others. The walk through the page is
 // testdata/node-browser/page.mjs. With ACP_AGENT_SCREENSHOTS=DIR it also takes pictures, of which
-// docs/images has page-question and page-session. Clause N8.
+// docs/images has page-question and page-session. Clauses N8, S12.
 func TestPageOnAPhone(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a browser")
@@ -89,7 +90,7 @@ func newWalk(t *testing.T) *walk {
 	w.host = start(t, withPage, notifyTo(t, w.told), func(o *Options) {
 		o.Serving = func(User) (acp.Options, error) {
 			return acp.Options{Backend: func() backend.Backend {
-				return model.New(model.Options{Models: models})
+				return failing{model.New(model.Options{Models: models})}
 			}}, nil
 		}
 	})
@@ -101,6 +102,27 @@ func newWalk(t *testing.T) *walk {
 	w.session = made.SessionID
 	require.Empty(t, w.editor.call("session/prompt", w.prompt("Where is the timeout?")).Error)
 	return w
+}
+
+// failing is a backend whose turns fail if they are told to.
+type failing struct{ backend.Backend }
+
+func (f failing) Open(
+	ctx context.Context, a backend.Activation, h backend.Host,
+) (backend.Session, backend.Opened, error) {
+	s, opened, err := f.Backend.Open(ctx, a, h)
+	return failingSession{s}, opened, err
+}
+
+type failingSession struct{ backend.Session }
+
+func (f failingSession) Prompt(
+	ctx context.Context, params backend.Raw, u backend.Updates,
+) backend.Work {
+	if strings.Contains(string(params), "Fail.") {
+		return func() (backend.Raw, error) { return nil, &backend.Error{Code: -32603, Message: "no such luck"} }
+	}
+	return f.Session.Prompt(ctx, params, u)
 }
 
 func (w *walk) prompt(text string) map[string]any {
@@ -186,6 +208,8 @@ func (w *walk) step(what string) {
 	case "stopped":
 		require.Contains(t, <-w.ended, "cancelled")
 		require.NoFileExists(t, filepath.Join(w.cwd, "c.md"))
+	case "fail":
+		require.Contains(t, w.editor.call("session/prompt", w.prompt("Fail.")).Error.Message, "no such luck")
 	case "restart":
 		w.restart()
 	case "pair another":

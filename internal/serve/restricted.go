@@ -108,7 +108,8 @@ func (c *restricted) check(message []byte) ([]byte, error) {
 // in place of what another client offers, such as files and terminals.
 func (c *restricted) initializing(o strictjson.Object) ([]byte, error) {
 	params, _ := o.Field("params").Object()
-	capabilities := map[string]any{"elicitation": map[string]any{"form": map[string]any{}}}
+	capabilities := map[string]any{"elicitation": map[string]any{"form": map[string]any{}},
+		"_meta": map[string]any{"acp-agent": map[string]bool{"turnEnds": true}}}
 	return json.Marshal(map[string]any{"jsonrpc": "2.0", "id": o.Field("id").Raw(),
 		"method": protocol.Initialize, "params": map[string]any{
 			"protocolVersion":    params.Field("protocolVersion").Raw(),

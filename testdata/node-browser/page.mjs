@@ -197,6 +197,14 @@ await appears(".question .asked", "c.md");
 await page.click(".stop");
 await happens("stopped");
 
+// How a turn ended is in the conversation after a reload, and the next prompt does not join the one before.
+await happens("fail");
+await happens("fail");
+await page.reload();
+await appears(".scroller .dim", "The turn was cancelled.");
+await appears(".scroller .dim", "The turn failed: ");
+await page.waitForFunction(() => document.querySelectorAll(".prompt").length === 6);
+
 // A second tab shows the same, and the page comes back by itself when the server was started again.
 const tab = await browser.newPage();
 tab.setDefaultTimeout(patience);
@@ -204,7 +212,7 @@ await tab.goto(new URL("/", link).href);
 await tab.waitForSelector(".results a");
 await happens("restart");
 await appears(".prompt", "c.md");
-await page.waitForFunction(() => document.getElementById("lost").hidden && document.querySelectorAll(".prompt").length === 4);
+await page.waitForFunction(() => document.getElementById("lost").hidden && document.querySelectorAll(".prompt").length === 6);
 await tab.waitForFunction(() => document.getElementById("lost").hidden);
 
 // A link of another user does not take the place of this one unasked.

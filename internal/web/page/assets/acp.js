@@ -27,7 +27,7 @@ export class Connection {
     socket.onopen = async () => {
       try {
         const given = await this.#send("initialize", {
-          protocolVersion: 1, clientCapabilities: { elicitation: { form: {} } },
+          protocolVersion: 1, clientCapabilities: { elicitation: { form: {} }, _meta: { "acp-agent": { turnEnds: true } } },
           clientInfo: { name: "acp-agent-page", version: "1" },
         });
         this.open = true;

@@ -240,9 +240,11 @@ class App {
         conversation.add({ sessionUpdate: "user_message_chunk", content: { type: "text", text: prompt } });
         this.turn.textContent = "● running";
         try {
-          await this.#connection.call("session/prompt", { sessionId: id, prompt: [{ type: "text", text: prompt }] });
+          const ended = await this.#connection.call("session/prompt", { sessionId: id, prompt: [{ type: "text", text: prompt }] });
+          conversation.add({ sessionUpdate: "acp-agent/turn_end", stopReason: ended.stopReason });
           this.turn.textContent = "";
         } catch (error) {
+          conversation.add({ sessionUpdate: "acp-agent/turn_end" });
           note.textContent = error.code === undefined ? "The connection was lost. If the prompt is not in the conversation, send it again." : visible(error.message);
           this.#draft ||= prompt;
           text.value = this.#draft;
@@ -300,6 +302,7 @@ class App {
     const turn = update._meta?.["acp-agent"]?.turn;
     if (sessionId !== this.#shown || !turn) return;
     this.turn.textContent = turn.running ? "● running" : "";
+    if (!turn.running) this.#conversation?.add({ ...turn, sessionUpdate: "acp-agent/turn_end" });
     say(turn.running ? "A turn began." : "The turn ended.");
   }
 }

@@ -18,6 +18,7 @@ export class Conversation {
     if (kinds[kind]) this.#chunk(kind, update.content);
     else if (kind === "tool_call" || kind === "tool_call_update") this.#call(update);
     else if (kind === "plan") this.#steps(update.entries ?? []);
+    else if (kind === "acp-agent/turn_end") this.#turnEnd(update);
     if (atEnd) this.end();
   }
 
@@ -42,6 +43,12 @@ export class Conversation {
       this.#last = body;
     }
     this.#last.append(visible(text));
+  }
+
+  #turnEnd({ stopReason = "end_turn", error }) {
+    this.#kind = undefined;
+    const how = error ? `The turn failed: ${error}` : stopReason === "cancelled" ? "The turn was cancelled." : `The turn was stopped: ${stopReason}`;
+    if (error || stopReason !== "end_turn") this.#append(h("p", { class: "dim" }, visible(how)));
   }
 
   #call(update) {
