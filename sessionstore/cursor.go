@@ -2,10 +2,12 @@ package sessionstore
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
+	"math"
 	"time"
 )
 
@@ -18,69 +20,51 @@ type Position struct {
 	ID      ID
 }
 
-// Before reports whether a session at p is listed before one at other: later activity comes first,
-// then the greater id.
-func (p Position) Before(other Position) bool {
-	if !p.Updated.Equal(other.Updated) {
-		return p.Updated.After(other.Updated)
-	}
-	return p.ID > other.ID
+// Compare returns a negative number if a session at p is listed before one at other: later activity
+// comes first, then the greater id.
+func (p Position) Compare(other Position) int {
+	return cmp.Or(other.Updated.Compare(p.Updated), cmp.Compare(other.ID, p.ID))
 }
 
-// A cursor is the base64url encoding of a version, the position's time in milliseconds, the digest
-// of the filters, and the id.
-const (
-	cursorVersion = 1
-	digestSize    = 8
-	cursorHead    = 1 + 8 + digestSize
-)
+// cursorHead is the length of a cursor without its id, before it is encoded as base64url: it begins
+// with a digest of the filters and the position's time in milliseconds.
+const digestSize, cursorHead = 8, 8 + 8
 
 // After returns the cursor of q's list that continues after p.
 func (q Query) After(p Position) Cursor {
-	raw := make([]byte, 0, cursorHead+len(p.ID))
-	raw = append(raw, cursorVersion)
-	raw = binary.BigEndian.AppendUint64(raw, uint64(p.Updated.UnixMilli()))
-	raw = append(raw, q.digest()...)
-	raw = append(raw, p.ID...)
-	return Cursor(base64.RawURLEncoding.EncodeToString(raw))
+	raw := binary.BigEndian.AppendUint64(q.digest(), uint64(p.Updated.UnixMilli()))
+	return Cursor(base64.RawURLEncoding.EncodeToString(append(raw, p.ID...)))
 }
 
-// From returns the position after which q's page starts; ok is false at the start of the list. The
-// error is a [*CursorError].
-func (q Query) From() (p Position, ok bool, err error) {
+// From returns the position after which q's page starts. At the start of the list it is before all
+// sessions. The error is a [*CursorError].
+func (q Query) From() (Position, error) {
 	if q.Cursor == "" {
-		return Position{}, false, nil
+		return Position{Updated: time.UnixMilli(math.MaxInt64)}, nil
 	}
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(string(q.Cursor))
-	if err != nil || len(raw) < cursorHead || raw[0] != cursorVersion ||
-		!bytes.Equal(raw[9:cursorHead], q.digest()) {
-		return Position{}, false, &CursorError{Cursor: q.Cursor}
+	if err != nil || len(raw) < cursorHead || !bytes.Equal(raw[:digestSize], q.digest()) ||
+		ID(raw[cursorHead:]).Validate() != nil {
+		return Position{}, &CursorError{Cursor: q.Cursor}
 	}
-	ms := int64(binary.BigEndian.Uint64(raw[1:9]))
-	return Position{Updated: time.UnixMilli(ms).UTC(), ID: ID(raw[cursorHead:])}, true, nil
+	ms := int64(binary.BigEndian.Uint64(raw[digestSize:cursorHead]))
+	return Position{Updated: time.UnixMilli(ms).UTC(), ID: ID(raw[cursorHead:])}, nil
 }
 
 // digest identifies q's filters. It leaves out real paths and the filter for unused sessions, so
 // that a cursor stays valid if a link or the time changes between two pages.
 func (q Query) digest() []byte {
-	filters := struct {
-		Agent    Agent
-		Cwd      *string
-		Dirs     []string
-		HaveDirs bool
-		Archive  ArchiveFilter `json:",omitempty"`
-	}{Agent: q.Agent, Archive: q.Archive}
+	filters := []any{q.Agent, q.Archive, nil, nil}
 	if q.Cwd != nil {
-		cwd := q.Cwd.Spelling.String()
-		filters.Cwd = &cwd
+		filters[2] = q.Cwd.Spelling.String()
 	}
 	if q.Additional != nil {
-		filters.HaveDirs, filters.Dirs = true, q.Additional.Spelling.Strings()
+		filters[3] = append([]string{}, q.Additional.Spelling.Strings()...)
 	}
 	text, err := json.Marshal(filters)
 	if err != nil {
 		panic("sessionstore: filters cannot be encoded: " + err.Error())
 	}
 	sum := sha256.Sum256(text)
-	return sum[:digestSize]
+	return sum[:digestSize:digestSize]
 }

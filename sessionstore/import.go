@@ -23,7 +23,7 @@ type Deleted struct {
 	At   time.Time         // when it was deleted or, if later, last listed by the agent
 }
 
-// Imported is a session in an agent's own list; see [Importer.Import].
+// Imported is a session in an agent's own list; see [Store.Import].
 type Imported struct {
 	// ID is the session's id if it is new.
 	ID ID
@@ -46,7 +46,7 @@ type Imported struct {
 	OnlyKnown bool
 }
 
-// Listed describes a complete list of an agent's sessions, see [Importer.Retain].
+// Listed describes a complete list of an agent's sessions, see [Store.Retain].
 type Listed struct {
 	// Asked is when the agent was asked for the list. Sessions that it first listed later, perhaps
 	// to another process, are kept.

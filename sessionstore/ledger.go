@@ -1,32 +1,12 @@
 package sessionstore
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
 	"strings"
 	"time"
 )
-
-// Ledger is the part of a [Store] that keeps what agents report to have used. What a session has
-// used is deleted with it.
-//
-// A fork by the same agent begins with the latest readings of its source, whose amounts are 0.
-type Ledger interface {
-	// Charge adds what a session has used. Either all charges are stored or none.
-	Charge(ctx context.Context, l Lease, charges []Charge) error
-
-	// Account returns what is needed to go on counting what a session uses.
-	Account(ctx context.Context, id ID) (Account, error)
-
-	// Charges returns what a session has used, in the order in which it was added.
-	Charges(ctx context.Context, id ID) ([]Charge, error)
-
-	// Sums returns the sums of the charges that q selects: of each session, meter, unit and mark.
-	// The time of a sum is that of its first charge. Source and Reading are empty.
-	Sums(ctx context.Context, q ChargeQuery) ([]Charge, error)
-}
 
 // Meter is what a [Charge] counts.
 type Meter string

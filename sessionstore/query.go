@@ -103,7 +103,7 @@ type Page struct {
 	Next Cursor
 }
 
-// PruneQuery selects the sessions that [Pruner.Prune] deletes: those that match either bound. The
+// PruneQuery selects the sessions that [Store.Prune] deletes: those that match either bound. The
 // zero value matches none.
 //
 // The age of a session is that of its last activity (Updated); opening it is not activity. A

@@ -2,7 +2,6 @@ package sessionstore
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"strings"
 	"time"
@@ -11,15 +10,6 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
-
-// Searcher is the part of a [Store] that searches the text of histories.
-type Searcher interface {
-	// Search returns the messages that contain all words of a text, the most recently indexed
-	// first. It finds everything that was stored before the call, except that a store may leave out
-	// the results of tools, and what follows the first 256 KiB of an update. The first search after
-	// an update of the program may take long: it reads all histories.
-	Search(ctx context.Context, q SearchQuery) ([]Found, error)
-}
 
 // SearchQuery describes a search.
 type SearchQuery struct {

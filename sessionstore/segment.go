@@ -64,30 +64,26 @@ func intact(segment []byte) (updates []byte, ok bool) {
 func Unpack(segment []byte) iter.Seq[Update] {
 	return func(yield func(Update) bool) {
 		lines, ok := intact(segment)
-		read := func(line []byte) (Update, error) { return StoredUpdate(line), nil }
-		if !ok {
-			read = parseDamaged
-		}
 		damaged := 0
-		for len(lines) > 0 {
-			line, rest, _ := bytes.Cut(lines, []byte("\n"))
-			lines = rest
-			u, err := read(line[:len(line):len(line)])
-			if err != nil {
-				damaged++
-				continue
-			}
-			if damaged > 0 && !yield(damageNote(damaged)) {
-				return
-			}
+		note := func() bool {
+			n := damaged
 			damaged = 0
-			if !yield(u) {
+			return n == 0 || yield(damageNote(n))
+		}
+		for line := range bytes.SplitSeq(lines, []byte("\n")) {
+			u := StoredUpdate(line)
+			if !ok {
+				var err error
+				if u, err = parseDamaged(line); err != nil {
+					damaged++
+					continue
+				}
+			}
+			if !note() || !yield(u) {
 				return
 			}
 		}
-		if damaged > 0 {
-			yield(damageNote(damaged))
-		}
+		note()
 	}
 }
 

@@ -3,8 +3,10 @@ package sessionstore
 import (
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // ID identifies a session. It is opaque, and unique among the sessions of an owner.
@@ -40,12 +42,12 @@ type Session struct {
 	// Turns is the number of turns that were started. In a fork it includes the source's finished
 	// turns.
 	Turns int64
-	// Archived is set by [Archiver.Archive], Renamed by [Titles.Rename].
+	// Archived is set by [Store.Archive], Renamed by [Store.Rename].
 	Archived, Renamed bool
-	// Listed is the time when its agent first listed it with its cwd (see [Importer.Import]), or the
+	// Listed is the time when its agent first listed it with its cwd (see [Store.Import]), or the
 	// zero time.
 	Listed time.Time
-	// Gone reports whether the agent no longer lists it (see [Importer.Retain]).
+	// Gone reports whether the agent no longer lists it (see [Store.Retain]).
 	Gone bool
 	// Meta is the _meta of the session in its agent's own list, or nil.
 	Meta json.RawMessage
@@ -106,4 +108,39 @@ type Turn struct {
 	Title string
 	// Overlaps reports whether the running turns continue.
 	Overlaps bool
+}
+
+// CleanTitle returns a title as stores keep it: with U+FFFD in place of NUL and of bytes that are
+// not UTF-8, which not every medium can hold.
+func CleanTitle(title string) string {
+	return strings.ToValidUTF8(strings.ReplaceAll(title, "\x00", "\uFFFD"), "\uFFFD")
+}
+
+// isText reports whether every medium can hold s as text.
+func isText(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
+
+// Validate returns an error unless a session of the agent can be stored.
+func (a Agent) Validate() error {
+	if !isText(a.Kind) || !isText(a.Profile) {
+		return errors.New("the name of an agent must be UTF-8 without NUL")
+	}
+	return nil
+}
+
+// Validate returns an error unless a session can have the id. Stores find nothing for other ids.
+func (id ID) Validate() error {
+	if !isText(string(id)) {
+		return errors.New("the id of a session must be UTF-8 without NUL")
+	}
+	return nil
+}
+
+// Validate returns an error unless the session can be stored.
+func (n NewSession) Validate() error {
+	return errors.Join(n.ID.Validate(), n.Agent.Validate(), n.Keys.Validate())
+}
+
+// Validate returns an error unless the session can be stored.
+func (s Session) Validate() error {
+	return NewSession{ID: s.ID, Agent: s.Agent, Keys: s.Keys}.Validate()
 }

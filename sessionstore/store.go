@@ -5,6 +5,9 @@ import (
 	"iter"
 )
 
+// SessionBytes is what [Store.Size] counts for a session besides its history and its states.
+const SessionBytes = 1 << 10
+
 // Store keeps sessions. Consumers take the part of it that they need.
 //
 // A Store is safe for concurrent use by goroutines and, if its medium is shared, by processes. The
@@ -18,18 +21,111 @@ import (
 // needs it.
 type Store interface {
 	Sessions
-	Titles
 	Histories
-	Archiver
-	Importer
-	Ledger
-	Mover
-	Pruner
-	Restorer
-	Searcher
-	Segmenter
-	Sizer
-	Watcher
+
+	// SetTitle sets the title; "" removes it. It does not change Updated, and does nothing after
+	// Rename.
+	SetTitle(ctx context.Context, l Lease, title string) error
+
+	// Rename sets a title that a client chose, and marks the session as renamed (see [Session]). If
+	// title is "", it removes the title and the mark. Unlike SetTitle, Rename needs no lease: any
+	// session can be renamed. It does not change Updated.
+	Rename(ctx context.Context, id ID, title string) error
+
+	// Archive archives a session, and Unarchive undoes that. Only lists are affected; see
+	// [ArchiveFilter].
+	Archive(ctx context.Context, id ID) error
+	Unarchive(ctx context.Context, id ID) error
+
+	// Move gives a session other roots and real paths, including its cwd, and issues a new lease:
+	// whoever has the session open must load it again. Nothing else changes.
+	Move(ctx context.Context, l Lease, k Keys) (Lease, error)
+
+	// Prune deletes the sessions that q matches, and returns their number. Other writers may run in
+	// between. If Prune fails, n sessions have already been deleted.
+	Prune(ctx context.Context, q PruneQuery) (n int, err error)
+
+	// Size returns about how many bytes the sessions of the store's owner take, without those that
+	// were deleted, even if their data was not erased yet.
+	Size(ctx context.Context) (bytes int, err error)
+
+	// Search returns the messages that contain all words of a text, the most recently indexed
+	// first. It finds everything that was stored before the call, except that a store may leave out
+	// the results of tools, and what follows the first 256 KiB of an update. The first search after
+	// an update of the program may take long: it reads all histories.
+	Search(ctx context.Context, q SearchQuery) ([]Found, error)
+
+	// What agents report to have used is deleted with its session. A fork by the same agent begins with
+	// the latest readings of its source, whose amounts are 0.
+
+	// Charge adds what a session has used. Either all charges are stored or none.
+	Charge(ctx context.Context, l Lease, charges []Charge) error
+
+	// Account returns what is needed to go on counting what a session uses.
+	Account(ctx context.Context, id ID) (Account, error)
+
+	// Charges returns what a session has used, in the order in which it was added.
+	Charges(ctx context.Context, id ID) ([]Charge, error)
+
+	// Sums returns the sums of the charges that q selects: of each session, meter, unit and mark.
+	// The time of a sum is that of its first charge. Source and Reading are empty.
+	Sums(ctx context.Context, q ChargeQuery) ([]Charge, error)
+
+	// Sessions that an agent keeps itself.
+
+	// Import stores sessions from an agent's own list, in their order, and returns the number of
+	// new ones. If one is invalid, it stores none. A new session gets the id in s and an empty
+	// history. For a known session (by StateKey), Import updates Updated if it is later, Meta, and
+	// the title, unless the session was renamed or is unused: a title that the agent took from the
+	// first prompt, or gives all new sessions, replaces none. It does not change whether a known
+	// session is archived. An unused session that the agent lists with later activity counts as
+	// imported from then on; see [UnusedGrace]. A time more than a day in the future counts as
+	// unknown, and an earlier one replaces it.
+	//
+	// Import skips sessions with OnlyKnown that it does not have, and sessions that were deleted
+	// here, or whose StateKey was replaced by another, as long as the store remembers them: for
+	// [TombstoneAge], and up to [MaxTombstones] of them.
+	Import(ctx context.Context, agent Agent, sessions []Imported) (added int, err error)
+
+	// Named returns the id of the agent's session with this StateKey, or [*NotFoundError].
+	Named(ctx context.Context, agent Agent, stateKey string) (ID, error)
+
+	// Retain removes the sessions that the agent once listed with their cwd (see Import) and that
+	// its complete list l no longer contains, and returns their number. It deletes those that were
+	// never opened, renamed or archived here. It keeps the others, but marks them as gone until the
+	// agent lists them again or has another StateKey for them, or until they are moved or prompted.
+	Retain(ctx context.Context, agent Agent, l Listed) (n int, err error)
+
+	// Adopt stores a session that its agent knows, with an id that the caller chooses, as if it had
+	// been imported and then activated. history, if not nil, becomes its history; see [Activation].
+	// Another session with this StateKey loses it, as in SaveState. Adopt returns [ErrExists] if
+	// the id is taken, and [*NotFoundError] if Import would skip the session.
+	Adopt(ctx context.Context, agent Agent, s Imported, history Draft) (Lease, error)
+
+	// Copies of sessions from another store.
+
+	// Restore stores a copy of a session from another store, except for its Generation. history, if
+	// not nil, is a draft without an id that becomes its history; see [Activation]. charges are
+	// what it has used. The copy replaces a session with the same id, and another session with its
+	// StateKey loses that. But if either of these was used as recently as s, or more recently,
+	// Restore changes nothing and returns false.
+	Restore(
+		ctx context.Context, s Session, history Draft, charges []Charge,
+	) (stored bool, err error)
+
+	// Deleted returns what the store remembers of deleted sessions, by agent.
+	Deleted(ctx context.Context) (map[Agent][]Deleted, error)
+
+	// RestoreDeleted makes the store remember the deleted sessions of another store. If this store
+	// has a session with such a StateKey, RestoreDeleted deletes the session if it was imported and
+	// never used, and otherwise keeps it and remembers nothing.
+	RestoreDeleted(ctx context.Context, agent Agent, deleted []Deleted) error
+
+	// Watch returns a channel that receives a value at the beginning, and whenever the session may
+	// have a newer lease or may have been deleted. It may receive further values; use an empty
+	// Append to find out what has happened. The caller calls stop when it no longer reads the
+	// channel. The channel is nil if the store announces nothing.
+	Watch(id ID) (changed <-chan struct{}, stop func())
 
 	// Close waits for running calls and closes the medium. Later calls return ErrClosed, except
 	// Close.
@@ -87,18 +183,6 @@ type Sessions interface {
 	Delete(ctx context.Context, id ID) error
 }
 
-// Titles is the part of a [Store] that changes the titles of sessions.
-type Titles interface {
-	// SetTitle sets the title; "" removes it. It does not change Updated, and does nothing after
-	// Rename.
-	SetTitle(ctx context.Context, l Lease, title string) error
-
-	// Rename sets a title that a client chose, and marks the session as renamed (see [Session]). If
-	// title is "", it removes the title and the mark. Unlike SetTitle, Rename needs no lease: any
-	// session can be renamed. It does not change Updated.
-	Rename(ctx context.Context, id ID, title string) error
-}
-
 // Histories is the part of a [Store] that records what happens in sessions.
 type Histories interface {
 	// BeginTurn records the start of a turn and its prompt, before the backend acts, and returns
@@ -124,6 +208,10 @@ type Histories interface {
 	// It ends with *NotFoundError if the session is deleted. The caller may modify the updates.
 	History(ctx context.Context, id ID) iter.Seq2[Update, error]
 
+	// Segments is like History, but yields the segments that the history is stored in,
+	// from the first one whose number is greater than after.
+	Segments(ctx context.Context, id ID, after int64) iter.Seq2[Segment, error]
+
 	// Finished is like History, but ends with the last finished turn. This is the part that Fork
 	// copies. Turns that overlap are finished when all of them have ended.
 	Finished(ctx context.Context, id ID) iter.Seq2[Update, error]
@@ -132,7 +220,7 @@ type Histories interface {
 	States(ctx context.Context, id ID) ([]Update, error)
 
 	// NewDraft starts a draft, which an activation can add to the session's history. If id is "",
-	// it is for [Importer.Adopt] or [Restorer.Restore].
+	// it is for [Store.Adopt] or [Store.Restore].
 	NewDraft(ctx context.Context, id ID) (Draft, error)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"math"
 	"strconv"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text/usage"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 )
 
 // newSessions returns the commands for stored sessions.
@@ -276,48 +278,55 @@ func (a *age) Set(text string) error {
 	return nil
 }
 
-// repairReport describes the result of a repair.
-type repairReport struct {
-	Damaged  string            `json:"damagedFile"`
-	Sessions int               `json:"sessions"`
-	Lost     []sessionstore.ID `json:"lost,omitempty"`
-}
-
-// repairFlags are the flags of sessions repair.
-type repairFlags struct{ json bool }
-
 func newSessionsRepair(s streams, set *settings) *cobra.Command {
-	var r repairFlags
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "repair",
 		Short: "Repair a damaged session store",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			done, err := set.repairStore(cmd.Context(), s.err)
+			if set.store != "" {
+				return usage.Errorf("only a store in a file can be repaired, not a database; " +
+					"restore that from a backup")
+			}
+			o, err := set.storeOptions(slog.New(slog.NewTextHandler(s.err, nil)))
 			if err != nil {
 				return err
 			}
-			return r.show(s, done)
+			var r repairReport
+			r.Damaged, err = sqlite.Repair(cmd.Context(), o, func(damaged, fresh *sqlite.Store) error {
+				r.Readable, err = sessions.CopyReadable(cmd.Context(), damaged, fresh)
+				return err
+			})
+			switch {
+			case err != nil:
+				return err
+			case asJSON:
+				return writeJSON(s.out, r)
+			}
+			return r.show(s.out)
 		},
 	}
 	set.accept(cmd, "state-dir", "store")
-	cmd.Flags().BoolVar(&r.json, "json", false, "print one JSON object")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }
 
-func (r repairFlags) show(s streams, done repairReport) error {
-	if r.json {
-		return writeJSON(s.out, done)
-	}
-	if done.Damaged == "" {
-		_, err := fmt.Fprintln(s.out, "the session store is not damaged; nothing was changed")
+// repairReport is the result of a repair.
+type repairReport struct {
+	Damaged string `json:"damagedFile"`
+	sessions.Readable
+}
+
+func (r repairReport) show(out io.Writer) error {
+	if r.Damaged == "" {
+		_, err := fmt.Fprintln(out, "the session store is not damaged; nothing was changed")
 		return err
 	}
-	fmt.Fprintln(s.out, "kept", text.Count(done.Sessions, "session", "sessions"))
-	for _, id := range done.Lost {
-		fmt.Fprintln(s.out, "lost", id)
+	fmt.Fprintln(out, "kept", text.Count(r.Copied, "session", "sessions"))
+	for _, id := range r.Lost {
+		fmt.Fprintln(out, "lost", id)
 	}
-	_, err := fmt.Fprintf(s.out, "the damaged file is %s; remove it when you do not need it\n",
-		done.Damaged)
+	_, err := fmt.Fprintf(out, "the damaged file is %s; remove it when you do not need it\n", r.Damaged)
 	return err
 }

@@ -217,26 +217,6 @@ func findSession(
 	return one, sessions.Ambiguous(name, len(matches))
 }
 
-// repairStore repairs the session store. Its warnings are written to stderr.
-func (set *settings) repairStore(
-	ctx context.Context, stderr io.Writer,
-) (r repairReport, err error) {
-	if set.store != "" {
-		return r, usage.Errorf("only a store in a file can be repaired, not a database; " +
-			"restore that from a backup")
-	}
-	o, err := set.storeOptions(slog.New(slog.NewTextHandler(stderr, nil)))
-	if err != nil {
-		return r, err
-	}
-	r.Damaged, err = sqlite.Repair(ctx, o, func(damaged, fresh *sqlite.Store) error {
-		done, err := sessions.CopyReadable(ctx, damaged, fresh)
-		r.Sessions, r.Lost = done.Copied, done.Lost
-		return err
-	})
-	return r, err
-}
-
 // storeOptions says where the session store is.
 func (set *settings) storeOptions(logger *slog.Logger) (sqlite.Options, error) {
 	dir, err := set.stateDirectory()

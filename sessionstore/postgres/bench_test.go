@@ -89,11 +89,15 @@ func BenchmarkStores(b *testing.B) {
 				require.NoError(b, s.Append(b.Context(), lease, segment))
 			}
 		})
-		b.Run(name+"/load of 10,000 updates", func(b *testing.B) {
+		long := func(segments int) sessionstore.Lease {
 			lease := add(int(next.Add(1)))
-			for range 500 {
+			for range segments {
 				require.NoError(b, s.Append(b.Context(), lease, segment))
 			}
+			return lease
+		}
+		b.Run(name+"/load of 10,000 updates", func(b *testing.B) {
+			lease := long(500)
 			for b.Loop() {
 				n := 0
 				for _, err := range s.History(b.Context(), lease.ID) {
@@ -101,6 +105,27 @@ func BenchmarkStores(b *testing.B) {
 					n++
 				}
 				require.Equal(b, 10_000, n)
+			}
+		})
+		source := long(1250).ID
+		fork := func() sessionstore.ID {
+			n := int(next.Add(1))
+			id := sessionstore.ID(fmt.Sprint(n))
+			_, err := s.Fork(b.Context(), source, sessionstore.NewSession{ID: id, Agent: agent, Keys: keys(n)})
+			require.NoError(b, err)
+			return id
+		}
+		b.Run(name+"/fork of 5 MB", func(b *testing.B) {
+			for b.Loop() {
+				fork()
+			}
+		})
+		b.Run(name+"/delete of 5 MB", func(b *testing.B) {
+			for b.Loop() {
+				b.StopTimer()
+				id := fork()
+				b.StartTimer()
+				require.NoError(b, s.Delete(b.Context(), id))
 			}
 		})
 	}

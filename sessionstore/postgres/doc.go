@@ -12,24 +12,18 @@
 //
 // A transaction that may change other sessions of its agent (those that lose a state key, or are
 // imported or deleted) locks the agent's row first, and then the row of its session. Other writes
-// lock their session's row only. A transaction that fails because of others is repeated.
-//
-// The time is that of the database, so that the clocks of servers need not agree.
+// lock their session's row only. A transaction that fails because of others is repeated. The time
+// is that of the database, so that the clocks of servers need not agree.
 //
 // # Announcements
 //
 // Triggers announce a new lease and a deleted session with NOTIFY. A store on which Watch was
-// called listens on a connection of its own. Without it, as behind a connection pooler, nothing is
-// wrong: a write of whoever has lost the session still fails.
+// called listens on a connection of its own. Without it nothing is wrong: a write of whoever has
+// lost the session still fails.
 //
 // # Durability
 //
 // Everything that was acknowledged survives a crash of the server or the program, as far as the
-// database is configured so (synchronous_commit).
-//
-// # Deleting
-//
-// What was deleted is returned by nothing, and its rows are purged soon after. PostgreSQL removes
-// it from its files when it vacuums them. Its write-ahead log, replicas and backups may contain it
-// longer.
+// database is configured so (synchronous_commit). PostgreSQL removes what was purged from its files
+// when it vacuums them. Its write-ahead log, replicas and backups may contain it longer.
 package postgres

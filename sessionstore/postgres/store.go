@@ -212,17 +212,20 @@ func (d *database) create(ctx context.Context, pool *pgxpool.Pool) error {
 	// Each statement has to see what another program has done while this one waited.
 	o := pgx.TxOptions{IsoLevel: pgx.ReadCommitted}
 	return pgx.BeginTxFunc(ctx, pool, o, func(tx pgx.Tx) error {
-		if err := d.lockSchema(ctx, tx); err != nil {
+		// They wait however long that takes. No statement that follows may be too long.
+		_, err := tx.Exec(ctx, "SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0; "+
+			"SELECT pg_advisory_xact_lock(hashtextextended('acp-agent creates "+d.schema+"', 0)); "+
+			"SET LOCAL lock_timeout TO DEFAULT", pgx.QueryExecModeSimpleProtocol)
+		if err != nil {
 			return err
 		}
 		exist, err := d.checkVersion(ctx, tx)
 		if err != nil || exist {
 			return err
 		}
-		if err := d.createSchema(ctx, tx); err != nil {
-			return err
-		}
-		tables := core.Schema("bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
+		// If the schema exists, the user need not be allowed to create one.
+		tables := "DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = '" +
+			d.schema + "') THEN CREATE SCHEMA " + d.schema + "; END IF; END $$; " + core.Schema("bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
 			`text COLLATE "C"`, "bytea")
 		if _, err := tx.Exec(ctx, tables+schema, pgx.QueryExecModeSimpleProtocol); err != nil {
 			return err
@@ -230,34 +233,6 @@ func (d *database) create(ctx context.Context, pool *pgxpool.Pool) error {
 		_, err = tx.Exec(ctx, "INSERT INTO meta (version) VALUES ($1)", core.Version)
 		return err
 	})
-}
-
-// lockSchema waits until no other program creates the tables, however long that takes. No statement
-// that follows may be too long.
-func (d *database) lockSchema(ctx context.Context, tx pgx.Tx) error {
-	for _, statement := range []string{
-		"SET LOCAL statement_timeout = 0",
-		"SET LOCAL lock_timeout = 0",
-		"SELECT pg_advisory_xact_lock(hashtextextended('acp-agent creates " + d.schema + "', 0))",
-		"SET LOCAL lock_timeout TO DEFAULT",
-	} {
-		if _, err := tx.Exec(ctx, statement); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// createSchema creates the schema unless it exists: then the user need not be allowed to create
-// one.
-func (d *database) createSchema(ctx context.Context, tx pgx.Tx) error {
-	var exists bool
-	err := tx.QueryRow(ctx, "SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = $1)",
-		d.schema).Scan(&exists)
-	if err == nil && !exists {
-		_, err = tx.Exec(ctx, "CREATE SCHEMA "+pgx.Identifier{d.schema}.Sanitize())
-	}
-	return err
 }
 
 // checkVersion reports whether the tables exist. It fails if this program cannot use them.

@@ -4,8 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -22,8 +20,8 @@ const listenPause = time.Second
 // on a connection of its own, until end.
 type watches struct {
 	mu        sync.Mutex
-	channels  map[string]map[chan struct{}]bool // by the name that the database announces
-	stop      context.CancelFunc                // nil before the first watch
+	names     map[chan struct{}]string // that the database announces
+	stop      context.CancelFunc       // nil before the first watch
 	ended     bool
 	listening sync.WaitGroup
 }
@@ -33,18 +31,14 @@ func (d *database) Watch(
 	owner string, id sessionstore.ID,
 ) (changed <-chan struct{}, stop func()) {
 	w := &d.watches
-	name := announced(owner, id)
 	c := make(chan struct{}, 1)
 	c <- struct{}{} // something may have happened before
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.channels[name] == nil {
-		if w.channels == nil {
-			w.channels = make(map[string]map[chan struct{}]bool)
-		}
-		w.channels[name] = make(map[chan struct{}]bool)
+	if w.names == nil {
+		w.names = make(map[chan struct{}]string)
 	}
-	w.channels[name][c] = true
+	w.names[c] = announced(owner, id)
 	if w.stop == nil && !w.ended {
 		var ctx context.Context
 		ctx, w.stop = context.WithCancel(context.Background())
@@ -53,9 +47,7 @@ func (d *database) Watch(
 	return c, func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if delete(w.channels[name], c); len(w.channels[name]) == 0 {
-			delete(w.channels, name)
-		}
+		delete(w.names, c)
 	}
 }
 
@@ -75,23 +67,19 @@ func (w *watches) end() {
 	w.listening.Wait()
 }
 
-// tell tells those who watch the session with this name.
+// tell tells those who watch the session with this name, or everybody if it is "".
 func (w *watches) tell(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for c := range w.channels[name] {
+	for c, watched := range w.names {
+		if name != "" && name != watched {
+			continue
+		}
 		select {
 		case c <- struct{}{}:
 		default: // it has not looked since the last one
 		}
 	}
-}
-
-// names returns the names of all sessions that are watched.
-func (w *watches) names() []string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return slices.Collect(maps.Keys(w.channels))
 }
 
 // keepListening passes on what the database announces until ctx ends. While it is not connected
@@ -117,9 +105,7 @@ func (d *database) listen(ctx context.Context) error {
 	if _, err := conn.Exec(ctx, "LISTEN acp_agent"); err != nil {
 		return err
 	}
-	for _, name := range d.watches.names() { // what happened before
-		d.watches.tell(name)
-	}
+	d.watches.tell("") // what happened before
 	for {
 		n, err := conn.WaitForNotification(ctx)
 		if err != nil {

@@ -1,4 +1,16 @@
 package sqlite
 
-// checkWritable returns nil: on Windows only creating a file shows whether that is possible.
-func checkWritable(string) error { return nil }
+import (
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// checkWritable returns an error if dir is no directory: only creating a file shows more.
+func checkWritable(dir string) error {
+	info, err := os.Stat(dir)
+	if err == nil && !info.IsDir() {
+		err = &fs.PathError{Op: "stat", Path: dir, Err: syscall.ENOTDIR}
+	}
+	return err
+}

@@ -5,20 +5,15 @@
 //	defer store.Close()
 //	lease, err := store.Create(ctx, session)
 //
-// [NewMemory] returns a store in memory.
-//
 // # Files
 //
 // The directory contains sessions.db, and SQLite's sessions.db-wal and sessions.db-shm while it is
-// open. All are accessible to the user only; files with other permissions are made so, with a
-// warning. While a process uses sessions.db, it must not open the file except through SQLite:
-// closing it again would release SQLite's locks in that process.
+// open, accessible to the user only. While a process uses sessions.db, it must not open the file
+// except through SQLite: closing it again would release SQLite's locks in that process.
 //
 // A [Store] never renames, replaces or repairs the file. If something is wrong with it, every call
-// fails with a [*sessionstore.UnavailableError] that says what to do. A file that was removed or
-// replaced while it is open is noticed before anything more is acknowledged. [Repair] runs only if
-// a person asks for it: it copies what can be read, and keeps the damaged file as
-// sessions.damaged-TIME.db. It works on a copy in sessions.repair.
+// fails with a [*sessionstore.UnavailableError] that says what to do, before anything more is
+// acknowledged. [Repair] runs only if a person asks for it.
 //
 // # Concurrency
 //
@@ -35,14 +30,8 @@
 //
 // # Deleting
 //
-// A delete returns when the session's row is gone, however long its history is. From then on
-// nothing returns the session. Its history is purged soon after, in transactions of a few rows,
-// which secure_delete overwrites, and then the log is emptied, which has old pages. If a program is
-// killed, the next one continues. SQLite leaves traces where it has moved rows: the last process
-// that closes a file of up to 64 MiB writes it anew.
-//
-// # Searching
-//
-// A message is in the full-text index when its turn has ended, in the same transaction. The index
-// does not contain the results of tools.
+// A delete returns when the session's row is gone. Its history is purged soon after, in
+// transactions of a few rows, which secure_delete overwrites, and then the log is emptied, which
+// has old pages. SQLite leaves traces where it has moved rows: the last process that closes a file
+// of up to 64 MiB writes it anew.
 package sqlite

@@ -39,14 +39,9 @@ func (f *file) Explain(err error) error {
 	}
 	path := f.options.Dir
 	if f.diskIsFull(err) {
-		err = &fullError{err, !f.inMemory() && hasNoInodes(f.options.Dir)}
+		err = fullError{err}
 	}
-	hint := hintFor(err)
-	if hint == hintBusy {
-		if holder := lockHolder(f.options.Dir); holder != "" {
-			hint = holder + " keeps it locked; end that program, then try again"
-		}
-	}
+	hint := f.hintFor(err)
 	if code(err) != 0 || isOther(err) {
 		path = filepath.Join(path, fileName)
 	}
@@ -82,76 +77,63 @@ func isFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
-// tryWriting writes a file that is as long as SQLite's shared memory, and removes it.
+// tryWriting writes a file that is as long as SQLite's shared memory. A killed program leaves none.
 func tryWriting(dir string) error {
-	f, err := os.CreateTemp(dir, trialPrefix)
+	f, err := os.CreateTemp(dir, fileName+"-trial")
 	if err != nil {
 		return err
 	}
+	defer os.Remove(f.Name())
+	_ = os.Remove(f.Name()) // on Windows it has to be closed first
 	_, err = f.Write(make([]byte, 64<<10))
-	return errors.Join(err, f.Close(), os.Remove(f.Name()))
+	return errors.Join(err, f.Close())
 }
 
 // fullError reports a full disk.
-type fullError struct {
-	err    error
-	inodes bool // there is space, but the file system can hold no more files
-}
+type fullError struct{ error }
 
-func (e *fullError) Error() string {
-	if e.inodes {
-		return "the file system can hold no more files (it has no free inodes)"
-	}
-	return "the disk is full"
-}
+func (e fullError) Error() string { return "the disk is full" }
 
-func (e *fullError) Unwrap() error { return e.err }
+func (e fullError) Unwrap() error { return e.error }
 
-// The hints of errors are what a person can do about them.
-const (
-	hintPermissions = "make the directory and the file readable and writable for you, " +
-		"or choose another state directory"
-	hintElsewhere = "choose another state directory"
-	hintSpace     = "free some space on its disk"
-	hintInodes    = "remove some files on its disk"
-	hintRepair    = "it is damaged and was not changed; run \"acp-agent sessions repair\", " +
-		"with the same --state-dir if you use one"
-	hintForeign  = "move it away, or choose another state directory"
-	hintNewer    = "update acp-agent, or choose another state directory"
-	hintBusy     = "another program keeps it locked; end programs that hang, then try again"
-	hintReplaced = "move it back, or end this program: what it stored since then is lost"
-	hintDisk     = "check the disk and its file system, then try again"
-)
+// hintDamaged is what a person can do about a damaged file.
+const hintDamaged = "it is damaged and was not changed; run \"acp-agent sessions repair\", " +
+	"with the same --state-dir if you use one"
 
-func hintFor(err error) string {
-	if full, ok := errors.AsType[*fullError](err); ok && full.inodes {
-		return hintInodes
-	}
+// hintPermissions is what a person can do about files that cannot be used.
+const hintPermissions = "make the directory and the file readable and writable for you, " +
+	"or choose another state directory"
+
+// hintFor returns what a person can do about an error.
+func (f *file) hintFor(err error) string {
 	if other, ok := errors.AsType[*core.VersionError](err); ok && other.IsNewer() {
-		return hintNewer
+		return "update acp-agent, or choose another state directory"
 	}
 	switch {
 	case errors.As(err, new(*foreignError)), errors.As(err, new(*core.VersionError)):
-		return hintForeign
+		return "move it away, or choose another state directory"
 	case errors.Is(err, errReplaced):
-		return hintReplaced
+		return "move it back, or end this program: what it stored since then is lost"
 	case errors.As(err, new(*core.DamageError)):
-		return hintRepair
-	case errors.As(err, new(*fullError)):
-		return hintSpace
+		return hintDamaged
+	case errors.As(err, new(fullError)):
+		return "free some space on its disk, or remove files if it can hold no more of them"
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
 		return hintPermissions
 	case errors.Is(err, syscall.ENOTDIR), errors.Is(err, fs.ErrNotExist):
-		return hintElsewhere
+		return "choose another state directory"
 	}
 	switch code(err) {
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL:
-		return hintBusy
+		if holder := lockHolder(f.options.Dir); holder != "" {
+			return holder + " keeps it locked; end that program, then try again"
+		}
+		return "another program keeps it locked; end programs that hang, then try again"
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH:
 		return hintPermissions
 	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_SCHEMA,
 		sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_FORMAT:
-		return hintRepair
+		return hintDamaged
 	}
-	return hintDisk
+	return "check the disk and its file system, then try again"
 }

@@ -19,47 +19,53 @@ func Repair(
 	ctx context.Context, o Options, fill func(damaged, fresh *Store) error,
 ) (kept string, err error) {
 	o = o.withDefaults()
-	tidy(o.Dir, o.Logger)
-	damaged, fresh := o, o
-	damaged.Dir = filepath.Join(o.Dir, repairName)
-	fresh.Dir = filepath.Join(damaged.Dir, "new")
-	if err := os.RemoveAll(damaged.Dir); err != nil { // of a repair that was killed
-		return "", err
-	}
-	defer os.RemoveAll(damaged.Dir)
+	makeAllPrivate(o.Dir, o.Logger)
 	path := filepath.Join(o.Dir, fileName)
-	for _, suffix := range []string{"", "-wal"} {
-		err := copyFile(path+suffix, filepath.Join(damaged.Dir, fileName+suffix))
-		if err != nil && (suffix == "" || !errors.Is(err, fs.ErrNotExist)) {
-			return "", (&file{options: o}).Explain(err)
+	work := filepath.Join(o.Dir, repairName)
+	damaged, fresh := New(Options{Dir: work}), New(Options{Dir: filepath.Join(work, "new")})
+	err = errors.Join(os.RemoveAll(work), os.MkdirAll(fresh.Dir(), 0o700)) // of a repair that was killed
+	defer os.RemoveAll(work)
+	for _, suffix := range []string{"-wal", ""} {
+		if err == nil {
+			err = copyFile(path+suffix, filepath.Join(work, fileName+suffix))
 		}
 	}
-	intact, err := copyReadable(ctx, New(damaged), New(fresh), fill)
-	if err != nil || intact {
+	if err != nil {
+		return "", damaged.file.Explain(err)
+	}
+	defer damaged.Close() // its errors do not matter
+	if intact, err := damaged.isIntact(ctx); err != nil || intact {
 		return "", err
 	}
-	kept = filepath.Join(o.Dir,
-		damagedPrefix+o.Now().UTC().Format("20060102T150405.000")+".db")
+	_ = damaged.core.Use(ctx, func() error { return damaged.file.renewIndexes(ctx) })
+	_, err = fresh.Owners(ctx) // creates it
+	if err == nil {
+		err = fill(damaged, fresh)
+	}
+	if err = errors.Join(err, fresh.Close()); err != nil {
+		return "", err
+	}
+	kept = filepath.Join(o.Dir, damagedPrefix+o.Now().UTC().Format("20060102T150405.000")+".db")
 	for _, suffix := range []string{"-wal", "-shm", ""} {
 		err := os.Rename(path+suffix, kept+suffix)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return "", err
 		}
 	}
-	return kept, os.Rename(filepath.Join(fresh.Dir, fileName), path)
+	return kept, os.Rename(filepath.Join(fresh.Dir(), fileName), path)
 }
 
-// copyFile copies a file to a directory that only the user can read.
+// copyFile copies a file. A log need not exist.
 func copyFile(from, to string) error {
-	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
-		return err
-	}
 	in, err := os.Open(from)
+	if errors.Is(err, fs.ErrNotExist) && strings.HasSuffix(from, "-wal") {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
 	defer in.Close()
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	out, err := os.Create(to)
 	if err != nil {
 		return err
 	}
@@ -67,21 +73,16 @@ func copyFile(from, to string) error {
 	return errors.Join(err, out.Close())
 }
 
-// copyReadable fills a store from a damaged one, unless that is intact. It makes the indexes of the
-// damaged one anew, as far as possible.
-func copyReadable(
-	ctx context.Context, damaged, fresh *Store, fill func(damaged, fresh *Store) error,
-) (intact bool, err error) {
-	defer damaged.Close() // its errors do not matter
-	if intact, err = damaged.isIntact(ctx); err != nil || intact {
-		return intact, err
+// isIntact reports whether SQLite finds no damage.
+func (s *Store) isIntact(ctx context.Context) (bool, error) {
+	verdict := ""
+	err := s.core.Use(ctx, func() error {
+		return s.file.writer.QueryRowContext(ctx, "PRAGMA integrity_check(1)").Scan(&verdict)
+	})
+	if code(err) == sqlite3.SQLITE_CORRUPT || code(err) == sqlite3.SQLITE_NOTADB {
+		err = nil
 	}
-	_ = damaged.core.Use(ctx, func() error { return damaged.file.renewIndexes(ctx) })
-	_, err = fresh.Owners(ctx) // creates it
-	if err == nil {
-		err = fill(damaged, fresh)
-	}
-	return false, errors.Join(err, fresh.Close())
+	return verdict == "ok", err
 }
 
 // renewIndexes makes the indexes anew. It forgets the old ones, because deleting their pages may
@@ -97,19 +98,4 @@ func (f *file) renewIndexes(ctx context.Context) error {
 		}
 	}
 	return err
-}
-
-// isIntact reports whether SQLite finds no damage.
-func (s *Store) isIntact(ctx context.Context) (intact bool, err error) {
-	err = s.core.Use(ctx, func() error {
-		var verdict string
-		err := s.file.writer.QueryRowContext(ctx, "PRAGMA integrity_check(1)").Scan(&verdict)
-		intact = verdict == "ok"
-		return err
-	})
-	switch code(err) {
-	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
-		return false, nil
-	}
-	return intact, err
 }

@@ -9,12 +9,12 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"math"
 	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
-	"syscall"
 	"time"
 
 	driver "modernc.org/sqlite"
@@ -26,8 +26,6 @@ import (
 
 const (
 	fileName = "sessions.db"
-	// trialPrefix begins the names of files that are written to see whether the disk is full.
-	trialPrefix = "sessions.trial-"
 	// repairName is the directory in which repairs work.
 	repairName = "sessions.repair"
 	// damagedPrefix begins the names of damaged files that were replaced.
@@ -119,27 +117,17 @@ func NewMemory() *Store { return New(Options{journal: journalMemory}) }
 // CheckDir returns an error that says why files cannot be written in the store's directory, or nil.
 // It changes nothing, and is fast because it does not open the store.
 func (s *Store) CheckDir() error {
-	if s.file.inMemory() {
-		return nil
-	}
 	dir, err := filepath.Abs(s.Dir())
-	for err == nil {
-		info, failed := os.Stat(dir)
-		parent := filepath.Dir(dir)
-		switch {
-		case errors.Is(failed, fs.ErrNotExist) && parent != dir:
-			dir = parent // the store creates what is missing
-			continue
-		case failed != nil:
-			err = failed
-		case !info.IsDir():
-			err = &fs.PathError{Op: "stat", Path: dir, Err: syscall.ENOTDIR}
-		default:
-			err = checkWritable(dir)
-		}
-		break
+	if s.file.inMemory() || err != nil {
+		return err
 	}
-	return s.file.Explain(err)
+	for {
+		err, parent := checkWritable(dir), filepath.Dir(dir)
+		if !errors.Is(err, fs.ErrNotExist) || parent == dir {
+			return s.file.Explain(err)
+		}
+		dir = parent // the store creates what is missing
+	}
 }
 
 // Dir returns the directory of the store's files, "" in memory.
@@ -248,12 +236,7 @@ func (t *transaction) Exec(text string, args ...any) (changed int64, err error) 
 
 // ExecEach implements [core.Tx].
 func (t *transaction) ExecEach(text string, each [][]any) error {
-	if len(each) < 2 {
-		for _, args := range each {
-			if _, err := t.Exec(text, args...); err != nil {
-				return err
-			}
-		}
+	if len(each) == 0 {
 		return nil
 	}
 	statement, err := t.PrepareContext(t.ctx, text)
@@ -285,10 +268,25 @@ type rows struct{ *sql.Rows }
 func (r rows) Close() { _ = r.Rows.Close() } // Err has its error
 
 // Open implements [core.Database]. It opens or creates the file.
-func (f *file) Open(ctx context.Context) error {
+func (f *file) Open(ctx context.Context) (err error) {
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, f.disconnect())
+		}
+	}()
 	if f.inMemory() {
-		return f.prepared(ctx, f.connectMemory())
+		err = f.connectMemory()
+	} else {
+		err = f.find()
 	}
+	if err == nil {
+		err = f.prepare(ctx)
+	}
+	return err
+}
+
+// find connects to the file, which it creates if there is none.
+func (f *file) find() error {
 	dir, err := filepath.Abs(f.options.Dir)
 	if err != nil {
 		return err
@@ -296,7 +294,7 @@ func (f *file) Open(ctx context.Context) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	tidy(dir, f.options.Logger)
+	makeAllPrivate(dir, f.options.Logger)
 	f.path = filepath.Join(dir, fileName)
 	if err := createFile(f.path); err != nil {
 		return err
@@ -304,26 +302,10 @@ func (f *file) Open(ctx context.Context) error {
 	if f.identity, err = os.Stat(f.path); err != nil {
 		return err
 	}
-	f.journal = f.options.journal
-	switch {
-	case f.journal != "":
-	case onNetwork(dir):
+	if f.journal = cmp.Or(f.options.journal, journalWAL); f.options.journal == "" && onNetwork(dir) {
 		f.journal = journalRollback
-	default:
-		f.journal = journalWAL
 	}
-	return f.prepared(ctx, f.connect())
-}
-
-// prepared prepares the file after it was connected to, which may have failed.
-func (f *file) prepared(ctx context.Context, err error) error {
-	if err == nil {
-		err = f.prepare(ctx)
-	}
-	if err != nil {
-		err = errors.Join(err, f.disconnect())
-	}
-	return err
+	return f.connect()
 }
 
 // createFile creates an empty file, accessible to the user only, unless it exists. The file must be
@@ -339,23 +321,16 @@ func createFile(path string) error {
 	return f.Close()
 }
 
-// tidy removes what killed programs left in dir, and makes the store's files accessible to the user
-// only. Failures are only logged, because the store can still be used.
-func tidy(dir string, log *slog.Logger) {
+// makeAllPrivate makes the store's files in dir accessible to the user only. Failures are only
+// logged, because the store can still be used.
+func makeAllPrivate(dir string, log *slog.Logger) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		log.Warn("cannot look for files that a killed program left", "error", err)
+		log.Warn("cannot look for files that others can read", "error", err)
 	}
 	for _, e := range entries {
-		path := filepath.Join(dir, e.Name())
-		switch {
-		case strings.HasPrefix(e.Name(), trialPrefix):
-			if err := os.Remove(path); err != nil {
-				log.Warn("cannot remove files that a killed program left; remove them yourself",
-					"error", err)
-			}
-		case strings.HasPrefix(e.Name(), fileName), strings.HasPrefix(e.Name(), damagedPrefix):
-			makePrivate(path, log)
+		if strings.HasPrefix(e.Name(), fileName) || strings.HasPrefix(e.Name(), damagedPrefix) {
+			makePrivate(filepath.Join(dir, e.Name()), log)
 		}
 	}
 }
@@ -575,30 +550,27 @@ func (f *file) Watch(string, sessionstore.ID) (<-chan struct{}, func()) { return
 func (f *file) Purged(ctx context.Context, done bool) error {
 	// logPages is the length of the log up to which emptying it is a short piece of work.
 	const logPages, longest = 64, 50 * time.Millisecond
-	if f.journal != journalWAL {
-		return nil
-	}
-	for wait := time.Millisecond; ; wait = min(2*wait, longest) {
+	move := func(mode string) (left int, err error) {
 		var busy, length, moved int
-		move := func(mode string) error {
-			// Moving most of it does not hold the write lock.
-			row := f.purger.QueryRowContext(ctx, "PRAGMA wal_checkpoint("+mode+")")
-			return row.Scan(&busy, &length, &moved)
+		row := f.purger.QueryRowContext(ctx, "PRAGMA wal_checkpoint("+mode+")")
+		if err = row.Scan(&busy, &length, &moved); isLocked(err) || busy != 0 {
+			return math.MaxInt, nil
 		}
-		err := move("PASSIVE")
-		if err == nil && !done {
-			return nil
-		}
-		if err == nil && busy == 0 && length-moved <= logPages {
-			if err = move("TRUNCATE"); err == nil && busy == 0 {
-				return nil
-			}
-		}
-		if err != nil && !isLocked(err) {
+		return length - moved, err
+	}
+	for wait := time.Millisecond; f.journal == journalWAL; wait = min(2*wait, longest) {
+		left, err := move("PASSIVE") // this does not hold the write lock
+		if err != nil || !done {
 			return err
+		}
+		if left <= logPages {
+			if left, err = move("TRUNCATE"); err != nil || left == 0 {
+				return err
+			}
 		}
 		if err := pause.For(ctx, wait); err != nil {
 			return err
 		}
 	}
+	return nil
 }

@@ -99,8 +99,8 @@ func (c *copying) copyOwner(
 
 // Readable is what CopyReadable has copied.
 type Readable struct {
-	Copied int
-	Lost   []sessionstore.ID // the sessions that cannot be read, as far as they are listed
+	Copied int               `json:"sessions"`
+	Lost   []sessionstore.ID `json:"lost,omitempty"` // as far as they are listed
 }
 
 // CopyReadable copies what can be read of a damaged store.

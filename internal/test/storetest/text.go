@@ -71,7 +71,7 @@ func rejectedNames(t *testing.T, s store) {
 }
 
 func rejectedImports(
-	t *testing.T, s sessionstore.Importer, id sessionstore.ID, agent sessionstore.Agent,
+	t *testing.T, s sessionstore.Store, id sessionstore.ID, agent sessionstore.Agent,
 ) {
 	a := listedByAgent(t, "a")
 	_, err := s.Import(t.Context(), agent, []sessionstore.Imported{a})

@@ -41,7 +41,7 @@ type Database interface {
 		tx Tx, owner string, terms []sessionstore.Term, limit int,
 	) (keys []int64, err error)
 
-	// Watch is [sessionstore.Watcher.Watch] for a session of an owner.
+	// Watch is [sessionstore.Store.Watch] for a session of an owner.
 	Watch(owner string, id sessionstore.ID) (changed <-chan struct{}, stop func())
 
 	// Purged is called outside of transactions when some deleted data was purged. done says that it

@@ -32,7 +32,7 @@ func (s *Store) BeginTurn(
 		r.active = true
 		tx.add(r, prompt, states)
 		tx.store(r, ", listed = CASE WHEN listed < 0 THEN 0 ELSE listed END, "+
-			"title = CASE title WHEN '' THEN $11 ELSE title END", sessionstore.CleanTitle(t.Title))
+			"title = CASE title WHEN '' THEN $12 ELSE title END", sessionstore.CleanTitle(t.Title))
 	})
 	return number, err
 }
@@ -79,7 +79,7 @@ func (s *Store) TakeBackTurn(
 		if r.seen > r.last {
 			tx.indexAgain(r)
 		}
-		tx.store(r, ", title = CASE WHEN title = $11 AND NOT renamed THEN '' ELSE title END",
+		tx.store(r, ", title = CASE WHEN title = $12 AND NOT renamed THEN '' ELSE title END",
 			sessionstore.CleanTitle(t.Title))
 	})
 	return taken && err == nil, err
@@ -121,7 +121,7 @@ func (s *Store) Append(
 			tx.set(r.id, "stale = TRUE")
 		}
 		if len(bodies) > 0 && listing == Unused {
-			tx.relist(r.id)
+			tx.set(r.id, "listing = $3", int64(Ordinary))
 		}
 		r.last -= int64(len(bodies))
 		tx.addBodies(&r, bodies)

@@ -54,7 +54,7 @@ func (s *Store) outdated(
 		outdated = nil
 		l := tx.look(tx.agent(agent), sessions, "")
 		for _, n := range sessions {
-			if before := l.known[n.StateKey]; l.imported(n) != before {
+			if l.learns(n) != nothing {
 				outdated = append(outdated, n)
 			}
 		}
@@ -66,49 +66,69 @@ func (s *Store) outdated(
 func (tx *transaction) importAll(agent int64, sessions []sessionstore.Imported) (added int) {
 	l := tx.look(agent, sessions, tx.forWrite())
 	for _, n := range sessions {
-		before, after := l.known[n.StateKey], l.imported(n)
-		switch {
-		case after == before:
-		case before == known{}:
+		switch r := l.rows[n.StateKey]; l.learns(n) {
+		case isNew:
 			added++
-			after.row = tx.insertImported(agent, n, after)
-		case after.deleted != 0:
-			tx.exec("UPDATE tombstones SET deleted = $4 "+
-				"WHERE owner = $1 AND agent = $2 AND name = $3", agent, tombstone(n.StateKey), after.deleted)
-		default:
-			r := before.row
-			r.imported = r.imported || before.unused && !after.unused
+			l.rows[n.StateKey] = tx.insertImported(agent, n, tx.now) // a list may have it twice
+		case changed:
 			tx.set(r.id, "title = $3, updated = $4, meta = $5, listed = $6, imported = $7, listing = $8",
-				after.title, after.updated, []byte(after.meta), after.listed, r.imported,
-				int64(r.listing()))
+				r.title, r.updated, append([]byte{}, r.meta...), r.listed, r.imported, int64(r.listing()))
+		case remembered:
+			l.deleted[n.StateKey] = tx.now
+			tx.exec("UPDATE tombstones SET deleted = $4 "+
+				"WHERE owner = $1 AND agent = $2 AND name = $3", agent, tombstone(n.StateKey), tx.now)
 		}
-		l.known[n.StateKey] = after // a list may have it twice
 	}
 	return added
 }
 
-// insertImported stores a new session.
-func (tx *transaction) insertImported(agent int64, n sessionstore.Imported, k known) *row {
+// insertImported stores a new session, which its agent listed at a time, or 0.
+func (tx *transaction) insertImported(agent int64, n sessionstore.Imported, listed int64) *row {
 	r := tx.insert(agent, sessionstore.NewSession{
-		ID: n.ID, Keys: n.Keys, Title: k.title, State: n.State, StateKey: n.StateKey,
-	}, k.updated)
-	r.imported, r.archived = true, n.Archived
+		ID: n.ID, Keys: n.Keys, Title: n.Title, State: n.State, StateKey: n.StateKey,
+	}, importedTime(n, tx.now, tx.now))
+	r.imported, r.archived, r.listed, r.meta = true, n.Archived, listed, n.Meta
 	tx.set(n.ID, "imported = TRUE, listed = $3, archived = $4, meta = $5, listing = $6",
-		k.listed, n.Archived, []byte(k.meta), int64(r.listing()))
+		listed, n.Archived, append([]byte{}, n.Meta...), int64(r.listing()))
 	return r
 }
 
-// looked is what the store has recorded about the sessions of a list.
+// looked is what the store has recorded about the sessions of a list, by their state keys.
 type looked struct {
-	known map[string]known
-	first map[string][]sessionstore.Update // of their histories
-	now   int64
+	rows    map[string]*row
+	deleted map[string]int64
+	first   map[string][]sessionstore.Update // of their histories
+	now     int64
+}
+
+// news is what a list says of a session that the store does not know.
+type news int
+
+const (
+	nothing    news = iota
+	isNew           // there is such a session
+	changed         // the row of the session, as it is in looked once learns has returned
+	remembered      // it was deleted here, and is listed long afterwards
+)
+
+// learns returns what is new about a session that is imported.
+func (l looked) learns(n sessionstore.Imported) news {
+	r, deleted := l.rows[n.StateKey], l.deleted[n.StateKey]
+	switch {
+	case r != nil && r.learn(n, l.first[n.StateKey], l.now):
+		return changed
+	case deleted != 0 && l.now-deleted > tombstoneRenewal.Milliseconds():
+		return remembered
+	case r == nil && deleted == 0 && !n.OnlyKnown:
+		return isNew
+	}
+	return nothing
 }
 
 // look returns what is recorded about sessions of an agent, which it locks if asked to.
 func (tx *transaction) look(agent int64, sessions []sessionstore.Imported, lock string) looked {
-	l := looked{known: make(map[string]known), first: make(map[string][]sessionstore.Update),
-		now: tx.now}
+	l := looked{rows: make(map[string]*row), deleted: make(map[string]int64),
+		first: make(map[string][]sessionstore.Update), now: tx.now}
 	names := make([][]byte, len(sessions))
 	plain := make(map[string]string, len(sessions))
 	for i, n := range sessions {
@@ -118,7 +138,7 @@ func (tx *transaction) look(agent int64, sessions []sessionstore.Imported, lock 
 	list, args := placeholders(names, 3)
 	of, args := "agent = $2 AND name IN ("+list+")", append([]any{agent}, args...)
 	for _, r := range tx.all(of+lock, args...) {
-		l.known[plain[string(r.name)]] = r.known()
+		l.rows[plain[string(r.name)]] = r
 	}
 	tx.rows(func(rows Rows) {
 		var (
@@ -126,21 +146,16 @@ func (tx *transaction) look(agent int64, sessions []sessionstore.Imported, lock 
 			deleted int64
 		)
 		must(rows.Scan(&name, &deleted))
-		l.known[plain[string(name)]] = known{deleted: deleted}
+		l.deleted[plain[string(name)]] = deleted
 	}, "SELECT name, deleted FROM tombstones WHERE owner = $1 AND "+of, args...)
 	for _, n := range sessions {
-		if k := l.known[n.StateKey]; k.mayRetitle(n) {
-			for _, body := range tx.bodies(k.row.strand, 0, 1) {
+		if r := l.rows[n.StateKey]; r != nil && r.mayRetitle(n) {
+			for _, body := range tx.bodies(r.strand, 0, 1) {
 				l.first[n.StateKey] = slices.Collect(sessionstore.Unpack(body))
 			}
 		}
 	}
 	return l
-}
-
-// imported returns the record of a session once it is imported.
-func (l looked) imported(n sessionstore.Imported) known {
-	return l.known[n.StateKey].imported(n, l.first[n.StateKey], l.now)
 }
 
 // Adopt implements [sessionstore.Store].
@@ -157,10 +172,10 @@ func (s *Store) Adopt(
 	}
 	err = s.write(ctx, func(tx *transaction) {
 		key := tx.agentKey(agent, true)
-		if tx.look(key, []sessionstore.Imported{n}, "").known[n.StateKey].deleted != 0 {
+		if tx.look(key, []sessionstore.Imported{n}, "").deleted[n.StateKey] != 0 {
 			must(&sessionstore.NotFoundError{ID: n.ID})
 		}
-		r := tx.insertImported(key, n, adopted(n, tx.now))
+		r := tx.insertImported(key, n, 0)
 		tx.setKeys(r, n.Keys)
 		if own != nil {
 			own.appendTo(tx, r)
@@ -254,8 +269,7 @@ func (tx *transaction) retire(id sessionstore.ID) {
 // remembered: its agent may list it again. The caller has locked the agent.
 func (tx *transaction) setStateKey(r *row, stateKey string) {
 	if stateKey == "" {
-		r.imported = false
-		tx.dropStateKey(r.id)
+		tx.dropStateKey(r)
 		return
 	}
 	name := tombstone(stateKey)
@@ -270,7 +284,7 @@ func (tx *transaction) setStateKey(r *row, stateKey string) {
 	if other := tx.named(r.agent, name); other != nil && other.neverUsed() {
 		tx.deleteRows(other)
 	} else if other != nil {
-		tx.dropStateKey(other.id)
+		tx.dropStateKey(other)
 	}
 	tx.exec("DELETE FROM tombstones WHERE owner = $1 AND agent = $2 AND name = $3", r.agent, name)
 	tx.set(r.id, "name = $3, state_key = $4", name, []byte(stateKey))
@@ -283,9 +297,10 @@ func (tx *transaction) named(agent int64, name []byte) *row {
 }
 
 // dropStateKey removes the state key of a session, and what the agent's list said of it.
-func (tx *transaction) dropStateKey(id sessionstore.ID) {
-	tx.set(id, "name = NULL, state_key = NULL, imported = FALSE, listed = 0")
-	tx.relist(id)
+func (tx *transaction) dropStateKey(r *row) {
+	r.imported = false
+	tx.set(r.id, "name = NULL, state_key = NULL, imported = FALSE, listed = 0, listing = $3",
+		int64(r.listing()))
 }
 
 // tombstonesAtOnce is the number of old tombstones that adding one deletes at most.

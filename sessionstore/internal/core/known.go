@@ -1,7 +1,12 @@
 package core
 
 import (
+	"bytes"
+	"crypto/sha256"
+	"slices"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
@@ -18,76 +23,12 @@ const (
 	maxAhead = 24 * time.Hour
 )
 
-// known is what the store has recorded about a session that its agent lists. Times are milliseconds
-// since 1970, UTC. The zero value is an unknown session.
-type known struct {
-	stored           bool
-	created, updated int64
-	title, meta      string
-	renamed          bool
-	unused           bool  // as in [sessionstore.UnusedFilter]
-	listed           int64 // when its agent listed it here, negative if it no longer does
-	cwd, realCwd     string
-	deleted          int64 // when it was deleted or given up; then nothing else is set
-	row              *row  // nil if it is not stored yet
-}
-
-// known returns what is recorded about a session.
-func (r *row) known() known {
-	return known{stored: true, created: r.created, updated: r.updated, title: r.title,
-		meta: string(r.meta), renamed: r.renamed, listed: r.listed,
-		unused: !r.imported && r.turns == 0 && r.last == 0,
-		cwd:    r.cwd, realCwd: r.realCwd, row: r}
-}
-
-// imported returns k once n is imported. first are the first updates of the session's history.
-func (k known) imported(n sessionstore.Imported, first []sessionstore.Update, now int64) known {
-	switch {
-	case k.deleted != 0:
-		if now-k.deleted > tombstoneRenewal.Milliseconds() {
-			k.deleted = now
-		}
-		return k
-	case !k.stored && n.OnlyKnown:
-		return k
-	case !k.stored:
-		k = adopted(n, now)
-		k.listed = now
-		return k
-	}
-	if k.mayRetitle(n) {
-		k.title = importedTitle(n, k.title, first)
-	}
-	k.listed = k.listedAs(n, now)
-	k.unused = k.unused && !k.usedSince(n)
-	k.meta = string(n.Meta)
-	if updated := importedTime(n, now); updated != 0 {
-		if isFuture(k.updated, now) {
-			k.updated = updated
-		}
-		k.updated = max(k.updated, updated)
-	}
-	return k
-}
-
-// adopted returns the record of a new session that its agent knows but has not listed.
-func adopted(n sessionstore.Imported, now int64) known {
-	k := known{
-		stored: true, title: sessionstore.CleanTitle(n.Title), meta: string(n.Meta),
-		cwd: n.Keys.Roots.Cwd().String(), realCwd: n.Keys.Real[0].String(), updated: now,
-	}
-	if updated := importedTime(n, now); updated != 0 {
-		k.updated = updated
-	}
-	k.created = k.updated
-	return k
-}
-
-// importedTime returns the time that an agent gives for the last activity of a session. It is 0 if
-// there is none, or one in the future, with which the session would lead all lists until then.
-func importedTime(n sessionstore.Imported, now int64) int64 {
+// importedTime returns the time that an agent gives for the last activity of a session. It returns
+// known if there is none, or one in the future, with which the session would lead all lists until
+// then.
+func importedTime(n sessionstore.Imported, now, known int64) int64 {
 	if n.Updated.IsZero() || isFuture(n.Updated.UnixMilli(), now) {
-		return 0
+		return known
 	}
 	return n.Updated.UnixMilli()
 }
@@ -102,29 +43,144 @@ func active(updated, now int64) int64 {
 	return max(updated, now)
 }
 
+// learn changes the row of a session as its agent lists it, and reports whether that changes
+// anything. first are the first updates of the session's history.
+func (r *row) learn(n sessionstore.Imported, first []sessionstore.Update, now int64) bool {
+	before := *r
+	if r.mayRetitle(n) {
+		r.title = importedTitle(n, r.title, first)
+	}
+	r.listed = r.listedAs(n, now)
+	r.imported = r.imported || r.usedSince(n)
+	r.meta = n.Meta
+	updated := importedTime(n, now, r.updated)
+	if isFuture(r.updated, now) {
+		r.updated = updated
+	}
+	r.updated = max(r.updated, updated)
+	return r.title != before.title || r.listed != before.listed || r.imported != before.imported ||
+		!bytes.Equal(r.meta, before.meta) || r.updated != before.updated
+}
+
+// isUnused is as in [sessionstore.UnusedFilter].
+func (r *row) isUnused() bool { return !r.imported && r.turns == 0 && r.last == 0 }
+
 // listedAs returns the value of listed after n is imported. It is 0 for a session whose cwd differs
 // here and in its agent, so that the session never counts as missing from a list.
-func (k known) listedAs(n sessionstore.Imported, now int64) int64 {
+func (r *row) listedAs(n sessionstore.Imported, now int64) int64 {
 	cwd := n.Keys.Roots.Cwd().String()
 	switch {
 	case n.OnlyKnown:
-		return k.listed
-	case cwd != k.cwd && cwd != k.realCwd:
+		return r.listed
+	case cwd != r.cwd && cwd != r.realCwd:
 		return 0
-	case k.listed <= 0:
+	case r.listed <= 0:
 		return now
 	}
-	return k.listed
+	return r.listed
 }
 
 // usedSince reports whether n shows that a session which is unused here has been used in the agent.
-func (k known) usedSince(n sessionstore.Imported) bool {
-	return k.unused && !n.OnlyKnown && !n.Updated.IsZero() &&
-		n.Updated.UnixMilli()-k.created > sessionstore.UnusedGrace.Milliseconds()
+func (r *row) usedSince(n sessionstore.Imported) bool {
+	return r.isUnused() && !n.OnlyKnown && !n.Updated.IsZero() &&
+		n.Updated.UnixMilli()-r.created > sessionstore.UnusedGrace.Milliseconds()
 }
 
 // mayRetitle reports whether importing n may change the title. An unused session gets its title
 // with its first prompt.
-func (k known) mayRetitle(n sessionstore.Imported) bool {
-	return k.stored && !k.renamed && !k.unused && n.Title != k.title
+func (r *row) mayRetitle(n sessionstore.Imported) bool {
+	return !r.renamed && !r.isUnused() && n.Title != r.title
+}
+
+// neverUsed reports whether the session was imported and nothing was stored in it.
+func (r *row) neverUsed() bool { return r.imported && r.turns == 0 && r.last == 0 }
+
+// untouched reports whether the session was imported and never used, archived or renamed.
+func (r *row) untouched() bool { return r.neverUsed() && !r.archived && !r.renamed }
+
+// retires reports whether the session is deleted once its agent no longer lists it. It was never
+// opened, which would have made another lease.
+func (r *row) retires() bool { return r.untouched() && r.generation == r.key }
+
+// restores reports whether a store takes a copy of a session that was last used at a time. same is
+// the session with its id, holder the one with its state key. Nil means there is none.
+func restores(updated time.Time, same, holder *row) bool {
+	older := func(r *row) bool { return r.updated < updated.UnixMilli() }
+	return (same == nil || older(same)) && (holder == nil || holder.neverUsed() || older(holder))
+}
+
+// tombstone returns the name of a tombstone: a hash of the state key, so that a deleted session
+// leaves nothing readable.
+func tombstone(stateKey string) []byte {
+	name := sha256.Sum256([]byte(stateKey))
+	return name[:]
+}
+
+// importedTitle returns the title of a known session once n is imported: the present title, unless
+// the agent gave the session a better one. A title that the agent took from the first prompt is not
+// better, because it may contain text that the user did not type. Nor is a placeholder. first are
+// the first updates of the session's history.
+func importedTitle(
+	n sessionstore.Imported, present string, first []sessionstore.Update,
+) string {
+	title := folded(strings.TrimRight(n.Title, ". …"))
+	switch {
+	case title == "", present != "" && isPlaceholder(title):
+		return present
+	case len(first) == 0:
+		return sessionstore.CleanTitle(n.Title)
+	}
+	var said sessionstore.Passages
+	for _, u := range first {
+		said.Add(0, 0, u)
+	}
+	said.End()
+	prompt := ""
+	for _, p := range said.Done {
+		if p.Role == sessionstore.RoleUser {
+			prompt += p.Text + "\n"
+		}
+	}
+	if prompt == "" { // it comes later
+		prompt = present
+	}
+	// A title from the prompt begins at the beginning of a line, and may span several.
+	var starts []int
+	all := ""
+	for line := range strings.Lines(prompt) {
+		starts = append(starts, len(all))
+		all += folded(line)
+	}
+	if slices.ContainsFunc(starts, func(at int) bool { return strings.HasPrefix(all[at:], title) }) {
+		return present
+	}
+	return sessionstore.CleanTitle(n.Title)
+}
+
+// isPlaceholder reports whether a folded title is one that agents give new sessions, such as "New
+// session - 2026-01-02T03:04:05.678Z".
+func isPlaceholder(title string) bool {
+	for _, first := range []string{"new", "child", "untitled"} {
+		rest, ok := strings.CutPrefix(title, first)
+		if !ok {
+			continue
+		}
+		for _, noun := range []string{"session", "chat", "thread", "conversation", ""} {
+			time, ok := strings.CutPrefix(rest, noun)
+			if ok && strings.Trim(time, "-0123456789tz:.") == "" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// folded returns a text without white space and in lower case.
+func folded(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) {
+			return -1
+		}
+		return unicode.ToLower(r)
+	}, s)
 }

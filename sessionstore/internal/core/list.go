@@ -1,11 +1,9 @@
 package core
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -15,16 +13,9 @@ import (
 // List implements [sessionstore.Store]. A page is the beginning of a few merged index ranges: one
 // for each agent, listing and combination of spelled and real paths that the filters match.
 func (s *Store) List(ctx context.Context, q sessionstore.Query) (sessionstore.Page, error) {
-	start, paging, err := q.From()
+	from, err := q.From()
 	if err != nil {
 		return sessionstore.Page{}, err
-	}
-	if start.ID.Validate() != nil {
-		return sessionstore.Page{}, &sessionstore.CursorError{Cursor: q.Cursor}
-	}
-	from := position{updated: math.MaxInt64}
-	if paging {
-		from = position{updated: start.Updated.UnixMilli(), id: string(start.ID)}
 	}
 	page := sessionstore.Page{}
 	err = s.list(ctx, func(tx *transaction) {
@@ -32,10 +23,7 @@ func (s *Store) List(ctx context.Context, q sessionstore.Query) (sessionstore.Pa
 		page.Next = ""
 		if size := q.Size(); len(positions) > size {
 			positions = positions[:size]
-			last := positions[size-1]
-			page.Next = q.After(sessionstore.Position{
-				Updated: toTime(last.updated), ID: sessionstore.ID(last.id),
-			})
+			page.Next = q.After(positions[size-1])
 		}
 		page.Sessions = tx.records(positions)
 	})
@@ -65,39 +53,107 @@ func (tx *transaction) agent(a sessionstore.Agent) int64 {
 	return 0
 }
 
-// position is the position of a session in a list.
-type position struct {
-	updated int64
-	id      string
+// Listing is which lists show a session.
+type Listing int64
+
+// The listings, as they are stored.
+const (
+	Ordinary Listing = iota
+	Archived
+	Unused
+)
+
+// listRange is a part of a list that is in its order in an index: the sessions of an agent with a
+// listing, whose keys have certain values.
+type listRange struct {
+	listing Listing
+	since   int64 // of the last activity, 0 for all
+	// keep, if not nil, are the only sessions of the range, and since is 0.
+	keep  []sessionstore.ID
+	where []condition
 }
 
-// compare orders positions like a list.
-func (p position) compare(other position) int {
-	return cmp.Or(cmp.Compare(other.updated, p.updated), strings.Compare(other.id, p.id))
+// condition requires that a column has a text.
+type condition struct{ column, text string }
+
+// ranges returns the ranges whose union q's filters match. A filter matches by its spelling or its
+// real path.
+func ranges(q sessionstore.Query) []listRange {
+	all := listings(q)
+	if f := q.Cwd; f != nil {
+		all = either(all, "cwd", f.Spelling.String(), f.Real.String())
+	}
+	if f := q.Additional; f != nil {
+		all = either(all, "dirs", listText(f.Spelling.Strings()), listText(pathsOf(f.Real)))
+	}
+	return all
+}
+
+// listings returns the ranges of the sessions that q matches without regard to their roots.
+func listings(q sessionstore.Query) []listRange {
+	if q.Archive == sessionstore.OnlyArchived {
+		return []listRange{{listing: Archived}}
+	}
+	unused := listRange{listing: Unused}
+	if !q.Unused.Before.IsZero() {
+		unused.since = q.Unused.Before.UnixMilli()
+	}
+	all := []listRange{{listing: Ordinary}, unused}
+	if q.Archive == sessionstore.ArchivedToo {
+		all = append(all, listRange{listing: Archived})
+	}
+	var keep []sessionstore.ID
+	for _, id := range q.Unused.Keep {
+		if id.Validate() == nil {
+			keep = append(keep, id)
+		}
+	}
+	if unused.since != 0 && len(keep) > 0 {
+		all = append(all, listRange{listing: Unused, keep: keep})
+	}
+	return all
+}
+
+// either splits each range in two: one for the column name, and one for the column of its real
+// path.
+func either(all []listRange, name, spelling, real string) (split []listRange) {
+	for _, r := range all {
+		for _, c := range []condition{{name, spelling}, {"real_" + name, real}} {
+			one := r
+			one.where = append(r.where[:len(r.where):len(r.where)], c)
+			split = append(split, one)
+		}
+	}
+	return split
 }
 
 // positions returns the first positions of q's ranges after from, each session once: one more than
 // fit in a page.
 func (tx *transaction) positions(
-	q sessionstore.Query, agents []int64, from position,
-) (all []position) {
-	var p position
+	q sessionstore.Query, agents []int64, from sessionstore.Position,
+) (all []sessionstore.Position) {
 	for _, agent := range agents {
 		for _, r := range ranges(q) {
+			var (
+				updated int64
+				id      sessionstore.ID
+			)
 			text, args := tx.rangeQuery(r, agent, from, q.Size()+1)
-			tx.each([]any{&p.updated, &p.id}, func() { all = append(all, p) }, text, args...)
+			tx.each([]any{&updated, (*string)(&id)}, func() {
+				all = append(all, sessionstore.Position{Updated: toTime(updated), ID: id})
+			}, text, args...)
 		}
 	}
-	slices.SortFunc(all, position.compare)
+	slices.SortFunc(all, sessionstore.Position.Compare)
 	all = slices.Compact(all)
 	return all[:min(len(all), q.Size()+1)]
 }
 
 // rangeQuery returns a query for positions in a range, and its arguments.
 func (tx *transaction) rangeQuery(
-	r listRange, agent int64, from position, limit int,
+	r listRange, agent int64, from sessionstore.Position, limit int,
 ) (string, []any) {
-	args := []any{agent, int64(r.listing), from.updated, from.id}
+	args := []any{agent, int64(r.listing), from.Updated.UnixMilli(), string(from.ID)}
 	add := func(value any) string {
 		args = append(args, value)
 		return fmt.Sprintf("$%d", len(args)+1)
@@ -129,17 +185,17 @@ func (tx *transaction) rangeQuery(
 
 // records returns the sessions at positions, in their order. It leaves out those whose rows are
 // damaged, so that the others are still listed.
-func (tx *transaction) records(positions []position) []sessionstore.Session {
+func (tx *transaction) records(positions []sessionstore.Position) []sessionstore.Session {
 	sessions := make([]sessionstore.Session, 0, len(positions))
 	parsed := make(parsedKeys)
 	for some := range slices.Chunk(positions, sessionstore.PageSize) {
-		found := make(map[string]sessionstore.Session, len(some))
+		found := make(map[sessionstore.ID]sessionstore.Session, len(some))
 		var (
 			values []string
 			args   []any
 		)
 		for _, p := range some {
-			args = append(args, p.id)
+			args = append(args, string(p.ID))
 			values = append(values, fmt.Sprintf("($%d)", len(args)+1))
 		}
 		// Without statistics PostgreSQL would look for a list of ids in an index of lists.
@@ -148,11 +204,11 @@ func (tx *transaction) records(positions []position) []sessionstore.Session {
 		tx.rows(func(rows Rows) {
 			r, err := scanRecord(rows, parsed)
 			if !tx.isDamaged(r.ID, err) {
-				found[string(r.ID)] = r
+				found[r.ID] = r
 			}
 		}, text, args...)
 		for _, p := range some {
-			if r, ok := found[p.id]; ok {
+			if r, ok := found[p.ID]; ok {
 				sessions = append(sessions, r)
 			}
 		}

@@ -47,41 +47,30 @@ func (s *Store) Prune(ctx context.Context, q sessionstore.PruneQuery) (n int, er
 		if err != nil {
 			return n, err
 		}
+		more = len(ids) == prunedSessions
 		for _, id := range ids {
-			deleted, err := s.pruneOne(ctx, sessionstore.ID(id), bounds)
+			after = id
+			start, deleted := time.Now(), false
+			err := s.write(ctx, func(tx *transaction) {
+				r := tx.lockWithAgent(sessionstore.ID(id))
+				deleted = r != nil && tx.row([]any{new(int64)}, "SELECT key FROM sessions WHERE "+
+					pruneCondition+" AND id = $4", append(bounds[:2:2], id)...)
+				if deleted {
+					tx.deleteSession(r)
+				}
+			})
 			if err != nil {
 				return n, err
 			}
-			if after = id; deleted {
+			if deleted {
 				n++
 			}
+			if err := pause.For(ctx, time.Since(start)/2); err != nil { // others write
+				return n, err
+			}
 		}
-		more = len(ids) == prunedSessions
 	}
 	return n, nil
-}
-
-// pruneOne deletes a session if it still matches. Others may write before the next one.
-func (s *Store) pruneOne(
-	ctx context.Context, id sessionstore.ID, bounds []any,
-) (deleted bool, err error) {
-	start := time.Now()
-	err = s.write(ctx, func(tx *transaction) {
-		deleted = false
-		r := tx.lockWithAgent(id)
-		if r == nil {
-			return
-		}
-		tx.row([]any{&deleted}, "SELECT count(*) = 1 FROM sessions WHERE "+pruneCondition+
-			" AND id = $4", append(bounds[:2:2], string(id))...)
-		if deleted {
-			tx.deleteSession(r)
-		}
-	})
-	if err == nil {
-		err = pause.For(ctx, time.Since(start)/2)
-	}
-	return deleted, err
 }
 
 // applyRetention deletes the sessions of all owners that are older than Options.Retention. It is

@@ -25,6 +25,15 @@ func NewQueue(places, each int) *Queue {
 		waiting: make(map[string][]chan struct{})}
 }
 
+// Do calls do when it has a place.
+func (q *Queue) Do(ctx context.Context, owner string, do func() error) error {
+	if err := q.Acquire(ctx, owner); err != nil {
+		return err
+	}
+	defer q.Release(owner)
+	return do()
+}
+
 // Acquire waits for a place, which the caller gives back with Release. It fails with the cause of
 // ctx if that ends first.
 func (q *Queue) Acquire(ctx context.Context, owner string) error {

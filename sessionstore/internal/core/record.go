@@ -50,10 +50,12 @@ func hashOf(text string) int64 {
 }
 
 // listText returns a list of paths as JSON. Lists are compared by this text.
-func listText(paths []string) string {
-	text, err := json.Marshal(append([]string{}, paths...))
+func listText(paths []string) string { return jsonText(append([]string{}, paths...)) }
+
+func jsonText(value any) string {
+	text, err := json.Marshal(value)
 	if err != nil {
-		panic("sessionstore: a list cannot be encoded: " + err.Error())
+		panic("sessionstore: a column cannot be encoded: " + err.Error())
 	}
 	return string(text)
 }

@@ -48,8 +48,8 @@ func (tx *transaction) restore(
 	tx.addCharges(r, charges)
 	listed := toListed(n)
 	r.turns, r.archived, r.imported = n.Turns, n.Archived, listed != 0
-	tx.store(r, ", created = $11, archived = $12, renamed = $13, meta = $14, imported = $15, "+
-		"listed = $16", n.Created.UnixMilli(), n.Archived, n.Renamed, append([]byte{}, n.Meta...),
+	tx.store(r, ", created = $12, archived = $13, renamed = $14, meta = $15, imported = $16, "+
+		"listed = $17", n.Created.UnixMilli(), n.Archived, n.Renamed, append([]byte{}, n.Meta...),
 		r.imported, listed)
 }
 

@@ -21,15 +21,19 @@ func listed(t *testing.T) sessionstore.Imported {
 
 func TestImported(t *testing.T) {
 	n := listed(t)
+	l := looked{now: now}
+	require.Equal(t, isNew, l.learns(n))
 	onlyKnown := n
 	onlyKnown.OnlyKnown = true
-	require.Zero(t, known{}.imported(onlyKnown, nil, now))
-	k := known{}.imported(n, nil, now)
-	require.Equal(t, known{stored: true, created: now - 1000, updated: now - 1000, title: "title",
-		listed: now, cwd: "/src/app", realCwd: "/src/app"}, k)
-	require.Equal(t, k, k.imported(n, nil, now+1), "an unchanged list changes nothing")
+	require.Equal(t, nothing, l.learns(onlyKnown))
+	k := row{imported: true, created: now - 1000, updated: now - 1000, title: "title", listed: now,
+		cwd: "/src/app", realCwd: "/src/app"}
+	same := k
+	require.False(t, same.learn(n, nil, now+1), "an unchanged list changes nothing")
+	require.Equal(t, k, same)
+	future := row{imported: true, updated: now * 2}
 	for name, c := range map[string]struct {
-		known   known
+		row     row
 		updated int64
 		want    int64
 	}{
@@ -37,19 +41,21 @@ func TestImported(t *testing.T) {
 		"earlier":             {k, now - 5000, now - 1000},
 		"in the future":       {k, now + maxAhead.Milliseconds() + 1, now - 1000},
 		"of a clock ahead":    {k, now + maxAhead.Milliseconds(), now + maxAhead.Milliseconds()},
-		"heals the future":    {known{stored: true, updated: now * 2}, now - 7, now - 7},
-		"cannot heal by more": {known{stored: true, updated: now * 2}, now * 3, now * 2},
+		"heals the future":    {future, now - 7, now - 7},
+		"cannot heal by more": {future, now * 3, now * 2},
 	} {
 		n.Updated = toTime(c.updated)
-		require.Equal(t, c.want, c.known.imported(n, nil, now).updated, name)
+		require.Equal(t, c.row.updated != c.want || c.row.listed == 0, c.row.learn(n, nil, now), name)
+		require.Equal(t, c.want, c.row.updated, name)
 	}
 }
 
 func TestImportedTombstone(t *testing.T) {
-	k := known{deleted: now}
 	day := (24 * time.Hour).Milliseconds()
-	require.Equal(t, k, k.imported(listed(t), nil, now+day))
-	require.Equal(t, known{deleted: now + day + 1}, k.imported(listed(t), nil, now+day+1))
+	l := looked{deleted: map[string]int64{"a": now}, now: now + day}
+	require.Equal(t, nothing, l.learns(listed(t)))
+	l.now++
+	require.Equal(t, remembered, l.learns(listed(t)))
 }
 
 func TestActive(t *testing.T) {

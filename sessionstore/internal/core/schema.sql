@@ -37,7 +37,7 @@ CREATE TABLE sessions (
 	updated        bigint  NOT NULL,
 	generation     bigint  NOT NULL, -- of the newest lease
 	turns          bigint  NOT NULL DEFAULT 0,  -- that were begun
-	running        text    NOT NULL DEFAULT '', -- the numbers of the running turns
+	running        text    NOT NULL DEFAULT '[]', -- the numbers of the running turns, as JSON
 	first          bigint  NOT NULL DEFAULT 0,  -- the number of the first turn since open
 	open           bigint  NOT NULL DEFAULT 0,  -- the first segment of the running turns, 0 between turns
 	strand         bigint  NOT NULL,            -- where its segments are

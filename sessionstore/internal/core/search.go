@@ -92,15 +92,13 @@ func (s *Store) Search(
 	if len(terms) == 0 || !utf8.ValidString(s.owner) { // which no owner of a session has
 		return nil, nil
 	}
-	if err := s.listing.Acquire(ctx, s.owner); err != nil {
-		return nil, err
-	}
-	defer s.listing.Release(s.owner)
-	if err := s.indexRest(ctx); err != nil {
-		return nil, err
-	}
-	err = s.read(ctx, func(tx *transaction) {
-		all = tx.found(q, got(tx.db.FindPassages(tx, tx.owner, terms, q.Size())))
+	err = s.listing.Do(ctx, s.owner, func() error {
+		if err := s.indexRest(ctx); err != nil {
+			return err
+		}
+		return s.read(ctx, func(tx *transaction) {
+			all = tx.found(q, got(tx.db.FindPassages(tx, tx.owner, terms, q.Size())))
+		})
 	})
 	return all, err
 }

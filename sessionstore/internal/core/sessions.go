@@ -2,9 +2,8 @@ package core
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
-	"strconv"
-	"strings"
 
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -43,7 +42,9 @@ func (tx *transaction) all(condition string, args ...any) (found []*row) {
 			&r.first, &r.open, &r.strand, &r.last, &r.complete, &r.seen, &r.created, &r.updated,
 			&r.archived, &r.renamed, &r.imported, &r.listed, &r.name, &r.meta, &r.title, &r.cwd,
 			&r.realCwd))
-		r.running = parseNumbers(running)
+		if err := json.Unmarshal([]byte(running), &r.running); err != nil {
+			must(&DamageError{err})
+		}
 		found = append(found, &r)
 	}, `SELECT id, key, agent, generation, turns, running, first, open, strand, last, complete,
 			seen, created, updated, archived, renamed, imported, listed, name, meta, title, cwd, real_cwd
@@ -79,25 +80,6 @@ func (tx *transaction) find(id sessionstore.ID, lock string) *row {
 // forWrite is what ends a query in order to lock rows that will be written.
 func (tx *transaction) forWrite() string { return tx.db.Traits().ForWrite }
 
-func parseNumbers(text string) (numbers []int64) {
-	for field := range strings.FieldsSeq(text) {
-		n, err := strconv.ParseInt(field, 10, 64)
-		if err != nil {
-			must(&DamageError{err})
-		}
-		numbers = append(numbers, n)
-	}
-	return numbers
-}
-
-func formatNumbers(numbers []int64) string {
-	var b strings.Builder
-	for _, n := range numbers {
-		b.WriteString(strconv.FormatInt(n, 10) + " ")
-	}
-	return b.String()
-}
-
 // finished returns the last segment and the number of turns of the finished part.
 func (r *row) finished() (last, turns int64) {
 	if r.open != 0 {
@@ -106,27 +88,19 @@ func (r *row) finished() (last, turns int64) {
 	return r.last, r.turns
 }
 
-// store writes the columns that turns and drafts change, and others, whose values begin with $11.
+// store writes the columns that turns and drafts change, and others, whose values begin with $12.
 // If the row is active, this is activity.
 func (tx *transaction) store(r *row, others string, values ...any) {
-	args := []any{string(r.id), r.turns, formatNumbers(r.running), r.first, r.open, r.last,
-		r.complete, r.seen, int64(r.listing())}
+	args := []any{string(r.id), r.turns, jsonText(r.running), r.first, r.open, r.last,
+		r.complete, r.seen, int64(r.listing()), r.seen < r.last}
 	args = append(args, values...)
 	if r.active {
 		args = append(args, active(r.updated, tx.now))
 		others += fmt.Sprintf(", updated = $%d", len(args)+1)
 	}
 	tx.exec("UPDATE sessions SET turns = $3, running = $4, first = $5, open = $6, "+
-		"last = $7, complete = $8, seen = $9, listing = $10, stale = "+sqlBool(r.seen < r.last)+others+
+		"last = $7, complete = $8, seen = $9, listing = $10, stale = $11"+others+
 		" WHERE owner = $1 AND id = $2", args...)
-}
-
-// sqlBool returns a constant.
-func sqlBool(b bool) string {
-	if b {
-		return "TRUE"
-	}
-	return "FALSE"
 }
 
 // listing returns which lists show the session.
@@ -134,16 +108,10 @@ func (r *row) listing() Listing {
 	switch {
 	case r.archived:
 		return Archived
-	case r.turns > 0 || r.last > 0 || r.imported:
-		return Ordinary
+	case r.isUnused():
+		return Unused
 	}
-	return Unused
-}
-
-// relist sets the listing of a session whose other columns have changed.
-func (tx *transaction) relist(id sessionstore.ID) {
-	tx.set(id, "listing = CASE WHEN archived THEN 1 "+
-		"WHEN turns > 0 OR last > 0 OR imported THEN 0 ELSE 2 END")
+	return Ordinary
 }
 
 // set changes columns of a session. The values are $3 and later.
@@ -237,10 +205,10 @@ func (r *row) lease() sessionstore.Lease {
 func (tx *transaction) insert(agent int64, n sessionstore.NewSession, updated int64) *row {
 	generation := tx.next()
 	r := &row{id: n.ID, agent: agent, key: generation, generation: generation, strand: generation,
-		updated: updated, cwd: n.Keys.Roots.Cwd().String()}
+		created: updated, updated: updated, title: sessionstore.CleanTitle(n.Title),
+		cwd: n.Keys.Roots.Cwd().String(), realCwd: n.Keys.Real[0].String()}
 	args := append([]any{string(n.ID)}, keyColumns(n.Keys)...)
-	args = append(args, agent, sessionstore.CleanTitle(n.Title), updated, generation, []byte{},
-		int64(Unused))
+	args = append(args, agent, r.title, updated, generation, []byte{}, int64(Unused))
 	added := tx.exec(`
 		INSERT INTO sessions (owner, id, cwd, dirs, real_cwd, real_dirs, cwd_hash, dirs_hash,
 			real_cwd_hash, real_dirs_hash, agent, title, created, updated, key, generation, strand,
@@ -387,28 +355,28 @@ func (s *Store) SetTitle(ctx context.Context, l sessionstore.Lease, title string
 
 // Rename implements [sessionstore.Store].
 func (s *Store) Rename(ctx context.Context, id sessionstore.ID, title string) error {
-	title = sessionstore.CleanTitle(title)
-	return s.label(ctx, id, "title = $3, renamed = $4", title, title != "")
+	return s.label(ctx, id, func(r *row) {
+		r.title, r.renamed = sessionstore.CleanTitle(title), title != ""
+	})
 }
 
 // Archive implements [sessionstore.Store].
 func (s *Store) Archive(ctx context.Context, id sessionstore.ID) error {
-	return s.label(ctx, id, "archived = TRUE")
+	return s.label(ctx, id, func(r *row) { r.archived = true })
 }
 
 // Unarchive implements [sessionstore.Store].
 func (s *Store) Unarchive(ctx context.Context, id sessionstore.ID) error {
-	return s.label(ctx, id, "archived = FALSE")
+	return s.label(ctx, id, func(r *row) { r.archived = false })
 }
 
-// label changes columns of a session that must exist.
-func (s *Store) label(
-	ctx context.Context, id sessionstore.ID, columns string, values ...any,
-) error {
+// label changes what users see of a session.
+func (s *Store) label(ctx context.Context, id sessionstore.ID, change func(*row)) error {
 	return s.write(ctx, func(tx *transaction) {
-		tx.find(id, tx.forWrite())
-		tx.set(id, columns, values...)
-		tx.relist(id)
+		r := tx.find(id, tx.forWrite())
+		change(r)
+		tx.set(id, "title = $3, renamed = $4, archived = $5, listing = $6", r.title, r.renamed,
+			r.archived, int64(r.listing()))
 	})
 }
 

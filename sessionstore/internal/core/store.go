@@ -129,11 +129,7 @@ func (s *Store) read(ctx context.Context, do func(*transaction)) error {
 
 // list is read for what takes long.
 func (s *Store) list(ctx context.Context, do func(*transaction)) error {
-	if err := s.listing.Acquire(ctx, s.owner); err != nil {
-		return err
-	}
-	defer s.listing.Release(s.owner)
-	return s.transact(ctx, Read, do)
+	return s.listing.Do(ctx, s.owner, func() error { return s.transact(ctx, Read, do) })
 }
 
 // write runs do in a transaction that changes something. It may run do several times.
@@ -147,16 +143,18 @@ func (s *Store) transact(ctx context.Context, a Access, do func(*transaction)) e
 
 // run runs a transaction in the open database when it is the owner's turn.
 func (s *Store) run(ctx context.Context, a Access, do func(*transaction)) error {
-	queue := map[Access]*Queue{Read: s.reading, Write: s.writing, Background: s.writing}[a]
-	if queue != nil {
-		if err := queue.Acquire(ctx, s.owner); err != nil {
-			return err
-		}
-		defer queue.Release(s.owner)
+	transact := func() error {
+		return s.db.Transact(ctx, s.owner, a, func(tx Tx, now int64) error {
+			return failed(func() { do(&transaction{tx, s, now}) })
+		})
 	}
-	return s.db.Transact(ctx, s.owner, a, func(tx Tx, now int64) error {
-		return failed(func() { do(&transaction{tx, s, now}) })
-	})
+	switch a {
+	case Read:
+		return s.reading.Do(ctx, s.owner, transact)
+	case Probe:
+		return transact()
+	}
+	return s.writing.Do(ctx, s.owner, transact)
 }
 
 // Use calls do with the open database, which it opens if necessary. It repeats what fails because
@@ -301,13 +299,7 @@ func (s *Store) purge(ctx context.Context) error {
 
 // describesCall reports whether err is about a call rather than about the database.
 func describesCall(err error) bool {
-	for _, target := range []error{
-		sessionstore.ErrClosed, sessionstore.ErrExists, sessionstore.ErrDraft,
-	} {
-		if errors.Is(err, target) {
-			return true
-		}
-	}
-	return errors.As(err, new(*sessionstore.NotFoundError)) ||
+	return errors.Is(err, sessionstore.ErrClosed) || errors.Is(err, sessionstore.ErrExists) ||
+		errors.Is(err, sessionstore.ErrDraft) || errors.As(err, new(*sessionstore.NotFoundError)) ||
 		errors.As(err, new(*sessionstore.FencedError))
 }

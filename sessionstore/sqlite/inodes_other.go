@@ -1,5 +1,0 @@
-//go:build !linux && !darwin
-
-package sqlite
-
-func hasNoInodes(string) bool { return false }
