@@ -20,17 +20,6 @@ func TestCursor(t *testing.T) {
 	require.Regexp(t, `^[A-Za-z0-9_-]+$`, string(q.Cursor))
 }
 
-// Clause A18.
-func TestPositionCompare(t *testing.T) {
-	at := func(ms int64, id string) sessionstore.Position {
-		return sessionstore.Position{Updated: time.UnixMilli(ms), ID: sessionstore.ID(id)}
-	}
-	require.Negative(t, at(2, "a").Compare(at(1, "b")))
-	require.Positive(t, at(1, "b").Compare(at(2, "a")))
-	require.Negative(t, at(1, "b").Compare(at(1, "a")))
-	require.Zero(t, at(1, "a").Compare(at(1, "a")))
-}
-
 func FuzzCursor(f *testing.F) {
 	q := sessionstore.Query{}
 	f.Add(string(q.After(sessionstore.Position{Updated: time.Unix(1, 0), ID: "x"})))
