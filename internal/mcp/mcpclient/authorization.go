@@ -31,6 +31,8 @@ const (
 	// maxAuthorizations is the most times that the user is asked for one connection to a server.
 	maxAuthorizations = 2
 	redirectPath      = "/callback"
+	// invalidGrant is the code of OAuth for a token that cannot be refreshed.
+	invalidGrant = "invalid_grant"
 )
 
 // authorizationError is returned when a server cannot be used because the user's authorization was
@@ -98,37 +100,45 @@ type authorization struct {
 	err      error         // set before done is closed
 }
 
-// connectionAuthorizer implements [auth.OAuthHandler] for one connection.
+// connectionAuthorizer is the authorizer of one connection.
 type connectionAuthorizer struct {
 	*authorizer
 	connection *connection
 }
 
-// TokenSource implements [auth.OAuthHandler].
-func (a *authorizer) TokenSource(ctx context.Context) (oauth2.TokenSource, error) {
+// token returns the value of the header for a request, "" before the first authorization and after
+// the last one has ended.
+func (a *authorizer) token(ctx context.Context) (string, error) {
 	a.mu.Lock()
 	handler := a.handler
 	a.mu.Unlock()
 	if handler == nil {
-		return nil, nil
+		return "", nil
 	}
-	return handler.TokenSource(ctx)
+	source, err := handler.TokenSource(ctx)
+	if err != nil || source == nil {
+		return "", err
+	}
+	token, err := source.Token()
+	refusal, refused := errors.AsType[*oauth2.RetrieveError](err)
+	switch {
+	case refused && refusal.ErrorCode == invalidGrant:
+		return "", nil // so that the server asks to sign in
+	case err != nil:
+		return "", err
+	}
+	return "Bearer " + token.AccessToken, nil
 }
 
-// Authorize implements [auth.OAuthHandler]. It waits for the user only during calls: a connection
-// that is being made is given up, and made again afterwards.
-func (a *connectionAuthorizer) Authorize(
-	ctx context.Context, req *http.Request, res *http.Response,
-) error {
-	defer res.Body.Close()
+// authorize obtains the authorization that a response asks for. It waits for the user only during
+// calls: a connection that is being made is given up, and made again afterwards.
+func (a *connectionAuthorizer) authorize(ctx context.Context, res *http.Response) error {
 	c := a.connection
-	if !isUnauthorized(req, res) {
-		return c.http.checkStatus(req, res)
+	now, err := a.token(ctx)
+	if err == nil && now != "" && res.Request.Header.Get("Authorization") != now {
+		return nil // there is a newer token already
 	}
-	if a.isReplaced(ctx, req) {
-		return nil // the SDK repeats the request
-	}
-	one, err := a.begin(c.http, req, res)
+	one, err := a.begin(c.http, res)
 	if err != nil {
 		return &authorizationError{err}
 	}
@@ -146,12 +156,12 @@ func (a *connectionAuthorizer) Authorize(
 
 // isUnauthorized reports whether the server asks for authorization, or for more scopes than the
 // token has.
-func isUnauthorized(req *http.Request, res *http.Response) bool {
+func isUnauthorized(res *http.Response) bool {
 	if res.StatusCode == http.StatusUnauthorized {
 		return true
 	}
 	lacks := func(c oauthex.Challenge) bool { return c.Params["error"] == "insufficient_scope" }
-	return req.Header.Get("Authorization") != "" &&
+	return res.Request.Header.Get("Authorization") != "" &&
 		slices.ContainsFunc(bearerChallenges(res), lacks)
 }
 
@@ -162,20 +172,9 @@ func bearerChallenges(res *http.Response) []oauthex.Challenge {
 	return slices.DeleteFunc(all, func(c oauthex.Challenge) bool { return c.Scheme != "bearer" })
 }
 
-// isReplaced reports whether there is a newer token than the one of a request.
-func (a *authorizer) isReplaced(ctx context.Context, req *http.Request) bool {
-	source, err := a.TokenSource(ctx)
-	if err != nil || source == nil {
-		return false
-	}
-	token, err := source.Token()
-	return err == nil && req.Header.Get("Authorization") != "Bearer "+token.AccessToken
-}
-
 // begin starts to obtain the authorization that the server's response asks for, unless it is
 // already being obtained.
-func (a *authorizer) begin(t *httpTransport, req *http.Request, res *http.Response) (
-	*authorization, error) {
+func (a *authorizer) begin(t *httpTransport, res *http.Response) (*authorization, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.last != nil && !a.last.hasEnded() {
@@ -196,7 +195,7 @@ func (a *authorizer) begin(t *httpTransport, req *http.Request, res *http.Respon
 	spawned := a.server.set.spawn(func() {
 		defer close(one.done)
 		defer listener.Close()
-		one.err = a.obtain(t, one, req, &refusal)
+		one.err = a.obtain(t, one, &refusal)
 	})
 	if !spawned {
 		listener.Close()
@@ -209,7 +208,7 @@ func (a *authorizer) begin(t *httpTransport, req *http.Request, res *http.Respon
 // obtain obtains an authorization. If the server does not offer authorization, the error is the one
 // for its response.
 func (a *authorizer) obtain(
-	t *httpTransport, one *authorization, req *http.Request, refusal *http.Response,
+	t *httpTransport, one *authorization, refusal *http.Response,
 ) error {
 	s := a.server
 	ctx, cancel := context.WithTimeoutCause(s.ctx, authorizationTimeout,
@@ -218,8 +217,9 @@ func (a *authorizer) obtain(
 	a.mu.Lock()
 	handler := a.handler
 	a.mu.Unlock()
+	refusal.Request = refusal.Request.WithContext(ctx)
 	authorize := func() error {
-		return handler.Authorize(ctx, req.WithContext(ctx), &http.Response{
+		return handler.Authorize(ctx, refusal.Request, &http.Response{
 			StatusCode: refusal.StatusCode, Header: refusal.Header, Body: http.NoBody,
 		})
 	}
@@ -239,13 +239,12 @@ func (a *authorizer) obtain(
 		return &authorizationError{err}
 	}
 	s.log.Debug("cannot sign in to an MCP server", "error", err)
-	defer t.close()
-	refused := t.checkStatus(req.WithContext(ctx), refusal)
-	status, ok := errors.AsType[*statusError](refused)
-	if ok && len(bearerChallenges(refusal)) > 0 {
-		status.text += "; acp-agent cannot sign in to it: " + err.Error()
+	defer t.base.CloseIdleConnections()
+	refused := t.refusal(refusal)
+	if len(bearerChallenges(refusal)) > 0 {
+		refused.text += "; acp-agent cannot sign in to it: " + err.Error()
 	}
-	return cmp.Or(refused, error(&authorizationError{err}))
+	return refused
 }
 
 // listen listens for the redirect of a browser. It uses the same port each time if possible,
@@ -304,8 +303,7 @@ func (s *knownTokens) Token() (*oauth2.Token, error) {
 	}
 	refusal, refused := errors.AsType[*oauth2.RetrieveError](err)
 	if refused && isFinal(refusal) || !s.refreshes {
-		// After this error the SDK goes on without a token, so that the server asks to sign in.
-		s.end = &oauth2.RetrieveError{ErrorCode: "invalid_grant", ErrorDescription: err.Error()}
+		s.end = &oauth2.RetrieveError{ErrorCode: invalidGrant, ErrorDescription: err.Error()}
 	}
 	return nil, cmp.Or(s.end, err)
 }

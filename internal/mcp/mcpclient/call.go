@@ -85,9 +85,8 @@ func (c *toolCall) send(ctx context.Context, conn *connection, arguments json.Ra
 		params.Arguments = arguments
 	}
 	cancelled := newCancellation()
-	noted, o := withOutcome(cancelled.in(ctx))
-	result, err := conn.peer.CallTool(noted, params)
-	err = o.explain(err)
+	with := context.WithValue(cancelled.in(ctx), schemaKey{}, c.tool.Input)
+	result, err := conn.peer.CallTool(with, params)
 	if err != nil && ctx.Err() != nil && conn.stdio != nil {
 		cancelled.wait(conn.ended)
 	}

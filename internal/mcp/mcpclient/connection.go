@@ -16,7 +16,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
@@ -131,7 +130,7 @@ func (c *connection) openHTTP(life context.Context) (mcp.Transport, error) {
 	if s.authorizer != nil {
 		t.authorizer = &connectionAuthorizer{s.authorizer, c}
 	}
-	return t.forSDK(), nil
+	return t, nil
 }
 
 // command returns the command that starts the server, in its sandbox.
@@ -218,10 +217,7 @@ func (c *connection) client() *mcproots.Client {
 func (c *connection) begin() {
 	modern := c.peer.Modern()
 	if c.server.config.declaresRoots() && !modern {
-		c.readiness.initialized()
-		if !c.server.set.spawn(c.settle) {
-			c.readiness.markReady()
-		}
+		c.readiness.mayAsk()
 	}
 	capabilities := c.peer.InitializeResult().Capabilities
 	switch {
@@ -239,7 +235,7 @@ func (c *connection) isReady() bool {
 		return false
 	}
 	select {
-	case <-c.readiness.ready():
+	case <-c.readiness.wait():
 		return true
 	default:
 		return false
@@ -278,19 +274,6 @@ func (c *connection) probe() {
 	})
 }
 
-// settle waits until the server has had time to read the roots.
-func (c *connection) settle() {
-	ctx, cancel := context.WithCancel(c.server.ctx)
-	defer cancel()
-	c.readiness.settle(ctx, func(ctx context.Context) error {
-		err := c.peer.Ping(ctx, nil)
-		if refusal := (*jsonrpc.Error)(nil); errors.As(err, &refusal) {
-			return nil // an error response is an answer too
-		}
-		return err
-	})
-}
-
 // rootsSent records that the server was sent the roots.
 func (c *connection) rootsSent(roots mcproots.Snapshot) {
 	c.readiness.rootsSent()
@@ -324,16 +307,8 @@ func (c *connection) rootsChanged() {
 	if !c.server.config.declaresRoots() || c.peer.Modern() {
 		return
 	}
-	wasReady := c.readiness.reset()
-	spawned := c.server.set.spawn(func() {
-		c.announceRoots()
-		if wasReady {
-			c.settle()
-		}
-	})
-	if !spawned {
-		c.readiness.markReady()
-	}
+	c.readiness.changed()
+	c.server.set.spawn(c.announceRoots)
 }
 
 // announceRoots sends a legacy server notifications/roots/list_changed, and waits a bounded time
@@ -414,7 +389,7 @@ func (c *connection) close(ctx context.Context) {
 	<-closed
 	<-c.ended
 	if c.http != nil {
-		c.http.close()
+		c.http.wait()
 	}
 }
 
@@ -431,7 +406,8 @@ func (c *connection) stopProcess(ctx context.Context) {
 func (c *connection) abandon(ctx context.Context, cause error) error {
 	defer c.cancel(errStopped)
 	if c.http != nil {
-		c.http.close()
+		c.cancel(errStopped)
+		c.http.wait()
 	}
 	if c.process == nil {
 		return cause

@@ -1,13 +1,11 @@
 package mcpclient
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -39,6 +37,7 @@ var (
 		"why, and it restarts when it is next needed")
 	errNoSuchRoot = errors.New("no such root")
 	errNotMCP     = errors.New("it does not speak MCP; check its command")
+	errNotMCPURL  = errors.New("it does not speak MCP; check its URL")
 	errNotAllowed = errors.New("it was not started")
 	errDirectory  = errors.New("cannot start it in its working directory")
 )
@@ -97,46 +96,6 @@ func (e *lostAnswerError) Error() string {
 		cause = "it closed the connection"
 	}
 	return "its answer was lost (" + cause + "), so it may have done what it was asked to do"
-}
-
-// outcome has the error with which the transport ended a request, because the MCP SDK passes on
-// some errors as text only. A nil outcome records nothing.
-type outcome struct {
-	mu  sync.Mutex
-	err error
-}
-
-type outcomeKey struct{}
-
-// withOutcome returns a context for requests whose errors o records.
-func withOutcome(ctx context.Context) (_ context.Context, o *outcome) {
-	o = &outcome{}
-	return context.WithValue(ctx, outcomeKey{}, o), o
-}
-
-// outcomeIn returns the outcome that requests with ctx have, or nil.
-func outcomeIn(ctx context.Context) *outcome {
-	o, _ := ctx.Value(outcomeKey{}).(*outcome)
-	return o
-}
-
-func (o *outcome) set(err error) {
-	if o == nil {
-		return
-	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.err = err
-}
-
-// explain returns the recorded error in place of the SDK's, if there is one.
-func (o *outcome) explain(err error) error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if err != nil && o.err != nil {
-		return o.err
-	}
-	return err
 }
 
 // serverError adds the name of the server to err.

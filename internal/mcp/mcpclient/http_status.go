@@ -5,26 +5,31 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	mcpjsonrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/text/secret"
+	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
 // statusError reports an HTTP response that is not an MCP response.
 type statusError struct {
-	code int
-	text string
+	code  int
+	text  string
+	later time.Duration // after which the server wants to be asked again, or 0
 }
 
 func (e *statusError) Error() string { return e.text }
@@ -34,6 +39,33 @@ func (e *statusError) isPermanent() bool {
 	return e.code < 500 && e.code != http.StatusTooManyRequests
 }
 
+// retryAfter returns when a server wants to be asked again that has refused a request, or 0.
+func retryAfter(err error) time.Duration {
+	if status, ok := errors.AsType[*statusError](err); ok {
+		return status.later
+	}
+	return 0
+}
+
+// pauseOf returns the time in the header Retry-After of a response whose status is about a time, or
+// 0.
+func pauseOf(res *http.Response) time.Duration {
+	given := res.Header.Get("Retry-After")
+	if res.StatusCode != http.StatusTooManyRequests && res.StatusCode != http.StatusServiceUnavailable {
+		return 0
+	}
+	if seconds, err := strconv.ParseFloat(given, 64); err == nil && seconds > 0 {
+		return time.Duration(min(seconds, maxPause.Seconds()) * float64(time.Second))
+	}
+	if at, err := http.ParseTime(given); err == nil {
+		return min(max(time.Until(at), 0), maxPause)
+	}
+	return 0
+}
+
+// maxPause is the longest pause that a server can ask for.
+const maxPause = 24 * time.Hour
+
 const (
 	maxRefusal   = 64 << 10 // bytes read of the body of a response that is not an MCP response
 	maxFirstLine = 300      // bytes shown of it
@@ -42,8 +74,8 @@ const (
 // checkSession returns a [*lostSessionError], and reports it, if the server no longer knows the
 // connection's session. Servers should answer 404 then, but many answer 400. An error in the body
 // is about the session too, unless it is about an unknown method.
-func (t *httpTransport) checkSession(req *http.Request, res *http.Response, m outgoing) error {
-	known := req.Header.Get(sessionHeader) != ""
+func (t *httpTransport) checkSession(res *http.Response, m *outgoing) error {
+	known := res.Request.Header.Get(sessionHeader) != ""
 	if res.StatusCode < http.StatusBadRequest || !known || m.isHandshake() {
 		return nil
 	}
@@ -100,30 +132,34 @@ func peekBody(res *http.Response) []byte {
 	return beginning
 }
 
-// checkStatus returns a [*statusError] for a response that is not an MCP response. It accepts
-// errors of JSON-RPC.
-func (t *httpTransport) checkStatus(req *http.Request, res *http.Response) error {
+// checkResponse returns an error for a response that does not belong to MCP.
+func (t *httpTransport) checkResponse(res *http.Response, m *outgoing) error {
+	if err := t.checkSession(res, m); err != nil {
+		return err
+	}
 	kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	page := kind == "text/html" && res.StatusCode == http.StatusOK
-	if res.StatusCode < http.StatusBadRequest && !page {
+	if res.StatusCode < http.StatusBadRequest && !page || m.isCall() && isAnswer(res) {
 		return nil
 	}
-	if m, err := decodeMessage(peekBody(res), nil); err == nil {
-		if answer, ok := m.(*mcpjsonrpc.Response); ok && answer.Error != nil {
-			return nil
-		}
-	}
-	return t.refusal(req, res)
+	return t.refusal(res)
+}
+
+// isAnswer reports whether a refusal is an error of JSON-RPC, which answers its request.
+func isAnswer(res *http.Response) bool {
+	body := peekBody(res)
+	_, code := describeRefusal(body)
+	return code != 0 && strictjson.Find(body, "jsonrpc") != nil && pauseOf(res) == 0
 }
 
 // refusal returns the error for a response that is not an MCP response.
-func (t *httpTransport) refusal(req *http.Request, res *http.Response) error {
+func (t *httpTransport) refusal(res *http.Response) *statusError {
 	page := res.StatusCode < http.StatusBadRequest
-	e := &statusError{code: res.StatusCode}
+	e := &statusError{code: res.StatusCode, later: pauseOf(res)}
 	if page {
 		e.code = http.StatusNotAcceptable
 	}
-	e.text = fmt.Sprintf("%s answered %s", secret.HideURL(req.URL.String()),
+	e.text = fmt.Sprintf("%s answered %s", secret.HideURL(res.Request.URL.String()),
 		cmp.Or(strings.TrimSpace(res.Status), fmt.Sprint(res.StatusCode)))
 	if page {
 		e.text += " with a web page instead of MCP"
@@ -133,10 +169,12 @@ func (t *httpTransport) refusal(req *http.Request, res *http.Response) error {
 	}
 	switch {
 	case res.StatusCode == http.StatusUnauthorized:
-		e.text += "; " + t.explainUnauthorized(req, res)
+		e.text += "; " + t.explainUnauthorized(res)
 	case e.isPermanent():
 		e.text += "; check the URL and the headers of this server " +
 			"in the configuration of your editor"
+	case e.later > 0:
+		e.text += fmt.Sprintf("; it asks to be asked again in %v", e.later.Round(time.Second))
 	}
 	return e
 }
@@ -158,10 +196,10 @@ func firstLine(body []byte) string {
 }
 
 // explainUnauthorized explains what a server needs that has answered with status 401.
-func (t *httpTransport) explainUnauthorized(req *http.Request, res *http.Response) string {
+func (t *httpTransport) explainUnauthorized(res *http.Response) string {
 	const where = "to this server in the configuration of your editor"
 	explanation := "add the header that it needs, such as Authorization, " + where
-	if req.Header.Get("Authorization") != "" {
+	if res.Request.Header.Get("Authorization") != "" {
 		explanation = "it does not accept the configured Authorization header, " +
 			"which may have expired"
 	}
@@ -171,7 +209,7 @@ func (t *httpTransport) explainUnauthorized(req *http.Request, res *http.Respons
 			continue
 		}
 		token := "it needs an OAuth access token"
-		if m, err := t.protectedResource(req.Context(), address); err == nil {
+		if m, err := t.protectedResource(res.Request.Context(), address); err == nil {
 			token += " for the resource " + secret.HideURL(m.Resource)
 			if len(m.AuthorizationServers) > 0 {
 				from := strings.Join(m.AuthorizationServers, " or ")

@@ -218,9 +218,7 @@ func fromServer[T any](
 		}
 		bounded, cancel := context.WithTimeoutCause(ctx, listTimeout,
 			timeoutError(s.config.Name, "answered", listTimeout))
-		noted, o := withOutcome(bounded)
-		got, err = get(noted, c)
-		err = o.explain(err)
+		got, err = get(bounded, c)
 		late := context.Cause(bounded)
 		cancel()
 		switch {

@@ -5,70 +5,94 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
-	"strconv"
-	"strings"
+	"sync/atomic"
 
 	mcpjsonrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"golang.org/x/time/rate"
 
 	"github.com/acp-agent/acp-agent/internal/mcp/mcproots"
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/text/secret"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
+
+// inbox decodes what a server sends, and holds the server back if it sends too much. Each transport
+// has one.
+type inbox struct {
+	log     *slog.Logger
+	secrets *secret.Scrubber // to remove from logged messages; nil for none
+	pending *pendingRequests
+	open    *openRequests
+	notices *rate.Limiter
+	invalid atomic.Int32 // messages that could not be read
+}
+
+func newInbox(l limits, log *slog.Logger) *inbox {
+	return &inbox{log: log, pending: newPendingRequests(l), open: newOpenRequests(),
+		notices: perSecond(l.MaxNotices)}
+}
+
+// admit waits until m may be passed to the MCP SDK, or done is closed. It fails if the server reads
+// no answers.
+func (b *inbox) admit(m mcpjsonrpc.Message, done <-chan struct{}) error {
+	switch m := m.(type) {
+	case *mcpjsonrpc.Response:
+		b.open.remove(m.ID)
+	case *mcpjsonrpc.Request:
+		if !m.IsCall() {
+			waitFor(b.notices, done)
+			return nil
+		}
+		err := b.pending.wait(done)
+		b.pending.add(m.ID)
+		return err
+	}
+	return nil
+}
+
+// lacksID reports whether a message that the MCP SDK cannot read is an answer without an id.
+func lacksID(message json.RawMessage) bool {
+	var m struct{ Method, ID any }
+	return json.Unmarshal(message, &m) == nil && m.Method == nil && m.ID == nil
+}
 
 // noID is the id that an answer without a valid one is given.
 const noID = ""
 
-// decodeMessage decodes a message of a server, which it mends if the MCP SDK cannot read it and
-// there is only one thing that it can mean. The answers are to the open requests, nil for none.
-func decodeMessage(raw []byte, open *openRequests) (mcpjsonrpc.Message, error) {
-	fixed := fixMessage(raw)
-	m, err := mcpjsonrpc.DecodeMessage(fixed)
-	if err != nil {
-		mended := mendEnvelope(fixed)
-		if mended == nil {
-			return unreadableAnswer(raw, open, err)
-		}
-		if m, err = mcpjsonrpc.DecodeMessage(mended); err != nil {
-			return nil, err
-		}
-	}
-	answer, ok := m.(*mcpjsonrpc.Response)
-	if ok && answer.Error == nil && answer.Result == nil {
-		return unreadableAnswer(raw, open, errNoMessage)
-	}
-	if ok && open != nil {
-		answer.ID = open.find(answer.ID)
-		if answer.ID.Raw() == noID {
-			return answer, errAnswersNothing
-		}
-	}
-	return m, nil
-}
+var errNoMessage = errors.New("it has neither a method nor a result nor an error")
 
-var (
-	errNoMessage      = errors.New("it has neither a method nor a result nor an error")
-	errAnswersNothing = errors.New("it does not say which request it answers")
-)
-
-// unreadableAnswer returns an error as the answer to an open request, if raw has its id. Otherwise
-// it returns err. raw need not be JSON: a value may be NaN, and text may stand before it or behind.
-func unreadableAnswer(raw []byte, open *openRequests, err error) (mcpjsonrpc.Message, error) {
-	outline := strictjson.Outline(raw[max(0, bytes.IndexByte(raw, '{')):])
-	has := func(member string) bool { return strictjson.Find(outline, member) != nil }
-	var given any
-	if open == nil || has("method") || !has("jsonrpc") && !has("result") && !has("error") ||
-		json.Unmarshal(strictjson.Find(outline, "id"), &given) != nil {
-		return nil, err
+// decode returns the messages in data, and the beginning of one that cannot be read, "" if there is
+// none. Beyond what the MCP SDK does, it understands a byte order mark, several messages in an
+// array, and an answer whose id is a text or missing. An answer that cannot be read becomes an
+// error of the request that it names.
+func (b *inbox) decode(data []byte) (all []mcpjsonrpc.Message, unreadable string) {
+	for _, raw := range splitBatch(data) {
+		mended := leaveOut(mcproots.FixInputRequests(raw))
+		m, err := mcpjsonrpc.DecodeMessage(mended)
+		if err != nil && lacksID(mended) {
+			m, err = mcpjsonrpc.DecodeMessage(strictjson.Set(mended, "id", strictjson.Encode(noID)))
+		}
+		answer, ok := m.(*mcpjsonrpc.Response)
+		switch {
+		case ok && answer.Error == nil && answer.Result == nil:
+			err = errNoMessage
+		case ok:
+			answer.ID = b.open.find(answer.ID)
+		}
+		if err != nil {
+			if answer = b.unreadable(raw); answer == nil {
+				unreadable = firstLine(raw)
+				b.logInvalid(unreadable, err)
+				continue
+			}
+			m = answer
+		}
+		all = append(all, m)
 	}
-	id, failed := mcpjsonrpc.MakeID(given)
-	if failed != nil || !open.has(open.find(id)) {
-		return nil, err
-	}
-	return &mcpjsonrpc.Response{ID: open.find(id), Error: &mcpjsonrpc.Error{
-		Code:    mcpjsonrpc.CodeInternalError,
-		Message: "its answer cannot be read: " + text.Quote(firstLine(raw))}}, nil
+	return all, unreadable
 }
 
 // splitBatch returns the messages in data, which may be an array of them and begin with a byte
@@ -85,249 +109,85 @@ func splitBatch(data []byte) []json.RawMessage {
 	return []json.RawMessage{data}
 }
 
-// mendEnvelope returns a message with the members that JSON-RPC prescribes, or nil if raw is not a
-// message.
-func mendEnvelope(raw []byte) []byte {
-	var m map[string]json.RawMessage
-	if json.Unmarshal(raw, &m) != nil {
+// unreadable returns an error as the answer to the open request whose id is in raw, or nil. raw need
+// not be JSON: a value may be NaN, and text may stand before it or behind.
+func (b *inbox) unreadable(raw []byte) *mcpjsonrpc.Response {
+	outline := strictjson.Outline(raw[max(0, bytes.IndexByte(raw, '{')):])
+	has := func(member string) bool { return strictjson.Find(outline, member) != nil }
+	var given any
+	if has("method") || !has("jsonrpc") && !has("result") && !has("error") ||
+		json.Unmarshal(strictjson.Find(outline, "id"), &given) != nil {
 		return nil
 	}
-	switch string(m["error"]) {
-	case "null", "false", `""`:
-		delete(m, "error")
-	}
-	answers := m["result"] != nil || m["error"] != nil
-	if m["method"] == nil && !answers {
+	id, err := mcpjsonrpc.MakeID(given)
+	if id = b.open.find(id); err != nil || !b.open.has(id) {
 		return nil
 	}
-	m["jsonrpc"] = json.RawMessage(`"2.0"`)
-	if m["error"] != nil {
-		m["error"] = mendError(m["error"])
-	}
-	var id any
-	_ = json.Unmarshal(m["id"], &id)
-	if known, err := mcpjsonrpc.MakeID(id); m["method"] == nil && (err != nil || !known.IsValid()) {
-		m["id"] = strictjson.Encode(noID)
-	}
-	return strictjson.Encode(m)
+	return &mcpjsonrpc.Response{ID: id, Error: &mcpjsonrpc.Error{
+		Code: mcpjsonrpc.CodeInternalError, Message: cannotBeRead(firstLine(raw))}}
 }
 
-// mendError returns an error with a code and a message. Some servers send a text, or the code as a
-// text.
-func mendError(raw json.RawMessage) json.RawMessage {
-	mended := mcpjsonrpc.Error{Code: mcpjsonrpc.CodeInternalError}
-	if json.Unmarshal(raw, &mended.Message) == nil {
-		return strictjson.Encode(mended)
+func cannotBeRead(line string) string { return "its answer cannot be read: " + text.Quote(line) }
+
+// maxInvalid is the most messages that are logged because they cannot be read.
+const maxInvalid = 5
+
+// logInvalid logs the beginning of something that is not a message. Some servers print greetings
+// and traces to stdout.
+func (b *inbox) logInvalid(line string, err error) {
+	n := b.invalid.Add(1)
+	if n > maxInvalid {
+		return
 	}
-	var members map[string]json.RawMessage
-	if json.Unmarshal(raw, &members) != nil {
-		mended.Message = string(raw)
-		return strictjson.Encode(mended)
+	b.log.Warn("skipped what an MCP server sent, because it is not a message",
+		"line", text.Truncate(b.secrets.Text(line), 200), "error", err)
+	if n == maxInvalid {
+		b.log.Warn("more of this is skipped without a warning")
 	}
-	if code, err := strconv.ParseInt(strings.Trim(string(members["code"]), `"`), 10, 64); err == nil {
-		mended.Code = code
-	}
-	if json.Unmarshal(members["message"], &mended.Message) != nil {
-		mended.Message = text.Truncate(string(raw), maxErrorText)
-	}
-	mended.Data = members["data"]
-	return strictjson.Encode(mended)
 }
 
-// fixMessage returns a server's message in a form that the MCP SDK can read. It never changes
-// message itself.
-func fixMessage(message []byte) []byte {
-	return fixSetup(fixLists(fixContent(mcproots.FixInputRequests(message))))
-}
-
-// fixSetup mends the answer to initialize, of which only the protocol version must be right.
-func fixSetup(message []byte) []byte {
-	if !bytes.Contains(message, []byte(`"protocolVersion"`)) {
-		return message
-	}
-	result := strictjson.Find(message, "result")
-	var capabilities map[string]json.RawMessage
-	if json.Unmarshal(result, &mcp.InitializeResult{}) == nil ||
-		json.Unmarshal(strictjson.Find(result, "capabilities"), &capabilities) != nil {
-		return message
-	}
-	for name, value := range capabilities {
-		switch string(value) {
-		case "true":
-			capabilities[name] = json.RawMessage("{}")
-		case "false":
-			delete(capabilities, name)
-		}
-	}
-	result = strictjson.Set(result, "capabilities", strictjson.Encode(capabilities))
-	mended, why := mendEntry("initialize", result)
-	if why != "" {
-		return message
-	}
-	return strictjson.Set(message, "result", mended)
-}
-
-// fixContent replaces content blocks that the MCP SDK cannot read by texts that say so, because the
-// SDK rejects a whole result for one such block.
-func fixContent(message []byte) []byte {
-	if !bytes.Contains(message, []byte(`"content"`)) &&
-		!bytes.Contains(message, []byte(`"toolResult"`)) {
-		return message
-	}
-	result := strictjson.Find(message, "result")
-	if isPlain(strictjson.Find(result, "content")) {
-		return message
-	}
-	blocks, changed := contentOf(result)
-	for i, block := range blocks {
-		if typed := withType(block); typed != nil {
-			blocks[i], block, changed = typed, typed, true
-		}
-		if why := unreadable(block); why != "" {
-			blocks[i], changed = textBlock(why), true
-		}
-	}
-	if !changed {
-		return message
-	}
-	return strictjson.Set(message, "result",
-		strictjson.Set(result, "content", strictjson.Encode(blocks)))
-}
-
-// contentOf returns the content blocks of a result. It reports changed if the result has a text or
-// one block in their place, or the toolResult of 2024-10.
-func contentOf(result json.RawMessage) (blocks []json.RawMessage, changed bool) {
-	content := strictjson.Find(result, "content")
-	if content == nil {
-		old := strictjson.Find(result, "toolResult")
-		switch {
-		case old == nil:
-			return nil, false
-		case strictjson.IsObject(old) && strictjson.Find(old, "content") != nil:
-			content = strictjson.Find(old, "content")
-		case old[0] == '[':
-			content = old
-		default:
-			return []json.RawMessage{asText(old)}, true
-		}
-		changed = true
-	}
-	switch {
-	case json.Unmarshal(content, &blocks) == nil:
-		return blocks, changed
-	case strictjson.IsObject(content):
-		return []json.RawMessage{content}, true
-	case content[0] == '"':
-		return []json.RawMessage{asText(content)}, true
-	}
-	return nil, false
-}
-
-// asText returns a text block of a JSON value.
-func asText(value json.RawMessage) json.RawMessage {
-	s := string(value)
-	_ = json.Unmarshal(value, &s)
-	return textBlock(s)
-}
-
-func textBlock(s string) json.RawMessage {
-	return strictjson.Encode(map[string]string{"type": "text", "text": s})
-}
-
-// withType returns a content block with the type that its members tell, or nil if it has a type or
-// they do not.
-func withType(block json.RawMessage) json.RawMessage {
-	var b struct {
-		Type, Text, Data *string
-		MimeType         string
-		Resource         json.RawMessage
-	}
-	if json.Unmarshal(block, &b) != nil || b.Type != nil && *b.Type != "" {
-		return nil
-	}
-	kind := ""
-	switch {
-	case b.Text != nil && b.Data == nil && b.Resource == nil:
-		kind = "text"
-	case b.Resource != nil:
-		kind = "resource"
-	case b.Data != nil && strings.HasPrefix(b.MimeType, "image/"):
-		kind = "image"
-	case b.Data != nil && strings.HasPrefix(b.MimeType, "audio/"):
-		kind = "audio"
-	default:
-		return nil
-	}
-	return strictjson.Set(block, "type", strictjson.Encode(kind))
-}
-
-// isPlain reports whether content has only blocks of text, so that it need not be examined.
-func isPlain(content json.RawMessage) bool {
-	var blocks []*struct{ Type string }
-	return json.Unmarshal(content, &blocks) == nil && !slices.ContainsFunc(blocks,
-		func(b *struct{ Type string }) bool { return b == nil || b.Type != "text" })
-}
-
-// unreadable returns why a content block cannot be read, or "".
-func unreadable(block json.RawMessage) string {
-	alone := slices.Concat([]byte(`{"content":[`), block, []byte(`]}`))
-	err := json.Unmarshal(alone, &mcp.CallToolResult{})
-	if err == nil {
-		return ""
-	}
-	var header struct{ Type string }
-	if json.Unmarshal(block, &header) == nil && header.Type == "" {
-		return fmt.Sprintf("[a content block of %s, which cannot be read: it has no type]",
-			text.Size(len(block)))
-	}
-	kind := text.Size(len(block))
-	if header.Type != "" {
-		kind = "type " + text.Quote(text.Truncate(header.Type, 40)) + " and " + kind
-	}
-	return fmt.Sprintf("[a content block of %s, which cannot be read: %s]",
-		kind, text.Truncate(text.Printable(describeError(err)), 200))
-}
-
-// leftOut is the member of a result's _meta that names the entries which fixLists has left out.
+// leftOut is the member of a result's _meta that names the entries which leaveOut has removed.
 const leftOut = "acp-agent/leftOut"
 
-// fixLists leaves entries out of a list that the MCP SDK cannot read, because it rejects the whole
-// list for one of them, and tools that can only be called as tasks. It mends entries of which only
-// a description is wrong, and a cursor that is a number.
-func fixLists(message []byte) []byte {
-	result := strictjson.Find(message, "result")
-	if next := strictjson.Find(result, "nextCursor"); json.Unmarshal(next, new(float64)) == nil && string(next) != "null" {
-		result = strictjson.Set(result, "nextCursor", strictjson.Encode(string(next)))
-		message = strictjson.Set(message, "result", result)
-	}
-	for _, kind := range []string{"tools", "prompts", "resources"} {
-		if !bytes.Contains(message, []byte(`"`+kind+`"`)) {
+// leaveOut removes entries from a list that the MCP SDK cannot read, because it rejects the whole
+// result for one of them, and tools that can only be called as tasks. In the content of a result it
+// puts a text in the place of such a block. It never changes message itself.
+func leaveOut(message []byte) []byte {
+	for _, kind := range []string{"tools", "prompts", "resources", "content"} {
+		result := strictjson.Find(message, "result")
+		var entries []json.RawMessage
+		if !bytes.Contains(message, []byte(`"`+kind+`"`)) ||
+			json.Unmarshal(strictjson.Find(result, kind), &entries) != nil {
 			continue
 		}
-		var entries, kept []json.RawMessage
-		if json.Unmarshal(strictjson.Find(result, kind), &entries) != nil {
-			continue
-		}
-		var out []string
+		kept, out := []json.RawMessage{}, []string{}
 		for i, entry := range entries {
-			mended, why := mendEntry(kind, entry)
+			why := unusable(kind, entry)
 			if why != "" {
-				out = append(out, fmt.Sprintf("%s: %s", entryName(i, entry), why))
-				continue
+				out = append(out, entryName(i, entry)+": "+why)
 			}
-			kept = append(kept, mended)
+			if why != "" && kind == "content" {
+				entry, why = placeholder(entry, why), ""
+			}
+			if why == "" {
+				kept = append(kept, entry)
+			}
 		}
-		if len(out) == 0 && slices.EqualFunc(entries, kept,
-			func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }) {
+		if len(out) == 0 {
 			continue
 		}
 		meta := strictjson.Set(strictjson.Find(result, "_meta"), leftOut, strictjson.Encode(out))
 		result = strictjson.Set(result, "_meta", meta)
-		result = strictjson.Set(result, kind, strictjson.Encode(slices.Concat(
-			[]json.RawMessage{}, kept)))
+		result = strictjson.Set(result, kind, strictjson.Encode(kept))
 		message = strictjson.Set(message, "result", result)
 	}
 	return message
+}
+
+// placeholder returns a text in place of a content block.
+func placeholder(block json.RawMessage, why string) json.RawMessage {
+	return strictjson.Encode(map[string]string{"type": "text", "text": fmt.Sprintf(
+		"[a content block of %s, which cannot be read: %s]", text.Size(len(block)), why)})
 }
 
 // entryName returns the name of an entry of a list, or its number.
@@ -339,51 +199,39 @@ func entryName(i int, entry json.RawMessage) string {
 	return fmt.Sprintf("number %d", i+1)
 }
 
-// mendEntry returns an entry of a list of a kind, or the result of initialize, in a form that the MCP SDK can read, or why it is
-// left out.
-func mendEntry(kind string, entry json.RawMessage) (_ json.RawMessage, why string) {
-	decode := func(raw json.RawMessage) error { return json.Unmarshal(raw, &mcp.Tool{}) }
+// unusable returns why an entry of a kind of list cannot be used, or "".
+func unusable(kind string, entry json.RawMessage) string {
+	var known struct {
+		Type      string
+		Execution struct{ TaskSupport string }
+	}
+	_ = json.Unmarshal(entry, &known)
+	var into any
 	switch kind {
+	case "tools":
+		into = &mcp.Tool{}
 	case "prompts":
-		decode = func(raw json.RawMessage) error { return json.Unmarshal(raw, &mcp.Prompt{}) }
-	case "initialize":
-		decode = func(raw json.RawMessage) error { return json.Unmarshal(raw, &mcp.InitializeResult{}) }
+		into = &mcp.Prompt{}
 	case "resources":
-		decode = func(raw json.RawMessage) error { return json.Unmarshal(raw, &mcp.Resource{}) }
-	}
-	support := ""
-	if kind == "tools" && json.Unmarshal(
-		strictjson.Find(entry, "execution", "taskSupport"), &support) == nil && support == "required" {
-		return nil, "it can only be called as a task, which acp-agent does not support"
-	}
-	if decode(entry) == nil {
-		return entry, ""
-	}
-	var members map[string]json.RawMessage
-	if json.Unmarshal(entry, &members) != nil {
-		return nil, "it is not an object"
-	}
-	for name, value := range members {
-		alone := strictjson.Encode(map[string]json.RawMessage{name: value})
-		switch err := decode(alone); {
-		case err == nil:
-		case name == "name", name == "uri", name == "inputSchema", name == "arguments",
-			name == "protocolVersion", name == "capabilities":
-			return nil, describeError(err)
-		case value[0] != '{' && value[0] != '[' && (name == "description" || name == "title"):
-			members[name] = strictjson.Encode(string(value))
-		default:
-			delete(members, name)
+		into = &mcp.Resource{}
+	case "content":
+		if known.Type == "text" { // it is seldom wrong, and often long
+			return ""
 		}
+		into = &mcp.CallToolResult{}
+		entry = slices.Concat([]byte(`{"content":[`), entry, []byte(`]}`))
 	}
-	mended := strictjson.Encode(members)
-	if err := decode(mended); err != nil {
-		return nil, describeError(err)
+	err := json.Unmarshal(entry, into)
+	switch {
+	case err != nil:
+		return text.Truncate(text.Printable(describeError(err)), 200)
+	case kind == "tools" && known.Execution.TaskSupport == "required":
+		return "it can only be called as a task, which acp-agent does not support"
 	}
-	return mended, ""
+	return ""
 }
 
-// leftOutOf returns what fixLists has left out of a result with this _meta.
+// leftOutOf returns what leaveOut has removed from a result with this _meta.
 func leftOutOf(meta mcp.Meta) []string {
 	var names []string
 	out, _ := meta[leftOut].([]any)

@@ -105,12 +105,8 @@ func (o *openRequests) find(id jsonrpc.ID) jsonrpc.ID {
 	if o.ids[id] {
 		return id
 	}
-	written, ok := id.Raw().(string)
-	if !ok {
-		return id
-	}
 	for open := range o.ids {
-		if written == fmt.Sprint(open.Raw()) || written == noID && len(o.ids) == 1 {
+		if id.Raw() == fmt.Sprint(open.Raw()) || id.Raw() == noID && len(o.ids) == 1 {
 			return open
 		}
 	}

@@ -89,7 +89,7 @@ func (s *server) ready(ctx context.Context) (*connection, error) {
 		var settled <-chan struct{}
 		switch {
 		case c != nil && !c.calls.isClosed():
-			settled = c.readiness.ready()
+			settled = c.readiness.wait()
 		case state == acpmcp.Failed, state == acpmcp.Waiting && failures > 1:
 			return nil, err // it may recover, but waiting is not worthwhile
 		case state == acpmcp.Stopped:
@@ -281,7 +281,9 @@ func (s *server) start() (*connection, error) {
 	}
 	refused, ok := errors.AsType[*jsonrpc.Error](err)
 	if ok && refused.Code == jsonrpc.CodeMethodNotFound {
-		err = errNotMCP
+		if err = errNotMCP; s.config.Transport != acpmcp.Stdio {
+			err = errNotMCPURL
+		}
 	}
 	return c, err
 }
@@ -320,7 +322,7 @@ func (s *server) serve(c *connection) error {
 		c.rootsChanged()
 	}
 	s.log.Info("MCP server connected", "revision", c.peer.InitializeResult().ProtocolVersion)
-	ready := c.readiness.ready()
+	ready := c.readiness.wait()
 	for {
 		select {
 		case <-ready:

@@ -246,7 +246,15 @@ func (t *tokenTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // formOf returns the form that a request sends, empty if it sends none.
 func formOf(req *http.Request) (url.Values, error) {
-	content, err := bodyOf(req)
+	if req.GetBody == nil {
+		return nil, nil
+	}
+	body, err := req.GetBody()
+	if err != nil {
+		return nil, err
+	}
+	defer body.Close()
+	content, err := io.ReadAll(body)
 	form, _ := url.ParseQuery(string(content)) // a registration is not a form
 	return form, err
 }

@@ -1,8 +1,10 @@
 package mcpclient
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,36 +14,43 @@ import (
 	"net/http/httptrace"
 	"net/netip"
 	"net/url"
+	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/auth"
 	mcpjsonrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/text/pause"
+	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
-// httpTransport is the HTTP client of a connection. It sends the configured headers only to the
-// server's own origin, even after a redirect. The MCP SDK ends a connection, with all its calls, for
-// many failures that concern one request; so the SDK is shown none of them. It reads a stream of
-// readable messages, see [stream], and lost is called if the connection must be made again.
+// httpTransport is a connection over streamable HTTP. It sends the configured headers only to the
+// server's own origin, even after a redirect. The MCP SDK's ends, with all its calls, for many
+// failures that concern one request; here such a failure is the answer to that request, and lost is
+// called if the connection must be made again.
 type httpTransport struct {
-	origin  *url.URL
-	headers []Pair
-	base    *http.Transport
-	get     *http.Client    // follows redirects like the SDK's client
-	ctx     context.Context // ends with the connection
-	fail    func(error)     // ends the connection
-	lost    func(error)     // reports that no more requests should be sent
-	log     *slog.Logger
-	pending *pendingRequests
-	open    *openRequests
-	limits  limits
+	*inbox
+	origin   *url.URL
+	headers  []Pair
+	base     *http.Transport
+	client   *http.Client    // follows redirects
+	ctx      context.Context // ends with the connection
+	fail     func(error)     // ends the connection
+	lost     func(error)     // reports that no more requests should be sent
+	limits   limits
+	incoming chan mcpjsonrpc.Message
 
-	connected  atomic.Bool       // the server has answered initialize
-	authorizer auth.OAuthHandler // handles 401 and 403, nil if the user cannot sign in
+	connected  atomic.Bool           // the server has answered initialize
+	authorizer *connectionAuthorizer // nil if the user cannot sign in
+
+	mu       sync.Mutex
+	closed   bool
+	ended    chan struct{} // closed once closed is true
+	reading  sync.WaitGroup
+	session  string // that the server has given the connection
+	revision string // of MCP
 }
 
 // newHTTPTransport returns a transport that works until ctx ends. The caller sets fail and lost.
@@ -59,10 +68,10 @@ func newHTTPTransport(ctx context.Context, c Config, l limits, log *slog.Logger)
 		base = &http.Transport{}
 	}
 	t := &httpTransport{
-		origin: origin, headers: c.Headers, base: base.Clone(), log: log,
-		ctx: ctx, pending: newPendingRequests(l), open: newOpenRequests(), limits: l,
+		inbox: newInbox(l, log), origin: origin, headers: c.Headers, base: base.Clone(),
+		ctx: ctx, limits: l, incoming: make(chan mcpjsonrpc.Message), ended: make(chan struct{}),
 	}
-	t.get = &http.Client{Transport: roundTripper(t.do), CheckRedirect: t.checkRedirect}
+	t.client = &http.Client{Transport: roundTripper(t.do), CheckRedirect: t.checkRedirect}
 	return t, nil
 }
 
@@ -75,15 +84,6 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 // RoundTrip implements [http.RoundTripper].
 func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
-
-// forSDK returns the MCP SDK's transport for HTTP, using t.
-func (t *httpTransport) forSDK() mcp.Transport {
-	client := &http.Client{Transport: t, CheckRedirect: t.checkRedirect}
-	return &mcp.StreamableClientTransport{
-		Endpoint: t.origin.String(), HTTPClient: client, MaxEventSize: -1, MaxRetries: -1,
-		OAuthHandler: t.authorizer,
-	}
-}
 
 func (t *httpTransport) checkRedirect(req *http.Request, via []*http.Request) error {
 	if len(via) >= 5 {
@@ -100,15 +100,214 @@ func (t *httpTransport) checkOrigin(u *url.URL) error {
 	return nil
 }
 
-// RoundTrip implements [http.RoundTripper].
-func (t *httpTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+// Connect implements [mcp.Transport].
+func (t *httpTransport) Connect(context.Context) (mcp.Connection, error) { return t, nil }
+
+// SessionID implements [mcp.Connection].
+func (t *httpTransport) SessionID() string { return "" }
+
+// Read implements [mcp.Connection].
+func (t *httpTransport) Read(context.Context) (mcpjsonrpc.Message, error) {
+	select {
+	case m := <-t.incoming:
+		return m, nil
+	case <-t.ended:
+		return nil, io.EOF
+	case <-t.ctx.Done():
+		return nil, context.Cause(t.ctx)
+	}
+}
+
+// deliver passes a message on, unless ctx ends. It ends the connection if the server reads no
+// answers.
+func (t *httpTransport) deliver(ctx context.Context, m mcpjsonrpc.Message) error {
+	if err := t.admit(m, ctx.Done()); err != nil {
+		t.fail(err)
+		return err
+	}
+	select {
+	case t.incoming <- m:
+		return nil
+	case <-t.ended:
+		return io.EOF
+	case <-t.ctx.Done():
+		return context.Cause(t.ctx)
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Write implements [mcp.Connection]. A request is sent in the background, and always answered.
+func (t *httpTransport) Write(ctx context.Context, m mcpjsonrpc.Message) error {
+	out, err := newOutgoing(ctx, m)
 	switch {
-	case req.Method == http.MethodPost:
-		return t.post(req)
-	case req.Method == http.MethodGet:
-		return t.listen(req)
-	default:
-		return t.do(req)
+	case err != nil:
+		return err
+	case out.isCall():
+		t.open.add(out.id)
+		t.spawn(func() { t.call(ctx, out) })
+		return nil
+	case out.id.IsValid():
+		defer t.pending.remove(out.id)
+	case out.method == "notifications/initialized":
+		t.listen()
+	}
+	res, err := t.post(ctx, out)
+	if err != nil {
+		return &rejectedError{err}
+	}
+	return res.Body.Close()
+}
+
+// rejectedError is an error of one message. The MCP SDK ends the connection for others.
+type rejectedError struct{ error }
+
+func (e *rejectedError) Unwrap() error { return e.error }
+
+// Is reports whether target is the SDK's error for a message that a transport rejects.
+func (e *rejectedError) Is(target error) bool {
+	const rejected = -32005
+	refusal, ok := target.(*mcpjsonrpc.Error)
+	return ok && refusal.Code == rejected
+}
+
+// spawn runs f on a goroutine that wait waits for, unless the connection was closed.
+func (t *httpTransport) spawn(f func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.closed {
+		t.reading.Go(f)
+	}
+}
+
+// call sends a request and passes on the answer, or the error that there is instead.
+func (t *httpTransport) call(ctx context.Context, out *outgoing) {
+	defer t.open.remove(out.id)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(t.ctx, func() { cancel(context.Cause(t.ctx)) })()
+	res, err := t.post(ctx, out)
+	if err == nil {
+		s := &stream{transport: t, request: out}
+		err = s.follow(ctx, res)
+	}
+	if err != nil {
+		_ = t.deliver(ctx, &mcpjsonrpc.Response{ID: out.id, Error: err})
+	}
+}
+
+// post sends a message and returns the response if it is one of MCP.
+func (t *httpTransport) post(ctx context.Context, out *outgoing) (*http.Response, error) {
+	for authorized, attempts := false, 1; ; attempts++ {
+		res, err := t.send(ctx, out)
+		if err != nil {
+			return nil, err
+		}
+		refused := res.StatusCode == http.StatusUnauthorized || res.StatusCode == http.StatusForbidden
+		if t.authorizer != nil && refused && isUnauthorized(res) {
+			err = &authorizationError{errAskedAgain}
+			if !authorized {
+				authorized, err = true, t.authorizer.authorize(ctx, res)
+			}
+			if err = errors.Join(err, res.Body.Close()); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if err = t.checkResponse(res, out); err == nil {
+			if out.isHandshake() {
+				t.begin(res, out)
+			}
+			return res, nil
+		}
+		_ = res.Body.Close()
+		later := retryAfter(err)
+		if later == 0 || later > maxBackoff || attempts == maxAttempts {
+			return nil, err
+		}
+		t.log.Info("sending a request to an MCP server again later", "in", later, "error", err)
+		if pause.For(ctx, later) != nil {
+			return nil, err
+		}
+	}
+}
+
+// send sends a message. If the server of a connection cannot be reached, it tries again for a
+// while, because nothing was sent: the server may be restarting.
+func (t *httpTransport) send(ctx context.Context, out *outgoing) (*http.Response, error) {
+	deadline := time.Now().Add(t.limits.SettleMax)
+	for wait := t.limits.Backoff / 10; ; wait *= 2 {
+		req, err := t.newRequest(ctx, http.MethodPost, out)
+		if err != nil {
+			return nil, err
+		}
+		res, err := t.client.Do(req)
+		if wrapped := (*url.Error)(nil); errors.As(err, &wrapped) {
+			err = wrapped.Err // without the URL, which may have secrets
+		}
+		switch {
+		case err == nil:
+			return res, nil
+		case ctx.Err() != nil || t.ctx.Err() != nil:
+			return nil, err
+		case !isUnsent(err):
+			return nil, &lostAnswerError{err}
+		case !t.connected.Load():
+			return nil, &unreachableError{err}
+		case time.Now().Add(wait).After(deadline):
+			err = &unreachableError{err}
+			t.lost(err)
+			return nil, err
+		}
+		if err := pause.For(ctx, wait); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// isUnsent reports whether err means that nothing of a request was sent.
+func isUnsent(err error) bool {
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && (op.Op == "dial" || op.Op == "proxyconnect")
+}
+
+// newRequest returns a request of the connection. out is nil if it sends no message.
+func (t *httpTransport) newRequest(ctx context.Context, method string, out *outgoing) (
+	*http.Request, error) {
+	var body []byte
+	if out != nil {
+		body = out.encoded
+	}
+	req, err := http.NewRequestWithContext(ctx, method, t.origin.String(), bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	t.mu.Lock()
+	session, revision := t.session, t.revision
+	t.mu.Unlock()
+	req.Header.Set("Accept", "text/event-stream")
+	if out != nil {
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Accept", "application/json, text/event-stream")
+		out.setHeaders(req.Header, revision)
+	} else {
+		setHeader(req.Header, revisionHeader, revision)
+	}
+	setHeader(req.Header, sessionHeader, session)
+	if t.authorizer != nil {
+		token, err := t.authorizer.token(ctx)
+		if err != nil {
+			return nil, err
+		}
+		setHeader(req.Header, "Authorization", token)
+	}
+	return req, nil
+}
+
+// setHeader sets a header unless its value is "".
+func setHeader(h http.Header, name, value string) {
+	if value != "" {
+		h.Set(name, value)
 	}
 }
 
@@ -136,102 +335,6 @@ func (t *httpTransport) do(req *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// post sends a message of the SDK.
-func (t *httpTransport) post(req *http.Request) (*http.Response, error) {
-	m := readOutgoing(req)
-	switch {
-	case m.isAnswer():
-		t.pending.add(m.id)
-		defer t.pending.remove(m.id)
-	case m.isCall():
-		t.open.add(m.id)
-	}
-	res, err := t.send(req)
-	if err == nil {
-		res, err = t.receive(req, res, m)
-	}
-	if err != nil && m.isCall() {
-		t.open.remove(m.id)
-		outcomeIn(req.Context()).set(err)
-	}
-	return res, err
-}
-
-// send sends a message. If the server of a connection cannot be reached, it tries again for a
-// while, because nothing was sent: the server may be restarting.
-func (t *httpTransport) send(req *http.Request) (*http.Response, error) {
-	deadline := time.Now().Add(t.limits.SettleMax)
-	for wait := t.limits.Backoff / 10; ; wait *= 2 {
-		res, err := t.do(req)
-		switch {
-		case err == nil:
-			return res, nil
-		case req.Context().Err() != nil || t.ctx.Err() != nil:
-			return nil, err
-		case !isUnsent(err):
-			return nil, &lostAnswerError{err}
-		case !t.connected.Load():
-			return nil, &unreachableError{err}
-		case time.Now().Add(wait).After(deadline):
-			err = &unreachableError{err}
-			t.lost(err)
-			return nil, err
-		}
-		if err := pause.For(req.Context(), wait); err != nil {
-			return nil, err
-		}
-		if req, err = again(req); err != nil {
-			return nil, err
-		}
-	}
-}
-
-// isUnsent reports whether err means that nothing of a request was sent.
-func isUnsent(err error) bool {
-	op, ok := errors.AsType[*net.OpError](err)
-	return ok && (op.Op == "dial" || op.Op == "proxyconnect")
-}
-
-// again returns a copy of a request to send once more.
-func again(req *http.Request) (*http.Request, error) {
-	copied := req.Clone(req.Context())
-	if req.GetBody == nil {
-		return copied, nil
-	}
-	body, err := req.GetBody()
-	copied.Body = body
-	return copied, err
-}
-
-// receive turns the response to a message into one that the SDK can read.
-func (t *httpTransport) receive(req *http.Request, res *http.Response, m outgoing) (
-	*http.Response, error) {
-	refused := res.StatusCode == http.StatusUnauthorized || res.StatusCode == http.StatusForbidden
-	if t.authorizer != nil && refused {
-		return res, nil
-	}
-	err := t.checkSession(req, res, m)
-	sent := cmp.Or(res.Request, req) // with the configured headers
-	if err == nil {
-		err = t.checkStatus(sent, res)
-	}
-	if err == nil && !m.isCall() && res.StatusCode >= http.StatusBadRequest {
-		err = t.refusal(sent, res)
-	}
-	switch {
-	case err != nil:
-		return nil, errors.Join(err, res.Body.Close())
-	case !m.isCall(), res.StatusCode/100 == 3:
-		return res, nil
-	}
-	if !m.isHandshake() {
-		res.Header.Del(sessionHeader) // another id than before would end the connection
-	}
-	s := t.newStream(req)
-	s.id, s.outcome = m.id, outcomeIn(req.Context())
-	return s.response(res), nil
-}
-
 // traceAddress returns a context that sets from to the address of the server that answers req,
 // unless a proxy connects to the server.
 func (t *httpTransport) traceAddress(
@@ -251,64 +354,52 @@ func (t *httpTransport) traceAddress(
 	})
 }
 
-// sessionHeader names the session that a server has given the connection.
-const sessionHeader = "Mcp-Session-Id"
-
-// outgoing is what the transport needs to know of a message that it sends.
-type outgoing struct {
-	id     mcpjsonrpc.ID // not valid for a notification
-	method string        // "" for an answer to the server
+// begin notes what the response to a message of the handshake says of the connection.
+func (t *httpTransport) begin(res *http.Response, out *outgoing) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.session = cmp.Or(res.Header.Get(sessionHeader), t.session)
+	t.revision = cmp.Or(out.revision, t.revision)
 }
 
-func (m outgoing) isCall() bool   { return m.method != "" && m.id.IsValid() }
-func (m outgoing) isAnswer() bool { return m.method == "" && m.id.IsValid() }
-
-// isHandshake reports whether the message begins the connection.
-func (m outgoing) isHandshake() bool {
-	return m.method == "initialize" || m.method == "server/discover" ||
-		m.method == "notifications/initialized"
+// setRevision sets the revision of MCP that the server has chosen.
+func (t *httpTransport) setRevision(initialized json.RawMessage) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.revision = ""
+	_ = json.Unmarshal(strictjson.Find(initialized, "protocolVersion"), &t.revision)
 }
 
-// readOutgoing returns what req sends.
-func readOutgoing(req *http.Request) (m outgoing) {
-	raw, err := bodyOf(req)
+// Close implements [mcp.Connection]. It ends the server's session.
+func (t *httpTransport) Close() error {
+	t.mu.Lock()
+	over, session := t.closed, t.session
+	if !over {
+		t.closed = true
+		close(t.ended)
+	}
+	t.mu.Unlock()
+	if over || session == "" || t.ctx.Err() != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(t.ctx, notifyTimeout)
+	defer cancel()
+	req, err := t.newRequest(ctx, http.MethodDelete, nil)
 	if err != nil {
-		return m
+		return nil
 	}
-	switch message, _ := mcpjsonrpc.DecodeMessage(raw); message := message.(type) {
-	case *mcpjsonrpc.Request:
-		return outgoing{message.ID, message.Method}
-	case *mcpjsonrpc.Response:
-		return outgoing{id: message.ID}
+	if res, err := t.client.Do(req); err == nil {
+		_ = res.Body.Close()
 	}
-	return m
+	return nil
 }
 
-// bodyOf returns a copy of a request's body.
-func bodyOf(req *http.Request) ([]byte, error) {
-	if req.GetBody == nil {
-		return nil, nil
-	}
-	body, err := req.GetBody()
-	if err != nil {
-		return nil, err
-	}
-	defer body.Close()
-	return io.ReadAll(body)
+// wait waits until nothing is read any longer, after ctx has ended, and closes idle connections.
+func (t *httpTransport) wait() {
+	_ = t.Close()
+	t.reading.Wait()
+	t.base.CloseIdleConnections()
 }
-
-// waitPending waits until the server may send more requests. It ends the connection if the server
-// reads no answers.
-func (t *httpTransport) waitPending(done <-chan struct{}) error {
-	err := t.pending.wait(done)
-	if err != nil {
-		t.fail(err)
-	}
-	return err
-}
-
-// close closes idle connections.
-func (t *httpTransport) close() { t.base.CloseIdleConnections() }
 
 // responseBody is the body of a response. It ends the response's context when it is closed.
 type responseBody struct {

@@ -1,6 +1,7 @@
 package mcpclient
 
 import (
+	"context"
 	"io"
 	"log/slog"
 	"net/http"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/stretchr/testify/require"
 
 	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
@@ -20,26 +22,38 @@ const (
 	withParams    = `{"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"a":{"method":"roots/list","params":{}}}}}`
 )
 
-// body returns what the MCP SDK reads of a response.
-func body(t *testing.T, answer string, limit int) (string, error) {
+// answers returns what the MCP SDK reads of a response to a request, encoded, up to the answer, and
+// the error that it is.
+func answers(t *testing.T, response string, limit int) (messages []string, err error) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, answer)
+		_, _ = io.WriteString(w, response)
 	}))
-	t.Cleanup(server.Close)
+	defer server.Close()
 	l := Options{limits: limits{MaxMessage: limit}}.withDefaults().limits
-	transport, err := newHTTPTransport(t.Context(), Config{URL: server.URL, Transport: acpmcp.HTTP}, l, slog.New(slog.DiscardHandler))
+	ctx, cancel := context.WithCancel(t.Context())
+	transport, err := newHTTPTransport(ctx, Config{URL: server.URL, Transport: acpmcp.HTTP}, l, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	var ended error
 	transport.fail = func(err error) { ended = err }
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"x"}`))
+	defer transport.wait()
+	defer cancel()
+	id, err := jsonrpc.MakeID(1.0)
 	require.NoError(t, err)
-	res, err := transport.RoundTrip(req)
-	require.NoError(t, err)
-	read, err := io.ReadAll(res.Body)
-	require.NoError(t, res.Body.Close())
-	require.Equal(t, err, ended)
-	return string(read), err
+	require.NoError(t, transport.Write(ctx, &jsonrpc.Request{ID: id, Method: "x"}))
+	for {
+		m, err := transport.Read(ctx)
+		require.NoError(t, err)
+		encoded, err := jsonrpc.EncodeMessage(m)
+		require.NoError(t, err)
+		messages = append(messages, string(encoded))
+		if answer, ok := m.(*jsonrpc.Response); ok {
+			if ended != nil {
+				require.Equal(t, ended, answer.Error)
+			}
+			return messages, answer.Error
+		}
+	}
 }
 
 // Clause M7.
@@ -62,24 +76,19 @@ func TestResponseBodiesAreMended(t *testing.T) {
 		"id as text":          {strings.Replace(plain, "1", `"1"`, 1), []string{plain}},
 		"another id":          {strings.Replace(plain, `"id":1`, `"id":"x"`, 1), []string{plain}},
 		"no id":               {strings.Replace(plain, `"id":1,`, "", 1), []string{plain}},
-		"no version":          {strings.Replace(plain, `"jsonrpc":"2.0",`, "", 1), []string{plain}},
+		"no version":          {strings.Replace(plain, `"jsonrpc":"2.0",`, "", 1), []string{`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"its answer cannot be read: \"{\\\"id\\\":1,\\\"result\\\":{\\\"a\\\":1}}\""}}`}},
 		"array":               {"[" + note + "," + plain + "]", []string{note, plain}},
 		"bad event":           {"data: {oops\n\nrubbish\n\ndata: " + plain + "\n\n", []string{plain}},
-		"error as text":       {`{"jsonrpc":"2.0","id":1,"error":"no disk"}`, []string{`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"no disk"}}`}},
-		"error without id":    {`{"jsonrpc":"2.0","id":null,"error":{"code":"-32000","message":"no"}}`, []string{`{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"no"}}`}},
-		"nothing":             {"", []string{`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"its answer was lost (it closed the connection), so it may have done what it was asked to do"}}`}},
-		"not JSON":            {"{oops", []string{`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"its answer cannot be read: \"{oops\""}}`}},
-		"no answer":           {"data: " + note + "\n\n", []string{note, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"its answer was lost (it closed the connection), so it may have done what it was asked to do"}}`}},
+		"error as text":       {`{"jsonrpc":"2.0","id":1,"error":"no disk"}`, []string{`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"its answer cannot be read: \"{\\\"jsonrpc\\\":\\\"2.0\\\",\\\"id\\\":1,\\\"error\\\":\\\"no disk\\\"}\""}}`}},
+		"error without id":    {`{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"no"}}`, []string{`{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"no"}}`}},
+		"nothing":             {"", []string{`{"jsonrpc":"2.0","id":1,"error":{"code":0,"message":"its answer was lost (it closed the connection), so it may have done what it was asked to do"}}`}},
+		"not JSON":            {"{oops", []string{`{"jsonrpc":"2.0","id":1,"error":{"code":0,"message":"its answer cannot be read: \"{oops\""}}`}},
+		"no answer":           {"data: " + note + "\n\n", []string{note, `{"jsonrpc":"2.0","id":1,"error":{"code":0,"message":"its answer was lost (it closed the connection), so it may have done what it was asked to do"}}`}},
 		"neither":             {`{"jsonrpc":"2.0","id":1}`, []string{`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"its answer cannot be read: \"{\\\"jsonrpc\\\":\\\"2.0\\\",\\\"id\\\":1}\""}}`}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := body(t, test.answer, 1<<20)
-			require.NoError(t, err)
-			var messages []string
-			for _, event := range strings.Split(strings.TrimSuffix(got, "\n\n"), "\n\n") {
-				messages = append(messages, strings.TrimPrefix(event, "data: "))
-			}
-			require.Len(t, messages, len(test.want), got)
+			messages, _ := answers(t, test.answer, 1<<20)
+			require.Len(t, messages, len(test.want), messages)
 			for i := range messages {
 				require.JSONEq(t, test.want[i], messages[i])
 			}
@@ -90,9 +99,11 @@ func TestResponseBodiesAreMended(t *testing.T) {
 func TestResponseBodyLimit(t *testing.T) {
 	var long *limitError
 	for _, answer := range []string{`{"x":"` + strings.Repeat("x", 1000), "data: " + strings.Repeat("x", 10_000) + "\n\n"} {
-		_, err := body(t, answer, 200)
+		_, err := answers(t, answer, 200)
 		require.ErrorAs(t, err, &long)
 	}
-	_, err := body(t, strings.Repeat("data: {\"method\":\"n\"}\n\n", 1000), 200)
+	messages, err := answers(t, strings.Repeat("data: {\"jsonrpc\":\"2.0\",\"method\":\"n\"}\n\n", 1000)+
+		"data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n\n", 200)
 	require.NoError(t, err)
+	require.Len(t, messages, 1001)
 }

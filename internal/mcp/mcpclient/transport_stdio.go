@@ -1,7 +1,6 @@
 package mcpclient
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,10 +13,7 @@ import (
 
 	mcpjsonrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-	"golang.org/x/time/rate"
 
-	"github.com/acp-agent/acp-agent/internal/text"
-	"github.com/acp-agent/acp-agent/internal/text/secret"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 )
 
@@ -25,29 +21,19 @@ import (
 // SDK's, it survives lines that are not messages, servers that do not read, and requests sent
 // before initialize; and it does not answer requests of modern servers, which may not send any.
 type stdioTransport struct {
-	log     *slog.Logger
-	secrets *secret.Scrubber // to remove from logged output of the server; nil for none
-	writer  *jsonrpc.Writer  // ends with the connection
-	pending *pendingRequests
-	open    *openRequests
+	*inbox
+	writer *jsonrpc.Writer // ends with the connection
 
 	// Used by Read only.
-	reader  *jsonrpc.Reader
-	notices *rate.Limiter
-	invalid int                  // lines that were not messages
-	queued  []mcpjsonrpc.Message // received together with the last one
-	parts   parts                // of a message that has several lines
-	early   []mcpjsonrpc.Message // requests received before initialize was sent
+	reader *jsonrpc.Reader
+	queued []mcpjsonrpc.Message // received together with the last one
+	early  []mcpjsonrpc.Message // requests received before initialize was sent
 
 	legacy atomic.Bool // initialize was sent, so requests are answered
 }
 
-const (
-	// maxEarly is the most requests kept until initialize is sent.
-	maxEarly = 64
-	// maxInvalid is the most lines that are logged because they are not messages.
-	maxInvalid = 5
-)
+// maxEarly is the most requests kept until initialize is sent.
+const maxEarly = 64
 
 // newStdioTransport returns a transport over in and out, which it closes with the connection.
 func newStdioTransport(
@@ -58,9 +44,7 @@ func newStdioTransport(
 		_ = in.Close()
 	})
 	return &stdioTransport{
-		log: log, reader: jsonrpc.NewReader(in, l.MaxMessage), writer: writer,
-		pending: newPendingRequests(l), open: newOpenRequests(), notices: perSecond(l.MaxNotices),
-		parts: parts{max: l.MaxMessage},
+		inbox: newInbox(l, log), reader: jsonrpc.NewReader(in, l.MaxMessage), writer: writer,
 	}
 }
 
@@ -85,12 +69,8 @@ func (t *stdioTransport) err() error { return t.writer.Err() }
 // Read implements [mcp.Connection]. The SDK calls it from one goroutine. Close interrupts it.
 func (t *stdioTransport) Read(context.Context) (mcpjsonrpc.Message, error) {
 	m, err := t.next()
-	if r, ok := m.(*mcpjsonrpc.Request); ok && r.IsCall() {
-		err = t.pending.wait(t.writer.Ended())
-		t.pending.add(r.ID)
-	}
-	if r, ok := m.(*mcpjsonrpc.Response); ok {
-		t.open.remove(r.ID)
+	if err == nil {
+		err = t.admit(m, t.writer.Ended())
 	}
 	if err != nil {
 		t.writer.End(err)
@@ -118,7 +98,7 @@ func (t *stdioTransport) next() (mcpjsonrpc.Message, error) {
 		if err != nil {
 			return nil, limitReadError(err)
 		}
-		t.queued = t.decode(line)
+		t.queued, _ = t.decode(line)
 	}
 }
 
@@ -175,102 +155,6 @@ func (t *stdioTransport) track(r *mcpjsonrpc.Request) {
 		if id, err := mcpjsonrpc.MakeID(cancelled.RequestID); err == nil {
 			t.open.remove(id)
 		}
-	}
-}
-
-// decode returns the messages that are complete with a line.
-func (t *stdioTransport) decode(line []byte) (all []mcpjsonrpc.Message) {
-	whole, dropped := t.parts.add(line)
-	for _, line := range dropped {
-		t.logInvalid(line)
-		if m, _ := unreadableAnswer(line, t.open, nil); m != nil {
-			all = append(all, m)
-		}
-	}
-	for _, raw := range splitBatch(whole) {
-		m, err := decodeMessage(raw, t.open)
-		if err != nil {
-			t.logInvalid(raw)
-			continue
-		}
-		if r, ok := m.(*mcpjsonrpc.Request); ok && !r.IsCall() {
-			waitFor(t.notices, t.writer.Ended())
-		}
-		all = append(all, m)
-	}
-	return all
-}
-
-// parts collects the lines of a message, because some servers print their JSON with line breaks. A
-// line that is a message itself ends what was collected before, which then was something else.
-type parts struct {
-	max   int // bytes of a message
-	lines [][]byte
-	size  int
-	depth int // of brackets that are open at the end of lines
-}
-
-// add returns the JSON that is complete with a line, or nil, and lines that are no part of any, as
-// they were collected.
-func (p *parts) add(line []byte) (whole []byte, dropped [][]byte) {
-	line = bytes.TrimSpace(line)
-	if len(line) == 0 {
-		return nil, nil
-	}
-	depth, ok := brackets(line)
-	begins := line[0] == '{' || line[0] == '['
-	switch {
-	case len(p.lines) == 0 && (!begins || !ok || depth < 0):
-		return nil, [][]byte{line}
-	case len(p.lines) > 0 && (bytes.Contains(line, []byte(`"jsonrpc"`)) && json.Valid(line) ||
-		!ok || p.depth+depth < 0 || p.size+len(line) > p.max):
-		dropped = [][]byte{bytes.Join(p.lines, []byte("\n"))}
-		*p = parts{max: p.max}
-		whole, more := p.add(line)
-		return whole, append(dropped, more...)
-	}
-	p.lines, p.size = append(p.lines, line), p.size+len(line)
-	if p.depth += depth; p.depth > 0 {
-		return nil, nil
-	}
-	whole = bytes.Join(p.lines, []byte("\n"))
-	*p = parts{max: p.max}
-	if !json.Valid(whole) {
-		return nil, [][]byte{whole}
-	}
-	return whole, nil
-}
-
-// brackets returns how many more brackets a line of JSON opens than it closes. ok is false if it
-// ends within a string.
-func brackets(line []byte) (depth int, ok bool) {
-	inside := false
-	for i := 0; i < len(line); i++ {
-		switch c := line[i]; {
-		case inside && c == '\\':
-			i++
-		case c == '"':
-			inside = !inside
-		case inside:
-		case c == '{', c == '[':
-			depth++
-		case c == '}', c == ']':
-			depth--
-		}
-	}
-	return depth, !inside
-}
-
-// logInvalid logs a line that is not a message. Some servers print greetings and traces to stdout.
-func (t *stdioTransport) logInvalid(line []byte) {
-	t.invalid++
-	if t.invalid > maxInvalid {
-		return
-	}
-	t.log.Warn("skipped a line on an MCP server's stdout that is not a message",
-		"line", text.Truncate(t.secrets.Text(string(line)), 200))
-	if t.invalid == maxInvalid {
-		t.log.Warn("further such lines are skipped without a warning")
 	}
 }
 
