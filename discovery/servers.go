@@ -288,21 +288,21 @@ type serverConfig struct {
 	// Transport is the type in the file of Mistral Vibe.
 	Transport string
 	Args      []string
-	Env       environment
-	Headers   map[string]string
+	Env       textValues
+	Headers   textValues
 	EnvFile   string
 	Disabled  bool
 	Enabled   *bool
 }
 
-// environment has the values of variables by name.
-type environment map[string]string
+// textValues has the values of variables or headers by name.
+type textValues map[string]string
 
 // UnmarshalJSON implements [json.Unmarshaler]. The text of a number or a boolean is its value.
-func (e *environment) UnmarshalJSON(raw []byte) error {
+func (e *textValues) UnmarshalJSON(raw []byte) error {
 	var values map[string]json.RawMessage
 	err := json.Unmarshal(raw, &values)
-	*e = make(environment, len(values))
+	*e = make(textValues, len(values))
 	for name, given := range values {
 		value := string(given)
 		if strings.ContainsAny(value[:1], `"[{n`) { // of all but numbers, true and false
@@ -352,8 +352,8 @@ func opencodeServer(raw json.RawMessage) (serverConfig, error) {
 	var w struct {
 		Type, Cwd, URL string
 		Command        []string
-		Environment    environment
-		Headers        map[string]string
+		Environment    textValues
+		Headers        textValues
 		Enabled        *bool
 	}
 	err := json.Unmarshal(raw, &w)
@@ -373,9 +373,9 @@ func codexServer(raw json.RawMessage) (serverConfig, error) {
 	var w struct {
 		Command, Cwd, URL string
 		Args              []string
-		Env               environment
+		Env               textValues
 		EnvVars           []json.RawMessage `json:"env_vars"`
-		Headers           map[string]string `json:"http_headers"`
+		Headers           textValues        `json:"http_headers"`
 		EnvHeaders        map[string]string `json:"env_http_headers"`
 		Token             string            `json:"bearer_token_env_var"`
 		Enabled           *bool

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -54,12 +55,19 @@ func TestServersTakeNumbersAsText(t *testing.T) {
 		found := scan(t, discovery.Options{}, tree(t, map[string]string{file: content})).Of(discovery.MCPServer)
 		require.Len(t, found, 1, file)
 		require.NotNil(t, found[0].Server, "%s: %s", file, found[0].Reason)
+		http := strings.NewReplacer(`"command": "x"`, `"type": "http", "url": "https://x"`, `"type": "local", "command": ["x"]`,
+			`"type": "remote", "url": "https://x"`, `"environment"`, `"headers"`, `"env"`, `"headers"`).Replace(content)
+		remote := scan(t, discovery.Options{}, tree(t, map[string]string{file: http})).Of(discovery.MCPServer)
+		require.NotNil(t, remote[0].Server, "%s: %s", file, remote[0].Reason)
 		for name, want := range map[string]string{
 			"PORT": "8080", "RATE": "0.50", "BIG": "12345678901234567890", "DEBUG": "true", "NONE": "", "A": "1",
 		} {
 			value, ok := found[0].Server.Env.Value(name)
 			require.True(t, ok)
 			require.Equal(t, want, value, "%s: %s", file, name)
+			value, ok = remote[0].Server.Headers.Value(name)
+			require.True(t, ok)
+			require.Equal(t, want, value, "%s: header %s", file, name)
 		}
 	}
 }

@@ -199,7 +199,8 @@ func mcpServer(name string, o strictjson.Object, v *strictjson.Violations) sdk.M
 	}
 }
 
-// textMembers yields the members of an object of strings, which may be absent.
+// textMembers yields the members of an object of strings, which may be absent. The text of a number
+// or a boolean is its value.
 func textMembers(field strictjson.Field, v *strictjson.Violations) iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		if !field.Present() {
@@ -207,7 +208,12 @@ func textMembers(field strictjson.Field, v *strictjson.Violations) iter.Seq2[str
 		}
 		object, _ := v.Object(field)
 		for name := range object.All() {
-			if !yield(name, v.Text(object.Field(name))) {
+			f := object.Field(name)
+			value := string(f.Raw())
+			if strings.ContainsAny(value[:1], `"[{n`) {
+				value = v.Text(f)
+			}
+			if !yield(name, value) {
 				return
 			}
 		}

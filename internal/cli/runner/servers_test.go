@@ -32,7 +32,8 @@ func TestParseServers(t *testing.T) {
 		`{}`:                        "mcpServers",
 		`{"mcpServers": {"a": {}}}`: "mcpServers.a.command",
 		`{"mcpServers": {"a": {"type": "carrier pigeon"}}}`:              "stdio, http or sse",
-		`{"mcpServers": {"a": {"command": "c", "env": {"T": 1}}}}`:       "mcpServers.a.env.T",
+		`{"mcpServers": {"a": {"command": "c", "env": {"T": [1]}}}}`:     "mcpServers.a.env.T",
+		`{"mcpServers": {"a": {"command": "c", "env": {"T": null}}}}`:    "mcpServers.a.env.T",
 		`{"mcpServers": {"a": {"command": "c", "disabled": "true"}}}`:    "mcpServers.a.disabled",
 		`{"mcpServers": {"a": {"command": "c", "enabled": 0}}}`:          "mcpServers.a.enabled",
 		`{"mcpServers": {"a": {"command": "${NO_SUCH}"}}}`:               "mcpServers.a: ${NO_SUCH} is not set",
@@ -41,4 +42,15 @@ func TestParseServers(t *testing.T) {
 		_, err := parseServers([]byte(text))
 		require.ErrorContains(t, err, why, text)
 	}
+}
+
+func TestServersTakeNumbersAsText(t *testing.T) {
+	servers, err := parseServers([]byte(`{"mcpServers": {
+		"a": {"command": "c", "env": {"PORT": 8080, "RATE": 0.50, "BIG": 12345678901234567890, "LOW": -1e3, "ON": true, "OFF": false, "T": "1"}},
+		"b": {"url": "http://h", "headers": {"X-Version": 2, "X-Debug": true}}}}`))
+	require.NoError(t, err)
+	require.Equal(t, []sdk.EnvVariable{{Name: "PORT", Value: "8080"}, {Name: "RATE", Value: "0.50"},
+		{Name: "BIG", Value: "12345678901234567890"}, {Name: "LOW", Value: "-1e3"}, {Name: "ON", Value: "true"},
+		{Name: "OFF", Value: "false"}, {Name: "T", Value: "1"}}, servers[0].Stdio.Env)
+	require.Equal(t, []sdk.HttpHeader{{Name: "X-Version", Value: "2"}, {Name: "X-Debug", Value: "true"}}, servers[1].Http.Headers)
 }
