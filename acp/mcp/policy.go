@@ -34,6 +34,8 @@ type Policy struct {
 	// SettleWithoutRoots is how long after initialized the server counts as ready if it does not
 	// ask for roots. Default 500 ms.
 	SettleWithoutRoots time.Duration
+	// CallTimeout is how long a call may take without an answer or progress. Default 10 minutes.
+	CallTimeout time.Duration
 	// Sandbox restricts a stdio server to the session's roots. A restriction cannot be widened, so
 	// the server is restarted when the roots change.
 	Sandbox Sandbox

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -21,8 +22,17 @@ func TestMCPPolicy(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, mcp.Policy{Roots: new(false), ClientDocument: clientDocument}, c.MCPPolicy("old"))
 	require.Equal(t, mcp.Policy{KeepOnShrink: true, ClientDocument: clientDocument}, c.MCPPolicy("another"))
-	_, err = Parse("c.json", []byte(`{"mcpServers": {"old": {"onShrink": "perhaps"}}}`))
-	require.ErrorContains(t, err, `"perhaps" must be one of: notify, restart`)
+	c, err = Parse("c.json", []byte(`{"mcpServers": {"slow": {"callTimeout": "2h"}}}`))
+	require.NoError(t, err)
+	require.Equal(t, 2*time.Hour, c.MCPPolicy("slow").CallTimeout)
+	for setting, why := range map[string]string{
+		`"onShrink": "perhaps"`: `"perhaps" must be one of: notify, restart`, `"callTimeout": "0s"`: "is not a time",
+		`"callTimeout": "-1m"`: "is not a time", `"callTimeout": "never"`: "is not a time", `"callTimeout": 600`: "must be a string",
+		`"callTimeout": ""`: "is not a time",
+	} {
+		_, err = Parse("c.json", []byte(`{"mcpServers": {"old": {`+setting+`}}}`))
+		require.ErrorContains(t, err, why, setting)
+	}
 }
 
 func TestRegisteredClient(t *testing.T) {

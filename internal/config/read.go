@@ -164,6 +164,7 @@ func configOptions() json.Options {
 			parsed(profiles.ParseToolsMode),
 			parsed(sandbox.ParseMode),
 			parsed(hosts.ParseHost),
+			parsed(parseCallTimeout),
 			parsed(choice(map[string]sandboxWarn{"fail": false, "warn": true})),
 			parsed(choice(map[string]whenOmitted{
 				"configured": "false", "stored": "true",

@@ -2,8 +2,10 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/process"
@@ -16,7 +18,9 @@ type Server struct {
 	Roots     *onOff       `json:"roots"`
 	OnShrink  keepOnShrink `json:"onShrink"`
 	Templates onOff        `json:"templates"`
-	ClientID  string       `json:"clientId"`
+	// CallTimeout is how long a call may take without an answer or progress.
+	CallTimeout callTimeout `json:"callTimeout"`
+	ClientID    string      `json:"clientId"`
 	// ClientSecretEnv names the environment variable with the client's secret.
 	ClientSecretEnv string `json:"clientSecretEnv"`
 
@@ -27,6 +31,7 @@ type Server struct {
 type (
 	onOff        bool
 	keepOnShrink bool
+	callTimeout  time.Duration
 	sandboxWarn  bool // a member of [sandbox.Settings]
 )
 
@@ -38,10 +43,19 @@ func (c Config) MCPPolicy(name string) mcp.Policy {
 	}
 	return mcp.Policy{
 		Roots: (*bool)(s.Roots), KeepOnShrink: bool(s.OnShrink), Templates: bool(s.Templates),
-		Sandbox:  s.Settings(),
+		CallTimeout: time.Duration(s.CallTimeout), Sandbox: s.Settings(),
 		ClientID: s.ClientID, ClientSecret: os.Getenv(s.ClientSecretEnv),
 		ClientDocument: clientDocument,
 	}
+}
+
+// parseCallTimeout parses a time such as 30m.
+func parseCallTimeout(s string) (callTimeout, error) {
+	d, err := time.ParseDuration(s)
+	if err != nil || d <= 0 {
+		return 0, fmt.Errorf("%q is not a time such as 90s, 30m or 2h", s)
+	}
+	return callTimeout(d), nil
 }
 
 // Restriction restricts what acp-agent starts.

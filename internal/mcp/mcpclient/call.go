@@ -1,6 +1,7 @@
 package mcpclient
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -124,8 +125,8 @@ func resultText(r *mcp.CallToolResult) string {
 func (c *toolCall) begin(
 	ctx context.Context, conn *connection, onProgress func(context.Context, *activeCall),
 ) (context.Context, *connection, *activeCall, error) {
-	timeout := c.set.options.limits.CallTimeout
-	late := timeoutError(c.tool.Server, "answered the call", timeout)
+	timeout := cmp.Or(conn.server.config.Policy.CallTimeout, c.set.options.limits.CallTimeout)
+	late := timeoutError(c.tool.Server, "answered the call or reported progress", timeout)
 	for range maxConnections {
 		if ctx, active, ok := conn.calls.begin(ctx, timeout, late, onProgress); ok {
 			return ctx, conn, active, nil
@@ -207,7 +208,7 @@ type activeCall struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	timeout time.Duration
-	timer   *time.Timer   // cancels the call after the timeout, unless calls are paused
+	timer   *time.Timer   // cancels the call after the timeout, unless calls are paused or it progresses
 	changed chan struct{} // receives when latest is new
 
 	// Guarded by calls.mu.
@@ -314,7 +315,8 @@ func (s *activeCalls) isClosed() bool {
 	return s.closed
 }
 
-// progress records the progress of a call. It does not block: only the latest is kept.
+// progress records the progress of a call, for which it has its whole time again. It does not block:
+// only the latest is kept.
 func (s *activeCalls) progress(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
 	p := r.Params
 	if p == nil {
@@ -328,6 +330,9 @@ func (s *activeCalls) progress(_ context.Context, r *mcp.ProgressNotificationCli
 		return
 	}
 	a.latest = p
+	if s.paused == 0 {
+		a.timer.Reset(a.timeout)
+	}
 	if a.onProgress != nil {
 		a.onProgress()
 		a.onProgress = nil

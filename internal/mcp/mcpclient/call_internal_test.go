@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 )
 
@@ -38,6 +39,45 @@ func TestTimeoutsArePaused(t *testing.T) {
 		require.NoError(t, one.Err())
 		time.Sleep(2 * time.Second)
 		require.Equal(t, late, context.Cause(one))
+	})
+}
+
+// A call has its whole time again whenever it reports progress, but only that call.
+func TestProgressExtendsCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var calls activeCalls
+		late := errors.New("late")
+		begin := func() (context.Context, *activeCall) {
+			ctx, a, ok := calls.begin(t.Context(), 10*time.Minute, late, func(context.Context, *activeCall) {})
+			require.True(t, ok)
+			return ctx, a
+		}
+		progress := func(token any) {
+			calls.progress(t.Context(), &mcp.ProgressNotificationClientRequest{
+				Params: &mcp.ProgressNotificationParams{ProgressToken: token}})
+		}
+		long, a := begin()
+		silent, _ := begin()
+		for range 12 {
+			time.Sleep(9 * time.Minute)
+			progress(a.token)
+			progress("another")
+			progress(7)
+		}
+		synctest.Wait()
+		require.NoError(t, long.Err())
+		require.Equal(t, late, context.Cause(silent))
+		resume := calls.pause()
+		progress(a.token)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		require.NoError(t, long.Err(), "it waits for the user")
+		resume()
+		time.Sleep(10*time.Minute + time.Second)
+		require.Equal(t, late, context.Cause(long))
+		progress(a.token) // which is too late
+		a.end()
+		progress(a.token)
 	})
 }
 

@@ -33,7 +33,12 @@ func TestCallTimeout(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{CallTimeout: 50 * time.Millisecond}))
 	f.change(roottest.Open(t, folder(t)), self("s", "hang"))
 	_, err := f.try("s.count", "")
-	require.ErrorContains(t, err, "has not answered the call within 50ms")
+	require.ErrorContains(t, err, "has not answered the call or reported progress within 50ms")
+	c := self("p", "hang")
+	c.Policy.CallTimeout = 30 * time.Millisecond
+	f.change(roottest.Open(t, folder(t)), c)
+	_, err = f.try("p.count", "")
+	require.ErrorContains(t, err, "within 30ms", "the server's own limit")
 }
 
 // Clause M7.

@@ -60,6 +60,31 @@ func TestBadEntryInList(t *testing.T) {
 	}
 }
 
+// Tools that only the server's own page may call are not offered.
+func TestToolsForApps(t *testing.T) {
+	h, c := newFake(t)
+	var tools []string
+	for name, meta := range map[string]string{
+		"app": `{"ui":{"visibility":["app"]}}`, "nobody": `{"ui":{"visibility":[]}}`, "word": `{"ui":{"visibility":"app"}}`,
+		"both": `{"ui":{"visibility":["model","app"]}}`, "other": `{"ui":{"visibility":["app","model"]}}`, "model": `{"ui":{"visibility":["model"]}}`,
+		"page": `{"ui":{"resourceUri":"ui://x"}}`, "none": `{}`, "odd": `{"ui":7}`,
+	} {
+		tools = append(tools, `{"name":"`+name+`","inputSchema":{"type":"object"},"_meta":`+meta+`}`)
+	}
+	h.Respond("tools/list", `"result":{"tools":[`+strings.Join(tools, ",")+`]}`)
+	f := newFixture(t, mcpclient.Options{})
+	f.change(roottest.Open(t, folder(t)), c)
+	all, err := f.list(t.Context())
+	require.NoError(t, err)
+	var names []string
+	for _, tool := range all {
+		names = append(names, tool.Remote)
+	}
+	require.ElementsMatch(t, []string{"both", "other", "model", "page", "none", "odd"}, names)
+	_, err = f.try("h.app", "{}")
+	require.ErrorContains(t, err, "have no tool h.app")
+}
+
 // An error says which part of a server's description of itself cannot be read.
 func TestOddSetup(t *testing.T) {
 	for name, test := range map[string]struct{ setup, says string }{

@@ -3,6 +3,7 @@ package mcpclient_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -481,4 +482,98 @@ func TestAnswerIsNotContinued(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A server that wants a request later gets it then, whatever it would do, because it has not done it.
+func TestRetryAfter(t *testing.T) {
+	const limited = `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"slow down"}}`
+	soon := time.Now().Add(-time.Minute).UTC().Format(http.TimeFormat)
+	for name, c := range map[string]struct {
+		status        int
+		after, answer string
+		refused, sent int64 // how often
+		says          string
+	}{
+		"429":                     {429, "0.01", "busy", 1, 2, ""},
+		"503":                     {503, "0.01", "", 2, 3, ""},
+		"429, error of JSON-RPC":  {429, "0.01", limited, 1, 2, ""},
+		"429, without an end":     {429, "0.01", "busy", 100, 5, `429 Too Many Requests: "busy"; it asks to be asked again in 0s`},
+		"429, at no time":         {429, "", "busy", 1, 1, `429 Too Many Requests: "busy"`},
+		"429, time that is over":  {429, soon, "busy", 1, 1, `429 Too Many Requests: "busy"`},
+		"429, words":              {429, "soon", "busy", 1, 1, `429 Too Many Requests: "busy"`},
+		"503, in an hour":         {503, "3600", "", 1, 1, "503 Service Unavailable; it asks to be asked again in 1h0m0s"},
+		"429, JSON-RPC, in a day": {429, "100000", limited, 1, 1, `429 Too Many Requests: "slow down"; it asks to be asked again in 24h0m0s`},
+		"500":                     {500, "0.01", "", 1, 1, "500 Internal Server Error"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var sent atomic.Int64
+			r := newRestartable(t, false, func(next http.Handler) http.Handler {
+				return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+					if isCall(q, "echo") && sent.Add(1) <= c.refused {
+						w.Header().Set("Retry-After", c.after)
+						w.WriteHeader(c.status)
+						_, _ = io.WriteString(w, c.answer)
+						return
+					}
+					next.ServeHTTP(w, q)
+				})
+			})
+			f := newFixture(t, mcpclient.Options{})
+			f.change(roottest.Open(t, folder(t)), r.config())
+			_, err := f.try("r.echo", "{}")
+			if c.says == "" {
+				require.NoError(t, err)
+			} else {
+				require.EqualError(t, err, "MCP server r: "+r.config().URL+" answered "+c.says)
+			}
+			require.Equal(t, c.sent, sent.Load())
+			require.EqualValues(t, 1, r.initialized.Load(), "the session goes on")
+		})
+	}
+	t.Run("at the start", func(t *testing.T) {
+		var asked atomic.Int64
+		r := newRestartable(t, false, func(next http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+				if asked.Add(1) <= 3 {
+					w.Header().Set("Retry-After", "0.01")
+					w.WriteHeader(http.StatusServiceUnavailable)
+					return
+				}
+				next.ServeHTTP(w, q)
+			})
+		})
+		f := newFixture(t, mcpclient.Options{})
+		f.change(roottest.Open(t, folder(t)), r.config())
+		require.Equal(t, "{}", f.call("r.echo", "{}"))
+		require.Zero(t, f.Servers()[0].Restarts)
+	})
+	t.Run("much later", func(t *testing.T) {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", "3600")
+			w.WriteHeader(http.StatusTooManyRequests)
+		}))
+		defer server.Close()
+		f := newFixture(t, mcpclient.Options{})
+		f.change(roottest.Open(t, folder(t)), mcpclient.Config{Name: "r", Transport: acpmcp.HTTP, URL: server.URL})
+		_, err := f.List(t.Context())
+		require.NoError(t, err)
+		status := f.state(acpmcp.Waiting)
+		require.ErrorContains(t, status.Err, "asked again in 1h0m0s")
+		require.True(t, status.RetryAt.After(time.Now().Add(30*time.Minute)))
+	})
+}
+
+// A web server without MCP has no command to check.
+func TestServerWithoutMCP(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		var m struct{ ID json.RawMessage }
+		_ = json.Unmarshal([]byte(bodyOf(q)), &m)
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"Method not found"}}`, m.ID)
+	}))
+	defer server.Close()
+	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{MaxRestarts: 1}))
+	f.change(roottest.Open(t, folder(t)), mcpclient.Config{Name: "r", Transport: acpmcp.HTTP, URL: server.URL})
+	_, err := f.try("r.x", "{}")
+	require.ErrorContains(t, err, "MCP server r: it does not speak MCP; check its URL")
 }

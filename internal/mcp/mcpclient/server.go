@@ -200,7 +200,8 @@ func (s *server) run() {
 			return
 		}
 		failures++
-		wait := min(s.set.options.limits.Backoff<<min(failures-1, 20), maxBackoff)
+		wait := max(retryAfter(err),
+			min(s.set.options.limits.Backoff<<min(failures-1, 20), maxBackoff))
 		err = serverError(s.config.Name, s.redactor.err(err))
 		if isPermanent(err) || failures > s.set.options.limits.MaxRestarts {
 			s.log.Error("MCP server failed", "error", err)

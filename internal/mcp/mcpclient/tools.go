@@ -44,7 +44,12 @@ func (c *connection) listTools(ctx context.Context) ([]Tool, error) {
 		return nil, nil
 	}
 	return c.tools.get(ctx, func(ctx context.Context) (list[Tool], error) {
-		name := func(t *mcp.Tool) string { return t.Name }
+		name := func(t *mcp.Tool) string {
+			if isForApps(t) {
+				return "" // it is left out
+			}
+			return t.Name
+		}
 		fetch := func(cursor string) (page[mcp.Tool], error) {
 			r, err := c.peer.ListTools(ctx, &mcp.ListToolsParams{Cursor: cursor})
 			if err != nil {
@@ -55,6 +60,17 @@ func (c *connection) listTools(ctx context.Context) ([]Tool, error) {
 		listed, err := collect(c, "tools", fetch, name)
 		return withNames(listed, name, c.server.tool), err
 	})
+}
+
+// isForApps reports whether only the server's own page may call a tool (MCP Apps).
+func isForApps(t *mcp.Tool) bool {
+	ui, _ := t.Meta["ui"].(map[string]any)
+	switch visibility := ui["visibility"].(type) {
+	case []any:
+		return !slices.Contains(visibility, any("model"))
+	default:
+		return visibility == "app"
+	}
 }
 
 // tool returns the tool with this definition, and this name in the server.
