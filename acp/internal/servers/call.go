@@ -52,7 +52,7 @@ func (s *Set) Call(ctx context.Context, u backend.Updates, r backend.ToolRequest
 		c.showFailure(ctx, err)
 		return none, err
 	}
-	return result, c.showResult(context.WithoutCancel(ctx), result)
+	return toolResult(result, s.maxResult), c.showResult(context.WithoutCancel(ctx), result)
 }
 
 // shownCall is a tool call that the client sees.
@@ -102,18 +102,14 @@ func (c *mcpCall) start(ctx context.Context) error {
 }
 
 // run asks for permission if necessary, and calls the tool.
-func (c *mcpCall) run(ctx context.Context) (backend.ToolResult, error) {
+func (c *mcpCall) run(ctx context.Context) (*mcp.CallToolResult, error) {
 	if err := c.askPermission(ctx); err != nil {
-		return backend.ToolResult{}, err
+		return nil, err
 	}
 	if err := c.showStatus(ctx, sdk.ToolCallStatusInProgress, nil); err != nil {
-		return backend.ToolResult{}, err
+		return nil, err
 	}
-	result, err := c.set.Set.Call(ctx, c.tool, c.arguments, c.showProgress)
-	if err != nil {
-		return backend.ToolResult{}, err
-	}
-	return toolResult(result, c.set.maxResult), nil
+	return c.set.Set.Call(ctx, c.tool, c.arguments, c.showProgress)
 }
 
 func (c *mcpCall) kind() sdk.ToolKind { return kindOf(c.tool.Annotations) }
@@ -127,14 +123,16 @@ func (c *mcpCall) input() backend.Raw {
 
 // showResult shows the end of the call. The server's content blocks are passed on as they are, up
 // to a limit.
-func (c *mcpCall) showResult(ctx context.Context, r backend.ToolResult) error {
+func (c *mcpCall) showResult(ctx context.Context, r *mcp.CallToolResult) error {
 	status := sdk.ToolCallStatusCompleted
-	if r.Failed {
+	if r.IsError {
 		status = sdk.ToolCallStatusFailed
 	}
 	bounded := newBoundedContent(c.set.maxShown)
-	for _, raw := range r.Content {
-		bounded.addRaw(raw)
+	for _, block := range r.Content {
+		if block != nil {
+			bounded.add(block)
+		}
 	}
 	update := backend.ToolCall{
 		SessionUpdate:  "tool_call_update",

@@ -13,11 +13,12 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// toolResult returns a result with at most limit bytes of content. MCP's content blocks are valid
-// in ACP.
+// toolResult returns a result as a model gets it, with at most limit bytes of content. MCP's content
+// blocks are valid in ACP.
 func toolResult(r *mcp.CallToolResult, limit int) backend.ToolResult {
 	content := newBoundedContent(limit)
-	for _, block := range r.Content {
+	blocks := slices.DeleteFunc(slices.Clone(r.Content), isForUser)
+	for _, block := range blocks {
 		if block != nil {
 			content.add(block)
 		}
@@ -26,7 +27,7 @@ func toolResult(r *mcp.CallToolResult, limit int) backend.ToolResult {
 	if r.StructuredContent != nil {
 		raw, err := json.Marshal(r.StructuredContent)
 		switch {
-		case err == nil && isSaid(raw, r.Content): // as servers should for clients that show only text
+		case err == nil && isSaid(raw, blocks): // as servers should for clients that show only text
 		case err == nil && len(raw) <= limit:
 			result.Structured = raw
 		default:
@@ -34,8 +35,29 @@ func toolResult(r *mcp.CallToolResult, limit int) backend.ToolResult {
 			content.truncated = true
 		}
 	}
+	if len(blocks) == 0 && len(r.Content) > 0 && result.Structured == nil {
+		content.note("[The server shows this result to the user only.]")
+	}
 	result.Content, result.Cut = content.blocks, content.describeCut()
 	return result
+}
+
+// isForUser reports whether a server says of a block that it is for the user and not for the model.
+func isForUser(block mcp.Content) bool {
+	var a *mcp.Annotations
+	switch b := block.(type) {
+	case *mcp.TextContent:
+		a = b.Annotations
+	case *mcp.ImageContent:
+		a = b.Annotations
+	case *mcp.AudioContent:
+		a = b.Annotations
+	case *mcp.ResourceLink:
+		a = b.Annotations
+	case *mcp.EmbeddedResource:
+		a = b.Annotations
+	}
+	return a != nil && slices.Contains(a.Audience, "user") && !slices.Contains(a.Audience, "assistant")
 }
 
 // isSaid reports whether the text of a block is the JSON value.

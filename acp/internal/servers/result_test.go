@@ -69,6 +69,49 @@ func TestUnknownContentBlocks(t *testing.T) {
 	require.Contains(t, f.host.all(), "hologram")
 }
 
+// What a server says is for the user reaches the user, and not the model.
+func TestBlocksForTheUser(t *testing.T) {
+	const note = "[The server shows this result to the user only.]"
+	block := func(audience string) string {
+		return `{"type":"text","text":"tangerine","annotations":{"audience":` + audience + `}}`
+	}
+	const plain = `{"type":"text","text":"plain"}`
+	for name, c := range map[string]struct{ result, want string }{
+		"for the user":           {`"content":[` + block(`["user"]`) + `,` + plain + `]`, "plain"},
+		"for the user, twice":    {`"content":[` + block(`["user","user"]`) + `,` + plain + `]`, "plain"},
+		"only for the user":      {`"content":[` + block(`["user"]`) + `]`, note},
+		"for the model":          {`"content":[` + block(`["assistant"]`) + `]`, "tangerine"},
+		"for both":               {`"content":[` + block(`["user","assistant"]`) + `]`, "tangerine"},
+		"for nobody":             {`"content":[` + block(`[]`) + `]`, "tangerine"},
+		"for somebody":           {`"content":[` + block(`["developer"]`) + `]`, "tangerine"},
+		"an image":               {`"content":[{"type":"image","data":"AAAA","mimeType":"image/png","annotations":{"audience":["user"]}},` + plain + `]`, "plain"},
+		"a link":                 {`"content":[{"type":"resource_link","uri":"x:tangerine","name":"x","annotations":{"audience":["user"]}},` + plain + `]`, "plain"},
+		"a resource":             {`"content":[{"type":"resource","resource":{"uri":"x:tangerine","text":"a"},"annotations":{"audience":["user"]}},` + plain + `]`, "plain"},
+		"data beside its text":   {`"content":[` + block(`["user"]`) + `],"structuredContent":{"x":1}`, ""},
+		"the text says the data": {`"content":[{"type":"text","text":"{\"x\":1}","annotations":{"audience":["user"]}}],"structuredContent":{"x":1}`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, config := newFake(t)
+			f := newFixture(t, mcpclient.Options{})
+			f.change(roottest.Open(t, folder(t)), config)
+			h.Respond("tools/call", `"result":{`+c.result+`}`)
+			result, err := f.Call(t.Context(), f.host, backend.ToolRequest{Name: "h.x"})
+			require.NoError(t, err)
+			require.Equal(t, c.want, textOf(result.Content))
+			if c.want == "" {
+				require.JSONEq(t, `{"x":1}`, string(result.Structured))
+			} else {
+				require.Len(t, result.Content, 1)
+			}
+			if name == "an image" {
+				require.Contains(t, f.host.all(), "AAAA")
+			} else if name != "the text says the data" {
+				require.Contains(t, f.host.all(), "tangerine")
+			}
+		})
+	}
+}
+
 // What a result has as data reaches the user beside its text, unless the text says the same.
 func TestDataBesideText(t *testing.T) {
 	for text, want := range map[string]string{

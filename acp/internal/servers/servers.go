@@ -86,7 +86,7 @@ func (s *Set) Prompt(ctx context.Context, name, arguments string) (backend.ToolR
 	}
 	content := newBoundedContent(s.maxResult)
 	for _, m := range r.Messages {
-		if m == nil || m.Content == nil {
+		if m == nil || m.Content == nil || isForUser(m.Content) {
 			continue
 		}
 		if m.Role != "user" {
