@@ -1,7 +1,9 @@
 package mcpserver
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -13,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/workspace"
+	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
 // One entry that is wrong does not cost the others.
@@ -236,4 +239,52 @@ func TestRootThatIsGoneIsLeftOut(t *testing.T) {
 	p.write(changed)
 	p.answer(p.question(), b)
 	require.Empty(t, list(6), "the client has named it again")
+}
+
+// A request that was cancelled is not answered, and its id can be used again.
+//
+// Clause M8.
+func TestCancelledRequests(t *testing.T) {
+	cancel := func(id string) string {
+		return `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + id + `,"reason":"x"}}`
+	}
+	for _, modern := range []bool{false, true} {
+		t.Run(fmt.Sprintf("modern %v", modern), func(t *testing.T) {
+			started := make(chan struct{}, 10)
+			p := start(t, Options{Roots: rootSet(t, tree(t, map[string]string{"f": "x"})),
+				Permit: func(ctx context.Context, _ tools.Change) error {
+					started <- struct{}{}
+					<-ctx.Done()
+					return context.Cause(ctx)
+				}})
+			ask := func(id, tool, arguments string) string {
+				line := call(1, tool, arguments)
+				if modern {
+					line = callModern(1, withoutRoots, tool, arguments, "")
+				}
+				return strings.Replace(line, `"id":1,`, `"id":`+id+`,`, 1)
+			}
+			if !modern {
+				p.begin(withoutRoots)
+			}
+			for _, id := range []string{"7", `"seven"`, `"7"`, "7"} {
+				p.write(ask(id, "write_file", `{"path":"new","content":"x"}`))
+				<-started
+				p.write(cancel(`"another"`), cancel("null"), cancel("{}"), cancel(id), cancel(id))
+			}
+			// The next answers are those to other requests, also with an id of before.
+			p.write(ask("8", "list_roots", `{}`))
+			require.Equal(t, 8.0, p.read().ID)
+			p.write(cancel("8"), ask("8", "list_roots", `{}`)) // it is answered already
+			require.Equal(t, 8.0, p.read().ID)
+			require.Eventually(t, func() bool { // the call may still be ending
+				p.write(ask("7", "list_roots", `{}`))
+				m := p.read()
+				return m.ID == 7.0 && m.Error == nil
+			}, patience, 5*time.Millisecond)
+		})
+	}
+	p := start(t, Options{})
+	p.write(initialize(withoutRoots), cancel("0"))
+	require.Equal(t, 0.0, p.read().ID, "initialize cannot be cancelled")
 }

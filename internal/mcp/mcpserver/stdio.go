@@ -66,9 +66,9 @@ type transport struct {
 	era      era // of the connection; used by the goroutine that reads
 
 	mu      sync.Mutex
-	pending map[string]lasting // by id: requests whose answer has not begun to be written
-	active  int                // requests whose answer has not been written, without lasting ones
-	drained chan struct{}      // closed while active is 0
+	pending map[string]*pendingRequest // by id
+	active  int                        // requests whose answer has not been written, without lasting ones
+	drained chan struct{}              // closed while active is 0
 }
 
 // era is the era of the protocol that a connection keeps to.
@@ -80,13 +80,19 @@ const (
 	modern        // a request has named a modern revision that is served
 )
 
-// lasting reports whether a request is a subscription, which ends with the connection.
-type lasting bool
+// pendingRequest is a request whose answer has not begun to be written.
+type pendingRequest struct {
+	method    string
+	cancelled bool // nobody expects an answer
+}
+
+// lasts reports whether the request is a subscription, which ends with the connection.
+func (r *pendingRequest) lasts() bool { return r.method == "subscriptions/listen" }
 
 func newTransport(l *lines, limit int) *transport {
 	t := &transport{
 		lines: l, limit: limit, incoming: make(chan jsonrpc.Message),
-		closed: make(chan struct{}), pending: map[string]lasting{}, drained: make(chan struct{}),
+		closed: make(chan struct{}), pending: map[string]*pendingRequest{}, drained: make(chan struct{}),
 	}
 	close(t.drained)
 	return t
@@ -96,6 +102,9 @@ func newTransport(l *lines, limit int) *transport {
 func (t *transport) deliver(m incoming) {
 	if m.isCall() && !t.admit(m) {
 		return
+	}
+	if m.request != nil && m.request.Method == "notifications/cancelled" {
+		t.cancel(m.request.Params)
 	}
 	select {
 	case t.incoming <- m.Message:
@@ -119,9 +128,9 @@ func (t *transport) admit(m incoming) bool {
 	_, duplicate := t.pending[key]
 	full := len(t.pending) >= t.limit
 	if !full && !duplicate {
-		lasts := lasting(m.request.Method == "subscriptions/listen")
-		t.pending[key] = lasts
-		if !lasts {
+		r := &pendingRequest{method: m.request.Method}
+		t.pending[key] = r
+		if !r.lasts() {
 			if t.active++; t.active == 1 {
 				t.drained = make(chan struct{})
 			}
@@ -157,20 +166,30 @@ func (t *transport) decide(m incoming) bool {
 	return of == undecided || of == t.era
 }
 
+// cancel registers that the client expects no answer to a request. It cannot cancel initialize.
+func (t *transport) cancel(params json.RawMessage) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if r := t.pending[string(strictjson.Find(params, "requestId"))]; r != nil &&
+		r.method != "initialize" {
+		r.cancelled = true
+	}
+}
+
 // answering registers that a request is being answered: as soon as the client reads the answer, it
 // may reuse the id and send another request.
-func (t *transport) answering(id jsonrpc.ID) lasting {
+func (t *transport) answering(id jsonrpc.ID) *pendingRequest {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	key := encodeID(id)
-	lasts := t.pending[key]
+	r := t.pending[key]
 	delete(t.pending, key)
-	return lasts
+	return r
 }
 
-// answered registers that an answer was written.
-func (t *transport) answered(lasts lasting) {
-	if lasts {
+// answered registers that an answer was written, or is not wanted.
+func (t *transport) answered(r *pendingRequest) {
+	if r == nil || r.lasts() {
 		return
 	}
 	t.mu.Lock()
@@ -223,7 +242,11 @@ func (t *transport) Write(_ context.Context, m jsonrpc.Message) error {
 	if response, ok := m.(*jsonrpc.Response); ok {
 		t.lines.answers.Lock()
 		defer t.lines.answers.Unlock()
-		defer t.answered(t.answering(response.ID))
+		r := t.answering(response.ID)
+		defer t.answered(r)
+		if r != nil && r.cancelled {
+			return nil
+		}
 	}
 	if err != nil {
 		return err
