@@ -126,7 +126,8 @@ func (c *toolCall) begin(
 	ctx context.Context, conn *connection, onProgress func(context.Context, *activeCall),
 ) (context.Context, *connection, *activeCall, error) {
 	timeout := cmp.Or(conn.server.config.Policy.CallTimeout, c.set.options.limits.CallTimeout)
-	late := timeoutError(c.tool.Server, "answered the call or reported progress", timeout)
+	late := &lateError{
+		timeoutError(c.tool.Server, "answered the call or reported progress", timeout), timeout}
 	for range maxConnections {
 		if ctx, active, ok := conn.calls.begin(ctx, timeout, late, onProgress); ok {
 			return ctx, conn, active, nil

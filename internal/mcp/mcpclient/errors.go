@@ -109,6 +109,12 @@ func timeoutError(server, something string, d time.Duration) error {
 	return fmt.Errorf("MCP server %s has not %s within %v", text.Name(server), something, d)
 }
 
+// lateError reports that a call has used up its time.
+type lateError struct {
+	error
+	limit time.Duration
+}
+
 // rpcError returns an error for the server.
 func rpcError(code int64, format string, args ...any) error {
 	return &jsonrpc.Error{Code: code, Message: fmt.Sprintf(format, args...)}

@@ -134,7 +134,11 @@ func (t *stdioTransport) Write(ctx context.Context, m mcpjsonrpc.Message) error 
 		defer t.pending.remove(r.ID)
 	}
 	defer cancellationWritten(ctx, m)
-	return t.writer.Write(ctx, line)
+	err = t.writer.Write(ctx, line)
+	if late, ok := errors.AsType[*lateError](err); ok { // the calls behind this one wait in vain
+		t.writer.End(&limitError{fmt.Sprintf("it has not read a call within %v", late.limit)})
+	}
+	return err
 }
 
 // limitReadError turns the error for a line that is too long into a limitError.

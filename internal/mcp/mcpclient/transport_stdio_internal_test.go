@@ -85,6 +85,36 @@ func TestWriteEndsWithItsContext(t *testing.T) {
 	l.writer.Wait()
 }
 
+// A call that the server has not read in its time ends the connection, and so the calls behind it.
+func TestServerStopsReading(t *testing.T) {
+	unread, out := io.Pipe() // never read
+	silent, _ := io.Pipe()
+	l := newStdioTransport(silent, out, limits{MaxMessage: 1 << 20}, quiet())
+	defer unread.Close()
+	m := &jsonrpc.Request{Method: "tools/call", Params: json.RawMessage(`{}`)}
+	waiting := make(chan error, 4)
+	for range 3 {
+		go func() { waiting <- l.Write(t.Context(), m) }()
+	}
+	go func() {
+		_, err := l.Read(t.Context())
+		waiting <- err
+	}()
+	for _, cause := range []error{context.Canceled, context.DeadlineExceeded, errEndedInCall} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(cause)
+		require.ErrorIs(t, l.Write(ctx, m), cause)
+		require.NoError(t, l.err(), "it may be busy")
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(&lateError{errors.New("late"), time.Minute})
+	require.EqualError(t, l.Write(ctx, m), "late")
+	for range 4 {
+		require.EqualError(t, <-waiting, "it has not read a call within 1m0s")
+	}
+	l.writer.Wait()
+}
+
 func TestRateLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := perSecond(2)
