@@ -213,9 +213,10 @@ func (c *Catalog) scanTop(ctx context.Context, t located) ([]Artifact, error) {
 	defer top.Close()
 	s := newScanner(c.ws, t.root, c.limits)
 	defer s.close()
-	s.scanDir(ctx, c.nestedRows(), newDirectory(top, nil, "."))
-	return slices.DeleteFunc(c.resolveNested(s.artifacts),
-		func(a Artifact) bool { return a.Kind != Instruction }), context.Cause(ctx)
+	rows := slices.DeleteFunc(slices.Clone(c.rows),
+		func(r row) bool { return r.Format.kind() != Instruction })
+	s.scanDir(ctx, rows, newDirectory(top, nil, "."))
+	return c.resolveNested(s.artifacts), context.Cause(ctx)
 }
 
 // scanNested scans the directories between the root and the path.

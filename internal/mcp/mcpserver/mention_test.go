@@ -40,3 +40,40 @@ func TestResultsMentionTheInstructionsOfDirectories(t *testing.T) {
 		"D3: it is reading them")
 	require.NotContains(t, result(15, "read_file", path("z/f")), mark)
 }
+
+// Rules of every kind are mentioned with the files that they are for.
+//
+// Clause D2.
+func TestResultsMentionRules(t *testing.T) {
+	for file, condition := range map[string]string{
+		".cursor/rules/go.mdc":                    "globs: '**/*.go'",
+		".github/instructions/go.instructions.md": "applyTo: '**/*.go'",
+		".claude/rules/go.md":                     "paths: ['**/*.go']",
+		".claude/rules/deep/go.md":                "paths: ['x/*.go']",
+		".clinerules/go.md":                       "paths: ['**/*.go']",
+		".windsurf/rules/go.md":                   "trigger: glob\nglobs: '**/*.go'",
+		".kiro/steering/go.md":                    "inclusion: fileMatch\nfileMatchPattern: '**/*.go'",
+		".continue/rules/go.md":                   "globs: '**/*.go'",
+		".github/copilot-instructions.md":         "",
+		".kilocode/rules/all.md":                  "",
+		"CRUSH.md":                                "",
+	} {
+		t.Run(file, func(t *testing.T) {
+			content := "Be careful."
+			if condition != "" {
+				content = "---\n" + condition + "\n---\n" + content
+			}
+			p := start(t, Options{Roots: rootSet(t, tree(t, map[string]string{file: content, "x/a.go": "", "x/b.go": "", "x/a.txt": ""}))})
+			p.begin(withoutRoots)
+			mention := filepath.FromSlash(file) + `" before you go on`
+			p.write(call(1, "read_file", read("x/a.txt")))
+			text := p.answerTo(1).text()
+			require.Equal(t, condition == "", strings.Contains(text, mention), text)
+			p.write(call(2, "read_file", read("x/a.go")))
+			text += p.answerTo(2).text()
+			require.Contains(t, text, mention)
+			p.write(call(3, "read_file", read("x/b.go")))
+			require.NotContains(t, p.answerTo(3).text(), mention, "only once")
+		})
+	}
+}
