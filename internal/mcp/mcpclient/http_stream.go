@@ -52,10 +52,15 @@ func (s *stream) follow(ctx context.Context, res *http.Response) error {
 				failed = 0
 			}
 		}
-		if s.request != nil && failed == maxAttempts {
+		wait := s.pauseBefore(failed)
+		switch {
+		case s.request == nil:
+		case failed == maxAttempts:
 			return &lostAnswerError{io.EOF}
+		case wait >= s.transport.limits.CallTimeout:
+			return &lostAnswerError{fmt.Errorf("it asks to be asked for the rest in %v", wait)}
 		}
-		err := pause.For(ctx, s.pauseBefore(failed))
+		err := pause.For(ctx, wait)
 		if err == nil {
 			res, err = s.ask(ctx)
 		}
