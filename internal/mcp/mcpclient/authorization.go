@@ -161,7 +161,8 @@ func isUnauthorized(res *http.Response) bool {
 		return true
 	}
 	lacks := func(c oauthex.Challenge) bool { return c.Params["error"] == "insufficient_scope" }
-	return res.Request.Header.Get("Authorization") != "" &&
+	return res.StatusCode == http.StatusForbidden &&
+		res.Request.Header.Get("Authorization") != "" &&
 		slices.ContainsFunc(bearerChallenges(res), lacks)
 }
 

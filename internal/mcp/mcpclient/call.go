@@ -209,7 +209,7 @@ type activeCall struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	timeout time.Duration
-	timer   *time.Timer   // cancels the call after the timeout, unless calls are paused or it progresses
+	timer   *time.Timer   // cancels the call, unless calls are paused or it progresses
 	changed chan struct{} // receives when latest is new
 
 	// Guarded by calls.mu.

@@ -96,10 +96,9 @@ func setArguments(h http.Header, schema, arguments json.RawMessage) {
 	}
 	for name, property := range properties {
 		header := ""
-		if json.Unmarshal(strictjson.Find(property, "x-mcp-header"), &header) == nil && header != "" {
-			if value, ok := headerValue(given[name]); ok {
-				h.Set("Mcp-Param-"+header, value)
-			}
+		_ = json.Unmarshal(strictjson.Find(property, "x-mcp-header"), &header)
+		if value, ok := headerValue(given[name]); ok && header != "" {
+			h.Set("Mcp-Param-"+header, value)
 		}
 		setArguments(h, property, given[name])
 	}
@@ -117,7 +116,8 @@ func headerValue(argument json.RawMessage) (string, bool) {
 		return strconv.FormatBool(v), true
 	case float64:
 		const exact = 1<<53 - 1
-		return strconv.FormatFloat(v, 'f', 0, 64), v == float64(int64(v)) && -exact <= v && v <= exact
+		whole := v == float64(int64(v)) && -exact <= v && v <= exact
+		return strconv.FormatFloat(v, 'f', 0, 64), whole
 	case string:
 		const before, after = "=?base64?", "?="
 		odd := func(r rune) bool { return r < ' ' || r > '~' }

@@ -51,7 +51,9 @@ func retryAfter(err error) time.Duration {
 // 0.
 func pauseOf(res *http.Response) time.Duration {
 	given := res.Header.Get("Retry-After")
-	if res.StatusCode != http.StatusTooManyRequests && res.StatusCode != http.StatusServiceUnavailable {
+	switch res.StatusCode {
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+	default:
 		return 0
 	}
 	if seconds, err := strconv.ParseFloat(given, 64); err == nil && seconds > 0 {

@@ -167,8 +167,8 @@ func (s *stream) explainEnd(res *http.Response, end error) error {
 	case s.unreadable != "":
 		return &statusError{code: http.StatusOK, text: cannotBeRead(s.unreadable)}
 	case errors.Is(end, io.EOF) && res.StatusCode != http.StatusOK:
-		return &statusError{code: res.StatusCode, text: fmt.Sprintf("it answered %d %s without a message",
-			res.StatusCode, http.StatusText(res.StatusCode))}
+		return &statusError{code: res.StatusCode, text: fmt.Sprintf(
+			"it answered %d %s without a message", res.StatusCode, http.StatusText(res.StatusCode))}
 	}
 	return &lostAnswerError{end}
 }
@@ -176,7 +176,7 @@ func (s *stream) explainEnd(res *http.Response, end error) error {
 // ask asks for the next response. There is none, without an error, if it may be asked for again.
 func (s *stream) ask(ctx context.Context) (*http.Response, error) {
 	t := s.transport
-	req, err := t.newRequest(ctx, http.MethodGet, nil)
+	req, err := t.newRequest(ctx, http.MethodGet, &outgoing{})
 	if err != nil {
 		return nil, err
 	}

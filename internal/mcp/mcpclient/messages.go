@@ -109,8 +109,8 @@ func splitBatch(data []byte) []json.RawMessage {
 	return []json.RawMessage{data}
 }
 
-// unreadable returns an error as the answer to the open request whose id is in raw, or nil. raw need
-// not be JSON: a value may be NaN, and text may stand before it or behind.
+// unreadable returns an error as the answer to the open request whose id is in raw, or nil. raw
+// need not be JSON: a value may be NaN, and text may stand before it or behind.
 func (b *inbox) unreadable(raw []byte) *mcpjsonrpc.Response {
 	outline := strictjson.Outline(raw[max(0, bytes.IndexByte(raw, '{')):])
 	has := func(member string) bool { return strictjson.Find(outline, member) != nil }

@@ -43,7 +43,7 @@ type tokenNetwork struct {
 	// vain.
 	servers []string
 	current int
-	origin  string // which the current one states as its issuer, without its path; "" if it does not
+	origin  string // the issuer that the current one states if only its path is missing, or ""
 
 	tokens string // the host that issues tokens, as the user was told; "" before that
 }

@@ -203,8 +203,7 @@ func (t *httpTransport) post(ctx context.Context, out *outgoing) (*http.Response
 		if err != nil {
 			return nil, err
 		}
-		refused := res.StatusCode == http.StatusUnauthorized || res.StatusCode == http.StatusForbidden
-		if t.authorizer != nil && refused && isUnauthorized(res) {
+		if t.authorizer != nil && isUnauthorized(res) {
 			err = &authorizationError{errAskedAgain}
 			if !authorized {
 				authorized, err = true, t.authorizer.authorize(ctx, res)
@@ -271,14 +270,11 @@ func isUnsent(err error) bool {
 	return ok && (op.Op == "dial" || op.Op == "proxyconnect")
 }
 
-// newRequest returns a request of the connection. out is nil if it sends no message.
+// newRequest returns a request of the connection. out is the message that a POST sends.
 func (t *httpTransport) newRequest(ctx context.Context, method string, out *outgoing) (
 	*http.Request, error) {
-	var body []byte
-	if out != nil {
-		body = out.encoded
-	}
-	req, err := http.NewRequestWithContext(ctx, method, t.origin.String(), bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(
+		ctx, method, t.origin.String(), bytes.NewReader(out.encoded))
 	if err != nil {
 		return nil, err
 	}
@@ -286,14 +282,12 @@ func (t *httpTransport) newRequest(ctx context.Context, method string, out *outg
 	session, revision := t.session, t.revision
 	t.mu.Unlock()
 	req.Header.Set("Accept", "text/event-stream")
-	if out != nil {
+	if method == http.MethodPost {
 		req.Header.Set("Content-Type", "application/json")
 		req.Header.Set("Accept", "application/json, text/event-stream")
-		out.setHeaders(req.Header, revision)
-	} else {
-		setHeader(req.Header, revisionHeader, revision)
 	}
 	setHeader(req.Header, sessionHeader, session)
+	out.setHeaders(req.Header, revision)
 	if t.authorizer != nil {
 		token, err := t.authorizer.token(ctx)
 		if err != nil {
@@ -384,7 +378,7 @@ func (t *httpTransport) Close() error {
 	}
 	ctx, cancel := context.WithTimeout(t.ctx, notifyTimeout)
 	defer cancel()
-	req, err := t.newRequest(ctx, http.MethodDelete, nil)
+	req, err := t.newRequest(ctx, http.MethodDelete, &outgoing{})
 	if err != nil {
 		return nil
 	}

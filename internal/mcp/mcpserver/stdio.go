@@ -67,7 +67,7 @@ type transport struct {
 
 	mu      sync.Mutex
 	pending map[string]*pendingRequest // by id
-	active  int                        // requests whose answer has not been written, without lasting ones
+	active  int                        // requests that are not answered, without lasting ones
 	drained chan struct{}              // closed while active is 0
 }
 
@@ -92,7 +92,8 @@ func (r *pendingRequest) lasts() bool { return r.method == "subscriptions/listen
 func newTransport(l *lines, limit int) *transport {
 	t := &transport{
 		lines: l, limit: limit, incoming: make(chan jsonrpc.Message),
-		closed: make(chan struct{}), pending: map[string]*pendingRequest{}, drained: make(chan struct{}),
+		closed: make(chan struct{}), pending: map[string]*pendingRequest{},
+		drained: make(chan struct{}),
 	}
 	close(t.drained)
 	return t
