@@ -85,11 +85,10 @@ func (c *toolCall) send(ctx context.Context, conn *connection, arguments json.Ra
 	if len(arguments) > 0 {
 		params.Arguments = arguments
 	}
-	cancelled := newCancellation()
-	with := context.WithValue(cancelled.in(ctx), schemaKey{}, c.tool.Input)
+	with, cancelled := withCancellation(context.WithValue(ctx, schemaKey{}, c.tool.Input))
 	result, err := conn.peer.CallTool(with, params)
 	if err != nil && ctx.Err() != nil && conn.stdio != nil {
-		cancelled.wait(conn.ended)
+		awaitCancellation(cancelled, conn.ended)
 	}
 	if err != nil {
 		err = callError(ctx, conn, conn.visitURLs(ctx, err))

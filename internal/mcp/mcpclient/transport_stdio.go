@@ -133,7 +133,9 @@ func (t *stdioTransport) Write(ctx context.Context, m mcpjsonrpc.Message) error 
 	if r, ok := m.(*mcpjsonrpc.Response); ok {
 		defer t.pending.remove(r.ID)
 	}
-	defer cancellationWritten(ctx, m)
+	if written, ok := ctx.Value(cancellationKey{}).(func()); ok && isCancellation(m) {
+		defer written()
+	}
 	err = t.writer.Write(ctx, line)
 	if late, ok := errors.AsType[*lateError](err); ok { // the calls behind this one wait in vain
 		t.writer.End(&limitError{fmt.Sprintf("it has not read a call within %v", late.limit)})
@@ -149,56 +151,45 @@ func limitReadError(err error) error {
 	return err
 }
 
+// isCancellation reports whether a message says that a call is cancelled.
+func isCancellation(m mcpjsonrpc.Message) bool {
+	r, ok := m.(*mcpjsonrpc.Request)
+	return ok && r.Method == "notifications/cancelled"
+}
+
 // track records which requests are open.
 func (t *stdioTransport) track(r *mcpjsonrpc.Request) {
 	var cancelled struct{ RequestID any }
 	switch {
 	case r.IsCall():
 		t.open.add(r.ID)
-	case r.Method == "notifications/cancelled" && json.Unmarshal(r.Params, &cancelled) == nil:
+	case isCancellation(r) && json.Unmarshal(r.Params, &cancelled) == nil:
 		if id, err := mcpjsonrpc.MakeID(cancelled.RequestID); err == nil {
 			t.open.remove(id)
 		}
 	}
 }
 
-// cancellation tracks when notifications/cancelled for a call has been written. The SDK writes it
-// after the call has returned. But a turn must not end before its calls, and later messages must
-// come after the notification.
-type cancellation struct {
-	once    sync.Once
-	written chan struct{}
-}
-
-func newCancellation() *cancellation { return &cancellation{written: make(chan struct{})} }
-
-// cancellationKey is the key of a call's cancellation in the context that its messages are written
-// with.
+// cancellationKey is the key of the function that is called when notifications/cancelled was written
+// with a context.
 type cancellationKey struct{}
 
-// in returns the context for the call.
-func (c *cancellation) in(ctx context.Context) context.Context {
-	return context.WithValue(ctx, cancellationKey{}, c)
-}
-
-// cancellationWritten records that m, written with ctx, was written or could not be.
-func cancellationWritten(ctx context.Context, m mcpjsonrpc.Message) {
-	r, ok := m.(*mcpjsonrpc.Request)
-	if !ok || r.Method != "notifications/cancelled" {
-		return
-	}
-	if c, ok := ctx.Value(cancellationKey{}).(*cancellation); ok {
-		c.once.Do(func() { close(c.written) })
-	}
+// withCancellation returns a context for a call. cancelled is closed once notifications/cancelled for
+// the call has been written, or cannot be. The SDK writes it after the call has returned. But a turn
+// must not end before its calls, and later messages must come after the notification.
+func withCancellation(ctx context.Context) (_ context.Context, cancelled <-chan struct{}) {
+	written := make(chan struct{})
+	return context.WithValue(ctx, cancellationKey{}, sync.OnceFunc(func() { close(written) })), written
 }
 
 // cancellationTimeout is how long a server that reads slowly may delay the end of a cancelled call.
 const cancellationTimeout = 100 * time.Millisecond
 
-// wait waits until the notification was written, ended is closed, or the timeout has passed.
-func (c *cancellation) wait(ended <-chan struct{}) {
+// awaitCancellation waits until a call is cancelled, its connection has ended, or the timeout has
+// passed.
+func awaitCancellation(cancelled, ended <-chan struct{}) {
 	select {
-	case <-c.written:
+	case <-cancelled:
 	case <-ended:
 	case <-time.After(cancellationTimeout):
 	}

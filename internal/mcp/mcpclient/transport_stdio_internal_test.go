@@ -136,12 +136,12 @@ func TestCancellationWaitsForItsNotification(t *testing.T) {
 		require.NoError(t, l.Close())
 		l.writer.Wait()
 	}()
-	w := newCancellation()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.in(t.Context())), time.Minute)
+	with, cancelled := withCancellation(t.Context())
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(with), time.Minute)
 	defer cancel()
 	over := func() bool {
 		select {
-		case <-w.written:
+		case <-cancelled:
 			return true
 		default:
 			return false
@@ -155,9 +155,13 @@ func TestCancellationWaitsForItsNotification(t *testing.T) {
 		require.NoError(t, l.Write(ctx, &jsonrpc.Request{Method: "notifications/cancelled"}))
 		require.True(t, over())
 	}
-	w.wait(nil)
+	awaitCancellation(cancelled, nil)
 	ended := make(chan struct{})
 	close(ended)
-	newCancellation().wait(ended)
-	newCancellation().wait(nil) // a server that does not read is not waited for
+	awaitCancellation(nil, ended)
+	awaitCancellation(nil, nil) // a server that does not read is not waited for
+	with, cancelled = withCancellation(t.Context())
+	require.NoError(t, l.Close())
+	require.Error(t, l.Write(with, &jsonrpc.Request{Method: "notifications/cancelled"}))
+	require.True(t, over(), "it cannot be written")
 }
