@@ -155,8 +155,6 @@ func callError(ctx context.Context, conn *connection, err error) error {
 		return serverError(s.config.Name, err)
 	case cause != nil:
 		return cause
-	case errors.As(err, new(*lostAnswerError)):
-		conn.probe()
 	}
 	return serverError(s.config.Name, s.redactor.err(withData(err)))
 }

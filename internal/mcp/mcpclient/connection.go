@@ -261,19 +261,6 @@ func (c *connection) disconnected(err error) {
 	}
 }
 
-// probe finds out, after a call whose answer was lost, whether a legacy server still knows the
-// connection: if it does not, the transport reports that.
-func (c *connection) probe() {
-	if c.http == nil || c.peer.Modern() {
-		return
-	}
-	c.server.set.spawn(func() {
-		ctx, cancel := context.WithTimeout(c.server.ctx, c.server.set.options.limits.SettleMax)
-		defer cancel()
-		_ = c.peer.Ping(ctx, nil)
-	})
-}
-
 // rootsSent records that the server was sent the roots.
 func (c *connection) rootsSent(roots mcproots.Snapshot) {
 	c.readiness.rootsSent()

@@ -24,14 +24,15 @@ import (
 type inbox struct {
 	log     *slog.Logger
 	secrets *secret.Scrubber // to remove from logged messages; nil for none
-	pending *pendingRequests
-	open    *openRequests
+	limits  limits
+	pending *requests // of the server
+	open    *requests // ours, so that answers with another id than they should have find theirs
 	notices *rate.Limiter
 	invalid atomic.Int32 // messages that could not be read
 }
 
 func newInbox(l limits, log *slog.Logger) *inbox {
-	return &inbox{log: log, pending: newPendingRequests(l), open: newOpenRequests(),
+	return &inbox{log: log, limits: l, pending: newRequests(), open: newRequests(),
 		notices: perSecond(l.MaxNotices)}
 }
 
@@ -46,7 +47,7 @@ func (b *inbox) admit(m mcpjsonrpc.Message, done <-chan struct{}) error {
 			waitFor(b.notices, done)
 			return nil
 		}
-		err := b.pending.wait(done)
+		err := b.pending.waitForRoom(b.limits, done)
 		b.pending.add(m.ID)
 		return err
 	}

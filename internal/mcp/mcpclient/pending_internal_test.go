@@ -65,12 +65,12 @@ func TestServerTakesAnswers(t *testing.T) {
 }
 
 func TestRequestIDUsedTwice(t *testing.T) {
-	q := newPendingRequests(limits{MaxRequests: 2, SettleMax: time.Minute})
+	q, l := newRequests(), limits{MaxRequests: 2, SettleMax: time.Minute}
 	a, err := jsonrpc.MakeID("a")
 	require.NoError(t, err)
 	q.add(a)
 	q.add(a)
-	require.NoError(t, q.wait(nil))
+	require.NoError(t, q.waitForRoom(l, nil))
 	q.remove(a)
-	require.Empty(t, q.pending)
+	require.Empty(t, q.ids)
 }

@@ -39,7 +39,6 @@ type httpTransport struct {
 	ctx      context.Context // ends with the connection
 	fail     func(error)     // ends the connection
 	lost     func(error)     // reports that no more requests should be sent
-	limits   limits
 	incoming chan mcpjsonrpc.Message
 
 	connected  atomic.Bool           // the server has answered initialize
@@ -69,7 +68,7 @@ func newHTTPTransport(ctx context.Context, c Config, l limits, log *slog.Logger)
 	}
 	t := &httpTransport{
 		inbox: newInbox(l, log), origin: origin, headers: c.Headers, base: base.Clone(),
-		ctx: ctx, limits: l, incoming: make(chan mcpjsonrpc.Message), ended: make(chan struct{}),
+		ctx: ctx, incoming: make(chan mcpjsonrpc.Message), ended: make(chan struct{}),
 	}
 	t.client = &http.Client{Transport: roundTripper(t.do), CheckRedirect: t.checkRedirect}
 	return t, nil
