@@ -231,9 +231,10 @@ func (t *httpTransport) post(ctx context.Context, out *outgoing) (*http.Response
 }
 
 // send sends a message. If the server of a connection cannot be reached, it tries again for a
-// while, because nothing was sent: the server may be restarting.
+// while, because nothing was sent: the server may be restarting. It asks once more for the era of
+// the server if the answer was lost, because without one the server counts as a legacy server.
 func (t *httpTransport) send(ctx context.Context, out *outgoing) (*http.Response, error) {
-	deadline := time.Now().Add(t.limits.SettleMax)
+	deadline, mayRepeat := time.Now().Add(t.limits.SettleMax), out.method == "server/discover"
 	for wait := t.limits.Backoff / 10; ; wait *= 2 {
 		req, err := t.newRequest(ctx, http.MethodPost, out)
 		if err != nil {
@@ -249,7 +250,11 @@ func (t *httpTransport) send(ctx context.Context, out *outgoing) (*http.Response
 		case ctx.Err() != nil || t.ctx.Err() != nil:
 			return nil, err
 		case !isUnsent(err):
-			return nil, &lostAnswerError{err}
+			t.base.CloseIdleConnections() // the server has probably closed these too
+			if !mayRepeat {
+				return nil, &lostAnswerError{err}
+			}
+			mayRepeat = false
 		case !t.connected.Load():
 			return nil, &unreachableError{err}
 		case time.Now().Add(wait).After(deadline):
