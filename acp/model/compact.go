@@ -115,7 +115,7 @@ func (t *modelTurn) makeRoom(ctx context.Context) error {
 // compact answers /compact.
 func (t *modelTurn) compact(ctx context.Context, focus string) (backend.Raw, error) {
 	stopped := backend.Stopped(sdk.StopReasonEndTurn)
-	if t.conversation.transcript(0) == "" {
+	if t.conversation.transcript() == "" {
 		return stopped, t.note(ctx, "There is nothing to summarise yet.")
 	}
 	done, err := t.summarise(ctx, focus, meta{})
@@ -133,54 +133,33 @@ func (t *modelTurn) summarise(ctx context.Context, focus string, m meta) (done b
 	if err != nil {
 		return false, err
 	}
-	transcript, whole, err := t.askForSummary(ctx, focus, &m)
+	transcript, summary, err := t.askForSummary(ctx, focus)
 	if ctx.Err() != nil {
 		return false, context.Cause(ctx)
 	}
 	if err != nil {
-		_, failed := errors.AsType[*llm.Error](err)
-		return false, t.updates.Update(ctx, meta{Note: true, Rejected: failed}.message(
-			"\n\nCannot summarise the conversation, which stays as it is: "+
-				text.Plain(err.Error())+".\n\n"))
+		return false, t.updates.Update(ctx, meta{Note: true}.message("\n\nCannot summarise the "+
+			"conversation, which stays as it is: "+text.Plain(err.Error())+".\n\n"))
 	}
-	marker := fmt.Sprintf("\n\n*The model continues with a summary of the conversation so far "+
-		"(%d words instead of %d)",
-		len(strings.Fields(m.Summary)), len(strings.Fields(transcript)))
-	if !whole {
-		marker += ", without the newest part, which the model's server rejected"
-	}
-	return true, t.updates.Update(ctx, m.message(marker+".*\n\n"))
+	m.Summary = summary
+	return true, t.updates.Update(ctx, m.message(fmt.Sprintf("\n\n*The model continues with a "+
+		"summary of the conversation so far (%d words instead of %d).*\n\n",
+		len(strings.Fields(summary)), len(strings.Fields(transcript)))))
 }
 
 // smallTranscript is the size of a transcript, in bytes, that is not shortened further if the
 // server says that it is too long.
 const smallTranscript = 8 << 10
 
-// askForSummary asks the model for m.Summary. If the server rejects the transcript, it asks again
-// without the last turns, and with a shorter one if it is too long. It returns the transcript, and
-// whether that has all turns.
-func (t *modelTurn) askForSummary(
-	ctx context.Context, focus string, m *meta,
-) (transcript string, whole bool, err error) {
-	var rejected error // for the first time
-	without := 0
-	for most := 3 * room(t.endpoint.Model()); ; {
-		transcript = text.Shorten(t.conversation.transcript(without), most)
-		if transcript == "" {
-			return "", false, rejected
-		}
-		m.Summary, err = t.summaryOf(ctx, transcript, focus)
+// askForSummary asks the model for a summary, of a shorter transcript if the server says that it is
+// too long. It returns the transcript.
+func (t *modelTurn) askForSummary(ctx context.Context, focus string) (transcript, summary string, err error) {
+	for most := 3 * room(t.endpoint.Model()); ; most = len(transcript) / 2 {
+		transcript = text.Shorten(t.conversation.transcript(), most)
+		summary, err = t.summaryOf(ctx, transcript, focus)
 		failed, ok := errors.AsType[*llm.Error](err)
-		switch {
-		case !ok:
-			return transcript, without == 0, err
-		case failed.Kind == llm.TooLong && len(transcript) > smallTranscript:
-			most = len(transcript) / 2
-		case rejects(failed), failed.Kind == llm.TooLong:
-			rejected = cmp.Or(rejected, err)
-			without = max(1, 2*without)
-		default:
-			return "", false, err
+		if !ok || failed.Kind != llm.TooLong || len(transcript) <= smallTranscript {
+			return transcript, summary, err
 		}
 	}
 }
@@ -377,7 +356,7 @@ func (c *conversation) sendable(m llm.Model) []llm.Message {
 			}
 		}
 	}
-	messages = c.without(messages, c.trial)
+	messages = c.trial.from(messages)
 	return m.Readable(messages) // as the client does, so that omitted parts are not counted
 }
 
@@ -430,19 +409,12 @@ func (c *conversation) isNew() bool {
 	return len(c.messages) == 1 && len(c.messages[0].Parts) == len(c.prompt)
 }
 
-// transcript returns the conversation as text, with long results shortened. It leaves out the
-// current turn, unless that is only for the user, and others before it: without turns in all.
-func (c *conversation) transcript(without int) string {
+// transcript returns the conversation as text, with long results shortened.
+func (c *conversation) transcript() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.end()
-	if without == 0 {
-		return transcribe(c.messages)
-	}
-	if !c.ignored {
-		without--
-	}
-	return transcribe(upTo(c.messages, c.before(without)))
+	return transcribe(c.messages)
 }
 
 // transcribe returns messages as text, with long results shortened. Each text is indented, so that

@@ -32,12 +32,15 @@ type knowledge struct {
 	later   []laterPart               // that come after some of these calls
 	blocks  []backend.Raw             // of a stored prompt that may have more
 	prompt  []llm.Part                // of the last prompt
-	turns   []place                   // where the prompts begin that messages has, oldest first
 	ignored bool                      // the model does not see the prompt, or what follows it
 	undone  bool                      // the last prompt, see meta
 
-	rejected bool     // the server has not accepted the last request
-	trial    omission // what requests leave out until the server has accepted one
+	prompted   place    // where the last prompt begins
+	unanswered place    // where the prompt begins with the first part that the model has not answered
+	answered   bool     // there is no such part
+	rejected   bool     // the server has not accepted the last request
+	leftOut    bool     // prompts were left out, see leaveOutPrompt
+	trial      omission // what requests leave out until the server has accepted one
 
 	encoded            llm.Encoded
 	cut                int // how many of the oldest results are left out of requests
@@ -77,7 +80,7 @@ type meta struct {
 	// Rejected says that the server has not accepted the last request.
 	Rejected bool `json:"rejected,omitempty"`
 	// Omitted is hidden from the model from now on.
-	Omitted *omission `json:"omitted,omitempty"`
+	Omitted omission `json:"omitted,omitempty"`
 	// Summary replaces the conversation so far. Keep says that the user's last message is kept.
 	Summary string `json:"summary,omitempty"`
 	Keep    bool   `json:"keep,omitempty"`
@@ -229,12 +232,12 @@ func (c *conversation) apply(u backend.Update, foreign bool) {
 		c.blocks = append(c.blocks, said.Content)
 		return
 	}
+	if !c.edit(said.Meta.Ours) && !c.ignored && !said.Meta.Ours.Note {
+		c.continueWith(u.Kind, said)
+	}
 	if said.Meta.Ours.Rejected {
 		c.end()
 		c.rejected = true
-	}
-	if !c.edit(said.Meta.Ours) && !c.ignored && !said.Meta.Ours.Note {
-		c.continueWith(u.Kind, said)
 	}
 }
 
@@ -258,12 +261,10 @@ func (c *conversation) edit(m meta) bool {
 	case m.Summary != "":
 		c.startOver(m)
 	case m.Refused:
-		c.endCalls()
-		c.said.Reset()
-		c.later = nil
-		c.truncate(upTo(c.messages, c.before(0)))
-	case m.Omitted != nil:
-		c.omit(*m.Omitted)
+		c.leaveOutPrompt(m)
+	case m.Omitted != "":
+		c.end()
+		c.messages = m.Omitted.from(c.messages)
 	case m.Retried && !c.ignored:
 		c.said.Reset()
 		c.later = nil
@@ -424,7 +425,7 @@ func (c *conversation) endPrompt() prompts.Command {
 		return prompts.Command{}
 	}
 	c.end()
-	c.turns = append(c.turns, end(c.messages))
+	c.prompted = end(c.messages)
 	var parts []llm.Part
 	parts, call := promptParts(c.blocks)
 	c.blocks, c.prompt = nil, nil
@@ -444,7 +445,8 @@ func (c *conversation) startOver(m meta) {
 	c.cut, c.fitting, c.counted, c.estimated = 0, 0, 0, 0
 	c.said.Reset()
 	c.add(llm.User, llm.Text(summaryIntroduction+m.Summary))
-	c.turns = []place{end(c.messages)}
+	c.prompted = end(c.messages)
+	c.unanswered = c.prompted
 	if m.Keep {
 		c.add(llm.User, c.prompt...)
 	}
@@ -452,6 +454,10 @@ func (c *conversation) startOver(m meta) {
 
 // add appends parts to the last message, or a message of another role.
 func (c *conversation) add(role llm.Role, parts ...llm.Part) {
-	c.rejected = c.rejected && role == llm.User
+	if c.answered && role == llm.User {
+		c.unanswered = c.prompted
+	}
+	c.answered = role == llm.Assistant
+	c.rejected = c.rejected && !c.answered
 	c.messages = appended(c.messages, role, parts...)
 }

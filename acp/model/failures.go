@@ -41,7 +41,8 @@ func (t *modelTurn) explain(ctx context.Context, err error) (backend.Raw, error)
 	if ctx.Err() != nil || !ok {
 		return nil, err
 	}
-	if failed.Kind == llm.Filtered || failed.Kind == llm.Rejected && failed.Status != 0 {
+	if failed.Kind == llm.Filtered || failed.Kind == llm.Rejected && failed.Status != 0 ||
+		mayReject(failed) && t.conversation.wasRejected() {
 		return t.reject(ctx, failed)
 	}
 	correct := " Correct the configuration of model " + codeOf(t.endpoint)

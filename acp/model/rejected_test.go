@@ -163,12 +163,17 @@ var places = map[string]func(e *editor){
 }
 
 // recovers checks that the model answers one of a few prompts, and from then on each of them, also
-// after a restart and in a fork. The history keeps what it is not told.
-func (e *editor) recovers(within int, count *atomic.Int64) {
+// after a restart and in a fork. If an answer of the model is the reason, the user is told to undo it.
+// The history keeps what the model is not told.
+func (e *editor) recovers(within int, poisonedAnswer bool, count *atomic.Int64) {
 	e.t.Helper()
 	said := ""
 	for i := 0; !strings.Contains(said, "Going on."); i++ {
 		require.Less(e.t, i, within, said)
+		if poisonedAnswer && i == within-1 {
+			require.Contains(e.t, said, "/undo")
+			require.Contains(e.t, e.prompt("/undo").text(), "The model has forgotten `Say.")
+		}
 		said = e.prompt("Go on.", modelserver.Say("Going on.")).text()
 		if i == 0 {
 			e.restart()
@@ -236,7 +241,7 @@ func TestNoStuckSession(t *testing.T) {
 					e.answer(allowOnce)
 					e.prompt("First.", modelserver.Say("Done."))
 					places[place](e)
-					e.recovers(3, &count)
+					e.recovers(3, place == "answer", &count)
 					require.Contains(t, e.stored(), "Done.")
 				})
 			}
@@ -269,15 +274,11 @@ func TestContentFilters(t *testing.T) {
 	}
 }
 
-// Images, and results of tools, that the server does not accept are left out at once, and the model
-// answers.
+// Images that the server does not accept are left out at once, and the model answers.
 //
 // Clause B6.
-func TestRejectedParts(t *testing.T) {
-	for place, left := range map[string]string{
-		"image": "the new images and documents", "image of a tool": "the new images and documents",
-		"result": "the last results of its tools", "call": "its last tool calls and their results",
-	} {
+func TestRejectedMedia(t *testing.T) {
+	for _, place := range []string{"image", "image of a tool"} {
 		t.Run(place, func(t *testing.T) {
 			var count atomic.Int64
 			e := open(t, setup{model: rejecting(t, rejection{400, `{"error":{"message":"Bad"}}`}, &count),
@@ -287,7 +288,8 @@ func TestRejectedParts(t *testing.T) {
 			e.prompt("First.", modelserver.Say("Done."))
 			places[place](e)
 			require.Contains(t, e.stored(), "The model's server rejected the request: Bad (HTTP status "+
-				"400). The model goes on without "+left+", which stays in the history of the session.")
+				"400). The model goes on without the new images and documents, which stays in the "+
+				"history of the session.")
 			require.Contains(t, e.last().Text(), "First.")
 			before := count.Load()
 			e.goOn()

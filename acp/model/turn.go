@@ -44,7 +44,7 @@ func (t *modelTurn) run(ctx context.Context, params backend.Raw) (backend.Raw, e
 		return nil, err
 	}
 	_, t.endpoint = t.current()
-	t.conversation.try(omission{})
+	t.conversation.try("")
 	slash, err := t.prompt(ctx, params)
 	if err != nil {
 		return nil, err

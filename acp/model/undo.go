@@ -11,12 +11,15 @@ import (
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/llm"
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
 // span is a part of the stored history: a prompt and what followed it.
 type span struct {
 	from, to int    // the updates number from to to-1
-	command  bool   // the prompt is a slash command that the model does not see
+	hidden   bool   // the model does not see it: a slash command, or left out without a tool call
+	acted    bool   // it has tool calls
+	at       place  // in the conversation
 	said     string // the first text of the prompt
 }
 
@@ -39,6 +42,13 @@ func (l *turnLog) follow(c *conversation, i int, u backend.Update, foreign bool)
 	case prompting && len(c.blocks) == 0:
 		l.endPrompt(c)
 	}
+	if last := len(l.turns) - 1; last >= 0 && u.Kind == sessionstore.ToolCall {
+		l.turns[last].acted = true
+	}
+	if c.leftOut {
+		l.hide(end(c.messages))
+		c.leftOut = false
+	}
 	if !c.undone {
 		return
 	}
@@ -50,10 +60,18 @@ func (l *turnLog) follow(c *conversation, i int, u backend.Update, foreign bool)
 	}
 }
 
+// hide notes that the prompts after a place were left out. Those with tool calls can still be undone
+// alone, because they may have changed files.
+func (l *turnLog) hide(from place) {
+	for i, turn := range l.turns {
+		l.turns[i].hidden = turn.hidden || !turn.acted && !turn.at.isBefore(from)
+	}
+}
+
 // endPrompt notes what the conversation knows of a complete prompt.
 func (l *turnLog) endPrompt(c *conversation) {
 	last := &l.turns[len(l.turns)-1]
-	last.command = c.ignored
+	last.hidden, last.at = c.ignored, c.prompted
 	for _, p := range c.prompt {
 		if said, ok := p.(llm.Text); ok && last.said == "" {
 			last.said = string(said)
@@ -62,10 +80,10 @@ func (l *turnLog) endPrompt(c *conversation) {
 }
 
 // undoable returns how many of the last turns are undone together: the last one with a prompt for
-// the model, and the commands after it. It returns 0 if there is no such turn.
+// the model, and those after it that the model does not see. It returns 0 if there is no such turn.
 func (l *turnLog) undoable() int {
 	for i, turn := range slices.Backward(l.turns) {
-		if !turn.command {
+		if !turn.hidden {
 			return len(l.turns) - i
 		}
 	}
