@@ -90,6 +90,9 @@ func TestEmptyAnswers(t *testing.T) {
 	r = e.prompt("Look.", modelserver.Together(modelserver.Say("I look."), modelserver.Read("a.txt")),
 		modelserver.Say(" \n"))
 	require.Equal(t, "I look. \n\n\n"+empty, r.text())
+	r = e.prompt("Look.", modelserver.Say("I look.").Ending("tool_calls"))
+	require.Equal(t, "I look.\n\nThe model's server says that the model calls a tool, but has sent no "+
+		"call. Send another message to continue.", r.text())
 	e.goOn()
 	require.NotContains(t, string(e.last().Body), "without an answer")
 }

@@ -2,6 +2,7 @@ package llm
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,25 +28,184 @@ const (
 	maxTokenCount = 1 << 30
 )
 
-// answerSize counts the tool calls of an answer, and the bytes of its text, thinking and arguments.
-// news counts only the bytes that the model itself has written.
-type answerSize struct{ bytes, calls, news int }
+// assembler makes the events of an answer from the parts that a decoder reads.
+type assembler struct {
+	events []Event // that have not been yielded
+	// began is set when something has arrived, and done when the server has said that the answer is
+	// complete. reason says why, in the server's words.
+	began, done bool
+	reason      string
+	marked      bool // [DONE] says that the answer is complete
+	refused     bool // the model refuses to answer
+	spoke       bool // some text has arrived
+	usage       Usage
 
-// wrote counts bytes that the model has written.
-func (s *answerSize) wrote(n int) {
-	s.bytes += n
-	s.news += n
+	calls  int          // that have begun
+	called bool         // one is complete
+	held   *pendingCall // may have been cut off by the limit of tokens
+	// bytes are those of text, thinking and arguments. news counts only those that the model itself
+	// has written.
+	bytes, news int
 }
 
-// written returns how many bytes of the model's words have arrived. It grows with each piece.
-func (s answerSize) written() int { return s.news + s.calls }
+// pendingCall is a tool call that is arriving.
+type pendingCall struct {
+	number    int // among the calls of the answer
+	index     int // the server's number
+	id, name  string
+	arguments []byte
+	attached  []json.RawMessage // pieces of ToolCall.Attached
+}
 
-// check returns an error if that exceeds the limits of an answer: most bytes, and maxCalls.
-func (s answerSize) check(most int) error {
+// wrote counts bytes that the model has written.
+func (a *assembler) wrote(n int) {
+	a.bytes += n
+	a.news += n
+}
+
+// say adds a piece of the answer's text.
+func (a *assembler) say(text string) {
+	if text != "" {
+		a.release()
+		a.spoke = true
+		a.wrote(len(text))
+		a.events = append(a.events, TextDelta(text))
+	}
+}
+
+// think adds a piece of what the model thinks.
+func (a *assembler) think(text string) {
+	if text != "" {
+		a.release()
+		a.wrote(len(text))
+		a.events = append(a.events, ThinkingDelta(text))
+	}
+}
+
+// keep adds a thought as it must be sent back.
+func (a *assembler) keep(t Thinking) {
+	a.release()
+	a.bytes += len(t.Attached)
+	a.events = append(a.events, t)
+}
+
+// begin adds a tool call.
+func (a *assembler) begin(index int, id, name string) *pendingCall {
+	a.release()
+	c := &pendingCall{number: a.calls, index: index, id: id, name: name}
+	a.calls++
+	return c
+}
+
+// argue adds a piece of the arguments of a call.
+func (a *assembler) argue(c *pendingCall, piece string) {
+	a.wrote(len(piece))
+	c.arguments = append(c.arguments, piece...)
+	a.events = append(a.events, CallDelta{c.number, c.name, piece})
+}
+
+// finish ends a call. It is held back if its arguments are not complete.
+func (a *assembler) finish(c *pendingCall) {
+	a.release()
+	c.arguments = bytes.TrimSpace(c.arguments)
+	if a.held = c; json.Valid(c.arguments) {
+		a.release()
+	}
+}
+
+// release adds the call that was held back, because more has arrived after it.
+func (a *assembler) release() {
+	if a.held == nil {
+		return
+	}
+	call := ToolCall{ID: cmp.Or(a.held.id, newID()), Name: a.held.name,
+		Arguments: cmp.Or(string(a.held.arguments), "{}"), Attached: joinMembers(a.held.attached)}
+	a.events, a.held, a.called = append(a.events, call), nil, true
+}
+
+// count notes how many tokens there were. All counts are totals, but not every server sends all of
+// them each time.
+func (a *assembler) count(t tokens) {
+	u := t.usage()
+	a.usage = Usage{max(a.usage.Input, u.Input), max(a.usage.Cached, u.Cached),
+		max(a.usage.Output, u.Output)}
+}
+
+// tokens are the counts of tokens under the names of all formats.
+type tokens struct {
+	Prompt        int `json:"prompt_tokens"`
+	Completion    int `json:"completion_tokens"`
+	Total         int `json:"total_tokens"`
+	Input         int `json:"input_tokens"` // in Anthropic's, without the next two
+	Written       int `json:"cache_creation_input_tokens"`
+	Read          int `json:"cache_read_input_tokens"`
+	Output        int `json:"output_tokens"`
+	PromptDetails struct {
+		Cached int `json:"cached_tokens"`
+	} `json:"prompt_tokens_details"`
+	InputDetails struct {
+		Cached int `json:"cached_tokens"`
+	} `json:"input_tokens_details"`
+	Cached   int `json:"cached_tokens"`           // Kimi's
+	CacheHit int `json:"prompt_cache_hit_tokens"` // DeepSeek's
+}
+
+// usage returns what t counts. Some servers count thoughts only in the total.
+func (t tokens) usage() Usage {
+	input := max(t.Prompt, t.Input+t.Written+t.Read)
+	return Usage{
+		Input:  input,
+		Cached: max(t.PromptDetails.Cached, t.InputDetails.Cached, t.Cached, t.CacheHit, t.Read),
+		Output: max(t.Completion, t.Output, t.Total-input),
+	}
+}
+
+// reasons are the reasons of servers in all formats.
+var reasons = map[string]Reason{
+	"": Stopped, "stop": Stopped, "eos": Stopped, "end_turn": Stopped, "stop_sequence": StopText,
+	"tool_calls": CallsTools, "function_call": CallsTools, "tool_use": CallsTools,
+	"length": Length, "max_tokens": Length, "model_length": Length, "max_output_tokens": Length,
+	"model_context_window_exceeded": Length,
+	"content_filter":                Refused, "refusal": Refused, "pause_turn": Paused,
+}
+
+// end adds the [Finish] when the stream has ended or the connection was lost. It returns [errCut] if
+// the answer is not complete.
+func (a *assembler) end() error {
 	switch {
-	case s.calls > maxCalls:
+	case !a.began:
+		return errEmpty
+	case !a.done && a.reason == "":
+		return errCut
+	case a.reason == "error":
+		return &Error{Kind: Rejected, Message: "the server reports that the answer failed"}
+	}
+	finish := Finish{Reason: reasons[a.reason], Usage: a.usage}
+	if a.refused {
+		finish.Reason = Refused
+	}
+	switch finish.Reason {
+	case "":
+		finish.Reason, finish.Said = Other, a.reason
+		if a.called {
+			finish.Reason = CallsTools
+		}
+	case Length, Refused:
+	default:
+		if a.release(); a.called {
+			finish.Reason = CallsTools
+		}
+	}
+	a.events = append(a.events, finish)
+	return nil
+}
+
+// check returns an error if more has arrived than the limits allow: most bytes, and maxCalls.
+func (a *assembler) check(most int) error {
+	switch {
+	case a.calls > maxCalls:
 		return tooMuch(fmt.Sprintf("it calls more than %d tools at once", maxCalls))
-	case s.bytes > most:
+	case a.bytes > most:
 		return tooMuch("it is longer than " + text.Size(most))
 	}
 	return nil
@@ -98,6 +258,7 @@ var errStopped = errors.New("stopped")
 
 // answer is an answer as it is read from the body of a response.
 type answer struct {
+	assembler
 	origin  string // of the model
 	most    int    // bytes
 	stream  *sse.Reader
@@ -111,7 +272,8 @@ type answer struct {
 // read yields the events of an answer. It returns errStopped if yield returns false.
 func (c *Client) read(body io.Reader, v variant, yield func(Event) bool) error {
 	a := answer{origin: c.model.Origin(), most: c.longest, stream: sse.NewReader(body, maxEvent),
-		decoder: c.format.decoder(v), yield: yield, progress: func() {}}
+		yield: yield, progress: func() {}}
+	a.decoder = c.format.decoder(v, &a.assembler)
 	if watched, ok := body.(*watchedBody); ok {
 		a.progress = watched.progress
 	}
@@ -125,15 +287,16 @@ func (c *Client) read(body io.Reader, v variant, yield func(Event) bool) error {
 	for {
 		event, failed := a.stream.Next()
 		if failed == nil {
-			if done, err := a.decode(event); err != nil {
+			if err := a.decode(event); err != nil {
 				return err
-			} else if !done {
+			} else if !a.done {
 				continue
 			}
 		}
-		switch last, err := a.decoder.end(); {
+		a.decoder.flush()
+		switch err := a.end(); {
 		case err == nil:
-			return a.give(last)
+			return a.give()
 		case failed != nil && failed != io.EOF:
 			return lost(failed)
 		case err == errEmpty && a.words != "":
@@ -154,41 +317,43 @@ func (a *answer) readWhole() error {
 	if json.NewDecoder(bytes.NewReader(whole)).Decode(&value) == nil {
 		whole = value
 	}
-	if _, err := a.decode(sse.Event{Data: whole}); err != nil {
+	if err := a.decode(sse.Event{Data: whole}); err != nil {
 		return err
 	}
-	last, err := a.decoder.end()
-	if err != nil {
+	a.decoder.flush()
+	if a.end() != nil {
 		return malformed(errors.New("JSON without a message of the model; " +
 			"check the model's baseURL"))
 	}
-	return a.give(last)
+	return a.give()
 }
 
-// decode yields the events that an event of the stream stands for. It reports whether it was the
-// last one.
-func (a *answer) decode(e sse.Event) (done bool, err error) {
+// decode yields the events that an event of the stream stands for.
+func (a *answer) decode(e sse.Event) error {
 	if failed := reported(e); failed != nil {
-		return true, failed
+		return failed
 	}
-	if words := bytes.TrimSpace(e.Data); !isEnd(e) && bytes.IndexAny(words, "{[") != 0 {
+	if isEnd(e) {
+		a.done = a.marked
+		return nil
+	}
+	if words := bytes.TrimSpace(e.Data); bytes.IndexAny(words, "{[") != 0 {
 		if len(words) > 0 && words[0] != ':' {
 			a.words = string(words)
 		}
-		return false, nil
+		return nil
 	}
-	before := a.decoder.written()
-	events, done, err := a.decoder.decode(e)
-	if a.decoder.written() > before {
+	before := a.news + a.calls
+	if err := a.decoder.decode(e); err != nil {
+		return err
+	}
+	if a.news+a.calls > before {
 		a.progress()
 	}
-	if err == nil {
-		err = a.decoder.check(a.most)
+	if err := a.check(a.most); err != nil {
+		return err
 	}
-	if err == nil {
-		err = a.give(events)
-	}
-	return done, err
+	return a.give()
 }
 
 // isEnd reports whether an event says that the stream ends, as servers do in all formats.
@@ -204,7 +369,10 @@ func decodeEvent(e sse.Event, into any) error {
 	return nil
 }
 
-func (a *answer) give(events []Event) error {
+// give yields the events that are new.
+func (a *answer) give() error {
+	events := a.events
+	a.events = nil
 	for _, e := range events {
 		switch event := e.(type) {
 		case ToolCall:

@@ -278,20 +278,13 @@ func mayThink(messages []Message) bool {
 	return thinks
 }
 
-func (anthropicFormat) decoder(variant) decoder {
-	return &anthropicDecoder{blocks: map[int]*anthropicBlock{}}
+func (anthropicFormat) decoder(_ variant, to *assembler) decoder {
+	return &anthropicDecoder{to, map[int]*anthropicBlock{}}
 }
 
 type anthropicDecoder struct {
-	answerSize
+	*assembler
 	blocks map[int]*anthropicBlock // those that have started and not stopped
-	// held is a tool call that may have been cut off by the limit of tokens.
-	held   *ToolCall
-	began  bool   // something has arrived
-	spoke  bool   // some of it was text
-	called bool   // tools were called
-	reason string // "" until the server has said it
-	usage  anthropicUsage
 }
 
 // anthropicBlock is a part of an answer: its start, and everything that was added later.
@@ -299,8 +292,8 @@ type anthropicBlock struct {
 	Type, Text, Thinking, Signature, Data, ID, Name string
 
 	Input    json.RawMessage
-	call     int             // its number among the tool calls
-	added    strings.Builder // to Thinking or Input
+	call     *pendingCall    // nil for no call
+	thought  strings.Builder // added to Thinking
 	attached json.RawMessage // see ToolCall.Attached
 }
 
@@ -314,30 +307,14 @@ func (b *anthropicBlock) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-type anthropicUsage struct {
-	Input   int `json:"input_tokens"`
-	Written int `json:"cache_creation_input_tokens"`
-	Read    int `json:"cache_read_input_tokens"`
-	Output  int `json:"output_tokens"`
-}
-
-// update merges a later count. All counts are totals, but not every server sends all of them each
-// time.
-func (u *anthropicUsage) update(later anthropicUsage) {
-	u.Input = cmp.Or(later.Input, u.Input)
-	u.Written = cmp.Or(later.Written, u.Written)
-	u.Read = cmp.Or(later.Read, u.Read)
-	u.Output = cmp.Or(later.Output, u.Output)
-}
-
 // anthropicEvent is an event of a stream, or a whole message.
 type anthropicEvent struct {
 	Type    string
-	Message struct{ Usage anthropicUsage }
+	Message struct{ Usage tokens }
 	Index   int
 	Block   anthropicBlock `json:"content_block"`
 	Delta   anthropicDelta
-	Usage   anthropicUsage
+	Usage   tokens
 
 	Content *[maxParts]*anthropicBlock // of a whole message
 	Reason  string                     `json:"stop_reason"`
@@ -351,183 +328,100 @@ type anthropicDelta struct {
 	Details struct{ Explanation string } `json:"stop_details"`
 }
 
-func (d *anthropicDecoder) decode(e sse.Event) (events []Event, done bool, err error) {
-	if isEnd(e) {
-		return nil, true, nil
-	}
+func (d *anthropicDecoder) decode(e sse.Event) error {
 	var event anthropicEvent
 	if err := decodeEvent(e, &event); err != nil {
-		return nil, false, err
+		return err
 	}
 	d.began = true
-	kind := cmp.Or(event.Type, e.Name)
-	switch kind {
+	d.count(event.Message.Usage)
+	d.count(event.Usage)
+	switch cmp.Or(event.Type, e.Name) {
 	case "message": // the server does not stream
-		return d.whole(event), true, nil
-	case "message_start":
-		d.usage.update(event.Message.Usage)
+		d.reason, d.done = event.Reason, true
+		if event.Content != nil {
+			for i, b := range event.Content {
+				if b != nil {
+					d.start(i, b)
+					d.stop(i)
+				}
+			}
+		}
 	case "content_block_start":
-		b := event.Block
-		d.count(&b)
-		d.blocks[event.Index] = &b
-		events = slices.Concat(d.release(), d.delta(b.Text, b.Thinking), b.piece(""))
+		d.start(event.Index, &event.Block)
+		if c := event.Block.call; c != nil {
+			d.argue(c, "")
+		}
 	case "content_block_delta":
-		events = d.extend(d.blocks[event.Index], event.Delta)
+		if b := d.blocks[event.Index]; b != nil {
+			d.extend(b, event.Delta)
+		}
 	case "content_block_stop":
-		events = d.stop(d.blocks[event.Index])
-		delete(d.blocks, event.Index)
+		d.stop(event.Index)
 	case "message_delta":
-		d.usage.update(event.Usage)
 		d.reason = cmp.Or(event.Delta.Reason, d.reason)
+		why := event.Delta.Details.Explanation
+		if why != "" && d.spoke {
+			why = "\n\n" + why
+		}
 		if event.Delta.Reason == "refusal" {
-			events = d.refusal(event.Delta.Details.Explanation)
+			d.say(why)
 		}
 	case "message_stop":
-		d.reason = cmp.Or(d.reason, "end_turn")
-		return nil, true, nil
-	}
-	return events, false, nil
-}
-
-// whole returns the events for a message that is not streamed.
-func (d *anthropicDecoder) whole(message anthropicEvent) (events []Event) {
-	d.usage.update(message.Usage)
-	d.reason = cmp.Or(message.Reason, "end_turn")
-	if message.Content == nil {
-		return nil
-	}
-	for _, b := range message.Content {
-		if b == nil {
-			continue
-		}
-		d.count(b)
-		events = append(events, d.delta(b.Text, b.Thinking)...)
-		events = append(events, d.stop(b)...)
-	}
-	return events
-}
-
-// extend adds a piece to a block, which is nil if it has not started. It returns the events for it.
-func (d *anthropicDecoder) extend(b *anthropicBlock, delta anthropicDelta) []Event {
-	if b == nil {
-		return nil
-	}
-	d.wrote(len(delta.Text) + len(delta.Thinking) + len(delta.Input) + len(delta.Signature))
-	b.Signature += delta.Signature
-	b.added.WriteString(delta.Thinking + delta.Input)
-	return append(d.delta(delta.Text, delta.Thinking), b.piece(delta.Input)...)
-}
-
-// refusal returns the events for why the model refuses to answer, "" if the server has not said it.
-func (d *anthropicDecoder) refusal(why string) []Event {
-	if why != "" && d.spoke {
-		why = "\n\n" + why
-	}
-	return d.delta(why, "")
-}
-
-// count counts a block that has started.
-func (d *anthropicDecoder) count(b *anthropicBlock) {
-	const overhead = 100 // so that empty blocks count
-	d.bytes += overhead
-	d.wrote(len(b.Text) + len(b.Thinking) + len(b.Signature) + len(b.Data))
-	d.bytes += len(b.Input) + len(b.attached) // often an empty object
-	if b.Type == "tool_use" {
-		b.call = d.calls
-		d.calls++
-	}
-}
-
-// piece returns the event for a piece of a tool call's arguments.
-func (b *anthropicBlock) piece(arguments string) []Event {
-	if b.Type != "tool_use" {
-		return nil
-	}
-	return []Event{CallDelta{b.call, b.Name, arguments}}
-}
-
-// delta returns the events for pieces of text and thinking.
-func (d *anthropicDecoder) delta(text, thinking string) (events []Event) {
-	if thinking != "" {
-		events = append(events, ThinkingDelta(thinking))
-	}
-	if text != "" {
-		d.spoke = true
-		events = append(events, TextDelta(text))
-	}
-	return events
-}
-
-// stop returns the events for the end of a block, which is nil if it has not started.
-func (d *anthropicDecoder) stop(b *anthropicBlock) []Event {
-	if b == nil {
-		return nil
-	}
-	switch b.Type {
-	case "thinking":
-		return []Event{Thinking{Text: b.Thinking + b.added.String(), Signature: b.Signature}}
-	case "redacted_thinking":
-		return []Event{Thinking{Redacted: b.Data}}
-	case "tool_use":
-		events := d.release()
-		d.held = &ToolCall{ID: cmp.Or(b.ID, newID()), Name: b.Name,
-			Arguments: strings.TrimSpace(b.added.String()), Attached: b.attached}
-		if whole := string(b.Input); d.held.Arguments == "" && whole != "{}" && whole != "null" {
-			d.held.Arguments = whole
-		}
-		if json.Valid([]byte(d.held.Arguments)) {
-			events = append(events, d.release()...)
-		}
-		return events
+		d.done = true
 	}
 	return nil
 }
 
-// release returns the tool call that was held back, because it has turned out to be complete.
-func (d *anthropicDecoder) release() []Event {
-	if d.held == nil {
-		return nil
+// start adds a block that has started.
+func (d *anthropicDecoder) start(index int, b *anthropicBlock) {
+	const overhead = 100 // so that empty blocks count
+	d.bytes += overhead + len(b.Input) + len(b.attached)
+	d.wrote(len(b.Signature) + len(b.Data))
+	d.blocks[index] = b
+	d.think(b.Thinking)
+	d.say(b.Text)
+	if b.Type == "tool_use" {
+		b.call = d.begin(index, b.ID, b.Name)
+		b.call.attached = []json.RawMessage{b.attached}
 	}
-	call := *d.held
-	call.Arguments = cmp.Or(call.Arguments, "{}")
-	d.held, d.called = nil, true
-	return []Event{call}
 }
 
-func (d *anthropicDecoder) end() ([]Event, error) {
-	u := d.usage
-	finish := Finish{
-		Reason: Stopped, Usage: Usage{u.Input + u.Written + u.Read, u.Read, u.Output},
+// extend adds a piece to a block.
+func (d *anthropicDecoder) extend(b *anthropicBlock, delta anthropicDelta) {
+	d.say(delta.Text)
+	d.think(delta.Thinking)
+	b.thought.WriteString(delta.Thinking)
+	d.wrote(len(delta.Signature))
+	b.Signature += delta.Signature
+	if b.call != nil && delta.Input != "" {
+		d.argue(b.call, delta.Input)
 	}
-	var events []Event
-	if d.reason != "" { // some gateways leave out the end of the last block
-		for _, index := range slices.Sorted(maps.Keys(d.blocks)) {
-			events = append(events, d.stop(d.blocks[index])...)
+}
+
+// stop ends a block.
+func (d *anthropicDecoder) stop(index int) {
+	b := d.blocks[index]
+	if b == nil {
+		return
+	}
+	delete(d.blocks, index)
+	switch b.Type {
+	case "thinking":
+		d.keep(Thinking{Text: b.Thinking + b.thought.String(), Signature: b.Signature})
+	case "redacted_thinking":
+		d.keep(Thinking{Redacted: b.Data})
+	case "tool_use":
+		if whole := string(b.Input); len(b.call.arguments) == 0 && whole != "{}" && whole != "null" {
+			b.call.arguments = b.Input
 		}
-		clear(d.blocks)
+		d.finish(b.call)
 	}
-	switch d.reason {
-	case "":
-		if !d.began {
-			return nil, errEmpty
-		}
-		return nil, errCut
-	case "max_tokens", "model_context_window_exceeded":
-		finish.Reason = Length
-	case "refusal":
-		finish.Reason = Refused
-	case "pause_turn":
-		finish.Reason = Paused
-	case "stop_sequence":
-		finish.Reason = StopText
-	case "end_turn", "tool_use":
-	default:
-		finish.Reason, finish.Said = Other, d.reason
+}
+
+// flush implements [decoder]. Some gateways leave out the end of the last block.
+func (d *anthropicDecoder) flush() {
+	for _, index := range slices.Sorted(maps.Keys(d.blocks)) {
+		d.stop(index)
 	}
-	if finish.Reason != Length && finish.Reason != Refused {
-		if events = append(events, d.release()...); d.called {
-			finish.Reason = CallsTools
-		}
-	}
-	return append(events, finish), nil
 }

@@ -11,7 +11,7 @@
 //
 //	llm.go         models, requests, messages and events
 //	client.go      sending a request: keys, retries, timeouts
-//	answer.go      reading an answer, within limits
+//	answer.go      assembling an answer, within limits
 //	format.go      the interface of a wire format, and what the formats share
 //	shapes.go      how servers differ from the formats, and how that is learned from rejections
 //	encoded.go     messages as they were sent, for the next request

@@ -25,24 +25,17 @@ type format interface {
 	header(key string) http.Header
 	// encode returns the body of a request to a server that differs from the format as v says.
 	encode(m Model, r Request, v variant) requestBody
-	// decoder returns a decoder for the stream of one answer.
-	decoder(v variant) decoder
+	// decoder returns a decoder for the stream of one answer, whose parts it adds to an assembler.
+	decoder(v variant, to *assembler) decoder
 }
 
-// decoder decodes the stream of one answer, event by event. It embeds an [answerSize], which it
-// keeps up to date.
+// decoder decodes the stream of one answer, event by event.
 type decoder interface {
-	// decode returns the events that an event of the stream stands for. done reports whether it is
-	// the last one of interest, after which end is called. An error means that the stream contains
-	// an error (see [describe]) or is not of the format (see [malformed]).
-	decode(e sse.Event) (events []Event, done bool, err error)
-	// check returns an error if more has arrived than the limits allow: most bytes, and maxCalls.
-	check(most int) error
-	// written returns how many bytes of the model's words have arrived.
-	written() int
-	// end returns the remaining events, the last of them a [Finish], when the stream has ended or
-	// the connection was lost. It returns [errCut] if the answer is not complete.
-	end() ([]Event, error)
+	// decode adds what an event of the stream stands for. An error means that the event is not of the
+	// format (see [malformed]).
+	decode(e sse.Event) error
+	// flush adds what has begun and was not ended when the stream ends.
+	flush()
 }
 
 // newFormat returns the format of an API.

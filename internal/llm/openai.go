@@ -283,11 +283,14 @@ func joinText(a, b string) string {
 	return a + "\n\n" + b
 }
 
-func (openAIFormat) decoder(v variant) decoder { return &chatDecoder{tags: v.has(tags)} }
+func (openAIFormat) decoder(v variant, to *assembler) decoder {
+	to.marked = true
+	return &chatDecoder{assembler: to, tags: v.has(tags)}
+}
 
 // chatDecoder decodes the chunks of a chat completion, or the whole of one.
 type chatDecoder struct {
-	answerSize
+	*assembler
 	thought strings.Builder // thoughts that must be sent back, as reasoning_content
 	listed  strings.Builder // thoughts in the content, where Mistral needs them back
 	// reasoning are thoughts of servers that send only a member of this name, as Groq's and
@@ -298,20 +301,7 @@ type chatDecoder struct {
 	inTags    strings.Builder // these thoughts
 	// attached are the members of the message that have no meaning here, piece by piece.
 	attached []json.RawMessage
-	begun    bool // something has arrived
-	done     bool // the end was announced
-	refused  bool
-	finish   string // the reason
-	usage    Usage
-	pending  []*chatPending // in the order in which they began
-}
-
-// chatPending is a tool call that is arriving.
-type chatPending struct {
-	index     int
-	id, name  string
-	arguments []byte
-	attached  []json.RawMessage // see ToolCall.Attached
+	pending  []*pendingCall // in the order in which they began
 }
 
 // chatChunk is an event. Its lists are arrays, so that further elements are skipped when they are
@@ -322,30 +312,10 @@ type chatChunk struct {
 		Delta        chatDelta
 		Message      *chatDelta // of a whole completion
 		FinishReason string     `json:"finish_reason"`
-		Usage        *chatUsage // Kimi has it here
+		Usage        tokens     // Kimi has it here
 	}
-	Usage *chatUsage
-	Groq  struct{ Usage *chatUsage } `json:"x_groq"` // before the usual place was known there
-}
-
-type chatUsage struct {
-	PromptTokens        int `json:"prompt_tokens"`
-	CompletionTokens    int `json:"completion_tokens"`
-	TotalTokens         int `json:"total_tokens"`
-	PromptTokensDetails struct {
-		CachedTokens int `json:"cached_tokens"`
-	} `json:"prompt_tokens_details"`
-	CachedTokens         int `json:"cached_tokens"`           // Kimi's
-	PromptCacheHitTokens int `json:"prompt_cache_hit_tokens"` // DeepSeek's
-}
-
-// usage returns what u counts. Some servers count thoughts only in the total.
-func (u *chatUsage) usage() Usage {
-	return Usage{
-		Input:  u.PromptTokens,
-		Cached: max(u.PromptTokensDetails.CachedTokens, u.CachedTokens, u.PromptCacheHitTokens),
-		Output: max(u.CompletionTokens, u.TotalTokens-u.PromptTokens),
-	}
+	Usage tokens
+	Groq  struct{ Usage tokens } `json:"x_groq"` // before the usual place was known there
 }
 
 type chatDelta struct {
@@ -390,37 +360,30 @@ func (d *chatCallDelta) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-func (d *chatDecoder) decode(e sse.Event) ([]Event, bool, error) {
-	if isEnd(e) {
-		d.done = true
-		return nil, true, nil
-	}
+func (d *chatDecoder) decode(e sse.Event) error {
 	var chunk chatChunk
 	if err := decodeEvent(e, &chunk); err != nil {
-		return nil, false, err
+		return err
 	}
-	usage := cmp.Or(chunk.Usage, chunk.Groq.Usage)
-	var events []Event
+	d.count(chunk.Usage)
+	d.count(chunk.Groq.Usage)
 	for _, choice := range chunk.Choices {
 		if choice == nil || choice.Index != 0 {
 			continue
 		}
-		d.begun = true
+		d.began = true
 		if choice.Message != nil {
 			choice.Delta, d.done = *choice.Message, true
 		}
-		events = append(events, d.delta(choice.Delta)...)
-		d.finish = cmp.Or(choice.FinishReason, d.finish)
-		usage = cmp.Or(usage, choice.Usage)
+		d.delta(choice.Delta)
+		d.reason = cmp.Or(choice.FinishReason, d.reason)
+		d.count(choice.Usage)
 	}
-	if usage != nil {
-		d.usage = usage.usage()
-	}
-	return events, false, nil
+	return nil
 }
 
-// delta returns the events for a piece of the answer.
-func (d *chatDecoder) delta(delta chatDelta) (events []Event) {
+// delta adds a piece of the answer.
+func (d *chatDecoder) delta(delta chatDelta) {
 	said, thought := chatTexts(delta.Content)
 	d.listed.WriteString(thought)
 	if thought == "" {
@@ -435,15 +398,11 @@ func (d *chatDecoder) delta(delta chatDelta) (events []Event) {
 	} else {
 		d.reasoning.WriteString(delta.Reasoning)
 	}
-	if thought != "" {
-		events = append(events, ThinkingDelta(thought))
-	}
-	if said += delta.Refusal; said != "" {
-		events = append(events, TextDelta(said))
-	}
+	d.think(thought)
+	d.say(said + delta.Refusal)
 	d.refused = d.refused || delta.Refusal != ""
-	d.wrote(len(said) + len(thought) + len(delta.attached))
 	if delta.attached != nil {
+		d.wrote(len(delta.attached))
 		d.attached = append(d.attached, delta.attached)
 	}
 	var calls []*chatCallDelta
@@ -453,9 +412,8 @@ func (d *chatDecoder) delta(delta chatDelta) (events []Event) {
 		calls = []*chatCallDelta{{Index: new(0), Function: *delta.FunctionCall}}
 	}
 	for i, call := range calls {
-		events = append(events, d.add(*call, len(calls)-i))
+		d.add(*call, len(calls)-i)
 	}
-	return events
 }
 
 // tagged separates a model's thoughts from its answer if its text begins with thoughts in tags.
@@ -527,8 +485,8 @@ func chatTexts(content json.RawMessage) (said, thought string) {
 // but servers differ: some give all calls the same index or none, or each piece a new ID, or leave
 // out IDs. Without an index, the piece belongs to the call at the same distance from the end, or to
 // a new one.
-func (d *chatDecoder) add(piece chatCallDelta, fromEnd int) CallDelta {
-	var call *chatPending
+func (d *chatDecoder) add(piece chatCallDelta, fromEnd int) {
+	var call *pendingCall
 	if at := len(d.pending) - fromEnd; piece.Index == nil && at >= 0 {
 		call = d.pending[at]
 	}
@@ -541,91 +499,55 @@ func (d *chatDecoder) add(piece chatCallDelta, fromEnd int) CallDelta {
 	name, anonymous := piece.Function.Name, piece.ID == ""
 	if call == nil || name != "" &&
 		(!anonymous && piece.ID != call.id || anonymous && json.Valid(call.arguments)) {
-		call = &chatPending{id: piece.ID, index: len(d.pending)}
+		index := len(d.pending)
 		if piece.Index != nil {
-			call.index = *piece.Index
+			index = *piece.Index
 		}
+		call = d.begin(index, piece.ID, "")
 		d.pending = append(d.pending, call)
-		d.calls++
 	}
 	if name != call.name && (call.name == "" || len(call.arguments) == 0) {
 		call.name += name // some servers send it in pieces, others in each piece
 	}
 	call.id = cmp.Or(call.id, piece.ID)
-	before := len(call.arguments)
-	var text string
-	if arguments := piece.Function.Arguments; json.Unmarshal(arguments, &text) == nil {
-		call.arguments = append(call.arguments, text...)
-	} else {
-		call.arguments = append(call.arguments, arguments...)
-	}
 	if piece.attached != nil {
 		call.attached = append(call.attached, piece.attached)
+		d.bytes += len(piece.attached)
 	}
-	d.bytes += len(piece.Function.Arguments) + len(piece.attached)
-	d.news += len(call.arguments) - before
-	return CallDelta{slices.Index(d.pending, call), call.name, string(call.arguments[before:])}
+	var arguments string
+	if raw := piece.Function.Arguments; json.Unmarshal(raw, &arguments) != nil {
+		arguments = string(raw)
+	}
+	d.argue(call, arguments)
 }
 
-func (d *chatDecoder) end() ([]Event, error) {
-	if !d.begun {
-		return nil, errEmpty
+// flush implements [decoder].
+func (d *chatDecoder) flush() {
+	if d.content.thinks {
+		d.think(d.content.held)
+	} else {
+		d.say(d.content.held)
 	}
-	if !d.done && d.finish == "" {
-		return nil, errCut
-	}
-	finish := Finish{Reason: Stopped, Usage: d.usage}
-	switch d.finish {
-	case "length", "max_tokens", "model_length":
-		finish.Reason = Length
-	case "content_filter":
-		finish.Reason = Refused
-	case "error":
-		return nil, &Error{Kind: Rejected, Message: "the server reports that the answer failed"}
-	case "", "stop", "tool_calls", "function_call", "eos", "end_turn", "stop_sequence", "tool_use":
-	default:
-		finish.Reason, finish.Said = Other, d.finish
-	}
-	if d.refused {
-		finish.Reason = Refused
-	}
-	if last := len(d.pending) - 1; last >= 0 && finish.Reason != Stopped &&
-		!json.Valid(d.pending[last].arguments) {
-		d.pending = d.pending[:last]
-	}
-	if len(d.pending) > 0 && (finish.Reason == Stopped || finish.Reason == Other) {
-		finish.Reason = CallsTools
-	}
-	var events []Event
-	if rest := d.content.held; d.content.thinks && rest != "" {
-		events = append(events, ThinkingDelta(rest))
-	} else if rest != "" {
-		events = append(events, TextDelta(rest))
+	attach := func(member string, thoughts any) {
+		d.attached = append(d.attached, strictjson.Encode(object{member: thoughts}))
 	}
 	if d.inTags.Len() > 0 {
-		tagged := "<think>" + d.inTags.String() + "</think>\n\n"
-		d.attached = append(d.attached, strictjson.Encode(object{"content": tagged}))
+		attach("content", "<think>"+d.inTags.String()+"</think>\n\n")
 	}
 	if d.listed.Len() > 0 {
 		text := object{"type": "text", "text": d.listed.String()}
-		part := object{"type": "thinking", "thinking": []object{text}}
-		d.attached = append(d.attached, strictjson.Encode(object{"content": []object{part}}))
+		attach("content", []object{{"type": "thinking", "thinking": []object{text}}})
 	}
 	detailed := func(piece json.RawMessage) bool {
 		return bytes.Contains(piece, []byte(`"reasoning_details"`))
 	}
 	if d.reasoning.Len() > 0 && d.thought.Len() == 0 && !slices.ContainsFunc(d.attached, detailed) {
-		said := strictjson.Encode(object{"reasoning": d.reasoning.String()})
-		d.attached = append(d.attached, said)
+		attach("reasoning", d.reasoning.String())
 	}
 	if d.thought.Len() > 0 || d.attached != nil {
-		events = append(events,
-			Thinking{Text: d.thought.String(), Attached: joinMembers(d.attached)})
+		d.keep(Thinking{Text: d.thought.String(), Attached: joinMembers(d.attached)})
 	}
 	for _, c := range d.pending {
-		arguments := cmp.Or(strings.TrimSpace(string(c.arguments)), "{}")
-		events = append(events, ToolCall{ID: cmp.Or(c.id, newID()), Name: c.name,
-			Arguments: arguments, Attached: joinMembers(c.attached)})
+		d.finish(c)
 	}
-	return append(events, finish), nil
 }

@@ -234,8 +234,6 @@ func TestOpenAIToolCalls(t *testing.T) {
 				require.Equal(t, Length, reason)
 			case test.finish == "content_filter":
 				require.Equal(t, Refused, reason)
-			case test.pieces == nil:
-				require.Equal(t, Stopped, reason)
 			default:
 				require.Equal(t, CallsTools, reason)
 			}

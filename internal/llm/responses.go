@@ -160,22 +160,16 @@ func responsesOutput(parts []Part) any {
 	return text
 }
 
-func (responsesFormat) decoder(variant) decoder {
-	return &responsesDecoder{open: map[int]*responsesItem{}, ended: map[string]int{},
+func (responsesFormat) decoder(_ variant, to *assembler) decoder {
+	return &responsesDecoder{assembler: to, open: map[int]*responsesItem{}, ended: map[string]int{},
 		shown: map[string]int{}}
 }
 
 type responsesDecoder struct {
-	answerSize
-	began, called, refused, done bool
-
-	item    int    // the current item: its number, from 1
-	spoke   int    // the last item of which text has arrived
-	thought int    // likewise, of thoughts
-	counted bool   // the last item that has begun, as a call
-	name    string // of the tool that it calls
-	reason  string
-	usage   Usage
+	*assembler
+	item    int // the current item: its number, from 1
+	said    int // the last item of which text has arrived
+	thought int // likewise, of thoughts
 
 	// Some servers leave out events, and have the items only in the last one. open holds unfinished
 	// calls by number. ended counts finished items by type; shown counts unfinished items that have
@@ -190,8 +184,8 @@ type responsesItem struct {
 	CallID                        string `json:"call_id"`
 	Content, Summary              [maxParts]*struct{ Type, Text, Refusal string }
 
-	attached  json.RawMessage // what is sent back with it
-	arguments []byte          // pieces that have arrived
+	attached json.RawMessage // what is sent back with it
+	call     *pendingCall    // of a call that has begun
 }
 
 // UnmarshalJSON implements [json.Unmarshaler]. It keeps what is sent back.
@@ -232,87 +226,67 @@ func (i responsesItem) thought() string {
 type responsesWhole struct {
 	Status string
 	Output [maxParts]*responsesItem
-	Usage  struct {
-		Input   int `json:"input_tokens"`
-		Output  int `json:"output_tokens"`
-		Details struct {
-			Cached int `json:"cached_tokens"`
-		} `json:"input_tokens_details"`
-	}
+	Usage  tokens
+
 	Incomplete struct{ Reason string } `json:"incomplete_details"`
 }
 
-func (d *responsesDecoder) decode(e sse.Event) ([]Event, bool, error) {
-	if isEnd(e) {
-		return nil, true, nil
-	}
+func (d *responsesDecoder) decode(e sse.Event) error {
 	var event struct {
-		Type      string
-		Object    string
-		Delta     string
-		Text      string
-		Arguments string
-		Index     int `json:"output_index"`
-		Item      responsesItem
-		Response  responsesWhole
+		Type, Object, Delta, Text, Arguments string
+
+		Index    int `json:"output_index"`
+		Item     responsesItem
+		Response responsesWhole
 	}
 	if err := decodeEvent(e, &event); err != nil {
-		return nil, false, err
+		return err
 	}
 	d.began, d.item = true, event.Index+1
-	switch kind := cmp.Or(event.Type, e.Name); kind {
+	switch kind := cmp.Or(event.Type, e.Name, event.Object); kind {
 	case "response.output_item.added":
-		d.begin(event.Item)
-		return d.piece(""), false, nil
+		d.forget()
+		if event.Item.Type == "function_call" {
+			d.beginCall(&event.Item)
+			d.open[d.item] = &event.Item
+		}
 	case "response.output_text.delta", "response.refusal.delta":
 		d.refused = d.refused || kind == "response.refusal.delta"
-		return d.say(event.Delta), false, nil
+		d.sayItem(event.Delta)
 	case "response.reasoning_summary_part.added":
 		if d.thought == d.item {
-			return []Event{ThinkingDelta("\n\n")}, false, nil
+			d.think("\n\n")
 		}
 	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
-		return d.think(event.Delta), false, nil
+		d.thinkItem(event.Delta)
 	case "response.function_call_arguments.delta":
-		d.wrote(len(event.Delta))
 		if open := d.open[d.item]; open != nil {
-			open.arguments = append(open.arguments, event.Delta...)
+			d.argue(open.call, event.Delta)
+		} else {
+			d.wrote(len(event.Delta))
 		}
-		return d.piece(event.Delta), false, nil
 	case "response.function_call_arguments.done":
 		if open := d.open[d.item]; open != nil {
 			open.Arguments = cmp.Or(event.Arguments, open.Arguments)
 		}
 	case "response.output_text.done":
-		if d.spoke != d.item {
-			return d.say(event.Text), false, nil
+		if d.said != d.item {
+			d.sayItem(event.Text)
 		}
 	case "response.output_item.done":
-		return d.endItem(event.Item), false, nil
+		d.endItem(event.Item)
 	case "response.completed", "response.incomplete":
-		events := d.rest(event.Response)
-		d.finish(event.Response)
-		return events, true, nil
-	case "":
-		if event.Object == "response" {
-			return d.whole(e.Data)
-		}
+		d.complete(event.Response)
+	case "response": // the server does not stream
+		var response responsesWhole
+		_ = json.Unmarshal(e.Data, &response)
+		d.complete(response)
 	}
-	return nil, false, nil
+	return nil
 }
 
-// whole returns the events for a response that is not streamed.
-func (d *responsesDecoder) whole(raw []byte) ([]Event, bool, error) {
-	var response responsesWhole
-	_ = json.Unmarshal(raw, &response)
-	events := d.rest(response)
-	d.finish(response)
-	return events, true, nil
-}
-
-// rest returns the events for items whose end was not announced: those of the whole response, and
-// calls that have begun.
-func (d *responsesDecoder) rest(whole responsesWhole) (events []Event) {
+// complete adds the items whose end was not announced, and notes how the response has ended.
+func (d *responsesDecoder) complete(whole responsesWhole) {
 	ended := maps.Clone(d.ended)
 	for i, item := range whole.Output {
 		if item == nil {
@@ -323,149 +297,114 @@ func (d *responsesDecoder) rest(whole responsesWhole) (events []Event) {
 			continue
 		}
 		if d.item = i + 1; d.shown[item.Type] > 0 {
-			d.spoke, d.thought = d.item, d.item
+			d.said, d.thought = d.item, d.item
 		}
-		events = append(events, d.endItem(*item)...)
+		d.endItem(*item)
 	}
+	d.done, d.reason = true, whole.Incomplete.Reason
+	if whole.Status == "incomplete" { // the usual reason, which aimock leaves out
+		d.reason = cmp.Or(d.reason, "max_output_tokens")
+	}
+	d.count(whole.Usage)
+}
+
+// flush implements [decoder]. The calls that it ends can have been cut off.
+func (d *responsesDecoder) flush() {
 	for _, number := range slices.Sorted(maps.Keys(d.open)) {
 		item := *d.open[number]
 		d.item, item.Status = number, "incomplete"
-		events = append(events, d.endItem(item)...)
-	}
-	return events
-}
-
-// begin notes that an item begins.
-func (d *responsesDecoder) begin(item responsesItem) {
-	d.forget()
-	d.counted, d.name = item.Type == "function_call", item.Name
-	if d.counted {
-		d.calls++
-		d.open[d.item] = &item
+		d.endItem(item)
 	}
 }
 
 // forget resets what is known about an item that begins. It may have the number of an earlier one,
 // because not every server numbers items.
 func (d *responsesDecoder) forget() {
-	if d.spoke == d.item {
-		d.spoke = 0
+	if d.said == d.item {
+		d.said = 0
 	}
 	if d.thought == d.item {
 		d.thought = 0
 	}
 }
 
-// piece returns the event for a piece of a call's arguments.
-func (d *responsesDecoder) piece(arguments string) []Event {
-	if !d.counted {
-		return nil
-	}
-	return []Event{CallDelta{d.calls - 1, d.name, arguments}}
+// beginCall begins the call of an item.
+func (d *responsesDecoder) beginCall(item *responsesItem) {
+	item.call = d.begin(d.item, item.CallID, item.Name)
+	d.argue(item.call, "")
 }
 
-// endItem returns the events for the end of an item, including the parts that were not streamed.
-func (d *responsesDecoder) endItem(item responsesItem) (events []Event) {
+// endItem ends an item, and adds the parts that were not streamed.
+func (d *responsesDecoder) endItem(item responsesItem) {
 	defer d.forget()
 	d.ended[item.Type]++
 	d.shown[item.Type] = max(0, d.shown[item.Type]-1)
 	switch item.Type {
 	case "message":
-		streamed := d.spoke == d.item
+		streamed := d.said == d.item
 		for _, c := range item.Content {
 			if c != nil && !streamed {
 				d.refused = d.refused || c.Refusal != ""
-				events = append(events, d.say(c.Text+c.Refusal)...)
+				d.sayItem(c.Text + c.Refusal)
 			}
 		}
-		if d.spoke == d.item && item.attached != nil {
-			d.bytes += len(item.attached)
-			events = append(events, Thinking{Attached: item.attached})
+		if d.said == d.item && item.attached != nil {
+			d.keep(Thinking{Attached: item.attached})
 		}
 	case "reasoning":
 		text := item.thought()
 		if d.thought != d.item {
-			events = d.think(text)
+			d.thinkItem(text)
 		}
-		d.bytes += len(item.attached)
-		events = append(events, Thinking{Text: text, Attached: item.attached})
+		d.keep(Thinking{Text: text, Attached: item.attached})
 	case "function_call":
-		d.close(&item)
-		arguments := cmp.Or(strings.TrimSpace(item.Arguments), "{}")
-		if item.Status == "incomplete" && !json.Valid([]byte(arguments)) {
-			break
-		}
-		if !d.counted { // not every server says that it begins
-			d.calls++
-		}
-		d.called, d.counted = true, false
-		d.bytes += len(item.Arguments) + len(item.attached)
-		events = append(events, ToolCall{ID: cmp.Or(item.CallID, newID()), Name: item.Name,
-			Arguments: arguments, Attached: item.attached})
+		d.endCall(item)
 	}
-	return events
 }
 
-// close completes a call with the arguments that have arrived.
-func (d *responsesDecoder) close(item *responsesItem) {
+// endCall ends a call with the arguments that have arrived.
+func (d *responsesDecoder) endCall(item responsesItem) {
 	for number, open := range d.open {
 		if number == d.item || open.CallID != "" && open.CallID == item.CallID {
-			item.Arguments = cmp.Or(item.Arguments, open.Arguments, string(open.arguments))
+			item.call, item.Arguments = open.call, cmp.Or(item.Arguments, open.Arguments)
 			delete(d.open, number)
 		}
 	}
+	if item.call == nil { // not every server says that it begins
+		d.beginCall(&item)
+	}
+	c := item.call
+	if item.Arguments != "" {
+		c.arguments = []byte(item.Arguments)
+	}
+	if item.Status == "incomplete" && !json.Valid(c.arguments) {
+		return
+	}
+	c.id, c.name, c.attached = item.CallID, item.Name, []json.RawMessage{item.attached}
+	d.bytes += len(item.Arguments) + len(item.attached)
+	d.finish(c)
 }
 
-func (d *responsesDecoder) say(text string) []Event {
+// sayItem adds text of the current item.
+func (d *responsesDecoder) sayItem(text string) {
 	if text == "" {
-		return nil
+		return
 	}
-	if d.spoke != d.item {
+	if d.said != d.item {
 		d.shown["message"]++
 	}
-	d.spoke = d.item
-	d.wrote(len(text))
-	return []Event{TextDelta(text)}
+	d.said = d.item
+	d.say(text)
 }
 
-func (d *responsesDecoder) think(text string) []Event {
+// thinkItem adds thoughts of the current item.
+func (d *responsesDecoder) thinkItem(text string) {
 	if text == "" {
-		return nil
+		return
 	}
 	if d.thought != d.item {
 		d.shown["reasoning"]++
 	}
 	d.thought = d.item
-	d.wrote(len(text))
-	return []Event{ThinkingDelta(text)}
-}
-
-// finish notes how a response has ended.
-func (d *responsesDecoder) finish(r responsesWhole) {
-	d.done, d.reason = true, r.Incomplete.Reason
-	if r.Status == "incomplete" { // the usual reason, which aimock leaves out
-		d.reason = cmp.Or(d.reason, "max_output_tokens")
-	}
-	d.usage = Usage{r.Usage.Input, r.Usage.Details.Cached, r.Usage.Output}
-}
-
-func (d *responsesDecoder) end() ([]Event, error) {
-	switch {
-	case !d.began:
-		return nil, errEmpty
-	case !d.done:
-		return nil, errCut
-	}
-	finish := Finish{Reason: Stopped, Usage: d.usage}
-	switch {
-	case d.reason == "max_output_tokens" || d.reason == "max_tokens":
-		finish.Reason = Length
-	case d.reason == "content_filter" || d.refused:
-		finish.Reason = Refused
-	case d.called:
-		finish.Reason = CallsTools
-	case d.reason != "":
-		finish.Reason, finish.Said = Other, d.reason
-	}
-	return []Event{finish}, nil
+	d.think(text)
 }

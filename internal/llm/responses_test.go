@@ -89,3 +89,14 @@ func TestWholeThoughts(t *testing.T) {
 	require.Equal(t, []Event{ThinkingDelta("Hm"), Thinking{Text: "Hm"}, TextDelta("One."),
 		TextDelta(" Two."), Finish{Reason: Stopped}}, events)
 }
+
+// A call that was cut off before its arguments is not run without them.
+//
+// Clause B4.
+func TestCallWithoutItsArguments(t *testing.T) {
+	events, failed := ask(t, asking(t, Responses, says(sseOf(
+		`{"type":"response.output_item.added","item":{"type":"function_call","call_id":"1","name":"list"}}`,
+		`{"type":"response.incomplete","response":{"status":"incomplete"}}`))))
+	require.Nil(t, failed)
+	require.Equal(t, []Event{Finish{Reason: Length}}, events)
+}

@@ -105,7 +105,7 @@ func (c calls) unanswered() error {
 
 func writeChat(w http.ResponseWriter, r Request, a act) {
 	finish := map[string]string{"": "stop", "stop": "stop", "length": "length",
-		"refusal": "content_filter"}[a.end]
+		"refusal": "content_filter", "tool_calls": "tool_calls"}[a.end]
 	if len(a.calls) > 0 && a.end == "" {
 		finish = "tool_calls"
 	}

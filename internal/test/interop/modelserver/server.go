@@ -513,8 +513,8 @@ func (o Order) In(pieces int) Order {
 	return o
 }
 
-// Ending returns the order with an answer that ends early, because of its "length" or with a
-// "refusal".
+// Ending returns the order with an answer that ends early, because of its "length", with a
+// "refusal", or with "tool_calls" although it has none.
 func (o Order) Ending(why string) Order {
 	o.End = why
 	return o
