@@ -1,7 +1,6 @@
 package llm
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -17,6 +16,7 @@ import (
 	"time"
 
 	"github.com/acp-agent/acp-agent/internal/text/secret"
+	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
 const (
@@ -54,15 +54,63 @@ func (c *Client) AskWindow(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, windowTimeout)
 	defer cancel()
 	root := strings.TrimSuffix(c.model.BaseURL, "/v1")
-	for _, ask := range []func(context.Context, string) int{
-		c.windowOfOllama, c.windowOfLlamaCpp, c.windowOfLMStudio, c.windowOfVLLM,
+	name := string(strictjson.Encode(map[string]string{"model": c.model.Name}))
+	for _, q := range []struct{ path, body string }{
+		{"/api/ps", ""},        // Ollama, a loaded model: https://docs.ollama.com/api/ps
+		{"/api/show", name},    // Ollama, otherwise
+		{"/props", ""},         // llama.cpp, tools/server/README.md
+		{"/api/v0/models", ""}, // https://lmstudio.ai/docs/developer/rest/endpoints
+		{"/v1/models", ""},     // vLLM, max_model_len
 	} {
-		if tokens := ask(ctx, root); tokens > 0 && tokens <= maxTokenCount {
+		var told toldWindow
+		c.ask(ctx, root+q.path, q.body, &told)
+		if tokens := told.tokens(c.model.Name); tokens > 0 && tokens <= maxTokenCount {
 			c.window.left = 0
 			c.window.asked.Store(int64(tokens))
 			return
 		}
 	}
+}
+
+// toldWindow is what servers tell about a model. Ollama's depends on the server's environment and
+// graphics card unless the model's file sets it.
+type toldWindow struct {
+	Models []struct {
+		Name   string
+		Tokens int `json:"context_length"`
+	}
+	Parameters string
+	Settings   struct {
+		Tokens int `json:"n_ctx"` // of a slot
+	} `json:"default_generation_settings"`
+	Data []struct {
+		ID     string
+		VLLM   int `json:"max_model_len"`
+		Loaded int `json:"loaded_context_length"`
+	}
+}
+
+var aboutContext = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?m)^num_ctx\s+(\d+)`)
+})
+
+// tokens returns the context of the model with a name, 0 if it is not known.
+func (t toldWindow) tokens(name string) int {
+	for _, m := range t.Models {
+		if m.Name == name || m.Name == name+":latest" {
+			return m.Tokens
+		}
+	}
+	for _, m := range t.Data {
+		if m.ID == name {
+			return cmp.Or(m.VLLM, m.Loaded)
+		}
+	}
+	if demanded := aboutContext().FindStringSubmatch(t.Parameters); demanded != nil {
+		tokens, _ := strconv.Atoi(demanded[1])
+		return tokens
+	}
+	return t.Settings.Tokens
 }
 
 // minLearned is the smallest context that an error is believed to name.
@@ -102,98 +150,33 @@ func isLocal(baseURL string) bool {
 	return secret.IsLoopback(u.Hostname()) || err == nil && ip.IsPrivate()
 }
 
-// windowOfOllama returns the context of a loaded model, or the one that the model's file sets.
-// Otherwise the context depends on the server's environment and its graphics card:
-// https://docs.ollama.com/api/ps
-func (c *Client) windowOfOllama(ctx context.Context, root string) int {
-	var loaded struct {
-		Models []struct {
-			Name   string
-			Tokens int `json:"context_length"`
-		}
+// ask sends a request for something other than an answer of the model, and decodes the response into
+// into, as far as it can.
+func (c *Client) ask(ctx context.Context, address, body string, into any) {
+	method := http.MethodGet
+	if body != "" {
+		method = http.MethodPost
 	}
-	if !c.ask(ctx, http.MethodGet, root+"/api/ps", nil, &loaded) {
-		return 0
-	}
-	for _, m := range loaded.Models {
-		if m.Name == c.model.Name || m.Name == c.model.Name+":latest" {
-			return m.Tokens
-		}
-	}
-	var shown struct{ Parameters string }
-	body, _ := json.Marshal(map[string]string{"model": c.model.Name})
-	c.ask(ctx, http.MethodPost, root+"/api/show", body, &shown)
-	demanded := regexp.MustCompile(`(?m)^num_ctx\s+(\d+)`).FindStringSubmatch(shown.Parameters)
-	if demanded == nil {
-		return 0
-	}
-	tokens, _ := strconv.Atoi(demanded[1])
-	return tokens
-}
-
-// windowOfLlamaCpp returns the context of a slot:
-// https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md
-func (c *Client) windowOfLlamaCpp(ctx context.Context, root string) int {
-	var props struct {
-		Settings struct {
-			Tokens int `json:"n_ctx"`
-		} `json:"default_generation_settings"`
-	}
-	c.ask(ctx, http.MethodGet, root+"/props", nil, &props)
-	return props.Settings.Tokens
-}
-
-// windowOfLMStudio returns the context of a loaded model:
-// https://lmstudio.ai/docs/developer/rest/endpoints
-func (c *Client) windowOfLMStudio(ctx context.Context, root string) int {
-	return c.listedWindow(ctx, root+"/api/v0/models")
-}
-
-// windowOfVLLM returns max_model_len:
-// https://docs.vllm.ai/en/stable/serving/openai_compatible_server/
-func (c *Client) windowOfVLLM(ctx context.Context, root string) int {
-	return c.listedWindow(ctx, root+"/v1/models")
-}
-
-// listedWindow returns what a list of models says about the model.
-func (c *Client) listedWindow(ctx context.Context, address string) int {
-	var list struct {
-		Data []struct {
-			ID     string
-			VLLM   int `json:"max_model_len"`
-			Loaded int `json:"loaded_context_length"`
-		}
-	}
-	c.ask(ctx, http.MethodGet, address, nil, &list)
-	for _, m := range list.Data {
-		if m.ID == c.model.Name {
-			return cmp.Or(m.VLLM, m.Loaded)
-		}
-	}
-	return 0
-}
-
-// ask sends a request for something other than an answer of the model. It reports whether the
-// response could be decoded into into.
-func (c *Client) ask(ctx context.Context, method, address string, body []byte, into any) bool {
-	request, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, method, address, strings.NewReader(body))
 	if err != nil {
-		return false
+		return
 	}
 	key, err := c.key(ctx, "")
 	if err != nil {
-		return false
+		return
 	}
 	headers, err := c.headers()
 	if err != nil {
-		return false
+		return
 	}
-	request.Header = c.requestHeader(key, headers, body != nil)
+	request.Header = c.requestHeader(key, headers, body != "")
 	response, err := c.http.Do(request)
 	if err != nil {
-		return false
+		return
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(response.Body, windowSize))
-	return err == nil && response.StatusCode == http.StatusOK && json.Unmarshal(text, into) == nil
+	if err == nil && response.StatusCode == http.StatusOK {
+		_ = json.Unmarshal(text, into)
+	}
 }

@@ -29,16 +29,16 @@ func TestWindow(t *testing.T) {
 			"/api/show": `{"parameters":"temperature 0.7","model_info":{"gemma3.context_length":131072}}`},
 			defaultWindow, 10},
 		"llama.cpp": {map[string]string{"/props": `{"default_generation_settings":{"id":0,"n_ctx":32768},"total_slots":1}`},
-			32768, 2},
+			32768, 3},
 		"LM Studio": {map[string]string{"/api/v0/models": `{"object":"list","data":[
 			{"id":"n","state":"not-loaded","max_context_length":32768},
-			{"id":"m","state":"loaded","max_context_length":131072,"loaded_context_length":8192}]}`}, 8192, 3},
+			{"id":"m","state":"loaded","max_context_length":131072,"loaded_context_length":8192}]}`}, 8192, 4},
 		"vLLM": {map[string]string{"/v1/models": `{"object":"list","data":[{"id":"m","object":"model","owned_by":"vllm","max_model_len":65536}]}`},
-			65536, 4},
-		"another":  {map[string]string{"/v1/models": `{"data":[{"id":"m"}]}`}, defaultWindow, 8},
-		"nonsense": {map[string]string{"/api/ps": "<html>", "/props": `[1]`, "/v1/models": `{"data":[{"id":"m","max_model_len":-1}]}`}, defaultWindow, 8},
+			65536, 5},
+		"another":  {map[string]string{"/v1/models": `{"data":[{"id":"m"}]}`}, defaultWindow, 10},
+		"nonsense": {map[string]string{"/api/ps": "<html>", "/props": `[1]`, "/v1/models": `{"data":[{"id":"m","max_model_len":-1}]}`}, defaultWindow, 10},
 		"endless": {map[string]string{"/props": `{"default_generation_settings":{"n_ctx":1},"x":"` +
-			strings.Repeat("x", windowSize)}, defaultWindow, 8},
+			strings.Repeat("x", windowSize)}, defaultWindow, 10},
 	} {
 		t.Run(name, func(t *testing.T) {
 			asked := 0
