@@ -150,14 +150,16 @@ func (b *toolbox) add(t tool) {
 // others one after another. An error ends the turn.
 func (b *toolbox) run(ctx context.Context, requested []llm.ToolCall) error {
 	calls := make([]*modelCall, len(requested))
-	var err error
+	err := context.Cause(ctx)
+	// All calls of an answer are shown, or none, because some servers do not accept a part of it.
+	all := context.WithoutCancel(ctx)
 	for i, c := range requested {
 		calls[i] = b.newCall(c)
 		if id := b.draftOf(i, c); id != "" {
 			calls[i].ID, calls[i].announced = id, true
 		}
 		if err == nil {
-			err = calls[i].announce(ctx)
+			err = calls[i].announce(all)
 		}
 	}
 	err = errors.Join(err, b.dropDrafts(ctx))

@@ -298,6 +298,25 @@ func TestCancelledAnswer(t *testing.T) {
 		"the model knows what it said")
 }
 
+// An answer whose turn is cancelled while its calls are shown goes back with all of them: some
+// servers do not accept a part of it.
+//
+// Clause B5, B6.
+func TestCancelWhileCallsAreShown(t *testing.T) {
+	e := open(t, setup{roots: []string{dirtest.New(t, "a.txt", "one\n")}})
+	calls := make([]modelserver.Order, 100)
+	for i := range calls {
+		calls[i] = modelserver.Read("a.txt")
+	}
+	e.cancelAfter(func(u update) bool { return u.RawInput != nil })
+	require.Equal(t, sdk.StopReasonCancelled, e.prompt("Look.", modelserver.Together(calls...)).stop)
+	e.goOn()
+	require.Len(t, e.results(), len(calls))
+	e.restart()
+	e.goOn()
+	require.Len(t, e.results(), len(calls))
+}
+
 func TestCancelledServerTool(t *testing.T) {
 	e := open(t, setup{servers: []sdk.McpServer{playedServer("played")}})
 	e.answer(allowOnce)
