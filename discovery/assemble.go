@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"fmt"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -33,8 +34,8 @@ type Source struct {
 func (s Source) isTruncated() bool { return len(s.text) < s.size }
 
 // Instructions returns the text of the active instructions that apply to whole roots, at most 32
-// KiB. Instructions for some files or tasks are listed at the end of their root. Roots share the
-// available size evenly, and what one root does not need is available to the others. Artifacts for
+// KiB. Roots share the available size evenly, and what one root does not need is available to the
+// others. Instructions for some files or tasks, and those that do not fit, are listed. Artifacts for
 // which known returns true are left out; known may be nil.
 func (c *Catalog) Instructions(known func(Artifact) bool) Instructions {
 	list := c.Active(Instruction)
@@ -44,8 +45,7 @@ func (c *Catalog) Instructions(known func(Artifact) bool) Instructions {
 	return c.assemble(list, mentionConditional, c.limits.text)
 }
 
-// InstructionsWithin returns the same of all instructions in at most max bytes, or 32 KiB if that is
-// less.
+// InstructionsWithin returns the same of all instructions in about max bytes.
 func (c *Catalog) InstructionsWithin(max int) Instructions {
 	return c.assemble(c.Active(Instruction), mentionConditional, max)
 }
@@ -66,51 +66,110 @@ const (
 
 func (c *Catalog) assemble(list []Artifact, rest conditional, max int) Instructions {
 	byRoot := make([][]Source, len(c.Roots()))
-	mentions := make([][]string, len(c.Roots()))
+	listed := make([][]entry, len(c.Roots()))
+	seen := map[workspace.Ref]bool{}
 	for _, a := range list {
 		i := a.Root.Index
 		switch {
 		case a.Kind != Instruction || a.State != Active:
 		case a.Applies.Mode != Always && rest == mentionConditional:
-			mentions[i] = append(mentions[i], a.mention())
+			listed[i] = append(listed[i], a.entry())
 		default:
-			byRoot[i] = append(byRoot[i], a.sources()...)
+			byRoot[i] = append(byRoot[i], a.sources(seen)...)
 		}
 	}
-	for i, lines := range mentions {
-		if len(lines) > 0 {
-			listed := strings.Join(lines, "\n")
-			byRoot[i] = append(byRoot[i], Source{Root: c.Roots()[i], text: listed,
-				size: len(listed)})
+	indexes := make([]string, len(listed))
+	for i, entries := range listed {
+		if indexes[i] = index(entries); indexes[i] != "" {
+			max -= min(len(indexes[i])+headingCost, max/2) // the list itself is never cut
 		}
 	}
 	var all Instructions
-	for i, share := range shares(byRoot, min(max, c.limits.text)) {
+	for i, share := range shares(byRoot, max) {
 		all.Sources = append(all.Sources, fit(byRoot[i], share)...)
+		if text := indexes[i]; text != "" {
+			all.Sources = append(all.Sources, Source{Root: c.Roots()[i], text: text, size: len(text)})
+		}
 	}
 	return all
 }
 
-// sources returns the artifact's file and those that it imports.
-func (a Artifact) sources() []Source {
-	list := []Source{{Root: a.Root, Path: a.Path, text: a.text, line: a.line, size: len(a.text)}}
+// sources returns the artifact's file and those that it imports, except those that were seen
+// already: several files can import one, and package managers link files.
+func (a Artifact) sources(seen map[workspace.Ref]bool) (list []Source) {
+	add := func(ref workspace.Ref, s Source) {
+		if ref.Rel() == "" || !seen[ref] {
+			list = append(list, s)
+		}
+		seen[ref] = true
+	}
+	add(a.Ref, Source{Root: a.Root, Path: a.Path, text: a.text, line: a.line, size: len(a.text)})
 	for _, in := range a.Imports {
-		list = append(list, Source{Root: a.Root, Path: in.Ref.Path(), importedBy: in.by,
-			text: in.text, size: len(in.text)})
+		add(in.Ref, Source{Root: a.Root, Path: in.Ref.Path(), importedBy: in.by, text: in.text,
+			size: len(in.text)})
 	}
 	return list
 }
 
-// mention returns a line about an instruction for some files or tasks.
-func (a Artifact) mention() string {
-	line := "- " + text.Printable(a.rel)
+// entry is a file in a list of files.
+type entry struct{ path, about string }
+
+// entry returns the entry of an instruction for some files or tasks.
+func (a Artifact) entry() entry {
+	about := ""
 	if a.Description != "" {
-		line += ": " + a.Description
+		about = ": " + text.Line(a.Description, maxEntry)
 	}
 	if a.Applies.Mode == ByPath {
-		line += " (for files that match " + strings.Join(a.Applies.Globs, ", ") + ")"
+		about += " (for files that match " + text.Line(strings.Join(a.Applies.Globs, ", "), maxEntry) + ")"
 	}
-	return line
+	return entry{reachable(a.Root, a.Path), about}
+}
+
+// maxIndex is how long a list of files may be, in bytes, before it says less of each. maxEntry limits
+// each thing that it says.
+const maxIndex, maxEntry = 8 << 10, 300
+
+// index lists files, each in a line. If that is too long, it leaves out what they are about, and
+// then names only their directories.
+func index(entries []entry) string {
+	var whole, short strings.Builder
+	dirs, counts := []string(nil), map[string]int{}
+	for _, e := range entries {
+		fmt.Fprintf(&whole, "- %s%s\n", e.path, e.about)
+		fmt.Fprintf(&short, "- %s\n", e.path)
+		dir := path.Dir(e.path)
+		if counts[dir]++; counts[dir] == 1 {
+			dirs = append(dirs, dir)
+		}
+	}
+	switch {
+	case whole.Len() <= maxIndex:
+		return whole.String()
+	case short.Len() <= maxIndex:
+		return short.String()
+	}
+	var b strings.Builder
+	for _, dir := range dirs {
+		fmt.Fprintf(&b, "- %s in %s\n", text.Count(counts[dir], "file", "files"), dir)
+	}
+	return b.String()
+}
+
+// reachable returns a path in a root as a tool can open it.
+func reachable(root workspace.Root, file string) string {
+	if root.Index == 0 {
+		file = relative(root, file)
+	}
+	return text.Printable(file)
+}
+
+// relative returns the path of a file in its root.
+func relative(root workspace.Root, file string) string {
+	if rel, err := filepath.Rel(root.Dir.String(), file); err == nil {
+		return filepath.ToSlash(rel)
+	}
+	return file
 }
 
 // shares divides the session's bytes among the roots. Roots that need less than an even share get
@@ -199,20 +258,11 @@ func (in Instructions) String() string {
 		fmt.Fprintf(&b, "\n## %s\n\n%s", s.heading(),
 			text.Block("", strings.TrimRight(s.text, "\n")))
 		if s.isTruncated() {
-			fmt.Fprintf(&b, "\n(truncated: %d of %d bytes are shown.%s)\n", len(s.text), s.size,
-				s.readOn())
+			fmt.Fprintf(&b, "\n(truncated: %d of %d bytes are shown. Before you go on, read %q from "+
+				"line %d.)\n", len(s.text), s.size, s.Path, s.line+strings.Count(s.text, "\n")+1)
 		}
 	}
 	return b.String()
-}
-
-// readOn tells a model how to read the rest of a truncated source.
-func (s Source) readOn() string {
-	if s.Path == "" { // it lists files
-		return ""
-	}
-	return fmt.Sprintf(" Before you go on, read %q from line %d.", s.Path,
-		s.line+strings.Count(s.text, "\n")+1)
 }
 
 // emptyFrom returns how many sources from index i on are in one root and have no text.
@@ -227,20 +277,20 @@ func (in Instructions) emptyFrom(i int) int {
 	return n
 }
 
-// maxNamed is the most files that did not fit and are named.
-const maxNamed = 20
-
 // writeEmpty names files of one root that did not fit.
 func writeEmpty(b *strings.Builder, list []Source) {
 	fmt.Fprintf(b, "\n## Folder %d, %s: did not fit\n\n", list[0].Root.Index,
 		text.Printable(list[0].Root.Dir.String()))
 	b.WriteString("Before you go on, read these files:\n\n")
-	for _, s := range list[:min(len(list), maxNamed)] {
-		fmt.Fprintf(b, "- %s (%d bytes)\n", s.name(), s.size)
+	var entries []entry
+	for _, s := range list {
+		about := fmt.Sprintf(" (%d bytes)", s.size)
+		if s.importedBy != "" {
+			about = ", imported by " + text.Printable(s.importedBy) + about
+		}
+		entries = append(entries, entry{reachable(s.Root, s.Path), about})
 	}
-	if more := len(list) - maxNamed; more > 0 {
-		fmt.Fprintf(b, "- and %d more\n", more)
-	}
+	b.WriteString(index(entries))
 }
 
 func (s Source) heading() string {
@@ -256,8 +306,5 @@ func (s Source) name() string {
 	case s.importedBy != "":
 		return text.Printable(s.Path) + ", imported by " + text.Printable(s.importedBy)
 	}
-	if rel, err := filepath.Rel(s.Root.Dir.String(), s.Path); err == nil {
-		return text.Printable(filepath.ToSlash(rel))
-	}
-	return text.Printable(s.Path)
+	return text.Printable(relative(s.Root, s.Path))
 }

@@ -1,6 +1,8 @@
 package discovery_test
 
 import (
+	"fmt"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -50,6 +52,44 @@ func TestCutTextSaysHowToReadTheRest(t *testing.T) {
 		strconv.Quote(filepath.Join(top, ".claude", "rules", "a.md"))+" from line 10.)\n")
 	require.Contains(t, text, ": did not fit\n\nBefore you go on, read these files:\n\n"+
 		"- .claude/rules/b.md (11 bytes)\n")
+}
+
+// However long the instructions are, each file for some files or tasks, and each that does not fit, is
+// named with a path that a tool can open.
+func TestListsAreNotCut(t *testing.T) {
+	long := strings.Repeat("Write a test first.\n", 1750)
+	files := map[string]string{"a/AGENTS.md": long, "b/AGENTS.md": long, "b/CLAUDE.md": "No."}
+	for i := range 10 {
+		files[fmt.Sprintf("a/.cursor/rules/%d.mdc", i)] = "---\ndescription: Database Migration Safety\n" +
+			"globs: migrations/*.sql\n---\nAsk first.\n"
+		files[fmt.Sprintf("b/.claude/rules/%d.md", i)] = fmt.Sprintf("Rule %d.", i)
+	}
+	for i := range 300 {
+		files[fmt.Sprintf("c/.cursor/rules/%03d.mdc", i)] = "---\nglobs: '*.c'\n---\n" + long
+	}
+	top := tree(t, files)
+	text := scan(t, limited("Text", 10_000), top+"/a", top+"/b", top+"/c").Instructions(nil).String()
+	for i := range 10 {
+		require.Contains(t, text, fmt.Sprintf("- .cursor/rules/%d.mdc: Database Migration Safety (for "+
+			"files that match migrations/*.sql)\n", i))
+		require.Contains(t, text, fmt.Sprintf("- %s/b/.claude/rules/%d.md (7 bytes)\n", top, i))
+	}
+	require.Contains(t, text, "- 300 files in "+top+"/c/.cursor/rules\n")
+	require.Less(t, len(text), 20_000)
+}
+
+// A file that several others import, or to which links lead, has its text once.
+func TestTextsCountOnce(t *testing.T) {
+	top := tree(t, map[string]string{"CLAUDE.md": "See @shared.md.", "shared.md": "Of all.",
+		"GEMINI.md": "See @shared.md.", "CLAUDE.local.md": "See @shared.md.", "vendor/rule.md": "Of a package."})
+	for _, name := range []string{".claude/rules/b.md", ".cursor/rules/b.mdc"} {
+		link := filepath.Join(top, filepath.FromSlash(name))
+		require.NoError(t, os.MkdirAll(filepath.Dir(link), 0o755))
+		require.NoError(t, os.Symlink(filepath.Join(top, "vendor", "rule.md"), link))
+	}
+	text := scan(t, discovery.Options{}, top).Instructions(nil).String()
+	require.Equal(t, 1, strings.Count(text, "Of all."), text)
+	require.Equal(t, 1, strings.Count(text, "Of a package.")+strings.Count(text, "/b.mdc"), text)
 }
 
 // Clause A25.

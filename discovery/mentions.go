@@ -21,19 +21,20 @@ const (
 const maxSkillMention = 200
 
 // Mentions tells a model about the instructions and skills of directories below the roots when it
-// uses something in them. It mentions each file once. The zero value has mentioned nothing. It is safe
-// for concurrent use.
+// uses something in them, and about the roots' instructions for some files when it uses one of these.
+// It mentions each file once, even if links lead to it. The zero value has mentioned nothing. It is
+// safe for concurrent use.
 type Mentions struct {
-	// Roots makes Lines also name the instructions of the roots' own directories, for models that
-	// are not told about them in another way.
+	// Roots makes Lines also name all other instructions of the roots' own directories, for models
+	// that are not told about them in another way.
 	Roots bool
 
 	mu   sync.Mutex
-	told map[string]bool
+	told map[workspace.Ref]bool
 }
 
-// Lines returns lines for a model that name the instructions of the directories that contain the
-// paths, or "". It ignores empty paths, and paths that no longer exist.
+// Lines returns lines for a model that name the instructions for the paths and of the directories
+// that contain them, or "". It ignores empty paths, and paths that no longer exist.
 func (m *Mentions) Lines(ctx context.Context, ws *workspace.Workspace, paths ...string) string {
 	var b strings.Builder
 	for _, path := range paths[:min(len(paths), maxMentionPaths)] {
@@ -52,10 +53,13 @@ func (m *Mentions) Lines(ctx context.Context, ws *workspace.Workspace, paths ...
 		for _, a := range list {
 			read := err == nil && info.Ref() == a.Ref
 			switch {
-			case !m.isNew(a.Path) || read:
+			case !m.isNew(a.Ref) || read:
 			case a.Kind == Skill && !a.UserOnly:
 				fmt.Fprintf(&b, "[What is in %q has a skill: read %q when you need it: %s]\n",
 					a.Dir(), a.Path, text.Prefix(a.Description, maxSkillMention))
+			case a.Applies.Mode == ByPath:
+				fmt.Fprintf(&b, "[Files in %q that match %s have instructions: read %q before you go on.]\n",
+					a.Dir(), text.Line(strings.Join(a.Applies.Globs, ", "), maxEntry), a.Path)
 			case a.Kind == Instruction:
 				fmt.Fprintf(&b, "[What is in %q has instructions: read %q before you go on.]\n",
 					a.Dir(), a.Path)
@@ -66,15 +70,15 @@ func (m *Mentions) Lines(ctx context.Context, ws *workspace.Workspace, paths ...
 }
 
 // isNew reports whether a file has not been mentioned yet, and marks it as mentioned.
-func (m *Mentions) isNew(path string) bool {
+func (m *Mentions) isNew(file workspace.Ref) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.told[path] || len(m.told) >= maxMentioned {
+	if m.told[file] || len(m.told) >= maxMentioned {
 		return false
 	}
 	if m.told == nil {
-		m.told = make(map[string]bool)
+		m.told = make(map[workspace.Ref]bool)
 	}
-	m.told[path] = true
+	m.told[file] = true
 	return true
 }

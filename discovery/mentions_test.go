@@ -2,6 +2,7 @@ package discovery_test
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -41,6 +42,36 @@ func TestSkillsOfDirectoriesAreMentioned(t *testing.T) {
 	require.Empty(t, list)
 	below, _ := c.Below(t.Context())
 	require.Empty(t, below)
+}
+
+// A root's instructions for some files are mentioned when one of these is used, each file once, even
+// if a link leads to it.
+func TestRulesForFilesAreMentioned(t *testing.T) {
+	top := tree(t, map[string]string{
+		".cursor/rules/sql.mdc":                  "---\ndescription: Safety\nglobs: '*.sql'\n---\nAsk first.\n",
+		".claude/rules/go.md":                    "---\npaths: ['**/*.go']\n---\nUse gofmt.\n",
+		".github/instructions/x.instructions.md": "---\napplyTo: 'x/*'\n---\nOf x.\n",
+		".claude/rules/always.md":                "Be brief.", "AGENTS.md": "Be kind.",
+		"db/a.sql": "", "db/b.sql": "", "x/a.go": "", "x/y/AGENTS.md": "Of y.", "x/y/z.txt": "",
+	})
+	require.NoError(t, os.Symlink(filepath.Join(top, "x", "y"), filepath.Join(top, "linked")))
+	ws := open(t, top)
+	defer ws.Close()
+	var m discovery.Mentions
+	rule := func(globs, path string) string {
+		return fmt.Sprintf("[Files in %q that match %s have instructions: read %q before you go on.]\n",
+			top, globs, filepath.Join(top, filepath.FromSlash(path)))
+	}
+	for _, step := range [][2]string{
+		{"README.md", ""}, {"db/a.sql", rule("*.sql", ".cursor/rules/sql.mdc")}, {"db/b.sql", ""},
+		{"x/a.go", rule("x/*", ".github/instructions/x.instructions.md") +
+			rule("**/*.go", ".claude/rules/go.md")},
+		{"x/y/z.txt", fmt.Sprintf("[What is in %q has instructions: read %q before you go on.]\n",
+			filepath.Join(top, "x", "y"), filepath.Join(top, "x", "y", "AGENTS.md"))},
+		{"linked/z.txt", ""},
+	} {
+		require.Equal(t, step[1], m.Lines(t.Context(), ws, filepath.Join(top, filepath.FromSlash(step[0]))), step[0])
+	}
 }
 
 // Marketplaces of several agents, which write sources in their own ways.

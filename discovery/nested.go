@@ -57,27 +57,16 @@ func ActiveFor(ctx context.Context, ws *workspace.Workspace, path string) ([]Art
 }
 
 // activeNested returns the active instructions and skills of the directories between the root of ws
-// that contains path and path.
+// that contains path and path, and the instructions of the root for files such as path.
 func activeNested(ctx context.Context, ws *workspace.Workspace, path string) ([]Artifact, error) {
-	return activeIn(ctx, ws, path, (*Catalog).scanNested)
+	list, err := activeFromRoot(ctx, ws, path)
+	return slices.DeleteFunc(list, func(a Artifact) bool {
+		return a.dir == "." && a.Applies.Mode != ByPath
+	}), err
 }
 
-// activeFromRoot is activeNested together with the instructions of the root's own directory.
+// activeFromRoot is activeNested together with all instructions of the root's own directory.
 func activeFromRoot(ctx context.Context, ws *workspace.Workspace, path string) ([]Artifact, error) {
-	return activeIn(ctx, ws, path, func(c *Catalog, ctx context.Context, t located) (
-		[]Artifact, error) {
-		above, err := c.scanTop(ctx, t)
-		if err != nil {
-			return nil, err
-		}
-		nested, err := c.scanNested(ctx, t)
-		return append(above, nested...), err
-	})
-}
-
-// activeIn returns the active artifacts among those that scan finds on the way to path.
-func activeIn(ctx context.Context, ws *workspace.Workspace, path string,
-	scan func(*Catalog, context.Context, located) ([]Artifact, error)) ([]Artifact, error) {
 	rows, err := standardRows()
 	if err != nil {
 		return nil, err
@@ -89,8 +78,12 @@ func activeIn(ctx context.Context, ws *workspace.Workspace, path string,
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, c.limits.time, errTimeout)
 	defer cancel()
-	list, err := scan(c, ctx, t)
-	return slices.DeleteFunc(list, func(a Artifact) bool {
+	list, err := c.scanTop(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	nested, err := c.scanNested(ctx, t)
+	return slices.DeleteFunc(append(list, nested...), func(a Artifact) bool {
 		return a.State != Active || a.Applies.Mode == ByPath && !a.appliesTo(t)
 	}), err
 }
@@ -214,7 +207,7 @@ func (c *Catalog) scanTop(ctx context.Context, t located) ([]Artifact, error) {
 	s := newScanner(c.ws, t.root, c.limits)
 	defer s.close()
 	rows := slices.DeleteFunc(slices.Clone(c.rows),
-		func(r row) bool { return r.Format.kind() != Instruction })
+		func(r row) bool { return r.Format.kind() != Instruction || r.Level == EachPlugin })
 	s.scanDir(ctx, rows, newDirectory(top, nil, "."))
 	return c.resolveNested(s.artifacts), context.Cause(ctx)
 }
