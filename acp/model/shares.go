@@ -17,6 +17,10 @@ var essentialTools = map[string]bool{
 // ownTokens is about how many tokens our own text and the essential tools have.
 const ownTokens = 2500
 
+// leastInstructions and mostInstructions bound the part of the context that the instructions of
+// folders may have, a twenty-fifth, in bytes. Small contexts have room for less.
+const leastInstructions, mostInstructions = 32 << 10, 256 << 10
+
 // shares are how much of the context the parts of the beginning of each request may have, in bytes:
 // together about half of it, so that there is room for the conversation.
 type shares struct {
@@ -28,9 +32,13 @@ type shares struct {
 // sharesOf returns the shares for a model.
 func sharesOf(m llm.Model) shares {
 	tokens := room(m)
+	instructions := min(max(m.ContextTokens*bytesPerToken/25, leastInstructions), mostInstructions)
+	if m.InstructionTokens > 0 {
+		instructions = m.InstructionTokens * bytesPerToken
+	}
 	quarter := max(tokens-ownTokens, ownTokens/4) * bytesPerToken / 4
 	return shares{
-		instructions: quarter * 3 / 4,
+		instructions: min(instructions, quarter*3/4),
 		skills:       min(maxSkills, quarter/4),
 		serverWords:  min(maxServerWords, quarter/4),
 		serverTools:  quarter,

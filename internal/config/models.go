@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 	"unicode"
 
 	"github.com/acp-agent/acp-agent/acp/model"
@@ -29,10 +30,13 @@ type Model struct {
 	Headers       map[string]string `json:"headers"`
 	ContextTokens *int              `json:"contextTokens"`
 	MaxTokens     *int              `json:"maxTokens"`
-	TextOnly      bool              `json:"textOnly"`
-	PDF           *bool             `json:"pdf"`
-	Fallback      string            `json:"fallback"` // the ID of another model
-	Prices        *pricesConfig     `json:"prices"`
+	// InstructionTokens and SilenceMinutes are 0 for the default.
+	InstructionTokens int           `json:"instructionTokens"`
+	SilenceMinutes    float64       `json:"silenceMinutes"`
+	TextOnly          bool          `json:"textOnly"`
+	PDF               *bool         `json:"pdf"`
+	Fallback          string        `json:"fallback"` // the ID of another model
+	Prices            *pricesConfig `json:"prices"`
 
 	Restriction
 }
@@ -99,6 +103,9 @@ func (m Model) Check(id string) error {
 				"OPENAI_API_KEY, not the key itself")
 	case m.ContextTokens != nil && *m.ContextTokens < 1, m.MaxTokens != nil && *m.MaxTokens < 1:
 		return errors.New("contextTokens and maxTokens must be at least 1")
+	case m.InstructionTokens < 0, m.SilenceMinutes < 0, m.SilenceMinutes > 24*60:
+		return errors.New("instructionTokens and silenceMinutes must not be negative, and a silence " +
+			"not longer than a day")
 	case m.ContextTokens != nil && m.MaxTokens != nil && *m.MaxTokens >= *m.ContextTokens:
 		return errors.New(
 			"maxTokens, the length of an answer, must be less than contextTokens, which it is " +
@@ -200,7 +207,9 @@ func (c Config) ModelNamed(id string) model.Model {
 	m := c.Models[id]
 	configured := model.Model{ID: id, API: m.API, BaseURL: m.BaseURL,
 		Name: id, Key: m.key(filepath.Dir(c.Path), c.KeyVariables()), TextOnly: m.TextOnly,
-		PDF: m.PDF, Headers: m.headers(), Fallback: m.Fallback, Prices: m.Prices.prices()}
+		PDF: m.PDF, Headers: m.headers(), Fallback: m.Fallback, Prices: m.Prices.prices(),
+		InstructionTokens: m.InstructionTokens,
+		Silence:           time.Duration(m.SilenceMinutes * float64(time.Minute))}
 	override(&configured.Name, m.Name)
 	override(&configured.ContextTokens, m.ContextTokens)
 	override(&configured.MaxTokens, m.MaxTokens)

@@ -44,7 +44,7 @@ type assembler struct {
 	called bool         // one is complete
 	held   *pendingCall // may have been cut off by the limit of tokens
 	// bytes are those of text, thinking and arguments. news counts only those that the model itself
-	// has written.
+	// has written, and other progress.
 	bytes, news int
 }
 

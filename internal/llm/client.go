@@ -76,7 +76,7 @@ func New(m Model) *Client {
 	// configured.
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	c := &Client{
-		model: format.complete(m), query: query, format: format, silence: 5 * time.Minute,
+		model: format.complete(m), query: query, format: format, silence: cmp.Or(m.Silence, 5*time.Minute),
 		longest: maxAnswer, idle: maxIdle,
 		delay: 500 * time.Millisecond,
 		http:  &http.Client{Transport: transport, CheckRedirect: stay},

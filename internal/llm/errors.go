@@ -382,8 +382,8 @@ func (c *Client) advise(e *Error, message string) (Kind, string) {
 	switch {
 	case e.Kind == Filtered, e.Kind == Forbidden, e.Kind == Slipped:
 	case e == errSilent:
-		return e.Kind, fmt.Sprintf("the model's server has sent nothing of an answer for %g minutes",
-			c.silence.Minutes())
+		return e.Kind, fmt.Sprintf("the model's server has sent nothing of an answer for %g minutes; if "+
+			"it needs longer, set the model's silenceMinutes", c.silence.Minutes())
 	case badKey && c.model.Key == nil && c.model.Headers == nil:
 		return e.Kind, "the server wants a key, and none is configured for " + model + ": " + message
 	case badKey:

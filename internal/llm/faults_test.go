@@ -593,7 +593,11 @@ func TestUnreachable(t *testing.T) {
 // Clause B4.
 func TestSilence(t *testing.T) {
 	const head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
-	silent := &Error{Unreachable, 0, "the model's server has sent nothing of an answer for 5 minutes"}
+	silent := &Error{Unreachable, 0, "the model's server has sent nothing of an answer for 5 minutes; "+
+		"if it needs longer, set the model's silenceMinutes"}
+	progress := func(n int) string {
+		return sseOf(fmt.Sprintf(`{"choices":[],"prompt_progress":{"total":9000,"processed":%d}}`, n))
+	}
 	hello, empty := chunk(`{"content":"Hello"}`), chunk(`{"content":""}`)
 	call := func(arguments string) string {
 		return chunk(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":` +
@@ -612,6 +616,10 @@ func TestSilence(t *testing.T) {
 		"ended by an answer": {[]string{head + ": waiting\n\n", finished},
 			[]Event{Finish{Reason: Stopped}}, nil},
 		"filled with comments": {[]string{head, ": waiting\n\n", ": waiting\n\n", finished},
+			nil, silent},
+		"filled with progress": {[]string{head, progress(1), progress(2048), progress(4096), finished},
+			[]Event{Finish{Reason: Stopped}}, nil},
+		"filled with no progress": {[]string{head, progress(1), progress(1), progress(1), finished},
 			nil, silent},
 		"filled with empty events": {[]string{head, hello, empty, empty, finished},
 			[]Event{TextDelta("Hello")}, silent},

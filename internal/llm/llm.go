@@ -31,10 +31,13 @@ type Model struct {
 	Headers       func() (map[string]string, error)
 	ContextTokens int
 	MaxTokens     int
-	TextOnly      bool
-	PDF           *bool
-	Prices        *Prices
-	Fallback      string
+	// InstructionTokens is not used here.
+	InstructionTokens int
+	Silence           time.Duration
+	TextOnly          bool
+	PDF               *bool
+	Prices            *Prices
+	Fallback          string
 }
 
 // Prices are the prices of a million tokens of a model.

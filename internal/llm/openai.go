@@ -302,6 +302,8 @@ type chatDecoder struct {
 	// attached are the members of the message that have no meaning here, piece by piece.
 	attached []json.RawMessage
 	pending  []*pendingCall // in the order in which they began
+
+	processed int // tokens of the request
 }
 
 // chatChunk is an event. Its lists are arrays, so that further elements are skipped when they are
@@ -316,6 +318,8 @@ type chatChunk struct {
 	}
 	Usage tokens
 	Groq  struct{ Usage tokens } `json:"x_groq"` // before the usual place was known there
+	// Progress is how much of the request llama.cpp has read.
+	Progress struct{ Processed int } `json:"prompt_progress"`
 }
 
 type chatDelta struct {
@@ -367,6 +371,10 @@ func (d *chatDecoder) decode(e sse.Event) error {
 	}
 	d.count(chunk.Usage)
 	d.count(chunk.Groq.Usage)
+	if processed := chunk.Progress.Processed; processed > d.processed {
+		d.processed = processed
+		d.news++
+	}
 	for _, choice := range chunk.Choices {
 		if choice == nil || choice.Index != 0 {
 			continue
