@@ -35,15 +35,12 @@ func (t *modelTurn) fallBack(ctx context.Context, err error) bool {
 }
 
 // explain ends a turn in which a request to the model failed. It shows an answer that says why and
-// what to do next. The response's _meta says that the model failed.
+// what to do next. If the server does not accept the prompt, that and what followed it are left out
+// of further requests. The response's _meta says that the model failed.
 func (t *modelTurn) explain(ctx context.Context, err error) (backend.Raw, error) {
 	failed, ok := errors.AsType[*llm.Error](err)
 	if ctx.Err() != nil || !ok {
 		return nil, err
-	}
-	if failed.Kind == llm.Filtered || failed.Kind == llm.Rejected && failed.Status != 0 ||
-		mayReject(failed) && t.conversation.wasRejected() {
-		return t.reject(ctx, failed)
 	}
 	correct := " Correct the configuration of model " + codeOf(t.endpoint)
 	const another, examine = " Send another message to try again, or choose another model.",
@@ -61,8 +58,28 @@ func (t *modelTurn) explain(ctx context.Context, err error) (backend.Raw, error)
 		llm.Misconfigured: correct + ", or choose another model.",
 		llm.Malformed:     another + examine,
 	}[failed.Kind]
-	return failedTurn(), t.tell(ctx, meta{Note: true, Rejected: mayReject(failed)},
-		"\n\n"+describeFailure(failed)+"."+next)
+	m := meta{Note: true, Rejected: mayReject(failed)}
+	again := m.Rejected && t.conversation.wasRejected()
+	if failed.Kind == llm.Filtered || failed.Kind == llm.Rejected && failed.Status != 0 {
+		m = meta{Refused: true, Rejected: true}
+		next = " Your message is left out of further requests, and stays in the history of the session."
+		switch {
+		case again:
+		case failed.Kind == llm.Filtered:
+			next += " Send another one to continue, or choose another model."
+		default:
+			next += " Send it again in another form, correct the configuration of model " +
+				codeOf(t.endpoint) + " if that is the reason, or choose another model."
+		}
+	}
+	if again {
+		m = meta{Refused: true, Rejected: true}
+		next += " The message before failed too, so further requests are sent without all that the model " +
+			"has not answered. The reason may also be its last answer, which /undo takes back with your " +
+			"message before that, the instructions of a folder, a tool, or the configuration of model " +
+			codeOf(t.endpoint) + ". Correct that, or choose another model."
+	}
+	return failedTurn(), t.tell(ctx, m, "\n\n"+describeFailure(failed)+"."+next)
 }
 
 // codeOf returns the ID of a model in the user's configuration, as code.

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/llm"
 )
 
@@ -232,24 +231,4 @@ func (t *modelTurn) accept(ctx context.Context) error {
 	t.omissions++
 	t.conversation.try("")
 	return t.tell(ctx, meta{Omitted: t.trial}, said)
-}
-
-// reject ends a turn whose prompt the server does not accept. It tells the user, and leaves the
-// prompt and what followed it out of further requests.
-func (t *modelTurn) reject(ctx context.Context, e *llm.Error) (backend.Raw, error) {
-	said := "\n\n" + describeFailure(e) + ". Your message is left out of further requests, and " +
-		"stays in the history of the session. "
-	switch {
-	case t.conversation.wasRejected():
-		said += "The message before it was rejected too, so the reason may be the model's last " +
-			"answer, which /undo takes back with your message before that. It may also be the " +
-			"instructions of a folder, a tool, or the configuration of model " + codeOf(t.endpoint) +
-			". Correct that, or choose another model."
-	case e.Kind == llm.Filtered:
-		said += "Send another one to continue, or choose another model."
-	default:
-		said += "Send it again in another form, correct the configuration of model " +
-			codeOf(t.endpoint) + " if that is the reason, or choose another model."
-	}
-	return failedTurn(), t.tell(ctx, meta{Refused: true, Rejected: true}, said)
 }

@@ -394,3 +394,15 @@ func TestOrderAfterACrash(t *testing.T) {
 	e.stop()
 	<-ended
 }
+
+// A budget that is spent is no reason to leave out a prompt.
+func TestSpentBudget(t *testing.T) {
+	var count atomic.Int64
+	e := open(t, setup{model: rejecting(t, rejection{400, `{"error":{"message":"Budget has been exceeded! ` +
+		`Max budget: 0.05","type":"budget_exceeded","code":"400"}}`}, &count)})
+	said := e.prompt("Say " + poison)
+	require.Equal(t, "The model's server rejected the request: Budget has been exceeded! Max budget: 0.05 "+
+		"(HTTP status 400). Check your account at the provider, then send another message, or choose "+
+		"another model.", said.text())
+	require.JSONEq(t, failedResult, string(said.result))
+}

@@ -233,15 +233,18 @@ type failure struct {
 func (c *Client) do(
 	ctx context.Context, method, path string, body requestBody, use func(io.Reader) error,
 ) *failure {
+	var message string
 	key, err := c.key(ctx, "")
 	if err != nil {
-		message := "there is no key for the model " + c.model.Name + ": " + err.Error()
-		return &failure{Error: c.explain(&Error{Kind: KeyRejected, Message: message}, key)}
+		message = "there is no key for the model " + c.model.Name + ": " + err.Error()
 	}
 	headers, err := c.headers()
 	if err != nil {
-		message := "a header for the model " + c.model.Name + " is missing: " + err.Error()
-		return &failure{Error: c.explain(&Error{Kind: KeyRejected, Message: message}, key)}
+		message = cmp.Or(message, "a header for the model "+c.model.Name+" is missing: "+err.Error())
+	}
+	if message != "" {
+		message = scrubbed(message, []string{key})
+		return &failure{Error: &Error{Kind: KeyRejected, Message: message}}
 	}
 	secrets := slices.AppendSeq([]string{key}, maps.Values(headers))
 	response, err := c.send(ctx, method, path, key, headers, body)
@@ -273,9 +276,13 @@ func (c *Client) do(
 		if !ok {
 			e = malformed(err)
 		}
-		passes := e.Kind == Overloaded || e.Kind == Slipped || e == errCut || e == errEmpty
-		f := failure{Error: c.explain(e, secrets...), after: namedDelay(e.Message), retry: passes}
-		return f.bounded()
+		var said []byte
+		if r, ok := errors.AsType[reportedError](err); ok {
+			said = r.said
+		}
+		f := c.failed(e, said, nil, secrets)
+		f.retry = f.retry || e == errCut || e == errEmpty
+		return f
 	}
 	watched.drain()
 	return nil
@@ -418,10 +425,7 @@ func (c *Client) rejected(response *http.Response, secrets []string) *failure {
 			", and redirects are not followed; set the model's baseURL to where the API is"
 		e.Kind = Misconfigured
 	}
-	after := cmp.Or(retryAfter(response.Header, time.Now()), retryDelay(body), namedDelay(e.Message),
-		limitReset(response.Header, time.Now()))
-	retry := (e.Kind == Overloaded || e.Kind == Slipped) && response.Header.Get("X-Should-Retry") != "false"
-	f := failure{Error: c.explain(e, secrets...), after: after, retry: retry}
+	f := c.failed(e, body, response.Header, secrets)
 	switch response.StatusCode {
 	case http.StatusBadRequest, http.StatusUnprocessableEntity:
 		f.rejection = body
@@ -430,6 +434,16 @@ func (c *Client) rejected(response *http.Response, secrets []string) *failure {
 			f.rejection = body
 		}
 	}
+	return f
+}
+
+// failed returns the failure for an error that the server reports in a response, in a stream or in
+// place of an answer, with these words and headers.
+func (c *Client) failed(e *Error, said []byte, h http.Header, secrets []string) *failure {
+	now := time.Now()
+	f := failure{Error: c.explain(e, secrets...),
+		after: cmp.Or(retryAfter(h, now), askedDelay(said, now), limitReset(h, now)),
+		retry: (e.Kind == Overloaded || e.Kind == Slipped) && h.Get("X-Should-Retry") != "false"}
 	return f.bounded()
 }
 

@@ -145,8 +145,17 @@ func describe(status int, body []byte) *Error {
 	return &Error{Kind: said.kind(cmp.Or(status, said.status)), Status: status, Message: message}
 }
 
+// reportedError is an error in an event or a body, with all that it says.
+type reportedError struct {
+	failed *Error
+	said   []byte
+}
+
+func (r reportedError) Error() string { return r.failed.Error() }
+func (r reportedError) Unwrap() error { return r.failed }
+
 // reported returns the error in an event or a whole body of any format, nil if there is none.
-func reported(e sse.Event) *Error {
+func reported(e sse.Event) error {
 	var said struct {
 		Type, Object         string
 		Error, Code          complaint
@@ -166,7 +175,7 @@ func reported(e sse.Event) *Error {
 		c != nil && c.Error || c == nil && (said.Detail || named && (said.Message || said.Msg))
 	if failed || e.Name == "error" || said.Type == "error" || said.Object == "error" ||
 		cmp.Or(said.Type, e.Name) == "response.failed" {
-		return describe(0, e.Data)
+		return reportedError{describe(0, e.Data), e.Data[:min(len(e.Data), errorSize)]}
 	}
 	return nil
 }
@@ -259,6 +268,8 @@ func (s *serverError) kind(status int) Kind {
 	switch {
 	case status == http.StatusPaymentRequired, has(unpaidWords...):
 		return Unpaid
+	case has(policyWords...):
+		return Forbidden
 	case has(filterWords...):
 		return Filtered
 	case has(slipWords...):
@@ -266,7 +277,8 @@ func (s *serverError) kind(status int) Kind {
 	case has("must be verified"), status == http.StatusForbidden && s.message != "" &&
 		!has("api key", "api_key", "apikey", "token", "credential", "authenti", "unauthorized"):
 		return Forbidden
-	case rejectsKey(status), unknown && has("authentication_error", "permission_error"),
+	case rejectsKey(status), s.status == http.StatusUnauthorized, has(loginWords...),
+		unknown && has("authentication_error", "permission_error"),
 		(unknown || status == http.StatusBadRequest) && has("invalid_api_key",
 			"incorrect api key", "api key not valid", "api key expired"):
 		return KeyRejected
@@ -291,9 +303,19 @@ func (s *serverError) kind(status int) Kind {
 	}
 }
 
-// unpaidWords are words of servers about accounts without money.
+// unpaidWords are words of servers about accounts without money, or that have spent their budget.
 var unpaidWords = []string{"insufficient_quota", "exceeded_current_quota", "credit balance",
-	"insufficient balance", "余额不足", "purchase credits", "spending limit", "arrearage"}
+	"insufficient balance", "余额不足", "purchase credits", "spending limit", "arrearage",
+	"insufficient funds", "budget has been exceeded", "budget_exceeded", "exceededbudget",
+	"over budget", "key limit exceeded", "billing hard limit", "billing_hard_limit", "api usage limits"}
+
+// loginWords are words about a login that has ended, or a key that is missing, and MiniMax' number.
+var loginWords = []string{"token expired", "expired token", "expiredtoken", "token has expired",
+	"token is expired", "session has expired", "log in again", "login fail", "not logged in",
+	"unauthenticated", "status_code:1004"}
+
+// policyWords are OpenRouter's about models of providers that the account has excluded.
+var policyWords = []string{"data policy", "no allowed providers", "providers have been ignored"}
 
 // busyWords are words of servers that have too much to do, and numbers of Z.ai and MiniMax for that.
 var busyWords = []string{"rate_limit", "rate limit", "overloaded", "throttling", "queue_exceeded",
@@ -356,14 +378,19 @@ func title(page []byte) string {
 // address returns u without what can be secret.
 func address(u *url.URL) string { return u.Scheme + "://" + u.Host + u.EscapedPath() }
 
-// explain returns e as the user sees it: on one line of limited length, with advice, and without
-// the key and the values of headers.
-func (c *Client) explain(e *Error, secrets ...string) *Error {
+// scrubbed returns a message on one line of limited length, without the key and the values of
+// headers.
+func scrubbed(message string, secrets []string) string {
 	var scrubber secret.Scrubber
 	for _, value := range secrets {
 		scrubber.Add(value)
 	}
-	message := strings.TrimRight(text.Line(scrubber.Text(e.Message), 200), ". ")
+	return strings.TrimRight(text.Line(scrubber.Text(message), 200), ". ")
+}
+
+// explain returns e as the user sees it, with advice.
+func (c *Client) explain(e *Error, secrets ...string) *Error {
+	message := scrubbed(e.Message, secrets)
 	if e.Status != 0 && strings.HasPrefix(c.model.BaseURL, "http:") { // it may be the proxy's
 		message += c.through()
 	}
@@ -378,9 +405,9 @@ func (c *Client) advise(e *Error, message string) (Kind, string) {
 	says := func(parts ...string) bool { return containsAny(words, parts...) }
 	model := "the model " + text.Printable(c.model.Name)
 	notFound := e.Status == http.StatusNotFound
-	badKey := e.Kind == KeyRejected && e.Status != 0
+	badKey := e.Kind == KeyRejected
 	switch {
-	case e.Kind == Filtered, e.Kind == Forbidden, e.Kind == Slipped:
+	case e.Kind == Filtered, e.Kind == Forbidden, e.Kind == Slipped, e.Kind == Unpaid:
 	case e == errSilent:
 		return e.Kind, fmt.Sprintf("the model's server has sent nothing of an answer for %g minutes; if "+
 			"it needs longer, set the model's silenceMinutes", c.silence.Minutes())

@@ -270,10 +270,14 @@ func TestRetryAfter(t *testing.T) {
 		`[{"error":{"details":[{"retryDelay": "34.4s"}]}}]`: 34400 * time.Millisecond,
 		`{"retryDelay":"soon"}`:                             0,
 		`{"retryDelay":"-1s"}`:                              0,
-		`{"retryDelay":5}`:                                  0,
+		`{"retryDelay":5}`:                                  5 * time.Second,
+		`{"error":{"resets_in_seconds":7200}}`:              2 * time.Hour,
+		`{"resets_at": 1795334460}`:                         time.Minute,
+		`{"headers":{"X-RateLimit-Reset":"1795334430000"}}`: 30 * time.Second,
+		`{"retry_after":1.5}`:                               1500 * time.Millisecond,
 		`{}`:                                                0,
 	} {
-		require.Equal(t, want, retryDelay([]byte(body)), body)
+		require.Equal(t, want, askedDelay([]byte(body), now), body)
 	}
 }
 
@@ -490,7 +494,7 @@ func TestErrors(t *testing.T) {
 			Error{Rejected, 500, "Conversation roles must alternate"}},
 		"200 with an error": {status(200,
 			`{"error":{"message":"The key is wrong","type":"authentication_error"}}`),
-			Error{KeyRejected, 0, "The key is wrong"}},
+			Error{KeyRejected, 0, "the server rejected the key for the model m: The key is wrong; check the key"}},
 		"200 with JSON": {status(200, `{"status":"ok"}`),
 			Error{Malformed, 0,
 				"the model's server sent something that is not an answer: JSON without a message of " +
@@ -593,7 +597,7 @@ func TestUnreachable(t *testing.T) {
 // Clause B4.
 func TestSilence(t *testing.T) {
 	const head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
-	silent := &Error{Unreachable, 0, "the model's server has sent nothing of an answer for 5 minutes; "+
+	silent := &Error{Unreachable, 0, "the model's server has sent nothing of an answer for 5 minutes; " +
 		"if it needs longer, set the model's silenceMinutes"}
 	progress := func(n int) string {
 		return sseOf(fmt.Sprintf(`{"choices":[],"prompt_progress":{"total":9000,"processed":%d}}`, n))

@@ -1,7 +1,7 @@
 package llm
 
 import (
-	"bytes"
+	"cmp"
 	"fmt"
 	"math"
 	"net/http"
@@ -13,8 +13,12 @@ import (
 	"time"
 )
 
-// roundly returns a duration of more than a minute, rounded up: "90 minutes" or "5 hours".
+// roundly returns a duration of more than a minute, rounded up: "90 minutes", "5 hours" or
+// "3 days".
 func roundly(d time.Duration) string {
+	if d >= 48*time.Hour {
+		return fmt.Sprintf("%g days", math.Ceil(d.Hours()/24))
+	}
 	if d >= 2*time.Hour {
 		return fmt.Sprintf("%g hours", math.Ceil(d.Hours()))
 	}
@@ -37,35 +41,51 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 	return 0
 }
 
-// retryDelay returns how long the server asks to wait in its response, as Google's do, or 0.
-func retryDelay(response []byte) time.Duration {
-	_, after, _ := bytes.Cut(response, []byte(`"retryDelay"`))
-	value := bytes.SplitN(after, []byte(`"`), 3) // the colon, and what is between quotes
-	if len(value) < 3 {
-		return 0
-	}
-	delay, _ := time.ParseDuration(string(value[1]))
-	return max(0, delay)
-}
+// What responses say about when to send a request again: members, durations, and times.
+var (
+	delayMembers = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)"(?:retry_?delay|retry_?after(?:_seconds)?|resets?_in_seconds|` +
+			`resets?_at|x-ratelimit-reset)"\s*:\s*"?([^",}\s]+)`)
+	})
+	aboutDelay = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)` + delayVerbs + `((?:\d+h)?(?:\d+m)?\d+(?:\.\d+)?(?:ms|s|m|h))\b|` +
+			delayVerbs + `(\d+) (second|minute|hour|day)`)
+	})
+	aboutReset = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)` + delayVerbs + `(\d{4}-\d\d-\d\d)(?:T| at | )(\d\d:\d\d)(:\d\d)?` +
+			`(?:\.\d+)? ?(Z|UTC|GMT|[+-]\d\d:\d\d)?`)
+	})
+)
 
-var aboutDelay = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)(?:try again|retry)\D{0,20}?\b` +
-		`((?:\d+h)?(?:\d+m)?\d+(?:\.\d+)?(?:ms|s|m|h))\b|` +
-		`(?:try again|retry)\D{0,20}?\b(\d+) (second|minute|hour)`)
-})
+const delayVerbs = `(?:try again|retry|resets?|regain access|wait)\D{0,20}?\b`
 
-// namedDelay returns how long the words of an error ask to wait, such as "try again in 8s", or 0.
-func namedDelay(message string) time.Duration {
-	found := aboutDelay().FindStringSubmatch(message)
-	if found == nil {
+// someday is the delay until a time without a zone.
+const someday = time.Duration(math.MaxInt64)
+
+// askedDelay returns how long a response asks to wait, in a member or in words, or 0.
+func askedDelay(response []byte, now time.Time) time.Duration {
+	said := string(response)
+	if found := delayMembers().FindStringSubmatch(said); found != nil {
+		return untilReset(found[1], now)
+	}
+	if found := aboutReset().FindStringSubmatch(said); found != nil {
+		zone := strings.NewReplacer("UTC", "Z", "GMT", "Z").Replace(strings.ToUpper(found[4]))
+		if zone == "" {
+			return someday
+		}
+		return untilReset(found[1]+"T"+found[2]+cmp.Or(found[3], ":00")+zone, now)
+	}
+	found := aboutDelay().FindStringSubmatch(said)
+	switch {
+	case found == nil:
 		return 0
+	case found[1] != "":
+		return untilReset(strings.ToLower(found[1]), now)
 	}
-	named := found[1]
-	if named == "" {
-		named = found[2] + found[3][:1]
-	}
-	delay, _ := time.ParseDuration(strings.ToLower(named))
-	return max(0, delay)
+	units := map[string]time.Duration{"second": time.Second, "minute": time.Minute, "hour": time.Hour,
+		"day": 24 * time.Hour}
+	n, _ := strconv.Atoi(found[2])
+	return time.Duration(min(n, 1000)) * units[strings.ToLower(found[3])]
 }
 
 // limitReset returns when a limit that is used up is reset, according to headers as those of OpenAI,
@@ -81,23 +101,23 @@ func limitReset(h http.Header, now time.Time) (after time.Duration) {
 	return after
 }
 
-// untilReset returns how long it is until a time in a header: a time, a number of seconds or
-// milliseconds since 1970, or a duration.
+// untilReset returns how long it is until a time in a header or member: a time, a number of seconds
+// or milliseconds since 1970, a number of seconds, or a duration.
 func untilReset(reset string, now time.Time) time.Duration {
 	const year = 365 * 24 * time.Hour
 	if at, err := time.Parse(time.RFC3339, reset); err == nil {
 		return max(0, at.Sub(now))
 	}
-	number, err := strconv.ParseInt(reset, 10, 64)
+	number, err := strconv.ParseFloat(reset, 64)
 	switch after, _ := time.ParseDuration(reset); {
 	case err != nil:
 		return max(0, after)
-	case number > now.Add(-year).UnixMilli():
-		return max(0, time.UnixMilli(number).Sub(now))
-	case number > now.Add(-year).Unix():
-		return max(0, time.Unix(number, 0).Sub(now))
+	case number > float64(now.Add(-year).UnixMilli()):
+		number = number/1e3 - float64(now.UnixMilli())/1e3
+	case number > float64(now.Add(-year).Unix()):
+		number -= float64(now.UnixMilli()) / 1e3
 	}
-	return time.Duration(min(max(number, 0), int64(year/time.Second))) * time.Second
+	return time.Duration(max(0, min(number, year.Seconds())) * float64(time.Second)).Round(time.Millisecond)
 }
 
 // attempts returns how often a request that fails in this way is sent. With a fallback, it is not
@@ -121,9 +141,11 @@ const statusOverloaded = 529
 func (f failure) bounded() *failure {
 	if f.retry && f.after > longestDelay {
 		f.retry = false
-		e := *f.Error
-		e.Message += "; try again in " + roundly(f.after)
-		f.Error = &e
+		if f.after < someday {
+			e := *f.Error
+			e.Message += "; try again in " + roundly(f.after)
+			f.Error = &e
+		}
 	}
 	return &f
 }

@@ -286,18 +286,26 @@ func TestTooLong(t *testing.T) {
 //
 // Clause B4.
 func TestDelays(t *testing.T) {
+	now := time.Date(2026, 11, 26, 8, 0, 0, 0, time.UTC)
 	for said, want := range map[string]time.Duration{
-		"Rate limit reached. Please try again in 8s.":     8 * time.Second,
-		"Please try again in 1m2.5s. Visit":               62500 * time.Millisecond,
-		"try again in 450ms":                              450 * time.Millisecond,
-		"Please retry after 20 seconds.":                  20 * time.Second,
-		"Try again in 2 minutes":                          2 * time.Minute,
-		"Try again later. Error 8 of 20 seconds":          0,
-		"":                                                0,
-		"your 8s limit":                                   0,
+		"Rate limit reached. Please try again in 8s.":          8 * time.Second,
+		"Please try again in 1m2.5s. Visit":                    62500 * time.Millisecond,
+		"try again in 450ms":                                   450 * time.Millisecond,
+		"Please retry after 20 seconds.":                       20 * time.Second,
+		"Try again in 2 minutes":                               2 * time.Minute,
+		"Try again later. Error 8 of 20 seconds":               0,
+		"":                                                     0,
+		"Your limit will reset at 2026-11-26T08:00:30Z.":       30 * time.Second,
+		"Your limit will reset at 2026-11-26T10:30:00.5+02:00": 30 * time.Minute,
+		"Your limit will reset at 2026-11-26 18:00:00":         someday,
+		"You will regain access on 2026-11-28 at 00:00 UTC.":   40 * time.Hour,
+		"Your limit will reset at 2026-11-26T07:00:00Z":        0,
+		"Limit resets in 3 hours":                              3 * time.Hour, "It resets in 2 days": 48 * time.Hour,
+		"Please wait 20 seconds": 20 * time.Second, "Reset the context to 20 messages": 0,
+		"your 8s limit": 0,
 		"Please try again in 99999999999999999999999999s": 0,
 	} {
-		require.Equal(t, want, namedDelay(said), said)
+		require.Equal(t, want, askedDelay([]byte(said), now), said)
 	}
 	h := http.Header{}
 	h.Set("x-ratelimit-remaining-requests", "0")
@@ -305,7 +313,6 @@ func TestDelays(t *testing.T) {
 	h.Set("x-ratelimit-remaining-tokens", "100")
 	h.Set("x-ratelimit-reset-tokens", "6m0s")
 	require.Equal(t, 7*time.Second, limitReset(h, time.Now()))
-	now := time.Date(2026, 11, 26, 8, 0, 0, 0, time.UTC)
 	for reset, want := range map[string]time.Duration{
 		"2026-11-26T08:00:20Z": 20 * time.Second, "2026-11-26T07:00:00Z": 0, "2m59.5s": 179500 * time.Millisecond,
 		"30": 30 * time.Second, "1795680025": 25 * time.Second, "1795680025500": 25500 * time.Millisecond,
@@ -319,4 +326,67 @@ func TestDelays(t *testing.T) {
 	require.Equal(t, Slipped,
 		describe(400, []byte(`{"error":{"message":"x","code":"tool_use_failed"}}`)).Kind)
 	require.Equal(t, Unpaid, describe(429, []byte(`{"error":{"message":"Insufficient balance"}}`)).Kind)
+}
+
+// The words of an error say what to do about it, whatever the status, also in a body and a stream.
+func TestWordsOfErrors(t *testing.T) {
+	for said, want := range map[string]Kind{
+		`{"code":401,"message":"token expired"}`:                              KeyRejected,
+		`{"code":"401","msg":"Authentication Fails"}`:                         KeyRejected,
+		`{"error":{"message":"The access token expired"}}`:                    KeyRejected,
+		`{"error":{"message":"Your session has expired, please log in"}}`:     KeyRejected,
+		`{"__type":"ExpiredTokenException","message":"Sign in."}`:             KeyRejected,
+		`{"base_resp":{"status_code":1004,"status_msg":"Carry the API key"}}`: KeyRejected,
+		`{"error":{"message":"No endpoints found matching your data policy (Free model training). ` +
+			`Configure: https://openrouter.ai/settings/privacy","code":404}}`: Forbidden,
+		`{"error":{"message":"No endpoints available matching your guardrail restrictions and data ` +
+			`policy.","code":404}}`: Forbidden,
+		`{"error":{"message":"No allowed providers are available for the selected model.","code":404}}`:   Forbidden,
+		`{"error":{"message":"All providers have been ignored.","code":404}}`:                             Forbidden,
+		`{"error":{"message":"Budget has been exceeded! Max budget: 0.05","type":"budget_exceeded"}}`:     Unpaid,
+		`{"error":{"message":"ExceededBudget: User over budget. Spend=1, Budget=0.5"}}`:                   Unpaid,
+		`{"error":{"message":"Key limit exceeded (total limit)","code":403}}`:                             Unpaid,
+		`{"error":{"code":"billing_hard_limit_reached","message":"Billing hard limit has been reached"}}`: Unpaid,
+		`{"error":{"message":"You have reached your specified API usage limits."}}`:                       Unpaid,
+		`{"error":{"message":"thinking.budget_tokens: must be at least 1024"}}`:                           Rejected,
+		`{"error":{"message":"The prompt has 9000 tokens, expired limits are ignored"}}`:                  Rejected,
+	} {
+		for _, code := range []int{200, 201, 400, 404} {
+			if code == 404 && want == Rejected {
+				continue // no such address
+			}
+			_, failed := ask(t, asking(t, OpenAI, status(code, said)))
+			require.Equal(t, want, failed.Kind, "%d %s", code, said)
+			require.NotContains(t, failed.Message, "baseURL", said)
+			require.NotContains(t, failed.Message, "does not know", said)
+		}
+		_, failed := ask(t, asking(t, Anthropic, says("event: error\n"+sseOf(said))))
+		require.Equal(t, want, failed.Kind, said)
+	}
+}
+
+// A limit that is not reset soon ends the request, and the user reads when that is, wherever the
+// server says it.
+func TestLimitsAreObeyed(t *testing.T) {
+	const words = `{"error":{"code":429,"message":"Limit reached. Your limit will reset at `
+	for said, want := range map[string]string{
+		words + `2099-12-29 18:00:00"}}`: "Limit reached. Your limit will reset at 2099-12-29 18:00:00",
+		words + `2099-12-29T18:00:00Z"}}`: "Limit reached. Your limit will reset at 2099-12-29T18:00:00Z; " +
+			"try again in ",
+		`{"error":{"code":429,"message":"Limit reached","resets_in_seconds":7200}}`: "Limit reached; " +
+			"try again in 2 hours",
+	} {
+		for _, answer := range []http.HandlerFunc{status(429, said), status(200, said), says(sseOf(said)),
+			says(chunk(`{"content":"Hello"}`), sseOf(said))} {
+			asked := 0
+			c := asking(t, OpenAI, func(w http.ResponseWriter, r *http.Request) {
+				asked++
+				answer(w, r)
+			})
+			_, failed := ask(t, c)
+			require.Equal(t, 1, asked, said)
+			require.Equal(t, Overloaded, failed.Kind)
+			require.Contains(t, failed.Message, want)
+		}
+	}
 }
