@@ -212,7 +212,7 @@ func (c *conversation) request(r llm.Request, m llm.Model, must bool) (llm.Reque
 		r.Messages = c.sendable(m)
 		tokens = c.tokens(r)
 	}
-	c.sent, r.Encoded = estimate(r), &c.encoded
+	c.sent = estimate(r)
 	return r, tokens
 }
 

@@ -42,7 +42,6 @@ type knowledge struct {
 	leftOut    bool     // prompts were left out, see leaveOutPrompt
 	trial      omission // what requests leave out until the server has accepted one
 
-	encoded            llm.Encoded
 	cut                int // how many of the oldest results are left out of requests
 	fitting            int // number of messages without results that are too large
 	sent               int // estimate for the last request

@@ -45,7 +45,7 @@ func (anthropicFormat) header(key string) http.Header {
 	return h
 }
 
-func (anthropicFormat) encode(m Model, r Request, v variant) requestBody {
+func (anthropicFormat) encode(m Model, r Request, v variant) []byte {
 	messages := merged(withoutEmpty(r.Messages))
 	body := object{"model": m.Name, "stream": true}
 	if v.takesLimit() {
@@ -80,8 +80,8 @@ func (anthropicFormat) encode(m Model, r Request, v variant) requestBody {
 		body["stop_sequences"] = r.Stop
 	}
 	encode := func(m Message, marked bool) []byte { return anthropicMessage(m, marked, v) }
-	return r.Encoded.request(body, messages, messageList{name: "messages",
-		by: encodedBy{Anthropic, v}, marks: !v.has(noMarks), encode: encode})
+	return encodeRequest(body, messages,
+		messageList{name: "messages", marks: !v.has(noMarks), encode: encode})
 }
 
 // setEffort says in a request how much the model should think, in the way of its version.

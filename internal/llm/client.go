@@ -151,14 +151,14 @@ func (c *Client) Stream(ctx context.Context, r Request) iter.Seq2[Event, error] 
 // try sends a request once. If the server rejects it and says what to send instead, try sends that.
 func (c *Client) try(ctx context.Context, r Request, yield func(Event) bool) *failure {
 	path, _ := c.format.paths()
-	var sent requestBody
+	var sent []byte
 	var failed *failure
 	for all := r; ; {
 		r.Tools, _, _ = c.learned.tools.offer(all.Tools)
 		r.Messages = c.learned.thoughts.without(all.Messages)
 		model, variant := c.Model(), c.learned.now()
 		body := c.format.encode(model, r, variant)
-		if slices.EqualFunc(body, sent, bytes.Equal) {
+		if bytes.Equal(body, sent) {
 			return failed
 		}
 		read := func(answer io.Reader) error {
@@ -231,7 +231,7 @@ type failure struct {
 
 // do sends a request once, or twice if the key is replaced, and lets use read the response.
 func (c *Client) do(
-	ctx context.Context, method, path string, body requestBody, use func(io.Reader) error,
+	ctx context.Context, method, path string, body []byte, use func(io.Reader) error,
 ) *failure {
 	var message string
 	key, err := c.key(ctx, "")
@@ -307,7 +307,7 @@ func (c *Client) headers() (map[string]string, error) {
 
 // send sends a request once. The body of the response is a [*watchedBody].
 func (c *Client) send(
-	ctx context.Context, method, path, key string, headers map[string]string, body requestBody,
+	ctx context.Context, method, path, key string, headers map[string]string, body []byte,
 ) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	address := c.model.BaseURL + path
@@ -324,14 +324,15 @@ func (c *Client) send(
 		return nil, err
 	}
 	if body != nil {
-		request.Body, request.ContentLength = body.reader(), body.size()
+		read := func() io.ReadCloser { return io.NopCloser(bytes.NewReader(body)) }
+		request.Body, request.ContentLength = read(), int64(len(body))
 		again := 0
 		request.GetBody = func() (io.ReadCloser, error) {
 			// HTTP/2 would try again for a minute in silence if the server refuses the stream.
 			if again++; again > silentAttempts {
 				return nil, errRefused
 			}
-			return body.reader(), nil
+			return read(), nil
 		}
 	}
 	request.Header = c.requestHeader(key, headers, body != nil)

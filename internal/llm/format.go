@@ -24,7 +24,7 @@ type format interface {
 	// header returns the headers that the format adds to each request. key may be "".
 	header(key string) http.Header
 	// encode returns the body of a request to a server that differs from the format as v says.
-	encode(m Model, r Request, v variant) requestBody
+	encode(m Model, r Request, v variant) []byte
 	// decoder returns a decoder for the stream of one answer, whose parts it adds to an assembler.
 	decoder(v variant, to *assembler) decoder
 }

@@ -89,8 +89,6 @@ type Request struct {
 	// Temperature and Stop are nil for the server's defaults.
 	Temperature *float64
 	Stop        []string
-	// Encoded, if not nil, holds the part of the conversation that was sent before.
-	Encoded *Encoded
 	// CallDeltas asks for tool calls while they arrive, as [CallDelta].
 	CallDeltas bool
 }

@@ -48,7 +48,7 @@ type chatRequest struct {
 	Stop                []string `json:"stop,omitempty"`
 }
 
-func (openAIFormat) encode(m Model, r Request, v variant) requestBody {
+func (openAIFormat) encode(m Model, r Request, v variant) []byte {
 	body := chatRequest{Model: m.Name, Stream: true, ReasoningEffort: r.Effort, Stop: r.Stop}
 	switch limit := v.limit(m, r); {
 	case v.has(newMaxTokens):
@@ -94,8 +94,7 @@ func (openAIFormat) encode(m Model, r Request, v variant) requestBody {
 		}
 		return elements(messages)
 	}
-	by := encodedBy{OpenAI, v}
-	return r.Encoded.request(body, messages, messageList{"messages", by, first, marks, encode})
+	return encodeRequest(body, messages, messageList{"messages", first, marks, encode})
 }
 
 // withoutSilent returns messages without those of the model in which it has only thought. Chat

@@ -30,7 +30,7 @@ type responsesRequest struct {
 	Temperature  *float64 `json:"temperature,omitempty"`
 }
 
-func (responsesFormat) encode(m Model, r Request, v variant) requestBody {
+func (responsesFormat) encode(m Model, r Request, v variant) []byte {
 	body := responsesRequest{Model: m.Name, Instructions: r.System, Stream: true,
 		Reasoning: object{}}
 	if v.takesLimit() {
@@ -53,8 +53,7 @@ func (responsesFormat) encode(m Model, r Request, v variant) requestBody {
 			"description": t.Description, "parameters": t.Schema, "strict": false})
 	}
 	encode := func(m Message, _ bool) []byte { return elements(responsesItems(m, v)) }
-	return r.Encoded.request(body, r.Messages,
-		messageList{name: "input", by: encodedBy{Responses, v}, encode: encode})
+	return encodeRequest(body, r.Messages, messageList{name: "input", encode: encode})
 }
 
 // responsesItems returns the items for a message. A thought must be followed by what the model then

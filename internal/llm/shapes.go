@@ -122,8 +122,7 @@ func both(word string, others ...string) (all [][]string) {
 	return all
 }
 
-// variant is how one server differs from its format. It is comparable, and the same as long as
-// messages are encoded in the same way.
+// variant is how one server differs from its format.
 type variant struct {
 	quirks quirk
 	// unwanted are the names of attached members that the server does not accept. The list is never

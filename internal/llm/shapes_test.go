@@ -258,3 +258,10 @@ func TestLearnedWindow(t *testing.T) {
 	c.window.learn("maximum context length is 4096", 100_000)
 	require.Equal(t, 100_000, c.Model().ContextTokens, "it has answered more")
 }
+
+// taught returns what a rejection says about a server.
+func taught(rejection string) variant {
+	var l learned
+	l.learn([]byte(rejection), Request{}, 0)
+	return l.now()
+}

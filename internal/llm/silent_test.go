@@ -246,8 +246,7 @@ func TestTaggedThoughtsGoBack(t *testing.T) {
 		}
 		messages := []Message{UserText("Hi"), {Assistant, parts}, UserText("Go")}
 		r := Request{Messages: c.model.returned(messages)}
-		body, err := io.ReadAll(c.format.encode(c.model, r, c.learned.now()).reader())
-		require.NoError(t, err)
+		body := c.format.encode(c.model, r, c.learned.now())
 		require.Contains(t, string(body), want)
 		c.Close()
 		server.Close()
