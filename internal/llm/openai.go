@@ -554,7 +554,11 @@ func (d *chatDecoder) flush() {
 	if d.thought.Len() > 0 || d.attached != nil {
 		d.keep(Thinking{Text: d.thought.String(), Attached: joinMembers(d.attached)})
 	}
-	for _, c := range d.pending {
-		d.finish(c)
+	for i, c := range d.pending {
+		again := i > 0 && c.id == "" && len(c.arguments) == 0 && c.index == d.pending[i-1].index &&
+			c.name == d.pending[i-1].name
+		if !again { // a last piece that only repeats the name
+			d.finish(c)
+		}
 	}
 }
