@@ -36,8 +36,7 @@
 //   - set.go: the tools of a workspace; tool.go: what they have in common; arguments.go: schemas,
 //     and reading arguments; aliases.go: names that other agents give them; describe.go: what a call is about, for a person; result.go, errors.go:
 //     results, and errors that say what to do
-//   - walk.go: going through a tree; glob.go, pattern.go: which files and lines match; needle.go:
-//     texts that every match contains
+//   - walk.go: going through a tree; glob.go, pattern.go: which files and lines match
 //   - editor.go: files with unsaved changes; encoding.go: how the text of a file is stored
 //   - change.go: planning and making a change; diff.go: showing it; indent.go: replacing
 //     texts that differ from the file only in white space

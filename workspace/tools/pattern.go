@@ -8,6 +8,9 @@ import (
 	"regexp"
 	"regexp/syntax"
 	"slices"
+	"strings"
+	"sync"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -29,11 +32,12 @@ const (
 // against one line at a time, without the line ending.
 type Pattern struct {
 	expression *regexp.Regexp
-	// needles are texts of which every match contains at least one. Searching for them first is
+	// literals are texts of which every match contains at least one. Searching for them first is
 	// much faster. There may be none.
-	needles []needle
-	// further are more such sets.
-	further [][]needle
+	literals [][]byte
+	// folds reports whether a letter of a literal matches in either case. The literals then have
+	// small letters only, and are looked for in a copy of the text with small letters.
+	folds bool
 }
 
 // PatternError is returned for a text that is not a valid pattern, or too large.
@@ -75,17 +79,157 @@ func newPattern(pattern string, literal, ignoreCase bool) (*Pattern, error) {
 	if err != nil {
 		return nil, &PatternError{pattern, err.Error()}
 	}
-	p := &Pattern{expression: expression, needles: required(parsed)}
 	if hasLineBreak(parsed) {
 		return nil, &PatternError{pattern, "it contains a line break, but each line is searched by " +
 			"itself: search for one of the lines"}
 	}
-	for _, needles := range requiredSets(parsed) {
-		if !slices.Equal(needles, p.needles) {
-			p.further = append(p.further, needles)
+	p := &Pattern{expression: expression, folds: folds(parsed)}
+	for _, literal := range required(parsed) {
+		text := []byte(literal)
+		if p.folds {
+			text = small(text, nil)
 		}
+		p.literals = append(p.literals, text)
 	}
 	return p, nil
+}
+
+// maxLiterals is the most texts that are searched for before an expression.
+const maxLiterals = 8
+
+// required returns texts of which every match of e contains at least one, preferably long ones, or
+// nil if it finds none.
+func required(e *syntax.Regexp) (best []string) {
+	switch e.Op {
+	case syntax.OpLiteral:
+		others := func(r rune) bool {
+			return r == '\n' || r > unicode.MaxASCII && e.Flags&syntax.FoldCase != 0
+		}
+		for _, part := range strings.FieldsFunc(string(e.Rune), others) {
+			best = longer(best, []string{part})
+		}
+	case syntax.OpCapture, syntax.OpPlus:
+		return required(e.Sub[0])
+	case syntax.OpRepeat:
+		if e.Min > 0 {
+			return required(e.Sub[0])
+		}
+	case syntax.OpConcat:
+		for _, sub := range e.Sub {
+			best = longer(best, required(sub))
+		}
+	case syntax.OpAlternate:
+		for _, sub := range e.Sub {
+			one := required(sub)
+			if len(one) == 0 || len(best)+len(one) > maxLiterals {
+				return nil
+			}
+			best = append(best, one...)
+		}
+	}
+	return best
+}
+
+// longer returns the set of texts whose shortest one is longer.
+func longer(a, b []string) []string {
+	shortest := func(set []string) (size int) {
+		for i, text := range set {
+			if i == 0 || len(text) < size {
+				size = len(text)
+			}
+		}
+		return size
+	}
+	if shortest(b) > shortest(a) {
+		return b
+	}
+	return a
+}
+
+// folds reports whether the case of a letter in e does not count.
+func folds(e *syntax.Regexp) bool {
+	return e.Op == syntax.OpLiteral && e.Flags&syntax.FoldCase != 0 ||
+		slices.ContainsFunc(e.Sub, folds)
+}
+
+// smallLetters maps the letters of ASCII to small ones.
+var smallLetters = func() (to [256]byte) {
+	for c := range to {
+		to[c] = byte(c)
+		if 'A' <= c && c <= 'Z' {
+			to[c] += 'a' - 'A'
+		}
+	}
+	return to
+}()
+
+// small returns a copy of a text with small letters, in the memory of to if it suffices.
+func small(text, to []byte) []byte {
+	to = slices.Grow(to[:0], len(text))[:len(text)]
+	for i, c := range text {
+		to[i] = smallLetters[c]
+	}
+	return to
+}
+
+// candidates finds the lines that may match, because they have one of the literals.
+type candidates struct {
+	text     []byte
+	small    *[]byte // the copy that text is, to be released, or nil
+	literals [][]byte
+	next     []int // offset of the next occurrence of each, the length of text if there is none
+}
+
+// candidates returns the lines of a text that may match.
+func (p *Pattern) candidates(text []byte) candidates {
+	// The long s and the Kelvin sign equal letters of ASCII if case does not count.
+	if len(p.literals) == 0 || p.folds &&
+		(bytes.Contains(text, []byte("ſ")) || bytes.Contains(text, []byte("\u212a"))) {
+		return candidates{}
+	}
+	c := candidates{text: text, literals: p.literals, next: make([]int, len(p.literals))}
+	if p.folds {
+		c.small = smallTexts.Get().(*[]byte)
+		*c.small = small(text, *c.small)
+		c.text = *c.small
+	}
+	for i := range c.next {
+		c.next[i] = -1
+	}
+	return c
+}
+
+// smallTexts are reused, because most files are so short that making room for a copy takes longer
+// than searching it.
+var smallTexts = sync.Pool{New: func() any { return new([]byte) }}
+
+// release ends the use of c.
+func (c candidates) release() {
+	if c.small != nil {
+		smallTexts.Put(c.small)
+	}
+}
+
+// line returns the start of the next line at or after from that may match, or -1. from is the start
+// of a line and must not decrease.
+func (c candidates) line(from int) int {
+	if len(c.literals) == 0 {
+		return from
+	}
+	first := len(c.text)
+	for i, literal := range c.literals {
+		if c.next[i] < from {
+			c.next[i] = len(c.text)
+			if at := bytes.Index(c.text[from:], literal); at >= 0 {
+				c.next[i] = from + at
+			}
+		}
+		first = min(first, c.next[i])
+	}
+	if first == len(c.text) {
+		return -1
+	}
+	return from + bytes.LastIndexByte(c.text[from:first], '\n') + 1
 }
 
 // hasLineBreak reports whether every match of an expression has a line break.
@@ -123,9 +267,10 @@ func steps(e *syntax.Regexp) int {
 // Find implements [Query].
 func (p *Pattern) Find(ctx context.Context, text []byte, found func(Match) bool) error {
 	next := p.candidates(text)
+	defer next.release()
 	number, start, unchecked := 1, 0, 0
 	for start < len(text) {
-		line := next.line(text, start)
+		line := next.line(start)
 		if line < 0 {
 			break
 		}
@@ -141,10 +286,7 @@ func (p *Pattern) Find(ctx context.Context, text []byte, found func(Match) bool)
 			}
 			unchecked = 0
 		}
-		at := -1
-		if next.has(text[start:end]) {
-			at = p.match(ctx, bytes.TrimSuffix(text[start:end], []byte("\r")))
-		}
+		at := p.match(ctx, bytes.TrimSuffix(text[start:end], []byte("\r")))
 		if at >= 0 && !found(Match{Number: number, Start: start, End: end, At: at}) {
 			break
 		}
