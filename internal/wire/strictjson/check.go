@@ -60,12 +60,14 @@ func Check(raw json.RawMessage, shape *Shape) []Violation {
 	}
 	c := checker{scanner: newScanner(raw)}
 	defer c.release()
-	_ = c.value(shape)
+	_, _, _, _ = c.value(shape, place{})
 	return c.found
 }
 
+// checker reads a whole value and checks the names in it.
 type checker struct {
 	scanner
+	keeps bool   // whether the objects and arrays that the shape describes are kept
 	path  []step // to the current value
 	found []Violation
 }
@@ -77,36 +79,90 @@ type step struct {
 	index int
 }
 
-func (c *checker) value(shape *Shape) error {
-	switch c.dec.PeekKind() {
-	case '{':
-		return c.object(shape)
-	case '[':
-		return c.array(shape)
-	default:
-		return malformed(c.dec.SkipValue())
+// value reads a value and returns its position, and its contents if they are kept.
+func (c *checker) value(shape *Shape, at place) (start, end int, p parsed, err error) {
+	kind := c.dec.PeekKind()
+	if kind != '{' && kind != '[' {
+		start, end, err = c.scanner.value()
+		return start, end, p, err
 	}
+	start = int(c.dec.InputOffset())
+	start += bytes.IndexByte(c.raw[start:], byte(kind))
+	if kind == '{' {
+		p.object, err = c.object(shape, at)
+	} else {
+		p.items, err = c.array(shape, at)
+	}
+	return start, int(c.dec.InputOffset()), p, err
 }
 
-func (c *checker) object(shape *Shape) error {
+// object reads an object. It returns nil unless the object is kept.
+func (c *checker) object(shape *Shape, at place) (o *Object, err error) {
+	if c.keeps && shape != nil {
+		o = &Object{at: at, raw: c.raw, members: make([]member, 0, 8)}
+	}
 	if err := c.delim(); err != nil {
-		return err
+		return o, err
 	}
 	var seen nameSet
 	for c.dec.PeekKind() != '}' {
-		start, end, err := c.scanner.value()
-		if err != nil {
-			return err
+		var m member
+		if m.start, m.end, err = c.scanner.value(); err != nil {
+			return o, err
 		}
-		key := name(c.raw[start:end]).text()
+		m.name = name(c.raw[m.start:m.end])
+		key := m.name.text()
 		c.path = append(c.path, step{name: key})
 		c.checkName(&seen, key, shape)
-		if err := c.value(shape.field(key)); err != nil {
-			return err
+		inner := shape.field(key)
+		var below place
+		if o != nil && inner != nil {
+			below = at.member(string(key))
+		}
+		if m.value, m.end, m.parsed, err = c.value(inner, below); err != nil {
+			return o, err
 		}
 		c.path = c.path[:len(c.path)-1]
+		if o == nil {
+			continue
+		}
+		if len(o.members) == MaxItems {
+			return o, ErrTooManyMembers
+		}
+		o.members = append(o.members, m)
 	}
-	return c.delim()
+	return o, c.delim()
+}
+
+// array reads an array. It returns nil unless the array is kept.
+func (c *checker) array(shape *Shape, at place) (items []Field, err error) {
+	if err := c.delim(); err != nil {
+		return nil, err
+	}
+	keep := c.keeps && shape != nil
+	if keep {
+		items, at = []Field{}, place{path: at.full()}
+	}
+	for i := 0; c.dec.PeekKind() != ']'; i++ {
+		if keep && i == MaxItems {
+			c.report(TooLong, strconv.Itoa(MaxItems)+" entries")
+			return nil, errTooManyItems
+		}
+		c.path = append(c.path, step{index: i})
+		var below place
+		if keep {
+			below = at.item(i)
+		}
+		start, end, p, err := c.value(shape.items(), below)
+		if err != nil {
+			return nil, err
+		}
+		c.path = c.path[:len(c.path)-1]
+		if keep {
+			items = append(items, Field{at: below, raw: c.raw[start:end:end], parsed: p})
+		}
+	}
+	return items, c.delim()
 }
 
 // checkName reports a key that was seen before or is misspelled according to shape.
@@ -117,20 +173,6 @@ func (c *checker) checkName(seen *nameSet, key []byte, shape *Shape) {
 	if right := shape.misspelled(key); right != "" {
 		c.report(WrongCase, right)
 	}
-}
-
-func (c *checker) array(shape *Shape) error {
-	if err := c.delim(); err != nil {
-		return err
-	}
-	for i := 0; c.dec.PeekKind() != ']'; i++ {
-		c.path = append(c.path, step{index: i})
-		if err := c.value(shape.items()); err != nil {
-			return err
-		}
-		c.path = c.path[:len(c.path)-1]
-	}
-	return c.delim()
 }
 
 // report adds a violation of the name that was read last.
@@ -159,13 +201,16 @@ func Parse(raw json.RawMessage, shape *Shape) (Object, []Violation, error) {
 	if isAbsent(raw) {
 		return Object{}, nil, nil
 	}
-	c := checker{scanner: newScanner(raw)}
+	c := checker{scanner: newScanner(raw), keeps: true}
 	defer c.release()
 	if c.dec.PeekKind() != '{' {
 		_, err := ParseObject(raw)
 		return Object{}, nil, err
 	}
-	o, err := c.parseObject(shape, place{})
+	if shape == nil {
+		shape = &Shape{}
+	}
+	o, err := c.object(shape, place{})
 	if err == nil {
 		err = c.end()
 	}
@@ -175,7 +220,7 @@ func Parse(raw json.RawMessage, shape *Shape) (Object, []Violation, error) {
 	if err != nil {
 		return Object{}, nil, err
 	}
-	return o, c.found, nil
+	return *o, c.found, nil
 }
 
 // MaxItems is the most entries of an array, and the most members of an object. Longer ones are
@@ -194,80 +239,4 @@ var (
 type parsed struct {
 	object *Object
 	items  []Field
-}
-
-func (c *checker) parseObject(shape *Shape, at place) (Object, error) {
-	o := Object{at: at, raw: c.raw, members: make([]member, 0, 8)}
-	if err := c.delim(); err != nil {
-		return o, err
-	}
-	var seen nameSet
-	for c.dec.PeekKind() != '}' {
-		start, end, err := c.scanner.value()
-		if err != nil {
-			return o, err
-		}
-		m := member{name: name(c.raw[start:end]), start: start}
-		key := m.name.text()
-		c.path = append(c.path, step{name: key})
-		c.checkName(&seen, key, shape)
-		inner := shape.field(key)
-		var below place
-		if inner != nil {
-			below = at.member(string(key))
-		}
-		if m.value, m.end, m.parsed, err = c.parseValue(inner, below); err != nil {
-			return o, err
-		}
-		c.path = c.path[:len(c.path)-1]
-		if len(o.members) == MaxItems {
-			return o, ErrTooManyMembers
-		}
-		o.members = append(o.members, m)
-	}
-	return o, c.delim()
-}
-
-// parseValue reads a value and returns its position. It also parses the parts that shape describes.
-func (c *checker) parseValue(shape *Shape, at place) (start, end int, p parsed, err error) {
-	kind := c.dec.PeekKind()
-	if kind != '{' && kind != '[' {
-		start, end, err = c.scanner.value()
-		return start, end, p, err
-	}
-	start = int(c.dec.InputOffset())
-	start += bytes.IndexByte(c.raw[start:], byte(kind))
-	switch {
-	case kind == '{' && shape != nil && shape.Fields != nil:
-		var o Object
-		o, err = c.parseObject(shape, at)
-		p.object = &o
-	case kind == '[' && shape != nil:
-		p.items, err = c.parseArray(shape, at)
-	default:
-		err = c.value(shape)
-	}
-	return start, int(c.dec.InputOffset()), p, err
-}
-
-func (c *checker) parseArray(shape *Shape, at place) ([]Field, error) {
-	items := []Field{}
-	if err := c.delim(); err != nil {
-		return nil, err
-	}
-	array := place{path: at.full()}
-	for i := 0; c.dec.PeekKind() != ']'; i++ {
-		if i == MaxItems {
-			c.report(TooLong, strconv.Itoa(MaxItems)+" entries")
-			return nil, errTooManyItems
-		}
-		c.path = append(c.path, step{index: i})
-		start, end, p, err := c.parseValue(shape.items(), array.item(i))
-		if err != nil {
-			return nil, err
-		}
-		c.path = c.path[:len(c.path)-1]
-		items = append(items, Field{at: array.item(i), raw: c.raw[start:end:end], parsed: p})
-	}
-	return items, c.delim()
 }

@@ -27,18 +27,16 @@ func Take(raw json.RawMessage, name string) (value, rest json.RawMessage, err er
 		return nil, json.RawMessage("{}"), nil
 	}
 	found, err := find(raw, name)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, nil, err
-	}
-	if found.count == 0 {
+	case found.count == 0:
 		return nil, raw, nil
+	case found.count > 1:
+		return found.in(raw), without(raw, name), nil
+	default:
+		return found.in(raw), found.cut(bytes.Clone(raw)), nil
 	}
-	value = raw[found.last.value:found.last.end:found.last.end]
-	if found.count > 1 {
-		rest, err = without(raw, name)
-		return value, rest, err
-	}
-	return value, found.cut(raw), nil
 }
 
 // Cut is [Take] without a copy: rest uses the memory of raw, so that neither raw nor value may be
@@ -47,18 +45,19 @@ func Cut(
 	raw json.RawMessage, name string,
 ) (value json.RawMessage, rest func() json.RawMessage, err error) {
 	found, err := find(raw, name)
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, nil, err
-	case found.count == 0:
-		return nil, func() json.RawMessage { return raw }, nil
 	}
-	value = raw[found.last.value:found.last.end:found.last.end]
-	if found.count == 1 {
-		return value, func() json.RawMessage { return found.cutInPlace(raw) }, nil
-	}
-	others, err := without(raw, name)
-	return value, func() json.RawMessage { return others }, err
+	return found.in(raw), func() json.RawMessage {
+		switch found.count {
+		case 0:
+			return raw
+		case 1:
+			return found.cut(raw)
+		default:
+			return without(raw, name)
+		}
+	}, nil
 }
 
 // IsObject reports whether a well-formed value is an object.
@@ -93,7 +92,7 @@ func Put(raw json.RawMessage, name string, value json.RawMessage) (json.RawMessa
 	}
 	found, err := find(raw, name)
 	if err == nil && found.count > 1 {
-		raw, err = without(raw, name)
+		raw = without(raw, name)
 		found = finding{total: found.total - found.count}
 	}
 	if err != nil {
@@ -138,8 +137,16 @@ type finding struct {
 
 func find(raw []byte, name string) (finding, error) {
 	var f finding
-	err := members(raw, func(m member) { f.see(m, name) })
+	err := members(raw, '{', func(m member) { f.see(m, name) })
 	return f, err
+}
+
+// in returns the value of the last member found, or nil.
+func (f *finding) in(raw []byte) json.RawMessage {
+	if f.count == 0 {
+		return nil
+	}
+	return raw[f.last.value:f.last.end:f.last.end]
 }
 
 // see adds the next member of the object.
@@ -153,20 +160,16 @@ func (f *finding) see(m member, name string) {
 	f.total++
 }
 
-// cut returns the object raw without the last member found.
+// cut returns the object raw without the one member found and one comma, if there is any. It uses
+// the memory of raw and moves the shorter side.
 func (f *finding) cut(raw []byte) json.RawMessage {
-	if f.count == 0 {
-		return raw
+	start, end := f.last.start, f.last.end
+	switch comma := bytes.IndexByte(raw[end:], ','); {
+	case f.followed:
+		end += comma + 1
+	case f.preceded:
+		start = bytes.LastIndexByte(raw[:start], ',')
 	}
-	start, end := f.span(raw)
-	rest := make(json.RawMessage, 0, len(raw)-(end-start))
-	rest = append(rest, raw[:start]...)
-	return append(rest, raw[end:]...)
-}
-
-// cutInPlace is cut by moving the shorter side.
-func (f *finding) cutInPlace(raw []byte) json.RawMessage {
-	start, end := f.span(raw)
 	if start > len(raw)-end {
 		return append(raw[:start], raw[end:]...)
 	}
@@ -174,22 +177,10 @@ func (f *finding) cutInPlace(raw []byte) json.RawMessage {
 	return raw[end-start:]
 }
 
-// span returns where the last member found begins and ends, with one comma if there is any.
-func (f *finding) span(raw []byte) (start, end int) {
-	start, end = f.last.start, f.last.end
-	switch comma := bytes.IndexByte(raw[end:], ','); {
-	case f.followed:
-		end += comma + 1
-	case f.preceded:
-		start = bytes.LastIndexByte(raw[:start], ',')
-	}
-	return start, end
-}
-
-// without rebuilds an object without the members called name.
-func without(raw []byte, name string) (json.RawMessage, error) {
+// without rebuilds a valid object without the members called name.
+func without(raw []byte, name string) json.RawMessage {
 	out := append(make(json.RawMessage, 0, len(raw)), '{')
-	err := members(raw, func(m member) {
+	_ = members(raw, '{', func(m member) {
 		if m.name.is(name) {
 			return
 		}
@@ -198,7 +189,7 @@ func without(raw []byte, name string) (json.RawMessage, error) {
 		}
 		out = append(out, raw[m.start:m.end]...)
 	})
-	return append(out, '}'), err
+	return append(out, '}')
 }
 
 // Append appends values to a JSON array, whose own bytes stay as they are. Nil and null count as

@@ -160,6 +160,30 @@ func BenchmarkParseObject(b *testing.B) {
 	}
 }
 
+// BenchmarkUpdates does to 20,000 updates of 4 KB each what passing one on needs.
+func BenchmarkUpdates(b *testing.B) {
+	text := strings.Repeat(`a line of code, with \"quotes\" and a tab\t\n`, 80)
+	raw := json.RawMessage(`{"sessionId":"sess_0123456789abcdef","update":{"sessionUpdate":` +
+		`"tool_call_update","toolCallId":"call_1","status":"in_progress","content":[{"type":` +
+		`"content","content":{"type":"text","text":"` + text + `"}}],"rawOutput":{"exit":0,` +
+		`"lines":[1,2,3],"file":"a/b/c.go"},"_meta":{"n":[1,2,3]}}}`)
+	b.SetBytes(20_000 * int64(len(raw)))
+	b.ReportAllocs()
+	for b.Loop() {
+		for range 20_000 {
+			require.Empty(b, strictjson.Check(raw, nil))
+			o, err := strictjson.ParseObject(raw)
+			require.NoError(b, err)
+			_, present := o.Get("update")
+			require.True(b, present)
+			_, rest, err := strictjson.Take(raw, "sessionId")
+			require.NoError(b, err)
+			_, err = strictjson.Put(rest, "sessionId", json.RawMessage(`"child"`))
+			require.NoError(b, err)
+		}
+	}
+}
+
 func TestFind(t *testing.T) {
 	for _, c := range []struct {
 		raw, want string

@@ -30,7 +30,7 @@ func ParseObject(raw json.RawMessage) (Object, error) {
 func parseObject(raw json.RawMessage, at place) (Object, error) {
 	o := Object{at: at, raw: raw, members: make([]member, 0, 4)}
 	n := 0
-	err := members(raw, func(m member) {
+	err := members(raw, '{', func(m member) {
 		if n++; n <= MaxItems {
 			o.members = append(o.members, m)
 		}
@@ -69,7 +69,10 @@ func (o Object) Without(name string) json.RawMessage {
 	for _, m := range o.members {
 		found.see(m, name)
 	}
-	return found.cut(o.raw)
+	if found.count == 0 {
+		return o.raw
+	}
+	return found.cut(bytes.Clone(o.raw))
 }
 
 // All yields all members in order, including duplicates.
@@ -266,20 +269,18 @@ func (f Field) each(yield func(Field)) []Violation {
 		return nil
 	}
 	array := place{path: f.at.full(), masked: f.at.masked}
-	s := newScanner(f.raw)
-	defer s.release()
-	err := s.delim()
-	for i := 0; err == nil && s.dec.PeekKind() != ']'; i++ {
-		if i == MaxItems {
-			return []Violation{f.Refuse(TooLong).Expecting(strconv.Itoa(MaxItems) + " entries")}
+	n := 0
+	err := members(f.raw, '[', func(m member) {
+		if n < MaxItems {
+			yield(Field{at: array.item(n), raw: f.raw[m.value:m.end:m.end]})
 		}
-		var start, end int
-		if start, end, err = s.value(); err == nil {
-			yield(Field{at: array.item(i), raw: f.raw[start:end:end]})
-		}
-	}
-	if err != nil {
+		n++
+	})
+	switch {
+	case err != nil:
 		return []Violation{f.Refuse(Type).Expecting(wanted)}
+	case n > MaxItems:
+		return []Violation{f.Refuse(TooLong).Expecting(strconv.Itoa(MaxItems) + " entries")}
 	}
 	return nil
 }

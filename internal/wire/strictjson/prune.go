@@ -6,98 +6,62 @@ import "encoding/json"
 // misspelled, so that [Check] still reports these. It also removes the members called drop from all
 // objects that shape describes. Anything that is not a valid object stays as it is.
 func Prune(raw json.RawMessage, shape *Shape, drop string) json.RawMessage {
-	if !IsObject(raw) {
-		return raw
-	}
-	p := pruner{drop: drop, scanner: newScanner(raw)}
-	defer p.release()
-	if p.object(shape, shape) != nil || !p.found { // copies only what has to change
-		return raw
-	}
-	p.reset(raw)
-	p.out = make(json.RawMessage, 0, len(raw))
-	if p.object(shape, shape) != nil {
+	p := pruner{drop: drop}
+	if !IsObject(raw) || p.object(raw, shape, shape) != nil || !p.pruned {
 		return raw
 	}
 	return p.out
 }
 
-// pruner copies what is left to out, unless that is nil.
+// pruner writes what is left to out.
 type pruner struct {
-	scanner
-	drop  string
-	out   json.RawMessage
-	found bool // something to remove
+	drop   string
+	out    json.RawMessage
+	pruned bool // whether something was left out
 }
 
-func (p *pruner) write(text ...byte) {
-	if p.out != nil {
-		p.out = append(p.out, text...)
-	}
-}
-
-// object reads an object of the given shape. If only is not nil, other members than those of only
-// are removed.
-func (p *pruner) object(shape, only *Shape) error {
-	if err := p.delim(); err != nil {
-		return err
-	}
-	p.write('{')
-	for kept := 0; p.dec.PeekKind() != '}'; {
-		start, end, err := p.scanner.value()
-		if err != nil {
-			return err
-		}
-		quoted := name(p.raw[start:end])
-		key := quoted.text()
+// object writes an object of the given shape. If only is not nil, it leaves out other members than
+// those of only.
+func (p *pruner) object(raw []byte, shape, only *Shape) error {
+	p.out = append(p.out, '{')
+	first := len(p.out)
+	err := members(raw, '{', func(m member) {
+		key := m.name.text()
 		if string(key) == p.drop || !only.mayHave(key) {
-			p.found = true
-			if err := p.dec.SkipValue(); err != nil {
-				return err
-			}
-			continue
+			p.pruned = true
+			return
 		}
-		if kept > 0 {
-			p.write(',')
-		}
-		kept++
-		p.write(quoted...)
-		p.write(':')
-		if err := p.value(shape.field(key)); err != nil {
-			return err
-		}
-	}
-	p.write('}')
-	return p.delim()
-}
-
-func (p *pruner) value(shape *Shape) error {
-	switch kind := p.dec.PeekKind(); {
-	case kind == '{' && shape != nil && shape.Fields != nil:
-		return p.object(shape, nil)
-	case kind == '[' && shape.items() != nil:
-		return p.array(shape.Items)
-	}
-	start, end, err := p.scanner.value()
-	p.write(p.raw[start:end]...)
+		p.separate(first)
+		p.out = append(append(p.out, m.name...), ':')
+		p.value(raw[m.value:m.end], shape.field(key))
+	})
+	p.out = append(p.out, '}')
 	return err
 }
 
-func (p *pruner) array(item *Shape) error {
-	if err := p.delim(); err != nil {
-		return err
+// value writes a valid value of the given shape.
+func (p *pruner) value(raw []byte, shape *Shape) {
+	switch {
+	case raw[0] == '{' && shape != nil && shape.Fields != nil:
+		_ = p.object(raw, shape, nil)
+	case raw[0] == '[' && shape.items() != nil:
+		p.out = append(p.out, '[')
+		first := len(p.out)
+		_ = members(raw, '[', func(m member) {
+			p.separate(first)
+			p.value(raw[m.value:m.end], shape.Items)
+		})
+		p.out = append(p.out, ']')
+	default:
+		p.out = append(p.out, raw...)
 	}
-	p.write('[')
-	for i := 0; p.dec.PeekKind() != ']'; i++ {
-		if i > 0 {
-			p.write(',')
-		}
-		if err := p.value(item); err != nil {
-			return err
-		}
+}
+
+// separate writes a comma unless nothing was written since first.
+func (p *pruner) separate(first int) {
+	if len(p.out) > first {
+		p.out = append(p.out, ',')
 	}
-	p.write(']')
-	return p.delim()
 }
 
 // mayHave reports whether an object of the shape may have a member with this name, perhaps

@@ -2,6 +2,7 @@ package strictjson
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -146,39 +147,39 @@ func Outline(raw json.RawMessage) json.RawMessage {
 	return outline
 }
 
-// member is a member of an object, with its offsets in the object's bytes.
+// member is a member of an object or an entry of an array, with its offsets in their bytes.
 type member struct {
-	name  name
-	start int // of the name
-	value int // start of the value
-	end   int // of the value
+	name  name // nil for an entry
+	start int  // of the name
+	value int  // start of the value
+	end   int  // of the value
 	parsed
 }
 
-// members calls yield for each member of the object raw. It returns an error unless raw is one
-// valid object, but yields the members before the error.
-func members(raw []byte, yield func(member)) error {
+// members calls yield for each member of an object or entry of an array, whose first byte is open.
+// It returns an error unless raw is one valid value of that kind, but yields what is before the
+// error.
+func members(raw []byte, open jsontext.Kind, yield func(member)) error {
 	s := newScanner(raw)
 	defer s.release()
-	if s.dec.PeekKind() != '{' {
+	if s.dec.PeekKind() != open {
 		if _, _, err := s.value(); err != nil {
 			return err
 		}
-		if err := s.end(); err != nil {
-			return err
-		}
-		return ErrNotObject
+		return cmp.Or(s.end(), ErrNotObject)
 	}
 	if err := s.delim(); err != nil {
 		return err
 	}
-	for s.dec.PeekKind() != '}' {
+	for s.dec.PeekKind() != open+2 { // the closing bracket
 		var m member
 		var err error
-		if m.start, m.end, err = s.value(); err != nil {
-			return err
+		if open == '{' {
+			if m.start, m.end, err = s.value(); err != nil {
+				return err
+			}
+			m.name = name(raw[m.start:m.end])
 		}
-		m.name = name(raw[m.start:m.end])
 		if m.value, m.end, err = s.value(); err != nil {
 			return err
 		}
