@@ -12,8 +12,10 @@ import (
 // Convention is a row of the table: it says where files of one format are.
 type Convention struct {
 	// Pattern is the path of the files, slash-separated from the root. "*", "?" and "[...]" match
-	// parts of a name. "**" matches any number of directories, and needs a literal directory before
-	// it. Wildcards do not match node_modules, or the dot at the beginning of a name.
+	// parts of a name. "**" matches any number of directories, and needs another directory before
+	// it. Wildcards do not match directories of dependencies, such as node_modules, or the dot at
+	// the beginning of a name. A pattern that begins with ".*" leaves out hidden directories that
+	// another row names.
 	Pattern string
 	// Format says how the files are read.
 	Format Format
@@ -137,10 +139,11 @@ func Conventions() []Convention {
 // row is a Convention that was checked.
 type row struct {
 	Convention
-	rank  int
-	names []string // of Pattern
-	fixed int      // how many of names, from the first, are literal
-	orDir bool     // other rows look into a directory of this name
+	rank   int
+	names  []string // of Pattern
+	fixed  int      // how many of names, from the first, are literal
+	orDir  bool     // other rows look into a directory of this name
+	hidden bool     // the first of names was found by a glob
 }
 
 // standardRows returns the rows of [Conventions]. Callers must not change them.

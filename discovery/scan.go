@@ -95,11 +95,12 @@ type scanner struct {
 	// directories that patterns name literally, by path; nil for one that does not exist
 	fixed map[string]*directory
 	// where matching began; the value is the path by which the directory was found
-	started map[matchStart]string
-	read    map[fileOfKind]bool // files that were added
-	dirs    int                 // directories opened for patterns
-	bytes   int64               // bytes read
-	buffer  []byte              // reused for reading files
+	started  map[matchStart]string
+	searched map[search]bool     // by rows that name a directory
+	read     map[fileOfKind]bool // files that were added
+	dirs     int                 // directories opened for patterns
+	bytes    int64               // bytes read
+	buffer   []byte              // reused for reading files
 }
 
 // matchStart identifies the matching of a remaining pattern in a directory.
@@ -120,7 +121,7 @@ func newScanner(ws *workspace.Workspace, root workspace.Root, l limits) *scanner
 	return &scanner{
 		ws: ws, root: root, limits: l,
 		fixed: make(map[string]*directory), started: make(map[matchStart]string),
-		read: make(map[fileOfKind]bool),
+		searched: make(map[search]bool), read: make(map[fileOfKind]bool),
 	}
 }
 
@@ -169,6 +170,15 @@ func (s *scanner) scanDir(ctx context.Context, rows []row, at *directory) {
 // scanRow follows the literal names at the beginning of the row's pattern and matches the rest from
 // there. plugin is the name of the plugin whose directory is at, if it is one.
 func (s *scanner) scanRow(ctx context.Context, r row, at *directory, plugin string) {
+	if hidden := r.names[0]; hidden[0] == '.' && isGlob(hidden) && len(r.names) > 1 {
+		for _, e := range at.entries {
+			if matches(hidden, e.Name) && !isForeign(e.Name) && !s.exhausted(ctx, r) {
+				s.scanHidden(ctx, r, at, e.Name)
+			}
+		}
+		return
+	}
+	s.searched[r.in(at)] = true
 	from := at
 	literal := min(r.fixed, len(r.names)-1)
 	for _, name := range r.names[:literal] {
@@ -183,6 +193,45 @@ func (s *scanner) scanRow(ctx context.Context, r row, at *directory, plugin stri
 	}
 	m := &matcher{scanner: s, row: r, level: at, base: from, plugin: plugin}
 	m.match(ctx, from, rest, 0)
+}
+
+// scanHidden looks in a hidden directory for the pattern of a row that begins with a glob, unless
+// another row names that directory.
+func (s *scanner) scanHidden(ctx context.Context, r row, at *directory, name string) {
+	c := r.Convention
+	c.Pattern = name + "/" + strings.Join(r.names[1:], "/")
+	one, err := compileRow(c, r.rank)
+	if err != nil || s.searched[one.in(at)] {
+		return
+	}
+	one.hidden = true
+	outer := s.fixed
+	s.fixed = make(map[string]*directory) // so that few directories are open at a time
+	defer func() {
+		s.close()
+		s.fixed = outer
+	}()
+	s.scanRow(ctx, one, at, "")
+}
+
+// search is what a row looks for in a directory.
+type search struct {
+	format Format
+	path   string // the pattern, from the root
+}
+
+// in returns what r looks for in a directory.
+func (r row) in(at *directory) search { return search{r.Format, join(at.rel, r.Pattern)} }
+
+// isForeign reports whether a directory of this name holds what other people wrote, such as
+// dependencies, or what git keeps.
+func isForeign(name string) bool {
+	switch name {
+	case ".git", ".hg", ".svn", "node_modules", "bower_components", ".venv", "venv", "site-packages":
+		return true
+	default:
+		return false
+	}
 }
 
 // scannedBefore reports whether the rest of the pattern was matched in this directory for an
@@ -225,6 +274,7 @@ func (s *scanner) openFixed(ctx context.Context, r row, at *directory, name stri
 		s.fixed[rel] = d
 	case errors.Is(err, syscall.ENOTDIR): // a file with this name is not ours
 	case isGone(e, err):
+	case r.hidden && name == r.names[0]: // it need not have to do with agents
 	default:
 		s.addUnreadable(r, at, name, err)
 	}
@@ -351,7 +401,7 @@ func (m *matcher) each(ctx context.Context, at *directory, glob string,
 	}
 	for _, e := range entries {
 		if strings.HasPrefix(e.Name, ".") != strings.HasPrefix(glob, ".") ||
-			e.Name == "node_modules" {
+			isForeign(e.Name) {
 			continue
 		}
 		if m.exhausted(ctx, m.row) {

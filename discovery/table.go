@@ -31,21 +31,17 @@ func table() []line {
 		claudeCode   = "Claude Code"
 		cline        = "Cline"
 		codeBuddy    = "CodeBuddy"
-		codeWhale    = "CodeWhale"
 		codex        = "Codex"
-		commandCode  = "Command Code"
 		continueDev  = "Continue"
 		crush        = "Crush"
 		cursor       = "Cursor"
 		devin        = "Devin"
 		droid        = "Factory Droid"
 		firebase     = "Firebase Studio"
-		forgeCode    = "ForgeCode"
 		gemini       = "Gemini CLI"
 		copilot      = "GitHub Copilot"
 		goose        = "goose"
 		grok         = "Grok Build"
-		bob          = "IBM Bob"
 		iFlow        = "iFlow CLI"
 		junie        = "Junie"
 		kiloCode     = "Kilo Code"
@@ -55,7 +51,6 @@ func table() []line {
 		lingma       = "Lingma"
 		vibe         = "Mistral Vibe"
 		neovate      = "Neovate"
-		ohMyPi       = "Oh My Pi"
 		openPlugins  = "open plugins"
 		openaiSkills = "openai/skills"
 		opencode     = "opencode"
@@ -68,7 +63,6 @@ func table() []line {
 		warp         = "Warp"
 		windsurf     = "Windsurf"
 		xum          = "Xum"
-		zCode        = "ZCode"
 		zed          = "Zed"
 		zencoder     = "Zencoder"
 	)
@@ -152,76 +146,11 @@ func table() []line {
 		// Skills.
 		{".agents/skills/**/SKILL.md", SkillFile, below, skillsSpec},
 		{".claude/skills/**/SKILL.md", SkillFile, below, claudeCode},
-		{".github/skills/**/SKILL.md", SkillFile, atTop, copilot},
-		{".codex/skills/**/SKILL.md", SkillFile, atTop, codex},
-		{".gemini/skills/**/SKILL.md", SkillFile, atTop, gemini},
 		{".opencode/skill/**/SKILL.md", SkillFile, atTop, opencode},
-		{".opencode/skills/**/SKILL.md", SkillFile, atTop, opencode},
-		{".cursor/skills/**/SKILL.md", SkillFile, atTop, cursor},
-		{".adal/skills/**/SKILL.md", SkillFile, atTop, "AdaL"},
-		{".agent/skills/**/SKILL.md", SkillFile, atTop, antigravity},
-		{".aider-desk/skills/**/SKILL.md", SkillFile, atTop, aiderDesk},
-		{".amazonq/skills/**/SKILL.md", SkillFile, atTop, amazonQ},
-		{".augment/skills/**/SKILL.md", SkillFile, atTop, augment},
-		{".autohand/skills/**/SKILL.md", SkillFile, atTop, "Autohand Code"},
-		{".bob/skills/**/SKILL.md", SkillFile, atTop, bob},
-		{".cline/skills/**/SKILL.md", SkillFile, atTop, cline},
-		{".clinerules/skills/**/SKILL.md", SkillFile, atTop, cline},
-		{".codeartsdoer/skills/**/SKILL.md", SkillFile, atTop, "CodeArts"},
-		{".codebuddy/skills/**/SKILL.md", SkillFile, atTop, codeBuddy},
-		{".codemaker/skills/**/SKILL.md", SkillFile, atTop, "Codemaker"},
-		{".codestudio/skills/**/SKILL.md", SkillFile, atTop, "Code Studio"},
-		{".codewhale/skills/**/SKILL.md", SkillFile, atTop, codeWhale},
-		{".commandcode/skills/**/SKILL.md", SkillFile, atTop, commandCode},
-		{".continue/skills/**/SKILL.md", SkillFile, atTop, continueDev},
-		{".copilot/skills/**/SKILL.md", SkillFile, atTop, warp},
-		{".cortex/skills/**/SKILL.md", SkillFile, atTop, "Cortex Code"},
-		{".cospec/skills/**/SKILL.md", SkillFile, atTop, "CoStrict"},
-		{".crush/skills/**/SKILL.md", SkillFile, atTop, crush},
-		{".devin/skills/**/SKILL.md", SkillFile, atTop, devin},
-		{".dsh/skills/**/SKILL.md", SkillFile, atTop, "DeepSeek Harness"},
-		{".factory/skills/**/SKILL.md", SkillFile, atTop, droid},
-		{".forge/skills/**/SKILL.md", SkillFile, atTop, forgeCode},
-		{".fx/skills/**/SKILL.md", SkillFile, atTop, "fx"},
-		{".goose/skills/**/SKILL.md", SkillFile, atTop, goose},
-		{".grok/skills/**/SKILL.md", SkillFile, atTop, grok},
-		{".hermes/skills/**/SKILL.md", SkillFile, atTop, "Hermes Agent"},
-		{".iflow/skills/**/SKILL.md", SkillFile, atTop, iFlow},
-		{".inferencesh/skills/**/SKILL.md", SkillFile, atTop, "inference.sh"},
-		{".junie/skills/**/SKILL.md", SkillFile, atTop, junie},
-		{".kilo/skills/**/SKILL.md", SkillFile, atTop, kiloCode},
-		{".kilocode/skills/**/SKILL.md", SkillFile, atTop, kiloCode},
-		{".kimchi/skills/**/SKILL.md", SkillFile, atTop, "Kimchi"},
-		{".kimi-code/skills/**/SKILL.md", SkillFile, atTop, kimiCode},
-		{".kiro/skills/**/SKILL.md", SkillFile, atTop, kiro},
-		{".kode/skills/**/SKILL.md", SkillFile, atTop, kode},
-		{".lingma/skills/**/SKILL.md", SkillFile, atTop, lingma},
-		{".mcpjam/skills/**/SKILL.md", SkillFile, atTop, "MCPJam"},
-		{".moxby/skills/**/SKILL.md", SkillFile, atTop, "Moxby"},
-		{".mux/skills/**/SKILL.md", SkillFile, atTop, "Mux"},
-		{".neovate/skills/**/SKILL.md", SkillFile, atTop, neovate},
-		{".omp/skills/**/SKILL.md", SkillFile, atTop, ohMyPi},
-		{".ona/skills/**/SKILL.md", SkillFile, atTop, "Ona"},
-		{".openhands/skills/**/SKILL.md", SkillFile, atTop, openHands},
-		{".pi/skills/**/SKILL.md", SkillFile, atTop, pi},
-		{".pochi/skills/**/SKILL.md", SkillFile, atTop, "Pochi"},
+		{".*/skills/**/SKILL.md", SkillFile, atTop, skillsSpec},
 		{".posit/assistant/skills/**/SKILL.md", SkillFile, atTop, "Posit Assistant"},
-		{".qoder/skills/**/SKILL.md", SkillFile, atTop, qoder},
-		{".qwen/skills/**/SKILL.md", SkillFile, atTop, qwenCode},
-		{".reasonix/skills/**/SKILL.md", SkillFile, atTop, "Reasonix"},
-		{".roo/skills/**/SKILL.md", SkillFile, atTop, rooCode},
 		{".roo/skills-*/**/SKILL.md", SkillFile, atTop, rooCode},
-		{".rovodev/skills/**/SKILL.md", SkillFile, atTop, "Rovo Dev"},
 		{".tabnine/agent/skills/**/SKILL.md", SkillFile, atTop, "Tabnine"},
-		{".terramind/skills/**/SKILL.md", SkillFile, atTop, "Terramind"},
-		{".tinycloud/skills/**/SKILL.md", SkillFile, atTop, "Tinycloud"},
-		{".trae/skills/**/SKILL.md", SkillFile, atTop, trae},
-		{".vibe/skills/**/SKILL.md", SkillFile, atTop, vibe},
-		{".warp/skills/**/SKILL.md", SkillFile, atTop, warp},
-		{".windsurf/skills/**/SKILL.md", SkillFile, atTop, windsurf},
-		{".xum/skills/**/SKILL.md", SkillFile, atTop, xum},
-		{".zcode/skills/**/SKILL.md", SkillFile, atTop, zCode},
-		{".zencoder/skills/**/SKILL.md", SkillFile, atTop, zencoder},
 		// Plugins.
 		{".claude-plugin/marketplace.json", PluginMarketplace, atTop, claudeCode},
 		{".cursor-plugin/marketplace.json", PluginMarketplace, atTop, cursor},
@@ -253,47 +182,22 @@ func table() []line {
 		{"SKILL.md", SkillFile, atTop, skillsSpec},
 		// Commands.
 		{".claude/commands/**/*.md", CommandFile, atTop, claudeCode},
+		{".*/commands/**/*.md", CommandFile, atTop, claudeCode},
+		{".*/commands/**/*.toml", GeminiCommand, atTop, gemini},
+		{".*/command/**/*.md", CommandFile, atTop, opencode},
 		{".github/prompts/*.prompt.md", PromptFile, atTop, copilot},
-		{".gemini/commands/**/*.toml", GeminiCommand, atTop, gemini},
-		{".opencode/command/**/*.md", CommandFile, atTop, opencode},
-		{".opencode/commands/**/*.md", CommandFile, atTop, opencode},
-		{".cursor/commands/**/*.md", CommandFile, atTop, cursor},
-		{".agents/commands/**/*.md", CommandFile, atTop, amp},
 		{".agents/workflows/*.md", CommandFile, atTop, antigravity},
 		{".agent/workflows/*.md", CommandFile, atTop, antigravity},
-		{".aider-desk/commands/**/*.md", CommandFile, atTop, aiderDesk},
 		{".amazonq/prompts/*.md", CommandFile, atTop, amazonQ},
-		{".augment/commands/**/*.md", CommandFile, atTop, augment},
-		{".bob/commands/**/*.md", CommandFile, atTop, bob},
 		{".cline/workflows/*.md", CommandFile, atTop, cline},
 		{".clinerules/workflows/*.md", CommandFile, atTop, cline},
-		{".codebuddy/commands/**/*.md", CommandFile, atTop, codeBuddy},
-		{".commandcode/commands/**/*.md", CommandFile, atTop, commandCode},
 		{".continue/prompts/*.md", CommandFile, atTop, continueDev},
 		{".continue/prompts/*.prompt", CommandFile, atTop, continueDev},
-		{".crush/commands/**/*.md", CommandFile, atTop, crush},
 		{".devin/workflows/*.md", CommandFile, atTop, devin},
 		{".windsurf/workflows/*.md", CommandFile, atTop, windsurf},
-		{".factory/commands/**/*.md", CommandFile, atTop, droid},
-		{".forge/commands/*.md", CommandFile, atTop, forgeCode},
-		{".grok/commands/**/*.md", CommandFile, atTop, grok},
-		{".iflow/commands/**/*.toml", GeminiCommand, atTop, iFlow},
-		{".iflow/commands/**/*.md", CommandFile, atTop, iFlow},
-		{".junie/commands/**/*.md", CommandFile, atTop, junie},
-		{".kilo/command/**/*.md", CommandFile, atTop, kiloCode},
-		{".kilo/commands/**/*.md", CommandFile, atTop, kiloCode},
 		{".kilocode/workflows/*.md", CommandFile, atTop, kiloCode},
 		{".kiro/prompts/*.md", CommandFile, atTop, kiro},
-		{".kode/commands/**/*.md", CommandFile, atTop, kode},
-		{".lingma/commands/**/*.md", CommandFile, atTop, lingma},
-		{".omp/commands/**/*.md", CommandFile, atTop, ohMyPi},
 		{".pi/prompts/*.md", CommandFile, atTop, pi},
-		{".qoder/commands/**/*.md", CommandFile, atTop, qoder},
-		{".qwen/commands/**/*.toml", GeminiCommand, atTop, qwenCode},
-		{".qwen/commands/**/*.md", CommandFile, atTop, qwenCode},
-		{".roo/commands/*.md", CommandFile, atTop, rooCode},
-		{".trae/commands/*.md", CommandFile, atTop, trae},
-		{".zcode/commands/**/*.md", CommandFile, atTop, zCode},
 		{"commands/**/*.md", CommandFile, inPlugin, claudeCode},
 		{"commands/**/*.toml", GeminiCommand, inPlugin, gemini},
 		// MCP servers.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -92,8 +93,8 @@ func FuzzStrict(f *testing.F) {
 		}
 		want := map[string]json.RawMessage{}
 		if len(raw) > 0 {
-			if strings.Contains(string(raw), `\u`) {
-				return // encoding/json and jsontext may differ on surrogates in names
+			if strings.Contains(string(raw), `\u`) || !utf8.Valid(raw) {
+				return // encoding/json and jsontext may differ on surrogates in names, and on bytes
 			}
 			require.NoError(t, json.Unmarshal(raw, &want))
 		}
