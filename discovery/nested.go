@@ -137,7 +137,7 @@ func (c *Catalog) nestedIn(ctx context.Context, root workspace.Root) (list []Art
 			s.scanDir(ctx, rows, at)
 			s.close()
 			clear(s.fixed)
-			list = append(list, c.resolveNested(s.artifacts)...)
+			list = append(list, c.resolveNested(s, dirs[i])...)
 		}
 		for _, e := range entries {
 			if e.Type.IsDir() && !strings.HasPrefix(e.Name, ".") && e.Name != "node_modules" {
@@ -209,7 +209,7 @@ func (c *Catalog) scanTop(ctx context.Context, t located) ([]Artifact, error) {
 	rows := slices.DeleteFunc(slices.Clone(c.rows),
 		func(r row) bool { return r.Format.kind() != Instruction || r.Level == EachPlugin })
 	s.scanDir(ctx, rows, newDirectory(top, nil, "."))
-	return c.resolveNested(s.artifacts), context.Cause(ctx)
+	return c.resolveNested(s, "."), context.Cause(ctx)
 }
 
 // scanNested scans the directories between the root and the path.
@@ -236,7 +236,7 @@ func (c *Catalog) scanNested(ctx context.Context, t located) ([]Artifact, error)
 		at = newDirectory(dir, at, name)
 		s.artifacts = nil
 		s.scanDir(ctx, rows, at)
-		all = append(all, c.resolveNested(s.artifacts)...)
+		all = append(all, c.resolveNested(s, at.rel)...)
 	}
 	for _, l := range s.reached {
 		a := s.artifact(row{Convention: Convention{Pattern: l.pattern}}, ".")
@@ -247,12 +247,13 @@ func (c *Catalog) scanNested(ctx context.Context, t located) ([]Artifact, error)
 	return all, context.Cause(ctx)
 }
 
-// resolveNested resolves conflicts between the artifacts of one directory, and with those in the
-// catalog.
-func (c *Catalog) resolveNested(found []*Artifact) []Artifact {
-	slices.SortStableFunc(found, byRank)
-	list := make([]Artifact, len(found))
-	for i, a := range found {
+// resolveNested resolves conflicts between the artifacts that s found in one directory, and with
+// those in the catalog.
+func (c *Catalog) resolveNested(s *scanner, dir string) []Artifact {
+	slices.SortStableFunc(s.artifacts, byRank)
+	list := make([]Artifact, len(s.artifacts))
+	for i, a := range s.artifacts {
+		s.checkOwner(a, dir)
 		list[i] = *a
 	}
 	resolveConflicts(list)

@@ -149,3 +149,56 @@ func TestNamesMatchExactly(t *testing.T) {
 	require.Equal(t, discovery.Unused, list[0].State)
 	require.Equal(t, "its name must be SKILL.md", list[0].Reason)
 }
+
+// Nothing speaks for a folder from a directory of dependencies, or one that git ignores. A root
+// that a repository above it ignores does.
+func TestOthersDoNotSpeak(t *testing.T) {
+	files := map[string]string{
+		".git/HEAD": "ref: refs/heads/main\n", ".git/hooks/AGENTS.md": "No.",
+		".gitignore": "/build/\n.cache\ngen/*\n*.local.md\n/lib/out/\n",
+	}
+	foreign := []string{"node_modules/x", "app/node_modules/@a/b", ".venv/lib", "vendor/y", "build",
+		".claude/worktrees/w", ".cache/z", "gen", "gen/deep", "lib/out/deep"}
+	for _, dir := range foreign {
+		files[dir+"/AGENTS.md"] = "Of others."
+		files[dir+"/.claude/skills/s/SKILL.md"] = skill("s", "Of others.")
+		files[dir+"/.cursor/rules/r.mdc"] = "---\nalwaysApply: true\n---\nOf others.\n"
+		files[dir+"/index.ts"] = ""
+	}
+	own := []string{"app", "lib", "docs/vendors", "packages/build"}
+	for _, dir := range own {
+		files[dir+"/AGENTS.md"], files[dir+"/CLAUDE.local.md"], files[dir+"/x"] = "Own.", "Own.", ""
+	}
+	files["build/SKILL.md"] = skill("build", "Of others.")
+	top := tree(t, files)
+	lines := func(root, path string) string {
+		ws := open(t, root)
+		defer ws.Close()
+		m := discovery.Mentions{Roots: true}
+		return m.Lines(t.Context(), ws, filepath.Join(top, filepath.FromSlash(path)))
+	}
+	require.Empty(t, lines(top, ".git/hooks/x"))
+	for _, dir := range foreign {
+		said := lines(top, dir+"/index.ts")
+		require.NotContains(t, said, filepath.Join(top, filepath.FromSlash(dir)), dir)
+		root := filepath.Join(top, filepath.FromSlash(dir))
+		require.Contains(t, lines(root, dir+"/index.ts"), "has instructions", dir)
+	}
+	for _, dir := range own {
+		require.Equal(t, 2, strings.Count(lines(top, dir+"/x"), "has instructions"), dir)
+	}
+	c := scan(t, discovery.Options{}, top)
+	below, _ := c.Below(t.Context())
+	for _, a := range append(c.Artifacts(), below...) {
+		if strings.HasPrefix(a.Description, "Of others.") {
+			require.Equal(t, discovery.Unused, a.State, a.Path)
+		}
+	}
+	require.Equal(t, "git ignores build", c.Of(discovery.Skill)[0].Reason)
+	list, err := c.For(t.Context(), filepath.Join(top, "vendor", "y", "x"))
+	require.NoError(t, err)
+	require.NotEmpty(t, list, "why they are not used")
+	for _, a := range list {
+		require.Contains(t, a.Reason, "vendor")
+	}
+}

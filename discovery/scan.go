@@ -101,6 +101,8 @@ type scanner struct {
 	dirs     int                 // directories opened for patterns
 	bytes    int64               // bytes read
 	buffer   []byte              // reused for reading files
+
+	ignored *workspace.IgnoredDirs // nil until it is needed
 }
 
 // matchStart identifies the matching of a remaining pattern in a directory.
@@ -144,6 +146,11 @@ func (s *scanner) scanRoot(ctx context.Context, rows []row) error {
 	defer top.Close()
 	s.rows, s.top = rows, newDirectory(top, nil, ".")
 	s.scanDir(limited, rows, s.top)
+	for _, a := range s.artifacts {
+		if dir := path.Dir(a.rel); a.rel[0] != '.' && dir != "." && a.Kind != Plugin {
+			s.checkOwner(a, dir)
+		}
+	}
 	slices.SortStableFunc(s.artifacts, byRank)
 	return context.Cause(ctx)
 }
@@ -222,17 +229,6 @@ type search struct {
 
 // in returns what r looks for in a directory.
 func (r row) in(at *directory) search { return search{r.Format, join(at.rel, r.Pattern)} }
-
-// isForeign reports whether a directory of this name holds what other people wrote, such as
-// dependencies, or what git keeps.
-func isForeign(name string) bool {
-	switch name {
-	case ".git", ".hg", ".svn", "node_modules", "bower_components", ".venv", "venv", "site-packages":
-		return true
-	default:
-		return false
-	}
-}
 
 // scannedBefore reports whether the rest of the pattern was matched in this directory for an
 // earlier row, which found it by another path because of a link. Then it adds an artifact that says
@@ -401,7 +397,7 @@ func (m *matcher) each(ctx context.Context, at *directory, glob string,
 	}
 	for _, e := range entries {
 		if strings.HasPrefix(e.Name, ".") != strings.HasPrefix(glob, ".") ||
-			isForeign(e.Name) {
+			e.Name == "node_modules" {
 			continue
 		}
 		if m.exhausted(ctx, m.row) {

@@ -63,6 +63,8 @@ type Folder struct {
 	// System are the names of directories that were left out of Entries because they contain no
 	// real files: proc, sys and dev at the top of the file system.
 	System []string
+	// Ignored counts the entries that were left out because git ignores them.
+	Ignored int
 	// Err is why the directory could not be opened or read to its end.
 	Err error
 
@@ -369,15 +371,25 @@ func (wk *walk) read(d *walkDir, outer *gitignore.Matcher) (
 	entries, err := d.dir.Entries(wk.ctx)
 	if wk.o.Ignored == LeaveIgnored {
 		d.rules = wk.enter(d.dir, entries, outer)
+		if d.depth == 0 && onlyIgnored(d.rules, entries) { // the caller wants to see them
+			d.rules = gitignore.NewMatcher()
+		}
 	}
 	var system []string
+	ignored := 0
 	entries = slices.DeleteFunc(entries, func(e Entry) bool {
 		if d.isSystem(e) {
 			system = append(system, e.Name)
 			return true
 		}
-		return wk.ctx.Err() != nil || d.ignores(e) || e.Type.IsRegular() && isTemporary(e.Name) ||
-			wk.o.Exclude != nil && wk.o.Exclude(d.dir.ref, e)
+		if wk.ctx.Err() != nil || e.Type.IsRegular() && isTemporary(e.Name) ||
+			wk.o.Exclude != nil && wk.o.Exclude(d.dir.ref, e) {
+			return true
+		}
+		if d.ignores(e) && e.Name != repository {
+			ignored++
+		}
+		return d.ignores(e)
 	})
 	first := entries
 	if len(entries) > partSize {
@@ -391,7 +403,8 @@ func (wk *walk) read(d *walkDir, outer *gitignore.Matcher) (
 			below = append(below, &walkNode{in: d, name: e.Name})
 		}
 	}
-	deliver = wk.look(&Folder{Entries: first, System: system, Err: err, dir: d.dir, ref: d.dir.ref})
+	deliver = wk.look(&Folder{Entries: first, System: system, Ignored: ignored, Err: err, dir: d.dir,
+		ref: d.dir.ref})
 	d.users.Add(int32(len(below))) // not before look, which may panic
 	return deliver, below
 }
@@ -420,39 +433,6 @@ const (
 	repository = ".git"
 	ruleFile   = ".gitignore"
 )
-
-// rulesAbove returns the matcher of the parent of d, with the rules from the top of the repository
-// down. It is nil if d is in an ignored directory, because a walk that starts there should see the
-// files.
-func (wk *walk) rulesAbove(d *Directory) *gitignore.Matcher {
-	rules := wk.rulesAboveRoot(d.ref.root.Index)
-	if d.ref.rel == "." {
-		return rules
-	}
-	names := strings.Split(d.ref.rel, "/")
-	dir, err := wk.w.openRootDir(d.ref.root.Index)
-	for i := 0; err == nil; i++ {
-		_, repositoryErr := dir.lstat(repository)
-		rules = wk.matcher(dir, rules, repositoryErr == nil, wk.parse(dir, ruleFile))
-		if i == len(names)-1 {
-			break
-		}
-		if rules.Match(names[i], gitignore.Directory) == gitignore.Ignored {
-			rules = nil
-		}
-		above := dir
-		dir, err = above.openDir(names[i])
-		_ = above.Close()
-	}
-	if err != nil {
-		return nil
-	}
-	_ = dir.Close()
-	if rules.Match(names[len(names)-1], gitignore.Directory) == gitignore.Ignored {
-		return nil
-	}
-	return rules
-}
 
 // enter returns the matcher of dir, which has these entries. outer is that of the parent.
 func (wk *walk) enter(dir *Directory, entries []Entry,

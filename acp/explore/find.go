@@ -196,6 +196,9 @@ func (t *commandTurn) leftOut(s tools.Skipped) string {
 		parts = append(parts,
 			text.Count(s.Unreadable, "entry", "entries")+" that could not be read ("+first+")")
 	}
+	if s.Ignored > 0 {
+		parts = append(parts, text.Count(s.Ignored, "entry", "entries")+" that git ignores")
+	}
 	for _, dir := range s.System {
 		parts = append(parts, text.Code(dir))
 	}

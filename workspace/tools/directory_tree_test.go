@@ -32,8 +32,10 @@ func TestDirectoryTree(t *testing.T) {
   a/
     x
 9 files
+[left out: 1 that git ignores]
 `, tree(args{}))
-	require.Equal(t, app+"/\n  .gitignore\n  main.go\n  a/ (4 files)\n  b/ (1 file)\n7 files\n",
+	require.Equal(t, app+"/\n  .gitignore\n  main.go\n  a/ (4 files)\n  b/ (1 file)\n7 files\n"+
+		"[left out: 1 that git ignores]\n",
 		tree(args{"path": ".", "depth": 1}))
 	require.Equal(t, filepath.Join(app, "a/b")+"/\n  x\n  c/ (2 files)\n3 files\n",
 		tree(args{"path": "a/b", "depth": 1}))

@@ -101,6 +101,7 @@ type omissions struct {
 	Unreadable int    // files and directories that could not be opened or read
 	First      string // the first unreadable one, and why
 	Unnameable int    // names that are not Unicode text, which JSON cannot represent
+	Ignored    int    // files and directories that git ignores
 	System     string // directories that hold the state of the system, not files
 	Refused    string // how many files are refused, and why
 }
@@ -108,7 +109,7 @@ type omissions struct {
 // omitted returns what a walk left out, or nil.
 func omitted(s Skipped, unnameable int) *omissions {
 	o := omissions{Binary: s.Binary, Large: s.Large, Unreadable: s.Unreadable,
-		Unnameable: unnameable, System: strings.Join(s.System, ", "), Refused: s.Refusals()}
+		Unnameable: unnameable, Ignored: s.Ignored, System: strings.Join(s.System, ", "), Refused: s.Refusals()}
 	if s.Unreadable > 0 {
 		o.First = representable(joinSlash(s.First.Root.Dir.String(), s.First.Rel) + ": " +
 			s.First.Err.Error())
@@ -130,7 +131,7 @@ func (o *omissions) note() string {
 		what string
 	}{
 		{o.Binary, "binary"}, {o.Large, "too large"}, {o.Unreadable, "unreadable"},
-		{o.Unnameable, "with names that are not Unicode"},
+		{o.Unnameable, "with names that are not Unicode"}, {o.Ignored, "that git ignores"},
 	} {
 		if part.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.what))

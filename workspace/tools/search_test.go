@@ -68,7 +68,34 @@ func TestSearch(t *testing.T) {
 	result, err := h.try("search", args{"pattern": "needle", "context": 1})
 	require.NoError(t, err)
 	require.Equal(t, filepath.Join(app,
-		"a.go")+" (folder "+app+")\n1-one\n2:Two needle\n3-three\n4:needle\n5-five\n\n2 matching lines in 1 file, visited 5\n[left out: 1 binary]\n", result.Text)
+		"a.go")+" (folder "+app+")\n1-one\n2:Two needle\n3-three\n4:needle\n5-five\n\n2 matching lines in 1 file, visited 5\n[left out: 1 binary, 1 that git ignores]\n", result.Text)
+}
+
+// A folder that is named is searched even if git ignores everything in it, and a search says when
+// ignored files were left out.
+func TestSearchOfIgnoredFolders(t *testing.T) {
+	for rules, files := range map[string]fileTree{
+		"scripts/*\n":                       {"scripts/x.sh": "needle\n"},
+		"/scripts/**\n":                     {"scripts/x.sh": "needle\n", "scripts/sub/y": ""},
+		"scripts/\n":                        {"scripts/x.sh": "needle\n"},
+		"scripts/*\n!scripts/.gitkeep\n":    {"scripts/x.sh": "needle\n", "scripts/.gitkeep": ""},
+		"*.sh\n":                            {"scripts/x.sh": "needle\n"},
+		"# none, but the folder has some\n": {"scripts/.gitignore": "*\n", "scripts/x.sh": "needle\n"},
+	} {
+		files[".gitignore"], files["main.go"] = rules, "package main\n"
+		h := serve(t, openRoots(t, plant(t, files)), Options{})
+		got := do[searchResult](h, "search", args{"pattern": "needle", "path": "scripts"})
+		require.Equal(t, 1, got.Matches, rules)
+		got = do[searchResult](h, "search", args{"pattern": "needle"})
+		require.Zero(t, got.Matches, rules)
+		require.Contains(t, got.String(), "that git ignores", rules)
+		require.Contains(t, do[foundFiles](h, "find_files", args{}).String(), "that git ignores")
+	}
+	h := serve(t, openRoots(t, plant(t, fileTree{".gitignore": "scripts/*\n!scripts/keep\n",
+		"scripts/keep": "needle\n", "scripts/x.sh": "needle\n"})), Options{})
+	got := do[searchResult](h, "search", args{"pattern": "needle", "path": "scripts"})
+	require.Equal(t, 1, got.Matches, "not everything is ignored")
+	require.Equal(t, 1, got.LeftOut.Ignored)
 }
 
 func TestSearchIsBounded(t *testing.T) {

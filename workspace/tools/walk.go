@@ -93,6 +93,8 @@ type Skipped struct {
 	First      Failure
 	// Refused counts files that the check of the workspace refuses, by its error.
 	Refused map[string]int
+	// Ignored counts files and directories that git ignores.
+	Ignored int
 	// System are the paths of directories that hold the state of the system, not files, such as
 	// /proc.
 	System []string
@@ -263,6 +265,7 @@ type folder struct {
 	names      []string // of them, if run.visited is used
 	found      []result
 	system     []string // the names of directories that are the system's
+	ignored    int      // how many entries git ignores
 }
 
 // result is a file of a folder that matches.
@@ -387,7 +390,7 @@ func (r *run) tree(ctx context.Context, path string, from *start) error {
 func (r *run) folder(ctx context.Context, from *start, in *workspace.Folder) *folder {
 	ref := in.Ref()
 	f := &folder{start: from, path: ref.Path(), root: ref.Root().Dir.String(), real: ref.Real(),
-		err: in.Err, system: in.System}
+		err: in.Err, system: in.System, ignored: in.Ignored}
 	f.below = from.below(f.real)
 	f.rel = joinSlash(from.rel, f.below)
 	for _, e := range in.Entries {
@@ -462,6 +465,7 @@ func (r *run) deliver(ctx context.Context, f *folder) error {
 	if f.err != nil {
 		r.tally.Skipped.unreadable(f.start.root, f.rel, f.err)
 	}
+	r.tally.Skipped.Ignored += f.ignored
 	for _, name := range f.system {
 		r.tally.Skipped.System = append(r.tally.Skipped.System, joinNative(f.path, name))
 	}
