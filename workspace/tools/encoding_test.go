@@ -3,6 +3,7 @@ package tools
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -45,6 +46,40 @@ func TestOtherEncodings(t *testing.T) {
 			said(h, "delete_file", args{"path": "f"})
 		})
 	}
+}
+
+// A few bytes that are not UTF-8 do not make a file another encoding. They are shown, stay in the
+// file, and are said.
+func TestBrokenUTF8(t *testing.T) {
+	long := strings.Repeat("a line of a log\n", 20)
+	for name, c := range map[string]struct{ before, shown string }{
+		"a stray byte":           {"naïve café — \xff“x”\n", "naïve café — \uefff“x”"},
+		"a byte of Latin-1":      {"Überblick: caf\xe9 und Größe\n", "Überblick: caf\uefe9 und Größe"},
+		"a cut end":              {"größer\n€ und \xf0\x9f\x98", "€ und \ueff0\uef9f\uef98"},
+		"a cut beginning":        {"\x98\x80 größer\n", "\uef98\uef80 größer"},
+		"a log cut at both ends": {"\x9f\x8d\x80 " + long + "\xe2\x82", "\uef9f\uef8d\uef80 a line"},
+		"an undefined byte":      {long + "x\x81y\n", "x\uef81y"},
+		"other planes":           {"日本語 \x80 日本語\n", "日本語 \uef80 日本語"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			app, h := servePlanted(t, fileTree{"f": c.before + "\nold\n"})
+			read := do[fileText](h, "read_file", args{"path": "f"})
+			require.Contains(t, read.Content, c.shown)
+			require.Contains(t, read.String(), "bytes that are not")
+			found := do[searchResult](h, "search", args{"pattern": "^old$"})
+			require.Equal(t, 1, found.Matches)
+			made := said(h, "edit_file", args{"path": "f", "old_text": "old", "new_text": "neü"})
+			require.Contains(t, made, "bytes that are not")
+			got, err := os.ReadFile(filepath.Join(app, "f"))
+			require.NoError(t, err)
+			require.Equal(t, c.before+"\nneü\n", string(got))
+		})
+	}
+	_, stored, ok := decode([]byte("caf\xe9"))
+	require.True(t, ok)
+	require.Equal(t, windows1252, stored, "it may be cut, but nothing else is UTF-8")
+	_, _, ok = decode([]byte("größer \uef80 \x80"))
+	require.False(t, ok, "it could not be told which of the two is a byte")
 }
 
 // Clause E1.
