@@ -137,6 +137,9 @@ func planDirectory(ws *workspace.Workspace, path string) (Change, error) {
 // above it.
 func target(ws *workspace.Workspace, kind ChangeKind,
 	path string) (ref workspace.Ref, parents []workspace.Ref, err error) {
+	if err := notElsewhere(ws, "create", path); err != nil {
+		return ref, nil, err
+	}
 	if kind == Write {
 		ref, err = ws.WriteTarget(path)
 	} else {

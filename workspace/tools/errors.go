@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"iter"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"unicode"
@@ -92,7 +91,7 @@ func (s *Set) hint(tool, path string, err error) string {
 		return "A directory cannot be moved into itself"
 	case errors.Is(err, fs.ErrNotExist) && tool == "move_file" && pathOf(err) != path:
 		parent := "The parent directory must exist; create_directory creates one"
-		return strings.TrimPrefix(s.elsewhere(path)+". "+parent, ". ")
+		return strings.TrimPrefix(s.elsewhere(pathOf(err))+". "+parent, ". ")
 	case errors.Is(err, fs.ErrNotExist):
 		if other := LookAlike(s.ws, path); other != "" {
 			return "There is " + text.Printable(other) + ", whose name looks like it"
@@ -202,7 +201,38 @@ func (s *Set) elsewhere(path string) string {
 	for candidate := range Elsewhere(s.ws, path) {
 		return base + "; did you mean " + candidate + "?"
 	}
+	if candidate := labelled(s.ws, path); candidate != "" {
+		return base + "; did you mean " + candidate + "? To make it there write " +
+			joinNative(".", path)
+	}
 	return base
+}
+
+// labelled returns the path that a relative path stands for if it begins with the name of a root, and
+// cwd has nothing of that name. Otherwise it returns "".
+func labelled(ws *workspace.Workspace, path string) string {
+	slashed := filepath.ToSlash(path)
+	first, _, _ := strings.Cut(slashed, "/")
+	if _, err := ws.Lstat(first); !errors.Is(err, fs.ErrNotExist) {
+		return ""
+	}
+	labels := ws.Labels()
+	for i, root := range ws.Opened() {
+		for _, name := range []string{labels[i], filepath.Base(root.Dir.String())} {
+			if rest, ok := strings.CutPrefix(slashed+"/", name+"/"); ok {
+				return filepath.Join(root.Dir.String(), filepath.FromSlash(rest))
+			}
+		}
+	}
+	return ""
+}
+
+// notElsewhere returns an error for a new path that seems to be meant for another root.
+func notElsewhere(ws *workspace.Workspace, op, path string) error {
+	if labelled(ws, path) == "" {
+		return nil
+	}
+	return &fs.PathError{Op: op, Path: path, Err: fs.ErrNotExist}
 }
 
 // Elsewhere yields what a relative path that does not exist may mean: the files and directories
@@ -214,9 +244,9 @@ func Elsewhere(ws *workspace.Workspace, path string) iter.Seq2[string, workspace
 		}
 		labels := ws.Labels()
 		for i, root := range ws.Opened() {
-			unlabelled := strings.TrimPrefix(filepath.ToSlash(path), labels[i]+"/")
-			for _, rel := range slices.Compact([]string{path, unlabelled}) {
-				candidate := joinNative(root.Dir.String(), filepath.FromSlash(rel))
+			unlabelled := strings.TrimPrefix(filepath.ToSlash(path)+"/", labels[i]+"/")
+			for _, rel := range []string{path, unlabelled} {
+				candidate := filepath.Join(root.Dir.String(), filepath.FromSlash(rel))
 				info, err := ws.Stat(candidate)
 				if err == nil && !yield(candidate, info) {
 					return

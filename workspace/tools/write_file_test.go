@@ -257,3 +257,43 @@ func TestReplacingLargeFiles(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "y", string(written))
 }
+
+// A relative path that begins with the name of a folder is not made in another folder without a
+// question.
+func TestPathsThatNameAFolder(t *testing.T) {
+	top := plant(t, fileTree{"app/main.go": "", "lib/src/a.go": "", "app/tools/x": "", "tools/y": "",
+		"other/lib2/z": ""})
+	under := func(path string) string { return filepath.Join(top, filepath.FromSlash(path)) }
+	h := serve(t, openRoots(t, under("app"), under("lib"), under("tools")), Options{})
+	for _, c := range []struct {
+		tool string
+		args args
+		want string
+	}{
+		{"write_file", args{"path": "lib/new.txt", "content": "x"}, "lib/new.txt"},
+		{"write_file", args{"path": "lib/deep/new.txt", "content": "x"}, "lib/deep/new.txt"},
+		{"write_file", args{"path": "app/new.txt", "content": "x"}, "app/new.txt"},
+		{"create_directory", args{"path": "lib/dir"}, "lib/dir"},
+		{"create_directory", args{"path": "lib"}, "lib"},
+		{"list_directory", args{"path": "lib"}, "lib"},
+		{"list_directory", args{"path": "lib/src"}, "lib/src"},
+		{"list_directory", args{"path": "lib/none"}, "lib/none"},
+		{"find_files", args{"path": "lib"}, "lib"},
+		{"find_files", args{"path": "lib/none", "glob": "*"}, "lib/none"},
+		{"search", args{"path": "lib", "pattern": "x"}, "lib"},
+		{"read_file", args{"path": "lib/src/a.go"}, "lib/src/a.go"},
+		{"edit_file", args{"path": "lib/src/a.go", "old_text": "a", "new_text": "b"}, "lib/src/a.go"},
+		{"move_file", args{"path": "main.go", "to": "lib/main.go"}, "lib/main.go"},
+	} {
+		require.ErrorContains(t, h.refused(c.tool, c.args), "did you mean "+under(c.want)+"?", c)
+	}
+	require.NoDirExists(t, under("app/lib"))
+	said(h, "write_file", args{"path": "./lib/new.txt", "content": "x"})
+	require.FileExists(t, under("app/lib/new.txt"))
+	said(h, "write_file", args{"path": "lib/other.txt", "content": "x"})
+	require.FileExists(t, under("app/lib/other.txt"), "the folder has a directory of that name now")
+	said(h, "write_file", args{"path": "tools/new.txt", "content": "x"})
+	require.FileExists(t, under("app/tools/new.txt"))
+	said(h, "write_file", args{"path": under("lib/new.txt"), "content": "x"})
+	said(h, "write_file", args{"path": "library/new.txt", "content": "x"})
+}
