@@ -190,6 +190,7 @@ func readServers(base Artifact, content string, format Format, l limits) []Artif
 	given := make(map[string]bool)
 	for i, s := range servers {
 		a := base.clone()
+		base.Diagnostics = nil // once for the file
 		a.Name = s.name
 		readServer(&a, s.raw, format, file)
 		if given[s.name] {
