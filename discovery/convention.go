@@ -50,24 +50,19 @@ const (
 	Text Format = iota + 1
 	// TextWithImports is Text in which words such as @path import files.
 	TextWithImports
-	// CopilotRule is an instruction file whose frontmatter has the key applyTo.
+	// Rule is an instruction file whose frontmatter says what it applies to, in the keys of any
+	// tool. Without them it always applies.
+	Rule
+	// AnchoredRule is a Rule in whose globs a name without a slash means a file beside the
+	// directory of the rules, not in any directory.
+	AnchoredRule
+	// CopilotRule is an AnchoredRule that does not apply without such keys.
 	CopilotRule
-	// ClaudeRule is an instruction file whose frontmatter has the key paths.
-	ClaudeRule
-	// WindsurfRule is an instruction file with the keys trigger, globs and description.
-	WindsurfRule
-	// KiroRule is an instruction file with the keys inclusion and fileMatchPattern.
-	KiroRule
-	// ContinueRule is an instruction file with the keys globs, regex, description and alwaysApply.
-	ContinueRule
-	// AugmentRule is an instruction file with the keys type and description.
-	AugmentRule
-	// Microagent is an instruction file of OpenHands. The frontmatter may have the key triggers:
-	// words that occur in the tasks it is for.
+	// Microagent is a Rule of OpenHands, which reads no README.md.
 	Microagent
 	// RooModeRule is an instruction file for one mode of Roo Code, which its path names.
 	RooModeRule
-	// CursorRule is a .mdc file with the keys description, globs and alwaysApply, which are not
+	// CursorRule is a .mdc file, a Rule that does not apply without such keys, which are not
 	// required to be YAML.
 	CursorRule
 	// SkillFile is the SKILL.md of an Agent Skill.

@@ -22,7 +22,7 @@ func FuzzFrontmatter(f *testing.F) {
 			return
 		}
 		plain(t, text)
-		for _, format := range []Format{CopilotRule, ClaudeRule, CursorRule, Text} {
+		for _, format := range []Format{CopilotRule, AnchoredRule, Rule, CursorRule, Text} {
 			a := Artifact{State: Active, format: format}
 			readInstruction(&a, text, format, l)
 			check(t, a)

@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -37,11 +38,11 @@ func readInstruction(a *Artifact, content string, format Format, l limits) {
 	}
 	a.describe(values["description"].text)
 	switch {
-	case format == ContinueRule && a.Description == "" && values["regex"].text != "":
+	case a.Description == "" && values["regex"].text != "":
 		a.describe("For files whose content matches " + values["regex"].text)
 	case format == Microagent && path.Base(a.rel) == "README.md":
 		a.unused("OpenHands does not read it")
-	case format == Microagent && values["triggers"].text != "":
+	case values["triggers"].text != "":
 		a.describe("When the task mentions " + values["triggers"].text)
 	}
 	if format == RooModeRule {
@@ -58,88 +59,49 @@ func readInstruction(a *Artifact, content string, format Format, l limits) {
 	}
 }
 
-// readApplies reads what a rule applies to. Each tool has its own key for that, and its own meaning
-// of a missing key.
+// readApplies reads what a rule applies to. Each tool has its own keys for that.
 func (a *Artifact) readApplies(format Format, values map[string]value) {
-	globs, given := a.readGlobs(values[format.globsKey()])
-	a.Applies.Globs = globs
+	var globs []string
+	given := false // whether it has globs, usable or not
+	for _, key := range []string{"paths", "globs", "fileMatchPattern", "applyTo"} {
+		if _, has := values[key]; has && !given {
+			globs, given = a.readGlobs(values[key])
+		}
+	}
 	everywhere := slices.ContainsFunc(globs,
 		func(g string) bool { return g == "**" || g == "**/*" })
+	always := values["alwaysApply"]
+	wish := cmp.Or(values["trigger"].text, values["inclusion"].text, values["type"].text)
+	needsKeys := format == CursorRule || format == CopilotRule || format == RooModeRule
+	unsaid := !given && !needsKeys && !always.is("false") &&
+		values["regex"].text == "" && values["triggers"].text == ""
+	a.Applies.Globs = globs
+	switch wish {
+	case "always", "always_on":
+		always.text = "true"
+	case "manual":
+		a.Applies = Applies{Mode: OnRequest}
+		return
+	case "auto", "agent_requested", "model_decision": // globs may be left over
+		globs, unsaid, everywhere = nil, false, false
+	case "glob", "fileMatch":
+		unsaid = false
+	}
 	switch {
-	case format.isAlways(values, given),
-		everywhere && format.isAnchored():
+	case always.is("true"), unsaid, everywhere && format.isAnchored():
 		a.Applies = Applies{Mode: Always}
-	case len(globs) > 0 && format.isByPath(values):
+	case len(globs) > 0:
 		a.Applies.Mode = ByPath
-	case a.Description != "" && values["trigger"].text != "manual" &&
-		values["inclusion"].text != "manual" && values["type"].text != "manual":
+	case a.Description != "":
 		a.Applies = Applies{Mode: ByDescription}
 	default:
 		a.Applies = Applies{Mode: OnRequest}
 	}
 }
 
-// isAlways reports whether a rule says that it always applies. given says whether it has globs,
-// usable or not.
-func (f Format) isAlways(values map[string]value, given bool) bool {
-	switch f {
-	case CursorRule:
-		return values["alwaysApply"].is("true")
-	case ClaudeRule:
-		return !given
-	case WindsurfRule:
-		trigger := values["trigger"].text
-		return trigger == "always_on" || trigger == "" && !given
-	case KiroRule:
-		inclusion := values["inclusion"].text
-		return inclusion == "" || inclusion == "always"
-	case ContinueRule:
-		always := values["alwaysApply"]
-		return always.is("true") || !always.is("false") && !given && values["regex"].text == ""
-	case AugmentRule:
-		kind := values["type"].text
-		return kind != "manual" && kind != "agent_requested"
-	case Microagent:
-		return values["triggers"].text == ""
-	default:
-		return false
-	}
-}
-
-// isByPath reports whether the globs of a rule count. Editors leave them in a rule that was made to
-// apply in another way.
-func (f Format) isByPath(values map[string]value) bool {
-	switch f {
-	case WindsurfRule:
-		trigger := values["trigger"].text
-		return trigger == "" || trigger == "glob"
-	case KiroRule:
-		return values["inclusion"].text == "fileMatch"
-	default:
-		return true
-	}
-}
-
-// isAnchored reports whether, by the tool's documentation, a glob without a slash matches only
-// files in the directory of the rule. In other tools it matches the name of a file in any
-// directory.
-func (f Format) isAnchored() bool {
-	return f == CopilotRule || f == ClaudeRule || f == ContinueRule
-}
-
-// globsKey returns the key of the globs.
-func (f Format) globsKey() string {
-	switch f {
-	case CopilotRule:
-		return "applyTo"
-	case ClaudeRule:
-		return "paths"
-	case KiroRule:
-		return "fileMatchPattern"
-	default:
-		return "globs"
-	}
-}
+// isAnchored reports whether a glob without a slash matches only files in the directory of the rule.
+// In other tools it matches the name of a file in any directory.
+func (f Format) isAnchored() bool { return f == CopilotRule || f == AnchoredRule }
 
 // Limits on the globs of a rule. Matching tries each expansion of their braces.
 const (

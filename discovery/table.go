@@ -23,7 +23,6 @@ func table() []line {
 	inPlugin := place{level: EachPlugin}
 	const (
 		skillsSpec   = "agentskills.io"
-		aiderDesk    = "AiderDesk"
 		amazonQ      = "Amazon Q Developer"
 		amp          = "Amp"
 		antigravity  = "Antigravity"
@@ -64,7 +63,6 @@ func table() []line {
 		windsurf     = "Windsurf"
 		xum          = "Xum"
 		zed          = "Zed"
-		zencoder     = "Zencoder"
 	)
 	return []line{
 		// Instructions.
@@ -106,14 +104,13 @@ func table() []line {
 		{"Crush.local.md", Text, atTop, crush},
 		{".github/copilot-instructions.md", Text, atTop, copilot},
 		{".github/instructions/**/*.instructions.md", CopilotRule, atTop, copilot},
-		{".claude/rules/**/*.md", ClaudeRule, atTop, claudeCode},
+		{".claude/rules/**/*.md", AnchoredRule, atTop, claudeCode},
 		{".cursor/rules/**/*.mdc", CursorRule, below, cursor},
-		{".windsurf/rules/**/*.md", WindsurfRule, below, windsurf},
-		{".devin/rules/**/*.md", WindsurfRule, below, devin},
-		{".clinerules/*.md", ClaudeRule, atTop, cline},
-		{".clinerules/*.txt", ClaudeRule, atTop, cline},
-		{".cline/rules/**/*.md", ClaudeRule, atTop, cline},
-		{".cline/rules/**/*.txt", ClaudeRule, atTop, cline},
+		{".windsurf/rules/**/*.md", Rule, below, windsurf},
+		{".devin/rules/**/*.md", Rule, below, devin},
+		{".clinerules/*.md", AnchoredRule, atTop, cline},
+		{".clinerules/*.txt", AnchoredRule, atTop, cline},
+		{".cline/rules/**/*.txt", AnchoredRule, atTop, cline},
 		{".roo/rules/**/*.md", Text, below, rooCode},
 		{".roo/rules/**/*.txt", Text, below, rooCode},
 		{".roo/rules/**/*.xml", Text, below, rooCode},
@@ -122,25 +119,16 @@ func table() []line {
 		{".roo/rules-*/**/*.xml", RooModeRule, below, rooCode},
 		{".roorules-*", RooModeRule, atTop, rooCode},
 		{".clinerules-*", RooModeRule, atTop, rooCode},
-		{".kilocode/rules/**/*.md", Text, atTop, kiloCode},
 		{".kilocode/rules-*/**/*.md", RooModeRule, atTop, kiloCode},
-		{".kilo/rules/**/*.md", Text, atTop, kiloCode},
-		{".kiro/steering/**/*.md", KiroRule, atTop, kiro},
-		{".continue/rules/**/*.md", ContinueRule, atTop, continueDev},
-		{".augment/rules/**/*.md", AugmentRule, atTop, augment},
-		{".amazonq/rules/**/*.md", Text, atTop, amazonQ},
-		{".qoder/rules/**/*.md", WindsurfRule, atTop, qoder},
-		{".lingma/rules/**/*.md", WindsurfRule, atTop, lingma},
-		{".qwen/rules/**/*.md", ClaudeRule, atTop, qwenCode},
-		{".trae/rules/**/*.md", ContinueRule, atTop, trae},
-		{".codebuddy/rules/**/*.md", ContinueRule, atTop, codeBuddy},
-		{".codebuddy/rules/**/*.mdc", ContinueRule, atTop, codeBuddy},
-		{".zencoder/rules/**/*.md", ContinueRule, atTop, zencoder},
-		{".aider-desk/rules/*.md", Text, atTop, aiderDesk},
-		{".aiassistant/rules/*.md", Text, atTop, "JetBrains AI Assistant"},
+		{".kiro/steering/**/*.md", Rule, atTop, kiro},
+		{".augment/rules/**/*.md", Rule, atTop, augment},
+		{".qoder/rules/**/*.md", Rule, atTop, qoder},
+		{".lingma/rules/**/*.md", Rule, atTop, lingma},
+		{".codebuddy/rules/**/*.mdc", AnchoredRule, atTop, codeBuddy},
 		{".grok/rules/*.md", Text, below, grok},
-		{".agents/rules/**/*.md", WindsurfRule, atTop, antigravity},
-		{".agent/rules/**/*.md", WindsurfRule, atTop, antigravity},
+		{".agents/rules/**/*.md", Rule, atTop, antigravity},
+		{".agent/rules/**/*.md", Rule, atTop, antigravity},
+		{".*/rules/**/*.md", AnchoredRule, atTop, continueDev},
 		{".openhands/microagents/**/*.md", Microagent, atTop, openHands},
 		{".openhands/skills/*.md", Microagent, atTop, openHands},
 		// Skills.
