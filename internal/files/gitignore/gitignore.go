@@ -22,12 +22,13 @@
 // give its content to NewMatcher as the last source. Names are compared byte by byte, as with
 // core.ignoreCase off. A tracked file that matches a rule is Ignored, since the index is not read.
 //
-// Deciding about an entry takes about a millisecond at most, whatever the rules are. Rules that
+// Deciding about an entry takes a few milliseconds at most, whatever the rules are. Rules that
 // would take longer match nothing.
 package gitignore
 
 import (
 	"bytes"
+	"regexp"
 	"strings"
 )
 
@@ -95,8 +96,9 @@ func (m *Matcher) Match(name string, kind Kind) Verdict {
 		return Ignored
 	}
 	left := maxSteps
+	path := m.path + name
 	for _, s := range m.sources {
-		if v := s.rules.match(m.path[s.base:], name, kind, &left); v != Undecided {
+		if v := s.rules.match(path[s.base:], name, kind, &left); v != Undecided {
 			return v
 		}
 	}
@@ -186,36 +188,36 @@ func trimSpaces(line []byte) []byte {
 
 func (r *Rules) add(one rule) {
 	switch {
-	case one.scope == nameScope && one.form == exact:
-		addLast(&r.names, one)
-	case one.scope == nameScope && one.form == suffix && strings.LastIndexByte(one.text, '.') == 0:
-		addLast(&r.endings, one)
+	case one.scope == nameScope && one.glob == "":
+		addLast(&r.names, one.begin, one)
+	case one.scope == nameScope && one.glob == `(?s)\A`+anyName+regexp.QuoteMeta(one.end) &&
+		strings.LastIndexByte(one.end, '.') == 0:
+		addLast(&r.endings, one.end, one)
 	default:
 		r.rest = append(r.rest, one)
 	}
 }
 
-func addLast(to *map[string]lastRules, one rule) {
+func addLast(to *map[string]lastRules, text string, one rule) {
 	if *to == nil {
 		*to = make(map[string]lastRules)
 	}
-	l := (*to)[one.text]
+	l := (*to)[text]
 	if one.kind == Directory {
 		l.directory = &one
 	} else {
 		l.any = &one
 	}
-	(*to)[one.text] = l
+	(*to)[text] = l
 }
 
 func (r *Rules) empty() bool {
 	return r == nil || len(r.names) == 0 && len(r.endings) == 0 && len(r.rest) == 0
 }
 
-// match returns the verdict of the last rule that matches the entry name in dir, a path from the
-// rules' directory with a slash at its end, or "". It takes no more than about the steps that are
-// left.
-func (r *Rules) match(dir, name string, kind Kind, left *steps) Verdict {
+// match returns the verdict of the last rule that matches the entry name, which has this path from
+// the rules' directory. It takes no more than about the steps that are left.
+func (r *Rules) match(path, name string, kind Kind, left *steps) Verdict {
 	var last *rule
 	if len(r.names) > 0 {
 		last = r.names[name].last(kind)
@@ -233,7 +235,11 @@ func (r *Rules) match(dir, name string, kind Kind, left *steps) Verdict {
 		if one.kind == Directory && kind != Directory {
 			continue
 		}
-		if one.matches(dir, name, left) {
+		text := name
+		if one.scope == pathScope {
+			text = path
+		}
+		if one.matches(text, left) {
 			return one.verdict
 		}
 	}

@@ -1,8 +1,11 @@
 package gitignore
 
 import (
-	"slices"
+	"fmt"
+	"regexp"
 	"strings"
+	"sync"
+	"unicode/utf8"
 )
 
 // scope says what a pattern is compared with.
@@ -13,86 +16,44 @@ const (
 	pathScope              // the entry's path from the rules' directory
 )
 
-// form says how a pattern is compared. Most real patterns need no glob.
-type form uint8
-
-const (
-	globbed form = iota
-	exact        // equals text
-	prefix       // begins with text
-	suffix       // ends with text
-)
-
 // pattern is a compiled line.
 type pattern struct {
 	scope scope
-	form  form
-	// text is the text to compare with; for globbed it is the literal beginning, and glob matches
-	// the rest.
-	text string
-	glob glob
+	// begin and end are the literal beginning and end, and inner is the longest literal. They are
+	// compared first.
+	begin, end, inner string
+	// glob is a regular expression for the whole text, "" if that is begin.
+	glob string
 }
 
-// steps counts work. Trying a token is one step, and so is comparing stepBytes bytes.
+// steps counts work: about the number of bytes that are compared with an element of a glob.
 type steps int
 
 const (
 	// maxSteps is the most work for deciding about an entry. All rules of a large repository
 	// together take a hundredth of it.
 	maxSteps steps = 1 << 18
-	// stepBytes is the number of bytes that are compared or copied in a step.
-	stepBytes = 16
+	// globSteps is the work of using a glob at all.
+	globSteps = 128
 )
 
-// take counts the comparison of n bytes.
-func (s *steps) take(n int) { *s -= 1 + steps(n/stepBytes) }
-
-// matches compares the pattern with the entry name in dir, a path with a slash at its end or "". It
-// avoids joining the two.
-func (p *pattern) matches(dir, name string, left *steps) bool {
-	left.take(len(p.text))
-	if p.scope == nameScope || dir == "" {
-		return p.matchesText(name, left)
+// matches reports whether the pattern matches a name or path. It reports false if no steps are left.
+func (p *pattern) matches(text string, left *steps) bool {
+	*left -= 1 + steps(len(p.begin)+len(p.end)+len(p.inner)+len(text))/16
+	switch {
+	case p.glob == "":
+		return text == p.begin
+	case len(text) < len(p.begin)+len(p.end) || !strings.HasPrefix(text, p.begin) ||
+		!strings.HasSuffix(text, p.end) || !strings.Contains(text, p.inner):
+		return false
 	}
-	switch p.form {
-	case exact:
-		return len(p.text) == len(dir)+len(name) && p.beginsLike(dir, name)
-	case prefix:
-		return p.beginsLike(dir, name)
-	case suffix:
-		if len(p.text) <= len(name) {
-			return strings.HasSuffix(name, p.text)
-		}
-		above, ok := strings.CutSuffix(p.text, name)
-		return ok && strings.HasSuffix(dir, above)
-	default:
-		if !p.beginsLike(dir, name) {
-			return false
-		}
-		left.take(len(dir) + len(name))
-		return p.matchesText(dir+name, left)
+	work := globSteps + steps(len(p.glob)*len(text)/4)
+	if work > *left {
+		*left = 0
+		return false
 	}
-}
-
-// beginsLike reports whether dir+name begins with the pattern's text.
-func (p *pattern) beginsLike(dir, name string) bool {
-	if len(p.text) <= len(dir) {
-		return strings.HasPrefix(dir, p.text)
-	}
-	return strings.HasPrefix(p.text, dir) && strings.HasPrefix(name, p.text[len(dir):])
-}
-
-func (p *pattern) matchesText(s string, left *steps) bool {
-	switch p.form {
-	case exact:
-		return s == p.text
-	case prefix:
-		return strings.HasPrefix(s, p.text)
-	case suffix:
-		return strings.HasSuffix(s, p.text)
-	default:
-		return strings.HasPrefix(s, p.text) && p.glob.match(s[len(p.text):], left)
-	}
+	*left -= work
+	return expression(p.glob).MatchString(runes(text))
 }
 
 // compile compiles a line without its "!" and its last "/". ok is false if it can match nothing.
@@ -101,244 +62,115 @@ func compile(text string) (p pattern, ok bool) {
 		p.scope = pathScope
 		text = strings.TrimPrefix(text, "/")
 	}
-	special := strings.IndexAny(text, `*?[\`)
-	if special < 0 {
-		special = len(text)
+	if name, ok := strings.CutPrefix(text, "**/"); ok && name != "" && !strings.Contains(name, "/") {
+		p.scope, text = nameScope, name
 	}
 	// Like git, take off the literal beginning before looking for globs, so that a "**" right after
 	// it counts as one at the beginning.
-	p.text = text[:special]
-	p.glob, ok = compileGlob(text[special:], p.scope)
-	if !ok {
+	special := strings.IndexAny(text, `*?[\`)
+	if special < 0 {
+		p.begin = text
+		return p, text != ""
+	}
+	t := translation{literal: text[:special]}
+	if !t.translate(text[special:], p.scope) {
 		return pattern{}, false
 	}
-	p.simplify()
-	return p, p.form != exact || p.text != ""
+	if t.glob.Len() == 0 { // only quoted characters
+		p.begin = t.literal
+		return p, p.begin != ""
+	}
+	p.begin, p.end = t.begin, t.literal
+	t.add("")
+	p.glob, p.inner = t.glob.String(), t.longest
+	return p, true
 }
 
-// simplify finds the cheapest form of a pattern.
-func (p *pattern) simplify() {
-	if p.text == "" && p.scope == pathScope && len(p.glob) > 1 && p.glob[0].op == opDirs &&
-		!p.glob[1:].crossesSlash() {
-		p.scope, p.glob = nameScope, p.glob[1:] // "**/x" is "x"
-	}
-	if len(p.glob) > 0 && p.glob[0].op == opLiteral { // a quoted beginning
-		p.text += p.glob[0].text
-		p.glob = p.glob[1:]
-	}
-	anything := opStar
-	if p.scope == pathScope {
-		anything = opDeep
-	}
-	switch {
-	case len(p.glob) == 0:
-		p.form = exact
-	case len(p.glob) == 1 && p.glob[0].op == anything:
-		p.form = prefix
-	case len(p.glob) == 2 && p.text == "" && p.glob[0].op == anything && p.glob[1].op == opLiteral:
-		p.form, p.text = suffix, p.glob[1].text
-	}
-	if p.form != globbed {
-		p.glob = nil
-	}
+// translation is a part of a line as a regular expression.
+type translation struct {
+	glob    strings.Builder
+	begin   string // the literal before the first other element
+	literal string // after the last one
+	longest string // of all literals
 }
 
-// glob is a sequence of tokens that a text must match from end to end.
-type glob []token
-
-// token is one element of a glob.
-type token struct {
-	op   op
-	text string   // of opLiteral
-	set  *byteSet // of opSet
+// add adds an element of a regular expression after the literal before it.
+func (t *translation) add(element string) {
+	if t.glob.Len() == 0 {
+		t.begin = t.literal
+		t.glob.WriteString(`(?s)\A`)
+	}
+	t.glob.WriteString(regexp.QuoteMeta(runes(t.literal)) + element)
+	if len(t.literal) > len(t.longest) {
+		t.longest = t.literal
+	}
+	t.literal = ""
 }
 
-type op uint8
+const anyName = `[^/]*`
 
-const (
-	opLiteral op = iota // text
-	opOne               // "?": one byte, not a slash
-	opSet               // "[…]": one byte of a set, not a slash
-	opStar              // "*": any bytes but slashes
-	opDeep              // "**" between slashes: any bytes
-	opDirs              // "**/": nothing, or any bytes and a slash
-)
-
-// compileGlob compiles a pattern from its first special character on. ok is false if it can match
-// nothing: a backslash at the end, or a set that is not closed.
-func compileGlob(text string, in scope) (g glob, ok bool) {
-	var literal []byte
-	flush := func() {
-		if len(literal) > 0 {
-			g = append(g, token{op: opLiteral, text: string(literal)})
-			literal = nil
-		}
-	}
+// translate translates a pattern from its first special character on. It returns false if the pattern
+// can match nothing: a backslash at the end, or a set that is not closed.
+func (t *translation) translate(text string, in scope) bool {
 	for i := 0; i < len(text); {
-		switch c := text[i]; c {
+		size := 1
+		switch text[i] {
 		case '\\':
 			if i+1 == len(text) {
-				return nil, false
+				return false
 			}
-			literal = append(literal, text[i+1])
-			i += 2
+			t.literal += text[i+1 : i+2]
+			size = 2
 		case '?':
-			flush()
-			g = append(g, token{op: opOne})
-			i++
+			t.add(`[^/]`)
 		case '[':
-			set, size, ok := parseSet(text[i:])
+			set, length, ok := parseSet(text[i:])
 			if !ok {
-				return nil, false
+				return false
 			}
-			flush()
-			g = append(g, token{op: opSet, set: set})
-			i += size
+			t.add(set)
+			size = length
 		case '*':
-			flush()
-			op, size := stars(text, i, in)
-			g = append(g, token{op: op})
-			i += size
+			element, length := stars(text, i, in)
+			t.add(element)
+			size = length
 		default:
-			literal = append(literal, c)
-			i++
+			t.literal += text[i : i+1]
 		}
+		i += size
 	}
-	flush()
-	return g, true
+	return true
 }
 
-// stars classifies the asterisks at text[i:]. size is their length, including the slash of "**/".
-func stars(text string, i int, in scope) (op op, size int) {
-	end := i
-	for end < len(text) && text[end] == '*' {
-		end++
-	}
-	size = end - i
-	if size == 1 || in == nameScope || i > 0 && text[i-1] != '/' {
-		return opStar, size
-	}
-	switch rest := text[end:]; {
-	case strings.HasPrefix(rest, "/"):
-		return opDirs, size + 1
-	case rest == "", strings.HasPrefix(rest, `\/`):
-		return opDeep, size
-	default:
-		return opStar, size
-	}
-}
-
-// crossesSlash reports whether g can match a text with a slash.
-func (g glob) crossesSlash() bool {
-	return slices.ContainsFunc(g, func(t token) bool {
-		return t.op == opDeep || t.op == opDirs || strings.Contains(t.text, "/")
-	})
-}
-
-// retry is a token that can match more than it did, and where the rest of the text begins then.
-type retry struct {
-	token int // -1 for none
-	at    int
-}
-
-// match reports whether g matches all of s. It needs no stack: only the last star needs to be tried
-// with a longer match, because it can match whatever an earlier star could, unless a slash is in
-// between. The same holds for opDeep and opDirs, which stars never cross. It reports false if no
-// steps are left.
-func (g glob) match(s string, left *steps) bool {
-	star, deep := retry{token: -1}, retry{token: -1}
-	t, at := 0, 0
-	for *left > 0 {
-		size := -1
-		*left--
-		if t < len(g) {
-			*left -= steps(len(g[t].text) / stepBytes)
-			switch g[t].op {
-			case opStar:
-				star, size = retry{t, at}, 0
-			case opDeep, opDirs:
-				star, deep, size = retry{token: -1}, retry{t, at}, 0
-			default:
-				size = g[t].size(s[at:])
-			}
-		} else if at == len(s) {
-			return true
-		}
-		if size >= 0 {
-			t, at = t+1, at+size
-			continue
-		}
-		if star.token >= 0 && star.at < len(s) && s[star.at] != '/' {
-			star.at++
-			t, at = star.token+1, star.at
-			continue
-		}
-		if deep.token < 0 || !g[deep.token].lengthen(&deep.at, s) {
-			return false
-		}
-		star.token = -1
-		t, at = deep.token+1, deep.at
-	}
-	return false
-}
-
-// size returns how many bytes a token of fixed size matches at the beginning of s, -1 if it does
-// not match.
-func (t token) size(s string) int {
+// stars translates the asterisks at text[i:]. size is their length, including the slash of "**/".
+func stars(text string, i int, in scope) (element string, size int) {
+	rest := strings.TrimLeft(text[i:], "*")
+	size = len(text) - i - len(rest)
 	switch {
-	case t.op == opLiteral:
-		if strings.HasPrefix(s, t.text) {
-			return len(t.text)
-		}
-	case s == "" || s[0] == '/':
-	case t.op == opOne || t.set.has(s[0]):
-		return 1
-	}
-	return -1
-}
-
-// lengthen moves at to the next position at which the rest after opDeep or opDirs may begin.
-func (t token) lengthen(at *int, s string) bool {
-	if t.op == opDeep {
-		*at++
-		return *at <= len(s)
-	}
-	slash := strings.IndexByte(s[*at:], '/')
-	*at += slash + 1
-	return slash >= 0
-}
-
-// byteSet is a set of bytes.
-type byteSet [4]uint64
-
-func (s *byteSet) has(c byte) bool { return s[c>>6]&(1<<(c&63)) != 0 }
-
-func (s *byteSet) add(first, last byte) {
-	for c := int(first); c <= int(last); c++ {
-		s[c>>6] |= 1 << (c & 63)
+	case size == 1 || in == nameScope || i > 0 && text[i-1] != '/':
+		return anyName, size
+	case strings.HasPrefix(rest, "/"):
+		return `(?:.*/)?`, size + 1
+	case rest == "", strings.HasPrefix(rest, `\/`):
+		return `.*`, size
+	default:
+		return anyName, size
 	}
 }
 
-func (s *byteSet) invert() {
-	for i := range s {
-		s[i] = ^s[i]
+// parseSet translates the set at the beginning of text, which is a "[". size is its length in bytes.
+// ok is false if it is not closed or names an unknown class.
+func parseSet(text string) (set string, size int, ok bool) {
+	i, begin := 1, "["
+	if i < len(text) && (text[i] == '!' || text[i] == '^') {
+		i, begin = i+1, "[^/"
 	}
-}
-
-// parseSet parses the set at the beginning of text, which is a "[". size is its length in bytes. ok
-// is false if it is not closed or names an unknown class.
-func parseSet(text string) (set *byteSet, size int, ok bool) {
-	set = &byteSet{}
-	i := 1
-	negated := i < len(text) && (text[i] == '!' || text[i] == '^')
-	if negated {
-		i++
-	}
+	var members strings.Builder
 	// A "]" right at the beginning is a member. low is the previous member, from which a "-" makes
 	// a range, or -1.
 	for first, low := i, -1; ; {
 		if i >= len(text) {
-			return nil, 0, false
+			return "", 0, false
 		}
 		if text[i] == ']' && i > first {
 			break
@@ -346,31 +178,46 @@ func parseSet(text string) (set *byteSet, size int, ok bool) {
 		if text[i] == '-' && low >= 0 && i+1 < len(text) && text[i+1] != ']' {
 			high, size, ok := member(text[i+1:])
 			if !ok {
-				return nil, 0, false
+				return "", 0, false
 			}
-			set.add(byte(low), high)
+			addRange(&members, low, int(high))
 			i, low = i+1+size, -1
 			continue
 		}
-		name, size, isClass := classAt(text[i:])
-		if isClass {
-			if !set.addClass(name) {
-				return nil, 0, false
+		if name, size, isClass := classAt(text[i:]); isClass {
+			ranges, known := classes[name]
+			if !known {
+				return "", 0, false
+			}
+			for ; ranges != ""; ranges = ranges[2:] {
+				addRange(&members, int(ranges[0]), int(ranges[1]))
 			}
 			i, low = i+size, -1
 			continue
 		}
 		c, size, ok := member(text[i:])
 		if !ok {
-			return nil, 0, false
+			return "", 0, false
 		}
-		set.add(c, c)
+		addRange(&members, int(c), int(c))
 		i, low = i+size, int(c)
 	}
-	if negated {
-		set.invert()
+	if members.Len() == 0 && begin == "[" {
+		return `[^\x00-\x{10ffff}]`, i + 1, true
 	}
-	return set, i + 1, true
+	return begin + members.String() + "]", i + 1, true
+}
+
+// addRange adds the bytes of a range to a set, but for a slash, which no set matches.
+func addRange(to *strings.Builder, low, high int) {
+	switch {
+	case low > high:
+	case low <= '/' && '/' <= high:
+		addRange(to, low, '/'-1)
+		addRange(to, '/'+1, high)
+	default:
+		fmt.Fprintf(to, `\x{%x}-\x{%x}`, low, high)
+	}
 }
 
 // member parses one byte, which may be quoted.
@@ -397,15 +244,44 @@ func classAt(text string) (name string, size int, ok bool) {
 	return rest[:end-1], len("[:") + end + 1, true
 }
 
-// addClass adds a POSIX class, in ASCII. It reports whether the name is known.
-func (s *byteSet) addClass(name string) bool {
-	ranges, known := map[string]string{ // the first and the last byte of each range
-		"alnum": "09AZaz", "alpha": "AZaz", "blank": "  \t\t", "cntrl": "\x00\x1f\x7f\x7f",
-		"digit": "09", "graph": "!~", "lower": "az", "print": " ~", "punct": "!/:@[`{~",
-		"space": "\t\r  ", "upper": "AZ", "xdigit": "09AFaf",
-	}[name]
-	for i := 0; i < len(ranges); i += 2 {
-		s.add(ranges[i], ranges[i+1])
+// classes are the POSIX classes, in ASCII: the first and the last byte of each range.
+var classes = map[string]string{
+	"alnum": "09AZaz", "alpha": "AZaz", "blank": "  \t\t", "cntrl": "\x00\x1f\x7f\x7f",
+	"digit": "09", "graph": "!~", "lower": "az", "print": " ~", "punct": "!/:@[`{~",
+	"space": "\t\r  ", "upper": "AZ", "xdigit": "09AFaf",
+}
+
+// runes returns a text with one character for each byte, as git compares bytes.
+func runes(text string) string {
+	if strings.IndexFunc(text, func(r rune) bool { return r >= utf8.RuneSelf }) < 0 {
+		return text
 	}
-	return known
+	var b strings.Builder
+	for i := range len(text) {
+		b.WriteRune(rune(text[i]))
+	}
+	return b.String()
+}
+
+// expressions are the compiled globs. They are shared, as each walk parses the same files, and few,
+// because one takes a thousand times the memory of its text.
+var expressions = struct {
+	sync.Mutex
+	known map[string]*regexp.Regexp
+}{known: make(map[string]*regexp.Regexp)}
+
+const maxExpressions = 1000
+
+func expression(glob string) *regexp.Regexp {
+	expressions.Lock()
+	defer expressions.Unlock()
+	e := expressions.known[glob]
+	if e == nil {
+		if len(expressions.known) >= maxExpressions {
+			clear(expressions.known)
+		}
+		e = regexp.MustCompile(glob + `\z`)
+		expressions.known[glob] = e
+	}
+	return e
 }
