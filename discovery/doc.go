@@ -31,8 +31,9 @@
 //
 // # Where to find things
 //
-//   - convention.go: what a row of the table says; table.go: the rows; scan.go: going through the roots; nested.go: the directories
-//     between a root and a path; owner.go: whose they are; plugins.go: what manifests name; limits.go
+//   - convention.go: what a row of the table says; table.go: the rows; scan.go: going through the
+//     roots; nested.go: the directories between a root and a path; owner.go: whose they are;
+//     plugins.go: what manifests name; limits.go
 //   - artifact.go, catalog.go: what was found; conflicts.go: which of several artifacts is active
 //   - instructions.go, imports.go: a file of instructions, and what it imports; assemble.go: all of
 //     them as a text; mentions.go: those below the roots, mentioned when they matter

@@ -99,8 +99,8 @@ func (a *Artifact) readApplies(format Format, values map[string]value) {
 	}
 }
 
-// isAnchored reports whether a glob without a slash matches only files in the directory of the rule.
-// In other tools it matches the name of a file in any directory.
+// isAnchored reports whether a glob without a slash matches only files in the directory of the
+// rule. In other tools it matches the name of a file in any directory.
 func (f Format) isAnchored() bool { return f == CopilotRule || f == AnchoredRule }
 
 // Limits on the globs of a rule. Matching tries each expansion of their braces.

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// checkOwner marks an active artifact of a directory as unused if what is in the directory, which is
-// slash-separated from the root, was not written for those who work in the root: dependencies,
-// what git keeps or ignores, and copies of the folder for other sessions.
+// checkOwner marks an active artifact of a directory, which is slash-separated from the root, as
+// unused if the directory was not written for those who work in the root: dependencies, what git
+// keeps or ignores, and copies of the folder for other sessions.
 func (s *scanner) checkOwner(a *Artifact, dir string) {
 	if a.State != Active {
 		return
@@ -15,7 +15,8 @@ func (s *scanner) checkOwner(a *Artifact, dir string) {
 	names := strings.Split(dir, "/")
 	for i, name := range names {
 		if isForeign(name) || name == "worktrees" && i > 0 && names[i-1] == ".claude" {
-			a.unused("what is in " + strings.Join(names[:i+1], "/") + " was not written for this folder")
+			a.unused("what is in " + strings.Join(names[:i+1], "/") +
+				" was not written for this folder")
 			return
 		}
 	}

@@ -403,8 +403,8 @@ func (wk *walk) read(d *walkDir, outer *gitignore.Matcher) (
 			below = append(below, &walkNode{in: d, name: e.Name})
 		}
 	}
-	deliver = wk.look(&Folder{Entries: first, System: system, Ignored: ignored, Err: err, dir: d.dir,
-		ref: d.dir.ref})
+	deliver = wk.look(&Folder{Entries: first, System: system, Ignored: ignored, Err: err,
+		dir: d.dir, ref: d.dir.ref})
 	d.users.Add(int32(len(below))) // not before look, which may panic
 	return deliver, below
 }

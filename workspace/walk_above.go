@@ -63,7 +63,8 @@ func (g *IgnoredDirs) look(rel string) gitDir {
 		if parent.ignored != "" {
 			return parent
 		}
-		if outer = parent.rules; outer.Match(path.Base(rel), gitignore.Directory) == gitignore.Ignored {
+		outer = parent.rules
+		if outer.Match(path.Base(rel), gitignore.Directory) == gitignore.Ignored {
 			return gitDir{ignored: rel}
 		}
 	}

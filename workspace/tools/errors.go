@@ -208,8 +208,8 @@ func (s *Set) elsewhere(path string) string {
 	return base
 }
 
-// labelled returns the path that a relative path stands for if it begins with the name of a root, and
-// cwd has nothing of that name. Otherwise it returns "".
+// labelled returns the path that a relative path stands for if it begins with the name of a root,
+// and cwd has nothing of that name. Otherwise it returns "".
 func labelled(ws *workspace.Workspace, path string) string {
 	slashed := filepath.ToSlash(path)
 	first, _, _ := strings.Cut(slashed, "/")

@@ -109,7 +109,8 @@ type omissions struct {
 // omitted returns what a walk left out, or nil.
 func omitted(s Skipped, unnameable int) *omissions {
 	o := omissions{Binary: s.Binary, Large: s.Large, Unreadable: s.Unreadable,
-		Unnameable: unnameable, Ignored: s.Ignored, System: strings.Join(s.System, ", "), Refused: s.Refusals()}
+		Unnameable: unnameable, Ignored: s.Ignored, System: strings.Join(s.System, ", "),
+		Refused: s.Refusals()}
 	if s.Unreadable > 0 {
 		o.First = representable(joinSlash(s.First.Root.Dir.String(), s.First.Rel) + ": " +
 			s.First.Err.Error())

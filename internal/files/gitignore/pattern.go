@@ -37,7 +37,8 @@ const (
 	globSteps = 128
 )
 
-// matches reports whether the pattern matches a name or path. It reports false if no steps are left.
+// matches reports whether the pattern matches a name or path. It reports false if no steps are
+// left.
 func (p *pattern) matches(text string, left *steps) bool {
 	*left -= 1 + steps(len(p.begin)+len(p.end)+len(p.inner)+len(text))/16
 	switch {
@@ -62,7 +63,8 @@ func compile(text string) (p pattern, ok bool) {
 		p.scope = pathScope
 		text = strings.TrimPrefix(text, "/")
 	}
-	if name, ok := strings.CutPrefix(text, "**/"); ok && name != "" && !strings.Contains(name, "/") {
+	name, anywhere := strings.CutPrefix(text, "**/")
+	if anywhere && name != "" && !strings.Contains(name, "/") {
 		p.scope, text = nameScope, name
 	}
 	// Like git, take off the literal beginning before looking for globs, so that a "**" right after
@@ -109,8 +111,8 @@ func (t *translation) add(element string) {
 
 const anyName = `[^/]*`
 
-// translate translates a pattern from its first special character on. It returns false if the pattern
-// can match nothing: a backslash at the end, or a set that is not closed.
+// translate translates a pattern from its first special character on. It returns false if the
+// pattern can match nothing: a backslash at the end, or a set that is not closed.
 func (t *translation) translate(text string, in scope) bool {
 	for i := 0; i < len(text); {
 		size := 1
@@ -158,8 +160,8 @@ func stars(text string, i int, in scope) (element string, size int) {
 	}
 }
 
-// parseSet translates the set at the beginning of text, which is a "[". size is its length in bytes.
-// ok is false if it is not closed or names an unknown class.
+// parseSet translates the set at the beginning of text, which is a "[". size is its length in
+// bytes. ok is false if it is not closed or names an unknown class.
 func parseSet(text string) (set string, size int, ok bool) {
 	i, begin := 1, "["
 	if i < len(text) && (text[i] == '!' || text[i] == '^') {
