@@ -169,7 +169,11 @@ func (h *host) askByRule(ctx context.Context, method string, refused *permission
 	case "":
 		what, kind, verb = refused.Action.Files[0].Path, sdk.ToolKindOther, "Use "
 	}
-	about := "Your rule " + text.Code(refused.Rule.String()) + " asks about this:\n\n" +
+	asks := " asks about this"
+	if refused.May {
+		asks = " may be about what this reads"
+	}
+	about := "Your rule " + text.Code(refused.Rule.String()) + asks + ":\n\n" +
 		text.Block("", text.Printable(what))
 	_, err := h.ask(permission.Asking(ctx, refused.Action), h, sdk.ToolCallUpdate{
 		ToolCallId: backend.NewToolCallID("rule"),

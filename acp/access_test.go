@@ -126,6 +126,39 @@ func TestRulesOfAllCommands(t *testing.T) {
 	require.Len(t, c.questions(), 1)
 }
 
+// A command that searches a folder may print a file in there that a rule is about.
+//
+// Clause R5.
+func TestRulesHoldForSearchesInTerminals(t *testing.T) {
+	root := ruledFolder(t)
+	c := connect(t, acp.Options{Backend: using(&scripted{}),
+		Permissions: ruling(acp.Permissions{Deny: []string{"read **/.env", "edit locked/**"}})})
+	c.initialize()
+	reached, option := 0, "reject-once"
+	c.answer(func(m message) string {
+		if m.Method == "session/request_permission" {
+			return `{"outcome":{"outcome":"selected","optionId":"` + option + `"}}`
+		}
+		reached++
+		return `{"terminalId":"t"}`
+	})
+	id := c.open(root)
+	for i, line := range []string{"grep -r hunter2 .", "grep -r hunter2 sub", "rg hunter2", "grep -rh hunter2 {root}"} {
+		request := "call terminal/create " + encode(map[string]string{"command": strings.ReplaceAll(line, "{root}", root)})
+		option = "reject-once"
+		require.Contains(t, c.texts(id, request)[0], "the user did not allow it", line)
+		require.Len(t, c.questions(), 2*i+1, line)
+		require.Equal(t, i, reached)
+		require.Contains(t, string(c.questions()[2*i].Params), "may be about what this reads")
+		option = "allow-once"
+		require.Contains(t, c.texts(id, request)[0], "terminalId", line)
+	}
+	for _, line := range []string{"ls", "cat open", "grep -n x open", "rg --files"} {
+		require.Contains(t, c.texts(id, "call terminal/create "+encode(map[string]string{"command": line}))[0], "terminalId", line)
+	}
+	require.Len(t, c.questions(), 8)
+}
+
 // What the user has just allowed the agent is not asked again, once.
 //
 // Clause R5.

@@ -5,12 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path"
 	"path/filepath"
-	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/acp-agent/acp-agent/workspace"
 	"github.com/acp-agent/acp-agent/workspace/tools"
@@ -21,6 +18,7 @@ type RuleError struct {
 	Action Action
 	Rule   Rule
 	Effect Effect // Deny or Ask
+	May    bool   // the rule may be about the action, and so the user is asked
 }
 
 func (e *RuleError) Error() string {
@@ -46,13 +44,14 @@ func Confirmed(_ workspace.Access, before error) error {
 	return before
 }
 
-// Check returns a *[RuleError] if a deny or ask rule is about an action, as [Decide] decides.
+// Check returns a *[RuleError] if a deny or ask rule is, or may be, about an action, as [Decide]
+// decides.
 func (r Rules) Check(a Action) error {
 	v := Decide(a, Rules{Ask: r.Ask, Deny: r.Deny})
-	if v.Rule.verb == "" {
+	if v.Rule.matcher == nil {
 		return nil
 	}
-	return &RuleError{Action: a, Rule: v.Rule, Effect: v.Effect}
+	return &RuleError{Action: a, Rule: v.Rule, Effect: v.Effect, May: v.Again}
 }
 
 // Guard returns w for somebody for whom the deny and ask rules hold: the files that they are about
@@ -134,17 +133,8 @@ func (p Place) opened(name string, ref workspace.Ref) File {
 	if !filepath.IsAbs(name) {
 		name = filepath.Join(p.Workspace.Root(0).Dir.String(), name)
 	}
-	f := File{Path: name}
-	f.locate(ref)
-	f.Names = slices.Compact(f.Names)
-	for _, spelled := range []string{filepath.Clean(name), f.Real} {
-		whole := strings.TrimLeft(filepath.ToSlash(spelled), "/")
-		for _, other := range p.relative(spelled) {
-			if other != whole && !slices.Contains(f.Names, other) { // it is in a root
-				f.Others = append(f.Others, other)
-			}
-		}
-	}
+	f := File{Path: name, Others: p.inRoots(filepath.Clean(name))}
+	p.locate(&f, ref)
 	return f
 }
 
@@ -162,11 +152,7 @@ func (f File) in(below string) File {
 
 // Access returns the action of reading or editing the file at a path, which need not exist.
 func (p Place) Access(verb Verb, name string) Action {
-	info, err := p.Workspace.Stat(name)
-	ref := info.Ref()
-	if errors.Is(err, fs.ErrNotExist) {
-		ref, _, err = p.Workspace.MissingParents(name, false)
-	}
+	ref, _, err := p.lead(name)
 	if err != nil {
 		real, _ := filepath.EvalSymlinks(name)
 		outside := p.OutsideRead(name, real)

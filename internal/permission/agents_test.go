@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/internal/permission/consent"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // recorded are requests as agents send them, with what they announced before. want is what these
@@ -443,14 +444,14 @@ func TestNamesOfServers(t *testing.T) {
 		c.action.Verb = Tool
 		require.Equal(t, c.want, Decide(c.action, rules).Effect, "%+v", c.action)
 	}
-	remembered := Rule{verb: Tool, server: "db", tool: "query", Server: "1"}
+	remembered := Rule{verb: Tool, matcher: toolRule{server: "db", tool: "query"}, Server: "1"}
 	require.Equal(t, Ask, Decide(Action{Verb: Tool, Server: "db", Tool: "query", Config: "2"}, Rules{Allow: []Rule{remembered}}).Effect)
 	require.Equal(t, Allow, Decide(Action{Verb: Tool, Server: "db", Tool: "query", Config: "1"}, Rules{Allow: []Rule{remembered}}).Effect)
 }
 
 // Clause R1.
 func TestRulesAreParsed(t *testing.T) {
-	for _, text := range []string{"read", "read **/*.go", "edit a b.txt", "read outside /etc/hosts", "run go test ...", "run rg 'a|b'",
+	for _, text := range []string{"read", "read **/*.go", "edit a b.txt", "edit outside x", "read outside /etc/hosts", "edit outside /etc/hosts", "run go test ...", "run rg 'a|b'",
 		"tool a.b", "tool a.* read-only", "fetch example.com", "fetch *.example.com", "run"} {
 		r, err := Parse(" " + text + " ")
 		require.NoError(t, err, text)
@@ -458,11 +459,11 @@ func TestRulesAreParsed(t *testing.T) {
 	}
 	for _, text := range []string{"", "write", "read ../x", "read /etc", "edit ~/x", "read a/...", "edit [", `edit a\b`, "read outside x", "read outside /a/../b",
 		"run a; b", "run $x", "run 'a", "run a*", "tool x", "tool .x", "tool a.b read-only", "fetch https://x", "fetch x:1", "fetch x/y", "fetch 1.2.3.4",
-		"fetch *", "fetch", "fetch a..b", "run a\u202eb", "Read"} {
+		"fetch *", "fetch", "fetch a..b", "run a\u202eb", "Read", "edit outside /a/../b"} {
 		_, err := Parse(text)
 		require.Error(t, err, text)
 	}
-	for _, text := range []string{"run", "run npx ...", "run env ...", "run sh -c ...", "run git push ..."} {
+	for _, text := range []string{"run", "run npx ...", "run env ...", "run sh -c ...", "run git push ...", "edit outside /etc"} {
 		_, err := Permissions{Allow: []string{text}}.Rules()
 		require.Error(t, err, text)
 		_, err = Permissions{Deny: []string{text}, Ask: []string{text}}.Rules()
@@ -486,6 +487,83 @@ func TestRulesForFolders(t *testing.T) {
 		require.Equal(t, effect, Decide(edit, g.rules(t, rule)).Effect, rule)
 	}
 	require.Equal(t, Deny, Decide(g.ask(t, "", command("cat sub/b.txt")), g.rules(t, "allow run cat ...", "deny read sub")).Effect)
+}
+
+// A deny or ask rule may name a folder of the session other than the working directory, or any file by
+// its absolute path.
+//
+// Clause R1.
+func TestRulesThatNameRoots(t *testing.T) {
+	g := newGround(t)
+	doors := map[string]Action{
+		"request":       g.ask(t, "", `{"kind":"edit","rawInput":{"file_path":"{other}/o.txt"}}`),
+		"command":       g.ask(t, "", command("tee {other}/o.txt")),
+		"command there": g.ask(t, "", `{"kind":"execute","rawInput":{"command":"tee o.txt","cwd":"{other}"}}`),
+		"tool": ToolCall(g.place.Workspace, Action{Server: "fs", Tool: "x"},
+			json.RawMessage(`{"path":"`+g.other+`/o.txt"}`)),
+		"access": g.place.Access(Edit, filepath.Join(g.other, "o.txt")),
+	}
+	for _, effect := range []Effect{Deny, Ask} {
+		for _, rule := range []string{"edit lib", "edit lib/", "edit lib/**", "edit LIB/*.txt", "edit outside {other}", "edit outside {other}/o.txt"} {
+			for door, action := range doors {
+				got := Decide(action, g.rules(t, string(effect)+" "+rule))
+				require.Equal(t, effect, got.Effect, "%s: %s", rule, door)
+				require.NotEmpty(t, got.Rule.String(), "%s: %s", rule, door)
+			}
+		}
+	}
+	rules := g.rules(t, "deny edit lib", "deny edit outside {out}")
+	require.Error(t, rules.Guard(g.place.Workspace).Check(workspace.Access{Kind: workspace.Change,
+		Path: filepath.Join(g.other, "o.txt"), At: at(t, g, g.other, "o.txt")}))
+	for _, name := range []string{"a.txt", "sub/b.txt"} {
+		require.NoError(t, rules.Check(g.place.Access(Edit, filepath.Join(g.root, name))), name)
+	}
+	require.NoError(t, g.rules(t, "deny edit shop/**").Check(g.place.Access(Edit, filepath.Join(g.root, "a.txt"))),
+		"a pattern is relative to the working directory")
+	require.Error(t, rules.Check(g.place.Access(Edit, filepath.Join(g.out, "secret.txt"))))
+}
+
+// at returns where a file is.
+func at(t *testing.T, g ground, names ...string) workspace.Ref {
+	t.Helper()
+	info, err := g.place.Workspace.Stat(filepath.Join(names...))
+	require.NoError(t, err)
+	return info.Ref()
+}
+
+// What the user has configured for sessions in another folder of the session holds too, as far as it
+// denies or asks.
+//
+// Clause R1.
+func TestRulesOfOtherFolders(t *testing.T) {
+	g := newGround(t)
+	rules := func(of map[string]Permissions) (Permissions, bool) {
+		t.Helper()
+		s := NewSources(g.place.Workspace, consent.NewStore(""), nil, func(dir workspace.Dir) *Permissions {
+			if p, ok := of[dir.String()]; ok {
+				return &p
+			}
+			return nil
+		})
+		if s.Configured == nil {
+			return Permissions{}, false
+		}
+		return *s.Configured, true
+	}
+	app := Permissions{Allow: []string{"edit"}, Deny: []string{"run x"}}
+	lib := Permissions{Allow: []string{"run make"}, Ask: []string{"edit o.txt"}, Deny: []string{"read key", "run x"}}
+	got, ok := rules(map[string]Permissions{g.root: app, g.other: lib})
+	require.True(t, ok)
+	require.Equal(t, Permissions{Allow: app.Allow, Ask: lib.Ask, Deny: []string{"run x", "read key"}}, got)
+	got, ok = rules(map[string]Permissions{g.other: lib})
+	require.True(t, ok)
+	require.Equal(t, Permissions{Ask: lib.Ask, Deny: lib.Deny}, got)
+	_, ok = rules(map[string]Permissions{g.other: {Allow: []string{"edit"}}})
+	require.False(t, ok, "a folder that allows only does not turn rules on")
+	only := app
+	only.Only = true
+	got, _ = rules(map[string]Permissions{g.root: only, g.other: only})
+	require.Equal(t, only, got)
 }
 
 // Deny comes first, then ask, then allow; a mode is a set of rules.
@@ -584,7 +662,7 @@ func FuzzDeny(f *testing.F) {
 		line := g.expand(before + "touch" + between + "denied" + after)
 		action := g.ask(t, "", command(line))
 		rules := g.rules(t, wide...)
-		rules.Allow = append(rules.Allow, Rule{verb: Run, words: action.Words}) // exactly this command
+		rules.Allow = append(rules.Allow, Rule{verb: Run, matcher: runRule{words: action.Words}}) // exactly this command
 		rules = rules.With(g.rules(t, "deny run touch denied"))
 		if Decide(action, rules).Effect != Allow {
 			return

@@ -5,14 +5,18 @@
 // user gave before, and from the mode of a session. Deny rules come first, then ask rules, then
 // allow rules; without a matching rule the user is asked.
 //
-//	rule.go        rules and how they are written
+//	rule.go        rules, and what they have in common
+//	rule_files.go  rules for reading and changing files: how they are written, what they match
+//	rule_run.go    rules for commands
+//	rule_tool.go   rules for tools of MCP servers
+//	rule_fetch.go  rules for hosts
 //	decide.go      actions, and the decision
 //	search.go      parts of an action that deny and ask rules look for
 //	request.go     the action in a session/request_permission
 //	input.go       what the members of a tool's input mean
 //	arguments.go   what the arguments of a tool of an MCP server may mean
 //	place.go       the folders of a session, against which paths are checked
-//	offer.go       the rule that allows an action from now on
+//	offer.go       the rule that allows an action from now on, in words
 //	remembered.go  rules that the user gave before
 //	question.go    the action of a question of acp-agent's own
 //	access.go      files that are read and changed without a question

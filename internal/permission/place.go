@@ -43,7 +43,7 @@ func (p Place) file(ctx context.Context, name string, content, old *string) (Fil
 	if len(name) > maxPath {
 		return File{Path: name}, errors.New("a path is too long")
 	}
-	f := File{Path: name, Others: p.relative(filepath.Clean(name))}
+	f := p.at(name)
 	switch {
 	case !filepath.IsAbs(name):
 		return f, errors.New("a path is not absolute")
@@ -60,7 +60,7 @@ func (p Place) file(ctx context.Context, name string, content, old *string) (Fil
 		}
 		return f, err
 	}
-	f.locate(ref)
+	p.locate(&f, ref)
 	info, err := p.Workspace.Stat(name)
 	f.Folder = err == nil && info.Mode().IsDir()
 	if content != nil {
@@ -118,31 +118,51 @@ func (p Place) find(name string) (workspace.Ref, error) {
 	return ref, p.Inside(filepath.FromSlash(above))
 }
 
+// at returns the file that a path names, as it is spelled.
+func (p Place) at(name string) File {
+	return File{Path: name, Others: p.relative(filepath.Clean(name))}
+}
+
 // locate fills in where a file is. A name that is spelled in another root, or with "..", counts as
 // it is spelled.
-func (f *File) locate(ref workspace.Ref) {
+func (p Place) locate(f *File, ref workspace.Ref) {
 	root := ref.Root()
 	f.Real, f.Root, f.Names = ref.Real(), root.Real.String(), []string{ref.Rel()}
 	for _, dir := range []workspace.Dir{root.Dir, root.Real} {
-		if rel, err := filepath.Rel(dir.String(), f.Path); err == nil && filepath.IsLocal(rel) {
-			f.Names = append(f.Names, filepath.ToSlash(rel))
+		if rel, ok := below(dir, f.Path); ok {
+			f.Names = append(f.Names, rel)
 		}
 	}
+	f.Others = append(f.Others, p.inRoots(f.Real)...)
 }
 
-// relative returns a clean path as patterns may name it: relative to each root that it is spelled
-// in, and otherwise as it is.
+// below returns a path relative to a directory, with slashes, if it is in there.
+func below(dir workspace.Dir, name string) (rel string, ok bool) {
+	rel, err := filepath.Rel(dir.String(), name)
+	return filepath.ToSlash(rel), err == nil && filepath.IsLocal(rel)
+}
+
+// relative returns a clean path as patterns may name it: as in the roots, and as it is.
 func (p Place) relative(name string) []string {
-	names := []string{strings.TrimLeft(filepath.ToSlash(name), "/")}
-	for _, root := range p.Workspace.Opened() {
+	return append(p.inRoots(name), strings.TrimLeft(filepath.ToSlash(name), "/"))
+}
+
+// inRoots returns a clean path relative to each root that it is spelled in. Patterns may also have
+// the name of a root that is not the working directory.
+func (p Place) inRoots(name string) (names []string) {
+	for i, root := range p.Workspace.Opened() {
 		for _, dir := range []workspace.Dir{root.Dir, root.Real} {
-			if rel, err := filepath.Rel(dir.String(), name); err == nil && filepath.IsLocal(rel) {
-				names = append(names, filepath.ToSlash(rel))
+			rel, ok := below(dir, name)
+			if !ok || slices.Contains(names, rel) {
+				continue
+			}
+			names = append(names, rel)
+			if i > 0 {
+				names = append(names, path.Join(filepath.Base(dir.String()), rel))
 			}
 		}
 	}
-	slices.Sort(names)
-	return slices.Compact(names)
+	return names
 }
 
 const (
@@ -300,7 +320,9 @@ func (p Place) named(word, dir string) File {
 	if at := ownFolder().FindString(name); at != "" {
 		name = absolute(dir, "./"+name[len(at):])
 	}
-	return File{Path: name, Others: append(p.relative(filepath.Clean(name)), path.Clean(word))}
+	f := p.at(name)
+	f.Others = append(f.Others, path.Clean(word))
+	return f
 }
 
 // ownFolder matches a path that leads to the folder in which the program runs that opens it.
@@ -311,7 +333,7 @@ var ownFolder = sync.OnceValue(func() *regexp.Regexp {
 // look fills in where a file is, in the roots or elsewhere, and reports whether it is a folder.
 func (p Place) look(f *File) (folder bool) {
 	if ref, folder, err := p.lead(f.Path); err == nil {
-		f.locate(ref)
+		p.locate(f, ref)
 		return folder
 	}
 	real, err := filepath.EvalSymlinks(f.Path)
@@ -337,7 +359,7 @@ func (p Place) reads(all []commandline.Reading) (files []File) {
 		f := File{Path: r.Path, Folder: r.Folder, Names: p.relative(filepath.Clean(r.Path))}
 		if r.Folder {
 			if ref, _, err := p.lead(r.Path); err == nil {
-				f.locate(ref)
+				p.locate(&f, ref)
 			}
 		}
 		files = append(files, f)
@@ -368,7 +390,7 @@ func Command(w *workspace.Workspace, line, dir string) (a Action, env []string) 
 // OutsideRead returns the action of reading the file at a real path, to which a path outside the
 // roots leads.
 func (p Place) OutsideRead(path, real string) Action {
-	f := File{Path: path, Others: p.relative(filepath.Clean(path))}
+	f := p.at(path)
 	p.locateOutside(&f, real)
 	return Action{Verb: Read, Files: []File{f}}
 }

@@ -1,7 +1,6 @@
 package permission
 
 import (
-	"cmp"
 	"path/filepath"
 
 	"github.com/acp-agent/acp-agent/internal/permission/consent"
@@ -36,22 +35,31 @@ func (o Origins) of(dir workspace.Dir) (original workspace.Dir) {
 }
 
 // NewSources returns the sources for a session with the roots of w. configured returns what the user
-// has configured for a working directory, nil for nothing.
+// has configured for sessions in a folder, nil for nothing. What it denies or asks about for any root
+// holds in the whole session.
 func NewSources(
 	w *workspace.Workspace, consents *consent.Store, origins Origins,
 	configured func(cwd workspace.Dir) *Permissions,
 ) Sources {
 	s := Sources{Consents: consents, Origins: origins}
-	for _, cwd := range []workspace.Dir{w.Roots().Cwd(), origins.of(w.Root(0).Real)} {
-		p := (*Permissions)(nil)
-		if !cwd.IsZero() {
-			p = configured(cwd)
+	for i, root := range w.Opened() {
+		for _, dir := range []workspace.Dir{root.Dir, origins.of(root.Real)} {
+			p := (*Permissions)(nil)
+			if !dir.IsZero() {
+				p = configured(dir)
+			}
+			if p == nil || i > 0 && len(p.Ask)+len(p.Deny) == 0 {
+				continue
+			}
+			all := *p
+			if i > 0 {
+				all.Allow = nil
+			}
+			if s.Configured != nil {
+				all = s.Configured.With(all)
+			}
+			s.Configured = &all
 		}
-		if p != nil && s.Configured != nil {
-			both := s.Configured.With(*p)
-			p = &both
-		}
-		s.Configured = cmp.Or(p, s.Configured)
 	}
 	return s
 }

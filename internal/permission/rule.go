@@ -3,15 +3,11 @@ package permission
 import (
 	"errors"
 	"fmt"
-	"net/url"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/bmatcuk/doublestar/v4"
-
-	"github.com/acp-agent/acp-agent/internal/permission/commandline"
 	"github.com/acp-agent/acp-agent/internal/permission/consent"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
@@ -34,6 +30,7 @@ const (
 //	read [GLOB]             read and search files in the session's folders
 //	read outside PATH       read a file, or the files below a folder, outside of them
 //	edit [GLOB]             write files in the session's folders
+//	edit outside PATH       write a file, or files below a folder, anywhere; not to allow
 //	run WORDS               run exactly this command
 //	run WORDS ...           run it, followed by what package commandline lists
 //	run                     run any command; not to allow
@@ -41,16 +38,8 @@ const (
 //	tool SERVER.* read-only call the tools that claim to change nothing
 //	fetch HOST              get something from a host; "*.HOST" means all below it
 type Rule struct {
-	verb     Verb
-	glob     string   // of files, "" for all
-	spelled  []string // what a deny rule's glob matches in some spelling, by [Rule.matches]
-	outside  string   // an absolute path
-	words    []string
-	more     bool // other words may follow
-	server   string
-	tool     string // "*" for all
-	readOnly bool
-	host     string
+	verb Verb
+	matcher
 
 	// Root is the real path of the root in which a remembered rule holds, "" for all. Server
 	// identifies the configuration of the MCP server that such a rule was made for, Session the
@@ -62,6 +51,36 @@ type Rule struct {
 	Preset bool
 }
 
+// matcher is what follows the verb of a rule. Its methods get actions as [Decide] prepares them.
+type matcher interface {
+	// String returns its text.
+	String() string
+	// allows reports whether it matches all of an action of its verb.
+	allows(a Action) bool
+	// touches reports whether it matches any part of an action.
+	touches(a Action) bool
+	// mayTouch reports whether it may match what an action does without naming it: what a command
+	// reads, or what a tool does with its arguments.
+	mayTouch(a Action) bool
+}
+
+// kind is what is different in the rules for a verb.
+type kind struct {
+	parse func(rest string) (matcher, error)
+	// offer returns the narrowest rule for an action.
+	offer func(a Action) (r Rule, ok bool)
+	// never are the verbs of actions that such a rule does not touch.
+	never []Verb
+}
+
+var kinds = map[Verb]kind{
+	Read:  {parseFiles(Read), offerFiles, []Verb{Edit, Fetch}},
+	Edit:  {parseFiles(Edit), offerFiles, []Verb{Read, Fetch}},
+	Run:   {parseRun, offerRun, []Verb{Read, Edit, Fetch}},
+	Tool:  {parseTool, offerTool, nil},
+	Fetch: {parseFetch, offerFetch, nil},
+}
+
 // maxRule is the length of the longest rule, in bytes.
 const maxRule = 4 << 10
 
@@ -69,25 +88,17 @@ const maxRule = 4 << 10
 func Parse(written string) (Rule, error) {
 	verb, rest := text.CutWord(strings.TrimSpace(written))
 	r := Rule{verb: Verb(verb)}
+	k, known := kinds[r.verb]
 	var err error
 	switch {
 	case len(written) > maxRule:
 		err = fmt.Errorf("it is longer than %d bytes", maxRule)
 	case !text.IsVisible(written):
 		err = errors.New("it has characters that cannot be seen")
-	case r.verb == Read && (rest == "outside" || strings.HasPrefix(rest, "outside ")):
-		r.outside, err = parseOutside(strings.TrimSpace(strings.TrimPrefix(rest, "outside")))
-	case r.verb == Read, r.verb == Edit:
-		r.glob, err = parseGlob(rest)
-		r.spelled = spelledGlobs(r.glob)
-	case r.verb == Run:
-		r.words, r.more, err = parseWords(rest)
-	case r.verb == Tool:
-		err = r.parseTool(rest)
-	case r.verb == Fetch:
-		r.host, err = parseHost(rest)
-	default:
+	case !known:
 		err = errors.New("it must begin with read, edit, run, tool or fetch")
+	default:
+		r.matcher, err = k.parse(rest)
 	}
 	if err != nil {
 		return Rule{}, fmt.Errorf("rule %s: %w", text.Quote(text.Truncate(written, 100)), err)
@@ -95,123 +106,30 @@ func Parse(written string) (Rule, error) {
 	return r, nil
 }
 
-func parseOutside(name string) (string, error) {
-	if !filepath.IsAbs(name) || filepath.Clean(name) != name {
-		return "", errors.New("read outside needs an absolute path, without . or .. in it")
-	}
-	return name, nil
-}
-
-func parseGlob(glob string) (string, error) {
-	switch {
-	case glob == "":
-		return "", nil
-	case path.IsAbs(glob), filepath.IsAbs(glob), strings.HasPrefix(glob, "~"),
-		strings.Contains(glob, `\`), slices.Contains(strings.Split(glob, "/"), ".."):
-		return "", errors.New("a pattern is relative to each folder, with / and without .. or ~; " +
-			"read outside PATH is for other files")
-	case slices.Contains(strings.Split(glob, "/"), "..."):
-		return "", errors.New("the files in a folder are FOLDER/**; ... is for words of a command")
-	case !doublestar.ValidatePattern(glob):
-		return "", errors.New("it is not a valid pattern")
-	case strings.HasSuffix(glob, "/"):
-		return path.Join(glob, "**"), nil
-	}
-	if glob = path.Clean(glob); glob == "." {
-		return "**", nil
-	}
-	return glob, nil
-}
-
-// spelledGlobs returns a pattern in the spellings in which names are compared with it. One that names
-// a folder matches all files in it.
-func spelledGlobs(glob string) []string {
-	if !strings.ContainsAny(path.Base(glob), "*?[") {
-		glob += "/**"
-	}
-	return slices.Compact([]string{glob, strings.ToLower(glob), path.Join(namesIn(glob, spelling)...)})
-}
-
-// parseWords returns the words of a run rule, which must be plain ones for a shell.
-func parseWords(line string) (words []string, more bool, err error) {
-	if line == "" {
-		return nil, false, nil
-	}
-	for _, mark := range []string{" ...", " …"} {
-		if before, found := strings.CutSuffix(line, mark); found {
-			line, more = before, true
-		}
-	}
-	words, err = commandline.Plain(line)
-	if err != nil {
-		return nil, false, fmt.Errorf("a run rule has plain words: %w", err)
-	}
-	return words, more, nil
-}
-
-func (r *Rule) parseTool(rest string) error {
-	rest, r.readOnly = strings.CutSuffix(rest, " read-only")
-	r.server, r.tool, _ = strings.Cut(rest, ".")
-	if r.server == "" || r.tool == "" || strings.ContainsAny(rest, " \t") {
-		return errors.New("a tool rule is tool SERVER.TOOL or tool SERVER.*, with read-only after it " +
-			"for those that only read")
-	}
-	if r.readOnly && r.tool != "*" {
-		return errors.New("read-only follows SERVER.*")
-	}
-	return nil
-}
-
-// parseHost returns a name of a host in lower case, which may begin with "*.".
-func parseHost(name string) (string, error) {
-	host := strings.ToLower(name)
-	if !isHost(strings.TrimPrefix(host, "*.")) {
-		return "", errors.New("a fetch rule has the name of a host, without a scheme, a port or a path")
-	}
-	return host, nil
-}
-
-// isHost reports whether a name is one of a host in lower case that is read in one way only.
-func isHost(name string) bool {
-	const letters = "abcdefghijklmnopqrstuvwxyz0123456789-_"
-	labels := strings.Split(name, ".")
-	last := labels[len(labels)-1]
-	return len(name) <= 253 && !slices.Contains(labels, "") &&
-		strings.Trim(name, letters+".") == "" && strings.Trim(last, "0123456789") != "" &&
-		!strings.HasPrefix(last, "0x")
-}
-
-// String returns the text of the rule.
+// String returns the text of the rule, "" for the zero Rule.
 func (r Rule) String() string {
-	switch {
-	case r.outside != "":
-		return "read outside " + r.outside
-	case r.verb == Run:
-		written := []string{"run"}
-		for _, word := range r.words {
-			written = append(written, shellWord(word))
-		}
-		if r.more {
-			written = append(written, "...")
-		}
-		return strings.Join(written, " ")
-	case r.verb == Tool && r.readOnly:
-		return "tool " + r.server + "." + r.tool + " read-only"
-	case r.verb == Tool:
-		return "tool " + r.server + "." + r.tool
-	case r.verb == Fetch:
-		return "fetch " + r.host
+	if r.matcher == nil {
+		return ""
 	}
-	return strings.TrimSpace(string(r.verb) + " " + r.glob)
+	return strings.TrimSpace(string(r.verb) + " " + r.matcher.String())
 }
 
-// shellWord returns a word as a shell would have to be given it.
-func shellWord(word string) string {
-	if words, err := commandline.Plain(word); err == nil && slices.Equal(words, []string{word}) {
-		return word
-	}
-	return "'" + word + "'" // one with a quote is not plain when it is read again
+// holds reports whether the rule holds in the session of an action.
+func (r Rule) holds(a Action) bool { return r.Session == "" || r.Session == a.Session }
+
+// allows reports whether the rule allows an action, of which it matches all, where it holds. A file
+// in a root may have chosen the name of a server: then the rule must be from this session.
+func (r Rule) allows(a Action) bool {
+	return r.holds(a) && r.verb == a.Verb && r.matcher.allows(a) &&
+		(r.Root == "" || r.Root == a.Root) && (r.Within == "" || a.RootTold && r.Within == a.Within) &&
+		(r.Server == "" || r.Server == a.Config) && (r.Session != "" || !a.Found)
 }
+
+func (r Rule) touches(a Action) bool {
+	return r.holds(a) && !slices.Contains(kinds[r.verb].never, a.Verb) && r.matcher.touches(a)
+}
+
+func (r Rule) mayTouch(a Action) bool { return r.holds(a) && r.matcher.mayTouch(a) }
 
 // Permissions are the texts of rules, as a configuration has them.
 type Permissions struct {
@@ -245,12 +163,8 @@ func (p Permissions) Rules() (rules Rules, err error) {
 
 // checkAllow returns an error if the rule could allow nothing, or too much.
 func (r Rule) checkAllow() error {
-	switch {
-	case r.verb == Run && r.words == nil:
-		return errors.New("rule run: an allow rule needs the words of a command")
-	case r.verb == Run && r.more && !commandline.Begins(r.words):
-		return fmt.Errorf("rule %s: it is not known which words may follow there; without ... the "+
-			"rule allows exactly this command", text.Quote(r.String()))
+	if m, is := r.matcher.(interface{ check() error }); is {
+		return m.check()
 	}
 	return nil
 }
@@ -275,10 +189,11 @@ func (p Permissions) Below(folder string) Permissions {
 		all = slices.Clone(written)
 		for _, one := range written {
 			r, err := Parse(one)
-			if err != nil || len(names) == 0 || r.glob == "" {
+			files, _ := r.matcher.(fileRule)
+			if err != nil || len(names) == 0 || files.glob == "" {
 				continue
 			}
-			for _, rest := range remainders(r.glob, names) {
+			for _, rest := range remainders(files.glob, names) {
 				if rest = string(r.verb) + " " + rest; !slices.Contains(all, rest) {
 					all = append(all, rest)
 				}
@@ -289,50 +204,16 @@ func (p Permissions) Below(folder string) Permissions {
 	return Permissions{Ask: both(p.Ask), Deny: both(p.Deny)}
 }
 
-// remainders returns what is left of a pattern after some names of folders have matched its
-// beginning. All is left of a folder that the pattern names.
-func remainders(glob string, names []string) (all []string) {
-	parts := strings.Split(glob, "/")
-	at := []int{0} // how many parts have matched
-	for _, name := range names {
-		var next []int
-		for i := 0; i < len(at); i++ {
-			switch n := at[i]; {
-			case n == len(parts):
-				next = append(next, n)
-			case parts[n] == "**":
-				next = append(next, n)
-				at = append(at, n+1)
-			default:
-				matches, _ := doublestar.Match(strings.ToLower(parts[n]), strings.ToLower(name))
-				if matches {
-					next = append(next, n+1)
-				}
-			}
-		}
-		slices.Sort(next)
-		at = slices.Compact(next)
-	}
-	for _, n := range at {
-		switch {
-		case n < len(parts):
-			all = append(all, strings.Join(parts[n:], "/"))
-		case !strings.ContainsAny(parts[n-1], "*?["):
-			all = append(all, "**")
-		}
-	}
-	return all
-}
-
 // Preset returns the rules of a mode of a session.
-func Preset(allow, deny []Verb) (rules Rules) {
-	for _, verb := range allow {
-		rules.Allow = append(rules.Allow, Rule{verb: verb, Preset: true})
+func Preset(allow, deny []Verb) Rules {
+	all := func(verbs []Verb) (rules []Rule) {
+		for _, verb := range verbs {
+			about, _ := kinds[verb].parse("")
+			rules = append(rules, Rule{verb: verb, matcher: about, Preset: true})
+		}
+		return rules
 	}
-	for _, verb := range deny {
-		rules.Deny = append(rules.Deny, Rule{verb: verb, Preset: true})
-	}
-	return rules
+	return Rules{Allow: all(allow), Deny: all(deny)}
 }
 
 // Rules are what is allowed, asked and denied.
@@ -347,21 +228,4 @@ func (r Rules) With(other Rules) Rules {
 		return slices.Concat(a, b)
 	}
 	return Rules{both(r.Allow, other.Allow), both(r.Ask, other.Ask), both(r.Deny, other.Deny)}
-}
-
-// hostOf returns the host of an http or https URL that is read in one way only, with the default
-// port and without a user.
-func hostOf(address string) (string, error) {
-	u, err := url.Parse(address)
-	switch {
-	case err != nil, !text.IsVisible(address), strings.ContainsAny(address, "\\ \t\r\n"),
-		u.Scheme != "https" && u.Scheme != "http", u.User != nil, u.Port() != "",
-		strings.HasSuffix(u.Host, ":"):
-		return "", fmt.Errorf("%s is not a plain address", text.Quote(text.Truncate(address, 100)))
-	}
-	host := strings.ToLower(u.Hostname())
-	if !isHost(host) {
-		return "", fmt.Errorf("%s is not the name of a host", text.Quote(text.Truncate(host, 100)))
-	}
-	return host, nil
 }

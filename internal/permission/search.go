@@ -1,7 +1,6 @@
 package permission
 
 import (
-	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -19,9 +18,9 @@ type saying struct {
 	commands func() [][]string
 }
 
-// said returns the texts of an action in which rules look for words. complete is false if one is
+// texts returns the texts of an action in which rules look for words. complete is false if one is
 // too long: then only its beginning is there.
-func (a Action) said() (all []saying, complete bool) {
+func (a Action) texts() (all []saying, complete bool) {
 	texts := append([]string{a.Line}, a.Texts...)
 	complete = len(texts) <= maxMentions
 	for _, s := range texts[:min(len(texts), maxMentions)] {
@@ -30,45 +29,6 @@ func (a Action) said() (all []saying, complete bool) {
 		all = append(all, saying{s, sync.OnceValue(func() [][]string { return commandsIn(s) })})
 	}
 	return all, complete
-}
-
-// isAmong reports whether words have those of the rule, in any order.
-func (r Rule) isAmong(words []string) bool {
-	for i, wanted := range r.words {
-		is := func(word string) bool { return isWord(wanted, word, i == 0) }
-		if !slices.ContainsFunc(words, is) {
-			return false
-		}
-	}
-	return true
-}
-
-// follows reports whether words contain those of a run rule in their order, wherever they stand in
-// a command: after assignments, in quotes, behind another program. The first may have a directory
-// before it.
-func (r Rule) follows(words []string) bool {
-	found := 0
-	for _, word := range words {
-		if found < len(r.words) && isWord(r.words[found], word, found == 0) {
-			found++
-		}
-	}
-	return found == len(r.words)
-}
-
-// isWord reports whether a word of a command is the one of a rule, or a pattern of a shell that
-// matches it.
-func isWord(wanted, word string, isProgram bool) bool {
-	wanted, word = strings.ToLower(wanted), strings.ToLower(word)
-	if wanted == word || isPattern(word) && matchesAny([]string{word}, wanted) {
-		return true
-	}
-	if !isProgram {
-		return false
-	}
-	base := path.Base(strings.ReplaceAll(word, `\`, "/"))
-	return wanted == base || wanted == strings.TrimSuffix(base, ".exe") ||
-		isPattern(base) && matchesAny([]string{base}, wanted)
 }
 
 // isPattern reports whether a shell may take a word for a pattern of names. One without a letter
@@ -180,45 +140,4 @@ func fields(s string) []string {
 	return strings.FieldsFunc(s, func(r rune) bool {
 		return unicode.IsSpace(r) || strings.ContainsRune("'\"`\\$&|;<>(){},=:@", r)
 	})
-}
-
-// sameName reports whether two names are the same but for the characters and the case that some
-// agents change.
-func sameName(a, b string) bool { return plainName(a) == plainName(b) }
-
-func plainName(name string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsLetter(r) || unicode.IsDigit(r) {
-			return unicode.ToLower(unicode.ToUpper(r))
-		}
-		return -1
-	}, name)
-}
-
-// namesHost reports whether a text contains the name of a host, or of one below it if it begins
-// with "*.".
-func namesHost(s, host string) bool {
-	s = strings.ToLower(s)
-	host, isAbove := strings.CutPrefix(host, "*.")
-	for at := 0; ; {
-		i := strings.Index(s[at:], host)
-		if i < 0 {
-			return false
-		}
-		begin, end := at+i, at+i+len(host)
-		at = begin + 1
-		after := strings.TrimPrefix(s[end:], ".")
-		if after != "" && isInHost(after[0]) || begin > 0 && isInHost(s[begin-1]) {
-			continue
-		}
-		if begin > 0 && s[begin-1] == '.' && !isAbove || isAbove && (begin == 0 || s[begin-1] != '.') {
-			continue
-		}
-		return true
-	}
-}
-
-// isInHost reports whether a character continues a label of a host's name.
-func isInHost(c byte) bool {
-	return c == '-' || c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || c >= 0x80
 }

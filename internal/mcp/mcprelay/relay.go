@@ -159,7 +159,11 @@ func (r *relay) checkCall(m relayedMessage) error {
 	defer w.Close()
 	tool, _ := stringValue(at(m.params, "name"))
 	call := permission.Action{Server: r.Server, Tool: tool}
-	return rules.Check(permission.ToolCall(w, call, at(m.params, "arguments")))
+	err = rules.Check(permission.ToolCall(w, call, at(m.params, "arguments")))
+	if _, asks := permission.Asks(err); asks {
+		return nil
+	}
+	return err
 }
 
 // declareRoots adds roots to the capabilities in a legacy client's initialize request.

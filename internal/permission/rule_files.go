@@ -1,0 +1,229 @@
+package permission
+
+import (
+	"errors"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/acp-agent/acp-agent/internal/text"
+)
+
+// fileRule is a rule for Read or Edit, about all files, those that match a pattern, or those at or
+// below a path outside the roots.
+type fileRule struct {
+	verb    Verb
+	glob    string   // "" for none
+	spelled []string // what glob matches in some spelling, for deny and ask rules
+	outside string   // an absolute path, "" for none
+}
+
+func parseFiles(verb Verb) func(rest string) (matcher, error) {
+	return func(rest string) (matcher, error) {
+		r, err := fileRule{verb: verb}, error(nil)
+		word, name := text.CutWord(rest)
+		if word == "outside" && (verb == Read || filepath.IsAbs(name)) {
+			r.outside, err = parseOutside(name)
+		} else {
+			r.glob, err = parseGlob(rest)
+			r.spelled = spelledGlobs(r.glob)
+		}
+		return r, err
+	}
+}
+
+func parseOutside(name string) (string, error) {
+	if !filepath.IsAbs(name) || filepath.Clean(name) != name {
+		return "", errors.New("outside needs an absolute path, without . or .. in it")
+	}
+	return name, nil
+}
+
+func parseGlob(glob string) (string, error) {
+	switch {
+	case glob == "":
+		return "", nil
+	case path.IsAbs(glob), filepath.IsAbs(glob), strings.HasPrefix(glob, "~"),
+		strings.Contains(glob, `\`), slices.Contains(strings.Split(glob, "/"), ".."):
+		return "", errors.New("a pattern is relative to each folder, with / and without .. or ~; " +
+			"read outside PATH is for other files")
+	case slices.Contains(strings.Split(glob, "/"), "..."):
+		return "", errors.New("the files in a folder are FOLDER/**; ... is for words of a command")
+	case !doublestar.ValidatePattern(glob):
+		return "", errors.New("it is not a valid pattern")
+	case strings.HasSuffix(glob, "/"):
+		return path.Join(glob, "**"), nil
+	}
+	if glob = path.Clean(glob); glob == "." {
+		return "**", nil
+	}
+	return glob, nil
+}
+
+// spelledGlobs returns a pattern in the spellings in which names are compared with it. One that names
+// a folder matches all files in it.
+func spelledGlobs(glob string) []string {
+	if !strings.ContainsAny(path.Base(glob), "*?[") {
+		glob += "/**"
+	}
+	return slices.Compact([]string{glob, strings.ToLower(glob), path.Join(namesIn(glob, spelling)...)})
+}
+
+func (r fileRule) String() string {
+	if r.outside != "" {
+		return "outside " + r.outside
+	}
+	return r.glob
+}
+
+// check returns an error if an allow rule would allow nothing.
+func (r fileRule) check() error {
+	if r.verb == Edit && r.outside != "" {
+		return errors.New("rule edit outside: no rule allows to write files outside of the folders")
+	}
+	return nil
+}
+
+// isBare reports whether the rule is about all files.
+func (r fileRule) isBare() bool { return r.glob+r.outside == "" }
+
+func (r fileRule) allows(a Action) bool {
+	return !slices.ContainsFunc(a.Files, func(f File) bool { return !r.covers(f) })
+}
+
+// covers reports whether all names of a file are those that the rule allows.
+func (r fileRule) covers(f File) bool {
+	if r.outside != "" {
+		return f.Root == "" && f.Real != "" && isBelow(r.outside, f.Real)
+	}
+	return f.Root != "" && len(f.Names) > 0 &&
+		(r.glob == "" || !slices.ContainsFunc(f.Names, func(name string) bool {
+			matches, err := doublestar.Match(r.glob, name)
+			return err != nil || !matches
+		}))
+}
+
+// touches is true without a pattern for what reads or writes files, but not for all commands and
+// tools.
+func (r fileRule) touches(a Action) bool {
+	if r.isBare() {
+		return a.Verb == r.verb
+	}
+	return r.matches(a.Names) || slices.ContainsFunc(a.Files, r.touchesFile)
+}
+
+func (r fileRule) mayTouch(a Action) bool {
+	if a.Verb == Tool {
+		return !r.isBare() && (a.Passed.Long || slices.ContainsFunc(a.Passed.Files, r.touchesFile))
+	}
+	isAround := func(f File) bool { return f.Folder && r.mayBeIn(f) }
+	return r.verb == Read && (slices.ContainsFunc(a.Files, isAround) ||
+		slices.ContainsFunc(a.Reads, isAround) || slices.ContainsFunc(a.Reads, r.touchesFile))
+}
+
+func (r fileRule) touchesFile(f File) bool {
+	if r.outside != "" {
+		return isBelow(fold(r.outside), fold(f.Path)) || isBelow(fold(r.outside), fold(f.Real))
+	}
+	return r.matches(f.spelled)
+}
+
+// matches reports whether one of some names, in all spellings, matches the pattern, or is in a folder
+// that the pattern names.
+func (r fileRule) matches(names []string) bool {
+	return slices.ContainsFunc(r.spelled, func(glob string) bool {
+		return slices.ContainsFunc(names, func(name string) bool {
+			matches, _ := doublestar.Match(glob, name)
+			return matches
+		})
+	})
+}
+
+// mayBeIn reports whether the rule may be about a file in a folder.
+func (r fileRule) mayBeIn(folder File) bool {
+	if r.outside != "" {
+		return isBelow(folder.Real, r.outside)
+	}
+	base, _ := doublestar.SplitPattern(r.glob)
+	return slices.ContainsFunc(folder.Names, func(name string) bool {
+		folder, base := folded(name), folded(base)
+		return isBelow(folder, base) || isBelow(base, folder)
+	})
+}
+
+// folded returns a path in a root as an absolute one, in the only spelling of all that mean it.
+func folded(name string) string {
+	return filepath.FromSlash(path.Join("/", path.Join(namesOf(name)...)))
+}
+
+// isBelow reports whether name is dir or a path below it. Both are clean and absolute.
+func isBelow(dir, name string) bool {
+	rest, ok := strings.CutPrefix(name, strings.TrimSuffix(dir, string(filepath.Separator)))
+	return ok && (rest == "" || rest[0] == filepath.Separator)
+}
+
+// offerFiles returns the rule for a file that is written, or for all files of a root that are read.
+func offerFiles(a Action) (r Rule, ok bool) {
+	if len(a.Files) != 1 || a.Standing {
+		return r, false
+	}
+	f := a.Files[0]
+	switch {
+	case f.Root == "":
+		return Rule{matcher: fileRule{verb: Read, outside: f.Real}, Session: a.Session}, f.Real != ""
+	case a.Verb == Read:
+		return Rule{matcher: fileRule{verb: Read}, Root: f.Root}, true
+	}
+	return Rule{matcher: fileRule{verb: Edit, glob: literal(f.Names[0])}, Root: f.Root}, true
+}
+
+// literal returns a pattern that matches only this name.
+func literal(name string) string {
+	var b strings.Builder
+	for _, r := range name {
+		if strings.ContainsRune(`*?[{}`, r) {
+			b.WriteString("[" + string(r) + "]")
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// remainders returns what is left of a pattern after some names of folders have matched its
+// beginning. All is left of a folder that the pattern names.
+func remainders(glob string, names []string) (all []string) {
+	parts := strings.Split(glob, "/")
+	at := []int{0} // how many parts have matched
+	for _, name := range names {
+		var next []int
+		for i := 0; i < len(at); i++ {
+			switch n := at[i]; {
+			case n == len(parts):
+				next = append(next, n)
+			case parts[n] == "**":
+				next = append(next, n)
+				at = append(at, n+1)
+			default:
+				matches, _ := doublestar.Match(strings.ToLower(parts[n]), strings.ToLower(name))
+				if matches {
+					next = append(next, n+1)
+				}
+			}
+		}
+		slices.Sort(next)
+		at = slices.Compact(next)
+	}
+	for _, n := range at {
+		switch {
+		case n < len(parts):
+			all = append(all, strings.Join(parts[n:], "/"))
+		case !strings.ContainsAny(parts[n-1], "*?["):
+			all = append(all, "**")
+		}
+	}
+	return all
+}

@@ -1,0 +1,144 @@
+package permission
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/acp-agent/acp-agent/internal/permission/commandline"
+	"github.com/acp-agent/acp-agent/internal/text"
+)
+
+// runRule is a rule for Run, about the command with these words. Without words it is about all
+// commands.
+type runRule struct {
+	words []string
+	more  bool // other words may follow
+}
+
+// parseRun reads words, which must be plain ones for a shell.
+func parseRun(line string) (matcher, error) {
+	var r runRule
+	if line == "" {
+		return r, nil
+	}
+	for _, mark := range []string{" ...", " …"} {
+		if before, found := strings.CutSuffix(line, mark); found {
+			line, r.more = before, true
+		}
+	}
+	words, err := commandline.Plain(line)
+	if err != nil {
+		return r, fmt.Errorf("a run rule has plain words: %w", err)
+	}
+	r.words = words
+	return r, nil
+}
+
+func (r runRule) String() string {
+	var written []string
+	for _, word := range r.words {
+		written = append(written, shellWord(word))
+	}
+	if r.more {
+		written = append(written, "...")
+	}
+	return strings.Join(written, " ")
+}
+
+// shellWord returns a word as a shell would have to be given it.
+func shellWord(word string) string {
+	if words, err := commandline.Plain(word); err == nil && slices.Equal(words, []string{word}) {
+		return word
+	}
+	return "'" + word + "'" // one with a quote is not plain when it is read again
+}
+
+// check returns an error if an allow rule would allow nothing, or too much.
+func (r runRule) check() error {
+	switch {
+	case r.words == nil:
+		return errors.New("rule run: an allow rule needs the words of a command")
+	case r.more && !commandline.Begins(r.words):
+		return fmt.Errorf("rule %s: it is not known which words may follow there; without ... the "+
+			"rule allows exactly this command", text.Quote("run "+r.String()))
+	}
+	return nil
+}
+
+func (r runRule) allows(a Action) bool {
+	if r.more {
+		return len(a.Known) >= len(r.words) && slices.Equal(a.Known[:len(r.words)], r.words)
+	}
+	return slices.Equal(a.Words, r.words)
+}
+
+func (r runRule) touches(a Action) bool {
+	if a.Verb == Tool && r.words == nil && a.Line == "" {
+		return false // it says no command
+	}
+	return slices.ContainsFunc(a.said, func(s saying) bool {
+		return slices.ContainsFunc(s.commands(), r.follows)
+	})
+}
+
+// mayTouch reports whether a tool gets the words, in any order.
+func (r runRule) mayTouch(a Action) bool {
+	if a.Verb != Tool || r.words == nil {
+		return false
+	}
+	for i, wanted := range r.words {
+		is := func(word string) bool { return isWord(wanted, word, i == 0) }
+		if !a.Passed.Long && !slices.ContainsFunc(a.Passed.Words, is) {
+			return false
+		}
+	}
+	return true
+}
+
+// follows reports whether words contain those of the rule in their order, wherever they stand in a
+// command: after assignments, in quotes, behind another program. The first may have a directory
+// before it.
+func (r runRule) follows(words []string) bool {
+	found := 0
+	for _, word := range words {
+		if found < len(r.words) && isWord(r.words[found], word, found == 0) {
+			found++
+		}
+	}
+	return found == len(r.words)
+}
+
+// isWord reports whether a word of a command is the one of a rule, or a pattern of a shell that
+// matches it.
+func isWord(wanted, word string, isProgram bool) bool {
+	wanted, word = strings.ToLower(wanted), strings.ToLower(word)
+	if wanted == word || isPattern(word) && matchesAny([]string{word}, wanted) {
+		return true
+	}
+	if !isProgram {
+		return false
+	}
+	base := path.Base(strings.ReplaceAll(word, `\`, "/"))
+	return wanted == base || wanted == strings.TrimSuffix(base, ".exe") ||
+		isPattern(base) && matchesAny([]string{base}, wanted)
+}
+
+func offerRun(a Action) (Rule, bool) {
+	r := runRule{words: a.Known}
+	switch {
+	case a.Known != nil:
+		r.more = commandline.Show(a.Known) != strings.Join(a.Known, " ")
+		return Rule{matcher: r, Root: a.Root}, true
+	case a.Standing:
+		return Rule{}, false
+	}
+	// The words mean something else in another folder, and the agent can write the file.
+	offered := Rule{matcher: runRule{words: a.Words}, Root: a.Root, Within: a.Within}
+	if a.Local {
+		offered.Session = a.Session
+	}
+	return offered, true
+}

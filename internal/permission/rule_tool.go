@@ -1,0 +1,69 @@
+package permission
+
+import (
+	"errors"
+	"strings"
+	"unicode"
+)
+
+// toolRule is a rule for Tool, about a tool of an MCP server.
+type toolRule struct {
+	server, tool string // tool is "*" for all
+	readOnly     bool
+}
+
+func parseTool(rest string) (matcher, error) {
+	var r toolRule
+	rest, r.readOnly = strings.CutSuffix(rest, " read-only")
+	r.server, r.tool, _ = strings.Cut(rest, ".")
+	switch {
+	case r.server == "" || r.tool == "" || strings.ContainsAny(rest, " \t"):
+		return r, errors.New("a tool rule is tool SERVER.TOOL or tool SERVER.*, with read-only after it " +
+			"for those that only read")
+	case r.readOnly && r.tool != "*":
+		return r, errors.New("read-only follows SERVER.*")
+	}
+	return r, nil
+}
+
+func (r toolRule) String() string {
+	s := r.server + "." + r.tool
+	if r.readOnly {
+		s += " read-only"
+	}
+	return s
+}
+
+func (r toolRule) allows(a Action) bool {
+	return r.server == a.Server && (r.tool == a.Tool || r.tool == "*") && a.Tool != "" &&
+		!strings.Contains(a.Server, ".") && (!r.readOnly || a.ReadOnly)
+}
+
+func (r toolRule) touches(a Action) bool {
+	return a.Server != "" && sameName(r.server, a.Server) &&
+		(r.tool == "*" || sameName(r.tool, a.Tool)) && (!r.readOnly || a.ReadOnly) ||
+		r.tool != "*" && sameName(r.server+r.tool, a.Server+a.Tool)
+}
+
+func (toolRule) mayTouch(Action) bool { return false }
+
+// sameName reports whether two names are the same but for the characters and the case that some
+// agents change.
+func sameName(a, b string) bool { return plainName(a) == plainName(b) }
+
+func plainName(name string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return unicode.ToLower(unicode.ToUpper(r))
+		}
+		return -1
+	}, name)
+}
+
+func offerTool(a Action) (Rule, bool) {
+	r := Rule{matcher: toolRule{server: a.Server, tool: a.Tool}, Root: a.Root, Server: a.Config}
+	if a.Found {
+		r.Session = a.Session
+	}
+	return r, a.Config != "" || a.Found
+}
