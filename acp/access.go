@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"strings"
 
 	sdk "github.com/coder/acp-go-sdk"
@@ -15,49 +14,25 @@ import (
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
-	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // Deny and ask rules hold for the session's files and commands, not only for questions about them.
 //
-//   - Backends and the scans of the roots use the workspace that guard returns.
-//   - checkRules decides about what a backend does through the client: files and terminals. For an
-//     ask rule the user is asked, unless the backend has just done so.
+//   - Backends and the scans of the roots use a workspace with [permission.Permits.Guard].
+//   - checkRules decides about what an agent does through the client: files and terminals. For an
+//     ask rule the user is asked, unless the agent has just done so.
 
-// guard returns w for everybody to whom the rules apply.
-func (p *permits) guard(w *workspace.Workspace) *workspace.Workspace {
-	rules, err := p.restrictions()
-	if err != nil {
-		return w.Checked(func(workspace.Access, error) error { return err })
-	}
-	return rules.Guard(w)
-}
-
-// restrictions returns the deny and ask rules, which hold as long as the session.
-func (p *permits) restrictions() (rules permission.Rules, err error) {
-	if p.Configured != nil {
-		rules, err = p.Configured.Rules()
-	}
-	return permission.Rules{Ask: rules.Ask, Deny: rules.Deny}, err
-}
-
-// Restrictions implements [backend.Host].
-func (h *host) Restrictions() (ask, deny []string) {
-	if p := h.permits.Configured; p != nil {
-		return p.Ask, p.Deny
-	}
-	return nil, nil
-}
+// Permits implements [backend.Host].
+func (h *host) Permits() *permission.Permits { return h.permits }
 
 // checkRules returns what a backend wants to do through the client, if there are rules, and a
-// *[permission.RuleError] if one is about it. Our own backends say which of their requests they have
-// asked about.
+// *[permission.RuleError] if one is about it.
 func (h *host) checkRules(
 	ctx context.Context, method string, params backend.Raw,
 ) (action permission.Action, err error) {
-	rules, err := h.permits.restrictions()
-	if _, own := permission.Asked(ctx); own || err == nil && rules.Ask == nil && rules.Deny == nil {
-		return action, err
+	rules, err := h.permits.Restrictions()
+	if err == nil && rules.Ask == nil && rules.Deny == nil {
+		return action, nil
 	}
 	if action, err = h.requested(method, backend.Made(ctx, params)); err != nil {
 		return action, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s: %v", method, err)
@@ -65,12 +40,7 @@ func (h *host) checkRules(
 	if action.Verb == "" && action.Files == nil { // it is about something else
 		return action, nil
 	}
-	err = rules.Check(action)
-	refused, ok := errors.AsType[*permission.RuleError](err)
-	if ok && refused.Effect == permission.Ask && h.permits.takeAsked(action) {
-		return action, nil
-	}
-	return action, err
+	return action, h.permits.Check(action)
 }
 
 // requested returns what a request to the client does to files or runs, the zero action for others.
@@ -148,7 +118,7 @@ func (h *host) ruled(
 			return nil, err
 		}
 		now, err := h.requested(method, backend.Made(ctx, params))
-		if err != nil || !isSame(now, refused.Action) {
+		if err != nil || !now.IsPartOf(refused.Action) {
 			return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams,
 				"acp-agent refused %s: its file was replaced while the user was asked", method)
 		}
@@ -159,74 +129,28 @@ func (h *host) ruled(
 // askByRule asks the user about a request of the agent, as a rule wants, and returns nil if they
 // allow it.
 func (h *host) askByRule(ctx context.Context, method string, refused *permission.RuleError) error {
-	what, kind := refused.Action.Line, sdk.ToolKindExecute
-	verb := "Run "
+	what, kind, verb := refused.Action.Line, sdk.ToolKindExecute, "Run "
+	if refused.Action.Verb != permission.Run {
+		what, kind, verb = refused.Action.Files[0].Path, sdk.ToolKindOther, "Use "
+	}
 	switch refused.Action.Verb {
 	case permission.Read:
-		what, kind, verb = refused.Action.Files[0].Path, sdk.ToolKindRead, "Read "
+		kind, verb = sdk.ToolKindRead, "Read "
 	case permission.Edit:
-		what, kind, verb = refused.Action.Files[0].Path, sdk.ToolKindEdit, "Write "
-	case "":
-		what, kind, verb = refused.Action.Files[0].Path, sdk.ToolKindOther, "Use "
+		kind, verb = sdk.ToolKindEdit, "Write "
 	}
 	asks := " asks about this"
 	if refused.May {
 		asks = " may be about what this reads"
 	}
-	about := "Your rule " + text.Code(refused.Rule.String()) + asks + ":\n\n" +
-		text.Block("", text.Printable(what))
-	_, err := h.ask(permission.Asking(ctx, refused.Action), h, sdk.ToolCallUpdate{
-		ToolCallId: backend.NewToolCallID("rule"),
-		Title:      sdk.Ptr(verb + text.Code(text.Line(what, text.MaxArgument))),
-		Kind:       &kind, Content: backend.TextContent(about),
-	}, backend.Question{Once: "Allow once", Reject: "Reject"})
+	_, err := h.askAbout(ctx, h, backend.Question{
+		Call: backend.NewToolCall("rule", kind, verb+text.Code(text.Line(what, text.MaxArgument)),
+			"Your rule "+text.Code(refused.Rule.String())+asks+":\n\n"+
+				text.Block("", text.Printable(what))),
+		Once: "Allow once", Reject: "Reject", Action: refused.Action,
+	})
 	if errors.Is(err, backend.ErrRejected) {
 		err = jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s: the user did not allow it", method)
 	}
 	return err
-}
-
-// maxAsked is how many actions are remembered that the user has allowed once.
-const maxAsked = 100
-
-// noteAsked notes that the user has allowed an action as a rule wants: it is not asked about again
-// when the agent does it through the client.
-func (p *permits) noteAsked(a permission.Action) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.asked) < maxAsked {
-		p.asked = append(p.asked, a)
-	}
-}
-
-// forgetAsked forgets what was noted in the last turn.
-func (p *permits) forgetAsked() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.asked = nil
-}
-
-// takeAsked reports whether the user has allowed an action, and forgets it.
-func (p *permits) takeAsked(a permission.Action) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	i := slices.IndexFunc(p.asked, func(asked permission.Action) bool { return isSame(a, asked) })
-	if i < 0 {
-		return false
-	}
-	p.asked = slices.Delete(p.asked, i, i+1)
-	return true
-}
-
-// isSame reports whether a does nothing that asked does not do: the same command with the same files,
-// or the same to some of its files.
-func isSame(a, asked permission.Action) bool {
-	if a.Verb != asked.Verb || strings.TrimSpace(a.Line) != strings.TrimSpace(asked.Line) {
-		return false
-	}
-	return !slices.ContainsFunc(a.Files, func(f permission.File) bool {
-		return !slices.ContainsFunc(asked.Files, func(other permission.File) bool {
-			return f.Real == other.Real && (f.Real != "" || a.Verb == permission.Run && f.Path == other.Path)
-		})
-	})
 }

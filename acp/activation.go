@@ -114,8 +114,8 @@ func (act *activation) openRoots(ctx context.Context, o opening) (err error) {
 	act.host = newHost(a, act.id, o.stored, act.workspace, o.viewers)
 	act.host.stop, act.host.rate, act.host.foreign = o.activation.Stop, o.rate, o.foreign
 	act.host.front = o.front
-	act.host.permits = newPermits(a, act.workspace, o.previous)
-	act.host.workspace = act.host.permits.guard(act.workspace)
+	act.host.permits = newPermits(a, act.id, act.workspace, o.previous)
+	act.host.workspace = act.host.permits.Guard(act.workspace)
 	act.host.isNew = o.activation.Cause == backend.New
 	if err := act.params.checkShown(act.workspace); err != nil {
 		return err

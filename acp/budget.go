@@ -141,24 +141,20 @@ func (s *session) askToExceed(ctx context.Context, budgets []Budget) error {
 		if spent < b.Amount || s.spending.mayExceed(b) {
 			continue
 		}
-		title := fmt.Sprintf("The budget of %s is used up", b)
-		always, err := backend.Question{
+		answer, err := unrecorded{s.host}.Ask(ctx, backend.Question{
+			Call: backend.NewToolCall("budget", sdk.ToolKindOther,
+				fmt.Sprintf("The budget of %s is used up", b),
+				text.Money(spent, b.Currency)+" were used, as reported by the agents."),
 			Once: "Go on with this prompt", Always: "Go on, and do not ask again in this session today",
 			Reject: "Stop",
-			ToolCall: backend.Encode(sdk.ToolCallUpdate{
-				ToolCallId: backend.NewToolCallID("budget"), Title: &title,
-				Content: backend.TextContent(fmt.Sprintf("%s were used, as reported by the agents.",
-					text.Money(spent, b.Currency))),
-				Kind: sdk.Ptr(sdk.ToolKindOther), Status: sdk.Ptr(sdk.ToolCallStatusPending),
-			}),
-		}.Ask(ctx, unrecorded{s.host})
+		})
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		if err != nil {
 			return errBudget
 		}
-		if always {
+		if answer.Always {
 			s.spending.exceed(b)
 		}
 	}

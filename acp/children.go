@@ -8,8 +8,6 @@ import (
 	"strings"
 	"sync/atomic"
 
-	sdk "github.com/coder/acp-go-sdk"
-
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
@@ -120,11 +118,7 @@ func (c childClient) Call(ctx context.Context, method string, params backend.Raw
 		})
 	}
 	if s := c.live(); s != nil && method == protocol.RequestPermission {
-		from := asker{child: c.key, inRoots: c.inRoots,
-			handOver: func(path string) error { return c.handOver(ctx, s, path) }}
-		return s.requestPermission(ctx, from, params, func(params backend.Raw) func() answer {
-			return c.viewers.ask(ctx, method, c.addressed(method, params))
-		})
+		return s.requestPermission(ctx, c.asker(ctx, s), params)
 	}
 	return send()
 }
@@ -160,12 +154,23 @@ func (c childClient) check(ctx context.Context, method string, params backend.Ra
 	})
 }
 
-// handOver is session.handOver for a path that must also be in the child's roots.
-func (c childClient) handOver(ctx context.Context, s *session, path string) error {
-	if err := s.handOver(path); err != nil {
-		return err
+// asker returns the child as one. Paths must be in the session's roots and in its own.
+func (c childClient) asker(ctx context.Context, s *session) asker {
+	from := s.asker()
+	inSession := from.handOver
+	from.child, from.inRoots = c.key, c.inRoots
+	from.handOver = func(path string) error {
+		if err := inSession(path); err != nil {
+			return err
+		}
+		return c.inRoots(ctx, func(w *workspace.Workspace) error {
+			return permission.HandOver(w, path)
+		})
 	}
-	return c.inRoots(ctx, func(w *workspace.Workspace) error { return permission.HandOver(w, path) })
+	from.address = func(params backend.Raw) backend.Raw {
+		return c.addressed(protocol.RequestPermission, params)
+	}
+	return from
 }
 
 // inRoots calls do with the child's roots.
@@ -269,25 +274,4 @@ func (l *childLimit) admits(u backend.Update) bool {
 		l.log.Warn("the subagents of a session say too much: the rest is shown but not recorded")
 	}
 	return left >= 0
-}
-
-// asker says who asks for permission.
-type asker struct {
-	child string // the key of a child, "" for the session itself
-	// handOver is session.handOver, and inRoots calls a function with the asker's roots.
-	handOver func(path string) error
-	inRoots  func(ctx context.Context, do func(w *workspace.Workspace) error) error
-}
-
-// update returns u as an update of the asker.
-func (a asker) update(u backend.Update) backend.Update {
-	if a.child == "" {
-		return u
-	}
-	return sessionstore.InChild(a.child, u)
-}
-
-// change returns an update that changes a tool call.
-func (a asker) change(id string, o ...sdk.ToolCallUpdateOpt) backend.Update {
-	return a.update(backend.NewUpdate(sdk.UpdateToolCall(sdk.ToolCallId(id), o...)))
 }

@@ -103,11 +103,11 @@
 //     of the session, with a key in them.
 //   - A message of the backend to the client: host.check in host.go compares its method with the
 //     client's capabilities and its paths with the session's roots (capabilities.go). A permission
-//     request that is the first to mention its tool call is also recorded (permission.go). A rule
-//     of the user may answer it (permit.go). Deny and ask rules also hold for files and commands that
-//     nobody asks about (access.go). A file outside that the backend wants to read is asked
-//     about and read here (outside_read.go), and so are all files of a restricted backend
-//     (restricted_files.go).
+//     request that is the first to mention its tool call is also recorded (tool_calls.go). A
+//     rule of the user may answer it (permission.go). Deny and ask rules also hold for files and
+//     commands that nobody asks about (access.go). A file outside that the backend wants to read
+//     is asked about and read here (outside_read.go), and so are all files of a restricted
+//     backend (restricted_files.go).
 //   - Roots: package workspace parses and opens them; decodeRoots in session_params.go turns its
 //     errors into violations. folders.go adds the folders that the user declared to requests that
 //     name none.

@@ -44,7 +44,7 @@ type host struct {
 	showsReplay bool       // it is shown as it comes
 
 	outside chan struct{} // holds one value while a file outside the roots is asked about or read
-	permits *permits
+	permits *permission.Permits
 
 	agentHas atomic.Pointer[[]string] // the adapter's names that the backend's commands have
 
@@ -104,7 +104,7 @@ func (h *host) scan(ctx context.Context) (err error) {
 // ctx ends, refresh returns and the catalog stays as it is until the scan is complete. At most one
 // scan of a session runs at a time.
 func (h *host) refresh(ctx context.Context) {
-	h.permits.forgetAsked()
+	h.permits.ForgetAsked()
 	wait := h.agent.options.tuning.RescanWait
 	ctx, cancel := context.WithTimeoutCause(ctx, wait,
 		fmt.Errorf("the scan takes longer than %v", wait))
@@ -318,10 +318,7 @@ func (h *host) Call(ctx context.Context, method string, params backend.Raw) back
 		return h.ruled(ctx, method, params, err, send)
 	}
 	if s != nil && method == protocol.RequestPermission {
-		from := asker{handOver: s.handOver, inRoots: s.inRoots}
-		return s.requestPermission(ctx, from, params, func(params backend.Raw) func() answer {
-			return h.viewers.ask(ctx, method, putSessionID(params, h.id))
-		})
+		return s.requestPermission(ctx, s.asker(), params)
 	}
 	return send()
 }
@@ -354,16 +351,18 @@ func (h *host) live() *session {
 	return h.session
 }
 
-// unrecorded is a host whose permission requests are not recorded: they are not about the agent's
-// tool calls.
-type unrecorded struct{ *host }
+// decided sends requests of the session about which no rule need decide.
+type decided struct{ *host }
+
+// Decided implements [backend.Host].
+func (h *host) Decided() backend.Client { return decided{h} }
 
 // Call implements [backend.Client].
-func (u unrecorded) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
-	if err := u.check(method, params); err != nil {
+func (d decided) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
+	if err := d.check(method, params); err != nil {
 		return jsonrpc.Fail(err)
 	}
-	return u.send(ctx, method, putSessionID(params, u.id), permission.Action{})
+	return d.send(ctx, method, putSessionID(params, d.id), permission.Action{})
 }
 
 // Notify implements [backend.Client].

@@ -7,11 +7,9 @@ import (
 
 	sdk "github.com/coder/acp-go-sdk"
 
-	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
-	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -129,32 +127,17 @@ func (a *agent) observeOpened(s *session) {
 	a.observe(e)
 }
 
-// observed returns wait, which waits for the answer to a permission request with these params, and
-// then tells the observer of the client that has answered.
-func (s *session) observed(params backend.Raw, wait func() answer) func() answer {
-	begun := time.Now()
-	title := askedTitle(params)
-	return func() answer {
-		got := wait()
-		choice, _ := choice(params, got.Result)
-		cmp.Or(got.By, s.agent).observe(AnswerEvent{Session: s.id, Title: title, Choice: choice,
-			Duration: time.Since(begun)})
-		return got
-	}
+// observeAnswer tells the observer of the client that has answered a question for permission.
+func (s *session) observeAnswer(q question, got resolution, begun time.Time) {
+	cmp.Or(got.By, s.agent).observe(AnswerEvent{Session: s.id, Title: q.Call.Title,
+		Choice: got.option.Kind, Duration: time.Since(begun)})
 }
 
-// askedTitle returns the title of the tool call in the params of a permission request.
-func askedTitle(params backend.Raw) (title string) {
-	_ = json.Unmarshal(strictjson.Find(params, "toolCall", "title"), &title)
-	return title
-}
-
-// observeRule tells the observer that a rule answered a permission request.
-func (s *session) observeRule(r permission.Request, v permission.Verdict) {
-	choice := string(sdk.PermissionOptionKindAllowOnce)
+// observeRule tells the observer that a rule answered a question for permission.
+func (s *session) observeRule(title string, v permission.Verdict) {
+	choice := permission.AllowOnce
 	if v.Effect == permission.Deny {
-		choice = string(sdk.PermissionOptionKindRejectOnce)
+		choice = permission.RejectOnce
 	}
-	s.agent.observe(
-		AnswerEvent{Session: s.id, Title: r.Call.Title, Choice: choice, Rule: v.Rule.String()})
+	s.agent.observe(AnswerEvent{Session: s.id, Title: title, Choice: choice, Rule: v.Rule.String()})
 }

@@ -140,15 +140,11 @@ func (h *host) askToRead(ctx context.Context, path, real string, refusal error) 
 		about += "\n\nIt asked for it by this path, which leads there:\n\n" +
 			text.Block("", text.Printable(path))
 	}
-	place := permission.Place{Workspace: h.workspace}
-	ctx = permission.Asking(ctx, place.OutsideRead(path, real))
-	_, err := h.ask(ctx, h, sdk.ToolCallUpdate{
-		ToolCallId: backend.NewToolCallID("read"),
-		Title:      sdk.Ptr("Read " + text.Code(text.Printable(real))),
-		Kind:       sdk.Ptr(sdk.ToolKindRead),
-		Content:    backend.TextContent(about),
-	}, backend.Question{
+	_, err := h.askAbout(ctx, h, backend.Question{
+		Call: backend.NewToolCall("read", sdk.ToolKindRead,
+			"Read "+text.Code(text.Printable(real)), about),
 		Once: "Allow once", Reject: "Reject",
+		Action: permission.Place{Workspace: h.workspace}.OutsideRead(path, real),
 	})
 	switch {
 	case ctx.Err() != nil:

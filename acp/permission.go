@@ -2,269 +2,434 @@ package acp
 
 import (
 	"context"
-	"encoding/json"
+	"slices"
 	"strings"
+	"time"
 
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
+	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
 	"github.com/acp-agent/acp-agent/internal/permission"
+	"github.com/acp-agent/acp-agent/internal/permission/consent"
 	"github.com/acp-agent/acp-agent/internal/text"
-	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
+	"github.com/acp-agent/acp-agent/internal/worktree"
 	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// requestPermission sends the client a permission request, unless a rule answers it. Some agents
-// mention a tool call only there, and say nothing more about one that was rejected. Such a call is
-// recorded from the request, with its outcome.
+// Questions for permission. Those of acp-agent's own come typed, with the action that they are
+// about ([backend.Question]); those of an agent come as JSON, and what it says about the action is
+// read once (session.readAction). session.ask lets the rules decide, and else the user.
+
+// Permissions are the user's rules about what backends may do without asking. Its fields:
+//
+//	Allow []string // what is not asked about
+//	Ask   []string // what is asked about although it is allowed
+//	Deny  []string // what is refused
+//	Only  bool     // no other rules hold, such as those that the user gave for good
+//
+// A rule is a text such as "read", "edit docs/**", "run go test ...", "tool SERVER.TOOL" or "fetch
+// HOST"; docs/permissions.md describes them all.
+type Permissions = permission.Permissions
+
+// newPermits returns the rules for the session with this id and the roots of w, with what the user
+// has allowed in previous, the session that it replaces, if that is not nil.
+func newPermits(
+	a *agent, id sessionstore.ID, w *workspace.Workspace, previous *session,
+) *permission.Permits {
+	configured := a.options.Permissions
+	if configured == nil {
+		configured = func(workspace.Dir) *Permissions { return nil }
+	}
+	p := permission.NewPermits(w, a.consents(), a.origins(), configured)
+	p.Session = string(id)
+	if previous != nil {
+		p.Inherit(previous.host.permits)
+	}
+	return p
+}
+
+// origins returns the repositories of which others are worktrees.
+func (a *agent) origins() permission.Origins {
+	o := a.options.Worktrees
+	if o.Dir == "" {
+		return nil
+	}
+	origins, err := worktree.NewRegistry(o.Records, o.Dir).Origins()
+	if err != nil {
+		a.log.Warn("rules about permissions may not hold in some worktrees", "error", err)
+	}
+	return origins
+}
+
+// question is a question to the user, as a client gets it.
+type question struct {
+	method string
+	params backend.Raw
+	// Request is what is read of it, and err says why that can be read in several ways. It is zero
+	// for questions of MCP servers.
+	permission.Request
+	err error
+}
+
+func newQuestion(method string, params backend.Raw) question {
+	q := question{method: method, params: params}
+	if method == protocol.RequestPermission {
+		q.Request, q.err = permission.ParseRequest(params)
+	}
+	return q
+}
+
+// with returns the question with other options, and with a text about them, "" for none.
+func (q question) with(options []permission.Option, about string) question {
+	q.Options = options
+	q.params = strictjson.Set(q.params, "options", backend.Encode(options))
+	call := strictjson.Find(q.params, "toolCall")
+	content, ok := strictjson.Append(strictjson.Find(call, "content"),
+		backend.Encode(backend.TextContent(about)[0]))
+	if ok && about != "" {
+		q.params = strictjson.Set(q.params, "toolCall", strictjson.Set(call, "content", content))
+	}
+	return q
+}
+
+// resolution is what came of a question.
+type resolution struct {
+	answer                   // of a client; Result is nil if another one takes its place
+	option permission.Option // that was chosen
+	chosen bool
+	denied error // by a rule
+}
+
+func (o resolution) allows() bool {
+	return o.Err == nil && o.chosen && !strings.HasPrefix(o.option.Kind, "reject")
+}
+
+// result returns the response to a request of an agent. One without an option to refuse is told
+// that the request was cancelled, which ends the turn of some.
+func (o resolution) result() (backend.Raw, error) {
+	if o.Err != nil || o.Result != nil {
+		return o.Result, o.Err
+	}
+	response := sdk.RequestPermissionResponse{Outcome: sdk.NewRequestPermissionOutcomeCancelled()}
+	if o.chosen {
+		response.Outcome =
+			sdk.NewRequestPermissionOutcomeSelected(sdk.PermissionOptionId(o.option.ID))
+	}
+	return backend.Encode(response), nil
+}
+
+// Ask implements [backend.Host].
+func (h *host) Ask(ctx context.Context, q backend.Question) (backend.Answer, error) {
+	asked := question{method: protocol.RequestPermission, params: q.Params(), Request: q.Request()}
+	s := h.live()
+	if s == nil || h.check(asked.method, asked.params) != nil {
+		return unrecorded{h}.Ask(ctx, q)
+	}
+	var r ruling
+	if q.Action.Verb != "" {
+		r = s.rule(q.Action)
+	}
+	got := s.ask(ctx, s.asker(), asked, r)()
+	switch {
+	case got.denied != nil:
+		return backend.Answer{}, got.denied
+	case got.allows() && got.Result == nil:
+		return backend.Answer{}, nil
+	}
+	result, err := got.result()
+	return q.Answer(ctx, result, err)
+}
+
+// unrecorded asks questions that are not recorded, because they are not about the agent's tool
+// calls.
+type unrecorded struct{ host *host }
+
+// Ask implements [backend.Asker].
+func (u unrecorded) Ask(ctx context.Context, q backend.Question) (backend.Answer, error) {
+	return q.Ask(ctx, u.host.Decided())
+}
+
+// askAbout asks q and shows its tool call to the client, from its beginning to its end.
+func (h *host) askAbout(
+	ctx context.Context, to backend.Updates, q backend.Question,
+) (answer backend.Answer, err error) {
+	announced := q.Call
+	announced.SessionUpdate = sessionstore.ToolCall
+	if err := to.Update(ctx, backend.NewUpdate(announced)); err != nil {
+		return answer, err
+	}
+	answer, err = h.Ask(ctx, q)
+	status := sdk.ToolCallStatusCompleted
+	if err != nil {
+		status = sdk.ToolCallStatusFailed
+	}
+	ended := backend.NewUpdate(sdk.UpdateToolCall(q.Call.ToolCallId, sdk.WithUpdateStatus(status)))
+	if sent := to.Update(ctx, ended); err == nil {
+		err = sent
+	}
+	return answer, err
+}
+
+// requestPermission answers a request of an agent.
 func (s *session) requestPermission(
-	ctx context.Context, from asker, params backend.Raw, ask func(backend.Raw) func() answer,
+	ctx context.Context, from asker, params backend.Raw,
 ) backend.Work {
-	d := s.permit(ctx, from, params)
-	if d.answer != nil {
-		return d.answer
-	}
-	if err := s.beginUpdate(ctx); err != nil {
-		return jsonrpc.Fail(err)
-	}
-	defer s.endUpdate()
-	wait := s.answered(d, s.observed(d.params, ask(d.params)))
-	call, err := strictjson.ParseObject(strictjson.Find(params, "toolCall"))
-	id := ""
-	if err == nil {
-		id, _ = call.Field("toolCallId").Text()
-	}
-	_, known := s.toolCalls[callKey{from.child, id}]
-	if known || id == "" {
-		return func() (backend.Raw, error) {
-			got := wait()
-			return got.Result, got.Err
-		}
-	}
-	s.recordToolCall(ctx, from.update(toolCallOf(call)))
+	q := newQuestion(protocol.RequestPermission, params)
+	r := s.ruleRequest(ctx, from, q)
+	wait := s.ask(ctx, from, q, r)
 	return func() (backend.Raw, error) {
 		got := wait()
-		if got.Err != nil || !allows(params, got.Result) {
-			s.recordRejected(ctx, from, id, got.By)
+		if got.allows() && r.Effect == permission.Ask && r.Rule.String() != "" {
+			s.host.permits.NoteAsked(r.action)
 		}
-		return got.Result, got.Err
+		return got.result()
 	}
 }
 
-// answered returns wait, with what the client has chosen as the backend understands it.
-func (s *session) answered(d ruling, wait func() answer) func() answer {
-	return func() answer {
-		got := wait()
-		if got.Err == nil {
-			got.Result = s.chosen(d, got.Result)
+// ruling is what the rules say about a question. The zero ruling is that of a question about which
+// no rule is asked.
+type ruling struct {
+	permission.Verdict
+	action permission.Action
+}
+
+// rule decides about an action.
+func (s *session) rule(a permission.Action) ruling {
+	if a.Root == "" {
+		a.Root = s.workspace.Root(0).Real.String()
+	}
+	v, err := s.host.permits.Decide(s.workspace, a)
+	if err != nil {
+		s.agent.log.Warn("cannot read the rules about permissions: nothing is allowed by them",
+			"session", s.id, "error", err)
+		if v.Effect == permission.Ask {
+			return ruling{}
 		}
-		if d.asked != nil && got.Err == nil && allows(d.params, got.Result) {
-			s.host.permits.noteAsked(*d.asked)
+	}
+	return ruling{v, a}
+}
+
+// ruleRequest decides about a request of an agent, by what it says that it will do.
+func (s *session) ruleRequest(ctx context.Context, from asker, q question) ruling {
+	if s.host.permits.Configured == nil || q.err != nil {
+		return ruling{}
+	}
+	q.Agent = s.agent.init.backend().Profile
+	action, err := s.readAction(ctx, from, q.Request)
+	if err != nil {
+		return ruling{}
+	}
+	return s.rule(action)
+}
+
+// readAction returns what a request of an agent says that it will do.
+func (s *session) readAction(
+	ctx context.Context, from asker, r permission.Request,
+) (action permission.Action, err error) {
+	if err := s.beginUpdate(ctx); err != nil {
+		return action, err
+	}
+	id := callKey{from.child, r.Call.ID}
+	announced := s.toolCalls[id].said
+	s.setAsked(id)
+	mode := s.mode
+	s.endUpdate()
+	err = from.inRoots(ctx, func(w *workspace.Workspace) (err error) {
+		action, err = tasks.FromDisk(ctx, s.agent.tasks, func() (permission.Action, error) {
+			return r.Action(ctx, announced, permission.Place{
+				Workspace: w, Catalog: s.host.Catalog(), Inside: from.handOver,
+				Outside: s.outsideFile, Server: s.serverConfig,
+			}), nil
+		})
+		return err
+	})
+	switch {
+	case action.Unclear != "":
+	case !s.inTurn():
+		action.Unclear = "no turn is running"
+	case isForPlans(mode) && action.Verb != permission.Read && action.Verb != permission.Fetch:
+		action.Unclear = "the session is in the mode " + text.Name(mode)
+	}
+	return action, err
+}
+
+// inTurn reports whether a turn is running that was not told to end.
+func (s *session) inTurn() bool {
+	return slices.ContainsFunc(s.queue.Unanswered(), func(t *turns.Turn) bool {
+		return t.RunsIn(s)
+	})
+}
+
+// outsideFile returns the real path of a file outside the roots that may be asked about.
+func (s *session) outsideFile(ctx context.Context, path string) (string, error) {
+	file, err := openOutside(ctx, path, s.agent.options.Workspace)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	return file.Ref().Real(), nil
+}
+
+// serverConfig identifies the configuration of the only server with a name that the client gave the
+// session.
+func (s *session) serverConfig(name string) string {
+	found := ""
+	for _, c := range s.params.servers {
+		if c.Name != name {
+			continue
+		}
+		if found != "" {
+			return ""
+		}
+		found = c.Identity()
+	}
+	return found
+}
+
+// ask asks the user a question, unless the ruling answers it. Some agents mention a tool call only
+// there, and say nothing more about one that was rejected. Such a call is recorded from the
+// question, with its outcome.
+func (s *session) ask(ctx context.Context, from asker, q question, r ruling) func() resolution {
+	if r.Effect == permission.Allow || r.Effect == permission.Deny {
+		return s.decided(ctx, from, q, r)
+	}
+	sent, offered := s.offer(q, r)
+	if err := s.beginUpdate(ctx); err != nil {
+		return func() resolution { return resolution{answer: answer{Err: err}} }
+	}
+	defer s.endUpdate()
+	begun := time.Now()
+	addressed := sent
+	addressed.params = from.address(sent.params)
+	wait := s.host.viewers.ask(ctx, addressed)
+	id, isNew := s.recordAsked(ctx, from, q)
+	return func() resolution {
+		got := resolution{answer: wait()}
+		got.option, got.chosen = sent.Chosen(got.Result)
+		s.observeAnswer(sent, got, begun)
+		s.settle(q, offered, &got)
+		if isNew && !got.allows() {
+			s.recordRejected(ctx, from, id, got.By)
 		}
 		return got
 	}
 }
 
-// recordToolCall records an update about a tool call without sending it: the client already knows
-// its content. The caller has begun an update.
-func (s *session) recordToolCall(ctx context.Context, u backend.Update) {
-	s.setAsked(s.noteToolCall(u).key())
-	if err := s.record.add(ctx, u); err != nil {
-		s.agent.log.Debug("a tool call is not in the history", "session", s.id, "error", err)
+// decided answers a question as a rule or the session's mode says. If it was a rule, the client is
+// shown the tool call with a mark.
+func (s *session) decided(ctx context.Context, from asker, q question, r ruling) func() resolution {
+	var o resolution
+	if r.Effect == permission.Allow {
+		o.option, o.chosen = q.Once()
+	} else {
+		o.option, o.chosen = q.Refusal()
+		o.denied = &permission.RuleError{Action: r.action, Rule: r.Rule, Effect: permission.Deny}
 	}
+	if !r.Rule.Preset {
+		s.agent.log.Info("a rule decided about a tool call", "session", s.id, "toolCall", q.Call.ID,
+			"title", text.Truncate(q.Call.Title, maxCallTitle), "verdict", r.Effect,
+			"rule", r.Rule.String())
+		s.observeRule(q.Call.Title, r.Verdict)
+		o.Err = s.showMarked(ctx, from, q, r.Mark())
+	}
+	return func() resolution { return o }
 }
 
-// setAsked notes that the agent has asked about a tool call, if that is known. The caller has begun
-// an update.
-func (s *session) setAsked(id callKey) {
-	if call, known := s.toolCalls[id]; known {
-		call.asked = true
-		s.toolCalls[id] = call
+// offer returns the question for the client. If a rule can be made, it offers that in place of the
+// asker's own way to allow for good. There is no such way where a rule would not stop the question.
+func (s *session) offer(q question, r ruling) (sent question, offered permission.Rule) {
+	relabels := func(to *agent) bool { return to.clientCapabilities().relabels }
+	switch {
+	case r.Effect == "":
+		return q, offered
+	case r.Again:
+		if options, ok := q.OnlyOnce(); ok {
+			q = q.with(options, "")
+		}
+		return q, offered
+	case r.Rule.String() != "" || slices.ContainsFunc(s.host.viewers.Clients(), relabels):
+		return q, offered
 	}
+	rule, isRule := s.host.permits.Offer(r.action)
+	if options, ok := q.Offering(rule, r.action); isRule && ok {
+		return q.with(options, rule.Explain()), rule
+	}
+	return q, offered
 }
 
-// recordRejected records that a tool call failed because the user did not allow it, and shows that to
-// the viewers but by, who knows it.
-func (s *session) recordRejected(ctx context.Context, from asker, id string, by *agent) {
-	ctx, cancel := commitContext(ctx)
-	defer cancel()
-	if s.beginUpdate(ctx) != nil {
-		return // a load shows the call as failed, because it has not ended
-	}
-	defer s.endUpdate()
-	failed := from.change(id, sdk.WithUpdateStatus(sdk.ToolCallStatusFailed))
-	s.recordToolCall(ctx, failed)
-	if s.host.viewers.Others(by) == 0 {
+// settle changes the answer of a client as the asker of q understands it. If the client has chosen
+// the offered rule, it holds from now on, and the asker is told to go ahead once, so that it
+// remembers nothing itself.
+func (s *session) settle(q question, offered permission.Rule, got *resolution) {
+	if _, known := q.Chosen(got.Result); known && !got.chosen { // it was not offered
+		got.Result = nil
 		return
 	}
-	if err := s.host.viewers.update(ctx, by, failed); err != nil {
-		s.agent.log.Debug("update not sent", "session", s.id, "error", err)
+	if offered.String() == "" || got.option.Kind != permission.AllowAlways {
+		return
 	}
-}
-
-const (
-	// maxToolCalls is how many tool calls a session remembers. The oldest is forgotten first.
-	maxToolCalls = 1_000
-	// maxCallTitle is the length up to which their titles are remembered, in bytes.
-	maxCallTitle = 1 << 10
-)
-
-// callKey identifies a tool call in a session.
-type callKey struct {
-	child string // the key of the child session that makes it, "" for the session itself
-	call  string
-}
-
-// toolCall is a tool call as the client has seen it. It is kept up to date only if there are rules
-// about permissions.
-type toolCall struct {
-	said permission.Call
-	mark string // in its title, while it has not ended
-	// asked means that the agent has asked about it.
-	asked bool
-}
-
-// maxInput is the maximum size of a tool's input that is remembered until the call has ended, in
-// bytes.
-const maxInput = 256 << 10
-
-// toolCallUpdate is the part of an update that is about a tool call.
-type toolCallUpdate struct {
-	permission.Call
-
-	child string
-}
-
-func (u toolCallUpdate) key() callKey { return callKey{u.child, u.ID} }
-
-// parseToolCall returns what u says about a tool call, or the zero value if u is about something
-// else.
-func parseToolCall(u backend.Update) toolCallUpdate {
-	child, u, _ := u.Child()
-	if u.Kind != sessionstore.ToolCall && u.Kind != sessionstore.ToolCallUpdate {
-		return toolCallUpdate{}
-	}
-	said := toolCallUpdate{child: child}
-	if json.Unmarshal(strictjson.Find(u.Raw, "update"), &said.Call) != nil {
-		return toolCallUpdate{}
-	}
-	return said
-}
-
-// noteToolCall remembers what u says about a tool call, and returns the tool call. The caller has
-// begun an update.
-func (s *session) noteToolCall(u backend.Update) toolCallUpdate {
-	said := parseToolCall(u)
-	call, known := s.toolCalls[said.key()]
-	if !known && kindOf(u) == sessionstore.ToolCallUpdate {
-		return said
-	}
-	if s.toolCalls == nil {
-		s.toolCalls = make(map[callKey]toolCall)
-	}
-	call.said = remembered(call.said.With(said.Call), s.host.permits.Configured != nil)
-	s.toolCalls[said.key()] = call
-	if known {
-		return said
-	}
-	s.toolCallIDs = append(s.toolCallIDs, said.key())
-	if len(s.toolCallIDs) > maxToolCalls {
-		delete(s.toolCalls, s.toolCallIDs[0])
-		s.toolCallIDs = s.toolCallIDs[1:]
-	}
-	return said
-}
-
-// remembered returns the part of a call that is needed for later requests about it. An input that is
-// too long is replaced by one that no request agrees with.
-func remembered(c permission.Call, decides bool) permission.Call {
-	c.Title = text.Truncate(c.Title, maxCallTitle)
-	if !decides || ended(c.Status) {
-		return permission.Call{ID: c.ID, Title: c.Title, Kind: c.Kind}
-	}
-	size := len(c.RawInput) + len(c.Meta)
-	for _, content := range c.Content {
-		size += len(content.New)
-	}
-	if size > maxInput {
-		c.RawInput, c.Content, c.Meta = json.RawMessage(`"too long"`), nil, nil
-	}
-	return c
-}
-
-// toolCallOf returns the tool call of a permission request as an update. A tool_call needs a title,
-// and its members must not be null.
-func toolCallOf(call strictjson.Object) backend.Update {
-	raw := []byte(`{"update":{"sessionUpdate":"tool_call"`)
-	add := func(name string, value json.RawMessage) {
-		raw = append(strictjson.AppendText(append(raw, ','), name), ':')
-		raw = append(raw, value...)
-	}
-	titled := false
-	for name, value := range call.All() {
-		if name != "sessionUpdate" && string(value) != "null" {
-			add(name, value)
-			titled = titled || name == "title"
-		}
-	}
-	if !titled {
-		add("title", quote("Tool call"))
-	}
-	return backend.Update{Kind: sessionstore.ToolCall, Raw: append(raw, "}}"...)}
-}
-
-// allows reports whether the client's answer to a permission request allows the tool call.
-func allows(params, result backend.Raw) bool {
-	kind, ok := choice(params, result)
-	return ok && !strings.HasPrefix(kind, "reject")
-}
-
-// choice returns the kind of the option that the client's answer to a permission request chooses.
-func choice(params, result backend.Raw) (kind string, ok bool) {
-	var request struct {
-		Options []struct {
-			ID   string `json:"optionId"`
-			Kind string `json:"kind"`
-		} `json:"options"`
-	}
-	var answer struct {
-		Outcome struct {
-			Outcome string `json:"outcome"`
-			ID      string `json:"optionId"`
-		} `json:"outcome"`
-	}
-	if json.Unmarshal(params, &request) != nil || json.Unmarshal(result, &answer) != nil ||
-		answer.Outcome.Outcome != "selected" {
-		return "", false
-	}
-	for _, o := range request.Options {
-		if o.ID == answer.Outcome.ID {
-			return o.Kind, true
-		}
-	}
-	return "", false
-}
-
-// ask announces a tool call of the adapter itself, asks q about it, as [backend.Question.Ask] does,
-// and reports its end to the client.
-func (h *host) ask(
-	ctx context.Context, to backend.Updates, call sdk.ToolCallUpdate, q backend.Question,
-) (always bool, err error) {
-	call.Status = sdk.Ptr(sdk.ToolCallStatusPending)
-	q.ToolCall = backend.Encode(call)
-	announced := strictjson.Set(q.ToolCall, "sessionUpdate", quote(string(sessionstore.ToolCall)))
-	if err := to.Update(ctx, backend.NewUpdate(announced)); err != nil {
-		return false, err
-	}
-	always, err = q.Ask(ctx, h)
-	status := sdk.ToolCallStatusCompleted
+	err := s.host.permits.Remember(offered, consent.Consent{
+		Agent: s.agent.init.backend().Profile, By: string(s.id),
+		Title: text.Truncate(q.Call.Title, maxCallTitle),
+	})
 	if err != nil {
-		status = sdk.ToolCallStatusFailed
+		s.agent.log.Warn("cannot remember what the user allows", "session", s.id, "error", err)
 	}
-	ended := backend.NewUpdate(sdk.UpdateToolCall(call.ToolCallId, sdk.WithUpdateStatus(status)))
-	if sent := to.Update(ctx, ended); err == nil {
-		err = sent
+	got.option, _ = q.Once()
+	got.Result = nil
+}
+
+// recordAsked records the tool call of a question that the client has not seen otherwise. The
+// caller has begun an update.
+func (s *session) recordAsked(ctx context.Context, from asker, q question) (id string, isNew bool) {
+	call, err := strictjson.ParseObject(strictjson.Find(q.params, "toolCall"))
+	if err == nil {
+		id, _ = call.Field("toolCallId").Text()
 	}
-	return always, err
+	if _, known := s.toolCalls[callKey{from.child, id}]; known || id == "" {
+		return id, false
+	}
+	s.recordToolCall(ctx, from.update(toolCallOf(call)))
+	return id, true
+}
+
+// asker says who asks for permission.
+type asker struct {
+	child string // the key of a child, "" for the session itself
+	// handOver returns an error unless another program that opens a path now reaches a file or
+	// directory in the asker's roots.
+	handOver func(path string) error
+	// inRoots calls do with the asker's roots.
+	inRoots func(ctx context.Context, do func(w *workspace.Workspace) error) error
+	// address returns the params of a request from the asker.
+	address func(params backend.Raw) backend.Raw
+}
+
+// asker returns the session as one.
+func (s *session) asker() asker {
+	return asker{
+		handOver: func(path string) error { return permission.HandOver(s.workspace, path) },
+		inRoots: func(_ context.Context, do func(*workspace.Workspace) error) error {
+			return do(s.workspace)
+		},
+		address: func(params backend.Raw) backend.Raw { return putSessionID(params, s.id) },
+	}
+}
+
+// update returns u as an update of the asker.
+func (a asker) update(u backend.Update) backend.Update {
+	if a.child == "" {
+		return u
+	}
+	return sessionstore.InChild(a.child, u)
+}
+
+// change returns an update that changes a tool call.
+func (a asker) change(id string, o ...sdk.ToolCallUpdateOpt) backend.Update {
+	return a.update(backend.NewUpdate(sdk.UpdateToolCall(sdk.ToolCallId(id), o...)))
 }

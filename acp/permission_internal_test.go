@@ -8,11 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/permission"
 )
 
 // Clause W8.
 func TestOldToolCallsAreForgotten(t *testing.T) {
-	s := &session{host: &host{permits: new(permits)}}
+	s := &session{host: &host{permits: new(permission.Permits)}}
 	for i := range 3 * maxToolCalls {
 		s.noteToolCall(backend.NewUpdate(sdk.StartToolCall(sdk.ToolCallId(fmt.Sprint(i)), "T")))
 	}

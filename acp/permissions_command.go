@@ -40,7 +40,7 @@ func (o *ownTurn) answerPermissions(c prompts.Command) (backend.Raw, error) {
 // showPermissions shows the rules, each with where it comes from.
 func (o *ownTurn) showPermissions() error {
 	permits := o.session.host.permits
-	rules, err := permits.rules(o.session.workspace)
+	rules, err := permits.Rules(o.session.workspace)
 	if err != nil {
 		return o.say("The rules cannot be read, so everything is asked: " + text.Plain(err.Error()) + "\n")
 	}
@@ -59,7 +59,7 @@ func (o *ownTurn) showPermissions() error {
 				from = fmt.Sprintf(", in %s, given %s as %s", text.Code(text.Printable(in)),
 					r.Given.Allowed.Format("2006-01-02"), text.Code(r.Given.ID.Short()))
 			}
-			fmt.Fprintf(&b, "- %s %s%s\n", effect, text.Code(r.String()), from)
+			fmt.Fprintf(&b, "- %s %s%s\n", effect, text.Code(text.Line(r.String(), 1000)), from)
 		}
 	}
 	list("deny", rules.Deny)
@@ -82,7 +82,7 @@ func (o *ownTurn) showPermissions() error {
 // revokePermission revokes one of the session's remembered rules. command is what the user typed.
 func (o *ownTurn) revokePermission(command, id string) error {
 	permits := o.session.host.permits
-	rules, err := permits.rules(o.session.workspace)
+	rules, err := permits.Rules(o.session.workspace)
 	if err != nil {
 		return o.say(text.Plain(err.Error()) + "\n")
 	}

@@ -36,7 +36,7 @@ func (h *host) serveFile(
 		return nil, err
 	}
 	files := h.workspace.Checked(func(_ workspace.Access, before error) error {
-		if rule, asks := permission.Asks(before); asks && isSame(rule.Action, action) {
+		if rule, asks := permission.Asks(before); asks && rule.Action.IsPartOf(action) {
 			return nil
 		}
 		return before

@@ -54,7 +54,7 @@ func (r rootsReply) add(argument string) error {
 	if err := r.try(next); err != nil {
 		return err
 	}
-	always, err := r.confirm(question{
+	always, err := r.confirm(rootsQuestion{
 		title: "Add " + listed(added) + " to the session",
 		about: r.broadWarning(added) + "The session, its agent and its MCP servers get the same " +
 			"access to this as to the working directory:",
@@ -264,7 +264,7 @@ func (r rootsReply) remove(argument string) error {
 	}
 	always := consent.ForFolder(r.realCwd(), dir, "")
 	known, knownErr := r.agent.consents().Has(always.ID)
-	everywhere, err := r.confirm(question{
+	everywhere, err := r.confirm(rootsQuestion{
 		title:   "Remove " + shownPath(dir) + " from the session",
 		about:   "The session, its agent and its MCP servers lose this folder:",
 		folders: []workspace.Dir{dir},
@@ -345,8 +345,8 @@ func listed(dirs []workspace.Dir) string {
 	return strings.Join(shown, ", ")
 }
 
-// question asks the user about folders, and shows the whole path of each.
-type question struct {
+// rootsQuestion asks the user about folders, and shows the whole path of each.
+type rootsQuestion struct {
 	title, about string
 	folders      []workspace.Dir
 	// the labels of the answers; the working directory is added to always
@@ -354,21 +354,21 @@ type question struct {
 	offersAlways         bool
 }
 
-// confirm asks a question, as [backend.Question.Ask] does.
-func (r rootsReply) confirm(q question) (always bool, err error) {
+// confirm asks a question.
+func (r rootsReply) confirm(q rootsQuestion) (always bool, err error) {
 	var paths []string
 	for _, dir := range q.folders {
 		paths = append(paths, text.Printable(dir.String()))
 	}
-	asked := backend.Question{Once: q.once, Reject: q.reject}
-	if q.offersAlways {
-		asked.Always = q.always + text.Printable(r.session.params.roots.Cwd().String())
+	if !q.offersAlways {
+		q.always = ""
+	} else {
+		q.always += text.Printable(r.session.params.roots.Cwd().String())
 	}
-	about := q.about + "\n\n" + text.Block("", strings.Join(paths, "\n"))
-	return r.session.host.ask(r.ctx, r.updates, sdk.ToolCallUpdate{
-		ToolCallId: backend.NewToolCallID("roots"),
-		Title:      &q.title,
-		Kind:       sdk.Ptr(sdk.ToolKindOther),
-		Content:    backend.TextContent(about),
-	}, asked)
+	answer, err := r.session.host.askAbout(r.ctx, r.updates, backend.Question{
+		Call: backend.NewToolCall("roots", sdk.ToolKindOther, q.title,
+			q.about+"\n\n"+text.Block("", strings.Join(paths, "\n"))),
+		Once: q.once, Always: q.always, Reject: q.reject,
+	})
+	return answer.Always, err
 }

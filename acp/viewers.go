@@ -118,7 +118,7 @@ func isQuestion(method string) bool {
 // call sends a request to one viewer that offers it, or a question to all.
 func (v *viewers) call(ctx context.Context, method string, params backend.Raw) backend.Work {
 	if isQuestion(method) {
-		wait := v.ask(ctx, method, params)
+		wait := v.ask(ctx, newQuestion(method, params))
 		return func() (backend.Raw, error) {
 			got := wait()
 			return got.Result, got.Err
@@ -134,11 +134,11 @@ func (v *viewers) call(ctx context.Context, method string, params backend.Raw) b
 }
 
 // ask asks the viewers a question. The returned function waits for the answer.
-func (v *viewers) ask(ctx context.Context, method string, params backend.Raw) func() answer {
+func (v *viewers) ask(ctx context.Context, asked question) func() answer {
 	id := ""
 	if v.agent.lasting() {
 		id = v.opened + "-" + strconv.FormatInt(v.sequence.Add(1), 10)
-		params = withMeta(params, "question", quote(id))
+		asked.params = withMeta(asked.params, "question", quote(id))
 	}
 	v.agent.observe(QuestionEvent{v.address.id, true})
 	q := v.Ask(ctx, turns.QuestionForm[*agent]{
@@ -146,21 +146,19 @@ func (v *viewers) ask(ctx context.Context, method string, params backend.Raw) fu
 			ctx context.Context, to *agent, onResponse func(backend.Raw, error),
 		) backend.Work {
 			if v.agent.lasting() { // it may not be the client for which the request was checked
-				if err := to.checkMethod(method, params); err != nil {
+				if err := to.checkMethod(asked.method, asked.params); err != nil {
 					return jsonrpc.Fail(err)
 				}
 			}
-			params := params
-			if to != v.agent && method == protocol.RequestPermission {
+			params := asked.params
+			if to != v.agent && asked.method == protocol.RequestPermission {
 				params = to.clientCapabilities().withoutContent(params, "toolCall")
 			}
-			return to.conn.CallFunc(ctx, method, params, onResponse)
+			return to.conn.CallFunc(ctx, asked.method, params, onResponse)
 		},
-		Decides: func(result backend.Raw) bool { return decides(method, params, result) },
-		Late: func(c *agent, result backend.Raw) {
-			v.answeredLate(c, method, params, result)
-		},
-		Cancelled: cancelledAnswer(method),
+		Decides:   asked.decides,
+		Late:      func(c *agent, result backend.Raw) { v.answeredLate(c, asked, result) },
+		Cancelled: cancelledAnswer(asked.method),
 	})
 	return func() answer {
 		got := q.Wait()
@@ -172,9 +170,9 @@ func (v *viewers) ask(ctx context.Context, method string, params backend.Raw) fu
 
 // decides reports whether the result of a question is an answer. A client that cancels a dialog
 // because another one has taken its place gives none.
-func decides(method string, params, result backend.Raw) bool {
-	if method == protocol.RequestPermission {
-		_, ok := choice(params, result)
+func (q question) decides(result backend.Raw) bool {
+	if q.method == protocol.RequestPermission {
+		_, ok := q.Chosen(result)
 		return ok
 	}
 	var action string
@@ -230,14 +228,14 @@ func (v *viewers) mark(ctx context.Context, except *agent, ours map[string]any) 
 }
 
 // answeredLate tells a client that its answer to a question came too late.
-func (v *viewers) answeredLate(c *agent, method string, params, result backend.Raw) {
+func (v *viewers) answeredLate(c *agent, asked question, result backend.Raw) {
 	v.agent.tasks.Go(func() {
 		c.tell(v.address, "\n\nYour answer came too late: the question had already been answered or "+
 			"had ended.\n")
-		if method == protocol.RequestPermission {
-			choice, _ := choice(params, result)
-			c.observe(AnswerEvent{Session: v.address.id, Title: askedTitle(params),
-				Choice: choice, Late: true})
+		if asked.method == protocol.RequestPermission {
+			choice, _ := asked.Chosen(result)
+			c.observe(AnswerEvent{Session: v.address.id, Title: asked.Call.Title,
+				Choice: choice.Kind, Late: true})
 		}
 	})
 }

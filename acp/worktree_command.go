@@ -84,14 +84,11 @@ func (w worktreeReply) make(name string) error {
 
 // confirm asks whether to make the worktrees.
 func (w worktreeReply) confirm(name string, lines []string) error {
-	title := "Make the worktrees " + text.Code(name)
-	about := "For each folder, in order:\n\n" + text.Block("", strings.Join(lines, "\n"))
-	_, err := w.session.host.ask(w.ctx, w.updates, sdk.ToolCallUpdate{
-		ToolCallId: backend.NewToolCallID("worktree"),
-		Title:      &title,
-		Kind:       sdk.Ptr(sdk.ToolKindOther),
-		Content:    backend.TextContent(about),
-	}, backend.Question{Once: "Make them", Reject: "Do not make them"})
+	_, err := w.session.host.askAbout(w.ctx, w.updates, backend.Question{
+		Call: backend.NewToolCall("worktree", sdk.ToolKindOther,
+			"Make the worktrees "+text.Code(name), "For each folder, in order:\n\n"+text.Block("", strings.Join(lines, "\n"))),
+		Once: "Make them", Reject: "Do not make them",
+	})
 	return err
 }
 

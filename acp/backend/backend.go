@@ -309,8 +309,11 @@ type Client interface {
 // [ErrClosed] once the session was closed.
 type Host interface {
 	// Client sends the session's requests and notifications. The adapter adds the session id to
-	// their params.
+	// their params, and lets the user's rules about files and commands decide.
 	Client
+	// Decided returns a client for requests about which the backend has asked before.
+	Decided() Client
+	Asker
 	// Updates receives updates outside turns. Until the lifecycle response is on the wire they are
 	// buffered without blocking, up to 1,000 and 4 MiB. They are dropped if the activation fails.
 	Updates
@@ -325,9 +328,9 @@ type Host interface {
 	// Workspace returns the session's open roots, in which the user's rules hold. They stay open as
 	// long as the session.
 	Workspace() *workspace.Workspace
-	// Restrictions returns the texts of the rules that hold for Workspace and Client, for processes
-	// that open the roots themselves.
-	Restrictions() (ask, deny []string)
+	// Permits returns the user's rules and what they have allowed before, which hold for Workspace,
+	// Client and Ask.
+	Permits() *Permits
 	// Catalog returns what the session's roots contain for agents: instructions, skills, commands
 	// and MCP servers. It is updated before each turn; a returned Catalog does not change.
 	Catalog() *discovery.Catalog

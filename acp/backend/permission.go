@@ -3,9 +3,7 @@ package backend
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"strconv"
 
 	sdk "github.com/coder/acp-go-sdk"
 
@@ -13,101 +11,114 @@ import (
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 )
 
-// ErrRejected is returned by [Question.Ask] if the user does not allow the action.
-var ErrRejected = errors.New("the user did not allow it")
+// ErrRejected is returned by [Asker.Ask] if the user, or a rule, does not allow the action.
+var ErrRejected = permission.ErrRejected
+
+// Asker asks the user questions.
+type Asker interface {
+	// Ask asks the user whether something may be done, unless a rule decides about it, and waits
+	// for the answer. It returns an error unless it is allowed: an [ErrRejected], also for an
+	// answer that was not offered, which is a *permission.RuleError if a rule denies it;
+	// [ErrCancelled] if the client cancelled the question with the turn; the cause of ctx if that
+	// has ended; any other says why the client could not be asked.
+	Ask(ctx context.Context, q Question) (Answer, error)
+}
+
+// The types of rules about permissions. The backends of this module use them; other backends leave
+// Question.Action zero.
+type (
+	// Action is what rules decide about. Its fields are Verb, Files, Line, Words, Known, Odd, Reads,
+	// Local, Root, RootTold, Within, Server, Tool, ReadOnly, Found, Config, Passed, Host, Names,
+	// Texts, Unclear, Session, Mode, Standing and State.
+	Action = permission.Action
+	// Permits are the rules that hold in a session, and what the user has allowed in it. Its fields
+	// are Configured, Consents, Origins and Session.
+	Permits = permission.Permits
+	// Request is a session/request_permission. Its fields are Call, Options and Agent.
+	Request = permission.Request
+)
 
 // Question asks the user whether something may be done.
 type Question struct {
-	// ToolCall shows the action. It is the toolCall of session/request_permission.
-	ToolCall Raw
+	// Call shows what is asked about.
+	Call ToolCall
 	// Once, Always and Reject are the labels of the answers. If Always is "", it is not offered.
 	Once, Always, Reject string
+	// Action is what rules decide about. None decides about the zero Action.
+	Action Action
 }
 
-// DeniedError is returned by [Question.Ask] if a rule of the user denies the action, or the mode of
-// the session. It is an [ErrRejected].
-type DeniedError struct {
-	Rule string `json:"rule"`
-	Mode bool   `json:"mode"`
-}
-
-func (e DeniedError) Error() string {
-	if e.Mode {
-		return "the mode of the session denies it"
-	}
-	return "the user's rule " + strconv.Quote(e.Rule) + " denies it"
-}
-
-// Is makes errors.Is find [ErrRejected].
-func (e DeniedError) Is(target error) bool { return target == ErrRejected }
-
-// Meta returns the _meta of an answer to the question.
-func (e DeniedError) Meta() map[string]any {
-	return map[string]any{"acp-agent": map[string]any{"denied": e}}
+// Answer says how the user has allowed what a question asks for.
+type Answer struct {
+	// Always means that they chose the answer Always.
+	Always bool
 }
 
 // The ids of the answers.
 const (
 	onceID   = "allow-once"
-	alwaysID = "allow-always"
+	alwaysID = permission.AlwaysID
 	rejectID = "reject-once"
 )
 
-// Ask asks the user through the client and waits for the answer. It returns nil if they allow it,
-// and whether they always do. For an answer that was not offered the error is [ErrRejected]. The
-// error is [ErrCancelled] if the client cancelled the question with the turn, and the cause of ctx
-// if that has ended; any other says why the client could not be asked.
-func (q Question) Ask(ctx context.Context, c Client) (always bool, err error) {
-	asking := ctx
-	if _, known := permission.Asked(ctx); !known { // no rule decides about it
-		asking = permission.Asking(ctx, permission.Action{})
+// Ask asks the user through the client, without rules, as [Asker.Ask] does.
+func (q Question) Ask(ctx context.Context, c Client) (Answer, error) {
+	result, err := c.Call(ctx, protocol.RequestPermission, q.Params())()
+	return q.Answer(ctx, result, err)
+}
+
+// Request returns what the question is as a request for permission.
+func (q Question) Request() Request {
+	r := Request{
+		Options: []permission.Option{{Kind: permission.AllowOnce, Name: q.Once, ID: onceID}}}
+	r.Call.ID = string(q.Call.ToolCallId)
+	if q.Call.Title != nil {
+		r.Call.Title = *q.Call.Title
 	}
-	result, err := c.Call(asking, protocol.RequestPermission, q.params())()
+	if q.Always != "" {
+		r.Options = append(r.Options,
+			permission.Option{Kind: permission.AllowAlways, Name: q.Always, ID: alwaysID})
+	}
+	r.Options = append(r.Options,
+		permission.Option{Kind: permission.RejectOnce, Name: q.Reject, ID: rejectID})
+	return r
+}
+
+// Params returns the params of the session/request_permission that asks a client.
+func (q Question) Params() Raw {
+	call := q.Call
+	call.SessionUpdate, call.Status = "", sdk.Ptr(sdk.ToolCallStatusPending)
+	return Encode(struct {
+		ToolCall ToolCall            `json:"toolCall"`
+		Options  []permission.Option `json:"options"`
+	}{call, q.Request().Options})
+}
+
+// Answer reads the response of a client, whose request has the context ctx.
+func (q Question) Answer(ctx context.Context, result Raw, err error) (Answer, error) {
 	if err != nil {
 		if ctx.Err() != nil {
-			return false, context.Cause(ctx)
+			return Answer{}, context.Cause(ctx)
 		}
-		return false, fmt.Errorf("cannot ask the client for permission: %w", err)
+		return Answer{}, fmt.Errorf("cannot ask the client for permission: %w", err)
 	}
 	var answer struct {
 		Outcome struct {
 			Outcome  string `json:"outcome"`
 			OptionID string `json:"optionId"`
 		} `json:"outcome"`
-		Meta struct {
-			Ours struct {
-				Denied *DeniedError `json:"denied"`
-			} `json:"acp-agent"`
-		} `json:"_meta"`
 	}
 	if err := json.Unmarshal(result, &answer); err != nil {
-		return false, fmt.Errorf("cannot read the client's answer to a permission request: %w", err)
+		return Answer{}, fmt.Errorf("cannot read the client's answer to a permission request: %w",
+			err)
 	}
 	switch o := answer.Outcome; {
-	case answer.Meta.Ours.Denied != nil:
-		return false, *answer.Meta.Ours.Denied
 	case o.Outcome == "cancelled":
-		return false, fmt.Errorf("the permission request was cancelled: %w", ErrCancelled)
+		return Answer{}, fmt.Errorf("the permission request was cancelled: %w", ErrCancelled)
 	case o.Outcome == "selected" && o.OptionID == onceID:
-		return false, nil
+		return Answer{}, nil
 	case o.Outcome == "selected" && o.OptionID == alwaysID && q.Always != "":
-		return true, nil
-	default:
-		return false, ErrRejected
+		return Answer{Always: true}, nil
 	}
-}
-
-func (q Question) params() Raw {
-	options := []sdk.PermissionOption{
-		{OptionId: onceID, Name: q.Once, Kind: sdk.PermissionOptionKindAllowOnce}}
-	if q.Always != "" {
-		options = append(options, sdk.PermissionOption{
-			OptionId: alwaysID, Name: q.Always, Kind: sdk.PermissionOptionKindAllowAlways})
-	}
-	options = append(options, sdk.PermissionOption{
-		OptionId: rejectID, Name: q.Reject, Kind: sdk.PermissionOptionKindRejectOnce})
-	return Encode(struct {
-		ToolCall Raw                    `json:"toolCall"`
-		Options  []sdk.PermissionOption `json:"options"`
-	}{q.ToolCall, options})
+	return Answer{}, ErrRejected
 }

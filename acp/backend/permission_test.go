@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 
+	sdk "github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
@@ -24,23 +25,28 @@ func (a *answering) Call(_ context.Context, method string, params backend.Raw) b
 	return func() (backend.Raw, error) { return a.result, a.err }
 }
 
+// titled returns a tool call with a title.
+func titled(title string) backend.ToolCall {
+	return backend.ToolCall{ToolCallUpdate: sdk.ToolCallUpdate{Title: &title}}
+}
+
 // mayDelete offers both ways to allow what it asks for.
 func mayDelete() backend.Question {
-	return backend.Question{ToolCall: backend.Raw(`{"title":"Delete <all>"}`),
+	return backend.Question{Call: titled("Delete <all>"),
 		Once: "Allow", Always: "Always", Reject: "Reject"}
 }
 
 func ExampleQuestion_Ask() {
 	c := &answering{
 		result: backend.Raw(`{"outcome":{"outcome":"selected","optionId":"allow-once"}}`)}
-	q := backend.Question{ToolCall: backend.Raw(`{"title":"Write a.txt"}`),
+	q := backend.Question{Call: titled("Write a.txt"),
 		Once: "Allow", Reject: "Reject"}
-	always, err := q.Ask(context.Background(), c)
-	fmt.Println(always, err)
+	answer, err := q.Ask(context.Background(), c)
+	fmt.Println(answer.Always, err)
 	fmt.Println(c.asked[0])
 	// Output:
 	// false <nil>
-	// session/request_permission {"toolCall":{"title":"Write a.txt"},"options":[{"kind":"allow_once","name":"Allow","optionId":"allow-once"},{"kind":"reject_once","name":"Reject","optionId":"reject-once"}]}
+	// session/request_permission {"toolCall":{"status":"pending","title":"Write a.txt","toolCallId":""},"options":[{"kind":"allow_once","name":"Allow","optionId":"allow-once"},{"kind":"reject_once","name":"Reject","optionId":"reject-once"}]}
 }
 
 // Clause A30.
@@ -64,16 +70,16 @@ func TestAsk(t *testing.T) {
 		`null`:                                                          {err: backend.ErrRejected},
 		`{}`:                                                            {err: backend.ErrRejected},
 	} {
-		always, err := mayDelete().Ask(t.Context(), &answering{result: backend.Raw(result)})
+		answer, err := mayDelete().Ask(t.Context(), &answering{result: backend.Raw(result)})
 		require.ErrorIs(t, err, want.err, result)
-		require.Equal(t, want.always, always, result)
+		require.Equal(t, want.always, answer.Always, result)
 	}
 	once := backend.Question{Once: "Allow", Reject: "Reject"}
-	always, err := once.Ask(t.Context(),
+	answer, err := once.Ask(t.Context(),
 		&answering{result: backend.Raw(
 			`{"outcome":{"outcome":"selected","optionId":"allow-always"}}`)})
 	require.Equal(t, backend.ErrRejected, err, "it was not offered")
-	require.False(t, always)
+	require.False(t, answer.Always)
 }
 
 // Clause A30.

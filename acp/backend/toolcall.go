@@ -35,10 +35,16 @@ func NewToolCallID(prefix string) sdk.ToolCallId {
 	return sdk.ToolCallId(prefix + "-" + rand.Text()[:16])
 }
 
-// TextContent returns a text as the content of a tool call.
-func TextContent(s string) []sdk.ToolCallContent {
-	return []sdk.ToolCallContent{sdk.ToolContent(sdk.TextBlock(s))}
+// NewToolCall returns a tool call that has not begun, with a new id that begins with a prefix. It
+// shows a text in Markdown.
+func NewToolCall(prefix string, kind sdk.ToolKind, title, about string) ToolCall {
+	return ToolCall{Content: TextContent(about), ToolCallUpdate: sdk.ToolCallUpdate{
+		ToolCallId: NewToolCallID(prefix), Title: &title, Kind: &kind,
+		Status: sdk.Ptr(sdk.ToolCallStatusPending)}}
 }
+
+// TextContent returns a text as the content of a tool call.
+func TextContent(s string) []any { return []any{sdk.ToolContent(sdk.TextBlock(s))} }
 
 // Locations returns a location for a tool call, unless JSON cannot represent the path. Line 0
 // stands for the whole file.

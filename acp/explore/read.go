@@ -121,11 +121,11 @@ func (t *commandTurn) open(
 		if !asks {
 			return before
 		}
-		title, kind := "Read "+text.Argument(a.At.Path()), sdk.ToolKindRead
-		q := backend.Question{Once: "Allow", Reject: "Reject", ToolCall: backend.Encode(
-			sdk.ToolCallUpdate{ToolCallId: call.ID, Title: &title, Kind: &kind,
-				Locations: backend.Locations(a.At.Path(), 0)})}
-		_, err := q.Ask(permission.Asking(ctx, rule.Action), t.host)
+		shown := backend.ToolCall{ToolCallUpdate: sdk.ToolCallUpdate{ToolCallId: call.ID,
+			Title: sdk.Ptr("Read " + text.Argument(a.At.Path())), Kind: sdk.Ptr(sdk.ToolKindRead),
+			Locations: backend.Locations(a.At.Path(), 0)}}
+		_, err := t.host.Ask(ctx, backend.Question{Call: shown, Once: "Allow", Reject: "Reject",
+			Action: rule.Action})
 		return err
 	})
 	return ws.Open(path)

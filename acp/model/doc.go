@@ -32,7 +32,6 @@
 //	server_resources.go    the tool that reads their resources
 //	run_command.go         the tool that runs commands, in terminals of a client that offers them
 //	run_child.go           commands as children of this process
-//	command_files.go       the files that an allowed command runs, which must not have changed
 //	plan.go                the tool that shows a plan
 //	settings.go            mode, model and thought level of a session
 //	system.go, system.md   the system prompt
@@ -46,15 +45,15 @@
 //
 // The user is asked before
 //
-//	a change of a file     modelCall.permit in permission.go; policy.WhyAsk for changes that ask
+//	a change of a file     modelCall.permit in permission.go; permission.WhyAsk for changes that ask
 //	                       although the mode allows edits
 //	/undo                  modelTurn.restore in undo_files.go
-//	a command              modelCall.permitCommand in run_command.go, with command_files.go
+//	a command              modelCall.permitCommand in run_command.go
 //	a tool of a server     mcpCall.askPermission in permission.go of package acp/internal/servers
 //	an unlisted resource   modelCall.readResource in server_resources.go
 //	a repeated call        modelTurn.askToGoOn in loops.go
 //
-// A rule of package policy may answer the first two and a tool of a server, in acp/permit.go.
+// Rules may answer the first, the third and a tool of a server: session.ask in acp/permission.go.
 //
 // # What survives
 //

@@ -8,12 +8,13 @@ import (
 
 // fileTools returns the tools for the files of the roots.
 func (s *modelSession) fileTools() (all []tool) {
-	ask, _ := s.host.Restrictions()
+	rules, _ := s.host.Permits().Restrictions()
 	o := tools.Options{Editor: s.editor(), Permit: neverPermit}
 	for _, t := range tools.New(s.host.Workspace(), o).Tools() {
-		all = append(all, tool{Tool: t, alone: len(ask) > 0, forCall: func(c *modelCall) tools.Tool {
+		forCall := func(c *modelCall) tools.Tool {
 			return t.Permitting(c.permit, c.noteMade, c.checkAccess)
-		}})
+		}
+		all = append(all, tool{Tool: t, alone: len(rules.Ask) > 0, forCall: forCall})
 	}
 	return all
 }

@@ -2,7 +2,6 @@ package model
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -91,17 +90,14 @@ func (t *modelTurn) warn(c *modelCall, n, most int, outcome string) string {
 func (t *modelTurn) askToGoOn(ctx context.Context) (sdk.StopReason, error) {
 	stuck := *t.stuck
 	t.stuck = nil
-	shown := sdk.SessionUpdateToolCall{
-		SessionUpdate: string(sessionstore.ToolCall),
-		ToolCallId:    sdk.ToolCallId("loop-" + rand.Text()[:16]),
-		Title:         "Go on, although " + stuck.String(), Kind: sdk.ToolKindOther,
-		Status: sdk.ToolCallStatusPending,
-	}
+	shown := backend.ToolCall{SessionUpdate: sessionstore.ToolCall}
+	shown.ToolCallId = backend.NewToolCallID("loop")
+	shown.Title = sdk.Ptr("Go on, although " + stuck.String())
+	shown.Kind, shown.Status = sdk.Ptr(sdk.ToolKindOther), sdk.Ptr(sdk.ToolCallStatusPending)
 	if err := t.updates.Update(ctx, backend.NewUpdate(shown)); err != nil {
 		return "", err
 	}
-	_, err := backend.Question{ToolCall: backend.Encode(shown), Once: "Go on", Reject: "Stop"}.
-		Ask(ctx, t.host)
+	_, err := t.host.Ask(ctx, backend.Question{Call: shown, Once: "Go on", Reject: "Stop"})
 	if ctx.Err() != nil || errors.Is(err, backend.ErrCancelled) {
 		return "", err
 	}

@@ -9,7 +9,6 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -44,15 +43,13 @@ func (e openFiles) call(ctx context.Context, method string, params, result any) 
 	}
 	ctx, cancel := context.WithTimeout(ctx, editorTime)
 	defer cancel()
-	return callClient(ctx, e.session.host, method, params, result)
+	return callClient(ctx, e.session.host.Decided(), method, params, result)
 }
 
 var errOnlyOnDisk = errors.New("with a sandbox, only the text on the disk is used")
 
-// callClient sends a request to the client and decodes its result, unless that is nil. Rules have
-// decided about it before.
+// callClient sends a request to the client and decodes its result, unless that is nil.
 func callClient(ctx context.Context, c backend.Client, method string, params, result any) error {
-	ctx = permission.Asking(ctx, permission.Action{})
 	raw, err := c.Call(ctx, method, backend.Encode(params))()
 	if err != nil || result == nil {
 		return err

@@ -38,7 +38,7 @@ func reasonForUser(err error) string {
 	switch {
 	case errors.Is(err, errRejected):
 		return "You have rejected it, so it was not done."
-	case errors.As(err, new(backend.DeniedError)), errors.As(err, new(*permission.RuleError)):
+	case errors.As(err, new(*permission.RuleError)):
 		return "A rule of your configuration denies it, so it was not done."
 	case errors.Is(err, errModeReads):
 		return "The mode of the session allows no changes, so it was not done."
@@ -116,26 +116,23 @@ func (c *modelCall) noteMade(change tools.Change) {
 	}
 }
 
-// askUser asks the user whether to do what is shown, as [backend.Question.Ask] does, unless a rule
-// decides about the action. allowAlways is the label of the answer that always allows it, "" for
-// none.
+// askUser asks the user whether to do what is shown, unless a rule decides about the action.
+// allowAlways is the label of the answer that always allows it, "" for none.
 func (c *modelCall) askUser(
 	ctx context.Context, shown backend.ToolCall, allowAlways string, action permission.Action,
 ) (always bool, err error) {
 	set, _ := c.turn.current() // the user may have changed the mode since the step began
 	action.Mode = set.Mode.rules()
 	shown.ToolCallId, shown.Kind, shown.RawInput = sdk.ToolCallId(c.ID), &c.kind, c.rawInput()
-	shown.Status = sdk.Ptr(sdk.ToolCallStatusPending)
-	q := backend.Question{ToolCall: backend.Encode(shown),
-		Once: "Allow", Always: allowAlways, Reject: "Reject"}
-	always, err = q.Ask(permission.Asking(ctx, action), c.turn.host)
-	switch denied, byRule := errors.AsType[backend.DeniedError](err); {
-	case byRule && denied.Mode:
+	answer, err := c.turn.host.Ask(ctx, backend.Question{Call: shown,
+		Once: "Allow", Always: allowAlways, Reject: "Reject", Action: action})
+	switch denied, byRule := errors.AsType[*permission.RuleError](err); {
+	case byRule && denied.Rule.Preset:
 		err = errModeReads
 	case byRule:
 		err = fmt.Errorf("%w. Do not try to get the same done in another way", denied)
 	case errors.Is(err, backend.ErrRejected):
 		err = errRejected
 	}
-	return always, err
+	return answer.Always, err
 }

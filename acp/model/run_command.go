@@ -85,7 +85,7 @@ func (c *modelCall) runCommand(ctx context.Context, in commandInput) (string, er
 		return "", err
 	}
 	cmd := shellCommand{in.Command, dir}
-	env, err := c.permitCommand(ctx, cmd)
+	permitted, env, err := c.permitCommand(ctx, cmd)
 	if err != nil {
 		return "", fmt.Errorf("the command was not run: %w", err)
 	}
@@ -98,7 +98,10 @@ func (c *modelCall) runCommand(ctx context.Context, in commandInput) (string, er
 			text.Printable(dir))
 	}
 	c.began = true
-	defer c.noteFiles(cmd)
+	defer func() { // its own changes are not a reason to ask again
+		_, left, _ := c.commandIn(cmd)
+		c.turn.host.Permits().Renew(permitted, left.State)
+	}()
 	if s, _ := c.turn.sandbox(); c.turn.backend.terminal &&
 		(s.Mode == sandbox.Off || len(c.turn.backend.given.Sandboxer) > 0) {
 		return c.runTerminal(ctx, cmd, env, timeout)
@@ -125,21 +128,6 @@ func unattended() []string {
 	}
 }
 
-// noteFiles remembers the files of an always allowed command after it has run, so that the
-// command's own changes are not a reason to ask again. The permission covers the content of the
-// files. If that can no longer be determined, the user is asked again.
-func (c *modelCall) noteFiles(cmd shellCommand) {
-	allowed := c.turn.tools.allowed
-	before, always := allowed[cmd]
-	if !always {
-		return
-	}
-	allowed[cmd] = c.commandFiles(cmd).state
-	if before != "" && allowed[cmd] == "" {
-		delete(allowed, cmd)
-	}
-}
-
 // directory returns the path of a directory without links.
 func (c *modelCall) directory(path string) (string, error) {
 	dir, err := c.turn.host.Workspace().OpenDir(path)
@@ -149,28 +137,51 @@ func (c *modelCall) directory(path string) (string, error) {
 	return dir.Ref().Path(), dir.Close()
 }
 
-// permitCommand asks whether to run the command: rules decide, or the user. The user is not asked
-// again if they have allowed the command for the session and the files that it names are still the
-// same. It returns variables for the command's environment.
-func (c *modelCall) permitCommand(ctx context.Context, cmd shellCommand) (env []string, err error) {
-	allowed, files := c.turn.tools.allowed, c.commandFiles(cmd)
-	action, env := permission.Command(c.turn.host.Workspace(), cmd.line, cmd.dir)
+// commandIn returns the action of a command, the files that it names, and variables for its
+// environment.
+func (c *modelCall) commandIn(
+	cmd shellCommand,
+) (files []string, action permission.Action, env []string) {
+	ws := c.turn.host.Workspace()
+	action, env = permission.Command(ws, cmd.line, cmd.dir)
 	if env != nil {
 		action.Odd = ""
 	}
-	state, always := allowed[cmd]
-	action.Given, action.Standing = always && state == files.state, true
-	if !action.Given {
-		delete(allowed, cmd)
-	}
-	what := "In " + text.Code(cmd.dir) + ":\n\n" + text.Block("sh", cmd.line)
-	shown := backend.ToolCall{Content: []any{sdk.ToolContent(sdk.TextBlock(what))}}
+	action.State, files = permission.Contents(ws, action)
+	action.Standing = true
+	return files, action, env
+}
+
+// permitCommand asks whether to run the command: rules decide, or the user. The user is not asked
+// again if they have allowed the command for the session and the files that it names are still the
+// same. It returns what was permitted, and variables for the command's environment.
+func (c *modelCall) permitCommand(
+	ctx context.Context, cmd shellCommand,
+) (permission.Action, []string, error) {
+	files, action, env := c.commandIn(cmd)
+	shown := backend.ToolCall{Content: backend.TextContent(
+		"In " + text.Code(cmd.dir) + ":\n\n" + text.Block("sh", cmd.line))}
 	shown.Title = &c.title
-	always, err = c.askUser(ctx, shown, files.label(), action)
+	always, err := c.askUser(ctx, shown, exactly(action.State, files), action)
 	if always {
-		allowed[cmd] = files.state
+		c.turn.host.Permits().AllowExactly(action)
 	}
-	return env, err
+	return action, env, err
+}
+
+// exactly is the label of the answer that allows a command for the session, as long as these files
+// stay as they are. state is "" if that cannot be determined.
+func exactly(state string, files []string) string {
+	const label = "Always allow this command in this session, "
+	switch n := len(files); {
+	case state == "" || n == 0:
+		return label + "even if files that it runs change"
+	case n == 1:
+		return label + "as long as " + text.Argument(files[0]) + " stays as it is"
+	default:
+		return label + "as long as " + text.Argument(files[0]) + " and " +
+			text.Count(n-1, "other file", "other files") + " stay as they are"
+	}
 }
 
 // terminal is a terminal of the client.
@@ -253,8 +264,9 @@ func (c *modelCall) createTerminal(
 	var created struct {
 		TerminalID string `json:"terminalId"`
 	}
-	err = callClient(ctx, c.turn.host, protocol.TerminalCreate, params, &created)
-	return terminal{c.turn.host, created.TerminalID}, err
+	client := c.turn.host.Decided()
+	err = callClient(ctx, client, protocol.TerminalCreate, params, &created)
+	return terminal{client, created.TerminalID}, err
 }
 
 // mayRun reports whether the session may run commands.

@@ -39,8 +39,7 @@ func (b *modelBackend) Open(
 	s := &modelSession{
 		backend: b, host: h, opened: time.Now(), settings: b.restoreSettings(a.State),
 		client: readInstructions(a.Params), history: a.History,
-		tools: toolState{allowed: map[shellCommand]string{}, broken: map[string]bool{},
-			noted: map[string]bool{}},
+		tools: toolState{broken: map[string]bool{}, noted: map[string]bool{}},
 	}
 	if a.State == nil {
 		s.settings.Foreign = math.MaxInt

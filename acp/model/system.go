@@ -270,3 +270,11 @@ func missing(verb string, list, other []string) []string {
 	}
 	return []string{verb + " " + strings.Join(names, ", ")}
 }
+
+// absolute returns a path that may be relative to a directory.
+func absolute(dir, path string) string {
+	if strings.HasPrefix(path, "/") {
+		return path
+	}
+	return dir + "/" + path
+}

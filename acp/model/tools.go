@@ -26,8 +26,6 @@ type toolState struct {
 	// overview describes the roots as they were when the session was opened, nil until then.
 	overview      *string
 	overviewNames int // with so many names of each
-	// allowed are the commands that need no further permission, with the state of their files.
-	allowed map[shellCommand]string
 	// late has the prefixes of MCP servers that did not list their tools in time. broken has the
 	// prefixes of those that have failed, as the user was told.
 	late, broken map[string]bool

@@ -303,11 +303,8 @@ func (t *modelTurn) restore(
 		s.ToolCallId, s.Status = shown.ToolCallId, &status
 		return t.updates.Commit(context.WithoutCancel(ctx), backend.NewUpdate(s))
 	}
-	question := shown
-	question.SessionUpdate = ""
-	q := backend.Question{ToolCall: backend.Encode(question), Once: "Restore",
-		Reject: "Keep the files as they are"}
-	switch _, err := q.Ask(ctx, t.host); {
+	q := backend.Question{Call: shown, Once: "Restore", Reject: "Keep the files as they are"}
+	switch _, err := t.host.Ask(ctx, q); {
 	case errors.Is(err, backend.ErrRejected):
 		return nil, status(failed)
 	case err != nil:

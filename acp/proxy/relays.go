@@ -104,8 +104,9 @@ func (r *relays) rules() (_ mcprelay.Rules, known bool) {
 		for _, root := range u.roots.Existing().All() {
 			folders = append(folders, root.Real.String())
 		}
-		ask, deny := u.session.host.Restrictions()
-		all = all.With(permission.Permissions{Ask: ask, Deny: deny})
+		if p := u.session.host.Permits().Configured; p != nil {
+			all = all.With(permission.Permissions{Ask: p.Ask, Deny: p.Deny})
+		}
 	}
 	return mcprelay.Rules{Ask: all.Ask, Deny: all.Deny, Folders: folders}, len(users) > 0
 }

@@ -68,7 +68,7 @@ func (set *settings) check(s streams, w *workspace.Workspace, action permission.
 }
 
 // sources returns where the rules of a session with the roots of w come from.
-func (set *settings) sources(w *workspace.Workspace) (s permission.Sources, err error) {
+func (set *settings) sources(w *workspace.Workspace) (s *permission.Permits, err error) {
 	consents, err := set.consents()
 	if err != nil {
 		return s, err
@@ -81,7 +81,7 @@ func (set *settings) sources(w *workspace.Workspace) (s permission.Sources, err 
 	if err != nil {
 		return s, err
 	}
-	return permission.NewSources(w, consents, origins, set.permissionsFor), nil
+	return permission.NewPermits(w, consents, origins, set.permissionsFor), nil
 }
 
 // action returns the action of a command, or of the request in r if there is none.

@@ -21,7 +21,16 @@ type RuleError struct {
 	May    bool   // the rule may be about the action, and so the user is asked
 }
 
+// ErrRejected says that the user, or a rule, does not allow an action.
+var ErrRejected = errors.New("the user did not allow it")
+
+// Is makes errors.Is find [ErrRejected].
+func (e *RuleError) Is(target error) bool { return target == ErrRejected && e.Effect == Deny }
+
 func (e *RuleError) Error() string {
+	if e.Rule.Preset {
+		return "the mode of the session denies it"
+	}
 	rule := "the user's rule " + strconv.Quote(e.Rule.String())
 	if e.Effect == Deny {
 		return rule + " denies it"

@@ -413,7 +413,7 @@ func TestFoldersOfCommands(t *testing.T) {
 		if c.session {
 			continue
 		}
-		sources := Sources{Consents: consent.NewStore(t.TempDir())}
+		sources := Permits{Consents: consent.NewStore(t.TempDir())}
 		require.NoError(t, sources.Remember(rule, consent.Consent{}))
 		kept, err := sources.Rules(g.place.Workspace)
 		require.NoError(t, err)
@@ -489,8 +489,8 @@ func TestRulesForFolders(t *testing.T) {
 	require.Equal(t, Deny, Decide(g.ask(t, "", command("cat sub/b.txt")), g.rules(t, "allow run cat ...", "deny read sub")).Effect)
 }
 
-// A deny or ask rule may name a folder of the session other than the working directory, or any file by
-// its absolute path.
+// A deny or ask rule may name a folder of the session other than the working directory, or any file
+// by its absolute path.
 //
 // Clause R1.
 func TestRulesThatNameRoots(t *testing.T) {
@@ -531,15 +531,15 @@ func at(t *testing.T, g ground, names ...string) workspace.Ref {
 	return info.Ref()
 }
 
-// What the user has configured for sessions in another folder of the session holds too, as far as it
-// denies or asks.
+// What the user has configured for sessions in another folder of the session holds too, as far as
+// it denies or asks.
 //
 // Clause R1.
 func TestRulesOfOtherFolders(t *testing.T) {
 	g := newGround(t)
 	rules := func(of map[string]Permissions) (Permissions, bool) {
 		t.Helper()
-		s := NewSources(g.place.Workspace, consent.NewStore(""), nil, func(dir workspace.Dir) *Permissions {
+		s := NewPermits(g.place.Workspace, consent.NewStore(""), nil, func(dir workspace.Dir) *Permissions {
 			if p, ok := of[dir.String()]; ok {
 				return &p
 			}
@@ -583,8 +583,16 @@ func TestOrder(t *testing.T) {
 	edit.Mode = Preset(nil, []Verb{Edit, Run})
 	require.Equal(t, Deny, Decide(edit, g.rules(t, "allow edit")).Effect)
 	run := g.ask(t, "", command("go test"))
-	run.Mode, run.Given = edit.Mode, true
+	permits := Permits{Consents: consent.NewStore("")}
+	permits.AllowExactly(run)
+	v, err := permits.Decide(g.place.Workspace, run)
+	require.NoError(t, err)
+	require.Equal(t, Allow, v.Effect)
+	run.Mode = edit.Mode
 	require.Equal(t, Deny, Decide(run, g.rules(t, "allow run go ...")).Effect)
+	v, err = permits.Decide(g.place.Workspace, run)
+	require.NoError(t, err)
+	require.Equal(t, Deny, v.Effect)
 }
 
 // FuzzAllow asks for anything: what is allowed is complete, plain and inside.

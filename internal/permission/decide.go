@@ -32,6 +32,8 @@ type File struct {
 	Root string
 	// Folder means that it is a folder, of which everything may be read.
 	Folder bool
+	// Word is the word of a command that names it, "" for other files.
+	Word string
 	// Risk says why a write is asked about even if edits are allowed; see [WhyAsk].
 	Risk string
 
@@ -80,8 +82,10 @@ type Action struct {
 	// Mode has the rules of the session's mode.
 	Mode Rules
 	// Standing means that the question has an answer of its own that is better than a rule for
-	// exactly this action. Given means that the user has chosen it before.
-	Standing, Given bool
+	// exactly this action.
+	Standing bool
+	// State changes when a file changes that a command names, for [Permits.AllowExactly].
+	State string
 
 	said []saying // Line and Texts, set by [Decide]
 }
@@ -101,8 +105,8 @@ type Verdict struct {
 	Rule Rule
 	// Why says why the user is asked although there are rules.
 	Why string
-	// Again means that Rule, an ask or deny rule, may be about the action, so that the user is asked
-	// again whatever else is allowed.
+	// Again means that Rule, an ask or deny rule, may be about the action, so that the user is
+	// asked again whatever else is allowed.
 	Again bool
 }
 
@@ -123,11 +127,12 @@ func Decide(a Action, rules Rules) Verdict {
 		return Verdict{Effect: Ask, Rule: rules.Ask[i], Why: "a rule says to ask"}
 	}
 	why := a.whyUnclear()
+	exact := slices.IndexFunc(rules.Allow, func(r Rule) bool { return r.isExact() && r.allows(a) })
 	switch {
 	case !complete:
 		return Verdict{Effect: Ask, Why: "it is too long to look for what rules are about"}
-	case a.Given:
-		return Verdict{Effect: Allow, Rule: Rule{verb: a.Verb, Preset: true}}
+	case exact >= 0:
+		return Verdict{Effect: Allow, Rule: rules.Allow[exact]}
 	case why != "":
 		return Verdict{Effect: Ask, Why: why}
 	}

@@ -17,8 +17,7 @@
 //	arguments.go   what the arguments of a tool of an MCP server may mean
 //	place.go       the folders of a session, against which paths are checked
 //	offer.go       the rule that allows an action from now on, in words
-//	remembered.go  rules that the user gave before
-//	question.go    the action of a question of acp-agent's own
+//	permits.go     the rules that hold in a session, and what the user has answered there
 //	access.go      files that are read and changed without a question
 //	autorun.go     files that programs run or obey by themselves
 //

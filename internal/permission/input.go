@@ -12,6 +12,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/permission/commandline"
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -86,25 +87,32 @@ func isEditValue(name string, value any) bool {
 		(name == "command" || name == "mode" || name == "type") && slices.Contains(verbs, value)
 }
 
-// pathsIn returns the paths in a member of an input.
-func pathsIn(name string, value any) (paths []string) {
+// each calls do with a value of a member and all values in it, each with the name of its member.
+func each(name string, value any, do func(name string, value any)) {
+	do(name, value)
 	switch v := value.(type) {
-	case string:
-		if slices.Contains(pathMembers, name) && v != "" {
-			paths = append(paths, v)
-		}
-		if name == "diff" || name == "patch" {
-			paths = append(paths, filesOfPatch(v)...)
-		}
 	case []any:
 		for _, item := range v {
-			paths = append(paths, pathsIn(name, item)...)
+			each(name, item, do)
 		}
 	case map[string]any:
-		for inner, item := range v {
-			paths = append(paths, pathsIn(inner, item)...)
+		for name, item := range v {
+			each(name, item, do)
 		}
 	}
+}
+
+// pathsIn returns the paths in an input.
+func pathsIn(input map[string]any) (paths []string) {
+	each("", input, func(name string, value any) {
+		switch s, _ := value.(string); {
+		case s == "":
+		case slices.Contains(pathMembers, name):
+			paths = append(paths, s)
+		case name == "diff" || name == "patch":
+			paths = append(paths, filesOfPatch(s)...)
+		}
+	})
 	return paths
 }
 
@@ -197,29 +205,26 @@ func unwrap(line string) string {
 
 // harmless returns an error if the input of a reading tool contains a command, or a path that is not
 // in the roots. It adds the paths to the action.
-func (q *reader) harmless(input any) (first error) {
-	switch v := input.(type) {
-	case map[string]any:
-		for name, value := range v {
-			if namesCommand(name) {
-				first = cmp.Or(first, errors.New("it may run a command"))
-			}
-			first = cmp.Or(first, q.harmless(value))
+func (q *reader) harmless() (first error) {
+	each("", q.input, func(name string, value any) {
+		if namesCommand(name) {
+			first = cmp.Or(first, errors.New("it may run a command"))
 		}
-	case []any:
-		for _, value := range v {
-			first = cmp.Or(first, q.harmless(value))
+		s, ok := value.(string)
+		if !ok {
+			return
 		}
-	case string:
-		if strings.HasPrefix(v, "~") || strings.Contains(v, "://") ||
-			slices.Contains(strings.FieldsFunc(v, isSeparator), "..") {
-			first = errors.New("it may name something outside the folders of this session")
+		if strings.HasPrefix(s, "~") || strings.Contains(s, "://") ||
+			slices.Contains(strings.FieldsFunc(s, isSeparator), "..") {
+			first = cmp.Or(first,
+				errors.New("it may name something outside the folders of this session"))
 		}
-		if filepath.IsAbs(v) || strings.HasPrefix(v, "/") {
-			return cmp.Or(first, q.addFile(v, nil, nil))
+		if filepath.IsAbs(s) || strings.HasPrefix(s, "/") {
+			first = cmp.Or(first, q.addFile(s, nil, nil))
+		} else {
+			first = cmp.Or(first, q.addName(s))
 		}
-		return cmp.Or(first, q.addName(v))
-	}
+	})
 	return first
 }
 
@@ -281,60 +286,61 @@ func toolOf(agent string, announced, asked json.RawMessage) (t toolName, ok bool
 	return t, ok, nil
 }
 
-// toolIn reads the _meta of Claude Code, Qwen Code and goose.
+// toolNames say where agents tell in the _meta of a call what tool of an MCP server it calls: the
+// name of the tool, with mark before it, and of the server, if they tell it, with the source of it.
+var toolNames = []struct {
+	mark                 string
+	tool, server, source []string
+}{
+	{"mcp__", []string{"claudeCode", "toolName"}, []string{"claudeCode", "mcpServer", "name"},
+		[]string{"claudeCode", "mcpServer", "source"}},
+	{"mcp__", []string{"toolName"}, nil, nil}, // Qwen Code
+	// goose, of which only the names of tools of MCP servers have that of their extension before
+	// them
+	{"", []string{"goose", "toolCall", "toolName"}, gooseExtension, nil},
+}
+
+var gooseExtension = []string{"goose", "toolCall", "extensionName"}
+
+// textAt returns the text at a path in JSON, "" if there is none.
+func textAt(raw json.RawMessage, path []string) (s string) {
+	if len(path) > 0 {
+		_ = json.Unmarshal(strictjson.Find(raw, path...), &s)
+	}
+	return s
+}
+
+// toolIn reads the _meta of a call.
 func toolIn(raw json.RawMessage) (t toolName, ok bool, err error) {
-	var meta struct {
-		Claude struct {
-			Tool   string `json:"toolName"`
-			Server struct {
-				Name   string `json:"name"`
-				Source string `json:"source"`
-			} `json:"mcpServer"`
-		} `json:"claudeCode"`
-		Qwen  string    `json:"toolName"`
-		Goose gooseMeta `json:"goose"`
-	}
-	if len(raw) == 0 || json.Unmarshal(raw, &meta) != nil {
-		return t, false, nil
-	}
-	const mark, between = "mcp__", "__"
-	for _, name := range []string{meta.Claude.Tool, meta.Qwen} {
-		rest, isTool := strings.CutPrefix(name, mark)
-		if !isTool {
-			continue
+	const between = "__"
+	for _, agent := range toolNames {
+		rest, isTool := strings.CutPrefix(textAt(raw, agent.tool), agent.mark)
+		server := textAt(raw, agent.server)
+		named := server
+		if agent.mark != "" {
+			named = asNamed(server)
 		}
-		if server := meta.Claude.Server.Name; server != "" {
-			tool, found := strings.CutPrefix(rest, asNamed(server)+between)
-			if !found {
-				return t, true, errors.New("the name of the tool is not that of its server")
-			}
-			return toolName{server, tool, meta.Claude.Server.Source}, true, nil
+		tool, found := strings.CutPrefix(rest, named+between)
+		switch {
+		case !isTool || rest == "" || agent.mark == "" && (server == "" || !found):
+		case server == "":
+			return splitTool(rest, between)
+		case !found:
+			return t, true, errors.New("the name of the tool is not that of its server")
+		default:
+			return toolName{server, tool, textAt(raw, agent.source)}, true, nil
 		}
-		return splitTool(rest, between)
-	}
-	call := meta.Goose.Call
-	if tool, isTool := strings.CutPrefix(call.Tool, call.Extension+between); isTool && call.Extension != "" {
-		return toolName{server: call.Extension, tool: tool}, true, nil
 	}
 	return t, false, nil
 }
 
-// gooseMeta is what goose says about a tool call. Only the names of tools of MCP servers have the
-// name of their extension before them.
-type gooseMeta struct {
-	Call struct {
-		Tool      string `json:"toolName"`
-		Extension string `json:"extensionName"`
-	} `json:"toolCall"`
-}
-
 // gooseKind returns the kind of a call of goose's own tools, which says "other" for all.
 func gooseKind(announced json.RawMessage) string {
-	var meta struct{ Goose gooseMeta }
-	if json.Unmarshal(announced, &meta) != nil || meta.Goose.Call.Extension != "developer" {
+	if textAt(announced, gooseExtension) != "developer" {
 		return ""
 	}
-	return map[string]string{"shell": "execute", "edit": "edit", "write": "edit"}[meta.Goose.Call.Tool]
+	tool := textAt(announced, []string{"goose", "toolCall", "toolName"})
+	return map[string]string{"shell": "execute", "edit": "edit", "write": "edit"}[tool]
 }
 
 // splitTool splits the name of a server from that of its tool, if that can be done in one way only.

@@ -2,7 +2,10 @@ package permission
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"net/url"
@@ -321,7 +324,7 @@ func (p Place) named(word, dir string) File {
 		name = absolute(dir, "./"+name[len(at):])
 	}
 	f := p.at(name)
-	f.Others = append(f.Others, path.Clean(word))
+	f.Others, f.Word = append(f.Others, path.Clean(word)), word
 	return f
 }
 
@@ -385,6 +388,36 @@ func Command(w *workspace.Workspace, line, dir string) (a Action, env []string) 
 		a.Unclear = err.Error()
 	}
 	return a, env
+}
+
+// maxHashed bounds the files of a command whose content is compared, in bytes.
+const maxHashed = 64 << 20
+
+// Contents returns a text that changes if the content of a file changes that a command names, such
+// as the script that it runs, or if one is created, and these files as the command writes them. The
+// text is "" if that cannot be determined.
+func Contents(w *workspace.Workspace, a Action) (state string, names []string) {
+	if len(Words(a.Line)) > maxMentions {
+		return "", nil
+	}
+	seen := map[string]bool{}
+	sum, room := sha256.New(), int64(maxHashed)
+	for _, f := range a.Files {
+		if seen[f.Path] {
+			continue
+		}
+		seen[f.Path] = true
+		hash, size, err := w.Hash(f.Path, room)
+		if err != nil {
+			continue
+		}
+		if room -= size; room < 0 {
+			return "", nil
+		}
+		names = append(names, f.Word)
+		fmt.Fprintf(sum, "%q %s\n", f.Path, hash)
+	}
+	return hex.EncodeToString(sum.Sum(nil)), names
 }
 
 // OutsideRead returns the action of reading the file at a real path, to which a path outside the

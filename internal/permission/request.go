@@ -54,20 +54,41 @@ func (c Call) With(other Call) Call {
 	return c
 }
 
-// Option is an answer that an agent offers.
+// Option is an answer that a request offers. It is encoded as it was read.
 type Option struct {
-	ID   string `json:"optionId"`
 	Kind string `json:"kind"`
 	Name string `json:"name"`
+	ID   string `json:"optionId"`
+
+	raw json.RawMessage // nil if it was not read
+}
+
+type plainOption Option
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (o *Option) UnmarshalJSON(raw []byte) error {
+	o.raw = slices.Clone(raw)
+	return json.Unmarshal(raw, (*plainOption)(o))
+}
+
+// MarshalJSON implements [json.Marshaler].
+func (o Option) MarshalJSON() ([]byte, error) {
+	if o.raw != nil {
+		return o.raw, nil
+	}
+	return strictjson.Encode(plainOption(o)), nil
 }
 
 // The kinds of options.
 const (
-	allowOnce    = "allow_once"
-	allowAlways  = "allow_always"
-	rejectOnce   = "reject_once"
-	rejectAlways = "reject_always"
+	AllowOnce    = "allow_once"
+	AllowAlways  = "allow_always"
+	RejectOnce   = "reject_once"
+	RejectAlways = "reject_always"
 )
+
+// AlwaysID is the id of acp-agent's own answers for good.
+const AlwaysID = "allow-always"
 
 // Request is a session/request_permission of an agent.
 type Request struct {
@@ -93,53 +114,94 @@ func named(names ...string) *strictjson.Shape {
 	return &strictjson.Shape{Fields: fields}
 }
 
-// ParseRequest reads the params of a session/request_permission. It fails if they could be read in
-// several ways.
+// ParseRequest reads the params of a session/request_permission. The error is not nil if they could
+// be read in several ways; the request is one of them then.
 func ParseRequest(params json.RawMessage) (r Request, err error) {
-	if v := strictjson.Check(params, requestShape); len(v) > 0 {
-		return r, strictjson.Refuse(v...)
-	}
 	err = json.Unmarshal(params, &r)
-	return r, err
+	return r, cmp.Or(strictjson.Refuse(strictjson.Check(params, requestShape)...), err)
 }
 
-// Once returns the id of the option that allows the call once, "" if there is not exactly one, or
+// Once returns the option that allows the call once. ok is false if there is not exactly one, or
 // another option has the same id.
-func (r Request) Once() string {
-	i := slices.IndexFunc(r.Options, func(o Option) bool { return o.Kind == allowOnce })
+func (r Request) Once() (once Option, ok bool) {
+	i := slices.IndexFunc(r.Options, func(o Option) bool { return o.Kind == AllowOnce })
 	if i < 0 {
-		return ""
+		return once, false
 	}
 	for j, o := range r.Options {
-		if j != i && (o.Kind == allowOnce || o.ID == r.Options[i].ID) {
-			return ""
+		if j != i && (o.Kind == AllowOnce || o.ID == r.Options[i].ID) {
+			return once, false
 		}
 	}
-	return r.Options[i].ID
+	return r.Options[i], r.Options[i].ID != ""
 }
 
-// Refusal returns the id of an option that refuses the call, "" if there is none.
-func (r Request) Refusal() string {
-	for _, kind := range []string{rejectOnce, rejectAlways} {
+// Refusal returns an option that refuses the call.
+func (r Request) Refusal() (refusal Option, ok bool) {
+	for _, kind := range []string{RejectOnce, RejectAlways} {
 		for _, o := range r.Options {
 			if o.Kind == kind {
-				return o.ID
+				return o, o.ID != ""
 			}
 		}
 	}
-	return ""
+	return refusal, false
+}
+
+// OnlyOnce returns the options without answers for good, which agents would follow even where a
+// rule does not stop the question. ok is false if not both remain.
+func (r Request) OnlyOnce() (options []Option, ok bool) {
+	once, allows := r.Once()
+	refusal, refuses := r.Refusal()
+	return []Option{once, refusal}, allows && refuses
+}
+
+// Offering returns the options of a request about an action with a rule in place of the agent's own
+// way to allow for good, and at most one option of each kind, because some clients keep only one.
+func (r Request) Offering(rule Rule, a Action) (options []Option, ok bool) {
+	once, allows := r.Once()
+	always := Option{ID: AlwaysID, Kind: AllowAlways, Name: rule.Label(a)}
+	always.raw = strictjson.Encode(struct {
+		plainOption
+		Meta any `json:"_meta"`
+	}{plainOption(always), map[string]any{"acp-agent": map[string]string{"rule": rule.String()}}})
+	options = []Option{once, always}
+	refusal, refuses := r.Refusal()
+	if refuses {
+		options = append(options, refusal)
+	}
+	return options, allows && once.ID != AlwaysID && refusal.ID != AlwaysID
+}
+
+// Chosen returns the option that a client's answer chooses.
+func (r Request) Chosen(result json.RawMessage) (o Option, ok bool) {
+	var answer struct {
+		Outcome struct {
+			Outcome string `json:"outcome"`
+			ID      string `json:"optionId"`
+		} `json:"outcome"`
+	}
+	if json.Unmarshal(result, &answer) != nil || answer.Outcome.Outcome != "selected" {
+		return o, false
+	}
+	i := slices.IndexFunc(r.Options, func(o Option) bool { return o.ID == answer.Outcome.ID })
+	if i < 0 {
+		return o, false
+	}
+	return r.Options[i], true
 }
 
 // unclearOptions says why the options show that the agent asks about more than one action, or that
 // it has a reason to ask again.
 func (r Request) unclearOptions(verb Verb) string {
+	_, once := r.Once()
 	switch {
-	case r.Once() == "":
+	case !once:
 		return "the agent offers not exactly one way to allow it once"
 	case strings.HasPrefix(r.Options[0].Kind, "reject"):
 		return "the agent suggests to refuse it"
 	case verb != Read && !slices.ContainsFunc(r.Options, func(o Option) bool {
-		return o.Kind == allowAlways
+		return o.Kind == AllowAlways
 	}):
 		return "the agent does not offer to allow it for good"
 	}
@@ -290,7 +352,7 @@ func (q *reader) readReading() (first error) {
 			first = cmp.Or(first, errors.New("it shows more than a reading"))
 		}
 	}
-	return cmp.Or(first, q.harmless(q.input))
+	return cmp.Or(first, q.harmless())
 }
 
 // readEdit reads a call that writes files. At least one must be named by an absolute path.
@@ -317,10 +379,8 @@ func (q *reader) addFiles() (first error) {
 	for _, l := range q.call.Locations {
 		first = cmp.Or(first, q.addFile(l.Path, &text, nil))
 	}
-	for name, value := range q.input {
-		for _, path := range pathsIn(name, value) {
-			first = cmp.Or(first, q.addFile(path, &text, nil))
-		}
+	for _, path := range pathsIn(q.input) {
+		first = cmp.Or(first, q.addFile(path, &text, nil))
 	}
 	return first
 }

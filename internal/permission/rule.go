@@ -121,7 +121,8 @@ func (r Rule) holds(a Action) bool { return r.Session == "" || r.Session == a.Se
 // in a root may have chosen the name of a server: then the rule must be from this session.
 func (r Rule) allows(a Action) bool {
 	return r.holds(a) && r.verb == a.Verb && r.matcher.allows(a) &&
-		(r.Root == "" || r.Root == a.Root) && (r.Within == "" || a.RootTold && r.Within == a.Within) &&
+		(r.Root == "" || r.Root == a.Root) &&
+		(r.Within == "" || a.RootTold && r.Within == a.Within) &&
 		(r.Server == "" || r.Server == a.Config) && (r.Session != "" || !a.Found)
 }
 

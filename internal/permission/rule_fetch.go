@@ -10,8 +10,8 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// fetchRule is a rule for Fetch, about the host with this name in lower case, or with "*." before it
-// about all below it.
+// fetchRule is a rule for Fetch, about the host with this name in lower case, or with "*." before
+// it about all below it.
 type fetchRule struct{ host string }
 
 func parseFetch(name string) (matcher, error) {
@@ -40,7 +40,8 @@ func (r fetchRule) allows(a Action) bool {
 }
 
 func (r fetchRule) touches(a Action) bool {
-	return r.isIn(a.Host) || slices.ContainsFunc(a.said, func(s saying) bool { return r.isIn(s.text) })
+	says := func(s saying) bool { return r.isIn(s.text) }
+	return r.isIn(a.Host) || slices.ContainsFunc(a.said, says)
 }
 
 func (r fetchRule) mayTouch(a Action) bool {

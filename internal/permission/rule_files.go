@@ -63,8 +63,8 @@ func parseGlob(glob string) (string, error) {
 	return glob, nil
 }
 
-// spelledGlobs returns a pattern in the spellings in which names are compared with it. One that names
-// a folder matches all files in it.
+// spelledGlobs returns a pattern in the spellings in which names are compared with it. One that
+// names a folder matches all files in it.
 func spelledGlobs(glob string) []string {
 	if !strings.ContainsAny(path.Base(glob), "*?[") {
 		glob += "/**"
@@ -131,8 +131,8 @@ func (r fileRule) touchesFile(f File) bool {
 	return r.matches(f.spelled)
 }
 
-// matches reports whether one of some names, in all spellings, matches the pattern, or is in a folder
-// that the pattern names.
+// matches reports whether one of some names, in all spellings, matches the pattern, or is in a
+// folder that the pattern names.
 func (r fileRule) matches(names []string) bool {
 	return slices.ContainsFunc(r.spelled, func(glob string) bool {
 		return slices.ContainsFunc(names, func(name string) bool {

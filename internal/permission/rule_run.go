@@ -126,6 +126,23 @@ func isWord(wanted, word string, isProgram bool) bool {
 		isPattern(base) && matchesAny([]string{base}, wanted)
 }
 
+// exactRule is a rule for Run without a text that users write: about a line in a folder, as long as
+// the files that it names stay as they are.
+type exactRule struct{ line, state string }
+
+func (r exactRule) String() string { return r.line }
+
+func (r exactRule) allows(a Action) bool { return r.line == a.Line && r.state == a.State }
+
+func (exactRule) touches(Action) bool { return false }
+
+func (exactRule) mayTouch(Action) bool { return false }
+
+func (r Rule) isExact() bool {
+	_, is := r.matcher.(exactRule)
+	return is
+}
+
 func offerRun(a Action) (Rule, bool) {
 	r := runRule{words: a.Known}
 	switch {

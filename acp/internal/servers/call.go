@@ -70,10 +70,12 @@ func (c shownCall) update(ctx context.Context, update any) error {
 }
 
 // showStatus shows a new status, and content unless it is nil.
-func (c shownCall) showStatus(ctx context.Context, status sdk.ToolCallStatus,
-	content []sdk.ToolCallContent) error {
-	return c.update(ctx, sdk.SessionToolCallUpdate{
-		SessionUpdate: "tool_call_update", ToolCallId: c.id, Status: &status, Content: content,
+func (c shownCall) showStatus(
+	ctx context.Context, status sdk.ToolCallStatus, content []any,
+) error {
+	return c.update(ctx, backend.ToolCall{
+		SessionUpdate: "tool_call_update", Content: content,
+		ToolCallUpdate: sdk.ToolCallUpdate{ToolCallId: c.id, Status: &status},
 	})
 }
 

@@ -61,14 +61,19 @@ type host struct {
 
 func newHost() *host { return &host{changed: make(chan struct{})} }
 
+func (h *host) Ask(ctx context.Context, q backend.Question) (backend.Answer, error) {
+	h.mu.Lock()
+	h.actions = append(h.actions, q.Action)
+	h.mu.Unlock()
+	return q.Ask(ctx, h)
+}
+
 func (h *host) Workspace() *workspace.Workspace { return h.workspace }
 
 func (h *host) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
 	return func() (backend.Raw, error) {
 		h.mu.Lock()
 		h.asked = append(h.asked, params)
-		action, _ := permission.Asked(ctx)
-		h.actions = append(h.actions, action)
 		answer, during, elicited := h.answer, h.during, h.elicited
 		h.mu.Unlock()
 		if during != nil {

@@ -24,18 +24,19 @@ const (
 // askPermission asks the user whether to make the call, unless a rule decides. It returns nil if
 // they allow it.
 func (c *mcpCall) askPermission(ctx context.Context) error {
-	shown := sdk.ToolCallUpdate{
+	shown := backend.ToolCall{ToolCallUpdate: sdk.ToolCallUpdate{
 		ToolCallId: c.id, Title: sdk.Ptr(c.tool.CallTitle()), Kind: sdk.Ptr(c.kind()),
-		Status: sdk.Ptr(sdk.ToolCallStatusPending), RawInput: c.input(),
-		Content: append(backend.TextContent(c.describeArguments()), backend.TextContent(c.claims())...),
-	}
+		RawInput: c.input(),
+	}}
+	shown.Content = append(backend.TextContent(c.describeArguments()),
+		backend.TextContent(c.claims())...)
 	session := c.set.currentSession()
 	action := permission.ToolCall(session.Workspace(), permission.Action{
 		Server: c.tool.Server, Tool: c.tool.Remote, Config: c.tool.Identity,
 		ReadOnly: c.tool.Hints.ReadOnly, Found: c.tool.Found,
 	}, c.arguments)
-	_, err := backend.Question{ToolCall: backend.Encode(shown), Once: "Allow", Reject: "Reject"}.
-		Ask(permission.Asking(ctx, action), session)
+	_, err := session.Ask(ctx, backend.Question{Call: shown, Once: "Allow", Reject: "Reject",
+		Action: action})
 	if err != nil {
 		return fmt.Errorf("%s was not used: %w", c.tool.Name, err)
 	}

@@ -180,15 +180,13 @@ func (s *sampling) addContext(ctx context.Context) error {
 
 // ask shows the user what would be sent, and returns nil if they allow it.
 func (s *sampling) ask(
-	ctx context.Context, content []sdk.ToolCallContent, allow, reject string,
+	ctx context.Context, content []any, allow, reject string,
 ) error {
-	_, err := backend.Question{
-		ToolCall: backend.Encode(sdk.ToolCallUpdate{
-			ToolCallId: s.id, Title: sdk.Ptr(s.title()), Kind: sdk.Ptr(sdk.ToolKindOther),
-			Status: sdk.Ptr(sdk.ToolCallStatusPending), Content: content,
-		}),
+	_, err := s.host.Ask(ctx, backend.Question{
+		Call: backend.ToolCall{ToolCallUpdate: sdk.ToolCallUpdate{ToolCallId: s.id,
+			Title: sdk.Ptr(s.title()), Kind: sdk.Ptr(sdk.ToolKindOther)}, Content: content},
 		Once: allow, Reject: reject,
-	}.Ask(ctx, s.host)
+	})
 	if errors.Is(err, backend.ErrRejected) {
 		return errRejected
 	}
@@ -216,7 +214,7 @@ func (s *sampling) title() string {
 }
 
 // describeRequest returns everything that the model would be sent, as a person should see it.
-func (s *sampling) describeRequest() []sdk.ToolCallContent {
+func (s *sampling) describeRequest() []any {
 	r := s.request
 	intro := fmt.Sprintf("MCP server %s wants an answer of up to %s from the model %s. "+
 		"If you allow it, the model is sent what follows. "+
@@ -265,7 +263,7 @@ func describeImage(image *sdk.ContentBlockImage) string {
 }
 
 // describeAnswer returns the answer for a person.
-func (s *sampling) describeAnswer(r backend.SampleResult) []sdk.ToolCallContent {
+func (s *sampling) describeAnswer(r backend.SampleResult) []any {
 	return backend.TextContent(fmt.Sprintf("The model %s has answered. "+
 		"If you allow it, MCP server %s gets this answer:\n\n%s",
 		text.Name(r.Model), s.name(), quoted(r.Text)))

@@ -91,6 +91,10 @@ type review struct {
 	ended       <-chan struct{}
 }
 
+func (r *reviewer) Ask(ctx context.Context, q backend.Question) (backend.Answer, error) {
+	return q.Ask(ctx, r)
+}
+
 func (r *reviewer) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
 	var p struct {
 		ToolCall struct {

@@ -43,7 +43,8 @@ func (s *Set) currentSession() Session {
 
 // Session is the session that a set belongs to. A [backend.Host] is one.
 type Session interface {
-	backend.Client  // asks the user
+	backend.Client // passes on questions of servers
+	backend.Asker
 	backend.Updates // shows what happens outside of calls
 	Workspace() *workspace.Workspace
 }

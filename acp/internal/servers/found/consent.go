@@ -24,9 +24,9 @@ func NewConsents(dir string) *Consents { return &Consents{consent.NewStore(dir)}
 // nil if they allow it, and remembers the answer "always".
 // If the request was cancelled with the turn, the error is [backend.ErrCancelled].
 func (c *Consents) Ask(
-	ctx context.Context, client backend.Client, w *workspace.Workspace, s *Server,
+	ctx context.Context, user backend.Asker, w *workspace.Workspace, s *Server,
 ) error {
-	if err := c.ask(ctx, client, w, s); err != nil {
+	if err := c.ask(ctx, user, w, s); err != nil {
 		return err
 	}
 	s.hold()
@@ -34,7 +34,7 @@ func (c *Consents) Ask(
 }
 
 func (c *Consents) ask(
-	ctx context.Context, client backend.Client, w *workspace.Workspace, s *Server,
+	ctx context.Context, user backend.Asker, w *workspace.Workspace, s *Server,
 ) error {
 	if err := s.findGaps(w); err != nil {
 		return err
@@ -44,22 +44,19 @@ func (c *Consents) ask(
 			return err
 		}
 	}
-	question := backend.Question{Once: "Start it for this session", Reject: "Do not start it"}
+	question := backend.Question{
+		Call: backend.NewToolCall("mcp", sdk.ToolKindExecute, "Start MCP server "+
+			text.QuotedName(s.Config.Name)+", found in "+text.Printable(s.File), s.describe()),
+		Once: "Start it for this session", Reject: "Do not start it",
+	}
 	if len(s.gaps) == 0 {
 		question.Always = "Always start it, as long as its configuration stays the same"
 	}
-	name := text.QuotedName(s.Config.Name)
-	title := "Start MCP server " + name + ", found in " + text.Printable(s.File)
-	question.ToolCall = backend.Encode(sdk.ToolCallUpdate{
-		ToolCallId: backend.NewToolCallID("mcp"), Title: &title,
-		Content: backend.TextContent(s.describe()),
-		Kind:    sdk.Ptr(sdk.ToolKindExecute), Status: sdk.Ptr(sdk.ToolCallStatusPending),
-	})
-	always, err := question.Ask(ctx, client)
+	answer, err := user.Ask(ctx, question)
 	if err != nil {
 		return fmt.Errorf("MCP server %s was not used: %w", text.Name(s.Config.Name), err)
 	}
-	if always {
+	if answer.Always {
 		return c.allow(*s)
 	}
 	return nil

@@ -1,0 +1,256 @@
+package permission
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/acp-agent/acp-agent/internal/permission/consent"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// Permits are the rules that hold in a session: those that the user has configured, and what they
+// have answered.
+type Permits struct {
+	Configured *Permissions // nil if the user has configured none
+	Consents   *consent.Store
+	Origins    Origins
+	Session    string // its id
+
+	rules Rules // Configured
+	err   error // why they cannot be read
+
+	mu    sync.Mutex
+	given []Rule   // until the session is closed
+	asked []Action // allowed once, as a rule wants, and not done yet
+}
+
+// Origins has the tops of repositories by the real paths of their worktrees. The rules for a folder
+// in a repository also hold for the same folder in its worktrees.
+type Origins map[workspace.Dir]workspace.Dir
+
+// of returns the folder that takes the place of dir, a real path, outside of the worktree that it
+// is in, the zero Dir if it is in none.
+func (o Origins) of(dir workspace.Dir) (original workspace.Dir) {
+	deepest := ""
+	for worktree, top := range o {
+		rel, err := filepath.Rel(worktree.String(), dir.String())
+		if err != nil || !filepath.IsLocal(rel) || len(worktree.String()) <= len(deepest) {
+			continue
+		}
+		if same, err := workspace.ParseDir(filepath.Join(top.String(), rel)); err == nil {
+			deepest, original = worktree.String(), same
+		}
+	}
+	return original
+}
+
+// NewPermits returns the rules for a session with the roots of w. configured returns what the user
+// has configured for sessions in a folder, nil for nothing. What it denies or asks about for any
+// root holds in the whole session.
+func NewPermits(
+	w *workspace.Workspace, consents *consent.Store, origins Origins,
+	configured func(cwd workspace.Dir) *Permissions,
+) *Permits {
+	s := &Permits{Consents: consents, Origins: origins}
+	for i, root := range w.Opened() {
+		for _, dir := range []workspace.Dir{root.Dir, origins.of(root.Real)} {
+			p := (*Permissions)(nil)
+			if !dir.IsZero() {
+				p = configured(dir)
+			}
+			if p == nil || i > 0 && len(p.Ask)+len(p.Deny) == 0 {
+				continue
+			}
+			all := *p
+			if i > 0 {
+				all.Allow = nil
+			}
+			if s.Configured != nil {
+				all = s.Configured.With(all)
+			}
+			s.Configured = &all
+		}
+	}
+	if s.Configured != nil {
+		s.rules, s.err = s.Configured.Rules()
+	}
+	return s
+}
+
+// Inherit takes over what the user has allowed in a session that this one replaces.
+func (p *Permits) Inherit(before *Permits) {
+	before.mu.Lock()
+	defer before.mu.Unlock()
+	p.given = slices.Clone(before.given)
+}
+
+// Rules returns the rules that hold now in a session with the roots of w.
+func (p *Permits) Rules(w *workspace.Workspace) (rules Rules, err error) {
+	rules, err = p.rules, p.err
+	rules.Allow = slices.Clip(rules.Allow)
+	if err == nil && (p.Configured == nil || !p.Configured.Only) {
+		rules.Allow, err = p.appendGiven(rules.Allow, w)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	rules.Allow = append(rules.Allow, p.given...)
+	return rules, err
+}
+
+// appendGiven appends the rules that the user gave for good.
+func (p *Permits) appendGiven(rules []Rule, w *workspace.Workspace) ([]Rule, error) {
+	for _, root := range w.Opened() {
+		all, err := p.Consents.Rules(root.Real, p.Origins.of(root.Real))
+		if err != nil {
+			return rules, err
+		}
+		for _, c := range all {
+			r, err := Parse(c.Rule)
+			if err != nil || r.checkAllow() != nil {
+				continue // another version wrote it
+			}
+			r.Root, r.Within, r.Server, r.Given = root.Real.String(), c.Within, c.Config, c
+			rules = append(rules, r)
+		}
+	}
+	return rules, nil
+}
+
+// Restrictions returns the deny and ask rules, which hold as long as the session.
+func (p *Permits) Restrictions() (Rules, error) {
+	return Rules{Ask: p.rules.Ask, Deny: p.rules.Deny}, p.err
+}
+
+// Guard returns w for everybody to whom the rules apply.
+func (p *Permits) Guard(w *workspace.Workspace) *workspace.Workspace {
+	rules, err := p.Restrictions()
+	if err != nil {
+		return w.Checked(func(workspace.Access, error) error { return err })
+	}
+	return rules.Guard(w)
+}
+
+// Decide decides about an action by the rules that hold now. If they cannot be read, err says why,
+// and they allow nothing.
+func (p *Permits) Decide(w *workspace.Workspace, a Action) (v Verdict, err error) {
+	rules, err := p.Rules(w)
+	if err != nil {
+		rules.Allow = nil
+	}
+	a.Session = p.Session
+	v = Decide(a, rules)
+	if id := v.Rule.Given.ID; id != "" {
+		_ = p.Consents.Use(id)
+	}
+	return v, err
+}
+
+// Offer is [Offer] for a rule that [Permits.Remember] remembers.
+func (p *Permits) Offer(a Action) (r Rule, ok bool) {
+	a.Session = p.Session
+	return Offer(a, p.Consents.Remembers() && (p.Configured == nil || !p.Configured.Only))
+}
+
+// Remember makes a rule hold that the user chose: in its session, or for good. about says where and
+// when.
+func (p *Permits) Remember(r Rule, about consent.Consent) error {
+	if r.Session != "" {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.given = append(p.given, r)
+		return nil
+	}
+	root, err := workspace.ParseDir(r.Root)
+	if err != nil {
+		return err
+	}
+	c := consent.ForRule(root, r.String(), r.Server).In(r.Within)
+	c.Agent, c.By, c.Title = about.Agent, about.By, about.Title
+	return p.Consents.Allow(c)
+}
+
+// AllowExactly allows a command in this session, in the same folder, as long as its State stays the
+// same.
+func (p *Permits) AllowExactly(a Action) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.given = append(p.given, p.exactly(a))
+}
+
+func (p *Permits) exactly(a Action) Rule {
+	return Rule{verb: Run, matcher: exactRule{a.Line, a.State}, Root: a.Root, Within: a.Within,
+		Session: p.Session, Preset: true}
+}
+
+// Renew lets what AllowExactly has allowed go on with the state that the command has left. It ends
+// if that can no longer be determined.
+func (p *Permits) Renew(a Action, state string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	a.Session = p.Session
+	i := slices.IndexFunc(p.given, func(r Rule) bool { return r.isExact() && r.allows(a) })
+	switch {
+	case i < 0:
+	case state == "" && a.State != "":
+		p.given = slices.Delete(p.given, i, i+1)
+	default:
+		a.State = state
+		p.given[i] = p.exactly(a)
+	}
+}
+
+// maxAsked is how many actions are remembered that the user has allowed once.
+const maxAsked = 100
+
+// NoteAsked notes that the user has allowed an action as a rule wants: it is not asked about again
+// when the agent does it through the client.
+func (p *Permits) NoteAsked(a Action) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.asked) < maxAsked {
+		p.asked = append(p.asked, a)
+	}
+}
+
+// ForgetAsked forgets what was noted in the last turn.
+func (p *Permits) ForgetAsked() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.asked = nil
+}
+
+// Check checks an action that is done without a question, as [Rules.Check] does. What the user has
+// just allowed is not asked about, once.
+func (p *Permits) Check(a Action) error {
+	rules, err := p.Restrictions()
+	if err != nil {
+		return err
+	}
+	err = rules.Check(a)
+	if _, asks := Asks(err); !asks {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i := slices.IndexFunc(p.asked, a.IsPartOf)
+	if i < 0 {
+		return err
+	}
+	p.asked = slices.Delete(p.asked, i, i+1)
+	return nil
+}
+
+// IsPartOf reports whether an action does nothing that the asked one does not do: the same command
+// with the same files, or the same to some of its files.
+func (a Action) IsPartOf(asked Action) bool {
+	if a.Verb != asked.Verb || strings.TrimSpace(a.Line) != strings.TrimSpace(asked.Line) {
+		return false
+	}
+	return !slices.ContainsFunc(a.Files, func(f File) bool {
+		return !slices.ContainsFunc(asked.Files, func(other File) bool {
+			return f.Real == other.Real && (f.Real != "" || a.Verb == Run && f.Path == other.Path)
+		})
+	})
+}
