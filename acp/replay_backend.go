@@ -8,11 +8,9 @@ import (
 	"hash"
 	"io"
 	"iter"
-	"slices"
 	"strings"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
@@ -294,10 +292,8 @@ func (r *turnReader) read(u sessionstore.Update) (ended string) {
 	}
 	said := textOf(u)
 	if !r.open {
-		name, isCommand := strings.CutPrefix(strings.TrimSpace(said), "/")
-		name, _ = text.CutWord(name)
 		r.said, r.open = sha256.New(), true
-		r.own = isCommand && slices.Contains(backend.AdapterCommands(), name)
+		r.own = backend.IsOwnCommand(said, backend.AdapterCommands())
 	}
 	writeWords(r.said, said)
 	return ""

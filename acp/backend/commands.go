@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 
 	sdk "github.com/coder/acp-go-sdk"
 
@@ -35,10 +36,33 @@ func OtherName(command string) string {
 	return command
 }
 
+// ownCommands are the names of the commands that acp-agent answers itself, by the kind of backend
+// that has them, "" for those that it has with each.
+var ownCommands = map[string][]string{
+	"": {RootsCommand, MCPCommand, OtherName(MCPCommand), WorktreeCommand,
+		PermissionsCommand, OtherName(PermissionsCommand)},
+	"explore": {"find", "search", "read", "instructions", "skills", "skill", "commands", "call",
+		"help"},
+	"model": {"compact", "undo", "model", "help"},
+}
+
 // AdapterCommands returns all names of the commands that the adapter answers.
-func AdapterCommands() []string {
-	return []string{RootsCommand, MCPCommand, OtherName(MCPCommand), WorktreeCommand,
-		PermissionsCommand, OtherName(PermissionsCommand)}
+func AdapterCommands() []string { return OwnCommands("") }
+
+// OwnCommands returns all names of the commands that acp-agent itself answers in sessions with a
+// kind of backend, or with the agent of this name.
+func OwnCommands(kind string) []string {
+	if kind == "" {
+		return slices.Clone(ownCommands[kind])
+	}
+	return slices.Concat(ownCommands[""], ownCommands[kind])
+}
+
+// IsOwnCommand reports whether a prompt is one of some commands.
+func IsOwnCommand(prompt string, names []string) bool {
+	name, isCommand := strings.CutPrefix(strings.TrimSpace(prompt), "/")
+	name, _ = text.CutWord(name)
+	return isCommand && slices.Contains(names, name)
 }
 
 // maxDescription bounds the description and the hint of a command found in a root, in characters.

@@ -49,13 +49,7 @@ func (c command) announced() sdk.AvailableCommand {
 }
 
 // builtinNames returns the names of the built-in commands and of the adapter's, which are reserved.
-func builtinNames() []string {
-	names := backend.AdapterCommands()
-	for _, c := range builtins() {
-		names = append(names, c.name)
-	}
-	return names
-}
+func builtinNames() []string { return backend.OwnCommands(Kind) }
 
 // commandTurn answers one prompt.
 type commandTurn struct {

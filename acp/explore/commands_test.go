@@ -2,6 +2,7 @@ package explore
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,6 +23,8 @@ func TestAnnouncedCommands(t *testing.T) {
 	}
 	require.Equal(t, []string{"find", "search", "read", "instructions",
 		"skills", "skill", "commands", "mcp", "call", "help"}, names)
+	require.ElementsMatch(t, backend.OwnCommands(Kind), append(backend.AdapterCommands(),
+		slices.DeleteFunc(names, func(name string) bool { return name == backend.MCPCommand })...))
 	require.Equal(t, map[string]any{"hint": "GLOB"}, u.Commands[0]["input"])
 	require.NotContains(t, u.Commands[9], "input")
 }

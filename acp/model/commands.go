@@ -34,13 +34,7 @@ func ownCommands() []slashCommand {
 }
 
 // reservedNames returns the names of commands that skills and commands of the roots cannot have.
-func reservedNames() []string {
-	names := backend.AdapterCommands()
-	for _, c := range ownCommands() {
-		names = append(names, c.name)
-	}
-	return names
-}
+func reservedNames() []string { return backend.OwnCommands(Kind) }
 
 // isBuiltin reports whether a slash command is not for the model: the adapter or this package
 // answers it.

@@ -47,7 +47,7 @@ func Digest(
 	if history == nil {
 		return "", s, nil
 	}
-	r, err := read(history, o.Unsent)
+	r, err := read(history, o.From, o.Unsent)
 	if err != nil {
 		return "", s, err
 	}

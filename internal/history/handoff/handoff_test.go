@@ -132,13 +132,37 @@ func TestUndonePromptsAreNotTold(t *testing.T) {
 	r.user("/model x").agent("chosen")
 	r.user("/undo").undone()
 	r.user("other task").agent("done too")
-	said := digest(t, r, handoff.Options{})
+	said := digest(t, r, handoff.Options{From: "model"})
 	require.NotContains(t, said, "SECRET")
 	inOrder(t, said, "> first task", "> other task", "> done too")
 
 	r.user("/undo").undone()
 	r.user("/undo").undone()
-	require.Empty(t, digest(t, r, handoff.Options{}))
+	require.Empty(t, digest(t, r, handoff.Options{From: "model"}))
+}
+
+// A command of acp-agent is no task, and that of another agent is not one of acp-agent's.
+func TestCommandsAreNotTold(t *testing.T) {
+	for from, own := range map[string][]string{
+		"explore": {"search RetryAfter", "read a.go", "find *.go", "skill x", "call fs.x", "help", "roots"},
+		"model":   {"compact", "model x", "help", "worktree x"}, "opencode": {"mcp-servers", "permission-rules"},
+	} {
+		for _, command := range own {
+			r := &record{}
+			r.user("/" + command).agent("answer").user("the task").agent("done")
+			said := digest(t, r, handoff.Options{From: from})
+			inOrder(t, said, "Task, the user's first message:\n> the task")
+			require.NotContains(t, said, "/"+command, from)
+		}
+	}
+	for from, theirs := range map[string][]string{"opencode": {"compact keep the plan", "undo", "search x"}, "": {"compact x"},
+		"explore": {"compact"}, "model": {"search x"}} {
+		for _, command := range theirs {
+			r := &record{}
+			r.user("/" + command).agent("answer")
+			require.Contains(t, digest(t, r, handoff.Options{From: from}), "> /"+command, from)
+		}
+	}
 }
 
 // The prompts that are about to be sent are left out.

@@ -3,7 +3,6 @@ package handoff
 import (
 	"iter"
 	"slices"
-	"strings"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/history/conversation"
@@ -22,16 +21,15 @@ type turn struct {
 	files   []change
 }
 
-// isCommand reports whether the prompt is a command of acp-agent, which no model has seen.
-func (t turn) isCommand() bool {
-	name, isCommand := strings.CutPrefix(strings.TrimSpace(t.said), "/")
-	name, _ = text.CutWord(name)
-	return isCommand && (slices.Contains(backend.AdapterCommands(), name) ||
-		slices.Contains([]string{"compact", "undo", "model", "help"}, name))
+// isCommand reports whether the prompt of a turn is a command of acp-agent, which no model has
+// seen.
+func (r *record) isCommand(t turn) bool {
+	return backend.IsOwnCommand(t.said, backend.OwnCommands(r.from))
 }
 
 // record is a history as far as a digest needs it.
 type record struct {
+	from  string // the agent that has led it
 	first string // the first prompt that is not a command
 	turns []turn
 	plan  *conversation.Entry
@@ -39,8 +37,10 @@ type record struct {
 
 // read reads a history without the last unsent content blocks of the user, which are about to be
 // sent.
-func read(history iter.Seq2[sessionstore.Update, error], unsent int) (record, error) {
-	var r record
+func read(
+	history iter.Seq2[sessionstore.Update, error], from string, unsent int,
+) (record, error) {
+	r := record{from: from}
 	var updates []sessionstore.Update // of the current turn
 	var blocks []sessionstore.Update  // of the user, perhaps unsent
 	prompting := false
@@ -108,7 +108,7 @@ func (r *record) endTurn(updates []sessionstore.Update) {
 // command, with the commands after it.
 func (r *record) undo() {
 	for i, t := range slices.Backward(r.turns[:len(r.turns)-1]) {
-		if !t.isCommand() {
+		if !r.isCommand(t) {
 			r.turns = r.turns[:i]
 			return
 		}
@@ -118,7 +118,7 @@ func (r *record) undo() {
 
 // finish removes commands, and notes the first prompt and the last plan.
 func (r *record) finish() {
-	r.turns = slices.DeleteFunc(r.turns, turn.isCommand)
+	r.turns = slices.DeleteFunc(r.turns, r.isCommand)
 	for _, t := range r.turns {
 		if r.first == "" {
 			r.first = t.said
