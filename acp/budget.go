@@ -166,8 +166,7 @@ func (s *session) askToExceed(ctx context.Context, budgets []Budget) error {
 func (s *session) overBudget(ctx context.Context, u backend.Updates) (backend.Raw, error) {
 	err := u.Update(ctx, backend.Note("The agent was not given this prompt, because a budget is used up "+
 		"and you did not allow to go on."))
-	return backend.Encode(sdk.PromptResponse{StopReason: sdk.StopReasonEndTurn,
-		Meta: map[string]any{"acp-agent": map[string]any{"failed": true}}}), err
+	return backend.FailedTurn(), err
 }
 
 // tellBudgets tells the user which budgets the turn that has ended, with its cost, has used up.

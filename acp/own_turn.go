@@ -76,7 +76,7 @@ func (o *ownTurn) end(err error, stays string) (backend.Raw, error) {
 		return backend.Stopped(sdk.StopReasonCancelled), nil
 	}
 	why := text.Plain(protocolError(err).Error())
-	return backend.Stopped(sdk.StopReasonEndTurn), o.say(stays + why + "\n")
+	return backend.FailedTurn(), o.say(stays + why + "\n")
 }
 
 func (o *ownTurn) say(markdown string) error {

@@ -13,13 +13,13 @@ import (
 func (t *commandTurn) call(ctx context.Context, p prompt) error {
 	name, arguments := text.CutWord(p.text)
 	if !strings.Contains(name, ".") {
-		return t.Write("Give the name of a tool: " + text.Code("/call SERVER.TOOL [JSON]") +
+		return t.Refuse("Give the name of a tool: " + text.Code("/call SERVER.TOOL [JSON]") +
 			", for example " +
 			text.Code(`/call files.read {"path": "a.txt"}`) + ". " + text.Code("/mcp tools") +
 			" lists them.\n")
 	}
 	if arguments != "" && !json.Valid([]byte(arguments)) {
-		return t.Write("The arguments of " + text.Code(name) + " are not valid JSON: " +
+		return t.Refuse("The arguments of " + text.Code(name) + " are not valid JSON: " +
 			text.Code(text.Truncate(arguments, 200)) + ".\n")
 	}
 	if err := t.Flush(); err != nil {

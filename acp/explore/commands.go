@@ -126,7 +126,7 @@ func (t *commandTurn) runCommand(ctx context.Context, p prompt) error {
 	if strings.Contains(p.command, ":") {
 		return t.servers().Prompt(ctx, p.command, p.text)
 	}
-	return t.Write(fmt.Sprintf("There is no command %s.\n\n%s", text.Code("/"+p.command),
+	return t.Refuse(fmt.Sprintf("There is no command %s.\n\n%s", text.Code("/"+p.command),
 		helpText()))
 }
 

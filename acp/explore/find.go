@@ -37,14 +37,14 @@ func (t *commandTurn) scan(call commands.ShownCall) tools.Walk {
 // find answers /find.
 func (t *commandTurn) find(ctx context.Context, p prompt) error {
 	if p.text == "" {
-		return t.Write("Give a glob: " + text.Code("/find GLOB") + ", for example " +
+		return t.Refuse("Give a glob: " + text.Code("/find GLOB") + ", for example " +
 			text.Code("/find **/*.go") + ".\n")
 	}
 	only, err := tools.NewGlob(p.text)
 	if err != nil {
 		var invalid *tools.GlobError
 		_ = errors.As(err, &invalid)
-		return t.Write("Invalid glob " + text.Code(p.text) + ": " + invalid.Why + ".\n")
+		return t.Refuse("Invalid glob " + text.Code(p.text) + ": " + invalid.Why + ".\n")
 	}
 	call, err := t.Begin(sdk.ToolKindSearch, "Find "+p.text, map[string]string{"glob": p.text})
 	if err != nil {

@@ -24,7 +24,7 @@ func (t *commandTurn) read(ctx context.Context, p prompt) error {
 		wanted = append([]link{t.readArgument(p.text)}, wanted...)
 	}
 	if len(wanted) == 0 {
-		return t.Write("Give a path: " + text.Code("/read PATH[:FIRST-LAST]") + ", for example " +
+		return t.Refuse("Give a path: " + text.Code("/read PATH[:FIRST-LAST]") + ", for example " +
 			text.Code("/read main.go:1-20") + ".\n")
 	}
 	for _, l := range wanted {

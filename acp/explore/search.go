@@ -18,14 +18,14 @@ import (
 // search answers /search.
 func (t *commandTurn) search(ctx context.Context, p prompt) error {
 	if p.text == "" {
-		return t.Write("Give a regular expression: " + text.Code("/search REGEXP") +
+		return t.Refuse("Give a regular expression: " + text.Code("/search REGEXP") +
 			", for example " + text.Code("/search func New") + ".\n")
 	}
 	pattern, err := tools.NewPattern(p.text)
 	if err != nil {
 		var invalid *tools.PatternError
 		_ = errors.As(err, &invalid)
-		return t.Write(fmt.Sprintf("Invalid regular expression %s: %s. Use Go's syntax (RE2).\n",
+		return t.Refuse(fmt.Sprintf("Invalid regular expression %s: %s. Use Go's syntax (RE2).\n",
 			text.Code(text.Truncate(p.text, 200)), invalid.Why))
 	}
 	return t.searchFor(ctx, pattern, p.text, map[string]string{"regexp": p.text})

@@ -81,13 +81,13 @@ func countStates(list []discovery.Artifact, noun, plural string) string {
 // skill answers /skill.
 func (t *commandTurn) skill(ctx context.Context, p prompt) error {
 	if p.text == "" {
-		return t.Write("Give the name of a skill: " + text.Code("/skill NAME [ARGUMENTS]") + ". " +
+		return t.Refuse("Give the name of a skill: " + text.Code("/skill NAME [ARGUMENTS]") + ". " +
 			text.Code("/skills") + " lists them.\n")
 	}
 	a, arguments, ok := findNamed(t.host.Catalog().Of(discovery.Skill), p.text)
 	switch {
 	case !ok:
-		return t.Write("There is no skill " + text.Code(text.Truncate(p.text, 200)) + ". " +
+		return t.Refuse("There is no skill " + text.Code(text.Truncate(p.text, 200)) + ". " +
 			text.Code("/skills") + " lists them.\n")
 	case a.State != discovery.Active:
 		return t.explainUnusable(a)
@@ -98,10 +98,10 @@ func (t *commandTurn) skill(ctx context.Context, p prompt) error {
 // explainUnusable tells the user why a skill or command cannot be called.
 func (t *commandTurn) explainUnusable(a discovery.Artifact) error {
 	if a.State == discovery.Active {
-		return t.Write(fmt.Sprintf("The %s %s is not a slash command: its file says so. %s shows "+
+		return t.Refuse(fmt.Sprintf("The %s %s is not a slash command: its file says so. %s shows "+
 			"it.\n", a.Kind, text.Code(a.Name), text.Code("/skill "+a.Name)))
 	}
-	return t.Write(fmt.Sprintf("The %s %s of folder %s cannot be used: %s.\n",
+	return t.Refuse(fmt.Sprintf("The %s %s of folder %s cannot be used: %s.\n",
 		a.Kind, text.Code(a.Name), text.Code(t.roots[a.Root.Index].Label),
 		text.Printable(a.Reason)))
 }

@@ -58,7 +58,7 @@ func (m MCP) Answer(ctx context.Context, argument string) error {
 	case verb == "read" && rest != "":
 		return m.readResource(ctx, rest)
 	default:
-		return m.Write("Use " + m.typed("") + ", " + m.typed("tools") + ", " +
+		return m.Refuse("Use " + m.typed("") + ", " + m.typed("tools") + ", " +
 			m.typed("start NAME") + " or " + m.typed("read SERVER URI") + ".\n")
 	}
 }
@@ -68,7 +68,7 @@ func (m MCP) Answer(ctx context.Context, argument string) error {
 func (m MCP) readResource(ctx context.Context, argument string) error {
 	i := strings.LastIndexAny(argument, " \t\r\n")
 	if i < 0 {
-		return m.Write("Give a server and the URI of one of its resources: " +
+		return m.Refuse("Give a server and the URI of one of its resources: " +
 			m.typed("read SERVER URI") + ". " + m.typed("tools") + " lists them.\n")
 	}
 	server, uri := strings.TrimSpace(argument[:i]), argument[i+1:]
@@ -184,17 +184,17 @@ func (m MCP) unstarted() string {
 func (m MCP) startServer(ctx context.Context, name string) error {
 	named := m.Host.Catalog().Named(discovery.MCPServer, name)
 	if len(named) == 0 {
-		return m.Write("No folder configures an MCP server called " +
+		return m.Refuse("No folder configures an MCP server called " +
 			text.Code(text.Truncate(name, 200)) + ". " + m.typed("") +
 			" lists the servers.\n")
 	}
 	a := named[0]
 	switch {
 	case a.State != discovery.Active:
-		return m.Write(fmt.Sprintf("The MCP server %s cannot be started: %s.\n", text.Code(name),
+		return m.Refuse(fmt.Sprintf("The MCP server %s cannot be started: %s.\n", text.Code(name),
 			text.Printable(a.Reason)))
 	case m.hasServer(name) && !m.isStarted(a):
-		return m.Write(fmt.Sprintf("The MCP server %s was not started: the client provides "+
+		return m.Refuse(fmt.Sprintf("The MCP server %s was not started: the client provides "+
 			"another server with this name.\n", text.Code(name)))
 	}
 	if err := m.Host.StartServer(ctx, a); err != nil {
@@ -346,10 +346,10 @@ func (m MCP) WriteError(ctx context.Context, err error) error {
 		errors.Is(err, backend.ErrTurnOver):
 		return err
 	case errors.As(err, &unknown):
-		return m.Write("This did not work: " + text.Printable(message) + ". " +
+		return m.Refuse("This did not work: " + text.Printable(message) + ". " +
 			m.typed("tools") + " lists what they offer." + m.unstarted() + "\n")
 	case errors.As(err, &refused):
 		message = refused.Message
 	}
-	return m.Write("This did not work: " + text.Truncate(text.Printable(message), maxError) + ".\n")
+	return m.Refuse("This did not work: " + text.Truncate(text.Printable(message), maxError) + ".\n")
 }

@@ -38,6 +38,7 @@ type Reply struct {
 	ctx     context.Context // the turn's
 	pending strings.Builder
 	inBlock bool          // pending ends within a code block of WriteLine
+	failed  bool          // the command could not be carried out
 	delay   time.Duration // how long lines may wait in FlushSoon
 	sent    time.Time     // when text was last sent
 }
@@ -62,9 +63,17 @@ func (r *Reply) Finish(ctx context.Context, err error) (backend.Raw, error) {
 		return backend.Stopped(sdk.StopReasonCancelled), nil
 	case err != nil:
 		return nil, err
+	case r.failed:
+		return backend.FailedTurn(), nil
 	default:
 		return backend.Stopped(sdk.StopReasonEndTurn), nil
 	}
+}
+
+// Refuse adds why a command cannot be carried out. The turn counts as failed.
+func (r *Reply) Refuse(s string) error {
+	r.failed = true
+	return r.Write(s)
 }
 
 // Write adds whole Markdown that is short, or for which room has been taken.
@@ -210,5 +219,5 @@ func (a ShownCall) Fail(reason string) error {
 	if err := a.End(sdk.ToolCallStatusFailed, reason, nil); err != nil {
 		return err
 	}
-	return a.reply.Write(reason + "\n\n")
+	return a.reply.Refuse(reason + "\n\n")
 }
