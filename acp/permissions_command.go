@@ -107,6 +107,9 @@ func whyUnruled(b backend.Info) string {
 		asks = " changes files and runs commands without asking: your rules about permissions do not " +
 			"hold for that. It asks " + b.AsksLittle + "."
 	}
+	if b.ServerSandbox.Mode != backend.SandboxOff {
+		return text.Name(b.Profile) + asks + " Its sandbox restricts it."
+	}
 	return text.Name(b.Profile) + asks + " Use the sandbox, `--sandbox write`, if it should not do everything."
 }
 

@@ -42,7 +42,8 @@ func (t *modelTurn) explain(ctx context.Context, err error) (backend.Raw, error)
 	if ctx.Err() != nil || !ok {
 		return nil, err
 	}
-	correct := " Correct the configuration of model " + codeOf(t.endpoint)
+	correct := " Correct `models." + t.endpoint.Model().ID + "` in the configuration file, such as its " +
+		"`keyEnv`"
 	const another, examine = " Send another message to try again, or choose another model.",
 		" In a terminal, acp-agent doctor checks the server and the key."
 	next := map[llm.Kind]string{ // the error about a conversation that is too long already says it

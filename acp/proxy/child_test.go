@@ -162,7 +162,7 @@ func TestInitializeErrors(t *testing.T) {
 		"ends": {"stderr not logged in\nexit 4\n", proxy.Options{},
 			[]string{"exit status 4", "not logged in"}},
 		"ends well": {"stderr use --acp\nexit 0\n", proxy.Options{},
-			[]string{"exit status 0: ", "see its stderr"}},
+			[]string{"exit status 0: use --acp; run its command in a terminal to see more"}},
 		"ends in silence": {"exit 5\n", proxy.Options{},
 			[]string{"exit status 5; it wrote nothing to its stderr"}},
 		"no ACP": {"await initialize\n" + `refuse initialize {"code":-32601,"message":"no"}` + "\n",

@@ -38,8 +38,12 @@ func (e *endedError) Error() string {
 		separator = "\n"
 	}
 	advice := "see its stderr in acp-agent's log, under child=" + e.Name
-	if e.Stderr != nil && len(e.Stderr) == 0 {
-		advice = "it wrote nothing to its stderr, so run its command in a terminal to see why"
+	switch {
+	case len(e.Stderr) > 0:
+		advice = "run its command in a terminal to see more"
+	case e.Stderr != nil:
+		advice = "it wrote nothing to its stderr. Many agents speak ACP only with an argument, such as " +
+			"opencode acp; run its command in a terminal to see what it prints"
 	}
 	if e.InSession {
 		advice = "try again: it is restarted and the session continues; " + advice

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -26,7 +25,7 @@ func newAgents(s streams, set *settings) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			list, err := set.agents()
 			if err != nil {
-				fmt.Fprintln(s.err, "acp-agent:", text.Plain(err.Error()))
+				s.note("%s", text.Plain(err.Error()))
 			}
 			var reports []inventory.Agent
 			for _, p := range list {
@@ -49,23 +48,20 @@ func newAgents(s streams, set *settings) *cobra.Command {
 }
 
 func printAgents(s streams, reports []inventory.Agent) error {
-	table := terminal.NewTable(s.out, "NAME", "AGENT", "COMMAND", "FOUND", "FOLDERS",
-		"SANDBOX", "TESTED WITH", "FROM")
+	table := terminal.NewTable(s.out, "NAME", "AGENT", "FOUND", "FOLDERS", "SANDBOX",
+		"TESTED WITH", "COMMAND", "FROM")
 	for _, r := range reports {
-		table.Row(r.Name, r.Title, strings.Join(r.Command, " "), cmp.Or(r.Found, "-"), r.Folders(),
-			r.Sandbox, cmp.Or(r.Checked, "-"), r.Source)
+		table.Row(r.Name, r.Title, cmp.Or(r.Found, "-"), r.Folders(), r.Sandbox, cmp.Or(r.Checked, "-"),
+			strings.Join(r.Command, " "), r.Source)
 	}
-	if err := table.Flush(); err != nil {
+	if err := table.Print(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(s.out, `
-Searched in PATH: %s
-acp-agent doctor NAME says how to install one, and whether it works.
-Editors started from a desktop often have a shorter PATH than a terminal. If an editor does not
-find an agent that is found here, put the agent's absolute path into the configuration file: see
-acp-agent agents --help.
-`, os.Getenv("PATH"))
-	return err
+	return terminal.Say(s.out, "\nSearched in PATH: %s\n\n"+
+		"acp-agent doctor NAME says how to install one, and whether it works. Editors started from a "+
+		"desktop often have a shorter PATH than a terminal. If an editor does not find an agent that is "+
+		"found here, put the agent's absolute path into the configuration file: see acp-agent agents --help.",
+		strings.Join(filepath.SplitList(os.Getenv("PATH")), ", "))
 }
 
 // registryPath returns where the copy of the registry is.

@@ -71,10 +71,10 @@ func updateRegistry(
 	const told = 10
 	for i, problem := range leftOut {
 		if i == told {
-			fmt.Fprintf(s.err, "acp-agent: and %d more\n", len(leftOut)-told)
+			s.note("and %d more", len(leftOut)-told)
 			break
 		}
-		fmt.Fprintln(s.err, "acp-agent: left out", text.Line(problem.Error(), 300))
+		s.note("left out %s", text.Line(problem.Error(), 300))
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", shown, err)

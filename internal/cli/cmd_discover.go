@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/acp-agent/acp-agent/discovery"
+	"github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/text/usage"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
@@ -187,8 +188,7 @@ func (f findings) print(out io.Writer) error {
 		b.WriteString("\n")
 	}
 	b.WriteString(tally(f.Artifacts()))
-	_, err := io.WriteString(out, b.String())
-	return err
+	return terminal.Say(out, "%s", strings.TrimSuffix(b.String(), "\n"))
 }
 
 // printWorkspaceFiles prints the folders that files in the root list.
@@ -219,8 +219,7 @@ func printList(out io.Writer, list []discovery.Artifact) error {
 	for _, a := range list {
 		printArtifact(&b, "", a)
 	}
-	_, err := io.WriteString(out, b.String())
-	return err
+	return terminal.Say(out, "%s", strings.TrimSuffix(b.String(), "\n"))
 }
 
 func printGroup(b *strings.Builder, title string, group []discovery.Artifact) {

@@ -39,14 +39,14 @@ func newDoctor(s streams, set *settings) *cobra.Command {
 				}
 			} else {
 				for _, f := range findings {
-					if _, err := fmt.Fprintln(s.out, text.Plain(f.String())); err != nil {
+					if err := terminal.Item(s.out, f.Mark()+" ", f.Subject+": "+text.Plain(f.Text)); err != nil {
 						return err
 					}
 				}
 			}
 			broken := func(f doctor.Finding) bool { return f.State == doctor.Broken }
 			if slices.ContainsFunc(findings, broken) {
-				return errors.New("something does not work: see the lines with ✗")
+				return errors.New("some checks failed; see the lines marked ✗")
 			}
 			return nil
 		},
@@ -56,7 +56,7 @@ func newDoctor(s streams, set *settings) *cobra.Command {
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	set.accept(cmd, "state-dir", "store")
 	mode := *set.flags.Lookup("sandbox")
-	mode.Usage = "start the agents in the sandbox, with `MODE` write or strict, and open a session in each"
+	mode.Usage = "start the agents in the sandbox, with `MODE` write or strict"
 	cmd.Flags().AddFlag(&mode)
 	return cmd
 }

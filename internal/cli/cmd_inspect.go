@@ -82,7 +82,7 @@ func (f inspectFlags) serve(ctx context.Context, s streams, set *settings) error
 		if _, err := fmt.Fprintf(s.out, "%s\n", page.URL()); err != nil {
 			return err
 		}
-		fmt.Fprintln(s.err, "acp-agent: open this address in a browser; Ctrl-C ends it")
+		s.note("open this address in a browser; Ctrl-C ends it")
 		return serveHTTP(ctx, listener, page)
 	})
 }

@@ -50,7 +50,7 @@ type mcpFlags struct {
 func newMCP(s streams, set *settings) *cobra.Command {
 	var m mcpFlags
 	cmd := &cobra.Command{
-		Use:   "mcp [--root DIR]... [flags]",
+		Use:   "mcp [--dir DIR]... [flags]",
 		Short: "Serve file tools over MCP, in the folders of the client",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -67,8 +67,8 @@ func newMCP(s streams, set *settings) *cobra.Command {
 
 // define adds the flags to cmd.
 func (m *mcpFlags) define(cmd *cobra.Command) {
-	cmd.Flags().Var((*listValue)(&m.roots), "root",
-		"a root folder `DIR`, instead of the client's; can be repeated")
+	cmd.Flags().Var((*listValue)(&m.roots), "dir",
+		"the folder `DIR`, instead of the client's; can be repeated")
 	cmd.Flags().StringVar(&m.session, "roots-from", "",
 		"the `SOCKET` of the acp-agent session that provides the roots")
 	cmd.Flags().BoolVar(&m.tellOnly, "tell-only", false,
@@ -76,10 +76,10 @@ func (m *mcpFlags) define(cmd *cobra.Command) {
 	for _, flag := range []string{"roots-from", "tell-only"} {
 		_ = cmd.Flags().MarkHidden(flag) // acp-agent adds it when it gives an agent this server
 	}
-	cmd.Flags().Var((*listValue)(&m.fallbacks), "fallback-root",
-		"a root folder `DIR` for clients that cannot declare roots; can be repeated")
+	cmd.Flags().Var((*listValue)(&m.fallbacks), "fallback-dir",
+		"the folder `DIR` for clients that cannot declare roots; can be repeated")
 	cmd.Flags().Var((*listValue)(&m.within), "within",
-		"reject roots outside `DIR`; can be repeated")
+		"refuse folders outside `DIR`; can be repeated")
 	cmd.Flags().StringVar(&m.http, "http", "",
 		"serve streamable HTTP on `ADDR`, a loopback address such as 127.0.0.1:8080 or a Unix "+
 			"socket such as unix:DIR/socket")
@@ -87,7 +87,7 @@ func (m *mcpFlags) define(cmd *cobra.Command) {
 		"with --http, require the token in `FILE` instead of a generated one")
 	cmd.Flags().BoolVar(&m.noAuth, "no-auth", false,
 		"with --http, require no token: every user of this machine can use the server")
-	cmd.Flags().BoolVar(&m.anyRoot, "any-root", false, "with --http, let clients use any folder")
+	cmd.Flags().BoolVar(&m.anyRoot, "any-dir", false, "with --http, let clients use any folder")
 	cmd.Flags().BoolVar(&m.readOnly, "read-only", false,
 		"serve only the tools that do not change files")
 }
@@ -95,14 +95,14 @@ func (m *mcpFlags) define(cmd *cobra.Command) {
 // check reports flags that do not fit together.
 func (m *mcpFlags) check(cmd *cobra.Command) error {
 	for _, flags := range [][]string{
-		{"root", "fallback-root"}, {"root", "any-root"}, {"within", "any-root"},
+		{"dir", "fallback-dir"}, {"dir", "any-dir"}, {"within", "any-dir"},
 		{"token-file", "no-auth"},
 	} {
 		if err := exclusive(cmd, flags...); err != nil {
 			return err
 		}
 	}
-	for _, flag := range []string{"token-file", "no-auth", "any-root"} {
+	for _, flag := range []string{"token-file", "no-auth", "any-dir"} {
 		if cmd.Flags().Changed(flag) && m.http == "" {
 			return usage.Errorf("--%s is only used with --http", flag)
 		}
@@ -110,7 +110,7 @@ func (m *mcpFlags) check(cmd *cobra.Command) error {
 	if m.http != "" && len(m.roots) == 0 && len(m.within) == 0 && !m.anyRoot {
 		return usage.Errorf(
 			"--http lets clients choose any folder of yours as a root: limit them with " +
-				"--root DIR or --within DIR, or allow it with --any-root")
+				"--dir DIR or --within DIR, or allow it with --any-dir")
 	}
 	return nil
 }
@@ -190,10 +190,10 @@ func (m mcpFlags) options(
 		}
 	}
 	if o.Roots, err = rootsOf(m.roots); err != nil {
-		return o, usage.WithFlagNames(err, "root", "root")
+		return o, usage.WithFlagNames(err, "dir", "dir")
 	}
 	if o.Fallback, err = rootsOf(m.fallbacks); err != nil {
-		return o, usage.WithFlagNames(err, "fallback-root", "fallback-root")
+		return o, usage.WithFlagNames(err, "fallback-dir", "fallback-dir")
 	}
 	within, err := usage.AbsolutePaths(m.within...)
 	if err != nil {
@@ -235,9 +235,9 @@ func guarded(w *workspace.Workspace, p permission.Permissions) (*workspace.Works
 // openedFlag returns the flag whose folders are opened when the server starts.
 func (m mcpFlags) openedFlag() string {
 	if len(m.roots) > 0 {
-		return "root"
+		return "dir"
 	}
-	return "fallback-root"
+	return "fallback-dir"
 }
 
 // permit permits changes: an MCP client asks its user before it calls a tool that is not read-only.
@@ -346,7 +346,12 @@ func listenTCP(ctx context.Context, flag, addr string) (net.Listener, error) {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", addr)
 	if failed, ok := errors.AsType[*net.OpError](err); ok {
-		return nil, usage.Errorf("%s: cannot listen on %s: %v", flag, addr, failed.Err)
+		if errors.Is(err, syscall.EADDRINUSE) {
+			return nil, fmt.Errorf("%s: %s is in use by another program, perhaps another acp-agent: end it, or "+
+				"choose another port; port 0 is a free one", flag, addr)
+		}
+		return nil, usage.Errorf("%s: cannot listen on %s: %v; give an address of this machine, such as "+
+			"127.0.0.1:0", flag, addr, failed.Err)
 	}
 	return listener, err
 }
@@ -417,7 +422,7 @@ func (m mcpFlags) explainHTTP(w io.Writer, addr net.Addr, token string) {
 	}
 	if m.anyRoot {
 		fmt.Fprintln(w,
-			"acp-agent: --any-root: clients can use every folder that you can; --root or --within "+
+			"acp-agent: --any-dir: clients can use every folder that you can; --dir or --within "+
 				"would limit them")
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcprelay"
 	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/internal/text/usage"
 )
 
@@ -20,9 +21,10 @@ func newMCPRelay(s streams, set *settings) *cobra.Command {
 	var socket string
 	var found process.Command
 	cmd := &cobra.Command{
-		Use:   "mcp-relay [flags] -- COMMAND ARGS...",
-		Short: "Start an MCP server for a session",
-		Args:  cobra.ArbitraryArgs,
+		Hidden: true, // agents start it
+		Use:    "mcp-relay [flags] -- COMMAND ARGS...",
+		Short:  "Start an MCP server for a session",
+		Args:   cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 0 || cmd.ArgsLenAtDash() != 0:
@@ -92,8 +94,7 @@ type plainLines struct{ out io.Writer }
 func (plainLines) Enabled(context.Context, slog.Level) bool { return true }
 
 func (p plainLines) Handle(_ context.Context, r slog.Record) error {
-	_, err := io.WriteString(p.out, r.Message+"\n")
-	return err
+	return terminal.Say(p.out, "%s", r.Message)
 }
 
 func (p plainLines) WithAttrs([]slog.Attr) slog.Handler { return p }

@@ -59,7 +59,7 @@ func newModels(s streams, set *settings) *cobra.Command {
 			default:
 				err = inventory.PrintModels(s.out, reports)
 			}
-			return cmp.Or(err, inventory.Unreachable(reports))
+			return cmp.Or(err, inventory.Unusable(reports))
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")

@@ -12,6 +12,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/config"
+	"github.com/acp-agent/acp-agent/internal/files/namedfile"
 	"github.com/acp-agent/acp-agent/internal/permission/consent"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
@@ -88,7 +89,7 @@ func consentsOf(consents *consent.Store, roots []string) ([]consent.Consent, err
 	}
 	dirs, err := usage.Absolute(roots...)
 	if err != nil {
-		return nil, usage.WithFlagNames(err, "root", "root")
+		return nil, usage.WithFlagNames(err, "dir", "dir")
 	}
 	wanted := make(map[workspace.Dir]bool)
 	for _, dir := range dirs.All() {
@@ -129,7 +130,7 @@ type permissionsListFlags struct {
 func newPermissionsList(s streams, set *settings) *cobra.Command {
 	var l permissionsListFlags
 	cmd := &cobra.Command{
-		Use:   "list [--root DIR]... [--json]",
+		Use:   "list [--dir DIR]... [--json]",
 		Short: "List the rules, and what else is always allowed",
 		Args:  noArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -148,7 +149,7 @@ func newPermissionsList(s streams, set *settings) *cobra.Command {
 		},
 	}
 	set.accept(cmd, "state-dir", "allow", "permissions")
-	cmd.Flags().Var((*listValue)(&l.roots), "root",
+	cmd.Flags().Var((*listValue)(&l.roots), "dir",
 		"only what is allowed in the folder `DIR`; can be repeated")
 	cmd.Flags().BoolVar(&l.json, "json", false, "print one JSON object per line")
 	return cmd
@@ -165,15 +166,15 @@ func (l permissionsListFlags) print(s streams, found []consent.Consent) error {
 		return nil
 	}
 	if len(found) == 0 {
-		fmt.Fprintln(s.err, "acp-agent: nothing is remembered")
+		s.note("nothing is remembered")
 		return nil
 	}
-	table := terminal.NewTable(s.out, "ID", "GIVEN (UTC)", "USED (UTC)", "ALLOWS", "FOLDER")
+	table := terminal.NewTable(s.out, "ID", "ALLOWS", "FOLDER", "GIVEN (UTC)", "USED (UTC)")
 	for _, one := range found {
-		table.Row(one.ID.Short(), timeOrDash(one.Allowed.UTC()), timeOrDash(one.Used), allows(one),
-			cmp.Or(text.Printable(one.Root.String()), "-"))
+		table.Row(one.ID.Short(), allows(one), cmp.Or(text.Printable(one.Root.String()), "-"),
+			timeOrDash(new(one.Allowed.UTC())), timeOrDash(&one.Used))
 	}
-	return table.Flush()
+	return table.Print()
 }
 
 // printConfigured prints the rules of the configuration.
@@ -187,7 +188,7 @@ func printConfigured(s streams, set *settings) error {
 			rules  []string
 		}{{"deny", p.Deny}, {"ask", p.Ask}, {"allow", p.Allow}} {
 			for _, rule := range list.rules {
-				fmt.Fprintf(s.out, "%s: %s %s\n", where, list.effect, text.Printable(rule))
+				_ = terminal.Say(s.out, "%s: %s %s", where, list.effect, text.Printable(rule))
 			}
 		}
 	}
@@ -224,7 +225,7 @@ func newPermissionsFollow(s streams, set *settings) *cobra.Command {
 			}
 			accepted, err := process.AcceptLinks(records, path)
 			if err != nil {
-				return err
+				return namedfile.Explain(err)
 			}
 			for _, one := range accepted {
 				fmt.Fprintf(s.out, "accepted %s: %s\n", one.ID.Short(), allows(one))
@@ -245,7 +246,7 @@ type revokeFlags struct {
 func newPermissionsRevoke(s streams, set *settings) *cobra.Command {
 	var revoke revokeFlags
 	cmd := &cobra.Command{
-		Use:   "revoke ID... | --root DIR... | --all",
+		Use:   "revoke ID... | --dir DIR... | --all",
 		Short: "Take back what you allowed, so that you are asked again",
 		Args:  revoke.args,
 		RunE: func(_ *cobra.Command, names []string) error {
@@ -261,7 +262,7 @@ func newPermissionsRevoke(s streams, set *settings) *cobra.Command {
 		},
 	}
 	set.accept(cmd, "state-dir")
-	cmd.Flags().Var((*listValue)(&revoke.roots), "root",
+	cmd.Flags().Var((*listValue)(&revoke.roots), "dir",
 		"everything for the folder `DIR`; can be repeated")
 	cmd.Flags().BoolVar(&revoke.all, "all", false, "everything")
 	cmd.ValidArgsFunction = set.completeConsents
@@ -278,7 +279,7 @@ func (c *revokeFlags) args(cmd *cobra.Command, names []string) error {
 	}
 	if given != 1 || slices.Contains(names, "") {
 		return usage.Errorf(
-			"%s needs an ID, --root DIR or --all; acp-agent permissions list shows the IDs",
+			"%s needs an ID, --dir DIR or --all; acp-agent permissions list shows the IDs",
 			words(cmd))
 	}
 	return nil
@@ -309,7 +310,7 @@ func revokeAll(s streams, consents *consent.Store, found []consent.Consent) erro
 			cmp.Or(text.Printable(one.Root.String()), "-"))
 	}
 	if len(found) == 0 {
-		fmt.Fprintln(s.err, "acp-agent: nothing is remembered")
+		s.note("nothing is remembered")
 	}
 	return nil
 }

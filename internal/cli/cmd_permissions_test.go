@@ -95,7 +95,7 @@ func TestConsents(t *testing.T) {
 	require.Equal(t, "no-such-program", report.Command)
 	require.Equal(t, ".mcp.json", filepath.Base(report.File))
 
-	require.Contains(t, output(t, "permissions", "revoke", "--root", root, "--state-dir", state),
+	require.Contains(t, output(t, "permissions", "revoke", "--dir", root, "--state-dir", state),
 		"revoked "+report.ConsentID[:12]+": server found: no-such-program in ")
 	start()
 	require.EqualValues(t, 2, user.requests.Load(), "the user is asked again")

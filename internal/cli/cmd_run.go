@@ -22,6 +22,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/history/sessions"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/terminal"
+	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/text/usage"
 )
 
@@ -41,7 +42,7 @@ func newRun(s streams, set *settings) *cobra.Command {
 	var r runFlags
 	cmd := &cobra.Command{
 		Use:   "run [flags] [PROMPT | -] [-- COMMAND ARGS...]",
-		Short: "Open a session, send a prompt and print the answer",
+		Short: "Send a prompt and print the answer, or chat",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			words, command := args, []string(nil)
 			if dash := cmd.ArgsLenAtDash(); dash >= 0 {
@@ -50,11 +51,14 @@ func newRun(s streams, set *settings) *cobra.Command {
 			if err := r.check(cmd); err != nil {
 				return err
 			}
-			prompt, err := readPrompt(s, words, set.maxLine)
+			r.session.CwdGiven, r.session.Dirs = cmd.Flags().Changed("cwd"), r.dirs
+			if screen, ok := terminal.OpenScreen(s.in, s.out); ok && len(words) == 0 && !r.json {
+				return r.chat(cmd.Context(), screen, s, set, command)
+			}
+			prompt, err := readPrompt(cmd.Context(), s, words, set.maxLine)
 			if err != nil {
 				return err
 			}
-			r.session.CwdGiven, r.session.Dirs = cmd.Flags().Changed("cwd"), r.dirs
 			return runPrompt(cmd.Context(), s, set, r, prompt, command)
 		},
 	}
@@ -110,17 +114,23 @@ func (r *runFlags) check(cmd *cobra.Command) error {
 
 // readPrompt returns the prompt in args and what is piped to standard input. Without a prompt, or
 // with "-", standard input has the prompt. Together they may have up to max bytes.
-func readPrompt(s streams, args []string, max int) (p runner.Prompt, err error) {
+func readPrompt(
+	ctx context.Context, s streams, args []string, max int,
+) (p runner.Prompt, err error) {
 	p.Text = strings.Join(args, " ")
+	input := io.LimitReader(s.input(ctx, "the prompt"), int64(max)+1)
+	var read []byte
 	switch {
 	case p.Text == "-", len(args) == 0 && !s.interactive():
-		p.Text, err = readInput(s, max)
+		read, err = io.ReadAll(input)
+		p.Text = string(read)
 	case s.isPiped():
-		p.Data, err = readInput(s, max)
+		read, err = io.ReadAll(input)
+		p.Data = string(read)
 	}
 	switch {
 	case err != nil:
-		return p, err
+		return p, fmt.Errorf("cannot read the prompt: %w", err)
 	case len(p.Text)+len(p.Data) > max:
 		return p, usage.Errorf("the prompt is longer than %d bytes; --max-line changes the limit", max)
 	case strings.TrimSpace(p.Text) == "" && strings.TrimSpace(p.Data) == "":
@@ -131,28 +141,57 @@ func readPrompt(s streams, args []string, max int) (p runner.Prompt, err error) 
 	return p, nil
 }
 
-// readInput reads up to max+1 bytes of standard input. If that takes long, it says so: a program that
-// starts others may leave their input open for ever.
-func readInput(s streams, max int) (string, error) {
-	const long = 2 * time.Second
-	said := time.AfterFunc(long, func() {
-		fmt.Fprintln(s.err, "acp-agent: reading standard input until it ends; </dev/null leaves it out")
-	})
-	defer said.Stop()
-	read, err := io.ReadAll(io.LimitReader(s.in, int64(max)+1))
+// chat lets the user type prompts, and sends them in one session.
+func (r runFlags) chat(
+	ctx context.Context, screen *terminal.Screen, s streams, set *settings, command []string,
+) error {
+	d, err := set.downstream(command)
 	if err != nil {
-		return "", fmt.Errorf("cannot read the prompt: %w", err)
+		return err
 	}
-	return string(read), nil
+	err = terminal.Say(s.out, "Chat with %s. Ctrl-C stops an answer, and an empty line ends the chat.", d.name())
+	if err != nil {
+		return err
+	}
+	id := ""
+	s.opened = func(opened string) {
+		id = opened
+		r.session.Load, r.session.Fork, r.session.Last = "", "", false
+		r.session.Resume, r.session.Mode, r.session.ThoughtLevel, r.worktree = opened, "", "", ""
+	}
+	err = screen.Chat(ctx, func(ctx context.Context, prompt string) error {
+		turn, done := s.interrupts.only(ctx)
+		defer done()
+		err := runPrompt(turn, s, set, r, runner.Prompt{Text: prompt}, command)
+		if id == "" || ctx.Err() != nil { // no later prompt could be answered
+			return err
+		}
+		if _, reported := errors.AsType[*statusError](err); err != nil && !reported {
+			s.note("%s", text.Plain(err.Error()))
+		}
+		return nil
+	})
+	if id != "" {
+		s.note("to go on: acp-agent run --continue, or acp-agent sessions")
+	}
+	return err
 }
 
 // runPrompt sends one prompt to a new agent process.
 func runPrompt(
 	ctx context.Context, s streams, set *settings, r runFlags, prompt runner.Prompt, command []string,
 ) (err error) {
-	if _, err := set.downstream(command); err != nil {
+	show := terminal.NewPrinter(s.out)
+	s.err = show.Aside(s.err)
+	opened := s.opened
+	if opened == nil {
+		opened = func(id string) { fmt.Fprintln(s.err, "session", id) }
+	}
+	d, err := set.downstream(command)
+	if err != nil {
 		return err
 	}
+	r.session.Login = d.login()
 	roots, err := r.roots()
 	if err == nil && r.worktree != "" {
 		roots, err = set.enterWorktrees(ctx, s, r.worktree, r.rootFlags)
@@ -171,7 +210,6 @@ func runPrompt(
 		return err
 	}
 	defer func() { err = stopSelf(ctx, agent, err) }()
-	show := terminal.NewPrinter(s.out)
 	permit := r.permissions(s, show)
 	c := client.New(agent.Stdout(), agent.Stdin(), r.options(set, show, permit))
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -186,23 +224,23 @@ func runPrompt(
 	if !r.json {
 		watch.Go(func() { show.Watch(watching) })
 	}
-	end, err := r.session.Turn(ctx, s.err, c, client.Setup{Roots: roots, MCPServers: servers}, prompt)
+	end, err := r.session.Turn(ctx, opened, c, client.Setup{Roots: roots, MCPServers: servers}, prompt)
 	unwatch()
 	watch.Wait()
 	if !r.json {
 		show.End()
 		if cost := runner.Cost(end.Result); cost != "" {
-			fmt.Fprintln(s.err, cost)
+			_ = terminal.Say(s.err, "%s", cost)
 		}
 	}
 	if ctx.Err() != nil {
-		fmt.Fprintln(s.err, "acp-agent: interrupted")
+		s.note("interrupted")
 		return &statusError{statusInterrupted}
 	}
-	if err := cmp.Or(runner.Explain(err), show.Err(), turnError(end)); err != nil {
-		return err
+	if err != nil {
+		return set.explainAdapter(runner.Explain(err), command)
 	}
-	return permit.Err()
+	return cmp.Or(show.Err(), permit.Err(), turnError(end))
 }
 
 // startSelf starts this program as an editor does.
@@ -213,7 +251,12 @@ func (set *settings) startSelf(
 	if err != nil {
 		return nil, err
 	}
-	return process.Start(ctx, process.Command{Path: self, Args: set.args(command),
+	args := set.args(command)
+	if set.isQuiet(s.err) {
+		set.warnAboutFiles(s.err, nil)
+		args = append([]string{"--log-file=" + os.DevNull}, args...)
+	}
+	return process.Start(ctx, process.Command{Path: self, Args: args,
 		Env: []string{storeVariable + "=" + set.store}, Name: "acp-agent"},
 		process.Options{Logger: slog.New(plainLines{s.err})})
 }

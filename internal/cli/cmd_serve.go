@@ -217,18 +217,18 @@ func (f serveFlags) listenAndServe(ctx context.Context, s streams, o serve.Optio
 			return errors.Join(err, listener.Close())
 		}
 		defer server.ServeMetrics(metrics)()
-		fmt.Fprintf(s.err, "acp-agent: metrics on http://%s/metrics\n", metrics.Addr())
+		s.note("metrics on http://%s/metrics", metrics.Addr())
 	}
 	scheme := "ws"
 	if f.cert != "" {
 		scheme = "wss"
 	}
-	fmt.Fprintf(s.err, "acp-agent: serving on %s://%s%s\n", scheme, listener.Addr(), serve.Path)
+	s.note("serving on %s://%s%s", scheme, listener.Addr(), serve.Path)
 	switch list, err := o.Tokens.List(); {
 	case err != nil:
-		fmt.Fprintln(s.err, "acp-agent: a user cannot connect:", err)
+		s.note("a user cannot connect: %v", err)
 	case len(list) == 0:
-		fmt.Fprintln(s.err, "acp-agent: nobody can connect yet; see acp-agent tokens add --help")
+		s.note("nobody can connect yet; see acp-agent tokens add --help")
 	}
 	return server.Serve(ctx, listener)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"math"
 	"strconv"
 	"strings"
@@ -289,7 +288,7 @@ func newSessionsRepair(s streams, set *settings) *cobra.Command {
 				return usage.Errorf("only a store in a file can be repaired, not a database; " +
 					"restore that from a backup")
 			}
-			o, err := set.storeOptions(slog.New(slog.NewTextHandler(s.err, nil)))
+			o, err := set.storeOptions(set.commandLog(s.err))
 			if err != nil {
 				return err
 			}
@@ -320,13 +319,11 @@ type repairReport struct {
 
 func (r repairReport) show(out io.Writer) error {
 	if r.Damaged == "" {
-		_, err := fmt.Fprintln(out, "the session store is not damaged; nothing was changed")
-		return err
+		return terminal.Say(out, "the session store is not damaged; nothing was changed")
 	}
 	fmt.Fprintln(out, "kept", text.Count(r.Copied, "session", "sessions"))
 	for _, id := range r.Lost {
 		fmt.Fprintln(out, "lost", id)
 	}
-	_, err := fmt.Fprintf(out, "the damaged file is %s; remove it when you do not need it\n", r.Damaged)
-	return err
+	return terminal.Say(out, "the damaged file is %s; remove it when you do not need it", r.Damaged)
 }

@@ -54,12 +54,12 @@ func printCosts(out io.Writer, c sessions.Costs) error {
 			tokens(line, sessionstore.InputMeter), tokens(line, sessionstore.OutputMeter),
 			tokens(line, cached...))
 	}
-	if err := table.Flush(); err != nil {
+	if err := table.Print(); err != nil {
 		return err
 	}
-	fmt.Fprintln(out, "\nAs reported by the agents. With a subscription it is an estimate, not a bill.")
+	_ = terminal.Say(out, "\nAs reported by the agents. With a subscription it is an estimate, not a bill.")
 	for _, note := range c.Notes {
-		fmt.Fprintln(out, "*", note+".")
+		_ = terminal.Item(out, "* ", note+".")
 	}
 	return nil
 }

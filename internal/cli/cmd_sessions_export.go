@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"github.com/acp-agent/acp-agent/internal/history/sessions"
@@ -30,7 +28,7 @@ func newSessionsExport(s streams, set *settings) *cobra.Command {
 			) error {
 				err := format.Export(cmd.Context(), s.out, store, one, f.output)
 				if err == nil && f.output != "" && f.output != "-" {
-					_, err = fmt.Fprintf(s.err, "acp-agent: wrote %s\n", text.Printable(f.output))
+					s.note("wrote %s", text.Printable(f.output))
 				}
 				return err
 			})

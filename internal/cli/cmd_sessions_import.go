@@ -3,11 +3,11 @@ package cli
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"os"
 
 	"github.com/spf13/cobra"
 
+	"github.com/acp-agent/acp-agent/internal/files/namedfile"
 	"github.com/acp-agent/acp-agent/internal/history/sessions"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/text/usage"
@@ -25,11 +25,12 @@ func newSessionsImport(s streams, set *settings) *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			in, name := s.in, "stdin"
+			in, name := s.input(cmd.Context(), "a session"), "stdin"
 			if args[0] != "-" {
 				file, err := os.Open(args[0])
 				if err != nil {
-					return err
+					return fmt.Errorf("%w (acp-agent sessions export ID --format json makes such a file)",
+						namedfile.Explain(err))
 				}
 				defer file.Close()
 				in, name = file, text.Printable(args[0])
@@ -62,7 +63,7 @@ func (set *settings) importSession(ctx context.Context, s streams, i *sessions.I
 	if err := i.Open(ctx, options); err != nil {
 		return err
 	}
-	store, err := set.serverStore(slog.New(slog.NewTextHandler(s.err, nil)))
+	store, err := set.serverStore(set.commandLog(s.err))
 	if err != nil {
 		return err
 	}
@@ -73,7 +74,7 @@ func (set *settings) importSession(ctx context.Context, s streams, i *sessions.I
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(s.err, "acp-agent: imported %s\n", text.Count(updates, "update", "updates"))
+	s.note("imported %s", text.Count(updates, "update", "updates"))
 	_, err = fmt.Fprintln(s.out, id)
 	return err
 }

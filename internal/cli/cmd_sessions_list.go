@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"io"
 	"iter"
 	"os"
@@ -108,81 +107,48 @@ func (l listFlags) list(
 		}
 		found = append(found, session)
 	}
-	width := terminal.Width(s.out)
-	switch {
-	case l.json:
+	if l.json {
 		for _, session := range found {
 			if err := writeJSON(s.out, sessions.NewReport(session)); err != nil {
 				return err
 			}
 		}
-	case width > 0:
-		if err := printFitting(s.out, found, width, time.Now()); err != nil {
-			return err
-		}
-	default:
-		table := terminal.NewTable(s.out, "SESSION", "UPDATED (UTC)", "AGENT", "FOLDERS", "TITLE")
-		for _, session := range found {
-			r := sessions.NewReport(session)
-			table.Row(r.ID, r.UpdatedAt.Format(time.DateTime),
-				text.Printable(r.Agent), folders(session.Keys.Roots.All(), workspace.Dir.String),
-				sessions.ListedTitle(session))
-		}
-		if err := table.Flush(); err != nil {
+	} else if len(found) > 0 {
+		if err := tableOf(s.out, found).Print(); err != nil {
 			return err
 		}
 	}
 	switch {
 	case len(found) == 0:
-		fmt.Fprintln(s.err, "acp-agent: no such sessions")
+		s.note("no such sessions; acp-agent run begins one, and --user NAME lists those of a user of " +
+			"acp-agent serve")
 	case more && !l.json:
-		fmt.Fprintln(s.err, "acp-agent: there are more sessions; list all with --limit 0, or find "+
-			"one with acp-agent sessions search or --cwd DIR")
+		s.note("there are more sessions; list all with --limit 0, or find one with acp-agent sessions " +
+			"search or --cwd DIR")
 	}
 	return nil
 }
 
-// printFitting prints a table of sessions whose lines have at most width columns.
-func printFitting(
-	out io.Writer, found []sessionstore.Session, width int, now time.Time,
-) error {
-	rows := [][]string{{"SESSION", "UPDATED", "TITLE", "AGENT", "FOLDERS"}}
-	id := uniqueLength(found)
+// tableOf returns a table of sessions. On a terminal it is for people.
+func tableOf(out io.Writer, found []sessionstore.Session) *terminal.Table {
+	if terminal.Width(out) == 0 {
+		table := terminal.NewTable(out, "SESSION", "UPDATED (UTC)", "AGENT", "FOLDERS", "TITLE")
+		for _, session := range found {
+			r := sessions.NewReport(session)
+			table.Row(r.ID, r.UpdatedAt.Format(time.DateTime), text.Printable(r.Agent),
+				folders(session.Keys.Roots.All(), workspace.Dir.String), sessions.ListedTitle(session))
+		}
+		return table
+	}
+	table := terminal.NewTable(out, "SESSION", "UPDATED", "TITLE", "AGENT", "FOLDERS")
+	table.OneLine = true
+	id, now := uniqueLength(found), time.Now()
 	for _, session := range found {
-		rows = append(rows, []string{
-			text.Prefix(string(session.ID), id), terminal.Since(session.Updated, now),
-			cmp.Or(sessions.ListedTitle(session), "-"),
-			text.Printable(sessions.NewReport(session).Agent), folders(session.Keys.Roots.All(), fromHome),
-		})
+		table.Row(text.Prefix(string(session.ID), id), terminal.Since(session.Updated, now),
+			cmp.Or(sessions.ListedTitle(session), "-"), text.Printable(sessions.NewReport(session).Agent),
+			folders(session.Keys.Roots.All(), fromHome))
 	}
-	widths := make([]int, len(rows[0]))
-	for _, row := range rows {
-		for i, cell := range row {
-			widths[i] = max(widths[i], terminal.Columns(cell))
-		}
-	}
-	const gap, title, agent, dirs = 2, 2, 3, 4
-	widths[agent] = min(widths[agent], 14)
-	left := width - 1 - widths[0] - widths[1] - widths[agent] - 4*gap
-	// The title gets what the folders do not need, and at least half.
-	widths[title] = min(widths[title], max(left-widths[dirs], left/2, 10))
-	widths[dirs] = max(left-widths[title], 10)
-	for _, row := range rows {
-		for _, column := range []int{title, agent, dirs} {
-			row[column] = terminal.Cut(row[column], widths[column])
-		}
-		var line strings.Builder
-		for i, cell := range row {
-			line.WriteString(cell)
-			if i < len(row)-1 {
-				line.WriteString(strings.Repeat(" ", widths[i]-terminal.Columns(cell)+gap))
-			}
-		}
-		if _, err := fmt.Fprintln(out, terminal.Cut(line.String(), width-1)); err != nil {
-			return err
-		}
-	}
-	return nil
+	return table
 }
 
 // uniqueLength returns how long the beginnings of ids must be to differ from each other.

@@ -74,7 +74,7 @@ func (f moveFlags) move(
 	}
 	switch {
 	case moved == 0 && added == 0:
-		_, err = fmt.Fprintf(s.err, "acp-agent: no session has a folder in %s\n",
+		s.note("no session has a folder in %s",
 			text.Printable(m.From().String()))
 	case f.yes:
 		_, err = fmt.Fprintf(s.out, "moved %s\n", count)

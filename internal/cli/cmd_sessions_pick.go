@@ -130,15 +130,12 @@ func (c *continuation) send(ctx context.Context, model, prompt string) error {
 	if strings.HasPrefix(prompt, "-") {
 		prompt = " " + prompt // it is no flag
 	}
-	heard := &sessionLine{w: c.s.err}
 	turn, done := c.s.interrupts.only(ctx)
 	defer done()
-	status := run(turn, append(args, prompt), streams{in: c.s.in, out: c.s.out, err: heard})
-	if ctx.Err() != nil {
+	s := streams{in: c.s.in, out: c.s.out, err: c.s.err}
+	s.opened = func(id string) { c.id, c.flag = id, "--resume" } // otherwise it may start next time
+	if status := run(turn, append(args, prompt), s); ctx.Err() != nil {
 		return &statusError{status}
-	}
-	if heard.id != "" { // otherwise it did not start, and may next time
-		c.id, c.flag = heard.id, "--resume"
 	}
 	return nil
 }
@@ -167,18 +164,4 @@ func (set *settings) agentFlags(owner sessionstore.Agent) []string {
 		return flags
 	}
 	return []string{"--agent=", "--model="}
-}
-
-// sessionLine passes on standard error of run, except the line that names the session.
-type sessionLine struct {
-	w  io.Writer
-	id string
-}
-
-func (l *sessionLine) Write(b []byte) (int, error) {
-	if id, ok := strings.CutPrefix(string(b), "session "); ok {
-		l.id = strings.TrimSpace(id)
-		return len(b), nil
-	}
-	return l.w.Write(b)
 }

@@ -63,7 +63,7 @@ func search(
 	ctx context.Context, stderr io.Writer, store sessionstore.Store, q sessionstore.SearchQuery,
 ) ([]sessionstore.Found, error) {
 	slow := time.AfterFunc(2*time.Second, func() {
-		fmt.Fprintln(stderr, "acp-agent: preparing stored conversations for the first search …")
+		_ = terminal.Say(stderr, "acp-agent: preparing stored conversations for the first search …")
 	})
 	defer slow.Stop()
 	return store.Search(ctx, q)
@@ -82,7 +82,7 @@ type foundReport struct {
 
 func (f searchFlags) show(s streams, set *settings, found []sessionstore.Found) error {
 	if len(found) == 0 {
-		fmt.Fprintln(s.err, "acp-agent: nothing found")
+		s.note("nothing found")
 	}
 	if f.json {
 		for _, one := range found {
@@ -147,7 +147,7 @@ type foundPrinter struct {
 
 func (p *foundPrinter) line(line string) {
 	if p.err == nil {
-		_, p.err = fmt.Fprintln(p.out, line)
+		p.err = terminal.Say(p.out, "%s", line)
 	}
 }
 

@@ -52,6 +52,7 @@ func newSessionsTransfer(s streams, set *settings) *cobra.Command {
 type target struct {
 	agent   sessionstore.Agent
 	command string // what an editor runs
+	lacks   error  // why the agent cannot run here, or nil
 }
 
 // target returns the agent that has the name of --to or that command starts.
@@ -59,7 +60,7 @@ func (set *settings) target(name string, command []string) (target, error) {
 	switch {
 	case name == "" && len(command) == 0:
 		return target{},
-			usage.Errorf("name the agent for the session: --to AGENT, or its command line after --")
+			usage.Errorf("name the agent for the session, such as --to gemini, or give its command line after --")
 	case name == explore.Kind:
 		return target{agent: sessionstore.Agent{Kind: explore.Kind}, command: "acp-agent"}, nil
 	case name == model.Kind:
@@ -80,7 +81,7 @@ func (set *settings) target(name string, command []string) (target, error) {
 	for _, word := range command {
 		words = append(words, text.ShellWord(word))
 	}
-	return target{agent: proxy.Owner(start, profile), command: strings.Join(words, " ")}, nil
+	return target{proxy.Owner(start, profile), strings.Join(words, " "), profile.CheckInstalled(start)}, nil
 }
 
 // transferSession copies a session for another agent and prints the copy's id.
@@ -115,7 +116,8 @@ func (set *settings) transferSession(
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(s.err, "acp-agent: the other agent will be told %s: %s, %s with %s, %s\n", text.Size(told.Bytes), text.Count(told.Turns, "turn", "turns"),
+		s.note("the other agent will be told %s: %s, %s with %s, %s", text.Size(told.Bytes),
+			text.Count(told.Turns, "turn", "turns"),
 			text.Count(told.Calls, "tool call", "tool calls"),
 			text.Count(told.Results, "result", "results"),
 			text.Count(told.Files, "changed file", "changed files"))
@@ -123,7 +125,10 @@ func (set *settings) transferSession(
 	if _, err := store.Fork(ctx, id, copied); err != nil {
 		return err
 	}
-	fmt.Fprintf(s.err, "acp-agent: load it in an editor that runs: %s\n", to.command)
+	s.note("load it in an editor that runs: %s", to.command)
+	if to.lacks != nil {
+		s.note("%v", to.lacks)
+	}
 	_, err := fmt.Fprintln(s.out, copied.ID)
 	return err
 }

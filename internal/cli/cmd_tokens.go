@@ -106,7 +106,7 @@ func (f *rightsFlags) change(set *settings, a serve.Account) (serve.Account, err
 		}
 		for _, dir := range dirs.All() {
 			if info, err := os.Stat(dir.String()); err != nil || !info.IsDir() {
-				return a, fmt.Errorf("--within: %s is not a folder", text.Printable(dir.String()))
+				return a, fmt.Errorf("--within: %s is not a folder: create it, or give another one", text.Printable(dir.String()))
 			}
 		}
 		a.Within = dirs
@@ -157,7 +157,7 @@ func newTokensAdd(s streams, set *settings) *cobra.Command {
 			}
 			secret, err := tokens.Add(args[0], t)
 			if errors.Is(err, fs.ErrNotExist) {
-				return usage.Errorf("name the directories for the folders of %s: --within DIR",
+				return usage.Errorf("name the folders that %s may open, such as --within ~/src",
 					text.Name(args[0]))
 			}
 			if err != nil {
@@ -183,7 +183,7 @@ func (f *rightsFlags) create(set *settings, tokens *serve.Tokens, name string) e
 		return errUserExists(name)
 	}
 	if len(f.within) == 0 {
-		return usage.Errorf("name the directories for the folders of %s: --within DIR", text.Name(name))
+		return usage.Errorf("name the folders that %s may open, such as --within ~/src", text.Name(name))
 	}
 	a, err := f.change(set, serve.Account{Name: name})
 	if err != nil {
@@ -298,14 +298,27 @@ func errNoUser(name string) error {
 // oneName accepts the name of a user.
 func oneName(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return usage.Errorf("%s needs one NAME (got %d arguments)", words(cmd), len(args))
+		return usage.Errorf("%s needs the NAME of one user, such as ana (got %d arguments)", words(cmd), len(args))
 	}
 	return nil
 }
 
+// tokenReport describes a token of a user.
+type tokenReport struct {
+	Name    string         `json:"name"`
+	Token   string         `json:"token"` // its id
+	For     string         `json:"for"`
+	Created *time.Time     `json:"created,omitempty"`
+	Expires *time.Time     `json:"expires,omitempty"`
+	Label   string         `json:"label,omitempty"`
+	Agent   string         `json:"agent,omitempty"`
+	Within  workspace.Dirs `json:"within"`
+}
+
 func newTokensList(s streams, set *settings) *cobra.Command {
+	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "list",
+		Use:   "list [--json]",
 		Short: "List the users and their tokens",
 		Args:  noArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -313,26 +326,54 @@ func newTokensList(s streams, set *settings) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			list, damaged := tokens.List()
-			table := terminal.NewTable(s.out, "NAME", "TOKEN", "FOR", "CREATED (UTC)",
-				"EXPIRES (UTC)", "LABEL", "AGENT", "WITHIN")
-			for _, a := range list {
-				own, err := tokens.Of(a.Name)
-				damaged = errors.Join(damaged, err)
-				if len(own) == 0 {
-					own = []serve.Token{{ID: "-"}}
-				}
-				for _, t := range own {
-					table.Row(a.Name, t.ID, purpose(t), timeOrDash(t.Created),
-						timeOrDash(t.Expires), cmp.Or(text.Printable(t.Label), "-"), cmp.Or(a.Agent, "-"),
-						folders(a.Within.All(), workspace.Dir.String))
-				}
+			all, damaged := reportTokens(tokens)
+			switch {
+			case asJSON:
+				err = writeJSON(s.out, append([]tokenReport{}, all...))
+			case len(all) == 0:
+				s.note("nobody has a token yet: acp-agent tokens add NAME --within DIR makes one")
+			default:
+				err = printTokens(s, all)
 			}
-			return errors.Join(table.Flush(), damaged)
+			return errors.Join(err, damaged)
 		},
 	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	set.accept(cmd, "state-dir")
 	return cmd
+}
+
+// reportTokens describes all tokens. A user without a token has one without an id.
+func reportTokens(tokens *serve.Tokens) (all []tokenReport, damaged error) {
+	list, damaged := tokens.List()
+	for _, a := range list {
+		own, err := tokens.Of(a.Name)
+		damaged = errors.Join(damaged, err)
+		if len(own) == 0 {
+			own = []serve.Token{{ID: "-"}}
+		}
+		for _, t := range own {
+			r := tokenReport{Name: a.Name, Token: t.ID, For: purpose(t), Label: t.Label, Agent: a.Agent, Within: a.Within}
+			if !t.Created.IsZero() {
+				r.Created = &t.Created
+			}
+			if !t.Expires.IsZero() {
+				r.Expires = &t.Expires
+			}
+			all = append(all, r)
+		}
+	}
+	return all, damaged
+}
+
+func printTokens(s streams, all []tokenReport) error {
+	table := terminal.NewTable(s.out, "NAME", "TOKEN", "FOR", "EXPIRES (UTC)", "WITHIN", "LABEL", "AGENT",
+		"CREATED (UTC)")
+	for _, r := range all {
+		table.Row(r.Name, r.Token, r.For, timeOrDash(r.Expires), folders(r.Within.All(), workspace.Dir.String),
+			cmp.Or(text.Printable(r.Label), "-"), cmp.Or(r.Agent, "-"), timeOrDash(r.Created))
+	}
+	return table.Print()
 }
 
 // purpose says what a token is for.
@@ -347,8 +388,8 @@ func purpose(t serve.Token) string {
 }
 
 // timeOrDash returns a time for a table.
-func timeOrDash(t time.Time) string {
-	if t.IsZero() {
+func timeOrDash(t *time.Time) string {
+	if t == nil || t.IsZero() {
 		return "-"
 	}
 	return t.Format(time.DateTime)

@@ -18,6 +18,14 @@ func ownVersion() version.Version {
 	return version.Of(info)
 }
 
+// versionReport describes this program.
+type versionReport struct {
+	Version string `json:"version"`
+	System  string `json:"system"`
+	Go      string `json:"go"`
+	Commit  string `json:"commit,omitempty"`
+}
+
 // printVersion prints the version of the program, its platform and Go, and the commit if known.
 func printVersion(s streams) error {
 	v := ownVersion()
@@ -37,10 +45,20 @@ func printVersion(s streams) error {
 }
 
 func newVersion(s streams) *cobra.Command {
-	return &cobra.Command{
+	var asJSON bool
+	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
 		Args:  noArgs,
-		RunE:  func(*cobra.Command, []string) error { return printVersion(s) },
+		RunE: func(*cobra.Command, []string) error {
+			if !asJSON {
+				return printVersion(s)
+			}
+			v := ownVersion()
+			return writeJSON(s.out, versionReport{v.Number, runtime.GOOS + "/" + runtime.GOARCH,
+				runtime.Version(), v.Commit})
+		},
 	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
 }

@@ -91,7 +91,7 @@ func (set *settings) makeWorktrees(
 		return worktree.Set{}, err
 	}
 	for _, line := range plan.Describe() {
-		fmt.Fprintln(s.err, "acp-agent:", line)
+		s.note("%s", line)
 	}
 	return plan.Make(ctx)
 }
@@ -151,10 +151,11 @@ func newWorktreeList(s streams, set *settings) *cobra.Command {
 
 func listWorktrees(s streams, all []worktree.Set) error {
 	if len(all) == 0 {
-		_, err := fmt.Fprintln(s.err, "acp-agent: there are no worktrees")
-		return err
+		s.note("there are no worktrees; acp-agent worktree add NAME makes them")
+		return nil
 	}
-	table := terminal.NewTable(s.out, "NAME", "FOLDER", "ORIGINAL", "TO MERGE")
+	table := terminal.NewTable(s.out, "NAME", "FOLDER", "ORIGINAL")
+	var merges []string
 	for _, set := range all {
 		for _, r := range set.Repositories {
 			path := text.Printable(r.Path)
@@ -163,16 +164,20 @@ func listWorktrees(s streams, all []worktree.Set) error {
 			} else if missing := r.Missing(); missing != "" {
 				path += " (" + missing + ")"
 			}
-			table.Row(text.Printable(set.Name), path,
-				text.Printable(r.Top), r.Merge())
+			table.Row(text.Printable(set.Name), path, text.Printable(r.Top))
+			merges = append(merges, r.Merge())
 		}
 		for _, f := range set.Folders {
 			if f.Shared {
-				table.Row(text.Printable(set.Name), text.Printable(f.Path), "(shared)", "")
+				table.Row(text.Printable(set.Name), text.Printable(f.Path), "(shared)")
 			}
 		}
 	}
-	return table.Flush()
+	if err := table.Print(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(s.out, "\nTo merge their branches:\n  %s\n", strings.Join(merges, "\n  "))
+	return err
 }
 
 func newWorktreeRemove(s streams, set *settings) *cobra.Command {
@@ -190,9 +195,8 @@ func newWorktreeRemove(s streams, set *settings) *cobra.Command {
 				return err
 			}
 			if removed.State == worktree.HalfMade {
-				_, err := fmt.Fprintf(s.out, "removed what was made of the worktrees %s, with its branches\n",
+				return terminal.Say(s.out, "removed what was made of the worktrees %s, with its branches",
 					text.Printable(removed.Name))
-				return err
 			}
 			fmt.Fprintf(s.out, "removed the worktrees %s; to merge their branches:\n",
 				text.Printable(removed.Name))

@@ -33,7 +33,7 @@ func completeValues(root *cobra.Command, set *settings) {
 // completeSubcommands does the same for the flags and arguments of subcommands.
 func completeSubcommands(cmd *cobra.Command, set *settings) {
 	for _, sub := range cmd.Commands() {
-		for _, flag := range []string{"cwd", "dir", "root", "fallback-root", "within"} {
+		for _, flag := range []string{"cwd", "dir", "fallback-dir", "within"} {
 			if sub.Flags().Lookup(flag) != nil {
 				_ = sub.MarkFlagDirname(flag)
 			}

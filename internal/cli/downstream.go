@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -250,6 +251,27 @@ func (d downstream) name() string {
 		return "explore"
 	}
 	return profiles.ProgramName(d.command.Path)
+}
+
+// explainAdapter adds what to do if a command that failed with err is that of an agent that speaks ACP
+// only with another program.
+func (set *settings) explainAdapter(err error, command []string) error {
+	if err == nil || len(command) == 0 {
+		return err
+	}
+	list, _ := set.agents() // those of a broken registry do not matter
+	for _, p := range list {
+		if inventory.LacksAdapter(p, profiles.ProgramName(command[0])) {
+			return fmt.Errorf("%w. %s does not speak ACP itself: %s, then use --agent %s", err, command[0],
+				p.Start.Install, p.Name)
+		}
+	}
+	return err
+}
+
+// login returns a command that signs in to the agent, or its own.
+func (d downstream) login() string {
+	return cmp.Or(d.profile.Start.Login, strings.Join(append([]string{d.command.Path}, d.command.Args...), " "))
 }
 
 // backend returns the backend that answers: a model, a proxy for the downstream agent, or package

@@ -40,7 +40,7 @@ func openAppend(flag, path string, stderr io.Writer) (*appendFile, error) {
 	}
 	f := &appendFile{path: path, flag: flag, stderr: stderr}
 	if err := f.open(); err != nil {
-		return nil, usage.Errorf("--%s: %v", flag, namedfile.Explain(err))
+		return nil, usage.Errorf("--%s: %v", flag, namedfile.ExplainNew(err))
 	}
 	if f.path, err = filepath.Abs(path); err != nil {
 		return nil, errors.Join(usage.Errorf("--%s: %v", flag, err), f.file.Close())
@@ -100,9 +100,13 @@ func (f *appendFile) err() error {
 // close closes the file.
 func (f *appendFile) close() { _ = f.file.Close() }
 
-// warnAboutFiles logs the warnings about files.
-func (set *settings) warnAboutFiles(logger *slog.Logger) {
+// warnAboutFiles logs the warnings about files, or prints them where nothing is logged.
+func (set *settings) warnAboutFiles(stderr io.Writer, logger *slog.Logger) {
 	for _, w := range set.fileWarnings() {
+		if set.isQuiet(stderr) {
+			streams{err: stderr}.note("%s (%s)", w.text, w.path)
+			continue
+		}
 		logger.Warn(w.text, "path", w.path)
 	}
 }

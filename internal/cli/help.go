@@ -1,11 +1,14 @@
 package cli
 
 import (
+	"cmp"
 	"embed"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/acp-agent/acp-agent/internal/terminal"
 )
 
 // helpTexts has a file for each command that needs more words than its name, such as
@@ -13,6 +16,17 @@ import (
 //
 //go:embed help
 var helpTexts embed.FS
+
+// overview is the list of commands that the program shows.
+var overview = [...]struct {
+	title    string
+	commands []string
+}{
+	{"First", []string{"setup", "doctor", "run", "sessions", "agents"}},
+	{"Sessions", []string{"models", "permissions", "discover", "worktree", "inspect"}},
+	{"Other machines and programs", []string{"serve", "connect", "tokens", "mcp", "sandbox"}},
+	{"The program", []string{"acp", "completion", "version"}},
+}
 
 // addHelp gives cmd the texts of its file.
 func addHelp(cmd *cobra.Command) {
@@ -24,20 +38,26 @@ func addHelp(cmd *cobra.Command) {
 	}
 }
 
-// printHelpTexts makes the commands read their texts when somebody asks for help: an editor that
-// starts the program does not wait for them.
-func printHelpTexts(root *cobra.Command) {
-	help := root.HelpFunc()
-	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
-		addHelp(cmd)
-		help(cmd, args)
-	})
+// printHelp prints the help of a command. It reads its text when somebody asks for help: an editor
+// that starts the program does not wait for it.
+func printHelp(cmd *cobra.Command, _ []string) {
+	addHelp(cmd)
+	text := strings.TrimRight(cmp.Or(cmd.Long, cmd.Short), " \n") + "\n\n"
+	_, _ = fmt.Fprint(cmd.OutOrStdout(), terminal.Flow(text, usageWidth(cmd)))
+	_ = printUsage(cmd)
 }
 
-// helpWidth is the number of columns of help texts.
+// helpWidth is the number of columns of help texts, except on narrower terminals.
 const helpWidth = 80
 
-// printUsage prints how a command is used, like cobra but within helpWidth columns.
+func usageWidth(cmd *cobra.Command) int {
+	if width := terminal.Width(cmd.OutOrStdout()); width > 0 {
+		return min(width, helpWidth)
+	}
+	return helpWidth
+}
+
+// printUsage prints how a command is used.
 func printUsage(cmd *cobra.Command) error {
 	var b strings.Builder
 	b.WriteString("Usage:\n")
@@ -45,29 +65,44 @@ func printUsage(cmd *cobra.Command) error {
 		fmt.Fprintf(&b, "  %s\n", cmd.UseLine())
 	}
 	if cmd.HasAvailableSubCommands() {
-		fmt.Fprintf(&b, "  %s [command]\n", cmd.CommandPath())
+		fmt.Fprintf(&b, "  %s COMMAND\n", cmd.CommandPath())
 	}
 	if cmd.HasExample() {
 		fmt.Fprintf(&b, "\nExamples:\n%s\n", cmd.Example)
 	}
-	if cmd.HasAvailableSubCommands() {
-		b.WriteString("\nAvailable Commands:\n")
-		for _, sub := range cmd.Commands() {
-			if sub.IsAvailableCommand() || sub.Name() == "help" {
-				fmt.Fprintf(&b, "  %-*s %s\n", sub.NamePadding(), sub.Name(), sub.Short)
+	list := func(title string, commands []*cobra.Command) {
+		fmt.Fprintf(&b, "\n%s:\n", title)
+		for _, sub := range commands {
+			if sub.IsAvailableCommand() {
+				fmt.Fprintf(&b, "  %-11s  %s\n", sub.Name(), sub.Short)
 			}
 		}
 	}
+	switch {
+	case !cmd.HasParent():
+		for _, group := range overview {
+			var commands []*cobra.Command
+			for _, name := range group.commands {
+				sub, _, _ := cmd.Find([]string{name})
+				commands = append(commands, sub)
+			}
+			list(group.title, commands)
+		}
+		b.WriteString("\nacp-agent COMMAND --help explains a command, acp-agent acp --help all flags.\n")
+		_, err := fmt.Fprint(cmd.OutOrStdout(), terminal.Flow(b.String(), usageWidth(cmd)))
+		return err
+	case cmd.HasAvailableSubCommands():
+		list("Commands", cmd.Commands())
+	}
 	if cmd.HasAvailableLocalFlags() {
-		b.WriteString("\nFlags:\n" + cmd.LocalFlags().FlagUsagesWrapped(helpWidth))
+		b.WriteString("\nFlags:\n" + cmd.LocalFlags().FlagUsagesWrapped(usageWidth(cmd)))
 	}
 	if cmd.HasAvailableInheritedFlags() {
-		b.WriteString("\nGlobal Flags:\n" + cmd.InheritedFlags().FlagUsagesWrapped(helpWidth))
+		b.WriteString("\nGlobal Flags:\n" + cmd.InheritedFlags().FlagUsagesWrapped(usageWidth(cmd)))
 	}
 	if cmd.HasAvailableSubCommands() {
-		fmt.Fprintf(&b, "\nUse \"%s [command] --help\" for more about a command.\n",
-			cmd.CommandPath())
+		fmt.Fprintf(&b, "\n%s COMMAND --help explains a command.\n", cmd.CommandPath())
 	}
-	_, err := fmt.Fprint(cmd.OutOrStdout(), b.String())
+	_, err := fmt.Fprint(cmd.OutOrStdout(), terminal.Flow(b.String(), usageWidth(cmd)))
 	return err
 }

@@ -12,7 +12,6 @@ import (
 	"os/signal"
 	"os/user"
 	"runtime"
-	"strings"
 	"syscall"
 
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -37,15 +36,10 @@ func run(ctx context.Context, args []string, s streams) int {
 	boundGarbage()
 	findHome()
 	root := newRoot(s)
-	root.SetArgs(separateAgentArgs(root, args))
-	own, similar := swallowedFlags(root, args)
-	if len(own) > 0 {
-		fmt.Fprintf(s.err, "acp-agent: passing %s to the agent, because acp-agent's own flags end at "+
-			"the first one that it does not have\n", strings.Join(own, " and "))
-	}
-	for _, flag := range similar {
-		fmt.Fprintf(s.err, "acp-agent: passing %s to the agent, because acp-agent has no such flag; did you "+
-			"mean %s?\n", flag.given, flag.own)
+	separated, doubts := separateAgentArgs(root, args)
+	root.SetArgs(separated)
+	for _, doubt := range doubts {
+		s.note("%s", doubt)
 	}
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil || outputClosed(err) {
@@ -55,7 +49,11 @@ func run(ctx context.Context, args []string, s streams) int {
 	if ended, ok := errors.AsType[*statusError](err); ok {
 		return ended.status
 	}
-	fmt.Fprintln(s.err, "acp-agent:", text.Plain(err.Error()))
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		s.note("interrupted")
+		return statusInterrupted
+	}
+	s.note("%s", text.Plain(err.Error()))
 	if (cmd == root || cmd.Name() == "acp" || cmd.Name() == "connect") && !served && !s.interactive() {
 		answerInitialize(ctx, s, err)
 	}

@@ -123,7 +123,7 @@ func (set *settings) openStore(stderr io.Writer) (sessionstore.Shared, string, e
 		}
 		return store, store.String(), nil
 	}
-	o, err := set.storeOptions(slog.New(slog.NewTextHandler(stderr, nil)))
+	o, err := set.storeOptions(set.commandLog(stderr))
 	if err != nil {
 		return nil, "", err
 	}

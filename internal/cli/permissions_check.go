@@ -3,8 +3,6 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"io"
 	"strings"
 
@@ -12,6 +10,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/permission"
+	"github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/text/usage"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
@@ -20,6 +19,7 @@ import (
 
 func newPermissionsCheck(s streams, set *settings) *cobra.Command {
 	var roots rootFlags
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "check [--cwd DIR] [--dir DIR]... [-- COMMAND...]",
 		Short: "Say what the rules decide about a command or a request",
@@ -37,34 +37,66 @@ func newPermissionsCheck(s streams, set *settings) *cobra.Command {
 				return usage.WithFlagNames(err, "cwd", "dir")
 			}
 			defer w.Close()
-			action, err := set.action(cmd.Context(), s.in, w, args)
+			if len(args) == 0 && s.interactive() {
+				return usage.Errorf("permissions check needs a command, such as: acp-agent permissions check " +
+					"go test ./...")
+			}
+			input := s.input(cmd.Context(), "a request for permission")
+			action, err := set.action(cmd.Context(), input, w, args)
 			if err != nil {
 				return err
 			}
-			return set.check(s, w, action)
+			checked, err := set.check(w, action)
+			switch {
+			case err != nil:
+				return err
+			case asJSON:
+				return writeJSON(s.out, checked)
+			}
+			return checked.print(s)
 		},
 	}
 	roots.define(cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	set.accept(cmd, "state-dir", "allow", "permissions", "agent")
 	return cmd
 }
 
-// check prints the decision about an action.
-func (set *settings) check(s streams, w *workspace.Workspace, action permission.Action) error {
+// checkReport is the decision about an action.
+type checkReport struct {
+	Decision permission.Effect `json:"decision"`
+	Rule     string            `json:"rule,omitempty"`
+	Why      string            `json:"why,omitempty"`
+	Allowing string            `json:"allowingRule,omitempty"` // would allow it
+
+	verdict permission.Verdict
+}
+
+// print prints the decision for a person.
+func (r checkReport) print(s streams) error {
+	err := terminal.Say(s.out, "%s", text.Printable(r.verdict.String()))
+	if r.Allowing != "" && err == nil {
+		err = terminal.Say(s.out, "this rule would allow it: %s", text.Printable(r.Allowing))
+	}
+	return err
+}
+
+// check returns the decision about an action.
+func (set *settings) check(w *workspace.Workspace, action permission.Action) (checkReport, error) {
 	sources, err := set.sources(w)
 	if err != nil {
-		return err
+		return checkReport{}, err
 	}
 	rules, err := sources.Rules(w)
 	if err != nil {
-		return err
+		return checkReport{}, err
 	}
 	verdict := permission.Decide(action, rules)
-	_, err = fmt.Fprintln(s.out, text.Printable(verdict.String()))
-	if rule, ok := permission.Offer(action, true); ok && err == nil && verdict.Effect == permission.Ask {
-		_, err = fmt.Fprintln(s.out, "this rule would allow it:", text.Printable(rule.String()))
+	r := checkReport{Decision: verdict.Effect, Rule: verdict.Rule.String(), Why: verdict.Why, verdict: verdict}
+	if rule, ok := permission.Offer(action, true); ok && verdict.Effect == permission.Ask {
+		r.Allowing = rule.String()
 	}
-	return err
+	return r, nil
 }
 
 // sources returns where the rules of a session with the roots of w come from.
@@ -111,7 +143,8 @@ func (set *settings) action(
 	}
 	request, err := permission.ParseRequest(params)
 	if err != nil || !strictjson.IsObject(strictjson.Find(params, "toolCall")) {
-		return permission.Action{}, errors.New("standard input has no session/request_permission")
+		return permission.Action{}, usage.Errorf("permissions check needs a command, such as: acp-agent permissions check " +
+			"go test ./... (standard input has no session/request_permission either)")
 	}
 	request.Agent = set.agent
 	catalog, err := discovery.Scan(ctx, w, discovery.Options{})

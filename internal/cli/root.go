@@ -15,6 +15,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/config"
+	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/text/usage"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -27,7 +28,7 @@ func newRoot(s streams) *cobra.Command {
 	var showVersion bool
 	root := &cobra.Command{
 		Use:           "acp-agent [flags] [-- COMMAND ARGS...]",
-		Short:         "An ACP agent for sessions with several folders",
+		Short:         "Sessions with several folders for ACP agents",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          downstreamArgs,
@@ -55,10 +56,9 @@ func newRoot(s streams) *cobra.Command {
 	root.SetIn(s.in)
 	root.SetOut(s.out)
 	root.SetErr(s.err)
+	root.SetHelpFunc(printHelp)
 	root.SetUsageFunc(printUsage)
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usage.Errorf("%v; see %s --help", err, cmd.CommandPath())
-	})
+	root.SetFlagErrorFunc(explainFlagError)
 	root.PersistentFlags().StringVar(&set.configPath, "config", "",
 		"read settings from `FILE` (default "+config.DefaultPathText()+")")
 	root.Flags().AddFlagSet(set.flags)
@@ -68,7 +68,6 @@ func newRoot(s streams) *cobra.Command {
 		newMCPRelay(s, set), newPermissions(s, set), newSandbox(s, set), newServe(s, set),
 		newConnect(s, set), newTokens(s, set), newInspect(s, set), newDoctor(s, set),
 		newSetup(s, set), newVersion(s), newACP(s, set))
-	printHelpTexts(root)
 	rejectUnknownArgs(root)
 	return root
 }
@@ -77,7 +76,7 @@ func newRoot(s streams) *cobra.Command {
 func newACP(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "acp [flags] [-- COMMAND ARGS...]",
-		Short: "Serve an editor, like acp-agent without a command",
+		Short: "Serve an editor, like acp-agent alone; has its flags",
 		Args:  downstreamArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return serveEditor(cmd.Context(), s, set, args)
@@ -97,98 +96,63 @@ func downstreamArgs(cmd *cobra.Command, args []string) error {
 	}
 	return usage.Errorf(
 		"unknown command %q%s (to run an agent behind acp-agent, put it after --: acp-agent -- %s)",
-		args[0], suggest(cmd.Root(), args[0]), strings.Join(args, " "))
+		args[0], suggest(cmd.Root(), args[0]), text.Line(strings.Join(args, " "), 200))
 }
 
-// swallowedFlags returns the program's own flags in args that would be passed to the agent, because
-// they follow an unknown flag, and flags that may be misspellings of the program's own.
-func swallowedFlags(root *cobra.Command, args []string) (own []string, similar []similarFlag) {
-	separated := separateAgentArgs(root, args)
-	if len(separated) == len(args) {
-		return nil, nil
+// separateAgentArgs inserts "--" into args before the first argument for the agent of --agent NAME: it
+// is neither a flag of the program nor a command that accepts --agent. Editors append arguments of
+// the agent, such as --terminal-login, to the command that they are configured with. doubts are about
+// arguments that may have been meant for acp-agent.
+func separateAgentArgs(root *cobra.Command, args []string) (separated, doubts []string) {
+	root.InitDefaultHelpFlag()
+	behindAgent, behindACP := false, false
+	for i := 0; i < len(args); i++ {
+		switch flag, hasValue := findFlag(root, args[i]); {
+		case args[i] == "--":
+			return args, nil
+		case flag != nil:
+			behindAgent = behindAgent || flag.Name == "agent"
+			if !hasValue && flag.NoOptDefVal == "" {
+				i++ // the next argument is its value
+			}
+		case args[i] == "acp" && !behindACP:
+			behindACP = true
+		case !behindAgent, args[i] == "run":
+			return args, nil
+		default:
+			return slices.Insert(slices.Clone(args), i, "--"), doubtsAbout(root, args[i:])
+		}
 	}
-	for _, arg := range separated[slices.Index(separated, "--")+1:] {
+	return args, nil
+}
+
+// doubtsAbout returns what is odd about arguments for the agent.
+func doubtsAbout(root *cobra.Command, args []string) (doubts []string) {
+	for _, arg := range args {
 		name, _, _ := strings.Cut(arg, "=")
 		if !strings.HasPrefix(name, "--") {
 			continue
 		}
 		if flag, _ := findFlag(root, arg); flag != nil {
-			own = append(own, "--"+flag.Name)
-		} else if meant := misspelled(root, name); meant != "" {
-			similar = append(similar, similarFlag{name, meant})
+			doubts = append(doubts, fmt.Sprintf("passing %s to the agent, because acp-agent stops reading "+
+				"its own flags at the first one that it does not have", name))
+		} else if meant := flagMeant(root, name); meant != "" {
+			doubts = append(doubts, fmt.Sprintf("passing %s to the agent, because acp-agent has no such flag%s",
+				name, meant))
 		}
 	}
-	return own, similar
+	return doubts
 }
 
-// similarFlag is a given flag, and the program's own flag that it resembles.
-type similarFlag struct{ given, own string }
-
-// misspelled returns the flag of the root command that a longer flag differs from in one or two
-// letters, or "".
-func misspelled(root *cobra.Command, given string) string {
-	const shortest = len("--abcd")
-	if len(given) < shortest {
-		return ""
-	}
-	flags := &cobra.Command{SuggestionsMinimumDistance: 2} // cobra compares names of commands
-	root.Flags().VisitAll(func(flag *pflag.Flag) {
-		if !strings.HasPrefix(flag.Name, given[2:]) {
-			flags.AddCommand(&cobra.Command{Use: flag.Name, Run: func(*cobra.Command, []string) {}})
+// flagMeant returns "; did you mean …?" with the flag of cmd that a given one may stand for, or "".
+func flagMeant(cmd *cobra.Command, given string) string {
+	flags := map[string]string{}
+	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
+		if !flag.Hidden {
+			flags[flag.Name] = "--" + flag.Name
 		}
 	})
-	if meant := flags.SuggestionsFor(given[2:]); len(meant) > 0 {
-		return "--" + meant[0]
-	}
-	return ""
-}
-
-// separateAgentArgs inserts "--" into args before the first argument for the agent behind
-// acp-agent. After --agent NAME, that is the first argument that is neither a flag of the program
-// nor a command that accepts --agent. If the configuration file names an agent, it is the first
-// argument that is not for the program. Editors append arguments of the agent, such as
-// --terminal-login, to the command that they are configured with.
-func separateAgentArgs(root *cobra.Command, args []string) []string {
-	root.InitDefaultHelpFlag()
-	behindAgent, behindACP, file := false, false, ""
-	for i := 0; i < len(args); i++ {
-		switch flag, hasValue := findFlag(root, args[i]); {
-		case args[i] == "--":
-			return args
-		case flag != nil:
-			behindAgent = behindAgent || flag.Name == "agent"
-			value := args[i]
-			if !hasValue && flag.NoOptDefVal == "" && i+1 < len(args) {
-				i++ // the next argument is its value
-				value = "=" + args[i]
-			}
-			if flag.Name == "config" {
-				_, file, _ = strings.Cut(value, "=")
-			}
-		case args[i] == "acp" && !behindACP:
-			behindACP = true
-		case behindAgent && args[i] == "run":
-			return args
-		case behindAgent:
-			return slices.Insert(slices.Clone(args), i, "--")
-		default:
-			if agent := agentFor(root, args[i], file); agent != "" {
-				return slices.Insert(slices.Clone(args), i, "--agent", agent, "--")
-			}
-			return args
-		}
-	}
-	return args
-}
-
-// agentFor returns the agent that the configuration file names, or "" if arg is a command or
-// similar to one. A file that cannot be read is reported later.
-func agentFor(root *cobra.Command, arg, file string) string {
-	if len(similarCommands(root, arg)) > 0 || strings.HasPrefix(arg, cobra.ShellCompRequestCmd) {
-		return ""
-	}
-	c, _ := config.Read(cmp.Or(file, os.Getenv("ACP_AGENT_CONFIG")))
-	return c.Agent
+	return text.Meant(given, flags)
 }
 
 // findFlag returns the flag of the root command that arg names, or nil, and whether arg contains

@@ -18,6 +18,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/internal/config"
+	"github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/internal/text/usage"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -46,6 +47,7 @@ type settings struct {
 	flags       *pflag.FlagSet
 	configPath  string // --config
 	logJSON     bool   // --log-json of serve
+	logAsked    bool   // a level of the log was chosen
 	user        string // --user of sessions
 	stalled     *workspace.Stalled
 	config      config.Config
@@ -107,6 +109,8 @@ func (set *settings) load() (err error) {
 			}
 		}
 	}
+	set.logAsked = set.flags.Changed("log-level") || set.config.LogLevel != "" ||
+		os.Getenv("ACP_AGENT_LOG_LEVEL") != ""
 	return set.loadPermissions()
 }
 
@@ -200,11 +204,27 @@ func (set *settings) openLog(stderr io.Writer) (*slog.Logger, func(), error) {
 	}
 	options := &slog.HandlerOptions{Level: set.logLevel}
 	logger := slog.New(slog.NewTextHandler(out, options))
-	if set.logJSON {
+	switch {
+	case set.logJSON:
 		logger = slog.New(slog.NewJSONHandler(out, options))
+	case set.isQuiet(stderr):
+		logger = slog.New(slog.DiscardHandler)
 	}
-	set.warnAboutFiles(logger)
+	set.warnAboutFiles(stderr, logger)
 	return logger, closeFile, nil
+}
+
+// isQuiet reports whether nothing is logged: a person at a terminal did not ask for a log.
+func (set *settings) isQuiet(stderr io.Writer) bool {
+	return set.logFile == "" && !set.logAsked && terminal.Is(stderr)
+}
+
+// commandLog returns the logger of a command that reads or changes stored sessions.
+func (set *settings) commandLog(stderr io.Writer) *slog.Logger {
+	if set.isQuiet(stderr) {
+		return slog.New(slog.DiscardHandler)
+	}
+	return slog.New(slog.NewTextHandler(stderr, nil))
 }
 
 // stateDirectory returns the absolute path of the state directory.

@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -16,6 +18,8 @@ type streams struct {
 	out, err io.Writer
 	// interrupts says what Ctrl-C ends.
 	interrupts *interrupts
+	// opened, if not nil, gets the id of each session that run opens, in place of standard error.
+	opened func(id string)
 }
 
 func standardStreams() streams { return streams{in: os.Stdin, out: os.Stdout, err: os.Stderr} }
@@ -31,6 +35,56 @@ func (s streams) isPiped() bool {
 	}
 	info, err := file.Stat()
 	return err == nil && (info.Mode().IsRegular() || info.Mode()&os.ModeNamedPipe != 0)
+}
+
+// input returns standard input. Reading what it has ends with ctx; if that may take long, it says so.
+func (s streams) input(ctx context.Context, what string) io.Reader {
+	return &input{ctx: ctx, s: s, what: what}
+}
+
+// input reads standard input.
+type input struct {
+	ctx    context.Context
+	s      streams
+	what   string
+	buffer []byte // nil before the first Read
+}
+
+// Read implements [io.Reader].
+func (i *input) Read(b []byte) (int, error) {
+	if i.buffer == nil {
+		i.buffer = make([]byte, 64<<10)
+		if i.s.interactive() {
+			i.s.note("reading %s from standard input; Ctrl-D ends it, Ctrl-C stops", i.what)
+		}
+	}
+	const long = 2 * time.Second
+	said := time.AfterFunc(long, func() {
+		if !i.s.interactive() { // a program that starts others may leave their input open for ever
+			i.s.note("reading standard input until it ends; </dev/null leaves it out")
+		}
+	})
+	defer said.Stop()
+	type result struct {
+		n   int
+		err error
+	}
+	read := make(chan result, 1)
+	go func() { // until the program ends, if ctx does
+		n, err := i.s.in.Read(i.buffer[:min(len(b), len(i.buffer))])
+		read <- result{n, err}
+	}()
+	select {
+	case <-i.ctx.Done():
+		return 0, context.Cause(i.ctx)
+	case r := <-read:
+		return copy(b, i.buffer[:r.n]), r.err
+	}
+}
+
+// note tells the user something on standard error.
+func (s streams) note(format string, args ...any) {
+	_ = terminal.Say(s.err, "acp-agent: "+format, args...)
 }
 
 // writeJSON writes v as a line of JSON. Characters that a terminal would obey or not show are

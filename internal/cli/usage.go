@@ -1,12 +1,17 @@
 package cli
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/text/usage"
 )
 
@@ -20,8 +25,7 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return usage.Errorf("%s takes no arguments (got %q); see %s --help", words(cmd), args[0],
-		cmd.CommandPath())
+	return usage.Errorf("%s takes no arguments (got %q)%s", words(cmd), args[0], suggest(cmd, args[0]))
 }
 
 // sessionArgs accepts between 1 and max sessions.
@@ -71,25 +75,40 @@ func commandGroup(cmd *cobra.Command, subcommands ...*cobra.Command) *cobra.Comm
 // suggest returns "; did you mean …?" with the subcommand that word may stand for, or a reference to
 // the help.
 func suggest(cmd *cobra.Command, word string) string {
-	if similar := similarCommands(cmd, word); len(similar) > 0 {
-		return fmt.Sprintf("; did you mean %q?", similar[0])
+	names := map[string]string{}
+	for _, sub := range cmd.Commands() {
+		if !sub.Hidden {
+			names[sub.Name()] = sub.Name()
+		}
 	}
-	return fmt.Sprintf("; see %s --help", cmd.CommandPath())
+	for meant, guesses := range map[string][]string{
+		"add": {"create", "new"}, "delete": {"remove", "rm"}, "remove": {"delete", "rm"},
+		"revoke": {"remove", "delete", "rm"}, "list": {"ls", "show"}, "check": {"test", "explain"},
+		"setup": {"init", "install", "config"}, "doctor": {"check", "status", "verify"},
+		"permissions": {"allow", "rules"}, "discover": {"roots", "folders", "dirs"},
+		"run": {"chat", "ask", "prompt"}, "sessions": {"history"}, "agents": {"list"},
+	} {
+		for _, guess := range guesses {
+			if names[meant] != "" && names[guess] == "" {
+				names[guess] = meant
+			}
+		}
+	}
+	const few = 5
+	if n := len(cmd.Commands()); cmd.HasParent() && n > 0 && n <= few {
+		return cmp.Or(text.Meant(word, names),
+			"; there are "+strings.Join(slices.Compact(slices.Sorted(maps.Values(names))), ", "))
+	}
+	return cmp.Or(text.Meant(word, names), fmt.Sprintf("; see %s --help", cmd.CommandPath()))
 }
 
-// similarCommands returns the subcommands that word may misspell, or that people guess as word. None
-// of the guesses is a command of an agent, such as "goose configure".
-func similarCommands(cmd *cobra.Command, word string) []string {
-	cmd.SuggestionsMinimumDistance = 2
-	for _, sub := range cmd.Commands() {
-		sub.SuggestFor = map[string][]string{
-			"add": {"create", "new"}, "delete": {"remove", "rm"}, "remove": {"delete", "rm"},
-			"revoke": {"remove", "delete", "rm"}, "list": {"ls", "show"}, "check": {"test", "explain"},
-			"setup": {"init", "install", "config"}, "doctor": {"check", "status", "verify"},
-			"permissions": {"allow", "rules"}, "discover": {"roots", "folders", "dirs"},
-		}[sub.Name()]
+// explainFlagError is [cobra.Command.FlagErrorFunc].
+func explainFlagError(cmd *cobra.Command, err error) error {
+	meant := ""
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		meant = flagMeant(cmd, unknown.GetSpecifiedName())
 	}
-	return cmd.SuggestionsFor(word)
+	return usage.Errorf("%v%s", err, cmp.Or(meant, "; see "+cmd.CommandPath()+" --help"))
 }
 
 // rejectUnknownArgs makes the commands that cobra generates reject unknown arguments like the

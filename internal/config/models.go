@@ -16,6 +16,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/model"
 	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/text/secret"
 )
 
@@ -190,8 +191,8 @@ func (c Config) ModelsFrom(id string) ([]model.Model, error) {
 	}
 	if _, known := c.Models[id]; !known {
 		return nil, fmt.Errorf(
-			"unknown model %q; configured models: %s (acp-agent models --help explains how to add "+
-				"one)", id, strings.Join(c.ModelIDs(), ", "))
+			"unknown model %q%s", id, cmp.Or(text.Meant(id, text.Same(c.ModelIDs())), "; configured models: "+
+				strings.Join(c.ModelIDs(), ", ")+" (acp-agent models --help explains how to add one)"))
 	}
 	ids := append([]string{id}, slices.DeleteFunc(c.ModelIDs(),
 		func(other string) bool { return other == id })...)

@@ -213,17 +213,18 @@ func describeSyntaxError(path string, err error) string {
 	if strings.HasSuffix(problem, "EOF") {
 		problem = "the file ends too early; a closing } or ] is missing"
 	}
-	return fmt.Sprintf("%s: not a JSON object: %s", path, problem)
+	return fmt.Sprintf("%s: not a JSON object: %s (the configuration is JSON, which may have comments; "+
+		"acp-agent setup writes one)", path, problem)
 }
 
 // describeConfigError explains an error of the decoder: it names the file, the key or the line, and
 // the allowed values.
-func describeConfigError(path string, text []byte, err error) string {
+func describeConfigError(path string, content []byte, err error) string {
 	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		if errors.Is(err, jsontext.ErrDuplicateName) {
 			return fmt.Sprintf("%s: %s is given twice", path, key(syntax.JSONPointer))
 		}
-		line := 1 + bytes.Count(text[:min(int(syntax.ByteOffset), len(text))], []byte("\n"))
+		line := 1 + bytes.Count(content[:min(int(syntax.ByteOffset), len(content))], []byte("\n"))
 		return fmt.Sprintf("%s:%d: not a JSON object: %v", path, line, syntax.Err)
 	}
 	invalid, ok := errors.AsType[*json.SemanticError](err)
@@ -231,14 +232,22 @@ func describeConfigError(path string, text []byte, err error) string {
 	case !ok:
 		return fmt.Sprintf("%s: %v", path, err)
 	case errors.Is(err, json.ErrUnknownName):
-		hint := ""
-		if invalid.GoType == reflect.TypeFor[Model]() &&
-			secret.IsCredential(invalid.JSONPointer.LastToken()) {
-			hint = " (the key itself does not belong in this file: set keyEnv to the name of an " +
-				"environment variable, or keyCommand to a command that prints it)"
+		word := invalid.JSONPointer.LastToken()
+		if invalid.GoType == reflect.TypeFor[Model]() && secret.IsCredential(word) &&
+			!strings.HasSuffix(strings.ToLower(word), "env") {
+			return fmt.Sprintf("%s: unknown key %s: the key itself does not belong in this file: set keyEnv to "+
+				"the name of an environment variable, or keyCommand to a command that prints it", path,
+				key(invalid.JSONPointer))
 		}
-		return fmt.Sprintf("%s: unknown key %s; known keys: %s%s", path, key(invalid.JSONPointer),
-			strings.Join(KeysOf(invalid.GoType), ", "), hint)
+		keys := KeysOf(invalid.GoType)
+		names := text.Same(keys)
+		for guess, meant := range map[string]string{"dirs": "directories", "folders": "directories"} {
+			if names[meant] != "" {
+				names[guess] = meant
+			}
+		}
+		return fmt.Sprintf("%s: unknown key %s%s", path, key(invalid.JSONPointer),
+			cmp.Or(text.Meant(word, names), "; known keys: "+strings.Join(keys, ", ")))
 	case invalid.JSONPointer == "":
 		return fmt.Sprintf("%s: the configuration must be a JSON object", path)
 	case invalid.Err != nil && invalid.JSONKind != '0':

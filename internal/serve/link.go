@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/acp-agent/acp-agent/internal/serve/websocket"
@@ -87,7 +88,7 @@ func Dial(ctx context.Context, to, token string, maxLine int) (*Link, error) {
 	}
 	conn, err := dial(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("cannot connect to %s: %w%s", to, err, tlsHint(err))
+		return nil, fmt.Errorf("cannot connect to %s: %w%s", to, err, hintFor(err))
 	}
 	const patience = 2 * time.Minute
 	leaving, leave := context.WithCancel(context.Background())
@@ -133,10 +134,14 @@ func (l *Link) close() {
 	_ = l.server.Close()
 }
 
-// tlsHint says what to do if a server was asked for TLS that it does not have, or not asked for TLS
-// that it has, or its certificate is not trusted.
-func tlsHint(err error) string {
+// hintFor says what to do if no server listens, there is another one, a server was asked for TLS that
+// it does not have, or not asked for TLS that it has, or its certificate is not trusted.
+func hintFor(err error) string {
 	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "; is acp-agent serve running there? Without --listen its address is 127.0.0.1:8765"
+	case strings.Contains(err.Error(), "404"):
+		return "; the path of acp-agent serve is " + Path
 	case errors.Is(err, http.ErrSchemeMismatch):
 		return "; if the server has no certificate, use ws://"
 	case strings.Contains(err.Error(), "HTTP request to an HTTPS server"):

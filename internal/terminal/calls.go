@@ -53,6 +53,7 @@ func (p *Printer) tool(update json.RawMessage) {
 	case c.status == "failed" && before.status != "failed":
 		p.untold = slices.DeleteFunc(p.untold, func(other *shownCall) bool { return other == c })
 		p.show(c, "✗ ", "· failed: ", Style{red})
+		p.reason = c.said
 		p.lastLines(shownLines(cmp.Or(c.said, Sentences(said.RawOutput))), maxReason)
 	case p.width == 0:
 		if !known {

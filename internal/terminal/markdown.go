@@ -76,7 +76,7 @@ func (m *markdown) line(line string) string {
 	case l.Kind == syntax.Fence, l.Kind == syntax.Code, isTable:
 		return shown + "\n"
 	}
-	return wrapWords(shown, hang, m.width) + "\n"
+	return wrap(shown, hang, m.width) + "\n"
 }
 
 // render renders a line, and returns what its continuation on the next line begins with.

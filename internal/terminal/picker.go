@@ -101,6 +101,9 @@ const pickerHelp = "Enter continue  ^F fork  ^V view  ^E export  ^D delete  ^S s
 // It returns the context's error if that ends before.
 func Pick(ctx context.Context, c *Screen, sessions Sessions) (err error) {
 	p := &picker{screen: c, keys: keyboard{screen: c}, sessions: sessions}
+	if err := c.enter(); err != nil {
+		return err
+	}
 	p.listAll(ctx)
 	defer func() {
 		p.stop()

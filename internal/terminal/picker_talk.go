@@ -41,15 +41,9 @@ func (p *picker) talkTo(ctx context.Context, session Session, c Conversation, mo
 		if err := p.show(ctx, session); err != nil && !errors.Is(err, errStopped) {
 			return err
 		}
-		for {
-			prompt, err := p.readPrompt(ctx)
-			if err != nil || strings.TrimSpace(prompt) == "" {
-				return err
-			}
-			if err := c.Send(ctx, model, prompt); err != nil {
-				return err
-			}
-		}
+		return p.screen.Chat(ctx, func(ctx context.Context, prompt string) error {
+			return c.Send(ctx, model, prompt)
+		})
 	})
 	return cmp.Or(err, errPicked)
 }

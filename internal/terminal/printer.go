@@ -34,17 +34,19 @@ type Printer struct {
 	line     string                // what that line shows
 	waiting  bool                  // the last line says how long nothing has happened
 	printed  time.Time             // when something was last printed
+	silent   bool                  // nothing was printed yet
 	plan     []planEntry           // as it was last shown
 	untold   []*shownCall          // pending calls without a line yet, if out is not a terminal
 	asking   bool                  // a permission request is shown and not yet answered
 	held     []client.Update       // that arrived meanwhile
 	title    string                // of the permission request
+	reason   string                // why the last call has failed
 	failed   error                 // the first write error
 }
 
 // NewPrinter returns a printer for out, which may be a terminal.
 func NewPrinter(out io.Writer) *Printer {
-	p := &Printer{out: out, calls: make(map[string]*shownCall)}
+	p := &Printer{out: out, calls: make(map[string]*shownCall), silent: true}
 	if !ObeysEscapes() {
 		return p
 	}
@@ -70,6 +72,7 @@ func (p *Printer) Print(text string) {
 		p.failed = err
 	}
 	if text != "" {
+		p.silent = false
 		p.inLine = text[len(text)-1] != '\n'
 	}
 }
@@ -89,6 +92,40 @@ func (p *Printer) EndLine() {
 func (p *Printer) Note(format string, args ...any) {
 	p.EndLine()
 	p.Print(fmt.Sprintf(format, args...) + "\n")
+}
+
+// Say writes paragraphs, wrapped between words on a terminal.
+func (p *Printer) Say(s string) { p.Item("", s) }
+
+// Item writes paragraphs like [Printer.Say], behind a mark.
+func (p *Printer) Item(mark, s string) {
+	p.Note("%s", laidOut(mark, s, p.width))
+}
+
+// aside is a writer for messages beside what a printer prints.
+type aside struct {
+	printer *Printer
+	to      io.Writer
+}
+
+// Aside returns a writer for messages that may appear on the same terminal. What says that the
+// printer waits is erased first, and a line that is not complete is ended.
+func (p *Printer) Aside(w io.Writer) io.Writer {
+	if p.width == 0 || !Is(w) {
+		return w
+	}
+	return aside{p, w}
+}
+
+// Write implements [io.Writer].
+func (a aside) Write(b []byte) (int, error) {
+	a.printer.mu.Lock()
+	defer a.printer.mu.Unlock()
+	if !a.printer.asking {
+		a.printer.EndLine()
+		a.printer.Print("")
+	}
+	return a.to.Write(b)
 }
 
 // styled returns s in a style, if the terminal has any.
@@ -203,6 +240,10 @@ func (p *Printer) compaction(update json.RawMessage) {
 
 // say prints a piece of a message of the agent.
 func (p *Printer) say(message, s string) {
+	if reason := p.reason; strings.TrimSpace(s) == reason && reason != "" {
+		p.reason = ""
+		return // it was shown with the call that has failed
+	}
 	if p.live != nil || p.thought || p.message != message {
 		p.EndLine()
 	}

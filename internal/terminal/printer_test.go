@@ -187,22 +187,22 @@ func show(t *testing.T, p *Printer, kind string, updates ...string) {
 
 func TestWordsAreWrapped(t *testing.T) {
 	for source, want := range map[string]string{
-		"one two three four five":          "one two three \nfour five",
-		"- one two three four five":        "• one two three \n  four five",
-		"  one two three four five":        "  one two three \n  four five",
-		"> one two three four five":        "<2>│ <0>one two three \n<2>│ <0>four five",
-		"one **two three** four five":      "one <1>two three<0> \nfour five",
+		"one two three four five":          "one two three\nfour five",
+		"- one two three four five":        "• one two three\n  four five",
+		"  one two three four five":        "  one two three\n  four five",
+		"> one two three four five":        "<2>│ <0>one two three\n<2>│ <0>four five",
+		"one **two three** four five":      "one <1>two three<0>\nfour five",
 		"| one | two | three | four | b |": "| one | two | three | four | b |",
 		"```\none two three four five six": "  <36>one two three four five six<0>",
-		"http://host/one/two/three/four x": "http://host/one/two/three/four \nx",
-		"日本語 日本語 日本語 日本語":                  "日本語 日本語 \n日本語 日本語",
+		"http://host/one/two/three/four x": "http://host/one/two/three/four\nx",
+		"日本語 日本語 日本語 日本語":                  "日本語 日本語\n日本語 日本語",
 	} {
 		m := markdown{width: 16}
 		shown := escape.ReplaceAllString(m.add(source)+m.rest(), "<$1>")
 		require.Equal(t, want+"\n", shown)
 	}
 	m := markdown{width: 16, plain: true}
-	require.Equal(t, "- **one** two \n  three four\n```\none two three four five\n```\n> one two three \n> four\n",
+	require.Equal(t, "- **one** two\n  three four\n```\none two three four five\n```\n> one two three\n> four\n",
 		m.add("- **one** two three four\n```\none two three four five\n```\n> one two three four\n"))
 }
 
@@ -274,4 +274,22 @@ func TestWaiting(t *testing.T) {
 	out.Reset()
 	p.End()
 	require.Equal(t, "\r\x1b[K", out.String())
+}
+
+// What is written beside the printer erases the line that says how long nothing has happened.
+func TestAsideErasesTheWaitingLine(t *testing.T) {
+	var out, beside strings.Builder
+	p := NewPrinter(&out)
+	p.width = 80
+	p.printed = time.Now()
+	p.tick(p.printed.Add(quiet))
+	require.NotContains(t, out.String(), "npx")
+	p.tick(time.Now().Add(11 * time.Second))
+	require.Contains(t, out.String(), "s; npx and uvx install an agent first. Ctrl-C stops")
+	out.Reset()
+	_, err := aside{p, &beside}.Write([]byte("session s\n"))
+	require.NoError(t, err)
+	require.Equal(t, eraseLine, out.String())
+	require.Equal(t, "session s\n", beside.String())
+	require.Same(t, &beside, p.Aside(&beside), "only on a terminal")
 }

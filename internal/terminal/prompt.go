@@ -4,36 +4,108 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"slices"
 	"strings"
 )
 
-// readPrompt returns a prompt that the user types, "" to end. A pasted text may have several lines.
-func (p *picker) readPrompt(ctx context.Context) (prompt string, err error) {
-	discardTyped(p.screen.in) // nobody could see yet what to type
-	e := promptEditor{screen: p.screen}
+// Chat lets the user type prompts, and sends each, until they end it. A pasted text may have several
+// lines.
+func (c *Screen) Chat(ctx context.Context, send func(context.Context, string) error) error {
+	for {
+		discardTyped(c.in) // nobody could see yet what to type
+		e := lineEditor{screen: c, keys: &keyboard{screen: c}, label: "\nYour prompt (empty to end): "}
+		prompt, err := e.read(ctx)
+		if errors.Is(err, io.EOF) || errors.Is(err, errInterrupted) {
+			return nil
+		}
+		if err != nil || strings.TrimSpace(prompt) == "" {
+			return err
+		}
+		if err := send(ctx, prompt); err != nil {
+			return err
+		}
+	}
+}
+
+// An Asker asks questions that the user answers by typing a line.
+type Asker struct {
+	show   *Printer
+	typist *Typist // reads where the terminal cannot be controlled, otherwise nil
+	screen *Screen
+	keys   *keyboard
+}
+
+// NewAsker returns an Asker for the terminal of input, on which show prints.
+func NewAsker(input *os.File, show *Printer) *Asker {
+	if screen, ok := OpenScreen(input, show.out); ok {
+		return &Asker{show: show, screen: screen, keys: &keyboard{screen: screen}}
+	}
+	return &Asker{show: show, typist: NewTypist(input)}
+}
+
+// Ask returns the line that the user types, without white space around it. complete, if not nil,
+// completes it when they type Tab. At the end of the input the error is [io.EOF].
+func (a *Asker) Ask(
+	ctx context.Context, question string, complete func(string) string,
+) (string, error) {
+	a.show.EndLine()
+	if a.typist != nil {
+		a.show.Print(question + " ")
+		line, err := a.typist.Read(ctx)
+		a.show.Typed()
+		return line, err
+	}
+	e := lineEditor{screen: a.screen, keys: a.keys, label: question + " ", complete: complete}
+	line, err := e.read(ctx)
+	if errors.Is(err, errInterrupted) {
+		err = context.Canceled
+	}
+	return strings.TrimSpace(line), err
+}
+
+// errInterrupted is the error for a line in which Ctrl-C was typed.
+var errInterrupted = errors.New("interrupted")
+
+// lineEditor shows a line behind a label while it is typed.
+type lineEditor struct {
+	screen   *Screen
+	keys     *keyboard
+	label    string
+	complete func(typed string) string
+	typed    string
+	shown    []string // the lines on the terminal
+}
+
+// read returns what the user types. With Alt and Enter, or pasted, it may have several lines.
+func (e *lineEditor) read(ctx context.Context) (line string, err error) {
 	if err := e.begin(); err != nil {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, e.end()) }()
 	for ctx.Err() == nil {
-		if !p.keys.ready() {
+		if !e.keys.ready() {
 			if err := e.draw(); err != nil {
 				return "", err
 			}
 		}
-		key, err := p.keys.next(keyTick)
+		key, err := e.keys.next(keyTick)
 		if err != nil {
-			return "", err
+			return e.typed, err
 		}
 		switch key {
 		case keyEnter, "\n":
-			return e.typed, nil
+			return e.typed, e.draw()
 		case keyInterrupt:
-			return "", nil
+			return "", errInterrupted
 		case keyEndOfInput:
 			if e.typed == "" {
-				return "", nil
+				return "", io.EOF
+			}
+		case "\t":
+			if e.complete != nil {
+				e.typed = e.complete(e.typed)
 			}
 		case "\x1b" + keyEnter: // with Alt
 			e.typed += "\n"
@@ -42,7 +114,7 @@ func (p *picker) readPrompt(ctx context.Context) (prompt string, err error) {
 		case keyClear:
 			e.typed = ""
 		case keySuspend:
-			err = errors.Join(e.end(), p.screen.suspend(), e.begin())
+			err = errors.Join(e.end(), e.screen.suspend(), e.begin())
 			if err != nil {
 				return "", err
 			}
@@ -53,25 +125,18 @@ func (p *picker) readPrompt(ctx context.Context) (prompt string, err error) {
 	return "", context.Cause(ctx)
 }
 
-// promptEditor shows a prompt while it is typed.
-type promptEditor struct {
-	screen *Screen
-	typed  string
-	shown  []string // the lines on the terminal
-}
-
 // begin begins to show it below what the terminal shows.
-func (e *promptEditor) begin() error {
+func (e *lineEditor) begin() error {
 	e.shown = nil
-	_, err := e.screen.out.WriteString("\n\x1b[?2004h")
+	_, err := e.screen.out.WriteString("\x1b[?2004h")
 	return errors.Join(err, e.screen.listen())
 }
 
-// draw shows as much as fits of the end of the prompt, if it has changed.
-func (e *promptEditor) draw() error {
+// draw shows as much as fits of the end of the line, if it has changed.
+func (e *lineEditor) draw() error {
 	width, height := e.screen.size()
 	var lines []string
-	for line := range strings.SplitSeq("Your prompt (empty to end): "+e.typed, "\n") {
+	for line := range strings.SplitSeq(e.label+e.typed, "\n") {
 		lines = append(lines, wrapped(OneLine(line), width-1)...)
 	}
 	lines = lines[max(len(lines)-max(height-1, 1), 0):]
@@ -87,8 +152,47 @@ func (e *promptEditor) draw() error {
 	return err
 }
 
-// end leaves the prompt on the terminal.
-func (e *promptEditor) end() error {
-	_, err := e.screen.out.WriteString("\x1b[?2004l\n")
+// end leaves the line on the terminal.
+func (e *lineEditor) end() error {
+	_, err := e.screen.out.WriteString("\x1b[?2004l\r\n")
 	return errors.Join(err, e.screen.restore())
+}
+
+// CompleteFolder completes the path of a folder, which starts in dir, as far as there is no choice.
+func CompleteFolder(dir, typed string) string {
+	parent, begin := "", typed
+	if i := strings.LastIndexByte(typed, '/'); i >= 0 {
+		parent, begin = typed[:i+1], typed[i+1:]
+	}
+	at := parent
+	if home, err := os.UserHomeDir(); err == nil && strings.HasPrefix(parent, "~/") {
+		at = home + parent[1:]
+	} else if !strings.HasPrefix(parent, "/") {
+		at = dir + "/" + parent
+	}
+	entries, err := os.ReadDir(at)
+	if err != nil {
+		return typed
+	}
+	common, matches := "", 0
+	for _, entry := range entries {
+		name := entry.Name()
+		info, err := os.Stat(at + "/" + name)
+		if err != nil || !info.IsDir() || !strings.HasPrefix(name, begin) || begin == "" && name[0] == '.' {
+			continue
+		}
+		if matches++; matches == 1 {
+			common = name
+		}
+		for !strings.HasPrefix(name, common) {
+			common = withoutLast(common)
+		}
+	}
+	switch matches {
+	case 0:
+		return typed
+	case 1:
+		common += "/"
+	}
+	return parent + common
 }

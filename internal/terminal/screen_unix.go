@@ -19,8 +19,7 @@ type Screen struct {
 	before  unix.Termios
 }
 
-// OpenScreen prepares the terminal of input and output. ok is false if they are no such terminal.
-// Pick closes the screen.
+// OpenScreen returns the terminal of input and output. ok is false if they are no such terminal.
 func OpenScreen(input io.Reader, output io.Writer) (opened *Screen, ok bool) {
 	in, isIn := input.(*os.File)
 	out, isOut := output.(*os.File)
@@ -32,8 +31,7 @@ func OpenScreen(input io.Reader, output io.Writer) (opened *Screen, ok bool) {
 	if err != nil {
 		return nil, false
 	}
-	c := &Screen{in: in, out: out, before: *settings}
-	return c, c.enter() == nil
+	return &Screen{in: in, out: out, before: *settings}, true
 }
 
 // enter shows the page instead of what the terminal showed. Lines that are wider than expected are

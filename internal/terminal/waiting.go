@@ -44,9 +44,14 @@ func (p *Printer) tick(now time.Time) {
 	if line == "" {
 		said = fmt.Sprintf("… %d s", waited/time.Second)
 	}
-	if room := p.width - 1 - Columns(withoutStyles(line)); room < len(said) {
+	const long = 10 * time.Second
+	if p.silent && waited >= long {
+		said = Cut(said+"; npx and uvx install an agent first. Ctrl-C stops", p.width-1)
+	}
+	if room := p.width - 1 - Columns(withoutStyles(line)); room < Columns(said) {
 		return
 	}
+	silent := p.silent
 	p.Print(eraseLine + line + p.styled(said, Style{dim}))
-	p.printed, p.waiting, p.inLine = since, p.live == nil, p.live != nil
+	p.printed, p.waiting, p.inLine, p.silent = since, p.live == nil, p.live != nil, silent
 }

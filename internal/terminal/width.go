@@ -20,16 +20,25 @@ func Width(w io.Writer) int {
 	if !Is(w) {
 		return 0
 	}
-	if width := terminalWidth(w.(*os.File)); width > 0 {
+	if width := terminalWidth(fileOf(w)); width > 0 {
 		return width
 	}
 	return 80
 }
 
+// fileOf returns the file that a stream reads or writes, or nil.
+func fileOf(stream any) *os.File {
+	if beside, ok := stream.(aside); ok {
+		stream = beside.to
+	}
+	file, _ := stream.(*os.File)
+	return file
+}
+
 // Is reports whether an [io.Reader] or [io.Writer] is a terminal.
 func Is(stream any) bool {
-	file, ok := stream.(*os.File)
-	return ok && (isatty.IsTerminal(file.Fd()) || isatty.IsCygwinTerminal(file.Fd()))
+	file := fileOf(stream)
+	return file != nil && (isatty.IsTerminal(file.Fd()) || isatty.IsCygwinTerminal(file.Fd()))
 }
 
 // Columns returns how many columns s takes on a terminal.
@@ -93,33 +102,96 @@ func OneLine(s string) string {
 func wrapped(line string, width int) (lines []string) {
 	for Columns(line) > width {
 		n := prefixColumns(line, max(width, 1))
-		if space := strings.LastIndexByte(line[:n], ' '); space > 0 {
-			n = space + 1
+		if end := strings.LastIndexByte(line[:n], ' '); end > 0 {
+			n = end + 1
+		} else if end := strings.LastIndexAny(line[:n], "/:,"); end > 0 {
+			n = end + 1
 		}
 		lines, line = append(lines, line[:n]), line[n:]
 	}
 	return append(lines, line)
 }
 
-// wrapWords breaks a line, which may have styles, between words so that each part has fewer than
-// width columns if its words are short enough. hang begins each further line.
-func wrapWords(line, hang string, width int) string {
+// Say prints paragraphs. On a terminal they are wrapped between words, each behind its indent.
+func Say(w io.Writer, format string, args ...any) error {
+	return Item(w, "", fmt.Sprintf(format, args...))
+}
+
+// Item prints paragraphs like [Say], the first behind a mark and all others behind its width.
+func Item(w io.Writer, mark, s string) error {
+	_, err := io.WriteString(w, laidOut(mark, s, Width(w))+"\n")
+	return err
+}
+
+// laidOut returns paragraphs as [Item] prints them.
+func laidOut(mark, s string, width int) string {
+	hang := strings.Repeat(" ", Columns(mark))
+	lines := strings.Split(s, "\n")
+	for i, line := range lines {
+		lines[i] = wrap(mark+line, hang+indentOf(line), width)
+		mark = hang
+	}
+	return strings.Join(lines, "\n")
+}
+
+func indentOf(line string) string { return line[:len(line)-len(strings.TrimLeft(line, " "))] }
+
+// wrap breaks a line, which may have styles, between words so that each part has fewer than width
+// columns if its words are short enough. hang begins each further line.
+func wrap(line, hang string, width int) string {
 	if width == 0 || Columns(withoutStyles(line)) < width {
 		return line
 	}
 	var b strings.Builder
-	column, words := 0, 0
+	column, words, space := 0, 0, ""
 	for word := range strings.SplitAfterSeq(line, " ") {
-		n := Columns(withoutStyles(strings.TrimSuffix(word, " ")))
+		bare := strings.TrimSuffix(word, " ")
+		n := Columns(withoutStyles(bare))
 		if words > 0 && column+n >= width {
 			b.WriteString("\n" + hang)
-			column, words = Columns(withoutStyles(hang)), 0
+			column, words, space = Columns(withoutStyles(hang)), 0, ""
 		}
-		b.WriteString(word)
+		b.WriteString(space + bare)
+		space = word[len(bare):]
 		column += Columns(withoutStyles(word))
 		if n > 0 {
 			words++
 		}
+	}
+	return b.String() + space
+}
+
+// Flow returns a text that was wrapped for more columns than width, wrapped again: its paragraphs, and
+// the items of lists, such as "  NAME   what it is". Other indented lines, such as examples, stay.
+func Flow(s string, width int) string {
+	var b strings.Builder
+	flowing, hang, fits := "", "", true
+	end := func() {
+		if flowing != "" {
+			b.WriteString(wrap(flowing, hang, width) + "\n")
+		}
+		flowing, hang = "", ""
+	}
+	for line := range strings.SplitSeq(strings.TrimSuffix(s, "\n"), "\n") {
+		fits = fits && Columns(line) <= width
+		indent, item := indentOf(line), strings.LastIndex(line, "  ")
+		switch {
+		case flowing != "" && line != "" && indent == hang:
+			flowing += " " + line[len(indent):]
+			continue
+		case line != "" && indent == "":
+			end()
+			flowing = line
+		case item > len(indent):
+			end()
+			flowing, hang = line, strings.Repeat(" ", item+2)
+		default:
+			end()
+			b.WriteString(line + "\n")
+		}
+	}
+	if end(); fits {
+		return s
 	}
 	return b.String()
 }

@@ -53,7 +53,9 @@ func (r *Registry) Plan(
 		}
 	}
 	if len(p.made) == 0 {
-		return nil, errors.New("none of the folders is in a git repository")
+		return nil, fmt.Errorf("none of the folders is in a git repository (%s): worktrees need one, which git init "+
+			"makes; or name others with --cwd and --dir", strings.Join(append(folders.Additional().Strings(),
+			folders.Cwd().String()), ", "))
 	}
 	for _, c := range p.made {
 		if err := c.check(ctx, o.Copy); err != nil {

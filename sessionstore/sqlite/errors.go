@@ -135,5 +135,6 @@ func (f *file) hintFor(err error) string {
 		sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_FORMAT:
 		return hintDamaged
 	}
-	return "check the disk and its file system, then try again"
+	return "the system did not let acp-agent write: check your quota, ulimit -f and the disk, " +
+		"then try again"
 }

@@ -16,10 +16,12 @@ import (
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/cli/runner"
+	"github.com/acp-agent/acp-agent/internal/config"
 	"github.com/acp-agent/acp-agent/internal/config/inventory"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/text/secret"
+	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -42,6 +44,11 @@ func (e *Examination) examineAgent(ctx context.Context, name string, args []stri
 	}
 	if e.Sandbox != "" {
 		profile.Sandbox.Mode, _ = sandbox.ParseMode(e.Sandbox) // Run has checked it
+	}
+	if config.IsPath(command.Path) {
+		if command.Path, err = filepath.Abs(path); err != nil {
+			return []Finding{judge(subject, "", err)}
+		}
 	}
 	agent, err := e.tryAgent(ctx, command, profile)
 	interpreter := process.Interpreter(path)
@@ -109,7 +116,7 @@ func (e *Examination) commandSetting(name string, p profiles.Profile) string {
 	return ""
 }
 
-// tryAgent starts an agent in an empty directory, introduces acp-agent to it and ends it.
+// tryAgent starts an agent, opens a session in an empty directory and ends it.
 func (e *Examination) tryAgent(
 	ctx context.Context, command process.Command, profile profiles.Profile,
 ) (agent client.Agent, err error) {
@@ -123,20 +130,26 @@ func (e *Examination) tryAgent(
 		return agent, err
 	}
 	defer os.RemoveAll(dir)
-	if command.Dir, err = filepath.EvalSymlinks(dir); err != nil {
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
 		return agent, err
 	}
-	// The directory is in the temporary one, where the sandbox lets it write.
+	if profile.Sandbox.Mode != sandbox.Off { // it may write there, because it is temporary
+		command.Dir = dir
+	}
 	if command, err = profile.Restrict(command, nil); err != nil {
 		return agent, err
 	}
-	agent, err = e.introduce(ctx, command)
+	agent, err = e.introduce(ctx, command, dir)
 	refused, _ := errors.AsType[*client.Error](err)
-	signsIn := refused != nil && refused.Code == protocol.CodeAuthRequired
 	switch {
-	case signsIn && profile.Start.Login != "":
-		err = fmt.Errorf("%w; sign in with %s", err, profile.Start.Login)
-	case err != nil && !signsIn && (command.Sandbox.Mode == sandbox.Strict ||
+	case refused != nil && refused.Code == protocol.CodeAuthRequired:
+		login := cmp.Or(profile.Start.Login, strings.Join(append([]string{command.Path}, command.Args...), " "))
+		err = runner.ExplainLogin(agent, refused, login)
+	case refused != nil:
+		err = fmt.Errorf("it opens no session: %w", runner.Explain(refused))
+	}
+	switch {
+	case err != nil && (refused == nil || refused.Code != protocol.CodeAuthRequired) && (command.Sandbox.Mode == sandbox.Strict ||
 		command.Sandbox.Mode == sandbox.Write && sandbox.Refused(err.Error())):
 		err = fmt.Errorf("%w. %s", err, process.ExplainFailure(command.Sandbox, err.Error(), "the agent",
 			"agents."+cmp.Or(profile.Name, "NAME")))
@@ -144,10 +157,10 @@ func (e *Examination) tryAgent(
 	return agent, err
 }
 
-// introduce starts an agent, introduces acp-agent to it and ends it. With --sandbox it also opens a
-// session in the command's directory. If the agent refuses that, the error is a [client.Error].
+// introduce starts an agent, introduces acp-agent to it, opens a session in dir and ends it. If the
+// agent refuses that, the error is a [client.Error].
 func (e *Examination) introduce(
-	ctx context.Context, command process.Command,
+	ctx context.Context, command process.Command, dir string,
 ) (agent client.Agent, err error) {
 	secrets := secret.OfCommand(command.Args, command.Env)
 	child, err := process.Start(ctx, command, process.Options{
@@ -163,8 +176,8 @@ func (e *Examination) introduce(
 	served := make(chan error, 1)
 	go func() { served <- c.Serve(serving) }()
 	agent, err = c.Initialize(ctx)
-	if err == nil && e.Sandbox != "" {
-		err = openOnce(ctx, c, agent, command.Dir)
+	if err == nil {
+		err = openOnce(ctx, c, agent, dir)
 	}
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		err = cause
@@ -181,7 +194,11 @@ func (e *Examination) introduce(
 	case agent.Raw != nil && refused != nil:
 		told := *refused
 		told.Message = secrets.Text(refused.Message)
-		return agent, fmt.Errorf("it opens no session: %w", &told)
+		return agent, &told
+	}
+	if errors.Is(err, jsonrpc.ErrClosed) {
+		err = errors.New("it ended or closed its output. Many agents need an argument, such as opencode acp; run " +
+			"its command in a terminal to see what it prints")
 	}
 	exit, ended := errors.AsType[*process.ExitError](child.Wait(ending))
 	if ended && ctx.Err() == nil { // otherwise Stop has ended it

@@ -18,6 +18,6 @@ func TestSilentAgent(t *testing.T) {
 	defer cancel()
 	_, err := new(Examination).introduce(ctx, process.Command{
 		Path: "sleep", Args: []string{"1000"},
-	})
+	}, t.TempDir())
 	require.ErrorContains(t, err, silent.Error())
 }

@@ -119,10 +119,9 @@ const (
 	Broken   State = "broken"
 )
 
-// String returns the finding as a line.
-func (f Finding) String() string {
-	mark := map[State]string{Works: "✓", Doubtful: "!", Broken: "✗"}[f.State]
-	return fmt.Sprintf("%s %s: %s", mark, f.Subject, f.Text)
+// Mark returns the sign that stands for the state.
+func (f Finding) Mark() string {
+	return map[State]string{Works: "✓", Doubtful: "!", Broken: "✗"}[f.State]
 }
 
 // judge returns the finding of a check: err, or text if err is nil.
@@ -236,7 +235,7 @@ func findingOf(r inventory.Model) Finding {
 		f.Text = fmt.Sprintf("%s does not list its models, so %q could not be checked; to try it: "+
 			"acp-agent run --model %s hello", r.BaseURL, r.Name, r.ID)
 	case !r.Offered():
-		f.State = Doubtful
+		f.State = Broken
 		f.Text = fmt.Sprintf("%s does not offer %q; acp-agent models %s shows what it offers",
 			r.BaseURL, r.Name, r.ID)
 	}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -34,19 +33,21 @@ type Session struct {
 	Last               bool
 	// Mode and ThoughtLevel are the values to choose in the session, "" for none.
 	Mode, ThoughtLevel string
+	// Login is a command that signs in to the agent.
+	Login string
 }
 
-// Turn opens the session, sends the prompt and closes the session. It prints the session's id to
-// stderr.
+// Turn opens the session, sends the prompt and closes the session. opened gets the session's id.
 func (s Session) Turn(
-	ctx context.Context, stderr io.Writer, c *client.Client, setup client.Setup, prompt Prompt,
+	ctx context.Context, opened func(id string), c *client.Client, setup client.Setup, prompt Prompt,
 ) (client.TurnEnd, error) {
-	if _, err := c.Initialize(ctx); err != nil {
+	agent, err := c.Initialize(ctx)
+	if err != nil {
 		return client.TurnEnd{}, err
 	}
 	session, roots, err := s.open(ctx, c, setup)
 	if err != nil {
-		return client.TurnEnd{}, err
+		return client.TurnEnd{}, ExplainLogin(agent, err, s.Login)
 	}
 	if err := s.choose(ctx, c, session); err != nil {
 		if s.creates() {
@@ -54,7 +55,7 @@ func (s Session) Turn(
 		}
 		return client.TurnEnd{}, err
 	}
-	fmt.Fprintln(stderr, "session", text.Plain(session.ID))
+	opened(text.Plain(session.ID))
 	// After an interruption the agent gets some time to end the turn.
 	const grace = 5 * time.Second
 	lasting, end := context.WithCancel(context.WithoutCancel(ctx))
@@ -136,7 +137,7 @@ func (s Session) choose(ctx context.Context, c *client.Client, session client.Se
 		case flag.name == "mode" && offers.Modes != nil:
 			method, params["modeId"] = protocol.SessionSetMode, flag.value
 		default:
-			return usage.Errorf("--%s: the agent has nothing of that kind to choose", flag.name)
+			return usage.Errorf("--%s: this agent has none to choose from; leave the flag out", flag.name)
 		}
 		if _, err := c.Call(ctx, method, strictjson.Encode(params))(); err != nil {
 			return fmt.Errorf("cannot choose --%s %s: %w", flag.name, flag.value, Explain(err))
@@ -177,8 +178,8 @@ func (s Session) find(
 	}
 	switch {
 	case s.Last:
-		return found, fmt.Errorf(
-			"no session in %s to continue; without --continue a new one is started", cwd)
+		return found, fmt.Errorf("this agent has no session in %s to continue: acp-agent sessions lists those "+
+			"of all agents, and without --continue a new one is started", cwd)
 	case name == sessions.Last:
 		return found, errors.New("there is no session yet; without the flag a new one is started")
 	case matches > 1:
@@ -201,9 +202,31 @@ func Explain(err error) error {
 		return fmt.Errorf("%s; acp-agent sessions list shows the sessions", answer.Message)
 	}
 	// Agents often put the cause there and answer with a message like "Internal error".
-	cause := terminal.Sentences(answer.Data)
-	if cause != "" && !strings.Contains(answer.Message, cause) {
-		return fmt.Errorf("%s: %s", strings.TrimRight(answer.Message, ".: "), cause)
+	message, cause := answer.Message, terminal.Sentences(answer.Data)
+	if cause != "" && !strings.Contains(message, cause) {
+		message = fmt.Sprintf("%s: %s", strings.TrimRight(message, ".: "), cause)
 	}
-	return errors.New(answer.Message)
+	if strings.HasPrefix(message, "Internal error") {
+		message = "the agent answered with an error: " + message + "; run its command in a terminal to see more"
+	}
+	return errors.New(message)
+}
+
+// ExplainLogin returns an error for an agent that wants the user to sign in before it does what failed
+// with err, or err. login is a command that signs in.
+func ExplainLogin(agent client.Agent, err error, login string) error {
+	refused, ok := errors.AsType[*jsonrpc.Error](err)
+	if !ok || refused.Code != protocol.CodeAuthRequired {
+		return err
+	}
+	var offers struct {
+		AuthMethods []struct{ Name, Description string }
+	}
+	_ = json.Unmarshal(agent.Raw, &offers) // absent members are left out
+	ways := ""
+	for _, way := range offers.AuthMethods {
+		ways += fmt.Sprintf(" (%s)", text.Line(text.Plain(strings.Trim(way.Name+": "+way.Description, ": ")), 200))
+	}
+	return fmt.Errorf("the agent wants you to sign in: %s%s; run %s in a terminal, then try again",
+		strings.TrimRight(refused.Message, "."), ways, login)
 }

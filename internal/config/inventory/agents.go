@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	"cmp"
 	"fmt"
 	"os/exec"
 	"path/filepath"
@@ -87,9 +88,20 @@ func InDesktopPath(path string) bool {
 
 // UnknownAgent returns the error for a name that none of the agents in list has.
 func UnknownAgent(name string, list []profiles.Profile) error {
-	return fmt.Errorf("unknown agent %q; known agents: "+
-		"%s (acp-agent agents --help explains how to add one)", name,
-		text.Line(strings.Join(AgentNames(list), ", "), 4000))
+	names := map[string]string{}
+	for _, p := range list {
+		names[p.Title], names[p.Name] = p.Name, p.Name
+	}
+	return fmt.Errorf("unknown agent %q%s", name, cmp.Or(text.Meant(name, names),
+		"; acp-agent agents lists the known ones, and acp-agent agents --help explains how to add one"))
+}
+
+// LacksAdapter reports whether program is that of an agent which speaks ACP only with another program,
+// such as claude.
+func LacksAdapter(p profiles.Profile, program string) bool {
+	own, _, _ := strings.Cut(p.Start.Login, " ")
+	return strings.TrimSuffix(own, ",") == program && program != p.Start.Command && p.Identity == "" &&
+		p.Start.Install != ""
 }
 
 // AgentNames returns the names of agents.

@@ -100,18 +100,26 @@ func (r *Model) Offered() bool {
 		slices.Contains(r.Offers, r.Name+":latest") // as Ollama calls it
 }
 
-// Unreachable returns an error that names the models whose servers did not answer.
-func Unreachable(reports []Model) error {
-	var names []string
+// Unusable returns an error that names the models whose servers did not answer, or do not offer them.
+func Unusable(reports []Model) error {
+	var silent, without []string
 	for _, r := range reports {
-		if r.Error != "" {
-			names = append(names, text.Plain(r.ID))
+		switch {
+		case r.Error != "":
+			silent = append(silent, text.Plain(r.ID))
+		case r.Offers != nil && !r.Offered():
+			without = append(without, text.Plain(r.ID))
 		}
 	}
-	if names == nil {
-		return nil
+	switch {
+	case silent != nil:
+		return fmt.Errorf("cannot reach the server of: %s; start it, or correct baseURL",
+			strings.Join(silent, ", "))
+	case without != nil:
+		return fmt.Errorf("the server does not offer: %s; correct name in the configuration file, to one of "+
+			"those above", strings.Join(without, ", "))
 	}
-	return fmt.Errorf("cannot reach the server of: %s", strings.Join(names, ", "))
+	return nil
 }
 
 // maxOffers is the longest list of a server's models that is printed, in characters. Some servers
@@ -129,7 +137,7 @@ func PrintModels(w io.Writer, reports []Model) error {
 		table.Row(text.Plain(r.ID), r.API,
 			text.Plain(r.BaseURL), text.Plain(r.Name), context, r.Key)
 	}
-	if err := table.Flush(); err != nil {
+	if err := table.Print(); err != nil {
 		return err
 	}
 	var told []string
@@ -148,14 +156,14 @@ func PrintModels(w io.Writer, reports []Model) error {
 			case len(r.Offers) == 0:
 				said = "offers no models"
 			}
-			if _, err := fmt.Fprintf(w, "\n%s %s\n", text.Plain(r.BaseURL),
-				text.Plain(said)); err != nil {
+			err := terminal.Say(w, "\n%s %s", text.Plain(r.BaseURL), text.Plain(said))
+			if err != nil {
 				return err
 			}
 		}
 		if r.Error == "" && !r.Offered() {
-			if _, err := fmt.Fprintf(w, "It does not offer %q, the model of %s.\n", r.Name,
-				text.Plain(r.ID)); err != nil {
+			err := terminal.Say(w, "It does not offer %q, the model of %s.", r.Name, text.Plain(r.ID))
+			if err != nil {
 				return err
 			}
 		}

@@ -63,7 +63,7 @@ func TestServersWithoutLists(t *testing.T) {
 		require.NoError(t, err)
 		reports, err := Models(t.Context(), c, []string{"m"})
 		require.NoError(t, err)
-		require.NoError(t, Unreachable(reports))
+		require.NoError(t, Unusable(reports))
 		require.True(t, reports[0].Unlisted)
 		var out bytes.Buffer
 		require.NoError(t, PrintModels(&out, reports))

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/acp-agent/acp-agent/acp/explore"
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/config"
 	"github.com/acp-agent/acp-agent/internal/config/inventory"
@@ -30,7 +31,7 @@ type answerer struct {
 }
 
 // neither stands for neither an agent nor a model.
-var neither = answerer{title: "no agent and no model: acp-agent answers commands such as /search",
+var neither = answerer{title: "explore: acp-agent itself answers commands such as /search",
 	hint: "acp-agent then answers commands only, such as /search; /help lists them. For more, install " +
 		"an agent (acp-agent agents lists them, and acp-agent doctor NAME says how), or a model as " +
 		"acp-agent models explains, and run acp-agent setup again."}
@@ -59,55 +60,74 @@ func (o *run) addAnswer(ctx context.Context) (string, error) {
 	if chosen.hint != "" {
 		o.tell("%s", chosen.hint)
 	}
-	if err := o.askSandbox(ctx, chosen); err != nil {
-		return "", err
-	}
-	return chosen.agent, o.askRules(ctx, chosen.agent)
+	return chosen.agent, o.askPolicy(ctx, chosen)
 }
 
-// askRules lets the user choose who remembers what they allow an agent for good, unless the
-// configuration or a flag says it, or the agent never asks.
-func (o *run) askRules(ctx context.Context, agent string) error {
-	p, _ := profiles.Find(o.config.Profiles(), agent)
-	if agent == "" || p.NeverAsks || o.user == nil || o.config.Permissions != nil || o.Rules {
-		return nil
-	}
-	initial := 0
-	if o.config.Agent != "" {
-		initial = 1 // as it is now
-	}
-	i, err := o.choose(ctx, `When the agent asks and you answer "Always", who should remember it?`,
-		[]option{
-			{"acp-agent", "acp-agent: exactly what you saw, for all agents, until acp-agent permissions revoke"},
-			{"agent", "the agent: in its own way, which may allow more"},
-		}, initial)
-	if err == nil && i == 0 {
-		o.new.Set(map[string]any{}, "permissions")
-	}
-	return err
+// A policy is an answer to how much an agent may do.
+type policy struct {
+	option
+	rules bool // acp-agent remembers what the user always allows
+	mode  sandbox.Mode
 }
 
-// askSandbox lets the user restrict an agent, if that is possible here and no flag does it.
-func (o *run) askSandbox(ctx context.Context, a *answerer) error {
+// askPolicy lets the user choose how much an agent may do, as far as neither the configuration nor a
+// flag says it.
+func (o *run) askPolicy(ctx context.Context, a *answerer) error {
 	p, known := profiles.Find(o.config.Profiles(), a.agent)
-	if !known && a.define == nil || a.agent == "" || o.user == nil || o.Sandbox != "" ||
-		(sandbox.Settings{}).Available() != nil {
+	if a.agent == "" || o.user == nil {
 		return nil
 	}
-	modes := []sandbox.Mode{sandbox.Off, sandbox.Write, sandbox.Strict}
-	i, err := o.choose(ctx, "What may the agent do by itself? 2 and 3 start it in a sandbox. Some agents cannot "+
-		"work in one, so there is no sandbox unless you choose it.", []option{
-		{modes[0].String(), "everything that you can, as without acp-agent"},
-		{modes[1].String(), "change files only in the session's folders, a temporary directory and its own state"},
-		{modes[2].String(), "as 2, and read only there and in directories of the system"},
-	}, slices.Index(modes, p.Sandbox.Mode))
-	if err == nil && modes[i] != p.Sandbox.Mode {
-		o.new.Set(modes[i].String(), "agents", a.agent, "sandbox")
+	all := o.policies(p, (known || a.define != nil) && o.Sandbox == "" && (sandbox.Settings{}).Available() == nil)
+	if len(all) < 2 {
+		return nil
 	}
-	if err != nil || modes[i] == sandbox.Off || p.Sandbox.Hosts.Limited || p.State.Hosts == nil {
+	options, initial := make([]option, len(all)), 0
+	for i, one := range all {
+		options[i] = one.option
+		if o.config.Agent != "" && one.mode == p.Sandbox.Mode && !one.rules {
+			initial = i // as it is now
+		}
+	}
+	i, err := o.choose(ctx, "What may the agent do? If you are not sure, take 1.", options, initial, nil)
+	if err != nil {
 		return err
 	}
+	if all[i].rules {
+		o.new.Set(map[string]any{}, "permissions")
+	}
+	if all[i].mode == p.Sandbox.Mode {
+		return nil
+	}
+	o.new.Set(all[i].mode.String(), "agents", a.agent, "sandbox")
+	if all[i].mode == sandbox.Off || p.Sandbox.Hosts.Limited || p.State.Hosts == nil {
+		return nil
+	}
 	return o.askHosts(ctx, p)
+}
+
+// policies returns what can be chosen for an agent, the recommended one first.
+func (o *run) policies(p profiles.Profile, sandboxed bool) (all []policy) {
+	asks := o.config.Permissions == nil && !o.Rules && !p.NeverAsks
+	now := p.Sandbox.Mode
+	if asks {
+		all = append(all, policy{option{"acp-agent", "(recommended) what you allow it: when you answer a " +
+			"question with \"Always\", acp-agent remembers exactly what you saw, until acp-agent permissions revoke"},
+			true, now})
+	} else {
+		all = append(all, policy{option{"off", "(recommended) everything that you can, as without acp-agent"}, false,
+			sandbox.Off})
+	}
+	if sandboxed {
+		all = append(all, policy{option{"write", "as 1, in a sandbox: it changes files only in the session's " +
+			"folders, a temporary directory and its own state. Some agents cannot work in one"}, asks, sandbox.Write},
+			policy{option{"strict", "as 2, and it reads only there and in directories of the system"}, asks,
+				sandbox.Strict})
+	}
+	if asks {
+		all = append(all, policy{option{"agent", "what it decides itself: it remembers \"Always\" in its own way, " +
+			"which may allow more"}, false, now})
+	}
+	return all
 }
 
 // askHosts lets the user restrict an agent to the hosts that it needs itself.
@@ -115,7 +135,7 @@ func (o *run) askHosts(ctx context.Context, p profiles.Profile) error {
 	i, err := o.choose(ctx, "Which hosts may the agent, and what it starts, connect to? More can be added in "+
 		"sandboxHosts, such as other providers of models and registries of packages; the session names what is missing.",
 		[]option{{"all", "all"},
-			{"only", "only those that it needs itself: " + strings.Join(p.State.Hosts, ", ")}}, 0)
+			{"only", "only those that it needs itself: " + strings.Join(p.State.Hosts, ", ")}}, 0, nil)
 	if err == nil && i == 1 {
 		o.new.Set(p.State.Hosts, "agents", p.Name, "sandboxHosts")
 	}
@@ -181,8 +201,8 @@ func (o *run) askAnswer(ctx context.Context) (*answerer, error) {
 	now := slices.IndexFunc(all, func(a answerer) bool {
 		return a.agent == o.config.Agent && a.model == o.config.Model
 	})
-	if o.config.Path != "" && o.old == nil || now < 0 {
-		now = 0
+	if o.config.Agent+o.config.Model == "" || now < 0 {
+		now = 0 // such as an agent that was installed since
 	}
 	if len(all) == 1 {
 		o.show.Note("")
@@ -192,9 +212,17 @@ func (o *run) askAnswer(ctx context.Context) (*answerer, error) {
 	}
 	options := make([]option, len(all))
 	for i, a := range all {
-		options[i] = option{cmp.Or(a.agent, a.model, "none"), a.title}
+		options[i] = option{cmp.Or(a.agent, a.model, explore.Kind), a.title}
 	}
-	i, err := o.choose(ctx, "What should answer in your editor?", options, now)
+	i, err := o.choose(ctx, "Which agent should answer?", options, now, func(line string) string {
+		for _, p := range list {
+			if strings.EqualFold(p.Name, line) || strings.EqualFold(p.Title, line) {
+				return fmt.Sprintf("%s is not installed: %s, then run setup again.", p.Title,
+					cmp.Or(p.Start.Install, "install it"))
+			}
+		}
+		return ""
+	})
 	return &all[i], err
 }
 
@@ -204,7 +232,7 @@ func lacksAdapter(p profiles.Profile) bool {
 	program, _, _ := strings.Cut(p.Start.Login, " ")
 	program = strings.TrimSuffix(program, ",")
 	_, err := exec.LookPath(program)
-	return err == nil && program != p.Start.Command && p.Identity == "" && p.Start.Install != ""
+	return err == nil && inventory.LacksAdapter(p, program)
 }
 
 // answererOf returns a known agent. If editors started from a desktop may not find its program, its

@@ -20,6 +20,7 @@ type editor struct {
 	// for the quoted path of acp-agent, <args> for its quoted arguments and <line> for both.
 	snippet string
 	between string // the arguments; default ", "
+	needs   string // the versions that it needs, "" for any
 	roots   string // what the user types for the command /roots, if that is something else
 	// sendsFolders means that sessions always have the folders that the editor shows.
 	sendsFolders bool
@@ -120,6 +121,7 @@ func editors() []editor {
 		},
 		{
 			name: "acpx", title: "acpx", file: "~/.acpx/config.json",
+			needs: "acpx 0.19 or newer, with Node 22.13 or newer",
 			snippet: `{ "agents": { "<name>": { "argv": [<line>] } } }
 `,
 		},

@@ -101,7 +101,7 @@ type run struct {
 	Options
 	config config.Config // of the file as it was
 
-	user *terminal.Typist  // nil to ask nothing
+	user *terminal.Asker   // nil to ask nothing
 	show *terminal.Printer // where questions are asked
 	path string            // of the configuration file
 	file string            // the same without links
@@ -118,6 +118,10 @@ func (o *run) run(ctx context.Context) error {
 	if err := o.findTerminal(); err != nil {
 		return err
 	}
+	o.tellConfigured()
+	if err := o.addFolders(ctx); err != nil {
+		return err
+	}
 	chosen, err := o.chooseEditor(ctx)
 	if err != nil {
 		return err
@@ -127,9 +131,6 @@ func (o *run) run(ctx context.Context) error {
 		return err
 	}
 	if err := o.addRules(); err != nil {
-		return err
-	}
-	if err := o.addFolders(ctx, chosen); err != nil {
 		return err
 	}
 	if err := o.write(ctx); err != nil {
@@ -190,7 +191,7 @@ func (o *run) findTerminal() error {
 		return usage.Errorf(needsAnswers, strings.Join(o.foundAgents(), ", "),
 			strings.Join(EditorNames(), ", "))
 	}
-	o.user = terminal.NewTypist(o.In.(*os.File))
+	o.user = terminal.NewAsker(o.In.(*os.File), o.show)
 	return nil
 }
 
@@ -210,15 +211,27 @@ func (o *run) foundAgents() []string {
 
 // tell shows a sentence.
 func (o *run) tell(format string, args ...any) {
-	o.show.Note("%s", text.Plain(fmt.Sprintf(format, args...)))
+	o.show.Say(text.Plain(fmt.Sprintf(format, args...)))
+}
+
+// tellConfigured shows what the file has, which Enter keeps.
+func (o *run) tellConfigured() {
+	c := o.config
+	if o.user == nil || c.Agent+c.Model == "" && len(c.Workspaces) == 0 {
+		return
+	}
+	o.tell("Configured in %s (Enter keeps what is there):", text.Printable(o.path))
+	for _, w := range c.Workspaces {
+		o.tell("  folders: %s", text.Printable(strings.Join(append([]string{w.Cwd}, w.Directories...), ", ")))
+	}
+	if answers := cmp.Or(c.Agent, c.Model); answers != "" {
+		o.tell("  answers: %s", text.Printable(answers))
+	}
 }
 
 // ask asks for a line. It returns an error if ctx or the input ends.
-func (o *run) ask(ctx context.Context, question string) (string, error) {
-	o.show.EndLine()
-	o.show.Print(question + " ")
-	line, err := o.user.Read(ctx)
-	o.show.Typed()
+func (o *run) ask(ctx context.Context, question string, complete func(string) string) (string, error) {
+	line, err := o.user.Ask(ctx, question, complete)
 	if errors.Is(err, io.EOF) && line == "" {
 		return "", errors.New("the input ended; nothing was written")
 	}
@@ -232,16 +245,17 @@ func (o *run) ask(ctx context.Context, question string) (string, error) {
 type option struct{ name, title string }
 
 // choose lets the user choose one of the options by its number or name. An empty line is initial.
+// explain, if not nil, says what to do about a line that is none of them, "" for nothing.
 func (o *run) choose(
-	ctx context.Context, question string, options []option, initial int,
+	ctx context.Context, question string, options []option, initial int, explain func(string) string,
 ) (int, error) {
 	o.show.Note("")
 	o.tell("%s", question)
 	for i, option := range options {
-		o.show.Note("%4d  %s", i+1, text.Printable(option.title))
+		o.show.Item(fmt.Sprintf("%4d  ", i+1), text.Printable(option.title))
 	}
 	for {
-		line, err := o.ask(ctx, fmt.Sprintf("Number or name [%d]:", initial+1))
+		line, err := o.ask(ctx, fmt.Sprintf("Number or name [%d]:", initial+1), nil)
 		if err != nil {
 			return 0, err
 		}
@@ -252,8 +266,14 @@ func (o *run) choose(
 		case len(found) == 1:
 			return found[0] - 1, nil
 		case len(found) == 0:
-			o.tell("%s is none of these. Type a number from 1 to %d, or the beginning of a name.",
-				typed, len(options))
+			said := ""
+			if explain != nil {
+				said = explain(line)
+			}
+			if said == "" {
+				said = typed + " isn't one of these" + cmp.Or(meant(options, line), ".")
+			}
+			o.tell("%s Type a number from 1 to %d, or the beginning of a name.", said, len(options))
 		default:
 			o.tell("%s may be any of %s. Type a number, or more of the name.", typed,
 				strings.ReplaceAll(strings.Trim(fmt.Sprint(found), "[]"), " ", ", "))
@@ -276,7 +296,11 @@ func find(options []option, line string) (found []int) {
 	}
 	exact := func(name string) bool { return name == strings.ToLower(line) }
 	begins := func(name string) bool { return strings.HasPrefix(name, strings.ToLower(line)) }
-	for _, matches := range []func(string) bool{exact, begins} {
+	const shortest = 3
+	contains := func(name string) bool {
+		return len(line) >= shortest && strings.Contains(name, strings.ToLower(line))
+	}
+	for _, matches := range []func(string) bool{exact, begins, contains} {
 		for i, o := range options {
 			title := strings.ToLower(o.title)
 			_, inner, _ := strings.Cut(strings.TrimSuffix(title, ")"), " (")
@@ -290,6 +314,15 @@ func find(options []option, line string) (found []int) {
 		}
 	}
 	return nil
+}
+
+// meant returns "; did you mean …?" with the option that a line may mean, or "".
+func meant(options []option, line string) string {
+	names := map[string]string{}
+	for _, o := range options {
+		names[o.name] = o.name
+	}
+	return text.Meant(line, names)
 }
 
 // addRules adds the rules of flags to the configuration.
@@ -310,17 +343,13 @@ func (o *run) addRules() error {
 }
 
 // addFolders adds the folders that belong together to the configuration.
-func (o *run) addFolders(ctx context.Context, e editor) error {
+func (o *run) addFolders(ctx context.Context) error {
 	switch {
 	case len(o.Dirs) > 0:
 		o.Cwd = cmp.Or(o.Cwd, ".")
 	case o.Cwd != "":
 		return usage.Errorf("--cwd needs at least one --dir: a folder that belongs to it")
 	case o.user == nil:
-		return nil
-	case e.sendsFolders:
-		o.show.Note("")
-		o.tell("%s itself sends all folders of the open project, so there are none to choose.", e.title)
 		return nil
 	default:
 		if err := o.askFolders(ctx); err != nil || len(o.Dirs) == 0 {
@@ -366,12 +395,17 @@ func (o *run) addFolders(ctx context.Context, e editor) error {
 // no more.
 func (o *run) askFolders(ctx context.Context) error {
 	o.show.Note("")
-	o.tell("Which folders belong together? Most editors send only the one that you work in. If " +
-		"yours sends several itself, those count instead.")
+	o.tell("Which folders belong together? Agents then see them all. Tab completes a path. (Zed sends " +
+		"the folders of its project itself, and those count instead.)")
 	var given roots
 	question := "Folder that you work in (Enter for none):"
+	if len(o.config.Workspaces) > 0 {
+		question = "One more folder that you work in (Enter for none):"
+	}
 	for {
-		line, err := o.ask(ctx, question)
+		line, err := o.ask(ctx, question, func(typed string) string {
+			return terminal.CompleteFolder(cmp.Or(given.cwd, "."), typed)
+		})
 		if err != nil {
 			return err
 		}
@@ -395,11 +429,12 @@ func (o *run) askFolders(ctx context.Context) error {
 		}
 		if _, err := o.open(ctx, next); err != nil {
 			if problems, ok := errors.AsType[workspace.RootErrors](err); ok {
+				problems[0].Path = filepath.Clean(problems[0].Path)
 				err = errors.New(usage.DescribeRootError(problems[0], "the folder", "the folder"))
 			}
-			o.tell("%v", err)
+			o.tell("%v (Tab completes a path)", err)
 			if given.cwd != "" {
-				o.tell("What you have entered before stays. Type another folder.")
+				o.tell("Your earlier folders are kept. Enter another one.")
 			}
 			continue
 		}
@@ -472,20 +507,26 @@ func (o *run) chooseEditor(ctx context.Context) (editor, error) {
 	switch found := find(options, o.Editor); {
 	case len(found) == 1:
 		return all[found[0]-1], nil
+	case len(found) > 1:
+		var names []string
+		for _, number := range found {
+			names = append(names, all[number-1].name)
+		}
+		return editor{}, usage.Errorf("--editor: %q may be %s", o.Editor, strings.Join(names, ", "))
 	case o.Editor != "":
-		return editor{}, usage.Errorf("--editor: %q must be one of: %s", o.Editor,
-			strings.Join(EditorNames(), ", "))
+		return editor{}, usage.Errorf("--editor: there is no %q%s", o.Editor, cmp.Or(meant(options, o.Editor),
+			"; choose one of: "+strings.Join(EditorNames(), ", ")))
 	case o.user == nil:
 		return all[len(all)-1], nil
 	}
-	i, err := o.choose(ctx, "Which editor do you use?", options, len(all)-1)
+	i, err := o.choose(ctx, "Which editor do you use?", options, len(all)-1, nil)
 	return all[i], err
 }
 
 // write shows how the configuration file changes and writes it if the user agrees.
 func (o *run) write(ctx context.Context) error {
 	content, err := o.new.Text()
-	if err != nil {
+	if err = cmp.Or(ctx.Err(), err); err != nil {
 		return err
 	}
 	o.show.Note("")
@@ -533,7 +574,7 @@ func (o *run) write(ctx context.Context) error {
 // confirm asks whether to write the file. It returns an error if not.
 func (o *run) confirm(ctx context.Context) error {
 	for o.user != nil {
-		line, err := o.ask(ctx, "Write it? [Y] Yes  [n] No:")
+		line, err := o.ask(ctx, "Write it? [Y] Yes  [n] No:", nil)
 		if err != nil {
 			return err
 		}
@@ -577,10 +618,17 @@ func (o *run) printSnippet(e editor, agent string) error {
 		hint = fmt.Sprintf("Choose %s there: acp-agent answers in its place.\n",
 			e.names[defaultName])
 	}
-	_, err = fmt.Fprintf(o.Out, "\n%s\n\n%s\n%sThen type %s in a new session: it lists the folders. "+
-		"acp-agent doctor finds what does not work.\n", where,
-		e.render(e.nameOf(agent), program, args), hint, cmp.Or(e.roots, "/roots"))
-	return err
+	if e.needs != "" {
+		hint += "It needs " + e.needs + ".\n"
+	}
+	if err := terminal.Say(o.Out, "\n%s\n", where); err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintln(o.Out, e.render(e.nameOf(agent), program, args)); err != nil {
+		return err
+	}
+	return terminal.Say(o.Out, "%sThen type %s in a new session: it lists the folders. acp-agent doctor "+
+		"tells you what's wrong.", hint, cmp.Or(e.roots, "/roots"))
 }
 
 // programPath returns the path of this program. It prefers the path in PATH if that is the same

@@ -36,6 +36,16 @@ func ReadBounded(path string, max int64) ([]byte, error) {
 	return Read(path)
 }
 
+// ExplainNew is [Explain] for a file that is created if it does not exist.
+func ExplainNew(err error) error {
+	failed, ok := errors.AsType[*fs.PathError](err)
+	if ok && errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no folder %s for the file %s", filepath.Dir(failed.Path),
+			filepath.Base(failed.Path))
+	}
+	return Explain(err)
+}
+
 // Explain returns the error of opening a file in plain language. It returns other errors unchanged.
 func Explain(err error) error {
 	failed, ok := errors.AsType[*fs.PathError](err)
@@ -43,10 +53,6 @@ func Explain(err error) error {
 	case !ok:
 		return err
 	case errors.Is(err, fs.ErrNotExist):
-		if dir := filepath.Dir(failed.Path); !IsDir(dir) {
-			return fmt.Errorf("there is no folder %s for the file %s", dir,
-				filepath.Base(failed.Path))
-		}
 		return fmt.Errorf("there is no file %s", failed.Path)
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("you have no permission to open %s", failed.Path)

@@ -27,12 +27,14 @@ func TestExplain(t *testing.T) {
 	dir := t.TempDir()
 	for path, want := range map[string]string{
 		filepath.Join(dir, "none"):      "there is no file " + filepath.Join(dir, "none"),
-		filepath.Join(dir, "no", "one"): "there is no folder " + filepath.Join(dir, "no") + " for the file one",
+		filepath.Join(dir, "no", "one"): "there is no file " + filepath.Join(dir, "no", "one"),
 		dir:                             dir + " is a folder: give a file",
 	} {
 		_, err := namedfile.Read(path)
 		require.EqualError(t, namedfile.Explain(err), want)
 	}
+	_, err := os.Create(filepath.Join(dir, "no", "one"))
+	require.EqualError(t, namedfile.ExplainNew(err), "there is no folder "+filepath.Join(dir, "no")+" for the file one")
 }
 
 func TestSame(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/acp-agent/acp-agent/acp/explore"
 	"github.com/acp-agent/acp-agent/acp/model"
@@ -178,17 +177,19 @@ func (r *costReader) notes() []string {
 		if from.turns == 0 || agent.Kind == explore.Kind {
 			continue
 		}
-		var missing []string
-		if !from.cost {
-			missing = append(missing, "cost")
+		said := ""
+		switch {
+		case !from.cost && !from.tokens:
+			said = "reports neither cost nor tokens"
+		case !from.cost:
+			said = "reports tokens, without their price"
+		case !from.tokens:
+			said = "reports no tokens"
+		default:
+			continue
 		}
-		if !from.tokens {
-			missing = append(missing, "tokens")
-		}
-		if len(missing) > 0 {
-			notes = append(notes, fmt.Sprintf("%s reported no %s (%s)", costAgent(agent),
-				strings.Join(missing, " and no "), text.Count(from.turns, "turn", "turns")))
-		}
+		notes = append(notes, fmt.Sprintf("%s %s (%s)", costAgent(agent), said,
+			text.Count(from.turns, "turn", "turns")))
 	}
 	slices.Sort(notes)
 	return notes

@@ -68,7 +68,7 @@ func TestReadCosts(t *testing.T) {
 	require.Equal(t, map[string]float64{"USD": 5.75, "EUR": 3}, c.Total.Cost)
 	require.Equal(t, 7, c.Total.Turns)
 	require.Equal(t, []string{"1 session had been used before acp-agent could count",
-		"codex reported no cost (3 turns)", "opencode reported no tokens (1 turn)"}, c.Notes)
+		"codex reports tokens, without their price (3 turns)", "opencode reports no tokens (1 turn)"}, c.Notes)
 
 	require.NoError(t, store.Delete(t.Context(), one))
 	c = read()

@@ -57,7 +57,7 @@ func (f Format) Export(
 				text.Printable(file))
 		}
 		if err != nil {
-			return namedfile.Explain(err)
+			return namedfile.ExplainNew(err)
 		}
 		defer func() {
 			if closeErr := created.Close(); err == nil {

@@ -282,7 +282,7 @@ func (c *client) withModernScope(ctx context.Context, r scopedRequest,
 			return &jsonrpc.Error{
 				Code: mcp.CodeMissingRequiredClientCapabilities,
 				Message: "this needs the client's roots: declare the roots capability, or start " +
-					"the server with --root DIR",
+					"the server with --dir DIR",
 				Data: []byte(`{"requiredCapabilities":{"roots":{}}}`),
 			}
 		}
@@ -317,8 +317,8 @@ func (c *client) withFallback(use func(*scope) error) error {
 		return use(sc)
 	}
 	return use(closedScope(sourceNone,
-		"the client has no roots capability, and the server was started without --root or "+
-			"--fallback-root", nil))
+		"the client has no roots capability, and the server was started without --dir or "+
+			"--fallback-dir", nil))
 }
 
 // rootsInput returns the input request and the state of a result that asks a modern client for its

@@ -294,7 +294,7 @@ func (s *Server) recovered(method string, err *error) {
 func (s *Server) warnDeprecated(revision string) {
 	if !s.warned.Swap(true) {
 		s.log.Warn("using a client's roots, which this MCP revision deprecates; consider naming "+
-			"directories with --root instead",
+			"directories with --dir instead",
 			"revision", revision)
 	}
 }

@@ -54,7 +54,7 @@ func TestClientWithoutRootsIsNotAsked(t *testing.T) {
 		case 1.0:
 			require.Contains(t, m.text(),
 				"error: No files are accessible: the client has no roots capability")
-			require.Contains(t, m.text(), "--root")
+			require.Contains(t, m.text(), "--dir")
 		case 2.0:
 			require.Equal(t, "none", structured(m)["source"])
 			require.Contains(t, structured(m)["note"], "no roots capability")

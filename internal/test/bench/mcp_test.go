@@ -22,7 +22,7 @@ func BenchmarkMCP(b *testing.B) {
 		check(b, os.MkdirAll(filepath.Dir(path), 0o700))
 		check(b, os.WriteFile(path, fmt.Appendln(nil, strings.Repeat("text ", 200), "needle", i), 0o600))
 	}
-	p, err := pipes.Start(pipes.Options{Command: []string{build(b, "cmd/acp-agent"), "mcp", "--root", dir}, Stderr: os.Stderr})
+	p, err := pipes.Start(pipes.Options{Command: []string{build(b, "cmd/acp-agent"), "mcp", "--dir", dir}, Stderr: os.Stderr})
 	check(b, err)
 	server := &agent{Process: p, b: b}
 	b.Cleanup(server.leave)

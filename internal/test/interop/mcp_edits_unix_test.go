@@ -39,7 +39,7 @@ func TestMCPEditsAtOnce(t *testing.T) {
 	for server := range mcpServers {
 		client := mcp.NewClient(&mcp.Implementation{Name: "client"}, nil)
 		session, err := client.Connect(within(t), &mcp.CommandTransport{
-			Command: exec.Command(program.Path(), "mcp", "--root", dir)}, nil)
+			Command: exec.Command(program.Path(), "mcp", "--dir", dir)}, nil)
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = session.Close() })
 		for call := range callsOfAClient {
@@ -81,7 +81,7 @@ func TestMCPWritesOfAVersion(t *testing.T) {
 	for range mcpServers {
 		client := mcp.NewClient(&mcp.Implementation{Name: "client"}, nil)
 		session, err := client.Connect(within(t), &mcp.CommandTransport{
-			Command: exec.Command(program.Path(), "mcp", "--root", dir)}, nil)
+			Command: exec.Command(program.Path(), "mcp", "--dir", dir)}, nil)
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = session.Close() })
 		sessions = append(sessions, session, session)

@@ -104,9 +104,9 @@ func TestMCPHTTP(t *testing.T) {
 	secret := filepath.Join(victim, "secret")
 
 	t.Run("without the token", func(t *testing.T) {
-		s := serveHTTP(t, "--http", "127.0.0.1:0", "--any-root")
+		s := serveHTTP(t, "--http", "127.0.0.1:0", "--any-dir")
 		url := s.find(t, urlPattern)
-		s.find(t, `(--any-root: clients can use every folder)`)
+		s.find(t, `(--any-dir: clients can use every folder)`)
 		for _, token := range []string{"", "guess"} {
 			_, err := (&bearer{token: token}).read(t, url, victim, secret)
 			require.ErrorContains(t, err, "Unauthorized")
@@ -128,8 +128,8 @@ func TestMCPHTTP(t *testing.T) {
 	})
 
 	t.Run("each start has another token", func(t *testing.T) {
-		one := serveHTTP(t, "--http", "127.0.0.1:0", "--root", allowed).find(t, tokenPattern)
-		other := serveHTTP(t, "--http", "127.0.0.1:0", "--root", allowed).find(t, tokenPattern)
+		one := serveHTTP(t, "--http", "127.0.0.1:0", "--dir", allowed).find(t, tokenPattern)
+		other := serveHTTP(t, "--http", "127.0.0.1:0", "--dir", allowed).find(t, tokenPattern)
 		require.NotEqual(t, one, other)
 		require.GreaterOrEqual(t, len(one), 26, "130 bits in letters of base32")
 	})
@@ -137,7 +137,7 @@ func TestMCPHTTP(t *testing.T) {
 	t.Run("token file", func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "token")
 		require.NoError(t, os.WriteFile(file, []byte("0123456789abcdef\n"), 0o600))
-		s := serveHTTP(t, "--http", "127.0.0.1:0", "--root", allowed, "--token-file", file)
+		s := serveHTTP(t, "--http", "127.0.0.1:0", "--dir", allowed, "--token-file", file)
 		url := s.find(t, urlPattern)
 		require.Equal(t, file, s.find(t, `the token in (\S+)\n`))
 		text, err := (&bearer{token: "0123456789abcdef"}).read(t, url, allowed, "f")
@@ -149,7 +149,7 @@ func TestMCPHTTP(t *testing.T) {
 	})
 
 	t.Run("without authentication", func(t *testing.T) {
-		s := serveHTTP(t, "--http", "127.0.0.1:0", "--root", allowed, "--no-auth")
+		s := serveHTTP(t, "--http", "127.0.0.1:0", "--dir", allowed, "--no-auth")
 		text, err := (&bearer{}).read(t, s.find(t, urlPattern), allowed, "f")
 		require.NoError(t, err)
 		require.Contains(t, text, "mine")
@@ -160,7 +160,7 @@ func TestMCPHTTP(t *testing.T) {
 func TestMCPHTTPSocket(t *testing.T) {
 	t.Parallel()
 	allowed, socket := dirtest.Tree{"f": "mine"}.Plant(t), filepath.Join(dirtest.Short(t), "new", "socket")
-	args := []string{"--http", "unix:" + socket, "--root", allowed}
+	args := []string{"--http", "unix:" + socket, "--dir", allowed}
 	through := func(token string) *bearer {
 		return &bearer{token: token, Transport: http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			var dialer net.Dialer

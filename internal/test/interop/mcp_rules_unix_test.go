@@ -123,7 +123,7 @@ func TestRulesHoldBehindTheRelay(t *testing.T) {
 	cwd := folder(t, ".env", "hunter2\n", "open", "open\n")
 	session := serverOf(t, map[string]any{"deny": []string{"read **/.env", "tool files.search"}}, "on",
 		map[string]any{"cwd": cwd, "mcpServers": []any{map[string]any{"name": "files", "command": program.Path(),
-			"args": []string{"mcp", "--root", cwd}, "env": []any{}}}})
+			"args": []string{"mcp", "--dir", cwd}, "env": []any{}}}})
 	for _, c := range []struct{ tool, path, want string }{
 		{"read_file", "open", "open"},
 		{"read_file", ".env", `acp-agent refused the call: the user's rule "read **/.env" denies it`},

@@ -95,7 +95,7 @@ func TestMemoryOfAClientThatDoesNotRead(t *testing.T) {
 			`{"jsonrpc":"2.0","id":2,"method":"session/new","params":` +
 				`{"cwd":` + quoted(folder(t)) + `,"mcpServers":[]}}`,
 		}, "session/prompt", `{"sessionId":%q,"prompt":[{"type":"text","text":"`},
-		{"MCP client", []string{"mcp", "--root", folder(t)}, []string{
+		{"MCP client", []string{"mcp", "--dir", folder(t)}, []string{
 			`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":` +
 				`"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`,
 		}, "tools/call", `{"name":"find_files","arguments":{"pattern":"`},

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -23,12 +24,21 @@ func DescribeRootError(e workspace.RootError, cwd, dir string) string {
 	}
 	problem := e.Problem()
 	switch {
+	case e.Reason == workspace.ReasonUnreadable && e.Detail == "permission denied":
+		problem = "cannot be opened: you have no permission: chmod u+rx gives it to the owner"
+	case e.Reason == workspace.ReasonMissing && strings.Contains(dir, " in "):
+		return missing(e.Path, dir)
 	case e.Reason == workspace.ReasonDenied && e.Detail == "":
 		problem = "is not in a folder of --within"
 	case e.Reason == workspace.ReasonDenied:
 		problem = "is refused, because acp-agent keeps its own files in " + e.Detail
 	}
 	return fmt.Sprintf("%s %q %s", dir, e.Path, problem)
+}
+
+// missing explains that a folder of the configuration, in a setting, does not exist.
+func missing(path, setting string) string {
+	return fmt.Sprintf("the folder %q (%s) does not exist: create it, or remove it there", path, setting)
 }
 
 // WithFlagNames returns err with the names of flags instead of roots or fields of a request.
@@ -50,6 +60,9 @@ func WithFlagNames(err error, cwd, dir string) error {
 			found[i].Field = "--" + cwd
 		case "additionalDirectories":
 			found[i].Field, found[i].Index = "--"+dir, nil
+		}
+		if v.Reason == strictjson.Missing && strings.Contains(v.Field, " in ") {
+			return errors.New(missing(strings.Trim(string(v.Value), `"`), v.Field))
 		}
 		if v.Reason == strictjson.TooMany {
 			return fmt.Errorf("too many folders: the limit is %s", v.Expected)

@@ -34,7 +34,7 @@ func TestTheModelsOfRealAgentsUseEveryTool(t *testing.T) {
 			image, err := base64.StdEncoding.DecodeString(dot)
 			require.NoError(t, err)
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "dot.png"), image, 0o644))
-			server := sdk.McpServerStdio{Name: "files", Command: program.Path(), Args: []string{"mcp", "--root", dir}, Env: []sdk.EnvVariable{}}
+			server := sdk.McpServerStdio{Name: "files", Command: program.Path(), Args: []string{"mcp", "--dir", dir}, Env: []sdk.EnvVariable{}}
 			e := s.behind(t, noFiles)
 			made, err := e.NewSession(within(t), client.Setup{Roots: s.roots(t), MCPServers: []sdk.McpServer{{Stdio: &server}}})
 			require.NoError(t, err)

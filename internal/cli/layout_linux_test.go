@@ -1,0 +1,184 @@
+package cli
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	columns "github.com/acp-agent/acp-agent/internal/terminal"
+	"github.com/acp-agent/acp-agent/internal/test/needs"
+	"github.com/acp-agent/acp-agent/internal/test/terminal"
+	"github.com/acp-agent/acp-agent/internal/test/volume"
+)
+
+// layoutRuns has arguments for every command, with which it prints as much as possible and ends. "-"
+// stands for a command that serves until it is ended, or prints what a shell reads: it is called
+// with a wrong flag.
+var layoutRuns = map[string][]string{
+	"":                      {"", "frobnicate the whole session with as many words as fit into an error of two lines"},
+	"acp":                   {"-"},
+	"acp setup":             {"-"},
+	"agents":                {""},
+	"agents update":         {"", "no/such/folder/registry.json"},
+	"completion":            {""},
+	"completion bash":       {"-"},
+	"completion fish":       {"-"},
+	"completion zsh":        {"-"},
+	"completion powershell": {"-"},
+	"connect":               {"", "ws://127.0.0.1:1/acp"},
+	"discover":              {"--cwd app --dir shared", "--cwd app --for app/main.go", "--cwd gone"},
+	"doctor":                {"", "nobody", "-- false"},
+	"help":                  {"run"},
+	"inspect":               {"--trace no/such/trace/of/this/name/and/of/no/other/name/in/the/world"},
+	"mcp":                   {"-", "--http 127.0.0.1:0"},
+	"mcp-relay":             {"-"},
+	"models":                {""},
+	"permissions":           {"", "allow everything"},
+	"permissions check":     {"go test ./...", "--cwd app rm -rf /"},
+	"permissions follow":    {"", "gone"},
+	"permissions list":      {""},
+	"permissions revoke":    {"", "nothing"},
+	"run":                   {"--cwd app --dir shared /roots", "--cwd app /nothing", "--cwd gone x", "hi -- false"},
+	"sandbox":               {""},
+	"serve":                 {"--listen nowhere"},
+	"sessions":              {"nothing"},
+	"sessions archive":      {"", "nothing"},
+	"sessions copy":         {"", "--to copied"},
+	"sessions cost":         {""},
+	"sessions delete":       {"", "nothing"},
+	"sessions export":       {"", "last --format nothing"},
+	"sessions import":       {"", "gone"},
+	"sessions list":         {""},
+	"sessions move":         {"", "app gone"},
+	"sessions prune":        {""},
+	"sessions rename":       {"", "last app"},
+	"sessions repair":       {""},
+	"sessions search":       {"", "folders"},
+	"sessions show":         {"last"},
+	"sessions transfer":     {"last --to gemini", "last --to gemni"},
+	"sessions unarchive":    {""},
+	"setup":                 {"now", "--yes --editor zed"},
+	"tokens":                {""},
+	"tokens add":            {"", "bob"},
+	"tokens list":           {""},
+	"tokens pair":           {"bob", "ana --server nowhere"},
+	"tokens revoke":         {"", "bob"},
+	"tokens set":            {"ana", "bob --within app"},
+	"version":               {""},
+	"worktree":              {""},
+	"worktree add":          {"", "task --cwd app"},
+	"worktree list":         {""},
+	"worktree remove":       {"", "gone"},
+}
+
+// copied matches lines that are copied as they are: commands, and what a program reads.
+var copied = regexp.MustCompile(`^ +(acp-agent|git|zed|code|npm|ollama|OLLAMA_|["{}]|\)|[0-9]+ )|^ *(.|session +)?[^ ]+$|^[{}]|█|▄|▀`)
+
+// Every command fits a terminal of 80 and of 60 columns: it prints no line that is longer, except a
+// single word and what is copied.
+func TestCommandsFitTheTerminal(t *testing.T) {
+	needs.Programs(t, "git")
+	dir := t.TempDir()
+	environment := append(os.Environ(), "HOME="+dir, "XDG_STATE_HOME="+filepath.Join(dir, "state"),
+		"XDG_CONFIG_HOME="+filepath.Join(dir, "config"), "TERM=xterm", "NO_COLOR=1")
+	for name, content := range map[string]string{
+		"app/main.go": "package main", "shared/AGENTS.md": "Be brief.",
+		"app/.mcp.json": `{"mcpServers": {"files": {"command": "some-server", "args": ["` +
+			strings.Repeat("a long argument ", 20) + `"]}}}`,
+		"config/acp-agent/config.json": `{"models": {"far": {"keyEnv": "A_VARIABLE_THAT_IS_NOT_SET"}},
+			"permissions": {"allow": ["run go test ./... -run TestOfThisNameThatIsLong -count 1 -v -timeout 1h"]}}`,
+	} {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+	}
+	prepare := func(program string, args ...string) {
+		cmd := exec.CommandContext(t.Context(), program, args...)
+		cmd.Dir, cmd.Env = dir, environment
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, string(out))
+	}
+	prepare(built(t), "run", "--cwd", "app", "--dir", "shared", "/roots")
+	prepare(built(t), "tokens", "add", "ana", "--within", "app", "--label", "the computer in the kitchen of her flat")
+	prepare("git", "init", "-q", "app")
+	prepare("git", "-C", "app", "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "x")
+	prepare(built(t), "worktree", "add", "long-name-of-a-task", "--cwd", "app")
+
+	for _, width := range []int{80, 60} {
+		var every func(*cobra.Command)
+		every = func(cmd *cobra.Command) {
+			name := strings.TrimPrefix(strings.TrimPrefix(cmd.CommandPath(), "acp-agent"), " ")
+			require.NotEmpty(t, layoutRuns[name], "layoutRuns lacks %q", name)
+			for _, args := range layoutRuns[name] {
+				if args == "-" {
+					args = "--frobnicate"
+				}
+				line := strings.TrimSpace(name + " " + args)
+				t.Run(strconv.Itoa(width)+"/"+line, func(t *testing.T) {
+					shown := onTerminal(t, width, dir, environment, strings.Fields(line)...)
+					require.NotContains(t, shown, "level=", "a log line")
+					for line := range strings.Lines(shown) {
+						line = strings.TrimRight(line, " \r\n")
+						line = line[strings.LastIndex(line, "\x1b[K")+1:]
+						if columns.Columns(line) > width && !copied.MatchString(line) {
+							t.Errorf("%d columns: %s", columns.Columns(line), line)
+						}
+					}
+				})
+			}
+			for _, sub := range cmd.Commands() {
+				every(sub)
+			}
+		}
+		root := newRoot(streams{})
+		root.InitDefaultCompletionCmd("bash")
+		every(root)
+	}
+}
+
+// onTerminal runs the program on a terminal, and returns what that shows.
+func onTerminal(t *testing.T, width int, dir string, environment []string, args ...string) string {
+	t.Helper()
+	person, program, err := terminal.Open()
+	require.NoError(t, err)
+	defer person.Close()
+	require.NoError(t, unix.IoctlSetWinsize(int(person.Fd()), unix.TIOCSWINSZ,
+		&unix.Winsize{Col: uint16(width), Row: 24}))
+	cmd := exec.CommandContext(t.Context(), built(t), args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Dir, cmd.Env = program, program, program, dir, environment
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	require.NoError(t, cmd.Start())
+	require.NoError(t, program.Close())
+	var shown []byte
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for some := make([]byte, 1<<16); ; {
+			n, err := person.Read(some)
+			if shown = append(shown, some[:n]...); err != nil {
+				return
+			}
+		}
+	}()
+	end := make(chan error, 1)
+	go func() { end <- cmd.Wait() }()
+	select {
+	case <-end:
+	case <-time.After(volume.Patience):
+		_ = cmd.Process.Kill()
+		t.Errorf("%s does not end", strings.Join(args, " "))
+		<-end
+	}
+	<-done
+	return string(shown)
+}

@@ -1,0 +1,22 @@
+package text
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestMeant(t *testing.T) {
+	names := Same([]string{"doctor", "setup", "sessions", "keep-dirs", "keyEnv", "bash", "run", "claude"})
+	names["Claude Code"], names["Neovim (CodeCompanion)"] = "claude", "codecompanion"
+	for word, want := range map[string]string{
+		"docter": "doctor", "setpu": "setup", "Session": "sessions", "keepdirs": "keep-dirs",
+		"apiKeyEnv": "keyEnv", "claude-code": "claude", "vim": "codecompanion", "rnu": "run",
+		"tcsh": "", "frobnicate": "", "nope": "", "": "", "x": "", "set": "setup",
+	} {
+		if want != "" {
+			want = "; did you mean " + want + "?"
+		}
+		require.Equal(t, want, Meant(word, names), word)
+	}
+}
