@@ -68,7 +68,7 @@ func (t *Table) Print() error {
 
 // widths returns the widths of the columns that fit on a terminal, or of all if width is 0.
 func (t *Table) widths(width int) []int {
-	const least = 10 // of a column, if it needs as much
+	const least, enough = 10, 15 // of a column, if it needs as much
 	widths := make([]int, len(t.rows[0]))
 	for _, row := range t.rows {
 		for i, cell := range row {
@@ -81,7 +81,7 @@ func (t *Table) widths(width int) []int {
 	widths[0] = min(widths[0], max(width/3, least)) // it names the row
 	room, needed := width-1+gap, widths[0]+gap
 	for i, w := range widths[1:] {
-		if needed += min(w, least) + gap; needed > room {
+		if needed += min(w, enough) + gap; needed > room && i > 0 {
 			widths = widths[:i+1]
 			break
 		}

@@ -19,8 +19,9 @@ func TestTable(t *testing.T) {
 		"one   /a/long/path/of/many/folders/in/folders  yesterday\n"+
 		"日本  -                                        now\n", out.String())
 	require.Equal(t, []int{4, 39, 9}, table.widths(80))
-	require.Equal(t, []int{4, 12, 9}, table.widths(30))
-	require.Equal(t, []int{4, 13}, table.widths(20), "a column is left out")
+	require.Equal(t, []int{4, 16, 9}, table.widths(34))
+	require.Equal(t, []int{4, 23}, table.widths(30), "a column is left out")
+	require.Equal(t, []int{4, 13}, table.widths(20))
 	require.Equal(t, []string{"/a/long/path/", "of/many/", "folders/in/", "folders"},
 		wrapped("/a/long/path/of/many/folders/in/folders", 13))
 }

@@ -227,6 +227,7 @@ func ExplainLogin(agent client.Agent, err error, login string) error {
 	for _, way := range offers.AuthMethods {
 		ways += fmt.Sprintf(" (%s)", text.Line(text.Plain(strings.Trim(way.Name+": "+way.Description, ": ")), 200))
 	}
+	said, _, _ := strings.Cut(refused.Message, " (if your editor") // what acp-agent says to editors
 	return fmt.Errorf("the agent wants you to sign in: %s%s; run %s in a terminal, then try again",
-		strings.TrimRight(refused.Message, "."), ways, login)
+		strings.TrimRight(said, "."), ways, login)
 }
