@@ -18,8 +18,8 @@ func newConnect(s streams, set *settings) *cobra.Command {
 		Short: "Connect an editor to acp-agent serve",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usage.Errorf("%s needs the URL of one server, such as wss://agent.example.org/acp (got %d arguments)",
-					words(cmd), len(args))
+				return usage.Errorf("%s needs the URL of one server, such as "+
+					"wss://agent.example.org/acp (got %d arguments)", words(cmd), len(args))
 			}
 			return nil
 		},

@@ -106,7 +106,8 @@ func (f *rightsFlags) change(set *settings, a serve.Account) (serve.Account, err
 		}
 		for _, dir := range dirs.All() {
 			if info, err := os.Stat(dir.String()); err != nil || !info.IsDir() {
-				return a, fmt.Errorf("--within: %s is not a folder: create it, or give another one", text.Printable(dir.String()))
+				return a, fmt.Errorf("--within: %s is not a folder: create it, or give another one",
+					text.Printable(dir.String()))
 			}
 		}
 		a.Within = dirs
@@ -353,7 +354,8 @@ func reportTokens(tokens *serve.Tokens) (all []tokenReport, damaged error) {
 			own = []serve.Token{{ID: "-"}}
 		}
 		for _, t := range own {
-			r := tokenReport{Name: a.Name, Token: t.ID, For: purpose(t), Label: t.Label, Agent: a.Agent, Within: a.Within}
+			r := tokenReport{Name: a.Name, Token: t.ID, For: purpose(t), Label: t.Label,
+				Agent: a.Agent, Within: a.Within}
 			if !t.Created.IsZero() {
 				r.Created = &t.Created
 			}

@@ -271,7 +271,8 @@ func (set *settings) explainAdapter(err error, command []string) error {
 
 // login returns a command that signs in to the agent, or its own.
 func (d downstream) login() string {
-	return cmp.Or(d.profile.Start.Login, strings.Join(append([]string{d.command.Path}, d.command.Args...), " "))
+	itself := strings.Join(append([]string{d.command.Path}, d.command.Args...), " ")
+	return cmp.Or(d.profile.Start.Login, itself)
 }
 
 // backend returns the backend that answers: a model, a proxy for the downstream agent, or package

@@ -2,14 +2,14 @@
 // and a list of sessions to choose from. It knows nothing of stores and commands.
 //
 //   - width.go: how wide a terminal and a text are; cutting and wrapping.
-//   - table.go: the tables that commands print.
+//   - table.go: the tables that commands print; Say and Item in width.go print their paragraphs.
 //   - printer.go, markdown.go, calls.go, plan.go: the updates of a turn, as they arrive.
 //   - waiting.go: how long nothing has arrived.
 //   - question.go: requests for permission.
-//   - typist.go: lines that answer questions.
+//   - prompt.go, typist.go: lines that the user types.
 //   - qr.go: a link to scan.
 //   - screen_*.go, keys.go: a terminal as a whole page, and each key as it is typed.
-//   - picker.go, picker_talk.go, prompt.go: choosing a session, and continuing it.
+//   - picker.go, picker_talk.go: choosing a session, and continuing it.
 //
 // All texts are made harmless before they are written: what an agent or a stored session says never
 // reaches the terminal as an escape sequence.

@@ -143,14 +143,16 @@ func (e *Examination) tryAgent(
 	refused, _ := errors.AsType[*client.Error](err)
 	switch {
 	case refused != nil && refused.Code == protocol.CodeAuthRequired:
-		login := cmp.Or(profile.Start.Login, strings.Join(append([]string{command.Path}, command.Args...), " "))
+		itself := strings.Join(append([]string{command.Path}, command.Args...), " ")
+		login := cmp.Or(profile.Start.Login, itself)
 		err = runner.ExplainLogin(agent, refused, login)
 	case refused != nil:
 		err = fmt.Errorf("it opens no session: %w", runner.Explain(refused))
 	}
 	switch {
-	case err != nil && (refused == nil || refused.Code != protocol.CodeAuthRequired) && (command.Sandbox.Mode == sandbox.Strict ||
-		command.Sandbox.Mode == sandbox.Write && sandbox.Refused(err.Error())):
+	case err != nil && (refused == nil || refused.Code != protocol.CodeAuthRequired) &&
+		(command.Sandbox.Mode == sandbox.Strict ||
+			command.Sandbox.Mode == sandbox.Write && sandbox.Refused(err.Error())):
 		err = fmt.Errorf("%w. %s", err, process.ExplainFailure(command.Sandbox, err.Error(), "the agent",
 			"agents."+cmp.Or(profile.Name, "NAME")))
 	}
