@@ -62,8 +62,8 @@ func TestCrashExplained(t *testing.T) {
 	crash := "stderr of " + stderr + "\nexit 1\n"
 	const explained = "the agent scripted ended: exit status 1: TypeError: x is null\n    at f " +
 		"(a.js:1:2)\nNode.js v22.23.3\n"
-	const advice, where = "try again: it is restarted and the session continues; ", "see its " +
-		"stderr in acp-agent's log, under child=scripted"
+	const advice = "try again: it is restarted and the session continues; "
+	const where = "run its command in a terminal to see more"
 	for method, script := range map[string]string{
 		"initialize":     "await initialize\n" + crash,
 		"session/new":    plain + "await session/new\n" + crash,

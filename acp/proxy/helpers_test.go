@@ -705,8 +705,8 @@ func requireEnded(t *testing.T, err error, status int) {
 	require.ErrorAs(t, err, &ended)
 	require.ErrorAs(t, err, &exit)
 	require.Equal(t, status, exit.Code)
-	for _, text := range []string{"scripted", fmt.Sprintf("exit status %d", status), "stderr",
-		"try again"} {
+	for _, text := range []string{"scripted", fmt.Sprintf("exit status %d", status), "try again",
+		"run its command in a terminal"} {
 		require.ErrorContains(t, err, text)
 	}
 }
