@@ -104,7 +104,7 @@ func (h *host) ruled(
 		if byRule && s != nil {
 			s.agent.log.Info("a rule refused a request of the agent", "session", s.id,
 				"method", method, "rule", refused.Rule.String())
-			s.agent.observe(AnswerEvent{Session: s.id, Title: method,
+			s.agent.connection.observe(AnswerEvent{Session: s.id, Title: method,
 				Choice: string(sdk.PermissionOptionKindRejectOnce), Rule: refused.Rule.String()})
 		}
 		return jsonrpc.Fail(jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "acp-agent refused %s: %v",

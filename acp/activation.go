@@ -23,7 +23,7 @@ type opening struct {
 	previous   *session           // the active session that a load or resume replaces, or nil
 	rate       *replayRate        // of a load
 	viewers    *viewers
-	front      *agent // whose client loads
+	loading    *connection // of the client that loads
 }
 
 // activation is an opened session that is not active yet. Either activate makes it a session, or
@@ -75,7 +75,7 @@ func (a *agent) open(ctx context.Context, o opening) (*activation, error) {
 	if err != nil {
 		return nil, err
 	}
-	if a.queues.IsClosed() {
+	if a.home.queues.IsClosed() {
 		return nil, backend.ErrClosed // the connection has ended: store nothing
 	}
 	if act.opened.Result, err = lifecycleResult(act.opened.Result); err != nil {
@@ -109,11 +109,11 @@ func (act *activation) openRoots(ctx context.Context, o opening) (err error) {
 		return err
 	}
 	for _, root := range act.workspace.Opened() {
-		act.broad = append(act.broad, broadDir(root.Real, a.home()))
+		act.broad = append(act.broad, broadDir(root.Real, a.homeDir()))
 	}
 	act.host = newHost(a, act.id, o.stored, act.workspace, o.viewers)
 	act.host.stop, act.host.rate, act.host.foreign = o.activation.Stop, o.rate, o.foreign
-	act.host.front = o.front
+	act.host.loading = o.loading
 	act.host.permits = newPermits(a, act.id, act.workspace, o.previous)
 	act.host.workspace = act.host.permits.Guard(act.workspace)
 	act.host.isNew = o.activation.Cause == backend.New
@@ -125,7 +125,7 @@ func (act *activation) openRoots(ctx context.Context, o opening) (err error) {
 		return err
 	}
 	act.host.servers = &sessionServers{set: act.servers.set,
-		ours: a.init.mcpOwner() == backend.AdapterConnects, given: act.servers.configs}
+		ours: a.info().MCP == backend.AdapterConnects, given: act.servers.configs}
 	return act.host.scan(ctx)
 }
 
@@ -173,7 +173,7 @@ func (act *activation) activate(
 ) (*session, error) {
 	act.servers.apply(act.host, act.backend)
 	s := newSession(act, q, lease, title)
-	if !act.agent.queues.Activate(q, s) {
+	if !act.agent.home.queues.Activate(q, s) {
 		s.retire(act.agent.base)
 		if act.counted {
 			act.agent.releaseSession()

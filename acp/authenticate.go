@@ -26,7 +26,7 @@ func (a *agent) authMethods() json.RawMessage {
 	}
 	methods := []method{{ID: noSignIn, Name: "No sign-in",
 		Description: "acp-agent needs no account."}}
-	if len(a.options.SetupArgs) > 0 && a.clientCapabilities().terminalSignIn {
+	if len(a.options.SetupArgs) > 0 && a.connection.clientCapabilities().terminalSignIn {
 		methods = append(methods, method{ID: "setup", Name: "Set up acp-agent",
 			Description: "Choose the agent or model that answers, and folders that belong together.",
 			Type:        "terminal", Args: a.options.SetupArgs})
@@ -39,7 +39,7 @@ func (a *agent) authMethods() json.RawMessage {
 // there is nothing to sign in to.
 func (a *agent) callBackend(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 	done := func() (json.RawMessage, error) { return json.RawMessage(`{}`), nil }
-	if r.Method == protocol.Authenticate && a.init.needsNoSignIn() && namesNoSignIn(r.Params) {
+	if r.Method == protocol.Authenticate && a.needsNoSignIn() && namesNoSignIn(r.Params) {
 		return done
 	}
 	if work := a.backend.Call(ctx, r.Method, r.Params); work != nil {

@@ -89,18 +89,18 @@ func hasUnknown(raw json.RawMessage, path string, known map[string]bool) bool {
 	return false
 }
 
-// clientCapabilities returns what a's client declared.
-func (a *agent) clientCapabilities() *clientCapabilities {
-	if c := a.capabilities.Load(); c != nil {
-		return c
+// clientCapabilities returns what the client declared.
+func (c *connection) clientCapabilities() *clientCapabilities {
+	if declared := c.capabilities.Load(); declared != nil {
+		return declared
 	}
 	return &clientCapabilities{}
 }
 
 // checkMethod rejects a request to the client for a method, or a mode of elicitation, that the
 // client did not advertise, or for a child session if it did not advertise these.
-func (a *agent) checkMethod(method string, params backend.Raw) error {
-	c := a.clientCapabilities()
+func (to *connection) checkMethod(method string, params backend.Raw) error {
+	c := to.clientCapabilities()
 	switch {
 	case namesChild(params) && !c.declares(protocol.Subagents):
 		return jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "the client does not offer %s for subagents",

@@ -40,12 +40,12 @@ func TestDotDotAfterLink(t *testing.T) {
 //
 // Clause A37.
 func TestServedMethods(t *testing.T) {
-	a := &agent{}
+	c := &connection{}
 	for _, m := range protocol.Methods() {
 		if m.Side != protocol.AgentSide {
 			continue
 		}
-		served := a.served(m.Name, a) != nil || m.Name == protocol.SessionCancel
+		served := c.served(m.Name) != nil || m.Name == protocol.SessionCancel
 		require.Equal(t, m.Handling == protocol.Served, served, m.Name)
 		require.Equal(t, m.Handling == protocol.Served, m.Why == "", m.Name)
 	}

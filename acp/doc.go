@@ -17,14 +17,18 @@
 //
 // # Words
 //
+//   - A connection is that of a client: a peer of JSON-RPC, and what its initialize declared.
+//   - An agent is a backend and what initialize made of it. Each connection has one.
+//   - A home has the sessions that a user has open, whichever connection opened them. An editor over
+//     a pipe is a home with one connection.
 //   - A session is a conversation about an ordered list of roots, the first of which is its working
-//     directory. Users see roots as folders.
+//     directory. Users see roots as folders. It knows the agent that runs it.
 //   - An activation is a session that is open in this process, with its roots, its MCP servers and
 //     the backend's part of it. A lease of the store says which process has it.
 //   - A turn is a prompt and everything until its response.
 //   - A queue keeps the requests of one session in order; a ticket is a request's place in it.
 //   - The host is what a backend sees of its session: the roots, the client, the MCP servers.
-//   - The viewers of a session are the clients that have it open; over a pair of streams one.
+//   - The viewers of a session are the connections that have it open.
 //   - A notice is something that the user is told once, as a message in the conversation.
 //
 // # States of a session
@@ -57,28 +61,29 @@
 // load and resume share session_load.go, close and delete share session_close.go. session_options.go
 // has session/options.
 //
-//   - A connection: server.go has Serve and Server, with their limits. Each connection has an agent
-//     (agent.go), with Options (options.go). conn.go makes what internal/wire/jsonrpc reads and writes
-//     from a Conn. Options.Observe is told what happens (observe.go).
+//   - A connection: server.go has Serve and Server, with their limits, connection.go the connection,
+//     agent.go its agent, with Options (options.go), home.go the home. conn.go makes what
+//     internal/wire/jsonrpc reads and writes from a Conn. Options.Observe is told what happens
+//     (observe.go).
 //   - What the client is told of the backend: initialize.go, with the table of capabilities in
 //     agent_capabilities.go. authenticate.go offers ways to sign in for a backend that has none.
 //   - A user on another machine: remote.go says which methods may be used.
-//   - A request: agent.Accept in agent.go is called on the read loop, in arrival order, and calls
-//     the accept method of the request's file. That takes a ticket in the session's queue (package
-//     acp/internal/session/turns) where order matters, and returns the work, which runs on another
-//     goroutine. A new lifecycle method gets a file with an accept method, a case in agent.go
-//     (agent.served), a shape of its params in params.go, its capability in initialize.go and, if
-//     it opens a session, a backend.Cause. Method names are in internal/wire/protocol. Requests about a
-//     stored session (session_set_title.go, session_archive.go for archive and unarchive,
+//   - A request: connection.Accept in connection.go is called on the read loop, in arrival order,
+//     and calls the accept method of the request's file. That takes a ticket in the home's queue of
+//     the session (package acp/internal/session/turns) where order matters, and returns the work,
+//     which runs on another goroutine. When the ticket holds the queue, the active session says which
+//     agent serves the request. A new lifecycle method gets a file with an accept method, a case in
+//     connection.served, a shape of its params in params.go, its capability in initialize.go and,
+//     if it opens a session, a backend.Cause. Method names are in internal/wire/protocol. Requests
+//     about a stored session (session_set_title.go, session_archive.go for archive and unarchive,
 //     session_status.go) are accepted by acceptStored in session_close.go, like close and delete.
 //   - The params: parseParams in params.go checks the names of members and parses them in one pass.
 //     Each method's decode function then reads the fields and collects everything that is wrong.
 //     setup_check.go checks the roots and servers in requests that only the backend knows.
-//   - A session that several clients have open, which only remote peers do: join.go passes the
-//     requests of a connection to the agent that runs the session, and shows the history to a
-//     client that joins. viewers.go sends updates and questions to all of them (its rules are in
-//     package turns), settings.go tells the others what one has set, lasting.go keeps turns that
-//     outlive their connections.
+//   - A session that several clients have open, which only remote peers do: join.go shows the
+//     history to a client that joins, which holds back only the requests of that client. viewers.go
+//     sends updates and questions to all of them (its rules are in package turns), settings.go tells
+//     the others what one has set, lasting.go keeps turns that outlive their connections.
 //   - What a session has used: spending.go reads what the agent reports, package
 //     acp/internal/session/metering counts it, and the store keeps it. budget.go asks the user before it
 //     exceeds a budget.
@@ -154,8 +159,6 @@
 //
 //   - in package turns: Queues.mu, then Queue.mu, then Turn.mu
 //   - listing.imports.mu, then tasks.Group.mu
-//   - openings.mu, while a load finds the agent that runs the session; then Queues.mu and Server.mu
-//   - routes.mu, then Queues.mu and Server.mu
-//   - host.mu, turns.Viewers.mu, initialization.mu, servers.Set.mu, Server.mu and session.ending:
+//   - host.mu, turns.Viewers.mu, initializing.mu, servers.Set.mu, Server.mu and session.ending:
 //     no further lock of these is taken
 package acp

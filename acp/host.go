@@ -35,7 +35,7 @@ type host struct {
 	viewers   *viewers
 	stop      func(context.Context) error // ends the running turn; set for a load or resume
 	rate      *replayRate                 // of a load
-	front     *agent                      // whose client loads
+	loading   *connection                 // of the client that loads, if one does
 	foreign   bool                        // it comes from the backend, and is not stored yet
 	isNew     bool                        // it was made by session/new: the store has no states of it
 
@@ -401,7 +401,7 @@ func (c sessionless) Call(ctx context.Context, method string, params backend.Raw
 	if err := c.check(method, params); err != nil {
 		return jsonrpc.Fail(err)
 	}
-	return c.agent.conn.Call(ctx, method, params)
+	return c.agent.connection.Call(ctx, method, params)
 }
 
 // Notify implements [backend.Client].
@@ -409,7 +409,7 @@ func (c sessionless) Notify(ctx context.Context, method string, params backend.R
 	if err := c.check(method, params); err != nil {
 		return err
 	}
-	return c.agent.conn.Notify(ctx, method, params)
+	return c.agent.connection.Notify(ctx, method, params)
 }
 
 func (c sessionless) check(method string, params backend.Raw) error {
@@ -420,7 +420,7 @@ func (c sessionless) check(method string, params backend.Raw) error {
 	if !c.agent.grants.allowsBack(method) {
 		return errNotGranted(method)
 	}
-	return c.agent.checkMethod(method, params)
+	return c.agent.connection.checkMethod(method, params)
 }
 
 // announceCommands announces the adapter's commands for a backend that has not announced any
@@ -464,7 +464,7 @@ func (h *host) announce(u backend.Update) backend.Update {
 	for _, command := range []string{backend.RootsCommand, backend.MCPCommand,
 		backend.WorktreeCommand, backend.PermissionsCommand} {
 		name := command
-		if command != backend.MCPCommand || !h.agent.init.backend().AnswersMCPCommand {
+		if command != backend.MCPCommand || !h.agent.info().AnswersMCPCommand {
 			name = commands.Name(u, command)
 		}
 		if name != command {

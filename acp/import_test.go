@@ -371,7 +371,7 @@ func TestSessionsThatTheAgentNoLongerHas(t *testing.T) {
 	require.Equal(t, left, titles(encode(map[string]any{"cwd": a})))
 	require.Equal(t, left, titles(`{}`))
 	require.Contains(t, string(c.call("session/list", `{}`)),
-		`"_meta":{"acp-agent":{"deletedInAgent":true}}`)
+		`"_meta":{"acp-agent":{"deletedInAgent":true,"open":true}}`)
 	_, err := store.Get(t.Context(), sessionstore.ID(ids["title of untouched"]))
 	require.ErrorAs(t, err, new(*sessionstore.NotFoundError))
 	opened, err := store.Get(t.Context(), sessionstore.ID(ids["title of opened"]))
@@ -632,7 +632,7 @@ func TestLoadByIDOfAgent(t *testing.T) {
 					got := c.find(id)
 					require.Equal(t, "title of listed", got.Title)
 					require.Equal(t, []string{b}, got.AdditionalDirectories)
-					require.Contains(t, string(c.call("session/list", `{}`)), `"_meta":{"n":1.0}`)
+					require.Contains(t, string(c.call("session/list", `{}`)), `"n":1.0}`)
 				}
 				c.leave()
 

@@ -10,7 +10,6 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -19,18 +18,48 @@ import (
 // protocolVersion is the only version of ACP that the adapter speaks.
 const protocolVersion = 1
 
-// initialization tracks whether the connection is initialized, and with what.
-type initialization struct {
+// initialized is what an initialize that has succeeded made known. It does not change.
+type initialized struct {
+	backend.Info
+	transports mcpTransports // that were advertised
+}
+
+// info returns what initialize made known, the zero value before it has succeeded.
+func (a *agent) info() *initialized {
+	if known := a.known.Load(); known != nil {
+		return known
+	}
+	return &initialized{}
+}
+
+// identity returns the agent that the sessions belong to.
+func (a *agent) identity() sessionstore.Agent {
+	info := a.info()
+	return sessionstore.Agent{Kind: info.Kind, Profile: info.Profile}
+}
+
+// needsNoSignIn reports whether the backend named no methods to sign in.
+func (a *agent) needsNoSignIn() bool {
+	known := a.known.Load()
+	return known != nil && !namesSignIn(members(known.Initialize))
+}
+
+// namesSignIn reports whether the result of initialize has a list of methods to sign in, perhaps an
+// empty one.
+func namesSignIn(result map[string]json.RawMessage) bool {
+	methods, given := result["authMethods"]
+	return given && string(methods) != "null"
+}
+
+// initializing holds back what comes before the response to initialize.
+type initializing struct {
 	mu      sync.Mutex
 	pending chan struct{} // not nil after initialize was read; closed when it is complete
-	ok      bool          // it has succeeded
-	info    backend.Info
-	mcp     mcpTransports // that were advertised
 }
 
 // begin notes that an initialize was read. Only one may succeed, and another may follow only after
 // a failure.
-func (i *initialization) begin() error {
+func (i *initializing) begin() error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.pending != nil {
@@ -41,83 +70,34 @@ func (i *initialization) begin() error {
 	return nil
 }
 
-// end notes the outcome of the initialize that began.
-func (i *initialization) end(info backend.Info, mcp mcpTransports, err error) {
+// end ends the initialize that began.
+func (i *initializing) end(ok bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	close(i.pending)
-	i.info, i.mcp, i.ok = info, mcp, err == nil
-	if err != nil {
+	if !ok {
 		i.pending = nil
 	}
 }
 
+// current returns a channel that is closed when the initialize that was read is complete, nil if
+// none was.
+func (i *initializing) current() <-chan struct{} {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.pending
+}
+
 // begun reports whether an initialize was read.
-func (i *initialization) begun() bool {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.pending != nil
-}
-
-// done reports whether the connection is initialized.
-func (i *initialization) done() bool {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.ok
-}
-
-// backend returns the backend's description of itself.
-func (i *initialization) backend() backend.Info {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.info
-}
-
-// owner returns the agent that the connection's sessions belong to.
-func (i *initialization) owner() sessionstore.Agent {
-	info := i.backend()
-	return sessionstore.Agent{Kind: info.Kind, Profile: info.Profile}
-}
-
-// needsNoSignIn reports whether the backend named no methods to sign in.
-func (i *initialization) needsNoSignIn() bool {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.ok && !namesSignIn(members(i.info.Initialize))
-}
-
-// namesSignIn reports whether the result of initialize has a list of methods to sign in, perhaps an
-// empty one.
-func namesSignIn(result map[string]json.RawMessage) bool {
-	methods, given := result["authMethods"]
-	return given && string(methods) != "null"
-}
-
-// mcpOwner says who connects MCP servers.
-func (i *initialization) mcpOwner() backend.MCPOwner { return i.backend().MCP }
-
-// sandbox says how the backend's processes are restricted, or "".
-func (i *initialization) sandbox() string { return i.backend().Sandbox }
-
-// overlappingTurns reports whether the backend handles overlapping turns.
-func (i *initialization) overlappingTurns() bool { return i.backend().OverlappingTurns }
-
-// transports returns the MCP transports that were advertised.
-func (i *initialization) transports() mcpTransports {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.mcp
-}
+func (i *initializing) begun() bool { return i.current() != nil }
 
 // initialized waits for an initialize that was read before. It fails if there is none or it failed.
-func (a *agent) initialized(ctx context.Context) error {
-	a.init.mu.Lock()
-	pending, ok := a.init.pending, a.init.ok
-	a.init.mu.Unlock()
-	switch {
-	case ok:
+func (c *connection) initialized(ctx context.Context) error {
+	if c.agent.known.Load() != nil {
 		return nil
-	case pending == nil:
+	}
+	pending := c.initializing.current()
+	if pending == nil {
 		return errNotInitialized("the request")
 	}
 	select {
@@ -125,7 +105,7 @@ func (a *agent) initialized(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	if !a.init.done() {
+	if c.agent.known.Load() == nil {
 		return errNotInitialized("the request")
 	}
 	return nil
@@ -137,33 +117,43 @@ var errNoKind = errors.New(
 	"the backend has no Info.Kind: name the agent that its sessions belong to")
 
 // acceptInitialize serves initialize.
-func (a *agent) acceptInitialize(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
+func (c *connection) acceptInitialize(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 	if err := checkInitialize(r.Params); err != nil {
 		return jsonrpc.Fail(err)
 	}
-	if err := a.init.begin(); err != nil {
+	if err := c.initializing.begin(); err != nil {
 		return jsonrpc.Fail(err)
 	}
 	return func() (result json.RawMessage, err error) {
-		var (
-			info backend.Info
-			mcp  mcpTransports
-		)
-		err = tasks.ErrPanicked // unless the backend returns
-		defer func() { a.init.end(info, mcp, err) }()
-		ctx, cancel := a.requestContext(ctx)
+		ok := false
+		defer func() { c.initializing.end(ok) }() // also after a panic
+		ctx, cancel := c.agent.requestContext(ctx)
 		defer cancel()
-		a.capabilities.Store(readClientCapabilities(r.Params))
-		if info, err = a.backend.Initialize(ctx, r.Params, sessionless{agent: a}); err != nil {
+		c.capabilities.Store(readClientCapabilities(r.Params))
+		var known *initialized
+		if result, known, err = c.agent.initialize(ctx, r.Params); err != nil {
 			return nil, err
 		}
-		if info.Kind == "" {
-			return nil, errNoKind
-		}
-		info.Initialize = a.grants.offered(info.Initialize)
-		result, mcp, err = a.initializeResult(info)
-		return result, err
+		c.agent.known.Store(known)
+		ok = true
+		return result, nil
 	}
+}
+
+// initialize initializes the backend. It returns the response, and what is known now.
+func (a *agent) initialize(
+	ctx context.Context, params json.RawMessage,
+) (json.RawMessage, *initialized, error) {
+	info, err := a.backend.Initialize(ctx, params, sessionless{a})
+	if err != nil {
+		return nil, nil, err
+	}
+	if info.Kind == "" {
+		return nil, nil, errNoKind
+	}
+	info.Initialize = a.grants.offered(info.Initialize)
+	result, transports, err := a.initializeResult(info)
+	return result, &initialized{info, transports}, err
 }
 
 // checkInitialize rejects params without a protocol version.

@@ -7,324 +7,24 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
-	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
-	"github.com/acp-agent/acp-agent/internal/wire/protocol"
-	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
-
-// A session of a remote client is run by the agent of the connection that opened it. If another
-// connection of the same principal loads the session, it joins: its client becomes a viewer, and
-// its agent passes the session's requests on to the agent that runs it.
-
-// sessionOf returns the id of the session that must be open for the request, or "".
-func sessionOf(r *jsonrpc.Request) (id sessionstore.ID) {
-	if r.Method == protocol.SessionFork {
-		return ""
-	}
-	_ = json.Unmarshal(strictjson.Find(r.Params, protocol.SessionID), &id)
-	if of, _, ok := splitChild(id); ok {
-		return of
-	}
-	return id
-}
-
-// opens reports whether a method opens a stored session.
-func opens(method string) bool {
-	return method == protocol.SessionLoad || method == protocol.SessionResume
-}
-
-// removes reports whether a method removes a session, for all who have it open.
-func removes(method string) bool {
-	return method == protocol.SessionDelete || method == protocol.SessionArchive
-}
-
-// concerns reports whether a method is about a session wherever that is open, so that a client need
-// not have loaded it.
-func concerns(method string) bool {
-	return method == protocol.SessionStatus || method == protocol.SessionSetTitle
-}
-
-// routes says where the requests about sessions go that other agents run. A load of a session that
-// others have open does not hold the session's queue, so that they need not wait for it. Only later
-// requests of the same client do.
-type routes struct {
-	mu      sync.Mutex
-	runs    map[sessionstore.ID]*agent        // who runs the session
-	loading map[sessionstore.ID]chan struct{} // closed when the last load was answered
-}
-
-// acceptLasting accepts a request about a session that another agent runs, or that other clients
-// have open. ok is false if neither is the case. It is called on the read loop.
-func (a *agent) acceptLasting(ctx context.Context, r *jsonrpc.Request) (_ jsonrpc.Work, ok bool) {
-	id := sessionOf(r)
-	if id == "" || !a.init.done() {
-		return nil, false
-	}
-	before, done := a.routes.enqueue(id)
-	if before == nil {
-		return a.route(ctx, r, id, nil)
-	}
-	return func() (json.RawMessage, error) {
-		select {
-		case <-before:
-		case <-ctx.Done():
-			done()
-			return nil, context.Cause(ctx)
-		}
-		work, ok := a.route(ctx, r, id, done)
-		if !ok {
-			work = a.accept(ctx, r, a)
-		}
-		if !opens(r.Method) {
-			done()
-		}
-		if work == nil && r.IsNotification() {
-			return nil, nil
-		}
-		return run(work, r.Method)
-	}, true
-}
-
-// enqueue returns what a request about a session waits for, nil if it need not wait. Otherwise
-// later requests wait until done is called.
-func (t *routes) enqueue(id sessionstore.ID) (before <-chan struct{}, done func()) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	before = t.loading[id]
-	if before == nil {
-		return nil, nil
-	}
-	return before, t.beginLocked(id)
-}
-
-// begin makes later requests about a session wait until done is called.
-func (t *routes) begin(id sessionstore.ID) (done func()) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.beginLocked(id)
-}
-
-func (t *routes) beginLocked(id sessionstore.ID) (done func()) {
-	loaded := make(chan struct{})
-	if t.loading == nil {
-		t.loading = make(map[sessionstore.ID]chan struct{})
-	}
-	t.loading[id] = loaded
-	return sync.OnceFunc(func() {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		close(loaded)
-		if t.loading[id] == loaded {
-			delete(t.loading, id)
-		}
-	})
-}
-
-// route accepts a request as acceptLasting does, once earlier ones need not be waited for. If it is
-// a load for which later requests wait, loaded ends that.
-func (a *agent) route(
-	ctx context.Context, r *jsonrpc.Request, id sessionstore.ID, loaded func(),
-) (_ jsonrpc.Work, ok bool) {
-	switch {
-	case opens(r.Method) && !r.IsNotification():
-		return a.routeLoad(ctx, r, id, loaded), true
-	case concerns(r.Method) && !r.IsNotification():
-		h := a.owner.runner(id, a)
-		r.AfterResponse(func() { a.owner.unuse(h) })
-		return h.accept(ctx, r, a), true
-	case removes(r.Method) && a.owner.hasOthers(id, a):
-		return reject(r, errOpenElsewhere(id, nil)), true
-	}
-	if h := a.elsewhere(id); h != nil {
-		return a.forward(ctx, h, id, r), true
-	}
-	if a.isTaken(id, a) {
-		return reject(r, errNotActive(id)), true
-	}
-	return nil, false
-}
-
-// routeLoad accepts a load or resume. It goes to the agent that runs the session or is opening it.
-func (a *agent) routeLoad(
-	ctx context.Context, r *jsonrpc.Request, id sessionstore.ID, loaded func(),
-) jsonrpc.Work {
-	h := a.owner.beginOpening(id, a)
-	r.AfterResponse(func() { a.owner.endOpening(id, h) })
-	if h != a {
-		a.routes.set(id, h)
-	}
-	s := h.activeSession(id)
-	isShared := h != a || s != nil && s.host.viewers.Others(a) > 0
-	if loaded == nil && isShared {
-		loaded = a.routes.begin(id)
-	}
-	work := h.accept(ctx, r, a)
-	return func() (json.RawMessage, error) {
-		if loaded != nil {
-			defer r.AfterResponse(loaded) // after what the load adds
-		}
-		return run(work, r.Method)
-	}
-}
-
-func (t *routes) set(id sessionstore.ID, h *agent) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.runs == nil {
-		t.runs = make(map[sessionstore.ID]*agent)
-	}
-	t.runs[id] = h
-}
-
-// elsewhere returns the other agent that runs a session which a's client has loaded, or nil. The
-// caller ends its use.
-func (a *agent) elsewhere(id sessionstore.ID) *agent {
-	a.routes.mu.Lock()
-	defer a.routes.mu.Unlock()
-	h := a.routes.runs[id]
-	if h == nil {
-		return nil
-	}
-	if h != a && h.queues.Find(id) != nil && a.owner.use(h) {
-		return h
-	}
-	delete(a.routes.runs, id)
-	return nil
-}
-
-// forward passes a request from a's client to h. The caller has begun a use of h, which forward
-// ends.
-func (a *agent) forward(
-	ctx context.Context, h *agent, id sessionstore.ID, r *jsonrpc.Request,
-) jsonrpc.Work {
-	var work jsonrpc.Work
-	if h.isTaken(id, a) {
-		work = reject(r, errNotActive(id))
-	} else {
-		work = h.accept(ctx, r, a)
-	}
-	done := func() { a.owner.unuse(h) }
-	switch {
-	case !r.IsNotification():
-		r.AfterResponse(done)
-		return work
-	case work == nil:
-		done()
-		return nil
-	}
-	return func() (json.RawMessage, error) {
-		defer done()
-		return work()
-	}
-}
-
-// reject rejects a request, and ignores a notification.
-func reject(r *jsonrpc.Request, err error) jsonrpc.Work {
-	if r.IsNotification() {
-		return func() (json.RawMessage, error) { return nil, nil }
-	}
-	return jsonrpc.Fail(err)
-}
-
-// activeSession returns the active session with the given id, or nil.
-func (a *agent) activeSession(id sessionstore.ID) *session {
-	if q := a.queues.Find(id); q != nil {
-		return q.Active()
-	}
-	return nil
-}
-
-// isTaken reports whether the session is open, but not in from's client, which must load it before
-// it sends other requests.
-func (a *agent) isTaken(id sessionstore.ID, from *agent) bool {
-	s := a.activeSession(id)
-	return s != nil && !s.host.viewers.Has(from)
-}
-
-// openings are the loads of a principal that were not answered.
-type openings struct {
-	mu   sync.Mutex
-	byID map[sessionstore.ID]*opener
-}
-
-// opener is the agent that opens a session.
-type opener struct {
-	agent *agent
-	loads int
-}
-
-// beginOpening returns the agent to which a load of a goes: the one that runs the session or is
-// opening it, or a. It stays used until endOpening.
-func (p *principal) beginOpening(id sessionstore.ID, a *agent) *agent {
-	p.openings.mu.Lock()
-	defer p.openings.mu.Unlock()
-	o := p.openings.byID[id]
-	if o == nil || !o.agent.serves(a) || !p.use(o.agent) {
-		o = &opener{agent: p.runner(id, a)}
-		if p.openings.byID == nil {
-			p.openings.byID = make(map[sessionstore.ID]*opener)
-		}
-		p.openings.byID[id] = o
-	}
-	o.loads++
-	return o.agent
-}
-
-// runner returns the agent that runs a session and that a may use, or a, and begins a use of it.
-func (p *principal) runner(id sessionstore.ID, a *agent) *agent {
-	if a.activeSession(id) == nil {
-		for _, h := range p.all() {
-			if h != a && h.serves(a) && h.activeSession(id) != nil && p.use(h) {
-				return h
-			}
-		}
-	}
-	p.use(a)
-	return a
-}
-
-// serves reports whether a may run sessions for the client of another agent of its principal.
-func (a *agent) serves(other *agent) bool {
-	return a == other || a.lasting() && a.init.done() && a.init.owner() == other.init.owner()
-}
-
-// endOpening ends a load.
-func (p *principal) endOpening(id sessionstore.ID, h *agent) {
-	p.openings.mu.Lock()
-	if o := p.openings.byID[id]; o != nil && o.agent == h {
-		if o.loads--; o.loads == 0 {
-			delete(p.openings.byID, id)
-		}
-	}
-	p.openings.mu.Unlock()
-	p.unuse(h)
-}
-
-// hasOthers reports whether other clients than a's have the session open.
-func (p *principal) hasOthers(id sessionstore.ID, a *agent) bool {
-	return slices.ContainsFunc(p.all(), func(h *agent) bool {
-		s := h.activeSession(id)
-		return s != nil && h.lasting() && s.host.viewers.Others(a) > 0
-	})
-}
 
 // joins reports whether the load makes its client another viewer of the session that is open. It
 // does if others have the session open, or if a turn goes on without a client. A list of other
 // roots opens the session again: for all if no turn runs, and not at all otherwise.
 func (l *load) joins() (bool, error) {
 	s := l.previous
-	if s == nil || l.front == nil || !l.agent.lasting() {
+	if s == nil || l.inTurn {
 		return false, nil
 	}
-	others := s.host.viewers.Others(l.front) > 0
+	others := s.host.viewers.Others(l.from) > 0
 	running := l.at.Queue.Runs()
-	isTurnOfNobody := running && !s.host.viewers.Has(l.front)
+	isTurnOfNobody := running && !s.host.viewers.Has(l.from)
 	if !others && !isTurnOfNobody {
 		return false, nil
 	}
@@ -341,7 +41,8 @@ func (l *load) rootsIn(s *session) workspace.Roots {
 }
 
 // join makes the client a viewer, and shows it the history of the session up to now. Others need
-// not wait for that: the ticket is released first, and updates that come meanwhile are kept.
+// not wait for that: the ticket holds back only this client, and updates that come meanwhile are
+// kept.
 func (l *load) join(ctx context.Context) (_ *session, _ json.RawMessage, err error) {
 	if l.params.listed && !l.rootsIn(l.previous).Equal(l.previous.params.roots) {
 		if err := l.reopenForAll(ctx); err != nil {
@@ -349,15 +50,15 @@ func (l *load) join(ctx context.Context) (_ *session, _ json.RawMessage, err err
 		}
 	}
 	a, v := l.agent, l.previous.host.viewers
-	if !v.Enter(l.front) {
+	if !v.Enter(l.from) {
 		return nil, nil, backend.ErrClosed
 	}
 	defer func() {
 		if err != nil {
-			a.keep(l.previous, v.Leave(l.front), l.front.graceNow())
+			l.previous.keep(v.Leave(l.from), l.from.graceNow())
 		}
 	}()
-	l.at.Release()
+	l.at.Narrow()
 	shown, err := l.showHistory(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -377,7 +78,7 @@ func (l *load) join(ctx context.Context) (_ *session, _ json.RawMessage, err err
 				a.log.Debug("update not sent", "session", c.session.id, "error", err)
 			}
 		}
-		v.Release(l.front)
+		v.Release(l.from)
 	}
 	return c.session, c.result, nil
 }
@@ -387,7 +88,7 @@ func (l *load) show(ctx context.Context, u backend.Update) error {
 	if l.rate != nil {
 		l.rate.wait(ctx)
 	}
-	return l.front.sendUpdate(ctx, l.previous.address, u, forAnother)
+	return l.from.sendUpdate(ctx, l.previous.address, u, forAnother)
 }
 
 // maxPasses limits how often a history is read to show what came while it was shown before.
@@ -445,7 +146,7 @@ type cut struct {
 
 // cut begins to keep updates for the client, and returns what came before and was not shown.
 func (l *load) cut(ctx context.Context, shown int) (c cut, err error) {
-	at := l.agent.queues.Ticket(l.previous.id, turns.Ordinary)
+	at := l.agent.home.queues.Ticket(l.previous.id, turns.Ordinary, nil)
 	defer at.Release()
 	if err := at.Acquire(ctx); err != nil {
 		return c, err
@@ -473,7 +174,7 @@ func (l *load) cut(ctx context.Context, shown int) (c cut, err error) {
 		return c, err
 	}
 	c.session, c.result = s, s.joinResult()
-	s.host.viewers.Keep(l.front)
+	s.host.viewers.Keep(l.from)
 	return c, nil
 }
 

@@ -46,7 +46,7 @@ func (a *agent) changeServers(
 	} else {
 		o := a.options.tuning.MCP
 		o.Logger = o.Logger.With("session", id)
-		o.Elicitation = a.clientCapabilities().elicitationModes()
+		o.Elicitation = a.connection.clientCapabilities().elicitationModes()
 		c.set, c.created = servers.NewSet(a.starter, o), true
 	}
 	var err error
@@ -92,8 +92,8 @@ func checkRemote(p mcp.Policy, c mcpclient.Config) error {
 // restrictLikeAgent restricts a server that the agent connects too as the agent is restricted, or
 // more if its policy says so.
 func (a *agent) restrictLikeAgent(c *mcpclient.Config) {
-	s, own := a.init.backend().ServerSandbox, c.Policy.Sandbox
-	if a.init.mcpOwner() != backend.BackendConnects || s.Mode == backend.SandboxOff {
+	s, own := a.info().ServerSandbox, c.Policy.Sandbox
+	if a.info().MCP != backend.BackendConnects || s.Mode == backend.SandboxOff {
 		return
 	}
 	if own.Mode == backend.SandboxStrict {
@@ -191,7 +191,7 @@ func (h *host) allowServer(
 	if err != nil {
 		return mcpclient.Config{}, err
 	}
-	why := h.agent.init.transports().refusal(server.Config.Name, server.Config.Transport)
+	why := h.agent.info().transports.refusal(server.Config.Name, server.Config.Transport)
 	if why != "" {
 		return mcpclient.Config{}, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s", why)
 	}
@@ -264,7 +264,7 @@ func (a *agent) decodeServers(
 			break
 		}
 		if object, ok := v.Object(entry); ok {
-			c := decodeServer(v, object, a.init.transports())
+			c := decodeServer(v, object, a.info().transports)
 			servers = append(servers, c)
 			if a.remote {
 				refuseOthers(v, object, c.Transport)

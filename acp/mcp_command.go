@@ -52,7 +52,7 @@ func (t passedTools) Servers() []mcp.Status {
 // StartServer implements [backend.Host].
 func (h *commandHost) StartServer(ctx context.Context, found discovery.Artifact) error {
 	o := h.turn
-	if o.agent.init.mcpOwner() == backend.AdapterConnects {
+	if o.agent.info().MCP == backend.AdapterConnects {
 		return o.session.host.StartServer(ctx, found)
 	}
 	config, err := o.session.host.allowServer(ctx, found)

@@ -76,8 +76,8 @@ func broadDir(dir, home workspace.Dir) string {
 	}
 }
 
-// homeDir returns the user's home directory, the zero Dir if it is unknown.
-func homeDir() workspace.Dir {
+// userHome returns the user's home directory, the zero Dir if it is unknown.
+func userHome() workspace.Dir {
 	name, err := os.UserHomeDir()
 	if err != nil {
 		return workspace.Dir{}
@@ -96,8 +96,8 @@ func (s *session) showNotice(ctx context.Context) {
 			return // the turn or the session has ended
 		}
 		notice += listed + s.doubt(ctx)
-		if s.host.permits.Configured != nil && s.agent.init.backend().NeverAsks {
-			notice += whyUnruled(s.agent.init.backend()) + "\n\n"
+		if s.host.permits.Configured != nil && s.agent.info().NeverAsks {
+			notice += whyUnruled(s.agent.info().Info) + "\n\n"
 		}
 	}
 	if notice != "" {
@@ -112,12 +112,12 @@ func (s *session) showNotice(ctx context.Context) {
 // doubt returns a message to the user about a backend that may have other sessions, or "" once one
 // of its sessions was used here.
 func (s *session) doubt(ctx context.Context) string {
-	doubt := s.agent.init.backend().Doubt
+	doubt := s.agent.info().Doubt
 	if doubt == "" {
 		return ""
 	}
 	page, err := s.agent.options.Store.List(ctx, sessionstore.Query{
-		Agent: s.agent.init.owner(), Archive: sessionstore.ArchivedToo})
+		Agent: s.agent.identity(), Archive: sessionstore.ArchivedToo})
 	if err != nil || slices.ContainsFunc(page.Sessions, func(other sessionstore.Session) bool {
 		return other.ID != s.host.stored && other.Turns > 0
 	}) {
@@ -129,14 +129,14 @@ func (s *session) doubt(ctx context.Context) string {
 // maxNoticeTitle is the maximum length of the title of a notice, in characters.
 const maxNoticeTitle = 100
 
-// formsOf returns what a's client is sent in place of an update that may be a [backend.Warning]: a
+// formsOf returns what the client is sent in place of an update that may be a [backend.Warning]: a
 // notice for each paragraph if it shows notices, otherwise the message.
-func (a *agent) formsOf(u backend.Update) (forms []backend.Update) {
+func (c *connection) formsOf(u backend.Update) (forms []backend.Update) {
 	message, ok := backend.WarningMessage(u)
 	switch {
 	case !ok:
 		return []backend.Update{u}
-	case !a.clientCapabilities().declares(protocol.Notices):
+	case !c.clientCapabilities().declares(protocol.Notices):
 		return []backend.Update{message}
 	}
 	var said string

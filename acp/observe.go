@@ -94,15 +94,15 @@ func (AnswerEvent) event()   {}
 func (TurnEvent) event()     {}
 
 // observe tells the observer what has happened.
-func (a *agent) observe(e Event) {
-	if a.options.Observe != nil {
-		a.options.Observe(e)
+func (c *connection) observe(e Event) {
+	if observe := c.agent.options.Observe; observe != nil {
+		observe(e)
 	}
 }
 
 // observed returns work, which tells the observer when it has answered r.
-func (a *agent) observed(r *jsonrpc.Request, work jsonrpc.Work) jsonrpc.Work {
-	if a.options.Observe == nil || work == nil {
+func (c *connection) observed(r *jsonrpc.Request, work jsonrpc.Work) jsonrpc.Work {
+	if c.agent.options.Observe == nil || work == nil {
 		return work
 	}
 	begun := time.Now()
@@ -110,7 +110,7 @@ func (a *agent) observed(r *jsonrpc.Request, work jsonrpc.Work) jsonrpc.Work {
 	method := r.Method
 	return func() (json.RawMessage, error) {
 		result, err := work()
-		a.observe(RequestEvent{method, sessionstore.ID(id), time.Since(begun), err})
+		c.observe(RequestEvent{method, sessionstore.ID(id), time.Since(begun), err})
 		return result, err
 	}
 }
@@ -124,12 +124,12 @@ func (a *agent) observeOpened(s *session) {
 	for _, root := range s.workspace.Opened() {
 		e.Roots = append(e.Roots, root.Real)
 	}
-	a.observe(e)
+	a.connection.observe(e)
 }
 
 // observeAnswer tells the observer of the client that has answered a question for permission.
 func (s *session) observeAnswer(q question, got resolution, begun time.Time) {
-	cmp.Or(got.By, s.agent).observe(AnswerEvent{Session: s.id, Title: q.Call.Title,
+	cmp.Or(got.By, s.agent.connection).observe(AnswerEvent{Session: s.id, Title: q.Call.Title,
 		Choice: got.option.Kind, Duration: time.Since(begun)})
 }
 
@@ -139,5 +139,5 @@ func (s *session) observeRule(title string, v permission.Verdict) {
 	if v.Effect == permission.Deny {
 		choice = permission.RejectOnce
 	}
-	s.agent.observe(AnswerEvent{Session: s.id, Title: title, Choice: choice, Rule: v.Rule.String()})
+	s.agent.connection.observe(AnswerEvent{Session: s.id, Title: title, Choice: choice, Rule: v.Rule.String()})
 }

@@ -1,6 +1,7 @@
 package acp_test
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/internal/test/memstore"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -67,4 +69,40 @@ func TestObserveIsToldWhatHappens(t *testing.T) {
 	require.Equal(t, [][]string{{real(a)}, {real(a), real(b)}}, opened)
 	require.Equal(t, []string{"allow_once"}, answers)
 	require.Equal(t, []string{"runs true", "asks true", "asks false", "runs falseend_turn"}, asked)
+}
+
+// A turn, and what it used, are events of the client that sent the prompt, even if another one has
+// opened the session.
+//
+// Clause N4.
+func TestTurnsAreOfWhoPrompts(t *testing.T) {
+	dir, r, store := folder(t), &scripted{}, memstore.New(t)
+	var mu sync.Mutex
+	var events []string
+	s := acp.NewServer(acp.ServerOptions{Options: func(p acp.Peer) (acp.Options, error) {
+		return allowing(t, dir, acp.Options{Backend: using(r), Store: store,
+			Observe: func(e acp.Event) {
+				mu.Lock()
+				defer mu.Unlock()
+				switch e := e.(type) {
+				case acp.TurnEvent:
+					events = append(events, fmt.Sprint(p.Via, " runs ", e.Running))
+				case acp.UsageEvent:
+					events = append(events, p.Via+" uses")
+				}
+			}}), nil
+	}})
+	t.Cleanup(func() { require.NoError(t, s.Shutdown(context.Background())) })
+	by := func(token string) *client {
+		c := connectTo(t, s, acp.Peer{Principal: "ann", Via: token, Remote: true})
+		c.initialize()
+		return c
+	}
+	first, second := by("first"), by("second")
+	id := first.open(dir)
+	second.call("session/load", rootsParams(id, dir))
+	second.texts(id, "spend 1")
+	mu.Lock()
+	defer mu.Unlock()
+	require.Equal(t, []string{"second runs true", "second uses", "second runs false"}, events)
 }

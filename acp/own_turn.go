@@ -31,7 +31,7 @@ func (s *session) ownCommand(params backend.Raw) (prompts.Command, bool) {
 	command, ok := parseOwnCommand(params)
 	switch command.Name {
 	case backend.MCPCommand:
-		ok = ok && !s.agent.init.backend().AnswersMCPCommand
+		ok = ok && !s.agent.info().AnswersMCPCommand
 	case backend.WorktreeCommand:
 		ok = ok && (s.agent.offersWorktrees() || s.agent.remote)
 	}
@@ -48,10 +48,10 @@ type ownTurn struct {
 }
 
 // answerOwn answers a command of the adapter.
-func (a *agent) answerOwn(
+func (s *session) answerOwn(
 	t *turns.Turn, updates *turnUpdates, c prompts.Command,
 ) (backend.Raw, error) {
-	own := &ownTurn{ctx: t.Context(), agent: a, session: updates.session, updates: updates}
+	own := &ownTurn{ctx: t.Context(), agent: s.agent, session: s, updates: updates}
 	switch c.Name {
 	case backend.RootsCommand:
 		return rootsReply{own}.answer(parseRootsCommand(c))
@@ -87,12 +87,12 @@ func (o *ownTurn) say(markdown string) error {
 // that time wait. If it fails, the session stays as it is.
 func (o *ownTurn) reopen(p sessionParams) error {
 	a := o.agent
-	at := a.queues.Ticket(o.session.id, turns.Ordinary)
+	at := a.home.queues.Ticket(o.session.id, turns.Ordinary, nil)
 	defer at.Release()
 	if err := at.Acquire(o.ctx); err != nil {
 		return err
 	}
-	stored, err := a.stored(o.ctx, o.session.id)
+	stored, err := a.sessions.Stored(o.ctx, o.session.id)
 	if err != nil {
 		return err
 	}

@@ -219,7 +219,7 @@ func (s *session) ruleRequest(ctx context.Context, from asker, q question) rulin
 	if s.host.permits.Configured == nil || q.err != nil {
 		return ruling{}
 	}
-	q.Agent = s.agent.init.backend().Profile
+	q.Agent = s.agent.info().Profile
 	action, err := s.readAction(ctx, from, q.Request)
 	if err != nil {
 		return ruling{}
@@ -343,7 +343,7 @@ func (s *session) decided(ctx context.Context, from asker, q question, r ruling)
 // offer returns the question for the client. If a rule can be made, it offers that in place of the
 // asker's own way to allow for good. There is no such way where a rule would not stop the question.
 func (s *session) offer(q question, r ruling) (sent question, offered permission.Rule) {
-	relabels := func(to *agent) bool { return to.clientCapabilities().relabels }
+	relabels := func(to *connection) bool { return to.clientCapabilities().relabels }
 	switch {
 	case r.Effect == "":
 		return q, offered
@@ -374,7 +374,7 @@ func (s *session) settle(q question, offered permission.Rule, got *resolution) {
 		return
 	}
 	err := s.host.permits.Remember(offered, consent.Consent{
-		Agent: s.agent.init.backend().Profile, By: string(s.id),
+		Agent: s.agent.info().Profile, By: string(s.id),
 		Title: text.Truncate(q.Call.Title, maxCallTitle),
 	})
 	if err != nil {

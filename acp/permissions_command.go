@@ -73,8 +73,8 @@ func (o *ownTurn) showPermissions() error {
 		b.WriteString("No rules hold in this session: the agent asks as it does by itself. With `\"permissions\": {}` " +
 			"in the configuration acp-agent offers to remember what you allow.\n")
 	}
-	if info := o.agent.init.backend(); info.NeverAsks {
-		b.WriteString("\n" + whyUnruled(info) + "\n")
+	if info := o.agent.info(); info.NeverAsks {
+		b.WriteString("\n" + whyUnruled(info.Info) + "\n")
 	}
 	return o.say(b.String())
 }
@@ -116,12 +116,12 @@ func whyUnruled(b backend.Info) string {
 // checkAsked tells the user, once in a session, that an agent that is known to ask little has done
 // something without asking. The caller has begun an update.
 func (s *session) checkAsked(ctx context.Context, said toolCallUpdate) error {
-	call, b := s.toolCalls[said.key()], s.agent.init.backend()
+	call, b := s.toolCalls[said.key()], s.agent.info()
 	effects := []string{"edit", "delete", "move", "execute"}
 	if b.AsksLittle == "" || said.Status != string(sdk.ToolCallStatusCompleted) || call.asked ||
 		s.unruled || s.host.permits.Configured == nil || !slices.Contains(effects, call.said.Kind) {
 		return nil
 	}
 	s.unruled = true
-	return s.show(ctx, backend.Warning(backend.Text("\n\n"+whyUnruled(b)+"\n\n")))
+	return s.show(ctx, backend.Warning(backend.Text("\n\n"+whyUnruled(b.Info)+"\n\n")))
 }

@@ -69,11 +69,11 @@ func errNotGranted(method string) error {
 }
 
 // refuse returns the work for a message that the client may not send to the backend.
-func (a *agent) refuse(r *jsonrpc.Request, id sessionstore.ID) jsonrpc.Work {
+func (c *connection) refuse(r *jsonrpc.Request, id sessionstore.ID) jsonrpc.Work {
 	method := r.Method
 	return func() (json.RawMessage, error) {
-		a.log.Info("refused a message to the agent", "method", text.Truncate(method, 64))
-		a.observe(RefusedEvent{method, id})
+		c.agent.log.Info("refused a message to the agent", "method", text.Truncate(method, 64))
+		c.observe(RefusedEvent{method, id})
 		return nil, errNotGranted(method)
 	}
 }

@@ -12,7 +12,7 @@ import (
 // replay shows the client to a loaded session's conversation before the response: the stored history,
 // unless that was shown as the backend replayed it, then the current states.
 func (a *agent) replay(
-	ctx context.Context, s *session, to *agent, opened backend.Opened, rate *replayRate,
+	ctx context.Context, s *session, to *connection, opened backend.Opened, rate *replayRate,
 ) error {
 	if !s.host.showsReplay {
 		if err := a.replayHistory(ctx, s, to, rate); err != nil {
@@ -51,7 +51,7 @@ func responseMember(kind sessionstore.Kind) string {
 // replayHistory sends the stored history, and then marks the tool calls that have not ended in it
 // as failed.
 func (a *agent) replayHistory(
-	ctx context.Context, s *session, to *agent, rate *replayRate,
+	ctx context.Context, s *session, to *connection, rate *replayRate,
 ) error {
 	open, children := openToolCalls{}, openChildren{}
 	show := func(u backend.Update) error {

@@ -110,10 +110,10 @@ func (h *host) Replay(ctx context.Context, u backend.Update) error {
 	if h.showsReplay {
 		h.rate.wait(ctx)
 		when := asItComes
-		if h.front != h.agent { // the backend does not know this client
+		if h.loading.agent != h.agent { // the backend does not know this client
 			when = forAnother
 		}
-		if err := h.front.sendUpdate(ctx, newAddress(h.id), u, when); err != nil {
+		if err := h.loading.sendUpdate(ctx, newAddress(h.id), u, when); err != nil {
 			return err
 		}
 	}

@@ -47,9 +47,9 @@ func isUnlimited(name string) bool {
 }
 
 // replayRate returns the limit for a load, in updates a second; negative for none.
-func (a *agent) replayRate() int {
-	chosen := a.options.ReplayRate
-	if chosen == 0 && a.clientCapabilities().unlimited {
+func (c *connection) replayRate() int {
+	chosen := c.agent.options.ReplayRate
+	if chosen == 0 && c.clientCapabilities().unlimited {
 		return -1
 	}
 	return cmp.Or(chosen, defaultReplayRate)

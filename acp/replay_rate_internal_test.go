@@ -87,10 +87,10 @@ func TestReplayRateOfClient(t *testing.T) {
 		`null`: defaultReplayRate, `7`: defaultReplayRate,
 	} {
 		for _, chosen := range []int{0, -1, 100} {
-			a := &agent{options: Options{ReplayRate: chosen}}
-			a.capabilities.Store(readClientCapabilities(
+			c := &connection{agent: &agent{options: Options{ReplayRate: chosen}}}
+			c.capabilities.Store(readClientCapabilities(
 				json.RawMessage(`{"protocolVersion":1,"clientInfo":{"name":` + name + `}}`)))
-			require.Equal(t, cmp.Or(chosen, want), a.replayRate(), name)
+			require.Equal(t, cmp.Or(chosen, want), c.replayRate(), name)
 		}
 	}
 }

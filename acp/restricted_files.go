@@ -19,7 +19,7 @@ import (
 
 // servesFiles reports whether a message of the backend is about files that are served here.
 func (h *host) servesFiles(method string) bool {
-	return h.agent.init.backend().Restricted && strings.HasPrefix(method, protocol.FilePrefix)
+	return h.agent.info().Restricted && strings.HasPrefix(method, protocol.FilePrefix)
 }
 
 // serveFile answers a request for a file in place of the client. The rules hold for the file that is

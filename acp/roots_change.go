@@ -91,7 +91,7 @@ func (r rootsReply) add(argument string) error {
 func (r rootsReply) broadWarning(dirs []workspace.Dir) string {
 	var b strings.Builder
 	for _, dir := range dirs {
-		if what := broadDir(dir, r.agent.home()); what != "" {
+		if what := broadDir(dir, r.agent.homeDir()); what != "" {
 			fmt.Fprintf(&b, "**Warning:** %s %s. If you add it, the agent and its MCP servers "+
 				"reach everything in it, %s.\n\n", shownPath(dir), what, broadGrant)
 		}

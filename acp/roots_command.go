@@ -75,17 +75,17 @@ func (r rootsReply) show() error {
 			role = ", the working directory: relative paths start here"
 		}
 		if i == 0 || from == clientSetting {
-			from = r.session.agent.clientCapabilities().name
+			from = r.session.agent.connection.clientCapabilities().name
 		}
 		fmt.Fprintf(&b, "Folder %d: **%s**%s\n\n", i, text.Code(labels[i]), role)
 		fmt.Fprintf(&b, "- path: %s\n- real path: %s\n- URI: %s\n- from: %s\n- state: %s\n\n",
 			text.Code(root.Dir.String()), text.Code(root.Real.String()), text.Code(root.Real.URI()),
 			text.Printable(from), describeState(state))
 	}
-	if mode := r.agent.init.sandbox(); mode != "" {
+	if mode := r.agent.info().Sandbox; mode != "" {
 		fmt.Fprintf(&b, "Sandbox of the agent: %s\n\n", mode)
 	}
-	if r.agent.init.mcpOwner() == backend.BackendConnects {
+	if r.agent.info().MCP == backend.BackendConnects {
 		return r.say(b.String())
 	}
 	servers := r.session.servers.set.Servers()

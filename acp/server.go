@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -125,22 +123,22 @@ func (s *Server) serve(ctx context.Context, t jsonrpc.Transport, p Peer, o Optio
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(owner.ctx, cancel)()
-	var a *agent
+	var c *connection
 	served := sync.OnceFunc(owner.serving.Done)
 	defer served()
 	defer func() {
-		if a == nil { // a panic in Options.Backend
+		if c == nil { // a panic in Options.Backend
 			s.running.Done()
 		}
 		owner.release(connectionSlot)
 	}()
-	a = newAgent(ctx, o.withDefaults(), owner, p.Remote, t)
+	a := newAgent(ctx, o.withDefaults(), owner.homeOf(p), p.Remote)
+	c = a.connect(ctx, t)
 	owner.add(a)
-	err = a.conn.Serve(ctx)
+	err = c.Serve(ctx)
 	served()
-	if a.lasting() {
-		a.left.Store(true)
-		owner.leave(a)
+	if c.home.grace > 0 {
+		c.home.leave(c)
 		go s.finish(a)
 	} else {
 		s.finish(a)
@@ -153,11 +151,14 @@ func (s *Server) serve(ctx context.Context, t jsonrpc.Transport, p Peer, o Optio
 // waits until there are none.
 func (s *Server) finish(a *agent) {
 	defer s.running.Done()
-	if a.lasting() {
+	if a.home.grace > 0 {
 		select {
 		case <-a.unused:
 		case <-a.owner.ctx.Done():
 		}
+	}
+	if a.home.grace == 0 || a.owner.ctx.Err() != nil {
+		a.home.queues.Close()
 	}
 	a.shutdown()
 }
@@ -263,8 +264,21 @@ type principal struct {
 	limits Limits
 	used   usage
 	agents map[*agent]int // that are used, with the number of their uses
+	home   *home          // of its remote connections, nil before the first
+}
 
-	openings openings
+// homeOf returns the home of a new connection.
+func (p *principal) homeOf(c Peer) *home {
+	grace := p.server.options.Grace
+	if !c.Remote || grace <= 0 {
+		return &home{owner: p}
+	}
+	p.server.mu.Lock()
+	defer p.server.mu.Unlock()
+	if p.home == nil {
+		p.home = &home{owner: p, grace: grace}
+	}
+	return p.home
 }
 
 // add adds an agent, which its connection uses.
@@ -275,15 +289,11 @@ func (p *principal) add(a *agent) {
 }
 
 // use keeps an agent running until unuse: for its connection, for each of its sessions, and for
-// each request of another connection. It reports whether the agent was still used.
-func (p *principal) use(a *agent) bool {
+// each prompt of its connection. The agent is used.
+func (p *principal) use(a *agent) {
 	p.server.mu.Lock()
 	defer p.server.mu.Unlock()
-	if p.agents[a] == 0 {
-		return false
-	}
 	p.agents[a]++
-	return true
 }
 
 // unuse undoes use.
@@ -296,13 +306,6 @@ func (p *principal) unuse(a *agent) {
 		close(a.unused)
 		p.forgetLocked()
 	}
-}
-
-// all returns the agents that are used.
-func (p *principal) all() []*agent {
-	p.server.mu.Lock()
-	defer p.server.mu.Unlock()
-	return slices.Collect(maps.Keys(p.agents))
 }
 
 // forgetLocked drops the principal if it uses nothing. After [Server.End] there may be another one

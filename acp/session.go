@@ -30,7 +30,7 @@ type session struct {
 	host      *host
 	record    *record
 	spending  *spending
-	result    json.RawMessage // of the response that opened it, if a turn outlives its connection
+	result    json.RawMessage // of the response that opened it
 
 	inBackend sync.Mutex    // held during methods of the backend's session that must not overlap
 	updates   chan struct{} // holds one value while an update is shown and recorded, in this order
@@ -61,10 +61,7 @@ func newSession(act *activation, q *queue, lease sessionstore.Lease, title strin
 	s := &session{
 		id: act.id, address: newAddress(act.id), agent: act.agent, queue: q, params: act.params,
 		workspace: act.workspace, backend: act.backend, servers: act.host.servers, host: act.host,
-		lease: lease, updates: make(chan struct{}, 1),
-	}
-	if act.agent.lasting() {
-		s.result = act.opened.Result
+		lease: lease, updates: make(chan struct{}, 1), result: act.opened.Result,
 	}
 	for _, u := range statesIn(act.opened.Result) {
 		s.noteMode(u)
@@ -233,9 +230,9 @@ func (s *session) show(ctx context.Context, u backend.Update) error {
 
 // showTo sends one client an update without recording it, and waits until the client has room.
 func (s *session) showTo(
-	ctx context.Context, to *agent, u backend.Update, when occasion,
+	ctx context.Context, to *connection, u backend.Update, when occasion,
 ) error {
-	if to != s.agent { // the backend does not know this client
+	if to.agent != s.agent { // the backend does not know this client
 		when = forAnother
 	}
 	return to.sendUpdate(ctx, s.address, u, when)
@@ -272,7 +269,7 @@ func (s *session) failed(err error) {
 		s.agent.tasks.Go(func() { turns.End(running, cause, nil) })
 	}
 	if gone(err) {
-		s.evicted.Do(func() { s.agent.evict(s, cause) })
+		s.evicted.Do(func() { s.evict(cause) })
 	}
 }
 

@@ -9,14 +9,15 @@ import (
 
 // archive serves session/archive. It closes the session and marks it as archived, so that lists
 // leave it out unless they ask for archived sessions.
-func (a *agent) archive(
+func (c *connection) archive(
 	ctx, closing context.Context, at *ticket, params params,
 ) (json.RawMessage, error) {
-	s, err := a.stored(ctx, at.Queue.ID)
+	a := c.runner(at.Queue)
+	s, err := c.stored(ctx, at.Queue.ID)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := a.end(ctx, closing, at, nil); err != nil {
+	if err := c.remove(ctx, closing, at); err != nil {
 		return nil, err
 	}
 	if err := a.options.Store.Archive(ctx, s.ID); err != nil {
@@ -26,10 +27,11 @@ func (a *agent) archive(
 }
 
 // unarchive serves session/unarchive.
-func (a *agent) unarchive(
+func (c *connection) unarchive(
 	ctx, _ context.Context, at *ticket, params params,
 ) (json.RawMessage, error) {
-	s, err := a.stored(ctx, at.Queue.ID)
+	a := c.runner(at.Queue)
+	s, err := c.stored(ctx, at.Queue.ID)
 	if err != nil {
 		return nil, err
 	}

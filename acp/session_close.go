@@ -23,7 +23,7 @@ type storedFunc func(
 
 // acceptStored accepts such a request. texts are its members besides sessionId, which must be
 // strings.
-func (a *agent) acceptStored(
+func (c *connection) acceptStored(
 	ctx context.Context, r *jsonrpc.Request, kind turns.RequestKind, do storedFunc, texts ...string,
 ) jsonrpc.Work {
 	params := parseParams(r.Params, storedShape(texts...))
@@ -35,12 +35,12 @@ func (a *agent) acceptStored(
 	if err := cmp.Or(params.err, v.Err()); err != nil {
 		return jsonrpc.Fail(err)
 	}
-	at := a.queues.Ticket(sessionstore.ID(id), kind)
+	at := c.home.queues.Ticket(sessionstore.ID(id), kind, c)
 	r.AfterResponse(at.Release)
 	return func() (json.RawMessage, error) {
-		closing, done := a.closingContext(ctx)
+		closing, done := c.agent.closingContext(ctx)
 		defer done()
-		ctx, cancel := a.requestContext(ctx)
+		ctx, cancel := c.agent.requestContext(ctx)
 		defer cancel()
 		if err := at.Acquire(ctx); err != nil {
 			return nil, err
@@ -50,12 +50,14 @@ func (a *agent) acceptStored(
 	}
 }
 
-// stored returns a stored session, which must belong to this agent.
-func (a *agent) stored(ctx context.Context, id sessionstore.ID) (sessionstore.Session, error) {
-	if err := a.initialized(ctx); err != nil {
+// stored returns a stored session, which must belong to the client's agent.
+func (c *connection) stored(
+	ctx context.Context, id sessionstore.ID,
+) (sessionstore.Session, error) {
+	if err := c.initialized(ctx); err != nil {
 		return sessionstore.Session{}, err
 	}
-	s, err := a.sessions.Stored(ctx, id)
+	s, err := c.agent.sessions.Stored(ctx, id)
 	return s, protocolError(err)
 }
 
@@ -67,23 +69,46 @@ func (a *agent) pass(
 	return a.sessions.Pass(ctx, method, s, params.Without(protocol.SessionID))
 }
 
-// closeFor returns what closes a session for from's client. If the session has other viewers, that
-// is all. Otherwise it ends the session's turn and closes the session, which stays stored.
-func (a *agent) closeFor(from *agent) storedFunc {
-	return func(
-		ctx, closing context.Context, at *ticket, params params,
-	) (json.RawMessage, error) {
-		if s := at.Queue.Active(); s != nil && s.host.viewers.Others(from) > 0 {
-			a.keep(s, s.host.viewers.Leave(from), from.graceNow())
-			return nil, nil
-		}
-		return a.end(ctx, closing, at, params.Without(protocol.SessionID))
+// runner returns the agent that runs the session of a queue, the client's own if it is not active.
+func (c *connection) runner(q *queue) *agent {
+	if s := q.Active(); s != nil {
+		return s.agent
 	}
+	return c.agent
 }
 
-// end ends a session's turn and closes the session, if it is active. params are those of a
+// close closes a session for the client. If the session has other viewers, that is all. Otherwise it
+// ends the session's turn and closes the session, which stays stored.
+func (c *connection) close(
+	ctx, closing context.Context, at *ticket, params params,
+) (json.RawMessage, error) {
+	s := at.Queue.Active()
+	if s == nil {
+		return nil, nil
+	}
+	v := s.host.viewers
+	if !v.Has(c) {
+		return nil, errNotActive(s.id)
+	}
+	if v.Others(c) > 0 {
+		s.keep(v.Leave(c), c.graceNow())
+		return nil, nil
+	}
+	return endActive(ctx, closing, at, params.Without(protocol.SessionID))
+}
+
+// remove ends a session that is to be deleted or archived. It fails if another client has it open.
+func (c *connection) remove(ctx, closing context.Context, at *ticket) error {
+	if s := at.Queue.Active(); s != nil && s.host.viewers.Others(c) > 0 {
+		return errOpenElsewhere(s.id, nil)
+	}
+	_, err := endActive(ctx, closing, at, nil)
+	return err
+}
+
+// endActive ends a session's turn and closes the session, if it is active. params are those of a
 // session/close, or nil.
-func (a *agent) end(
+func endActive(
 	ctx, closing context.Context, at *ticket, params backend.Raw,
 ) (json.RawMessage, error) {
 	s := at.Queue.Active()
@@ -93,20 +118,21 @@ func (a *agent) end(
 	if err := at.Queue.EndTurns(ctx, backend.ErrCancelled); err != nil {
 		return nil, err
 	}
-	return a.closeSession(closing, s, params), nil
+	return s.end(closing, params), nil
 }
 
 // delete closes a session and removes it for good. A session that is gone from the store may still
 // be active here.
-func (a *agent) delete(
+func (c *connection) delete(
 	ctx, closing context.Context, at *ticket, params params,
 ) (json.RawMessage, error) {
-	s, err := a.stored(ctx, at.Queue.ID)
+	a := c.runner(at.Queue)
+	s, err := c.stored(ctx, at.Queue.ID)
 	if unknown, ok := errors.AsType[*jsonrpc.Error](err); err != nil &&
 		!(ok && unknown.Code == protocol.CodeNotFound) {
 		return nil, err
 	}
-	if _, endErr := a.end(ctx, closing, at, nil); endErr != nil || err != nil {
+	if endErr := c.remove(ctx, closing, at); endErr != nil || err != nil {
 		return nil, endErr
 	}
 	// The store remembers not to import the session again, even if the agent keeps it.
@@ -121,37 +147,36 @@ func (a *agent) delete(
 	return result, nil
 }
 
-// closeSession closes s if it is the active session of its queue. params are those of a
-// session/close, nil for any other reason; the result is the backend's part of its response.
-func (a *agent) closeSession(
-	ctx context.Context, s *session, params backend.Raw,
-) (result json.RawMessage) {
+// end closes s if it is the active session of its queue. params are those of a session/close, nil
+// for any other reason; the result is the backend's part of its response.
+func (s *session) end(ctx context.Context, params backend.Raw) (result json.RawMessage) {
 	if !s.queue.Deactivate(s) {
 		return nil
 	}
-	a.releaseSession()
+	defer s.agent.releaseSession() // last: the agent may end then
 	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
 	defer cancel()
 	defer s.host.viewers.Close()
 	result, err := s.close(ctx, params)
 	if err != nil && !errors.Is(err, backend.ErrClosed) { // the end of the connection was faster
-		a.log.Warn("cannot close the session", "session", s.id, "error", err)
+		s.agent.log.Warn("cannot close the session", "session", s.id, "error", err)
 	}
 	return result
 }
 
 // evict closes a session that another process took over or deleted, once its turn was answered.
-func (a *agent) evict(s *session, cause error) {
+func (s *session) evict(cause error) {
+	a := s.agent
 	a.log.Info("the session ended: another process opened or deleted it", "session", s.id,
 		"cause", cause)
-	at := a.queues.Ticket(s.id, turns.Lifecycle)
+	at := a.home.queues.Ticket(s.id, turns.Lifecycle, nil)
 	a.tasks.Go(func() {
 		defer at.Release()
 		if at.Acquire(a.base) != nil || at.Queue.Active() != s {
 			return
 		}
 		if at.Queue.EndTurns(a.base, cause) == nil {
-			a.closeSession(a.base, s, nil)
+			s.end(a.base, nil)
 		}
 	})
 }

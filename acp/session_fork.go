@@ -10,11 +10,12 @@ import (
 
 // acceptFork serves session/fork: it creates a session with other roots and a copy of the source's
 // finished turns. It does not wait for the source.
-func (a *agent) acceptFork(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
+func (c *connection) acceptFork(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
+	a := c.agent
 	return func() (json.RawMessage, error) {
 		ctx, cancel := a.requestContext(ctx)
 		defer cancel()
-		p, err := a.decodeSession(ctx, parseParams(r.Params, loadShape), forkFields)
+		p, err := c.decodeSession(ctx, parseParams(r.Params, loadShape), forkFields)
 		if err != nil {
 			return nil, err
 		}
@@ -25,6 +26,6 @@ func (a *agent) acceptFork(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work
 		if err := a.chooseFolders(ctx, &p, backend.Fork, &source.Session); err != nil {
 			return nil, err
 		}
-		return a.create(ctx, r, p, backend.Fork, source)
+		return c.create(ctx, r, p, backend.Fork, source)
 	}
 }

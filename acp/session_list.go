@@ -3,6 +3,7 @@ package acp
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
@@ -30,59 +31,38 @@ type sessionInfo struct {
 }
 
 // acceptList serves session/list.
-func (a *agent) acceptList(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
+func (c *connection) acceptList(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 	p, err := decodeList(r.Params)
 	if err != nil {
 		return jsonrpc.Fail(err)
 	}
+	a := c.agent
 	return func() (json.RawMessage, error) {
 		ctx, cancel := a.requestContext(ctx)
 		defer cancel()
-		if err := a.initialized(ctx); err != nil {
+		if err := c.initialized(ctx); err != nil {
 			return nil, err
 		}
 		query, err := tasks.FromDisk(ctx, a.tasks, func() (sessionstore.Query, error) {
-			return p.query(a.init.owner()), nil
+			return p.query(a.identity()), nil
 		})
 		if err != nil {
 			return nil, err
 		}
+		open := c.home.openIDs()
 		query.Unused = sessionstore.UnusedFilter{
-			Before: time.Now().Add(-sessionstore.UnusedGrace), Keep: a.activeIDs()}
+			Before: time.Now().Add(-sessionstore.UnusedGrace), Keep: open}
 		page, err := a.sessions.List(ctx, p.cwd, query)
 		if err != nil {
 			return nil, protocolError(err)
 		}
-		return listResult(page, a.openIDs())
+		return listResult(page, open)
 	}
-}
-
-// openIDs returns the stored ids of the sessions that the user's clients have open, if clients can
-// join them.
-func (a *agent) openIDs() map[sessionstore.ID]bool {
-	if !a.lasting() {
-		return nil
-	}
-	open := make(map[sessionstore.ID]bool)
-	for _, other := range a.owner.all() {
-		for _, id := range other.activeIDs() {
-			open[id] = true
-		}
-	}
-	return open
-}
-
-// activeIDs returns the stored ids of the active sessions.
-func (a *agent) activeIDs() (ids []sessionstore.ID) {
-	for _, s := range a.queues.Active() {
-		ids = append(ids, s.host.stored)
-	}
-	return ids
 }
 
 // listResult returns the response for a page, in which it marks those that are open. Its sessions are
 // never null.
-func listResult(page sessionstore.Page, open map[sessionstore.ID]bool) (json.RawMessage, error) {
+func listResult(page sessionstore.Page, open []sessionstore.ID) (json.RawMessage, error) {
 	result := struct {
 		Sessions   []sessionInfo       `json:"sessions"`
 		NextCursor sessionstore.Cursor `json:"nextCursor,omitempty"`
@@ -91,7 +71,7 @@ func listResult(page sessionstore.Page, open map[sessionstore.ID]bool) (json.Raw
 		ours := struct {
 			Gone bool `json:"deletedInAgent,omitzero"`
 			Open bool `json:"open,omitzero"`
-		}{s.Gone, open[s.ID]}
+		}{s.Gone, slices.Contains(open, s.ID)}
 		if ours.Gone || ours.Open {
 			s.Meta = strictjson.Set(s.Meta, "acp-agent", strictjson.Encode(ours))
 		}

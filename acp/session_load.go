@@ -18,20 +18,20 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// acceptLoad serves session/load and session/resume of front's client.
-func (a *agent) acceptLoad(ctx context.Context, r *jsonrpc.Request, front *agent) jsonrpc.Work {
+// acceptLoad serves session/load and session/resume.
+func (c *connection) acceptLoad(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 	cause := backend.Cause(r.Method)
 	params := parseParams(r.Params, loadShape)
 	id, _ := params.Field(protocol.SessionID).Text() // checked by decodeSession
-	at := a.queues.Ticket(sessionstore.ID(id), turns.Lifecycle)
+	at := c.home.queues.Ticket(sessionstore.ID(id), turns.Lifecycle, c)
 	fields := loadFields
 	if cause == backend.Resume {
 		fields = resumeFields
 	}
-	l := &load{agent: a, front: front, at: at, cause: cause}
+	l := &load{agent: c.agent, from: c, at: at, cause: cause}
 	request := ctx
 	return func() (json.RawMessage, error) {
-		ctx, cancel := a.requestContext(request)
+		ctx, cancel := c.agent.requestContext(request)
 		defer cancel()
 		ok := false
 		defer func() {
@@ -40,11 +40,11 @@ func (a *agent) acceptLoad(ctx context.Context, r *jsonrpc.Request, front *agent
 			}
 		}()
 		var err error
-		if l.params, err = a.decodeSession(ctx, params, fields); err != nil {
+		if l.params, err = c.decodeSession(ctx, params, fields); err != nil {
 			return nil, err
 		}
 		if cause == backend.Load {
-			l.rate = newReplayRate(request, front.replayRate())
+			l.rate = newReplayRate(request, c.replayRate())
 		}
 		s, result, err := l.run(ctx)
 		if err != nil {
@@ -53,7 +53,7 @@ func (a *agent) acceptLoad(ctx context.Context, r *jsonrpc.Request, front *agent
 		if l.joined != nil {
 			r.AfterResponse(l.joined)
 		}
-		a.releaseAfterResponse(r, at, s, front, l.notice)
+		c.releaseAfterResponse(r, at, s, l.notice)
 		ok = true
 		return result, nil
 	}
@@ -61,8 +61,8 @@ func (a *agent) acceptLoad(ctx context.Context, r *jsonrpc.Request, front *agent
 
 // load is a session/load or session/resume.
 type load struct {
-	agent  *agent
-	front  *agent // whose client has sent the request; nil if inTurn
+	agent  *agent      // runs the session
+	from   *connection // of the client that has sent the request; nil if inTurn
 	at     *ticket
 	cause  backend.Cause
 	rate   *replayRate // nil for a resume
@@ -81,10 +81,16 @@ type load struct {
 // load replays the history. If that cannot be read or sent, the session is closed and stays stored
 // with its new roots.
 func (l *load) run(ctx context.Context) (*session, json.RawMessage, error) {
-	a := l.agent
 	if err := l.at.Acquire(ctx); err != nil {
 		return nil, nil, err
 	}
+	if l.previous = l.at.Queue.Active(); l.previous != nil {
+		if l.previous.agent.identity() != l.agent.identity() {
+			return nil, nil, errOpenElsewhere(l.params.id, nil)
+		}
+		l.agent = l.previous.agent
+	}
+	a := l.agent
 	var err error
 	if l.stored, err = a.sessions.Find(ctx, l.params.id, l.params.roots.Cwd()); err != nil {
 		return nil, nil, err
@@ -92,7 +98,6 @@ func (l *load) run(ctx context.Context) (*session, json.RawMessage, error) {
 	if err := a.sessions.MatchCwd(ctx, l.params.roots.Cwd(), l.stored.Keys); err != nil {
 		return nil, nil, err
 	}
-	l.previous = l.at.Queue.Active()
 	if joins, err := l.joins(); err != nil {
 		return nil, nil, err
 	} else if joins {
@@ -107,8 +112,8 @@ func (l *load) run(ctx context.Context) (*session, json.RawMessage, error) {
 	}
 	if l.cause == backend.Load {
 		// A session whose history cannot be shown does not stay open.
-		if err := a.replay(context.WithoutCancel(ctx), s, l.front, act.opened, l.rate); err != nil {
-			a.closeSession(a.base, s, nil)
+		if err := a.replay(context.WithoutCancel(ctx), s, l.from, act.opened, l.rate); err != nil {
+			s.end(a.base, nil)
 			return nil, nil, err
 		}
 	}
@@ -154,7 +159,7 @@ func (l *load) open(ctx context.Context) (*activation, error) {
 	if l.inTurn {
 		o.viewers = l.previous.host.viewers
 	} else {
-		o.viewers, o.front = newViewers(l.agent, l.front, l.params.id), l.front
+		o.viewers, o.loading = newViewers(l.agent, l.from, l.params.id), l.from
 	}
 	act, err := l.agent.open(ctx, o)
 	if err == nil {

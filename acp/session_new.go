@@ -15,29 +15,30 @@ import (
 )
 
 // acceptNew serves session/new. It waits for no other session.
-func (a *agent) acceptNew(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
+func (c *connection) acceptNew(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
+	a := c.agent
 	return func() (json.RawMessage, error) {
 		ctx, cancel := a.requestContext(ctx)
 		defer cancel()
-		p, err := a.decodeSession(ctx, parseParams(r.Params, newShape), newFields)
+		p, err := c.decodeSession(ctx, parseParams(r.Params, newShape), newFields)
 		if err != nil {
 			return nil, err
 		}
 		if err := a.chooseFolders(ctx, &p, backend.New, nil); err != nil {
 			return nil, err
 		}
-		return a.create(ctx, r, p, backend.New, listing.Openable{})
+		return c.create(ctx, r, p, backend.New, listing.Openable{})
 	}
 }
 
 // create opens a session, stores it and returns the response. source is the session that it is a
 // fork of, the zero value for a new one.
-func (a *agent) create(
+func (c *connection) create(
 	ctx context.Context, r *jsonrpc.Request, p sessionParams, cause backend.Cause,
 	source listing.Openable,
 ) (json.RawMessage, error) {
-	id := sessionstore.NewID()
-	o := opening{id: id, stored: id, params: p, foreign: source.Unstored, viewers: newViewers(a, a, id),
+	a, id := c.agent, sessionstore.NewID()
+	o := opening{id: id, stored: id, params: p, foreign: source.Unstored, viewers: newViewers(a, c, id),
 		activation: backend.Activation{Cause: cause, State: source.State,
 			MustExist: a.sessions.OnlyBackendKnows(ctx, source)}}
 	if cause == backend.Fork && !source.Unstored {
@@ -53,7 +54,7 @@ func (a *agent) create(
 	if err != nil {
 		return nil, protocolError(err)
 	}
-	at := a.queues.Ticket(act.id, turns.Lifecycle)
+	at := a.home.queues.Ticket(act.id, turns.Lifecycle, c)
 	s, err := act.activate(at.Queue, lease, source.Title)
 	if err != nil {
 		at.Release()
@@ -61,7 +62,7 @@ func (a *agent) create(
 	}
 	s.notice = act.opened.Notice + act.droppedFolders(cause, source.Keys) +
 		act.broadRoots(workspace.Roots{})
-	a.releaseAfterResponse(r, at, s, a, act.movedRoots(source.Keys))
+	c.releaseAfterResponse(r, at, s, act.movedRoots(source.Keys))
 	return strictjson.Set(act.opened.Result, protocol.SessionID, quote(string(act.id))), nil
 }
 
@@ -71,7 +72,7 @@ func (a *agent) storeNew(
 ) (sessionstore.Lease, error) {
 	state := act.host.takeState()
 	n := sessionstore.NewSession{
-		ID: act.id, Agent: a.init.owner(), Keys: act.keys(act.params.roots.Cwd()), State: state,
+		ID: act.id, Agent: a.identity(), Keys: act.keys(act.params.roots.Cwd()), State: state,
 		StateKey: a.sessions.StateKey(state), Title: source.Title,
 	}
 	switch {
@@ -88,10 +89,10 @@ func (a *agent) storeNew(
 
 // releaseAfterResponse lets the session go ahead once the response to r is on the wire: the notice
 // is shown but not recorded, the updates buffered so far are sent, then the queue moves on.
-// from is the agent of the client that sent r.
-func (a *agent) releaseAfterResponse(
-	r *jsonrpc.Request, at *ticket, s *session, from *agent, notice string,
+func (c *connection) releaseAfterResponse(
+	r *jsonrpc.Request, at *ticket, s *session, notice string,
 ) {
+	a := s.agent
 	r.AfterResponse(func() {
 		if notice != "" {
 			if err := s.show(a.base, backend.Warning(backend.Text(notice))); err != nil {
@@ -100,6 +101,6 @@ func (a *agent) releaseAfterResponse(
 		}
 		s.host.release(a.base)
 		at.Release()
-		s.keepIfLeft(from)
+		s.keepIfLeft(c)
 	})
 }

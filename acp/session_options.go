@@ -10,11 +10,12 @@ import (
 
 // acceptOptions serves session/options, a draft that asks for the settings of a session before there
 // is one. The backend answers it, if it can, for the roots that session/new would have.
-func (a *agent) acceptOptions(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
+func (c *connection) acceptOptions(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
+	a := c.agent
 	return func() (json.RawMessage, error) {
 		ctx, cancel := a.requestContext(ctx)
 		defer cancel()
-		p, err := a.decodeSession(ctx, parseParams(r.Params, newShape), optionsFields)
+		p, err := c.decodeSession(ctx, parseParams(r.Params, newShape), optionsFields)
 		if err != nil {
 			return nil, err
 		}

@@ -49,15 +49,16 @@ var (
 
 // decodeSession reads the params of a lifecycle method, and reports everything that is wrong with
 // them. It waits for a running initialize, which decides which MCP transports are advertised.
-func (a *agent) decodeSession(
+func (c *connection) decodeSession(
 	ctx context.Context, params params, f sessionFields,
 ) (sessionParams, error) {
-	if err := a.initialized(ctx); err != nil {
+	if err := c.initialized(ctx); err != nil {
 		return sessionParams{}, err
 	}
 	if params.err != nil {
 		return sessionParams{}, params.err
 	}
+	a := c.agent
 	var v strictjson.Violations
 	p := sessionParams{rest: params.Without(protocol.SessionID),
 		listed: params.Field(protocol.AdditionalDirectories).Present()}
@@ -66,7 +67,7 @@ func (a *agent) decodeSession(
 	}
 	p.roots = decodeRoots(&v, params.Object)
 	p.servers = a.decodeServers(&v, params.Field(protocol.MCPServers), f.servers)
-	checkSystemPrompt(&v, params.Field(protocol.SystemPrompt), a.init.backend().SystemPrompts)
+	checkSystemPrompt(&v, params.Field(protocol.SystemPrompt), a.info().SystemPrompts)
 	return p, v.Err()
 }
 

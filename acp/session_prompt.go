@@ -8,6 +8,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
 	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
@@ -20,48 +21,150 @@ import (
 // overlapping turns: one that runs and one that waits for it.
 const maxTurns = 2
 
+// prompted is a prompt, which may outlive the connection over which it came.
+type prompted struct {
+	*turns.Turn
+	from   *connection
+	params promptParams
+	at     *ticket
+	finish func() // is called when the turn has ended
+
+	left    bool // nobody waits for the response
+	decided bool
+}
+
 // acceptPrompt serves session/prompt. On the read loop it takes the prompt's place in the queue, or
 // rejects the prompt.
-func (a *agent) acceptPrompt(ctx context.Context, r *jsonrpc.Request, from *agent) jsonrpc.Work {
-	p, err := decodePrompt(r.Params)
+func (c *connection) acceptPrompt(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
+	params, err := decodePrompt(r.Params)
 	if err != nil {
 		return jsonrpc.Fail(err)
 	}
-	p.from = from
-	if err := a.owner.take(turnSlot); err != nil {
+	limit := c.agent.turnLimit()
+	if q := c.home.queues.Find(params.id); q != nil && q.Active() != nil {
+		s := c.viewed(q)
+		if s == nil && !q.IsOpening(c) {
+			return jsonrpc.Fail(errNotActive(q.ID))
+		}
+		params.viewed, limit = s, q.Active().agent.turnLimit()
+	}
+	a, owner := c.agent, c.home.owner
+	if err := owner.take(turnSlot); err != nil {
 		return jsonrpc.Fail(err)
 	}
-	request, leave := ctx, context.CancelCauseFunc(func(error) {})
-	if a.lasting() {
-		request, leave = a.lastingContext(ctx)
-	}
-	t := turns.New(request)
+	owner.use(a)
+	request, leave := a.lastingContext(ctx)
+	t := turns.New(request, c)
 	finish := func() {
 		t.Answered()
 		leave(nil)
-		a.owner.release(turnSlot)
+		owner.release(turnSlot)
+		owner.unuse(a)
 	}
-	at, err := a.queues.PromptTicket(p.id, t, a.turnLimit())
+	at, err := c.home.queues.PromptTicket(params.id, t, limit)
 	if err != nil {
 		finish()
 		return jsonrpc.Fail(protocolError(err))
 	}
-	finishQueued := func() {
+	p := &prompted{Turn: t, from: c, params: params, at: at, finish: func() {
 		at.Queue.Answered(t)
 		finish()
 		at.Release()
+	}}
+	var ended outcome
+	// The work ends before the functions below are called.
+	r.BeforeResponse(func(result json.RawMessage, err error) (json.RawMessage, error) {
+		if !p.left && !p.decided {
+			result, err = t.Decide(result, err)
+		}
+		ended = outcome{result, err}
+		return result, err
+	})
+	r.AfterResponse(func() {
+		if !p.left && !p.decided {
+			p.end(ended)
+		}
+	})
+	return func() (json.RawMessage, error) { return p.serve(ctx, leave) }
+}
+
+// serve runs the turn, and waits for its end as long as the client is connected. ctx is the context
+// of the request; leave ends the turn because the client has left.
+func (p *prompted) serve(
+	ctx context.Context, leave context.CancelCauseFunc,
+) (json.RawMessage, error) {
+	done := make(chan outcome, 1)
+	p.from.agent.tasks.Go(func() {
+		o := outcome{err: tasks.ErrPanicked}
+		defer func() { done <- o }()
+		o.result, o.err = p.run()
+	})
+	select {
+	case o := <-done:
+		return p.decide(ctx, o)
+	case <-ctx.Done():
 	}
-	if a.lasting() {
-		return a.promptLasting(ctx, r, at, t, p, leave, finishQueued)
+	switch {
+	case !errors.Is(context.Cause(ctx), jsonrpc.ErrClosed): // the client has cancelled the request
+	case p.from.graceNow() == 0:
+		leave(jsonrpc.ErrClosed)
+	case p.Cause() == nil:
+		p.left = true
+		p.from.agent.tasks.Go(func() {
+			o := <-done
+			o.result, o.err = p.Decide(o.result, o.err)
+			p.end(o)
+		})
+		return nil, jsonrpc.ErrClosed
 	}
-	r.BeforeResponse(t.Decide)
-	r.AfterResponse(finishQueued)
-	return func() (json.RawMessage, error) { return a.prompt(at, t, p) }
+	o := <-done
+	return o.result, o.err
+}
+
+// viewers returns the viewers of the turn's session, or nil if it is closed.
+func (p *prompted) viewers() *viewers {
+	if s := p.at.Queue.Active(); s != nil {
+		return s.host.viewers
+	}
+	return nil
+}
+
+// decide returns the response. It is decided when it is sent, and the turn ends then, unless the
+// client does not read while others have the session open: they do not wait for it.
+func (p *prompted) decide(ctx context.Context, o outcome) (json.RawMessage, error) {
+	v := p.viewers()
+	if v == nil || v.SettleAlone(ctx, p.from, p.from.Full) {
+		return o.result, o.err
+	}
+	o.result, o.err = p.Decide(o.result, o.err)
+	p.decided = true
+	p.end(o)
+	v.Settle(ctx, p.from)
+	return o.result, o.err
+}
+
+// end tells the viewers that get no response how the turn ended, and lets the next one begin.
+func (p *prompted) end(o outcome) {
+	defer p.finish()
+	s := p.at.Queue.Active()
+	if s == nil || s.host.viewers.Others(p.from) == 0 {
+		return
+	}
+	ended := map[string]any{"stopReason": stopReason(o)}
+	if o.err != nil {
+		ended = map[string]any{"error": o.err.Error()}
+	}
+	ctx, cancel := commitContext(s.agent.base)
+	defer cancel()
+	if s.beginUpdate(ctx) == nil {
+		defer s.endUpdate()
+		s.host.viewers.mark(ctx, p.from, map[string]any{"turn": ended})
+	}
 }
 
 // turnLimit returns how many turns of a session may be unanswered, 0 for any number.
 func (a *agent) turnLimit() int {
-	if a.init.overlappingTurns() {
+	if a.info().OverlappingTurns {
 		return 0
 	}
 	return maxTurns
@@ -72,7 +175,7 @@ type promptParams struct {
 	id     sessionstore.ID
 	blocks []json.RawMessage
 	rest   backend.Raw // the params without sessionId
-	from   *agent      // whose client sent them
+	viewed *session    // that the client had open when it sent them, or nil
 }
 
 func decodePrompt(raw json.RawMessage) (promptParams, error) {
@@ -188,20 +291,22 @@ func (p promptParams) updates() []sessionstore.Update {
 	return updates
 }
 
-// prompt runs a turn. It stores the prompt when its turn has come, releases the queue when the
+// run runs the turn. It stores the prompt when its turn has come, releases the queue when the
 // backend has the prompt, and returns when everything said in the turn is stored.
-func (a *agent) prompt(at *ticket, t *turns.Turn, p promptParams) (json.RawMessage, error) {
-	if err := a.initialized(t.Context()); err != nil {
+func (p *prompted) run() (json.RawMessage, error) {
+	t, at := p.Turn, p.at
+	if err := p.from.initialized(t.Context()); err != nil {
 		return nil, err
 	}
 	if err := at.Acquire(t.Context()); err != nil {
 		return nil, err
 	}
-	s, err := a.beginTurn(at, t, p)
+	s, err := p.begin()
 	if err != nil {
 		return nil, protocolError(err)
 	}
-	a.observe(TurnEvent{Session: s.id, Running: true})
+	a := s.agent
+	p.from.observe(TurnEvent{Session: s.id, Running: true})
 	updates := &turnUpdates{session: s, turn: t}
 	defer func() { s.endTurn(t) }() // also after a panic
 	updates.watchLease(t)
@@ -212,31 +317,30 @@ func (a *agent) prompt(at *ticket, t *turns.Turn, p promptParams) (json.RawMessa
 		func() (result backend.Raw, err error) {
 			defer at.Release() // also after a panic
 			err = a.tasks.Guard("prompt", func() (err error) {
-				result, err = a.runTurn(at, t, updates, p)
+				result, err = s.runTurn(at, t, updates, p.params)
 				return err
 			})
 			return result, err
 		})
 	t.Over()
-	s = updates.end()
+	s = updates.end() // a command may have opened it again
 	if spending := updates.spending.Load(); spending != nil {
-		o.result = s.endSpending(t, spending, o.result)
+		o.result = s.endSpending(t, p.from, spending, o.result)
 	}
-	result, err := s.answer(t, p, &o)
-	a.observe(TurnEvent{s.id, false, stopReason(outcome{result, err}), err})
+	result, err := s.answer(t, p.params, &o)
+	p.from.observe(TurnEvent{s.id, false, stopReason(outcome{result, err}), err})
 	return result, err
 }
 
 // runTurn answers a command of the adapter, or has the backend answer the prompt. It releases the
 // ticket once the backend has the prompt.
-func (a *agent) runTurn(
+func (s *session) runTurn(
 	at *ticket, t *turns.Turn, updates *turnUpdates, p promptParams,
 ) (backend.Raw, error) {
-	if command, ok := updates.session.ownCommand(p.rest); ok {
+	if command, ok := s.ownCommand(p.rest); ok {
 		at.Release()
-		return a.answerOwn(t, updates, command)
+		return s.answerOwn(t, updates, command)
 	}
-	s := updates.current()
 	if budgets := s.budgets(); len(budgets) > 0 {
 		at.Release() // the user may take a while
 		if err := s.askToExceed(t.Context(), budgets); errors.Is(err, errBudget) {
@@ -259,26 +363,32 @@ func (a *agent) runTurn(
 // errNotRun is the outcome of a turn that has ended before the backend got it.
 var errNotRun = errors.New("the turn did not run")
 
-// beginTurn stores the start of t when its turn has come. A backend without overlapping turns gets
-// a prompt once all earlier prompts were answered, and so does an agent whose session a command may
-// open again.
-func (a *agent) beginTurn(at *ticket, t *turns.Turn, p promptParams) (*session, error) {
-	_, mayReopen := parseOwnCommand(p.rest)
-	t.Exclusive = mayReopen || !a.init.overlappingTurns()
-	overlaps, err := at.Begin(a.turnLimit())
+// begin stores the start of the turn when its turn has come, in the session that the client has
+// open, or had when it sent the prompt. A backend without overlapping turns gets a prompt once all
+// earlier prompts were answered, and so does an agent whose session a command may open again.
+func (p *prompted) begin() (*session, error) {
+	q, ctx := p.at.Queue, p.Context()
+	s := q.Active()
+	if s == nil || s != p.params.viewed && !s.host.viewers.Has(p.from) {
+		return nil, p.from.agent.whyInactive(ctx, q.ID)
+	}
+	_, mayReopen := parseOwnCommand(p.params.rest)
+	p.Exclusive = mayReopen || !s.agent.info().OverlappingTurns
+	overlaps, err := p.at.Begin(s.agent.turnLimit())
 	if err != nil {
 		return nil, err
 	}
-	s := at.Queue.Active()
-	if s == nil {
-		return nil, a.whyInactive(t.Context(), at.Queue.ID)
+	if s = q.Active(); s == nil { // it was closed meanwhile
+		return nil, p.from.agent.whyInactive(ctx, q.ID)
 	}
-	return s, s.begin(t, p, overlaps)
+	return s, s.begin(p.Turn, p.from, p.params, overlaps)
 }
 
 // begin stores the start of a turn before the backend acts, and shows the client the title that a
 // session gets from its first prompt. overlaps says that other turns are running.
-func (s *session) begin(t *turns.Turn, p promptParams, overlaps bool) error {
+func (s *session) begin(
+	t *turns.Turn, from *connection, p promptParams, overlaps bool,
+) error {
 	ctx := t.Context()
 	s.record.restart(ctx)
 	// An update that the client has seen may not be recorded yet. It comes before the prompt in the
@@ -303,7 +413,7 @@ func (s *session) begin(t *turns.Turn, p promptParams, overlaps bool) error {
 		s.failed(err)
 		return err
 	}
-	s.showPrompt(ctx, p)
+	s.showPrompt(ctx, from, p)
 	if t.Title = title; title != "" {
 		s.setTitle(ctx, title)
 	}
@@ -311,14 +421,14 @@ func (s *session) begin(t *turns.Turn, p promptParams, overlaps bool) error {
 }
 
 // showPrompt shows the other viewers a prompt whose turn begins.
-func (s *session) showPrompt(ctx context.Context, p promptParams) {
+func (s *session) showPrompt(ctx context.Context, from *connection, p promptParams) {
 	v := s.host.viewers
-	if v.Others(p.from) == 0 {
+	if v.Others(from) == 0 {
 		return
 	}
-	v.mark(ctx, p.from, map[string]any{"turn": map[string]bool{"running": true}})
+	v.mark(ctx, from, map[string]any{"turn": map[string]bool{"running": true}})
 	for _, u := range p.updates() {
-		if err := v.update(ctx, p.from, u); err != nil {
+		if err := v.update(ctx, from, u); err != nil {
 			s.agent.log.Debug("prompt not shown", "session", s.id, "error", err)
 		}
 	}

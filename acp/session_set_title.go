@@ -12,16 +12,17 @@ import (
 )
 
 // acceptSetTitle accepts a session/set_title.
-func (a *agent) acceptSetTitle(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
-	return a.acceptStored(ctx, r, turns.Ordinary, a.setTitle, "title")
+func (c *connection) acceptSetTitle(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
+	return c.acceptStored(ctx, r, turns.Ordinary, c.setTitle, "title")
 }
 
 // setTitle serves session/set_title. No title of the agent or of a prompt replaces one that a
 // client has set, until the client clears it with "".
-func (a *agent) setTitle(
+func (c *connection) setTitle(
 	ctx, _ context.Context, at *ticket, params params,
 ) (json.RawMessage, error) {
-	stored, err := a.stored(ctx, at.Queue.ID)
+	a := c.runner(at.Queue)
+	stored, err := c.stored(ctx, at.Queue.ID)
 	if err != nil {
 		return nil, err
 	}

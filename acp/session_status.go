@@ -6,8 +6,8 @@ import (
 )
 
 // status serves session/status, which asks whether the session is active here.
-func (a *agent) status(ctx, _ context.Context, at *ticket, _ params) (json.RawMessage, error) {
-	if _, err := a.stored(ctx, at.Queue.ID); err != nil {
+func (c *connection) status(ctx, _ context.Context, at *ticket, _ params) (json.RawMessage, error) {
+	if _, err := c.stored(ctx, at.Queue.ID); err != nil {
 		return nil, err
 	}
 	if at.Queue.Active() != nil {

@@ -12,12 +12,12 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// telling returns work, the rest of a request that from's client has sent about the session. If the
+// telling returns work, the rest of a request that a client has sent about the session. If the
 // request changes a setting, the other viewers are told.
 func (s *session) telling(
-	from *agent, method string, params backend.Raw, work jsonrpc.Work,
+	from *connection, method string, params backend.Raw, work jsonrpc.Work,
 ) jsonrpc.Work {
-	if work == nil || !s.agent.lasting() && s.host.permits.Configured == nil ||
+	if work == nil ||
 		method != protocol.SessionSetMode && method != protocol.SessionSetConfigOption {
 		return work
 	}
@@ -68,9 +68,9 @@ func (s *session) noteMode(u backend.Update) {
 // isForPlans reports whether a mode is one in which agents make plans and change nothing.
 func isForPlans(mode string) bool { return strings.Contains(strings.ToLower(mode), "plan") }
 
-// tellSetting tells the viewers but from what from's client has set, and later those that join. An
+// tellSetting tells the viewers but from what that has set, and later those that join. An
 // agent need not send an update of what a client sets.
-func (s *session) tellSetting(from *agent, set backend.Update) {
+func (s *session) tellSetting(from *connection, set backend.Update) {
 	if set.Raw == nil {
 		return
 	}

@@ -58,7 +58,7 @@ func (p *spending) note(ctx context.Context, u backend.Update) {
 	}
 	p.meters.Cost(p.source, cost.Currency, *cost.Amount)
 	if p.turns == 0 && time.Since(p.stored) >= chargeEvery {
-		p.store(ctx)
+		p.store(ctx, p.session.agent.connection)
 	}
 }
 
@@ -85,7 +85,7 @@ func (p *spending) load(ctx context.Context) bool {
 		}
 		p.total = metering.Sum(sums, sessionstore.CostMeter)
 		p.source = sourceOf(stored.StateKey)
-		p.meters = metering.New(account, s.agent.init.backend().Usage)
+		p.meters = metering.New(account, s.agent.info().Usage)
 		return nil
 	})
 	if err != nil {
@@ -132,10 +132,10 @@ func (p *spending) dropTurn() {
 	p.turns--
 }
 
-// endTurn stores what was used in a turn whose response is result. It returns what the turn and
-// the session have cost.
+// endTurn stores what was used in a turn that by has prompted, and whose response is result. It
+// returns what the turn and the session have cost.
 func (p *spending) endTurn(
-	ctx context.Context, result backend.Raw,
+	ctx context.Context, by *connection, result backend.Raw,
 ) (turn, session map[string]float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -144,15 +144,17 @@ func (p *spending) endTurn(
 		return nil, nil
 	}
 	p.meters.Turn(p.source, tokensOf(result))
-	return p.store(ctx), maps.Clone(p.total)
+	return p.store(ctx, by), maps.Clone(p.total)
 }
 
 // endSpending stores what was used in a turn of s, and tells the user which budgets it has used up.
 // It returns the response of the turn with what the turn and the session have cost.
-func (s *session) endSpending(t *turns.Turn, p *spending, result backend.Raw) backend.Raw {
+func (s *session) endSpending(
+	t *turns.Turn, by *connection, p *spending, result backend.Raw,
+) backend.Raw {
 	ctx, cancel := commitContext(t.Context())
 	defer cancel()
-	turn, session := p.endTurn(ctx, result)
+	turn, session := p.endTurn(ctx, by, result)
 	if len(turn) > 0 {
 		s.tellBudgets(ctx, turn)
 	}
@@ -181,13 +183,13 @@ func (p *spending) close(ctx context.Context) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.meters != nil {
-		p.store(ctx)
+		p.store(ctx, p.session.agent.connection)
 	}
 }
 
-// store stores what was used since it was last called, and returns what that cost. If the store
-// fails, the next call tries again.
-func (p *spending) store(ctx context.Context) (cost map[string]float64) {
+// store stores what was used since it was last called, tells the observer of by, and returns what
+// it cost. If the store fails, the next call tries again.
+func (p *spending) store(ctx context.Context, by *connection) (cost map[string]float64) {
 	s := p.session
 	charges := p.meters.Take()
 	if len(charges) == 0 {
@@ -216,7 +218,7 @@ func (p *spending) store(ctx context.Context) (cost map[string]float64) {
 	for unit, amount := range cost {
 		p.total[unit] += amount
 	}
-	s.agent.observe(UsageEvent{s.id, charges})
+	by.observe(UsageEvent{s.id, charges})
 	return cost
 }
 

@@ -149,7 +149,7 @@ func (s *session) setAsked(id callKey) {
 
 // recordRejected records that a tool call failed because the user did not allow it, and shows that
 // to the viewers but by, who knows it.
-func (s *session) recordRejected(ctx context.Context, from asker, id string, by *agent) {
+func (s *session) recordRejected(ctx context.Context, from asker, id string, by *connection) {
 	ctx, cancel := commitContext(ctx)
 	defer cancel()
 	if s.beginUpdate(ctx) != nil {

@@ -45,25 +45,25 @@ func (c *clientCapabilities) withoutContent(params json.RawMessage, member strin
 	})
 }
 
-// sendUpdate sends a's client an update of a session, if the client takes it. It waits until the
+// sendUpdate sends the client an update of a session, if the client takes it. It waits until the
 // client has room.
-func (a *agent) sendUpdate(
+func (c *connection) sendUpdate(
 	ctx context.Context, to address, u backend.Update, when occasion,
 ) error {
-	return a.deliver(to, u, to.params(u), when, func(params json.RawMessage) error {
-		return a.conn.Notify(ctx, protocol.SessionUpdate, params)
+	return c.deliver(to, u, to.params(u), when, func(params json.RawMessage) error {
+		return c.Notify(ctx, protocol.SessionUpdate, params)
 	})
 }
 
-// deliver sends a's client an update of a session with send, if the client takes it. params are those
+// deliver sends the client an update of a session with send, if the client takes it. params are those
 // of the update for a client that takes everything.
-func (a *agent) deliver(
+func (c *connection) deliver(
 	to address, u backend.Update, params json.RawMessage, when occasion,
 	send func(params json.RawMessage) error,
 ) error {
 	if u.Kind == sessionstore.Notice {
-		for _, form := range a.formsOf(u) {
-			if !a.takes(form, when) {
+		for _, form := range c.formsOf(u) {
+			if !c.takes(form, when) {
 				continue
 			}
 			if err := send(to.params(form)); err != nil {
@@ -72,21 +72,21 @@ func (a *agent) deliver(
 		}
 		return nil
 	}
-	if !a.takes(u, when) {
+	if !c.takes(u, when) {
 		return nil
 	}
 	if kind := kindOf(u); when == forAnother &&
 		(kind == sessionstore.ToolCall || kind == sessionstore.ToolCallUpdate) {
-		params = a.clientCapabilities().withoutContent(params, "update")
+		params = c.clientCapabilities().withoutContent(params, "update")
 	}
 	return send(params)
 }
 
-// takes reports whether a's client is sent an update.
-func (a *agent) takes(u backend.Update, when occasion) bool {
-	takes := a.clientCapabilities().takes(u, when)
+// takes reports whether the client is sent an update.
+func (c *connection) takes(u backend.Update, when occasion) bool {
+	takes := c.clientCapabilities().takes(u, when)
 	if !takes {
-		a.log.Debug("the client does not take an update", "kind", u.Kind)
+		c.agent.log.Debug("the client does not take an update", "kind", u.Kind)
 	}
 	return takes
 }

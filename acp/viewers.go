@@ -16,8 +16,8 @@ import (
 
 // viewers are the clients that have a session open.
 type viewers struct {
-	*turns.Viewers[*agent]
-	agent   *agent // runs the session; the backend knows its client
+	*turns.Viewers[*connection]
+	agent   *agent // runs the session; its backend knows the client of its connection
 	address address
 	// sequence counts what the viewers are shown and asked.
 	sequence atomic.Int64
@@ -25,65 +25,48 @@ type viewers struct {
 }
 
 // answer is an answer to a question, and whose client gave it.
-type answer = turns.Answer[*agent]
+type answer = turns.Answer[*connection]
 
-// newViewers returns the viewers of a session that a runs and the client of first opens. If turns
-// end with the connection, a's client is the only one.
-func newViewers(a, first *agent, id sessionstore.ID) *viewers {
-	v := &viewers{agent: a, address: newAddress(id)}
-	if !a.lasting() {
-		v.Viewers = turns.FixedViewers(a)
-		return v
+// newViewers returns the viewers of a session that a runs, of which first opens it.
+func newViewers(a *agent, first *connection, id sessionstore.ID) *viewers {
+	v := &viewers{agent: a, address: newAddress(id), opened: string(sessionstore.NewID())}
+	o := turns.ViewerOptions[*connection]{Go: a.tasks.Go, Slow: v.dropped}
+	if a.home.grace > 0 { // otherwise dropping the client would end the session
+		o.Patience = a.options.tuning.SlowViewer
 	}
-	v.opened = string(sessionstore.NewID())
-	v.Viewers = turns.NewViewers(first, turns.ViewerOptions[*agent]{
-		Go: a.tasks.Go, Slow: v.dropped, Patience: a.options.tuning.SlowViewer})
+	v.Viewers = turns.NewViewers(first, o)
 	return v
 }
 
-// HasLeft implements [turns.Client].
-func (a *agent) HasLeft() bool { return a.left.Load() }
-
-// Room implements [turns.Client].
-func (a *agent) Room() <-chan struct{} { return a.conn.Room() }
-
-// offer sends a's client a notification. If turns outlive the connection, it does not wait.
-func (a *agent) offer(ctx context.Context, method string, params json.RawMessage) error {
-	if a.lasting() {
-		return a.conn.TryNotify(method, params)
-	}
-	return a.conn.Notify(ctx, method, params)
-}
-
 // dropped tells a client that it was too slow. Turns go on without a viewer for a while.
-func (v *viewers) dropped(c *agent, alone <-chan struct{}) {
+func (v *viewers) dropped(c *connection, alone <-chan struct{}) {
 	v.agent.log.Info("a client is too slow to be shown the session", "session", v.address.id)
 	c.tell(v.address, "\n\nThis window took too long to read, so the rest is not shown here. "+
 		"Load the session again to see it.\n")
-	if s := v.agent.activeSession(v.address.id); s != nil {
-		v.agent.keep(s, alone, c.graceNow())
+	if s := v.agent.home.session(v.address.id); s != nil {
+		s.keep(alone, c.graceNow())
 	}
 }
 
 // notify sends the viewers a notification.
 func (v *viewers) notify(ctx context.Context, method string, params backend.Raw) error {
-	return v.Send(ctx, nil, len(params), func(to *agent) error {
-		return to.offer(ctx, method, params)
+	return v.Send(ctx, nil, len(params), func(to *connection) error {
+		return to.TryNotify(method, params)
 	})
 }
 
 // update sends the viewers but except an update of the session, if they take it. It is encoded
 // once.
-func (v *viewers) update(ctx context.Context, except *agent, u backend.Update) error {
+func (v *viewers) update(ctx context.Context, except *connection, u backend.Update) error {
 	v.sequence.Add(1)
 	params := v.address.params(u)
-	return v.Send(ctx, except, len(u.Raw), func(to *agent) error {
+	return v.Send(ctx, except, len(u.Raw), func(to *connection) error {
 		when := asItComes
-		if to != v.agent { // the backend does not know this client
+		if to.agent != v.agent { // the backend does not know this client
 			when = forAnother
 		}
 		return to.deliver(v.address, u, params, when, func(params json.RawMessage) error {
-			return to.offer(ctx, protocol.SessionUpdate, params)
+			return to.TryNotify(protocol.SessionUpdate, params)
 		})
 	})
 }
@@ -99,7 +82,7 @@ func (v *viewers) firstTakesNotices() bool {
 func (v *viewers) offers(method string, params backend.Raw) error {
 	clients := v.Clients()
 	if len(clients) == 0 {
-		clients = []*agent{v.agent}
+		clients = []*connection{v.agent.connection}
 	}
 	var err error
 	for _, c := range clients {
@@ -125,44 +108,40 @@ func (v *viewers) call(ctx context.Context, method string, params backend.Raw) b
 		}
 	}
 	return v.Call(ctx,
-		func(to *agent) error { return to.checkMethod(method, params) },
+		func(to *connection) error { return to.checkMethod(method, params) },
 		func(
-			ctx context.Context, to *agent, onResponse func(backend.Raw, error),
+			ctx context.Context, to *connection, onResponse func(backend.Raw, error),
 		) backend.Work {
-			return to.conn.CallFunc(ctx, method, params, onResponse)
+			return to.CallFunc(ctx, method, params, onResponse)
 		})
 }
 
 // ask asks the viewers a question. The returned function waits for the answer.
 func (v *viewers) ask(ctx context.Context, asked question) func() answer {
-	id := ""
-	if v.agent.lasting() {
-		id = v.opened + "-" + strconv.FormatInt(v.sequence.Add(1), 10)
-		asked.params = withMeta(asked.params, "question", quote(id))
-	}
-	v.agent.observe(QuestionEvent{v.address.id, true})
-	q := v.Ask(ctx, turns.QuestionForm[*agent]{
+	id := v.opened + "-" + strconv.FormatInt(v.sequence.Add(1), 10)
+	asked.params = withMeta(asked.params, "question", quote(id))
+	v.agent.connection.observe(QuestionEvent{v.address.id, true})
+	q := v.Ask(ctx, turns.QuestionForm[*connection]{
 		Send: func(
-			ctx context.Context, to *agent, onResponse func(backend.Raw, error),
+			ctx context.Context, to *connection, onResponse func(backend.Raw, error),
 		) backend.Work {
-			if v.agent.lasting() { // it may not be the client for which the request was checked
-				if err := to.checkMethod(asked.method, asked.params); err != nil {
-					return jsonrpc.Fail(err)
-				}
+			// It may not be the client for which the request was checked.
+			if err := to.checkMethod(asked.method, asked.params); err != nil {
+				return jsonrpc.Fail(err)
 			}
 			params := asked.params
-			if to != v.agent && asked.method == protocol.RequestPermission {
+			if to.agent != v.agent && asked.method == protocol.RequestPermission {
 				params = to.clientCapabilities().withoutContent(params, "toolCall")
 			}
-			return to.conn.CallFunc(ctx, asked.method, params, onResponse)
+			return to.CallFunc(ctx, asked.method, params, onResponse)
 		},
 		Decides:   asked.decides,
-		Late:      func(c *agent, result backend.Raw) { v.answeredLate(c, asked, result) },
+		Late:      func(c *connection, result backend.Raw) { v.answeredLate(c, asked, result) },
 		Cancelled: cancelledAnswer(asked.method),
 	})
 	return func() answer {
 		got := q.Wait()
-		v.agent.observe(QuestionEvent{v.address.id, false})
+		v.agent.connection.observe(QuestionEvent{v.address.id, false})
 		v.tellAnswer(ctx, id, got)
 		return got
 	}
@@ -190,7 +169,7 @@ func cancelledAnswer(method string) backend.Raw {
 
 // tellAnswer tells the viewers that did not answer a question how it was answered.
 func (v *viewers) tellAnswer(ctx context.Context, id string, got answer) {
-	if id == "" || v.Others(got.By) == 0 {
+	if v.Others(got.By) == 0 {
 		return
 	}
 	ctx, cancel := commitContext(ctx)
@@ -218,7 +197,7 @@ func outcomeOf(id string, got answer) questionOutcome {
 
 // mark sends the viewers but except an update that only says something in _meta, for clients that
 // know it.
-func (v *viewers) mark(ctx context.Context, except *agent, ours map[string]any) {
+func (v *viewers) mark(ctx context.Context, except *connection, ours map[string]any) {
 	err := v.update(ctx, except, backend.NewUpdate(map[string]any{
 		"sessionUpdate": sessionstore.SessionInfoUpdate,
 		"_meta":         map[string]any{"acp-agent": ours}}))
@@ -228,7 +207,7 @@ func (v *viewers) mark(ctx context.Context, except *agent, ours map[string]any) 
 }
 
 // answeredLate tells a client that its answer to a question came too late.
-func (v *viewers) answeredLate(c *agent, asked question, result backend.Raw) {
+func (v *viewers) answeredLate(c *connection, asked question, result backend.Raw) {
 	v.agent.tasks.Go(func() {
 		c.tell(v.address, "\n\nYour answer came too late: the question had already been answered or "+
 			"had ended.\n")
@@ -240,11 +219,11 @@ func (v *viewers) answeredLate(c *agent, asked question, result backend.Raw) {
 	})
 }
 
-// tell tells a's client something about a session, whatever waits for it.
-func (a *agent) tell(session address, message string) {
-	for _, u := range a.formsOf(backend.Warning(backend.Text(message))) {
+// tell tells the client something about a session, whatever waits for it.
+func (c *connection) tell(session address, message string) {
+	for _, u := range c.formsOf(backend.Warning(backend.Text(message))) {
 		// An error means that the connection has ended.
-		_ = a.conn.ForceNotify(protocol.SessionUpdate, session.params(u))
+		_ = c.ForceNotify(protocol.SessionUpdate, session.params(u))
 	}
 }
 

@@ -111,7 +111,7 @@ func (w worktreeReply) copySession(
 	if err != nil {
 		return "", err
 	}
-	source, err := w.agent.stored(ctx, w.session.id)
+	source, err := w.agent.sessions.Stored(ctx, w.session.id)
 	if err != nil {
 		return "", err
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -368,6 +369,40 @@ func (h *system) backend() backend.Backend {
 	return proxy.New(h.command, h.options)
 }
 
+// over says what the clients of the tests are connected by: "serve" for acp.Serve, or "remote" for a
+// remote peer of a server, which tests of MCP servers do not pass.
+var over = flag.String("over", "serve", "serve or remote")
+
+// overBoth runs a test with each value of over.
+func overBoth(t *testing.T, test func(t *testing.T)) {
+	given := *over
+	defer func() { *over = given }()
+	for _, way := range []string{"serve", "remote"} {
+		*over = way
+		t.Run(way, test)
+	}
+}
+
+// serve serves a client by the way that over names.
+func serve(ctx context.Context, in io.Reader, out io.Writer, o acp.Options) error {
+	if *over == "serve" {
+		return acp.Serve(ctx, in, out, o)
+	}
+	root, err := workspace.ParseDir("/")
+	if err != nil {
+		return err
+	}
+	o.Workspace.Policy.Allow = []workspace.Dir{root}
+	o.RemoteGrants = acp.Grants{Sessions: true, Account: true, Extensions: true}
+	server := acp.NewServer(acp.ServerOptions{
+		Options: func(acp.Peer) (acp.Options, error) { return o, nil }})
+	err = server.Serve(ctx, acp.NewLines(in, out), acp.Peer{Remote: true})
+	ended, end := context.WithCancel(context.Background())
+	end() // turns may be left
+	_ = server.Shutdown(ended)
+	return err
+}
+
 // connect connects a client.
 func (h *system) connect() *testClient {
 	h.t.Helper()
@@ -384,7 +419,7 @@ func (h *system) connect() *testClient {
 	var serving sync.WaitGroup
 	serving.Go(func() {
 		defer fromAdapter.Close()
-		err := acp.Serve(ctx, toAdapter, fromAdapter, acp.Options{
+		err := serve(ctx, toAdapter, fromAdapter, acp.Options{
 			Backend: h.backend,
 			Store:   h.store,
 			Logger:  slog.New(slog.DiscardHandler),
@@ -555,7 +590,7 @@ func through(
 	ctx, cancel := context.WithCancel(context.Background())
 	var serving sync.WaitGroup
 	serving.Go(func() {
-		err := acp.Serve(ctx, toAdapter, fromAdapter, acp.Options{
+		err := serve(ctx, toAdapter, fromAdapter, acp.Options{
 			Backend: func() backend.Backend { return proxy.New(c, proxy.Options{}) },
 			Store:   store,
 		})

@@ -316,7 +316,9 @@ const patient = "await _x/end\n" + `answer _x/end {}` + "\n"
 // The child writes its response and what follows it at once.
 //
 // Clause P6.
-func TestOrderAfterResponse(t *testing.T) {
+func TestOrderAfterResponse(t *testing.T) { overBoth(t, testOrderAfterResponse) }
+
+func testOrderAfterResponse(t *testing.T) {
 	const turns = 50
 	var script strings.Builder
 	script.WriteString(plain + opened)
@@ -360,7 +362,9 @@ func TestOrderAfterResponse(t *testing.T) {
 }
 
 // Clause P6.
-func TestOrderAfterCancel(t *testing.T) {
+func TestOrderAfterCancel(t *testing.T) { overBoth(t, testOrderAfterCancel) }
+
+func testOrderAfterCancel(t *testing.T) {
 	const turns = 20
 	var script strings.Builder
 	script.WriteString(plain + opened)

@@ -107,8 +107,12 @@ func subagents(
 	return v
 }
 
+// questionIDs are the ids that questions to clients have.
+var questionIDs = regexp.MustCompile(`"_meta":\{"acp-agent":\{"question":"[^"]*"\}\},`)
+
 // named returns JSON with names in the place of ids. It is called for one message at a time.
 func (v *subagentClient) named(raw []byte) string {
+	raw = questionIDs.ReplaceAll(raw, nil)
 	return childIDs.ReplaceAllStringFunc(string(raw), func(id string) string {
 		if !strings.Contains(id, ".") {
 			return "P"

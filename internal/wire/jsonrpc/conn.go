@@ -415,8 +415,9 @@ func (c *Conn) TryNotify(method string, params json.RawMessage) error {
 // changed.
 func (c *Conn) Room() <-chan struct{} { return c.queue.awaitable(c.queue.stream) }
 
-// IsFull reports whether a response would wait.
-func (c *Conn) IsFull() bool { return c.queue.awaitable(c.queue.limit) != nil }
+// Full returns nil if a response would not wait, otherwise a channel that is closed when that may
+// have changed.
+func (c *Conn) Full() <-chan struct{} { return c.queue.awaitable(c.queue.limit) }
 
 // ForceNotify queues a notification even if the queue is full. It is for small, rare messages that
 // must not be lost, such as cancellations. It fails only with [ErrClosed].

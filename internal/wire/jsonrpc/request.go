@@ -79,6 +79,11 @@ func Answered(ctx context.Context) <-chan struct{} {
 	return answered
 }
 
+// WithAnswered returns a context for which Answered returns the given channel.
+func WithAnswered(ctx context.Context, answered <-chan struct{}) context.Context {
+	return context.WithValue(ctx, answeredKey{}, answered)
+}
+
 // task runs the handler for one incoming request or notification.
 type task struct {
 	conn    *Conn

@@ -21,7 +21,6 @@ type Question[C Client] struct {
 	ctx     context.Context // ends with the question
 	end     context.CancelFunc
 	over    atomic.Bool
-	work    backend.Work // of a fixed viewer
 	waiting sync.WaitGroup
 	replies chan reply[C]
 	calls   map[*viewer[C]]*questionCall[C]
@@ -71,10 +70,6 @@ type reply[C Client] struct {
 // Ask asks the viewers a question, without waiting. The caller calls Wait.
 func (v *Viewers[C]) Ask(ctx context.Context, form QuestionForm[C]) *Question[C] {
 	q := &Question[C]{viewers: v, form: form}
-	if v.isFixed() {
-		q.work = form.Send(ctx, v.fixed, nil)
-		return q
-	}
 	q.ctx, q.end = context.WithCancel(ctx)
 	q.replies, q.calls = make(chan reply[C]), make(map[*viewer[C]]*questionCall[C])
 	v.mu.Lock()
@@ -129,10 +124,6 @@ func (q *Question[C]) answeredLate(r reply[C]) {
 // Wait waits for the answer, until the context of Ask ends. While there is no viewer, it waits for
 // one.
 func (q *Question[C]) Wait() Answer[C] {
-	if q.work != nil {
-		result, err := q.work()
-		return Answer[C]{result, err, q.viewers.fixed}
-	}
 	defer q.close()
 	for {
 		all, changed := q.viewers.current()

@@ -9,11 +9,11 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// Queue keeps the requests of one session id in arrival order. The read loop takes a ticket for
-// each of them, and one ticket at a time holds the queue: a prompt until its turn has begun, a
-// passed request until the backend has it, a lifecycle request until its response was sent. The
-// queue also knows the active session and its turns, because passed requests overtake running turns
-// and lifecycle requests end them.
+// Queue keeps the requests of one session id in arrival order, whoever sends them. The read loop of
+// a connection takes a ticket for each of them, and one ticket at a time holds the queue: a prompt
+// until its turn has begun, a passed request until the backend has it, a lifecycle request until its
+// response was sent. The queue also knows the active session and its turns, because passed requests
+// overtake running turns and lifecycle requests end them.
 type Queue[S comparable] struct {
 	ID     sessionstore.ID
 	queues *Queues[S]
@@ -34,37 +34,85 @@ const (
 	prompt                       // has a turn
 )
 
+// Sender is who sends requests: a comparable value, such as a connection. It is nil for requests of
+// nobody, which the program makes itself.
+type Sender any
+
 // Ticket is the position of a request in its queue.
 type Ticket[S comparable] struct {
 	Queue   *Queue[S]
 	kind    RequestKind
+	sender  Sender
 	turn    *Turn         // of a prompt
 	first   chan struct{} // closed when the ticket holds the queue
 	dropped sync.Once
+	narrow  bool // it holds back only its sender; guarded by the queue's mutex
 }
 
-func (q *Queue[S]) ticketLocked(kind RequestKind, t *Turn) *Ticket[S] {
-	at := &Ticket[S]{Queue: q, kind: kind, turn: t, first: make(chan struct{})}
+func (q *Queue[S]) ticketLocked(kind RequestKind, from Sender, t *Turn) *Ticket[S] {
+	at := &Ticket[S]{Queue: q, kind: kind, sender: from, turn: t, first: make(chan struct{})}
 	q.line = append(q.line, at)
-	if len(q.line) == 1 {
-		close(at.first)
-	}
+	q.advanceLocked()
 	return at
 }
 
-func (q *Queue[S]) ticket(kind RequestKind) *Ticket[S] {
+func (q *Queue[S]) ticket(kind RequestKind, from Sender) *Ticket[S] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.ticketLocked(kind, nil)
+	return q.ticketLocked(kind, from, nil)
 }
 
 func (q *Queue[S]) promptTicket(t *Turn, limit int) (*Ticket[S], error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !fits(q.precedingTurnsLocked(), limit) {
+	if !fits(q.precedingTurnsLocked(t.Sender), limit) {
 		return nil, &TooManyError{q.ID}
 	}
-	return q.ticketLocked(prompt, t), nil
+	return q.ticketLocked(prompt, t.Sender, t), nil
+}
+
+// Narrow lets the requests of others overtake the ticket, which holds the queue. From now on it
+// holds back only those of its sender. Until it is released, nothing that it waits for may take a
+// ticket of the same sender.
+func (at *Ticket[S]) Narrow() {
+	q := at.Queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	at.narrow = true
+	q.advanceLocked()
+}
+
+// advanceLocked lets the first ticket that nothing holds back hold the queue, if none does.
+func (q *Queue[S]) advanceLocked() {
+	var next *Ticket[S]
+	for _, at := range q.line {
+		switch {
+		case at.narrow:
+		case at.Holds():
+			return
+		case next == nil && !q.heldBackLocked(at.sender):
+			next = at
+		}
+	}
+	if next != nil {
+		close(next.first)
+	}
+}
+
+// heldBackLocked reports whether a narrow ticket holds back the requests of a sender.
+func (q *Queue[S]) heldBackLocked(from Sender) bool {
+	return slices.ContainsFunc(q.line, func(at *Ticket[S]) bool {
+		return at.narrow && at.sender == from
+	})
+}
+
+// IsOpening reports whether a lifecycle request of the sender is in the line.
+func (q *Queue[S]) IsOpening(from Sender) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return slices.ContainsFunc(q.line, func(at *Ticket[S]) bool {
+		return at.kind == Lifecycle && at.sender == from
+	})
 }
 
 // TooManyError says that a prompt was rejected, because too many turns of the session are
@@ -85,22 +133,27 @@ func fits(turns []*Turn, limit int) bool {
 	return limit == 0 || blocking < limit
 }
 
-// precedingTurnsLocked returns the turns that a new prompt would follow: those since the last
-// lifecycle request in the line.
-func (q *Queue[S]) precedingTurnsLocked() (preceding []*Turn) {
+// precedingTurnsLocked returns the turns that a new prompt of the sender would follow: those since
+// the last lifecycle request in the line. A request that is held back is behind it, unless it is of
+// the same sender. While no session is active, prompts of others are about nothing that the sender
+// knows.
+func (q *Queue[S]) precedingTurnsLocked(from Sender) (preceding []*Turn) {
+	isNone := q.active == *new(S)
 	for _, at := range slices.Backward(q.line) {
-		switch {
+		switch isOthers := at.sender != from; {
+		case at.narrow, isOthers && q.heldBackLocked(at.sender):
 		case at.kind == Lifecycle:
 			return preceding
-		case at.waitingTurn():
+		case at.waitingTurn() && !(isOthers && isNone):
 			preceding = append(preceding, at.turn)
 		}
 	}
 	return append(preceding, q.turns...)
 }
 
-// Cancel ends all turns, including those that still wait in the line. It does not wait.
-func (q *Queue[S]) Cancel(params backend.Raw) {
+// Cancel ends the turns that are chosen, including those that still wait in the line. It does not
+// wait.
+func (q *Queue[S]) Cancel(params backend.Raw, chosen func(*Turn) bool) {
 	q.mu.Lock()
 	all := slices.Clone(q.turns)
 	for _, at := range q.line {
@@ -109,7 +162,7 @@ func (q *Queue[S]) Cancel(params backend.Raw) {
 		}
 	}
 	q.mu.Unlock()
-	End(all, backend.ErrCancelled, params)
+	End(slices.DeleteFunc(all, func(t *Turn) bool { return !chosen(t) }), backend.ErrCancelled, params)
 }
 
 // Active returns the active session, or zero.
@@ -252,25 +305,24 @@ func (at *Ticket[S]) Release() {
 		defer q.mu.Unlock()
 		i := slices.Index(q.line, at)
 		q.line = slices.Delete(q.line, i, i+1)
-		if i == 0 && len(q.line) > 0 {
-			close(q.line[0].first)
-		}
+		q.advanceLocked()
 	})
 	at.Queue.queues.forget(at.Queue)
 }
 
-// Queues are the queues of a connection, one for each session id in use. The zero value has none.
+// Queues are queues, one for each session id in use. The zero value has none.
 type Queues[S comparable] struct {
 	mu     sync.Mutex
 	byID   map[sessionstore.ID]*Queue[S]
 	closed bool
 }
 
-// Ticket returns a ticket at the end of id's queue. It is called on the read loop.
-func (qs *Queues[S]) Ticket(id sessionstore.ID, kind RequestKind) *Ticket[S] {
+// Ticket returns a ticket at the end of id's queue. For requests of a sender it is called on the
+// read loop.
+func (qs *Queues[S]) Ticket(id sessionstore.ID, kind RequestKind, from Sender) *Ticket[S] {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
-	return qs.getLocked(id).ticket(kind)
+	return qs.getLocked(id).ticket(kind, from)
 }
 
 // PromptTicket returns a ticket for the prompt of t. It returns a [TooManyError] if limit turns are

@@ -23,6 +23,8 @@ type Turn struct {
 	Title string
 	// Exclusive says that no other turn overlaps this one. It is set before [Ticket.Begin].
 	Exclusive bool
+	// Sender has sent the prompt.
+	Sender Sender
 
 	request context.Context // of the request
 	ctx     context.Context // ends when the turn ends early
@@ -61,11 +63,13 @@ type Session interface {
 	Cancel(params backend.Raw)
 }
 
-// New returns a turn of the request with the context ctx. If ctx ends, the turn ends as cancelled:
-// the client cancelled the request or left.
-func New(ctx context.Context) *Turn {
-	t := &Turn{request: ctx, done: make(chan struct{})}
-	t.ctx, t.stop = context.WithCancelCause(context.WithoutCancel(ctx))
+// New returns a turn of the sender's request with the context ctx. If ctx ends, the turn ends as
+// cancelled: the client cancelled the request or left. In the turn's context the request counts as
+// answered once the turn is: other clients do not wait until this one has read its response.
+func New(ctx context.Context, from Sender) *Turn {
+	t := &Turn{request: ctx, Sender: from, done: make(chan struct{})}
+	t.ctx, t.stop = context.WithCancelCause(
+		jsonrpc.WithAnswered(context.WithoutCancel(ctx), t.done))
 	context.AfterFunc(ctx, func() { t.End(backend.ErrCancelled) })
 	return t
 }

@@ -27,9 +27,9 @@ func (s *session) Cancel(backend.Raw) { s.told = append(s.told, "cancel") }
 
 func TestTicketsHoldTheQueueInTheirOrder(t *testing.T) {
 	var queues turns.Queues[*session]
-	first := queues.Ticket("s", turns.Lifecycle)
-	second := queues.Ticket("s", turns.Ordinary)
-	other := queues.Ticket("other", turns.Ordinary)
+	first := queues.Ticket("s", turns.Lifecycle, nil)
+	second := queues.Ticket("s", turns.Ordinary, nil)
+	other := queues.Ticket("other", turns.Ordinary, nil)
 	require.True(t, first.Holds())
 	require.True(t, other.Holds(), "other sessions do not wait")
 	require.False(t, second.Holds())
@@ -46,7 +46,7 @@ func TestTicketsHoldTheQueueInTheirOrder(t *testing.T) {
 func TestPromptsWaitForEachOther(t *testing.T) {
 	var queues turns.Queues[*session]
 	s := &session{}
-	running, queued := turns.New(t.Context()), turns.New(t.Context())
+	running, queued := turns.New(t.Context(), nil), turns.New(t.Context(), nil)
 	at, err := queues.PromptTicket("s", running, 2)
 	require.NoError(t, err)
 	require.True(t, queues.Activate(at.Queue, s))
@@ -61,7 +61,7 @@ func TestPromptsWaitForEachOther(t *testing.T) {
 
 	behind, err := queues.PromptTicket("s", queued, 2)
 	require.NoError(t, err)
-	_, err = queues.PromptTicket("s", turns.New(t.Context()), 2)
+	_, err = queues.PromptTicket("s", turns.New(t.Context(), nil), 2)
 	var tooMany *turns.TooManyError
 	require.ErrorAs(t, err, &tooMany)
 
@@ -71,7 +71,7 @@ func TestPromptsWaitForEachOther(t *testing.T) {
 		_, err := behind.Begin(2)
 		begun <- err
 	}()
-	require.NoError(t, queues.Ticket("s", turns.Ordinary).Acquire(t.Context()),
+	require.NoError(t, queues.Ticket("s", turns.Ordinary, nil).Acquire(t.Context()),
 		"a prompt that waits does not hold the queue")
 	running.Over()
 	_, err = running.Decide(nil, nil)
@@ -86,7 +86,7 @@ func TestPromptsWaitForEachOther(t *testing.T) {
 // A prompt that was cancelled before the backend had it is never given to it.
 func TestCancelledTurnsDoNotStart(t *testing.T) {
 	var queues turns.Queues[*session]
-	s, running, waiting := &session{}, turns.New(t.Context()), turns.New(t.Context())
+	s, running, waiting := &session{}, turns.New(t.Context(), nil), turns.New(t.Context(), nil)
 	at, err := queues.PromptTicket("s", running, 0)
 	require.NoError(t, err)
 	_, err = at.Begin(0)
@@ -95,7 +95,7 @@ func TestCancelledTurnsDoNotStart(t *testing.T) {
 	_, err = queues.PromptTicket("s", waiting, 0)
 	require.NoError(t, err)
 
-	at.Queue.Cancel(nil)
+	at.Queue.Cancel(nil, func(*turns.Turn) bool { return true })
 	require.Nil(t, waiting.Start(s, nil, nil))
 	require.Equal(t, []string{"prompt", "cancel"}, s.told)
 	result, err := running.Decide(backend.Raw(`{"stopReason":"end_turn"}`), nil)
@@ -103,4 +103,34 @@ func TestCancelledTurnsDoNotStart(t *testing.T) {
 	require.JSONEq(t, `{"stopReason":"cancelled"}`, string(result))
 	require.True(t, running.BeginCommit())
 	require.False(t, running.BeginCommit())
+}
+
+// A narrow ticket holds back only its sender. Others overtake it and what waits behind it, and the
+// prompts that it holds back do not count for them.
+func TestNarrowTicket(t *testing.T) {
+	var queues turns.Queues[*session]
+	load := queues.Ticket("s", turns.Lifecycle, "a")
+	require.True(t, queues.Activate(load.Queue, &session{}))
+	prompt := func(from turns.Sender) *turns.Ticket[*session] {
+		at, err := queues.PromptTicket("s", turns.New(t.Context(), from), 1)
+		require.NoError(t, err)
+		return at
+	}
+	own, nobody := prompt("a"), queues.Ticket("s", turns.Ordinary, nil)
+	require.True(t, load.Queue.IsOpening("a"))
+	require.False(t, load.Queue.IsOpening("b"))
+	load.Narrow()
+	require.False(t, own.Holds())
+	require.True(t, nobody.Holds())
+	nobody.Release()
+	others := prompt("b")
+	require.True(t, others.Holds())
+	next := queues.Ticket("s", turns.Ordinary, "b")
+	load.Release()
+	require.False(t, own.Holds(), "one at a time")
+	others.Release()
+	require.True(t, own.Holds(), "it came before")
+	require.False(t, next.Holds())
+	own.Release()
+	require.True(t, next.Holds())
 }

@@ -1,8 +1,10 @@
 package turns
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"math"
 	"reflect"
 	"slices"
 	"sync"
@@ -24,11 +26,10 @@ type Client interface {
 
 // Viewers are the clients that have a session open. All of them are sent the same messages in the
 // same order, and none waits for another one: while one client has room, messages for the others
-// are kept, and a client for which too much is kept is no viewer any more. If turns outlive their
-// connection, a session may have no viewer for a while. Its messages are dropped then, and
+// are kept, and a client for which too much is kept is no viewer any more. Turns may outlive their
+// connection, so a session may have no viewer for a while. Its messages are dropped then, and
 // questions wait.
 type Viewers[C Client] struct {
-	fixed   C // the only viewer if turns end with their connection, otherwise zero
 	options ViewerOptions[C]
 
 	mu      sync.Mutex
@@ -45,7 +46,7 @@ type ViewerOptions[C Client] struct {
 	// Slow is called when a viewer was too slow and is none any more. If it was the last one, alone
 	// is closed when another client comes; otherwise it is nil.
 	Slow func(c C, alone <-chan struct{})
-	// Patience is how long a viewer may take nothing while messages wait for it.
+	// Patience is how long a viewer may take nothing while messages wait for it. Default: any time.
 	Patience time.Duration
 }
 
@@ -80,18 +81,14 @@ const (
 	live                        // is sent messages as they come
 )
 
-// FixedViewers returns viewers that are always c alone.
-func FixedViewers[C Client](c C) *Viewers[C] { return &Viewers[C]{fixed: c} }
-
 // NewViewers returns viewers of which c, which opens the session, is the first.
 func NewViewers[C Client](c C, o ViewerOptions[C]) *Viewers[C] {
+	o.Patience = cmp.Or(o.Patience, math.MaxInt64)
 	v := &Viewers[C]{options: o, open: make(map[*Question[C]]bool),
 		came: make(chan struct{}), changed: make(chan struct{})}
 	v.add(c, live)
 	return v
 }
-
-func (v *Viewers[C]) isFixed() bool { return v.fixed != *new(C) }
 
 // Enter makes c a viewer that is sent nothing until Keep and then Release are called. It reports
 // false if c's connection has ended.
@@ -171,9 +168,6 @@ func (v *Viewers[C]) removeLocked(i int) (alone <-chan struct{}) {
 
 // Has reports whether c is a viewer.
 func (v *Viewers[C]) Has(c C) bool {
-	if v.isFixed() {
-		return c == v.fixed
-	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.indexLocked(c) >= 0
@@ -186,9 +180,6 @@ func (v *Viewers[C]) Others(c C) int {
 
 // Clients returns the viewers, in the order in which they came.
 func (v *Viewers[C]) Clients() []C {
-	if v.isFixed() {
-		return []C{v.fixed}
-	}
 	all, _ := v.current()
 	clients := make([]C, len(all))
 	for i, w := range all {
@@ -201,7 +192,7 @@ func (v *Viewers[C]) Clients() []C {
 func (v *Viewers[C]) Alone() <-chan struct{} {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.isFixed() || len(v.all) > 0 {
+	if len(v.all) > 0 {
 		return nil
 	}
 	return v.came
@@ -224,17 +215,10 @@ func (v *Viewers[C]) current() ([]*viewer[C], <-chan struct{}) {
 }
 
 // Send sends the viewers other than except a message of the given size with send, which must not
-// wait, unless turns end with their connection. It waits until one of the viewers has room, or
-// there are none, or ctx ends.
+// wait. It waits until one of the viewers has room, or there are none, or ctx ends.
 func (v *Viewers[C]) Send(
 	ctx context.Context, except C, size int, send func(to C) error,
 ) error {
-	if v.isFixed() {
-		if v.fixed == except {
-			return nil
-		}
-		return send(v.fixed)
-	}
 	all, err := v.awaitRoom(ctx)
 	if err != nil {
 		return err
@@ -439,18 +423,32 @@ func awaitAny(
 // Settle waits until c was sent everything that is kept for it, or is no viewer any more, or ctx
 // ends.
 func (v *Viewers[C]) Settle(ctx context.Context, c C) {
-	if v.isFixed() {
-		return
-	}
+	v.settle(ctx, c, func() <-chan struct{} { return nil }, func() bool { return false })
+}
+
+// SettleAlone is Settle for a client that also has room for a response, which full returns nil for.
+// It waits only while c has no company. It reports whether c has settled.
+func (v *Viewers[C]) SettleAlone(ctx context.Context, c C, full func() <-chan struct{}) bool {
+	return v.settle(ctx, c, full, func() bool { return v.Others(c) > 0 })
+}
+
+func (v *Viewers[C]) settle(
+	ctx context.Context, c C, full func() <-chan struct{}, giveUp func() bool,
+) bool {
 	for {
 		_, changed := v.current()
-		if !v.IsBehind(c) {
-			return
+		room := full()
+		if !v.IsBehind(c) && room == nil {
+			return true
+		}
+		if giveUp() {
+			return false
 		}
 		select {
 		case <-changed:
+		case <-room:
 		case <-ctx.Done():
-			return
+			return true
 		}
 	}
 }
@@ -489,9 +487,6 @@ type Caller[C Client] func(
 func (v *Viewers[C]) Call(
 	ctx context.Context, accepts func(C) error, send Caller[C],
 ) backend.Work {
-	if v.isFixed() {
-		return send(ctx, v.fixed, nil)
-	}
 	err := errDetached
 	all, _ := v.current()
 	for _, w := range all {

@@ -273,20 +273,3 @@ func TestQuestions(t *testing.T) {
 		})
 	}
 }
-
-func TestFixedViewer(t *testing.T) {
-	w := newWindow("only")
-	v := turns.FixedViewers(w)
-	w.answers <- "yes"
-	got := v.Ask(t.Context(), turns.QuestionForm[*window]{Send: func(
-		context.Context, *window, func(backend.Raw, error),
-	) backend.Work {
-		return func() (backend.Raw, error) { return backend.Raw(<-w.answers), nil }
-	}}).Wait()
-	require.Equal(t, "yes", string(got.Result))
-	require.NoError(t, v.Send(t.Context(), w, 1, func(*window) error { return context.Canceled }),
-		"not for itself")
-	require.Equal(t, []*window{w}, v.Clients())
-	require.True(t, v.Has(w))
-	require.Nil(t, v.Alone())
-}

@@ -1,0 +1,294 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
+	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/wire/protocol"
+	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+// connection is the connection of a client. It views sessions, and opens them with an agent of its
+// own.
+type connection struct {
+	*jsonrpc.Conn
+	agent *agent
+	home  *home
+
+	initializing initializing
+	capabilities atomic.Pointer[clientCapabilities]
+	serving      context.Context // of Serve; if it ends, turns do not outlive the connection
+	left         atomic.Bool     // the connection has ended
+}
+
+// connect returns a connection over t of a client of the agent.
+func (a *agent) connect(ctx context.Context, t jsonrpc.Transport) *connection {
+	c := &connection{agent: a, home: a.home, serving: ctx}
+	wire := a.options.tuning.Wire
+	if over, ok := t.(*transport); ok {
+		wire.Budget, _ = over.Conn.(jsonrpc.Budget)
+	}
+	c.Conn = jsonrpc.NewConn(t, c, wire)
+	a.connection = c
+	return c
+}
+
+// graceNow returns how long turns go on if the client disconnects now.
+func (c *connection) graceNow() time.Duration {
+	if c.serving.Err() != nil {
+		return 0
+	}
+	return c.home.grace
+}
+
+// HasLeft implements [turns.Client].
+func (c *connection) HasLeft() bool { return c.left.Load() }
+
+// Accept implements [jsonrpc.Handler]. It runs on the read loop and does not block.
+func (c *connection) Accept(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
+	c.agent.grants.limit(r)
+	if r.IsNotification() {
+		return c.acceptNotification(ctx, r)
+	}
+	if r.Method != protocol.Initialize && !c.initializing.begun() {
+		return jsonrpc.Fail(errNotInitialized(r.Method))
+	}
+	accept := c.served(r.Method)
+	if accept == nil {
+		accept = c.acceptPassed
+	}
+	return c.agent.discreet(c.observed(r, accept(ctx, r)))
+}
+
+// acceptFunc accepts a request.
+type acceptFunc func(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work
+
+// served returns the function that accepts requests with this method, or nil if the adapter does not
+// serve the method.
+func (c *connection) served(method string) acceptFunc {
+	stored := func(kind turns.RequestKind, do storedFunc) acceptFunc {
+		return func(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
+			return c.acceptStored(ctx, r, kind, do)
+		}
+	}
+	switch method {
+	case protocol.Initialize:
+		return c.acceptInitialize
+	case protocol.SessionNew:
+		return c.acceptNew
+	case protocol.SessionFork:
+		return c.acceptFork
+	case protocol.SessionLoad, protocol.SessionResume:
+		return c.acceptLoad
+	case protocol.SessionPrompt:
+		return c.acceptPrompt
+	case protocol.SessionList:
+		return c.acceptList
+	case protocol.SessionClose:
+		return stored(turns.Lifecycle, c.close)
+	case protocol.SessionDelete:
+		return stored(turns.Lifecycle, c.delete)
+	case protocol.SessionArchive:
+		return stored(turns.Lifecycle, c.archive)
+	case protocol.SessionUnarchive:
+		return stored(turns.Ordinary, c.unarchive)
+	case protocol.SessionSetTitle:
+		return c.acceptSetTitle
+	case protocol.SessionOptions:
+		return c.acceptOptions
+	case protocol.SessionStatus:
+		return stored(turns.Ordinary, c.status)
+	}
+	return nil
+}
+
+// acceptNotification handles session/cancel at once and passes other notifications to the backend.
+func (c *connection) acceptNotification(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
+	given, rest, err := protocol.TakeSessionID(r.Params)
+	if err != nil {
+		return nil
+	}
+	id := sessionstore.ID(given)
+	if r.Method == protocol.SessionCancel {
+		c.cancel(id, rest)
+		return nil
+	}
+	switch _, _, isChild := splitChild(id); {
+	case isChild, c.agent.known.Load() == nil, shapeOf(r.Method) != nil,
+		protocol.IsRefused(r.Method):
+		// a request sent as a notification is ignored
+		return nil
+	case !c.agent.grants.allows(r.Method), namesSetup(r.Params):
+		return c.refuse(r, id)
+	case id == "":
+		c.agent.backend.Notify(ctx, r.Method, r.Params)
+		return nil
+	case c.home.queues.Find(id) == nil:
+		return nil
+	}
+	at := c.home.queues.Ticket(id, turns.Ordinary, c)
+	notify := func() {
+		defer at.Release()
+		if s := c.viewed(at.Queue); s != nil {
+			s.WithBackend(func() { s.backend.Notify(ctx, r.Method, rest()) })
+		}
+	}
+	if at.Holds() {
+		notify()
+		return nil
+	}
+	return func() (json.RawMessage, error) {
+		defer at.Release()
+		if err := at.Acquire(ctx); err != nil {
+			return nil, err
+		}
+		notify()
+		return nil, nil
+	}
+}
+
+// cancel serves session/cancel, which does not queue. A client that has the session open, or is
+// opening it, ends all turns, any other one only its own. rest returns the params without the id.
+func (c *connection) cancel(id sessionstore.ID, rest func() backend.Raw) {
+	of, child, isChild := splitChild(id)
+	if !isChild {
+		of = id
+	}
+	q := c.home.queues.Find(of)
+	if q == nil {
+		return
+	}
+	s := q.Active()
+	views := q.IsOpening(c) || s != nil && s.host.viewers.Has(c)
+	if s != nil && views {
+		s.host.viewers.Stop(c)
+	}
+	switch {
+	case !isChild:
+		q.Cancel(rest(), func(t *turns.Turn) bool { return views || t.Sender == turns.Sender(c) })
+	case s != nil && views:
+		s.cancelChild(child, rest())
+	}
+}
+
+// acceptPassed accepts a request that the adapter does not serve: it passes it to the backend.
+func (c *connection) acceptPassed(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
+	a := c.agent
+	if r.Method == protocol.SessionCancel || protocol.IsRefused(r.Method) {
+		return nil
+	}
+	if !a.grants.allows(r.Method) &&
+		!(r.Method == protocol.Authenticate && namesNoSignIn(r.Params)) {
+		return c.refuse(r, sessionOf(r))
+	}
+	if shape := passedShapes[r.Method]; shape != nil {
+		if wrong := strictjson.Check(r.Params, shape); wrong != nil {
+			return jsonrpc.Fail(strictjson.Refuse(wrong...))
+		}
+	}
+	check, err := a.setupCheck(r)
+	if err != nil {
+		return jsonrpc.Fail(err)
+	}
+	given, rest, err := protocol.TakeSessionID(r.Params)
+	if err != nil {
+		return jsonrpc.Fail(jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "invalid params: %v", err))
+	}
+	id := sessionstore.ID(given)
+	if id == "" || c.home.queues.Find(id) == nil {
+		return c.passToBackend(ctx, id, r, check)
+	}
+	at := c.home.queues.Ticket(id, turns.Ordinary, c)
+	if at.Holds() && check == nil {
+		return c.passToSession(ctx, at, r.Method, rest())
+	}
+	return func() (json.RawMessage, error) {
+		err := at.Acquire(ctx)
+		if err == nil && check != nil {
+			err = check(ctx)
+		}
+		if err != nil {
+			at.Release()
+			return nil, protocolError(err)
+		}
+		return run(c.passToSession(ctx, at, r.Method, rest()), r.Method)
+	}
+}
+
+// passToSession passes a request to the session's backend. at holds the session's queue and is
+// released.
+func (c *connection) passToSession(
+	ctx context.Context, at *ticket, method string, params backend.Raw,
+) (work jsonrpc.Work) {
+	defer at.Release()
+	s := c.viewed(at.Queue)
+	if s == nil {
+		return func() (json.RawMessage, error) { return nil, c.agent.whyInactive(ctx, at.Queue.ID) }
+	}
+	s.WithBackend(func() { work = s.backend.Call(ctx, method, params) })
+	return s.telling(c, method, params, work)
+}
+
+// viewed returns the active session of a queue if the client has it open, otherwise nil.
+func (c *connection) viewed(q *queue) *session {
+	if s := q.Active(); s != nil && s.host.viewers.Has(c) {
+		return s
+	}
+	return nil
+}
+
+// passToBackend passes a request that names no active session to the backend, unless ACP defines
+// the method on sessions, or the id can only be the backend's own and the client may not use it.
+// Requests about child sessions are not passed on, nor those of a client without Extensions that
+// name no session although the method needs one. check, if not nil, is called first.
+func (c *connection) passToBackend(
+	ctx context.Context, id sessionstore.ID, r *jsonrpc.Request, check func(context.Context) error,
+) jsonrpc.Work {
+	a := c.agent
+	if id == "" && !a.grants.Extensions && strings.HasPrefix(r.Method, protocol.SessionPrefix) {
+		return jsonrpc.Fail(strictjson.Refuse(
+			strictjson.NewViolation(protocol.SessionID, nil, strictjson.Required)))
+	}
+	_, _, isChild := splitChild(id)
+	if isChild || id != "" && (!a.grants.Sessions || strings.HasPrefix(r.Method, "session/set_")) {
+		return func() (json.RawMessage, error) { return nil, a.whyInactive(ctx, id) }
+	}
+	if a.known.Load() != nil && check == nil {
+		return a.callBackend(ctx, r)
+	}
+	return func() (json.RawMessage, error) {
+		err := c.initialized(ctx)
+		if err == nil && check != nil {
+			err = check(ctx)
+		}
+		if err != nil {
+			return nil, protocolError(err)
+		}
+		return run(a.callBackend(ctx, r), r.Method)
+	}
+}
+
+// whyInactive returns the error for a session that is not open in the client: it is unknown, or has
+// to be loaded first.
+func (a *agent) whyInactive(ctx context.Context, id sessionstore.ID) error {
+	if a.home.session(id) != nil {
+		return errNotActive(id)
+	}
+	if _, err := a.options.Store.Get(ctx, id); err != nil {
+		return protocolError(err)
+	}
+	return errNotActive(id)
+}
+
+// sessionOf returns the id of the session that a request names, or "".
+func sessionOf(r *jsonrpc.Request) (id sessionstore.ID) {
+	_ = json.Unmarshal(strictjson.Find(r.Params, protocol.SessionID), &id)
+	return id
+}

@@ -1,0 +1,46 @@
+package acp
+
+import (
+	"time"
+
+	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+// home has the sessions that clients of a principal have open, and keeps the requests about each of
+// them in order, whichever connection they come over. The remote connections of a principal share a
+// home; any other connection has one of its own.
+type home struct {
+	owner  *principal
+	queues turns.Queues[*session]
+	grace  time.Duration // how long turns outlive their connection, 0 if they end with it
+}
+
+type (
+	queue  = turns.Queue[*session]
+	ticket = turns.Ticket[*session]
+)
+
+// session returns the active session with the given id, or nil.
+func (h *home) session(id sessionstore.ID) *session {
+	if q := h.queues.Find(id); q != nil {
+		return q.Active()
+	}
+	return nil
+}
+
+// leave takes a client whose connection has ended from the viewers of all sessions.
+func (h *home) leave(c *connection) {
+	c.left.Store(true)
+	for _, s := range h.queues.Active() {
+		s.keep(s.host.viewers.Leave(c), c.graceNow())
+	}
+}
+
+// openIDs returns the stored ids of the active sessions.
+func (h *home) openIDs() (ids []sessionstore.ID) {
+	for _, s := range h.queues.Active() {
+		ids = append(ids, s.host.stored)
+	}
+	return ids
+}
