@@ -155,6 +155,7 @@ func (l *load) cut(ctx context.Context, shown int) (c cut, err error) {
 	if s == nil || s.host.viewers != l.previous.host.viewers {
 		return c, errNotActive(l.previous.id) // it was closed meanwhile
 	}
+	s.host.viewers.Hurry(l.from) // those that do not read now must not hold up this client
 	if err := s.beginUpdate(ctx); err != nil {
 		return c, err
 	}

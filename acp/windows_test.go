@@ -481,6 +481,26 @@ func TestSleepingWindow(t *testing.T) {
 	require.True(t, strings.HasSuffix(strings.Join(texts(b.messages(), id), ""), "998,999,"))
 }
 
+// A window that is not read holds up its session, until another one opens that.
+//
+// Clause N7.
+func TestJoinBesideAStalledWindow(t *testing.T) {
+	dir := folder(t)
+	_, connect := lasting(t, dir, acp.ServerOptions{},
+		acp.Options{}.With(acp.Tuning{SlowViewer: time.Hour}))
+	a := connect()
+	id := a.open(dir)
+	turn, line := a.request("session/prompt", promptParams(id, "count 2000"))
+	goOn := a.stall()
+	a.send(line)
+	b := connect()
+	b.call("session/load", rootsParams(id, dir))
+	says(b, `"1999"`)
+	goOn()
+	require.Equal(t, "end_turn", a.response(turn).stopReason(t))
+	require.Len(t, texts(a.messages(), id), 2000)
+}
+
 // Windows that load a session at the same time share it, whichever comes first.
 //
 // Clauses N7, S3.

@@ -76,6 +76,7 @@ type viewerState int
 
 const (
 	entering viewerState = iota // reads what was said so far, and is sent nothing
+	joining                     // the same, and waits for the end of what is being sent
 	keeping                     // is sent nothing yet, but its messages are kept
 	behind                      // is sent what is kept
 	live                        // is sent messages as they come
@@ -124,12 +125,19 @@ func (v *Viewers[C]) indexLocked(c C) int {
 	return slices.IndexFunc(v.all, func(w *viewer[C]) bool { return w.client == c })
 }
 
+// Hurry ends that messages wait for a viewer that reads, until Keep: c, which has entered, waits for
+// the end of a message that is being sent.
+func (v *Viewers[C]) Hurry(c C) { v.enterLater(c, joining) }
+
 // Keep keeps the messages for c, which has entered, from now on.
-func (v *Viewers[C]) Keep(c C) {
+func (v *Viewers[C]) Keep(c C) { v.enterLater(c, keeping) }
+
+func (v *Viewers[C]) enterLater(c C, state viewerState) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if i := v.indexLocked(c); i >= 0 && v.all[i].state == entering {
-		v.all[i].state = keeping
+	if i := v.indexLocked(c); i >= 0 && v.all[i].state < state {
+		v.all[i].state = state
+		v.changeLocked()
 	}
 }
 
@@ -251,7 +259,7 @@ func (v *Viewers[C]) keep(w *viewer[C], m message[C]) bool {
 // fallBehind keeps a message for a viewer. A viewer that is live follows from now on.
 func (v *Viewers[C]) fallBehind(w *viewer[C], m message[C]) {
 	v.mu.Lock()
-	if w.state == entering || w.tenure.Err() != nil {
+	if w.state <= joining || w.tenure.Err() != nil {
 		v.mu.Unlock()
 		return
 	}
@@ -377,6 +385,9 @@ func (v *Viewers[C]) rooms() (all []*viewer[C], changed <-chan struct{}, rooms [
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, w := range v.all {
+		if w.state == joining {
+			return v.all, nil, nil
+		}
 		if w.state == behind && rooms == nil {
 			rooms = []<-chan struct{}{} // its own goroutine waits for it
 		}
