@@ -21,16 +21,17 @@ type connection struct {
 	*jsonrpc.Conn
 	agent *agent
 	home  *home
+	peer  Peer
 
 	initializing initializing
 	capabilities atomic.Pointer[clientCapabilities]
-	serving      context.Context // of Serve; if it ends, turns do not outlive the connection
+	serving      context.Context // of Serve; if it ends, the turns that the client has prompted do
 	left         atomic.Bool     // the connection has ended
 }
 
-// connect returns a connection over t of a client of the agent.
-func (a *agent) connect(ctx context.Context, t jsonrpc.Transport) *connection {
-	c := &connection{agent: a, home: a.home, serving: ctx}
+// connect returns a connection over t of a client of the agent. ctx is that of Serve.
+func (a *agent) connect(ctx context.Context, t jsonrpc.Transport, p Peer) *connection {
+	c := &connection{agent: a, home: a.home, peer: p, serving: ctx}
 	wire := a.options.tuning.Wire
 	if over, ok := t.(*transport); ok {
 		wire.Budget, _ = over.Conn.(jsonrpc.Budget)
@@ -42,7 +43,7 @@ func (a *agent) connect(ctx context.Context, t jsonrpc.Transport) *connection {
 
 // graceNow returns how long turns go on if the client disconnects now.
 func (c *connection) graceNow() time.Duration {
-	if c.serving.Err() != nil {
+	if c.serving.Err() != nil || c.home.owner.ctx.Err() != nil {
 		return 0
 	}
 	return c.home.grace
@@ -51,62 +52,26 @@ func (c *connection) graceNow() time.Duration {
 // HasLeft implements [turns.Client].
 func (c *connection) HasLeft() bool { return c.left.Load() }
 
+// Answers implements [turns.Client].
+func (c *connection) Answers() bool { return c.peer.Role.may(answers) }
+
 // Accept implements [jsonrpc.Handler]. It runs on the read loop and does not block.
 func (c *connection) Accept(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 	c.agent.grants.limit(r)
+	if !c.peer.Role.May(r.Method) {
+		return c.refuse(r, sessionOf(r))
+	}
 	if r.IsNotification() {
 		return c.acceptNotification(ctx, r)
 	}
 	if r.Method != protocol.Initialize && !c.initializing.begun() {
 		return jsonrpc.Fail(errNotInitialized(r.Method))
 	}
-	accept := c.served(r.Method)
+	accept := methodOf(r.Method).accept
 	if accept == nil {
-		accept = c.acceptPassed
+		accept = (*connection).acceptPassed
 	}
-	return c.agent.discreet(c.observed(r, accept(ctx, r)))
-}
-
-// acceptFunc accepts a request.
-type acceptFunc func(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work
-
-// served returns the function that accepts requests with this method, or nil if the adapter does not
-// serve the method.
-func (c *connection) served(method string) acceptFunc {
-	stored := func(kind turns.RequestKind, do storedFunc) acceptFunc {
-		return func(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
-			return c.acceptStored(ctx, r, kind, do)
-		}
-	}
-	switch method {
-	case protocol.Initialize:
-		return c.acceptInitialize
-	case protocol.SessionNew:
-		return c.acceptNew
-	case protocol.SessionFork:
-		return c.acceptFork
-	case protocol.SessionLoad, protocol.SessionResume:
-		return c.acceptLoad
-	case protocol.SessionPrompt:
-		return c.acceptPrompt
-	case protocol.SessionList:
-		return c.acceptList
-	case protocol.SessionClose:
-		return stored(turns.Lifecycle, c.close)
-	case protocol.SessionDelete:
-		return stored(turns.Lifecycle, c.delete)
-	case protocol.SessionArchive:
-		return stored(turns.Lifecycle, c.archive)
-	case protocol.SessionUnarchive:
-		return stored(turns.Ordinary, c.unarchive)
-	case protocol.SessionSetTitle:
-		return c.acceptSetTitle
-	case protocol.SessionOptions:
-		return c.acceptOptions
-	case protocol.SessionStatus:
-		return stored(turns.Ordinary, c.status)
-	}
-	return nil
+	return c.agent.discreet(c.observed(r, accept(c, ctx, r)))
 }
 
 // acceptNotification handles session/cancel at once and passes other notifications to the backend.
@@ -121,7 +86,7 @@ func (c *connection) acceptNotification(ctx context.Context, r *jsonrpc.Request)
 		return nil
 	}
 	switch _, _, isChild := splitChild(id); {
-	case isChild, c.agent.known.Load() == nil, shapeOf(r.Method) != nil,
+	case isChild, c.agent.known.Load() == nil, methodOf(r.Method).shape != nil,
 		protocol.IsRefused(r.Method):
 		// a request sent as a notification is ignored
 		return nil
@@ -188,7 +153,7 @@ func (c *connection) acceptPassed(ctx context.Context, r *jsonrpc.Request) jsonr
 		!(r.Method == protocol.Authenticate && namesNoSignIn(r.Params)) {
 		return c.refuse(r, sessionOf(r))
 	}
-	if shape := passedShapes[r.Method]; shape != nil {
+	if shape := methodOf(r.Method).shape; shape != nil {
 		if wrong := strictjson.Check(r.Params, shape); wrong != nil {
 			return jsonrpc.Fail(strictjson.Refuse(wrong...))
 		}

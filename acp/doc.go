@@ -67,16 +67,15 @@
 //     (observe.go).
 //   - What the client is told of the backend: initialize.go, with the table of capabilities in
 //     agent_capabilities.go. authenticate.go offers ways to sign in for a backend that has none.
-//   - A user on another machine: remote.go says which methods may be used.
+//   - A user on another machine: remote.go says which methods of the backend may be used, methods.go
+//     what a role may do.
 //   - A request: connection.Accept in connection.go is called on the read loop, in arrival order,
 //     and calls the accept method of the request's file. That takes a ticket in the home's queue of
 //     the session (package acp/internal/session/turns) where order matters, and returns the work,
 //     which runs on another goroutine. When the ticket holds the queue, the active session says which
-//     agent serves the request. A new lifecycle method gets a file with an accept method, a case in
-//     connection.served, a shape of its params in params.go, its capability in initialize.go and,
-//     if it opens a session, a backend.Cause. Method names are in internal/wire/protocol. Requests
-//     about a stored session (session_set_title.go, session_archive.go for archive and unarchive,
-//     session_status.go) are accepted by acceptStored in session_close.go, like close and delete.
+//     agent serves the request. A new method gets a file with an accept function, and a row in the
+//     table of methods.go. Its name, and what advertises it, are in internal/wire/protocol. stored
+//     in session_close.go accepts requests about a session that need not be open.
 //   - The params: parseParams in params.go checks the names of members and parses them in one pass.
 //     Each method's decode function then reads the fields and collects everything that is wrong.
 //     setup_check.go checks the roots and servers in requests that only the backend knows.

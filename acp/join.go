@@ -15,21 +15,22 @@ import (
 )
 
 // joins reports whether the load makes its client another viewer of the session that is open. It
-// does if others have the session open, or if a turn goes on without a client. A list of other
-// roots opens the session again: for all if no turn runs, and not at all otherwise.
+// does if others have the session open, if a turn goes on without a client, or if the client may
+// not open sessions. A list of other roots opens the session again: for all if no turn runs, and not
+// at all otherwise.
 func (l *load) joins() (bool, error) {
 	s := l.previous
 	if s == nil || l.inTurn {
 		return false, nil
 	}
-	others := s.host.viewers.Others(l.from) > 0
+	others := s.host.viewers.Others(l.from) > 0 || !l.from.peer.Role.may(acts)
 	running := l.at.Queue.Runs()
 	isTurnOfNobody := running && !s.host.viewers.Has(l.from)
 	if !others && !isTurnOfNobody {
 		return false, nil
 	}
 	same := !l.params.listed || l.rootsIn(s).Equal(s.params.roots)
-	if !same && others && running {
+	if !same && others && (running || !l.from.peer.Role.may(acts)) {
 		return false, errOpenElsewhere(s.id, &s.params.roots)
 	}
 	return same || others, nil
@@ -155,7 +156,7 @@ func (l *load) cut(ctx context.Context, shown int) (c cut, err error) {
 	if s == nil || s.host.viewers != l.previous.host.viewers {
 		return c, errNotActive(l.previous.id) // it was closed meanwhile
 	}
-	s.host.viewers.Hurry(l.from) // those that do not read now must not hold up this client
+	defer s.host.viewers.Hurry()() // those that do not read must not hold up this client
 	if err := s.beginUpdate(ctx); err != nil {
 		return c, err
 	}

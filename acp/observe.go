@@ -28,6 +28,9 @@ type RequestEvent struct {
 	Duration time.Duration
 	// Err is nil if the request succeeded.
 	Err error
+	// Did says in the past tense what a request has done that succeeded and changed something, ""
+	// for methods that have events of their own or change nothing.
+	Did string
 }
 
 // RefusedEvent says that a message was not passed on to the backend, because a remote peer may not
@@ -110,7 +113,11 @@ func (c *connection) observed(r *jsonrpc.Request, work jsonrpc.Work) jsonrpc.Wor
 	method := r.Method
 	return func() (json.RawMessage, error) {
 		result, err := work()
-		c.observe(RequestEvent{method, sessionstore.ID(id), time.Since(begun), err})
+		e := RequestEvent{method, sessionstore.ID(id), time.Since(begun), err, ""}
+		if err == nil {
+			e.Did = methodOf(method).did
+		}
+		c.observe(e)
 		return result, err
 	}
 }

@@ -1,7 +1,6 @@
 package acp
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -48,41 +47,9 @@ var (
 		"clientCapabilities": capabilitiesShape(),
 	}, "protocolVersion", "_meta")
 
-	// passedShapes are the shapes of ACP's requests that are passed to the backend.
-	passedShapes = shapes{
-		protocol.Authenticate:   keys("methodId", "_meta"),
-		protocol.Logout:         keys("_meta"),
-		protocol.AuthStatus:     keys("_meta"),
-		protocol.SessionSetMode: keys(protocol.SessionID, "modeId", "_meta"),
-		protocol.SessionSetConfigOption: keys(
-			protocol.SessionID, "configId", "type", "value", "_meta"),
-		protocol.SessionSetModel: keys(protocol.SessionID, "modelId", "_meta"), // a draft
-	}
-
-	// servedShapes are the shapes of the messages that the adapter serves itself.
-	servedShapes = shapes{
-		protocol.Initialize:       initializeShape,
-		protocol.SessionNew:       newShape,
-		protocol.SessionOptions:   newShape,
-		protocol.SessionLoad:      loadShape,
-		protocol.SessionResume:    loadShape,
-		protocol.SessionFork:      loadShape,
-		protocol.SessionPrompt:    promptShape,
-		protocol.SessionCancel:    storedShape(),
-		protocol.SessionList:      listShape,
-		protocol.SessionSetTitle:  storedShape("title"),
-		protocol.SessionClose:     storedShape(),
-		protocol.SessionDelete:    storedShape(),
-		protocol.SessionArchive:   storedShape(),
-		protocol.SessionUnarchive: storedShape(),
-		protocol.SessionStatus:    storedShape(),
-	}
+	idShape    = keys(protocol.SessionID, "_meta")
+	titleShape = keys(protocol.SessionID, "title", "_meta")
 )
-
-// shapeOf returns the shape of a message that the adapter knows, or nil.
-func shapeOf(method string) *strictjson.Shape {
-	return cmp.Or(servedShapes[method], passedShapes[method])
-}
 
 // capabilitiesShape returns the shape of clientCapabilities.
 func capabilitiesShape() *strictjson.Shape {
@@ -98,11 +65,6 @@ func capabilitiesShape() *strictjson.Shape {
 		all[parent].Fields[name] = all[c.Path]
 	}
 	return all[""]
-}
-
-// storedShape returns the shape of a request about a stored session with further members.
-func storedShape(members ...string) *strictjson.Shape {
-	return keys(append(members, protocol.SessionID, "_meta")...)
 }
 
 // shapes are the shapes of members, by name.

@@ -43,7 +43,7 @@ func (g Grants) allows(method string) bool {
 	if isAccountMethod(method) {
 		return g.Account
 	}
-	return g.Extensions || passedShapes[method] != nil
+	return g.Extensions || methodOf(method).isPassed()
 }
 
 // allowsBack reports whether a message with this method that belongs to no session may go from the
@@ -83,7 +83,7 @@ func (c *connection) refuse(r *jsonrpc.Request, id sessionstore.ID) jsonrpc.Work
 // settings from these, such as another session to continue or a program to start. The params of
 // initialize describe the client and those of authenticate its account; these stay.
 func (g Grants) limit(r *jsonrpc.Request) {
-	shape := shapeOf(r.Method)
+	shape := methodOf(r.Method).shape
 	if g.Extensions || shape == nil || r.Method == protocol.Initialize || isAccountMethod(r.Method) {
 		return
 	}

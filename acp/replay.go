@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"context"
 
 	sdk "github.com/coder/acp-go-sdk"
@@ -15,7 +16,7 @@ func (a *agent) replay(
 	ctx context.Context, s *session, to *connection, opened backend.Opened, rate *replayRate,
 ) error {
 	if !s.host.showsReplay {
-		if err := a.replayHistory(ctx, s, to, rate); err != nil {
+		if err := a.replayHistory(ctx, s.address, s.host.stored, to, rate, s.hasChild); err != nil {
 			return err
 		}
 	}
@@ -36,6 +37,24 @@ func (a *agent) replay(
 	return nil
 }
 
+// view shows a client that may not open the session what is stored of it. The session is not open
+// here, and perhaps in another process, which keeps it.
+func (l *load) view(ctx context.Context) error {
+	store, as := l.agent.options.Store, newAddress(l.params.id)
+	if l.cause == backend.Load {
+		err := l.agent.replayHistory(ctx, as, l.stored.ID, l.from, l.rate,
+			func(string) bool { return true })
+		if err != nil {
+			return err
+		}
+	}
+	states, err := store.States(ctx, l.stored.ID)
+	for _, u := range states {
+		err = cmp.Or(err, l.from.sendUpdate(ctx, as, u, forAnother))
+	}
+	return err
+}
+
 // responseMember returns the member of a lifecycle response that holds the same state as an update
 // of this kind, or "".
 func responseMember(kind sessionstore.Kind) string {
@@ -49,16 +68,17 @@ func responseMember(kind sessionstore.Kind) string {
 }
 
 // replayHistory sends the stored history, and then marks the tool calls that have not ended in it
-// as failed.
+// as failed, except those of children that the backend has.
 func (a *agent) replayHistory(
-	ctx context.Context, s *session, to *connection, rate *replayRate,
+	ctx context.Context, as address, stored sessionstore.ID, to *connection, rate *replayRate,
+	hasChild func(key string) bool,
 ) error {
 	open, children := openToolCalls{}, openChildren{}
 	show := func(u backend.Update) error {
 		rate.wait(ctx)
-		return s.showTo(ctx, to, u, forAnother)
+		return to.sendUpdate(ctx, as, u, forAnother)
 	}
-	for u, err := range sessionstore.Joined(a.options.Store.History(ctx, s.host.stored)) {
+	for u, err := range sessionstore.Joined(a.options.Store.History(ctx, stored)) {
 		if err != nil {
 			return protocolError(err)
 		}
@@ -68,7 +88,7 @@ func (a *agent) replayHistory(
 			return err
 		}
 	}
-	for _, u := range append(open.failures(s.hasChild), children.lost(s.hasChild)...) {
+	for _, u := range append(open.failures(hasChild), children.lost(hasChild)...) {
 		if err := show(u); err != nil {
 			return err
 		}

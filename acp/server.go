@@ -35,6 +35,8 @@ type Peer struct {
 	// Options.Workspace.Policy.Allow, and use only MCP servers that Options.MCPPolicy allows by
 	// name. The MCP servers get the environment Options.Environment.
 	Remote bool
+	// Role is what the peer may do. Default: everything.
+	Role Role
 	// Limits replace ServerOptions.PerPeer for this principal, where they are not 0. The last
 	// connection's hold.
 	Limits Limits
@@ -95,7 +97,7 @@ func NewServer(o ServerOptions) *Server {
 
 // Serve serves the client at the other end of c until c or ctx ends, as the function [Serve] does,
 // and then closes c. If c ends, the running turns of a remote peer may go on without it, and use
-// the Options that it got. Serve returns [ErrServerClosed] after Shutdown, and an error that says
+// the Options that it got, until ctx ends, even after Serve has returned. Serve returns [ErrServerClosed] after Shutdown, and an error that says
 // so if there are too many connections. A client that is not served is told why in the answer to
 // its first request.
 func (s *Server) Serve(ctx context.Context, c Conn, p Peer) error {
@@ -120,7 +122,7 @@ func (s *Server) serve(ctx context.Context, t jsonrpc.Transport, p Peer, o Optio
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	serving, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(owner.ctx, cancel)()
 	var c *connection
@@ -133,9 +135,9 @@ func (s *Server) serve(ctx context.Context, t jsonrpc.Transport, p Peer, o Optio
 		owner.release(connectionSlot)
 	}()
 	a := newAgent(ctx, o.withDefaults(), owner.homeOf(p), p.Remote)
-	c = a.connect(ctx, t)
+	c = a.connect(ctx, t, p)
 	owner.add(a)
-	err = c.Serve(ctx)
+	err = c.Serve(serving)
 	served()
 	if c.home.grace > 0 {
 		c.home.leave(c)

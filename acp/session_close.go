@@ -18,35 +18,34 @@ import (
 // request, closing one that does not end when the client cancels the request. at holds the
 // session's queue.
 type storedFunc func(
-	ctx, closing context.Context, at *ticket, params params,
+	c *connection, ctx, closing context.Context, at *ticket, params params,
 ) (json.RawMessage, error)
 
-// acceptStored accepts such a request. texts are its members besides sessionId, which must be
-// strings.
-func (c *connection) acceptStored(
-	ctx context.Context, r *jsonrpc.Request, kind turns.RequestKind, do storedFunc, texts ...string,
-) jsonrpc.Work {
-	params := parseParams(r.Params, storedShape(texts...))
-	var v strictjson.Violations
-	id := v.Text(params.Field(protocol.SessionID))
-	for _, name := range texts {
-		v.Text(params.Field(name))
-	}
-	if err := cmp.Or(params.err, v.Err()); err != nil {
-		return jsonrpc.Fail(err)
-	}
-	at := c.home.queues.Ticket(sessionstore.ID(id), kind, c)
-	r.AfterResponse(at.Release)
-	return func() (json.RawMessage, error) {
-		closing, done := c.agent.closingContext(ctx)
-		defer done()
-		ctx, cancel := c.agent.requestContext(ctx)
-		defer cancel()
-		if err := at.Acquire(ctx); err != nil {
-			return nil, err
+// stored accepts such a request. texts are its members besides sessionId, which must be strings.
+func stored(kind turns.RequestKind, do storedFunc, texts ...string) acceptFunc {
+	return func(c *connection, ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
+		params := parseParams(r.Params, methodOf(r.Method).shape)
+		var v strictjson.Violations
+		id := v.Text(params.Field(protocol.SessionID))
+		for _, name := range texts {
+			v.Text(params.Field(name))
 		}
-		result, err := do(ctx, closing, at, params)
-		return result, protocolError(err)
+		if err := cmp.Or(params.err, v.Err()); err != nil {
+			return jsonrpc.Fail(err)
+		}
+		at := c.home.queues.Ticket(sessionstore.ID(id), kind, c)
+		r.AfterResponse(at.Release)
+		return func() (json.RawMessage, error) {
+			closing, done := c.agent.closingContext(ctx)
+			defer done()
+			ctx, cancel := c.agent.requestContext(ctx)
+			defer cancel()
+			if err := at.Acquire(ctx); err != nil {
+				return nil, err
+			}
+			result, err := do(c, ctx, closing, at, params)
+			return result, protocolError(err)
+		}
 	}
 }
 
@@ -77,8 +76,9 @@ func (c *connection) runner(q *queue) *agent {
 	return c.agent
 }
 
-// close closes a session for the client. If the session has other viewers, that is all. Otherwise it
-// ends the session's turn and closes the session, which stays stored.
+// close closes a session for the client. If the session has other viewers that may answer, or the
+// client may only see it, that is all. Otherwise it ends the session's turn and closes the session,
+// which stays stored.
 func (c *connection) close(
 	ctx, closing context.Context, at *ticket, params params,
 ) (json.RawMessage, error) {
@@ -90,7 +90,7 @@ func (c *connection) close(
 	if !v.Has(c) {
 		return nil, errNotActive(s.id)
 	}
-	if v.Others(c) > 0 {
+	if v.OthersAnswer(c) || !c.peer.Role.may(acts) {
 		s.keep(v.Leave(c), c.graceNow())
 		return nil, nil
 	}

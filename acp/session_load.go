@@ -28,13 +28,17 @@ func (c *connection) acceptLoad(ctx context.Context, r *jsonrpc.Request) jsonrpc
 	if cause == backend.Resume {
 		fields = resumeFields
 	}
-	l := &load{agent: c.agent, from: c, at: at, cause: cause}
+	l := &load{agent: c.agent, from: c, at: at, cause: cause, hurried: func() {}}
+	if s := at.Queue.Active(); s != nil { // what it waits for must not wait for others that do not read
+		l.hurried = s.host.viewers.Hurry()
+	}
 	request := ctx
 	return func() (json.RawMessage, error) {
 		ctx, cancel := c.agent.requestContext(request)
 		defer cancel()
 		ok := false
 		defer func() {
+			l.hurried()
 			if !ok { // also after a panic
 				at.Release()
 			}
@@ -53,8 +57,9 @@ func (c *connection) acceptLoad(ctx context.Context, r *jsonrpc.Request) jsonrpc
 		if l.joined != nil {
 			r.AfterResponse(l.joined)
 		}
-		c.releaseAfterResponse(r, at, s, l.notice)
-		ok = true
+		if ok = s != nil; ok {
+			c.releaseAfterResponse(r, at, s, l.notice)
+		}
 		return result, nil
 	}
 }
@@ -73,10 +78,11 @@ type load struct {
 	stored   listing.Openable
 	previous *session // the active session, or nil
 	notice   string   // for the user, from MovedRoots
+	hurried  func()   // to be called once at holds the queue
 	joined   func()   // to be called after the response, if the load has joined previous
 }
 
-// run activates a stored session. What can fail in the roots, in the backend or in the store comes
+// run activates a stored session, or lets the client see one that it may not open. What can fail in the roots, in the backend or in the store comes
 // first; then the running turn of the active session ends, the new activation replaces it, and a
 // load replays the history. If that cannot be read or sent, the session is closed and stays stored
 // with its new roots.
@@ -84,6 +90,7 @@ func (l *load) run(ctx context.Context) (*session, json.RawMessage, error) {
 	if err := l.at.Acquire(ctx); err != nil {
 		return nil, nil, err
 	}
+	l.hurried()
 	if l.previous = l.at.Queue.Active(); l.previous != nil {
 		if l.previous.agent.identity() != l.agent.identity() {
 			return nil, nil, errOpenElsewhere(l.params.id, nil)
@@ -97,6 +104,9 @@ func (l *load) run(ctx context.Context) (*session, json.RawMessage, error) {
 	}
 	if err := a.sessions.MatchCwd(ctx, l.params.roots.Cwd(), l.stored.Keys); err != nil {
 		return nil, nil, err
+	}
+	if l.previous == nil && !l.from.peer.Role.may(acts) {
+		return nil, json.RawMessage(`{}`), l.view(ctx)
 	}
 	if joins, err := l.joins(); err != nil {
 		return nil, nil, err

@@ -29,6 +29,8 @@ type prompted struct {
 	at     *ticket
 	finish func() // is called when the turn has ended
 
+	session *session // in which the turn has run, or nil
+
 	left    bool // nobody waits for the response
 	decided bool
 }
@@ -55,7 +57,9 @@ func (c *connection) acceptPrompt(ctx context.Context, r *jsonrpc.Request) jsonr
 	owner.use(a)
 	request, leave := a.lastingContext(ctx)
 	t := turns.New(request, c)
+	stop := context.AfterFunc(c.serving, func() { leave(jsonrpc.ErrClosed) })
 	finish := func() {
+		stop()
 		t.Answered()
 		leave(nil)
 		owner.release(turnSlot)
@@ -121,32 +125,23 @@ func (p *prompted) serve(
 	return o.result, o.err
 }
 
-// viewers returns the viewers of the turn's session, or nil if it is closed.
-func (p *prompted) viewers() *viewers {
-	if s := p.at.Queue.Active(); s != nil {
-		return s.host.viewers
-	}
-	return nil
-}
-
 // decide returns the response. It is decided when it is sent, and the turn ends then, unless the
 // client does not read while others have the session open: they do not wait for it.
 func (p *prompted) decide(ctx context.Context, o outcome) (json.RawMessage, error) {
-	v := p.viewers()
-	if v == nil || v.SettleAlone(ctx, p.from, p.from.Full) {
+	if p.session == nil || p.session.host.viewers.SettleAlone(ctx, p.from, p.from.Full) {
 		return o.result, o.err
 	}
 	o.result, o.err = p.Decide(o.result, o.err)
 	p.decided = true
 	p.end(o)
-	v.Settle(ctx, p.from)
+	p.session.host.viewers.Settle(ctx, p.from)
 	return o.result, o.err
 }
 
 // end tells the viewers that get no response how the turn ended, and lets the next one begin.
 func (p *prompted) end(o outcome) {
 	defer p.finish()
-	s := p.at.Queue.Active()
+	s := p.session
 	if s == nil || s.host.viewers.Others(p.from) == 0 {
 		return
 	}
@@ -306,9 +301,10 @@ func (p *prompted) run() (json.RawMessage, error) {
 		return nil, protocolError(err)
 	}
 	a := s.agent
+	p.session = s
 	p.from.observe(TurnEvent{Session: s.id, Running: true})
 	updates := &turnUpdates{session: s, turn: t}
-	defer func() { s.endTurn(t) }() // also after a panic
+	defer func() { p.session.endTurn(t) }() // also after a panic
 	updates.watchLease(t)
 	s.host.refresh(t.Context())
 	s.showNotice(t.Context())
@@ -324,6 +320,7 @@ func (p *prompted) run() (json.RawMessage, error) {
 		})
 	t.Over()
 	s = updates.end() // a command may have opened it again
+	p.session = s
 	if spending := updates.spending.Load(); spending != nil {
 		o.result = s.endSpending(t, p.from, spending, o.result)
 	}

@@ -4,17 +4,10 @@ import (
 	"context"
 	"encoding/json"
 
-	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
 	"github.com/acp-agent/acp-agent/internal/text"
-	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
-
-// acceptSetTitle accepts a session/set_title.
-func (c *connection) acceptSetTitle(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
-	return c.acceptStored(ctx, r, turns.Ordinary, c.setTitle, "title")
-}
 
 // setTitle serves session/set_title. No title of the agent or of a prompt replaces one that a
 // client has set, until the client clears it with "".

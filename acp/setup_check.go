@@ -35,7 +35,7 @@ func hasSetup(object strictjson.Object) bool {
 // that the adapter does not know as it would check those of session/new. It is nil if there are
 // none.
 func (a *agent) setupCheck(r *jsonrpc.Request) (check func(context.Context) error, err error) {
-	if passedShapes[r.Method] != nil || !namesSetup(r.Params) {
+	if methodOf(r.Method).shape != nil || !namesSetup(r.Params) {
 		return nil, nil
 	}
 	params := parseParams(r.Params, newShape)

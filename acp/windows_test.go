@@ -481,24 +481,35 @@ func TestSleepingWindow(t *testing.T) {
 	require.True(t, strings.HasSuffix(strings.Join(texts(b.messages(), id), ""), "998,999,"))
 }
 
-// A window that is not read holds up its session, until another one opens that.
+// A window that is not read holds up its session, until another one opens that, even if a prompt
+// whose turn begins holds the queue.
 //
 // Clause N7.
 func TestJoinBesideAStalledWindow(t *testing.T) {
-	dir := folder(t)
-	_, connect := lasting(t, dir, acp.ServerOptions{},
-		acp.Options{}.With(acp.Tuning{SlowViewer: time.Hour}))
-	a := connect()
-	id := a.open(dir)
-	turn, line := a.request("session/prompt", promptParams(id, "count 2000"))
-	goOn := a.stall()
-	a.send(line)
-	b := connect()
-	b.call("session/load", rootsParams(id, dir))
-	says(b, `"1999"`)
-	goOn()
-	require.Equal(t, "end_turn", a.response(turn).stopReason(t))
-	require.Len(t, texts(a.messages(), id), 2000)
+	for _, prompts := range [][]string{{"count 2000"}, {"count 400", "say next", "count 2000"}} {
+		dir := folder(t)
+		_, connect := lasting(t, dir, acp.ServerOptions{},
+			acp.Options{}.With(acp.Tuning{SlowViewer: time.Hour}))
+		a := connect()
+		id := a.open(dir)
+		other := connect()
+		other.call("session/load", rootsParams(id, dir))
+		goOn, otherGoesOn := a.stall(), other.stall()
+		var turns []string
+		for _, prompt := range prompts {
+			turn, line := a.request("session/prompt", promptParams(id, prompt))
+			turns = append(turns, turn)
+			a.send(line)
+		}
+		b := connect()
+		b.call("session/load", rootsParams(id, dir))
+		goOn()
+		otherGoesOn()
+		for _, turn := range turns {
+			a.response(turn)
+		}
+		require.Len(t, texts(other.messages(), id), len(texts(a.messages(), id)))
+	}
 }
 
 // Windows that load a session at the same time share it, whichever comes first.

@@ -58,11 +58,11 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
 	audit.Info("connected")
 	defer audit.Info("disconnected")
 	ctx, end := context.WithCancel(context.WithoutCancel(r.Context()))
-	defer end()
-	defer s.note(conn.ID(), admitted{account.Name, token, end})()
+	defer s.note(conn.ID(), admitted{user: account.Name, token: token, end: end})()
 	peer := acp.Peer{Principal: account.Name, Via: token.ID, Remote: true, Limits: account.Limits}
 	var client acp.Conn = conn
 	if token.Kind == Device && token.Role != Full {
+		peer.Role = token.Role
 		client = restrict(conn, token.Role, s.options.Store.For(account.Name), audit)
 	}
 	if err := s.acp.Serve(ctx, client, peer); err != nil {
@@ -170,18 +170,33 @@ type admitted struct {
 	user  string
 	token Token
 	end   func() // ends the connection and its turns
+	gone  bool   // the connection has ended, but its turns may go on
 }
 
-// note notes a connection, until the caller calls forget.
-func (s *Server) note(id string, c admitted) (forget func()) {
+// note notes a connection, which has ended when the caller calls left.
+func (s *Server) note(id string, c admitted) (left func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.conns[id] = c
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		delete(s.conns, id)
+		if c, ok := s.conns[id]; ok {
+			c.gone = true
+			s.conns[id] = c
+			s.forgetLocked(id, c)
+		}
 	}
+}
+
+// forgetLocked forgets a connection that has ended, if no turns of it can go on.
+func (s *Server) forgetLocked(id string, c admitted) (forgotten bool) {
+	if !c.gone || s.acp.UsedBy(c.user).Turns > 0 {
+		return false
+	}
+	c.end()
+	delete(s.conns, id)
+	return true
 }
 
 // readmit notes that a connection was resumed with a token, perhaps another one than before.
@@ -203,7 +218,7 @@ func (s *Server) watchTokens(ctx context.Context) {
 }
 
 // endRevoked ends what goes on for users who are gone or have other rights, and connections whose
-// tokens are no longer valid. What cannot be read stays valid: it may be readable again soon.
+// tokens are no longer valid, with the turns that they have started. What cannot be read stays valid: it may be readable again soon.
 func (s *Server) endRevoked() {
 	var ending sync.WaitGroup
 	defer ending.Wait()
@@ -225,7 +240,8 @@ func (s *Server) endRevoked() {
 		})
 	}
 	for id, c := range s.conns {
-		if _, goesOn := s.users[c.user]; c.token.ID == "" || !goesOn {
+		_, goesOn := s.users[c.user]
+		if s.forgetLocked(id, c) || c.token.ID == "" || !goesOn {
 			continue
 		}
 		t, err := s.options.Tokens.token(c.user, c.token.ID)

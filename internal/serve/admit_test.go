@@ -1,8 +1,11 @@
 package serve
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"strings"
@@ -14,6 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/explore"
 	"github.com/acp-agent/acp-agent/internal/test/cable"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -112,6 +117,68 @@ func TestRevokedTokenOfSeveral(t *testing.T) {
 	require.ErrorContains(t, old.end(), "401")
 	require.Equal(t, 1, h.audit.Count("ended a connection whose token was revoked or has expired"))
 	other.lives()
+}
+
+// endless is a backend whose turns go on until they are ended.
+type endless struct {
+	backend.Backend
+	begun chan bool
+	ended chan error
+}
+
+func (b endless) Open(
+	ctx context.Context, a backend.Activation, h backend.Host,
+) (backend.Session, backend.Opened, error) {
+	s, opened, err := b.Backend.Open(ctx, a, h)
+	return endlessSession{s, b}, opened, err
+}
+
+type endlessSession struct {
+	backend.Session
+	backend endless
+}
+
+func (s endlessSession) Prompt(ctx context.Context, _ backend.Raw, _ backend.Updates) backend.Work {
+	return func() (backend.Raw, error) {
+		s.backend.begun <- true
+		<-ctx.Done()
+		s.backend.ended <- context.Cause(ctx)
+		return backend.Stopped("cancelled"), nil
+	}
+}
+
+// A token that is revoked ends the turns that came with it, also those whose connection is gone.
+func TestRevokedTokenEndsTurns(t *testing.T) {
+	b := endless{explore.New(), make(chan bool, 1), make(chan error, 1)}
+	h := start(t, func(o *Options) {
+		o.Serving = func(User) (acp.Options, error) {
+			return acp.Options{Backend: func() backend.Backend { return b }}, nil
+		}
+	})
+	cwd := t.TempDir()
+	e := connect(t, "ws://"+h.address, h.add("ana", cwd)).initialize()
+	tokens, err := h.options.Tokens.Of("ana")
+	require.NoError(t, err)
+	var made struct{ SessionID string }
+	require.NoError(t, json.Unmarshal(e.open(cwd).Result, &made))
+	_, err = io.WriteString(e.in, `{"jsonrpc":"2.0","id":99,"method":"session/prompt","params":`+
+		`{"sessionId":"`+made.SessionID+`","prompt":[{"type":"text","text":"x"}]}}`+"\n")
+	require.NoError(t, err)
+	<-b.begun
+	require.NoError(t, e.in.Close())
+	_, err = io.Copy(io.Discard, e.lines)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return h.acp.Used().Connections == 0 }, time.Minute, time.Millisecond)
+	h.endRevoked()
+	require.Equal(t, 1, h.acp.Used().Turns, "the token is valid")
+	require.NoError(t, h.options.Tokens.RevokeToken("ana", tokens[0].ID))
+	require.ErrorIs(t, <-b.ended, backend.ErrCancelled)
+	require.Eventually(t, func() bool {
+		h.endRevoked()
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		return len(h.conns) == 0
+	}, time.Minute, time.Millisecond)
 }
 
 // A connection belongs to the token with which it was resumed last.

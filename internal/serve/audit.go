@@ -18,17 +18,6 @@ func NewAudit(w io.Writer) (log *slog.Logger, end func()) {
 	return loglimit.New(slog.New(slog.NewJSONHandler(w, nil)))
 }
 
-// auditedRequests are the methods whose successful requests are audited, with what they did.
-var auditedRequests = map[string]string{
-	// Deleting what is not there, or is not the user's, succeeds too.
-	protocol.SessionDelete:    "asked to delete a session",
-	protocol.SessionSetTitle:  "renamed a session",
-	protocol.SessionArchive:   "archived a session",
-	protocol.SessionUnarchive: "took a session out of the archive",
-	protocol.Authenticate:     "signed the agent in",
-	protocol.Logout:           "signed the agent out",
-}
-
 // audit writes what a user has done to the audit log: opened folders or tried to, sent prompts, answered
 // permission requests, changed sessions, sent the agent something that the operator does not allow.
 func audit(log *slog.Logger, e acp.Event) {
@@ -71,8 +60,8 @@ func auditRequest(log *slog.Logger, e acp.RequestEvent) {
 		}
 		log.Info("sent a prompt", "session", e.Session, "seconds", e.Duration.Seconds(), "result", result)
 	default:
-		if did, ok := auditedRequests[e.Method]; ok && e.Err == nil {
-			log.Info(did, "session", e.Session)
+		if e.Did != "" {
+			log.Info(e.Did, "session", e.Session)
 		}
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/acp-agent/acp-agent/acp"
 )
 
 // Kind says what a token is for.
@@ -22,16 +24,14 @@ const (
 	Device Kind = "device"
 )
 
-// Role is what a device may do with the sessions of its user.
-type Role string
+// Role is what a device may do with the sessions of its user. One that answers questions does so once
+// each.
+type Role = acp.Role
 
 const (
-	// Watch lets a device read.
-	Watch Role = "watch"
-	// Answer also lets it answer questions, once each, and stop turns.
-	Answer Role = "answer"
-	// Full also lets it send prompts and open sessions, like any other client.
-	Full Role = "full"
+	Watch  = acp.RoleWatch
+	Answer = acp.RoleAnswer
+	Full   = acp.RoleFull
 )
 
 // ParseRole returns the role with this name.

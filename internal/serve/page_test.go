@@ -497,7 +497,7 @@ func FuzzMessagesOfDevices(f *testing.F) {
 		require.NoError(t, json.Unmarshal(passed, &got))
 		method, ok := got["method"]
 		if ok {
-			require.True(t, Answer.may(method.(string)), string(passed))
+			require.True(t, Answer.May(method.(string)), string(passed))
 		} else {
 			require.NotContains(t, string(passed), `"optionId":"always"`)
 		}

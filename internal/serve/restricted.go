@@ -45,17 +45,6 @@ func restrict(c *websocket.Conn, role Role, store sessionstore.Store, audit *slo
 	return &restricted{Conn: c, role: role, store: store, audit: audit, asked: make(map[string]asked)}
 }
 
-// reads are the methods that only read, or end the device's own view.
-var reads = []string{
-	protocol.Initialize, protocol.SessionList, protocol.SessionLoad, protocol.SessionResume,
-	protocol.SessionClose, protocol.SessionStatus, "$/cancel_request",
-}
-
-// may reports whether a device with a role may send a method.
-func (r Role) may(method string) bool {
-	return slices.Contains(reads, method) || r == Answer && method == protocol.SessionCancel
-}
-
 // Read implements acp.Conn.
 func (c *restricted) Read() ([]byte, error) {
 	for {
@@ -89,7 +78,7 @@ func (c *restricted) check(message []byte) ([]byte, error) {
 	method, _ := o.Field("method").Text()
 	id := o.Field("id")
 	switch {
-	case !c.role.may(method):
+	case !c.role.May(method):
 		c.audit.Info("refused a request of a device that may not send it",
 			"method", text.Truncate(method, maxAudited))
 		if !id.Present() {

@@ -70,7 +70,7 @@ var methods = []Method{
 	{"auth/status_update", ClientSide, Passed, agentAccount},
 	{mcpMessage, ClientSide, Passed, noBridge},
 
-	{"$/cancel_request", BothSides, Served, ""},
+	{CancelRequest, BothSides, Served, ""},
 	{"proxy/initialize", ProxySide, Refused, noChain},
 	{"proxy/successor", ProxySide, Refused, noChain},
 }

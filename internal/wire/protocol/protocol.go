@@ -40,6 +40,9 @@ const (
 	SessionOptions   = "session/options"
 )
 
+// CancelRequest is a method of both sides.
+const CancelRequest = "$/cancel_request"
+
 // Methods that a client serves.
 const (
 	SessionUpdate       = "session/update"

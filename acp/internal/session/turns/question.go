@@ -14,7 +14,8 @@ import (
 // come before it is answered. The first answer wins, and the others' requests are cancelled.
 //
 // A client that cannot show the question, fails, or says that the user dismissed it, abstains. If
-// all viewers have abstained, the last thing that one of them said is the answer.
+// all viewers have abstained, the last thing that one of them said is the answer. What a client says
+// that may not answer does not count.
 type Question[C Client] struct {
 	viewers *Viewers[C]
 	form    QuestionForm[C]
@@ -116,7 +117,7 @@ func (q *Question[C]) ask(all []*viewer[C]) {
 
 // answeredLate handles a response that came when the question had been answered.
 func (q *Question[C]) answeredLate(r reply[C]) {
-	if r.err == nil && q.form.Decides(r.result) {
+	if r.err == nil && r.to.viewer.client.Answers() && q.form.Decides(r.result) {
 		r.to.late.Do(func() { q.form.Late(r.to.viewer.client, r.result) })
 	}
 }
@@ -137,6 +138,9 @@ func (q *Question[C]) Wait() Answer[C] {
 		}
 		select {
 		case r := <-q.replies:
+			if !r.to.viewer.client.Answers() {
+				continue
+			}
 			if r.err == nil && q.form.Decides(r.result) {
 				return Answer[C]{r.result, nil, r.to.viewer.client}
 			}
@@ -206,7 +210,7 @@ func (q *Question[C]) settled(all []*viewer[C], stopped bool) (answer Answer[C],
 	abstained := 0
 	for _, w := range all {
 		switch call := q.calls[w]; {
-		case call == nil && stopped:
+		case !w.client.Answers(), call == nil && stopped:
 		case call == nil || !call.abstained:
 			return answer, false
 		case !call.gone:

@@ -22,6 +22,9 @@ type Client interface {
 	// Room returns nil if the client has room for another message, otherwise a channel that is
 	// closed when that may have changed.
 	Room() <-chan struct{}
+	// Answers reports whether the client may answer questions. A session does not wait for one that
+	// may not, and counts as left by everybody if it has only such viewers.
+	Answers() bool
 }
 
 // Viewers are the clients that have a session open. All of them are sent the same messages in the
@@ -35,8 +38,9 @@ type Viewers[C Client] struct {
 	mu      sync.Mutex
 	all     []*viewer[C]          // in the order in which they came
 	open    map[*Question[C]]bool // that are not answered
-	came    chan struct{}         // closed when a client becomes a viewer
+	came    chan struct{}         // closed when a client becomes a viewer that may answer
 	changed chan struct{}         // closed when a viewer comes, catches up or leaves
+	hurried int                   // how often Hurry was called without its end
 }
 
 // ViewerOptions configure [Viewers].
@@ -76,7 +80,6 @@ type viewerState int
 
 const (
 	entering viewerState = iota // reads what was said so far, and is sent nothing
-	joining                     // the same, and waits for the end of what is being sent
 	keeping                     // is sent nothing yet, but its messages are kept
 	behind                      // is sent what is kept
 	live                        // is sent messages as they come
@@ -110,8 +113,10 @@ func (v *Viewers[C]) add(c C, state viewerState) bool {
 	} else {
 		v.all = append(slices.Clip(v.all), w)
 	}
-	close(v.came)
-	v.came = make(chan struct{})
+	if c.Answers() {
+		close(v.came)
+		v.came = make(chan struct{})
+	}
 	v.changeLocked()
 	return true
 }
@@ -125,19 +130,26 @@ func (v *Viewers[C]) indexLocked(c C) int {
 	return slices.IndexFunc(v.all, func(w *viewer[C]) bool { return w.client == c })
 }
 
-// Hurry ends that messages wait for a viewer that reads, until Keep: c, which has entered, waits for
-// the end of a message that is being sent.
-func (v *Viewers[C]) Hurry(c C) { v.enterLater(c, joining) }
+// Hurry ends that messages wait for viewers that do not read, until done is called: a client waits
+// to become a viewer. What the others cannot take meanwhile is kept for them.
+func (v *Viewers[C]) Hurry() (done func()) {
+	v.hurry(1)
+	return sync.OnceFunc(func() { v.hurry(-1) })
+}
 
-// Keep keeps the messages for c, which has entered, from now on.
-func (v *Viewers[C]) Keep(c C) { v.enterLater(c, keeping) }
-
-func (v *Viewers[C]) enterLater(c C, state viewerState) {
+func (v *Viewers[C]) hurry(by int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if i := v.indexLocked(c); i >= 0 && v.all[i].state < state {
-		v.all[i].state = state
-		v.changeLocked()
+	v.hurried += by
+	v.changeLocked()
+}
+
+// Keep keeps the messages for c, which has entered, from now on.
+func (v *Viewers[C]) Keep(c C) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if i := v.indexLocked(c); i >= 0 && v.all[i].state == entering {
+		v.all[i].state = keeping
 	}
 }
 
@@ -150,8 +162,8 @@ func (v *Viewers[C]) Release(c C) {
 	}
 }
 
-// Leave ends that c is a viewer. If c was the last one, Leave returns a channel that is closed when
-// another client comes, otherwise nil.
+// Leave ends that c is a viewer. If no viewer is left that may answer, Leave returns a channel that
+// is closed when one comes, otherwise nil.
 func (v *Viewers[C]) Leave(c C) (alone <-chan struct{}) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -168,10 +180,16 @@ func (v *Viewers[C]) removeLocked(i int) (alone <-chan struct{}) {
 	w.kept, w.bytes = nil, 0
 	v.all = slices.Delete(slices.Clone(v.all), i, i+1)
 	v.changeLocked()
-	if len(v.all) == 0 {
-		return v.came
+	return v.aloneLocked()
+}
+
+// aloneLocked returns nil if there is a viewer that may answer, otherwise a channel that is closed
+// when one comes.
+func (v *Viewers[C]) aloneLocked() <-chan struct{} {
+	if slices.ContainsFunc(v.all, func(w *viewer[C]) bool { return w.client.Answers() }) {
+		return nil
 	}
-	return nil
+	return v.came
 }
 
 // Has reports whether c is a viewer.
@@ -186,6 +204,13 @@ func (v *Viewers[C]) Others(c C) int {
 	return len(slices.DeleteFunc(v.Clients(), func(other C) bool { return other == c }))
 }
 
+// OthersAnswer reports whether viewers besides c may answer.
+func (v *Viewers[C]) OthersAnswer(c C) bool {
+	return slices.ContainsFunc(v.Clients(), func(other C) bool {
+		return other != c && other.Answers()
+	})
+}
+
 // Clients returns the viewers, in the order in which they came.
 func (v *Viewers[C]) Clients() []C {
 	all, _ := v.current()
@@ -196,14 +221,12 @@ func (v *Viewers[C]) Clients() []C {
 	return clients
 }
 
-// Alone returns a channel that is closed when a client comes. It returns nil if there is a viewer.
+// Alone returns nil if there is a viewer that may answer, otherwise a channel that is closed when one
+// comes.
 func (v *Viewers[C]) Alone() <-chan struct{} {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if len(v.all) > 0 {
-		return nil
-	}
-	return v.came
+	return v.aloneLocked()
 }
 
 // Close ends that any client is a viewer.
@@ -259,7 +282,7 @@ func (v *Viewers[C]) keep(w *viewer[C], m message[C]) bool {
 // fallBehind keeps a message for a viewer. A viewer that is live follows from now on.
 func (v *Viewers[C]) fallBehind(w *viewer[C], m message[C]) {
 	v.mu.Lock()
-	if w.state <= joining || w.tenure.Err() != nil {
+	if w.state == entering || w.tenure.Err() != nil {
 		v.mu.Unlock()
 		return
 	}
@@ -384,10 +407,10 @@ func (v *Viewers[C]) dropFull(all []*viewer[C]) {
 func (v *Viewers[C]) rooms() (all []*viewer[C], changed <-chan struct{}, rooms []<-chan struct{}) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	if v.hurried > 0 {
+		return v.all, nil, nil
+	}
 	for _, w := range v.all {
-		if w.state == joining {
-			return v.all, nil, nil
-		}
 		if w.state == behind && rooms == nil {
 			rooms = []<-chan struct{}{} // its own goroutine waits for it
 		}

@@ -16,6 +16,7 @@ import (
 
 // window is a client that answers questions with its name once it may, unless it is gone.
 type window struct {
+	watches bool
 	name    string
 	left    atomic.Bool
 	answers chan string // what it says; closed when it leaves
@@ -28,6 +29,8 @@ type window struct {
 func newWindow(name string) *window { return &window{name: name, answers: make(chan string, 10)} }
 
 func (w *window) HasLeft() bool { return w.left.Load() }
+
+func (w *window) Answers() bool { return !w.watches }
 
 func (w *window) Room() <-chan struct{} {
 	w.mu.Lock()

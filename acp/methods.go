@@ -1,0 +1,120 @@
+package acp
+
+import (
+	"context"
+
+	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
+	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/wire/protocol"
+	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
+)
+
+// method is what is known of a method that clients send. The zero value is that of a method that
+// only the backend may know.
+type method struct {
+	shape  *strictjson.Shape // of its params
+	needs  right
+	did    string     // see RequestEvent.Did
+	accept acceptFunc // nil if requests are passed to the backend
+}
+
+// acceptFunc accepts a request.
+type acceptFunc func(c *connection, ctx context.Context, r *jsonrpc.Request) jsonrpc.Work
+
+// methodOf is the table of methods. A method is a row here, a file with its accept function, and its
+// name in package protocol.
+func methodOf(name string) method {
+	switch name {
+	case protocol.Initialize:
+		return method{initializeShape, sees, "", (*connection).acceptInitialize}
+	case protocol.SessionNew:
+		return method{newShape, acts, "", (*connection).acceptNew}
+	case protocol.SessionFork:
+		return method{loadShape, acts, "", (*connection).acceptFork}
+	case protocol.SessionLoad, protocol.SessionResume:
+		return method{loadShape, sees, "", (*connection).acceptLoad}
+	case protocol.SessionPrompt:
+		return method{promptShape, acts, "", (*connection).acceptPrompt}
+	case protocol.SessionList:
+		return method{listShape, sees, "", (*connection).acceptList}
+	case protocol.SessionOptions:
+		return method{newShape, acts, "", (*connection).acceptOptions}
+	case protocol.SessionClose:
+		return method{idShape, sees, "", stored(turns.Lifecycle, (*connection).close)}
+	case protocol.SessionDelete: // succeeds too if there is nothing to delete
+		return method{idShape, acts, "asked to delete a session",
+			stored(turns.Lifecycle, (*connection).delete)}
+	case protocol.SessionArchive:
+		return method{idShape, acts, "archived a session",
+			stored(turns.Lifecycle, (*connection).archive)}
+	case protocol.SessionUnarchive:
+		return method{idShape, acts, "took a session out of the archive",
+			stored(turns.Ordinary, (*connection).unarchive)}
+	case protocol.SessionSetTitle:
+		return method{titleShape, acts, "renamed a session",
+			stored(turns.Ordinary, (*connection).setTitle, "title")}
+	case protocol.SessionStatus:
+		return method{idShape, sees, "", stored(turns.Ordinary, (*connection).status)}
+
+	case protocol.Authenticate:
+		return method{shape: keys("methodId", "_meta"), did: "signed the agent in"}
+	case protocol.Logout:
+		return method{shape: keys("_meta"), did: "signed the agent out"}
+	case protocol.AuthStatus:
+		return method{shape: keys("_meta")}
+	case protocol.SessionSetMode:
+		return method{shape: keys(protocol.SessionID, "modeId", "_meta")}
+	case protocol.SessionSetConfigOption:
+		return method{shape: keys(protocol.SessionID, "configId", "type", "value", "_meta")}
+	case protocol.SessionSetModel: // a draft
+		return method{shape: keys(protocol.SessionID, "modelId", "_meta")}
+
+	case protocol.SessionCancel: // a notification; see connection.cancel
+		return method{shape: idShape, needs: answers}
+	case protocol.CancelRequest: // served by package jsonrpc
+		return method{needs: sees}
+	}
+	return method{}
+}
+
+// isPassed reports whether ACP defines the method, and the adapter passes it to the backend.
+func (m method) isPassed() bool { return m.accept == nil && m.shape != nil && m.needs == acts }
+
+// Role is what a peer may do with the sessions of its principal.
+type Role string
+
+const (
+	// RoleWatch lets a peer see them.
+	RoleWatch Role = "watch"
+	// RoleAnswer also lets it answer questions and stop turns.
+	RoleAnswer Role = "answer"
+	// RoleFull lets it do everything, and so does no role.
+	RoleFull Role = "full"
+)
+
+// right is what a request, or something else that a client does, needs.
+type right int
+
+const (
+	// acts opens, changes, prompts and closes sessions. It is what unknown methods need.
+	acts right = iota
+	// answers questions and ends turns. A client that may do that counts as one that has a session
+	// open: the session waits for it.
+	answers
+	// sees what is there.
+	sees
+)
+
+// may reports whether a peer with the role has a right.
+func (r Role) may(need right) bool {
+	switch r {
+	case RoleWatch:
+		return need >= sees
+	case RoleAnswer:
+		return need >= answers
+	}
+	return true
+}
+
+// May reports whether a peer with the role may send messages with this method.
+func (r Role) May(method string) bool { return r.may(methodOf(method).needs) }
