@@ -21,7 +21,9 @@ func TestRandomWindows(t *testing.T) {
 	dir := folder(t)
 	rapid.Check(t, func(t *rapid.T) {
 		r := &scripted{}
-		s := newServer(t, acp.ServerOptions{}, allowing(t, dir, acp.Options{Backend: using(r)}))
+		o := allowing(t, dir, acp.Options{Backend: using(r)})
+		o.Tuning().BePatient(patience) // so that nothing that waits goes on because of the time
+		s := newServer(t, acp.ServerOptions{}, o)
 		h := &house{t: t, dir: dir, connect: func() *client {
 			c := connectTo(t, s, acp.Peer{Principal: "ann", Remote: true})
 			c.initialize()

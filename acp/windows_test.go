@@ -486,7 +486,7 @@ func TestSleepingWindow(t *testing.T) {
 //
 // Clause N7.
 func TestJoinBesideAStalledWindow(t *testing.T) {
-	for _, prompts := range [][]string{{"count 2000"}, {"count 400", "say next", "count 2000"}} {
+	for _, prompts := range [][]string{{"count 2000"}, {"count 400", "count 2000"}} {
 		dir := folder(t)
 		_, connect := lasting(t, dir, acp.ServerOptions{},
 			acp.Options{}.With(acp.Tuning{SlowViewer: time.Hour}))
@@ -506,9 +506,28 @@ func TestJoinBesideAStalledWindow(t *testing.T) {
 		goOn()
 		otherGoesOn()
 		for _, turn := range turns {
-			a.response(turn)
+			require.Equal(t, "end_turn", a.response(turn).stopReason(t))
 		}
+		says(other, `"1999"`)
 		require.Len(t, texts(other.messages(), id), len(texts(a.messages(), id)))
+	}
+}
+
+// A window that has closed a session is not shown it any more.
+//
+// Clause N7.
+func TestNothingIsShownAfterClose(t *testing.T) {
+	w, a := openWindows(t, acp.Options{})
+	for range 20 {
+		b := w.join()
+		turn := w.prompt(a, "count 500")
+		says(b, `"count 500"`)
+		closing, line := b.request("session/close", idParams(w.id))
+		b.send(line)
+		a.response(turn)
+		_, closed := b.await(0, isResponse(closing))
+		b.call("session/list", "{}")
+		require.Empty(t, texts(b.messages()[closed:], w.id))
 	}
 }
 
