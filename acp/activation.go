@@ -26,46 +26,33 @@ type opening struct {
 	loading    *connection // of the client that loads
 }
 
-// activation is an opened session that is not active yet. Either activate makes it a session, or
-// abandon undoes it.
-type activation struct {
-	agent     *agent
-	id        sessionstore.ID
-	counted   bool // against the limit of active sessions
-	params    sessionParams
-	workspace *workspace.Workspace
-	broad     []string // by root, from broadDir
-	servers   serverChange
-	host      *host
-	backend   backend.Session
-	opened    backend.Opened
-}
-
 // open opens a session: its roots, its MCP servers, the catalog of what its roots hold, and the
 // backend's side of it. If it fails, it closes whatever it has opened.
-func (a *agent) open(ctx context.Context, o opening) (*activation, error) {
-	act := &activation{agent: a, id: o.id}
+//
+// Either activate makes the session active, or abandon undoes what open has done.
+func (a *agent) open(ctx context.Context, o opening) (*session, error) {
+	s := &session{agent: a, id: o.id, address: newAddress(o.id), updates: make(chan struct{}, 1)}
 	if o.previous == nil {
 		if err := a.takeSession(); err != nil {
 			return nil, err
 		}
-		act.counted = true
+		s.counted = true
 	}
 	if err := a.tasks.OnDiskOrUndo(ctx, func() error {
-		return act.openRoots(ctx, o)
-	}, act.abandon); err != nil {
+		return s.openRoots(ctx, o)
+	}, s.abandon); err != nil {
 		return nil, err
 	}
 	ok := false
 	defer func() {
 		if !ok { // also after a panic
-			act.abandon()
+			s.abandon()
 		}
 	}()
 	params := o.activation
-	params.Params, params.History = act.params.rest, act.host.history(params.History)
+	params.Params, params.History = s.params.rest, s.host.history(params.History)
 	var err error
-	act.backend, act.opened, err = a.backend.Open(ctx, params, act.host)
+	s.backend, s.opened, err = a.backend.Open(ctx, params, s.host)
 	if errors.Is(err, backend.ErrUnknownSession) {
 		if _, told := errors.AsType[*backend.Error](err); told && !o.foreign {
 			return nil, err // it is listed, so it matters why it cannot be opened
@@ -78,11 +65,11 @@ func (a *agent) open(ctx context.Context, o opening) (*activation, error) {
 	if a.home.queues.IsClosed() {
 		return nil, backend.ErrClosed // the connection has ended: store nothing
 	}
-	if act.opened.Result, err = lifecycleResult(act.opened.Result); err != nil {
+	if s.opened.Result, err = lifecycleResult(s.opened.Result); err != nil {
 		return nil, err
 	}
 	ok = true
-	return act, nil
+	return s, nil
 }
 
 // takeSession counts a session that is active or being opened, until releaseSession.
@@ -101,96 +88,103 @@ func (a *agent) releaseSession() {
 }
 
 // openRoots does the part of opening that reads disks: it opens the roots and scans them.
-func (act *activation) openRoots(ctx context.Context, o opening) (err error) {
-	a := act.agent
-	act.params = o.params
-	act.workspace, err = act.params.openRoots(ctx, a.options.Workspace)
+func (s *session) openRoots(ctx context.Context, o opening) (err error) {
+	a := s.agent
+	s.params = o.params
+	s.workspace, err = s.params.openRoots(ctx, a.options.Workspace)
 	if err != nil {
 		return err
 	}
-	for _, root := range act.workspace.Opened() {
-		act.broad = append(act.broad, broadDir(root.Real, a.homeDir()))
+	for _, root := range s.workspace.Opened() {
+		s.broad = append(s.broad, broadDir(root.Real, a.homeDir()))
 	}
-	act.host = newHost(a, act.id, o.stored, act.workspace, o.viewers)
-	act.host.stop, act.host.rate, act.host.foreign = o.activation.Stop, o.rate, o.foreign
-	act.host.loading = o.loading
-	act.host.permits = newPermits(a, act.id, act.workspace, o.previous)
-	act.host.workspace = act.host.permits.Guard(act.workspace)
-	act.host.isNew = o.activation.Cause == backend.New
-	if err := act.params.checkShown(act.workspace); err != nil {
+	s.host = newHost(a, s.id, o.stored, s.workspace, o.viewers)
+	s.host.stop, s.host.rate, s.host.foreign = o.activation.Stop, o.rate, o.foreign
+	s.host.loading = o.loading
+	s.host.permits = newPermits(a, s.id, s.workspace, o.previous)
+	s.host.workspace = s.host.permits.Guard(s.workspace)
+	s.host.isNew = o.activation.Cause == backend.New
+	if err := s.params.checkShown(s.workspace); err != nil {
 		return err
 	}
-	if act.servers,
-		err = a.changeServers(act.id, act.workspace, o.previous, o.params.servers); err != nil {
+	if s.change,
+		err = a.changeServers(s.id, s.workspace, o.previous, o.params.servers); err != nil {
 		return err
 	}
-	act.host.servers = &sessionServers{set: act.servers.set,
-		ours: a.info().MCP == backend.AdapterConnects, given: act.servers.configs}
-	return act.host.scan(ctx)
+	s.servers = &sessionServers{set: s.change.set,
+		ours: a.info().MCP == backend.AdapterConnects, given: s.change.configs}
+	s.host.servers = s.servers
+	return s.host.scan(ctx)
 }
 
-// store stores the activation with do, and abandons it if that fails or panics.
-func (act *activation) store(
+// store stores the session with do, and abandons it if that fails or panics.
+func (s *session) store(
 	do func() (sessionstore.Lease, error),
 ) (lease sessionstore.Lease, err error) {
-	err = act.agent.tasks.Guard("session store", func() (err error) {
+	err = s.agent.tasks.Guard("session store", func() (err error) {
 		lease, err = do()
 		return err
 	})
 	if err != nil {
-		act.abandon()
+		s.abandon()
 	}
 	return lease, err
 }
 
 // abandon undoes what has been opened so far.
-func (act *activation) abandon() {
-	a := act.agent
-	if act.counted {
+func (s *session) abandon() {
+	a := s.agent
+	if s.counted {
 		a.releaseSession()
 	}
-	if act.workspace == nil {
+	if s.workspace == nil {
 		return
 	}
-	act.host.close()
+	s.host.close()
 	ctx, cancel := commitContext(a.base)
 	defer cancel()
 	var err error
-	if act.backend != nil {
-		err = a.tasks.Guard("close", func() error { return act.backend.Close(ctx) })
+	if s.backend != nil {
+		err = a.tasks.Guard("close", func() error { return s.backend.Close(ctx) })
 	}
-	err = errors.Join(err, act.servers.abandon(ctx), act.host.dropReplayed(ctx),
-		act.workspace.Close())
+	err = errors.Join(err, s.change.abandon(ctx), s.host.dropReplayed(ctx),
+		s.workspace.Close())
 	if err != nil {
-		a.log.Warn("cannot close a session that failed to open", "session", act.id, "error", err)
+		a.log.Warn("cannot close a session that failed to open", "session", s.id, "error", err)
 	}
 }
 
-// activate makes the activation, which was stored under lease, the active session of q. It fails if
-// the connection has ended: what was stored stays, and what was opened is closed.
-func (act *activation) activate(
-	q *queue, lease sessionstore.Lease, title string,
-) (*session, error) {
-	act.servers.apply(act.host, act.backend)
-	s := newSession(act, q, lease, title)
-	if !act.agent.home.queues.Activate(q, s) {
-		s.retire(act.agent.base)
-		if act.counted {
-			act.agent.releaseSession()
+// activate makes the session, which was stored under lease, the active one of q. It fails if the
+// connection has ended: what was stored stays, and what was opened is closed.
+func (s *session) activate(q *queue, lease sessionstore.Lease, title string) error {
+	a := s.agent
+	s.change.apply(s.host, s.backend)
+	s.queue, s.lease, s.change = q, lease, serverChange{}
+	for _, u := range statesIn(s.opened.Result) {
+		s.noteMode(u)
+	}
+	s.titled.Store(title != "")
+	s.record = newRecord(s, a.options.tuning.Recorder)
+	s.spending = newSpending(s)
+	s.watch()
+	if !a.home.queues.Activate(q, s) {
+		s.retire(a.base)
+		if s.counted {
+			a.releaseSession()
 		}
-		return nil, backend.ErrClosed
+		return backend.ErrClosed
 	}
-	act.host.attach(s)
-	act.agent.observeOpened(s)
-	act.host.announceCommands()
-	return s, nil
+	s.host.attach(s)
+	a.observeOpened(s)
+	s.host.announceCommands()
+	return nil
 }
 
-// keys returns the activation's roots as the store's two keys, with cwd spelled as the session
+// keys returns the session's roots as the store's two keys, with cwd spelled as the session
 // keeps it. It drops an additional root that has the same spelling as cwd, as session/new does.
-func (act *activation) keys(cwd workspace.Dir) sessionstore.Keys {
-	k := sessionstore.Keys{Roots: workspace.RootsFrom(cwd, act.workspace.Roots().Additional())}
-	for _, root := range act.workspace.Opened() {
+func (s *session) keys(cwd workspace.Dir) sessionstore.Keys {
+	k := sessionstore.Keys{Roots: workspace.RootsFrom(cwd, s.workspace.Roots().Additional())}
+	for _, root := range s.workspace.Opened() {
 		if root.Index == 0 || root.Dir != cwd {
 			k.Real = append(k.Real, root.Recorded())
 		}
@@ -200,8 +194,8 @@ func (act *activation) keys(cwd workspace.Dir) sessionstore.Keys {
 
 // movedRoots returns a message to the user about roots that lead elsewhere than when the session
 // was last opened, or "".
-func (act *activation) movedRoots(stored sessionstore.Keys) string {
-	return act.agent.sessions.MovedRoots(act.id, stored, act.workspace.Opened())
+func (s *session) movedRoots(stored sessionstore.Keys) string {
+	return s.agent.sessions.MovedRoots(s.id, stored, s.workspace.Opened())
 }
 
 // lifecycleResult checks a backend's part of a lifecycle response and removes its session id.

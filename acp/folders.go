@@ -256,16 +256,16 @@ func (p *sessionParams) settings() []string {
 // droppedFolders returns a message to the user about folders that the session has lost although the
 // client did not ask for that: it had them when it was last opened, or its source has them. The
 // message is "" if there are none.
-func (act *activation) droppedFolders(cause backend.Cause, stored sessionstore.Keys) string {
-	if act.params.listed {
+func (s *session) droppedFolders(cause backend.Cause, stored sessionstore.Keys) string {
+	if s.params.listed {
 		return ""
 	}
-	told := missingFolders(act.params.missing)
+	told := missingFolders(s.params.missing)
 	var dropped []string
 	for i, dir := range stored.Roots.All() {
-		if i > 0 && !slices.ContainsFunc(act.workspace.Opened(), func(r workspace.Root) bool {
+		if i > 0 && !slices.ContainsFunc(s.workspace.Opened(), func(r workspace.Root) bool {
 			return r.Dir == dir || r.Real == stored.Real[i]
-		}) && !slices.ContainsFunc(act.params.missing, func(e workspace.RootError) bool {
+		}) && !slices.ContainsFunc(s.params.missing, func(e workspace.RootError) bool {
 			return e.Path == dir.String()
 		}) {
 			dropped = append(dropped, text.Code(text.Printable(dir.String())))

@@ -198,7 +198,7 @@ func (s *session) states(ctx context.Context) ([]backend.Update, error) {
 
 // joinResult returns the result for a client that joins.
 func (s *session) joinResult() json.RawMessage {
-	result := withMeta(s.result, "viewers", backend.Encode(len(s.host.viewers.Clients())))
+	result := withMeta(s.opened.Result, "viewers", backend.Encode(len(s.host.viewers.Clients())))
 	if len(s.queue.Unanswered()) > 0 {
 		result = withMeta(result, "turn", json.RawMessage(`{"running":true}`))
 	}

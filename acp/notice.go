@@ -24,15 +24,15 @@ const broadGrant = "also the keys, passwords and settings of your programs, and 
 
 // broadRoots returns a message to the user about roots with far more in them than a project, or "".
 // It leaves out the roots in known, which the user was told about before.
-func (act *activation) broadRoots(known workspace.Roots) string {
+func (s *session) broadRoots(known workspace.Roots) string {
 	told := make(map[workspace.Dir]bool)
 	for _, dir := range known.All() {
 		told[dir] = true
 	}
 	var b strings.Builder
-	for _, root := range act.workspace.Opened() {
-		if what := act.broad[root.Index]; what != "" && !told[root.Dir] {
-			act.agent.log.Warn("a root is very large", "session", act.id, "root", root.Dir,
+	for _, root := range s.workspace.Opened() {
+		if what := s.broad[root.Index]; what != "" && !told[root.Dir] {
+			s.agent.log.Warn("a root is very large", "session", s.id, "root", root.Dir,
 				"reason", what)
 			fmt.Fprintf(&b, "The folder %s %s. This session reaches everything in it, %s. "+
 				"Open a project folder instead to avoid that.\n\n", shownPath(root.Dir), what,

@@ -115,8 +115,7 @@ func (o *ownTurn) reopen(p sessionParams) error {
 
 // reopen opens the session again for the viewers that it has, and returns what they should be told.
 func (l *load) reopen(ctx context.Context) (s *session, news []backend.Update, err error) {
-	s, act, err := l.replace(ctx)
-	if err != nil {
+	if s, err = l.replace(ctx); err != nil {
 		return nil, nil, err
 	}
 	shown := s.host.bufferedKinds()
@@ -124,7 +123,7 @@ func (l *load) reopen(ctx context.Context) (s *session, news []backend.Update, e
 	if l.notice != "" {
 		news = append(news, backend.Warning(backend.Text(l.notice)))
 	}
-	for _, u := range statesIn(act.opened.Result) {
+	for _, u := range statesIn(s.opened.Result) {
 		if !shown[u.Kind] {
 			news = append(news, u)
 		}

@@ -13,7 +13,7 @@ import (
 // replay shows the client to a loaded session's conversation before the response: the stored history,
 // unless that was shown as the backend replayed it, then the current states.
 func (a *agent) replay(
-	ctx context.Context, s *session, to *connection, opened backend.Opened, rate *replayRate,
+	ctx context.Context, s *session, to *connection, rate *replayRate,
 ) error {
 	if !s.host.showsReplay {
 		if err := a.replayHistory(ctx, s.address, s.host.stored, to, rate, s.hasChild); err != nil {
@@ -25,7 +25,7 @@ func (a *agent) replay(
 		return protocolError(err)
 	}
 	buffered := s.host.bufferedKinds()
-	result := members(opened.Result)
+	result := members(s.opened.Result)
 	for _, u := range states {
 		if buffered[u.Kind] || len(result[responseMember(u.Kind)]) > 0 {
 			continue // the client learns it anyway

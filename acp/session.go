@@ -17,7 +17,7 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// session is an active session: one activation, with its opened roots, its backend and its lease.
+// session is one activation of a session, with its opened roots, its backend and its lease.
 type session struct {
 	id        sessionstore.ID
 	address   address
@@ -30,7 +30,10 @@ type session struct {
 	host      *host
 	record    *record
 	spending  *spending
-	result    json.RawMessage // of the response that opened it
+	opened    backend.Opened // the backend's part of the response that opened it
+	counted   bool           // against the limit of active sessions, when it was opened
+	broad     []string       // by root, from broadDir
+	change    serverChange   // until it is active
 
 	inBackend sync.Mutex    // held during methods of the backend's session that must not overlap
 	updates   chan struct{} // holds one value while an update is shown and recorded, in this order
@@ -54,23 +57,6 @@ type session struct {
 	unended  []int64     // the numbers of turns whose end could not be stored
 	evicted  sync.Once
 	closed   sync.Once
-}
-
-// newSession returns the session of an activation that was stored under lease.
-func newSession(act *activation, q *queue, lease sessionstore.Lease, title string) *session {
-	s := &session{
-		id: act.id, address: newAddress(act.id), agent: act.agent, queue: q, params: act.params,
-		workspace: act.workspace, backend: act.backend, servers: act.host.servers, host: act.host,
-		lease: lease, updates: make(chan struct{}, 1), result: act.opened.Result,
-	}
-	for _, u := range statesIn(act.opened.Result) {
-		s.noteMode(u)
-	}
-	s.titled.Store(title != "")
-	s.record = newRecord(s, act.agent.options.tuning.Recorder)
-	s.spending = newSpending(s)
-	s.watch()
-	return s
 }
 
 // watch ends the session soon after another process has taken it over or deleted it, if the store

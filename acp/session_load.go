@@ -116,39 +116,39 @@ func (l *load) run(ctx context.Context) (*session, json.RawMessage, error) {
 	if err := a.chooseFolders(ctx, &l.params, l.cause, &l.stored.Session); err != nil {
 		return nil, nil, err
 	}
-	s, act, err := l.replace(ctx)
+	s, err := l.replace(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	if l.cause == backend.Load {
 		// A session whose history cannot be shown does not stay open.
-		if err := a.replay(context.WithoutCancel(ctx), s, l.from, act.opened, l.rate); err != nil {
+		if err := a.replay(context.WithoutCancel(ctx), s, l.from, l.rate); err != nil {
 			s.end(a.base, nil)
 			return nil, nil, err
 		}
 	}
-	return s, act.opened.Result, nil
+	return s, s.opened.Result, nil
 }
 
 // replace opens the session and makes it active in place of the previous one.
-func (l *load) replace(ctx context.Context) (*session, *activation, error) {
-	act, err := l.open(ctx)
+func (l *load) replace(ctx context.Context) (*session, error) {
+	s, err := l.open(ctx)
 	if err != nil {
-		return nil, nil, l.hintMoves(ctx, err)
+		return nil, l.hintMoves(ctx, err)
 	}
-	lease, err := act.store(func() (sessionstore.Lease, error) { return l.takeOver(ctx, act) })
+	lease, err := s.store(func() (sessionstore.Lease, error) { return l.takeOver(ctx, s) })
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	ctx = context.WithoutCancel(ctx) // it is too late to give up
-	s, err := l.activate(ctx, act, lease)
-	l.discard(ctx, act)
-	return s, act, err
+	err = l.activate(ctx, s, lease)
+	l.discard(ctx, s)
+	return s, err
 }
 
 // open opens the session beside the previous one, whose turn goes on unless the backend needs it to
 // end.
-func (l *load) open(ctx context.Context) (*activation, error) {
+func (l *load) open(ctx context.Context) (*session, error) {
 	endTurns := l.turnEnder()
 	stop := sync.OnceValue(func() error { return endTurns(ctx) })
 	o := opening{id: l.params.id, stored: l.stored.ID, params: l.params, previous: l.previous,
@@ -171,11 +171,11 @@ func (l *load) open(ctx context.Context) (*activation, error) {
 	} else {
 		o.viewers, o.loading = newViewers(l.agent, l.from, l.params.id), l.from
 	}
-	act, err := l.agent.open(ctx, o)
+	s, err := l.agent.open(ctx, o)
 	if err == nil {
-		l.notice = act.movedRoots(l.stored.Keys) + act.opened.Notice
+		l.notice = s.movedRoots(l.stored.Keys) + s.opened.Notice
 	}
-	return act, err
+	return s, err
 }
 
 // turnEnder returns a function that ends the turns of the previous session, unless it is in one
@@ -188,11 +188,9 @@ func (l *load) turnEnder() func(context.Context) error {
 	return func(ctx context.Context) error { return q.EndTurns(ctx, backend.ErrCancelled) }
 }
 
-// activate ends the turns of the previous session, and replaces it by the activation that is stored
-// under lease. The previous session ends even if that fails.
-func (l *load) activate(
-	ctx context.Context, act *activation, lease sessionstore.Lease,
-) (*session, error) {
+// activate ends the turns of the previous session, and replaces it by s, which is stored under lease.
+// The previous session ends even if that fails.
+func (l *load) activate(ctx context.Context, s *session, lease sessionstore.Lease) error {
 	a := l.agent
 	if err := l.turnEnder()(ctx); err != nil {
 		a.log.Warn("cannot end the turn", "session", l.stored.ID, "error", err)
@@ -200,10 +198,10 @@ func (l *load) activate(
 	if l.previous != nil {
 		l.previous.servers.leaveToNext()
 	}
-	s, err := act.activate(l.at.Queue, lease, l.stored.Title)
+	err := s.activate(l.at.Queue, lease, l.stored.Title)
 	if err == nil {
 		s.renamed.Store(l.stored.Renamed)
-		l.setNotice(s, act)
+		l.setNotice(s)
 	}
 	if l.previous != nil {
 		if !l.inTurn {
@@ -212,15 +210,15 @@ func (l *load) activate(
 		l.previous.endOpenTurns(a.base, lease)
 		l.previous.retire(a.base)
 	}
-	return s, err
+	return err
 }
 
-// discard removes what the activation made superfluous: the backend's session that it replaces, and
+// discard removes what the new session made superfluous: the backend's session that it replaces, and
 // the draft of a history that was replayed.
-func (l *load) discard(ctx context.Context, act *activation) {
+func (l *load) discard(ctx context.Context, s *session) {
 	a := l.agent
-	a.sessions.Discard(ctx, l.stored.ID, act.opened.Superseded)
-	if err := act.host.dropReplayed(ctx); err != nil {
+	a.sessions.Discard(ctx, l.stored.ID, s.opened.Superseded)
+	if err := s.host.dropReplayed(ctx); err != nil {
 		a.log.Warn("cannot discard the replayed history", "session", l.stored.ID, "error", err)
 	}
 }
@@ -245,7 +243,7 @@ func (l *load) hintMoves(ctx context.Context, err error) error {
 
 // setNotice sets the notice that s shows at the next prompt: the previous session's notice, if that
 // was never shown, and what is new about the roots.
-func (l *load) setNotice(s *session, act *activation) {
+func (l *load) setNotice(s *session) {
 	known := l.stored.Keys.Roots
 	switch {
 	case l.previous != nil:
@@ -255,22 +253,22 @@ func (l *load) setNotice(s *session, act *activation) {
 	default:
 		s.prompted = true
 	}
-	broad := act.broadRoots(known)
+	broad := s.broadRoots(known)
 	if l.inTurn {
 		return // the user has just been asked about the folders
 	}
-	s.notice += act.droppedFolders(l.cause, l.stored.Keys) + broad
+	s.notice += s.droppedFolders(l.cause, l.stored.Keys) + broad
 }
 
 // takeOver stores the session's new roots and returns a new lease, which the previous session uses
 // from now on, unless another process had taken it over.
-func (l *load) takeOver(ctx context.Context, act *activation) (sessionstore.Lease, error) {
+func (l *load) takeOver(ctx context.Context, s *session) (sessionstore.Lease, error) {
 	a := l.agent
-	state := act.host.takeState()
-	change := sessionstore.Activation{Keys: act.keys(l.stored.Keys.Roots.Cwd()), State: state,
+	state := s.host.takeState()
+	change := sessionstore.Activation{Keys: s.keys(l.stored.Keys.Roots.Cwd()), State: state,
 		StateKey: a.sessions.StateKey(state)}
 	ctx = context.WithoutCancel(ctx)
-	replayed, err := act.host.takeReplayed(ctx)
+	replayed, err := s.host.takeReplayed(ctx)
 	if err != nil {
 		return sessionstore.Lease{}, err
 	}
@@ -283,7 +281,7 @@ func (l *load) takeOver(ctx context.Context, act *activation) (sessionstore.Leas
 		return lease, err
 	}
 	// Another process may have added the same meanwhile. Under the lease it cannot.
-	current, err := act.host.isReplayCurrent(ctx)
+	current, err := s.host.isReplayCurrent(ctx)
 	if err != nil || !current {
 		return lease, err
 	}

@@ -44,35 +44,34 @@ func (c *connection) create(
 	if cause == backend.Fork && !source.Unstored {
 		o.activation.History = sessionstore.WithoutEnds(a.options.Store.Finished(ctx, source.ID))
 	}
-	act, err := a.open(ctx, o)
+	s, err := a.open(ctx, o)
 	if err != nil {
 		return nil, protocolError(err)
 	}
-	lease, err := act.store(func() (sessionstore.Lease, error) {
-		return a.storeNew(ctx, act, cause, source)
+	lease, err := s.store(func() (sessionstore.Lease, error) {
+		return a.storeNew(ctx, s, cause, source)
 	})
 	if err != nil {
 		return nil, protocolError(err)
 	}
-	at := a.home.queues.Ticket(act.id, turns.Lifecycle, c)
-	s, err := act.activate(at.Queue, lease, source.Title)
-	if err != nil {
+	at := a.home.queues.Ticket(s.id, turns.Lifecycle, c)
+	if err := s.activate(at.Queue, lease, source.Title); err != nil {
 		at.Release()
 		return nil, err
 	}
-	s.notice = act.opened.Notice + act.droppedFolders(cause, source.Keys) +
-		act.broadRoots(workspace.Roots{})
-	c.releaseAfterResponse(r, at, s, act.movedRoots(source.Keys))
-	return strictjson.Set(act.opened.Result, protocol.SessionID, quote(string(act.id))), nil
+	s.notice = s.opened.Notice + s.droppedFolders(cause, source.Keys) +
+		s.broadRoots(workspace.Roots{})
+	c.releaseAfterResponse(r, at, s, s.movedRoots(source.Keys))
+	return strictjson.Set(s.opened.Result, protocol.SessionID, quote(string(s.id))), nil
 }
 
 // storeNew stores a session that was opened, with the finished turns of source if it is a fork.
 func (a *agent) storeNew(
-	ctx context.Context, act *activation, cause backend.Cause, source listing.Openable,
+	ctx context.Context, s *session, cause backend.Cause, source listing.Openable,
 ) (sessionstore.Lease, error) {
-	state := act.host.takeState()
+	state := s.host.takeState()
 	n := sessionstore.NewSession{
-		ID: act.id, Agent: a.identity(), Keys: act.keys(act.params.roots.Cwd()), State: state,
+		ID: s.id, Agent: a.identity(), Keys: s.keys(s.params.roots.Cwd()), State: state,
 		StateKey: a.sessions.StateKey(state), Title: source.Title,
 	}
 	switch {
