@@ -42,7 +42,7 @@ RACED       := $(addprefix ./,internal/serve/websocket internal/wire/jsonrpc int
 RACEDLONG   := $(addprefix ./,acp acp/model acp/proxy workspace sessionstore/sqlite \
 	acp/internal/servers internal/mcp/mcpclient internal/mcp/mcpserver internal/process internal/worktree)
 
-.PHONY: build release test plain race race-long npm bench soak growth interop-remote remote lint fmt vet staticcheck govulncheck platforms cross fuzz kills interop-agents smoke-model clean
+.PHONY: build release test plain race race-long npm bench soak growth interop-remote over-remote remote lint fmt vet staticcheck govulncheck platforms cross fuzz kills interop-agents smoke-model clean
 
 # The program, into bin/.
 PROGRAM     ?= ./cmd/acp-agent
@@ -93,6 +93,12 @@ interop-remote: remote npm
 	$(REMOTE) go test -count 1 -vet=off ./internal/test/interop -skip '$(LOCAL)'
 	$(REMOTE) go test -count 1 -vet=off ./internal/test/interop/agents \
 		-run 'TestSessionsOfARealAgent/opencode' -survey
+
+# The tests of sessions and of the proxy with remote peers as clients. Left out is what those may not do
+# (name MCP servers), what they are not told (why a store fails), and that their turns end with the input.
+LOCALPEER   := MCP|Server|Relay|Sampling|TooMany|Store|Transports|RootsChange|KeepsRoots|MoreRoots|FewerRoots|RemovedRoots|FailedLoad|BackendConnects|PolicyPanics|Expand|ToolCall$$|Elicitation|ReadOnlyClaim|ToolPermission|PipelinedLoads|EndOfInput|HangingTurn
+over-remote: npm
+	$(PLAIN) go test -count 1 -vet=off ./acp ./acp/proxy -over remote -skip '$(LOCALPEER)'
 
 # The program, and one that puts serve and connect in front of it.
 remote: build

@@ -87,7 +87,7 @@
 //     acp/internal/session/metering counts it, and the store keeps it. budget.go asks the user before it
 //     exceeds a budget.
 //   - Opening a session: agent.open in activation.go opens the roots, the MCP servers (mcp.go),
-//     the catalog and the backend, for new, load, resume and fork alike. The activation that it
+//     the catalog and the backend, for new, load, resume and fork alike. The session that it
 //     returns is stored and then activated, or abandoned.
 //   - A stored session: package acp/internal/listing checks that it belongs to the connection's
 //     agent, stores the sessions that only the backend knows, and follows folders that were

@@ -230,9 +230,7 @@ func (l *load) reopenForAll(ctx context.Context) error {
 		"Another window opened this session with other folders. They are now: "+
 			strings.Join(paths, ", ")+".")))
 	for _, u := range news {
-		if err := next.show(ctx, u); err != nil {
-			l.agent.log.Debug("update not sent", "session", next.id, "error", err)
-		}
+		next.host.viewers.try(ctx, nil, u)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package acp
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
@@ -21,6 +22,20 @@ type method struct {
 // acceptFunc accepts a request.
 type acceptFunc func(c *connection, ctx context.Context, r *jsonrpc.Request) jsonrpc.Work
 
+// atOnce returns what accepts requests that wait for no other request of a session.
+func atOnce(
+	serve func(c *connection, ctx context.Context, r *jsonrpc.Request) (json.RawMessage, error),
+) acceptFunc {
+	return func(c *connection, ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
+		return func() (json.RawMessage, error) {
+			ctx, cancel := c.agent.requestContext(ctx)
+			defer cancel()
+			result, err := serve(c, ctx, r)
+			return result, protocolError(err)
+		}
+	}
+}
+
 // methodOf is the table of methods. A method is a row here, a file with its accept function, and its
 // name in package protocol.
 func methodOf(name string) method {
@@ -28,17 +43,17 @@ func methodOf(name string) method {
 	case protocol.Initialize:
 		return method{initializeShape, sees, "", (*connection).acceptInitialize}
 	case protocol.SessionNew:
-		return method{newShape, acts, "", (*connection).acceptNew}
+		return method{newShape, acts, "", atOnce((*connection).new)}
 	case protocol.SessionFork:
-		return method{loadShape, acts, "", (*connection).acceptFork}
+		return method{loadShape, acts, "", atOnce((*connection).fork)}
 	case protocol.SessionLoad, protocol.SessionResume:
 		return method{loadShape, sees, "", (*connection).acceptLoad}
 	case protocol.SessionPrompt:
 		return method{promptShape, acts, "", (*connection).acceptPrompt}
 	case protocol.SessionList:
-		return method{listShape, sees, "", (*connection).acceptList}
+		return method{listShape, sees, "", atOnce((*connection).list)}
 	case protocol.SessionOptions:
-		return method{newShape, acts, "", (*connection).acceptOptions}
+		return method{newShape, acts, "", atOnce((*connection).settings)}
 	case protocol.SessionClose:
 		return method{idShape, sees, "", stored(turns.Lifecycle, (*connection).close)}
 	case protocol.SessionDelete: // succeeds too if there is nothing to delete

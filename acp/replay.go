@@ -40,6 +40,9 @@ func (a *agent) replay(
 // view shows a client that may not open the session what is stored of it. The session is not open
 // here, and perhaps in another process, which keeps it.
 func (l *load) view(ctx context.Context) error {
+	if l.stored.Unstored {
+		return errUnknownSession(l.params.id)
+	}
 	store, as := l.agent.options.Store, newAddress(l.params.id)
 	if l.cause == backend.Load {
 		err := l.agent.replayHistory(ctx, as, l.stored.ID, l.from, l.rate,

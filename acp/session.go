@@ -289,9 +289,7 @@ func (s *session) tellGone(ctx context.Context, err error) {
 	}
 	ctx, cancel := commitContext(ctx)
 	defer cancel()
-	if err := s.show(ctx, backend.Warning(backend.Text("\n\n"+what+"\n"))); err != nil {
-		s.agent.log.Debug("notice not sent", "session", s.id, "error", err)
-	}
+	s.host.viewers.try(ctx, nil, backend.Warning(backend.Text("\n\n"+what+"\n")))
 }
 
 // addUnended notes that the end of a turn could not be stored.

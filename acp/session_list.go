@@ -30,34 +30,30 @@ type sessionInfo struct {
 	Meta                  json.RawMessage `json:"_meta,omitempty"`
 }
 
-// acceptList serves session/list.
-func (c *connection) acceptList(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
+// list serves session/list.
+func (c *connection) list(ctx context.Context, r *jsonrpc.Request) (json.RawMessage, error) {
 	p, err := decodeList(r.Params)
 	if err != nil {
-		return jsonrpc.Fail(err)
+		return nil, err
+	}
+	if err := c.initialized(ctx); err != nil {
+		return nil, err
 	}
 	a := c.agent
-	return func() (json.RawMessage, error) {
-		ctx, cancel := a.requestContext(ctx)
-		defer cancel()
-		if err := c.initialized(ctx); err != nil {
-			return nil, err
-		}
-		query, err := tasks.FromDisk(ctx, a.tasks, func() (sessionstore.Query, error) {
-			return p.query(a.identity()), nil
-		})
-		if err != nil {
-			return nil, err
-		}
-		open := c.home.openIDs()
-		query.Unused = sessionstore.UnusedFilter{
-			Before: time.Now().Add(-sessionstore.UnusedGrace), Keep: open}
-		page, err := a.sessions.List(ctx, p.cwd, query)
-		if err != nil {
-			return nil, protocolError(err)
-		}
-		return listResult(page, open)
+	query, err := tasks.FromDisk(ctx, a.tasks, func() (sessionstore.Query, error) {
+		return p.query(a.identity()), nil
+	})
+	if err != nil {
+		return nil, err
 	}
+	open := c.home.openIDs()
+	query.Unused = sessionstore.UnusedFilter{
+		Before: time.Now().Add(-sessionstore.UnusedGrace), Keep: open}
+	page, err := a.sessions.List(ctx, p.cwd, query)
+	if err != nil {
+		return nil, err
+	}
+	return listResult(page, open)
 }
 
 // listResult returns the response for a page, in which it marks those that are open. Its sessions are

@@ -14,21 +14,16 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// acceptNew serves session/new. It waits for no other session.
-func (c *connection) acceptNew(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
-	a := c.agent
-	return func() (json.RawMessage, error) {
-		ctx, cancel := a.requestContext(ctx)
-		defer cancel()
-		p, err := c.decodeSession(ctx, parseParams(r.Params, newShape), newFields)
-		if err != nil {
-			return nil, err
-		}
-		if err := a.chooseFolders(ctx, &p, backend.New, nil); err != nil {
-			return nil, err
-		}
-		return c.create(ctx, r, p, backend.New, listing.Openable{})
+// new serves session/new.
+func (c *connection) new(ctx context.Context, r *jsonrpc.Request) (json.RawMessage, error) {
+	p, err := c.decodeSession(ctx, parseParams(r.Params, newShape), newFields)
+	if err != nil {
+		return nil, err
 	}
+	if err := c.agent.chooseFolders(ctx, &p, backend.New, nil); err != nil {
+		return nil, err
+	}
+	return c.create(ctx, r, p, backend.New, listing.Openable{})
 }
 
 // create opens a session, stores it and returns the response. source is the session that it is a
@@ -46,13 +41,13 @@ func (c *connection) create(
 	}
 	s, err := a.open(ctx, o)
 	if err != nil {
-		return nil, protocolError(err)
+		return nil, err
 	}
 	lease, err := s.store(func() (sessionstore.Lease, error) {
 		return a.storeNew(ctx, s, cause, source)
 	})
 	if err != nil {
-		return nil, protocolError(err)
+		return nil, err
 	}
 	at := a.home.queues.Ticket(s.id, turns.Lifecycle, c)
 	if err := s.activate(at.Queue, lease, source.Title); err != nil {
@@ -94,9 +89,7 @@ func (c *connection) releaseAfterResponse(
 	a := s.agent
 	r.AfterResponse(func() {
 		if notice != "" {
-			if err := s.show(a.base, backend.Warning(backend.Text(notice))); err != nil {
-				a.log.Debug("notice not sent", "session", s.id, "error", err)
-			}
+			s.host.viewers.try(a.base, nil, backend.Warning(backend.Text(notice)))
 		}
 		s.host.release(a.base)
 		at.Release()

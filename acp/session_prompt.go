@@ -425,9 +425,7 @@ func (s *session) showPrompt(ctx context.Context, from *connection, p promptPara
 	}
 	v.mark(ctx, from, map[string]any{"turn": map[string]bool{"running": true}})
 	for _, u := range p.updates() {
-		if err := v.update(ctx, from, u); err != nil {
-			s.agent.log.Debug("prompt not shown", "session", s.id, "error", err)
-		}
+		v.try(ctx, from, u)
 	}
 }
 

@@ -85,10 +85,7 @@ func (s *session) tellSetting(from *connection, set backend.Update) {
 	}
 	s.settings[set.Kind] = set
 	s.noteMode(set)
-	if s.host.viewers.Others(from) == 0 {
-		return
-	}
-	if err := s.host.viewers.update(ctx, from, set); err != nil {
-		s.agent.log.Debug("update not sent", "session", s.id, "error", err)
+	if s.host.viewers.Others(from) > 0 {
+		s.host.viewers.try(ctx, from, set)
 	}
 }

@@ -100,7 +100,5 @@ func (s *session) setTitle(ctx context.Context, title string) {
 	if title == "" {
 		info["title"] = nil
 	}
-	if err := s.show(ctx, backend.NewUpdate(info)); err != nil {
-		s.agent.log.Debug("title not shown", "session", s.id, "error", err)
-	}
+	s.host.viewers.try(ctx, nil, backend.NewUpdate(info))
 }

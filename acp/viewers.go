@@ -195,15 +195,19 @@ func outcomeOf(id string, got answer) questionOutcome {
 	return o
 }
 
+// try is update for one that need not be shown.
+func (v *viewers) try(ctx context.Context, except *connection, u backend.Update) {
+	if err := v.update(ctx, except, u); err != nil {
+		v.agent.log.Debug("update not sent", "session", v.address.id, "error", err)
+	}
+}
+
 // mark sends the viewers but except an update that only says something in _meta, for clients that
 // know it.
 func (v *viewers) mark(ctx context.Context, except *connection, ours map[string]any) {
-	err := v.update(ctx, except, backend.NewUpdate(map[string]any{
+	v.try(ctx, except, backend.NewUpdate(map[string]any{
 		"sessionUpdate": sessionstore.SessionInfoUpdate,
 		"_meta":         map[string]any{"acp-agent": ours}}))
-	if err != nil {
-		v.agent.log.Debug("update not sent", "session", v.address.id, "error", err)
-	}
 }
 
 // answeredLate tells a client that its answer to a question came too late.

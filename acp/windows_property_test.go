@@ -11,6 +11,11 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/internal/test/memstore"
+	"github.com/acp-agent/acp-agent/internal/test/pgtest"
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/sessionstore/postgres"
+	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 )
 
 // In any interleaving of what three clients do with a session, every viewer is shown the stored
@@ -18,13 +23,35 @@ import (
 //
 // Clauses N7, N8.
 func TestRandomWindows(t *testing.T) {
+	randomWindows(t, 3, func(t *rapid.T) sessionstore.Store { return memstore.New(t) })
+}
+
+// So it is with four clients on the databases that people use.
+//
+// Clauses N7, N8, S1.
+func TestRandomWindowsOnDatabases(t *testing.T) {
+	var database pgtest.Server
+	t.Cleanup(database.Stop)
+	t.Run("SQLite", func(t *testing.T) {
+		s := sqlite.New(sqlite.Options{Dir: t.TempDir()})
+		t.Cleanup(func() { _ = s.Close() })
+		randomWindows(t, 4, func(*rapid.T) sessionstore.Store { return s })
+	})
+	t.Run("PostgreSQL", func(t *testing.T) {
+		s, err := postgres.New(postgres.Options{Address: database.Address(t)})
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = s.Close() })
+		randomWindows(t, 4, func(*rapid.T) sessionstore.Store { return s })
+	})
+}
+
+func randomWindows(t *testing.T, seats int, store func(*rapid.T) sessionstore.Store) {
 	dir := folder(t)
 	rapid.Check(t, func(t *rapid.T) {
-		r := &scripted{}
-		o := allowing(t, dir, acp.Options{Backend: using(r)})
+		o := allowing(t, dir, acp.Options{Backend: using(&scripted{}), Store: store(t)})
 		o.Tuning().BePatient(patience) // so that nothing that waits goes on because of the time
 		s := newServer(t, acp.ServerOptions{}, o)
-		h := &house{t: t, dir: dir, connect: func() *client {
+		h := &house{t: t, dir: dir, seats: make([]*tenant, seats), connect: func() *client {
 			c := connectTo(t, s, acp.Peer{Principal: "ann", Remote: true})
 			c.initialize()
 			return c
@@ -40,12 +67,12 @@ func TestRandomWindows(t *testing.T) {
 	})
 }
 
-// house is a session and three clients that may have it open.
+// house is a session and the clients that may have it open.
 type house struct {
 	t       *rapid.T
 	dir, id string
 	connect func() *client
-	seats   [3]*tenant
+	seats   []*tenant
 	prompts int
 	all     []*tenant
 }
@@ -75,7 +102,7 @@ func (h *house) newTenant() *tenant {
 
 // some returns the client of a random seat, if it is attached.
 func (h *house) some(t *rapid.T) *tenant {
-	n := h.seats[rapid.IntRange(0, 2).Draw(t, "seat")]
+	n := h.seats[rapid.IntRange(0, len(h.seats)-1).Draw(t, "seat")]
 	if n == nil || !n.attached {
 		t.Skip("nobody")
 	}
@@ -93,7 +120,7 @@ func (h *house) reading(t *rapid.T) *tenant {
 
 // enter makes the client of a seat a viewer with the given method.
 func (h *house) enter(t *rapid.T, method string) {
-	i := rapid.IntRange(0, 2).Draw(t, "seat")
+	i := rapid.IntRange(0, len(h.seats)-1).Draw(t, "seat")
 	if h.seats[i] == nil {
 		h.seats[i] = h.newTenant()
 	}
