@@ -75,7 +75,8 @@
 //     which runs on another goroutine. When the ticket holds the queue, the active session says which
 //     agent serves the request. A new method gets a file with an accept function, and a row in the
 //     table of methods.go. Its name, and what advertises it, are in internal/wire/protocol. stored
-//     in session_close.go accepts requests about a session that need not be open.
+//     in session_close.go accepts requests about a session that need not be open, such as those of
+//     session_set_title.go, session_status.go, and session_archive.go, which has unarchive too.
 //   - The params: parseParams in params.go checks the names of members and parses them in one pass.
 //     Each method's decode function then reads the fields and collects everything that is wrong.
 //     setup_check.go checks the roots and servers in requests that only the backend knows.
