@@ -91,21 +91,10 @@ func (c *connection) close(
 		return nil, errNotActive(s.id)
 	}
 	if v.OthersAnswer(c) || !c.peer.Role.may(acts) {
-		return nil, s.detach(ctx, c)
+		s.keep(v.Leave(c), c.graceNow())
+		return nil, nil
 	}
 	return endActive(ctx, closing, at, params.Without(protocol.SessionID))
-}
-
-// detach ends that a client views the session: nothing is sent to it afterwards.
-func (s *session) detach(ctx context.Context, c *connection) error {
-	v := s.host.viewers
-	defer v.Hurry()()
-	if err := s.beginUpdate(ctx); err != nil {
-		return err
-	}
-	defer s.endUpdate()
-	s.keep(v.Leave(c), c.graceNow())
-	return nil
 }
 
 // remove ends a session that is to be deleted or archived. It fails if another client has it open.

@@ -1,8 +1,10 @@
 package acp_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -511,6 +513,27 @@ func TestJoinBesideAStalledWindow(t *testing.T) {
 		says(other, `"1999"`)
 		require.Len(t, texts(other.messages(), id), len(texts(a.messages(), id)))
 	}
+}
+
+// An editor over a pipe is the only one that can have its session open, and is never too slow for it.
+//
+// Clause N7.
+func TestEditorIsNeverTooSlow(t *testing.T) {
+	store := memstore.New(t)
+	o := acp.Options{Store: store, Backend: using(&scripted{})}.With(acp.Tuning{SlowViewer: 1})
+	a := connectBy(t, func(ctx context.Context, in io.Reader, out io.Writer) error {
+		return acp.Serve(ctx, in, out, o)
+	})
+	a.initialize()
+	id := a.open(folder(t))
+	goOn := a.stall()
+	turn, line := a.request("session/prompt", promptParams(id, "count 3000"))
+	a.send(line)
+	require.Eventually(t, func() bool { return len(recorded(t, store, id)) > 0 }, patience,
+		time.Millisecond)
+	goOn()
+	require.Equal(t, "end_turn", a.response(turn).stopReason(t))
+	require.Len(t, texts(a.messages(), id), 3000)
 }
 
 // A window that has closed a session is not shown it any more.

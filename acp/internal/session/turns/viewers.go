@@ -63,6 +63,8 @@ type viewer[C Client] struct {
 	client C
 	tenure context.Context // ends when it is no viewer any more
 	end    context.CancelFunc
+	// sending is held while a message is sent.
+	sending sync.Mutex
 
 	// Guarded by the mutex of the Viewers:
 	state viewerState
@@ -164,14 +166,20 @@ func (v *Viewers[C]) Release(c C) {
 
 // Leave ends that c is a viewer. If no viewer is left that may answer, Leave returns a channel that
 // is closed when one comes, otherwise nil.
+// When Leave returns, nothing is sent to c any more.
 func (v *Viewers[C]) Leave(c C) (alone <-chan struct{}) {
 	v.mu.Lock()
-	defer v.mu.Unlock()
 	i := v.indexLocked(c)
 	if i < 0 {
+		v.mu.Unlock()
 		return nil
 	}
-	return v.removeLocked(i)
+	w := v.all[i]
+	alone = v.removeLocked(i)
+	v.mu.Unlock()
+	w.sending.Lock()
+	defer w.sending.Unlock()
+	return alone
 }
 
 func (v *Viewers[C]) removeLocked(i int) (alone <-chan struct{}) {
@@ -259,9 +267,11 @@ func (v *Viewers[C]) Send(
 			continue
 		}
 		// An error means that the connection has ended, so the viewer is about to leave.
+		w.sending.Lock()
 		if !v.keep(w, message[C]{send, size}) && errors.Is(send(w.client), jsonrpc.ErrQueueFull) {
 			v.fallBehind(w, message[C]{send, size})
 		}
+		w.sending.Unlock()
 	}
 	return nil
 }
@@ -270,7 +280,7 @@ func (v *Viewers[C]) Send(
 // reports false if the message can be sent.
 func (v *Viewers[C]) keep(w *viewer[C], m message[C]) bool {
 	v.mu.Lock()
-	if w.state == live && w.client.Room() == nil {
+	if w.state == live && w.tenure.Err() == nil && w.client.Room() == nil {
 		v.mu.Unlock()
 		return false
 	}
@@ -308,15 +318,22 @@ func (v *Viewers[C]) followLocked(w *viewer[C]) {
 			if v.awaitOne(w) != nil {
 				return
 			}
-			m, more := v.nextKept(w)
-			if !more {
+			if !v.sendKept(w) {
 				return
-			}
-			if errors.Is(m.send(w.client), jsonrpc.ErrQueueFull) {
-				v.drop(w)
 			}
 		}
 	})
+}
+
+// sendKept sends a viewer the first message that is kept for it, and reports whether there was one.
+func (v *Viewers[C]) sendKept(w *viewer[C]) bool {
+	w.sending.Lock()
+	defer w.sending.Unlock()
+	m, more := v.nextKept(w)
+	if more && errors.Is(m.send(w.client), jsonrpc.ErrQueueFull) {
+		v.drop(w)
+	}
+	return more
 }
 
 // nextKept takes the first message that is kept for a viewer. If there is none, the viewer has
