@@ -15,8 +15,8 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// agent is a backend, and what initialize made of it. It runs the sessions that its connection opens,
-// which may outlive the connection and have other viewers.
+// agent is a backend, and what initialize made of it. It runs the sessions that its connection
+// opens, which may outlive the connection and have other viewers.
 type agent struct {
 	options    Options
 	owner      *principal

@@ -19,8 +19,8 @@
 //
 //   - A connection is that of a client: a peer of JSON-RPC, and what its initialize declared.
 //   - An agent is a backend and what initialize made of it. Each connection has one.
-//   - A home has the sessions that a user has open, whichever connection opened them. An editor over
-//     a pipe is a home with one connection.
+//   - A home has the sessions that a user has open, whichever connection opened them. An editor
+//     over a pipe is a home with one connection.
 //   - A session is a conversation about an ordered list of roots, the first of which is its working
 //     directory. Users see roots as folders. It knows the agent that runs it.
 //   - An activation is a session that is open in this process, with its roots, its MCP servers and
@@ -61,29 +61,30 @@
 // load and resume share session_load.go, close and delete share session_close.go. session_options.go
 // has session/options.
 //
-//   - A connection: server.go has Serve and Server, with their limits, connection.go the connection,
-//     agent.go its agent, with Options (options.go), home.go the home. conn.go makes what
-//     internal/wire/jsonrpc reads and writes from a Conn. Options.Observe is told what happens
+//   - A connection: server.go has Serve and Server, with their limits, connection.go the
+//     connection, agent.go its agent, with Options (options.go), home.go the home. conn.go makes
+//     what internal/wire/jsonrpc reads and writes from a Conn. Options.Observe is told what happens
 //     (observe.go).
 //   - What the client is told of the backend: initialize.go, with the table of capabilities in
 //     agent_capabilities.go. authenticate.go offers ways to sign in for a backend that has none.
-//   - A user on another machine: remote.go says which methods of the backend may be used, methods.go
-//     what a role may do.
+//   - A user on another machine: remote.go says which methods of the backend may be used,
+//     methods.go what a role may do.
 //   - A request: connection.Accept in connection.go is called on the read loop, in arrival order,
 //     and calls the accept method of the request's file. That takes a ticket in the home's queue of
 //     the session (package acp/internal/session/turns) where order matters, and returns the work,
-//     which runs on another goroutine. When the ticket holds the queue, the active session says which
-//     agent serves the request. A new method gets a file with an accept function, and a row in the
-//     table of methods.go. Its name, and what advertises it, are in internal/wire/protocol. stored
-//     in session_close.go accepts requests about a session that need not be open, such as those of
-//     session_set_title.go, session_status.go, and session_archive.go, which has unarchive too.
+//     which runs on another goroutine. When the ticket holds the queue, the active session says
+//     which agent serves the request. A new method gets a file with an accept function, and a row
+//     in the table of methods.go. Its name, and what advertises it, are in internal/wire/protocol.
+//     stored in session_close.go accepts requests about a session that need not be open, such as
+//     those of session_set_title.go, session_status.go, and session_archive.go, which has unarchive
+//     too.
 //   - The params: parseParams in params.go checks the names of members and parses them in one pass.
 //     Each method's decode function then reads the fields and collects everything that is wrong.
 //     setup_check.go checks the roots and servers in requests that only the backend knows.
 //   - A session that several clients have open, which only remote peers do: join.go shows the
 //     history to a client that joins, which holds back only the requests of that client. viewers.go
-//     sends updates and questions to all of them (its rules are in package turns), settings.go tells
-//     the others what one has set, lasting.go keeps turns that outlive their connections.
+//     sends updates and questions to all of them (its rules are in package turns), settings.go
+//     tells the others what one has set, lasting.go keeps turns that outlive their connections.
 //   - What a session has used: spending.go reads what the agent reports, package
 //     acp/internal/session/metering counts it, and the store keeps it. budget.go asks the user before it
 //     exceeds a budget.

@@ -16,8 +16,8 @@ import (
 
 // joins reports whether the load makes its client another viewer of the session that is open. It
 // does if others have the session open, if a turn goes on without a client, or if the client may
-// not open sessions. A list of other roots opens the session again: for all if no turn runs, and not
-// at all otherwise.
+// not open sessions. A list of other roots opens the session again: for all if no turn runs, and
+// not at all otherwise.
 func (l *load) joins() (bool, error) {
 	s := l.previous
 	if s == nil || l.inTurn {

@@ -36,8 +36,8 @@ func atOnce(
 	}
 }
 
-// methodOf is the table of methods. A method is a row here, a file with its accept function, and its
-// name in package protocol.
+// methodOf is the table of methods. A method is a row here, a file with its accept function, and
+// its name in package protocol.
 func methodOf(name string) method {
 	switch name {
 	case protocol.Initialize:

@@ -97,9 +97,9 @@ func NewServer(o ServerOptions) *Server {
 
 // Serve serves the client at the other end of c until c or ctx ends, as the function [Serve] does,
 // and then closes c. If c ends, the running turns of a remote peer may go on without it, and use
-// the Options that it got, until ctx ends, even after Serve has returned. Serve returns [ErrServerClosed] after Shutdown, and an error that says
-// so if there are too many connections. A client that is not served is told why in the answer to
-// its first request.
+// the Options that it got, until ctx ends, even after Serve has returned. Serve returns
+// [ErrServerClosed] after Shutdown, and an error that says so if there are too many connections. A
+// client that is not served is told why in the answer to its first request.
 func (s *Server) Serve(ctx context.Context, c Conn, p Peer) error {
 	defer c.Close()
 	o, err := s.options.Options(p)

@@ -82,10 +82,10 @@ type load struct {
 	joined   func()   // to be called after the response, if the load has joined previous
 }
 
-// run activates a stored session, or lets the client see one that it may not open. What can fail in the roots, in the backend or in the store comes
-// first; then the running turn of the active session ends, the new activation replaces it, and a
-// load replays the history. If that cannot be read or sent, the session is closed and stays stored
-// with its new roots.
+// run activates a stored session, or lets the client see one that it may not open. What can fail in
+// the roots, in the backend or in the store comes first; then the running turn of the active
+// session ends, the new activation replaces it, and a load replays the history. If that cannot be
+// read or sent, the session is closed and stays stored with its new roots.
 func (l *load) run(ctx context.Context) (*session, json.RawMessage, error) {
 	if err := l.at.Acquire(ctx); err != nil {
 		return nil, nil, err
@@ -188,8 +188,8 @@ func (l *load) turnEnder() func(context.Context) error {
 	return func(ctx context.Context) error { return q.EndTurns(ctx, backend.ErrCancelled) }
 }
 
-// activate ends the turns of the previous session, and replaces it by s, which is stored under lease.
-// The previous session ends even if that fails.
+// activate ends the turns of the previous session, and replaces it by s, which is stored under
+// lease. The previous session ends even if that fails.
 func (l *load) activate(ctx context.Context, s *session, lease sessionstore.Lease) error {
 	a := l.agent
 	if err := l.turnEnder()(ctx); err != nil {
@@ -213,8 +213,8 @@ func (l *load) activate(ctx context.Context, s *session, lease sessionstore.Leas
 	return err
 }
 
-// discard removes what the new session made superfluous: the backend's session that it replaces, and
-// the draft of a history that was replayed.
+// discard removes what the new session made superfluous: the backend's session that it replaces,
+// and the draft of a history that was replayed.
 func (l *load) discard(ctx context.Context, s *session) {
 	a := l.agent
 	a.sessions.Discard(ctx, l.stored.ID, s.opened.Superseded)

@@ -55,8 +55,8 @@ func (c *connection) sendUpdate(
 	})
 }
 
-// deliver sends the client an update of a session with send, if the client takes it. params are those
-// of the update for a client that takes everything.
+// deliver sends the client an update of a session with send, if the client takes it. params are
+// those of the update for a client that takes everything.
 func (c *connection) deliver(
 	to address, u backend.Update, params json.RawMessage, when occasion,
 	send func(params json.RawMessage) error,

@@ -35,8 +35,8 @@ func (s Source) isTruncated() bool { return len(s.text) < s.size }
 
 // Instructions returns the text of the active instructions that apply to whole roots, at most 32
 // KiB. Roots share the available size evenly, and what one root does not need is available to the
-// others. Instructions for some files or tasks, and those that do not fit, are listed. Artifacts for
-// which known returns true are left out; known may be nil.
+// others. Instructions for some files or tasks, and those that do not fit, are listed. Artifacts
+// for which known returns true are left out; known may be nil.
 func (c *Catalog) Instructions(known func(Artifact) bool) Instructions {
 	list := c.Active(Instruction)
 	if known != nil {
@@ -126,8 +126,8 @@ func (a Artifact) entry() entry {
 	return entry{reachable(a.Root, a.Path), about}
 }
 
-// maxIndex is how long a list of files may be, in bytes, before it says less of each. maxEntry limits
-// each thing that it says.
+// maxIndex is how long a list of files may be, in bytes, before it says less of each. maxEntry
+// limits each thing that it says.
 const maxIndex, maxEntry = 8 << 10, 300
 
 // index lists files, each in a line. If that is too long, it leaves out what they are about, and

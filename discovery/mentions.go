@@ -21,9 +21,9 @@ const (
 const maxSkillMention = 200
 
 // Mentions tells a model about the instructions and skills of directories below the roots when it
-// uses something in them, and about the roots' instructions for some files when it uses one of these.
-// It mentions each file once, even if links lead to it. The zero value has mentioned nothing. It is
-// safe for concurrent use.
+// uses something in them, and about the roots' instructions for some files when it uses one of
+// these. It mentions each file once, even if links lead to it. The zero value has mentioned
+// nothing. It is safe for concurrent use.
 type Mentions struct {
 	// Roots makes Lines also name all other instructions of the roots' own directories, for models
 	// that are not told about them in another way.

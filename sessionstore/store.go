@@ -55,8 +55,8 @@ type Store interface {
 	// an update of the program may take long: it reads all histories.
 	Search(ctx context.Context, q SearchQuery) ([]Found, error)
 
-	// What agents report to have used is deleted with its session. A fork by the same agent begins with
-	// the latest readings of its source, whose amounts are 0.
+	// What agents report to have used is deleted with its session. A fork by the same agent begins
+	// with the latest readings of its source, whose amounts are 0.
 
 	// Charge adds what a session has used. Either all charges are stored or none.
 	Charge(ctx context.Context, l Lease, charges []Charge) error

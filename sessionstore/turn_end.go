@@ -9,8 +9,8 @@ import (
 )
 
 // TurnEndUpdate is the kind of the update that ends the history of a turn and says how it ended.
-// Backends are not sent it, and clients only if they declare what it [Kind.Needs]. [TurnEnded] makes
-// one and [Update.EndNote] says it in words. Code that does not know the kind skips it.
+// Backends are not sent it, and clients only if they declare what it [Kind.Needs]. [TurnEnded]
+// makes one and [Update.EndNote] says it in words. Code that does not know the kind skips it.
 const TurnEndUpdate Kind = "acp-agent/turn_end"
 
 // TurnEnded returns the update of a turn that ended with a stop reason or, if failure is not "",

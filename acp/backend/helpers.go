@@ -111,8 +111,8 @@ func Encode(value any) Raw { return strictjson.Encode(value) }
 // Stopped returns the result of a prompt whose turn has ended for this reason.
 func Stopped(reason sdk.StopReason) Raw { return Encode(sdk.PromptResponse{StopReason: reason}) }
 
-// FailedTurn returns the result of a prompt whose turn did not do what the user wanted, as the answer
-// explains. Clients that know no more see the end of a turn.
+// FailedTurn returns the result of a prompt whose turn did not do what the user wanted, as the
+// answer explains. Clients that know no more see the end of a turn.
 func FailedTurn() Raw {
 	return Encode(sdk.PromptResponse{StopReason: sdk.StopReasonEndTurn,
 		Meta: map[string]any{"acp-agent": map[string]any{"failed": true}}})

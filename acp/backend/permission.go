@@ -27,9 +27,9 @@ type Asker interface {
 // The types of rules about permissions. The backends of this module use them; other backends leave
 // Question.Action zero.
 type (
-	// Action is what rules decide about. Its fields are Verb, Files, Line, Words, Known, Odd, Reads,
-	// Local, Root, RootTold, Within, Server, Tool, ReadOnly, Found, Config, Passed, Host, Names,
-	// Texts, Unclear, Session, Mode, Standing and State.
+	// Action is what rules decide about. Its fields are Verb, Files, Line, Words, Known, Odd,
+	// Reads, Local, Root, RootTold, Within, Server, Tool, ReadOnly, Found, Config, Passed, Host,
+	// Names, Texts, Unclear, Session, Mode, Standing and State.
 	Action = permission.Action
 	// Permits are the rules that hold in a session, and what the user has allowed in it. Its fields
 	// are Configured, Consents, Origins and Session.

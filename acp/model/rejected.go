@@ -11,11 +11,11 @@ import (
 )
 
 // A request that a server does not accept would be rejected for ever if it was only sent again with
-// the next prompt. The server's words do not tell the reason. If there are images and documents, the
-// request is sent without them, and if the server accepts that, they are left out of all further
-// ones. Otherwise the prompt is left out; if the prompt before it was rejected too, everything that
-// the model has not answered is. What remains was accepted before, except for the model's last
-// answer: only the user can decide about that, with /undo.
+// the next prompt. The server's words do not tell the reason. If there are images and documents,
+// the request is sent without them, and if the server accepts that, they are left out of all
+// further ones. Otherwise the prompt is left out; if the prompt before it was rejected too,
+// everything that the model has not answered is. What remains was accepted before, except for the
+// model's last answer: only the user can decide about that, with /undo.
 
 // omission is a part of the conversation that requests do not have. It is stored in an update's
 // _meta, as the reason why the model does not see the part.

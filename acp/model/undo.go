@@ -60,8 +60,8 @@ func (l *turnLog) follow(c *conversation, i int, u backend.Update, foreign bool)
 	}
 }
 
-// hide notes that the prompts after a place were left out. Those with tool calls can still be undone
-// alone, because they may have changed files.
+// hide notes that the prompts after a place were left out. Those with tool calls can still be
+// undone alone, because they may have changed files.
 func (l *turnLog) hide(from place) {
 	for i, turn := range l.turns {
 		l.turns[i].hidden = turn.hidden || !turn.acted && !turn.at.isBefore(from)

@@ -99,10 +99,10 @@ func downstreamArgs(cmd *cobra.Command, args []string) error {
 		args[0], suggest(cmd.Root(), args[0]), text.Line(strings.Join(args, " "), 200))
 }
 
-// separateAgentArgs inserts "--" into args before the first argument for the agent of --agent NAME: it
-// is neither a flag of the program nor a command that accepts --agent. Editors append arguments of
-// the agent, such as --terminal-login, to the command that they are configured with. doubts are about
-// arguments that may have been meant for acp-agent.
+// separateAgentArgs inserts "--" into args before the first argument for the agent of --agent NAME:
+// it is neither a flag of the program nor a command that accepts --agent. Editors append arguments
+// of the agent, such as --terminal-login, to the command that they are configured with. doubts are
+// about arguments that may have been meant for acp-agent.
 func separateAgentArgs(root *cobra.Command, args []string) (separated, doubts []string) {
 	root.InitDefaultHelpFlag()
 	behindAgent, behindACP := false, false

@@ -37,7 +37,8 @@ func (s streams) isPiped() bool {
 	return err == nil && (info.Mode().IsRegular() || info.Mode()&os.ModeNamedPipe != 0)
 }
 
-// input returns standard input. Reading what it has ends with ctx; if that may take long, it says so.
+// input returns standard input. Reading what it has ends with ctx; if that may take long, it says
+// so.
 func (s streams) input(ctx context.Context, what string) io.Reader {
 	return &input{ctx: ctx, s: s, what: what}
 }

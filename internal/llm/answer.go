@@ -169,8 +169,8 @@ var reasons = map[string]Reason{
 	"content_filter":                Refused, "refusal": Refused, "pause_turn": Paused,
 }
 
-// end adds the [Finish] when the stream has ended or the connection was lost. It returns [errCut] if
-// the answer is not complete.
+// end adds the [Finish] when the stream has ended or the connection was lost. It returns [errCut]
+// if the answer is not complete.
 func (a *assembler) end() error {
 	switch {
 	case !a.began:

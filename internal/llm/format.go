@@ -31,8 +31,8 @@ type format interface {
 
 // decoder decodes the stream of one answer, event by event.
 type decoder interface {
-	// decode adds what an event of the stream stands for. An error means that the event is not of the
-	// format (see [malformed]).
+	// decode adds what an event of the stream stands for. An error means that the event is not of
+	// the format (see [malformed]).
 	decode(e sse.Event) error
 	// flush adds what has begun and was not ended when the stream ends.
 	flush()

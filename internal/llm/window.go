@@ -150,8 +150,8 @@ func isLocal(baseURL string) bool {
 	return secret.IsLoopback(u.Hostname()) || err == nil && ip.IsPrivate()
 }
 
-// ask sends a request for something other than an answer of the model, and decodes the response into
-// into, as far as it can.
+// ask sends a request for something other than an answer of the model, and decodes the response
+// into into, as far as it can.
 func (c *Client) ask(ctx context.Context, address, body string, into any) {
 	method := http.MethodGet
 	if body != "" {

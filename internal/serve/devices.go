@@ -24,8 +24,8 @@ const (
 	Device Kind = "device"
 )
 
-// Role is what a device may do with the sessions of its user. One that answers questions does so once
-// each.
+// Role is what a device may do with the sessions of its user. One that answers questions does so
+// once each.
 type Role = acp.Role
 
 const (

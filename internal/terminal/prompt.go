@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Chat lets the user type prompts, and sends each, until they end it. A pasted text may have several
-// lines.
+// Chat lets the user type prompts, and sends each, until they end it. A pasted text may have
+// several lines.
 func (c *Screen) Chat(ctx context.Context, send func(context.Context, string) error) error {
 	for {
 		discardTyped(c.in) // nobody could see yet what to type

@@ -161,8 +161,9 @@ func wrap(line, hang string, width int) string {
 	return b.String() + space
 }
 
-// Flow returns a text that was wrapped for more columns than width, wrapped again: its paragraphs, and
-// the items of lists, such as "  NAME   what it is". Other indented lines, such as examples, stay.
+// Flow returns a text that was wrapped for more columns than width, wrapped again: its paragraphs,
+// and the items of lists, such as "  NAME   what it is". Other indented lines, such as examples,
+// stay.
 func Flow(s string, width int) string {
 	var b strings.Builder
 	flowing, hang, fits := "", "", true

@@ -37,8 +37,8 @@ func bare(word string) string {
 	return strings.NewReplacer("-", "", "_", "", " ", "").Replace(strings.ToLower(word))
 }
 
-// distance returns how many letters are missing, too many, wrong or swapped in word, a larger number
-// if one of the words is a part of the other, or 1000 if word is not similar to name.
+// distance returns how many letters are missing, too many, wrong or swapped in word, a larger
+// number if one of the words is a part of the other, or 1000 if word is not similar to name.
 func distance(word, name string) int {
 	const part, none = 100, 1000
 	a, b := []rune(word), []rune(name)

@@ -13,8 +13,8 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// toolResult returns a result as a model gets it, with at most limit bytes of content. MCP's content
-// blocks are valid in ACP.
+// toolResult returns a result as a model gets it, with at most limit bytes of content. MCP's
+// content blocks are valid in ACP.
 func toolResult(r *mcp.CallToolResult, limit int) backend.ToolResult {
 	content := newBoundedContent(limit)
 	blocks := slices.DeleteFunc(slices.Clone(r.Content), isForUser)

@@ -212,8 +212,8 @@ func Explain(err error) error {
 	return errors.New(message)
 }
 
-// ExplainLogin returns an error for an agent that wants the user to sign in before it does what failed
-// with err, or err. login is a command that signs in.
+// ExplainLogin returns an error for an agent that wants the user to sign in before it does what
+// failed with err, or err. login is a command that signs in.
 func ExplainLogin(agent client.Agent, err error, login string) error {
 	refused, ok := errors.AsType[*jsonrpc.Error](err)
 	if !ok || refused.Code != protocol.CodeAuthRequired {

@@ -96,8 +96,8 @@ func UnknownAgent(name string, list []profiles.Profile) error {
 		"; acp-agent agents lists the known ones, and acp-agent agents --help explains how to add one"))
 }
 
-// LacksAdapter reports whether program is that of an agent which speaks ACP only with another program,
-// such as claude.
+// LacksAdapter reports whether program is that of an agent which speaks ACP only with another
+// program, such as claude.
 func LacksAdapter(p profiles.Profile, program string) bool {
 	own, _, _ := strings.Cut(p.Start.Login, " ")
 	return strings.TrimSuffix(own, ",") == program && program != p.Start.Command && p.Identity == "" &&

@@ -100,7 +100,8 @@ func (r *Model) Offered() bool {
 		slices.Contains(r.Offers, r.Name+":latest") // as Ollama calls it
 }
 
-// Unusable returns an error that names the models whose servers did not answer, or do not offer them.
+// Unusable returns an error that names the models whose servers did not answer, or do not offer
+// them.
 func Unusable(reports []Model) error {
 	var silent, without []string
 	for _, r := range reports {

@@ -70,8 +70,8 @@ type policy struct {
 	mode  sandbox.Mode
 }
 
-// askPolicy lets the user choose how much an agent may do, as far as neither the configuration nor a
-// flag says it.
+// askPolicy lets the user choose how much an agent may do, as far as neither the configuration nor
+// a flag says it.
 func (o *run) askPolicy(ctx context.Context, a *answerer) error {
 	p, known := profiles.Find(o.config.Profiles(), a.agent)
 	if a.agent == "" || o.user == nil {

@@ -313,8 +313,8 @@ func (s *activeCalls) isClosed() bool {
 	return s.closed
 }
 
-// progress records the progress of a call, for which it has its whole time again. It does not block:
-// only the latest is kept.
+// progress records the progress of a call, for which it has its whole time again. It does not
+// block: only the latest is kept.
 func (s *activeCalls) progress(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
 	p := r.Params
 	if p == nil {

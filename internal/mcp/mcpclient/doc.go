@@ -41,8 +41,8 @@
 //   - host.go: what it can ask; elicitation.go, sampling.go, schema.go: checking that; page.go:
 //     checking a URL that the user is to open
 //   - transport_stdio.go, environment.go, transport_http.go, http_headers.go: reaching it;
-//     http_stream.go, http_status.go: reading its answers over HTTP; messages.go: decoding messages;
-//     pending.go: the requests that are not answered, ours and the server's
+//     http_stream.go, http_status.go: reading its answers over HTTP; messages.go: decoding
+//     messages; pending.go: the requests that are not answered, ours and the server's
 //   - authorization.go: signing in; oauth_client.go: as which client; token_network.go: which hosts
 //     may take part in that; secret.go:
 //     keeping secrets out of logs

@@ -170,13 +170,13 @@ func (t *stdioTransport) track(r *mcpjsonrpc.Request) {
 	}
 }
 
-// cancellationKey is the key of the function that is called when notifications/cancelled was written
-// with a context.
+// cancellationKey is the key of the function that is called when notifications/cancelled was
+// written with a context.
 type cancellationKey struct{}
 
-// withCancellation returns a context for a call. cancelled is closed once notifications/cancelled for
-// the call has been written, or cannot be. The SDK writes it after the call has returned. But a turn
-// must not end before its calls, and later messages must come after the notification.
+// withCancellation returns a context for a call. cancelled is closed once notifications/cancelled
+// for the call has been written, or cannot be. The SDK writes it after the call has returned. But a
+// turn must not end before its calls, and later messages must come after the notification.
 func withCancellation(ctx context.Context) (_ context.Context, cancelled <-chan struct{}) {
 	written := make(chan struct{})
 	return context.WithValue(ctx, cancellationKey{}, sync.OnceFunc(func() { close(written) })), written

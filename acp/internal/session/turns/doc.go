@@ -4,7 +4,8 @@
 // It knows neither sessions nor clients, only what it needs of them. Package acp has both:
 //
 //   - queue.go: the [Queues] of a user, a [Queue] for each session id, and a [Ticket] for each
-//     request, of all connections. S is the type of the active sessions. They are only stored and compared.
+//     request, of all connections. S is the type of the active sessions. They are only stored and
+//     compared.
 //   - turn.go: a [Turn] is a prompt from its arrival to its response. A [Session] gives the backend
 //     the prompt, and tells it when the turn ends early.
 //   - viewers.go: the [Viewers] of a session are the [Client]s that have it open.
@@ -13,6 +14,7 @@
 // # Locks
 //
 // Queues.mu comes before Queue.mu, and that before Turn.mu. Viewers.mu is taken alone, or while a
-// message is sent to one viewer (viewer.sending). All are held for a few statements; nothing of another package is called meanwhile, except the end of a
-// context, Client.HasLeft, Client.Room and ViewerOptions.Go.
+// message is sent to one viewer (viewer.sending). All are held for a few statements; nothing of
+// another package is called meanwhile, except the end of a context, Client.HasLeft, Client.Room and
+// ViewerOptions.Go.
 package turns

@@ -14,8 +14,8 @@ import (
 // come before it is answered. The first answer wins, and the others' requests are cancelled.
 //
 // A client that cannot show the question, fails, or says that the user dismissed it, abstains. If
-// all viewers have abstained, the last thing that one of them said is the answer. What a client says
-// that may not answer does not count.
+// all viewers have abstained, the last thing that one of them said is the answer. What a client
+// says that may not answer does not count.
 type Question[C Client] struct {
 	viewers *Viewers[C]
 	form    QuestionForm[C]

@@ -11,9 +11,9 @@ import (
 
 // Queue keeps the requests of one session id in arrival order, whoever sends them. The read loop of
 // a connection takes a ticket for each of them, and one ticket at a time holds the queue: a prompt
-// until its turn has begun, a passed request until the backend has it, a lifecycle request until its
-// response was sent. The queue also knows the active session and its turns, because passed requests
-// overtake running turns and lifecycle requests end them.
+// until its turn has begun, a passed request until the backend has it, a lifecycle request until
+// its response was sent. The queue also knows the active session and its turns, because passed
+// requests overtake running turns and lifecycle requests end them.
 type Queue[S comparable] struct {
 	ID     sessionstore.ID
 	queues *Queues[S]

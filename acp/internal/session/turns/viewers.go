@@ -229,8 +229,8 @@ func (v *Viewers[C]) Clients() []C {
 	return clients
 }
 
-// Alone returns nil if there is a viewer that may answer, otherwise a channel that is closed when one
-// comes.
+// Alone returns nil if there is a viewer that may answer, otherwise a channel that is closed when
+// one comes.
 func (v *Viewers[C]) Alone() <-chan struct{} {
 	v.mu.Lock()
 	defer v.mu.Unlock()
