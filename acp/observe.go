@@ -146,5 +146,6 @@ func (s *session) observeRule(title string, v permission.Verdict) {
 	if v.Effect == permission.Deny {
 		choice = permission.RejectOnce
 	}
-	s.agent.connection.observe(AnswerEvent{Session: s.id, Title: title, Choice: choice, Rule: v.Rule.String()})
+	s.agent.connection.observe(AnswerEvent{Session: s.id, Title: title, Choice: choice,
+		Rule: v.Rule.String()})
 }

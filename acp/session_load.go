@@ -29,7 +29,7 @@ func (c *connection) acceptLoad(ctx context.Context, r *jsonrpc.Request) jsonrpc
 		fields = resumeFields
 	}
 	l := &load{agent: c.agent, from: c, at: at, cause: cause, hurried: func() {}}
-	if s := at.Queue.Active(); s != nil { // what it waits for must not wait for others that do not read
+	if s := at.Queue.Active(); s != nil { // its messages must not wait for viewers that do not read
 		l.hurried = s.host.viewers.Hurry()
 	}
 	request := ctx

@@ -33,7 +33,8 @@ func (c *connection) create(
 	source listing.Openable,
 ) (json.RawMessage, error) {
 	a, id := c.agent, sessionstore.NewID()
-	o := opening{id: id, stored: id, params: p, foreign: source.Unstored, viewers: newViewers(a, c, id),
+	o := opening{id: id, stored: id, params: p,
+		foreign: source.Unstored, viewers: newViewers(a, c, id),
 		activation: backend.Activation{Cause: cause, State: source.State,
 			MustExist: a.sessions.OnlyBackendKnows(ctx, source)}}
 	if cause == backend.Fork && !source.Unstored {

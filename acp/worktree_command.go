@@ -86,7 +86,8 @@ func (w worktreeReply) make(name string) error {
 func (w worktreeReply) confirm(name string, lines []string) error {
 	_, err := w.session.host.askAbout(w.ctx, w.updates, backend.Question{
 		Call: backend.NewToolCall("worktree", sdk.ToolKindOther,
-			"Make the worktrees "+text.Code(name), "For each folder, in order:\n\n"+text.Block("", strings.Join(lines, "\n"))),
+			"Make the worktrees "+text.Code(name),
+			"For each folder, in order:\n\n"+text.Block("", strings.Join(lines, "\n"))),
 		Once: "Make them", Reject: "Do not make them",
 	})
 	return err

@@ -88,7 +88,8 @@ func (c *Catalog) assemble(list []Artifact, rest conditional, max int) Instructi
 	for i, share := range shares(byRoot, max) {
 		all.Sources = append(all.Sources, fit(byRoot[i], share)...)
 		if text := indexes[i]; text != "" {
-			all.Sources = append(all.Sources, Source{Root: c.Roots()[i], text: text, size: len(text)})
+			all.Sources = append(all.Sources, Source{Root: c.Roots()[i],
+				text: text, size: len(text)})
 		}
 	}
 	return all
@@ -121,7 +122,8 @@ func (a Artifact) entry() entry {
 		about = ": " + text.Line(a.Description, maxEntry)
 	}
 	if a.Applies.Mode == ByPath {
-		about += " (for files that match " + text.Line(strings.Join(a.Applies.Globs, ", "), maxEntry) + ")"
+		about += " (for files that match " +
+			text.Line(strings.Join(a.Applies.Globs, ", "), maxEntry) + ")"
 	}
 	return entry{reachable(a.Root, a.Path), about}
 }
@@ -258,8 +260,9 @@ func (in Instructions) String() string {
 		fmt.Fprintf(&b, "\n## %s\n\n%s", s.heading(),
 			text.Block("", strings.TrimRight(s.text, "\n")))
 		if s.isTruncated() {
-			fmt.Fprintf(&b, "\n(truncated: %d of %d bytes are shown. Before you go on, read %q from "+
-				"line %d.)\n", len(s.text), s.size, s.Path, s.line+strings.Count(s.text, "\n")+1)
+			fmt.Fprintf(&b, "\n(truncated: %d of %d bytes are shown. Before you go on, read %q "+
+				"from line %d.)\n",
+				len(s.text), s.size, s.Path, s.line+strings.Count(s.text, "\n")+1)
 		}
 	}
 	return b.String()

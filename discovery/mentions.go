@@ -58,7 +58,8 @@ func (m *Mentions) Lines(ctx context.Context, ws *workspace.Workspace, paths ...
 				fmt.Fprintf(&b, "[What is in %q has a skill: read %q when you need it: %s]\n",
 					a.Dir(), a.Path, text.Prefix(a.Description, maxSkillMention))
 			case a.Applies.Mode == ByPath:
-				fmt.Fprintf(&b, "[Files in %q that match %s have instructions: read %q before you go on.]\n",
+				fmt.Fprintf(&b, "[Files in %q that match %s have instructions: "+
+					"read %q before you go on.]\n",
 					a.Dir(), text.Line(strings.Join(a.Applies.Globs, ", "), maxEntry), a.Path)
 			case a.Kind == Instruction:
 				fmt.Fprintf(&b, "[What is in %q has instructions: read %q before you go on.]\n",

@@ -153,7 +153,9 @@ const smallTranscript = 8 << 10
 
 // askForSummary asks the model for a summary, of a shorter transcript if the server says that it is
 // too long. It returns the transcript.
-func (t *modelTurn) askForSummary(ctx context.Context, focus string) (transcript, summary string, err error) {
+func (t *modelTurn) askForSummary(
+	ctx context.Context, focus string,
+) (transcript, summary string, err error) {
 	for most := 3 * room(t.endpoint.Model()); ; most = len(transcript) / 2 {
 		transcript = text.Shorten(t.conversation.transcript(), most)
 		summary, err = t.summaryOf(ctx, transcript, focus)

@@ -36,7 +36,7 @@ type knowledge struct {
 	undone  bool                      // the last prompt, see meta
 
 	prompted   place    // where the last prompt begins
-	unanswered place    // where the prompt begins with the first part that the model has not answered
+	unanswered place    // where the prompt with the first unanswered part begins
 	answered   bool     // there is no such part
 	rejected   bool     // the server has not accepted the last request
 	leftOut    bool     // prompts were left out, see leaveOutPrompt

@@ -42,8 +42,8 @@ func (t *modelTurn) explain(ctx context.Context, err error) (backend.Raw, error)
 	if ctx.Err() != nil || !ok {
 		return nil, err
 	}
-	correct := " Correct `models." + t.endpoint.Model().ID + "` in the configuration file, such as its " +
-		"`keyEnv`"
+	correct := " Correct `models." + t.endpoint.Model().ID + "` in the configuration file, such " +
+		"as its `keyEnv`"
 	const another, examine = " Send another message to try again, or choose another model.",
 		" In a terminal, acp-agent doctor checks the server and the key."
 	next := map[llm.Kind]string{ // the error about a conversation that is too long already says it
@@ -63,7 +63,8 @@ func (t *modelTurn) explain(ctx context.Context, err error) (backend.Raw, error)
 	again := m.Rejected && t.conversation.wasRejected()
 	if failed.Kind == llm.Filtered || failed.Kind == llm.Rejected && failed.Status != 0 {
 		m = meta{Refused: true, Rejected: true}
-		next = " Your message is left out of further requests, and stays in the history of the session."
+		next = " Your message is left out of further requests, and stays in the history of the " +
+			"session."
 		switch {
 		case again:
 		case failed.Kind == llm.Filtered:
@@ -75,10 +76,11 @@ func (t *modelTurn) explain(ctx context.Context, err error) (backend.Raw, error)
 	}
 	if again {
 		m = meta{Refused: true, Rejected: true}
-		next += " The message before failed too, so further requests are sent without all that the model " +
-			"has not answered. The reason may also be its last answer, which /undo takes back with your " +
-			"message before that, the instructions of a folder, a tool, or the configuration of model " +
-			codeOf(t.endpoint) + ". Correct that, or choose another model."
+		next += " The message before failed too, so further requests are sent without all that " +
+			"the model has not answered. The reason may also be its last answer, which /undo " +
+			"takes back with your message before that, the instructions of a folder, a tool, or " +
+			"the configuration of model " + codeOf(t.endpoint) +
+			". Correct that, or choose another model."
 	}
 	return failedTurn(), t.tell(ctx, m, "\n\n"+describeFailure(failed)+"."+next)
 }

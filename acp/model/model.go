@@ -39,8 +39,8 @@ import (
 //	MaxTokens int     // limit of an answer, including thinking. Anthropic requires one: the default
 //	                  // is 32,000 for Claude 4 and later, and 8,192 for other models. For OpenAI
 //	                  // the default is no limit.
-//	InstructionTokens int // about how many tokens the instructions of folders may have in a request;
-//	                      // 0 for a share of the context
+//	InstructionTokens int // about how many tokens the instructions of folders may have in a
+//	                      // request; 0 for a share of the context
 //	Silence time.Duration // how long the server may send no part of an answer; 0 for five minutes
 //	TextOnly bool     // the model does not accept images
 //	PDF *bool         // whether the model accepts PDF documents. Nil means yes for Claude from 3.5

@@ -52,7 +52,8 @@ func (o omission) from(messages []llm.Message) []llm.Message {
 }
 
 // mediumOmitted is what the model sees in place of an image or document that is left out.
-const mediumOmitted = llm.Text("[An image or document was left out, because your server rejected it.]")
+const mediumOmitted = llm.Text("[An image or document was left out, because your server " +
+	"rejected it.]")
 
 // withoutMedia returns parts of messages, or of results, without images and documents.
 func withoutMedia(parts []llm.Part) []llm.Part {

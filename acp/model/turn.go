@@ -141,8 +141,8 @@ func (t *modelTurn) conclude(
 		return sdk.StopReasonEndTurn, t.note(ctx, "\n\nThe model's server ended the answer with "+
 			"the reason "+text.Code(text.Line(finish.Said, 100))+". Send another message to continue.")
 	case finish.Reason == llm.CallsTools && !tools.hasCall(t.said.String()):
-		return sdk.StopReasonEndTurn, t.note(ctx, "\n\nThe model's server says that the model calls a "+
-			"tool, but has sent no call. Send another message to continue.")
+		return sdk.StopReasonEndTurn, t.note(ctx, "\n\nThe model's server says that the model "+
+			"calls a tool, but has sent no call. Send another message to continue.")
 	case !t.answered:
 		return sdk.StopReasonEndTurn, t.note(ctx,
 			"\n\nThe model stopped without an answer. Send another message to continue.")

@@ -42,8 +42,8 @@ func (e *endedError) Error() string {
 	case len(e.Stderr) > 0:
 		advice = "run its command in a terminal to see more"
 	case e.Stderr != nil:
-		advice = "it wrote nothing to its stderr. Many agents speak ACP only with an argument, such as " +
-			"opencode acp; run its command in a terminal to see what it prints"
+		advice = "it wrote nothing to its stderr. Many agents speak ACP only with an argument, " +
+			"such as opencode acp; run its command in a terminal to see what it prints"
 	}
 	if e.InSession {
 		advice = "try again: it is restarted and the session continues; " + advice

@@ -39,7 +39,8 @@ func newDoctor(s streams, set *settings) *cobra.Command {
 				}
 			} else {
 				for _, f := range findings {
-					if err := terminal.Item(s.out, f.Mark()+" ", f.Subject+": "+text.Plain(f.Text)); err != nil {
+					if err := terminal.Item(s.out, f.Mark()+" ",
+						f.Subject+": "+text.Plain(f.Text)); err != nil {
 						return err
 					}
 				}

@@ -347,11 +347,11 @@ func listenTCP(ctx context.Context, flag, addr string) (net.Listener, error) {
 	listener, err := config.Listen(ctx, "tcp", addr)
 	if failed, ok := errors.AsType[*net.OpError](err); ok {
 		if errors.Is(err, syscall.EADDRINUSE) {
-			return nil, fmt.Errorf("%s: %s is in use by another program, perhaps another acp-agent: end it, or "+
-				"choose another port; port 0 is a free one", flag, addr)
+			return nil, fmt.Errorf("%s: %s is in use by another program, perhaps another "+
+				"acp-agent: end it, or choose another port; port 0 is a free one", flag, addr)
 		}
-		return nil, usage.Errorf("%s: cannot listen on %s: %v; give an address of this machine, such as "+
-			"127.0.0.1:0", flag, addr, failed.Err)
+		return nil, usage.Errorf("%s: cannot listen on %s: %v; give an address of this machine, "+
+			"such as 127.0.0.1:0", flag, addr, failed.Err)
 	}
 	return listener, err
 }

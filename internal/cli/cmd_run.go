@@ -149,7 +149,8 @@ func (r runFlags) chat(
 	if err != nil {
 		return err
 	}
-	err = terminal.Say(s.out, "Chat with %s. Ctrl-C stops an answer, and an empty line ends the chat.", d.name())
+	err = terminal.Say(s.out, "Chat with %s. Ctrl-C stops an answer, and "+
+		"an empty line ends the chat.", d.name())
 	if err != nil {
 		return err
 	}
@@ -224,7 +225,8 @@ func runPrompt(
 	if !r.json {
 		watch.Go(func() { show.Watch(watching) })
 	}
-	end, err := r.session.Turn(ctx, opened, c, client.Setup{Roots: roots, MCPServers: servers}, prompt)
+	end, err := r.session.Turn(ctx, opened, c,
+		client.Setup{Roots: roots, MCPServers: servers}, prompt)
 	unwatch()
 	watch.Wait()
 	if !r.json {

@@ -114,8 +114,8 @@ func rootsInSandbox(dirs []string) (roots []process.Root, err error) {
 			real, err = filepath.EvalSymlinks(path)
 		}
 		if err != nil {
-			return nil, usage.Errorf("--dir %q cannot be opened: %v; create the folder or give another one", dir,
-				cmp.Or(errors.Unwrap(err), err))
+			return nil, usage.Errorf("--dir %q cannot be opened: %v; create the folder or give "+
+				"another one", dir, cmp.Or(errors.Unwrap(err), err))
 		}
 		roots = append(roots, process.Root{Path: path, Real: real})
 	}

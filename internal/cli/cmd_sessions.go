@@ -293,10 +293,11 @@ func newSessionsRepair(s streams, set *settings) *cobra.Command {
 				return err
 			}
 			var r repairReport
-			r.Damaged, err = sqlite.Repair(cmd.Context(), o, func(damaged, fresh *sqlite.Store) error {
-				r.Readable, err = sessions.CopyReadable(cmd.Context(), damaged, fresh)
-				return err
-			})
+			r.Damaged, err = sqlite.Repair(cmd.Context(), o,
+				func(damaged, fresh *sqlite.Store) error {
+					r.Readable, err = sessions.CopyReadable(cmd.Context(), damaged, fresh)
+					return err
+				})
 			switch {
 			case err != nil:
 				return err

@@ -28,8 +28,8 @@ func newSessionsCopy(s streams, set *settings) *cobra.Command {
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.from == f.to {
-				return usage.Errorf("%s needs --from or --to, and two different stores, such as: acp-agent "+
-					"sessions copy --to ~/backup", words(cmd))
+				return usage.Errorf("%s needs --from or --to, and two different stores, such as: "+
+					"acp-agent sessions copy --to ~/backup", words(cmd))
 			}
 			return f.copy(cmd.Context(), s, set)
 		},
@@ -44,8 +44,8 @@ func newSessionsCopy(s streams, set *settings) *cobra.Command {
 func (f copyFlags) copy(ctx context.Context, s streams, set *settings) error {
 	from, name, err := set.namedStore(f.from, s.err)
 	if err == nil && !isPostgres(name) && !sqlite.Exists(name) {
-		err = fmt.Errorf("there is no session store in %s: give a folder that --state-dir can name, such as %s",
-			text.Printable(name), defaultStateDirText())
+		err = fmt.Errorf("there is no session store in %s: give a folder that --state-dir can "+
+			"name, such as %s", text.Printable(name), defaultStateDirText())
 	}
 	if err != nil {
 		return err

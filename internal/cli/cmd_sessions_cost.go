@@ -57,7 +57,8 @@ func printCosts(out io.Writer, c sessions.Costs) error {
 	if err := table.Print(); err != nil {
 		return err
 	}
-	_ = terminal.Say(out, "\nAs reported by the agents. With a subscription it is an estimate, not a bill.")
+	_ = terminal.Say(out, "\nAs reported by the agents. With a subscription "+
+		"it is an estimate, not a bill.")
 	for _, note := range c.Notes {
 		_ = terminal.Item(out, "* ", note+".")
 	}

@@ -29,8 +29,8 @@ func newSessionsImport(s streams, set *settings) *cobra.Command {
 			if args[0] != "-" {
 				file, err := os.Open(args[0])
 				if err != nil {
-					return fmt.Errorf("%w (acp-agent sessions export ID --format json makes such a file)",
-						namedfile.Explain(err))
+					return fmt.Errorf("%w (acp-agent sessions export ID --format json makes such "+
+						"a file)", namedfile.Explain(err))
 				}
 				defer file.Close()
 				in, name = file, text.Printable(args[0])

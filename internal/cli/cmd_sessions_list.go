@@ -120,11 +120,11 @@ func (l listFlags) list(
 	}
 	switch {
 	case len(found) == 0:
-		s.note("no such sessions; acp-agent run begins one, and --user NAME lists those of a user of " +
-			"acp-agent serve")
+		s.note("no such sessions; acp-agent run begins one, and --user NAME lists those of a " +
+			"user of acp-agent serve")
 	case more && !l.json:
-		s.note("there are more sessions; list all with --limit 0, or find one with acp-agent sessions " +
-			"search or --cwd DIR")
+		s.note("there are more sessions; list all with --limit 0, or find one with acp-agent " +
+			"sessions search or --cwd DIR")
 	}
 	return nil
 }
@@ -136,7 +136,8 @@ func tableOf(out io.Writer, found []sessionstore.Session) *terminal.Table {
 		for _, session := range found {
 			r := sessions.NewReport(session)
 			table.Row(r.ID, r.UpdatedAt.Format(time.DateTime), text.Printable(r.Agent),
-				folders(session.Keys.Roots.All(), workspace.Dir.String), sessions.ListedTitle(session))
+				folders(session.Keys.Roots.All(), workspace.Dir.String),
+				sessions.ListedTitle(session))
 		}
 		return table
 	}
@@ -145,7 +146,8 @@ func tableOf(out io.Writer, found []sessionstore.Session) *terminal.Table {
 	id, now := uniqueLength(found), time.Now()
 	for _, session := range found {
 		table.Row(text.Prefix(string(session.ID), id), terminal.Since(session.Updated, now),
-			cmp.Or(sessions.ListedTitle(session), "-"), text.Printable(sessions.NewReport(session).Agent),
+			cmp.Or(sessions.ListedTitle(session), "-"),
+			text.Printable(sessions.NewReport(session).Agent),
 			folders(session.Keys.Roots.All(), fromHome))
 	}
 	return table

@@ -60,7 +60,8 @@ func (set *settings) target(name string, command []string) (target, error) {
 	switch {
 	case name == "" && len(command) == 0:
 		return target{},
-			usage.Errorf("name the agent for the session, such as --to gemini, or give its command line after --")
+			usage.Errorf("name the agent for the session, such as --to gemini, " +
+				"or give its command line after --")
 	case name == explore.Kind:
 		return target{agent: sessionstore.Agent{Kind: explore.Kind}, command: "acp-agent"}, nil
 	case name == model.Kind:
@@ -81,7 +82,8 @@ func (set *settings) target(name string, command []string) (target, error) {
 	for _, word := range command {
 		words = append(words, text.ShellWord(word))
 	}
-	return target{proxy.Owner(start, profile), strings.Join(words, " "), profile.CheckInstalled(start)}, nil
+	return target{proxy.Owner(start, profile), strings.Join(words, " "),
+		profile.CheckInstalled(start)}, nil
 }
 
 // transferSession copies a session for another agent and prints the copy's id.

@@ -184,7 +184,8 @@ func (f *rightsFlags) create(set *settings, tokens *serve.Tokens, name string) e
 		return errUserExists(name)
 	}
 	if len(f.within) == 0 {
-		return usage.Errorf("name the folders that %s may open, such as --within ~/src", text.Name(name))
+		return usage.Errorf("name the folders that %s may open, such as --within ~/src",
+			text.Name(name))
 	}
 	a, err := f.change(set, serve.Account{Name: name})
 	if err != nil {
@@ -299,7 +300,8 @@ func errNoUser(name string) error {
 // oneName accepts the name of a user.
 func oneName(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return usage.Errorf("%s needs the NAME of one user, such as ana (got %d arguments)", words(cmd), len(args))
+		return usage.Errorf("%s needs the NAME of one user, such as ana (got %d arguments)",
+			words(cmd), len(args))
 	}
 	return nil
 }
@@ -369,10 +371,12 @@ func reportTokens(tokens *serve.Tokens) (all []tokenReport, damaged error) {
 }
 
 func printTokens(s streams, all []tokenReport) error {
-	table := terminal.NewTable(s.out, "NAME", "TOKEN", "FOR", "EXPIRES (UTC)", "WITHIN", "LABEL", "AGENT",
+	table := terminal.NewTable(s.out, "NAME", "TOKEN", "FOR", "EXPIRES (UTC)",
+		"WITHIN", "LABEL", "AGENT",
 		"CREATED (UTC)")
 	for _, r := range all {
-		table.Row(r.Name, r.Token, r.For, timeOrDash(r.Expires), folders(r.Within.All(), workspace.Dir.String),
+		table.Row(r.Name, r.Token, r.For, timeOrDash(r.Expires),
+			folders(r.Within.All(), workspace.Dir.String),
 			cmp.Or(text.Printable(r.Label), "-"), cmp.Or(r.Agent, "-"), timeOrDash(r.Created))
 	}
 	return table.Print()

@@ -195,8 +195,8 @@ func newWorktreeRemove(s streams, set *settings) *cobra.Command {
 				return err
 			}
 			if removed.State == worktree.HalfMade {
-				return terminal.Say(s.out, "removed what was made of the worktrees %s, with its branches",
-					text.Printable(removed.Name))
+				return terminal.Say(s.out, "removed what was made of the worktrees %s, with its "+
+					"branches", text.Printable(removed.Name))
 			}
 			fmt.Fprintf(s.out, "removed the worktrees %s; to merge their branches:\n",
 				text.Printable(removed.Name))

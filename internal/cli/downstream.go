@@ -262,7 +262,8 @@ func (set *settings) explainAdapter(err error, command []string) error {
 	list, _ := set.agents() // those of a broken registry do not matter
 	for _, p := range list {
 		if inventory.LacksAdapter(p, profiles.ProgramName(command[0])) {
-			return fmt.Errorf("%w. %s does not speak ACP itself: %s, then use --agent %s", err, command[0],
+			return fmt.Errorf("%w. %s does not speak ACP itself: %s, "+
+				"then use --agent %s", err, command[0],
 				p.Start.Install, p.Name)
 		}
 	}

@@ -88,7 +88,8 @@ func printUsage(cmd *cobra.Command) error {
 			}
 			list(group.title, commands)
 		}
-		b.WriteString("\nacp-agent COMMAND --help explains a command, acp-agent acp --help all flags.\n")
+		b.WriteString("\nacp-agent COMMAND --help explains a command, " +
+			"acp-agent acp --help all flags.\n")
 		_, err := fmt.Fprint(cmd.OutOrStdout(), terminal.Flow(b.String(), usageWidth(cmd)))
 		return err
 	case cmd.HasAvailableSubCommands():

@@ -38,8 +38,8 @@ func newPermissionsCheck(s streams, set *settings) *cobra.Command {
 			}
 			defer w.Close()
 			if len(args) == 0 && s.interactive() {
-				return usage.Errorf("permissions check needs a command, such as: acp-agent permissions check " +
-					"go test ./...")
+				return usage.Errorf("permissions check needs a command, such as: acp-agent " +
+					"permissions check go test ./...")
 			}
 			input := s.input(cmd.Context(), "a request for permission")
 			action, err := set.action(cmd.Context(), input, w, args)
@@ -92,7 +92,8 @@ func (set *settings) check(w *workspace.Workspace, action permission.Action) (ch
 		return checkReport{}, err
 	}
 	verdict := permission.Decide(action, rules)
-	r := checkReport{Decision: verdict.Effect, Rule: verdict.Rule.String(), Why: verdict.Why, verdict: verdict}
+	r := checkReport{Decision: verdict.Effect, Rule: verdict.Rule.String(),
+		Why: verdict.Why, verdict: verdict}
 	if rule, ok := permission.Offer(action, true); ok && verdict.Effect == permission.Ask {
 		r.Allowing = rule.String()
 	}
@@ -143,8 +144,9 @@ func (set *settings) action(
 	}
 	request, err := permission.ParseRequest(params)
 	if err != nil || !strictjson.IsObject(strictjson.Find(params, "toolCall")) {
-		return permission.Action{}, usage.Errorf("permissions check needs a command, such as: acp-agent permissions check " +
-			"go test ./... (standard input has no session/request_permission either)")
+		return permission.Action{}, usage.Errorf("permissions check needs a command, such as: " +
+			"acp-agent permissions check go test ./... (standard input has no " +
+			"session/request_permission either)")
 	}
 	request.Agent = set.agent
 	catalog, err := discovery.Scan(ctx, w, discovery.Options{})

@@ -25,7 +25,8 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return usage.Errorf("%s takes no arguments (got %q)%s", words(cmd), args[0], suggest(cmd, args[0]))
+	return usage.Errorf("%s takes no arguments (got %q)%s",
+		words(cmd), args[0], suggest(cmd, args[0]))
 }
 
 // sessionArgs accepts between 1 and max sessions.

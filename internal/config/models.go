@@ -105,8 +105,8 @@ func (m Model) Check(id string) error {
 	case m.ContextTokens != nil && *m.ContextTokens < 1, m.MaxTokens != nil && *m.MaxTokens < 1:
 		return errors.New("contextTokens and maxTokens must be at least 1")
 	case m.InstructionTokens < 0, m.SilenceMinutes < 0, m.SilenceMinutes > 24*60:
-		return errors.New("instructionTokens and silenceMinutes must not be negative, and a silence " +
-			"not longer than a day")
+		return errors.New("instructionTokens and silenceMinutes must not be negative, and a " +
+			"silence not longer than a day")
 	case m.ContextTokens != nil && m.MaxTokens != nil && *m.MaxTokens >= *m.ContextTokens:
 		return errors.New(
 			"maxTokens, the length of an answer, must be less than contextTokens, which it is " +
@@ -190,9 +190,10 @@ func (c Config) ModelsFrom(id string) ([]model.Model, error) {
 				"add one", id)
 	}
 	if _, known := c.Models[id]; !known {
-		return nil, fmt.Errorf(
-			"unknown model %q%s", id, cmp.Or(text.Meant(id, text.Same(c.ModelIDs())), "; configured models: "+
-				strings.Join(c.ModelIDs(), ", ")+" (acp-agent models --help explains how to add one)"))
+		return nil, fmt.Errorf("unknown model %q%s", id,
+			cmp.Or(text.Meant(id, text.Same(c.ModelIDs())), "; configured models: "+
+				strings.Join(c.ModelIDs(), ", ")+
+				" (acp-agent models --help explains how to add one)"))
 	}
 	ids := append([]string{id}, slices.DeleteFunc(c.ModelIDs(),
 		func(other string) bool { return other == id })...)

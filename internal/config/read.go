@@ -213,8 +213,8 @@ func describeSyntaxError(path string, err error) string {
 	if strings.HasSuffix(problem, "EOF") {
 		problem = "the file ends too early; a closing } or ] is missing"
 	}
-	return fmt.Sprintf("%s: not a JSON object: %s (the configuration is JSON, which may have comments; "+
-		"acp-agent setup writes one)", path, problem)
+	return fmt.Sprintf("%s: not a JSON object: %s (the configuration is JSON, which may have "+
+		"comments; acp-agent setup writes one)", path, problem)
 }
 
 // describeConfigError explains an error of the decoder: it names the file, the key or the line, and
@@ -235,15 +235,15 @@ func describeConfigError(path string, content []byte, err error) string {
 		word := invalid.JSONPointer.LastToken()
 		if invalid.GoType == reflect.TypeFor[Model]() && secret.IsCredential(word) &&
 			!strings.HasSuffix(strings.ToLower(word), "env") {
-			return fmt.Sprintf("%s: unknown key %s: the key itself does not belong in this file: set keyEnv to "+
-				"the name of an environment variable, or keyCommand to a command that prints it", path,
-				key(invalid.JSONPointer))
+			return fmt.Sprintf("%s: unknown key %s: the key itself does not belong in this file: "+
+				"set keyEnv to the name of an environment variable, or keyCommand to a command "+
+				"that prints it", path, key(invalid.JSONPointer))
 		}
 		keys := KeysOf(invalid.GoType)
 		names := text.Same(keys)
-		for guess, meant := range map[string]string{"dirs": "directories", "folders": "directories"} {
-			if names[meant] != "" {
-				names[guess] = meant
+		for _, guess := range []string{"dirs", "folders"} {
+			if names["directories"] != "" {
+				names[guess] = "directories"
 			}
 		}
 		return fmt.Sprintf("%s: unknown key %s%s", path, key(invalid.JSONPointer),

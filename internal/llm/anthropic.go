@@ -412,7 +412,8 @@ func (d *anthropicDecoder) stop(index int) {
 	case "redacted_thinking":
 		d.keep(Thinking{Redacted: b.Data})
 	case "tool_use":
-		if whole := string(b.Input); len(b.call.arguments) == 0 && whole != "{}" && whole != "null" {
+		if whole := string(b.Input); len(b.call.arguments) == 0 &&
+			whole != "{}" && whole != "null" {
 			b.call.arguments = b.Input
 		}
 		d.finish(b.call)

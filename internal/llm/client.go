@@ -76,7 +76,8 @@ func New(m Model) *Client {
 	// configured.
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	c := &Client{
-		model: format.complete(m), query: query, format: format, silence: cmp.Or(m.Silence, 5*time.Minute),
+		model: format.complete(m), query: query, format: format,
+		silence: cmp.Or(m.Silence, 5*time.Minute),
 		longest: maxAnswer, idle: maxIdle,
 		delay: 500 * time.Millisecond,
 		http:  &http.Client{Transport: transport, CheckRedirect: stay},
@@ -240,7 +241,8 @@ func (c *Client) do(
 	}
 	headers, err := c.headers()
 	if err != nil {
-		message = cmp.Or(message, "a header for the model "+c.model.Name+" is missing: "+err.Error())
+		message = cmp.Or(message,
+			"a header for the model "+c.model.Name+" is missing: "+err.Error())
 	}
 	if message != "" {
 		message = scrubbed(message, []string{key})

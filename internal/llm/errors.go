@@ -307,7 +307,8 @@ func (s *serverError) kind(status int) Kind {
 var unpaidWords = []string{"insufficient_quota", "exceeded_current_quota", "credit balance",
 	"insufficient balance", "余额不足", "purchase credits", "spending limit", "arrearage",
 	"insufficient funds", "budget has been exceeded", "budget_exceeded", "exceededbudget",
-	"over budget", "key limit exceeded", "billing hard limit", "billing_hard_limit", "api usage limits"}
+	"over budget", "key limit exceeded", "billing hard limit", "billing_hard_limit",
+	"api usage limits"}
 
 // loginWords are words about a login that has ended, or a key that is missing, and MiniMax' number.
 var loginWords = []string{"token expired", "expired token", "expiredtoken", "token has expired",
@@ -409,8 +410,8 @@ func (c *Client) advise(e *Error, message string) (Kind, string) {
 	switch {
 	case e.Kind == Filtered, e.Kind == Forbidden, e.Kind == Slipped, e.Kind == Unpaid:
 	case e == errSilent:
-		return e.Kind, fmt.Sprintf("the model's server has sent nothing of an answer for %g minutes; if "+
-			"it needs longer, set the model's silenceMinutes", c.silence.Minutes())
+		return e.Kind, fmt.Sprintf("the model's server has sent nothing of an answer for %g "+
+			"minutes; if it needs longer, set the model's silenceMinutes", c.silence.Minutes())
 	case badKey && c.model.Key == nil && c.model.Headers == nil:
 		return e.Kind, "the server wants a key, and none is configured for " + model + ": " + message
 	case badKey:

@@ -44,16 +44,16 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 // What responses say about when to send a request again: members, durations, and times.
 var (
 	delayMembers = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)"(?:retry_?delay|retry_?after(?:_seconds)?|resets?_in_seconds|` +
-			`resets?_at|x-ratelimit-reset)"\s*:\s*"?([^",}\s]+)`)
+		return regexp.MustCompile(`(?i)"(?:retry_?delay|retry_?after(?:_seconds)?|` +
+			`resets?_in_seconds|resets?_at|x-ratelimit-reset)"\s*:\s*"?([^",}\s]+)`)
 	})
 	aboutDelay = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)` + delayVerbs + `((?:\d+h)?(?:\d+m)?\d+(?:\.\d+)?(?:ms|s|m|h))\b|` +
-			delayVerbs + `(\d+) (second|minute|hour|day)`)
+		return regexp.MustCompile(`(?i)` + delayVerbs + `((?:\d+h)?(?:\d+m)?\d+(?:\.\d+)?` +
+			`(?:ms|s|m|h))\b|` + delayVerbs + `(\d+) (second|minute|hour|day)`)
 	})
 	aboutReset = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)` + delayVerbs + `(\d{4}-\d\d-\d\d)(?:T| at | )(\d\d:\d\d)(:\d\d)?` +
-			`(?:\.\d+)? ?(Z|UTC|GMT|[+-]\d\d:\d\d)?`)
+		return regexp.MustCompile(`(?i)` + delayVerbs + `(\d{4}-\d\d-\d\d)(?:T| at | )` +
+			`(\d\d:\d\d)(:\d\d)?(?:\.\d+)? ?(Z|UTC|GMT|[+-]\d\d:\d\d)?`)
 	})
 )
 
@@ -82,8 +82,8 @@ func askedDelay(response []byte, now time.Time) time.Duration {
 	case found[1] != "":
 		return untilReset(strings.ToLower(found[1]), now)
 	}
-	units := map[string]time.Duration{"second": time.Second, "minute": time.Minute, "hour": time.Hour,
-		"day": 24 * time.Hour}
+	units := map[string]time.Duration{"second": time.Second, "minute": time.Minute,
+		"hour": time.Hour, "day": 24 * time.Hour}
 	n, _ := strconv.Atoi(found[2])
 	return time.Duration(min(n, 1000)) * units[strings.ToLower(found[3])]
 }
@@ -117,7 +117,8 @@ func untilReset(reset string, now time.Time) time.Duration {
 	case number > float64(now.Add(-year).Unix()):
 		number -= float64(now.UnixMilli()) / 1e3
 	}
-	return time.Duration(max(0, min(number, year.Seconds())) * float64(time.Second)).Round(time.Millisecond)
+	return time.Duration(max(0, min(number, year.Seconds())) *
+		float64(time.Second)).Round(time.Millisecond)
 }
 
 // attempts returns how often a request that fails in this way is sent. With a fallback, it is not

@@ -25,7 +25,9 @@ func adaptSchema(schema json.RawMessage, plain bool) (json.RawMessage, bool) {
 	if d.Decode(&root) != nil || root == nil {
 		return nil, false
 	}
-	combined := slices.ContainsFunc(combinations, func(name string) bool { return root[name] != nil })
+	combined := slices.ContainsFunc(combinations, func(name string) bool {
+		return root[name] != nil
+	})
 	if !plain && !combined && root["type"] == "object" {
 		if root["properties"] != nil { // OpenAI and others need it
 			return schema, true

@@ -17,7 +17,8 @@ type fetchRule struct{ host string }
 func parseFetch(name string) (matcher, error) {
 	host := strings.ToLower(name)
 	if !isHost(strings.TrimPrefix(host, "*.")) {
-		return nil, errors.New("a fetch rule has the name of a host, without a scheme, a port or a path")
+		return nil, errors.New(
+			"a fetch rule has the name of a host, without a scheme, a port or a path")
 	}
 	return fetchRule{host}, nil
 }
@@ -63,7 +64,8 @@ func (r fetchRule) isIn(s string) bool {
 		if after != "" && isInHost(after[0]) || begin > 0 && isInHost(s[begin-1]) {
 			continue
 		}
-		if begin > 0 && s[begin-1] == '.' && !isAbove || isAbove && (begin == 0 || s[begin-1] != '.') {
+		if begin > 0 && s[begin-1] == '.' && !isAbove ||
+			isAbove && (begin == 0 || s[begin-1] != '.') {
 			continue
 		}
 		return true

@@ -69,7 +69,8 @@ func spelledGlobs(glob string) []string {
 	if !strings.ContainsAny(path.Base(glob), "*?[") {
 		glob += "/**"
 	}
-	return slices.Compact([]string{glob, strings.ToLower(glob), path.Join(namesIn(glob, spelling)...)})
+	return slices.Compact([]string{glob, strings.ToLower(glob),
+		path.Join(namesIn(glob, spelling)...)})
 }
 
 func (r fileRule) String() string {
@@ -173,7 +174,8 @@ func offerFiles(a Action) (r Rule, ok bool) {
 	f := a.Files[0]
 	switch {
 	case f.Root == "":
-		return Rule{matcher: fileRule{verb: Read, outside: f.Real}, Session: a.Session}, f.Real != ""
+		return Rule{matcher: fileRule{verb: Read, outside: f.Real},
+			Session: a.Session}, f.Real != ""
 	case a.Verb == Read:
 		return Rule{matcher: fileRule{verb: Read}, Root: f.Root}, true
 	}

@@ -18,8 +18,8 @@ func parseTool(rest string) (matcher, error) {
 	r.server, r.tool, _ = strings.Cut(rest, ".")
 	switch {
 	case r.server == "" || r.tool == "" || strings.ContainsAny(rest, " \t"):
-		return r, errors.New("a tool rule is tool SERVER.TOOL or tool SERVER.*, with read-only after it " +
-			"for those that only read")
+		return r, errors.New("a tool rule is tool SERVER.TOOL or tool SERVER.*, with read-only " +
+			"after it for those that only read")
 	case r.readOnly && r.tool != "*":
 		return r, errors.New("read-only follows SERVER.*")
 	}

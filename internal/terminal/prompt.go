@@ -15,7 +15,8 @@ import (
 func (c *Screen) Chat(ctx context.Context, send func(context.Context, string) error) error {
 	for {
 		discardTyped(c.in) // nobody could see yet what to type
-		e := lineEditor{screen: c, keys: &keyboard{screen: c}, label: "\nYour prompt (empty to end): "}
+		e := lineEditor{screen: c, keys: &keyboard{screen: c},
+			label: "\nYour prompt (empty to end): "}
 		prompt, err := e.read(ctx)
 		if errors.Is(err, io.EOF) || errors.Is(err, errInterrupted) {
 			return nil
@@ -178,7 +179,8 @@ func CompleteFolder(dir, typed string) string {
 	for _, entry := range entries {
 		name := entry.Name()
 		info, err := os.Stat(at + "/" + name)
-		if err != nil || !info.IsDir() || !strings.HasPrefix(name, begin) || begin == "" && name[0] == '.' {
+		if err != nil || !info.IsDir() || !strings.HasPrefix(name, begin) ||
+			begin == "" && name[0] == '.' {
 			continue
 		}
 		if matches++; matches == 1 {

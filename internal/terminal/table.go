@@ -52,7 +52,8 @@ func (t *Table) Print() error {
 			line, column := "", 0
 			for i, cell := range cells {
 				if n < len(cell) && strings.TrimSpace(cell[n]) != "" {
-					line += strings.Repeat(" ", max(column-Columns(line), 0)) + strings.TrimRight(cell[n], " ")
+					line += strings.Repeat(" ", max(column-Columns(line), 0)) +
+						strings.TrimRight(cell[n], " ")
 				}
 				column += widths[i] + gap
 			}

@@ -224,9 +224,10 @@ func (d *database) create(ctx context.Context, pool *pgxpool.Pool) error {
 			return err
 		}
 		// If the schema exists, the user need not be allowed to create one.
-		tables := "DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = '" +
-			d.schema + "') THEN CREATE SCHEMA " + d.schema + "; END IF; END $$; " + core.Schema("bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
-			`text COLLATE "C"`, "bytea")
+		tables := "DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE " +
+			"nspname = '" + d.schema + "') THEN CREATE SCHEMA " + d.schema +
+			"; END IF; END $$; " + core.Schema(
+			"bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY", `text COLLATE "C"`, "bytea")
 		if _, err := tx.Exec(ctx, tables+schema, pgx.QueryExecModeSimpleProtocol); err != nil {
 			return err
 		}

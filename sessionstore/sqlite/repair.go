@@ -23,7 +23,8 @@ func Repair(
 	path := filepath.Join(o.Dir, fileName)
 	work := filepath.Join(o.Dir, repairName)
 	damaged, fresh := New(Options{Dir: work}), New(Options{Dir: filepath.Join(work, "new")})
-	err = errors.Join(os.RemoveAll(work), os.MkdirAll(fresh.Dir(), 0o700)) // of a repair that was killed
+	// A repair that was killed has left its directory.
+	err = errors.Join(os.RemoveAll(work), os.MkdirAll(fresh.Dir(), 0o700))
 	defer os.RemoveAll(work)
 	for _, suffix := range []string{"-wal", ""} {
 		if err == nil {

@@ -302,7 +302,8 @@ func (f *file) find() error {
 	if f.identity, err = os.Stat(f.path); err != nil {
 		return err
 	}
-	if f.journal = cmp.Or(f.options.journal, journalWAL); f.options.journal == "" && onNetwork(dir) {
+	f.journal = cmp.Or(f.options.journal, journalWAL)
+	if f.options.journal == "" && onNetwork(dir) {
 		f.journal = journalRollback
 	}
 	return f.connect()

@@ -351,5 +351,6 @@ func (m MCP) WriteError(ctx context.Context, err error) error {
 	case errors.As(err, &refused):
 		message = refused.Message
 	}
-	return m.Refuse("This did not work: " + text.Truncate(text.Printable(message), maxError) + ".\n")
+	return m.Refuse(
+		"This did not work: " + text.Truncate(text.Printable(message), maxError) + ".\n")
 }

@@ -57,7 +57,8 @@ func isForUser(block mcp.Content) bool {
 	case *mcp.EmbeddedResource:
 		a = b.Annotations
 	}
-	return a != nil && slices.Contains(a.Audience, "user") && !slices.Contains(a.Audience, "assistant")
+	return a != nil && slices.Contains(a.Audience, "user") &&
+		!slices.Contains(a.Audience, "assistant")
 }
 
 // isSaid reports whether the text of a block is the JSON value.

@@ -199,8 +199,8 @@ func (e *Examination) introduce(
 		return agent, &told
 	}
 	if errors.Is(err, jsonrpc.ErrClosed) {
-		err = errors.New("it ended or closed its output. Many agents need an argument, such as opencode acp; run " +
-			"its command in a terminal to see what it prints")
+		err = errors.New("it ended or closed its output. Many agents need an argument, such as " +
+			"opencode acp; run its command in a terminal to see what it prints")
 	}
 	exit, ended := errors.AsType[*process.ExitError](child.Wait(ending))
 	if ended && ctx.Err() == nil { // otherwise Stop has ended it

@@ -39,7 +39,8 @@ type Session struct {
 
 // Turn opens the session, sends the prompt and closes the session. opened gets the session's id.
 func (s Session) Turn(
-	ctx context.Context, opened func(id string), c *client.Client, setup client.Setup, prompt Prompt,
+	ctx context.Context, opened func(id string),
+	c *client.Client, setup client.Setup, prompt Prompt,
 ) (client.TurnEnd, error) {
 	agent, err := c.Initialize(ctx)
 	if err != nil {
@@ -137,7 +138,8 @@ func (s Session) choose(ctx context.Context, c *client.Client, session client.Se
 		case flag.name == "mode" && offers.Modes != nil:
 			method, params["modeId"] = protocol.SessionSetMode, flag.value
 		default:
-			return usage.Errorf("--%s: this agent has none to choose from; leave the flag out", flag.name)
+			return usage.Errorf("--%s: this agent has none to choose from; leave the flag out",
+				flag.name)
 		}
 		if _, err := c.Call(ctx, method, strictjson.Encode(params))(); err != nil {
 			return fmt.Errorf("cannot choose --%s %s: %w", flag.name, flag.value, Explain(err))
@@ -178,8 +180,8 @@ func (s Session) find(
 	}
 	switch {
 	case s.Last:
-		return found, fmt.Errorf("this agent has no session in %s to continue: acp-agent sessions lists those "+
-			"of all agents, and without --continue a new one is started", cwd)
+		return found, fmt.Errorf("this agent has no session in %s to continue: acp-agent sessions "+
+			"lists those of all agents, and without --continue a new one is started", cwd)
 	case name == sessions.Last:
 		return found, errors.New("there is no session yet; without the flag a new one is started")
 	case matches > 1:
@@ -207,7 +209,8 @@ func Explain(err error) error {
 		message = fmt.Sprintf("%s: %s", strings.TrimRight(message, ".: "), cause)
 	}
 	if strings.HasPrefix(message, "Internal error") {
-		message = "the agent answered with an error: " + message + "; run its command in a terminal to see more"
+		message = "the agent answered with an error: " + message + "; run its command " +
+			"in a terminal to see more"
 	}
 	return errors.New(message)
 }
@@ -225,7 +228,8 @@ func ExplainLogin(agent client.Agent, err error, login string) error {
 	_ = json.Unmarshal(agent.Raw, &offers) // absent members are left out
 	ways := ""
 	for _, way := range offers.AuthMethods {
-		ways += fmt.Sprintf(" (%s)", text.Line(text.Plain(strings.Trim(way.Name+": "+way.Description, ": ")), 200))
+		described := strings.Trim(way.Name+": "+way.Description, ": ")
+		ways += fmt.Sprintf(" (%s)", text.Line(text.Plain(described), 200))
 	}
 	said, _, _ := strings.Cut(refused.Message, " (if your editor") // what acp-agent says to editors
 	return fmt.Errorf("the agent wants you to sign in: %s%s; run %s in a terminal, then try again",

@@ -117,8 +117,8 @@ func Unusable(reports []Model) error {
 		return fmt.Errorf("cannot reach the server of: %s; start it, or correct baseURL",
 			strings.Join(silent, ", "))
 	case without != nil:
-		return fmt.Errorf("the server does not offer: %s; correct name in the configuration file, to one of "+
-			"those above", strings.Join(without, ", "))
+		return fmt.Errorf("the server does not offer: %s; correct name in the configuration file, "+
+			"to one of those above", strings.Join(without, ", "))
 	}
 	return nil
 }
@@ -163,7 +163,8 @@ func PrintModels(w io.Writer, reports []Model) error {
 			}
 		}
 		if r.Error == "" && !r.Offered() {
-			err := terminal.Say(w, "It does not offer %q, the model of %s.", r.Name, text.Plain(r.ID))
+			err := terminal.Say(w, "It does not offer %q, the model of %s.",
+				r.Name, text.Plain(r.ID))
 			if err != nil {
 				return err
 			}

@@ -77,7 +77,8 @@ func (o *run) askPolicy(ctx context.Context, a *answerer) error {
 	if a.agent == "" || o.user == nil {
 		return nil
 	}
-	all := o.policies(p, (known || a.define != nil) && o.Sandbox == "" && (sandbox.Settings{}).Available() == nil)
+	all := o.policies(p, (known || a.define != nil) &&
+		o.Sandbox == "" && (sandbox.Settings{}).Available() == nil)
 	if len(all) < 2 {
 		return nil
 	}
@@ -88,7 +89,8 @@ func (o *run) askPolicy(ctx context.Context, a *answerer) error {
 			initial = i // as it is now
 		}
 	}
-	i, err := o.choose(ctx, "What may the agent do? If you are not sure, take 1.", options, initial, nil)
+	i, err := o.choose(ctx, "What may the agent do? If you are not sure, take 1.",
+		options, initial, nil)
 	if err != nil {
 		return err
 	}
@@ -110,32 +112,34 @@ func (o *run) policies(p profiles.Profile, sandboxed bool) (all []policy) {
 	asks := o.config.Permissions == nil && !o.Rules && !p.NeverAsks
 	now := p.Sandbox.Mode
 	if asks {
-		all = append(all, policy{option{"acp-agent", "(recommended) what you allow it: when you answer a " +
-			"question with \"Always\", acp-agent remembers exactly what you saw, until acp-agent permissions revoke"},
-			true, now})
+		all = append(all, policy{option{"acp-agent", "(recommended) what you allow it: when you " +
+			"answer a question with \"Always\", acp-agent remembers exactly what you saw, until " +
+			"acp-agent permissions revoke"}, true, now})
 	} else {
-		all = append(all, policy{option{"off", "(recommended) everything that you can, as without acp-agent"}, false,
-			sandbox.Off})
+		all = append(all, policy{option{"off", "(recommended) everything that you can, as " +
+			"without acp-agent"}, false, sandbox.Off})
 	}
 	if sandboxed {
-		all = append(all, policy{option{"write", "as 1, in a sandbox: it changes files only in the session's " +
-			"folders, a temporary directory and its own state. Some agents cannot work in one"}, asks, sandbox.Write},
-			policy{option{"strict", "as 2, and it reads only there and in directories of the system"}, asks,
-				sandbox.Strict})
+		all = append(all, policy{option{"write", "as 1, in a sandbox: it changes files only in " +
+			"the session's folders, a temporary directory and its own state. Some agents cannot " +
+			"work in one"}, asks, sandbox.Write},
+			policy{option{"strict", "as 2, and it reads only there and in directories of the " +
+				"system"}, asks, sandbox.Strict})
 	}
 	if asks {
-		all = append(all, policy{option{"agent", "what it decides itself: it remembers \"Always\" in its own way, " +
-			"which may allow more"}, false, now})
+		all = append(all, policy{option{"agent", "what it decides itself: it remembers " +
+			"\"Always\" in its own way, which may allow more"}, false, now})
 	}
 	return all
 }
 
 // askHosts lets the user restrict an agent to the hosts that it needs itself.
 func (o *run) askHosts(ctx context.Context, p profiles.Profile) error {
-	i, err := o.choose(ctx, "Which hosts may the agent, and what it starts, connect to? More can be added in "+
-		"sandboxHosts, such as other providers of models and registries of packages; the session names what is missing.",
-		[]option{{"all", "all"},
-			{"only", "only those that it needs itself: " + strings.Join(p.State.Hosts, ", ")}}, 0, nil)
+	i, err := o.choose(ctx, "Which hosts may the agent, and what it starts, connect to? More can "+
+		"be added in sandboxHosts, such as other providers of models and registries of packages; "+
+		"the session names what is missing.", []option{{"all", "all"},
+		{"only", "only those that it needs itself: " + strings.Join(p.State.Hosts, ", ")},
+	}, 0, nil)
 	if err == nil && i == 1 {
 		o.new.Set(p.State.Hosts, "agents", p.Name, "sandboxHosts")
 	}

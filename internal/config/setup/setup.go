@@ -222,7 +222,8 @@ func (o *run) tellConfigured() {
 	}
 	o.tell("Configured in %s (Enter keeps what is there):", text.Printable(o.path))
 	for _, w := range c.Workspaces {
-		o.tell("  folders: %s", text.Printable(strings.Join(append([]string{w.Cwd}, w.Directories...), ", ")))
+		o.tell("  folders: %s",
+			text.Printable(strings.Join(append([]string{w.Cwd}, w.Directories...), ", ")))
 	}
 	if answers := cmp.Or(c.Agent, c.Model); answers != "" {
 		o.tell("  answers: %s", text.Printable(answers))
@@ -230,7 +231,9 @@ func (o *run) tellConfigured() {
 }
 
 // ask asks for a line. It returns an error if ctx or the input ends.
-func (o *run) ask(ctx context.Context, question string, complete func(string) string) (string, error) {
+func (o *run) ask(
+	ctx context.Context, question string, complete func(string) string,
+) (string, error) {
 	line, err := o.user.Ask(ctx, question, complete)
 	if errors.Is(err, io.EOF) && line == "" {
 		return "", errors.New("the input ended; nothing was written")
@@ -247,7 +250,8 @@ type option struct{ name, title string }
 // choose lets the user choose one of the options by its number or name. An empty line is initial.
 // explain, if not nil, says what to do about a line that is none of them, "" for nothing.
 func (o *run) choose(
-	ctx context.Context, question string, options []option, initial int, explain func(string) string,
+	ctx context.Context, question string,
+	options []option, initial int, explain func(string) string,
 ) (int, error) {
 	o.show.Note("")
 	o.tell("%s", question)
@@ -395,8 +399,8 @@ func (o *run) addFolders(ctx context.Context) error {
 // no more.
 func (o *run) askFolders(ctx context.Context) error {
 	o.show.Note("")
-	o.tell("Which folders belong together? Agents then see them all. Tab completes a path. (Zed sends " +
-		"the folders of its project itself, and those count instead.)")
+	o.tell("Which folders belong together? Agents then see them all. Tab completes a path. (Zed " +
+		"sends the folders of its project itself, and those count instead.)")
 	var given roots
 	question := "Folder that you work in (Enter for none):"
 	if len(o.config.Workspaces) > 0 {
@@ -514,8 +518,9 @@ func (o *run) chooseEditor(ctx context.Context) (editor, error) {
 		}
 		return editor{}, usage.Errorf("--editor: %q may be %s", o.Editor, strings.Join(names, ", "))
 	case o.Editor != "":
-		return editor{}, usage.Errorf("--editor: there is no %q%s", o.Editor, cmp.Or(meant(options, o.Editor),
-			"; choose one of: "+strings.Join(EditorNames(), ", ")))
+		return editor{}, usage.Errorf("--editor: there is no %q%s", o.Editor,
+			cmp.Or(meant(options, o.Editor),
+				"; choose one of: "+strings.Join(EditorNames(), ", ")))
 	case o.user == nil:
 		return all[len(all)-1], nil
 	}
@@ -627,8 +632,8 @@ func (o *run) printSnippet(e editor, agent string) error {
 	if _, err := fmt.Fprintln(o.Out, e.render(e.nameOf(agent), program, args)); err != nil {
 		return err
 	}
-	return terminal.Say(o.Out, "%sThen type %s in a new session: it lists the folders. acp-agent doctor "+
-		"tells you what's wrong.", hint, cmp.Or(e.roots, "/roots"))
+	return terminal.Say(o.Out, "%sThen type %s in a new session: it lists the folders. acp-agent "+
+		"doctor tells you what's wrong.", hint, cmp.Or(e.roots, "/roots"))
 }
 
 // programPath returns the path of this program. It prefers the path in PATH if that is the same

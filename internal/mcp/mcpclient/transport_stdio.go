@@ -179,7 +179,8 @@ type cancellationKey struct{}
 // turn must not end before its calls, and later messages must come after the notification.
 func withCancellation(ctx context.Context) (_ context.Context, cancelled <-chan struct{}) {
 	written := make(chan struct{})
-	return context.WithValue(ctx, cancellationKey{}, sync.OnceFunc(func() { close(written) })), written
+	return context.WithValue(ctx, cancellationKey{},
+		sync.OnceFunc(func() { close(written) })), written
 }
 
 // cancellationTimeout is how long a server that reads slowly may delay the end of a cancelled call.

@@ -38,7 +38,8 @@ func DescribeRootError(e workspace.RootError, cwd, dir string) string {
 
 // missing explains that a folder of the configuration, in a setting, does not exist.
 func missing(path, setting string) string {
-	return fmt.Sprintf("the folder %q (%s) does not exist: create it, or remove it there", path, setting)
+	return fmt.Sprintf("the folder %q (%s) does not exist: create it, or remove it there",
+		path, setting)
 }
 
 // WithFlagNames returns err with the names of flags instead of roots or fields of a request.

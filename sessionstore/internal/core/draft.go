@@ -117,7 +117,8 @@ func (tx *transaction) purgeSome() (done bool) {
 	var strand, session int64
 	if !tx.row([]any{&strand, &session}, `
 		SELECT strand, CASE started WHEN 0 THEN session ELSE 0 END FROM drafts
-		WHERE owner = $1 AND started < $2 ORDER BY strand LIMIT 1`+tx.forWrite(), tx.draftsExpire()) {
+		WHERE owner = $1 AND started < $2 ORDER BY strand LIMIT 1`+tx.forWrite(),
+		tx.draftsExpire()) {
 		return true
 	}
 	for _, from := range []struct {

@@ -33,7 +33,9 @@ func (s *Store) Import(
 		}
 		for piece := range slices.Chunk(outdated, importedSessions) {
 			n := 0
-			err := s.write(ctx, func(tx *transaction) { n = tx.importAll(tx.agentKey(agent, true), piece) })
+			err := s.write(ctx, func(tx *transaction) {
+				n = tx.importAll(tx.agentKey(agent, true), piece)
+			})
 			if err != nil {
 				return added, err
 			}
@@ -71,12 +73,14 @@ func (tx *transaction) importAll(agent int64, sessions []sessionstore.Imported) 
 			added++
 			l.rows[n.StateKey] = tx.insertImported(agent, n, tx.now) // a list may have it twice
 		case changed:
-			tx.set(r.id, "title = $3, updated = $4, meta = $5, listed = $6, imported = $7, listing = $8",
-				r.title, r.updated, append([]byte{}, r.meta...), r.listed, r.imported, int64(r.listing()))
+			tx.set(r.id, "title = $3, updated = $4, meta = $5, listed = $6, imported = $7, "+
+				"listing = $8", r.title, r.updated, append([]byte{}, r.meta...),
+				r.listed, r.imported, int64(r.listing()))
 		case remembered:
 			l.deleted[n.StateKey] = tx.now
 			tx.exec("UPDATE tombstones SET deleted = $4 "+
-				"WHERE owner = $1 AND agent = $2 AND name = $3", agent, tombstone(n.StateKey), tx.now)
+				"WHERE owner = $1 AND agent = $2 AND name = $3",
+				agent, tombstone(n.StateKey), tx.now)
 		}
 	}
 	return added

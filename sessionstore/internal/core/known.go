@@ -151,7 +151,9 @@ func importedTitle(
 		starts = append(starts, len(all))
 		all += folded(line)
 	}
-	if slices.ContainsFunc(starts, func(at int) bool { return strings.HasPrefix(all[at:], title) }) {
+	if slices.ContainsFunc(starts, func(at int) bool {
+		return strings.HasPrefix(all[at:], title)
+	}) {
 		return present
 	}
 	return sessionstore.CleanTitle(n.Title)

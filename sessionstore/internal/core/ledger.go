@@ -59,7 +59,8 @@ func (tx *transaction) chargesOf(r *row, condition string) []sessionstore.Charge
 		SELECT c.at, c.source, c.meter, c.unit, c.amount, c.reading, c.mark, s.id, a.kind, a.profile
 		FROM charges c JOIN agents a ON a.key = c.agent AND a.owner = c.owner
 		JOIN sessions s ON s.owner = c.owner AND s.id = $3
-		WHERE c.owner = $1 AND c.session = $2 AND `+condition+` ORDER BY c.key`, r.key, string(r.id))
+		WHERE c.owner = $1 AND c.session = $2 AND `+condition+` ORDER BY c.key`,
+		r.key, string(r.id))
 }
 
 // charges returns the charges that a query finds.

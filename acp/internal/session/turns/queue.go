@@ -162,7 +162,8 @@ func (q *Queue[S]) Cancel(params backend.Raw, chosen func(*Turn) bool) {
 		}
 	}
 	q.mu.Unlock()
-	End(slices.DeleteFunc(all, func(t *Turn) bool { return !chosen(t) }), backend.ErrCancelled, params)
+	End(slices.DeleteFunc(all, func(t *Turn) bool { return !chosen(t) }),
+		backend.ErrCancelled, params)
 }
 
 // Active returns the active session, or zero.
