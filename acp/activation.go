@@ -154,8 +154,8 @@ func (s *session) abandon() {
 	}
 }
 
-// activate makes the session, which was stored under lease, the active one of q. It fails if the
-// connection has ended: what was stored stays, and what was opened is closed.
+// activate makes the session, which was stored under lease, the active one of q. If the connection
+// has ended, it fails and closes the session, which remains stored.
 func (s *session) activate(q *queue, lease sessionstore.Lease, title string) error {
 	a := s.agent
 	s.change.apply(s.host, s.backend)

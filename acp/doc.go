@@ -63,8 +63,8 @@
 //
 //   - A connection: server.go has Serve and Server, with their limits, connection.go the
 //     connection, agent.go its agent, with Options (options.go), home.go the home. conn.go makes
-//     what internal/wire/jsonrpc reads and writes from a Conn. Options.Observe is told what happens
-//     (observe.go).
+//     what internal/wire/jsonrpc reads and writes from a Conn. Options.Observe gets the events of
+//     observe.go.
 //   - What the client is told of the backend: initialize.go, with the table of capabilities in
 //     agent_capabilities.go. authenticate.go offers ways to sign in for a backend that has none.
 //   - A user on another machine: remote.go says which methods of the backend may be used,

@@ -9,7 +9,7 @@ import (
 
 // home has the sessions that clients of a principal have open, and keeps the requests about each of
 // them in order, whichever connection they come over. The remote connections of a principal share a
-// home; any other connection has one of its own.
+// home; any other connection has its own.
 type home struct {
 	owner  *principal
 	queues turns.Queues[*session]

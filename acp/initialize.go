@@ -18,7 +18,7 @@ import (
 // protocolVersion is the only version of ACP that the adapter speaks.
 const protocolVersion = 1
 
-// initialized is what an initialize that has succeeded made known. It does not change.
+// initialized holds the facts that a successful initialize made known. It does not change.
 type initialized struct {
 	backend.Info
 	transports mcpTransports // that were advertised

@@ -10,7 +10,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
-// method is what is known of a method that clients send. The zero value is that of a method that
+// method describes a method that clients send. The zero value is that of a method that
 // only the backend may know.
 type method struct {
 	shape  *strictjson.Shape // of its params
@@ -95,7 +95,7 @@ func methodOf(name string) method {
 // isPassed reports whether ACP defines the method, and the adapter passes it to the backend.
 func (m method) isPassed() bool { return m.accept == nil && m.shape != nil && m.needs == acts }
 
-// Role is what a peer may do with the sessions of its principal.
+// Role says what a peer may do with the sessions of its principal.
 type Role string
 
 const (
@@ -107,11 +107,11 @@ const (
 	RoleFull Role = "full"
 )
 
-// right is what a request, or something else that a client does, needs.
+// right is a kind of permission that requests, and other acts of clients, need.
 type right int
 
 const (
-	// acts opens, changes, prompts and closes sessions. It is what unknown methods need.
+	// acts opens, changes, prompts and closes sessions. Unknown methods need it.
 	acts right = iota
 	// answers questions and ends turns. A client that may do that counts as one that has a session
 	// open: the session waits for it.

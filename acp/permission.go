@@ -23,14 +23,14 @@ import (
 
 // Questions for permission. Those of acp-agent's own come typed, with the action that they are
 // about ([backend.Question]); those of an agent come as JSON, and what it says about the action is
-// read once (session.readAction). session.ask lets the rules decide, and else the user.
+// read once (session.readAction). session.ask asks the user if no rule decides.
 
 // Permissions are the user's rules about what backends may do without asking. Its fields:
 //
 //	Allow []string // what is not asked about
 //	Ask   []string // what is asked about although it is allowed
 //	Deny  []string // what is refused
-//	Only  bool     // no other rules hold, such as those that the user gave for good
+//	Only  bool     // no other rules hold, such as remembered answers of the user
 //
 // A rule is a text such as "read", "edit docs/**", "run go test ...", "tool SERVER.TOOL" or "fetch
 // HOST"; docs/permissions.md describes them all.
@@ -70,7 +70,7 @@ func (a *agent) origins() permission.Origins {
 type question struct {
 	method string
 	params backend.Raw
-	// Request is what is read of it, and err says why that can be read in several ways. It is zero
+	// Request is read from params, and err says why they can be read in several ways. It is zero
 	// for questions of MCP servers.
 	permission.Request
 	err error
@@ -97,7 +97,7 @@ func (q question) with(options []permission.Option, about string) question {
 	return q
 }
 
-// resolution is what came of a question.
+// resolution is the result of a question.
 type resolution struct {
 	answer                   // of a client; Result is nil if another one takes its place
 	option permission.Option // that was chosen
@@ -109,8 +109,8 @@ func (o resolution) allows() bool {
 	return o.Err == nil && o.chosen && !strings.HasPrefix(o.option.Kind, "reject")
 }
 
-// result returns the response to a request of an agent. One without an option to refuse is told
-// that the request was cancelled, which ends the turn of some.
+// result returns the response to a request of an agent. If the request has no option to refuse, the
+// response says that it was cancelled, and some agents then end the turn.
 func (o resolution) result() (backend.Raw, error) {
 	if o.Err != nil || o.Result != nil {
 		return o.Result, o.Err
@@ -191,8 +191,8 @@ func (s *session) requestPermission(
 	}
 }
 
-// ruling is what the rules say about a question. The zero ruling is that of a question about which
-// no rule is asked.
+// ruling is the verdict of the rules on a question. The zero ruling is that of a question about
+// which no rule is asked.
 type ruling struct {
 	permission.Verdict
 	action permission.Action
@@ -320,8 +320,8 @@ func (s *session) ask(ctx context.Context, from asker, q question, r ruling) fun
 	}
 }
 
-// decided answers a question as a rule or the session's mode says. If it was a rule, the client is
-// shown the tool call with a mark.
+// decided answers a question by a rule or the session's mode. If it was a rule, the client is shown
+// the tool call with a mark.
 func (s *session) decided(ctx context.Context, from asker, q question, r ruling) func() resolution {
 	var o resolution
 	if r.Effect == permission.Allow {
@@ -341,7 +341,7 @@ func (s *session) decided(ctx context.Context, from asker, q question, r ruling)
 }
 
 // offer returns the question for the client. If a rule can be made, it offers that in place of the
-// asker's own way to allow for good. There is no such way where a rule would not stop the question.
+// asker's own "always". It offers neither where a rule would not stop the question.
 func (s *session) offer(q question, r ruling) (sent question, offered permission.Rule) {
 	relabels := func(to *connection) bool { return to.clientCapabilities().relabels }
 	switch {
@@ -363,7 +363,7 @@ func (s *session) offer(q question, r ruling) (sent question, offered permission
 }
 
 // settle changes the answer of a client as the asker of q understands it. If the client has chosen
-// the offered rule, it holds from now on, and the asker is told to go ahead once, so that it
+// the offered rule, it holds from now on, and the asker is allowed the action once, so that it
 // remembers nothing itself.
 func (s *session) settle(q question, offered permission.Rule, got *resolution) {
 	if _, known := q.Chosen(got.Result); known && !got.chosen { // it was not offered

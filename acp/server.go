@@ -35,7 +35,7 @@ type Peer struct {
 	// Options.Workspace.Policy.Allow, and use only MCP servers that Options.MCPPolicy allows by
 	// name. The MCP servers get the environment Options.Environment.
 	Remote bool
-	// Role is what the peer may do. Default: everything.
+	// Role says what the peer may do. Default: everything.
 	Role Role
 	// Limits replace ServerOptions.PerPeer for this principal, where they are not 0. The last
 	// connection's hold.
@@ -99,7 +99,7 @@ func NewServer(o ServerOptions) *Server {
 // and then closes c. If c ends, the running turns of a remote peer may go on without it, and use
 // the Options that it got, until ctx ends, even after Serve has returned. Serve returns
 // [ErrServerClosed] after Shutdown, and an error that says so if there are too many connections. A
-// client that is not served is told why in the answer to its first request.
+// client that is not served gets the reason in the answer to its first request.
 func (s *Server) Serve(ctx context.Context, c Conn, p Peer) error {
 	defer c.Close()
 	o, err := s.options.Options(p)

@@ -78,7 +78,7 @@ func (c *connection) runner(q *queue) *agent {
 
 // close closes a session for the client. If the session has other viewers that may answer, or the
 // client may only see it, that is all. Otherwise it ends the session's turn and closes the session,
-// which stays stored.
+// which remains stored.
 func (c *connection) close(
 	ctx, closing context.Context, at *ticket, params params,
 ) (json.RawMessage, error) {

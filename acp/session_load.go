@@ -85,7 +85,7 @@ type load struct {
 // run activates a stored session, or lets the client see one that it may not open. What can fail in
 // the roots, in the backend or in the store comes first; then the running turn of the active
 // session ends, the new activation replaces it, and a load replays the history. If that cannot be
-// read or sent, the session is closed and stays stored with its new roots.
+// read or sent, the session is closed, and remains stored with its new roots.
 func (l *load) run(ctx context.Context) (*session, json.RawMessage, error) {
 	if err := l.at.Acquire(ctx); err != nil {
 		return nil, nil, err

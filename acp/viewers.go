@@ -223,7 +223,7 @@ func (v *viewers) answeredLate(c *connection, asked question, result backend.Raw
 	})
 }
 
-// tell tells the client something about a session, whatever waits for it.
+// tell tells the client something about a session, even if much waits for it.
 func (c *connection) tell(session address, message string) {
 	for _, u := range c.formsOf(backend.Warning(backend.Text(message))) {
 		// An error means that the connection has ended.

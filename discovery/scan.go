@@ -221,7 +221,7 @@ func (s *scanner) scanHidden(ctx context.Context, r row, at *directory, name str
 	s.scanRow(ctx, one, at, "")
 }
 
-// search is what a row looks for in a directory.
+// search describes the files for which a row looks in a directory.
 type search struct {
 	format Format
 	path   string // the pattern, from the root

@@ -5,7 +5,7 @@ import (
 	"iter"
 )
 
-// SessionBytes is what [Store.Size] counts for a session besides its history and its states.
+// SessionBytes is the size that [Store.Size] counts for a session besides its history and states.
 const SessionBytes = 1 << 10
 
 // Store keeps sessions. Consumers take the part of it that they need.
@@ -38,7 +38,7 @@ type Store interface {
 	Unarchive(ctx context.Context, id ID) error
 
 	// Move gives a session other roots and real paths, including its cwd, and issues a new lease:
-	// whoever has the session open must load it again. Nothing else changes.
+	// processes that have the session open must load it again. Everything else remains the same.
 	Move(ctx context.Context, l Lease, k Keys) (Lease, error)
 
 	// Prune deletes the sessions that q matches, and returns their number. Other writers may run in

@@ -10,7 +10,7 @@ import (
 
 // TurnEndUpdate is the kind of the update that ends the history of a turn and says how it ended.
 // Backends are not sent it, and clients only if they declare what it [Kind.Needs]. [TurnEnded]
-// makes one and [Update.EndNote] says it in words. Code that does not know the kind skips it.
+// makes one and [Update.EndNote] describes it. Code that does not know the kind skips it.
 const TurnEndUpdate Kind = "acp-agent/turn_end"
 
 // TurnEnded returns the update of a turn that ended with a stop reason or, if failure is not "",

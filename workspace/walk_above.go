@@ -20,7 +20,7 @@ type IgnoredDirs struct {
 	known map[string]gitDir
 }
 
-// gitDir is what git says of a directory.
+// gitDir holds git's answers about a directory.
 type gitDir struct {
 	ignored string             // the first directory on the way to it that git ignores, or ""
 	rules   *gitignore.Matcher // if that is ""
@@ -37,7 +37,7 @@ func (wk *walk) dirsOf(root int) *IgnoredDirs {
 
 // First returns the first directory on the way from the root to the directory rel, and rel itself,
 // that git ignores, or of which git ignores everything. Both are slash-separated from the root. It
-// returns "" if there is none.
+// returns "" if git ignores none of them.
 func (g *IgnoredDirs) First(rel string) string {
 	if g.wk.w.begin() != nil {
 		return ""

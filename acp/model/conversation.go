@@ -37,7 +37,7 @@ type knowledge struct {
 
 	prompted   place    // where the last prompt begins
 	unanswered place    // where the prompt with the first unanswered part begins
-	answered   bool     // there is no such part
+	answered   bool     // the model has answered every part
 	rejected   bool     // the server has not accepted the last request
 	leftOut    bool     // prompts were left out, see leaveOutPrompt
 	trial      omission // what requests leave out until the server has accepted one

@@ -14,8 +14,8 @@ import (
 // the next prompt. The server's words do not tell the reason. If there are images and documents,
 // the request is sent without them, and if the server accepts that, they are left out of all
 // further ones. Otherwise the prompt is left out; if the prompt before it was rejected too,
-// everything that the model has not answered is. What remains was accepted before, except for the
-// model's last answer: only the user can decide about that, with /undo.
+// everything that the model has not answered is. The server has accepted the rest before, except
+// for the model's last answer: only the user can decide about that, with /undo.
 
 // omission is a part of the conversation that requests do not have. It is stored in an update's
 // _meta, as the reason why the model does not see the part.
@@ -51,7 +51,7 @@ func (o omission) from(messages []llm.Message) []llm.Message {
 	return messages
 }
 
-// mediumOmitted is what the model sees in place of an image or document that is left out.
+// mediumOmitted stands for an image or document that a request leaves out.
 const mediumOmitted = llm.Text("[An image or document was left out, because your server " +
 	"rejected it.]")
 
@@ -135,7 +135,7 @@ func appended(messages []llm.Message, role llm.Role, parts ...llm.Part) []llm.Me
 }
 
 // suspect returns what may be the reason why the server has rejected the conversation: the new
-// images and documents, or older ones that another model accepted. It returns "" if there are none.
+// images and documents, or older ones that another model accepted. It returns "" if it has neither.
 func (c *conversation) suspect() omission {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -62,7 +62,7 @@ const delayVerbs = `(?:try again|retry|resets?|regain access|wait)\D{0,20}?\b`
 // someday is the delay until a time without a zone.
 const someday = time.Duration(math.MaxInt64)
 
-// askedDelay returns how long a response asks to wait, in a member or in words, or 0.
+// askedDelay returns how long a response asks to wait, in a member or a sentence, or 0.
 func askedDelay(response []byte, now time.Time) time.Duration {
 	said := string(response)
 	if found := delayMembers().FindStringSubmatch(said); found != nil {

@@ -85,7 +85,7 @@ func (a *schemaAdapter) resolve(s schemaNode, open []string) (schemaNode, []stri
 	}
 }
 
-// at returns the schema at a path in the root, nil if there is none.
+// at returns the schema at a path in the root, or nil.
 func (a *schemaAdapter) at(path string) schemaNode {
 	at := a.root
 	for name := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {

@@ -72,8 +72,8 @@ func (c *Client) AskWindow(ctx context.Context) {
 	}
 }
 
-// toldWindow is what servers tell about a model. Ollama's depends on the server's environment and
-// graphics card unless the model's file sets it.
+// toldWindow holds what servers tell about a model. Ollama's depends on the server's environment
+// and graphics card unless the model's file sets it.
 type toldWindow struct {
 	Models []struct {
 		Name   string

@@ -106,7 +106,7 @@ type Verdict struct {
 	// Why says why the user is asked although there are rules.
 	Why string
 	// Again means that Rule, an ask or deny rule, may be about the action, so that the user is
-	// asked again whatever else is allowed.
+	// asked again even if other rules allow it.
 	Again bool
 }
 

@@ -302,7 +302,7 @@ var toolNames = []struct {
 
 var gooseExtension = []string{"goose", "toolCall", "extensionName"}
 
-// textAt returns the text at a path in JSON, "" if there is none.
+// textAt returns the text at a path in JSON, or "".
 func textAt(raw json.RawMessage, path []string) (s string) {
 	if len(path) > 0 {
 		_ = json.Unmarshal(strictjson.Find(raw, path...), &s)

@@ -99,7 +99,7 @@ func (p *Permits) Rules(w *workspace.Workspace) (rules Rules, err error) {
 	return rules, err
 }
 
-// appendGiven appends the rules that the user gave for good.
+// appendGiven appends the remembered rules of the user.
 func (p *Permits) appendGiven(rules []Rule, w *workspace.Workspace) ([]Rule, error) {
 	for _, root := range w.Opened() {
 		all, err := p.Consents.Rules(root.Real, p.Origins.of(root.Real))
@@ -153,8 +153,8 @@ func (p *Permits) Offer(a Action) (r Rule, ok bool) {
 	return Offer(a, p.Consents.Remembers() && (p.Configured == nil || !p.Configured.Only))
 }
 
-// Remember makes a rule hold that the user chose: in its session, or for good. about says where and
-// when.
+// Remember makes a rule hold that the user chose, in its session or from now on. about says where
+// and when.
 func (p *Permits) Remember(r Rule, about consent.Consent) error {
 	if r.Session != "" {
 		p.mu.Lock()
@@ -171,8 +171,7 @@ func (p *Permits) Remember(r Rule, about consent.Consent) error {
 	return p.Consents.Allow(c)
 }
 
-// AllowExactly allows a command in this session, in the same folder, as long as its State stays the
-// same.
+// AllowExactly allows a command in this session, in the same folder, while its State is the same.
 func (p *Permits) AllowExactly(a Action) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -87,7 +87,7 @@ const (
 	RejectAlways = "reject_always"
 )
 
-// AlwaysID is the id of acp-agent's own answers for good.
+// AlwaysID is the id of acp-agent's own "always".
 const AlwaysID = "allow-always"
 
 // Request is a session/request_permission of an agent.
@@ -148,16 +148,16 @@ func (r Request) Refusal() (refusal Option, ok bool) {
 	return refusal, false
 }
 
-// OnlyOnce returns the options without answers for good, which agents would follow even where a
-// rule does not stop the question. ok is false if not both remain.
+// OnlyOnce returns the options to allow and to refuse once. Agents would follow an "always" even
+// where a rule does not stop the question. ok is false if not both remain.
 func (r Request) OnlyOnce() (options []Option, ok bool) {
 	once, allows := r.Once()
 	refusal, refuses := r.Refusal()
 	return []Option{once, refusal}, allows && refuses
 }
 
-// Offering returns the options of a request about an action with a rule in place of the agent's own
-// way to allow for good, and at most one option of each kind, because some clients keep only one.
+// Offering returns the options of a request about an action. A rule replaces the agent's "always",
+// and there is at most one option of each kind, because some clients keep only one.
 func (r Request) Offering(rule Rule, a Action) (options []Option, ok bool) {
 	once, allows := r.Once()
 	always := Option{ID: AlwaysID, Kind: AllowAlways, Name: rule.Label(a)}

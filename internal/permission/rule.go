@@ -51,7 +51,7 @@ type Rule struct {
 	Preset bool
 }
 
-// matcher is what follows the verb of a rule. Its methods get actions as [Decide] prepares them.
+// matcher is the part of a rule after its verb. Its methods get actions as [Decide] prepares them.
 type matcher interface {
 	// String returns its text.
 	String() string
@@ -64,7 +64,7 @@ type matcher interface {
 	mayTouch(a Action) bool
 }
 
-// kind is what is different in the rules for a verb.
+// kind holds the properties of the rules for a verb.
 type kind struct {
 	parse func(rest string) (matcher, error)
 	// offer returns the narrowest rule for an action.

@@ -126,8 +126,8 @@ func isWord(wanted, word string, isProgram bool) bool {
 		isPattern(base) && matchesAny([]string{base}, wanted)
 }
 
-// exactRule is a rule for Run without a text that users write: about a line in a folder, as long as
-// the files that it names stay as they are.
+// exactRule is a rule for Run without a text that users write: about a line in a folder, while
+// the files that it names are unchanged.
 type exactRule struct{ line, state string }
 
 func (r exactRule) String() string { return r.line }

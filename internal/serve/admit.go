@@ -218,8 +218,8 @@ func (s *Server) watchTokens(ctx context.Context) {
 }
 
 // endRevoked ends what goes on for users who are gone or have other rights, and connections whose
-// tokens are no longer valid, with the turns that they have started. What cannot be read stays
-// valid: it may be readable again soon.
+// tokens are no longer valid, with the turns that they have started. Unreadable users and
+// tokens count as valid: they may be readable again soon.
 func (s *Server) endRevoked() {
 	var ending sync.WaitGroup
 	defer ending.Wait()

@@ -24,8 +24,8 @@ const (
 	Device Kind = "device"
 )
 
-// Role is what a device may do with the sessions of its user. One that answers questions does so
-// once each.
+// Role says what a device may do with the sessions of its user. One that answers questions can
+// only allow or refuse an action once.
 type Role = acp.Role
 
 const (

@@ -7,7 +7,7 @@ import (
 )
 
 // A Table prints rows whose cells stand in columns. On a terminal it fits: the widest cells are
-// wrapped, and the last columns are left out, and named, if there is no room for them.
+// wrapped, and the last columns are left out, and named, if they do not fit.
 type Table struct {
 	out  io.Writer
 	rows [][]string // the header first

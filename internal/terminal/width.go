@@ -163,7 +163,7 @@ func wrap(line, hang string, width int) string {
 
 // Flow returns a text that was wrapped for more columns than width, wrapped again: its paragraphs,
 // and the items of lists, such as "  NAME   what it is". Other indented lines, such as examples,
-// stay.
+// are kept.
 func Flow(s string, width int) string {
 	var b strings.Builder
 	flowing, hang, fits := "", "", true

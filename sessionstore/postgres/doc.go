@@ -18,8 +18,8 @@
 // # Announcements
 //
 // Triggers announce a new lease and a deleted session with NOTIFY. A store on which Watch was
-// called listens on a connection of its own. Without it nothing is wrong: a write of whoever has
-// lost the session still fails.
+// called listens on a separate connection. Without it nothing is wrong: a process that has lost the
+// session still cannot write to it.
 //
 // # Durability
 //

@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// checkWritable returns an error if dir is no directory: only creating a file shows more.
+// checkWritable returns an error unless dir is a directory: only creating a file shows more.
 func checkWritable(dir string) error {
 	info, err := os.Stat(dir)
 	if err == nil && !info.IsDir() {

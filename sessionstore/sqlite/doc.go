@@ -33,5 +33,5 @@
 // A delete returns when the session's row is gone. Its history is purged soon after, in
 // transactions of a few rows, which secure_delete overwrites, and then the log is emptied, which
 // has old pages. SQLite leaves traces where it has moved rows: the last process that closes a file
-// of up to 64 MiB writes it anew.
+// of up to 64 MiB rewrites it.
 package sqlite

@@ -96,11 +96,11 @@ func (e fullError) Error() string { return "the disk is full" }
 
 func (e fullError) Unwrap() error { return e.error }
 
-// hintDamaged is what a person can do about a damaged file.
+// hintDamaged tells a person what to do about a damaged file.
 const hintDamaged = "it is damaged and was not changed; run \"acp-agent sessions repair\", " +
 	"with the same --state-dir if you use one"
 
-// hintPermissions is what a person can do about files that cannot be used.
+// hintPermissions tells a person what to do about files that cannot be used.
 const hintPermissions = "make the directory and the file readable and writable for you, " +
 	"or choose another state directory"
 

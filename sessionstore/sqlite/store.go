@@ -285,7 +285,7 @@ func (f *file) Open(ctx context.Context) (err error) {
 	return err
 }
 
-// find connects to the file, which it creates if there is none.
+// find connects to the file, and creates it if it is missing.
 func (f *file) find() error {
 	dir, err := filepath.Abs(f.options.Dir)
 	if err != nil {

@@ -94,7 +94,7 @@ func newPattern(pattern string, literal, ignoreCase bool) (*Pattern, error) {
 	return p, nil
 }
 
-// maxLiterals is the most texts that are searched for before an expression.
+// maxLiterals is how many texts are searched for at most before an expression.
 const maxLiterals = 8
 
 // required returns texts of which every match of e contains at least one, preferably long ones, or
@@ -177,7 +177,7 @@ type candidates struct {
 	text     []byte
 	small    *[]byte // the copy that text is, to be released, or nil
 	literals [][]byte
-	next     []int // offset of the next occurrence of each, the length of text if there is none
+	next     []int // offset of the next occurrence of each, or the length of text
 }
 
 // candidates returns the lines of a text that may match.

@@ -248,7 +248,7 @@ func (o *run) ask(
 type option struct{ name, title string }
 
 // choose lets the user choose one of the options by its number or name. An empty line is initial.
-// explain, if not nil, says what to do about a line that is none of them, "" for nothing.
+// explain, if not nil, says what to do about a line that names none of them, or returns "".
 func (o *run) choose(
 	ctx context.Context, question string,
 	options []option, initial int, explain func(string) string,

@@ -161,7 +161,7 @@ func (s *stream) take(ctx context.Context, data []byte) (answered bool, err erro
 	return answered, nil
 }
 
-// explainEnd returns why there is no answer, after a response has ended with end.
+// explainEnd returns why the answer is missing after a response that ended with end.
 func (s *stream) explainEnd(res *http.Response, end error) error {
 	switch {
 	case s.unreadable != "":
@@ -173,7 +173,7 @@ func (s *stream) explainEnd(res *http.Response, end error) error {
 	return &lostAnswerError{end}
 }
 
-// ask asks for the next response. There is none, without an error, if it may be asked for again.
+// ask asks for the next response. It returns nil without an error if it may be called again.
 func (s *stream) ask(ctx context.Context) (*http.Response, error) {
 	t := s.transport
 	req, err := t.newRequest(ctx, http.MethodGet, &outgoing{})

@@ -130,7 +130,7 @@ func (b *inbox) unreadable(raw []byte) *mcpjsonrpc.Response {
 
 func cannotBeRead(line string) string { return "its answer cannot be read: " + text.Quote(line) }
 
-// maxInvalid is the most messages that are logged because they cannot be read.
+// maxInvalid is how many messages are logged at most because they cannot be read.
 const maxInvalid = 5
 
 // logInvalid logs the beginning of something that is not a message. Some servers print greetings

@@ -32,7 +32,7 @@ type stdioTransport struct {
 	legacy atomic.Bool // initialize was sent, so requests are answered
 }
 
-// maxEarly is the most requests kept until initialize is sent.
+// maxEarly is how many requests are kept at most until initialize is sent.
 const maxEarly = 64
 
 // newStdioTransport returns a transport over in and out, which it closes with the connection.

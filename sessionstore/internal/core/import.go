@@ -97,7 +97,7 @@ func (tx *transaction) insertImported(agent int64, n sessionstore.Imported, list
 	return r
 }
 
-// looked is what the store has recorded about the sessions of a list, by their state keys.
+// looked holds what the store has recorded about the sessions of a list, by their state keys.
 type looked struct {
 	rows    map[string]*row
 	deleted map[string]int64
@@ -105,7 +105,7 @@ type looked struct {
 	now     int64
 }
 
-// news is what a list says of a session that the store does not know.
+// news says how a list and the store differ about a session.
 type news int
 
 const (

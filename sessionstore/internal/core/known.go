@@ -103,7 +103,7 @@ func (r *row) untouched() bool { return r.neverUsed() && !r.archived && !r.renam
 func (r *row) retires() bool { return r.untouched() && r.generation == r.key }
 
 // restores reports whether a store takes a copy of a session that was last used at a time. same is
-// the session with its id, holder the one with its state key. Nil means there is none.
+// the session with its id, holder the one with its state key; each may be nil.
 func restores(updated time.Time, same, holder *row) bool {
 	older := func(r *row) bool { return r.updated < updated.UnixMilli() }
 	return (same == nil || older(same)) && (holder == nil || holder.neverUsed() || older(holder))

@@ -45,7 +45,7 @@ func (tx *transaction) agents(a sessionstore.Agent) (keys []int64) {
 	return keys
 }
 
-// agent returns the key of one of the owner's agents, 0 if there is none.
+// agent returns the key of one of the owner's agents, or 0.
 func (tx *transaction) agent(a sessionstore.Agent) int64 {
 	if keys := tx.agents(a); len(keys) == 1 {
 		return keys[0]

@@ -77,7 +77,7 @@ func (tx *transaction) find(id sessionstore.ID, lock string) *row {
 	return r
 }
 
-// forWrite is what ends a query in order to lock rows that will be written.
+// forWrite returns the end of a query that locks its rows in order to write them.
 func (tx *transaction) forWrite() string { return tx.db.Traits().ForWrite }
 
 // finished returns the last segment and the number of turns of the finished part.
@@ -129,8 +129,7 @@ func (tx *transaction) lockAgent(agent int64) {
 	}
 }
 
-// lockWithAgent locks a session's agent, and then the session. It returns nil if there is no such
-// session.
+// lockWithAgent locks a session's agent, and then the session. It returns nil for an unknown id.
 func (tx *transaction) lockWithAgent(id sessionstore.ID) *row {
 	before := tx.seek(id, "")
 	if before == nil || tx.forWrite() == "" {

@@ -29,7 +29,7 @@ type Client interface {
 
 // Viewers are the clients that have a session open. All of them are sent the same messages in the
 // same order, and none waits for another one: while one client has room, messages for the others
-// are kept, and a client for which too much is kept is no viewer any more. Turns may outlive their
+// are kept, and a client for which too much is kept stops being a viewer. Turns may outlive their
 // connection, so a session may have no viewer for a while. Its messages are dropped then, and
 // questions wait.
 type Viewers[C Client] struct {
@@ -254,7 +254,7 @@ func (v *Viewers[C]) current() ([]*viewer[C], <-chan struct{}) {
 }
 
 // Send sends the viewers other than except a message of the given size with send, which must not
-// wait. It waits until one of the viewers has room, or there are none, or ctx ends.
+// wait. It waits until one of the viewers has room, or all have left, or ctx ends.
 func (v *Viewers[C]) Send(
 	ctx context.Context, except C, size int, send func(to C) error,
 ) error {
