@@ -123,13 +123,7 @@ func (d deferred) runBeside(program string, argv, env []string) error {
 // program, a shell takes d.Path as a command line or says what is wrong with it, because some
 // editors start every command with a shell.
 func (d deferred) argv(env []string) (program string, argv []string) {
-	path := ""
-	for _, entry := range env {
-		if value, ok := strings.CutPrefix(entry, "PATH="); ok {
-			path = value
-		}
-	}
-	if program := search(d.Path, path); program != "" {
+	if program := search(d.Path, lookUp(env, "PATH")); program != "" {
 		return program, append([]string{d.Path}, d.Args...)
 	}
 	line := d.Path

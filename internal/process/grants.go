@@ -345,47 +345,16 @@ func (g grants) allowReading(path string) error {
 	return nil
 }
 
-// allowInstallation lets the process read the files of its own that a program must be able to read,
-// those of its interpreter, and the directories in which it looks for other programs.
-func (g grants) allowInstallation(program string) {
-	dirs := filepath.SplitList(os.Getenv("PATH"))
-	if found, err := exec.LookPath(program); err == nil && filepath.IsAbs(found) {
-		dirs = append(dirs, filepath.Dir(found))
-		if at, err := g.resolve(found); err == nil {
-			dirs = append(dirs, filepath.Dir(at.real))
-			if before, _, ok := strings.Cut(at.real, "/node_modules/"); ok {
-				dirs = append(dirs, before+"/node_modules")
-			}
-			dirs = append(dirs, g.runtime(at.real)...)
-		}
-	}
-	for _, dir := range dirs {
-		if at, err := g.resolve(dir); err == nil && filepath.IsAbs(dir) {
-			g.policy.Read = append(g.policy.Read, at.path())
-		}
-	}
-}
-
-// runtime returns the paths that the interpreter of a script needs, such as node or that of a
-// Python environment. A script that a restricted process could write does not choose one.
-func (g grants) runtime(script string) (paths []string) {
+// interpreter returns the path of the program that runs a script, or "". A script that a restricted
+// process could write does not choose one.
+func (g grants) interpreter(script string) string {
 	planted, err := g.couldWrite(filepath.Dir(script))
-	if err != nil || planted || g.policy.Writes(script) {
-		return nil
+	interpreter, failed := exec.LookPath(Interpreter(script))
+	if errors.Join(err, failed) != nil || planted || g.policy.Writes(script) ||
+		!filepath.IsAbs(interpreter) {
+		return ""
 	}
-	interpreter, err := exec.LookPath(Interpreter(script))
-	if err != nil || !filepath.IsAbs(interpreter) {
-		return nil
-	}
-	programs := []string{interpreter}
-	if at, err := g.resolve(interpreter); err == nil {
-		programs = append(programs, at.real)
-	}
-	for _, program := range programs {
-		dir := filepath.Dir(program)
-		paths = append(paths, dir, filepath.Join(dir, "../lib"), filepath.Join(dir, "../pyvenv.cfg"))
-	}
-	return paths
+	return interpreter
 }
 
 // hide hides directories that exist from the process, which is to run a program.

@@ -62,14 +62,20 @@ func absolute(dir, path string) string {
 // readLine returns the only line of a small file in dir, which is not a link.
 func readLine(dir, name string) (line string, ok bool) {
 	const most = 8 << 10
+	text, ok := readSmall(dir, name, most)
+	line = strings.TrimRight(string(text), "\r\n")
+	return line, ok && line != "" && !strings.ContainsAny(line, "\x00\r\n")
+}
+
+// readSmall returns the content of a file in dir that is not a link and has at most a number of bytes.
+func readSmall(dir, name string, most int64) (text []byte, ok bool) {
 	d, err := dirfd.Open(dir)
 	if err != nil {
-		return "", false
+		return nil, false
 	}
 	defer func() { _ = d.Close() }()
-	text, _, err := d.ReadRegular(name, nil, most)
-	line = strings.TrimRight(string(text), "\r\n")
-	return line, err == nil && line != "" && !strings.ContainsAny(line, "\x00\r\n")
+	text, info, err := d.ReadRegular(name, nil, most)
+	return text, err == nil && info.Size() <= most
 }
 
 // addWorktrees grants what git writes in the repositories of roots that are linked worktrees. Their

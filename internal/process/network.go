@@ -124,13 +124,8 @@ func (n *network) prepareInside(o hosts.Options, base []string) {
 	n.env = proxyVariables(fmt.Sprintf("http://127.0.0.1:%d", port))
 	java := fmt.Sprintf("-Dhttp.proxyHost=127.0.0.1 -Dhttp.proxyPort=%d -Dhttps.proxyHost=127.0.0.1 "+
 		"-Dhttps.proxyPort=%[1]d -Dhttp.nonProxyHosts=localhost|127.*|[::1]", port)
-	const name = "JAVA_TOOL_OPTIONS=" // Java reads no other variable, and cannot send a password
-	for _, entry := range base {
-		if before, ok := strings.CutPrefix(entry, name); ok && before != "" {
-			java = before + " " + java
-		}
-	}
-	n.env = append(n.env, name+java)
+	const name = "JAVA_TOOL_OPTIONS" // Java reads no other variable, and cannot send a password
+	n.env = append(n.env, name+"="+strings.TrimSpace(lookUp(base, name)+" "+java))
 }
 
 // proxyVariables returns the environment of a child whose proxy has an address. Its own loopback is

@@ -64,7 +64,8 @@ func (c Command) restrict(s sandbox.Settings, roots []Root) (Command, error) {
 				return c, &StartError{c, "correct sandboxRead", err}
 			}
 		}
-		g.allowInstallation(c.Path)
+		g.allowInstallations(c)
+		c = g.allowGit(c)
 	}
 	if err := g.remember(); err != nil {
 		return c, &StartError{Command: c, Err: err}
@@ -104,14 +105,19 @@ func (c Command) Expand(path string) string {
 	if !isVariable {
 		return path
 	}
-	value := ""
-	for _, entry := range slices.Concat(c.base(), c.Env) {
-		if set, ok := strings.CutPrefix(entry, name+"="); ok {
-			value = set
-		}
-	}
+	value := lookUp(slices.Concat(c.base(), c.Env), name)
 	if !filepath.IsAbs(value) {
 		return ""
 	}
 	return filepath.Join(value, rest)
+}
+
+// lookUp returns the value of a variable in an environment.
+func lookUp(env []string, name string) (value string) {
+	for _, entry := range env {
+		if set, ok := strings.CutPrefix(entry, name+"="); ok {
+			value = set
+		}
+	}
+	return value
 }

@@ -4,7 +4,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 )
@@ -72,10 +71,10 @@ func (p Policy) denies(path string) (Denial, bool) {
 		missing, existing = existing, filepath.Dir(existing)
 	}
 	real, err := filepath.EvalSymlinks(existing)
-	if err != nil || listed(p.Write, real) || listed(devices(), real) {
+	if err != nil || p.Writes(real) || contain(devices(), real) {
 		return Denial{}, false
 	}
-	d := Denial{Path: path, Reading: p.Mode == Strict && !listed(slices.Concat(p.Read, systemPaths()), real)}
+	d := Denial{Path: path, Reading: !p.Reads(real)}
 	if !mayAccess(existing, !d.Reading) {
 		return Denial{}, false
 	}
@@ -92,16 +91,6 @@ func (p Policy) denies(path string) (Denial, bool) {
 	}
 	d.Grant, d.Withheld = p.advise(path, grant, d.Reading)
 	return d, true
-}
-
-// listed reports whether a real path is one of paths or below it.
-func listed(paths []string, real string) bool {
-	return slices.ContainsFunc(paths, func(dir string) bool {
-		if resolved, err := filepath.EvalSymlinks(dir); err == nil {
-			dir = resolved
-		}
-		return lies(dir, real)
-	})
 }
 
 // ofTool returns the directory in the home directory that belongs to the tool that uses a path, or

@@ -157,9 +157,18 @@ type Policy struct {
 
 // Writes reports whether p lets a process write to path, which has no links.
 func (p Policy) Writes(path string) bool {
-	return p.Mode == Off || slices.ContainsFunc(p.Write, func(dir string) bool {
-		return lies(dir, path)
-	})
+	return p.Mode == Off || contain(p.Write, path)
+}
+
+// Reads reports whether p lets a process read path, which has no links.
+func (p Policy) Reads(path string) bool {
+	return p.Mode != Strict || p.Writes(path) || contain(p.Read, path) ||
+		contain(systemPaths(), path) || contain(devices(), path)
+}
+
+// contain reports whether path is one of dirs or lies in one.
+func contain(dirs []string, path string) bool {
+	return slices.ContainsFunc(dirs, func(dir string) bool { return lies(dir, path) })
 }
 
 // Hide adds a directory to p.Hidden, unless something in it is granted, or the program is there.

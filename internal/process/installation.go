@@ -1,0 +1,162 @@
+package process
+
+import (
+	_ "embed"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// A program in PATH is often a link, or a small program that starts another one, and what it needs
+// lies elsewhere: where a version manager has installed it. In mode strict that can be read, too.
+// The rest of the manager's directory may have tokens.
+
+//go:embed installations.txt
+var installations string
+
+// place is an installation that is there: a directory without links, and what programs in it read.
+type place struct {
+	dir   string
+	reads []string
+}
+
+// places returns the installations that c could use. One around the home directory is none.
+func (g grants) places(c Command) (found []place) {
+	home, failed := walk(c.Expand("~/"))
+	_, parts, _ := strings.Cut(installations, "\n@ : ")
+	for line := range strings.Lines(installations) {
+		dirs, reads, _ := strings.Cut(line, " : ")
+		for _, dir := range strings.Fields(dirs) {
+			dir = c.Expand(dir)
+			at, err := g.resolve(dir)
+			if errors.Join(err, failed) != nil || !filepath.IsAbs(dir) || len(at.missing) > 0 ||
+				within(at.real, home.path()) {
+				continue
+			}
+			p := place{dir: at.real}
+			for _, path := range strings.Fields(reads) {
+				path, isVersion := strings.CutSuffix(path, "@")
+				switch path = c.Expand(path); {
+				case path == "":
+					continue // the variable is not set
+				case !filepath.IsAbs(path):
+					path = filepath.Join(dir, path)
+				}
+				names := []string{""}
+				if isVersion {
+					names = strings.Fields(parts)
+				}
+				for _, name := range names {
+					some, _ := filepath.Glob(filepath.Join(path, name))
+					p.reads = append(p.reads, some...)
+				}
+			}
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
+// within reports whether path is dir or lies in it.
+func within(dir, path string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// allowInstallations lets the process read the directories in which it looks for programs, and what
+// the programs need to which links there lead, and c itself.
+func (g grants) allowInstallations(c Command) {
+	places := g.places(c)
+	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+		at, err := g.resolve(dir)
+		if err != nil || !filepath.IsAbs(dir) || g.policy.Reads(at.path()) {
+			continue
+		}
+		g.allowAll(at.path())
+		g.allowAround(at.path()+"/.", at.path(), places)
+		entries, _ := os.ReadDir(at.path())
+		for _, e := range entries {
+			if e.Type()&fs.ModeSymlink != 0 {
+				g.allowProgram(filepath.Join(at.path(), e.Name()), places)
+			}
+		}
+	}
+	if found, err := exec.LookPath(c.Path); err == nil && filepath.IsAbs(found) {
+		g.allowAll(filepath.Dir(found))
+		if at, err := g.resolve(found); err == nil {
+			g.allowAll(filepath.Dir(at.real))
+			g.allowRuntime(g.interpreter(at.real))
+			g.allowProgram(found, places)
+		}
+	}
+}
+
+// allowRuntime lets the process read what an interpreter needs, such as node.
+func (g grants) allowRuntime(interpreter string) {
+	if at, err := g.resolve(interpreter); err == nil && interpreter != "" {
+		for _, program := range []string{interpreter, at.real} {
+			g.allowAll(filepath.Dir(program), filepath.Join(filepath.Dir(program), "../lib"))
+		}
+	}
+}
+
+// allowProgram lets the process read a program, its interpreter, and what both need.
+func (g grants) allowProgram(found string, places []place) {
+	if real := g.allowExecutable(found, places); real != "" {
+		g.allowExecutable(g.interpreter(real), places)
+	}
+}
+
+// allowExecutable lets the process read an executable file and what that needs. It returns where
+// the file is, or "" if it is none: a link in a directory of PATH may lead to anything.
+func (g grants) allowExecutable(found string, places []place) (real string) {
+	at, err := g.resolve(found)
+	real = at.path()
+	info, failed := os.Lstat(real)
+	if errors.Join(err, failed) != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
+		return ""
+	}
+	if !g.policy.Reads(real) {
+		g.policy.Read = append(g.policy.Read, real)
+	}
+	g.allowAround(found, real, places)
+	return real
+}
+
+// allowAround lets the process read what a program needs that was found at a path and really lies
+// at another one.
+func (g grants) allowAround(found, real string, places []place) {
+	for _, p := range places {
+		if within(p.dir, real) {
+			g.allowAll(p.reads...)
+		}
+	}
+	if before, _, ok := strings.Cut(real, "/node_modules/"); ok {
+		g.allowAll(before + "/node_modules")
+	}
+	for _, program := range []string{found, real} {
+		environment := filepath.Dir(filepath.Dir(program)) // of Python, whose programs may be links
+		if _, err := os.Lstat(filepath.Join(environment, "pyvenv.cfg")); err == nil {
+			g.allowAll(environment+"/pyvenv.cfg", environment+"/lib", environment+"/lib64")
+		}
+	}
+}
+
+// allowAll lets the process read paths, as far as they exist and may be followed. A file is left
+// out if it seems to have credentials.
+func (g grants) allowAll(paths ...string) {
+	for _, path := range paths {
+		at, err := g.resolve(path)
+		info, failed := os.Lstat(at.path())
+		switch {
+		case errors.Join(err, failed) != nil, g.policy.Reads(at.path()):
+		case info.Mode().IsRegular():
+			_, _ = g.allowText(at.path())
+		default:
+			g.policy.Read = append(g.policy.Read, at.path())
+		}
+	}
+}

@@ -1,0 +1,317 @@
+package process_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/sandbox"
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
+	"github.com/acp-agent/acp-agent/internal/test/proctest"
+)
+
+// developer is a home directory as developers have it. Files with credentials contain SECRET.
+type developer struct {
+	t             *testing.T
+	home, project string
+	settings      sandbox.Settings
+}
+
+func newDeveloper(t *testing.T) *developer {
+	d := &developer{t: t, home: dirtest.New(t), project: dirtest.New(t)}
+	d.settings = sandbox.Settings{Mode: sandbox.Strict, Records: filepath.Join(dirtest.New(t), "records")}
+	t.Setenv("PATH", "/usr/bin:/bin")
+	for name, text := range map[string]string{
+		".git-credentials":                       "https://me:SECRET@example.com\n",
+		".config/git/credentials":                "https://me:SECRET@example.com\n",
+		".netrc":                                 "machine example.com\nlogin me\npassword SECRET\n",
+		".npmrc":                                 "//registry.npmjs.org/:_authToken=SECRET\n",
+		".ssh/config":                            "Host *\n",
+		".ssh/id_ed25519":                        "SECRET",
+		".cargo/credentials.toml":                "[registry]\ntoken = \"SECRET\"\n",
+		".config/gh/hosts.yml":                   "github.com:\n  oauth_token: SECRET\n",
+		".pyenv/versions/3/pip.conf":             "[global]\nindex-url = https://me:SECRET@example.com\n",
+		".nvm/versions/node/v1/etc/npmrc":        "//registry.npmjs.org/:_authToken=SECRET\n",
+		".volta/tools/image/node/1/etc/npmrc":    "//registry.npmjs.org/:_authToken=SECRET\n",
+		".asdf/installs/rust/1/credentials.toml": "[registry]\ntoken = \"SECRET\"\n",
+	} {
+		d.write(name, text)
+	}
+	return d
+}
+
+// write writes a file in the home directory. A script can be run.
+func (d *developer) write(name, text string) {
+	d.t.Helper()
+	path, mode := filepath.Join(d.home, name), os.FileMode(0o600)
+	if strings.HasPrefix(text, "#!") {
+		mode = 0o700
+	}
+	require.NoError(d.t, os.MkdirAll(filepath.Dir(path), 0o700))
+	require.NoError(d.t, os.WriteFile(path, []byte(text), mode))
+}
+
+func (d *developer) link(text, name string) {
+	d.t.Helper()
+	path := filepath.Join(d.home, name)
+	require.NoError(d.t, os.MkdirAll(filepath.Dir(path), 0o700))
+	require.NoError(d.t, os.Symlink(text, path))
+}
+
+// program installs a shell as a program that reads ../lib/module.
+func (d *developer) program(name string) {
+	d.t.Helper()
+	shell, err := os.ReadFile("/bin/sh")
+	require.NoError(d.t, err)
+	d.write(name, "#!")
+	require.NoError(d.t, os.WriteFile(filepath.Join(d.home, name), shell, 0o700))
+	d.write(filepath.Join(filepath.Dir(name), "../lib/module"), "module\n")
+}
+
+// secrets returns the files with credentials.
+func (d *developer) secrets() (files []string) {
+	d.t.Helper()
+	require.NoError(d.t, filepath.WalkDir(d.home, func(path string, e os.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if strings.Contains(string(text), "SECRET") {
+			files = append(files, path)
+		}
+		return err
+	}))
+	require.NotEmpty(d.t, files)
+	return files
+}
+
+// run runs a script in the sandbox, with directories of the home in PATH. It returns what the script
+// says, and checks that no file with credentials can be read.
+func (d *developer) run(script string, path ...string) (string, error) {
+	d.t.Helper()
+	for _, dir := range path {
+		d.t.Setenv("PATH", filepath.Join(d.home, dir)+":"+os.Getenv("PATH"))
+	}
+	c, err := process.Command{Path: "/bin/sh", Dir: d.project, Env: []string{"HOME=" + d.home, "TMPDIR=" + d.project},
+		Args: append([]string{"-c", `cat "$@" 2>/dev/null; ` + script, "sh"}, d.secrets()...),
+	}.Restrict(d.settings, []process.Root{{Path: d.project, Real: d.project}})
+	require.NoError(d.t, err)
+	c.Batch = true
+	text, err := process.Output(d.t.Context(), c)
+	require.NotContains(d.t, string(text), "SECRET")
+	return string(text), err
+}
+
+// In mode strict, what version managers have installed can be run, and nothing with credentials can
+// be read.
+//
+// Clause X6.
+func TestInstallationsInPATH(t *testing.T) {
+	if proctest.AsOrdinaryUser(t, t.Name()) {
+		return
+	}
+	const readsModule = "#!/usr/bin/env tool\nread x <\"${0%/*}/../lib/module\"; echo $x\n"
+	for name, install := range map[string]struct {
+		build func(*developer)
+		path  []string
+	}{
+		"pyenv": {func(d *developer) {
+			d.write(".pyenv/version", "3\n")
+			d.write(".pyenv/shims/tool", "#!/bin/sh\nexec \"$HOME/.pyenv/libexec/pyenv\" exec tool \"$@\"\n")
+			d.write(".pyenv/libexec/pyenv", "#!/bin/sh\nread v <\"$HOME/.pyenv/version\"; shift 2\n"+
+				"exec \"$HOME/.pyenv/versions/$v/bin/tool\" \"$@\"\n")
+			d.program(".pyenv/versions/3/bin/tool1")
+			d.link("tool1", ".pyenv/versions/3/bin/tool")
+			d.write(".pyenv/shims/script", strings.Replace(readsModule, "${0%/*}/..", "$HOME/.pyenv/versions/3", 1))
+		}, []string{".pyenv/shims"}},
+		"rustup": {func(d *developer) {
+			d.write(".rustup/settings.toml", "default_toolchain = \"stable\"\n")
+			d.write(".cargo/config.toml", "[net]\noffline = true\n")
+			d.write(".cargo/bin/rustup", "#!/bin/sh\ncat \"$HOME/.rustup/settings.toml\" \"$HOME/.cargo/config.toml\" >/dev/null && "+
+				"ls \"$HOME/.rustup/toolchains\" >/dev/null && exec \"$HOME/.rustup/toolchains/stable/bin/tool\" \"$@\"\n")
+			d.link("rustup", ".cargo/bin/tool")
+			d.program(".rustup/toolchains/stable/bin/tool")
+			d.write(".cargo/bin/script", strings.Replace(readsModule, "${0%/*}/..", "$HOME/.rustup/toolchains/stable", 1))
+		}, []string{".cargo/bin"}},
+		"nvm": {func(d *developer) {
+			d.program(".nvm/versions/node/v1/bin/tool")
+			d.write(".nvm/versions/node/v1/lib/node_modules/npm/bin/cli.js", "#!/usr/bin/env tool\nread x <\"$HOME/.nvm/versions/node/v1/lib/module\"; echo $x\n")
+			d.link("../lib/node_modules/npm/bin/cli.js", ".nvm/versions/node/v1/bin/script")
+		}, []string{".nvm/versions/node/v1/bin"}},
+		"volta": {func(d *developer) {
+			d.write(".volta/tools/user/platform.json", "{}")
+			d.write(".volta/bin/volta-shim", "#!/bin/sh\ncat \"$HOME/.volta/tools/user/platform.json\" >/dev/null && "+
+				"exec \"$HOME/.volta/tools/image/node/1/bin/tool\" \"$@\"\n")
+			d.link("volta-shim", ".volta/bin/tool")
+			d.program(".volta/tools/image/node/1/bin/tool")
+			d.write(".volta/bin/script", strings.Replace(readsModule, "${0%/*}/..", "$HOME/.volta/tools/image/node/1", 1))
+		}, []string{".volta/bin"}},
+		"asdf": {func(d *developer) {
+			d.write(".tool-versions", "tool 1\n")
+			d.write(".asdf/shims/tool", "#!/bin/sh\ncat \"$HOME/.tool-versions\" >/dev/null && exec \"$HOME/.asdf/installs/tool/1/bin/tool\" \"$@\"\n")
+			d.program(".asdf/installs/tool/1/bin/tool")
+			d.write(".asdf/shims/script", strings.Replace(readsModule, "${0%/*}/..", "$HOME/.asdf/installs/tool/1", 1))
+		}, []string{".asdf/shims"}},
+		"mise": {func(d *developer) {
+			d.write(".config/mise/config.toml", "[tools]\ntool = \"1\"\n")
+			d.write(".local/bin/mise", "#!/bin/sh\ncat \"$HOME/.config/mise/config.toml\" >/dev/null && exec \"$HOME/.local/share/mise/installs/tool/1/bin/tool\" \"$@\"\n")
+			d.link("../../../bin/mise", ".local/share/mise/shims/tool")
+			d.program(".local/share/mise/installs/tool/1.0/bin/tool")
+			d.link("1.0", ".local/share/mise/installs/tool/1")
+			d.write(".local/share/mise/shims/script", strings.Replace(readsModule, "${0%/*}/..", "$HOME/.local/share/mise/installs/tool/1", 1))
+		}, []string{".local/share/mise/shims"}},
+		"Homebrew": {func(d *developer) {
+			d.program(".linuxbrew/Cellar/tool/1/bin/tool")
+			d.link("../Cellar/tool/1/bin/tool", ".linuxbrew/bin/tool")
+			d.write(".linuxbrew/bin/script", strings.Replace(readsModule, "${0%/*}", "$HOME/.linuxbrew/Cellar/tool/1/bin", 1))
+		}, []string{".linuxbrew/bin"}},
+		"an environment of Python": {func(d *developer) {
+			d.program(".pyenv/versions/3/bin/tool1")
+			d.link("../../.pyenv/versions/3/bin/tool1", "venv/bin/tool")
+			d.write("venv/pyvenv.cfg", "home = elsewhere\n")
+			d.write("venv/lib/module", "module\n")
+			d.write("venv/secret", "SECRET")
+			d.write("venv/bin/script", readsModule)
+		}, []string{"venv/bin"}},
+		"settings with a token": {func(d *developer) {
+			d.write(".cargo/config.toml", "[registry]\ntoken = \"SECRET\"\n")
+			d.write(".config/mise/config.toml", "[env]\nAPI_TOKEN = \"SECRET\"\n")
+			d.program(".cargo/bin/tool")
+			d.write(".cargo/bin/script", "#!/usr/bin/env tool\necho module\n")
+			d.link("../../.cargo/bin/tool", ".local/share/mise/shims/other")
+		}, []string{".cargo/bin", ".local/share/mise/shims"}},
+		"links to other things": {func(d *developer) {
+			d.program("tools/1/bin/tool")
+			d.write("tools/1/secret", "SECRET")
+			d.write("tools/1/bin/secret", "SECRET")
+			d.write("private/notes", "SECRET")
+			d.link("../../private", ".local/bin/notes")
+			d.link("../../private/notes", ".local/bin/note")
+			d.link("../../tools/1/bin/tool", ".local/bin/tool")
+			d.write("tools/script", "#!"+d.home+"/tools/1/bin/tool\necho module\n")
+			d.link("../../tools/script", ".local/bin/script")
+		}, []string{".local/bin"}},
+		"a link to a script of an environment": {func(d *developer) {
+			d.program(".pyenv/versions/3/bin/tool1")
+			d.link("../../../.pyenv/versions/3/bin/tool1", "apps/venv/bin/tool")
+			d.write("apps/venv/pyvenv.cfg", "home = elsewhere\n")
+			d.write("apps/venv/lib/module", "module\n")
+			d.write("apps/secret", "SECRET")
+			d.write("apps/venv/bin/script", "#!"+d.home+"/apps/venv/bin/tool\nread x <"+d.home+"/apps/venv/lib/module; echo $x\n")
+			d.link("../../apps/venv/bin/script", ".local/bin/script")
+			d.link("../../apps/venv/bin/tool", ".local/bin/tool")
+		}, []string{".local/bin"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDeveloper(t)
+			install.build(d)
+			text, err := d.run("tool -c 'echo runs' 2>&1; script 2>&1", install.path...)
+			require.Equal(t, "runs\nmodule\n", text)
+			require.NoError(t, err)
+		})
+	}
+}
+
+// A link in a directory of PATH that a process in the sandbox could have made opens nothing.
+//
+// Clause X6.
+func TestPlantedProgramsOpenNothing(t *testing.T) {
+	if proctest.AsOrdinaryUser(t, t.Name()) {
+		return
+	}
+	d := newDeveloper(t)
+	d.write(".pyenv/version", "3\n")
+	d.write("private/notes", "SECRET")
+	d.write("private/tool", "#!/bin/sh\n# SECRET\n")
+	t.Setenv("PATH", d.project+"/node_modules/.bin:"+os.Getenv("PATH"))
+	_, err := d.run("mkdir -p node_modules/.bin; for x in private/notes private/tool .pyenv/version; do " +
+		`ln -s "$HOME/$x" node_modules/.bin/; done; ln -s "$HOME/private" node_modules/dir; touch pyvenv.cfg`)
+	require.NoError(t, err)
+	d.project = dirtest.New(t)
+	text, err := d.run(`cat "$HOME/private/notes" "$HOME/private/tool" "$HOME/.pyenv/version" || echo denied`)
+	require.NoError(t, err)
+	require.True(t, strings.HasSuffix(text, "denied\n"), text)
+}
+
+// Git works in mode strict with the settings of a user, and nothing with credentials can be read.
+//
+// Clause X6.
+func TestGitSettings(t *testing.T) {
+	if proctest.AsOrdinaryUser(t, t.Name()) {
+		return
+	}
+	const named = "[user]\n\tname = Me\n\temail = me@example.com\n"
+	for name, settings := range map[string]struct {
+		files  map[string]string
+		linked string // where .gitconfig leads
+		knows  bool   // the name of the user
+	}{
+		"none":                 {nil, "", false},
+		"one file":             {map[string]string{".gitconfig": named}, "", true},
+		"an empty one":         {map[string]string{".gitconfig": "", ".config/git/config": named}, "", true},
+		"the other file":       {map[string]string{".config/git/config": named, ".config/git/ignore": "*.o\n"}, "", true},
+		"a link to a dotfile":  {map[string]string{"dotfiles/git": named}, "dotfiles/git", true},
+		"a helper for secrets": {map[string]string{".gitconfig": named + "[credential]\n\thelper = store # not the password\n"}, "", true},
+		"a file that is included": {map[string]string{".gitconfig": "[include]\n\tpath = ~/.gitconfig.d/me\n[include] path=\"other\"\n",
+			".gitconfig.d/me": "[include]\n path = more", ".gitconfig.d/more": named, "other": "[alias]\n\tst = status\n"}, "", true},
+		"one that is for some folders": {map[string]string{".gitconfig": named + "[includeIf \"gitdir:~/a]b/\"]\n\tpath = .gitconfig.work\n",
+			".gitconfig.work": "[commit]\n\tgpgSign = false\n"}, "", true},
+		"ignored files":       {map[string]string{".gitconfig": named + "[core]\n\texcludesFile = ~/.gitignore\n", ".gitignore": "*.o\n"}, "", true},
+		"no ignored files":    {map[string]string{".gitconfig": named + "[core]\n\texcludesFile =\n\tattributesFile = \"\"\n"}, "", true},
+		"a folder":            {map[string]string{".gitconfig": named + "[core]\n\texcludesFile = ~/.ssh\n"}, "", false},
+		"the home":            {map[string]string{".gitconfig": named + "[core]\n\tattributesFile = ~/\n"}, "", false},
+		"a folder to include": {map[string]string{".gitconfig": named + "[include]\n\tpath = ~/.ssh\n"}, "", false},
+		"a missing file":      {map[string]string{".gitconfig": named + "[include]\n\tpath = ~/.missing\n"}, "", true},
+		"a token in it":       {map[string]string{".gitconfig": named + "[http]\n\textraHeader = Authorization: Basic SECRET\n"}, "", false},
+		"a token in a URL":    {map[string]string{".gitconfig": named + "[url \"https://SECRETSECRETSECRETSECRET@example.com/\"]\n\tinsteadOf = x:\n"}, "", false},
+		"a password for mail": {map[string]string{".gitconfig": named + "[sendemail]\n\tsmtpPass = SECRET\n"}, "", false},
+		"a token in a file that is included": {map[string]string{".gitconfig": named + "[include]\n\tpath = ~/.private\n",
+			".private": "[github]\n\ttoken = SECRET\n"}, "", false},
+		"credentials that are included": {map[string]string{".gitconfig": named + "[include]\n\tpath = ~/.git-credentials\n"}, "", false},
+		"credentials as ignored files":  {map[string]string{".gitconfig": named + "[core]\n\texcludesFile = ~/.netrc\n"}, "", false},
+		"a file elsewhere":              {map[string]string{".gitconfig": named + "[include]\n\tpath = ~/../x\n"}, "", false},
+		"a path that is not plain":      {map[string]string{".gitconfig": named + "[include]\n\tpath = ~/\"x\" # why\n"}, "", false},
+		"a file that includes itself":   {map[string]string{".gitconfig": "[include]\n\tpath = ~/.gitconfig\n"}, "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDeveloper(t)
+			for name, text := range settings.files {
+				d.write(name, text)
+			}
+			if settings.linked != "" {
+				d.link(settings.linked, ".gitconfig")
+			}
+			text, err := d.run("git init -q . && git status --short 2>&1 && git config user.name")
+			require.Equal(t, settings.knows, text == "Me\n", "%s %v", text, err)
+			require.NotContains(t, text, "fatal")
+			require.NotContains(t, text, "denied")
+		})
+	}
+}
+
+// Settings of git that a process in the sandbox could have written name no other files.
+//
+// Clause X6.
+func TestPlantedGitSettings(t *testing.T) {
+	if proctest.AsOrdinaryUser(t, t.Name()) {
+		return
+	}
+	d := newDeveloper(t)
+	d.write("private/notes", "[user]\n\tname = SECRET\n")
+	d.link(filepath.Join(d.project, "gitconfig"), ".gitconfig")
+	_, err := d.run(`printf '[include]\n\tpath = ~/private/notes\n[core]\n\texcludesFile = ~/private/notes\n' >gitconfig`)
+	require.NoError(t, err)
+	for range 2 {
+		text, _ := d.run(`git status 2>&1; cat "$HOME/private/notes" 2>&1`)
+		require.Contains(t, text, "Permission denied")
+		require.NotContains(t, text, "unknown error")
+		d.project = dirtest.New(t)
+	}
+	_, err = exec.LookPath("git")
+	require.NoError(t, err)
+}
