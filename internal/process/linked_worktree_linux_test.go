@@ -240,3 +240,103 @@ func TestKindsOfWorktrees(t *testing.T) {
 		})
 	}
 }
+
+// Ordinary sequences of git end in the same way in the sandbox and without it, or the reason is
+// explained, and a command outside ends them in that way.
+//
+// Clauses X1, X8.
+func TestSequencesInALinkedWorktree(t *testing.T) {
+	if proctest.AsOrdinaryUser(t, t.Name()) {
+		return
+	}
+	const change = "echo new >file; git add file; git commit -q -m second; "
+	const conflict = "git checkout -q -b other; echo theirs >file; git add file; git commit -q -m theirs; " +
+		"git checkout -q topic; echo ours >file; git add file; git commit -q -m ours; "
+	t.Setenv("GIT_AUTHOR_DATE", "@1 +0000")
+	t.Setenv("GIT_COMMITTER_DATE", "@1 +0000")
+	for name, sequence := range map[string]struct {
+		script string
+		ends   string // what ends the sequence outside if the sandbox denies to delete a reference
+	}{
+		"commit": {change + "echo x >file; git commit -q -a --amend --no-edit", ""},
+		"switch": {"git switch -q -c x; " + change + "git switch -q topic", ""},
+		"merge": {"git switch -q -c x; " + change + "git switch -q topic; git merge -q --no-ff -m merged x",
+			""},
+		"merge --abort": {conflict + "git merge -q other; git merge --abort", ""},
+		"reset":         {change + "git reset -q --hard HEAD^", ""},
+		"tag":           {change + "git tag x; git tag -a -m y y", ""},
+		"push":          {change + "git push -q ../remote topic; git fetch -q ../remote topic", ""},
+		"stash pop":     {change + "echo z >file; git stash -q; git stash pop -q", "git stash drop -q"},
+		"stash drop":    {change + "echo z >file; git stash -q; git stash drop -q", "git stash drop -q"},
+		"cherry-pick": {conflict + "git checkout -q topic^; git cherry-pick other",
+			"git cherry-pick --quit"},
+		"cherry-pick --skip": {conflict + "git cherry-pick other; git cherry-pick --skip",
+			"git cherry-pick --quit"},
+		"revert": {change + "git revert --no-edit HEAD", "git revert --quit"},
+		"rebase": {conflict + "git rebase -q other; echo both >file; git add file; " +
+			"GIT_EDITOR=true git rebase --continue", "git rebase --quit; git cherry-pick --quit"},
+		"branch -d": {"git branch x; git branch -d x", "git branch -d x"},
+		"branch -m": {"git branch x; git branch -m x y", "git branch -m x y"},
+		"tag -d":    {"git tag x; git tag -d x", "git tag -d x"},
+		"bisect":    {change + "git bisect start -q HEAD HEAD^; git bisect bad; git bisect reset", "git bisect reset"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			free := newSequence(t, sandbox.Off)
+			free.run(sequence.script)
+			for _, mode := range []sandbox.Mode{sandbox.Write, sandbox.Strict} {
+				restricted := newSequence(t, mode)
+				said := restricted.run(sequence.script)
+				if sequence.ends != "" {
+					explained, _ := process.ExplainDenial(sandbox.Policy{Mode: sandbox.Write,
+						Write: []string{restricted.worktree}}, said, "the agent", "agents.x")
+					require.Contains(t, explained, "Git needs this file to delete a reference", said)
+					restricted.settings.Mode = sandbox.Off
+					restricted.run(sequence.ends)
+				}
+				require.Equal(t, free.left(), restricted.left(), "%s: %s", mode, said)
+			}
+		})
+	}
+}
+
+// sequence is a linked worktree in which an agent runs git.
+type sequence struct {
+	*attacked
+	repository, worktree, remote string
+}
+
+func newSequence(t *testing.T, mode sandbox.Mode) *sequence {
+	s := &sequence{attacked: newAttacked(t, mode)}
+	s.repository, s.worktree = cloned(t)
+	s.remote = s.mkdir(filepath.Join(filepath.Dir(s.worktree), "remote"))
+	git(t, s.remote, "init", "-q", "--bare")
+	require.NoError(t, os.WriteFile(filepath.Join(s.home, ".gitconfig"), []byte("[advice]\n"), 0o600))
+	s.env = append(append(s.env, author...), "wt="+s.worktree, "GIT_AUTHOR_DATE=@1 +0000",
+		"GIT_COMMITTER_DATE=@1 +0000")
+	return s
+}
+
+// run runs a script in the worktree, and returns its complaints.
+func (s *sequence) run(script string) string {
+	require.NoError(s.t, s.attacked.run(`cd "$wt"; exec 2>"$a/said" >/dev/null; `+script,
+		s.worktree, s.remote, s.a))
+	text, err := os.ReadFile(filepath.Join(s.a, "said"))
+	require.NoError(s.t, err)
+	return string(text)
+}
+
+// left returns the files, the references, and what git is in the middle of.
+func (s *sequence) left() string {
+	text := git(s.t, s.worktree, "status", "--porcelain=v2", "--branch") + "\n" +
+		git(s.t, s.worktree, "for-each-ref") + "\n"
+	entries, err := os.ReadDir(filepath.Join(s.repository, ".git", "worktrees", "tree"))
+	require.NoError(s.t, err)
+	for _, e := range entries {
+		if name := e.Name(); strings.HasSuffix(name, "_HEAD") && name != "ORIG_HEAD" ||
+			strings.HasPrefix(name, "rebase-") || strings.HasPrefix(name, "BISECT") || name == "sequencer" {
+			text += e.Name() + "\n"
+		}
+	}
+	file, _ := os.ReadFile(filepath.Join(s.worktree, "file"))
+	return text + string(file)
+}
