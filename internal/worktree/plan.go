@@ -77,8 +77,11 @@ func checkName(ctx context.Context, name string) error {
 	return nil
 }
 
-// fileName returns the name of a file or folder for a set of worktrees.
-func fileName(name string) string { return url.PathEscape(name) }
+// fileName returns the name of a file or folder for a set of worktrees. It is the same as a part of a
+// URL. Branches have neither "~" nor "//" in their names, so no two get the same one.
+func fileName(name string) string {
+	return strings.NewReplacer("%2F", "~", "%", "~~").Replace(url.PathEscape(name))
+}
 
 // add adds a folder of the session.
 func (p *Plan) add(ctx context.Context, dir workspace.Dir) error {
@@ -205,8 +208,12 @@ func nestedRepositories(dir string) (names []string) {
 
 // checkFree checks that there are no worktrees of this name.
 func (r *Registry) checkFree(name string) error {
-	if slices.ContainsFunc(append(r.folders(name), r.file(name)), exists) {
+	switch {
+	case exists(r.file(name)):
 		return errTaken(name)
+	case slices.ContainsFunc(r.folders(name), exists):
+		return fmt.Errorf("%s is in the way, and no worktrees of acp-agent: move it away",
+			text.Printable(r.place(name)))
 	}
 	return nil
 }

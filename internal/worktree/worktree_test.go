@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -169,7 +170,7 @@ func TestMakeWorktreesOfAllFolders(t *testing.T) {
 
 	set, err := p.Make(t.Context())
 	require.NoError(t, err)
-	place := s.path("trees", "topic%2Fone")
+	place := s.path("trees", "topic~one")
 	require.Equal(t, []string{filepath.Join(place, "app"), filepath.Join(place, "app-2"), plain,
 		filepath.Join(place, "app", "sub")}, paths(set))
 	require.Equal(t, "topic/one", s.git(set.Folders[0].Path, "branch", "--show-current"))
@@ -830,6 +831,55 @@ func TestRemoveLeavesWhatIsOfOthers(t *testing.T) {
 	require.FileExists(t, mine)
 	require.NoError(t, os.Remove(s.path("trees/.removed.x")))
 	_, err = s.registry.Remove(t.Context(), "x")
+	require.NoError(t, err)
+}
+
+// The folder of a branch is the same in a path and in a URL, and differs from that of any other branch.
+//
+// Clause G1.
+func TestFoldersInURLs(t *testing.T) {
+	s := newStage(t)
+	app, seen := s.repository("app"), map[string]string{}
+	for _, name := range []string{"feature/login", "feature-login", "feature+login", "a/2F", "a%2Fb", "x#y", "über/1"} {
+		p, err := s.plan(name, nil, app)
+		require.NoError(t, err)
+		set, err := p.Make(t.Context())
+		require.NoError(t, err)
+		path := filepath.ToSlash(set.Folders[0].Path)
+		require.Empty(t, seen[path], name)
+		seen[path] = name
+		opened, err := url.Parse("file://" + path)
+		require.NoError(t, err)
+		require.Equal(t, path, opened.Path)
+		unescaped, err := url.PathUnescape(path)
+		require.NoError(t, err)
+		require.Equal(t, path, unescaped)
+		require.DirExists(t, path)
+		found, err := s.registry.Find(name)
+		require.NoError(t, err)
+		require.Equal(t, name, found.Name)
+	}
+}
+
+// Adding, listing and removing agree on what exists after a user has made a removed folder again.
+//
+// Clause G2.
+func TestFolderMadeAgain(t *testing.T) {
+	s := newStage(t)
+	app := s.repository("app")
+	tree := s.make("x", app).Folders[0].Path
+	_, err := s.registry.Remove(t.Context(), "x")
+	require.NoError(t, err)
+	require.NoError(t, os.MkdirAll(tree, 0o700))
+	all, err := s.registry.List()
+	require.NoError(t, err)
+	require.Empty(t, all)
+	_, err = s.registry.Remove(t.Context(), "x")
+	require.ErrorContains(t, err, "there are no worktrees")
+	_, err = s.registry.Plan(t.Context(), "x", rootsOf(t, []string{app}), worktree.Options{Existing: true})
+	require.ErrorContains(t, err, filepath.Dir(tree)+" is in the way, and no worktrees of acp-agent")
+	require.NoError(t, os.RemoveAll(filepath.Dir(tree)))
+	_, err = s.registry.Plan(t.Context(), "x", rootsOf(t, []string{app}), worktree.Options{Existing: true})
 	require.NoError(t, err)
 }
 
