@@ -223,16 +223,15 @@ const firstFile = 3
 
 // lostCapabilities returns the capabilities that a restricted process loses, even as root: trace
 // processes, type into the terminals of others (part of CAP_SYS_ADMIN), change what keys type, the
-// clock, the logs or the kernel, reach disks and memory without a file, and open files by handle, which
-// nothing hides. With a list of hosts it also loses those with which it could build itself a way into
-// the network.
+// clock, the logs, the network or the kernel, reach disks and memory without a file, and open files
+// by handle, which nothing hides. With a list of hosts it also loses raw sockets.
 func (p Policy) lostCapabilities() []uintptr {
 	lost := []uintptr{unix.CAP_SYS_PTRACE, unix.CAP_SYS_ADMIN, unix.CAP_SYS_MODULE,
 		unix.CAP_SYS_RAWIO, unix.CAP_SYS_BOOT, unix.CAP_MKNOD, unix.CAP_PERFMON, unix.CAP_BPF,
 		unix.CAP_SYS_TTY_CONFIG, unix.CAP_SYS_TIME, unix.CAP_SYS_PACCT, unix.CAP_SYSLOG,
-		unix.CAP_AUDIT_CONTROL, unix.CAP_DAC_READ_SEARCH}
+		unix.CAP_AUDIT_CONTROL, unix.CAP_DAC_READ_SEARCH, unix.CAP_NET_ADMIN}
 	if p.Outlet != nil {
-		lost = append(lost, unix.CAP_NET_ADMIN, unix.CAP_NET_RAW)
+		lost = append(lost, unix.CAP_NET_RAW)
 	}
 	return lost
 }
