@@ -75,6 +75,17 @@ func (c Command) restrict(s sandbox.Settings, roots []Root) (Command, error) {
 	return c, nil
 }
 
+// InReadableDir returns c with a working directory that its sandbox lets it read. Programs of Bun do
+// not start in another one.
+func (c Command) InReadableDir() Command {
+	dir, err := filepath.Abs(c.Dir)
+	at, failed := walk(dir)
+	if len(c.Sandbox.Write) > 0 && (errors.Join(err, failed) != nil || !c.Sandbox.Reads(at.path())) {
+		c.Dir = c.Sandbox.Write[0]
+	}
+	return c
+}
+
 var errNotAbsolute = errors.New("not an absolute path, or the variable is not set to one")
 
 // allowState lets the process write to the path of an entry of [sandbox.Settings].State, and creates

@@ -217,9 +217,11 @@ func (p Profile) StartCommand() Command {
 		Env: slices.Clone(p.Start.Env), Name: p.Name}
 }
 
-// Restrict returns c with p's sandbox, for sessions with these roots.
+// Restrict returns c with p's sandbox, for sessions with these roots. It starts in a directory that it
+// can read.
 func (p Profile) Restrict(c Command, roots []Root) (Command, error) {
-	return c.Restrict(p.Restriction(), roots)
+	c, err := c.Restrict(p.Restriction(), roots)
+	return c.InReadableDir(), err
 }
 
 // Restriction returns p's sandbox with the agent's state.
