@@ -9,7 +9,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -103,13 +105,35 @@ func (f family) isIn(id int, environ *bytes.Buffer) bool {
 	if f.variable == "" {
 		return false
 	}
-	file, err := os.Open("/proc/" + strconv.Itoa(id) + "/environ")
+	const patience = 20 // for a program with an empty environment
+	for tries := 0; readEnviron(id, environ); tries++ {
+		if environ.Len() > 1 || tries >= patience && !isStarting(id) {
+			return bytes.Contains(environ.Bytes(), []byte("\x00"+f.variable+"\x00"))
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return false
+}
+
+// readEnviron reads the environment of a process, with a zero byte before it. It reports whether
+// that was possible.
+func readEnviron(id int, environ *bytes.Buffer) bool {
+	file, err := os.Open(filepath.Join("/proc", strconv.Itoa(id), "environ"))
 	if err != nil {
 		return false
 	}
 	defer file.Close()
 	environ.Reset()
+	environ.Grow(64 << 10) // one read gets all of it: the next could find another program
 	_ = environ.WriteByte(0)
 	_, err = environ.ReadFrom(file)
-	return err == nil && bytes.Contains(environ.Bytes(), []byte("\x00"+f.variable+"\x00"))
+	return err == nil
+}
+
+// isStarting reports whether a process is replacing its program, which has no environment yet.
+func isStarting(id int) bool {
+	const envEnd = 48 // after the name, see proc_pid_stat(5)
+	stat, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(id), "stat"))
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	return len(fields) > envEnd && fields[envEnd] == "0"
 }

@@ -65,6 +65,25 @@ func TestEscapedProcessesEnd(t *testing.T) {
 	}
 }
 
+// While a process replaces its program, it has no environment by which it could be recognized.
+//
+// Clause W9.
+func TestDescendantsThatStartAgainEnd(t *testing.T) {
+	needs.Programs(t, "setsid")
+	const again = `exec sh -c "$1" sh "$1"`
+	for range 20 {
+		mark := proctest.NewMark(t)
+		p := start(t, process.Command{Path: "sh", Args: []string{"-c",
+			`setsid sh -c "$1" sh "$1" & read end`, "sh", again}, Env: append(os.Environ(), mark.Env())},
+			process.Options{Grace: 1}.WithTermGrace(patience))
+		require.Eventually(t, func() bool { return len(mark.Processes()) > 1 }, patience, time.Millisecond)
+		require.NoError(t, p.Stop(bounded(t)))
+		for range 10 { // it may replace its program
+			require.Empty(t, mark.Processes())
+		}
+	}
+}
+
 // Only descendants are ended, whatever else runs with the same program and environment.
 //
 // Clause W9.
