@@ -22,7 +22,7 @@ type method struct {
 // acceptFunc accepts a request.
 type acceptFunc func(c *connection, ctx context.Context, r *jsonrpc.Request) jsonrpc.Work
 
-// atOnce returns what accepts requests that wait for no other request of a session.
+// atOnce returns the acceptFunc of a method whose requests wait for no other request of a session.
 func atOnce(
 	serve func(c *connection, ctx context.Context, r *jsonrpc.Request) (json.RawMessage, error),
 ) acceptFunc {

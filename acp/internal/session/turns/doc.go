@@ -1,5 +1,5 @@
-// Package turns decides who may do what when: in which order the requests of a session are served,
-// when a prompt's turn begins and ends, and which clients are shown the session and asked.
+// Package turns decides in which order the requests of a session are served, when the turn of a
+// prompt begins and ends, and which clients are shown the session and asked.
 //
 // It knows neither sessions nor clients, only what it needs of them. Package acp has both:
 //

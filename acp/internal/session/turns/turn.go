@@ -19,7 +19,7 @@ import (
 type Turn struct {
 	// Number is the turn's number in the store.
 	Number int64
-	// Title is what the session is called by the prompt, "" if it had a title.
+	// Title is the title that the prompt gives the session, "" if it had one.
 	Title string
 	// Exclusive says that no other turn overlaps this one. It is set before [Ticket.Begin].
 	Exclusive bool
