@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/acp-agent/acp-agent/internal/wire/sse"
+	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
 // anthropicFormat is Anthropic's messages.
@@ -79,9 +80,17 @@ func (anthropicFormat) encode(m Model, r Request, v variant) []byte {
 	if len(r.Stop) > 0 {
 		body["stop_sequences"] = r.Stop
 	}
-	encode := func(m Message, marked bool) []byte { return anthropicMessage(m, marked, v) }
-	return encodeRequest(body, messages,
-		messageList{name: "messages", marks: !v.has(noMarks), encode: encode})
+	marked, list := isMarked(messages), make([]object, len(messages))
+	for i, m := range messages {
+		content := anthropicContent(m.Parts, v)
+		slices.SortStableFunc(content, func(a, b object) int { return place(a) - place(b) })
+		if marked(i) && !v.has(noMarks) {
+			content[len(content)-1]["cache_control"] = ephemeral
+		}
+		list[i] = object{"role": m.Role, "content": content}
+	}
+	body["messages"] = list
+	return strictjson.Encode(body)
 }
 
 // setEffort says in a request how much the model should think, in the way of its version.
@@ -193,17 +202,6 @@ func withoutEmpty(messages []Message) []Message {
 func isBlank(p Part) bool {
 	text, ok := p.(Text)
 	return ok && strings.TrimSpace(string(text)) == ""
-}
-
-// anthropicMessage returns a message. The end of the conversation is marked for the cache. So is
-// the end of the previous request, because the server does not search far back for it.
-func anthropicMessage(m Message, marked bool, v variant) []byte {
-	content := anthropicContent(m.Parts, v)
-	slices.SortStableFunc(content, func(a, b object) int { return place(a) - place(b) })
-	if marked {
-		content[len(content)-1]["cache_control"] = ephemeral
-	}
-	return elements([]object{{"role": m.Role, "content": content}})
 }
 
 // isThought reports whether a part of a message is a thought of the model.

@@ -1,38 +1,18 @@
 package llm
 
-import (
-	"bytes"
-	"slices"
+import "slices"
 
-	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
-)
-
-// messageList says how messages are encoded as a list.
-type messageList struct {
-	name string // of the member that has it
-	// first are elements before the messages.
-	first []byte
-	// marks says that the last two messages of the user are marked.
-	marks bool
-	// encode returns a message as the elements of a list, with commas between them.
-	encode func(m Message, marked bool) []byte
-}
-
-// encodeRequest returns the body of a request with messages as a further member.
-func encodeRequest(body any, messages []Message, l messageList) []byte {
-	first := len(messages) // that is marked
-	for left := 2; l.marks && left > 0 && first > 0; {
+// isMarked returns a function that reports whether the message with an index ends a part of the
+// request that the server should cache: the last two messages of the user do. The first of them
+// ended the previous request, and servers do not search far back for it.
+func isMarked(messages []Message) func(i int) bool {
+	first, left := len(messages), 2
+	for left > 0 && first > 0 {
 		if first--; messages[first].Role == User {
 			left--
 		}
 	}
-	all := [][]byte{l.first}
-	for i, m := range messages {
-		all = append(all, l.encode(m, i >= first && m.Role == User))
-	}
-	all = slices.DeleteFunc(all, func(elements []byte) bool { return len(elements) == 0 })
-	return slices.Concat([]byte(`{"`+l.name+`":[`), bytes.Join(all, []byte(",")), []byte("],"),
-		strictjson.Encode(body)[1:])
+	return func(i int) bool { return i >= first && messages[i].Role == User }
 }
 
 // merged returns messages in which successive messages of one role are joined, because many servers
@@ -54,13 +34,4 @@ func merged(messages []Message) []Message {
 		}
 	}
 	return all
-}
-
-// elements returns objects as the elements of a JSON list.
-func elements(objects []object) []byte {
-	if len(objects) == 0 {
-		return nil
-	}
-	list := strictjson.Encode(objects)
-	return list[1 : len(list)-1]
 }

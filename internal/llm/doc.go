@@ -14,7 +14,7 @@
 //	answer.go      assembling an answer, within limits
 //	format.go      the interface of a wire format, and what the formats share
 //	shapes.go      how servers differ from the formats, and how that is learned from rejections
-//	body.go        messages as a member of a request
+//	body.go        messages as all formats want them
 //	tools.go       which tools a server accepts
 //	schema.go      schemas of tools as servers accept them
 //	returned.go    members that a server attaches to an answer and must get back

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/acp-agent/acp-agent/internal/wire/sse"
+	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
 // format is a wire format: how requests are written, and how answers are read. openai.go,
@@ -64,11 +65,11 @@ func isSet(member json.RawMessage) bool { return len(member) > 0 && string(membe
 // input returns the arguments, or an empty object if they are not a JSON object. Servers reject a
 // conversation with anything else, even if the model wrote it.
 func (c ToolCall) input() json.RawMessage {
-	var object map[string]json.RawMessage
-	if json.Unmarshal([]byte(c.Arguments), &object) != nil || object == nil {
+	raw := json.RawMessage(c.Arguments)
+	if !strictjson.IsObject(raw) || !json.Valid(raw) {
 		return json.RawMessage("{}")
 	}
-	return json.RawMessage(c.Arguments)
+	return raw
 }
 
 // Readable returns messages with a note in place of each medium that the model does not accept.

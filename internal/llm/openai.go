@@ -37,6 +37,7 @@ func (openAIFormat) header(key string) http.Header {
 }
 
 type chatRequest struct {
+	Messages            []object `json:"messages"`
 	Model               string   `json:"model"`
 	Tools               []object `json:"tools,omitempty"`
 	Stream              bool     `json:"stream"`
@@ -74,7 +75,6 @@ func (openAIFormat) encode(m Model, r Request, v variant) []byte {
 	// nothing without them.
 	marks := claudeVersion(m.Name) > 0 && !v.has(noMarks)
 	messages := merged(withoutSilent(r.Messages))
-	var first []byte
 	switch {
 	case r.System == "":
 	case v.has(noSystem):
@@ -85,16 +85,17 @@ func (openAIFormat) encode(m Model, r Request, v variant) []byte {
 		if marks {
 			markForCache(system)
 		}
-		first = elements([]object{system})
+		body.Messages = []object{system}
 	}
-	encode := func(m Message, marked bool) []byte {
-		messages := chatMessages(m, v)
-		if last := len(messages) - 1; marked && last >= 0 {
-			markForCache(messages[last])
+	marked := isMarked(messages)
+	for i, m := range messages {
+		encoded := chatMessages(m, v)
+		if last := len(encoded) - 1; marks && marked(i) && last >= 0 {
+			markForCache(encoded[last])
 		}
-		return elements(messages)
+		body.Messages = append(body.Messages, encoded...)
 	}
-	return encodeRequest(body, messages, messageList{"messages", first, marks, encode})
+	return strictjson.Encode(body)
 }
 
 // withoutSilent returns messages without those of the model in which it has only thought. Chat

@@ -19,6 +19,7 @@ type responsesFormat struct{ openAIFormat }
 func (responsesFormat) paths() (answer, list string) { return "/responses", "/models" }
 
 type responsesRequest struct {
+	Input        []object `json:"input"`
 	Model        string   `json:"model"`
 	Instructions string   `json:"instructions,omitempty"`
 	Tools        []object `json:"tools,omitempty"`
@@ -32,7 +33,7 @@ type responsesRequest struct {
 
 func (responsesFormat) encode(m Model, r Request, v variant) []byte {
 	body := responsesRequest{Model: m.Name, Instructions: r.System, Stream: true,
-		Reasoning: object{}}
+		Input: []object{}, Reasoning: object{}}
 	if v.takesLimit() {
 		body.MaxTokens = v.limit(m, r)
 	}
@@ -52,8 +53,10 @@ func (responsesFormat) encode(m Model, r Request, v variant) []byte {
 		body.Tools = append(body.Tools, object{"type": "function", "name": t.Name,
 			"description": t.Description, "parameters": t.Schema, "strict": false})
 	}
-	encode := func(m Message, _ bool) []byte { return elements(responsesItems(m, v)) }
-	return encodeRequest(body, r.Messages, messageList{name: "input", encode: encode})
+	for _, m := range r.Messages {
+		body.Input = append(body.Input, responsesItems(m, v)...)
+	}
+	return strictjson.Encode(body)
 }
 
 // responsesItems returns the items for a message. A thought must be followed by what the model then
