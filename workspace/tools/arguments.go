@@ -1,11 +1,13 @@
 package tools
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"math"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,21 +25,16 @@ type schema struct {
 	properties map[string]*jsonschema.Resolved
 }
 
-// newSchema returns the schema of a struct. constrain, unless nil, adds to it. Fields without
-// omitempty are required. The schema does not mention that null and unknown members are ignored.
-func newSchema[T any](constrain func(*schema)) *schema {
+// newSchema returns the schema of a struct. Fields without omitempty are required, and the others
+// follow the tags jsonschema, a description, min, max and enum. The schema does not mention that
+// null and unknown members are ignored.
+func newSchema[T any]() *schema {
 	of, err := jsonschema.For[T](nil)
 	if err != nil {
 		panic(fmt.Sprintf("tools: schema: %v", err))
 	}
-	simplify(of)
+	constrain(of, reflect.TypeFor[T]())
 	s := &schema{of, map[string]*jsonschema.Resolved{}}
-	if _, ok := s.Properties["path"]; ok {
-		s.describe("path", pathText)
-	}
-	if constrain != nil {
-		constrain(s)
-	}
 	for name, property := range s.Properties {
 		if s.properties[name], err = property.CloneSchemas().Resolve(nil); err != nil {
 			panic(fmt.Sprintf("tools: schema: %v", err))
@@ -46,57 +43,57 @@ func newSchema[T any](constrain func(*schema)) *schema {
 	return s
 }
 
-func simplify(s *jsonschema.Schema) {
+// constrain simplifies the schema of a type, and adds what the tags of its fields say.
+func constrain(s *jsonschema.Schema, of reflect.Type) {
 	s.AdditionalProperties = nil
 	if len(s.Types) == 2 && s.Types[0] == "null" {
 		s.Type, s.Types = s.Types[1], nil
 	}
-	for _, property := range s.Properties {
-		simplify(property)
-	}
 	if s.Items != nil {
-		simplify(s.Items)
+		constrain(s.Items, of.Elem())
+	}
+	if of.Kind() != reflect.Struct {
+		return
+	}
+	for _, field := range reflect.VisibleFields(of) {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		p := s.Properties[name]
+		if p == nil {
+			continue
+		}
+		constrain(p, field.Type)
+		if name == "path" {
+			p.Description, p.MinLength = cmp.Or(p.Description, "PATH"), new(1)
+		}
+		p.Description = phrases.Replace(p.Description)
+		if text, ok := field.Tag.Lookup("enum"); ok {
+			for value := range strings.SplitSeq(text, ",") {
+				p.Enum = append(p.Enum, value)
+			}
+		}
+		bound(p, field.Tag.Get("min"), &p.Minimum, &p.MinLength, &p.MinItems)
+		bound(p, field.Tag.Get("max"), &p.Maximum, &p.MaxLength, &p.MaxItems)
+		if p.MinItems != nil && p.Items.Type == "string" {
+			p.Items.MinLength = p.MinItems
+		}
+	}
+}
+
+// bound sets the bound of a number, a text or a list, unless it is "".
+func bound(s *jsonschema.Schema, given string, number **float64, text, list **int) {
+	n, err := strconv.Atoi(given)
+	switch {
+	case err != nil:
+	case s.Type == "integer":
+		*number = new(float64(n))
+	case s.Type == "string":
+		*text = &n
+	default:
+		*list = &n
 	}
 }
 
 func (s *schema) encode() json.RawMessage { return strictjson.Encode(s.Schema) }
-
-// pathText says what a path may be.
-const pathText = "absolute or in the working directory"
-
-// describe sets the description of an argument. The default is pathText for path, and the field's
-// tag for others.
-func (s *schema) describe(name, text string) { s.Properties[name].Description = text }
-
-// atLeast sets the minimum of a number.
-func (s *schema) atLeast(name string, minimum float64) { s.Properties[name].Minimum = &minimum }
-
-// atMost sets the maximum of a number.
-func (s *schema) atMost(name string, maximum float64) { s.Properties[name].Maximum = &maximum }
-
-// notEmpty disallows empty strings.
-func (s *schema) notEmpty(names ...string) {
-	for _, name := range names {
-		one := 1
-		s.Properties[name].MinLength = &one
-	}
-}
-
-// notEmptyList disallows an empty list of strings, and empty strings in it.
-func (s *schema) notEmptyList(name string) {
-	one := 1
-	s.Properties[name].MinItems, s.Properties[name].Items.MinLength = &one, &one
-}
-
-// atMostItems sets the maximum length of a list.
-func (s *schema) atMostItems(name string, maximum int) { s.Properties[name].MaxItems = &maximum }
-
-// oneOf sets the values of a string.
-func (s *schema) oneOf(name string, values ...string) {
-	for _, value := range values {
-		s.Properties[name].Enum = append(s.Properties[name].Enum, value)
-	}
-}
 
 // decode decodes the arguments of a tool into a struct. Because models are imprecise, it accepts
 // null for an optional argument, a number in a string, and arguments that do not exist. note names
@@ -132,12 +129,11 @@ func (s *schema) decode(tool string, arguments json.RawMessage,
 			ignored = append(ignored, text.Truncate(name, maxIgnoredName))
 		case field.IsNull() && !slices.Contains(s.Required, name):
 		default:
-			value, unknown, ok := s.check(name, field)
-			given[name] = value
-			ignored = append(ignored, unknown...)
-			if !ok {
+			value, ok := read(property, field, &ignored)
+			if !ok || s.properties[name].Validate(value) != nil {
 				rejected.add("%s must be %s", name, expected(property))
 			}
+			given[name] = value
 		}
 		seen[name] = true
 	}
@@ -199,87 +195,53 @@ func (s *schema) names() string {
 	return "available: " + strings.Join(slices.Sorted(maps.Keys(s.Properties)), ", ")
 }
 
-// check decodes the value of a property and reports whether it is valid. Integers are int64.
-// unknown names the members of objects in it that the schema does not have.
-func (s *schema) check(name string,
-	field strictjson.Field) (value any, unknown []string, ok bool) {
-	if json.Unmarshal(field.Raw(), &value) != nil {
-		return nil, nil, false
-	}
-	value, unknown = normal(s.Properties[name], value)
-	if s.properties[name].Validate(value) != nil {
-		return value, unknown, false
-	}
-	if number, ok := value.(float64); ok {
-		return int64(number), unknown, math.Abs(number) <= math.MaxInt32
-	}
-	return value, unknown, wellFormed(s.Properties[name], field)
-}
-
-// normal returns a value in which numbers in strings are replaced by numbers, and optional null
-// members of objects are removed. It also removes members that the schema does not have, and
-// returns their names.
-func normal(s *jsonschema.Schema, value any) (_ any, unknown []string) {
-	switch value := value.(type) {
-	case string:
-		var number float64
-		if s.Type == "integer" && strings.TrimSpace(value) != "null" &&
-			json.Unmarshal([]byte(value), &number) == nil {
-			return number, nil
+// read returns a value as the tool has it: with numbers in place of texts that are numbers, and without
+// members that are null or that the schema does not have, whose names it adds to ignored. ok is
+// false if a text has a lone surrogate, an object has a name twice, or a number is too large.
+func read(s *jsonschema.Schema, f strictjson.Field, ignored *[]string) (value any, ok bool) {
+	switch f.Raw()[0] {
+	case '"':
+		text, wrong := f.Text()
+		number, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+		if s.Type == "integer" && err == nil {
+			return number, math.Abs(number) <= math.MaxInt32
 		}
-	case []any:
-		for i := range value {
-			if s.Items != nil {
-				var more []string
-				value[i], more = normal(s.Items, value[i])
-				unknown = append(unknown, more...)
+		return text, wrong == nil
+	case '[':
+		items, wrong := f.Items()
+		if wrong != nil || s.Items == nil {
+			return nil, false
+		}
+		all := make([]any, len(items))
+		for i, item := range items {
+			if all[i], ok = read(s.Items, item, ignored); !ok {
+				return nil, false
 			}
 		}
-	case map[string]any:
-		for _, name := range slices.Sorted(maps.Keys(value)) {
+		return all, true
+	case '{':
+		o, wrong := f.Object()
+		if _, twice := o.Duplicate(); wrong != nil || twice || s.Type != "object" {
+			return nil, false
+		}
+		members := map[string]any{}
+		for name, member := range o.Fields() {
 			property, known := s.Properties[name]
 			switch {
 			case !known:
-				unknown = append(unknown, text.Truncate(name, maxIgnoredName))
-				delete(value, name)
-			case value[name] == nil && !slices.Contains(s.Required, name):
-				delete(value, name)
+				*ignored = append(*ignored, text.Truncate(name, maxIgnoredName))
+			case member.IsNull() && !slices.Contains(s.Required, name):
 			default:
-				var more []string
-				value[name], more = normal(property, value[name])
-				unknown = append(unknown, more...)
+				if members[name], ok = read(property, member, ignored); !ok {
+					return nil, false
+				}
 			}
 		}
+		return members, true
 	}
-	return value, unknown
-}
-
-// wellFormed reports whether a value, which is valid, has neither lone surrogates nor a name twice.
-// It does not look into members that the schema does not have, because parsing each level of a deep
-// value again would take long.
-func wellFormed(s *jsonschema.Schema, field strictjson.Field) bool {
-	switch field.Raw()[0] {
-	case '"':
-		_, wrong := field.Text()
-		return wrong == nil
-	case '[':
-		items, wrong := field.Items()
-		return wrong == nil && !slices.ContainsFunc(items,
-			func(item strictjson.Field) bool { return !wellFormed(s.Items, item) })
-	case '{':
-		object, wrong := field.Object()
-		if _, twice := object.Duplicate(); wrong != nil || twice {
-			return false
-		}
-		for name, member := range object.Fields() {
-			if of := s.Properties[name]; of != nil && !wellFormed(of, member) {
-				return false
-			}
-		}
-		return true
-	default:
-		return true
-	}
+	err := json.Unmarshal(f.Raw(), &value)
+	number, isNumber := value.(float64)
+	return value, err == nil && (!isNumber || math.Abs(number) <= math.MaxInt32)
 }
 
 // expected describes the valid values of an argument.

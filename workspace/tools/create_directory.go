@@ -8,28 +8,13 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-type createDirectoryInput struct {
-	Path string `json:"path"`
-}
-
 type createdDirectory struct {
 	location
 	Parents []string // the directories that were created above it
 }
 
-func createDirectoryTool() definition {
-	return define(Tool{
-		Name:        "create_directory",
-		Description: "Create a directory, and those above it.",
-		Annotations: Annotations{Idempotent: true},
-		Kind:        KindEdit,
-	}, func(in createDirectoryInput) string {
-		return about("Create directory", in.Path, "…")
-	}, func(in *schema) { in.notEmpty("path") }, (*Set).createDirectory)
-}
-
 func (s *Set) createDirectory(ctx context.Context,
-	in createDirectoryInput) (createdDirectory, error) {
+	in pathInput) (createdDirectory, error) {
 	c, err := planDirectory(s.ws, in.Path)
 	if err == nil {
 		c, err = s.apply(ctx, c)

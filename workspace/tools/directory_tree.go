@@ -4,26 +4,22 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io/fs"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
 type directoryTreeInput struct {
-	Path  string `json:"path,omitempty"`
-	Depth int    `json:"depth,omitempty" jsonschema:"levels to show; default 3"`
+	Path  string `json:"path,omitempty" jsonschema:"PATH; EVERY"`
+	Depth int    `json:"depth,omitempty" jsonschema:"levels to show; default 3" min:"1"`
 	fileFilter
 }
 
 const defaultTreeDepth = 3
 
 type directoryTree struct {
-	Lines   []treeLine
-	Files   int // number of files, shown or not
-	LeftOut *omissions
-	Cut     *truncation
+	Lines []treeLine
+	walked
 }
 
 // treeLine is a file or directory of a tree.
@@ -34,23 +30,6 @@ type treeLine struct {
 	Files int // for a directory whose content is not shown: the number of files below it
 }
 
-func directoryTreeTool() definition {
-	return define(Tool{
-		Name: "directory_tree",
-		Description: "Show a directory as a tree, without links and empty directories. Deeper " +
-			"ones show how many files they have.",
-		Annotations: Annotations{ReadOnly: true, Idempotent: true},
-		Kind:        KindRead,
-	}, func(in directoryTreeInput) string {
-		return about("Show the tree of", in.Path, "the folders")
-	}, func(in *schema) {
-		in.notEmpty("path")
-		in.describe("path", pathText+"; default every folder")
-		in.atLeast("depth", 1)
-		fileFilter{}.constrain(in)
-	}, (*Set).tree)
-}
-
 func (s *Set) tree(ctx context.Context, in directoryTreeInput) (directoryTree, error) {
 	if in.Path != "" {
 		dir, err := s.ws.OpenDir(in.Path) // a walk takes files as well
@@ -59,34 +38,12 @@ func (s *Set) tree(ctx context.Context, in directoryTreeInput) (directoryTree, e
 		}
 		_ = dir.Close()
 	}
-	walk, err := s.newWalk(in.Path, "", in.fileFilter)
-	if err != nil {
-		return directoryTree{}, err
-	}
 	p := treePrinter{limits: s.limits, depth: cmp.Or(in.Depth, defaultTreeDepth)}
-	unnameable := 0
-	tally, stopped, err := s.withinTime(ctx, func(ctx context.Context) (Tally, error) {
-		return walk.Files(ctx, func(f File) error {
-			if !utf8.ValidString(f.location().Path) {
-				unnameable++
-				return nil
-			}
-			return p.add(f)
-		})
-	})
-	if err != nil {
-		return directoryTree{}, err
+	w, err := s.walk(ctx, in.Path, "", in.fileFilter, nil, p.add)
+	if w.Cut != nil {
+		w.Cut.How = "Use a path, a smaller depth, or exclude."
 	}
-	out := directoryTree{Lines: p.lines, Files: tally.Files,
-		LeftOut: omitted(tally.Skipped, unnameable), Cut: stopped}
-	if p.full != nil {
-		out.Cut = p.full
-	}
-	if out.Cut != nil {
-		out.Cut.How = "Use a path, a smaller depth, or exclude."
-		out.Cut.Roots = s.unfinished(tally)
-	}
-	return out, nil
+	return directoryTree{p.lines, w}, err
 }
 
 // treePrinter makes the lines of a tree from the files of a walk, in whose order a directory's
@@ -102,8 +59,8 @@ type treePrinter struct {
 	open  []string // the names of the directories that the last file is in, from the top
 }
 
-// add adds a file, and the directories it is in. The error is fs.SkipAll if a limit is reached.
-func (p *treePrinter) add(f File) error {
+// add adds a file, and the directories it is in. It returns the limit that is reached, or nil.
+func (p *treePrinter) add(f Found) *truncation {
 	if p.start != f.in.start {
 		p.start, p.open = f.in.start, nil
 		p.line(treeLine{Name: p.start.path, Dir: true})
@@ -126,10 +83,7 @@ func (p *treePrinter) add(f File) error {
 	} else if p.full == nil {
 		p.lines[len(p.lines)-1].Files++
 	}
-	if p.full != nil {
-		return fs.SkipAll
-	}
-	return nil
+	return p.full
 }
 
 // line adds a line if the limits allow.
@@ -158,6 +112,6 @@ func (d directoryTree) String() string {
 		}
 		b.WriteString("\n")
 	}
-	fmt.Fprintf(&b, "%s\n", text.Count(d.Files, "file", "files"))
-	return b.String() + d.LeftOut.note() + d.Cut.note()
+	fmt.Fprintf(&b, "%s\n", text.Count(d.Visited, "file", "files"))
+	return b.String() + d.notes()
 }

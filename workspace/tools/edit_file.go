@@ -15,41 +15,18 @@ import (
 
 type editFileInput struct {
 	Path       string     `json:"path"`
-	OldText    string     `json:"old_text,omitempty"`
+	OldText    string     `json:"old_text,omitempty" jsonschema:"OLD" min:"1"`
 	NewText    *string    `json:"new_text,omitempty" jsonschema:"required with old_text: its replacement"`
 	ReplaceAll bool       `json:"replace_all,omitempty" jsonschema:"every occurrence"`
-	Edits      []editText `json:"edits,omitempty"`
+	Edits      []editText `json:"edits,omitempty" jsonschema:"EDITS" max:"1000"` // each reads the whole text
 	DryRun     bool       `json:"dry_run,omitempty" jsonschema:"only show the difference"`
 	IfVersion  string     `json:"if_version,omitempty" jsonschema:"as for write_file"`
 }
 
 type editText struct {
-	OldText    string `json:"old_text"`
+	OldText    string `json:"old_text" min:"1"`
 	NewText    string `json:"new_text"`
 	ReplaceAll bool   `json:"replace_all,omitempty"`
-}
-
-// maxReplacements is the most replacements of one call. Each of them reads the whole text.
-const maxReplacements = 1000
-
-func editFileTool() definition {
-	return define(Tool{
-		Name: "edit_file",
-		Description: "Replace exact text in a file: all replacements, or none. Indentation and " +
-			"the ends of lines may differ; the result says so.",
-		Annotations: Annotations{Destructive: true},
-		Kind:        KindEdit, HoldsFile: true,
-	}, func(in editFileInput) string {
-		return about("Edit", in.Path, "a file")
-	}, func(in *schema) {
-		in.notEmpty("path", "old_text")
-		in.describe("old_text", "required unless there are edits; must occur exactly once, unless "+
-			"replace_all: include lines around it")
-		in.describe("edits", "several replacements, in order, instead of old_text and new_text")
-		one := 1
-		in.Properties["edits"].Items.Properties["old_text"].MinLength = &one
-		in.atMostItems("edits", maxReplacements)
-	}, (*Set).edit)
 }
 
 // replacements returns the replacements to make.

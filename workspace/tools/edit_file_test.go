@@ -16,6 +16,9 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
+// maxReplacements is the bound of the edits of one call.
+const maxReplacements = 1000
+
 func TestEditFile(t *testing.T) {
 	app := plant(t, fileTree{"a": "x := 1\ny := 1\n", "crlf": "a\r\nb\r\n", "mixed": "a\r\nb\n",
 		"nul": "a\x00", "bom": "\ufeffx\n"})

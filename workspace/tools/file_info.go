@@ -11,10 +11,6 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-type fileInfoInput struct {
-	Path string `json:"path"`
-}
-
 type fileInfo struct {
 	location
 	Type     string // type of the entry that the path leads to: file, directory or other
@@ -25,18 +21,7 @@ type fileInfo struct {
 	Text     string // for a file: yes if it begins with UTF-8 text, otherwise no, or why not known
 }
 
-func fileInfoTool() definition {
-	return define(Tool{
-		Name:        "file_info",
-		Description: "Show type, size, time of change, permissions and link target.",
-		Annotations: Annotations{ReadOnly: true, Idempotent: true},
-		Kind:        KindRead,
-	}, func(in fileInfoInput) string {
-		return about("Look up", in.Path, "a file")
-	}, func(in *schema) { in.notEmpty("path") }, (*Set).info)
-}
-
-func (s *Set) info(ctx context.Context, in fileInfoInput) (fileInfo, error) {
+func (s *Set) info(ctx context.Context, in pathInput) (fileInfo, error) {
 	info, err := s.ws.Stat(in.Path)
 	if err != nil {
 		return fileInfo{}, err

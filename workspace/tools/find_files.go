@@ -14,101 +14,71 @@ import (
 )
 
 type findFilesInput struct {
-	Glob string `json:"glob,omitempty"`
-	Path string `json:"path,omitempty"`
+	Glob string `json:"glob,omitempty" jsonschema:"GLOB"`
+	Path string `json:"path,omitempty" jsonschema:"a directory, PATH; EVERY"`
 	fileFilter
 }
 
 // fileFilter holds the arguments that exclude files from a walk.
 type fileFilter struct {
-	Exclude []string `json:"exclude,omitempty"`
-	Ignored string   `json:"ignored,omitempty"`
-}
-
-// maxExcluded bounds the globs that are matched with every path.
-const maxExcluded = 100
-
-func (fileFilter) constrain(in *schema) {
-	in.describe("exclude", "globs to omit")
-	in.describe("ignored", "files git ignores; default leave_out")
-	in.atMostItems("exclude", maxExcluded)
-	in.oneOf("ignored", "leave_out", "include")
+	// Exclude is bounded, because each path is matched with all of it.
+	Exclude []string `json:"exclude,omitempty" jsonschema:"globs to omit" max:"100"`
+	Ignored string   `json:"ignored,omitempty" jsonschema:"IGNORED" enum:"leave_out,include"`
 }
 
 type foundFiles struct {
-	Glob    string
-	Files   []location
+	Glob  string
+	Files []location
+	walked
+}
+
+func (s *Set) find(ctx context.Context, in findFilesInput) (foundFiles, error) {
+	out := foundFiles{Glob: in.Glob, Files: []location{}}
+	room := s.limits.bytes
+	var err error
+	out.walked, err = s.walk(ctx, in.Path, in.Glob, in.fileFilter, nil, func(f Found) *truncation {
+		location, root := f.location(), ""
+		if n := len(out.Files); n > 0 {
+			root = out.Files[n-1].Root
+		}
+		if room -= len(location.below()); location.Root != root {
+			room -= len(location.Root)
+		}
+		switch {
+		case len(out.Files) == s.limits.entries:
+			return s.limits.reached("entries")
+		case room < 0:
+			return s.limits.reached("bytes")
+		}
+		out.Files = append(out.Files, location)
+		return nil
+	})
+	if out.Cut != nil {
+		out.Cut.How = "Use a narrower glob, or a path."
+		if n := len(out.Files); n > 0 {
+			out.Cut.After = out.Files[n-1].Path
+		}
+	}
+	return out, err
+}
+
+// walked is what a walk of a tool visited, left out, and did not visit.
+type walked struct {
 	Visited int
 	LeftOut *omissions
 	Cut     *truncation
 }
 
-func findFilesTool() definition {
-	return define(Tool{
-		Name:        "find_files",
-		Description: "Find files by name, in every folder. Paths are relative to the folder.",
-		Annotations: Annotations{ReadOnly: true, Idempotent: true},
-		Kind:        KindSearch,
-	}, func(in findFilesInput) string {
-		return about("Find", in.Glob, "files") + within(in.Path)
-	}, func(in *schema) {
-		in.notEmpty("path")
-		in.describe("glob", "*.go, or with a slash the path in the searched directory: "+
-			"src/**/*.{ts,tsx}")
-		in.describe("path", "a directory, "+pathText+"; default every folder")
-		fileFilter{}.constrain(in)
-	}, (*Set).find)
-}
+// notes tells a model about what is missing.
+func (w walked) notes() string { return w.LeftOut.note() + w.Cut.note() }
 
-func (s *Set) find(ctx context.Context, in findFilesInput) (foundFiles, error) {
-	out := foundFiles{Glob: in.Glob, Files: []location{}}
-	walk, err := s.newWalk(in.Path, in.Glob, in.fileFilter)
-	if err != nil {
-		return out, err
-	}
-	room, unnameable := s.limits.bytes, 0
-	tally, stopped, err := s.withinTime(ctx, func(ctx context.Context) (Tally, error) {
-		return walk.Files(ctx, func(f File) error {
-			location := f.location()
-			if !utf8.ValidString(location.Path) {
-				unnameable++
-				return nil
-			}
-			root := ""
-			if n := len(out.Files); n > 0 {
-				root = out.Files[n-1].Root
-			}
-			if room -= len(location.below()); location.Root != root {
-				room -= len(location.Root)
-			}
-			switch {
-			case len(out.Files) == s.limits.entries:
-				out.Cut = s.limits.reached("entries")
-			case room < 0:
-				out.Cut = s.limits.reached("bytes")
-			default:
-				out.Files = append(out.Files, location)
-				return nil
-			}
-			return fs.SkipAll
-		})
-	})
-	if err != nil {
-		return out, err
-	}
-	if out.Cut = cmp.Or(out.Cut, stopped); out.Cut != nil {
-		out.Cut.How = "Use a narrower glob, or a path."
-		out.Cut.Roots = s.unfinished(tally)
-		if n := len(out.Files); n > 0 {
-			out.Cut.After = out.Files[n-1].Path
-		}
-	}
-	out.Visited, out.LeftOut = tally.Files, omitted(tally.Skipped, unnameable)
-	return out, nil
-}
+var errTimeLimit = errors.New("the time limit was reached")
 
-// newWalk returns the walk that the arguments of a tool describe.
-func (s *Set) newWalk(path, glob string, filter fileFilter) (Walk, error) {
+// walk calls each with the files that the arguments of a tool describe, or if o is not nil with those
+// that have matches, until it returns a limit, or the limit of time or of files is reached. It leaves
+// out names that are not Unicode text.
+func (s *Set) walk(ctx context.Context, path, glob string, filter fileFilter, o *SearchOptions,
+	each func(Found) *truncation) (out walked, err error) {
 	walk := Walk{Workspace: s.walked, Path: path, Ignored: workspace.LeaveIgnored,
 		MaxFiles: s.limits.files}
 	if filter.Ignored == "include" {
@@ -118,34 +88,41 @@ func (s *Set) newWalk(path, glob string, filter fileFilter) (Walk, error) {
 		// which marks directories in .gitignore
 		excluded, err := NewGlob(strings.TrimSuffix(pattern, "/"))
 		if err != nil {
-			return walk, err
+			return out, err
 		}
 		walk.Exclude = append(walk.Exclude, excluded)
 	}
-	var err error
 	if glob != "" {
-		walk.Only, err = NewGlob(glob)
+		if walk.Only, err = NewGlob(glob); err != nil {
+			return out, err
+		}
 	}
-	return walk, err
-}
-
-var errTimeLimit = errors.New("the time limit was reached")
-
-// withinTime calls walk with the time limit. If the limit of time or of files truncated the walk,
-// it returns that truncation, otherwise nil.
-func (s *Set) withinTime(ctx context.Context,
-	walk func(context.Context) (Tally, error)) (Tally, *truncation, error) {
 	limited, cancel := context.WithTimeoutCause(ctx, s.limits.time, errTimeLimit)
 	defer cancel()
-	tally, err := walk(limited)
+	unnameable := 0
+	tally, err := walk.run(limited, o, func(f Found) error {
+		if !utf8.ValidString(f.location().Path) {
+			unnameable++
+			return nil
+		}
+		if out.Cut = each(f); out.Cut != nil {
+			return fs.SkipAll
+		}
+		return nil
+	})
 	switch {
 	case err != nil && errors.Is(context.Cause(limited), errTimeLimit):
-		return tally, s.limits.reached("time"), nil
-	case err == nil && tally.Full:
-		return tally, s.limits.reached("files"), nil
-	default:
-		return tally, nil, err
+		out.Cut = cmp.Or(out.Cut, s.limits.reached("time"))
+	case err != nil:
+		return out, err
+	case tally.Full:
+		out.Cut = cmp.Or(out.Cut, s.limits.reached("files"))
 	}
+	if out.Cut != nil {
+		out.Cut.Roots = s.unfinished(tally)
+	}
+	out.Visited, out.LeftOut = tally.Files, omitted(tally.Skipped, unnameable)
+	return out, nil
 }
 
 // unfinished returns the roots that a walk did not visit to the end.
@@ -184,5 +161,5 @@ func (f foundFiles) String() string {
 	if len(f.Files) == 0 {
 		b.WriteString(GlobHint(f.Glob))
 	}
-	return b.String() + f.LeftOut.note() + f.Cut.note()
+	return b.String() + f.notes()
 }

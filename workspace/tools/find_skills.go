@@ -10,22 +10,11 @@ import (
 )
 
 type findSkillsInput struct {
-	Query string `json:"query" jsonschema:"words of the task"`
+	Query string `json:"query" jsonschema:"words of the task" min:"1"`
 }
 
 // maxSkills is the most skills that find_skills lists.
 const maxSkills = 20
-
-func findSkillsTool() definition {
-	return define(Tool{
-		Name:        "find_skills",
-		Description: "Find skills, which say how to do a task.",
-		Annotations: Annotations{ReadOnly: true, Idempotent: true},
-		Kind:        KindSearch,
-	}, func(in findSkillsInput) string {
-		return "Find skills for " + quoted(in.Query)
-	}, func(in *schema) { in.notEmpty("query") }, (*Set).findSkills)
-}
 
 // findSkills lists the skills that fit best, with their files.
 func (s *Set) findSkills(ctx context.Context, in findSkillsInput) (plain, error) {

@@ -13,7 +13,7 @@ import (
 )
 
 type listDirectoryInput struct {
-	Path string `json:"path,omitempty"`
+	Path string `json:"path,omitempty" jsonschema:"PATH (default)"`
 }
 
 type directoryList struct {
@@ -28,20 +28,6 @@ type directoryEntry struct {
 	Type string // file, directory, link or other
 	Size int64  // size of a file in bytes
 	Root string // for a directory that is another root: the path of that root
-}
-
-func listDirectoryTool() definition {
-	return define(Tool{
-		Name:        "list_directory",
-		Description: "List one directory, with types and sizes.",
-		Annotations: Annotations{ReadOnly: true, Idempotent: true},
-		Kind:        KindRead,
-	}, func(in listDirectoryInput) string {
-		return about("List", in.Path, "the working directory")
-	}, func(in *schema) {
-		in.notEmpty("path")
-		in.describe("path", pathText+" (default)")
-	}, (*Set).list)
 }
 
 func (s *Set) list(ctx context.Context, in listDirectoryInput) (directoryList, error) {

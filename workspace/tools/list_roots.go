@@ -9,8 +9,6 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-type listRootsInput struct{}
-
 type rootList struct {
 	Roots []rootEntry
 }
@@ -22,18 +20,7 @@ type rootEntry struct {
 	State string // ok, or what has happened to the directory: moved, replaced, missing, unreachable
 }
 
-func listRootsTool() definition {
-	return define(Tool{
-		Name:        "list_roots",
-		Description: "List the accessible folders. The first is the working directory.",
-		Annotations: Annotations{ReadOnly: true, Idempotent: true},
-		Kind:        KindRead,
-	}, func(listRootsInput) string {
-		return "List the folders"
-	}, nil, (*Set).listRoots)
-}
-
-func (s *Set) listRoots(context.Context, listRootsInput) (rootList, error) {
+func (s *Set) listRoots(context.Context, struct{}) (rootList, error) {
 	list := rootList{Roots: []rootEntry{}}
 	for i, r := range s.ws.Opened() {
 		state, err := s.ws.State(i)

@@ -7,28 +7,13 @@ import (
 
 type moveFileInput struct {
 	Path string `json:"path"`
-	To   string `json:"to"`
+	To   string `json:"to" jsonschema:"the new path, in an existing directory, PATH" min:"1"`
 }
 
 type movedFile struct {
 	From location
 	To   location
 	Type string // what was moved: file, directory, link or other
-}
-
-func moveFileTool() definition {
-	return define(Tool{
-		Name: "move_file",
-		Description: "Move or rename a file, link or directory, also to another folder. Nothing " +
-			"is replaced.",
-		Annotations: Annotations{Destructive: true},
-		Kind:        KindMove,
-	}, func(in moveFileInput) string {
-		return about("Move", in.Path, "a file") + about(" to", in.To, "…")
-	}, func(in *schema) {
-		in.notEmpty("path", "to")
-		in.describe("to", "the new path, in an existing directory, "+pathText)
-	}, (*Set).moveFile)
 }
 
 func (s *Set) moveFile(ctx context.Context, in moveFileInput) (movedFile, error) {

@@ -17,11 +17,11 @@ import (
 
 type readFileInput struct {
 	Path   string `json:"path"`
-	Offset int    `json:"offset,omitempty" jsonschema:"first line; default 1"`
-	Limit  int    `json:"limit,omitempty" jsonschema:"number of lines"`
+	Offset int    `json:"offset,omitempty" jsonschema:"first line; default 1" min:"1"`
+	Limit  int    `json:"limit,omitempty" jsonschema:"number of lines" min:"1"`
 	// LineOffset is workspace.TextOptions.Skip.
-	LineOffset int `json:"line_offset,omitempty" jsonschema:"bytes of the first line to skip"`
-	Tail       int `json:"tail,omitempty" jsonschema:"read this many lines at the end instead"`
+	LineOffset int `json:"line_offset,omitempty" jsonschema:"bytes of the first line to skip" min:"1"`
+	Tail       int `json:"tail,omitempty" jsonschema:"read this many lines at the end instead" min:"1"`
 }
 
 type fileText struct {
@@ -41,25 +41,6 @@ type fileText struct {
 	Cut     *truncation
 }
 
-func readFileTool() definition {
-	most := limits{}.withDefaults()
-	return define(Tool{
-		Name: "read_file",
-		Description: fmt.Sprintf("Read a text file, or lines of it: at most %d lines and %d "+
-			"bytes at once.", most.lines, most.bytes),
-		Annotations: Annotations{ReadOnly: true, Idempotent: true},
-		Kind:        KindRead,
-	}, func(in readFileInput) string {
-		return about("Read", in.Path, "a file")
-	}, func(in *schema) {
-		in.notEmpty("path")
-		in.atLeast("offset", 1)
-		in.atLeast("limit", 1)
-		in.atLeast("line_offset", 1)
-		in.atLeast("tail", 1)
-	}, (*Set).read)
-}
-
 func (s *Set) read(ctx context.Context, in readFileInput) (fileText, error) {
 	if in.Tail > 0 && (in.Offset > 0 || in.Limit > 0 || in.LineOffset > 0) {
 		return fileText{}, errors.New("tail cannot be combined with offset, line_offset or limit")
@@ -75,11 +56,7 @@ func (s *Set) readLines(ctx context.Context, in readFileInput, maxBytes int) (fi
 	if in.Limit > 0 {
 		o.MaxWhole = int64(s.limits.bytes)
 	}
-	read, unsaved, err := s.readText(ctx, in, o)
-	var stored encoding
-	if notText := (*workspace.NotTextError)(nil); errors.As(err, &notText) {
-		read, stored, err = s.readOther(ctx, in, o, err)
-	}
+	read, stored, unsaved, err := s.readText(ctx, in, o)
 	if err != nil {
 		return fileText{}, err
 	}
@@ -108,24 +85,49 @@ func (s *Set) readLines(ctx context.Context, in readFileInput, maxBytes int) (fi
 	return out, nil
 }
 
-// readOther reads lines of a file that is not UTF-8. If it is not text either, the error is err.
-func (s *Set) readOther(ctx context.Context, in readFileInput, o workspace.TextOptions,
-	err error) (read workspace.Text, stored encoding, _ error) {
-	file, openErr := s.ws.Open(in.Path)
-	if openErr != nil {
-		return read, "", openErr
+// readText reads lines of a file. If the editor has it open with unsaved changes, it reads the
+// editor's text.
+func (s *Set) readText(ctx context.Context, in readFileInput, o workspace.TextOptions) (
+	read workspace.Text, stored encoding, unsaved bool, err error) {
+	file, err := s.ws.Open(in.Path)
+	if err != nil {
+		return read, "", false, err
 	}
 	defer file.Close()
-	content, readErr := readAll(ctx, file, s.limits.fileSize, nil)
-	decoded, stored, ok := decode(content)
-	if readErr != nil || !ok {
+	lines := lineReader(workspace.ReadTextFrom)
+	if in.Tail > 0 {
+		lines = workspace.ReadTextEndFrom
+	}
+	if text, unsaved := s.unsaved(ctx, file); unsaved {
+		read, err = lines(ctx, strings.NewReader(text), int64(len(text)), in.Path, o)
+		read.Ref = file.Ref()
+		return read, "", true, err
+	}
+	read, stored, err = lines.read(ctx, file, in.Path, s.limits.fileSize, o)
+	return read, stored, false, err
+}
+
+// lineReader is [workspace.ReadTextFrom] or [workspace.ReadTextEndFrom].
+type lineReader func(ctx context.Context, r io.ReaderAt, size int64, path string,
+	o workspace.TextOptions) (workspace.Text, error)
+
+// read reads lines of an open file, which may be stored as something else than UTF-8. maxSize bounds
+// the size of such a file.
+func (lines lineReader) read(ctx context.Context, file *workspace.File, path string, maxSize int64,
+	o workspace.TextOptions) (read workspace.Text, stored encoding, err error) {
+	info, err := file.Stat()
+	if err != nil {
 		return read, "", err
 	}
-	readText := workspace.ReadTextFrom
-	if in.Tail > 0 {
-		readText = workspace.ReadTextEndFrom
+	read, err = lines(ctx, file, info.Size(), path, o)
+	if _, other := errors.AsType[*workspace.NotTextError](err); other {
+		_, seekErr := file.Seek(0, io.SeekStart)
+		content, readErr := readAll(ctx, file, maxSize, nil)
+		if decoded, e, ok := decode(content); seekErr == nil && readErr == nil && ok {
+			stored = e
+			read, err = lines(ctx, bytes.NewReader(decoded), int64(len(decoded)), path, o)
+		}
 	}
-	read, err = readText(ctx, bytes.NewReader(decoded), int64(len(decoded)), in.Path, o)
 	read.Ref = file.Ref()
 	return read, stored, err
 }
@@ -134,48 +136,9 @@ func (s *Set) readOther(ctx context.Context, in readFileInput, o workspace.TextO
 // Then stored names that. maxSize bounds the size of such a file; 0 means 8 MiB.
 func ReadText(ctx context.Context, file *workspace.File, maxSize int64, o workspace.TextOptions) (
 	read workspace.Text, stored string, err error) {
-	read, err = file.ReadText(ctx, o)
-	if _, other := errors.AsType[*workspace.NotTextError](err); !other {
-		return read, "", err
-	}
-	content, readErr := readAll(ctx, file, cmp.Or(maxSize, defaultMaxFileSize), nil)
-	decoded, e, ok := decode(content)
-	if readErr != nil || !ok {
-		return read, "", err
-	}
-	read, err = workspace.ReadTextFrom(ctx, bytes.NewReader(decoded), int64(len(decoded)),
-		file.Ref().Path(), o)
-	read.Ref = file.Ref()
+	read, e, err := lineReader(workspace.ReadTextFrom).read(ctx, file, file.Ref().Path(),
+		cmp.Or(maxSize, defaultMaxFileSize), o)
 	return read, string(e), err
-}
-
-// readText reads lines of a file. If the editor has it open with unsaved changes, it reads the
-// editor's text.
-func (s *Set) readText(
-	ctx context.Context, in readFileInput, o workspace.TextOptions,
-) (read workspace.Text, unsaved bool, err error) {
-	file, err := s.ws.Open(in.Path)
-	if err != nil {
-		return read, false, err
-	}
-	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return read, false, err
-	}
-	var from io.ReaderAt = file
-	size := info.Size()
-	text, unsaved := s.unsaved(ctx, file)
-	if unsaved {
-		from, size = strings.NewReader(text), int64(len(text))
-	}
-	readText := workspace.ReadTextFrom
-	if in.Tail > 0 {
-		readText = workspace.ReadTextEndFrom
-	}
-	read, err = readText(ctx, from, size, in.Path, o)
-	read.Ref = file.Ref()
-	return read, unsaved, err
 }
 
 // maxCounted is the size up to which a file is read to its end to count its lines, in bytes.

@@ -12,7 +12,7 @@ import (
 )
 
 type readFilesInput struct {
-	Paths []string `json:"paths"`
+	Paths []string `json:"paths" jsonschema:"each PATH" min:"1"`
 }
 
 // readFiles is the result of read_files.
@@ -27,20 +27,6 @@ type readResult struct {
 	fileText
 	Asked string
 	Err   error
-}
-
-func readFilesTool() definition {
-	return define(Tool{
-		Name:        "read_files",
-		Description: "Read several small text files at once.",
-		Annotations: Annotations{ReadOnly: true, Idempotent: true},
-		Kind:        KindRead,
-	}, func(in readFilesInput) string {
-		return about("Read", strings.Join(in.Paths, ", "), "files")
-	}, func(in *schema) {
-		in.notEmptyList("paths")
-		in.describe("paths", "each "+pathText)
-	}, (*Set).readSeveral)
 }
 
 func (s *Set) readSeveral(ctx context.Context, in readFilesInput) (readFiles, error) {

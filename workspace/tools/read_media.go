@@ -21,27 +21,12 @@ type Media struct {
 	Data []byte
 }
 
-type readMediaInput struct {
-	Path string `json:"path"`
-}
-
 type mediaFile struct {
 	location
 	Media
 }
 
-func readMediaTool() definition {
-	return define(Tool{
-		Name:        "read_media",
-		Description: "Look at an image, listen to a sound, or read a PDF.",
-		Annotations: Annotations{ReadOnly: true, Idempotent: true},
-		Kind:        KindRead, HoldsFile: true,
-	}, func(in readMediaInput) string {
-		return about("Read", in.Path, "a file")
-	}, func(in *schema) { in.notEmpty("path") }, (*Set).readMedia)
-}
-
-func (s *Set) readMedia(ctx context.Context, in readMediaInput) (mediaFile, error) {
+func (s *Set) readMedia(ctx context.Context, in pathInput) (mediaFile, error) {
 	file, err := s.ws.Open(in.Path)
 	if err != nil {
 		return mediaFile{}, err

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -14,21 +13,19 @@ import (
 )
 
 type searchInput struct {
-	Pattern    string `json:"pattern"`
-	Path       string `json:"path,omitempty"`
-	Glob       string `json:"glob,omitempty"`
+	Pattern    string `json:"pattern" jsonschema:"RE2 expression for one line" min:"1"`
+	Path       string `json:"path,omitempty" jsonschema:"a file or directory, PATH; EVERY"`
+	Glob       string `json:"glob,omitempty" jsonschema:"as in find_files"`
 	Literal    bool   `json:"literal,omitempty" jsonschema:"pattern is plain text"`
 	IgnoreCase bool   `json:"ignore_case,omitempty" jsonschema:"ignore case"`
-	Context    int    `json:"context,omitempty"`
+	Context    int    `json:"context,omitempty" jsonschema:"lines around each match" min:"0" max:"20"`
 	fileFilter
 }
 
 type searchResult struct {
 	Files   []matchedFile
 	Matches int // number of matching lines shown
-	Visited int
-	LeftOut *omissions
-	Cut     *truncation
+	walked
 }
 
 type matchedFile struct {
@@ -42,36 +39,9 @@ type matchedLine struct {
 	Match bool   // false for a line of context
 }
 
-// maxContext is the most lines shown before and after a match.
-const maxContext = 20
-
-func searchTool() definition {
-	return define(Tool{
-		Name:        "search",
-		Description: "Find lines of text files that match a regular expression, in every folder.",
-		Annotations: Annotations{ReadOnly: true, Idempotent: true},
-		Kind:        KindSearch, HoldsFile: true,
-	}, func(in searchInput) string {
-		return "Search for " + quoted(in.Pattern) + within(in.Path)
-	}, func(in *schema) {
-		in.notEmpty("pattern", "path")
-		in.atLeast("context", 0)
-		in.atMost("context", maxContext)
-		in.describe("pattern", "RE2 expression for one line")
-		in.describe("path", "a file or directory, "+pathText+"; default every folder")
-		in.describe("glob", "as in find_files")
-		in.describe("context", "lines around each match")
-		fileFilter{}.constrain(in)
-	}, (*Set).search)
-}
-
 func (s *Set) search(ctx context.Context, in searchInput) (searchResult, error) {
 	out := searchResult{Files: []matchedFile{}}
 	pattern, err := newPattern(in.Pattern, in.Literal, in.IgnoreCase)
-	if err != nil {
-		return out, err
-	}
-	walk, err := s.newWalk(in.Path, in.Glob, in.fileFilter)
 	if err != nil {
 		return out, err
 	}
@@ -80,29 +50,14 @@ func (s *Set) search(ctx context.Context, in searchInput) (searchResult, error) 
 		Context: in.Context, Show: s.excerpt,
 		MaxHits: s.limits.matches + 1, // one more than is shown, to know whether there are more
 	}
-	room, unnameable := s.limits.bytes, 0
-	tally, stopped, err := s.withinTime(ctx, func(ctx context.Context) (Tally, error) {
-		return walk.Search(ctx, options, func(f Found) error {
-			if !utf8.ValidString(f.location().Path) {
-				unnameable++
-				return nil
-			}
-			if out.Cut = s.add(&out, f, &room); out.Cut != nil {
-				return fs.SkipAll
-			}
-			return nil
-		})
-	})
-	if err != nil {
-		return out, err
+	options = options.withDefaults()
+	room := s.limits.bytes
+	out.walked, err = s.walk(ctx, in.Path, in.Glob, in.fileFilter, &options,
+		func(f Found) *truncation { return s.add(&out, f, &room) })
+	if out.Cut != nil {
+		out.Cut.How, out.Cut.After = "Use a narrower pattern, a glob, or a path.", out.last()
 	}
-	if out.Cut = cmp.Or(out.Cut, stopped); out.Cut != nil {
-		out.Cut.How = "Use a narrower pattern, a glob, or a path."
-		out.Cut.Roots = s.unfinished(tally)
-		out.Cut.After = out.last()
-	}
-	out.Visited, out.LeftOut = tally.Files, omitted(tally.Skipped, unnameable)
-	return out, nil
+	return out, err
 }
 
 // add adds the lines of a file to the result, as far as the limits allow. It returns the limit that
@@ -188,7 +143,7 @@ func (r searchResult) String() string {
 	fmt.Fprintf(&b, "%s in %s, visited %d\n",
 		text.Count(r.Matches, "matching line", "matching lines"), text.Count(len(r.Files), "file",
 			"files"), r.Visited)
-	return b.String() + r.LeftOut.note() + r.Cut.note()
+	return b.String() + r.notes()
 }
 
 // Query finds lines in a text. It must be safe for concurrent use.

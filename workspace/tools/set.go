@@ -100,16 +100,6 @@ func (s *Set) during(ctx context.Context) *Set {
 	return &with
 }
 
-// definitions returns the definitions of all tools, those that only read first. Making the schemas
-// takes a millisecond.
-var definitions = sync.OnceValue(func() []definition {
-	return []definition{
-		listRootsTool(), listDirectoryTool(), directoryTreeTool(), fileInfoTool(), readFileTool(),
-		readFilesTool(), readMediaTool(), findFilesTool(), searchTool(), findSkillsTool(),
-		writeFileTool(), editFileTool(), createDirectoryTool(), deleteFileTool(), moveFileTool(),
-	}
-})
-
 // Tools returns all tools in a fixed order, those that only read first. The caller owns the slice.
 func (s *Set) Tools() []Tool { return slices.Clone(s.tools) }
 

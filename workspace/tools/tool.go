@@ -113,11 +113,10 @@ type output interface{ String() string }
 type definition func(*Set) Tool
 
 // define completes t with the schema of In and the function that serves its calls. title describes
-// a call to a person. constrain, if not nil, adds constraints to the input schema that the type In
-// cannot express.
-func define[In any, Out output](t Tool, title func(In) string, constrain func(*schema),
+// a call to a person.
+func define[In any, Out output](t Tool, title func(In) string,
 	run func(*Set, context.Context, In) (Out, error)) definition {
-	return bind(t, title, constrain, func(s *Set, ctx context.Context, in In,
+	return bind(t, title, func(s *Set, ctx context.Context, in In,
 		arguments json.RawMessage) (output, error) {
 		if s.ws == nil {
 			return nil, s.explain(t.Name, "", workspace.ErrClosed)
@@ -141,7 +140,7 @@ func define[In any, Out output](t Tool, title func(In) string, constrain func(*s
 // unknown arguments, because without them it might do something else.
 func Define[Host, In any](t Tool, title func(In) string,
 	run func(Host, context.Context, In) (string, error)) func(Host) Tool {
-	return bind(t, title, nil, func(h Host, ctx context.Context, in In,
+	return bind(t, title, func(h Host, ctx context.Context, in In,
 		_ json.RawMessage) (output, error) {
 		result, err := run(h, ctx, in)
 		return plain(result), err
@@ -153,10 +152,10 @@ func Define[Host, In any](t Tool, title func(In) string,
 const maxReadArguments = 1 << 20
 
 // bind returns a function that binds t to its host. The schema is made only once.
-func bind[Host, In any](t Tool, title func(In) string, constrain func(*schema),
+func bind[Host, In any](t Tool, title func(In) string,
 	run func(Host, context.Context, In, json.RawMessage) (output, error),
 	ignoreUnknown bool) func(Host) Tool {
-	input := newSchema[In](constrain)
+	input := newSchema[In]()
 	t.InputSchema, t.schema = input.encode(), input
 	t.title = func(arguments json.RawMessage) string {
 		var in In

@@ -14,8 +14,8 @@ import (
 type writeFileInput struct {
 	Path      string `json:"path"`
 	Content   string `json:"content" jsonschema:"the whole content"`
-	IfExists  string `json:"if_exists,omitempty" jsonschema:"default replace"`
-	IfVersion string `json:"if_version,omitempty"`
+	IfExists  string `json:"if_exists,omitempty" jsonschema:"default replace" enum:"replace,fail"`
+	IfVersion string `json:"if_version,omitempty" jsonschema:"VERSION"`
 }
 
 type changedFile struct {
@@ -35,23 +35,6 @@ const (
 	writeDiffLines = 8
 	editDiffLines  = 40
 )
-
-func writeFileTool() definition {
-	return define(Tool{
-		Name: "write_file",
-		Description: "Create a file, and directories above it, or replace its content. " +
-			"edit_file changes a part.",
-		Annotations: Annotations{Destructive: true, Idempotent: true},
-		Kind:        KindEdit, HoldsFile: true,
-	}, func(in writeFileInput) string {
-		return about("Write", in.Path, "a file")
-	}, func(in *schema) {
-		in.notEmpty("path")
-		in.describe("if_version", "fail unless the file has this version, which read_file "+
-			"shows")
-		in.oneOf("if_exists", "replace", "fail")
-	}, (*Set).write)
-}
 
 func (s *Set) write(ctx context.Context, in writeFileInput) (changedFile, error) {
 	c, err := s.planText(ctx, in.Path, in.IfVersion, func(old *string) (string, error) {
