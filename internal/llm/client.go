@@ -171,7 +171,7 @@ func (c *Client) try(ctx context.Context, r Request, yield func(Event) bool) *fa
 				return partly && !r.CallDeltas || yield(e)
 			})
 		}
-		failed = c.do(ctx, http.MethodPost, path, body, read)
+		failed = c.do(ctx, http.MethodPost, c.model.BaseURL+path, body, read)
 		if failed != nil && failed.Kind == TooLong {
 			c.window.learn(failed.Message, c.Model().ContextTokens)
 		}
@@ -187,8 +187,8 @@ func (c *Client) try(ctx context.Context, r Request, yield func(Event) bool) *fa
 func (c *Client) List(ctx context.Context) ([]string, error) {
 	_, path := c.format.paths()
 	var names []string
-	failed := c.do(ctx, http.MethodGet, path, nil, func(body io.Reader) error {
-		var list struct{ Data []struct{ ID string } }
+	failed := c.do(ctx, http.MethodGet, c.model.BaseURL+path, nil, func(body io.Reader) error {
+		var list struct{ Data, Models []struct{ ID, Name string } }
 		raw, err := sse.NewReader(body, maxEvent).Rest()
 		if err != nil {
 			return lost(err)
@@ -206,8 +206,8 @@ func (c *Client) List(ctx context.Context) ([]string, error) {
 			}
 			return malformed(err)
 		}
-		for _, m := range list.Data {
-			names = append(names, m.ID)
+		for _, m := range slices.Concat(list.Data, list.Models) {
+			names = append(names, cmp.Or(m.ID, m.Name))
 		}
 		return nil
 	})
@@ -228,11 +228,12 @@ type failure struct {
 	after time.Duration // see retryAfter
 	// rejection is the response, if the server does not accept the request.
 	rejection []byte
+	begun     bool // a part of the answer has arrived
 }
 
 // do sends a request once, or twice if the key is replaced, and lets use read the response.
 func (c *Client) do(
-	ctx context.Context, method, path string, body []byte, use func(io.Reader) error,
+	ctx context.Context, method, address string, body []byte, use func(io.Reader) error,
 ) *failure {
 	var message string
 	key, err := c.key(ctx, "")
@@ -249,15 +250,21 @@ func (c *Client) do(
 		return &failure{Error: &Error{Kind: KeyRejected, Message: message}}
 	}
 	secrets := slices.AppendSeq([]string{key}, maps.Values(headers))
-	response, err := c.send(ctx, method, path, key, headers, body)
-	if err == nil && rejectsKey(response.StatusCode) && key != "" {
-		if other, failed := c.key(ctx, key); failed == nil && other != key {
-			response.Body.Close()
-			key = other
-			secrets = append(secrets, key)
-			response, err = c.send(ctx, method, path, key, headers, body)
-		}
+	f := c.attempt(ctx, method, address, key, headers, body, use, secrets)
+	if f == nil || key == "" || f.begun || f.Kind != KeyRejected && !rejectsKey(f.Status) {
+		return f
 	}
+	other, err := c.key(ctx, key)
+	if err != nil || other == key {
+		return f
+	}
+	return c.attempt(ctx, method, address, other, headers, body, use, append(secrets, other))
+}
+
+// attempt sends a request once with a key.
+func (c *Client) attempt(ctx context.Context, method, address, key string,
+	headers map[string]string, body []byte, use func(io.Reader) error, secrets []string) *failure {
+	response, err := c.send(ctx, method, address, key, headers, body)
 	if err != nil {
 		return &failure{Error: c.explain(c.unreachable(err), secrets...), retry: isTemporary(err)}
 	}
@@ -283,7 +290,7 @@ func (c *Client) do(
 			said = r.said
 		}
 		f := c.failed(e, said, nil, secrets)
-		f.retry = f.retry || e == errCut || e == errEmpty
+		f.retry, f.begun = f.retry || e == errCut || e == errEmpty, watched.begun
 		return f
 	}
 	watched.drain()
@@ -309,13 +316,12 @@ func (c *Client) headers() (map[string]string, error) {
 
 // send sends a request once. The body of the response is a [*watchedBody].
 func (c *Client) send(
-	ctx context.Context, method, path, key string, headers map[string]string, body []byte,
+	ctx context.Context, method, address, key string, headers map[string]string, body []byte,
 ) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	address := c.model.BaseURL + path
 	if c.query != "" {
 		joint := "?"
-		if strings.Contains(path, "?") {
+		if strings.Contains(address, "?") {
 			joint = "&"
 		}
 		address += joint + c.query
@@ -348,12 +354,10 @@ func (c *Client) send(
 		cancel(nil)
 		return nil, err
 	}
-	watched := &watchedBody{
+	response.Body = &watchedBody{
 		ReadCloser: response.Body, ctx: ctx, cancel: cancel, timer: timer, silence: c.silence,
-		idle: c.idle,
+		idle: c.idle, patience: c.silence, room: c.idle,
 	}
-	watched.progress()
-	response.Body = watched
 	return response, nil
 }
 
@@ -386,11 +390,12 @@ type watchedBody struct {
 
 	patience time.Duration // what is left of silence
 	idle     int
-	room     int // what is left of idle
+	room     int  // what is left of idle
+	begun    bool // a piece of an answer has arrived
 }
 
 // progress records that a piece of an answer has arrived.
-func (b *watchedBody) progress() { b.patience, b.room = b.silence, b.idle }
+func (b *watchedBody) progress() { b.patience, b.room, b.begun = b.silence, b.idle, true }
 
 func (b *watchedBody) Read(p []byte) (int, error) {
 	if b.room <= 0 {

@@ -755,6 +755,30 @@ func TestKey(t *testing.T) {
 		require.Len(t, events, 1)
 		require.Equal(t, []string{"", "old"}, rejected)
 	})
+	for name, rejects := range map[string]http.HandlerFunc{
+		"in a body":  status(200, `{"code":401,"message":"token expired"}`),
+		"in a event": says(`data: {"error":{"message":"invalid_api_key","code":401}}` + "\n\n"),
+		"forbidden":  status(403, `{"message":"the token is expired"}`),
+	} {
+		t.Run("is replaced that is rejected "+name, func(t *testing.T) {
+			c := asking(t, OpenAI, func(w http.ResponseWriter, r *http.Request) {
+				if r.Header.Get("Authorization") == "Bearer new" {
+					says(chunk(`{"content":"Hi"}`), finished)(w, r)
+				} else {
+					rejects(w, r)
+				}
+			})
+			keys := []string{"old", "new", "unused"}
+			c.model.Key = func(context.Context, string) (key string, _ error) {
+				key, keys = keys[0], keys[1:]
+				return key, nil
+			}
+			events, failed := ask(t, c)
+			require.Nil(t, failed)
+			require.Equal(t, []Event{TextDelta("Hi"), Finish{Reason: Stopped}}, events)
+			require.Equal(t, []string{"unused"}, keys)
+		})
+	}
 	t.Run("is missing", func(t *testing.T) {
 		c := asking(t, OpenAI, status(401, "Missing key"))
 		c.model.Key = nil
@@ -1094,6 +1118,8 @@ func TestList(t *testing.T) {
 			`{"data":[{"type":"model","id":"c"}],"has_more":false}`, []string{"c"}},
 		"none": {OpenAI, "/models", `{"object":"list","data":null}`, nil},
 		"a list only": {OpenAI, "/models", ` [{"id":"a","object":"model"},{"id":"b"}]`,
+			[]string{"a", "b"}},
+		"models": {OpenAI, "/models", `{"models":[{"name":"a","model":"x"},{"id":"b","name":"B"}]}`,
 			[]string{"a", "b"}},
 		"an empty list": {Anthropic, "/v1/models", `[]`, nil},
 		"no error": {OpenAI, "/models", `{"code":0,"message":"Success","error":null,"data":[{"id":"a"}]}`,

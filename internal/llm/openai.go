@@ -353,7 +353,18 @@ type chatCallDelta struct {
 
 type chatFunction struct {
 	Name      string
-	Arguments json.RawMessage // a string, but some servers send the object
+	Arguments written
+}
+
+// written are the arguments of a call. They are a text, but some servers send the object.
+type written string
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (w *written) UnmarshalJSON(raw []byte) error {
+	if json.Unmarshal(raw, (*string)(w)) != nil {
+		*w = written(raw)
+	}
+	return nil
 }
 
 // UnmarshalJSON implements [json.Unmarshaler]. It keeps unknown members.
@@ -505,8 +516,9 @@ func (d *chatDecoder) add(piece chatCallDelta, fromEnd int) {
 		}
 	}
 	name, anonymous := piece.Function.Name, piece.ID == ""
+	more := anonymous || piece.Function.Arguments != ""
 	if call == nil || name != "" &&
-		(!anonymous && piece.ID != call.id || anonymous && json.Valid(call.arguments)) {
+		(!anonymous && piece.ID != call.id || more && json.Valid(call.arguments)) {
 		index := len(d.pending)
 		if piece.Index != nil {
 			index = *piece.Index
@@ -522,11 +534,7 @@ func (d *chatDecoder) add(piece chatCallDelta, fromEnd int) {
 		call.attached = append(call.attached, piece.attached)
 		d.bytes += len(piece.attached)
 	}
-	var arguments string
-	if raw := piece.Function.Arguments; json.Unmarshal(raw, &arguments) != nil {
-		arguments = string(raw)
-	}
-	d.argue(call, arguments)
+	d.argue(call, string(piece.Function.Arguments))
 }
 
 // flush implements [decoder].

@@ -182,9 +182,10 @@ type responsesDecoder struct {
 
 // responsesItem is a part of an answer.
 type responsesItem struct {
-	Type, Name, Arguments, Status string
-	CallID                        string `json:"call_id"`
-	Content, Summary              [maxParts]*struct{ Type, Text, Refusal string }
+	Type, Name, Status string
+	Arguments          written
+	CallID             string `json:"call_id"`
+	Content, Summary   [maxParts]*struct{ Type, Text, Refusal string }
 
 	attached json.RawMessage // what is sent back with it
 	call     *pendingCall    // of a call that has begun
@@ -235,11 +236,12 @@ type responsesWhole struct {
 
 func (d *responsesDecoder) decode(e sse.Event) error {
 	var event struct {
-		Type, Object, Delta, Text, Arguments string
+		Type, Object, Delta, Text string
 
-		Index    int `json:"output_index"`
-		Item     responsesItem
-		Response responsesWhole
+		Arguments written
+		Index     int `json:"output_index"`
+		Item      responsesItem
+		Response  responsesWhole
 	}
 	if err := decodeEvent(e, &event); err != nil {
 		return err

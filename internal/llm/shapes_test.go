@@ -79,6 +79,12 @@ func TestShapesOfAnswers(t *testing.T) {
 			`{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"Hm","signature":"s"}}`,
 			stop("end_turn"), ended), []Event{ThinkingDelta("Hm"), Thinking{Text: "Hm", Signature: "s"}}},
 
+		"an object as arguments": {Responses, sseOf(begun(""), strings.Replace(completed(call),
+			`"{\"a\":1}"`, `{"a":1}`, 1)), []Event{read("1", `{"a":1}`)}},
+		"two calls with one id": {OpenAI,
+			chunk(`{"tool_calls":[{"index":0,"id":"1","function":{"name":"read","arguments":"{\"a\":1}"}}]}`) +
+				chunk(`{"tool_calls":[{"index":0,"id":"1","function":{"name":"read","arguments":"{\"a\":2}"}}]}`) +
+				finished, []Event{read("1", `{"a":1}`), read("1", `{"a":2}`)}},
 		"a name in pieces": {OpenAI, chunk(`{"tool_calls":[{"index":0,"id":"1","function":{"name":"re","arguments":""}}]}`) +
 			chunk(`{"tool_calls":[{"index":0,"function":{"name":"ad","arguments":""}}]}`) +
 			chunk(`{"tool_calls":[{"index":0,"function":{"arguments":"{\"a\":1}"}}]}`) + finished,

@@ -153,30 +153,13 @@ func isLocal(baseURL string) bool {
 // ask sends a request for something other than an answer of the model, and decodes the response
 // into into, as far as it can.
 func (c *Client) ask(ctx context.Context, address, body string, into any) {
-	method := http.MethodGet
+	method, sent := http.MethodGet, []byte(nil)
 	if body != "" {
-		method = http.MethodPost
+		method, sent = http.MethodPost, []byte(body)
 	}
-	request, err := http.NewRequestWithContext(ctx, method, address, strings.NewReader(body))
-	if err != nil {
-		return
-	}
-	key, err := c.key(ctx, "")
-	if err != nil {
-		return
-	}
-	headers, err := c.headers()
-	if err != nil {
-		return
-	}
-	request.Header = c.requestHeader(key, headers, body != "")
-	response, err := c.http.Do(request)
-	if err != nil {
-		return
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(response.Body, windowSize))
-	if err == nil && response.StatusCode == http.StatusOK {
+	_ = c.do(ctx, method, address, sent, func(answer io.Reader) error {
+		text, err := io.ReadAll(io.LimitReader(answer, windowSize))
 		_ = json.Unmarshal(text, into)
-	}
+		return err
+	})
 }
