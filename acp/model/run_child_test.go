@@ -119,3 +119,13 @@ func TestOnlyInSandbox(t *testing.T) {
 	require.Contains(t, r.calls()[0].RawOutput.Text, `there is no tool "run_command"`)
 	require.NoFileExists(t, filepath.Join(root, "made"))
 }
+
+// A program that draws its progress over and over in one line has printed the last state of it.
+func TestPlainOutput(t *testing.T) {
+	for printed, want := range map[string]string{
+		"10 %\r20 %\r100 %\nDone\n": "100 %\nDone\n", "10 %\r20 %\r\nDone\r\n": "20 %\nDone\n",
+		"10 %\r": "10 %\n", "\r\r\n": "\n", "": "", "\x1b[31mred\x1b[0m": "red\n",
+	} {
+		require.Equal(t, want, plainOutput(printed), "%q", printed)
+	}
+}

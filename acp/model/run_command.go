@@ -326,10 +326,17 @@ var escapes = sync.OnceValue(func() *regexp.Regexp {
 		"|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|[@-Z\\\\-_])")
 })
 
+// drawnOver matches what a program prints before it goes back to the beginning of the line, and the
+// first character that it prints there.
+var drawnOver = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile("[^\n]*\r([^\r\n])")
+})
+
 // plainOutput returns what a command has printed as text, with a line break after it unless it is
 // empty.
 func plainOutput(printed string) string {
-	said := text.Plain(escapes().ReplaceAllString(strings.ToValidUTF8(printed, "\uFFFD"), ""))
+	said := escapes().ReplaceAllString(strings.ToValidUTF8(printed, "\uFFFD"), "")
+	said = text.Plain(drawnOver().ReplaceAllString(said, "$1"))
 	if said != "" && !strings.HasSuffix(said, "\n") {
 		said += "\n"
 	}

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	sdk "github.com/coder/acp-go-sdk"
 
@@ -253,7 +255,10 @@ func (t *modelTurn) fromServer(r backend.ToolResult) (string, []llm.Part) {
 		var block struct {
 			Type, Text, URI, MIMEType string
 			Data                      []byte
-			Resource                  struct{ URI, Text string }
+			Resource                  struct {
+				URI, Text string
+				Blob      []byte
+			}
 		}
 		if json.Unmarshal(raw, &block) != nil {
 			continue
@@ -262,7 +267,11 @@ func (t *modelTurn) fromServer(r backend.ToolResult) (string, []llm.Part) {
 		case "text":
 			said.WriteString(block.Text + "\n")
 		case "resource":
-			content := cmp.Or(block.Resource.Text, "[This is not text.]")
+			content := block.Resource.Text
+			if blob := block.Resource.Blob; utf8.Valid(blob) && bytes.IndexByte(blob, 0) < 0 {
+				content = cmp.Or(content, string(blob))
+			}
+			content = cmp.Or(content, "[This is not text.]")
 			fmt.Fprintf(&said, "%s:\n%s\n", block.Resource.URI, content)
 		case "resource_link":
 			fmt.Fprintf(&said, "[A link to %s.]\n", block.URI)
@@ -273,7 +282,10 @@ func (t *modelTurn) fromServer(r backend.ToolResult) (string, []llm.Part) {
 		}
 	}
 	said.Write(r.Structured)
-	if said.Len() == 0 && len(media) == 0 {
+	switch empty := said.Len() == 0 && len(media) == 0; {
+	case empty && r.Failed:
+		said.WriteString("[The tool failed, and its server does not say why.]")
+	case empty:
 		said.WriteString("[The result is empty.]")
 	}
 	result := said.String()
