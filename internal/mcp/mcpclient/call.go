@@ -88,6 +88,9 @@ func (c *toolCall) send(ctx context.Context, conn *connection, arguments json.Ra
 	with, cancelled := withCancellation(context.WithValue(ctx, schemaKey{}, c.tool.Input))
 	result, err := conn.peer.CallTool(with, params)
 	if err != nil && ctx.Err() != nil && conn.stdio != nil {
+		if late, ok := errors.AsType[*lateError](context.Cause(ctx)); ok {
+			conn.stdio.endIfUnread(late)
+		}
 		awaitCancellation(cancelled, conn.ended)
 	}
 	if err != nil {

@@ -30,6 +30,9 @@ type stdioTransport struct {
 	early  []mcpjsonrpc.Message // requests received before initialize was sent
 
 	legacy atomic.Bool // initialize was sent, so requests are answered
+
+	writing   atomic.Int32 // messages that are being written
+	lastWrite atomic.Int64 // when one was written or the first of them began, in ns since 1970
 }
 
 // maxEarly is how many requests are kept at most until initialize is sent.
@@ -136,11 +139,32 @@ func (t *stdioTransport) Write(ctx context.Context, m mcpjsonrpc.Message) error 
 	if written, ok := ctx.Value(cancellationKey{}).(func()); ok && isCancellation(m) {
 		defer written()
 	}
+	if t.writing.Add(1) == 1 {
+		t.lastWrite.Store(time.Now().UnixNano())
+	}
+	defer t.writing.Add(-1)
 	err = t.writer.Write(ctx, line)
-	if late, ok := errors.AsType[*lateError](err); ok { // the calls behind this one wait in vain
-		t.writer.End(&limitError{fmt.Sprintf("it has not read a call within %v", late.limit)})
+	if late, ok := errors.AsType[*lateError](err); ok {
+		t.end(late)
+	}
+	if err == nil {
+		t.lastWrite.Store(time.Now().UnixNano())
 	}
 	return err
+}
+
+// endIfUnread ends the connection if the server has not read a message for a while, because of a call
+// that is late.
+func (t *stdioTransport) endIfUnread(late *lateError) {
+	if t.writing.Load() > 0 &&
+		time.Since(time.Unix(0, t.lastWrite.Load())) >= t.limits.SettleMax {
+		t.end(late)
+	}
+}
+
+// end ends the connection, because a call has not been read in its time: those behind it wait in vain.
+func (t *stdioTransport) end(late *lateError) {
+	t.writer.End(&limitError{fmt.Sprintf("it has not read a call within %v", late.limit)})
 }
 
 // limitReadError turns the error for a line that is too long into a limitError.

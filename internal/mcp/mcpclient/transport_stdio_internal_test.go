@@ -115,6 +115,34 @@ func TestServerStopsReading(t *testing.T) {
 	l.writer.Wait()
 }
 
+// Calls in the pipe of a server that has stopped reading end together, with the first that is late.
+func TestServerStopsReadingItsPipe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		in, out := io.Pipe()
+		silent, closing := io.Pipe()
+		l := newStdioTransport(silent, out, limits{MaxMessage: 1 << 20, SettleMax: time.Second}, quiet())
+		defer in.Close()
+		m := &jsonrpc.Request{Method: "tools/call", Params: json.RawMessage(`{}`)}
+		go func() {
+			buffer := make([]byte, 1)
+			for range 10 {
+				_, _ = in.Read(buffer) // the rest of the line stays in the pipe
+			}
+		}()
+		failed := make(chan error, 1)
+		go func() { failed <- l.Write(t.Context(), m) }()
+		late := &lateError{errors.New("late"), time.Minute}
+		l.endIfUnread(late)
+		require.NoError(t, l.err(), "it has had no time to read")
+		time.Sleep(2 * time.Second)
+		l.endIfUnread(late)
+		require.EqualError(t, <-failed, "it has not read a call within 1m0s")
+		require.Error(t, l.err())
+		require.NoError(t, closing.Close())
+		l.writer.Wait()
+	})
+}
+
 func TestRateLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := perSecond(2)
