@@ -100,7 +100,7 @@ func forSuite(t *testing.T) string {
 
 // Clause M7.
 func TestConformanceLegacy(t *testing.T) {
-	runSuite(t, "node", "@modelcontextprotocol/conformance", forSuite(t), append([]string{
+	runSuite(t, node22(t), "@modelcontextprotocol/conformance", forSuite(t), append([]string{
 		"server-initialize", "ping", "tools-list", "resources-list", "prompts-list",
 		"dns-rebinding-protection"}, forEverySuite...))
 }
