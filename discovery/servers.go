@@ -137,29 +137,22 @@ type namedServer struct {
 	raw  json.RawMessage
 }
 
+// members has the names of the members that contain the servers in files with other settings too,
+// which may lack it.
+var members = map[Format]string{GeminiSettings: "mcpServers", OpencodeSettings: "mcp",
+	CodexSettings: "mcp_servers", VibeSettings: "mcp_servers", CrushSettings: "mcp",
+	AmpSettings: "amp.mcpServers", ZedSettings: "context_servers", ContinueServers: "mcpServers"}
+
 // member returns the name of the member that contains the servers. optional says that the file may
-// lack it, because the file also has other settings.
+// lack it.
 func (f Format) member() (name string, optional bool) {
-	switch f {
-	case VSCodeServers:
-		return "servers", false
-	case GeminiSettings:
-		return "mcpServers", true
-	case OpencodeSettings:
-		return "mcp", true
-	case CodexSettings, VibeSettings:
-		return "mcp_servers", true
-	case CrushSettings:
-		return "mcp", true
-	case AmpSettings:
-		return "amp.mcpServers", true
-	case ZedSettings:
-		return "context_servers", true
-	case ContinueServers:
-		return "mcpServers", true
-	default:
-		return "mcpServers", false
+	if name, optional = members[f]; optional {
+		return name, true
 	}
+	if f == VSCodeServers {
+		return "servers", false
+	}
+	return "mcpServers", false
 }
 
 // readServers returns an artifact for each server in a configuration file, based on base.
@@ -281,19 +274,36 @@ func (f Format) serversIn(raw json.RawMessage) (all []namedServer, err error) {
 	return all, nil
 }
 
-// serverConfig is the configuration of a server in the form that most files use.
+// serverConfig is the configuration of a server, with the keys of all files.
 type serverConfig struct {
-	Type, Command, Cwd, URL string
-	// of Gemini CLI, where url is that of an SSE server
+	Type, Transport, Cwd, URL string // the second is Mistral Vibe's
+	// HTTPURL is Gemini CLI's, where URL is that of an SSE server.
 	HTTPURL string `json:"httpUrl"`
-	// Transport is the type in the file of Mistral Vibe.
-	Transport string
-	Args      []string
-	Env       textValues
-	Headers   textValues
-	EnvFile   string
-	Disabled  bool
-	Enabled   *bool
+	Command words
+	Args    []string
+	Env     textValues
+	Headers textValues
+	EnvFile string
+	// Environment is opencode's, and the next are Codex'.
+	Environment textValues
+	HTTPHeaders textValues        `json:"http_headers"`
+	EnvVars     []json.RawMessage `json:"env_vars"`
+	EnvHeaders  map[string]string `json:"env_http_headers"`
+	Token       string            `json:"bearer_token_env_var"`
+	Disabled    bool
+	Enabled     *bool
+}
+
+// words are a command. In the files of opencode it is a list, with the arguments.
+type words []string
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (w *words) UnmarshalJSON(raw []byte) error {
+	if raw[0] == '[' {
+		return json.Unmarshal(raw, (*[]string)(w))
+	}
+	*w = words{""}
+	return json.Unmarshal(raw, &(*w)[0])
 }
 
 // textValues has the values of variables or headers by name.
@@ -327,74 +337,40 @@ var (
 
 // decodeServer decodes the configuration of a server in a file of the format.
 func (f Format) decodeServer(raw json.RawMessage) (c serverConfig, err error) {
-	switch f {
-	case OpencodeSettings:
-		c, err = opencodeServer(raw)
-		c.rewrite(opencodeVariable())
-		return c, err
-	case CodexSettings:
-		return codexServer(raw)
-	}
 	err = json.Unmarshal(raw, &c)
 	c.Type = cmp.Or(c.Type, c.Transport)
-	if f == GeminiSettings && c.HTTPURL != "" {
-		c.Type, c.URL = string(HTTP), c.HTTPURL
-	} else if f == GeminiSettings && c.Type == "" && c.URL != "" {
+	for name, value := range c.Environment {
+		c.Env = with(c.Env, name, value)
+	}
+	for name, value := range c.HTTPHeaders {
+		c.Headers = with(c.Headers, name, value)
+	}
+	switch {
+	case f == OpencodeSettings && c.Type == "remote", f == GeminiSettings && c.HTTPURL != "":
+		c.Type, c.URL = string(HTTP), cmp.Or(c.HTTPURL, c.URL)
+	case f == GeminiSettings && c.Type == "" && c.URL != "":
 		c.Type = string(SSE)
 	}
-	if f == GeminiSettings || f == CrushSettings {
+	switch f {
+	case OpencodeSettings:
+		c.rewrite(opencodeVariable())
+	case GeminiSettings, CrushSettings:
 		c.rewrite(geminiVariable())
 	}
-	return c, err
-}
-
-// opencodeServer decodes the configuration of a server of opencode.
-func opencodeServer(raw json.RawMessage) (serverConfig, error) {
-	var w struct {
-		Type, Cwd, URL string
-		Command        []string
-		Environment    textValues
-		Headers        textValues
-		Enabled        *bool
-	}
-	err := json.Unmarshal(raw, &w)
-	c := serverConfig{Type: w.Type, Cwd: w.Cwd, URL: w.URL, Env: w.Environment,
-		Headers: w.Headers, Enabled: w.Enabled}
-	if len(w.Command) > 0 {
-		c.Command, c.Args = w.Command[0], w.Command[1:]
-	}
-	if c.Type == "remote" {
-		c.Type = string(HTTP)
-	}
-	return c, err
-}
-
-// codexServer decodes the configuration of a server of Codex.
-func codexServer(raw json.RawMessage) (serverConfig, error) {
-	var w struct {
-		Command, Cwd, URL string
-		Args              []string
-		Env               textValues
-		EnvVars           []json.RawMessage `json:"env_vars"`
-		Headers           textValues        `json:"http_headers"`
-		EnvHeaders        map[string]string `json:"env_http_headers"`
-		Token             string            `json:"bearer_token_env_var"`
-		Enabled           *bool
-	}
-	err := json.Unmarshal(raw, &w)
-	c := serverConfig{Command: w.Command, Cwd: w.Cwd, URL: w.URL, Args: w.Args, Env: w.Env,
-		Headers: w.Headers, Enabled: w.Enabled}
-	for _, raw := range w.EnvVars {
+	for _, raw := range c.EnvVars {
 		var name string
 		if json.Unmarshal(raw, &name) == nil && c.Env[name] == "" {
 			c.Env = with(c.Env, name, "${"+name+":-}")
 		}
 	}
-	for header, name := range w.EnvHeaders {
+	for header, name := range c.EnvHeaders {
 		c.Headers = with(c.Headers, header, "${"+name+":-}")
 	}
-	if w.Token != "" {
-		c.Headers = with(c.Headers, "Authorization", "Bearer ${"+w.Token+"}")
+	if c.Token != "" {
+		c.Headers = with(c.Headers, "Authorization", "Bearer ${"+c.Token+"}")
+	}
+	if len(c.Command) > 0 {
+		c.Command = append(c.Command, c.Args...)
 	}
 	return c, err
 }
@@ -410,11 +386,13 @@ func with(m map[string]string, name, value string) map[string]string {
 
 // rewrite replaces the variables that match by ${NAME}.
 func (c *serverConfig) rewrite(variable *regexp.Regexp) {
-	for _, value := range []*string{&c.Command, &c.Cwd, &c.URL} {
+	for _, value := range []*string{&c.Cwd, &c.URL} {
 		*value = variable.ReplaceAllString(*value, "$${$1}")
 	}
-	for i := range c.Args {
-		c.Args[i] = variable.ReplaceAllString(c.Args[i], "$${$1}")
+	for _, list := range [][]string{c.Command, c.Args} {
+		for i := range list {
+			list[i] = variable.ReplaceAllString(list[i], "$${$1}")
+		}
 	}
 	for _, values := range []map[string]string{c.Env, c.Headers} {
 		for name, value := range values {
@@ -430,8 +408,11 @@ func readServer(a *Artifact, raw json.RawMessage, format Format, file serverFile
 		a.invalid(memberFault(err))
 		return
 	}
-	s := &Server{Command: w.Command, Args: w.Args, Cwd: w.Cwd, URL: Address(w.URL),
+	s := &Server{Cwd: w.Cwd, URL: Address(w.URL),
 		Env: Secrets{w.Env}, EnvFile: w.EnvFile, Headers: Secrets{w.Headers}}
+	if len(w.Command) > 0 {
+		s.Command, s.Args = w.Command[0], w.Command[1:]
+	}
 	if w.Disabled || w.Enabled != nil && !*w.Enabled || slices.Contains(file.disabled, a.Name) {
 		a.unused("the file disables it")
 		return
@@ -440,7 +421,7 @@ func readServer(a *Artifact, raw json.RawMessage, format Format, file serverFile
 		a.invalid(fault)
 		return
 	}
-	if w.Command != "" && w.URL != "" {
+	if s.Command != "" && w.URL != "" {
 		a.diagnose(ruleServerTransport,
 			"it has a command and a URL; it is treated as "+string(s.Transport))
 	}
