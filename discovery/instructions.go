@@ -179,7 +179,8 @@ func (a *Artifact) readGlobs(v value) (globs []string, given bool) {
 		case isExtended(g):
 			a.diagnose(ruleGlob, fmt.Sprintf("the glob %q is not used: patterns such as @(a|b) "+
 				"are not supported; write {a,b}", text.Truncate(g, 80)))
-		case len(g) > maxGlob || expansions(g) > maxExpansions || !doublestar.ValidatePattern(g):
+		case len(g) > maxGlob || text.GlobChoices(g, maxExpansions) > maxExpansions ||
+			!doublestar.ValidatePattern(g):
 			a.diagnose(ruleGlob, fmt.Sprintf("the glob %q is invalid or too complex",
 				text.Truncate(g, 80)))
 		default:
@@ -198,35 +199,6 @@ func isExtended(glob string) bool {
 		}
 	}
 	return false
-}
-
-// expansions returns at least the number of globs without braces that g stands for, unless that is
-// more than maxExpansions.
-func expansions(g string) int {
-	n, alternatives := 1, []int{}
-	for i := 0; i < len(g); i++ {
-		switch last := len(alternatives) - 1; {
-		case g[i] == '\\':
-			i++
-		case g[i] == '[': // braces in a set are literal
-			for i++; i < len(g) && g[i] != ']'; i++ {
-				if g[i] == '\\' {
-					i++
-				}
-			}
-		case g[i] == '{':
-			alternatives = append(alternatives, 1)
-		case g[i] == ',' && last >= 0:
-			alternatives[last]++
-		case g[i] == '}' && last >= 0:
-			n *= alternatives[last]
-			alternatives = alternatives[:last]
-		}
-		if n > maxExpansions {
-			break
-		}
-	}
-	return n
 }
 
 // splitGlobs splits s at commas outside braces and quotes.

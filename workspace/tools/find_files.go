@@ -142,7 +142,7 @@ func GlobHint(glob string) string {
 	if open < 0 || open > 0 && glob[open-1] == '\\' {
 		return ""
 	}
-	set := glob[open : open+setEnd(glob[open:])+1]
+	set := glob[open : open+text.GlobSetEnd(glob[open:])+1]
 	return fmt.Sprintf("[%s stands for one of these characters: write \\%s\\] for a name with brackets]\n",
 		text.Printable(set), text.Printable(strings.TrimSuffix(set, "]")))
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/acp-agent/acp-agent/internal/text"
 )
 
 const (
@@ -52,30 +54,30 @@ type GlobError struct {
 func (e *GlobError) Error() string { return fmt.Sprintf("invalid glob %q: %s", e.Glob, e.Why) }
 
 // NewGlob compiles a glob. The error is a [*GlobError].
-func NewGlob(text string) (*Glob, error) {
+func NewGlob(glob string) (*Glob, error) {
 	switch {
-	case text == "":
-		return nil, &GlobError{text, "it is empty"}
-	case len(text) > maxGlob:
-		return nil, &GlobError{text[:32] + "…", fmt.Sprintf("it has more than %d bytes", maxGlob)}
-	case !doublestar.ValidatePattern(text):
-		return nil, &GlobError{text,
+	case glob == "":
+		return nil, &GlobError{glob, "it is empty"}
+	case len(glob) > maxGlob:
+		return nil, &GlobError{glob[:32] + "…", fmt.Sprintf("it has more than %d bytes", maxGlob)}
+	case !doublestar.ValidatePattern(glob):
+		return nil, &GlobError{glob,
 			"a bracket or brace is not closed, or nothing follows a backslash"}
-	case strings.Count(text, "{") > maxBraces:
-		return nil, &GlobError{text, fmt.Sprintf("it has more than %d braces", maxBraces)}
-	case choices(text) > maxChoices:
-		return nil, &GlobError{text, fmt.Sprintf("its braces make more than %d combinations",
+	case strings.Count(glob, "{") > maxBraces:
+		return nil, &GlobError{glob, fmt.Sprintf("it has more than %d braces", maxBraces)}
+	case text.GlobChoices(glob, maxChoices) > maxChoices:
+		return nil, &GlobError{glob, fmt.Sprintf("its braces make more than %d combinations",
 			maxChoices)}
-	case strings.Count(text, "**") > maxDeep:
-		return nil, &GlobError{text, fmt.Sprintf("it has more than %d \"**\"", maxDeep)}
-	case text[0] == '/':
-		return nil, &GlobError{text,
+	case strings.Count(glob, "**") > maxDeep:
+		return nil, &GlobError{glob, fmt.Sprintf("it has more than %d \"**\"", maxDeep)}
+	case glob[0] == '/':
+		return nil, &GlobError{glob,
 			"it begins with a slash, but is matched against paths in the searched directory"}
-	case strings.HasSuffix(text, "/"):
-		return nil, &GlobError{text,
+	case strings.HasSuffix(glob, "/"):
+		return nil, &GlobError{glob,
 			"it ends with a slash, but only files are found: add ** for those in a directory"}
 	}
-	rest, atTop := strings.CutPrefix(text, "./")
+	rest, atTop := strings.CutPrefix(glob, "./")
 	g := &Glob{text: inside(rest)}
 	if rest, ok := strings.CutPrefix(g.text, "**/"); ok && !strings.Contains(rest, "/") &&
 		!strings.Contains(rest, "**") && rest != "" {
@@ -130,40 +132,4 @@ func (g *Glob) match(dir, name string) bool {
 		return doublestar.MatchUnvalidated(g.text, name)
 	}
 	return doublestar.MatchUnvalidated(g.text, joinSlash(dir, name))
-}
-
-// choices returns an upper bound of the number of combinations of alternatives, without counting
-// far beyond maxChoices.
-func choices(text string) int {
-	n, open := 1, []int{} // alternatives of each open brace
-	for i := 0; i < len(text) && n <= maxChoices; i++ {
-		switch last := len(open) - 1; {
-		case text[i] == '\\':
-			i++
-		case text[i] == '[':
-			i += setEnd(text[i:])
-		case text[i] == '{':
-			open = append(open, 1)
-		case text[i] == ',' && last >= 0:
-			open[last]++
-		case text[i] == '}' && last >= 0:
-			n *= open[last]
-			open = open[:last]
-		}
-	}
-	return n
-}
-
-// setEnd returns the index of the "]" that closes the set at the beginning of text, or of the last
-// byte if none does.
-func setEnd(text string) int {
-	for i := 1; i < len(text); i++ {
-		switch text[i] {
-		case '\\':
-			i++
-		case ']':
-			return i
-		}
-	}
-	return len(text) - 1
 }
