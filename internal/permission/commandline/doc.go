@@ -7,7 +7,8 @@
 //
 //	split.go       a line as words and operators
 //	understand.go  a line as a command of the table
-//	programs.go    the table: programs, their options and what else they may be given
+//	programs.txt   the table: programs, their options and what else they may be given
+//	programs.go    the table as it is read
 //	describe.go    a rule in words
 //	paths.go       words that are or could be paths
 //	git.go         repositories whose configuration runs nothing

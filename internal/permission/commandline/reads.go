@@ -15,16 +15,16 @@ type Reading struct {
 // maxTracked is the maximum number of files that a command is said to read. More are their folder.
 const maxTracked = 10_000
 
-// printsFiles says that a command prints the files that it is given. Of those that its words name,
-// only folders are listed, and the working directory if there are none.
-func printsFiles(r *reader, c *Command) error {
-	c.Reads = r.folders(r.operands)
-	return nil
-}
+// patchOptions are those with which git log prints what changed.
+const patchOptions = "--patch --unified -U --word-diff --check"
 
-// folders returns the folders among operands, and the working directory if no operand is a path.
+// folders returns the folders among operands of which the command prints files, and the working
+// directory if it searches that because no operand is a path.
 func (r *reader) folders(operands []operand) (all []Reading) {
-	named := false
+	if r.usage.prints == "" || r.usage.prints == "names" {
+		return nil // it prints names, or runs code
+	}
+	named := r.usage.prints == "files" || r.usage.prints == "below" && !r.has("r", "--recursive")
 	for _, o := range operands {
 		if o.kind != "PATH" && o.kind != "FILE" {
 			continue

@@ -20,7 +20,7 @@ func TestReadsOfGit(t *testing.T) {
 	values := strings.NewReplacer("=NUM", "=3", ":NUM", " 3", "=FORMAT", "=%h", "=TEXT", "=x", ":TEXT", " e", "-NUM", "-3",
 		"[=WORD]", "", "[=NUM]", "", "=WORD", "=iso", ":WORD", " 1,2")
 	silent := 0
-	for _, u := range programs {
+	for _, u := range programs() {
 		if !strings.HasPrefix(u.words, "git ") {
 			continue
 		}

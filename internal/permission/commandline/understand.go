@@ -58,10 +58,8 @@ func Understand(ws *workspace.Workspace, dir, line string) (Command, error) {
 		return Command{}, err
 	}
 	c := Command{Words: words, Rule: words[:n:n]}
-	if used.prepare != nil {
-		if err := used.prepare(&r, &c); err != nil {
-			return Command{}, err
-		}
+	if err := r.complete(&c); err != nil {
+		return Command{}, err
 	}
 	return c, nil
 }
@@ -95,7 +93,7 @@ func Plain(line string) ([]string, error) {
 
 // Begins reports whether these words begin the words of a rule.
 func Begins(words []string) bool {
-	return slices.ContainsFunc(programs, func(u usage) bool {
+	return slices.ContainsFunc(programs(), func(u usage) bool {
 		items := strings.Fields(u.words)
 		n := min(len(items), len(words))
 		return len(words) <= len(items) && (usage{words: strings.Join(items[:n], " ")}).match(words) > 0
@@ -104,7 +102,7 @@ func Begins(words []string) bool {
 
 // find returns the usage of a command, and how many of the words name it.
 func find(words []string) (usage, int) {
-	for _, u := range programs {
+	for _, u := range programs() {
 		if n := u.match(words); n > 0 {
 			return u, n
 		}

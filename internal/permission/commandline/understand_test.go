@@ -22,7 +22,7 @@ func TestTable(t *testing.T) {
 	words := regexp.MustCompile(`^(TASK|-?-?[a-z]+(-[a-z]+)*(\|[a-z]+)*)$`)
 	options := regexp.MustCompile(`^--?[A-Za-z0-9][A-Za-z0-9_-]*([=:]` + kind + `|\[=` + kind + `\])?$`)
 	operands := regexp.MustCompile(`^(` + kind + `(\.\.\.)?)$`)
-	for _, u := range programs {
+	for _, u := range programs() {
 		for word := range strings.FieldsSeq(u.words) {
 			require.Regexp(t, words, word)
 		}
