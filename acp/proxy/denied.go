@@ -13,14 +13,37 @@ import (
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/sandbox/hosts"
+	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// maxDenials limits the denied paths that the user is told about in a session.
-const maxDenials = 5
+// maxHints limits the denied paths, and the hosts, that are explained to the user in a turn. Further
+// ones are only named. maxDenials limits all of a session and of a child.
+const maxHints, maxDenials = 5, 100
 
-// noteDenial remembers an explanation for the user if the sandbox made a tool call fail, once for
-// each path.
+// hints are what the user is told of the sandbox, each path and host once.
+type hints struct {
+	denied       []string // paths and hosts
+	paths, hosts int      // explained in this turn
+	untold       []string // explanations
+	more         []string // names of what is not explained
+}
+
+// add adds an explanation of a denied path or host. count is the number of its kind.
+func (h *hints) add(count *int, name, explanation string) {
+	switch {
+	case explanation == "" || len(h.denied) == maxDenials || slices.Contains(h.denied, name):
+		return
+	case *count == maxHints:
+		h.more = append(h.more, text.Code(name))
+	default:
+		*count++
+		h.untold = append(h.untold, explanation)
+	}
+	h.denied = append(h.denied, name)
+}
+
+// noteDenial remembers an explanation for the user if the sandbox made a tool call fail.
 func (s *session) noteDenial(c *child, u backend.Update) {
 	if u.Kind != sessionstore.ToolCallUpdate && u.Kind != sessionstore.ToolCall {
 		return
@@ -38,10 +61,7 @@ func (s *session) noteDenial(c *child, u backend.Update) {
 		c.settings)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if explanation != "" && len(s.denials) < maxDenials && !slices.Contains(s.denials, path) {
-		s.denials = append(s.denials, path)
-		s.untold = append(s.untold, explanation)
-	}
+	s.hints.add(&s.hints.paths, path, explanation)
 }
 
 // refusals are the first hosts that a child's sandbox did not allow.
@@ -91,7 +111,7 @@ func (s *session) tellRefusals(t *turn, c *child) (stop func()) {
 			case <-more:
 			case <-ended:
 				refused, _ := c.refused.get()
-				s.noteRefusals(c, refused) // tellDenials follows
+				s.noteRefusals(c, refused) // endHints follows
 				return
 			}
 		}
@@ -102,15 +122,12 @@ func (s *session) tellRefusals(t *turn, c *child) (stop func()) {
 	}
 }
 
-// noteRefusals remembers explanations for refused hosts, once for each.
+// noteRefusals remembers explanations for refused hosts.
 func (s *session) noteRefusals(c *child, refused []hosts.Refusal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range refused {
-		if len(s.denials) < maxDenials && !slices.Contains(s.denials, r.Target) {
-			s.denials = append(s.denials, r.Target)
-			s.untold = append(s.untold, process.ExplainRefusal(r, "the agent", c.settings))
-		}
+		s.hints.add(&s.hints.hosts, r.Target, process.ExplainRefusal(r, "the agent", c.settings))
 	}
 }
 
@@ -159,11 +176,11 @@ func collectText(value any, lines *[]string) {
 	}
 }
 
-// tellDenials tells the user what noteDenial remembers.
+// tellDenials tells the user the hints so far.
 func (s *session) tellDenials(ctx context.Context, to backend.Updates) {
 	s.mu.Lock()
-	untold := s.untold
-	s.untold = nil
+	untold := s.hints.untold
+	s.hints.untold = nil
 	s.mu.Unlock()
 	for _, explanation := range untold {
 		warning := backend.Warning(backend.Text("\n\n" + explanation + "\n\n"))
@@ -171,4 +188,16 @@ func (s *session) tellDenials(ctx context.Context, to backend.Updates) {
 			s.proxy.log.Debug("the explanation of a denied path was not sent", "error", err)
 		}
 	}
+}
+
+// endHints tells the user the last hints of a turn.
+func (s *session) endHints(ctx context.Context, to backend.Updates) {
+	s.mu.Lock()
+	h := &s.hints
+	if len(h.more) > 0 {
+		h.untold = append(h.untold, "The sandbox also denied the agent "+strings.Join(h.more, ", ")+".")
+	}
+	h.paths, h.hosts, h.more = 0, 0, nil
+	s.mu.Unlock()
+	s.tellDenials(ctx, to)
 }

@@ -154,7 +154,7 @@ func (s *session) send(cs *childSession, t *turn, params backend.Raw) backend.Wo
 		if err == nil {
 			s.proxy.children.failures.Store(0)
 			s.contextDelivered(lasting, cs, told)
-			s.tellDenials(t.ctx, t.updates)
+			s.endHints(t.ctx, t.updates)
 			return result, nil
 		}
 		s.contextLost(cs, told)

@@ -182,3 +182,21 @@ func TestRefusedHostsAreExplained(t *testing.T) {
 	require.Contains(t, told, "add `a.example` to `sandboxHosts` of `agents.x`")
 	require.NotContains(t, v.prompt(made.ID, "two"), "connect")
 }
+
+// Many hosts in one turn use up no hint about paths, and every one of them is named.
+func TestManyHostsLeaveHintsForPaths(t *testing.T) {
+	out := dirtest.New(t)
+	s := backend.Sandbox{Mode: backend.SandboxWrite, Hosts: hosts.Hosts{Limited: true}, Network: sandbox.Ports}
+	h := sandboxed(t, s)
+	needs.Programs(t, "curl")
+	h.command.Args[1] = `for n in 1 2 3 4 5 6 7; do
+		curl -s -o /dev/null "http://h$n.example/"
+	done; ` + h.command.Args[1]
+	v := h.connect()
+	made, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 0)})
+	require.NoError(t, err)
+	told := v.prompt(made.ID, "tool mkdir: ‘"+out+"/new’: Permission denied")
+	require.Equal(t, 5, strings.Count(told, "does not let the agent connect to"), told)
+	require.Contains(t, told, "The sandbox also denied the agent `h6.example:80`, `h7.example:80`.")
+	require.Contains(t, told, "does not let the agent change `"+out+"/new`")
+}

@@ -42,8 +42,7 @@ type session struct {
 	// answer, further prompts are sent without context.
 	telling *childSession
 	updates updateFilter
-	denials []string // the paths whose denial was explained
-	untold  []string // explanations to show at the end of the turn
+	hints   hints
 }
 
 // running returns the session of the child, or nil if the child is not running.

@@ -268,6 +268,10 @@ func (s *simulated) prompt(m simulatedMessage) {
 	case strings.HasPrefix(word, "fail "):
 		s.fail(m, -32603, word[5:])
 		return
+	case strings.HasPrefix(word, "tool "):
+		text, _ := json.Marshal(word[5:])
+		s.update(id, `{"sessionUpdate":"tool_call","toolCallId":"t","title":"x","status":"failed","rawOutput":`+
+			string(text)+`}`)
 	case strings.HasPrefix(word, "mode "):
 		s.update(id, `{"sessionUpdate":"current_mode_update","currentModeId":"`+word[5:]+`"}`)
 	}

@@ -24,8 +24,7 @@ func TestAdviceNeverWidens(t *testing.T) {
 	in, home := dirtest.New(t), dirtest.New(t, "repo/src/f", "", "repo/.git/HEAD", "",
 		"src/a/b/repo/.git/HEAD", "", "bare/HEAD", "", "bare/refs/x", "", "bare/objects/x", "",
 		"tool/f", "", ".ssh/id", "", "many/x", "", ".config/tool/f", "", ".cargo/x", "",
-		"own/sessions/db", "", "mixed/x/.env", "")
-	require.NoError(t, os.MkdirAll(filepath.Join(home, "programs"), 0o700))
+		"own/sessions/db", "", "mixed/x/.env", "", "programs/x", "")
 	require.NoError(t, os.Symlink(".ssh", filepath.Join(home, "keys")))
 	require.NoError(t, os.Symlink("../repo/.git", filepath.Join(home, "tool", "git")))
 	for i := range 2500 {

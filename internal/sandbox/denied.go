@@ -24,9 +24,21 @@ var refusal = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)permission denied|operation not permitted|\bEACCES\b|\bEPERM\b`)
 })
 
+// continuation matches the break before a line that goes on with an error, as npm and cargo write it.
+var continuation = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\s*\n\s*(?:npm \S+ )?(?:(syscall|path|dest|errno)\b|Caused by:\s*)`)
+})
+
+// change matches what a line says of an attempt to change something, and not to read it.
+var change = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)\b(mkdir|mkstemp|creat(e|ing)|writ(e|ing)|touch|renam(e|ing)|unlink|` +
+		`rmdir|remov(e|ing)|delet(e|ing)|copyfile|(sym)?link|truncat(e|ing)|sav(e|ing))\b`)
+})
+
 // absolutePath matches an absolute path in a line, in quotation marks or without white space.
 var absolutePath = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`'(/[^']+)'|"(/[^"]+)"|(?:^|[\s:=(\[])(/[^\s:,;'"()\[\]]+)`)
+	return regexp.MustCompile(`'(/[^']+)'|"(/[^"]+)"|‘(/[^’]+)’|“(/[^”]+)”|` + "`(/[^`]+)`" +
+		`|(?:^|[\s:=(\[])(/[^\s:,;'"()\[\]]+)`)
 })
 
 // Refused reports whether a message is about an error of permission.
@@ -38,7 +50,7 @@ func (p Policy) Denied(message string) (Denial, bool) {
 	if p.Mode == Off || !Refused(message) {
 		return Denial{}, false
 	}
-	for line := range strings.Lines(message) {
+	for line := range strings.Lines(continuation().ReplaceAllString(message, " $1 ")) {
 		at := refusal().FindStringIndex(line)
 		if at == nil {
 			continue
@@ -54,15 +66,17 @@ func (p Policy) Denied(message string) (Denial, bool) {
 		if match == nil {
 			continue
 		}
-		if d, denied := p.denies(filepath.Clean(match[1] + match[2] + match[3])); denied {
+		path := filepath.Clean(strings.Join(match[1:], ""))
+		if d, denied := p.denies(path, change().MatchString(line)); denied {
 			return d, true
 		}
 	}
 	return Denial{}, false
 }
 
-// denies reports whether p denies access to a path, and returns the denial.
-func (p Policy) denies(path string) (Denial, bool) {
+// denies reports whether p denies access to a path, and returns the denial. A path that does not exist
+// cannot be denied to be read.
+func (p Policy) denies(path string, changing bool) (Denial, bool) {
 	existing, missing := path, ""
 	for {
 		if _, err := os.Stat(existing); err == nil {
@@ -74,7 +88,7 @@ func (p Policy) denies(path string) (Denial, bool) {
 	if err != nil || p.Writes(real) || contain(devices(), real) {
 		return Denial{}, false
 	}
-	d := Denial{Path: path, Reading: !p.Reads(real)}
+	d := Denial{Path: path, Reading: !p.Reads(real) && missing == "" && !changing}
 	if !mayAccess(existing, !d.Reading) {
 		return Denial{}, false
 	}
