@@ -80,7 +80,7 @@ npm: $(patsubst %,%/$(INSTALLED),$(filter-out $(LLAMA),$(wildcard testdata/node*
 	if [ -d $$server ]; then cd $$server && node scripts/hydrate-symlinks.js; fi
 	touch $@
 
-# Every benchmark, once each. Those in docs/measurements.md come from here.
+# Every benchmark, once each. Those in docs/internals/measurements.md come from here.
 bench: build
 	go test -run '^$$' -bench . -benchmem -timeout 30m ./...
 
@@ -110,9 +110,9 @@ soak:
 	go test -run '^$$' -bench Soak -benchtime 1x -timeout 0 ./internal/test/bench -soak $(SOAKTIME)
 
 # Every operation on more and more sessions, folders, files and skills: records the measurements in
-# docs/growth, and draws the plots of docs/measurements.md. GROWTH=-large adds a store of 1 GB.
+# docs/internals/growth, and draws the plots of docs/internals/measurements.md. GROWTH=-large adds a store of 1 GB.
 growth:
-	go test -run '^$$' -bench Growth -benchtime 1x -timeout 0 ./internal/test/bench -plots ../../../docs/growth $(GROWTH)
+	go test -run '^$$' -bench Growth -benchtime 1x -timeout 0 ./internal/test/bench -plots ../../../docs/internals/growth $(GROWTH)
 
 lint: fmt vet staticcheck
 

@@ -14,9 +14,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// TestDeploymentsUseFlagsOfServe checks the examples in docs/deploy, which no test runs.
+// TestDeploymentsUseFlagsOfServe checks the examples in docs/operating/deploy, which no test runs.
 func TestDeploymentsUseFlagsOfServe(t *testing.T) {
-	files, err := filepath.Glob("../../docs/deploy/*")
+	files, err := filepath.Glob("../../docs/operating/deploy/*")
 	require.NoError(t, err)
 	require.Len(t, files, 4)
 	root := newRoot(streams{})

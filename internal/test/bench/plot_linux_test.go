@@ -110,9 +110,9 @@ func drawPlots(all []measurement) map[string][]byte {
 	return plots
 }
 
-// The plots in docs/growth are drawn from the measurements there. ACP_AGENT_UPDATE=1 draws them.
+// The plots in docs/internals/growth are drawn from the measurements there. ACP_AGENT_UPDATE=1 draws them.
 func TestPlotsShowWhatWasRecorded(t *testing.T) {
-	const dir = "../../../docs/growth"
+	const dir = "../../../docs/internals/growth"
 	all, err := readRecord(dir)
 	require.NoError(t, err)
 	plots := drawPlots(all)

@@ -16,14 +16,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// clauseItem matches a clause of docs/conformance.md: its id, the requirement and, in italics, what
+// clauseItem matches a clause of docs/internals/conformance.md: its id, the requirement and, in italics, what
 // is missing.
 var clauseItem = regexp.MustCompile(`(?m)^- \*\*(` + id + `)\*\* (?:.|\n  )+$`)
 
-// clauses returns the text of each clause of docs/conformance.md by its id.
+// clauses returns the text of each clause of docs/internals/conformance.md by its id.
 func clauses(t *testing.T) map[string]string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(repository, "docs", "conformance.md"))
+	text, err := os.ReadFile(filepath.Join(repository, "docs", "internals", "conformance.md"))
 	require.NoError(t, err)
 	all := map[string]string{}
 	for _, m := range clauseItem.FindAllStringSubmatch(string(text), -1) {
@@ -41,7 +41,7 @@ func TestEveryBuiltClauseHasATest(t *testing.T) {
 	}
 	for id, text := range clauses(t) {
 		if !strings.HasSuffix(text, "*Open.*") && !tested[id] {
-			t.Errorf("docs/conformance.md lists %s, but no test carries its id: write one, or end it with *Open.*", id)
+			t.Errorf("docs/internals/conformance.md lists %s, but no test carries its id: write one, or end it with *Open.*", id)
 		}
 	}
 }
@@ -50,7 +50,7 @@ func TestEveryTestNamesAClauseThatExists(t *testing.T) {
 	known := clauses(t)
 	for _, c := range claims(t) {
 		if known[c.id] == "" {
-			t.Errorf("%s: %s names %s, which is not in docs/conformance.md", c.path, c.test, c.id)
+			t.Errorf("%s: %s names %s, which is not in docs/internals/conformance.md", c.path, c.test, c.id)
 		}
 	}
 }

@@ -83,7 +83,7 @@ func namedFiles(comment string) []string {
 // A row of "Where the next thing goes" names places that exist, and "`NAME` in `FILE`" a file in
 // which the name is.
 func TestNextThingsArePlaces(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/architecture.md")
+	page, err := os.ReadFile("../../../docs/internals/architecture.md")
 	require.NoError(t, err)
 	_, table, ok := strings.Cut(string(page), "## Where the next thing goes\n")
 	require.True(t, ok)

@@ -47,6 +47,9 @@ var mystore stores
 func TestSnippetsCompile(t *testing.T) {
 	pages, err := filepath.Glob(filepath.Join(repository, "docs", "*.md"))
 	require.NoError(t, err)
+	rooms, err := filepath.Glob(filepath.Join(repository, "docs", "*", "*.md"))
+	require.NoError(t, err)
+	pages = append(pages, rooms...)
 	found := 0
 	for _, page := range append(pages, filepath.Join(repository, "README.md")) {
 		text, err := os.ReadFile(page)
