@@ -164,7 +164,7 @@ kills: remote npm
 	ACP_AGENT_BINARY=$(CURDIR)/bin/race/acp-agent go test -count=1 -run TestScripts ./internal/cli
 
 # Every test with real agents, of which make test leaves some out: a whole session with every agent
-# that runs without an account, the tables of docs/agents.md, and what opencode does as others do.
+# that runs without an account, the tables of docs/agents-compared.md, and what opencode does as others do.
 interop-agents: npm $(MORE)/$(INSTALLED)
 	go test -count=1 -timeout 120m -v -parallel 3 ./internal/test/interop/agents -survey
 

@@ -21,11 +21,11 @@ import (
 	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
 )
 
-var survey = flag.Bool("survey", false, "run every agent and write the tables of docs/agents.md")
+var survey = flag.Bool("survey", false, "run every agent and write the tables of docs/agents-compared.md")
 
 // The page with the tables, and the marks around the first of them.
 const (
-	page  = "../../../../docs/agents.md"
+	page  = "../../../../docs/agents-compared.md"
 	begin = "<!-- make interop-agents writes what follows -->\n"
 	end   = "<!-- up to here -->\n"
 )
