@@ -73,8 +73,7 @@ func inSandbox(t *testing.T, s *stage, mode string, f files) {
 	s.prompt(e, made.ID, "Please write.", modelserver.Write(refused, "no").By(run("").Server), modelserver.Say("Done."))
 	require.NoFileExists(t, refused, "its own tools and the editor write it neither")
 	if s.subject.name == claude.name { // some show only their model why a command failed
-		does := map[string]string{"write": "change", "strict": "read"}[mode]
-		require.Contains(t, e.heard(made.ID), "The sandbox does not let the agent "+does+" `"+refused+"`")
+		require.Contains(t, e.heard(made.ID), "The sandbox does not let the agent change `"+refused+"`")
 	}
 	turn := s.prompt(e, made.ID, "Please look.", run("cat %s || true", fruit(outside)), modelserver.Say("Looked."))
 	seen := turn[len(turn)-1].Of(modelserver.Result)
