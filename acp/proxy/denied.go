@@ -18,7 +18,7 @@ import (
 )
 
 // maxHints limits the denied paths, and the hosts, that are explained to the user in a turn. Further
-// ones are only named. maxDenials limits all of a session and of a child.
+// ones are only named. maxDenials limits what is remembered of them for a session, and for a child.
 const maxHints, maxDenials = 5, 100
 
 // hints are what the user is told of the sandbox, each path and host once.

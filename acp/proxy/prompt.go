@@ -151,10 +151,10 @@ func (s *session) send(cs *childSession, t *turn, params backend.Raw) backend.Wo
 		stop := s.tellRefusals(t, cs.child)
 		result, err := work()
 		stop()
+		s.endHints(t.ctx, t.updates)
 		if err == nil {
 			s.proxy.children.failures.Store(0)
 			s.contextDelivered(lasting, cs, told)
-			s.endHints(t.ctx, t.updates)
 			return result, nil
 		}
 		s.contextLost(cs, told)

@@ -200,3 +200,17 @@ func TestManyHostsLeaveHintsForPaths(t *testing.T) {
 	require.Contains(t, told, "The sandbox also denied the agent `h6.example:80`, `h7.example:80`.")
 	require.Contains(t, told, "does not let the agent change `"+out+"/new`")
 }
+
+// A turn that fails tells its hints, and uses up none of the next turn.
+func TestFailedTurnsTellTheirHints(t *testing.T) {
+	v := sandboxed(t, backend.Sandbox{Mode: backend.SandboxWrite}).connect()
+	made, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 0)})
+	require.NoError(t, err)
+	for range 7 {
+		v.shown()
+		path := filepath.Join(dirtest.New(t), "new")
+		_, err := v.Prompt(t.Context(), made.ID, sdk.TextBlock("refused mkdir: ‘"+path+"’: Permission denied"))
+		require.Error(t, err)
+		require.Contains(t, strings.Join(v.shown(), ""), "does not let the agent change `"+path+"`")
+	}
+}

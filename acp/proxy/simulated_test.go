@@ -25,6 +25,8 @@ import (
 //	hang      it answers only a cancel
 //	mode M    it says that the current mode is M
 //	fail M    it answers with an error M
+//	tool O    a tool call fails with the output O
+//	refused O the same, and it answers with an error
 const (
 	simulatedRole     = "simulated"
 	simulatedVariable = "ACP_PROXY_TEST_SIMULATED"
@@ -268,10 +270,15 @@ func (s *simulated) prompt(m simulatedMessage) {
 	case strings.HasPrefix(word, "fail "):
 		s.fail(m, -32603, word[5:])
 		return
-	case strings.HasPrefix(word, "tool "):
-		text, _ := json.Marshal(word[5:])
+	case strings.HasPrefix(word, "tool "), strings.HasPrefix(word, "refused "):
+		verb, output, _ := strings.Cut(word, " ")
+		text, _ := json.Marshal(output)
 		s.update(id, `{"sessionUpdate":"tool_call","toolCallId":"t","title":"x","status":"failed","rawOutput":`+
 			string(text)+`}`)
+		if verb == "refused" {
+			s.fail(m, -32603, "refused")
+			return
+		}
 	case strings.HasPrefix(word, "mode "):
 		s.update(id, `{"sessionUpdate":"current_mode_update","currentModeId":"`+word[5:]+`"}`)
 	}
