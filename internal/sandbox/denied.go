@@ -67,16 +67,16 @@ func (p Policy) Denied(message string) (Denial, bool) {
 			continue
 		}
 		path := filepath.Clean(strings.Join(match[1:], ""))
-		if d, denied := p.denies(path, change().MatchString(line)); denied {
+		if d, denied := p.denies(path, line); denied {
 			return d, true
 		}
 	}
 	return Denial{}, false
 }
 
-// denies reports whether p denies access to a path, and returns the denial. A path that does not exist
-// cannot be denied to be read.
-func (p Policy) denies(path string, changing bool) (Denial, bool) {
+// denies reports whether p denies access to a path, and returns the denial. line is the message: it
+// often says what was tried. A program cannot have been kept from reading what does not exist.
+func (p Policy) denies(path, line string) (Denial, bool) {
 	existing, missing := path, ""
 	for {
 		if _, err := os.Stat(existing); err == nil {
@@ -88,7 +88,7 @@ func (p Policy) denies(path string, changing bool) (Denial, bool) {
 	if err != nil || p.Writes(real) || contain(devices(), real) {
 		return Denial{}, false
 	}
-	d := Denial{Path: path, Reading: !p.Reads(real) && missing == "" && !changing}
+	d := Denial{Path: path, Reading: !p.Reads(real) && missing == "" && !change().MatchString(line)}
 	if !mayAccess(existing, !d.Reading) {
 		return Denial{}, false
 	}
