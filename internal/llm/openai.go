@@ -50,7 +50,8 @@ type chatRequest struct {
 }
 
 func (openAIFormat) encode(m Model, r Request, v variant) []byte {
-	body := chatRequest{Model: m.Name, Stream: true, ReasoningEffort: r.Effort, Stop: r.Stop}
+	body := chatRequest{Messages: []object{}, Model: m.Name, Stream: true, ReasoningEffort: r.Effort,
+		Stop: r.Stop}
 	switch limit := v.limit(m, r); {
 	case v.has(newMaxTokens):
 		body.MaxCompletionTokens = limit
