@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -486,6 +487,44 @@ func TestSigningIn(t *testing.T) {
 			require.NotContains(t, u.all(), "sign in")
 		})
 	}
+}
+
+// A server that refuses server/discover and then initialize asks once, even if the user is faster than
+// the second request.
+//
+// Clause M4.
+func TestSigningInIsAskedOncePerConnection(t *testing.T) {
+	var asked, refused atomic.Int64
+	redirects := make(chan string, 10)
+	s, f := signIn(t, newUser(func(page string) (string, error) {
+		asked.Add(1)
+		address, err := url.Parse(page)
+		if err == nil {
+			address, err = url.Parse(address.Query().Get("redirect_uri"))
+		}
+		if err == nil {
+			redirects <- address.Host
+		}
+		return "decline", err
+	}))
+	s.Refusing(func() {
+		if refused.Add(1) != 2 {
+			return
+		}
+		at := <-redirects
+		for { // until the attempt has ended, which no longer listens then
+			c, err := net.Dial("tcp", at)
+			if err != nil {
+				break
+			}
+			_ = c.Close()
+		}
+		time.Sleep(20 * time.Millisecond) // it has surely ended
+	})
+	_, err := f.try("r.echo", "{}")
+	require.ErrorContains(t, err, "signing in to it failed: the user declined")
+	require.EqualValues(t, 2, refused.Load())
+	require.EqualValues(t, 1, asked.Load())
 }
 
 // Clause M4.

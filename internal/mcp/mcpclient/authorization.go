@@ -131,19 +131,26 @@ func (a *authorizer) token(ctx context.Context) (string, error) {
 }
 
 // authorize obtains the authorization that a response asks for. It waits for the user only during
-// calls: a connection that is being made is given up, and made again afterwards.
+// calls: a connection that is being made is given up, and made again afterwards. Such a connection
+// asks once: the SDK sends initialize if server/discover was refused, and the user may have declined
+// in between.
 func (a *connectionAuthorizer) authorize(ctx context.Context, res *http.Response) error {
 	c := a.connection
 	now, err := a.token(ctx)
 	if err == nil && now != "" && res.Request.Header.Get("Authorization") != now {
 		return nil // there is a newer token already
 	}
+	c.mu.Lock()
+	connecting, asked := c.peer == nil, c.authorization != nil
+	c.mu.Unlock()
+	if connecting && asked {
+		return errNeedsAuthorization
+	}
 	one, err := a.begin(c.http, res)
 	if err != nil {
 		return &authorizationError{err}
 	}
 	c.mu.Lock()
-	connecting := c.peer == nil
 	if connecting {
 		c.authorization = one
 	}

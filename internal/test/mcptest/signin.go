@@ -34,6 +34,7 @@ type SignIn struct {
 	documents bool   // clients are known by documents only
 	issuer    string // that redirects state, or ""
 	edit      func(path string, answer map[string]any)
+	refusing  func()
 	secrets   []string
 }
 
@@ -68,6 +69,12 @@ func NewSignIn(t testing.TB, behind http.Handler) *SignIn {
 		if s.isSignedIn(r) {
 			behind.ServeHTTP(w, r)
 			return
+		}
+		s.mu.Lock()
+		refusing := s.refusing
+		s.mu.Unlock()
+		if refusing != nil {
+			refusing()
 		}
 		w.Header().Set("WWW-Authenticate", `Bearer resource_metadata="`+s.URL+`/.well-known/oauth-protected-resource/mcp"`)
 		http.Error(w, "sign in first", http.StatusUnauthorized)
@@ -186,6 +193,13 @@ func (s *SignIn) Edit(edit func(path string, answer map[string]any)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.edit = edit
+}
+
+// Refusing sets what is called before a request without a token is refused.
+func (s *SignIn) Refusing(refusing func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refusing = refusing
 }
 
 // StateIssuer makes redirects state an issuer. It must be called by what Edit has set.
