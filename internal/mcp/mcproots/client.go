@@ -72,9 +72,7 @@ func NewClient(impl *mcp.Implementation, o Options) *Client {
 // connecting.
 func (c *Client) Connect(ctx context.Context, t mcp.Transport,
 	o *mcp.ClientSessionOptions) (*Session, error) {
-	session, err := recovered(func() (*mcp.ClientSession, error) {
-		return c.sdk.Connect(ctx, t, o)
-	})
+	session, err := c.sdk.Connect(ctx, t, o)
 	if err != nil {
 		return nil, err
 	}
@@ -134,10 +132,16 @@ func (c *Client) listRoots(ctx context.Context) (*mcp.ListRootsResult, error) {
 	return s.List(), nil
 }
 
-// send declares roots to a modern server without listChanged, as that revision requires, and limits
-// how long a server may take to answer server/discover.
+// send declares roots to a modern server without listChanged, as that revision requires, limits how
+// long a server may take to answer server/discover, and gives it the input that it asks for. It turns
+// a panic into an error, because some malformed responses make the SDK panic.
 func (c *Client) send(next mcp.MethodHandler) mcp.MethodHandler {
-	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+	return func(ctx context.Context, method string, req mcp.Request) (_ mcp.Result, err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				err = errors.New("the server's response is malformed")
+			}
+		}()
 		if params := req.GetParams(); params != nil {
 			if meta := params.GetMeta(); c.options.Roots != nil &&
 				meta[mcp.MetaKeyClientCapabilities] != nil {
@@ -150,6 +154,9 @@ func (c *Client) send(next mcp.MethodHandler) mcp.MethodHandler {
 			defer cancel()
 			ctx = probe
 		}
+		if MayAsk(method) {
+			return c.complete(ctx, method, req, next)
+		}
 		return next(ctx, method, req)
 	}
 }
@@ -161,20 +168,8 @@ type modernCapabilities struct {
 	Sampling    *mcp.SamplingCapabilities    `json:"sampling,omitempty"`
 }
 
-// recovered calls call and turns a panic into an error, because some malformed responses make the
-// SDK panic.
-func recovered[T any](call func() (T, error)) (_ T, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = errors.New("the server's response is malformed")
-		}
-	}()
-	return call()
-}
-
-// Session is a session with one server. Its CallTool, GetPrompt and ReadResource answer a modern
-// server that asks for the roots. They replace those of the SDK, which would send its own sorted
-// list.
+// Session is a session with one server. Its CallTool, GetPrompt and ReadResource own their params,
+// and answer a modern server that asks for the roots: the SDK would send its own sorted list.
 type Session struct {
 	*mcp.ClientSession
 	client *Client
@@ -197,133 +192,102 @@ func (s *Session) Announce() {
 	s.client.sdk.AddRoots(&mcp.Root{URI: "file:///"})
 }
 
-// CallTool calls a tool. It owns p and its Meta.
-func (s *Session) CallTool(ctx context.Context,
-	p *mcp.CallToolParams) (*mcp.CallToolResult, error) {
-	return complete(ctx, s, func(i input) (*mcp.CallToolResult, inputRequired, error) {
-		p.InputResponses, p.RequestState = i.responses, i.state
-		r, err := s.ClientSession.CallTool(ctx, p)
-		if err != nil {
-			return nil, inputRequired{}, err
-		}
-		return r, inputRequired{r.NeedsInput(), r.InputRequests, r.RequestState}, nil
-	})
-}
-
-// GetPrompt gets a prompt. It owns p and its Meta.
-func (s *Session) GetPrompt(ctx context.Context,
-	p *mcp.GetPromptParams) (*mcp.GetPromptResult, error) {
-	return complete(ctx, s, func(i input) (*mcp.GetPromptResult, inputRequired, error) {
-		p.InputResponses, p.RequestState = i.responses, i.state
-		r, err := s.ClientSession.GetPrompt(ctx, p)
-		if err != nil {
-			return nil, inputRequired{}, err
-		}
-		return r, inputRequired{r.NeedsInput(), r.InputRequests, r.RequestState}, nil
-	})
-}
-
-// ReadResource reads a resource. It owns p and its Meta.
-func (s *Session) ReadResource(ctx context.Context,
-	p *mcp.ReadResourceParams) (*mcp.ReadResourceResult, error) {
-	return complete(ctx, s, func(i input) (*mcp.ReadResourceResult, inputRequired, error) {
-		p.InputResponses, p.RequestState = i.responses, i.state
-		r, err := s.ClientSession.ReadResource(ctx, p)
-		if err != nil {
-			return nil, inputRequired{}, err
-		}
-		return r, inputRequired{r.NeedsInput(), r.InputRequests, r.RequestState}, nil
-	})
-}
-
-// inputRequired holds the requests in a result that needs input.
-type inputRequired struct {
-	required bool
-	requests mcp.InputRequestMap
-	state    string
-}
-
-// input is sent with a repeated call.
-type input struct {
-	responses mcp.InputResponseMap
-	state     string
-}
-
-// complete repeats a call, with the input that each result asks for, until the call is complete.
-func complete[R any](ctx context.Context, s *Session,
-	call func(input) (R, inputRequired, error)) (R, error) {
-	var none R
-	var in input
+// complete repeats a request, with the input that each result asks for, until it is complete.
+func (c *Client) complete(ctx context.Context, method string, req mcp.Request,
+	next mcp.MethodHandler) (mcp.Result, error) {
+	session, _ := req.GetSession().(*mcp.ClientSession)
 	for n := 1; ; n++ {
-		var need inputRequired
-		r, err := recovered(func() (r R, err error) {
-			r, need, err = call(in)
-			return r, err
-		})
-		switch {
-		case err != nil:
-			return none, err
-		case !need.required && len(need.requests) == 0:
-			return r, nil
-		case n >= MaxRounds:
-			return none, fmt.Errorf("the server asked for input %d times and returned no result", n)
+		result, err := next(ctx, method, req)
+		if err != nil {
+			return nil, err
 		}
-		if len(need.requests) == 0 { // the server is busy
+		needed, requests, state := inputOf(result)
+		switch {
+		case !needed && len(requests) == 0:
+			return result, nil
+		case n >= MaxRounds:
+			return nil, fmt.Errorf("the server asked for input %d times and returned no result", n)
+		}
+		if len(requests) == 0 { // the server is busy
 			if err := pause.For(ctx, time.Duration(n)*retryDelay); err != nil {
-				return none, err
+				return nil, err
 			}
 		}
-		if in, err = s.respond(ctx, need); err != nil {
-			return none, err
+		responses, err := c.respond(ctx, session, requests)
+		if err != nil {
+			return nil, err
+		}
+		switch p := req.GetParams().(type) {
+		case *mcp.CallToolParams:
+			p.InputResponses, p.RequestState = responses, state
+		case *mcp.GetPromptParams:
+			p.InputResponses, p.RequestState = responses, state
+		case *mcp.ReadResourceParams:
+			p.InputResponses, p.RequestState = responses, state
 		}
 	}
+}
+
+// inputOf reports whether a result needs input, and returns the requests for it and the state to send
+// with it.
+func inputOf(r mcp.Result) (needed bool, requests mcp.InputRequestMap, state string) {
+	switch r := r.(type) {
+	case *mcp.CallToolResult:
+		return r.NeedsInput(), r.InputRequests, r.RequestState
+	case *mcp.GetPromptResult:
+		return r.NeedsInput(), r.InputRequests, r.RequestState
+	case *mcp.ReadResourceResult:
+		return r.NeedsInput(), r.InputRequests, r.RequestState
+	}
+	return false, nil, ""
 }
 
 // respond answers requests for roots, and requests that the user answers. It fails for other kinds
 // of requests.
-func (s *Session) respond(ctx context.Context, need inputRequired) (input, error) {
-	if n := len(need.requests); n > MaxInputRequests {
-		return input{}, fmt.Errorf("the server asked for %d inputs in one result, more than the "+
+func (c *Client) respond(ctx context.Context, session *mcp.ClientSession,
+	requests mcp.InputRequestMap) (mcp.InputResponseMap, error) {
+	if n := len(requests); n > MaxInputRequests {
+		return nil, fmt.Errorf("the server asked for %d inputs in one result, more than the "+
 			"limit of %d", n, MaxInputRequests)
 	}
-	in := input{responses: make(mcp.InputResponseMap, len(need.requests)), state: need.state}
+	responses := make(mcp.InputResponseMap, len(requests))
 	var list *mcp.ListRootsResult
-	for _, key := range slices.Sorted(maps.Keys(need.requests)) {
+	for _, key := range slices.Sorted(maps.Keys(requests)) {
 		method := ""
 		var err error
-		switch request := need.requests[key].(type) {
+		switch request := requests[key].(type) {
 		case *mcp.ListRootsParams:
-			if method = ListMethod; s.client.options.Roots == nil {
+			if method = ListMethod; c.options.Roots == nil {
 				break
 			}
 			if list == nil {
-				list, err = s.client.listRoots(ctx)
+				list, err = c.listRoots(ctx)
 			}
-			in.responses[key] = list
+			responses[key] = list
 		case *mcp.ElicitParams:
-			if method = "elicitation/create"; s.client.options.SDK.ElicitationHandler == nil ||
+			if method = "elicitation/create"; c.options.SDK.ElicitationHandler == nil ||
 				request == nil {
 				break
 			}
-			in.responses[key], err = s.client.options.SDK.ElicitationHandler(ctx,
-				&mcp.ElicitRequest{Session: s.ClientSession, Params: request})
+			responses[key], err = c.options.SDK.ElicitationHandler(ctx,
+				&mcp.ElicitRequest{Session: session, Params: request})
 		case *mcp.CreateMessageWithToolsParams:
 			if method = "sampling/createMessage"; request == nil ||
-				s.client.options.SDK.CreateMessageWithToolsHandler == nil {
+				c.options.SDK.CreateMessageWithToolsHandler == nil {
 				break
 			}
-			in.responses[key], err = s.client.options.SDK.CreateMessageWithToolsHandler(ctx,
-				&mcp.CreateMessageWithToolsRequest{Session: s.ClientSession, Params: request})
+			responses[key], err = c.options.SDK.CreateMessageWithToolsHandler(ctx,
+				&mcp.CreateMessageWithToolsRequest{Session: session, Params: request})
 		}
 		if err != nil {
-			return input{}, err
+			return nil, err
 		}
-		if in.responses[key] == nil {
-			return input{}, fmt.Errorf("the server asked for %s, which this client does not offer",
+		if responses[key] == nil {
+			return nil, fmt.Errorf("the server asked for %s, which this client does not offer",
 				method)
 		}
 	}
-	return in, nil
+	return responses, nil
 }
 
 // FixInputRequests makes a server's message readable for the SDK. The SDK rejects a request for

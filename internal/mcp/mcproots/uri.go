@@ -2,6 +2,7 @@ package mcproots
 
 import (
 	"fmt"
+	"net/url"
 	"runtime"
 	"strings"
 	"unicode/utf8"
@@ -152,46 +153,18 @@ func decodePath(encoded string, on platform) ([]string, reason) {
 	return parts, ""
 }
 
-// unescape decodes one segment.
+// unescape decodes one segment. It has no separators and NUL characters but encoded ones.
 func unescape(part string, on platform) (string, reason) {
-	if !strings.Contains(part, "%") {
-		return part, ""
-	}
-	out := make([]byte, 0, len(part))
-	for i := 0; i < len(part); i++ {
-		if part[i] != '%' {
-			out = append(out, part[i])
-			continue
-		}
-		if i+2 >= len(part) {
-			return "", badEscape
-		}
-		high, low := digit(part[i+1]), digit(part[i+2])
-		if high < 0 || low < 0 {
-			return "", badEscape
-		}
-		switch c := byte(high<<4 | low); {
-		case c == 0:
-			return "", encodedNUL
-		case c == '/', c == '\\' && on == windows:
-			return "", encodedSeparator
-		default:
-			out = append(out, c)
-		}
-		i += 2
-	}
-	return string(out), ""
-}
-
-func digit(c byte) int {
+	name, err := url.PathUnescape(part)
 	switch {
-	case '0' <= c && c <= '9':
-		return int(c - '0')
-	case 'a' <= c|0x20 && c|0x20 <= 'f':
-		return int(c|0x20-'a') + 10
-	default:
-		return -1
+	case err != nil:
+		return "", badEscape
+	case strings.Contains(name, "\x00"):
+		return "", encodedNUL
+	case strings.Contains(name, "/"), on == windows && strings.Contains(name, `\`):
+		return "", encodedSeparator
 	}
+	return name, ""
 }
 
 // join returns the absolute path with these names.
