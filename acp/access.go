@@ -23,37 +23,44 @@ import (
 //     ask rule the user is asked, unless the agent has just done so.
 
 // Permits implements [backend.Host].
-func (h *host) Permits() *permission.Permits { return h.permits }
+func (s *session) Permits() *permission.Permits { return s.permits }
 
 // checkRules returns what a backend wants to do through the client, if there are rules, and a
 // *[permission.RuleError] if one is about it.
-func (h *host) checkRules(
-	ctx context.Context, method string, params backend.Raw,
+func (a asker) checkRules(
+	method string, params backend.Raw,
 ) (action permission.Action, err error) {
-	rules, err := h.permits.Restrictions()
-	if err == nil && rules.Ask == nil && rules.Deny == nil {
+	s := a.session
+	rules, err := s.permits.Restrictions()
+	if a.decided || err == nil && rules.Ask == nil && rules.Deny == nil {
 		return action, nil
 	}
-	if action, err = h.requested(method, backend.Made(ctx, params)); err != nil {
+	if action, err = a.requested(method, params); err != nil {
 		return action, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s: %v", method, err)
 	}
 	if action.Verb == "" && action.Files == nil { // it is about something else
 		return action, nil
 	}
-	return action, h.permits.Check(action)
+	return action, s.permits.Check(action)
 }
 
 // requested returns what a request to the client does to files or runs, the zero action for others.
 // The verb of a method for files that is not known is "".
-func (h *host) requested(method string, params backend.Raw) (action permission.Action, err error) {
+func (a asker) requested(
+	method string, params backend.Raw,
+) (action permission.Action, err error) {
+	s := a.session
+	if a.Made != nil {
+		params = a.Made
+	}
 	switch method {
 	case protocol.TerminalCreate:
 		line, dir, err := commandOf(params)
 		if err != nil {
 			return action, err
 		}
-		dir = cmp.Or(dir, h.workspace.Roots().Cwd().String())
-		action, _ = permission.Command(h.workspace, line, dir)
+		dir = cmp.Or(dir, s.guarded.Roots().Cwd().String())
+		action, _ = permission.Command(s.guarded, line, dir)
 		return action, nil
 	case protocol.ReadTextFile:
 		action.Verb = permission.Read
@@ -65,7 +72,7 @@ func (h *host) requested(method string, params backend.Raw) (action permission.A
 		}
 	}
 	path, _, err := pathMember(params, "path")
-	place := permission.Place{Workspace: h.workspace}
+	place := permission.Place{Workspace: s.guarded}
 	for _, p := range spellings(path) {
 		action.Files = append(action.Files, place.Access(action.Verb, p).Files...)
 	}
@@ -95,13 +102,14 @@ func commandOf(params backend.Raw) (line, dir string, err error) {
 
 // ruled returns the work for a request that a rule is about, which pass sends to the client. The
 // user is asked if the rule says so.
-func (h *host) ruled(
+func (a asker) ruled(
 	ctx context.Context, method string, params backend.Raw, refusal error, pass func() backend.Work,
 ) backend.Work {
 	refused, byRule := errors.AsType[*permission.RuleError](refusal)
-	s := h.live()
-	if !byRule || refused.Effect == permission.Deny || s == nil {
-		if byRule && s != nil {
+	s := a.session
+	live := s.at() == isLive
+	if !byRule || refused.Effect == permission.Deny || !live {
+		if byRule && live {
 			s.agent.log.Info("a rule refused a request of the agent", "session", s.id,
 				"method", method, "rule", refused.Rule.String())
 			s.agent.connection.observe(AnswerEvent{Session: s.id, Title: method,
@@ -111,13 +119,13 @@ func (h *host) ruled(
 			method, refusal))
 	}
 	return func() (backend.Raw, error) {
-		if err := h.askByRule(ctx, method, refused); err != nil {
+		if err := s.askByRule(ctx, method, refused); err != nil {
 			return nil, err
 		}
-		if err := h.check(method, params); err != nil {
+		if err := a.check(ctx, method, params); err != nil {
 			return nil, err
 		}
-		now, err := h.requested(method, backend.Made(ctx, params))
+		now, err := a.requested(method, params)
 		if err != nil || !now.IsPartOf(refused.Action) {
 			return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams,
 				"acp-agent refused %s: its file was replaced while the user was asked", method)
@@ -128,7 +136,7 @@ func (h *host) ruled(
 
 // askByRule asks the user about a request of the agent, as a rule wants, and returns nil if they
 // allow it.
-func (h *host) askByRule(ctx context.Context, method string, refused *permission.RuleError) error {
+func (s *session) askByRule(ctx context.Context, method string, refused *permission.RuleError) error {
 	what, kind, verb := refused.Action.Line, sdk.ToolKindExecute, "Run "
 	if refused.Action.Verb != permission.Run {
 		what, kind, verb = refused.Action.Files[0].Path, sdk.ToolKindOther, "Use "
@@ -143,7 +151,7 @@ func (h *host) askByRule(ctx context.Context, method string, refused *permission
 	if refused.May {
 		asks = " may be about what this reads"
 	}
-	_, err := h.askAbout(ctx, h, backend.Question{
+	_, err := s.askAbout(ctx, s, backend.Question{
 		Call: backend.NewToolCall("rule", kind, verb+text.Code(text.Line(what, text.MaxArgument)),
 			"Your rule "+text.Code(refused.Rule.String())+asks+":\n\n"+
 				text.Block("", text.Printable(what))),

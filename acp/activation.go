@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
@@ -16,7 +17,7 @@ import (
 // opening describes the session to open.
 type opening struct {
 	id         sessionstore.ID // for the client
-	stored     sessionstore.ID // see host
+	stored     sessionstore.ID // see session
 	params     sessionParams
 	activation backend.Activation // without Params
 	foreign    bool               // the store does not have it, or its source
@@ -31,7 +32,11 @@ type opening struct {
 //
 // Either activate makes the session active, or abandon undoes what open has done.
 func (a *agent) open(ctx context.Context, o opening) (*session, error) {
-	s := &session{agent: a, id: o.id, address: newAddress(o.id), updates: make(chan struct{}, 1)}
+	s := &session{agent: a, id: o.id, stored: o.stored, address: newAddress(o.id), params: o.params,
+		isNew: o.activation.Cause == backend.New, viewers: o.viewers, replay: newReplay(a, o),
+		settled: make(chan struct{}), scanning: make(chan struct{}, 1),
+		outside: make(chan struct{}, 1)}
+	s.spending.session = s
 	if o.previous == nil {
 		if err := a.takeSession(); err != nil {
 			return nil, err
@@ -50,9 +55,9 @@ func (a *agent) open(ctx context.Context, o opening) (*session, error) {
 		}
 	}()
 	params := o.activation
-	params.Params, params.History = s.params.rest, s.host.history(params.History)
+	params.Params, params.History = s.params.rest, s.history(params.History)
 	var err error
-	s.backend, s.opened, err = a.backend.Open(ctx, params, s.host)
+	s.backend, s.opened, err = a.backend.Open(ctx, params, s)
 	if errors.Is(err, backend.ErrUnknownSession) {
 		if _, told := errors.AsType[*backend.Error](err); told && !o.foreign {
 			return nil, err // it is listed, so it matters why it cannot be opened
@@ -90,7 +95,6 @@ func (a *agent) releaseSession() {
 // openRoots does the part of opening that reads disks: it opens the roots and scans them.
 func (s *session) openRoots(ctx context.Context, o opening) (err error) {
 	a := s.agent
-	s.params = o.params
 	s.workspace, err = s.params.openRoots(ctx, a.options.Workspace)
 	if err != nil {
 		return err
@@ -98,23 +102,16 @@ func (s *session) openRoots(ctx context.Context, o opening) (err error) {
 	for _, root := range s.workspace.Opened() {
 		s.broad = append(s.broad, broadDir(root.Real, a.homeDir()))
 	}
-	s.host = newHost(a, s.id, o.stored, s.workspace, o.viewers)
-	s.host.stop, s.host.rate, s.host.foreign = o.activation.Stop, o.rate, o.foreign
-	s.host.loading = o.loading
-	s.host.permits = newPermits(a, s.id, s.workspace, o.previous)
-	s.host.workspace = s.host.permits.Guard(s.workspace)
-	s.host.isNew = o.activation.Cause == backend.New
+	s.permits = newPermits(a, s.id, s.workspace, o.previous)
+	s.guarded = s.permits.Guard(s.workspace)
 	if err := s.params.checkShown(s.workspace); err != nil {
 		return err
 	}
-	if s.change,
-		err = a.changeServers(s.id, s.workspace, o.previous, o.params.servers); err != nil {
+	if s.servers, err = s.openServers(o.previous); err != nil {
 		return err
 	}
-	s.servers = &sessionServers{set: s.change.set,
-		ours: a.info().MCP == backend.AdapterConnects, given: s.change.configs}
-	s.host.servers = s.servers
-	return s.host.scan(ctx)
+	s.catalog, err = discovery.Scan(ctx, s.guarded, discovery.Options{})
+	return err
 }
 
 // store stores the session with do, and abandons it if that fails or panics.
@@ -140,15 +137,14 @@ func (s *session) abandon() {
 	if s.workspace == nil {
 		return
 	}
-	s.host.close()
+	s.advance(isClosed)
 	ctx, cancel := commitContext(a.base)
 	defer cancel()
 	var err error
 	if s.backend != nil {
 		err = a.tasks.Guard("close", func() error { return s.backend.Close(ctx) })
 	}
-	err = errors.Join(err, s.change.abandon(ctx), s.host.dropReplayed(ctx),
-		s.workspace.Close())
+	err = errors.Join(err, s.closeServers(ctx), s.dropReplayed(ctx), s.workspace.Close())
 	if err != nil {
 		a.log.Warn("cannot close a session that failed to open", "session", s.id, "error", err)
 	}
@@ -158,14 +154,14 @@ func (s *session) abandon() {
 // has ended, it fails and closes the session, which remains stored.
 func (s *session) activate(q *queue, lease sessionstore.Lease, title string) error {
 	a := s.agent
-	s.change.apply(s.host, s.backend)
-	s.queue, s.lease, s.change = q, lease, serverChange{}
+	s.queue, s.lease = q, lease
+	s.changeServers(s.servers.change)
+	s.ownServers(true)
 	for _, u := range statesIn(s.opened.Result) {
 		s.noteMode(u)
 	}
 	s.titled.Store(title != "")
-	s.record = newRecord(s, a.options.tuning.Recorder)
-	s.spending = newSpending(s)
+	s.record = newRecord(s)
 	s.watch()
 	if !a.home.queues.Activate(q, s) {
 		s.retire(a.base)
@@ -174,9 +170,9 @@ func (s *session) activate(q *queue, lease sessionstore.Lease, title string) err
 		}
 		return backend.ErrClosed
 	}
-	s.host.attach(s)
+	s.attach()
 	a.observeOpened(s)
-	s.host.announceCommands()
+	s.announceCommands()
 	return nil
 }
 

@@ -30,10 +30,10 @@ type agent struct {
 	endBase    context.CancelCauseFunc
 	unused     chan struct{} // closed when nothing uses the agent; see principal.use
 
-	known    atomic.Pointer[initialized] // nil before initialize has succeeded
-	starter  *mcpclient.Starter          // limits how many MCP servers start at once
-	sessions *listing.Sessions           // in the store, or known to the backend only
-	tasks    *tasks.Group                // what may outlive its request
+	known    atomic.Pointer[initialization] // nil before initialize
+	starter  *mcpclient.Starter             // limits how many MCP servers start at once
+	sessions *listing.Sessions              // in the store, or known to the backend only
+	tasks    *tasks.Group                   // what may outlive its request
 
 	homeDir func() workspace.Dir // the real path of the home directory, resolved once
 }

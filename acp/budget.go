@@ -81,13 +81,13 @@ func (b *Budget) UnmarshalText(text []byte) (err error) {
 func (s *session) spent(ctx context.Context, b Budget) (sum float64, err error) {
 	q := sessionstore.ChargeQuery{Meter: sessionstore.CostMeter}
 	if b.Per == PerSession {
-		q.Session = s.host.stored
+		q.Session = s.stored
 	} else {
 		now := time.Now()
 		q.Since = time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, now.Location())
 	}
 	sums, err := s.agent.options.Store.Sums(ctx, q)
-	inside := map[sessionstore.ID]bool{s.host.stored: true}
+	inside := map[sessionstore.ID]bool{s.stored: true}
 	for _, c := range sums {
 		if c.Unit != b.Currency || err != nil {
 			continue
@@ -141,7 +141,7 @@ func (s *session) askToExceed(ctx context.Context, budgets []Budget) error {
 		if spent < b.Amount || s.spending.mayExceed(b) {
 			continue
 		}
-		answer, err := unrecorded{s.host}.Ask(ctx, backend.Question{
+		answer, err := unrecorded{s}.Ask(ctx, backend.Question{
 			Call: backend.NewToolCall("budget", sdk.ToolKindOther,
 				fmt.Sprintf("The budget of %s is used up", b),
 				text.Money(spent, b.Currency)+" were used, as reported by the agents."),

@@ -48,9 +48,9 @@ func (c *clientCapabilities) elicitationModes() (modes []string) {
 	return modes
 }
 
-func readClientCapabilities(params json.RawMessage) *clientCapabilities {
+func readClientCapabilities(params json.RawMessage) clientCapabilities {
 	raw := members(params)["clientCapabilities"]
-	c := &clientCapabilities{declared: make(map[string]bool)}
+	c := clientCapabilities{declared: make(map[string]bool)}
 	known := map[string]bool{"": true}
 	for _, capability := range protocol.ClientCapabilities() {
 		known[capability.Path] = true
@@ -90,12 +90,7 @@ func hasUnknown(raw json.RawMessage, path string, known map[string]bool) bool {
 }
 
 // clientCapabilities returns what the client declared.
-func (c *connection) clientCapabilities() *clientCapabilities {
-	if declared := c.capabilities.Load(); declared != nil {
-		return declared
-	}
-	return &clientCapabilities{}
-}
+func (c *connection) clientCapabilities() *clientCapabilities { return &c.agent.info().client }
 
 // checkMethod rejects a request to the client for a method, or a mode of elicitation, that the
 // client did not advertise, or for a child session if it did not advertise these.

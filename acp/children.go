@@ -2,19 +2,15 @@ package acp
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"log/slog"
 	"strings"
 	"sync/atomic"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/internal/permission"
-	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
-	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // A child session, such as that of a subagent, is part of the session that it belongs to: it has no
@@ -88,104 +84,6 @@ func withExternal(u backend.Update, id sessionstore.ID) backend.Raw {
 func kindOf(u backend.Update) sessionstore.Kind {
 	_, of, _ := u.Child()
 	return of.Kind
-}
-
-// childClient implements [backend.Client] for a child session.
-type childClient struct {
-	*host
-	key   string
-	roots workspace.Roots
-}
-
-// Child implements [backend.Host].
-func (h *host) Child(key string, roots workspace.Roots) backend.Client {
-	return childClient{h, key, roots}
-}
-
-// Call implements [backend.Client].
-func (c childClient) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
-	if err := c.check(ctx, method, params); err != nil {
-		return jsonrpc.Fail(err)
-	}
-	action, err := c.checkRules(ctx, method, params)
-	send := func() backend.Work { return c.send(ctx, method, c.addressed(method, params), action) }
-	if err != nil {
-		return c.ruled(ctx, method, params, err, func() backend.Work {
-			if err := c.check(ctx, method, params); err != nil {
-				return jsonrpc.Fail(err)
-			}
-			return send()
-		})
-	}
-	if s := c.live(); s != nil && method == protocol.RequestPermission {
-		return s.requestPermission(ctx, c.asker(ctx, s), params)
-	}
-	return send()
-}
-
-// Notify implements [backend.Client].
-func (c childClient) Notify(ctx context.Context, method string, params backend.Raw) error {
-	if err := c.check(ctx, method, params); err != nil {
-		return err
-	}
-	if _, err := c.checkRules(ctx, method, params); err != nil {
-		return err
-	}
-	return c.notify(ctx, method, c.addressed(method, params))
-}
-
-// addressed returns the params of a message about the child.
-func (c childClient) addressed(method string, params backend.Raw) backend.Raw {
-	if method == protocol.RequestPermission {
-		params = protocol.MapToolCallReferences(params, "toolCall",
-			func(text string) string { return external(c.id, text) })
-	}
-	return putSessionID(params, childID(c.id, c.key))
-}
-
-// check returns an error if the backend may not send the client this message for the child: its
-// paths must be in the session's roots and in the child's.
-func (c childClient) check(ctx context.Context, method string, params backend.Raw) error {
-	if err := c.host.check(method, putSessionID(params, childID(c.id, c.key))); err != nil {
-		return err
-	}
-	return c.inRoots(ctx, func(w *workspace.Workspace) error {
-		return checkPaths(w, method, params)
-	})
-}
-
-// asker returns the child as one. Paths must be in the session's roots and in its own.
-func (c childClient) asker(ctx context.Context, s *session) asker {
-	from := s.asker()
-	inSession := from.handOver
-	from.child, from.inRoots = c.key, c.inRoots
-	from.handOver = func(path string) error {
-		if err := inSession(path); err != nil {
-			return err
-		}
-		return c.inRoots(ctx, func(w *workspace.Workspace) error {
-			return permission.HandOver(w, path)
-		})
-	}
-	from.address = func(params backend.Raw) backend.Raw {
-		return c.addressed(protocol.RequestPermission, params)
-	}
-	return from
-}
-
-// inRoots calls do with the child's roots.
-func (c childClient) inRoots(
-	ctx context.Context, do func(w *workspace.Workspace) error,
-) error {
-	if c.roots.IsZero() || c.roots.Equal(c.workspace.Roots()) {
-		return do(c.workspace)
-	}
-	w, err := workspace.Open(ctx, c.roots, c.agent.options.Workspace)
-	if err != nil {
-		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "the folders of the subagent: %v", err)
-	}
-	defer w.Close()
-	return do(w)
 }
 
 // cancelChild passes the client's session/cancel for a child on to the backend.

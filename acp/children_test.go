@@ -70,7 +70,7 @@ func (s *familySession) Prompt(
 		if err != nil {
 			return err
 		}
-		result, err := s.host.Child(child, roots).Call(ctx, method, backend.Raw(call))()
+		result, err := s.host.For(backend.Sender{Child: child, Roots: roots}).Call(ctx, method, backend.Raw(call))()
 		if err != nil {
 			result = backend.Encode(err.Error())
 		}

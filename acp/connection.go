@@ -23,10 +23,8 @@ type connection struct {
 	home  *home
 	peer  Peer
 
-	initializing initializing
-	capabilities atomic.Pointer[clientCapabilities]
-	serving      context.Context // of Serve; if it ends, the turns that the client has prompted do
-	left         atomic.Bool     // the connection has ended
+	serving context.Context // of Serve; if it ends, the turns that the client has prompted do
+	left    atomic.Bool     // the connection has ended
 }
 
 // connect returns a connection over t of a client of the agent. ctx is that of Serve.
@@ -64,7 +62,7 @@ func (c *connection) Accept(ctx context.Context, r *jsonrpc.Request) jsonrpc.Wor
 	if r.IsNotification() {
 		return c.acceptNotification(ctx, r)
 	}
-	if r.Method != protocol.Initialize && !c.initializing.begun() {
+	if r.Method != protocol.Initialize && c.agent.known.Load() == nil {
 		return jsonrpc.Fail(errNotInitialized(r.Method))
 	}
 	accept := methodOf(r.Method).accept
@@ -86,7 +84,7 @@ func (c *connection) acceptNotification(ctx context.Context, r *jsonrpc.Request)
 		return nil
 	}
 	switch _, _, isChild := splitChild(id); {
-	case isChild, c.agent.known.Load() == nil, methodOf(r.Method).shape != nil,
+	case isChild, !c.agent.isKnown(), methodOf(r.Method).shape != nil,
 		protocol.IsRefused(r.Method):
 		// a request sent as a notification is ignored
 		return nil
@@ -131,9 +129,9 @@ func (c *connection) cancel(id sessionstore.ID, rest func() backend.Raw) {
 		return
 	}
 	s := q.Active()
-	views := q.IsOpening(c) || s != nil && s.host.viewers.Has(c)
+	views := q.IsOpening(c) || s != nil && s.viewers.Has(c)
 	if s != nil && views {
-		s.host.viewers.Stop(c)
+		s.viewers.Stop(c)
 	}
 	switch {
 	case !isChild:
@@ -203,7 +201,7 @@ func (c *connection) passToSession(
 
 // viewed returns the active session of a queue if the client has it open, otherwise nil.
 func (c *connection) viewed(q *queue) *session {
-	if s := q.Active(); s != nil && s.host.viewers.Has(c) {
+	if s := q.Active(); s != nil && s.viewers.Has(c) {
 		return s
 	}
 	return nil
@@ -225,7 +223,7 @@ func (c *connection) passToBackend(
 	if isChild || id != "" && (!a.grants.Sessions || strings.HasPrefix(r.Method, "session/set_")) {
 		return func() (json.RawMessage, error) { return nil, a.whyInactive(ctx, id) }
 	}
-	if a.known.Load() != nil && check == nil {
+	if a.isKnown() && check == nil {
 		return a.callBackend(ctx, r)
 	}
 	return func() (json.RawMessage, error) {

@@ -24,10 +24,10 @@
 //   - A session is a conversation about an ordered list of roots, the first of which is its working
 //     directory. Users see roots as folders. It knows the agent that runs it.
 //   - An activation is a session that is open in this process, with its roots, its MCP servers and
-//     the backend's part of it. A lease of the store says which process has it.
+//     the backend's part of it: the type session. A lease of the store says which process has it.
 //   - A turn is a prompt and everything until its response.
 //   - A queue keeps the requests of one session in order; a ticket is a request's place in it.
-//   - The host is what a backend sees of its session: the roots, the client, the MCP servers.
+//   - The host is what a backend sees of its session, which implements it (host.go).
 //   - The viewers of a session are the connections that have it open.
 //   - A notice is something that the user is told once, as a message in the conversation.
 //
@@ -97,17 +97,17 @@
 //   - A prompt: session_prompt.go takes a turn (package acp/internal/session/turns) through the queue, the
 //     store and the backend.
 //   - An update: the backend creates it with backend.ParseUpdate and passes it to
-//     turnUpdates.Update (turn_updates.go) during a turn, or to host.Update (host.go), which
-//     buffers it until the session's response was sent. Both call session.update (session.go),
+//     turnUpdates.Update (turn_updates.go) during a turn, or to session.Update (host.go), which
+//     buffers it until the session's response was sent. Both call session.send (session.go),
 //     which sends it to the client, if that takes its kind (updates.go), and hands it to the
-//     sessionstore.Recorder that writes to the store. Their Commit methods call
-//     session.commit, which waits for the store before it sends.
+//     sessionstore.Recorder that writes to the store. Their Commit methods wait for the store
+//     before the update is sent.
 //   - A replay: replay.go shows the stored history during a load. What the backend replays after
-//     the end of it goes through host.Replay (replay_backend.go) into a draft, which is added to
+//     the end of it goes through session.Replay (replay_backend.go) into a draft, which is added to
 //     the history. replay_rate.go limits how fast both are.
 //   - A child session, such as that of a subagent: children.go. Its updates and requests are those
 //     of the session, with a key in them.
-//   - A message of the backend to the client: host.check in host.go compares its method with the
+//   - A message of the backend to the client: asker.check in client_calls.go compares its method with the
 //     client's capabilities and its paths with the session's roots (capabilities.go). A permission
 //     request that is the first to mention its tool call is also recorded (tool_calls.go). A
 //     rule of the user may answer it (permission.go). Deny and ask rules also hold for files and
@@ -133,33 +133,15 @@
 //
 // # Locks
 //
-// A goroutine that holds a lock takes only locks further down in its list. The first list is of
-// those held while the backend, the client or the store is called:
+// A goroutine that holds a lock takes only locks further down. The first four are held while the
+// backend, the client or the store is called:
 //
-//  1. a ticket that holds its queue (turns.Ticket): a lifecycle request's until its response was
-//     sent, a prompt's until its turn has begun
-//  2. session.inBackend: while the backend is given a prompt or request, or told of a turn's end
-//  3. turnUpdates.mu: read-locked while an update of the turn is sent; locked to move the turn to
-//     another session or to end it
-//  4. host.replays: while an update of the backend's own history is shown and recorded;
-//     host.saving: while a state of the backend is stored
-//  5. host.outside.turn, a channel: while the user is asked about a file outside the roots, and
-//     while that is read
-//  6. session.updates, a channel: while one update is shown and recorded
-//  7. record.mu: while a recorder is closed, which waits for its last segment
-//  8. session.leasing: read-locked while the store is written to, locked while the lease changes
+//  1. a ticket that holds its queue (turns.Ticket)
+//  2. session.inBackend: the methods of the backend's session must not overlap
+//  3. session.beginUpdate: one update is going out
+//  4. session.leasing: the recorder writes to the store while 3 is held
+//  5. session.mu, its state, and locks of turns, listing, tasks and Server, for a few statements
 //
-// Updates may be sent with 2 to 6 held. So what ends a turn or a session because an update could
-// not be sent or stored runs on another goroutine: it needs 2 and 3.
-//
-// Three more are held for longer, and none of these is taken meanwhile: sessionServers.mu, while a
-// server is added, listing.importRun.mu, while sessions are stored, and host.scanning, a channel,
-// while the roots are scanned again (host.mu is taken then).
-//
-// The others are held for a few statements, after any of the first list:
-//
-//   - in package turns: Queues.mu, then Queue.mu, then Turn.mu
-//   - listing.imports.mu, then tasks.Group.mu
-//   - host.mu, turns.Viewers.mu, initializing.mu, servers.Set.mu, Server.mu and session.ending:
-//     no further lock of these is taken
+// What ends a turn or a session because an update could not be sent or stored runs on another
+// goroutine: it needs 2.
 package acp

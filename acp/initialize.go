@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"strconv"
-	"sync"
 
 	sdk "github.com/coder/acp-go-sdk"
 
@@ -18,19 +17,26 @@ import (
 // protocolVersion is the only version of ACP that the adapter speaks.
 const protocolVersion = 1
 
-// initialized holds the facts that a successful initialize made known. It does not change.
-type initialized struct {
+// initialization is what initialize has made known. It does not change; the next step replaces it.
+type initialization struct {
+	client clientCapabilities
+	ended  chan struct{} // closed when the initialize is complete or has failed
+
+	// Zero until it is complete, when Kind is not empty:
 	backend.Info
 	transports mcpTransports // that were advertised
 }
 
-// info returns what initialize made known, the zero value before it has succeeded.
-func (a *agent) info() *initialized {
+// info returns what initialize has made known, the zero value before.
+func (a *agent) info() *initialization {
 	if known := a.known.Load(); known != nil {
 		return known
 	}
-	return &initialized{}
+	return &initialization{}
 }
+
+// isKnown reports whether initialize is complete.
+func (a *agent) isKnown() bool { return a.info().Kind != "" }
 
 // identity returns the agent that the sessions belong to.
 func (a *agent) identity() sessionstore.Agent {
@@ -40,8 +46,7 @@ func (a *agent) identity() sessionstore.Agent {
 
 // needsNoSignIn reports whether the backend named no methods to sign in.
 func (a *agent) needsNoSignIn() bool {
-	known := a.known.Load()
-	return known != nil && !namesSignIn(members(known.Initialize))
+	return a.isKnown() && !namesSignIn(members(a.info().Initialize))
 }
 
 // namesSignIn reports whether the result of initialize has a list of methods to sign in, perhaps an
@@ -51,61 +56,20 @@ func namesSignIn(result map[string]json.RawMessage) bool {
 	return given && string(methods) != "null"
 }
 
-// initializing holds back what comes before the response to initialize.
-type initializing struct {
-	mu      sync.Mutex
-	pending chan struct{} // not nil after initialize was read; closed when it is complete
-}
-
-// begin notes that an initialize was read. Only one may succeed, and another may follow only after
-// a failure.
-func (i *initializing) begin() error {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.pending != nil {
-		return stateError(jsonrpc.CodeInvalidRequest, "initialize was already sent: send it once",
-			reasonData{Reason: "initialized"})
-	}
-	i.pending = make(chan struct{})
-	return nil
-}
-
-// end ends the initialize that began.
-func (i *initializing) end(ok bool) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	close(i.pending)
-	if !ok {
-		i.pending = nil
-	}
-}
-
-// current returns a channel that is closed when the initialize that was read is complete, nil if
-// none was.
-func (i *initializing) current() <-chan struct{} {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.pending
-}
-
-// begun reports whether an initialize was read.
-func (i *initializing) begun() bool { return i.current() != nil }
-
 // initialized waits for an initialize that was read before. It fails if there is none or it failed.
 func (c *connection) initialized(ctx context.Context) error {
-	if c.agent.known.Load() != nil {
+	known := c.agent.info()
+	if known.Kind != "" {
 		return nil
 	}
-	pending := c.initializing.current()
-	if pending == nil {
-		return errNotInitialized("the request")
+	if known.ended != nil {
+		select {
+		case <-known.ended:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
-	select {
-	case <-pending:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	if c.agent.known.Load() == nil {
+	if !c.agent.isKnown() {
 		return errNotInitialized("the request")
 	}
 	return nil
@@ -116,44 +80,40 @@ func (c *connection) initialized(ctx context.Context) error {
 var errNoKind = errors.New(
 	"the backend has no Info.Kind: name the agent that its sessions belong to")
 
-// acceptInitialize serves initialize.
+// acceptInitialize serves initialize. Only one may succeed, and another may follow only after a
+// failure.
 func (c *connection) acceptInitialize(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 	if err := checkInitialize(r.Params); err != nil {
 		return jsonrpc.Fail(err)
 	}
-	if err := c.initializing.begin(); err != nil {
-		return jsonrpc.Fail(err)
+	a := c.agent
+	begun := &initialization{client: readClientCapabilities(r.Params), ended: make(chan struct{})}
+	if !a.known.CompareAndSwap(nil, begun) {
+		return jsonrpc.Fail(stateError(jsonrpc.CodeInvalidRequest,
+			"initialize was already sent: send it once", reasonData{Reason: "initialized"}))
 	}
 	return func() (result json.RawMessage, err error) {
-		ok := false
-		defer func() { c.initializing.end(ok) }() // also after a panic
-		ctx, cancel := c.agent.requestContext(ctx)
+		var complete *initialization
+		defer func() { // also after a panic
+			a.known.Store(complete)
+			close(begun.ended)
+		}()
+		ctx, cancel := a.requestContext(ctx)
 		defer cancel()
-		c.capabilities.Store(readClientCapabilities(r.Params))
-		var known *initialized
-		if result, known, err = c.agent.initialize(ctx, r.Params); err != nil {
+		info, err := a.backend.Initialize(ctx, r.Params, sessionless{a})
+		if err != nil {
 			return nil, err
 		}
-		c.agent.known.Store(known)
-		ok = true
-		return result, nil
+		if info.Kind == "" {
+			return nil, errNoKind
+		}
+		info.Initialize = a.grants.offered(info.Initialize)
+		result, transports, err := a.initializeResult(info)
+		if err == nil {
+			complete = &initialization{begun.client, begun.ended, info, transports}
+		}
+		return result, err
 	}
-}
-
-// initialize initializes the backend. It returns the response, and what is known now.
-func (a *agent) initialize(
-	ctx context.Context, params json.RawMessage,
-) (json.RawMessage, *initialized, error) {
-	info, err := a.backend.Initialize(ctx, params, sessionless{a})
-	if err != nil {
-		return nil, nil, err
-	}
-	if info.Kind == "" {
-		return nil, nil, errNoKind
-	}
-	info.Initialize = a.grants.offered(info.Initialize)
-	result, transports, err := a.initializeResult(info)
-	return result, &initialized{info, transports}, err
 }
 
 // checkInitialize rejects params without a protocol version.

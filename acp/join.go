@@ -23,9 +23,9 @@ func (l *load) joins() (bool, error) {
 	if s == nil || l.inTurn {
 		return false, nil
 	}
-	others := s.host.viewers.Others(l.from) > 0 || !l.from.peer.Role.may(acts)
+	others := s.viewers.Others(l.from) > 0 || !l.from.peer.Role.may(acts)
 	running := l.at.Queue.Runs()
-	isTurnOfNobody := running && !s.host.viewers.Has(l.from)
+	isTurnOfNobody := running && !s.viewers.Has(l.from)
 	if !others && !isTurnOfNobody {
 		return false, nil
 	}
@@ -50,7 +50,7 @@ func (l *load) join(ctx context.Context) (_ *session, _ json.RawMessage, err err
 			return nil, nil, err
 		}
 	}
-	a, v := l.agent, l.previous.host.viewers
+	a, v := l.agent, l.previous.viewers
 	if !v.Enter(l.from) {
 		return nil, nil, backend.ErrClosed
 	}
@@ -75,7 +75,7 @@ func (l *load) join(ctx context.Context) (_ *session, _ json.RawMessage, err err
 	}
 	l.joined = func() {
 		for _, u := range c.states { // they are newer than those in the response
-			if err := l.show(a.base, c.session.host.announce(u)); err != nil {
+			if err := l.show(a.base, c.session.announce(u)); err != nil {
 				a.log.Debug("update not sent", "session", c.session.id, "error", err)
 			}
 		}
@@ -125,7 +125,7 @@ func (l *load) history(
 ) iter.Seq2[sessionstore.Update, error] {
 	return func(yield func(sessionstore.Update, error) bool) {
 		at := 0
-		for u, err := range l.agent.options.Store.History(ctx, l.previous.host.stored) {
+		for u, err := range l.agent.options.Store.History(ctx, l.previous.stored) {
 			if at++; err == nil && at <= skip {
 				continue
 			}
@@ -153,10 +153,10 @@ func (l *load) cut(ctx context.Context, shown int) (c cut, err error) {
 		return c, err
 	}
 	s := at.Queue.Active()
-	if s == nil || s.host.viewers != l.previous.host.viewers {
+	if s == nil || s.viewers != l.previous.viewers {
 		return c, errNotActive(l.previous.id) // it was closed meanwhile
 	}
-	defer s.host.viewers.Hurry()() // those that do not read must not hold up this client
+	defer s.viewers.Hurry()() // those that do not read must not hold up this client
 	if err := s.beginUpdate(ctx); err != nil {
 		return c, err
 	}
@@ -176,13 +176,13 @@ func (l *load) cut(ctx context.Context, shown int) (c cut, err error) {
 		return c, err
 	}
 	c.session, c.result = s, s.joinResult()
-	s.host.viewers.Keep(l.from)
+	s.viewers.Keep(l.from)
 	return c, nil
 }
 
 // states returns the states of the session. The caller has begun an update.
 func (s *session) states(ctx context.Context) ([]backend.Update, error) {
-	stored, err := s.agent.options.Store.States(ctx, s.host.stored)
+	stored, err := s.agent.options.Store.States(ctx, s.stored)
 	if err != nil {
 		return nil, err
 	}
@@ -198,7 +198,7 @@ func (s *session) states(ctx context.Context) ([]backend.Update, error) {
 
 // joinResult returns the result for a client that joins.
 func (s *session) joinResult() json.RawMessage {
-	result := withMeta(s.opened.Result, "viewers", backend.Encode(len(s.host.viewers.Clients())))
+	result := withMeta(s.opened.Result, "viewers", backend.Encode(len(s.viewers.Clients())))
 	if len(s.queue.Unanswered()) > 0 {
 		result = withMeta(result, "turn", json.RawMessage(`{"running":true}`))
 	}
@@ -230,7 +230,7 @@ func (l *load) reopenForAll(ctx context.Context) error {
 		"Another window opened this session with other folders. They are now: "+
 			strings.Join(paths, ", ")+".")))
 	for _, u := range news {
-		next.host.viewers.try(ctx, nil, u)
+		next.viewers.try(ctx, nil, u)
 	}
 	return nil
 }

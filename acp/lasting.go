@@ -13,9 +13,9 @@ import (
 // keepIfLeft keeps s if the client has left while it was opening s.
 func (s *session) keepIfLeft(c *connection) {
 	if c.HasLeft() {
-		s.host.viewers.Leave(c)
+		s.viewers.Leave(c)
 	}
-	s.keep(s.host.viewers.Alone(), c.graceNow())
+	s.keep(s.viewers.Alone(), c.graceNow())
 }
 
 // keep waits up to the given time for the turns of s to end, then closes s, which has lost its last
@@ -52,7 +52,7 @@ func (s *session) closeUnviewed(over bool) bool {
 	base := s.agent.base
 	at := s.agent.home.queues.Ticket(s.id, turns.Lifecycle, nil)
 	defer at.Release()
-	if at.Acquire(base) != nil || at.Queue.Active() != s || s.host.viewers.Alone() == nil {
+	if at.Acquire(base) != nil || at.Queue.Active() != s || s.viewers.Alone() == nil {
 		return true
 	}
 	if !over && len(at.Queue.Unanswered()) > 0 {

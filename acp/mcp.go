@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/servers"
 	"github.com/acp-agent/acp-agent/acp/internal/servers/found"
+	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
 	"github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
@@ -17,41 +17,62 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
-	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// serverChange is a change of a session's MCP servers. It is prepared for a new activation while
-// that can still fail, and made once it cannot.
-type serverChange struct {
-	set     *servers.Set
-	change  *mcpclient.Change
-	configs []mcpclient.Config
-	created bool // the set belongs to this activation, not to the session that it replaces
+// sessionServers are the MCP servers of a session.
+type sessionServers struct {
+	set   *servers.Set
+	ours  bool               // the backend does not connect the servers, and uses set
+	given []mcpclient.Config // with the session
+	found []mcpclient.Config // in the roots, and allowed by the user; guarded by the queue
+	// change is made once the session is active, because it cannot be undone.
+	change *mcpclient.Change
+	// owned means that the session closes set, unlike the one that it replaces or that replaces it.
+	// Guarded by the session's state.
+	owned bool
 }
 
-// changeServers prepares the change to the given servers with the roots of w. previous is the
-// session whose servers it starts from, or nil.
-func (a *agent) changeServers(
-	id sessionstore.ID, w *workspace.Workspace, previous *session, configs []mcpclient.Config,
-) (serverChange, error) {
-	for i := range configs {
-		if err := a.applyPolicy(&configs[i]); err != nil {
-			return serverChange{}, err
+// openServers prepares the MCP servers of s, in place of those of previous, if that is not nil.
+func (s *session) openServers(previous *session) (*sessionServers, error) {
+	a := s.agent
+	mine := &sessionServers{given: s.params.servers, ours: a.info().MCP == backend.AdapterConnects}
+	for i := range mine.given {
+		if err := a.applyPolicy(&mine.given[i]); err != nil {
+			return nil, err
 		}
 	}
-	c := serverChange{configs: configs}
 	if previous != nil {
-		c.set = previous.servers.set
+		mine.set = previous.servers.set
 	} else {
 		o := a.options.tuning.MCP
-		o.Logger = o.Logger.With("session", id)
+		o.Logger = o.Logger.With("session", s.id)
 		o.Elicitation = a.connection.clientCapabilities().elicitationModes()
-		c.set, c.created = servers.NewSet(a.starter, o), true
+		mine.set, mine.owned = servers.NewSet(a.starter, o), true
 	}
 	var err error
-	c.change, err = prepareServers(c.set, w, configs)
-	return c, err
+	mine.change, err = prepareServers(mine.set, s.workspace, mine.given)
+	return mine, err
+}
+
+// changeServers makes a change of the servers. From then on they send their requests to s, and those
+// to the model to the session's backend, if it has one.
+func (s *session) changeServers(change *mcpclient.Change) {
+	model, _ := s.backend.(backend.Sampler)
+	s.servers.set.Commit(change, s, model)
+}
+
+// ownServers notes whether the session closes the set of its servers.
+func (s *session) ownServers(owned bool) { s.withState(func() { s.servers.owned = owned }) }
+
+// closeServers closes the set of the servers, if the session has one of its own.
+func (s *session) closeServers(ctx context.Context) error {
+	owned := false
+	s.withState(func() { owned = s.servers != nil && s.servers.owned })
+	if !owned {
+		return nil
+	}
+	return s.servers.set.Close(ctx)
 }
 
 // applyPolicy makes c follow the policy. If it returns an error, the server must not be used: the
@@ -115,120 +136,66 @@ func prepareServers(set *servers.Set, w *workspace.Workspace, configs []mcpclien
 	return change, err
 }
 
-// apply makes the change. From then on the servers send their requests to h, and those to the model
-// to s, if it has one.
-func (c *serverChange) apply(h *host, s backend.Session) {
-	m, _ := s.(backend.Sampler)
-	c.set.Commit(c.change, h, m)
-}
-
-// abandon closes the set of an activation that is given up.
-func (c *serverChange) abandon(ctx context.Context) error {
-	if !c.created {
-		return nil
-	}
-	return c.set.Close(ctx)
-}
-
-// sessionServers are the MCP servers of a session.
-type sessionServers struct {
-	set   *servers.Set
-	ours  bool               // the backend does not connect the servers, and uses set
-	given []mcpclient.Config // with the session
-
-	mu     sync.Mutex
-	found  []mcpclient.Config // in the roots, and allowed by the user
-	passed bool               // to the activation that replaces the session
-}
-
-// tools returns what the backend uses.
-func (s *sessionServers) tools() backend.Tools {
-	if !s.ours {
-		return backend.NoTools{}
-	}
-	return s.set
-}
-
-// leaveToNext leaves the set to the next activation. When it returns, all changes that have begun are
-// complete, and no more will begin.
-func (s *sessionServers) leaveToNext() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.passed = true
-}
-
-// close closes the set, unless it was passed on.
-func (s *sessionServers) close(ctx context.Context) error {
-	s.mu.Lock()
-	passed := s.passed
-	s.mu.Unlock()
-	if passed {
-		return nil
-	}
-	return s.set.Close(ctx)
-}
-
 // StartServer implements [backend.Host].
-func (h *host) StartServer(ctx context.Context, artifact discovery.Artifact) error {
-	if !h.servers.ours {
+func (s *session) StartServer(ctx context.Context, artifact discovery.Artifact) error {
+	if !s.servers.ours {
 		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams,
 			"the agent behind this one connects MCP servers itself: add %s to its configuration",
 			artifact.Name)
 	}
-	config, err := h.allowServer(ctx, artifact)
+	config, err := s.allowServer(ctx, artifact)
 	if err != nil {
 		return err
 	}
-	return h.addServer(config)
+	return s.addServer(ctx, config)
 }
 
 // allowServer asks the user whether an MCP server of the catalog may start, unless they have
 // allowed it permanently. It returns the configuration to start.
-func (h *host) allowServer(
+func (s *session) allowServer(
 	ctx context.Context, artifact discovery.Artifact,
 ) (mcpclient.Config, error) {
-	server, err := found.New(artifact, h.workspace.Checked(permission.Confirmed)) // they are asked below
+	server, err := found.New(artifact, s.guarded.Checked(permission.Confirmed)) // they are asked below
 	if err != nil {
 		return mcpclient.Config{}, err
 	}
-	why := h.agent.info().transports.refusal(server.Config.Name, server.Config.Transport)
+	why := s.agent.info().transports.refusal(server.Config.Name, server.Config.Transport)
 	if why != "" {
 		return mcpclient.Config{}, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s", why)
 	}
-	if err := h.agent.applyPolicy(&server.Start); err != nil {
+	if err := s.agent.applyPolicy(&server.Start); err != nil {
 		return mcpclient.Config{}, err
 	}
-	consents := found.NewConsents(h.agent.options.ConsentDir)
-	if err := consents.Ask(ctx, unrecorded{h}, h.workspace, &server); err != nil {
+	consents := found.NewConsents(s.agent.options.ConsentDir)
+	if err := consents.Ask(ctx, unrecorded{s}, s.guarded, &server); err != nil {
 		return mcpclient.Config{}, err
 	}
 	// The user may have taken a while.
-	return server.Start, server.CheckDir(h.workspace)
+	return server.Start, server.CheckDir(s.guarded)
 }
 
 // addServer adds a server to the session, in place of one that was found under the same name. The
 // client's own servers stay, even if one has the same name.
-func (h *host) addServer(config mcpclient.Config) error {
-	h.mu.Lock()
-	live, session := h.phase > hostOpening && h.phase < hostClosed, h.session
-	h.mu.Unlock()
-	if !live {
+func (s *session) addServer(ctx context.Context, config mcpclient.Config) error {
+	if at := s.at(); at == isOpening || at == isClosed {
 		return errors.New("the session is not open")
 	}
-	s := h.servers
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.passed {
+	at := s.agent.home.queues.Ticket(s.id, turns.Ordinary, nil)
+	defer at.Release()
+	if err := at.Acquire(ctx); err != nil {
+		return err
+	}
+	if at.Queue.Active() != s {
 		return errors.New("the session was loaded again in the meantime: try again")
 	}
 	same := func(c mcpclient.Config) bool { return c.Name == config.Name }
-	all := append(slices.DeleteFunc(slices.Clone(s.found), same), config)
-	change, err := prepareServers(s.set, h.workspace, slices.Concat(s.given, all))
+	all := append(slices.DeleteFunc(slices.Clone(s.servers.found), same), config)
+	change, err := prepareServers(s.servers.set, s.guarded, slices.Concat(s.servers.given, all))
 	if err != nil {
 		return err
 	}
-	(&serverChange{set: s.set, change: change}).apply(h, session.backend)
-	s.found = all
+	s.changeServers(change)
+	s.servers.found = all
 	return nil
 }
 

@@ -53,9 +53,9 @@ func (t passedTools) Servers() []mcp.Status {
 func (h *commandHost) StartServer(ctx context.Context, found discovery.Artifact) error {
 	o := h.turn
 	if o.agent.info().MCP == backend.AdapterConnects {
-		return o.session.host.StartServer(ctx, found)
+		return o.session.StartServer(ctx, found)
 	}
-	config, err := o.session.host.allowServer(ctx, found)
+	config, err := o.session.allowServer(ctx, found)
 	if err != nil {
 		return err
 	}

@@ -47,7 +47,7 @@ func (s *session) broadRoots(known workspace.Roots) string {
 // than the user may have written the file.
 func (s *session) listedFolders(ctx context.Context) (string, error) {
 	files, err := tasks.FromDisk(ctx, s.agent.tasks, func() ([]discovery.WorkspaceFile, error) {
-		return s.host.Catalog().WorkspaceFiles(ctx)
+		return s.Catalog().WorkspaceFiles(ctx)
 	})
 	var b strings.Builder
 	for _, f := range files {
@@ -96,7 +96,7 @@ func (s *session) showNotice(ctx context.Context) {
 			return // the turn or the session has ended
 		}
 		notice += listed + s.doubt(ctx)
-		if s.host.permits.Configured != nil && s.agent.info().NeverAsks {
+		if s.permits.Configured != nil && s.agent.info().NeverAsks {
 			notice += whyUnruled(s.agent.info().Info) + "\n\n"
 		}
 	}
@@ -119,7 +119,7 @@ func (s *session) doubt(ctx context.Context) string {
 	page, err := s.agent.options.Store.List(ctx, sessionstore.Query{
 		Agent: s.agent.identity(), Archive: sessionstore.ArchivedToo})
 	if err != nil || slices.ContainsFunc(page.Sessions, func(other sessionstore.Session) bool {
-		return other.ID != s.host.stored && other.Turns > 0
+		return other.ID != s.stored && other.Turns > 0
 	}) {
 		return ""
 	}

@@ -24,7 +24,7 @@ import (
 // readOutside answers a request of the backend to read a file outside the roots. refusal is the
 // error if the user cannot be asked: because the file does not exist, is not a regular file, or
 // policy denies it.
-func (h *host) readOutside(
+func (s *session) readOutside(
 	ctx context.Context, params backend.Raw, refusal error,
 ) (backend.Raw, error) {
 	lines, err := backend.ParseLines(params)
@@ -32,28 +32,28 @@ func (h *host) readOutside(
 		return nil, err
 	}
 	select {
-	case h.outside <- struct{}{}:
+	case s.outside <- struct{}{}:
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	defer func() { <-h.outside }()
+	defer func() { <-s.outside }()
 	path, _, err := pathMember(params, "path")
 	if err != nil {
 		return nil, refusal
 	}
-	file, err := h.openOutside(ctx, path)
+	file, err := s.openOutside(ctx, path)
 	if err != nil {
 		return nil, errors.Join(refusal, context.Cause(ctx))
 	}
 	defer file.Close()
-	if err := h.askToRead(ctx, path, file.Ref().Real(), refusal); err != nil {
+	if err := s.askToRead(ctx, path, file.Ref().Real(), refusal); err != nil {
 		return nil, err
 	}
-	if !h.isStill(ctx, path, file) {
+	if !s.isStill(ctx, path, file) {
 		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams,
 			"acp-agent refused this: %s was replaced while you were asked", path)
 	}
-	return tasks.FromDisk(ctx, h.agent.tasks, func() (backend.Raw, error) {
+	return tasks.FromDisk(ctx, s.agent.tasks, func() (backend.Raw, error) {
 		result, err := backend.ReadTextFile(ctx, file, lines)
 		if err != nil {
 			return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%v", err)
@@ -63,8 +63,8 @@ func (h *host) readOutside(
 }
 
 // isStill reports whether path still leads to file.
-func (h *host) isStill(ctx context.Context, path string, file *workspace.File) bool {
-	again, err := h.openOutside(ctx, path)
+func (s *session) isStill(ctx context.Context, path string, file *workspace.File) bool {
+	again, err := s.openOutside(ctx, path)
 	if err != nil {
 		return false
 	}
@@ -74,10 +74,10 @@ func (h *host) isStill(ctx context.Context, path string, file *workspace.File) b
 
 // openOutside opens the regular file that path leads to, without reading it. It fails if the policy
 // denies the file, or if path could lead to another file in another program.
-func (h *host) openOutside(ctx context.Context, path string) (*workspace.File, error) {
+func (s *session) openOutside(ctx context.Context, path string) (*workspace.File, error) {
 	var file *workspace.File
-	err := h.agent.tasks.OnDiskOrUndo(ctx, func() (err error) {
-		file, err = openOutside(ctx, path, h.agent.options.Workspace)
+	err := s.agent.tasks.OnDiskOrUndo(ctx, func() (err error) {
+		file, err = openOutside(ctx, path, s.agent.options.Workspace)
 		return err
 	}, func() {
 		if file != nil {
@@ -133,18 +133,18 @@ func sameFile(a, b *workspace.File) bool {
 
 // askToRead asks the user whether the file at the real path may be read, and returns nil if so.
 // path is what the backend asked for, and refusal the error if the client cannot ask.
-func (h *host) askToRead(ctx context.Context, path, real string, refusal error) error {
+func (s *session) askToRead(ctx context.Context, path, real string, refusal error) error {
 	about := "The agent wants to read a file outside the folders of this session:\n\n" +
 		text.Block("", text.Printable(real))
 	if path != real {
 		about += "\n\nIt asked for it by this path, which leads there:\n\n" +
 			text.Block("", text.Printable(path))
 	}
-	_, err := h.askAbout(ctx, h, backend.Question{
+	_, err := s.askAbout(ctx, s, backend.Question{
 		Call: backend.NewToolCall("read", sdk.ToolKindRead,
 			"Read "+text.Code(text.Printable(real)), about),
 		Once: "Allow once", Reject: "Reject",
-		Action: permission.Place{Workspace: h.workspace}.OutsideRead(path, real),
+		Action: permission.Place{Workspace: s.guarded}.OutsideRead(path, real),
 	})
 	switch {
 	case ctx.Err() != nil:

@@ -35,8 +35,9 @@ func (s *session) ownCommand(params backend.Raw) (prompts.Command, bool) {
 	case backend.WorktreeCommand:
 		ok = ok && (s.agent.offersWorktrees() || s.agent.remote)
 	}
-	theirs := s.host.agentHas.Load()
-	return command, ok && (theirs == nil || !slices.Contains(*theirs, command.Name))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return command, ok && !slices.Contains(s.agentHas, command.Name)
 }
 
 // ownTurn is a turn in which the adapter answers a command itself.
@@ -60,7 +61,7 @@ func (s *session) answerOwn(
 	case backend.PermissionsCommand, backend.OtherName(backend.PermissionsCommand):
 		return own.answerPermissions(c)
 	}
-	m := commands.NewMCP(t.Context(), c.Name, &commandHost{own.session.host, own}, updates)
+	m := commands.NewMCP(t.Context(), c.Name, &commandHost{own.session, own}, updates)
 	return m.Finish(t.Context(), m.Answer(t.Context(), c.Arguments))
 }
 
@@ -118,8 +119,8 @@ func (l *load) reopen(ctx context.Context) (s *session, news []backend.Update, e
 	if s, err = l.replace(ctx); err != nil {
 		return nil, nil, err
 	}
-	shown := s.host.bufferedKinds()
-	s.host.release(context.WithoutCancel(ctx))
+	shown := s.bufferedKinds()
+	s.release(context.WithoutCancel(ctx))
 	if l.notice != "" {
 		news = append(news, backend.Warning(backend.Text(l.notice)))
 	}

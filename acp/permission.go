@@ -48,7 +48,7 @@ func newPermits(
 	p := permission.NewPermits(w, a.consents(), a.origins(), configured)
 	p.Session = string(id)
 	if previous != nil {
-		p.Inherit(previous.host.permits)
+		p.Inherit(previous.permits)
 	}
 	return p
 }
@@ -124,11 +124,10 @@ func (o resolution) result() (backend.Raw, error) {
 }
 
 // Ask implements [backend.Host].
-func (h *host) Ask(ctx context.Context, q backend.Question) (backend.Answer, error) {
+func (s *session) Ask(ctx context.Context, q backend.Question) (backend.Answer, error) {
 	asked := question{method: protocol.RequestPermission, params: q.Params(), Request: q.Request()}
-	s := h.live()
-	if s == nil || h.check(asked.method, asked.params) != nil {
-		return unrecorded{h}.Ask(ctx, q)
+	if s.at() != isLive || s.asker().check(ctx, asked.method, asked.params) != nil {
+		return unrecorded{s}.Ask(ctx, q)
 	}
 	var r ruling
 	if q.Action.Verb != "" {
@@ -147,15 +146,15 @@ func (h *host) Ask(ctx context.Context, q backend.Question) (backend.Answer, err
 
 // unrecorded asks questions that are not recorded, because they are not about the agent's tool
 // calls.
-type unrecorded struct{ host *host }
+type unrecorded struct{ session *session }
 
 // Ask implements [backend.Asker].
 func (u unrecorded) Ask(ctx context.Context, q backend.Question) (backend.Answer, error) {
-	return q.Ask(ctx, u.host.Decided())
+	return q.Ask(ctx, u.session.Decided())
 }
 
 // askAbout asks q and shows its tool call to the client, from its beginning to its end.
-func (h *host) askAbout(
+func (s *session) askAbout(
 	ctx context.Context, to backend.Updates, q backend.Question,
 ) (answer backend.Answer, err error) {
 	announced := q.Call
@@ -163,7 +162,7 @@ func (h *host) askAbout(
 	if err := to.Update(ctx, backend.NewUpdate(announced)); err != nil {
 		return answer, err
 	}
-	answer, err = h.Ask(ctx, q)
+	answer, err = s.Ask(ctx, q)
 	status := sdk.ToolCallStatusCompleted
 	if err != nil {
 		status = sdk.ToolCallStatusFailed
@@ -185,7 +184,7 @@ func (s *session) requestPermission(
 	return func() (backend.Raw, error) {
 		got := wait()
 		if got.allows() && r.Effect == permission.Ask && r.Rule.String() != "" {
-			s.host.permits.NoteAsked(r.action)
+			s.permits.NoteAsked(r.action)
 		}
 		return got.result()
 	}
@@ -203,7 +202,7 @@ func (s *session) rule(a permission.Action) ruling {
 	if a.Root == "" {
 		a.Root = s.workspace.Root(0).Real.String()
 	}
-	v, err := s.host.permits.Decide(s.workspace, a)
+	v, err := s.permits.Decide(s.workspace, a)
 	if err != nil {
 		s.agent.log.Warn("cannot read the rules about permissions: nothing is allowed by them",
 			"session", s.id, "error", err)
@@ -216,7 +215,7 @@ func (s *session) rule(a permission.Action) ruling {
 
 // ruleRequest decides about a request of an agent, by what it says that it will do.
 func (s *session) ruleRequest(ctx context.Context, from asker, q question) ruling {
-	if s.host.permits.Configured == nil || q.err != nil {
+	if s.permits.Configured == nil || q.err != nil {
 		return ruling{}
 	}
 	q.Agent = s.agent.info().Profile
@@ -234,7 +233,7 @@ func (s *session) readAction(
 	if err := s.beginUpdate(ctx); err != nil {
 		return action, err
 	}
-	id := callKey{from.child, r.Call.ID}
+	id := callKey{from.Child, r.Call.ID}
 	announced := s.toolCalls[id].said
 	s.setAsked(id)
 	mode := s.mode
@@ -242,7 +241,8 @@ func (s *session) readAction(
 	err = from.inRoots(ctx, func(w *workspace.Workspace) (err error) {
 		action, err = tasks.FromDisk(ctx, s.agent.tasks, func() (permission.Action, error) {
 			return r.Action(ctx, announced, permission.Place{
-				Workspace: w, Catalog: s.host.Catalog(), Inside: from.handOver,
+				Workspace: w, Catalog: s.Catalog(),
+				Inside:  func(path string) error { return from.handOver(ctx, path) },
 				Outside: s.outsideFile, Server: s.serverConfig,
 			}), nil
 		})
@@ -305,8 +305,8 @@ func (s *session) ask(ctx context.Context, from asker, q question, r ruling) fun
 	defer s.endUpdate()
 	begun := time.Now()
 	addressed := sent
-	addressed.params = from.address(sent.params)
-	wait := s.host.viewers.ask(ctx, addressed)
+	addressed.params = from.addressed(sent.method, sent.params)
+	wait := s.viewers.ask(ctx, addressed)
 	id, isNew := s.recordAsked(ctx, from, q)
 	return func() resolution {
 		got := resolution{answer: wait()}
@@ -352,10 +352,10 @@ func (s *session) offer(q question, r ruling) (sent question, offered permission
 			q = q.with(options, "")
 		}
 		return q, offered
-	case r.Rule.String() != "" || slices.ContainsFunc(s.host.viewers.Clients(), relabels):
+	case r.Rule.String() != "" || slices.ContainsFunc(s.viewers.Clients(), relabels):
 		return q, offered
 	}
-	rule, isRule := s.host.permits.Offer(r.action)
+	rule, isRule := s.permits.Offer(r.action)
 	if options, ok := q.Offering(rule, r.action); isRule && ok {
 		return q.with(options, rule.Explain()), rule
 	}
@@ -373,7 +373,7 @@ func (s *session) settle(q question, offered permission.Rule, got *resolution) {
 	if offered.String() == "" || got.option.Kind != permission.AllowAlways {
 		return
 	}
-	err := s.host.permits.Remember(offered, consent.Consent{
+	err := s.permits.Remember(offered, consent.Consent{
 		Agent: s.agent.info().Profile, By: string(s.id),
 		Title: text.Truncate(q.Call.Title, maxCallTitle),
 	})
@@ -391,45 +391,9 @@ func (s *session) recordAsked(ctx context.Context, from asker, q question) (id s
 	if err == nil {
 		id, _ = call.Field("toolCallId").Text()
 	}
-	if _, known := s.toolCalls[callKey{from.child, id}]; known || id == "" {
+	if _, known := s.toolCalls[callKey{from.Child, id}]; known || id == "" {
 		return id, false
 	}
 	s.recordToolCall(ctx, from.update(toolCallOf(call)))
 	return id, true
-}
-
-// asker says who asks for permission.
-type asker struct {
-	child string // the key of a child, "" for the session itself
-	// handOver returns an error unless another program that opens a path now reaches a file or
-	// directory in the asker's roots.
-	handOver func(path string) error
-	// inRoots calls do with the asker's roots.
-	inRoots func(ctx context.Context, do func(w *workspace.Workspace) error) error
-	// address returns the params of a request from the asker.
-	address func(params backend.Raw) backend.Raw
-}
-
-// asker returns the session as one.
-func (s *session) asker() asker {
-	return asker{
-		handOver: func(path string) error { return permission.HandOver(s.workspace, path) },
-		inRoots: func(_ context.Context, do func(*workspace.Workspace) error) error {
-			return do(s.workspace)
-		},
-		address: func(params backend.Raw) backend.Raw { return putSessionID(params, s.id) },
-	}
-}
-
-// update returns u as an update of the asker.
-func (a asker) update(u backend.Update) backend.Update {
-	if a.child == "" {
-		return u
-	}
-	return sessionstore.InChild(a.child, u)
-}
-
-// change returns an update that changes a tool call.
-func (a asker) change(id string, o ...sdk.ToolCallUpdateOpt) backend.Update {
-	return a.update(backend.NewUpdate(sdk.UpdateToolCall(sdk.ToolCallId(id), o...)))
 }

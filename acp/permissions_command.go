@@ -39,7 +39,7 @@ func (o *ownTurn) answerPermissions(c prompts.Command) (backend.Raw, error) {
 
 // showPermissions shows the rules, each with where it comes from.
 func (o *ownTurn) showPermissions() error {
-	permits := o.session.host.permits
+	permits := o.session.permits
 	rules, err := permits.Rules(o.session.workspace)
 	if err != nil {
 		return o.say("The rules cannot be read, so everything is asked: " + text.Plain(err.Error()) + "\n")
@@ -81,7 +81,7 @@ func (o *ownTurn) showPermissions() error {
 
 // revokePermission revokes one of the session's remembered rules. command is what the user typed.
 func (o *ownTurn) revokePermission(command, id string) error {
-	permits := o.session.host.permits
+	permits := o.session.permits
 	rules, err := permits.Rules(o.session.workspace)
 	if err != nil {
 		return o.say(text.Plain(err.Error()) + "\n")
@@ -119,7 +119,7 @@ func (s *session) checkAsked(ctx context.Context, said toolCallUpdate) error {
 	call, b := s.toolCalls[said.key()], s.agent.info()
 	effects := []string{"edit", "delete", "move", "execute"}
 	if b.AsksLittle == "" || said.Status != string(sdk.ToolCallStatusCompleted) || call.asked ||
-		s.unruled || s.host.permits.Configured == nil || !slices.Contains(effects, call.said.Kind) {
+		s.unruled || s.permits.Configured == nil || !slices.Contains(effects, call.said.Kind) {
 		return nil
 	}
 	s.unruled = true

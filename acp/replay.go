@@ -15,22 +15,22 @@ import (
 func (a *agent) replay(
 	ctx context.Context, s *session, to *connection, rate *replayRate,
 ) error {
-	if !s.host.showsReplay {
-		if err := a.replayHistory(ctx, s.address, s.host.stored, to, rate, s.hasChild); err != nil {
+	if !s.replay.shows {
+		if err := a.replayHistory(ctx, s.address, s.stored, to, rate, s.hasChild); err != nil {
 			return err
 		}
 	}
-	states, err := a.options.Store.States(ctx, s.host.stored)
+	states, err := a.options.Store.States(ctx, s.stored)
 	if err != nil {
 		return protocolError(err)
 	}
-	buffered := s.host.bufferedKinds()
+	buffered := s.bufferedKinds()
 	result := members(s.opened.Result)
 	for _, u := range states {
 		if buffered[u.Kind] || len(result[responseMember(u.Kind)]) > 0 {
 			continue // the client learns it anyway
 		}
-		if err := s.showTo(ctx, to, s.host.announce(u), asItComes); err != nil {
+		if err := s.showTo(ctx, to, s.announce(u), asItComes); err != nil {
 			return err
 		}
 	}
@@ -131,7 +131,7 @@ func (o *openToolCalls) failures(has func(child string) bool) (updates []backend
 	for _, id := range o.order {
 		if o.open[id] && (id.child == "" || !has(id.child)) {
 			delete(o.open, id)
-			updates = append(updates, asker{child: id.child}.change(id.call,
+			updates = append(updates, asker{Sender: backend.Sender{Child: id.child}}.change(id.call,
 				sdk.WithUpdateStatus(sdk.ToolCallStatusFailed)))
 		}
 	}

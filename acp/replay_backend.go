@@ -15,20 +15,57 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// replayed is a history that the backend replays while it opens a session. What the store has of it
-// is passed over: the stored history is shown instead, and nothing replaces it. To save memory, the
-// rest is stored in a draft, which is added to the stored history when the load is stored.
-type replayed struct {
-	agent    *agent
-	id       sessionstore.ID // see Histories.NewDraft
+// replay is a history that the backend replays while it opens a session for a load or resume. What
+// the store has of it is passed over: the stored history is shown instead, and nothing replaces it.
+// To save memory, the rest is stored in a draft, which is added to the stored history when the load
+// is stored.
+type replay struct {
+	agent   *agent
+	id      sessionstore.ID             // see Histories.NewDraft; "" if the store does not have the session
+	stop    func(context.Context) error // ends the running turn
+	rate    *replayRate                 // nil for a resume
+	loading *connection                 // of the client that loads; nil if the session is opened in a turn
+
+	// Guarded by beginUpdate:
 	stored   *storedEnd
-	recorder *sessionstore.Recorder
-	draft    sessionstore.Draft // the recorder's until it is closed; nil if there is nothing to add
+	shows    bool                   // it is shown as it comes
+	recorder *sessionstore.Recorder // nil unless the backend replays a history
+	draft    sessionstore.Draft     // the recorder's until it is closed; nil if there is nothing to add
 	children *childLimit
 }
 
+// newReplay returns the replay of a session that is opened, nil for a new one and a fork.
+func newReplay(a *agent, o opening) *replay {
+	if o.activation.Stop == nil {
+		return nil
+	}
+	r := &replay{agent: a, stop: o.activation.Stop, rate: o.rate, loading: o.loading}
+	if !o.foreign {
+		r.id = o.stored
+	}
+	return r
+}
+
+// begin begins to record what is replayed.
+func (r *replay) begin(ctx context.Context) (err error) {
+	if r.id != "" {
+		if r.stored, err = r.readStored(ctx); err != nil {
+			return err
+		}
+	}
+	r.shows = r.stored == nil && r.rate != nil
+	r.record()
+	return nil
+}
+
+// record starts a recorder without a draft.
+func (r *replay) record() {
+	r.draft, r.children = nil, r.agent.newChildLimit()
+	r.recorder = sessionstore.NewRecorder(r.append, r.agent.options.tuning.Recorder)
+}
+
 // readStored returns the end of the stored history.
-func (r *replayed) readStored(ctx context.Context) (end *storedEnd, err error) {
+func (r *replay) readStored(ctx context.Context) (end *storedEnd, err error) {
 	err = r.agent.tasks.Guard("session store", func() (err error) {
 		end, err = readStoredEnd(r.agent.options.Store.History(ctx, r.id))
 		return err
@@ -37,7 +74,7 @@ func (r *replayed) readStored(ctx context.Context) (end *storedEnd, err error) {
 }
 
 // append appends a segment to the draft.
-func (r *replayed) append(ctx context.Context, segment []sessionstore.Update) error {
+func (r *replay) append(ctx context.Context, segment []sessionstore.Update) error {
 	return r.agent.tasks.Guard("session store", func() (err error) {
 		if r.draft == nil {
 			if r.draft, err = r.agent.options.Store.NewDraft(ctx, r.id); err != nil {
@@ -48,16 +85,8 @@ func (r *replayed) append(ctx context.Context, segment []sessionstore.Update) er
 	})
 }
 
-// restart drops what was recorded, because it is on record.
-func (r *replayed) restart(ctx context.Context) error {
-	err := r.discard(ctx)
-	r.draft, r.children = nil, r.agent.newChildLimit()
-	r.recorder = sessionstore.NewRecorder(r.append, r.agent.options.tuning.Recorder)
-	return err
-}
-
 // discard discards the draft, unless it has become a part of a session's history.
-func (r *replayed) discard(ctx context.Context) error {
+func (r *replay) discard(ctx context.Context) error {
 	err := r.recorder.Close(ctx)
 	if r.draft == nil {
 		return err
@@ -67,90 +96,76 @@ func (r *replayed) discard(ctx context.Context) error {
 	}))
 }
 
-func (h *host) newReplayed(ctx context.Context) (*replayed, error) {
-	a := h.agent
-	r := &replayed{agent: a, children: a.newChildLimit()}
-	if !h.foreign {
-		r.id = h.stored
-		var err error
-		if r.stored, err = r.readStored(ctx); err != nil {
-			return nil, err
-		}
-	}
-	r.recorder = sessionstore.NewRecorder(r.append, a.options.tuning.Recorder)
-	return r, nil
-}
-
 // Replay implements [backend.Host].
-func (h *host) Replay(ctx context.Context, u backend.Update) error {
-	if h.stop == nil {
+func (s *session) Replay(ctx context.Context, u backend.Update) error {
+	r := s.replay
+	if r == nil {
 		return jsonrpc.Errorf(jsonrpc.CodeInternal, "only a load or resume replays a history")
 	}
-	if err := h.stop(ctx); err != nil {
+	if err := r.stop(ctx); err != nil {
 		return err
 	}
 	if err := checkUpdate(u); err != nil {
 		return err
 	}
-	h.replays.Lock()
-	defer h.replays.Unlock()
-	h.mu.Lock()
-	opening := h.phase == hostOpening
-	h.mu.Unlock()
-	if !opening {
+	if err := s.beginUpdate(ctx); err != nil {
+		return err
+	}
+	defer s.endUpdate()
+	if s.at() != isOpening {
 		return backend.ErrClosed
 	}
-	if h.replayed == nil {
-		var err error
-		if h.replayed, err = h.newReplayed(ctx); err != nil {
-			return err
-		}
-		h.showsReplay = h.replayed.stored == nil && h.rate != nil
-	}
-	if h.showsReplay {
-		h.rate.wait(ctx)
-		when := asItComes
-		if h.loading.agent != h.agent { // the backend does not know this client
-			when = forAnother
-		}
-		if err := h.loading.sendUpdate(ctx, newAddress(h.id), u, when); err != nil {
+	if r.recorder == nil {
+		if err := r.begin(ctx); err != nil {
 			return err
 		}
 	}
-	if h.replayed.stored.isRepeated(u) {
-		if err := h.replayed.restart(ctx); err != nil {
+	if r.shows {
+		r.rate.wait(ctx)
+		if err := s.showTo(ctx, r.loading, u, asItComes); err != nil {
 			return err
 		}
 	}
-	if !h.replayed.stored.passed(u) || !h.replayed.children.admits(u) {
+	if r.stored.isRepeated(u) { // what was recorded is on record
+		if err := r.discard(ctx); err != nil {
+			return err
+		}
+		r.record()
+	}
+	if !r.stored.passed(u) || !r.children.admits(u) {
 		return nil
 	}
-	return h.replayed.recorder.Record(ctx, u)
+	return r.recorder.Record(ctx, u)
 }
 
 // takeReplayed returns what was replayed and is to be added to the stored history, or nil.
-func (h *host) takeReplayed(ctx context.Context) (sessionstore.Draft, error) {
-	h.replays.Lock()
-	defer h.replays.Unlock()
-	if h.replayed == nil {
-		return nil, nil
-	}
-	if err := h.replayed.recorder.Close(ctx); err != nil {
+func (s *session) takeReplayed(ctx context.Context) (sessionstore.Draft, error) {
+	if err := s.beginUpdate(ctx); err != nil {
 		return nil, err
 	}
-	if h.replayed.stored.hasRepeated() {
+	defer s.endUpdate()
+	r := s.replay
+	if r.recorder == nil {
 		return nil, nil
 	}
-	return h.replayed.draft, nil
+	if err := r.recorder.Close(ctx); err != nil {
+		return nil, err
+	}
+	if r.stored.hasRepeated() {
+		return nil, nil
+	}
+	return r.draft, nil
 }
 
 // isReplayCurrent reports whether the stored history is the one whose end the replay was compared
 // with. Nothing is ever taken from a history, so one of the same size is the same.
-func (h *host) isReplayCurrent(ctx context.Context) (bool, error) {
-	h.replays.Lock()
-	defer h.replays.Unlock()
-	now, err := h.replayed.readStored(ctx)
-	before := h.replayed.stored
+func (s *session) isReplayCurrent(ctx context.Context) (bool, error) {
+	if err := s.beginUpdate(ctx); err != nil {
+		return false, err
+	}
+	defer s.endUpdate()
+	now, err := s.replay.readStored(ctx)
+	before := s.replay.stored
 	if before == nil || now == nil {
 		return before == now, err
 	}
@@ -158,15 +173,15 @@ func (h *host) isReplayCurrent(ctx context.Context) (bool, error) {
 }
 
 // dropReplayed discards what was replayed, unless it has become a part of the session's history.
-func (h *host) dropReplayed(ctx context.Context) error {
-	h.replays.Lock()
-	defer h.replays.Unlock()
-	r := h.replayed
-	if r == nil {
+func (s *session) dropReplayed(ctx context.Context) error {
+	if s.replay == nil || s.beginUpdate(ctx) != nil {
 		return nil
 	}
-	h.replayed = nil
-	return r.discard(ctx)
+	defer s.endUpdate()
+	if s.replay.recorder == nil {
+		return nil
+	}
+	return s.replay.discard(ctx)
 }
 
 // storedEnd finds the end of the stored history in one that the backend replays: its last prompt,

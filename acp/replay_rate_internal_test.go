@@ -88,8 +88,8 @@ func TestReplayRateOfClient(t *testing.T) {
 	} {
 		for _, chosen := range []int{0, -1, 100} {
 			c := &connection{agent: &agent{options: Options{ReplayRate: chosen}}}
-			c.capabilities.Store(readClientCapabilities(
-				json.RawMessage(`{"protocolVersion":1,"clientInfo":{"name":` + name + `}}`)))
+			c.agent.known.Store(&initialization{client: readClientCapabilities(
+				json.RawMessage(`{"protocolVersion":1,"clientInfo":{"name":` + name + `}}`))})
 			require.Equal(t, cmp.Or(chosen, want), c.replayRate(), name)
 		}
 	}

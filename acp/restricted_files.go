@@ -18,14 +18,14 @@ import (
 // by handle.
 
 // servesFiles reports whether a message of the backend is about files that are served here.
-func (h *host) servesFiles(method string) bool {
-	return h.agent.info().Restricted && strings.HasPrefix(method, protocol.FilePrefix)
+func (s *session) servesFiles(method string) bool {
+	return s.agent.info().Restricted && strings.HasPrefix(method, protocol.FilePrefix)
 }
 
 // serveFile answers a request for a file in place of the client. The rules hold for the file that is
 // opened: one that asks was answered for those of action only. A child session's request is answered
 // from the session's roots too: the child's own would have to be opened by their paths.
-func (h *host) serveFile(
+func (s *session) serveFile(
 	ctx context.Context, method string, params backend.Raw, action permission.Action,
 ) (backend.Raw, error) {
 	if method != protocol.ReadTextFile && method != protocol.WriteTextFile {
@@ -35,13 +35,13 @@ func (h *host) serveFile(
 	if err != nil {
 		return nil, err
 	}
-	files := h.workspace.Checked(func(_ workspace.Access, before error) error {
+	files := s.guarded.Checked(func(_ workspace.Access, before error) error {
 		if rule, asks := permission.Asks(before); asks && rule.Action.IsPartOf(action) {
 			return nil
 		}
 		return before
 	})
-	return tasks.FromDisk(ctx, h.agent.tasks, func() (backend.Raw, error) {
+	return tasks.FromDisk(ctx, s.agent.tasks, func() (backend.Raw, error) {
 		result, err := backend.ServeFile(ctx, files, method, path, params)
 		outside, _ := errors.AsType[*workspace.OutsideError](err)
 		switch {

@@ -136,7 +136,7 @@ func (r rootsReply) namedFolders(argument string) (namedFolders, error) {
 			return namedFolders{paths: []string{path},
 				known: " is a folder of this session already.\n"}, nil
 		}
-		file, err := discovery.ReadWorkspaceFile(r.ctx, r.session.host.workspace, path)
+		file, err := discovery.ReadWorkspaceFile(r.ctx, r.session.guarded, path)
 		named := namedFolders{known: " lists no folders that this session does not have.\n",
 			inFile: true}
 		for _, dir := range file.Folders {
@@ -365,7 +365,7 @@ func (r rootsReply) confirm(q rootsQuestion) (always bool, err error) {
 	} else {
 		q.always += text.Printable(r.session.params.roots.Cwd().String())
 	}
-	answer, err := r.session.host.askAbout(r.ctx, r.updates, backend.Question{
+	answer, err := r.session.askAbout(r.ctx, r.updates, backend.Question{
 		Call: backend.NewToolCall("roots", sdk.ToolKindOther, q.title,
 			q.about+"\n\n"+text.Block("", strings.Join(paths, "\n"))),
 		Once: q.once, Always: q.always, Reject: q.reject,

@@ -11,34 +11,52 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
+	"github.com/acp-agent/acp-agent/discovery"
+	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// session is one activation of a session, with its opened roots, its backend and its lease.
+// session is one activation of a session: its conversation is open in this process. It implements
+// [backend.Host] and [turns.Session].
+//
+// Two locks guard it. beginUpdate locks what the viewers are shown: it is held while one update is
+// shown and recorded, so that all see and store the same order. mu guards the rest of its state, and
+// is held for a few statements. Fields that neither guards are set before the session is active, or
+// by requests that hold its queue. Two more locks only keep others waiting: inBackend, because the
+// methods of a backend's session must not overlap and may not wait for a client, and leasing,
+// because an update is being sent while the recorder writes to the store.
 type session struct {
-	id        sessionstore.ID
-	address   address
-	agent     *agent
-	queue     *queue
-	params    sessionParams // of the request that opened it
+	id      sessionstore.ID // for the client
+	stored  sessionstore.ID // in the store; another one if the client's is the backend's own
+	address address
+	agent   *agent
+	queue   *queue
+	params  sessionParams // of the request that opened it
+	isNew   bool          // it was made by session/new: the store has no states of it
+	counted bool          // against the limit of active sessions, when it was opened
+
+	// The parts:
 	workspace *workspace.Workspace
-	backend   backend.Session
+	guarded   *workspace.Workspace // workspace, in which the user's rules hold
+	broad     []string             // by root, from broadDir
+	permits   *permission.Permits
 	servers   *sessionServers
-	host      *host
+	viewers   *viewers
+	replay    *replay // nil for a new one and a fork
 	record    *record
-	spending  *spending
+	spending  spending
+	backend   backend.Session
 	opened    backend.Opened // the backend's part of the response that opened it
-	counted   bool           // against the limit of active sessions, when it was opened
-	broad     []string       // by root, from broadDir
-	change    serverChange   // until it is active
 
-	inBackend sync.Mutex    // held during methods of the backend's session that must not overlap
-	updates   chan struct{} // holds one value while an update is shown and recorded, in this order
+	inBackend sync.Mutex // held during methods of the backend's session that must not overlap
 
-	// Guarded by updates:
+	leasing sync.RWMutex // held for reading by writes, for writing while the lease or state changes
+	lease   sessionstore.Lease
+
+	// Guarded by beginUpdate:
 	toolCalls   map[callKey]toolCall // the latest that the client knows
 	toolCallIDs []callKey            // their ids, oldest first
 	mode        string               // its id, "" if it is not known
@@ -46,17 +64,33 @@ type session struct {
 	// settings are what a client has set, if the agent has not sent an update of that kind since.
 	settings map[sessionstore.Kind]backend.Update
 
-	leasing sync.RWMutex // held for reading by writes, for writing while the lease changes
-	lease   sessionstore.Lease
+	mu            sync.Mutex
+	phase         phase
+	settled       chan struct{}    // closed when the phase becomes isLive or isClosed
+	buffered      []backend.Update // until the phase isReleasing
+	bufferedBytes int
+	state         []byte // of the backend, to be stored with the activation, or nil
+	catalog       *discovery.Catalog
+	agentHas      []string // the adapter's names that the backend's commands have
+	unended       []int64  // the numbers of turns whose end could not be stored
 
-	titled   atomic.Bool // the session has a title
-	renamed  atomic.Bool // a client has chosen it
+	// These limit what happens at once, and guard nothing.
+	scanning chan struct{} // holds one value while the roots are scanned
+	outside  chan struct{} // holds one value while a file outside the roots is asked about or read
+
 	notice   string      // for the user, at the next prompt; guarded by the queue
 	prompted bool        // the user was told about workspace files; guarded by the queue
-	ending   sync.Mutex  // guards unended
-	unended  []int64     // the numbers of turns whose end could not be stored
+	titled   atomic.Bool // the session has a title
+	renamed  atomic.Bool // a client has chosen it
 	evicted  sync.Once
 	closed   sync.Once
+}
+
+// withState calls do with the lock of the session's state.
+func (s *session) withState(do func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	do()
 }
 
 // watch ends the session soon after another process has taken it over or deleted it, if the store
@@ -134,32 +168,42 @@ func (s *session) takeOver(
 	return s.agent.options.Store.Activate(ctx, s.lease.ID, change)
 }
 
-// sender is one of the methods of a session that show the client an update and record it.
-type sender func(s *session, ctx context.Context, u backend.Update) error
+// order is one in which an update is shown and recorded.
+type order func(s *session, ctx context.Context, u backend.Update) error
 
-// update shows the client an update and then records it. It does not wait for the record to be
-// stored.
-func (s *session) update(ctx context.Context, u backend.Update) error {
-	return s.send(ctx, u, s.show, s.record.add)
-}
-
-// commit shows the client an update once that and everything before it is stored.
-func (s *session) commit(ctx context.Context, u backend.Update) error {
-	return s.send(ctx, u, s.record.add, s.record.flush, s.show)
-}
-
-// step is a part of showing and recording an update.
-type step func(context.Context, backend.Update) error
-
-// send takes steps to show an update and record it.
-func (s *session) send(ctx context.Context, u backend.Update, steps ...step) error {
-	if err := checkUpdate(u); err != nil {
+// showFirst shows an update and then records it. It does not wait for the record to be stored.
+func showFirst(s *session, ctx context.Context, u backend.Update) error {
+	if err := s.show(ctx, u); err != nil {
 		return err
 	}
+	return s.record.add(ctx, u)
+}
+
+// storeFirst shows an update once that and everything before it is stored.
+func storeFirst(s *session, ctx context.Context, u backend.Update) error {
+	if err := s.record.add(ctx, u); err != nil {
+		return err
+	}
+	if err := s.record.current().Flush(ctx); err != nil {
+		return err
+	}
+	return s.show(ctx, u)
+}
+
+// update shows the viewers an update of the adapter and then records it.
+func (s *session) update(ctx context.Context, u backend.Update) error {
 	if err := s.beginUpdate(ctx); err != nil {
 		return err
 	}
 	defer s.endUpdate()
+	return s.send(ctx, u, showFirst)
+}
+
+// send shows the viewers an update and records it. The caller has begun an update.
+func (s *session) send(ctx context.Context, u backend.Update, in order) error {
+	if err := checkUpdate(u); err != nil {
+		return err
+	}
 	s.spending.note(ctx, u)
 	if u.Kind == sessionstore.SessionInfoUpdate && s.renamed.Load() {
 		var more bool
@@ -167,15 +211,13 @@ func (s *session) send(ctx context.Context, u backend.Update, steps ...step) err
 			return nil
 		}
 	}
-	for _, do := range steps {
-		if err := do(ctx, u); err != nil {
-			return asFenced(err)
-		}
+	if err := in(s, ctx, u); err != nil {
+		return asFenced(err)
 	}
 	delete(s.settings, u.Kind)
 	s.noteMode(u)
 	if kind := kindOf(u); kind == sessionstore.ToolCall ||
-		kind == sessionstore.ToolCallUpdate && s.host.permits.Configured != nil {
+		kind == sessionstore.ToolCallUpdate && s.permits.Configured != nil {
 		said := s.noteToolCall(u)
 		return cmp.Or(s.markAgain(ctx, said), s.checkAsked(ctx, said))
 	}
@@ -183,10 +225,10 @@ func (s *session) send(ctx context.Context, u backend.Update, steps ...step) err
 }
 
 // beginUpdate waits until no other update is being shown, or ctx ends. After nil the caller must
-// call endUpdate.
+// call endUpdate. A session that is opened again in a turn has the lock of the one before.
 func (s *session) beginUpdate(ctx context.Context) error {
 	select {
-	case s.updates <- struct{}{}:
+	case s.viewers.updates <- struct{}{}:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -197,7 +239,7 @@ func (s *session) beginUpdate(ctx context.Context) error {
 	return nil
 }
 
-func (s *session) endUpdate() { <-s.updates }
+func (s *session) endUpdate() { <-s.viewers.updates }
 
 // checkUpdate rejects an update that is not a JSON object, which a backend can build without
 // ParseUpdate.
@@ -211,7 +253,7 @@ func checkUpdate(u backend.Update) error {
 
 // show sends the viewers an update without recording it.
 func (s *session) show(ctx context.Context, u backend.Update) error {
-	return s.host.viewers.update(ctx, nil, u)
+	return s.viewers.update(ctx, nil, u)
 }
 
 // showTo sends one client an update without recording it, and waits until the client has room.
@@ -224,14 +266,15 @@ func (s *session) showTo(
 	return to.sendUpdate(ctx, s.address, u, when)
 }
 
-// saveState stores the backend's state. If the store rejects it, the session ends in the
-// background, because ending it may wait for the caller.
+// saveState stores the backend's state. The caller has locked leasing, so that states are stored in
+// the order of the calls. If the store rejects the state, the session ends in the background,
+// because ending it may wait for the caller.
 func (s *session) saveState(ctx context.Context, state []byte) error {
 	key := s.agent.sessions.StateKey(state)
-	err := s.write(func(l sessionstore.Lease) error {
-		return s.agent.options.Store.SaveState(ctx, l, state, key)
+	err := s.agent.tasks.Guard("session store", func() error {
+		return s.agent.options.Store.SaveState(ctx, s.lease, state, key)
 	})
-	s.spending.readFrom(key)
+	s.withState(func() { s.spending.source = sourceOf(key) })
 	if err != nil {
 		s.agent.tasks.Go(func() { s.failed(err) })
 	}
@@ -289,22 +332,14 @@ func (s *session) tellGone(ctx context.Context, err error) {
 	}
 	ctx, cancel := commitContext(ctx)
 	defer cancel()
-	s.host.viewers.try(ctx, nil, backend.Warning(backend.Text("\n\n"+what+"\n")))
-}
-
-// addUnended notes that the end of a turn could not be stored.
-func (s *session) addUnended(number int64) {
-	s.ending.Lock()
-	defer s.ending.Unlock()
-	s.unended = append(s.unended, number)
+	s.viewers.try(ctx, nil, backend.Warning(backend.Text("\n\n"+what+"\n")))
 }
 
 // endOpenTurns stores the ends that could not be stored before, under the lease of the activation
 // that replaces s.
 func (s *session) endOpenTurns(ctx context.Context, lease sessionstore.Lease) {
-	s.ending.Lock()
-	unended := s.unended
-	s.ending.Unlock()
+	var unended []int64
+	s.withState(func() { unended = s.unended })
 	ctx, cancel := commitContext(ctx)
 	defer cancel()
 	for _, number := range unended {
@@ -329,14 +364,14 @@ func (s *session) close(
 	ctx context.Context, params backend.Raw,
 ) (result json.RawMessage, err error) {
 	s.closed.Do(func() {
-		s.host.close()
-		s.spending.close(ctx)
+		s.advance(isClosed)
+		s.spending.store(ctx, s.agent.connection)
 		err = s.record.close(ctx)
 		closeErr := s.agent.tasks.Guard("close", func() (err error) {
 			result, err = s.closeBackend(ctx, params)
 			return err
 		})
-		err = errors.Join(err, closeErr, s.servers.close(ctx), s.workspace.Close())
+		err = errors.Join(err, closeErr, s.closeServers(ctx), s.workspace.Close())
 	})
 	return result, err
 }
@@ -359,24 +394,20 @@ func (s *session) closeBackend(ctx context.Context, params backend.Raw) (json.Ra
 // failed and works again.
 type record struct {
 	session  *session
-	options  sessionstore.RecorderOptions
 	closed   chan struct{}
 	children *childLimit
-
-	mu       sync.Mutex
-	recorder *sessionstore.Recorder
+	recorder *sessionstore.Recorder // guarded by the state of the session
 }
 
-func newRecord(s *session, o sessionstore.RecorderOptions) *record {
-	r := &record{session: s, options: o, closed: make(chan struct{}),
-		children: s.agent.newChildLimit()}
-	r.start()
+func newRecord(s *session) *record {
+	r := &record{session: s, closed: make(chan struct{}), children: s.agent.newChildLimit()}
+	s.withState(r.startLocked)
 	return r
 }
 
-// start starts a recorder. The session learns at once when the store rejects a segment.
-func (r *record) start() {
-	recorder := sessionstore.NewRecorder(r.append, r.options)
+// startLocked starts a recorder. The session learns at once when the store rejects a segment.
+func (r *record) startLocked() {
+	recorder := sessionstore.NewRecorder(r.append, r.session.agent.options.tuning.Recorder)
 	r.recorder = recorder
 	r.session.agent.tasks.Go(func() {
 		select {
@@ -389,15 +420,15 @@ func (r *record) start() {
 
 // current returns the current recorder.
 func (r *record) current() *sessionstore.Recorder {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.session.mu.Lock()
+	defer r.session.mu.Unlock()
 	return r.recorder
 }
 
 // add records u.
 func (r *record) add(ctx context.Context, u backend.Update) error {
 	if message, ok := backend.WarningMessage(u); ok {
-		if r.session.host.viewers.firstTakesNotices() {
+		if r.session.viewers.firstTakesNotices() {
 			return nil
 		}
 		u = message
@@ -408,35 +439,26 @@ func (r *record) add(ctx context.Context, u backend.Update) error {
 	return r.current().Record(ctx, u)
 }
 
-// flush waits until u and everything before it is stored.
-func (r *record) flush(ctx context.Context, _ backend.Update) error {
-	return r.current().Flush(ctx)
-}
-
 // restart starts a new recorder if the current one has failed and the session is not gone. Updates
 // that were not stored are lost, but their turn has failed.
 func (r *record) restart(ctx context.Context) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	err := r.recorder.Err()
+	failed := r.current()
+	err := failed.Err()
 	if err == nil || gone(err) {
 		return
 	}
-	select {
-	case <-r.closed:
-		return
-	default:
-	}
-	_ = r.recorder.Close(ctx) // returns err again
-	r.start()
+	_ = failed.Close(ctx) // returns err again
+	r.session.withState(func() {
+		if r.recorder == failed && r.session.phase < isClosed {
+			r.startLocked()
+		}
+	})
 }
 
-// close stores what is left.
+// close stores what is left. The session is in the phase isClosed.
 func (r *record) close(ctx context.Context) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	close(r.closed)
-	return r.recorder.Close(ctx)
+	return r.current().Close(ctx)
 }
 
 // append stores a segment, with the lease that is current now, and the latest title in it.

@@ -86,7 +86,7 @@ func (c *connection) close(
 	if s == nil {
 		return nil, nil
 	}
-	v := s.host.viewers
+	v := s.viewers
 	if !v.Has(c) {
 		return nil, errNotActive(s.id)
 	}
@@ -99,7 +99,7 @@ func (c *connection) close(
 
 // remove ends a session that is to be deleted or archived. It fails if another client has it open.
 func (c *connection) remove(ctx, closing context.Context, at *ticket) error {
-	if s := at.Queue.Active(); s != nil && s.host.viewers.Others(c) > 0 {
+	if s := at.Queue.Active(); s != nil && s.viewers.Others(c) > 0 {
 		return errOpenElsewhere(s.id, nil)
 	}
 	_, err := endActive(ctx, closing, at, nil)
@@ -156,7 +156,7 @@ func (s *session) end(ctx context.Context, params backend.Raw) (result json.RawM
 	defer s.agent.releaseSession() // last: the agent may end then
 	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
 	defer cancel()
-	defer s.host.viewers.Close()
+	defer s.viewers.Close()
 	result, err := s.close(ctx, params)
 	if err != nil && !errors.Is(err, backend.ErrClosed) { // the end of the connection was faster
 		s.agent.log.Warn("cannot close the session", "session", s.id, "error", err)

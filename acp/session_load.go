@@ -30,7 +30,7 @@ func (c *connection) acceptLoad(ctx context.Context, r *jsonrpc.Request) jsonrpc
 	}
 	l := &load{agent: c.agent, from: c, at: at, cause: cause, hurried: func() {}}
 	if s := at.Queue.Active(); s != nil { // its messages must not wait for viewers that do not read
-		l.hurried = s.host.viewers.Hurry()
+		l.hurried = s.viewers.Hurry()
 	}
 	request := ctx
 	return func() (json.RawMessage, error) {
@@ -167,7 +167,7 @@ func (l *load) open(ctx context.Context) (*session, error) {
 		o.activation.Previous = l.previous.backend
 	}
 	if l.inTurn {
-		o.viewers = l.previous.host.viewers
+		o.viewers = l.previous.viewers
 	} else {
 		o.viewers, o.loading = newViewers(l.agent, l.from, l.params.id), l.from
 	}
@@ -196,7 +196,7 @@ func (l *load) activate(ctx context.Context, s *session, lease sessionstore.Leas
 		a.log.Warn("cannot end the turn", "session", l.stored.ID, "error", err)
 	}
 	if l.previous != nil {
-		l.previous.servers.leaveToNext()
+		l.previous.ownServers(false) // s has the set from now on
 	}
 	err := s.activate(l.at.Queue, lease, l.stored.Title)
 	if err == nil {
@@ -205,7 +205,7 @@ func (l *load) activate(ctx context.Context, s *session, lease sessionstore.Leas
 	}
 	if l.previous != nil {
 		if !l.inTurn {
-			l.previous.host.viewers.Close()
+			l.previous.viewers.Close()
 		}
 		l.previous.endOpenTurns(a.base, lease)
 		l.previous.retire(a.base)
@@ -218,7 +218,7 @@ func (l *load) activate(ctx context.Context, s *session, lease sessionstore.Leas
 func (l *load) discard(ctx context.Context, s *session) {
 	a := l.agent
 	a.sessions.Discard(ctx, l.stored.ID, s.opened.Superseded)
-	if err := s.host.dropReplayed(ctx); err != nil {
+	if err := s.dropReplayed(ctx); err != nil {
 		a.log.Warn("cannot discard the replayed history", "session", l.stored.ID, "error", err)
 	}
 }
@@ -264,11 +264,11 @@ func (l *load) setNotice(s *session) {
 // from now on, unless another process had taken it over.
 func (l *load) takeOver(ctx context.Context, s *session) (sessionstore.Lease, error) {
 	a := l.agent
-	state := s.host.takeState()
+	state := s.takeState()
 	change := sessionstore.Activation{Keys: s.keys(l.stored.Keys.Roots.Cwd()), State: state,
 		StateKey: a.sessions.StateKey(state)}
 	ctx = context.WithoutCancel(ctx)
-	replayed, err := s.host.takeReplayed(ctx)
+	replayed, err := s.takeReplayed(ctx)
 	if err != nil {
 		return sessionstore.Lease{}, err
 	}
@@ -281,7 +281,7 @@ func (l *load) takeOver(ctx context.Context, s *session) (sessionstore.Lease, er
 		return lease, err
 	}
 	// Another process may have added the same meanwhile. Under the lease it cannot.
-	current, err := s.host.isReplayCurrent(ctx)
+	current, err := s.isReplayCurrent(ctx)
 	if err != nil || !current {
 		return lease, err
 	}

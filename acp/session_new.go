@@ -65,7 +65,7 @@ func (c *connection) create(
 func (a *agent) storeNew(
 	ctx context.Context, s *session, cause backend.Cause, source listing.Openable,
 ) (sessionstore.Lease, error) {
-	state := s.host.takeState()
+	state := s.takeState()
 	n := sessionstore.NewSession{
 		ID: s.id, Agent: a.identity(), Keys: s.keys(s.params.roots.Cwd()), State: state,
 		StateKey: a.sessions.StateKey(state), Title: source.Title,
@@ -90,9 +90,9 @@ func (c *connection) releaseAfterResponse(
 	a := s.agent
 	r.AfterResponse(func() {
 		if notice != "" {
-			s.host.viewers.try(a.base, nil, backend.Warning(backend.Text(notice)))
+			s.viewers.try(a.base, nil, backend.Warning(backend.Text(notice)))
 		}
-		s.host.release(a.base)
+		s.release(a.base)
 		at.Release()
 		s.keepIfLeft(c)
 	})

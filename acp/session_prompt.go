@@ -128,13 +128,13 @@ func (p *prompted) serve(
 // decide returns the response. It is decided when it is sent, and the turn ends then, unless the
 // client does not read while others have the session open: they do not wait for it.
 func (p *prompted) decide(ctx context.Context, o outcome) (json.RawMessage, error) {
-	if p.session == nil || p.session.host.viewers.SettleAlone(ctx, p.from, p.from.Full) {
+	if p.session == nil || p.session.viewers.SettleAlone(ctx, p.from, p.from.Full) {
 		return o.result, o.err
 	}
 	o.result, o.err = p.Decide(o.result, o.err)
 	p.decided = true
 	p.end(o)
-	p.session.host.viewers.Settle(ctx, p.from)
+	p.session.viewers.Settle(ctx, p.from)
 	return o.result, o.err
 }
 
@@ -142,7 +142,7 @@ func (p *prompted) decide(ctx context.Context, o outcome) (json.RawMessage, erro
 func (p *prompted) end(o outcome) {
 	defer p.finish()
 	s := p.session
-	if s == nil || s.host.viewers.Others(p.from) == 0 {
+	if s == nil || s.viewers.Others(p.from) == 0 {
 		return
 	}
 	ended := map[string]any{"stopReason": stopReason(o)}
@@ -153,7 +153,7 @@ func (p *prompted) end(o outcome) {
 	defer cancel()
 	if s.beginUpdate(ctx) == nil {
 		defer s.endUpdate()
-		s.host.viewers.mark(ctx, p.from, map[string]any{"turn": ended})
+		s.viewers.mark(ctx, p.from, map[string]any{"turn": ended})
 	}
 }
 
@@ -303,10 +303,11 @@ func (p *prompted) run() (json.RawMessage, error) {
 	a := s.agent
 	p.session = s
 	p.from.observe(TurnEvent{Session: s.id, Running: true})
-	updates := &turnUpdates{session: s, turn: t}
+	updates := &turnUpdates{turn: t}
+	updates.session.Store(s)
 	defer func() { p.session.endTurn(t) }() // also after a panic
 	updates.watchLease(t)
-	s.host.refresh(t.Context())
+	s.refresh(t.Context())
 	s.showNotice(t.Context())
 	var o outcome
 	o.result, o.err = t.Await(a.tasks.Go, a.options.tuning.CancelGrace,
@@ -353,7 +354,7 @@ func (s *session) runTurn(
 		s.spending.dropTurn()
 		return nil, errNotRun
 	}
-	updates.spending.Store(s.spending)
+	updates.spending.Store(&s.spending)
 	return work()
 }
 
@@ -366,7 +367,7 @@ var errNotRun = errors.New("the turn did not run")
 func (p *prompted) begin() (*session, error) {
 	q, ctx := p.at.Queue, p.Context()
 	s := q.Active()
-	if s == nil || s != p.params.viewed && !s.host.viewers.Has(p.from) {
+	if s == nil || s != p.params.viewed && !s.viewers.Has(p.from) {
 		return nil, p.from.agent.whyInactive(ctx, q.ID)
 	}
 	_, mayReopen := parseOwnCommand(p.params.rest)
@@ -419,7 +420,7 @@ func (s *session) begin(
 
 // showPrompt shows the other viewers a prompt whose turn begins.
 func (s *session) showPrompt(ctx context.Context, from *connection, p promptParams) {
-	v := s.host.viewers
+	v := s.viewers
 	if v.Others(from) == 0 {
 		return
 	}
@@ -494,7 +495,7 @@ func (s *session) refuseTurn(t *turns.Turn, p promptParams, end sessionstore.Upd
 		return err
 	})
 	if taken && t.Title != "" {
-		stored, err := store.Get(t.Context(), s.host.stored)
+		stored, err := store.Get(t.Context(), s.stored)
 		if err == nil && stored.Title == "" {
 			s.setTitle(t.Context(), "")
 		}
@@ -516,7 +517,7 @@ func (s *session) commitTurn(
 		err = s.write(func(l sessionstore.Lease) error { return end(ctx, l) })
 	}
 	if err != nil {
-		s.addUnended(t.Number)
+		s.withState(func() { s.unended = append(s.unended, t.Number) })
 		s.failed(err)
 	}
 	return err

@@ -85,7 +85,7 @@ func (s *session) tellSetting(from *connection, set backend.Update) {
 	}
 	s.settings[set.Kind] = set
 	s.noteMode(set)
-	if s.host.viewers.Others(from) > 0 {
-		s.host.viewers.try(ctx, from, set)
+	if s.viewers.Others(from) > 0 {
+		s.viewers.try(ctx, from, set)
 	}
 }

@@ -1,12 +1,12 @@
 package acp
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"maps"
-	"sync"
 	"time"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
@@ -17,12 +17,12 @@ import (
 )
 
 // spending counts what a session uses, from what its agent reports, and stores it when a turn ends.
+// The session's state guards its other fields.
 type spending struct {
 	session *session
 
-	mu       sync.Mutex
 	meters   *metering.Meters   // nil until something was reported
-	source   string             // of readings, once meters is set
+	source   string             // of readings
 	total    map[string]float64 // what the session has cost, by currency, once meters is set
 	turns    int                // that are running
 	prompted bool               // the agent was given a prompt
@@ -33,10 +33,6 @@ type spending struct {
 
 // chargeEvery is how often charges are stored that are not of a turn.
 const chargeEvery = time.Second
-
-func newSpending(s *session) *spending {
-	return &spending{session: s}
-}
 
 // note counts the cost that an update reports, if it does.
 func (p *spending) note(ctx context.Context, u backend.Update) {
@@ -51,51 +47,56 @@ func (p *spending) note(ctx context.Context, u backend.Update) {
 	if len(raw) == 0 || json.Unmarshal(raw, &cost) != nil || cost.Amount == nil {
 		return
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.load(ctx) {
+	if p.load(ctx) != nil {
 		return // the next reading has what this one misses
 	}
-	p.meters.Cost(p.source, cost.Currency, *cost.Amount)
-	if p.turns == 0 && time.Since(p.stored) >= chargeEvery {
+	isDue := false
+	p.session.withState(func() {
+		p.meters.Cost(p.source, cost.Currency, *cost.Amount)
+		isDue = p.turns == 0 && time.Since(p.stored) >= chargeEvery
+	})
+	if isDue {
 		p.store(ctx, p.session.agent.connection)
 	}
 }
 
-// load prepares to count, with what is known of the session from before. It reports whether that
-// succeeded.
-func (p *spending) load(ctx context.Context) bool {
-	if p.meters != nil {
-		return true
+// load prepares to count, with what is known of the session from before.
+func (p *spending) load(ctx context.Context) error {
+	s, isLoaded := p.session, false
+	if s.withState(func() { isLoaded = p.meters != nil }); isLoaded {
+		return nil
 	}
-	s := p.session
 	err := s.agent.tasks.Guard("session store", func() error {
-		stored, err := s.agent.options.Store.Get(ctx, s.host.stored)
+		stored, err := s.agent.options.Store.Get(ctx, s.stored)
 		if err != nil {
 			return err
 		}
-		account, err := s.agent.options.Store.Account(ctx, s.host.stored)
+		account, err := s.agent.options.Store.Account(ctx, s.stored)
 		if err != nil {
 			return err
 		}
 		sums, err := s.agent.options.Store.Sums(ctx, sessionstore.ChargeQuery{
-			Session: s.host.stored, Meter: sessionstore.CostMeter})
+			Session: s.stored, Meter: sessionstore.CostMeter})
 		if err != nil {
 			return err
 		}
-		p.total = metering.Sum(sums, sessionstore.CostMeter)
-		p.source = sourceOf(stored.StateKey)
-		p.meters = metering.New(account, s.agent.info().Usage)
+		s.withState(func() {
+			if p.meters != nil {
+				return
+			}
+			p.total = metering.Sum(sums, sessionstore.CostMeter)
+			p.source = cmp.Or(p.source, sourceOf(stored.StateKey))
+			p.meters = metering.New(account, s.agent.info().Usage)
+			if p.prompted {
+				p.meters.Prompt()
+			}
+		})
 		return nil
 	})
 	if err != nil {
 		s.agent.log.Debug("cannot read what the session has used", "session", s.id, "error", err)
-		return false
 	}
-	if p.prompted {
-		p.meters.Prompt()
-	}
-	return true
+	return err
 }
 
 // sourceOf returns a short name for the agent's session with a state key.
@@ -107,44 +108,33 @@ func sourceOf(key string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// readFrom notes that later readings are of the agent's session with a state key.
-func (p *spending) readFrom(key string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.source = sourceOf(key)
-}
-
 // beginTurn notes that the agent is given a prompt. endTurn or dropTurn follows.
 func (p *spending) beginTurn() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.turns++
-	p.prompted = true
-	if p.meters != nil {
-		p.meters.Prompt()
-	}
+	p.session.withState(func() {
+		p.turns++
+		p.prompted = true
+		if p.meters != nil {
+			p.meters.Prompt()
+		}
+	})
 }
 
 // dropTurn notes that the agent was not given the prompt after all.
-func (p *spending) dropTurn() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.turns--
-}
+func (p *spending) dropTurn() { p.session.withState(func() { p.turns-- }) }
 
 // endTurn stores what was used in a turn that by has prompted, and whose response is result. It
 // returns what the turn and the session have cost.
 func (p *spending) endTurn(
 	ctx context.Context, by *connection, result backend.Raw,
 ) (turn, session map[string]float64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.turns--
-	if !p.load(ctx) {
+	p.dropTurn()
+	if p.load(ctx) != nil {
 		return nil, nil
 	}
-	p.meters.Turn(p.source, tokensOf(result))
-	return p.store(ctx, by), maps.Clone(p.total)
+	p.session.withState(func() { p.meters.Turn(p.source, tokensOf(result)) })
+	turn = p.store(ctx, by)
+	p.session.withState(func() { session = maps.Clone(p.total) })
+	return turn, session
 }
 
 // endSpending stores what was used in a turn of s, and tells the user which budgets it has used up.
@@ -163,39 +153,36 @@ func (s *session) endSpending(
 
 // exceed notes that the user allows to exceed a budget in this session, for the rest of the day.
 func (p *spending) exceed(b Budget) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.exceeds == nil {
-		p.exceeds = map[Budget]string{}
-	}
-	p.exceeds[b] = time.Now().Format(time.DateOnly)
+	p.session.withState(func() {
+		if p.exceeds == nil {
+			p.exceeds = map[Budget]string{}
+		}
+		p.exceeds[b] = time.Now().Format(time.DateOnly)
+	})
 }
 
 // mayExceed reports whether exceed was called today.
-func (p *spending) mayExceed(b Budget) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.exceeds[b] == time.Now().Format(time.DateOnly)
-}
-
-// close stores what was used since the last turn.
-func (p *spending) close(ctx context.Context) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.meters != nil {
-		p.store(ctx, p.session.agent.connection)
-	}
+func (p *spending) mayExceed(b Budget) (may bool) {
+	p.session.withState(func() { may = p.exceeds[b] == time.Now().Format(time.DateOnly) })
+	return may
 }
 
 // store stores what was used since it was last called, tells the observer of by, and returns what
 // it cost. If the store fails, the next call tries again.
 func (p *spending) store(ctx context.Context, by *connection) (cost map[string]float64) {
-	s := p.session
-	charges := p.meters.Take()
+	s, now := p.session, time.Now()
+	var charges []sessionstore.Charge
+	s.withState(func() {
+		if p.meters != nil {
+			charges = p.meters.Take()
+		}
+		if len(charges) > 0 {
+			p.stored = now
+		}
+	})
 	if len(charges) == 0 {
 		return nil
 	}
-	p.stored = time.Now()
 	cost = metering.Sum(charges, sessionstore.CostMeter)
 	err := s.write(func(l sessionstore.Lease) error {
 		return s.agent.options.Store.Charge(ctx, l, charges)
@@ -205,19 +192,24 @@ func (p *spending) store(ctx context.Context, by *connection) (cost map[string]f
 		return nil // who has the session now counts
 	case err != nil:
 		for i := range charges {
-			charges[i].At = p.stored
+			charges[i].At = now
 		}
-		p.meters.Return(charges)
-		if !p.warned {
-			p.warned = true
+		warned := false
+		s.withState(func() {
+			p.meters.Return(charges)
+			warned, p.warned = p.warned, true
+		})
+		if !warned {
 			s.agent.log.Warn("cannot store what the session has used; will try again",
 				"session", s.id, "error", err)
 		}
 		return nil
 	}
-	for unit, amount := range cost {
-		p.total[unit] += amount
-	}
+	s.withState(func() {
+		for unit, amount := range cost {
+			p.total[unit] += amount
+		}
+	})
 	by.observe(UsageEvent{s.id, charges})
 	return cost
 }

@@ -100,5 +100,5 @@ func (s *session) setTitle(ctx context.Context, title string) {
 	if title == "" {
 		info["title"] = nil
 	}
-	s.host.viewers.try(ctx, nil, backend.NewUpdate(info))
+	s.viewers.try(ctx, nil, backend.NewUpdate(info))
 }

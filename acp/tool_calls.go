@@ -78,7 +78,7 @@ func (s *session) noteToolCall(u backend.Update) toolCallUpdate {
 	if s.toolCalls == nil {
 		s.toolCalls = make(map[callKey]toolCall)
 	}
-	call.said = remembered(call.said.With(said.Call), s.host.permits.Configured != nil)
+	call.said = remembered(call.said.With(said.Call), s.permits.Configured != nil)
 	s.toolCalls[said.key()] = call
 	if known {
 		return said
@@ -158,10 +158,10 @@ func (s *session) recordRejected(ctx context.Context, from asker, id string, by 
 	defer s.endUpdate()
 	failed := from.change(id, sdk.WithUpdateStatus(sdk.ToolCallStatusFailed))
 	s.recordToolCall(ctx, failed)
-	if s.host.viewers.Others(by) == 0 {
+	if s.viewers.Others(by) == 0 {
 		return
 	}
-	if err := s.host.viewers.update(ctx, by, failed); err != nil {
+	if err := s.viewers.update(ctx, by, failed); err != nil {
 		s.agent.log.Debug("update not sent", "session", s.id, "error", err)
 	}
 }
@@ -174,7 +174,7 @@ func (s *session) showMarked(
 		return err
 	}
 	defer s.endUpdate()
-	id := callKey{from.child, q.Call.ID}
+	id := callKey{from.Child, q.Call.ID}
 	known, isKnown := s.toolCalls[id]
 	path := ""
 	if len(q.Call.Locations) > 0 {
@@ -232,7 +232,7 @@ func (s *session) markAgain(ctx context.Context, said toolCallUpdate) error {
 
 // showTitle changes the title of a tool call. The caller has begun an update.
 func (s *session) showTitle(ctx context.Context, id callKey, title string) error {
-	u := asker{child: id.child}.change(id.call, sdk.WithUpdateTitle(title))
+	u := asker{Sender: backend.Sender{Child: id.child}}.change(id.call, sdk.WithUpdateTitle(title))
 	if err := s.show(ctx, u); err != nil {
 		return err
 	}

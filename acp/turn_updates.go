@@ -3,7 +3,6 @@ package acp
 import (
 	"context"
 	"errors"
-	"sync"
 	"sync/atomic"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
@@ -13,13 +12,15 @@ import (
 
 // turnUpdates implements [backend.Updates] for one turn.
 type turnUpdates struct {
-	session *session
-	turn    *turns.Turn
-	sent    atomic.Int64 // bytes of updates
+	turn *turns.Turn
+	// session is the one to which updates are sent. It changes while an update has begun, and has
+	// the same viewers then.
+	session atomic.Pointer[session]
 	// spending counts what the turn uses, once the backend has the prompt.
 	spending atomic.Pointer[spending]
 
-	mu   sync.RWMutex
+	// Guarded by beginUpdate:
+	sent int64 // bytes of updates
 	over bool
 }
 
@@ -32,46 +33,42 @@ const afterFull = 1 << 20
 
 // Update implements [backend.Updates].
 func (u *turnUpdates) Update(ctx context.Context, update backend.Update) error {
-	return u.send(ctx, update, (*session).update)
+	return u.send(ctx, update, showFirst)
 }
 
 // Commit implements [backend.Updates].
 func (u *turnUpdates) Commit(ctx context.Context, update backend.Update) error {
-	return u.send(ctx, update, (*session).commit)
+	return u.send(ctx, update, storeFirst)
 }
 
-func (u *turnUpdates) send(ctx context.Context, update backend.Update, send sender) error {
-	u.mu.RLock()
-	defer u.mu.RUnlock()
+func (u *turnUpdates) send(ctx context.Context, update backend.Update, in order) error {
+	s := u.session.Load()
+	if err := s.beginUpdate(ctx); err != nil {
+		return err
+	}
+	defer s.endUpdate()
 	if u.over {
 		return backend.ErrTurnOver
 	}
-	agent := u.session.agent
-	limit, size := agent.options.tuning.TurnBytes, int64(len(update.Raw))
-	sent := u.sent.Add(size)
-	if sent > limit && sent-size <= limit {
-		agent.tasks.Go(func() { u.turn.End(errTurnFull) })
+	s = u.session.Load()
+	limit, size := s.agent.options.tuning.TurnBytes, int64(len(update.Raw))
+	u.sent += size
+	if u.sent > limit && u.sent-size <= limit {
+		s.agent.tasks.Go(func() { u.turn.End(errTurnFull) }) // it waits for the backend
 	}
-	if sent > limit+afterFull {
+	if u.sent > limit+afterFull {
 		return errTurnFull
 	}
-	return send(u.session, ctx, u.session.host.announce(update))
-}
-
-// current returns the session to which updates are sent.
-func (u *turnUpdates) current() *session {
-	u.mu.RLock()
-	defer u.mu.RUnlock()
-	return u.session
+	return s.send(ctx, s.announce(update), in)
 }
 
 // watchLease ends the turn soon after another process has taken its session over. Without it an
 // agent that says nothing, and so stores nothing, would go on working.
 func (u *turnUpdates) watchLease(t *turns.Turn) {
-	a := u.current().agent
+	a := u.session.Load().agent
 	a.tasks.Go(func() {
 		for range pause.Every(t.Context(), a.options.tuning.LeaseCheck) {
-			s := u.current()
+			s := u.session.Load()
 			if err := s.checkLease(t.Context()); gone(err) {
 				s.failed(err)
 				return
@@ -82,15 +79,16 @@ func (u *turnUpdates) watchLease(t *turns.Turn) {
 
 // moveTo sends later updates to s, which has replaced the turn's session.
 func (u *turnUpdates) moveTo(s *session) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.session = s
+	_ = s.beginUpdate(context.Background())
+	defer s.endUpdate()
+	u.session.Store(s)
 }
 
-// end waits for updates that are being sent and rejects later ones. It returns the turn's session.
+// end waits for the update that is being sent and rejects later ones. It returns the turn's session.
 func (u *turnUpdates) end() *session {
-	u.mu.Lock()
-	defer u.mu.Unlock()
+	s := u.session.Load()
+	_ = s.beginUpdate(context.Background())
+	defer s.endUpdate()
 	u.over = true
-	return u.session
+	return u.session.Load()
 }

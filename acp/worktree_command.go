@@ -84,7 +84,7 @@ func (w worktreeReply) make(name string) error {
 
 // confirm asks whether to make the worktrees.
 func (w worktreeReply) confirm(name string, lines []string) error {
-	_, err := w.session.host.askAbout(w.ctx, w.updates, backend.Question{
+	_, err := w.session.askAbout(w.ctx, w.updates, backend.Question{
 		Call: backend.NewToolCall("worktree", sdk.ToolKindOther,
 			"Make the worktrees "+text.Code(name),
 			"For each folder, in order:\n\n"+text.Block("", strings.Join(lines, "\n"))),

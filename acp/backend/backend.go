@@ -108,7 +108,7 @@ type Closer interface {
 
 // Parent is implemented by a [Session] that may have child sessions, such as those of subagents.
 // Each has a key, which begins with [sessionstore.ChildPrefix]. The backend sends its updates as
-// those of the session, made with [sessionstore.InChild], and its requests with Host.Child. In
+// those of the session, made with [sessionstore.InChild], and its requests with Host.For. In
 // updates and requests, the keys stand for the ids of the children, and [sessionstore.ParentKey]
 // for that of the session; the adapter replaces them.
 type Parent interface {
@@ -305,6 +305,17 @@ type Client interface {
 	Notify(ctx context.Context, method string, params Raw) error
 }
 
+// Sender says for whom a backend sends messages, and what they were.
+type Sender struct {
+	// Child is the key of a child session, "" for the session itself. Paths in messages of a child
+	// must also be in Roots. See [Parent].
+	Child string
+	Roots workspace.Roots
+	// Made are the params as the agent made them, about which rules decide, if they are passed on in
+	// another form because of the agent's sandbox.
+	Made Raw
+}
+
 // Host is what the adapter offers a session. Its methods are safe for concurrent use, and fail with
 // [ErrClosed] once the session was closed.
 type Host interface {
@@ -322,9 +333,8 @@ type Host interface {
 	// which blocks while the client does not read. Otherwise the adapter shows the stored history, to which it adds what follows there in
 	// the backend's. The backend must call Stop before it.
 	Replay(ctx context.Context, u Update) error
-	// Child returns the client for a child session with the given key and roots. Paths in its
-	// messages must also be in these roots. See [Parent].
-	Child(key string, roots workspace.Roots) Client
+	// For returns a client for messages of a child session, or of one that was changed.
+	For(Sender) Client
 	// Workspace returns the session's open roots, in which the user's rules hold. They stay open as
 	// long as the session.
 	Workspace() *workspace.Workspace

@@ -1,10 +1,6 @@
 package backend
 
-import (
-	"context"
-
-	"github.com/acp-agent/acp-agent/internal/sandbox"
-)
+import "github.com/acp-agent/acp-agent/internal/sandbox"
 
 // Sandbox says what a process and its descendants may do by themselves. The zero Sandbox does not
 // restrict it. Its fields:
@@ -37,19 +33,3 @@ const (
 	// and of PATH.
 	SandboxStrict = sandbox.Strict
 )
-
-type madeKey struct{}
-
-// Confining returns a context for passing on a request of an agent in another form, because of its
-// sandbox. made are the params as the agent made them, about which rules decide.
-func Confining(ctx context.Context, made Raw) context.Context {
-	return context.WithValue(ctx, madeKey{}, made)
-}
-
-// Made returns the params of a request as the agent made them, which params are for most.
-func Made(ctx context.Context, params Raw) Raw {
-	if made, ok := ctx.Value(madeKey{}).(Raw); ok {
-		return made
-	}
-	return params
-}

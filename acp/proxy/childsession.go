@@ -164,7 +164,7 @@ func (cs *childSession) handle(m message) {
 	default:
 		params, err := cs.child.confine(m.method, m.params)
 		if err == nil {
-			err = s.clientOf(m.from).Notify(backend.Confining(m.ctx, m.params), m.method, params)
+			err = s.clientOf(m.from, m.params).Notify(m.ctx, m.method, params)
 		}
 		if err != nil {
 			cs.child.logDropped(m.method, err)
@@ -182,7 +182,7 @@ func (cs *childSession) callClient(s *session, m message) backend.Work {
 	if err != nil {
 		return jsonrpc.Fail(err)
 	}
-	return s.clientOf(m.from).Call(backend.Confining(m.ctx, made), m.method, params)
+	return s.clientOf(m.from, made).Call(m.ctx, m.method, params)
 }
 
 // handleUpdate passes on an update. t is the turn it belongs to, or nil.

@@ -291,8 +291,11 @@ func (h host) Replay(ctx context.Context, u backend.Update) error {
 	return h.note(ctx, "host replay "+u.String())
 }
 
-func (h host) Child(key string, roots workspace.Roots) backend.Client {
-	return child{h, key + " in " + roots.String()}
+func (h host) For(from backend.Sender) backend.Client {
+	if from.Child == "" {
+		return h
+	}
+	return child{h, from.Child + " in " + from.Roots.String()}
 }
 
 // child is a host as the client of a child session.

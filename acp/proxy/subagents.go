@@ -206,13 +206,14 @@ func (s *session) rootsOf(sub *subagent) workspace.Roots {
 	return workspace.RootsFrom(cwd, dirs)
 }
 
-// clientOf returns the client for requests and notifications of a subagent, or of the session if
-// sub is nil.
-func (s *session) clientOf(sub *subagent) backend.Client {
-	if sub == nil {
-		return s.host
+// clientOf returns the client for a message of a subagent, or of the session if sub is nil. made are
+// its params as the agent made them.
+func (s *session) clientOf(sub *subagent, made backend.Raw) backend.Client {
+	from := backend.Sender{Made: made}
+	if sub != nil {
+		from.Child, from.Roots = sub.key, s.rootsOf(sub)
 	}
-	return s.host.Child(sub.key, s.rootsOf(sub))
+	return s.host.For(from)
 }
 
 // loseSubagents tells the client that the subagents of a process that has ended do nothing more.

@@ -1,0 +1,193 @@
+package acp
+
+import (
+	"context"
+	"errors"
+
+	sdk "github.com/coder/acp-go-sdk"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/permission"
+	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/wire/protocol"
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// Messages of a backend to the client. Each is checked: the client must offer its method, its paths
+// must be in the roots, and the rules of the user decide about files and commands.
+
+// asker sends the client messages of a session, or of one of its children. It implements
+// [backend.Client].
+type asker struct {
+	session *session
+	backend.Sender
+
+	decided bool // no rule need decide about its requests
+}
+
+// For implements [backend.Host].
+func (s *session) For(from backend.Sender) backend.Client {
+	return asker{session: s, Sender: from}
+}
+
+// Decided implements [backend.Host].
+func (s *session) Decided() backend.Client { return asker{session: s, decided: true} }
+
+// asker returns the session as one.
+func (s *session) asker() asker { return asker{session: s} }
+
+// Call implements [backend.Client].
+func (s *session) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
+	return s.asker().Call(ctx, method, params)
+}
+
+// Notify implements [backend.Client].
+func (s *session) Notify(ctx context.Context, method string, params backend.Raw) error {
+	return s.asker().Notify(ctx, method, params)
+}
+
+// Call implements [backend.Client].
+func (a asker) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
+	s := a.session
+	live := s.at() == isLive
+	if err := a.check(ctx, method, params); err != nil {
+		_, isOutside := errors.AsType[*workspace.OutsideError](err)
+		if isOutside && live && method == protocol.ReadTextFile && a.Child == "" && !a.decided {
+			return func() (backend.Raw, error) { return s.readOutside(ctx, params, err) }
+		}
+		return jsonrpc.Fail(err)
+	}
+	action, err := a.checkRules(method, params)
+	send := func() backend.Work {
+		addressed := a.addressed(method, params)
+		if s.servesFiles(method) {
+			return func() (backend.Raw, error) { return s.serveFile(ctx, method, addressed, action) }
+		}
+		return s.viewers.call(ctx, method, addressed)
+	}
+	switch {
+	case err != nil:
+		return a.ruled(ctx, method, params, err, send)
+	case live && method == protocol.RequestPermission && !a.decided:
+		return s.requestPermission(ctx, a, params)
+	}
+	return send()
+}
+
+// Notify implements [backend.Client].
+func (a asker) Notify(ctx context.Context, method string, params backend.Raw) error {
+	if err := a.check(ctx, method, params); err != nil {
+		return err
+	}
+	if _, err := a.checkRules(method, params); err != nil {
+		return err
+	}
+	if a.session.servesFiles(method) {
+		return errNoFileMethod(method)
+	}
+	return a.session.viewers.notify(ctx, method, a.addressed(method, params))
+}
+
+// check returns an error if the backend may not send the client this message. Its paths must be in
+// the session's roots, and in the child's.
+func (a asker) check(ctx context.Context, method string, params backend.Raw) error {
+	s, addressed := a.session, params
+	if s.at() == isClosed {
+		return backend.ErrClosed
+	}
+	if a.Child != "" {
+		addressed = a.addressed(method, params)
+	}
+	if err := s.viewers.offers(method, addressed); err != nil {
+		return err
+	}
+	if err := checkPaths(s.guarded, method, params); err != nil || a.Child == "" {
+		return err
+	}
+	return a.inRoots(ctx, func(w *workspace.Workspace) error {
+		return checkPaths(w, method, params)
+	})
+}
+
+// addressed returns the params of a message from the asker.
+func (a asker) addressed(method string, params backend.Raw) backend.Raw {
+	switch {
+	case method == protocol.ElicitationComplete: // it names no session
+		return params
+	case a.Child == "":
+		return putSessionMember(params, a.session.address.member)
+	case method == protocol.RequestPermission:
+		params = protocol.MapToolCallReferences(params, "toolCall",
+			func(text string) string { return external(a.session.id, text) })
+	}
+	return putSessionID(params, childID(a.session.id, a.Child))
+}
+
+// handOver returns an error unless another program that opens a path now reaches a file or
+// directory in the asker's roots.
+func (a asker) handOver(ctx context.Context, path string) error {
+	if err := permission.HandOver(a.session.workspace, path); err != nil || a.Child == "" {
+		return err
+	}
+	return a.inRoots(ctx, func(w *workspace.Workspace) error { return permission.HandOver(w, path) })
+}
+
+// inRoots calls do with the asker's roots.
+func (a asker) inRoots(ctx context.Context, do func(w *workspace.Workspace) error) error {
+	switch {
+	case a.Child == "":
+		return do(a.session.workspace)
+	case a.Roots.IsZero() || a.Roots.Equal(a.session.guarded.Roots()):
+		return do(a.session.guarded)
+	}
+	w, err := workspace.Open(ctx, a.Roots, a.session.agent.options.Workspace)
+	if err != nil {
+		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "the folders of the subagent: %v", err)
+	}
+	defer w.Close()
+	return do(w)
+}
+
+// update returns u as an update of the asker.
+func (a asker) update(u backend.Update) backend.Update {
+	if a.Child == "" {
+		return u
+	}
+	return sessionstore.InChild(a.Child, u)
+}
+
+// change returns an update that changes a tool call.
+func (a asker) change(id string, o ...sdk.ToolCallUpdateOpt) backend.Update {
+	return a.update(backend.NewUpdate(sdk.UpdateToolCall(sdk.ToolCallId(id), o...)))
+}
+
+// sessionless implements [backend.Client] outside of sessions.
+type sessionless struct{ agent *agent }
+
+// Call implements [backend.Client].
+func (c sessionless) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
+	if err := c.check(method, params); err != nil {
+		return jsonrpc.Fail(err)
+	}
+	return c.agent.connection.Call(ctx, method, params)
+}
+
+// Notify implements [backend.Client].
+func (c sessionless) Notify(ctx context.Context, method string, params backend.Raw) error {
+	if err := c.check(method, params); err != nil {
+		return err
+	}
+	return c.agent.connection.Notify(ctx, method, params)
+}
+
+func (c sessionless) check(method string, params backend.Raw) error {
+	if needsSession(method) {
+		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s needs the id of an open session",
+			method)
+	}
+	if !c.agent.grants.allowsBack(method) {
+		return errNotGranted(method)
+	}
+	return c.agent.connection.checkMethod(method, params)
+}
