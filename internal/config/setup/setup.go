@@ -559,17 +559,13 @@ func (o *run) write(ctx context.Context) error {
 	if err := o.confirm(ctx); err != nil {
 		return err
 	}
-	now, err := os.ReadFile(o.file)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+	if err = os.MkdirAll(filepath.Dir(o.file), 0o700); err == nil {
+		err = privatefile.Swap(o.file, o.old, content, o.perm)
 	}
-	if !bytes.Equal(now, o.old) {
+	switch {
+	case errors.Is(err, privatefile.ErrChanged):
 		return fmt.Errorf("%s has changed in the meantime; nothing was written: run setup again", o.path)
-	}
-	if err := os.MkdirAll(filepath.Dir(o.file), 0o700); err != nil {
-		return fmt.Errorf("cannot write the configuration: %w", err)
-	}
-	if err := privatefile.Replace(o.file, content, o.perm); err != nil {
+	case err != nil:
 		return fmt.Errorf("cannot write the configuration: %w", err)
 	}
 	o.tell("Wrote %s.", text.Printable(o.path))

@@ -2,19 +2,21 @@
 //
 // A file is replaced as a whole: a reader, in this process or another, finds either the old or the
 // new content, and what was written survives a power failure. If several processes write a file at
-// once, the last one wins, so no locks are needed as long as the new content does not depend on the
-// old.
+// once, the last one wins. [Swap] is for a new content that depends on the old.
 //
 //	err := privatefile.WriteFile(filepath.Join(state, "allowed", name), content)
 package privatefile
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/acp-agent/acp-agent/internal/files/dirfd"
 )
 
 // MakeDir creates dir with its parents unless it exists, and makes it inaccessible to others. dir
@@ -63,6 +65,31 @@ func CreateFile(path string, content []byte) error {
 // directory, which must exist, as they are.
 func Replace(path string, content []byte, perm fs.FileMode) error {
 	return write(path, content, perm, os.Rename)
+}
+
+// ErrChanged is the error of [Swap] for a file that somebody else changes.
+var ErrChanged = errors.New("the file has changed")
+
+// Swap is [Replace] for a file that still has the content old, or does not exist if old is empty.
+// Of several processes that swap a file at once, one succeeds, and the error of the others is
+// [ErrChanged].
+func Swap(path string, old, content []byte, perm fs.FileMode) error {
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer dir.Close() // releases the lock
+	if errors.Is(dirfd.TryLock(dir), dirfd.ErrLocked) {
+		return ErrChanged
+	}
+	now, err := os.ReadFile(path)
+	switch {
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return err
+	case !bytes.Equal(now, old):
+		return ErrChanged
+	}
+	return Replace(path, content, perm)
 }
 
 // write writes a new file and gives it its name with name.

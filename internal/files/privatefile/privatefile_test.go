@@ -1,6 +1,8 @@
 package privatefile_test
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -8,6 +10,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -176,4 +179,35 @@ func TestCreateFile(t *testing.T) {
 	require.Equal(t, created[0], string(content))
 	require.Equal(t, []string{"one"}, names(t, filepath.Dir(path)))
 	requirePermissions(t, path, 0o600)
+}
+
+// TestSwap lets several writers add lines at once: no line of one that succeeds is lost.
+func TestSwap(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("a directory cannot be locked")
+	}
+	path := filepath.Join(t.TempDir(), "file")
+	var added atomic.Int64
+	var writers sync.WaitGroup
+	for range 8 {
+		writers.Go(func() {
+			for range 20 {
+				old, err := os.ReadFile(path)
+				if err != nil && !errors.Is(err, fs.ErrNotExist) {
+					t.Error(err)
+				}
+				err = privatefile.Swap(path, old, append(bytes.Clone(old), "line\n"...), 0o600)
+				if err == nil {
+					added.Add(1)
+				} else if !errors.Is(err, privatefile.ErrChanged) {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	writers.Wait()
+	content, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NotZero(t, added.Load())
+	require.EqualValues(t, added.Load(), bytes.Count(content, []byte("\n")))
 }
