@@ -188,6 +188,8 @@ func TestTitleIsWhatTheUserTyped(t *testing.T) {
 		"write /a/b.txt":     {"/write /a/b.txt\ncontent"},
 		"/usr/bin/x crashes": {"/usr/bin/x crashes"},
 		"// why?":            {"// why?"},
+		"say what":           {"<system-reminder>\nBe kind.\n</system-reminder>\nsay what"},
+		"func main() {":      {"\n```go\nfunc main() {\n}\n```"},
 		"say this":           {"say this", "<selected_code>\nsay that\n</selected_code>"},
 	} {
 		id := c.open(folder(t))

@@ -3,7 +3,9 @@ package acp
 import (
 	"context"
 	"encoding/json"
+	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/listing"
@@ -41,8 +43,9 @@ func (p promptParams) title() string {
 	return ""
 }
 
-// firstLine returns the first line of s that is not blank, as a title.
+// firstLine returns the first line of s with words of the user, as a title.
 func firstLine(s string) string {
+	s = s[len(beforeWords().FindString(s)):]
 	for line := range strings.Lines(s) {
 		if title := listing.TitleLine(line); title != "" {
 			return title
@@ -50,6 +53,12 @@ func firstLine(s string) string {
 	}
 	return ""
 }
+
+// beforeWords matches elements that a program put in front of a text, and the mark of a code block.
+var beforeWords = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile("^(?s:\\s*<([a-z]+[-_][a-z_-]+)>.*?</[a-z]+[-_][a-z_-]+>)*" +
+		"(?:\\s*(?:```|~~~)[^\n]*\n)?")
+})
 
 // titleIn returns the title that u sets, "" if it removes the title, and nil if it does neither.
 func titleIn(u sessionstore.Update) *string {
