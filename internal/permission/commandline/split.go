@@ -89,11 +89,16 @@ func (s *splitter) step() {
 	}
 }
 
-// escape adds the character after a backslash. A line break there is removed.
+// escape adds the character after a backslash. A line break there is removed. Within quotes the
+// backslash is a character too if the next one is of a regular expression and of no shell.
 func (s *splitter) escape() {
 	_, size := utf8.DecodeRuneInString(s.rest)
 	next := s.rest[:size]
 	s.rest = s.rest[size:]
+	if s.quote == '"' && next != "" && strings.Contains("().[]{}+*?|^", next) {
+		s.add(`\`+next, true)
+		return
+	}
 	if next == "\n" {
 		next = ""
 		s.kind = max(s.kind, Expanded)
