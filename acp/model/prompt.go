@@ -124,12 +124,12 @@ func newMedia(data []byte) (llm.Media, error) {
 	return llm.Media{MediaType: mediaType, Data: data}, nil
 }
 
-// filePath returns the path in a URI of a local file with its lines, such as /dir/a.go#L3, "" for
+// filePath returns the path in a URI of a local file with its lines, such as /dir/a.go (L3), "" for
 // other URIs. Whether it is in the roots is checked when a tool opens it.
 func filePath(uri string) string {
 	path, fragment, err := prompts.FilePath(uri)
 	if err == nil && fragment != "" {
-		path += "#" + fragment
+		path += " (" + fragment + ")"
 	}
 	return path
 }
