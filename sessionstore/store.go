@@ -147,7 +147,8 @@ type Shared interface {
 	// Owners returns the names of all owners who have or had sessions, in order.
 	Owners(ctx context.Context) ([]string, error)
 
-	// Ping returns an error if the medium cannot be used. It does not wait for other calls.
+	// Ping returns an error if the medium cannot be read or cannot be written. It reads without
+	// waiting for other calls, and does not fail if ctx ends while others write.
 	Ping(ctx context.Context) error
 }
 

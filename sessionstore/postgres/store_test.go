@@ -216,6 +216,16 @@ func TestClientEncoding(t *testing.T) {
 	require.EqualValues(t, "größe", page.Sessions[0].ID)
 }
 
+// TestPing finds out that a database can only be read, as a standby can.
+func TestPing(t *testing.T) {
+	address := server.Address(t)
+	require.NoError(t, open(t, address).Ping(t.Context()))
+	standby := open(t, address+"&default_transaction_read_only=on")
+	_, err := standby.List(t.Context(), sessionstore.Query{})
+	require.NoError(t, err)
+	require.ErrorContains(t, standby.Ping(t.Context()), "the database can only be read")
+}
+
 func TestSearchLongPhrase(t *testing.T) {
 	s := open(t, server.Address(t))
 	create(t, s, "one")

@@ -197,7 +197,11 @@ func useFullDisk(t *testing.T, journal sqlite.Journal, room int64) (full bool) {
 		}
 		words++
 	}
+	if r.room.Store(0); full {
+		require.True(t, isFull(t, s.Ping(t.Context()), dir), "nothing can be written")
+	}
 	r.room.Store(-1)
+	require.NoError(t, s.Ping(t.Context()))
 	require.NoError(t, s.Append(t.Context(), lease, []sessionstore.Update{say("there is room again")}))
 	require.NoError(t, s.Close())
 

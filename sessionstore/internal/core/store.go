@@ -117,9 +117,19 @@ func (s *Store) Close() error {
 
 // Ping implements [sessionstore.Shared].
 func (s *Store) Ping(ctx context.Context) error {
-	return s.transact(ctx, Probe, func(tx *transaction) {
+	if err := s.transact(ctx, Probe, func(tx *transaction) {
 		tx.row([]any{new(int64)}, "SELECT count(*) FROM agents WHERE owner = $1")
+	}); err != nil {
+		return err
+	}
+	err := s.write(ctx, func(tx *transaction) {
+		tx.exec("INSERT INTO agents (owner, kind, profile) VALUES ($1, 'ping', '')")
+		tx.exec("DELETE FROM agents WHERE owner = $1 AND kind = 'ping'")
 	})
+	if ctx.Err() != nil {
+		return nil // others are writing
+	}
+	return err
 }
 
 // read runs do in a transaction whose statements see one snapshot. It may run do several times.
