@@ -145,7 +145,7 @@ func (f serveFlags) serve(ctx context.Context, s streams, set *settings, args []
 		return err
 	}
 	defer closeLog()
-	logger, endLog := loglimit.New(logger)
+	logger, endLog := loglimit.New(logger, loglimit.Omit)
 	defer endLog()
 	h, closeTrace, err := set.openHost(s, logger)
 	if err != nil {
@@ -342,11 +342,12 @@ func (f serveFlags) openAudit(o *serve.Options, stderr io.Writer) (func(), error
 	if err != nil {
 		return nil, err
 	}
-	log, end := serve.NewAudit(file)
-	o.Audit = log
+	excess := loglimit.Omit
 	if f.mustAudit {
-		o.AuditErr = file.err
+		o.AuditErr, excess = file.err, loglimit.Delay
 	}
+	log, end := serve.NewAudit(file, excess)
+	o.Audit = log
 	return func() {
 		end()
 		file.close()

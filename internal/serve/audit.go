@@ -14,8 +14,8 @@ import (
 const maxAudited = 500
 
 // NewAudit returns a log of who connected and did what, as JSON lines, and a function that ends it.
-func NewAudit(w io.Writer) (log *slog.Logger, end func()) {
-	return loglimit.New(slog.New(slog.NewJSONHandler(w, nil)))
+func NewAudit(w io.Writer, excess loglimit.Excess) (log *slog.Logger, end func()) {
+	return loglimit.New(slog.New(slog.NewJSONHandler(w, nil)), excess)
 }
 
 // audit writes what a user has done to the audit log: opened folders or tried to, sent prompts, answered

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/internal/serve/loglimit"
 	"github.com/acp-agent/acp-agent/internal/test/logtest"
 )
 
@@ -34,7 +35,7 @@ func TestAuditSaysWhatUsersDid(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out logtest.Text
-			log, end := NewAudit(&out)
+			log, end := NewAudit(&out, loglimit.Omit)
 			audit(log, test.event)
 			end()
 			require.Contains(t, out.String(), test.want)

@@ -22,6 +22,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/explore"
+	"github.com/acp-agent/acp-agent/internal/serve/loglimit"
 	"github.com/acp-agent/acp-agent/internal/test/logtest"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -44,7 +45,7 @@ func start(t *testing.T, change ...func(*Options)) *host {
 	t.Helper()
 	h := &host{t: t, log: &logtest.Text{}, audit: &logtest.Text{}, dir: t.TempDir()}
 	store := sqlite.NewMemory()
-	audit, endAudit := NewAudit(h.audit)
+	audit, endAudit := NewAudit(h.audit, loglimit.Omit)
 	o := Options{
 		Tokens:  NewTokens(h.dir),
 		Serving: func(User) (acp.Options, error) { return acp.Options{Backend: explore.New}, nil },

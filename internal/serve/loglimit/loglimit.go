@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
 const (
@@ -23,9 +25,22 @@ const (
 	perStranger, perStrangers = 5, 60
 	// unit is the size of the attributes from which on a record counts as several.
 	unit = 512
+	// delayBurst is how many records a user may cause with [Delay] before they wait, and delayRate how
+	// many a second from then on.
+	delayBurst, delayRate = 600, 100
 	// maxCounted is how many messages and addresses are counted apart. The others are counted
 	// together.
 	maxCounted = 10_000
+)
+
+// Excess says what happens to the records of a user who causes too many.
+type Excess int
+
+const (
+	// Omit leaves them out and counts them.
+	Omit Excess = iota
+	// Delay lets them wait, so that they slow the user down.
+	Delay
 )
 
 // Omitted is the message of the record that says how many records were left out.
@@ -51,9 +66,10 @@ const childOutput = "lines of child processes"
 // New returns a logger that passes records on to next within the limits of their source, and a
 // function that ends it. The source of a record is the user in its attribute "user", or else the
 // address in "from", or the last address in "forwardedFor". Records of the level Info with "child"
-// are lines that a child has written. Records below the level Info are not limited.
-func New(next *slog.Logger) (limited *slog.Logger, end func()) {
-	c := &counts{strangers: next.Handler()}
+// are lines that a child has written. Records below the level Info are not limited, and with [Delay]
+// no record of a user is left out.
+func New(next *slog.Logger, excess Excess) (limited *slog.Logger, end func()) {
+	c := &counts{strangers: next.Handler(), excess: excess, rates: map[string]*rate.Limiter{}}
 	c.reset()
 	return slog.New(&handler{next: next.Handler(), counts: c}), c.end
 }
@@ -79,7 +95,7 @@ func (h *handler) WithGroup(name string) slog.Handler {
 
 // Handle implements [slog.Handler].
 func (h *handler) Handle(ctx context.Context, r slog.Record) error {
-	if r.Level >= slog.LevelInfo && !h.counts.admit(h, r) {
+	if r.Level >= slog.LevelInfo && !h.counts.admit(ctx, h, r) {
 		return nil
 	}
 	return h.next.Handle(ctx, r)
@@ -118,8 +134,10 @@ func network(at netip.Addr) string {
 // counts counts the records of a window.
 type counts struct {
 	strangers slog.Handler // for the records about addresses without a user
+	excess    Excess
 
 	mu       sync.Mutex
+	rates    map[string]*rate.Limiter // with Delay, by user
 	ended    bool
 	timer    *time.Timer // ends the window; nil until something is left out
 	started  time.Time
@@ -152,8 +170,18 @@ func (c *counts) reset() {
 	c.messages, c.users, c.callers = map[key]*count{}, map[string]int{}, map[key]int{}
 }
 
-// admit reports whether a record may be passed on.
-func (c *counts) admit(h *handler, r slog.Record) bool {
+// rate returns the rate at which a user may cause records.
+func (c *counts) rate(user string) *rate.Limiter {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.rates[user] == nil {
+		c.rates[user] = rate.NewLimiter(delayRate, delayBurst)
+	}
+	return c.rates[user]
+}
+
+// admit reports whether a record may be passed on, perhaps after a delay.
+func (c *counts) admit(ctx context.Context, h *handler, r slog.Record) bool {
 	s, weight := h.source, 1+len(r.Message)/unit
 	r.Attrs(func(a slog.Attr) bool {
 		if s.user == "" {
@@ -162,6 +190,10 @@ func (c *counts) admit(h *handler, r slog.Record) bool {
 		weight += len(a.Value.String()) / unit
 		return true
 	})
+	if c.excess == Delay && s.user != "" {
+		_ = c.rate(s.user).Wait(ctx)
+		return true
+	}
 	if s.child && r.Level == slog.LevelInfo {
 		r.Message = childOutput
 	}

@@ -53,10 +53,10 @@ func (o *output) size() int {
 }
 
 // limited returns a limited log that ends with the test, and what it writes.
-func limited(t *testing.T) (*slog.Logger, *output) {
+func limited(t *testing.T, excess loglimit.Excess) (*slog.Logger, *output) {
 	var o output
 	log, end := loglimit.New(slog.New(slog.NewTextHandler(&o,
-		&slog.HandlerOptions{Level: slog.LevelDebug})))
+		&slog.HandlerOptions{Level: slog.LevelDebug})), excess)
 	t.Cleanup(end)
 	return log, &o
 }
@@ -67,7 +67,7 @@ func limited(t *testing.T) (*slog.Logger, *output) {
 // Clause N6.
 func TestRefusalsOfStrangers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log, out := limited(t)
+		log, out := limited(t, loglimit.Omit)
 		refuse := func(from string) { log.With("from", from).Warn("refused") }
 		for i := range 40_000 {
 			refuse(fmt.Sprintf("192.0.2.1:%d", i))
@@ -101,7 +101,7 @@ func TestRefusalsOfStrangers(t *testing.T) {
 // Clause N6.
 func TestRecordsOfAUser(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log, out := limited(t)
+		log, out := limited(t, loglimit.Omit)
 		ana := log.With("user", "ana")
 		child := ana.With("child", "agent")
 		for i := range 10_000 {
@@ -133,9 +133,27 @@ func TestRecordsOfAUser(t *testing.T) {
 // What a user may cause is limited by its size too.
 //
 // Clause N6.
+// A user who must be audited is slowed down, alone, and no line is left out.
+func TestDelay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, out := limited(t, loglimit.Delay)
+		begun := time.Now()
+		ana := log.With("user", "ana")
+		for range 3_700 {
+			ana.Info("could not open a session")
+		}
+		log.Info("deleted a session", "user", "ana")
+		took := time.Since(begun)
+		require.Greater(t, took, 20*time.Second)
+		log.With("user", "bob").Info("deleted a session")
+		require.Equal(t, took, time.Since(begun), "another user does not wait")
+		require.Equal(t, 3_702, out.with("user="))
+	})
+}
+
 func TestLargeRecords(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log, out := limited(t)
+		log, out := limited(t, loglimit.Omit)
 		folders := strings.Repeat("x", 100<<10)
 		for range 100 { // 10 MB
 			log.With("user", "ana").Info("opened", "folders", folders)
@@ -149,7 +167,7 @@ func TestLargeRecords(t *testing.T) {
 func TestEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out output
-		log, end := loglimit.New(slog.New(slog.NewTextHandler(&out, nil)))
+		log, end := loglimit.New(slog.New(slog.NewTextHandler(&out, nil)), loglimit.Omit)
 		for range 1000 {
 			log.Warn("again", "from", "192.0.2.1:1")
 		}
