@@ -16,8 +16,7 @@ import (
 )
 
 // newAgents returns the command that lists the known agents.
-func newAgents(s streams, set *settings) *cobra.Command {
-	var asJSON bool
+func newAgents(set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "agents",
 		Short: "List the known agents, and which are installed",
@@ -25,25 +24,23 @@ func newAgents(s streams, set *settings) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			list, err := set.agents()
 			if err != nil {
-				s.note("%s", text.Plain(err.Error()))
+				set.note("%s", text.Plain(err.Error()))
 			}
-			var reports []inventory.Agent
+			reports := []inventory.Agent{}
 			for _, p := range list {
 				p.Sandbox = set.complete(p.Sandbox)
 				reports = append(reports, inventory.ReportAgent(p, set.config))
 			}
-			if asJSON {
-				return writeJSON(s.out, struct {
-					Path   []string          `json:"path"`
-					Agents []inventory.Agent `json:"agents"`
-				}{filepath.SplitList(os.Getenv("PATH")), reports})
-			}
-			return printAgents(s, reports)
+			return set.print(struct {
+				Path   []string          `json:"path"`
+				Agents []inventory.Agent `json:"agents"`
+			}{filepath.SplitList(os.Getenv("PATH")), reports}, func() error {
+				return printAgents(set.streams, reports)
+			})
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	set.accept(cmd, "state-dir")
-	cmd.AddCommand(newAgentsUpdate(s, set))
+	set.accept(cmd, "state-dir", "json")
+	cmd.AddCommand(newAgentsUpdate(set))
 	return cmd
 }
 
@@ -66,19 +63,16 @@ func printAgents(s streams, reports []inventory.Agent) error {
 		strings.Join(filepath.SplitList(os.Getenv("PATH")), ", "))
 }
 
-// registryPath returns where the copy of the registry is.
-func (set *settings) registryPath() (string, error) {
-	dir, err := set.stateDirectory()
-	return filepath.Join(dir, "registry.json"), err
-}
+// registryIn returns where the copy of the registry is in a state directory.
+func registryIn(state string) string { return filepath.Join(state, "registry.json") }
 
 // registry returns the copy of the registry, the zero value if there is none.
 func (set *settings) registry() (registry.Registry, error) {
-	path, err := set.registryPath()
+	dir, err := set.stateDirectory()
 	if err != nil {
 		return registry.Registry{}, err
 	}
-	return registry.Read(path)
+	return registry.Read(registryIn(dir))
 }
 
 // agents returns the profiles of all agents that --agent accepts: first those that are known or

@@ -20,18 +20,13 @@ import (
 const officialRegistry = "https://cdn.agentclientprotocol.com/registry/v1/latest/registry.json"
 
 // newAgentsUpdate returns the command that stores a copy of a registry.
-func newAgentsUpdate(s streams, set *settings) *cobra.Command {
+func newAgentsUpdate(set *settings) *cobra.Command {
 	preview := false
 	cmd := &cobra.Command{
 		Use:   "update [--preview] FILE|URL",
 		Short: "Store a list of agents, such as that of the ACP registry",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 1 && args[0] != "" {
-				return nil
-			}
-			return usage.Errorf("agents update needs the FILE or URL of a registry.json, and downloads "+
-				"nothing that you do not name. That of the ACP registry is %s", officialRegistry)
-		},
+		Args: takes(1, 1, "the FILE or URL of a registry.json", ", and downloads nothing that you do "+
+			"not name. That of the ACP registry is "+officialRegistry),
 		ValidArgsFunction: cobra.FixedCompletions([]string{officialRegistry},
 			cobra.ShellCompDirectiveDefault),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -39,7 +34,7 @@ func newAgentsUpdate(s streams, set *settings) *cobra.Command {
 			if preview {
 				choose = parsePreviews
 			}
-			return updateRegistry(cmd.Context(), s, set, args[0], choose)
+			return updateRegistry(cmd.Context(), set, args[0], choose)
 		},
 	}
 	set.accept(cmd, "state-dir")
@@ -57,7 +52,7 @@ func parsePreviews(raw []byte) (r registry.Registry, leftOut []error, err error)
 
 // updateRegistry stores a copy of the registry in a file or at a URL, as parse reads it.
 func updateRegistry(
-	ctx context.Context, s streams, set *settings, source string,
+	ctx context.Context, set *settings, source string,
 	parse func([]byte) (registry.Registry, []error, error),
 ) error {
 	raw, shown, err := fetchRegistry(ctx, source)
@@ -71,23 +66,19 @@ func updateRegistry(
 	const told = 10
 	for i, problem := range leftOut {
 		if i == told {
-			s.note("and %d more", len(leftOut)-told)
+			set.note("and %d more", len(leftOut)-told)
 			break
 		}
-		s.note("left out %s", text.Line(problem.Error(), 300))
+		set.note("left out %s", text.Line(problem.Error(), 300))
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", shown, err)
 	}
 	r.CopiedFrom, r.CopiedAt = shown, time.Now().UTC().Truncate(time.Second)
-	path, err := set.registryPath()
-	if err == nil {
-		err = r.Write(path)
-	}
-	if err != nil {
+	if err := r.Write(registryIn(set.dir())); err != nil {
 		return fmt.Errorf("cannot store the list of agents: %w", err)
 	}
-	_, err = fmt.Fprintf(s.out, "stored %s; acp-agent agents lists them\n",
+	_, err = fmt.Fprintf(set.out, "stored %s; acp-agent agents lists them\n",
 		text.Count(len(r.Agents), "agent", "agents"))
 	return err
 }

@@ -102,7 +102,7 @@ func TestUpdateAgentsToMany(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte(content), 0o600))
 	require.Contains(t, update(t, dir, file), "stored 2000 agents;")
 
-	set := newSettings()
+	set := newSettings(streams{})
 	set.stateDir = dir
 	command, profile, err := set.agentCommand("a1999", nil)
 	require.NoError(t, err)

@@ -11,18 +11,12 @@ import (
 )
 
 // newConnect returns the command that connects an editor to a server.
-func newConnect(s streams, set *settings) *cobra.Command {
+func newConnect(set *settings) *cobra.Command {
 	var tokenFile string
 	cmd := &cobra.Command{
 		Use:   "connect URL [--token-file FILE]",
 		Short: "Connect an editor to acp-agent serve",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usage.Errorf("%s needs the URL of one server, such as "+
-					"wss://agent.example.org/acp (got %d arguments)", words(cmd), len(args))
-			}
-			return nil
-		},
+		Args:  takes(1, 1, "the URL of one server", ", such as wss://agent.example.org/acp"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			to, err := serve.ParseURL(args[0])
 			if err != nil {
@@ -42,7 +36,7 @@ func newConnect(s streams, set *settings) *cobra.Command {
 				return usage.Errorf("%s is not a token: it has a space, a line break or another character that "+
 					"tokens do not have", serve.TokenVariable)
 			}
-			if s.interactive() {
+			if set.interactive() {
 				return usage.Errorf("standard input is a terminal, but an editor is expected there: " +
 					"configure it to start this command")
 			}
@@ -50,7 +44,7 @@ func newConnect(s streams, set *settings) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := link.Pass(cmd.Context(), s.in, s.out); err != nil {
+			if err := link.Pass(cmd.Context(), set.in, set.out); err != nil {
 				return &servingError{err}
 			}
 			return nil

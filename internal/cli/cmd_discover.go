@@ -27,14 +27,14 @@ type discoverFlags struct {
 }
 
 // newDiscover returns the command that shows what is found in folders.
-func newDiscover(s streams, set *settings) *cobra.Command {
+func newDiscover(set *settings) *cobra.Command {
 	var d discoverFlags
 	cmd := &cobra.Command{
 		Use:   "discover [--cwd DIR] [--dir DIR]... [--for FILE] [--json]",
 		Short: "Show instructions, skills, commands and MCP servers of folders",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return discover(cmd.Context(), s, set, d)
+			return discover(cmd.Context(), set, d)
 		},
 	}
 	d.define(cmd)
@@ -44,7 +44,7 @@ func newDiscover(s streams, set *settings) *cobra.Command {
 	return cmd
 }
 
-func discover(ctx context.Context, s streams, set *settings, d discoverFlags) error {
+func discover(ctx context.Context, set *settings, d discoverFlags) error {
 	w, declared, err := set.openRoots(ctx, d.rootFlags)
 	if err != nil {
 		return err
@@ -55,7 +55,7 @@ func discover(ctx context.Context, s streams, set *settings, d discoverFlags) er
 		return err
 	}
 	if d.file != "" {
-		return d.printFor(ctx, s, catalog)
+		return d.printFor(ctx, set.streams, catalog)
 	}
 	files, err := catalog.WorkspaceFiles(ctx)
 	if err != nil {
@@ -63,9 +63,9 @@ func discover(ctx context.Context, s streams, set *settings, d discoverFlags) er
 	}
 	f := findings{catalog, declared, files}
 	if d.json {
-		err = f.writeJSON(s.out)
+		err = f.writeJSON(set.out)
 	} else {
-		err = f.print(s.out)
+		err = f.print(set.out)
 	}
 	if err != nil {
 		return err

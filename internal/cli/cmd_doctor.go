@@ -1,9 +1,9 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 
@@ -16,8 +16,7 @@ import (
 )
 
 // newDoctor returns the command that checks the installation.
-func newDoctor(s streams, set *settings) *cobra.Command {
-	var asJSON bool
+func newDoctor(set *settings) *cobra.Command {
 	var e doctor.Examination
 	cmd := &cobra.Command{
 		Use:               "doctor [AGENT]... [-- COMMAND ARGS...]",
@@ -29,33 +28,27 @@ func newDoctor(s streams, set *settings) *cobra.Command {
 				e.Agents, e.Command = args[:at], args[at:]
 			}
 			set.describe(&e)
-			begins, done := showProgress(s.err)
-			e.Begins = begins
+			progress := terminal.NewProgress(set.err)
+			e.Begins = func(subject string) { progress.Show("… checking %s", subject) }
 			findings := e.Run(cmd.Context())
-			done()
-			if asJSON {
-				if err := writeJSON(s.out, map[string]any{"findings": findings}); err != nil {
-					return err
-				}
-			} else {
+			progress.End()
+			err := set.print(map[string]any{"findings": findings}, func() (err error) {
 				for _, f := range findings {
-					if err := terminal.Item(s.out, f.Mark()+" ",
-						f.Subject+": "+text.Plain(f.Text)); err != nil {
-						return err
-					}
+					err = cmp.Or(err, terminal.Item(set.out, f.Mark()+" ",
+						f.Subject+": "+text.Plain(f.Text)))
 				}
-			}
+				return err
+			})
 			broken := func(f doctor.Finding) bool { return f.State == doctor.Broken }
-			if slices.ContainsFunc(findings, broken) {
-				return errors.New("some checks failed; see the lines marked ✗")
+			if err == nil && slices.ContainsFunc(findings, broken) {
+				err = errors.New("some checks failed; see the lines marked ✗")
 			}
-			return nil
+			return err
 		},
 	}
 	cmd.Flags().Var((*listValue)(&e.Servers), "mcp-config",
 		"also start the MCP servers in `FILE`; can be repeated")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	set.accept(cmd, "state-dir", "store")
+	set.accept(cmd, "state-dir", "store", "json")
 	mode := *set.flags.Lookup("sandbox")
 	mode.Usage = "start the agents in the sandbox, with `MODE` write or strict"
 	cmd.Flags().AddFlag(&mode)
@@ -64,31 +57,19 @@ func newDoctor(s streams, set *settings) *cobra.Command {
 
 // describe fills in what the settings say. They may be invalid.
 func (set *settings) describe(e *doctor.Examination) {
-	e.Invalid = set.load()
+	e.Invalid = set.invalid
 	e.Version, e.Config, e.Sandbox = ownVersion().Number, set.config, set.sandbox
 	for _, w := range set.fileWarnings() {
 		f := doctor.Finding{Subject: w.path, State: doctor.Doubtful, Text: w.text}
 		e.Files = append(e.Files, f)
 	}
 	e.Withheld = set.withheld()
-	e.OpenStore, e.Registry, e.Workspace = set.openStore, set.registry, set.workspace
+	silent := *set // the findings say what is wrong with the files
+	silent.err = io.Discard
+	e.OpenStore, e.Registry, e.Workspace = silent.openStore, set.registry, set.workspace
 	e.AgentCommand, e.MCPPolicy = set.agentCommand, set.mcpPolicy
 	e.OpenRoots = func(ctx context.Context, cwd string) (*workspace.Workspace, error) {
 		w, _, err := set.openRoots(ctx, rootFlags{cwd: cwd})
 		return w, err
 	}
-}
-
-// showProgress returns a function that shows on w what doctor waits for, if w is a terminal, and
-// one that erases it.
-func showProgress(w io.Writer) (begins func(subject string), done func()) {
-	width := terminal.Width(w)
-	if width == 0 || !terminal.ObeysEscapes() {
-		return func(string) {}, func() {}
-	}
-	const erased = "\r\x1b[K"
-	begins = func(subject string) {
-		fmt.Fprint(w, erased+terminal.Cut("… checking "+text.Plain(subject), width-1))
-	}
-	return begins, func() { fmt.Fprint(w, erased) }
 }

@@ -23,14 +23,14 @@ type inspectFlags struct {
 }
 
 // newInspect returns the command that shows sessions and traces on a page.
-func newInspect(s streams, set *settings) *cobra.Command {
+func newInspect(set *settings) *cobra.Command {
 	var f inspectFlags
 	cmd := &cobra.Command{
 		Use:   "inspect [--listen ADDR] [--trace FILE]...",
 		Short: "Show sessions and traces in a browser",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return f.serve(cmd.Context(), s, set)
+			return f.serve(cmd.Context(), set)
 		},
 	}
 	cmd.Flags().StringVar(&f.listen, "listen", "127.0.0.1:0",
@@ -42,12 +42,8 @@ func newInspect(s streams, set *settings) *cobra.Command {
 }
 
 // serve serves the page until ctx ends.
-func (f inspectFlags) serve(ctx context.Context, s streams, set *settings) error {
+func (f inspectFlags) serve(ctx context.Context, set *settings) error {
 	roots, err := set.workspace()
-	if err != nil {
-		return err
-	}
-	dir, err := set.stateDirectory()
 	if err != nil {
 		return err
 	}
@@ -64,8 +60,8 @@ func (f inspectFlags) serve(ctx context.Context, s streams, set *settings) error
 			return usage.Errorf("--trace: %s is neither a file nor a folder", text.Printable(path))
 		}
 	}
-	origins := acp.Options{Folders: set.folders, ConsentDir: consentDir(dir)}
-	return set.withStore(s.err, func(store sessionstore.Store) error {
+	origins := acp.Options{Folders: set.folders, ConsentDir: consentDir(set.dir())}
+	return set.withStore(func(store sessionstore.Store) error {
 		listener, err := listenLoopback(ctx, "--listen", f.listen)
 		if err != nil {
 			return err
@@ -79,10 +75,10 @@ func (f inspectFlags) serve(ctx context.Context, s streams, set *settings) error
 				}
 			},
 		})
-		if _, err := fmt.Fprintf(s.out, "%s\n", page.URL()); err != nil {
+		if _, err := fmt.Fprintf(set.out, "%s\n", page.URL()); err != nil {
 			return err
 		}
-		s.note("open this address in a browser; Ctrl-C ends it")
+		set.note("open this address in a browser; Ctrl-C ends it")
 		return serveHTTP(ctx, listener, page)
 	})
 }

@@ -47,7 +47,7 @@ type mcpFlags struct {
 }
 
 // newMCP returns the command that serves the file tools over MCP.
-func newMCP(s streams, set *settings) *cobra.Command {
+func newMCP(set *settings) *cobra.Command {
 	var m mcpFlags
 	cmd := &cobra.Command{
 		Use:   "mcp [--dir DIR]... [flags]",
@@ -57,11 +57,11 @@ func newMCP(s streams, set *settings) *cobra.Command {
 			if err := m.check(cmd); err != nil {
 				return err
 			}
-			return serveMCP(cmd.Context(), s, set, m)
+			return serveMCP(cmd.Context(), set, m)
 		},
 	}
 	m.define(cmd)
-	set.accept(cmd, "log-level", "log-file", "max-line", "mounts")
+	set.accept(cmd, "state-dir", "log-level", "log-file", "max-line", "mounts")
 	return cmd
 }
 
@@ -115,13 +115,13 @@ func (m *mcpFlags) check(cmd *cobra.Command) error {
 	return nil
 }
 
-func serveMCP(ctx context.Context, s streams, set *settings, m mcpFlags) error {
-	if m.http == "" && s.interactive() {
+func serveMCP(ctx context.Context, set *settings, m mcpFlags) error {
+	if m.http == "" && set.interactive() {
 		return usage.Errorf(
 			"standard input is a terminal, but an MCP client is expected there: add the command " +
 				"\"acp-agent mcp\" to it")
 	}
-	logger, closeLog, err := set.openLog(s.err)
+	logger, closeLog, err := set.openLog(set.err)
 	if err != nil {
 		return err
 	}
@@ -145,10 +145,10 @@ func serveMCP(ctx context.Context, s streams, set *settings, m mcpFlags) error {
 		if err != nil {
 			return err
 		}
-		m.explainHTTP(s.err, listener.Addr(), options.Token)
+		m.explainHTTP(set.err, listener.Addr(), options.Token)
 		return serveHTTP(ctx, listener, server.Handler())
 	}
-	return server.Serve(ctx, s.in, s.out)
+	return server.Serve(ctx, set.in, set.out)
 }
 
 // options returns the options of the server.

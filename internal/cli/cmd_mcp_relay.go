@@ -17,7 +17,7 @@ import (
 )
 
 // newMCPRelay returns the command that stands between an agent and one of its MCP servers.
-func newMCPRelay(s streams, set *settings) *cobra.Command {
+func newMCPRelay(set *settings) *cobra.Command {
 	var socket string
 	var found process.Command
 	cmd := &cobra.Command{
@@ -35,7 +35,7 @@ func newMCPRelay(s streams, set *settings) *cobra.Command {
 					"see acp-agent mcp-relay --help")
 			}
 			found.Path, found.Args = args[0], args[1:]
-			return relayMCP(cmd.Context(), s, set, socket, foundCommand(found))
+			return relayMCP(cmd.Context(), set, socket, foundCommand(found))
 		},
 	}
 	cmd.Flags().StringVar(&socket, "roots-from", "",
@@ -51,21 +51,21 @@ func newMCPRelay(s streams, set *settings) *cobra.Command {
 
 // relayMCP relays until the server or the client ends.
 func relayMCP(
-	ctx context.Context, s streams, set *settings, socket string, server process.Command,
+	ctx context.Context, set *settings, socket string, server process.Command,
 ) error {
 	secret := os.Getenv(mcprelay.SecretVariable)
 	if secret == "" && socket != "" {
 		return usage.Errorf("%s is not set; see acp-agent mcp-relay --help", mcprelay.SecretVariable)
 	}
-	logger, closeLog, err := set.openLog(s.err)
+	logger, closeLog, err := set.openLog(set.err)
 	if err != nil {
 		return err
 	}
 	defer closeLog()
-	err = mcprelay.Run(ctx, s.in, s.out, server, mcprelay.Options{
+	err = mcprelay.Run(ctx, set.in, set.out, server, mcprelay.Options{
 		Address: socket, Secret: secret, Server: server.Name,
 		MaxMessage: set.maxLine, Logger: logger,
-		Child: process.Options{Logger: slog.New(plainLines{s.err}), MaxLogLine: 64 << 10},
+		Child: process.Options{Logger: slog.New(plainLines{set.err}), MaxLogLine: 64 << 10},
 	})
 	if exit, ok := errors.AsType[*process.ExitError](err); ok && exit.Code > 0 {
 		return &statusError{exit.Code}

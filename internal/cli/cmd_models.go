@@ -8,7 +8,6 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/config"
 	"github.com/acp-agent/acp-agent/internal/config/inventory"
-	"github.com/acp-agent/acp-agent/internal/text/usage"
 )
 
 const noModels = `No models are configured. A model on your machine, served by Ollama:
@@ -26,42 +25,30 @@ For other servers and for keys see acp-agent models --help.
 `
 
 // newModels returns the command that lists the configured models.
-func newModels(s streams, set *settings) *cobra.Command {
-	var asJSON bool
+func newModels(set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "models [NAME]",
 		Short: "List the configured models, and what their servers offer",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return usage.Errorf("%s takes only one NAME (got %q as well)", words(cmd), args[1])
-			}
-			return nil
-		},
-		ValidArgsFunction: func(
-			_ *cobra.Command, args []string, _ string,
-		) ([]string, cobra.ShellCompDirective) {
-			if len(args) > 0 {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			return set.config.ModelIDs(), cobra.ShellCompDirectiveNoFileComp
-		},
+		Args:  takes(0, 1, "one NAME", ""),
+
+		ValidArgsFunction: set.completeModels,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			reports, err := inventory.Models(cmd.Context(), set.config, args)
 			switch {
 			case err != nil:
 				return err
-			case asJSON:
-				err = writeJSON(s.out, map[string]any{"models": reports})
+			case set.json:
+				err = writeJSON(set.out, map[string]any{"models": reports})
 			case len(reports) == 0:
-				_, err := fmt.Fprintf(s.out, noModels,
+				_, err := fmt.Fprintf(set.out, noModels,
 					cmp.Or(set.config.Path, config.DefaultPath(), "the configuration file"))
 				return err
 			default:
-				err = inventory.PrintModels(s.out, reports)
+				err = inventory.PrintModels(set.out, reports)
 			}
 			return cmp.Or(err, inventory.Unusable(reports))
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	set.accept(cmd, "json")
 	return cmd
 }

@@ -23,12 +23,12 @@ import (
 )
 
 // newPermissions returns the commands for what the user allowed.
-func newPermissions(s streams, set *settings) *cobra.Command {
+func newPermissions(set *settings) *cobra.Command {
 	cmd := commandGroup(&cobra.Command{
 		Use:   "permissions",
 		Short: "Show, check and revoke what agents may do without asking you",
-	}, newPermissionsList(s, set), newPermissionsCheck(s, set), newPermissionsFollow(s, set),
-		newPermissionsRevoke(s, set))
+	}, newPermissionsList(set), newPermissionsCheck(set), newPermissionsFollow(set),
+		newPermissionsRevoke(set))
 	unknown := cmd.Args
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) > 0 && slices.Contains([]string{"add", "allow", "ask", "deny", "set"}, args[0]) {
@@ -41,16 +41,12 @@ func newPermissions(s streams, set *settings) *cobra.Command {
 	return cmd
 }
 
-// consentDir returns the directory of consents in the state directory.
-func consentDir(state string) string { return filepath.Join(state, "mcp-allowed") }
-
-// records returns the directory in which is kept where processes in the sandbox could write, or "".
-func (set *settings) records() string {
-	dir, err := set.stateDirectory()
-	if err != nil {
+// consentDir returns the directory of consents in the state directory, "" without one.
+func consentDir(state string) string {
+	if state == "" {
 		return ""
 	}
-	return consentDir(dir)
+	return filepath.Join(state, "mcp-allowed")
 }
 
 // mcpPolicy returns the policy for the MCP server called name.
@@ -62,31 +58,24 @@ func (set *settings) mcpPolicy(name string) mcp.Policy {
 
 // complete returns a sandbox with what is the same for all of this program.
 func (set *settings) complete(s sandbox.Settings) sandbox.Settings {
-	s.Records, s.Helper = set.records(), set.sandboxer()
+	s.Helper = set.sandboxer()
 	s.Own = append(set.ownPaths(), filepath.Dir(config.DefaultPath()))
-	for _, directory := range []func() (string, error){set.stateDirectory, defaultStateDir} {
-		dir, err := directory()
-		if err == nil && !slices.Contains(s.Hidden, dir) {
+	s.Records = consentDir(set.dir())
+	standard, _ := defaultStateDir() // none if it cannot be determined
+	for _, dir := range []string{set.dir(), standard} {
+		if dir != "" && !slices.Contains(s.Hidden, dir) {
 			s.Hidden = append(s.Hidden, dir)
 		}
 	}
 	return s
 }
 
-func (set *settings) consents() (*consent.Store, error) {
-	dir, err := set.stateDirectory()
-	if err != nil {
-		return nil, err
-	}
-	return consent.NewStore(consentDir(dir)), nil
-}
+// consents returns what the user has always allowed.
+func (set *settings) consents() *consent.Store { return consent.NewStore(consentDir(set.dir())) }
 
 // consentsOf returns the consents for these roots, or all if there are no roots. Roots that no
 // longer exist have no real path, so they are also compared by spelling.
-func consentsOf(consents *consent.Store, roots []string) ([]consent.Consent, error) {
-	if len(roots) == 0 {
-		return consents.List()
-	}
+func (set *settings) consentsOf(roots []string) ([]consent.Consent, error) {
 	dirs, err := usage.Absolute(roots...)
 	if err != nil {
 		return nil, usage.WithFlagNames(err, "dir", "dir")
@@ -95,8 +84,10 @@ func consentsOf(consents *consent.Store, roots []string) ([]consent.Consent, err
 	for _, dir := range dirs.All() {
 		wanted[dir], wanted[workspace.Real(dir)] = true, true
 	}
-	all, err := consents.List()
-	return slices.DeleteFunc(all, func(one consent.Consent) bool { return !wanted[one.Root] }), err
+	all, err := set.consents().List()
+	return slices.DeleteFunc(all, func(one consent.Consent) bool {
+		return len(roots) > 0 && !wanted[one.Root]
+	}), err
 }
 
 // allows describes what a consent allows, for a person.
@@ -121,74 +112,52 @@ func allows(c consent.Consent) string {
 	}
 }
 
-// permissionsListFlags are the flags of permissions list.
-type permissionsListFlags struct {
-	roots []string
-	json  bool
-}
-
-func newPermissionsList(s streams, set *settings) *cobra.Command {
-	var l permissionsListFlags
+func newPermissionsList(set *settings) *cobra.Command {
+	var roots []string
 	cmd := &cobra.Command{
 		Use:   "list [--dir DIR]... [--json]",
 		Short: "List the rules, and what else is always allowed",
 		Args:  noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			consents, err := set.consents()
+			found, err := set.consentsOf(roots)
 			if err != nil {
 				return err
 			}
-			found, err := consentsOf(consents, l.roots)
-			if err != nil {
-				return err
+			for i := range found {
+				found[i].Config = "" // is no use to people
 			}
-			if err := l.print(s, found); err != nil || l.json || len(l.roots) > 0 {
-				return err
-			}
-			return printConfigured(s, set)
+			return printLines(set, found, func() error {
+				return set.printPermissions(found, len(roots) == 0)
+			})
 		},
 	}
-	set.accept(cmd, "state-dir", "allow", "permissions")
-	cmd.Flags().Var((*listValue)(&l.roots), "dir",
+	set.accept(cmd, "state-dir", "allow", "permissions", "json")
+	cmd.Flags().Var((*listValue)(&roots), "dir",
 		"only what is allowed in the folder `DIR`; can be repeated")
-	cmd.Flags().BoolVar(&l.json, "json", false, "print one JSON object per line")
 	return cmd
 }
 
-func (l permissionsListFlags) print(s streams, found []consent.Consent) error {
-	if l.json {
-		for _, one := range found {
-			one.Config = "" // is no use to people
-			if err := writeJSON(s.out, one); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	if len(found) == 0 {
-		s.note("nothing is remembered")
-		return nil
-	}
-	table := terminal.NewTable(s.out, "ID", "ALLOWS", "FOLDER", "GIVEN (UTC)", "USED (UTC)")
+// printPermissions prints a table of what is remembered and, if configured is set, the rules of the
+// configuration and the command line.
+func (set *settings) printPermissions(found []consent.Consent, configured bool) error {
+	table := terminal.NewTable(set.out, "ID", "ALLOWS", "FOLDER", "GIVEN (UTC)", "USED (UTC)")
 	for _, one := range found {
 		table.Row(one.ID.Short(), allows(one), cmp.Or(text.Printable(one.Root.String()), "-"),
 			timeOrDash(new(one.Allowed.UTC())), timeOrDash(&one.Used))
 	}
-	return table.Print()
-}
-
-// printConfigured prints the rules of the configuration.
-func printConfigured(s streams, set *settings) error {
+	if len(found) == 0 {
+		set.note("nothing is remembered")
+	} else if err := table.Print(); err != nil {
+		return err
+	}
 	print := func(where string, p *acp.Permissions) {
-		if p == nil {
+		if p == nil || !configured {
 			return
 		}
-		for _, list := range []struct {
-			effect string
-			rules  []string
-		}{{"deny", p.Deny}, {"ask", p.Ask}, {"allow", p.Allow}} {
-			for _, rule := range list.rules {
-				_ = terminal.Say(s.out, "%s: %s %s", where, list.effect, text.Printable(rule))
+		for i, rules := range [][]string{p.Deny, p.Ask, p.Allow} {
+			for _, rule := range rules {
+				_ = terminal.Say(set.out, "%s: %s %s", where, []string{"deny", "ask", "allow"}[i],
+					text.Printable(rule))
 			}
 		}
 	}
@@ -203,127 +172,84 @@ func printConfigured(s streams, set *settings) error {
 }
 
 // newPermissionsFollow returns the command that accepts links.
-func newPermissionsFollow(s streams, set *settings) *cobra.Command {
+func newPermissionsFollow(set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "follow PATH",
 		Short: "Let programs in the sandbox write where a link leads",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 || args[0] == "" {
-				return usage.Errorf("%s needs one PATH", words(cmd))
-			}
-			return nil
-		},
+		Args:  takes(1, 1, "one PATH", ""),
 		RunE: func(_ *cobra.Command, args []string) error {
 			path, err := filepath.Abs(args[0])
 			if err != nil {
 				return err
 			}
-			records := set.records()
-			if records == "" {
-				_, err := set.stateDirectory()
-				return err
-			}
-			accepted, err := process.AcceptLinks(records, path)
-			if err != nil {
-				return namedfile.Explain(err)
-			}
+			accepted, err := process.AcceptLinks(consentDir(set.dir()), path)
 			for _, one := range accepted {
-				fmt.Fprintf(s.out, "accepted %s: %s\n", one.ID.Short(), allows(one))
+				fmt.Fprintf(set.out, "accepted %s: %s\n", one.ID.Short(), allows(one))
+			}
+			return namedfile.Explain(err)
+		},
+	}
+	set.accept(cmd, "state-dir")
+	return cmd
+}
+
+func newPermissionsRevoke(set *settings) *cobra.Command {
+	var roots []string
+	all := false
+	cmd := &cobra.Command{
+		Use:   "revoke ID... | --dir DIR... | --all",
+		Short: "Take back what you allowed, so that you are asked again",
+		Args: func(cmd *cobra.Command, names []string) error {
+			given := min(len(names), 1) + min(len(roots), 1)
+			if all {
+				given++
+			}
+			if given != 1 || slices.Contains(names, "") {
+				return usage.Errorf(
+					"%s needs an ID, --dir DIR or --all; acp-agent permissions list shows the IDs",
+					words(cmd))
+			}
+			return nil
+		},
+		ValidArgsFunction: set.completeConsents,
+		RunE: func(_ *cobra.Command, names []string) error {
+			var found []consent.Consent
+			var err error
+			if len(names) == 0 {
+				found, err = set.consentsOf(roots)
+			}
+			for _, name := range names {
+				one, unclear := set.consents().Find(consent.ID(name))
+				found, err = append(found, one), cmp.Or(err, unclear)
+			}
+			if err != nil {
+				return err // nothing is revoked if one of them is not clear
+			}
+			for _, one := range found {
+				if err := set.consents().Forget(one.ID); err != nil {
+					return err
+				}
+				fmt.Fprintf(set.out, "revoked %s: %s in %s\n", one.ID.Short(), allows(one),
+					cmp.Or(text.Printable(one.Root.String()), "-"))
+			}
+			if len(found) == 0 {
+				set.note("nothing is remembered")
 			}
 			return nil
 		},
 	}
 	set.accept(cmd, "state-dir")
-	return cmd
-}
-
-// revokeFlags are the flags of permissions revoke.
-type revokeFlags struct {
-	roots []string
-	all   bool
-}
-
-func newPermissionsRevoke(s streams, set *settings) *cobra.Command {
-	var revoke revokeFlags
-	cmd := &cobra.Command{
-		Use:   "revoke ID... | --dir DIR... | --all",
-		Short: "Take back what you allowed, so that you are asked again",
-		Args:  revoke.args,
-		RunE: func(_ *cobra.Command, names []string) error {
-			consents, err := set.consents()
-			if err != nil {
-				return err
-			}
-			found, err := revoke.find(consents, names)
-			if err != nil {
-				return err
-			}
-			return revokeAll(s, consents, found)
-		},
-	}
-	set.accept(cmd, "state-dir")
-	cmd.Flags().Var((*listValue)(&revoke.roots), "dir",
+	cmd.Flags().Var((*listValue)(&roots), "dir",
 		"everything for the folder `DIR`; can be repeated")
-	cmd.Flags().BoolVar(&revoke.all, "all", false, "everything")
-	cmd.ValidArgsFunction = set.completeConsents
+	cmd.Flags().BoolVar(&all, "all", false, "everything")
 	return cmd
-}
-
-// args accepts either IDs or one of the flags.
-func (c *revokeFlags) args(cmd *cobra.Command, names []string) error {
-	given := 0
-	for _, is := range []bool{len(names) > 0, len(c.roots) > 0, c.all} {
-		if is {
-			given++
-		}
-	}
-	if given != 1 || slices.Contains(names, "") {
-		return usage.Errorf(
-			"%s needs an ID, --dir DIR or --all; acp-agent permissions list shows the IDs",
-			words(cmd))
-	}
-	return nil
-}
-
-// find returns the consents to revoke.
-func (c revokeFlags) find(consents *consent.Store, names []string) ([]consent.Consent, error) {
-	if len(names) == 0 {
-		return consentsOf(consents, c.roots)
-	}
-	var found []consent.Consent
-	for _, name := range names {
-		one, err := consents.Find(consent.ID(name))
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, one)
-	}
-	return found, nil
-}
-
-func revokeAll(s streams, consents *consent.Store, found []consent.Consent) error {
-	for _, one := range found {
-		if err := consents.Forget(one.ID); err != nil {
-			return err
-		}
-		fmt.Fprintf(s.out, "revoked %s: %s in %s\n", one.ID.Short(), allows(one),
-			cmp.Or(text.Printable(one.Root.String()), "-"))
-	}
-	if len(found) == 0 {
-		s.note("nothing is remembered")
-	}
-	return nil
 }
 
 // completeConsents offers the consents that begin with prefix and are not among args.
 func (set *settings) completeConsents(
 	_ *cobra.Command, args []string, prefix string,
 ) ([]string, cobra.ShellCompDirective) {
-	consents, err := set.consents()
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	all, err := consents.List()
+	all, err := set.consents().List()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}

@@ -38,7 +38,7 @@ type runFlags struct {
 
 // newRun returns the command that is a small ACP client: it starts this program like an editor,
 // over pipes.
-func newRun(s streams, set *settings) *cobra.Command {
+func newRun(set *settings) *cobra.Command {
 	var r runFlags
 	cmd := &cobra.Command{
 		Use:   "run [flags] [PROMPT | -] [-- COMMAND ARGS...]",
@@ -52,14 +52,14 @@ func newRun(s streams, set *settings) *cobra.Command {
 				return err
 			}
 			r.session.CwdGiven, r.session.Dirs = cmd.Flags().Changed("cwd"), r.dirs
-			if screen, ok := terminal.OpenScreen(s.in, s.out); ok && len(words) == 0 && !r.json {
-				return r.chat(cmd.Context(), screen, s, set, command)
+			if screen, ok := terminal.OpenScreen(set.in, set.out); ok && len(words) == 0 && !r.json {
+				return r.chat(cmd.Context(), screen, set, command)
 			}
-			prompt, err := readPrompt(cmd.Context(), s, words, set.maxLine)
+			prompt, err := readPrompt(cmd.Context(), set.streams, words, set.maxLine)
 			if err != nil {
 				return err
 			}
-			return runPrompt(cmd.Context(), s, set, r, prompt, command)
+			return runPrompt(cmd.Context(), set, r, prompt, command)
 		},
 	}
 	r.define(cmd)
@@ -143,50 +143,51 @@ func readPrompt(
 
 // chat lets the user type prompts, and sends them in one session.
 func (r runFlags) chat(
-	ctx context.Context, screen *terminal.Screen, s streams, set *settings, command []string,
+	ctx context.Context, screen *terminal.Screen, set *settings, command []string,
 ) error {
 	d, err := set.downstream(command)
 	if err != nil {
 		return err
 	}
-	err = terminal.Say(s.out, "Chat with %s. Ctrl-C stops an answer, and "+
+	err = terminal.Say(set.out, "Chat with %s. Ctrl-C stops an answer, and "+
 		"an empty line ends the chat.", d.name())
 	if err != nil {
 		return err
 	}
 	id := ""
-	s.opened = func(opened string) {
+	set.opened = func(opened string) {
 		id = opened
 		r.session.Load, r.session.Fork, r.session.Last = "", "", false
 		r.session.Resume, r.session.Mode, r.session.ThoughtLevel, r.worktree = opened, "", "", ""
 	}
 	err = screen.Chat(ctx, func(ctx context.Context, prompt string) error {
-		turn, done := s.interrupts.only(ctx)
+		turn, done := set.interrupts.only(ctx)
 		defer done()
-		err := runPrompt(turn, s, set, r, runner.Prompt{Text: prompt}, command)
+		err := runPrompt(turn, set, r, runner.Prompt{Text: prompt}, command)
 		if id == "" || ctx.Err() != nil { // no later prompt could be answered
 			return err
 		}
 		if _, reported := errors.AsType[*statusError](err); err != nil && !reported {
-			s.note("%s", text.Plain(err.Error()))
+			set.note("%s", text.Plain(err.Error()))
 		}
 		return nil
 	})
 	if id != "" {
-		s.note("to go on: acp-agent run --continue, or acp-agent sessions")
+		set.note("to go on: acp-agent run --continue, or acp-agent sessions")
 	}
 	return err
 }
 
 // runPrompt sends one prompt to a new agent process.
 func runPrompt(
-	ctx context.Context, s streams, set *settings, r runFlags, prompt runner.Prompt, command []string,
+	ctx context.Context, set *settings, r runFlags, prompt runner.Prompt, command []string,
 ) (err error) {
-	show := terminal.NewPrinter(s.out)
-	s.err = show.Aside(s.err)
-	opened := s.opened
+	show, stderr := terminal.NewPrinter(set.out), set.err
+	set.err = show.Aside(stderr)
+	defer func() { set.err = stderr }()
+	opened := set.opened
 	if opened == nil {
-		opened = func(id string) { fmt.Fprintln(s.err, "session", id) }
+		opened = func(id string) { fmt.Fprintln(set.err, "session", id) }
 	}
 	d, err := set.downstream(command)
 	if err != nil {
@@ -195,7 +196,7 @@ func runPrompt(
 	r.session.Login = d.login()
 	roots, err := r.roots()
 	if err == nil && r.worktree != "" {
-		roots, err = set.enterWorktrees(ctx, s, r.worktree, r.rootFlags)
+		roots, err = set.enterWorktrees(ctx, r.worktree, r.rootFlags)
 		r.session.Dirs = roots.Additional().Strings()
 	}
 	if err != nil {
@@ -206,12 +207,12 @@ func runPrompt(
 		return err
 	}
 	set.keepDirs = set.keepDirs || r.session.KeepsDirs()
-	agent, err := set.startSelf(ctx, s, command)
+	agent, err := set.startSelf(ctx, command)
 	if err != nil {
 		return err
 	}
 	defer func() { err = stopSelf(ctx, agent, err) }()
-	permit := r.permissions(s, show)
+	permit := r.permissions(set.streams, show)
 	c := client.New(agent.Stdout(), agent.Stdin(), r.options(set, show, permit))
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	served := make(chan error, 1)
@@ -232,11 +233,11 @@ func runPrompt(
 	if !r.json {
 		show.End()
 		if cost := runner.Cost(end.Result); cost != "" {
-			_ = terminal.Say(s.err, "%s", cost)
+			_ = terminal.Say(set.err, "%s", cost)
 		}
 	}
 	if ctx.Err() != nil {
-		s.note("interrupted")
+		set.note("interrupted")
 		return &statusError{statusInterrupted}
 	}
 	if err != nil {
@@ -247,20 +248,20 @@ func runPrompt(
 
 // startSelf starts this program as an editor does.
 func (set *settings) startSelf(
-	ctx context.Context, s streams, command []string,
+	ctx context.Context, command []string,
 ) (*process.Process, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
 	args := set.args(command)
-	if set.isQuiet(s.err) {
-		set.warnAboutFiles(s.err, nil)
+	if set.isQuiet(set.err) {
+		set.warnAboutFiles(set.err, nil)
 		args = append([]string{"--log-file=" + os.DevNull}, args...)
 	}
 	return process.Start(ctx, process.Command{Path: self, Args: args,
 		Env: []string{storeVariable + "=" + set.store}, Name: "acp-agent"},
-		process.Options{Logger: slog.New(plainLines{s.err})})
+		process.Options{Logger: slog.New(plainLines{set.err})})
 }
 
 // stopSelf ends the agent after a turn that failed with err, and returns the error to exit with.

@@ -23,7 +23,7 @@ type sandboxFlags struct {
 }
 
 // newSandbox returns the command that runs another one in the sandbox.
-func newSandbox(s streams, set *settings) *cobra.Command {
+func newSandbox(set *settings) *cobra.Command {
 	var f sandboxFlags
 	cmd := &cobra.Command{
 		Use:   "sandbox [--dir DIR...] -- COMMAND ARGS...",
@@ -54,7 +54,7 @@ func newSandbox(s streams, set *settings) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return exitStatus(process.RunInTerminal(cmd.Context(), command, s.in, s.out, s.err))
+			return exitStatus(process.RunInTerminal(cmd.Context(), command, set.in, set.out, set.err))
 		},
 	}
 	set.accept(cmd, "sandbox", "state-dir")

@@ -47,7 +47,7 @@ type serveFlags struct {
 }
 
 // newServe returns the command that serves editors over the network.
-func newServe(s streams, set *settings) *cobra.Command {
+func newServe(set *settings) *cobra.Command {
 	f := serveFlags{processes: proxy.PoolLimits{PerUser: 20, Total: 100}, memory: 512 << 20,
 		limits: serve.DefaultLimits(), stored: 10 << 30}
 	cmd := &cobra.Command{
@@ -58,7 +58,7 @@ func newServe(s streams, set *settings) *cobra.Command {
 			if err := f.check(); err != nil {
 				return err
 			}
-			return f.serve(cmd.Context(), s, set, args)
+			return f.serve(cmd.Context(), set, args)
 		},
 	}
 	f.define(cmd)
@@ -127,7 +127,7 @@ func (f *serveFlags) check() error {
 }
 
 // serve serves clients until ctx ends.
-func (f serveFlags) serve(ctx context.Context, s streams, set *settings, args []string) error {
+func (f serveFlags) serve(ctx context.Context, set *settings, args []string) error {
 	d, err := set.downstream(args)
 	if err != nil {
 		return err
@@ -140,14 +140,14 @@ func (f serveFlags) serve(ctx context.Context, s streams, set *settings, args []
 	d.model.Environment = mcpclient.BasicEnvironment() // as for MCP servers
 	d.model.OnlyInSandbox = true
 	d.sandboxer, d.model.Sandboxer = nil, nil // clients are on other machines
-	logger, closeLog, err := set.openLog(s.err)
+	logger, closeLog, err := set.openLog(set.err)
 	if err != nil {
 		return err
 	}
 	defer closeLog()
 	logger, endLog := loglimit.New(logger, loglimit.Omit)
 	defer endLog()
-	h, closeTrace, err := set.openHost(s, logger)
+	h, closeTrace, err := set.openHost(logger)
 	if err != nil {
 		return err
 	}
@@ -159,9 +159,7 @@ func (f serveFlags) serve(ctx context.Context, s streams, set *settings, args []
 	if o.Notify, err = set.notifyCommand(); err != nil {
 		return err
 	}
-	if o.Tokens, err = set.tokens(); err != nil {
-		return err
-	}
+	o.Tokens = set.tokens()
 	store, err := set.serverStore(logger)
 	if err != nil {
 		return err
@@ -175,7 +173,7 @@ func (f serveFlags) serve(ctx context.Context, s streams, set *settings, args []
 	answers := answerers{host: h, downstream: d, pool: proxy.NewPool(f.processes)}
 	o.Serving, o.Workspace, o.Store, o.Log = answers.serving, h.roots, store, logger
 	o.MaxLine = set.maxLine
-	err = f.listenAndServe(ctx, s, o)
+	err = f.listenAndServe(ctx, set.streams, o)
 	if err := answers.pool.Close(context.WithoutCancel(ctx)); err != nil {
 		logger.Warn("cannot end the agents", "error", err)
 	}
@@ -266,7 +264,7 @@ func (a answerers) serving(u serve.User) (_ acp.Options, err error) {
 	d.rights = fmt.Sprintf("%q", []any{u.Account.Agent, u.Account.Within.Strings()})
 	h.roots, h.store, h.log = u.Workspace, u.Store, u.Log
 	o := h.serving(d)
-	o.ConsentDir = consentDir(filepath.Join(a.dir, "users", u.Account.Name))
+	o.ConsentDir = consentDir(filepath.Join(a.set.dir(), "users", u.Account.Name))
 	o.Permissions = u.Account.Narrow(o.Permissions)
 	if b := u.Account.Budget; !b.IsZero() {
 		o.Budgets = func(cwd workspace.Dir) []acp.Budget { return append(a.set.budgets(cwd), b) }

@@ -22,139 +22,155 @@ import (
 )
 
 // newSessions returns the commands for stored sessions.
-func newSessions(s streams, set *settings) *cobra.Command {
+func newSessions(set *settings) *cobra.Command {
 	cmd := commandGroup(&cobra.Command{
 		Use:   "sessions",
 		Short: "List, search, continue, export, move and delete stored sessions",
-	}, newSessionsList(s, set), newSessionsSearch(s, set), newSessionsShow(s, set),
-		newSessionsCost(s, set),
-		newSessionsExport(s, set),
-		newSessionsImport(s, set), newSessionsCopy(s, set), newSessionsRename(s, set),
-		newSessionsArchive(s, set), newSessionsUnarchive(s, set), newSessionsMove(s, set),
-		newSessionsTransfer(s, set), newSessionsDelete(s, set), newSessionsPrune(s, set),
-		newSessionsRepair(s, set))
+	}, newSessionsList(set), newSessionsSearch(set), newSessionsShow(set), newSessionsCost(set),
+		newSessionsExport(set), newSessionsImport(set), newSessionsCopy(set), newSessionsMove(set),
+		newSessionsRename(set), newSessionsTransfer(set), newSessionsPrune(set),
+		newSessionsRepair(set),
+		changeCommand(set, "archive", "Leave sessions out of lists, without deleting them",
+			sessionstore.Store.Archive),
+		changeCommand(set, "unarchive", "Show archived sessions in lists again",
+			sessionstore.Store.Unarchive),
+		changeCommand(set, "delete", "Delete sessions permanently", sessionstore.Store.Delete))
 	set.accept(cmd, "state-dir", "store")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return set.withStore(s.err, func(store sessionstore.Store) error {
-			c, ok := terminal.OpenScreen(s.in, s.out)
+		return set.withStore(func(store sessionstore.Store) error {
+			screen, ok := terminal.OpenScreen(set.in, set.out)
 			if !ok {
 				q := sessionstore.Query{Archive: sessionstore.WithoutArchived}
-				return listFlags{}.list(cmd.Context(), s, store, q)
+				return set.list(cmd.Context(), store, q, 0)
 			}
-			return pickSession(cmd.Context(), c, s, set, store)
+			return pickSession(cmd.Context(), screen, set, store)
 		})
 	}
 	return cmd
 }
 
-// acceptStore lets a command name a store, and the user whose sessions it is about.
-func (set *settings) acceptStore(cmd *cobra.Command) {
-	set.accept(cmd, "state-dir", "store")
-	cmd.Flags().StringVar(&set.user, "user", "",
-		"the sessions of `NAME`, a user of acp-agent serve, instead of your own")
+// named is a session that a command line names, and the arguments after the sessions.
+type named struct {
+	sessionstore.Session
+	store sessionstore.Store
+	rest  []string
 }
 
-func newSessionsDelete(s streams, set *settings) *cobra.Command {
-	return changeCommand(s, set, &cobra.Command{
-		Use:   "delete SESSION...",
-		Short: "Delete sessions permanently",
-	}, "deleted", sessionstore.Store.Delete)
+// sessionCommand makes cmd call do with each of the sessions that its first arguments name, at most
+// so many.
+func (set *settings) sessionCommand(
+	cmd *cobra.Command, most int, do func(context.Context, named) error,
+) *cobra.Command {
+	cmd.Args = takesSessions(most)
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, prefix string) (
+		[]string, cobra.ShellCompDirective,
+	) {
+		if len(args) >= most {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return set.completeSessions(cmd, args, prefix)
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		names, rest := args[:min(most, len(args))], args[min(most, len(args)):]
+		return set.withStore(func(store sessionstore.Store) error {
+			found, err := findSessions(cmd.Context(), store, names)
+			for _, one := range found {
+				if err == nil {
+					err = do(cmd.Context(), named{one, store, rest})
+				}
+			}
+			return err
+		})
+	}
+	set.accept(cmd, "state-dir", "store")
+	return cmd
+}
+
+// takesSessions accepts between one and most sessions.
+func takesSessions(most int) cobra.PositionalArgs {
+	return takes(1, most, "one SESSION", "; acp-agent sessions list shows them")
+}
+
+// changeCommand returns the command that applies change to the sessions that it is given.
+func changeCommand(set *settings, name, short string,
+	change func(sessionstore.Store, context.Context, sessionstore.ID) error,
+) *cobra.Command {
+	cmd := set.sessionCommand(&cobra.Command{Use: name + " SESSION...", Short: short},
+		math.MaxInt, func(ctx context.Context, one named) error {
+			if err := change(one.store, ctx, one.ID); err != nil {
+				return err
+			}
+			return set.tell(strings.TrimSuffix(name, "e")+"ed", one.Session)
+		})
+	set.accept(cmd, "user")
+	return cmd
 }
 
 // tell prints what was done to a session.
-func tell(s streams, done string, session sessionstore.Session) error {
+func (set *settings) tell(done string, session sessionstore.Session) error {
 	line := fmt.Sprintf("%s %s %s", done, session.ID, text.Line(text.Plain(session.Title), 80))
-	_, err := fmt.Fprintln(s.out, strings.TrimSpace(line))
+	_, err := fmt.Fprintln(set.out, strings.TrimSpace(line))
 	return err
 }
 
-func newSessionsRename(s streams, set *settings) *cobra.Command {
-	cmd := &cobra.Command{
+func newSessionsRename(set *settings) *cobra.Command {
+	cmd := set.sessionCommand(&cobra.Command{
 		Use:   "rename SESSION TITLE",
 		Short: "Give a session a title",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) < 2 || strings.TrimSpace(strings.Join(args[1:], "")) == "" {
-				return usage.Errorf(
-					"%s needs a SESSION and its TITLE; acp-agent sessions list shows them",
-					words(cmd))
-			}
-			return nil
-		},
-		ValidArgsFunction: set.completeSession,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			title := strings.Join(args[1:], " ")
-			return set.withSessions(cmd, s, args[:1], func(
-				store sessionstore.Store, one sessionstore.Session,
-			) error {
-				one.Title = title
-				if err := store.Rename(cmd.Context(), one.ID, title); err != nil {
-					return err
-				}
-				return tell(s, "renamed", one)
-			})
-		},
+	}, 1, func(ctx context.Context, one named) error {
+		one.Title = strings.Join(one.rest, " ")
+		if err := one.store.Rename(ctx, one.ID, one.Title); err != nil {
+			return err
+		}
+		return set.tell("renamed", one.Session)
+	})
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) < 2 || strings.TrimSpace(strings.Join(args[1:], "")) == "" {
+			return usage.Errorf("%s needs a SESSION and its TITLE; acp-agent sessions list shows them",
+				words(cmd))
+		}
+		return nil
 	}
-	set.acceptStore(cmd)
+	set.accept(cmd, "user")
 	return cmd
 }
 
-func newSessionsArchive(s streams, set *settings) *cobra.Command {
-	return changeCommand(s, set, &cobra.Command{
-		Use:   "archive SESSION...",
-		Short: "Leave sessions out of lists, without deleting them",
-	}, "archived", sessionstore.Store.Archive)
-}
-
-func newSessionsUnarchive(s streams, set *settings) *cobra.Command {
-	return changeCommand(s, set, &cobra.Command{
-		Use:   "unarchive SESSION...",
-		Short: "Show archived sessions in lists again",
-	}, "unarchived", sessionstore.Store.Unarchive)
-}
-
-// change changes a session.
-type change func(sessionstore.Store, context.Context, sessionstore.ID) error
-
-// changeCommand makes cmd apply change to the sessions that it is given, and print what was done.
-func changeCommand(
-	s streams, set *settings, cmd *cobra.Command, done string, change change,
-) *cobra.Command {
-	cmd.Args, cmd.ValidArgsFunction = sessionArgs(math.MaxInt), set.completeSessions
-	cmd.RunE = func(cmd *cobra.Command, names []string) error {
-		return set.withSessions(cmd, s, names, func(
-			store sessionstore.Store, one sessionstore.Session,
-		) error {
-			if err := change(store, cmd.Context(), one.ID); err != nil {
-				return err
-			}
-			return tell(s, done, one)
-		})
-	}
-	set.acceptStore(cmd)
+func newSessionsExport(set *settings) *cobra.Command {
+	var name, output string
+	var format sessions.Format
+	cmd := set.sessionCommand(&cobra.Command{
+		Use:   "export SESSION [--format FORMAT] [--output FILE]",
+		Short: "Write a conversation as a document, or for another machine",
+		PreRunE: func(*cobra.Command, []string) (err error) {
+			format, err = sessions.FormatOf(name, output)
+			return err
+		},
+	}, 1, func(ctx context.Context, one named) error {
+		err := format.Export(ctx, set.out, one.store, one.Session, output)
+		if err == nil && output != "" && output != "-" {
+			set.note("wrote %s", text.Printable(output))
+		}
+		return err
+	})
+	set.accept(cmd, "user")
+	cmd.Flags().StringVar(&name, "format", "",
+		"write `FORMAT`: md, html or json (default the ending of --output, or md)")
+	cmd.Flags().StringVarP(&output, "output", "o", "",
+		"write `FILE`, which must not exist; - is stdout (default stdout)")
 	return cmd
 }
 
-func newSessionsShow(s streams, set *settings) *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use:               "show SESSION",
-		Short:             "Show a session's folders and conversation",
-		Args:              sessionArgs(1),
-		ValidArgsFunction: set.completeSession,
-		RunE: func(cmd *cobra.Command, names []string) error {
-			return set.withSessions(cmd, s, names, func(
-				store sessionstore.Store, one sessionstore.Session,
-			) error {
-				if asJSON {
-					return sessions.WriteJSON(cmd.Context(), s.out, store, one)
-				}
-				return showSession(cmd.Context(), s.out, store, one)
-			})
-		},
-	}
-	set.acceptStore(cmd)
-	cmd.Flags().BoolVar(&asJSON, "json", false,
-		"print the session and each update, one JSON object per line")
+func newSessionsShow(set *settings) *cobra.Command {
+	cmd := set.sessionCommand(&cobra.Command{
+		Use:   "show SESSION",
+		Short: "Show a session's folders and conversation",
+	}, 1, func(ctx context.Context, one named) error {
+		if set.json {
+			return sessions.WriteJSON(ctx, set.out, one.store, one.Session)
+		}
+		return showSession(ctx, set.out, one.store, one.Session)
+	})
+	set.accept(cmd, "user", "json")
 	return cmd
 }
 
@@ -197,53 +213,38 @@ func showSession(
 	return show.Err()
 }
 
-// pruneFlags are the flags of sessions prune.
-type pruneFlags struct {
-	olderThan age
-	all       bool
-	dryRun    bool
-}
-
-func newSessionsPrune(s streams, set *settings) *cobra.Command {
-	p := pruneFlags{olderThan: age(sessionstore.Retention)}
+func newSessionsPrune(set *settings) *cobra.Command {
+	var q sessionstore.PruneQuery
+	olderThan, all := age(sessionstore.Retention), false
 	cmd := &cobra.Command{
 		Use:   "prune [--older-than AGE] [--all] [--dry-run]",
 		Short: "Delete old sessions that were never used",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return set.withStore(s.err, func(store sessionstore.Store) error {
-				n, err := store.Prune(cmd.Context(), p.query(time.Now()))
-				if err != nil {
-					return err
+			q.UnusedBefore = time.Now().Add(-time.Duration(olderThan))
+			if all {
+				q.Before = q.UnusedBefore
+			}
+			done := "removed"
+			if q.DryRun {
+				done = "would remove"
+			}
+			return set.withStore(func(store sessionstore.Store) error {
+				n, err := store.Prune(cmd.Context(), q)
+				if err == nil {
+					_, err = fmt.Fprintln(set.out, done, text.Count(n, "session", "sessions"))
 				}
-				_, err = fmt.Fprintln(s.out, p.verb(), text.Count(n, "session", "sessions"))
 				return err
 			})
 		},
 	}
-	set.acceptStore(cmd)
-	cmd.Flags().Var(&p.olderThan, "older-than",
+	set.accept(cmd, "state-dir", "store", "user")
+	cmd.Flags().Var(&olderThan, "older-than",
 		"only sessions without a turn for `AGE`, such as 30d or 12h")
-	cmd.Flags().BoolVar(&p.all, "all", false, "also sessions that were used")
-	cmd.Flags().BoolVar(&p.dryRun, "dry-run", false,
+	cmd.Flags().BoolVar(&all, "all", false, "also sessions that were used")
+	cmd.Flags().BoolVar(&q.DryRun, "dry-run", false,
 		"only print how many sessions would be deleted")
 	return cmd
-}
-
-func (p pruneFlags) query(now time.Time) sessionstore.PruneQuery {
-	q := sessionstore.PruneQuery{UnusedBefore: now.Add(-time.Duration(p.olderThan)),
-		DryRun: p.dryRun}
-	if p.all {
-		q.Before = q.UnusedBefore
-	}
-	return q
-}
-
-func (p pruneFlags) verb() string {
-	if p.dryRun {
-		return "would remove"
-	}
-	return "removed"
 }
 
 const day = 24 * time.Hour
@@ -277,8 +278,7 @@ func (a *age) Set(text string) error {
 	return nil
 }
 
-func newSessionsRepair(s streams, set *settings) *cobra.Command {
-	var asJSON bool
+func newSessionsRepair(set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "repair",
 		Short: "Repair a damaged session store",
@@ -288,27 +288,20 @@ func newSessionsRepair(s streams, set *settings) *cobra.Command {
 				return usage.Errorf("only a store in a file can be repaired, not a database; " +
 					"restore that from a backup")
 			}
-			o, err := set.storeOptions(set.commandLog(s.err))
-			if err != nil {
-				return err
-			}
 			var r repairReport
-			r.Damaged, err = sqlite.Repair(cmd.Context(), o,
-				func(damaged, fresh *sqlite.Store) error {
+			var err error
+			r.Damaged, err = sqlite.Repair(cmd.Context(),
+				sqlite.Options{Dir: set.dir(), Logger: set.commandLog()}, func(damaged, fresh *sqlite.Store) error {
 					r.Readable, err = sessions.CopyReadable(cmd.Context(), damaged, fresh)
 					return err
 				})
-			switch {
-			case err != nil:
+			if err != nil {
 				return err
-			case asJSON:
-				return writeJSON(s.out, r)
 			}
-			return r.show(s.out)
+			return set.print(r, func() error { return r.show(set.out) })
 		},
 	}
-	set.accept(cmd, "state-dir", "store")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	set.accept(cmd, "state-dir", "store", "json")
 	return cmd
 }
 

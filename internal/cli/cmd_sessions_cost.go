@@ -17,27 +17,22 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-func newSessionsCost(s streams, set *settings) *cobra.Command {
-	var asJSON bool
+func newSessionsCost(set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cost",
 		Short: "Show what sessions have cost, as reported by their agents",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return set.withStore(s.err, func(store sessionstore.Store) error {
+			return set.withStore(func(store sessionstore.Store) error {
 				costs, err := sessions.ReadCosts(cmd.Context(), store)
 				if err != nil {
 					return err
 				}
-				if asJSON {
-					return writeJSON(s.out, costs)
-				}
-				return printCosts(s.out, costs)
+				return set.print(costs, func() error { return printCosts(set.out, costs) })
 			})
 		},
 	}
-	set.acceptStore(cmd)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	set.accept(cmd, "state-dir", "store", "user", "json")
 	return cmd
 }
 
@@ -71,30 +66,25 @@ func money(l sessions.CostLine) string {
 	for _, unit := range slices.Sorted(maps.Keys(l.Cost)) {
 		all = append(all, text.Money(l.Cost[unit], unit))
 	}
-	return marked(strings.Join(all, ", "), l.CostIncomplete)
+	return sum(strings.Join(all, ", "), l.CostIncomplete)
 }
 
 // tokens returns the sum of some meters of a line.
 func tokens(l sessions.CostLine, meters ...sessionstore.Meter) string {
-	sum, known := 0.0, false
+	all, said := 0.0, ""
 	for _, m := range meters {
-		n, ok := l.Tokens[m]
-		sum, known = sum+n, known || ok
+		if n, known := l.Tokens[m]; known {
+			all += n
+			said = strconv.FormatFloat(all, 'f', 0, 64)
+		}
 	}
-	said := ""
-	if known {
-		said = strconv.FormatFloat(sum, 'f', 0, 64)
-	}
-	return marked(said, l.TokensIncomplete)
+	return sum(said, l.TokensIncomplete)
 }
 
-// marked returns what a table shows of a sum, "" if nothing is known.
-func marked(sum string, incomplete bool) string {
-	switch {
-	case sum == "":
-		return "-"
-	case incomplete:
-		return sum + "*"
+// sum returns what a table shows of a sum, "" if nothing is known.
+func sum(said string, incomplete bool) string {
+	if said != "" && incomplete {
+		said += "*"
 	}
-	return sum
+	return cmp.Or(said, "-")
 }

@@ -10,22 +10,16 @@ import (
 	"github.com/acp-agent/acp-agent/internal/files/namedfile"
 	"github.com/acp-agent/acp-agent/internal/history/sessions"
 	"github.com/acp-agent/acp-agent/internal/text"
-	"github.com/acp-agent/acp-agent/internal/text/usage"
 )
 
-func newSessionsImport(s streams, set *settings) *cobra.Command {
+func newSessionsImport(set *settings) *cobra.Command {
 	var r rootFlags
 	cmd := &cobra.Command{
 		Use:   "import FILE [--cwd DIR [--dir DIR]...]",
 		Short: "Store a session that was exported as JSON",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 || args[0] == "" {
-				return usage.Errorf("%s needs one FILE, or - for stdin", words(cmd))
-			}
-			return nil
-		},
+		Args:  takes(1, 1, "one FILE", ", or - for stdin"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			in, name := s.input(cmd.Context(), "a session"), "stdin"
+			in, name := set.input(cmd.Context(), "a session"), "stdin"
 			if args[0] != "-" {
 				file, err := os.Open(args[0])
 				if err != nil {
@@ -46,7 +40,7 @@ func newSessionsImport(s streams, set *settings) *cobra.Command {
 				}
 				i.MoveTo(roots)
 			}
-			return set.importSession(cmd.Context(), s, i)
+			return set.importSession(cmd.Context(), i)
 		},
 	}
 	r.define(cmd)
@@ -55,7 +49,7 @@ func newSessionsImport(s streams, set *settings) *cobra.Command {
 }
 
 // importSession stores a session and prints its id.
-func (set *settings) importSession(ctx context.Context, s streams, i *sessions.Import) error {
+func (set *settings) importSession(ctx context.Context, i *sessions.Import) error {
 	options, err := set.workspace()
 	if err != nil {
 		return err
@@ -63,7 +57,7 @@ func (set *settings) importSession(ctx context.Context, s streams, i *sessions.I
 	if err := i.Open(ctx, options); err != nil {
 		return err
 	}
-	store, err := set.serverStore(set.commandLog(s.err))
+	store, err := set.serverStore(set.commandLog())
 	if err != nil {
 		return err
 	}
@@ -74,7 +68,7 @@ func (set *settings) importSession(ctx context.Context, s streams, i *sessions.I
 	if err != nil {
 		return err
 	}
-	s.note("imported %s", text.Count(updates, "update", "updates"))
-	_, err = fmt.Fprintln(s.out, id)
+	set.note("imported %s", text.Count(updates, "update", "updates"))
+	_, err = fmt.Fprintln(set.out, id)
 	return err
 }

@@ -27,14 +27,10 @@ type listFlags struct {
 	dirs     []string
 	archived bool
 	limit    int // 0 for no limit
-	json     bool
 }
 
-// defaultLimit is the number of sessions that a table has without --limit.
-const defaultLimit = 50
-
-func newSessionsList(s streams, set *settings) *cobra.Command {
-	l := listFlags{limit: defaultLimit}
+func newSessionsList(set *settings) *cobra.Command {
+	l := listFlags{limit: 50}
 	cmd := &cobra.Command{
 		Use:   "list [--cwd DIR] [--dir DIR]...",
 		Short: "List stored sessions, newest activity first",
@@ -44,22 +40,21 @@ func newSessionsList(s streams, set *settings) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if l.json && !cmd.Flags().Changed("limit") {
+			if set.json && !cmd.Flags().Changed("limit") {
 				l.limit = 0 // for programs
 			}
-			return set.withStore(s.err, func(store sessionstore.Store) error {
-				return l.list(cmd.Context(), s, store, q)
+			return set.withStore(func(store sessionstore.Store) error {
+				return set.list(cmd.Context(), store, q, l.limit)
 			})
 		},
 	}
-	set.acceptStore(cmd)
+	set.accept(cmd, "state-dir", "store", "user", "json")
 	cmd.Flags().StringVar(&l.cwd, "cwd", "", "only sessions with this working directory `DIR`")
 	cmd.Flags().Var((*listValue)(&l.dirs), "dir",
 		"only sessions with the additional folder `DIR`; repeat it for the complete list")
 	cmd.Flags().BoolVar(&l.archived, "archived", false, "only sessions that were archived")
 	cmd.Flags().Var(intValue{&l.limit, 0}, "limit",
 		"only the `N` newest sessions, or all with 0")
-	cmd.Flags().BoolVar(&l.json, "json", false, "print one JSON object per line")
 	return cmd
 }
 
@@ -90,67 +85,59 @@ func (l listFlags) query() (sessionstore.Query, error) {
 	return q, nil
 }
 
-// list prints the sessions that q selects.
-func (l listFlags) list(
-	ctx context.Context, s streams, store sessionstore.Sessions, q sessionstore.Query,
+// list prints the sessions that q selects, at most limit, or all if that is 0.
+func (set *settings) list(
+	ctx context.Context, store sessionstore.Sessions, q sessionstore.Query, limit int,
 ) error {
-	var (
-		found []sessionstore.Session
-		more  bool
-	)
+	var found []sessionstore.Session
+	var reports []sessions.Report
+	more := false
 	for session, err := range sessions.All(ctx, store, q) {
 		if err != nil {
 			return err
 		}
-		if more = l.limit > 0 && len(found) == l.limit; more {
+		if more = limit > 0 && len(found) == limit; more {
 			break
 		}
-		found = append(found, session)
+		found, reports = append(found, session), append(reports, sessions.NewReport(session))
 	}
-	if l.json {
-		for _, session := range found {
-			if err := writeJSON(s.out, sessions.NewReport(session)); err != nil {
-				return err
-			}
-		}
-	} else if len(found) > 0 {
-		if err := tableOf(s.out, found).Print(); err != nil {
-			return err
-		}
-	}
+	err := printLines(set, reports, func() error { return printSessions(set.out, found) })
 	switch {
+	case err != nil:
+		return err
 	case len(found) == 0:
-		s.note("no such sessions; acp-agent run begins one, and --user NAME lists those of a " +
+		set.note("no such sessions; acp-agent run begins one, and --user NAME lists those of a " +
 			"user of acp-agent serve")
-	case more && !l.json:
-		s.note("there are more sessions; list all with --limit 0, or find one with acp-agent " +
+	case more && !set.json:
+		set.note("there are more sessions; list all with --limit 0, or find one with acp-agent " +
 			"sessions search or --cwd DIR")
 	}
 	return nil
 }
 
-// tableOf returns a table of sessions. On a terminal it is for people.
-func tableOf(out io.Writer, found []sessionstore.Session) *terminal.Table {
-	if terminal.Width(out) == 0 {
-		table := terminal.NewTable(out, "SESSION", "UPDATED (UTC)", "AGENT", "FOLDERS", "TITLE")
-		for _, session := range found {
-			r := sessions.NewReport(session)
-			table.Row(r.ID, r.UpdatedAt.Format(time.DateTime), text.Printable(r.Agent),
-				folders(session.Keys.Roots.All(), workspace.Dir.String),
-				sessions.ListedTitle(session))
+// printSessions prints a table of sessions. On a terminal it is for people.
+func printSessions(out io.Writer, found []sessionstore.Session) error {
+	people, id, now := terminal.Width(out) > 0, uniqueLength(found), time.Now()
+	table := terminal.NewTable(out, "SESSION", "UPDATED (UTC)", "AGENT", "FOLDERS", "TITLE")
+	if people {
+		table = terminal.NewTable(out, "SESSION", "UPDATED", "TITLE", "AGENT", "FOLDERS")
+		table.OneLine = true
+	}
+	for _, one := range found {
+		r, title := sessions.NewReport(one), sessions.ListedTitle(one)
+		agent := text.Printable(r.Agent)
+		if people {
+			table.Row(text.Prefix(string(r.ID), id), terminal.Since(one.Updated, now),
+				cmp.Or(title, "-"), agent, folders(one.Keys.Roots.All(), fromHome))
+			continue
 		}
-		return table
+		table.Row(r.ID, r.UpdatedAt.Format(time.DateTime), agent,
+			folders(one.Keys.Roots.All(), workspace.Dir.String), title)
 	}
-	table := terminal.NewTable(out, "SESSION", "UPDATED", "TITLE", "AGENT", "FOLDERS")
-	table.OneLine = true
-	id, now := uniqueLength(found), time.Now()
-	for _, session := range found {
-		table.Row(text.Prefix(string(session.ID), id), terminal.Since(session.Updated, now),
-			cmp.Or(sessions.ListedTitle(session), "-"),
-			text.Printable(sessions.NewReport(session).Agent),
-			folders(session.Keys.Roots.All(), fromHome))
+	if len(found) == 0 {
+		return nil
 	}
-	return table
+	return table.Print()
 }
 
 // uniqueLength returns how long the beginnings of ids must be to differ from each other.

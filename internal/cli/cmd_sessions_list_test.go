@@ -34,10 +34,11 @@ func TestListMarksSessionsDeletedInTheirAgent(t *testing.T) {
 	require.NoError(t, err)
 	for _, json := range []bool{false, true} {
 		var out bytes.Buffer
-		l := listFlags{json: json}
-		q, err := l.query()
+		set := newSettings(streams{out: &out, err: &out})
+		set.json = json
+		q, err := listFlags{}.query()
 		require.NoError(t, err)
-		require.NoError(t, l.list(t.Context(), streams{out: &out, err: &out}, store, q))
+		require.NoError(t, set.list(t.Context(), store, q, 0))
 		require.Contains(t, out.String(), "opened here")
 		require.Contains(t, out.String(), map[bool]string{
 			false: "[deleted in the agent] opened here", true: `"deletedInAgent":true`,

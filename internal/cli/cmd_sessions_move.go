@@ -16,55 +16,45 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// moveFlags are the flags of sessions move.
-type moveFlags struct{ yes bool }
-
-func newSessionsMove(s streams, set *settings) *cobra.Command {
-	var f moveFlags
+func newSessionsMove(set *settings) *cobra.Command {
+	yes := false
 	cmd := &cobra.Command{
 		Use:   "move OLD NEW [--yes]",
 		Short: "Let sessions follow a folder that was renamed or moved",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 2 {
-				return usage.Errorf("%s needs the OLD and the NEW path of the folder (got %d arguments)",
-					words(cmd), len(args))
-			}
-			return nil
-		},
-		ValidArgsFunction: func(
-			*cobra.Command, []string, string,
-		) ([]string, cobra.ShellCompDirective) {
-			return nil, cobra.ShellCompDirectiveFilterDirs
-		},
+		Args:  takes(2, 2, "the OLD and the NEW path of the folder", ""),
+
+		ValidArgsFunction: directories,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			m, err := newMove(args[0], args[1])
 			if err != nil {
 				return err
 			}
-			consents, err := set.consents()
-			if err != nil {
-				return err
-			}
-			return set.withStore(s.err, func(store sessionstore.Store) error {
-				return f.move(cmd.Context(), s, store, consents, m)
+			return set.withStore(func(store sessionstore.Store) error {
+				return mover{set, m, store, yes}.run(cmd.Context())
 			})
 		},
 	}
 	set.accept(cmd, "state-dir", "store")
-	cmd.Flags().BoolVar(&f.yes, "yes", false,
+	cmd.Flags().BoolVar(&yes, "yes", false,
 		"change the sessions instead of only showing what would change")
 	return cmd
 }
 
-// move shows what m changes, and changes it with --yes.
-func (f moveFlags) move(
-	ctx context.Context, s streams, store sessionstore.Store, consents *consent.Store, m sessions.Move,
-) error {
-	moved, err := f.sessions(ctx, s, store, m)
+// mover lets sessions and permissions follow a folder.
+type mover struct {
+	*settings
+	sessions.Move
+	store sessionstore.Store
+	yes   bool // change them, instead of only showing what would change
+}
+
+// run shows what changes, and changes it with --yes.
+func (m mover) run(ctx context.Context) error {
+	moved, err := m.moveSessions(ctx)
 	if err != nil {
 		return err
 	}
-	added, err := f.consents(s, consents, m)
+	added, err := m.moveConsents()
 	if err != nil {
 		return err
 	}
@@ -74,72 +64,57 @@ func (f moveFlags) move(
 	}
 	switch {
 	case moved == 0 && added == 0:
-		s.note("no session has a folder in %s",
-			text.Printable(m.From().String()))
-	case f.yes:
-		_, err = fmt.Fprintf(s.out, "moved %s\n", count)
+		m.note("no session has a folder in %s", text.Printable(m.From().String()))
+	case m.yes:
+		_, err = fmt.Fprintf(m.out, "moved %s\n", count)
 	default:
-		_, err = fmt.Fprintf(s.out, "would move %s; add --yes to do it\n", count)
+		_, err = fmt.Fprintf(m.out, "would move %s; add --yes to do it\n", count)
 	}
 	return err
 }
 
-// consents shows the folders added with /roots that m changes, and changes them with --yes. It
-// returns their number.
-func (f moveFlags) consents(s streams, store *consent.Store, m sessions.Move) (n int, err error) {
-	all, err := store.List()
-	if err != nil {
-		return 0, err
-	}
+// moveConsents moves the folders added with /roots, and returns their number.
+func (m mover) moveConsents() (n int, err error) {
+	all, err := m.consents().List()
 	for _, c := range all {
 		root, rootMoved := m.RealPath(c.Root)
 		folder, folderMoved := m.RealPath(c.Folder)
-		if c.Folder.IsZero() || !rootMoved && !folderMoved {
+		if err != nil || c.Folder.IsZero() || !rootMoved && !folderMoved {
 			continue
 		}
 		n++
-		if f.yes {
-			if err := store.Allow(consent.ForFolder(root, folder, c.Session)); err != nil {
-				return n, err
-			}
-			if err := store.Forget(c.ID); err != nil {
-				return n, err
+		if m.yes {
+			err = m.consents().Allow(consent.ForFolder(root, folder, c.Session))
+			if err == nil {
+				err = m.consents().Forget(c.ID)
 			}
 		}
-		if _, err := fmt.Fprintf(s.out, "folder %s, added in %s\n",
-			text.Printable(c.Folder.String()), text.Printable(c.Root.String())); err != nil {
-			return n, err
+		if err == nil {
+			_, err = fmt.Fprintf(m.out, "folder %s, added in %s\n",
+				text.Printable(c.Folder.String()), text.Printable(c.Root.String()))
 		}
 	}
-	return n, nil
+	return n, err
 }
 
-// sessions shows the sessions that m changes, and changes them with --yes. It returns their number.
-func (f moveFlags) sessions(
-	ctx context.Context, s streams, store sessionstore.Store, m sessions.Move,
-) (n int, err error) {
-	for session, err := range sessions.All(ctx, store, sessionstore.Query{}) {
+// moveSessions moves the sessions, and returns their number.
+func (m mover) moveSessions(ctx context.Context) (n int, err error) {
+	for session, err := range sessions.All(ctx, m.store, sessionstore.Query{}) {
 		if err != nil {
 			return n, err
 		}
 		to, changed, err := m.Keys(session.Keys)
-		if err != nil {
-			return n, err
+		if changed && m.yes {
+			err = sessions.SetKeys(ctx, m.store, session, to)
 		}
-		if !changed {
-			continue
-		}
-		if f.yes {
-			err := sessions.SetKeys(ctx, store, session, to)
-			if errors.As(err, new(*sessionstore.NotFoundError)) {
-				continue // deleted meanwhile
-			}
-			if err != nil {
-				return n, err
-			}
+		if !changed && err == nil || errors.As(err, new(*sessionstore.NotFoundError)) {
+			continue // it has no such folder, or was deleted meanwhile
 		}
 		n++
-		if err := showMove(s, session, to); err != nil {
+		if err == nil {
+			err = showMove(m.streams, session, to)
+		}
+		if err != nil {
 			return n, err
 		}
 	}

@@ -18,16 +18,15 @@ import (
 
 // pickedSessions are the sessions of a store, for the picker.
 type pickedSessions struct {
-	s     streams
 	set   *settings
 	store sessionstore.Store
 }
 
 // pickSession lets the user choose a stored session on a screen, and do something with it.
 func pickSession(
-	ctx context.Context, screen *terminal.Screen, s streams, set *settings, store sessionstore.Store,
+	ctx context.Context, screen *terminal.Screen, set *settings, store sessionstore.Store,
 ) error {
-	err := terminal.Pick(ctx, screen, pickedSessions{s, set, store})
+	err := terminal.Pick(ctx, screen, pickedSessions{set, store})
 	if ctx.Err() != nil {
 		return &statusError{statusInterrupted}
 	}
@@ -81,7 +80,7 @@ type pickedSession struct {
 
 // Print implements [terminal.Session].
 func (p pickedSession) Print(ctx context.Context) error {
-	return showSession(ctx, p.s.out, p.store, p.one)
+	return showSession(ctx, p.set.out, p.store, p.one)
 }
 
 // Delete implements [terminal.Session].
@@ -93,7 +92,7 @@ func (p pickedSession) Export(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
-	return format.Export(ctx, p.s.out, p.store, p.one, file)
+	return format.Export(ctx, p.set.out, p.store, p.one, file)
 }
 
 // Continue implements [terminal.Session].
@@ -130,9 +129,10 @@ func (c *continuation) send(ctx context.Context, model, prompt string) error {
 	if strings.HasPrefix(prompt, "-") {
 		prompt = " " + prompt // it is no flag
 	}
-	turn, done := c.s.interrupts.only(ctx)
+	turn, done := c.set.interrupts.only(ctx)
 	defer done()
-	s := streams{in: c.s.in, out: c.s.out, err: c.s.err}
+	s := c.set.streams
+	s.interrupts = nil
 	s.opened = func(id string) { c.id, c.flag = id, "--resume" } // otherwise it may start next time
 	if status := run(turn, append(args, prompt), s); ctx.Err() != nil {
 		return &statusError{status}

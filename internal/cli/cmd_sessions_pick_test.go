@@ -27,7 +27,7 @@ func TestShownCommand(t *testing.T) {
 
 // What the picker continues is what this machine is configured to run: never a name that is stored.
 func TestPickerStartsNoStoredCommand(t *testing.T) {
-	set := newSettings()
+	set := newSettings(streams{})
 	one := sessionstore.Session{ID: "s", Agent: sessionstore.Agent{Kind: proxy.Kind, Profile: "./agent"}}
 	picked := pickedSession{pickedSessions{set: set}, one}
 	require.Contains(t, picked.Continue(terminal.Resume).Obstacle,
@@ -39,7 +39,7 @@ func TestPickerStartsNoStoredCommand(t *testing.T) {
 // A session of a model is continued with the only model that there is, or the configured one.
 func TestModelOfASession(t *testing.T) {
 	one := sessionstore.Session{ID: "s", Agent: sessionstore.Agent{Kind: model.Kind}}
-	set := newSettings()
+	set := newSettings(streams{})
 	require.Contains(t, set.obstacle(one), "no model is configured")
 	for _, c := range []struct {
 		models []string
@@ -62,7 +62,7 @@ func TestModelOfASession(t *testing.T) {
 
 // With several models the user chooses one.
 func TestModelsOfAPickedSession(t *testing.T) {
-	set := newSettings()
+	set := newSettings(streams{})
 	set.config.Models = map[string]config.Model{"a": {}, "b": {}}
 	one := sessionstore.Session{ID: "s", Agent: sessionstore.Agent{Kind: model.Kind}}
 	picked := pickedSession{pickedSessions{set: set}, one}

@@ -21,40 +21,28 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// searchFlags are the flags of sessions search.
-type searchFlags struct {
-	limit int
-	json  bool
-}
-
-func newSessionsSearch(s streams, set *settings) *cobra.Command {
-	f := searchFlags{limit: 20}
+func newSessionsSearch(set *settings) *cobra.Command {
+	limit := 20
 	cmd := &cobra.Command{
 		Use:   "search TEXT...",
 		Short: "Find conversations by what was said in them",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if strings.TrimSpace(strings.Join(args, "")) == "" {
-				return usage.Errorf("%s needs the TEXT to look for", words(cmd))
-			}
-			return nil
-		},
+		Args:  takes(1, math.MaxInt, "the TEXT to look for", ""),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			q := sessionstore.SearchQuery{Text: strings.Join(args, " "), Limit: f.limit}
+			q := sessionstore.SearchQuery{Text: strings.Join(args, " "), Limit: limit}
 			if len(q.Terms()) == 0 {
 				return usage.Errorf("there is no word in TEXT to look for")
 			}
-			return set.withStore(s.err, func(store sessionstore.Store) error {
-				found, err := search(cmd.Context(), s.err, store, q)
+			return set.withStore(func(store sessionstore.Store) error {
+				found, err := search(cmd.Context(), set.err, store, q)
 				if err != nil {
 					return err
 				}
-				return f.show(s, set, found)
+				return set.printFound(found)
 			})
 		},
 	}
-	set.acceptStore(cmd)
-	cmd.Flags().Var(intValue{&f.limit, 1}, "limit", "show up to `N` messages, at most 1000")
-	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON object per message")
+	set.accept(cmd, "state-dir", "store", "user", "json")
+	cmd.Flags().Var(intValue{&limit, 1}, "limit", "show up to `N` messages, at most 1000")
 	return cmd
 }
 
@@ -80,114 +68,76 @@ type foundReport struct {
 	Continue string `json:"continue"`
 }
 
-func (f searchFlags) show(s streams, set *settings, found []sessionstore.Found) error {
+// printFound prints the messages that were found, those of a session together.
+func (set *settings) printFound(found []sessionstore.Found) error {
 	if len(found) == 0 {
-		s.note("nothing found")
+		set.note("nothing found")
 	}
-	if f.json {
-		for _, one := range found {
-			err := writeJSON(s.out, foundReport{
-				Session: sessions.NewReport(one.Session), Role: one.Role, Time: one.Time, Line: one.Line,
-				Matches: one.Matches, Continue: set.continueLine(one.Session, string(one.Session.ID), "PROMPT"),
-			})
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	out := foundPrinter{out: s.out, terminal: terminal.Width(s.out) > 0, now: time.Now(), id: math.MaxInt}
-	out.color = out.terminal && os.Getenv("NO_COLOR") == "" && terminal.ObeysEscapes()
-	var sessions []sessionstore.Session
+	var reports []foundReport
+	var order []sessionstore.Session
 	messages := make(map[sessionstore.ID][]sessionstore.Found)
 	for _, one := range found {
-		if messages[one.Session.ID] == nil {
-			sessions = append(sessions, one.Session)
+		id := one.Session.ID
+		if messages[id] == nil {
+			order = append(order, one.Session)
 		}
-		messages[one.Session.ID] = append(messages[one.Session.ID], one)
+		messages[id] = append(messages[id], one)
+		reports = append(reports, foundReport{Session: sessions.NewReport(one.Session),
+			Role: one.Role, Time: one.Time, Line: one.Line, Matches: one.Matches,
+			Continue: set.continueLine(one.Session, string(id), "PROMPT")})
 	}
-	if out.terminal {
-		out.id = uniqueLength(sessions)
-	}
-	for i, session := range sessions {
-		if i > 0 {
-			out.line("")
+	return printLines(set, reports, func() (err error) {
+		people, length, name := terminal.Width(set.out) > 0, math.MaxInt, workspace.Dir.String
+		if people {
+			length, name = uniqueLength(order), fromHome
 		}
-		out.session(session)
-		for _, one := range messages[session.ID] {
-			out.line("  " + speaker(one.Role) + ": " + out.marked(one))
+		for i, one := range order {
+			id := text.Prefix(string(one.ID), length)
+			when := sessions.NewReport(one).UpdatedAt.Format(time.DateTime)
+			if people {
+				when = terminal.Since(one.Updated, time.Now())
+			}
+			said := strings.Repeat("\n", min(i, 1)) + fmt.Sprintf("%s  %s  %s  %s\n  %s", id, when,
+				text.Printable(sessions.NewReport(one).Agent),
+				folders(one.Keys.Roots.All(), name), cmp.Or(sessions.ListedTitle(one), "-"))
+			for _, message := range messages[one.ID] {
+				said += "\n  " + speakers[message.Role] + ": " + marked(set.out, message)
+			}
+			err = cmp.Or(err, terminal.Say(set.out, "%s\n  %s", said,
+				set.continueLine(one, id, "PROMPT")))
 		}
-		out.line("  " + set.continueLine(session, text.Prefix(string(session.ID), out.id), "PROMPT"))
-	}
-	return out.err
+		return err
+	})
 }
 
 // continueLine returns the command that continues a session, whose id may be abbreviated.
 func (set *settings) continueLine(one sessionstore.Session, id, prompt string) string {
 	flags, command := set.agentArguments(one.Agent)
-	words := []string{"acp-agent", "run"}
-	for _, word := range slices.Concat(set.here("state-dir"), flags) {
-		words = append(words, text.ShellWord(word))
-	}
-	words = append(words, "--resume", text.ShellWord(id), prompt)
+	words := slices.Concat([]string{"acp-agent", "run"}, set.here("state-dir"), flags,
+		[]string{"--resume", id})
+	line := shellLine(words...) + " " + prompt
 	if command != "" {
-		words = append(words, "--", command)
+		line += " -- " + command
 	}
-	return terminal.OneLine(strings.Join(words, " "))
+	return terminal.OneLine(line)
 }
 
-// foundPrinter prints what was found. It keeps the first error.
-type foundPrinter struct {
-	out             io.Writer
-	terminal, color bool
-	id              int // the length to which ids are abbreviated
-	now             time.Time
-	err             error
-}
+// speakers are what people call the roles.
+var speakers = map[sessionstore.Role]string{sessionstore.RoleUser: "You",
+	sessionstore.RoleThought: "Thought", sessionstore.RoleTool: "Tool",
+	sessionstore.RoleAgent: "Agent"}
 
-func (p *foundPrinter) line(line string) {
-	if p.err == nil {
-		p.err = terminal.Say(p.out, "%s", line)
+// marked returns the line that was found, with its matches marked on a terminal.
+func marked(out io.Writer, one sessionstore.Found) string {
+	style := terminal.Style{}
+	if terminal.Width(out) > 0 && os.Getenv("NO_COLOR") == "" && terminal.ObeysEscapes() {
+		style = terminal.Style{terminal.Bold, terminal.Cyan}
 	}
-}
-
-func (p *foundPrinter) session(one sessionstore.Session) {
-	r := sessions.NewReport(one)
-	when, name := r.UpdatedAt.Format(time.DateTime), workspace.Dir.String
-	if p.terminal {
-		when, name = terminal.Since(one.Updated, p.now), fromHome
-	}
-	p.line(fmt.Sprintf("%s  %s  %s  %s", text.Prefix(string(r.ID), p.id), when, text.Printable(r.Agent),
-		folders(one.Keys.Roots.All(), name)))
-	p.line("  " + cmp.Or(sessions.ListedTitle(one), "-"))
-}
-
-// speaker returns how people call a role.
-func speaker(r sessionstore.Role) string {
-	switch r {
-	case sessionstore.RoleUser:
-		return "You"
-	case sessionstore.RoleThought:
-		return "Thought"
-	case sessionstore.RoleTool:
-		return "Tool"
-	}
-	return "Agent"
-}
-
-// marked returns the line that was found, with its matches marked.
-func (p *foundPrinter) marked(one sessionstore.Found) string {
-	var b strings.Builder
-	end := 0
+	said, end := "", 0
 	for _, m := range one.Matches {
-		b.WriteString(terminal.OneLine(one.Line[end:m.Start]))
-		match := terminal.OneLine(one.Line[m.Start:m.End])
-		if p.color {
-			match = terminal.Style{terminal.Bold, terminal.Cyan}.Apply(match)
-		}
-		b.WriteString(match)
+		said += terminal.OneLine(one.Line[end:m.Start]) +
+			style.Apply(terminal.OneLine(one.Line[m.Start:m.End]))
 		end = m.End
 	}
-	b.WriteString(terminal.OneLine(one.Line[end:]))
-	return b.String()
+	return said + terminal.OneLine(one.Line[end:])
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -15,34 +14,27 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/text/usage"
 	"github.com/acp-agent/acp-agent/sessionstore"
-	"github.com/acp-agent/acp-agent/workspace"
 )
 
-func newSessionsTransfer(s streams, set *settings) *cobra.Command {
+func newSessionsTransfer(set *settings) *cobra.Command {
 	var name string // --to
-	cmd := &cobra.Command{
+	var to target
+	cmd := set.sessionCommand(&cobra.Command{
 		Use:   "transfer SESSION (--to AGENT | -- COMMAND ARGS...)",
 		Short: "Continue a copy of a session with another agent",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if at := cmd.ArgsLenAtDash(); at >= 0 {
-				args = args[:at]
-			}
-			return sessionArgs(1)(cmd, args)
+		PreRunE: func(_ *cobra.Command, args []string) (err error) {
+			to, err = set.target(name, args[1:])
+			return err
 		},
-		ValidArgsFunction: set.completeSession,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			to, err := set.target(name, args[1:])
-			if err != nil {
-				return err
-			}
-			return set.withSessions(cmd, s, args[:1], func(
-				store sessionstore.Store, one sessionstore.Session,
-			) error {
-				return set.transferSession(cmd.Context(), s, store, one, to)
-			})
-		},
+	}, 1, func(ctx context.Context, one named) error {
+		return set.transferSession(ctx, one.store, one.Session, to)
+	})
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if at := cmd.ArgsLenAtDash(); at >= 0 {
+			args = args[:at]
+		}
+		return takesSessions(1)(cmd, args)
 	}
-	set.accept(cmd, "state-dir", "store")
 	cmd.Flags().StringVar(&name, "to", "",
 		"create the session for `AGENT`: explore, model, or a known agent")
 	return cmd
@@ -72,23 +64,19 @@ func (set *settings) target(name string, command []string) (target, error) {
 	if err != nil {
 		return target{}, usage.Errorf("--to: %v", err)
 	}
-	words := []string{"acp-agent"}
+	line := "acp-agent"
 	if name != "" {
-		words = append(words, "--agent", name)
+		line += " --agent " + name
 	}
 	if len(command) > 0 {
-		words = append(words, "--")
+		line += " -- " + shellLine(command...)
 	}
-	for _, word := range command {
-		words = append(words, text.ShellWord(word))
-	}
-	return target{proxy.Owner(start, profile), strings.Join(words, " "),
-		profile.CheckInstalled(start)}, nil
+	return target{proxy.Owner(start, profile), line, profile.CheckInstalled(start)}, nil
 }
 
 // transferSession copies a session for another agent and prints the copy's id.
 func (set *settings) transferSession(
-	ctx context.Context, s streams, store sessionstore.Store, source sessionstore.Session,
+	ctx context.Context, store sessionstore.Store, source sessionstore.Session,
 	to target,
 ) error {
 	id := source.ID
@@ -118,7 +106,7 @@ func (set *settings) transferSession(
 		if err != nil {
 			return err
 		}
-		s.note("the other agent will be told %s: %s, %s with %s, %s", text.Size(told.Bytes),
+		set.note("the other agent will be told %s: %s, %s with %s, %s", text.Size(told.Bytes),
 			text.Count(told.Turns, "turn", "turns"),
 			text.Count(told.Calls, "tool call", "tool calls"),
 			text.Count(told.Results, "result", "results"),
@@ -127,11 +115,11 @@ func (set *settings) transferSession(
 	if _, err := store.Fork(ctx, id, copied); err != nil {
 		return err
 	}
-	s.note("load it in an editor that runs: %s", to.command)
+	set.note("load it in an editor that runs: %s", to.command)
 	if to.lacks != nil {
-		s.note("%v", to.lacks)
+		set.note("%v", to.lacks)
 	}
-	_, err := fmt.Fprintln(s.out, copied.ID)
+	_, err := fmt.Fprintln(set.out, copied.ID)
 	return err
 }
 
@@ -141,11 +129,7 @@ func (set *settings) digest(
 	ctx context.Context, store sessionstore.Store, source sessionstore.Session, from string,
 ) (handoff.Summary, error) {
 	o := handoff.Options{Limit: handoff.DefaultLimit, From: from}
-	options, err := set.workspace()
-	if err != nil {
-		return handoff.Summary{}, err
-	}
-	if w, err := workspace.Open(ctx, source.Keys.Roots, options); err == nil {
+	if w, err := set.open(ctx, source.Keys.Roots); err == nil {
 		defer w.Close()
 		o.Workspace = w
 	} // otherwise files are not compared with the disk

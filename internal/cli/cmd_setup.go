@@ -21,8 +21,8 @@ import (
 )
 
 // newSetup returns the command that writes the configuration file.
-func newSetup(s streams, set *settings) *cobra.Command {
-	o := setup.Options{In: s.in, Out: s.out, Err: s.err, Agents: set.agentsWith,
+func newSetup(set *settings) *cobra.Command {
+	o := setup.Options{In: set.in, Out: set.out, Err: set.err, Agents: set.agentsWith,
 		Workspace: set.workspaceWith}
 	var dirs []string
 	cmd := &cobra.Command{
@@ -55,7 +55,7 @@ func newSetup(s streams, set *settings) *cobra.Command {
 			}
 			err = setup.Run(cmd.Context(), o)
 			if errors.Is(err, context.Canceled) {
-				fmt.Fprintln(s.err, "\nacp-agent: interrupted; nothing was written")
+				fmt.Fprintln(set.err, "\nacp-agent: interrupted; nothing was written")
 				return &statusError{statusInterrupted}
 			}
 			return err

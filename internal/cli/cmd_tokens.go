@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -23,20 +24,16 @@ import (
 )
 
 // newTokens returns the commands for the users of acp-agent serve.
-func newTokens(s streams, set *settings) *cobra.Command {
+func newTokens(set *settings) *cobra.Command {
 	return commandGroup(&cobra.Command{
 		Use:   "tokens",
 		Short: "Let users in to acp-agent serve",
-	}, newTokensAdd(s, set), newTokensPair(s, set), newTokensSet(s, set), newTokensList(s, set),
-		newTokensRevoke(s, set))
+	}, newTokensAdd(set), newTokensPair(set), newTokensSet(set), newTokensList(set),
+		newTokensRevoke(set))
 }
 
-func (set *settings) tokens() (*serve.Tokens, error) {
-	dir, err := set.stateDirectory()
-	if err != nil {
-		return nil, err
-	}
-	return serve.NewTokens(filepath.Join(dir, "tokens")), nil
+func (set *settings) tokens() *serve.Tokens {
+	return serve.NewTokens(filepath.Join(set.dir(), "tokens"))
 }
 
 // rightsFlags are the flags that say what a user may use.
@@ -134,7 +131,7 @@ func (f *rightsFlags) change(set *settings, a serve.Account) (serve.Account, err
 	return a, nil
 }
 
-func newTokensAdd(s streams, set *settings) *cobra.Command {
+func newTokensAdd(set *settings) *cobra.Command {
 	var (
 		rights  rightsFlags
 		label   string
@@ -143,28 +140,22 @@ func newTokensAdd(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add NAME [--within DIR...] [--expires AGE]",
 		Short: "Add a token of a user and print it",
-		Args:  oneName,
+		Args:  takesUser(0),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			tokens, err := set.tokens()
-			if err != nil {
-				return err
-			}
-			if err := rights.create(set, tokens, args[0]); err != nil {
+			if err := rights.create(set, args[0]); err != nil {
 				return err
 			}
 			t := serve.Token{Label: label, Created: time.Now().UTC()}
 			if expires > 0 {
 				t.Expires = t.Created.Add(time.Duration(expires))
 			}
-			secret, err := tokens.Add(args[0], t)
+			secret, err := set.tokens().Add(args[0], t)
 			if errors.Is(err, fs.ErrNotExist) {
-				return usage.Errorf("name the folders that %s may open, such as --within ~/src",
-					text.Name(args[0]))
+				return errNoFolders(args[0])
 			}
-			if err != nil {
-				return err
+			if err == nil {
+				_, err = fmt.Fprintln(set.out, secret)
 			}
-			_, err = fmt.Fprintln(s.out, secret)
 			return err
 		},
 	}
@@ -176,33 +167,34 @@ func newTokensAdd(s streams, set *settings) *cobra.Command {
 }
 
 // create creates an account if there are flags for it.
-func (f *rightsFlags) create(set *settings, tokens *serve.Tokens, name string) error {
+func (f *rightsFlags) create(set *settings, name string) error {
 	if !f.areGiven() {
 		return nil
 	}
-	if _, err := tokens.Account(name); err == nil {
-		return errUserExists(name)
+	_, err := set.tokens().Account(name)
+	switch {
+	case err == nil:
+		err = serve.ErrAccountExists
+	case len(f.within) == 0:
+		return errNoFolders(name)
+	default:
+		var a serve.Account
+		if a, err = f.change(set, serve.Account{Name: name}); err == nil {
+			err = set.tokens().Create(a)
+		}
 	}
-	if len(f.within) == 0 {
-		return usage.Errorf("name the folders that %s may open, such as --within ~/src",
-			text.Name(name))
-	}
-	a, err := f.change(set, serve.Account{Name: name})
-	if err != nil {
-		return err
-	}
-	if err = tokens.Create(a); errors.Is(err, serve.ErrAccountExists) {
-		return errUserExists(name)
+	if errors.Is(err, serve.ErrAccountExists) {
+		return fmt.Errorf("there is a user %s: acp-agent tokens add %[1]s, without other rights, adds "+
+			"a token, and acp-agent tokens set %[1]s changes the rights", name)
 	}
 	return err
 }
 
-func errUserExists(name string) error {
-	return fmt.Errorf("there is a user %s: acp-agent tokens add %[1]s, without other rights, adds a token, "+
-		"and acp-agent tokens set %[1]s changes the rights", name)
+func errNoFolders(name string) error {
+	return usage.Errorf("name the folders that %s may open, such as --within ~/src", text.Name(name))
 }
 
-func newTokensPair(s streams, set *settings) *cobra.Command {
+func newTokensPair(set *settings) *cobra.Command {
 	var (
 		role   = string(serve.Answer)
 		label  string
@@ -211,7 +203,7 @@ func newTokensPair(s streams, set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pair NAME [--role ROLE] [--server URL]",
 		Short: "Pair a phone or another browser with acp-agent serve --page",
-		Args:  oneName,
+		Args:  takesUser(0),
 		RunE: func(_ *cobra.Command, args []string) error {
 			may, err := serve.ParseRole(role)
 			if err != nil {
@@ -220,23 +212,16 @@ func newTokensPair(s streams, set *settings) *cobra.Command {
 			if err := checkPageAddress(server); err != nil {
 				return err
 			}
-			tokens, err := set.tokens()
+			code, err := set.tokens().AddCode(args[0], may, label)
 			if err != nil {
-				return err
-			}
-			code, err := tokens.AddCode(args[0], may, label)
-			if errors.Is(err, fs.ErrNotExist) {
-				return errNoUser(args[0])
-			}
-			if err != nil {
-				return err
+				return explainUser(args[0], err)
 			}
 			link := serve.PairingLink(server, code)
 			picture, err := terminal.QR(link)
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(s.out, "%s\n\n%s\nOpen it within %d minutes. It works once.\n", link, picture,
+			_, err = fmt.Fprintf(set.out, "%s\n\n%s\nOpen it within %d minutes. It works once.\n", link, picture,
 				int(serve.CodeLife.Minutes()))
 			return err
 		},
@@ -261,31 +246,25 @@ func checkPageAddress(address string) error {
 	return nil
 }
 
-func newTokensSet(s streams, set *settings) *cobra.Command {
+func newTokensSet(set *settings) *cobra.Command {
 	var rights rightsFlags
 	cmd := &cobra.Command{
 		Use:   "set NAME [--within DIR...] [--agent NAME]",
 		Short: "Change what a user may use",
-		Args:  oneName,
+		Args:  takesUser(0),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if !rights.areGiven() {
 				return usage.Errorf("say what to change: --within, --agent, --budget, --ask, --deny or one of --max-…")
 			}
-			tokens, err := set.tokens()
+			tokens := set.tokens()
+			a, err := tokens.Account(args[0])
 			if err != nil {
+				return explainUser(args[0], err)
+			}
+			if a, err = rights.change(set, a); err != nil {
 				return err
 			}
-			a, err := tokens.Account(args[0])
-			if err == nil {
-				a, err = rights.change(set, a)
-			}
-			if err == nil {
-				err = tokens.Set(a)
-			}
-			if errors.Is(err, fs.ErrNotExist) {
-				return errNoUser(args[0])
-			}
-			return err
+			return explainUser(args[0], tokens.Set(a))
 		},
 	}
 	rights.add(cmd)
@@ -293,17 +272,18 @@ func newTokensSet(s streams, set *settings) *cobra.Command {
 	return cmd
 }
 
-func errNoUser(name string) error {
-	return fmt.Errorf("%s has no token; acp-agent tokens list shows who has, and tokens add makes one", text.Name(name))
+// explainUser returns err, or what it means that there is no user with this name.
+func explainUser(name string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s has no token; acp-agent tokens list shows who has, and tokens add makes one",
+			text.Name(name))
+	}
+	return err
 }
 
-// oneName accepts the name of a user.
-func oneName(cmd *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return usage.Errorf("%s needs the NAME of one user, such as ana (got %d arguments)",
-			words(cmd), len(args))
-	}
-	return nil
+// takesUser accepts a user and at most so many other arguments.
+func takesUser(others int) cobra.PositionalArgs {
+	return takes(1, 1+others, "the NAME of one user", ", such as ana")
 }
 
 // tokenReport describes a token of a user.
@@ -318,36 +298,24 @@ type tokenReport struct {
 	Within  workspace.Dirs `json:"within"`
 }
 
-func newTokensList(s streams, set *settings) *cobra.Command {
-	var asJSON bool
+func newTokensList(set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list [--json]",
 		Short: "List the users and their tokens",
 		Args:  noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			tokens, err := set.tokens()
-			if err != nil {
-				return err
-			}
-			all, damaged := reportTokens(tokens)
-			switch {
-			case asJSON:
-				err = writeJSON(s.out, append([]tokenReport{}, all...))
-			case len(all) == 0:
-				s.note("nobody has a token yet: acp-agent tokens add NAME --within DIR makes one")
-			default:
-				err = printTokens(s, all)
-			}
-			return errors.Join(err, damaged)
+			all, damaged := reportTokens(set.tokens())
+			return errors.Join(set.print(all, func() error { return printTokens(set.streams, all) }),
+				damaged)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	set.accept(cmd, "state-dir")
+	set.accept(cmd, "state-dir", "json")
 	return cmd
 }
 
 // reportTokens describes all tokens. A user without a token has one without an id.
 func reportTokens(tokens *serve.Tokens) (all []tokenReport, damaged error) {
+	all = []tokenReport{} // not null
 	list, damaged := tokens.List()
 	for _, a := range list {
 		own, err := tokens.Of(a.Name)
@@ -371,6 +339,10 @@ func reportTokens(tokens *serve.Tokens) (all []tokenReport, damaged error) {
 }
 
 func printTokens(s streams, all []tokenReport) error {
+	if len(all) == 0 {
+		s.note("nobody has a token yet: acp-agent tokens add NAME --within DIR makes one")
+		return nil
+	}
 	table := terminal.NewTable(s.out, "NAME", "TOKEN", "FOR", "EXPIRES (UTC)",
 		"WITHIN", "LABEL", "AGENT",
 		"CREATED (UTC)")
@@ -401,33 +373,20 @@ func timeOrDash(t *time.Time) string {
 	return t.Format(time.DateTime)
 }
 
-func newTokensRevoke(s streams, set *settings) *cobra.Command {
+func newTokensRevoke(set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "revoke NAME [TOKEN...]",
 		Short: "Remove a user, or single tokens, and end their connections",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usage.Errorf("%s needs the NAME of a user", words(cmd))
-			}
-			return nil
-		},
+		Args:  takesUser(math.MaxInt - 1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			tokens, err := set.tokens()
-			if err != nil {
-				return err
+			if len(args) > 1 {
+				return revokeTokens(set.streams, set.tokens(), args[0], args[1:])
 			}
-			name, ids := args[0], args[1:]
-			if len(ids) == 0 {
-				err = tokens.Revoke(name)
-				if errors.Is(err, fs.ErrNotExist) {
-					return errNoUser(name)
-				}
-				if err == nil {
-					_, err = fmt.Fprintln(s.out, "revoked", name)
-				}
-				return err
+			err := set.tokens().Revoke(args[0])
+			if err == nil {
+				_, err = fmt.Fprintln(set.out, "revoked", args[0])
 			}
-			return revokeTokens(s, tokens, name, ids)
+			return explainUser(args[0], err)
 		},
 	}
 	set.accept(cmd, "state-dir")

@@ -44,21 +44,17 @@ func printVersion(s streams) error {
 	return err
 }
 
-func newVersion(s streams) *cobra.Command {
-	var asJSON bool
+func newVersion(set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
 		Args:  noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			if !asJSON {
-				return printVersion(s)
-			}
 			v := ownVersion()
-			return writeJSON(s.out, versionReport{v.Number, runtime.GOOS + "/" + runtime.GOARCH,
-				runtime.Version(), v.Commit})
+			return set.print(versionReport{v.Number, runtime.GOOS + "/" + runtime.GOARCH,
+				runtime.Version(), v.Commit}, func() error { return printVersion(set.streams) })
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	set.accept(cmd, "json")
 	return cmd
 }

@@ -19,52 +19,39 @@ import (
 )
 
 // newWorktree returns the commands for worktrees of all folders of a session.
-func newWorktree(s streams, set *settings) *cobra.Command {
+func newWorktree(set *settings) *cobra.Command {
 	return commandGroup(&cobra.Command{
 		Use:   "worktree",
 		Short: "Work on one task in worktrees of several repositories",
-	}, newWorktreeAdd(s, set), newWorktreeList(s, set), newWorktreeRemove(s, set))
+	}, newWorktreeAdd(set), newWorktreeList(set), newWorktreeRemove(set))
 }
 
-// worktrees returns the registry of worktrees. These lie beside the state directory, in which no
-// session may have a folder.
-func (set *settings) worktrees() (*worktree.Registry, error) {
-	dir, err := set.stateDirectory()
-	if err != nil {
-		return nil, err
-	}
-	return worktreesOf(dir), nil
+// worktrees returns the registry of worktrees.
+func (set *settings) worktrees() *worktree.Registry {
+	w := set.worktreesFor()
+	return worktree.NewRegistry(w.Records, w.Dir)
 }
 
-// worktreesOf returns the registry of worktrees for a state directory.
-func worktreesOf(state string) *worktree.Registry {
-	return worktree.NewRegistry(worktreeDirs(state))
+// worktreesFor returns where sessions make worktrees: beside the state directory, in which no session
+// may have a folder.
+func (set *settings) worktreesFor() acp.Worktrees {
+	return acp.Worktrees{Records: filepath.Join(set.dir(), "worktrees"),
+		Dir: filepath.Clean(set.dir()) + "-worktrees", Copy: set.copiedFiles}
 }
 
-// worktreeDirs returns where worktrees are noted, and where they are made.
-func worktreeDirs(state string) (records, dir string) {
-	return filepath.Join(state, "worktrees"), filepath.Clean(state) + "-worktrees"
-}
-
-// worktreesFor returns where sessions make worktrees.
-func (set *settings) worktreesFor(state string) acp.Worktrees {
-	records, dir := worktreeDirs(state)
-	return acp.Worktrees{Records: records, Dir: dir, Copy: set.copiedFiles}
-}
-
-func newWorktreeAdd(s streams, set *settings) *cobra.Command {
+func newWorktreeAdd(set *settings) *cobra.Command {
 	var r rootFlags
 	var o worktree.Options
 	cmd := &cobra.Command{
 		Use:   "add NAME [--cwd DIR] [--dir DIR]... [--existing]",
 		Short: "Make worktrees of the folders of a session",
-		Args:  oneWorktree,
+		Args:  takes(1, 1, "one NAME", ""),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			made, err := set.makeWorktrees(cmd.Context(), s, args[0], r, o)
+			made, err := set.makeWorktrees(cmd.Context(), args[0], r, o)
 			if err != nil {
 				return err
 			}
-			return printWorktrees(s, made)
+			return printWorktrees(set.streams, made)
 		},
 	}
 	r.define(cmd)
@@ -75,23 +62,19 @@ func newWorktreeAdd(s streams, set *settings) *cobra.Command {
 
 // makeWorktrees makes worktrees of the folders that the flags name, and says what they lack.
 func (set *settings) makeWorktrees(
-	ctx context.Context, s streams, name string, r rootFlags, o worktree.Options,
+	ctx context.Context, name string, r rootFlags, o worktree.Options,
 ) (worktree.Set, error) {
-	registry, err := set.worktrees()
-	if err != nil {
-		return worktree.Set{}, err
-	}
 	folders, _, err := set.sessionRoots(r)
 	if err != nil {
 		return worktree.Set{}, err
 	}
 	o.Copy = set.copiedFiles(folders.Cwd())
-	plan, err := registry.Plan(ctx, name, folders, o)
+	plan, err := set.worktrees().Plan(ctx, name, folders, o)
 	if err != nil {
 		return worktree.Set{}, err
 	}
 	for _, line := range plan.Describe() {
-		s.note("%s", line)
+		set.note("%s", line)
 	}
 	return plan.Make(ctx)
 }
@@ -123,29 +106,22 @@ func printWorktrees(s streams, made worktree.Set) error {
 	return err
 }
 
-func newWorktreeList(s streams, set *settings) *cobra.Command {
-	var asJSON bool
+func newWorktreeList(set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list [--json]",
 		Short: "Show the worktrees, and how to merge their branches",
 		Args:  noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			registry, err := set.worktrees()
+			all, err := set.worktrees().List()
 			if err != nil {
 				return err
 			}
-			all, err := registry.List()
-			switch {
-			case err != nil:
-				return err
-			case asJSON:
-				return writeJSON(s.out, append([]worktree.Set{}, all...))
-			}
-			return listWorktrees(s, all)
+			return set.print(append([]worktree.Set{}, all...), func() error {
+				return listWorktrees(set.streams, all)
+			})
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	set.accept(cmd, "state-dir")
+	set.accept(cmd, "state-dir", "json")
 	return cmd
 }
 
@@ -180,28 +156,24 @@ func listWorktrees(s streams, all []worktree.Set) error {
 	return err
 }
 
-func newWorktreeRemove(s streams, set *settings) *cobra.Command {
+func newWorktreeRemove(set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "remove NAME",
 		Short: "Remove worktrees in which nothing can be lost",
-		Args:  oneWorktree,
+		Args:  takes(1, 1, "one NAME", ""),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			registry, err := set.worktrees()
-			if err != nil {
-				return err
-			}
-			removed, err := registry.Remove(cmd.Context(), args[0])
+			removed, err := set.worktrees().Remove(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
 			if removed.State == worktree.HalfMade {
-				return terminal.Say(s.out, "removed what was made of the worktrees %s, with its "+
+				return terminal.Say(set.out, "removed what was made of the worktrees %s, with its "+
 					"branches", text.Printable(removed.Name))
 			}
-			fmt.Fprintf(s.out, "removed the worktrees %s; to merge their branches:\n",
+			fmt.Fprintf(set.out, "removed the worktrees %s; to merge their branches:\n",
 				text.Printable(removed.Name))
 			for _, r := range removed.Repositories {
-				fmt.Fprintln(s.out, " ", r.Merge())
+				fmt.Fprintln(set.out, " ", r.Merge())
 			}
 			return nil
 		},
@@ -213,15 +185,11 @@ func newWorktreeRemove(s streams, set *settings) *cobra.Command {
 // enterWorktrees makes the worktrees of a name, unless they were made before for the same folders,
 // and returns their folders.
 func (set *settings) enterWorktrees(
-	ctx context.Context, s streams, name string, r rootFlags,
+	ctx context.Context, name string, r rootFlags,
 ) (workspace.Roots, error) {
-	registry, err := set.worktrees()
-	if err != nil {
-		return workspace.Roots{}, err
-	}
-	made, err := registry.Find(name)
+	made, err := set.worktrees().Find(name)
 	if errors.Is(err, worktree.ErrNone) {
-		made, err = set.makeWorktrees(ctx, s, name, r, worktree.Options{})
+		made, err = set.makeWorktrees(ctx, name, r, worktree.Options{})
 	} else if err == nil {
 		err = set.checkWorktrees(made, r)
 	}
@@ -252,13 +220,6 @@ func (set *settings) checkWorktrees(made worktree.Set, r rootFlags) error {
 		}) {
 		return fmt.Errorf("the worktrees %s are not complete: run acp-agent worktree remove %s, and then "+
 			"acp-agent worktree add --existing", text.Printable(made.Name), text.ShellWord(made.Name))
-	}
-	return nil
-}
-
-func oneWorktree(cmd *cobra.Command, args []string) error {
-	if len(args) != 1 || args[0] == "" {
-		return usage.Errorf("%s needs one NAME", words(cmd))
 	}
 	return nil
 }

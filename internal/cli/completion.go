@@ -33,18 +33,14 @@ func completeValues(root *cobra.Command, set *settings) {
 // completeSubcommands does the same for the flags and arguments of subcommands.
 func completeSubcommands(cmd *cobra.Command, set *settings) {
 	for _, sub := range cmd.Commands() {
-		for _, flag := range []string{"cwd", "dir", "fallback-dir", "within"} {
+		for flag, complete := range map[string]cobra.CompletionFunc{
+			"cwd": directories, "dir": directories, "fallback-dir": directories,
+			"within": directories, "load": set.completeSessions, "resume": set.completeSessions,
+			"fork": set.completeSessions, "editor": oneOf(setup.EditorNames()...),
+		} {
 			if sub.Flags().Lookup(flag) != nil {
-				_ = sub.MarkFlagDirname(flag)
+				_ = sub.RegisterFlagCompletionFunc(flag, complete) // or it has one
 			}
-		}
-		for _, flag := range []string{"load", "resume", "fork"} {
-			if sub.Flags().Lookup(flag) != nil {
-				_ = sub.RegisterFlagCompletionFunc(flag, set.completeSessions)
-			}
-		}
-		if sub.Flags().Lookup("editor") != nil {
-			_ = sub.RegisterFlagCompletionFunc("editor", oneOf(setup.EditorNames()...))
 		}
 		if sub.Name() == "transfer" {
 			_ = sub.RegisterFlagCompletionFunc("to", set.completeOwners)
@@ -67,9 +63,9 @@ func directories(*cobra.Command, []string, string) ([]string, cobra.ShellCompDir
 }
 
 // completeModels offers the models that --model accepts.
-func (set *settings) completeModels(
-	*cobra.Command, []string, string,
-) ([]string, cobra.ShellCompDirective) {
+func (set *settings) completeModels(*cobra.Command, []string, string) (
+	[]string, cobra.ShellCompDirective,
+) {
 	return set.config.ModelIDs(), cobra.ShellCompDirectiveNoFileComp
 }
 
@@ -89,23 +85,19 @@ func (set *settings) completeOwners(
 	return append(agents, explore.Kind, model.Kind), directive
 }
 
-// completeSession offers the ids of stored sessions for the first argument.
-func (set *settings) completeSession(
-	cmd *cobra.Command, args []string, prefix string,
-) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return set.completeSessions(cmd, args, prefix)
-}
-
 // completeSessions offers the latest stored sessions that begin with prefix and are not among args.
 func (set *settings) completeSessions(
 	cmd *cobra.Command, args []string, prefix string,
 ) ([]string, cobra.ShellCompDirective) {
 	const limit = 50
 	var offered []string
-	err := set.withStore(io.Discard, func(store sessionstore.Store) error {
+	silent := *set
+	silent.err = io.Discard
+	err := set.invalid
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	err = silent.withStore(func(store sessionstore.Store) error {
 		page, err := store.List(cmd.Context(), sessionstore.Query{Limit: limit})
 		for _, s := range page.Sessions {
 			if id := string(s.ID); strings.HasPrefix(id, prefix) && !slices.Contains(args, id) {

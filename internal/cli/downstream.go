@@ -108,7 +108,7 @@ func (set *settings) behind(agent string, args []string, setting string) (downst
 	d := downstream{
 		command:   command,
 		profile:   profile,
-		tools:     set.self("mcp", "--mounts", set.mounts.String()),
+		tools:     set.self("mcp", "--mounts", set.mounts.String(), "--state-dir", set.dir()),
 		relay:     set.self("mcp-relay", "--max-line", strconv.Itoa(set.maxLine)),
 		sandboxer: set.sandboxer(),
 	}
@@ -289,7 +289,7 @@ func (h host) backend(d downstream) backend.Backend {
 	}
 	o := proxy.Options{
 		Profile: d.profile, RootsTools: d.tools,
-		Relay: d.relay, Sandboxer: d.sandboxer, LoginArgs: d.loginArgs, RelayDir: filepath.Join(h.dir, "relay"),
+		Relay: d.relay, Sandboxer: d.sandboxer, LoginArgs: d.loginArgs, RelayDir: filepath.Join(h.set.dir(), "relay"),
 		Workspace: h.roots, Trace: h.trace, Logger: h.log,
 	}
 	if d.pool != nil {

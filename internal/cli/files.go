@@ -118,10 +118,7 @@ type fileWarning struct{ path, text string }
 // own or can write to: they could name commands to run, or add consents to start MCP servers.
 func (set *settings) fileWarnings() []fileWarning {
 	warnings := warningsAbout("configuration file", set.config.Path, "chmod go-w")
-	if dir, err := set.stateDirectory(); err == nil {
-		warnings = append(warnings, warningsAbout("state directory", dir, "chmod 700")...)
-	}
-	return warnings
+	return append(warnings, warningsAbout("state directory", set.dir(), "chmod 700")...)
 }
 
 func warningsAbout(what, path, repair string) (warnings []fileWarning) {

@@ -100,11 +100,7 @@ func (set *settings) sessionRoots(r rootFlags) (
 func (set *settings) declaredRoots(
 	cwd workspace.Dir,
 ) (workspace.Roots, map[workspace.Dir]string, error) {
-	dir, err := set.stateDirectory()
-	if err != nil {
-		return workspace.Roots{}, nil, err
-	}
-	o := acp.Options{Folders: set.folders, ConsentDir: consentDir(dir)}
+	o := acp.Options{Folders: set.folders, ConsentDir: consentDir(set.dir())}
 	folders, err := o.DeclaredFolders(cwd, "")
 	if err != nil {
 		return workspace.Roots{}, nil, err
@@ -133,11 +129,7 @@ func (set *settings) openRoots(ctx context.Context, r rootFlags) (
 	if err != nil {
 		return nil, nil, err
 	}
-	options, err := set.workspace()
-	if err != nil {
-		return nil, nil, err
-	}
-	w, err = workspace.Open(ctx, roots, options)
+	w, err = set.open(ctx, roots)
 	if wrong, ok := errors.AsType[workspace.RootErrors](err); ok && settings != nil {
 		err = errors.New(usage.DescribeRootError(wrong[0], "--cwd", settingOf(wrong[0], settings)))
 	}

@@ -4,14 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/spf13/cobra"
 
 	"github.com/acp-agent/acp-agent/internal/history/sessions"
 	"github.com/acp-agent/acp-agent/internal/process"
@@ -55,12 +52,7 @@ func (set *settings) serverStore(logger *slog.Logger) (sessionstore.Shared, erro
 	if set.store != "" {
 		return openPostgres(set.store, sessionstore.Retention)
 	}
-	o, err := set.storeOptions(logger)
-	if err != nil {
-		return nil, err
-	}
-	o.Retention = sessionstore.Retention
-	store := sqlite.New(o)
+	store := sqlite.New(sqlite.Options{Dir: set.dir(), Logger: logger, Retention: sessionstore.Retention})
 	return store, store.CheckDir()
 }
 
@@ -82,10 +74,9 @@ func isPostgres(address string) bool {
 }
 
 // commandStore returns the session store of a command, and its name. If the store does not exist,
-// it returns an empty one in memory, so that looking for sessions creates no file. It writes
-// warnings about the store's files to stderr.
-func (set *settings) commandStore(stderr io.Writer) (sessionstore.Shared, string, error) {
-	store, name, err := set.openStore(stderr)
+// it returns an empty one in memory, so that looking for sessions creates no file.
+func (set *settings) commandStore() (sessionstore.Shared, string, error) {
+	store, name, err := set.openStore()
 	if err == nil && set.store == "" && !sqlite.Exists(name) {
 		return sqlite.NewMemory(), name, store.Close()
 	}
@@ -94,9 +85,7 @@ func (set *settings) commandStore(stderr io.Writer) (sessionstore.Shared, string
 
 // namedStore returns the store with this name from the command line, "" for the configured one, and
 // a name by which stores can be compared.
-func (set *settings) namedStore(
-	name string, stderr io.Writer,
-) (sessionstore.Shared, string, error) {
+func (set *settings) namedStore(name string) (sessionstore.Shared, string, error) {
 	named := *set
 	switch {
 	case isPostgres(name):
@@ -110,12 +99,11 @@ func (set *settings) namedStore(
 		}
 		named.store, named.stateDir = "", name
 	}
-	return named.openStore(stderr)
+	return named.openStore()
 }
 
-// openStore returns the configured session store without a retention, and its name. It warns on
-// stderr about its files.
-func (set *settings) openStore(stderr io.Writer) (sessionstore.Shared, string, error) {
+// openStore returns the configured session store without a retention, and its name.
+func (set *settings) openStore() (sessionstore.Shared, string, error) {
 	if set.store != "" {
 		store, err := openPostgres(set.store, 0)
 		if err != nil {
@@ -123,16 +111,16 @@ func (set *settings) openStore(stderr io.Writer) (sessionstore.Shared, string, e
 		}
 		return store, store.String(), nil
 	}
-	o, err := set.storeOptions(set.commandLog(stderr))
+	dir, err := set.stateDirectory()
 	if err != nil {
 		return nil, "", err
 	}
-	return sqlite.New(o), o.Dir, nil
+	return sqlite.New(sqlite.Options{Dir: dir, Logger: set.commandLog()}), dir, nil
 }
 
 // withStore calls do with the session store of a command.
-func (set *settings) withStore(stderr io.Writer, do func(sessionstore.Store) error) error {
-	store, name, err := set.commandStore(stderr)
+func (set *settings) withStore(do func(sessionstore.Store) error) error {
+	store, name, err := set.commandStore()
 	if err != nil {
 		return err
 	}
@@ -165,31 +153,22 @@ func ownedBy(user string, store sessionstore.Shared) (sessionstore.Store, error)
 	return store.For(user), nil
 }
 
-// withSessions calls do with each of the sessions that the arguments of cmd name, once all of them
-// were found. A name is the id of a session, the beginning of its id, or "last".
-func (set *settings) withSessions(
-	cmd *cobra.Command, s streams, names []string,
-	do func(sessionstore.Store, sessionstore.Session) error,
-) error {
-	return set.withStore(s.err, func(store sessionstore.Store) error {
-		var found []sessionstore.Session
-		for _, name := range names {
-			one, err := findSession(cmd.Context(), store, name)
-			if err != nil {
-				return err
-			}
-			found = append(found, one)
+// findSessions returns the sessions with these names. A name is the id of a session, the beginning of
+// its id, or "last".
+func findSessions(
+	ctx context.Context, store sessionstore.Sessions, names []string,
+) (found []sessionstore.Session, err error) {
+	for _, name := range names {
+		one, err := findSession(ctx, store, name)
+		if err != nil {
+			return nil, err
 		}
-		for _, one := range found {
-			if err := do(store, one); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+		found = append(found, one)
+	}
+	return found, nil
 }
 
-// findSession returns the session with this name (see withSessions).
+// findSession returns the session with this name (see findSessions).
 func findSession(
 	ctx context.Context, store sessionstore.Sessions, name string,
 ) (sessionstore.Session, error) {
@@ -215,10 +194,4 @@ func findSession(
 		return matches[0], nil
 	}
 	return one, sessions.Ambiguous(name, len(matches))
-}
-
-// storeOptions says where the session store is.
-func (set *settings) storeOptions(logger *slog.Logger) (sqlite.Options, error) {
-	dir, err := set.stateDirectory()
-	return sqlite.Options{Dir: dir, Logger: logger}, err
 }

@@ -17,48 +17,39 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-func newPermissionsCheck(s streams, set *settings) *cobra.Command {
+func newPermissionsCheck(set *settings) *cobra.Command {
 	var roots rootFlags
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "check [--cwd DIR] [--dir DIR]... [-- COMMAND...]",
 		Short: "Say what the rules decide about a command or a request",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 && set.interactive() {
+				return usage.Errorf("permissions check needs a command, such as: acp-agent " +
+					"permissions check go test ./...")
+			}
 			where, err := roots.roots()
 			if err != nil {
 				return err
 			}
-			options, err := set.workspace()
-			if err != nil {
-				return err
-			}
-			w, err := workspace.Open(cmd.Context(), where, options)
+			w, err := set.open(cmd.Context(), where)
 			if err != nil {
 				return usage.WithFlagNames(err, "cwd", "dir")
 			}
 			defer w.Close()
-			if len(args) == 0 && s.interactive() {
-				return usage.Errorf("permissions check needs a command, such as: acp-agent " +
-					"permissions check go test ./...")
-			}
-			input := s.input(cmd.Context(), "a request for permission")
+			input := set.input(cmd.Context(), "a request for permission")
 			action, err := set.action(cmd.Context(), input, w, args)
 			if err != nil {
 				return err
 			}
 			checked, err := set.check(w, action)
-			switch {
-			case err != nil:
+			if err != nil {
 				return err
-			case asJSON:
-				return writeJSON(s.out, checked)
 			}
-			return checked.print(s)
+			return set.print(checked, func() error { return checked.print(set.streams) })
 		},
 	}
 	roots.define(cmd)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	set.accept(cmd, "state-dir", "allow", "permissions", "agent")
+	set.accept(cmd, "state-dir", "allow", "permissions", "agent", "json")
 	return cmd
 }
 
@@ -101,20 +92,12 @@ func (set *settings) check(w *workspace.Workspace, action permission.Action) (ch
 }
 
 // sources returns where the rules of a session with the roots of w come from.
-func (set *settings) sources(w *workspace.Workspace) (s *permission.Permits, err error) {
-	consents, err := set.consents()
+func (set *settings) sources(w *workspace.Workspace) (*permission.Permits, error) {
+	origins, err := set.worktrees().Origins()
 	if err != nil {
-		return s, err
+		return nil, err
 	}
-	worktrees, err := set.worktrees()
-	if err != nil {
-		return s, err
-	}
-	origins, err := worktrees.Origins()
-	if err != nil {
-		return s, err
-	}
-	return permission.NewPermits(w, consents, origins, set.permissionsFor), nil
+	return permission.NewPermits(w, set.consents(), origins, set.permissionsFor), nil
 }
 
 // action returns the action of a command, or of the request in r if there is none.
@@ -124,11 +107,7 @@ func (set *settings) action(
 	if len(words) > 0 {
 		line := words[0]
 		if len(words) > 1 {
-			quoted := make([]string, len(words))
-			for i, word := range words {
-				quoted[i] = text.ShellWord(word)
-			}
-			line = strings.Join(quoted, " ")
+			line = shellLine(words...)
 		}
 		a, _ := permission.Command(w, line, w.Root(0).Dir.String())
 		return a, nil

@@ -36,7 +36,7 @@ func TestReferenceHasEveryFlag(t *testing.T) {
 		}
 	}
 	keys := config.KeysOf(reflect.TypeFor[config.Config]())
-	for _, s := range newSettings().table() {
+	for _, s := range newSettings(streams{}).table() {
 		require.Contains(t, settings, s.flag)
 		if s.variable != "" {
 			require.Contains(t, settings[s.flag], "`"+s.variable+"`", s.flag)

@@ -23,7 +23,7 @@ import (
 
 // newRoot returns the whole command line. Without a subcommand the program serves an editor.
 func newRoot(s streams) *cobra.Command {
-	set := newSettings()
+	set := newSettings(s)
 	// Cobra's own version flag would link its templates, which make the program a fifth larger.
 	var showVersion bool
 	root := &cobra.Command{
@@ -36,11 +36,11 @@ func newRoot(s streams) *cobra.Command {
 			if showVersion {
 				return printVersion(s)
 			}
-			return serveEditor(cmd.Context(), s, set, args)
+			return serveEditor(cmd.Context(), set, args)
 		},
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			set.mark(cmd)
-			err := set.load()
+			set.invalid = set.load()
 			switch {
 			case completing(cmd):
 				completeValues(cmd.Root(), set)
@@ -50,7 +50,7 @@ func newRoot(s streams) *cobra.Command {
 				cmd.HasParent() && cmd.Parent().Name() == "completion", cmd.Name() == "help":
 				return nil // an invalid configuration must not break these commands
 			}
-			return err
+			return cmp.Or(set.invalid, set.checkState(cmd))
 		},
 	}
 	root.SetIn(s.in)
@@ -63,27 +63,27 @@ func newRoot(s streams) *cobra.Command {
 		"read settings from `FILE` (default "+config.DefaultPathText()+")")
 	root.Flags().AddFlagSet(set.flags)
 	root.Flags().BoolVarP(&showVersion, "version", "v", false, "print the version")
-	root.AddCommand(newRun(s, set), newSessions(s, set), newAgents(s, set),
-		newModels(s, set), newWorktree(s, set), newDiscover(s, set), newMCP(s, set),
-		newMCPRelay(s, set), newPermissions(s, set), newSandbox(s, set), newServe(s, set),
-		newConnect(s, set), newTokens(s, set), newInspect(s, set), newDoctor(s, set),
-		newSetup(s, set), newVersion(s), newACP(s, set))
+	root.AddCommand(newRun(set), newSessions(set), newAgents(set),
+		newModels(set), newWorktree(set), newDiscover(set), newMCP(set),
+		newMCPRelay(set), newPermissions(set), newSandbox(set), newServe(set),
+		newConnect(set), newTokens(set), newInspect(set), newDoctor(set),
+		newSetup(set), newVersion(set), newACP(set))
 	rejectUnknownArgs(root)
 	return root
 }
 
 // newACP returns a command that is equivalent to the program without a command.
-func newACP(s streams, set *settings) *cobra.Command {
+func newACP(set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "acp [flags] [-- COMMAND ARGS...]",
 		Short: "Serve an editor, like acp-agent alone; has its flags",
 		Args:  downstreamArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return serveEditor(cmd.Context(), s, set, args)
+			return serveEditor(cmd.Context(), set, args)
 		},
 	}
 	cmd.Flags().AddFlagSet(set.flags)
-	setup := newSetup(s, set) // which such editors append to let the user sign in
+	setup := newSetup(set) // which such editors append to let the user sign in
 	setup.Hidden = true
 	cmd.AddCommand(setup)
 	return cmd
@@ -175,39 +175,39 @@ To try it here: acp-agent run --cwd DIR --dir DIR... PROMPT
 For everything else: acp-agent --help`
 
 // serveEditor serves the editor on the standard streams until it closes the connection.
-func serveEditor(ctx context.Context, s streams, set *settings, args []string) error {
+func serveEditor(ctx context.Context, set *settings, args []string) error {
 	d, err := set.downstream(args)
 	switch {
 	case err != nil:
 		return err
-	case s.interactive() && len(args) > 0:
-		return d.runInTerminal(ctx, s)
-	case s.interactive():
+	case set.interactive() && len(args) > 0:
+		return d.runInTerminal(ctx, set.streams)
+	case set.interactive():
 		return usage.Errorf("%s", terminalHelp)
 	}
-	logger, closeLog, err := set.openLog(s.err)
+	logger, closeLog, err := set.openLog(set.err)
 	if err != nil {
 		return err
 	}
 	defer closeLog()
-	h, closeTrace, err := set.openHost(s, logger)
+	h, closeTrace, err := set.openHost(logger)
 	if err != nil {
 		return err
 	}
 	defer closeTrace()
 	if set.stateDir == "" { // HOME may name a directory that cannot exist
-		if err := os.MkdirAll(h.dir, 0o700); err != nil {
+		if err := os.MkdirAll(set.dir(), 0o700); err != nil {
 			return fmt.Errorf("cannot store sessions: %w; set HOME, or use --state-dir", err)
 		}
 	}
 	logger.Info("serving", "version", ownVersion().Number, "pid", os.Getpid(), "agent", d.name(),
-		"stateDir", h.dir, "config", set.config.Path)
+		"stateDir", set.dir(), "config", set.config.Path)
 	store, err := set.serverStore(logger)
 	if err != nil {
 		return err
 	}
 	h.store = store
-	err = acp.Serve(ctx, s.in, s.out, h.serving(d))
+	err = acp.Serve(ctx, set.in, set.out, h.serving(d))
 	logger.Info("ending")
 	if closeErr := store.Close(); err == nil && closeErr != nil {
 		err = fmt.Errorf("closing the session store: %w", closeErr)
@@ -223,21 +223,17 @@ type host struct {
 	set   *settings
 	log   *slog.Logger
 	trace traceFunc
-	dir   string // the state directory
 	roots workspace.Options
 	store sessionstore.Store
 }
 
 // openHost returns a host without a store, and a function that closes its trace.
-func (set *settings) openHost(s streams, log *slog.Logger) (h host, closeTrace func(), err error) {
+func (set *settings) openHost(log *slog.Logger) (h host, closeTrace func(), err error) {
 	h = host{set: set, log: log}
-	if h.trace, closeTrace, err = openTrace(set.trace, s.err); err != nil {
+	if h.trace, closeTrace, err = openTrace(set.trace, set.err); err != nil {
 		return h, nil, err
 	}
-	if h.dir, err = set.stateDirectory(); err == nil {
-		h.roots, err = set.workspace()
-	}
-	if err != nil {
+	if h.roots, err = set.workspace(); err != nil {
 		closeTrace()
 		return h, nil, err
 	}
@@ -258,8 +254,8 @@ func (h host) serving(d downstream) acp.Options {
 		Trace:        h.trace.of("editor"),
 		MCPPolicy:    set.mcpPolicy,
 		Withheld:     set.withheld(),
-		ConsentDir:   consentDir(h.dir),
-		Worktrees:    set.worktreesFor(h.dir),
+		ConsentDir:   consentDir(set.dir()),
+		Worktrees:    set.worktreesFor(),
 		Permissions:  set.permissionsFor,
 		ReplayRate:   set.replayRate,
 		AgentCommand: set.commandOf,

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -27,6 +28,8 @@ import (
 // precedence over the environment, and the environment over the file. An empty variable counts as
 // unset.
 type settings struct {
+	streams
+
 	stateDir   string
 	store      string
 	logLevel   slog.Level
@@ -44,21 +47,33 @@ type settings struct {
 	keepDirs   bool
 
 	// flags has the flags of the table. Commands share those that they accept.
-	flags       *pflag.FlagSet
-	configPath  string // --config
-	logJSON     bool   // --log-json of serve
-	logAsked    bool   // a level of the log was chosen
+	flags      *pflag.FlagSet
+	configPath string // --config
+	logJSON    bool   // --log-json of serve
+	logAsked   bool   // a level of the log was chosen
+	// shared has the flags that several commands have and that are no settings.
+	shared      *pflag.FlagSet
+	json        bool   // --json
 	user        string // --user of sessions
+	invalid     error  // why the settings cannot be used, or nil
 	stalled     *workspace.Stalled
 	config      config.Config
 	permissions *acp.Permissions // of --permissions and --allow, nil for none
 }
 
-// accept adds the flags of these settings to cmd.
+// accept adds the flags of these settings, or shared flags, to cmd.
 func (set *settings) accept(cmd *cobra.Command, flags ...string) {
 	for _, name := range flags {
-		cmd.Flags().AddFlag(set.flags.Lookup(name))
+		cmd.Flags().AddFlag(cmp.Or(set.flags.Lookup(name), set.shared.Lookup(name)))
 	}
+}
+
+// print prints v with --json, and calls people without.
+func (set *settings) print(v any, people func() error) error {
+	if set.json {
+		return writeJSON(set.out, v)
+	}
+	return people()
 }
 
 // tolerate adds the flags of the other settings to cmd without showing them.
@@ -180,6 +195,15 @@ func (set *settings) workspace() (workspace.Options, error) {
 	return o, nil
 }
 
+// open opens folders with these options.
+func (set *settings) open(ctx context.Context, roots workspace.Roots) (*workspace.Workspace, error) {
+	options, err := set.workspace()
+	if err != nil {
+		return nil, err
+	}
+	return workspace.Open(ctx, roots, options)
+}
+
 // ownPaths returns the state directories and configuration files: those in use and the default
 // ones.
 func (set *settings) ownPaths() []string {
@@ -220,21 +244,39 @@ func (set *settings) isQuiet(stderr io.Writer) bool {
 }
 
 // commandLog returns the logger of a command that reads or changes stored sessions.
-func (set *settings) commandLog(stderr io.Writer) *slog.Logger {
-	if set.isQuiet(stderr) {
+func (set *settings) commandLog() *slog.Logger {
+	if set.isQuiet(set.err) {
 		return slog.New(slog.DiscardHandler)
 	}
-	return slog.New(slog.NewTextHandler(stderr, nil))
+	return slog.New(slog.NewTextHandler(set.err, nil))
 }
 
-// stateDirectory returns the absolute path of the state directory.
+// checkState fails if cmd needs a state directory and there is none. Without one, agents lists none of a
+// registry, sandbox has nothing to hide, and with --store a command that starts no agent needs none.
+func (set *settings) checkState(cmd *cobra.Command) error {
+	has := func(flag string) bool { return cmd.Flags().Lookup(flag) != nil }
+	stored := set.store != "" && has("store") && !has("agent")
+	if !has("state-dir") || stored || cmd.Name() == "agents" || cmd.Name() == "sandbox" {
+		return nil
+	}
+	_, err := set.stateDirectory()
+	return err
+}
+
+// dir returns the absolute path of the state directory, "" if there is none.
+func (set *settings) dir() string {
+	dir, _ := set.stateDirectory()
+	return dir
+}
+
+// stateDirectory returns the absolute path of the state directory, or why there is none.
 func (set *settings) stateDirectory() (string, error) {
 	if set.stateDir != "" { // no shell has expanded ~ in the configuration of an editor
 		return config.ResolvePath(filepath.Join(".", "flags"), set.stateDir)
 	}
 	dir, err := defaultStateDir()
 	if err != nil {
-		return "", fmt.Errorf("cannot determine where to store sessions: %w; use --state-dir", err)
+		return "", fmt.Errorf("there is no state directory: %w; set it, or use --state-dir DIR", err)
 	}
 	return dir, nil
 }

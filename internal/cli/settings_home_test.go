@@ -1,9 +1,14 @@
 package cli
 
 import (
+	"bytes"
+	"fmt"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/internal/sandbox"
@@ -19,7 +24,7 @@ func TestStateDirectoryInHome(t *testing.T) {
 	for written, want := range map[string]string{
 		"~/x": filepath.Join(home, "x"), "~": home, "x": filepath.Join(wd, "x"), home: home,
 	} {
-		set := newSettings()
+		set := newSettings(streams{})
 		require.NoError(t, set.flags.Set("state-dir", written))
 		dir, err := set.stateDirectory()
 		require.NoError(t, err)
@@ -32,11 +37,72 @@ func TestStateDirectoryInHome(t *testing.T) {
 //
 // Clause X8.
 func TestStateDirectoriesAreHidden(t *testing.T) {
-	set := newSettings()
+	set := newSettings(streams{})
 	usual, err := defaultStateDir()
 	require.NoError(t, err)
 	require.Equal(t, []string{usual}, set.complete(sandbox.Settings{}).Hidden)
 	own := t.TempDir()
 	require.NoError(t, set.flags.Set("state-dir", own))
 	require.Equal(t, []string{own, usual}, set.complete(sandbox.Settings{}).Hidden)
+}
+
+// Without a directory for its state the program does not take the current one for it, whose files
+// others may have written.
+func TestNoStateDirectory(t *testing.T) {
+	for _, name := range []string{"HOME", "XDG_STATE_HOME", "LocalAppData", "ACP_AGENT_STATE_DIR"} {
+		t.Setenv(name, "")
+	}
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.WriteFile("registry.json", []byte(`{"version": "1.0.0", "agents": [
+		{"id": "planted", "name": "Planted", "version": "1.0.0", "description": "d",
+		"distribution": {"npx": {"package": "p@1.0.0"}}}]}`), 0o600))
+	require.NoError(t, os.WriteFile("config.json",
+		[]byte(`{"permissions": {"allow": ["run go test"]}}`), 0o600))
+	for line, want := range map[string]string{
+		"setup --yes --agent planted":            "--state-dir",
+		"run --agent planted hello":              "--state-dir",
+		"run --store postgres://127.0.0.1:1/d -": "--state-dir",
+		"doctor planted":                         "--state-dir",
+		"agents":                                 "opencode",
+		"agents update registry.json":            "--state-dir",
+		"sessions list":                          "--state-dir",
+		"sessions repair":                        "--state-dir",
+		"sessions copy --to copies":              "--state-dir",
+		"sessions transfer last --to planted":    "--state-dir",
+		"tokens list":                            "--state-dir",
+		"permissions list":                       "--state-dir",
+		"permissions check ls":                   "--state-dir",
+		"worktree list":                          "--state-dir",
+		"discover":                               "--state-dir",
+		"inspect":                                "--state-dir",
+		"mcp":                                    "--state-dir",
+		"serve":                                  "--state-dir",
+		"sessions list --store postgres://127.0.0.1:1/d":                    "cannot connect",
+		"sessions transfer x --to planted --store postgres://127.0.0.1:1/d": "--state-dir",
+		"version":                   "acp-agent ",
+		"sandbox --ports x -- true": "is not a port",
+		"models":                    "No models are configured",
+		"help run":                  "run starts",
+		"completion bash":           "bash completion",
+	} {
+		var out bytes.Buffer
+		root := newRoot(streams{in: strings.NewReader(""), out: &out, err: &out})
+		root.SetArgs(append(strings.Fields(line), "--config=config.json"))
+		if err := root.ExecuteContext(t.Context()); err != nil {
+			fmt.Fprintln(&out, err)
+		}
+		assert.Contains(t, out.String(), want, line)
+	}
+	left, err := os.ReadDir(".")
+	require.NoError(t, err)
+	require.Len(t, left, 2)
+}
+
+// The file tools that an agent gets keep away from the state directory in use, too.
+func TestToolsKnowTheStateDirectory(t *testing.T) {
+	set, own := newSettings(streams{}), t.TempDir()
+	require.NoError(t, set.flags.Set("state-dir", own))
+	d, err := set.downstream([]string{"agent"})
+	require.NoError(t, err)
+	require.Contains(t, strings.Join(d.tools.Args, " "), "--state-dir "+own)
 }

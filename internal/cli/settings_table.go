@@ -114,14 +114,19 @@ func (s setting) define(f *pflag.FlagSet) {
 	}
 }
 
-// newSettings returns the settings with their defaults.
-func newSettings() *settings {
+// newSettings returns the settings with their defaults, of a program with these streams.
+func newSettings(s streams) *settings {
 	set := &settings{
+		streams:  s,
 		logLevel: slog.LevelWarn, maxLine: 64 << 20, mounts: workspace.ExistingMounts,
 		flags: pflag.NewFlagSet("settings", pflag.ContinueOnError), stalled: new(workspace.Stalled),
 	}
 	for _, s := range set.table() {
 		s.define(set.flags)
 	}
+	set.shared = pflag.NewFlagSet("shared", pflag.ContinueOnError)
+	set.shared.BoolVar(&set.json, "json", false, "print JSON")
+	set.shared.StringVar(&set.user, "user", "",
+		"the sessions of `NAME`, a user of acp-agent serve, instead of your own")
 	return set
 }

@@ -88,6 +88,19 @@ func (s streams) note(format string, args ...any) {
 	_ = terminal.Say(s.err, "acp-agent: "+format, args...)
 }
 
+// printLines prints all as lines of JSON with --json, and calls people without.
+func printLines[T any](set *settings, all []T, people func() error) error {
+	if !set.json {
+		return people()
+	}
+	for _, one := range all {
+		if err := writeJSON(set.out, one); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // writeJSON writes v as a line of JSON. Characters that a terminal would obey or not show are
 // escaped.
 func writeJSON(w io.Writer, v any) error {

@@ -20,6 +20,15 @@ func words(cmd *cobra.Command) string {
 	return strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ")
 }
 
+// shellLine returns a command line that a shell splits into these words.
+func shellLine(words ...string) string {
+	quoted := make([]string, len(words))
+	for i, word := range words {
+		quoted[i] = text.ShellWord(word)
+	}
+	return strings.Join(quoted, " ")
+}
+
 // noArgs rejects arguments.
 func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
@@ -29,16 +38,15 @@ func noArgs(cmd *cobra.Command, args []string) error {
 		words(cmd), args[0], suggest(cmd, args[0]))
 }
 
-// sessionArgs accepts between 1 and max sessions.
-func sessionArgs(max int) cobra.PositionalArgs {
+// takes accepts between least and most arguments, none of them empty. what says what they are, and hint
+// helps who gave none.
+func takes(least, most int, what, hint string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
-		case len(args) == 0 || slices.Contains(args, ""):
-			return usage.Errorf("%s needs a SESSION; acp-agent sessions list shows them",
-				words(cmd))
-		case len(args) > max:
-			return usage.Errorf("%s takes only one SESSION (got %q as well)", cmd.CommandPath(),
-				args[max])
+		case len(args) < least || slices.Contains(args, ""):
+			return usage.Errorf("%s needs %s%s", words(cmd), what, hint)
+		case len(args) > most:
+			return usage.Errorf("%s takes only %s (got %q as well)", words(cmd), what, args[most])
 		}
 		return nil
 	}

@@ -4,7 +4,7 @@
 //   - width.go: how wide a terminal and a text are; cutting and wrapping.
 //   - table.go: the tables that commands print; Say and Item in width.go print their paragraphs.
 //   - printer.go, markdown.go, calls.go, plan.go: the updates of a turn, as they arrive.
-//   - waiting.go: how long nothing has arrived.
+//   - waiting.go, progress.go: how long nothing has arrived; what a command does now.
 //   - question.go: requests for permission.
 //   - prompt.go, typist.go: lines that the user types.
 //   - qr.go: a link to scan.

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -50,7 +49,7 @@ type Examination struct {
 	Files    []Finding // about who can change the files of acp-agent
 	Withheld []string  // variables that MCP servers do not get
 
-	OpenStore    func(warnings io.Writer) (store sessionstore.Shared, name string, err error)
+	OpenStore    func() (store sessionstore.Shared, name string, err error)
 	OpenRoots    func(ctx context.Context, cwd string) (*workspace.Workspace, error)
 	Workspace    func() (workspace.Options, error)
 	Registry     func() (registry.Registry, error)
@@ -169,7 +168,7 @@ func (e *Examination) examineRegistry() []Finding {
 // is writable.
 func (e *Examination) examineStore(ctx context.Context) []Finding {
 	const subject = "sessions"
-	store, name, err := e.OpenStore(io.Discard)
+	store, name, err := e.OpenStore()
 	if err != nil {
 		return []Finding{judge(subject, "", err)}
 	}
