@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/acp-agent/acp-agent/internal/terminal"
@@ -40,48 +41,29 @@ func (s streams) isPiped() bool {
 // input returns standard input. Reading what it has ends with ctx; if that may take long, it says
 // so.
 func (s streams) input(ctx context.Context, what string) io.Reader {
-	return &input{ctx: ctx, s: s, what: what}
-}
-
-// input reads standard input.
-type input struct {
-	ctx    context.Context
-	s      streams
-	what   string
-	buffer []byte // nil before the first Read
-}
-
-// Read implements [io.Reader].
-func (i *input) Read(b []byte) (int, error) {
-	if i.buffer == nil {
-		i.buffer = make([]byte, 64<<10)
-		if i.s.interactive() {
-			i.s.note("reading %s from standard input; Ctrl-D ends it, Ctrl-C stops", i.what)
-		}
-	}
-	const long = 2 * time.Second
-	said := time.AfterFunc(long, func() {
-		if !i.s.interactive() { // a program that starts others may leave their input open for ever
-			i.s.note("reading standard input until it ends; </dev/null leaves it out")
+	in := terminal.NewReader(s.in)
+	begin := sync.OnceFunc(func() {
+		if s.interactive() {
+			s.note("reading %s from standard input; Ctrl-D ends it, Ctrl-C stops", what)
 		}
 	})
-	defer said.Stop()
-	type result struct {
-		n   int
-		err error
-	}
-	read := make(chan result, 1)
-	go func() { // until the program ends, if ctx does
-		n, err := i.s.in.Read(i.buffer[:min(len(b), len(i.buffer))])
-		read <- result{n, err}
-	}()
-	select {
-	case <-i.ctx.Done():
-		return 0, context.Cause(i.ctx)
-	case r := <-read:
-		return copy(b, i.buffer[:r.n]), r.err
-	}
+	return readFunc(func(b []byte) (int, error) {
+		begin()
+		const long = 2 * time.Second
+		said := time.AfterFunc(long, func() {
+			if !s.interactive() { // a program that starts others may leave their input open for ever
+				s.note("reading standard input until it ends; </dev/null leaves it out")
+			}
+		})
+		defer said.Stop()
+		return in.Read(ctx, b)
+	})
 }
+
+// readFunc is an [io.Reader].
+type readFunc func([]byte) (int, error)
+
+func (read readFunc) Read(b []byte) (int, error) { return read(b) }
 
 // note tells the user something on standard error.
 func (s streams) note(format string, args ...any) {

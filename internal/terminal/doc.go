@@ -6,7 +6,7 @@
 //   - printer.go, markdown.go, calls.go, plan.go: the updates of a turn, as they arrive.
 //   - waiting.go, progress.go: how long nothing has arrived; what a command does now.
 //   - question.go: requests for permission.
-//   - prompt.go, typist.go: lines that the user types.
+//   - prompt.go, reader.go: lines that the user types, and what is piped.
 //   - qr.go: a link to scan.
 //   - screen_*.go, keys.go: a terminal as a whole page, and each key as it is typed.
 //   - picker.go, picker_talk.go: choosing a session, and continuing it.

@@ -33,7 +33,7 @@ func (c *Screen) Chat(ctx context.Context, send func(context.Context, string) er
 // An Asker asks questions that the user answers by typing a line.
 type Asker struct {
 	show   *Printer
-	typist *Typist // reads where the terminal cannot be controlled, otherwise nil
+	reader *Reader // where the terminal cannot be controlled, otherwise nil
 	screen *Screen
 	keys   *keyboard
 }
@@ -43,7 +43,7 @@ func NewAsker(input *os.File, show *Printer) *Asker {
 	if screen, ok := OpenScreen(input, show.out); ok {
 		return &Asker{show: show, screen: screen, keys: &keyboard{screen: screen}}
 	}
-	return &Asker{show: show, typist: NewTypist(input)}
+	return &Asker{show: show, reader: NewReader(input)}
 }
 
 // Ask returns the line that the user types, without white space around it. complete, if not nil,
@@ -52,9 +52,9 @@ func (a *Asker) Ask(
 	ctx context.Context, question string, complete func(string) string,
 ) (string, error) {
 	a.show.EndLine()
-	if a.typist != nil {
+	if a.reader != nil {
 		a.show.Print(question + " ")
-		line, err := a.typist.Read(ctx)
+		line, err := a.reader.Line(ctx)
 		a.show.Typed()
 		return line, err
 	}

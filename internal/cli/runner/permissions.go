@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,7 +22,7 @@ import (
 type Permissions struct {
 	show *terminal.Printer // nil to show nothing
 	yes  bool              // allow without asking
-	user *terminal.Typist  // nil to ask nobody
+	user *terminal.Reader  // nil to ask nobody
 
 	mu      sync.Mutex // held while a request is answered
 	refused int
@@ -52,7 +51,7 @@ func Ask(in io.Reader, out, errors io.Writer, show *terminal.Printer) *Permissio
 	default:
 		return p
 	}
-	p.user = terminal.NewTypist(in.(*os.File))
+	p.user = terminal.NewReader(in)
 	return p
 }
 
@@ -149,7 +148,7 @@ func (p *Permissions) ask(
 	p.user.Forget()
 	for {
 		p.show.Ask(strings.TrimSpace(question.String()) + ":")
-		line, err := p.user.Read(ctx)
+		line, err := p.user.Line(ctx)
 		if ctx.Err() != nil {
 			return nil
 		}
