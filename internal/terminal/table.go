@@ -104,6 +104,10 @@ func (t *Table) widths(width int) []int {
 				second = max(second, min(w, widths[widest]-1))
 			}
 		}
+		if widths[widest] <= second { // none can be narrower
+			widths = widths[:len(widths)-1]
+			continue
+		}
 		widths[widest] = max(second, widths[widest]-(sum-room))
 	}
 }

@@ -46,3 +46,16 @@ func TestCompleteFolder(t *testing.T) {
 		require.Equal(t, want, CompleteFolder(dir, typed), typed)
 	}
 }
+
+// Every terminal has room for a table, if only for its first column.
+func TestNarrowTable(t *testing.T) {
+	table := NewTable(nil, "NAME", "AGENT", "FOUND", "COMMAND")
+	table.Row("claude-code-acp", "Claude Code, older adapter", "/usr/local/bin/claude", "claude-code-acp")
+	for width := 1; width < 120; width++ {
+		used := -gap
+		for _, column := range table.widths(width) {
+			used += column + gap
+		}
+		require.Less(t, used, max(width, 11), width)
+	}
+}
