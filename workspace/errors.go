@@ -108,7 +108,7 @@ func (e RootError) ProblemParts() (problem, more string) {
 		if e.Detail != "" {
 			return "is refused by policy", e.Detail + " is denied"
 		}
-		return "is refused by policy", "it is not in an allowed directory"
+		return "is refused by policy", "it is in none of the folders that you may open"
 	default:
 		return string(e.Reason), ""
 	}

@@ -32,7 +32,7 @@ func TestPolicyOfOtherSpellings(t *testing.T) {
 				openWith(t, o, in(app))
 			}
 			_, err := workspace.Open(t.Context(), mustRoots(t, in("oTHER")), o)
-			require.ErrorContains(t, err, "not in an allowed directory", team)
+			require.ErrorContains(t, err, "in none of the folders that you may open", team)
 		}
 	}
 	for _, app := range apps {

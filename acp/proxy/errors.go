@@ -18,6 +18,7 @@ type endedError struct {
 	Name      string   // as in the log
 	Exit      error    // a *process.ExitError, nil for status 0
 	Stderr    []string // its last lines, nil if unknown
+	Stray     *string  // the first line of its output that is no message, nil for none
 	Reason    error    // why we ended it, nil if it ended by itself
 	InSession bool     // the request names a session
 }
@@ -42,8 +43,12 @@ func (e *endedError) Error() string {
 	case len(e.Stderr) > 0:
 		advice = "run its command in a terminal to see more"
 	case e.Stderr != nil:
-		advice = "it wrote nothing to its stderr. Many agents speak ACP only with an argument, " +
-			"such as opencode acp; run its command in a terminal to see what it prints"
+		did := "wrote nothing to its stderr"
+		if e.Stray != nil {
+			did = fmt.Sprintf("printed %q, which is no message of ACP", *e.Stray)
+		}
+		advice = "it " + did + ". Many agents speak ACP only with an argument, such as opencode acp; " +
+			"run its command in a terminal to see what it prints"
 	}
 	if e.InSession {
 		advice = "try again: it is restarted and the session continues; " + advice

@@ -195,18 +195,11 @@ func (m mcpFlags) options(
 	if o.Fallback, err = rootsOf(m.fallbacks); err != nil {
 		return o, usage.WithFlagNames(err, "fallback-dir", "fallback-dir")
 	}
-	within, err := usage.AbsolutePaths(m.within...)
-	if err != nil {
-		return o, err
-	}
-	for _, path := range within {
-		dir, err := workspace.ParseDir(path)
-		if err != nil {
-			return o, err
-		}
+	within, err := foldersWithin(m.within)
+	for _, dir := range within.All() {
 		o.Workspace.Policy.Allow = append(o.Workspace.Policy.Allow, dir)
 	}
-	return o, nil
+	return o, err
 }
 
 // guard returns w as the rules of the configuration let it be used.

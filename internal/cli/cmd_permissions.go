@@ -206,7 +206,8 @@ func newPermissionsRevoke(set *settings) *cobra.Command {
 			}
 			if given != 1 || slices.Contains(names, "") {
 				return usage.Errorf(
-					"%s needs an ID, --dir DIR or --all; acp-agent permissions list shows the IDs",
+					"%s needs an ID, --dir DIR or --all, and one kind of them; acp-agent permissions list "+
+						"shows the IDs",
 					words(cmd))
 			}
 			return nil

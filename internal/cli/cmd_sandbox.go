@@ -139,7 +139,7 @@ func parsePorts(list string) (hostproxy.Ports, error) {
 		}
 		n, err := strconv.ParseUint(port, 10, 16)
 		if err != nil {
-			return hostproxy.Ports{}, usage.Errorf("--ports: %q is not a port", port)
+			return hostproxy.Ports{}, usage.Errorf("--ports: %q is not a port: give numbers, such as 443,8080", port)
 		}
 		ports.List = append(ports.List, uint16(n))
 	}

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"math"
 	"net/url"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -97,17 +96,10 @@ func (f *rightsFlags) areGiven() bool {
 // change returns an account with the rights that the flags name in place of its own.
 func (f *rightsFlags) change(set *settings, a serve.Account) (serve.Account, error) {
 	if len(f.within) > 0 {
-		dirs, err := usage.Absolute(f.within...)
-		if err != nil {
+		var err error
+		if a.Within, err = foldersWithin(f.within); err != nil {
 			return a, err
 		}
-		for _, dir := range dirs.All() {
-			if info, err := os.Stat(dir.String()); err != nil || !info.IsDir() {
-				return a, fmt.Errorf("--within: %s is not a folder: create it, or give another one",
-					text.Printable(dir.String()))
-			}
-		}
-		a.Within = dirs
 	}
 	if f.agent != "" {
 		if _, _, err := set.agentCommand(f.agent, nil); err != nil {

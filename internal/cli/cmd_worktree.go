@@ -45,7 +45,7 @@ func newWorktreeAdd(set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add NAME [--cwd DIR] [--dir DIR]... [--existing]",
 		Short: "Make worktrees of the folders of a session",
-		Args:  takes(1, 1, "one NAME", ""),
+		Args:  takes(1, 1, "one NAME", ", such as fix-login"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			made, err := set.makeWorktrees(cmd.Context(), args[0], r, o)
 			if err != nil {
@@ -160,7 +160,7 @@ func newWorktreeRemove(set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "remove NAME",
 		Short: "Remove worktrees in which nothing can be lost",
-		Args:  takes(1, 1, "one NAME", ""),
+		Args:  takes(1, 1, "one NAME", "; acp-agent worktree list shows them"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			removed, err := set.worktrees().Remove(cmd.Context(), args[0])
 			if err != nil {

@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/internal/files/namedfile"
+	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/text/usage"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -82,6 +84,18 @@ func (r rootFlags) roots() (workspace.Roots, error) {
 	}
 	roots, err := workspace.NewRoots(paths[0], paths[1:])
 	return roots, usage.WithFlagNames(err, "cwd", "dir")
+}
+
+// foldersWithin returns the folders of --within, which must exist.
+func foldersWithin(paths []string) (workspace.Dirs, error) {
+	dirs, err := usage.Absolute(paths...)
+	for _, dir := range dirs.All() {
+		if !namedfile.IsDir(dir.String()) {
+			return dirs, fmt.Errorf("--within: %s is not a folder: create it, or give another one",
+				text.Printable(dir.String()))
+		}
+	}
+	return dirs, err
 }
 
 // sessionRoots returns the root set that the flags name. Without --dir it is that of a session

@@ -105,8 +105,12 @@ func suggest(cmd *cobra.Command, word string) string {
 	}
 	const few = 5
 	if n := len(cmd.Commands()); cmd.HasParent() && n > 0 && n <= few {
+		there := "; there is only "
+		if n > 1 {
+			there = "; there are "
+		}
 		return cmp.Or(text.Meant(word, names),
-			"; there are "+strings.Join(slices.Compact(slices.Sorted(maps.Values(names))), ", "))
+			there+strings.Join(slices.Compact(slices.Sorted(maps.Values(names))), ", "))
 	}
 	return cmp.Or(text.Meant(word, names), fmt.Sprintf("; see %s --help", cmd.CommandPath()))
 }

@@ -82,6 +82,10 @@ func Parse(path string, content []byte) (Config, error) {
 		return Config{}, fmt.Errorf("%s: has more than %d brackets", path, maxBrackets)
 	}
 	// Standardize replaces comments with spaces, so positions stay the same.
+	if len(bytes.TrimSpace(content)) == 0 {
+		return Config{}, fmt.Errorf("%s: it is empty: {} is a configuration without settings, and "+
+			"acp-agent setup writes one", path)
+	}
 	content, err := hujson.Standardize(content)
 	if err != nil {
 		return Config{}, errors.New(describeSyntaxError(path, err))

@@ -58,7 +58,7 @@ func TestUsersGetWhatTheirTokensSay(t *testing.T) {
 	h := start(t)
 	ana := connect(t, "ws://"+h.address, h.add("ana", anas)).initialize()
 	bob := connect(t, "ws://"+h.address, h.add("bob", bobs)).initialize()
-	const denied = "it is not in an allowed directory"
+	const denied = "it is in none of the folders that you may open: those of --within"
 	require.Empty(t, ana.open(anas).Error)
 	require.Contains(t, ana.open(bobs).Error.Message, denied)
 	require.Contains(t, bob.open("/").Error.Message, denied)
@@ -235,7 +235,7 @@ func TestChangedAccount(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, h.options.Tokens.Set(Account{Name: "ana", Within: within, Limits: acp.Limits{Sessions: 1}}))
 	h.endRevoked()
-	require.Contains(t, e.open(before).Error.Message, "it is not in an allowed directory")
+	require.Contains(t, e.open(before).Error.Message, "it is in none of the folders that you may open: those of --within")
 	require.Empty(t, e.open(after).Error)
 	require.Contains(t, e.open(after).Error.Message, "the limit is 1")
 }

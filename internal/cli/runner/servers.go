@@ -67,7 +67,7 @@ func ReadServers(files []string) ([]sdk.McpServer, error) {
 func parseServers(text []byte) ([]sdk.McpServer, error) {
 	file, err := strictjson.ParseObject(bytes.TrimPrefix(text, []byte("\ufeff")))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf(`%w; write {"mcpServers": {"NAME": {"command": "PROGRAM"}}}`, err)
 	}
 	var v strictjson.Violations
 	listed, _ := v.Object(file.Field("mcpServers").Masked())

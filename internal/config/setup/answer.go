@@ -116,8 +116,11 @@ func (o *run) policies(p profiles.Profile, sandboxed bool) (all []policy) {
 			"answer a question with \"Always\", acp-agent remembers exactly what you saw, until " +
 			"acp-agent permissions revoke"}, true, now})
 	} else {
-		all = append(all, policy{option{"off", "(recommended) everything that you can, as " +
-			"without acp-agent"}, false, sandbox.Off})
+		may := "everything that you can, as without acp-agent"
+		if o.Rules || o.config.Permissions != nil {
+			may = "what your rules allow it, and what you allow when it asks"
+		}
+		all = append(all, policy{option{"off", "(recommended) " + may}, false, sandbox.Off})
 	}
 	if sandboxed {
 		all = append(all, policy{option{"write", "as 1, in a sandbox: it changes files only in " +
@@ -379,6 +382,6 @@ func (o *run) namedModel(ctx context.Context) (*answerer, error) {
 			return &a, nil
 		}
 	}
-	return nil, usage.Errorf("--model: no server on this machine offers %q; found: %s", name,
-		namesOf(models))
+	return nil, usage.Errorf("--model: no server on this machine offers %q; found: %s; acp-agent "+
+		"models explains how to start one", name, namesOf(models))
 }

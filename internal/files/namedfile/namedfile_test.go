@@ -1,6 +1,7 @@
 package namedfile_test
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -33,6 +34,8 @@ func TestExplain(t *testing.T) {
 		_, err := namedfile.Read(path)
 		require.EqualError(t, namedfile.Explain(err), want)
 	}
+	require.EqualError(t, namedfile.Explain(&fs.PathError{Path: "a", Err: fs.ErrPermission}),
+		"you have no permission to open a: give another file, or change its permissions")
 	_, err := os.Create(filepath.Join(dir, "no", "one"))
 	require.EqualError(t, namedfile.ExplainNew(err), "there is no folder "+filepath.Join(dir, "no")+" for the file one")
 }

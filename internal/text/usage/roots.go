@@ -24,8 +24,8 @@ func DescribeRootError(e workspace.RootError, cwd, dir string) string {
 	}
 	problem := e.Problem()
 	switch {
-	case e.Reason == workspace.ReasonUnreadable && e.Detail == "permission denied":
-		problem = "cannot be opened: you have no permission: chmod u+rx gives it to the owner"
+	case e.Reason == workspace.ReasonUnreadable:
+		problem = "cannot be opened: " + permitted(e.Detail)
 	case e.Reason == workspace.ReasonMissing && strings.Contains(dir, " in "):
 		return missing(e.Path, dir)
 	case e.Reason == workspace.ReasonDenied && e.Detail == "":
@@ -34,6 +34,14 @@ func DescribeRootError(e workspace.RootError, cwd, dir string) string {
 		problem = "is refused, because acp-agent keeps its own files in " + e.Detail
 	}
 	return fmt.Sprintf("%s %q %s", dir, e.Path, problem)
+}
+
+// permitted returns why a folder cannot be opened, and what to do about permissions.
+func permitted(why string) string {
+	if why == "permission denied" {
+		return "you have no permission: chmod u+rx gives it to the owner"
+	}
+	return why
 }
 
 // missing explains that a folder of the configuration, in a setting, does not exist.
@@ -65,6 +73,9 @@ func WithFlagNames(err error, cwd, dir string) error {
 		if v.Reason == strictjson.Missing && strings.Contains(v.Field, " in ") {
 			return errors.New(missing(strings.Trim(string(v.Value), `"`), v.Field))
 		}
+		if v.Reason == strictjson.Unreadable {
+			found[i].Expected = permitted(v.Expected)
+		}
 		if v.Reason == strictjson.TooMany {
 			return fmt.Errorf("too many folders: the limit is %s", v.Expected)
 		}
@@ -86,7 +97,7 @@ func Absolute(paths ...string) (workspace.Dirs, error) {
 func AbsolutePaths(paths ...string) ([]string, error) {
 	here, err := os.Getwd()
 	if err != nil {
-		return nil, err
+		return nil, errors.New("the current folder does not exist any more: change to another one")
 	}
 	full := make([]string, len(paths))
 	for i, path := range paths {

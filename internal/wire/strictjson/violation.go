@@ -154,7 +154,7 @@ func (v Violation) words() string {
 		if v.Expected != "" {
 			return "is refused by policy: " + v.Expected + " is denied"
 		}
-		return "is refused by policy: it is not in an allowed directory"
+		return "is refused by policy: it is in none of the folders that you may open: those of --within"
 	case Missing:
 		return "does not exist: create the folder or give another one"
 	case NotDirectory:
