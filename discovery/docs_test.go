@@ -3,6 +3,7 @@ package discovery_test
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -34,7 +35,8 @@ func TestDocs(t *testing.T) {
 	require.Equal(t, want, string(content))
 }
 
-// conventionTables returns a table in Markdown for each kind of artifact.
+// conventionTables returns a table in Markdown for each kind of artifact. Neighbours that differ only
+// in their path share a row.
 func conventionTables() string {
 	kinds := []struct {
 		kind  discovery.Kind
@@ -47,49 +49,54 @@ func conventionTables() string {
 		{discovery.Plugin, "Plugins"},
 	}
 	levels := map[discovery.Level]string{
-		discovery.RootOnly:       "each folder",
-		discovery.EveryDirectory: "each folder, and each directory below it",
-		discovery.EachPlugin:     "each plugin",
+		discovery.EveryDirectory: "also below",
+		discovery.EachPlugin:     "in plugins",
 	}
 	notes := map[discovery.Format]string{
-		discovery.TextWithImports:   "`@path` imports a file",
-		discovery.CopilotRule:       "a rule, with `applyTo`",
+		discovery.TextWithImports:   "imports",
+		discovery.CopilotRule:       "a rule",
 		discovery.AnchoredRule:      "a rule",
 		discovery.Rule:              "a rule",
-		discovery.CursorRule:        "a rule, with `globs`, `alwaysApply` or `description`",
+		discovery.CursorRule:        "a rule",
 		discovery.Microagent:        "a rule, also with `triggers`",
 		discovery.RooModeRule:       "for the mode in its path",
-		discovery.CommandFile:       "`git/commit.md` is `/git:commit`",
-		discovery.GeminiCommand:     "TOML with `prompt` and `description`",
-		discovery.MCPServers:        "member `mcpServers`",
-		discovery.VSCodeServers:     "member `servers`",
-		discovery.GeminiSettings:    "member `mcpServers`, except those in `mcp.excluded`",
-		discovery.OpencodeSettings:  "member `mcp`",
-		discovery.CodexSettings:     "tables `mcp_servers.NAME`",
-		discovery.PluginMarketplace: "lists plugins and where they are",
-		discovery.PluginManifest:    "the folder is a plugin",
-		discovery.CrushSettings:     "member `mcp`",
-		discovery.AmpSettings:       "member `amp.mcpServers`",
-		discovery.ZedSettings:       "member `context_servers`",
+		discovery.GeminiCommand:     "with `prompt` and `description`",
+		discovery.VSCodeServers:     "`servers`",
+		discovery.GeminiSettings:    "not those in `mcp.excluded`",
+		discovery.OpencodeSettings:  "`mcp`",
+		discovery.CodexSettings:     "`mcp_servers.NAME`",
+		discovery.PluginMarketplace: "lists plugins",
+		discovery.CrushSettings:     "`mcp`",
+		discovery.AmpSettings:       "`amp.mcpServers`",
+		discovery.ZedSettings:       "`context_servers`",
 		discovery.VibeSettings:      "array `mcp_servers`",
-		discovery.ContinueServers:   "YAML, list `mcpServers`",
+		discovery.ContinueServers:   "a list",
 	}
 	var b strings.Builder
 	for _, k := range kinds {
-		fmt.Fprintf(&b, "\n### %s\n\n| path | in | defined by | |\n|---|---|---|---|\n", k.title)
+		fmt.Fprintf(&b, "\n### %s\n\n| path | defined by | |\n|---|---|---|", k.title)
+		last := ""
 		for _, c := range discovery.Conventions() {
 			if discovery.KindOf(c.Format) != k.kind {
 				continue
 			}
-			note := notes[c.Format]
+			remarks := []string{levels[c.Level], notes[c.Format]}
 			if c.Level == discovery.EachPlugin && k.kind == discovery.MCPServer {
-				note = "not used"
+				remarks = append(remarks, "not used")
 			}
 			if c.OnePerDirectory {
-				note = strings.TrimSuffix("one of these; "+note, "; ")
+				remarks = append(remarks, "one of these")
 			}
-			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", c.Pattern, levels[c.Level], c.Source, note)
+			remarks = slices.DeleteFunc(remarks, func(r string) bool { return r == "" })
+			end := fmt.Sprintf(" | %s | %s |", c.Source, strings.Join(remarks, "; "))
+			if end == last {
+				fmt.Fprintf(&b, ", `%s`", c.Pattern)
+				continue
+			}
+			fmt.Fprintf(&b, "%s\n| `%s`", last, c.Pattern)
+			last = end
 		}
+		b.WriteString(last + "\n")
 	}
 	b.WriteString("\n")
 	return b.String()
