@@ -19,5 +19,5 @@
 //
 // A relay without a publisher, because there is none or the session has ended, passes all messages
 // through unchanged. With a publisher, it changes only messages about roots, and refuses calls that
-// the session's rules are about; see docs/mcp.md.
+// the session's rules are about; see docs/internals/mcp.md.
 package mcprelay
