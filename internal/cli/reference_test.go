@@ -1,10 +1,9 @@
 package cli
 
 import (
+	"fmt"
 	"os"
 	"reflect"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -15,98 +14,107 @@ import (
 	"github.com/acp-agent/acp-agent/internal/config"
 )
 
-// referenceRow matches a row of a table that begins with code: the code and the rest of the row.
-var referenceRow = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (.*) \\|$")
+const referencePage = "../../docs/reference.md"
 
-// TestReferenceHasEveryFlag compares docs/reference.md with the flags and settings of the program.
-func TestReferenceHasEveryFlag(t *testing.T) {
-	page, err := os.ReadFile("../../docs/reference.md")
+// TestReference compares the tables of commands, flags and settings in docs/reference.md with the
+// program. ACP_AGENT_UPDATE=1 rewrites them.
+func TestReference(t *testing.T) {
+	content, err := os.ReadFile(referencePage)
 	require.NoError(t, err)
-	_, flags, found := strings.Cut(string(page), "\n### Flags\n")
-	require.True(t, found)
-	flags, rest, _ := strings.Cut(flags, "\n## Commands in a session\n")
-	_, table, found := strings.Cut(rest, "\n## Settings\n")
-	require.True(t, found)
-
-	settings := map[string]string{} // the other cells by flag
-	for _, row := range referenceRow.FindAllStringSubmatch(table, -1) {
-		if flag, named := strings.CutPrefix(row[1], "--"); named {
-			flag, _, _ = strings.Cut(flag, " ")
-			settings[flag] = row[2]
-		}
+	want := string(content)
+	for name, table := range map[string]string{"commands": commandTable(), "settings": settingTable()} {
+		begin := "<!-- The " + name + " are written by TestReference. -->\n"
+		head, rest, ok := strings.Cut(want, begin)
+		require.True(t, ok, name)
+		_, tail, ok := strings.Cut(rest, "\n\n")
+		require.True(t, ok, name)
+		want = head + begin + table + "\n" + tail
 	}
-	keys := config.KeysOf(reflect.TypeFor[config.Config]())
-	for _, s := range newSettings(streams{}).table() {
-		require.Contains(t, settings, s.flag)
-		if s.variable != "" {
-			require.Contains(t, settings[s.flag], "`"+s.variable+"`", s.flag)
-		} else {
-			require.NotContains(t, settings[s.flag], "ACP_AGENT_", s.flag)
-		}
-		if s.key != "" {
-			require.Contains(t, keys, s.key)
-		}
-		words := strings.Split(s.flag, "-")
-		for i := range words[1:] {
-			words[i+1] = strings.ToUpper(words[i+1][:1]) + words[i+1][1:]
-		}
-		if s.key != "" && s.key != strings.Join(words, "") { // the page says what keys are called
-			require.Contains(t, settings[s.flag], `"`+s.key+`"`, s.flag)
-		}
+	if os.Getenv("ACP_AGENT_UPDATE") != "" {
+		require.NoError(t, os.WriteFile(referencePage, []byte(want), 0o644))
+		return
 	}
-
-	rows := map[string]string{}
-	for _, row := range referenceRow.FindAllStringSubmatch(flags, -1) {
-		rows[row[1]] = row[2]
-	}
-	shown := regexp.MustCompile("`--([a-z-]+)")
-	var compare func(*cobra.Command)
-	compare = func(c *cobra.Command) {
-		var has, want []string
-		for _, match := range shown.FindAllStringSubmatch(rows[c.CommandPath()], -1) {
-			has = append(has, match[1])
-		}
-		c.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
-			if _, ok := settings[f.Name]; !f.Hidden && f.Name != "help" && f.Name != "version" &&
-				(!ok || slices.Contains(has, f.Name)) {
-				want = append(want, f.Name)
-			}
-		})
-		require.ElementsMatch(t, want, has, "docs/reference.md: flags of %s", c.CommandPath())
-		for _, sub := range c.Commands() {
-			if n := sub.Name(); !sub.Hidden && n != "completion" && n != "acp" {
-				compare(sub)
-			}
-		}
-	}
-	compare(newRoot(streams{}))
+	require.Equal(t, want, string(content), "ACP_AGENT_UPDATE=1 go test ./internal/cli -run Reference")
 }
 
-// TestReferenceHasEveryCommand compares the first table of docs/reference.md with the commands.
-func TestReferenceHasEveryCommand(t *testing.T) {
-	page, err := os.ReadFile("../../docs/reference.md")
-	require.NoError(t, err)
-	_, table, found := strings.Cut(string(page), "\n## Commands\n")
-	require.True(t, found)
-	table, _, found = strings.Cut(table, "\n### ")
-	require.True(t, found)
-
-	var has []string
-	for _, row := range referenceRow.FindAllStringSubmatch(table, -1) {
-		if words := strings.Fields(row[1]); len(words) > 1 && !strings.HasPrefix(words[1], "[") {
-			has = append(has, words[1])
-		}
-	}
+// commandTable returns a table in Markdown of all commands with their own flags.
+func commandTable() string {
 	root := newRoot(streams{})
-	root.InitDefaultCompletionCmd("")
-	for _, c := range root.Commands() {
-		if !c.Hidden && c.Name() != "help" {
-			require.Contains(t, has, c.Name(), "docs/reference.md: the first table")
+	var b strings.Builder
+	b.WriteString("| command | purpose | further flags |\n|---|---|---|\n")
+	var add func(*cobra.Command)
+	add = func(c *cobra.Command) {
+		if c.Hidden || c.Name() == "help" || c.HasParent() && c.Parent().Name() == "completion" {
+			return
+		}
+		usage := strings.ReplaceAll(c.UseLine(), "[flags] ", "")
+		usage = strings.TrimSuffix(usage, " [flags]")
+		var flags []string
+		c.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
+			switch {
+			case f.Hidden, root.Flags().Lookup(f.Name) == f, strings.Contains(usage, "--"+f.Name):
+			default:
+				flags = append(flags, "`"+flagWithValue(f)+"`")
+			}
+		})
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", strings.ReplaceAll(usage, "|", `\|`), c.Short,
+			strings.Join(flags, ", "))
+		for _, sub := range c.Commands() {
+			add(sub)
 		}
 	}
-	for _, name := range has {
-		c, _, err := root.Find([]string{name})
-		require.NoError(t, err)
-		require.NotSame(t, root, c, "docs/reference.md: the first table has %s", name)
+	add(root)
+	return b.String()
+}
+
+// settingTable returns a table in Markdown of the flags that are also settings.
+func settingTable() string {
+	root := newRoot(streams{})
+	var b strings.Builder
+	b.WriteString("| flag | environment | in the file | |\n|---|---|---|---|\n")
+	row := func(f *pflag.Flag, variable, key string) {
+		_, help := pflag.UnquoteUsage(f)
+		help, _, _ = strings.Cut(help, " (default ") // it may depend on the system
+		if value := f.DefValue; value != "" && value != "false" && value != "0" && value != "[]" {
+			help += " (default " + value + ")"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", flagWithValue(f), inCodeIfAny(variable),
+			inCodeIfAny(key), strings.NewReplacer("|", `\|`, "*", `\*`).Replace(help))
+	}
+	for _, s := range newSettings(streams{}).table() {
+		row(root.Flags().Lookup(s.flag), s.variable, s.key)
+	}
+	row(root.PersistentFlags().Lookup("config"), "ACP_AGENT_CONFIG", "")
+	return b.String()
+}
+
+func flagWithValue(f *pflag.Flag) string {
+	value, _ := pflag.UnquoteUsage(f)
+	return strings.TrimSpace("--" + f.Name + " " + value)
+}
+
+func inCodeIfAny(s string) string {
+	if s == "" {
+		return ""
+	}
+	return "`" + s + "`"
+}
+
+// TestDocsHaveEveryKey checks that the documents name each key of the configuration file.
+func TestDocsHaveEveryKey(t *testing.T) {
+	all := pages(t)
+	for page, part := range map[string]reflect.Type{
+		"docs/reference.md": reflect.TypeFor[config.Config](),
+		"docs/model.md":     reflect.TypeFor[config.Model](),
+		"docs/mcp.md":       reflect.TypeFor[config.Server](),
+	} {
+		for _, key := range config.KeysOf(part) {
+			require.Regexp(t, "[`\"]"+key+"[`\"]", all[page], page)
+		}
+	}
+	for _, part := range []reflect.Type{reflect.TypeFor[config.Agent](), reflect.TypeFor[config.Workspace]()} {
+		for _, key := range config.KeysOf(part) {
+			require.Regexp(t, "[`\"]"+key+"[`\"]", all["docs/reference.md"])
+		}
 	}
 }

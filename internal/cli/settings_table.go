@@ -20,7 +20,7 @@ type setting struct {
 }
 
 // table returns all settings. The flags, [settings.load] and the completion are made from it, and
-// docs/reference.md is compared with it.
+// so is a table in docs/reference.md.
 func (set *settings) table() []setting {
 	return []setting{
 		{
