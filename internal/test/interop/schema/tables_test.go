@@ -235,19 +235,28 @@ func describe(t *testing.T, stable, unstable definitions, version string) string
 		}
 		return "not in this version"
 	}
-	b.WriteString("| not served by acp-agent itself | schema | | why |\n|---|---|---|---|\n")
+	b.WriteString("| not served by acp-agent itself | of | schema | | why |\n|---|---|---|---|---|")
+	last := ""
+	add := func(name, of, in string, handling protocol.Handling, why string) {
+		rest := fmt.Sprintf(" | %s | %s | %s | %s |", of, in, handling, why)
+		if rest == last {
+			fmt.Fprintf(&b, ", `%s`", name)
+			return
+		}
+		fmt.Fprintf(&b, "%s\n| `%s`", last, name)
+		last = rest
+	}
 	for _, m := range protocol.Methods() {
 		if m.Handling != protocol.Served {
-			fmt.Fprintf(&b, "| `%s`, served by the %s | %s | %s | %s |\n", m.Name, sides[m.Side],
-				has("method", fmt.Sprintf("%s %s", m.Side, m.Name)), m.Handling, m.Why)
+			add(m.Name, "the "+sides[m.Side], has("method", fmt.Sprintf("%s %s", m.Side, m.Name)), m.Handling, m.Why)
 		}
 	}
 	for _, c := range protocol.AgentCapabilities() {
 		if c.Handling != protocol.Served {
-			fmt.Fprintf(&b, "| `agentCapabilities.%s` | %s | %s | %s |\n", c.Path,
-				has("agent capability", c.Path), c.Handling, c.Why)
+			add(c.Path, "`agentCapabilities`", has("agent capability", c.Path), c.Handling, c.Why)
 		}
 	}
+	b.WriteString(last + "\n")
 	b.WriteString("\n| update or content | schema | stored | only for clients with |\n|---|---|---|---|\n")
 	for _, k := range protocol.UpdateKinds() {
 		if k.Needs != "" || k.Keep == protocol.Nothing {
