@@ -33,8 +33,8 @@ func (set *settings) table() []setting {
 		},
 		{
 			flag: "sandbox", to: &set.sandbox, complete: oneOf("off", "write", "strict"),
-			help: "restrict what the agent does with files by itself: `MODE` is off, write or " +
-				"strict; see acp-agent agents --help",
+			help: "restrict which files the agent, and what it starts, can use: `MODE` is off, " +
+				"write or strict; see acp-agent agents --help",
 		},
 		{
 			flag: "dir", variable: dirsVariable, to: (*listValue)(&set.dirs), complete: directories,
