@@ -70,7 +70,7 @@ func (o *ownTurn) showPermissions() error {
 	case permits.Configured != nil:
 		b.WriteString("No rules hold in this session yet: you are asked, and the answer \"Always\" makes one.\n")
 	default:
-		b.WriteString("No rules hold in this session: the agent asks as it does by itself. With `\"permissions\": {}` " +
+		b.WriteString("No rules hold in this session: the agent uses its own prompts. With `\"permissions\": {}` " +
 			"in the configuration acp-agent offers to remember what you allow.\n")
 	}
 	if info := o.agent.info(); info.NeverAsks {

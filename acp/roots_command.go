@@ -52,7 +52,7 @@ func (r rootsReply) answer(c rootsCommand) (backend.Raw, error) {
 	default:
 		err = r.say(rootsUsage)
 	}
-	return r.end(err, "The folders of this session stay as they are: ")
+	return r.end(err, "The folders of this session were not changed: ")
 }
 
 // shownPath returns a path as Markdown.

@@ -23,7 +23,7 @@ const ownEntries = `{"description":"Show the session's folders, or add or remove
 	`{"description":"List the MCP servers, list what they offer, start one configured in a ` +
 	`folder (asks first), or read a resource",` +
 	`"input":{"hint":"[tools | start NAME | read SERVER URI]"},"name":"mcp"},` +
-	`{"description":"Show what may be done without asking you, or take it back","input":{"hint":"[revoke ID]"},"name":"permissions"}`
+	`{"description":"Show or revoke what agents may do without asking","input":{"hint":"[revoke ID]"},"name":"permissions"}`
 
 // say returns what the agent said to a prompt, as one text.
 func (c *client) say(id, prompt string) string {
@@ -307,7 +307,7 @@ func TestFolderChangesThatFail(t *testing.T) {
 	c.permit("allow-once")
 	c.say(id, "/roots add ../other")
 	require.Contains(t, c.say(id, "/roots add "+top),
-		"stay as they are: the new list has too many folders: the limit is 3")
+		"were not changed: the new list has too many folders: the limit is 3")
 	require.Contains(t, c.say(id, "/roots remove ../a"), "Removed")
 	require.Equal(t, bracketed(cwd, filepath.Join(top, "other")), c.roots(id))
 }

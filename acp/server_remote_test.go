@@ -41,7 +41,7 @@ func TestRemoteRoots(t *testing.T) {
 			}
 			require.Equal(t, "denied", c.try(method, rootsParams(id, dir, path)).reason(t))
 		}
-		require.Contains(t, c.texts(id, "/roots add "+other)[0], "stay as they are")
+		require.Contains(t, c.texts(id, "/roots add "+other)[0], "were not changed")
 		file := writeFile(t, filepath.Join(other, "file"), "s3cret")
 		require.NotContains(t, c.readFile(id, file), "s3cret")
 		require.Empty(t, c.questions())

@@ -325,10 +325,10 @@ func asFenced(err error) error {
 
 // tellGone tells the user that the rest of the turn is not stored, because the session is gone.
 func (s *session) tellGone(ctx context.Context, err error) {
-	what := "Another window has opened this session. Nothing more of this turn was stored. " +
+	what := "This session was opened in another window. The rest of this turn was not saved. " +
 		"Load the session again to continue it here."
 	if errors.As(err, new(*sessionstore.NotFoundError)) {
-		what = "This session was deleted in another window. Nothing of this turn was stored."
+		what = "This session was deleted in another window, so this turn was not saved."
 	}
 	ctx, cancel := commitContext(ctx)
 	defer cancel()

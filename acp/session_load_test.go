@@ -546,7 +546,7 @@ func TestAnswerOfTurnWhoseSessionIsGone(t *testing.T) {
 		reason, want string
 	}{
 		"opened": {func(c *client, id, cwd string) { c.call("session/load", rootsParams(id, cwd)) },
-			"fenced", "Another window has opened this session"},
+			"fenced", "This session was opened in another window"},
 		"deleted": {func(c *client, id, _ string) { c.call("session/delete", idParams(id)) },
 			"not_found", "deleted in another window"},
 	} {
@@ -567,7 +567,7 @@ func TestAnswerOfTurnWhoseSessionIsGone(t *testing.T) {
 			told := texts(old.messages()[:answered], id)
 			require.Contains(t, told, "too late")
 			require.Contains(t, told[len(told)-1], test.want)
-			require.Contains(t, told[len(told)-1], "of this turn was stored")
+			require.Contains(t, told[len(told)-1], "this turn was not saved")
 			m := old.try("session/prompt", promptParams(id, "say lost"))
 			require.NotNil(t, m.Error)
 		})
@@ -613,7 +613,7 @@ func TestTakeoverWhileAgentIsSilent(t *testing.T) {
 	require.Equal(t, "fenced", old.response(prompt).reason(t))
 	_, answered := old.await(0, isResponse(prompt))
 	told := texts(old.messages()[:answered], id)
-	require.Contains(t, told[len(told)-1], "Another window has opened this session")
+	require.Contains(t, told[len(told)-1], "This session was opened in another window")
 	require.Equal(t, []string{"yours"}, newer.texts(id, "say yours"))
 }
 

@@ -132,7 +132,7 @@ func (w worktreeReply) copySession(
 // tell says what was made, and how to go on there.
 func (w worktreeReply) tell(made worktree.Set, id sessionstore.ID) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Made the worktrees %s. This session stays in its folders; its copy %s works in "+
+	fmt.Fprintf(&b, "Made the worktrees %s. This session keeps its folders; its copy %s works in "+
 		"these:\n\n", text.Code(made.Name), text.Code(string(id)))
 	editor := ""
 	for _, f := range made.Folders {

@@ -139,7 +139,7 @@ func (t *modelTurn) summarise(ctx context.Context, focus string, m meta) (done b
 	}
 	if err != nil {
 		return false, t.updates.Update(ctx, meta{Note: true}.message("\n\nCannot summarise the "+
-			"conversation, which stays as it is: "+text.Plain(err.Error())+".\n\n"))
+			"conversation, which was not changed: "+text.Plain(err.Error())+".\n\n"))
 	}
 	m.Summary = summary
 	return true, t.updates.Update(ctx, m.message(fmt.Sprintf("\n\n*The model continues with a "+

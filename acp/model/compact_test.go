@@ -84,7 +84,7 @@ func TestCompactFails(t *testing.T) {
 		e.prompt("Remember "+name, order.Aside())
 		r := e.prompt("/compact")
 		require.Contains(t, string(r.result), `"failed":true}}`)
-		require.Contains(t, r.text(), "Cannot summarise the conversation, which stays as it is: ")
+		require.Contains(t, r.text(), "Cannot summarise the conversation, which was not changed: ")
 		e.prompt("And?")
 		require.Contains(t, e.last().Text(), "Remember "+name)
 	}

@@ -177,10 +177,10 @@ func exactly(state string, files []string) string {
 	case state == "" || n == 0:
 		return label + "even if files that it runs change"
 	case n == 1:
-		return label + "as long as " + text.Argument(files[0]) + " stays as it is"
+		return label + "as long as " + text.Argument(files[0]) + " does not change"
 	default:
 		return label + "as long as " + text.Argument(files[0]) + " and " +
-			text.Count(n-1, "other file", "other files") + " stay as they are"
+			text.Count(n-1, "other file", "other files") + " do not change"
 	}
 }
 

@@ -279,7 +279,7 @@ func TestAllowedCommandCoversItsFiles(t *testing.T) {
 		label := "even if files that it runs change"
 		if file != "late.sh" {
 			shown := map[string]string{"run.sh": "./run.sh", "sub/go.sh": "go.sh", "inner.sh": "inner.sh"}
-			label = "as long as " + shown[file] + " stays as it is"
+			label = "as long as " + shown[file] + " does not change"
 		}
 		require.Contains(t, asked[0].Options[1].Name, label)
 		require.Empty(t, e.prompt("Run.", run(command)).asked, command)
@@ -303,7 +303,7 @@ func TestAllowedCommandWithFilesThatGrow(t *testing.T) {
 	e := open(t, setup{roots: []string{root}, requests: terminals(t)})
 	e.answer(allowAlways)
 	grow := run("cat data | wc -c; truncate -s 65M data")
-	require.Contains(t, e.prompt("Run.", grow).asked[0].Options[1].Name, "as long as data stays")
+	require.Contains(t, e.prompt("Run.", grow).asked[0].Options[1].Name, "as long as data does not")
 	e.answer(rejectOnce)
 	require.Len(t, e.prompt("Run.", grow).asked, 1)
 	require.Len(t, e.prompt("Run.", grow).asked, 1, "it stays so")

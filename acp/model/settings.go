@@ -47,7 +47,7 @@ type choice = sdk.SessionConfigSelectOption
 var modes = []choice{
 	newChoice(string(ask), "Ask", "Asks before each change and each command"),
 	newChoice(string(acceptEdits), "Accept edits",
-		"Changes files without asking, except those that programs run by themselves; "+
+		"Changes files without asking, except those that programs run automatically; "+
 			"asks before commands, and before files are moved or deleted"),
 	newChoice(string(readOnly), "Read only", "Reads and searches, and changes nothing"),
 	newChoice(string(planning), "Plan", "Reads, searches and makes a plan, and changes nothing"),
@@ -57,7 +57,7 @@ var modes = []choice{
 const defaultEffort = "default"
 
 var efforts = []choice{
-	newChoice(defaultEffort, "Default", "As the model does by itself"),
+	newChoice(defaultEffort, "Default", "The model decides"),
 	newChoice("none", "None", "Does not think, if the model can be told so"),
 	newChoice("minimal", "Minimal", "Answers soonest"),
 	newChoice("low", "Low", "Answers sooner"),

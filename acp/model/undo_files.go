@@ -214,13 +214,13 @@ func (t *modelTurn) restoreFiles(ctx context.Context, c turnChanges) (report str
 	case len(restored) > 0:
 		fmt.Fprintf(&b, "\nRestored: %s.\n", strings.Join(restored, ", "))
 	case len(plan) > 0:
-		b.WriteString("\nThe files stay as they are.\n")
+		b.WriteString("\nThe files were not changed.\n")
 	}
 	if len(kept) > 0 {
 		fmt.Fprintf(&b, "\nNot restored:\n\n%s", strings.Join(kept, ""))
 	}
 	if c.others {
-		b.WriteString("\nWhat commands and MCP servers have changed is not restored.\n")
+		b.WriteString("\nChanges made by commands and MCP servers are not undone.\n")
 	}
 	return b.String(), nil
 }

@@ -137,7 +137,7 @@ func TestUndoRestoresFiles(t *testing.T) {
 	require.Regexp(t, `touched\.txt.*: it has changed since`, kept)
 	require.Regexp(t, `linked\.txt.*: `, kept)
 	require.Regexp(t, `away\.txt.*: it was moved from .*far\.txt`, kept)
-	require.Contains(t, said, "What commands and MCP servers have changed is not restored")
+	require.Contains(t, said, "Changes made by commands and MCP servers are not undone")
 	e.goOn()
 	require.NotContains(t, e.last().Text(), "Do it")
 }
@@ -158,7 +158,7 @@ func TestUndoKeepsFilesIfTheUserSaysSo(t *testing.T) {
 				require.Contains(t, e.last().Text(), "Do it", "nothing is undone")
 				return
 			}
-			require.Contains(t, r.text(), "The files stay as they are.")
+			require.Contains(t, r.text(), "The files were not changed.")
 			require.NotContains(t, e.last().Text(), "Do it")
 		})
 	}

@@ -21,7 +21,7 @@ const ownEntries = `,{` +
 	`{"description":"List the MCP servers, list what they offer, start one configured in a ` +
 	`folder (asks first), or read a resource",` +
 	`"input":{"hint":"[tools | start NAME | read SERVER URI]"},"name":"mcp"},` +
-	`{"description":"Show what may be done without asking you, or take it back","input":{"hint":"[revoke ID]"},"name":"permissions"}]`
+	`{"description":"Show or revoke what agents may do without asking","input":{"hint":"[revoke ID]"},"name":"permissions"}]`
 
 const (
 	deploy = ".claude/commands/deploy.md"

@@ -207,8 +207,8 @@ func (s *session) startedOver(c *child, rejected error) string {
 	}
 	agent := cmp.Or(s.proxy.options.Profile.Title, c.info.Name, "the agent")
 	return fmt.Sprintf("%s does not open its own session: %s. The conversation continues in a new "+
-		"session of %[1]s, which is told what was said so far. If the agent still has its own "+
-		"session, that is tried again at the next load.\n\n",
+		"session of %[1]s, which gets what was said so far. The next load tries the agent's own "+
+		"session again.\n\n",
 		agent, text.Line(rejected.Error(), maxTitle))
 }
 

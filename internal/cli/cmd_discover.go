@@ -196,7 +196,7 @@ func printWorkspaceFiles(b *strings.Builder, root workspace.Root, files []discov
 	if len(files) == 0 {
 		return
 	}
-	b.WriteString("   workspace files (their folders are not part of a session by themselves)\n")
+	b.WriteString("   workspace files (their folders are not part of a session until you add them)\n")
 	for _, f := range files {
 		rel, err := filepath.Rel(root.Dir.String(), f.Path)
 		if err != nil {

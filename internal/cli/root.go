@@ -135,7 +135,7 @@ func doubtsAbout(root *cobra.Command, args []string) (doubts []string) {
 		}
 		if flag, _ := findFlag(root, arg); flag != nil {
 			doubts = append(doubts, fmt.Sprintf("passing %s to the agent, because acp-agent stops "+
-				"reading its own flags at the first one that it does not have", name))
+				"reading its own flags at the first one that it does not know", name))
 		} else if meant := flagMeant(root, name); meant != "" {
 			doubts = append(doubts, fmt.Sprintf("passing %s to the agent, because acp-agent has "+
 				"no such flag%s", name, meant))

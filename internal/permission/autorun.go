@@ -53,7 +53,7 @@ func WhyAsk(ctx context.Context, ws *workspace.Workspace, catalog *discovery.Cat
 		return ""
 	case either(isRunByEditors):
 		return "editors, shells, git hooks or CI run " + text.Printable(name) +
-			" or what it names by themselves"
+			", or what it names, automatically"
 	case isScript(c.New) || c.Old != nil && isScript(*c.Old) || isExecutable(ws, c.Ref):
 		return "it is a program"
 	}

@@ -203,7 +203,7 @@ func (r Request) unclearOptions(verb Verb) string {
 	case verb != Read && !slices.ContainsFunc(r.Options, func(o Option) bool {
 		return o.Kind == AllowAlways
 	}):
-		return "the agent does not offer to allow it for good"
+		return "the agent does not offer to allow it permanently"
 	}
 	return ""
 }

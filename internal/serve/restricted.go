@@ -67,7 +67,7 @@ func (c *restricted) Read() ([]byte, error) {
 func (c *restricted) check(message []byte) ([]byte, error) {
 	o, err := strictjson.ParseObject(message)
 	if err != nil {
-		return nil, fmt.Errorf("the device sent something else than a message: %w", err)
+		return nil, fmt.Errorf("the device sent something that is not a message: %w", err)
 	}
 	if name, twice := o.Duplicate(); twice {
 		return nil, fmt.Errorf("the device sent a message with two members %q", text.Name(name))

@@ -173,9 +173,9 @@ func (p *Plan) Describe() (lines []string) {
 }
 
 func (f Folder) describe() string {
-	line := text.Printable(f.Original) + " is in no git repository and stays shared"
+	line := text.Printable(f.Original) + " is in no git repository and is shared"
 	if n := len(f.Nested); n > 0 {
-		line += fmt.Sprintf("; the %s in it stay as they are: %s",
+		line += fmt.Sprintf("; the %s in it will not change: %s",
 			text.Count(n, "repository", "repositories"), text.Line(strings.Join(f.Nested, ", "), 200))
 	}
 	return line
@@ -189,8 +189,8 @@ func (c *checkout) describe() string {
 	line := fmt.Sprintf("%s: %s %s at %s, checked out in %s", text.Printable(c.Top), kind,
 		text.Printable(c.Branch), text.Prefix(c.Base, 12), text.Printable(c.Path))
 	if c.Changes > 0 {
-		line += "; without " + text.Count(c.Changes, "uncommitted change, which stays there",
-			"uncommitted changes, which stay there")
+		line += "; without " + text.Count(c.Changes, "uncommitted change, which is left there",
+			"uncommitted changes, which are left there")
 	}
 	if n := len(c.ignored); n > 0 {
 		line += "; " + text.Count(n, "ignored file is", "ignored files are") + " copied"

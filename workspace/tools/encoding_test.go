@@ -35,7 +35,7 @@ func TestOtherEncodings(t *testing.T) {
 
 			made := said(h, "edit_file", args{"path": "f", "old_text": "café", "new_text": "cafés",
 				"if_version": read.Version})
-			require.Contains(t, made, "the file stays "+string(c.stored)+" text\n")
+			require.Contains(t, made, "the file is still "+string(c.stored)+" text\n")
 			got, err := os.ReadFile(filepath.Join(app, "f"))
 			require.NoError(t, err)
 			require.Equal(t, c.after, string(got))

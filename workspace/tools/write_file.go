@@ -135,7 +135,7 @@ func (s *Set) changed(c Change, lines int) changedFile {
 		out.Notes = append(out.Notes, "the file "+c.Loses.String())
 	}
 	if stored := c.edited.stored; stored != utf8Text {
-		out.Notes = append(out.Notes, "the file stays "+string(stored)+" text")
+		out.Notes = append(out.Notes, "the file is still "+string(stored)+" text")
 	}
 	switch {
 	case c.Unchanged():

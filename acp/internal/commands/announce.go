@@ -27,7 +27,7 @@ const (
 )
 
 const (
-	permissionsDescription = "Show what may be done without asking you, or take it back"
+	permissionsDescription = "Show or revoke what agents may do without asking"
 	permissionsHint        = "[revoke ID]"
 )
 

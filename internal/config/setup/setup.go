@@ -537,7 +537,7 @@ func (o *run) write(ctx context.Context) error {
 	o.show.Note("")
 	switch {
 	case bytes.Equal(content, o.old):
-		o.tell("%s stays as it is.", text.Printable(o.path))
+		o.tell("%s was not changed.", text.Printable(o.path))
 		return nil
 	case o.old == nil && string(content) == "{}\n" && o.path == config.DefaultPath():
 		o.tell("There is nothing to write into %s.", text.Printable(o.path))
@@ -616,7 +616,7 @@ func (o *run) printSnippet(e editor, agent string) error {
 			"if it has that too, only what is in it.\n", key)
 	}
 	if e.names != nil && e.names[agent] == "" {
-		hint = fmt.Sprintf("Choose %s there: acp-agent answers in its place.\n",
+		hint = fmt.Sprintf("Select %s in the editor; acp-agent will run in its place.\n",
 			e.names[defaultName])
 	}
 	if e.needs != "" {

@@ -37,7 +37,7 @@ func MakeDir(dir string) error {
 		return &fs.PathError{Op: "mkdir", Path: dir,
 			Err: fmt.Errorf("it belongs to another user: %w", fs.ErrPermission)}
 	}
-	// also if it has these permissions: it fails unless the user owns dir
+	// even if dir has this mode: it fails unless the user owns dir
 	return os.Chmod(dir, 0o700)
 }
 

@@ -138,7 +138,7 @@ func copyDeleted(ctx context.Context, from, to sessionstore.Store) error {
 }
 
 // errContinued is the error for a session whose copy has turns that it lacks itself.
-var errContinued = errors.New("was continued in both stores, and stays as it is in both: " +
+var errContinued = errors.New("was continued in both stores, and was changed in neither: " +
 	"to have it twice, give the store an export of it with acp-agent sessions import")
 
 // copySession copies a session, unless to has it, used as late or later. If it fails, to has

@@ -121,7 +121,7 @@ var (
 	// errNotText ends a connection over which a message was sent that is not one of the protocol.
 	errNotText = errors.New("a message is not text")
 	// errUnasked ends a connection over which another acp-agent sends on while it should wait.
-	errUnasked = errors.New("more was sent than may be without a confirmation")
+	errUnasked = errors.New("the peer sent more than it may without a confirmation")
 )
 
 func newConn(id string, resumable bool, max int, times Times) *Conn {

@@ -50,7 +50,7 @@ func (c *Consents) ask(
 		Once: "Start it for this session", Reject: "Do not start it",
 	}
 	if len(s.gaps) == 0 {
-		question.Always = "Always start it, as long as its configuration stays the same"
+		question.Always = "Always start it, unless its configuration changes"
 	}
 	answer, err := user.Ask(ctx, question)
 	if err != nil {
