@@ -46,14 +46,14 @@
 //
 // During a turn another prompt waits for its response and a third is rejected, unless the backend
 // handles overlapping turns ([backend.Info].OverlappingTurns). A prompt that follows a
-// session/cancel waits for the responses of the cancelled turns. Load and resume first do everything
-// that can fail, except showing the history, then end the running turns as cancelled, then replace the
-// activation. Close and delete first end the turns. When a connection ends, its turns end as
-// cancelled; those of a remote [Peer] go on without a client for a while. A load or resume of a
-// session that the same principal has open over another connection joins it: nothing is opened, and
-// both clients are viewers. Fork copies the finished turns and changes nothing. Delete removes
-// a session in any state. Sessions that only the backend knows are stored when a list imports them,
-// or when a client opens one by the backend's own id.
+// session/cancel waits for the responses of the cancelled turns. Load and resume first do
+// everything that can fail, except showing the history, then end the running turns as cancelled,
+// then replace the activation. Close and delete first end the turns. When a connection ends, its
+// turns end as cancelled; those of a remote [Peer] go on without a client for a while. A load or
+// resume of a session that the same principal has open over another connection joins it: nothing is
+// opened, and both clients are viewers. Fork copies the finished turns and changes nothing. Delete
+// removes a session in any state. Sessions that only the backend knows are stored when a list
+// imports them, or when a client opens one by the backend's own id.
 //
 // # Where to find things
 //

@@ -20,7 +20,8 @@ import (
 )
 
 // broadGrant explains what access to a directory means for which broadDir gives a reason.
-const broadGrant = "including the keys, passwords and settings of your programs, and searches will be slow"
+const broadGrant = "including the keys, passwords and settings of your programs, and searches " +
+	"will be slow"
 
 // broadRoots returns a message to the user about roots with far more in them than a project, or "".
 // It leaves out the roots in known, which the user was told about before.

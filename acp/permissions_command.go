@@ -70,8 +70,8 @@ func (o *ownTurn) showPermissions() error {
 	case permits.Configured != nil:
 		b.WriteString("No rules hold in this session yet: you are asked, and the answer \"Always\" makes one.\n")
 	default:
-		b.WriteString("No rules hold in this session: the agent uses its own prompts. With `\"permissions\": {}` " +
-			"in the configuration acp-agent offers to remember what you allow.\n")
+		b.WriteString("No rules hold in this session: the agent uses its own prompts. With " +
+			"`\"permissions\": {}` in the configuration acp-agent offers to remember what you allow.\n")
 	}
 	if info := o.agent.info(); info.NeverAsks {
 		b.WriteString("\n" + whyUnruled(info.Info) + "\n")

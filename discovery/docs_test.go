@@ -35,8 +35,8 @@ func TestDocs(t *testing.T) {
 	require.Equal(t, want, string(content))
 }
 
-// conventionTables returns a table in Markdown for each kind of artifact. Neighbours that differ only
-// in their path share a row.
+// conventionTables returns a table in Markdown for each kind of artifact. Neighbours that differ
+// only in their path share a row.
 func conventionTables() string {
 	kinds := []struct {
 		kind  discovery.Kind

@@ -22,7 +22,8 @@ func TestReference(t *testing.T) {
 	content, err := os.ReadFile(referencePage)
 	require.NoError(t, err)
 	page := string(content)
-	for name, want := range map[string]string{"commands": commandTable(), "settings": settingTable()} {
+	tables := map[string]string{"commands": commandTable(), "settings": settingTable()}
+	for name, want := range tables {
 		_, rest, ok := strings.Cut(page, "<!-- The "+name+" are written by TestReference. -->\n")
 		require.True(t, ok, name)
 		has, _, ok := strings.Cut(rest, "\n\n")
@@ -112,7 +113,8 @@ func TestDocsHaveEveryKey(t *testing.T) {
 			require.Regexp(t, "[`\"]"+key+"[`\"]", all[page], page)
 		}
 	}
-	for _, part := range []reflect.Type{reflect.TypeFor[config.Agent](), reflect.TypeFor[config.Workspace]()} {
+	agent, workspace := reflect.TypeFor[config.Agent](), reflect.TypeFor[config.Workspace]()
+	for _, part := range []reflect.Type{agent, workspace} {
 		for _, key := range config.KeysOf(part) {
 			require.Regexp(t, "[`\"]"+key+"[`\"]", all["docs/reference.md"])
 		}

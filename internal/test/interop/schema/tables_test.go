@@ -248,7 +248,8 @@ func describe(t *testing.T, stable, unstable definitions, version string) string
 	}
 	for _, m := range protocol.Methods() {
 		if m.Handling != protocol.Served {
-			add(m.Name, "the "+sides[m.Side], has("method", fmt.Sprintf("%s %s", m.Side, m.Name)), m.Handling, m.Why)
+			in := has("method", fmt.Sprintf("%s %s", m.Side, m.Name))
+			add(m.Name, "the "+sides[m.Side], in, m.Handling, m.Why)
 		}
 	}
 	for _, c := range protocol.AgentCapabilities() {
