@@ -26,8 +26,7 @@ func ownCommands() []slashCommand {
 	return []slashCommand{
 		{"compact", "[WHAT TO KEEP]",
 			"Replace the conversation with a summary, to make room for more", (*modelTurn).compact},
-		{"undo", "", "Forget your last prompt and the answer, and restore the files that were " +
-			"changed; asks first", (*modelTurn).undo},
+		{"undo", "", "Forget your last prompt and the answer; files stay as they are", (*modelTurn).undo},
 		{"model", "[NAME]", "Show the models, or choose the one that answers", (*modelTurn).chooseModel},
 		{"help", "", "Show this list", (*modelTurn).help},
 	}

@@ -15,7 +15,7 @@
 //
 //	model.go, session.go   the backend and its sessions
 //	commands.go            slash commands
-//	undo.go, undo_files.go /undo
+//	undo.go                /undo
 //	shares.go              how much of the model's context its instructions and tools may have
 //	turn.go                the loop of a turn: send a request, run its tool calls, repeat
 //	answer.go              shows an answer while it arrives, and what it has used
@@ -47,7 +47,6 @@
 //
 //	a change of a file     modelCall.permit in permission.go; permission.WhyAsk for changes that ask
 //	                       although the mode allows edits
-//	/undo                  modelTurn.restore in undo_files.go
 //	a command              modelCall.permitCommand in run_command.go
 //	a tool of a server     mcpCall.askPermission in permission.go of package acp/internal/servers
 //	an unlisted resource   modelCall.readResource in server_resources.go

@@ -121,8 +121,7 @@ func TestSlashCommands(t *testing.T) {
 		"compact": "Replace the conversation with a summary, to make room for more",
 		"greet":   "Command of " + label + ": Greets people", "fix": "Skill of " + label +
 			": Fixes it.",
-		"undo": "Forget your last prompt and the answer, and restore the files that were changed; " +
-			"asks first",
+		"undo":  "Forget your last prompt and the answer; files stay as they are",
 		"model": "Show the models, or choose the one that answers", "help": "Show this list",
 		"roots": names["roots"], "mcp": names["mcp"], "permissions": names["permissions"],
 	}, names)

@@ -17,7 +17,7 @@ import (
 // span is a part of the stored history: a prompt and what followed it.
 type span struct {
 	from, to int    // the updates number from to to-1
-	hidden   bool   // the model does not see it: a slash command, or left out without a tool call
+	hidden   bool   // the model does not see it: a slash command, or left out
 	acted    bool   // it has tool calls
 	at       place  // in the conversation
 	said     string // the first text of the prompt
@@ -60,11 +60,10 @@ func (l *turnLog) follow(c *conversation, i int, u backend.Update, foreign bool)
 	}
 }
 
-// hide notes that the prompts after a place were left out. Those with tool calls can still be
-// undone alone, because they may have changed files.
+// hide notes that the prompts after a place were left out.
 func (l *turnLog) hide(from place) {
 	for i, turn := range l.turns {
-		l.turns[i].hidden = turn.hidden || !turn.acted && !turn.at.isBefore(from)
+		l.turns[i].hidden = turn.hidden || !turn.at.isBefore(from)
 	}
 }
 
@@ -131,8 +130,8 @@ func (s *modelSession) readLog() (turnLog, error) {
 	return log, nil
 }
 
-// undo answers /undo. It restores files first, each as a whole, and forgets the prompt at the end:
-// if the program is killed in between, the next /undo does the rest.
+// undo answers /undo. Files stay as they are: nothing here knows what others did to them since, or
+// what commands did.
 func (t *modelTurn) undo(ctx context.Context, _ string) (backend.Raw, error) {
 	stopped := backend.Stopped(sdk.StopReasonEndTurn)
 	log, err := t.readLog()
@@ -143,21 +142,15 @@ func (t *modelTurn) undo(ctx context.Context, _ string) (backend.Raw, error) {
 	if n == 0 {
 		return stopped, t.note(ctx, "There is no prompt to undo.")
 	}
-	last := log.turns[len(log.turns)-n]
-	changes, err := t.changesSince(last.from)
-	if err != nil {
-		return nil, err
-	}
-	report, err := t.restoreFiles(ctx, changes)
-	if err != nil {
-		return nil, err
-	}
-	ctx = context.WithoutCancel(ctx) // files are restored
-	said := text.Code(text.Line(text.Plain(last.said), 100))
-	if last.said == "" {
+	undone := log.turns[len(log.turns)-n:]
+	said := text.Code(text.Line(text.Plain(undone[0].said), 100))
+	if undone[0].said == "" {
 		said = "your last prompt"
 	}
-	report = "The model has forgotten " + said + " and what followed.\n" + report
+	report := "The model has forgotten " + said + " and what followed.\n"
+	if slices.ContainsFunc(undone, func(s span) bool { return s.acted }) {
+		report += "\nFiles stay as they are. To see what was changed, look at the calls above, or ask git.\n"
+	}
 	err = t.updates.Commit(ctx, meta{Note: true, Undone: true}.message(report))
 	if err != nil {
 		return nil, err

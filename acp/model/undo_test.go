@@ -1,10 +1,7 @@
 package model
 
 import (
-	"context"
-	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,12 +9,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
-	"github.com/acp-agent/acp-agent/internal/test/memstore"
 )
-
-func ordered(tool string, pairs ...any) modelserver.Order {
-	return modelserver.UseWith(tool, arguments(pairs...))
-}
 
 // The model no longer sees an undone prompt: in the session, after a restart and in a copy. The
 // history that is shown keeps it.
@@ -82,136 +74,20 @@ func TestUndoForgetsSummaries(t *testing.T) {
 	}
 }
 
-// Files are restored if the user agrees and they are as the model left them.
+// Files stay as the model left them, and the answer says so.
 //
-// Clauses A30, B3.
-func TestUndoRestoresFiles(t *testing.T) {
-	outside := dirtest.New(t, "kept.txt", "outside\n")
-	root := dirtest.New(t, "replaced.txt", "old\n", "edited.txt", "one\ntwo\n",
-		"deleted.txt", "precious\n", "moved.txt", "M\n", "touched.txt", "T\n", "linked.txt", "L\n",
-		"far.txt", "F\n", "restored.txt", "R\n")
-	at := func(name string) string { return filepath.Join(root, name) }
+// Clause B3.
+func TestUndoKeepsFiles(t *testing.T) {
+	root := dirtest.New(t, "a.txt", "old\n")
 	e := open(t, setup{roots: []string{root}})
 	e.answer(allowOnce)
-	e.prompt("Do it",
-		ordered("write_file", "path", "replaced.txt", "content", "new\n"),
-		ordered("write_file", "path", "replaced.txt", "content", "newer\n"),
-		ordered("edit_file", "path", "edited.txt", "old_text", "two", "new_text", "2"),
-		ordered("write_file", "path", "sub/made.txt", "content", "made\n"),
-		ordered("write_file", "path", "brief.txt", "content", "b\n"),
-		ordered("delete_file", "path", "brief.txt"),
-		ordered("delete_file", "path", "deleted.txt"),
-		ordered("edit_file", "path", "moved.txt", "old_text", "M", "new_text", "m"),
-		ordered("move_file", "path", "moved.txt", "to", "there.txt"),
-		ordered("move_file", "path", "far.txt", "to", "away.txt"),
-		ordered("write_file", "path", "touched.txt", "content", "t\n"),
-		ordered("write_file", "path", "linked.txt", "content", "l\n"),
-		ordered("write_file", "path", "restored.txt", "content", "r\n"),
-		modelserver.Run("true"), modelserver.Say("Done."))
-	require.Equal(t, "newer\n", read(t, at("replaced.txt")))
-	require.Equal(t, "m\n", read(t, at("there.txt")))
-	require.NoError(t, os.WriteFile(at("touched.txt"), []byte("mine\n"), 0o600))
-	require.NoError(t, os.WriteFile(at("restored.txt"), []byte("R\n"), 0o600))
-	require.NoError(t, os.Remove(at("linked.txt")))
-	require.NoError(t, os.Symlink(filepath.Join(outside, "kept.txt"), at("linked.txt")))
-
+	e.prompt("Do it", modelserver.Write("a.txt", "new\n"), modelserver.Say("Done."))
 	r := e.prompt("/undo")
-	require.Len(t, r.asked, 1)
-	require.Equal(t, "Restore 6 files as before the prompt", r.asked[0].Call.Title)
-	said := r.text()
-	restored, kept, _ := strings.Cut(said, "Not restored:")
-	for name, content := range map[string]string{"replaced.txt": "old\n",
-		"edited.txt": "one\ntwo\n", "deleted.txt": "precious\n", "moved.txt": "M\n"} {
-		require.Equal(t, content, read(t, at(name)))
-		require.Contains(t, restored, name)
-	}
-	for _, name := range []string{"sub/made.txt", "there.txt"} {
-		require.NoFileExists(t, at(name))
-		require.Contains(t, restored, name)
-	}
-	require.NotContains(t, said, "brief.txt")
-	require.NotContains(t, said, "restored.txt", "it is as before")
-	require.Equal(t, "mine\n", read(t, at("touched.txt")))
-	require.Equal(t, "F\n", read(t, at("away.txt")))
-	require.Equal(t, "outside\n", read(t, filepath.Join(outside, "kept.txt")))
-	require.Regexp(t, `touched\.txt.*: it has changed since`, kept)
-	require.Regexp(t, `linked\.txt.*: `, kept)
-	require.Regexp(t, `away\.txt.*: it was moved from .*far\.txt`, kept)
-	require.Contains(t, said, "Changes made by commands and MCP servers are not undone")
+	require.Empty(t, r.asked)
+	require.Contains(t, r.text(), "Files stay as they are.")
+	require.Equal(t, "new\n", read(t, filepath.Join(root, "a.txt")))
 	e.goOn()
 	require.NotContains(t, e.last().Text(), "Do it")
-}
-
-// Clause B3.
-func TestUndoKeepsFilesIfTheUserSaysSo(t *testing.T) {
-	for _, answer := range []decision{rejectOnce, cancelQuestion} {
-		t.Run(string(answer), func(t *testing.T) {
-			root := dirtest.New(t, "a.txt", "old\n")
-			e := open(t, setup{roots: []string{root}})
-			e.answer(allowOnce)
-			e.prompt("Do it", modelserver.Write("a.txt", "new\n"))
-			e.answer(answer)
-			r := e.prompt("/undo")
-			require.Equal(t, "new\n", read(t, filepath.Join(root, "a.txt")))
-			e.goOn()
-			if answer == cancelQuestion {
-				require.Contains(t, e.last().Text(), "Do it", "nothing is undone")
-				return
-			}
-			require.Contains(t, r.text(), "The files were not changed.")
-			require.NotContains(t, e.last().Text(), "Do it")
-		})
-	}
-}
-
-// If the program ends after some files were restored, nothing is forgotten, and /undo does the
-// rest.
-//
-// Clause B3.
-func TestUndoAgain(t *testing.T) {
-	root := dirtest.New(t, "a.txt", "A\n", "b.txt", "B\n")
-	store := memstore.New(t)
-	e := open(t, setup{roots: []string{root}, store: store})
-	e.answer(allowOnce)
-	e.prompt("Do it", modelserver.Write("a.txt", "a\n"), modelserver.Write("b.txt", "b\n"),
-		modelserver.Write("c.txt", "c\n"))
-	e.mu.Lock()
-	e.onAsk = func(context.Context, question) decision { // as if it had been killed in between
-		require.NoError(t, os.WriteFile(filepath.Join(root, "a.txt"), []byte("A\n"), 0o600))
-		return cancelQuestion
-	}
-	e.mu.Unlock()
-	e.prompt("/undo")
-	e.restart()
-	e.answer(allowOnce)
-	r := e.prompt("/undo")
-	require.Equal(t, "Restore 2 files as before the prompt", r.asked[0].Call.Title)
-	require.Equal(t, "A\n", read(t, filepath.Join(root, "a.txt")))
-	require.Equal(t, "B\n", read(t, filepath.Join(root, "b.txt")))
-	require.NoFileExists(t, filepath.Join(root, "c.txt"))
-}
-
-// A file that changes while the user is asked is kept.
-//
-// Clause A30.
-func TestUndoChecksFilesAgain(t *testing.T) {
-	root := dirtest.New(t, "a.txt", "A\n")
-	e := open(t, setup{roots: []string{root}})
-	e.answer(allowOnce)
-	e.prompt("Do it", modelserver.Write("a.txt", "a\n"), modelserver.Write("b.txt", "b\n"))
-	e.mu.Lock()
-	e.onAsk = func(context.Context, question) decision {
-		for _, name := range []string{"a.txt", "b.txt"} {
-			require.NoError(t, os.WriteFile(filepath.Join(root, name), []byte("mine\n"), 0o600))
-		}
-		return allowOnce
-	}
-	e.mu.Unlock()
-	said := e.prompt("/undo").text()
-	require.Equal(t, "mine\n", read(t, filepath.Join(root, "a.txt")))
-	require.Equal(t, "mine\n", read(t, filepath.Join(root, "b.txt")))
-	require.Regexp(t, `a\.txt.*changed since`, said)
-	require.Regexp(t, `b\.txt.*changed since`, said)
 }
 
 func TestHelp(t *testing.T) {
