@@ -23,7 +23,8 @@ func newWorktree(set *settings) *cobra.Command {
 	return commandGroup(&cobra.Command{
 		Use:   "worktree",
 		Short: "Work on one task in worktrees of several repositories",
-	}, newWorktreeAdd(set), newWorktreeList(set), newWorktreeRemove(set))
+	}, newWorktreeAdd(set), newWorktreeList(set), newWorktreeCommit(set),
+		newWorktreeRemove(set))
 }
 
 // worktrees returns the registry of worktrees.
@@ -106,54 +107,92 @@ func printWorktrees(s streams, made worktree.Set) error {
 	return err
 }
 
+// repositoryReport is a worktree with how far the work in it is.
+type repositoryReport struct {
+	*worktree.Repository
+	Status worktree.Status `json:"status"`
+}
+
+// taskReport describes the worktrees of a task.
+type taskReport struct {
+	worktree.Set
+	Repositories []repositoryReport `json:"repositories"`
+}
+
+func reportTask(ctx context.Context, task worktree.Set) taskReport {
+	report := taskReport{Set: task, Repositories: []repositoryReport{}}
+	for _, r := range task.Repositories {
+		report.Repositories = append(report.Repositories, repositoryReport{r, r.Status(ctx)})
+	}
+	return report
+}
+
+// merges returns the commands that merge the branches.
+func (t taskReport) merges() (commands []string) {
+	for _, r := range t.Repositories {
+		if command := r.Merge(r.Status); command != "" {
+			commands = append(commands, command)
+		}
+	}
+	return commands
+}
+
+// printMerges prints the commands that merge branches, if there are any.
+func (set *settings) printMerges(commands []string) error {
+	if len(commands) == 0 {
+		return nil
+	}
+	_, err := fmt.Fprintf(set.out, "To merge their branches:\n  %s\n", strings.Join(commands, "\n  "))
+	return err
+}
+
 func newWorktreeList(set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list [--json]",
-		Short: "Show the worktrees, and how to merge their branches",
+		Short: "Show the worktrees, and how far the work in them is",
 		Args:  noArgs,
-		RunE: func(*cobra.Command, []string) error {
-			all, err := set.worktrees().List()
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			found, err := set.worktrees().List()
 			if err != nil {
 				return err
 			}
-			return set.print(append([]worktree.Set{}, all...), func() error {
-				return listWorktrees(set.streams, all)
-			})
+			all := []taskReport{}
+			for _, task := range found {
+				all = append(all, reportTask(cmd.Context(), task))
+			}
+			return set.print(all, func() error { return set.listWorktrees(all) })
 		},
 	}
 	set.accept(cmd, "state-dir", "json")
 	return cmd
 }
 
-func listWorktrees(s streams, all []worktree.Set) error {
+func (set *settings) listWorktrees(all []taskReport) error {
 	if len(all) == 0 {
-		s.note("there are no worktrees; acp-agent worktree add NAME makes them")
+		set.note("there are no worktrees; acp-agent worktree add NAME makes them")
 		return nil
 	}
-	table := terminal.NewTable(s.out, "NAME", "FOLDER", "ORIGINAL")
+	table := terminal.NewTable(set.out, "NAME", "FOLDER", "STATE")
 	var merges []string
-	for _, set := range all {
-		for _, r := range set.Repositories {
-			path := text.Printable(r.Path)
-			if set.State != worktree.Complete {
-				path += " (" + string(set.State) + ": run acp-agent worktree remove)"
-			} else if missing := r.Missing(); missing != "" {
-				path += " (" + missing + ")"
+	for _, task := range all {
+		for _, r := range task.Repositories {
+			state := r.Status.String()
+			if task.State != worktree.Complete {
+				state = string(task.State) + ": run acp-agent worktree remove"
 			}
-			table.Row(text.Printable(set.Name), path, text.Printable(r.Top))
-			merges = append(merges, r.Merge())
+			table.Row(text.Printable(task.Name), text.Printable(r.Path), state)
 		}
-		for _, f := range set.Folders {
+		for _, f := range task.Folders {
 			if f.Shared {
-				table.Row(text.Printable(set.Name), text.Printable(f.Path), "(shared)")
+				table.Row(text.Printable(task.Name), text.Printable(f.Path), "shared")
 			}
 		}
+		merges = append(merges, task.merges()...)
 	}
 	if err := table.Print(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(s.out, "\nTo merge their branches:\n  %s\n", strings.Join(merges, "\n  "))
-	return err
+	return set.printMerges(merges)
 }
 
 func newWorktreeRemove(set *settings) *cobra.Command {
@@ -162,6 +201,11 @@ func newWorktreeRemove(set *settings) *cobra.Command {
 		Short: "Remove worktrees in which nothing can be lost",
 		Args:  takes(1, 1, "one NAME", "; acp-agent worktree list shows them"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			task, err := set.worktrees().Find(args[0])
+			if err != nil {
+				return err
+			}
+			merges := reportTask(cmd.Context(), task).merges()
 			removed, err := set.worktrees().Remove(cmd.Context(), args[0])
 			if err != nil {
 				return err
@@ -170,12 +214,8 @@ func newWorktreeRemove(set *settings) *cobra.Command {
 				return terminal.Say(set.out, "removed what was made of the worktrees %s, with its "+
 					"branches", text.Printable(removed.Name))
 			}
-			fmt.Fprintf(set.out, "removed the worktrees %s; to merge their branches:\n",
-				text.Printable(removed.Name))
-			for _, r := range removed.Repositories {
-				fmt.Fprintln(set.out, " ", r.Merge())
-			}
-			return nil
+			fmt.Fprintf(set.out, "removed the worktrees %s\n", text.Printable(removed.Name))
+			return set.printMerges(merges)
 		},
 	}
 	set.accept(cmd, "state-dir")

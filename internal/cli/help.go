@@ -23,7 +23,7 @@ var overview = [...]struct {
 	commands []string
 }{
 	{"First", []string{"setup", "doctor", "run", "sessions", "agents"}},
-	{"Sessions", []string{"models", "permissions", "discover", "worktree", "inspect"}},
+	{"Sessions", []string{"models", "permissions", "discover", "worktree", "diff", "inspect"}},
 	{"Other machines and programs", []string{"serve", "connect", "tokens", "mcp", "sandbox"}},
 	{"The program", []string{"acp", "completion", "version"}},
 }

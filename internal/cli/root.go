@@ -64,7 +64,7 @@ func newRoot(s streams) *cobra.Command {
 	root.Flags().AddFlagSet(set.flags)
 	root.Flags().BoolVarP(&showVersion, "version", "v", false, "print the version")
 	root.AddCommand(newRun(set), newSessions(set), newAgents(set),
-		newModels(set), newWorktree(set), newDiscover(set), newMCP(set),
+		newModels(set), newWorktree(set), newDiff(set), newDiscover(set), newMCP(set),
 		newMCPRelay(set), newPermissions(set), newSandbox(set), newServe(set),
 		newConnect(set), newTokens(set), newInspect(set), newDoctor(set),
 		newSetup(set), newVersion(set), newACP(set))

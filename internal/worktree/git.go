@@ -34,6 +34,7 @@ type git struct {
 	writes []string // the directories that it may change; nil for a command that only reads
 
 	settings []setting // override the configuration of the repository
+	env      []string
 }
 
 // setting is a value of git's configuration.
@@ -51,10 +52,14 @@ var always = []setting{
 	{"maintenance.auto", "false"},
 }
 
+// guarded is the environment for repositories whose configuration is overridden.
+var guarded = []string{"LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0",
+	"GIT_LFS_SKIP_SMUDGE=1", "GIT_ALLOW_PROTOCOL=none", "GIT_NO_LAZY_FETCH=1"}
+
 // newGit returns how git runs in dir. It reads the names of all filters and hooks of the
 // configuration, to turn them off.
 func newGit(ctx context.Context, dir string) (git, error) {
-	g := git{dir: dir, settings: always}
+	g := git{dir: dir, settings: always, env: guarded}
 	names, err := g.output(ctx, "config", "--null", "--name-only", "--get-regexp", `^(filter|hook)\.`)
 	if exit, ok := errors.AsType[*process.ExitError](err); ok && exit.Code == 1 {
 		return g, nil // there are none
@@ -144,9 +149,7 @@ func (g git) output(ctx context.Context, args ...string) (string, error) {
 
 // command returns the command line, environment and sandbox of git.
 func (g git) command(args []string) (process.Command, error) {
-	env := []string{"LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0",
-		"GIT_LFS_SKIP_SMUDGE=1", "GIT_ALLOW_PROTOCOL=none", "GIT_NO_LAZY_FETCH=1",
-		"GIT_CONFIG_COUNT=" + strconv.Itoa(len(g.settings))}
+	env := append(slices.Clone(g.env), "GIT_CONFIG_COUNT="+strconv.Itoa(len(g.settings)))
 	for i, s := range g.settings { // not -c, which cannot express every name
 		n := strconv.Itoa(i)
 		env = append(env, "GIT_CONFIG_KEY_"+n+"="+s.key, "GIT_CONFIG_VALUE_"+n+"="+s.value)
@@ -170,7 +173,8 @@ func (g git) command(args []string) (process.Command, error) {
 // environment returns our environment without what changes which repository git works on or how.
 func environment() []string {
 	kept := []string{"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM",
-		"GIT_CEILING_DIRECTORIES", "GIT_EXEC_PATH"}
+		"GIT_CEILING_DIRECTORIES", "GIT_EXEC_PATH", "GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL",
+		"GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"}
 	return slices.DeleteFunc(os.Environ(), func(variable string) bool {
 		name, _, _ := strings.Cut(variable, "=")
 		return strings.HasPrefix(name, "GIT_") && !slices.Contains(kept, name)

@@ -2,6 +2,7 @@ package worktree
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -101,9 +102,28 @@ func exists(path string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// Merge returns the command that merges the branch into what the user has checked out.
-func (r *Repository) Merge() string {
-	return "git -C " + text.ShellWord(r.Top) + " merge " + text.ShellWord(r.Branch)
+// Merge returns the command that merges what is checked out now into what the user has checked out,
+// or "" if there is nothing to merge.
+func (r *Repository) Merge(s Status) string {
+	if s.Problem != "" || s.Branch == "" || s.Ahead == 0 {
+		return ""
+	}
+	return "git -C " + text.ShellWord(r.Top) + " merge " + text.ShellWord(s.Branch)
+}
+
+// Push returns the command that pushes the branch, or "" if the repository has no remote.
+func (r *Repository) Push(ctx context.Context) string {
+	g, err := newGit(ctx, r.Path)
+	if err != nil {
+		return ""
+	}
+	remotes, err := g.line(ctx, "remote")
+	remote, _, _ := strings.Cut(remotes, "\n")
+	if err != nil || remote == "" {
+		return ""
+	}
+	return "git -C " + text.ShellWord(r.Path) + " push -u " + text.ShellWord(remote) + " " +
+		text.ShellWord(r.Branch)
 }
 
 // Roots returns the folders of a session in the worktrees.

@@ -45,7 +45,14 @@ func newStage(t *testing.T) *stage {
 	return &stage{t, dir, worktree.NewRegistry(filepath.Join(dir, "state"), filepath.Join(dir, "trees"))}
 }
 
-func (s *stage) path(names ...string) string { return filepath.Join(s.dir, filepath.Join(names...)) }
+// path returns a path in the directory of the test, unless it is absolute.
+func (s *stage) path(names ...string) string {
+	name := filepath.Join(names...)
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(s.dir, name)
+}
 
 func (s *stage) write(name, content string) string {
 	s.t.Helper()
@@ -58,11 +65,8 @@ func (s *stage) write(name, content string) string {
 // git runs git in a directory of the stage.
 func (s *stage) git(dir string, args ...string) string {
 	s.t.Helper()
-	if !filepath.IsAbs(dir) {
-		dir = s.path(dir)
-	}
 	cmd := exec.CommandContext(s.t.Context(), "git", args...)
-	cmd.Dir = dir
+	cmd.Dir = s.path(dir)
 	out, err := cmd.CombinedOutput()
 	require.NoError(s.t, err, "git %v: %s", args, out)
 	return strings.TrimSpace(string(out))
@@ -194,7 +198,7 @@ func TestMakeWorktreesOfAllFolders(t *testing.T) {
 
 	// They can be used, and removed when everything is committed.
 	tree := set.Folders[0].Path
-	s.write(strings.TrimPrefix(tree, s.dir)+"/more.txt", "more")
+	s.write(tree+"/more.txt", "more")
 	_, err = s.registry.Remove(t.Context(), "topic/one")
 	require.ErrorContains(t, err, tree+" stays: it has 1 uncommitted change")
 	require.DirExists(t, set.Folders[1].Path)

@@ -1,0 +1,222 @@
+package worktree
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// FileChange is a file that differs from the commit on which the work in a worktree began, committed
+// or not. A file that git does not know, and does not ignore, has been added.
+type FileChange struct {
+	// Path is relative to the worktree, with slashes.
+	Path string `json:"path"`
+	// Added and Removed are numbers of lines, 0 for a binary file.
+	Added   int  `json:"added"`
+	Removed int  `json:"removed"`
+	Binary  bool `json:"binary,omitempty"`
+}
+
+// ChangedFiles returns the files that differ, by path.
+func (r *Repository) ChangedFiles(ctx context.Context) ([]FileChange, error) {
+	said, err := r.diff(ctx, "--numstat", "-z")
+	changes := []FileChange{}
+	for line := range strings.SplitSeq(strings.TrimSuffix(said, "\x00"), "\x00") {
+		added, rest, _ := strings.Cut(line, "\t")
+		removed, path, ok := strings.Cut(rest, "\t")
+		if !ok {
+			continue
+		}
+		c := FileChange{Path: path, Binary: added == "-"}
+		c.Added, _ = strconv.Atoi(added)
+		c.Removed, _ = strconv.Atoi(removed)
+		changes = append(changes, c)
+	}
+	return changes, err
+}
+
+// Patch returns the differences as git prints them.
+func (r *Repository) Patch(ctx context.Context) (string, error) {
+	return r.diff(ctx, "--patch", "--binary")
+}
+
+// diff compares the worktree with the commit on which the work began. It gives git an index and
+// objects of its own, so that nothing of the repository changes.
+func (r *Repository) diff(ctx context.Context, format ...string) (said string, err error) {
+	g, own, err := r.identify(ctx, r.Path)
+	if err != nil {
+		return "", err
+	}
+	begun, err := r.begun(ctx, g)
+	if err != nil {
+		return "", err
+	}
+	dir, err := os.MkdirTemp("", "acp-agent-diff-*")
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	index, objects := filepath.Join(dir, "index"), filepath.Join(dir, "objects")
+	if err := errors.Join(os.Mkdir(objects, 0o700), copyIndex(own, index)); err != nil {
+		return "", err
+	}
+	g.env = append(slices.Clone(g.env), "GIT_INDEX_FILE="+index, "GIT_LITERAL_PATHSPECS=1",
+		"GIT_OBJECT_DIRECTORY="+objects,
+		"GIT_ALTERNATE_OBJECT_DIRECTORIES="+filepath.Join(r.Common, "objects"))
+	if err := g.intendToAdd(ctx, dir); err != nil {
+		return "", err
+	}
+	return g.output(ctx, slices.Concat([]string{"diff", "--no-ext-diff", "--no-textconv",
+		"--no-renames", "--no-color", "--ignore-submodules=dirty"}, format, []string{begun, "--"})...)
+}
+
+// intendToAdd lets the index in dir, which is not the worktree's, have the files that git does not
+// know, but not the repositories among them.
+func (g git) intendToAdd(ctx context.Context, dir string) error {
+	unknown, err := g.output(ctx, "ls-files", "--others", "--exclude-standard", "-z")
+	if err != nil {
+		return err
+	}
+	var files strings.Builder
+	for name := range strings.SplitSeq(unknown, "\x00") {
+		if name != "" && !strings.HasSuffix(name, "/") {
+			files.WriteString(name + "\x00")
+		}
+	}
+	list := filepath.Join(dir, "files")
+	if err := os.WriteFile(list, []byte(files.String()), 0o600); err != nil || files.Len() == 0 {
+		return err
+	}
+	_, err = g.writing(dir).output(ctx, "add", "--intent-to-add", "--pathspec-from-file="+list,
+		"--pathspec-file-nul")
+	return err
+}
+
+// copyIndex copies the index of the checkout with git's directory own. A checkout may have none.
+func copyIndex(own, to string) error {
+	index, err := os.ReadFile(filepath.Join(own, "index"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return errors.Join(err, os.WriteFile(to, index, 0o600))
+}
+
+// begun returns the commit on which the work in the worktree begins: the one from which it was made,
+// or a later one that it shares with the original's, after a rebase for example.
+func (r *Repository) begun(ctx context.Context, g git) (string, error) {
+	original, err := r.originalHead(ctx)
+	if err != nil || original == "" {
+		return r.Base, err
+	}
+	shared, err := g.line(ctx, "merge-base", "HEAD", original)
+	if err != nil {
+		return r.Base, nil // they share none
+	}
+	if head, err := g.line(ctx, "rev-parse", "HEAD"); err != nil || head == shared { // merged
+		return r.Base, err
+	}
+	if _, err := g.output(ctx, "merge-base", "--is-ancestor", r.Base, shared); err != nil {
+		return r.Base, nil // the original went back
+	}
+	return shared, nil
+}
+
+// originalHead returns the commit that the original has checked out, "" if it has none or is gone.
+func (r *Repository) originalHead(ctx context.Context) (string, error) {
+	if !exists(r.Top) {
+		return "", nil
+	}
+	g, err := newGit(ctx, r.Top)
+	if err != nil {
+		return "", err
+	}
+	head, err := g.line(ctx, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+	if err != nil {
+		return "", nil // an unborn branch
+	}
+	return head, nil
+}
+
+// Status is how far the work in a worktree is.
+type Status struct {
+	// Branch is what the worktree has checked out now, "" for a commit that is on no branch.
+	Branch string `json:"branch"`
+	// Changed is the number of files with changes that are not committed.
+	Changed int `json:"changed"`
+	// Ahead is the number of commits that the original does not have checked out, and Behind that of
+	// those which it has more. Merged says that the branch has commits, and the original has all.
+	Ahead  int  `json:"ahead"`
+	Behind int  `json:"behind"`
+	Merged bool `json:"merged,omitempty"`
+	// Problem says why the rest is not known, or "".
+	Problem string `json:"problem,omitempty"`
+}
+
+// Status finds out how far the work is.
+func (r *Repository) Status(ctx context.Context) Status {
+	s, err := r.status(ctx)
+	if missing := r.Missing(); missing != "" {
+		s.Problem = missing
+	} else if err != nil {
+		s.Problem = err.Error()
+	}
+	return s
+}
+
+func (r *Repository) status(ctx context.Context) (s Status, err error) {
+	g, _, err := r.identify(ctx, r.Path)
+	if err != nil {
+		return s, err
+	}
+	changed, err := g.output(ctx, "status", "--porcelain", "-z", "--no-renames",
+		"--untracked-files=all", "--ignore-submodules=dirty")
+	if err != nil {
+		return s, err
+	}
+	s.Changed = strings.Count(changed, "\x00")
+	s.Branch, _ = g.line(ctx, "symbolic-ref", "--quiet", "--short", "HEAD")
+	head, err := g.line(ctx, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+	if err != nil {
+		return s, errors.New("no commit")
+	}
+	original, err := r.originalHead(ctx)
+	if err != nil || original == "" {
+		return s, cmp.Or(err, errors.New("the original has no commit"))
+	}
+	counts, err := g.line(ctx, "rev-list", "--left-right", "--count", original+"..."+head)
+	if err == nil {
+		_, err = fmt.Sscan(counts, &s.Behind, &s.Ahead)
+	}
+	s.Merged = err == nil && s.Ahead == 0 && head != r.Base
+	return s, err
+}
+
+// String returns the status in a few words.
+func (s Status) String() string {
+	if s.Problem != "" {
+		return s.Problem
+	}
+	var words []string
+	for _, n := range []struct {
+		count int
+		word  string
+	}{{s.Changed, "changed"}, {s.Ahead, "ahead"}, {s.Behind, "behind"}} {
+		if n.count > 0 {
+			words = append(words, strconv.Itoa(n.count)+" "+n.word)
+		}
+	}
+	switch {
+	case s.Merged:
+		words = append(words, "merged")
+	case words == nil:
+		words = []string{"nothing changed"}
+	}
+	return strings.Join(words, ", ")
+}
