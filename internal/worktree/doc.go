@@ -12,5 +12,7 @@
 //	make.go      making it in a hidden folder, and undoing what was made after an error or a kill
 //	copy.go      ignored files that the user wants in new worktrees
 //	registry.go  the worktrees that were made
+//	changes.go   what was done in them, and how far it is
+//	commit.go    committing it in all repositories, as the user does
 //	remove.go    removing them; inspect.go what speaks against it, busy_linux.go who uses them
 package worktree
