@@ -53,7 +53,7 @@ func code(err error) string {
 // mayRepeat reports whether a call that failed had no effect, and may succeed if it is repeated.
 func mayRepeat(err error) bool {
 	switch code(err) {
-	case "40001", "40P01", tooManyConnections: // the first ones: serialization failure, deadlock
+	case "40001", "40P01", "25006", tooManyConnections: // serialization, deadlock, read-only
 		return true
 	}
 	return errors.Is(err, core.ErrChanged) || errors.As(err, new(*uncommittedError)) || pgconn.SafeToRetry(err)

@@ -29,11 +29,11 @@ func (d *database) AddPassages(
 		each[i] = []any{owner, strand, p.Seq, said, string(p.Role),
 			strings.ReplaceAll(p.Text, "\x00", " "), vector(owner, p.Text)}
 	}
-	return tx.ExecEach(`
+	return tx.Exec(`
 		WITH added AS (
 			INSERT INTO passages (owner, strand, seq, said, role, body) VALUES ($1, $2, $3, $4, $5, $6)
 			RETURNING key
-		) INSERT INTO words (owner, passage, words) SELECT $1, key, $7::text::tsvector FROM added`, each)
+		) INSERT INTO words (owner, passage, words) SELECT $1, key, $7::text::tsvector FROM added`, each...)
 }
 
 // lexemes returns how a word is indexed: with the beginning of a hash of the owner. A word has only
@@ -83,7 +83,7 @@ func (d *database) FindPassages(
 	tx core.Tx, owner string, terms []sessionstore.Term, limit int,
 ) (keys []int64, err error) {
 	wanted := condition(owner, terms)
-	if _, err := tx.Exec("SELECT set_config('acp_agent.search', $1, true)", wanted); err != nil {
+	if err := tx.Exec("SELECT set_config('acp_agent.search', $1, true)", []any{wanted}); err != nil {
 		return nil, err
 	}
 	// The words come first: the planner knows little about how many passages have them.

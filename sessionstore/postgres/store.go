@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -264,52 +265,110 @@ const (
 
 // Transact implements [core.Database].
 func (d *database) Transact(
-	ctx context.Context, owner string, a core.Access, do func(core.Tx, int64) error,
+	ctx context.Context, owner string, a core.Access, do func(core.Tx) error,
 ) error {
 	conn, err := d.pool.Acquire(ctx)
 	if err != nil {
 		return err
 	}
 	defer conn.Release() // which closes a connection that is still in a transaction
-	tx := &transaction{conn.Conn(), ctx}
+	tx := &transaction{conn: conn.Conn(), ctx: ctx, queued: &pgx.Batch{}}
 	begin := beginWrite
 	if a == core.Read || a == core.Probe {
 		begin = beginRead
 	}
-	now, err := tx.begin(begin, owner)
-	if err == nil {
-		err = do(tx, now)
-	}
-	if err != nil {
-		if isLost(err) {
-			return &uncommittedError{err}
-		}
-		tx.rollback()
-		return err
-	}
-	return tx.commit()
-}
-
-// transaction is a [core.Tx], whose statements end with ctx.
-type transaction struct {
-	conn *pgx.Conn
-	ctx  context.Context
-}
-
-// begin begins a transaction of an owner in one round trip, and returns the time.
-func (tx *transaction) begin(statement, owner string) (now int64, err error) {
 	name := "owner " + owner
 	if owner == core.Everyone {
 		name = "every owner"
 	}
-	batch := &pgx.Batch{}
-	batch.Queue(statement)
-	batch.Queue(enter, name).QueryRow(func(row pgx.Row) error { return row.Scan(nil, &now) })
-	return now, tx.conn.SendBatch(tx.ctx, batch).Close()
+	tx.queued.Queue(begin)
+	tx.queued.Queue(enter, name)
+	err = do(tx)
+	if err != nil && isLost(err) {
+		return &uncommittedError{err}
+	}
+	if err == nil {
+		err = tx.commit()
+	}
+	if err != nil {
+		tx.rollback()
+	}
+	return err
+}
+
+// transaction is a [core.Tx], whose statements end with ctx. A round trip takes longer than most
+// statements, so those without a result are queued until the next one that has a result, or the
+// commit, and sent together with it.
+type transaction struct {
+	conn   *pgx.Conn
+	ctx    context.Context
+	queued *pgx.Batch
+	now    int64 // 0 until the transaction has begun
+}
+
+// rows are [core.Rows], the results of the last statement that was sent.
+type rows struct {
+	pgx.Rows
+	sent pgx.BatchResults
+}
+
+// Close implements [core.Rows].
+func (r rows) Close() {
+	r.Rows.Close()
+	_ = r.sent.Close() // Err has the error of the statement
+}
+
+// Query implements [core.Tx].
+func (tx *transaction) Query(text string, args ...any) (core.Rows, error) {
+	before := tx.queued.Len()
+	tx.queued.Queue(text, args...)
+	sent := tx.conn.SendBatch(tx.ctx, tx.queued)
+	tx.queued = &pgx.Batch{}
+	// If a statement fails, so do those after it.
+	if tx.now == 0 {
+		before -= 2
+		_, _ = sent.Exec()
+		_ = sent.QueryRow().Scan(nil, &tx.now)
+	}
+	for range before {
+		_, _ = sent.Exec()
+	}
+	found, err := sent.Query()
+	if err != nil {
+		_ = sent.Close()
+		return nil, err
+	}
+	return rows{found, sent}, nil
+}
+
+// run runs a statement without rows, and returns what the database says of it.
+func (tx *transaction) run(text string) (tag pgconn.CommandTag, err error) {
+	found, err := tx.Query(text)
+	if err != nil {
+		return tag, err
+	}
+	found.Close()
+	return found.(rows).CommandTag(), found.Err()
+}
+
+// Exec implements [core.Tx].
+func (tx *transaction) Exec(text string, each ...[]any) error {
+	for _, args := range each {
+		tx.queued.Queue(text, args...)
+	}
+	return nil
+}
+
+// Now implements [core.Tx].
+func (tx *transaction) Now() (now int64, err error) {
+	if tx.now == 0 {
+		_, err = tx.run("SELECT")
+	}
+	return tx.now, err
 }
 
 func (tx *transaction) commit() error {
-	tag, err := tx.conn.Exec(tx.ctx, "COMMIT")
+	tag, err := tx.run("COMMIT")
 	if err == nil && tag.String() != "COMMIT" {
 		err = pgx.ErrTxCommitRollback
 	}
@@ -320,27 +379,4 @@ func (tx *transaction) rollback() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(tx.ctx), closeTimeout)
 	defer cancel()
 	_, _ = tx.conn.Exec(ctx, "ROLLBACK") // if it fails the connection is closed
-}
-
-// Exec implements [core.Tx].
-func (tx *transaction) Exec(text string, args ...any) (changed int64, err error) {
-	tag, err := tx.conn.Exec(tx.ctx, text, args...)
-	return tag.RowsAffected(), err
-}
-
-// ExecEach implements [core.Tx], in one round trip.
-func (tx *transaction) ExecEach(text string, each [][]any) error {
-	if len(each) == 0 {
-		return nil
-	}
-	batch := &pgx.Batch{}
-	for _, args := range each {
-		batch.Queue(text, args...)
-	}
-	return tx.conn.SendBatch(tx.ctx, batch).Close()
-}
-
-// Query implements [core.Tx].
-func (tx *transaction) Query(text string, args ...any) (core.Rows, error) {
-	return tx.conn.Query(tx.ctx, text, args...)
 }

@@ -22,7 +22,7 @@ type gate struct {
 }
 
 func (g *gate) Transact(
-	ctx context.Context, owner string, a core.Access, do func(core.Tx, int64) error,
+	ctx context.Context, owner string, a core.Access, do func(core.Tx) error,
 ) error {
 	if owner != core.Everyone && owner != "" {
 		g.mu.Lock()

@@ -15,8 +15,8 @@ func (f *file) AddPassages(
 	for i, p := range passages {
 		each[i] = []any{owner, strand, p.Seq, said, string(p.Role), separated(p.Text)}
 	}
-	return tx.ExecEach("INSERT INTO passages (owner, strand, seq, said, role, body) "+
-		"VALUES ($1, $2, $3, $4, $5, $6)", each)
+	return tx.Exec("INSERT INTO passages (owner, strand, seq, said, role, body) "+
+		"VALUES ($1, $2, $3, $4, $5, $6)", each...)
 }
 
 // separated returns a text as it is indexed: characters that are words by themselves are

@@ -156,7 +156,7 @@ func (f *file) Traits() core.Traits {
 
 // Transact implements [core.Database].
 func (f *file) Transact(
-	ctx context.Context, _ string, a core.Access, do func(core.Tx, int64) error,
+	ctx context.Context, _ string, a core.Access, do func(core.Tx) error,
 ) error {
 	pool := map[core.Access]*sql.DB{core.Write: f.writer, core.Background: f.purger}[a]
 	o := &sql.TxOptions{ReadOnly: pool == nil}
@@ -173,7 +173,8 @@ func (f *file) Transact(
 	defer conn.Close()
 	// Interrupting a statement would cost the connection, and a transaction is short.
 	return inTransaction(context.WithoutCancel(ctx), conn, o, func(tx *transaction) error {
-		if err := do(tx, f.options.Now().UnixMilli()); err != nil {
+		tx.now = f.options.Now().UnixMilli()
+		if err := do(tx); err != nil {
 			return err
 		}
 		return f.checkIdentity()
@@ -206,6 +207,7 @@ func (f *file) Repeat(err error, _ int, since time.Duration) (time.Duration, boo
 type transaction struct {
 	*sql.Tx
 	ctx context.Context
+	now int64
 }
 
 // inTransaction runs do in a transaction of a connection.
@@ -216,7 +218,7 @@ func inTransaction(
 	if err != nil {
 		return err
 	}
-	if err := do(&transaction{tx, ctx}); err != nil {
+	if err := do(&transaction{Tx: tx, ctx: ctx}); err != nil {
 		if failed := tx.Rollback(); !errors.Is(failed, sql.ErrTxDone) {
 			err = errors.Join(err, failed)
 		}
@@ -225,17 +227,11 @@ func inTransaction(
 	return tx.Commit()
 }
 
-// Exec implements [core.Tx].
-func (t *transaction) Exec(text string, args ...any) (changed int64, err error) {
-	result, err := t.ExecContext(t.ctx, text, args...)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected()
-}
+// Now implements [core.Tx].
+func (t *transaction) Now() (int64, error) { return t.now, nil }
 
-// ExecEach implements [core.Tx].
-func (t *transaction) ExecEach(text string, each [][]any) error {
+// Exec implements [core.Tx].
+func (t *transaction) Exec(text string, each ...[]any) error {
 	if len(each) == 0 {
 		return nil
 	}
@@ -458,7 +454,7 @@ func create(tx *transaction) error {
 		fmt.Sprintf("INSERT INTO meta (version) VALUES (%[1]d); PRAGMA user_version = %[1]d; "+
 			"PRAGMA application_id = %[2]d", core.Version, applicationID),
 	} {
-		if _, err := tx.Exec(text); err != nil {
+		if _, err := tx.ExecContext(tx.ctx, text); err != nil {
 			return err
 		}
 	}

@@ -20,11 +20,8 @@ type Database interface {
 	// Traits are the same at every call.
 	Traits() Traits
 
-	// Transact runs do in a transaction of an owner and commits it. now is the time in milliseconds
-	// since 1970, UTC. If do fails, nothing has changed.
-	Transact(
-		ctx context.Context, owner string, a Access, do func(tx Tx, now int64) error,
-	) error
+	// Transact runs do in a transaction of an owner and commits it. If do fails, nothing has changed.
+	Transact(ctx context.Context, owner string, a Access, do func(Tx) error) error
 	// Repeat reports whether a transaction that failed had no effect and may succeed if it is
 	// repeated after a pause. It was tried a number of times since some time.
 	Repeat(err error, attempts int, since time.Duration) (pause time.Duration, again bool)
@@ -84,10 +81,11 @@ type Traits struct {
 
 // Tx is a transaction.
 type Tx interface {
-	// Exec runs a statement, and returns the number of changed rows.
-	Exec(text string, args ...any) (changed int64, err error)
-	// ExecEach runs a statement with each list of arguments.
-	ExecEach(text string, each [][]any) error
+	// Now returns the time of its beginning in milliseconds since 1970, UTC.
+	Now() (int64, error)
+	// Exec runs a statement with each list of arguments. If it fails, so may the next statement, or
+	// the commit, instead.
+	Exec(text string, each ...[]any) error
 	// Query runs a query. The caller closes the rows.
 	Query(text string, args ...any) (Rows, error)
 }
@@ -105,7 +103,6 @@ type Rows interface {
 type transaction struct {
 	Tx
 	*Store
-	now int64 // the time of its beginning
 }
 
 // failure is the error that has ended a transaction.
@@ -142,13 +139,14 @@ func failed(do func()) (err error) {
 // args returns the arguments of a statement.
 func (tx *transaction) args(args ...any) []any { return append([]any{tx.owner}, args...) }
 
+// now returns the time of the transaction's beginning.
+func (tx *transaction) now() int64 { return got(tx.Now()) }
+
 // exec runs a statement. The arguments are $2 and later.
-func (tx *transaction) exec(text string, args ...any) (changed int64) {
-	return got(tx.Exec(text, tx.args(args...)...))
-}
+func (tx *transaction) exec(text string, args ...any) { must(tx.Exec(text, tx.args(args...))) }
 
 // execEach runs a statement with each list of arguments, which includes the owner.
-func (tx *transaction) execEach(text string, each [][]any) { must(tx.ExecEach(text, each)) }
+func (tx *transaction) execEach(text string, each [][]any) { must(tx.Exec(text, each...)) }
 
 // row reads the one row of a query, and reports whether there is one.
 func (tx *transaction) row(dest []any, text string, args ...any) (found bool) {

@@ -32,7 +32,7 @@ func (s *Store) NewDraft(ctx context.Context, id sessionstore.ID) (sessionstore.
 		}
 		d.strand = tx.next()
 		tx.exec("INSERT INTO drafts (owner, strand, session, started) "+
-			"VALUES ($1, $2, $3, $4)", d.strand, session, tx.now)
+			"VALUES ($1, $2, $3, $4)", d.strand, session, tx.now())
 	})
 	if err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func (s *Store) NewDraft(ctx context.Context, id sessionstore.ID) (sessionstore.
 }
 
 // draftsExpire returns the time before which a draft has begun that is expired now.
-func (tx *transaction) draftsExpire() int64 { return tx.now - maxDraftAge.Milliseconds() }
+func (tx *transaction) draftsExpire() int64 { return tx.now() - maxDraftAge.Milliseconds() }
 
 // Append implements [sessionstore.Draft].
 func (d *draft) Append(ctx context.Context, segment []sessionstore.Update) error {
@@ -129,8 +129,8 @@ func (tx *transaction) purgeSome() (done bool) {
 		{"charges", "key", "session", session},
 	} {
 		where := " FROM " + from.table + " WHERE owner = $1 AND " + from.of + " = $2"
-		if tx.exec("DELETE"+where+" AND "+from.key+" IN (SELECT "+from.key+where+
-			" ORDER BY "+from.key+" DESC LIMIT $3)", from.number, purgedRows) > 0 {
+		if tx.row([]any{new(int64)}, "DELETE"+where+" AND "+from.key+" IN (SELECT "+from.key+where+
+			" ORDER BY "+from.key+" DESC LIMIT $3) RETURNING "+from.key, from.number, purgedRows) {
 			return false
 		}
 	}

@@ -53,7 +53,7 @@ func (s *Store) EndTurn(
 			r.open = 0
 		}
 		tx.add(r, history, states)
-		r.active, r.updated = true, active(r.updated, tx.now)
+		r.active, r.updated = true, active(r.updated, tx.now())
 		if r.complete+1 >= begin { // otherwise a search has to index more
 			tx.index(r)
 		}

@@ -71,16 +71,16 @@ func (tx *transaction) importAll(agent int64, sessions []sessionstore.Imported) 
 		switch r := l.rows[n.StateKey]; l.learns(n) {
 		case isNew:
 			added++
-			l.rows[n.StateKey] = tx.insertImported(agent, n, tx.now) // a list may have it twice
+			l.rows[n.StateKey] = tx.insertImported(agent, n, tx.now()) // a list may have it twice
 		case changed:
 			tx.set(r.id, "title = $3, updated = $4, meta = $5, listed = $6, imported = $7, "+
 				"listing = $8", r.title, r.updated, append([]byte{}, r.meta...),
 				r.listed, r.imported, int64(r.listing()))
 		case remembered:
-			l.deleted[n.StateKey] = tx.now
+			l.deleted[n.StateKey] = tx.now()
 			tx.exec("UPDATE tombstones SET deleted = $4 "+
 				"WHERE owner = $1 AND agent = $2 AND name = $3",
-				agent, tombstone(n.StateKey), tx.now)
+				agent, tombstone(n.StateKey), tx.now())
 		}
 	}
 	return added
@@ -90,7 +90,7 @@ func (tx *transaction) importAll(agent int64, sessions []sessionstore.Imported) 
 func (tx *transaction) insertImported(agent int64, n sessionstore.Imported, listed int64) *row {
 	r := tx.insert(agent, sessionstore.NewSession{
 		ID: n.ID, Keys: n.Keys, Title: n.Title, State: n.State, StateKey: n.StateKey,
-	}, importedTime(n, tx.now, tx.now))
+	}, importedTime(n, tx.now(), tx.now()))
 	r.imported, r.archived, r.listed, r.meta = true, n.Archived, listed, n.Meta
 	tx.set(n.ID, "imported = TRUE, listed = $3, archived = $4, meta = $5, listing = $6",
 		listed, n.Archived, append([]byte{}, n.Meta...), int64(r.listing()))
@@ -132,7 +132,7 @@ func (l looked) learns(n sessionstore.Imported) news {
 // look returns what is recorded about sessions of an agent, which it locks if asked to.
 func (tx *transaction) look(agent int64, sessions []sessionstore.Imported, lock string) looked {
 	l := looked{rows: make(map[string]*row), deleted: make(map[string]int64),
-		first: make(map[string][]sessionstore.Update), now: tx.now}
+		first: make(map[string][]sessionstore.Update), now: tx.now()}
 	names := make([][]byte, len(sessions))
 	plain := make(map[string]string, len(sessions))
 	for i, n := range sessions {
@@ -316,8 +316,8 @@ func (tx *transaction) addTombstone(agent int64, name []byte) {
 	tx.exec(`
 		INSERT INTO tombstones (owner, agent, name, deleted) VALUES ($1, $2, $3, $4)
 		ON CONFLICT (owner, agent, name) DO UPDATE SET deleted = excluded.deleted`,
-		agent, name, tx.now)
-	oldest := tx.now - sessionstore.TombstoneAge.Milliseconds()
+		agent, name, tx.now())
+	oldest := tx.now() - sessionstore.TombstoneAge.Milliseconds()
 	var full int64
 	tx.row([]any{&full}, "SELECT deleted FROM tombstones WHERE owner = $1 AND agent = $2 "+
 		"ORDER BY deleted DESC LIMIT 1 OFFSET $3", agent, int64(sessionstore.MaxTombstones-1))

@@ -26,7 +26,7 @@ const chargeColumns = "(owner, session, agent, at, source, meter, unit, amount, 
 func (tx *transaction) addCharges(r *row, charges []sessionstore.Charge) {
 	each := make([][]any, len(charges))
 	for i, c := range charges {
-		at := tx.now
+		at := tx.now()
 		if !c.At.IsZero() {
 			at = c.At.UnixMilli()
 		}
@@ -50,7 +50,7 @@ func (tx *transaction) inheritReadings(from, to *row) {
 		FROM charges c WHERE owner = $1 AND `+latest+` AND agent = $5
 		UNION ALL SELECT owner, `+session+`, agent, `+now+`, '', 'cost', '', 0, 0, 'before'
 		FROM sessions WHERE owner = $1 AND key = $2 AND id = $6 AND imported`,
-		from.key, to.key, tx.now, to.agent, string(from.id))
+		from.key, to.key, tx.now(), to.agent, string(from.id))
 }
 
 // chargesOf returns the charges of a session that match a condition on $1, its owner, and $2.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -12,25 +11,53 @@ import (
 
 // List implements [sessionstore.Store]. A page is the beginning of a few merged index ranges: one
 // for each agent, listing and combination of spelled and real paths that the filters match.
-func (s *Store) List(ctx context.Context, q sessionstore.Query) (sessionstore.Page, error) {
+func (s *Store) List(
+	ctx context.Context, q sessionstore.Query,
+) (page sessionstore.Page, err error) {
 	from, err := q.From()
 	if err != nil {
-		return sessionstore.Page{}, err
+		return page, err
 	}
-	page := sessionstore.Page{}
-	err = s.list(ctx, func(tx *transaction) {
-		positions := tx.positions(q, tx.agents(q.Agent), from)
-		page.Next = ""
-		if size := q.Size(); len(positions) > size {
-			positions = positions[:size]
-			page.Next = q.After(positions[size-1])
+	err = s.list(ctx, func(tx *transaction) { page = tx.page(q, from) })
+	return page, err
+}
+
+// page returns the sessions of q's list after from. It leaves out those whose rows are damaged, so
+// that the others are still listed.
+func (tx *transaction) page(
+	q sessionstore.Query, from sessionstore.Position,
+) sessionstore.Page {
+	page := sessionstore.Page{Sessions: make([]sessionstore.Session, 0, q.Size())}
+	args := []any{from.Updated.UnixMilli(), string(from.ID)}
+	var parts []string
+	for _, agent := range tx.agents(q.Agent) {
+		for _, r := range ranges(q) {
+			r.agent = agent
+			parts = append(parts, tx.rangeQuery(r, q.Size()+1, &args))
 		}
-		page.Sessions = tx.records(positions)
-	})
-	if err != nil {
-		return sessionstore.Page{}, err
 	}
-	return page, nil
+	if parts == nil {
+		return page
+	}
+	// SQLite reads the page first because of CROSS, and merges the parts quickly because of DISTINCT.
+	text := fmt.Sprint("WITH page (at, of) AS (SELECT DISTINCT * FROM (",
+		strings.Join(parts, " UNION ALL "), ") parts ORDER BY updated DESC, id DESC LIMIT ",
+		q.Size()+1, ") SELECT ", recordColumns, " FROM page CROSS JOIN sessions s ",
+		"WHERE s.owner = $1 AND s.id = page.of ORDER BY s.updated DESC, s.id DESC")
+	parsed := make(parsedKeys)
+	n, last := 0, sessionstore.Position{}
+	tx.rows(func(rows Rows) {
+		if n++; n > q.Size() {
+			page.Next = q.After(last)
+			return
+		}
+		r, err := scanRecord(rows, parsed)
+		if !tx.isDamaged(r.ID, err) {
+			page.Sessions = append(page.Sessions, r)
+		}
+		last = sessionstore.Position{Updated: r.Updated, ID: r.ID}
+	}, text, args...)
+	return page
 }
 
 // agents returns the keys of the owner's agents that a query matches.
@@ -66,6 +93,7 @@ const (
 // listRange is a part of a list that is in its order in an index: the sessions of an agent with a
 // listing, whose keys have certain values.
 type listRange struct {
+	agent   int64
 	listing Listing
 	since   int64 // of the last activity, 0 for all
 	// keep, if not nil, are the only sessions of the range, and since is 0.
@@ -127,38 +155,14 @@ func either(all []listRange, name, spelling, real string) (split []listRange) {
 	return split
 }
 
-// positions returns the first positions of q's ranges after from, each session once: one more than
-// fit in a page.
-func (tx *transaction) positions(
-	q sessionstore.Query, agents []int64, from sessionstore.Position,
-) (all []sessionstore.Position) {
-	for _, agent := range agents {
-		for _, r := range ranges(q) {
-			var (
-				updated int64
-				id      sessionstore.ID
-			)
-			text, args := tx.rangeQuery(r, agent, from, q.Size()+1)
-			tx.each([]any{&updated, (*string)(&id)}, func() {
-				all = append(all, sessionstore.Position{Updated: toTime(updated), ID: id})
-			}, text, args...)
-		}
-	}
-	slices.SortFunc(all, sessionstore.Position.Compare)
-	all = slices.Compact(all)
-	return all[:min(len(all), q.Size()+1)]
-}
-
-// rangeQuery returns a query for positions in a range, and its arguments.
-func (tx *transaction) rangeQuery(
-	r listRange, agent int64, from sessionstore.Position, limit int,
-) (string, []any) {
-	args := []any{agent, int64(r.listing), from.Updated.UnixMilli(), string(from.ID)}
+// rangeQuery returns a query for the first positions in a range after $2 and $3, and adds its
+// arguments to those of the query that it is a part of.
+func (tx *transaction) rangeQuery(r listRange, limit int, args *[]any) string {
 	add := func(value any) string {
-		args = append(args, value)
-		return fmt.Sprintf("$%d", len(args)+1)
+		*args = append(*args, value)
+		return fmt.Sprintf("$%d", len(*args)+1)
 	}
-	where, index := "agent = $2 AND listing = $3", "by_activity"
+	where, index := "agent = "+add(r.agent)+" AND listing = "+add(int64(r.listing)), "by_activity"
 	for i, c := range r.where {
 		if i == 0 {
 			index = "by_" + c.column
@@ -169,51 +173,18 @@ func (tx *transaction) rangeQuery(
 	if r.since != 0 {
 		where += " AND updated >= " + add(r.since)
 	}
-	table := "sessions"
 	if r.keep != nil {
 		index = "by_id"
-		list, ids := placeholders(r.keep, len(args)+2)
-		where, args = where+" AND id IN ("+list+")", append(args, ids...)
+		list, ids := placeholders(r.keep, len(*args)+2)
+		where, *args = where+" AND id IN ("+list+")", append(*args, ids...)
 	}
+	table := "sessions"
 	if by := tx.db.Traits().IndexedBy; by != "" {
 		table += by + index
 	}
 	// With a parameter as its limit PostgreSQL would plan for many rows, and sort them.
-	return fmt.Sprint("SELECT updated, id FROM ", table, " WHERE owner = $1 AND ", where,
-		" AND (updated, id) < ($4, $5) ORDER BY updated DESC, id DESC LIMIT ", limit), args
-}
-
-// records returns the sessions at positions, in their order. It leaves out those whose rows are
-// damaged, so that the others are still listed.
-func (tx *transaction) records(positions []sessionstore.Position) []sessionstore.Session {
-	sessions := make([]sessionstore.Session, 0, len(positions))
-	parsed := make(parsedKeys)
-	for some := range slices.Chunk(positions, sessionstore.PageSize) {
-		found := make(map[sessionstore.ID]sessionstore.Session, len(some))
-		var (
-			values []string
-			args   []any
-		)
-		for _, p := range some {
-			args = append(args, string(p.ID))
-			values = append(values, fmt.Sprintf("($%d)", len(args)+1))
-		}
-		// Without statistics PostgreSQL would look for a list of ids in an index of lists.
-		text := "WITH page (id) AS (VALUES " + strings.Join(values, ", ") + ") SELECT " +
-			recordColumns + " FROM page JOIN sessions s ON s.owner = $1 AND s.id = page.id"
-		tx.rows(func(rows Rows) {
-			r, err := scanRecord(rows, parsed)
-			if !tx.isDamaged(r.ID, err) {
-				found[r.ID] = r
-			}
-		}, text, args...)
-		for _, p := range some {
-			if r, ok := found[p.ID]; ok {
-				sessions = append(sessions, r)
-			}
-		}
-	}
-	return sessions
+	return fmt.Sprint("SELECT * FROM (SELECT updated, id FROM ", table, " WHERE owner = $1 AND ",
+		where, " AND (updated, id) < ($2, $3) ORDER BY updated DESC, id DESC LIMIT ", limit, ") part")
 }
 
 // isDamaged reports whether a session is left out because of its row, and logs that once. Other

@@ -85,10 +85,9 @@ func (s *Store) applyRetention() {
 	var at int64
 	err := s.write(ctx, func(tx *transaction) {
 		at = 0
-		if got(tx.Exec("UPDATE meta SET pruned = $1 WHERE pruned < $2", tx.now,
-			tx.now-retentionInterval.Milliseconds())) > 0 {
-			at = tx.now
-		}
+		tx.query(func(rows Rows) { must(rows.Scan(&at)) },
+			"UPDATE meta SET pruned = $1 WHERE pruned < $2 RETURNING pruned",
+			tx.now(), tx.now()-retentionInterval.Milliseconds())
 	})
 	if err != nil || at == 0 { // it is not due, usually
 		return

@@ -95,7 +95,7 @@ func (tx *transaction) store(r *row, others string, values ...any) {
 		r.complete, r.seen, int64(r.listing()), r.seen < r.last}
 	args = append(args, values...)
 	if r.active {
-		args = append(args, active(r.updated, tx.now))
+		args = append(args, active(r.updated, tx.now()))
 		others += fmt.Sprintf(", updated = $%d", len(args)+1)
 	}
 	tx.exec("UPDATE sessions SET turns = $3, running = $4, first = $5, open = $6, "+
@@ -172,7 +172,7 @@ func (s *Store) Create(
 		return lease, err
 	}
 	err = s.write(ctx, func(tx *transaction) {
-		lease = tx.insert(tx.agentKey(n.Agent, n.StateKey != ""), n, tx.now).lease()
+		lease = tx.insert(tx.agentKey(n.Agent, n.StateKey != ""), n, tx.now()).lease()
 	})
 	return lease, err
 }
@@ -208,14 +208,13 @@ func (tx *transaction) insert(agent int64, n sessionstore.NewSession, updated in
 		cwd: n.Keys.Roots.Cwd().String(), realCwd: n.Keys.Real[0].String()}
 	args := append([]any{string(n.ID)}, keyColumns(n.Keys)...)
 	args = append(args, agent, r.title, updated, generation, []byte{}, int64(Unused))
-	added := tx.exec(`
+	if !tx.row([]any{new(int64)}, `
 		INSERT INTO sessions (owner, id, cwd, dirs, real_cwd, real_dirs, cwd_hash, dirs_hash,
 			real_cwd_hash, real_dirs_hash, agent, title, created, updated, key, generation, strand,
 			meta, listing)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $13, $14, $14, $14, $15,
 			$16)
-		ON CONFLICT (owner, id) DO NOTHING`, args...)
-	if added == 0 {
+		ON CONFLICT (owner, id) DO NOTHING RETURNING key`, args...) {
 		must(sessionstore.ErrExists)
 	}
 	if n.StateKey != "" {
@@ -229,7 +228,7 @@ func (tx *transaction) insert(agent int64, n sessionstore.NewSession, updated in
 // PostgreSQL would use an index of lists while it has no statistics.
 const recordColumns = `s.id, (SELECT kind FROM agents WHERE key = s.agent),
 	(SELECT profile FROM agents WHERE key = s.agent), cwd, dirs, real_cwd, real_dirs, title,
-	created, updated, generation, turns, archived, renamed, meta, listed`
+	created, s.updated, generation, turns, archived, renamed, meta, listed`
 
 // scanRecord reads a session, and further columns.
 func scanRecord(
@@ -428,7 +427,7 @@ func (s *Store) Fork(
 			tx.row([]any{&n.State}, "SELECT body FROM states "+
 				"WHERE owner = $1 AND session = $2 AND kind = ''", from.key)
 		}
-		r := tx.insert(agent, n, tx.now)
+		r := tx.insert(agent, n, tx.now())
 		tx.copyHistory(from, r)
 		lease = r.lease()
 	})

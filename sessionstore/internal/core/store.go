@@ -154,8 +154,8 @@ func (s *Store) transact(ctx context.Context, a Access, do func(*transaction)) e
 // run runs a transaction in the open database when it is the owner's turn.
 func (s *Store) run(ctx context.Context, a Access, do func(*transaction)) error {
 	transact := func() error {
-		return s.db.Transact(ctx, s.owner, a, func(tx Tx, now int64) error {
-			return failed(func() { do(&transaction{tx, s, now}) })
+		return s.db.Transact(ctx, s.owner, a, func(tx Tx) error {
+			return failed(func() { do(&transaction{tx, s}) })
 		})
 	}
 	switch a {
