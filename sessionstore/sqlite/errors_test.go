@@ -114,8 +114,8 @@ func TestUnusableFile(t *testing.T) {
 		"not a database": {func(t *testing.T, path string) {
 			require.NoError(t, os.WriteFile(path, []byte(strings.Repeat("not a database ", 1000)), 0o600))
 		}, "acp-agent sessions repair"},
-		"all pages but the first are damaged": {func(t *testing.T, path string) {
-			damage(t, filepath.Dir(path), func(page int) bool { return page > 0 })
+		"all but the beginning is damaged": {func(t *testing.T, path string) {
+			damage(t, filepath.Dir(path), func(part int) bool { return part > 0 })
 		}, "acp-agent sessions repair"},
 		"the database of another program": {func(t *testing.T, path string) {
 			require.NoError(t, os.Remove(path))

@@ -31,16 +31,16 @@ func filled(t *testing.T, sessions int) (dir string) {
 	return s.Dir()
 }
 
-// damage overwrites pages of a closed store.
-func damage(t *testing.T, dir string, hit func(page int) bool) (damaged []byte) {
+// damage overwrites parts of 4 KiB of the file of a closed store.
+func damage(t *testing.T, dir string, hit func(part int) bool) (damaged []byte) {
 	t.Helper()
 	const size = 4096
 	path := filepath.Join(dir, "sessions.db")
 	content, err := os.ReadFile(path)
 	require.NoError(t, err)
-	for page := 0; page*size < len(content); page++ {
-		if hit(page) {
-			copy(content[page*size:], strings.Repeat("\xff", size))
+	for part := 0; part*size < len(content); part++ {
+		if hit(part) {
+			copy(content[part*size:], strings.Repeat("\xff", size))
 		}
 	}
 	require.NoError(t, os.WriteFile(path, content, 0o600))
@@ -62,7 +62,7 @@ func TestRepair(t *testing.T) {
 	kept, err := sqlite.Repair(t.Context(), sqlite.Options{Dir: dir}, fill)
 	require.NoError(t, err)
 	require.Empty(t, kept)
-	before := damage(t, dir, func(page int) bool { return page == 80 })
+	before := damage(t, dir, func(part int) bool { return part == 80 })
 	kept, err = sqlite.Repair(t.Context(), sqlite.Options{Dir: dir}, fill)
 	require.NoError(t, err)
 	content, err := os.ReadFile(kept)

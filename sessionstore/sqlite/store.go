@@ -425,7 +425,9 @@ func (f *file) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := conn.ExecContext(ctx, "PRAGMA journal_mode = "+string(f.journal)); err != nil {
+	// The size of pages is that of a new file. Most segments fit into larger ones than usual.
+	if _, err := conn.ExecContext(ctx, "PRAGMA page_size = 8192; PRAGMA journal_mode = "+
+		string(f.journal)); err != nil {
 		return err
 	}
 	if fresh {
