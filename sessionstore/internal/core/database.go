@@ -20,7 +20,7 @@ type Database interface {
 	// Traits are the same at every call.
 	Traits() Traits
 
-	// Transact runs do in a transaction of an owner and commits it. If do fails, nothing has changed.
+	// Transact runs do in a transaction of an owner, and commits it unless do fails.
 	Transact(ctx context.Context, owner string, a Access, do func(Tx) error) error
 	// Repeat reports whether a transaction that failed had no effect and may succeed if it is
 	// repeated after a pause. It was tried a number of times since some time.
@@ -55,6 +55,8 @@ type Access int
 const (
 	// Read sees one snapshot and changes nothing.
 	Read Access = iota
+	// List is a Read that takes long. A Database is asked for a Read.
+	List
 	// Write sees what others have committed before each statement.
 	Write
 	// Background is a Write that nobody waits for.

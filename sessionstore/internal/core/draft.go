@@ -24,21 +24,22 @@ type draft struct {
 
 // NewDraft implements [sessionstore.Store].
 func (s *Store) NewDraft(ctx context.Context, id sessionstore.ID) (sessionstore.Draft, error) {
-	d := &draft{store: s, id: id, states: make(map[sessionstore.Kind]sessionstore.Update)}
-	err := s.write(ctx, func(tx *transaction) {
+	strand, err := transact(ctx, s, Write, func(tx *transaction) int64 {
 		session := int64(0)
 		if id != "" { // locked until the draft is there to expire with it
 			session = tx.find(id, tx.db.Traits().ForShare).key
 		}
-		d.strand = tx.next()
+		strand := tx.next()
 		tx.exec("INSERT INTO drafts (owner, strand, session, started) "+
-			"VALUES ($1, $2, $3, $4)", d.strand, session, tx.now())
+			"VALUES ($1, $2, $3, $4)", strand, session, tx.now())
+		return strand
 	})
 	if err != nil {
 		return nil, err
 	}
 	s.purgeSoon() // others may have expired
-	return d, nil
+	return &draft{store: s, id: id, strand: strand,
+		states: make(map[sessionstore.Kind]sessionstore.Update)}, nil
 }
 
 // draftsExpire returns the time before which a draft has begun that is expired now.
@@ -47,16 +48,16 @@ func (tx *transaction) draftsExpire() int64 { return tx.now() - maxDraftAge.Mill
 // Append implements [sessionstore.Draft].
 func (d *draft) Append(ctx context.Context, segment []sessionstore.Update) error {
 	history, states := sessionstore.Split(segment)
-	r := row{}
-	err := d.store.write(ctx, func(tx *transaction) {
+	last, err := transact(ctx, d.store, Write, func(tx *transaction) int64 {
 		d.lock(tx)
-		r = row{strand: d.strand, last: d.last}
+		r := row{strand: d.strand, last: d.last}
 		tx.addBodies(&r, packed(history))
+		return r.last
 	})
 	if err != nil {
 		return err
 	}
-	d.last = r.last
+	d.last = last
 	for _, u := range states {
 		d.states[u.Kind] = u
 	}
@@ -65,12 +66,11 @@ func (d *draft) Append(ctx context.Context, segment []sessionstore.Update) error
 
 // Discard implements [sessionstore.Draft].
 func (d *draft) Discard(ctx context.Context) error {
-	err := d.store.write(ctx, func(tx *transaction) {
+	defer d.store.purgeSoon()
+	return d.store.change(ctx, func(tx *transaction) {
 		tx.exec("UPDATE drafts SET started = 0, session = 0 "+
 			"WHERE owner = $1 AND strand = $2 AND started > 0", d.strand)
 	})
-	d.store.purgeSoon()
-	return err
 }
 
 // lock locks the draft. It fails if the draft was used or discarded, or has expired.

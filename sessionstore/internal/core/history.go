@@ -19,22 +19,21 @@ func (s *Store) BeginTurn(
 	ctx context.Context, l sessionstore.Lease, t sessionstore.Turn,
 ) (number int64, err error) {
 	prompt, states := sessionstore.Split(t.Prompt)
-	err = s.update(ctx, l, func(tx *transaction, r *row) {
+	return updated(ctx, s, l, func(tx *transaction, r *row) int64 {
 		if !t.Overlaps {
 			r.interruptTurns()
 		}
 		r.turns++
-		number = r.turns
-		r.running = append(r.running, number)
+		r.running = append(r.running, r.turns)
 		if r.open == 0 {
-			r.open, r.first = r.last+1, number
+			r.open, r.first = r.last+1, r.turns
 		}
 		r.active = true
 		tx.add(r, prompt, states)
 		tx.store(r, ", listed = CASE WHEN listed < 0 THEN 0 ELSE listed END, "+
 			"title = CASE title WHEN '' THEN $12 ELSE title END", sessionstore.CleanTitle(t.Title))
+		return r.turns
 	})
-	return number, err
 }
 
 // EndTurn implements [sessionstore.Store].
@@ -67,11 +66,10 @@ func (s *Store) TakeBackTurn(
 ) (taken bool, err error) {
 	prompt, _ := sessionstore.Split(t.Prompt)
 	added := int64(len(packed(prompt)))
-	err = s.update(ctx, l, func(tx *transaction, r *row) {
-		taken = slices.Equal(r.running, []int64{number}) && r.first == number &&
-			r.turns == number && r.last == r.open-1+added
-		if !taken {
-			return
+	return updated(ctx, s, l, func(tx *transaction, r *row) bool {
+		if !slices.Equal(r.running, []int64{number}) || r.first != number ||
+			r.turns != number || r.last != r.open-1+added {
+			return false
 		}
 		r.turns, r.last, r.open, r.running = number-1, r.open-1, 0, nil
 		tx.exec("DELETE FROM segments WHERE owner = $1 AND strand = $2 AND seq > $3",
@@ -81,8 +79,8 @@ func (s *Store) TakeBackTurn(
 		}
 		tx.store(r, ", title = CASE WHEN title = $12 AND NOT renamed THEN '' ELSE title END",
 			sessionstore.CleanTitle(t.Title))
+		return true
 	})
-	return taken && err == nil, err
 }
 
 // interruptTurns ends the running turns. The caller stores the row.
@@ -101,7 +99,7 @@ func (s *Store) Append(
 		return s.checkLease(ctx, l)
 	}
 	bodies := packed(history)
-	return s.write(ctx, func(tx *transaction) {
+	return s.change(ctx, func(tx *transaction) {
 		if l.ID.Validate() != nil {
 			must(&sessionstore.NotFoundError{ID: l.ID})
 		}
@@ -131,7 +129,11 @@ func (s *Store) Append(
 
 // checkLease returns an error unless l is the newest lease of its session.
 func (s *Store) checkLease(ctx context.Context, l sessionstore.Lease) error {
-	return s.read(ctx, func(tx *transaction) { holds(l, tx.seek(l.ID, "")) })
+	_, err := transact(ctx, s, Read, func(tx *transaction) bool {
+		holds(l, tx.seek(l.ID, ""))
+		return true
+	})
+	return err
 }
 
 // packed returns updates as the bodies of segments.
@@ -200,14 +202,10 @@ func (s *Store) segments(
 	ctx context.Context, id sessionstore.ID, after int64, last func(*row) int64,
 ) iter.Seq2[sessionstore.Segment, error] {
 	return func(yield func(sessionstore.Segment, error) bool) {
-		var strand, end int64
-		err := s.read(ctx, func(tx *transaction) {
-			r := tx.find(id, "")
-			strand, end = r.strand, last(r)
-		})
-		for seq := max(after, 0); err == nil && seq < end; {
+		begun, err := transact(ctx, s, Read, func(tx *transaction) *row { return tx.find(id, "") })
+		for seq := max(after, 0); err == nil && seq < last(begun); {
 			var page [][]byte
-			if page, err = s.page(ctx, id, strand, seq, end); len(page) == 0 {
+			if page, err = s.page(ctx, id, begun.strand, seq, last(begun)); len(page) == 0 {
 				break
 			}
 			for _, body := range page {
@@ -227,17 +225,17 @@ func (s *Store) segments(
 // unless the session was deleted or a turn was taken back.
 func (s *Store) page(
 	ctx context.Context, id sessionstore.ID, strand, seq, end int64,
-) (page [][]byte, err error) {
-	err = s.read(ctx, func(tx *transaction) {
+) ([][]byte, error) {
+	return transact(ctx, s, Read, func(tx *transaction) [][]byte {
 		r := tx.find(id, "")
 		if r.strand != strand { // another session has the id
 			must(&sessionstore.NotFoundError{ID: id})
 		}
-		if page = nil; seq < r.last {
-			page = tx.present(strand, seq, end)
+		if seq >= r.last {
+			return nil
 		}
+		return tx.present(strand, seq, end)
 	})
-	return page, err
 }
 
 // bodies returns the next segments of a strand after seq, up to end.
@@ -266,10 +264,8 @@ func (tx *transaction) present(strand, seq, end int64) [][]byte {
 }
 
 // States implements [sessionstore.Store]. It leaves out damaged ones.
-func (s *Store) States(
-	ctx context.Context, id sessionstore.ID,
-) (states []sessionstore.Update, err error) {
-	err = s.read(ctx, func(tx *transaction) {
+func (s *Store) States(ctx context.Context, id sessionstore.ID) ([]sessionstore.Update, error) {
+	return transact(ctx, s, Read, func(tx *transaction) (states []sessionstore.Update) {
 		bodies := make(map[sessionstore.Kind][]byte)
 		tx.rows(func(rows Rows) {
 			var (
@@ -279,12 +275,11 @@ func (s *Store) States(
 			must(rows.Scan((*string)(&kind), &body))
 			bodies[kind] = body
 		}, "SELECT kind, body FROM states WHERE owner = $1 AND session = $2", tx.find(id, "").key)
-		states = nil
 		for _, kind := range sessionstore.StateKinds() {
 			if u, err := sessionstore.ParseUpdate(bodies[kind]); err == nil && u.Kind == kind {
 				states = append(states, u)
 			}
 		}
+		return states
 	})
-	return states, err
 }

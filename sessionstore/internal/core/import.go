@@ -32,9 +32,8 @@ func (s *Store) Import(
 			return added, err
 		}
 		for piece := range slices.Chunk(outdated, importedSessions) {
-			n := 0
-			err := s.write(ctx, func(tx *transaction) {
-				n = tx.importAll(tx.agentKey(agent, true), piece)
+			n, err := transact(ctx, s, Write, func(tx *transaction) int {
+				return tx.importAll(tx.agentKey(agent, true), piece)
 			})
 			if err != nil {
 				return added, err
@@ -51,17 +50,16 @@ func (s *Store) Import(
 // outdated returns the sessions that importing would change. Usually there are none.
 func (s *Store) outdated(
 	ctx context.Context, agent sessionstore.Agent, sessions []sessionstore.Imported,
-) (outdated []sessionstore.Imported, err error) {
-	err = s.list(ctx, func(tx *transaction) {
-		outdated = nil
+) ([]sessionstore.Imported, error) {
+	return transact(ctx, s, List, func(tx *transaction) (outdated []sessionstore.Imported) {
 		l := tx.look(tx.agent(agent), sessions, "")
 		for _, n := range sessions {
 			if l.learns(n) != nothing {
 				outdated = append(outdated, n)
 			}
 		}
+		return outdated
 	})
-	return outdated, err
 }
 
 // importAll stores sessions of an agent, which is locked, and returns the number of new ones.
@@ -174,7 +172,8 @@ func (s *Store) Adopt(
 	if err != nil {
 		return lease, err
 	}
-	err = s.write(ctx, func(tx *transaction) {
+	defer s.purgeSoon()
+	return transact(ctx, s, Write, func(tx *transaction) sessionstore.Lease {
 		key := tx.agentKey(agent, true)
 		if tx.look(key, []sessionstore.Imported{n}, "").deleted[n.StateKey] != 0 {
 			must(&sessionstore.NotFoundError{ID: n.ID})
@@ -185,24 +184,21 @@ func (s *Store) Adopt(
 			own.appendTo(tx, r)
 		}
 		tx.store(r, "")
-		lease = r.lease()
+		return r.lease()
 	})
-	s.purgeSoon()
-	return lease, err
 }
 
 // Named implements [sessionstore.Store].
 func (s *Store) Named(
 	ctx context.Context, agent sessionstore.Agent, stateKey string,
-) (id sessionstore.ID, err error) {
-	err = s.read(ctx, func(tx *transaction) {
+) (sessionstore.ID, error) {
+	return transact(ctx, s, Read, func(tx *transaction) sessionstore.ID {
 		r := tx.one("agent = $2 AND name = $3", tx.agent(agent), tombstone(stateKey))
 		if r == nil {
 			must(&sessionstore.NotFoundError{ID: sessionstore.ID(stateKey)})
 		}
-		id = r.id
+		return r.id
 	})
-	return id, err
 }
 
 // retiredSessions is the number of sessions that a transaction of Retain retires.
@@ -212,20 +208,15 @@ const retiredSessions = 32
 func (s *Store) Retain(
 	ctx context.Context, agent sessionstore.Agent, l sessionstore.Listed,
 ) (n int, err error) {
-	var (
-		key     int64
-		missing []sessionstore.ID
-	)
-	err = s.list(ctx, func(tx *transaction) {
-		key = tx.agent(agent)
-		missing = tx.missing(key, l)
+	missing, err := transact(ctx, s, List, func(tx *transaction) []sessionstore.ID {
+		return tx.missing(tx.agent(agent), l)
 	})
 	for some := range slices.Chunk(missing, retiredSessions) {
 		if err != nil {
 			return n, err
 		}
-		err = s.write(ctx, func(tx *transaction) {
-			tx.lockAgent(key)
+		err = s.change(ctx, func(tx *transaction) {
+			tx.lockAgent(tx.agent(agent))
 			for _, id := range some {
 				tx.retire(id)
 			}

@@ -78,34 +78,29 @@ func (tx *transaction) charges(text string, args ...any) (charges []sessionstore
 }
 
 // Account implements [sessionstore.Store].
-func (s *Store) Account(
-	ctx context.Context, id sessionstore.ID,
-) (account sessionstore.Account, err error) {
-	err = s.read(ctx, func(tx *transaction) {
+func (s *Store) Account(ctx context.Context, id sessionstore.ID) (sessionstore.Account, error) {
+	return transact(ctx, s, Read, func(tx *transaction) sessionstore.Account {
 		r := tx.find(id, "")
-		account = sessionstore.Account{Latest: tx.chargesOf(r, latest), Before: r.imported}
+		account := sessionstore.Account{Latest: tx.chargesOf(r, latest), Before: r.imported}
 		if !r.imported {
 			tx.row([]any{&account.Before}, "SELECT count(*) > 0 FROM charges "+
 				"WHERE owner = $1 AND session = $2 AND mark = 'before'", r.key)
 		}
+		return account
 	})
-	return account, err
 }
 
 // Charges implements [sessionstore.Store].
-func (s *Store) Charges(
-	ctx context.Context, id sessionstore.ID,
-) (charges []sessionstore.Charge, err error) {
-	err = s.read(ctx, func(tx *transaction) {
-		charges = tx.chargesOf(tx.find(id, ""), "TRUE")
+func (s *Store) Charges(ctx context.Context, id sessionstore.ID) ([]sessionstore.Charge, error) {
+	return transact(ctx, s, Read, func(tx *transaction) []sessionstore.Charge {
+		return tx.chargesOf(tx.find(id, ""), "TRUE")
 	})
-	return charges, err
 }
 
 // Sums implements [sessionstore.Store].
 func (s *Store) Sums(
 	ctx context.Context, q sessionstore.ChargeQuery,
-) (sums []sessionstore.Charge, err error) {
+) ([]sessionstore.Charge, error) {
 	if q.Session.Validate() != nil {
 		return nil, nil
 	}
@@ -122,9 +117,9 @@ func (s *Store) Sums(
 		condition = " AND c.session = (SELECT key FROM sessions WHERE owner = $1 AND id = $5)"
 		args = append(args, string(q.Session))
 	}
-	err = s.list(ctx, func(tx *transaction) {
+	return transact(ctx, s, List, func(tx *transaction) []sessionstore.Charge {
 		// What deleted sessions have used may not be purged yet.
-		sums = tx.charges(`
+		return tx.charges(`
 			SELECT g.at, '', g.meter, g.unit, g.amount, CAST(0 AS double precision), g.mark, g.id,
 				a.kind, a.profile
 			FROM (
@@ -135,5 +130,4 @@ func (s *Store) Sums(
 				GROUP BY c.owner, s.id, c.agent, meter, unit, mark
 			) g JOIN agents a ON a.key = g.agent AND a.owner = g.owner ORDER BY g.first`, args...)
 	})
-	return sums, err
 }

@@ -18,8 +18,9 @@ func (s *Store) List(
 	if err != nil {
 		return page, err
 	}
-	err = s.list(ctx, func(tx *transaction) { page = tx.page(q, from) })
-	return page, err
+	return transact(ctx, s, List, func(tx *transaction) sessionstore.Page {
+		return tx.page(q, from)
+	})
 }
 
 // page returns the sessions of q's list after from. It leaves out those whose rows are damaged, so
@@ -39,7 +40,7 @@ func (tx *transaction) page(
 	if parts == nil {
 		return page
 	}
-	// SQLite reads the page first because of CROSS, and merges the parts quickly because of DISTINCT.
+	// SQLite reads the page first because of CROSS, and plans fast because of DISTINCT.
 	text := fmt.Sprint("WITH page (at, of) AS (SELECT DISTINCT * FROM (",
 		strings.Join(parts, " UNION ALL "), ") parts ORDER BY updated DESC, id DESC LIMIT ",
 		q.Size()+1, ") SELECT ", recordColumns, " FROM page CROSS JOIN sessions s ",
@@ -184,7 +185,8 @@ func (tx *transaction) rangeQuery(r listRange, limit int, args *[]any) string {
 	}
 	// With a parameter as its limit PostgreSQL would plan for many rows, and sort them.
 	return fmt.Sprint("SELECT * FROM (SELECT updated, id FROM ", table, " WHERE owner = $1 AND ",
-		where, " AND (updated, id) < ($2, $3) ORDER BY updated DESC, id DESC LIMIT ", limit, ") part")
+		where, " AND (updated, id) < ($2, $3) ORDER BY updated DESC, id DESC LIMIT ", limit,
+		") part")
 }
 
 // isDamaged reports whether a session is left out because of its row, and logs that once. Other
@@ -202,14 +204,14 @@ func (tx *transaction) isDamaged(id sessionstore.ID, err error) bool {
 }
 
 // Size implements [sessionstore.Store].
-func (s *Store) Size(ctx context.Context) (bytes int, err error) {
-	err = s.list(ctx, func(tx *transaction) {
+func (s *Store) Size(ctx context.Context) (int, error) {
+	return transact(ctx, s, List, func(tx *transaction) (bytes int) {
 		tx.row([]any{&bytes}, `
 			SELECT CAST($2 AS bigint) * (SELECT count(*) FROM sessions WHERE owner = $1)
 				+ (SELECT coalesce(sum(length(body)), 0) FROM sessions s
 					JOIN segments g ON g.owner = s.owner AND g.strand = s.strand WHERE s.owner = $1)
 				+ (SELECT coalesce(sum(length(body)), 0) FROM states WHERE owner = $1)`,
 			sessionstore.SessionBytes)
+		return bytes
 	})
-	return bytes, err
 }

@@ -31,16 +31,15 @@ func (s *Store) Prune(ctx context.Context, q sessionstore.PruneQuery) (n int, er
 	}
 	bounds := []any{bound(q.UnusedBefore), bound(q.Before)}
 	if q.DryRun {
-		err = s.list(ctx, func(tx *transaction) {
+		return transact(ctx, s, List, func(tx *transaction) (n int) {
 			tx.row([]any{&n}, "SELECT count(*) FROM sessions WHERE "+pruneCondition, bounds...)
+			return n
 		})
-		return n, err
 	}
 	defer s.purgeSoon()
 	for after, more := "", true; more; {
-		var ids []string
-		err := s.list(ctx, func(tx *transaction) {
-			ids = tx.texts("SELECT id FROM sessions WHERE "+pruneCondition+
+		ids, err := transact(ctx, s, List, func(tx *transaction) []string {
+			return tx.texts("SELECT id FROM sessions WHERE "+pruneCondition+
 				" AND id > $4 ORDER BY id LIMIT $5",
 				tx.args(append(bounds[:2:2], after, int64(prunedSessions))...)...)
 		})
@@ -50,14 +49,15 @@ func (s *Store) Prune(ctx context.Context, q sessionstore.PruneQuery) (n int, er
 		more = len(ids) == prunedSessions
 		for _, id := range ids {
 			after = id
-			start, deleted := time.Now(), false
-			err := s.write(ctx, func(tx *transaction) {
+			start := time.Now()
+			deleted, err := transact(ctx, s, Write, func(tx *transaction) bool {
 				r := tx.lockWithAgent(sessionstore.ID(id))
-				deleted = r != nil && tx.row([]any{new(int64)}, "SELECT key FROM sessions WHERE "+
+				matches := r != nil && tx.row([]any{new(int64)}, "SELECT key FROM sessions WHERE "+
 					pruneCondition+" AND id = $4", append(bounds[:2:2], id)...)
-				if deleted {
+				if matches {
 					tx.deleteSession(r)
 				}
+				return matches
 			})
 			if err != nil {
 				return n, err
@@ -82,12 +82,11 @@ func (s *Store) applyRetention() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), retentionTimeout)
 	defer cancel()
-	var at int64
-	err := s.write(ctx, func(tx *transaction) {
-		at = 0
+	at, err := transact(ctx, s, Write, func(tx *transaction) (at int64) {
 		tx.query(func(rows Rows) { must(rows.Scan(&at)) },
 			"UPDATE meta SET pruned = $1 WHERE pruned < $2 RETURNING pruned",
 			tx.now(), tx.now()-retentionInterval.Milliseconds())
+		return at
 	})
 	if err != nil || at == 0 { // it is not due, usually
 		return

@@ -19,20 +19,20 @@ func (s *Store) Restore(
 	if err != nil {
 		return false, err
 	}
-	err = s.write(ctx, func(tx *transaction) {
+	defer s.purgeSoon()
+	return transact(ctx, s, Write, func(tx *transaction) bool {
 		agent := tx.agentKey(n.Agent, true)
 		same := tx.seek(n.ID, tx.forWrite())
 		holder := tx.named(agent, tombstone(n.StateKey))
-		if stored = restores(n.Updated, same, holder); !stored {
-			return
+		if !restores(n.Updated, same, holder) {
+			return false
 		}
 		if same != nil {
 			tx.deleteRows(same)
 		}
 		tx.restore(agent, n, own, charges)
+		return true
 	})
-	s.purgeSoon()
-	return stored && err == nil, err
 }
 
 // restore stores a session that the owner does not have. The caller has locked the agent.
@@ -56,9 +56,10 @@ func (tx *transaction) restore(
 // Deleted implements [sessionstore.Store].
 func (s *Store) Deleted(
 	ctx context.Context,
-) (all map[sessionstore.Agent][]sessionstore.Deleted, err error) {
-	err = s.list(ctx, func(tx *transaction) {
-		all = make(map[sessionstore.Agent][]sessionstore.Deleted)
+) (map[sessionstore.Agent][]sessionstore.Deleted, error) {
+	type deleted = map[sessionstore.Agent][]sessionstore.Deleted
+	return transact(ctx, s, List, func(tx *transaction) deleted {
+		all := make(deleted)
 		var (
 			agent sessionstore.Agent
 			name  []byte
@@ -71,8 +72,8 @@ func (s *Store) Deleted(
 		}, "SELECT kind, profile, name, deleted FROM tombstones t "+
 			"JOIN agents a ON a.key = t.agent AND a.owner = t.owner "+
 			"WHERE t.owner = $1 ORDER BY name")
+		return all
 	})
-	return all, err
 }
 
 // RestoreDeleted implements [sessionstore.Store].
@@ -82,7 +83,8 @@ func (s *Store) RestoreDeleted(
 	if err := agent.Validate(); err != nil {
 		return err
 	}
-	err := s.write(ctx, func(tx *transaction) {
+	defer s.purgeSoon()
+	return s.change(ctx, func(tx *transaction) {
 		key := tx.agentKey(agent, true)
 		var each [][]any
 		for _, d := range deleted {
@@ -101,6 +103,4 @@ func (s *Store) RestoreDeleted(
 				CASE WHEN tombstones.deleted > excluded.deleted THEN tombstones.deleted
 				ELSE excluded.deleted END`, each)
 	})
-	s.purgeSoon()
-	return err
 }

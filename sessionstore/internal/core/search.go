@@ -65,19 +65,20 @@ func indexed(after, last, open int64, done, running bool) int64 {
 // indexRest indexes what was stored and is not indexed yet. Sessions with the latest activity come
 // last, as if they had been indexed when they were stored.
 func (s *Store) indexRest(ctx context.Context) error {
-	var ids []string
-	err := s.read(ctx, func(tx *transaction) {
-		ids = tx.texts("SELECT id FROM sessions WHERE owner = $1 AND stale ORDER BY updated, id",
+	ids, err := transact(ctx, s, Read, func(tx *transaction) []string {
+		return tx.texts("SELECT id FROM sessions WHERE owner = $1 AND stale ORDER BY updated, id",
 			tx.owner)
 	})
 	for _, id := range ids {
 		for done := false; err == nil && !done; {
-			err = s.write(ctx, func(tx *transaction) {
-				done = true
-				if r := tx.seek(sessionstore.ID(id), tx.forWrite()); r != nil {
-					done = tx.index(r)
-					tx.store(r, "")
+			done, err = transact(ctx, s, Write, func(tx *transaction) bool {
+				r := tx.seek(sessionstore.ID(id), tx.forWrite())
+				if r == nil {
+					return true
 				}
+				done := tx.index(r)
+				tx.store(r, "")
+				return done
 			})
 		}
 	}
@@ -96,9 +97,10 @@ func (s *Store) Search(
 		if err := s.indexRest(ctx); err != nil {
 			return err
 		}
-		return s.read(ctx, func(tx *transaction) {
-			all = tx.found(q, got(tx.db.FindPassages(tx, tx.owner, terms, q.Size())))
+		all, err = transact(ctx, s, Read, func(tx *transaction) []sessionstore.Found {
+			return tx.found(q, got(tx.db.FindPassages(tx, tx.owner, terms, q.Size())))
 		})
+		return err
 	})
 	return all, err
 }

@@ -153,15 +153,26 @@ func holds(l sessionstore.Lease, r *row) {
 	}
 }
 
-// update calls change with the session of l, which is locked, in a transaction.
+// updated returns what change returns for the session of l, which is locked, in a transaction.
+func updated[T any](
+	ctx context.Context, s *Store, l sessionstore.Lease, change func(*transaction, *row) T,
+) (T, error) {
+	return transact(ctx, s, Write, func(tx *transaction) T {
+		r := tx.seek(l.ID, tx.forWrite())
+		holds(l, r)
+		return change(tx, r)
+	})
+}
+
+// update is updated without a result.
 func (s *Store) update(
 	ctx context.Context, l sessionstore.Lease, change func(*transaction, *row),
 ) error {
-	return s.write(ctx, func(tx *transaction) {
-		r := tx.seek(l.ID, tx.forWrite())
-		holds(l, r)
+	_, err := updated(ctx, s, l, func(tx *transaction, r *row) bool {
 		change(tx, r)
+		return true
 	})
+	return err
 }
 
 // Create implements [sessionstore.Store].
@@ -171,10 +182,9 @@ func (s *Store) Create(
 	if err := n.Validate(); err != nil {
 		return lease, err
 	}
-	err = s.write(ctx, func(tx *transaction) {
-		lease = tx.insert(tx.agentKey(n.Agent, n.StateKey != ""), n, tx.now()).lease()
+	return transact(ctx, s, Write, func(tx *transaction) sessionstore.Lease {
+		return tx.insert(tx.agentKey(n.Agent, n.StateKey != ""), n, tx.now()).lease()
 	})
-	return lease, err
 }
 
 // agentKey returns the key of an agent, which it adds if it is new, and locks it if asked to.
@@ -262,8 +272,7 @@ func (s *Store) Get(ctx context.Context, id sessionstore.ID) (one sessionstore.S
 	if id.Validate() != nil {
 		return one, &sessionstore.NotFoundError{ID: id}
 	}
-	err = s.read(ctx, func(tx *transaction) {
-		one = sessionstore.Session{}
+	return transact(ctx, s, Read, func(tx *transaction) (one sessionstore.Session) {
 		tx.rows(func(rows Rows) {
 			var state, stateKey []byte
 			one = got(scanRecord(rows, parsedKeys{}, &state, &stateKey))
@@ -274,8 +283,8 @@ func (s *Store) Get(ctx context.Context, id sessionstore.ID) (one sessionstore.S
 		if one.Generation == 0 {
 			must(&sessionstore.NotFoundError{ID: id})
 		}
+		return one
 	})
-	return one, err
 }
 
 // Activate implements [sessionstore.Store].
@@ -289,7 +298,8 @@ func (s *Store) Activate(
 	if err != nil {
 		return lease, err
 	}
-	err = s.write(ctx, func(tx *transaction) {
+	defer s.purgeSoon() // another session may have been deleted
+	return transact(ctx, s, Write, func(tx *transaction) sessionstore.Lease {
 		var r *row
 		if a.State == nil {
 			r = tx.find(id, tx.forWrite())
@@ -314,10 +324,8 @@ func (s *Store) Activate(
 			history.appendTo(tx, r)
 		}
 		tx.store(r, "")
-		lease = r.lease()
+		return r.lease()
 	})
-	s.purgeSoon() // another session may have been deleted
-	return lease, err
 }
 
 // Move implements [sessionstore.Store].
@@ -327,12 +335,11 @@ func (s *Store) Move(
 	if err := k.Validate(); err != nil {
 		return moved, err
 	}
-	err = s.update(ctx, l, func(tx *transaction, r *row) {
+	return updated(ctx, s, l, func(tx *transaction, r *row) sessionstore.Lease {
 		tx.setKeys(r, k)
 		tx.set(r.id, "listed = 0")
-		moved = r.lease()
+		return r.lease()
 	})
-	return moved, err
 }
 
 // setKeys stores new roots and a new generation, which it sets in r.
@@ -370,7 +377,7 @@ func (s *Store) Unarchive(ctx context.Context, id sessionstore.ID) error {
 
 // label changes what users see of a session.
 func (s *Store) label(ctx context.Context, id sessionstore.ID, change func(*row)) error {
-	return s.write(ctx, func(tx *transaction) {
+	return s.change(ctx, func(tx *transaction) {
 		r := tx.find(id, tx.forWrite())
 		change(r)
 		tx.set(id, "title = $3, renamed = $4, archived = $5, listing = $6", r.title, r.renamed,
@@ -382,13 +389,12 @@ func (s *Store) label(ctx context.Context, id sessionstore.ID, change func(*row)
 func (s *Store) SaveState(
 	ctx context.Context, l sessionstore.Lease, state []byte, key string,
 ) error {
-	err := s.write(ctx, func(tx *transaction) {
+	defer s.purgeSoon() // another session may have been deleted
+	return s.change(ctx, func(tx *transaction) {
 		r := tx.lockWithAgent(l.ID)
 		holds(l, r)
 		tx.saveState(r, state, key)
 	})
-	s.purgeSoon() // another session may have been deleted
-	return err
 }
 
 // saveState stores the state of a session, which it removes if empty, and its state key. The caller
@@ -415,7 +421,7 @@ func (s *Store) Fork(
 	if err := n.Validate(); err != nil {
 		return lease, err
 	}
-	err = s.write(ctx, func(tx *transaction) {
+	return transact(ctx, s, Write, func(tx *transaction) sessionstore.Lease {
 		tx.find(source, "")
 		agent := tx.agentKey(n.Agent, n.StateKey != "")
 		from := tx.find(source, tx.db.Traits().ForShare)
@@ -429,9 +435,8 @@ func (s *Store) Fork(
 		}
 		r := tx.insert(agent, n, tx.now())
 		tx.copyHistory(from, r)
-		lease = r.lease()
+		return r.lease()
 	})
-	return lease, err
 }
 
 // copyHistory gives a new session the finished part of another's history, and its states and
@@ -454,13 +459,12 @@ func (tx *transaction) copyHistory(from, to *row) {
 
 // Delete implements [sessionstore.Store].
 func (s *Store) Delete(ctx context.Context, id sessionstore.ID) error {
-	err := s.write(ctx, func(tx *transaction) {
+	defer s.purgeSoon()
+	return s.change(ctx, func(tx *transaction) {
 		if r := tx.lockWithAgent(id); r != nil {
 			tx.deleteSession(r)
 		}
 	})
-	s.purgeSoon()
-	return err
 }
 
 // deleteSession deletes a session, and remembers its state key so that it is not imported again.

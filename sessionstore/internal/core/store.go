@@ -117,12 +117,13 @@ func (s *Store) Close() error {
 
 // Ping implements [sessionstore.Shared].
 func (s *Store) Ping(ctx context.Context) error {
-	if err := s.transact(ctx, Probe, func(tx *transaction) {
-		tx.row([]any{new(int64)}, "SELECT count(*) FROM agents WHERE owner = $1")
-	}); err != nil {
+	_, err := transact(ctx, s, Probe, func(tx *transaction) bool {
+		return tx.row([]any{new(int64)}, "SELECT count(*) FROM agents WHERE owner = $1")
+	})
+	if err != nil {
 		return err
 	}
-	err := s.write(ctx, func(tx *transaction) {
+	err = s.change(ctx, func(tx *transaction) {
 		tx.exec("INSERT INTO agents (owner, kind, profile) VALUES ($1, 'ping', '')")
 		tx.exec("DELETE FROM agents WHERE owner = $1 AND kind = 'ping'")
 	})
@@ -132,23 +133,22 @@ func (s *Store) Ping(ctx context.Context) error {
 	return err
 }
 
-// read runs do in a transaction whose statements see one snapshot. It may run do several times.
-func (s *Store) read(ctx context.Context, do func(*transaction)) error {
-	return s.transact(ctx, Read, do)
+// transact returns what do returns in a transaction. It may run do several times.
+func transact[T any](
+	ctx context.Context, s *Store, a Access, do func(*transaction) T,
+) (value T, err error) {
+	err = s.Use(ctx, func() error {
+		return s.run(ctx, a, func(tx *transaction) { value = do(tx) })
+	})
+	if err != nil {
+		value = *new(T) // of a transaction that was not committed
+	}
+	return value, err
 }
 
-// list is read for what takes long.
-func (s *Store) list(ctx context.Context, do func(*transaction)) error {
-	return s.listing.Do(ctx, s.owner, func() error { return s.transact(ctx, Read, do) })
-}
-
-// write runs do in a transaction that changes something. It may run do several times.
-func (s *Store) write(ctx context.Context, do func(*transaction)) error {
-	return s.transact(ctx, Write, do)
-}
-
-func (s *Store) transact(ctx context.Context, a Access, do func(*transaction)) error {
-	return s.Use(ctx, func() error { return s.run(ctx, a, do) })
+// change runs do in a transaction that changes something. It may run do several times.
+func (s *Store) change(ctx context.Context, do func(*transaction)) error {
+	return s.Use(ctx, func() error { return s.run(ctx, Write, do) })
 }
 
 // run runs a transaction in the open database when it is the owner's turn.
@@ -161,6 +161,8 @@ func (s *Store) run(ctx context.Context, a Access, do func(*transaction)) error 
 	switch a {
 	case Read:
 		return s.reading.Do(ctx, s.owner, transact)
+	case List:
+		return s.listing.Do(ctx, s.owner, func() error { return s.run(ctx, Read, do) })
 	case Probe:
 		return transact()
 	}
@@ -231,8 +233,8 @@ func (s *Store) open(ctx context.Context) error {
 
 // Owners implements [sessionstore.Shared].
 func (s *Store) Owners(ctx context.Context) (owners []string, err error) {
-	err = s.of(Everyone).read(ctx, func(tx *transaction) {
-		owners = tx.texts("SELECT DISTINCT owner FROM agents")
+	owners, err = transact(ctx, s.of(Everyone), Read, func(tx *transaction) []string {
+		return tx.texts("SELECT DISTINCT owner FROM agents")
 	})
 	slices.Sort(owners)
 	return owners, err
