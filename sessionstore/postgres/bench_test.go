@@ -2,10 +2,12 @@ package postgres_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -18,17 +20,22 @@ import (
 // BenchmarkStores compares stores that have 100,000 sessions in 100 directories.
 func BenchmarkStores(b *testing.B) {
 	const sessions, folders = 100_000, 100
-	for name, open := range map[string]func(*testing.B) sessionstore.Shared{
-		"SQLite": func(b *testing.B) sessionstore.Shared {
-			return sqlite.New(sqlite.Options{Dir: b.TempDir()})
+	for name, place := range map[string]func(*testing.B) func() sessionstore.Shared{
+		"SQLite": func(b *testing.B) func() sessionstore.Shared {
+			dir := b.TempDir()
+			return func() sessionstore.Shared { return sqlite.New(sqlite.Options{Dir: dir}) }
 		},
-		"PostgreSQL": func(b *testing.B) sessionstore.Shared {
-			s, err := postgres.New(postgres.Options{Address: server.Address(b)})
-			require.NoError(b, err)
-			return s
+		"PostgreSQL": func(b *testing.B) func() sessionstore.Shared {
+			address := server.Address(b)
+			return func() sessionstore.Shared {
+				s, err := postgres.New(postgres.Options{Address: address})
+				require.NoError(b, err)
+				return s
+			}
 		},
 	} {
-		s := open(b)
+		open := place(b)
+		s := open()
 		b.Cleanup(func() { require.NoError(b, s.Close()) })
 		agent := sessionstore.Agent{Kind: "explore"}
 		keys := func(n int) sessionstore.Keys {
@@ -128,5 +135,34 @@ func BenchmarkStores(b *testing.B) {
 				require.NoError(b, s.Delete(b.Context(), id))
 			}
 		})
+		// Another window of the same store prompts meanwhile. It should wait at most 10 ms.
+		b.Run(name+"/prompt while 5 MB are deleted", func(b *testing.B) {
+			window := open()
+			defer window.Close()
+			lease := add(int(next.Add(1)))
+			prompt := sessionstore.Turn{Prompt: segment[:1]}
+			var took []time.Duration
+			for b.Loop() {
+				id := fork()
+				deleted := make(chan error, 1)
+				go func() { deleted <- s.Delete(b.Context(), id) }()
+				for begun := time.Now(); time.Since(begun) < erased; time.Sleep(time.Millisecond) {
+					start := time.Now()
+					number, err := window.BeginTurn(b.Context(), lease, prompt)
+					took = append(took, time.Since(start))
+					require.NoError(b, err)
+					require.NoError(b, window.EndTurn(b.Context(), lease, number))
+				}
+				require.NoError(b, <-deleted)
+			}
+			slices.Sort(took)
+			b.ReportMetric(0, "ns/op") // it lasts as long as the erasing may take
+			for what, at := range map[string]int{"p50": len(took) / 2, "p99": len(took) * 99 / 100, "max": len(took) - 1} {
+				b.ReportMetric(float64(took[at].Microseconds())/1000, what+"-ms")
+			}
+		})
 	}
 }
+
+// erased is the time after which what a deleted session left is erased, too.
+const erased = 2500 * time.Millisecond
