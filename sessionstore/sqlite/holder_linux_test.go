@@ -16,22 +16,15 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 )
 
-// holder locks the store for reading in one of the ways that a program can that may only read, until
-// its input ends.
-func holder(_ context.Context, s *sqlite.Store, way string) error {
+// holder locks the store for reading, as a program can that may only read, until its input ends.
+func holder(_ context.Context, s *sqlite.Store, _ string) error {
 	lock := unix.Flock_t{Type: unix.F_RDLCK, Start: 120, Len: 1}
 	file, err := os.Open(filepath.Join(s.Dir(), "sessions.db-shm"))
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	switch way {
-	case "process":
-		err = unix.FcntlFlock(file.Fd(), unix.F_SETLK, &lock)
-	case "open file":
-		err = unix.FcntlFlock(file.Fd(), unix.F_OFD_SETLK, &lock)
-	}
-	if err != nil {
+	if err := unix.FcntlFlock(file.Fd(), unix.F_SETLK, &lock); err != nil {
 		return err
 	}
 	fmt.Println("locked")
@@ -43,28 +36,24 @@ func holder(_ context.Context, s *sqlite.Store, way string) error {
 //
 // Clause X8.
 func TestLockHolderIsNamed(t *testing.T) {
-	for _, way := range []string{"process", "open file"} {
-		t.Run(way, func(t *testing.T) {
-			s := open(t, sqlite.Options{Dir: t.TempDir()}.WithLockTimeout())
-			bystander := open(t, sqlite.Options{Dir: s.Dir()})
-			lease := create(t, s, "one")
-			require.NoError(t, list(t, bystander), "it has locks that do no harm")
+	s := open(t, sqlite.Options{Dir: t.TempDir()}.WithLockTimeout())
+	bystander := open(t, sqlite.Options{Dir: s.Dir()})
+	lease := create(t, s, "one")
+	require.NoError(t, list(t, bystander), "it has locks that do no harm")
 
-			cmd := process(t, "holder", s.Dir(), way)
-			stdin, err := cmd.StdinPipe()
-			require.NoError(t, err)
-			stdout, err := cmd.StdoutPipe()
-			require.NoError(t, err)
-			require.NoError(t, cmd.Start())
-			_, err = bufio.NewReader(stdout).ReadString('\n')
-			require.NoError(t, err)
+	cmd := process(t, "holder", s.Dir(), "")
+	stdin, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	stdout, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	_, err = bufio.NewReader(stdout).ReadString('\n')
+	require.NoError(t, err)
 
-			err = s.Append(t.Context(), lease, []sessionstore.Update{say("late")})
-			var unavailable *sessionstore.UnavailableError
-			require.ErrorAs(t, err, &unavailable)
-			require.Contains(t, unavailable.Hint, fmt.Sprintf("(process %d) keeps it locked", cmd.Process.Pid))
-			require.NoError(t, stdin.Close())
-			require.NoError(t, cmd.Wait())
-		})
-	}
+	err = s.Append(t.Context(), lease, []sessionstore.Update{say("late")})
+	var unavailable *sessionstore.UnavailableError
+	require.ErrorAs(t, err, &unavailable)
+	require.Contains(t, unavailable.Hint, fmt.Sprintf("(process %d) keeps it locked", cmd.Process.Pid))
+	require.NoError(t, stdin.Close())
+	require.NoError(t, cmd.Wait())
 }

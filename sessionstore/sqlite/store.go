@@ -114,15 +114,15 @@ func New(o Options) *Store {
 // with other processes, and Close deletes it.
 func NewMemory() *Store { return New(Options{journal: journalMemory}) }
 
-// CheckDir returns an error that says why files cannot be written in the store's directory, or nil.
-// It changes nothing, and is fast because it does not open the store.
+// CheckDir returns an error that says why files cannot be created in the store's directory, or nil.
+// It leaves none, and is fast because it does not open the store.
 func (s *Store) CheckDir() error {
 	dir, err := filepath.Abs(s.Dir())
 	if s.file.inMemory() || err != nil {
 		return err
 	}
 	for {
-		err, parent := checkWritable(dir), filepath.Dir(dir)
+		err, parent := tryWriting(dir, 0), filepath.Dir(dir)
 		if !errors.Is(err, fs.ErrNotExist) || parent == dir {
 			return s.file.Explain(err)
 		}
@@ -321,32 +321,28 @@ func createFile(path string) error {
 // makeAllPrivate makes the store's files in dir accessible to the user only. Failures are only
 // logged, because the store can still be used.
 func makeAllPrivate(dir string, log *slog.Logger) {
+	if runtime.GOOS == "windows" {
+		return
+	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		log.Warn("cannot look for files that others can read", "error", err)
 	}
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), fileName) || strings.HasPrefix(e.Name(), damagedPrefix) {
-			makePrivate(filepath.Join(dir, e.Name()), log)
+		path := filepath.Join(dir, e.Name())
+		info, err := os.Stat(path)
+		if !strings.HasPrefix(e.Name(), fileName) && !strings.HasPrefix(e.Name(), damagedPrefix) ||
+			err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o077 == 0 {
+			continue
+		}
+		if err := os.Chmod(path, 0o600); err != nil {
+			log.Warn("other users can access the session store, and its permissions cannot be "+
+				"changed", "mode", info.Mode().Perm(), "error", err)
+		} else {
+			log.Warn("other users could read the session store; it is private now",
+				"file", path, "mode", info.Mode().Perm())
 		}
 	}
-}
-
-// makePrivate makes a file accessible to the user only, and warns if it was not. It does not open
-// the file.
-func makePrivate(path string, log *slog.Logger) {
-	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o077 == 0 ||
-		runtime.GOOS == "windows" {
-		return
-	}
-	if err := os.Chmod(path, 0o600); err != nil {
-		log.Warn("other users can access the session store, and its permissions cannot be changed",
-			"mode", info.Mode().Perm(), "error", err)
-		return
-	}
-	log.Warn("other users could read the session store; it is private now",
-		"file", path, "mode", info.Mode().Perm())
 }
 
 // connectMemory opens a database in memory. It belongs to its only connection, so all take turns.
