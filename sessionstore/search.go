@@ -112,15 +112,14 @@ type Passages struct {
 	Done []Passage
 
 	open    Passage // Text is in message
-	turn    int64
 	id      string
 	message strings.Builder
 	titles  map[string]string // the last ones of tool calls, by id
 	names   map[string]string // of the tools, by the id of the call
 }
 
-// Add adds an update of a segment that was stored in a turn.
-func (p *Passages) Add(seq, turn int64, u Update) {
+// Add adds an update of a segment.
+func (p *Passages) Add(seq int64, u Update) {
 	role, id, text, name := said(u)
 	if u.Kind == TurnEndUpdate {
 		p.End()
@@ -138,9 +137,9 @@ func (p *Passages) Add(seq, turn int64, u Update) {
 		return
 	}
 	last := &p.open
-	if role != last.Role || turn != p.turn || id != p.id {
+	if role != last.Role || id != p.id {
 		p.End()
-		p.turn, p.id = turn, id
+		p.id = id
 	} else if role == RoleTool {
 		p.message.Reset()
 	} else if role == RoleUser && p.message.Len() > 0 {

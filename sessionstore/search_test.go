@@ -22,7 +22,7 @@ func TestPassagesOfToolCalls(t *testing.T) {
 		`{"update":{"sessionUpdate":"tool_call","toolCallId":"4","title":"List","name":null}}`,
 		`{"update":{"sessionUpdate":"tool_call","toolCallId":"5","title":"Read","name":7}}`,
 	} {
-		p.Add(1, 1, parse(raw))
+		p.Add(1, parse(raw))
 	}
 	p.End()
 	var texts []string
@@ -40,7 +40,7 @@ func TestPassagesOfToolCalls(t *testing.T) {
 func TestPassagesOfALongUpdate(t *testing.T) {
 	long := strings.Repeat("häufig ", 1<<20)
 	var p sessionstore.Passages
-	p.Add(1, 1, parse(`{"update":{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"`+long+`"}}}`))
+	p.Add(1, parse(`{"update":{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"`+long+`"}}}`))
 	p.End()
 	size := 0
 	for _, passage := range p.Done {

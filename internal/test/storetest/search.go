@@ -55,7 +55,7 @@ func passages(t *testing.T, s store, f sessionstore.Found) (all string) {
 		require.Equal(t, first, segment.Number)
 		first++
 		for u := range sessionstore.Unpack(segment.Body) {
-			p.Add(segment.Number, 0, u)
+			p.Add(segment.Number, u)
 		}
 	}
 	p.End()

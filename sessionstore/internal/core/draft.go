@@ -93,9 +93,12 @@ func (s *Store) draftOf(id sessionstore.ID, d sessionstore.Draft) (*draft, error
 	return own, nil
 }
 
-// appendTo adds the draft to the end of the session's history. A session without a history gets the
+// appendTo adds the draft, if d is not nil, to the end of the session's history. A session without a history gets the
 // draft's strand, so that a long draft is not moved. The caller stores the row.
 func (d *draft) appendTo(tx *transaction, r *row) {
+	if d == nil {
+		return
+	}
 	d.lock(tx)
 	tx.exec("DELETE FROM drafts WHERE owner = $1 AND strand = $2", d.strand)
 	if r.last == 0 {

@@ -19,7 +19,8 @@ func (s *Store) BeginTurn(
 	ctx context.Context, l sessionstore.Lease, t sessionstore.Turn,
 ) (number int64, err error) {
 	prompt, states := sessionstore.Split(t.Prompt)
-	return updated(ctx, s, l, func(tx *transaction, r *row) int64 {
+	return transact(ctx, s, Write, func(tx *transaction) int64 {
+		r := tx.held(l)
 		if !t.Overlaps {
 			r.interruptTurns()
 		}
@@ -41,7 +42,8 @@ func (s *Store) EndTurn(
 	ctx context.Context, l sessionstore.Lease, number int64, last ...sessionstore.Update,
 ) error {
 	history, states := sessionstore.Split(last)
-	return s.update(ctx, l, func(tx *transaction, r *row) {
+	return s.change(ctx, func(tx *transaction) {
+		r := tx.held(l)
 		i := slices.Index(r.running, number)
 		if i < 0 {
 			return
@@ -66,7 +68,8 @@ func (s *Store) TakeBackTurn(
 ) (taken bool, err error) {
 	prompt, _ := sessionstore.Split(t.Prompt)
 	added := int64(len(packed(prompt)))
-	return updated(ctx, s, l, func(tx *transaction, r *row) bool {
+	return transact(ctx, s, Write, func(tx *transaction) bool {
+		r := tx.held(l)
 		if !slices.Equal(r.running, []int64{number}) || r.first != number ||
 			r.turns != number || r.last != r.open-1+added {
 			return false

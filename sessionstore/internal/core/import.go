@@ -180,9 +180,7 @@ func (s *Store) Adopt(
 		}
 		r := tx.insertImported(key, n, 0)
 		tx.setKeys(r, n.Keys)
-		if own != nil {
-			own.appendTo(tx, r)
-		}
+		own.appendTo(tx, r)
 		tx.store(r, "")
 		return r.lease()
 	})

@@ -132,7 +132,7 @@ func importedTitle(
 	}
 	var said sessionstore.Passages
 	for _, u := range first {
-		said.Add(0, 0, u)
+		said.Add(0, u)
 	}
 	said.End()
 	prompt := ""

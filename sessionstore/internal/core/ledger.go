@@ -17,7 +17,7 @@ func (s *Store) Charge(
 	if len(charges) == 0 {
 		return s.checkLease(ctx, l)
 	}
-	return s.update(ctx, l, func(tx *transaction, r *row) { tx.addCharges(r, charges) })
+	return s.change(ctx, func(tx *transaction) { tx.addCharges(tx.held(l), charges) })
 }
 
 const chargeColumns = "(owner, session, agent, at, source, meter, unit, amount, reading, mark)"

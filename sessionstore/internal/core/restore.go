@@ -30,27 +30,18 @@ func (s *Store) Restore(
 		if same != nil {
 			tx.deleteRows(same)
 		}
-		tx.restore(agent, n, own, charges)
+		r := tx.insert(agent, sessionstore.NewSession{
+			ID: n.ID, Keys: n.Keys, Title: n.Title, State: n.State, StateKey: n.StateKey,
+		}, n.Updated.UnixMilli())
+		own.appendTo(tx, r)
+		tx.addCharges(r, charges)
+		listed := toListed(n)
+		r.turns, r.archived, r.imported = n.Turns, n.Archived, listed != 0
+		tx.store(r, ", created = $12, archived = $13, renamed = $14, meta = $15, imported = $16, "+
+			"listed = $17", n.Created.UnixMilli(), n.Archived, n.Renamed,
+			append([]byte{}, n.Meta...), r.imported, listed)
 		return true
 	})
-}
-
-// restore stores a session that the owner does not have. The caller has locked the agent.
-func (tx *transaction) restore(
-	agent int64, n sessionstore.Session, history *draft, charges []sessionstore.Charge,
-) {
-	r := tx.insert(agent, sessionstore.NewSession{
-		ID: n.ID, Keys: n.Keys, Title: n.Title, State: n.State, StateKey: n.StateKey,
-	}, n.Updated.UnixMilli())
-	if history != nil {
-		history.appendTo(tx, r)
-	}
-	tx.addCharges(r, charges)
-	listed := toListed(n)
-	r.turns, r.archived, r.imported = n.Turns, n.Archived, listed != 0
-	tx.store(r, ", created = $12, archived = $13, renamed = $14, meta = $15, imported = $16, "+
-		"listed = $17", n.Created.UnixMilli(), n.Archived, n.Renamed, append([]byte{}, n.Meta...),
-		r.imported, listed)
 }
 
 // Deleted implements [sessionstore.Store].

@@ -28,7 +28,7 @@ func (tx *transaction) index(r *row) (done bool) {
 		for _, body := range tx.present(r.strand, last, r.last) {
 			last++
 			for u := range sessionstore.Unpack(body) {
-				p.Add(last, 0, u)
+				p.Add(last, u)
 			}
 			size += len(body)
 		}

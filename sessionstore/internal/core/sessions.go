@@ -153,26 +153,11 @@ func holds(l sessionstore.Lease, r *row) {
 	}
 }
 
-// updated returns what change returns for the session of l, which is locked, in a transaction.
-func updated[T any](
-	ctx context.Context, s *Store, l sessionstore.Lease, change func(*transaction, *row) T,
-) (T, error) {
-	return transact(ctx, s, Write, func(tx *transaction) T {
-		r := tx.seek(l.ID, tx.forWrite())
-		holds(l, r)
-		return change(tx, r)
-	})
-}
-
-// update is updated without a result.
-func (s *Store) update(
-	ctx context.Context, l sessionstore.Lease, change func(*transaction, *row),
-) error {
-	_, err := updated(ctx, s, l, func(tx *transaction, r *row) bool {
-		change(tx, r)
-		return true
-	})
-	return err
+// held returns the session of l, which it locks.
+func (tx *transaction) held(l sessionstore.Lease) *row {
+	r := tx.seek(l.ID, tx.forWrite())
+	holds(l, r)
+	return r
 }
 
 // Create implements [sessionstore.Store].
@@ -320,9 +305,7 @@ func (s *Store) Activate(
 		if a.State != nil {
 			tx.saveState(r, a.State, a.StateKey)
 		}
-		if history != nil {
-			history.appendTo(tx, r)
-		}
+		history.appendTo(tx, r)
 		tx.store(r, "")
 		return r.lease()
 	})
@@ -335,7 +318,8 @@ func (s *Store) Move(
 	if err := k.Validate(); err != nil {
 		return moved, err
 	}
-	return updated(ctx, s, l, func(tx *transaction, r *row) sessionstore.Lease {
+	return transact(ctx, s, Write, func(tx *transaction) sessionstore.Lease {
+		r := tx.held(l)
 		tx.setKeys(r, k)
 		tx.set(r.id, "listed = 0")
 		return r.lease()
@@ -352,8 +336,8 @@ func (tx *transaction) setKeys(r *row, k sessionstore.Keys) {
 
 // SetTitle implements [sessionstore.Store].
 func (s *Store) SetTitle(ctx context.Context, l sessionstore.Lease, title string) error {
-	return s.update(ctx, l, func(tx *transaction, r *row) {
-		tx.set(r.id, "title = CASE WHEN renamed THEN title ELSE $3 END",
+	return s.change(ctx, func(tx *transaction) {
+		tx.set(tx.held(l).id, "title = CASE WHEN renamed THEN title ELSE $3 END",
 			sessionstore.CleanTitle(title))
 	})
 }
