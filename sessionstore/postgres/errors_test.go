@@ -1,0 +1,219 @@
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/test/volume"
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/sessionstore/postgres"
+)
+
+// disconnect ends all connections of stores.
+func disconnect(t *testing.T, address string) {
+	t.Helper()
+	_, err := connect(t, strings.Replace(address, "acp@", "admin@", 1)).Exec(t.Context(),
+		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'acp-agent'")
+	require.NoError(t, err)
+}
+
+// A database that was restarted is used again without an error, as long as nothing was running.
+func TestLostConnections(t *testing.T) {
+	address := server.Address(t)
+	s := open(t, address)
+	lease := create(t, s, "one")
+	for range 3 {
+		var all sync.WaitGroup
+		for range 8 { // fills the pool
+			all.Go(func() { _, _ = s.List(t.Context(), sessionstore.Query{}) })
+		}
+		all.Wait()
+		disconnect(t, address)
+		_, err := s.BeginTurn(t.Context(), lease, sessionstore.Turn{})
+		require.NoError(t, err)
+	}
+}
+
+// Clause W9.
+func TestCloseWhileDatabaseHangs(t *testing.T) {
+	address, hang := hanging(t, server.Address(t))
+	s, err := postgres.New(postgres.Options{Address: address, Retention: time.Hour})
+	require.NoError(t, err)
+	create(t, s, "one")
+	hang()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	_, err = s.List(ctx, sessionstore.Query{})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	start := time.Now()
+	require.NoError(t, s.Close())
+	require.Less(t, time.Since(start), volume.Patience)
+}
+
+// hanging returns an address of the same database that passes nothing on once hang was called.
+func hanging(t *testing.T, address string) (_ string, hang func()) {
+	t.Helper()
+	u, err := url.Parse(address)
+	require.NoError(t, err)
+	query, name := u.Query(), "/.s.PGSQL.5432"
+	socket := query.Get("host") + name
+	dir, err := os.MkdirTemp("/tmp", "pg") // the path of a socket is short
+	require.NoError(t, err)
+	l, err := net.Listen("unix", dir+name)
+	require.NoError(t, err)
+	query.Set("host", dir)
+	u.RawQuery = query.Encode()
+	var all sync.WaitGroup
+	var hangs atomic.Bool
+	ctx, stop := context.WithCancel(t.Context())
+	pass := func(from, to net.Conn) {
+		buffer := make([]byte, 32<<10)
+		for {
+			n, err := from.Read(buffer)
+			if hangs.Load() {
+				<-ctx.Done()
+			}
+			if err == nil {
+				_, err = to.Write(buffer[:n])
+			}
+			if err != nil {
+				_, _ = from.Close(), to.Close()
+				return
+			}
+		}
+	}
+	all.Go(func() {
+		for {
+			here, err := l.Accept()
+			if err != nil {
+				return
+			}
+			there, err := net.Dial("unix", socket)
+			if err != nil {
+				_ = here.Close()
+				continue
+			}
+			context.AfterFunc(ctx, func() { _, _ = here.Close(), there.Close() })
+			all.Go(func() { pass(here, there) })
+			all.Go(func() { pass(there, here) })
+		}
+	})
+	t.Cleanup(func() {
+		stop()
+		_ = l.Close()
+		all.Wait()
+		require.NoError(t, os.RemoveAll(dir))
+	})
+	return u.String(), func() { hangs.Store(true) }
+}
+
+// A transaction that was not committed when the connection was lost is repeated.
+func TestLostTransaction(t *testing.T) {
+	address := server.Address(t)
+	s := open(t, address)
+	create(t, s, "one")
+	other := connect(t, address)
+	_, err := other.Exec(t.Context(), "BEGIN; SELECT set_config('acp_agent.owner', 'owner ', true); "+
+		"SELECT FROM sessions FOR UPDATE")
+	require.NoError(t, err)
+	done := make(chan error)
+	go func() { done <- s.Rename(t.Context(), "one", "title") }()
+	waitsForLock(t, address)
+	disconnect(t, address)
+	_, err = other.Exec(t.Context(), "COMMIT")
+	require.NoError(t, err)
+	require.NoError(t, <-done)
+	got, err := s.Get(t.Context(), "one")
+	require.NoError(t, err)
+	require.Equal(t, "title", got.Title)
+}
+
+// TestPing finds out that a database can only be read, as a standby can.
+func TestPing(t *testing.T) {
+	address := server.Address(t)
+	require.NoError(t, open(t, address).Ping(t.Context()))
+	standby := open(t, address+"&default_transaction_read_only=on")
+	_, err := standby.List(t.Context(), sessionstore.Query{})
+	require.NoError(t, err)
+	require.ErrorContains(t, standby.Ping(t.Context()), "the database can only be read")
+}
+
+// A connection pooler may drop settings; a database may not hold every text.
+func TestUnusableDatabases(t *testing.T) {
+	address := server.Address(t)
+	admin := connect(t, strings.Replace(address, "acp@", "admin@", 1))
+	_, err := admin.Exec(t.Context(), "CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0 OWNER acp")
+	require.NoError(t, err)
+	_, err = open(t, strings.Replace(address, "/postgres", "/latin", 1)).List(t.Context(), sessionstore.Query{})
+	require.ErrorContains(t, err, "create a database with ENCODING 'UTF8'")
+	_, err = open(t, strings.Replace(address, "/postgres", "/missing", 1)).List(t.Context(), sessionstore.Query{})
+	require.ErrorContains(t, err, "create the database")
+	_, err = open(t, address+"&no_such=1").List(t.Context(), sessionstore.Query{})
+	require.ErrorContains(t, err, "check the parameters in the address")
+}
+
+// Clause S6.
+func TestSchemaNeedsNewerProgram(t *testing.T) {
+	address := server.Address(t)
+	create(t, open(t, address), "one")
+	_, err := connect(t, address).Exec(t.Context(), "UPDATE meta SET version = 99")
+	require.NoError(t, err)
+	_, err = open(t, address).List(t.Context(), sessionstore.Query{})
+	require.ErrorContains(t, err, "update acp-agent")
+}
+
+// Clause S6.
+func TestSchemaFromBeforeTheFirstRelease(t *testing.T) {
+	address := server.Address(t)
+	create(t, open(t, address), "one")
+	_, err := connect(t, address).Exec(t.Context(), "UPDATE meta SET version = 3")
+	require.NoError(t, err)
+	_, err = open(t, address).List(t.Context(), sessionstore.Query{})
+	require.ErrorContains(t, err, "before the first release")
+	require.ErrorContains(t, err, "another schema")
+}
+
+// Clause S4.
+func TestNoPasswordInErrors(t *testing.T) {
+	for _, address := range []string{
+		"postgres://ann:secret@[::1/db", "postgres://ann:secret@localhost/db?sslmode=strange",
+		"host=/nowhere user=ann password=secret port=x",
+		"postgres://ann:12/secret@localhost/db", "postgres://ann:12@secret@localhost/db",
+		"postgres://ann:12?@secret@localhost/db",
+	} {
+		_, err := postgres.New(postgres.Options{Address: address})
+		require.ErrorContains(t, err, "is not valid")
+		require.NotContains(t, err.Error(), "secret")
+	}
+	for _, address := range []string{
+		"postgres://ann:12%2F%40secret@/db?host=/nowhere", "postgres:///db?user=a@b&host=/nowhere\n",
+		"postgresql://ann:1#2?3@localhost:1", "postgres://ann:1?a=2@localhost:1",
+	} {
+		_, err := postgres.New(postgres.Options{Address: address})
+		require.NoError(t, err, address)
+	}
+	s := open(t, "postgres://ann:secret@/db?host=/nowhere")
+	_, err := s.List(t.Context(), sessionstore.Query{})
+	var unavailable *sessionstore.UnavailableError
+	require.ErrorAs(t, err, &unavailable)
+	require.Contains(t, unavailable.Hint, "check that the database runs")
+	require.NotContains(t, fmt.Sprintf("%+v", err), "secret")
+}
+
+// The driver has a line for each attempt.
+func TestNoConnection(t *testing.T) {
+	_, err := open(t, "postgres://ann@127.0.0.1:1/db").List(t.Context(), sessionstore.Query{})
+	require.EqualError(t, err, "session store postgres://127.0.0.1:1/db: cannot connect: "+
+		"127.0.0.1:1 (127.0.0.1): dial error: dial tcp 127.0.0.1:1: connect: connection refused; "+
+		"check that the database runs and can be reached, then try again")
+}

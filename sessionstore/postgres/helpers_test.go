@@ -1,0 +1,65 @@
+package postgres_test
+
+import (
+	"context"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/sessionstore/postgres"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+func open(t *testing.T, address string) *postgres.Store {
+	t.Helper()
+	s, err := postgres.New(postgres.Options{Address: address})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s
+}
+
+func create(t *testing.T, s sessionstore.Store, id string) sessionstore.Lease {
+	t.Helper()
+	lease, err := s.Create(t.Context(), sessionstore.NewSession{ID: sessionstore.ID(id),
+		Agent: sessionstore.Agent{Kind: "x"}, Keys: appKeys(t)})
+	require.NoError(t, err)
+	return lease
+}
+
+func appKeys(t *testing.T) sessionstore.Keys {
+	t.Helper()
+	cwd, err := workspace.ParseDir("/src/app")
+	require.NoError(t, err)
+	return sessionstore.Keys{Roots: workspace.RootsFrom(cwd, workspace.Dirs{}), Real: []workspace.Dir{cwd}}
+}
+
+// waitsForLock waits until a connection of a store waits for a lock.
+func waitsForLock(t *testing.T, address string) {
+	t.Helper()
+	admin := connect(t, strings.Replace(address, "acp@", "admin@", 1))
+	require.Eventually(t, func() (waits bool) {
+		err := admin.QueryRow(t.Context(), "SELECT EXISTS (SELECT 1 FROM pg_stat_activity "+
+			"WHERE application_name = 'acp-agent' AND wait_event_type = 'Lock')").Scan(&waits)
+		return err == nil && waits
+	}, time.Minute, time.Millisecond)
+}
+
+func schemaOf(t *testing.T, address string) string {
+	t.Helper()
+	u, err := url.Parse(address)
+	require.NoError(t, err)
+	return u.Query().Get("search_path")
+}
+
+func connect(t *testing.T, address string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), address)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
+}
