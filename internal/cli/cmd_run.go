@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/acp-agent/acp-agent/acp/client"
+	"github.com/acp-agent/acp-agent/acp/explore"
 	"github.com/acp-agent/acp-agent/internal/cli/runner"
 	"github.com/acp-agent/acp-agent/internal/history/sessions"
 	"github.com/acp-agent/acp-agent/internal/process"
@@ -151,6 +152,10 @@ func (r runFlags) chat(
 	}
 	err = terminal.Say(set.out, "Chat with %s. Ctrl-C stops an answer, and "+
 		"an empty line ends the chat.", d.name())
+	if err == nil && d.name() == explore.Kind {
+		err = terminal.Say(set.out, "No agent is configured, so acp-agent itself answers; /help lists "+
+			"what it can, and acp-agent setup chooses an agent.")
+	}
 	if err != nil {
 		return err
 	}

@@ -105,6 +105,9 @@ func (set *settings) list(
 	switch {
 	case err != nil:
 		return err
+	case len(found) == 0 && (q.Cwd != nil || q.Additional != nil):
+		set.note("no session has these folders; acp-agent sessions list, without --cwd and --dir, " +
+			"shows all")
 	case len(found) == 0:
 		set.note("no such sessions; acp-agent run begins one, and --user NAME lists those of a " +
 			"user of acp-agent serve")
@@ -125,13 +128,12 @@ func printSessions(out io.Writer, found []sessionstore.Session) error {
 	}
 	for _, one := range found {
 		r, title := sessions.NewReport(one), sessions.ListedTitle(one)
-		agent := text.Printable(r.Agent)
 		if people {
 			table.Row(text.Prefix(string(r.ID), id), terminal.Since(one.Updated, now),
-				cmp.Or(title, "-"), agent, folders(one.Keys.Roots.All(), fromHome))
+				cmp.Or(title, "-"), sessions.ListedAgent(one), folders(one.Keys.Roots.All(), fromHome))
 			continue
 		}
-		table.Row(r.ID, r.UpdatedAt.Format(time.DateTime), agent,
+		table.Row(r.ID, r.UpdatedAt.Format(time.DateTime), text.Printable(r.Agent),
 			folders(one.Keys.Roots.All(), workspace.Dir.String), title)
 	}
 	if len(found) == 0 {

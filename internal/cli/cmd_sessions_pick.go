@@ -62,7 +62,7 @@ func (p pickedSessions) Search(ctx context.Context, what string) ([]terminal.Row
 func rowOf(one sessionstore.Session) terminal.Row {
 	return terminal.Row{
 		ID: string(one.ID), Updated: one.Updated, Title: cmp.Or(sessions.ListedTitle(one), "-"),
-		Agent: text.Printable(sessions.NewReport(one).Agent), Detail: folders(one.Keys.Roots.All(), fromHome),
+		Agent: sessions.ListedAgent(one), Detail: folders(one.Keys.Roots.All(), fromHome),
 	}
 }
 

@@ -27,7 +27,7 @@ func newSetup(set *settings) *cobra.Command {
 	var dirs []string
 	cmd := &cobra.Command{
 		Use:   "setup [flags] [-- COMMAND ARGS...]",
-		Short: "Choose what answers, and folders that belong together",
+		Short: "Choose folders, editor and agent, and write the configuration",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 || cmd.ArgsLenAtDash() == 0 {
 				return nil

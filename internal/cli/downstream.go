@@ -248,7 +248,7 @@ func (d downstream) name() string {
 	case len(d.model.Models) > 0:
 		return "model " + d.model.Models[0].ID
 	case d.command.Path == "":
-		return "explore"
+		return explore.Kind
 	}
 	return profiles.ProgramName(d.command.Path)
 }

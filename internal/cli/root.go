@@ -168,11 +168,11 @@ func findFlag(root *cobra.Command, arg string) (flag *pflag.Flag, hasValue bool)
 	return nil, false
 }
 
-const terminalHelp = `standard input is a terminal, but an editor is expected there.
+const terminalHelp = `an editor starts acp-agent like this; on a terminal:
 
-To choose what answers and to add acp-agent to your editor: acp-agent setup
-To try it here: acp-agent run --cwd DIR --dir DIR... PROMPT
-For everything else: acp-agent --help`
+  acp-agent setup    choose folders, editor and agent
+  acp-agent run      chat here; --dir FOLDER adds a folder
+  acp-agent --help   everything else`
 
 // serveEditor serves the editor on the standard streams until it closes the connection.
 func serveEditor(ctx context.Context, set *settings, args []string) error {

@@ -145,6 +145,7 @@ func rejectUnknownArgs(root *cobra.Command) {
 				return nil
 			}
 		case "completion":
+			cmd.Short = "Print a script with which a shell completes command lines"
 			commandGroup(cmd)
 			for _, shell := range cmd.Commands() {
 				shell.Args = noArgs

@@ -94,7 +94,7 @@ func (e *Examination) Run(ctx context.Context) []Finding {
 		findings = append(findings, e.examineAgent(ctx, "", e.Command)...)
 	} else if len(names) == 0 {
 		findings = append(findings, Finding{"agents", Works,
-			"none configured; acp-agent doctor NAME checks a known one"})
+			"none configured: acp-agent setup chooses one, and acp-agent doctor NAME checks any"})
 	}
 	findings = append(findings, e.examineModels(ctx)...)
 	e.Begins("MCP servers")

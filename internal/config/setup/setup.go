@@ -442,7 +442,7 @@ func (o *run) askFolders(ctx context.Context) error {
 			}
 			continue
 		}
-		given, question = next, "Folder that belongs to it, such as ../shared (Enter for no more):"
+		given, question = next, "Another folder for it, such as ../shared (Enter to end):"
 	}
 }
 

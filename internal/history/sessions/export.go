@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,8 +38,11 @@ func FormatOf(name, file string) (Format, error) {
 		return document(conversation.WriteHTML), nil
 	case format == "json":
 		return WriteJSON, nil
-	case format == "md", name == "":
+	case format == "md", name == "" && slices.Contains([]string{"", "markdown", "txt"}, format):
 		return document(conversation.WriteMarkdown), nil
+	case name == "":
+		return nil, usage.Errorf("--output: %s would not be a %s: let it end in .md, .html or .json, or "+
+			"say what it is with --format", text.Printable(file), text.Printable(format))
 	}
 	return nil, usage.Errorf("--format is md, html or json, not %s", text.Name(name))
 }

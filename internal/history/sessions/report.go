@@ -1,6 +1,7 @@
 package sessions
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/acp-agent/acp-agent/acp/proxy"
@@ -43,6 +44,11 @@ func NewReport(s sessionstore.Session) Report {
 		Title: s.Title, CreatedAt: s.Created.UTC(), UpdatedAt: s.Updated.UTC(), Turns: s.Turns,
 		Archived: s.Archived, Gone: s.Gone,
 	}
+}
+
+// ListedAgent returns what tables of sessions show as the agent.
+func ListedAgent(s sessionstore.Session) string {
+	return text.Printable(cmp.Or(s.Agent.Profile, s.Agent.Kind))
 }
 
 // ListedTitle returns what tables of sessions show as the title.
