@@ -81,11 +81,11 @@ func Parse(path string, content []byte) (Config, error) {
 	if bytes.Count(content, []byte("["))+bytes.Count(content, []byte("{")) > maxBrackets {
 		return Config{}, fmt.Errorf("%s: has more than %d brackets", path, maxBrackets)
 	}
-	// Standardize replaces comments with spaces, so positions stay the same.
 	if len(bytes.TrimSpace(content)) == 0 {
 		return Config{}, fmt.Errorf("%s: it is empty: {} is a configuration without settings, and "+
 			"acp-agent setup writes one", path)
 	}
+	// Standardize replaces comments with spaces, so positions stay the same.
 	content, err := hujson.Standardize(content)
 	if err != nil {
 		return Config{}, errors.New(describeSyntaxError(path, err))

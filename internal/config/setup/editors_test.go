@@ -22,23 +22,23 @@ func TestSnippetsOfEditorsPage(t *testing.T) {
 			if e.name == "other" {
 				return
 			}
-			section := sections[e.title]
+			section := sections[e.Title]
 			require.NotEmpty(t, section)
 			agent := "opencode"
 			if e.name == "jetbrains" {
 				agent = "/usr/local/bin/opencode"
 			}
 			args := []string{"--keep-dirs", "--", agent, "acp"}
-			if e.sendsFolders {
+			if e.SendsFolders {
 				args = args[1:]
 			}
 			name := "opencode"
-			if e.names != nil {
-				name = e.names[defaultName]
+			if e.Names != nil {
+				name = e.Names[defaultName]
 				require.NotEmpty(t, name)
 			}
 			require.Contains(t, section, "\n"+e.render(name, "/usr/local/bin/acp-agent", args)+"```\n")
-			for _, name := range e.names {
+			for _, name := range e.Names {
 				require.Contains(t, section, name)
 			}
 			for _, system := range []string{"linux", "darwin", "windows"} {

@@ -40,15 +40,6 @@ agents that were found: %s (acp-agent agents lists all)
 editors: %s
 For models and more: acp-agent setup --help`
 
-// EditorNames returns the names that --editor accepts.
-func EditorNames() []string {
-	var names []string
-	for _, e := range editors() {
-		names = append(names, e.name)
-	}
-	return names
-}
-
 // Options are the flags of setup and what it needs of the program.
 type Options struct {
 	In       io.Reader
@@ -506,7 +497,7 @@ func (o *run) chooseEditor(ctx context.Context) (editor, error) {
 	all := editors()
 	options := make([]option, len(all))
 	for i, e := range all {
-		options[i] = option{e.name, e.title}
+		options[i] = option{e.name, e.Title}
 	}
 	switch found := find(options, o.Editor); {
 	case len(found) == 1:
@@ -602,25 +593,25 @@ func (o *run) printSnippet(e editor, agent string) error {
 		args = append(args, "--config", o.path)
 	}
 	args = append(args, o.Arguments...)
-	if !e.sendsFolders || o.KeepDirs {
+	if !e.SendsFolders || o.KeepDirs {
 		args = append(args, "--keep-dirs")
 	}
 	where := "Let your editor start acp-agent as an ACP agent:"
 	file, hint := e.path(runtime.GOOS), ""
 	if file != "" {
-		where = fmt.Sprintf("Add this to %s, for %s:", file, e.title)
+		where = fmt.Sprintf("Add this to %s, for %s:", file, e.Title)
 	}
 	if strings.HasSuffix(file, ".json") {
 		key := strings.Split(e.snippet, `"`)[1]
 		hint = fmt.Sprintf("If the file has other settings, add only %q to them; "+
 			"if it has that too, only what is in it.\n", key)
 	}
-	if e.names != nil && e.names[agent] == "" {
+	if e.Names != nil && e.Names[agent] == "" {
 		hint = fmt.Sprintf("Select %s in the editor; acp-agent will run in its place.\n",
-			e.names[defaultName])
+			e.Names[defaultName])
 	}
-	if e.needs != "" {
-		hint += "It needs " + e.needs + ".\n"
+	if e.Needs != "" {
+		hint += "It needs " + e.Needs + ".\n"
 	}
 	if err := terminal.Say(o.Out, "\n%s\n", where); err != nil {
 		return err
@@ -629,7 +620,7 @@ func (o *run) printSnippet(e editor, agent string) error {
 		return err
 	}
 	return terminal.Say(o.Out, "%sThen type %s in a new session: it lists the folders. acp-agent "+
-		"doctor tells you what's wrong.", hint, cmp.Or(e.roots, "/roots"))
+		"doctor tells you what's wrong.", hint, cmp.Or(e.Roots, "/roots"))
 }
 
 // programPath returns the path of this program. It prefers the path in PATH if that is the same
