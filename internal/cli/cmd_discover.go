@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,7 +24,6 @@ import (
 type discoverFlags struct {
 	rootFlags
 	file string
-	json bool
 }
 
 // newDiscover returns the command that shows what is found in folders.
@@ -39,8 +39,7 @@ func newDiscover(set *settings) *cobra.Command {
 	}
 	d.define(cmd)
 	cmd.Flags().StringVar(&d.file, "for", "", "show the additional instructions for `FILE`")
-	cmd.Flags().BoolVar(&d.json, "json", false, "print JSON")
-	set.accept(cmd, "mounts", "state-dir")
+	set.accept(cmd, "mounts", "state-dir", "json")
 	return cmd
 }
 
@@ -55,26 +54,24 @@ func discover(ctx context.Context, set *settings, d discoverFlags) error {
 		return err
 	}
 	if d.file != "" {
-		return d.printFor(ctx, set.streams, catalog)
+		return d.printFor(ctx, set, catalog)
 	}
 	files, err := catalog.WorkspaceFiles(ctx)
 	if err != nil {
 		return err
 	}
 	f := findings{catalog, declared, files}
-	if d.json {
-		err = f.writeJSON(set.out)
-	} else {
-		err = f.print(set.out)
+	whole, err := f.whole()
+	if err == nil {
+		err = set.print(whole, func() error { return f.print(set.out) })
 	}
-	if err != nil {
-		return err
-	}
-	return problems(catalog.Artifacts(), catalog.LimitsReached())
+	return cmp.Or(err, problems(catalog.Artifacts(), catalog.LimitsReached()))
 }
 
 // printFor prints what applies to one file.
-func (d discoverFlags) printFor(ctx context.Context, s streams, catalog *discovery.Catalog) error {
+func (d discoverFlags) printFor(
+	ctx context.Context, set *settings, catalog *discovery.Catalog,
+) error {
 	paths, err := usage.AbsolutePaths(d.file)
 	if err != nil {
 		return err
@@ -87,15 +84,9 @@ func (d discoverFlags) printFor(ctx context.Context, s streams, catalog *discove
 	if err != nil {
 		return err
 	}
-	if d.json {
-		err = writeJSON(s.out, append([]discovery.Artifact{}, list...))
-	} else {
-		err = printList(s.out, list)
-	}
-	if err != nil {
-		return err
-	}
-	return problems(list, nil)
+	err = set.print(append([]discovery.Artifact{}, list...),
+		func() error { return printList(set.out, list) })
+	return cmp.Or(err, problems(list, nil))
 }
 
 // problems returns an error if something cannot be used. The output has already explained why.
@@ -135,21 +126,14 @@ type findings struct {
 	files    []discovery.WorkspaceFile
 }
 
-// writeJSON prints the findings as a JSON object.
-func (f findings) writeJSON(out io.Writer) error {
+// whole returns the findings as a JSON object.
+func (f findings) whole() (json.RawMessage, error) {
 	catalog, err := json.Marshal(f.Catalog)
-	if err != nil {
-		return err
+	files, failed := json.Marshal(append([]discovery.WorkspaceFile{}, f.files...))
+	if err = cmp.Or(err, failed); err != nil {
+		return nil, err
 	}
-	files, err := json.Marshal(append([]discovery.WorkspaceFile{}, f.files...))
-	if err != nil {
-		return err
-	}
-	whole, err := strictjson.Put(catalog, "workspaceFiles", files)
-	if err != nil {
-		return err
-	}
-	return writeJSON(out, whole)
+	return strictjson.Put(catalog, "workspaceFiles", files)
 }
 
 // print prints a block for each folder, with a group for each kind of artifact. The first one has

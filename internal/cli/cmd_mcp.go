@@ -145,7 +145,7 @@ func serveMCP(ctx context.Context, set *settings, m mcpFlags) error {
 		if err != nil {
 			return err
 		}
-		m.explainHTTP(set.err, listener.Addr(), options.Token)
+		m.explainHTTP(set.streams, listener.Addr(), options.Token)
 		return serveHTTP(ctx, listener, server.Handler())
 	}
 	return server.Serve(ctx, set.in, set.out)
@@ -392,31 +392,26 @@ func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 }
 
 // explainHTTP prints what clients need to connect, and what they can do.
-func (m mcpFlags) explainHTTP(w io.Writer, addr net.Addr, token string) {
+func (m mcpFlags) explainHTTP(s streams, addr net.Addr, token string) {
+	at := fmt.Sprintf("http://%s", addr)
+	users := "every user of this machine can use the server, with your rights"
 	if addr.Network() == "unix" {
-		fmt.Fprintf(w, "acp-agent: serving MCP over HTTP on the socket %s\n", addr)
-	} else {
-		fmt.Fprintf(w, "acp-agent: serving MCP on http://%s\n", addr)
+		at = fmt.Sprintf("the socket %s, over HTTP", addr)
+		users = "every program of yours that can open the socket can use the server"
 	}
+	s.note("serving MCP on %s", at)
 	switch {
-	case token == "" && addr.Network() == "unix":
-		fmt.Fprintln(w,
-			"acp-agent: --no-auth: every program of yours that can open the socket can use the "+
-				"server")
 	case token == "":
-		fmt.Fprintln(w,
-			"acp-agent: --no-auth: every user of this machine can use the server, with your rights")
+		s.note("--no-auth: %s", users)
 	case m.tokenFile != "":
-		fmt.Fprintf(w,
-			"acp-agent: clients must send the header Authorization: Bearer TOKEN, with the token "+
-				"in %s\n", m.tokenFile)
+		s.note("clients must send the header Authorization: Bearer TOKEN, with the token in %s",
+			m.tokenFile)
 	default:
-		fmt.Fprintf(w, "acp-agent: clients must send the header Authorization: Bearer %s\n", token)
+		s.note("clients must send the header Authorization: Bearer %s", token)
 	}
 	if m.anyRoot {
-		fmt.Fprintln(w,
-			"acp-agent: --any-dir: clients can use every folder that you can; --dir or --within "+
-				"would limit them")
+		s.note("--any-dir: clients can use every folder that you can; --dir or --within would " +
+			"limit them")
 	}
 }
 

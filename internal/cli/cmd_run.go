@@ -153,8 +153,8 @@ func (r runFlags) chat(
 	err = terminal.Say(set.out, "Chat with %s. Ctrl-C stops an answer, and "+
 		"an empty line ends the chat.", d.name())
 	if err == nil && d.name() == explore.Kind {
-		err = terminal.Say(set.out, "No agent is configured, so acp-agent itself answers; /help lists "+
-			"what it can, and acp-agent setup chooses an agent.")
+		err = terminal.Say(set.out, "No agent is configured, so acp-agent itself answers; /help "+
+			"lists what it can, and acp-agent setup chooses an agent.")
 	}
 	if err != nil {
 		return err

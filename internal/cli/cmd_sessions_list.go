@@ -106,8 +106,8 @@ func (set *settings) list(
 	case err != nil:
 		return err
 	case len(found) == 0 && (q.Cwd != nil || q.Additional != nil):
-		set.note("no session has these folders; acp-agent sessions list, without --cwd and --dir, " +
-			"shows all")
+		set.note("no session has these folders; acp-agent sessions list, without --cwd and " +
+			"--dir, shows all")
 	case len(found) == 0:
 		set.note("no such sessions; acp-agent run begins one, and --user NAME lists those of a " +
 			"user of acp-agent serve")
@@ -130,7 +130,8 @@ func printSessions(out io.Writer, found []sessionstore.Session) error {
 		r, title := sessions.NewReport(one), sessions.ListedTitle(one)
 		if people {
 			table.Row(text.Prefix(string(r.ID), id), terminal.Since(one.Updated, now),
-				cmp.Or(title, "-"), sessions.ListedAgent(one), folders(one.Keys.Roots.All(), fromHome))
+				cmp.Or(title, "-"), sessions.ListedAgent(one),
+				folders(one.Keys.Roots.All(), fromHome))
 			continue
 		}
 		table.Row(r.ID, r.UpdatedAt.Format(time.DateTime), text.Printable(r.Agent),

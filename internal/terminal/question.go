@@ -63,16 +63,14 @@ func (p *Printer) Diff(d *sdk.ToolCallContentDiff) {
 // indent. Otherwise the text could continue at the beginning of a line and look like a message of
 // acp-agent.
 func (p *Printer) noteWrapped(indent, s string, style Style) {
-	room := max(p.width-Columns(indent)-1, 20)
-	for p.width > 0 && Columns(s) > room {
-		line := s[:prefixColumns(s, room)]
-		if space := strings.LastIndexByte(line, ' '); space > len(line)/2 {
-			line = s[:space+1]
-		}
-		p.Note("%s%s", indent, p.styled(line, style))
-		indent, s = strings.Repeat(" ", 2), s[len(line):]
+	lines := []string{s}
+	if p.width > 0 {
+		lines = wrapped(s, max(p.width-Columns(indent)-1, 20))
 	}
-	p.Note("%s%s", indent, p.styled(s, style))
+	for _, line := range lines {
+		p.Note("%s%s", indent, p.styled(line, style))
+		indent = "  "
+	}
 }
 
 // Answered prints how a permission request was answered, and the updates that arrived in the

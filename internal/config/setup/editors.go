@@ -18,7 +18,8 @@ type editor struct {
 	Names   map[string]string `json:"names"`
 	Between string            `json:"between"` // the arguments; default ", "
 	Needs   string            `json:"needs"`   // the versions that it needs, "" for any
-	Roots   string            `json:"roots"`   // what the user types for /roots, if that is something else
+	// Roots is what the user types for the command /roots, if that is something else.
+	Roots string `json:"roots"`
 	// SendsFolders means that sessions always have the folders that the editor shows.
 	SendsFolders bool `json:"sendsFolders"`
 	// snippet is what the user adds. <name> stands for the editor's name for the agent, <program>
