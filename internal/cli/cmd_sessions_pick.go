@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -140,6 +141,8 @@ func (c *continuation) send(ctx context.Context, model, prompt string) error {
 	return nil
 }
 
+var errNoModel = errors.New("no model is configured; acp-agent models explains how to add one")
+
 // obstacle says why the picker cannot continue a session, and what to do, or returns "".
 func (set *settings) obstacle(one sessionstore.Session) string {
 	if _, command := set.agentArguments(one.Agent); command != "" {
@@ -147,7 +150,7 @@ func (set *settings) obstacle(one sessionstore.Session) string {
 		return "to start its agent, run: " + set.continueLine(one, string(one.ID), "PROMPT")
 	}
 	if one.Agent.Kind == model.Kind && len(set.config.Models) == 0 {
-		return "no model is configured; acp-agent models explains how to add one"
+		return errNoModel.Error()
 	}
 	for _, dir := range one.Keys.Roots.All() {
 		if path := dir.String(); !namedfile.IsDir(path) {

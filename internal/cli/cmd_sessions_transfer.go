@@ -57,8 +57,11 @@ func (set *settings) target(name string, command []string) (target, error) {
 	case name == explore.Kind:
 		return target{agent: sessionstore.Agent{Kind: explore.Kind}, command: "acp-agent"}, nil
 	case name == model.Kind:
-		return target{agent: sessionstore.Agent{Kind: model.Kind},
-			command: "acp-agent --model NAME"}, nil
+		to := target{agent: sessionstore.Agent{Kind: model.Kind}, command: "acp-agent --model NAME"}
+		if len(set.config.Models) == 0 {
+			to.lacks = errNoModel
+		}
+		return to, nil
 	}
 	start, profile, err := set.agentCommand(name, command)
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/config"
 	"github.com/acp-agent/acp-agent/internal/config/setup"
+	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/text/usage"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -38,6 +39,9 @@ func newSetup(set *settings) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := exclusive(cmd, "agent", "model"); err != nil {
 				return err
+			}
+			if _, err := sandbox.ParseMode(cmp.Or(set.sandbox, sandbox.Off.String())); err != nil {
+				return usage.Errorf("--sandbox: %v", err)
 			}
 			o.Command = args
 			o.Chosen = set.flags.Changed("agent") || set.flags.Changed("model")

@@ -192,6 +192,9 @@ func (s Session) find(
 
 // Explain returns an error of the agent in the form in which a command line reports it.
 func Explain(err error) error {
+	if errors.As(err, new(*jsonrpc.TooLongError)) {
+		return fmt.Errorf("%w; --max-line changes it", err)
+	}
 	answer, ok := errors.AsType[*jsonrpc.Error](err)
 	if !ok {
 		return err

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"sync/atomic"
@@ -260,7 +259,7 @@ func (c *Conn) rejectTooLong(ctx context.Context, beginning []byte, limit int) {
 		c.options.TooLong(ctx, beginning)
 	}
 	if m.isResponse {
-		m.response.err = fmt.Errorf("the peer's response is longer than the limit of %d bytes", limit)
+		m.response.err = &TooLongError{Limit: limit, What: "the peer's response"}
 	}
 	c.refuse(ctx, m, Errorf(CodeInvalidRequest, "the message is longer than the limit of %d bytes", limit))
 }

@@ -3,6 +3,7 @@ package jsonrpc
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,10 +16,12 @@ import (
 type TooLongError struct {
 	// Limit is the longest line that is read, in bytes without its newline.
 	Limit int
+	// What is too long, "" for a line.
+	What string
 }
 
 func (e *TooLongError) Error() string {
-	return fmt.Sprintf("a line is longer than the limit of %d bytes", e.Limit)
+	return fmt.Sprintf("%s is longer than the limit of %d bytes", cmp.Or(e.What, "a line"), e.Limit)
 }
 
 // bufferSize is how much a Reader reads at once, in bytes.
