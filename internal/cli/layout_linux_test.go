@@ -36,6 +36,7 @@ var layoutRuns = map[string][]string{
 	"completion zsh":        {"-"},
 	"completion powershell": {"-"},
 	"connect":               {"", "ws://127.0.0.1:1/acp"},
+	"diff":                  {"", "gone", "long-name-of-a-task"},
 	"discover":              {"--cwd app --dir shared", "--cwd app --for app/main.go", "--cwd gone"},
 	"doctor":                {"", "nobody", "-- false"},
 	"help":                  {"run"},
@@ -77,6 +78,7 @@ var layoutRuns = map[string][]string{
 	"version":               {""},
 	"worktree":              {""},
 	"worktree add":          {"", "task --cwd app"},
+	"worktree commit":       {"", "long-name-of-a-task -m x"},
 	"worktree list":         {""},
 	"worktree remove":       {"", "gone"},
 }
@@ -113,6 +115,8 @@ func TestCommandsFitTheTerminal(t *testing.T) {
 	prepare("git", "init", "-q", "app")
 	prepare("git", "-C", "app", "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "x")
 	prepare(built(t), "worktree", "add", "long-name-of-a-task", "--cwd", "app")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "state", "acp-agent-worktrees", "long-name-of-a-task",
+		"app", strings.Repeat("a-long-name ", 8)), []byte("x\n"), 0o600))
 
 	for _, width := range []int{80, 60} {
 		var every func(*cobra.Command)
