@@ -19,6 +19,7 @@ func listTests() []testCase {
 		{"A18/a malformed cursor is rejected", malformedCursor},
 		{"A18/the size of a page", pageSize},
 		{"A31/sessions belong to their agent", agents},
+		{"A31/a list has the sessions of many agents", manyAgents},
 		{"A16/an empty list of additional roots matches sessions without any", noAdditional},
 		{"A17/filters match by spelling or real path", eitherKey},
 		{"A13/a list has the latest roots", latestRoots},
@@ -182,6 +183,18 @@ func agents(t *testing.T, s store) {
 	}
 	require.Len(t, listAll(t, s, sessionstore.Query{Limit: 2}), 12, "no agent matches every agent")
 	require.Empty(t, listAll(t, s, sessionstore.Query{Agent: sessionstore.Agent{Kind: "none"}}))
+}
+
+func manyAgents(t *testing.T, s store) {
+	const count = 50
+	for i := range count {
+		_, err := s.Create(t.Context(), sessionstore.NewSession{ID: sessionstore.ID(fmt.Sprintf("%03d", i)),
+			Agent: sessionstore.Agent{Kind: "proxy", Profile: fmt.Sprint(i)}, Keys: keys(t, "app")})
+		require.NoError(t, err)
+	}
+	q := sessionstore.Query{Cwd: &sessionstore.DirFilter{Spelling: dir(t, "app"), Real: dir(t, "app")},
+		Additional: &sessionstore.DirsFilter{}, Archive: sessionstore.ArchivedToo}
+	require.Len(t, listAll(t, s, q), count)
 }
 
 func noAdditional(t *testing.T, s store) {

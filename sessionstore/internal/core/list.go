@@ -1,9 +1,11 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -29,16 +31,48 @@ func (tx *transaction) page(
 	q sessionstore.Query, from sessionstore.Position,
 ) sessionstore.Page {
 	page := sessionstore.Page{Sessions: make([]sessionstore.Session, 0, q.Size())}
+	var found []entry
+	for agents := range slices.Chunk(tx.agents(q.Agent), maxAgents) {
+		found = append(found, tx.begin(q, from, agents)...)
+	}
+	slices.SortStableFunc(found, func(a, b entry) int {
+		return cmp.Or(b.Updated.Compare(a.Updated), cmp.Compare(b.ID, a.ID))
+	})
+	last := sessionstore.Position{}
+	for n, one := range found {
+		if n == q.Size() {
+			page.Next = q.After(last)
+			break
+		}
+		if !tx.isDamaged(one.ID, one.err) {
+			page.Sessions = append(page.Sessions, one.Session)
+		}
+		last = sessionstore.Position{Updated: one.Updated, ID: one.ID}
+	}
+	return page
+}
+
+// entry is a row of a list, or its position with what is wrong with it.
+type entry struct {
+	sessionstore.Session
+	err error
+}
+
+// maxAgents is the maximum number of agents in one statement. SQLite plans it in a time that grows
+// with the square of its parts, and allows 500.
+const maxAgents = 20
+
+// begin returns the first sessions of some agents in q's list after from, one more than a page has.
+func (tx *transaction) begin(
+	q sessionstore.Query, from sessionstore.Position, agents []int64,
+) (found []entry) {
 	args := []any{from.Updated.UnixMilli(), string(from.ID)}
 	var parts []string
-	for _, agent := range tx.agents(q.Agent) {
+	for _, agent := range agents {
 		for _, r := range ranges(q) {
 			r.agent = agent
 			parts = append(parts, tx.rangeQuery(r, q.Size()+1, &args))
 		}
-	}
-	if parts == nil {
-		return page
 	}
 	// SQLite reads the page first because of CROSS, and plans fast because of DISTINCT.
 	text := fmt.Sprint("WITH page (at, of) AS (SELECT DISTINCT * FROM (",
@@ -46,19 +80,11 @@ func (tx *transaction) page(
 		q.Size()+1, ") SELECT ", recordColumns, " FROM page CROSS JOIN sessions s ",
 		"WHERE s.owner = $1 AND s.id = page.of ORDER BY s.updated DESC, s.id DESC")
 	parsed := make(parsedKeys)
-	n, last := 0, sessionstore.Position{}
 	tx.rows(func(rows Rows) {
-		if n++; n > q.Size() {
-			page.Next = q.After(last)
-			return
-		}
 		r, err := scanRecord(rows, parsed)
-		if !tx.isDamaged(r.ID, err) {
-			page.Sessions = append(page.Sessions, r)
-		}
-		last = sessionstore.Position{Updated: r.Updated, ID: r.ID}
+		found = append(found, entry{r, err})
 	}, text, args...)
-	return page
+	return found
 }
 
 // agents returns the keys of the owner's agents that a query matches.
