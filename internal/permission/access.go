@@ -32,11 +32,15 @@ func (e *RuleError) Error() string {
 		return "the mode of the session denies it"
 	}
 	rule := "the user's rule " + strconv.Quote(e.Rule.String())
-	if e.Effect == Deny {
+	switch {
+	case e.Effect == Deny:
 		return rule + " denies it"
+	case e.May:
+		return rule + " may be about it, and the user cannot be asked here: name each file, " +
+			"without variables, patterns and searches, or leave it to the user"
 	}
-	return rule + " asks about it, and the user cannot be asked here: leave it to them, or let them " +
-		"change the rule"
+	return rule + " asks about it, and the user cannot be asked here: leave it to them, or let " +
+		"them change the rule"
 }
 
 // Asks returns the error that a rule asks about an action, if err is one.

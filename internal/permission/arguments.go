@@ -39,6 +39,7 @@ func (p Place) arguments(a *Action, input map[string]any) {
 			a.Texts = append(a.Texts, line)
 		}
 		words = append(words, Words(line)...)
+		a.Passed.More = a.Passed.More || outlineOf(line).built
 	}
 	for _, s := range t.texts {
 		if size += len(s); size > commandline.MaxLine {
@@ -48,12 +49,14 @@ func (p Place) arguments(a *Action, input map[string]any) {
 	}
 	slices.Sort(a.Passed.Words)
 	a.Passed.Words = slices.Compact(a.Passed.Words)
-	a.Passed.Long = size > commandline.MaxLine ||
+	a.Passed.More = a.Passed.More || size > commandline.MaxLine ||
 		max(len(t.texts), len(t.lines), len(words), len(a.Passed.Words)) > maxMentions
 	for _, root := range p.Workspace.Opened() {
 		dir := root.Dir.String()
-		a.Files = append(a.Files, p.mentions(slices.Concat(t.texts, words), dir)...)
-		a.Passed.Files = append(a.Passed.Files, p.mentions(a.Passed.Words, dir)...)
+		named := p.mentions(slices.Concat(t.texts, words), new(outline), dir)
+		passed := p.mentions(a.Passed.Words, new(outline), dir)
+		a.Files = append(a.Files, named.files...)
+		a.Passed.Files = append(a.Passed.Files, passed.files...)
 	}
 }
 

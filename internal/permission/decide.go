@@ -67,7 +67,7 @@ type Action struct {
 	Server, Tool    string
 	ReadOnly, Found bool
 	Config          string
-	// Passed is what the arguments of a tool may mean besides Line and Files.
+	// Passed is what the arguments of a tool, or a command, may mean besides Line and Files.
 	Passed Passed
 	// Host is what Fetch connects to.
 	Host string
@@ -90,12 +90,13 @@ type Action struct {
 	said []saying // Line and Texts, set by [Decide]
 }
 
-// Passed are the words in texts that a tool gets, in no order, and the files that they may name.
-// Long means that there are more than are looked at.
+// Passed are the words in texts that a tool gets, in no order, and the files that they, or the
+// patterns of a command, may name. More means that there may be others: there are more than are
+// looked at, or a command makes them when it runs.
 type Passed struct {
 	Words []string
 	Files []File
-	Long  bool
+	More  bool
 }
 
 // Verdict is the answer to an action.
@@ -128,13 +129,8 @@ func Decide(a Action, rules Rules) Verdict {
 	}
 	why := a.whyUnclear()
 	exact := slices.IndexFunc(rules.Allow, func(r Rule) bool { return r.isExact() && r.allows(a) })
-	switch {
-	case !complete:
-		return Verdict{Effect: Ask, Why: "it is too long to look for what rules are about"}
-	case exact >= 0:
+	if complete && exact >= 0 {
 		return Verdict{Effect: Allow, Rule: rules.Allow[exact]}
-	case why != "":
-		return Verdict{Effect: Ask, Why: why}
 	}
 	for _, list := range [][]Rule{rules.Deny, rules.Ask} { // there may be many to copy
 		may := func(r Rule) bool { return r.mayTouch(a) }
@@ -142,6 +138,12 @@ func Decide(a Action, rules Rules) Verdict {
 			why := "it may be about what the rule " + text.Code(list[i].String()) + " is about"
 			return Verdict{Effect: Ask, Rule: list[i], Why: why, Again: true}
 		}
+	}
+	switch {
+	case !complete:
+		return Verdict{Effect: Ask, Why: "it is too long to look for what rules are about"}
+	case why != "":
+		return Verdict{Effect: Ask, Why: why}
 	}
 	return a.allowedBy(rules.Allow)
 }

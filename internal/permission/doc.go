@@ -16,6 +16,8 @@
 //	input.go       what the members of a tool's input mean
 //	arguments.go   what the arguments of a tool of an MCP server may mean
 //	place.go       the folders of a session, against which paths are checked
+//	mentions.go    files that words may name
+//	built.go       what a command does without naming it
 //	offer.go       the rule that allows an action from now on, in words
 //	permits.go     the rules that hold in a session, and what the user has answered there
 //	access.go      files that are read and changed without a question

@@ -8,17 +8,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net/url"
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"unicode"
-
-	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/permission/commandline"
@@ -168,19 +163,6 @@ func (p Place) inRoots(name string) (names []string) {
 	return names
 }
 
-const (
-	// maxMentions is the maximum number of words of a request that are looked up as files.
-	maxMentions = 1000
-	// maxWords is the maximum number of words that are compared with rules about files at all.
-	maxWords = 5 * maxMentions
-	// maxListed is the maximum number of folders that are listed for words that are patterns.
-	maxListed = 100
-	// maxFolders is the maximum number of folders in which the words of a request may be files.
-	maxFolders = 10
-	// maxPath is the length of the longest path that a system opens, in bytes.
-	maxPath = 4096
-)
-
 // command fills in the command of an action, which runs in dir, "" if the agent has not said where.
 // It returns the variables with which the command is not odd.
 func (p Place) command(a *Action, line, dir string) (env []string, err error) {
@@ -189,11 +171,13 @@ func (p Place) command(a *Action, line, dir string) (env []string, err error) {
 	if dir == "" {
 		dir = root.Dir.String()
 	}
-	words := Words(line)
+	words, parts := Words(line), outlineOf(line)
 	if len(words) > maxMentions {
-		a.Unclear = "the command is too long"
+		a.Unclear, parts.built = "the command is too long", true
 	}
-	a.Files = p.mentions(words, dir)
+	named := p.mentions(words, parts, dir)
+	a.Files, a.Reads = named.files, p.searched(parts.commands, named.dirs)
+	a.Passed = Passed{Files: named.vague, More: parts.built || named.cut}
 	info, err := p.Workspace.Stat(dir)
 	if err == nil {
 		a.Root = info.Ref().Root().Real.String()
@@ -241,98 +225,6 @@ func absolute(dir, name string) string {
 	return dir + string(filepath.Separator) + name
 }
 
-// mentions returns the files that words may name, from dir or from a folder that another word names,
-// as in cd sub && cat x. Those after a maximum are known by name only, and those after another are
-// left out.
-func (p Place) mentions(words []string, dir string) (files []File) {
-	dirs := []string{dir}
-	for i := 0; i < len(dirs) && i*len(words) < 2*maxMentions; i++ {
-		found := p.expand(words, dirs[i])
-		for j, word := range slices.Concat(found, words[:min(len(words), maxWords)]) {
-			if len(word) > maxPath {
-				continue
-			}
-			f := p.named(word, dirs[i])
-			if j < len(found)+maxMentions && p.look(&f) && len(dirs) < maxFolders &&
-				!slices.Contains(dirs, f.Real) {
-				dirs = append(dirs, f.Real)
-			}
-			files = append(files, f)
-		}
-	}
-	return files
-}
-
-// expand returns the paths of files that a shell or another program puts in place of words that are
-// patterns, at most maxMentions.
-func (p Place) expand(words []string, dir string) (all []string) {
-	room := maxListed
-	for _, word := range words {
-		if !isPattern(word) && !strings.Contains(word, "{") || len(word) > maxPath {
-			continue
-		}
-		parts := strings.Split(filepath.ToSlash(absolute(dir, word)), "/")
-		paths := parts[:1]
-		for _, part := range parts[1:] {
-			paths = p.extend(paths, part, &room)
-		}
-		all = append(all, paths...)
-	}
-	return all[:min(len(all), maxMentions)]
-}
-
-// extend returns what is at some paths under a name, or under all names that match a pattern in as
-// many folders as there is room for.
-func (p Place) extend(paths []string, pattern string, room *int) (all []string) {
-	for _, at := range paths {
-		if !strings.ContainsAny(pattern, "*?[{") {
-			all = append(all, at+"/"+pattern)
-			continue
-		}
-		if *room--; *room < 0 {
-			break
-		}
-		d, err := p.Workspace.OpenDir(at)
-		if err != nil {
-			continue
-		}
-		entries, _ := d.Entries(context.Background())
-		_ = d.Close()
-		for _, e := range entries {
-			if matches, _ := doublestar.Match(pattern, e.Name); matches {
-				all = append(all, at+"/"+e.Name)
-			}
-		}
-	}
-	return all
-}
-
-// named returns the file that a word may name, also as an address or below the user's home
-// directory.
-func (p Place) named(word, dir string) File {
-	name := word
-	if u, err := url.Parse(word); err == nil && u.Scheme == "file" {
-		name = u.Path
-	}
-	if below, found := strings.CutPrefix(name, "~/"); found {
-		if home, err := os.UserHomeDir(); err == nil {
-			name = filepath.Join(home, below)
-		}
-	}
-	name = absolute(dir, name)
-	if at := ownFolder().FindString(name); at != "" {
-		name = absolute(dir, "./"+name[len(at):])
-	}
-	f := p.at(name)
-	f.Others, f.Word = append(f.Others, path.Clean(word)), word
-	return f
-}
-
-// ownFolder matches a path that leads to the folder in which the program runs that opens it.
-var ownFolder = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^/+proc/+[^/]+/+(?:task/+[^/]+/+)?cwd(?:/|$)`)
-})
-
 // look fills in where a file is, in the roots or elsewhere, and reports whether it is a folder.
 func (p Place) look(f *File) (folder bool) {
 	if ref, folder, err := p.lead(f.Path); err == nil {
@@ -361,11 +253,40 @@ func (p Place) reads(all []commandline.Reading) (files []File) {
 	for _, r := range all {
 		f := File{Path: r.Path, Folder: r.Folder, Names: p.relative(filepath.Clean(r.Path))}
 		if r.Folder {
-			if ref, _, err := p.lead(r.Path); err == nil {
-				p.locate(&f, ref)
-			}
+			p.look(&f)
 		}
 		files = append(files, f)
+	}
+	return files
+}
+
+// searched returns the files and folders of which commands may print the content that run in one of
+// some folders.
+func (p Place) searched(commands [][]commandline.Token, dirs []string) (files []File) {
+	for _, command := range commands {
+		for _, dir := range dirs {
+			reads, folders := commandline.MayRead(p.Workspace, dir, command)
+			files = append(files, p.reads(reads)...)
+			for _, name := range folders {
+				files = append(files, p.folder(p.named(name, dir))...)
+			}
+		}
+	}
+	return files
+}
+
+// folder returns a folder as one that is read, and the roots in it, nothing if it is none.
+func (p Place) folder(f File) (files []File) {
+	if !p.look(&f) {
+		return nil
+	}
+	f.Folder = true
+	files = []File{f}
+	for _, root := range p.Workspace.Opened() {
+		if f.Root == "" && isBelow(f.Real, root.Real.String()) {
+			whole := commandline.Reading{Path: root.Dir.String(), Folder: true}
+			files = append(files, p.reads([]commandline.Reading{whole})...)
+		}
 	}
 	return files
 }

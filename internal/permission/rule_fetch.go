@@ -46,7 +46,7 @@ func (r fetchRule) touches(a Action) bool {
 }
 
 func (r fetchRule) mayTouch(a Action) bool {
-	return a.Verb == Tool && (a.Passed.Long || slices.ContainsFunc(a.Passed.Words, r.isIn))
+	return a.Passed.More || slices.ContainsFunc(a.Passed.Words, r.isIn)
 }
 
 // isIn reports whether a text contains the name of the host.

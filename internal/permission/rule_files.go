@@ -117,8 +117,8 @@ func (r fileRule) touches(a Action) bool {
 }
 
 func (r fileRule) mayTouch(a Action) bool {
-	if a.Verb == Tool {
-		return !r.isBare() && (a.Passed.Long || slices.ContainsFunc(a.Passed.Files, r.touchesFile))
+	if !r.isBare() && (a.Passed.More || slices.ContainsFunc(a.Passed.Files, r.touchesFile)) {
+		return true
 	}
 	isAround := func(f File) bool { return f.Folder && r.mayBeIn(f) }
 	return r.verb == Read && (slices.ContainsFunc(a.Files, isAround) ||

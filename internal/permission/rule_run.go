@@ -84,14 +84,14 @@ func (r runRule) touches(a Action) bool {
 	})
 }
 
-// mayTouch reports whether a tool gets the words, in any order.
+// mayTouch reports whether a tool gets the words, in any order, or a command may make them.
 func (r runRule) mayTouch(a Action) bool {
-	if a.Verb != Tool || r.words == nil {
+	if r.words == nil {
 		return false
 	}
 	for i, wanted := range r.words {
 		is := func(word string) bool { return isWord(wanted, word, i == 0) }
-		if !a.Passed.Long && !slices.ContainsFunc(a.Passed.Words, is) {
+		if !a.Passed.More && !slices.ContainsFunc(a.Passed.Words, is) {
 			return false
 		}
 	}

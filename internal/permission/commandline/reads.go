@@ -2,8 +2,12 @@ package commandline
 
 import (
 	"path"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
+
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // Reading is a file or folder of which a command may print the content.
@@ -140,4 +144,118 @@ func (r *reader) selects(paths []operand, name string) bool {
 		return strings.ContainsAny(o.word, `*?[\`) || name == selected ||
 			strings.HasPrefix(name, strings.TrimSuffix(selected, "/")+"/")
 	})
+}
+
+// MayRead returns what a command of a longer line may print that runs in dir, from any of its words
+// on, and the words that name folders of which it may print the files.
+func MayRead(
+	ws *workspace.Workspace, dir string, command []Token,
+) (reads []Reading, folders []string) {
+	command = command[:min(len(command), maxWords)]
+	plain := !slices.ContainsFunc(command, func(t Token) bool { return t.Kind != Literal })
+	var words []string
+	for _, t := range command {
+		words = append(words, t.Text)
+	}
+	for i, word := range words {
+		program := strings.TrimSuffix(path.Base(strings.ReplaceAll(word, `\`, "/")), ".exe")
+		rest := words[i+1:]
+		if program == "git" {
+			rest = withoutGlobal(rest)
+		}
+		used, n := find(slices.Insert(slices.Clone(rest), 0, program))
+		n = max(n-1, 0)
+		r := reader{ws: ws, dir: dir, usage: used, rest: rest[n:]}
+		c := Command{Rule: append([]string{program}, rest[:n]...)}
+		understood := plain && used.words != "" && r.readAll() == nil
+		switch {
+		case understood && r.complete(&c) == nil:
+			reads = append(reads, c.Reads...)
+		case program != "git":
+			folders = append(folders, foldersOf(program, used.prints, rest)...)
+		case !r.isQuiet(understood, rest):
+			for _, root := range ws.Opened() {
+				reads = append(reads, Reading{root.Dir.String(), true})
+			}
+		}
+	}
+	return reads, folders
+}
+
+// withoutGlobal returns the words of git without options before the command.
+func withoutGlobal(words []string) []string {
+	i := 0
+	for i < len(words) && strings.HasPrefix(words[i], "-") {
+		if slices.Contains([]string{"-C", "-c", "--git-dir", "--work-tree"}, words[i]) {
+			i++
+		}
+		i++
+	}
+	return words[min(i, len(words)):]
+}
+
+// The commands of git that print no content of files: some do if an option says so.
+const (
+	quietCommands = "apply branch cherry-pick clean config describe drop fetch gc help init " +
+		"ls-files ls-remote merge merge-base mv pop pull remote revert rev-list rev-parse rm " +
+		"submodule switch tag version"
+	quietUnlessShown  = "add checkout commit push rebase reset restore"
+	quietUnlessListed = "list log reflog status"
+)
+
+// shown are the options with which commands of git show changes.
+var shown = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^-[a-zA-Z]*[eipv]|^--([eipv]|sh)`)
+})
+
+// isQuiet reports whether a command of git prints no content of files. understood means that its
+// options are known.
+func (r *reader) isQuiet(understood bool, words []string) bool {
+	if len(words) > 0 && words[0] == "stash" {
+		words = words[1:]
+	}
+	is := func(commands string) bool { return slices.Contains(strings.Fields(commands), words[0]) }
+	return len(words) == 0 || is(quietCommands) ||
+		is(quietUnlessShown) && !slices.ContainsFunc(words[1:], shown().MatchString) ||
+		understood && is(quietUnlessListed) && !r.has("pmv", patchOptions)
+}
+
+// Programs search the folder in which they run, or read, copy or rename what their words name. Some
+// do only if an option says so.
+const (
+	searchers = "ack ag egrep fgrep grep rg rgrep ugrep zgrep"
+	copiers   = "7z bsdtar cp diff ln mv rsync scp tar zip"
+	recursive = "cp egrep fgrep grep zgrep"
+)
+
+// foldersOf returns words of a program that may be folders of which it prints, copies or renames
+// the files. The last word of some is where they put something.
+func foldersOf(program, prints string, words []string) (folders []string) {
+	is := func(programs string) bool { return slices.Contains(strings.Fields(programs), program) }
+	searches, recurses := is(searchers) || prints == "folders", !is(recursive)
+	puts := is("cp ln mv rsync scp")
+	var values []string
+	for _, word := range words {
+		if strings.HasPrefix(word, "-") {
+			recurses = recurses || strings.ContainsAny(word, "rRad")
+			puts = puts && !strings.HasPrefix(word, "-t") && !strings.HasPrefix(word, "--t")
+			_, value, _ := strings.Cut(word, "=")
+			values = append(values, value, word[min(len(word), len("-C")):])
+			continue
+		}
+		if at := strings.IndexAny(word, "*?[{"); at >= 0 {
+			word = path.Dir(word[:at] + "x")
+		}
+		folders = append(folders, word)
+	}
+	switch {
+	case !recurses || !searches && !is(copiers):
+		return nil
+	case searches:
+		folders = append(folders, ".")
+	case puts && len(folders) > 1:
+		folders = folders[:len(folders)-1]
+	}
+	isEmpty := func(name string) bool { return name == "" }
+	return slices.DeleteFunc(append(folders, values...), isEmpty)
 }

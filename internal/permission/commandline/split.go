@@ -82,6 +82,8 @@ func (s *splitter) step() {
 		s.quote, s.begun = r, true
 	case r == ' ' || r == '\t':
 		s.endWord()
+	case r == '#' && !s.begun:
+		s.comment()
 	case strings.ContainsRune("\n;|&()<>`", r) || r == '$' && strings.HasPrefix(s.rest, "("):
 		s.operator(text)
 	default:
@@ -105,6 +107,13 @@ func (s *splitter) escape() {
 		return
 	}
 	s.add(next, false)
+}
+
+// comment adds a comment as it is written, because not all shells skip it.
+func (s *splitter) comment() {
+	text, _, _ := strings.Cut(s.rest, "\n")
+	s.rest = s.rest[len(text):]
+	s.tokens = append(s.tokens, Token{Expanded, "#"}, Token{Expanded, text})
 }
 
 // isPlain reports whether an unquoted character stands for itself.

@@ -1,0 +1,178 @@
+package permission
+
+import (
+	"context"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+const (
+	// maxMentions is the maximum number of words of a request that are looked up as files.
+	maxMentions = 1000
+	// maxWords is the maximum number of words that are compared with rules about files at all.
+	maxWords = 5 * maxMentions
+	// maxListed is the maximum number of folders that are listed for words that are patterns.
+	maxListed = 100
+	// maxFolders is the maximum number of folders in which the words of a request may be files.
+	maxFolders = 10
+	// maxPath is the length of the longest path that a system opens, in bytes.
+	maxPath = 4096
+)
+
+// mentioned are the files that words may name, from a folder or from one that another word names,
+// as in cd sub && cat x. Those after a maximum are known by name only, and those after another are
+// left out.
+type mentioned struct {
+	files []File
+	// vague are the files that patterns without a letter match.
+	vague []File
+	// dirs are the folders in which words are looked up.
+	dirs []string
+	// cut means that a command may name other files.
+	cut bool
+}
+
+// mentions looks up words from dir, and what o says of the line that they are from.
+func (p Place) mentions(words []string, o *outline, dir string) mentioned {
+	m := mentioned{dirs: []string{dir}}
+	enters, hidden := len(o.entered) > 0, slices.ContainsFunc(words, findsHidden)
+	patterns := slices.DeleteFunc(slices.Clone(words), func(word string) bool {
+		return !isPattern(word) && !strings.Contains(word, "{")
+	})
+	for i := 0; i < len(m.dirs); i++ {
+		if i == maxFolders || i*len(words) >= 2*maxMentions {
+			m.cut, m.dirs = m.cut || enters, m.dirs[:i]
+			break
+		}
+		found := m.expand(p, patterns, m.dirs[i], true)
+		for j, word := range slices.Concat(found, words[:min(len(words), maxWords)]) {
+			if len(word) > maxPath {
+				continue
+			}
+			f := p.named(word, m.dirs[i])
+			if j < len(found)+maxMentions && p.look(&f) {
+				m.enter(f.Real)
+			}
+			m.files = append(m.files, f)
+		}
+		for _, word := range o.entered {
+			if f := p.named(word, dir); !p.look(&f) && !strings.HasSuffix(m.dirs[i], "/"+word) {
+				m.enter(filepath.Join(m.dirs[i], word)) // which the command may make
+			}
+		}
+		for _, name := range m.expand(p, o.vague, m.dirs[i], hidden) {
+			f := p.named(name, m.dirs[i])
+			switch folder := p.look(&f); {
+			case !folder:
+				m.vague = append(m.vague, f)
+			case enters:
+				m.enter(f.Real)
+			}
+		}
+	}
+	return m
+}
+
+// enter adds a folder in which words are looked up.
+func (m *mentioned) enter(folder string) {
+	if len(m.dirs) <= maxFolders && !slices.Contains(m.dirs, folder) {
+		m.dirs = append(m.dirs, folder)
+	}
+}
+
+// findsHidden reports whether a word may make patterns match hidden files too, such as dotglob.
+func findsHidden(word string) bool {
+	return strings.Contains(strings.ReplaceAll(strings.ToLower(word), "_", ""), "glob")
+}
+
+// expand returns the paths of files that a shell or another program puts in place of patterns, at
+// most maxMentions.
+func (m *mentioned) expand(p Place, patterns []string, dir string, hidden bool) (all []string) {
+	room := maxListed
+	for _, pattern := range patterns {
+		if len(pattern) > maxPath {
+			continue
+		}
+		parts := strings.Split(filepath.ToSlash(p.named(pattern, dir).Path), "/")
+		paths := parts[:1]
+		for _, part := range parts[1:] {
+			paths = p.extend(paths, part, hidden, &room)
+		}
+		all = append(all, paths...)
+	}
+	m.cut = m.cut || room < 0 || len(all) > maxMentions
+	return all[:min(len(all), maxMentions)]
+}
+
+// extend returns what is at some paths under a name, or under all names that match a pattern in as
+// many folders as there is room for.
+func (p Place) extend(paths []string, pattern string, hidden bool, room *int) (all []string) {
+	for _, at := range paths {
+		if !strings.ContainsAny(pattern, "*?[{") {
+			all = append(all, at+"/"+pattern)
+			continue
+		}
+		if *room--; *room < 0 {
+			break
+		}
+		for _, name := range p.list(at) {
+			isHidden := strings.HasPrefix(name, ".") && !strings.HasPrefix(pattern, ".")
+			if matches, _ := doublestar.Match(pattern, name); matches && (hidden || !isHidden) {
+				all = append(all, at+"/"+name)
+			}
+		}
+	}
+	return all
+}
+
+// list returns the names in a folder, with those that lead to itself and to the folder above it.
+func (p Place) list(dir string) (names []string) {
+	d, err := p.Workspace.OpenDir(dir)
+	if err != nil {
+		entries, _ := os.ReadDir(dir)
+		for _, e := range entries {
+			names = append(names, e.Name())
+		}
+		return names
+	}
+	defer d.Close()
+	entries, _ := d.Entries(context.Background())
+	for _, e := range entries {
+		names = append(names, e.Name)
+	}
+	return append(names, ".", "..")
+}
+
+// named returns the file that a word may name, also as an address or below the user's home
+// directory.
+func (p Place) named(word, dir string) File {
+	name := word
+	if u, err := url.Parse(word); err == nil && u.Scheme == "file" {
+		name = u.Path
+	}
+	if below, found := strings.CutPrefix(name+"/", "~/"); found {
+		if home, err := os.UserHomeDir(); err == nil {
+			name = filepath.Join(home, below)
+		}
+	}
+	name = absolute(dir, name)
+	if at := ownFolder().FindString(name); at != "" {
+		name = absolute(dir, "./"+name[len(at):])
+	}
+	f := p.at(name)
+	f.Others, f.Word = append(f.Others, path.Clean(word)), word
+	return f
+}
+
+// ownFolder matches a path that leads to the folder in which the program runs that opens it.
+var ownFolder = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^/+proc/+[^/]+/+(?:task/+[^/]+/+)?cwd(?:/|$)`)
+})
