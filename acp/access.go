@@ -61,7 +61,7 @@ func (a asker) requested(
 		}
 		dir = cmp.Or(dir, s.guarded.Roots().Cwd().String())
 		action, _ = permission.Command(s.guarded, line, dir)
-		return action, nil
+		return action, permission.Carry(s.guarded, &action, params)
 	case protocol.ReadTextFile:
 		action.Verb = permission.Read
 	case protocol.WriteTextFile:
@@ -149,12 +149,16 @@ func (s *session) askByRule(ctx context.Context, method string, refused *permiss
 	}
 	asks := " asks about this"
 	if refused.May {
-		asks = " may be about what this reads"
+		asks = " may be about what this does"
+	}
+	shown := text.Printable(what)
+	for _, carried := range refused.Action.Texts { // such as variables
+		shown += "\n" + text.Printable(carried)
 	}
 	_, err := s.askAbout(ctx, s, backend.Question{
 		Call: backend.NewToolCall("rule", kind, verb+text.Code(text.Line(what, text.MaxArgument)),
 			"Your rule "+text.Code(refused.Rule.String())+asks+":\n\n"+
-				text.Block("", text.Printable(what))),
+				text.Block("", shown)),
 		Once: "Allow once", Reject: "Reject", Action: refused.Action,
 	})
 	if errors.Is(err, backend.ErrRejected) {

@@ -44,6 +44,8 @@ func doors(root string) map[string][]string {
 			request("terminal/create", map[string]any{"command": "git", "args": []string{"-C", "x", "push"}}),
 			request("terminal/create", map[string]any{"command": "sh", "args": []string{"-c", "cd x; git push"}}),
 			request("terminal/create", map[string]any{"command": "git push", "cwd": path("sub")}),
+			request("terminal/create", map[string]any{"command": "x", "env": []any{map[string]any{"name": "PAGER", "value": "git push"}}}),
+			request("terminal/create", map[string]any{"command": "x", "_meta": map[string]any{"shell": "git push"}}),
 		},
 	}
 }
@@ -149,7 +151,7 @@ func TestRulesHoldForSearchesInTerminals(t *testing.T) {
 		require.Contains(t, c.texts(id, request)[0], "the user did not allow it", line)
 		require.Len(t, c.questions(), 2*i+1, line)
 		require.Equal(t, i, reached)
-		require.Contains(t, string(c.questions()[2*i].Params), "may be about what this reads")
+		require.Contains(t, string(c.questions()[2*i].Params), "may be about what this does")
 		option = "allow-once"
 		require.Contains(t, c.texts(id, request)[0], "terminalId", line)
 	}

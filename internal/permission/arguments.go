@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"encoding/json"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 
 	"github.com/acp-agent/acp-agent/internal/permission/commandline"
+	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -26,11 +28,59 @@ func ToolCall(w *workspace.Workspace, a Action, arguments json.RawMessage) Actio
 	return a
 }
 
-// arguments fills in what the arguments of a tool may mean.
-func (p Place) arguments(a *Action, input map[string]any) {
+// Carry adds to a command what else the params of a terminal/create have: variables, which programs
+// may run or open, and members that are not known. A deny rule may be about a text among them.
+func Carry(w *workspace.Workspace, a *Action, params json.RawMessage) error {
+	if err := strictjson.Refuse(strictjson.Check(params, nil)...); err != nil {
+		return err
+	}
+	var input map[string]any
+	if err := json.Unmarshal(params, &input); err != nil {
+		return err
+	}
+	for _, known := range []string{"sessionId", "command", "args", "cwd", "outputByteLimit"} {
+		delete(input, known)
+	}
+	variables, _ := input["env"].([]any)
+	for i, v := range variables {
+		name, value := textIn(v, "name"), textIn(v, "value")
+		variables[i] = map[string]any{"command": name + "= " + value}
+		if os.Getenv(name) == value {
+			variables[i] = nil
+		}
+	}
+	var rest Action
+	p := Place{Workspace: w}
+	for _, dir := range p.arguments(&rest, input) { // in which it may run
+		there := p.mentions(Words(a.Line), new(outline), dir)
+		rest.Passed.Files = append(rest.Passed.Files, there.files...)
+	}
+	for _, f := range rest.Files {
+		a.Names = slices.Concat(a.Names, f.Names, f.Others)
+	}
+	if rest.Line != "" {
+		a.Texts = append(a.Texts, rest.Line)
+	}
+	a.Texts = append(a.Texts, rest.Texts...)
+	a.Reads, a.Passed.Words = append(a.Reads, rest.Reads...), rest.Passed.Words
+	a.Passed.Files = slices.Concat(a.Passed.Files, rest.Passed.Files, rest.Files)
+	a.Passed.More = a.Passed.More || rest.Passed.More
+	return nil
+}
+
+// textIn returns a text that is a member of a value, or "".
+func textIn(value any, name string) string {
+	members, _ := value.(map[string]any)
+	s, _ := members[name].(string)
+	return s
+}
+
+// arguments fills in what the arguments of a tool may mean, and returns the folders that they name.
+func (p Place) arguments(a *Action, input map[string]any) (folders []string) {
 	var t told
 	t.read("", input)
 	var words []string
+	var lines outline
 	size := 0
 	for i, line := range t.lines[:min(len(t.lines), maxMentions)] {
 		if i == 0 {
@@ -39,7 +89,7 @@ func (p Place) arguments(a *Action, input map[string]any) {
 			a.Texts = append(a.Texts, line)
 		}
 		words = append(words, Words(line)...)
-		a.Passed.More = a.Passed.More || outlineOf(line).built
+		lines.read(line, maxNested)
 	}
 	for _, s := range t.texts {
 		if size += len(s); size > commandline.MaxLine {
@@ -49,15 +99,18 @@ func (p Place) arguments(a *Action, input map[string]any) {
 	}
 	slices.Sort(a.Passed.Words)
 	a.Passed.Words = slices.Compact(a.Passed.Words)
-	a.Passed.More = a.Passed.More || size > commandline.MaxLine ||
+	a.Passed.More = lines.built || size > commandline.MaxLine ||
 		max(len(t.texts), len(t.lines), len(words), len(a.Passed.Words)) > maxMentions
 	for _, root := range p.Workspace.Opened() {
 		dir := root.Dir.String()
-		named := p.mentions(slices.Concat(t.texts, words), new(outline), dir)
+		named := p.mentions(slices.Concat(t.texts, words), &lines, dir)
 		passed := p.mentions(a.Passed.Words, new(outline), dir)
 		a.Files = append(a.Files, named.files...)
-		a.Passed.Files = append(a.Passed.Files, passed.files...)
+		a.Reads = append(a.Reads, p.searched(lines.commands, named.dirs)...)
+		a.Passed.Files = slices.Concat(a.Passed.Files, passed.files, named.vague)
+		folders = append(folders, named.dirs[1:]...)
 	}
+	return folders
 }
 
 // told are the texts in arguments, and the command lines among them.
