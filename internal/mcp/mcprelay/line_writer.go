@@ -47,7 +47,7 @@ func copyLines(
 		}
 		line, readErr = in.Append(line[:0])
 		if _, tooLong := errors.AsType[*jsonrpc.TooLongError](readErr); tooLong {
-			readErr, writeErr = to.writeLong(line, in)
+			readErr, writeErr = to.writeLong(line, in, edit)
 		} else if readErr == nil {
 			writeErr = to.writeEdited(line, edit)
 		}
@@ -65,10 +65,16 @@ func (w *lineWriter) writeEdited(line []byte, edit func([]byte) []byte) error {
 	return w.write(edit(line))
 }
 
-// writeLong writes the beginning of a line, and the rest as it is read.
-func (w *lineWriter) writeLong(part []byte, in *jsonrpc.Reader) (readErr, writeErr error) {
+// writeLong edits and writes the beginning of a line, and writes the rest as it is read, nothing if
+// there is no beginning.
+func (w *lineWriter) writeLong(
+	part []byte, in *jsonrpc.Reader, edit func([]byte) []byte,
+) (readErr, writeErr error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if part = edit(part); part == nil { // then the rest is skipped
+		return nil, nil
+	}
 	for {
 		if err := w.write(part); err != nil || readErr != nil || !w.inLine {
 			return readErr, err

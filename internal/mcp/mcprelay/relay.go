@@ -2,10 +2,8 @@ package mcprelay
 
 import (
 	"bytes"
-	"context"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -15,10 +13,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/acp-agent/acp-agent/internal/mcp/mcproots"
-	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
-	"github.com/acp-agent/acp-agent/workspace"
 )
 
 const (
@@ -48,6 +44,7 @@ type relay struct {
 	initialized  bool // a legacy client has sent notifications/initialized
 	pending      bool // the roots have changed before that
 	calls        map[string]*keptCall
+	readOnly     map[string]bool // the tools that claim to change nothing
 	callBytes    int
 	maxCallBytes int
 	lastID       int
@@ -67,6 +64,7 @@ func newRelay(o Options, roots func() json.RawMessage, client, server io.Writer)
 		Options: o, roots: roots, client: newLineWriter(client),
 		server: newLineWriter(server),
 		nonce:  randomHex(16), calls: map[string]*keptCall{}, maxCallBytes: maxCallBytes,
+		readOnly: map[string]bool{},
 	}
 }
 
@@ -99,10 +97,11 @@ func (r *relay) rootsChanged() {
 // editClientLine returns the line to send to the server for a line from the client, or nil for
 // none.
 func (r *relay) editClientLine(line []byte) []byte {
+	if r.refuses(line) {
+		return nil
+	}
 	m := parse(line)
 	switch {
-	case m.method == "tools/call" && r.refuses(m):
-		return nil
 	case m.method != "" && m.id != nil && strictjson.IsObject(at(m.params, "_meta", capabilitiesKey)):
 		return r.editModernRequest(line, m)
 	case m.method == "notifications/cancelled" && m.id == nil:
@@ -118,52 +117,6 @@ func (r *relay) editClientLine(line []byte) []byte {
 	default:
 		return line
 	}
-}
-
-// refuses reports whether a rule is about a call of a tool. It then answers in place of the server.
-func (r *relay) refuses(m relayedMessage) bool {
-	err := r.checkCall(m)
-	if err == nil {
-		return false
-	}
-	result := strictjson.Encode(&mcp.CallToolResult{IsError: true, Content: []mcp.Content{
-		&mcp.TextContent{Text: "acp-agent refused the call: " + err.Error()}}})
-	if m.id != nil && !r.client.queue(response(m.id, result)) {
-		r.Logger.Warn("cannot answer a call that a rule refused: the MCP client does not read")
-	}
-	return true
-}
-
-// checkCall returns an error if a deny rule of the session is about a call of a tool. Ask rules are
-// left to the agent's own questions: the user cannot be asked here, and may just have been.
-func (r *relay) checkCall(m relayedMessage) error {
-	session, err := SessionRules(context.Background(), r.Address, r.Secret)
-	if errors.Is(err, ErrEnded) {
-		return nil
-	}
-	rules, invalid := permission.Permissions{Deny: session.Deny}.Rules()
-	if err = errors.Join(err, invalid); err != nil || rules.Deny == nil {
-		return err
-	}
-	if len(session.Folders) == 0 {
-		return errors.New("the folders of the session are gone, so that rules cannot be checked")
-	}
-	roots, err := workspace.NewRoots(session.Folders[0], session.Folders[1:])
-	if err != nil {
-		return err
-	}
-	w, err := workspace.Open(context.Background(), roots, workspace.Options{MaxRoots: roots.Len()})
-	if err != nil {
-		return err
-	}
-	defer w.Close()
-	tool, _ := stringValue(at(m.params, "name"))
-	call := permission.Action{Server: r.Server, Tool: tool}
-	err = rules.Check(permission.ToolCall(w, call, at(m.params, "arguments")))
-	if _, asks := permission.Asks(err); asks {
-		return nil
-	}
-	return err
 }
 
 // declareRoots adds roots to the capabilities in a legacy client's initialize request.
@@ -233,6 +186,9 @@ func (r *relay) cancelCall(line []byte, m relayedMessage) []byte {
 // none.
 func (r *relay) editServerLine(line []byte) []byte {
 	m := parse(line)
+	if list := at(m.result, "tools"); list != nil {
+		r.noteClaims(list)
+	}
 	switch {
 	case m.method == mcproots.ListMethod && m.id != nil:
 		if list := r.roots(); list != nil && r.server.queue(response(m.id, list)) {
