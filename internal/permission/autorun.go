@@ -3,12 +3,13 @@ package permission
 import (
 	"cmp"
 	"context"
-	"path"
+	_ "embed"
 	"slices"
 	"strings"
 	"sync"
 	"unicode"
 
+	"github.com/bmatcuk/doublestar/v4"
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/acp-agent/acp-agent/discovery"
@@ -27,35 +28,77 @@ func WhyAsk(ctx context.Context, ws *workspace.Workspace, catalog *discovery.Cat
 	// The path of the root itself counts too, as the user spells it and as its real path.
 	spelled, real := namesOf(c.Ref.Path()), namesOf(c.Ref.Real())
 	whole := namesIn(c.Ref.Path(), spelling) // on most file systems a colon does not begin a stream
-	either := func(is func(names []string) bool) bool {
-		return is(spelled) || is(real) || is(whole)
-	}
+	why := whyByName(c.Kind == tools.Write, spelled, real, whole)
 	isRepository, isEnvironment := surroundings(ws, c.Ref)
-	switch name := spelled[len(spelled)-1]; {
+	switch {
 	case c.Loses != 0:
 		return "the file " + c.Loses.String()
 	case c.Alike != "":
 		return "its name looks the same as that of " + text.Printable(c.Alike)
-	case either(isHidden):
-		return "it is hidden or in a hidden folder, and programs run what they find there"
+	case why != "":
+		return strings.ReplaceAll(why, "NAME", text.Printable(spelled[len(spelled)-1]))
 	case isRepository:
 		return "git treats a folder with these files as a repository, and runs what its " +
 			"configuration names"
-	case isEnvironment || either(isInstalled) || isOfSystem(spelled) || isOfSystem(real):
+	case isEnvironment || isOfSystem(spelled) || isOfSystem(real):
 		return "programs and editors load what is installed there"
-	case either(isForAgents):
-		return "agents follow instructions or start programs in files of this name"
-	case either(isShortened):
-		return "on some disks its name is the short form of another, which may be a file that programs run"
 	case isImported(ctx, ws, catalog, c.Ref):
 		return "instructions of the folder include it"
-	case c.Kind != tools.Write:
-		return ""
-	case either(isRunByEditors):
-		return "editors, shells, git hooks or CI run " + text.Printable(name) +
-			", or what it names, automatically"
-	case isScript(c.New) || c.Old != nil && isScript(*c.Old) || isExecutable(ws, c.Ref):
+	case c.Kind == tools.Write &&
+		(isScript(c.New) || c.Old != nil && isScript(*c.Old) || isExecutable(ws, c.Ref)):
 		return "it is a program"
+	}
+	return ""
+}
+
+// risk is a reason to ask, and the patterns of paths that have it.
+type risk struct {
+	why      string
+	patterns []string
+}
+
+//go:embed autorun.txt
+var autorun string
+
+// risks returns the table in autorun.txt.
+var risks = sync.OnceValue(func() (all []risk) {
+	for line := range strings.Lines(autorun) {
+		switch trimmed := strings.TrimSpace(line); {
+		case trimmed == "" || trimmed[0] == '#':
+		case line[0] != '\t':
+			all = append(all, risk{why: trimmed})
+		default:
+			last := &all[len(all)-1]
+			if trimmed == "DISCOVERY" {
+				trimmed = ""
+				for _, c := range discovery.Conventions() {
+					trimmed += " " + strings.ToLower(c.Pattern)
+				}
+			}
+			for pattern := range strings.FieldsSeq(trimmed) {
+				folder := strings.TrimSuffix(pattern, "/**")
+				last.patterns = append(last.patterns, "**/"+pattern, "**/"+folder)
+			}
+		}
+	}
+	return all
+})
+
+// matches reports whether a path with these names has the risk.
+func (r risk) matches(names []string) bool {
+	path := strings.Join(names, "/")
+	return slices.ContainsFunc(r.patterns, func(pattern string) bool {
+		return doublestar.MatchUnvalidated(pattern, path)
+	})
+}
+
+// whyByName returns the reason to ask about one of some paths, by the names in them.
+func whyByName(isWrite bool, paths ...[]string) string {
+	for _, r := range risks() {
+		why, ifWritten := strings.CutPrefix(r.why, "if written: ")
+		if (isWrite || !ifWritten) && slices.ContainsFunc(paths, r.matches) {
+			return why
+		}
 	}
 	return ""
 }
@@ -98,24 +141,6 @@ func spelling(name string) string {
 	return cmp.Or(strings.TrimRight(name, ". "), name)
 }
 
-// isHidden reports whether, by its path, a file is hidden, in a hidden directory, or in a git
-// repository.
-func isHidden(names []string) bool {
-	return slices.ContainsFunc(names, func(name string) bool {
-		return strings.HasPrefix(name, ".") || strings.HasSuffix(name, ".git")
-	})
-}
-
-// isInstalled reports whether, by its path, a file is in a directory of installed packages, a
-// Python environment, Gradle's own build or macOS's services.
-func isInstalled(names []string) bool {
-	return slices.ContainsFunc(names, func(name string) bool {
-		return slices.Contains([]string{"node_modules", "site-packages", "dist-packages",
-			"__pypackages__", "__pycache__", "venv", "virtualenv", "buildsrc", "launchagents",
-			"launchdaemons"}, name)
-	})
-}
-
 // isOfSystem reports whether an absolute path is in a directory where Unix keeps programs or their
 // configuration.
 func isOfSystem(names []string) bool {
@@ -123,15 +148,6 @@ func isOfSystem(names []string) bool {
 		return !slices.Contains(names, "src")
 	}
 	return slices.Contains([]string{"bin", "boot", "etc", "lib", "lib64", "sbin"}, names[0])
-}
-
-// isShortened reports whether a name may be the short form that Windows has for another, such as
-// GIT~1 for .git.
-func isShortened(names []string) bool {
-	return slices.ContainsFunc(names, func(name string) bool {
-		before, after, _ := strings.Cut(name, "~")
-		return len(before) <= 6 && after != "" && '1' <= after[0] && after[0] <= '9'
-	})
 }
 
 // surroundings reports whether a directory on the way to ref in its root looks like a git
@@ -153,55 +169,6 @@ func surroundings(ws *workspace.Workspace, ref workspace.Ref) (isRepository, isE
 		dir += "/" + next
 	}
 	return isRepository, isEnvironment
-}
-
-// agentPatterns are the names in the patterns of discovery's table and in obeyedPatterns, in lower
-// case.
-var agentPatterns = sync.OnceValue(func() [][]string {
-	var all [][]string
-	for _, c := range discovery.Conventions() {
-		all = append(all, strings.Split(strings.ToLower(c.Pattern), "/"))
-	}
-	for _, p := range obeyedPatterns {
-		all = append(all, strings.Split(p, "/"))
-	}
-	return all
-})
-
-// obeyedPatterns are, in lower case, subagents, hooks and programs of agents, which discovery does
-// not look for.
-var obeyedPatterns = []string{
-	"agents/**/*.md", ".kilo/agent/**/*.md", ".opencode/agent/**/*.md", ".*/agents/*.json",
-	".*/agents/*.toml", ".*/agents/*.yaml", ".amazonq/cli-agents/*.json", ".factory/droids/*.md",
-	".augment/settings.json", ".claude/settings.json", ".claude/settings.local.json",
-	".codebuddy/settings.json", ".factory/settings.json", ".gemini/settings.json",
-	".iflow/settings.json", ".qwen/settings.json",
-	"hooks/hooks.json", ".*/hooks.json", ".*/hooks.toml", ".*/hooks/*.json", ".kiro/hooks/*.kiro.hook",
-	".omp/hooks/*.ts",
-	".cline/plugins/*.[jt]s", ".opencode/plugin/*.[jt]s", ".opencode/plugins/*.[jt]s",
-	".pi/extensions/*.ts",
-}
-
-// agentFiles match the names of files, in lower case, that only agents without a row in discovery's
-// table read.
-var agentFiles = []string{
-	"*.agent.md", "*.chatmode.md", "*.instructions.md", "*.prompt.md", // GitHub Copilot
-}
-
-// isForAgents reports whether a file has a name by which agents find instructions, skills,
-// commands, MCP servers or plugins, in any directory: each may be the root of another session.
-func isForAgents(names []string) bool {
-	if matchesAny(agentFiles, names[len(names)-1]) {
-		return true
-	}
-	for _, pattern := range agentPatterns() {
-		for from := range names {
-			if matches(pattern, names[from:]) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // isImported reports whether the catalog, or an instruction of a directory, uses the file under
@@ -231,65 +198,6 @@ func LeadsTo(ws *workspace.Workspace, path string) workspace.Ref {
 		ref, _, _ = ws.MissingParents(path, false)
 	}
 	return ref
-}
-
-// matches reports whether names match a pattern of discovery.
-func matches(pattern, names []string) bool {
-	if len(pattern) == 0 {
-		return len(names) == 0
-	}
-	if pattern[0] == "**" {
-		for from := range names {
-			if matches(pattern[1:], names[from:]) {
-				return true
-			}
-		}
-		return false
-	}
-	if len(names) == 0 {
-		return false
-	}
-	ok, _ := path.Match(pattern[0], names[0])
-	return ok && matches(pattern[1:], names[1:])
-}
-
-// editorFiles match the names, in lower case, of visible files that programs execute, or that name
-// what programs execute: common editors and language servers when a folder is opened or a file is
-// saved, shells when a folder is entered, git on a commit, and CI after a push. Most JavaScript
-// tools are configured by a NAME.config.js.
-var editorFiles = []string{
-	"*.code-workspace", "*.sublime-project", // tasks and language servers of editors
-	"*.config.*", "gruntfile.*", "gulpfile.*", "jakefile*", // ESLint, Prettier, Tailwind …
-	"package.json", "tsconfig*.json", "jsconfig*.json", "deno.json", "deno.jsonc", "nx.json",
-	"build.rs", "cargo.lock", "cargo.toml", "rust-analyzer.toml", "rust-project.json",
-	"rust-toolchain", "rust-toolchain.toml",
-	"*.gradle", "*.gradle.kts", "*.versions.toml", "gradle*.properties", "pom.xml", // Java
-	"*.mill", "*.sbt", "build.properties", "build.sc", // Scala
-	"*.bzl", "build", "build.bazel", "module.bazel", "workspace", "workspace.bazel",
-	"*.cmake", "cmakelists.txt", "cmakepresets.json", "cmakeuserpresets.json", // C and C++
-	"*.mk", "gnumakefile", "makefile", "meson.build", "meson.options", "meson_options.txt",
-	"package.swift", "mix.exs", "rebar.config*", // Swift, Elixir, Erlang
-	"*.cabal", "cabal.project*", "dune", "dune-project", "hie.yaml", "stack.yaml", // Haskell, OCaml
-	"*.gemspec", "gemfile*", "gems.*", "phpstan*.neon*", "psalm.xml*", // Ruby, PHP
-	"*.pth", "conftest.py", "sitecustomize.py", "usercustomize.py", // Python
-	"mypy.ini", "pixi.toml", "pylintrc*", "pyproject.toml", "pytest.ini", "pytest.toml", "setup.cfg",
-	"tox.ini",
-	"*.*proj", "*.props", "*.rsp", "*.targets", "global.json", "nuget.config", // MSBuild
-	"*.nix", "devbox.json", "devenv.yaml", "flake.lock", "mise.*.toml", "mise.toml", // direnv, mise
-	"*profile.ps1", "ansible.cfg",
-	"captainhook.json", "grumphp.*", "hk.pkl", "lefthook*", "prek.toml", "simple-git-hooks.*", // git
-	"*.gitlab-ci.yml", "appveyor.yml", "azure-pipelines*", "bitbucket-pipelines.yml", // CI
-	"buildspec.y*ml", "cloudbuild.y*ml", "jenkinsfile*",
-}
-
-func isRunByEditors(names []string) bool { return matchesAny(editorFiles, names[len(names)-1]) }
-
-// matchesAny reports whether a name matches one of some patterns.
-func matchesAny(patterns []string, name string) bool {
-	return slices.ContainsFunc(patterns, func(pattern string) bool {
-		ok, _ := path.Match(pattern, name)
-		return ok
-	})
 }
 
 // isScript reports whether a text begins with "#!" and so may be a script. It is false for an

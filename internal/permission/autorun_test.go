@@ -28,8 +28,7 @@ func TestFilesOfTheSystemAreAskedFor(t *testing.T) {
 // isAskedFor reports whether a path is asked for because of a name in it.
 func isAskedFor(path string) bool {
 	names := namesOf(path)
-	return len(names) > 0 && (isHidden(names) || isInstalled(names) || isForAgents(names) ||
-		isShortened(names) || isRunByEditors(names))
+	return len(names) > 0 && (whyByName(true, names) != "")
 }
 
 // FuzzSpellings spells each name that is asked for in ways that some file system takes for the same

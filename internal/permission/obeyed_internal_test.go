@@ -29,7 +29,7 @@ func TestSubagentsHooksAndProgramsOfAgents(t *testing.T) {
 		".openhands/hooks.json", ".vibe/hooks.toml", "hooks/hooks.json", ".opencode/plugin/one.js",
 		".opencode/plugins/one.js", ".cline/plugins/one.js", ".pi/extensions/one.ts",
 	} {
-		require.True(t, isForAgents(strings.Split(path, "/")), path)
-		require.True(t, isForAgents(strings.Split("deep/in/"+path, "/")), path)
+		require.True(t, risks()[2].matches(strings.Split(path, "/")), path)
+		require.True(t, risks()[2].matches(strings.Split("deep/in/"+path, "/")), path)
 	}
 }

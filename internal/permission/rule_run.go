@@ -115,7 +115,7 @@ func (r runRule) follows(words []string) bool {
 // matches it.
 func isWord(wanted, word string, isProgram bool) bool {
 	wanted, word = strings.ToLower(wanted), strings.ToLower(word)
-	if wanted == word || isPattern(word) && matchesAny([]string{word}, wanted) {
+	if wanted == word || matchesWord(word, wanted) {
 		return true
 	}
 	if !isProgram {
@@ -123,7 +123,13 @@ func isWord(wanted, word string, isProgram bool) bool {
 	}
 	base := path.Base(strings.ReplaceAll(word, `\`, "/"))
 	return wanted == base || wanted == strings.TrimSuffix(base, ".exe") ||
-		isPattern(base) && matchesAny([]string{base}, wanted)
+		matchesWord(base, wanted)
+}
+
+// matchesWord reports whether a word is a pattern of a shell that matches another one.
+func matchesWord(pattern, word string) bool {
+	matches, _ := path.Match(pattern, word)
+	return matches && isPattern(pattern)
 }
 
 // exactRule is a rule for Run without a text that users write: about a line in a folder, while
