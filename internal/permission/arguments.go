@@ -35,19 +35,23 @@ func Carry(w *workspace.Workspace, a *Action, params json.RawMessage) error {
 		return err
 	}
 	var input map[string]any
+	var typed struct {
+		Env []struct{ Name, Value string }
+	}
 	if err := json.Unmarshal(params, &input); err != nil {
 		return err
 	}
 	for _, known := range []string{"sessionId", "command", "args", "cwd", "outputByteLimit"} {
 		delete(input, known)
 	}
-	variables, _ := input["env"].([]any)
-	for i, v := range variables {
-		name, value := textIn(v, "name"), textIn(v, "value")
-		variables[i] = map[string]any{"command": name + "= " + value}
-		if os.Getenv(name) == value {
-			variables[i] = nil
+	if json.Unmarshal(params, &typed) == nil {
+		var commands []any
+		for _, v := range typed.Env {
+			if os.Getenv(v.Name) != v.Value {
+				commands = append(commands, map[string]any{"command": v.Name + "= " + v.Value})
+			}
 		}
+		input["env"] = commands
 	}
 	var rest Action
 	p := Place{Workspace: w}
@@ -66,13 +70,6 @@ func Carry(w *workspace.Workspace, a *Action, params json.RawMessage) error {
 	a.Passed.Files = slices.Concat(a.Passed.Files, rest.Passed.Files, rest.Files)
 	a.Passed.More = a.Passed.More || rest.Passed.More
 	return nil
-}
-
-// textIn returns a text that is a member of a value, or "".
-func textIn(value any, name string) string {
-	members, _ := value.(map[string]any)
-	s, _ := members[name].(string)
-	return s
 }
 
 // arguments fills in what the arguments of a tool may mean, and returns the folders that they name.

@@ -76,13 +76,13 @@ func (o *outline) readCommand(command []commandline.Token, line string, depth in
 	o.built = isGlob(command[first]) && (isPattern(program) && depth == maxNested ||
 		strings.Contains(command[first].Text, "/"))
 	for i, t := range command {
-		if i > 0 && isOneOf("cd pushd -C --chdir", command[i-1].Text) {
+		if i > 0 && isOneOf(command[i-1].Text, "cd", "pushd", "-C", "--chdir") {
 			o.entered = append(o.entered, t.Text)
 		}
-		if isGlob(t) && !isPattern(t.Text) && !isOneOf("echo ls", program) {
+		if isGlob(t) && !isPattern(t.Text) && !isOneOf(program, "echo", "ls") {
 			o.vague = append(o.vague, t.Text)
 		}
-		if isText(t.Text) && t.Text != line && !isOneOf(textPrograms, program) {
+		if isText(t.Text) && t.Text != line && !commandline.In("@texts", program) {
 			if depth == 0 {
 				o.built = true
 				return
@@ -92,7 +92,7 @@ func (o *outline) readCommand(command []commandline.Token, line string, depth in
 	}
 }
 
-func isOneOf(list, word string) bool { return slices.Contains(strings.Fields(list), word) }
+func isOneOf(word string, list ...string) bool { return slices.Contains(list, word) }
 
 // isText reports whether a word may be a line for a shell.
 func isText(word string) bool { return len(fields(word)) > 1 || isChanged(word) }
@@ -114,16 +114,6 @@ var oddWord = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^~[^/]|\*\*|\{[^{}]*(/|\.\.)|\[[^]]*\[[:.=]`)
 })
 
-const (
-	// textPrograms take texts in which a dollar sign is none of a shell.
-	textPrograms = "awk echo egrep gawk grep jq mawk node perl printf python python3 rg ruby sed yq"
-	// fedPrograms take names from what they read, and shells commands.
-	fedPrograms = "cpio parallel pax xargs"
-	shells      = "ash bash dash fish ksh mksh pwsh sh source stdin zsh"
-	// rereaders change what words mean, or read them again.
-	rereaders = "alias emulate eval setopt shopt watch"
-)
-
 // isFed reports whether a program takes names or commands from a pipe or a file.
 func isFed(tokens []commandline.Token) bool {
 	fed := slices.Contains(tokens, commandline.Token{Kind: commandline.Operator, Text: "<"})
@@ -132,7 +122,7 @@ func isFed(tokens []commandline.Token) bool {
 		switch {
 		case t.Kind == commandline.Operator:
 			fed = fed || t.Text == "|"
-		case isOneOf(fedPrograms, name), fed && isOneOf(shells, name):
+		case commandline.In("@fed", name), fed && commandline.In("@shells", name):
 			return true
 		}
 	}
@@ -151,7 +141,7 @@ func findsNames(command []commandline.Token) bool {
 			})
 		}
 		switch {
-		case isOneOf(rereaders, name), oddOption().MatchString(t.Text),
+		case commandline.In("@rereaders", name), oddOption().MatchString(t.Text),
 			name == "fd" && has(`^-[xX]`), strings.HasSuffix(name, "tar") && has(`^-?\w*T\w*$`),
 			name == "cd" && (len(rest) == 0 || rest[0].Text == "-"):
 			return true

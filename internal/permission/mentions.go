@@ -1,7 +1,6 @@
 package permission
 
 import (
-	"context"
 	"net/url"
 	"os"
 	"path"
@@ -104,7 +103,7 @@ func (m *mentioned) expand(p Place, patterns []string, dir string, hidden bool) 
 		parts := strings.Split(filepath.ToSlash(p.named(pattern, dir).Path), "/")
 		paths := parts[:1]
 		for _, part := range parts[1:] {
-			paths = p.extend(paths, part, hidden, &room)
+			paths = extend(paths, part, hidden, &room)
 		}
 		all = append(all, paths...)
 	}
@@ -114,7 +113,7 @@ func (m *mentioned) expand(p Place, patterns []string, dir string, hidden bool) 
 
 // extend returns what is at some paths under a name, or under all names that match a pattern in as
 // many folders as there is room for.
-func (p Place) extend(paths []string, pattern string, hidden bool, room *int) (all []string) {
+func extend(paths []string, pattern string, hidden bool, room *int) (all []string) {
 	for _, at := range paths {
 		if !strings.ContainsAny(pattern, "*?[{") {
 			all = append(all, at+"/"+pattern)
@@ -123,7 +122,7 @@ func (p Place) extend(paths []string, pattern string, hidden bool, room *int) (a
 		if *room--; *room < 0 {
 			break
 		}
-		for _, name := range p.list(at) {
+		for _, name := range list(at) {
 			isHidden := strings.HasPrefix(name, ".") && !strings.HasPrefix(pattern, ".")
 			if matches, _ := doublestar.Match(pattern, name); matches && (hidden || !isHidden) {
 				all = append(all, at+"/"+name)
@@ -133,20 +132,11 @@ func (p Place) extend(paths []string, pattern string, hidden bool, room *int) (a
 	return all
 }
 
-// list returns the names in a folder, with those that lead to itself and to the folder above it.
-func (p Place) list(dir string) (names []string) {
-	d, err := p.Workspace.OpenDir(dir)
-	if err != nil {
-		entries, _ := os.ReadDir(dir)
-		for _, e := range entries {
-			names = append(names, e.Name())
-		}
-		return names
-	}
-	defer d.Close()
-	entries, _ := d.Entries(context.Background())
+// list returns the names in a folder as a shell finds them, in the roots or elsewhere.
+func list(dir string) (names []string) {
+	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
-		names = append(names, e.Name)
+		names = append(names, e.Name())
 	}
 	return append(names, ".", "..")
 }

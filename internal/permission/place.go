@@ -248,12 +248,16 @@ func (p Place) locateOutside(f *File, real string) {
 	}
 }
 
-// reads returns the files of which a command prints the content.
+// reads returns the files of which a command prints the content, and the roots in its folders.
 func (p Place) reads(all []commandline.Reading) (files []File) {
 	for _, r := range all {
 		f := File{Path: r.Path, Folder: r.Folder, Names: p.relative(filepath.Clean(r.Path))}
-		if r.Folder {
-			p.look(&f)
+		if r.Folder && p.look(&f) && f.Root == "" {
+			for _, root := range p.Workspace.Opened() {
+				if real := root.Real.String(); isBelow(f.Real, real) {
+					files = append(files, File{Real: real, Names: []string{"."}, Folder: true})
+				}
+			}
 		}
 		files = append(files, f)
 	}
@@ -266,26 +270,12 @@ func (p Place) searched(commands [][]commandline.Token, dirs []string) (files []
 	for _, command := range commands {
 		for _, dir := range dirs {
 			reads, folders := commandline.MayRead(p.Workspace, dir, command)
-			files = append(files, p.reads(reads)...)
 			for _, name := range folders {
-				files = append(files, p.folder(p.named(name, dir))...)
+				if f := p.named(name, dir); p.look(&f) {
+					reads = append(reads, commandline.Reading{Path: f.Path, Folder: true})
+				}
 			}
-		}
-	}
-	return files
-}
-
-// folder returns a folder as one that is read, and the roots in it, nothing if it is none.
-func (p Place) folder(f File) (files []File) {
-	if !p.look(&f) {
-		return nil
-	}
-	f.Folder = true
-	files = []File{f}
-	for _, root := range p.Workspace.Opened() {
-		if f.Root == "" && isBelow(f.Real, root.Real.String()) {
-			whole := commandline.Reading{Path: root.Dir.String(), Folder: true}
-			files = append(files, p.reads([]commandline.Reading{whole})...)
+			files = append(files, p.reads(reads)...)
 		}
 	}
 	return files

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -12,7 +13,10 @@ import (
 
 // fetchRule is a rule for Fetch, about the host with this name in lower case, or with "*." before
 // it about all below it.
-type fetchRule struct{ host string }
+type fetchRule struct {
+	host  string
+	named *regexp.Regexp // matches a text with the name
+}
 
 func parseFetch(name string) (matcher, error) {
 	host := strings.ToLower(name)
@@ -20,7 +24,13 @@ func parseFetch(name string) (matcher, error) {
 		return nil, errors.New(
 			"a fetch rule has the name of a host, without a scheme, a port or a path")
 	}
-	return fetchRule{host}, nil
+	const label = `a-z0-9_\-\x{80}-\x{10ffff}`
+	before, name := `(?:^|[^.`+label+`])`, host
+	if above, isAbove := strings.CutPrefix(host, "*"); isAbove {
+		before, name = "", above
+	}
+	named, err := regexp.Compile(before + regexp.QuoteMeta(name) + `(?:\.?$|\.?[^.` + label + `]|\.\.)`)
+	return fetchRule{host, named}, err
 }
 
 // isHost reports whether a name is one of a host in lower case that is read in one way only.
@@ -50,32 +60,7 @@ func (r fetchRule) mayTouch(a Action) bool {
 }
 
 // isIn reports whether a text contains the name of the host.
-func (r fetchRule) isIn(s string) bool {
-	s = strings.ToLower(s)
-	host, isAbove := strings.CutPrefix(r.host, "*.")
-	for at := 0; ; {
-		i := strings.Index(s[at:], host)
-		if i < 0 {
-			return false
-		}
-		begin, end := at+i, at+i+len(host)
-		at = begin + 1
-		after := strings.TrimPrefix(s[end:], ".")
-		if after != "" && isInHost(after[0]) || begin > 0 && isInHost(s[begin-1]) {
-			continue
-		}
-		if begin > 0 && s[begin-1] == '.' && !isAbove ||
-			isAbove && (begin == 0 || s[begin-1] != '.') {
-			continue
-		}
-		return true
-	}
-}
-
-// isInHost reports whether a character continues a label of a host's name.
-func isInHost(c byte) bool {
-	return c == '-' || c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || c >= 0x80
-}
+func (r fetchRule) isIn(s string) bool { return r.named.MatchString(strings.ToLower(s)) }
 
 // hostOf returns the host of an http or https URL that is read in one way only, with the default
 // port and without a user.
@@ -95,5 +80,5 @@ func hostOf(address string) (string, error) {
 }
 
 func offerFetch(a Action) (Rule, bool) {
-	return Rule{matcher: fetchRule{a.Host}, Root: a.Root}, a.Host != ""
+	return Rule{matcher: fetchRule{host: a.Host}, Root: a.Root}, a.Host != ""
 }

@@ -19,8 +19,16 @@ type usage struct{ words, letters, options, passed, operands, prints string }
 var table string
 
 // programs returns the table. It is read when it is needed, to keep the start of the program fast.
-var programs = sync.OnceValue(func() (all []usage) {
-	sets := make(map[string]string)
+func programs() []usage { all, _ := readTable(); return all }
+
+// In reports whether a set of the table lists a word.
+func In(set, word string) bool {
+	_, sets := readTable()
+	return slices.Contains(strings.Fields(sets[set]), word)
+}
+
+var readTable = sync.OnceValues(func() (all []usage, sets map[string]string) {
+	sets = make(map[string]string)
 	var last *string
 	for line := range strings.Lines(table) {
 		indented := strings.HasPrefix(line, "\t")
@@ -48,7 +56,7 @@ var programs = sync.OnceValue(func() (all []usage) {
 			sets[u.words] = u.options
 		}
 	}
-	return slices.DeleteFunc(all, func(u usage) bool { return u.words[0] == '@' })
+	return slices.DeleteFunc(all, func(u usage) bool { return u.words[0] == '@' }), sets
 })
 
 // complete completes a command whose words are read. It returns an error if there is no environment

@@ -194,15 +194,6 @@ func withoutGlobal(words []string) []string {
 	return words[min(i, len(words)):]
 }
 
-// The commands of git that print no content of files: some do if an option says so.
-const (
-	quietCommands = "apply branch cherry-pick clean config describe drop fetch gc help init " +
-		"ls-files ls-remote merge merge-base mv pop pull remote revert rev-list rev-parse rm " +
-		"submodule switch tag version"
-	quietUnlessShown  = "add checkout commit push rebase reset restore"
-	quietUnlessListed = "list log reflog status"
-)
-
 // shown are the options with which commands of git show changes.
 var shown = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^-[a-zA-Z]*[eipv]|^--([eipv]|sh)`)
@@ -214,26 +205,16 @@ func (r *reader) isQuiet(understood bool, words []string) bool {
 	if len(words) > 0 && words[0] == "stash" {
 		words = words[1:]
 	}
-	is := func(commands string) bool { return slices.Contains(strings.Fields(commands), words[0]) }
-	return len(words) == 0 || is(quietCommands) ||
-		is(quietUnlessShown) && !slices.ContainsFunc(words[1:], shown().MatchString) ||
-		understood && is(quietUnlessListed) && !r.has("pmv", patchOptions)
+	return len(words) == 0 || In("@quiet", words[0]) ||
+		In("@quiet-unless-shown", words[0]) && !slices.ContainsFunc(words, shown().MatchString) ||
+		In("@quiet-unless-listed", words[0]) && understood && !r.has("pmv", patchOptions)
 }
-
-// Programs search the folder in which they run, or read, copy or rename what their words name. Some
-// do only if an option says so.
-const (
-	searchers = "ack ag egrep fgrep grep rg rgrep ugrep zgrep"
-	copiers   = "7z bsdtar cp diff ln mv rsync scp tar zip"
-	recursive = "cp egrep fgrep grep zgrep"
-)
 
 // foldersOf returns words of a program that may be folders of which it prints, copies or renames
 // the files. The last word of some is where they put something.
 func foldersOf(program, prints string, words []string) (folders []string) {
-	is := func(programs string) bool { return slices.Contains(strings.Fields(programs), program) }
-	searches, recurses := is(searchers) || prints == "folders", !is(recursive)
-	puts := is("cp ln mv rsync scp")
+	searches, recurses := In("@searchers", program) || prints == "folders", !In("@recursive", program)
+	puts := In("@putters", program)
 	var values []string
 	for _, word := range words {
 		if strings.HasPrefix(word, "-") {
@@ -249,7 +230,7 @@ func foldersOf(program, prints string, words []string) (folders []string) {
 		folders = append(folders, word)
 	}
 	switch {
-	case !recurses || !searches && !is(copiers):
+	case !recurses || !searches && !In("@copiers", program):
 		return nil
 	case searches:
 		folders = append(folders, ".")
