@@ -1,7 +1,6 @@
 package permission
 
 import (
-	"path"
 	"regexp"
 	"runtime"
 	"slices"
@@ -37,18 +36,22 @@ func outlineOf(line string) *outline {
 
 func (o *outline) read(line string, depth int) {
 	tokens, complete := commandline.Split(line)
-	isOfWindows := runtime.GOOS == "windows" && strings.ContainsAny(line, "%^!")
-	o.built = o.built || !complete || isOfWindows || isFed(tokens)
+	o.built = o.built || !complete || runtime.GOOS == "windows" && strings.ContainsAny(line, "%^!")
 	tokens = append(tokens, commandline.Token{Kind: commandline.Operator, Text: "\n"})
+	fed := slices.Contains(tokens, commandline.Token{Kind: commandline.Operator, Text: "<"})
 	begin := 0
 	for i, t := range tokens {
+		program := commandline.Program(t.Text)
 		isAfterWord := i > 0 && tokens[i-1].Kind != commandline.Operator
 		switch {
 		case t.Kind != commandline.Operator:
+			o.built = o.built || commandline.In("@fed", program) ||
+				fed && commandline.In("@shells", program)
 		case t.Text == "$(", t.Text == "`", t.Text == "(" && isAfterWord, // zsh has patterns with (
 			t.Text == "<" && tokens[i+1] == t && tokens[i+2].Kind != commandline.Operator: // <<
 			o.built = true
 		case t.Text != "<" && t.Text != ">":
+			fed = fed || t.Text == "|"
 			o.readCommand(tokens[begin:i], line, depth)
 			begin = i + 1
 		}
@@ -60,42 +63,44 @@ func (o *outline) readCommand(command []commandline.Token, line string, depth in
 	command = slices.DeleteFunc(slices.Clone(command), func(t commandline.Token) bool {
 		return t.Kind == commandline.Operator
 	})
-	o.built = o.built || len(o.commands) == maxCommands || slices.ContainsFunc(command, isBuilt) ||
-		findsNames(command)
+	var words []string
+	for _, t := range command {
+		o.built = o.built || isBuilt(t)
+		words = append(words, t.Text)
+	}
+	o.built = o.built || len(o.commands) == maxCommands ||
+		oddCommand().MatchString(strings.Join(words, "\n"))
 	if o.built || len(command) == 0 {
 		return
 	}
 	o.commands = append(o.commands, command)
-	first := max(0, slices.IndexFunc(command, func(t commandline.Token) bool {
-		return !strings.Contains(t.Text, "=") // which assigns a variable
-	}))
-	program := path.Base(command[first].Text)
-	isGlob := func(t commandline.Token) bool {
-		return t.Kind != commandline.Literal && strings.ContainsAny(t.Text, "*?[")
-	}
-	o.built = isGlob(command[first]) && (isPattern(program) && depth == maxNested ||
-		strings.Contains(command[first].Text, "/"))
+	first := command[max(0, slices.IndexFunc(words, func(word string) bool {
+		return !strings.Contains(word, "=") // which assigns a variable
+	}))]
+	program := commandline.Program(first.Text)
+	o.built = isGlob(first) && (isPattern(program) && depth == maxNested || program != first.Text)
 	for i, t := range command {
-		if i > 0 && isOneOf(command[i-1].Text, "cd", "pushd", "-C", "--chdir") {
+		if i > 0 && slices.Contains([]string{"cd", "pushd", "-C", "--chdir"}, words[i-1]) {
 			o.entered = append(o.entered, t.Text)
 		}
-		if isGlob(t) && !isPattern(t.Text) && !isOneOf(program, "echo", "ls") {
+		if isGlob(t) && !isPattern(t.Text) && program != "echo" && program != "ls" {
 			o.vague = append(o.vague, t.Text)
 		}
-		if isText(t.Text) && t.Text != line && !commandline.In("@texts", program) {
-			if depth == 0 {
-				o.built = true
-				return
-			}
+		isText := len(fields(t.Text)) > 1 || isChanged(t.Text)
+		switch {
+		case !isText || t.Text == line || commandline.In("@texts", program):
+		case depth == 0:
+			o.built = true
+		default:
 			o.read(t.Text, depth-1)
 		}
 	}
 }
 
-func isOneOf(word string, list ...string) bool { return slices.Contains(list, word) }
-
-// isText reports whether a word may be a line for a shell.
-func isText(word string) bool { return len(fields(word)) > 1 || isChanged(word) }
+// isGlob reports whether a shell takes a word for a pattern of names.
+func isGlob(t commandline.Token) bool {
+	return t.Kind != commandline.Literal && strings.ContainsAny(t.Text, "*?[")
+}
 
 // isChanged reports whether a shell puts something else in the place of a variable in a word. A
 // dollar sign at the end stands for itself.
@@ -114,44 +119,13 @@ var oddWord = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^~[^/]|\*\*|\{[^{}]*(/|\.\.)|\[[^]]*\[[:.=]`)
 })
 
-// isFed reports whether a program takes names or commands from a pipe or a file.
-func isFed(tokens []commandline.Token) bool {
-	fed := slices.Contains(tokens, commandline.Token{Kind: commandline.Operator, Text: "<"})
-	for _, t := range tokens {
-		name := strings.TrimSuffix(path.Base(strings.ReplaceAll(t.Text, `\`, "/")), ".exe")
-		switch {
-		case t.Kind == commandline.Operator:
-			fed = fed || t.Text == "|"
-		case commandline.In("@fed", name), fed && commandline.In("@shells", name):
-			return true
-		}
-	}
-	return false
-}
-
-// findsNames reports whether a command gets names that are not its words, or is about a place that
-// they do not name: by an option, or as a builtin of a shell.
-func findsNames(command []commandline.Token) bool {
-	for i, t := range command {
-		name := path.Base(t.Text)
-		rest := command[i+1:]
-		has := func(pattern string) bool {
-			return slices.ContainsFunc(rest, func(t commandline.Token) bool {
-				return regexp.MustCompile(pattern).MatchString(t.Text)
-			})
-		}
-		switch {
-		case commandline.In("@rereaders", name), oddOption().MatchString(t.Text),
-			name == "fd" && has(`^-[xX]`), strings.HasSuffix(name, "tar") && has(`^-?\w*T\w*$`),
-			name == "cd" && (len(rest) == 0 || rest[0].Text == "-"):
-			return true
-		}
-	}
-	return false
-}
-
-// oddOption matches options that run a command for each file, that name a file with names, and that
-// choose another folder for git, and variables for that and for the home of the user.
-var oddOption = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^--?(exec|ok)|^--.*(file.*from|from.*file)|(?i:work.tree)|^HOME=`)
+// oddCommand matches a command, of which each word is a line, that gets names besides its words, or
+// is about a place that they do not name.
+var oddCommand = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?m)` + strings.Join([]string{
+		`^--?(exec|ok)`, `(^|/)fd\n(.*\n)*-[xX]`, // run a command for each file
+		`^--.*(file.*from|from.*file)`, `(^|/)(bsd)?tar\n(.*\n)*-?\w*T\w*$`, // read names from a file
+		`(?i:work.tree)`, `^HOME=`, `^cd(\n-$|\z)`, // choose another place
+		`^(.*/)?(alias|emulate|eval|setopt|shopt|watch)$`, // change what words mean
+	}, "|"))
 })

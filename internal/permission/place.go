@@ -199,7 +199,7 @@ func (p Place) command(a *Action, line, dir string) (env []string, err error) {
 		if known.Bare != nil {
 			a.Odd = known.Bare.Error()
 		}
-	case strings.TrimSuffix(path.Base(filepath.ToSlash(a.Words[0])), ".exe") == "git":
+	case commandline.Program(a.Words[0]) == "git":
 		a.Odd = err.Error() // it may run what the repository names
 	}
 	a.Local = p.isLocal(a.Words, dir)

@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"errors"
 	"os"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -20,6 +21,11 @@ var table string
 
 // programs returns the table. It is read when it is needed, to keep the start of the program fast.
 func programs() []usage { all, _ := readTable(); return all }
+
+// Program returns the name of a program without its folder.
+func Program(word string) string {
+	return strings.TrimSuffix(path.Base(strings.ReplaceAll(word, `\`, "/")), ".exe")
+}
 
 // In reports whether a set of the table lists a word.
 func In(set, word string) bool {

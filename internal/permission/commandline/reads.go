@@ -158,7 +158,7 @@ func MayRead(
 		words = append(words, t.Text)
 	}
 	for i, word := range words {
-		program := strings.TrimSuffix(path.Base(strings.ReplaceAll(word, `\`, "/")), ".exe")
+		program := Program(word)
 		rest := words[i+1:]
 		if program == "git" {
 			rest = withoutGlobal(rest)
