@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/permission/commandline"
 	"github.com/acp-agent/acp-agent/internal/permission/consent"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -397,9 +398,9 @@ func TestFoldersOfCommands(t *testing.T) {
 			is := later.RootTold || c.in == ""
 			want := Ask
 			for _, allowed := range c.allowed {
-				ref, err := g.place.Workspace.Stat(absolute(g.root, g.expand(allowed)))
+				ref, err := g.place.Workspace.Stat(commandline.Absolute(g.root, g.expand(allowed)))
 				require.NoError(t, err)
-				there, err := g.place.Workspace.Stat(absolute(g.root, g.expand(dir)))
+				there, err := g.place.Workspace.Stat(commandline.Absolute(g.root, g.expand(dir)))
 				require.NoError(t, err)
 				if is && ref.Ref().Real() == there.Ref().Real() {
 					want = Allow

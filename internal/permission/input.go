@@ -235,7 +235,7 @@ func (q *reader) addName(name string) error {
 		return errManyFiles
 	}
 	q.Names = append(q.Names, path.Clean(filepath.ToSlash(name)))
-	there := absolute(q.place.Workspace.Root(0).Dir.String(), name)
+	there := commandline.Absolute(q.place.Workspace.Root(0).Dir.String(), name)
 	_, err := q.place.Workspace.Stat(there)
 	if err == nil || errors.As(err, new(*workspace.OutsideError)) {
 		return q.addFile(there, nil, nil)

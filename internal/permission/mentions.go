@@ -11,6 +11,8 @@ import (
 	"sync"
 
 	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/acp-agent/acp-agent/internal/permission/commandline"
 )
 
 const (
@@ -153,9 +155,9 @@ func (p Place) named(word, dir string) File {
 			name = filepath.Join(home, below)
 		}
 	}
-	name = absolute(dir, name)
+	name = commandline.Absolute(dir, name)
 	if at := ownFolder().FindString(name); at != "" {
-		name = absolute(dir, "./"+name[len(at):])
+		name = commandline.Absolute(dir, "./"+name[len(at):])
 	}
 	f := p.at(name)
 	f.Others, f.Word = append(f.Others, path.Clean(word)), word

@@ -212,17 +212,9 @@ func (p Place) isLocal(words []string, dir string) bool {
 		return true
 	}
 	return slices.ContainsFunc(words, func(word string) bool {
-		info, err := p.Workspace.Stat(absolute(dir, word))
+		info, err := p.Workspace.Stat(commandline.Absolute(dir, word))
 		return err == nil && !info.Mode().IsDir()
 	})
-}
-
-// absolute returns a path that starts in dir. It is not clean: a ".." after a link leads elsewhere.
-func absolute(dir, name string) string {
-	if filepath.IsAbs(name) {
-		return name
-	}
-	return dir + string(filepath.Separator) + name
 }
 
 // look fills in where a file is, in the roots or elsewhere, and reports whether it is a folder.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/acp-agent/acp-agent/internal/permission/commandline"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
@@ -423,7 +424,7 @@ func (q *reader) readCommand() error {
 		}
 	}
 	if dir != "" {
-		dir = absolute(q.place.Workspace.Root(0).Dir.String(), dir)
+		dir = commandline.Absolute(q.place.Workspace.Root(0).Dir.String(), dir)
 	}
 	_, placed := q.place.command(&q.Action, line, dir)
 	for _, l := range q.call.Locations[:min(len(q.call.Locations), maxFiles)] {

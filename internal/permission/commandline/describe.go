@@ -7,12 +7,6 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// IsRule reports whether a rule with these words allows anything.
-func IsRule(rule []string) bool {
-	_, n := find(rule)
-	return n > 0 && n == len(rule)
-}
-
 // Show returns a rule as users see it, such as "go test …".
 func Show(rule []string) string {
 	shown := strings.Join(rule, " ")

@@ -22,19 +22,7 @@ import (
 // reads what that configuration says lies elsewhere. So a command for git is understood only in a
 // repository that lies in the roots and whose configuration is known, and runs with gitEnv.
 
-// gitConfig are the keys that a repository may set, in lower case. "*" stands for anything.
-const gitConfig = `
-	advice.* branch.*.* color.ui commit.gpgsign core.abbrev core.autocrlf core.bare core.commitgraph
-	core.eol core.filemode core.fsmonitor=BOOL core.hookspath core.ignorecase core.logallrefupdates
-	core.longpaths core.multipackindex core.precomposeunicode core.preloadindex core.protecthfs
-	core.protectntfs core.quotepath core.repositoryformatversion core.safecrlf core.sharedrepository
-	core.symlinks core.untrackedcache diff.algorithm diff.colormoved diff.renames fetch.* gc.*
-	init.defaultbranch lfs.repositoryformatversion maintenance.* merge.conflictstyle pull.* push.*
-	rebase.autosquash rebase.autostash remote.*.fetch remote.*.gh-resolved remote.*.prune
-	remote.*.pushurl remote.*.tagopt remote.*.url rerere.enabled tag.gpgsign user.email user.name
-	user.signingkey`
-
-// gitSettings override what gitConfig allows although it can name a program, and turn off what may
+// gitSettings override what a repository may set although it can name a program, and turn off what may
 // be set outside the repository but depends on it.
 var gitSettings = []string{
 	"core.fsmonitor=false", "core.hooksPath=/dev/null", "diff.submodule=short",
@@ -57,10 +45,6 @@ func gitEnv(top string) []string {
 	return env
 }
 
-// gitElsewhere are the variables with which git uses other files than those of the repository.
-const gitElsewhere = "GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE GIT_COMMON_DIR GIT_OBJECT_DIRECTORY " +
-	"GIT_ALTERNATE_OBJECT_DIRECTORIES"
-
 const (
 	maxGitConfig = 1 << 20
 	// maxGitFolders is the maximum number of directories in .git, and of those with tracked files.
@@ -75,7 +59,7 @@ var errForeign = errors.New("the repository refers to others, or to places outsi
 // the roots, has submodules, linked worktrees of others or files that lead elsewhere, or has a
 // configuration that is not known.
 func repository(r *reader, c *Command) error {
-	for name := range strings.FieldsSeq(gitElsewhere) {
+	for name := range strings.FieldsSeq(set("@git-elsewhere")) {
 		if os.Getenv(name) != "" {
 			return errors.New(name + " is set")
 		}
@@ -106,12 +90,11 @@ func checkBare(ws *workspace.Workspace, dir, top string) error {
 		if _, err := ws.Lstat(dir + "/HEAD"); !errors.Is(err, fs.ErrNotExist) {
 			return errForeign
 		}
-		parent, err := ws.OpenDir(dir + "/..")
+		parent, err := ws.Stat(dir + "/..")
 		if err != nil {
 			return err
 		}
 		dir = parent.Ref().Path()
-		_ = parent.Close()
 	}
 	const hook = "post-index-change"
 	git := top + "/.git"
@@ -137,12 +120,11 @@ func topOf(ws *workspace.Workspace, dir string) (string, error) {
 		case !errors.Is(err, fs.ErrNotExist):
 			return "", err
 		}
-		parent, err := ws.OpenDir(dir + "/..")
+		parent, err := ws.Stat(dir + "/..")
 		if err != nil {
 			return "", err
 		}
 		dir = parent.Ref().Path()
-		_ = parent.Close()
 	}
 	return "", errForeign
 }
@@ -189,8 +171,8 @@ const (
 	gitBool    = `(?i)^(true|false|yes|no|on|off|1|0|)$`
 )
 
-// checkGitConfig returns an error unless all keys of the configuration are in gitConfig. Lines that
-// git itself writes are understood, not everything that git reads.
+// checkGitConfig returns an error unless all keys of the configuration are in the table. Lines that git
+// itself writes are understood, not everything that git reads.
 func checkGitConfig(ws *workspace.Workspace, git string) error {
 	content, err := readAll(ws, git+"/config", maxGitConfig)
 	if err != nil {
@@ -219,7 +201,7 @@ func checkGitConfig(ws *workspace.Workspace, git string) error {
 }
 
 func isGitConfig(key, value string) bool {
-	for item := range strings.FieldsSeq(gitConfig) {
+	for item := range strings.FieldsSeq(set("@git-config")) {
 		pattern, isBool := strings.CutSuffix(item, "=BOOL")
 		if matches, _ := path.Match(pattern, key); matches {
 			return !isBool || regexp.MustCompile(gitBool).MatchString(value)

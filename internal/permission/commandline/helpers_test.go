@@ -120,3 +120,9 @@ func has(program string) bool {
 	_, err := exec.LookPath(program)
 	return err == nil
 }
+
+// isRule reports whether a rule with these words allows anything.
+func isRule(rule []string) bool {
+	_, n := find(rule)
+	return n > 0 && n == len(rule)
+}

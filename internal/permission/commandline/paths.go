@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"strings"
 
 	"github.com/acp-agent/acp-agent/workspace"
@@ -40,7 +41,7 @@ func inside(ws *workspace.Workspace, dir, word string) error {
 // insidePath returns an error unless a path leads into the roots, for other processes too. Nothing
 // need exist there.
 func insidePath(ws *workspace.Workspace, dir, path string) error {
-	path = absolute(dir, path)
+	path = Absolute(dir, path)
 	info, err := ws.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -55,9 +56,10 @@ func insidePath(ws *workspace.Workspace, dir, path string) error {
 	}
 }
 
-func absolute(dir, path string) string {
-	if strings.HasPrefix(path, "/") {
-		return path
+// Absolute returns a path that starts in dir. It is not clean: a ".." after a link leads elsewhere.
+func Absolute(dir, name string) string {
+	if filepath.IsAbs(name) {
+		return name
 	}
-	return dir + "/" + path
+	return dir + string(filepath.Separator) + name
 }

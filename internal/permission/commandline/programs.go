@@ -27,11 +27,11 @@ func Program(word string) string {
 	return strings.TrimSuffix(path.Base(strings.ReplaceAll(word, `\`, "/")), ".exe")
 }
 
+// set returns the items of a set of the table, "" if there is none.
+func set(name string) string { _, sets := readTable(); return sets[name] }
+
 // In reports whether a set of the table lists a word.
-func In(set, word string) bool {
-	_, sets := readTable()
-	return slices.Contains(strings.Fields(sets[set]), word)
-}
+func In(name, word string) bool { return slices.Contains(strings.Fields(set(name)), word) }
 
 var readTable = sync.OnceValues(func() (all []usage, sets map[string]string) {
 	sets = make(map[string]string)

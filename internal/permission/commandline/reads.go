@@ -34,7 +34,7 @@ func (r *reader) folders(operands []operand) (all []Reading) {
 			continue
 		}
 		named = true
-		name := absolute(r.dir, o.word)
+		name := Absolute(r.dir, o.word)
 		if info, err := r.ws.Stat(name); err == nil && info.Mode().IsDir() {
 			all = append(all, Reading{name, true})
 		}
@@ -109,7 +109,7 @@ func (r *reader) gitOperands(command string) (revisions, paths []operand) {
 		operands = operands[1:]
 	}
 	for _, o := range operands {
-		_, err := r.ws.Lstat(absolute(r.dir, o.word))
+		_, err := r.ws.Lstat(Absolute(r.dir, o.word))
 		if separated && o.passed || !separated && err == nil {
 			paths = append(paths, o)
 		} else {
@@ -140,7 +140,7 @@ func inRevisions(dir, top string, words []operand) (all []Reading, ok bool) {
 // may select any file.
 func (r *reader) selects(paths []operand, name string) bool {
 	return len(paths) == 0 || slices.ContainsFunc(paths, func(o operand) bool {
-		selected := path.Join(absolute(r.dir, o.word))
+		selected := path.Join(Absolute(r.dir, o.word))
 		return strings.ContainsAny(o.word, `*?[\`) || name == selected ||
 			strings.HasPrefix(name, strings.TrimSuffix(selected, "/")+"/")
 	})

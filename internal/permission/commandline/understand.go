@@ -113,30 +113,8 @@ func find(words []string) (usage, int) {
 // isKind reports whether a word is of a kind that can be told by the word alone. The patterns are
 // compiled when they are needed, to keep the start of the program fast.
 func isKind(kind, word string) bool {
-	pattern := ""
-	switch kind {
-	case "FORMAT":
-		pattern = `^([^-%]|%[+ -]?[^G(+ -])([^%]|%[+ -]?[^G(+ -])*$`
-	case "LABEL":
-		pattern = `^(//[A-Za-z0-9_./+-]*)?(:[A-Za-z0-9_./+-]+)?$`
-	case "LINES":
-		pattern = `^[0-9]{1,9}(,[0-9]{1,9})?p$`
-	case "NUM":
-		pattern = `^[0-9]{1,9}$`
-	case "PKG":
-		pattern = `^[^@]+$`
-	case "SIGNED":
-		pattern = `^[+-]?[0-9]{1,9}[A-Za-z]?$`
-	case "TASK":
-		pattern = `^[A-Za-z][A-Za-z0-9_:.-]*$`
-	case "TEXT":
-		pattern = `^[^-]`
-	case "WORD":
-		pattern = `^[A-Za-z0-9_.,:+][A-Za-z0-9_.,:+-]*$`
-	default:
-		return false
-	}
-	return regexp.MustCompile(pattern).MatchString(word)
+	pattern := set("@" + kind)
+	return pattern != "" && regexp.MustCompile(pattern).MatchString(word)
 }
 
 // option is an item of a usage's options.
@@ -251,7 +229,7 @@ func (r *reader) check(kind, word string) error {
 	case kind == "PATH", kind == "PKG" && isKind(kind, word):
 		return inside(r.ws, r.dir, word)
 	case kind == "FILE":
-		return r.ws.HandOverFile(absolute(r.dir, word))
+		return r.ws.HandOverFile(Absolute(r.dir, word))
 	case !isKind(kind, word):
 		return fmt.Errorf("%q is not of the kind %s", word, kind)
 	default:

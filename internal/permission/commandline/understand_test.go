@@ -42,7 +42,7 @@ func TestTable(t *testing.T) {
 func TestIsRule(t *testing.T) {
 	for rule, is := range map[string]bool{"go test": true, "git commit": false, "go": false, "rg": true,
 		"git log extra": false, "": false, "npm run lint": true, "make check": true} {
-		require.Equal(t, is, IsRule(strings.Fields(rule)), rule)
+		require.Equal(t, is, isRule(strings.Fields(rule)), rule)
 	}
 	require.Equal(t, "git log …", Show([]string{"git", "log"}))
 	require.Equal(t, "go version", Show([]string{"go", "version"}))
