@@ -80,8 +80,10 @@ func (o *outline) readCommand(command []commandline.Token, line string, depth in
 	program := commandline.Program(first.Text)
 	o.built = isGlob(first) && (isPattern(program) && depth == maxNested || program != first.Text)
 	for i, t := range command {
-		if i > 0 && slices.Contains([]string{"cd", "pushd", "-C", "--chdir"}, words[i-1]) {
-			o.entered = append(o.entered, t.Text)
+		place, isPlace := strings.CutPrefix(t.Text, "--chdir=")
+		if isPlace || i > 0 && (words[i-1] == "-C" || words[i-1] == "--chdir") ||
+			slices.Contains(words[:i], "cd") || slices.Contains(words[:i], "pushd") {
+			o.entered = append(o.entered, place)
 		}
 		if isGlob(t) && !isPattern(t.Text) && program != "echo" && program != "ls" {
 			o.vague = append(o.vague, t.Text)
@@ -103,8 +105,8 @@ func isGlob(t commandline.Token) bool {
 }
 
 // isChanged reports whether a shell puts something else in the place of a variable in a word. A
-// dollar sign at the end stands for itself.
-func isChanged(word string) bool { return strings.Contains(strings.TrimRight(word, "$"), "$") }
+// dollar sign at the end stands for itself, and $? for a number.
+func isChanged(word string) bool { return strings.Contains(strings.TrimRight(word, "$?#!"), "$") }
 
 // isBuilt reports whether a shell makes something of a word that is not among the files that simple
 // patterns match.
@@ -124,8 +126,9 @@ var oddWord = sync.OnceValue(func() *regexp.Regexp {
 var oddCommand = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?m)` + strings.Join([]string{
 		`^--?(exec|ok)`, `(^|/)fd\n(.*\n)*-[xX]`, // run a command for each file
-		`^--.*(file.*from|from.*file)`, `(^|/)(bsd)?tar\n(.*\n)*-?\w*T\w*$`, // read names from a file
+		`^--.*(file.*from|from.*file)`, `(^|/)(bsd)?tar\n(.*\n)*-?\w*T\w*$`, // read names
 		`(?i:work.tree)`, `^HOME=`, `^cd(\n-$|\z)`, // choose another place
 		`^(.*/)?(alias|emulate|eval|setopt|shopt|watch)$`, // change what words mean
+		`(?i)dot_?glob|glob_?dots|^globignore=`,           // change what patterns match
 	}, "|"))
 })

@@ -53,7 +53,7 @@ var built = map[string][]string{
 		"-rgrep HIDDEN", "-ag HIDDEN", "-zip -r - . | cat", "-rsync -a . ../r.tmp", "-scp -r . host:", "-grep -rh KEY ~+/",
 	},
 	"places": {
-		"HOME=$PWD; cat ~/.e*", "HOME=.; cat ~/secrets/key.pem", "export HOME=.; cat ~/secrets/key.pem", "mkdir n; cd n; cat ../secrets/key.pem", "mkdir m; env -C m cat ../secrets/key.pem", "HOME={root}; cd; cat secrets/key.pem", "-cat ~+/secrets/key.pem", "cd secrets; cd ..; cd -; cat key.pem",
+		"HOME=$PWD; cat ~/.e*", "HOME=.; cat ~/secrets/key.pem", "export HOME=.; cat ~/secrets/key.pem", "mkdir n; cd n; cat ../secrets/key.pem", "mkdir m; env -C m cat ../secrets/key.pem", "mkdir o; cd -P -- o; cat ../secrets/key.pem", "mkdir p; env --chdir=p cat ../secrets/key.pem", "HOME={root}; cd; cat secrets/key.pem", "-cat ~+/secrets/key.pem", "cd secrets; cd ..; cd -; cat key.pem",
 		"mkdir -p 1 2 3 4 5 6 7 8 9 10 11; cd 1; cd ../2; cd ../3; cd ../4; cd ../5; cd ../6; cd ../7; cd ../8; cd ../9; cd ../10; cd ../11; cd ../s?????s; cat key.pem; cd ..; rmdir 1 2 3 4 5 6 7 8 9 10 11",
 		"-curl 'file://{root}/.e{nv,x}'", "-curl 'file://{root}/.en[v-v]'",
 	},
@@ -75,6 +75,7 @@ var vaultLines = []string{
 	"git commit -m 'Show diff in log'", "git add . && git commit -qm 'Say more'", "(cd sub && make)", "# Look\nls", "sed -n '$p' a.txt | cat", "grep -c '.*' a.txt | cat",
 	"ls -la ~/ | head", "npm run build 2>&1 | tail -20", "cp a.txt sub/", "mv a.txt plain", "mkdir -p out/{a,b}", "jq '.a | $x' a.txt", "if test -f a.txt; then cat a.txt; fi",
 	"git stash; git checkout -q main", "git branch -v | cat", "git status --short | wc -l", "for f in a b; do make; done", "bash build.sh | tail -5", "ls -d */",
+	"make; echo \"exit: $?\"", "cd plain && git log --oneline main | head -3", "git -C sub status --short | cat",
 }
 
 // What a shell makes, or a program finds, cannot be told before it runs: then the user is asked.

@@ -44,38 +44,38 @@ type mentioned struct {
 // mentions looks up words from dir, and what o says of the line that they are from.
 func (p Place) mentions(words []string, o *outline, dir string) mentioned {
 	m := mentioned{dirs: []string{dir}}
-	enters, hidden := len(o.entered) > 0, slices.ContainsFunc(words, findsHidden)
 	patterns := slices.DeleteFunc(slices.Clone(words), func(word string) bool {
 		return !isPattern(word) && !strings.Contains(word, "{")
 	})
 	for i := 0; i < len(m.dirs); i++ {
 		if i == maxFolders || i*len(words) >= 2*maxMentions {
-			m.cut, m.dirs = m.cut || enters, m.dirs[:i]
+			m.cut, m.dirs = m.cut || len(o.entered) > 0, m.dirs[:i]
 			break
 		}
-		found := m.expand(p, patterns, m.dirs[i], true)
+		at := m.dirs[i]
+		found := m.expand(p, patterns, at, true)
 		for j, word := range slices.Concat(found, words[:min(len(words), maxWords)]) {
 			if len(word) > maxPath {
 				continue
 			}
-			f := p.named(word, m.dirs[i])
+			f := p.named(word, at)
 			if j < len(found)+maxMentions && p.look(&f) {
 				m.enter(f.Real)
 			}
 			m.files = append(m.files, f)
 		}
-		for _, word := range o.entered {
-			if f := p.named(word, dir); !p.look(&f) && !strings.HasSuffix(m.dirs[i], "/"+word) {
-				m.enter(filepath.Join(m.dirs[i], word)) // which the command may make
-			}
-		}
-		for _, name := range m.expand(p, o.vague, m.dirs[i], hidden) {
-			f := p.named(name, m.dirs[i])
+		for _, name := range m.expand(p, o.vague, at, false) {
+			f := p.named(name, at)
 			switch folder := p.look(&f); {
 			case !folder:
 				m.vague = append(m.vague, f)
-			case enters:
+			case len(o.entered) > 0:
 				m.enter(f.Real)
+			}
+		}
+		for _, word := range o.entered {
+			if f := p.named(word, dir); !p.look(&f) && !strings.HasSuffix(at, "/"+word) {
+				m.enter(filepath.Join(at, word)) // which the command may make
 			}
 		}
 	}
@@ -87,11 +87,6 @@ func (m *mentioned) enter(folder string) {
 	if len(m.dirs) <= maxFolders && !slices.Contains(m.dirs, folder) {
 		m.dirs = append(m.dirs, folder)
 	}
-}
-
-// findsHidden reports whether a word may make patterns match hidden files too, such as dotglob.
-func findsHidden(word string) bool {
-	return strings.Contains(strings.ReplaceAll(strings.ToLower(word), "_", ""), "glob")
 }
 
 // expand returns the paths of files that a shell or another program puts in place of patterns, at
