@@ -73,23 +73,27 @@ func listResources(l mcp.Listing) string {
 const maxUnlistedURI = 2 << 10
 
 // readResource reads a resource. It asks the user about one that the server does not list, because
-// its URI may reveal something to the server.
+// its URI may reveal something to the server, and about one that a rule is about.
 func (c *modelCall) readResource(
 	ctx context.Context, l mcp.Listing, uri string,
 ) (string, error) {
-	isListed := func(r mcp.Resource) bool { return r.URI == uri }
-	if !slices.ContainsFunc(l.Resources, isListed) {
+	isListed := slices.ContainsFunc(l.Resources, func(r mcp.Resource) bool { return r.URI == uri })
+	action := permission.ToolCall(c.turn.host.Workspace(),
+		permission.Action{Server: l.Name, ReadOnly: true}, backend.Encode(map[string]string{"uri": uri}))
+	if !isListed || c.turn.host.Permits().Check(action) != nil {
 		if len(uri) > maxUnlistedURI || !text.IsVisible(uri) || strings.Contains(uri, "\n") {
 			return "", fmt.Errorf("the server does not list this URI, and the user cannot be "+
 				"asked about it: it must have at most %d visible characters in one line",
 				maxUnlistedURI)
 		}
-		title := "Read a resource that MCP server " + text.Quote(text.Name(l.Name)) +
-			" does not list"
+		title := "Read a resource of MCP server " + text.Quote(text.Name(l.Name))
+		if !isListed {
+			title += " that it does not list"
+		}
 		shown := backend.ToolCall{Content: []any{
 			sdk.ToolContent(sdk.TextBlock("The server gets this URI:\n\n" + text.Block("", uri)))}}
 		shown.Title = &title
-		if _, err := c.askUser(ctx, shown, "", permission.Action{}); err != nil {
+		if _, err := c.askUser(ctx, shown, "", action); err != nil {
 			return "", err
 		}
 	}

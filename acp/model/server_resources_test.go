@@ -2,11 +2,13 @@ package model
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	sdk "github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
 )
@@ -38,6 +40,24 @@ func TestModelReadsResources(t *testing.T) {
 	e = open(t, setup{servers: []sdk.McpServer{playedServer("other")}})
 	e.prompt("Hello.")
 	require.NotContains(t, e.names(), "read_resource", "there is nothing to read")
+}
+
+// Deny and ask rules hold for resources as for tools.
+//
+// Clause R5.
+func TestModelReadsResourcesByRules(t *testing.T) {
+	for rule, asked := range map[string]int{"deny tool full.*": 0, "deny read **/note": 0, "deny read note": 1, "ask tool full.*": 1, "deny tool full.x": -1} {
+		effect, rule, _ := strings.Cut(rule, " ")
+		rules := &acp.Permissions{Deny: []string{rule}}
+		if effect == "ask" {
+			rules = &acp.Permissions{Ask: []string{rule}}
+		}
+		e := open(t, setup{servers: []sdk.McpServer{serverIn("full", "full")}, permissions: rules})
+		e.answer(rejectOnce)
+		r := e.prompt("Read.", modelserver.UseWith("read_resource", `{"server":"full","uri":"mem://note"}`))
+		require.Len(t, r.asked, max(asked, 0), rule)
+		require.Equal(t, asked < 0, strings.Contains(lastOf(e.results()), "tangerine"), rule)
+	}
 }
 
 func lastOf(list []string) string { return list[len(list)-1] }
