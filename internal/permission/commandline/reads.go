@@ -2,10 +2,8 @@ package commandline
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -158,22 +156,18 @@ func MayRead(
 		words = append(words, t.Text)
 	}
 	for i, word := range words {
-		program := Program(word)
-		rest := words[i+1:]
+		program, rest := Program(word), words[i+1:]
 		if program == "git" {
 			rest = withoutGlobal(rest)
 		}
-		used, n := find(slices.Insert(slices.Clone(rest), 0, program))
-		n = max(n-1, 0)
-		r := reader{ws: ws, dir: dir, usage: used, rest: rest[n:]}
-		c := Command{Rule: append([]string{program}, rest[:n]...)}
-		understood := plain && used.words != "" && r.readAll() == nil
+		r, c, err := read(ws, dir, slices.Insert(slices.Clone(rest), 0, program))
+		r.understood = r.understood && plain
 		switch {
-		case understood && r.complete(&c) == nil:
+		case r.understood && err == nil:
 			reads = append(reads, c.Reads...)
 		case program != "git":
-			folders = append(folders, foldersOf(program, used.prints, rest)...)
-		case !r.isQuiet(understood, rest):
+			folders = append(folders, foldersOf(program, r.usage.prints, rest)...)
+		case !r.isQuiet(rest):
 			for _, root := range ws.Opened() {
 				reads = append(reads, Reading{root.Dir.String(), true})
 			}
@@ -194,20 +188,15 @@ func withoutGlobal(words []string) []string {
 	return words[min(i, len(words)):]
 }
 
-// shown are the options with which commands of git show changes.
-var shown = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^-[a-zA-Z]*[eipv]|^--([eipv]|sh)`)
-})
-
-// isQuiet reports whether a command of git prints no content of files. understood means that its
-// options are known.
-func (r *reader) isQuiet(understood bool, words []string) bool {
+// isQuiet reports whether the words of a command of git print no content of files.
+func (r *reader) isQuiet(words []string) bool {
 	if len(words) > 0 && words[0] == "stash" {
 		words = words[1:]
 	}
+	shows := func(word string) bool { return isKind("SHOWING", word) }
 	return len(words) == 0 || In("@quiet", words[0]) ||
-		In("@quiet-unless-shown", words[0]) && !slices.ContainsFunc(words, shown().MatchString) ||
-		In("@quiet-unless-listed", words[0]) && understood && !r.has("pmv", patchOptions)
+		In("@quiet-unless-shown", words[0]) && !slices.ContainsFunc(words, shows) ||
+		In("@quiet-unless-listed", words[0]) && r.understood && !r.has("pmv", patchOptions)
 }
 
 // foldersOf returns words of a program that may be folders of which it prints, copies or renames

@@ -41,10 +41,6 @@ func Understand(ws *workspace.Workspace, dir, line string) (Command, error) {
 	if err != nil {
 		return Command{}, err
 	}
-	used, n := find(words)
-	if n == 0 {
-		return Command{}, fmt.Errorf("%s is not known", words[0])
-	}
 	for i := range ws.Opened() {
 		if state, err := ws.State(i); err != nil || state != workspace.OK {
 			return Command{}, errors.New("a root was replaced") // paths lead elsewhere
@@ -53,15 +49,26 @@ func Understand(ws *workspace.Workspace, dir, line string) (Command, error) {
 	if slices.ContainsFunc(filepath.SplitList(os.Getenv("PATH")), isRelative) {
 		return Command{}, errors.New("PATH has the current directory") // which may have the program
 	}
-	r := reader{ws: ws, dir: dir, usage: used, rest: words[n:]}
+	_, c, err := read(ws, dir, words)
+	return c, err
+}
+
+// read reads the words of a command that runs in dir. The reader tells how far it is understood.
+func read(ws *workspace.Workspace, dir string, words []string) (r reader, c Command, err error) {
+	used, n := find(words)
+	if n == 0 {
+		return r, c, fmt.Errorf("%s is not known", words[0])
+	}
+	r = reader{ws: ws, dir: dir, usage: used, rest: words[n:]}
 	if err := r.readAll(); err != nil {
-		return Command{}, err
+		return r, c, err
 	}
-	c := Command{Words: words, Rule: words[:n:n]}
-	if err := r.complete(&c); err != nil {
-		return Command{}, err
+	r.understood = true
+	known := Command{Words: words, Rule: words[:n:n]}
+	if err := r.complete(&known); err != nil {
+		return r, c, err
 	}
-	return c, nil
+	return r, known, nil
 }
 
 func isRelative(dir string) bool { return !filepath.IsAbs(dir) }
@@ -148,6 +155,8 @@ type reader struct {
 	passed   bool // the word "--"
 	operands []operand
 	options  []string
+
+	understood bool // all words are
 }
 
 // operand is a word that is no option, nor the value of one.
