@@ -82,6 +82,12 @@ var unknownSession = sync.OnceValue(func() *regexp.Regexp {
 		`((was )?not found|(is )?unknown|does not exist|doesn't exist|(was )?deleted)`)
 })
 
+// saysUnknown reports whether the child has answered that it does not know a session.
+func saysUnknown(e *jsonrpc.Error) bool {
+	return e.Code == protocol.CodeNotFound ||
+		unknownSession().MatchString(e.Message+"\n"+string(e.Data))
+}
+
 // explain returns the error for the client of a request with the given params: without secrets, and
 // with what the user can do.
 func (c *child) explain(params backend.Raw, err error) error {

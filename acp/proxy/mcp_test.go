@@ -258,6 +258,61 @@ func TestToolServerThatIsNotStarted(t *testing.T) {
 	require.Len(t, h.lastPrompt(), 1, "it is told once")
 }
 
+// An agent that refuses MCP servers has several folders without our own server, in every way to open
+// a session, and the user learns of it once.
+//
+// Clause P1.
+func TestToolServerThatIsRefused(t *testing.T) {
+	const notice = "does not take acp-agent's own MCP server"
+	for name, able := range map[string]abilities{
+		"load":    {NoServers: true, Load: true, SystemPrompt: true},
+		"resume":  {NoServers: true, Resume: true},
+		"neither": {NoServers: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newSystem(t, able, withTools(t, profiles.Profile{}))
+			all := roots(t, 2)
+			v := h.connect()
+			s, err := v.NewSession(t.Context(), client.Setup{Roots: all})
+			require.NoError(t, err)
+			_, err = v.Prompt(t.Context(), s.ID, sdk.TextBlock("one"))
+			require.NoError(t, err)
+			v.until(notice)
+			told := strings.Join(append(h.systemPrompts("session/new"), h.lastPrompt()...), "")
+			told = told[strings.LastIndex(told, "several folders"):]
+			require.Contains(t, told, all.At(1).String())
+			require.NotContains(t, told, "MCP server")
+
+			_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: all})
+			require.NoError(t, err)
+			require.Equal(t, "agent N:one+two", v.prompt(s.ID, "two"), "it keeps its session")
+
+			fewer := with(all)
+			s, err = v.NewSession(t.Context(), client.Setup{Roots: fewer})
+			require.NoError(t, err)
+			v.prompt(s.ID, "three")
+			v.disconnect()
+			v = h.connect()
+			_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: all})
+			require.NoError(t, err)
+			v.until(notice)
+			if name != "neither" {
+				require.Equal(t, "agent N:three+four", v.prompt(s.ID, "four"))
+			}
+		})
+	}
+
+	t.Run("the client's own", func(t *testing.T) {
+		h := newSystem(t, abilities{NoServers: true}, withTools(t, profiles.Profile{}))
+		given := sdk.McpServerStdio{Name: "given", Command: "x", Args: []string{},
+			Env: []sdk.EnvVariable{}}
+		_, err := h.connect().NewSession(t.Context(), client.Setup{Roots: roots(t, 1),
+			MCPServers: []sdk.McpServer{{Stdio: &given}}})
+		require.ErrorContains(t, err, "Internal error")
+		require.Len(t, h.servers("session/new"), 1)
+	})
+}
+
 // A server must not keep roots that were removed, even if the child cannot load or resume.
 //
 // Clause A24.

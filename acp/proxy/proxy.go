@@ -146,6 +146,7 @@ func (p *proxy) open(
 			break
 		}
 	}
+	s.refusesTools.Store(r.state.RefusesTools)
 	s.announced.stale = r.state.Offered && a.Cause != backend.Fork
 	if previous, _ := a.Previous.(*session); previous != nil {
 		r.previous, s.announced = previous, previous.announced

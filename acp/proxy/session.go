@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"sync"
+	"sync/atomic"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/discovery"
@@ -13,15 +14,17 @@ import (
 
 // session is one activation of a session, connected to a session of a child.
 type session struct {
-	proxy     *proxy
-	member    *member // the connection that has the session, nil if the proxy is not shared
-	host      backend.Host
-	roots     workspace.Roots
-	params    backend.Raw // of its lifecycle request, to open it again in a restarted child
-	history   iter.Seq2[backend.Update, error]
-	relays    *relays // nil if its MCP servers have none
-	tells     bool    // our tool server tells the child what is in the roots
-	announced *announcement
+	proxy   *proxy
+	member  *member // the connection that has the session, nil if the proxy is not shared
+	host    backend.Host
+	roots   workspace.Roots
+	params  backend.Raw // of its lifecycle request, to open it again in a restarted child
+	history iter.Seq2[backend.Update, error]
+	relays  *relays // nil if its MCP servers have none
+	tells   bool    // our tool server tells the child what is in the roots
+	// refusesTools is set if the child takes no such server.
+	refusesTools atomic.Bool
+	announced    *announcement
 	// nested returns the instructions of directories below the roots, and whether the list is
 	// complete. It looks for them only once.
 	nested func() ([]discovery.Artifact, bool)

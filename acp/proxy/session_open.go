@@ -148,12 +148,16 @@ func (s *session) open(
 		if method == byEarlier {
 			p, method = r.forEarlier()
 		}
-		if o, err = s.try(ctx, method, p); err == nil {
+		var refused error
+		if o, refused, err = s.tryWithoutTools(ctx, method, &p); err == nil {
 			opened, err = s.commit(ctx, o, p)
 			// If the child rejects a copy, which was tried because of removed roots, the session
 			// may still exist.
 			if method == byNew && i > 0 && methods[0] != byFork {
 				opened.Notice = s.startedOver(c, rejected)
+			}
+			if refused != nil {
+				opened.Notice += s.refusedTools(c, refused)
 			}
 			return opened, c, err
 		}
@@ -190,8 +194,7 @@ func (r openPlan) forEarlier() (openPlan, openMethod) {
 // earlierAfter returns the session to try at the next opening after the child has rejected that of
 // r: the oldest that the child has not said it does not know.
 func (r openPlan) earlierAfter(rejection *jsonrpc.Error) *state {
-	if r.earlier != nil || rejection.Code == protocol.CodeNotFound ||
-		unknownSession().MatchString(rejection.Message+"\n"+string(rejection.Data)) {
+	if r.earlier != nil || saysUnknown(rejection) {
 		return r.earlier
 	}
 	return &r.state
@@ -205,11 +208,15 @@ func (s *session) startedOver(c *child, rejected error) string {
 	if s.pendingHistory == "" {
 		return ""
 	}
-	agent := cmp.Or(s.proxy.options.Profile.Title, c.info.Name, "the agent")
 	return fmt.Sprintf("%s does not open its own session: %s. The conversation continues in a new "+
 		"session of %[1]s, which gets what was said so far. The next load tries the agent's own "+
 		"session again.\n\n",
-		agent, text.Line(rejected.Error(), maxTitle))
+		s.agentName(c), text.Line(rejected.Error(), maxTitle))
+}
+
+// agentName returns what the user is told that the agent is called.
+func (s *session) agentName(c *child) string {
+	return cmp.Or(s.proxy.options.Profile.Title, c.info.Name, "the agent")
 }
 
 // try opens a session in one way.
@@ -313,6 +320,7 @@ func (s *session) plan(
 		saved.Earlier = r.earlier
 	}
 	saved.SentTools = s.toolServer(r.mode, saved).files
+	saved.RefusesTools = s.refusesTools.Load()
 	commands, _ := s.rootCommands(s.announced.childCommands())
 	saved.Offered = len(commands) > 0
 	lacksHistory := o.method == byNew && r.cause != backend.New

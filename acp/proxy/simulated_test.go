@@ -51,6 +51,8 @@ type abilities struct {
 	Refuse string
 	Code   int
 	Why    string
+	// NoServers: it rejects sessions with MCP servers.
+	NoServers bool
 	// Login: it requires a login.
 	Login bool
 	// Commands is the array that it announces when a session is opened; Mute: it announces nothing.
@@ -93,6 +95,7 @@ type simulatedMessage struct {
 		Cursor                string
 		ModeID                string
 		Prompt                []struct{ Text string }
+		MCPServers            []json.RawMessage
 	}
 }
 
@@ -130,6 +133,10 @@ func (s *simulated) take(m simulatedMessage) {
 	}
 	if why, err := os.ReadFile(s.Why); s.Refuse == m.Method && (s.Why == "" || err == nil) {
 		s.fail(m, s.Code, cmp.Or(string(why), "refused"))
+		return
+	}
+	if s.NoServers && len(m.Params.MCPServers) > 0 {
+		s.fail(m, -32603, "Internal error")
 		return
 	}
 	if s.Login && !s.loggedIn && strings.HasPrefix(m.Method, "session/") {

@@ -29,6 +29,8 @@ type state struct {
 	SentSkills string `json:"skills,omitempty"`
 	// SentTools says that the child's session was given our MCP server with tools for the roots.
 	SentTools bool `json:"tools,omitempty"`
+	// RefusesTools says that the child has refused a session with that server.
+	RefusesTools bool `json:"refused,omitempty"`
 	// Granted are digests of the additional directories that the child's session was given, if it
 	// keeps them.
 	Granted []string `json:"granted,omitempty"`

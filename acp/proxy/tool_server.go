@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
+	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
@@ -58,7 +60,7 @@ func (s *session) tellsByServer(mode profiles.RootsMode) bool {
 // It can write only if the child is known to ask the user first, or if the user has allowed it.
 func (s *session) toolServer(mode profiles.RootsMode, saved state) toolServer {
 	files := s.wantsTools(mode, saved)
-	if s.relays == nil || !files && !s.tells {
+	if s.relays == nil || s.refusesTools.Load() || !files && !s.tells {
 		return toolServer{}
 	}
 	var servers []struct{ Name string }
@@ -74,6 +76,36 @@ func (s *session) toolServer(mode profiles.RootsMode, saved state) toolServer {
 	profile := s.proxy.options.Profile
 	return toolServer{name: name, files: files, started: s.relays.publisher.Asked(),
 		readOnly: profile.Roots.Tools != profiles.ToolsWrite && len(profile.Roots.AskEnv) == 0}
+}
+
+// tryWithoutTools is try, and a second one without the server if the child rejects that: some agents
+// take no MCP servers, and do not say so. refused is then what it has answered.
+func (s *session) tryWithoutTools(
+	ctx context.Context, method openMethod, r *openPlan,
+) (o openResult, refused, err error) {
+	o, err = s.try(ctx, method, *r)
+	hasTaken := method != byNew && r.state.SentTools
+	if o.shown > 0 || hasTaken || !worthAnotherTry(err) || saysUnknown(responseError(err)) ||
+		s.toolServer(r.mode, state{}).name == "" {
+		return o, nil, err
+	}
+	s.refusesTools.Store(true)
+	without := *r
+	without.systemParts = s.systemParts(r.child, r.mode)
+	again, failed := s.try(ctx, method, without)
+	if failed != nil {
+		s.refusesTools.Store(false)
+		return again, nil, err
+	}
+	*r = without
+	return again, err, nil
+}
+
+// refusedTools returns a text for the user about the child's refusal.
+func (s *session) refusedTools(c *child, refused error) string {
+	return fmt.Sprintf("%s does not take acp-agent's own MCP server, with tools for additional "+
+		"folders: %s. The session goes on without it: the agent is told the folders' paths, and "+
+		"reaches them with its own tools.\n\n", s.agentName(c), text.Line(refused.Error(), maxTitle))
 }
 
 // askEnv returns the environment that makes the agent ask before it writes with the server's tools.
