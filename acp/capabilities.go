@@ -30,6 +30,8 @@ type clientCapabilities struct {
 	// relabels means that it shows its own labels for options, so that a person would not see what is
 	// remembered.
 	relabels bool
+	// terminalOutput means that it shows terminals of Claude Code, which are not its own.
+	terminalOutput bool
 	// terminalSignIn means that it can start the program in a terminal to sign in.
 	terminalSignIn bool
 }
@@ -66,6 +68,7 @@ func readClientCapabilities(params json.RawMessage) clientCapabilities {
 	_ = json.Unmarshal(strictjson.Find(params, "clientInfo", "title"), &title)
 	c.name = text.Name(cmp.Or(title, name, clientSetting))
 	c.unlimited, c.relabels = isUnlimited(name), name == "CodeCompanion.nvim"
+	c.terminalOutput = isTrue(strictjson.Find(raw, "_meta", "terminal_output"))
 	c.terminalSignIn = c.declares(protocol.TerminalSignIn) ||
 		isTrue(strictjson.Find(raw, "_meta", "terminal-auth")) // before it was standard
 	return c

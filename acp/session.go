@@ -260,10 +260,7 @@ func (s *session) show(ctx context.Context, u backend.Update) error {
 func (s *session) showTo(
 	ctx context.Context, to *connection, u backend.Update, when occasion,
 ) error {
-	if to.agent != s.agent { // the backend does not know this client
-		when = forAnother
-	}
-	return to.sendUpdate(ctx, s.address, u, when)
+	return to.sendUpdate(ctx, s.address, u, max(when, to.occasionFrom(s.agent)))
 }
 
 // saveState stores the backend's state. The caller has locked leasing, so that states are stored in

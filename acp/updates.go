@@ -17,6 +17,14 @@ const (
 	forAnother                 // it was recorded, or is sent, for a client that may be another one
 )
 
+// occasionFrom returns the occasion of what the backend of an agent has just sent.
+func (c *connection) occasionFrom(from *agent) occasion {
+	if c.agent != from { // the backend does not know this client
+		return forAnother
+	}
+	return asItComes
+}
+
 // takes reports whether the client is sent an update. A kind that nobody knows passes as it comes.
 // Such a kind probably needs a capability, so what was meant for another client is sent only to a
 // client that declares a capability that nobody knows either.
@@ -36,12 +44,17 @@ func (c *clientCapabilities) takes(u backend.Update, when occasion) bool {
 }
 
 // withoutContent returns params in which a tool call, the member with this name, has only content
-// that the client can show though it was meant for another one. It never can show a terminal, which
+// that the client can show. If that was meant for another client, it cannot show a terminal, which
 // exists in the client that created it, and only as long as that is connected: Zed drops a whole
 // update with one that it does not know.
-func (c *clientCapabilities) withoutContent(params json.RawMessage, member string) json.RawMessage {
+func (c *clientCapabilities) withoutContent(
+	params json.RawMessage, member string, when occasion,
+) json.RawMessage {
 	return protocol.KeepToolCallContent(params, member, func(needs string) bool {
-		return needs == "" || needs != protocol.Terminals && c.declares(needs)
+		if needs == protocol.Terminals {
+			return when == asItComes && (c.declares(needs) || c.terminalOutput)
+		}
+		return needs == "" || c.declares(needs)
 	})
 }
 
@@ -75,9 +88,8 @@ func (c *connection) deliver(
 	if !c.takes(u, when) {
 		return nil
 	}
-	if kind := kindOf(u); when == forAnother &&
-		(kind == sessionstore.ToolCall || kind == sessionstore.ToolCallUpdate) {
-		params = c.clientCapabilities().withoutContent(params, "update")
+	if kind := kindOf(u); kind == sessionstore.ToolCall || kind == sessionstore.ToolCallUpdate {
+		params = c.clientCapabilities().withoutContent(params, "update", when)
 	}
 	return send(params)
 }

@@ -109,8 +109,8 @@ func TestUpdatesNeedCapabilities(t *testing.T) {
 	}
 }
 
-// Content of a tool call that needs a capability is left out for a client that may be another one
-// than the agent knows, and everything else stays as it is. A terminal exists in one client only.
+// Content of a tool call that needs a capability is left out for a client that has not declared it,
+// and everything else stays as it is. A terminal exists in one client only, and is not replayed.
 //
 // Clause A37.
 func TestToolCallContentNeedsCapabilities(t *testing.T) {
@@ -126,23 +126,26 @@ func TestToolCallContentNeedsCapabilities(t *testing.T) {
 		return start + strings.Join(parts, ",") + "]}"
 	}
 	sent := []string{list(call, said, session, terminal, later), list(change, session)}
+	plain := []string{list(call, said, later), list(change)}
+	withTerminal := []string{list(call, said, terminal, later), list(change)}
 	for name, tc := range map[string]struct {
-		capabilities string
-		replayed     []string
+		capabilities   string
+		live, replayed []string
 	}{
-		"A37/nothing":   {`{}`, []string{list(call, said, later), list(change)}},
-		"A37/terminals": {`{"terminal":true}`, []string{list(call, said, later), list(change)}},
-		"A37/everything": {`{"terminal":true,"subagents":{}}`,
+		"A37/nothing":   {`{}`, plain, plain},
+		"A37/terminals": {`{"terminal":true}`, withTerminal, plain},
+		"A37/Claude":    {`{"_meta":{"terminal_output":true}}`, withTerminal, plain},
+		"A37/everything": {`{"terminal":true,"subagents":{}}`, sent,
 			[]string{list(call, said, session, later), list(change, session)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			store := memstore.New(t)
 			first := connect(t, acp.Options{Store: store, Backend: using(&speaking{updates: sent})})
-			first.declaring(`{}`)
+			first.declaring(tc.capabilities)
 			a := folder(t)
 			id := first.open(a)
 			first.call("session/prompt", promptParams(id, "go"))
-			require.Equal(t, sent, shown(t, first.messages(), id)[1:], "the agent knows the client")
+			require.Equal(t, tc.live, shown(t, first.messages(), id)[1:], "behind the title")
 			first.leave()
 
 			second := connect(t, acp.Options{Store: store, Backend: using(&scripted{})})

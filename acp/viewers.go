@@ -63,11 +63,7 @@ func (v *viewers) update(ctx context.Context, except *connection, u backend.Upda
 	v.sequence.Add(1)
 	params := v.address.params(u)
 	return v.Send(ctx, except, len(u.Raw), func(to *connection) error {
-		when := asItComes
-		if to.agent != v.agent { // the backend does not know this client
-			when = forAnother
-		}
-		return to.deliver(v.address, u, params, when, func(params json.RawMessage) error {
+		return to.deliver(v.address, u, params, to.occasionFrom(v.agent), func(params json.RawMessage) error {
 			return to.TryNotify(protocol.SessionUpdate, params)
 		})
 	})
@@ -132,8 +128,9 @@ func (v *viewers) ask(ctx context.Context, asked question) func() answer {
 				return jsonrpc.Fail(err)
 			}
 			params := asked.params
-			if to.agent != v.agent && asked.method == protocol.RequestPermission {
-				params = to.clientCapabilities().withoutContent(params, "toolCall")
+			if asked.method == protocol.RequestPermission {
+				params = to.clientCapabilities().withoutContent(params, "toolCall",
+					to.occasionFrom(v.agent))
 			}
 			return to.CallFunc(ctx, asked.method, params, onResponse)
 		},

@@ -41,6 +41,9 @@ type child struct {
 	refused   refusals       // hosts that the sandbox did not allow
 	settings  string         // names its section of the configuration file, in Markdown
 
+	stray      atomic.Int64           // lines of its stdout that were no messages
+	firstStray atomic.Pointer[string] // the first of them
+
 	place place // which sessions it serves
 
 	stop    context.CancelCauseFunc // ends the connection; cause: nil, or how it misbehaved
@@ -82,7 +85,7 @@ func (p *proxy) startChild(ctx context.Context, at place, onEnd func()) (*child,
 		done:     make(chan struct{}),
 	}
 	c.peer, err = startProcess(ctx, command, connection{
-		jsonrpc.HandlerFunc(c.serveMessage), c.reportTooLong, p.secrets, c.refused.add, o})
+		jsonrpc.HandlerFunc(c.serveMessage), c.reportInvalid, p.secrets, c.refused.add, o})
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +117,7 @@ func (c *child) serve(ctx context.Context, onEnd func()) {
 	if c.exit = failure; failure != nil {
 		c.log.Error("cannot end the agent", "error", failure)
 	} else {
-		ended.Reason = reason
+		ended.Reason, ended.Stray = reason, c.firstStray.Load()
 		c.exit = ended
 	}
 	switch {
@@ -122,6 +125,9 @@ func (c *child) serve(ctx context.Context, onEnd func()) {
 		c.logCrash(ended, err)
 	case reason != nil:
 		c.log.Error("ended the agent because it misbehaved", "reason", reason)
+	}
+	if stray := c.stray.Load(); stray > maxStray {
+		c.log.Warn("the agent wrote lines to stdout that are no messages", "lines", stray)
 	}
 	onEnd()
 }

@@ -131,14 +131,23 @@ func TestClosedOutput(t *testing.T) {
 	require.ErrorContains(t, err, "exit status 0")
 }
 
+// What an agent prints beside its messages is in the log, without end only as a number.
 func TestGarbageOnStdout(t *testing.T) {
-	b := initialized(t, "send Welcome to the agent!\nsend [1,2]\n"+plain+"send \nsend {\"half\":\n"+
-		opened+"await session/prompt\nsend null\n"+
-		"send "+fmt.Sprintf(update, `{"n":"good"}`)+answered)
+	var log logtest.Text
+	b := initialized(t, "send Welcome to the agent!\nsend [1,2]\n"+plain+
+		"send \nsend {\"half\":\n"+opened+"await session/prompt\nsend null\nrepeat 20 loop $i\n"+
+		"send "+fmt.Sprintf(update, `{"n":"good"}`)+answered,
+		proxy.Options{Logger: log.Logger(slog.LevelWarn)})
 	s, _ := b.open()
 	_, err := b.prompt(s)
 	require.NoError(t, err)
 	require.Equal(t, `turn update {"update":{"n":"good"}}`, b.client.next())
+	require.NoError(t, b.backend.Close(t.Context()))
+	require.Contains(t, log.String(), `msg="the agent wrote a line to stdout that is no message" `+
+		`child=scripted line="Welcome to the `)
+	require.Equal(t, 5, log.Count("is no message"))
+	require.Contains(t, log.String(),
+		`msg="the agent wrote lines to stdout that are no messages" child=scripted lines=24`)
 }
 
 func TestSlowInitialize(t *testing.T) {

@@ -1,17 +1,14 @@
 package proxy
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox/hosts"
-	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/text/secret"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 )
@@ -40,13 +37,12 @@ type peer interface {
 type processPeer struct {
 	*jsonrpc.Conn
 	process *process.Process
-	stray   atomic.Pointer[string] // the first line of its output that is no message
 }
 
 // connection is what startProcess needs for the connection to a process.
 type connection struct {
 	handler jsonrpc.Handler
-	tooLong func(ctx context.Context, beginning []byte)
+	invalid func(ctx context.Context, line []byte, tooLong bool)
 	secrets *secret.Scrubber
 	refused func(hosts.Refusal)
 	options Options
@@ -63,25 +59,10 @@ func startProcess(ctx context.Context, command Command, c connection) (*processP
 		return nil, err
 	}
 	lines := jsonrpc.NewLines(p.Stdout(), childInput{p}, o.limits.MaxLine)
-	made := &processPeer{process: p}
-	made.Conn = jsonrpc.NewConn(lines, c.handler, jsonrpc.Options{
-		OpaqueParams: true, Tap: made.observed(c.secrets, traced(p, c.secrets, o.Trace)),
-		MaxQueue: o.limits.MaxQueue, TooLong: c.tooLong, Grace: 100 * time.Millisecond, Logger: o.Logger,
-	})
-	return made, nil
-}
-
-// observed returns a function that keeps the first line of the process that is no message, and
-// passes all on to trace, which may be nil.
-func (p *processPeer) observed(secrets *secret.Scrubber, trace jsonrpc.Tap) jsonrpc.Tap {
-	return func(sent bool, line []byte) {
-		if !sent && p.stray.Load() == nil && !bytes.HasPrefix(bytes.TrimSpace(line), []byte("{")) {
-			p.stray.Store(new(text.Line(text.Plain(secrets.Text(string(line))), maxTitle)))
-		}
-		if trace != nil {
-			trace(sent, line)
-		}
-	}
+	return &processPeer{process: p, Conn: jsonrpc.NewConn(lines, c.handler, jsonrpc.Options{
+		OpaqueParams: true, Tap: traced(p, c.secrets, o.Trace), MaxQueue: o.limits.MaxQueue,
+		Invalid: c.invalid, Grace: 100 * time.Millisecond, Logger: o.Logger,
+	})}, nil
 }
 
 // Name implements [peer].
@@ -95,7 +76,6 @@ func (p *processPeer) End(ctx context.Context) (*endedError, error) {
 	}
 	return &endedError{
 		Name: p.Name(), Exit: p.process.Wait(context.WithoutCancel(ctx)), Stderr: p.process.Stderr(),
-		Stray: p.stray.Load(),
 	}, nil
 }
 

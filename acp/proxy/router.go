@@ -65,6 +65,22 @@ func (c *child) accept(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 	}
 }
 
+// maxStray limits how many lines of a child that are no messages are logged with their text.
+const maxStray = 5
+
+// reportInvalid logs a line that is no message. An update that is too long is told the user.
+func (c *child) reportInvalid(ctx context.Context, line []byte, tooLong bool) {
+	if tooLong {
+		c.reportTooLong(ctx, line)
+		return
+	}
+	said := text.Line(text.Plain(c.secrets.Text(string(line))), maxTitle)
+	c.firstStray.CompareAndSwap(nil, &said)
+	if c.stray.Add(1) <= maxStray {
+		c.log.Warn("the agent wrote a line to stdout that is no message", "line", said)
+	}
+}
+
 // reportTooLong sends the user a note in place of an update that is too long to be read. Its
 // session id usually comes first.
 func (c *child) reportTooLong(ctx context.Context, beginning []byte) {

@@ -30,9 +30,10 @@ type Options struct {
 	// Tap, if set, is called with every message except blank ones and those over the limit. If it
 	// panics, that is logged, and it is not called again.
 	Tap Tap
-	// TooLong, if set, is called on the read loop with the beginning of each message over the limit
-	// that is not known to be a request or a response. It must not keep or change beginning.
-	TooLong func(ctx context.Context, beginning []byte)
+	// Invalid, if set, is called on the read loop with each line that is not a message, or with the
+	// beginning of one over the limit, unless it is known to be a request or a response. It must not
+	// keep or change line.
+	Invalid func(ctx context.Context, line []byte, tooLong bool)
 	// Budget, if set, limits the bytes of unanswered requests, and of responses that wait, together
 	// with other connections.
 	Budget Budget
@@ -255,13 +256,17 @@ func (c *Conn) rejectTooLong(ctx context.Context, beginning []byte, limit int) {
 	m := decodeBeginning(beginning)
 	c.log.Warn("rejected a message over the limit", "id", m.id.raw,
 		"method", shorten(m.method), "response", m.isResponse, "limit", limit)
-	if !m.isResponse && m.id.IsZero() && c.options.TooLong != nil {
-		c.options.TooLong(ctx, beginning)
-	}
+	c.reportInvalid(ctx, m, beginning, true)
 	if m.isResponse {
 		m.response.err = &TooLongError{Limit: limit, What: "the peer's response"}
 	}
 	c.refuse(ctx, m, Errorf(CodeInvalidRequest, "the message is longer than the limit of %d bytes", limit))
+}
+
+func (c *Conn) reportInvalid(ctx context.Context, m message, line []byte, tooLong bool) {
+	if !m.isResponse && m.id.IsZero() && c.options.Invalid != nil {
+		c.options.Invalid(ctx, line, tooLong)
+	}
 }
 
 // refuse answers an invalid message with the error e. An error with the id of a response would
@@ -284,6 +289,7 @@ func (c *Conn) receive(ctx context.Context, line []byte) {
 	}
 	m, rejected := decode(line)
 	if rejected != nil {
+		c.reportInvalid(ctx, m, line, false)
 		c.refuse(ctx, m, rejected)
 		return
 	}
