@@ -85,6 +85,9 @@ func (r rootsReply) show() error {
 	if mode := r.agent.info().Sandbox; mode != "" {
 		fmt.Fprintf(&b, "Sandbox of the agent: %s\n\n", mode)
 	}
+	if confined, ok := r.session.backend.(backend.Confined); ok {
+		b.WriteString(confined.Grants())
+	}
 	if r.agent.info().MCP == backend.BackendConnects {
 		return r.say(b.String())
 	}

@@ -106,6 +106,12 @@ type Closer interface {
 	CloseFor(ctx context.Context, params Raw) (Raw, error)
 }
 
+// Confined is implemented by a [Session] whose agent may be in a sandbox.
+type Confined interface {
+	// Grants says in Markdown what the sandbox lets the agent do, "" without one.
+	Grants() string
+}
+
 // Parent is implemented by a [Session] that may have child sessions, such as those of subagents.
 // Each has a key, which begins with [sessionstore.ChildPrefix]. The backend sends its updates as
 // those of the session, made with [sessionstore.InChild], and its requests with Host.For. In

@@ -20,6 +20,16 @@ func (p *proxy) sandboxRoots(s *session) string {
 	return strings.Join(roots, "\x00")
 }
 
+// Grants implements [backend.Confined].
+func (s *session) Grants() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.current == nil {
+		return ""
+	}
+	return s.current.child.sandbox.Describe()
+}
+
 // sandboxNotice tells the user that the agent runs without the sandbox, or what to know about it.
 func (p *proxy) sandboxNotice() string {
 	profile := p.options.Profile

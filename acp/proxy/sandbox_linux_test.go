@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -20,6 +21,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/needs"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // sandboxed returns a system whose agent, each time it is started, tries to append a line to the
@@ -96,6 +98,48 @@ func TestSandboxFollowsTheRoots(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, 1, starts(out), "without a sandbox it writes anywhere")
 		})
+	}
+}
+
+// The answer to /roots names everything that the agent may change, and in mode strict read, because
+// of the session, the user's settings and what it is made of.
+//
+// Clause X1.
+func TestRootsNamesWhatTheSandboxGrants(t *testing.T) {
+	git := needs.Programs(t, "git")[0]
+	base := dirtest.New(t, "state/", "", "data/", "", "home/.gitconfig", "[user]\n\tname = n\n")
+	repo, worktree := filepath.Join(base, "repo"), filepath.Join(base, "worktree")
+	for _, args := range [][]string{{"init", "-q", repo}, {"-C", repo, "-c", "user.name=n", "-c",
+		"user.email=e", "commit", "-q", "--allow-empty", "-m", "m"},
+		{"-C", repo, "worktree", "add", "-q", worktree}} {
+		out, err := exec.Command(git, args...).CombinedOutput()
+		require.NoError(t, err, string(out))
+	}
+	all, err := workspace.NewRoots(worktree, []string{t.TempDir()})
+	require.NoError(t, err)
+	for _, mode := range []backend.SandboxMode{backend.SandboxWrite, backend.SandboxStrict} {
+		h := sandboxed(t, backend.Sandbox{Mode: mode, Read: []string{base + "/data"},
+			Ports: hosts.Ports{Limited: true, List: []uint16{443, 8080}}})
+		h.options.Profile.State.Writes = []string{base + "/state/"}
+		h.command.Env = append(h.command.Env, "HOME="+filepath.Join(base, "home"))
+		v := h.connect()
+		s, err := v.NewSession(t.Context(), client.Setup{Roots: all})
+		require.NoError(t, err)
+		said := v.prompt(s.ID, "/roots")
+		changes, reads, strict := strings.Cut(said, "It may also read")
+		require.Equal(t, mode == backend.SandboxStrict, strict)
+		for _, dir := range []string{worktree, all.At(1).String(), base + "/state", dirOf(t, h),
+			repo + "/.git/worktrees/worktree", repo + "/.git/refs", repo + "/.git/objects"} {
+			require.Contains(t, changes, "- `"+dir+"`\n")
+		}
+		require.NotContains(t, said, repo+"/.git/hooks")
+		require.Contains(t, said, "these TCP ports only: 443, 8080")
+		if strict {
+			require.Contains(t, reads, "- `"+base+"/data`\n")
+			require.Contains(t, reads, "- `"+base+"/home/.gitconfig`\n")
+			require.Contains(t, reads, "- `"+repo+"/.git`\n")
+			require.NotContains(t, reads, worktree)
+		}
 	}
 }
 

@@ -30,10 +30,13 @@
 package sandbox
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/acp-agent/acp-agent/internal/sandbox/hosts"
+	"github.com/acp-agent/acp-agent/internal/text"
 )
 
 // Mode is how much a process is restricted.
@@ -164,6 +167,42 @@ func (p Policy) Writes(path string) bool {
 func (p Policy) Reads(path string) bool {
 	return p.Mode != Strict || p.Writes(path) || contain(p.Read, path) ||
 		contain(systemPaths(), path) || contain(devices(), path)
+}
+
+// Describe says in Markdown what p grants by name, "" if it restricts nothing.
+func (p Policy) Describe() string {
+	if p.Mode == Off {
+		return ""
+	}
+	var b strings.Builder
+	list := func(what string, paths []string) {
+		fmt.Fprintf(&b, "It may %s:\n\n", what)
+		for _, path := range paths {
+			fmt.Fprintf(&b, "- %s\n", text.Code(text.Printable(path)))
+		}
+		b.WriteString("\n")
+	}
+	list("change files in", outermost(p.Write, nil))
+	if p.Mode == Strict {
+		list("also read, besides directories of the system", outermost(p.Read, func(path string) bool {
+			return p.Writes(path) || contain(systemPaths(), path)
+		}))
+	}
+	if p.Ports.Limited {
+		ports := strings.Trim(strings.ReplaceAll(fmt.Sprint(p.Ports.List), " ", ", "), "[]")
+		fmt.Fprintf(&b, "It may connect to these TCP ports only: %s\n\n", cmp.Or(ports, "none"))
+	}
+	return b.String()
+}
+
+// outermost returns those of paths, in order, that lie in no other one, and of which known is false.
+func outermost(paths []string, known func(path string) bool) (outer []string) {
+	for _, path := range slices.Compact(slices.Sorted(slices.Values(paths))) {
+		if !contain(outer, path) && (known == nil || !known(path)) {
+			outer = append(outer, path)
+		}
+	}
+	return outer
 }
 
 // contain reports whether path is one of dirs or lies in one.
