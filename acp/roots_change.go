@@ -220,7 +220,7 @@ func (r rootsReply) try(p sessionParams) error {
 	return r.agent.tasks.OnDisk(r.ctx, func() error {
 		w, err := workspace.Open(r.ctx, p.roots, r.agent.options.Workspace)
 		if wrong := p.rootViolations(err); wrong != nil {
-			listing.HintMoves(wrong[:1], r.isRoot)
+			listing.HintMoves(wrong[:1], r.isRoot, r.agent.removedWorktree)
 			return namelessViolation(wrong[0])
 		}
 		if err != nil {

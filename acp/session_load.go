@@ -235,7 +235,7 @@ func (l *load) hintMoves(ctx context.Context, err error) error {
 	diskErr := l.agent.tasks.OnDisk(ctx, func() error {
 		listing.HintMoves(strictjson.ViolationsOf(err), func(v strictjson.Violation, _ string) bool {
 			return slices.Contains(movable, v.Field)
-		})
+		}, l.agent.removedWorktree)
 		return nil
 	})
 	return cmp.Or(diskErr, err)

@@ -32,6 +32,14 @@ const noRemoteWorktrees = "This server makes no worktrees, because they would li
 // offersWorktrees reports whether there is a /worktree.
 func (a *agent) offersWorktrees() bool { return a.options.Worktrees.Dir != "" }
 
+// removedWorktree returns how to make the worktrees again of which a missing folder was one, or "".
+func (a *agent) removedWorktree(path string) string {
+	if !a.offersWorktrees() {
+		return ""
+	}
+	return worktree.NewRegistry(a.options.Worktrees.Records, a.options.Worktrees.Dir).Removed(path)
+}
+
 // worktreeReply answers /worktree.
 type worktreeReply struct{ *ownTurn }
 

@@ -1,11 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -177,8 +177,8 @@ func (set *settings) listWorktrees(all []taskReport) error {
 	for _, task := range all {
 		for _, r := range task.Repositories {
 			state := r.Status.String()
-			if task.State != worktree.Complete {
-				state = string(task.State) + ": run acp-agent worktree remove"
+			if lacks := cmp.Or(string(task.State), r.Missing()); lacks != "" {
+				state = lacks + ": run acp-agent worktree remove"
 			}
 			table.Row(text.Printable(task.Name), text.Printable(r.Path), state)
 		}
@@ -254,12 +254,5 @@ func (set *settings) checkWorktrees(made worktree.Set, r rootFlags) error {
 		return usage.Errorf("--worktree: the worktrees %s are those of %s: use another name",
 			text.Printable(made.Name), strings.Join(originals, ", "))
 	}
-	if made.State != worktree.Complete ||
-		slices.ContainsFunc(made.Repositories, func(r *worktree.Repository) bool {
-			return r.Missing() != ""
-		}) {
-		return fmt.Errorf("the worktrees %s are not complete: run acp-agent worktree remove %s, and then "+
-			"acp-agent worktree add --existing", text.Printable(made.Name), text.ShellWord(made.Name))
-	}
-	return nil
+	return made.Incomplete()
 }

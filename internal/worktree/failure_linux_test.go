@@ -166,7 +166,7 @@ func TestKilledWhileMaking(t *testing.T) {
 		require.Equal(t, worktree.HalfMade, all[0].State)
 		require.NoDirExists(t, s.path("trees/x"), "nobody works in a half made worktree")
 		_, err = s.plan("x", nil, folders...)
-		require.ErrorContains(t, err, "there are worktrees x already")
+		require.ErrorContains(t, err, "run acp-agent worktree remove x")
 		_, err = s.registry.Remove(t.Context(), "x")
 		require.NoError(t, err, "killed before command %d", n)
 		require.Empty(t, s.changed(before, "^bin/"))

@@ -1,6 +1,7 @@
 package worktree
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -210,7 +211,8 @@ func nestedRepositories(dir string) (names []string) {
 func (r *Registry) checkFree(name string) error {
 	switch {
 	case exists(r.file(name)):
-		return errTaken(name)
+		set, err := r.Find(name)
+		return cmp.Or(err, set.Incomplete(), errTaken(name))
 	case slices.ContainsFunc(r.folders(name), exists):
 		return fmt.Errorf("%s is in the way, and no worktrees of acp-agent: move it away",
 			text.Printable(r.place(name)))

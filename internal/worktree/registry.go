@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -94,6 +95,35 @@ func (r *Repository) Missing() string {
 		return "original missing"
 	}
 	return ""
+}
+
+// Incomplete returns an error that says what to do if a part of the worktrees is not in its place.
+func (s Set) Incomplete() error {
+	missing := func(r *Repository) bool { return r.Missing() != "" }
+	if s.State == Complete && !slices.ContainsFunc(s.Repositories, missing) {
+		return nil
+	}
+	return fmt.Errorf("the worktrees %s are not complete: run acp-agent worktree remove %s, and then "+
+		"acp-agent worktree add %[2]s --existing", text.Printable(s.Name), text.ShellWord(s.Name))
+}
+
+// Removed returns what to do if a path that does not exist was a folder in a worktree, "" otherwise.
+func (r *Registry) Removed(path string) string {
+	rel, err := filepath.Rel(r.dir, withoutLinks(path))
+	if err != nil || !filepath.IsLocal(rel) || rel == "." {
+		return ""
+	}
+	folder, _, _ := strings.Cut(rel, string(filepath.Separator))
+	name, err := url.PathUnescape(strings.NewReplacer("~~", "%", "~", "%2F").Replace(folder))
+	if err != nil {
+		return ""
+	}
+	if set, err := r.Find(name); err == nil {
+		return fmt.Sprint(set.Incomplete())
+	}
+	return fmt.Sprintf("the worktrees %s were removed, and their branches kept: acp-agent worktree add "+
+		"%s --existing, with the folders that they were made of, makes them again",
+		text.Printable(name), text.ShellWord(name))
 }
 
 // exists reports whether there is a file of any kind at a path, or it cannot be found out.

@@ -111,7 +111,8 @@ func TestHintForARenamedFolder(t *testing.T) {
 		strictjson.NewViolation("cwd", gone, strictjson.Missing),
 		strictjson.NewViolation("cwd", gone, strictjson.Unreadable),
 	}
-	listing.HintMoves(wrong, func(strictjson.Violation, string) bool { return true })
+	listing.HintMoves(wrong, func(strictjson.Violation, string) bool { return true },
+		func(string) string { return "" })
 	require.Contains(t, wrong[0].String(), "acp-agent sessions move "+filepath.Dir(gone))
 	require.NotContains(t, wrong[1].String(), "sessions move")
 }

@@ -41,14 +41,20 @@ func (s *Sessions) MatchCwd(
 }
 
 // HintMoves adds a hint on how to move the session to violations about missing folders. movable
-// reports whether the folder at path, which v is about, is one of the session's.
+// reports whether the folder at path, which v is about, is one of the session's, and removed returns
+// how to make it again if it was in a worktree, or "".
 func HintMoves(
 	wrong []strictjson.Violation, movable func(v strictjson.Violation, path string) bool,
+	removed func(path string) string,
 ) {
 	for i, v := range wrong {
 		var path string
-		if v.Reason == strictjson.Missing && json.Unmarshal(v.Value, &path) == nil &&
-			movable(v, path) {
+		if v.Reason != strictjson.Missing || json.Unmarshal(v.Value, &path) != nil || !movable(v, path) {
+			continue
+		}
+		if how := removed(path); how != "" {
+			wrong[i] = v.Expecting(how)
+		} else {
 			wrong[i] = v.Hinting(moveHint(path, ""))
 		}
 	}

@@ -156,7 +156,7 @@ func (v Violation) words() string {
 		}
 		return "is refused by policy: it is in none of the folders that you may open: those of --within"
 	case Missing:
-		return "does not exist: create the folder or give another one"
+		return "does not exist: " + cmp.Or(v.Expected, "create the folder or give another one")
 	case NotDirectory:
 		return "is not a folder: give a folder"
 	case Unreadable:
