@@ -23,6 +23,8 @@ type Agent struct {
 	RootsTools *profiles.ToolsMode `json:"rootsTools"`
 	RootsRelay *onOff              `json:"rootsRelay"`
 	Identity   string              `json:"identity"`
+	// State are directories in which it keeps its own files.
+	State []string `json:"state"`
 	// RemoteUsers names members of [acp.Grants].
 	RemoteUsers []string `json:"remoteUsers"`
 
@@ -92,6 +94,10 @@ func (a Agent) apply(p *profiles.Profile) {
 	}
 	override(&p.Roots.Relay, (*bool)(a.RootsRelay))
 	p.Sandbox = a.Settings()
+	for _, dir := range a.State {
+		dir = strings.TrimSuffix(dir, "/")
+		p.State.OwnDirs, p.State.Writes = append(p.State.OwnDirs, dir), append(p.State.Writes, dir+"/")
+	}
 	p.Start.Env = slices.Clone(p.Start.Env)
 	for _, name := range slices.Sorted(maps.Keys(a.Env)) {
 		p.Start.Env = append(p.Start.Env, name+"="+a.Env[name])

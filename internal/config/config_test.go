@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/mcp"
+	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -133,7 +134,7 @@ func TestPathsAreRelativeToTheFile(t *testing.T) {
 		"stateDir": "state", // a comment
 		"notify": ["./tell", "./me"],
 		"workspaces": [{"cwd": "app", "directories": ["../shared"], "budget": "5 USD per day"}],
-		"agents": {"mine": {"command": "./bin/agent"}, "other": {"command": "agent"}},
+		"agents": {"mine": {"command": "./bin/agent", "state": ["own/", "$MINE/x"]}, "other": {"command": "agent"}},
 	}`), 0o600))
 	c, err := Read(file)
 	require.NoError(t, err)
@@ -144,6 +145,10 @@ func TestPathsAreRelativeToTheFile(t *testing.T) {
 	require.Equal(t, "5 USD per day", c.Workspaces[0].Budget.String())
 	require.Equal(t, filepath.Join(dir, "bin", "agent"), c.Agents["mine"].Command)
 	require.Equal(t, "agent", c.Agents["other"].Command)
+	mine, ok := profiles.Find(c.Profiles(), "mine")
+	require.True(t, ok)
+	require.Equal(t, []string{filepath.Join(dir, "own"), "$MINE/x"}, mine.State.OwnDirs)
+	require.Equal(t, []string{filepath.Join(dir, "own") + "/", "$MINE/x/"}, mine.Restriction().State)
 
 	cwd, err := workspace.ParseDir(filepath.Join(dir, "app", "sub"))
 	require.NoError(t, err)

@@ -134,7 +134,7 @@ func (c Config) checkSections() error {
 			a.Command, err = ResolvePath(c.Path, a.Command)
 			c.Agents[name] = a
 		}
-		if err := cmp.Or(err, a.resolvePaths(c.Path)); err != nil {
+		if err := cmp.Or(err, a.resolvePaths(c.Path, a.State...)); err != nil {
 			return fmt.Errorf("agents.%s: %v", name, err)
 		}
 	}

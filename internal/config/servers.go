@@ -78,10 +78,10 @@ func (c Restriction) Settings() sandbox.Settings {
 	return s
 }
 
-// resolvePaths makes the paths absolute, except for those that begin with a variable of the started
-// program.
-func (c Restriction) resolvePaths(file string) (err error) {
-	for _, list := range [][]string{c.SandboxWrite, c.SandboxRead} {
+// resolvePaths makes the paths, and those in more, absolute, except for those that begin with a
+// variable of the started program.
+func (c Restriction) resolvePaths(file string, more ...string) (err error) {
+	for _, list := range [][]string{c.SandboxWrite, c.SandboxRead, more} {
 		for i := range list {
 			if err == nil && !strings.HasPrefix(list[i], "$") {
 				list[i], err = ResolvePath(file, list[i])

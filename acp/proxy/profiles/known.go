@@ -167,8 +167,12 @@ func Known() []Profile {
 				Login:    "kimi, then /login", Install: "npm install -g @moonshot-ai/kimi-code",
 			},
 			Roots: Roots{OnlyNew: true},
-			State: State{Writes: []string{"~/.kimi-code/", "~/.kimi/", "~/.cache/kimi-code/",
-				"$KIMI_CODE_HOME/", "$KIMI_CODE_CACHE_DIR/", "$XDG_CACHE_HOME/kimi-code/"}},
+			State: State{
+				OwnDirs: []string{"~/.kimi/plans", "~/.kimi/sessions", "~/.kimi-code/plans",
+					"~/.kimi-code/sessions", "$KIMI_CODE_HOME/plans", "$KIMI_CODE_HOME/sessions"},
+				Writes: []string{"~/.kimi-code/", "~/.kimi/", "~/.cache/kimi-code/",
+					"$KIMI_CODE_HOME/", "$KIMI_CODE_CACHE_DIR/", "$XDG_CACHE_HOME/kimi-code/"},
+			},
 		},
 		{
 			Name: "kiro", Title: "Kiro CLI",
