@@ -67,6 +67,11 @@ func (p Policy) Denied(message string) (Denial, bool) {
 			continue
 		}
 		path := filepath.Clean(strings.Join(match[1:], ""))
+		for _, match := range before { // mkdir often fails above what is meant, which is named too
+			if named := filepath.Clean(strings.Join(match[1:], "")); lies(path, named) && !exists(path) {
+				path = named
+			}
+		}
 		if d, denied := p.denies(path, line); denied {
 			return d, true
 		}
@@ -78,10 +83,7 @@ func (p Policy) Denied(message string) (Denial, bool) {
 // often says what was tried. A program cannot have been kept from reading what does not exist.
 func (p Policy) denies(path, line string) (Denial, bool) {
 	existing, missing := path, ""
-	for {
-		if _, err := os.Stat(existing); err == nil {
-			break
-		}
+	for !exists(existing) {
 		missing, existing = existing, filepath.Dir(existing)
 	}
 	real, err := filepath.EvalSymlinks(existing)
@@ -105,6 +107,11 @@ func (p Policy) denies(path, line string) (Denial, bool) {
 	}
 	d.Grant, d.Withheld = p.advise(path, grant, d.Reading)
 	return d, true
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 // ofTool returns the directory in the home directory that belongs to the tool that uses a path, or

@@ -31,6 +31,7 @@ func TestDenied(t *testing.T) {
 		"ok\ntouch: cannot touch 'HOME/a b/new': Permission denied\n":                                             "HOME/a b",
 		"open HOME/tool/f: permission denied":                                                                     "HOME/tool",
 		"failed to initialize build cache at HOME/.cache/go-build: mkdir HOME/.cache/go-build: permission denied": "HOME/.cache/go-build",
+		"cannot use the cache at HOME/.m2/repository/x: mkdir HOME/.m2: permission denied":                        "HOME/.m2/repository",
 		"open HOME/.cache/go-build/00/x-d: permission denied":                                                     "HOME/.cache/go-build",
 		"mkdir HOME/go/pkg/mod/cache: permission denied":                                                          "HOME/go/pkg",
 		"npm error Error: EACCES: permission denied, mkdir 'HOME/.npm/_cacache'":                                  "HOME/.npm",

@@ -1,0 +1,188 @@
+package process_test
+
+import (
+	"archive/zip"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/sandbox"
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
+	"github.com/acp-agent/acp-agent/internal/test/needs"
+)
+
+// project is what a developer works on for a day: files, and the commands between clone and commit.
+type project struct {
+	files    map[string]string
+	programs []string
+	commands string
+	caches   []string // below the home, which hints suggest, and nothing else
+}
+
+var projects = map[string]project{
+	"Go": {
+		files: map[string]string{
+			"go.mod":      "module example.com/app\n\ngo 1.22\n\nrequire example.com/dep v0.0.0\n\nreplace example.com/dep => ./dep\n",
+			"app.go":      "package app\n\nimport \"example.com/dep\"\n\nfunc Two() int { return dep.One() + 1 }\n",
+			"app_test.go": "package app\n\nimport \"testing\"\n\nfunc TestTwo(t *testing.T) {\n\tif Two() != 2 {\n\t\tt.Fatal(Two())\n\t}\n}\n",
+			"dep/go.mod":  "module example.com/dep\n\ngo 1.22\n",
+			"dep/dep.go":  "package dep\n\nfunc One() int { return 1 }\n",
+		},
+		programs: []string{"go"},
+		commands: "go mod tidy && go build ./... && go test ./...",
+		caches:   []string{".cache/go-build"},
+	},
+	"Node": {
+		files: map[string]string{
+			".gitignore":       "node_modules\n",
+			"package.json":     `{"name":"app","version":"1.0.0","scripts":{"build":"node -e 0","test":"node --test"},"dependencies":{"dep":"file:./dep"}}`,
+			"app.test.js":      "require('node:assert').equal(require('dep'), 1)\n",
+			"dep/package.json": `{"name":"dep","version":"1.0.0"}`,
+			"dep/index.js":     "module.exports = 1\n",
+		},
+		programs: []string{"node", "npm"},
+		commands: "npm install && npm pack ./dep --pack-destination .. && " +
+			"npm install --no-save ../dep-1.0.0.tgz && npm run build && npm test",
+		caches: []string{".npm"},
+	},
+	"Python": {
+		files: map[string]string{
+			".gitignore":  ".venv\n__pycache__\n",
+			"test_app.py": "import unittest, dep\n\nclass T(unittest.TestCase):\n    def test(self): self.assertEqual(dep.one, 1)\n",
+		},
+		programs: []string{"python3"},
+		commands: "python3 -m venv .venv && .venv/bin/pip install --no-index ../dep-1.0-py3-none-any.whl && " +
+			".venv/bin/python -m compileall -q . && .venv/bin/python -m unittest -v",
+	},
+	"Rust": {
+		files: map[string]string{
+			".gitignore": "target\n",
+			"Cargo.toml": "[package]\nname = \"app\"\nversion = \"0.1.0\"\nedition = \"2021\"\n",
+			"src/lib.rs": "pub fn two() -> i32 { 2 }\n\n#[test]\nfn is_two() { assert_eq!(two(), 2) }\n",
+		},
+		programs: []string{"cargo", "cc"},
+		commands: "cargo build --offline && cargo test --offline",
+	},
+}
+
+// An ordinary day's commands run in the sandbox. What is denied is explained by hints that help: with
+// what they suggest, the commands succeed, and no hint comes twice.
+//
+// Clauses X1, X8.
+func TestDeveloperDay(t *testing.T) {
+	for name, p := range projects {
+		cache := dirtest.New(t) // so that it is filled once
+		for _, mode := range []sandbox.Mode{sandbox.Write, sandbox.Strict} {
+			t.Run(name+" "+mode.String(), func(t *testing.T) {
+				for _, program := range append(p.programs, "git") {
+					if _, err := exec.LookPath(program); err != nil {
+						needs.Missing(t, program, "this day is not tried")
+					}
+				}
+				newDay(t, p, mode, cache).work(p)
+			})
+		}
+	}
+}
+
+// day is a developer's home, and a folder with a remote repository and a clone.
+type day struct {
+	*developer
+	env   []string
+	cache string // to which what hints suggest is a link
+}
+
+func newDay(t *testing.T, p project, mode sandbox.Mode, cache string) *day {
+	path, home := os.Getenv("PATH"), os.Getenv("HOME")
+	d := &day{developer: newDeveloper(t), cache: cache}
+	if rustup, err := os.ReadFile(filepath.Join(home, ".cargo/bin/rustup")); err == nil {
+		d.write(".cargo/bin/rustup", "#!")
+		require.NoError(t, os.WriteFile(filepath.Join(d.home, ".cargo/bin/rustup"), rustup, 0o700))
+		d.link("rustup", ".cargo/bin/cargo")
+		d.link("rustup", ".cargo/bin/rustc")
+		d.link(filepath.Join(home, ".rustup"), ".rustup")
+	}
+	t.Setenv("PATH", filepath.Join(d.home, ".cargo/bin")+":"+path)
+	t.Setenv("HOME", d.home)
+	d.settings.Mode = mode
+	d.write(".gitconfig", "[user]\n\tname = n\n[include]\n\tpath = ~/.config/git/work\n[core]\n\texcludesFile = ~/.config/git/ignore\n")
+	d.write(".config/git/work", "[user]\n\temail = e@example.com\n[pull]\n\trebase = true\n")
+	d.write(".config/git/ignore", "*.swp\n")
+	d.env = []string{"HOME=" + d.home, "TMPDIR=" + dirtest.New(t),
+		"PYENV_ROOT=" + home + "/.pyenv", "GOFLAGS=", "GOPROXY=off", "CGO_ENABLED=0"}
+	source := filepath.Join(d.project, "source")
+	dirtest.Tree(p.files).PlantIn(t, source)
+	d.wheel(filepath.Join(d.project, "dep-1.0-py3-none-any.whl"))
+	for _, args := range [][]string{{"init", "-q", "-b", "main", source}, {"-C", source, "add", "."},
+		{"-C", source, "commit", "-q", "-m", "first"}, {"clone", "-q", "--bare", source, d.project + "/remote"}} {
+		git(t, d.project, args...)
+	}
+	return d
+}
+
+// wheel writes a package of Python.
+func (d *day) wheel(path string) {
+	f, err := os.Create(path)
+	require.NoError(d.t, err)
+	defer f.Close()
+	w := zip.NewWriter(f)
+	for name, text := range map[string]string{"dep.py": "one = 1\n",
+		"dep-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: dep\nVersion: 1.0\n",
+		"dep-1.0.dist-info/WHEEL":    "Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+		"dep-1.0.dist-info/RECORD":   "",
+	} {
+		entry, err := w.Create(name)
+		require.NoError(d.t, err)
+		_, err = entry.Write([]byte(text))
+		require.NoError(d.t, err)
+	}
+	require.NoError(d.t, w.Close())
+}
+
+// work does the day's work, and follows the hints.
+func (d *day) work(p project) {
+	script := "rm -rf app && git clone -q remote app && cd app && " + p.commands +
+		" && git switch -q -c topic && echo x >new && git add -A && git commit -q -m second" +
+		" && git fetch -q && git rebase -q origin/main && git push -q origin topic && git switch -q main" +
+		" && git merge -q topic && git branch -q -d topic && git push -q origin main :topic"
+	var followed []string
+	for {
+		said, policy, err := d.do(script)
+		explanation, grant := process.ExplainDenial(policy, said, "the agent", "agents.x")
+		if explanation == "" {
+			require.NoError(d.t, err, "failed without a hint: %s", said)
+			break
+		}
+		rel, failed := filepath.Rel(d.home, grant)
+		require.NoError(d.t, failed)
+		require.NotContains(d.t, followed, rel, "it was followed: %s: %s", explanation, said)
+		require.Contains(d.t, explanation, "add `"+grant+"` to `sandboxWrite`", said)
+		followed = append(followed, rel)
+		d.link(d.cache, rel)
+		d.settings.Write = append(d.settings.Write, grant)
+	}
+	require.Equal(d.t, p.caches, followed)
+	require.Equal(d.t, "second", git(d.t, d.project, "-C", d.project+"/remote", "log", "-1", "--format=%s", "main"))
+}
+
+// do runs a script in the sandbox, and returns what it said.
+func (d *day) do(script string) (string, sandbox.Policy, error) {
+	d.t.Helper()
+	c, err := process.Command{Path: "/bin/sh", Dir: d.project, Env: slices.Clone(d.env),
+		Args: []string{"-c", "exec 2>&1; " + script},
+	}.Restrict(d.settings, []process.Root{{Path: d.project, Real: d.project}})
+	require.NoError(d.t, err)
+	c.Batch = true
+	text, err := process.Output(d.t.Context(), c)
+	if exit := (*process.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		require.NoError(d.t, err)
+	}
+	return strings.TrimSpace(string(text)), c.Sandbox, err
+}
