@@ -4,14 +4,12 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
-	"iter"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
-	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // Pool lets connections share the processes of an agent that can close sessions. Its methods are
@@ -52,11 +50,9 @@ func NewPool(l PoolLimits) *Pool {
 // name stands for the command and the options. The processes end a minute after the last of these
 // connections, or earlier if there is no room for those of another one.
 func (p *Pool) New(user, name string, command Command, o Options) backend.Backend {
-	m := &member{pool: p, user: user, name: name}
-	proxy := newProxy(command, o)
-	proxy.admit = func(ctx context.Context) (func(), error) { return p.admit(ctx, user) }
-	m.in = &connections{proxy: proxy}
-	return m
+	own := newProxy(command, o)
+	own.admit = func(ctx context.Context) (func(), error) { return p.admit(ctx, user) }
+	return &member{proxy: own, pool: p, user: user, name: name, in: &connections{proxy: own}}
 }
 
 // admit counts a process of a user that is about to start, until release is called. If there are
@@ -246,20 +242,16 @@ func (cs *connections) Notify(ctx context.Context, method string, params backend
 	return errors.Join(errs...)
 }
 
-// member is the backend of a connection that may share its proxy.
+// member is the backend of a connection that may share its proxy. The first initialize, before which
+// there are no other messages, decides which proxy that is.
 type member struct {
+	*proxy
 	pool       *Pool
 	user, name string
+	in         *connections // alone in it before initialize
 
 	mu     sync.Mutex
 	client backend.Client // nil before initialize
-	in     *connections   // alone in it until then
-}
-
-func (m *member) proxy() *proxy {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.in.proxy
 }
 
 // Initialize implements [backend.Backend].
@@ -272,16 +264,15 @@ func (m *member) Initialize(
 	m.client = c
 	if first {
 		if others := m.pool.join(key, c); others != nil {
-			m.in = others
+			m.in, m.proxy = others, others.proxy
 		} else {
 			m.in.add(c)
 		}
 	}
-	in := m.in
 	m.mu.Unlock()
-	info, err := in.proxy.Initialize(ctx, params, in)
-	if err == nil && in.proxy.agentInfo().Close {
-		m.pool.offer(key, in)
+	info, err := m.proxy.Initialize(ctx, params, m.in)
+	if err == nil && m.agentInfo().Close {
+		m.pool.offer(key, m.in)
 	}
 	return info, err
 }
@@ -290,17 +281,7 @@ func (m *member) Initialize(
 func (m *member) Open(
 	ctx context.Context, a backend.Activation, h backend.Host,
 ) (backend.Session, backend.Opened, error) {
-	return m.proxy().open(ctx, a, h, m)
-}
-
-// Call implements [backend.Backend].
-func (m *member) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
-	return m.proxy().Call(ctx, method, params)
-}
-
-// Notify implements [backend.Backend].
-func (m *member) Notify(ctx context.Context, method string, params backend.Raw) {
-	m.proxy().Notify(ctx, method, params)
+	return m.open(ctx, a, h, m)
 }
 
 // Close implements [backend.Backend].
@@ -309,24 +290,4 @@ func (m *member) Close(ctx context.Context) error {
 	in, c := m.in, m.client
 	m.mu.Unlock()
 	return m.pool.leave(ctx, in, c)
-}
-
-// Key implements [backend.Foreign].
-func (m *member) Key(saved []byte) string { return m.proxy().Key(saved) }
-
-// State implements [backend.Foreign].
-func (m *member) State(key string) []byte { return m.proxy().State(key) }
-
-// Sessions implements [backend.Foreign].
-func (m *member) Sessions(
-	ctx context.Context, cwd *workspace.Dir,
-) iter.Seq2[backend.ForeignSession, error] {
-	return m.proxy().Sessions(ctx, cwd)
-}
-
-// CallStored implements [backend.Foreign].
-func (m *member) CallStored(
-	ctx context.Context, method string, saved []byte, params backend.Raw,
-) (backend.Raw, error) {
-	return m.proxy().CallStored(ctx, method, saved, params)
 }
