@@ -38,7 +38,7 @@ func (a *agent) open(ctx context.Context, o opening) (*session, error) {
 		outside: make(chan struct{}, 1)}
 	s.spending.session = s
 	if o.previous == nil {
-		if err := a.takeSession(); err != nil {
+		if err := a.owner.take(sessionSlot, a); err != nil {
 			return nil, err
 		}
 		s.counted = true
@@ -75,21 +75,6 @@ func (a *agent) open(ctx context.Context, o opening) (*session, error) {
 	}
 	ok = true
 	return s, nil
-}
-
-// takeSession counts a session that is active or being opened, until releaseSession.
-func (a *agent) takeSession() error {
-	if err := a.owner.take(sessionSlot); err != nil {
-		return err
-	}
-	a.owner.use(a)
-	return nil
-}
-
-// releaseSession undoes takeSession.
-func (a *agent) releaseSession() {
-	a.owner.release(sessionSlot)
-	a.owner.unuse(a)
 }
 
 // openRoots does the part of opening that reads disks: it opens the roots and scans them.
@@ -132,7 +117,7 @@ func (s *session) store(
 func (s *session) abandon() {
 	a := s.agent
 	if s.counted {
-		a.releaseSession()
+		a.owner.release(sessionSlot, a)
 	}
 	if s.workspace == nil {
 		return
@@ -166,7 +151,7 @@ func (s *session) activate(q *queue, lease sessionstore.Lease, title string) err
 	if !a.home.queues.Activate(q, s) {
 		s.retire(a.base)
 		if s.counted {
-			a.releaseSession()
+			a.owner.release(sessionSlot, a)
 		}
 		return backend.ErrClosed
 	}

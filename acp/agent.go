@@ -28,7 +28,7 @@ type agent struct {
 	backend    backend.Backend
 	base       context.Context // ends with the agent, after the connection's requests were answered
 	endBase    context.CancelCauseFunc
-	unused     chan struct{} // closed when nothing uses the agent; see principal.use
+	unused     chan struct{} // closed when nothing uses the agent; see principal.take
 
 	known    atomic.Pointer[initialization] // nil before initialize
 	starter  *mcpclient.Starter             // limits how many MCP servers start at once

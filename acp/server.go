@@ -126,15 +126,16 @@ func (s *Server) serve(ctx context.Context, t jsonrpc.Transport, p Peer, o Optio
 	defer cancel()
 	defer context.AfterFunc(owner.ctx, cancel)()
 	var c *connection
+	var a *agent
 	served := sync.OnceFunc(owner.serving.Done)
 	defer served()
 	defer func() {
 		if c == nil { // a panic in Options.Backend
 			s.running.Done()
 		}
-		owner.release(connectionSlot)
+		owner.release(connectionSlot, a)
 	}()
-	a := newAgent(ctx, o.withDefaults(), owner.homeOf(p), p.Remote)
+	a = newAgent(ctx, o.withDefaults(), owner.homeOf(p), p.Remote)
 	c = a.connect(ctx, t, p)
 	owner.add(a)
 	err = c.Serve(serving)
@@ -145,7 +146,6 @@ func (s *Server) serve(ctx context.Context, t jsonrpc.Transport, p Peer, o Optio
 	} else {
 		s.finish(a)
 	}
-	owner.unuse(a)
 	return err
 }
 
@@ -265,7 +265,7 @@ type principal struct {
 	// Guarded by the server's mu:
 	limits Limits
 	used   usage
-	agents map[*agent]int // that are used, with the number of their uses
+	agents map[*agent]int // with the number of their uses: connection, sessions and prompts
 	home   *home          // of its remote connections, nil before the first
 }
 
@@ -288,26 +288,6 @@ func (p *principal) add(a *agent) {
 	p.server.mu.Lock()
 	defer p.server.mu.Unlock()
 	p.agents[a] = 1
-}
-
-// use keeps an agent running until unuse: for its connection, for each of its sessions, and for
-// each prompt of its connection. The agent is used.
-func (p *principal) use(a *agent) {
-	p.server.mu.Lock()
-	defer p.server.mu.Unlock()
-	p.agents[a]++
-}
-
-// unuse undoes use.
-func (p *principal) unuse(a *agent) {
-	p.server.mu.Lock()
-	defer p.server.mu.Unlock()
-	p.agents[a]--
-	if p.agents[a] == 0 {
-		delete(p.agents, a)
-		close(a.unused)
-		p.forgetLocked()
-	}
 }
 
 // forgetLocked drops the principal if it uses nothing. After [Server.End] there may be another one
@@ -374,13 +354,15 @@ func (l Limits) or(other Limits) Limits {
 	return l
 }
 
-// take takes a slot, until release. The error names the limit that would be exceeded.
-func (p *principal) take(kind slot) error {
+// take takes a slot for a session or prompt of an agent, which keeps running until release. The
+// agent is used. The error names the limit that would be exceeded.
+func (p *principal) take(kind slot, a *agent) error {
 	p.server.mu.Lock()
 	defer p.server.mu.Unlock()
 	if refused := p.takeLocked(kind); refused != nil {
 		return refused
 	}
+	p.agents[a]++
 	return nil
 }
 
@@ -403,13 +385,19 @@ func (p *principal) takeLocked(kind slot) *jsonrpc.Error {
 	return nil
 }
 
-// release undoes take.
-func (p *principal) release(kind slot) {
+// release undoes take. The agent is nil if its connection could not make it.
+func (p *principal) release(kind slot, a *agent) {
 	s := p.server
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p.used[kind]--
 	s.used[kind]--
+	if p.agents[a]--; p.agents[a] <= 0 {
+		delete(p.agents, a)
+		if a != nil {
+			close(a.unused)
+		}
+	}
 	p.forgetLocked()
 	if kind == turnSlot && s.used[turnSlot] == 0 && s.closing != nil {
 		close(s.closing)

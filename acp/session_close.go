@@ -153,7 +153,7 @@ func (s *session) end(ctx context.Context, params backend.Raw) (result json.RawM
 	if !s.queue.Deactivate(s) {
 		return nil
 	}
-	defer s.agent.releaseSession() // last: the agent may end then
+	defer s.agent.owner.release(sessionSlot, s.agent) // last: the agent may end then
 	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
 	defer cancel()
 	defer s.viewers.Close()

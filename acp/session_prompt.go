@@ -51,10 +51,9 @@ func (c *connection) acceptPrompt(ctx context.Context, r *jsonrpc.Request) jsonr
 		params.viewed, limit = s, q.Active().agent.turnLimit()
 	}
 	a, owner := c.agent, c.home.owner
-	if err := owner.take(turnSlot); err != nil {
+	if err := owner.take(turnSlot, a); err != nil {
 		return jsonrpc.Fail(err)
 	}
-	owner.use(a)
 	request, leave := a.lastingContext(ctx)
 	t := turns.New(request, c)
 	stop := context.AfterFunc(c.serving, func() { leave(jsonrpc.ErrClosed) })
@@ -62,8 +61,7 @@ func (c *connection) acceptPrompt(ctx context.Context, r *jsonrpc.Request) jsonr
 		stop()
 		t.Answered()
 		leave(nil)
-		owner.release(turnSlot)
-		owner.unuse(a)
+		owner.release(turnSlot, a)
 	}
 	at, err := c.home.queues.PromptTicket(params.id, t, limit)
 	if err != nil {
