@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"encoding/json"
 	"slices"
 	"sync"
 
@@ -17,7 +16,6 @@ import (
 type settings struct {
 	mu      sync.Mutex
 	changes []settingChange
-	mode    string      // the current one, "" if unknown
 	options backend.Raw // configOptions as last sent by the child, nil if never
 }
 
@@ -29,64 +27,39 @@ type settingChange struct {
 
 // record remembers a successful request of the client if it changes a setting.
 func (s *settings) record(method string, params, result backend.Raw) {
-	var p struct{ ModeID, ConfigID string }
 	switch method {
 	case protocol.SessionSetMode, protocol.SessionSetConfigOption, protocol.SessionSetModel:
-		if json.Unmarshal(params, &p) != nil {
-			return
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.put(settingChange{method, decodeID(strictjson.Find(params, "configId")), params})
+		if options := strictjson.Find(result, "configOptions"); options != nil {
+			s.options = options
 		}
-	default:
-		return
-	}
-	var r struct{ ConfigOptions backend.Raw }
-	_ = json.Unmarshal(result, &r)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.put(settingChange{method, p.ConfigID, params})
-	if method == protocol.SessionSetMode {
-		s.mode = p.ModeID
-	}
-	if r.ConfigOptions != nil {
-		s.options = r.ConfigOptions
-	}
-}
-
-// put replaces an earlier change of the same setting.
-func (s *settings) put(c settingChange) {
-	at := slices.IndexFunc(s.changes, func(before settingChange) bool {
-		return before.method == c.method && before.option == c.option
-	})
-	if at < 0 {
-		s.changes = append(s.changes, c)
-	} else {
-		s.changes[at] = c
 	}
 }
 
 // update remembers a changed setting that the child reports in an update.
 func (s *settings) update(u backend.Update) {
-	if u.Kind != sessionstore.CurrentModeUpdate && u.Kind != sessionstore.ConfigOptionUpdate {
-		return
-	}
-	var p struct {
-		Update struct {
-			CurrentModeID string
-			ConfigOptions backend.Raw
-		}
-	}
-	if json.Unmarshal(u.Raw, &p) != nil {
-		return
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case u.Kind == sessionstore.CurrentModeUpdate && p.Update.CurrentModeID != "":
-		s.mode = p.Update.CurrentModeID
-		s.put(settingChange{method: protocol.SessionSetMode,
-			params: backend.Encode(map[string]string{"modeId": s.mode})})
-	case u.Kind == sessionstore.ConfigOptionUpdate && p.Update.ConfigOptions != nil:
-		s.options = p.Update.ConfigOptions
+	switch u.Kind {
+	case sessionstore.CurrentModeUpdate:
+		if mode := decodeID(strictjson.Find(u.Raw, "update", "currentModeId")); mode != "" {
+			s.put(settingChange{method: protocol.SessionSetMode,
+				params: backend.Encode(map[string]string{"modeId": mode})})
+		}
+	case sessionstore.ConfigOptionUpdate:
+		if options := strictjson.Find(u.Raw, "update", "configOptions"); options != nil {
+			s.options = options
+		}
 	}
+}
+
+// put replaces an earlier change of the same setting.
+func (s *settings) put(c settingChange) {
+	s.changes = append(slices.DeleteFunc(s.changes, func(before settingChange) bool {
+		return before.method == c.method && before.option == c.option
+	}), c)
 }
 
 // list returns the requests that give a new session the same settings.
@@ -103,8 +76,12 @@ func (s *settings) current(result backend.Raw) backend.Raw {
 	if s.options != nil {
 		result = strictjson.Set(result, "configOptions", s.options)
 	}
-	if modes := strictjson.Find(result, "modes"); modes != nil && s.mode != "" {
-		result = strictjson.Set(result, "modes", strictjson.Set(modes, "currentModeId", backend.Encode(s.mode)))
+	for _, c := range s.changes {
+		modes := strictjson.Find(result, "modes")
+		if c.method == protocol.SessionSetMode && modes != nil {
+			result = strictjson.Set(result, "modes", strictjson.Set(modes, "currentModeId",
+				strictjson.Find(c.params, "modeId")))
+		}
 	}
 	return result
 }
