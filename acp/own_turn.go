@@ -2,7 +2,6 @@ package acp
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -15,8 +14,6 @@ import (
 	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
 	"github.com/acp-agent/acp-agent/acp/prompts"
 	"github.com/acp-agent/acp-agent/internal/text"
-	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
-	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
 // parseOwnCommand returns the command in the params of a prompt if it is one of the adapter's.
@@ -130,28 +127,4 @@ func (l *load) reopen(ctx context.Context) (s *session, news []backend.Update, e
 		}
 	}
 	return s, news, nil
-}
-
-// statesIn returns the session's mode and options in a lifecycle response as updates, for a client
-// that does not get the response.
-func statesIn(result backend.Raw) []backend.Update {
-	var r struct {
-		Modes         struct{ CurrentModeID json.RawMessage }
-		ConfigOptions json.RawMessage
-	}
-	if json.Unmarshal(result, &r) != nil {
-		return nil
-	}
-	var updates []backend.Update
-	add := func(kind sessionstore.Kind, member string, value json.RawMessage) {
-		if len(value) > 0 && string(value) != "null" {
-			inner := strictjson.Set(strictjson.Set(nil, "sessionUpdate", quote(string(kind))),
-				member, value)
-			updates = append(updates,
-				backend.Update{Kind: kind, Raw: strictjson.Set(nil, "update", inner)})
-		}
-	}
-	add(sessionstore.CurrentModeUpdate, "currentModeId", r.Modes.CurrentModeID)
-	add(sessionstore.ConfigOptionUpdate, "configOptions", r.ConfigOptions)
-	return updates
 }

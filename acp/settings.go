@@ -3,6 +3,7 @@ package acp
 import (
 	"cmp"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
@@ -32,14 +33,30 @@ func (s *session) telling(
 
 // settingOf returns the update that says what a request has set.
 func settingOf(method string, params, result backend.Raw) backend.Update {
-	kind, member := sessionstore.CurrentModeUpdate, "currentModeId"
-	value := strictjson.Find(params, "modeId")
 	if method == protocol.SessionSetConfigOption {
-		kind, member = sessionstore.ConfigOptionUpdate, "configOptions"
-		value = strictjson.Find(result, member)
+		return isSet(sessionstore.ConfigOptionUpdate, strictjson.Find(result, "configOptions"))
 	}
-	if len(value) == 0 {
+	return isSet(sessionstore.CurrentModeUpdate, strictjson.Find(params, "modeId"))
+}
+
+// statesIn returns the session's mode and options in a lifecycle response as updates, for a client
+// that does not get the response.
+func statesIn(result backend.Raw) []backend.Update {
+	return slices.DeleteFunc([]backend.Update{
+		isSet(sessionstore.CurrentModeUpdate, strictjson.Find(result, "modes", "currentModeId")),
+		isSet(sessionstore.ConfigOptionUpdate, strictjson.Find(result, "configOptions")),
+	}, func(u backend.Update) bool { return u.Raw == nil })
+}
+
+// isSet returns the update that says that the mode, or the options, have a value, or the zero Update
+// if there is none.
+func isSet(kind sessionstore.Kind, value json.RawMessage) backend.Update {
+	if len(value) == 0 || string(value) == "null" {
 		return backend.Update{}
+	}
+	member := "currentModeId"
+	if kind == sessionstore.ConfigOptionUpdate {
+		member = "configOptions"
 	}
 	return backend.NewUpdate(map[string]any{"sessionUpdate": kind, member: value})
 }
