@@ -77,12 +77,19 @@ func (c *child) running() bool {
 
 // use reports whether the child is running. If it is, it is not stopped as idle until unuse is
 // called.
-func (c *child) use() bool {
+func (c *child) use() bool { return c.begin(0) }
+
+// acquire adds a session that the child serves, and a use for opening it. It returns false if the
+// child is not running.
+func (c *child) acquire() bool { return c.begin(1) }
+
+func (c *child) begin(refs int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.retired || c.ended.Load() {
 		return false
 	}
+	c.refs += refs
 	c.uses++
 	return true
 }
@@ -101,19 +108,6 @@ func (c *child) whileUsed(work backend.Work) backend.Work {
 		defer c.unuse()
 		return work()
 	}
-}
-
-// acquire adds a session that the child serves, and a use for opening it. It returns false if the
-// child is not running.
-func (c *child) acquire() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.retired || c.ended.Load() {
-		return false
-	}
-	c.refs++
-	c.uses++
-	return true
 }
 
 // retain adds a session that the child serves.

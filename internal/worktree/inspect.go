@@ -133,9 +133,12 @@ func (r *Repository) checkHead(ctx context.Context, g git, _ string) error {
 	if own != "" {
 		return fmt.Errorf("its own reference %s would be lost", text.Printable(own))
 	}
-	if _, err := g.output(ctx, "symbolic-ref", "--quiet", "HEAD"); err == nil {
+	if branch, err := g.line(ctx, "symbolic-ref", "--quiet", "--short", "HEAD"); err == nil {
 		_, err := g.output(ctx, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
-		return err // an unborn branch is refused too
+		if err != nil {
+			err = fmt.Errorf("its branch %s has no commit: switch to another one", text.Printable(branch))
+		}
+		return err
 	}
 	kept, err := g.line(ctx, "for-each-ref", "--count=1", "--contains=HEAD", "--format=%(refname)",
 		"refs/heads", "refs/tags", "refs/remotes")

@@ -550,7 +550,7 @@ func TestRemoveRefuses(t *testing.T) {
 			require.NoError(s.t, os.WriteFile(s.git(tree, "rev-parse", "--git-dir")+"/MERGE_HEAD", nil, 0o600))
 		}, "in the middle"},
 		"its own references": {func(s *stage, _, tree string) { s.git(tree, "update-ref", "refs/worktree/x", "HEAD") }, "refs/worktree/x"},
-		"an unborn branch":   {func(s *stage, _, tree string) { s.git(tree, "symbolic-ref", "HEAD", "refs/heads/none") }, "git rev-parse"},
+		"an unborn branch":   {func(s *stage, _, tree string) { s.git(tree, "symbolic-ref", "HEAD", "refs/heads/none") }, "its branch none has no commit: switch to another one"},
 		"another lock": {func(s *stage, app, tree string) {
 			s.git(app, "worktree", "unlock", tree)
 			s.git(app, "worktree", "lock", tree, "--reason", "mine")
