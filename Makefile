@@ -22,7 +22,7 @@ GOTEST       = go run $(GOTESTSUM) --format pkgname-and-test-fails --format-hide
 
 # The packages with the longest tests. They come first, so that no core waits for them at the end.
 LONGEST     := $(addprefix ./,internal/test/interop internal/test/interop/agents sessionstore/sqlite \
-	internal/release internal/web/inspect internal/mcp/mcpclient acp acp/model internal/serve \
+	internal/release internal/web internal/mcp/mcpclient acp acp/model internal/serve \
 	acp/internal/servers internal/mcp/mcpserver internal/cli acp/proxy sessionstore/postgres)
 
 # The race detector, but not in SQLite: that is C translated to Go, and twenty times slower with it.

@@ -12,7 +12,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/history/sessions"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/text/usage"
-	"github.com/acp-agent/acp-agent/internal/web/inspect"
+	"github.com/acp-agent/acp-agent/internal/web"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -66,10 +66,10 @@ func (f inspectFlags) serve(ctx context.Context, set *settings) error {
 		if err != nil {
 			return err
 		}
-		page := inspect.New(listener.Addr().String(), inspect.Options{
+		page := web.New(listener.Addr().String(), web.Options{
 			Store: store, Traces: traces, Workspace: roots,
-			Details: func(one sessionstore.Session) inspect.Details {
-				return inspect.Details{
+			Details: func(one sessionstore.Session) web.Details {
+				return web.Details{
 					Given: sessions.NewReport(one).Directories, From: folderOrigins(origins, one),
 					Continue: set.continueLine(one, string(one.ID), `"Where were we?"`),
 				}

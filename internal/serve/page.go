@@ -14,7 +14,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/serve/websocket"
 	"github.com/acp-agent/acp-agent/internal/text/pause"
 	"github.com/acp-agent/acp-agent/internal/text/secret"
-	"github.com/acp-agent/acp-agent/internal/web/inspect"
+	"github.com/acp-agent/acp-agent/internal/web"
 	"github.com/acp-agent/acp-agent/internal/web/page"
 )
 
@@ -64,7 +64,7 @@ func (s *Server) forPage(next http.HandlerFunc) http.HandlerFunc {
 // server: with the name of another site, that site's page could be this one.
 func (s *Server) withPage(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		inspect.SetHeaders(w.Header())
+		web.SetHeaders(w.Header())
 		// With no-referrer browsers do not say either that it is this page that pairs a device.
 		w.Header().Set("Referrer-Policy", "same-origin")
 		if r.TLS == nil && !s.options.BehindProxy && !isLoopback(r.Host) {

@@ -13,7 +13,7 @@ import (
 	"path"
 	"strings"
 
-	"github.com/acp-agent/acp-agent/internal/web/inspect"
+	"github.com/acp-agent/acp-agent/internal/web"
 )
 
 //go:embed assets
@@ -29,12 +29,12 @@ func Serve(w http.ResponseWriter, r *http.Request) {
 	name := cmp.Or(strings.TrimPrefix(path.Clean(r.URL.Path), "/"), "index.html")
 	content, err := assets.ReadFile("assets/" + name)
 	if err != nil && (name == "dom.js" || name == "style.css") {
-		content, err = inspect.Asset(name)
+		content, err = web.Asset(name)
 	}
 	if err != nil {
 		http.NotFound(w, r)
 		return
 	}
-	w.Header().Set("Content-Type", inspect.ContentType(name))
+	w.Header().Set("Content-Type", web.ContentType(name))
 	_, _ = w.Write(content) // fails only if the browser has left
 }

@@ -1,4 +1,4 @@
-// Package inspect serves a page on which people read their sessions and traces. It only reads.
+// Package web serves a page on which people read their sessions and traces. It only reads.
 //
 // The page is static: HTML, styles and modules of JavaScript below assets, which show what they get
 // as JSON. They make elements with text in them and never parse HTML, so whatever a session
@@ -6,7 +6,7 @@
 //
 // Requests hold what they answer with and nothing else: a conversation is read in pages from the
 // store, a trace in pages from its file.
-package inspect
+package web
 
 import (
 	"cmp"

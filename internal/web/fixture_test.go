@@ -1,4 +1,4 @@
-package inspect_test
+package web_test
 
 import (
 	"encoding/json"

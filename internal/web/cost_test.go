@@ -1,4 +1,4 @@
-package inspect_test
+package web_test
 
 import (
 	"testing"
@@ -7,7 +7,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/memstore"
-	"github.com/acp-agent/acp-agent/internal/web/inspect"
+	"github.com/acp-agent/acp-agent/internal/web"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -25,8 +25,8 @@ func TestCostOfSessions(t *testing.T) {
 		{Meter: sessionstore.CostMeter, Unit: "GBP"}, {Meter: sessionstore.TurnMeter, Amount: 1},
 	}))
 	require.NoError(t, store.SetTitle(t.Context(), lease, "A session")) // others are not listed
-	c := enter(t, serve(t, inspect.Options{Store: store, Details: func(sessionstore.Session) inspect.Details {
-		return inspect.Details{}
+	c := enter(t, serve(t, web.Options{Store: store, Details: func(sessionstore.Session) web.Details {
+		return web.Details{}
 	}}))
 	var list struct{ Sessions []struct{ Cost []string } }
 	c.get(&list, "sessions")

@@ -1,4 +1,4 @@
-package inspect_test
+package web_test
 
 import (
 	"encoding/json"
@@ -18,7 +18,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/test/memstore"
 	"github.com/acp-agent/acp-agent/internal/text"
-	"github.com/acp-agent/acp-agent/internal/web/inspect"
+	"github.com/acp-agent/acp-agent/internal/web"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -30,7 +30,7 @@ type client struct {
 }
 
 // enter opens the page with its token.
-func enter(t testing.TB, page *inspect.Server) client {
+func enter(t testing.TB, page *web.Server) client {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
 	require.NoError(t, err)
@@ -78,7 +78,7 @@ func (c client) get(into any, name string, parameters ...any) {
 }
 
 func TestOnlyThePageItselfIsServed(t *testing.T) {
-	page := serve(t, inspect.Options{Store: memstore.New(t)})
+	page := serve(t, web.Options{Store: memstore.New(t)})
 	c := enter(t, page)
 	header := func(name, value string) func(*http.Request) {
 		return func(r *http.Request) { r.Header.Set(name, value) }
@@ -123,7 +123,7 @@ func TestOnlyThePageItselfIsServed(t *testing.T) {
 }
 
 func TestTheCookieStaysInThePage(t *testing.T) {
-	page := serve(t, inspect.Options{Store: memstore.New(t)})
+	page := serve(t, web.Options{Store: memstore.New(t)})
 	direct := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: &http.Transport{DisableKeepAlives: true}}
 	response, err := direct.Get(page.URL())
@@ -143,7 +143,7 @@ func TestSessionsOfOthersAreNotShown(t *testing.T) {
 	dir := t.TempDir()
 	conversation(t, store, sessionstore.NewSession{ID: "mine", Agent: sessionstore.Agent{Kind: "explore"}, Keys: keys(t, dir, "a")}, "mine")
 	conversation(t, store.For("ana"), sessionstore.NewSession{ID: "hers", Agent: sessionstore.Agent{Kind: "explore"}, Keys: keys(t, dir, "b")}, "hers")
-	c := enter(t, serve(t, inspect.Options{Store: store}))
+	c := enter(t, serve(t, web.Options{Store: store}))
 	var list struct{ Sessions []struct{ ID string } }
 	c.get(&list, "sessions")
 	require.Len(t, list.Sessions, 1)
@@ -157,7 +157,7 @@ func TestSessionsOfOthersAreNotShown(t *testing.T) {
 func TestSessionsAreFilteredAndListedInParts(t *testing.T) {
 	store := memstore.New(t)
 	sessions(t, store, t.TempDir(), 10)
-	c := enter(t, serve(t, inspect.Options{Store: store}))
+	c := enter(t, serve(t, web.Options{Store: store}))
 	type list struct {
 		Sessions []struct {
 			ID, Title string
@@ -196,7 +196,7 @@ func TestSessionsWithoutContentAreHidden(t *testing.T) {
 	_, err := store.Create(t.Context(), sessionstore.NewSession{
 		ID: "empty", Agent: used.Agent, Keys: keys(t, dir, "b")})
 	require.NoError(t, err)
-	c := enter(t, serve(t, inspect.Options{Store: store}))
+	c := enter(t, serve(t, web.Options{Store: store}))
 	var list struct{ Sessions []struct{ ID, Agent string } }
 	c.get(&list, "sessions")
 	require.Len(t, list.Sessions, 1)
@@ -209,7 +209,7 @@ func TestSessionsWithoutContentAreHidden(t *testing.T) {
 
 // An address that was mistyped leads to a page that says so.
 func TestMistypedAddresses(t *testing.T) {
-	c := enter(t, serve(t, inspect.Options{Store: memstore.New(t)}))
+	c := enter(t, serve(t, web.Options{Store: memstore.New(t)}))
 	for _, path := range []string{"sesions", "../sessions", "../"} {
 		status, body := c.status(path, nil)
 		require.Equal(t, http.StatusNotFound, status)
@@ -253,7 +253,7 @@ func (c client) allPages(id string) (list []part) {
 func TestPagesMakeTheWholeConversation(t *testing.T) {
 	store := memstore.New(t)
 	long(t, store, sessionstore.NewSession{ID: "long", Agent: sessionstore.Agent{Kind: "explore"}, Keys: keys(t, t.TempDir(), "a")}, 25_000)
-	c := enter(t, serve(t, inspect.Options{Store: store}))
+	c := enter(t, serve(t, web.Options{Store: store}))
 	list := c.allPages("long")
 	require.Greater(t, len(list), 100)
 	updates, words, calls := 0, 0, 0
@@ -305,7 +305,7 @@ func TestCallsThatEndLaterAreShownOnce(t *testing.T) {
 				}
 				turn(t, store, lease, "go on", part...)
 			}
-			c := enter(t, serve(t, inspect.Options{Store: store}))
+			c := enter(t, serve(t, web.Options{Store: store}))
 			var calls []string
 			var last string
 			for _, p := range c.allPages("one") {
@@ -329,7 +329,7 @@ func TestCallsThatEndLaterAreShownOnce(t *testing.T) {
 func TestMemoryDoesNotGrowWithTheHistory(t *testing.T) {
 	store := memstore.New(t)
 	dir := t.TempDir()
-	c := enter(t, serve(t, inspect.Options{Store: store}))
+	c := enter(t, serve(t, web.Options{Store: store}))
 	used := func(id string, updates int) uint64 {
 		long(t, store, sessionstore.NewSession{ID: sessionstore.ID(id), Agent: sessionstore.Agent{Kind: "explore"}, Keys: keys(t, dir, "a")}, updates)
 		list := c.allPages(id)
@@ -352,7 +352,7 @@ func TestMemoryDoesNotGrowWithTheHistory(t *testing.T) {
 func BenchmarkFirstView(b *testing.B) {
 	store := memstore.New(b)
 	long(b, store, sessionstore.NewSession{ID: "long", Agent: sessionstore.Agent{Kind: "explore"}, Keys: keys(b, b.TempDir(), "a")}, 100_000)
-	c := enter(b, serve(b, inspect.Options{Store: store}))
+	c := enter(b, serve(b, web.Options{Store: store}))
 	b.Run("beginning", func(b *testing.B) {
 		for b.Loop() {
 			var answer struct{ Pages []part }
@@ -377,7 +377,7 @@ func BenchmarkFirstView(b *testing.B) {
 func TestTracesAreReadInParts(t *testing.T) {
 	path := writeTrace(t, t.TempDir())
 	require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(path), "notes.txt"), []byte("not a trace\n"), 0o600))
-	c := enter(t, serve(t, inspect.Options{Store: memstore.New(t), Traces: []string{filepath.Dir(path)}}))
+	c := enter(t, serve(t, web.Options{Store: memstore.New(t), Traces: []string{filepath.Dir(path)}}))
 	var files []struct{ Name string }
 	c.get(&files, "traces")
 	require.Len(t, files, 1)
@@ -427,7 +427,7 @@ func TestTracesAreReadInParts(t *testing.T) {
 func TestTracesOfTheSameNameAreApart(t *testing.T) {
 	one, other := writeTrace(t, t.TempDir()), writeTrace(t, t.TempDir())
 	continueTrace(t, other)
-	c := enter(t, serve(t, inspect.Options{Store: memstore.New(t),
+	c := enter(t, serve(t, web.Options{Store: memstore.New(t),
 		Traces: []string{filepath.Dir(one), filepath.Dir(other)}}))
 	for path, messages := range map[string]int{one: 57, other: 59} {
 		var read struct{ Messages []struct{} }
@@ -438,7 +438,7 @@ func TestTracesOfTheSameNameAreApart(t *testing.T) {
 
 func TestALongTraceIsReadInParts(t *testing.T) {
 	path := longTrace(t, t.TempDir(), 3000)
-	c := enter(t, serve(t, inspect.Options{Store: memstore.New(t), Traces: []string{path}}))
+	c := enter(t, serve(t, web.Options{Store: memstore.New(t), Traces: []string{path}}))
 	read := 0
 	for from, size := int64(0), int64(1); from < size; {
 		var part struct {
@@ -472,7 +472,7 @@ func TestMessagesAreReadAsTheirReceiversReadThem(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "one.trace")
 		line := "2026-11-23T09:13:00Z acp-agent[4710] <- editor " + body + "\n"
 		require.NoError(t, os.WriteFile(path, []byte(line), 0o600))
-		c := enter(t, serve(t, inspect.Options{Store: memstore.New(t), Traces: []string{path}}))
+		c := enter(t, serve(t, web.Options{Store: memstore.New(t), Traces: []string{path}}))
 		var read struct {
 			Messages []struct{ Kind, ID, Method, Label string }
 		}

@@ -1,4 +1,4 @@
-package inspect_test
+package web_test
 
 import (
 	"bytes"
@@ -15,20 +15,20 @@ import (
 	document "github.com/acp-agent/acp-agent/internal/history/conversation"
 	"github.com/acp-agent/acp-agent/internal/test/memstore"
 	"github.com/acp-agent/acp-agent/internal/test/npmtest"
-	"github.com/acp-agent/acp-agent/internal/web/inspect"
+	"github.com/acp-agent/acp-agent/internal/web"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // serve serves the page.
-func serve(t testing.TB, o inspect.Options) *inspect.Server {
+func serve(t testing.TB, o web.Options) *web.Server {
 	t.Helper()
 	if o.Details == nil {
-		o.Details = func(sessionstore.Session) inspect.Details { return inspect.Details{} }
+		o.Details = func(sessionstore.Session) web.Details { return web.Details{} }
 	}
 	server := httptest.NewUnstartedServer(nil)
-	page := inspect.New(server.Listener.Addr().String(), o)
+	page := web.New(server.Listener.Addr().String(), o)
 	server.Config.Handler = page
 	server.Start()
 	t.Cleanup(server.Close)
@@ -56,9 +56,9 @@ func TestPeopleReadSessionsInABrowser(t *testing.T) {
 	trace := writeTrace(t, dir)
 	windowsTrace(t, dir, trace)
 	longTrace(t, dir, 2500)
-	page := serve(t, inspect.Options{Store: store, Traces: []string{dir},
-		Details: func(one sessionstore.Session) inspect.Details {
-			return inspect.Details{
+	page := serve(t, web.Options{Store: store, Traces: []string{dir},
+		Details: func(one sessionstore.Session) web.Details {
+			return web.Details{
 				Given:    "by the protocol: the agent takes additionalDirectories",
 				From:     []string{"", "", "workspaces[0] in /home/ana/.config/acp-agent/config.json"},
 				Continue: "acp-agent run --agent opencode --resume " + string(one.ID) + ` "Where were we?"`,
