@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 
 	"github.com/acp-agent/acp-agent/internal/history/conversation"
@@ -136,9 +137,9 @@ func (s *Server) entries(ctx context.Context, q url.Values) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	shown := []entry{}
+	shown := []conversation.Node{}
 	for _, e := range r.Entries() {
-		shown = append(shown, newEntry(e))
+		shown = append(shown, shortened(e).Node())
 	}
 	return map[string]any{"entries": shown, "unfinished": r.Unfinished()}, nil
 }
@@ -188,65 +189,35 @@ func updates(
 	}
 }
 
-// entry is an entry as the page shows it.
-type entry struct {
-	Kind        conversation.Kind    `json:"kind"`
-	Text        []conversation.Block `json:"text,omitempty"`
-	Attachments []attachment         `json:"attachments,omitempty"`
-	Title       string               `json:"title,omitempty"`
-	Status      string               `json:"status,omitempty"`
-	Results     []string             `json:"results,omitempty"`
-	Diffs       []diff               `json:"diffs,omitempty"`
-	Steps       []step               `json:"steps,omitempty"`
-	Entries     []entry              `json:"entries,omitempty"` // of a subagent
-}
-
-type attachment struct {
-	Name  string `json:"name"`
-	Text  string `json:"text,omitempty"`
-	Image string `json:"image,omitempty"`
-}
-
-type diff struct {
-	Path  string   `json:"path"`
-	Lines []string `json:"lines"`
-}
-
-type step struct {
-	Text   string `json:"text"`
-	Status string `json:"status"`
-}
-
-func newEntry(e conversation.Entry) entry {
-	shown := entry{Kind: e.Kind, Text: blocks(e.Text)}
-	for _, a := range e.Attachments {
-		shown.Attachments = append(shown.Attachments,
-			attachment{Name: a.Name, Text: cut(a.Text), Image: a.ImageURL()})
-	}
-	for _, s := range e.Steps {
-		shown.Steps = append(shown.Steps, step{Text: s.Content, Status: s.Status})
+// shortened returns an entry with the parts of its texts that are shown.
+func shortened(e conversation.Entry) conversation.Entry {
+	e.Text = cut(e.Text)
+	e.Attachments = slices.Clone(e.Attachments)
+	for i := range e.Attachments {
+		e.Attachments[i].Text = cut(e.Attachments[i].Text)
 	}
 	if e.Subagent != nil {
-		shown.Title = e.Subagent.Name()
-		for _, inner := range e.Subagent.Entries {
-			shown.Entries = append(shown.Entries, newEntry(inner))
+		inner := *e.Subagent
+		inner.Entries = slices.Clone(inner.Entries)
+		for i := range inner.Entries {
+			inner.Entries[i] = shortened(inner.Entries[i])
 		}
+		e.Subagent = &inner
 	}
 	if e.Call == nil {
-		return shown
+		return e
 	}
-	shown.Title, shown.Status = e.Call.Heading(), e.Call.Status
-	for _, r := range e.Call.Results() {
-		shown.Results = append(shown.Results, cut(r))
+	call := *e.Call
+	call.Texts, call.Diffs, call.Output = call.Results(), slices.Clone(call.Diffs), ""
+	for i := range call.Texts {
+		call.Texts[i] = cut(call.Texts[i])
 	}
-	for _, d := range e.Call.Diffs {
-		d.Old, d.New = cut(d.Old), cut(d.New)
-		shown.Diffs = append(shown.Diffs, diff{Path: d.Path, Lines: d.Lines()})
+	for i, d := range call.Diffs {
+		call.Diffs[i].Old, call.Diffs[i].New = cut(d.Old), cut(d.New)
 	}
-	return shown
+	e.Call = &call
+	return e
 }
-
-func blocks(message string) []conversation.Block { return conversation.Blocks(cut(message)) }
 
 // cut returns the part of a text that is shown.
 func cut(s string) string {

@@ -23,6 +23,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/acp-agent/acp-agent/internal/history/conversation"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -112,7 +113,12 @@ func noPage(w http.ResponseWriter) {
 }
 
 // Asset returns a file of the page, such as style.css, for another page.
-func Asset(name string) ([]byte, error) { return assets.ReadFile("assets/" + name) }
+func Asset(name string) ([]byte, error) {
+	if name == "conversation.css" {
+		return []byte(conversation.Style), nil
+	}
+	return assets.ReadFile("assets/" + name)
+}
 
 // ContentType returns the media type of a file of a page, by its name.
 func ContentType(name string) string {

@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -220,11 +221,36 @@ func TestMistypedAddresses(t *testing.T) {
 
 // view is what the page gets of a part of a conversation.
 type view struct {
-	Entries []struct {
-		Kind, Status, Title string
-		Text                []struct{ Lines [][]struct{ Text string } }
-	}
+	Entries    []tree
 	Unfinished bool
+}
+
+// tree is an element: its tag, its class and what is in it.
+type tree struct {
+	tag, class string
+	children   []tree
+	text       string
+}
+
+func (n *tree) UnmarshalJSON(raw []byte) error {
+	var list []json.RawMessage
+	if json.Unmarshal(raw, &list) != nil {
+		return json.Unmarshal(raw, &n.text)
+	}
+	var attributes map[string]string
+	if err := errors.Join(json.Unmarshal(list[0], &n.tag), json.Unmarshal(list[1], &attributes)); err != nil {
+		return err
+	}
+	n.class = attributes["class"]
+	for _, child := range list[2:] {
+		var one tree
+		if err := json.Unmarshal(child, &one); err != nil {
+			return err
+		}
+		n.children = append(n.children, one)
+		n.text += one.text
+	}
+	return nil
 }
 
 // part is a page of a conversation.
@@ -269,13 +295,14 @@ func TestPagesMakeTheWholeConversation(t *testing.T) {
 		c.get(&v, "entries", "id", "long", "from", p.From, "to", p.To)
 		require.False(t, v.Unfinished)
 		for _, e := range v.Entries {
-			switch e.Kind {
+			kind, status, _ := strings.Cut(e.class, " ")
+			switch kind {
 			case "answer":
-				require.Equal(t, 8, strings.Count(e.Text[0].Lines[0][0].Text, "piece"), "an answer is not torn")
+				require.Equal(t, 8, strings.Count(e.text, "piece"), "an answer is not torn")
 				words++
-			case "toolCall":
-				require.Equal(t, "completed", e.Status)
-				require.NotEmpty(t, e.Title)
+			case "call":
+				require.Equal(t, "completed", status)
+				require.Contains(t, e.text, "completed")
 				calls++
 			}
 		}
@@ -312,14 +339,14 @@ func TestCallsThatEndLaterAreShownOnce(t *testing.T) {
 				var v view
 				c.get(&v, "entries", "id", "one", "from", p.From, "to", p.To)
 				for _, e := range v.Entries {
-					if e.Kind == "toolCall" {
-						calls = append(calls, e.Title+" "+e.Status)
+					if strings.HasPrefix(e.class, "call") {
+						calls = append(calls, e.text)
 						continue
 					}
-					last = e.Text[0].Lines[0][0].Text
+					last = e.children[len(e.children)-1].text
 				}
 			}
-			require.Equal(t, []string{"Slow failed"}, calls)
+			require.Equal(t, []string{"✕Slow failed"}, calls)
 			require.Equal(t, "before after", last)
 		})
 	}

@@ -39,6 +39,8 @@ type Entry struct {
 	Kind Kind
 	// Undone says that a Note tells the user that the last prompt before it was undone.
 	Undone bool
+	// Failed says that a Note tells why a turn failed.
+	Failed bool
 	// Text is the Markdown of a message.
 	Text string
 	// Attachments are the parts of a message that are not text.
@@ -262,17 +264,18 @@ func (r *Reader) Add(stored sessionstore.Update) {
 	}) {
 		return
 	}
-	if stored.Kind == sessionstore.TurnEndUpdate {
-		r.id = turnEnded
-		if note, ok := stored.EndNote(); ok {
-			r.Add(note)
-		}
-		return
-	}
 	var params struct {
 		Update update `json:"update"`
 	}
 	if strictjson.Decode(stored.Raw, &params) != nil {
+		return
+	}
+	if stored.Kind == sessionstore.TurnEndUpdate {
+		r.id = turnEnded
+		if note, ok := stored.EndNote(); ok {
+			r.Add(note)
+			r.entries[len(r.entries)-1].Failed = len(params.Update.Error) > 0
+		}
 		return
 	}
 	switch u := params.Update; stored.Kind {

@@ -152,17 +152,50 @@ func TestHTMLShowsTextAsText(t *testing.T) {
 		`href="javascript`} {
 		require.NotContains(t, page, active)
 	}
-	require.Contains(t, page, `<img src="data:image/png;base64,iVBORw0KGgo=" alt="attached image">`)
+	require.Contains(t, page, `<img src="data:image/png;base64,iVBORw0KGgo=" alt="Attached image image">`)
 	for _, shown := range []string{
-		"<h3>Head</h3>", `<div class="item"><strong>one</strong> <code>x</code></div>`,
+		"<h3>Head</h3>", `<ul dir="auto"><li><strong>one</strong> <code>x</code></li><li>two</li></ul>`,
 		"<pre>if a &lt; b {\n\n}</pre>", "<blockquote>quoted</blockquote>", "<hr>",
-		"<tr><th>a</th><th>b|c</th></tr>", "<tr><td>1</td><td><strong>2</strong></td></tr>\n</table>", "<p>| no | table |</p>",
+		`<tr><th dir="auto">a</th><th class="middle" dir="auto">b|c</th></tr>`, `<tr><td dir="auto">1</td><td class="middle" dir="auto"><strong>2</strong></td></tr></tbody></table>`, "<p>| no | table |</p>",
 		`<p>see <a href="https://example.org/x" rel="noopener noreferrer">it</a>` + "\nand <em>on</em></p>",
-		"<del>-&lt;i&gt;\n</del><ins>+&lt;u&gt;\n</ins>", `<li class="completed">done</li>`,
-		"<dt>Folder 1</dt><dd><code>/c</code></dd>", `<p class="call completed">✓ Read</p>`,
+		"<del>-&lt;i&gt;\n</del><ins>+&lt;u&gt;\n</ins>", `<li class="completed"><span class="mark" aria-hidden="true">✓</span>done<span class="hidden"> (completed)</span></li>`,
+		`<span class="added"> +1</span><span class="removed"> −1</span>`,
+		"<dt>Folder 1</dt><dd><code>/c</code></dd>", `<p class="call completed"><span class="mark" aria-hidden="true">✓</span><span class="title">Read</span>`,
 	} {
 		require.Contains(t, page, shown)
 	}
+}
+
+func TestLists(t *testing.T) {
+	for message, want := range map[string]string{
+		"- a\n  - b\n    continued\n- c":  `<ul dir="auto"><li>a<ul dir="auto"><li>b` + "\n" + `continued</li></ul></li><li>c</li></ul>`,
+		"3. a\n\n4) b\n   * c":            `<ol start="3" dir="auto"><li>a</li><li>b<ul dir="auto"><li>c</li></ul></li></ol>`,
+		"- [ ] a\n- [x] ~~b~~":            `<ul dir="auto"><li class="task">☐ a</li><li class="task">☑ <del>b</del></li></ul>`,
+		"in the year\n1986. Good":         "<p>in the year\n1986. Good</p>",
+		"so:\n1. a\n- b":                  `<p>so:</p><ol start="1" dir="auto"><li>a</li></ol><ul dir="auto"><li>b</li></ul>`,
+		"|a|b|c|\n|:--|--:|:-:|\n|1|2|3|": `<div class="table" tabindex="0" role="region" aria-label="Table"><table><thead><tr><th dir="auto">a</th><th class="end" dir="auto">b</th><th class="middle" dir="auto">c</th></tr></thead><tbody><tr><td dir="auto">1</td><td class="end" dir="auto">2</td><td class="middle" dir="auto">3</td></tr></tbody></table></div>`,
+	} {
+		var b strings.Builder
+		h := &htmlWriter{w: &b}
+		for _, n := range Blocks(message) {
+			h.node(n)
+		}
+		require.Equal(t, want, b.String(), "%q", message)
+	}
+	deep := strings.Builder{}
+	for i := range 2000 {
+		deep.WriteString(strings.Repeat(" ", i) + "- x\n")
+	}
+	require.Less(t, strings.Count(fmt.Sprint(Blocks(deep.String())), "ul"), 2000)
+}
+
+// A turn that failed is told apart from other notes, with the words of the agent.
+func TestFailures(t *testing.T) {
+	r := NewReader()
+	r.Add(sessionstore.TurnEnded("", "429 (slow down)"))
+	node, err := json.Marshal(r.Entries()[0].Node())
+	require.NoError(t, err)
+	require.JSONEq(t, `["section",{"class":"failure"},["h2",{},"The turn failed"],["pre",{},"429 (slow down)"]]`, string(node))
 }
 
 // What a command printed keeps its white space, and is not read as Markdown.
@@ -176,7 +209,7 @@ func TestResultsAreShownAsTheyWere(t *testing.T) {
 			d := Document{Entries: []Entry{{Kind: ToolCall, Call: &call}}}
 			var page, markdown strings.Builder
 			require.NoError(t, WriteHTML(&page, d))
-			require.Contains(t, page.String(), "<pre># a\n    * b</pre>")
+			require.Contains(t, page.String(), `<pre class="result">`+"# a\n    * b</pre>")
 			require.NoError(t, WriteMarkdown(&markdown, d))
 			require.Contains(t, markdown.String(), "\n# a\n    * b\n```")
 		})
@@ -186,7 +219,7 @@ func TestResultsAreShownAsTheyWere(t *testing.T) {
 func TestTablesEndWhereTextBegins(t *testing.T) {
 	for message, want := range map[string]string{
 		"a | b\n--|--\n1 | 2 | 3\n4\n\ntext": "table2 p",
-		"text\n| a |\n|---|\n| 1 |\n- item":  "p table1 li",
+		"text\n| a |\n|---|\n| 1 |\n- item":  "p table1 ul",
 		"| a | b |\n|---|\n| 1 |":            "p",
 		"| a |\n\n|---|":                     "p p",
 		"```\n| a |\n|---|\n```":             "pre",
@@ -194,8 +227,8 @@ func TestTablesEndWhereTextBegins(t *testing.T) {
 	} {
 		var got []string
 		for _, b := range Blocks(message) {
-			if b.Tag == "table" {
-				b.Tag += strconv.Itoa(len(b.Rows) - 1)
+			if b.Tag == "div" { // around a table
+				b.Tag = "table" + strconv.Itoa(len(b.Children[0].Children[1].Children))
 			}
 			got = append(got, b.Tag)
 		}
@@ -239,7 +272,7 @@ func TestPageOnlyAllowsItsOwnStyle(t *testing.T) {
 	require.NoError(t, WriteHTML(&b, Document{}))
 	_, rest, _ := strings.Cut(b.String(), "<style>")
 	style, _, _ := strings.Cut(rest, "</style>")
-	require.Equal(t, documentStyle, style)
+	require.Equal(t, Style, style)
 	hash := sha256.Sum256([]byte(style))
 	require.Contains(t, b.String(), "default-src 'none'; img-src data:; style-src 'sha256-"+
 		base64.StdEncoding.EncodeToString(hash[:])+"'")

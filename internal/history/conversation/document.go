@@ -40,16 +40,11 @@ func (d Diff) Lines() []string {
 	return slices.Collect(strings.Lines(hunks))
 }
 
-// mark returns a character for a call's status.
-func (c *Call) mark() string {
-	switch c.Status {
-	case "completed":
-		return "✓"
-	case "failed":
-		return "✗"
-	}
-	return "·"
-}
+// mark returns a character for the status of a call or a step.
+func mark(status string) string { return cmp.Or(marks[status], "·") }
+
+// marks are the characters for the statuses.
+var marks = map[string]string{"completed": "✓", "failed": "✕", "in_progress": "…"}
 
 // mark returns a step's checkbox in Markdown.
 func (s Step) mark() string {
@@ -137,7 +132,7 @@ func (m *markdownWriter) entry(e Entry) {
 }
 
 func (m *markdownWriter) call(c *Call) {
-	title := c.mark() + " " + c.Heading()
+	title := mark(c.Status) + " " + c.Heading()
 	if len(c.texts())+len(c.Diffs) == 0 {
 		m.printf("\n- %s\n", escaped(title))
 		return

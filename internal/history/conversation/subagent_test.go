@@ -75,8 +75,8 @@ func TestSubagentsStandWhereTheyBegan(t *testing.T) {
 	for write, want := range map[string][]string{
 		"markdown": {"<details><summary>Subagent: Seeker</summary>\n\n#### Task\n\nLook\n\n" +
 			"#### Agent\n\nI look.\n", "<summary>Subagent: Helper</summary>\n\n#### Agent\n\nfound\n"},
-		"html": {"<summary>Subagent: Seeker</summary>\n<section class=\"prompt\"><h2>Task</h2>",
-			"<summary>Subagent: Helper</summary>\n"},
+		"html": {"<summary>Subagent: Seeker</summary><article class=\"prompt\"><h2>Task</h2>",
+			"<summary>Subagent: Helper</summary>"},
 	} {
 		var b strings.Builder
 		if write == "html" {

@@ -74,6 +74,20 @@ func (r *Reader) Line(line string) Line {
 	return Line{Text: line}
 }
 
+// Numbered returns the parts of a line that begins like an item of a numbered list. A Paragraph may
+// begin so too, with a number that is part of a sentence.
+func Numbered(line string) (indent, number, text string, ok bool) {
+	start := strings.TrimLeft(line, " ")
+	if len(line) > MaxLine || start == "" || start[0] < '0' || start[0] > '9' {
+		return "", "", "", false
+	}
+	parts := syntax().number.FindStringSubmatch(line)
+	if parts == nil {
+		return "", "", "", false
+	}
+	return parts[1], parts[2], parts[3], true
+}
+
 // Open returns the fence that ends the block of code that the last line is in, "" if it is in none.
 func (r *Reader) Open() string { return r.fence }
 
@@ -86,6 +100,7 @@ const (
 	Monospace
 	Strong
 	Emphasis
+	Struck
 	Link // to the span's URL
 )
 
@@ -112,7 +127,7 @@ func Spans(text string) []Span {
 	}
 	end := 0
 	var marked [][]int
-	if strings.ContainsAny(text, "`*_[\\") {
+	if strings.ContainsAny(text, "`*_[~\\") {
 		marked = syntax().inline.FindAllStringSubmatchIndex(text, -1)
 	}
 	for _, at := range marked {
@@ -133,8 +148,10 @@ func Spans(text string) []Span {
 			add(Span{Style: Emphasis, Text: Text(group(5) + group(6))})
 		case group(7) != "":
 			add(Span{Style: Link, Text: group(7), URL: group(8)})
+		case group(9) != "":
+			add(Span{Style: Struck, Text: Text(group(9))})
 		default:
-			add(Span{Text: group(9)})
+			add(Span{Text: group(10)})
 		}
 	}
 	add(Span{Text: text[end:]})
@@ -154,7 +171,7 @@ func Text(text string) string {
 }
 
 // syntaxes are the expressions of what a line can be.
-type syntaxes struct{ fence, heading, item, quote, rule, inline *regexp.Regexp }
+type syntaxes struct{ fence, heading, item, number, quote, rule, inline *regexp.Regexp }
 
 // syntax is compiled on first use to keep the start of the program fast.
 var syntax = sync.OnceValue(func() syntaxes {
@@ -162,12 +179,14 @@ var syntax = sync.OnceValue(func() syntaxes {
 		fence:   regexp.MustCompile("^ {0,3}(```+|~~~+)[^`]*$"),
 		heading: regexp.MustCompile(`^#{1,6} +(.*?)[ #]*$`),
 		item:    regexp.MustCompile(`^( *)[-*+] +(.*)$`),
+		number:  regexp.MustCompile(`^( *)(\d{1,9})[.)] +(.*)$`),
 		quote:   regexp.MustCompile(`^> ?(.*)$`),
 		rule:    regexp.MustCompile(`^ {0,3}(-( *-){2,}|\*( *\*){2,}|_( *_){2,}) *$`),
 		inline: regexp.MustCompile("``+ ?(.+?) ?``+|`([^`]+)`|" + // code
 			`\*\*(\S(?:.*?\S)?)\*\*|__(\S(?:.*?\S)?)__\b|` + // strong
 			`\*([^\s*](?:[^*]*[^\s*])?)\*|\b_([^\s_](?:[^_]*[^\s_])?)_\b|` + // emphasis
 			`\[([^\]]+)\]\(([^)\s]+)\)|` + // link
+			`~~(\S(?:.*?\S)?)~~|` + // struck out
 			`\\([[:punct:]])`),
 	}
 })

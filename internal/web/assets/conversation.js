@@ -1,5 +1,5 @@
 // One session: what was said in it, and what is known about it.
-import { chips, code, count, every, failed, get, h, say, visible } from "./dom.js";
+import { build, chips, code, count, every, failed, get, h, update, visible } from "./dom.js";
 import { Pages } from "./pages.js";
 
 // showConversation shows a session. If options say at, role and words of a message, it shows that.
@@ -77,7 +77,7 @@ export async function showConversation(main, id, signal, options) {
 
 // Segments are numbered from this bit of a place on: see the server's type place.
 const segment = 2 ** 16;
-const kindOf = { user: "prompt", agent: "answer", thought: "thought", tool: "toolCall" };
+const kindOf = { user: "prompt", agent: "answer", thought: "thought", tool: "call" };
 
 // showMessage scrolls to a message that begins in the segment at a place, and selects its first word.
 async function showMessage(pages, id, options, signal) {
@@ -87,9 +87,8 @@ async function showMessage(pages, id, options, signal) {
     const { from, to } = item.page;
     const { entries } = await get("entries", { id, from, to }, signal);
     const i = entries.findIndex((e) => {
-      if (e.kind !== kind) return false;
-      const { textContent } = entry(e);
-      return words.every((word) => textContent.includes(word));
+      const shown = build(e);
+      return shown.classList.contains(kind) && words.every((word) => shown.textContent.includes(word));
     });
     if (i < 0) continue;
     await pages.reveal(item);
@@ -119,7 +118,7 @@ function select(pages, element, word) {
   selection.addRange(range);
 }
 
-// fill puts the entries of a page into its element. Those that have not changed stay as they are.
+// fill puts the entries of a page into its element.
 async function fill(item, id, signal) {
   const { from, to } = item.page;
   const { element } = item;
@@ -127,107 +126,11 @@ async function fill(item, id, signal) {
     const { entries, unfinished } = await get("entries", { id, from, to }, signal);
     if (item.page.to !== to || item.element !== element) return; // there is a newer answer, or element
     item.unfinished = unfinished;
-    const content = entries.map((e) => JSON.stringify(e)), old = item.content ?? [];
     element.querySelector(".empty")?.remove();
-    entries.forEach((e, i) => {
-      if (old[i] === content[i]) return;
-      const shown = element.children[i], node = entry(e);
-      if (!shown) element.append(node);
-      else {
-        if (shown.open) node.open = true;
-        shown.replaceWith(node);
-      }
-    });
-    while (element.children.length > entries.length) element.lastChild.remove();
-    item.content = content;
+    update(element, item.content ?? [], entries);
+    item.content = entries;
   } catch (error) {
     if (error.name !== "AbortError") element.replaceChildren(failed(error, () => fill(item, id, signal)));
-  }
-}
-
-const marks = { completed: "✓", failed: "✕", in_progress: "…", pending: "·" };
-
-function entry(e, asker = "You") {
-  switch (e.kind) {
-    case "prompt":
-    case "answer":
-      return h("article", { class: e.kind }, h("h2", {}, e.kind === "prompt" ? asker : "Agent"), blocks(e.text), (e.attachments ?? []).map(attachment));
-    case "thought":
-      return h("details", { class: "thought" }, h("summary", {}, "Thought"), blocks(e.text));
-    case "compaction":
-      return h("details", { class: "compaction" }, h("summary", {}, "Compaction"), blocks(e.text));
-    case "note":
-      return h("p", { class: "note" }, lines(e.text));
-    case "plan":
-      return h("section", { class: "plan", "aria-label": "Plan" }, h("h3", {}, "Plan"),
-        blocks(e.text), h("ol", { dir: "auto" }, (e.steps ?? []).map((s) => h("li", { class: s.status }, h("span", { class: "mark", "aria-hidden": "true" }, marks[s.status] ?? "·"), s.text,
-          h("span", { class: "hidden" }, ` (${s.status.replace("_", " ")})`)))));
-    case "subagent":
-      return h("details", { class: "subagent" }, h("summary", {}, `Subagent: ${e.title}`), (e.entries ?? []).map((inner) => entry(inner, "Task")));
-    default:
-      return call(e);
-  }
-}
-
-function call(e) {
-  const title = [h("span", { class: "mark", "aria-hidden": "true" }, marks[e.status] ?? "·"), h("span", { class: "title" }, e.title || "Tool call"),
-    h("span", { class: e.status === "completed" ? "hidden" : "state" }, ` ${e.status ?? ""}`.replace("_", " "))];
-  if (!e.results && !e.diffs) return h("p", { class: `call ${e.status}` }, title);
-  return h("details", { class: `call ${e.status}` }, h("summary", {}, title),
-    (e.diffs ?? []).map((d) => h("figure", {}, h("figcaption", {}, d.path), code(h("pre", { class: "diff" }, d.lines.map(line)), `--- ${d.path}\n+++ ${d.path}\n${d.lines.join("")}`))),
-    (e.results ?? []).map((r) => code(h("pre", { class: "result" }, r))));
-}
-
-function line(text) {
-  return h({ "+": "ins", "-": "del" }[text[0]] ?? "span", { class: text.startsWith("@@") && "place" }, text);
-}
-
-function attachment(a) {
-  if (a.image) return h("figure", {}, h("img", { src: a.image, alt: `Attached image ${a.name}` }));
-  if (a.text) return h("details", {}, h("summary", {}, a.name), h("pre", {}, a.text));
-  return h("p", { class: "attached" }, a.name);
-}
-
-const tags = ["p", "h3", "blockquote"];
-
-// blocks returns the elements for the Markdown of a message.
-function blocks(list) {
-  const shown = [];
-  for (const block of list ?? []) {
-    if (block.tag === "hr") shown.push(h("hr"));
-    else if (block.tag === "table") shown.push(table(block.rows));
-    else if (block.tag === "pre") shown.push(code(h("pre", {}, lines([block]))));
-    else if (block.tag !== "li") shown.push(h(tags.includes(block.tag) ? block.tag : "p", {}, lines([block])));
-    else {
-      const last = shown[shown.length - 1];
-      const items = last?.tagName === "UL" ? last : h("ul", { dir: "auto" });
-      if (items !== last) shown.push(items);
-      items.append(h("li", {}, lines([block])));
-    }
-  }
-  return shown;
-}
-
-// table returns a table, of which the first row is the head. Who has no mouse can scroll it.
-function table(rows) {
-  const [head, ...body] = rows.map((row, i) => h("tr", {}, row.map((cell) => h(i > 0 ? "td" : "th", { dir: "auto" }, cell.map(span)))));
-  return h("div", { class: "table", tabindex: "0", role: "region", "aria-label": "Table" }, h("table", {}, h("thead", {}, head), h("tbody", {}, body)));
-}
-
-function lines(list) {
-  return (list ?? []).flatMap((block) => block.lines.flatMap((spans, i) => [i > 0 && "\n", ...spans.map(span)]));
-}
-
-function span(s) {
-  switch (s.tag) {
-    case "code":
-    case "strong":
-    case "em":
-      return h(s.tag, {}, s.text);
-    case "a":
-      return h("a", { href: s.url, target: "_blank", rel: "noopener noreferrer" }, s.text);
-    default:
-      return document.createTextNode(s.text);
   }
 }
 

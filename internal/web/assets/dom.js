@@ -12,6 +12,37 @@ export function h(tag, properties = {}, ...children) {
   return element;
 }
 
+// What a conversation is made of: a server that says otherwise is not obeyed.
+const tags = new Set("a article blockquote code del details div em figcaption figure h2 h3 hr img ins li ol p pre section span strong summary table tbody td th thead tr ul".split(" "));
+const attributes = { href: /^https?:/, src: /^data:image\/(png|jpeg|gif|webp);/, "aria-hidden": /./, "aria-label": /./, alt: /./, class: /./, dir: /./, rel: /./, role: /./, start: /./, tabindex: /./ };
+
+// build returns the element for a text, or for a list of a tag, an object with attributes and children.
+export function build(tree) {
+  if (typeof tree === "string") return document.createTextNode(tree);
+  const [tag, properties, ...children] = tree;
+  const allowed = Object.entries(properties).filter(([name, value]) => attributes[name]?.test(value));
+  if (tag === "a") allowed.push(["target", "_blank"]);
+  const element = h(tags.has(tag) ? tag : "span", Object.fromEntries(allowed), children.map(build));
+  if (tag !== "pre") return element;
+  const path = children.length > 0 && properties.class === "diff" && ((name) => `--- ${name}\n+++ ${name}\n`);
+  return code(element, path && ((shown) => path(shown.closest("figure").firstChild.textContent) + shown.textContent));
+}
+
+// update changes the children of an element from some trees to others. What is the same stays as it is.
+export function update(element, from, to) {
+  to.forEach((tree, i) => {
+    const old = from[i], node = element.childNodes[i];
+    if (!node || old === undefined) element.append(build(tree));
+    else if (JSON.stringify(old) === JSON.stringify(tree)) return;
+    else if (typeof tree === "string" || tree[0] !== old[0] || tree[0] === "pre" || JSON.stringify(old[1]) !== JSON.stringify(tree[1])) {
+      const made = build(tree);
+      if (node.open) made.open = true;
+      node.replaceWith(made);
+    } else update(node, old.slice(2), tree.slice(2));
+  });
+  while (element.childNodes.length > to.length) element.lastChild.remove();
+}
+
 // svg returns an element of an SVG image.
 export function svg(tag, attributes = {}, ...children) {
   const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
@@ -58,11 +89,12 @@ export function chips(folders) {
     names.indexOf(names[i]) === names.lastIndexOf(names[i]) && names[i] ? names[i] : folder.split(/[\\/]/).slice(-2).join("/")));
 }
 
-// code returns a pre with a button that copies a text: what it shows, unless there is another.
-export function code(pre, text = pre.textContent) {
+// code returns a pre with a button that copies a text: what it shows, unless there is another, which
+// may be a function of the pre.
+export function code(pre, text) {
   const button = h("button", {
     class: "copy", click: async () => {
-      await navigator.clipboard.writeText(text);
+      await navigator.clipboard.writeText(typeof text === "function" ? text(pre) : text || pre.textContent);
       say("Copied");
       button.textContent = "Copied";
       setTimeout(() => { button.textContent = "Copy"; }, 2000);

@@ -28,7 +28,7 @@ func Serve(w http.ResponseWriter, r *http.Request) {
 	}
 	name := cmp.Or(strings.TrimPrefix(path.Clean(r.URL.Path), "/"), "index.html")
 	content, err := assets.ReadFile("assets/" + name)
-	if err != nil && (name == "dom.js" || name == "style.css") {
+	if err != nil && (name == "dom.js" || path.Ext(name) == ".css") {
 		content, err = web.Asset(name)
 	}
 	if err != nil {

@@ -1,0 +1,83 @@
+package conversation
+
+import (
+	"encoding/json"
+	"fmt"
+	"html"
+	"io"
+)
+
+// Node is an element of a page with its children, or text if it has no tag. Pages in a browser make
+// elements of its JSON, and exported pages contain it as HTML, so both show the same.
+type Node struct {
+	Tag, Text  string
+	Attributes []string // names and values in turn
+	Children   []Node
+}
+
+// element returns an element. class may be "".
+func element(tag, class string, children ...Node) Node {
+	n := Node{Tag: tag, Children: children}
+	if class != "" {
+		n.Attributes = []string{"class", class}
+	}
+	return n
+}
+
+// words returns a text.
+func words(s string) Node { return Node{Text: s} }
+
+// with returns n with more attributes.
+func (n Node) with(attributes ...string) Node {
+	n.Attributes = append(n.Attributes, attributes...)
+	return n
+}
+
+// MarshalJSON returns a string, or a list of the tag, an object with the attributes and the children.
+func (n Node) MarshalJSON() ([]byte, error) {
+	if n.Tag == "" {
+		return json.Marshal(n.Text)
+	}
+	attributes := make(map[string]string, len(n.Attributes)/2)
+	for i := 0; i < len(n.Attributes); i += 2 {
+		attributes[n.Attributes[i]] = n.Attributes[i+1]
+	}
+	list := []any{n.Tag, attributes}
+	for _, child := range n.Children {
+		list = append(list, child)
+	}
+	return json.Marshal(list)
+}
+
+// htmlWriter writes HTML. It keeps the first error. A template would link the methods of all types
+// into the program, which makes it a fifth larger.
+type htmlWriter struct {
+	w   io.Writer
+	err error
+}
+
+// raw writes HTML.
+func (h *htmlWriter) raw(format string, args ...any) {
+	if h.err == nil {
+		_, h.err = fmt.Fprintf(h.w, format, args...)
+	}
+}
+
+// node writes an element or a text.
+func (h *htmlWriter) node(n Node) {
+	if n.Tag == "" {
+		h.raw("%s", html.EscapeString(n.Text))
+		return
+	}
+	h.raw("<%s", n.Tag)
+	for i := 0; i < len(n.Attributes); i += 2 {
+		h.raw(` %s="%s"`, n.Attributes[i], html.EscapeString(n.Attributes[i+1]))
+	}
+	h.raw(">")
+	for _, child := range n.Children {
+		h.node(child)
+	}
+	if n.Tag != "hr" && n.Tag != "img" {
+		h.raw("</%s>", n.Tag)
+	}
+}
