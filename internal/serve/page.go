@@ -15,7 +15,6 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text/pause"
 	"github.com/acp-agent/acp-agent/internal/text/secret"
 	"github.com/acp-agent/acp-agent/internal/web"
-	"github.com/acp-agent/acp-agent/internal/web/page"
 )
 
 // A browser sends its cookies to every port of the host, so a cookie alone may come from any
@@ -41,11 +40,12 @@ const wrongCodesPerMinute = 30
 // addPage makes the server serve the page for browsers, whose connections are those of devices.
 func (s *Server) addPage(mux *http.ServeMux) {
 	wrong := rate.NewLimiter(rate.Every(time.Minute/wrongCodesPerMinute), wrongCodesPerMinute)
-	mux.HandleFunc("/", page.Serve)
+	mux.HandleFunc("/", web.ServePage)
 	mux.HandleFunc("POST /pair", s.forPage(func(w http.ResponseWriter, r *http.Request) {
 		s.pairDevice(w, r, wrong)
 	}))
-	mux.HandleFunc("POST /me", s.forPage(s.describeDevice))
+	mux.HandleFunc("POST /me", s.forDevice(s.describeDevice))
+	mux.HandleFunc("POST /api/{name}", s.forDevice(s.answerPage))
 	mux.HandleFunc("POST /leave", s.forPage(s.removeDevice))
 }
 
@@ -131,22 +131,49 @@ func (s *Server) pairDevice(w http.ResponseWriter, r *http.Request, wrong *rate.
 	}
 }
 
-// describeDevice tells the page whose device it runs on, what that may do, and which other devices
-// the user has.
-func (s *Server) describeDevice(w http.ResponseWriter, r *http.Request) {
-	account, token, err := s.who(r)
-	var tokens []Token
-	if err == nil {
-		tokens, err = s.options.Tokens.Of(account.Name)
-	}
-	switch {
-	case errors.Is(err, errInvalid), errors.Is(err, errNobody):
-		http.Error(w, "this browser is not paired", http.StatusUnauthorized)
+// forDevice returns a handler for requests of the page on a device that is paired.
+func (s *Server) forDevice(
+	next func(http.ResponseWriter, *http.Request, Account, Token),
+) http.HandlerFunc {
+	return s.forPage(func(w http.ResponseWriter, r *http.Request) {
+		account, token, err := s.who(r)
+		switch {
+		case errors.Is(err, errInvalid), errors.Is(err, errNobody):
+			http.Error(w, "this browser is not paired", http.StatusUnauthorized)
+		case err != nil:
+			s.cannotRead(w, err)
+		default:
+			next(w, r, account, token)
+		}
+	})
+}
+
+// cannotRead answers a request for what the files of users and tokens say.
+func (s *Server) cannotRead(w http.ResponseWriter, err error) {
+	s.options.Log.Error("cannot read the devices of a user", "error", err)
+	http.Error(w, "the server cannot read its devices; its log says why",
+		http.StatusServiceUnavailable)
+}
+
+// answerPage answers what the page asks about the sessions of the user, whatever the device may do
+// besides.
+func (s *Server) answerPage(w http.ResponseWriter, r *http.Request, account Account, _ Token) {
+	user, err := s.user(account.Name)
+	if err != nil {
+		s.cannotRead(w, err)
 		return
-	case err != nil:
-		s.options.Log.Error("cannot read the devices of a user", "error", err)
-		http.Error(w, "the server cannot read its devices; its log says why",
-			http.StatusServiceUnavailable)
+	}
+	web.Options{Store: user.Store, Workspace: user.Workspace}.Answer(w, r)
+}
+
+// describeDevice tells the page whose device it runs on, what that may do, in which folders the
+// user's sessions must be, and which other devices the user has.
+func (s *Server) describeDevice(
+	w http.ResponseWriter, r *http.Request, account Account, token Token,
+) {
+	tokens, err := s.options.Tokens.Of(account.Name)
+	if err != nil {
+		s.cannotRead(w, err)
 		return
 	}
 	others := []map[string]any{}
@@ -159,6 +186,7 @@ func (s *Server) describeDevice(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(map[string]any{ // fails only if the page has left
 		"user": account.Name, "role": cmp.Or(token.Role, Full), "label": token.Label, "devices": others,
+		"within": account.Within.Strings(),
 	})
 }
 

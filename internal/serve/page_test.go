@@ -159,6 +159,36 @@ func TestPairing(t *testing.T) {
 	require.False(t, h.knows(phone))
 }
 
+// The page reads what is stored of its user's sessions, and of nobody else's.
+func TestDevicesReadTheirUsersSessions(t *testing.T) {
+	h := start(t, withPage)
+	own, dir := "http://"+h.address, t.TempDir()
+	made := map[string]string{}
+	for _, name := range []string{"ana", "bob"} {
+		e := connect(t, "ws://"+h.address, h.add(name, dir)).initialize()
+		var session struct{ SessionID string }
+		require.NoError(t, json.Unmarshal(e.open(dir).Result, &session))
+		made[name] = session.SessionID
+	}
+	phone := h.pair("ana", Watch)
+	status := func(name, origin string, d device) int { return h.post("/api/"+name, origin, "", d).StatusCode }
+	require.Equal(t, http.StatusOK, status("sessions", own, phone))
+	require.Equal(t, http.StatusOK, status("session?id="+made["ana"], own, phone))
+	require.Equal(t, http.StatusNotFound, status("session?id="+made["bob"], own, phone))
+	require.Equal(t, http.StatusNotFound, status("context?id="+made["bob"], own, phone))
+	require.NotEqual(t, http.StatusOK, status("messages?name=/etc/passwd&from=0", own, phone))
+	require.Equal(t, http.StatusNotFound, status("none", own, phone))
+	require.Equal(t, http.StatusForbidden, status("sessions", "https://evil.example", phone))
+	require.Equal(t, http.StatusForbidden, status("sessions", "", phone))
+	require.Equal(t, http.StatusUnauthorized, status("sessions", own, device{phone.proof, nil}))
+	require.Equal(t, http.StatusUnauthorized, status("sessions", own, device{newDevice().proof, phone.cookies}))
+	code, _ := h.get("/api/sessions", "")
+	require.NotEqual(t, http.StatusOK, code)
+	body, err := io.ReadAll(h.post("/me", own, "", phone).Body)
+	require.NoError(t, err)
+	require.Contains(t, string(body), `"within":["`+dir+`"]`)
+}
+
 // Whoever listens on another port of the host gets the cookies of the browser, and sends what a
 // browser would not. Go's jar of cookies does not tell ports apart either.
 func TestOtherPortsGetNoSession(t *testing.T) {
@@ -265,7 +295,7 @@ func TestPairingIsLimited(t *testing.T) {
 // Other sites can neither show the page nor be it, and there is none without the option.
 func TestPageIsProtected(t *testing.T) {
 	h := start(t, withPage)
-	for path, kind := range map[string]string{"/": "html", "/app.js": "javascript", "/dom.js": "javascript", "/style.css": "css"} {
+	for path, kind := range map[string]string{"/": "html", "/page.js": "javascript", "/dom.js": "javascript", "/style.css": "css"} {
 		w := httptest.NewRecorder()
 		r := httptest.NewRequest(http.MethodGet, path, nil)
 		r.Host = "localhost:8765"
@@ -284,7 +314,7 @@ func TestPageIsProtected(t *testing.T) {
 	status, _ := h.get("/../server.go", "")
 	require.NotEqual(t, http.StatusOK, status)
 	plain := start(t)
-	for _, path := range []string{"/", "/app.js"} {
+	for _, path := range []string{"/", "/page.js"} {
 		status, _ := plain.get(path, "")
 		require.Equal(t, http.StatusNotFound, status)
 	}

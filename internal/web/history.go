@@ -78,7 +78,7 @@ func (p page) isFull(before, kind sessionstore.Kind) bool {
 
 // pages returns the pages of a history from a place on, which must be where one begins. More says
 // that there are more than are returned.
-func (s *Server) pages(ctx context.Context, q url.Values) (any, error) {
+func (o Options) pages(ctx context.Context, q url.Values) (any, error) {
 	from, err := placeOf(q, "from")
 	if err != nil {
 		return nil, err
@@ -89,7 +89,7 @@ func (s *Server) pages(ctx context.Context, q url.Values) (any, error) {
 		before sessionstore.Kind
 		seen   int
 	)
-	history := s.options.Store.Segments(ctx, sessionstore.ID(q.Get("id")), from.segment()-1)
+	history := o.Store.Segments(ctx, sessionstore.ID(q.Get("id")), from.segment()-1)
 	for at, u := range updates(history, &err) {
 		if at < from {
 			continue
@@ -118,7 +118,7 @@ func (s *Server) pages(ctx context.Context, q url.Values) (any, error) {
 }
 
 // entries returns what a page shows. Calls are shown in their last state, where they began.
-func (s *Server) entries(ctx context.Context, q url.Values) (any, error) {
+func (o Options) entries(ctx context.Context, q url.Values) (any, error) {
 	from, err := placeOf(q, "from")
 	if err != nil {
 		return nil, err
@@ -129,10 +129,10 @@ func (s *Server) entries(ctx context.Context, q url.Values) (any, error) {
 	}
 	id, near := sessionstore.ID(q.Get("id")), max(from.segment()-around-1, 0)
 	r := conversation.NewReader()
-	err = s.read(ctx, r, id, near, from, to)
+	err = o.read(ctx, r, id, near, from, to)
 	if again := r.Again(); err == nil && again != nil && near > 0 {
 		r = again
-		err = s.read(ctx, r, id, 0, from, to)
+		err = o.read(ctx, r, id, 0, from, to)
 	}
 	if err != nil {
 		return nil, err
@@ -144,13 +144,36 @@ func (s *Server) entries(ctx context.Context, q url.Values) (any, error) {
 	return map[string]any{"entries": shown, "unfinished": r.Unfinished()}, nil
 }
 
+// prompt returns the last prompt of a session, to send it again.
+func (o Options) prompt(ctx context.Context, q url.Values) (any, error) {
+	var (
+		err    error
+		before sessionstore.Kind
+		last   = conversation.NewReader()
+	)
+	history := o.Store.Segments(ctx, sessionstore.ID(q.Get("id")), 0)
+	for _, u := range updates(history, &err) {
+		if u.Kind == sessionstore.UserMessageChunk {
+			if before != u.Kind {
+				last = conversation.NewReader()
+			}
+			last.Add(u)
+		}
+		before = u.Kind
+	}
+	for _, e := range last.Entries() {
+		return map[string]string{"text": e.Text}, err
+	}
+	return map[string]string{}, err
+}
+
 // read feeds r the updates in [from, to). It starts at segment after, so that r knows calls begun
 // before from, and continues past to until all calls have ended.
-func (s *Server) read(
+func (o Options) read(
 	ctx context.Context, r *conversation.Reader, id sessionstore.ID, after int64, from, to place,
 ) (err error) {
 	behind := 0
-	for at, u := range updates(s.options.Store.Segments(ctx, id, after), &err) {
+	for at, u := range updates(o.Store.Segments(ctx, id, after), &err) {
 		switch {
 		case at < from:
 			r.Before(u)

@@ -1,6 +1,9 @@
-// Package web serves a page on which people read their sessions and traces. It only reads.
+// Package web has the pages on which people see their sessions in a browser: one of a machine's own
+// sessions and traces, which only reads ([Server]), and one of a server ([ServePage]). The latter is
+// a client of ACP over WebSocket besides, at the path /acp of the server that serves it, to answer
+// questions and to send prompts. What was said is read from the store in both.
 //
-// The page is static: HTML, styles and modules of JavaScript below assets, which show what they get
+// A page is static: HTML, styles and modules of JavaScript below assets, which show what they get
 // as JSON. They make elements with text in them and never parse HTML, so whatever a session
 // contains is shown as text. The policy of the page allows nothing else.
 //
@@ -40,7 +43,7 @@ type Options struct {
 	Traces []string
 	// Workspace limits the folders in which instructions and skills are looked for.
 	Workspace workspace.Options
-	// Details returns what the record of a session says in a form of its agent.
+	// Details returns what the record of a session says in a form of its agent. It may be nil.
 	Details func(sessionstore.Session) Details
 }
 
@@ -67,38 +70,48 @@ type Server struct {
 func New(address string, o Options) *Server {
 	s := &Server{options: o, host: address, path: "/" + strings.ToLower(rand.Text()[:12]) + "/",
 		token: rand.Text(), mux: http.NewServeMux()}
-	s.mux.HandleFunc("/", asset)
-	s.handle("sessions", s.sessions)
-	s.handle("facets", s.facets)
-	s.handle("search", s.search)
-	s.handle("session", s.session)
-	s.handle("context", s.context)
-	s.handle("pages", s.pages)
-	s.handle("entries", s.entries)
-	s.handle("traces", s.traces)
-	s.handle("messages", s.messages)
-	s.handle("message", s.message)
+	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		if !serveAsset(w, r, "index.html") {
+			noPage(w)
+		}
+	})
+	s.mux.HandleFunc("/api/{name}", o.Answer)
 	return s
 }
 
 // URL returns the address of the page with the token. Whoever has it can read all sessions.
 func (s *Server) URL() string { return "http://" + s.host + s.path + "?token=" + s.token }
 
-// asset answers with a file of the page.
-func asset(w http.ResponseWriter, r *http.Request) {
-	name := cmp.Or(strings.TrimPrefix(r.URL.Path, "/"), "index.html")
-	content, err := Asset(name)
-	if err != nil {
-		noPage(w)
-		return
+// ServePage answers with a file of the page on which people follow the sessions of a server, answer
+// questions and send prompts.
+func ServePage(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		w.Header().Set("Allow", "GET, HEAD")
+		http.Error(w, "files of the page are only read", http.StatusMethodNotAllowed)
+	case !serveAsset(w, r, "page.html"):
+		http.NotFound(w, r)
 	}
-	w.Header().Set("Content-Type", ContentType(name))
-	_, _ = w.Write(content)
+}
+
+// serveAsset answers with a file of a page, whose first one is start, and reports whether there is
+// such a file.
+func serveAsset(w http.ResponseWriter, r *http.Request, start string) bool {
+	name := cmp.Or(strings.TrimPrefix(path.Clean(r.URL.Path), "/"), start)
+	content, err := assets.ReadFile("assets/" + name)
+	if name == "conversation.css" {
+		content, err = []byte(conversation.Style), nil
+	}
+	if err == nil {
+		w.Header().Set("Content-Type", contentType(name))
+		_, _ = w.Write(content) // fails only if the browser has left
+	}
+	return err == nil
 }
 
 // noPage answers for an address that was mistyped.
 func noPage(w http.ResponseWriter) {
-	w.Header().Set("Content-Type", ContentType(".html"))
+	w.Header().Set("Content-Type", contentType(".html"))
 	w.WriteHeader(http.StatusNotFound)
 	_, _ = io.WriteString(w, `<!DOCTYPE html>
 <html lang="en">
@@ -112,16 +125,8 @@ func noPage(w http.ResponseWriter) {
 `)
 }
 
-// Asset returns a file of the page, such as style.css, for another page.
-func Asset(name string) ([]byte, error) {
-	if name == "conversation.css" {
-		return []byte(conversation.Style), nil
-	}
-	return assets.ReadFile("assets/" + name)
-}
-
-// ContentType returns the media type of a file of a page, by its name.
-func ContentType(name string) string {
+// contentType returns the media type of a file of a page, by its name.
+func contentType(name string) string {
 	kind := map[string]string{".html": "html", ".css": "css", ".js": "javascript"}[path.Ext(name)]
 	return "text/" + kind + "; charset=utf-8"
 }
@@ -204,17 +209,28 @@ func (s *Server) isToken(token string) bool {
 	return subtle.ConstantTimeCompare([]byte(token), []byte(s.token)) == 1
 }
 
-// handle answers requests for a name with the JSON of what answer returns.
-func (s *Server) handle(name string, answer func(context.Context, url.Values) (any, error)) {
-	s.mux.HandleFunc("/api/"+name, func(w http.ResponseWriter, r *http.Request) {
-		result, err := answer(r.Context(), r.URL.Query())
-		w.Header().Set("Content-Type", "application/json")
-		if err != nil {
-			w.WriteHeader(status(err))
-			result = map[string]string{"error": text.Plain(err.Error())}
-		}
-		_ = json.NewEncoder(w).Encode(result) // fails only if the page has left
-	})
+// answers are what a page may ask for.
+var answers = map[string]func(Options, context.Context, url.Values) (any, error){
+	"sessions": Options.sessions, "facets": Options.facets, "search": Options.search,
+	"session": Options.session, "context": Options.context, "prompt": Options.prompt,
+	"pages": Options.pages, "entries": Options.entries,
+	"traces": Options.traces, "messages": Options.messages, "message": Options.message,
+}
+
+// Answer answers what a page asks for by {name} in the path, with JSON.
+func (o Options) Answer(w http.ResponseWriter, r *http.Request) {
+	answer, ok := answers[r.PathValue("name")]
+	if !ok {
+		noPage(w)
+		return
+	}
+	result, err := answer(o, r.Context(), r.URL.Query())
+	w.Header().Set("Content-Type", "application/json")
+	if err != nil {
+		w.WriteHeader(status(err))
+		result = map[string]string{"error": text.Plain(err.Error())}
+	}
+	_ = json.NewEncoder(w).Encode(result) // fails only if the page has left
 }
 
 // status returns the HTTP status for an error.

@@ -82,14 +82,14 @@ type list struct {
 }
 
 // sessions returns the sessions that match the filters, those with the newest activity first.
-func (s *Server) sessions(ctx context.Context, filter url.Values) (any, error) {
-	found, err := s.matching(ctx, filter)
+func (o Options) sessions(ctx context.Context, filter url.Values) (any, error) {
+	found, err := o.matching(ctx, filter)
 	if err != nil {
 		return nil, err
 	}
 	for i := range found.Sessions {
 		one := &found.Sessions[i]
-		if one.Cost, err = s.cost(ctx, sessionstore.ID(one.ID)); err != nil {
+		if one.Cost, err = o.cost(ctx, sessionstore.ID(one.ID)); err != nil {
 			return nil, err
 		}
 	}
@@ -97,8 +97,8 @@ func (s *Server) sessions(ctx context.Context, filter url.Values) (any, error) {
 }
 
 // cost returns what a session has cost, as its agent has reported it.
-func (s *Server) cost(ctx context.Context, id sessionstore.ID) (amounts []string, err error) {
-	sums, err := s.options.Store.Sums(ctx, sessionstore.ChargeQuery{
+func (o Options) cost(ctx context.Context, id sessionstore.ID) (amounts []string, err error) {
+	sums, err := o.Store.Sums(ctx, sessionstore.ChargeQuery{
 		Session: id, Meter: sessionstore.CostMeter})
 	total := map[string]float64{}
 	for _, c := range sums {
@@ -113,11 +113,11 @@ func (s *Server) cost(ctx context.Context, id sessionstore.ID) (amounts []string
 }
 
 // matching returns sessions without what they have cost.
-func (s *Server) matching(ctx context.Context, filter url.Values) (list, error) {
+func (o Options) matching(ctx context.Context, filter url.Values) (list, error) {
 	q := listQuery(filter)
 	found := list{Sessions: []record{}}
 	for scanned := 0; ; {
-		page, err := s.options.Store.List(ctx, q)
+		page, err := o.Store.List(ctx, q)
 		if err != nil {
 			return list{}, err
 		}
@@ -153,10 +153,10 @@ type facet struct {
 }
 
 // facets returns the folders and agents of all sessions, those of most first.
-func (s *Server) facets(ctx context.Context, filter url.Values) (any, error) {
+func (o Options) facets(ctx context.Context, filter url.Values) (any, error) {
 	folders, agents, total := map[string]int{}, map[string]int{}, 0
 	for q := listQuery(filter); ; {
-		page, err := s.options.Store.List(ctx, q)
+		page, err := o.Store.List(ctx, q)
 		if err != nil {
 			return nil, err
 		}
@@ -201,9 +201,9 @@ type hit struct {
 }
 
 // search returns the messages that contain a text.
-func (s *Server) search(ctx context.Context, q url.Values) (any, error) {
+func (o Options) search(ctx context.Context, q url.Values) (any, error) {
 	hits := []hit{}
-	all, err := s.options.Store.Search(ctx, sessionstore.SearchQuery{Text: q.Get("text")})
+	all, err := o.Store.Search(ctx, sessionstore.SearchQuery{Text: q.Get("text")})
 	for _, one := range all {
 		h, end := hit{record: newRecord(one.Session), Role: string(one.Role),
 			At: newPlace(one.Segment, 0)}, 0
@@ -231,18 +231,21 @@ type details struct {
 }
 
 // session returns a session.
-func (s *Server) session(ctx context.Context, q url.Values) (any, error) {
-	one, err := s.options.Store.Get(ctx, sessionstore.ID(q.Get("id")))
+func (o Options) session(ctx context.Context, q url.Values) (any, error) {
+	one, err := o.Store.Get(ctx, sessionstore.ID(q.Get("id")))
 	if err != nil {
 		return nil, err
 	}
-	states, err := s.options.Store.States(ctx, one.ID)
+	states, err := o.Store.States(ctx, one.ID)
 	if err != nil {
 		return nil, err
 	}
-	more := s.options.Details(one)
+	var more Details
+	if o.Details != nil {
+		more = o.Details(one)
+	}
 	shown := newRecord(one)
-	if shown.Cost, err = s.cost(ctx, one.ID); err != nil {
+	if shown.Cost, err = o.cost(ctx, one.ID); err != nil {
 		return nil, err
 	}
 	d := details{record: shown, Given: more.Given, From: more.From, Continue: more.Continue}
@@ -264,12 +267,12 @@ type artifact struct {
 }
 
 // context returns what a session finds in its folders as they are now.
-func (s *Server) context(ctx context.Context, q url.Values) (any, error) {
-	one, err := s.options.Store.Get(ctx, sessionstore.ID(q.Get("id")))
+func (o Options) context(ctx context.Context, q url.Values) (any, error) {
+	one, err := o.Store.Get(ctx, sessionstore.ID(q.Get("id")))
 	if err != nil {
 		return nil, err
 	}
-	w, err := workspace.Open(ctx, one.Keys.Roots, s.options.Workspace)
+	w, err := workspace.Open(ctx, one.Keys.Roots, o.Workspace)
 	if err != nil {
 		return nil, err
 	}

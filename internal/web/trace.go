@@ -43,13 +43,13 @@ type trace struct {
 }
 
 // traces returns the files with traces, the newest first.
-func (s *Server) traces(context.Context, url.Values) (any, error) { return s.traceFiles("") }
+func (o Options) traces(context.Context, url.Values) (any, error) { return o.traceFiles("") }
 
 // traceFiles returns the files with traces, or only the one with a name.
-func (s *Server) traceFiles(name string) ([]trace, error) {
+func (o Options) traceFiles(name string) ([]trace, error) {
 	found := []trace{}
 	sought := func(path string) bool { return name == "" || text.Printable(path) == name }
-	for _, path := range s.options.Traces {
+	for _, path := range o.Traces {
 		info, err := os.Stat(path)
 		if err != nil {
 			continue // it was there at the start
@@ -97,11 +97,11 @@ func isTrace(path string) bool {
 }
 
 // openTrace opens the trace that a request names.
-func (s *Server) openTrace(q url.Values) (*os.File, error) {
+func (o Options) openTrace(q url.Values) (*os.File, error) {
 	if q.Get("name") == "" {
 		return nil, fmt.Errorf("%w: name", errParameter)
 	}
-	named, err := s.traceFiles(q.Get("name"))
+	named, err := o.traceFiles(q.Get("name"))
 	if err != nil {
 		return nil, err
 	}
@@ -132,12 +132,12 @@ type tracedMessage struct {
 }
 
 // messages returns the messages of a trace from a place in its file on, and where the next begins.
-func (s *Server) messages(_ context.Context, q url.Values) (any, error) {
+func (o Options) messages(_ context.Context, q url.Values) (any, error) {
 	from, err := strconv.ParseInt(q.Get("from"), 10, 64)
 	if err != nil || from < 0 {
 		return nil, fmt.Errorf("%w: from", errParameter)
 	}
-	file, err := s.openTrace(q)
+	file, err := o.openTrace(q)
 	if err != nil {
 		return nil, err
 	}
@@ -331,13 +331,13 @@ func sum(content json.RawMessage) string {
 }
 
 // message returns the text of a message.
-func (s *Server) message(_ context.Context, q url.Values) (any, error) {
+func (o Options) message(_ context.Context, q url.Values) (any, error) {
 	at, err := strconv.ParseInt(q.Get("at"), 10, 64)
 	size, sizeErr := strconv.Atoi(q.Get("size"))
 	if err != nil || sizeErr != nil || at < 0 || size < 0 {
 		return nil, fmt.Errorf("%w: at or size", errParameter)
 	}
-	file, err := s.openTrace(q)
+	file, err := o.openTrace(q)
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ import (
 // are listed here. The lists of the Makefile name packages that exist.
 func TestConcurrentPackagesAreRaced(t *testing.T) {
 	elsewhere := []string{
-		"internal/cli",         // make kills runs its scripts with the race detector
+		"internal/cli", // make kills runs its scripts with the race detector
 		"internal/web", // a browser walks through large pages
 		"internal/release", "internal/test/*", "internal/test/*/*", "internal/test/*/*/*",
 	}

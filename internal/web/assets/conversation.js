@@ -3,7 +3,8 @@ import { build, chips, code, count, every, failed, get, h, update, visible } fro
 import { Pages } from "./pages.js";
 
 // showConversation shows a session. If options say at, role and words of a message, it shows that.
-export async function showConversation(main, id, signal, options) {
+// On a live page a person takes part in it.
+export async function showConversation(main, id, signal, options, live) {
   const session = await get("session", { id }, signal);
   const scroller = h("div", { class: "scroller", tabindex: "0", role: "region", "aria-label": "Conversation" });
   const title = h("h1"), turns = h("span", { class: "turns" }), updated = h("time"), state = h("span", { class: "live" });
@@ -16,13 +17,16 @@ export async function showConversation(main, id, signal, options) {
   };
   describe(session);
   const end = h("button", { title: "Show the newest messages, and follow them" }, "Latest");
-  main.append(
+  main.replaceChildren(
     h("div", { class: "heading" },
-      h("div", {}, title, h("p", { class: "about" }, h("span", { class: "agent" }, session.agent), " ", chips(session.folders), " ", turns, " · ", updated, " ", state)),
+      h("div", {}, live && h("a", { class: "back", href: "#/" }, "‹ Sessions"), title, h("p", { class: "about" }, h("span", { class: "agent" }, session.agent), " ", chips(session.folders), " ", turns, " · ", updated, " ", state)),
       end),
-    h("div", { class: "columns" }, scroller, about(session, signal)));
+    h("div", { class: "columns" }, h("div", { class: "reading" }, scroller), about(session, signal)));
 
-  const pages = new Pages(scroller, (item) => fill(item, id, signal));
+  const pages = new Pages(scroller, async (item) => {
+    await (item.filling = fill(item, id, signal));
+    if (item === pages.items[pages.items.length - 1]) live?.filled(item, id);
+  });
   end.addEventListener("click", () => {
     pages.showEnd();
     scroller.focus({ preventScroll: true });
@@ -58,13 +62,23 @@ export async function showConversation(main, id, signal, options) {
   if (pages.items.length === 0) scroller.append(h("div", { class: "empty" }, h("p", {}, "Nothing has been said in this session.")));
   if (options.has("at")) await showMessage(pages, id, options, signal);
 
+  const look = async () => {
+    const added = await load(Math.max(pages.items.length - 1, 0));
+    if (added) scroller.querySelector(".empty")?.remove();
+    if (added) pages.refresh((item) => item.unfinished);
+    await pages.items[pages.items.length - 1]?.filling;
+    return added;
+  };
+  if (live) {
+    live.open({ session, scroller, pages, look, signal, changed: async () => describe(await get("session", { id }, signal)), last: async () => (await get("prompt", { id }, signal)).text });
+    if (!options.has("at")) pages.showEnd();
+    return;
+  }
   let quiet = 0;
   every(1000, signal, async () => {
     try {
-      if (await load(Math.max(pages.items.length - 1, 0))) {
+      if (await look()) {
         quiet = 0;
-        scroller.querySelector(".empty")?.remove();
-        pages.refresh((item) => item.unfinished);
         describe(await get("session", { id }, signal));
         state.textContent = "● Live";
       } else if (++quiet === 10) state.textContent = "";
@@ -158,9 +172,9 @@ function about(session, signal) {
     session.given && h("p", { class: "given" }, `Given to the agent ${session.given}`),
     session.cost && h("p", { class: "cost" }, `Cost: ${session.cost.join(" + ")}, as reported by the agent`),
     look, found,
-    h("p", { class: "dim" }, "Questions for permission, your answers, and the MCP servers that the editor gave are not stored: ", h("a", { href: "#/traces" }, "a trace"), " has them."),
+    session.continue && h("p", { class: "dim" }, "Questions for permission, your answers, and the MCP servers that the editor gave are not stored: ", h("a", { href: "#/traces" }, "a trace"), " has them."),
     h("h2", {}, "In the terminal"),
-    h("p", { class: "dim" }, "Continue it:"), copied(session.continue),
+    session.continue && [h("p", { class: "dim" }, "Continue it:"), copied(session.continue)],
     h("p", { class: "dim" }, "Write it to a file:"), copied(`acp-agent sessions export ${session.id} --format html -o conversation.html`),
     session.states?.length > 0 && h("details", { class: "states" }, h("summary", {}, "Mode, commands and usage"), session.states.flatMap((s) => state(s.update ?? s))),
     h("details", { class: "states" }, h("summary", {}, "Delete this session"), copied(`acp-agent sessions delete ${session.id}`)));

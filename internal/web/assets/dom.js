@@ -56,10 +56,17 @@ export function say(text) {
   document.getElementById("status").textContent = text;
 }
 
+// asking is who answers what the page asks for, how it is asked, and what it means that it does not
+// know the page. A page may change it.
+export const asking = {
+  who: "acp-agent inspect", how: () => ({}),
+  strange: "This page was opened by an earlier start of acp-agent inspect. Open the address that it prints.",
+};
+
 // get returns the JSON that the server answers with.
 export async function get(name, parameters, signal) {
-  const response = await fetch(`api/${name}?${new URLSearchParams(parameters)}`, { signal });
-  if (response.status === 401) throw new Error("This page was opened by an earlier start of acp-agent inspect. Open the address that it prints.");
+  const response = await fetch(`api/${name}?${new URLSearchParams(parameters)}`, { signal, ...asking.how() });
+  if (response.status === 401) throw new Error(asking.strange);
   const answer = await response.json();
   if (!response.ok) throw Object.assign(new Error(answer.error), { status: response.status });
   return answer;
@@ -67,7 +74,7 @@ export async function get(name, parameters, signal) {
 
 // failed shows an error in place of what could not be loaded.
 export function failed(error, again) {
-  const text = error instanceof TypeError ? "acp-agent inspect does not answer. Is it still running?" : error.message;
+  const text = error instanceof TypeError ? `${asking.who} does not answer. Is it still running?` : error.message;
   return h("div", { class: "empty", role: "alert" }, h("p", {}, text),
     again && h("button", { click: again }, "Try again"));
 }
@@ -122,6 +129,9 @@ function belongs(c, text, at) {
 // joining matches letters of scripts that need joiners.
 const joining = new RegExp(`[${["Arab", "Syrc", "Mong", "Nkoo", "Deva", "Beng", "Guru", "Gujr", "Orya", "Taml", "Telu", "Knda", "Mlym", "Sinh",
   "Mymr", "Khmr", "Tibt"].map((script) => `\\p{Script=${script}}`).join("")}]`, "u");
+
+// hasMouse says that this is no phone, on which a field that gets the focus opens a keyboard.
+export const hasMouse = !matchMedia("(pointer: coarse)").matches;
 
 // after calls do once no call has come for a while.
 export function after(milliseconds, call) {

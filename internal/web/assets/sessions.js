@@ -1,7 +1,8 @@
 // The list of sessions.
-import { after, chips, count, failed, get, h, say } from "./dom.js";
+import { after, chips, count, failed, get, h, hasMouse, say } from "./dom.js";
 
-export async function showSessions(main, _, signal) {
+// showSessions shows the list. A live page has more above and below it.
+export async function showSessions(main, _, signal, options, live) {
   document.title = "Sessions · acp-agent";
   const facets = await get("facets", {}, signal);
   const text = h("input", { type: "search", id: "filter", maxlength: "500", placeholder: "Words, title, folder, agent or id", autocomplete: "off", spellcheck: "false" });
@@ -14,7 +15,9 @@ export async function showSessions(main, _, signal) {
     h("label", { for: "folder" }, "Folder"), folder,
     h("label", { for: "agent" }, "Agent"), agent,
     h("span", { class: "check" }, archived, h("label", { for: "archived" }, "Archived")));
-  main.append(h("h1", {}, "Sessions"), form, results);
+  const shown = { results, several: facets.folders.length > 1, live };
+  main.replaceChildren(h("h1", {}, "Sessions"), ...live?.above(signal, facets.folders) ?? [], form, results, ...live?.below() ?? []);
+  form.hidden = facets.total === 0;
 
   let loading = new AbortController();
   const load = async () => {
@@ -23,7 +26,7 @@ export async function showSessions(main, _, signal) {
     const filter = { text: text.value, folder: folder.value, agent: agent.value };
     if (archived.checked) filter.archived = "1";
     try {
-      await list(results, filter, AbortSignal.any([signal, loading.signal]));
+      await list(shown, filter, AbortSignal.any([signal, loading.signal]));
     } catch (error) {
       if (error.name !== "AbortError") results.replaceChildren(failed(error, load));
     }
@@ -31,7 +34,8 @@ export async function showSessions(main, _, signal) {
   text.addEventListener("input", after(150, load));
   for (const input of [folder, agent, archived]) input.addEventListener("change", load);
   await load();
-  text.focus();
+  live?.watch(signal, load);
+  if (hasMouse) text.focus();
 }
 
 function choice(id, all, facets) {
@@ -40,19 +44,20 @@ function choice(id, all, facets) {
 }
 
 // list shows the sessions that a filter selects, and the messages in which its text is.
-async function list(results, filter, signal) {
+async function list(shown, filter, signal) {
+  const { results } = shown;
   const [first, said] = await Promise.all([get("sessions", filter, signal), filter.text.trim().length > 1 ? search(filter, signal) : []]);
   results.replaceChildren();
   const bySession = Map.groupBy(said, (m) => m.id);
   first.sessions = first.sessions.filter((s) => !bySession.has(s.id));
-  if (said.length > 0) results.append(h("section", {}, h("h2", {}, "In conversations"), h("ul", {}, [...bySession.values()].map((hits) => item(hits[0], hits)))));
+  if (said.length > 0) results.append(h("section", {}, h("h2", {}, "In conversations"), h("ul", {}, [...bySession.values()].map((hits) => item(shown, hits[0], hits)))));
   if (said.length > 0 && first.sessions.length > 0) results.append(h("p", { class: "about" }, "By title, folder, agent or id:"));
   if (first.sessions.length === 0 && !first.next) {
     if (said.length > 0) return;
     const filtered = filter.text || filter.folder || filter.agent;
     results.append(h("div", { class: "empty" }, h("p", {}, filtered ? "No session matches." :
       filter.archived ? "No session is archived." : "There are no sessions yet."),
-    !filtered && !filter.archived && h("p", {}, "They appear here once an editor has used acp-agent.")));
+    !filtered && !filter.archived && !shown.live && h("p", {}, "They appear here once an editor has used acp-agent.")));
     say("No sessions");
     return;
   }
@@ -64,7 +69,7 @@ async function list(results, filter, signal) {
         group = { name, items: h("ul") };
         results.append(h("section", {}, h("h2", {}, name), group.items));
       }
-      group.items.append(item(session));
+      group.items.append(item(shown, session));
     }
   };
   const more = h("button", { class: "more" }, "Show more");
@@ -78,7 +83,11 @@ async function list(results, filter, signal) {
       last?.focus();
     };
     results.append(more);
+    near.observe(more);
   };
+  // Who scrolls to the end gets more without asking.
+  const near = new IntersectionObserver(([{ isIntersecting }]) => isIntersecting && shown.live && more.click());
+  signal.addEventListener("abort", () => near.disconnect());
   next(first);
   say(`${count(first.sessions.length, "session")}${first.next ? " and more" : ""}, ${count(said.length, "message")}`);
 }
@@ -94,16 +103,16 @@ const roles = { user: "You", agent: "Agent", thought: "Thought", tool: "Tool" };
 const someHits = 3; // messages of a session that are shown at first
 
 // item shows a session, and lines of messages that were found in it, with links to them.
-function item(session, hits = []) {
+function item({ several, live }, session, hits = []) {
   const updated = new Date(session.updated), address = `#/session/${encodeURIComponent(session.id)}`;
   const links = hits.map((found) => hit(address, found)), rest = links.slice(someHits);
   return h("li", {}, h("a", { href: address },
     h("span", { class: "title" }, session.title || "Untitled"),
-    h("time", { datetime: session.updated, title: updated.toLocaleString() }, moment(updated)),
-    h("span", { class: "about" }, h("span", { class: "agent" }, session.agent), " ",
-      chips(session.folders), " ",
+    h("span", { class: "about" }, live && h("span", { class: "live", "data-session": session.id }, live.state(session.id)), " ",
+      h("span", { class: "agent" }, session.agent), " ", several && chips(session.folders), " ",
       session.turns > 0 && h("span", {}, count(session.turns, "turn")), " ",
-      session.cost && h("span", { class: "cost", title: "As reported by the agent" }, session.cost.join(" + ")))),
+      session.cost && h("span", { class: "cost", title: "As reported by the agent" }, session.cost.join(" + "))),
+    h("time", { datetime: session.updated, title: updated.toLocaleString() }, moment(updated))),
   links.slice(0, someHits), rest.length > 0 && h("details", { class: "hits" }, h("summary", {}, count(rest.length, "more message")), rest));
 }
 

@@ -50,7 +50,7 @@ class Timeline {
     this.space = h("div", { class: "rows", role: "presentation" });
     this.list = h("div", { class: "list", role: "listbox", tabindex: "0", "aria-label": "Messages", keydown: (e) => this.key(e), scroll: () => this.draw() }, this.space);
     this.detail = h("section", { class: "detail", "aria-label": "Message", tabindex: "0" }, h("p", { class: "empty" }, "Select a message to see both sides of it."));
-    main.append(
+    main.replaceChildren(
       h("div", { class: "heading" }, h("div", {}, h("h1", { title: this.name }, baseName(this.name)), h("p", { class: "about" }, this.summary, this.errors, this.unanswered)),
         h("div", { class: "filters" }, this.start, this.text, this.side, this.which)),
       h("div", { class: "scale" },

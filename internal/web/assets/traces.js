@@ -4,7 +4,7 @@ import { baseName, get, h } from "./dom.js";
 export async function showTraces(main, _, signal) {
   document.title = "Traces · acp-agent";
   const traces = await get("traces", {}, signal);
-  main.append(h("h1", {}, "Traces"));
+  main.replaceChildren(h("h1", {}, "Traces"));
   if (traces.length === 0) {
     main.append(h("div", { class: "empty" },
       h("p", {}, "A trace has every message between your editor, acp-agent and the agent."),

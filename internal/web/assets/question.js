@@ -5,8 +5,8 @@ import { h, say, visible } from "./dom.js";
 // so that a tap meant for something else does not answer.
 const dead = 500;
 
-// forms are the requests that are questions, with what is shown of each: a title, the whole text,
-// fields, and the choices. A choice that allows something needs the text to be seen.
+// forms are the requests that are questions, with what is shown of each: a title, the parts of
+// the text, of which a list is lines of a change, fields, and the choices. A choice that allows something needs the text to be seen.
 const forms = { "session/request_permission": permission, "elicitation/create": elicitation };
 
 // Question shows a question. answer is called with the result of the request.
@@ -17,6 +17,7 @@ export class Question {
   #live = 0;
   #seen;
   #text;
+  #why;
   #place;
   #form;
 
@@ -38,9 +39,12 @@ export class Question {
     say("The agent asks a question.");
   }
 
-  #fill({ title, text, fields = [], choices, note }, session, may, answer) {
+  #fill({ title, parts, fields = [], choices, note }, session, may, answer) {
     this.#seen = false;
-    this.#text = h("pre", { class: "asked", tabindex: "0", "aria-label": "What is asked" }, visible(text));
+    this.#text = h("pre", { class: "asked", tabindex: "0", "aria-label": "What is asked" }, parts.flatMap((part, i) => typeof part === "string" ? [i > 0 && "\n", visible(part)]
+      : ["\n", ...["-", "+"].map((sign) => of(part, sign)).filter((own) => own.length > 0).map((own) => h(own[0][0] === "+" ? "ins" : "del", {}, visible(own.join(""))))]));
+    this.#why = h("p", { class: "why" });
+    const changes = parts.filter(Array.isArray).flat();
     const inputs = fields.map(input);
     this.#buttons = !may ? [] : choices.map(({ name, allows, result }) => {
       const button = h("button", { type: "button", class: allows ? "allow" : "reject" }, clip(name, 80));
@@ -55,10 +59,11 @@ export class Question {
       return button;
     });
     this.element.replaceChildren(h("h2", {}, clip(title, 200)),
-      h("p", { class: "dim" }, clip([session?.cwd, session?.title || "Untitled"].filter(Boolean).join(" · "), 300)),
+      h("p", { class: "dim" }, clip([session?.title || "Untitled", session?.cwd].filter(Boolean).join(" · "), 300), " ",
+        changes.length > 0 && [h("span", { class: "added" }, ` +${of(changes, "+").length}`), h("span", { class: "removed" }, ` −${of(changes, "-").length}`)]),
       this.#text, ...inputs.map(({ element }) => element),
       note ? h("p", { class: "dim" }, note) : "",
-      this.#buttons.length > 0 ? h("div", { class: "choices" }, this.#buttons)
+      this.#why, this.#buttons.length > 0 ? h("div", { class: "choices" }, this.#buttons)
         : h("p", { class: "dim" }, "It cannot be answered on this device. Answer it where the session is open."));
     this.#text.addEventListener("scroll", () => this.#look());
     new ResizeObserver(() => this.#look()).observe(this.#text);
@@ -88,6 +93,9 @@ export class Question {
   }
 
   #show() {
+    const { scrollTop, clientHeight, scrollHeight } = this.#text;
+    const more = Math.ceil((scrollHeight - scrollTop - clientHeight) / parseFloat(getComputedStyle(this.#text).lineHeight));
+    this.#why.textContent = this.#seen || !(more > 0) || this.#buttons.length === 0 ? "" : `Scroll to the end: ${more} more line${more === 1 ? "" : "s"}`;
     for (const button of this.#buttons) {
       button.disabled = this.over || performance.now() < this.#live || button.allows && !this.#seen;
     }
@@ -105,14 +113,15 @@ export class Question {
   // done says why the card ends, and takes it away after a while.
   done(why) {
     this.over = true;
+    if (this.element.contains(document.activeElement)) (document.querySelector(".composer textarea") ?? document.getElementById("main")).focus({ preventScroll: true });
     this.element.replaceChildren(h("p", { class: "dim", role: "status" }, why));
     this.#buttons = [];
-    setTimeout(() => {
-      this.end();
-      this.ended?.();
-    }, 4000);
+    setTimeout(() => this.end(), 4000);
   }
 }
+
+// of returns the lines of a change that it removes, or adds.
+const of = (lines, sign) => lines.filter((line) => line[0] === sign);
 
 // clip returns the beginning of a text, as it is shown.
 function clip(text, most) {
@@ -122,13 +131,14 @@ function clip(text, most) {
 // permission asks whether a tool may be called. known is what else the agent said about the call.
 function permission(params, known) {
   const call = { ...known, ...params.toolCall };
-  const title = call.title || "May the agent do this?";
-  const text = describe(call);
+  const command = shell(call.rawInput?.command);
+  const title = call.title && call.title.replace(/^`(.*)`$/s, "$1") !== command ? call.title : command ? "May the agent run this?" : "May the agent do this?";
+  const parts = describe(call, command);
   const rejects = (o) => Boolean(o.kind?.startsWith("reject"));
   const options = [...params.options ?? []].sort((a, b) => rejects(a) - rejects(b));
   return {
-    title, text: title.length > 200 || !text ? [title, text].filter(Boolean).join("\n\n") : text,
-    note: text ? undefined : "The agent says no more about it here.",
+    title, parts: title.length > 200 || parts.length === 0 ? [title, ...parts] : parts,
+    note: parts.length > 0 ? undefined : "The agent says no more about it here.",
     choices: options.map((o) => ({
       name: o.name || o.optionId, allows: !rejects(o),
       result: { outcome: { outcome: "selected", optionId: o.optionId } },
@@ -146,7 +156,7 @@ function elicitation(params) {
     result: (inputs) => ({ action: "accept", content: Object.fromEntries(inputs.map((i) => [i.name, i.value()]).filter(([, value]) => value !== undefined)) }),
   };
   return {
-    title: "The agent asks", text: params.message ?? "", fields: possible ? fields : [],
+    title: "The agent asks", parts: [params.message ?? ""], fields: possible ? fields : [],
     note: possible ? undefined : "This page cannot show all that is asked. Answer it where the session is open.",
     choices: [possible && send, { name: "Decline", allows: false, result: { action: "decline" } }].filter(Boolean),
   };
@@ -173,19 +183,23 @@ function input({ name, schema, required }) {
   };
 }
 
-// describe returns all of what is asked about, as text.
-function describe(call) {
-  const parts = [];
-  const input = call.rawInput;
-  if (typeof input?.command === "string") parts.push(input.command);
-  else if (Array.isArray(input?.command)) parts.push(input.command.join(" "));
-  for (const { path } of call.locations ?? []) parts.push(path);
-  for (const content of call.content ?? []) {
-    if (content.type === "diff") parts.push(content.path, changed(content.oldText ?? "", content.newText ?? ""));
-    else parts.push(content.content?.text ?? JSON.stringify(content));
+// shell returns a command as one line. Words that a shell would read otherwise are strings of JSON.
+function shell(command) {
+  return Array.isArray(command) ? command.map((word) => /^[\w./:=@%+,-]+$/.test(word) ? word : JSON.stringify(word)).join(" ") : command;
+}
+
+// describe returns all of what is asked about, each thing once.
+function describe({ rawInput, locations, content }, command) {
+  const parts = new Set(typeof command === "string" ? [command] : []);
+  for (const { path } of locations ?? []) parts.add(path);
+  for (const c of content ?? []) {
+    if (c.type === "diff") parts.add(c.path).add(changed(c.oldText ?? "", c.newText ?? ""));
+    else parts.add(c.content?.text ?? JSON.stringify(c));
   }
-  if (input !== undefined && input !== null) parts.push(JSON.stringify(input, null, 1));
-  return [...new Set(parts)].join("\n");
+  const rest = typeof command === "string" ? { ...rawInput, command: undefined } : rawInput;
+  const more = JSON.stringify(rest, null, 1);
+  if (rest && more !== "{}") parts.add(more);
+  return [...parts];
 }
 
 // changed returns the lines that a change removes and adds.
@@ -194,5 +208,5 @@ function changed(before, after) {
   let start = 0, end = 0;
   while (start < old.length && start < now.length && old[start] === now[start]) start++;
   while (end < old.length - start && end < now.length - start && old[old.length - 1 - end] === now[now.length - 1 - end]) end++;
-  return [...old.slice(start, old.length - end).map((l) => `- ${l}`), ...now.slice(start, now.length - end).map((l) => `+ ${l}`)].join("\n");
+  return [...old.slice(start, old.length - end).map((l) => `- ${l}\n`), ...now.slice(start, now.length - end).map((l) => `+ ${l}\n`)];
 }

@@ -1,0 +1,448 @@
+// The page of a server: pairing, and what people do in sessions besides reading them.
+import { Connection } from "./acp.js";
+import { showConversation } from "./conversation.js";
+import { asking, baseName, h, hasMouse, say, visible } from "./dom.js";
+import { Question } from "./question.js";
+import { showSessions } from "./sessions.js";
+import { showViews } from "./views.js";
+
+const main = document.getElementById("main");
+const code = new URLSearchParams(location.hash.slice(1)).get("pair");
+if (code) history.replaceState(null, "", location.pathname); // before anything else
+// What the browser kept of the page may be of another device, or of one that was signed out.
+addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
+// A link that is opened where the page is shown already does not load it.
+addEventListener("hashchange", () => { if (location.hash.startsWith("#pair=")) location.reload(); });
+
+// proof says that it is this page that asks: the browser shows it to no other origin, while it sends
+// the cookie to every port of the host.
+const proof = () => localStorage.proof ??= crypto.randomUUID();
+
+const post = (path, body) => fetch(path, { method: "POST", headers: { "Content-Type": "application/json", "Acp-Agent-Proof": proof() }, body: JSON.stringify(body ?? {}) });
+
+// show replaces what the page shows.
+function show(name, ...content) {
+  main.className = name;
+  main.replaceChildren(...content.filter(Boolean));
+}
+
+// notPaired says how to pair this device, and why an attempt failed.
+function notPaired(why) {
+  show("empty", why && h("p", { role: "alert" }, why),
+    h("p", {}, "This browser is not paired. On the machine of the server, run"),
+    h("pre", {}, "acp-agent tokens pair NAME"), h("p", {}, "and open the link that it prints here."));
+}
+
+async function start() {
+  const answer = await post("me");
+  if (code) {
+    // A link of somebody else must not put their sessions in the place of one's own.
+    const { user, label } = answer.ok ? await answer.json() : {};
+    if (user) {
+      return show("empty", h("p", {}, visible(`This browser is paired with ${user}${label ? `, as ${label}` : ""}. Pair it with ${code.split(".").slice(0, -1).join(".")} instead?`)),
+        h("button", { click: pair }, "Pair again"), " ", h("button", { click: () => location.reload() }, "Cancel"));
+    }
+    return pair();
+  }
+  if (answer.status === 401) return notPaired();
+  if (!answer.ok) return show("empty", h("p", { role: "alert" }, await answer.text()));
+  Object.assign(asking, { who: "The server", strange: "This browser is not paired any more.", how: () => ({ method: "POST", headers: { "Acp-Agent-Proof": proof() } }) });
+  await showViews({ "": showSessions, session: showConversation }, new Live(await answer.json()));
+}
+
+async function pair() {
+  const answer = await post("pair", { code });
+  if (!answer.ok) return notPaired(await answer.text());
+  location.reload();
+}
+
+// Live is what the server does for this device.
+class Live {
+  #me;
+  #connection;
+  #sessions = new Map(); // what the server lists, by id
+  #joined = new Set();
+  #turns = new Map(); // when the turns began that run, by session; null if nobody knows
+  #calls = new Map(); // what is known of tool calls that have not ended, by session and id
+  #known; // the ids of the other devices when the page was opened, or was shown last
+  #lookAgain = 0; // when the server is told again that somebody looks
+  #questions = new Map(); // the cards, by the id of the request
+  #view; // the session that is shown
+  #list; // loads the list that is shown
+
+  constructor(me) {
+    this.#me = me;
+    this.#known = JSON.parse(localStorage.getItem("devices") ?? "null") ?? me.devices.map((d) => d.id);
+    document.getElementById("who").textContent = [me.user, { watch: "may watch", answer: "may answer" }[me.role]].filter(Boolean).join(" · ");
+    const leave = document.getElementById("leave");
+    leave.hidden = false;
+    leave.addEventListener("click", async () => {
+      await post("leave");
+      localStorage.clear();
+      location.reload();
+    });
+    this.#connection = new Connection(proof, {
+      connected: () => this.#online(), lost: () => this.#lost(),
+      asked: (...question) => this.#ask(...question), told: (method, params) => this.#tell(method, params),
+    });
+    for (const event of ["pointerdown", "keydown", "wheel", "touchmove"]) addEventListener(event, () => this.#looked(), { passive: true });
+  }
+
+  // #looked tells the server, once a minute, which sessions the user looks at. Others are told of
+  // by its notifications.
+  #looked() {
+    if (!this.#connection.open || performance.now() < this.#lookAgain) return;
+    this.#lookAgain = performance.now() + 60000;
+    const seen = this.#view ? [this.#view.id] : new Set([...this.#questions.values()].map((q) => q.session).filter(Boolean));
+    for (const sessionId of seen) this.#connection.call("session/status", { sessionId }).catch(() => {});
+  }
+
+  #online() {
+    document.getElementById("lost").hidden = true;
+    this.#enable();
+    if (this.#view) this.#join(this.#view);
+    this.#list?.();
+  }
+
+  async #lost() {
+    document.getElementById("lost").hidden = false;
+    // Questions belong to a connection. They are asked again on the next one.
+    for (const card of this.#questions.values()) card.end();
+    this.#questions.clear();
+    this.#joined.clear();
+    this.#turns.clear();
+    this.#enable();
+    this.#draw();
+    await this.#renew();
+  }
+
+  #enable() {
+    for (const control of main.querySelectorAll(".composer button, .begin button")) control.disabled = !this.#connection.open;
+  }
+
+  // #renew asks again who the user is.
+  async #renew() {
+    const me = await post("me").catch(() => undefined);
+    if (me?.status === 401) location.reload();
+    else if (me?.ok) this.#me = await me.json();
+  }
+
+  // The list of sessions.
+
+  // above is what is shown above the list: questions, and the form for a new session in folders.
+  above() {
+    const questions = h("div", { class: "questions" }, [...this.#questions.values()].map((q) => q.element));
+    if (this.#me.role !== "full") return [questions];
+    const choice = h("select", { "aria-label": "Folders" });
+    const other = h("input", { "aria-label": "Folder", placeholder: "/path/of/a/folder", autocomplete: "off", spellcheck: "false" });
+    choice.addEventListener("change", () => { other.hidden = choice.value !== ""; });
+    const submit = async (event) => {
+      event.preventDefault();
+      const [cwd, ...additionalDirectories] = choice.value ? JSON.parse(choice.value) : [other.value.trim()];
+      try {
+        const { sessionId } = await this.#connection.call("session/new", { cwd, additionalDirectories, mcpServers: [] });
+        this.#joined.add(sessionId);
+        location.hash = `#/session/${encodeURIComponent(sessionId)}`;
+      } catch (error) {
+        note.textContent = visible(error.message);
+      }
+    };
+    const note = h("p", { class: "dim", role: "alert" });
+    const form = h("form", { class: "begin", submit }, choice, other, h("button", { class: "accent" }, "New session"), note);
+    form.offer = () => {
+      const chosen = choice.value;
+      const known = new Set([...[...this.#sessions.values()].map((s) => JSON.stringify([s.cwd, ...s.additionalDirectories ?? []])), ...this.#me.within.map((dir) => JSON.stringify([dir]))]);
+      choice.replaceChildren(...[...known].map((folders) => h("option", { value: folders }, visible(JSON.parse(folders).map(baseName).join(", ")))), h("option", { value: "" }, "Another folder…"));
+      if (known.has(chosen)) choice.value = chosen;
+      other.hidden = choice.value !== "";
+    };
+    form.offer();
+    return [questions, form];
+  }
+
+  // below is what is shown below the list.
+  below() {
+    return [h("section", { class: "devices" })];
+  }
+
+  // watch keeps a list up to date, which load shows again.
+  watch(signal, load) {
+    this.#list = async (again = true) => {
+      if (again) await load();
+      await Promise.all([this.#renew(), this.#find(signal)]).catch(() => {});
+      if (!signal.aborted) this.#devices();
+      main.querySelector(".begin")?.offer();
+      this.#draw();
+    };
+    this.#list(false);
+    signal.addEventListener("abort", () => { this.#list = undefined; });
+    for (const q of this.#questions.values()) q.rest();
+    this.#enable();
+  }
+
+  // #find asks which sessions are open, and joins them, to be asked their questions.
+  async #find(signal) {
+    let cursor;
+    do {
+      const part = await this.#connection.call("session/list", { cursor });
+      cursor = part.nextCursor;
+      for (const s of part.sessions) this.#sessions.set(s.sessionId, s);
+      const live = part.sessions.filter((s) => s._meta?.["acp-agent"]?.open && !this.#joined.has(s.sessionId));
+      await Promise.allSettled(live.map((s) => this.#resume(s)));
+    } while (cursor && !signal.aborted);
+  }
+
+  async #resume({ sessionId, cwd, additionalDirectories = [] }) {
+    this.#joined.add(sessionId);
+    try {
+      const joined = await this.#connection.call("session/resume", { sessionId, cwd, additionalDirectories, mcpServers: [] });
+      if (joined?._meta?.["acp-agent"]?.turn?.running) this.#turn(sessionId, true, null); // nobody says since when
+    } catch (error) {
+      this.#joined.delete(sessionId);
+      throw error;
+    }
+  }
+
+  // state says in a word what happens in a session.
+  state(id) {
+    if ([...this.#questions.values()].some((q) => q.session === id)) return "asks a question";
+    if (this.#turns.has(id)) return "● working";
+    return this.#sessions.get(id)?._meta?.["acp-agent"]?.open ? "open" : "";
+  }
+
+  // #draw shows what has changed.
+  #draw() {
+    for (const e of main.querySelectorAll("[data-session]")) e.textContent = this.state(e.dataset.session);
+    this.#view?.draw();
+  }
+
+  // #devices shows the user's other devices, and says which one is new.
+  #devices() {
+    const { devices, user } = this.#me;
+    localStorage.setItem("devices", JSON.stringify(devices.map((d) => d.id)));
+    main.querySelector(".devices")?.replaceChildren(...devices.length === 0 ? [] : [h("h2", {}, "Other paired devices"), h("ul", {}, devices.map((d) => {
+      const isNew = !this.#known.includes(d.id);
+      return h("li", {}, isNew && h("strong", {}, "New: "), visible(`${d.label || "no label"}, may ${d.role}, since ${new Date(d.created).toLocaleString()}. `),
+        isNew && h("span", { role: "alert" }, "Not yours? End it on the server: ", h("code", {}, `acp-agent tokens revoke ${user} ${d.id}`)));
+    }))]);
+  }
+
+  // One session.
+
+  // open takes part in a session that is shown. view has what shows it.
+  open(view) {
+    const { id } = view.session;
+    this.#view = Object.assign(view, { id });
+    const working = h("p", { class: "working" });
+    const stop = () => this.#stop(id);
+    const composer = this.#me.role === "full" ? this.#composer(view, stop) : this.#me.role === "answer" && h("div", { class: "composer" }, h("button", { class: "stop accent", hidden: true, click: stop }, "Stop"));
+    view.draw = () => {
+      const runs = this.#turns.has(id), since = this.#turns.get(id);
+      const calls = [...this.#calls].filter(([key]) => key.startsWith(`${id} `)).map(([, call]) => call.title);
+      const asks = [...this.#questions.values()].some((q) => q.session === id);
+      working.textContent = !runs ? "" : asks ? "Waits for your answer" : [`Working…${since === null ? "" : ` ${Math.round((performance.now() - since) / 1000)} s`}`, visible(calls.pop() ?? "")].filter(Boolean).join(" · ");
+      composer?.draw?.(runs);
+      if (this.#me.role === "answer") composer.firstChild.hidden = !runs;
+    };
+    view.scroller.after(h("footer", {}, h("div", { class: "questions" }, [...this.#questions.values()].filter((q) => q.session === id).map((q) => q.element)), working, composer));
+    const clock = setInterval(view.draw, 1000);
+    view.signal.addEventListener("abort", () => {
+      clearInterval(clock);
+      if (this.#view === view) this.#view = undefined;
+    });
+    for (const q of this.#questions.values()) q.rest();
+    view.draw();
+    this.#enable();
+    if (this.#connection.open) this.#join(view);
+  }
+
+  // #join follows a session.
+  async #join(view) {
+    const { folders } = view.session;
+    const s = this.#sessions.get(view.id) ?? { sessionId: view.id, cwd: folders[0], additionalDirectories: folders.slice(1) };
+    this.#sessions.set(view.id, s);
+    try {
+      if (!this.#joined.has(view.id)) await this.#resume(s);
+      view.say?.("");
+    } catch (error) {
+      if (error.code !== undefined) view.say?.(visible(error.message));
+    }
+    this.#look(view);
+    this.#draw();
+  }
+
+  // #look shows what is new in a session soon, when it is stored. It does so once at a time.
+  async #look(view) {
+    view.again = true;
+    if (view.looking) return;
+    view.looking = true;
+    while (view.again && !view.signal.aborted) {
+      view.again = false;
+      await new Promise((resolve) => { setTimeout(resolve, 150); });
+      await view.look().catch(() => {}); // once the connection is back, it looks again
+    }
+    view.looking = false;
+  }
+
+  // filled is called when the last part of a session is shown: what can be done about it is added, and
+  // what is complete is read out.
+  filled(item, id) {
+    const view = this.#view, { element } = item;
+    if (view?.id !== id) return;
+    if (view.pending && item.page.to > view.pending.after) view.pending = view.pending.remove();
+    for (const old of view.scroller.querySelectorAll(".again")) old.remove();
+    if (this.#me.role === "full" && element.lastElementChild?.matches(".failure")) {
+      element.lastElementChild.append(h("button", { class: "again", click: async () => {
+        const prompt = await view.last();
+        if (prompt) view.send(prompt);
+      } }, "Send again"));
+    }
+    const whole = [...element.querySelectorAll(".answer > :not(h2), .failure > pre, .note")];
+    if (this.#turns.has(id)) whole.pop();
+    if (view.read?.element === element) say(whole.slice(view.read.count).map((e) => e.textContent).join(" "));
+    view.read = { element, count: whole.length };
+  }
+
+  #stop(id) {
+    this.#connection.notify("session/cancel", { sessionId: id });
+    for (const q of this.#questions.values()) {
+      if (q.session === id) q.cancel();
+    }
+    say("Stopped.");
+  }
+
+  // #composer is the form for prompts. A prompt is sent once: if nobody knows whether it was
+  // received, its text stays, to be sent again by hand.
+  #composer(view, stop) {
+    const { id } = view, draft = `draft ${id}`;
+    const text = h("textarea", { rows: "1", "aria-label": "Prompt", placeholder: "What should the agent do?", "aria-keyshortcuts": "Control+Enter Meta+Enter" });
+    const button = h("button", { class: "accent" }, "Send");
+    const note = h("p", { class: "dim", role: "status" });
+    let runs = false;
+    const draw = (running = runs) => {
+      runs = running;
+      const stops = runs && text.value.trim() === "";
+      button.className = stops ? "stop accent" : "accent";
+      button.textContent = stops ? "Stop" : "Send";
+    };
+    const write = (words) => {
+      text.value = words;
+      if (words) localStorage.setItem(draft, words);
+      else localStorage.removeItem(draft);
+      draw();
+    };
+    text.value = localStorage.getItem(draft) ?? "";
+    text.addEventListener("input", () => write(text.value));
+    text.addEventListener("keydown", (event) => {
+      if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit();
+    });
+    view.say = (words) => { note.textContent = words; };
+    view.send = async (prompt) => {
+      const { scroller, pages } = view;
+      const pending = h("article", { class: "prompt" }, h("h2", {}, "You"), h("p", {}, visible(prompt)));
+      pending.after = pages.items[pages.items.length - 1]?.page.to ?? 0;
+      scroller.querySelector(".empty")?.remove();
+      scroller.append(view.pending = pending);
+      pages.showEnd();
+      note.textContent = "";
+      this.#turn(id, true);
+      try {
+        await this.#connection.call("session/prompt", { sessionId: id, prompt: [{ type: "text", text: prompt }] });
+      } catch (error) {
+        await view.look().catch(() => {});
+        if (scroller.querySelector(".page:has(+ .space) > .failure:last-child")) return; // it says so
+        note.textContent = error.code === undefined ? "The connection was lost. If the prompt is not in the conversation, send it again." : visible(error.message);
+        write(text.value || prompt);
+      } finally {
+        pending.remove();
+        this.#turn(id, false);
+      }
+    };
+    const form = h("form", {
+      class: "composer", submit: (event) => {
+        event.preventDefault();
+        const prompt = text.value.trim();
+        if (button.disabled) return;
+        if (prompt) {
+          write("");
+          view.send(prompt);
+        } else if (runs) stop();
+        text.focus();
+      },
+    }, h("div", { class: "entry" }, text, button), note);
+    form.draw = draw;
+    draw();
+    if (hasMouse) setTimeout(() => text.focus());
+    return form;
+  }
+
+  // #turn notes whether a turn runs.
+  #turn(id, runs, since = performance.now()) {
+    if (!runs) {
+      this.#turns.delete(id);
+      for (const key of this.#calls.keys()) if (key.startsWith(`${id} `)) this.#calls.delete(key);
+    } else if (!this.#turns.has(id)) this.#turns.set(id, since);
+    if (this.#view?.id === id) this.#look(this.#view);
+    this.#draw();
+  }
+
+  // Questions.
+
+  #ask(id, method, params) {
+    if (!Question.asks(method)) return false;
+    const key = `${params.sessionId} ${params.toolCall?.toolCallId}`;
+    const asked = { method, params, call: this.#calls.get(key), session: this.#sessions.get(params.sessionId), may: this.#me.role !== "watch" };
+    const card = new Question(asked, (result) => {
+      this.#questions.delete(id);
+      this.#draw();
+      if (!this.#connection.answer(id, result)) say("The connection was lost: the answer was not sent.");
+    });
+    card.key = key;
+    card.session = params.sessionId;
+    card.cancel = () => {
+      this.#questions.delete(id);
+      card.done("Stopped.");
+      this.#connection.answer(id, method === "elicitation/create" ? { action: "cancel" } : { outcome: { outcome: "cancelled" } });
+    };
+    this.#questions.set(id, card);
+    if (!this.#view || this.#view.id === params.sessionId) main.querySelector(".questions")?.append(card.element);
+    this.#draw();
+    return true;
+  }
+
+  // #note keeps what the agent says about a tool call for the question about it.
+  #note(session, update) {
+    const key = `${session} ${update.toolCallId}`;
+    const call = { ...this.#calls.get(key), ...update };
+    if (call.status === "completed" || call.status === "failed") this.#calls.delete(key);
+    else this.#calls.set(key, call);
+    for (const card of this.#questions.values()) {
+      if (card.key === key) card.draw(call);
+    }
+  }
+
+  #tell(method, params) {
+    if (method === "$/cancel_request") {
+      this.#questions.get(params.requestId)?.done("Answered elsewhere, or no longer asked.");
+      this.#questions.delete(params.requestId);
+      this.#draw();
+      return;
+    }
+    if (method !== "session/update") return;
+    const { update, sessionId } = params, view = this.#view;
+    if (update.toolCallId) this.#note(sessionId, update);
+    if (view && (sessionId === view.id || !this.#sessions.has(sessionId))) this.#look(view);
+    if (update.sessionUpdate !== "session_info_update") return;
+    const s = this.#sessions.get(sessionId);
+    if (s && update.title) s.title = update.title;
+    if (sessionId === view?.id) view.changed().catch(() => {});
+    const turn = update._meta?.["acp-agent"]?.turn;
+    if (!turn) return;
+    this.#turn(sessionId, turn.running);
+    if (sessionId === view?.id) say(turn.running ? "A turn began." : "The turn ended.");
+  }
+}
+
+start().catch((error) => show("empty",
+  h("p", { role: "alert" }, `This page cannot start: ${error.message}.`),
+  h("p", {}, "It needs TLS or a loopback address, and a browser that lets it store data and cookies.")));
