@@ -20,6 +20,8 @@ const proof = () => localStorage.proof ??= crypto.randomUUID();
 
 const post = (path, body) => fetch(path, { method: "POST", headers: { "Content-Type": "application/json", "Acp-Agent-Proof": proof() }, body: JSON.stringify(body ?? {}) });
 
+const sleep = (milliseconds) => new Promise((resolve) => { setTimeout(resolve, milliseconds); });
+
 // show replaces what the page shows.
 function show(name, ...content) {
   main.className = name;
@@ -147,7 +149,7 @@ class Live {
         note.textContent = visible(error.message);
       }
     };
-    const note = h("p", { class: "dim", role: "alert" });
+    const note = h("p", { class: "removed", role: "alert" });
     const form = h("form", { class: "begin", submit }, choice, other, h("button", { class: "accent" }, "New session"), note);
     form.offer = () => {
       const chosen = choice.value;
@@ -278,7 +280,7 @@ class Live {
     view.looking = true;
     while (view.again && !view.signal.aborted) {
       view.again = false;
-      await new Promise((resolve) => { setTimeout(resolve, 150); });
+      await sleep(150);
       await view.look().catch(() => {}); // once the connection is back, it looks again
     }
     view.looking = false;
@@ -315,9 +317,9 @@ class Live {
   // received, its text stays, to be sent again by hand.
   #composer(view, stop) {
     const { id } = view, draft = `draft ${id}`;
-    const text = h("textarea", { rows: "1", "aria-label": "Prompt", placeholder: "What should the agent do?", "aria-keyshortcuts": "Control+Enter Meta+Enter" });
+    const text = h("textarea", { rows: "1", "aria-label": "Prompt", placeholder: "Write to the agent", "aria-keyshortcuts": "Control+Enter Meta+Enter" });
     const button = h("button", { class: "accent" }, "Send");
-    const note = h("p", { class: "dim", role: "status" });
+    const note = h("p", { class: "removed", role: "status" });
     let runs = false;
     const draw = (running = runs) => {
       runs = running;
@@ -349,8 +351,12 @@ class Live {
       try {
         await this.#connection.call("session/prompt", { sessionId: id, prompt: [{ type: "text", text: prompt }] });
       } catch (error) {
-        await view.look().catch(() => {});
-        if (scroller.querySelector(".page:has(+ .space) > .failure:last-child")) return; // it says so
+        for (let i = 0; i < 4; i++) { // until its end is stored
+          await view.look().catch(() => {});
+          const { page } = pages.items[pages.items.length - 1] ?? {};
+          if (page?.to > pending.after && scroller.querySelector(".page:has(+ .space) > .failure:last-child")) return; // it says why
+          await sleep(150);
+        }
         note.textContent = error.code === undefined ? "The connection was lost. If the prompt is not in the conversation, send it again." : visible(error.message);
         write(text.value || prompt);
       } finally {

@@ -191,14 +191,16 @@ function shell(command) {
 // describe returns all of what is asked about, each thing once.
 function describe({ rawInput, locations, content }, command) {
   const parts = new Set(typeof command === "string" ? [command] : []);
+  const whole = new Set([rawInput?.command]); // what need not be shown again
   for (const { path } of locations ?? []) parts.add(path);
   for (const c of content ?? []) {
-    if (c.type === "diff") parts.add(c.path).add(changed(c.oldText ?? "", c.newText ?? ""));
-    else parts.add(c.content?.text ?? JSON.stringify(c));
+    if (c.type === "diff") {
+      parts.add(c.path).add(changed(c.oldText ?? "", c.newText ?? ""));
+      if (!c.oldText) whole.add(c.newText); // of any other text lines are left out
+    } else parts.add(c.content?.text ?? JSON.stringify(c));
   }
-  const rest = typeof command === "string" ? { ...rawInput, command: undefined } : rawInput;
-  const more = JSON.stringify(rest, null, 1);
-  if (rest && more !== "{}") parts.add(more);
+  const more = JSON.stringify(rawInput, (name, value) => name && value && (whole.has(value) || parts.has(value)) ? undefined : value, 1);
+  if (rawInput && more !== "{}") parts.add(more);
   return [...parts];
 }
 
