@@ -4,11 +4,9 @@ import (
 	"context"
 	"fmt"
 	"net/url"
-	"slices"
 	"strconv"
 
 	"github.com/acp-agent/acp-agent/internal/history/conversation"
-	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -137,10 +135,7 @@ func (o Options) entries(ctx context.Context, q url.Values) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	shown := []conversation.Node{}
-	for _, e := range r.Entries() {
-		shown = append(shown, shortened(e).Node())
-	}
+	shown := conversation.Nodes(r.Entries(), longText)
 	return map[string]any{"entries": shown, "unfinished": r.Unfinished()}, nil
 }
 
@@ -210,43 +205,4 @@ func updates(
 			}
 		}
 	}
-}
-
-// shortened returns an entry with the parts of its texts that are shown.
-func shortened(e conversation.Entry) conversation.Entry {
-	e.Text = cut(e.Text)
-	e.Attachments = slices.Clone(e.Attachments)
-	for i := range e.Attachments {
-		e.Attachments[i].Text = cut(e.Attachments[i].Text)
-	}
-	if e.Subagent != nil {
-		inner := *e.Subagent
-		inner.Entries = slices.Clone(inner.Entries)
-		for i := range inner.Entries {
-			inner.Entries[i] = shortened(inner.Entries[i])
-		}
-		e.Subagent = &inner
-	}
-	if e.Call == nil {
-		return e
-	}
-	call := *e.Call
-	call.Texts, call.Diffs, call.Output = call.Results(), slices.Clone(call.Diffs), ""
-	for i := range call.Texts {
-		call.Texts[i] = cut(call.Texts[i])
-	}
-	for i, d := range call.Diffs {
-		call.Diffs[i].Old, call.Diffs[i].New = cut(d.Old), cut(d.New)
-	}
-	e.Call = &call
-	return e
-}
-
-// cut returns the part of a text that is shown.
-func cut(s string) string {
-	if len(s) <= longText {
-		return s
-	}
-	return text.Prefix(s, longText) + "\n\n… (" + text.Size(len(s)>>10<<10) +
-		" in total; acp-agent sessions export writes all of it)"
 }

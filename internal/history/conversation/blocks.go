@@ -7,71 +7,63 @@ import (
 	"github.com/acp-agent/acp-agent/internal/history/markdown"
 )
 
-// passage is a part of a message: consecutive lines of one kind.
-type passage struct {
-	tag   string // p, h3, ul for any list, blockquote, hr, pre or table
-	lines [][]Node
-	items []item
-	rows  [][][]Node // of a table: the first one is its head
-	sides []string   // of a table: the classes of its columns
-}
-
-// item is an item of a list.
-type item struct {
-	indent int
-	number string // "" without one
-	isTask bool
-	lines  [][]Node
-}
-
-// deepest is the indentation from which on items are no deeper.
+// deepest is the indentation from which on items of lists are no deeper.
 const deepest = 20
 
-// Blocks returns the elements of a message in Markdown.
-func Blocks(message string) (nodes []Node) {
+// blocks returns the elements of a message in Markdown.
+func blocks(message string) []Node {
 	var (
-		list   []passage
-		lines  markdown.Reader
-		before string // the line before, if it can be the head of a table
+		b     builder
+		lines markdown.Reader
 	)
-	ended := true // the next line begins a passage
-	for source := range strings.Lines(strings.Trim(message, "\n")) {
-		line := lines.Line(strings.TrimSuffix(source, "\n"))
-		last := len(list) - 1
-		one, isItem := itemOf(line, ended || list[last].tag == "ul")
-		tag := tagOf(line)
-		switch {
-		case tag == "":
-			ended, before = true, ""
-			continue
-		case isItem && last >= 0 && list[last].tag == "ul":
-			list[last].items = append(list[last].items, one)
-		case isItem:
-			list = append(list, passage{tag: "ul", items: []item{one}})
-		case !ended && list[last].tag == "ul" && tag == "p":
-			items := list[last].items
-			items[len(items)-1].add(spans(strings.TrimSpace(line.Text)))
-			continue
-		case !ended && list[last].tag == "table" && tag == "p":
-			list[last].addRow(line.Text)
-			continue
-		case tag == "p" && before != "" && markdown.IsTable(before, line.Text):
-			list = beginTable(list, before, line.Text)
-			before = ""
-			continue
-		case !ended && tag != "h3" && tag != "hr" && list[last].tag == tag:
-			list[last].lines = append(list[last].lines, shown(line))
-		default:
-			list = append(list, passage{tag: tag, lines: [][]Node{shown(line)}})
-		}
-		if ended, before = false, ""; tag == "p" && !isItem {
-			before = line.Text
-		}
+	for line := range strings.Lines(strings.Trim(message, "\n")) {
+		b.line(lines.Line(strings.TrimSuffix(line, "\n")))
 	}
-	for _, b := range list {
-		nodes = append(nodes, b.nodes()...)
+	return b.top.Children
+}
+
+// builder makes elements of lines.
+type builder struct {
+	top     Node     // its children are the elements
+	ended   bool     // the next line begins an element
+	indents []int    // of the lists that are open, the outermost first
+	before  string   // the line before, if it can be the head of a table
+	begin   int      // the child of its element that begins this line
+	sides   []string // the classes of the columns of a table
+}
+
+// line adds a line to the last element, or begins one.
+func (b *builder) line(line markdown.Line) {
+	tag, last := tagOf(line), b.top.last()
+	within := last.Tag // of the element that the line can go on with
+	if b.ended {
+		within = ""
 	}
-	return nodes
+	before := b.before
+	b.before = ""
+	switch number, isItem := b.numberOf(&line, within == ""); {
+	case tag == "":
+		b.ended = true
+		return
+	case isItem:
+		b.item(line, number)
+	case tag == "p" && isList(within):
+		b.in(len(b.indents)).add(words("\n")).add(spans(strings.TrimSpace(line.Text))...)
+	case tag == "p" && within == "div":
+		b.row("td", line.Text)
+	case tag == "p" && before != "" && markdown.IsTable(before, line.Text):
+		b.table(before, line.Text)
+	case tag == within && tag != "h3" && tag != "hr":
+		b.before, b.begin = line.Text, len(last.Children)
+		last.add(words("\n")).add(shown(line)...)
+	default:
+		b.before, b.begin = line.Text, 0
+		b.top.add(element(tag, "", shown(line)...))
+	}
+	if tag != "p" {
+		b.before = ""
+	}
+	b.ended = false
 }
 
 // tagOf returns the element for a line, "" if it only ends the element before.
@@ -96,46 +88,73 @@ func tagOf(line markdown.Line) string {
 	return "p"
 }
 
-// itemOf returns the item of a list that a line begins. In a paragraph, which may have a number at
-// the beginning of a line, only the number 1 begins a list.
-func itemOf(line markdown.Line, mayBegin bool) (i item, ok bool) {
-	text := line.Text
-	switch line.Kind {
-	case markdown.Item:
-		i.indent = len(line.Indent)
-	case markdown.Paragraph:
-		var indent string
-		indent, i.number, text, ok = markdown.Numbered(line.Text)
-		if !ok || !mayBegin && i.number != "1" {
-			return item{}, false
-		}
-		i.indent = len(indent)
-	default:
-		return item{}, false
+func isList(tag string) bool { return tag == "ul" || tag == "ol" }
+
+// numberOf reports whether a line is an item of a list, and takes its number from it, if any. In a
+// paragraph, which may have a number at the beginning of a line, only the number 1 begins a list.
+func (b *builder) numberOf(line *markdown.Line, begins bool) (number string, isItem bool) {
+	if line.Kind != markdown.Paragraph {
+		return "", line.Kind == markdown.Item
 	}
-	i.indent = min(i.indent, deepest)
+	indent, number, text, ok := markdown.Numbered(line.Text)
+	if !ok || number != "1" && !begins && !isList(b.top.last().Tag) {
+		return "", false
+	}
+	line.Indent, line.Text = indent, text
+	return number, true
+}
+
+// item adds an item to the list that it belongs to by its indentation.
+func (b *builder) item(line markdown.Line, number string) {
+	if !isList(b.top.last().Tag) {
+		b.indents = nil
+	}
+	indent, depth := min(len(line.Indent), deepest), len(b.indents)
+	for depth > 1 && indent <= b.indents[depth-2]+1 {
+		depth--
+	}
+	b.indents = b.indents[:depth]
+	if depth > 0 && indent <= b.indents[depth-1]+1 {
+		depth--
+	} else {
+		b.indents = append(b.indents, indent)
+	}
+	list := element("ul", "")
+	if number != "" {
+		list = element("ol", "").with("start", number)
+	}
+	in := b.in(depth)
+	if in.last().Tag != list.Tag {
+		in.add(list.with("dir", "auto"))
+	}
+	class, text := "", line.Text
 	for mark, box := range map[string]string{"[ ] ": "☐ ", "[x] ": "☑ ", "[X] ": "☑ "} {
 		if rest, isTask := strings.CutPrefix(text, mark); isTask {
-			i.isTask, text = true, box+rest
+			class, text = "task", box+rest
 			break
 		}
 	}
-	i.add(spans(text))
-	return i, true
+	in.last().add(element("li", class, spans(text)...))
 }
 
-// add adds a line to an item.
-func (i *item) add(line []Node) { i.lines = append(i.lines, line) }
-
-// beginTable makes the last line of the last passage the head of a table, with what underlines it.
-func beginTable(list []passage, head, below string) []passage {
-	last := len(list) - 1
-	if n := len(list[last].lines); n > 1 {
-		list[last].lines = list[last].lines[:n-1]
-	} else {
-		list = list[:last]
+// in returns the element that has lists of a depth: the last item of the list around them.
+func (b *builder) in(depth int) *Node {
+	in := &b.top
+	for range depth {
+		in = in.last().last()
 	}
-	table := passage{tag: "table"}
+	return in
+}
+
+// table makes the line before the head of a table, with what underlines it. Who has no mouse can
+// scroll the table.
+func (b *builder) table(head, below string) {
+	paragraph := b.top.last()
+	paragraph.Children = paragraph.Children[:b.begin]
+	if b.begin == 0 {
+		b.top.Children = b.top.Children[:len(b.top.Children)-1]
+	}
+	b.sides = nil
 	for _, cell := range markdown.Cells(below) {
 		side := ""
 		if strings.HasSuffix(cell, ":") {
@@ -144,92 +163,24 @@ func beginTable(list []passage, head, below string) []passage {
 				side = "middle"
 			}
 		}
-		table.sides = append(table.sides, side)
+		b.sides = append(b.sides, side)
 	}
-	table.addRow(head)
-	return append(list, table)
+	b.top.add(element("div", "table", element("table", "", element("thead", ""))).
+		with("tabindex", "0", "role", "region", "aria-label", "Table"))
+	b.row("th", head)
+	b.top.last().last().add(element("tbody", ""))
 }
 
-// addRow adds a row to a table. It has at most as many cells as the head.
-func (b *passage) addRow(line string) {
-	cells := markdown.Cells(line)
-	cells = cells[:min(len(cells), len(b.sides))]
-	row := make([][]Node, len(cells))
-	for i, cell := range cells {
-		row[i] = spans(cell)
+// row adds a row to the last part of a table. It has at most as many cells as the head.
+func (b *builder) row(tag, line string) {
+	row := element("tr", "")
+	for i, cell := range markdown.Cells(line)[:min(len(markdown.Cells(line)), len(b.sides))] {
+		row.add(element(tag, b.sides[i], spans(cell)...).with("dir", "auto"))
 	}
-	b.rows = append(b.rows, row)
+	b.top.last().last().last().add(row)
 }
 
-// nodes returns the elements of a passage.
-func (b *passage) nodes() []Node {
-	switch b.tag {
-	case "ul":
-		return lists(b.items)
-	case "table":
-		return []Node{b.table()}
-	}
-	return []Node{element(b.tag, "", joined(b.lines)...)}
-}
-
-// joined returns lines as one text.
-func joined(lines [][]Node) (all []Node) {
-	for i, line := range lines {
-		if i > 0 {
-			all = append(all, words("\n"))
-		}
-		all = append(all, line...)
-	}
-	return all
-}
-
-// lists returns the lists that items make. Items that are indented further are lists in an item.
-func lists(items []item) (all []Node) {
-	for len(items) > 0 {
-		first := items[0]
-		list := element("ul", "")
-		if first.number != "" {
-			list = element("ol", "").with("start", first.number)
-		}
-		list = list.with("dir", "auto")
-		for len(items) > 0 && items[0].indent <= first.indent+1 &&
-			(items[0].number == "") == (first.number == "") {
-			inner := 1
-			for inner < len(items) && items[inner].indent > items[0].indent+1 {
-				inner++
-			}
-			class := ""
-			if items[0].isTask {
-				class = "task"
-			}
-			content := append(joined(items[0].lines), lists(items[1:inner])...)
-			list.Children = append(list.Children, element("li", class, content...))
-			items = items[inner:]
-		}
-		all = append(all, list)
-	}
-	return all
-}
-
-// table returns a table. Who has no mouse can scroll it.
-func (b *passage) table() Node {
-	parts := []Node{element("thead", ""), element("tbody", "")}
-	for i, row := range b.rows {
-		tag, part := "td", &parts[1]
-		if i == 0 {
-			tag, part = "th", &parts[0]
-		}
-		tr := element("tr", "")
-		for j, cell := range row {
-			tr.Children = append(tr.Children, element(tag, b.sides[j], cell...).with("dir", "auto"))
-		}
-		part.Children = append(part.Children, tr)
-	}
-	return element("div", "table", element("table", "", parts...)).
-		with("tabindex", "0", "role", "region", "aria-label", "Table")
-}
-
-// shown returns what a line of a passage contains.
+// shown returns what a line of an element contains.
 func shown(line markdown.Line) []Node {
 	if line.Kind == markdown.Code {
 		return []Node{words(line.Text)}
@@ -244,18 +195,17 @@ var tags = map[markdown.Style]string{markdown.Monospace: "code", markdown.Strong
 // spans returns the text of a line with its links and styles.
 func spans(text string) (list []Node) {
 	for _, s := range markdown.Spans(text) {
-		if s.Style != markdown.Link {
-			list = append(list, element(tags[s.Style], "", words(s.Text)))
-			if s.Style == markdown.Plain {
-				list[len(list)-1] = words(s.Text)
-			}
-			continue
-		}
-		if to, err := url.Parse(s.URL); err == nil && (to.Scheme == "https" || to.Scheme == "http") {
+		to, err := url.Parse(s.URL)
+		switch isLink := s.Style == markdown.Link; {
+		case isLink && err == nil && (to.Scheme == "https" || to.Scheme == "http"):
 			list = append(list, element("a", "", words(s.Text)).
 				with("href", s.URL, "rel", "noopener noreferrer"))
-		} else {
+		case isLink:
 			list = append(list, words(s.Text+" ("+s.URL+")"))
+		case s.Style == markdown.Plain:
+			list = append(list, words(s.Text))
+		default:
+			list = append(list, element(tags[s.Style], "", words(s.Text)))
 		}
 	}
 	return list

@@ -177,7 +177,7 @@ func TestLists(t *testing.T) {
 	} {
 		var b strings.Builder
 		h := &htmlWriter{w: &b}
-		for _, n := range Blocks(message) {
+		for _, n := range blocks(message) {
 			h.node(n)
 		}
 		require.Equal(t, want, b.String(), "%q", message)
@@ -186,14 +186,14 @@ func TestLists(t *testing.T) {
 	for i := range 2000 {
 		deep.WriteString(strings.Repeat(" ", i) + "- x\n")
 	}
-	require.Less(t, strings.Count(fmt.Sprint(Blocks(deep.String())), "ul"), 2000)
+	require.Less(t, strings.Count(fmt.Sprint(blocks(deep.String())), "ul"), 2000)
 }
 
 // A turn that failed is told apart from other notes, with the words of the agent.
 func TestFailures(t *testing.T) {
 	r := NewReader()
 	r.Add(sessionstore.TurnEnded("", "429 (slow down)"))
-	node, err := json.Marshal(r.Entries()[0].Node())
+	node, err := json.Marshal(view{asker: "You"}.entry(r.Entries()[0]))
 	require.NoError(t, err)
 	require.JSONEq(t, `["section",{"class":"failure"},["h2",{},"The turn failed"],["pre",{},"429 (slow down)"]]`, string(node))
 }
@@ -226,7 +226,7 @@ func TestTablesEndWhereTextBegins(t *testing.T) {
 		"|---|\n|---|":                       "table0",
 	} {
 		var got []string
-		for _, b := range Blocks(message) {
+		for _, b := range blocks(message) {
 			if b.Tag == "div" { // around a table
 				b.Tag = "table" + strconv.Itoa(len(b.Children[0].Children[1].Children))
 			}

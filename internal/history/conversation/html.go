@@ -47,7 +47,7 @@ func WriteHTML(w io.Writer, d Document) error {
 		if h.err != nil {
 			return h.err
 		}
-		h.node(e.Node())
+		h.node(view{asker: "You"}.entry(e))
 		h.raw("\n")
 	}
 	h.raw("</main>\n</body>\n</html>\n")

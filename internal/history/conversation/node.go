@@ -27,6 +27,20 @@ func element(tag, class string, children ...Node) Node {
 // words returns a text.
 func words(s string) Node { return Node{Text: s} }
 
+// add adds children.
+func (n *Node) add(children ...Node) *Node {
+	n.Children = append(n.Children, children...)
+	return n
+}
+
+// last returns the last child, or an empty text if there is none.
+func (n *Node) last() *Node {
+	if len(n.Children) == 0 {
+		return &Node{}
+	}
+	return &n.Children[len(n.Children)-1]
+}
+
 // with returns n with more attributes.
 func (n Node) with(attributes ...string) Node {
 	n.Attributes = append(n.Attributes, attributes...)

@@ -5,64 +5,87 @@ import (
 	"encoding/base64"
 	"fmt"
 	"strings"
+
+	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// Node returns an entry as pages show it.
-func (e Entry) Node() Node { return e.askedBy("You") }
+// Nodes returns entries as pages show them, with the beginnings of texts that are longer than limit,
+// in bytes. Without a limit it is 0.
+func Nodes(entries []Entry, limit int) []Node { return view{"You", limit}.entries(entries) }
 
-// askedBy returns an entry as pages show it, with the name of who prompts.
-func (e Entry) askedBy(asker string) Node {
-	switch kind := string(e.Kind); {
-	case e.Failed:
-		return element("section", "failure", element("h2", "", words("The turn failed")),
-			element("pre", "", words(e.failure())))
-	case e.Kind == Note:
-		return element("p", "note", words(strings.TrimSpace(e.Text)))
-	case e.Kind == Thought:
-		return folded(kind, "Thought", Blocks(e.Text))
-	case e.Kind == Compaction:
-		return folded(kind, "Compaction", Blocks(e.Text))
-	case e.Kind == Plan:
-		return e.plan()
-	case e.Kind == ToolCall:
-		return e.Call.node()
-	case e.Kind == SubagentWork:
-		var inner []Node
-		for _, one := range e.Subagent.Entries {
-			inner = append(inner, one.askedBy("Task"))
-		}
-		return folded(kind, "Subagent: "+e.Subagent.Name(), inner)
-	}
-	if e.Kind != Prompt {
-		asker = "Agent"
-	}
-	shown := element("article", string(e.Kind), element("h2", "", words(asker)))
-	shown.Children = append(shown.Children, Blocks(e.Text)...)
-	for _, a := range e.Attachments {
-		shown.Children = append(shown.Children, a.node())
-	}
-	return shown
+// view makes elements of entries.
+type view struct {
+	asker string // who prompts
+	limit int
 }
 
-// folded returns an element that shows its content when its summary is clicked on.
-func folded(class, summary string, content []Node) Node {
-	n := element("details", class, element("summary", "", words(summary)))
-	n.Children = append(n.Children, content...)
+func (v view) entries(list []Entry) []Node {
+	nodes := make([]Node, 0, len(list))
+	for _, e := range list {
+		nodes = append(nodes, v.entry(e))
+	}
+	return nodes
+}
+
+func (v view) entry(e Entry) Node {
+	kind, message := string(e.Kind), v.cut(e.Text)
+	speaker := "Agent"
+	switch {
+	case e.Failed:
+		message = strings.TrimPrefix(strings.TrimSpace(message), "(The turn failed: ")
+		message = strings.TrimSuffix(message, ")")
+		return element("section", "failure", element("h2", "", words("The turn failed")),
+			element("pre", "", words(message)))
+	case e.Kind == Note:
+		return element("p", "note", words(strings.TrimSpace(message)))
+	case e.Kind == Thought:
+		return folded(kind, "Thought", blocks(message)...)
+	case e.Kind == Compaction:
+		return folded(kind, "Compaction", blocks(message)...)
+	case e.Kind == Plan:
+		return plan(e.Steps, message)
+	case e.Kind == ToolCall:
+		return v.call(e.Call)
+	case e.Kind == SubagentWork:
+		return folded(kind, "Subagent: "+e.Subagent.Name(),
+			view{"Task", v.limit}.entries(e.Subagent.Entries)...)
+	case e.Kind == Prompt:
+		speaker = v.asker
+	}
+	n := element("article", kind, element("h2", "", words(speaker)))
+	n.add(blocks(message)...)
+	for _, a := range e.Attachments {
+		n.add(v.attachment(a))
+	}
 	return n
 }
 
-func (e Entry) plan() Node {
+// cut returns the part of a text that is shown.
+func (v view) cut(s string) string {
+	if v.limit == 0 || len(s) <= v.limit {
+		return s
+	}
+	return text.Prefix(s, v.limit) + "\n\n… (" + text.Size(len(s)>>10<<10) +
+		" in total; acp-agent sessions export writes all of it)"
+}
+
+// folded returns an element that shows its content when its summary is clicked on.
+func folded(class, summary string, content ...Node) Node {
+	n := element("details", class, element("summary", "", words(summary)))
+	return *n.add(content...)
+}
+
+func plan(steps []Step, message string) Node {
 	n := element("section", "plan", element("h3", "", words("Plan"))).with("aria-label", "Plan")
-	n.Children = append(n.Children, Blocks(e.Text)...)
-	if len(e.Steps) == 0 {
-		return n
+	n.add(blocks(message)...)
+	list := element("ol", "").with("dir", "auto")
+	for _, s := range steps {
+		list.add(element("li", s.Status, sign(s.Status), words(s.Content),
+			element("span", "hidden", words(" ("+spaced(s.Status)+")"))))
 	}
-	steps := element("ol", "").with("dir", "auto")
-	for _, s := range e.Steps {
-		steps.Children = append(steps.Children, element("li", s.Status, sign(s.Status),
-			words(s.Content), element("span", "hidden", words(" ("+spaced(s.Status)+")"))))
+	if len(steps) > 0 {
+		n.add(list)
 	}
-	n.Children = append(n.Children, steps)
 	return n
 }
 
@@ -74,56 +97,55 @@ func sign(status string) Node {
 // spaced returns a status for people.
 func spaced(status string) string { return strings.ReplaceAll(status, "_", " ") }
 
-func (c *Call) node() Node {
-	title := cmp.Or(c.Heading(), "Tool call")
+func (v view) call(c *Call) Node {
 	state := "state"
 	if c.Status == "completed" {
 		state = "hidden"
 	}
-	heading := []Node{sign(c.Status), element("span", "title", words(title))}
-	var content []Node
-	added, removed := 0, 0
+	heading := element("summary", "", sign(c.Status),
+		element("span", "title", words(cmp.Or(c.Heading(), "Tool call"))))
+	n := element("details", "call "+c.Status)
+	changed := map[string]int{}
 	for _, d := range c.Diffs {
+		d.Old, d.New = v.cut(d.Old), v.cut(d.New)
 		lines := element("pre", "diff")
 		for _, line := range d.Lines() {
+			tag, class := "span", ""
 			switch {
 			case line[0] == '+':
-				added++
-				lines.Children = append(lines.Children, element("ins", "", words(line)))
+				tag = "ins"
 			case line[0] == '-':
-				removed++
-				lines.Children = append(lines.Children, element("del", "", words(line)))
+				tag = "del"
 			case strings.HasPrefix(line, "@@"):
-				lines.Children = append(lines.Children, element("span", "place", words(line)))
-			default:
-				lines.Children = append(lines.Children, element("span", "", words(line)))
+				class = "place"
 			}
+			changed[tag]++
+			lines.add(element(tag, class, words(line)))
 		}
-		content = append(content, element("figure", "",
-			element("figcaption", "", words(d.Path)), lines))
+		n.add(element("figure", "", element("figcaption", "", words(d.Path)), lines))
 	}
 	if len(c.Diffs) > 0 {
-		heading = append(heading, element("span", "added", words(fmt.Sprintf(" +%d", added))),
-			element("span", "removed", words(fmt.Sprintf(" −%d", removed))))
+		heading.add(element("span", "added", words(fmt.Sprintf(" +%d", changed["ins"]))),
+			element("span", "removed", words(fmt.Sprintf(" −%d", changed["del"]))))
 	}
-	heading = append(heading, element("span", state, words(" "+spaced(c.Status))))
+	heading.add(element("span", state, words(" "+spaced(c.Status))))
 	for _, r := range c.Results() {
-		content = append(content, element("pre", "result", words(r)))
+		n.add(element("pre", "result", words(v.cut(r))))
 	}
-	if len(content) == 0 {
-		return element("p", "call "+c.Status, heading...)
+	if len(n.Children) == 0 {
+		return element("p", "call "+c.Status, heading.Children...)
 	}
-	n := element("details", "call "+c.Status, element("summary", "", heading...))
-	n.Children = append(n.Children, content...)
+	n.Children = append([]Node{heading}, n.Children...)
 	return n
 }
 
-func (a Attachment) node() Node {
-	switch image := a.imageURL(); {
-	case image != "":
-		return element("figure", "", element("img", "").with("src", image, "alt", "Attached image "+a.Name))
-	case a.Text != "":
-		return folded("", a.Name, []Node{element("pre", "", words(a.Text))})
+func (v view) attachment(a Attachment) Node {
+	if image := a.imageURL(); image != "" {
+		return element("figure", "",
+			element("img", "").with("src", image, "alt", "Attached image "+a.Name))
+	}
+	if a.Text != "" {
+		return folded("", a.Name, element("pre", "", words(v.cut(a.Text))))
 	}
 	return element("p", "attached", words(a.Name))
 }
@@ -137,10 +159,4 @@ func (a Attachment) imageURL() string {
 		}
 	}
 	return ""
-}
-
-// failure returns why a turn failed, without what the note says around it.
-func (e Entry) failure() string {
-	detail := strings.TrimPrefix(strings.TrimSpace(e.Text), "(The turn failed: ")
-	return strings.TrimSuffix(detail, ")")
 }

@@ -25,7 +25,7 @@ export async function showConversation(main, id, signal, options, live) {
 
   const pages = new Pages(scroller, async (item) => {
     await (item.filling = fill(item, id, signal));
-    if (item === pages.items[pages.items.length - 1]) live?.filled(item, id);
+    if (item === pages.last) live?.filled(item, id);
   });
   end.addEventListener("click", () => {
     pages.showEnd();
@@ -47,7 +47,7 @@ export async function showConversation(main, id, signal, options, live) {
         first = from = 0;
         continue;
       }
-      const known = pages.items[pages.items.length - 1]?.page;
+      const known = pages.last?.page;
       pages.set(first, part.pages);
       const last = part.pages[part.pages.length - 1];
       added ||= last !== undefined && last.to !== known?.to;
@@ -66,7 +66,7 @@ export async function showConversation(main, id, signal, options, live) {
     const added = await load(Math.max(pages.items.length - 1, 0));
     if (added) scroller.querySelector(".empty")?.remove();
     if (added) pages.refresh((item) => item.unfinished);
-    await pages.items[pages.items.length - 1]?.filling;
+    await pages.last?.filling;
     return added;
   };
   if (live) {
@@ -138,7 +138,7 @@ async function fill(item, id, signal) {
   const { element } = item;
   try {
     const { entries, unfinished } = await get("entries", { id, from, to }, signal);
-    if (item.page.to !== to || item.element !== element) return; // there is a newer answer, or element
+    if (item.page.to !== to || !item.shown) return; // there is a newer answer, or none is wanted
     item.unfinished = unfinished;
     element.querySelector(".empty")?.remove();
     update(element, item.content ?? [], entries);

@@ -342,7 +342,7 @@ class Live {
     view.send = async (prompt) => {
       const { scroller, pages } = view;
       const pending = h("article", { class: "prompt" }, h("h2", {}, "You"), h("p", {}, visible(prompt)));
-      pending.after = pages.items[pages.items.length - 1]?.page.to ?? 0;
+      pending.after = pages.last?.page.to ?? 0;
       scroller.querySelector(".empty")?.remove();
       scroller.append(view.pending = pending);
       pages.showEnd();
@@ -353,8 +353,7 @@ class Live {
       } catch (error) {
         for (let i = 0; i < 4; i++) { // until its end is stored
           await view.look().catch(() => {});
-          const { page } = pages.items[pages.items.length - 1] ?? {};
-          if (page?.to > pending.after && scroller.querySelector(".page:has(+ .space) > .failure:last-child")) return; // it says why
+          if (pages.last?.page.to > pending.after && pages.last.element.lastElementChild?.matches(".failure")) return; // it says why
           await sleep(150);
         }
         note.textContent = error.code === undefined ? "The connection was lost. If the prompt is not in the conversation, send it again." : visible(error.message);
