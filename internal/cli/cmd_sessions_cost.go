@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -62,11 +60,7 @@ func printCosts(out io.Writer, c sessions.Costs) error {
 
 // money returns the amounts of a line, by currency.
 func money(l sessions.CostLine) string {
-	var all []string
-	for _, unit := range slices.Sorted(maps.Keys(l.Cost)) {
-		all = append(all, text.Money(l.Cost[unit], unit))
-	}
-	return sum(strings.Join(all, ", "), l.CostIncomplete)
+	return sum(strings.Join(text.Amounts(l.Cost), ", "), l.CostIncomplete)
 }
 
 // tokens returns the sum of some meters of a line.

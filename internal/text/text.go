@@ -6,6 +6,8 @@ package text
 import (
 	"bytes"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -334,6 +336,14 @@ func Size[N int | int64](n N) string {
 func IsUTF16(b []byte) bool {
 	const le, be = "\xff\xfe", "\xfe\xff"
 	return len(b) > 1 && (string(b[:2]) == le || string(b[:2]) == be || (b[0] == 0) != (b[1] == 0))
+}
+
+// Amounts returns sums of money, each with its currency or unit.
+func Amounts(byUnit map[string]float64) (list []string) {
+	for _, unit := range slices.Sorted(maps.Keys(byUnit)) {
+		list = append(list, Money(byUnit[unit], unit))
+	}
+	return list
 }
 
 // Money returns an amount with its currency or unit.

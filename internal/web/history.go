@@ -141,25 +141,19 @@ func (o Options) entries(ctx context.Context, q url.Values) (any, error) {
 
 // prompt returns the last prompt of a session, to send it again.
 func (o Options) prompt(ctx context.Context, q url.Values) (any, error) {
-	var (
-		err    error
-		before sessionstore.Kind
-		last   = conversation.NewReader()
-	)
-	history := o.Store.Segments(ctx, sessionstore.ID(q.Get("id")), 0)
-	for _, u := range updates(history, &err) {
-		if u.Kind == sessionstore.UserMessageChunk {
-			if before != u.Kind {
-				last = conversation.NewReader()
-			}
-			last.Add(u)
+	var err error
+	r, last := conversation.NewReader(), ""
+	for _, u := range updates(o.Store.Segments(ctx, sessionstore.ID(q.Get("id")), 0), &err) {
+		if u.Kind == sessionstore.UserMessageChunk || u.Kind == sessionstore.TurnEndUpdate {
+			r.Add(u)
 		}
-		before = u.Kind
 	}
-	for _, e := range last.Entries() {
-		return map[string]string{"text": e.Text}, err
+	for _, e := range r.Entries() {
+		if e.Kind == conversation.Prompt {
+			last = e.Text
+		}
 	}
-	return map[string]string{}, err
+	return map[string]string{"text": last}, err
 }
 
 // read feeds r the updates in [from, to). It starts at segment after, so that r knows calls begun

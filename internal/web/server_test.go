@@ -2,7 +2,6 @@ package web_test
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -227,30 +226,24 @@ type view struct {
 
 // tree is an element: its tag, its class and what is in it.
 type tree struct {
-	tag, class string
-	children   []tree
-	text       string
+	Tag, Text  string
+	Attributes []string
+	Children   []tree
 }
 
-func (n *tree) UnmarshalJSON(raw []byte) error {
-	var list []json.RawMessage
-	if json.Unmarshal(raw, &list) != nil {
-		return json.Unmarshal(raw, &n.text)
+func (n tree) class() string {
+	if len(n.Attributes) == 0 {
+		return ""
 	}
-	var attributes map[string]string
-	if err := errors.Join(json.Unmarshal(list[0], &n.tag), json.Unmarshal(list[1], &attributes)); err != nil {
-		return err
+	return n.Attributes[1]
+}
+
+func (n tree) text() string {
+	all := n.Text
+	for _, child := range n.Children {
+		all += child.text()
 	}
-	n.class = attributes["class"]
-	for _, child := range list[2:] {
-		var one tree
-		if err := json.Unmarshal(child, &one); err != nil {
-			return err
-		}
-		n.children = append(n.children, one)
-		n.text += one.text
-	}
-	return nil
+	return all
 }
 
 // part is a page of a conversation.
@@ -295,14 +288,14 @@ func TestPagesMakeTheWholeConversation(t *testing.T) {
 		c.get(&v, "entries", "id", "long", "from", p.From, "to", p.To)
 		require.False(t, v.Unfinished)
 		for _, e := range v.Entries {
-			kind, status, _ := strings.Cut(e.class, " ")
+			kind, status, _ := strings.Cut(e.class(), " ")
 			switch kind {
 			case "answer":
-				require.Equal(t, 8, strings.Count(e.text, "piece"), "an answer is not torn")
+				require.Equal(t, 8, strings.Count(e.text(), "piece"), "an answer is not torn")
 				words++
 			case "call":
 				require.Equal(t, "completed", status)
-				require.Contains(t, e.text, "completed")
+				require.Contains(t, e.text(), "completed")
 				calls++
 			}
 		}
@@ -339,11 +332,11 @@ func TestCallsThatEndLaterAreShownOnce(t *testing.T) {
 				var v view
 				c.get(&v, "entries", "id", "one", "from", p.From, "to", p.To)
 				for _, e := range v.Entries {
-					if strings.HasPrefix(e.class, "call") {
-						calls = append(calls, e.text)
+					if strings.HasPrefix(e.class(), "call") {
+						calls = append(calls, e.text())
 						continue
 					}
-					last = e.children[len(e.children)-1].text
+					last = e.Children[len(e.Children)-1].text()
 				}
 			}
 			require.Equal(t, []string{"✕Slow failed"}, calls)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -97,19 +96,16 @@ func (o Options) sessions(ctx context.Context, filter url.Values) (any, error) {
 }
 
 // cost returns what a session has cost, as its agent has reported it.
-func (o Options) cost(ctx context.Context, id sessionstore.ID) (amounts []string, err error) {
+func (o Options) cost(ctx context.Context, id sessionstore.ID) ([]string, error) {
 	sums, err := o.Store.Sums(ctx, sessionstore.ChargeQuery{
 		Session: id, Meter: sessionstore.CostMeter})
 	total := map[string]float64{}
 	for _, c := range sums {
-		total[c.Unit] += c.Amount
-	}
-	for _, unit := range slices.Sorted(maps.Keys(total)) {
-		if total[unit] > 0 {
-			amounts = append(amounts, text.Money(total[unit], unit))
+		if c.Amount > 0 {
+			total[c.Unit] += c.Amount
 		}
 	}
-	return amounts, err
+	return text.Amounts(total), err
 }
 
 // matching returns sessions without what they have cost.

@@ -2,8 +2,6 @@ package runner
 
 import (
 	"encoding/json"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -21,18 +19,10 @@ func Cost(response json.RawMessage) string {
 	if len(raw) == 0 || json.Unmarshal(raw, &cost) != nil || len(cost.Session) == 0 {
 		return ""
 	}
-	said := "cost of the session " + amounts(cost.Session)
+	joined := func(sums map[string]float64) string { return strings.Join(text.Amounts(sums), " + ") }
+	said := "cost of the session " + joined(cost.Session)
 	if len(cost.Turn) > 0 {
-		said = "cost of the turn " + amounts(cost.Turn) + ", of the session " + amounts(cost.Session)
+		said = "cost of the turn " + joined(cost.Turn) + ", of the session " + joined(cost.Session)
 	}
 	return said + ", as reported by the agent"
-}
-
-// amounts returns amounts with their currencies.
-func amounts(byUnit map[string]float64) string {
-	var all []string
-	for _, unit := range slices.Sorted(maps.Keys(byUnit)) {
-		all = append(all, text.Money(byUnit[unit], unit))
-	}
-	return strings.Join(all, " + ")
 }

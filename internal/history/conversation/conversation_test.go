@@ -193,9 +193,8 @@ func TestLists(t *testing.T) {
 func TestFailures(t *testing.T) {
 	r := NewReader()
 	r.Add(sessionstore.TurnEnded("", "429 (slow down)"))
-	node, err := json.Marshal(view{asker: "You"}.entry(r.Entries()[0]))
-	require.NoError(t, err)
-	require.JSONEq(t, `["section",{"class":"failure"},["h2",{},"The turn failed"],["pre",{},"429 (slow down)"]]`, string(node))
+	require.Equal(t, []Node{element("section", "failure", element("h2", "", words("The turn failed")),
+		element("pre", "", words("429 (slow down)")))}, Nodes(r.Entries(), 0))
 }
 
 // What a command printed keeps its white space, and is not read as Markdown.

@@ -1,7 +1,6 @@
 package conversation
 
 import (
-	"encoding/json"
 	"fmt"
 	"html"
 	"io"
@@ -10,9 +9,10 @@ import (
 // Node is an element of a page with its children, or text if it has no tag. Pages in a browser make
 // elements of its JSON, and exported pages contain it as HTML, so both show the same.
 type Node struct {
-	Tag, Text  string
-	Attributes []string // names and values in turn
-	Children   []Node
+	Tag        string   `json:"tag,omitempty"`
+	Text       string   `json:"text,omitempty"`
+	Attributes []string `json:"attributes,omitempty"` // names and values in turn
+	Children   []Node   `json:"children,omitempty"`
 }
 
 // element returns an element. class may be "".
@@ -45,22 +45,6 @@ func (n *Node) last() *Node {
 func (n Node) with(attributes ...string) Node {
 	n.Attributes = append(n.Attributes, attributes...)
 	return n
-}
-
-// MarshalJSON returns a string, or a list of the tag, an object with the attributes and the children.
-func (n Node) MarshalJSON() ([]byte, error) {
-	if n.Tag == "" {
-		return json.Marshal(n.Text)
-	}
-	attributes := make(map[string]string, len(n.Attributes)/2)
-	for i := 0; i < len(n.Attributes); i += 2 {
-		attributes[n.Attributes[i]] = n.Attributes[i+1]
-	}
-	list := []any{n.Tag, attributes}
-	for _, child := range n.Children {
-		list = append(list, child)
-	}
-	return json.Marshal(list)
 }
 
 // htmlWriter writes HTML. It keeps the first error. A template would link the methods of all types

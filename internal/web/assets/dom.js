@@ -16,16 +16,16 @@ export function h(tag, properties = {}, ...children) {
 const tags = new Set("a article blockquote code del details div em figcaption figure h2 h3 hr img ins li ol p pre section span strong summary table tbody td th thead tr ul".split(" "));
 const attributes = { href: /^https?:/, src: /^data:image\/(png|jpeg|gif|webp);/, "aria-hidden": /./, "aria-label": /./, alt: /./, class: /./, dir: /./, rel: /./, role: /./, start: /./, tabindex: /./ };
 
-// build returns the element for a text, or for a list of a tag, an object with attributes and children.
-export function build(tree) {
-  if (typeof tree === "string") return document.createTextNode(tree);
-  const [tag, properties, ...children] = tree;
-  const allowed = Object.entries(properties).filter(([name, value]) => attributes[name]?.test(value));
-  if (tag === "a") allowed.push(["target", "_blank"]);
-  const element = h(tags.has(tag) ? tag : "span", Object.fromEntries(allowed), children.map(build));
+// build returns what a server describes: an element, or a text if it has no tag.
+export function build({ tag, text = "", attributes: given = [], children = [] }) {
+  if (!tag) return document.createTextNode(text);
+  const element = h(tags.has(tag) ? tag : "span", tag === "a" ? { target: "_blank" } : {}, children.map(build));
+  for (let i = 0; i < given.length; i += 2) if (attributes[given[i]]?.test(given[i + 1])) element.setAttribute(given[i], given[i + 1]);
   if (tag !== "pre") return element;
-  const path = children.length > 0 && properties.class === "diff" && ((name) => `--- ${name}\n+++ ${name}\n`);
-  return code(element, path && ((shown) => path(shown.closest("figure").firstChild.textContent) + shown.textContent));
+  return code(element, element.className === "diff" && ((shown) => {
+    const path = shown.closest("figure").firstChild.textContent;
+    return `--- ${path}\n+++ ${path}\n${shown.textContent}`;
+  }));
 }
 
 // update changes the children of an element from some trees to others. What is the same stays as it is.
@@ -34,11 +34,11 @@ export function update(element, from, to) {
     const old = from[i], node = element.childNodes[i];
     if (!node || old === undefined) element.append(build(tree));
     else if (JSON.stringify(old) === JSON.stringify(tree)) return;
-    else if (typeof tree === "string" || tree[0] !== old[0] || tree[0] === "pre" || JSON.stringify(old[1]) !== JSON.stringify(tree[1])) {
+    else if (!tree.tag || tree.tag !== old.tag || tree.tag === "pre" || String(old.attributes) !== String(tree.attributes)) {
       const made = build(tree);
       if (node.open) made.open = true;
       node.replaceWith(made);
-    } else update(node, old.slice(2), tree.slice(2));
+    } else update(node, old.children ?? [], tree.children ?? []);
   });
   while (element.childNodes.length > to.length) element.lastChild.remove();
 }
