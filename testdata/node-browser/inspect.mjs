@@ -17,7 +17,7 @@ let page;
 async function open(address) {
   page = await browser.newPage();
   await page.setViewport({ width: 1400, height: 900 });
-  page.setDefaultTimeout(120000); // other tests run at the same time
+  page.setDefaultTimeout(Number(process.env.PATIENCE ?? 120000)); // other tests run at the same time
   page.on("console", (message) => problems.push(`console: ${message.text()}`));
   page.on("pageerror", (error) => problems.push(`error: ${error.message}`));
   page.on("dialog", (dialog) => {

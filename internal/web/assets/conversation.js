@@ -65,7 +65,7 @@ export async function showConversation(main, id, signal, options, live) {
   const look = async () => {
     const added = await load(Math.max(pages.items.length - 1, 0));
     if (added) scroller.querySelector(".empty")?.remove();
-    if (added) pages.refresh((item) => item.unfinished);
+    if (added) pages.refresh((item) => item.unfinished && item !== pages.last);
     await pages.last?.filling;
     return added;
   };
@@ -135,14 +135,16 @@ function select(pages, element, word) {
 // fill puts the entries of a page into its element.
 async function fill(item, id, signal) {
   const { from, to } = item.page;
-  const { element } = item;
+  const { element, shown } = item;
+  const wanted = () => item.shown === shown;
   try {
     const { entries, unfinished } = await get("entries", { id, from, to }, signal);
-    if (item.page.to !== to || !item.shown) return; // there is a newer answer, or none is wanted
+    if (item.page.to !== to || !wanted()) return; // there is a newer answer, or none is wanted
     item.unfinished = unfinished;
     element.querySelector(".empty")?.remove();
-    update(element, item.content ?? [], entries);
-    item.content = entries;
+    await item.updating; // one after the other
+    await (item.updating = update(element, item.content ?? [], entries, wanted));
+    if (wanted()) item.content = entries;
   } catch (error) {
     if (error.name !== "AbortError") element.replaceChildren(failed(error, () => fill(item, id, signal)));
   }

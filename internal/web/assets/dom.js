@@ -18,6 +18,7 @@ const attributes = { href: /^https?:/, src: /^data:image\/(png|jpeg|gif|webp);/,
 
 // build returns what a server describes: an element, or a text if it has no tag.
 export function build({ tag, text = "", attributes: given = [], children = [] }) {
+  built++;
   if (!tag) return document.createTextNode(text);
   const element = h(tags.has(tag) ? tag : "span", tag === "a" ? { target: "_blank" } : {}, children.map(build));
   for (let i = 0; i < given.length; i += 2) if (attributes[given[i]]?.test(given[i + 1])) element.setAttribute(given[i], given[i + 1]);
@@ -28,18 +29,33 @@ export function build({ tag, text = "", attributes: given = [], children = [] })
   }));
 }
 
-// update changes the children of an element from some trees to others. What is the same stays as it is.
-export function update(element, from, to) {
-  to.forEach((tree, i) => {
-    const old = from[i], node = element.childNodes[i];
-    if (!node || old === undefined) element.append(build(tree));
-    else if (JSON.stringify(old) === JSON.stringify(tree)) return;
-    else if (!tree.tag || tree.tag !== old.tag || tree.tag === "pre" || String(old.attributes) !== String(tree.attributes)) {
-      const made = build(tree);
-      if (node.open) made.open = true;
-      node.replaceWith(made);
-    } else update(node, old.children ?? [], tree.children ?? []);
-  });
+let built = 0; // elements and texts since the last pause
+
+// pause lets the browser show what was built, and do what people want.
+async function pause() {
+  await Promise.race([new Promise(requestAnimationFrame), new Promise((resolve) => { setTimeout(resolve, 100); })]);
+  await new Promise((resolve) => { setTimeout(resolve); });
+  built = 0;
+}
+
+// update changes the children of an element from some trees to others, while wanted says so. What is
+// the same stays as it is.
+export async function update(element, from, to, wanted) {
+  for (let i = 0; i < to.length; i++) {
+    const tree = to[i], old = from[i], node = old && element.childNodes[i];
+    if (old && JSON.stringify(old) === JSON.stringify(tree)) continue;
+    const same = node && tree.tag && tree.tag === old.tag && tree.tag !== "pre" && String(old.attributes) === String(tree.attributes);
+    const large = tree.children?.length > 8 && tree.tag !== "pre"; // it is built in parts
+    if (built > 100) await pause();
+    if (!wanted()) return;
+    if (!same) {
+      const made = build(large ? { ...tree, children: [] } : tree);
+      if (node?.open) made.open = true;
+      if (node) node.replaceWith(made);
+      else element.append(made);
+    }
+    if (same || large) await update(element.childNodes[i], same ? old.children ?? [] : [], tree.children ?? [], wanted);
+  }
   while (element.childNodes.length > to.length) element.lastChild.remove();
 }
 

@@ -282,16 +282,16 @@ class Live {
       view.again = false;
       await sleep(150);
       await view.look().catch(() => {}); // once the connection is back, it looks again
+      if (view.pending && view.pages.last?.page.to > view.pending.after) view.pending = view.pending.remove();
     }
     view.looking = false;
   }
 
   // filled is called when the last part of a session is shown: what can be done about it is added, and
   // what is complete is read out.
-  filled(item, id) {
-    const view = this.#view, { element } = item;
+  filled({ element }, id) {
+    const view = this.#view;
     if (view?.id !== id) return;
-    if (view.pending && item.page.to > view.pending.after) view.pending = view.pending.remove();
     for (const old of view.scroller.querySelectorAll(".again")) old.remove();
     if (this.#me.role === "full" && element.lastElementChild?.matches(".failure")) {
       element.lastElementChild.append(h("button", { class: "again", click: async () => {

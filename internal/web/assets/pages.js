@@ -37,7 +37,7 @@ export class Pages {
       const grown = item.page && item.page.to !== page.to;
       item.page = page;
       if (grown && item.shown) this.fill(item);
-      if (!item.element.isConnected) this.scroller.insertBefore(item.element, this.last?.element.nextSibling ?? this.scroller.firstChild);
+      if (!item.element.isConnected) this.scroller.insertBefore(item.element, this.last ? this.last.element.nextSibling : this.scroller.firstChild);
       this.items.push(item);
     }
     for (const { element } of old.values()) element.remove();
@@ -78,18 +78,18 @@ export class Pages {
 
   show(item) {
     if (item.shown) return;
-    item.shown = true;
+    const shown = item.shown = {};
     item.element.ariaBusy = "true";
     item.filled = this.fill(item).finally(() => {
-      item.element.style.height = "";
+      if (item.shown === shown) item.element.style.height = "";
       item.element.ariaBusy = null;
     });
   }
 
   hide(item) {
-    if (!item.shown || !item.element.isConnected) return;
+    if (!item.shown || item === this.last || !item.element.isConnected) return;
     if (item.element.contains(document.activeElement)) this.scroller.focus({ preventScroll: true });
-    item.shown = false;
+    item.shown = null;
     item.element.style.height = `${item.height}px`;
     item.element.replaceChildren();
     item.content = null;

@@ -57,7 +57,7 @@ async function list(shown, filter, signal) {
     const filtered = filter.text || filter.folder || filter.agent;
     results.append(h("div", { class: "empty" }, h("p", {}, filtered ? "No session matches." :
       filter.archived ? "No session is archived." : "There are no sessions yet."),
-    !filtered && !filter.archived && !shown.live && h("p", {}, "They appear here once an editor has used acp-agent.")));
+    !filtered && !filter.archived && h("p", {}, `They appear here once an editor has used acp-agent${shown.live ? ", or you begin one" : ""}.`)));
     say("No sessions");
     return;
   }
