@@ -29,6 +29,7 @@ export class Pages {
 
   // set replaces the pages from index first on. A page that begins where one was stays.
   set(first, pages) {
+    const { last } = this;
     const old = new Map(this.items.slice(first).map((item) => [item.page.from, item]));
     this.items.length = first;
     for (const page of pages) {
@@ -41,6 +42,9 @@ export class Pages {
       this.items.push(item);
     }
     for (const { element } of old.values()) element.remove();
+    if (!last || last === this.last) return;
+    this.near.unobserve(last.element); // the last one stays, so whether it is near is asked again
+    this.near.observe(last.element);
   }
 
   make() {
