@@ -104,7 +104,7 @@ func newWalk(t *testing.T) *walk {
 	return w
 }
 
-// failing is a backend whose turns fail if they are told to.
+// failing is a backend whose turns fail, or wait, if they are told to.
 type failing struct{ backend.Backend }
 
 func (f failing) Open(
@@ -121,6 +121,9 @@ func (f failingSession) Prompt(
 ) backend.Work {
 	if strings.Contains(string(params), "Fail.") {
 		return func() (backend.Raw, error) { return nil, &backend.Error{Code: -32603, Message: "no such luck"} }
+	}
+	if strings.Contains(string(params), "Wait.") {
+		return func() (backend.Raw, error) { return f.wait(ctx, u) }
 	}
 	return f.Session.Prompt(ctx, params, u)
 }

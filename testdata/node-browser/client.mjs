@@ -1,0 +1,194 @@
+// Uses the page of acp-agent serve as somebody does who may do everything, and fails if something is
+// not as it should be: client.mjs LINK LINK-OF-SOMEBODY-WITHOUT-SESSIONS PROMPT-THAT-ASKS.
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { launch } from "./browser.mjs";
+
+const [link, without, asks] = process.argv.slice(2);
+const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const browser = await launch((arg) => !/web-security|isolat|insecure/i.test(arg));
+const problems = [];
+const page = await browser.newPage();
+await page.setViewport({ width: 1440, height: 900 });
+page.setDefaultTimeout(Number(process.env.PATIENCE ?? 120000)); // other tests run at the same time
+page.on("pageerror", (error) => problems.push(`error: ${error.message}`));
+
+const becomes = (is, ...args) => page.waitForFunction(is, { polling: 50 }, ...args);
+const appears = (selector, words = "") => becomes(
+  (s, w) => [...document.querySelectorAll(s)].some((e) => e.textContent.includes(w)), selector, words);
+const vanishes = (selector) => becomes((s) => !document.querySelector(s), selector);
+const text = (selector) => page.$eval(selector, (e) => e.textContent);
+const count = (selector) => page.$$eval(selector, (all) => all.length);
+const go = (hash) => page.evaluate((h) => { location.hash = h; }, hash);
+const says = (words) => becomes((w) => document.querySelector(".composer .accent:not(:disabled)")?.textContent === w, words);
+const box = (selector) => page.$eval(selector, (e) => e.getBoundingClientRect().toJSON());
+
+// send types a prompt and sends it with the keyboard.
+async function send(prompt) {
+  await says("Send");
+  await page.$eval(".composer textarea", (e, value) => {
+    e.focus();
+    e.value = value;
+    e.dispatchEvent(new Event("input"));
+  }, prompt);
+  await page.keyboard.down("Control");
+  await page.keyboard.press("Enter");
+  await page.keyboard.up("Control");
+}
+
+// check looks for what people with disabilities could not use.
+async function check(view) {
+  for (const scheme of ["light", "dark"]) {
+    await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
+    await page.evaluate(axe);
+    const { violations } = await page.evaluate(() => axe.run());
+    for (const v of violations) problems.push(`${view}, ${scheme}: ${v.help}: ${v.nodes.map((n) => n.html).slice(0, 3).join(" ")}`);
+  }
+}
+
+// All questions come first, however many sessions are open.
+async function questions() {
+  await page.goto(link);
+  await appears(".questions .question", "asked.md");
+  await appears("[data-session]", "asks a question");
+  const first = await box(".question"), row = await box(".results li");
+  assert.ok(first.bottom <= row.top, "a question is below sessions");
+  // It says why it cannot be allowed yet, and what it changes.
+  await appears(".why", "Scroll to the end: ");
+  assert.match(await text(".question .added"), /\+41$/);
+  assert.notEqual(await page.$eval(".asked ins", (e) => getComputedStyle(e).backgroundColor), "rgba(0, 0, 0, 0)");
+  await page.$eval(".asked", (e) => { e.scrollTop = e.scrollHeight; });
+  await becomes(() => document.querySelector(".why").textContent === "");
+  const once = await page.evaluate(async () => {
+    const { Question } = await import("/question.js");
+    const card = new Question({ method: "session/request_permission", may: true, params: { options: [{ optionId: "y", name: "Yes" }],
+      toolCall: { title: "`npm test -- --grep x`", rawInput: { command: "npm test -- --grep x", cwd: "/src" } } } }, () => {});
+    const all = card.element.textContent;
+    card.end();
+    return all;
+  });
+  assert.equal(once.split("npm test").length, 2, once);
+  assert.ok(once.includes("/src"), once);
+}
+
+// All sessions are shown, by day, and each can be opened.
+async function sessions() {
+  await appears(".results h2", "Today");
+  await appears(".results time", ":");
+  const title = await box(".results .title"), about = await box(".results .about");
+  assert.ok(title.bottom <= about.top, "a title shares its line");
+  const before = await count(".results li");
+  await page.$eval(".results", (e) => e.scrollIntoView({ block: "end" }));
+  await becomes((n) => document.querySelectorAll(".results li").length > n, before);
+  await page.type("#filter", "Session 77");
+  await becomes(() => document.querySelectorAll(".results .title").length === 1);
+  await check("list");
+  await go("#/session/old80");
+  await appears("h1", "Session 80");
+  await appears(".back", "‹ Sessions");
+}
+
+// What is Markdown is shown so, in a width that can be read.
+async function conversation() {
+  await go("#/session/rich");
+  for (const selector of [".answer h3", ".answer ul ul", ".answer ol[start='3']", ".answer li.task", ".answer del", ".answer td.end", ".answer pre", "figure ins"]) {
+    await page.waitForSelector(selector);
+  }
+  assert.doesNotMatch(await text(".answer"), /\*\*|~~|\|--/);
+  await appears(".call .added", "+1");
+  const [read, write] = [await box(".page"), await box(".composer")];
+  assert.deepEqual([read.left, read.width].map(Math.round), [write.left, write.width].map(Math.round), "the composer is as wide as what is read");
+  assert.ok(read.width <= 740, `lines are ${read.width} wide`);
+  await check("conversation");
+}
+
+// A turn that fails says so, and can be sent again, also after a reload.
+async function failure() {
+  await go("#/");
+  await page.waitForSelector(".begin button:not(:disabled)");
+  await page.click(".begin button");
+  await becomes(() => document.activeElement.matches(".composer textarea"));
+  await send("Fail. *now*");
+  await appears(".failure", "no such luck");
+  await says("Send");
+  assert.equal(await text(".working"), "");
+  assert.equal(await page.evaluate(() => document.activeElement.value), "", "the prompt is still there, or has no focus");
+  await page.reload();
+  await page.waitForSelector(".failure .again");
+  await check("failure");
+  await page.click(".again");
+  await becomes(() => document.querySelectorAll(".failure").length === 2 && document.querySelectorAll(".again").length === 1);
+  await becomes(() => [...document.querySelectorAll(".page .prompt em")].filter((e) => e.textContent === "now").length === 2);
+}
+
+// One button sends and stops, and a line says what happens.
+async function working() {
+  await send("Wait.");
+  await appears(".working", "Working… ");
+  await becomes(() => / \d+ s · Read main\.go$/.test(document.querySelector(".working").textContent));
+  await appears(".composer .stop", "Stop");
+  await page.type(".composer textarea", "later");
+  await appears(".composer .accent", "Send");
+  // A draft belongs to its session.
+  const here = await page.evaluate(() => location.hash);
+  await go("#/session/rich");
+  await appears("h1", "Rich");
+  await becomes(() => document.querySelector(".composer textarea")?.value === "");
+  await go(here);
+  await becomes(() => document.querySelector(".composer textarea")?.value === "later");
+  await page.$eval(".composer textarea", (e) => {
+    e.value = "";
+    e.dispatchEvent(new Event("input"));
+  });
+  await page.click(".stop");
+  await appears(".note", "The turn was cancelled.");
+  await says("Send");
+  await send(asks);
+  await appears(".working", "Waits for your answer");
+  await page.waitForSelector(".question .reject:not(:disabled)");
+  await check("question");
+  await page.click(".stop");
+  await vanishes(".question");
+}
+
+// On a slow network something is shown at once, and nothing is sent twice.
+async function slow() {
+  await says("Send");
+  await page.setRequestInterception(true);
+  const late = (request) => setTimeout(() => request.continue(), request.url().includes("/api/") ? 1500 : 0);
+  page.on("request", late);
+  await go("#/session/rich");
+  await page.waitForSelector(".skeleton", { timeout: 300 });
+  await appears("h1", "Rich");
+  page.off("request", late);
+  await page.setRequestInterception(false);
+}
+
+// Who has no session yet is offered folders.
+async function nothing() {
+  await page.evaluate(() => fetch("/leave", { method: "POST", headers: { "Acp-Agent-Proof": localStorage.proof } }));
+  await page.goto("about:blank");
+  await page.goto(without);
+  await appears(".empty", "There are no sessions yet.");
+  assert.deepEqual(await page.$$eval(".begin option", (all) => all.map((o) => o.textContent)), ["shop", "Another folder…"]);
+  await check("empty");
+  for (const width of [320, 390, 820]) {
+    await page.setViewport({ width, height: 640 });
+    assert.ok(await page.evaluate((w) => document.documentElement.scrollWidth <= w, width), `wider than ${width}`);
+  }
+}
+
+try {
+  for (const step of [questions, sessions, conversation, failure, working, slow, nothing]) {
+    const begin = Date.now();
+    await step();
+    console.log(step.name, Date.now() - begin, "ms");
+  }
+  assert.deepEqual(problems, []);
+} catch (error) {
+  console.error(problems.join("\n"), error, await page.evaluate(() => document.body.innerText.slice(0, 1500)));
+  process.exitCode = 1;
+} finally {
+  await browser.close();
+}
