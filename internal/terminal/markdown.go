@@ -99,7 +99,11 @@ func (m *markdown) render(l syntax.Line, line string) (shown, hang string) {
 	case syntax.Heading:
 		return Style{Bold, underline}.Apply(syntax.Text(l.Text)), ""
 	case syntax.Item:
-		return l.Indent + "• " + inline(l.Text), indent
+		mark := "•"
+		if l.Number != "" {
+			mark = l.Number + "."
+		}
+		return l.Indent + mark + " " + inline(l.Text), indent
 	case syntax.Quote:
 		bar := Style{dim}.Apply("│ ")
 		return bar + inline(l.Text), bar

@@ -34,19 +34,26 @@ type builder struct {
 
 // line adds a line to the last element, or begins one.
 func (b *builder) line(line markdown.Line) {
-	tag, last := tagOf(line), b.top.last()
+	tag, last := elements[line.Kind], b.top.last()
+	content := []Node{words(line.Text)}
+	switch {
+	case tag == "p" && strings.TrimSpace(line.Text) == "":
+		tag = ""
+	case tag != "pre":
+		content = spans(line.Text)
+	}
 	within := last.Tag // of the element that the line can go on with
 	if b.ended {
 		within = ""
 	}
 	before := b.before
 	b.before = ""
-	switch number, isItem := b.numberOf(&line, within == ""); {
+	switch {
 	case tag == "":
 		b.ended = true
 		return
-	case isItem:
-		b.item(line, number)
+	case tag == "ul":
+		b.item(line)
 	case tag == "p" && isList(within):
 		b.in(len(b.indents)).add(words("\n")).add(spans(strings.TrimSpace(line.Text))...)
 	case tag == "p" && within == "div":
@@ -55,10 +62,10 @@ func (b *builder) line(line markdown.Line) {
 		b.table(before, line.Text)
 	case tag == within && tag != "h3" && tag != "hr":
 		b.before, b.begin = line.Text, len(last.Children)
-		last.add(words("\n")).add(shown(line)...)
+		last.add(words("\n")).add(content...)
 	default:
 		b.before, b.begin = line.Text, 0
-		b.top.add(element(tag, "", shown(line)...))
+		b.top.add(element(tag, "", content...))
 	}
 	if tag != "p" {
 		b.before = ""
@@ -66,46 +73,15 @@ func (b *builder) line(line markdown.Line) {
 	b.ended = false
 }
 
-// tagOf returns the element for a line, "" if it only ends the element before.
-func tagOf(line markdown.Line) string {
-	switch line.Kind {
-	case markdown.Fence:
-		return ""
-	case markdown.Code:
-		return "pre"
-	case markdown.Rule:
-		return "hr"
-	case markdown.Heading:
-		return "h3"
-	case markdown.Item:
-		return "ul"
-	case markdown.Quote:
-		return "blockquote"
-	}
-	if strings.TrimSpace(line.Text) == "" {
-		return ""
-	}
-	return "p"
-}
+// elements are the elements for kinds of lines. A fence ends the element before it, as an empty line
+// does.
+var elements = map[markdown.Kind]string{markdown.Paragraph: "p", markdown.Heading: "h3",
+	markdown.Item: "ul", markdown.Quote: "blockquote", markdown.Rule: "hr", markdown.Code: "pre"}
 
 func isList(tag string) bool { return tag == "ul" || tag == "ol" }
 
-// numberOf reports whether a line is an item of a list, and takes its number from it, if any. In a
-// paragraph, which may have a number at the beginning of a line, only the number 1 begins a list.
-func (b *builder) numberOf(line *markdown.Line, begins bool) (number string, isItem bool) {
-	if line.Kind != markdown.Paragraph {
-		return "", line.Kind == markdown.Item
-	}
-	indent, number, text, ok := markdown.Numbered(line.Text)
-	if !ok || number != "1" && !begins && !isList(b.top.last().Tag) {
-		return "", false
-	}
-	line.Indent, line.Text = indent, text
-	return number, true
-}
-
 // item adds an item to the list that it belongs to by its indentation.
-func (b *builder) item(line markdown.Line, number string) {
+func (b *builder) item(line markdown.Line) {
 	if !isList(b.top.last().Tag) {
 		b.indents = nil
 	}
@@ -120,8 +96,8 @@ func (b *builder) item(line markdown.Line, number string) {
 		b.indents = append(b.indents, indent)
 	}
 	list := element("ul", "")
-	if number != "" {
-		list = element("ol", "").with("start", number)
+	if line.Number != "" {
+		list = element("ol", "").with("start", line.Number)
 	}
 	in := b.in(depth)
 	if in.last().Tag != list.Tag {
@@ -178,14 +154,6 @@ func (b *builder) row(tag, line string) {
 		row.add(element(tag, b.sides[i], spans(cell)...).with("dir", "auto"))
 	}
 	b.top.last().last().last().add(row)
-}
-
-// shown returns what a line of an element contains.
-func shown(line markdown.Line) []Node {
-	if line.Kind == markdown.Code {
-		return []Node{words(line.Text)}
-	}
-	return spans(line.Text)
 }
 
 // tags are the elements for the styles of spans.

@@ -31,16 +31,31 @@ const (
 type Line struct {
 	Kind   Kind
 	Indent string // of an Item: the blanks before it
+	Number string // of an Item in a numbered list, otherwise ""
 	Text   string
 }
 
 // Reader reads lines. The zero value is at the beginning of a text.
 type Reader struct {
 	fence string // what ends the block of code that is open, "" outside of code
+
+	continues, inText bool // the last line is a paragraph or an item; it is a paragraph
 }
 
-// Line reads the next line, which has no line feed.
+// Line reads the next line, which has no line feed. In a paragraph, which may have a number at the
+// beginning of a line, only the number 1 begins a list.
 func (r *Reader) Line(line string) Line {
+	l := r.read(line)
+	isText := l.Kind == Paragraph && strings.TrimSpace(line) != ""
+	if l.Number != "" && l.Number != "1" && r.inText {
+		isText, l = true, Line{Text: line}
+	}
+	r.inText = isText && (r.inText || !r.continues)
+	r.continues = isText || l.Kind == Item
+	return l
+}
+
+func (r *Reader) read(line string) Line {
 	if r.fence != "" {
 		if end := strings.TrimSpace(line); strings.HasPrefix(end, r.fence) &&
 			strings.Trim(end, r.fence[:1]) == "" {
@@ -51,7 +66,7 @@ func (r *Reader) Line(line string) Line {
 	}
 	start := strings.TrimLeft(line, " ")
 	// Most lines are plain text, and to match an expression takes long.
-	if len(line) > MaxLine || start == "" || strings.IndexByte("`~#-*+>_", start[0]) < 0 {
+	if len(line) > MaxLine || start == "" || strings.IndexByte("`~#-*+>_0123456789", start[0]) < 0 {
 		return Line{Text: line}
 	}
 	s := syntax()
@@ -66,26 +81,12 @@ func (r *Reader) Line(line string) Line {
 		return Line{Kind: Heading, Text: heading[1]}
 	}
 	if item := s.item.FindStringSubmatch(line); item != nil {
-		return Line{Kind: Item, Indent: item[1], Text: item[2]}
+		return Line{Kind: Item, Indent: item[1], Number: item[2], Text: item[3]}
 	}
 	if quote := s.quote.FindStringSubmatch(line); quote != nil {
 		return Line{Kind: Quote, Text: quote[1]}
 	}
 	return Line{Text: line}
-}
-
-// Numbered returns the parts of a line that begins like an item of a numbered list. A Paragraph may
-// begin so too, with a number that is part of a sentence.
-func Numbered(line string) (indent, number, text string, ok bool) {
-	start := strings.TrimLeft(line, " ")
-	if len(line) > MaxLine || start == "" || start[0] < '0' || start[0] > '9' {
-		return "", "", "", false
-	}
-	parts := syntax().number.FindStringSubmatch(line)
-	if parts == nil {
-		return "", "", "", false
-	}
-	return parts[1], parts[2], parts[3], true
 }
 
 // Open returns the fence that ends the block of code that the last line is in, "" if it is in none.
@@ -171,15 +172,14 @@ func Text(text string) string {
 }
 
 // syntaxes are the expressions of what a line can be.
-type syntaxes struct{ fence, heading, item, number, quote, rule, inline *regexp.Regexp }
+type syntaxes struct{ fence, heading, item, quote, rule, inline *regexp.Regexp }
 
 // syntax is compiled on first use to keep the start of the program fast.
 var syntax = sync.OnceValue(func() syntaxes {
 	return syntaxes{
 		fence:   regexp.MustCompile("^ {0,3}(```+|~~~+)[^`]*$"),
 		heading: regexp.MustCompile(`^#{1,6} +(.*?)[ #]*$`),
-		item:    regexp.MustCompile(`^( *)[-*+] +(.*)$`),
-		number:  regexp.MustCompile(`^( *)(\d{1,9})[.)] +(.*)$`),
+		item:    regexp.MustCompile(`^( *)(?:[-*+]|(\d{1,9})[.)]) +(.*)$`),
 		quote:   regexp.MustCompile(`^> ?(.*)$`),
 		rule:    regexp.MustCompile(`^ {0,3}(-( *-){2,}|\*( *\*){2,}|_( *_){2,}) *$`),
 		inline: regexp.MustCompile("``+ ?(.+?) ?``+|`([^`]+)`|" + // code
