@@ -82,17 +82,30 @@ type list struct {
 
 // sessions returns the sessions that match the filters, those with the newest activity first.
 func (o Options) sessions(ctx context.Context, filter url.Values) (any, error) {
-	found, err := o.matching(ctx, filter)
-	if err != nil {
-		return nil, err
-	}
-	for i := range found.Sessions {
-		one := &found.Sessions[i]
-		if one.Cost, err = o.cost(ctx, sessionstore.ID(one.ID)); err != nil {
+	q := listQuery(filter)
+	found := list{Sessions: []record{}}
+	for scanned := 0; ; {
+		page, err := o.Store.List(ctx, q)
+		if err != nil {
 			return nil, err
 		}
+		for _, one := range page.Sessions {
+			scanned++
+			if r := newRecord(one); !isEmpty(one) && r.matches(filter) {
+				if r.Cost, err = o.cost(ctx, one.ID); err != nil {
+					return nil, err
+				}
+				found.Sessions = append(found.Sessions, r)
+			}
+			if len(found.Sessions) == listSize || scanned == listScan {
+				found.Next = q.After(sessionstore.Position{Updated: one.Updated, ID: one.ID})
+				return found, nil
+			}
+		}
+		if q.Cursor = page.Next; q.Cursor == "" {
+			return found, nil
+		}
 	}
-	return found, nil
 }
 
 // cost returns what a session has cost, as its agent has reported it.
@@ -106,31 +119,6 @@ func (o Options) cost(ctx context.Context, id sessionstore.ID) ([]string, error)
 		}
 	}
 	return text.Amounts(total), err
-}
-
-// matching returns sessions without what they have cost.
-func (o Options) matching(ctx context.Context, filter url.Values) (list, error) {
-	q := listQuery(filter)
-	found := list{Sessions: []record{}}
-	for scanned := 0; ; {
-		page, err := o.Store.List(ctx, q)
-		if err != nil {
-			return list{}, err
-		}
-		for _, one := range page.Sessions {
-			scanned++
-			if r := newRecord(one); !isEmpty(one) && r.matches(filter) {
-				found.Sessions = append(found.Sessions, r)
-			}
-			if len(found.Sessions) == listSize || scanned == listScan {
-				found.Next = q.After(sessionstore.Position{Updated: one.Updated, ID: one.ID})
-				return found, nil
-			}
-		}
-		if q.Cursor = page.Next; q.Cursor == "" {
-			return found, nil
-		}
-	}
 }
 
 func listQuery(filter url.Values) sessionstore.Query {
