@@ -129,8 +129,6 @@ class Live {
     else if (me?.ok) this.#me = await me.json();
   }
 
-  // The list of sessions.
-
   // above is what is shown above the list: questions, and the form for a new session in folders.
   above() {
     const questions = h("div", { class: "questions" }, [...this.#questions.values()].map((q) => q.element));
@@ -228,8 +226,6 @@ class Live {
         isNew && h("span", { role: "alert" }, "Not yours? End it on the server: ", h("code", {}, `acp-agent tokens revoke ${user} ${d.id}`)));
     }))]);
   }
-
-  // One session.
 
   // open takes part in a session that is shown. view has what shows it.
   open(view) {
@@ -390,8 +386,6 @@ class Live {
     if (this.#view?.id === id) this.#look(this.#view);
     this.#draw();
   }
-
-  // Questions.
 
   #ask(id, method, params) {
     if (!Question.asks(method)) return false;
