@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/acp-agent/acp-agent/internal/test/interop/pipes"
+	"github.com/acp-agent/acp-agent/internal/conform/rawrpc"
 )
 
 // until reads up to a line with a word in it, and returns how many lines came before and that line.
@@ -52,12 +52,12 @@ func cancels(b *testing.B, command ...string) {
 	id := w.open()
 	var late []int
 	measure(b, func() time.Duration {
-		w.send(pipes.Request(3, "session/prompt", map[string]any{
+		w.send(rawrpc.Request(3, "session/prompt", map[string]any{
 			"sessionId": id, "prompt": []any{map[string]string{"type": "text", "text": "stream 10000"}},
 		}))
 		w.until("update 1000")
 		return timed(func() {
-			w.send(pipes.Notification("session/cancel", map[string]any{"sessionId": id}))
+			w.send(rawrpc.Notification("session/cancel", map[string]any{"sessionId": id}))
 			updates, line := w.until(`"stopReason"`)
 			if !bytes.Contains(line, []byte("cancelled")) {
 				b.Fatalf("the turn was not cancelled: %s", line)
@@ -71,7 +71,7 @@ func cancels(b *testing.B, command ...string) {
 // open makes a session and returns its id.
 func (w *wireline) open() string {
 	w.b.Helper()
-	w.send(pipes.Request(2, "session/new", map[string]any{"cwd": w.b.TempDir(), "mcpServers": []any{}}))
+	w.send(rawrpc.Request(2, "session/new", map[string]any{"cwd": w.b.TempDir(), "mcpServers": []any{}}))
 	_, line := w.until(`"id":2`)
 	return sessionID(w.b, line)
 }
@@ -79,7 +79,7 @@ func (w *wireline) open() string {
 // sessionID returns the session id in a response.
 func sessionID(b *testing.B, line []byte) string {
 	b.Helper()
-	var m pipes.Message
+	var m rawrpc.Message
 	var made struct{ SessionID string }
 	check(b, json.Unmarshal(line, &m))
 	check(b, m.Decode(&made))

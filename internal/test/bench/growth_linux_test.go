@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/acp-agent/acp-agent/internal/test/interop/pipes"
+	"github.com/acp-agent/acp-agent/internal/conform/rawrpc"
 	"github.com/acp-agent/acp-agent/internal/test/interop/stock"
 )
 
@@ -204,7 +204,7 @@ func (s *subject) timed(name, method string, params map[string]any) (response []
 	id := first + s.requests
 	before := cpu(s.agent.cmd.Process.Pid)
 	wall := timed(func() {
-		s.agent.send(pipes.Request(id, method, params))
+		s.agent.send(rawrpc.Request(id, method, params))
 		_, response = s.agent.until(fmt.Sprintf(`"id":%d`, id))
 	})
 	if bytes.Contains(response, []byte(`"error":`)) {

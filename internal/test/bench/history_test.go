@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/acp-agent/acp-agent/internal/test/interop/pipes"
+	"github.com/acp-agent/acp-agent/internal/conform/rawrpc"
 	"github.com/acp-agent/acp-agent/internal/test/interop/stock"
 )
 
@@ -37,7 +37,7 @@ func BenchmarkLoad(b *testing.B) {
 func loads(b *testing.B, s stock.Session) {
 	b.Setenv("ACP_AGENT_REPLAY_RATE", "-1")
 	r := history(b, s)
-	load := pipes.Request(5, "session/load", map[string]any{"sessionId": s.ID, "cwd": s.Cwd, "mcpServers": []any{}})
+	load := rawrpc.Request(5, "session/load", map[string]any{"sessionId": s.ID, "cwd": s.Cwd, "mcpServers": []any{}})
 	var replay bytes.Buffer
 	r.send(load)
 	for line := []byte(nil); !bytes.Contains(line, []byte(`"id":5`)); replay.Write(line) {
@@ -82,14 +82,14 @@ func pipe(b *testing.B, text []byte) {
 func BenchmarkFork(b *testing.B) {
 	s := stock.Session{ID: "long", Cwd: b.TempDir(), Messages: long}
 	r := history(b, s)
-	fork := pipes.Request(5, "session/fork", map[string]any{"sessionId": s.ID, "cwd": s.Cwd, "mcpServers": []any{}})
+	fork := rawrpc.Request(5, "session/fork", map[string]any{"sessionId": s.ID, "cwd": s.Cwd, "mcpServers": []any{}})
 	measure(b, func() time.Duration {
 		var line []byte
 		took := timed(func() {
 			r.send(fork)
 			_, line = r.until(`"id":5`)
 		})
-		r.send(pipes.Request(6, "session/close", map[string]any{"sessionId": sessionID(b, line)}))
+		r.send(rawrpc.Request(6, "session/close", map[string]any{"sessionId": sessionID(b, line)}))
 		r.until(`"id":6`)
 		return took
 	})

@@ -13,8 +13,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/acp-agent/acp-agent/internal/conform/rawrpc"
 	"github.com/acp-agent/acp-agent/internal/serve/websocket"
-	"github.com/acp-agent/acp-agent/internal/test/interop/pipes"
 )
 
 // BenchmarkServer opens a thousand connections of 25 users to one server, and five sessions with a
@@ -72,7 +72,7 @@ func work(b *testing.B, c *websocket.Conn, cwd string, sessions int) error {
 	id := 0
 	call := func(method string, params any) (result struct{ SessionID, StopReason string }, err error) {
 		id++
-		if err := c.Write(b.Context(), []byte(pipes.Request(id, method, params))); err != nil {
+		if err := c.Write(b.Context(), []byte(rawrpc.Request(id, method, params))); err != nil {
 			return result, err
 		}
 		for {
@@ -80,7 +80,7 @@ func work(b *testing.B, c *websocket.Conn, cwd string, sessions int) error {
 			if err != nil {
 				return result, err
 			}
-			var m pipes.Message
+			var m rawrpc.Message
 			if err := json.Unmarshal(line, &m); err != nil {
 				return result, err
 			}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/acp-agent/acp-agent/internal/conform/rawrpc"
 	"github.com/acp-agent/acp-agent/internal/test/interop/pipes"
 )
 
@@ -37,7 +38,7 @@ func firstAnswer(b *testing.B, command []string) time.Duration {
 	p, err := pipes.Start(pipes.Options{Command: command, Stderr: os.Stderr})
 	check(b, err)
 	check(b, p.Send(initialize))
-	_, _, err = p.Await(ctx, 0, func(pipes.Message) bool { return true })
+	_, _, err = p.Await(ctx, 0, func(rawrpc.Message) bool { return true })
 	check(b, err)
 	took := time.Since(began)
 	_ = p.CloseInput()

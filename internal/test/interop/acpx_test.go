@@ -14,7 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/internal/test/interop/pipes"
+	"github.com/acp-agent/acp-agent/internal/conform/rawrpc"
 	"github.com/acp-agent/acp-agent/internal/test/interop/program"
 	"github.com/acp-agent/acp-agent/internal/test/npmtest"
 )
@@ -86,7 +86,7 @@ func (a *acpx) requests(t *testing.T, command int) (methods []string) {
 	t.Helper()
 	text, err := os.ReadFile(a.trace(command))
 	require.NoError(t, err)
-	var lines []pipes.Line
+	var lines []rawrpc.Line
 	for line := range strings.Lines(string(text)) {
 		_, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "] ")
 		mark, rest, _ := strings.Cut(rest, " ")
@@ -96,8 +96,8 @@ func (a *acpx) requests(t *testing.T, command int) (methods []string) {
 		if !strings.HasPrefix(peer, "editor") { // over the network, more follows
 			continue
 		}
-		lines = append(lines, pipes.Line{FromAgent: mark == "->", Text: message})
-		var m pipes.Message
+		lines = append(lines, rawrpc.Line{FromAgent: mark == "->", Text: message})
+		var m rawrpc.Message
 		require.NoError(t, json.Unmarshal([]byte(message), &m), line)
 		if mark == "<-" && m.Method != "" {
 			methods = append(methods, m.Method)

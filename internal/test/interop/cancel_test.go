@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/internal/test/interop/pipes"
+	"github.com/acp-agent/acp-agent/internal/conform/rawrpc"
 )
 
 // bursts is the number of attempts at a race.
@@ -22,8 +22,8 @@ func burst(t *testing.T, a *agent, session, text string, times int) {
 		ids[i] = a.NextID()
 		from := a.Count()
 		a.send(
-			pipes.Request(ids[i], "session/prompt", promptParams(session, text)),
-			pipes.Notification("session/cancel", sessionParams(session)),
+			rawrpc.Request(ids[i], "session/prompt", promptParams(session, text)),
+			rawrpc.Notification("session/cancel", sessionParams(session)),
 		)
 		m, err := a.Response(within(t), from, ids[i])
 		require.NoError(t, err)
@@ -68,8 +68,8 @@ func TestPromptsAfterCancels(t *testing.T) {
 	for i := range ids {
 		ids[i] = a.NextID()
 		lines = append(lines,
-			pipes.Request(ids[i], "session/prompt", promptParams(session, "wait")),
-			pipes.Notification("session/cancel", sessionParams(session)),
+			rawrpc.Request(ids[i], "session/prompt", promptParams(session, "wait")),
+			rawrpc.Notification("session/cancel", sessionParams(session)),
 		)
 	}
 	from := a.Count()
@@ -88,9 +88,9 @@ func TestNoUpdateAfterCancelledTurn(t *testing.T) {
 	session := a.open(folder(t))
 	for range 20 {
 		from, id := a.Count(), a.NextID()
-		a.send(pipes.Request(id, "session/prompt", promptParams(session, "stream 100000")))
+		a.send(rawrpc.Request(id, "session/prompt", promptParams(session, "stream 100000")))
 		a.await(from, isUpdate)
-		a.send(pipes.Notification("session/cancel", sessionParams(session)))
+		a.send(rawrpc.Notification("session/cancel", sessionParams(session)))
 		m, err := a.Response(within(t), from, id)
 		require.NoError(t, err)
 		require.Equal(t, "cancelled", stopReason(t, m))
@@ -104,7 +104,7 @@ func TestNoUpdateAfterCancelledTurn(t *testing.T) {
 
 // isUpdate reports whether m is an update of a turn, as opposed to the announcement of a session's
 // commands.
-func isUpdate(m pipes.Message) bool {
+func isUpdate(m rawrpc.Message) bool {
 	return m.Method == "session/update" && !strings.Contains(m.Raw, "available_commands_update")
 }
 
@@ -114,15 +114,15 @@ func TestTheAgentBehindGetsAPromptDuringATurn(t *testing.T) {
 	a := start(t, behind()...).initialize()
 	session := a.open(folder(t))
 	from, id := a.Count(), a.NextID()
-	a.send(pipes.Request(id, "session/prompt", promptParams(session, "wait")))
+	a.send(rawrpc.Request(id, "session/prompt", promptParams(session, "wait")))
 	a.await(from, isUpdate)
 	second := a.try("session/prompt", promptParams(session, "say both"))
 	require.Equal(t, "end_turn", stopReason(t, second))
 	require.Contains(t, a.updates(from, session), "both")
 	third := a.NextID()
 	a.send(
-		pipes.Notification("session/cancel", sessionParams(session)),
-		pipes.Request(third, "session/prompt", promptParams(session, "say yes")),
+		rawrpc.Notification("session/cancel", sessionParams(session)),
+		rawrpc.Request(third, "session/prompt", promptParams(session, "say yes")),
 	)
 	first, err := a.Response(within(t), from, id)
 	require.NoError(t, err)

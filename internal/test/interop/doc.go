@@ -12,8 +12,8 @@
 //   - the tests themselves, through package pipes, for what no client would do: malformed requests,
 //     signals, several lines in one write.
 //
-// Everything the program writes is validated against the ACP v1 schema by package schema. Where a
-// turn must last until it is ended, package scripted is the agent behind the program.
+// Everything the program writes is validated against the ACP v1 schema by internal/conform/schema.
+// Where a turn must last until it is ended, package scripted is the agent behind the program.
 //
 // "make npm" installs the npm packages. Without them the tests that need them are skipped, except
 // in CI. Package stock fills the session store before the program starts. Package program builds

@@ -16,7 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/internal/test/interop/pipes"
+	"github.com/acp-agent/acp-agent/internal/conform/rawrpc"
 	"github.com/acp-agent/acp-agent/internal/test/interop/program"
 )
 
@@ -34,8 +34,8 @@ func requireSoon(t *testing.T, began time.Time) {
 func (a *agent) begin(session, text string) (id, from int) {
 	a.t.Helper()
 	from, id = a.Count(), a.NextID()
-	a.send(pipes.Request(id, "session/prompt", promptParams(session, text)))
-	a.await(from, func(m pipes.Message) bool { return isUpdate(m) && waiting.MatchString(m.Raw) })
+	a.send(rawrpc.Request(id, "session/prompt", promptParams(session, text)))
+	a.await(from, func(m rawrpc.Message) bool { return isUpdate(m) && waiting.MatchString(m.Raw) })
 	return id, from
 }
 
@@ -92,7 +92,7 @@ func TestOrderlyEnd(t *testing.T) {
 			a := start(t).initialize()
 			session := a.open(large)
 			from, id := a.Count(), a.NextID()
-			a.send(pipes.Request(id, "session/prompt", promptParams(session, "/search no such words")))
+			a.send(rawrpc.Request(id, "session/prompt", promptParams(session, "/search no such words")))
 			a.await(from, isUpdate)
 			began := time.Now()
 			require.NoError(t, way.end(a))
@@ -123,9 +123,9 @@ func TestRequestsBeforeEOFAreAnswered(t *testing.T) {
 	a := startIn(t, state)
 	params := map[string]any{"cwd": cwd, "mcpServers": []any{}}
 	a.send(
-		pipes.Request(1, "initialize", map[string]any{"protocolVersion": 1}),
-		pipes.Request(2, "session/new", params),
-		pipes.Request(3, "session/new", params),
+		rawrpc.Request(1, "initialize", map[string]any{"protocolVersion": 1}),
+		rawrpc.Request(2, "session/new", params),
+		rawrpc.Request(3, "session/new", params),
 	)
 	require.NoError(t, a.CloseInput())
 	require.Zero(t, a.exit(), "standard error: %s", a.stderr)
@@ -155,7 +155,7 @@ func TestClosedOutputIsTheEnd(t *testing.T) {
 	require.NoError(t, cmd.Start())
 	require.NoError(t, in.Close())
 	require.NoError(t, out.Close())
-	_, err = io.WriteString(input, pipes.Request(1, "initialize", map[string]any{"protocolVersion": 1})+"\n")
+	_, err = io.WriteString(input, rawrpc.Request(1, "initialize", map[string]any{"protocolVersion": 1})+"\n")
 	require.NoError(t, err)
 	require.NoError(t, cmd.Wait(), stderr.String())
 	require.Empty(t, stderr.String())

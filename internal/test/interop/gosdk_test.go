@@ -19,6 +19,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/conform/rawrpc"
 	"github.com/acp-agent/acp-agent/internal/test/interop/pipes"
 	"github.com/acp-agent/acp-agent/internal/test/interop/program"
 	"github.com/acp-agent/acp-agent/internal/test/interop/stock"
@@ -46,7 +47,7 @@ type gopher struct {
 // transcript keeps the lines of both sides of a connection. It is safe for concurrent use.
 type transcript struct {
 	mu    sync.Mutex
-	lines []pipes.Line
+	lines []rawrpc.Line
 	rest  []byte // what the agent wrote of a line that has not ended
 }
 
@@ -58,7 +59,7 @@ type sent struct {
 
 func (s sent) Write(p []byte) (int, error) {
 	s.mu.Lock()
-	s.lines = append(s.lines, pipes.Line{Text: string(bytes.TrimSuffix(p, []byte("\n")))})
+	s.lines = append(s.lines, rawrpc.Line{Text: string(bytes.TrimSuffix(p, []byte("\n")))})
 	s.mu.Unlock()
 	return s.Writer.Write(p)
 }
@@ -79,7 +80,7 @@ func (r received) Read(p []byte) (int, error) {
 		if !whole {
 			return n, err
 		}
-		r.lines = append(r.lines, pipes.Line{FromAgent: true, Text: string(line)})
+		r.lines = append(r.lines, rawrpc.Line{FromAgent: true, Text: string(line)})
 		r.rest = rest
 	}
 }

@@ -3,18 +3,17 @@ package interop
 import (
 	"context"
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/conform/rawrpc"
+	"github.com/acp-agent/acp-agent/internal/conform/schema"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/interop/pipes"
 	"github.com/acp-agent/acp-agent/internal/test/interop/program"
-	"github.com/acp-agent/acp-agent/internal/test/interop/schema"
 	"github.com/acp-agent/acp-agent/internal/test/logtest"
 	"github.com/acp-agent/acp-agent/internal/test/npmtest"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
@@ -112,7 +111,7 @@ func (a *agent) send(lines ...string) {
 }
 
 // try sends a request and returns its response, which may be an error.
-func (a *agent) try(method string, params any) pipes.Message {
+func (a *agent) try(method string, params any) rawrpc.Message {
 	a.t.Helper()
 	m, err := a.Call(within(a.t), method, params)
 	require.NoError(a.t, err, "%s; standard error: %s", method, a.stderr)
@@ -130,7 +129,7 @@ func (a *agent) call(method string, params, v any) {
 }
 
 // await waits for a message at or after the agent's line from.
-func (a *agent) await(from int, match func(pipes.Message) bool) (pipes.Message, int) {
+func (a *agent) await(from int, match func(rawrpc.Message) bool) (rawrpc.Message, int) {
 	a.t.Helper()
 	m, at, err := a.Await(within(a.t), from, match)
 	require.NoError(a.t, err, "standard error: %s", a.stderr)
@@ -223,7 +222,7 @@ func (a *agent) updates(from int, session string) string {
 }
 
 // stopReason returns the stop reason of a response to a prompt.
-func stopReason(t *testing.T, m pipes.Message) string {
+func stopReason(t *testing.T, m rawrpc.Message) string {
 	t.Helper()
 	var result struct{ StopReason string }
 	require.NoError(t, m.Decode(&result), m.Raw)
@@ -246,23 +245,11 @@ func packages(t *testing.T) string {
 	return npmtest.File(t, "testdata/node", "")
 }
 
-// loadSchema returns the schema, or nil if it is not installed.
-var loadSchema = sync.OnceValues(func() (*schema.Schema, error) {
-	dir := filepath.Join(node, "node_modules/@agentclientprotocol/sdk/schema/v1")
-	if _, err := os.Stat(dir); err != nil {
-		return nil, nil
-	}
-	return schema.Load(dir)
-})
-
-// valid validates what an agent wrote against the schema, if it is installed.
-func valid(t *testing.T, lines []pipes.Line) {
+// valid validates what an agent wrote against the schema.
+func valid(t *testing.T, lines []rawrpc.Line) {
 	t.Helper()
-	s, err := loadSchema()
+	s, err := schema.Newest()
 	require.NoError(t, err)
-	if s == nil {
-		return
-	}
 	conversation := s.Conversation()
 	for _, line := range lines {
 		if !line.FromAgent {

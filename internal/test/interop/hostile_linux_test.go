@@ -12,7 +12,7 @@ import (
 	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/internal/test/interop/pipes"
+	"github.com/acp-agent/acp-agent/internal/conform/rawrpc"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
 )
 
@@ -68,7 +68,7 @@ func TestProcessesOfOneUser(t *testing.T) {
 	refused := 0
 	for i := range 20 {
 		conn := s.dial(eve)
-		request := pipes.Request(1, "initialize", map[string]any{"protocolVersion": 1,
+		request := rawrpc.Request(1, "initialize", map[string]any{"protocolVersion": 1,
 			"clientCapabilities": map[string]any{"_meta": map[string]any{"n": i}, "fs": map[string]any{"readTextFile": i%2 == 0, "writeTextFile": i%4 < 2}, "terminal": i%8 < 4}})
 		require.NoError(t, conn.Write(within(t), websocket.MessageText, []byte(request)))
 		_, answer, err := conn.Read(within(t))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/conform/rawrpc"
 	"github.com/acp-agent/acp-agent/internal/test/interop/pipes"
 	"github.com/acp-agent/acp-agent/internal/test/interop/program"
 	"github.com/acp-agent/acp-agent/internal/test/volume"
@@ -330,7 +331,7 @@ func TestKills(t *testing.T) {
 		finish := lanes(t, p, m, dirs, uint64(kill), mine, 1<<20)
 		// Kill after a random number of answers and then a random moment.
 		from, target := p.Count(), random.IntN(60)
-		_, _, _ = p.Await(within(t), from+target, func(pipes.Message) bool { return true })
+		_, _, _ = p.Await(within(t), from+target, func(rawrpc.Message) bool { return true })
 		for range random.IntN(2000) {
 			_ = random.Uint64()
 		}

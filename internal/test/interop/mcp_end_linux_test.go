@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/internal/test/interop/pipes"
+	"github.com/acp-agent/acp-agent/internal/conform/rawrpc"
 	"github.com/acp-agent/acp-agent/internal/test/npmtest"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
 )
@@ -60,7 +60,7 @@ func TestEOFEndsMCPServers(t *testing.T) {
 			session := a.served([]string{folder(t)}, withMark(stdioServer("shell", behindShell(npmtest.Filesystem(t))), mark), withMark(stdioServer("stubborn", stubborn), mark))
 			require.Contains(t, a.ask(session, "/call shell.list_allowed_directories", "allow_once").text, "Allowed directories")
 			from, prompt := a.Count(), a.NextID()
-			a.send(pipes.Request(prompt, "session/prompt", promptParams(session, "/mcp tools")))
+			a.send(rawrpc.Request(prompt, "session/prompt", promptParams(session, "/mcp tools")))
 			require.Eventually(t, func() bool { _, err := os.Stat(ready); return err == nil }, patience, 5*time.Millisecond)
 			require.GreaterOrEqual(t, len(mark.Processes()), 3)
 			began := time.Now()

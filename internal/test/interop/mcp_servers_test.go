@@ -14,9 +14,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/conform/rawrpc"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
-	"github.com/acp-agent/acp-agent/internal/test/interop/pipes"
 	"github.com/acp-agent/acp-agent/internal/test/interop/program"
 	"github.com/acp-agent/acp-agent/internal/test/mcptest"
 	"github.com/acp-agent/acp-agent/internal/test/needs"
@@ -244,10 +244,10 @@ type asking struct {
 func (a *agent) ask(session, text, answer string) asking {
 	a.t.Helper()
 	began, id := a.Count(), a.NextID()
-	a.send(pipes.Request(id, "session/prompt", promptParams(session, text)))
+	a.send(rawrpc.Request(id, "session/prompt", promptParams(session, text)))
 	var turn asking
 	for from := began; ; {
-		m, at := a.await(from, func(m pipes.Message) bool {
+		m, at := a.await(from, func(m rawrpc.Message) bool {
 			return m.Method == "session/request_permission" || m.IsResponse(fmt.Sprint(id))
 		})
 		if m.Method == "" {

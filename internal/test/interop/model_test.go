@@ -19,8 +19,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/client"
+	"github.com/acp-agent/acp-agent/internal/conform/rawrpc"
 	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
-	"github.com/acp-agent/acp-agent/internal/test/interop/pipes"
 	"github.com/acp-agent/acp-agent/internal/test/interop/program"
 	"github.com/acp-agent/acp-agent/internal/test/interop/terminals"
 	"github.com/acp-agent/acp-agent/internal/test/logtest"
@@ -67,7 +67,7 @@ type editor struct {
 	terminals *terminals.Terminals
 
 	mu     sync.Mutex
-	lines  []pipes.Line
+	lines  []rawrpc.Line
 	asked  []sdk.RequestPermissionRequest
 	answer sdk.PermissionOptionKind
 }
@@ -122,7 +122,7 @@ func (e *editor) kill() {
 func (e *editor) tap(sent bool, line []byte) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.lines = append(e.lines, pipes.Line{FromAgent: !sent, Text: string(line)})
+	e.lines = append(e.lines, rawrpc.Line{FromAgent: !sent, Text: string(line)})
 }
 
 // said returns what the program has written since a line.

@@ -29,6 +29,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/conform/rawrpc"
 	"github.com/acp-agent/acp-agent/internal/test/cable"
 	"github.com/acp-agent/acp-agent/internal/test/interop/pipes"
 	"github.com/acp-agent/acp-agent/internal/test/interop/program"
@@ -275,10 +276,10 @@ func TestServerKeepsRecords(t *testing.T) {
 	bob := s.connect(s.tokens("add", "bob", "--within", dir, "--agent", "scripted", "--config", config)).initialize()
 
 	session, from := ana.open(dir), ana.Count()
-	ana.send(pipes.Request(ana.NextID(), "session/prompt", promptParams(session, "/roots add "+more)))
-	asked, at := ana.await(from, func(m pipes.Message) bool { return m.Method == "session/request_permission" })
+	ana.send(rawrpc.Request(ana.NextID(), "session/prompt", promptParams(session, "/roots add "+more)))
+	asked, at := ana.await(from, func(m rawrpc.Message) bool { return m.Method == "session/request_permission" })
 	ana.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"outcome":{"outcome":"selected","optionId":"allow-once"}}}`, asked.ID))
-	ana.await(at, func(m pipes.Message) bool { return strings.Contains(m.Raw, "end_turn") })
+	ana.await(at, func(m rawrpc.Message) bool { return strings.Contains(m.Raw, "end_turn") })
 	ana.call("session/delete", sessionParams(session), nil)
 	theirs, from := bob.open(dir), bob.Count()
 	require.Equal(t, "end_turn", bob.prompt(theirs, "say tangerine"))
@@ -365,7 +366,7 @@ func TestServerDrains(t *testing.T) {
 	s.drain()
 	wire.Cut()
 	fresh, sent := a.NextID(), a.Count()
-	a.send(pipes.Request(fresh, "session/new", map[string]any{"cwd": dir, "mcpServers": []any{}}))
+	a.send(rawrpc.Request(fresh, "session/new", map[string]any{"cwd": dir, "mcpServers": []any{}}))
 	a.send(`{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"` + session + `"}}`)
 	answer, err := a.Response(within(t), from, turn)
 	require.NoError(t, err)
@@ -452,7 +453,7 @@ func TestTurnSurvivesTheNetwork(t *testing.T) {
 	other.call("session/load", map[string]any{"sessionId": session, "cwd": dir, "mcpServers": []any{}}, nil)
 	id := a.NextID()
 	const updates = 5000
-	a.send(pipes.Request(id, "session/prompt", promptParams(session, fmt.Sprint("stream ", updates))))
+	a.send(rawrpc.Request(id, "session/prompt", promptParams(session, fmt.Sprint("stream ", updates))))
 	for seen := 0; seen < updates; {
 		seen = strings.Count(a.updates(from, session), "agent_message_chunk")
 		wire.Cut()
@@ -463,7 +464,7 @@ func TestTurnSurvivesTheNetwork(t *testing.T) {
 	require.Equal(t, "end_turn", stopReason(t, m))
 	require.Equal(t, updates, strings.Count(a.updates(from, session), "agent_message_chunk"))
 	require.Equal(t, "end_turn", other.prompt(session, "say more"))
-	a.await(from, func(m pipes.Message) bool { return strings.Contains(m.Raw, `"text":"more"`) })
+	a.await(from, func(m rawrpc.Message) bool { return strings.Contains(m.Raw, `"text":"more"`) })
 	said := regexp.MustCompile(`"text":"(update \d+\\n|more)"`)
 	require.Equal(t, said.FindAllString(a.updates(from, session), -1), said.FindAllString(other.updates(0, session), -1))
 }
@@ -490,8 +491,8 @@ func TestTurnIsJoinedFromAnotherMachine(t *testing.T) {
 			laptop.call("session/load", map[string]any{"sessionId": session, "cwd": dir, "mcpServers": []any{}}, nil)
 			require.Regexp(t, waiting, laptop.updates(from, session))
 			from = laptop.Count()
-			laptop.send(pipes.Notification("session/cancel", sessionParams(session)))
-			laptop.await(from, func(m pipes.Message) bool { return strings.Contains(m.Raw, `"stopReason":"cancelled"`) })
+			laptop.send(rawrpc.Notification("session/cancel", sessionParams(session)))
+			laptop.await(from, func(m rawrpc.Message) bool { return strings.Contains(m.Raw, `"stopReason":"cancelled"`) })
 			require.Equal(t, "end_turn", laptop.prompt(session, "say more"))
 			if !desk.over {
 				desk.kill()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/conform/rawrpc"
 	"github.com/acp-agent/acp-agent/internal/test/interop/pipes"
 	"github.com/acp-agent/acp-agent/internal/test/interop/program"
 	"github.com/acp-agent/acp-agent/internal/test/logtest"
@@ -71,7 +72,7 @@ func TestKillsOnOneDatabase(t *testing.T) {
 		}
 		killed := agents[victim]
 		from, target := killed.Count(), random.IntN(60)
-		_, _, _ = killed.Await(within(t), from+target, func(pipes.Message) bool { return true })
+		_, _, _ = killed.Await(within(t), from+target, func(rawrpc.Message) bool { return true })
 		killed.kill()
 		// The others are still running.
 		heir := (victim + 1) % programs
@@ -297,18 +298,18 @@ func TestDatabaseIsLostDuringATurn(t *testing.T) {
 	require.Equal(t, "end_turn", a.prompt(id, "say before"))
 
 	from := a.Count()
-	a.send(pipes.Request(900, "session/prompt", promptParams(id, "wait")))
-	a.await(from, func(m pipes.Message) bool { return strings.Contains(string(m.Params), "waiting ") })
+	a.send(rawrpc.Request(900, "session/prompt", promptParams(id, "wait")))
+	a.await(from, func(m rawrpc.Message) bool { return strings.Contains(string(m.Params), "waiting ") })
 	awaitStored(t, address, id, "waiting ") // or storing it would fail and end the turn
 	database.Suspend()
-	unavailable := func(m pipes.Message) {
+	unavailable := func(m rawrpc.Message) {
 		t.Helper()
 		require.NotNil(t, m.Error)
 		require.Contains(t, string(m.Error.Data), "store_unavailable")
 		require.Contains(t, m.Error.Message, "check that the database runs")
 	}
-	a.send(pipes.Notification("session/cancel", sessionParams(id)))
-	end, _ := a.await(from, func(m pipes.Message) bool { return string(m.ID) == "900" })
+	a.send(rawrpc.Notification("session/cancel", sessionParams(id)))
+	end, _ := a.await(from, func(m rawrpc.Message) bool { return string(m.ID) == "900" })
 	require.Contains(t, string(end.Result), "cancelled", end.Raw)
 	unavailable(a.try("session/prompt", promptParams(id, "say meanwhile")))
 	unavailable(a.try("session/new", map[string]any{"cwd": cwd, "mcpServers": []any{}}))

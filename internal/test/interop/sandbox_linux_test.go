@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/internal/test/interop/pipes"
+	"github.com/acp-agent/acp-agent/internal/conform/rawrpc"
 	"github.com/acp-agent/acp-agent/internal/test/interop/program"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
 )
@@ -72,8 +72,8 @@ func (a *agent) asksFor(session, cwd string, request map[string]any) (r *termina
 	request["cwd"] = cwd
 	params, err := json.Marshal(request)
 	require.NoError(a.t, err)
-	a.send(pipes.Request(id, "session/prompt", promptParams(session, "ask terminal/create "+string(params))))
-	m, _ := a.await(from, func(m pipes.Message) bool {
+	a.send(rawrpc.Request(id, "session/prompt", promptParams(session, "ask terminal/create "+string(params))))
+	m, _ := a.await(from, func(m rawrpc.Message) bool {
 		return m.Method == "terminal/create" || m.IsResponse(fmt.Sprint(id))
 	})
 	if m.Method == "" {
@@ -81,7 +81,7 @@ func (a *agent) asksFor(session, cwd string, request map[string]any) (r *termina
 	}
 	require.NoError(a.t, json.Unmarshal(m.Params, &r))
 	a.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"terminalId":"t"}}`, m.ID))
-	a.await(from, func(m pipes.Message) bool { return m.IsResponse(fmt.Sprint(id)) })
+	a.await(from, func(m rawrpc.Message) bool { return m.IsResponse(fmt.Sprint(id)) })
 	return r, ""
 }
 

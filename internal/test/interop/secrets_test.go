@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/client"
+	"github.com/acp-agent/acp-agent/internal/conform/rawrpc"
 	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
-	"github.com/acp-agent/acp-agent/internal/test/interop/pipes"
 	"github.com/acp-agent/acp-agent/internal/test/mcptest"
 )
 
@@ -246,10 +246,10 @@ func (a *agent) signIn(session string, elicited bool) {
 	a.t.Helper()
 	from := a.Count()
 	prompt := a.NextID()
-	a.send(pipes.Request(prompt, "session/prompt", promptParams(session, "/mcp tools")))
+	a.send(rawrpc.Request(prompt, "session/prompt", promptParams(session, "/mcp tools")))
 	var page string
 	if elicited {
-		m, _ := a.await(from, func(m pipes.Message) bool { return m.Method == "elicitation/create" })
+		m, _ := a.await(from, func(m rawrpc.Message) bool { return m.Method == "elicitation/create" })
 		var p struct{ SessionID, Mode, URL string }
 		require.NoError(a.t, json.Unmarshal(m.Params, &p))
 		require.Equal(a.t, "url", p.Mode)
@@ -257,7 +257,7 @@ func (a *agent) signIn(session string, elicited bool) {
 		page = p.URL
 		a.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"action":"accept"}}`, m.ID))
 	} else {
-		a.await(from, func(m pipes.Message) bool {
+		a.await(from, func(m rawrpc.Message) bool {
 			_, link, found := strings.Cut(messageText(a.t, a.updates(from, session)), "open <")
 			page, _, _ = strings.Cut(link, ">")
 			return found && m.Method == "session/update"
@@ -268,7 +268,7 @@ func (a *agent) signIn(session string, elicited bool) {
 	require.NoError(a.t, res.Body.Close())
 	require.Equal(a.t, http.StatusOK, res.StatusCode)
 	if elicited {
-		a.await(from, func(m pipes.Message) bool { return m.Method == "elicitation/complete" })
+		a.await(from, func(m rawrpc.Message) bool { return m.Method == "elicitation/complete" })
 	}
 	_, err = a.Response(within(a.t), from, prompt)
 	require.NoError(a.t, err)

@@ -16,7 +16,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/internal/test/interop/pipes"
+	"github.com/acp-agent/acp-agent/internal/conform/rawrpc"
 )
 
 var update = flag.Bool("update", false, "rewrite the agent's lines in testdata/*.txtar")
@@ -137,7 +137,7 @@ func (p *player) play(t *testing.T, b block) {
 		got = p.listen(b)
 	} else {
 		for _, want := range b.want {
-			m, at := p.a.await(p.seen, func(pipes.Message) bool { return true })
+			m, at := p.a.await(p.seen, func(rawrpc.Message) bool { return true })
 			p.seen = at + 1
 			got = append(got, p.names.fold(m.Raw))
 			require.Equal(t, want, got[len(got)-1], "behind %s%s", b.text, strings.Join(got, "\n"))
@@ -155,9 +155,9 @@ const silence = 200 * time.Millisecond
 // fewer lines than it had, and what comes before it falls silent.
 func (p *player) listen(b block) []string {
 	for _, line := range b.sent {
-		var sent pipes.Message
+		var sent rawrpc.Message
 		if json.Unmarshal([]byte(line), &sent) == nil && sent.Method != "" && len(sent.ID) > 0 && len(b.want) > 0 {
-			p.a.await(p.seen, func(m pipes.Message) bool {
+			p.a.await(p.seen, func(m rawrpc.Message) bool {
 				if m.Method != "" {
 					return len(m.ID) > 0 // the agent asks first
 				}
@@ -166,7 +166,7 @@ func (p *player) listen(b block) []string {
 		}
 	}
 	if last := p.seen + len(b.want) - 1; len(b.want) > 0 {
-		p.a.await(last, func(pipes.Message) bool { return true })
+		p.a.await(last, func(rawrpc.Message) bool { return true })
 	}
 	for count := -1; count != p.a.Count(); time.Sleep(silence) {
 		count = p.a.Count()

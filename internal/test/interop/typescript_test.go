@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/internal/test/interop/pipes"
+	"github.com/acp-agent/acp-agent/internal/conform/rawrpc"
 	"github.com/acp-agent/acp-agent/internal/test/interop/program"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
@@ -28,7 +28,7 @@ type outcome struct {
 
 // drive runs a TypeScript client and returns what it found, by the name of the check, and the lines
 // of each process that it started.
-func drive(t *testing.T, client string) (map[string]outcome, [][]pipes.Line) {
+func drive(t *testing.T, client string) (map[string]outcome, [][]rawrpc.Line) {
 	t.Helper()
 	packages(t)
 	cwd, first, second := folder(t, "a.txt", "tangerine\n"), folder(t, "b.txt", "tangerine\n"), folder(t, "c/d.txt", "tangerine\n")
@@ -59,12 +59,12 @@ func drive(t *testing.T, client string) (map[string]outcome, [][]pipes.Line) {
 }
 
 // recorded reads the client's record.
-func recorded(t *testing.T, path string) [][]pipes.Line {
+func recorded(t *testing.T, path string) [][]rawrpc.Line {
 	t.Helper()
 	file, err := os.Open(path)
 	require.NoError(t, err)
 	defer file.Close()
-	var processes [][]pipes.Line
+	var processes [][]rawrpc.Line
 	lines := bufio.NewScanner(file)
 	lines.Buffer(nil, 64<<20)
 	for lines.Scan() {
@@ -74,7 +74,7 @@ func recorded(t *testing.T, path string) [][]pipes.Line {
 			continue
 		}
 		last := &processes[len(processes)-1]
-		*last = append(*last, pipes.Line{FromAgent: mark == "<", Text: text})
+		*last = append(*last, rawrpc.Line{FromAgent: mark == "<", Text: text})
 	}
 	require.NoError(t, lines.Err())
 	return processes
@@ -98,7 +98,7 @@ func hold(t *testing.T, outcomes map[string]outcome, expected []expectation) {
 }
 
 // everyLine sees that what processes wrote is valid.
-func everyLine(t *testing.T, processes [][]pipes.Line) {
+func everyLine(t *testing.T, processes [][]rawrpc.Line) {
 	t.Helper()
 	for _, lines := range processes {
 		require.NotEmpty(t, lines)
@@ -270,7 +270,7 @@ func TestTypeScriptClientCapabilities(t *testing.T) {
 		{"W9/the process ends with its input"},
 	})
 	require.Len(t, processes, 4)
-	for name, live := range map[string][]pipes.Line{"everything": processes[0], "nothing": processes[2]} {
+	for name, live := range map[string][]rawrpc.Line{"everything": processes[0], "nothing": processes[2]} {
 		t.Run("A37/"+name+", byte for byte", func(t *testing.T) {
 			written, shown := played(t, live, name == "everything")
 			require.NotEmpty(t, written)
@@ -281,7 +281,7 @@ func TestTypeScriptClientCapabilities(t *testing.T) {
 
 // played returns the updates that the agent was told to play, without those that need a capability if
 // the client declares none, and those that the client was shown instead, with the agent's ids.
-func played(t *testing.T, lines []pipes.Line, declares bool) (written, shown []string) {
+func played(t *testing.T, lines []rawrpc.Line, declares bool) (written, shown []string) {
 	t.Helper()
 	needs := map[string]bool{"session_info_update": true, "available_commands_update": true} // the program's own
 	for _, kind := range protocol.UpdateKinds() {

@@ -13,8 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/conform/rawrpc"
 	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
-	"github.com/acp-agent/acp-agent/internal/test/interop/pipes"
 	"github.com/acp-agent/acp-agent/internal/test/interop/scripted"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
 )
@@ -132,7 +132,7 @@ func (a *agent) reachesNothing(t *testing.T, theirs []string, dirs ...string) {
 			}
 			a.call("session/delete", sessionParams(id), nil)
 			a.call("session/close", sessionParams(id), nil)
-			a.send(pipes.Notification("_forget", sessionParams(id)), pipes.Notification("session/cancel", sessionParams(id)))
+			a.send(rawrpc.Notification("_forget", sessionParams(id)), rawrpc.Notification("session/cancel", sessionParams(id)))
 		}
 	}
 	for _, method := range []string{"session/options", "session/new", "_x/new"} {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/internal/test/interop/pipes"
+	"github.com/acp-agent/acp-agent/internal/conform/rawrpc"
 )
 
 // Lines are validated when the test ends; this test provokes other output.
@@ -139,7 +139,7 @@ func TestDefaultLineLimit(t *testing.T) {
 	for extra, want := range []int{-32700, invalidRequest} {
 		from := a.Count()
 		a.send(strings.Repeat("x", limit+extra))
-		m, _ := a.await(from, func(m pipes.Message) bool { return string(m.ID) == "null" })
+		m, _ := a.await(from, func(m rawrpc.Message) bool { return string(m.ID) == "null" })
 		require.Equal(t, want, m.Error.Code, m.Error.Message)
 		require.Equal(t, extra == 1, strings.Contains(m.Error.Message, "67108864"), m.Error.Message)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/conform/rawrpc"
 	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
 	"github.com/acp-agent/acp-agent/internal/test/interop/pipes"
 	"github.com/acp-agent/acp-agent/internal/test/interop/program"
@@ -118,7 +119,7 @@ func withoutModel(t *testing.T, transcript string) string {
 	var kept strings.Builder
 	removed := ""
 	for line := range strings.Lines(transcript) {
-		var sent pipes.Message
+		var sent rawrpc.Message
 		if message, ok := strings.CutPrefix(line, "> "); ok {
 			require.NoError(t, json.Unmarshal([]byte(message), &sent), line)
 		}
@@ -373,7 +374,7 @@ func (p project) replay(t *testing.T, args []string, sessions *sessionIDs, trans
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = agent.Kill() })
 	c := &conversation{
-		project: p, agent: agent, sessions: sessions, ids: map[string]json.RawMessage{}, asked: map[string]int{}, requests: map[string]pipes.Message{}, methods: map[string]string{},
+		project: p, agent: agent, sessions: sessions, ids: map[string]json.RawMessage{}, asked: map[string]int{}, requests: map[string]rawrpc.Message{}, methods: map[string]string{},
 	}
 	for line := range strings.Lines(transcript) {
 		c.step(t, strings.TrimSuffix(line, "\n"))
@@ -409,7 +410,7 @@ type conversation struct {
 	sessions *sessionIDs
 	methods  map[string]string          // of the editor's requests, by id
 	ids      map[string]json.RawMessage // of the agent's requests, by that in the recording
-	requests map[string]pipes.Message   // the agent's requests, by id in the recording
+	requests map[string]rawrpc.Message  // the agent's requests, by id in the recording
 	asked    map[string]int             // where to look for the agent's next request, by method
 }
 
@@ -421,13 +422,13 @@ func (c *conversation) step(t *testing.T, line string) {
 	}
 	id, method, isRequest := strings.Cut(strings.TrimPrefix(line, "< "), " ")
 	if !isRequest {
-		m, _, err := c.agent.Await(within(t), 0, func(m pipes.Message) bool { return m.IsResponse(id) })
+		m, _, err := c.agent.Await(within(t), 0, func(m rawrpc.Message) bool { return m.IsResponse(id) })
 		require.NoError(t, err, "waiting for the response to %s", c.methods[id])
 		require.Nil(t, m.Error, m.Raw)
 		c.sessions.note(m)
 		return
 	}
-	m, at, err := c.agent.Await(within(t), c.asked[method], func(m pipes.Message) bool { return m.Method == method && len(m.ID) > 0 })
+	m, at, err := c.agent.Await(within(t), c.asked[method], func(m rawrpc.Message) bool { return m.Method == method && len(m.ID) > 0 })
 	require.NoError(t, err, "waiting for %s", method)
 	c.asked[method] = at + 1
 	c.ids[id], c.requests[id] = m.ID, m
@@ -461,7 +462,7 @@ func (c *conversation) send(t *testing.T, line string) {
 type sessionIDs []string
 
 // note notes the session that a response creates, if any.
-func (s *sessionIDs) note(response pipes.Message) {
+func (s *sessionIDs) note(response rawrpc.Message) {
 	var result struct{ SessionID string }
 	if json.Unmarshal(response.Result, &result) == nil && result.SessionID != "" {
 		*s = append(*s, result.SessionID)
@@ -545,7 +546,7 @@ func (p project) transcribe(t *testing.T, sessions *sessionIDs, trace []byte) []
 		if fields[2] != "editor" {
 			continue
 		}
-		var m pipes.Message
+		var m rawrpc.Message
 		require.NoError(t, json.Unmarshal([]byte(fields[3]), &m))
 		switch {
 		case fields[1] == "<-":

@@ -5,22 +5,31 @@
 // both sides in order. It matches responses with requests, and also checks that messages are
 // JSON-RPC 2.0, that each request has one response, and that params and results have no unknown
 // members. For an agent that relays the messages of another, [Schema.Relayed] also allows members
-// of the unstable schema and extension methods.
+// of the unstable schema and extension methods. [Schema.Foreign] is for an agent of others.
 //
-//	s, err := schema.Load("node_modules/@agentclientprotocol/sdk/schema/v1")
+//	s, err := schema.Newest()
 //	c := s.Conversation()
 //	c.Client(line)
 //	err = c.Agent(line)
+//
+// schema.json and schema.unstable.json are those of the npm package @agentclientprotocol/sdk, without
+// descriptions. A test compares them; ACP_AGENT_UPDATE=1 rewrites them.
 package schema
 
 import (
+	"embed"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
+
+// Version is the version of the npm package.
+const Version = "2.4.0"
+
+//go:embed schema.json schema.unstable.json
+var published embed.FS
 
 // Schema describes what an agent may send. It is immutable and safe for concurrent use.
 type Schema struct {
@@ -28,29 +37,36 @@ type Schema struct {
 	responses     map[string]shape // by method of the client's request
 	requests      map[string]shape // of an agent, by method
 	notifications map[string]shape // of an agent, by method
+	definitions   []map[string]any // stable, unstable
 }
 
 // shape is a definition of the schema with the names of its members.
 type shape struct {
 	*jsonschema.Schema
+	name     string
 	members  map[string]bool
 	unstable *shape // in the unstable schema, if the stable one has the method
 }
 
-// Load reads schema.json and schema.unstable.json in dir. The unstable schema is only used for
+// Newest returns the newest schema, which is compiled once. The unstable one is only used for
 // methods that the stable one does not have, such as session/fork.
-func Load(dir string) (*Schema, error) {
-	s := &Schema{responses: map[string]shape{}, requests: map[string]shape{}, notifications: map[string]shape{}}
+func Newest() (*Schema, error) { return newest() }
+
+var newest = sync.OnceValues(func() (*Schema, error) {
+	s := &Schema{
+		responses: map[string]shape{}, requests: map[string]shape{},
+		notifications: map[string]shape{},
+	}
 	for _, name := range []string{"schema.json", "schema.unstable.json"} {
-		if err := s.load(filepath.Join(dir, name)); err != nil {
+		if err := s.load(name); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 	}
 	return s, nil
-}
+})
 
-func (s *Schema) load(path string) error {
-	file, err := os.Open(path)
+func (s *Schema) load(name string) error {
+	file, err := published.Open(name)
 	if err != nil {
 		return err
 	}
@@ -65,6 +81,7 @@ func (s *Schema) load(path string) error {
 		return err
 	}
 	definitions := object(object(document)["$defs"])
+	s.definitions = append(s.definitions, definitions)
 	for name, definition := range definitions {
 		table, method := s.table(name, object(definition))
 		if table == nil {
@@ -74,7 +91,7 @@ func (s *Schema) load(path string) error {
 		if err != nil {
 			return err
 		}
-		found := shape{Schema: compiled, members: names(object(definition))}
+		found := shape{Schema: compiled, name: name, members: names(object(definition))}
 		stable, known := table[method]
 		if !known {
 			table[method] = found

@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/internal/test/npmtest"
+	"github.com/acp-agent/acp-agent/internal/conform/schema"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 )
 
@@ -30,24 +30,19 @@ type definition struct {
 
 type definitions map[string]*definition
 
-// readDefinitions returns the definitions of the stable and of the unstable schema that npm serves,
-// and the version of the package.
-func readDefinitions(t *testing.T) (stable, unstable definitions, version string) {
+// readDefinitions returns the definitions of the stable and of the unstable schema.
+func readDefinitions(t *testing.T) (stable, unstable definitions) {
 	t.Helper()
-	load(t)
-	read := func(name string, to any) {
-		text, err := os.ReadFile(npmtest.File(t, "testdata/node", published+"/"+name))
+	read := func(name string) definitions {
+		text, err := os.ReadFile(name)
 		require.NoError(t, err)
-		require.NoError(t, json.Unmarshal(text, to))
+		var all struct {
+			Definitions definitions `json:"$defs"`
+		}
+		require.NoError(t, json.Unmarshal(text, &all))
+		return all.Definitions
 	}
-	var one, two struct {
-		Definitions definitions `json:"$defs"`
-	}
-	read("schema.json", &one)
-	read("schema.unstable.json", &two)
-	var about struct{ Version string }
-	read("../../package.json", &about)
-	return one.Definitions, two.Definitions, about.Version
+	return read("schema.json"), read("schema.unstable.json")
 }
 
 // methods returns the methods of a schema as "side method".
@@ -136,7 +131,7 @@ func (all definitions) found(t *testing.T) map[string][]string {
 //
 // Clause A37.
 func TestTablesHaveTheSchema(t *testing.T) {
-	stable, unstable, _ := readDefinitions(t)
+	stable, unstable := readDefinitions(t)
 	rows := known()
 	for name, all := range map[string]definitions{"stable": stable, "unstable": unstable} {
 		for table, found := range all.found(t) {
@@ -173,7 +168,7 @@ func TestCapabilitiesOfUpdates(t *testing.T) {
 //
 // Clause A37.
 func TestRequiredContent(t *testing.T) {
-	stable, unstable, _ := readDefinitions(t)
+	stable, unstable := readDefinitions(t)
 	for _, all := range []definitions{stable, unstable} {
 		for _, v := range all["ContentBlock"].OneOf {
 			block, ok := protocol.BlockType(v.Properties["type"].Const.(string))
@@ -201,18 +196,18 @@ func TestRequiredContent(t *testing.T) {
 // Clause A37.
 func TestDocs(t *testing.T) {
 	const (
-		page  = "../../../../docs/protocol.md"
-		begin = "<!-- Made by TestDocs in internal/test/interop/schema. -->\n"
+		page  = "../../../docs/protocol.md"
+		begin = "<!-- Made by TestDocs in internal/conform/schema. -->\n"
 		end   = "<!-- End of what is made. -->\n"
 	)
-	stable, unstable, version := readDefinitions(t)
+	stable, unstable := readDefinitions(t)
 	content, err := os.ReadFile(page)
 	require.NoError(t, err)
 	head, rest, ok := strings.Cut(string(content), begin)
 	require.True(t, ok)
 	_, tail, ok := strings.Cut(rest, end)
 	require.True(t, ok)
-	want := head + begin + describe(t, stable, unstable, version) + end + tail
+	want := head + begin + describe(t, stable, unstable) + end + tail
 	if os.Getenv("ACP_AGENT_UPDATE") != "" {
 		require.NoError(t, os.WriteFile(page, []byte(want), 0o644))
 		return
@@ -221,11 +216,11 @@ func TestDocs(t *testing.T) {
 }
 
 // describe returns the part of docs/protocol.md about the schema.
-func describe(t *testing.T, stable, unstable definitions, version string) string {
+func describe(t *testing.T, stable, unstable definitions) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "acp-agent speaks version 1 of the protocol. A test compares it with the schema in version %s of\n"+
 		"the npm package `@agentclientprotocol/sdk`, stable and unstable. What is not in that version\n"+
-		"comes from later releases or from withdrawn drafts.\n\n", version)
+		"comes from later releases or from withdrawn drafts.\n\n", schema.Version)
 	has := func(table, row string) string {
 		switch {
 		case slices.Contains(stable.found(t)[table], row):
