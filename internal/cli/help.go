@@ -24,7 +24,8 @@ var overview = [...]struct {
 }{
 	{"First", []string{"setup", "doctor", "run", "sessions", "agents"}},
 	{"Sessions", []string{"models", "permissions", "discover", "worktree", "diff", "inspect"}},
-	{"Other machines and programs", []string{"serve", "connect", "tokens", "mcp", "sandbox"}},
+	{"Other machines and programs",
+		[]string{"serve", "connect", "tokens", "mcp", "sandbox", "conform"}},
 	{"The program", []string{"acp", "completion", "version"}},
 }
 

@@ -67,7 +67,7 @@ func newRoot(s streams) *cobra.Command {
 		newModels(set), newWorktree(set), newDiff(set), newDiscover(set), newMCP(set),
 		newMCPRelay(set), newPermissions(set), newSandbox(set), newServe(set),
 		newConnect(set), newTokens(set), newInspect(set), newDoctor(set),
-		newSetup(set), newVersion(set), newACP(set))
+		newSetup(set), newConform(set), newVersion(set), newACP(set))
 	rejectUnknownArgs(root)
 	return root
 }

@@ -1,6 +1,6 @@
-// Package rawrpc exchanges lines of JSON-RPC with an agent, without checking them as a client would.
-// It sends lines exactly as given, several in one write if requested, and records the lines of both
-// sides in order.
+// Package rawrpc exchanges lines of JSON-RPC with an agent, without checking them as a client
+// would. It sends lines exactly as given, several in one write if requested, and records the lines
+// of both sides in order.
 //
 //	c := rawrpc.New(p.Stdout(), p.Stdin(), 0)
 //	m, err := c.Call(ctx, "initialize", map[string]any{"protocolVersion": 1})
@@ -50,8 +50,11 @@ var (
 	ErrFlood = errors.New("the agent has written too much")
 )
 
-// New returns a connection to the agent that writes to in and reads from out. It reads until in ends
-// or the agent has written more than limit bytes; 0 means no limit.
+// perLine is what a line needs in memory besides its text.
+const perLine = 256
+
+// New returns a connection to the agent that writes to in and reads from out. It reads until in
+// ends or what it keeps needs more than limit bytes; 0 means no limit.
 func New(in io.Reader, out io.Writer, limit int) *Conn {
 	c := &Conn{out: out, limit: limit, changed: make(chan struct{}), done: make(chan struct{})}
 	go c.read(in)
@@ -72,6 +75,7 @@ func (c *Conn) read(in io.Reader) {
 		if errors.Is(err, bufio.ErrBufferFull) && !flood {
 			continue
 		}
+		total += perLine
 		if n := len(text); n > 0 && text[n-1] == '\n' {
 			c.record(text[:n-1])
 		} else if n > 0 && !flood {

@@ -5,10 +5,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+var (
+	// ErrInvalid means that the schema does not allow a message.
+	ErrInvalid = errors.New("invalid by the schema")
+	// ErrAnswer means that a request has not exactly one answer.
+	ErrAnswer = errors.New("not an answer")
 )
 
 // Conversation validates one connection. It must be given the lines of both sides in order. It is
@@ -54,7 +62,16 @@ func (c *Conversation) Client(line string) {
 	}
 	var method string // "" for a request that is answered with an error
 	_ = json.Unmarshal(m.Method, &method)
-	c.open[string(m.ID)] = append(c.open[string(m.ID)], method)
+	c.open[key(m.ID)] = append(c.open[key(m.ID)], method)
+}
+
+// key returns an id as it is compared: a text may be written with escapes.
+func key(id json.RawMessage) string {
+	var text string
+	if json.Unmarshal(id, &text) != nil {
+		return string(id)
+	}
+	return strconv.Quote(text)
 }
 
 // Agent validates a line of the agent, without its newline.
@@ -111,7 +128,7 @@ func (c *Conversation) call(m map[string]json.RawMessage) error {
 	case c.extension(method):
 		return nil
 	default:
-		return fmt.Errorf("an agent does not send %s according to the schema", method)
+		return fmt.Errorf("%w: an agent does not send %s", ErrInvalid, method)
 	}
 }
 
@@ -127,19 +144,19 @@ func (c *Conversation) response(m map[string]json.RawMessage) error {
 	case !given:
 		return errors.New("a response has no id")
 	case (m["result"] != nil) == (m["error"] != nil):
-		return errors.New("a response must have either a result or an error")
+		return fmt.Errorf("%w: a response must have either a result or an error", ErrAnswer)
 	case string(id) == "null":
 		if m["error"] == nil {
 			return errors.New("a result has the id null")
 		}
 		return c.failure(m["error"])
 	}
-	methods := c.open[string(id)]
+	methods := c.open[key(id)]
 	if len(methods) == 0 {
-		return fmt.Errorf("there is no unanswered request with the id %s", id)
+		return fmt.Errorf("%w: there is no unanswered request with the id %s", ErrAnswer, id)
 	}
-	if c.open[string(id)] = methods[1:]; len(methods) == 1 {
-		delete(c.open, string(id))
+	if c.open[key(id)] = methods[1:]; len(methods) == 1 {
+		delete(c.open, key(id))
 	}
 	if m["error"] != nil {
 		return c.failure(m["error"])
@@ -176,8 +193,9 @@ func (c *Conversation) against(s shape, raw json.RawMessage) error {
 	if !c.foreign {
 		return s.check(value, c.relayed)
 	}
-	if err := s.Validate(value); err != nil && (s.unstable == nil || s.unstable.Validate(value) != nil) {
-		return err
+	err = s.Validate(value)
+	if err != nil && (s.unstable == nil || s.unstable.Validate(value) != nil) {
+		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	return c.schema.defined(s.name, value)
 }

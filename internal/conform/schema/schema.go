@@ -12,8 +12,8 @@
 //	c.Client(line)
 //	err = c.Agent(line)
 //
-// schema.json and schema.unstable.json are those of the npm package @agentclientprotocol/sdk, without
-// descriptions. A test compares them; ACP_AGENT_UPDATE=1 rewrites them.
+// schema.json and schema.unstable.json are those of the npm package @agentclientprotocol/sdk,
+// without descriptions. A test compares them; ACP_AGENT_UPDATE=1 rewrites them.
 package schema
 
 import (
@@ -140,7 +140,9 @@ func object(v any) map[string]any {
 }
 
 // withdrawn are members that only earlier drafts had, which agents still send.
-var withdrawn = map[string]bool{"models": true}
+var withdrawn = map[string]bool{
+	"models": true, "authMethods[].vars": true, "authMethods[].link": true,
+}
 
 // check validates value and rejects unknown members. If relayed is set, a value of the unstable
 // schema is valid too, and members of earlier drafts are known.

@@ -8,12 +8,14 @@ import (
 
 // UndefinedError is returned for members that neither schema has.
 type UndefinedError struct {
+	// Definition is the name of the message, such as InitializeResponse.
+	Definition string
 	// Paths name the members, such as agentCapabilities.x.
 	Paths []string
 }
 
 func (e *UndefinedError) Error() string {
-	return "the schema does not have " + strings.Join(e.Paths, ", ")
+	return e.Definition + " does not have " + strings.Join(e.Paths, ", ")
 }
 
 // defined returns an [*UndefinedError] if value, which has the definition of this name, has members
@@ -21,11 +23,13 @@ func (e *UndefinedError) Error() string {
 func (s *Schema) defined(name string, value any) error {
 	found := undefinedIn(s.definitions[0], name, value)
 	unstable := undefinedIn(s.definitions[1], name, value)
-	maps.DeleteFunc(found, func(path string, _ bool) bool { return !unstable[path] || withdrawn[path] })
+	maps.DeleteFunc(found, func(path string, _ bool) bool {
+		return !unstable[path] || withdrawn[path]
+	})
 	if len(found) == 0 {
 		return nil
 	}
-	return &UndefinedError{slices.Sorted(maps.Keys(found))}
+	return &UndefinedError{name, slices.Sorted(maps.Keys(found))}
 }
 
 // undefinedIn returns the paths of members that a definition of one schema does not have.
@@ -58,7 +62,8 @@ func (w *walk) value(path string, value any, schemas []map[string]any) {
 			w.value(path+"[]", element, items)
 		}
 	case map[string]any:
-		open := !slices.ContainsFunc(all, func(s map[string]any) bool { return s["properties"] != nil })
+		closed := func(s map[string]any) bool { return s["properties"] != nil }
+		open := !slices.ContainsFunc(all, closed)
 		for name, member := range v {
 			var of []map[string]any
 			for _, s := range all {

@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/conform"
 )
 
 // clauseItem matches a clause of docs/internals/conformance.md: its id, the requirement and, in italics, what
@@ -52,6 +54,17 @@ func TestEveryTestNamesAClauseThatExists(t *testing.T) {
 		if known[c.id] == "" {
 			t.Errorf("%s: %s names %s, which is not in docs/internals/conformance.md", c.path, c.test, c.id)
 		}
+	}
+}
+
+// The checks of acp-agent conform are named for clauses.
+func TestEveryCheckNamesAClauseThatExists(t *testing.T) {
+	checks, err := conform.Checks(nil)
+	require.NoError(t, err)
+	known := clauses(t)
+	for _, c := range checks {
+		clause, _, named := strings.Cut(c.ID, ".")
+		require.True(t, named && known[clause] != "", c.ID)
 	}
 }
 

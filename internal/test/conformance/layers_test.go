@@ -11,8 +11,8 @@ import (
 var floors = [][]string{
 	{"internal/test", "internal/release"}, // tests of the whole program, and what builds a release
 	{"cmd", "internal/cli"},
-	{"internal/config", "internal/serve", "internal/terminal", "internal/web"},
-	{"acp", "internal/conform", "internal/history"},
+	{"internal/config", "internal/conform", "internal/serve", "internal/terminal", "internal/web"},
+	{"acp", "internal/history"},
 	{"acp/mcp", "discovery", "internal/llm", "internal/mcp", "internal/permission", "internal/process", "internal/sandbox", "internal/text/usage", "internal/worktree", "sessionstore", "workspace"},
 	{"internal/files", "internal/text", "internal/version", "internal/wire"},
 }

@@ -1,0 +1,132 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/acp-agent/acp-agent/internal/conform"
+	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/sandbox"
+	"github.com/acp-agent/acp-agent/internal/terminal"
+	"github.com/acp-agent/acp-agent/internal/text/usage"
+)
+
+// conformFlags are the flags of the conform command.
+type conformFlags struct {
+	strict, list bool
+	junit        string
+	o            conform.Options
+}
+
+// newConform returns the command that checks an agent against the protocol.
+func newConform(set *settings) *cobra.Command {
+	var f conformFlags
+	cmd := &cobra.Command{
+		Use:               "conform [AGENT] [-- COMMAND ARGS...]",
+		Short:             "Check whether an agent follows the protocol",
+		ValidArgsFunction: set.completeAgents,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.list {
+				return f.printChecks(set)
+			}
+			if err := f.choose(set, cmd.ArgsLenAtDash(), args); err != nil {
+				return err
+			}
+			progress := terminal.NewProgress(set.err)
+			f.o.Begins = func(id string) { progress.Show("… checking %s", id) }
+			report, err := conform.Run(cmd.Context(), f.o)
+			progress.End()
+			switch {
+			case err != nil:
+				return usage.Errorf("%v", err)
+			case cmd.Context().Err() != nil:
+				return cmd.Context().Err()
+			}
+			return f.print(set, report)
+		},
+	}
+	cmd.Flags().StringVar(&f.junit, "junit", "", "also write the report to `FILE`, for CI systems")
+	cmd.Flags().BoolVar(&f.strict, "strict", false,
+		"fail also for what the protocol only recommends")
+	cmd.Flags().StringSliceVar(&f.o.Only, "only", nil,
+		"only the checks in `LIST`, such as A,W4,A4.relative")
+	cmd.Flags().BoolVar(&f.list, "list", false, "list the checks")
+	cmd.Flags().BoolVar(&f.o.Prompt, "prompt", false,
+		"also send short prompts, which may cost money")
+	cmd.Flags().BoolVar(&f.o.Draft, "draft", false,
+		"also check what only the draft of additionalDirectories demanded")
+	cmd.Flags().DurationVar(&f.o.Patience, "timeout", 20*time.Second,
+		"how long the agent may take to answer, a `DURATION` such as 1m; three times that to start")
+	set.accept(cmd, "json")
+	mode := *set.flags.Lookup("sandbox")
+	mode.Usage = "start the agent in the sandbox, with `MODE` write or strict"
+	cmd.Flags().AddFlag(&mode)
+	return cmd
+}
+
+func (f *conformFlags) printChecks(set *settings) error {
+	checks, err := conform.Checks(f.o.Only)
+	if err != nil {
+		return usage.Errorf("%v", err)
+	}
+	return set.print(map[string]any{"checks": checks}, func() error {
+		table := terminal.NewTable(set.out, "CHECK", "LEVEL", "WHAT THE AGENT DOES")
+		for _, c := range checks {
+			table.Row(c.ID, c.Level, c.Sentence)
+		}
+		return table.Print()
+	})
+}
+
+// choose sets the agent: that of a name, or of the command after the dash.
+func (f *conformFlags) choose(set *settings, dash int, args []string) error {
+	name := ""
+	if dash != 0 && len(args) > 0 {
+		name, args = args[0], args[1:]
+	}
+	if name == "" && len(args) == 0 {
+		return usage.Errorf(
+			"put the command of the agent after --: acp-agent conform -- COMMAND ARGS")
+	}
+	command, profile, err := set.agentCommand(name, args)
+	if err != nil {
+		return usage.Errorf("%v", err)
+	}
+	if set.sandbox != "" {
+		if profile.Sandbox.Mode, err = sandbox.ParseMode(set.sandbox); err != nil {
+			return usage.Errorf("--sandbox: %v", err)
+		}
+		f.o.Restrict = func(c process.Command, folders []string) (process.Command, error) {
+			roots, err := rootsInSandbox(folders)
+			if err != nil {
+				return c, err
+			}
+			c.Dir = folders[0] // it may write there
+			return profile.Restrict(c, roots)
+		}
+	}
+	f.o.Command, f.o.Version = command, ownVersion().Number
+	return nil
+}
+
+// print prints a report. The error says that the agent has failed.
+func (f *conformFlags) print(set *settings, report conform.Report) error {
+	err := set.print(report, func() error { return report.Print(set.out) })
+	if err == nil && f.junit != "" {
+		var text []byte
+		if text, err = report.JUnit(f.strict); err == nil {
+			err = os.WriteFile(f.junit, text, 0o600)
+		}
+	}
+	switch {
+	case err != nil:
+		return err
+	case report.Failed(f.strict):
+		return fmt.Errorf("%d MUST and %d SHOULD fail", report.Summary.FailMust,
+			report.Summary.FailShould)
+	}
+	return nil
+}

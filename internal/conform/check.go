@@ -1,0 +1,146 @@
+package conform
+
+import (
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Level says how the protocol demands something.
+type Level string
+
+// The levels. What only May be so is in no text, or in one that binds the client; an agent that
+// does something else passes with a note.
+const (
+	Must   Level = "MUST"
+	Should Level = "SHOULD"
+	May    Level = "MAY"
+)
+
+// Check is a question about an agent.
+type Check struct {
+	// ID is the clause of docs/internals/conformance.md and a name, such as A4.relative.
+	ID    string `json:"id"`
+	Level Level  `json:"level"`
+	// Sentence says what an agent does that passes.
+	Sentence string `json:"sentence"`
+	// Link leads to the text that demands it.
+	Link string `json:"link"`
+	// Draft is set for what only the draft of additionalDirectories demanded.
+	Draft bool `json:"draft,omitempty"`
+	// Prompt is set for a check that sends a prompt.
+	Prompt bool `json:"prompt,omitempty"`
+}
+
+// Verdict is what a check came to.
+type Verdict string
+
+// The verdicts.
+const (
+	Pass       Verdict = "pass"
+	Fail       Verdict = "fail"
+	NotOffered Verdict = "not offered"
+	NotTried   Verdict = "not tried"
+)
+
+// Result is a check and what it came to.
+type Result struct {
+	Check
+	Verdict Verdict `json:"verdict"`
+	// Reason says why it failed or was not tried, or what is odd about an agent that passed.
+	Reason string `json:"reason,omitempty"`
+	// Sent and Received are the lines meanwhile, shortened and without secrets.
+	Sent     []string `json:"sent,omitempty"`
+	Received []string `json:"received,omitempty"`
+}
+
+// row is a check with what to do for it, as in checks.json. In values, $A, $B, $C and $U stand for
+// folders, $PLAIN, $TWO and $OTHER for the ids of the sessions that [run].prepare makes.
+type row struct {
+	Check
+	// Phase is the process in which it is tried, see [Run].
+	Phase string
+	// Needs are capabilities, without which the check is not offered. Offers is a capability that
+	// decides whether an answer is demanded.
+	Needs  []string
+	Offers string
+	// Send is the method of a request, Params its params in addition to those of every session;
+	// Without are those that are left out. Line is sent as it is, Echo is the id of a request.
+	Send    string
+	Params  map[string]json.RawMessage
+	Without []string
+	Line    string
+	Echo    json.RawMessage
+	// Expect is what must come back, and Code the recommended error.
+	Expect string
+	Code   int
+	// Shows are the additional folders that session/list must show afterwards, of the session of
+	// the request or Of.
+	Of    string
+	Shows []string
+	// Has are sessions that the list must show, or nothing is known, and Lacks those that it must
+	// not show; * stands for all.
+	Has, Lacks []string
+}
+
+//go:embed checks.json
+var checksJSON []byte
+
+func rows() ([]row, error) {
+	var all []row
+	err := json.Unmarshal(checksJSON, &all)
+	return all, err
+}
+
+// Checks returns the checks that only selects; see [Options].
+func Checks(only []string) (checks []Check, err error) {
+	selected, err := choose(only)
+	for _, r := range selected {
+		checks = append(checks, r.Check)
+	}
+	return checks, err
+}
+
+// choose returns the rows that only selects. The error names what selects none.
+func choose(only []string) ([]row, error) {
+	all, err := rows()
+	if err != nil || len(only) == 0 {
+		return all, err
+	}
+	selects := func(name, id string) bool {
+		clause, _, _ := strings.Cut(id, ".")
+		return name == id || name == clause || name == strings.TrimRight(clause, "0123456789")
+	}
+	for _, name := range only {
+		if !slices.ContainsFunc(all, func(r row) bool { return selects(name, r.ID) }) {
+			return nil, fmt.Errorf("there is no check %q; --list shows them", name)
+		}
+	}
+	return slices.DeleteFunc(all, func(r row) bool {
+		return !slices.ContainsFunc(only, func(name string) bool { return selects(name, r.ID) })
+	}), nil
+}
+
+// untried is the error of a check that cannot be tried.
+type untried struct{ reason string }
+
+func (u *untried) Error() string { return u.reason }
+
+func notTried(format string, args ...any) error { return &untried{fmt.Sprintf(format, args...)} }
+
+// verdict returns the verdict of a check that ended with err, and the reason.
+func (c Check) verdict(err error) (Verdict, string) {
+	u, skipped := errors.AsType[*untried](err)
+	switch {
+	case err == nil:
+		return Pass, ""
+	case skipped:
+		return NotTried, u.reason
+	case c.Level == May:
+		return Pass, err.Error()
+	}
+	return Fail, err.Error()
+}

@@ -1,0 +1,135 @@
+package conform
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/acp-agent/acp-agent/internal/conform/rawrpc"
+	"github.com/acp-agent/acp-agent/internal/conform/schema"
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/text/secret"
+	"github.com/acp-agent/acp-agent/internal/wire/protocol"
+)
+
+// judgement is what is wrong with the lines of all processes, by the check that is about it.
+type judgement struct {
+	reasons []string
+	lines   []rawrpc.Line
+}
+
+// judge looks at all lines of all processes, except those that answer what is not ACP, for what the
+// check of the row is about.
+func (t *trial) judge() error {
+	if t.transcripts != nil {
+		if err := t.judgeAll(); err != nil {
+			return notTried("%v", err)
+		}
+		t.transcripts = nil
+	}
+	wrong := t.judged[t.row.ID]
+	t.lines = wrong.lines
+	if wrong.reasons == nil {
+		return nil
+	}
+	return errors.New(strings.Join(wrong.reasons, "; "))
+}
+
+// judgeAll validates the transcripts. Of each kind of error it keeps the first ones.
+func (r *run) judgeAll() error {
+	const most = 3
+	s, err := schema.Newest()
+	if err != nil {
+		return err
+	}
+	for _, lines := range r.transcripts {
+		conversation := s.Foreign()
+		for _, line := range lines {
+			if !line.FromAgent {
+				conversation.Client(line.Text)
+				continue
+			}
+			id, reason := judgeLine(line.Text, conversation.Agent(line.Text))
+			of := r.judged[id]
+			if id != "" && len(of.reasons) < most && !slices.Contains(of.reasons, reason) {
+				r.judged[id] = judgement{append(of.reasons, reason), append(of.lines, line)}
+			}
+		}
+	}
+	return nil
+}
+
+// judgeLine returns the check that a line of the agent fails, and why. err is that of the schema.
+func judgeLine(line string, err error) (id, reason string) {
+	var m rawrpc.Message
+	_ = json.Unmarshal([]byte(line), &m)
+	notOffered := []string{protocol.FilePrefix, protocol.TerminalPrefix, protocol.ElicitationPrefix}
+	calls := func(prefix string) bool { return m.ID != nil && strings.HasPrefix(m.Method, prefix) }
+	if slices.ContainsFunc(notOffered, calls) {
+		return "A26.client", "it calls " + m.Method
+	}
+	reason, _, _ = strings.Cut(fmt.Sprint(err), "\nin the line ")
+	_, undefined := errors.AsType[*schema.UndefinedError](err)
+	switch {
+	case err == nil:
+		return "", ""
+	case undefined:
+		return "A37.members", reason
+	case errors.Is(err, schema.ErrInvalid):
+		return "W1.schema", reason
+	case errors.Is(err, schema.ErrAnswer):
+		return "W1.answers", reason
+	}
+	return "W1.lines", reason
+}
+
+// exchange returns what was sent and received during a check.
+func (r *run) exchange(lines []rawrpc.Line) (sent, received []string) {
+	const most = 6
+	for _, line := range lines {
+		to := &sent
+		if line.FromAgent {
+			to = &received
+		}
+		if len(*to) < most {
+			*to = append(*to, r.shown(r.withoutOthers(line.Text)))
+		} else if len(*to) == most {
+			*to = append(*to, "…")
+		}
+	}
+	return sent, received
+}
+
+// shown returns a text for the report: short, without secrets and the name of our directory.
+func (r *run) shown(s string) string {
+	const longest, enough = 400, 4096 // before secrets are replaced, which takes time
+	s = strings.ReplaceAll(s, r.scratch, "DIR")
+	if len(s) > enough {
+		s = r.secrets.Start(s[:enough])
+	} else {
+		s = r.secrets.Text(s)
+	}
+	return text.Line(secret.Mask(s), longest)
+}
+
+// withoutOthers removes the sessions of the user from a list, which a report may be shared without.
+func (r *run) withoutOthers(line string) string {
+	var m struct {
+		ID     json.RawMessage
+		Result struct{ Sessions []json.RawMessage }
+	}
+	if json.Unmarshal([]byte(line), &m) != nil || m.Result.Sessions == nil {
+		return line
+	}
+	var ours []string
+	for _, session := range m.Result.Sessions {
+		var l listed
+		if json.Unmarshal(session, &l) == nil && r.made[l.SessionID] {
+			ours = append(ours, string(session))
+		}
+	}
+	return fmt.Sprintf(
+		`{"jsonrpc":"2.0","id":%s,"result":{"sessions":[%s]}} and %d sessions of others`, m.ID, strings.Join(ours, ","), len(m.Result.Sessions)-len(ours))
+}
