@@ -16,9 +16,9 @@ import (
 
 // conformFlags are the flags of the conform command.
 type conformFlags struct {
-	strict, list bool
-	junit        string
-	o            conform.Options
+	strict, list, client bool
+	junit                string
+	o                    conform.Options
 }
 
 // newConform returns the command that checks an agent against the protocol.
@@ -26,11 +26,16 @@ func newConform(set *settings) *cobra.Command {
 	var f conformFlags
 	cmd := &cobra.Command{
 		Use:               "conform [AGENT] [-- COMMAND ARGS...]",
-		Short:             "Check whether an agent follows the protocol",
+		Short:             "Check whether an agent or an editor follows the protocol",
 		ValidArgsFunction: set.completeAgents,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if f.list {
+			switch {
+			case f.list:
 				return f.printChecks(set)
+			case f.client && set.interactive():
+				return set.printClient()
+			case f.client:
+				return conform.ServeClient(cmd.Context(), set.in, set.out)
 			}
 			if err := f.choose(set, cmd.ArgsLenAtDash(), args); err != nil {
 				return err
@@ -53,6 +58,8 @@ func newConform(set *settings) *cobra.Command {
 		"fail also for what the protocol only recommends")
 	cmd.Flags().StringSliceVar(&f.o.Only, "only", nil,
 		"only the checks in `LIST`, such as A,W4,A4.relative")
+	cmd.Flags().BoolVar(&f.client, "client", false,
+		"check an editor: print the agent to configure in it, which the editor starts")
 	cmd.Flags().BoolVar(&f.list, "list", false, "list the checks")
 	cmd.Flags().BoolVar(&f.o.Prompt, "prompt", false,
 		"also send short prompts, which may cost money")
@@ -65,6 +72,16 @@ func newConform(set *settings) *cobra.Command {
 	mode.Usage = "start the agent in the sandbox, with `MODE` write or strict"
 	cmd.Flags().AddFlag(&mode)
 	return cmd
+}
+
+// printClient prints what an editor is configured with, so that it checks itself.
+func (set *settings) printClient() error {
+	if err := terminal.Say(set.out, "Configure this agent in your editor and open a conversation "+
+		"with it. It answers with what the editor does, and what to try next:\n"); err != nil {
+		return err
+	}
+	self := set.self("conform", "--client")
+	return writeJSON(set.out, map[string]any{"command": self.Path, "args": self.Args})
 }
 
 func (f *conformFlags) printChecks(set *settings) error {

@@ -35,7 +35,7 @@ var layoutRuns = map[string][]string{
 	"completion fish":       {"-"},
 	"completion zsh":        {"-"},
 	"completion powershell": {"-"},
-	"conform":               {"", "nobody", "-- false", "--list"},
+	"conform":               {"", "nobody", "-- false", "--list", "--client"},
 	"connect":               {"", "ws://127.0.0.1:1/acp"},
 	"diff":                  {"", "gone", "long-name-of-a-task"},
 	"discover":              {"--cwd app --dir shared", "--cwd app --for app/main.go", "--cwd gone"},

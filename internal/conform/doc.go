@@ -9,6 +9,7 @@
 //   - agent.go: one process, which is started as an editor would;
 //   - probe.go: a row that says what to send;
 //   - transcript.go: checks of everything that the agent has sent;
+//   - client.go: the checks of an editor, which [ServeClient] is the agent of;
 //   - report.go: what came out, as text, JSON and JUnit.
 //
 // Package rawrpc exchanges the lines, and package schema validates them.
