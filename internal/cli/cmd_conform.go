@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -141,6 +142,8 @@ func (f *conformFlags) print(set *settings, report conform.Report) error {
 	switch {
 	case err != nil:
 		return err
+	case report.Failure != "":
+		return errors.New(report.Failure)
 	case report.Failed(f.strict):
 		return fmt.Errorf("%d MUST and %d SHOULD fail", report.Summary.FailMust,
 			report.Summary.FailShould)

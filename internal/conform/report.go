@@ -134,7 +134,9 @@ func (r Report) Print(w io.Writer) error {
 	}
 	table := terminal.NewTable(w, "CHECK", "VERDICT", "LEVEL", "WHAT THE AGENT DOES", "REMARK")
 	for _, c := range r.Checks {
-		table.Row(c.ID, c.Verdict, c.Level, c.Sentence, text.Plain(c.Reason))
+		if c.Verdict != NotTried || c.Reason != r.Failure { // which was said
+			table.Row(c.ID, c.Verdict, c.Level, c.Sentence, text.Plain(c.Reason))
+		}
 	}
 	return table.Print()
 }

@@ -131,5 +131,6 @@ func (r *run) withoutOthers(line string) string {
 		}
 	}
 	return fmt.Sprintf(
-		`{"jsonrpc":"2.0","id":%s,"result":{"sessions":[%s]}} and %d sessions of others`, m.ID, strings.Join(ours, ","), len(m.Result.Sessions)-len(ours))
+		`{"jsonrpc":"2.0","id":%s,"result":{"sessions":[%s]}} and %d sessions of others`,
+		m.ID, strings.Join(ours, ","), len(m.Result.Sessions)-len(ours))
 }
