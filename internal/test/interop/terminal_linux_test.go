@@ -37,5 +37,5 @@ func TestTerminal(t *testing.T) {
 	require.Equal(t, 2, cmd.ProcessState.ExitCode(), stderr.String())
 	require.Empty(t, stdout.String())
 	require.Contains(t, stderr.String(), "editor")
-	require.Contains(t, stderr.String(), "acp-agent run --cwd")
+	require.Contains(t, stderr.String(), "acp-agent run  ")
 }
