@@ -83,18 +83,42 @@ func (a *agent) chooseFolders(
 }
 
 // DeclaredFolders returns the folders of a session in cwd whose client names no folders: those of
-// Folders, then those that the user added to the session, if it has an id, or to all in cwd. It
-// reads disks.
+// Folders, then those that the user added to the session, if it has an id, or to all in cwd. In a
+// worktree of git they are those of the same folder in the main checkout, or the worktrees that were
+// made together with it. It reads disks.
 func (o Options) DeclaredFolders(cwd workspace.Dir, session sessionstore.ID) ([]Folder, error) {
 	var folders []Folder
+	origins, _ := o.Worktrees.origins() // newPermits warns if some cannot be read
+	real := workspace.Real(cwd)
+	original := origins.Of(real)
 	if o.Folders != nil {
-		folders = o.Folders(cwd)
+		folders = o.Folders(cwd, original)
 	}
-	added, err := consent.NewStore(o.ConsentDir).Folders(workspace.Real(cwd), string(session))
+	added, err := consent.NewStore(o.ConsentDir).Folders(string(session), real, original)
 	for _, c := range added {
-		folders = append(folders, addedFolder(c))
+		f := addedFolder(c)
+		if c.Root == original {
+			f.Setting += OfWorktree(original)
+		}
+		folders = append(folders, f)
+	}
+	for i, f := range folders {
+		dir, wrong := workspace.ParseDir(f.Path)
+		switch {
+		case original.IsZero(), wrong != nil: // opening the session says what is wrong
+		case workspace.Real(dir) == original:
+			folders[i].Path = cwd.String()
+		default:
+			folders[i].Path = origins.Beside(real, dir).String()
+		}
 	}
 	return folders, err
+}
+
+// OfWorktree returns what the setting of a folder says besides if it was declared for original, of
+// which the working directory is a worktree.
+func OfWorktree(original workspace.Dir) string {
+	return ", folders of " + text.Printable(original.String()) + ", of which this is a worktree"
 }
 
 // consents returns the store of what the user allowed permanently.

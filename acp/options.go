@@ -11,6 +11,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/worktree"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -25,9 +26,10 @@ type Options struct {
 	// Workspace limits the number of roots and says which directories may be roots.
 	Workspace workspace.Options
 	// Folders returns the folders that the user declared for sessions with the working directory
-	// cwd. They are the additional roots of a request that leaves out additionalDirectories, and of
-	// no other. It may read disks. Nil means no folders.
-	Folders func(cwd workspace.Dir) []Folder
+	// cwd, which is a worktree of the folder original, or of none if that is zero. They are the
+	// additional roots of a request that leaves out additionalDirectories, and of no other. It may
+	// read disks. Nil means no folders.
+	Folders func(cwd, original workspace.Dir) []Folder
 	// Budgets returns what sessions with the working directory cwd may cost before the user is asked
 	// whether to go on. Nil means any amount.
 	Budgets func(cwd workspace.Dir) []Budget
@@ -183,4 +185,12 @@ type Worktrees struct {
 	// Copy returns patterns for the ignored files that worktrees of a session in cwd get. Default:
 	// none.
 	Copy func(cwd workspace.Dir) []string
+}
+
+// origins returns the folders of which others are worktrees.
+func (w Worktrees) origins() (worktree.Origins, error) {
+	if w.Dir == "" {
+		return worktree.Origins{}, nil
+	}
+	return worktree.NewRegistry(w.Records, w.Dir).Origins()
 }

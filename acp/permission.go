@@ -53,13 +53,9 @@ func newPermits(
 	return p
 }
 
-// origins returns the repositories of which others are worktrees.
-func (a *agent) origins() permission.Origins {
-	o := a.options.Worktrees
-	if o.Dir == "" {
-		return nil
-	}
-	origins, err := worktree.NewRegistry(o.Records, o.Dir).Origins()
+// origins returns the folders of which others are worktrees.
+func (a *agent) origins() worktree.Origins {
+	origins, err := a.options.Worktrees.origins()
 	if err != nil {
 		a.log.Warn("rules about permissions may not hold in some worktrees", "error", err)
 	}

@@ -534,6 +534,8 @@ func TestRulesHoldInWorktrees(t *testing.T) {
 	require.NoError(t, err)
 	made, err := plan.Make(t.Context())
 	require.NoError(t, err)
+	editors := filepath.Join(folder(t), "editors") // A38: made by another program
+	git("worktree", "add", "-q", "--detach", editors)
 	given := consent.ForRule(workspace.Real(parseDir(t, shop)), "run go vet ...", "")
 	store := consent.NewStore(state)
 	require.NoError(t, store.Allow(given))
@@ -556,6 +558,7 @@ func TestRulesHoldInWorktrees(t *testing.T) {
 	for _, line := range []string{"go vet", "go version"} {
 		asks(shop, line, 0)
 		asks(made.Folders[0].Path, line, 0)
+		asks(editors, line, 0)
 		asks(other, line, 1)
 	}
 	require.NoError(t, store.Forget(given.ID))

@@ -60,7 +60,8 @@ func (f inspectFlags) serve(ctx context.Context, set *settings) error {
 			return usage.Errorf("--trace: %s is neither a file nor a folder", text.Printable(path))
 		}
 	}
-	origins := acp.Options{Folders: set.folders, ConsentDir: consentDir(set.dir())}
+	origins := acp.Options{Folders: set.folders, ConsentDir: consentDir(set.dir()),
+		Worktrees: set.worktreesFor()}
 	return set.withStore(func(store sessionstore.Store) error {
 		listener, err := listenLoopback(ctx, "--listen", f.listen)
 		if err != nil {

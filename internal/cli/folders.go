@@ -20,29 +20,38 @@ import (
 // dirsVariable is the environment variable that stands for --dir, a list like PATH.
 const dirsVariable = "ACP_AGENT_DIRS"
 
-// folders returns the folders that the user declared for sessions with the working directory cwd:
-// those of --dir or the environment, then those of the configuration file.
-func (set *settings) folders(cwd workspace.Dir) []acp.Folder {
+// folders returns the folders that the user declared for sessions with the working directory cwd, a
+// worktree of original unless that is zero: those of --dir or the environment, then those of the
+// configuration file.
+func (set *settings) folders(cwd, original workspace.Dir) []acp.Folder {
 	var folders []acp.Folder
+	start := cwd
+	if !original.IsZero() {
+		start = original
+	}
 	add := func(setting string, from workspace.Dir, paths []string) {
 		for _, path := range paths {
 			folders = append(folders, acp.Folder{Path: from.Locate(path), Setting: setting})
 		}
 	}
 	if len(set.dirs) > 0 {
-		add("--dir", cwd, set.dirs)
+		add("--dir", start, set.dirs)
 	} else {
 		for _, path := range filepath.SplitList(os.Getenv(dirsVariable)) {
 			if path != "" {
-				add(dirsVariable, cwd, []string{path})
+				add(dirsVariable, start, []string{path})
 			}
 		}
 	}
-	if i := set.config.WorkspaceOf(cwd); i >= 0 {
+	if i := set.config.WorkspaceOf(cwd, original); i >= 0 {
 		w := set.config.Workspaces[i]
 		from, err := workspace.ParseDir(w.Cwd)
 		if err == nil { // parseConfig checked it
-			add(fmt.Sprintf("workspaces[%d] in %s", i, set.config.Path), from, w.Directories)
+			setting := fmt.Sprintf("workspaces[%d] in %s", i, set.config.Path)
+			if !original.IsZero() && !from.Contains(cwd) {
+				setting += acp.OfWorktree(original)
+			}
+			add(setting, from, w.Directories)
 		}
 	}
 	return folders
@@ -50,7 +59,7 @@ func (set *settings) folders(cwd workspace.Dir) []acp.Folder {
 
 // budgets returns what sessions with the working directory cwd may cost.
 func (set *settings) budgets(cwd workspace.Dir) []acp.Budget {
-	i := set.config.WorkspaceOf(cwd)
+	i := set.config.WorkspaceOf(cwd, workspace.Dir{})
 	if i < 0 || set.config.Workspaces[i].Budget.IsZero() {
 		return nil
 	}
@@ -114,7 +123,8 @@ func (set *settings) sessionRoots(r rootFlags) (
 func (set *settings) declaredRoots(
 	cwd workspace.Dir,
 ) (workspace.Roots, map[workspace.Dir]string, error) {
-	o := acp.Options{Folders: set.folders, ConsentDir: consentDir(set.dir())}
+	o := acp.Options{Folders: set.folders, ConsentDir: consentDir(set.dir()),
+		Worktrees: set.worktreesFor()}
 	folders, err := o.DeclaredFolders(cwd, "")
 	if err != nil {
 		return workspace.Roots{}, nil, err

@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/internal/files/namedfile"
 	"github.com/acp-agent/acp-agent/internal/permission"
+	"github.com/acp-agent/acp-agent/internal/worktree"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -33,10 +35,16 @@ type Worktree struct {
 // PermissionsFor returns the rules for sessions with the working directory cwd, nil if none are
 // configured. The deny and ask rules of all entries above it hold.
 func (c Config) PermissionsFor(cwd workspace.Dir) *permission.Permissions {
-	all, deepest := c.Permissions, c.WorkspaceOf(cwd)
+	all, deepest := c.Permissions, c.WorkspaceOf(cwd, workspace.Dir{})
 	for i, w := range c.Workspaces {
+		if w.Permissions == nil {
+			continue
+		}
 		_, below, holds := w.above(cwd)
-		if w.Permissions == nil || !holds {
+		if !holds {
+			below, holds = w.lists(cwd)
+		}
+		if !holds {
 			continue
 		}
 		p := w.Permissions.Below(below)
@@ -116,23 +124,35 @@ func (c Config) resolveWorkspace(i int) error {
 	return nil
 }
 
-// WorkspaceOf returns the index of the entry for sessions with the working directory cwd, or -1. It
-// is the entry with the deepest cwd that is that directory or above it, as spelled or without
-// links.
-func (c Config) WorkspaceOf(cwd workspace.Dir) int {
-	found, deepest := -1, -1
-	for i, w := range c.Workspaces {
-		if depth, _, holds := w.above(cwd); holds && depth > deepest {
-			found, deepest = i, depth
+// WorkspaceOf returns the index of the entry for sessions with the working directory cwd, which is a
+// worktree of the folder original unless that is zero, or -1. It is the entry whose cwd is closest
+// above one of these directories or the same, as spelled or without links.
+func (c Config) WorkspaceOf(cwd, original workspace.Dir) int {
+	found, closest := -1, math.MaxInt
+	for _, at := range []workspace.Dir{cwd, original} {
+		for i, w := range c.Workspaces {
+			if distance, _, holds := w.above(at); holds && distance < closest {
+				found, closest = i, distance
+			}
 		}
 	}
 	return found
 }
 
-// above reports whether the entry is for sessions with the working directory cwd, where that is below
-// its own, and how deep its own is.
-func (w Workspace) above(cwd workspace.Dir) (depth int, below string, holds bool) {
-	const separator = string(filepath.Separator)
+// lists returns where the worktree cwd is below the directory of the entry in the main checkout of
+// its repository, if that lists the worktree.
+func (w Workspace) lists(cwd workspace.Dir) (below string, holds bool) {
+	dir, err := workspace.ParseDir(w.Cwd)
+	if err != nil {
+		return "", false
+	}
+	_, below, holds = w.above(worktree.Listed(dir, cwd))
+	return below, holds
+}
+
+// above reports whether the entry is for sessions with the working directory cwd, where that is
+// below its own, and how many names it is below.
+func (w Workspace) above(cwd workspace.Dir) (distance int, below string, holds bool) {
 	dir, err := workspace.ParseDir(w.Cwd)
 	if err != nil {
 		return 0, "", false
@@ -146,5 +166,11 @@ func (w Workspace) above(cwd workspace.Dir) (depth int, below string, holds bool
 			}
 		}
 	}
-	return strings.Count(strings.TrimRight(real.String(), separator), separator), below, holds
+	return depth(workspace.Real(cwd)) - depth(real), below, holds
+}
+
+// depth returns how many names are in the path of dir.
+func depth(dir workspace.Dir) int {
+	const separator = string(filepath.Separator)
+	return strings.Count(strings.TrimRight(dir.String(), separator), separator)
 }

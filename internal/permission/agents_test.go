@@ -12,6 +12,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/permission/commandline"
 	"github.com/acp-agent/acp-agent/internal/permission/consent"
+	"github.com/acp-agent/acp-agent/internal/worktree"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -540,7 +541,7 @@ func TestRulesOfOtherFolders(t *testing.T) {
 	g := newGround(t)
 	rules := func(of map[string]Permissions) (Permissions, bool) {
 		t.Helper()
-		s := NewPermits(g.place.Workspace, consent.NewStore(""), nil, func(dir workspace.Dir) *Permissions {
+		s := NewPermits(g.place.Workspace, consent.NewStore(""), worktree.Origins{}, func(dir workspace.Dir) *Permissions {
 			if p, ok := of[dir.String()]; ok {
 				return &p
 			}

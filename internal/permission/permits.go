@@ -1,12 +1,12 @@
 package permission
 
 import (
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/acp-agent/acp-agent/internal/permission/consent"
+	"github.com/acp-agent/acp-agent/internal/worktree"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -15,7 +15,7 @@ import (
 type Permits struct {
 	Configured *Permissions // nil if the user has configured none
 	Consents   *consent.Store
-	Origins    Origins
+	Origins    worktree.Origins
 	Session    string // its id
 
 	rules Rules // Configured
@@ -26,36 +26,16 @@ type Permits struct {
 	asked []Action // allowed once, as a rule wants, and not done yet
 }
 
-// Origins has the tops of repositories by the real paths of their worktrees. The rules for a folder
-// in a repository also hold for the same folder in its worktrees.
-type Origins map[workspace.Dir]workspace.Dir
-
-// of returns the folder that takes the place of dir, a real path, outside of the worktree that it
-// is in, the zero Dir if it is in none.
-func (o Origins) of(dir workspace.Dir) (original workspace.Dir) {
-	deepest := ""
-	for worktree, top := range o {
-		rel, err := filepath.Rel(worktree.String(), dir.String())
-		if err != nil || !filepath.IsLocal(rel) || len(worktree.String()) <= len(deepest) {
-			continue
-		}
-		if same, err := workspace.ParseDir(filepath.Join(top.String(), rel)); err == nil {
-			deepest, original = worktree.String(), same
-		}
-	}
-	return original
-}
-
 // NewPermits returns the rules for a session with the roots of w. configured returns what the user
 // has configured for sessions in a folder, nil for nothing. What it denies or asks about for any
 // root holds in the whole session.
 func NewPermits(
-	w *workspace.Workspace, consents *consent.Store, origins Origins,
+	w *workspace.Workspace, consents *consent.Store, origins worktree.Origins,
 	configured func(cwd workspace.Dir) *Permissions,
 ) *Permits {
 	s := &Permits{Consents: consents, Origins: origins}
 	for i, root := range w.Opened() {
-		for _, dir := range []workspace.Dir{root.Dir, origins.of(root.Real)} {
+		for _, dir := range []workspace.Dir{root.Dir, origins.Of(root.Real)} {
 			p := (*Permissions)(nil)
 			if !dir.IsZero() {
 				p = configured(dir)
@@ -102,7 +82,7 @@ func (p *Permits) Rules(w *workspace.Workspace) (rules Rules, err error) {
 // appendGiven appends the remembered rules of the user.
 func (p *Permits) appendGiven(rules []Rule, w *workspace.Workspace) ([]Rule, error) {
 	for _, root := range w.Opened() {
-		all, err := p.Consents.Rules(root.Real, p.Origins.of(root.Real))
+		all, err := p.Consents.Rules(root.Real, p.Origins.Of(root.Real))
 		if err != nil {
 			return rules, err
 		}

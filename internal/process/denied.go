@@ -79,7 +79,7 @@ func worktreeOf(own string) string {
 		return ""
 	}
 	at, err := walk(absolute(own, filepath.Dir(back)))
-	if claimed, ok := linkedWorktree(at.path()); err != nil || !ok || claimed != own {
+	if claimed, ok := LinkedWorktree(at.path()); err != nil || !ok || claimed != own {
 		return ""
 	}
 	return at.path()

@@ -55,7 +55,7 @@ func AcceptLinks(records, path string) ([]consent.Consent, error) {
 	}
 	c, err := consent.ForLink(filepath.Clean(path), at.real)
 	accepted := []consent.Consent{c}
-	if own, ok := linkedWorktree(at.real); ok && err == nil {
+	if own, ok := LinkedWorktree(at.real); ok && err == nil {
 		if len(at.links) == 0 {
 			accepted = nil
 		}

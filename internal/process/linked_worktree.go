@@ -18,9 +18,9 @@ import (
 // process. So they are believed only if no restricted process could ever write at least one of the
 // two, or if they were believed before.
 
-// linkedWorktree returns the directory in the repository that belongs to root, a path without
+// LinkedWorktree returns the directory in the repository that belongs to root, a path without
 // links, if that is a linked worktree and both name each other.
-func linkedWorktree(root string) (own string, ok bool) {
+func LinkedWorktree(root string) (own string, ok bool) {
 	text, _ := readLine(root, ".git")
 	path, ok := strings.CutPrefix(text, "gitdir: ")
 	if !ok {
@@ -28,16 +28,11 @@ func linkedWorktree(root string) (own string, ok bool) {
 	}
 	at, err := walk(absolute(root, path))
 	own = at.path()
-	repository := repositoryOf(own)
+	repository := RepositoryOf(own)
 	if err != nil || filepath.Join(repository, "worktrees", filepath.Base(own)) != own {
 		return "", false
 	}
-	back, ok := readLine(own, "gitdir")
-	if !ok || filepath.Base(back) != ".git" {
-		return "", false
-	}
-	worktree, err := walk(absolute(own, filepath.Dir(back)))
-	if err != nil || worktree.path() != root {
+	if listed, ok := listedWorktree(own); !ok || listed != root {
 		return "", false
 	}
 	common, ok := readLine(own, "commondir")
@@ -48,8 +43,30 @@ func linkedWorktree(root string) (own string, ok bool) {
 	return own, err == nil && at.path() == repository
 }
 
-// repositoryOf returns the repository that has the directory own of a linked worktree.
-func repositoryOf(own string) string { return filepath.Dir(filepath.Dir(own)) }
+// listedWorktree returns the worktree that the directory own in its repository names.
+func listedWorktree(own string) (root string, ok bool) {
+	back, ok := readLine(own, "gitdir")
+	if !ok || filepath.Base(back) != ".git" {
+		return "", false
+	}
+	at, err := walk(absolute(own, filepath.Dir(back)))
+	return at.path(), err == nil
+}
+
+// LinkedWorktrees returns the worktrees that a repository lists, whether or not they name it too.
+func LinkedWorktrees(repository string) (roots []string) {
+	worktrees := filepath.Join(repository, "worktrees")
+	entries, _ := os.ReadDir(worktrees)
+	for _, e := range entries {
+		if root, ok := listedWorktree(filepath.Join(worktrees, e.Name())); ok {
+			roots = append(roots, root)
+		}
+	}
+	return roots
+}
+
+// RepositoryOf returns the repository that has the directory own of a linked worktree.
+func RepositoryOf(own string) string { return filepath.Dir(filepath.Dir(own)) }
 
 // absolute returns a path of a file in dir.
 func absolute(dir, path string) string {
@@ -82,7 +99,7 @@ func readSmall(dir, name string, most int64) (text []byte, ok bool) {
 // config, hooks and packed-refs, and other worktrees, are not granted.
 func (g grants) addWorktrees(roots []Root) error {
 	for _, root := range roots {
-		own, ok := linkedWorktree(root.Real)
+		own, ok := LinkedWorktree(root.Real)
 		if !ok {
 			continue
 		}
@@ -126,7 +143,7 @@ func forWorktree(root, own string) (consent.Consent, error) {
 // addRepository grants what git writes in the repository that has the directory own of a worktree.
 // It creates logs, as git does with the first commit in a worktree of a bare repository.
 func (g grants) addRepository(own string) {
-	repository := repositoryOf(own)
+	repository := RepositoryOf(own)
 	if _, err := os.Lstat(filepath.Join(repository, "reftable")); err != nil {
 		_ = os.Mkdir(filepath.Join(repository, "logs"), 0o777) // git's own mode; it may exist
 	}

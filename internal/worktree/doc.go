@@ -14,5 +14,6 @@
 //	registry.go  the worktrees that were made
 //	changes.go   what was done in them, and how far it is
 //	commit.go    committing it in all repositories, as the user does
+//	origin.go    the folder of which another is a worktree, whoever made it
 //	remove.go    removing them; inspect.go what speaks against it, busy_linux.go who uses them
 package worktree

@@ -264,23 +264,6 @@ func (r *Registry) List() ([]Set, error) {
 	return sets, unread
 }
 
-// Origins returns the tops of the repositories of which worktrees were made, by those of the
-// worktrees. Neither path is followed, because a link on it may be an agent's.
-func (r *Registry) Origins() (map[workspace.Dir]workspace.Dir, error) {
-	sets, err := r.List()
-	origins := make(map[workspace.Dir]workspace.Dir)
-	for _, s := range sets {
-		for _, one := range s.Repositories {
-			path, failed := workspace.ParseDir(one.Path)
-			top, failedToo := workspace.ParseDir(one.Top)
-			if failed == nil && failedToo == nil {
-				origins[path] = top
-			}
-		}
-	}
-	return origins, err
-}
-
 // ErrNone is the error for a name that no worktrees have.
 var ErrNone = errors.New("acp-agent worktree list shows all")
 

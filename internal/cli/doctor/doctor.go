@@ -28,6 +28,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/text/usage"
+	"github.com/acp-agent/acp-agent/internal/worktree"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/postgres"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
@@ -143,6 +144,9 @@ func (e *Examination) examineWorkspaces(ctx context.Context) (findings []Finding
 		} else {
 			f.Text = fmt.Sprintf("sessions in %s have %s", w.Cwd,
 				text.Count(opened.Roots().Len(), "folder", "folders"))
+			if n := len(worktree.Copies(opened.Roots().Cwd())); n > 0 {
+				f.Text += ", and so have those in its " + text.Count(n, "worktree", "worktrees")
+			}
 			opened.Close()
 		}
 		if _, missing := os.Stat(w.Cwd); errors.Is(missing, fs.ErrNotExist) {

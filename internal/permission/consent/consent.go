@@ -204,12 +204,13 @@ func (s *Store) List() ([]Consent, error) {
 	return all, nil
 }
 
-// Folders returns the consents to folders for a session in cwd, a real path, the oldest first.
-// session is "" for a session that is not known yet.
-func (s *Store) Folders(cwd workspace.Dir, session string) ([]Consent, error) {
+// Folders returns the consents to folders for a session in one of the roots, real paths, the oldest
+// first. session is "" for a session that is not known yet.
+func (s *Store) Folders(session string, roots ...workspace.Dir) ([]Consent, error) {
 	all, err := s.List()
 	found := slices.DeleteFunc(all, func(c Consent) bool {
-		return c.Folder.IsZero() || c.Root != cwd || (c.Session != "" && c.Session != session)
+		return c.Folder.IsZero() || !slices.Contains(roots, c.Root) ||
+			(c.Session != "" && c.Session != session)
 	})
 	sort.SliceStable(found, func(i, j int) bool {
 		a, b := &found[i], &found[j]

@@ -51,7 +51,7 @@ func TestRules(t *testing.T) {
 	all, err = store.Rules(root)
 	require.NoError(t, err)
 	require.Empty(t, all)
-	folders, err := store.Folders(root, "")
+	folders, err := store.Folders("", root)
 	require.NoError(t, err)
 	require.Empty(t, folders)
 }
@@ -66,7 +66,7 @@ func TestFolders(t *testing.T) {
 	}
 	folders := func(cwd workspace.Dir, session string) []workspace.Dir {
 		t.Helper()
-		found, err := store.Folders(cwd, session)
+		found, err := store.Folders(session, cwd)
 		require.NoError(t, err)
 		dirs := []workspace.Dir{}
 		for _, c := range found {

@@ -1,0 +1,160 @@
+//go:build unix
+
+package interop
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
+	"github.com/acp-agent/acp-agent/internal/test/needs"
+)
+
+// repository makes a repository with one commit, and returns it.
+func repository(t *testing.T, files ...string) string {
+	t.Helper()
+	needs.Programs(t, "git")
+	dir := folder(t, files...)
+	gitIn(t, dir, "init", "-q")
+	gitIn(t, dir, "add", ".")
+	gitIn(t, dir, "commit", "-q", "--allow-empty", "-m", "One")
+	return dir
+}
+
+// gitIn runs git in a directory, without the user's configuration.
+func gitIn(t *testing.T, dir string, args ...string) {
+	t.Helper()
+	cmd := exec.Command("git", append([]string{"-c", "user.name=u", "-c", "user.email=u@example.com"}, args...)...)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1")
+	output, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", output)
+}
+
+// worktreeOf makes a worktree of a repository in a temporary folder, as editors do.
+func worktreeOf(t *testing.T, repository string) string {
+	t.Helper()
+	dir := filepath.Join(folder(t), "tree")
+	gitIn(t, repository, "worktree", "add", "-q", "--detach", dir)
+	return dir
+}
+
+// plain is a shell script that serves as an agent without capabilities.
+const plain = `
+n=0
+while IFS= read -r line; do
+	id=${line#'{"jsonrpc":"2.0","id":'} id=${id%%,*}
+	case $line in
+	*'"method":"initialize"'*) r='{"protocolVersion":1,"agentCapabilities":{}}' ;;
+	*'"method":"session/new"'*) n=$((n + 1)) r='{"sessionId":"its'$n'"}' ;;
+	*) r='{"stopReason":"end_turn"}' ;;
+	esac
+	printf '%s\n' '{"jsonrpc":"2.0","id":'"$id"',"result":'"$r"'}'
+done`
+
+// An editor that starts and forks sessions in temporary worktrees of a declared folder has all of
+// its folders in each, also in subfolders, whatever answers.
+//
+// Clause A38.
+func TestEditorsWorktreesHaveDeclaredFolders(t *testing.T) {
+	needs.Programs(t, "sh")
+	model, err := modelserver.Start()
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, model.Close()) })
+	for name, args := range map[string][]string{
+		"built-in":       {},
+		"model":          {"--model", "local"},
+		"capable agent":  behind(),
+		"ordinary agent": {"--", "sh", "-c", plain},
+		"serve":          nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			app := repository(t, "app/sub/f", "of the worktree")
+			dep := folder(t, "d", "")
+			config := filepath.Join(folder(t), "config.json")
+			rel, err := filepath.Rel(filepath.Join(app, "app"), dep)
+			require.NoError(t, err)
+			settings := map[string]any{
+				"workspaces": []any{map[string]any{"cwd": filepath.Join(app, "app"), "directories": []string{rel}}},
+				"models":     map[string]any{"local": map[string]any{"baseURL": model.URL() + "/v1"}},
+			}
+			for _, omitted := range []string{"configured", "stored"} {
+				settings["whenOmitted"] = omitted
+				text, err := json.Marshal(settings)
+				require.NoError(t, err)
+				require.NoError(t, os.WriteFile(config, text, 0o600))
+				var a *agent
+				if args == nil {
+					s := startServer(t, "--config", config)
+					a = s.connect(s.tokens("add", "ana", "--within", filepath.Dir(app), "--within", filepath.Dir(dep),
+						"--within", os.TempDir())).initialize()
+				} else {
+					a = start(t, append([]string{"--config", config}, args...)...).initialize()
+				}
+				source := a.open(filepath.Join(app, "app"))
+				a.hasFolder(source, dep, "workspaces[0]")
+				a.prompt(source, "hello")
+				for _, below := range []string{"app", "app/sub"} {
+					cwd := filepath.Join(worktreeOf(t, app), below)
+					a.hasFolder(a.open(cwd), dep, "folders of "+filepath.Join(app, below)+", of which this is a worktree")
+					var fork struct{ SessionID string }
+					a.call("session/fork", map[string]any{"sessionId": source, "cwd": cwd, "mcpServers": []any{}}, &fork)
+					a.hasFolder(fork.SessionID, dep, "workspaces[0]")
+				}
+				other := a.open(worktreeOf(t, repository(t, "app/f", "")))
+				require.NotContains(t, a.shown(other), dep)
+			}
+		})
+	}
+}
+
+// shown returns what /roots says in a session.
+func (a *agent) shown(session string) string {
+	a.t.Helper()
+	from := len(a.Messages())
+	a.prompt(session, "/roots")
+	return a.updates(from, session)
+}
+
+// hasFolder checks that /roots shows a folder, and where it comes from.
+func (a *agent) hasFolder(session, dir, from string) {
+	a.t.Helper()
+	shown := a.shown(session)
+	require.Contains(a.t, shown, "path: `"+dir+"`")
+	require.Contains(a.t, strings.ReplaceAll(shown, `\n`, "\n"), from)
+}
+
+// A folder that only claims to be a worktree of a declared folder gets nothing.
+//
+// Clause A38.
+func TestForgedWorktreesGetNothing(t *testing.T) {
+	app := repository(t, "f", "")
+	dep := folder(t)
+	tree := worktreeOf(t, app)
+	own, err := os.ReadFile(filepath.Join(tree, ".git"))
+	require.NoError(t, err)
+	config := filepath.Join(folder(t), "config.json")
+	require.NoError(t, os.WriteFile(config, []byte(fmt.Sprintf(
+		`{"workspaces": [{"cwd": %q, "directories": [%q], "permissions": {"deny": ["read secret"]}}]}`, app, dep)), 0o600))
+	a := start(t, "--config", config).initialize()
+	forged := folder(t, ".git", string(own))
+	require.NotContains(t, a.shown(a.open(forged)), dep)
+	// The agent of the worktree makes another folder one, or leaves the repository.
+	at := filepath.Join(app, ".git", "worktrees", "tree")
+	require.NoError(t, os.WriteFile(filepath.Join(at, "gitdir"), []byte(filepath.Join(folder(t), ".git")+"\n"), 0o600))
+	require.NotContains(t, a.shown(a.open(tree)), dep)
+	require.NoError(t, os.WriteFile(filepath.Join(at, "gitdir"), []byte(filepath.Join(tree, ".git")+"\n"), 0o600))
+	require.Contains(t, a.shown(a.open(tree)), dep)
+	require.NoError(t, os.WriteFile(filepath.Join(tree, ".git"), []byte("gitdir: /nowhere\n"), 0o600))
+	id := a.open(tree)
+	require.NotContains(t, a.shown(id), dep)
+	from := len(a.Messages())
+	a.prompt(id, "/permissions")
+	require.Contains(t, a.updates(from, id), "read secret", "what it may not do still holds")
+}
