@@ -768,3 +768,30 @@ func TestStoredSessionByIDOfAgent(t *testing.T) {
 	require.Equal(t, "not_found", third.try("session/load", rootsParams(id, a)).reason(t))
 	require.Equal(t, "not_found", third.try("session/load", rootsParams("one", a)).reason(t))
 }
+
+// session/options of a session is about that session, with the folders that it would have.
+//
+// Clauses A5, A10.
+func TestOptionsOfASession(t *testing.T) {
+	cwd, lib := folder(t), folder(t)
+	k := &knowing{tells: backend.Raw(`{"configOptions":[]}`), own: []backend.ForeignSession{theirs(t, "theirs", cwd)}}
+	c := connect(t, acp.Options{Backend: func() backend.Backend { return k }})
+	c.initialize()
+	options := func(id string, params map[string]any) message {
+		params["sessionId"] = id
+		return c.try("session/options", encode(params))
+	}
+	got := options("theirs", map[string]any{"cwd": cwd, "additionalDirectories": []string{lib}})
+	require.Nil(t, got.Error)
+	require.JSONEq(t, `{"configOptions":[]}`, string(got.Result))
+	require.Equal(t, []string{`session/options of theirs ` + encode(map[string]any{"cwd": cwd,
+		"additionalDirectories": []string{lib}})}, k.told)
+	for reason, m := range map[string]message{
+		"nowhere":      options("nowhere", map[string]any{"cwd": cwd}),
+		"cwd_mismatch": options("theirs", map[string]any{"cwd": lib}),
+	} {
+		require.NotNil(t, m.Error, reason)
+		require.Contains(t, m.Error.Message+string(m.Error.Data), reason)
+	}
+	require.Len(t, k.told, 1)
+}

@@ -45,7 +45,7 @@ func methodOf(name string) method {
 	case protocol.SessionNew:
 		return method{newShape, acts, "", atOnce((*connection).new)}
 	case protocol.SessionFork:
-		return method{loadShape, acts, "", atOnce((*connection).fork)}
+		return method{forkShape, acts, "", atOnce((*connection).fork)}
 	case protocol.SessionLoad, protocol.SessionResume:
 		return method{loadShape, sees, "", (*connection).acceptLoad}
 	case protocol.SessionPrompt:
@@ -53,7 +53,7 @@ func methodOf(name string) method {
 	case protocol.SessionList:
 		return method{listShape, sees, "", atOnce((*connection).list)}
 	case protocol.SessionOptions:
-		return method{newShape, acts, "", atOnce((*connection).settings)}
+		return method{loadShape, acts, "", atOnce((*connection).settings)}
 	case protocol.SessionClose:
 		return method{idShape, sees, "", stored(turns.Lifecycle, (*connection).close)}
 	case protocol.SessionDelete: // succeeds too if there is nothing to delete

@@ -37,6 +37,8 @@ var (
 		protocol.MCPServers: serversShape, protocol.SystemPrompt: systemPromptShape},
 		protocol.SessionID, "cwd", "_meta")
 
+	forkShape = shape(loadShape.Fields, "cursorId")
+
 	promptShape = shape(shapes{"prompt": list(blockShape)}, protocol.SessionID, "_meta")
 
 	listShape = shape(shapes{protocol.AdditionalDirectories: list(nil)},

@@ -6,14 +6,21 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
 // fork serves session/fork: it creates a session with other roots and a copy of the source's
 // finished turns. It does not wait for the source.
 func (c *connection) fork(ctx context.Context, r *jsonrpc.Request) (json.RawMessage, error) {
-	p, err := c.decodeSession(ctx, parseParams(r.Params, loadShape), forkFields)
+	params := parseParams(r.Params, forkShape)
+	p, err := c.decodeSession(ctx, params, forkFields)
 	if err != nil {
 		return nil, err
+	}
+	// A draft lets agents name positions in a session. They are not stored, so none is known.
+	if at := params.Field("cursorId"); at.Present() && !at.IsNull() {
+		return nil, strictjson.Refuse(at.Refuse(strictjson.Unsupported).Expecting("no position: a copy " +
+			"has all finished turns"))
 	}
 	source, err := c.agent.sessions.Find(ctx, p.id, p.roots.Cwd())
 	if err != nil {

@@ -103,3 +103,23 @@ func TestForkOfSessionActiveElsewhere(t *testing.T) {
 		"a turn that had not finished")
 	require.NotContains(t, texts(here.messages(), fork.SessionID), "two")
 }
+
+// A copy that would have more than its request says is refused, and nothing is created.
+//
+// Clause A40.
+func TestForkRefusesPositions(t *testing.T) {
+	c := connect(t, acp.Options{})
+	c.initialize()
+	cwd := folder(t)
+	source := c.open(cwd)
+	c.texts(source, "say one")
+	for _, position := range []string{`"c1"`, `""`, `7`, `{}`} {
+		m := c.try("session/fork", altered(rootsParams(source, cwd), "cursorId", position))
+		require.NotNil(t, m.Error, position)
+		require.Equal(t, jsonrpc.CodeInvalidParams, m.Error.Code)
+		require.Contains(t, m.Error.Message, "cursorId")
+		require.Contains(t, m.Error.Message, "all finished turns")
+	}
+	require.Len(t, c.list(`{}`), 1)
+	c.call("session/fork", altered(rootsParams(source, cwd), "cursorId", "null"))
+}

@@ -5,22 +5,52 @@ import (
 	"encoding/json"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/listing"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
+	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// settings serves session/options, a draft that asks for the settings of a session before there is
-// one. The backend answers it, if it can, for the roots that session/new would have.
+// settings serves session/options, a draft that asks for the settings of a session before it is
+// opened. The backend answers it, if it can, for the roots that the session would have: a stored one
+// if the request names it, and a new one otherwise.
 func (c *connection) settings(ctx context.Context, r *jsonrpc.Request) (json.RawMessage, error) {
 	a := c.agent
-	p, err := c.decodeSession(ctx, parseParams(r.Params, newShape), optionsFields)
+	p, err := c.decodeSession(ctx, parseParams(r.Params, loadShape), optionsFields)
 	if err != nil {
 		return nil, err
 	}
-	if err := a.chooseFolders(ctx, &p, backend.New, nil); err != nil {
+	var named listing.Openable
+	if p.id == "" {
+		err = a.chooseFolders(ctx, &p, backend.New, nil)
+	} else {
+		named, err = a.findSession(ctx, &p)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if err := a.checkSetup(ctx, p); err != nil {
 		return nil, err
 	}
+	if foreign := a.sessions.Foreign; foreign != nil && named.StateKey != "" {
+		result, err := foreign.CallStored(ctx, r.Method, named.State, p.rest)
+		if result != nil || err != nil {
+			return result, protocolError(err)
+		}
+	}
 	return run(a.backend.Call(ctx, r.Method, p.rest), r.Method)
+}
+
+// findSession returns the session that p names, and gives p its roots as if it were resumed.
+func (a *agent) findSession(ctx context.Context, p *sessionParams) (listing.Openable, error) {
+	found, err := a.sessions.Find(ctx, p.id, p.roots.Cwd())
+	if err == nil && found.Unlisted {
+		err = protocolError(&sessionstore.NotFoundError{ID: p.id})
+	}
+	if err != nil {
+		return found, err
+	}
+	if err := a.sessions.MatchCwd(ctx, p.roots.Cwd(), found.Keys); err != nil {
+		return found, err
+	}
+	return found, a.chooseFolders(ctx, p, backend.Resume, &found.Session)
 }

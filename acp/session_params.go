@@ -17,7 +17,7 @@ import (
 // sessionParams are the params of new, load, resume and fork, checked as far as possible without
 // the store and the file system.
 type sessionParams struct {
-	id      sessionstore.ID // of load, resume and fork
+	id      sessionstore.ID // of load, resume and fork, and perhaps of options
 	roots   workspace.Roots
 	listed  bool                  // the client sent additionalDirectories
 	folders []Folder              // the additional roots if it did not
@@ -44,7 +44,7 @@ var (
 	resumeFields = sessionFields{id: required, servers: optional}
 	forkFields   = sessionFields{id: required, servers: optional}
 
-	optionsFields = sessionFields{servers: optional}
+	optionsFields = sessionFields{id: optional, servers: optional}
 )
 
 // decodeSession reads the params of a lifecycle method, and reports everything that is wrong with
@@ -62,8 +62,12 @@ func (c *connection) decodeSession(
 	var v strictjson.Violations
 	p := sessionParams{rest: params.Without(protocol.SessionID),
 		listed: params.Field(protocol.AdditionalDirectories).Present()}
-	if f.id == required {
-		p.id = sessionstore.ID(v.Text(params.Field(protocol.SessionID)))
+	switch id := params.Field(protocol.SessionID); f.id {
+	case required:
+		p.id = sessionstore.ID(v.Text(id))
+	case optional:
+		given, _ := optionalText(&v, id)
+		p.id = sessionstore.ID(given)
 	}
 	p.roots = decodeRoots(&v, params.Object)
 	p.servers = a.decodeServers(&v, params.Field(protocol.MCPServers), f.servers)

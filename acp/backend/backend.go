@@ -383,8 +383,8 @@ type Foreign interface {
 	// no list.
 	Sessions(ctx context.Context, cwd *workspace.Dir) iter.Seq2[ForeignSession, error]
 	// CallStored passes a request about the session that state belongs to on to the agent:
-	// session/delete, session/set_title, session/archive or session/unarchive. The session need not
-	// be open. params are those of the client without sessionId. It returns nil, without an error,
+	// session/delete, session/set_title, session/archive, session/unarchive or session/options. The
+	// session need not be open. params are those of the client without sessionId. It returns nil, without an error,
 	// if the agent does not serve the method or does not know the session.
 	CallStored(ctx context.Context, method string, state []byte, params Raw) (Raw, error)
 }

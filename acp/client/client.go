@@ -129,7 +129,8 @@ type Agent struct {
 	Load, Resume, Fork, List, Close, Delete, AdditionalDirectories bool
 	// These are capabilities of drafts. SystemPrompt: lifecycle requests may have a systemPrompt.
 	// Title: it serves session/set_title. Archive: it serves session/archive and session/unarchive.
-	SystemPrompt, Title, Archive bool
+	// Options: it serves session/options.
+	SystemPrompt, Title, Archive, Options bool
 	// Raw is its response to initialize as sent.
 	Raw json.RawMessage
 }
@@ -162,7 +163,7 @@ func ParseAgent(raw json.RawMessage) (Agent, error) {
 		"resume": &a.Resume, "fork": &a.Fork, "list": &a.List, "close": &a.Close,
 		"delete":                &a.Delete,
 		"additionalDirectories": &a.AdditionalDirectories, "systemPrompt": &a.SystemPrompt,
-		"title": &a.Title, "archive": &a.Archive,
+		"title": &a.Title, "archive": &a.Archive, "options": &a.Options,
 	} {
 		*has = len(session[name]) > 0 && session[name][0] == '{' // {} means yes, null means no
 	}
@@ -263,6 +264,8 @@ func (a Agent) capability(method string) (name string, has bool) {
 		return "sessionCapabilities.delete", a.Delete
 	case protocol.SessionSetTitle:
 		return "sessionCapabilities.title", a.Title
+	case protocol.SessionOptions:
+		return "sessionCapabilities.options", a.Options
 	case protocol.SessionArchive, protocol.SessionUnarchive:
 		return "sessionCapabilities.archive", a.Archive
 	}

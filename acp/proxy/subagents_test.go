@@ -43,6 +43,8 @@ func TestSomeCapabilitiesAreNotDeclared(t *testing.T) {
 			fmt.Sprintf(air, ``, `"diffPatch" , "asyncTasks"`),
 			fmt.Sprintf(air, ``, `"diffPatch" , "asyncTasks"`),
 		},
+		"positions":     {`{"session":{"notices":{},"cursors":{}}}`, `{"session":{"notices":{}}}`},
+		"no session":    {`{"session":7}`, `{"session":7}`},
 		"not an object": {`7`, `7`},
 		"list": {`{"_meta":{"jetbrains":{"air":[]}},"subagents":{}}`,
 			`{"_meta":{"jetbrains":{"air":[]}},"subagents":{}}`},

@@ -13,7 +13,8 @@ import (
 // params and results, which are not mapped.
 var undeclared = []string{"nativeSubagentSessions", "sessionIndex"}
 
-// withoutUndeclared removes undeclared from the params of initialize. Agents send subagents in
+// withoutUndeclared removes undeclared from the params of initialize, and session.cursors, a draft in
+// which agents name positions that a fork could not go back to. Agents send subagents in
 // JetBrains' way to its editor, whatever else it declares, so it cannot declare ACP's way either.
 // The agent then reports the work of its subagents in the session itself, and offers session/list
 // only.
@@ -24,12 +25,25 @@ func withoutUndeclared(params backend.Raw) (backend.Raw, error) {
 			isAir = strictjson.IsObject(air)
 			return edit(air, declared, "capabilities")
 		}, "_meta", "jetbrains", "air")
+		if err != nil {
+			return capabilities, err
+		}
+		capabilities, err = edit(capabilities, withoutCursors, "session")
 		if err != nil || !isAir {
 			return capabilities, err
 		}
 		_, capabilities, err = strictjson.Take(capabilities, "subagents")
 		return capabilities, err
 	}, "clientCapabilities")
+}
+
+// withoutCursors returns the capabilities for sessions without session.cursors.
+func withoutCursors(session backend.Raw) (backend.Raw, error) {
+	if !strictjson.IsObject(session) {
+		return session, nil
+	}
+	_, rest, err := strictjson.Take(session, "cursors")
+	return rest, err
 }
 
 // declared returns a list of capabilities without those in undeclared.
