@@ -147,18 +147,13 @@ func (s *session) askByRule(ctx context.Context, method string, refused *permiss
 	case permission.Edit:
 		kind, verb = sdk.ToolKindEdit, "Write "
 	}
-	asks := " asks about this"
-	if refused.May {
-		asks = " may be about what this does"
-	}
 	shown := text.Printable(what)
 	for _, carried := range refused.Action.Texts { // such as variables
 		shown += "\n" + text.Printable(carried)
 	}
 	_, err := s.askAbout(ctx, s, backend.Question{
 		Call: backend.NewToolCall("rule", kind, verb+text.Code(text.Line(what, text.MaxArgument)),
-			"Your rule "+text.Code(refused.Rule.String())+asks+":\n\n"+
-				text.Block("", shown)),
+			refused.Why()+":\n\n"+text.Block("", shown)),
 		Once: "Allow once", Reject: "Reject", Action: refused.Action,
 	})
 	if errors.Is(err, backend.ErrRejected) {

@@ -164,13 +164,11 @@ func (s *session) activate(q *queue, lease sessionstore.Lease, title string) err
 // keys returns the session's roots as the store's two keys, with cwd spelled as the session
 // keeps it. It drops an additional root that has the same spelling as cwd, as session/new does.
 func (s *session) keys(cwd workspace.Dir) sessionstore.Keys {
-	k := sessionstore.Keys{Roots: workspace.RootsFrom(cwd, s.workspace.Roots().Additional())}
+	k := sessionstore.Keys{Roots: s.workspace.Roots()}
 	for _, root := range s.workspace.Opened() {
-		if root.Index == 0 || root.Dir != cwd {
-			k.Real = append(k.Real, root.Recorded())
-		}
+		k.Real = append(k.Real, root.Recorded())
 	}
-	return k
+	return k.WithCwd(cwd)
 }
 
 // movedRoots returns a message to the user about roots that lead elsewhere than when the session

@@ -141,7 +141,12 @@ func (a asker) inRoots(ctx context.Context, do func(w *workspace.Workspace) erro
 	case a.Roots.IsZero() || a.Roots.Equal(a.session.guarded.Roots()):
 		return do(a.session.guarded)
 	}
-	w, err := workspace.Open(ctx, a.Roots, a.session.agent.options.Workspace)
+	known := a.session.workspace.Opened()
+	roots := a.Roots.Granting(func(dir workspace.Dir) workspace.Grant {
+		grant, _ := workspace.GrantOf(workspace.Real(dir), known)
+		return grant
+	})
+	w, err := workspace.Open(ctx, roots, a.session.agent.options.Workspace)
 	if err != nil {
 		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "the folders of the subagent: %v", err)
 	}

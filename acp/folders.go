@@ -24,6 +24,8 @@ type Folder struct {
 	// Setting says where the user declared it, for messages: "--dir", "workspaces[0] in
 	// ~/.config/acp-agent/config.json".
 	Setting string
+	// ReadOnly means that nothing in it may be changed, also if the client names it.
+	ReadOnly bool
 
 	confirmed bool // Path is the real path that the user allowed, and must not lead elsewhere
 	kept      bool // nothing but the stored list of the session has it; see leaveOut
@@ -44,6 +46,8 @@ const (
 //   - Otherwise it has those that the user declared for its cwd, and those that the user added to
 //     this session. Folders that they added to the source of a copy do not count for the copy.
 //
+// Whoever names the folders, setGrants then says in which of them nothing may be changed.
+//
 // What it sets is opened, stored, listed and sent to the agent. The next steps are:
 //
 //   - openRoots opens the roots: it resolves links, applies the limits of workspace.Policy, such as
@@ -59,9 +63,6 @@ const (
 func (a *agent) chooseFolders(
 	ctx context.Context, p *sessionParams, cause backend.Cause, stored *sessionstore.Session,
 ) error {
-	if p.listed {
-		return nil
-	}
 	keeps := stored != nil && a.options.KeepFolders
 	var session sessionstore.ID
 	if stored != nil && (keeps || cause != backend.Fork) {
@@ -73,13 +74,57 @@ func (a *agent) chooseFolders(
 	if err != nil {
 		return err
 	}
+	chosen := folders
 	if keeps {
-		folders = keptFolders(stored.Keys.Roots.Additional(), folders)
+		chosen = keptFolders(stored.Keys.Roots.Additional(), folders)
 	}
-	if len(folders) == 0 {
+	if !p.listed && len(chosen) > 0 {
+		if err := p.setFolders(chosen); err != nil {
+			return err
+		}
+	}
+	return a.tasks.OnDisk(ctx, func() error {
+		p.setGrants(folders, stored)
 		return nil
+	})
+}
+
+// setGrants makes those roots read-only that the user has declared so, or that were when the stored
+// session, or the source of a copy, was last opened, and what is below them. Only a declaration of
+// the user makes such a folder writable again, nothing that a client names or leaves out. The
+// working directory of a new session may be in a folder that is declared so.
+func (p *sessionParams) setGrants(declared []Folder, stored *sessionstore.Session) {
+	var given, known []workspace.Root
+	for _, f := range declared {
+		if dir, err := workspace.ParseDir(f.Path); err == nil { // otherwise opening it fails
+			given = append(given, workspace.Root{Dir: dir, Real: workspace.Real(dir), Grant: f.grant()})
+		}
 	}
-	return p.setFolders(folders)
+	isGiven := func(real workspace.Dir) bool {
+		return slices.ContainsFunc(given, func(r workspace.Root) bool { return r.Real == real })
+	}
+	if stored != nil {
+		for _, root := range stored.Keys.Opened() {
+			if !isGiven(root.Real) {
+				known = append(known, root)
+			}
+		}
+	}
+	p.roots = p.roots.Granting(func(dir workspace.Dir) workspace.Grant {
+		real, all := workspace.Real(dir), known
+		if dir != p.roots.Cwd() || isGiven(real) {
+			all = slices.Concat(known, given)
+		}
+		grant, _ := workspace.GrantOf(real, all)
+		return grant
+	})
+}
+
+func (f Folder) grant() workspace.Grant {
+	if f.ReadOnly {
+		return workspace.ReadOnly
+	}
+	return workspace.ReadWrite
 }
 
 // DeclaredFolders returns the folders of a session in cwd whose client names no folders: those of
@@ -126,7 +171,7 @@ func (a *agent) consents() *consent.Store { return consent.NewStore(a.options.Co
 
 // addedFolder returns the folder that the user added with a consent.
 func addedFolder(c consent.Consent) Folder {
-	return Folder{Path: c.Folder.String(), Setting: c.Setting(), confirmed: true}
+	return Folder{Path: c.Folder.String(), Setting: c.Setting(), ReadOnly: c.ReadOnly, confirmed: true}
 }
 
 // keptFolders returns the stored folders. Those that are also declared have the setting that
@@ -170,7 +215,8 @@ func (p *sessionParams) additional() []Folder {
 			f.Setting = clientSetting
 		}
 		f.Path = dir.String() // the setting may spell it in another way
-		f.kept = false        // a change of the open session is about all of them
+		f.ReadOnly = p.roots.Grant(dir) == workspace.ReadOnly
+		f.kept = false // a change of the open session is about all of them
 		folders = append(folders, f)
 	}
 	return folders
@@ -243,9 +289,13 @@ func (p *sessionParams) setFolders(folders []Folder) error {
 	return nil
 }
 
-// replaceRoots sets other additional roots.
+// replaceRoots sets other additional roots. Those that were read-only, or that a folder of the user
+// makes so, are read-only.
 func (p *sessionParams) replaceRoots(roots workspace.Roots) {
-	p.roots = roots
+	before, known := p.roots, foldersByDir(p.folders)
+	p.roots = roots.Granting(func(dir workspace.Dir) workspace.Grant {
+		return max(before.Grant(dir), known[dir].grant())
+	})
 	p.rest = strictjson.Set(p.rest, protocol.AdditionalDirectories,
 		backend.Encode(roots.Additional()))
 }

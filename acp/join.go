@@ -215,6 +215,10 @@ func (l *load) reopenForAll(ctx context.Context) error {
 	p := s.params
 	p.id, p.listed, p.missing = s.id, true, nil
 	p.replaceRoots(l.rootsIn(s))
+	err := l.agent.chooseFolders(ctx, &p, backend.Resume, &l.stored.Session)
+	if err != nil {
+		return err
+	}
 	again := &load{agent: l.agent, at: l.at, cause: backend.Resume, params: p, inTurn: true,
 		stored: l.stored, previous: s}
 	next, news, err := again.reopen(ctx)

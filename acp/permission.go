@@ -211,7 +211,7 @@ func (s *session) rule(a permission.Action) ruling {
 
 // ruleRequest decides about a request of an agent, by what it says that it will do.
 func (s *session) ruleRequest(ctx context.Context, from asker, q question) ruling {
-	if s.permits.Configured == nil || q.err != nil {
+	if !s.permits.Decides() || q.err != nil {
 		return ruling{}
 	}
 	q.Agent = s.agent.info().Profile
@@ -219,7 +219,11 @@ func (s *session) ruleRequest(ctx context.Context, from asker, q question) rulin
 	if err != nil {
 		return ruling{}
 	}
-	return s.rule(action)
+	r := s.rule(action)
+	if s.permits.Configured == nil && r.Effect != permission.Deny {
+		return ruling{} // the agent asks as it would without acp-agent
+	}
+	return r
 }
 
 // readAction returns what a request of an agent says that it will do.

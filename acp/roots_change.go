@@ -23,8 +23,8 @@ import (
 // realCwd returns the real path of the session's working directory, for which consents are given.
 func (r rootsReply) realCwd() workspace.Dir { return r.session.workspace.Opened()[0].Real }
 
-// add adds the folders that the argument names.
-func (r rootsReply) add(argument string) error {
+// add adds the folders that the argument names, perhaps to be read only.
+func (r rootsReply) add(argument string, readOnly bool) error {
 	named, err := r.namedFolders(argument)
 	if err != nil {
 		return err
@@ -46,7 +46,7 @@ func (r rootsReply) add(argument string) error {
 		}
 		added = usable
 	}
-	allowed := r.consents(added, string(r.session.id))
+	allowed := r.consents(added, string(r.session.id), readOnly)
 	next, err := r.withFolders(allowed)
 	if err != nil {
 		return err
@@ -54,10 +54,14 @@ func (r rootsReply) add(argument string) error {
 	if err := r.try(next); err != nil {
 		return err
 	}
+	access := "The session, its agent and its MCP servers get the same access to this as to the " +
+		"working directory:"
+	if readOnly {
+		access = "The session, its agent and its MCP servers may read this, and change nothing in it:"
+	}
 	always, err := r.confirm(rootsQuestion{
-		title: "Add " + listed(added) + " to the session",
-		about: r.broadWarning(added) + "The session, its agent and its MCP servers get the same " +
-			"access to this as to the working directory:",
+		title:   "Add " + listed(added) + " to the session",
+		about:   r.broadWarning(added) + access,
 		folders: added,
 		once:    "Add to this session", always: "Add to this and later sessions in ",
 		reject:       "Do not add",
@@ -69,7 +73,7 @@ func (r rootsReply) add(argument string) error {
 	case err != nil:
 		return err
 	case always:
-		allowed = r.consents(added, "")
+		allowed = r.consents(added, "", readOnly)
 		if next, err = r.withFolders(allowed); err != nil {
 			return err
 		}
@@ -101,10 +105,13 @@ func (r rootsReply) broadWarning(dirs []workspace.Dir) string {
 
 // consents returns the user's consents to folders, for one session or, if its id is "", for all
 // with the same working directory.
-func (r rootsReply) consents(dirs []workspace.Dir, id string) []consent.Consent {
+func (r rootsReply) consents(
+	dirs []workspace.Dir, id string, readOnly bool,
+) []consent.Consent {
 	all := make([]consent.Consent, len(dirs))
 	for i, dir := range dirs {
 		all[i] = consent.ForFolder(r.realCwd(), dir, id)
+		all[i].ReadOnly = readOnly
 	}
 	return all
 }

@@ -17,7 +17,8 @@ import (
 // again with the new list, as a session/resume does, but within the turn of the prompt.
 
 const rootsUsage = "Type `/roots` to see the folders of this session, " +
-	"`/roots add DIR` to add one, or `/roots remove DIR` to remove one. " +
+	"`/roots add DIR` to add one, `/roots add --read-only DIR` to add one in which nothing may be " +
+	"changed, or `/roots remove DIR` to remove one. " +
 	"A relative DIR starts at the working directory, and `~` is your home directory. " +
 	"`/roots add FILE` adds the folders that a file lists: " +
 	"*.code-workspace, go.work, pnpm-workspace.yaml or package.json.\n"
@@ -26,6 +27,7 @@ const rootsUsage = "Type `/roots` to see the folders of this session, " +
 type rootsCommand struct {
 	verb     string // "add", "remove", or "" to show the folders
 	argument string
+	readOnly bool // add them with --read-only
 }
 
 // parseRootsCommand returns the /roots that the user typed.
@@ -33,6 +35,9 @@ func parseRootsCommand(typed prompts.Command) (c rootsCommand) {
 	// The blocks after it may be an editor's.
 	_, rest := text.CutWord(strings.TrimLeftFunc(typed.Block.Text, unicode.IsSpace))
 	c.verb, c.argument = text.CutWord(rest)
+	if option, rest := text.CutWord(c.argument); c.verb == "add" && option == "--read-only" {
+		c.argument, c.readOnly = rest, true
+	}
 	return c
 }
 
@@ -46,7 +51,7 @@ func (r rootsReply) answer(c rootsCommand) (backend.Raw, error) {
 	case c.verb == "":
 		err = r.show()
 	case c.verb == "add" && c.argument != "":
-		err = r.add(c.argument)
+		err = r.add(c.argument, c.readOnly)
 	case c.verb == "remove" && c.argument != "":
 		err = r.remove(c.argument)
 	default:
@@ -73,6 +78,9 @@ func (r rootsReply) show() error {
 		role, from := "", folders[root.Dir].Setting
 		if i == 0 {
 			role = ", the working directory: relative paths start here"
+		}
+		if root.Grant == workspace.ReadOnly {
+			role += ", read-only"
 		}
 		if i == 0 || from == clientSetting {
 			from = r.session.agent.connection.clientCapabilities().name

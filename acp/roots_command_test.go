@@ -554,3 +554,28 @@ func TestRootsAddTakesPastedPaths(t *testing.T) {
 		})
 	}
 }
+
+// A folder that was added to be read only stays so when the editor names it, in this session and, if the
+// user wants that, in later ones; removing and adding it changes that.
+//
+// Clause A39.
+func TestRootsAddReadOnly(t *testing.T) {
+	cwd, dep := folder(t), folder(t)
+	c := connect(t, acp.Options{ConsentDir: t.TempDir()})
+	c.initialize()
+	c.permit("allow-always")
+	id := c.open(cwd)
+	readOnly := func(id string) bool {
+		shown := c.say(id, "/roots")
+		require.Contains(t, shown, dep)
+		return strings.Contains(shown, "read-only")
+	}
+	require.Contains(t, c.say(id, "/roots add --read-only "+dep), "Added `"+dep+"`.")
+	require.True(t, readOnly(id))
+	require.True(t, readOnly(c.open(cwd)))
+	require.True(t, readOnly(c.open(cwd, dep)))
+	require.Contains(t, c.say(id, "/roots remove "+dep), "Removed")
+	require.Contains(t, c.say(id, "/roots add "+dep), "Added")
+	require.False(t, readOnly(id))
+	require.False(t, readOnly(c.open(cwd, dep)))
+}

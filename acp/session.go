@@ -217,7 +217,7 @@ func (s *session) send(ctx context.Context, u backend.Update, in order) error {
 	delete(s.settings, u.Kind)
 	s.noteMode(u)
 	if kind := kindOf(u); kind == sessionstore.ToolCall ||
-		kind == sessionstore.ToolCallUpdate && s.permits.Configured != nil {
+		kind == sessionstore.ToolCallUpdate && s.permits.Decides() {
 		said := s.noteToolCall(u)
 		return cmp.Or(s.markAgain(ctx, said), s.checkAsked(ctx, said))
 	}

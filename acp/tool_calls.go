@@ -78,7 +78,7 @@ func (s *session) noteToolCall(u backend.Update) toolCallUpdate {
 	if s.toolCalls == nil {
 		s.toolCalls = make(map[callKey]toolCall)
 	}
-	call.said = remembered(call.said.With(said.Call), s.permits.Configured != nil)
+	call.said = remembered(call.said.With(said.Call), s.permits.Decides())
 	s.toolCalls[said.key()] = call
 	if known {
 		return said

@@ -111,7 +111,9 @@ func (w worktreeReply) copySession(
 		return "", err
 	}
 	keys, err := tasks.FromDisk(ctx, w.agent.tasks, func() (sessionstore.Keys, error) {
-		k := sessionstore.Keys{Roots: roots}
+		k := sessionstore.Keys{Roots: roots.Granting(func(dir workspace.Dir) workspace.Grant {
+			return w.session.workspace.Roots().Grant(dir) // no worktrees are made of others
+		})}
 		for _, dir := range roots.All() {
 			k.Real = append(k.Real, workspace.Real(dir))
 		}

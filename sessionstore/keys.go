@@ -10,7 +10,7 @@ import (
 
 // Keys are the paths by which a session is found.
 type Keys struct {
-	// Roots are the roots as the client spelled them.
+	// Roots are the roots as the client spelled them, with their grants.
 	Roots workspace.Roots
 	// Real are the real paths of all roots when they were opened, in the same order, cwd first.
 	// Duplicates are kept.
@@ -30,6 +30,15 @@ func (k Keys) Validate() error {
 	return nil
 }
 
+// Opened returns the roots, k must be valid, as they were when they were opened.
+func (k Keys) Opened() []workspace.Root {
+	roots := make([]workspace.Root, len(k.Real))
+	for i, dir := range k.Roots.All() {
+		roots[i] = workspace.Root{Index: i, Dir: dir, Real: k.Real[i], Grant: k.Roots.Grant(dir)}
+	}
+	return roots
+}
+
 // WithCwd returns k, which must be valid, with cwd in another spelling of the same directory. An
 // additional root with the same spelling is dropped, since roots contain no path twice.
 func (k Keys) WithCwd(cwd workspace.Dir) Keys {
@@ -39,5 +48,11 @@ func (k Keys) WithCwd(cwd workspace.Dir) Keys {
 			real = append(real, k.Real[i+1])
 		}
 	}
-	return Keys{Roots: workspace.RootsFrom(cwd, k.Roots.Additional()), Real: real}
+	roots := workspace.RootsFrom(cwd, k.Roots.Additional())
+	return Keys{Real: real, Roots: roots.Granting(func(dir workspace.Dir) workspace.Grant {
+		if dir == cwd {
+			dir = k.Roots.Cwd()
+		}
+		return k.Roots.Grant(dir)
+	})}
 }

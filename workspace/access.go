@@ -40,8 +40,15 @@ func (w *Workspace) Checked(check func(a Access, before error) error) *Workspace
 	}}
 }
 
-// Check returns a *[RefusedError] if the workspace refuses an access now.
+// Check returns a *[ReadOnlyError] for a change in a root that may only be read, and a *[RefusedError]
+// if the workspace refuses an access now. Every change passes through here.
 func (w *Workspace) Check(a Access) error {
+	places := []Ref{a.At, a.To}[:a.Kind] // a read changes none, a move two
+	for _, at := range places {
+		if err := at.checkGrant(); err != nil {
+			return err
+		}
+	}
 	if w.check == nil {
 		return nil
 	}
@@ -49,6 +56,14 @@ func (w *Workspace) Check(a Access) error {
 		return &RefusedError{Path: a.At.Path(), Why: err}
 	}
 	return nil
+}
+
+// checkGrant returns a *[ReadOnlyError] if r is in a root that may only be read.
+func (r Ref) checkGrant() error {
+	if r.root.Grant == ReadWrite {
+		return nil
+	}
+	return &ReadOnlyError{Path: r.Path(), Dir: r.root.Dir}
 }
 
 // checked returns an open file to which path led, or closes it if it may not be read.

@@ -241,6 +241,9 @@ func (w *Workspace) change(path string, use func(target) error) (ref Ref, err er
 	err = retry(func() error {
 		return w.targetOnce(a, func(t target) error {
 			ref = w.ref(t.root, t.at)
+			if err := ref.checkGrant(); err != nil { // before anybody is asked
+				return err
+			}
 			return use(t)
 		})
 	})

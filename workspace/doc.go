@@ -29,6 +29,8 @@
 // A [Ref] says where something really is: the root that owns it and the path inside that root. Of
 // nested roots the innermost owns a path.
 //
+// A root may be read-only ([Grant]): everything in it can be read, and no change is made there.
+//
 // What somebody may read and change in the roots can be narrowed with [Workspace.Checked] (access.go):
 // each file is checked once it is open, before it is read.
 //

@@ -283,6 +283,16 @@ func (e *DeniedError) Error() string {
 	return fmt.Sprintf("%s is refused by policy: %s is denied", e.Path, e.By)
 }
 
+// ReadOnlyError is returned for a change in a root that may only be read.
+type ReadOnlyError struct {
+	Path string
+	Dir  Dir // the root
+}
+
+func (e *ReadOnlyError) Error() string {
+	return fmt.Sprintf("%s cannot be changed: the folder %s may only be read", e.Path, e.Dir)
+}
+
 // RefusedError is returned for an access that the check of [Workspace.Checked] refuses.
 type RefusedError struct {
 	Path string

@@ -190,6 +190,8 @@ type Root struct {
 	Dir Dir
 	// Real is the path without links when the root was opened, with names as the disk lists them.
 	Real Dir
+	// Grant is what may be done in it.
+	Grant Grant
 }
 
 // Recorded returns the path by which the root is recorded and compared, as [Real] does: Real, or Dir

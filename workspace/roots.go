@@ -218,12 +218,21 @@ func (d Dirs) Strings() []string {
 // MarshalJSON encodes an array of strings, [] for the empty list.
 func (d Dirs) MarshalJSON() ([]byte, error) { return json.Marshal(d.Strings()) }
 
+// Grant is what may be done in a root.
+type Grant int
+
+const (
+	ReadWrite Grant = iota
+	ReadOnly        // nothing in it may be created, changed, moved or removed
+)
+
 // Roots is an ordered set of directories, cwd first, without duplicates; roots may be nested. It is
-// immutable. [NewRoots] and [RootsFrom] construct one. The zero Roots has no directories and cannot
-// be opened.
+// immutable. [NewRoots] and [RootsFrom] construct one, in which everything may be changed. The zero
+// Roots has no directories and cannot be opened.
 type Roots struct {
 	cwd        Dir
 	additional Dirs
+	readOnly   []Dir
 }
 
 // NewRoots parses a root set without touching the file system: it normalises the paths and drops
@@ -251,7 +260,52 @@ func RootsFrom(cwd Dir, additional Dirs) Roots {
 	if cwd.IsZero() {
 		return Roots{}
 	}
-	return Roots{cwd, additional.Without(cwd)}
+	return Roots{cwd: cwd, additional: additional.Without(cwd)}
+}
+
+// Granting returns the set with the grants that grant returns.
+func (r Roots) Granting(grant func(dir Dir) Grant) Roots {
+	granted := Roots{cwd: r.cwd, additional: r.additional}
+	for _, dir := range r.All() {
+		if grant(dir) == ReadOnly {
+			granted.readOnly = append(granted.readOnly, dir)
+		}
+	}
+	return granted
+}
+
+// ReadOnlyAt returns the set in which only the roots with these paths are read-only.
+func (r Roots) ReadOnlyAt(paths []string) Roots {
+	return r.Granting(func(dir Dir) Grant {
+		if slices.Contains(paths, dir.path) {
+			return ReadOnly
+		}
+		return ReadWrite
+	})
+}
+
+// Grant returns the grant of a root.
+func (r Roots) Grant(dir Dir) Grant {
+	if slices.Contains(r.readOnly, dir) {
+		return ReadOnly
+	}
+	return ReadWrite
+}
+
+// ReadOnly returns the roots that may only be read, in order.
+func (r Roots) ReadOnly() []Dir { return slices.Clone(r.readOnly) }
+
+// GrantOf returns the grant of a directory, a real path, by the innermost of the roots that contains
+// it. Of two with the same real path the one that may only be read counts. ok is false if none does.
+func GrantOf(real Dir, roots []Root) (grant Grant, ok bool) {
+	deepest := -1
+	for _, root := range roots {
+		depth := len(root.Real.path)
+		if root.Real.Contains(real) && (depth > deepest || depth == deepest && root.Grant > grant) {
+			grant, deepest = root.Grant, depth
+		}
+	}
+	return grant, deepest >= 0
 }
 
 // Cwd returns the first root.
@@ -294,7 +348,7 @@ func (r Roots) All() iter.Seq2[int, Dir] {
 	}
 }
 
-// Equal reports whether both sets hold the same directories in the same order.
+// Equal reports whether both sets hold the same directories in the same order, whatever their grants.
 func (r Roots) Equal(other Roots) bool {
 	return r.cwd == other.cwd && r.additional.Equal(other.additional)
 }

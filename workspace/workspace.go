@@ -64,7 +64,7 @@ func (s *Stalled) add(n int32) {
 // Its methods resolve paths like the operating system does: they follow links as far as these stay
 // in the roots, ".." is the parent of the directory that was really reached, and a relative path
 // starts at cwd. Their errors are [*OutsideError], [*TooManyLinksError], [*DeniedError],
-// [*RefusedError], [*MountError], [*SpecialFileError], [ErrClosed], or the system's in an
+// [*RefusedError], [*ReadOnlyError], [*MountError], [*SpecialFileError], [ErrClosed], or the system's in an
 // *[fs.PathError].
 type Workspace struct {
 	*core
@@ -157,6 +157,9 @@ func (w *Workspace) open(ctx context.Context, o Options) (err error) {
 		closeAll(w.handles)
 		return err
 	}
+	for i, root := range w.opened { // two paths may lead to one directory
+		w.opened[i].Grant, _ = GrantOf(root.Real, w.opened)
+	}
 	w.entries = entryPoints(w.opened, w.real)
 	w.denied = below(w.denied, w.real)
 	return nil
@@ -192,7 +195,8 @@ func (w *Workspace) openRoots(ctx context.Context) error {
 			errs = append(errs, w.openError(i, err))
 			continue
 		}
-		w.opened = append(w.opened, Root{Index: i, Dir: dir, Real: Dir{real}})
+		w.opened = append(w.opened, Root{Index: i, Dir: dir, Real: Dir{real},
+			Grant: w.roots.Grant(dir)})
 		w.real = append(w.real, locate(real))
 	}
 	return errs.err()

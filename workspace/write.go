@@ -161,6 +161,9 @@ func (w *Workspace) toWrite(a parsedPath, use func(arrival, Ref) error) (ref Ref
 			return notRegular(a.path, end.info.Mode())
 		}
 		ref = w.ref(end.root, end.at)
+		if err := ref.checkGrant(); err != nil { // before anybody is asked
+			return err
+		}
 		return use(end, ref)
 	})
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
+	"github.com/acp-agent/acp-agent/workspace"
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
@@ -284,7 +285,8 @@ func (s *modelSession) sandbox() (restrictions sandbox.Settings, roots []process
 		return restrictions, nil
 	}
 	for _, root := range s.host.Workspace().Opened() {
-		roots = append(roots, process.Root{Path: root.Dir.String(), Real: root.Real.String()})
+		roots = append(roots, process.Root{Path: root.Dir.String(), Real: root.Real.String(),
+			ReadOnly: root.Grant == workspace.ReadOnly})
 	}
 	return s.backend.given.Sandbox(s.snapshot().Model), roots
 }

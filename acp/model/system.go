@@ -178,12 +178,20 @@ func describeServers(servers []mcp.Status, share int) string {
 	return b.String()
 }
 
+// rootText returns the path of a root, and whether it may only be read.
+func rootText(roots workspace.Roots, dir workspace.Dir) string {
+	if roots.Grant(dir) == workspace.ReadOnly {
+		return dir.String() + " (may only be read: change nothing in it, by no command either)"
+	}
+	return dir.String()
+}
+
 // describeRoots lists the roots in order.
 func describeRoots(roots workspace.Roots) string {
 	var b strings.Builder
 	b.WriteString("The folders are:\n\n")
 	for i, dir := range roots.All() {
-		fmt.Fprintf(&b, "- %d: %s", i, text.Printable(dir.String()))
+		fmt.Fprintf(&b, "- %d: %s", i, text.Printable(rootText(roots, dir)))
 		if i == 0 {
 			b.WriteString(" (working directory)")
 		}
@@ -233,7 +241,7 @@ func (t *modelTurn) tellRoots(ctx context.Context) error {
 	roots := t.host.Workspace().Roots()
 	var now []string
 	for _, dir := range roots.All() {
-		now = append(now, dir.String())
+		now = append(now, rootText(roots, dir))
 	}
 	before := t.snapshot().Roots
 	if slices.Equal(before, now) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,6 +16,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/text/pause"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // children are the running processes of the agent. The main child serves all messages without a
@@ -48,8 +50,9 @@ func (at place) args() []string {
 // writable returns the roots that the child is restricted to.
 func (at place) writable() (roots []profiles.Root) {
 	paths := strings.FieldsFunc(at.roots, func(r rune) bool { return r == 0 })
-	for pair := range slices.Chunk(paths, 2) {
-		roots = append(roots, profiles.Root{Path: pair[0], Real: pair[1]})
+	for part := range slices.Chunk(paths, 3) {
+		roots = append(roots, profiles.Root{Path: part[0], Real: part[1],
+			ReadOnly: part[2] == strconv.Itoa(int(workspace.ReadOnly))})
 	}
 	return roots
 }

@@ -31,7 +31,7 @@ func topics() []topic {
 		{
 			text: (*session).rootsText,
 			sent: func(saved *state) *string { return &saved.SentRoots },
-			gone: "This session no longer has any directory other than the working directory.\n",
+			gone: "What you were told about the folders of this session no longer applies.\n",
 		},
 		{
 			text: (*session).instructionsText,

@@ -17,9 +17,13 @@ import (
 const maxRootsText = 16 << 10
 
 // rootsText returns the text about the session's roots for a child that learns them from a prompt.
-func (s *session) rootsText(mode profiles.RootsMode) (text, digest string) {
+// Others are told only in which of them they may change nothing.
+func (s *session) rootsText(mode profiles.RootsMode) (text, digestNow string) {
 	if mode != profiles.RootsByContext || s.roots.Additional().Len() == 0 {
-		return "", ""
+		if text = describeReadOnly(s.roots); text != "" {
+			digestNow = digest(text)
+		}
+		return text, digestNow
 	}
 	tools := s.toolServer(mode, state{})
 	return describeRoots(s.roots, tools), rootsDigest(s.roots, tools)
@@ -42,6 +46,7 @@ func describeRoots(roots workspace.Roots, tools toolServer) string {
 		b.WriteString(line + "\n")
 	}
 	b.WriteString("You may read and change files in all of them, by absolute paths.\n")
+	b.WriteString(describeReadOnly(roots))
 	if tools.files {
 		does := "lists, reads, searches, writes and edits"
 		if tools.readOnly {
@@ -57,11 +62,30 @@ func describeRoots(roots workspace.Roots, tools toolServer) string {
 	return b.String()
 }
 
+// describeReadOnly returns a text for a child about the roots that may only be read, "" if there are
+// none.
+func describeReadOnly(roots workspace.Roots) string {
+	var b strings.Builder
+	for _, dir := range roots.ReadOnly() {
+		if line := fmt.Sprintf("%q\n", dir); b.Len()+len(line) <= maxRootsText {
+			b.WriteString(line)
+		}
+	}
+	if b.Len() == 0 {
+		return ""
+	}
+	return "In these folders you may only read. The user has declared that nothing in them is to be " +
+		"changed, by no command either:\n" + b.String()
+}
+
 // rootsDigest returns a digest of what describeRoots says about roots and tools.
 func rootsDigest(roots workspace.Roots, tools toolServer) string {
 	var parts []string
 	for _, dir := range roots.All() {
 		parts = append(parts, dir.String())
+	}
+	if kept := describeReadOnly(roots); kept != "" {
+		parts = append(parts, kept)
 	}
 	if tools.files {
 		parts = append(parts, tools.name)

@@ -193,7 +193,7 @@ func TestToolServer(t *testing.T) {
 		given[0].servesNothing(t)
 		v.prompt(s.ID, "two")
 		require.Contains(t, h.lastPrompt()[1],
-			"no longer has any directory other than the working directory")
+			"What you were told about the folders of this session no longer applies.")
 		v.disconnect()
 		_, err = given[0].folders(t)
 		require.ErrorContains(t, err, "open it with acp-agent to use them again")

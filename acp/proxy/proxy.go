@@ -129,6 +129,9 @@ func (p *proxy) open(
 	if err != nil {
 		return nil, backend.Opened{}, err
 	}
+	if w := h.Workspace(); w != nil {
+		roots = roots.Granting(w.Roots().Grant)
+	}
 	s := &session{
 		proxy: p, member: of, host: h, roots: roots, params: a.Params, history: a.History,
 		announced: &announcement{said: make(map[string]bool)}, reviving: make(chan struct{}, 1),

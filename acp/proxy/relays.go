@@ -14,6 +14,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // relays tells the MCP servers of a session its roots. If the agent does not do that, each stdio
@@ -99,16 +100,19 @@ func (r *relays) rules() (_ mcprelay.Rules, known bool) {
 	users := slices.Clone(r.users)
 	r.mu.Unlock()
 	var all permission.Permissions
-	var folders []string
+	var folders, readOnly []string
 	for _, u := range users {
 		for _, root := range u.roots.Existing().All() {
 			folders = append(folders, root.Real.String())
+			if root.Grant == workspace.ReadOnly {
+				readOnly = append(readOnly, root.Real.String())
+			}
 		}
 		if p := u.session.host.Permits().Configured; p != nil {
 			all = all.With(permission.Permissions{Ask: p.Ask, Deny: p.Deny})
 		}
 	}
-	return mcprelay.Rules{Ask: all.Ask, Deny: all.Deny, Folders: folders}, len(users) > 0
+	return mcprelay.Rules{Ask: all.Ask, Deny: all.Deny, Folders: folders, ReadOnly: readOnly}, len(users) > 0
 }
 
 // tell returns the text that the instructions of our tool server contain for the latest user's

@@ -2,20 +2,22 @@ package proxy
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 )
 
-// sandboxRoots returns the roots of s that its child is restricted to, each as its path and its real
-// path, joined by NUL, or "" if the child is not restricted.
+// sandboxRoots returns the roots of s that its child is restricted to, each as its path, its real
+// path and its grant, joined by NUL, or "" if the child is not restricted.
 func (p *proxy) sandboxRoots(s *session) string {
 	if !p.isRestricted() {
 		return ""
 	}
 	var roots []string
 	for _, root := range s.host.Workspace().Opened() {
-		roots = append(roots, root.Dir.String(), root.Real.String())
+		roots = append(roots, root.Dir.String(), root.Real.String(),
+			strconv.Itoa(int(root.Grant)))
 	}
 	return strings.Join(roots, "\x00")
 }

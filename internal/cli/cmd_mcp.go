@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -35,6 +36,7 @@ import (
 // mcpFlags are the flags of the mcp subcommand.
 type mcpFlags struct {
 	roots     []string
+	readRoots []string
 	session   string // the socket of an acp-agent session that provides the roots
 	fallbacks []string
 	within    []string
@@ -69,6 +71,8 @@ func newMCP(set *settings) *cobra.Command {
 func (m *mcpFlags) define(cmd *cobra.Command) {
 	cmd.Flags().Var((*listValue)(&m.roots), "dir",
 		"the folder `DIR`, instead of the client's; can be repeated")
+	cmd.Flags().Var((*listValue)(&m.readRoots), "read-dir",
+		"the folder `DIR` as --dir, to be read only; can be repeated")
 	cmd.Flags().StringVar(&m.session, "roots-from", "",
 		"the `SOCKET` of the acp-agent session that provides the roots")
 	cmd.Flags().BoolVar(&m.tellOnly, "tell-only", false,
@@ -95,7 +99,7 @@ func (m *mcpFlags) define(cmd *cobra.Command) {
 // check reports flags that do not fit together.
 func (m *mcpFlags) check(cmd *cobra.Command) error {
 	for _, flags := range [][]string{
-		{"dir", "fallback-dir"}, {"dir", "any-dir"}, {"within", "any-dir"},
+		{"dir", "fallback-dir"}, {"dir", "any-dir"}, {"read-dir", "fallback-dir"}, {"read-dir", "any-dir"}, {"within", "any-dir"},
 		{"token-file", "no-auth"},
 	} {
 		if err := exclusive(cmd, flags...); err != nil {
@@ -107,7 +111,7 @@ func (m *mcpFlags) check(cmd *cobra.Command) error {
 			return usage.Errorf("--%s is only used with --http", flag)
 		}
 	}
-	if m.http != "" && len(m.roots) == 0 && len(m.within) == 0 && !m.anyRoot {
+	if m.http != "" && len(m.roots)+len(m.readRoots) == 0 && len(m.within) == 0 && !m.anyRoot {
 		return usage.Errorf(
 			"--http lets clients choose any folder of yours as a root: limit them with " +
 				"--dir DIR or --within DIR, or allow it with --any-dir")
@@ -189,9 +193,14 @@ func (m mcpFlags) options(
 			logger.Info("cannot tell the model what is in the folders", "error", err)
 		}
 	}
-	if o.Roots, err = rootsOf(m.roots); err != nil {
+	if o.Roots, err = rootsOf(slices.Concat(m.roots, m.readRoots)); err != nil {
 		return o, usage.WithFlagNames(err, "dir", "dir")
 	}
+	kept, err := usage.Absolute(m.readRoots...)
+	if err != nil {
+		return o, usage.WithFlagNames(err, "read-dir", "read-dir")
+	}
+	o.Roots = o.Roots.ReadOnlyAt(kept.Strings())
 	if o.Fallback, err = rootsOf(m.fallbacks); err != nil {
 		return o, usage.WithFlagNames(err, "fallback-dir", "fallback-dir")
 	}

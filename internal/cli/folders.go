@@ -21,27 +21,28 @@ import (
 const dirsVariable = "ACP_AGENT_DIRS"
 
 // folders returns the folders that the user declared for sessions with the working directory cwd, a
-// worktree of original unless that is zero: those of --dir or the environment, then those of the
-// configuration file.
+// worktree of original unless that is zero: those of --dir or the environment, of --read-dir, then
+// those of the configuration file.
 func (set *settings) folders(cwd, original workspace.Dir) []acp.Folder {
 	var folders []acp.Folder
 	start := cwd
 	if !original.IsZero() {
 		start = original
 	}
-	add := func(setting string, from workspace.Dir, paths []string) {
-		for _, path := range paths {
-			folders = append(folders, acp.Folder{Path: from.Locate(path), Setting: setting})
+	add := func(setting string, from workspace.Dir, path string, readOnly bool) {
+		folders = append(folders,
+			acp.Folder{Path: from.Locate(path), Setting: setting, ReadOnly: readOnly})
+	}
+	for _, path := range set.dirs {
+		add("--dir", start, path, false)
+	}
+	for _, path := range filepath.SplitList(os.Getenv(dirsVariable)) {
+		if len(set.dirs) == 0 && path != "" {
+			add(dirsVariable, start, path, false)
 		}
 	}
-	if len(set.dirs) > 0 {
-		add("--dir", start, set.dirs)
-	} else {
-		for _, path := range filepath.SplitList(os.Getenv(dirsVariable)) {
-			if path != "" {
-				add(dirsVariable, start, []string{path})
-			}
-		}
+	for _, path := range set.readDirs {
+		add("--read-dir", start, path, true)
 	}
 	if i := set.config.WorkspaceOf(cwd, original); i >= 0 {
 		w := set.config.Workspaces[i]
@@ -51,7 +52,9 @@ func (set *settings) folders(cwd, original workspace.Dir) []acp.Folder {
 			if !original.IsZero() && !from.Contains(cwd) {
 				setting += acp.OfWorktree(original)
 			}
-			add(setting, from, w.Directories)
+			for _, d := range w.Directories {
+				add(setting, from, d.Path, d.ReadOnly)
+			}
 		}
 	}
 	return folders
@@ -129,7 +132,7 @@ func (set *settings) declaredRoots(
 	if err != nil {
 		return workspace.Roots{}, nil, err
 	}
-	var paths []string
+	var paths, readOnly []string
 	settings := make(map[workspace.Dir]string)
 	for _, f := range folders {
 		dir, err := workspace.ParseDir(f.Path)
@@ -138,10 +141,13 @@ func (set *settings) declaredRoots(
 				errors.New(usage.DescribeRootError(roots[0], f.Setting, f.Setting))
 		}
 		settings[dir] = cmp.Or(settings[dir], f.Setting)
+		if f.ReadOnly {
+			readOnly = append(readOnly, dir.String())
+		}
 		paths = append(paths, f.Path)
 	}
 	roots, err := workspace.NewRoots(cwd.String(), paths)
-	return roots, settings, err
+	return roots.ReadOnlyAt(readOnly), settings, err
 }
 
 // openRoots opens the folders of [settings.sessionRoots]. Its error names the flag or setting of the

@@ -44,6 +44,7 @@ type settings struct {
 	model      string
 	sandbox    string
 	dirs       []string
+	readDirs   []string
 	keepDirs   bool
 
 	// flags has the flags of the table. Commands share those that they accept.

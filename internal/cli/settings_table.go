@@ -42,6 +42,11 @@ func (set *settings) table() []setting {
 				"session's working directory; can be repeated",
 		},
 		{
+			flag: "read-dir", to: (*listValue)(&set.readDirs), complete: directories,
+			help: "add the folder `DIR` as --dir does, to be read only, also where an editor " +
+				"names it",
+		},
+		{
 			flag: "keep-dirs", variable: "ACP_AGENT_KEEP_DIRS", key: "whenOmitted", to: &set.keepDirs,
 			help: "when an editor loads or copies a session without naming folders, keep those " +
 				"that it had",

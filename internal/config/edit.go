@@ -96,14 +96,14 @@ func (c *Text) AddWorkspace(w Workspace) {
 }
 
 // AddDirectory adds a folder to the entry of workspaces with this index.
-func (c *Text) AddDirectory(index int, dir string) {
+func (c *Text) AddDirectory(index int, dir Directory) {
 	entries := find(c.root.Value.(*hujson.Object), "workspaces").Value.(*hujson.Array).Elements
 	entry := entries[index].Value.(*hujson.Object)
 	switch at := find(entry, "directories"); {
 	case at == nil:
-		c.addMember(entry, "directories", []string{dir}, 3)
+		c.addMember(entry, "directories", []Directory{dir}, 3)
 	case at.Value.Kind() != '[':
-		at.Value = c.encode([]string{dir}, 3, true)
+		at.Value = c.encode([]Directory{dir}, 3, true)
 	default:
 		c.addElement(at.Value.(*hujson.Array), dir, 4)
 	}

@@ -164,6 +164,7 @@ func configOptions() json.Options {
 	return json.JoinOptions(
 		json.RejectUnknownMembers(true),
 		json.WithUnmarshalers(json.JoinUnmarshalers(
+			json.UnmarshalFromFunc(decodeDirectory),
 			parsed(profiles.ParseRootsMode),
 			parsed(profiles.ParseToolsMode),
 			parsed(sandbox.ParseMode),
@@ -179,6 +180,14 @@ func configOptions() json.Options {
 				"openai": model.OpenAI, "responses": model.Responses, "anthropic": model.Anthropic,
 			})),
 		)))
+}
+
+// decodeDirectory decodes a directory that is only its path. Others are decoded as objects.
+func decodeDirectory(in *jsontext.Decoder, d *Directory) error {
+	if in.PeekKind() != '"' {
+		return errors.ErrUnsupported
+	}
+	return json.UnmarshalDecode(in, &d.Path)
 }
 
 // parsed returns an unmarshaler for strings that parse accepts.

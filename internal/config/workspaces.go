@@ -2,6 +2,8 @@ package config
 
 import (
 	"cmp"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -17,13 +19,37 @@ import (
 
 // Workspace declares the folders of sessions whose working directory is Cwd or below it.
 type Workspace struct {
-	Cwd         string   `json:"cwd"`
-	Directories []string `json:"directories"`
-	Worktree    Worktree `json:"worktree"`
+	Cwd         string      `json:"cwd"`
+	Directories []Directory `json:"directories"`
+	Worktree    Worktree    `json:"worktree"`
 	// Budget is what these sessions may cost before the user is asked.
 	Budget acp.Budget `json:"budget"`
 	// Permissions are rules in addition to those for all sessions.
 	Permissions *permission.Permissions `json:"permissions"`
+}
+
+// Directory is a folder of an entry. The file has its path, or an object.
+type Directory struct {
+	Path string `json:"path"`
+	// ReadOnly means that nothing in it may be changed.
+	ReadOnly bool `json:"readOnly"`
+}
+
+// MarshalJSON encodes the directory as the file has it.
+func (d Directory) MarshalJSON() ([]byte, error) {
+	if !d.ReadOnly {
+		return json.Marshal(d.Path)
+	}
+	type object Directory
+	return json.Marshal(object(d))
+}
+
+// String returns the directory for a person.
+func (d Directory) String() string {
+	if d.ReadOnly {
+		return d.Path + " (read-only)"
+	}
+	return d.Path
 }
 
 // Worktree says what worktrees get besides what is committed.
@@ -119,6 +145,9 @@ func (c Config) resolveWorkspace(i int) error {
 			return fmt.Errorf(
 				"workspaces[%d] has the same cwd: put the directories of both into one", j)
 		}
+	}
+	if slices.ContainsFunc(w.Directories, func(d Directory) bool { return d.Path == "" }) {
+		return errors.New("a directory has no path")
 	}
 	w.Cwd = dir.String()
 	return nil

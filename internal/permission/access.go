@@ -8,7 +8,9 @@ import (
 	"path"
 	"path/filepath"
 	"strconv"
+	"strings"
 
+	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
@@ -31,6 +33,9 @@ func (e *RuleError) Error() string {
 	if e.Rule.Preset {
 		return "the mode of the session denies it"
 	}
+	if e.Rule.isGrant() {
+		return "t" + strings.TrimPrefix(e.Why(), "T")
+	}
 	rule := "the user's rule " + strconv.Quote(e.Rule.String())
 	switch {
 	case e.Effect == Deny:
@@ -41,6 +46,21 @@ func (e *RuleError) Error() string {
 	}
 	return rule + " asks about it, and the user cannot be asked here: leave it to them, or let " +
 		"them change the rule"
+}
+
+// Why says in a sentence without a stop why the user is asked, or an action is denied.
+func (e *RuleError) Why() string {
+	kept, isGrant := e.Rule.matcher.(readOnlyRule)
+	rule := "Your rule " + text.Code(e.Rule.String())
+	switch {
+	case isGrant && e.May:
+		return "The folder " + kept.root.Dir.String() + " may only be read, and this may change it"
+	case isGrant:
+		return "The folder " + kept.root.Dir.String() + " may only be read"
+	case e.May:
+		return rule + " may be about what this does"
+	}
+	return rule + " asks about this"
 }
 
 // Asks returns the error that a rule asks about an action, if err is one.

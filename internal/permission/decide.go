@@ -127,6 +127,11 @@ func Decide(a Action, rules Rules) Verdict {
 	if i := slices.IndexFunc(rules.Ask, is); i >= 0 {
 		return Verdict{Effect: Ask, Rule: rules.Ask[i], Why: "a rule says to ask"}
 	}
+	is = func(r Rule) bool { return r.isGrant() && r.mayTouch(a) }
+	if i := slices.IndexFunc(rules.Deny, is); i >= 0 { // however unclear it is
+		return Verdict{Effect: Ask, Rule: rules.Deny[i], Again: true,
+			Why: "it may change something in a folder that may only be read"}
+	}
 	why := a.whyUnclear()
 	exact := slices.IndexFunc(rules.Allow, func(r Rule) bool { return r.isExact() && r.allows(a) })
 	if complete && exact >= 0 {

@@ -10,6 +10,7 @@
 //	rule_run.go    rules for commands
 //	rule_tool.go   rules for tools of MCP servers
 //	rule_fetch.go  rules for hosts
+//	rule_kept.go   roots that may only be read
 //	decide.go      actions, and the decision
 //	search.go      parts of an action that deny and ask rules look for
 //	request.go     the action in a session/request_permission
@@ -24,7 +25,9 @@
 //	autorun.go     files that programs run or obey by themselves
 //
 // Deny and ask rules match any part of an action, and text that is not understood. Allow rules need
-// an action that is understood as a whole: there are no lists of what is dangerous.
+// an action that is understood as a whole: there are no lists of what is dangerous. That of commands
+// that change files (rule_kept.go) only says what is denied, in place of asked about, in a root that
+// may only be read.
 //
 // [Rules.Guard] makes deny and ask rules hold for whoever uses a workspace. Nothing here checks what a
 // program then does.

@@ -18,8 +18,9 @@ type Permits struct {
 	Origins    worktree.Origins
 	Session    string // its id
 
-	rules Rules // Configured
-	err   error // why they cannot be read
+	rules Rules  // Configured, and the grants of the roots
+	kept  []Rule // the grants
+	err   error  // why they cannot be read
 
 	mu    sync.Mutex
 	given []Rule   // until the session is closed
@@ -56,6 +57,8 @@ func NewPermits(
 	if s.Configured != nil {
 		s.rules, s.err = s.Configured.Rules()
 	}
+	s.kept = ReadOnlyRules(w)
+	s.rules.Deny = slices.Concat(s.kept, s.rules.Deny)
 	return s
 }
 
@@ -97,6 +100,10 @@ func (p *Permits) appendGiven(rules []Rule, w *workspace.Workspace) ([]Rule, err
 	}
 	return rules, nil
 }
+
+// Decides reports whether there are rules about actions: those of the user, or only the grants of
+// roots that may only be read.
+func (p *Permits) Decides() bool { return p.Configured != nil || p.kept != nil }
 
 // Restrictions returns the deny and ask rules, which hold as long as the session.
 func (p *Permits) Restrictions() (Rules, error) {

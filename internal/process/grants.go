@@ -23,9 +23,12 @@ import (
 // and follow no link in it, unless the link leads where it led before, or the user accepts it. A
 // path that was resolved has no links, and package sandbox grants it only as long as that is so.
 
-// Root is a root of a session: the path that the client gave, and where it led when the session
-// opened it.
-type Root struct{ Path, Real string }
+// Root is a root of a session: the path that the client gave, where it led when the session opened
+// it, and whether it may only be read.
+type Root struct {
+	Path, Real string
+	ReadOnly   bool
+}
 
 // grants resolves the paths that a restricted process is granted.
 type grants struct {
@@ -260,7 +263,11 @@ func (g grants) addRoots(roots []Root) error {
 		}
 	}
 	for _, root := range roots {
-		g.add(root.Real)
+		if root.ReadOnly {
+			g.policy.Keep = append(g.policy.Keep, root.Real)
+		} else {
+			g.add(root.Real)
+		}
 	}
 	return nil
 }

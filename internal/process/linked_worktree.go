@@ -100,7 +100,7 @@ func readSmall(dir, name string, most int64) (text []byte, ok bool) {
 func (g grants) addWorktrees(roots []Root) error {
 	for _, root := range roots {
 		own, ok := LinkedWorktree(root.Real)
-		if !ok {
+		if !ok || root.ReadOnly {
 			continue
 		}
 		believed, err := g.believes(root.Real, own)
@@ -153,7 +153,7 @@ func (g grants) addRepository(own string) {
 	}
 	for _, dir := range dirs {
 		info, err := os.Lstat(dir)
-		if err == nil && info.IsDir() && !g.policy.Writes(dir) {
+		if err == nil && info.IsDir() && !g.policy.Writes(dir) && !g.policy.Keeps(dir) {
 			g.add(dir)
 		}
 	}

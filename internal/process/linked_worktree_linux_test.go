@@ -340,3 +340,40 @@ func (s *sequence) left() string {
 	file, _ := os.ReadFile(filepath.Join(s.worktree, "file"))
 	return text + string(file)
 }
+
+// A root that may only be read stays as it is, also if it is a worktree, the repository of one that
+// may be changed, in the directory for temporary files, or in another root.
+//
+// Clause A39.
+func TestReadOnlyRoots(t *testing.T) {
+	repository, worktree := cloned(t)
+	other := dirtest.New(t, "dep/f", "old")
+	root := func(path string, readOnly bool) process.Root {
+		return process.Root{Path: path, Real: path, ReadOnly: readOnly}
+	}
+	for name, roots := range map[string][]process.Root{
+		"its worktree":   {root(other, false), root(worktree, true)},
+		"its repository": {root(worktree, false), root(repository, true)},
+		"in another":     {root(other, false), root(filepath.Join(other, "dep"), true)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			kept := roots[1].Path
+			before := dirtest.Planted(t, kept)
+			for _, mode := range []sandbox.Mode{sandbox.Write, sandbox.Strict} {
+				c, err := process.Command{Path: "/bin/sh", Args: []string{"-c", "cd " + kept +
+					"; echo evil >f; mkdir d; ln f hard; mv f g; rm -f f .git; git commit -q --allow-empty -m x; " +
+					"git -C " + worktree + " commit -q --allow-empty -m y; cat f >/dev/null; echo done >" +
+					filepath.Join(roots[0].Path, "done")}, Env: author}.
+					Restrict(sandbox.Settings{Mode: mode, Records: t.TempDir()}, roots)
+				require.NoError(t, err)
+				p, err := process.Start(t.Context(), c, process.Options{})
+				require.NoError(t, err)
+				_ = p.Stdin().Close()
+				_ = p.Wait(t.Context())
+				require.NoError(t, p.Stop(t.Context()))
+				require.FileExists(t, filepath.Join(roots[0].Path, "done"))
+				require.Equal(t, before, dirtest.Planted(t, kept))
+			}
+		})
+	}
+}

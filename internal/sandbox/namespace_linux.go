@@ -42,19 +42,62 @@ func (o *Outlet) enter() error {
 
 // separate gives the calling thread shared memory, queues and semaphores of its own, if the system
 // lets it, as it does root and at level Namespace, and reports whether it did. Where it may mount,
-// there are also no terminals of others, and the directories p.Hidden are empty.
+// there are also no terminals of others, and the directories p.Hidden are empty. If what is granted
+// contains a directory to keep, the process does not start where it may not.
 func (p Policy) separate() (bool, error) {
+	kept := p.kept()
 	if p.Outlet == nil || !p.Outlet.Entered {
 		err := unix.Unshare(unix.CLONE_NEWIPC | unix.CLONE_NEWNS)
 		if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EINVAL) {
-			return false, nil
+			return false, keepError(kept, err)
 		}
 		if err != nil {
 			return false, setupError(fmt.Errorf("no namespaces can be made: %w", err))
 		}
 	}
-	_ = p.hideFiles() // some containers, and a change of root, allow no mounts
+	err := p.hideFiles() // some containers, and a change of root, allow no mounts
+	for _, dir := range kept {
+		if err == nil {
+			err = keepFiles(dir)
+		}
+	}
+	if err != nil && len(kept) > 0 {
+		return false, keepError(kept, err)
+	}
 	return true, leaveHidden()
+}
+
+// keepError says that directories cannot be kept, nil if there are none.
+func keepError(dirs []string, err error) error {
+	if len(dirs) == 0 {
+		return nil
+	}
+	return unavailable("%s may only be read, but lies in a folder that the program may change, and "+
+		"only root, or sandboxHosts, can separate the two here: %w", dirs[0], err)
+}
+
+// keepFiles mounts a directory over itself, with all that is mounted in it, so that it can only be
+// read.
+func keepFiles(dir string) error {
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_NO_SYMLINKS}
+	fd, err := unix.Openat2(unix.AT_FDCWD, dir, &how)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	tree, err := unix.OpenTree(fd, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|
+		unix.AT_EMPTY_PATH|unix.AT_RECURSIVE)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(tree)
+	err = unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE,
+		&unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
+	if err != nil {
+		return err
+	}
+	return unix.MoveMount(tree, "", fd, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
 }
 
 // leaveHidden leaves the working directory if it is hidden now. It is what a path leads to before

@@ -140,6 +140,10 @@ type Policy struct {
 	// could have planted a link in a directory that it may write. Terminals, /dev/null and /dev/shm
 	// are added.
 	Write []string
+	// Keep are directories in which it may change nothing, although one in Write may contain them:
+	// the roots of a session that may only be read. Of directories in each other the innermost
+	// counts. They contain no links.
+	Keep []string `json:",omitempty"`
 	// Read are the files and directories that it may read in mode Strict, besides those in Write
 	// and those of the system. Paths that do not exist, or contain links, are left out.
 	Read []string
@@ -160,13 +164,38 @@ type Policy struct {
 
 // Writes reports whether p lets a process write to path, which has no links.
 func (p Policy) Writes(path string) bool {
-	return p.Mode == Off || contain(p.Write, path)
+	return p.Mode == Off || deepest(p.Write, path) > deepest(p.Keep, path)
+}
+
+// Keeps reports whether path is, or lies in, a directory of p.Keep where p lets a process write
+// nothing.
+func (p Policy) Keeps(path string) bool { return contain(p.Keep, path) && !p.Writes(path) }
+
+// deepest returns the length of the innermost of dirs that path is or lies in, or -1.
+func deepest(dirs []string, path string) int {
+	found := -1
+	for _, dir := range dirs {
+		if lies(dir, path) {
+			found = max(found, len(dir))
+		}
+	}
+	return found
+}
+
+// kept returns the directories of p.Keep that p.Write would grant.
+func (p Policy) kept() (kept []string) {
+	for _, dir := range p.Keep {
+		if contain(p.Write, dir) && p.Keeps(dir) {
+			kept = append(kept, dir)
+		}
+	}
+	return kept
 }
 
 // Reads reports whether p lets a process read path, which has no links.
 func (p Policy) Reads(path string) bool {
 	return p.Mode != Strict || p.Writes(path) || contain(p.Read, path) ||
-		contain(systemPaths(), path) || contain(devices(), path)
+		contain(p.Keep, path) || contain(systemPaths(), path) || contain(devices(), path)
 }
 
 // Describe says in Markdown what p grants by name, "" if it restricts nothing.

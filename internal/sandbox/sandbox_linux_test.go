@@ -462,3 +462,28 @@ func BenchmarkStart(b *testing.B) {
 		})
 	}
 }
+
+// A directory to keep is not written, neither beside what is granted nor in it, also by one of its other
+// paths; what is granted in it is.
+//
+// Clause A39.
+func TestKeptDirectories(t *testing.T) {
+	top := dirtest.New(t, "app/f", "", "app/lib/f", "", "app/lib/deep/f", "", "dep/f", "", "dep/inner/f", "")
+	at := func(name string) string { return filepath.Join(top, name) }
+	p := sandbox.Policy{Mode: sandbox.Write, Write: []string{at("app"), at("dep/inner")},
+		Keep: []string{at("app/lib"), at("dep")}}
+	require.True(t, p.Writes(at("app/new")))
+	require.False(t, p.Writes(at("app/lib/new")))
+	require.True(t, p.Keeps(at("dep/f")))
+	require.True(t, p.Writes(at("dep/inner/new")))
+	if os.Getuid() != 0 {
+		t.Skip("only root can mount")
+	}
+	paths := []string{at("app/new"), at("app/lib/f"), at("app/lib/new"), at("app/lib/deep/f"), at("dep/f"),
+		at("dep/new"), at("dep/inner/new"), at("app/../app/lib/x"), "/proc/self/root" + at("app/lib/y")}
+	written := output(t, p, child("write", "TEST_PATHS="+strings.Join(paths, ":")))
+	require.Equal(t, at("app/new")+"\n"+at("dep/inner/new")+"\n", written)
+	inside := child("write", "TEST_PATHS=relative")
+	inside.Dir = at("app/lib")
+	require.Empty(t, output(t, p, inside), "it starts there")
+}

@@ -28,6 +28,9 @@ func (p Policy) seatbeltProfile() string {
 	rule("deny", "file-write*")
 	rule("allow", "file-write*", append(below(p.Write...), `(regex #"^/dev/(null|zero|tty|ptmx|ttys[0-9]+)$")`,
 		`(subpath "/dev/fd")`)...)
+	if kept := p.kept(); len(kept) > 0 {
+		rule("deny", "file-write*", below(kept...)...)
+	}
 	for _, dir := range below(p.Hidden...) {
 		rule("deny", "file-read* file-write*", dir)
 	}

@@ -32,6 +32,7 @@ type record struct {
 	Title    string    `json:"title"`
 	Agent    string    `json:"agent"`
 	Folders  []string  `json:"folders"`
+	ReadOnly []string  `json:"readOnly,omitempty"` // those of folders that may only be read
 	Created  time.Time `json:"created"`
 	Updated  time.Time `json:"updated"`
 	Turns    int64     `json:"turns"`
@@ -46,6 +47,9 @@ func newRecord(s sessionstore.Session) record {
 		Archived: s.Archived}
 	for _, dir := range s.Keys.Roots.All() {
 		r.Folders = append(r.Folders, text.Printable(dir.String()))
+		if s.Keys.Roots.Grant(dir) == workspace.ReadOnly {
+			r.ReadOnly = append(r.ReadOnly, text.Printable(dir.String()))
+		}
 	}
 	return r
 }

@@ -49,7 +49,7 @@ func (r *Registry) Plan(
 	}
 	p := &Plan{registry: r, options: o, set: Set{Name: name}}
 	for _, dir := range folders.All() {
-		if err := p.add(ctx, dir); err != nil {
+		if err := p.add(ctx, dir, folders.Grant(dir)); err != nil {
 			return nil, err
 		}
 	}
@@ -85,10 +85,15 @@ func fileName(name string) string {
 }
 
 // add adds a folder of the session.
-func (p *Plan) add(ctx context.Context, dir workspace.Dir) error {
+func (p *Plan) add(ctx context.Context, dir workspace.Dir, grant workspace.Grant) error {
 	real := workspace.Real(dir).String()
 	if info, err := os.Stat(real); err != nil || !info.IsDir() {
 		return fmt.Errorf("there is no folder %s", text.Printable(dir.String()))
+	}
+	if grant == workspace.ReadOnly { // git would write in its repository
+		p.set.Folders = append(p.set.Folders,
+			Folder{Original: dir.String(), Path: dir.String(), Shared: true})
+		return nil
 	}
 	c, prefix, err := p.find(ctx, real)
 	if err != nil {

@@ -18,18 +18,23 @@ type rootEntry struct {
 	Path  string // absolute path, as other tools show it
 	Real  string // the path with links resolved
 	State string // ok, or what has happened to the directory: moved, replaced, missing, unreachable
+	Grant string `json:",omitempty"` // read-only, "" if files may be changed
 }
 
 func (s *Set) listRoots(context.Context, struct{}) (rootList, error) {
 	list := rootList{Roots: []rootEntry{}}
 	for i, r := range s.ws.Opened() {
+		grant := ""
+		if r.Grant == workspace.ReadOnly {
+			grant = "read-only"
+		}
 		state, err := s.ws.State(i)
 		if err != nil {
 			return list, err
 		}
 		list.Roots = append(list.Roots, rootEntry{
 			Index: i, Path: r.Dir.String(), Real: representable(r.Real.String()),
-			State: string(state),
+			State: string(state), Grant: grant,
 		})
 	}
 	return list, nil
@@ -44,6 +49,9 @@ func (l rootList) String() string {
 		}
 		if r.State != string(workspace.OK) {
 			fmt.Fprintf(&b, " [%s]", r.State)
+		}
+		if r.Grant != "" {
+			fmt.Fprintf(&b, " [%s]", r.Grant)
 		}
 		if r.Index == 0 {
 			b.WriteString(" [working directory: relative paths start here]")

@@ -16,7 +16,7 @@ func TestListRoots(t *testing.T) {
 	ws := openRoots(t, app, spelled)
 	h := serve(t, ws, Options{})
 	require.Equal(t, rootList{Roots: []rootEntry{
-		{0, app, app, "ok"}, {1, spelled, lib, "ok"},
+		{0, app, app, "ok", ""}, {1, spelled, lib, "ok", ""},
 	}}, do[rootList](h, "list_roots", nil))
 	require.NoError(t, os.Rename(lib, filepath.Join(top, "away")))
 	got := do[rootList](h, "list_roots", args{})

@@ -209,6 +209,7 @@ type Command = process.Command
 //
 //	Path string // as the client gave it
 //	Real string // the same without links, when the session was opened
+//	ReadOnly bool // nothing in it may be changed
 type Root = process.Root
 
 // StartCommand returns the command that starts the agent.

@@ -213,8 +213,11 @@ func (o *run) tellConfigured() {
 	}
 	o.tell("Configured in %s (Enter keeps what is there):", text.Printable(o.path))
 	for _, w := range c.Workspaces {
-		o.tell("  folders: %s",
-			text.Printable(strings.Join(append([]string{w.Cwd}, w.Directories...), ", ")))
+		folders := []string{w.Cwd}
+		for _, d := range w.Directories {
+			folders = append(folders, d.String())
+		}
+		o.tell("  folders: %s", text.Printable(strings.Join(folders, ", ")))
 	}
 	if answers := cmp.Or(c.Agent, c.Model); answers != "" {
 		o.tell("  answers: %s", text.Printable(answers))
@@ -364,8 +367,8 @@ func (o *run) addFolders(ctx context.Context) error {
 			continue
 		}
 		index = i
-		for _, path := range w.Directories {
-			if d, err := workspace.ParseDir(dir.Locate(path)); err == nil {
+		for _, configured := range w.Directories {
+			if d, err := workspace.ParseDir(dir.Locate(configured.Path)); err == nil {
 				known[workspace.Real(d)] = true
 			}
 		}
@@ -375,9 +378,9 @@ func (o *run) addFolders(ctx context.Context) error {
 		switch {
 		case known[folder.real]:
 		case index >= 0:
-			o.new.AddDirectory(index, folder.path)
+			o.new.AddDirectory(index, config.Directory{Path: folder.path})
 		default:
-			entry.Directories = append(entry.Directories, folder.path)
+			entry.Directories = append(entry.Directories, config.Directory{Path: folder.path})
 		}
 	}
 	if len(entry.Directories) > 0 {

@@ -81,6 +81,7 @@ func (i *Import) readSession() error {
 		Agent, Title          string
 		Cwd                   string
 		AdditionalDirectories []string
+		ReadOnlyDirectories   []string
 		Charges               []exportedCharge
 	}
 	if json.Unmarshal(line, &said) != nil || said.SessionID == "" || said.Agent == "" {
@@ -109,6 +110,7 @@ func (i *Import) readSession() error {
 	if i.roots, err = workspace.NewRoots(said.Cwd, said.AdditionalDirectories); err != nil {
 		return &lineError{err}
 	}
+	i.roots = i.roots.ReadOnlyAt(said.ReadOnlyDirectories)
 	return nil
 }
 

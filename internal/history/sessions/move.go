@@ -70,7 +70,7 @@ func (m Move) RealPath(d workspace.Dir) (workspace.Dir, bool) {
 
 // Keys returns what k is after the move, and whether that differs.
 func (m Move) Keys(k sessionstore.Keys) (moved sessionstore.Keys, changed bool, err error) {
-	var spellings []string
+	var spellings, readOnly []string
 	for i, dir := range k.Roots.All() {
 		real, realMoved := m.RealPath(k.Real[i])
 		to, ok := m.spelling(dir)
@@ -82,9 +82,13 @@ func (m Move) Keys(k sessionstore.Keys) (moved sessionstore.Keys, changed bool, 
 			continue // roots contain no path twice
 		}
 		spellings = append(spellings, to.String())
+		if k.Roots.Grant(dir) == workspace.ReadOnly {
+			readOnly = append(readOnly, to.String())
+		}
 		moved.Real = append(moved.Real, real)
 	}
 	moved.Roots, err = workspace.NewRoots(spellings[0], spellings[1:])
+	moved.Roots = moved.Roots.ReadOnlyAt(readOnly)
 	return moved, changed, err
 }
 

@@ -18,6 +18,7 @@ type Report struct {
 	Cwd                   workspace.Dir   `json:"cwd"`
 	AdditionalDirectories workspace.Dirs  `json:"additionalDirectories"`
 	Title                 string          `json:"title,omitempty"`
+	ReadOnlyDirectories   []workspace.Dir `json:"readOnlyDirectories,omitempty"`
 	CreatedAt             time.Time       `json:"createdAt"`
 	UpdatedAt             time.Time       `json:"updatedAt"`
 	Turns                 int64           `json:"turns"`
@@ -41,7 +42,8 @@ func NewReport(s sessionstore.Session) Report {
 	return Report{
 		ID: s.ID, Agent: agent, Directories: directories,
 		Cwd: s.Keys.Roots.Cwd(), AdditionalDirectories: s.Keys.Roots.Additional(),
-		Title: s.Title, CreatedAt: s.Created.UTC(), UpdatedAt: s.Updated.UTC(), Turns: s.Turns,
+		ReadOnlyDirectories: s.Keys.Roots.ReadOnly(),
+		Title:               s.Title, CreatedAt: s.Created.UTC(), UpdatedAt: s.Updated.UTC(), Turns: s.Turns,
 		Archived: s.Archived, Gone: s.Gone,
 	}
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/sandbox/hosts"
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // connection is one connection to a server. A reconnected server has a new one.
@@ -171,7 +172,8 @@ func (s *server) command() (command process.Command, err error) {
 func sandboxRoots(roots mcproots.Snapshot) (all []process.Root) {
 	for _, root := range roots.Existing().All() {
 		for _, dir := range root.Dirs {
-			all = append(all, process.Root{Path: dir.String(), Real: root.Real.String()})
+			all = append(all, process.Root{Path: dir.String(), Real: root.Real.String(),
+				ReadOnly: root.Grant == workspace.ReadOnly})
 		}
 	}
 	return all

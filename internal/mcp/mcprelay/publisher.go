@@ -306,7 +306,7 @@ func (p *Publisher) sendRoots(conn net.Conn) {
 	if named > 1 {
 		for _, r := range roots.Existing().All() {
 			for _, dir := range r.Dirs {
-				a.Roots = append(a.Roots, sessionRoot{dir.String(), r.Real.String()})
+				a.Roots = append(a.Roots, sessionRoot{dir.String(), r.Real.String(), r.Grant})
 			}
 		}
 	}

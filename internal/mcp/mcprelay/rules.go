@@ -71,7 +71,8 @@ func (r *relay) check(requests []json.RawMessage) error {
 		return nil
 	}
 	rules, invalid := permission.Permissions{Deny: session.Deny}.Rules()
-	if err = errors.Join(err, invalid); err != nil || rules.Deny == nil {
+	err = errors.Join(err, invalid)
+	if err != nil || rules.Deny == nil && session.ReadOnly == nil {
 		return err
 	}
 	if len(session.Folders) == 0 {
@@ -81,11 +82,13 @@ func (r *relay) check(requests []json.RawMessage) error {
 	if err != nil {
 		return err
 	}
+	roots = roots.ReadOnlyAt(session.ReadOnly)
 	w, err := workspace.Open(context.Background(), roots, workspace.Options{MaxRoots: roots.Len()})
 	if err != nil {
 		return err
 	}
 	defer w.Close()
+	rules.Deny = append(rules.Deny, permission.ReadOnlyRules(w)...)
 	for _, raw := range requests {
 		err := rules.Check(r.action(w, raw))
 		if _, asks := permission.Asks(err); err != nil && !asks {

@@ -27,6 +27,8 @@ type sessionContext struct {
 type sessionRoot struct {
 	Dir  string `json:"dir"`  // as the session names it
 	Real string `json:"real"` // where it led when the session was opened
+
+	Grant workspace.Grant `json:"grant,omitempty"`
 }
 
 // ErrEnded is returned by SessionRoots and SessionContext after the session has ended.
@@ -47,7 +49,7 @@ func SessionRoots(ctx context.Context, address, secret string) ([]workspace.Root
 		if err := errors.Join(dirErr, realErr); err != nil {
 			return nil, err
 		}
-		roots[i] = workspace.Root{Index: i, Dir: dir, Real: real}
+		roots[i] = workspace.Root{Index: i, Dir: dir, Real: real, Grant: f.Grant}
 	}
 	return roots, nil
 }
@@ -64,8 +66,10 @@ func SessionContext(ctx context.Context, address, secret string) (string, error)
 type Rules struct {
 	Ask  []string `json:"ask"`
 	Deny []string `json:"deny"`
-	// Folders are the real paths of the session's roots that exist.
-	Folders []string `json:"folders"`
+	// Folders are the real paths of the session's roots that exist. Those in ReadOnly may only be
+	// read.
+	Folders  []string `json:"folders"`
+	ReadOnly []string `json:"readOnly,omitempty"`
 }
 
 // SessionRules returns the rules of the session whose publisher is at address.

@@ -22,6 +22,8 @@ type Root struct {
 	Real workspace.Dir
 	// Dirs are the paths by which the workspace names it, in order.
 	Dirs []workspace.Dir
+	// Grant is what may be done in it. Servers are not told.
+	Grant workspace.Grant
 
 	granted fs.FileInfo
 }
@@ -46,7 +48,7 @@ func Take(w *workspace.Workspace) (Snapshot, error) {
 			return Snapshot{}, err
 		}
 		s.roots = append(s.roots, Root{URI: root.Real.URI(), Real: root.Real,
-			Dirs: []workspace.Dir{root.Dir}, granted: info.FileInfo})
+			Dirs: []workspace.Dir{root.Dir}, Grant: root.Grant, granted: info.FileInfo})
 	}
 	setNames(s.roots)
 	return s.Existing(), nil

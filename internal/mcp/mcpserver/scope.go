@@ -123,15 +123,18 @@ func (s *Server) openGranted(ctx context.Context) (*scope, error) {
 	if len(roots) == 0 {
 		return nil, errors.New("the session has no folders other than its working directory")
 	}
-	var dirs []string
+	var dirs, readOnly []string
 	for _, r := range roots {
 		dirs = append(dirs, r.Dir.String())
+		if r.Grant == workspace.ReadOnly {
+			readOnly = append(readOnly, r.Dir.String())
+		}
 	}
 	set, err := workspace.NewRoots(dirs[0], dirs[1:])
 	if err != nil {
 		return nil, err
 	}
-	sc, err := s.openConfigured(ctx, sourceSession, set)
+	sc, err := s.openConfigured(ctx, sourceSession, set.ReadOnlyAt(readOnly))
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/mcp/mcproots"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
+	"github.com/acp-agent/acp-agent/workspace"
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
@@ -151,10 +152,11 @@ type rootList struct {
 }
 
 type listedRoot struct {
-	Path string `json:"path"`
-	Real string `json:"real"`
-	URI  string `json:"uri"`
-	Name string `json:"name,omitempty"`
+	Path     string `json:"path"`
+	Real     string `json:"real"`
+	URI      string `json:"uri"`
+	Name     string `json:"name,omitempty"`
+	ReadOnly bool   `json:"read_only,omitempty"`
 }
 
 type leftOutRoot struct {
@@ -205,7 +207,8 @@ func (sc *scope) list() rootList {
 		case r.opened != nil && !listed[r.opened.Index]:
 			listed[r.opened.Index] = true
 			list.Roots = append(list.Roots, listedRoot{r.opened.Dir.String(),
-				r.opened.Real.String(), r.opened.Real.URI(), name})
+				r.opened.Real.String(), r.opened.Real.URI(), name,
+				r.opened.Grant == workspace.ReadOnly})
 		}
 	}
 	if len(list.Roots) == 0 && list.Note == "" {
@@ -227,6 +230,9 @@ func (l rootList) String() string {
 		b.WriteString(text.Printable(r.Path))
 		if r.Real != r.Path {
 			b.WriteString(" -> " + text.Printable(r.Real))
+		}
+		if r.ReadOnly {
+			b.WriteString(" [read-only]")
 		}
 		b.WriteByte('\n')
 	}

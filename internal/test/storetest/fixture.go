@@ -144,6 +144,7 @@ func get(t require.TestingT, s store, id string) sessionstore.Session {
 // requireKeys compares roots by spelling and order.
 func requireKeys(t require.TestingT, want, got sessionstore.Keys) {
 	require.Equal(t, want.Roots.String(), got.Roots.String())
+	require.Equal(t, want.Roots.ReadOnly(), got.Roots.ReadOnly())
 	require.Equal(t, want.Real, got.Real)
 }
 

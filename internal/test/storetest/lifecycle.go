@@ -8,12 +8,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 func lifecycleTests() []testCase {
 	return []testCase{
 		{"A19/a created session is found and listed", createdIsFound},
 		{"A15/roots keep their spelling and order", rootsComeBack},
+		{"A39/roots keep their grants", grantsComeBack},
 		{"a taken id is rejected", takenID},
 		{"keys without roots or real paths are rejected", invalidKeys},
 		{"A28/an unknown id is not found", unknownID},
@@ -64,6 +66,29 @@ func rootsComeBack(t *testing.T, s store) {
 	_, err := s.Create(t.Context(), sessionstore.NewSession{ID: "one", Agent: explore(), Keys: want})
 	require.NoError(t, err)
 	requireKeys(t, want, get(t, s, "one").Keys)
+}
+
+func grantsComeBack(t *testing.T, s store) {
+	want := keys(t, "app", "lib", "dep")
+	want.Roots = want.Roots.Granting(func(d workspace.Dir) workspace.Grant {
+		if d == want.Roots.At(0) || d == want.Roots.At(2) {
+			return workspace.ReadOnly
+		}
+		return workspace.ReadWrite
+	})
+	lease, err := s.Create(t.Context(), sessionstore.NewSession{ID: "one", Agent: explore(), Keys: want})
+	require.NoError(t, err)
+	requireKeys(t, want, get(t, s, "one").Keys)
+	page, err := s.List(t.Context(), sessionstore.Query{})
+	require.NoError(t, err)
+	requireKeys(t, want, page.Sessions[0].Keys)
+	_, err = s.Fork(t.Context(), "one", sessionstore.NewSession{ID: "two", Agent: explore(), Keys: want})
+	require.NoError(t, err)
+	requireKeys(t, want, get(t, s, "two").Keys)
+	next := keys(t, "app", "dep")
+	_, err = s.Activate(t.Context(), lease.ID, sessionstore.Activation{Keys: next})
+	require.NoError(t, err)
+	requireKeys(t, next, get(t, s, "one").Keys)
 }
 
 func takenID(t *testing.T, s store) {

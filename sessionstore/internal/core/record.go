@@ -24,19 +24,19 @@ func toListed(s sessionstore.Session) int64 {
 	return s.Listed.UnixMilli()
 }
 
-// keyTexts are the columns cwd, dirs, real_cwd and real_dirs of a session.
-type keyTexts [4]string
+// keyTexts are the columns cwd, dirs, real_cwd, real_dirs and read_only of a session.
+type keyTexts [5]string
 
-// keyColumns returns the columns of k, which must be valid, and then their hashes.
+// keyColumns returns the columns of k, which must be valid, and then the hashes of all but the last.
 func keyColumns(k sessionstore.Keys) (columns []any) {
 	texts := keyTexts{
 		k.Roots.Cwd().String(), listText(k.Roots.Additional().Strings()),
-		k.Real[0].String(), listText(pathsOf(k.Real[1:])),
+		k.Real[0].String(), listText(pathsOf(k.Real[1:])), listText(pathsOf(k.Roots.ReadOnly())),
 	}
 	for _, text := range texts {
 		columns = append(columns, text)
 	}
-	for _, text := range texts {
+	for _, text := range texts[:4] {
 		columns = append(columns, hashOf(text))
 	}
 	return columns
@@ -86,16 +86,20 @@ func (p parsedKeys) parse(texts keyTexts) (sessionstore.Keys, error) {
 
 // parseKeys is the inverse of [keyColumns].
 func parseKeys(texts keyTexts) (k sessionstore.Keys, err error) {
-	var dirs, real []string
+	var dirs, real, readOnly []string
 	if err := json.Unmarshal([]byte(texts[1]), &dirs); err != nil {
 		return k, err
 	}
 	if err := json.Unmarshal([]byte(texts[3]), &real); err != nil {
 		return k, err
 	}
+	if err := json.Unmarshal([]byte(texts[4]), &readOnly); err != nil {
+		return k, err
+	}
 	if k.Roots, err = workspace.NewRoots(texts[0], dirs); err != nil {
 		return k, err
 	}
+	k.Roots = k.Roots.ReadOnlyAt(readOnly)
 	for _, path := range append([]string{texts[2]}, real...) {
 		dir, err := workspace.ParseDir(path)
 		if err != nil {

@@ -28,6 +28,7 @@ CREATE TABLE sessions (
 	dirs           {text}  NOT NULL,
 	real_cwd       {text}  NOT NULL,
 	real_dirs      {text}  NOT NULL,
+	read_only      {text}  NOT NULL DEFAULT '[]', -- those of cwd and dirs that may only be read
 	cwd_hash       bigint  NOT NULL,
 	dirs_hash      bigint  NOT NULL,
 	real_cwd_hash  bigint  NOT NULL,

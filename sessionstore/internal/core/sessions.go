@@ -204,11 +204,11 @@ func (tx *transaction) insert(agent int64, n sessionstore.NewSession, updated in
 	args := append([]any{string(n.ID)}, keyColumns(n.Keys)...)
 	args = append(args, agent, r.title, updated, generation, []byte{}, int64(Unused))
 	if !tx.row([]any{new(int64)}, `
-		INSERT INTO sessions (owner, id, cwd, dirs, real_cwd, real_dirs, cwd_hash, dirs_hash,
-			real_cwd_hash, real_dirs_hash, agent, title, created, updated, key, generation, strand,
-			meta, listing)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $13, $14, $14, $14, $15,
-			$16)
+		INSERT INTO sessions (owner, id, cwd, dirs, real_cwd, real_dirs, read_only, cwd_hash,
+			dirs_hash, real_cwd_hash, real_dirs_hash, agent, title, created, updated, key,
+			generation, strand, meta, listing)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $14, $15, $15, $15,
+			$16, $17)
 		ON CONFLICT (owner, id) DO NOTHING RETURNING key`, args...) {
 		must(sessionstore.ErrExists)
 	}
@@ -222,8 +222,8 @@ func (tx *transaction) insert(agent int64, n sessionstore.NewSession, updated in
 // recordColumns are the columns of the sessions s that scanRecord reads. With a join of the agents
 // PostgreSQL would use an index of lists while it has no statistics.
 const recordColumns = `s.id, (SELECT kind FROM agents WHERE key = s.agent),
-	(SELECT profile FROM agents WHERE key = s.agent), cwd, dirs, real_cwd, real_dirs, title,
-	created, s.updated, generation, turns, archived, renamed, meta, listed`
+	(SELECT profile FROM agents WHERE key = s.agent), cwd, dirs, real_cwd, real_dirs,
+	read_only, title, created, s.updated, generation, turns, archived, renamed, meta, listed`
 
 // scanRecord reads a session, and further columns.
 func scanRecord(
@@ -236,8 +236,8 @@ func scanRecord(
 		meta             []byte
 	)
 	err = rows.Scan(append([]any{(*string)(&s.ID), &s.Agent.Kind, &s.Agent.Profile, &texts[0],
-		&texts[1], &texts[2], &texts[3], &s.Title, &created, &updated, &s.Generation, &s.Turns,
-		&s.Archived, &s.Renamed, &meta, &listed}, more...)...)
+		&texts[1], &texts[2], &texts[3], &texts[4], &s.Title, &created, &updated, &s.Generation,
+		&s.Turns, &s.Archived, &s.Renamed, &meta, &listed}, more...)...)
 	if err != nil {
 		return s, err
 	}
@@ -329,8 +329,9 @@ func (s *Store) Move(
 // setKeys stores new roots and a new generation, which it sets in r.
 func (tx *transaction) setKeys(r *row, k sessionstore.Keys) {
 	r.generation = tx.next()
-	tx.set(r.id, `cwd = $3, dirs = $4, real_cwd = $5, real_dirs = $6, cwd_hash = $7,
-		dirs_hash = $8, real_cwd_hash = $9, real_dirs_hash = $10, generation = $11`,
+	tx.set(r.id, `cwd = $3, dirs = $4, real_cwd = $5, real_dirs = $6, read_only = $7,
+		cwd_hash = $8, dirs_hash = $9, real_cwd_hash = $10, real_dirs_hash = $11,
+		generation = $12`,
 		append(keyColumns(k), r.generation)...)
 }
 

@@ -10,7 +10,7 @@ import (
 
 // Version is the version of the tables. Nothing was released yet, so there is no way from one
 // version to another.
-const Version = 21
+const Version = 22
 
 // VersionError reports tables of another version of the program.
 type VersionError struct{ Version int }

@@ -133,7 +133,9 @@ func (a *agent) cancel(session string) {
 func (a *agent) prompt(m message) {
 	var text string
 	for _, block := range m.Params.Prompt {
-		text += block.Text
+		if !strings.Contains(block.Text, "acp-agent-context") { // which is not of the user
+			text += block.Text
+		}
 	}
 	session, cancelled := m.Params.SessionID, make(chan struct{})
 	a.cancels[session] = cancelled

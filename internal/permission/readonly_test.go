@@ -1,0 +1,146 @@
+package permission
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/permission/consent"
+	"github.com/acp-agent/acp-agent/internal/worktree"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// readOnlyGround has a working directory, a root that may only be read, and links to it.
+func readOnlyGround(t *testing.T) (g ground, p *Permits) {
+	t.Helper()
+	g = newGround(t)
+	require.NoError(t, os.Symlink(g.other, filepath.Join(g.root, "tolib")))
+	require.NoError(t, os.Symlink(g.other+"/o.txt", filepath.Join(g.root, "toofile")))
+	roots := g.place.Workspace.Roots().Granting(func(dir workspace.Dir) workspace.Grant {
+		if dir.String() == g.other {
+			return workspace.ReadOnly
+		}
+		return workspace.ReadWrite
+	})
+	w, err := workspace.Open(t.Context(), roots, workspace.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, w.Close()) })
+	g.place.Workspace = w
+	return g, NewPermits(w, consent.NewStore(""), worktree.Origins{},
+		func(workspace.Dir) *Permissions { return nil })
+}
+
+// Commands that change something in a folder that may only be read are refused, those that may are
+// asked about, and those that read are not affected.
+//
+// Clause A39.
+func TestCommandsInReadOnlyFolders(t *testing.T) {
+	g, p := readOnlyGround(t)
+	for line, want := range map[string]Effect{
+		"rm ../lib/o.txt":                         Deny,
+		"rm -rf {other}":                          Deny,
+		"rm -rf ..":                               Deny,
+		"rm toofile ../lib/../lib/o.txt":          Deny,
+		"touch {other}/new":                       Deny,
+		"touch tolib/new":                         Deny,
+		"cd ../lib && touch new":                  Deny,
+		"cd tolib; rm o.txt":                      Deny,
+		"mkdir -p ../lib/a/b":                     Deny,
+		"mv ../lib/o.txt .":                       Deny,
+		"mv a.txt ../lib/":                        Deny,
+		"cp a.txt ../lib":                         Deny,
+		"cp -t ../lib a.txt":                      Deny,
+		"cp --target-directory=../lib a.txt":      Deny,
+		"install -m 644 a.txt {other}/a.txt":      Deny,
+		"rsync -a sub/ ../lib/":                   Deny,
+		"ln ../lib/o.txt mine":                    Deny,
+		"ln -s /etc/passwd ../lib/link":           Deny,
+		"echo x > ../lib/o.txt":                   Deny,
+		"echo x >>../lib/o.txt":                   Deny,
+		"echo x >| ../lib/new":                    Deny,
+		"ls 2>../lib/log":                         Deny,
+		"ls &> tolib/log":                         Deny,
+		"sh -c 'echo x > ../lib/o.txt'":           Deny,
+		"bash -lc \"rm '../lib/o.txt'\"":          Deny,
+		"echo x | tee -a ../lib/o.txt":            Deny,
+		"sudo rm ../lib/o.txt":                    Deny,
+		"env A=b rm ../lib/o.txt":                 Deny,
+		"/bin/rm ../LIB/O.TXT":                    Ask, // on a disk with case, it is another file
+		"dd if=/dev/zero of=../lib/o.txt":         Deny,
+		"truncate -s0 ../lib/o.txt":               Deny,
+		"chmod 777 ../lib/o.txt":                  Deny,
+		"sed -i s/a/b/ ../lib/o.txt":              Deny,
+		"perl -pi -e s/a/b/ ../lib/o.txt":         Deny,
+		"sort -o ../lib/o.txt a.txt":              Deny,
+		"find ../lib -name '*.txt' -delete":       Deny,
+		"find ../lib -exec rm {} +":               Deny,
+		"git -C ../lib commit -am x":              Deny,
+		"cd ../lib && git reset --hard":           Deny,
+		"git worktree add ../lib/tree":            Deny,
+		"rm ../lib/*.txt":                         Deny,
+		"rm {other}/{o,p}.txt":                    Deny,
+		"python3 -c \"open('../lib/o.txt','w')\"": Ask,
+		"make -C ../lib":                          Ask,
+		"cd ../lib && go test ./...":              Ask,
+		"cat ../lib/o.txt":                        "",
+		"cat ../lib/o.txt | head -3 > out.txt":    "",
+		"cd ../lib && ls && grep -rn x .":         "",
+		"cp ../lib/o.txt sub/":                    Ask,
+		"grep rm ../lib/o.txt":                    "",
+		"diff a.txt ../lib/o.txt":                 "",
+		"rm a.txt":                                "",
+		"make":                                    "",
+	} {
+		a, _ := Command(g.place.Workspace, g.expand(line), g.root)
+		err := p.Check(a)
+		got := Effect("")
+		if refused, is := err.(*RuleError); is {
+			got = refused.Effect
+			require.ErrorContains(t, err, "the folder "+g.other+" may only be read", line)
+		}
+		if want == Ask && line[:4] == "/bin" {
+			require.Contains(t, []Effect{Ask, Deny, ""}, got, line)
+			continue
+		}
+		require.Equal(t, want, got, line)
+	}
+	// A command that runs in the folder, and names nothing.
+	for line, want := range map[string]Effect{"touch new": Deny, "git commit -m x": Deny, "make": Ask, "ls": ""} {
+		a, _ := Command(g.place.Workspace, line, g.other)
+		got := Effect("")
+		if refused, is := p.Check(a).(*RuleError); is {
+			got = refused.Effect
+		}
+		require.Equal(t, want, got, line)
+	}
+}
+
+// Edits in such a folder are denied whatever the user's rules allow, and what reads is allowed as
+// elsewhere.
+//
+// Clause A39.
+func TestEditsInReadOnlyFolders(t *testing.T) {
+	g, _ := readOnlyGround(t)
+	p := NewPermits(g.place.Workspace, consent.NewStore(""), worktree.Origins{},
+		func(workspace.Dir) *Permissions { return &Permissions{Allow: []string{"edit", "read", "tool db.*"}} })
+	decide := func(a Action) Effect {
+		v, err := p.Decide(g.place.Workspace, a)
+		require.NoError(t, err)
+		return v.Effect
+	}
+	for name, want := range map[string]Effect{
+		"{root}/a.txt": Allow, "{other}/o.txt": Deny, "{other}/new": Deny, "{root}/tolib/new": Deny,
+		"{root}/toofile": Deny, "{root}/../lib/o.txt": Deny,
+	} {
+		require.Equal(t, want, decide(g.place.Access(Edit, g.expand(name))), name)
+	}
+	require.Equal(t, Allow, decide(g.place.Access(Read, g.expand("{other}/o.txt"))))
+	call := func(tool, arguments string) Action {
+		return ToolCall(g.place.Workspace, Action{Server: "db", Tool: tool, Config: "1"}, []byte(g.expand(arguments)))
+	}
+	require.Equal(t, Allow, decide(call("x", `{"path":"{root}/a.txt"}`)))
+	require.Equal(t, Ask, decide(call("x", `{"path":"{other}/o.txt"}`)))
+	require.Equal(t, Deny, decide(call("x", `{"command":"rm {other}/o.txt"}`)))
+}

@@ -1,0 +1,183 @@
+package permission
+
+import (
+	"cmp"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/acp-agent/acp-agent/internal/permission/commandline"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// readOnlyRule denies changes in a root that may only be read, for everybody. It asks about commands
+// and tools that name something in it and are not known to read only. Users write no such rule: the
+// grant of the root is one.
+type readOnlyRule struct {
+	root  workspace.Root
+	roots []workspace.Root // of the session
+}
+
+// ReadOnlyRules returns the rules that keep the roots of w as they are that may only be read.
+func ReadOnlyRules(w *workspace.Workspace) (deny []Rule) {
+	roots := w.Opened()
+	for _, root := range roots {
+		if root.Grant == workspace.ReadOnly {
+			deny = append(deny, Rule{verb: Edit, matcher: readOnlyRule{root, roots}})
+		}
+	}
+	return deny
+}
+
+// String returns the rule that says the same, but for roots in the root.
+func (r readOnlyRule) String() string { return "outside " + r.root.Real.String() }
+
+func (r Rule) isGrant() bool {
+	_, is := r.matcher.(readOnlyRule)
+	return is
+}
+
+func (r readOnlyRule) allows(Action) bool { return false }
+
+func (r readOnlyRule) touches(a Action) bool {
+	if a.Verb == Edit {
+		return slices.ContainsFunc(a.Files, r.has)
+	}
+	return slices.ContainsFunc(a.said, func(s saying) bool {
+		return slices.ContainsFunc(s.commands(), func(words []string) bool { return r.changes(a, words) }) ||
+			r.names(a, redirected(s.text, maxNested))
+	})
+}
+
+func (r readOnlyRule) mayTouch(a Action) bool {
+	named := slices.ContainsFunc(a.Files, r.has) || slices.ContainsFunc(a.Passed.Files, r.has) ||
+		a.Root == r.root.Real.String()
+	return named && !a.ReadOnly && (a.Verb == Tool || a.Verb == Run && !a.readsOnly()) ||
+		named && a.Verb == ""
+}
+
+// has reports whether a file is in the root, and in no root in it.
+func (r readOnlyRule) has(f File) bool {
+	real, err := workspace.ParseDir(cmp.Or(f.Real, filepath.Clean(f.Path)))
+	if err != nil {
+		return false
+	}
+	for _, at := range []workspace.Dir{real, {}} {
+		if at.IsZero() { // a disk may take other spellings for the same
+			at, err = workspace.ParseDir(fold(real.String()))
+		}
+		deepest := workspace.Root{}
+		for _, root := range r.roots {
+			top := root.Real
+			if at != real {
+				top, _ = workspace.ParseDir(fold(top.String()))
+			}
+			if err == nil && top.Contains(at) && len(root.Real.String()) > len(deepest.Real.String()) {
+				deepest = root
+			}
+		}
+		if deepest.Real == r.root.Real {
+			return true
+		}
+	}
+	return false
+}
+
+// names reports whether one of some words of a command names something in the root, or a folder that
+// has it.
+func (r readOnlyRule) names(a Action, words []string) bool {
+	return slices.ContainsFunc(slices.Concat(a.Files, a.Passed.Files), func(f File) bool {
+		above := f.Real != "" && isBelow(f.Real, r.root.Real.String())
+		return slices.Contains(words, f.Word) && f.Word != "" && (above || r.has(f))
+	})
+}
+
+// Programs that change the files that their words name: all of them, or the last.
+const (
+	changing = " chattr chgrp chmod chown dd ed ex ln mkdir mkfifo mknod mv patch rm rmdir setfacl " +
+		"setfattr shred tee touch truncate unlink "
+	copying = " cp install rsync scp "
+	reading = " [ basename cat cd cmp comm cut diff dirname du echo egrep fgrep file grep head less ls " +
+		"nl od printf pwd readlink realpath rg stat strings tac tail test tr true uniq wc xxd "
+	starting = " command doas env exec nice nohup sudo time xargs "
+	gitReads = " blame cat-file describe diff grep log ls-files ls-tree reflog rev-list rev-parse " +
+		"shortlog show status "
+)
+
+// changes reports whether the words of a command change something in the root.
+func (r readOnlyRule) changes(a Action, words []string) bool {
+	program, words := programOf(words)
+	is := func(names string) bool { return strings.Contains(names, " "+program+" ") }
+	isOption := func(prefixes ...string) bool {
+		return slices.ContainsFunc(words, func(word string) bool {
+			return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(word, p) })
+		})
+	}
+	switch {
+	case program == "git":
+		here := a.Root == r.root.Real.String()
+		return !slices.ContainsFunc(words, func(word string) bool {
+			return strings.Contains(gitReads, " "+word+" ")
+		}) && (here || r.names(a, words))
+	case program == "find":
+		return isOption("-delete", "-exec", "-ok", "-fprint", "-fls") && r.names(a, words)
+	case program == "sed" || program == "perl" || program == "sort":
+		return isOption("-i", "--in-place", "-pi", "-o", "--output") && r.names(a, words)
+	case is(copying) && !isOption("-t", "--target"):
+		return len(words) > 0 && r.names(a, words[len(words)-1:])
+	}
+	return (is(changing) || is(copying)) && r.names(a, words)
+}
+
+// readsOnly reports whether a line is commands that only read what their words name.
+func (a Action) readsOnly() bool {
+	if a.Known != nil && a.Known[0] != "find" && a.Reads != nil {
+		return true
+	}
+	for _, command := range splitCommands(a.Line) {
+		program, rest := programOf(command)
+		known := strings.Contains(reading, " "+program+" ") || a.Known != nil && program == "git" ||
+			a.Known != nil && (program == "find" || program == "sed" || program == "sort")
+		if !known || program != path.Base(command[0]) || slices.ContainsFunc(rest, func(word string) bool {
+			return strings.ContainsAny(word, "$`")
+		}) {
+			return false
+		}
+	}
+	return a.Line != ""
+}
+
+// programOf returns the name of the program that a command runs, and the words behind it.
+func programOf(words []string) (program string, rest []string) {
+	for i, word := range words {
+		program = strings.ToLower(strings.TrimSuffix(path.Base(filepath.ToSlash(word)), ".exe"))
+		if !strings.Contains(word, "=") && !strings.HasPrefix(word, "-") &&
+			!strings.Contains(starting, " "+program+" ") {
+			return program, words[i+1:]
+		}
+	}
+	return "", nil
+}
+
+// redirected returns the words in a line, and in its words, into which a shell writes.
+func redirected(line string, depth int) (words []string) {
+	if depth == 0 || !strings.Contains(line, ">") {
+		return nil
+	}
+	tokens, _ := commandline.Split(line)
+	into := false
+	for _, t := range tokens {
+		switch {
+		case t.Kind == commandline.Operator:
+			into = t.Text == ">" || into && (t.Text == "|" || t.Text == "&")
+			continue
+		case into:
+			words = append(words, t.Text)
+		case t.Text != line:
+			words = append(words, redirected(t.Text, depth-1)...)
+		}
+		into = false
+	}
+	return words
+}

@@ -1,0 +1,124 @@
+//go:build unix
+
+package interop
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/conform/rawrpc"
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
+	"github.com/acp-agent/acp-agent/internal/test/interop/pipes"
+	"github.com/acp-agent/acp-agent/internal/test/interop/program"
+	"github.com/acp-agent/acp-agent/internal/test/logtest"
+)
+
+// A folder that the user declared to be read only stays so in every session: whatever a client names or
+// leaves out, after a load, a resume and a fork, for the agent's files and terminals.
+//
+// Clause A39.
+func TestReadOnlyFolderStaysSo(t *testing.T) {
+	app, dep := folder(t, "f", "of app"), folder(t, "f", "of dep", "sub/f", "of dep")
+	alias := filepath.Join(folder(t), "alias")
+	require.NoError(t, os.Symlink(dep, alias))
+	before := dirtest.Planted(t, dep)
+	config := filepath.Join(folder(t), "config.json")
+	require.NoError(t, os.WriteFile(config, []byte(fmt.Sprintf(
+		`{"workspaces": [{"cwd": %q, "directories": [{"path": %q, "readOnly": true}]}]}`, app, dep)), 0o600))
+	state := filepath.Join(folder(t), "state")
+	a := startIn(t, state, append([]string{"--config", config}, behind()...)...)
+	a.call("initialize", map[string]any{"protocolVersion": 1, "clientCapabilities": map[string]any{
+		"fs": map[string]any{"readTextFile": true, "writeTextFile": true}, "terminal": true}}, nil)
+	refused := func(session string) {
+		t.Helper()
+		for _, path := range []string{dep + "/f", dep + "/new", alias + "/f", app + "/../" + filepath.Base(dep) + "/f"} {
+			from := len(a.Messages())
+			a.prompt(session, `ask fs/write_text_file {"content":"x","path":`+quoted(path)+`}`)
+			said := a.updates(from, session)
+			require.Regexp(t, "may only be read|outside", said, path)
+			require.NotContains(t, said, "unsupported")
+		}
+		from := len(a.Messages())
+		a.prompt(session, `ask terminal/create {"command":"touch","args":[`+quoted(dep+"/new")+`]}`)
+		require.Contains(t, a.updates(from, session), "may only be read")
+		for _, m := range a.Messages()[from:] {
+			require.NotContains(t, []string{"fs/write_text_file", "terminal/create"}, m.Method)
+		}
+		require.Contains(t, a.shown(session), "read-only")
+	}
+	omitted := a.open(app)
+	refused(omitted)
+
+	for _, named := range [][]string{{dep}, {alias}, {dep, alias}, {dep + "/sub", dep}} {
+		refused(a.open(app, named...))
+	}
+	params := func(cwd string, dirs ...string) map[string]any {
+		p := map[string]any{"sessionId": omitted, "cwd": cwd, "mcpServers": []any{}}
+		if dirs != nil {
+			p["additionalDirectories"] = dirs
+		}
+		return p
+	}
+	a.call("session/resume", params(app, dep), nil)
+	refused(omitted)
+	// Nothing declares it any more, but the session has been told.
+	a.leave()
+	a = startIn(t, state, behind()...)
+	a.call("initialize", map[string]any{"protocolVersion": 1, "clientCapabilities": map[string]any{
+		"fs": map[string]any{"readTextFile": true, "writeTextFile": true}, "terminal": true}}, nil)
+	a.call("session/load", params(app, dep), nil)
+	refused(omitted)
+	for _, p := range []map[string]any{params(app, dep), params(dep, app), params(dep+"/sub", alias)} {
+		var fork struct{ SessionID string }
+		a.call("session/fork", p, &fork)
+		from := len(a.Messages())
+		a.prompt(fork.SessionID, `ask fs/write_text_file {"content":"x","path":`+quoted(dep+"/sub/f")+`}`)
+		require.Contains(t, a.updates(from, fork.SessionID), "may only be read")
+	}
+	require.Equal(t, before, dirtest.Planted(t, dep))
+}
+
+// Our own tools refuse, too, in a session and over MCP, and say why.
+//
+// Clause A39.
+func TestToolsOfReadOnlyFolders(t *testing.T) {
+	app, dep := folder(t, "f", "of app"), folder(t, "f", "of dep")
+	require.NoError(t, os.Symlink(dep, filepath.Join(app, "to-dep")))
+	before := dirtest.Planted(t, dep)
+	server, err := pipes.Start(pipes.Options{Stderr: &logtest.Text{},
+		Command: []string{program.Path(), "mcp", "--dir", app, "--read-dir", dep}})
+	require.NoError(t, err)
+	call := func(method string, params any) rawrpc.Message {
+		t.Helper()
+		m, err := server.Call(within(t), method, params)
+		require.NoError(t, err)
+		return m
+	}
+	call("initialize", map[string]any{"protocolVersion": "2025-11-25", "capabilities": map[string]any{},
+		"clientInfo": map[string]any{"name": "t", "version": "1"}})
+	require.NoError(t, server.Send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`))
+	for tool, arguments := range map[string]map[string]any{
+		"write_file":       {"path": dep + "/f", "content": "x"},
+		"edit_file":        {"path": "to-dep/f", "edits": []any{map[string]any{"oldText": "of dep", "newText": "x"}}},
+		"create_directory": {"path": dep + "/new"},
+		"delete_file":      {"path": dep + "/f"},
+		"move_file":        {"source": dep + "/f", "destination": "f2"},
+	} {
+		m := call("tools/call", map[string]any{"name": tool, "arguments": arguments})
+		require.Nil(t, m.Error, tool)
+		require.Contains(t, string(m.Result), "may only be read", tool)
+	}
+	m := call("tools/call", map[string]any{"name": "move_file",
+		"arguments": map[string]any{"source": "f", "destination": dep + "/f2"}})
+	require.Contains(t, string(m.Result), "may only be read")
+	m = call("tools/call", map[string]any{"name": "list_roots", "arguments": map[string]any{}})
+	require.Contains(t, string(m.Result), "[read-only]")
+	require.Equal(t, before, dirtest.Planted(t, dep))
+	require.NoError(t, server.CloseInput())
+	_, err = server.Wait(within(t))
+	require.NoError(t, err)
+}
