@@ -131,11 +131,16 @@ func (a *agent) cancel(session string) {
 
 // prompt plays a script in a new goroutine.
 func (a *agent) prompt(m message) {
-	var text string
+	var text, told string
 	for _, block := range m.Params.Prompt {
-		if !strings.Contains(block.Text, "acp-agent-context") { // which is not of the user
+		if strings.Contains(block.Text, "acp-agent-context") {
+			told += block.Text
+		} else {
 			text += block.Text
 		}
+	}
+	if !strings.HasPrefix(text, "ask ") { // whose params end the text
+		text += told
 	}
 	session, cancelled := m.Params.SessionID, make(chan struct{})
 	a.cancels[session] = cancelled
