@@ -28,7 +28,9 @@ import (
 type panicking struct {
 	scripted
 	opening, prompting, calling, cancelling, closing atomic.Bool
-	seen                                             *workspace.Workspace
+
+	seen      *workspace.Workspace
+	cancelled chan struct{} // has a value for each Cancel that panics
 }
 
 func (r *panicking) Open(
@@ -52,7 +54,14 @@ func (s *panickingSession) Prompt(
 	if s.runtime.prompting.Load() {
 		panic("in Prompt")
 	}
-	return s.Session.Prompt(ctx, params, u)
+	work := s.Session.Prompt(ctx, params, u)
+	return func() (backend.Raw, error) {
+		result, err := work()
+		if ctx.Err() != nil && s.runtime.cancelling.Load() {
+			<-s.runtime.cancelled // a turn that is over is not cancelled
+		}
+		return result, err
+	}
 }
 
 func (s *panickingSession) Call(
@@ -66,6 +75,7 @@ func (s *panickingSession) Call(
 
 func (s *panickingSession) Cancel(params backend.Raw) {
 	if s.runtime.cancelling.Load() {
+		s.runtime.cancelled <- struct{}{}
 		panic("in Cancel")
 	}
 	s.Session.Cancel(params)
@@ -127,7 +137,7 @@ func TestPanics(t *testing.T) {
 //
 // Clause W8.
 func TestPanicOutsideRequest(t *testing.T) {
-	r, log := &panicking{}, &logtest.Text{}
+	r, log := &panicking{cancelled: make(chan struct{}, 2)}, &logtest.Text{}
 	c := connect(t, acp.Options{Backend: using(r), Logger: log.Logger(slog.LevelDebug)})
 	c.initialize()
 	a := folder(t)
