@@ -103,6 +103,32 @@ async function conversation() {
   await check("conversation");
 }
 
+// Fields can be seen, flags stay whole, and a phone's keyboard opens only when a field is touched.
+async function fields() {
+  for (const scheme of ["light", "dark"]) {
+    await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
+    const contrast = await page.$eval(".composer textarea", (field) => {
+      const light = (color) => color.match(/[\d.]+/g).slice(0, 3).map((c) => (c /= 255) <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
+        .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0.05);
+      let below = field.parentElement;
+      while (getComputedStyle(below).backgroundColor === "rgba(0, 0, 0, 0)") below = below.parentElement;
+      let framed = field;
+      while (parseFloat(getComputedStyle(framed).borderTopWidth) === 0) framed = framed.parentElement;
+      const both = [light(getComputedStyle(framed).borderTopColor), light(getComputedStyle(below).backgroundColor)];
+      return Math.max(...both) / Math.min(...both);
+    });
+    assert.ok(contrast >= 3, `${scheme}: the border of the composer has a contrast of ${contrast}`);
+  }
+  const words = await page.$$eval(".word", (all) => all.map((e) => [e.textContent, getComputedStyle(e).display]));
+  assert.ok(words.some(([word]) => /^--?\w/.test(word)) && words.every(([, display]) => display === "inline-block"), JSON.stringify(words));
+  const phone = await browser.newPage();
+  await phone.emulate({ viewport: { width: 390, height: 844, isMobile: true, hasTouch: true }, userAgent: await browser.userAgent() });
+  await phone.goto(new URL("/", page.url()).href);
+  await phone.waitForSelector(".results li");
+  assert.equal(await phone.evaluate(() => document.activeElement.matches("input, textarea")), false, "a phone's keyboard covers the list");
+  await phone.close();
+}
+
 // A turn that fails says so, and can be sent again, also after a reload.
 async function failure() {
   await go("#/");
@@ -159,7 +185,7 @@ async function slow() {
   const late = (request) => setTimeout(() => request.continue(), request.url().includes("/api/") ? 1500 : 0);
   page.on("request", late);
   await go("#/session/rich");
-  await page.waitForSelector(".skeleton", { timeout: 300 });
+  await page.waitForSelector(".skeleton");
   await appears("h1", "Rich");
   page.off("request", late);
   await page.setRequestInterception(false);
@@ -180,7 +206,7 @@ async function nothing() {
 }
 
 try {
-  for (const step of [questions, sessions, conversation, failure, working, slow, nothing]) {
+  for (const step of [questions, sessions, conversation, fields, failure, working, slow, nothing]) {
     const begin = Date.now();
     await step();
     console.log(step.name, Date.now() - begin, "ms");
