@@ -175,8 +175,7 @@ func (r *Repository) status(ctx context.Context) (s Status, err error) {
 	if err != nil {
 		return s, err
 	}
-	changed, err := g.output(ctx, "status", "--porcelain", "-z", "--no-renames",
-		"--untracked-files=all", "--ignore-submodules=dirty")
+	changed, err := g.changes(ctx, "dirty")
 	if err != nil {
 		return s, err
 	}

@@ -87,10 +87,16 @@ func (c *commit) check(ctx context.Context) (changed bool, err error) {
 		return false, err
 	}
 	c.own, c.git = own, git{dir: c.Path}
-	said, err := g.output(ctx, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all",
-		"--ignore-submodules=dirty")
+	said, err := c.git.changes(ctx, "dirty")
 	if err != nil || said == "" {
 		return false, err
+	}
+	conflicts, err := g.output(ctx, "ls-files", "--unmerged", "-z")
+	if err != nil {
+		return false, err
+	}
+	if conflicts != "" {
+		return false, errors.New("it has conflicts: resolve them first")
 	}
 	if name := underWay(own); name != "" {
 		return false, fmt.Errorf("git is in the middle of something there (%s): end it first", name)

@@ -2,6 +2,7 @@ package worktree_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -81,6 +82,26 @@ func TestCommitIsAllOrNothing(t *testing.T) {
 			require.Empty(t, heads)
 		})
 	}
+}
+
+// What conflicts, after stash pop for example, is not committed with its marks.
+func TestCommitRefusesConflicts(t *testing.T) {
+	s := newStage(t)
+	set := s.make("task", s.repository("app"), s.repository("lib"))
+	for _, r := range set.Repositories {
+		s.write(filepath.Join(r.Path, "new.txt"), "x\n")
+	}
+	path := set.Repositories[1].Path
+	s.write(filepath.Join(path, "file.txt"), "stashed\n")
+	s.git(path, "stash")
+	s.write(filepath.Join(path, "file.txt"), "committed\n")
+	s.git(path, "commit", "-qam", "other")
+	cmd := exec.CommandContext(t.Context(), "git", "-C", path, "stash", "pop")
+	require.Error(t, cmd.Run())
+	made, err := set.Commit(t.Context(), "Work")
+	require.ErrorContains(t, err, "nothing was committed: "+path+": it has conflicts")
+	require.Empty(t, made)
+	require.Equal(t, "?? new.txt", s.git(set.Repositories[0].Path, "status", "--porcelain"))
 }
 
 // An error after the first commit says which were made, and how to go back.

@@ -247,8 +247,7 @@ func (r *Repository) checkHidden(ctx context.Context, g git, _ string) error {
 
 // checkChanges checks that everything is committed.
 func (r *Repository) checkChanges(ctx context.Context, g git, _ string) error {
-	changes, err := g.output(ctx, "status", "--porcelain", "-z", "--no-renames",
-		"--untracked-files=all", "--ignore-submodules=none")
+	changes, err := g.changes(ctx, "none")
 	if err != nil {
 		return err
 	}
