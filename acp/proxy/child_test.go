@@ -143,9 +143,9 @@ func TestGarbageOnStdout(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, `turn update {"update":{"n":"good"}}`, b.client.next())
 	require.NoError(t, b.backend.Close(t.Context()))
-	require.Contains(t, log.String(), `msg="the agent wrote a line to stdout that is no message" `+
+	require.Contains(t, log.String(), `msg="the agent wrote a line to stdout that is not a message" `+
 		`child=scripted line="Welcome to the `)
-	require.Equal(t, 5, log.Count("is no message"))
+	require.Equal(t, 5, log.Count("is not a message"))
 	require.Contains(t, log.String(),
 		`msg="the agent wrote lines to stdout that are no messages" child=scripted lines=24`)
 }

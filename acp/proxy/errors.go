@@ -18,7 +18,7 @@ type endedError struct {
 	Name      string   // as in the log
 	Exit      error    // a *process.ExitError, nil for status 0
 	Stderr    []string // its last lines, nil if unknown
-	Stray     *string  // the first line of its output that is no message, nil for none
+	Stray     *string  // the first line of its output that is not a message, nil for none
 	Reason    error    // why we ended it, nil if it ended by itself
 	InSession bool     // the request names a session
 }
@@ -45,7 +45,7 @@ func (e *endedError) Error() string {
 	case e.Stderr != nil:
 		did := "wrote nothing to its stderr"
 		if e.Stray != nil {
-			did = fmt.Sprintf("printed %q, which is no message of ACP", *e.Stray)
+			did = fmt.Sprintf("printed %q, which is not an ACP message", *e.Stray)
 		}
 		advice = "it " + did + ". Many agents speak ACP only with an argument, such as opencode acp; " +
 			"run its command in a terminal to see what it prints"

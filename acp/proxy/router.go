@@ -68,7 +68,7 @@ func (c *child) accept(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 // maxStray limits how many lines of a child that are no messages are logged with their text.
 const maxStray = 5
 
-// reportInvalid logs a line that is no message. An update that is too long is told the user.
+// reportInvalid logs a line that is not a message. It tells the user about an update that is too long.
 func (c *child) reportInvalid(ctx context.Context, line []byte, tooLong bool) {
 	if tooLong {
 		c.reportTooLong(ctx, line)
@@ -77,7 +77,7 @@ func (c *child) reportInvalid(ctx context.Context, line []byte, tooLong bool) {
 	said := text.Line(text.Plain(c.secrets.Text(string(line))), maxTitle)
 	c.firstStray.CompareAndSwap(nil, &said)
 	if c.stray.Add(1) <= maxStray {
-		c.log.Warn("the agent wrote a line to stdout that is no message", "line", said)
+		c.log.Warn("the agent wrote a line to stdout that is not a message", "line", said)
 	}
 }
 
