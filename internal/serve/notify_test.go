@@ -10,11 +10,13 @@ import (
 	"testing"
 	"time"
 
+	sdk "github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/test/needs"
+	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -129,6 +131,16 @@ func TestTheNotifyCommandIsTold(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, map[string]any{"event": "device_paired", "user": "ana", "title": "phone",
 		"device": list[len(list)-1].ID, "role": "watch"}, told("device_paired"))
+}
+
+// The end of a turn is news however late the observer learns that its prompt was answered.
+func TestShortTurnIsNews(t *testing.T) {
+	n := newNotifier(Options{Notify: &process.Command{Path: "sh"}})
+	n.observe("ana", acp.TurnEvent{Session: "s", Running: true})
+	n.observe("ana", acp.TurnEvent{Session: "s", StopReason: sdk.StopReasonEndTurn})
+	n.observe("ana", acp.RequestEvent{Method: protocol.SessionPrompt, Session: "s"})
+	n.now = func() time.Time { return time.Now().Add(time.Hour) }
+	require.Len(t, n.due(1), 1)
 }
 
 // A command that fails, or does not end, is said and ended, without what it has printed.
