@@ -352,12 +352,15 @@ func endByActivation(t *testing.T, s store) {
 	require.Equal(t, ended, get(t, s, "one").Updated, "no turn was open")
 }
 
-// advanceClock waits until the store's clock is later than a session's last activity, unless it
-// does not advance. It returns a check that a time is not earlier.
+// advanceClock waits until the store's clock is later than a session's last activity. A clock that
+// shows the same to a session created 100 milliseconds later does not advance. It returns a check
+// that a time is not earlier.
 func advanceClock(t *testing.T, s store, id string) (isNew func(time.Time)) {
 	t.Helper()
 	before := get(t, s, id).Updated
-	for wait := time.Now().Add(100 * time.Millisecond); time.Now().Before(wait); {
+	started := time.Now()
+	for stopped := false; !stopped; {
+		stopped = time.Since(started) > 100*time.Millisecond
 		create(t, s, "clock of "+id)
 		shown := get(t, s, "clock of "+id).Updated
 		require.NoError(t, s.Delete(t.Context(), sessionstore.ID("clock of "+id)))
