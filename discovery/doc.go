@@ -28,17 +28,4 @@
 // The package does not use [workspace.Workspace.Walk], which visits a whole tree in parallel. A
 // root can hold hundreds of thousands of files, while the table names a few directories, most of
 // them hidden; and this package follows links to skills and commands.
-//
-// # Where to find things
-//
-//   - convention.go: what a row of the table says; table.go: the rows; scan.go: going through the
-//     roots; nested.go: the directories between a root and a path; owner.go: whose they are;
-//     plugins.go: what manifests name; limits.go
-//   - artifact.go, catalog.go: what was found; conflicts.go: which of several artifacts is active
-//   - instructions.go, imports.go: a file of instructions, and what it imports; assemble.go: all of
-//     them as a text; mentions.go: those below the roots, mentioned when they matter
-//   - skills.go, skill_list.go, commands.go: a skill or command; arguments.go: what is typed after
-//     it
-//   - servers.go: MCP servers; workspacefiles.go: files that list folders
-//   - text.go, frontmatter.go, json.go, toml.go: the formats of files
 package discovery

@@ -13,33 +13,11 @@
 //
 // # Where to find things
 //
-//	model.go, session.go   the backend and its sessions
-//	commands.go            slash commands
-//	undo.go                /undo
-//	shares.go              how much of the model's context its instructions and tools may have
-//	turn.go                the loop of a turn: send a request, run its tool calls, repeat
-//	answer.go              shows an answer while it arrives, and what it has used
-//	failures.go            what the user is told when a request fails, and fallbacks
-//	tools.go               which tools the model has, and which calls run together
-//	call.go                how a tool call is run and shown
-//	loops.go               calls that the model makes again and again
-//	unread.go              calls and thoughts that the server has left in the text
-//	draft.go               tool calls that the model is still writing
-//	permission.go          which changes ask the user first
-//	file_tools.go          the tools on files
-//	open_files.go          files that the client has open, with changes that are not saved
-//	server_tools.go        the tools of the session's MCP servers
-//	server_resources.go    the tool that reads their resources
-//	run_command.go         the tool that runs commands, in terminals of a client that offers them
-//	run_child.go           commands as children of this process
-//	plan.go                the tool that shows a plan
-//	settings.go            mode, model and thought level of a session
-//	system.go, system.md   the system prompt
-//	prompt.go              from the user's prompt to a message for the model
-//	conversation.go        what the model knows, restored from the stored history
-//	rejected.go            leaves out what the model's server does not accept
-//	compact.go             shortens a conversation that is too long, with summary.md
-//	sampling.go            answers of the model to requests of the session's MCP servers
+// turn.go is the loop of a turn: send a request, run its tool calls, repeat. call.go runs and shows
+// one call, and the file of each tool has its name. conversation.go restores what the model knows
+// from the stored history, compact.go shortens it, and rejected.go leaves out what the model's
+// server does not accept. shares.go says how much of the model's context its instructions and tools
+// may have. unread.go finds calls and thoughts that the server has left in the text.
 //
 // # Who asks
 //

@@ -86,31 +86,11 @@
 //
 // # Where to find things
 //
-//	proxy.go, options.go      the backend and its options
-//	profiles                  what is known about each agent: a package of its own
-//	session.go                one activation of a session; prompt.go runs its turns
-//	session_open.go           which ways to open a session are tried; session_create.go,
-//	                            session_reopen.go and session_params.go are the requests
-//	state.go                  what is stored with a session
-//	pool.go                   connections that share a proxy
-//	children.go               which process serves a session
-//	child.go                  one running agent; child_use.go says how long it lives
-//	peer.go                   what a child talks to: a process, or what may take its place, such as
-//	                            a successor in a proxy chain
-//	childsession.go           a session in a process; settings.go restores its modes and options
-//	subagents.go              sessions that the agent starts itself
-//	undeclared.go             what the agent is not told that the client understands
-//	router.go, updates.go     what a child sends; pairs.go joins
-//	                            characters that it cuts in two, and
-//	                            ownfiles.go serves files in its own directories
-//	foreign.go                a child's own sessions, for session/list
-//	sandbox.go                the roots that a child in the sandbox is restricted to; denied.go
-//	                            explains what it was denied, terminals.go restricts the commands in
-//	                            the client's terminals, and logins.go the commands to sign in
-//	errors.go                 what the client is told of the child's errors
-//
-// The ways in which a child learns about roots are in roots.go (the protocol and flags), context.go
-// (prompts; with context_texts.go for the texts, context_block.go for the marks, package handoff for
-// the conversation so far), commands.go and prompt_command.go (slash commands), tool_server.go and
-// relays.go (MCP servers). A child process is started in peer.go, with package process.
+// session_open.go decides which ways to open a session are tried; session_create.go and
+// session_reopen.go make the requests. children.go decides which process serves a session, child.go
+// is one running process, peer.go what it may be instead, and childsession.go a session in it.
+// router.go takes what a child sends; pairs.go joins characters that it cuts in two. A child learns
+// about roots in roots.go (the protocol and flags), context.go (prompts), commands.go (slash
+// commands), tool_server.go and relays.go (MCP servers). Package profiles has what is known about
+// each agent.
 package proxy

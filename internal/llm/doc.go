@@ -7,26 +7,6 @@
 //
 // No conversation is kept between requests, and nothing but the request is sent to the server.
 //
-// # Where to find things
-//
-//	llm.go         models, requests, messages and events
-//	client.go      sending a request: keys, retries, timeouts
-//	answer.go      assembling an answer, within limits
-//	format.go      the interface of a wire format, and what the formats share
-//	shapes.go      how servers differ from the formats, and how that is learned from rejections
-//	body.go        messages as all formats want them
-//	tools.go       which tools a server accepts
-//	schema.go      schemas of tools as servers accept them
-//	returned.go    members that a server attaches to an answer and must get back
-//	openai.go      chat completions
-//	responses.go   responses
-//	anthropic.go   messages
-//	window.go      how long a server's context is
-//	retry.go       when a request is sent again
-//	errors.go      explaining the errors of servers
-//
-// Package sse reads the streams of server-sent events.
-//
 // # A further wire format
 //
 // It needs a constant of type [API], a case in newFormat in format.go, and a file next to openai.go

@@ -26,19 +26,6 @@
 // parallel and in a fixed order, [Pattern] and [Glob] select lines and names, and [Change] plans,
 // shows and makes a change.
 //
-// # Where to find things
-//
-// table.go has a row for each tool: its name, its description and the function that serves it. Each
-// has a file with its arguments, its result and how that reads as text: create_directory.go,
-// delete_file.go, directory_tree.go, edit_file.go, file_info.go, find_files.go, find_skills.go,
-// list_directory.go, list_roots.go, move_file.go, read_file.go, read_files.go, read_media.go,
-// search.go (with search_parts.go) and write_file.go.
-//
-//   - set.go: the tools of a workspace; tool.go: what they have in common; arguments.go: schemas,
-//     and reading arguments; aliases.go: names that other agents give them; describe.go: what a
-//     call is about, for a person; result.go, errors.go: results, and errors that say what to do
-//   - walk.go: going through a tree; glob.go, pattern.go: which files and lines match
-//   - editor.go: files with unsaved changes; encoding.go: how the text of a file is stored
-//   - change.go: planning and making a change; diff.go: showing it; indent.go: replacing
-//     texts that differ from the file only in white space
+// table.go has a row for each tool: its name, its description and the function that serves it, in
+// the file of its name.
 package tools

@@ -13,13 +13,6 @@
 //	result, err := set.Call(ctx, updates, "files.read", raw) // starts the server, asks the user
 //	err = set.Close(ctx)                                     // stops the servers
 //
-// # Where to find things
-//
-//   - servers.go: a session's servers, their resources and prompts
-//   - call.go, permission.go, result.go: a call of a tool, whether the user is asked, what comes
-//     back
-//   - host.go: questions of servers to the user; sampling.go: those to the session's model
-//
 // # Lifecycle requests
 //
 //   - session/new and fork: NewSet and Prepare before anything takes effect; Commit once the

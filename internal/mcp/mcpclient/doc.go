@@ -30,20 +30,4 @@
 // (2026-07-28) asks for roots in the results of calls, which package internal/mcp/mcproots answers. A
 // server's stderr and log messages go to our log under its name, without the values of its
 // environment and headers.
-//
-// # Where to find things
-//
-//   - set.go, options.go: the servers of a session; config.go, template.go: what one is started
-//     with; roots.go: the roots that they are told
-//   - server.go: starting one, and starting it again; connection.go: its connection; readiness.go:
-//     the time that it has to read the roots; status.go, errors.go
-//   - tools.go, resources.go, prompts.go, lists.go: what it offers; call.go: calling a tool
-//   - host.go: what it can ask; elicitation.go, sampling.go, schema.go: checking that; page.go:
-//     checking a URL that the user is to open
-//   - transport_stdio.go, environment.go, transport_http.go, http_headers.go: reaching it;
-//     http_stream.go, http_status.go: reading its answers over HTTP; messages.go: decoding
-//     messages; pending.go: the requests that are not answered, ours and the server's
-//   - authorization.go: signing in; oauth_client.go: as which client; token_network.go: which hosts
-//     may take part in that; secret.go:
-//     keeping secrets out of logs
 package mcpclient

@@ -32,30 +32,6 @@ func TestPackageCommentsNameTheirFiles(t *testing.T) {
 	}
 }
 
-// A doc.go that names most files of its package names all of them, except for the variants of a
-// file for other systems.
-func TestPackageCommentsAreComplete(t *testing.T) {
-	variant := regexp.MustCompile(`_(linux|notlinux|darwin|windows|unix|bsd|other)\.go$`)
-	comments := packageComments(t)
-	named, missing := make(map[string]int), make(map[string][]string)
-	for _, s := range sources(t) {
-		file := path.Base(s.path)
-		if s.test || file == "doc.go" || variant.MatchString(file) {
-			continue
-		}
-		if slices.ContainsFunc(namedFiles(comments[s.dir()]), func(n string) bool { return matches(n, file) }) {
-			named[s.dir()]++
-		} else {
-			missing[s.dir()] = append(missing[s.dir()], file)
-		}
-	}
-	for dir, unnamed := range missing {
-		if named[dir] > len(unnamed) {
-			t.Errorf("%s/doc.go does not say what is in %s", dir, strings.Join(unnamed, ", "))
-		}
-	}
-}
-
 func matches(pattern, name string) bool {
 	ok, _ := path.Match(pattern, name)
 	return ok
