@@ -17,8 +17,8 @@ import (
 // joins reports whether the load makes its client another viewer of the session that is open. It
 // does if others have the session open, if a turn goes on without a client, or if the client may
 // not open sessions. A list of other roots opens the session again: for all if no turn runs, and
-// not at all otherwise.
-func (l *load) joins() (bool, error) {
+// not at all otherwise. A session that another process has taken over cannot be joined.
+func (l *load) joins(ctx context.Context) (bool, error) {
 	s := l.previous
 	if s == nil || l.inTurn {
 		return false, nil
@@ -26,7 +26,7 @@ func (l *load) joins() (bool, error) {
 	others := s.viewers.Others(l.from) > 0 || !l.from.peer.Role.may(acts)
 	running := l.at.Queue.Runs()
 	isTurnOfNobody := running && !s.viewers.Has(l.from)
-	if !others && !isTurnOfNobody {
+	if !others && !isTurnOfNobody || gone(s.checkLease(ctx)) {
 		return false, nil
 	}
 	same := !l.params.listed || l.rootsIn(s).Equal(s.params.roots)

@@ -105,13 +105,13 @@ func (l *load) run(ctx context.Context) (*session, json.RawMessage, error) {
 	if err := a.sessions.MatchCwd(ctx, l.params.roots.Cwd(), l.stored.Keys); err != nil {
 		return nil, nil, err
 	}
-	if l.previous == nil && !l.from.peer.Role.may(acts) {
-		return nil, json.RawMessage(`{}`), l.view(ctx)
-	}
-	if joins, err := l.joins(); err != nil {
+	switch joins, err := l.joins(ctx); {
+	case err != nil:
 		return nil, nil, err
-	} else if joins {
+	case joins:
 		return l.join(ctx)
+	case !l.from.peer.Role.may(acts):
+		return nil, json.RawMessage(`{}`), l.view(ctx)
 	}
 	if err := a.chooseFolders(ctx, &l.params, l.cause, &l.stored.Session); err != nil {
 		return nil, nil, err

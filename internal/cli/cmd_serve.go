@@ -38,7 +38,6 @@ type serveFlags struct {
 	limits      acp.Limits
 	stored      int // bytes of each user
 	deleteAfter age
-	peers       []string
 	origins     []string
 	page        bool
 	userHeader  string
@@ -98,8 +97,6 @@ func (f *serveFlags) define(cmd *cobra.Command) {
 		"start at most `N` processes of agents for each user")
 	cmd.Flags().Var(intValue{&f.memory, 1}, "message-memory",
 		"keep at most `BYTES` of messages that are arriving or not answered, a quarter for each user")
-	cmd.Flags().Var((*listValue)(&f.peers), "peer",
-		"pass lost connections on to the server at `URL` that has them; can be repeated")
 	cmd.Flags().Var((*listValue)(&f.origins), "origin",
 		"let web pages of `ORIGIN`, such as https://ui.example.org, connect; can be repeated")
 	cmd.Flags().BoolVar(&f.page, "page", false,
@@ -187,9 +184,6 @@ func (f serveFlags) options() (o serve.Options, err error) {
 		Memory: f.memory, Page: f.page, BehindProxy: f.behindProxy, Grace: f.grace,
 		HurryUp: endSignals(), Version: ownVersion().Number,
 	}
-	if o.Peers, err = f.parsePeers(); err != nil {
-		return o, err
-	}
 	if o.Origins, err = serve.ParseOrigins(f.origins); err != nil {
 		return o, usage.Errorf("--origin: %v", err)
 	}
@@ -273,19 +267,6 @@ func (a answerers) serving(u serve.User) (_ acp.Options, err error) {
 	o.Trace = a.trace.of("editor[" + u.Connection + "]")
 	o.RemoteGrants, err = a.set.config.Agents[d.profile.Name].Grants()
 	return o, err
-}
-
-// parsePeers returns the other servers.
-func (f serveFlags) parsePeers() (serve.Peers, error) {
-	network := serve.OpenNetwork
-	if f.behindProxy {
-		network = serve.TrustedNetwork
-	}
-	peers, err := serve.ParsePeers(f.peers, network)
-	if err != nil {
-		return peers, usage.Errorf("--peer: %v", err)
-	}
-	return peers, nil
 }
 
 // parseUserHeader returns the header in which proxies name users.

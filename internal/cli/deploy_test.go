@@ -18,7 +18,7 @@ import (
 func TestDeploymentsUseFlagsOfServe(t *testing.T) {
 	files, err := filepath.Glob("../../docs/operating/deploy/*")
 	require.NoError(t, err)
-	require.Len(t, files, 4)
+	require.Len(t, files, 6)
 	root := newRoot(streams{})
 	serve, _, err := root.Find([]string{"serve"})
 	require.NoError(t, err)
@@ -34,7 +34,7 @@ func TestDeploymentsUseFlagsOfServe(t *testing.T) {
 			require.True(t, errors.Is(err, io.EOF), "%s: %v", name, err)
 		}
 		commands := regexp.MustCompile(`\[?"?serve"?[ ,].*--.*`).FindAllString(string(text), -1)
-		require.NotEmpty(t, commands, name)
+		require.True(t, len(commands) > 0 || strings.HasSuffix(name, ".sql"), name)
 		for _, command := range commands {
 			for _, flag := range regexp.MustCompile(`--[a-z-]+`).FindAllString(command, -1) {
 				require.NotNil(t, serve.Flags().Lookup(flag[2:]), "%s: %s", name, flag)

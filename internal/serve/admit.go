@@ -35,10 +35,6 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
 	from = append(identity(account, token), from...)
 	log, audit := s.options.Log.With(from...), s.options.Audit.With(from...)
 	s.admit(account)
-	if s.passOn(w, r, account.Name) {
-		log.Info("passed a connection on to the server that has it")
-		return
-	}
 	if !websocket.Resumes(r) {
 		s.makeRoom(r.Context(), account)
 	}

@@ -6,26 +6,98 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/internal/serve/websocket"
+	"github.com/acp-agent/acp-agent/internal/test/cable"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 )
+
+// installation is servers with the same tokens and sessions behind a proxy.
+type installation struct {
+	servers []*host
+	cable   *cable.Cable // from clients to the proxy
+	// to is the server to which the proxy sends requests.
+	to atomic.Int32
+	// users are those that the proxy could tell apart, in the order of their requests.
+	mu    sync.Mutex
+	users []string
+}
+
+// install starts n servers.
+func install(t *testing.T, n int) *installation {
+	t.Helper()
+	store := sqlite.NewMemory()
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	var all installation
+	dir := t.TempDir()
+	for range n {
+		h := start(t, func(o *Options) { o.Tokens, o.Store = NewTokens(dir), store })
+		h.dir = dir
+		all.servers = append(all.servers, h)
+	}
+	proxy := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		all.mu.Lock()
+		all.users = append(all.users, r.In.URL.Query().Get("user"))
+		all.mu.Unlock()
+		r.SetURL(&url.URL{Scheme: "http", Host: all.servers[all.to.Load()].address})
+	}})
+	t.Cleanup(proxy.Close)
+	all.cable = cable.Lay(t, "ws"+strings.TrimPrefix(proxy.URL, "http"))
+	return &all
+}
+
+// A proxy can send all connections of a user to one server, whichever token they have. A token of
+// somebody else's format may have anything before its last dot.
+func TestProxyKnowsWhoConnects(t *testing.T) {
+	all := install(t, 1)
+	for _, token := range []string{all.servers[0].add("ana.b+c@example.org"), all.servers[0].add("bob"),
+		all.servers[0].another("ana.b+c@example.org")} {
+		require.Empty(t, connect(t, all.cable.URL, token).initialize().call("session/list", map[string]any{}).Error)
+	}
+	all.cable.Cut()
+	for _, foreign := range []string{"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhbmEifQ.c2lnbmF0dXJlIG9mIGFuYQ", "secret", ""} {
+		_, err := Dial(t.Context(), all.cable.URL+Path, foreign, 1<<20)
+		require.ErrorContains(t, err, "401")
+	}
+	require.Subset(t, all.users, []string{"ana.b+c@example.org", "bob", ""})
+	require.NotContains(t, strings.Join(all.users, " "), "eyJ")
+	require.Equal(t, []string{"ana.b+c@example.org", "bob", "ana.b+c@example.org"}, all.users[:3])
+}
+
+// A connection that comes to a server which does not have it goes on there.
+func TestConnectionComesToAnotherServer(t *testing.T) {
+	all := install(t, 3)
+	dir := t.TempDir()
+	e := connect(t, all.cable.URL, all.servers[0].add("ana", dir)).initialize()
+	var opened struct{ SessionID string }
+	require.NoError(t, json.Unmarshal(e.open(dir).Result, &opened))
+	for _, to := range []int32{2, 1, 0} {
+		all.to.Store(to)
+		all.cable.Cut()
+		said := e.say(opened.SessionID, "/roots")
+		require.Empty(t, said.Error, "%d: %s %s", to, all.servers[to].log, all.servers[to].audit)
+		require.Contains(t, string(said.Result), "end_turn")
+		require.Equal(t, 1, all.servers[to].sessions())
+	}
+}
 
 // sessions returns how many sessions are open on a server.
 func (h *host) sessions() int { return h.acp.Used().Sessions }
 
 // An editor does not notice that a server ends: its sessions are open on another one.
 func TestServerThatEndsHandsOver(t *testing.T) {
-	store := sqlite.NewMemory()
-	t.Cleanup(func() { require.NoError(t, store.Close()) })
-	all := install(t, 3, func(o *Options) { o.Store = store })
+	all := install(t, 3)
 	dir := t.TempDir()
 	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
 	e := connect(t, all.cable.URL, all.servers[0].add("ana", dir)).initialize()
@@ -40,10 +112,7 @@ func TestServerThatEndsHandsOver(t *testing.T) {
 		all.to.Store(int32(server + 1))
 		all.servers[server].stop()
 		for id := range ids {
-			a := e.call("session/prompt", map[string]any{"sessionId": id,
-				"prompt": []any{map[string]any{"type": "text", "text": "/roots"}}})
-			require.Empty(t, a.Error)
-			require.Contains(t, string(a.Result), "end_turn")
+			require.Contains(t, string(e.say(id, "/roots").Result), "end_turn")
 		}
 		require.Equal(t, 2, all.servers[server+1].sessions())
 	}

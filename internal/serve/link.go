@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -51,6 +52,22 @@ func ParseURL(given string) (string, error) {
 	return to.String(), nil
 }
 
+var tokenOfUser = regexp.MustCompile(`^([a-z0-9][-+_.@a-z0-9]*)\.[A-Z2-7]{26}$`)
+
+// withUser returns the URL of a server with the user of a token in its query, so that a proxy can
+// send all connections of a user to one server. What is not a token of acp-agent names nobody.
+func withUser(to, token string) string {
+	u, err := url.Parse(to)
+	parts := tokenOfUser.FindStringSubmatch(token)
+	if err != nil || parts == nil {
+		return to
+	}
+	q := u.Query()
+	q.Set("user", parts[1])
+	u.RawQuery = q.Encode()
+	return u.String()
+}
+
 // Link passes messages between an editor and a server. When the server ends, and other servers take
 // its place, the link continues with one of them; see handover.go.
 type Link struct {
@@ -84,7 +101,7 @@ type Link struct {
 // token. Messages have up to maxLine bytes.
 func Dial(ctx context.Context, to, token string, maxLine int) (*Link, error) {
 	dial := func(ctx context.Context) (*websocket.Conn, error) {
-		return websocket.Dial(ctx, to, token, maxLine, websocket.Times{})
+		return websocket.Dial(ctx, withUser(to, token), token, maxLine, websocket.Times{})
 	}
 	conn, err := dial(ctx)
 	if err != nil {

@@ -3,6 +3,7 @@ package serve
 import (
 	"errors"
 	"fmt"
+	"os"
 	"regexp"
 	"runtime"
 	"strconv"
@@ -41,6 +42,11 @@ func TestMetricsCountWhatServersDo(t *testing.T) {
 	got := m.String()
 	if _, ok := readProcess(); ok {
 		processFigures(t, got)
+	}
+	alerts, err := os.ReadFile("../../docs/operating/deploy/alerts.yaml")
+	require.NoError(t, err)
+	for _, name := range regexp.MustCompile(`\b(acp_agent|process)_\w+`).FindAllString(string(alerts), -1) {
+		require.Contains(t, got, "\n"+name)
 	}
 	for _, want := range []string{
 		`acp_agent_build_info{version="1.2.3",goversion="` + runtime.Version() + `"} 1`,

@@ -41,8 +41,6 @@ type Options struct {
 	DeleteAfter time.Duration
 	// Memory is how many bytes of messages may be arriving or unanswered, of all users.
 	Memory int
-	// Peers have connections that this server does not have. Default none.
-	Peers Peers
 	// Origins are the web pages that may connect besides the server's own. Default none.
 	Origins Origins
 	// Page makes the server serve a page for the browsers of users, at /.
@@ -76,9 +74,6 @@ type Server struct {
 	health    health
 	connected atomic.Int64 // connections so far
 	draining  atomic.Bool  // there are no new connections
-	// passing counts the connections that are passed on to other servers. It grows only while mu is
-	// held and the context of Serve lasts.
-	passing sync.WaitGroup
 
 	mu     sync.Mutex
 	users  map[string]Account  // those who have connected, by name
@@ -114,7 +109,7 @@ func (s *Server) ServeMetrics(listener net.Listener) (end func()) {
 // Serve accepts connections until ctx ends. Then it waits for running turns.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	served, end := context.WithCancel(context.WithoutCancel(ctx))
-	defer s.endPassed(end)
+	defer end()
 	server := &http.Server{
 		Handler: s.handler(), BaseContext: func(net.Listener) context.Context { return served },
 		// These times end when a request becomes a connection.
@@ -139,15 +134,6 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	err := server.Close()
 	<-ended
 	return err
-}
-
-// endPassed calls end, the end of the context of all requests, and waits for the connections that are
-// passed on to other servers.
-func (s *Server) endPassed(end func()) {
-	s.mu.Lock()
-	end()
-	s.mu.Unlock()
-	s.passing.Wait()
 }
 
 // drain accepts no new connections, and waits for running turns before it ends them.

@@ -346,17 +346,17 @@ func isTokenID(id string) bool {
 	return err == nil && len(id) == idDigits
 }
 
-var errName = fmt.Errorf("a name has up to %d small letters, digits, '-', '_', '.' and '@', begins "+
+var errName = fmt.Errorf("a name has up to %d small letters, digits, and -_.@+, begins "+
 	"with a letter or a digit, and does not end with '.'", maxNameBytes)
 
 // path returns the file of an account. Names must be distinct on any file system, and valid in a
 // header.
 func (s *Tokens) path(name string) (string, error) {
-	valid := name != "" && len(name) <= maxNameBytes && strings.IndexByte(".-_@", name[0]) < 0 &&
+	valid := name != "" && len(name) <= maxNameBytes && strings.IndexByte(".-_@+", name[0]) < 0 &&
 		!strings.HasSuffix(name, ".") && // which Windows drops from the name of a folder
 		!strings.HasSuffix(name, suffix) // which is the file of another account
 	for _, c := range []byte(name) {
-		valid = valid && (c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || strings.IndexByte(".-_@", c) >= 0)
+		valid = valid && (c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || strings.IndexByte(".-_@+", c) >= 0)
 	}
 	if !valid {
 		return "", fmt.Errorf("%w: not %q", errName, name)

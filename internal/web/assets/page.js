@@ -83,7 +83,7 @@ class Live {
       localStorage.clear();
       location.reload();
     });
-    this.#connection = new Connection(proof, {
+    this.#connection = new Connection(me.user, proof, {
       connected: () => this.#online(), lost: () => this.#lost(),
       asked: (...question) => this.#ask(...question), told: (method, params) => this.#tell(method, params),
     });
