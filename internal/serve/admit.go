@@ -35,6 +35,9 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
 	from = append(identity(account, token), from...)
 	log, audit := s.options.Log.With(from...), s.options.Audit.With(from...)
 	s.admit(account)
+	if s.quota(account.Name).requests.Wait(r.Context()) != nil {
+		return // the client has left
+	}
 	if !websocket.Resumes(r) {
 		s.makeRoom(r.Context(), account)
 	}
@@ -56,10 +59,11 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
 	ctx, end := context.WithCancel(context.WithoutCancel(r.Context()))
 	defer s.note(conn.ID(), admitted{user: account.Name, token: token, end: end})()
 	peer := acp.Peer{Principal: account.Name, Via: token.ID, Remote: true, Limits: account.Limits}
-	var client acp.Conn = conn
+	limited := &paced{Conn: conn, requests: s.quota(account.Name).requests}
+	var client acp.Conn = limited
 	if token.Kind == Device && token.Role != Full {
 		peer.Role = token.Role
-		client = restrict(conn, token.Role, s.options.Store.For(account.Name), audit)
+		client = restrict(limited, token.Role, s.options.Store.For(account.Name), audit)
 	}
 	if err := s.acp.Serve(ctx, client, peer); err != nil {
 		log = log.With("error", err)

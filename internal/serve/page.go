@@ -158,6 +158,9 @@ func (s *Server) cannotRead(w http.ResponseWriter, err error) {
 // answerPage answers what the page asks about the sessions of the user, whatever the device may do
 // besides.
 func (s *Server) answerPage(w http.ResponseWriter, r *http.Request, account Account, _ Token) {
+	if s.quota(account.Name).requests.Wait(r.Context()) != nil {
+		return // the page has left
+	}
 	user, err := s.user(account.Name)
 	if err != nil {
 		s.cannotRead(w, err)

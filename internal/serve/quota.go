@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -19,9 +21,11 @@ const (
 	quotaRecheck = 5 * time.Second
 )
 
-// quota counts the bytes that a user's sessions take in the store. Its methods are safe for
-// concurrent use.
+// quota counts what a user takes: requests, and bytes of sessions in the store. Its methods are safe
+// for concurrent use.
 type quota struct {
+	requests *rate.Limiter
+
 	mu    sync.Mutex
 	used  int
 	asked time.Time // when the store was asked last

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/acp-agent/acp-agent/internal/serve/websocket"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
@@ -19,7 +18,7 @@ import (
 // restricted is the connection of a device that may not do everything. What the device may not send
 // is answered with an error and goes no further; an answer that it may not give becomes no answer.
 type restricted struct {
-	*websocket.Conn
+	*paced
 	role  Role
 	store sessionstore.Store // of the user
 	audit *slog.Logger       // names the device
@@ -41,14 +40,14 @@ type asked struct {
 }
 
 // restrict returns the connection of a device with a role.
-func restrict(c *websocket.Conn, role Role, store sessionstore.Store, audit *slog.Logger) *restricted {
-	return &restricted{Conn: c, role: role, store: store, audit: audit, asked: make(map[string]asked)}
+func restrict(c *paced, role Role, store sessionstore.Store, audit *slog.Logger) *restricted {
+	return &restricted{paced: c, role: role, store: store, audit: audit, asked: make(map[string]asked)}
 }
 
 // Read implements acp.Conn.
 func (c *restricted) Read() ([]byte, error) {
 	for {
-		message, err := c.Conn.Read()
+		message, err := c.paced.Read()
 		if err != nil {
 			return nil, err
 		}

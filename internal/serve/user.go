@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 
+	"golang.org/x/time/rate"
+
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/internal/serve/budget"
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -65,7 +67,7 @@ func (s *Server) quota(name string) *quota {
 	defer s.mu.Unlock()
 	q := s.quotas[name]
 	if q == nil {
-		q = &quota{}
+		q = &quota{requests: rate.NewLimiter(requestRate, requestBurst)}
 		s.quotas[name] = q
 	}
 	return q

@@ -165,6 +165,9 @@ func (c *Conn) Read() ([]byte, error) {
 	return nil, io.EOF
 }
 
+// Context returns a context that ends with the connection.
+func (c *Conn) Context() context.Context { return c.ctx }
+
 // StopRead makes Read return io.EOF, now and later, also if messages have arrived. After Close the
 // other side knows that these were not read.
 func (c *Conn) StopRead() {

@@ -24,20 +24,20 @@ func BenchmarkServer(b *testing.B) {
 	const connections, users, sessions = 1000, 25, 5
 	program, cwd := build(b, "cmd/acp-agent"), b.TempDir()
 	for b.Loop() {
-		s := serve(b, program)
+		s := serve(b, program, "")
 		tokens := make([]string, users)
 		for i := range tokens {
 			tokens[i] = s.token(b, fmt.Sprint("user", i), cwd)
 		}
-		conns := make([]*websocket.Conn, connections)
+		conns := make([]*remote, connections)
 		failed := make(chan error, connections)
 		took := timed(func() {
 			var all sync.WaitGroup
 			for i := range conns {
 				all.Go(func() {
-					c, err := websocket.Dial(b.Context(), s.url, tokens[i%users], 1<<20, websocket.Times{})
+					c, err := s.dial(b, tokens[i%users])
 					if conns[i] = c; err == nil {
-						err = work(b, c, cwd, sessions)
+						err = c.work(b, cwd, sessions)
 					}
 					if err != nil {
 						failed <- err
@@ -58,52 +58,87 @@ func BenchmarkServer(b *testing.B) {
 		var closing sync.WaitGroup
 		for _, c := range conns {
 			if c != nil {
-				closing.Go(func() { _ = c.Close() })
+				closing.Go(func() { _ = c.conn.Close() })
 			}
 		}
 		closing.Wait()
-		check(b, s.cmd.Process.Signal(syscall.SIGTERM))
-		check(b, s.cmd.Wait())
+		s.end(b)
 	}
 }
 
-// work opens sessions and prompts in each.
-func work(b *testing.B, c *websocket.Conn, cwd string, sessions int) error {
-	id := 0
-	call := func(method string, params any) (result struct{ SessionID, StopReason string }, err error) {
-		id++
-		if err := c.Write(b.Context(), []byte(rawrpc.Request(id, method, params))); err != nil {
-			return result, err
-		}
-		for {
-			line, err := c.Read()
-			if err != nil {
-				return result, err
-			}
-			var m rawrpc.Message
-			if err := json.Unmarshal(line, &m); err != nil {
-				return result, err
-			}
-			if string(m.ID) != fmt.Sprint(id) {
-				continue
-			}
-			if err := m.Decode(&result); err != nil {
-				return result, fmt.Errorf("%s: %w", method, err)
-			}
-			return result, nil
-		}
+// remote is a client of the server that sends one request at a time.
+type remote struct {
+	conn *websocket.Conn
+	id   int
+}
+
+// dial connects a user and initializes the connection.
+func (s *server) dial(b *testing.B, token string) (*remote, error) {
+	conn, err := websocket.Dial(b.Context(), s.url, token, 16<<20, websocket.Times{})
+	if err != nil {
+		return nil, err
 	}
-	if _, err := call("initialize", map[string]any{"protocolVersion": 1}); err != nil {
-		return err
+	r := &remote{conn: conn}
+	_, err = r.call(b, "initialize", map[string]any{"protocolVersion": 1})
+	return r, err
+}
+
+// result has the members of results that benchmarks need.
+type result struct{ SessionID, StopReason string }
+
+// call sends a request and waits for its answer.
+func (r *remote) call(b *testing.B, method string, params any) (answer result, err error) {
+	r.id++
+	if err := r.conn.Write(b.Context(), []byte(rawrpc.Request(r.id, method, params))); err != nil {
+		return answer, err
 	}
-	for range sessions {
-		opened, err := call("session/new", map[string]any{"cwd": cwd, "mcpServers": []any{}})
+	for {
+		m, err := r.read()
 		if err != nil {
-			return err
+			return answer, err
 		}
-		_, err = call("session/prompt", map[string]any{
-			"sessionId": opened.SessionID, "prompt": []any{map[string]string{"type": "text", "text": "/ls"}},
-		})
+		if string(m.ID) != fmt.Sprint(r.id) {
+			continue
+		}
+		if err := m.Decode(&answer); err != nil {
+			return answer, fmt.Errorf("%s: %w", method, err)
+		}
+		return answer, nil
+	}
+}
+
+// read reads a message.
+func (r *remote) read() (m rawrpc.Message, err error) {
+	line, err := r.conn.Read()
+	if err != nil {
+		return m, err
+	}
+	return m, json.Unmarshal(line, &m)
+}
+
+// open opens a session.
+func (r *remote) open(b *testing.B, cwd string) (id string, err error) {
+	opened, err := r.call(b, "session/new", map[string]any{"cwd": cwd, "mcpServers": []any{}})
+	return opened.SessionID, err
+}
+
+// say sends a prompt and waits for the end of its turn.
+func (r *remote) say(b *testing.B, session, text string) error {
+	_, err := r.call(b, "session/prompt", prompt(session, text))
+	return err
+}
+
+func prompt(session, text string) map[string]any {
+	return map[string]any{"sessionId": session, "prompt": []any{map[string]string{"type": "text", "text": text}}}
+}
+
+// work opens sessions and prompts in each.
+func (r *remote) work(b *testing.B, cwd string, sessions int) error {
+	for range sessions {
+		id, err := r.open(b, cwd)
+		if err == nil {
+			err = r.say(b, id, "/ls")
+		}
 		if err != nil {
 			return err
 		}
@@ -117,11 +152,14 @@ type server struct {
 	cmd                 *exec.Cmd
 }
 
-// serve starts a server on this machine.
-func serve(b *testing.B, program string) *server {
+// serve starts a server on this machine, with its sessions in a file or at the address of a database.
+func serve(b *testing.B, program, database string) *server {
 	b.Helper()
 	s := &server{program: program, state: filepath.Join(b.TempDir(), "state")}
 	s.cmd = exec.Command(program, "serve", "--listen", "127.0.0.1:0", "--state-dir", s.state)
+	if database != "" {
+		s.cmd.Env = append(os.Environ(), "ACP_AGENT_STORE="+database)
+	}
 	log, err := s.cmd.StderrPipe()
 	check(b, err)
 	check(b, s.cmd.Start())
@@ -138,6 +176,13 @@ func serve(b *testing.B, program string) *server {
 		}
 	}()
 	return s
+}
+
+// end ends the server.
+func (s *server) end(b *testing.B) {
+	b.Helper()
+	check(b, s.cmd.Process.Signal(syscall.SIGTERM))
+	check(b, s.cmd.Wait())
 }
 
 // token makes a user and returns the token.
