@@ -1,14 +1,13 @@
 package tools
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
 	"testing"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -59,7 +58,7 @@ type args map[string]any
 type host struct {
 	tb      testing.TB
 	set     *Set
-	schemas map[string]*jsonschema.Schema
+	schemas map[string]*jsonschema.Resolved
 	asked   []Change
 	// decide answers for the user; nil allows.
 	decide func(Change) error
@@ -67,7 +66,7 @@ type host struct {
 
 func serve(tb testing.TB, ws *workspace.Workspace, o Options) *host {
 	tb.Helper()
-	h := &host{tb: tb, schemas: make(map[string]*jsonschema.Schema)}
+	h := &host{tb: tb, schemas: make(map[string]*jsonschema.Resolved)}
 	o.Permit = func(_ context.Context, c Change) error {
 		h.asked = append(h.asked, c)
 		if h.decide != nil {
@@ -89,21 +88,18 @@ func servePlanted(tb testing.TB, files fileTree) (app string, h *host) {
 	return app, serve(tb, openRoots(tb, app), Options{})
 }
 
-func compile(tb testing.TB, text json.RawMessage) *jsonschema.Schema {
+func compile(tb testing.TB, text json.RawMessage) *jsonschema.Resolved {
 	tb.Helper()
-	parsed, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	var s jsonschema.Schema
+	require.NoError(tb, json.Unmarshal(text, &s))
+	resolved, err := s.Resolve(nil)
 	require.NoError(tb, err)
-	c := jsonschema.NewCompiler()
-	c.DefaultDraft(jsonschema.Draft2020)
-	require.NoError(tb, c.AddResource("mem:schema", parsed))
-	s, err := c.Compile("mem:schema")
-	require.NoError(tb, err)
-	return s
+	return resolved
 }
 
-func valid(tb require.TestingT, s *jsonschema.Schema, text json.RawMessage) error {
-	parsed, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	require.NoError(tb, err)
+func valid(tb require.TestingT, s *jsonschema.Resolved, text json.RawMessage) error {
+	var parsed any
+	require.NoError(tb, json.Unmarshal(text, &parsed))
 	return s.Validate(parsed)
 }
 

@@ -1,15 +1,14 @@
 package schema
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 var (
@@ -113,28 +112,15 @@ func (c *Conversation) call(m map[string]json.RawMessage) error {
 	if m["result"] != nil || m["error"] != nil {
 		return errors.New("the message is both a request and a response")
 	}
-	table := c.schema.notifications
+	kind := "Notification"
 	if id := string(m["id"]); id != "" {
-		table = c.schema.requests
+		kind = "Request"
 		if c.asked[id] {
 			return fmt.Errorf("two requests have the id %s", id)
 		}
 		c.asked[id] = true
 	}
-	s, known := table[method]
-	switch {
-	case known:
-		return c.against(s, m["params"])
-	case c.extension(method):
-		return nil
-	default:
-		return fmt.Errorf("%w: an agent does not send %s", ErrInvalid, method)
-	}
-}
-
-// extension reports whether a method is an extension that the agent may use.
-func (c *Conversation) extension(method string) bool {
-	return c.relayed && strings.HasPrefix(method, "_")
+	return c.against(kind, method, m["params"])
 }
 
 // response validates a response and removes its request from the unanswered ones.
@@ -161,17 +147,10 @@ func (c *Conversation) response(m map[string]json.RawMessage) error {
 	if m["error"] != nil {
 		return c.failure(m["error"])
 	}
-	s, known := c.schema.responses[methods[0]]
-	switch {
-	case c.foreign && methods[0] == "session/load" && string(m["result"]) == "null":
+	if c.foreign && methods[0] == "session/load" && string(m["result"]) == "null" {
 		return nil
-	case known:
-		return c.against(s, m["result"])
-	case c.extension(methods[0]):
-		return nil
-	default:
-		return fmt.Errorf("a result of %s, which the schema does not have", methods[0])
 	}
+	return c.against("Response", methods[0], m["result"])
 }
 
 func (c *Conversation) failure(raw json.RawMessage) error {
@@ -182,20 +161,48 @@ func (c *Conversation) failure(raw json.RawMessage) error {
 	if !c.foreign && (e.Message == "" || strings.ContainsAny(e.Message, "\r\n")) {
 		return errors.New("the message of an error must be one line")
 	}
-	return c.against(shape{Schema: c.schema.failure}, raw)
+	return c.against("Error", "", raw)
 }
 
-func (c *Conversation) against(s shape, raw json.RawMessage) error {
-	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
-	if err != nil {
+// against validates the params or the result of a method, or an error. A value is valid and has a
+// member if that is so in one of the editions that are for this conversation.
+func (c *Conversation) against(kind, method string, raw json.RawMessage) error {
+	var value any
+	if err := json.Unmarshal(raw, &value); err != nil {
 		return err
 	}
-	if !c.foreign {
-		return s.check(value, c.relayed)
+	name, invalid, found := "", error(nil), map[string]bool(nil)
+	for _, e := range c.schema.editions {
+		of, known := e.names[kind+" "+method]
+		if !known || name != "" && !c.relayed {
+			continue
+		}
+		err, undefined := e.validate(of, value), map[string]bool{}
+		e.undefined(undefined, "", value, e.definitions[of])
+		if name == "" {
+			name, invalid, found = of, err, undefined
+			continue
+		}
+		if err == nil {
+			invalid = nil
+		}
+		maps.DeleteFunc(found, func(path string, _ bool) bool { return !undefined[path] })
 	}
-	err = s.Validate(value)
-	if err != nil && (s.unstable == nil || s.unstable.Validate(value) != nil) {
-		return fmt.Errorf("%w: %w", ErrInvalid, err)
+	switch {
+	case name == "" && c.relayed && strings.HasPrefix(method, "_"):
+		return nil // an extension
+	case name == "":
+		return fmt.Errorf("%w: an agent does not send %s as a %s", ErrInvalid, method,
+			strings.ToLower(kind))
+	case invalid != nil:
+		return fmt.Errorf("%w: %w", ErrInvalid, invalid)
 	}
-	return c.schema.defined(s.name, value)
+	maps.DeleteFunc(found, func(path string, _ bool) bool {
+		return c.relayed && slices.Contains(withdrawn, path) ||
+			!c.foreign && strings.Contains(path, ".")
+	})
+	if len(found) == 0 {
+		return nil
+	}
+	return &UndefinedError{name, slices.Sorted(maps.Keys(found))}
 }

@@ -12,154 +12,133 @@
 //	c.Client(line)
 //	err = c.Agent(line)
 //
-// schema.json and schema.unstable.json are those of the npm package @agentclientprotocol/sdk,
-// without descriptions. A test compares them; ACP_AGENT_UPDATE=1 rewrites them.
+// The embedded files are schema.json and schema.unstable.json of the npm package
+// @agentclientprotocol/sdk, compressed and without descriptions. A test compares them;
+// ACP_AGENT_UPDATE=1 rewrites them.
 package schema
 
 import (
+	"compress/gzip"
 	"embed"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"sync"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/google/jsonschema-go/jsonschema"
 )
 
 // Version is the version of the npm package.
 const Version = "2.4.0"
 
-//go:embed schema.json schema.unstable.json
+//go:embed schema.json.gz schema.unstable.json.gz
 var published embed.FS
 
 // Schema describes what an agent may send. It is immutable and safe for concurrent use.
 type Schema struct {
-	failure       *jsonschema.Schema
-	responses     map[string]shape // by method of the client's request
-	requests      map[string]shape // of an agent, by method
-	notifications map[string]shape // of an agent, by method
-	definitions   []map[string]any // stable, unstable
+	editions []edition // stable, unstable
 }
 
-// shape is a definition of the schema with the names of its members.
-type shape struct {
-	*jsonschema.Schema
-	name     string
-	members  map[string]bool
-	unstable *shape // in the unstable schema, if the stable one has the method
+// edition is one of the published schemas.
+type edition struct {
+	definitions map[string]*jsonschema.Schema
+	// An object is valid if its members are, each by the definition of its name.
+	*jsonschema.Resolved
+	// names are the definitions of what agents send, by kind and method.
+	names map[string]string
 }
 
-// Newest returns the newest schema, which is compiled once. The unstable one is only used for
-// methods that the stable one does not have, such as session/fork.
+// Newest returns the newest schema, which is read once. The unstable one is only used for methods
+// that the stable one does not have, such as session/fork.
 func Newest() (*Schema, error) { return newest() }
 
 var newest = sync.OnceValues(func() (*Schema, error) {
-	s := &Schema{
-		responses: map[string]shape{}, requests: map[string]shape{},
-		notifications: map[string]shape{},
-	}
-	for _, name := range []string{"schema.json", "schema.unstable.json"} {
-		if err := s.load(name); err != nil {
+	s := &Schema{}
+	for _, name := range []string{"schema.json.gz", "schema.unstable.json.gz"} {
+		e, err := read(name)
+		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
+		s.editions = append(s.editions, e)
 	}
 	return s, nil
 })
 
-func (s *Schema) load(name string) error {
-	file, err := published.Open(name)
+func read(file string) (edition, error) {
+	compressed, err := published.Open(file)
 	if err != nil {
-		return err
+		return edition{}, err
 	}
-	defer file.Close()
-	document, err := jsonschema.UnmarshalJSON(file)
+	text, err := gzip.NewReader(compressed)
 	if err != nil {
-		return err
+		return edition{}, err
 	}
-	const base = "schema:///acp.json"
-	compiler := jsonschema.NewCompiler()
-	if err := compiler.AddResource(base, document); err != nil {
-		return err
+	var root jsonschema.Schema
+	if err := json.NewDecoder(text).Decode(&root); err != nil {
+		return edition{}, err
 	}
-	definitions := object(object(document)["$defs"])
-	s.definitions = append(s.definitions, definitions)
-	for name, definition := range definitions {
-		table, method := s.table(name, object(definition))
-		if table == nil {
-			continue
+	root.AnyOf, root.Properties = nil, map[string]*jsonschema.Schema{}
+	e := edition{definitions: root.Defs, names: map[string]string{"Error ": "Error"}}
+	for name, definition := range root.Defs {
+		root.Properties[name] = &jsonschema.Schema{Ref: "#/$defs/" + name}
+		decide(definition)
+		for _, member := range definition.Properties {
+			decide(member)
 		}
-		compiled, err := compiler.Compile(base + "#/$defs/" + name)
-		if err != nil {
-			return err
+		side, _ := definition.Extra["x-side"].(string)
+		method, _ := definition.Extra["x-method"].(string)
+		for _, kind := range []string{"Response", "Request", "Notification"} {
+			from := map[string]bool{"client": kind != "Response", "agent": kind == "Response",
+				"protocol": kind == "Notification"}
+			if from[side] && strings.HasSuffix(name, kind) {
+				e.names[kind+" "+method] = name
+			}
 		}
-		found := shape{Schema: compiled, name: name, members: names(object(definition))}
-		stable, known := table[method]
-		if !known {
-			table[method] = found
-			continue
-		}
-		stable.unstable = &found
-		table[method] = stable
 	}
-	if s.failure == nil {
-		s.failure, err = compiler.Compile(base + "#/$defs/Error")
-	}
-	return err
+	e.Resolved, err = root.Resolve(nil)
+	return e, err
 }
 
-// table returns the map to which a definition belongs, nil if an agent does not send it, and its
-// method.
-func (s *Schema) table(name string, definition map[string]any) (map[string]shape, string) {
-	side, _ := definition["x-side"].(string)
-	method, _ := definition["x-method"].(string)
-	switch {
-	case side == "agent" && strings.HasSuffix(name, "Response"):
-		return s.responses, method
-	case side == "client" && strings.HasSuffix(name, "Request"):
-		return s.requests, method
-	case (side == "client" || side == "protocol") && strings.HasSuffix(name, "Notification"):
-		return s.notifications, method
+// decide replaces a union, whose errors would name no variant. A value must be of the variant that
+// its discriminator names, or of the only one that is not null, or one of a list.
+func decide(s *jsonschema.Schema) {
+	if len(s.AnyOf) == 2 && s.AnyOf[1].Type == "null" {
+		s.If, s.Else, s.AnyOf = s.AnyOf[1], s.AnyOf[0], nil
 	}
-	return nil, ""
+	var values []any
+	for _, variant := range s.OneOf {
+		if variant.Const != nil {
+			values = append(values, *variant.Const)
+		}
+	}
+	if values != nil && len(values) == len(s.OneOf) {
+		s.Enum, s.OneOf = values, nil
+	}
+	discriminator, _ := s.Extra["discriminator"].(map[string]any)
+	member, union := discriminator["propertyName"].(string)
+	if !union {
+		return
+	}
+	named := &jsonschema.Schema{}
+	for _, variant := range s.OneOf {
+		named.Enum = append(named.Enum, *variant.Properties[member].Const)
+		has := map[string]*jsonschema.Schema{member: {Const: variant.Properties[member].Const}}
+		s.AllOf = append(s.AllOf, &jsonschema.Schema{
+			If: &jsonschema.Schema{Properties: has, Required: []string{member}}, Then: variant,
+		})
+	}
+	own := map[string]*jsonschema.Schema{member: named}
+	s.AllOf = append(s.AllOf, &jsonschema.Schema{Properties: own, Required: []string{member}})
+	s.OneOf = nil
 }
 
-// names returns the members of a definition, nil for a union, which has others.
-func names(definition map[string]any) map[string]bool {
-	if definition["anyOf"] != nil || definition["oneOf"] != nil || definition["allOf"] != nil {
+// validate returns what is wrong with a value of the definition with this name.
+func (e edition) validate(name string, value any) error {
+	err := e.Validate(map[string]any{name: value})
+	if err == nil {
 		return nil
 	}
-	known := map[string]bool{}
-	for name := range object(definition["properties"]) {
-		known[name] = true
-	}
-	return known
-}
-
-func object(v any) map[string]any {
-	m, _ := v.(map[string]any)
-	return m
-}
-
-// withdrawn are members that only earlier drafts had, which agents still send.
-var withdrawn = map[string]bool{
-	"models": true, "authMethods[].vars": true, "authMethods[].link": true,
-}
-
-// check validates value and rejects unknown members. If relayed is set, a value of the unstable
-// schema is valid too, and members of earlier drafts are known.
-func (s shape) check(value any, relayed bool) error {
-	if relayed && s.unstable != nil && s.unstable.check(value, true) == nil {
-		return nil
-	}
-	if err := s.Validate(value); err != nil {
-		return err
-	}
-	if s.members == nil {
-		return nil
-	}
-	for name := range object(value) {
-		if !s.members[name] && !(relayed && withdrawn[name]) {
-			return fmt.Errorf("unknown member %q", name)
-		}
-	}
-	return nil
+	const step = "validating " // each schema on the way adds that, and its name
+	reason := err.Error()
+	return fmt.Errorf("%s: %s", name, reason[strings.LastIndex(reason, step)+len(step):])
 }

@@ -34,12 +34,10 @@ type definitions map[string]*definition
 func readDefinitions(t *testing.T) (stable, unstable definitions) {
 	t.Helper()
 	read := func(name string) definitions {
-		text, err := os.ReadFile(name)
-		require.NoError(t, err)
 		var all struct {
 			Definitions definitions `json:"$defs"`
 		}
-		require.NoError(t, json.Unmarshal(text, &all))
+		require.NoError(t, json.Unmarshal(embedded(t, name), &all))
 		return all.Definitions
 	}
 	return read("schema.json"), read("schema.unstable.json")

@@ -1,0 +1,69 @@
+package schema
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+// UndefinedError is returned for members that the schema does not have.
+type UndefinedError struct {
+	// Definition is the name of the message, such as InitializeResponse.
+	Definition string
+	// Paths name the members, such as agentCapabilities.x.
+	Paths []string
+}
+
+func (e *UndefinedError) Error() string {
+	return e.Definition + " does not have " + strings.Join(e.Paths, ", ")
+}
+
+// withdrawn are members that only earlier drafts had, which agents still send.
+var withdrawn = []string{"models", "authMethods[].vars", "authMethods[].link"}
+
+// undefined adds the paths of members that none of the schemas of a value has.
+func (e edition) undefined(found map[string]bool, path string, value any, of ...*jsonschema.Schema) {
+	all := e.parts(of)
+	switch v := value.(type) {
+	case []any:
+		var items []*jsonschema.Schema
+		for _, s := range all {
+			items = append(items, s.Items)
+		}
+		for _, element := range v {
+			e.undefined(found, path+"[]", element, items...)
+		}
+	case map[string]any:
+		closed := func(s *jsonschema.Schema) bool { return s.Properties != nil }
+		open := !slices.ContainsFunc(all, closed)
+		for name, member := range v {
+			var has []*jsonschema.Schema
+			for _, s := range all {
+				if p := s.Properties[name]; p != nil {
+					has = append(has, p)
+				}
+			}
+			at := strings.TrimPrefix(path+"."+name, ".")
+			switch {
+			case name == "_meta", has == nil && open:
+			case has == nil:
+				found[at] = true
+			default:
+				e.undefined(found, at, member, has...)
+			}
+		}
+	}
+}
+
+// parts returns schemas and what they consist of: references, conditions and the parts of unions.
+func (e edition) parts(schemas []*jsonschema.Schema) (all []*jsonschema.Schema) {
+	for _, s := range schemas {
+		if s != nil {
+			named := e.definitions[strings.TrimPrefix(s.Ref, "#/$defs/")]
+			parts := slices.Concat(s.AllOf, s.AnyOf, s.OneOf)
+			all = append(append(all, s), e.parts(append(parts, named, s.Then, s.Else))...)
+		}
+	}
+	return all
+}
