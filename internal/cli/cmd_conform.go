@@ -1,9 +1,12 @@
 package cli
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -34,9 +37,9 @@ func newConform(set *settings) *cobra.Command {
 			case f.list:
 				return f.printChecks(set)
 			case f.client && set.interactive():
-				return set.printClient()
+				return f.printClient(set)
 			case f.client:
-				return conform.ServeClient(cmd.Context(), set.in, set.out)
+				return f.serveClient(cmd.Context(), set)
 			}
 			if err := f.choose(set, cmd.ArgsLenAtDash(), args); err != nil {
 				return err
@@ -76,13 +79,49 @@ func newConform(set *settings) *cobra.Command {
 }
 
 // printClient prints what an editor is configured with, so that it checks itself.
-func (set *settings) printClient() error {
+func (f *conformFlags) printClient(set *settings) error {
+	flags := []string{"--client"}
+	if f.junit != "" {
+		path, err := filepath.Abs(f.junit)
+		if err != nil {
+			return err
+		}
+		flags = append(flags, "--junit", path)
+	}
+	if set.json {
+		flags = append(flags, "--json")
+	}
 	if err := terminal.Say(set.out, "Configure this agent in your editor and open a conversation "+
 		"with it. It answers with what the editor does, and what to try next:\n"); err != nil {
 		return err
 	}
-	self := set.self("conform", "--client")
+	self := set.self("conform", flags...)
 	return writeJSON(set.out, map[string]any{"command": self.Path, "args": self.Args})
+}
+
+// serveClient is the agent of an editor, whose prompts it answers with the report.
+func (f *conformFlags) serveClient(ctx context.Context, set *settings) error {
+	show := conform.Report.Markdown
+	if set.json {
+		show = func(r conform.Report) string {
+			text, _ := json.Marshal(r) // it has nothing that JSON has not
+			return string(text)
+		}
+	}
+	report, err := conform.ServeClient(ctx, set.in, set.out, ownVersion().Number, show)
+	return errors.Join(err, f.writeJUnit(report))
+}
+
+// writeJUnit writes the file for CI systems, if one is wanted.
+func (f *conformFlags) writeJUnit(report conform.Report) error {
+	if f.junit == "" {
+		return nil
+	}
+	text, err := report.JUnit(f.strict)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(f.junit, text, 0o600)
 }
 
 func (f *conformFlags) printChecks(set *settings) error {
@@ -132,13 +171,8 @@ func (f *conformFlags) choose(set *settings, dash int, args []string) error {
 
 // print prints a report. The error says that the agent has failed.
 func (f *conformFlags) print(set *settings, report conform.Report) error {
-	err := set.print(report, func() error { return report.Print(set.out) })
-	if err == nil && f.junit != "" {
-		var text []byte
-		if text, err = report.JUnit(f.strict); err == nil {
-			err = os.WriteFile(f.junit, text, 0o600)
-		}
-	}
+	err := errors.Join(set.print(report, func() error { return report.Print(set.out) }),
+		f.writeJUnit(report))
 	switch {
 	case err != nil:
 		return err

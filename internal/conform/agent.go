@@ -144,7 +144,7 @@ func (a *agent) stop() {
 // introduction is what the checks need of an answer to initialize.
 type introduction struct {
 	ProtocolVersion   json.RawMessage
-	AgentInfo         struct{ Name, Version string }
+	AgentInfo         info
 	AgentCapabilities struct {
 		LoadSession         bool
 		SessionCapabilities map[string]json.RawMessage

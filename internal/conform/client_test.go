@@ -20,7 +20,7 @@ func edit(t *testing.T, answer func(m rawrpc.Message) string) *rawrpc.Conn {
 	editorIn, out := io.Pipe()
 	served := make(chan error, 1)
 	go func() {
-		err := conform.ServeClient(context.Background(), in, out)
+		_, err := conform.ServeClient(context.Background(), in, out, "1", conform.Report.Markdown)
 		_ = out.Close()
 		served <- err
 	}()

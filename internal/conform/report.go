@@ -26,11 +26,9 @@ type Report struct {
 	AcpAgent string `json:"acpAgent"`
 	Schema   string `json:"schema"`
 	// Command is the command line of the agent, without secrets.
-	Command   []string `json:"command"`
-	AgentInfo struct {
-		Name    string `json:"name"`
-		Version string `json:"version"`
-	} `json:"agentInfo"`
+	Command []string `json:"command,omitempty"`
+	// AgentInfo is the agent, or the editor that was checked.
+	AgentInfo       info            `json:"agentInfo"`
 	ProtocolVersion json.RawMessage `json:"protocolVersion,omitempty"`
 	// Failure says why the agent could not be checked to the end.
 	Failure string   `json:"failure,omitempty"`
@@ -48,43 +46,57 @@ type Summary struct {
 	NotTried   int `json:"notTried"`
 }
 
-func (r *run) report() Report {
-	report := Report{
-		Format: format, Date: time.Now().UTC().Format(time.DateOnly), AcpAgent: r.Version,
-		Schema: schema.Version, ProtocolVersion: r.intro.ProtocolVersion,
+// info says who takes part in a connection.
+type info struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+}
+
+func newReport(version string) Report {
+	return Report{
+		Format: format, Date: time.Now().UTC().Format(time.DateOnly), AcpAgent: version,
+		Schema: schema.Version,
 	}
+}
+
+func (r *run) report() Report {
+	report := newReport(r.Version)
+	report.ProtocolVersion = r.intro.ProtocolVersion
 	if r.failed != nil {
 		report.Failure = r.shown(r.failed.Error())
 	}
-	report.AgentInfo.Name = r.shown(r.intro.AgentInfo.Name)
-	report.AgentInfo.Version = r.shown(r.intro.AgentInfo.Version)
+	report.AgentInfo = info{r.shown(r.intro.AgentInfo.Name), r.shown(r.intro.AgentInfo.Version)}
 	for _, word := range append([]string{r.Command.Path}, r.Command.Args...) {
 		report.Command = append(report.Command, r.shown(word))
 	}
 	for _, row := range r.rows {
-		result := r.results[row.ID]
-		report.Checks = append(report.Checks, result)
-		report.Summary.count(result)
+		report.Checks = append(report.Checks, r.results[row.ID])
 	}
+	report.count()
 	return report
 }
 
-func (s *Summary) count(r Result) {
-	switch {
-	case r.Verdict == Pass:
-		s.Pass++
-		if r.Reason != "" {
+// count sums up the checks.
+func (r *Report) count() {
+	s := Summary{}
+	for _, c := range r.Checks {
+		switch {
+		case c.Verdict == Pass && c.Reason != "":
 			s.Noted++
+			fallthrough
+		case c.Verdict == Pass:
+			s.Pass++
+		case c.Verdict == NotOffered:
+			s.NotOffered++
+		case c.Verdict == NotTried:
+			s.NotTried++
+		case c.Level == Must:
+			s.FailMust++
+		default:
+			s.FailShould++
 		}
-	case r.Verdict == NotOffered:
-		s.NotOffered++
-	case r.Verdict == NotTried:
-		s.NotTried++
-	case r.Level == Must:
-		s.FailMust++
-	default:
-		s.FailShould++
 	}
+	r.Summary = s
 }
 
 // Failed reports whether the agent fails what the protocol demands, or with strict what it
@@ -100,53 +112,74 @@ func (r Report) name() string {
 
 // Print writes the report as text: a summary, the failures, and a table of all checks.
 func (r Report) Print(w io.Writer) error {
-	s := r.Summary
-	err := terminal.Say(w, "%s, checked on %s by acp-agent %s with schema %s\n", text.Plain(
-		cmp.Or(r.name(), strings.Join(r.Command, " "))), r.Date, r.AcpAgent, r.Schema)
-	if err == nil {
-		err = terminal.Say(w, "%d pass (%d with a note), %d fail a MUST, %d fail a SHOULD, "+
-			"%d not offered, %d not tried\n", s.Pass, s.Noted, s.FailMust, s.FailShould,
-			s.NotOffered, s.NotTried)
+	s, plain := r.Summary, text.Plain
+	items := [][2]string{
+		{"", fmt.Sprintf("%s, checked on %s by acp-agent %s with schema %s",
+			plain(cmp.Or(r.name(), strings.Join(r.Command, " "))), r.Date, r.AcpAgent, r.Schema)},
+		{"", fmt.Sprintf("%d pass (%d with a note), %d fail a MUST, %d fail a SHOULD, "+
+			"%d not offered, %d not tried", s.Pass, s.Noted, s.FailMust, s.FailShould,
+			s.NotOffered, s.NotTried)},
 	}
-	if err == nil && r.Failure != "" {
-		err = terminal.Item(w, "✗ ", text.Plain(r.Failure))
+	if r.Failure != "" {
+		items = append(items, [2]string{"✗ ", plain(r.Failure)})
 	}
-	if err == nil {
-		_, err = fmt.Fprintln(w)
-	}
-	for _, c := range r.Checks {
-		if c.Verdict != Fail || err != nil {
-			continue
-		}
-		err = terminal.Item(w, "✗ ", fmt.Sprintf("%s (%s): %s", c.ID, c.Level, c.Sentence))
-		for _, line := range slices.Concat([]string{"but: " + c.Reason}, prefixed("sent: ", c.Sent),
-			prefixed("received: ", c.Received), []string{c.Link}) {
-			if err == nil {
-				err = terminal.Item(w, "  ", text.Plain(line))
-			}
-		}
-	}
-	if err != nil {
-		return err
-	}
-	if s.FailMust+s.FailShould > 0 {
-		_, _ = fmt.Fprintln(w)
-	}
+	items = append(items, [2]string{})
 	table := terminal.NewTable(w, "CHECK", "VERDICT", "LEVEL", "WHAT THE AGENT DOES", "REMARK")
 	for _, c := range r.Checks {
+		if c.Verdict == Fail {
+			items = append(items, [2]string{"✗ ", fmt.Sprintf("%s (%s): %s", c.ID, c.Level, c.Sentence)})
+			for _, line := range c.details() {
+				items = append(items, [2]string{"  ", plain(line)})
+			}
+		}
 		if c.Verdict != NotTried || c.Reason != r.Failure { // which was said
-			table.Row(c.ID, c.Verdict, c.Level, c.Sentence, text.Plain(c.Reason))
+			table.Row(c.ID, c.Verdict, c.Level, c.Sentence, plain(c.Reason))
+		}
+	}
+	if s.FailMust+s.FailShould > 0 {
+		items = append(items, [2]string{})
+	}
+	for _, item := range items {
+		if err := terminal.Item(w, item[0], item[1]); err != nil {
+			return err
 		}
 	}
 	return table.Print()
 }
 
-func prefixed(prefix string, lines []string) []string {
-	all := make([]string, len(lines))
-	for i, line := range lines {
-		all[i] = prefix + line
+// details says why a check failed, with the lines that show it.
+func (c Result) details() []string {
+	lines := []string{"but: " + c.Reason}
+	for _, line := range c.Sent {
+		lines = append(lines, "sent: "+line)
 	}
-	return all
+	for _, line := range c.Received {
+		lines = append(lines, "received: "+line)
+	}
+	return append(lines, c.Link)
+}
+
+// Markdown returns the report as a list, and what a person does next for what was not tried.
+func (r Report) Markdown() string {
+	var b strings.Builder
+	var steps []string
+	for _, c := range r.Checks {
+		mark, why := "✓", ""
+		switch c.Verdict {
+		case Fail:
+			mark, why = "✗", ": "+c.Reason
+		case NotTried:
+			mark = "–"
+			if c.Reason != "" && !slices.Contains(steps, c.Reason) {
+				steps = append(steps, c.Reason)
+			}
+		}
+		fmt.Fprintf(&b, "- %s %s (%s): %s%s\n", mark, c.ID, c.Level, c.Sentence, why)
+	}
+	if steps != nil {
+		b.WriteString("\nNext:\n\n1. " + strings.Join(steps, "\n1. ") + "\n")
+	}
+	return b.String()
 }
 
 // message is an element of JUnit with a text.
@@ -176,8 +209,7 @@ func (r Report) JUnit(strict bool) ([]byte, error) {
 	for _, c := range r.Checks {
 		clause, _, _ := strings.Cut(c.ID, ".")
 		of := testCase{ClassName: clause, Name: c.ID + ": " + c.Sentence}
-		lines := slices.Concat(c.Sent, c.Received, []string{c.Link})
-		about := &message{c.Reason, strings.Join(lines, "\n")}
+		about := &message{c.Reason, strings.Join(c.details()[1:], "\n")}
 		switch {
 		case c.Verdict == Fail && (c.Level == Must || strict):
 			of.Failure = about

@@ -104,15 +104,17 @@ func (r *run) exchange(lines []rawrpc.Line) (sent, received []string) {
 
 // shown returns a text for the report: short, without secrets and the name of our directory.
 func (r *run) shown(s string) string {
-	const longest, enough = 400, 4096 // before secrets are replaced, which takes time
+	const enough = 4096 // before secrets are replaced, which takes time
 	s = strings.ReplaceAll(s, r.scratch, "DIR")
 	if len(s) > enough {
 		s = r.secrets.Start(s[:enough])
 	} else {
 		s = r.secrets.Text(s)
 	}
-	return text.Line(secret.Mask(s), longest)
+	return shorten(secret.Mask(s))
 }
+
+func shorten(s string) string { return text.Line(s, 400) }
 
 // withoutOthers removes the sessions of the user from a list, which a report may be shared without.
 func (r *run) withoutOthers(line string) string {
