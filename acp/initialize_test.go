@@ -150,6 +150,7 @@ func TestInitializeOnce(t *testing.T) {
 	again := c.try("initialize", `{"protocolVersion":1}`)
 	require.Equal(t, jsonrpc.CodeInvalidRequest, again.Error.Code)
 	require.Equal(t, "initialized", again.reason(t))
+	require.Equal(t, "initialize was already sent: send it once", again.Error.Message)
 	c.open(folder(t))
 }
 
@@ -194,7 +195,7 @@ func TestBeforeInitialize(t *testing.T) {
 		require.NotNil(t, m.Error, method)
 		require.Equal(t, jsonrpc.CodeInvalidRequest, m.Error.Code, method)
 		require.Equal(t, "not_initialized", m.reason(t), method)
-		require.Contains(t, m.Error.Message, method)
+		require.Equal(t, method+" before initialize: send initialize first", m.Error.Message)
 	}
 	c.send(notification("session/cancel", idParams("s")), notification("_note", `{}`))
 	c.initialize()

@@ -331,7 +331,7 @@ func altered(params, name, raw string) string {
 // Whatever a method does with its roots, they are held to the same rules, and when one is broken
 // nothing happens.
 //
-// Clauses A3, A4, A5, A16.
+// Clauses A2, A3, A4, A5, A16.
 func TestRootsInEveryMethod(t *testing.T) {
 	r := &scripted{}
 	c := connect(t, acp.Options{Backend: using(r)})

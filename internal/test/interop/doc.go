@@ -1,14 +1,12 @@
 // Package interop tests the built program as a process driven over pipes.
 //
-// Six clients drive it:
+// Five clients drive it:
 //
 //   - the official TypeScript client (testdata/node), also declaring every capability and none, and
 //     as a page in a browser;
 //   - acpx (testdata/node-acpx), a client that starts the program for each of its commands;
 //   - acp-factory (testdata/node-clients), a library that starts agents for other programs;
 //   - the client of the Go SDK;
-//   - transcripts (testdata/*.txtar), which show every byte of short conversations; rewrite them
-//     with go test ./internal/test/interop -run Transcripts -update;
 //   - the tests themselves, through package pipes, for what no client would do: malformed requests,
 //     signals, several lines in one write.
 //

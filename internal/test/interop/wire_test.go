@@ -69,66 +69,6 @@ func TestLineLimitFlag(t *testing.T) {
 	a.initialize()
 }
 
-// Everything the built-in agent advertises works.
-//
-// Clauses A1, A2.
-func TestAdvertisedMethodsWork(t *testing.T) {
-	t.Parallel()
-	var result struct{ AgentCapabilities json.RawMessage }
-	a := start(t)
-	a.call("initialize", map[string]any{"protocolVersion": 1}, &result)
-	require.JSONEq(t, `{
-		"loadSession": true,
-		"auth": {"status": {}},
-		"mcpCapabilities": {"http": true, "sse": false},
-		"sessionCapabilities": {"additionalDirectories": {}, "close": {}, "delete": {}, "fork": {}, "list": {}, "resume": {}, "title": {}, "archive": {}, "status": {}}
-	}`, string(result.AgentCapabilities))
-
-	cwd, lib := folder(t), folder(t)
-	id := a.open(cwd, lib)
-	params := func() map[string]any {
-		return map[string]any{"sessionId": id, "cwd": cwd, "additionalDirectories": []string{lib}, "mcpServers": []any{
-			map[string]any{"type": "http", "name": "h", "url": "http://127.0.0.1:1/", "headers": []any{}},
-		}}
-	}
-	roots := func(id string) string {
-		from := a.Count()
-		require.Equal(t, "end_turn", a.prompt(id, "/roots"))
-		return a.updates(from, id)
-	}
-	for _, method := range []string{"session/load", "session/resume"} {
-		a.call(method, params(), nil)
-		require.Contains(t, roots(id), lib, method)
-	}
-	var fork struct{ SessionID string }
-	a.call("session/fork", params(), &fork)
-	require.Contains(t, roots(fork.SessionID), lib)
-	require.Len(t, a.list(map[string]any{"cwd": cwd, "additionalDirectories": []string{lib}}), 2)
-	require.Empty(t, a.list(map[string]any{"cwd": cwd, "additionalDirectories": []string{}}))
-	a.call("session/close", sessionParams(fork.SessionID), nil)
-	require.Len(t, a.list(nil), 2)
-	a.call("session/delete", sessionParams(fork.SessionID), nil)
-	require.Equal(t, []listed{{SessionID: id, Cwd: cwd, AdditionalDirectories: []string{lib}}}, a.list(nil))
-	m := a.try("session/load", map[string]any{"sessionId": fork.SessionID, "cwd": cwd, "mcpServers": []any{}})
-	require.NotNil(t, m.Error)
-	require.Equal(t, notFound, m.Error.Code)
-
-	var named struct{ Title string }
-	a.call("session/set_title", map[string]any{"sessionId": id, "title": " mine "}, &named)
-	require.Equal(t, "mine", named.Title)
-	a.call("session/archive", sessionParams(id), nil)
-	require.Empty(t, a.list(nil))
-	require.Len(t, a.list(map[string]any{"archived": "only"}), 1)
-	var status struct{ Status string }
-	a.call("session/status", sessionParams(id), &status)
-	require.Equal(t, "saved", status.Status)
-	a.call("session/unarchive", sessionParams(id), nil)
-	require.Len(t, a.list(nil), 1)
-	var account struct{ State string }
-	a.call("auth/status", map[string]any{}, &account)
-	require.Equal(t, "not_required", account.State)
-}
-
 // A line of exactly the limit is read and is invalid JSON; one more byte is too long.
 //
 // Clause W3.

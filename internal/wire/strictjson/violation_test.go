@@ -37,19 +37,32 @@ func TestViolationAsJSON(t *testing.T) {
 
 // Clause A5.
 func TestEveryReasonHasAText(t *testing.T) {
-	for _, reason := range []strictjson.Reason{
-		strictjson.Null, strictjson.Type, strictjson.Required, strictjson.Empty,
-		strictjson.Relative, strictjson.NUL,
-		strictjson.Encoding, strictjson.DuplicateKey, strictjson.WrongCase, strictjson.CwdMismatch,
-		strictjson.TooMany,
-		strictjson.Denied, strictjson.Missing, strictjson.NotDirectory, strictjson.Unreadable,
-		strictjson.Unsupported,
-		strictjson.InvalidCursor, strictjson.OtherAgent,
+	for reason, text := range map[strictjson.Reason]string{
+		strictjson.Null:         "is null: omit it or give a value",
+		strictjson.Type:         "has the wrong type",
+		strictjson.Required:     "is missing: it is required",
+		strictjson.Empty:        "is empty: give an absolute path",
+		strictjson.Relative:     "is not absolute: give an absolute path",
+		strictjson.NUL:          "contains a NUL character, which is not allowed in paths",
+		strictjson.Encoding:     "is not valid Unicode text",
+		strictjson.DuplicateKey: "is given twice in one object: give it once",
+		strictjson.WrongCase:    "is spelled in the wrong case",
+		strictjson.CwdMismatch:  "is not the session's working directory",
+		strictjson.TooMany:      "has too many folders",
+		strictjson.TooLong:      "is too long",
+		strictjson.Denied: "is refused by policy: it is in none of the folders that you may open: " +
+			"those of --within",
+		strictjson.Missing:       "does not exist: create the folder or give another one",
+		strictjson.NotDirectory:  "is not a folder: give a folder",
+		strictjson.Unreadable:    "cannot be opened",
+		strictjson.Unsupported:   "is not supported",
+		strictjson.InvalidCursor: "is not a cursor of this list: start again without a cursor",
+		strictjson.OtherAgent:    "belongs to another agent",
 	} {
-		text := strictjson.NewViolation("cwd", "/x", reason).String()
-		require.NotContains(t, text, string(reason)+"\x00")
-		require.Greater(t, len(text), len("cwd \"/x\" "), reason)
+		require.Equal(t, "cwd "+text, strictjson.NewViolation("cwd", nil, reason).String())
 	}
+	known := strictjson.NewViolation("prompt", nil, strictjson.Type).Expecting("an array")
+	require.Equal(t, "prompt has the wrong type: want an array", known.String())
 }
 
 func TestViolationValueIsTruncated(t *testing.T) {
