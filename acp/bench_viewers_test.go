@@ -28,9 +28,9 @@ func BenchmarkViewers(b *testing.B) {
 			}
 			b.ReportAllocs()
 			b.ResetTimer()
-			_, line := first.request("session/prompt", promptParams(id, fmt.Sprintf("count %d", b.N)))
+			prompt, line := first.request("session/prompt", promptParams(id, fmt.Sprintf("count %d", b.N)))
 			first.send(line)
-			require.Equal(b, "end_turn", first.response(fmt.Sprint(first.next)).stopReason(b))
+			require.Equal(b, "end_turn", first.response(prompt).stopReason(b))
 		})
 	}
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/discovery"
+	"github.com/acp-agent/acp-agent/internal/conform/rawrpc"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/mcptest"
 	"github.com/acp-agent/acp-agent/internal/test/memstore"
@@ -45,17 +46,7 @@ func TestMain(m *testing.M) {
 const patience = volume.Patience
 
 // message is any JSON-RPC message.
-type message struct {
-	ID     json.RawMessage `json:"id"`
-	Method string          `json:"method"`
-	Params json.RawMessage `json:"params"`
-	Result json.RawMessage `json:"result"`
-	Error  *struct {
-		Code    int             `json:"code"`
-		Message string          `json:"message"`
-		Data    json.RawMessage `json:"data"`
-	} `json:"error"`
-}
+type message struct{ rawrpc.Message }
 
 // tester is a test or one run of a property.
 type tester interface {
@@ -67,19 +58,34 @@ type tester interface {
 
 // client is an ACP client over pipes, as raw as a test needs it.
 type client struct {
+	*rawrpc.Conn
 	t      tester
 	in     *io.PipeWriter
+	out    *gate
 	served chan error
 	stop   context.CancelFunc
 
 	mu      sync.Mutex
-	more    *sync.Cond
-	got     []message // in the order of the wire
-	end     bool
-	stalled bool // reads nothing
-	next    int
+	answers []answerer
+}
 
-	answers func(message) string // if set, gives the result for a request of the agent
+// answerer gives the results for requests of the agent, from a message on.
+type answerer struct {
+	from   int
+	result func(message) string
+}
+
+// gate is a reader that passes nothing on while its lock is held.
+type gate struct {
+	io.Reader
+	sync.Mutex
+}
+
+func (g *gate) Read(p []byte) (int, error) {
+	n, err := g.Reader.Read(p)
+	g.Lock()
+	defer g.Unlock()
+	return n, err
 }
 
 // using returns what makes b the backend of a connection.
@@ -184,23 +190,25 @@ func connectBy(
 	in, clientOut := io.Pipe()
 	clientIn, out := io.Pipe()
 	ctx, stop := context.WithCancel(context.Background())
-	c := &client{t: t, in: clientOut, served: make(chan error, 1), stop: stop}
-	c.more = sync.NewCond(&c.mu)
+	c := &client{t: t, in: clientOut, out: &gate{Reader: clientIn}, served: make(chan error, 1), stop: stop}
+	c.Conn = rawrpc.New(c.out, clientOut, 0)
 	go func() {
 		err := serve(ctx, in, out)
 		_ = out.Close()
 		c.served <- err
 	}()
-	read := make(chan struct{})
+	answered := make(chan struct{})
 	go func() {
-		defer close(read)
-		c.read(clientIn)
+		defer close(answered)
+		c.answerAll()
 	}()
 	t.Cleanup(func() {
-		c.setStalled(false) // the test may have failed while it was stalled
 		c.leave()
-		<-read
+		<-answered
 		stop()
+		for _, m := range c.messages() {
+			require.True(t, json.Valid([]byte(m.Raw)), "not JSON: %s", m.Raw)
+		}
 	})
 	return c
 }
@@ -217,56 +225,42 @@ func (c *client) leave() {
 	}
 }
 
-func (c *client) read(from io.Reader) {
-	lines := bufio.NewReader(from)
-	for {
-		line, err := lines.ReadBytes('\n')
-		c.mu.Lock()
-		for c.stalled {
-			c.more.Wait()
-		}
+// answerAll answers the requests of the agent until it ends.
+func (c *client) answerAll() {
+	asks := func(m rawrpc.Message) bool { return m.Method != "" && m.ID != nil }
+	for from := 0; ; from++ {
+		m, at, err := c.Await(context.Background(), from, asks)
 		if err != nil {
-			c.end = true
-			c.more.Broadcast()
-			c.mu.Unlock()
 			return
 		}
-		var m message
-		if json.Unmarshal(line, &m) != nil {
-			c.t.Errorf("not JSON: %s", line)
+		from = at
+		c.mu.Lock()
+		result := func(message) string { return "" }
+		for _, a := range c.answers {
+			if a.from <= at {
+				result = a.result
+			}
 		}
-		c.got = append(c.got, m)
-		c.more.Broadcast()
-		answers := c.answers
 		c.mu.Unlock()
-		if answers == nil || m.Method == "" || m.ID == nil {
-			continue
-		}
-		if result := answers(m); result != "" {
-			_, _ = io.WriteString(c.in,
-				`{"jsonrpc":"2.0","id":`+string(m.ID)+`,"result":`+result+"}\n")
+		if answer := result(message{m}); answer != "" {
+			_ = c.Send(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":` + answer + "}")
 		}
 	}
 }
 
 // stall stops reading, until the returned function is called.
 func (c *client) stall() (goOn func()) {
-	c.setStalled(true)
-	return func() { c.setStalled(false) }
-}
-
-func (c *client) setStalled(stalled bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.stalled = stalled
-	c.more.Broadcast()
+	c.out.Lock()
+	goOn = sync.OnceFunc(c.out.Unlock)
+	c.t.Cleanup(goOn) // the test may fail before
+	return goOn
 }
 
 // answer gives the results for all further requests of the agent; "" leaves one without an answer.
-func (c *client) answer(answers func(message) string) {
+func (c *client) answer(result func(message) string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.answers = answers
+	c.answers = append(c.answers, answerer{c.Count(), result})
 }
 
 // permit answers all further permission requests with an option, or not at all if it is "".
@@ -293,51 +287,32 @@ func (c *client) questions() (all []message) {
 }
 
 // send writes lines in one write.
-func (c *client) send(lines ...string) {
-	_, err := io.WriteString(c.in, strings.Join(lines, "\n")+"\n")
-	require.NoError(c.t, err)
-}
+func (c *client) send(lines ...string) { require.NoError(c.t, c.Send(lines...)) }
 
 // request returns a request and its id.
 func (c *client) request(method, params string) (id, line string) {
-	c.next++
-	id = fmt.Sprint(c.next)
-	return id, `{"jsonrpc":"2.0","id":` + id + `,"method":"` + method + `","params":` + params + `}`
+	n := c.NextID()
+	return fmt.Sprint(n), rawrpc.Request(n, method, json.RawMessage(params))
 }
 
 func notification(method, params string) string {
-	return `{"jsonrpc":"2.0","method":"` + method + `","params":` + params + `}`
+	return rawrpc.Notification(method, json.RawMessage(params))
 }
 
 // await waits for the first message for which is holds, at or after index from.
 func (c *client) await(from int, is func(message) bool) (message, int) {
 	c.t.Helper()
-	timer := time.AfterFunc(patience, func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.end = true
-		c.more.Broadcast()
-	})
-	defer timer.Stop()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for i := from; ; i++ {
-		for i == len(c.got) {
-			if c.end {
-				require.Fail(c.t, "the message did not come", "after %d messages", len(c.got))
-			}
-			c.more.Wait()
-		}
-		if is(c.got[i]) {
-			return c.got[i], i
-		}
-	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	m, at, err := c.Await(ctx, from, func(m rawrpc.Message) bool { return is(message{m}) })
+	require.NoError(c.t, err, "the message did not come, after %d messages", c.Count())
+	return message{m}, at
 }
 
 // response waits for the response to a request.
 func (c *client) response(id string) message {
 	c.t.Helper()
-	m, _ := c.await(0, func(m message) bool { return m.Method == "" && string(m.ID) == id })
+	m, _ := c.await(0, isResponse(id))
 	return m
 }
 
@@ -367,10 +342,11 @@ func (c *client) try(method, params string) message {
 }
 
 // messages returns the messages received so far.
-func (c *client) messages() []message {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return append([]message(nil), c.got...)
+func (c *client) messages() (all []message) {
+	for _, m := range c.Messages() {
+		all = append(all, message{m})
+	}
+	return all
 }
 
 // initialize sends initialize with every client capability.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/conform/rawrpc"
 	"github.com/acp-agent/acp-agent/internal/test/memstore"
 	"github.com/acp-agent/acp-agent/internal/test/volume"
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -129,8 +130,8 @@ func userSaid(pieces ...string) (updates []sessionstore.Update) {
 func recorded(t require.TestingT, store sessionstore.Store, id string) []string {
 	var messages []message
 	for _, u := range updatesOf(t, store, id) {
-		messages = append(messages, message{Method: "session/update",
-			Params: []byte(`{"sessionId":"` + id + `",` + string(u.Raw[1:]))})
+		messages = append(messages, message{rawrpc.Message{Method: "session/update",
+			Params: []byte(`{"sessionId":"` + id + `",` + string(u.Raw[1:]))}})
 	}
 	return texts(messages, id)
 }
