@@ -14,7 +14,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/acp-agent/acp-agent/internal/test/interop/pipes"
+	"github.com/acp-agent/acp-agent/internal/test/interop/program"
 	"github.com/acp-agent/acp-agent/internal/test/interop/scripted"
 )
 
@@ -56,7 +56,7 @@ func check(b *testing.B, err error) {
 
 // agent is a process of the program.
 type agent struct {
-	*pipes.Process
+	*program.Process
 	b *testing.B
 }
 
@@ -78,7 +78,7 @@ func run(b *testing.B, command []string) *agent {
 func runIn(b *testing.B, state string, command []string) *agent {
 	b.Helper()
 	command = slices.Insert(command, 1, "--state-dir", state)
-	p, err := pipes.Start(pipes.Options{Command: command, Env: []string{role + "=scripted"}, Stderr: os.Stderr})
+	p, err := program.Start(program.Options{Command: command, Env: []string{role + "=scripted"}, Stderr: os.Stderr})
 	check(b, err)
 	a := &agent{Process: p, b: b}
 	a.call("initialize", map[string]any{"protocolVersion": 1}, new(struct{}))

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/acp-agent/acp-agent/internal/test/interop/pipes"
+	"github.com/acp-agent/acp-agent/internal/test/interop/program"
 )
 
 // BenchmarkMCP measures tools of the MCP server in a folder of 20,000 files: the end of a file of
@@ -22,7 +22,7 @@ func BenchmarkMCP(b *testing.B) {
 		check(b, os.MkdirAll(filepath.Dir(path), 0o700))
 		check(b, os.WriteFile(path, fmt.Appendln(nil, strings.Repeat("text ", 200), "needle", i), 0o600))
 	}
-	p, err := pipes.Start(pipes.Options{Command: []string{build(b, "cmd/acp-agent"), "mcp", "--dir", dir}, Stderr: os.Stderr})
+	p, err := program.Start(program.Options{Command: []string{build(b, "cmd/acp-agent"), "mcp", "--dir", dir}, Stderr: os.Stderr})
 	check(b, err)
 	server := &agent{Process: p, b: b}
 	b.Cleanup(server.leave)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/acp-agent/acp-agent/internal/conform/rawrpc"
-	"github.com/acp-agent/acp-agent/internal/test/interop/pipes"
+	"github.com/acp-agent/acp-agent/internal/test/interop/program"
 )
 
 const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}`
@@ -35,7 +35,7 @@ func firstAnswer(b *testing.B, command []string) time.Duration {
 	ctx, cancel := context.WithTimeout(b.Context(), 10*time.Second)
 	defer cancel()
 	began := time.Now()
-	p, err := pipes.Start(pipes.Options{Command: command, Stderr: os.Stderr})
+	p, err := program.Start(program.Options{Command: command, Stderr: os.Stderr})
 	check(b, err)
 	check(b, p.Send(initialize))
 	_, _, err = p.Await(ctx, 0, func(rawrpc.Message) bool { return true })

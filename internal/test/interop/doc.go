@@ -7,7 +7,7 @@
 //   - acpx (testdata/node-acpx), a client that starts the program for each of its commands;
 //   - acp-factory (testdata/node-clients), a library that starts agents for other programs;
 //   - the client of the Go SDK;
-//   - the tests themselves, through package pipes, for what no client would do: malformed requests,
+//   - the tests themselves, through package program, for what no client would do: malformed requests,
 //     signals, several lines in one write.
 //
 // Everything the program writes is validated against the ACP v1 schema by internal/conform/schema.

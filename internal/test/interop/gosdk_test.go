@@ -20,7 +20,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/internal/conform/rawrpc"
-	"github.com/acp-agent/acp-agent/internal/test/interop/pipes"
 	"github.com/acp-agent/acp-agent/internal/test/interop/program"
 	"github.com/acp-agent/acp-agent/internal/test/interop/stock"
 	"github.com/acp-agent/acp-agent/internal/test/logtest"
@@ -237,7 +236,7 @@ func TestLongLoadGoSDK(t *testing.T) {
 // Clause A27.
 func TestLongLoadOfStoredHistoryGoSDK(t *testing.T) {
 	t.Parallel()
-	client, err := pipes.Build(t.Context(), t.TempDir(), "github.com/acp-agent/acp-agent/internal/test/interop/gosdk")
+	client, err := program.Compile(t.Context(), t.TempDir(), "github.com/acp-agent/acp-agent/internal/test/interop/gosdk")
 	require.NoError(t, err)
 	many, pace := 20_000, []string(nil)
 	if !volume.Full() {

@@ -12,7 +12,6 @@ import (
 	"github.com/acp-agent/acp-agent/internal/conform/rawrpc"
 	"github.com/acp-agent/acp-agent/internal/conform/schema"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
-	"github.com/acp-agent/acp-agent/internal/test/interop/pipes"
 	"github.com/acp-agent/acp-agent/internal/test/interop/program"
 	"github.com/acp-agent/acp-agent/internal/test/logtest"
 	"github.com/acp-agent/acp-agent/internal/test/npmtest"
@@ -33,7 +32,7 @@ const (
 // agent is a process of the program. When the test ends, its exit status and everything it wrote
 // are checked.
 type agent struct {
-	*pipes.Process
+	*program.Process
 	t      *testing.T
 	stderr *logtest.Text
 	over   bool
@@ -54,7 +53,7 @@ func startIn(t *testing.T, state string, args ...string) *agent {
 func startCommand(t *testing.T, command ...string) *agent {
 	t.Helper()
 	stderr := &logtest.Text{}
-	p, err := pipes.Start(pipes.Options{Command: command, Env: proctest.Env("scripted"), Stderr: stderr})
+	p, err := program.Start(program.Options{Command: command, Env: proctest.Env("scripted"), Stderr: stderr})
 	require.NoError(t, err)
 	a := &agent{Process: p, t: t, stderr: stderr}
 	t.Cleanup(func() {

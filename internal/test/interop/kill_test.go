@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/internal/conform/rawrpc"
-	"github.com/acp-agent/acp-agent/internal/test/interop/pipes"
 	"github.com/acp-agent/acp-agent/internal/test/interop/program"
 	"github.com/acp-agent/acp-agent/internal/test/volume"
 )
@@ -40,7 +39,7 @@ type memory struct {
 // workload sends requests to one process. Each workload has its own sessions, so that its answers
 // are ordered.
 type workload struct {
-	p      *pipes.Process
+	p      *program.Process
 	model  *memory
 	dirs   []string
 	random *rand.Rand
@@ -291,7 +290,7 @@ func (a *agent) requireWords(id string, s listed, words []string) {
 }
 
 // lanes runs several workloads on one process, which is killed after a while or left to finish.
-func lanes(t *testing.T, p *pipes.Process, m *memory, dirs []string, seed uint64, known [][]string, steps int) func() [][]string {
+func lanes(t *testing.T, p *program.Process, m *memory, dirs []string, seed uint64, known [][]string, steps int) func() [][]string {
 	t.Helper()
 	var running sync.WaitGroup
 	mine := make([][]string, len(known))
@@ -324,7 +323,7 @@ func TestKills(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	mine := make([][]string, 3)
 	for kill := range kills {
-		p, err := pipes.Start(pipes.Options{Command: []string{program.Path(), "--state-dir", state}})
+		p, err := program.Start(program.Options{Command: []string{program.Path(), "--state-dir", state}})
 		require.NoError(t, err)
 		_, err = p.Call(within(t), "initialize", map[string]any{"protocolVersion": 1})
 		require.NoError(t, err)

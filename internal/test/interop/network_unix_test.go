@@ -31,7 +31,6 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/conform/rawrpc"
 	"github.com/acp-agent/acp-agent/internal/test/cable"
-	"github.com/acp-agent/acp-agent/internal/test/interop/pipes"
 	"github.com/acp-agent/acp-agent/internal/test/interop/program"
 	"github.com/acp-agent/acp-agent/internal/test/logtest"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
@@ -114,7 +113,7 @@ func (s *server) connect(token string) *agent {
 func startClient(t *testing.T, url, token string, env ...string) *agent {
 	t.Helper()
 	stderr := &logtest.Text{}
-	p, err := pipes.Start(pipes.Options{Command: []string{program.Path(), "connect", url},
+	p, err := program.Start(program.Options{Command: []string{program.Path(), "connect", url},
 		Env: append([]string{"ACP_AGENT_TOKEN=" + token}, env...), Stderr: stderr})
 	require.NoError(t, err)
 	a := &agent{Process: p, t: t, stderr: stderr}

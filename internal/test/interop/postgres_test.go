@@ -15,7 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/internal/conform/rawrpc"
-	"github.com/acp-agent/acp-agent/internal/test/interop/pipes"
 	"github.com/acp-agent/acp-agent/internal/test/interop/program"
 	"github.com/acp-agent/acp-agent/internal/test/logtest"
 	"github.com/acp-agent/acp-agent/internal/test/pgtest"
@@ -31,7 +30,7 @@ import (
 func startOn(t *testing.T, address string, args ...string) *agent {
 	t.Helper()
 	stderr := &logtest.Text{}
-	p, err := pipes.Start(pipes.Options{
+	p, err := program.Start(program.Options{
 		Command: append([]string{program.Path(), "--state-dir", t.TempDir()}, args...),
 		Env:     append(proctest.Env("scripted"), "ACP_AGENT_STORE="+address, "GORACE=atexit_sleep_ms=0"),
 		Stderr:  stderr,

@@ -12,7 +12,6 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/conform/rawrpc"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
-	"github.com/acp-agent/acp-agent/internal/test/interop/pipes"
 	"github.com/acp-agent/acp-agent/internal/test/interop/program"
 	"github.com/acp-agent/acp-agent/internal/test/logtest"
 )
@@ -89,7 +88,7 @@ func TestToolsOfReadOnlyFolders(t *testing.T) {
 	app, dep := folder(t, "f", "of app"), folder(t, "f", "of dep")
 	require.NoError(t, os.Symlink(dep, filepath.Join(app, "to-dep")))
 	before := dirtest.Planted(t, dep)
-	server, err := pipes.Start(pipes.Options{Stderr: &logtest.Text{},
+	server, err := program.Start(program.Options{Stderr: &logtest.Text{},
 		Command: []string{program.Path(), "mcp", "--dir", app, "--read-dir", dep}})
 	require.NoError(t, err)
 	call := func(method string, params any) rawrpc.Message {

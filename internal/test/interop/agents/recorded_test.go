@@ -21,7 +21,6 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/conform/rawrpc"
 	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
-	"github.com/acp-agent/acp-agent/internal/test/interop/pipes"
 	"github.com/acp-agent/acp-agent/internal/test/interop/program"
 	"github.com/acp-agent/acp-agent/internal/test/logtest"
 	"github.com/acp-agent/acp-agent/internal/test/npmtest"
@@ -368,7 +367,7 @@ func TestEditorsPage(t *testing.T) {
 func (p project) replay(t *testing.T, args []string, sessions *sessionIDs, transcript string) string {
 	t.Helper()
 	var stderr logtest.Text
-	agent, err := pipes.Start(pipes.Options{
+	agent, err := program.Start(program.Options{
 		Command: append([]string{program.Path()}, args...), Dir: p.app(), Env: p.env, Stderr: &stderr,
 	})
 	require.NoError(t, err)
@@ -406,7 +405,7 @@ func (p project) replay(t *testing.T, args []string, sessions *sessionIDs, trans
 // "< ID METHOD" a request of the agent. The editor's responses have the ids of the recording.
 type conversation struct {
 	project
-	agent    *pipes.Process
+	agent    *program.Process
 	sessions *sessionIDs
 	methods  map[string]string          // of the editor's requests, by id
 	ids      map[string]json.RawMessage // of the agent's requests, by that in the recording

@@ -1,8 +1,13 @@
-// Package program builds acp-agent once for all tests of a package:
+// Package program builds acp-agent once for all tests of a package, and exchanges lines with it as
+// package rawrpc does:
 //
 //	func TestMain(m *testing.M) { program.Main(m, play) }
 //
-//	p, err := pipes.Start(pipes.Options{Command: []string{program.Path(), "--state-dir", dir}})
+//	p, err := program.Start(program.Options{Command: []string{program.Path(), "--state-dir", dir}})
+//	m, err := p.Call(ctx, "initialize", map[string]any{"protocolVersion": 1})
+//	…
+//	p.CloseInput()
+//	code, err := p.Wait(ctx)
 //
 // It must only be imported by tests.
 package program
@@ -21,7 +26,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/acp-agent/acp-agent/internal/test/interop/pipes"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
 )
 
@@ -78,7 +82,7 @@ func Build() (remove func(), err error) {
 		return nil, err
 	}
 	remove = func() { _ = os.RemoveAll(dir) }
-	path, err := pipes.Build(context.Background(), dir, tested, "-buildvcs=false", "-ldflags=-w")
+	path, err := Compile(context.Background(), dir, tested, "-buildvcs=false", "-ldflags=-w")
 	if err == nil {
 		sources, err = list()
 	}

@@ -1,11 +1,4 @@
-// Package pipes starts an agent as a process and exchanges lines with it, as package rawrpc does.
-//
-//	p, err := pipes.Start(pipes.Options{Command: []string{"acp-agent", "--state-dir", dir}})
-//	m, err := p.Call(ctx, "initialize", map[string]any{"protocolVersion": 1})
-//	…
-//	p.CloseInput()
-//	code, err := p.Wait(ctx)
-package pipes
+package program
 
 import (
 	"context"
@@ -95,9 +88,9 @@ func (p *Process) Wait(ctx context.Context) (code int, err error) {
 	return p.cmd.ProcessState.ExitCode(), nil
 }
 
-// Build compiles a main package into dir and returns the path of the program. pkg is an import
+// Compile compiles a main package into dir and returns the path of the program. pkg is an import
 // path, and args are flags of go build.
-func Build(ctx context.Context, dir, pkg string, args ...string) (string, error) {
+func Compile(ctx context.Context, dir, pkg string, args ...string) (string, error) {
 	name := filepath.Base(pkg)
 	if runtime.GOOS == "windows" {
 		name += ".exe"
