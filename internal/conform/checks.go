@@ -105,7 +105,8 @@ func (t *trial) uniqueIDs() error {
 
 func (t *trial) firstUpdate() error {
 	for _, o := range t.opened {
-		if o.early {
+		names := func(m rawrpc.Message) bool { return strings.Contains(string(m.Params), o.id) }
+		if o.id != "" && slices.ContainsFunc(o.before, names) {
 			return errors.New("an update of a session came before the answer that names it")
 		}
 	}

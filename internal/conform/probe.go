@@ -130,7 +130,7 @@ func (t *trial) opens(method string) error {
 	}
 	from := t.Count()
 	answer, err := t.call(method, t.setup(map[string]any{"sessionId": id}))
-	o = opening{refusal(answer, err), before(t.Messages()[from:], answer)}
+	o = opened{err: refusal(answer, err), before: before(t.Messages()[from:], answer)}
 	t.loaded[method] = o
 	t.close(id)
 	return o.err

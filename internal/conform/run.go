@@ -64,25 +64,18 @@ type run struct {
 	transcripts [][]rawrpc.Line
 	judged      map[string]judgement
 
-	// opened are the answers that made the sessions of prepare.
-	opened map[string]opened
-	made   map[string]bool // every session, by id
-	loaded map[string]opening
+	opened map[string]opened // the sessions, by name
+	loaded map[string]opened // the session plain in another process, at first, by method
+	made   map[string]bool   // every session, by id
 }
 
-// opened is a session that the checks share.
+// opened is how a session was opened that the checks share.
 type opened struct {
-	id    string
-	err   error // why there is none
-	early bool  // an update of it came before its id
-	turn  error // how its prompt ended, if there was one
-	lines []rawrpc.Line
-}
-
-// opening is the first time that the session plain was opened by a method in another process.
-type opening struct {
-	err    error
+	id     string
+	err    error            // why it was not
 	before []rawrpc.Message // what came before the answer
+	turn   error            // how its prompt ended, if there was one
+	lines  []rawrpc.Line
 }
 
 // Run checks an agent. It starts the agent in a directory with three folders, which it removes:
@@ -104,7 +97,7 @@ func Run(ctx context.Context, o Options) (Report, error) {
 		Options: o, command: o.Command, rows: chosen, left: restarts, last: "main",
 		secrets: secret.OfCommand(o.Command.Args, o.Command.Env),
 		results: map[string]Result{}, judged: map[string]judgement{},
-		opened: map[string]opened{}, made: map[string]bool{}, loaded: map[string]opening{},
+		opened: map[string]opened{}, made: map[string]bool{}, loaded: map[string]opened{},
 	}
 	r.Patience = cmp.Or(r.Patience, 20*time.Second)
 	if r.scratch, err = os.MkdirTemp("", "acp-agent-conform"); err != nil {
@@ -284,21 +277,16 @@ func (r *run) open(ctx context.Context, name, params string) {
 	}
 	from, line := r.Count(), len(r.Lines())
 	answer, err := r.ask(ctx, protocol.SessionNew, json.RawMessage(r.fill.Replace(params)))
-	o := opened{id: r.created(answer), err: refusal(answer, err)}
+	o := opened{id: r.created(answer), err: refusal(answer, err),
+		before: before(r.Messages()[from:], answer)}
 	switch {
 	case answer.Error != nil && answer.Error.Code == protocol.CodeAuthRequired:
 		o.err = notTried("the agent wants you to sign in first")
 	case o.err == nil && o.id == "":
 		o.err = errors.New("the answer to session/new has no sessionId")
-	case o.err == nil:
-		before := before(r.Messages()[from:], answer)
-		o.early = slices.ContainsFunc(before, func(m rawrpc.Message) bool {
-			return strings.Contains(string(m.Params), o.id)
-		})
-		if r.Prompt {
-			short := prompt(o.id, "Reply with one word.")
-			o.turn = refusal(r.ask(ctx, protocol.SessionPrompt, short))
-		}
+	case o.err == nil && r.Prompt:
+		short := prompt(o.id, "Reply with one word.")
+		o.turn = refusal(r.ask(ctx, protocol.SessionPrompt, short))
 	}
 	o.lines = r.Lines()[line:]
 	r.opened[name] = o
