@@ -127,7 +127,8 @@ func (r Report) Print(w io.Writer) error {
 	table := terminal.NewTable(w, "CHECK", "VERDICT", "LEVEL", "WHAT THE AGENT DOES", "REMARK")
 	for _, c := range r.Checks {
 		if c.Verdict == Fail {
-			items = append(items, [2]string{"✗ ", fmt.Sprintf("%s (%s): %s", c.ID, c.Level, c.Sentence)})
+			check := fmt.Sprintf("%s (%s): %s", c.ID, c.Level, c.Sentence)
+			items = append(items, [2]string{"✗ ", check})
 			for _, line := range c.details() {
 				items = append(items, [2]string{"  ", plain(line)})
 			}

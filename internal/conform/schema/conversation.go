@@ -171,30 +171,29 @@ func (c *Conversation) against(kind, method string, raw json.RawMessage) error {
 	if err := json.Unmarshal(raw, &value); err != nil {
 		return err
 	}
-	name, invalid, found := "", error(nil), map[string]bool(nil)
+	var editions []edition
 	for _, e := range c.schema.editions {
-		of, known := e.names[kind+" "+method]
-		if !known || name != "" && !c.relayed {
-			continue
+		if e.names[kind+" "+method] != "" && (c.relayed || editions == nil) {
+			editions = append(editions, e)
 		}
-		err, undefined := e.validate(of, value), map[string]bool{}
-		e.undefined(undefined, "", value, e.definitions[of])
-		if name == "" {
-			name, invalid, found = of, err, undefined
-			continue
-		}
-		if err == nil {
-			invalid = nil
-		}
-		maps.DeleteFunc(found, func(path string, _ bool) bool { return !undefined[path] })
 	}
-	switch {
-	case name == "" && c.relayed && strings.HasPrefix(method, "_"):
-		return nil // an extension
-	case name == "":
+	if editions == nil {
+		if c.relayed && strings.HasPrefix(method, "_") {
+			return nil // an extension
+		}
 		return fmt.Errorf("%w: an agent does not send %s as a %s", ErrInvalid, method,
 			strings.ToLower(kind))
-	case invalid != nil:
+	}
+	name := editions[0].names[kind+" "+method]
+	invalid, found := editions[0].validate(name, value), editions[0].undefined(name, value)
+	for _, e := range editions[1:] {
+		if e.validate(name, value) == nil {
+			invalid = nil
+		}
+		other := e.undefined(name, value)
+		maps.DeleteFunc(found, func(path string, _ bool) bool { return !other[path] })
+	}
+	if invalid != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, invalid)
 	}
 	maps.DeleteFunc(found, func(path string, _ bool) bool {

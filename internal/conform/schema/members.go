@@ -22,8 +22,17 @@ func (e *UndefinedError) Error() string {
 // withdrawn are members that only earlier drafts had, which agents still send.
 var withdrawn = []string{"models", "authMethods[].vars", "authMethods[].link"}
 
-// undefined adds the paths of members that none of the schemas of a value has.
-func (e edition) undefined(found map[string]bool, path string, value any, of ...*jsonschema.Schema) {
+// undefined returns the paths of members that a definition does not have.
+func (e edition) undefined(name string, value any) map[string]bool {
+	found := map[string]bool{}
+	e.walk(found, "", value, e.definitions[name])
+	return found
+}
+
+// walk adds the paths of members that none of the schemas of a value has.
+func (e edition) walk(
+	found map[string]bool, path string, value any, of ...*jsonschema.Schema,
+) {
 	all := e.parts(of)
 	switch v := value.(type) {
 	case []any:
@@ -32,7 +41,7 @@ func (e edition) undefined(found map[string]bool, path string, value any, of ...
 			items = append(items, s.Items)
 		}
 		for _, element := range v {
-			e.undefined(found, path+"[]", element, items...)
+			e.walk(found, path+"[]", element, items...)
 		}
 	case map[string]any:
 		closed := func(s *jsonschema.Schema) bool { return s.Properties != nil }
@@ -50,7 +59,7 @@ func (e edition) undefined(found map[string]bool, path string, value any, of ...
 			case has == nil:
 				found[at] = true
 			default:
-				e.undefined(found, at, member, has...)
+				e.walk(found, at, member, has...)
 			}
 		}
 	}
