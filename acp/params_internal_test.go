@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
@@ -39,36 +40,24 @@ func TestCallShapes(t *testing.T) {
 // published is the schema that the shapes are read off.
 const published = "@agentclientprotocol/sdk/schema/v1/schema.json"
 
-// definition is a JSON schema, as far as it names members.
-type definition struct {
-	Ref        string                 `json:"$ref"`
-	Properties map[string]*definition `json:"properties"`
-	Items      *definition            `json:"items"`
-	AllOf      []*definition          `json:"allOf"`
-	AnyOf      []*definition          `json:"anyOf"`
-	OneOf      []*definition          `json:"oneOf"`
-}
-
 // definitions are the schema's $defs by name.
-type definitions map[string]*definition
+type definitions map[string]*jsonschema.Schema
 
 func readDefinitions(t *testing.T) definitions {
 	t.Helper()
 	text, err := os.ReadFile(npmtest.File(t, "testdata/node", published))
 	require.NoError(t, err)
-	var document struct {
-		Definitions definitions `json:"$defs"`
-	}
+	var document jsonschema.Schema
 	require.NoError(t, json.Unmarshal(text, &document))
-	return document.Definitions
+	return document.Defs
 }
 
 // flatten is d with what it refers to and all of its variants joined, as a shape joins them.
-func (all definitions) flatten(d *definition) *definition {
+func (all definitions) flatten(d *jsonschema.Schema) *jsonschema.Schema {
 	const local = "#/$defs/"
-	joined := &definition{Properties: maps.Clone(d.Properties), Items: d.Items}
+	joined := &jsonschema.Schema{Properties: maps.Clone(d.Properties), Items: d.Items}
 	if joined.Properties == nil {
-		joined.Properties = map[string]*definition{}
+		joined.Properties = definitions{}
 	}
 	parts := slices.Concat(d.AllOf, d.AnyOf, d.OneOf)
 	if d.Ref != "" {
@@ -87,7 +76,7 @@ func (all definitions) flatten(d *definition) *definition {
 // compare holds a shape against a definition, as deep as the shape goes. The shape also has ours, by
 // place.
 func (all definitions) compare(
-	t *testing.T, place string, s *strictjson.Shape, d *definition, ours map[string][]string,
+	t *testing.T, place string, s *strictjson.Shape, d *jsonschema.Schema, ours map[string][]string,
 ) {
 	t.Helper()
 	d = all.flatten(d)
@@ -147,7 +136,7 @@ func TestShapes(t *testing.T) {
 }
 
 // deep fails where the schema has members below a place, and the shape none.
-func (all definitions) deep(t *testing.T, place string, s *strictjson.Shape, d *definition) {
+func (all definitions) deep(t *testing.T, place string, s *strictjson.Shape, d *jsonschema.Schema) {
 	t.Helper()
 	d = all.flatten(d)
 	if d.Items != nil && len(all.flatten(d.Items).Properties) > 0 {
@@ -194,35 +183,25 @@ var namesAPath = regexp.MustCompile(`(?i)\b(path|directory)\b`)
 //
 // Clause P4.
 func TestPaths(t *testing.T) {
-	readDefinitions(t) // skips where there is no schema
-	text, err := os.ReadFile(npmtest.File(t, "testdata/node", published))
-	require.NoError(t, err)
-	var document struct {
-		Definitions map[string]struct {
-			Side       string `json:"x-side"`
-			Method     string `json:"x-method"`
-			Properties map[string]struct{ Description string }
-		} `json:"$defs"`
-	}
-	require.NoError(t, json.Unmarshal(text, &document))
 	w := roottest.Open(t, t.TempDir())
 	outside := t.TempDir()
 	var paths []string
-	for name, d := range document.Definitions {
-		if d.Side != "client" || !strings.HasSuffix(name, "Request") ||
-			!strings.HasPrefix(d.Method, "fs/") && !strings.HasPrefix(d.Method, "terminal/") {
+	for name, d := range readDefinitions(t) {
+		method, _ := d.Extra["x-method"].(string)
+		if d.Extra["x-side"] != "client" || !strings.HasSuffix(name, "Request") ||
+			!strings.HasPrefix(method, "fs/") && !strings.HasPrefix(method, "terminal/") {
 			continue
 		}
 		for member, p := range d.Properties {
 			if member == "_meta" || !namesAPath.MatchString(p.Description) {
 				continue
 			}
-			paths = append(paths, d.Method+" "+member)
+			paths = append(paths, method+" "+member)
 			params, err := json.Marshal(
 				map[string]string{member: outside, "command": "x", "content": ""})
 			require.NoError(t, err)
-			require.ErrorContains(t, checkPaths(w, d.Method, backend.Raw(params)), "outside",
-				"%s of %s", member, d.Method)
+			require.ErrorContains(t, checkPaths(w, method, backend.Raw(params)), "outside",
+				"%s of %s", member, method)
 		}
 	}
 	slices.Sort(paths)

@@ -5,40 +5,27 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/internal/conform/schema"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 )
 
-// definition is a definition of the schema, as far as the tables are compared with it.
-type definition struct {
-	Ref                 string                 `json:"$ref"`
-	Const               any                    `json:"const"`
-	Side                string                 `json:"x-side"`
-	Method              string                 `json:"x-method"`
-	Properties          map[string]*definition `json:"properties"`
-	Required            []string               `json:"required"`
-	Type                any                    `json:"type"`
-	AllOf, AnyOf, OneOf []*definition
-}
-
-type definitions map[string]*definition
+// definitions are the $defs of a schema by name.
+type definitions map[string]*jsonschema.Schema
 
 // readDefinitions returns the definitions of the stable and of the unstable schema.
 func readDefinitions(t *testing.T) (stable, unstable definitions) {
 	t.Helper()
 	read := func(name string) definitions {
-		var all struct {
-			Definitions definitions `json:"$defs"`
-		}
+		var all jsonschema.Schema
 		require.NoError(t, json.Unmarshal(embedded(t, name), &all))
-		return all.Definitions
+		return all.Defs
 	}
 	return read("schema.json"), read("schema.unstable.json")
 }
@@ -46,8 +33,8 @@ func readDefinitions(t *testing.T) (stable, unstable definitions) {
 // methods returns the methods of a schema as "side method".
 func (all definitions) methods() (methods []string) {
 	for _, d := range all {
-		if d.Method != "" {
-			methods = append(methods, d.Side+" "+d.Method)
+		if method, has := d.Extra["x-method"]; has {
+			methods = append(methods, fmt.Sprint(d.Extra["x-side"], " ", method))
 		}
 	}
 	slices.Sort(methods)
@@ -60,8 +47,8 @@ func (all definitions) variants(t *testing.T, union, member string) (values []st
 	require.Contains(t, all, union)
 	for _, v := range slices.Concat(all[union].OneOf, all[union].AnyOf) {
 		require.Contains(t, v.Properties, member, union)
-		if value, ok := v.Properties[member].Const.(string); ok { // unlike that of other variants
-			values = append(values, value)
+		if value := v.Properties[member].Const; value != nil { // unlike that of other variants
+			values = append(values, (*value).(string))
 		}
 	}
 	require.NotEmpty(t, values)
@@ -69,7 +56,7 @@ func (all definitions) variants(t *testing.T, union, member string) (values []st
 }
 
 // paths returns the paths of the members of a definition, and of what they refer to.
-func (all definitions) paths(d *definition, path string) (paths []string) {
+func (all definitions) paths(d *jsonschema.Schema, path string) (paths []string) {
 	for _, name := range slices.Sorted(maps.Keys(d.Properties)) {
 		if name == "_meta" {
 			continue
@@ -169,12 +156,12 @@ func TestRequiredContent(t *testing.T) {
 	stable, unstable := readDefinitions(t)
 	for _, all := range []definitions{stable, unstable} {
 		for _, v := range all["ContentBlock"].OneOf {
-			block, ok := protocol.BlockType(v.Properties["type"].Const.(string))
+			block, ok := protocol.BlockType((*v.Properties["type"].Const).(string))
 			require.True(t, ok)
 			content := all[strings.TrimPrefix(v.AllOf[0].Ref, "#/$defs/")]
 			required, optional := content.Required, []string(nil)
 			for name, p := range content.Properties {
-				if reflect.DeepEqual(p.Type, []any{"string", "null"}) {
+				if slices.Equal(p.Types, []string{"string", "null"}) {
 					optional = append(optional, name)
 				}
 			}
