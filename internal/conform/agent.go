@@ -20,8 +20,6 @@ type agent struct {
 	*rawrpc.Conn
 	child    *process.Process
 	patience time.Duration // for an answer; three times as much to start, six times for a turn
-	// began is its answer to initialize.
-	began rawrpc.Message
 	// hung is set once it has not answered in time.
 	hung bool
 }
@@ -59,12 +57,11 @@ func (a *agent) answer() {
 // initialize introduces a client of this version of the protocol.
 func (a *agent) initialize(
 	ctx context.Context, version int, ours string,
-) (answer rawrpc.Message, err error) {
-	a.began, err = a.ask(ctx, protocol.Initialize, map[string]any{
+) (rawrpc.Message, error) {
+	return a.ask(ctx, protocol.Initialize, map[string]any{
 		"protocolVersion": version, "clientCapabilities": map[string]any{},
 		"clientInfo": map[string]any{"name": "acp-agent conform", "version": ours},
 	})
-	return a.began, err
 }
 
 // ask sends a request and waits for the response, which may be an error response.

@@ -125,20 +125,20 @@ func choose(only []string) ([]row, error) {
 }
 
 // untried is the error of a check that cannot be tried.
-type untried struct{ reason string }
+type untried string
 
-func (u *untried) Error() string { return u.reason }
+func (u untried) Error() string { return string(u) }
 
-func notTried(format string, args ...any) error { return &untried{fmt.Sprintf(format, args...)} }
+func notTried(format string, args ...any) error { return untried(fmt.Sprintf(format, args...)) }
 
 // verdict returns the verdict of a check that ended with err, and the reason.
 func (c Check) verdict(err error) (Verdict, string) {
-	u, skipped := errors.AsType[*untried](err)
+	u, skipped := errors.AsType[untried](err)
 	switch {
 	case err == nil:
 		return Pass, ""
 	case skipped:
-		return NotTried, u.reason
+		return NotTried, string(u)
 	case c.Level == May:
 		return Pass, err.Error()
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/acp-agent/acp-agent/internal/conform/rawrpc"
+	"github.com/acp-agent/acp-agent/internal/conform/schema"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/text/secret"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
@@ -31,7 +32,7 @@ type Options struct {
 	// Prompt also tries what needs a prompt, and Draft what only the draft demanded.
 	Prompt, Draft bool
 	// Patience is how long the agent may take to answer. It has three times as long to start, and
-	// six times for a turn. Default 20 s.
+	// six times for a turn.
 	Patience time.Duration
 	// Begins, if it is not nil, is called with each check.
 	Begins func(id string)
@@ -56,13 +57,13 @@ type run struct {
 
 	intro introduction
 	*agent
-	current     string // the phase
-	last        string // the last phase that uses sessions
-	started     bool   // at least one process
-	failed      error  // why the agent is not started any more
-	left        int    // restarts that are left
-	transcripts [][]rawrpc.Line
-	judged      map[string]judgement
+	current string // the phase
+	last    string // the last phase that uses sessions
+	started bool   // at least one process
+	failed  error  // why the agent is not started any more
+	left    int    // restarts that are left
+	schema  *schema.Schema
+	judged  map[string]judgement
 
 	opened map[string]opened // the sessions, by name
 	loaded map[string]opened // the session plain in another process, at first, by method
@@ -93,13 +94,16 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
+	newest, err := schema.Newest()
+	if err != nil {
+		return Report{}, err
+	}
 	r := &run{
 		Options: o, command: o.Command, rows: chosen, left: restarts, last: "main",
 		secrets: secret.OfCommand(o.Command.Args, o.Command.Env),
-		results: map[string]Result{}, judged: map[string]judgement{},
+		results: map[string]Result{}, judged: map[string]judgement{}, schema: newest,
 		opened: map[string]opened{}, made: map[string]bool{}, loaded: map[string]opened{},
 	}
-	r.Patience = cmp.Or(r.Patience, 20*time.Second)
 	if r.scratch, err = os.MkdirTemp("", "acp-agent-conform"); err != nil {
 		return Report{}, err
 	}
@@ -250,11 +254,12 @@ func (r *run) begin(ctx context.Context) (err error) {
 		return err
 	}
 	r.started = true
-	if err := refusal(r.initialize(ctx, 1, r.Version)); err != nil {
+	began, err := r.initialize(ctx, 1, r.Version)
+	if err := refusal(began, err); err != nil {
 		return err
 	}
 	r.intro = introduction{}
-	if err := json.Unmarshal(r.began.Result, &r.intro); err != nil {
+	if err := json.Unmarshal(began.Result, &r.intro); err != nil {
 		return fmt.Errorf("the answer to initialize is unreadable: %w", err)
 	}
 	if r.current != "main" {
@@ -349,7 +354,7 @@ func (r *run) leave() {
 	}
 	r.stop()
 	if r.current != "lines" && r.current != "start" {
-		r.transcripts = append(r.transcripts, r.Lines())
+		r.judgeAll(r.Lines())
 	}
 	r.agent = nil
 }

@@ -20,15 +20,8 @@ type judgement struct {
 	lines   []rawrpc.Line
 }
 
-// judge looks at all lines of all processes, except those that answer what is not ACP, for what the
-// check of the row is about.
+// judge returns what was found by judgeAll that the check of the row is about.
 func (t *trial) judge() error {
-	if t.transcripts != nil {
-		if err := t.judgeAll(); err != nil {
-			return notTried("%v", err)
-		}
-		t.transcripts = nil
-	}
 	wrong := t.judged[t.row.ID]
 	t.lines = wrong.lines
 	if wrong.reasons == nil {
@@ -37,28 +30,21 @@ func (t *trial) judge() error {
 	return errors.New(strings.Join(wrong.reasons, "; "))
 }
 
-// judgeAll validates the transcripts. Of each kind of error it keeps the first ones.
-func (r *run) judgeAll() error {
+// judgeAll validates what a process has sent. Of each kind of error it keeps the first ones.
+func (r *run) judgeAll(lines []rawrpc.Line) {
 	const most = 3
-	s, err := schema.Newest()
-	if err != nil {
-		return err
-	}
-	for _, lines := range r.transcripts {
-		conversation := s.Foreign()
-		for _, line := range lines {
-			if !line.FromAgent {
-				conversation.Client(line.Text)
-				continue
-			}
-			id, reason := judgeLine(line.Text, conversation.Agent(line.Text))
-			of := r.judged[id]
-			if id != "" && len(of.reasons) < most && !slices.Contains(of.reasons, reason) {
-				r.judged[id] = judgement{append(of.reasons, reason), append(of.lines, line)}
-			}
+	conversation := r.schema.Foreign()
+	for _, line := range lines {
+		if !line.FromAgent {
+			conversation.Client(line.Text)
+			continue
+		}
+		id, reason := judgeLine(line.Text, conversation.Agent(line.Text))
+		of := r.judged[id]
+		if id != "" && len(of.reasons) < most && !slices.Contains(of.reasons, reason) {
+			r.judged[id] = judgement{append(of.reasons, reason), append(of.lines, line)}
 		}
 	}
-	return nil
 }
 
 // judgeLine returns the check that a line of the agent fails, and why. err is that of the schema.
