@@ -401,10 +401,6 @@ func (c *Conn) send(m outgoing) {
 	_ = c.queue.wait(context.Background(), m, c.queue.limit)
 }
 
-// sendNow queues a response after awaitRoom. Others may have taken the room in the meantime, so the
-// queue may exceed its limit by one response for each goroutine that waited.
-func (c *Conn) sendNow(m outgoing) { _ = c.queue.force(m) }
-
 // Notify queues a notification. While the queue is full it waits until ctx or the connection ends
 // ([ErrClosed]).
 func (c *Conn) Notify(ctx context.Context, method string, params json.RawMessage) error {
@@ -418,11 +414,11 @@ func (c *Conn) TryNotify(method string, params json.RawMessage) error {
 
 // Room returns nil if Notify would not wait, otherwise a channel that is closed when that may have
 // changed.
-func (c *Conn) Room() <-chan struct{} { return c.queue.awaitable(c.queue.stream) }
+func (c *Conn) Room() <-chan struct{} { return c.queue.full(c.queue.stream) }
 
 // Full returns nil if a response would not wait, otherwise a channel that is closed when that may
 // have changed.
-func (c *Conn) Full() <-chan struct{} { return c.queue.awaitable(c.queue.limit) }
+func (c *Conn) Full() <-chan struct{} { return c.queue.full(c.queue.limit) }
 
 // ForceNotify queues a notification even if the queue is full. It is for small, rare messages that
 // must not be lost, such as cancellations. It fails only with [ErrClosed].

@@ -48,53 +48,40 @@ func (q *queue) force(m outgoing) error {
 // wait queues m once fewer than limit bytes are queued. It returns ctx's cause if ctx ends first.
 func (q *queue) wait(ctx context.Context, m outgoing, limit int) error {
 	for {
-		q.mu.Lock()
-		err := q.put(&m, limit)
-		if err != ErrQueueFull {
-			q.mu.Unlock()
+		if err := q.try(m, limit); err != ErrQueueFull {
 			return err
 		}
-		room := q.roomLocked()
-		q.mu.Unlock()
+		if err := q.await(ctx, limit); err != nil {
+			return err
+		}
+	}
+}
+
+// await waits until a message with the limit would be queued or fail at once. It returns ctx's
+// cause if ctx ends first.
+func (q *queue) await(ctx context.Context, limit int) error {
+	for full := q.full(limit); full != nil; full = q.full(limit) {
 		select {
-		case <-room:
+		case <-full:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
+	return nil
 }
 
-// awaitRoom waits until a response can be queued or the queue is closed.
-func (q *queue) awaitRoom() {
-	for {
-		q.mu.Lock()
-		if q.closed || q.size() < q.limit {
-			q.mu.Unlock()
-			return
-		}
-		room := q.roomLocked()
-		q.mu.Unlock()
-		<-room
-	}
-}
-
-// roomLocked returns a channel that is closed when there may be room.
-func (q *queue) roomLocked() <-chan struct{} {
-	if q.room == nil {
-		q.room = make(chan struct{})
-	}
-	return q.room
-}
-
-// awaitable returns nil if a message with the limit would be queued or fail at once, otherwise a
-// channel that is closed when that may have changed.
-func (q *queue) awaitable(limit int) <-chan struct{} {
+// full returns nil if a message with the limit would be queued or fail at once, otherwise a channel
+// that is closed when that may have changed.
+func (q *queue) full(limit int) <-chan struct{} {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed || q.size() < limit {
 		return nil
 	}
-	return q.roomLocked()
+	if q.room == nil {
+		q.room = make(chan struct{})
+	}
+	return q.room
 }
 
 // size returns the number of queued bytes.

@@ -138,9 +138,11 @@ func (t *task) finish(result json.RawMessage, err error) {
 	r.Params = nil // free the memory while the response waits
 	send := t.conn.send
 	if r.before != nil {
-		t.conn.queue.awaitRoom()
+		_ = t.conn.queue.await(context.Background(), t.conn.queue.limit)
 		result, err = t.callBefore(result, err)
-		send = t.conn.sendNow
+		// Others may have taken the room, so the queue may exceed its limit by one response for each
+		// goroutine that waited.
+		send = func(m outgoing) { _ = t.conn.queue.force(m) }
 	}
 	if t.conn.inflight.claim(r.ID) {
 		var failure *Error
