@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"iter"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -229,10 +230,29 @@ func (f Field) Object() (Object, []Violation) {
 
 // Items reads an array of any values.
 func (f Field) Items() ([]Field, []Violation) {
-	var items []Field
-	bad := f.each(func(item Field) { items = append(items, item) })
-	if bad != nil {
+	const wanted = "an array"
+	if bad := f.want('[', wanted); bad != nil {
 		return nil, bad
+	}
+	items := slices.Clone(f.items)
+	for i := range items {
+		items[i].at.masked = f.at.masked
+	}
+	if f.items != nil {
+		return items, nil
+	}
+	array, n := place{path: f.at.full(), masked: f.at.masked}, 0
+	err := members(f.raw, '[', func(m member) {
+		if n < MaxItems {
+			items = append(items, Field{at: array.item(n), raw: f.raw[m.value:m.end:m.end]})
+		}
+		n++
+	})
+	switch {
+	case err != nil:
+		return nil, []Violation{f.Refuse(Type).Expecting(wanted)}
+	case n > MaxItems:
+		return nil, []Violation{f.Refuse(TooLong).Expecting(strconv.Itoa(MaxItems) + " entries")}
 	}
 	return items, nil
 }
@@ -241,48 +261,18 @@ func (f Field) Items() ([]Field, []Violation) {
 // a string, up to [MaxViolations].
 func (f Field) Texts() ([]string, []Violation) {
 	var texts []string
-	var wrong []Violation
-	bad := f.each(func(item Field) {
+	items, wrong := f.Items()
+	for _, item := range items {
 		text, bad := item.Text()
 		if len(wrong) < MaxViolations {
 			wrong = append(wrong, bad...)
 		}
 		texts = append(texts, text)
-	})
-	if bad = append(bad, wrong...); bad != nil {
-		return nil, bad
+	}
+	if wrong != nil {
+		return nil, wrong
 	}
 	return texts, nil
-}
-
-// each calls yield for each entry of the array f.
-func (f Field) each(yield func(Field)) []Violation {
-	const wanted = "an array"
-	if bad := f.want('[', wanted); bad != nil {
-		return bad
-	}
-	if f.items != nil {
-		for _, item := range f.items {
-			item.at.masked = f.at.masked
-			yield(item)
-		}
-		return nil
-	}
-	array := place{path: f.at.full(), masked: f.at.masked}
-	n := 0
-	err := members(f.raw, '[', func(m member) {
-		if n < MaxItems {
-			yield(Field{at: array.item(n), raw: f.raw[m.value:m.end:m.end]})
-		}
-		n++
-	})
-	switch {
-	case err != nil:
-		return []Violation{f.Refuse(Type).Expecting(wanted)}
-	case n > MaxItems:
-		return []Violation{f.Refuse(TooLong).Expecting(strconv.Itoa(MaxItems) + " entries")}
-	}
-	return nil
 }
 
 // want checks that the value begins with a byte. kind describes the wanted value.
