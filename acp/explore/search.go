@@ -1,10 +1,12 @@
 package explore
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -34,14 +36,17 @@ func (t *commandTurn) search(ctx context.Context, p prompt) error {
 // searchWords answers a prompt that is not a command.
 func (t *commandTurn) searchWords(ctx context.Context, p prompt) error {
 	query, dropped := newWords(p.text)
+	if len(query.texts) == 0 { // only spaces of other kinds
+		return t.help(ctx, p)
+	}
 	if dropped {
 		if err := t.Write(fmt.Sprintf("Only the first %d words are searched for.\n\n",
 			maxWords)); err != nil {
 			return err
 		}
 	}
-	return t.searchFor(ctx, query, strings.Join(query.strings(), " "),
-		map[string][]string{"words": query.strings()})
+	return t.searchFor(ctx, query, strings.Join(query.texts, " "),
+		map[string][]string{"words": query.texts})
 }
 
 // searchFor searches all roots. title and input describe the query in the tool call.
@@ -91,91 +96,49 @@ func excerpt(line string, at int) string {
 	return lead + text.Plain(text.Truncate(strings.TrimRight(line[start:], " \t\r"), longest))
 }
 
-// maxWords is the maximum number of words of one search.
-const maxWords = 16
+// maxWords is the maximum number of words of one search, and maxWord the maximum length of each, in
+// bytes.
+const maxWords, maxWord = 16, 1000
 
 // words is a [tools.Query] for lines that contain all of the words, in any order and case.
-type words [][]byte
+type words struct {
+	texts    []string         // in lower case
+	patterns []*tools.Pattern // of the words, the longest first
+}
 
-// newWords returns the distinct words of s in lower case, without surrounding punctuation. dropped
-// reports whether there were more than maxWords.
+// newWords returns the distinct words of s, without surrounding punctuation. dropped reports whether
+// there were more than maxWords.
 func newWords(s string) (w words, dropped bool) {
-	seen := make(map[string]bool)
 	for word := range strings.FieldsSeq(strings.ToLower(s)) {
-		if bare := strings.TrimFunc(word, unicode.IsPunct); bare != "" {
-			word = bare
-		}
-		if seen[word] {
+		word = text.Prefix(cmp.Or(strings.TrimFunc(word, unicode.IsPunct), word), maxWord)
+		if slices.Contains(w.texts, word) {
 			continue
 		}
-		if len(w) == maxWords {
-			return w, true
+		if len(w.texts) == maxWords {
+			dropped = true
+			break
 		}
-		seen[word] = true
-		w = append(w, []byte(word))
+		w.texts = append(w.texts, word)
 	}
-	return w, false
-}
-
-func (w words) strings() []string {
-	list := make([]string, len(w))
-	for i, word := range w {
-		list[i] = string(word)
+	longest := slices.Clone(w.texts)
+	slices.SortStableFunc(longest, func(a, b string) int { return len(b) - len(a) })
+	for _, word := range longest {
+		pattern, _ := tools.NewPattern("(?i)" + regexp.QuoteMeta(word)) // it is short enough
+		w.patterns = append(w.patterns, pattern)
 	}
-	return list
+	return w, dropped
 }
-
-// checkInterval is how many bytes are searched between two checks of the context.
-const checkInterval = 16 << 10
 
 // Find calls found with each line that contains all words.
 func (w words) Find(ctx context.Context, content []byte, found func(tools.Match) bool) error {
-	// Lower case can change the length of a line, but not where lines end.
-	lower := bytes.ToLower(content)
-	if w.match(lower) < 0 {
-		return nil
-	}
-	number, start, unchecked := 1, 0, 0
-	for start < len(content) {
-		end := start + lineSize(content[start:])
-		folded := lower[:lineSize(lower)]
-		unchecked += end - start + 1
-		if unchecked >= checkInterval {
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
+	return w.patterns[0].Find(ctx, content, func(m tools.Match) bool {
+		for _, other := range w.patterns[1:] {
+			at := other.In(ctx, content[m.Start:m.End])
+			if at < 0 {
+				return true
 			}
-			unchecked = 0
+			m.At = min(m.At, at)
 		}
-		if at := w.match(folded); at >= 0 {
-			if !found(tools.Match{Number: number, Start: start, End: end, At: min(at, end-start)}) {
-				return nil
-			}
-		}
-		number++
-		start = end + 1
-		lower = lower[min(len(folded)+1, len(lower)):]
-	}
-	return nil
-}
-
-// match returns the offset of the first of the words in a lower-case text, or -1 if it does not
-// contain all of them.
-func (w words) match(folded []byte) int {
-	first := len(folded)
-	for _, word := range w {
-		at := bytes.Index(folded, word)
-		if at < 0 {
-			return -1
-		}
-		first = min(first, at)
-	}
-	return first
-}
-
-// lineSize returns the length of the first line without its end.
-func lineSize(content []byte) int {
-	if end := bytes.IndexByte(content, '\n'); end >= 0 {
-		return end
-	}
-	return len(content)
+		return found(m)
+	})
 }

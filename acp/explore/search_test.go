@@ -76,6 +76,7 @@ func TestWords(t *testing.T) {
 			require.Equal(t, want, a.lines())
 		})
 	}
+	require.Contains(t, c.ask("\u202f").text(), "You can use these commands")
 	require.Contains(t,
 		c.ask(strings.Repeat("w1 w2 w3 w4 w5 ",
 			9)+strings.Join(strings.Split("abcdefghijklmnop", ""), " ")).text(),
@@ -130,7 +131,7 @@ func TestWordsAreCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	words, _ := newWords("ab")
-	text := []byte(strings.Repeat("ab\n", checkInterval))
+	text := []byte(strings.Repeat("ab\n", 16<<10))
 	require.ErrorIs(t, words.Find(ctx, text, func(tools.Match) bool {
 		return true
 	}), context.Canceled)

@@ -286,7 +286,7 @@ func (p *Pattern) Find(ctx context.Context, text []byte, found func(Match) bool)
 			}
 			unchecked = 0
 		}
-		at := p.match(ctx, bytes.TrimSuffix(text[start:end], []byte("\r")))
+		at := p.In(ctx, bytes.TrimSuffix(text[start:end], []byte("\r")))
 		if at >= 0 && !found(Match{Number: number, Start: start, End: end, At: at}) {
 			break
 		}
@@ -299,8 +299,8 @@ func (p *Pattern) Find(ctx context.Context, text []byte, found func(Match) bool)
 	return nil
 }
 
-// match returns the offset of the first match in line, or -1.
-func (p *Pattern) match(ctx context.Context, line []byte) int {
+// In returns the offset of the first match in line, or -1.
+func (p *Pattern) In(ctx context.Context, line []byte) int {
 	var match []int
 	if len(line) <= longLine {
 		match = p.expression.FindIndex(line)
