@@ -159,10 +159,12 @@ func (r *Reader) Before(stored sessionstore.Update) {
 	if r.inSubagent(stored, func(m *member, of sessionstore.Update) { m.Before(of) }) {
 		return
 	}
-	if u, ok := readSubagent(stored); ok && (r.sought == nil || r.sought[u.SessionID]) {
+	u, ok := read(stored, sessionstore.SubagentUpdate)
+	if ok && (r.sought == nil || r.sought[u.SessionID]) {
 		r.describe(u)
 	}
-	if u, ok := readCall(stored); ok && (r.sought == nil || r.sought[u.ToolCallID]) {
+	u, ok = read(stored, sessionstore.ToolCall, sessionstore.ToolCallUpdate)
+	if ok && (r.sought == nil || r.sought[u.ToolCallID]) {
 		r.calls[u.ToolCallID] = &Call{}
 	}
 }
@@ -172,7 +174,8 @@ func (r *Reader) After(stored sessionstore.Update) {
 	if r.inSubagent(stored, func(m *member, of sessionstore.Update) { m.After(of) }) {
 		return
 	}
-	if u, ok := readCall(stored); ok && r.calls[u.ToolCallID] != nil {
+	u, ok := read(stored, sessionstore.ToolCall, sessionstore.ToolCallUpdate)
+	if ok && r.calls[u.ToolCallID] != nil {
 		r.call(u)
 	}
 }
@@ -201,9 +204,9 @@ func (r *Reader) Entries() []Entry {
 	return r.entries
 }
 
-// readCall reads an update if it is one of a call.
-func readCall(stored sessionstore.Update) (u update, ok bool) {
-	if stored.Kind != sessionstore.ToolCall && stored.Kind != sessionstore.ToolCallUpdate {
+// read reads an update if it is of one of the kinds, or of any if there are none.
+func read(stored sessionstore.Update, kinds ...sessionstore.Kind) (u update, ok bool) {
+	if kinds != nil && !slices.Contains(kinds, stored.Kind) {
 		return u, false
 	}
 	var params struct {
@@ -264,21 +267,17 @@ func (r *Reader) Add(stored sessionstore.Update) {
 	}) {
 		return
 	}
-	var params struct {
-		Update update `json:"update"`
-	}
-	if strictjson.Decode(stored.Raw, &params) != nil {
+	u, ok := read(stored)
+	if !ok {
 		return
 	}
-	if stored.Kind == sessionstore.TurnEndUpdate {
+	switch stored.Kind {
+	case sessionstore.TurnEndUpdate:
 		r.id = turnEnded
 		if note, ok := stored.EndNote(); ok {
 			r.Add(note)
-			r.entries[len(r.entries)-1].Failed = len(params.Update.Error) > 0
+			r.entries[len(r.entries)-1].Failed = len(u.Error) > 0
 		}
-		return
-	}
-	switch u := params.Update; stored.Kind {
 	case sessionstore.UserMessageChunk:
 		clear(r.plans)
 		r.say(Prompt, u)

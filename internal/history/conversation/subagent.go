@@ -65,18 +65,6 @@ func (r *Reader) inSubagent(
 	return ok
 }
 
-// readSubagent reads an update that is about a subagent.
-func readSubagent(stored sessionstore.Update) (u update, ok bool) {
-	if stored.Kind != sessionstore.SubagentUpdate {
-		return u, false
-	}
-	var params struct {
-		Update update `json:"update"`
-	}
-	err := strictjson.Decode(stored.Raw, &params)
-	return params.Update, err == nil
-}
-
 // asked adds the message that a subagent was sent. The sender's view of the message is left out.
 func (r *Reader) asked(u update) {
 	var content []block
