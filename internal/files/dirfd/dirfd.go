@@ -49,6 +49,44 @@ type Guard interface {
 	CheckDir(FileStat) error
 }
 
+// guarded is what a [Dir] may reach.
+type guarded struct {
+	guard   Guard // nil if everything may be reached
+	blocked error // why nothing in the directory may be touched
+}
+
+// SetGuard restricts what the directory and those opened from it later may reach; nil allows
+// everything. It must not be called while the directory is in use.
+func (g *guarded) SetGuard(guard Guard) { g.guard = guard }
+
+// Blocked returns why nothing in the directory may be touched, nil if it may.
+func (g *guarded) Blocked() error { return g.blocked }
+
+// below returns what a directory in this one may reach.
+func (g *guarded) below(dir FileStat) guarded {
+	blocked := g.blocked
+	if blocked == nil && g.guard != nil {
+		blocked = g.guard.CheckDir(dir)
+	}
+	return guarded{g.guard, blocked}
+}
+
+func (g *guarded) checkMount(id MountID) error {
+	if g.guard == nil {
+		return nil
+	}
+	return g.guard.CheckMount(id)
+}
+
+// IsDir reports whether s describes a directory.
+func (s FileStat) IsDir() bool { return s.Mode().IsDir() }
+
+// IsLink reports whether s describes a link.
+func (s FileStat) IsLink() bool { return s.Mode()&linkTypes != 0 }
+
+// IsRegular reports whether s describes a regular file.
+func (s FileStat) IsRegular() bool { return s.Mode().IsRegular() }
+
 var errNoRealPath = errors.New("the system does not tell where it is")
 
 // RealPath returns the path of the directory without links. opened is the path it was opened by:

@@ -25,6 +25,8 @@ const (
 	writeFlags = os.O_WRONLY | unix.O_NONBLOCK | unix.O_NOCTTY
 	// dirFlags open a directory to list it.
 	dirFlags = unix.O_RDONLY | unix.O_DIRECTORY
+	// linkTypes are the types of entries that lead elsewhere.
+	linkTypes = fs.ModeSymlink
 )
 
 // ListBuffer is the size of the buffer for [Dir.List].
@@ -33,9 +35,8 @@ const ListBuffer = 32 << 10
 // Dir is an open directory. It is safe for concurrent use. Its descriptor stays open until Close
 // was called and the last operation that uses it has returned.
 type Dir struct {
-	fd      int   // owned by the Dir
-	guard   Guard // nil if everything may be reached
-	blocked error // why nothing in it may be touched
+	fd int // owned by the Dir
+	guarded
 	// fd can still be listed: it was opened for that, and List has not been called
 	unread atomic.Bool
 
@@ -57,13 +58,6 @@ func Open(path string) (*Dir, error) {
 	}
 	return d, nil
 }
-
-// SetGuard restricts what d and the directories opened from it later may reach; nil allows
-// everything. It must not be called while d is in use.
-func (d *Dir) SetGuard(g Guard) { d.guard = g }
-
-// Blocked returns why nothing in the directory may be touched, nil if it may.
-func (d *Dir) Blocked() error { return d.blocked }
 
 // Close closes the directory. A second Close does nothing.
 func (d *Dir) Close() error {
@@ -110,11 +104,7 @@ func (d *Dir) OpenDirToList(name string) (*Dir, error) {
 
 // child returns a Dir that owns fd, a directory opened from d. stat describes it.
 func (d *Dir) child(fd int, stat FileStat) *Dir {
-	blocked := d.blocked
-	if blocked == nil && d.guard != nil {
-		blocked = d.guard.CheckDir(stat)
-	}
-	return &Dir{fd: fd, guard: d.guard, blocked: blocked}
+	return &Dir{fd: fd, guarded: d.below(stat)}
 }
 
 // OpenFile opens the entry name. flags and perm are those of [os.OpenFile].
@@ -413,23 +403,21 @@ func (d *Dir) Rename(name string, to *Dir, newname string) error {
 // RenameNew is Rename that fails with EEXIST if newname exists. If the file system cannot do that,
 // the error is [errors.ErrUnsupported].
 func (d *Dir) RenameNew(name string, to *Dir, newname string) error {
-	err := d.doBoth(name, to, newname, "renameat2",
-		func(olddir int, oldname string, newdir int, newname string) error {
-			return unix.Renameat2(olddir, oldname, newdir, newname, unix.RENAME_NOREPLACE)
-		})
-	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) {
-		return errors.ErrUnsupported
-	}
-	return err
+	return d.rename(name, to, newname, unix.RENAME_NOREPLACE)
 }
 
 // Exchange exchanges the entries name and newname. Who watches the directory is told last that
 // there is something new at name. If the file system cannot do that, the error is
 // [errors.ErrUnsupported].
 func (d *Dir) Exchange(name, newname string) error {
-	err := d.doBoth(name, d, newname, "renameat2",
+	return d.rename(name, d, newname, unix.RENAME_EXCHANGE)
+}
+
+// rename is Rename with flags that not every file system knows.
+func (d *Dir) rename(name string, to *Dir, newname string, flags uint) error {
+	err := d.doBoth(name, to, newname, "renameat2",
 		func(olddir int, oldname string, newdir int, newname string) error {
-			return unix.Renameat2(olddir, oldname, newdir, newname, unix.RENAME_EXCHANGE)
+			return unix.Renameat2(olddir, oldname, newdir, newname, flags)
 		})
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) {
 		return errors.ErrUnsupported
@@ -558,13 +546,6 @@ func (d *Dir) doEvenIfBlocked(name string, op func(fd int) error) error {
 	return uninterrupted(func() error { return op(d.fd) })
 }
 
-func (d *Dir) checkMount(id MountID) error {
-	if d.guard == nil {
-		return nil
-	}
-	return d.guard.CheckMount(id)
-}
-
 // validName reports whether name can only mean an entry of a directory, or the directory itself.
 func validName(name string) bool {
 	return name != "" && name != ".." && strings.IndexByte(name, '/') < 0
@@ -589,15 +570,6 @@ func (s FileStat) IsZero() bool { return s == FileStat{} }
 
 // Mode returns the type of the file, with or without its permissions.
 func (s FileStat) Mode() fs.FileMode { return s.kind }
-
-// IsDir reports whether s describes a directory.
-func (s FileStat) IsDir() bool { return s.kind.IsDir() }
-
-// IsLink reports whether s describes a link.
-func (s FileStat) IsLink() bool { return s.kind&fs.ModeSymlink != 0 }
-
-// IsRegular reports whether s describes a regular file.
-func (s FileStat) IsRegular() bool { return s.kind.IsRegular() }
 
 // Mount returns the mount of the file.
 func (s FileStat) Mount() MountID { return s.mount }

@@ -22,9 +22,8 @@ const entriesAtOnce = 1024
 
 // Dir is an open directory. It is safe for concurrent use.
 type Dir struct {
-	root    *os.Root
-	guard   Guard // nil if everything may be reached
-	blocked error // why nothing in it may be touched
+	root *os.Root
+	guarded
 
 	// top is the directory that was opened by a path, and path is this one in top: an os.Root can
 	// only rename within itself.
@@ -41,13 +40,6 @@ func Open(path string) (*Dir, error) {
 	return &Dir{root: root, top: root, path: "."}, nil
 }
 
-// SetGuard restricts what d and the directories opened from it later may reach; nil allows
-// everything. It must not be called while d is in use.
-func (d *Dir) SetGuard(g Guard) { d.guard = g }
-
-// Blocked returns why nothing in the directory may be touched, nil if it may.
-func (d *Dir) Blocked() error { return d.blocked }
-
 // Close closes the directory. A second Close does nothing.
 func (d *Dir) Close() error { return d.root.Close() }
 
@@ -61,7 +53,7 @@ func (d *Dir) OpenDir(name string) (*Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := d.checkMount(info); err != nil {
+	if err := d.checkMount(mountOf(info)); err != nil {
 		return nil, &fs.PathError{Op: "openat", Path: name, Err: err}
 	}
 	if !info.IsDir() {
@@ -75,11 +67,7 @@ func (d *Dir) OpenDir(name string) (*Dir, error) {
 		_ = root.Close()
 		return nil, cmp.Or(err, ErrChanged)
 	}
-	blocked := d.blocked
-	if blocked == nil && d.guard != nil {
-		blocked = d.guard.CheckDir(FileStat{info})
-	}
-	return &Dir{root: root, guard: d.guard, blocked: blocked, top: d.top,
+	return &Dir{root: root, guarded: d.below(FileStat{info}), top: d.top,
 		path: path.Join(d.path, name)}, nil
 }
 
@@ -97,7 +85,7 @@ func (d *Dir) OpenFile(name string, flags int, perm fs.FileMode) (*os.File, erro
 	}
 	info, err := f.Stat()
 	if err == nil {
-		err = d.checkMount(info)
+		err = d.checkMount(mountOf(info))
 	}
 	if err != nil {
 		_ = f.Close()
@@ -166,7 +154,7 @@ func (d *Dir) Lstat(name string) (os.FileInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := d.checkMount(info); err != nil {
+	if err := d.checkMount(mountOf(info)); err != nil {
 		return nil, &fs.PathError{Op: "lstat", Path: name, Err: err}
 	}
 	return info, nil
@@ -286,13 +274,6 @@ func (d *Dir) check(op, name string) error {
 	return checkName(op, name)
 }
 
-func (d *Dir) checkMount(info os.FileInfo) error {
-	if d.guard == nil {
-		return nil
-	}
-	return d.guard.CheckMount(mountOf(info))
-}
-
 // checkName fails for a name that could mean anything other than an entry of the directory or the
 // directory itself.
 func checkName(op, name string) error {
@@ -319,15 +300,6 @@ func (s FileStat) IsZero() bool { return s.info == nil }
 
 // Mode returns the type of the file, with or without its permissions.
 func (s FileStat) Mode() fs.FileMode { return s.info.Mode() }
-
-// IsDir reports whether s describes a directory.
-func (s FileStat) IsDir() bool { return s.info.IsDir() }
-
-// IsLink reports whether s describes a link.
-func (s FileStat) IsLink() bool { return s.info.Mode()&linkTypes != 0 }
-
-// IsRegular reports whether s describes a regular file.
-func (s FileStat) IsRegular() bool { return s.info.Mode().IsRegular() }
 
 // Mount returns the mount of the file.
 func (s FileStat) Mount() MountID { return mountOf(s.info) }
