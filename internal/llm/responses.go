@@ -390,25 +390,19 @@ func (d *responsesDecoder) endCall(item responsesItem) {
 }
 
 // sayItem adds text of the current item.
-func (d *responsesDecoder) sayItem(text string) {
-	if text == "" {
-		return
-	}
-	if d.said != d.item {
-		d.shown["message"]++
-	}
-	d.said = d.item
-	d.say(text)
-}
+func (d *responsesDecoder) sayItem(text string) { d.show("message", text, &d.said, d.say) }
 
 // thinkItem adds thoughts of the current item.
-func (d *responsesDecoder) thinkItem(text string) {
-	if text == "" {
+func (d *responsesDecoder) thinkItem(text string) { d.show("reasoning", text, &d.thought, d.think) }
+
+// show adds a piece of the current item, which is of a kind. last is the last item of this kind.
+func (d *responsesDecoder) show(kind, piece string, last *int, add func(string)) {
+	if piece == "" {
 		return
 	}
-	if d.thought != d.item {
-		d.shown["reasoning"]++
+	if *last != d.item {
+		d.shown[kind]++
 	}
-	d.thought = d.item
-	d.think(text)
+	*last = d.item
+	add(piece)
 }

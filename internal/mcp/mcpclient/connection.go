@@ -219,7 +219,7 @@ func (c *connection) client() *mcproots.Client {
 func (c *connection) begin() {
 	modern := c.peer.Modern()
 	if c.server.config.declaresRoots() && !modern {
-		c.readiness.mayAsk()
+		c.readiness.begin(false)
 	}
 	capabilities := c.peer.InitializeResult().Capabilities
 	switch {
@@ -296,7 +296,7 @@ func (c *connection) rootsChanged() {
 	if !c.server.config.declaresRoots() || c.peer.Modern() {
 		return
 	}
-	c.readiness.changed()
+	c.readiness.begin(true)
 	c.server.set.spawn(c.announceRoots)
 }
 

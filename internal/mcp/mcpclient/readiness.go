@@ -38,20 +38,17 @@ func (r *readiness) wait() <-chan struct{} {
 	return r.ready
 }
 
-// mayAsk makes the server not ready until it has had time to read its first roots, which it may
-// have asked for already.
-func (r *readiness) mayAsk() {
+// begin makes the server not ready until it has had time to read its roots, which it may have asked
+// for already unless they have changed.
+func (r *readiness) begin(changed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.begin()
-}
-
-// changed makes the server not ready until it has had time to read its new roots.
-func (r *readiness) changed() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.sent = false
-	r.begin()
+	r.sent = r.sent && !changed
+	if r.timer == nil {
+		r.ready = make(chan struct{})
+	}
+	r.latest = time.Now().Add(r.max)
+	r.pause()
 }
 
 // rootsSent records that the server was sent the roots.
@@ -62,15 +59,6 @@ func (r *readiness) rootsSent() {
 	if r.timer != nil {
 		r.pause()
 	}
-}
-
-// begin makes the server not ready. The caller holds mu.
-func (r *readiness) begin() {
-	if r.timer == nil {
-		r.ready = make(chan struct{})
-	}
-	r.latest = time.Now().Add(r.max)
-	r.pause()
 }
 
 // pause makes the server ready when nothing has happened for a while from now on. The caller holds
