@@ -1,7 +1,6 @@
 package strictjson
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -124,67 +123,47 @@ func (v Violation) String() string {
 	return where
 }
 
+// phrase says what a violation is, and what to do, given the right value or without one. In given,
+// %s stands for that value.
+type phrase struct{ is, given, otherwise string }
+
+// phrases has the words for each reason.
+var phrases = map[Reason]phrase{
+	Null:          {"is null", "give %s", "omit it or give a value"},
+	Type:          {"has the wrong type", "want %s", ""},
+	Required:      {"is missing", "give %s", "it is required"},
+	Empty:         {"is empty", "give %s", "give an absolute path"},
+	Relative:      {"is not absolute", "", "give an absolute path"},
+	NUL:           {is: "contains a NUL character, which is not allowed in paths"},
+	Encoding:      {is: "is not valid Unicode text"},
+	DuplicateKey:  {"is given twice in one object", "", "give it once"},
+	WrongCase:     {"is spelled in the wrong case", "write %s", ""},
+	CwdMismatch:   {"is not the session's working directory", "use %s", ""},
+	TooMany:       {"has too many folders", "the limit is %s", ""},
+	TooLong:       {"is too long", "the limit is %s", ""},
+	Missing:       {"does not exist", "%s", "create the folder or give another one"},
+	NotDirectory:  {"is not a folder", "", "give a folder"},
+	Unreadable:    {"cannot be opened", "%s", ""},
+	Unsupported:   {"is not supported", "%s", ""},
+	InvalidCursor: {"is not a cursor of this list", "", "start again without a cursor"},
+	OtherAgent:    {"belongs to another agent", "run %s", ""},
+	Denied: {"is refused by policy", "%s is denied",
+		"it is in none of the folders that you may open: those of --within"},
+}
+
 func (v Violation) words() string {
-	switch v.Reason {
-	case Null:
-		return "is null: " + cmp.Or(giving(v.Expected), "omit it or give a value")
-	case Type:
-		return expecting("has the wrong type", "want ", v.Expected)
-	case Required:
-		return "is missing: " + cmp.Or(giving(v.Expected), "it is required")
-	case Empty:
-		return "is empty: give " + cmp.Or(v.Expected, "an absolute path")
-	case Relative:
-		return "is not absolute: give an absolute path"
-	case NUL:
-		return "contains a NUL character, which is not allowed in paths"
-	case Encoding:
-		return "is not valid Unicode text"
-	case DuplicateKey:
-		return "is given twice in one object: give it once"
-	case WrongCase:
-		return expecting("is spelled in the wrong case", "write ", v.Expected)
-	case CwdMismatch:
-		return expecting("is not the session's working directory", "use ", v.Expected)
-	case TooMany:
-		return expecting("has too many folders", "the limit is ", v.Expected)
-	case TooLong:
-		return expecting("is too long", "the limit is ", v.Expected)
-	case Denied:
-		if v.Expected != "" {
-			return "is refused by policy: " + v.Expected + " is denied"
-		}
-		return "is refused by policy: it is in none of the folders that you may open: those of --within"
-	case Missing:
-		return "does not exist: " + cmp.Or(v.Expected, "create the folder or give another one")
-	case NotDirectory:
-		return "is not a folder: give a folder"
-	case Unreadable:
-		return expecting("cannot be opened", "", v.Expected)
-	case Unsupported:
-		return expecting("is not supported", "", v.Expected)
-	case InvalidCursor:
-		return "is not a cursor of this list: start again without a cursor"
-	case OtherAgent:
-		return expecting("belongs to another agent", "run ", v.Expected)
-	default:
+	p, known := phrases[v.Reason]
+	if !known {
 		return string(v.Reason)
 	}
-}
-
-// giving returns the advice to give what is expected, if that is known.
-func giving(expected string) string {
-	if expected == "" {
-		return ""
+	advice := p.otherwise
+	if v.Expected != "" && p.given != "" {
+		advice = strings.Replace(p.given, "%s", v.Expected, 1)
 	}
-	return "give " + expected
-}
-
-func expecting(words, lead, expected string) string {
-	if expected == "" {
-		return words
+	if advice == "" {
+		return p.is
 	}
-	return words + ": " + lead + expected
+	return p.is + ": " + advice
 }
 
 // MaxViolations is the most violations in an Error, so that a list of a million nulls does not
