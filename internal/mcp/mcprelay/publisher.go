@@ -225,16 +225,8 @@ func (p *Publisher) serve(conn net.Conn) {
 	case !ok:
 		p.log.Warn("cannot serve an MCP relay: it did not send the secret of this session")
 		return
-	case wants == rootsOnce:
-		p.asked.Store(true)
-		p.sendRoots(conn)
-		return
-	case wants == contextOnce:
-		p.asked.Store(true)
-		p.sendContext(conn)
-		return
-	case wants == rulesOnce:
-		p.sendRules(conn)
+	case wants != allLists:
+		p.answer(conn, wants)
 		return
 	}
 	_ = conn.SetReadDeadline(time.Time{})
@@ -290,60 +282,51 @@ func (p *Publisher) readSecret(conn net.Conn) (wants byte, ok bool) {
 	return wants, slices.Contains([]byte{allLists, rootsOnce, contextOnce, rulesOnce}, wants)
 }
 
-// sendRoots sends the roots of the session, or no roots if it has only one.
-func (p *Publisher) sendRoots(conn net.Conn) {
+// answer answers a process that asks once. It sends nothing if the answer is not known.
+func (p *Publisher) answer(conn net.Conn, wants byte) {
 	p.mu.Lock()
-	roots := p.roots
+	roots, context, rules := p.roots, p.context, p.rules
 	p.mu.Unlock()
-	if roots == nil {
-		return
+	if wants != rulesOnce {
+		p.asked.Store(true)
 	}
-	named := 0
-	for _, r := range roots.All() {
-		named += len(r.Dirs)
-	}
-	a := sessionRoots{Roots: []sessionRoot{}}
-	if named > 1 {
-		for _, r := range roots.Existing().All() {
-			for _, dir := range r.Dirs {
-				a.Roots = append(a.Roots, sessionRoot{dir.String(), r.Real.String(), r.Grant})
-			}
+	var a any
+	switch {
+	case wants == rootsOnce && roots != nil:
+		a = newSessionRoots(*roots)
+	case wants == contextOnce && context == nil:
+		a = sessionContext{}
+	case wants == contextOnce:
+		a = sessionContext{context()}
+	case wants == rulesOnce && rules != nil:
+		if all, known := rules(); known {
+			a = all
 		}
 	}
-	p.answer(conn, a)
-}
-
-// sendContext sends the session's text for its model.
-func (p *Publisher) sendContext(conn net.Conn) {
-	p.mu.Lock()
-	context := p.context
-	p.mu.Unlock()
-	var a sessionContext
-	if context != nil {
-		a.Text = context()
-	}
-	p.answer(conn, a)
-}
-
-// sendRules sends the session's rules, and nothing if they are not known.
-func (p *Publisher) sendRules(conn net.Conn) {
-	p.mu.Lock()
-	rules := p.rules
-	p.mu.Unlock()
-	if rules == nil {
+	if a == nil {
 		return
 	}
-	if all, known := rules(); known {
-		p.answer(conn, all)
-	}
-}
-
-// answer sends a response to a process that asks once.
-func (p *Publisher) answer(conn net.Conn, a any) {
 	_ = conn.SetWriteDeadline(time.Now().Add(p.timeout))
 	if _, err := conn.Write(append(strictjson.Encode(a), '\n')); err != nil {
 		p.log.Debug("cannot answer an MCP server of ours", "error", err)
 	}
+}
+
+// newSessionRoots returns the roots of a session, or no roots if it has only one.
+func newSessionRoots(roots mcproots.Snapshot) sessionRoots {
+	a, named := sessionRoots{Roots: []sessionRoot{}}, 0
+	for _, r := range roots.All() {
+		named += len(r.Dirs)
+	}
+	if named < 2 {
+		return a
+	}
+	for _, r := range roots.Existing().All() {
+		for _, dir := range r.Dirs {
+			a.Roots = append(a.Roots, sessionRoot{dir.String(), r.Real.String(), r.Grant})
+		}
+	}
+	return a
 }
 
 // encodeRoots returns a result of roots/list, as a line.
