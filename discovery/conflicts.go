@@ -15,8 +15,40 @@ func byRank(a, b *Artifact) int {
 // artifacts exclude each other, the first is active.
 func resolveConflicts(all []Artifact) {
 	shadowSameFiles(all)
-	shadowSameDirectory(all)
-	shadowSameNames(all)
+	// A directory has one of AGENTS.md and its alternatives.
+	keepFirst(all, func(a *Artifact) (key [2]string, ok bool) {
+		return [2]string{a.Root.Dir.String(), a.dir}, a.onePerDirectory
+	}, func(winner, _ *Artifact) string {
+		return "a directory has one instruction file, and " + winner.Name + " takes precedence"
+	})
+	// Skills and commands share the names of slash commands; servers have their own. Instructions
+	// have no names.
+	keepFirst(all, func(a *Artifact) (key [2]string, ok bool) {
+		kind := Command
+		if a.Kind == MCPServer {
+			kind = MCPServer
+		}
+		return [2]string{string(kind), a.Name}, a.Kind != Instruction
+	}, func(winner, a *Artifact) string { return winner.precedence(a) + ": " + winner.Path })
+}
+
+// keepFirst keeps the first active artifact of those with the same key. why says why the winner
+// shadows another one.
+func keepFirst(all []Artifact, keyOf func(*Artifact) (key [2]string, ok bool),
+	why func(winner, a *Artifact) string) {
+	first := make(map[[2]string]*Artifact)
+	for i := range all {
+		a := &all[i]
+		key, ok := keyOf(a)
+		if !ok || a.State != Active {
+			continue
+		}
+		if winner, taken := first[key]; taken {
+			a.shadow(winner, why(winner, a))
+		} else {
+			first[key] = a
+		}
+	}
 }
 
 // shadowSameFiles keeps one artifact of each file that was found twice, through links or through
@@ -40,50 +72,6 @@ func shadowSameFiles(all []Artifact) {
 		case winner.Path != a.Path || winner.Root != a.Root: // a file can configure several servers
 			a.shadow(winner, fmt.Sprintf("it is the same file as %s in folder %d", winner.Path,
 				winner.Root.Index))
-		}
-	}
-}
-
-// shadowSameDirectory keeps one of AGENTS.md and its alternatives in each directory.
-func shadowSameDirectory(all []Artifact) {
-	type key struct {
-		root int
-		dir  string
-	}
-	first := make(map[key]*Artifact)
-	for i := range all {
-		a := &all[i]
-		if a.State != Active || !a.onePerDirectory {
-			continue
-		}
-		k := key{a.Root.Index, a.dir}
-		if winner, taken := first[k]; taken {
-			a.shadow(winner,
-				"a directory has one instruction file, and "+winner.Name+" takes precedence")
-		} else {
-			first[k] = a
-		}
-	}
-}
-
-// shadowSameNames keeps one artifact of each name. Skills and commands share the names of slash
-// commands; servers have their own. Instructions have no names.
-func shadowSameNames(all []Artifact) {
-	type key struct {
-		server bool
-		name   string
-	}
-	first := make(map[key]*Artifact, len(all))
-	for i := range all {
-		a := &all[i]
-		if a.State != Active || a.Kind == Instruction {
-			continue
-		}
-		k := key{a.Kind == MCPServer, a.Name}
-		if winner, taken := first[k]; taken {
-			a.shadow(winner, winner.precedence(a)+": "+winner.Path)
-		} else {
-			first[k] = a
 		}
 	}
 }
