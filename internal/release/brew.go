@@ -12,16 +12,13 @@ import (
 //go:embed formula.rb
 var brewTemplate string
 
-// brewPlatform is a platform in Homebrew's terms.
-type brewPlatform struct{ OS, CPU, URL, SHA256 string }
-
 // writeFormula writes the formula for a tap, with the archives for macOS and Linux.
 func (r *release) writeFormula() error {
 	formula, err := template.New("formula").Parse(brewTemplate)
 	if err != nil {
 		return err
 	}
-	var platforms []brewPlatform
+	var platforms []object
 	for _, p := range r.programs {
 		if p.os == "windows" {
 			continue
@@ -30,14 +27,14 @@ func (r *release) writeFormula() error {
 		if err != nil {
 			return err
 		}
-		platforms = append(platforms, brewPlatform{
-			OS:  map[string]string{"darwin": "macos", "linux": "linux"}[p.os],
-			CPU: map[string]string{"amd64": "intel", "arm64": "arm"}[p.arch],
-			URL: d.url, SHA256: d.sha256,
+		platforms = append(platforms, object{
+			"OS":  map[string]string{"darwin": "macos", "linux": "linux"}[p.os],
+			"CPU": map[string]string{"amd64": "intel", "arm64": "arm"}[p.arch],
+			"URL": d.url, "SHA256": d.sha256,
 		})
 	}
 	var b strings.Builder
-	err = formula.Execute(&b, map[string]any{
+	err = formula.Execute(&b, object{
 		"Repository": repository, "Version": r.version.Number, "Licence": licence,
 		"Platforms": platforms,
 	})

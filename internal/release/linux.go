@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -11,25 +10,6 @@ import (
 
 // nfpm writes packages for Linux distributions.
 const nfpm = "github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.48.0"
-
-// nfpmConfig is the configuration of nfpm, in JSON, which is YAML too.
-type nfpmConfig struct {
-	Name        string        `json:"name"`
-	Arch        string        `json:"arch"`
-	Version     string        `json:"version"`
-	Section     string        `json:"section"` // of Debian
-	Maintainer  string        `json:"maintainer"`
-	Description string        `json:"description"`
-	Homepage    string        `json:"homepage"`
-	License     string        `json:"license"`
-	MTime       string        `json:"mtime"`
-	Contents    []nfpmContent `json:"contents"`
-}
-
-type nfpmContent struct {
-	Src string `json:"src"`
-	Dst string `json:"dst"`
-}
 
 // writeSystemPackages writes a .deb and an .rpm for each program for Linux, if they are wanted.
 func (r *release) writeSystemPackages(ctx context.Context, work string) error {
@@ -58,16 +38,10 @@ func (r *release) writeSystemPackages(ctx context.Context, work string) error {
 	return nil
 }
 
-// systemPackage writes the files of a package below dir, and its configuration. It returns the path
-// of the configuration.
+// systemPackage writes the files of a package below dir, and its configuration in JSON, which is YAML
+// too. It returns the path of the configuration.
 func (r *release) systemPackage(p program, format, dir string) (string, error) {
-	c := nfpmConfig{
-		Name: "acp-agent", Arch: p.arch, Version: r.version.Number, Homepage: repository,
-		Section:     "devel",
-		Maintainer:  "The acp-agent authors <" + repository + "/issues>",
-		Description: description, License: licence, MTime: r.version.Date.Format("2006-01-02T15:04:05Z"),
-		Contents: []nfpmContent{{p.path, "/usr/bin/acp-agent"}},
-	}
+	contents := []object{{"src": p.path, "dst": "/usr/bin/acp-agent"}}
 	for _, f := range r.files {
 		to := systemPath(f.name, format)
 		if to == "" {
@@ -80,12 +54,14 @@ func (r *release) systemPackage(p program, format, dir string) (string, error) {
 		if err := os.WriteFile(from, f.content, 0o644); err != nil {
 			return "", err
 		}
-		c.Contents = append(c.Contents, nfpmContent{from, to})
+		contents = append(contents, object{"src": from, "dst": to})
 	}
-	config, err := json.Marshal(c)
-	if err != nil {
-		return "", err
-	}
+	config := encoded(object{
+		"name": "acp-agent", "arch": p.arch, "version": r.version.Number, "section": "devel",
+		"maintainer":  "The acp-agent authors <" + repository + "/issues>",
+		"description": description, "homepage": repository, "license": licence,
+		"mtime": r.version.Date.Format("2006-01-02T15:04:05Z"), "contents": contents,
+	})
 	path := filepath.Join(dir, "nfpm.yaml")
 	return path, os.WriteFile(path, config, 0o644)
 }

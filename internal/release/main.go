@@ -23,6 +23,7 @@ package main
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -111,6 +112,15 @@ func (r *release) write(name string, content []byte) error {
 		return err
 	}
 	return os.WriteFile(path, content, 0o644)
+}
+
+// object is a JSON object.
+type object = map[string]any
+
+// encoded returns a value as JSON in lines.
+func encoded(value any) []byte {
+	text, _ := json.MarshalIndent(value, "", "  ") // it has only texts, lists and objects
+	return append(text, '\n')
 }
 
 // writeChecksums writes the SHA-256 sum of each published file, in the format of sha256sum.

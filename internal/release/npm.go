@@ -2,8 +2,8 @@ package main
 
 import (
 	_ "embed"
-	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"strings"
 )
@@ -17,36 +17,6 @@ const (
 
 //go:embed launcher.js
 var launcher []byte
-
-// npmManifest is a package.json.
-type npmManifest struct {
-	Name        string            `json:"name"`
-	Version     string            `json:"version"`
-	Description string            `json:"description"`
-	License     string            `json:"license"`
-	Repository  npmRepository     `json:"repository"`
-	Bin         map[string]string `json:"bin,omitempty"`
-	Engines     map[string]string `json:"engines,omitempty"`
-	OS          []string          `json:"os,omitempty"`
-	CPU         []string          `json:"cpu,omitempty"`
-	Optional    map[string]string `json:"optionalDependencies,omitempty"`
-	// PreferUnplug tells Yarn to unpack the package: a program in a zip file cannot be started.
-	PreferUnplug bool `json:"preferUnplugged,omitempty"`
-}
-
-// npmRepository is where the source is. npm compares it with the provenance of the package.
-type npmRepository struct {
-	Type string `json:"type"`
-	URL  string `json:"url"`
-}
-
-// manifest returns what all packages have in common.
-func (r *release) manifest(name string) npmManifest {
-	return npmManifest{
-		Name: name, Version: r.version.Number, Description: description, License: licence,
-		Repository: npmRepository{"git", "git+" + repository + ".git"},
-	}
-}
 
 // npmPlatform returns the names that Node.js has for a platform.
 func (t target) npmPlatform() (os, cpu string) {
@@ -68,34 +38,35 @@ func (t target) npmName() string {
 // writeNPM writes a package for each program, and the package acp-agent, which depends on all of
 // them: npm installs the one for its platform.
 func (r *release) writeNPM() error {
-	main := r.manifest("acp-agent")
-	main.Bin = map[string]string{"acp-agent": "launcher.js"}
-	main.Engines = map[string]string{"node": ">=18"}
-	main.Optional = make(map[string]string)
+	all := object{}
 	for _, p := range r.programs {
 		content, err := os.ReadFile(p.path)
 		if err != nil {
 			return err
 		}
-		m := r.manifest(p.npmName())
 		os, cpu := p.npmPlatform()
-		m.OS, m.CPU, m.PreferUnplug = []string{os}, []string{cpu}, true
-		main.Optional[m.Name] = m.Version
-		err = r.writePackage(m, file{"bin/" + p.executable(), content, executable})
+		all[p.npmName()] = r.version.Number
+		// Yarn must unpack the package: a program in a zip file cannot be started.
+		err = r.writePackage(p.npmName(), file{"bin/" + p.executable(), content, executable},
+			object{"os": []string{os}, "cpu": []string{cpu}, "preferUnplugged": true})
 		if err != nil {
 			return err
 		}
 	}
-	return r.writePackage(main, file{"launcher.js", launcher, executable})
+	return r.writePackage("acp-agent", file{"launcher.js", launcher, executable},
+		object{"bin": object{"acp-agent": "launcher.js"}, "engines": object{"node": ">=18"},
+			"optionalDependencies": all})
 }
 
-// writePackage writes a package with the given file, as npm pack would.
-func (r *release) writePackage(m npmManifest, f file) error {
-	manifest, err := json.MarshalIndent(m, "", "  ")
-	if err != nil {
-		return err
-	}
-	files := []file{{"package.json", append(manifest, '\n'), plain}, f}
+// writePackage writes a package with the given file, as npm pack would. manifest has the members of
+// its package.json that not all packages have.
+func (r *release) writePackage(name string, f file, manifest object) error {
+	maps.Copy(manifest, object{
+		"name": name, "version": r.version.Number, "description": description, "license": licence,
+		// npm compares it with the provenance of the package.
+		"repository": object{"type": "git", "url": "git+" + repository + ".git"},
+	})
+	files := []file{{"package.json", encoded(manifest), plain}, f}
 	for _, f := range r.files {
 		if !strings.Contains(f.name, "/") { // documents and licences
 			files = append(files, f)
@@ -108,6 +79,6 @@ func (r *release) writePackage(m npmManifest, f file) error {
 	if err != nil {
 		return err
 	}
-	name := strings.ReplaceAll(strings.TrimPrefix(m.Name, "@"), "/", "-")
-	return r.write(fmt.Sprintf("%s-%s.tgz", name, m.Version), archive)
+	name = strings.ReplaceAll(strings.TrimPrefix(name, "@"), "/", "-")
+	return r.write(fmt.Sprintf("%s-%s.tgz", name, r.version.Number), archive)
 }

@@ -169,13 +169,17 @@ func TestFormulasOfAllPlatforms(t *testing.T) {
 	require.Contains(t, string(formula), "on_macos do\n    on_arm do\n      url")
 
 	require.NoError(t, r.writeScoop())
-	var manifest scoopManifest
+	type download struct{ URL, Hash string }
+	var manifest struct {
+		Bin          string
+		Architecture map[string]download
+	}
 	readJSON(t, filepath.Join(r.out, "acp-agent.json"), &manifest)
 	require.Equal(t, "acp-agent.exe", manifest.Bin)
 	require.Len(t, manifest.Architecture, 2)
 	d, err := r.download(target{"windows", "amd64"})
 	require.NoError(t, err)
-	require.Equal(t, scoopDownload{URL: d.url, Hash: d.sha256}, manifest.Architecture["64bit"])
+	require.Equal(t, download{URL: d.url, Hash: d.sha256}, manifest.Architecture["64bit"])
 }
 
 // Each system finds the completions of zsh in its own place.
@@ -188,7 +192,7 @@ func TestFilesOfSystemPackages(t *testing.T) {
 	} {
 		path, err := r.systemPackage(program{path: "/acp-agent"}, format, t.TempDir())
 		require.NoError(t, err)
-		var config nfpmConfig
+		var config struct{ Contents []struct{ Dst string } }
 		readJSON(t, path, &config)
 		var installed []string
 		for _, content := range config.Contents {
@@ -351,7 +355,14 @@ func readJSON(t *testing.T, path string, v any) {
 // testRegistry repeats the checks of the ACP registry: the entry, the icon, and the first line that
 // the program prints with a new home directory and almost no environment.
 func testRegistry(t *testing.T, dist, unpacked string) {
-	var entry registryEntry
+	var entry struct {
+		ID, Name, Version, Description string
+
+		LicenseURL   string `json:"license_url"`
+		Distribution struct {
+			Binary map[string]struct{ Archive, SHA256, Cmd string }
+		}
+	}
 	readJSON(t, filepath.Join(dist, "registry", "acp-agent", "agent.json"), &entry)
 	require.Regexp(t, `^https://\S+/LICENSE$`, entry.LicenseURL)
 	require.Regexp(t, regexp.MustCompile(`^[a-z][a-z0-9-]*$`), entry.ID)
