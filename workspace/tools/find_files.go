@@ -65,7 +65,7 @@ func (s *Set) find(ctx context.Context, in findFilesInput) (foundFiles, error) {
 // walked is what a walk of a tool visited, left out, and did not visit.
 type walked struct {
 	Visited int
-	LeftOut *omissions
+	LeftOut omissions
 	Cut     *truncation
 }
 
@@ -121,7 +121,7 @@ func (s *Set) walk(ctx context.Context, path, glob string, filter fileFilter, o 
 	if out.Cut != nil {
 		out.Cut.Roots = s.unfinished(tally)
 	}
-	out.Visited, out.LeftOut = tally.Files, omitted(tally.Skipped, unnameable)
+	out.Visited, out.LeftOut = tally.Files, omissions{tally.Skipped, unnameable}
 	return out, nil
 }
 

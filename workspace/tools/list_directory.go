@@ -19,7 +19,7 @@ type listDirectoryInput struct {
 type directoryList struct {
 	location
 	Entries []directoryEntry
-	LeftOut *omissions
+	LeftOut omissions
 	Cut     *truncation
 }
 
@@ -41,10 +41,10 @@ func (s *Set) list(ctx context.Context, in listDirectoryInput) (directoryList, e
 		return directoryList{}, err
 	}
 	list := directoryList{location: locate(dir.Ref()), Entries: []directoryEntry{}}
-	room, unnameable := s.limits.bytes, 0
+	room := s.limits.bytes
 	for _, e := range entries {
 		if !utf8.ValidString(e.Name) {
-			unnameable++
+			list.LeftOut.Unnameable++
 			continue
 		}
 		entry := s.entry(dir, e)
@@ -64,7 +64,6 @@ func (s *Set) list(ctx context.Context, in listDirectoryInput) (directoryList, e
 		}
 		list.Entries = append(list.Entries, entry)
 	}
-	list.LeftOut = omitted(Skipped{}, unnameable)
 	return list, nil
 }
 

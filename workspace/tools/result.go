@@ -96,36 +96,12 @@ func (c *truncation) note() string {
 
 // omissions counts what a result leaves out.
 type omissions struct {
-	Binary     int    // files that are not UTF-8 text
-	Large      int    // files above the size limit
-	Unreadable int    // files and directories that could not be opened or read
-	First      string // the first unreadable one, and why
-	Unnameable int    // names that are not Unicode text, which JSON cannot represent
-	Ignored    int    // files and directories that git ignores
-	System     string // directories that hold the state of the system, not files
-	Refused    string // how many files are refused, and why
+	Skipped
+	Unnameable int // names that are not Unicode text, which JSON cannot represent
 }
 
-// omitted returns what a walk left out, or nil.
-func omitted(s Skipped, unnameable int) *omissions {
-	o := omissions{Binary: s.Binary, Large: s.Large, Unreadable: s.Unreadable,
-		Unnameable: unnameable, Ignored: s.Ignored, System: strings.Join(s.System, ", "),
-		Refused: s.Refusals()}
-	if s.Unreadable > 0 {
-		o.First = representable(joinSlash(s.First.Root.Dir.String(), s.First.Rel) + ": " +
-			s.First.Err.Error())
-	}
-	if o == (omissions{}) {
-		return nil
-	}
-	return &o
-}
-
-// note returns the line that tells a model what was left out, "" for nil.
-func (o *omissions) note() string {
-	if o == nil {
-		return ""
-	}
+// note returns the line that tells a model what was left out, "" for nothing.
+func (o omissions) note() string {
 	var parts []string
 	for _, part := range []struct {
 		n    int
@@ -138,14 +114,18 @@ func (o *omissions) note() string {
 			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.what))
 		}
 	}
-	for _, part := range []string{o.System, o.Refused} {
+	for _, part := range []string{strings.Join(o.System, ", "), o.Refusals()} {
 		if part != "" {
 			parts = append(parts, text.Printable(part))
 		}
 	}
+	if len(parts) == 0 {
+		return ""
+	}
 	note := "[left out: " + strings.Join(parts, ", ")
-	if o.First != "" {
-		note += "; first " + text.Printable(o.First)
+	if o.Unreadable > 0 {
+		first := joinSlash(o.First.Root.Dir.String(), o.First.Rel) + ": " + o.First.Err.Error()
+		note += "; first " + text.Printable(representable(first))
 	}
 	return note + "]\n"
 }

@@ -30,13 +30,8 @@ type searchResult struct {
 
 type matchedFile struct {
 	location
-	Lines []matchedLine
-}
-
-type matchedLine struct {
-	Line  int
-	Text  string // the line without its line ending, or the part of a long line around the match
-	Match bool   // false for a line of context
+	// Lines have no line endings; of a long line they have the part around the match.
+	Lines []Line
 }
 
 func (s *Set) search(ctx context.Context, in searchInput) (searchResult, error) {
@@ -63,7 +58,7 @@ func (s *Set) search(ctx context.Context, in searchInput) (searchResult, error) 
 // add adds the lines of a file to the result, as far as the limits allow. It returns the limit that
 // was reached, or nil.
 func (s *Set) add(out *searchResult, f Found, room *int) (reached *truncation) {
-	file := matchedFile{location: f.location(), Lines: []matchedLine{}}
+	file := matchedFile{location: f.location(), Lines: []Line{}}
 	*room -= len(file.Path) + len(file.Root)
 	for _, line := range f.Lines {
 		*room -= len(line.Text)
@@ -79,7 +74,7 @@ func (s *Set) add(out *searchResult, f Found, room *int) (reached *truncation) {
 		if line.Match {
 			out.Matches++
 		}
-		file.Lines = append(file.Lines, matchedLine{line.Number, line.Text, line.Match})
+		file.Lines = append(file.Lines, line)
 	}
 	if len(file.Lines) > 0 {
 		out.Files = append(out.Files, file)
@@ -93,7 +88,7 @@ func (r searchResult) last() string {
 		return ""
 	}
 	file := r.Files[len(r.Files)-1]
-	return fmt.Sprintf("%s:%d", file.Path, file.Lines[len(file.Lines)-1].Line)
+	return fmt.Sprintf("%s:%d", file.Path, file.Lines[len(file.Lines)-1].Number)
 }
 
 // excerpt returns a line without its line ending, or the part of a long line around the match at
@@ -121,22 +116,22 @@ func (s *Set) excerpt(line []byte, at int) string {
 
 func (r searchResult) String() string {
 	context := slices.ContainsFunc(r.Files, func(f matchedFile) bool {
-		return slices.ContainsFunc(f.Lines, func(l matchedLine) bool { return !l.Match })
+		return slices.ContainsFunc(f.Lines, func(l Line) bool { return !l.Match })
 	})
 	var b strings.Builder
 	for _, f := range r.Files {
 		fmt.Fprintf(&b, "%s\n", f.location)
 		last := 0
 		for _, line := range f.Lines {
-			if context && last > 0 && line.Line > last+1 {
+			if context && last > 0 && line.Number > last+1 {
 				b.WriteString("--\n")
 			}
 			sign := "-"
 			if line.Match {
 				sign = ":"
 			}
-			fmt.Fprintf(&b, "%d%s%s\n", line.Line, sign, line.Text)
-			last = line.Line
+			fmt.Fprintf(&b, "%d%s%s\n", line.Number, sign, line.Text)
+			last = line.Number
 		}
 		b.WriteString("\n")
 	}

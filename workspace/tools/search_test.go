@@ -25,7 +25,7 @@ func TestSearch(t *testing.T) {
 				if line.Match {
 					sign = ":"
 				}
-				all = append(all, fmt.Sprintf("%s%s%d%s%s", filepath.ToSlash(rel), sign, line.Line,
+				all = append(all, fmt.Sprintf("%s%s%d%s%s", filepath.ToSlash(rel), sign, line.Number,
 					sign, line.Text))
 			}
 		}
