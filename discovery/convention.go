@@ -119,18 +119,6 @@ func (f Format) kind() Kind {
 	}
 }
 
-// Conventions returns a new copy of the table. To extend the table, insert rows at the place that
-// gives them the right precedence.
-func Conventions() []Convention {
-	lines := table()
-	all := make([]Convention, len(lines))
-	for i, l := range lines {
-		all[i] = Convention{Pattern: l.pattern, Format: l.format, Level: l.where.level,
-			OnePerDirectory: l.where.one, Source: l.source}
-	}
-	return all
-}
-
 // row is a Convention that was checked.
 type row struct {
 	Convention
