@@ -75,11 +75,10 @@ func (t *commandTurn) readFile(ctx context.Context, l link) error {
 	if t.Room > 0 {
 		read, stored, err = tools.ReadText(ctx, file, t.limits.fileSize, l.lines.options(t.Room))
 	}
-	var notText *workspace.NotTextError
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case errors.As(err, &notText):
+	case errors.As(err, new(*workspace.NotTextError)):
 		return call.Fail(name + " is not a text file.")
 	case err != nil:
 		return call.Fail("Cannot read " + name + ": " + reason(err) + ".")

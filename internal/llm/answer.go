@@ -362,8 +362,8 @@ func isEnd(e sse.Event) bool { return string(bytes.Trim(e.Data, "[] \t\n")) == "
 // decodeEvent decodes the JSON of an event. A value of another type than expected is skipped: it may
 // be in an unknown event, or in a member without meaning here.
 func decodeEvent(e sse.Event, into any) error {
-	var unexpected *json.UnmarshalTypeError
-	if err := json.Unmarshal(e.Data, into); err != nil && !errors.As(err, &unexpected) {
+	if err := json.Unmarshal(e.Data, into); err != nil &&
+		!errors.As(err, new(*json.UnmarshalTypeError)) {
 		return malformed(err)
 	}
 	return nil

@@ -106,8 +106,7 @@ func plan(ctx context.Context, ws *workspace.Workspace, editor Editor, path stri
 		}
 	}
 	if c.New, err = rewrite(c.Old); errors.Is(err, fs.ErrNotExist) {
-		var replaced *workspace.ReplacedError
-		if _, why := ws.Stat(path); errors.As(why, &replaced) {
+		if _, why := ws.Stat(path); errors.As(why, new(*workspace.ReplacedError)) {
 			return c, why
 		}
 	}
@@ -145,8 +144,7 @@ func target(ws *workspace.Workspace, kind ChangeKind,
 	} else {
 		ref, err = ws.MkdirTarget(path)
 	}
-	var replaced *workspace.ReplacedError
-	if !errors.Is(err, fs.ErrNotExist) || errors.As(err, &replaced) {
+	if !errors.Is(err, fs.ErrNotExist) || errors.As(err, new(*workspace.ReplacedError)) {
 		return ref, nil, err
 	}
 	return ws.MissingParents(path, kind == CreateDirectory)
@@ -170,9 +168,8 @@ func planDelete(ctx context.Context, ws *workspace.Workspace, path string) (Chan
 		if now, err = currentText(ctx, ws, nil, path, c.Ref, defaultMaxFileSize); now != nil {
 			c.Old, c.edited = &now.disk, *now
 		}
-		var notText *workspace.NotTextError
-		var tooLarge *workspace.TooLargeError
-		if errors.As(err, &notText) || errors.As(err, &tooLarge) {
+		if errors.As(err, new(*workspace.NotTextError)) ||
+			errors.As(err, new(*workspace.TooLargeError)) {
 			err = nil // it is deleted without showing its content
 		}
 	}

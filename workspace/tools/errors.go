@@ -65,20 +65,15 @@ func (s *Set) explain(tool, path string, err error) error {
 }
 
 func (s *Set) hint(tool, path string, err error) string {
-	var outside *workspace.OutsideError
-	var changed *workspace.ChangedError
-	var moved *workspace.MovedError
-	var replaced *workspace.ReplacedError
-	var notText *workspace.NotTextError
 	var large *workspace.TooLargeError
 	switch {
-	case errors.As(err, &replaced):
+	case errors.As(err, new(*workspace.ReplacedError)):
 		return "No file of that folder can be used until then"
 	case errors.Is(err, workspace.ErrClosed):
 		return "No files are accessible; list_roots shows the accessible folders"
-	case errors.As(err, &outside):
+	case errors.As(err, new(*workspace.OutsideError)):
 		return "list_roots shows all folders"
-	case errors.As(err, &changed), errors.As(err, &moved):
+	case errors.As(err, new(*workspace.ChangedError)), errors.As(err, new(*workspace.MovedError)):
 		return "Nothing was changed. Read it again before you decide what to do"
 	case errors.Is(err, syscall.ENOTEMPTY):
 		return "Delete what is in it first"
@@ -100,7 +95,8 @@ func (s *Set) hint(tool, path string, err error) string {
 			return "There is " + text.Printable(other) + ", whose name looks like it"
 		}
 		return s.elsewhere(path)
-	case errors.As(err, &notText) && (tool == "read_file" || tool == "read_files"):
+	case errors.As(err, new(*workspace.NotTextError)) &&
+		(tool == "read_file" || tool == "read_files"):
 		return "Use read_media for images, sounds and PDFs"
 	case errors.As(err, &large) && tool == "write_file" && s.isLarge(path, large):
 		return "The user could not be shown what would be lost. To replace it, delete it first"

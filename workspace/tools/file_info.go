@@ -52,9 +52,8 @@ func (s *Set) info(ctx context.Context, in pathInput) (fileInfo, error) {
 func (s *Set) looksLikeText(ctx context.Context, path string) (string, error) {
 	_, err := s.walked.ReadText(ctx, path, workspace.TextOptions{MaxLines: 1, MaxBytes: binaryCheckSize,
 		MaxWhole: 1})
-	var notText *workspace.NotTextError
 	switch {
-	case errors.As(err, &notText):
+	case errors.As(err, new(*workspace.NotTextError)):
 		return "no", nil
 	case err != nil:
 		return "", err
