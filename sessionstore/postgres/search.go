@@ -87,7 +87,7 @@ func (d *database) FindPassages(
 		return nil, err
 	}
 	// The words come first: the planner knows little about how many passages have them.
-	rows, err := tx.Query(`
+	found, err := tx.Query(`
 		WITH matching AS MATERIALIZED (
 			SELECT passage AS key FROM words WHERE owner = $1 AND words @@ $2::text::tsquery
 		)
@@ -100,5 +100,6 @@ func (d *database) FindPassages(
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows.(pgx.Rows), pgx.RowTo[int64])
+	defer found.Close()
+	return pgx.CollectRows(found.(rows).Rows, pgx.RowTo[int64])
 }

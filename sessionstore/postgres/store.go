@@ -65,6 +65,8 @@ func New(o Options) (*Store, error) {
 			"postgres://USER@HOST/DATABASE, with %40 for @ and %2F for / in a password")
 	}
 	d := &database{config: config}
+	d.watches.names = make(map[chan struct{}]string)
+	d.watches.life, d.watches.stop = context.WithCancel(context.Background())
 	settings := config.ConnConfig.RuntimeParams
 	for name, value := range map[string]string{
 		"search_path":      defaultSchema,
@@ -131,7 +133,7 @@ func (d *database) Close() error {
 // Traits implements [core.Database]. One connection is left for probes.
 func (d *database) Traits() core.Traits {
 	return core.Traits{Readers: max(int(d.config.MaxConns)-1, 1), CloseTimeout: closeTimeout,
-		Next: "SELECT nextval('numbers')", ForWrite: " FOR NO KEY UPDATE", ForShare: " FOR SHARE"}
+		Next: "SELECT nextval('numbers')", ForWrite: " FOR NO KEY UPDATE"}
 }
 
 // String returns the address of the database, without the user and the password.
@@ -313,9 +315,9 @@ type rows struct {
 }
 
 // Close implements [core.Rows].
-func (r rows) Close() {
+func (r rows) Close() error {
 	r.Rows.Close()
-	_ = r.sent.Close() // Err has the error of the statement
+	return r.sent.Close()
 }
 
 // Query implements [core.Tx].
@@ -347,8 +349,8 @@ func (tx *transaction) run(text string) (tag pgconn.CommandTag, err error) {
 	if err != nil {
 		return tag, err
 	}
-	found.Close()
-	return found.(rows).CommandTag(), found.Err()
+	err = found.Close()
+	return found.(rows).CommandTag(), cmp.Or(found.Err(), err)
 }
 
 // Exec implements [core.Tx].

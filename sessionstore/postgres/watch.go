@@ -21,8 +21,9 @@ const listenPause = time.Second
 type watches struct {
 	mu        sync.Mutex
 	names     map[chan struct{}]string // that the database announces
-	stop      context.CancelFunc       // nil before the first watch
-	ended     bool
+	start     sync.Once
+	life      context.Context
+	stop      context.CancelFunc
 	listening sync.WaitGroup
 }
 
@@ -33,17 +34,10 @@ func (d *database) Watch(
 	w := &d.watches
 	c := make(chan struct{}, 1)
 	c <- struct{}{} // something may have happened before
+	w.start.Do(func() { w.listening.Go(func() { d.keepListening(w.life) }) })
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.names == nil {
-		w.names = make(map[chan struct{}]string)
-	}
 	w.names[c] = announced(owner, id)
-	if w.stop == nil && !w.ended {
-		var ctx context.Context
-		ctx, w.stop = context.WithCancel(context.Background())
-		w.listening.Go(func() { d.keepListening(ctx) })
-	}
 	return c, func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -59,11 +53,8 @@ func announced(owner string, id sessionstore.ID) string {
 
 // end stops listening.
 func (w *watches) end() {
-	w.mu.Lock()
-	if w.ended = true; w.stop != nil {
-		w.stop()
-	}
-	w.mu.Unlock()
+	w.stop()
+	w.start.Do(func() {}) // nobody starts any more
 	w.listening.Wait()
 }
 

@@ -250,18 +250,8 @@ func (t *transaction) Exec(text string, each ...[]any) error {
 
 // Query implements [core.Tx].
 func (t *transaction) Query(text string, args ...any) (core.Rows, error) {
-	found, err := t.QueryContext(t.ctx, text, args...)
-	if err != nil {
-		return nil, err
-	}
-	return rows{found}, nil
+	return t.QueryContext(t.ctx, text, args...)
 }
-
-// rows are [core.Rows].
-type rows struct{ *sql.Rows }
-
-// Close implements [core.Rows].
-func (r rows) Close() { _ = r.Rows.Close() } // Err has its error
 
 // Open implements [core.Database]. It opens or creates the file.
 func (f *file) Open(ctx context.Context) (err error) {

@@ -72,8 +72,8 @@ type Traits struct {
 	Readers, Writers int
 	// Next is a query for a number that it never returns again.
 	Next string
-	// ForWrite and ForShare are what ends a query in order to lock rows.
-	ForWrite, ForShare string
+	// ForWrite is what ends a query in order to lock rows.
+	ForWrite string
 	// IndexedBy is what stands before the name of the index that a list uses, "" if the database
 	// chooses one itself.
 	IndexedBy string
@@ -97,7 +97,7 @@ type Rows interface {
 	Next() bool
 	Scan(dest ...any) error
 	Err() error
-	Close()
+	Close() error
 }
 
 // transaction is a transaction of an owner. Nothing follows in it once something has failed, so its

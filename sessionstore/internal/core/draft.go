@@ -27,7 +27,7 @@ func (s *Store) NewDraft(ctx context.Context, id sessionstore.ID) (sessionstore.
 	strand, err := transact(ctx, s, Write, func(tx *transaction) int64 {
 		session := int64(0)
 		if id != "" { // locked until the draft is there to expire with it
-			session = tx.find(id, tx.db.Traits().ForShare).key
+			session = tx.find(id, tx.forWrite()).key
 		}
 		strand := tx.next()
 		tx.exec("INSERT INTO drafts (owner, strand, session, started) "+

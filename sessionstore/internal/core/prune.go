@@ -9,8 +9,6 @@ import (
 )
 
 const (
-	// prunedSessions is the number of sessions that are looked up at once to be pruned.
-	prunedSessions = 200
 	// retentionInterval is the time between two applications of the retention, among all programs
 	// that use the store. retentionTimeout limits how long that delays a program that exits.
 	retentionInterval = 24 * time.Hour
@@ -37,40 +35,36 @@ func (s *Store) Prune(ctx context.Context, q sessionstore.PruneQuery) (n int, er
 		})
 	}
 	defer s.purgeSoon()
-	for after, more := "", true; more; {
-		ids, err := transact(ctx, s, List, func(tx *transaction) []string {
-			return tx.texts("SELECT id FROM sessions WHERE "+pruneCondition+
-				" AND id > $4 ORDER BY id LIMIT $5",
-				tx.args(append(bounds[:2:2], after, int64(prunedSessions))...)...)
+	for after := ""; ; {
+		id, err := transact(ctx, s, List, func(tx *transaction) (id string) {
+			tx.row([]any{&id}, "SELECT id FROM sessions WHERE "+pruneCondition+
+				" AND id > $4 ORDER BY id LIMIT 1", append(bounds[:2:2], after)...)
+			return id
+		})
+		if err != nil || id == "" {
+			return n, err
+		}
+		after = id
+		start := time.Now()
+		deleted, err := transact(ctx, s, Write, func(tx *transaction) bool {
+			r := tx.lockWithAgent(sessionstore.ID(id))
+			matches := r != nil && tx.row([]any{new(int64)}, "SELECT key FROM sessions WHERE "+
+				pruneCondition+" AND id = $4", append(bounds[:2:2], id)...)
+			if matches {
+				tx.deleteSession(r)
+			}
+			return matches
 		})
 		if err != nil {
 			return n, err
 		}
-		more = len(ids) == prunedSessions
-		for _, id := range ids {
-			after = id
-			start := time.Now()
-			deleted, err := transact(ctx, s, Write, func(tx *transaction) bool {
-				r := tx.lockWithAgent(sessionstore.ID(id))
-				matches := r != nil && tx.row([]any{new(int64)}, "SELECT key FROM sessions WHERE "+
-					pruneCondition+" AND id = $4", append(bounds[:2:2], id)...)
-				if matches {
-					tx.deleteSession(r)
-				}
-				return matches
-			})
-			if err != nil {
-				return n, err
-			}
-			if deleted {
-				n++
-			}
-			if err := pause.For(ctx, time.Since(start)/2); err != nil { // others write
-				return n, err
-			}
+		if deleted {
+			n++
+		}
+		if err := pause.For(ctx, time.Since(start)/2); err != nil { // others write
+			return n, err
 		}
 	}
-	return n, nil
 }
 
 // applyRetention deletes the sessions of all owners that are older than Options.Retention. It is

@@ -409,7 +409,7 @@ func (s *Store) Fork(
 	return transact(ctx, s, Write, func(tx *transaction) sessionstore.Lease {
 		tx.find(source, "")
 		agent := tx.agentKey(n.Agent, n.StateKey != "")
-		from := tx.find(source, tx.db.Traits().ForShare)
+		from := tx.find(source, tx.forWrite())
 		n := n
 		if n.Title == "" {
 			n.Title = from.title

@@ -43,7 +43,7 @@ type shared struct {
 	using   sync.RWMutex
 	life    context.Context
 	end     context.CancelFunc
-	opening chan struct{} // holds one token, whose owner may open the database
+	opening *Queue // has one place
 	opened  atomic.Bool
 	damaged sync.Map // the ids of sessions whose damage was logged
 
@@ -64,7 +64,7 @@ const maxListing = 2
 func New(db Database, o Options) *Store {
 	o.PurgeDelay = cmp.Or(o.PurgeDelay, time.Second)
 	s := &shared{db: db, options: o, log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
-		opening: make(chan struct{}, 1), purgeDue: make(chan struct{}, 1)}
+		opening: NewQueue(1, 1), purgeDue: make(chan struct{}, 1)}
 	t := db.Traits()
 	s.listing = NewQueue(t.Readers, maxListing)
 	s.reading = NewQueue(t.Readers, t.Readers)
@@ -73,7 +73,6 @@ func New(db Database, o Options) *Store {
 		s.writing = NewQueue(t.Writers, t.Writers)
 	}
 	s.life, s.end = context.WithCancel(context.Background())
-	s.opening <- struct{}{}
 	return &Store{shared: s}
 }
 
@@ -211,24 +210,21 @@ func (s *Store) open(ctx context.Context) error {
 	if s.opened.Load() {
 		return nil
 	}
-	select {
-	case <-s.opening:
-		defer func() { s.opening <- struct{}{} }()
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-s.life.Done():
-		return sessionstore.ErrClosed
-	}
-	if s.opened.Load() {
+	return s.opening.Do(ctx, "", func() error {
+		if s.life.Err() != nil {
+			return sessionstore.ErrClosed
+		}
+		if s.opened.Load() {
+			return nil
+		}
+		if err := s.db.Open(ctx); err != nil {
+			return err
+		}
+		s.opened.Store(true)
+		s.purgeSoon() // a program may have been killed before it could
+		s.background.Go(s.purgeInBackground)
 		return nil
-	}
-	if err := s.db.Open(ctx); err != nil {
-		return err
-	}
-	s.opened.Store(true)
-	s.purgeSoon() // a program may have been killed before it could
-	s.background.Go(s.purgeInBackground)
-	return nil
+	})
 }
 
 // Owners implements [sessionstore.Shared].
