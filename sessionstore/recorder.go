@@ -39,32 +39,28 @@ type AppendFunc func(ctx context.Context, segment []Update) error
 type Recorder struct {
 	store   AppendFunc
 	options RecorderOptions
+	failed  chan struct{}
+	done    chan struct{} // closed by the goroutine
+	stop    context.CancelFunc
 
-	wake   chan struct{} // wakes the goroutine
-	failed chan struct{}
-	done   chan struct{} // closed by the goroutine
-	stop   context.CancelFunc
-
-	mu       sync.Mutex
-	queue    []Update
-	bytes    int           // size of queue
-	since    time.Time     // when the first of queue was recorded
-	taken    int64         // number of updates that left the queue
-	stored   int64         // number of updates that were stored
-	flushTo  int64         // number of updates that a Flush waits for
-	progress chan struct{} // closed and replaced when something that await depends on has changed
-	closing  bool
-	err      error
+	mu      sync.Mutex
+	changed *sync.Cond // something that the goroutine or a call waits for
+	queue   []Update
+	bytes   int       // size of queue
+	since   time.Time // when the first of queue was recorded
+	taken   int64     // number of updates that left the queue
+	stored  int64     // number of updates that were stored
+	flushTo int64     // number of updates that a Flush waits for
+	closing bool
+	err     error
 }
 
 // NewRecorder starts a Recorder, which the caller must close.
 func NewRecorder(store AppendFunc, options RecorderOptions) *Recorder {
 	ctx, stop := context.WithCancel(context.Background())
-	r := &Recorder{
-		store: store, options: options.withDefaults(),
-		wake: make(chan struct{}, 1), failed: make(chan struct{}), done: make(chan struct{}),
-		progress: make(chan struct{}), stop: stop,
-	}
+	r := &Recorder{store: store, options: options.withDefaults(),
+		failed: make(chan struct{}), done: make(chan struct{}), stop: stop}
+	r.changed = sync.NewCond(&r.mu)
 	go r.run(ctx)
 	return r
 }
@@ -83,11 +79,12 @@ func (r *Recorder) Record(ctx context.Context, u Update) error {
 	}
 	if len(r.queue) == 0 {
 		r.since = time.Now()
+		time.AfterFunc(r.options.Interval, r.wake)
 	}
 	r.queue = append(r.queue, u)
 	r.bytes += len(u.Raw)
-	if len(r.queue) == 1 || r.bytes >= r.options.SegmentBytes {
-		r.wakeUp()
+	if r.bytes >= r.options.SegmentBytes {
+		r.changed.Broadcast()
 	}
 	return nil
 }
@@ -98,7 +95,7 @@ func (r *Recorder) Flush(ctx context.Context) error {
 	defer r.mu.Unlock()
 	target := r.taken + int64(len(r.queue))
 	r.flushTo = max(r.flushTo, target)
-	r.wakeUp()
+	r.changed.Broadcast()
 	return r.await(ctx, func() bool { return r.stored >= target })
 }
 
@@ -118,8 +115,7 @@ func (r *Recorder) Err() error {
 func (r *Recorder) Close(ctx context.Context) error {
 	r.mu.Lock()
 	r.closing = true
-	r.signalProgress()
-	r.wakeUp()
+	r.changed.Broadcast()
 	r.mu.Unlock()
 	defer r.stop()
 	select {
@@ -135,88 +131,46 @@ func (r *Recorder) Close(ctx context.Context) error {
 // await waits until ready returns true, the store fails, or ctx ends. The lock must be held; await
 // releases it while it waits.
 func (r *Recorder) await(ctx context.Context, ready func() bool) error {
-	for {
-		if r.err != nil {
-			return r.err
+	for r.err == nil && !ready() {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
-		if ready() {
-			return nil
-		}
-		progress := r.progress
-		r.mu.Unlock()
-		var ended error
-		select {
-		case <-progress:
-		case <-ctx.Done():
-			ended = context.Cause(ctx)
-		}
-		r.mu.Lock()
-		if ended != nil {
-			return ended
-		}
+		stop := context.AfterFunc(ctx, r.wake)
+		r.changed.Wait()
+		stop()
 	}
+	return r.err
 }
 
-// signalProgress wakes every await. The lock must be held.
-func (r *Recorder) signalProgress() {
-	close(r.progress)
-	r.progress = make(chan struct{})
-}
-
-// wakeUp makes the goroutine check whether a segment is due.
-func (r *Recorder) wakeUp() {
-	select {
-	case r.wake <- struct{}{}:
-	default:
-	}
-}
-
-func (r *Recorder) run(ctx context.Context) {
-	defer close(r.done)
-	for {
-		batch, ok := r.next()
-		if !ok {
-			return
-		}
-		r.finish(len(batch), r.store(ctx, segment(batch)))
-	}
-}
-
-// next waits until a segment is due and takes it from the queue. It returns false when the recorder
-// is closed and the queue empty.
-func (r *Recorder) next() ([]Update, bool) {
-	timer := time.NewTimer(r.options.Interval)
-	defer timer.Stop()
+// wake makes all that wait look again. The lock keeps them from having looked but not waited yet.
+func (r *Recorder) wake() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for {
-		wait := r.options.Interval
-		if len(r.queue) > 0 {
-			wait = time.Until(r.since.Add(r.options.Interval))
+	r.changed.Broadcast()
+}
+
+// run stores each segment that is due, until the recorder is closed and the queue empty.
+func (r *Recorder) run(ctx context.Context) {
+	defer close(r.done)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for len(r.queue) > 0 || !r.closing {
+		if !r.isDue() {
+			r.changed.Wait()
+			continue
 		}
-		switch {
-		case len(r.queue) > 0 && (wait <= 0 || r.urgent()):
-			return r.take(), true
-		case r.closing && len(r.queue) == 0:
-			return nil, false
-		}
-		timer.Reset(wait)
-		due := timer.C
-		if len(r.queue) == 0 {
-			due = nil
-		}
+		batch := r.take()
 		r.mu.Unlock()
-		select {
-		case <-r.wake:
-		case <-due:
-		}
+		err := r.store(ctx, segment(batch))
 		r.mu.Lock()
+		r.finish(len(batch), err)
 	}
 }
 
-// urgent reports whether the next segment is due before its interval has passed.
-func (r *Recorder) urgent() bool {
-	return r.closing || r.flushTo > r.taken || r.bytes >= r.options.SegmentBytes
+// isDue reports whether there is a segment to store now.
+func (r *Recorder) isDue() bool {
+	return len(r.queue) > 0 && (r.closing || r.flushTo > r.taken ||
+		r.bytes >= r.options.SegmentBytes || time.Since(r.since) >= r.options.Interval)
 }
 
 // take removes the updates of a segment, at least one, from the queue.
@@ -230,21 +184,19 @@ func (r *Recorder) take() []Update {
 	r.queue = slices.Delete(r.queue, 0, n)
 	r.bytes -= size
 	r.taken += int64(n)
-	r.signalProgress()
+	r.changed.Broadcast()
 	return batch
 }
 
 // finish records that n updates were stored, or that the store failed.
 func (r *Recorder) finish(n int, err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.stored += int64(n)
 	if err != nil && r.err == nil {
 		r.err = err
 		r.queue, r.bytes = nil, 0
 		close(r.failed)
 	}
-	r.signalProgress()
+	r.changed.Broadcast()
 }
 
 // segment returns batch as it is stored: the events, with their chunks joined, and then the states,
