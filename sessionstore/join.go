@@ -27,8 +27,15 @@ const (
 // unknown member stays as it is. The user's chunks are not joined: two neighbours may be two
 // prompts.
 func Joined(history iter.Seq2[Update, error]) iter.Seq2[Update, error] {
+	return joined(history, maxReplayed, maxReplayedBytes)
+}
+
+// joined is [Joined] with limits of a chunk.
+func joined(
+	history iter.Seq2[Update, error], maxCount, maxBytes int,
+) iter.Seq2[Update, error] {
 	return func(yield func(Update, error) bool) {
-		j := joiner{maxCount: maxReplayed, maxBytes: maxReplayedBytes}
+		j := joiner{maxCount: maxCount, maxBytes: maxBytes}
 		for u, err := range history {
 			if err != nil {
 				if j.count == 0 || yield(j.result(), nil) {
@@ -48,25 +55,6 @@ func Joined(history iter.Seq2[Update, error]) iter.Seq2[Update, error] {
 			yield(j.result(), nil)
 		}
 	}
-}
-
-// joinedSlice joins the chunks of a segment that is about to be recorded, as [Joined] does.
-func joinedSlice(history []Update) []Update {
-	joined := make([]Update, 0, len(history))
-	j := joiner{maxCount: len(history), maxBytes: maxRecordedBytes}
-	for _, u := range history {
-		if j.join(u) {
-			continue
-		}
-		if j.count > 0 {
-			joined = append(joined, j.result())
-		}
-		j.start(u)
-	}
-	if j.count > 0 {
-		joined = append(joined, j.result())
-	}
-	return joined
 }
 
 // joiner holds a chunk and the chunks that were joined to it.

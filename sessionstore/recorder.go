@@ -199,16 +199,23 @@ func (r *Recorder) finish(n int, err error) {
 	r.changed.Broadcast()
 }
 
-// segment returns batch as it is stored: the events, with their chunks joined, and then the states,
+// segment returns batch as it is stored: the events, with their chunks joined, and then the others,
 // so that no state separates two chunks.
-func segment(batch []Update) []Update {
-	var history, states []Update
-	for _, u := range batch {
-		if u.Kind.IsState() {
-			states = append(states, u)
-		} else {
-			history = append(history, u)
+func segment(batch []Update) (all []Update) {
+	history := func(yield func(Update, error) bool) {
+		for _, u := range batch {
+			if !yield(u, nil) {
+				return
+			}
 		}
 	}
-	return append(joinedSlice(history), states...)
+	for u := range joined(history, len(batch), maxRecordedBytes) {
+		all = append(all, u)
+	}
+	for _, u := range batch {
+		if !u.isEvent() {
+			all = append(all, u)
+		}
+	}
+	return all
 }

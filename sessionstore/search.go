@@ -2,6 +2,7 @@ package sessionstore
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"strings"
 	"time"
@@ -114,9 +115,11 @@ type Passages struct {
 	open    Passage // Text is in message
 	id      string
 	message strings.Builder
-	titles  map[string]string // the last ones of tool calls, by id
-	names   map[string]string // of the tools, by the id of the call
+	calls   map[string]call // by id
 }
+
+// call is the last heading of a tool call, and the name of its tool.
+type call struct{ heading, tool string }
 
 // Add adds an update of a segment.
 func (p *Passages) Add(seq int64, u Update) {
@@ -128,13 +131,13 @@ func (p *Passages) Add(seq int64, u Update) {
 		return
 	}
 	if role == RoleTool {
-		text = p.heading(id, text, name)
-	}
-	if role == RoleTool && !p.isNewTitle(id, text) {
-		if u.Kind == ToolCall {
-			p.End()
+		isNew := false
+		if text, isNew = p.heading(id, text, name); !isNew {
+			if u.Kind == ToolCall {
+				p.End()
+			}
+			return
 		}
-		return
 	}
 	last := &p.open
 	if role != last.Role || id != p.id {
@@ -158,16 +161,16 @@ func (p *Passages) Add(seq int64, u Update) {
 	}
 }
 
-// heading returns the title of a tool call, with the name of the tool that it or an earlier update
-// gave.
-func (p *Passages) heading(call, title, name string) string {
-	if name != "" {
-		if p.names == nil {
-			p.names = make(map[string]string)
-		}
-		p.names[call] = name
+// heading returns the heading of a tool call, and whether it differs from the one before.
+func (p *Passages) heading(id, title, tool string) (heading string, isNew bool) {
+	before := p.calls[id]
+	tool = cmp.Or(tool, before.tool)
+	heading = CallHeading(title, tool)
+	if p.calls == nil {
+		p.calls = make(map[string]call)
 	}
-	return CallHeading(title, p.names[call])
+	p.calls[id] = call{cmp.Or(heading, before.heading), tool}
+	return heading, heading != "" && heading != before.heading
 }
 
 // CallHeading returns the title of a tool call, with the name of the tool if the title does not say
@@ -180,18 +183,6 @@ func CallHeading(title, name string) string {
 		return title
 	}
 	return title + " (" + name + ")"
-}
-
-// isNewTitle remembers the title of a tool call, and reports whether it has changed.
-func (p *Passages) isNewTitle(call, title string) bool {
-	if title == "" || p.titles[call] == title {
-		return false
-	}
-	if p.titles == nil {
-		p.titles = make(map[string]string)
-	}
-	p.titles[call] = title
-	return true
 }
 
 // Open returns the segment in which the unfinished passage begins, which further updates may
@@ -305,15 +296,12 @@ func BestLine(text string, matches []Match) (line string, in []Match) {
 		if n := strings.IndexByte(text[rest[0].Start:], '\n'); n >= 0 {
 			to = rest[0].Start + n
 		}
-		n := 0
+		n := 1
 		for n < len(rest) && rest[n].Start < to {
 			n++
 		}
 		if n > len(in) {
 			start, end, in = from, to, rest[:n]
-		}
-		if n = max(n, 1); n == len(rest) {
-			break
 		}
 		rest = rest[n:]
 	}

@@ -37,9 +37,14 @@ func (e *connectError) Error() string {
 	return "cannot connect: " + strings.Join(slices.Compact(reasons), "; ")
 }
 
-// tooManyConnections is the SQLSTATE of a connection that the database did not accept since it, or
-// the user, has too many.
-const tooManyConnections = "53300"
+const (
+	// tooManyConnections is the SQLSTATE of a connection that the database did not accept since it,
+	// or the user, has too many.
+	tooManyConnections = "53300"
+	// noTable is that of a table that does not exist, or is in a schema that the user may not use,
+	// and tableExists that of one which does.
+	noTable, tableExists = "42P01", "42P07"
+)
 
 // code returns the SQLSTATE in err's tree, or "".
 func code(err error) string {
@@ -101,7 +106,7 @@ func hintFor(err error) string {
 		return "create the database"
 	case state == "42704", state == "22023":
 		return "check the parameters in the address of the store"
-	case state == "42501", state == "42P01": // a table in a schema that the user may not use
+	case state == "42501", state == "3F000", state == noTable:
 		return "let the user create a schema in the database, or own the one that exists"
 	case state == "25006":
 		return "the database can only be read; give the address of its primary, or of all servers " +

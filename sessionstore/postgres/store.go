@@ -208,22 +208,18 @@ var schema string
 
 // create creates the tables unless they exist. Programs that start at the same time take turns.
 func (d *database) create(ctx context.Context, pool *pgxpool.Pool) error {
-	exist, err := d.checkVersion(ctx, pool)
-	if err != nil || exist {
+	err := checkVersion(ctx, pool)
+	if code(err) != noTable {
 		return err
 	}
 	// Each statement has to see what another program has done while this one waited.
 	o := pgx.TxOptions{IsoLevel: pgx.ReadCommitted}
-	return pgx.BeginTxFunc(ctx, pool, o, func(tx pgx.Tx) error {
+	err = pgx.BeginTxFunc(ctx, pool, o, func(tx pgx.Tx) error {
 		// They wait however long that takes. No statement that follows may be too long.
 		_, err := tx.Exec(ctx, "SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0; "+
 			"SELECT pg_advisory_xact_lock(hashtextextended('acp-agent creates "+d.schema+"', 0)); "+
 			"SET LOCAL lock_timeout TO DEFAULT", pgx.QueryExecModeSimpleProtocol)
 		if err != nil {
-			return err
-		}
-		exist, err := d.checkVersion(ctx, tx)
-		if err != nil || exist {
 			return err
 		}
 		// If the schema exists, the user need not be allowed to create one.
@@ -237,23 +233,17 @@ func (d *database) create(ctx context.Context, pool *pgxpool.Pool) error {
 		_, err = tx.Exec(ctx, "INSERT INTO meta (version) VALUES ($1)", core.Version)
 		return err
 	})
+	if err != nil && code(err) != tableExists { // another program was first
+		return err
+	}
+	return checkVersion(ctx, pool)
 }
 
-// checkVersion reports whether the tables exist. It fails if this program cannot use them.
-func (d *database) checkVersion(
-	ctx context.Context, q interface {
-		QueryRow(context.Context, string, ...any) pgx.Row
-	},
-) (exist bool, err error) {
-	// to_regclass would not see what another transaction has created since this one began.
-	err = q.QueryRow(ctx, "SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_tables "+
-		"WHERE schemaname = $1 AND tablename = 'meta')", d.schema).Scan(&exist)
-	if err != nil || !exist {
-		return false, err
-	}
+// checkVersion returns an error unless there are tables that this program can use.
+func checkVersion(ctx context.Context, pool *pgxpool.Pool) error {
 	var version int
-	err = q.QueryRow(ctx, "SELECT version FROM meta").Scan(&version)
-	return true, cmp.Or(err, core.CheckVersion(version))
+	err := pool.QueryRow(ctx, "SELECT version FROM meta").Scan(&version)
+	return cmp.Or(err, core.CheckVersion(version))
 }
 
 const (

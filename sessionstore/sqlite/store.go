@@ -32,7 +32,7 @@ const (
 	damagedPrefix = "sessions.damaged-"
 	// readers is the number of concurrent reads in a process.
 	readers = 4
-	// applicationID marks the file as a store, for file(1) and for [recognise]: "acpS".
+	// applicationID marks the file as a store, for file(1) and for [isNew]: "acpS".
 	applicationID = 0x61637053
 	// retryPause is the time between two attempts to get a lock that was refused at once.
 	retryPause = 5 * time.Millisecond
@@ -314,15 +314,11 @@ func makeAllPrivate(dir string, log *slog.Logger) {
 	if runtime.GOOS == "windows" {
 		return
 	}
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		log.Warn("cannot look for files that others can read", "error", err)
-	}
-	for _, e := range entries {
-		path := filepath.Join(dir, e.Name())
+	names, _ := fs.Glob(os.DirFS(dir), "sessions.d*") // the damaged ones too
+	for _, name := range names {
+		path := filepath.Join(dir, name)
 		info, err := os.Stat(path)
-		if !strings.HasPrefix(e.Name(), fileName) && !strings.HasPrefix(e.Name(), damagedPrefix) ||
-			err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o077 == 0 {
+		if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o077 == 0 {
 			continue
 		}
 		if err := os.Chmod(path, 0o600); err != nil {
@@ -407,7 +403,7 @@ func (f *file) prepare(ctx context.Context) error {
 	}
 	defer conn.Close()
 	ctx = context.WithoutCancel(ctx)
-	fresh, err := recognise(ctx, conn)
+	fresh, err := isNew(ctx, conn)
 	if err != nil {
 		return err
 	}
@@ -432,37 +428,28 @@ var schema string
 // create creates the tables, unless another process that opened the file at the same time has done
 // so.
 func create(tx *transaction) error {
-	var tables int
-	row := tx.QueryRowContext(tx.ctx, "SELECT count(*) FROM sqlite_schema")
-	if err := row.Scan(&tables); err != nil || tables > 0 {
+	if fresh, err := isNew(tx.ctx, tx); err != nil || !fresh {
 		return err
 	}
-	for _, text := range []string{
-		core.Schema("INTEGER PRIMARY KEY", "text", "blob"), schema,
+	_, err := tx.ExecContext(tx.ctx, core.Schema("INTEGER PRIMARY KEY", "text", "blob")+schema+
 		fmt.Sprintf("INSERT INTO meta (version) VALUES (%[1]d); PRAGMA user_version = %[1]d; "+
-			"PRAGMA application_id = %[2]d", core.Version, applicationID),
-	} {
-		if _, err := tx.ExecContext(tx.ctx, text); err != nil {
-			return err
-		}
-	}
-	return nil
+			"PRAGMA application_id = %[2]d", core.Version, applicationID))
+	return err
 }
 
-// recognise rejects another program's database. An empty one is new.
-func recognise(ctx context.Context, conn *sql.Conn) (fresh bool, err error) {
+// isNew reports whether a database is empty. It rejects that of another program.
+func isNew(ctx context.Context, in interface {
+	QueryRowContext(context.Context, string, ...any) *sql.Row
+}) (fresh bool, err error) {
 	var id, tables int64
-	err = conn.QueryRowContext(ctx,
+	err = in.QueryRowContext(ctx,
 		"SELECT application_id, (SELECT count(*) FROM sqlite_schema) FROM pragma_application_id").
 		Scan(&id, &tables)
-	if err != nil {
-		return false, err
-	}
 	fresh = id == 0 && tables == 0
-	if !fresh && id != applicationID {
-		return false, &foreignError{id: id}
+	if err == nil && !fresh && id != applicationID {
+		err = &foreignError{id: id}
 	}
-	return fresh, nil
+	return fresh, err
 }
 
 // foreignError reports a SQLite file of another program.

@@ -1,7 +1,6 @@
 package core
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,9 +34,7 @@ func (tx *transaction) page(
 	for agents := range slices.Chunk(tx.agents(q.Agent), maxAgents) {
 		found = append(found, tx.begin(q, from, agents)...)
 	}
-	slices.SortStableFunc(found, func(a, b entry) int {
-		return cmp.Or(b.Updated.Compare(a.Updated), cmp.Compare(b.ID, a.ID))
-	})
+	slices.SortStableFunc(found, func(a, b entry) int { return a.position().Compare(b.position()) })
 	last := sessionstore.Position{}
 	for n, one := range found {
 		if n == q.Size() {
@@ -47,7 +44,7 @@ func (tx *transaction) page(
 		if !tx.isDamaged(one.ID, one.err) {
 			page.Sessions = append(page.Sessions, one.Session)
 		}
-		last = sessionstore.Position{Updated: one.Updated, ID: one.ID}
+		last = one.position()
 	}
 	return page
 }
@@ -56,6 +53,10 @@ func (tx *transaction) page(
 type entry struct {
 	sessionstore.Session
 	err error
+}
+
+func (e entry) position() sessionstore.Position {
+	return sessionstore.Position{Updated: e.Updated, ID: e.ID}
 }
 
 // maxAgents is the maximum number of agents in one statement. SQLite plans it in a time that grows

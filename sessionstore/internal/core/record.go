@@ -86,16 +86,13 @@ func (p parsedKeys) parse(texts keyTexts) (sessionstore.Keys, error) {
 
 // parseKeys is the inverse of [keyColumns].
 func parseKeys(texts keyTexts) (k sessionstore.Keys, err error) {
-	var dirs, real, readOnly []string
-	if err := json.Unmarshal([]byte(texts[1]), &dirs); err != nil {
-		return k, err
+	var lists [5][]string
+	for _, i := range []int{1, 3, 4} {
+		if err := json.Unmarshal([]byte(texts[i]), &lists[i]); err != nil {
+			return k, err
+		}
 	}
-	if err := json.Unmarshal([]byte(texts[3]), &real); err != nil {
-		return k, err
-	}
-	if err := json.Unmarshal([]byte(texts[4]), &readOnly); err != nil {
-		return k, err
-	}
+	dirs, real, readOnly := lists[1], lists[3], lists[4]
 	if k.Roots, err = workspace.NewRoots(texts[0], dirs); err != nil {
 		return k, err
 	}
