@@ -205,11 +205,20 @@ func (s *Store) segments(
 	ctx context.Context, id sessionstore.ID, after int64, last func(*row) int64,
 ) iter.Seq2[sessionstore.Segment, error] {
 	return func(yield func(sessionstore.Segment, error) bool) {
-		begun, err := transact(ctx, s, Read, func(tx *transaction) *row { return tx.find(id, "") })
-		for seq := max(after, 0); err == nil && seq < last(begun); {
-			var page [][]byte
-			if page, err = s.page(ctx, id, begun.strand, seq, last(begun)); len(page) == 0 {
-				break
+		var begun *row
+		for seq := max(after, 0); begun == nil || seq < last(begun); {
+			page, err := transact(ctx, s, Read, func(tx *transaction) [][]byte {
+				if begun == nil {
+					begun = tx.find(id, "")
+				}
+				return tx.part(begun, seq, last(begun))
+			})
+			if err != nil {
+				yield(sessionstore.Segment{}, err)
+				return
+			}
+			if len(page) == 0 { // the rest was taken back
+				return
 			}
 			for _, body := range page {
 				seq++
@@ -218,52 +227,35 @@ func (s *Store) segments(
 				}
 			}
 		}
-		if err != nil {
-			yield(sessionstore.Segment{}, err)
-		}
 	}
 }
 
-// page returns the segments of a session's strand after seq, up to end. There is at least one,
-// unless the session was deleted or a turn was taken back.
-func (s *Store) page(
-	ctx context.Context, id sessionstore.ID, strand, seq, end int64,
-) ([][]byte, error) {
-	return transact(ctx, s, Read, func(tx *transaction) [][]byte {
-		r := tx.find(id, "")
-		if r.strand != strand { // another session has the id
-			must(&sessionstore.NotFoundError{ID: id})
-		}
-		if seq >= r.last {
-			return nil
-		}
-		return tx.present(strand, seq, end)
-	})
-}
-
-// bodies returns the next segments of a strand after seq, up to end.
-func (tx *transaction) bodies(strand, seq, end int64) (page [][]byte) {
+// part returns the next segments of a history after seq, up to end, as long as it is that of the
+// session in r. If there are none, it finds out why.
+func (tx *transaction) part(r *row, seq, end int64) (bodies [][]byte) {
 	rows := got(tx.Query(`
 		SELECT body FROM segments WHERE owner = $1 AND strand = $2 AND seq > $3 AND seq <= $4
-		ORDER BY seq LIMIT $5`, tx.owner, strand, seq, end, pageSegments))
+			AND EXISTS (SELECT 1 FROM sessions WHERE owner = $1 AND id = $5 AND strand = $2)
+		ORDER BY seq LIMIT $6`, tx.owner, r.strand, seq, end, string(r.id), pageSegments))
 	defer rows.Close()
 	for size := 0; size < pageBytes && rows.Next(); {
 		var body []byte
 		must(rows.Scan(&body))
-		page = append(page, body)
+		bodies = append(bodies, body)
 		size += len(body)
 	}
 	must(rows.Err())
-	return page
-}
-
-// present is bodies for a part that is not empty.
-func (tx *transaction) present(strand, seq, end int64) [][]byte {
-	page := tx.bodies(strand, seq, end)
-	if len(page) == 0 {
+	if len(bodies) > 0 || seq >= end {
+		return bodies
+	}
+	must(rows.Close())
+	switch now := tx.find(r.id, ""); {
+	case now.strand != r.strand: // another session has the id
+		must(&sessionstore.NotFoundError{ID: r.id})
+	case seq < now.last:
 		must(errMissingPart)
 	}
-	return page
+	return nil
 }
 
 // States implements [sessionstore.Store]. It leaves out damaged ones.

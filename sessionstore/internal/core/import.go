@@ -152,7 +152,7 @@ func (tx *transaction) look(agent int64, sessions []sessionstore.Imported, lock 
 	}, "SELECT name, deleted FROM tombstones WHERE owner = $1 AND "+of, args...)
 	for _, n := range sessions {
 		if r := l.rows[n.StateKey]; r != nil && r.mayRetitle(n) {
-			for _, body := range tx.bodies(r.strand, 0, 1) {
+			for _, body := range tx.part(r, 0, min(r.last, 1)) {
 				l.first[n.StateKey] = slices.Collect(sessionstore.Unpack(body))
 			}
 		}

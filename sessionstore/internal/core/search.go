@@ -25,7 +25,11 @@ func (tx *transaction) index(r *row) (done bool) {
 	var p sessionstore.Passages
 	last := r.complete
 	for size := 0; size < indexBytes && last < r.last; {
-		for _, body := range tx.present(r.strand, last, r.last) {
+		bodies := tx.part(r, last, r.last)
+		if len(bodies) == 0 {
+			must(errMissingPart)
+		}
+		for _, body := range bodies {
 			last++
 			for u := range sessionstore.Unpack(body) {
 				p.Add(last, u)
