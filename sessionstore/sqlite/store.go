@@ -342,7 +342,9 @@ func (f *file) connectMemory() (err error) {
 
 func (f *file) connect() (err error) {
 	common := pragmas(f.journal, 500*time.Millisecond)
-	writing := append(common[:len(common):len(common)], "journal_size_limit(4194304)")
+	// A page that leaves the cache before the commit would be written to the log twice.
+	writing := append(common[:len(common):len(common)], "journal_size_limit(4194304)",
+		"cache_spill(OFF)")
 	if f.writer, err = openPool(dsn(f.path, "immediate", writing), 1); err != nil {
 		return err
 	}
