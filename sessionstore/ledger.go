@@ -109,30 +109,23 @@ func CleanUnit(unit string) (string, bool) {
 	return unit, unit != "" && len(unit) <= maxUnit && !strange
 }
 
-// Validate returns an error unless the charge can be stored.
-func (c Charge) Validate() error {
-	unit, ok := CleanUnit(c.Unit)
-	switch {
-	case !ValidAmount(c.Amount) || !ValidAmount(c.Reading) || math.Signbit(c.Amount):
-		return fmt.Errorf("a charge cannot have the amount %v and the reading %v", c.Amount, c.Reading)
-	case c.Meter == "" || len(c.Meter) > maxUnit || len(c.Mark) > maxUnit || len(c.Source) > 64:
-		return errors.New("a charge needs a meter, and short names")
-	case c.Unit != "" && (!ok || unit != c.Unit):
-		return fmt.Errorf("a charge cannot have the unit %q", c.Unit)
-	}
-	for _, text := range []string{string(c.Meter), string(c.Mark), c.Source} {
-		if strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' }) {
-			return fmt.Errorf("%q is not a name", text)
-		}
-	}
-	return nil
-}
-
 // ValidateCharges returns an error unless all charges can be stored.
 func ValidateCharges(charges []Charge) error {
 	for _, c := range charges {
-		if err := c.Validate(); err != nil {
-			return err
+		unit, ok := CleanUnit(c.Unit)
+		switch {
+		case !ValidAmount(c.Amount) || !ValidAmount(c.Reading) || math.Signbit(c.Amount):
+			return fmt.Errorf("a charge cannot have the amount %v and the reading %v", c.Amount,
+				c.Reading)
+		case c.Meter == "" || len(c.Meter) > maxUnit || len(c.Mark) > maxUnit || len(c.Source) > 64:
+			return errors.New("a charge needs a meter, and short names")
+		case c.Unit != "" && (!ok || unit != c.Unit):
+			return fmt.Errorf("a charge cannot have the unit %q", c.Unit)
+		}
+		for _, text := range []string{string(c.Meter), string(c.Mark), c.Source} {
+			if strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' }) {
+				return fmt.Errorf("%q is not a name", text)
+			}
 		}
 	}
 	return nil

@@ -139,8 +139,3 @@ func (id ID) Validate() error {
 func (n NewSession) Validate() error {
 	return errors.Join(n.ID.Validate(), n.Agent.Validate(), n.Keys.Validate())
 }
-
-// Validate returns an error unless the session can be stored.
-func (s Session) Validate() error {
-	return NewSession{ID: s.ID, Agent: s.Agent, Keys: s.Keys}.Validate()
-}

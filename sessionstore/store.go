@@ -12,7 +12,7 @@ const SessionBytes = 1 << 10
 //
 // A Store is safe for concurrent use by goroutines and, if its medium is shared, by processes. The
 // effect of a method that returned without error survives a crash of the process. A call whose
-// context ended has taken effect completely or not at all.
+// context ended, or whose medium failed, has taken effect completely or not at all.
 //
 // Methods return [*NotFoundError], [*FencedError], [*CursorError], [ErrExists], [ErrDraft],
 // [ErrClosed], the error of the context, and [*UnavailableError] if the medium fails.

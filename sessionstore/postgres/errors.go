@@ -19,11 +19,19 @@ var (
 		"of connections")
 )
 
-// uncommittedError is the error of a connection that was lost before the commit of its transaction
-// was sent.
+// uncommittedError is the error of a connection that was lost before its transaction was committed.
 type uncommittedError struct{ error }
 
 func (e *uncommittedError) Unwrap() error { return e.error }
+
+// unknownError is the error of a connection that was lost once the commit was sent.
+type unknownError struct{ error }
+
+func (e *unknownError) Unwrap() error { return e.error }
+
+func (e *unknownError) Error() string {
+	return "the connection was lost during a change, which may have been stored: " + e.error.Error()
+}
 
 // connectError is the error of a connection that was not made, on one line: pgx has a line for each
 // attempt, mostly twice, with and without TLS.
@@ -117,6 +125,8 @@ func hintFor(err error) string {
 		return "raise or remove the statement_timeout of the database's user"
 	case state == "55P03":
 		return "another program keeps a lock in the database; end programs that hang, then try again"
+	case errors.As(err, new(*unknownError)):
+		return "check that the database runs, and look whether the change is there before you repeat it"
 	case isLost(err), errors.As(err, new(*pgconn.ConnectError)):
 		return "check that the database runs and can be reached, then try again"
 	}

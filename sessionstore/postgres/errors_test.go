@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net"
@@ -46,11 +47,18 @@ func TestLostConnections(t *testing.T) {
 
 // Clause W9.
 func TestCloseWhileDatabaseHangs(t *testing.T) {
-	address, hang := hanging(t, server.Address(t))
+	var hangs atomic.Bool
+	address := through(t, server.Address(t), func(from, to net.Conn, content []byte, _ bool) error {
+		if hangs.Load() {
+			<-t.Context().Done()
+		}
+		_, err := to.Write(content)
+		return err
+	})
 	s, err := postgres.New(postgres.Options{Address: address, Retention: time.Hour})
 	require.NoError(t, err)
 	create(t, s, "one")
-	hang()
+	hangs.Store(true)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	_, err = s.List(ctx, sessionstore.Query{})
@@ -60,8 +68,11 @@ func TestCloseWhileDatabaseHangs(t *testing.T) {
 	require.Less(t, time.Since(start), volume.Patience)
 }
 
-// hanging returns an address of the same database that passes nothing on once hang was called.
-func hanging(t *testing.T, address string) (_ string, hang func()) {
+// through returns an address of the same database, where pass passes on what each side has sent.
+// If it fails, the connection is cut.
+func through(
+	t *testing.T, address string, pass func(from, to net.Conn, content []byte, answer bool) error,
+) string {
 	t.Helper()
 	u, err := url.Parse(address)
 	require.NoError(t, err)
@@ -74,17 +85,13 @@ func hanging(t *testing.T, address string) (_ string, hang func()) {
 	query.Set("host", dir)
 	u.RawQuery = query.Encode()
 	var all sync.WaitGroup
-	var hangs atomic.Bool
 	ctx, stop := context.WithCancel(t.Context())
-	pass := func(from, to net.Conn) {
+	copyAll := func(from, to net.Conn, answer bool) {
 		buffer := make([]byte, 32<<10)
 		for {
 			n, err := from.Read(buffer)
-			if hangs.Load() {
-				<-ctx.Done()
-			}
 			if err == nil {
-				_, err = to.Write(buffer[:n])
+				err = pass(from, to, buffer[:n], answer)
 			}
 			if err != nil {
 				_, _ = from.Close(), to.Close()
@@ -104,8 +111,8 @@ func hanging(t *testing.T, address string) (_ string, hang func()) {
 				continue
 			}
 			context.AfterFunc(ctx, func() { _, _ = here.Close(), there.Close() })
-			all.Go(func() { pass(here, there) })
-			all.Go(func() { pass(there, here) })
+			all.Go(func() { copyAll(here, there, false) })
+			all.Go(func() { copyAll(there, here, true) })
 		}
 	})
 	t.Cleanup(func() {
@@ -114,7 +121,66 @@ func hanging(t *testing.T, address string) (_ string, hang func()) {
 		all.Wait()
 		require.NoError(t, os.RemoveAll(dir))
 	})
-	return u.String(), func() { hangs.Store(true) }
+	return u.String()
+}
+
+// A call tells the truth about its changes when the connection is lost while they and the commit
+// are on their way. Before the database has them they are repeated or not stored. Once it has
+// committed them, it is not known that they are stored, and the error says so.
+func TestLostCommit(t *testing.T) {
+	for name, c := range map[string]struct {
+		title  string
+		answer bool
+		sign   string // what the lost message contains
+		stored bool
+	}{
+		"the changes are lost": {title: "mine", sign: "mine"},
+		"the answer is lost":   {title: "mine", answer: true, sign: "COMMIT\x00", stored: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			direct := server.Address(t)
+			create(t, open(t, direct), "one")
+			var cuts atomic.Bool
+			s := open(t, through(t, direct, func(from, to net.Conn, content []byte, answer bool) error {
+				if answer == c.answer && bytes.Contains(content, []byte(c.sign)) && cuts.CompareAndSwap(true, false) {
+					return net.ErrClosed
+				}
+				_, err := to.Write(content)
+				return err
+			}))
+			require.NoError(t, s.Rename(t.Context(), "one", "first")) // the statements are prepared now
+			cuts.Store(true)
+			err := s.Rename(t.Context(), "one", c.title)
+			require.False(t, cuts.Load())
+			var unavailable *sessionstore.UnavailableError
+			require.ErrorAs(t, err, &unavailable)
+			require.ErrorContains(t, err, "may have been stored")
+			require.Contains(t, unavailable.Hint, "look whether")
+			got, err := s.Get(t.Context(), "one")
+			require.NoError(t, err)
+			require.Equal(t, c.stored, got.Title == c.title)
+		})
+	}
+}
+
+// A database that says why it ends a connection has not committed what came after that.
+func TestEndedBeforeCommit(t *testing.T) {
+	address := server.Address(t)
+	s := open(t, address)
+	create(t, s, "one")
+	draft, err := s.NewDraft(t.Context(), "one")
+	require.NoError(t, err)
+	other := connect(t, address)
+	_, err = other.Exec(t.Context(), "BEGIN; SELECT set_config('acp_agent.owner', 'owner ', true); "+
+		"SELECT FROM drafts FOR UPDATE")
+	require.NoError(t, err)
+	done := make(chan error)
+	go func() { done <- draft.Discard(t.Context()) }() // this change travels with the commit
+	waitsForLock(t, address)
+	disconnect(t, address)
+	_, err = other.Exec(t.Context(), "COMMIT")
+	require.NoError(t, err)
+	require.NoError(t, <-done)
 }
 
 // A transaction that was not committed when the connection was lost is repeated.

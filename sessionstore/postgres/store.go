@@ -276,15 +276,19 @@ func (d *database) Transact(
 	tx.queued.Queue(begin)
 	tx.queued.Queue(enter, name)
 	err = do(tx)
-	if err != nil && isLost(err) {
-		return &uncommittedError{err}
-	}
-	if err == nil {
+	sent := err == nil
+	if sent {
 		err = tx.commit()
 	}
-	if err != nil {
-		tx.rollback()
+	switch {
+	case err == nil:
+		return nil
+	case isLost(err) && (!sent || code(err) != ""): // what the database refuses it has not committed
+		return &uncommittedError{err}
+	case isLost(err) && !pgconn.SafeToRetry(err):
+		return &unknownError{err}
 	}
+	tx.rollback()
 	return err
 }
 

@@ -67,8 +67,7 @@ func (f *file) diskIsFull(err error) bool {
 	case sqlite3.SQLITE_FULL:
 		return true
 	case sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN:
-		const shared = 64 << 10 // SQLite's shared memory
-		return !f.inMemory() && isFull(tryWriting(f.options.Dir, shared))
+		return !f.inMemory() && isFull(tryWriting(f.options.Dir))
 	}
 	return false
 }
@@ -78,18 +77,15 @@ func isFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
-// tryWriting writes a file of some bytes. A killed program leaves none.
-func tryWriting(dir string, size int) error {
+// tryWriting writes a file as long as SQLite's shared memory. A killed program leaves none.
+func tryWriting(dir string) error {
 	f, err := os.CreateTemp(dir, fileName+"-trial")
-	if wrong, ok := errors.AsType[*fs.PathError](err); ok {
-		return &fs.PathError{Op: "write in", Path: dir, Err: wrong.Err}
-	}
 	if err != nil {
 		return err
 	}
 	defer os.Remove(f.Name())
 	_ = os.Remove(f.Name()) // on Windows it has to be closed first
-	_, err = f.Write(make([]byte, size))
+	_, err = f.Write(make([]byte, 64<<10))
 	return errors.Join(err, f.Close())
 }
 

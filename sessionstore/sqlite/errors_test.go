@@ -156,6 +156,22 @@ func TestDirectoryNotCreatable(t *testing.T) {
 	requireUnavailable(t, list(t, open(t, sqlite.Options{Dir: dir})), dir, "")
 }
 
+// A check changes nothing, wherever the store's directory or its parent is.
+func TestCheckDirChangesNothing(t *testing.T) {
+	parent := t.TempDir()
+	before, err := os.Stat(parent)
+	require.NoError(t, err)
+	for _, dir := range []string{parent, filepath.Join(parent, "state", "acp-agent")} {
+		require.NoError(t, open(t, sqlite.Options{Dir: dir}).CheckDir())
+	}
+	after, err := os.Stat(parent)
+	require.NoError(t, err)
+	require.Equal(t, before.ModTime(), after.ModTime())
+	file := filepath.Join(parent, "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	requireUnavailable(t, open(t, sqlite.Options{Dir: file}).CheckDir(), file, "choose another")
+}
+
 // TestFullDiskAtAnyWrite gives a store room for more and more writes. When the disk is full the
 // error names the file and says what to do, nothing that was acknowledged is lost, and the store
 // works again once there is room.

@@ -38,9 +38,7 @@ func Repair(
 	if intact, err := damaged.isIntact(ctx); err != nil || intact {
 		return "", err
 	}
-	_ = damaged.core.Use(ctx, func() error { return damaged.file.renewIndexes(ctx) })
-	_, err = fresh.Owners(ctx) // creates it
-	if err == nil {
+	if _, err = fresh.Owners(ctx); err == nil { // it exists now
 		err = fill(damaged, fresh)
 	}
 	if err = errors.Join(err, fresh.Close()); err != nil {
@@ -74,29 +72,23 @@ func copyFile(from, to string) error {
 	return errors.Join(err, out.Close())
 }
 
-// isIntact reports whether SQLite finds no damage.
+// isIntact reports whether SQLite finds no damage. If there is some, it makes the indexes anew. It
+// forgets the old ones, because deleting their pages may fail.
 func (s *Store) isIntact(ctx context.Context) (bool, error) {
-	verdict := ""
+	const named = " FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL"
+	var verdict, indexes string
 	err := s.core.Use(ctx, func() error {
-		return s.file.writer.QueryRowContext(ctx, "PRAGMA integrity_check(1)").Scan(&verdict)
+		db := s.file.writer
+		err := db.QueryRowContext(ctx, "PRAGMA integrity_check(1)").Scan(&verdict)
+		if verdict != "ok" && db.QueryRowContext(ctx,
+			"SELECT group_concat(sql, ';')"+named).Scan(&indexes) == nil {
+			_, _ = db.ExecContext(ctx, "PRAGMA writable_schema = ON; DELETE"+named+
+				"; PRAGMA writable_schema = RESET; "+indexes)
+		}
+		return err
 	})
 	if code(err) == sqlite3.SQLITE_CORRUPT || code(err) == sqlite3.SQLITE_NOTADB {
 		err = nil
 	}
 	return verdict == "ok", err
-}
-
-// renewIndexes makes the indexes anew. It forgets the old ones, because deleting their pages may
-// fail.
-func (f *file) renewIndexes(ctx context.Context) error {
-	const named = " FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL"
-	var all string
-	err := f.writer.QueryRowContext(ctx, "SELECT group_concat(sql, char(0))"+named).Scan(&all)
-	for _, text := range append([]string{"PRAGMA writable_schema = ON", "DELETE" + named,
-		"PRAGMA writable_schema = RESET"}, strings.Split(all, "\x00")...) {
-		if err == nil {
-			_, err = f.writer.ExecContext(ctx, text)
-		}
-	}
-	return err
 }

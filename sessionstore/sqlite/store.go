@@ -115,14 +115,14 @@ func New(o Options) *Store {
 func NewMemory() *Store { return New(Options{journal: journalMemory}) }
 
 // CheckDir returns an error that says why files cannot be created in the store's directory, or nil.
-// It leaves none, and is fast because it does not open the store.
+// It changes nothing, and is fast because it does not open the store.
 func (s *Store) CheckDir() error {
 	dir, err := filepath.Abs(s.Dir())
 	if s.file.inMemory() || err != nil {
 		return err
 	}
 	for {
-		err, parent := tryWriting(dir, 0), filepath.Dir(dir)
+		err, parent := mayWrite(dir), filepath.Dir(dir)
 		if !errors.Is(err, fs.ErrNotExist) || parent == dir {
 			return s.file.Explain(err)
 		}

@@ -26,22 +26,23 @@ func (s *Store) Import(
 			return 0, err
 		}
 	}
-	for some := range slices.Chunk(sessions, comparedSessions) {
+	for some := range slices.Chunk(sessions, importedSessions) {
 		outdated, err := s.outdated(ctx, agent, some)
 		if err != nil {
 			return added, err
 		}
-		for piece := range slices.Chunk(outdated, importedSessions) {
-			n, err := transact(ctx, s, Write, func(tx *transaction) int {
-				return tx.importAll(tx.agentKey(agent, true), piece)
-			})
-			if err != nil {
-				return added, err
-			}
+		if len(outdated) == 0 {
+			continue
+		}
+		n, err := transact(ctx, s, Write, func(tx *transaction) int {
+			return tx.importAll(tx.agentKey(agent, true), outdated)
+		})
+		if err == nil {
 			added += n
-			if err := pause.For(ctx, batchPause); err != nil {
-				return added, err
-			}
+			err = pause.For(ctx, batchPause)
+		}
+		if err != nil {
+			return added, err
 		}
 	}
 	return added, nil

@@ -12,9 +12,8 @@ import (
 )
 
 const (
-	// comparedSessions is the number of listed sessions that are compared with the store at once,
-	// and importedSessions the number that are stored in one transaction.
-	comparedSessions = 500
+	// importedSessions is the number of listed sessions that are compared with the store at once,
+	// and stored in one transaction.
 	importedSessions = 250
 	// tombstoneRenewal is the age at which a store renews its memory of a deleted session that its
 	// agent still lists. Earlier renewals would make each import of an unchanged list write.

@@ -123,17 +123,14 @@ func (tx *transaction) set(id sessionstore.ID, columns string, values ...any) {
 // lockAgent keeps other transactions from changing several sessions of an agent. It is called
 // before any session is locked.
 func (tx *transaction) lockAgent(agent int64) {
-	if tx.forWrite() != "" {
-		tx.row([]any{&agent}, "SELECT key FROM agents WHERE owner = $1 AND key = $2"+tx.forWrite(),
-			agent)
-	}
+	tx.row([]any{&agent}, "SELECT key FROM agents WHERE owner = $1 AND key = $2"+tx.forWrite(), agent)
 }
 
 // lockWithAgent locks a session's agent, and then the session. It returns nil for an unknown id.
 func (tx *transaction) lockWithAgent(id sessionstore.ID) *row {
 	before := tx.seek(id, "")
-	if before == nil || tx.forWrite() == "" {
-		return before
+	if before == nil {
+		return nil
 	}
 	tx.lockAgent(before.agent)
 	r := tx.seek(id, tx.forWrite())

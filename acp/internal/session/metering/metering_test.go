@@ -130,7 +130,7 @@ func TestTokens(t *testing.T) {
 		require.InDelta(t, 2, Sum(charges, sessionstore.TurnMeter)[""], 0)
 		require.Empty(t, Sum(charges, sessionstore.ThoughtMeter))
 		for _, c := range charges {
-			require.NoError(t, c.Validate())
+			require.NoError(t, sessionstore.ValidateCharges([]sessionstore.Charge{c}))
 		}
 	}
 }

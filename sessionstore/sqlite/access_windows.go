@@ -1,0 +1,9 @@
+package sqlite
+
+import "os"
+
+// mayWrite returns an error if dir is no directory: only creating a file shows more.
+func mayWrite(dir string) error {
+	_, err := os.ReadDir(dir)
+	return err
+}
