@@ -163,7 +163,13 @@ func (r *Recorder) run(ctx context.Context) {
 		r.mu.Unlock()
 		err := r.store(ctx, segment(batch))
 		r.mu.Lock()
-		r.finish(len(batch), err)
+		r.stored += int64(len(batch))
+		if err != nil && r.err == nil {
+			r.err = err
+			r.queue, r.bytes = nil, 0
+			close(r.failed)
+		}
+		r.changed.Broadcast()
 	}
 }
 
@@ -186,17 +192,6 @@ func (r *Recorder) take() []Update {
 	r.taken += int64(n)
 	r.changed.Broadcast()
 	return batch
-}
-
-// finish records that n updates were stored, or that the store failed.
-func (r *Recorder) finish(n int, err error) {
-	r.stored += int64(n)
-	if err != nil && r.err == nil {
-		r.err = err
-		r.queue, r.bytes = nil, 0
-		close(r.failed)
-	}
-	r.changed.Broadcast()
 }
 
 // segment returns batch as it is stored: the events, with their chunks joined, and then the others,

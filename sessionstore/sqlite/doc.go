@@ -5,33 +5,21 @@
 //	defer store.Close()
 //	lease, err := store.Create(ctx, session)
 //
-// # Files
+// While a process uses sessions.db, it must not open the file except through SQLite: closing it
+// again would release SQLite's locks in that process. A [Store] never renames, replaces or repairs
+// the file. If something is wrong with it, every call fails with a
+// [*sessionstore.UnavailableError] that says what to do, before anything more is acknowledged.
+// [Repair] runs only if a person asks for it.
 //
-// The directory contains sessions.db, and SQLite's sessions.db-wal and sessions.db-shm while it is
-// open, accessible to the user only. While a process uses sessions.db, it must not open the file
-// except through SQLite: closing it again would release SQLite's locks in that process.
-//
-// A [Store] never renames, replaces or repairs the file. If something is wrong with it, every call
-// fails with a [*sessionstore.UnavailableError] that says what to do, before anything more is
-// acknowledged. [Repair] runs only if a person asks for it.
-//
-// # Concurrency
-//
-// A process has one connection that writes, one that purges, and a few that read. A write starts by
-// acquiring the write lock (BEGIN IMMEDIATE), so it cannot conflict with another one later. A call
-// that waits for the lock can be cancelled. A transaction that has started is short and always runs
-// to its end. Readers see a snapshot, and hold it for one page only.
-//
-// # Durability
+// A write begins with the write lock, so it cannot conflict with another one later. A call that
+// waits for the lock can be cancelled; a transaction that has begun is short and runs to its end.
+// Readers see a snapshot, and hold it for one page only.
 //
 // Everything that was committed survives a crash of the process. A power failure may lose the last
 // few commits but does not corrupt the file. On network file systems, where the write-ahead log
 // does not work, the rollback journal is used, which is slower but just as safe.
 //
-// # Deleting
-//
-// A delete returns when the session's row is gone. Its history is purged soon after, in
-// transactions of a few rows, which secure_delete overwrites, and then the log is emptied, which
-// has old pages. SQLite leaves traces where it has moved rows: the last process that closes a file
-// of up to 64 MiB rewrites it.
+// A delete returns when the session's row is gone. Its history is purged soon after, a few rows at
+// a time, which secure_delete overwrites. SQLite leaves traces where it has moved rows: the last
+// process that closes a file of up to 64 MiB rewrites it.
 package sqlite

@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -210,11 +211,16 @@ type transaction struct {
 	now int64
 }
 
-// inTransaction runs do in a transaction of a connection.
+// connection is a [sql.Conn], or a [sql.DB] with one connection.
+type connection interface {
+	BeginTx(context.Context, *sql.TxOptions) (*sql.Tx, error)
+}
+
+// inTransaction runs do in a transaction.
 func inTransaction(
-	ctx context.Context, conn *sql.Conn, o *sql.TxOptions, do func(*transaction) error,
+	ctx context.Context, in connection, o *sql.TxOptions, do func(*transaction) error,
 ) error {
-	tx, err := conn.BeginTx(ctx, o)
+	tx, err := in.BeginTx(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -341,10 +347,19 @@ func (f *file) connectMemory() (err error) {
 }
 
 func (f *file) connect() (err error) {
-	common := pragmas(f.journal, 500*time.Millisecond)
+	synchronous := "NORMAL"
+	if f.journal == journalRollback {
+		synchronous = "FULL"
+	}
+	// The timeout comes first because the other settings may have to wait. None of them writes.
+	// Temporary data stays in memory, because temporary files are in a directory of the system that
+	// a sandbox may not let us write to.
+	common := []string{
+		"busy_timeout(500)", "secure_delete(ON)", "foreign_keys(ON)", "trusted_schema(OFF)",
+		"cell_size_check(ON)", "temp_store(MEMORY)", "synchronous(" + synchronous + ")",
+	}
 	// A page that leaves the cache before the commit would be written to the log twice.
-	writing := append(common[:len(common):len(common)], "journal_size_limit(4194304)",
-		"cache_spill(OFF)")
+	writing := append(slices.Clip(common), "journal_size_limit(4194304)", "cache_spill(OFF)")
 	if f.writer, err = openPool(dsn(f.path, "immediate", writing), 1); err != nil {
 		return err
 	}
@@ -356,22 +371,6 @@ func (f *file) connect() (err error) {
 	// There is one more than core asks for, which is for probes.
 	f.reader, err = openPool(dsn(f.path, "deferred", append(common, "query_only(ON)")), readers+1)
 	return err
-}
-
-// pragmas returns the settings of a connection to a file, which waits for locks until timeout.
-func pragmas(mode journal, timeout time.Duration) []string {
-	synchronous := "NORMAL"
-	if mode == journalRollback {
-		synchronous = "FULL"
-	}
-	// The timeout comes first because the other settings may have to wait. None of them writes.
-	// Temporary data stays in memory, because temporary files are in a directory of the system that
-	// a sandbox may not let us write to.
-	return []string{
-		fmt.Sprintf("busy_timeout(%d)", timeout.Milliseconds()),
-		"secure_delete(ON)", "foreign_keys(ON)", "trusted_schema(OFF)",
-		"cell_size_check(ON)", "temp_store(MEMORY)", "synchronous(" + synchronous + ")",
-	}
 }
 
 // dsn returns the data source name of a file with the settings of a connection. SQLite may not
@@ -399,28 +398,23 @@ func openPool(dsn string, size int) (*sql.DB, error) {
 // prepare checks that the file is a store that this program can use, and creates the tables of a
 // new one.
 func (f *file) prepare(ctx context.Context) error {
-	conn, err := f.writer.Conn(ctx)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
 	ctx = context.WithoutCancel(ctx)
-	fresh, err := isNew(ctx, conn)
+	fresh, err := isNew(ctx, f.writer)
 	if err != nil {
 		return err
 	}
 	// The size of pages is that of a new file. Most segments fit into larger ones than usual.
-	if _, err := conn.ExecContext(ctx, "PRAGMA page_size = 8192; PRAGMA journal_mode = "+
+	if _, err := f.writer.ExecContext(ctx, "PRAGMA page_size = 8192; PRAGMA journal_mode = "+
 		string(f.journal)); err != nil {
 		return err
 	}
 	if fresh {
-		if err := inTransaction(ctx, conn, nil, create); err != nil {
+		if err := inTransaction(ctx, f.writer, nil, create); err != nil {
 			return err
 		}
 	}
 	var version int
-	err = conn.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version)
+	err = f.writer.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version)
 	return cmp.Or(err, core.CheckVersion(version))
 }
 
@@ -492,14 +486,9 @@ func (f *file) disconnect() (err error) {
 // and that does not take long: SQLite moves rows from one page to another without overwriting the
 // place where they were.
 func (f *file) vacuum(ctx context.Context) error {
-	conn, err := f.writer.Conn(ctx)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
 	var traces bool
 	var content int64
-	row := conn.QueryRowContext(ctx, "SELECT traces, (page_count - freelist_count) * page_size "+
+	row := f.writer.QueryRowContext(ctx, "SELECT traces, (page_count - freelist_count) * page_size "+
 		"FROM numbers, pragma_page_count, pragma_freelist_count, pragma_page_size")
 	if err := row.Scan(&traces, &content); err != nil || !traces || content > maxVacuum {
 		return err
@@ -509,7 +498,7 @@ func (f *file) vacuum(ctx context.Context) error {
 	// the disk: with the old journal again the file could not be read.
 	for _, text := range []string{"PRAGMA busy_timeout = 0", "PRAGMA journal_mode = DELETE",
 		"PRAGMA synchronous = EXTRA", "VACUUM", "UPDATE numbers SET traces = 0"} {
-		if _, err := conn.ExecContext(ctx, text); err != nil {
+		if _, err := f.writer.ExecContext(ctx, text); err != nil {
 			return err
 		}
 	}
