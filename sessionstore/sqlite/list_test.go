@@ -99,6 +99,33 @@ func TestQueryPlans(t *testing.T) {
 	}
 }
 
+// The few rows that are purged at once are found by an index, however many there are.
+//
+// Clause S10.
+func TestPurgePlans(t *testing.T) {
+	s := opened(t, t.TempDir())
+	lease := made(t, s, "one")
+	number, err := s.BeginTurn(t.Context(), lease, sessionstore.Turn{Prompt: []sessionstore.Update{
+		sessionstore.StoredUpdate([]byte(`{"update":{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"word"}}}`))}})
+	require.NoError(t, err)
+	require.NoError(t, s.EndTurn(t.Context(), lease, number))
+	require.NoError(t, s.Charge(t.Context(), lease, []sessionstore.Charge{{Meter: sessionstore.TurnMeter}}))
+	var queries []query
+	recorded := core.New(recorder{s.file, &queries}, core.Options{})
+	require.NoError(t, recorded.Delete(t.Context(), "one"))
+	require.NoError(t, recorded.Close())
+	tables := map[string]bool{}
+	for _, q := range queries {
+		if table, ok := strings.CutPrefix(q.text, "DELETE FROM "); ok {
+			tables[strings.Fields(table)[0]] = true
+			plan := explain(t, s, q.text, q.args...)
+			require.NotContains(t, plan, "TEMP B-TREE", q.text)
+			require.Regexp(t, `^SEARCH \w+ USING (INTEGER PRIMARY KEY \(rowid=\?\)|COVERING INDEX \w+ \(owner=\? AND strand=\? AND seq=\?\))`, plan)
+		}
+	}
+	require.Len(t, tables, 3)
+}
+
 // explain returns the plan of a query.
 func explain(t *testing.T, s *Store, text string, args ...any) string {
 	t.Helper()

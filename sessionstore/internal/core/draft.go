@@ -124,16 +124,21 @@ func (tx *transaction) purgeSome() (done bool) {
 		tx.draftsExpire()) {
 		return true
 	}
+	// Each finds its rows in the order of an index, and deletes them by their key, without an owner
+	// whose index SQLite would read instead.
 	for _, from := range []struct {
-		table, key, of string
-		number         int64
+		rows string
+		of   int64
 	}{
-		{"passages", "key", "strand", strand}, {"segments", "seq", "strand", strand},
-		{"charges", "key", "session", session},
+		{`passages WHERE key IN (SELECT key FROM passages
+			WHERE owner = $1 AND strand = $2 ORDER BY seq DESC LIMIT $3) RETURNING key`, strand},
+		{`segments WHERE owner = $1 AND strand = $2 AND seq IN (SELECT seq FROM segments
+			WHERE owner = $1 AND strand = $2 ORDER BY seq DESC LIMIT $3) RETURNING seq`, strand},
+		{`charges WHERE key IN (SELECT key FROM charges
+			WHERE owner = $1 AND session = $2 ORDER BY meter DESC, unit DESC LIMIT $3)
+			RETURNING key`, session},
 	} {
-		where := " FROM " + from.table + " WHERE owner = $1 AND " + from.of + " = $2"
-		if tx.row([]any{new(int64)}, "DELETE"+where+" AND "+from.key+" IN (SELECT "+from.key+where+
-			" ORDER BY "+from.key+" DESC LIMIT $3) RETURNING "+from.key, from.number, purgedRows) {
+		if tx.row([]any{new(int64)}, "DELETE FROM "+from.rows, from.of, purgedRows) {
 			return false
 		}
 	}
