@@ -130,12 +130,16 @@ func (s *session) Prompt(
 	return s.backend.Prompt(ctx, params, u)
 }
 
-// Cancel implements [turns.Session]. A panic in the backend is logged.
+// Cancel implements [turns.Session]. Open questions end with the last turn, because an agent may end
+// it only once they are answered. A panic in the backend is logged.
 func (s *session) Cancel(params backend.Raw) {
 	_ = s.agent.tasks.Guard("cancel", func() error {
 		s.backend.Cancel(params)
 		return nil
 	})
+	if !s.inTurn() {
+		s.viewers.Stop(nil)
+	}
 }
 
 // write writes to the store with the current lease. Because backends and the recorder call it on

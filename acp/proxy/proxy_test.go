@@ -676,3 +676,42 @@ func TestToolCallsOfPermissionRequests(t *testing.T) {
 		shown("tool_call", `{"toolCallId":"untitled","title":"Tool call"}`), failed("untitled"),
 	}, got.toolCalls(t)[3:], "a load shows each")
 }
+
+// Another server takes the session over while an agent asks the user. The question is answered, so
+// that the agent can end its turn, and the user is told why it is withdrawn.
+//
+// Clause S11.
+func TestTakeoverWhileTheAgentAsks(t *testing.T) {
+	overBoth(t, func(t *testing.T) {
+		asking, _ := command(t, plain+opened+"await session/prompt\n"+
+			`send {"jsonrpc":"2.0","id":11,"method":"session/request_permission","params":{`+
+			`"sessionId":"child-1","toolCall":{"toolCallId":"t","title":"Edit"},"options":[`+
+			`{"optionId":"go","kind":"allow_once","name":"Yes"}]}}`+"\nawait reply 11\n"+answered)
+		other, _ := command(t, plain+opened)
+		store, roots := memstore.New(t), oneRoot(t)
+		asked := make(chan bool, 1)
+		var got lines
+		old := through(t, asking, store, client.Options{Trace: got.tap,
+			Permission: func(ctx context.Context, _ sdk.RequestPermissionRequest) (
+				sdk.RequestPermissionResponse, error,
+			) {
+				asked <- true
+				<-ctx.Done() // it is withdrawn
+				return sdk.RequestPermissionResponse{}, ctx.Err()
+			}})
+		s, err := old.NewSession(t.Context(), client.Setup{Roots: roots})
+		require.NoError(t, err)
+		ended := make(chan error, 1)
+		go func() {
+			_, err := old.Prompt(t.Context(), s.ID, sdk.TextBlock("edit"))
+			ended <- err
+		}()
+		<-asked
+		newer := through(t, other, store, client.Options{})
+		_, err = newer.LoadSession(t.Context(), s.ID, client.Setup{Roots: roots})
+		require.NoError(t, err)
+		require.ErrorContains(t, <-ended, "another window")
+		told := []string{"$/cancel_request", `"outcome":"cancelled"`, "opened in another window. The rest"}
+		require.Equal(t, told, got.order(told...), "the agent has its answer before the turn ends")
+	})
+}

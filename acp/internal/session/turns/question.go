@@ -81,13 +81,15 @@ func (v *Viewers[C]) Ask(ctx context.Context, form QuestionForm[C]) *Question[C]
 	return q
 }
 
-// Stop notes that c has stopped the turns of the session. An open question is dismissed when c says
-// so, or if c was not asked; the others are not asked any longer.
+// Stop notes that c has stopped the turns of the session, or the program if c is zero. An open
+// question is dismissed when c says so, or if c was not asked; the others are not asked any longer.
 func (v *Viewers[C]) Stop(c C) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for q := range v.open {
-		q.stopped, q.stoppedBy = true, c
+		if !q.stopped {
+			q.stopped, q.stoppedBy = true, c
+		}
 	}
 	if len(v.open) > 0 {
 		v.changeLocked()
