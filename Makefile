@@ -94,11 +94,9 @@ interop-remote: remote npm
 	$(REMOTE) go test -count 1 -vet=off ./internal/test/interop/agents \
 		-run 'TestSessionsOfARealAgent/opencode' -survey
 
-# The tests of sessions and of the proxy with remote peers as clients. Left out is what those may not do
-# (name MCP servers), what they are not told (why a store fails), and that their turns end with the input.
-LOCALPEER   := MCP|Server|Relay|Sampling|TooMany|Store|Transports|RootsChange|KeepsRoots|MoreRoots|FewerRoots|RemovedRoots|FailedLoad|BackendConnects|PolicyPanics|Expand|ToolCall$$|Elicitation|ReadOnlyClaim|ToolPermission|PipelinedLoads|EndOfInput|HangingTurn
+# The tests of sessions and of the proxy with remote peers as clients. A test that is skipped says why.
 over-remote: npm
-	$(PLAIN) go test -count 1 -vet=off ./acp ./acp/proxy -over remote -skip '$(LOCALPEER)'
+	$(PLAIN) go test -count 1 -vet=off ./acp ./acp/proxy -over remote
 
 # The program, and one that puts serve and connect in front of it.
 remote: build

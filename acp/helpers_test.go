@@ -94,9 +94,31 @@ func using(b backend.Backend) func() backend.Backend {
 }
 
 // over says what the clients of the tests are connected by: "serve" for acp.Serve, or "lines" or
-// "messages" for a server and a Conn, or "remote" for a remote peer of one, which tests of MCP
-// servers do not pass.
+// "messages" for a server and a Conn, or "remote" for a remote peer of one.
 var over = flag.String("over", "serve", "serve, lines, messages or remote")
+
+// Why tests are skipped over a remote peer.
+const (
+	namesServers = "a remote peer names no MCP servers but those that the operator has configured"
+	turnsGoOn    = "the turns of a remote peer do not end with its input"
+)
+
+// notOverRemote skips a test of what is different for a remote peer.
+func notOverRemote(t *testing.T, why string) {
+	t.Helper()
+	if *over == "remote" {
+		t.Skip(why)
+	}
+}
+
+// storeError is part of what a client is told if the store fails with an error. A remote peer is not
+// told why.
+func storeError(why string) string {
+	if *over == "remote" {
+		return "the session store of the server cannot be used"
+	}
+	return why
+}
 
 // serve serves a client by the way that over names.
 func serve(ctx context.Context, in io.Reader, out io.Writer, o acp.Options) error {

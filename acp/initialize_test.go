@@ -234,6 +234,7 @@ func (r *connecting) Initialize(
 
 // Clause W12.
 func TestTransportsRightAfterInitialize(t *testing.T) {
+	notOverRemote(t, namesServers)
 	r := &connecting{asked: make(chan struct{})}
 	c := connect(t, acp.Options{Backend: using(r)})
 	params := func(kind string) string {

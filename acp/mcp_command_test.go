@@ -19,6 +19,7 @@ import (
 
 // Clause A25.
 func TestMCPCommandWithAnyBackend(t *testing.T) {
+	notOverRemote(t, namesServers)
 	c := served(t, acp.Options{Backend: using(&scripted{})})
 	a := folder(t)
 	declare(t, a, "found", "files", nil, nil)
@@ -45,6 +46,7 @@ func TestMCPCommandWithAnyBackend(t *testing.T) {
 //
 // Clause A25.
 func TestMCPCommandPassesFoundServersOn(t *testing.T) {
+	notOverRemote(t, namesServers)
 	var mu sync.Mutex
 	var activations []backend.Activation
 	r := &scripted{mcp: backend.BackendConnects, opened: func(a backend.Activation, _ backend.Host) {
@@ -147,6 +149,7 @@ func TestCommandsOfTheAgent(t *testing.T) {
 //
 // Clause A25.
 func TestMCPCommandWhenTheAgentRefuses(t *testing.T) {
+	notOverRemote(t, namesServers)
 	h := proctest.Watch(t)
 	r := &scripted{mcp: backend.BackendConnects}
 	c := served(t, acp.Options{Backend: using(r)})

@@ -18,6 +18,7 @@ import (
 //
 // Clause X5.
 func TestMCPCommandStartsServersInTheAgentsSandbox(t *testing.T) {
+	notOverRemote(t, namesServers)
 	root, out := folder(t), folder(t)
 	t.Setenv("TMPDIR", folder(t))
 	script := filepath.Join(root, "server.sh")

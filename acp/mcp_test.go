@@ -53,6 +53,7 @@ func (c *client) changes(id, server string) int {
 
 // Clause M4.
 func TestServersStartLazily(t *testing.T) {
+	notOverRemote(t, namesServers)
 	h := proctest.Watch(t)
 	c := served(t, acp.Options{}.With(acp.Tuning{
 		MCP: mcpclient.Options{Wait: time.Millisecond},
@@ -76,6 +77,7 @@ func TestServersStartLazily(t *testing.T) {
 
 // Clause M15.
 func TestLoadReplacesServers(t *testing.T) {
+	notOverRemote(t, namesServers)
 	c := served(t, acp.Options{})
 	a := folder(t)
 	stays, goes, comes := server("stays", "files"), server("goes", "files"), server("comes", "files")
@@ -97,6 +99,7 @@ func TestLoadReplacesServers(t *testing.T) {
 
 // Clause M15.
 func TestFailedRequestKeepsServers(t *testing.T) {
+	notOverRemote(t, namesServers)
 	r := &scripted{}
 	store := &failing{Store: memstore.New(t)}
 	c := served(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }})
@@ -134,6 +137,7 @@ func TestFailedRequestKeepsServers(t *testing.T) {
 
 // Clause W12.
 func TestTooManyServers(t *testing.T) {
+	notOverRemote(t, namesServers)
 	c := served(t, acp.Options{})
 	m := c.try("session/new", servedParams("", []string{folder(t)}, slices.Repeat([]map[string]any{server("a", "files")}, 65)...))
 	require.NotNil(t, m.Error)
@@ -144,6 +148,7 @@ func TestTooManyServers(t *testing.T) {
 
 // Clauses A12, M3.
 func TestLoadWithMoreRoots(t *testing.T) {
+	notOverRemote(t, namesServers)
 	c := served(t, acp.Options{})
 	a, b := folder(t), folder(t)
 	one, two := server("one", "files"), server("two", "files")
@@ -160,6 +165,7 @@ func TestLoadWithMoreRoots(t *testing.T) {
 
 // Clauses A12, M3.
 func TestLoadWithFewerRoots(t *testing.T) {
+	notOverRemote(t, namesServers)
 	c := served(t, acp.Options{})
 	a, b := folder(t), folder(t)
 	one := server("one", "files")
@@ -178,6 +184,7 @@ func TestLoadWithFewerRoots(t *testing.T) {
 //
 // Clause A12.
 func TestTurnEndsBeforeRootsChange(t *testing.T) {
+	notOverRemote(t, namesServers)
 	c := served(t, acp.Options{})
 	a, b := folder(t), folder(t)
 	one := server("one", "files")
@@ -202,6 +209,7 @@ func TestTurnEndsBeforeRootsChange(t *testing.T) {
 //
 // Clause A12.
 func TestSlowTurnKeepsRoots(t *testing.T) {
+	notOverRemote(t, namesServers)
 	r := &scripted{release: make(chan struct{})}
 	c := served(t, acp.Options{Backend: r.serve}.With(acp.Tuning{CancelGrace: patience}))
 	hosts := r.hosts()
@@ -232,6 +240,7 @@ func TestSlowTurnKeepsRoots(t *testing.T) {
 
 // Clause A14.
 func TestForkServers(t *testing.T) {
+	notOverRemote(t, namesServers)
 	c := served(t, acp.Options{})
 	a, b := folder(t), folder(t)
 	one := server("one", "files")
@@ -252,6 +261,7 @@ func TestForkServers(t *testing.T) {
 
 // Clause A22.
 func TestServersAreApart(t *testing.T) {
+	notOverRemote(t, namesServers)
 	c := served(t, acp.Options{})
 	a, b := folder(t), folder(t)
 	one := server("one", "files")
@@ -268,6 +278,7 @@ func TestServersAreApart(t *testing.T) {
 
 // Clauses A28, W9.
 func TestServersEndWithSession(t *testing.T) {
+	notOverRemote(t, namesServers)
 	for name, end := range map[string]func(c *client, id, cwd string, store sessionstore.Store){
 		"A28/close":       func(c *client, id, _ string, _ sessionstore.Store) { c.call("session/close", idParams(id)) },
 		"A28/delete":      func(c *client, id, _ string, _ sessionstore.Store) { c.call("session/delete", idParams(id)) },
@@ -301,6 +312,7 @@ func TestServersEndWithSession(t *testing.T) {
 
 // Clause M2.
 func TestBackendConnects(t *testing.T) {
+	notOverRemote(t, namesServers)
 	h := proctest.Watch(t)
 	r := &scripted{mcp: backend.BackendConnects}
 	c := served(t, acp.Options{Backend: func() backend.Backend { return r }})
@@ -318,6 +330,7 @@ func TestBackendConnects(t *testing.T) {
 //
 // Clause W12.
 func TestServersInEveryMethod(t *testing.T) {
+	notOverRemote(t, namesServers)
 	c := served(t, acp.Options{})
 	a := folder(t)
 	id := c.serve([]string{a}, server("given", "files"))
@@ -376,6 +389,7 @@ func TestServersInEveryMethod(t *testing.T) {
 //
 // Clause W12.
 func TestServerTypes(t *testing.T) {
+	notOverRemote(t, namesServers)
 	for advertised, refused := range map[string]map[string]bool{
 		`{"http":true,"sse":false}`: {"sse": true},
 		`{"http":false,"sse":true}`: {"http": true},
@@ -424,6 +438,7 @@ func (c *client) start(id, name string) string {
 
 // Clause A25.
 func TestStartServer(t *testing.T) {
+	notOverRemote(t, namesServers)
 	c := connect(t, acp.Options{ConsentDir: filepath.Join(t.TempDir(), "allowed")})
 	c.initialize()
 	a, b := folder(t), folder(t)
@@ -471,6 +486,7 @@ func TestStartServer(t *testing.T) {
 
 // Clause A25.
 func TestStartServerWithEnvFile(t *testing.T) {
+	notOverRemote(t, namesServers)
 	c := connect(t, acp.Options{ConsentDir: filepath.Join(t.TempDir(), "allowed")})
 	c.initialize()
 	a, outside := folder(t), folder(t)
@@ -518,6 +534,7 @@ func TestStartServerWithEnvFile(t *testing.T) {
 
 // Clause A25.
 func TestStartServerWithoutConsentDir(t *testing.T) {
+	notOverRemote(t, namesServers)
 	c := connect(t, acp.Options{})
 	c.initialize()
 	c.permit("allow-always")
@@ -531,6 +548,7 @@ func TestStartServerWithoutConsentDir(t *testing.T) {
 
 // Clause A25.
 func TestStartServerWithTheNameOfAnother(t *testing.T) {
+	notOverRemote(t, namesServers)
 	c := served(t, acp.Options{})
 	a := folder(t)
 	declare(t, a, "one", "files", []string{"--found"}, nil)
@@ -542,6 +560,7 @@ func TestStartServerWithTheNameOfAnother(t *testing.T) {
 
 // Clause A30.
 func TestPolicyOfFoundServer(t *testing.T) {
+	notOverRemote(t, namesServers)
 	c := served(t, acp.Options{Permissions: allowingRules("tool ours.* read-only", "tool found.*"),
 		MCPPolicy: func(string) mcp.Policy { return mcp.Policy{Roots: new(false)} }})
 	a := folder(t)
@@ -560,6 +579,7 @@ func TestPolicyOfFoundServer(t *testing.T) {
 //
 // Clause A30.
 func TestPolicyPanics(t *testing.T) {
+	notOverRemote(t, namesServers)
 	var panics atomic.Bool
 	c := served(t, acp.Options{MCPPolicy: func(string) mcp.Policy {
 		if panics.Load() {
@@ -579,6 +599,7 @@ func TestPolicyPanics(t *testing.T) {
 
 // Clause A25.
 func TestExpandVariables(t *testing.T) {
+	notOverRemote(t, namesServers)
 	t.Setenv("ACP_TEST_SET", "set-value")
 	a := folder(t)
 	c := served(t, acp.Options{})
@@ -616,6 +637,7 @@ func TestExpandVariables(t *testing.T) {
 
 // Clause S5.
 func TestExpandedSecretsAreNotLogged(t *testing.T) {
+	notOverRemote(t, namesServers)
 	t.Setenv("ACP_TEST_TOKEN", "tangerine-s3cret")
 	t.Setenv("ACP_TEST_KEY", "tangerine-k3y")
 	a, log := folder(t), &logtest.Text{}
@@ -655,6 +677,7 @@ func TestStartInvalidServer(t *testing.T) {
 //
 // Clauses A12, A24.
 func TestStartServerDuringLoad(t *testing.T) {
+	notOverRemote(t, namesServers)
 	for _, when := range []string{"while the load is stored", "after it"} {
 		t.Run(when, func(t *testing.T) {
 			store := &hooked{Store: memstore.New(t)}
@@ -709,6 +732,7 @@ func TestStartServerAfterClose(t *testing.T) {
 
 // Clause M4.
 func TestServerDir(t *testing.T) {
+	notOverRemote(t, namesServers)
 	h := proctest.Watch(t)
 	c := served(t, acp.Options{})
 	a, b := folder(t), folder(t)
@@ -724,6 +748,7 @@ func TestServerDir(t *testing.T) {
 //
 // Clause A30.
 func TestToolCall(t *testing.T) {
+	notOverRemote(t, namesServers)
 	c := connect(t, acp.Options{})
 	c.permit("allow-always")
 	c.initialize()
@@ -781,6 +806,7 @@ func statuses(messages []message, toolCall string) (all []string) {
 //
 // Clause A26.
 func TestElicitation(t *testing.T) {
+	notOverRemote(t, namesServers)
 	for capabilities, says := range map[string]string{
 		`{"elicitation":{"form":{}}}`: "acceptmap[name:Ada]",
 		`{"elicitation":{"url":{}}}`:  "error",
@@ -819,6 +845,7 @@ func TestElicitation(t *testing.T) {
 //
 // Clause A30.
 func TestReadOnlyClaimIsAskedFor(t *testing.T) {
+	notOverRemote(t, namesServers)
 	c := connect(t, acp.Options{Permissions: allowingRules("read")})
 	c.permit("allow-once")
 	c.initialize()
@@ -830,6 +857,7 @@ func TestReadOnlyClaimIsAskedFor(t *testing.T) {
 
 // Clause W5.
 func TestCancelDuringToolPermission(t *testing.T) {
+	notOverRemote(t, namesServers)
 	c := connect(t, acp.Options{})
 	c.initialize()
 	id := c.serve([]string{folder(t)}, server("one", "files"))
@@ -847,6 +875,7 @@ func TestCancelDuringToolPermission(t *testing.T) {
 //
 // Clause C13.
 func TestServerDirectory(t *testing.T) {
+	notOverRemote(t, namesServers)
 	replace := func(dir, victim string) {
 		require.NoError(t, os.Rename(dir, dir+"-old"))
 		require.NoError(t, os.Symlink(victim, dir))

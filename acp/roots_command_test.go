@@ -379,6 +379,7 @@ func TestRootsCommandAmongOtherRequests(t *testing.T) {
 
 // Clauses A12, M3.
 func TestAddedFolderReachesServers(t *testing.T) {
+	notOverRemote(t, namesServers)
 	c := served(t, acp.Options{})
 	c.permit("allow-once")
 	a, b := folder(t), folder(t)

@@ -442,8 +442,8 @@ func TestFailedStoreKeepsTurn(t *testing.T) {
 		Hint: "free some space", Err: errors.New("disk full")}
 	m := c.try("session/resume", rootsParams(id, a, b))
 	require.Equal(t, "store_unavailable", m.reason(t))
-	require.Contains(t, m.Error.Message, "free some space", "S4")
-	require.Contains(t, m.Error.Message, "/state/sessions.db", "S4")
+	require.Contains(t, m.Error.Message, storeError("free some space"), "S4")
+	require.Contains(t, m.Error.Message, storeError("/state/sessions.db"), "S4")
 	c.send(notification("session/cancel", idParams(id)))
 	require.Equal(t, "cancelled", c.response(prompt).stopReason(t))
 	require.NotContains(t, c.texts(id, "roots")[0], b)
@@ -634,6 +634,7 @@ func TestState(t *testing.T) {
 //
 // Clauses A12, M3.
 func TestPipelinedLoads(t *testing.T) {
+	notOverRemote(t, namesServers)
 	c := served(t, acp.Options{})
 	one, two := server("one", "files"), server("two", "files")
 	dirs := []string{folder(t), folder(t), folder(t), folder(t), folder(t), folder(t)}

@@ -163,6 +163,7 @@ func TestPanicInRequest(t *testing.T) {
 
 // Clause W9.
 func TestEndOfInput(t *testing.T) {
+	notOverRemote(t, turnsGoOn)
 	store := memstore.New(t)
 	c := connect(t, acp.Options{Store: store})
 	c.initialize()
@@ -290,6 +291,7 @@ func TestPromptIsStoredFirst(t *testing.T) {
 
 // Clause W12.
 func TestServers(t *testing.T) {
+	notOverRemote(t, namesServers)
 	c := connect(t, acp.Options{})
 	c.initialize()
 	a := folder(t)
@@ -554,6 +556,7 @@ func TestHangingPrompt(t *testing.T) {
 //
 // Clause W9.
 func TestHangingTurn(t *testing.T) {
+	notOverRemote(t, turnsGoOn)
 	r := &scripted{release: make(chan struct{})}
 	c := connect(t, acp.Options{Backend: using(r)}.With(acp.Tuning{CancelGrace: patience}))
 	c.initialize()

@@ -373,8 +373,26 @@ func (h *system) backend() backend.Backend {
 }
 
 // over says what the clients of the tests are connected by: "serve" for acp.Serve, or "remote" for a
-// remote peer of a server, which tests of MCP servers do not pass.
+// remote peer of a server.
 var over = flag.String("over", "serve", "serve or remote")
+
+// notWithServers skips a test over a remote peer, which names no MCP servers but those that the
+// operator has configured.
+func notWithServers(t *testing.T) {
+	t.Helper()
+	if *over == "remote" {
+		t.Skip("a remote peer may not name the MCP server of this test")
+	}
+}
+
+// diskFull is part of what a client is told if the store fails with that error. A remote peer is not
+// told why.
+func diskFull() string {
+	if *over == "remote" {
+		return "the session store of the server cannot be used"
+	}
+	return "disk full"
+}
 
 // overBoth runs a test with each value of over.
 func overBoth(t *testing.T, test func(t *testing.T)) {

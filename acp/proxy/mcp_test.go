@@ -122,6 +122,7 @@ func dirsOf(all workspace.Roots) (dirs []string) {
 //
 // Clause A25.
 func TestFoundServersAreStartedByARelay(t *testing.T) {
+	notWithServers(t)
 	h := newSystem(t, abilities{}, proxy.Options{Relay: process.Command{Path: "/opt/acp-agent",
 		Args: []string{"mcp-relay"}}})
 	given := sdk.McpServerStdio{Name: "given", Command: "x", Args: []string{},
@@ -303,6 +304,7 @@ func TestToolServerThatIsRefused(t *testing.T) {
 	}
 
 	t.Run("the client's own", func(t *testing.T) {
+		notWithServers(t)
 		h := newSystem(t, abilities{NoServers: true}, withTools(t, profiles.Profile{}))
 		given := sdk.McpServerStdio{Name: "given", Command: "x", Args: []string{},
 			Env: []sdk.EnvVariable{}}
@@ -508,6 +510,7 @@ var filesServer = sdk.McpServer{Stdio: &sdk.McpServerStdio{
 
 // Clause M1.
 func TestRelays(t *testing.T) {
+	notWithServers(t)
 	h := newSystem(t, abilities{Load: true, Resume: true, Fork: true, Roots: true}, withRelay(t))
 	all := roots(t, 2)
 	servers := []sdk.McpServer{filesServer}
@@ -553,6 +556,7 @@ func TestRelays(t *testing.T) {
 
 // Clause M3.
 func TestRelaysOfReusedSession(t *testing.T) {
+	notWithServers(t)
 	h := newSystem(t, abilities{}, withRelay(t))
 	all := roots(t, 2)
 	v := h.connect()
@@ -571,6 +575,7 @@ func TestRelaysOfReusedSession(t *testing.T) {
 
 // Clause P6.
 func TestNoRelay(t *testing.T) {
+	notWithServers(t)
 	on := withRelay(t)
 	off, nowhere, none := on, on, on
 	off.Profile.Roots.Relay, nowhere.RelayDir, none.Relay = false, "", process.Command{}

@@ -185,7 +185,7 @@ func TestCopyWithoutRemovedRoots(t *testing.T) {
 		v.prompt(s.ID, "one")
 		store.is.Store(true)
 		_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: with(all)})
-		require.ErrorContains(t, err, "disk full")
+		require.ErrorContains(t, err, diskFull())
 		require.Zero(t, h.count("session/delete"))
 		require.Equal(t, "agent N:one+two", v.prompt(s.ID, "two"))
 	})

@@ -760,7 +760,7 @@ func TestRootsAfterFailedLoad(t *testing.T) {
 			_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: roots(t, 2)})
 			require.Error(t, err)
 			_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: with(first, t.TempDir())})
-			require.ErrorContains(t, err, "disk full")
+			require.ErrorContains(t, err, diskFull())
 			require.Equal(t, "agent N:one+two", v.prompt(s.ID, "two"), "the session continues")
 			store.is.Store(false)
 			_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: with(first)})
