@@ -84,11 +84,10 @@ func newQuestion(method string, params backend.Raw) question {
 func (q question) with(options []permission.Option, about string) question {
 	q.Options = options
 	q.params = strictjson.Set(q.params, "options", backend.Encode(options))
-	call := strictjson.Find(q.params, "toolCall")
-	content, ok := strictjson.Append(strictjson.Find(call, "content"),
+	content, ok := strictjson.Append(strictjson.Find(q.params, "toolCall", "content"),
 		backend.Encode(backend.TextContent(about)[0]))
 	if ok && about != "" {
-		q.params = strictjson.Set(q.params, "toolCall", strictjson.Set(call, "content", content))
+		q.params = strictjson.SetAt(q.params, content, "toolCall", "content")
 	}
 	return q
 }

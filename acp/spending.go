@@ -243,8 +243,6 @@ func withCost(result backend.Raw, turn, session map[string]float64) backend.Raw 
 	if turn == nil {
 		turn = map[string]float64{}
 	}
-	cost := backend.Encode(map[string]any{"turn": turn, "session": session})
-	meta := strictjson.Find(result, "_meta")
-	ours := strictjson.Set(strictjson.Find(meta, "acp-agent"), "cost", cost)
-	return strictjson.Set(result, "_meta", strictjson.Set(meta, "acp-agent", ours))
+	return withMeta(result, "cost",
+		backend.Encode(map[string]any{"turn": turn, "session": session}))
 }

@@ -90,15 +90,10 @@ func latestTitle(updates []sessionstore.Update) *string {
 
 // withoutTitle returns u without its title. It reports false if u says nothing else.
 func withoutTitle(u backend.Update) (backend.Update, bool) {
-	inner := members(u.Raw)["update"]
-	title, rest, err := strictjson.Take(inner, "title")
-	if err != nil || title == nil {
-		return u, true
-	}
-	if len(members(rest)) == 1 { // sessionUpdate
-		return u, false
-	}
-	return sessionstore.Update{Kind: u.Kind, Raw: strictjson.Set(u.Raw, "update", rest)}, true
+	without := strictjson.Remove(u.Raw, "update", "title")
+	hadTitle := len(without) < len(u.Raw)
+	u.Raw = without
+	return u, !hadTitle || len(members(members(without)["update"])) > 1 // sessionUpdate
 }
 
 // setTitle remembers the stored title of the session, "" for none, and tells the client. It ignores

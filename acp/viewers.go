@@ -232,8 +232,5 @@ func (c *connection) tell(session address, message string) {
 
 // withMeta returns an object with a member of _meta.acp-agent.
 func withMeta(object json.RawMessage, name string, value json.RawMessage) json.RawMessage {
-	meta := members(object)["_meta"]
-	ours := members(meta)["acp-agent"]
-	return strictjson.Set(object, "_meta",
-		strictjson.Set(meta, "acp-agent", strictjson.Set(ours, name, value)))
+	return strictjson.SetAt(object, value, "_meta", "acp-agent", name)
 }

@@ -145,9 +145,7 @@ func (t *modelTurn) withUsage(response backend.Raw) backend.Raw {
 		InputTokens: u.Input - u.Cached, CachedReadTokens: &u.Cached, OutputTokens: u.Output,
 		TotalTokens: u.Input + u.Output,
 	})
-	meta := strictjson.Find(response, "_meta")
-	ours := strictjson.Set(strictjson.Find(meta, "acp-agent"), "usage", usage)
-	return strictjson.Set(response, "_meta", strictjson.Set(meta, "acp-agent", ours))
+	return strictjson.SetAt(response, usage, "_meta", "acp-agent", "usage")
 }
 
 // showRefusal tells the user that the model has refused to answer. As ACP requires, the prompt and

@@ -228,11 +228,7 @@ func (c *child) requestStored(
 ) (backend.Raw, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.limits.EndTimeout, errNoAnswer)
 	defer cancel()
-	params, err := withSessionID(params, id)
-	if err != nil {
-		return nil, err
-	}
-	result, err := c.request(ctx, method, params)()
+	result, err := c.request(ctx, method, withSessionID(params, id))()
 	if _, ended := errors.AsType[*endedError](err); ended {
 		return nil, nil
 	}

@@ -218,10 +218,7 @@ func (cs *childSession) handleUpdate(s *session, t *turn, m message) {
 func (cs *childSession) forward(
 	ctx context.Context, method string, params backend.Raw,
 ) backend.Work {
-	childParams, err := withSessionID(params, cs.id)
-	if err != nil {
-		return jsonrpc.Fail(err)
-	}
+	childParams := withSessionID(params, cs.id)
 	return cs.child.requestFunc(ctx, method, childParams, func(result backend.Raw, err error) {
 		if err == nil {
 			cs.settings.record(method, params, result)
@@ -233,11 +230,7 @@ func (cs *childSession) forward(
 // repeat sends a request that changed a setting of an earlier session of the child. Unlike in
 // forward, ctx belongs to another request of the client.
 func (cs *childSession) repeat(ctx context.Context, c settingChange) error {
-	params, err := withSessionID(c.params, cs.id)
-	if err != nil {
-		return err
-	}
-	result, err := cs.child.request(ctx, c.method, params)()
+	result, err := cs.child.request(ctx, c.method, withSessionID(c.params, cs.id))()
 	if err == nil {
 		cs.settings.record(c.method, c.params, result)
 	}

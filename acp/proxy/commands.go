@@ -131,12 +131,11 @@ func (s *session) withRootCommands(u backend.Raw) (with backend.Raw, added int) 
 	for i, c := range commands {
 		entries[i] = commandEntry(c)
 	}
-	update := strictjson.Find(u, "update")
-	list, ok := strictjson.Append(strictjson.Find(update, commandsMember), entries...)
+	list, ok := strictjson.Append(strictjson.Find(u, "update", commandsMember), entries...)
 	if !ok {
 		return u, 0
 	}
-	return strictjson.Set(u, "update", strictjson.Set(update, commandsMember, list)), len(commands)
+	return strictjson.SetAt(u, list, "update", commandsMember), len(commands)
 }
 
 // commandEntry returns a command of the roots as it is announced, with its root.

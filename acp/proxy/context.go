@@ -191,25 +191,15 @@ func (s *session) systemParts(c *child, mode profiles.RootsMode) (parts []contex
 
 // withSystemPrompt returns the params of a lifecycle request with parts added to the system prompt,
 // after the client's text. A malformed text is left for the child to reject.
-func withSystemPrompt(params backend.Raw, parts []contextPart) (backend.Raw, error) {
-	if len(parts) == 0 {
-		return params, nil
-	}
-	prompt, _, err := strictjson.Take(params, protocol.SystemPrompt)
-	if err != nil {
-		return nil, err
-	}
+func withSystemPrompt(params backend.Raw, parts []contextPart) backend.Raw {
+	prompt := strictjson.Find(params, protocol.SystemPrompt)
 	if prompt == nil || string(prompt) == "null" {
 		prompt = backend.Raw(`{"mode":"append"}`)
 	}
-	content, _, err := strictjson.Take(prompt, "content")
-	if err != nil {
-		return params, nil
-	}
-	content, ok := strictjson.Append(content,
+	content, ok := strictjson.Append(strictjson.Find(prompt, "content"),
 		backend.Encode(sdk.TextBlock(systemIntro+strings.Join(partTexts(parts), "\n"))))
-	if !ok {
-		return params, nil
+	if len(parts) == 0 || !ok || !strictjson.IsObject(prompt) {
+		return params
 	}
-	return strictjson.Put(params, protocol.SystemPrompt, strictjson.Set(prompt, "content", content))
+	return strictjson.Set(params, protocol.SystemPrompt, strictjson.Set(prompt, "content", content))
 }

@@ -39,20 +39,14 @@ func contextBlock(parts ...string) string {
 
 // appendText returns the params of a prompt with a text block after its own content, which may
 // begin with a command of the child. A prompt that is not an array is left for the child to reject.
-func appendText(params backend.Raw, text string) (backend.Raw, error) {
-	if text == "" {
-		return params, nil
-	}
-	prompt, _, err := strictjson.Take(params, "prompt")
-	if err != nil {
-		return nil, err
-	}
+func appendText(params backend.Raw, text string) backend.Raw {
+	prompt := strictjson.Find(params, "prompt")
 	block := sdk.TextBlock("\n\n" + text) // some agents join the texts of blocks
 	longer, ok := strictjson.Append(prompt, backend.Encode(block))
-	if !ok || len(prompt) == 0 {
-		return params, nil
+	if text == "" || !ok || len(prompt) == 0 {
+		return params
 	}
-	return strictjson.Put(params, "prompt", longer)
+	return strictjson.Set(params, "prompt", longer)
 }
 
 // countBlocks returns the number of content blocks of a prompt.
@@ -80,11 +74,7 @@ func withoutContext(u backend.Update) (backend.Update, bool) {
 	if after == before {
 		return u, true
 	}
-	value := backend.Encode(after)
-	for i := len(path) - 1; i >= 0; i-- {
-		value = strictjson.Set(strictjson.Find(u.Raw, path[:i]...), path[i], value)
-	}
-	u.Raw = value
+	u.Raw = strictjson.SetAt(u.Raw, backend.Encode(after), path...)
 	return u, after != ""
 }
 

@@ -29,8 +29,8 @@ func (p *proxy) confineLogins(initialize backend.Raw) backend.Raw {
 		if len(strictjson.Find(method, "env")) > 0 {
 			method = strictjson.Set(method, "env", backend.Raw(`{}`))
 		}
-		if meta := strictjson.Find(method, "_meta"); len(strictjson.Find(meta, "terminal-auth")) > 0 {
-			method = strictjson.Set(method, "_meta", strictjson.Set(meta, "terminal-auth", backend.Raw(`null`)))
+		if path := []string{"_meta", "terminal-auth"}; len(strictjson.Find(method, path...)) > 0 {
+			method = strictjson.SetAt(method, backend.Raw(`null`), path...)
 		}
 		methods[i] = method
 	}

@@ -49,7 +49,8 @@ func (p *pairs) join(from *subagent, kind sessionstore.Kind, update backend.Raw)
 	if begin == nil && end == len(inner) {
 		return update
 	}
-	return withText(update, string(begin)+string(inner[:end]))
+	joined := backend.Raw(`"` + string(begin) + string(inner[:end]) + `"`)
+	return strictjson.SetAt(update, joined, "update", "content", "text")
 }
 
 // escape has the length of an escaped half.
@@ -75,11 +76,4 @@ func endsInHalf(text []byte) bool {
 	}
 	before := len(text[:at]) - len(bytes.TrimRight(text[:at], `\`))
 	return before%2 == 0 // otherwise the backslash is text
-}
-
-// withText returns an update with another text, which is the inside of a JSON string.
-func withText(update backend.Raw, text string) backend.Raw {
-	inner := strictjson.Find(update, "update")
-	content := strictjson.Set(strictjson.Find(inner, "content"), "text", backend.Raw(`"`+text+`"`))
-	return strictjson.Set(update, "update", strictjson.Set(inner, "content", content))
 }

@@ -132,10 +132,8 @@ func (s *session) send(cs *childSession, t *turn, params backend.Raw) backend.Wo
 	if t.ctx.Err() != nil { // cancelled while the child was started
 		return unsent(cancelled)
 	}
-	if params, err = withSessionID(params, cs.id); err != nil {
-		return unsent(jsonrpc.Fail(err))
-	}
 	cs.beginTurn(t)
+	params = withSessionID(params, cs.id)
 	work := cs.child.requestFunc(lasting, protocol.SessionPrompt, params, func(backend.Raw, error) {
 		cs.endTurn(t)
 		cs.barrier.add(jsonrpc.Answered(t.ctx))
@@ -192,9 +190,7 @@ func (s *session) Cancel(params backend.Raw) {
 			t.giveUp()
 		}
 	default:
-		if params, err := withSessionID(params, cs.id); err == nil {
-			cs.child.cancel(params)
-		}
+		cs.child.cancel(withSessionID(params, cs.id))
 	}
 }
 

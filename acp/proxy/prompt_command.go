@@ -48,11 +48,7 @@ func (s *session) childPrompt(
 	}
 	pc := s.nextContext(cs)
 	pc.note = note
-	longer, err := appendText(params, pc.text())
-	if err != nil {
-		s.contextLost(cs, pc)
-	}
-	return longer, pc, err
+	return appendText(params, pc.text()), pc, nil
 }
 
 // expand adds the text of a command of the roots to the prompt that calls it. note is for the user.
@@ -76,8 +72,7 @@ func (s *session) expand(
 	expanded := contextBlock(expandedText(c, command.Artifact, body)) + "\n" + c.Block.Text
 	blocks[c.Block.Index] = strictjson.Set(blocks[c.Block.Index], "text", backend.Encode(expanded))
 	prompt, _ = strictjson.Append(nil, blocks...)
-	with, err = strictjson.Put(params, "prompt", prompt)
-	return with, body.Note(), err
+	return strictjson.Set(params, "prompt", prompt), body.Note(), nil
 }
 
 // expandedText returns a command's text with its root, its file and the arguments.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -64,14 +63,8 @@ func (p *proxy) Initialize(
 	ctx context.Context, params backend.Raw, c backend.Client,
 ) (backend.Info, error) {
 	// The version between the client and us does not matter to the agent.
-	params, err := strictjson.Put(params, "protocolVersion", backend.Encode(client.ProtocolVersion))
-	if err == nil {
-		params, err = withoutUndeclared(params)
-	}
-	if err != nil {
-		return backend.Info{}, fmt.Errorf("initialize: %w", err)
-	}
-	params, terminals := p.withholdTerminals(params)
+	params = strictjson.Set(params, "protocolVersion", backend.Encode(client.ProtocolVersion))
+	params, terminals := p.withholdTerminals(withoutUndeclared(params))
 	p.mu.Lock()
 	if p.client == nil {
 		p.client = c

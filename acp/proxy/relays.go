@@ -290,7 +290,7 @@ func (s *session) withRelays(params backend.Raw) (backend.Raw, error) {
 		return params, nil
 	}
 	list, _ := strictjson.Append(nil, servers...)
-	return strictjson.Put(params, protocol.MCPServers, list)
+	return strictjson.Set(params, protocol.MCPServers, list), nil
 }
 
 // wrap puts a relay in front of a stdio server. Its other members stay as they are. A server with a

@@ -106,13 +106,7 @@ func (s *session) Notify(_ context.Context, method string, params backend.Raw) {
 		return
 	}
 	defer cs.child.unuse()
-	params, err := withSessionID(params, cs.id)
-	if err != nil {
-		s.proxy.log.Warn("cannot pass on a notification: its params are not an object",
-			"method", method)
-		return
-	}
-	cs.child.notify(method, params)
+	cs.child.notify(method, withSessionID(params, cs.id))
 }
 
 // Close implements [backend.Session]: it closes the child's session, unless another activation uses

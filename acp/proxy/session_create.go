@@ -99,10 +99,7 @@ func (cr *creation) abandon() *childSession {
 // discard closes and deletes a session that is not needed. It does not wait for the responses.
 func (cr *creation) discard(id backend.Raw) {
 	cr.child.log.Info("closing a session that the agent created too late")
-	params, err := withSessionID(backend.Raw(`{}`), id)
-	if err != nil {
-		return
-	}
+	params := withSessionID(backend.Raw(`{}`), id)
 	if cr.child.info.Close {
 		_ = cr.child.request(context.Background(), protocol.SessionClose, params)
 	}

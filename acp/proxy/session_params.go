@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"bytes"
 	"encoding/json"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
@@ -16,24 +15,18 @@ import (
 func (s *session) lifecycleParams(
 	method openMethod, mode profiles.RootsMode, saved state, system []contextPart,
 ) (backend.Raw, error) {
-	params, err := paramsWithRoots(s.params, mode, backend.Cause(method), s.roots)
+	params, err := s.withRelays(paramsWithRoots(s.params, mode, backend.Cause(method), s.roots))
 	if err != nil {
-		return nil, err
-	}
-	if params, err = s.withRelays(params); err != nil {
 		return nil, err
 	}
 	if method == byNew {
 		saved = state{}
 	}
-	tools := s.toolServer(mode, saved)
-	if params, err = s.withToolServer(params, tools); err != nil {
-		return nil, err
+	params = withSystemPrompt(s.withToolServer(params, s.toolServer(mode, saved)), system)
+	if method == byNew {
+		return params, nil
 	}
-	if params, err = withSystemPrompt(params, system); err != nil || method == byNew {
-		return params, err
-	}
-	return withSessionID(params, saved.ID)
+	return withSessionID(params, saved.ID), nil
 }
 
 // paramsWithRoots returns the params of a lifecycle request with the additional directories, each
@@ -42,36 +35,29 @@ func (s *session) lifecycleParams(
 // its session/new.
 func paramsWithRoots(
 	params backend.Raw, mode profiles.RootsMode, method backend.Cause, roots workspace.Roots,
-) (backend.Raw, error) {
+) backend.Raw {
 	const member = protocol.AdditionalDirectories
-	var err error
 	if mode == profiles.RootsByProtocol {
-		params, err = strictjson.Put(params, member, backend.Encode(roots.Additional()))
+		params = strictjson.Set(params, member, backend.Encode(roots.Additional()))
 	} else {
-		_, params, err = strictjson.Take(params, member)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if method != backend.New && method != backend.Load {
-		return params, nil
+		params = strictjson.Remove(params, member)
 	}
 	// These requests need mcpServers. The client's own request may not have it.
-	if servers, _, err := strictjson.Take(params, protocol.MCPServers); err != nil ||
-		servers != nil {
-		return params, err
+	needsServers := method == backend.New || method == backend.Load
+	if needsServers && strictjson.Find(params, protocol.MCPServers) == nil {
+		params = strictjson.Set(params, protocol.MCPServers, backend.Raw(`[]`))
 	}
-	return strictjson.Put(params, protocol.MCPServers, backend.Raw(`[]`))
+	return params
 }
 
 // mcpServers returns the member mcpServers of the params of a lifecycle request, "[]" if it is
 // missing or null.
 func mcpServers(params backend.Raw) []byte {
-	servers, _, err := strictjson.Take(params, protocol.MCPServers)
-	if err != nil || servers == nil || string(servers) == "null" {
+	servers := strictjson.Find(params, protocol.MCPServers)
+	if servers == nil || string(servers) == "null" {
 		return []byte("[]")
 	}
-	return bytes.TrimSpace(servers)
+	return servers
 }
 
 // listServers returns the entries of mcpServers. It returns none if they are malformed, because the
@@ -85,8 +71,8 @@ func listServers(params backend.Raw) []json.RawMessage {
 }
 
 // withSessionID returns params with a session id, which is raw JSON.
-func withSessionID(params, id backend.Raw) (backend.Raw, error) {
-	return strictjson.Put(params, protocol.SessionID, id)
+func withSessionID(params, id backend.Raw) backend.Raw {
+	return strictjson.Set(params, protocol.SessionID, id)
 }
 
 // decodeID returns a session id as a string, "" if it is missing or not a string.

@@ -77,10 +77,9 @@ func (s *settings) current(result backend.Raw) backend.Raw {
 		result = strictjson.Set(result, "configOptions", s.options)
 	}
 	for _, c := range s.changes {
-		modes := strictjson.Find(result, "modes")
-		if c.method == protocol.SessionSetMode && modes != nil {
-			result = strictjson.Set(result, "modes", strictjson.Set(modes, "currentModeId",
-				strictjson.Find(c.params, "modeId")))
+		if c.method == protocol.SessionSetMode && strictjson.Find(result, "modes") != nil {
+			mode := strictjson.Find(c.params, "modeId")
+			result = strictjson.SetAt(result, mode, "modes", "currentModeId")
 		}
 	}
 	return result

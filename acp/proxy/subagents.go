@@ -244,9 +244,7 @@ func (s *session) CancelChild(key string, params backend.Raw) {
 		s.proxy.log.Debug("the agent does not let the client cancel this subagent")
 		return
 	}
-	if params, err := withSessionID(params, backend.Encode(sub.id)); err == nil {
-		cs.child.cancel(params)
-	}
+	cs.child.cancel(withSessionID(params, backend.Encode(sub.id)))
 }
 
 // HasChild implements [backend.Parent].

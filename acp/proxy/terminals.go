@@ -23,15 +23,14 @@ func (p *proxy) isRestricted() bool {
 // withholdTerminals returns the params of initialize for an agent whose commands cannot be
 // restricted in the client's terminals, and what to tell the user about these terminals.
 func (p *proxy) withholdTerminals(params backend.Raw) (_ backend.Raw, note string) {
-	capabilities := strictjson.Find(params, "clientCapabilities")
-	if !p.isRestricted() || string(strictjson.Find(capabilities, "terminal")) != "true" {
+	path := []string{"clientCapabilities", "terminal"}
+	if !p.isRestricted() || string(strictjson.Find(params, path...)) != "true" {
 		return params, ""
 	}
 	if len(p.options.Sandboxer) > 0 {
 		return params, "; so are its commands in the editor's terminals"
 	}
-	capabilities = strictjson.Set(capabilities, "terminal", backend.Raw("false"))
-	return strictjson.Set(params, "clientCapabilities", capabilities),
+	return strictjson.SetAt(params, backend.Raw("false"), path...),
 		"; it does not get the editor's terminals, which may be on another machine"
 }
 

@@ -132,9 +132,9 @@ func (p *proxy) getenv(name string) (value string, set bool) {
 }
 
 // withToolServer appends a tool server to the MCP servers in the params of a lifecycle request.
-func (s *session) withToolServer(params backend.Raw, tools toolServer) (backend.Raw, error) {
+func (s *session) withToolServer(params backend.Raw, tools toolServer) backend.Raw {
 	if tools.name == "" {
-		return params, nil
+		return params
 	}
 	command := s.proxy.options.RootsTools
 	args := append([]string{}, command.Args...)
@@ -151,7 +151,7 @@ func (s *session) withToolServer(params backend.Raw, tools toolServer) (backend.
 	}
 	servers, ok := strictjson.Append(mcpServers(params), backend.Encode(server))
 	if !ok {
-		return params, nil // the agent will report what is wrong with them
+		return params // the agent will report what is wrong with them
 	}
-	return strictjson.Put(params, protocol.MCPServers, servers)
+	return strictjson.Set(params, protocol.MCPServers, servers)
 }

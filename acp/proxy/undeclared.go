@@ -18,68 +18,28 @@ var undeclared = []string{"nativeSubagentSessions", "sessionIndex"}
 // JetBrains' way to its editor, whatever else it declares, so it cannot declare ACP's way either.
 // The agent then reports the work of its subagents in the session itself, and offers session/list
 // only.
-func withoutUndeclared(params backend.Raw) (backend.Raw, error) {
-	return edit(params, func(capabilities backend.Raw) (backend.Raw, error) {
-		isAir := false
-		capabilities, err := edit(capabilities, func(air backend.Raw) (backend.Raw, error) {
-			isAir = strictjson.IsObject(air)
-			return edit(air, declared, "capabilities")
-		}, "_meta", "jetbrains", "air")
-		if err != nil {
-			return capabilities, err
-		}
-		capabilities, err = edit(capabilities, withoutCursors, "session")
-		if err != nil || !isAir {
-			return capabilities, err
-		}
-		_, capabilities, err = strictjson.Take(capabilities, "subagents")
-		return capabilities, err
-	}, "clientCapabilities")
-}
-
-// withoutCursors returns the capabilities for sessions without session.cursors.
-func withoutCursors(session backend.Raw) (backend.Raw, error) {
-	if !strictjson.IsObject(session) {
-		return session, nil
+func withoutUndeclared(params backend.Raw) backend.Raw {
+	const capabilities = "clientCapabilities"
+	path := []string{capabilities, "_meta", "jetbrains", "air"}
+	params = strictjson.Remove(params, capabilities, "session", "cursors")
+	air := params
+	for _, name := range path {
+		air, _, _ = strictjson.Take(air, name) // the last one, as programs read it
 	}
-	_, rest, err := strictjson.Take(session, "cursors")
-	return rest, err
-}
-
-// declared returns a list of capabilities without those in undeclared.
-func declared(list backend.Raw) (backend.Raw, error) {
+	if !strictjson.IsObject(air) {
+		return params
+	}
+	params = strictjson.Remove(params, capabilities, "subagents")
+	list, _, _ := strictjson.Take(air, "capabilities")
 	var names []json.RawMessage
-	if json.Unmarshal(list, &names) != nil {
-		return list, nil
-	}
-	left := slices.DeleteFunc(slices.Clone(names), func(raw json.RawMessage) bool {
+	_ = json.Unmarshal(list, &names) // anything but a list names none
+	declared := slices.DeleteFunc(slices.Clone(names), func(raw json.RawMessage) bool {
 		var name string
 		return json.Unmarshal(raw, &name) == nil && slices.Contains(undeclared, name)
 	})
-	if len(left) == len(names) {
-		return list, nil
+	if len(declared) < len(names) {
+		list, _ = strictjson.Append(nil, declared...)
+		air = strictjson.Set(air, "capabilities", list)
 	}
-	list, _ = strictjson.Append(nil, left...)
-	return list, nil
-}
-
-// edit replaces the value at a path of member names in an object. If there is none, the object
-// stays as it is.
-func edit(
-	object backend.Raw, change func(backend.Raw) (backend.Raw, error), path ...string,
-) (backend.Raw, error) {
-	if len(path) == 0 {
-		return change(object)
-	}
-	if !strictjson.IsObject(object) {
-		return object, nil
-	}
-	value, _, err := strictjson.Take(object, path[0])
-	if err != nil || value == nil {
-		return object, err
-	}
-	if value, err = edit(value, change, path[1:]...); err != nil {
-		return nil, err
-	}
-	return strictjson.Put(object, path[0], value)
+	return strictjson.SetAt(params, air, path...)
 }

@@ -89,8 +89,7 @@ func Announce(u backend.Update, names ...string) backend.Update {
 	if !ok {
 		return u
 	}
-	u.Raw = strictjson.Set(u.Raw, "update",
-		strictjson.Set(strictjson.Find(u.Raw, "update"), member, list))
+	u.Raw = strictjson.SetAt(u.Raw, list, "update", member)
 	return u
 }
 

@@ -126,6 +126,36 @@ func Set(object json.RawMessage, name string, value json.RawMessage) json.RawMes
 	return with
 }
 
+// SetAt is [Set] for the value at a path of member names.
+func SetAt(object, value json.RawMessage, path ...string) json.RawMessage {
+	if len(path) > 1 {
+		value = SetAt(last(object, path[0]), value, path[1:]...)
+	}
+	return Set(object, path[0], value)
+}
+
+// Remove returns an object without the member at a path of names, if there is one.
+func Remove(object json.RawMessage, path ...string) json.RawMessage {
+	inner := last(object, path[0])
+	switch {
+	case inner == nil:
+		return object
+	case len(path) > 1:
+		return Set(object, path[0], Remove(inner, path[1:]...))
+	}
+	_, rest, _ := Take(object, path[0]) // it is an object
+	return rest
+}
+
+// last returns the value of a member, or nil. If the name is given twice, it is the last one.
+func last(object json.RawMessage, name string) json.RawMessage {
+	found, err := find(object, name)
+	if err != nil {
+		return nil
+	}
+	return found.in(object)
+}
+
 // finding describes the members of an object with one name.
 type finding struct {
 	last     member

@@ -216,3 +216,24 @@ func TestOutline(t *testing.T) {
 		require.Equal(t, want, string(strictjson.Outline([]byte(raw))), raw)
 	}
 }
+
+func TestSetAtAndRemove(t *testing.T) {
+	const object = `{"a": 1, "b": {"c": {"d": 2.0, "e": null}}, "f": []}`
+	for _, c := range []struct {
+		path         []string
+		set, removed string
+	}{
+		{[]string{"a"}, `{"a": 3, "b": {"c": {"d": 2.0, "e": null}}, "f": []}`,
+			`{ "b": {"c": {"d": 2.0, "e": null}}, "f": []}`},
+		{[]string{"b", "c", "d"}, `{"a": 1, "b": {"c": {"d": 3, "e": null}}, "f": []}`,
+			`{"a": 1, "b": {"c": { "e": null}}, "f": []}`},
+		{[]string{"b", "c", "e"}, `{"a": 1, "b": {"c": {"d": 2.0, "e": 3}}, "f": []}`,
+			`{"a": 1, "b": {"c": {"d": 2.0}}, "f": []}`},
+		{[]string{"x", "y"}, `{"x":{"y":3},"a": 1, "b": {"c": {"d": 2.0, "e": null}}, "f": []}`, object},
+		{[]string{"f", "y"}, `{"a": 1, "b": {"c": {"d": 2.0, "e": null}}, "f": {"y":3}}`, object},
+	} {
+		require.Equal(t, c.set, string(strictjson.SetAt([]byte(object), []byte("3"), c.path...)), c.path)
+		require.Equal(t, c.removed, string(strictjson.Remove([]byte(object), c.path...)), c.path)
+	}
+	require.Equal(t, `[]`, string(strictjson.Remove([]byte(`[]`), "a")))
+}
