@@ -18,7 +18,7 @@ type Queue[S comparable] struct {
 	ID     sessionstore.ID
 	queues *Queues[S]
 
-	mu     sync.Mutex
+	// Guarded by the mutex of queues:
 	line   []*Ticket[S]
 	active S       // the active session, or zero
 	turns  []*Turn // whose prompts have held the queue and were not answered, in this order
@@ -40,13 +40,12 @@ type Sender any
 
 // Ticket is the position of a request in its queue.
 type Ticket[S comparable] struct {
-	Queue   *Queue[S]
-	kind    RequestKind
-	sender  Sender
-	turn    *Turn         // of a prompt
-	first   chan struct{} // closed when the ticket holds the queue
-	dropped sync.Once
-	narrow  bool // it holds back only its sender; guarded by the queue's mutex
+	Queue  *Queue[S]
+	kind   RequestKind
+	sender Sender
+	turn   *Turn         // of a prompt
+	first  chan struct{} // closed when the ticket holds the queue
+	narrow bool          // it holds back only its sender; guarded by the mutex of the queues
 }
 
 func (q *Queue[S]) ticketLocked(kind RequestKind, from Sender, t *Turn) *Ticket[S] {
@@ -56,19 +55,10 @@ func (q *Queue[S]) ticketLocked(kind RequestKind, from Sender, t *Turn) *Ticket[
 	return at
 }
 
-func (q *Queue[S]) ticket(kind RequestKind, from Sender) *Ticket[S] {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.ticketLocked(kind, from, nil)
-}
-
-func (q *Queue[S]) promptTicket(t *Turn, limit int) (*Ticket[S], error) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if !fits(q.precedingTurnsLocked(t.Sender), limit) {
-		return nil, &TooManyError{q.ID}
-	}
-	return q.ticketLocked(prompt, t.Sender, t), nil
+// lock locks the queue, together with all others, and returns a function that unlocks it.
+func (q *Queue[S]) lock() (unlock func()) {
+	q.queues.mu.Lock()
+	return q.queues.mu.Unlock
 }
 
 // Narrow lets the requests of others overtake the ticket, which holds the queue. From now on it
@@ -76,8 +66,7 @@ func (q *Queue[S]) promptTicket(t *Turn, limit int) (*Ticket[S], error) {
 // ticket of the same sender.
 func (at *Ticket[S]) Narrow() {
 	q := at.Queue
-	q.mu.Lock()
-	defer q.mu.Unlock()
+	defer q.lock()()
 	at.narrow = true
 	q.advanceLocked()
 }
@@ -108,8 +97,7 @@ func (q *Queue[S]) heldBackLocked(from Sender) bool {
 
 // IsOpening reports whether a lifecycle request of the sender is in the line.
 func (q *Queue[S]) IsOpening(from Sender) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
+	defer q.lock()()
 	return slices.ContainsFunc(q.line, func(at *Ticket[S]) bool {
 		return at.kind == Lifecycle && at.sender == from
 	})
@@ -154,35 +142,27 @@ func (q *Queue[S]) precedingTurnsLocked(from Sender) (preceding []*Turn) {
 // Cancel ends the turns that are chosen, including those that still wait in the line. It does not
 // wait.
 func (q *Queue[S]) Cancel(params backend.Raw, chosen func(*Turn) bool) {
-	q.mu.Lock()
+	unlock := q.lock()
 	all := slices.Clone(q.turns)
 	for _, at := range q.line {
 		if at.waitingTurn() {
 			all = append(all, at.turn)
 		}
 	}
-	q.mu.Unlock()
+	unlock()
 	End(slices.DeleteFunc(all, func(t *Turn) bool { return !chosen(t) }),
 		backend.ErrCancelled, params)
 }
 
 // Active returns the active session, or zero.
 func (q *Queue[S]) Active() S {
-	q.mu.Lock()
-	defer q.mu.Unlock()
+	defer q.lock()()
 	return q.active
-}
-
-func (q *Queue[S]) activate(s S) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.active = s
 }
 
 // Deactivate reports whether s was the active session. Afterwards it no longer is.
 func (q *Queue[S]) Deactivate(s S) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
+	defer q.lock()()
 	if q.active != s {
 		return false
 	}
@@ -193,8 +173,7 @@ func (q *Queue[S]) Deactivate(s S) bool {
 // Unanswered returns the turns whose prompts have held the queue and were not answered, in this
 // order.
 func (q *Queue[S]) Unanswered() []*Turn {
-	q.mu.Lock()
-	defer q.mu.Unlock()
+	defer q.lock()()
 	return slices.Clone(q.turns)
 }
 
@@ -235,8 +214,7 @@ func (at *Ticket[S]) Begin(limit int) (overlaps bool, err error) {
 
 // enter adds t, whose ticket holds the queue, and returns the turns before it.
 func (q *Queue[S]) enter(t *Turn) (before []*Turn) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
+	defer q.lock()()
 	before = slices.Clone(q.turns)
 	q.turns = append(q.turns, t)
 	t.entered = true
@@ -245,8 +223,7 @@ func (q *Queue[S]) enter(t *Turn) (before []*Turn) {
 
 // Answered notes that t was answered.
 func (q *Queue[S]) Answered(t *Turn) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
+	defer q.lock()()
 	q.turns = slices.DeleteFunc(q.turns, func(other *Turn) bool { return other == t })
 }
 
@@ -261,13 +238,6 @@ func (q *Queue[S]) EndTurns(ctx context.Context, cause error) error {
 		}
 	}
 	return nil
-}
-
-// idle reports whether nothing refers to the queue any more.
-func (q *Queue[S]) idle() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return len(q.line) == 0 && q.active == *new(S) && len(q.turns) == 0
 }
 
 // waitingTurn reports whether the ticket belongs to a turn that was not entered. The queue is
@@ -300,15 +270,15 @@ func (at *Ticket[S]) Acquire(ctx context.Context) error {
 // Release gives up the ticket, whether it holds the queue or still waits. It may be called more
 // than once.
 func (at *Ticket[S]) Release() {
-	at.dropped.Do(func() {
-		q := at.Queue
-		q.mu.Lock()
-		defer q.mu.Unlock()
-		i := slices.Index(q.line, at)
+	q := at.Queue
+	defer q.lock()()
+	if i := slices.Index(q.line, at); i >= 0 {
 		q.line = slices.Delete(q.line, i, i+1)
 		q.advanceLocked()
-	})
-	at.Queue.queues.forget(at.Queue)
+	}
+	if len(q.line) == 0 && q.active == *new(S) && len(q.turns) == 0 && q.queues.byID[q.ID] == q {
+		delete(q.queues.byID, q.ID) // nothing refers to it any more
+	}
 }
 
 // Queues are queues, one for each session id in use. The zero value has none.
@@ -323,7 +293,7 @@ type Queues[S comparable] struct {
 func (qs *Queues[S]) Ticket(id sessionstore.ID, kind RequestKind, from Sender) *Ticket[S] {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
-	return qs.getLocked(id).ticket(kind, from)
+	return qs.getLocked(id).ticketLocked(kind, from, nil)
 }
 
 // PromptTicket returns a ticket for the prompt of t. It returns a [TooManyError] if limit turns are
@@ -331,7 +301,11 @@ func (qs *Queues[S]) Ticket(id sessionstore.ID, kind RequestKind, from Sender) *
 func (qs *Queues[S]) PromptTicket(id sessionstore.ID, t *Turn, limit int) (*Ticket[S], error) {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
-	return qs.getLocked(id).promptTicket(t, limit)
+	q := qs.getLocked(id)
+	if !fits(q.precedingTurnsLocked(t.Sender), limit) {
+		return nil, &TooManyError{id}
+	}
+	return q.ticketLocked(prompt, t.Sender, t), nil
 }
 
 func (qs *Queues[S]) getLocked(id sessionstore.ID) *Queue[S] {
@@ -362,20 +336,11 @@ func (qs *Queues[S]) Active() []S {
 
 func (qs *Queues[S]) activeLocked() (active []S) {
 	for _, q := range qs.byID {
-		if s := q.Active(); s != *new(S) {
-			active = append(active, s)
+		if q.active != *new(S) {
+			active = append(active, q.active)
 		}
 	}
 	return active
-}
-
-// forget drops q if it is idle.
-func (qs *Queues[S]) forget(q *Queue[S]) {
-	qs.mu.Lock()
-	defer qs.mu.Unlock()
-	if qs.byID[q.ID] == q && q.idle() {
-		delete(qs.byID, q.ID)
-	}
 }
 
 // Activate makes s the active session of q. It reports false after Close.
@@ -383,7 +348,7 @@ func (qs *Queues[S]) Activate(q *Queue[S], s S) bool {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	if !qs.closed {
-		q.activate(s)
+		q.active = s
 	}
 	return !qs.closed
 }
