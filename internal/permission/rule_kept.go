@@ -57,31 +57,24 @@ func (r readOnlyRule) mayTouch(a Action) bool {
 		named && a.Verb == ""
 }
 
-// has reports whether a file is in the root, and in no root in it.
+// has reports whether a file is in the root, and in no root in it. A disk may take other spellings
+// for the same.
 func (r readOnlyRule) has(f File) bool {
-	real, err := workspace.ParseDir(cmp.Or(f.Real, filepath.Clean(f.Path)))
-	if err != nil {
-		return false
-	}
-	for _, at := range []workspace.Dir{real, {}} {
-		if at.IsZero() { // a disk may take other spellings for the same
-			at, err = workspace.ParseDir(fold(real.String()))
-		}
-		deepest := workspace.Root{}
-		for _, root := range r.roots {
-			top := root.Real
-			if at != real {
-				top, _ = workspace.ParseDir(fold(top.String()))
-			}
-			if err == nil && top.Contains(at) && len(root.Real.String()) > len(deepest.Real.String()) {
-				deepest = root
-			}
-		}
-		if deepest.Real == r.root.Real {
-			return true
+	at := cmp.Or(f.Real, filepath.Clean(f.Path))
+	asItIs := func(path string) string { return path }
+	return r.isDeepest(at, asItIs) || r.isDeepest(at, fold)
+}
+
+// isDeepest reports whether the root is the deepest one that has a path, in a spelling.
+func (r readOnlyRule) isDeepest(at string, spelled func(path string) string) bool {
+	deepest := ""
+	for _, root := range r.roots {
+		top := root.Real.String()
+		if isBelow(spelled(top), spelled(at)) && len(top) > len(deepest) {
+			deepest = top
 		}
 	}
-	return false
+	return deepest == r.root.Real.String()
 }
 
 // names reports whether one of some words of a command names something in the root, or a folder that
@@ -93,22 +86,10 @@ func (r readOnlyRule) names(a Action, words []string) bool {
 	})
 }
 
-// Programs that change the files that their words name: all of them, or the last.
-const (
-	changing = " chattr chgrp chmod chown dd ed ex ln mkdir mkfifo mknod mv patch rm rmdir setfacl " +
-		"setfattr shred tee touch truncate unlink "
-	copying = " cp install rsync scp "
-	reading = " [ basename cat cd cmp comm cut diff dirname du echo egrep fgrep file grep head less ls " +
-		"nl od printf pwd readlink realpath rg stat strings tac tail test tr true uniq wc xxd "
-	starting = " command doas env exec nice nohup sudo time xargs "
-	gitReads = " blame cat-file describe diff grep log ls-files ls-tree reflog rev-list rev-parse " +
-		"shortlog show status "
-)
-
 // changes reports whether the words of a command change something in the root.
 func (r readOnlyRule) changes(a Action, words []string) bool {
 	program, words := programOf(words)
-	is := func(names string) bool { return strings.Contains(names, " "+program+" ") }
+	changes, copies := commandline.In("@changing", program), commandline.In("@copying", program)
 	isOption := func(prefixes ...string) bool {
 		return slices.ContainsFunc(words, func(word string) bool {
 			return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(word, p) })
@@ -116,18 +97,17 @@ func (r readOnlyRule) changes(a Action, words []string) bool {
 	}
 	switch {
 	case program == "git":
-		here := a.Root == r.root.Real.String()
-		return !slices.ContainsFunc(words, func(word string) bool {
-			return strings.Contains(gitReads, " "+word+" ")
-		}) && (here || r.names(a, words))
+		reads := func(word string) bool { return commandline.In("@git-reading", word) }
+		return !slices.ContainsFunc(words, reads) &&
+			(a.Root == r.root.Real.String() || r.names(a, words))
 	case program == "find":
 		return isOption("-delete", "-exec", "-ok", "-fprint", "-fls") && r.names(a, words)
 	case program == "sed" || program == "perl" || program == "sort":
 		return isOption("-i", "--in-place", "-pi", "-o", "--output") && r.names(a, words)
-	case is(copying) && !isOption("-t", "--target"):
+	case copies && !isOption("-t", "--target"):
 		return len(words) > 0 && r.names(a, words[len(words)-1:])
 	}
-	return (is(changing) || is(copying)) && r.names(a, words)
+	return (changes || copies) && r.names(a, words)
 }
 
 // readsOnly reports whether a line is commands that only read what their words name.
@@ -137,8 +117,8 @@ func (a Action) readsOnly() bool {
 	}
 	for _, command := range splitCommands(a.Line) {
 		program, rest := programOf(command)
-		known := strings.Contains(reading, " "+program+" ") || a.Known != nil && program == "git" ||
-			a.Known != nil && (program == "find" || program == "sed" || program == "sort")
+		known := commandline.In("@reading", program) ||
+			a.Known != nil && slices.Contains([]string{"find", "git", "sed", "sort"}, program)
 		if !known || program != path.Base(command[0]) || slices.ContainsFunc(rest, func(word string) bool {
 			return strings.ContainsAny(word, "$`")
 		}) {
@@ -151,9 +131,9 @@ func (a Action) readsOnly() bool {
 // programOf returns the name of the program that a command runs, and the words behind it.
 func programOf(words []string) (program string, rest []string) {
 	for i, word := range words {
-		program = strings.ToLower(strings.TrimSuffix(path.Base(filepath.ToSlash(word)), ".exe"))
+		program = strings.ToLower(commandline.Program(word))
 		if !strings.Contains(word, "=") && !strings.HasPrefix(word, "-") &&
-			!strings.Contains(starting, " "+program+" ") {
+			!commandline.In("@starting", program) {
 			return program, words[i+1:]
 		}
 	}
