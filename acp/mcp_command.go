@@ -94,24 +94,14 @@ func (o *ownTurn) passServer(config mcpclient.Config) error {
 
 // foundEntry returns a server found in a root as an entry of mcpServers.
 func foundEntry(c mcpclient.Config) backend.Raw {
-	type pair struct {
-		Name  string `json:"name"`
-		Value string `json:"value"`
-	}
-	pairs := func(all []mcpclient.Pair) []pair {
-		list := []pair{}
-		for _, p := range all {
-			list = append(list, pair(p))
-		}
-		return list
-	}
 	entry := map[string]any{"name": c.Name}
 	if c.Transport == mcp.Stdio {
-		entry["command"], entry["args"], entry["env"] = c.Command, append([]string{}, c.Args...),
-			pairs(c.Env)
+		entry["command"], entry["args"] = c.Command, append([]string{}, c.Args...)
+		entry["env"] = append([]mcpclient.Pair{}, c.Env...)
 		entry["_meta"] = backend.FoundMeta(c.Dir)
 	} else {
-		entry["type"], entry["url"], entry["headers"] = c.Transport, c.URL, pairs(c.Headers)
+		entry["type"], entry["url"] = c.Transport, c.URL
+		entry["headers"] = append([]mcpclient.Pair{}, c.Headers...)
 	}
 	return backend.Encode(entry)
 }

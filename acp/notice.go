@@ -2,7 +2,6 @@ package acp
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,7 +13,6 @@ import (
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
-	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -140,9 +138,7 @@ func (c *connection) formsOf(u backend.Update) (forms []backend.Update) {
 	case !c.clientCapabilities().declares(protocol.Notices):
 		return []backend.Update{message}
 	}
-	var said string
-	_ = json.Unmarshal(strictjson.Find(message.Raw, "update", "content", "text"), &said)
-	for paragraph := range strings.SplitSeq(said, "\n\n") {
+	for paragraph := range strings.SplitSeq(backend.ChunkText(message), "\n\n") {
 		if paragraph = strings.TrimSpace(paragraph); paragraph != "" {
 			forms = append(forms, newNotice(paragraph))
 		}

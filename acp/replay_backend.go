@@ -3,7 +3,6 @@ package acp
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"hash"
 	"io"
@@ -281,7 +280,7 @@ func (r *turnReader) readAnswer(u sessionstore.Update) {
 	if !r.within || r.own || u.Kind != sessionstore.AgentMessageChunk {
 		return
 	}
-	if said := textOf(u); said != "" {
+	if said := backend.ChunkText(u); said != "" {
 		if r.answering == nil {
 			r.answering = sha256.New()
 		}
@@ -305,7 +304,7 @@ func (r *turnReader) read(u sessionstore.Update) (ended string) {
 	if u.Kind != sessionstore.UserMessageChunk {
 		return r.end()
 	}
-	said := textOf(u)
+	said := backend.ChunkText(u)
 	if !r.open {
 		r.said, r.open = sha256.New(), true
 		r.own = backend.IsOwnCommand(said, backend.AdapterCommands())
@@ -321,15 +320,6 @@ func (r *turnReader) end() (ended string) {
 	}
 	r.open = false
 	return ended
-}
-
-// textOf returns the text of a chunk, or "".
-func textOf(u sessionstore.Update) string {
-	var chunk struct {
-		Update struct{ Content struct{ Text string } }
-	}
-	_ = json.Unmarshal(u.Raw, &chunk) // content without a text says nothing
-	return chunk.Update.Content.Text
 }
 
 // writeWords writes a text without white space.

@@ -65,6 +65,12 @@ func MetaChunk(kind sessionstore.Kind, text string, ours any) Update {
 	})
 }
 
+// ChunkText returns the text of a message chunk, "" for other content.
+func ChunkText(u Update) (text string) {
+	_ = json.Unmarshal(strictjson.Find(u.Raw, "update", "content", "text"), &text)
+	return text
+}
+
 // LostChild returns an update of a session, or of its child parent unless that is "": nothing is known
 // any more of what the child with the given key does, and nothing can be done to it.
 func LostChild(parent, key string) Update {

@@ -3,10 +3,10 @@ package proxy
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,7 +16,6 @@ import (
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/text/pause"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
-	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // children are the running processes of the agent. The main child serves all messages without a
@@ -49,11 +48,7 @@ func (at place) args() []string {
 
 // writable returns the roots that the child is restricted to.
 func (at place) writable() (roots []profiles.Root) {
-	paths := strings.FieldsFunc(at.roots, func(r rune) bool { return r == 0 })
-	for part := range slices.Chunk(paths, 3) {
-		roots = append(roots, profiles.Root{Path: part[0], Real: part[1],
-			ReadOnly: part[2] == strconv.Itoa(int(workspace.ReadOnly))})
-	}
+	_ = json.Unmarshal([]byte(at.roots), &roots) // there are none in ""
 	return roots
 }
 

@@ -63,18 +63,11 @@ func (cs *childSession) takeOver(s *session) bool {
 	return true
 }
 
-// setRequester notes that a lifecycle request of s, a user, is about to be sent.
-func (cs *childSession) setRequester(s *session) {
+// locked calls do with the lock of the users and turns.
+func (cs *childSession) locked(do func()) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	cs.requester = s
-}
-
-// setOwner routes the child's messages to s, a user.
-func (cs *childSession) setOwner(s *session) {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	cs.owner = s
+	do()
 }
 
 // remove removes a user and returns how many are left. If s was the latest user and its lifecycle
@@ -149,9 +142,9 @@ func (cs *childSession) deliver(m message) {
 }
 
 func (cs *childSession) handle(m message) {
-	cs.mu.Lock()
-	s, t := cs.owner, cs.runningTurnLocked()
-	cs.mu.Unlock()
+	var s *session
+	var t *turn
+	cs.locked(func() { s, t = cs.owner, cs.runningTurnLocked() })
 	if s == nil {
 		cs.child.reject(m, errUnknownSession)
 		return
@@ -254,14 +247,6 @@ func (cs *childSession) endTurn(t *turn) {
 	cs.turns = slices.DeleteFunc(cs.turns, func(other *turn) bool { return other == t })
 }
 
-// abandonTurn marks t as no longer waiting for the child. Until the next turn, the child's late
-// updates are not sent to the client.
-func (cs *childSession) abandonTurn(t *turn) {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	t.abandoned = true
-}
-
 // runningTurnLocked returns the turn that the child's updates belong to, or nil. The child does not
 // name the turn, but it runs one at a time, in the order of the prompts.
 func (cs *childSession) runningTurnLocked() *turn {
@@ -290,17 +275,9 @@ func (cs *childSession) endedTurns() (ended []*turn, others bool) {
 	return ended, others
 }
 
-// setResult sets the result of the lifecycle request that opened the session.
-func (cs *childSession) setResult(result backend.Raw) {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	cs.result = result
-}
-
-// currentResult returns that result with the current settings.
-func (cs *childSession) currentResult() backend.Raw {
-	cs.mu.Lock()
-	result := cs.result
-	cs.mu.Unlock()
+// currentResult returns the result of the lifecycle request that opened the session, with the
+// current settings.
+func (cs *childSession) currentResult() (result backend.Raw) {
+	cs.locked(func() { result = cs.result })
 	return cs.settings.current(result)
 }

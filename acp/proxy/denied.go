@@ -14,6 +14,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/sandbox/hosts"
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -54,9 +55,12 @@ func (s *session) noteDenial(c *child, u backend.Update) {
 	}
 	var lines []string
 	var call any
-	if json.Unmarshal(u.Raw, &call) == nil {
-		collectText(call, &lines)
-	}
+	_ = json.Unmarshal(u.Raw, &call) // it was read before
+	strictjson.Walk("", call, func(_ string, value any) {
+		if line, ok := value.(string); ok {
+			lines = append(lines, line)
+		}
+	})
 	explanation, path := process.ExplainDenial(c.sandbox, strings.Join(lines, "\n"), "the agent",
 		c.settings)
 	s.mu.Lock()
@@ -158,22 +162,6 @@ func (c *child) explainDenied(err error) error {
 		return &told
 	}
 	return fmt.Errorf("%w. %s", err, explanation)
-}
-
-// collectText appends the strings in a JSON value.
-func collectText(value any, lines *[]string) {
-	switch v := value.(type) {
-	case string:
-		*lines = append(*lines, v)
-	case []any:
-		for _, e := range v {
-			collectText(e, lines)
-		}
-	case map[string]any:
-		for _, e := range v {
-			collectText(e, lines)
-		}
-	}
 }
 
 // tellDenials tells the user the hints so far.

@@ -160,7 +160,8 @@ func (s *session) send(cs *childSession, t *turn, params backend.Raw) backend.Wo
 		case errors.Is(err, jsonrpc.ErrQueueFull):
 			cs.endTurn(t) // it was not sent
 		case errors.Is(err, errNoAnswer):
-			cs.abandonTurn(t)
+			// Until the next turn, the child's late updates are not sent to the client.
+			cs.locked(func() { t.abandoned = true })
 			s.proxy.log.Warn("the agent did not end a cancelled turn in time", "error", err)
 			return cancelled()
 		}

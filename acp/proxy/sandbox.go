@@ -2,24 +2,24 @@ package proxy
 
 import (
 	"fmt"
-	"strconv"
-	"strings"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// sandboxRoots returns the roots of s that its child is restricted to, each as its path, its real
-// path and its grant, joined by NUL, or "" if the child is not restricted.
+// sandboxRoots returns the roots of s that its child is restricted to as JSON, or "" if the child is
+// not restricted.
 func (p *proxy) sandboxRoots(s *session) string {
 	if !p.isRestricted() {
 		return ""
 	}
-	var roots []string
+	var roots []profiles.Root
 	for _, root := range s.host.Workspace().Opened() {
-		roots = append(roots, root.Dir.String(), root.Real.String(),
-			strconv.Itoa(int(root.Grant)))
+		roots = append(roots, profiles.Root{Path: root.Dir.String(), Real: root.Real.String(),
+			ReadOnly: root.Grant == workspace.ReadOnly})
 	}
-	return strings.Join(roots, "\x00")
+	return string(backend.Encode(roots))
 }
 
 // Grants implements [backend.Confined].

@@ -27,7 +27,7 @@ func (s *session) reopen(
 	} else {
 		s.updates.set(discarding)
 	}
-	cs.setRequester(s)
+	cs.locked(func() { cs.requester = s })
 	replayed := 0
 	o = openResult{session: cs, method: method}
 	o.result, err = r.child.requestFunc(ctx, string(method), params,
@@ -41,7 +41,7 @@ func (s *session) reopen(
 		replayed = s.finishReplay(ctx, live)
 	}
 	if err == nil {
-		cs.setResult(o.result)
+		cs.locked(func() { cs.result = o.result })
 		o.shown = replayed
 	} else {
 		o.shown, _ = s.updates.end(live) // not replayed: a late response may be setting it
@@ -93,7 +93,7 @@ func (s *session) joinSaved(ctx context.Context, r openPlan) (*childSession, err
 	}
 	if current != nil && current.child == c {
 		current.join(s)
-		current.setOwner(s)
+		current.locked(func() { current.owner = s })
 		_ = c.release(ctx) // current has the child already
 		return current, nil
 	}

@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"strings"
 	"sync"
@@ -167,7 +166,7 @@ func interpret(p profiles.Profile, u backend.Update) backend.Update {
 	if p.Replay.ModeNotice == "" || u.Kind != sessionstore.AgentMessageChunk {
 		return u
 	}
-	mode, changes := strings.CutPrefix(messageText(u), p.Replay.ModeNotice)
+	mode, changes := strings.CutPrefix(backend.ChunkText(u), p.Replay.ModeNotice)
 	if !changes || mode == "" || strings.ContainsAny(mode, " \n") {
 		return u
 	}
@@ -180,14 +179,5 @@ func isBanner(p profiles.Profile, u backend.Update) bool {
 	if p.Replay.Banner == "" || u.Kind != sessionstore.AgentMessageChunk {
 		return false
 	}
-	return strings.HasPrefix(messageText(u), p.Replay.Banner)
-}
-
-// messageText returns the text of a message chunk, "" if it has none.
-func messageText(u backend.Update) string {
-	var chunk struct {
-		Update struct{ Content struct{ Text string } }
-	}
-	_ = json.Unmarshal(u.Raw, &chunk) // other content has no text
-	return chunk.Update.Content.Text
+	return strings.HasPrefix(backend.ChunkText(u), p.Replay.Banner)
 }

@@ -87,24 +87,9 @@ func isEditValue(name string, value any) bool {
 		(name == "command" || name == "mode" || name == "type") && slices.Contains(verbs, value)
 }
 
-// each calls do with a value of a member and all values in it, each with the name of its member.
-func each(name string, value any, do func(name string, value any)) {
-	do(name, value)
-	switch v := value.(type) {
-	case []any:
-		for _, item := range v {
-			each(name, item, do)
-		}
-	case map[string]any:
-		for name, item := range v {
-			each(name, item, do)
-		}
-	}
-}
-
 // pathsIn returns the paths in an input.
 func pathsIn(input map[string]any) (paths []string) {
-	each("", input, func(name string, value any) {
+	strictjson.Walk("", input, func(name string, value any) {
 		switch s, _ := value.(string); {
 		case s == "":
 		case slices.Contains(pathMembers, name):
@@ -206,7 +191,7 @@ func unwrap(line string) string {
 // harmless returns an error if the input of a reading tool contains a command, or a path that is not
 // in the roots. It adds the paths to the action.
 func (q *reader) harmless() (first error) {
-	each("", q.input, func(name string, value any) {
+	strictjson.Walk("", q.input, func(name string, value any) {
 		if namesCommand(name) {
 			first = cmp.Or(first, errors.New("it may run a command"))
 		}

@@ -5,10 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -290,27 +288,14 @@ func Sentences(raw json.RawMessage) string {
 	if whole, ok := value.(string); ok {
 		return text.Shorten(whole, maxDescription)
 	}
-	return text.Shorten(strings.Join(sentences(value, nil), "; "), maxDescription)
+	var sentences []string
+	strictjson.Walk("", value, func(_ string, value any) {
+		if s, ok := value.(string); ok && strings.Contains(strings.TrimSpace(s), " ") {
+			sentences = append(sentences, s)
+		}
+	})
+	return text.Shorten(strings.Join(sentences, "; "), maxDescription)
 }
 
 // maxDescription is the maximum length of a description, in bytes.
 const maxDescription = 4 << 10
-
-// sentences appends the strings of several words in a JSON value to list.
-func sentences(value any, list []string) []string {
-	switch value := value.(type) {
-	case map[string]any:
-		for _, name := range slices.Sorted(maps.Keys(value)) {
-			list = sentences(value[name], list)
-		}
-	case []any:
-		for _, element := range value {
-			list = sentences(element, list)
-		}
-	case string:
-		if strings.Contains(strings.TrimSpace(value), " ") {
-			list = append(list, value)
-		}
-	}
-	return list
-}

@@ -15,7 +15,10 @@ import (
 )
 
 // Pair is an environment variable or a header. The value may be a secret.
-type Pair struct{ Name, Value string }
+type Pair struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
 
 // Config is a server's configuration, from the client or from a file in a root, and the user's
 // policy for it. It holds secrets; it is printed, logged and encoded without them.

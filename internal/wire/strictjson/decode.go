@@ -2,6 +2,8 @@ package strictjson
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -44,4 +46,20 @@ func WrongTypeIn(err error) (w WrongType, ok bool) {
 // kindNames are the names of the types of JSON.
 var kindNames = map[jsontext.Kind]string{
 	'"': "string", '0': "number", 't': "bool", 'f': "bool", '{': "object", '[': "array",
+}
+
+// Walk calls do with a decoded value and all values in it, each with the name of the member that it
+// is, or is listed in. Members come in the order of their names.
+func Walk(name string, value any, do func(name string, value any)) {
+	do(name, value)
+	switch v := value.(type) {
+	case []any:
+		for _, item := range v {
+			Walk(name, item, do)
+		}
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			Walk(name, v[name], do)
+		}
+	}
 }
