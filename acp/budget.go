@@ -141,7 +141,7 @@ func (s *session) askToExceed(ctx context.Context, budgets []Budget) error {
 		if spent < b.Amount || s.spending.mayExceed(b) {
 			continue
 		}
-		answer, err := unrecorded{s}.Ask(ctx, backend.Question{
+		answer, err := s.unrecorded().Ask(ctx, backend.Question{
 			Call: backend.NewToolCall("budget", sdk.ToolKindOther,
 				fmt.Sprintf("The budget of %s is used up", b),
 				text.Money(spent, b.Currency)+" were used, as reported by the agents."),

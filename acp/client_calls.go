@@ -32,7 +32,16 @@ func (s *session) For(from backend.Sender) backend.Client {
 }
 
 // Decided implements [backend.Host].
-func (s *session) Decided() backend.Client { return asker{session: s, decided: true} }
+func (s *session) Decided() backend.Client { return s.unrecorded() }
+
+// unrecorded returns an asker whose questions are not recorded, because they are not about the
+// agent's tool calls.
+func (s *session) unrecorded() asker { return asker{session: s, decided: true} }
+
+// Ask implements [backend.Asker], without rules.
+func (a asker) Ask(ctx context.Context, q backend.Question) (backend.Answer, error) {
+	return q.Ask(ctx, a)
+}
 
 // asker returns the session as one.
 func (s *session) asker() asker { return asker{session: s} }

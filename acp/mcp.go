@@ -167,7 +167,7 @@ func (s *session) allowServer(
 		return mcpclient.Config{}, err
 	}
 	consents := found.NewConsents(s.agent.options.ConsentDir)
-	if err := consents.Ask(ctx, unrecorded{s}, s.guarded, &server); err != nil {
+	if err := consents.Ask(ctx, s.unrecorded(), s.guarded, &server); err != nil {
 		return mcpclient.Config{}, err
 	}
 	// The user may have taken a while.

@@ -122,7 +122,7 @@ func (o resolution) result() (backend.Raw, error) {
 func (s *session) Ask(ctx context.Context, q backend.Question) (backend.Answer, error) {
 	asked := question{method: protocol.RequestPermission, params: q.Params(), Request: q.Request()}
 	if s.at() != isLive || s.asker().check(ctx, asked.method, asked.params) != nil {
-		return unrecorded{s}.Ask(ctx, q)
+		return s.unrecorded().Ask(ctx, q)
 	}
 	var r ruling
 	if q.Action.Verb != "" {
@@ -137,15 +137,6 @@ func (s *session) Ask(ctx context.Context, q backend.Question) (backend.Answer, 
 	}
 	result, err := got.result()
 	return q.Answer(ctx, result, err)
-}
-
-// unrecorded asks questions that are not recorded, because they are not about the agent's tool
-// calls.
-type unrecorded struct{ session *session }
-
-// Ask implements [backend.Asker].
-func (u unrecorded) Ask(ctx context.Context, q backend.Question) (backend.Answer, error) {
-	return q.Ask(ctx, u.session.Decided())
 }
 
 // askAbout asks q and shows its tool call to the client, from its beginning to its end.

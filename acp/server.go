@@ -312,46 +312,28 @@ const (
 	slots // their number
 )
 
-// slotKind describes a kind of slots.
-type slotKind struct {
-	name   string             // of what takes them
-	reason string             // that programs can read when there is none
-	remedy string             // what a user can do to free one
-	limit  func(*Limits) *int // its field
+// slotKinds say of each kind of slots what takes them, the reason that programs can read when there is
+// none, and what a user can do to free one.
+var slotKinds = [slots]struct{ name, reason, remedy string }{
+	connectionSlot: {"connections", "too_many_connections", "close one first"},
+	sessionSlot:    {"active sessions", "too_many_sessions", "close one first"},
+	turnSlot: {"running turns", "too_many_turns",
+		"wait for an answer, or send session/cancel"},
 }
 
-func (kind slot) describe() slotKind {
-	return [slots]slotKind{
-		connectionSlot: {"connections", "too_many_connections", "close one first",
-			func(l *Limits) *int { return &l.Connections }},
-		sessionSlot: {"active sessions", "too_many_sessions", "close one first",
-			func(l *Limits) *int { return &l.Sessions }},
-		turnSlot: {"running turns", "too_many_turns", "wait for an answer, or send session/cancel",
-			func(l *Limits) *int { return &l.Turns }},
-	}[kind]
-}
-
-// usage is how many slots of each kind are taken.
+// usage is a number of slots of each kind.
 type usage [slots]int
 
 // limits returns u with the names of the limits.
-func (u usage) limits() (l Limits) {
-	for kind, taken := range u {
-		*slot(kind).describe().limit(&l) = taken
-	}
-	return l
-}
+func (u usage) limits() Limits { return Limits{u[connectionSlot], u[sessionSlot], u[turnSlot]} }
 
 // of returns the limit of a kind of slots, 0 for none.
-func (l Limits) of(kind slot) int { return *kind.describe().limit(&l) }
+func (l Limits) of(kind slot) int { return usage{l.Connections, l.Sessions, l.Turns}[kind] }
 
 // or returns l with the limits of other where l has none.
 func (l Limits) or(other Limits) Limits {
-	for kind := range slots {
-		limit := kind.describe().limit(&l)
-		*limit = cmp.Or(*limit, other.of(kind))
-	}
-	return l
+	return Limits{cmp.Or(l.Connections, other.Connections), cmp.Or(l.Sessions, other.Sessions),
+		cmp.Or(l.Turns, other.Turns)}
 }
 
 // take takes a slot for a session or prompt of an agent, which keeps running until release. The
@@ -367,7 +349,7 @@ func (p *principal) take(kind slot, a *agent) error {
 }
 
 func (p *principal) takeLocked(kind slot) *jsonrpc.Error {
-	s, k := p.server, kind.describe()
+	s, k := p.server, slotKinds[kind]
 	switch perPeer, total := p.limits.of(kind), s.options.Total.of(kind); {
 	case s.closing != nil:
 		return stateError(jsonrpc.CodeInternal,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -60,32 +61,20 @@ var beforeWords = sync.OnceValue(func() *regexp.Regexp {
 		"(?:\\s*(?:```|~~~)[^\n]*\n)?")
 })
 
-// titleIn returns the title that u sets, "" if it removes the title, and nil if it does neither.
-func titleIn(u sessionstore.Update) *string {
-	if u.Kind != sessionstore.SessionInfoUpdate {
-		return nil
-	}
-	raw, given := members(members(u.Raw)["update"])["title"]
-	if !given {
-		return nil
-	}
-	title := ""
-	if json.Unmarshal(raw, &title) == nil {
-		title = listing.TitleLine(title)
-	}
-	return &title
-}
-
-// latestTitle returns what titleIn returns for the last of the updates that change the title, or
-// nil.
+// latestTitle returns the title that the last of the updates sets that changes it, "" if it removes
+// the title, and nil if none does.
 func latestTitle(updates []sessionstore.Update) *string {
-	var latest *string
-	for _, u := range updates {
-		if title := titleIn(u); title != nil {
-			latest = title
+	for _, u := range slices.Backward(updates) {
+		if u.Kind != sessionstore.SessionInfoUpdate {
+			continue
+		}
+		if raw := strictjson.Find(u.Raw, "update", "title"); raw != nil {
+			title := ""
+			_ = json.Unmarshal(raw, &title) // anything but a text removes it
+			return new(listing.TitleLine(title))
 		}
 	}
-	return latest
+	return nil
 }
 
 // withoutTitle returns u without its title. It reports false if u says nothing else.

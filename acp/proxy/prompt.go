@@ -118,14 +118,12 @@ func (s *session) send(cs *childSession, t *turn, params backend.Raw) backend.Wo
 		return jsonrpc.Fail(err)
 	}
 	// A cancelled turn ends with the child's own answer.
-	lasting, free := extend(t.ctx, s.proxy.options.limits.CancelGrace)
-	lasting, end := context.WithCancelCause(lasting)
+	lasting, end := extend(t.ctx, s.proxy.options.limits.CancelGrace)
 	t.giveUp = func() { end(fmt.Errorf("%w before another prompt of the session", errNoAnswer)) }
 	s.promptMu.Lock()
 	defer s.promptMu.Unlock()
 	unsent := func(work backend.Work) backend.Work {
 		end(nil)
-		free()
 		s.contextLost(cs, told)
 		return work
 	}
@@ -139,7 +137,6 @@ func (s *session) send(cs *childSession, t *turn, params backend.Raw) backend.Wo
 		cs.barrier.add(jsonrpc.Answered(t.ctx))
 	})
 	return func() (backend.Raw, error) {
-		defer free()
 		defer end(nil)
 		if told.note != "" {
 			if err := t.updates.Update(t.ctx, backend.Text(told.note+"\n\n")); err != nil {
@@ -196,8 +193,10 @@ func (s *session) Cancel(params backend.Raw) {
 }
 
 // extend returns a context that lives on after ctx for a grace period and then ends with
-// errNoAnswer. free ends it earlier.
-func extend(ctx context.Context, grace time.Duration) (extended context.Context, free func()) {
+// errNoAnswer. The returned function ends it earlier.
+func extend(
+	ctx context.Context, grace time.Duration,
+) (context.Context, context.CancelCauseFunc) {
 	extended, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
 		select {
@@ -206,8 +205,8 @@ func extend(ctx context.Context, grace time.Duration) (extended context.Context,
 		case <-extended.Done():
 		}
 	})
-	return extended, func() {
+	return extended, func(cause error) {
 		stop()
-		end(nil)
+		end(cause)
 	}
 }

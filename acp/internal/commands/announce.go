@@ -13,39 +13,33 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// What clients show of the commands.
+// What clients show of /mcp.
 const (
-	rootsDescription = "Show the session's folders, or add or remove one; asks first"
-	rootsHint        = "[add DIR | remove DIR]"
-	MCPDescription   = "List the MCP servers, list what they offer, start one configured in a " +
+	MCPDescription = "List the MCP servers, list what they offer, start one configured in a " +
 		"folder (asks first), or read a resource"
 	MCPHint = "[tools | start NAME | read SERVER URI]"
-
-	worktreeDescription = "Copy this conversation into git worktrees of all folders, on a new branch; " +
-		"asks first"
-	worktreeHint = "NAME"
 )
 
-const (
-	permissionsDescription = "Show or revoke what agents may do without asking"
-	permissionsHint        = "[revoke ID]"
-)
+// described are the descriptions and hints of the other commands, by their own names.
+var described = map[string][2]string{
+	backend.RootsCommand: {"Show the session's folders, or add or remove one; asks first",
+		"[add DIR | remove DIR]"},
+	backend.WorktreeCommand: {"Copy this conversation into git worktrees of all folders, on a new " +
+		"branch; asks first", "NAME"},
+	backend.PermissionsCommand: {"Show or revoke what agents may do without asking", "[revoke ID]"},
+}
 
 // member is the list of commands in an announcement.
 const member = "availableCommands"
 
 // describe returns a command of the adapter as it is announced.
 func describe(name string) sdk.AvailableCommand {
-	description, hint := MCPDescription, MCPHint
-	switch name {
-	case backend.RootsCommand:
-		description, hint = rootsDescription, rootsHint
-	case backend.WorktreeCommand:
-		description, hint = worktreeDescription, worktreeHint
-	case backend.PermissionsCommand, backend.OtherName(backend.PermissionsCommand):
-		description, hint = permissionsDescription, permissionsHint
+	for command, said := range described {
+		if name == command || name == backend.OtherName(command) {
+			return backend.NewCommand(name, said[0], said[1])
+		}
 	}
-	return backend.NewCommand(name, description, hint)
+	return backend.NewCommand(name, MCPDescription, MCPHint)
 }
 
 // Name returns the name that a command of the adapter has beside the commands of an announcement:
