@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -52,7 +53,8 @@ func NewPool(l PoolLimits) *Pool {
 func (p *Pool) New(user, name string, command Command, o Options) backend.Backend {
 	own := newProxy(command, o)
 	own.admit = func(ctx context.Context) (func(), error) { return p.admit(ctx, user) }
-	return &member{proxy: own, pool: p, user: user, name: name, in: &connections{proxy: own}}
+	return &member{proxy: own, pool: p, user: user, name: name,
+		in: &connections{proxy: own, pool: p}}
 }
 
 // admit counts a process of a user that is about to start, until release is called. If there are
@@ -107,7 +109,7 @@ func (p *Pool) countLocked(user string, n int) {
 // among those of a user, or nil.
 func (p *Pool) unusedLocked(user string, onlyOfUser bool) (oldest *connections) {
 	for key, cs := range p.shared {
-		if cs.lingering == nil || len(cs.list()) > 0 || onlyOfUser && key.user != user {
+		if cs.lingering == nil || len(cs.clients) > 0 || onlyOfUser && key.user != user {
 			continue
 		}
 		if oldest == nil || cs.left.Before(oldest.left) {
@@ -132,18 +134,15 @@ func (p *Pool) Close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// join adds a client to the connections with a key, or returns nil if there are none.
-func (p *Pool) join(key poolKey, c backend.Client) *connections {
+// join adds a client to the connections with a key, or to own if there are none.
+func (p *Pool) join(key poolKey, own *connections, c backend.Client) *connections {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	cs := p.shared[key]
-	if cs == nil {
-		return nil
-	}
+	cs := cmp.Or(p.shared[key], own)
 	if cs.lingering != nil {
 		cs.lingering.Stop()
 	}
-	cs.add(c)
+	cs.clients = append(cs.clients, c)
 	return cs
 }
 
@@ -160,7 +159,8 @@ func (p *Pool) offer(key poolKey, cs *connections) {
 // join them, they end after a while.
 func (p *Pool) leave(ctx context.Context, cs *connections, c backend.Client) error {
 	p.mu.Lock()
-	last := cs.remove(c)
+	cs.clients = slices.DeleteFunc(cs.clients, func(other backend.Client) bool { return other == c })
+	last := len(cs.clients) == 0
 	if last && p.shared[cs.key] == cs {
 		cs.left = time.Now()
 		cs.lingering = time.AfterFunc(cs.proxy.options.limits.Linger, func() {
@@ -178,7 +178,7 @@ func (p *Pool) leave(ctx context.Context, cs *connections, c backend.Client) err
 // end ends the processes of cs, unless it has clients again.
 func (p *Pool) end(ctx context.Context, cs *connections) {
 	p.mu.Lock()
-	unused := p.shared[cs.key] == cs && len(cs.list()) == 0
+	unused := p.shared[cs.key] == cs && len(cs.clients) == 0
 	if unused {
 		delete(p.shared, cs.key)
 		p.closing.Add(1)
@@ -196,31 +196,17 @@ func (p *Pool) end(ctx context.Context, cs *connections) {
 // connections are the connections that share a proxy. Together they are its client.
 type connections struct {
 	proxy *proxy
-	// Guarded by Pool.mu:
-	key       poolKey     // zero if nobody else may join
-	lingering *time.Timer // ends the processes if no client has joined; nil at first
-	left      time.Time   // when the last client has left
-
-	mu      sync.Mutex
-	clients []backend.Client // the latest last
-}
-
-func (cs *connections) add(c backend.Client) {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	cs.clients = append(cs.clients, c)
-}
-
-func (cs *connections) remove(c backend.Client) (last bool) {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	cs.clients = slices.DeleteFunc(cs.clients, func(other backend.Client) bool { return other == c })
-	return len(cs.clients) == 0
+	pool  *Pool
+	// Guarded by the pool's mu:
+	key       poolKey          // zero if nobody else may join
+	lingering *time.Timer      // ends the processes if no client has joined; nil at first
+	left      time.Time        // when the last client has left
+	clients   []backend.Client // the latest last
 }
 
 func (cs *connections) list() []backend.Client {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
+	cs.pool.mu.Lock()
+	defer cs.pool.mu.Unlock()
 	return slices.Clone(cs.clients)
 }
 
@@ -263,11 +249,8 @@ func (m *member) Initialize(
 	first := m.client == nil
 	m.client = c
 	if first {
-		if others := m.pool.join(key, c); others != nil {
-			m.in, m.proxy = others, others.proxy
-		} else {
-			m.in.add(c)
-		}
+		m.in = m.pool.join(key, m.in, c)
+		m.proxy = m.in.proxy
 	}
 	m.mu.Unlock()
 	info, err := m.proxy.Initialize(ctx, params, m.in)
