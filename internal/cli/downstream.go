@@ -253,8 +253,8 @@ func (d downstream) name() string {
 	return profiles.ProgramName(d.command.Path)
 }
 
-// explainAdapter adds what to do if a command that failed with err is that of an agent that speaks
-// ACP only with another program.
+// explainAdapter returns err, or what to do if the command that failed with it is that of an agent that
+// speaks ACP only with another program.
 func (set *settings) explainAdapter(err error, command []string) error {
 	if err == nil || len(command) == 0 {
 		return err
@@ -262,8 +262,7 @@ func (set *settings) explainAdapter(err error, command []string) error {
 	list, _ := set.agents() // those of a broken registry do not matter
 	for _, p := range list {
 		if inventory.LacksAdapter(p, profiles.ProgramName(command[0])) {
-			return fmt.Errorf("%w. %s does not speak ACP itself: %s, "+
-				"then use --agent %s", err, command[0],
+			return fmt.Errorf("%s does not speak ACP itself: %s, then use --agent %s", command[0],
 				p.Start.Install, p.Name)
 		}
 	}

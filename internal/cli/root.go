@@ -117,8 +117,8 @@ func separateAgentArgs(root *cobra.Command, args []string) (separated, doubts []
 			}
 		case args[i] == "acp" && !behindACP:
 			behindACP = true
-		case !behindAgent, args[i] == "run":
-			return args, nil
+		case !behindAgent, args[i] == "run", misspelled(root, args[i]):
+			return args, nil // which is refused
 		default:
 			return slices.Insert(slices.Clone(args), i, "--"), doubtsAbout(root, args[i:])
 		}
@@ -136,23 +136,29 @@ func doubtsAbout(root *cobra.Command, args []string) (doubts []string) {
 		if flag, _ := findFlag(root, arg); flag != nil {
 			doubts = append(doubts, fmt.Sprintf("passing %s to the agent, because acp-agent stops "+
 				"reading its own flags at the first one that it does not know", name))
-		} else if meant := flagMeant(root, name); meant != "" {
+		} else if misspelled(root, arg) {
 			doubts = append(doubts, fmt.Sprintf("passing %s to the agent, because acp-agent has "+
-				"no such flag%s", name, meant))
+				"no such flag%s", name, text.Meant(name, flagNames(root))))
 		}
 	}
 	return doubts
 }
 
-// flagMeant returns "; did you mean …?" with the flag of cmd that a given one may stand for, or "".
-func flagMeant(cmd *cobra.Command, given string) string {
+// flagNames returns the flags of cmd for [text.Meant].
+func flagNames(cmd *cobra.Command) map[string]string {
 	flags := map[string]string{}
 	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
 		if !flag.Hidden {
 			flags[flag.Name] = "--" + flag.Name
 		}
 	})
-	return text.Meant(given, flags)
+	return flags
+}
+
+// misspelled reports whether arg is a flag of cmd that is spelled wrongly.
+func misspelled(cmd *cobra.Command, arg string) bool {
+	name, _, _ := strings.Cut(arg, "=")
+	return strings.HasPrefix(name, "--") && text.Misspelled(name, flagNames(cmd))
 }
 
 // findFlag returns the flag of the root command that arg names, or nil, and whether arg contains

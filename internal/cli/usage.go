@@ -119,7 +119,10 @@ func suggest(cmd *cobra.Command, word string) string {
 func explainFlagError(cmd *cobra.Command, err error) error {
 	meant := ""
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
-		meant = flagMeant(cmd, unknown.GetSpecifiedName())
+		meant = text.Meant(unknown.GetSpecifiedName(), flagNames(cmd))
+		if meant != "" && cmd.Flags().Changed("agent") {
+			meant += " What is for the agent belongs after --"
+		}
 	}
 	return usage.Errorf("%v%s", err, cmp.Or(meant, "; see "+cmd.CommandPath()+" --help"))
 }

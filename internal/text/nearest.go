@@ -10,18 +10,34 @@ import (
 // Meant returns "; did you mean …?" with the value of the key in names that word most likely stands
 // for, or "". Upper case, dashes, underscores and spaces do not matter.
 func Meant(word string, names map[string]string) string {
-	best, meant := 1000, ""
+	meant, _ := nearest(word, names)
+	if meant == "" {
+		return ""
+	}
+	return fmt.Sprintf("; did you mean %s?", Plain(meant))
+}
+
+// Misspelled reports whether word is most likely one of names with a few wrong letters.
+func Misspelled(word string, names map[string]string) bool {
+	_, d := nearest(word, names)
+	return d < part
+}
+
+// nearest returns the value of the key in names that is most similar to word, and its distance.
+func nearest(word string, names map[string]string) (meant string, best int) {
+	best = none
 	typed := bare(word)
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		if d := distance(typed, bare(name)); d < best {
 			best, meant = d, names[name]
 		}
 	}
-	if meant == "" {
-		return ""
-	}
-	return fmt.Sprintf("; did you mean %s?", Plain(meant))
+	return meant, best
 }
+
+// part is the least distance of words of which one is a part of the other, and none that of words
+// that are not similar.
+const part, none = 100, 1000
 
 // Same returns names for [Meant] that stand for themselves.
 func Same(names []string) map[string]string {
@@ -37,10 +53,9 @@ func bare(word string) string {
 	return strings.NewReplacer("-", "", "_", "", " ", "").Replace(strings.ToLower(word))
 }
 
-// distance returns how many letters are missing, too many, wrong or swapped in word, a larger
-// number if one of the words is a part of the other, or 1000 if word is not similar to name.
+// distance returns how many letters are missing, too many, wrong or swapped in word, part and more
+// if one of the words is a part of the other, or none.
 func distance(word, name string) int {
-	const part, none = 100, 1000
 	a, b := []rune(word), []rune(name)
 	rows := make([][]int, len(a)+1)
 	for i := range rows {

@@ -19,4 +19,7 @@ func TestMeant(t *testing.T) {
 		}
 		require.Equal(t, want, Meant(word, names), word)
 	}
+	require.True(t, Misspelled("--keepdirs", names))
+	require.False(t, Misspelled("--run-all", names), "a part of it is one")
+	require.False(t, Misspelled("--nope", names))
 }
