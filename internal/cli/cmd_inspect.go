@@ -54,7 +54,7 @@ func (f inspectFlags) serve(ctx context.Context, set *settings) error {
 	for _, path := range traces {
 		info, err := os.Stat(path)
 		if err != nil {
-			return usage.Errorf("--trace: %v: acp-agent --trace FILE writes one",
+			return usage.Errorf("--trace: %v; acp-agent --trace FILE writes one",
 				namedfile.Explain(err))
 		}
 		if !info.Mode().IsRegular() && !info.IsDir() {

@@ -278,7 +278,7 @@ func (m mcpFlags) token() (string, error) {
 
 // readToken returns the token in the file of --token-file. source says what prints a token.
 func readToken(path, source string) (string, error) {
-	file, err := os.Open(path)
+	file, err := namedfile.Open(path)
 	if err != nil {
 		return "", usage.Errorf("--token-file: %v", namedfile.Explain(err))
 	}
@@ -286,9 +286,6 @@ func readToken(path, source string) (string, error) {
 	info, err := file.Stat()
 	if err != nil {
 		return "", err
-	}
-	if info.IsDir() {
-		return "", usage.Errorf("--token-file: %s is a folder", path)
 	}
 	if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
 		return "", usage.Errorf("--token-file: other users can access %s: chmod 600 makes it private",

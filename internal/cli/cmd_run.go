@@ -20,6 +20,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/explore"
 	"github.com/acp-agent/acp-agent/internal/cli/runner"
+	"github.com/acp-agent/acp-agent/internal/files/namedfile"
 	"github.com/acp-agent/acp-agent/internal/history/sessions"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/terminal"
@@ -132,6 +133,8 @@ func readPrompt(
 	switch {
 	case err != nil:
 		return p, fmt.Errorf("cannot read the prompt: %w", err)
+	case strings.LastIndexByte(p.Text, '/') > 0 && namedfile.IsDir(p.Text):
+		return p, usage.Errorf("%s is a folder, not a prompt: --dir %[1]s adds it", text.Printable(p.Text))
 	case len(p.Text)+len(p.Data) > max:
 		return p, usage.Errorf("the prompt is longer than %d bytes; --max-line changes the limit", max)
 	case strings.TrimSpace(p.Text) == "" && strings.TrimSpace(p.Data) == "":

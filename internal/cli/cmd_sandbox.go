@@ -83,7 +83,7 @@ func (f sandboxFlags) restrictions(
 	}
 	for _, paths := range [][]string{f.write, f.read} {
 		for i, path := range paths {
-			if strings.HasPrefix(path, "$") || strings.HasPrefix(path, "~/") {
+			if strings.HasPrefix(path, "$") {
 				continue
 			}
 			if paths[i], err = filepath.Abs(path); err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/internal/files/namedfile"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/serve"
@@ -29,7 +30,7 @@ type serveFlags struct {
 	listen      string
 	cert, key   string
 	behindProxy bool
-	grace       time.Duration
+	grace       age
 	metrics     string
 	audit       string
 	mustAudit   bool
@@ -48,7 +49,7 @@ type serveFlags struct {
 // newServe returns the command that serves editors over the network.
 func newServe(set *settings) *cobra.Command {
 	f := serveFlags{processes: proxy.PoolLimits{PerUser: 20, Total: 100}, memory: 512 << 20,
-		limits: serve.DefaultLimits(), stored: 10 << 30}
+		limits: serve.DefaultLimits(), stored: 10 << 30, grace: age(25 * time.Second)}
 	cmd := &cobra.Command{
 		Use:   "serve [--listen ADDR] [flags] [-- COMMAND ARGS...]",
 		Short: "Serve editors over the network",
@@ -73,7 +74,7 @@ func (f *serveFlags) define(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.key, "tls-key", "", "the certificate's key in `FILE`")
 	cmd.Flags().BoolVar(&f.behindProxy, "behind-proxy", false,
 		"accept connections without TLS from other machines")
-	cmd.Flags().DurationVar(&f.grace, "grace", 25*time.Second,
+	cmd.Flags().Var(&f.grace, "grace",
 		"how long to wait for running turns at the end, as a `DURATION` such as 1m")
 	cmd.Flags().StringVar(&f.metrics, "metrics", "",
 		"serve metrics for Prometheus on `ADDR`, at the path /metrics, to everybody who can connect")
@@ -117,8 +118,6 @@ func (f *serveFlags) check() error {
 		return usage.Errorf("--tls-cert and --tls-key need each other")
 	case f.mustAudit && f.audit == "":
 		return usage.Errorf("--audit-required needs --audit FILE")
-	case f.grace < 0:
-		return usage.Errorf("--grace: must not be negative (got %v)", f.grace)
 	}
 	return nil
 }
@@ -181,7 +180,7 @@ func (f serveFlags) serve(ctx context.Context, set *settings, args []string) err
 func (f serveFlags) options() (o serve.Options, err error) {
 	o = serve.Options{
 		Limits: f.limits, StoredBytes: f.stored, DeleteAfter: time.Duration(f.deleteAfter),
-		Memory: f.memory, Page: f.page, BehindProxy: f.behindProxy, Grace: f.grace,
+		Memory: f.memory, Page: f.page, BehindProxy: f.behindProxy, Grace: time.Duration(f.grace),
 		HurryUp: endSignals(), Version: ownVersion().Number,
 	}
 	if o.Origins, err = serve.ParseOrigins(f.origins); err != nil {
@@ -306,7 +305,8 @@ func (f serveFlags) open(ctx context.Context, log *slog.Logger) (net.Listener, e
 	}
 	withTLS, err := serve.WithCertificate(listener, f.cert, f.key, log)
 	if err != nil {
-		return nil, errors.Join(usage.Errorf("--tls-cert: %v", err), listener.Close())
+		return nil, errors.Join(usage.Errorf("--tls-cert: %v", namedfile.Explain(err)),
+			listener.Close())
 	}
 	return withTLS, nil
 }

@@ -277,7 +277,7 @@ func (a *age) Set(text string) error {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 {
-		return fmt.Errorf("must be a number of days such as 30d, or hours such as 12h")
+		return fmt.Errorf("must be a number of days such as 30d, or hours such as 12h, minutes or seconds")
 	}
 	*a = age(d)
 	return nil

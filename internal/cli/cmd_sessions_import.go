@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -21,7 +20,7 @@ func newSessionsImport(set *settings) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in, name := set.input(cmd.Context(), "a session"), "stdin"
 			if args[0] != "-" {
-				file, err := os.Open(args[0])
+				file, err := namedfile.Open(args[0])
 				if err != nil {
 					return fmt.Errorf("%w (acp-agent sessions export ID --format json makes such "+
 						"a file)", namedfile.Explain(err))

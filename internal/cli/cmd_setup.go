@@ -87,7 +87,7 @@ func (set *settings) given(without ...string) (flags []string, err error) {
 		value := f.Value.String()
 		if slices.Contains([]string{"state-dir", "log-file", "trace", "permissions"}, f.Name) {
 			var failed error
-			value, failed = config.ResolvePath(filepath.Join(".", "flags"), value)
+			value, failed = filepath.Abs(value)
 			err = errors.Join(err, failed)
 		}
 		flags = append(flags, "--"+f.Name+"="+value)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/config"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/text/usage"
@@ -39,8 +40,7 @@ func newRoot(s streams) *cobra.Command {
 			return serveEditor(cmd.Context(), set, args)
 		},
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			set.mark(cmd)
-			set.invalid = set.load()
+			set.invalid = cmp.Or(set.mark(cmd), set.load())
 			switch {
 			case completing(cmd):
 				completeValues(cmd.Root(), set)
@@ -94,9 +94,13 @@ func downstreamArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 || cmd.ArgsLenAtDash() == 0 {
 		return nil
 	}
+	meant := suggest(cmd.Root(), args[0])
+	if _, known := profiles.Find(profiles.Known(), args[0]); known {
+		meant = fmt.Sprintf("; did you mean --agent %s?", args[0])
+	}
 	return usage.Errorf(
 		"unknown command %q%s (to run an agent behind acp-agent, put it after --: acp-agent -- %s)",
-		args[0], suggest(cmd.Root(), args[0]), text.Line(strings.Join(args, " "), 200))
+		args[0], meant, text.Line(strings.Join(args, " "), 200))
 }
 
 // separateAgentArgs inserts "--" into args before the first argument for the agent of --agent NAME:

@@ -19,6 +19,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/internal/config"
+	"github.com/acp-agent/acp-agent/internal/files/namedfile"
 	"github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/internal/text/usage"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -88,13 +89,19 @@ func (set *settings) tolerate(cmd *cobra.Command) {
 	})
 }
 
-// mark marks the settings whose flags the command line of cmd has, of which some are copies.
-func (set *settings) mark(cmd *cobra.Command) {
+// mark marks the settings whose flags the command line of cmd has, of which some are copies. It
+// expands "~" in paths.
+func (set *settings) mark(cmd *cobra.Command) (failed error) {
 	cmd.Flags().Visit(func(given *pflag.Flag) {
 		if f := set.flags.Lookup(given.Name); f != nil && f.Value == given.Value {
 			f.Changed = true
 		}
+		if given.Value.Type() == "string" {
+			path, err := namedfile.ExpandHome(given.Value.String())
+			failed = errors.Join(failed, err, given.Value.Set(path))
+		}
 	})
+	return failed
 }
 
 // load reads the configuration file, and sets what was not given on the command line from the
@@ -272,8 +279,8 @@ func (set *settings) dir() string {
 
 // stateDirectory returns the absolute path of the state directory, or why there is none.
 func (set *settings) stateDirectory() (string, error) {
-	if set.stateDir != "" { // no shell has expanded ~ in the configuration of an editor
-		return config.ResolvePath(filepath.Join(".", "flags"), set.stateDir)
+	if set.stateDir != "" {
+		return filepath.Abs(set.stateDir)
 	}
 	dir, err := defaultStateDir()
 	if err != nil {
@@ -370,6 +377,7 @@ func (v *listValue) String() string { return strings.Join(*v, " ") }
 func (*listValue) Type() string { return "list" }
 
 func (v *listValue) Set(text string) error {
+	text, err := namedfile.ExpandHome(text)
 	*v = append(*v, text)
-	return nil
+	return err
 }

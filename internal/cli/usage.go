@@ -46,7 +46,8 @@ func takes(least, most int, what, hint string) cobra.PositionalArgs {
 		case len(args) < least || slices.Contains(args, ""):
 			return usage.Errorf("%s needs %s%s", words(cmd), what, hint)
 		case len(args) > most:
-			return usage.Errorf("%s takes only %s (got %q as well)", words(cmd), what, args[most])
+			return usage.Errorf("%s takes only %s (got %q as well); usage: %s", words(cmd), what,
+				args[most], cmd.UseLine())
 		}
 		return nil
 	}
@@ -90,19 +91,7 @@ func suggest(cmd *cobra.Command, word string) string {
 			names[sub.Name()] = sub.Name()
 		}
 	}
-	for meant, guesses := range map[string][]string{
-		"add": {"create", "new"}, "delete": {"remove", "rm"}, "remove": {"delete", "rm"},
-		"revoke": {"remove", "delete", "rm"}, "list": {"ls", "show"}, "check": {"test", "explain"},
-		"setup": {"init", "install", "config"}, "doctor": {"check", "status", "verify"},
-		"permissions": {"allow", "rules"}, "discover": {"roots", "folders", "dirs"},
-		"run": {"chat", "ask", "prompt"}, "sessions": {"history"}, "agents": {"list"},
-	} {
-		for _, guess := range guesses {
-			if names[meant] != "" && names[guess] == "" {
-				names[guess] = meant
-			}
-		}
-	}
+	addOtherWords(names)
 	const few = 5
 	if n := len(cmd.Commands()); cmd.HasParent() && n > 0 && n <= few {
 		there := "; there is only "
@@ -115,11 +104,40 @@ func suggest(cmd *cobra.Command, word string) string {
 	return cmp.Or(text.Meant(word, names), fmt.Sprintf("; see %s --help", cmd.CommandPath()))
 }
 
+// otherWords are what people type for commands and flags.
+var otherWords = map[string][]string{
+	"add": {"create", "new"}, "delete": {"remove", "rm"}, "remove": {"delete", "rm"},
+	"revoke": {"remove", "delete", "rm"}, "list": {"ls", "show"}, "check": {"test", "explain"},
+	"setup": {"init", "install", "config"}, "doctor": {"check", "status", "verify"},
+	"permissions": {"allow", "rules"}, "discover": {"roots", "folders", "dirs"},
+	"run": {"chat", "ask", "prompt"}, "sessions": {"history"}, "agents": {"list"},
+	"dir": {"folder", "root", "directory"}, "log-level": {"verbose", "debug"},
+	"yes": {"force", "yolo"},
+}
+
+// addOtherWords adds the other words for names, which are for [text.Meant].
+func addOtherWords(names map[string]string) {
+	for name, others := range otherWords {
+		for _, other := range others {
+			if names[name] != "" && names[other] == "" {
+				names[other] = names[name]
+			}
+		}
+	}
+}
+
 // explainFlagError is [cobra.Command.FlagErrorFunc].
 func explainFlagError(cmd *cobra.Command, err error) error {
 	meant := ""
+	if wrong, ok := errors.AsType[*pflag.InvalidValueError](err); ok &&
+		wrong.GetFlag().Value.Type() == "bool" {
+		err = fmt.Errorf("--%s needs no value, and may be given true or false (got %q)",
+			wrong.GetFlag().Name, wrong.GetValue())
+	}
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
-		meant = text.Meant(unknown.GetSpecifiedName(), flagNames(cmd))
+		names := flagNames(cmd)
+		addOtherWords(names)
+		meant = text.Meant(unknown.GetSpecifiedName(), names)
 		if meant != "" && cmd.Flags().Changed("agent") {
 			meant += " What is for the agent belongs after --"
 		}

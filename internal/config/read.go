@@ -194,11 +194,15 @@ func decodeDirectory(in *jsontext.Decoder, d *Directory) error {
 func parsed[T any](parse func(string) (T, error)) *json.Unmarshalers {
 	return json.UnmarshalFunc(func(raw []byte, value *T) error {
 		var text string
-		if err := json.Unmarshal(raw, &text); err != nil {
-			return errors.New("must be a string")
+		failed := json.Unmarshal(raw, &text)
+		if failed != nil {
+			text = string(raw) // for the error that says what is allowed
 		}
 		var err error
 		*value, err = parse(text)
+		if err == nil && failed != nil {
+			err = errors.New("must be a string")
+		}
 		return err
 	})
 }
@@ -280,7 +284,7 @@ func key(p jsontext.Pointer) string {
 func KeysOf(t reflect.Type) []string {
 	var keys []string
 	for _, field := range reflect.VisibleFields(t) {
-		if tag := field.Tag.Get("json"); tag != "" {
+		if tag := field.Tag.Get("json"); tag != "" && tag != "-" {
 			keys = append(keys, tag)
 		}
 	}
@@ -331,9 +335,9 @@ func ResolvePath(file, path string) (string, error) {
 	if path == "" || filepath.IsAbs(path) {
 		return path, nil
 	}
-	if rest, inHome := strings.CutPrefix(filepath.ToSlash(path)+"/", "~/"); inHome {
-		home, err := os.UserHomeDir()
-		return filepath.Join(home, rest), err
+	expanded, err := namedfile.ExpandHome(path)
+	if err != nil || expanded != path {
+		return expanded, err
 	}
 	return filepath.Abs(filepath.Join(filepath.Dir(file), path))
 }

@@ -125,6 +125,10 @@ func EnvironmentWithout(names []string) []string {
 }
 
 func (c Command) notFoundHint() string {
+	program, _, several := strings.Cut(c.Path, " ")
+	if _, err := exec.LookPath(program); several && err == nil {
+		return "give its arguments as words of their own, without quotes around all"
+	}
 	if strings.ContainsRune(c.Path, filepath.Separator) {
 		return "check that the path exists and is executable"
 	}

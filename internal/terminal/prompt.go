@@ -8,6 +8,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/acp-agent/acp-agent/internal/files/namedfile"
 )
 
 // Chat lets the user type prompts, and sends each, until they end it. A pasted text may have
@@ -165,14 +167,12 @@ func CompleteFolder(dir, typed string) string {
 	if i := strings.LastIndexByte(typed, '/'); i >= 0 {
 		parent, begin = typed[:i+1], typed[i+1:]
 	}
-	at := parent
-	if home, err := os.UserHomeDir(); err == nil && strings.HasPrefix(parent, "~/") {
-		at = home + parent[1:]
-	} else if !strings.HasPrefix(parent, "/") {
-		at = dir + "/" + parent
+	at, err := namedfile.ExpandHome(parent)
+	if !strings.HasPrefix(at, "/") {
+		at = dir + "/" + at
 	}
-	entries, err := os.ReadDir(at)
-	if err != nil {
+	entries, failed := os.ReadDir(at)
+	if err != nil || failed != nil {
 		return typed
 	}
 	common, matches := "", 0

@@ -105,7 +105,7 @@ func unwrapURL(err error) error {
 func ReadFile(path string) ([]byte, error) {
 	raw, err := namedfile.ReadBounded(path, MaxSize)
 	if err != nil {
-		return nil, fmt.Errorf("%w: give the registry.json that you downloaded, or its URL",
+		return nil, fmt.Errorf("%w; give the registry.json that you downloaded, or its URL",
 			namedfile.Explain(err))
 	}
 	return raw, nil

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	sdk "github.com/coder/acp-go-sdk"
+
+	"github.com/acp-agent/acp-agent/internal/files/namedfile"
 )
 
 // mention matches @PATH or @"PATH" at the beginning of a word. It has the submatches: what is before
@@ -67,10 +69,9 @@ func find(name string, dirs []string) string {
 	if name == "" {
 		return ""
 	}
-	if rest, ok := strings.CutPrefix(name, "~/"); ok {
-		if home, err := os.UserHomeDir(); err == nil {
-			name = filepath.Join(home, rest)
-		}
+	name, err := namedfile.ExpandHome(name)
+	if err != nil {
+		return ""
 	}
 	if filepath.IsAbs(name) {
 		dirs = []string{""}

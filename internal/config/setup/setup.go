@@ -414,10 +414,8 @@ func (o *run) askFolders(ctx context.Context) error {
 			o.Cwd, o.Dirs = given.cwd, given.dirs
 			return nil
 		}
-		if line == "~" || strings.HasPrefix(line, "~/") {
-			if line, err = config.ResolvePath("", line); err != nil {
-				return err
-			}
+		if line, err = namedfile.ExpandHome(line); err != nil {
+			return err
 		}
 		next := given
 		if next.cwd == "" {
@@ -560,7 +558,7 @@ func (o *run) write(ctx context.Context) error {
 	case errors.Is(err, privatefile.ErrChanged):
 		return fmt.Errorf("%s has changed in the meantime; nothing was written: run setup again", o.path)
 	case err != nil:
-		return fmt.Errorf("cannot write the configuration: %w", err)
+		return fmt.Errorf("cannot write the configuration: %w; --config FILE writes another file", err)
 	}
 	o.tell("Wrote %s.", text.Printable(o.path))
 	return nil

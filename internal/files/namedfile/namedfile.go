@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -28,6 +29,26 @@ func Read(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
+// Open opens a file, or a pipe that the shell made, for reading.
+func Open(path string) (*os.File, error) {
+	file, err := os.Open(path)
+	if err != nil || !IsDir(path) {
+		return file, err
+	}
+	return nil, errors.Join(&fs.PathError{Op: "open", Path: path, Err: syscall.EISDIR}, file.Close())
+}
+
+// ExpandHome returns path with the home directory in place of a leading "~", which a shell does not
+// expand behind "=" or in quotes, and an editor never.
+func ExpandHome(path string) (string, error) {
+	rest, inHome := strings.CutPrefix(filepath.ToSlash(path)+"/", "~/")
+	if !inHome {
+		return path, nil
+	}
+	home, err := os.UserHomeDir()
+	return filepath.Join(home, rest), err
+}
+
 // ReadBounded is like Read for a file of at most max bytes.
 func ReadBounded(path string, max int64) ([]byte, error) {
 	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Size() > max {
@@ -40,8 +61,8 @@ func ReadBounded(path string, max int64) ([]byte, error) {
 func ExplainNew(err error) error {
 	failed, ok := errors.AsType[*fs.PathError](err)
 	if ok && errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("there is no folder %s for the file %s", filepath.Dir(failed.Path),
-			filepath.Base(failed.Path))
+		return fmt.Errorf("there is no folder %s for the file %s: create it, or give another file",
+			filepath.Dir(failed.Path), filepath.Base(failed.Path))
 	}
 	return Explain(err)
 }
@@ -53,7 +74,7 @@ func Explain(err error) error {
 	case !ok:
 		return err
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("there is no file %s", failed.Path)
+		return fmt.Errorf("there is no file %s: check its path", failed.Path)
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("you have no permission to open %s: give another file, or change its permissions",
 			failed.Path)

@@ -27,8 +27,8 @@ func TestRead(t *testing.T) {
 func TestExplain(t *testing.T) {
 	dir := t.TempDir()
 	for path, want := range map[string]string{
-		filepath.Join(dir, "none"):      "there is no file " + filepath.Join(dir, "none"),
-		filepath.Join(dir, "no", "one"): "there is no file " + filepath.Join(dir, "no", "one"),
+		filepath.Join(dir, "none"):      "there is no file " + filepath.Join(dir, "none") + ": check its path",
+		filepath.Join(dir, "no", "one"): "there is no file " + filepath.Join(dir, "no", "one") + ": check its path",
 		dir:                             dir + " is a folder: give a file",
 	} {
 		_, err := namedfile.Read(path)
@@ -37,7 +37,7 @@ func TestExplain(t *testing.T) {
 	require.EqualError(t, namedfile.Explain(&fs.PathError{Path: "a", Err: fs.ErrPermission}),
 		"you have no permission to open a: give another file, or change its permissions")
 	_, err := os.Create(filepath.Join(dir, "no", "one"))
-	require.EqualError(t, namedfile.ExplainNew(err), "there is no folder "+filepath.Join(dir, "no")+" for the file one")
+	require.EqualError(t, namedfile.ExplainNew(err), "there is no folder "+filepath.Join(dir, "no")+" for the file one: create it, or give another file")
 }
 
 func TestSame(t *testing.T) {

@@ -3,6 +3,7 @@ package usage
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -41,7 +42,7 @@ func permitted(why string) string {
 	if why == "permission denied" {
 		return "you have no permission: chmod u+rx gives it to the owner"
 	}
-	return why
+	return why + "; give another folder"
 }
 
 // missing explains that a folder of the configuration, in a setting, does not exist.
@@ -104,6 +105,8 @@ func AbsolutePaths(paths ...string) ([]string, error) {
 		switch {
 		case path == "":
 			return nil, Errorf("the path of a folder is empty: use . for the current one")
+		case strings.Contains(path, ",") && isMissing(path):
+			return nil, Errorf("there is no folder %q: give each folder with a flag of its own", path)
 		case filepath.IsAbs(path):
 			full[i] = path
 		case filepath.VolumeName(path) != "" || runtime.GOOS == "windows":
@@ -115,4 +118,9 @@ func AbsolutePaths(paths ...string) ([]string, error) {
 		}
 	}
 	return full, nil
+}
+
+func isMissing(path string) bool {
+	_, err := os.Stat(path)
+	return errors.Is(err, fs.ErrNotExist)
 }
