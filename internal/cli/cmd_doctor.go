@@ -32,7 +32,11 @@ func newDoctor(set *settings) *cobra.Command {
 			e.Begins = func(subject string) { progress.Show("… checking %s", subject) }
 			findings := e.Run(cmd.Context())
 			progress.End()
-			err := set.print(map[string]any{"findings": findings}, func() (err error) {
+			err := cmd.Context().Err()
+			if err != nil {
+				return err // what it interrupted says nothing
+			}
+			err = set.print(map[string]any{"findings": findings}, func() (err error) {
 				for _, f := range findings {
 					err = cmp.Or(err, terminal.Item(set.out, f.Mark()+" ",
 						f.Subject+": "+text.Plain(f.Text)))

@@ -335,9 +335,6 @@ func (r runFlags) permissions(s streams, show *terminal.Printer) *runner.Permiss
 	return runner.Ask(s.in, s.out, s.err, show)
 }
 
-// statusInterrupted is the exit status of a program that the user has interrupted.
-const statusInterrupted = 130
-
 // args returns the arguments that give the agent process the same settings, except the address of
 // the store: other users of the machine can see arguments.
 func (set *settings) args(command []string) []string {

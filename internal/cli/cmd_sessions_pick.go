@@ -27,11 +27,7 @@ type pickedSessions struct {
 func pickSession(
 	ctx context.Context, screen *terminal.Screen, set *settings, store sessionstore.Store,
 ) error {
-	err := terminal.Pick(ctx, screen, pickedSessions{set, store})
-	if ctx.Err() != nil {
-		return &statusError{statusInterrupted}
-	}
-	return err
+	return terminal.Pick(ctx, screen, pickedSessions{set, store})
 }
 
 // List implements [terminal.Sessions].

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/signal"
 	"sync"
@@ -12,8 +13,14 @@ import (
 // called.
 type interrupts struct {
 	mu  sync.Mutex
-	end context.CancelFunc // what Ctrl-C ends
+	end context.CancelCauseFunc // what Ctrl-C ends
 }
+
+// errInterrupted is the cause of a context that Ctrl-C has ended.
+var errInterrupted = fmt.Errorf("interrupted: %w", context.Canceled)
+
+// statusInterrupted is the exit status of a program that the user has interrupted.
+const statusInterrupted = 130
 
 // endSignals returns the signals that end the program. SIGHUP is not one of them if the program was
 // started with nohup.
@@ -26,18 +33,18 @@ func endSignals() []os.Signal {
 }
 
 // listen calls end when the program gets a signal that ends it, unless that ends only a part.
-func listen(end context.CancelFunc) *interrupts {
+func listen(end context.CancelCauseFunc) *interrupts {
 	i := &interrupts{end: end}
 	received := make(chan os.Signal, 1)
 	signal.Notify(received, endSignals()...)
 	go func() { // until the program ends
 		for s := range received {
 			if s != os.Interrupt {
-				end()
+				end(nil)
 				continue
 			}
 			i.mu.Lock()
-			i.end()
+			i.end(errInterrupted)
 			i.mu.Unlock()
 		}
 	}()
@@ -46,9 +53,9 @@ func listen(end context.CancelFunc) *interrupts {
 
 // only returns a context that Ctrl-C ends, in place of the program, until done is called.
 func (i *interrupts) only(ctx context.Context) (part context.Context, done func()) {
-	part, cancel := context.WithCancel(ctx)
+	part, cancel := context.WithCancelCause(ctx)
 	if i == nil {
-		return part, cancel
+		return part, func() { cancel(nil) }
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -58,6 +65,6 @@ func (i *interrupts) only(ctx context.Context) (part context.Context, done func(
 		i.mu.Lock()
 		defer i.mu.Unlock()
 		i.end = before
-		cancel()
+		cancel(nil)
 	}
 }

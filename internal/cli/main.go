@@ -21,8 +21,8 @@ import (
 
 // Main runs the command line of this process and returns its exit status.
 func Main() int {
-	ctx, stop := context.WithCancel(context.Background())
-	defer stop()
+	ctx, stop := context.WithCancelCause(context.Background())
+	defer stop(nil)
 	s := standardStreams()
 	s.interrupts = listen(stop)
 	return run(ctx, os.Args[1:], s)
@@ -42,17 +42,19 @@ func run(ctx context.Context, args []string, s streams) int {
 		s.note("%s", doubt)
 	}
 	cmd, err := root.ExecuteContextC(ctx)
+	if ended, ok := errors.AsType[*statusError](err); ok {
+		return ended.status
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(context.Cause(ctx), errInterrupted) {
+		if err != nil {
+			s.note("interrupted")
+		}
+		return statusInterrupted
+	}
 	if err == nil || outputClosed(err) {
 		return 0
 	}
 	_, served := errors.AsType[*servingError](err)
-	if ended, ok := errors.AsType[*statusError](err); ok {
-		return ended.status
-	}
-	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		s.note("interrupted")
-		return statusInterrupted
-	}
 	s.note("%s", text.Plain(err.Error()))
 	if (cmd == root || cmd.Name() == "acp" || cmd.Name() == "connect") && !served && !s.interactive() {
 		answerInitialize(ctx, s, err)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -24,11 +25,18 @@ func TestStateDirectoryInHome(t *testing.T) {
 	for written, want := range map[string]string{
 		"~/x": filepath.Join(home, "x"), "~": home, "x": filepath.Join(wd, "x"), home: home,
 	} {
-		set := newSettings(streams{})
-		require.NoError(t, set.flags.Set("state-dir", written))
-		dir, err := set.stateDirectory()
-		require.NoError(t, err)
-		require.Equal(t, want, dir)
+		typed, variable := newSettings(streams{}), newSettings(streams{})
+		cmd := &cobra.Command{}
+		cmd.Flags().AddFlagSet(typed.flags)
+		require.NoError(t, cmd.ParseFlags([]string{"--state-dir", written}))
+		require.NoError(t, typed.mark(cmd))
+		t.Setenv("ACP_AGENT_STATE_DIR", written)
+		require.NoError(t, variable.load())
+		for _, set := range []*settings{typed, variable} {
+			dir, err := set.stateDirectory()
+			require.NoError(t, err)
+			require.Equal(t, want, dir)
+		}
 	}
 }
 

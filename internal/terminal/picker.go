@@ -98,7 +98,7 @@ var errPicked = errors.New("nothing more to choose")
 const pickerHelp = "Enter continue  ^F fork  ^V view  ^E export  ^D delete  ^S search  Esc quit"
 
 // Pick shows sessions on a screen until the user has continued one or quits, and closes the screen.
-// It returns the context's error if that ends before.
+// It returns the context's error if that ends before, and [context.Canceled] after Ctrl-C.
 func Pick(ctx context.Context, c *Screen, sessions Sessions) (err error) {
 	p := &picker{screen: c, keys: keyboard{screen: c}, sessions: sessions}
 	if err := c.enter(); err != nil {
@@ -242,7 +242,7 @@ func (p *picker) press(ctx context.Context, key string, height int) error {
 	}
 	switch key {
 	case keyInterrupt:
-		return errPicked
+		return context.Canceled
 	case keyEscape:
 		switch {
 		case p.filter != "":

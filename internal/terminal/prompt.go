@@ -20,7 +20,7 @@ func (c *Screen) Chat(ctx context.Context, send func(context.Context, string) er
 		e := lineEditor{screen: c, keys: &keyboard{screen: c},
 			label: "\nYour prompt (empty to end): "}
 		prompt, err := e.read(ctx)
-		if errors.Is(err, io.EOF) || errors.Is(err, errInterrupted) {
+		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil || strings.TrimSpace(prompt) == "" {
@@ -62,14 +62,8 @@ func (a *Asker) Ask(
 	}
 	e := lineEditor{screen: a.screen, keys: a.keys, label: question + " ", complete: complete}
 	line, err := e.read(ctx)
-	if errors.Is(err, errInterrupted) {
-		err = context.Canceled
-	}
 	return strings.TrimSpace(line), err
 }
-
-// errInterrupted is the error for a line in which Ctrl-C was typed.
-var errInterrupted = errors.New("interrupted")
 
 // lineEditor shows a line behind a label while it is typed.
 type lineEditor struct {
@@ -81,7 +75,8 @@ type lineEditor struct {
 	shown    []string // the lines on the terminal
 }
 
-// read returns what the user types. With Alt and Enter, or pasted, it may have several lines.
+// read returns what the user types. With Alt and Enter, or pasted, it may have several lines. After
+// Ctrl-C the error is [context.Canceled].
 func (e *lineEditor) read(ctx context.Context) (line string, err error) {
 	if err := e.begin(); err != nil {
 		return "", err
@@ -101,7 +96,7 @@ func (e *lineEditor) read(ctx context.Context) (line string, err error) {
 		case keyEnter, "\n":
 			return e.typed, e.draw()
 		case keyInterrupt:
-			return "", errInterrupted
+			return "", context.Canceled
 		case keyEndOfInput:
 			if e.typed == "" {
 				return "", io.EOF

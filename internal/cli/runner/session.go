@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"os/signal"
 	"slices"
 	"strings"
 	"time"
@@ -57,13 +59,21 @@ func (s Session) Turn(
 		return client.TurnEnd{}, err
 	}
 	opened(text.Plain(session.ID))
-	// After an interruption the agent gets some time to end the turn.
+	// After an interruption the agent gets some time to end the turn, unless there is another one.
 	const grace = 5 * time.Second
 	lasting, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	defer context.AfterFunc(ctx, func() {
+		again := make(chan os.Signal, 1)
+		signal.Notify(again, os.Interrupt)
+		defer signal.Stop(again)
 		_ = c.Cancel(lasting, session.ID)
-		time.AfterFunc(grace, end)
+		select {
+		case <-again:
+		case <-time.After(grace):
+		case <-lasting.Done():
+		}
+		end()
 	})()
 	dirs := []string{"."} // relative paths start in the folders first
 	for i, dir := range roots.All() {

@@ -68,7 +68,7 @@ func Models(ctx context.Context, c config.Config, names []string) ([]Model, erro
 			reports[i].Ask(ctx, client)
 		}
 	}
-	return reports, nil
+	return reports, ctx.Err()
 }
 
 // Ask asks the server for its models, and for the context size of this one.
