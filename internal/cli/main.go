@@ -45,18 +45,20 @@ func run(ctx context.Context, args []string, s streams) int {
 	if ended, ok := errors.AsType[*statusError](err); ok {
 		return ended.status
 	}
-	if errors.Is(err, context.Canceled) || errors.Is(context.Cause(ctx), errInterrupted) {
-		if err != nil {
-			s.note("interrupted")
-		}
+	forEditor := cmd == root || cmd.Name() == "acp" || cmd.Name() == "connect"
+	interrupted := errors.Is(context.Cause(ctx), errInterrupted)
+	switch {
+	case err == nil && interrupted && !forEditor:
 		return statusInterrupted
-	}
-	if err == nil || outputClosed(err) {
+	case err == nil, outputClosed(err):
 		return 0
+	case interrupted, errors.Is(err, context.Canceled):
+		s.note("interrupted")
+		return statusInterrupted
 	}
 	_, served := errors.AsType[*servingError](err)
 	s.note("%s", text.Plain(err.Error()))
-	if (cmd == root || cmd.Name() == "acp" || cmd.Name() == "connect") && !served && !s.interactive() {
+	if forEditor && !served && !s.interactive() {
 		answerInitialize(ctx, s, err)
 	}
 	if _, ok := errors.AsType[*usage.Error](err); ok {
