@@ -45,12 +45,11 @@ func newAgents(set *settings) *cobra.Command {
 }
 
 func printAgents(s streams, reports []inventory.Agent) error {
-	table := terminal.NewTable(s.out, "NAME", "AGENT", "FOUND", "FOLDERS", "SANDBOX",
-		"TESTED WITH", "COMMAND", "FROM")
+	table := terminal.NewTable(s.out, "NAME", "AGENT", "FOUND", "COMMAND", "SANDBOX",
+		"TESTED WITH", "FOLDERS", "FROM")
 	for _, r := range reports {
-		table.Row(r.Name, r.Title, cmp.Or(r.Found, "-"), r.Folders(),
-			r.Sandbox, cmp.Or(r.Checked, "-"),
-			strings.Join(r.Command, " "), r.Source)
+		table.Row(r.Name, r.Title, cmp.Or(r.Found, "-"), strings.Join(r.Command, " "),
+			r.Sandbox, cmp.Or(r.Checked, "-"), r.Folders(), r.Source)
 	}
 	if err := table.Print(); err != nil {
 		return err

@@ -114,7 +114,7 @@ func (o *run) policies(p profiles.Profile, sandboxed bool) (all []policy) {
 	if asks {
 		all = append(all, policy{option{"acp-agent", "(recommended) what you allow it: when you " +
 			"answer a question with \"Always\", acp-agent remembers exactly what you saw, until " +
-			"acp-agent permissions revoke"}, true, now})
+			"you call acp-agent permissions revoke"}, true, now})
 	} else {
 		may := "everything that you can, as without acp-agent"
 		if o.Rules || o.config.Permissions != nil {
