@@ -13,7 +13,6 @@ import (
 	"github.com/acp-agent/acp-agent/internal/cli/registry"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/text/secret"
-	"github.com/acp-agent/acp-agent/internal/text/usage"
 )
 
 // officialRegistry is the address of the ACP registry.
@@ -86,9 +85,6 @@ func updateRegistry(
 // fetchRegistry returns the registry.json in a file or at a URL, and the source to show for it.
 func fetchRegistry(ctx context.Context, source string) (raw []byte, shown string, err error) {
 	if strings.Index(source, "://") > 1 { // and not C://
-		if err := registry.CheckAddress(source); err != nil {
-			return nil, "", usage.Errorf("%v", err)
-		}
 		raw, err = registry.Download(ctx, source)
 		return raw, secret.HideURL(source), err
 	}

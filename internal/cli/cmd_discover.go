@@ -231,40 +231,34 @@ func printArtifact(b *strings.Builder, indent string, a discovery.Artifact) {
 		filepath.ToSlash(rel) != a.Name {
 		place = " (" + text.Printable(rel) + ")"
 	}
-	switch a.State {
-	case discovery.Unused:
-		if description != "" {
-			description = " (" + description + ")"
-		}
-		fmt.Fprintf(b, "%s%s %s%s: %s\n", indent, mark(a), text.Printable(a.Name), description,
-			text.Printable(a.Reason))
-	case discovery.Active:
-		if description != "" {
-			description = ": " + description
-		}
-		fmt.Fprintf(b, "%s%s %s%s\n", indent, mark(a), text.Printable(a.Name), description)
-	default:
+	said := ""
+	switch {
+	case a.State == discovery.Unused && description != "":
+		said = fmt.Sprintf(" (%s): %s", description, text.Printable(a.Reason))
+	case a.State == discovery.Unused:
+		said = ": " + text.Printable(a.Reason)
+	case a.State != discovery.Active:
 		state := strings.ReplaceAll(string(a.State), "_", " ")
-		fmt.Fprintf(b, "%s%s %s%s: %s, %s\n", indent, mark(a), text.Printable(a.Name), place, state,
-			text.Printable(a.Reason))
+		said = fmt.Sprintf("%s: %s, %s", place, state, text.Printable(a.Reason))
+	case description != "":
+		said = ": " + description
 	}
-	if a.Server != nil && !a.Server.Env.IsZero() {
-		fmt.Fprintf(b, "%s      with the variables %s\n", indent,
-			text.Printable(a.Server.Env.String()))
+	fmt.Fprintf(b, "%s%s %s%s\n", indent, mark(a), text.Printable(a.Name), said)
+	more := func(what, value string) {
+		if value != "" {
+			fmt.Fprintf(b, "%s      %s%s\n", indent, what, text.Printable(value))
+		}
 	}
-	if a.Server != nil && a.Server.EnvFile != "" {
-		fmt.Fprintf(b, "%s      with the variables in the file %s\n", indent,
-			text.Printable(a.Server.EnvFile))
-	}
-	if a.Server != nil && !a.Server.Headers.IsZero() {
-		fmt.Fprintf(b, "%s      with the headers %s\n", indent,
-			text.Printable(a.Server.Headers.String()))
+	if a.Server != nil {
+		more("with the variables ", a.Server.Env.String())
+		more("with the variables in the file ", a.Server.EnvFile)
+		more("with the headers ", a.Server.Headers.String())
 	}
 	for _, in := range a.Imports {
-		fmt.Fprintf(b, "%s      with %s\n", indent, text.Printable(in.Ref.Path()))
+		more("with ", in.Ref.Path())
 	}
 	for _, d := range a.Diagnostics {
-		fmt.Fprintf(b, "%s      %s\n", indent, text.Printable(d.String()))
+		more("", d.String())
 	}
 }
 

@@ -26,7 +26,7 @@ For other servers and for keys see acp-agent models --help.
 
 // newModels returns the command that lists the configured models.
 func newModels(set *settings) *cobra.Command {
-	cmd := &cobra.Command{
+	return set.accept(&cobra.Command{
 		Use:   "models [NAME]",
 		Short: "List the configured models, and what their servers offer",
 		Args:  takes(0, 1, "one NAME", ""),
@@ -48,7 +48,5 @@ func newModels(set *settings) *cobra.Command {
 			}
 			return cmp.Or(err, inventory.Unusable(reports))
 		},
-	}
-	set.accept(cmd, "json")
-	return cmd
+	}, "json")
 }

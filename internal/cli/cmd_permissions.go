@@ -173,7 +173,7 @@ func (set *settings) printPermissions(found []consent.Consent, configured bool) 
 
 // newPermissionsFollow returns the command that accepts links.
 func newPermissionsFollow(set *settings) *cobra.Command {
-	cmd := &cobra.Command{
+	return set.accept(&cobra.Command{
 		Use:   "follow PATH",
 		Short: "Let programs in the sandbox write where a link leads",
 		Args:  takes(1, 1, "one PATH", ""),
@@ -188,9 +188,7 @@ func newPermissionsFollow(set *settings) *cobra.Command {
 			}
 			return namedfile.Explain(err)
 		},
-	}
-	set.accept(cmd, "state-dir")
-	return cmd
+	}, "state-dir")
 }
 
 func newPermissionsRevoke(set *settings) *cobra.Command {

@@ -338,21 +338,9 @@ func (r runFlags) permissions(s streams, show *terminal.Printer) *runner.Permiss
 // args returns the arguments that give the agent process the same settings, except the address of
 // the store: other users of the machine can see arguments.
 func (set *settings) args(command []string) []string {
-	var args []string
-	if set.configPath != "" {
-		args = append(args, "--config", set.configPath)
-	}
-	set.flags.VisitAll(func(f *pflag.Flag) {
-		values := []string{f.Value.String()}
-		if list, ok := f.Value.(*listValue); ok {
-			values = *list
-		}
-		for _, value := range values {
-			if (f.Changed || value != f.DefValue) && f.Name != "store" {
-				args = append(args, "--"+f.Name+"="+value)
-			}
-		}
-	})
+	args := append(set.configFlag(), set.again(func(f *pflag.Flag) bool {
+		return f.Name != "store" && (f.Changed || f.Value.String() != f.DefValue)
+	})...)
 	if len(command) > 0 {
 		args = append(append(args, "--"), command...)
 	}

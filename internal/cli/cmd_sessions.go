@@ -284,7 +284,7 @@ func (a *age) Set(text string) error {
 }
 
 func newSessionsRepair(set *settings) *cobra.Command {
-	cmd := &cobra.Command{
+	return set.accept(&cobra.Command{
 		Use:   "repair",
 		Short: "Repair a damaged session store",
 		Args:  noArgs,
@@ -305,9 +305,7 @@ func newSessionsRepair(set *settings) *cobra.Command {
 			}
 			return set.print(r, func() error { return r.show(set.out) })
 		},
-	}
-	set.accept(cmd, "state-dir", "store", "json")
-	return cmd
+	}, "state-dir", "store", "json")
 }
 
 // repairReport is the result of a repair.

@@ -16,7 +16,7 @@ import (
 )
 
 func newSessionsCost(set *settings) *cobra.Command {
-	cmd := &cobra.Command{
+	return set.accept(&cobra.Command{
 		Use:   "cost",
 		Short: "Show what sessions have cost, as reported by their agents",
 		Args:  noArgs,
@@ -29,9 +29,7 @@ func newSessionsCost(set *settings) *cobra.Command {
 				return set.print(costs, func() error { return printCosts(set.out, costs) })
 			})
 		},
-	}
-	set.accept(cmd, "state-dir", "store", "user", "json")
-	return cmd
+	}, "state-dir", "store", "user", "json")
 }
 
 // printCosts prints a table with a line for each folder, the total, and what is missing.

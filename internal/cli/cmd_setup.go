@@ -77,22 +77,22 @@ func newSetup(set *settings) *cobra.Command {
 	return cmd
 }
 
-// given returns the flags that the command line has, without the named ones. Paths are absolute, as
+// given returns the flags that the command line has, without the named ones. Paths become absolute, as
 // an editor may start acp-agent anywhere.
-func (set *settings) given(without ...string) (flags []string, err error) {
-	set.flags.VisitAll(func(f *pflag.Flag) {
-		if !f.Changed || slices.Contains(without, f.Name) {
-			return
+func (set *settings) given(without ...string) ([]string, error) {
+	for _, path := range []*string{&set.stateDir, &set.logFile, &set.trace, &set.rules} {
+		if *path == "" {
+			continue
 		}
-		value := f.Value.String()
-		if slices.Contains([]string{"state-dir", "log-file", "trace", "permissions"}, f.Name) {
-			var failed error
-			value, failed = filepath.Abs(value)
-			err = errors.Join(err, failed)
+		absolute, err := filepath.Abs(*path)
+		if err != nil {
+			return nil, err
 		}
-		flags = append(flags, "--"+f.Name+"="+value)
-	})
-	return flags, err
+		*path = absolute
+	}
+	return set.again(func(f *pflag.Flag) bool {
+		return f.Changed && !slices.Contains(without, f.Name)
+	}), nil
 }
 
 // agentsWith returns the agents that are known with another configuration.

@@ -291,7 +291,7 @@ type tokenReport struct {
 }
 
 func newTokensList(set *settings) *cobra.Command {
-	cmd := &cobra.Command{
+	return set.accept(&cobra.Command{
 		Use:   "list [--json]",
 		Short: "List the users and their tokens",
 		Args:  noArgs,
@@ -300,9 +300,7 @@ func newTokensList(set *settings) *cobra.Command {
 			return errors.Join(set.print(all, func() error { return printTokens(set.streams, all) }),
 				damaged)
 		},
-	}
-	set.accept(cmd, "state-dir", "json")
-	return cmd
+	}, "state-dir", "json")
 }
 
 // reportTokens describes all tokens. A user without a token has one without an id.
@@ -366,7 +364,7 @@ func timeOrDash(t *time.Time) string {
 }
 
 func newTokensRevoke(set *settings) *cobra.Command {
-	cmd := &cobra.Command{
+	return set.accept(&cobra.Command{
 		Use:   "revoke NAME [TOKEN...]",
 		Short: "Remove a user, or single tokens, and end their connections",
 		Args:  takesUser(math.MaxInt - 1),
@@ -380,9 +378,7 @@ func newTokensRevoke(set *settings) *cobra.Command {
 			}
 			return explainUser(args[0], err)
 		},
-	}
-	set.accept(cmd, "state-dir")
-	return cmd
+	}, "state-dir")
 }
 
 // revokeTokens removes tokens of a user, all or none.

@@ -45,7 +45,7 @@ func printVersion(s streams) error {
 }
 
 func newVersion(set *settings) *cobra.Command {
-	cmd := &cobra.Command{
+	return set.accept(&cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
 		Args:  noArgs,
@@ -54,7 +54,5 @@ func newVersion(set *settings) *cobra.Command {
 			return set.print(versionReport{v.Number, runtime.GOOS + "/" + runtime.GOARCH,
 				runtime.Version(), v.Commit}, func() error { return printVersion(set.streams) })
 		},
-	}
-	set.accept(cmd, "json")
-	return cmd
+	}, "json")
 }

@@ -176,22 +176,10 @@ func findSession(
 	if !errors.As(err, new(*sessionstore.NotFoundError)) {
 		return one, err
 	}
-	var matches []sessionstore.Session
-	for session, err := range sessions.All(ctx, store, sessionstore.Query{}) {
-		switch {
-		case err != nil:
-			return session, err
-		case name == sessions.Last:
-			return session, nil
-		case strings.HasPrefix(string(session.ID), name):
-			matches = append(matches, session)
-		}
-	}
-	switch len(matches) {
-	case 0:
+	found, ok, failed := sessions.Named(sessions.All(ctx, store, sessionstore.Query{}),
+		func(s sessionstore.Session) string { return string(s.ID) }, name)
+	if !ok && failed == nil {
 		return one, err
-	case 1:
-		return matches[0], nil
 	}
-	return one, sessions.Ambiguous(name, len(matches))
+	return found, failed
 }

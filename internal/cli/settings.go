@@ -63,11 +63,12 @@ type settings struct {
 	permissions *acp.Permissions // of --permissions and --allow, nil for none
 }
 
-// accept adds the flags of these settings, or shared flags, to cmd.
-func (set *settings) accept(cmd *cobra.Command, flags ...string) {
+// accept adds the flags of these settings, or shared flags, to cmd, and returns it.
+func (set *settings) accept(cmd *cobra.Command, flags ...string) *cobra.Command {
 	for _, name := range flags {
 		cmd.Flags().AddFlag(cmp.Or(set.flags.Lookup(name), set.shared.Lookup(name)))
 	}
+	return cmd
 }
 
 // print prints v with --json, and calls people without.
@@ -173,15 +174,34 @@ func (set *settings) permissionsFor(cwd workspace.Dir) *acp.Permissions {
 
 // here returns --config and those of the named flags that the command line has: another command
 // needs them to see the same sessions.
-func (set *settings) here(names ...string) (flags []string) {
-	if set.configPath != "" {
-		flags = append(flags, "--config="+set.configPath)
+func (set *settings) here(names ...string) []string {
+	return append(set.configFlag(), set.again(func(f *pflag.Flag) bool {
+		return f.Changed && slices.Contains(names, f.Name)
+	})...)
+}
+
+// configFlag returns --config if the command line has it.
+func (set *settings) configFlag() []string {
+	if set.configPath == "" {
+		return nil
 	}
-	for _, name := range names {
-		if flag := set.flags.Lookup(name); flag.Changed {
-			flags = append(flags, "--"+name+"="+flag.Value.String())
+	return []string{"--config=" + set.configPath}
+}
+
+// again returns the flags that are wanted, with their values.
+func (set *settings) again(wanted func(*pflag.Flag) bool) (flags []string) {
+	set.flags.VisitAll(func(f *pflag.Flag) {
+		if !wanted(f) {
+			return
 		}
-	}
+		values := []string{f.Value.String()}
+		if list, ok := f.Value.(*listValue); ok {
+			values = *list
+		}
+		for _, value := range values {
+			flags = append(flags, "--"+f.Name+"="+value)
+		}
+	})
 	return flags
 }
 

@@ -150,27 +150,19 @@ func explainFlagError(cmd *cobra.Command, err error) error {
 func rejectUnknownArgs(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
-	for _, cmd := range root.Commands() {
-		switch cmd.Name() {
-		case "help":
-			cmd.Args = func(_ *cobra.Command, args []string) error {
-				at := root
-				for _, word := range args {
-					next, rest, err := at.Find([]string{word})
-					if err != nil || next == at || len(rest) > 0 {
-						return usage.Errorf("unknown help topic %q%s", strings.Join(args, " "),
-							suggest(at, word))
-					}
-					at = next
-				}
-				return nil
-			}
-		case "completion":
-			cmd.Short = "Print a script with which a shell completes command lines"
-			commandGroup(cmd)
-			for _, shell := range cmd.Commands() {
-				shell.Args = noArgs
-			}
+	help, _, _ := root.Find([]string{"help"}) // which is there, as is the next
+	help.Args = func(_ *cobra.Command, args []string) error {
+		at, rest, err := root.Find(args)
+		if err != nil || len(rest) > 0 {
+			return usage.Errorf("unknown help topic %q%s", strings.Join(args, " "),
+				suggest(at, append(rest, args...)[0]))
 		}
+		return nil
+	}
+	completion, _, _ := root.Find([]string{"completion"})
+	completion.Short = "Print a script with which a shell completes command lines"
+	commandGroup(completion)
+	for _, shell := range completion.Commands() {
+		shell.Args = noArgs
 	}
 }

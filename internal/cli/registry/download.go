@@ -15,18 +15,18 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text/secret"
 )
 
-// Download returns the registry.json at a URL that CheckAddress accepts. It uses only encrypted
-// connections, except to this machine.
+// Download returns the registry.json at a URL. It uses only encrypted connections, except to this
+// machine. Its errors hide secrets in the URL.
 func Download(ctx context.Context, address string) ([]byte, error) {
 	const wait = time.Minute
 	ctx, cancel := context.WithTimeoutCause(ctx, wait, fmt.Errorf("it took more than %v", wait))
 	defer cancel()
-	if err := CheckAddress(address); err != nil {
-		return nil, err
-	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err == nil {
+		err = checkDownload(request.URL)
+	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", secret.HideURL(address), unwrapURL(err))
 	}
 	client := http.Client{CheckRedirect: func(next *http.Request, before []*http.Request) error {
 		if len(before) > 5 {
@@ -54,18 +54,6 @@ func Download(ctx context.Context, address string) ([]byte, error) {
 		return nil, downloadError(ctx, address, err)
 	}
 	return raw, nil
-}
-
-// CheckAddress checks the URL of a registry. Its error hides secrets in the URL.
-func CheckAddress(address string) error {
-	u, err := url.Parse(address)
-	if err == nil {
-		err = checkDownload(u)
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", secret.HideURL(address), unwrapURL(err))
-	}
-	return nil
 }
 
 // checkDownload checks an address before a request is sent to it.

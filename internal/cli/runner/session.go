@@ -175,29 +175,22 @@ func (s Session) find(
 	ctx context.Context, c *client.Client, cwd workspace.Dir,
 ) (client.SessionInfo, error) {
 	var q client.Query
-	if s.Last {
-		q.Cwd = cwd
-	}
 	name := s.stored()
-	found, matches := client.SessionInfo{ID: name}, 0
-	for info, err := range c.Sessions(ctx, q) {
-		if err != nil || s.Last || name == sessions.Last || info.ID == name {
-			return info, err
-		}
-		if strings.HasPrefix(info.ID, name) {
-			found, matches = info, matches+1
-		}
+	if s.Last {
+		q.Cwd, name = cwd, sessions.Last
 	}
+	found, ok, err := sessions.Named(c.Sessions(ctx, q),
+		func(info client.SessionInfo) string { return info.ID }, name)
 	switch {
+	case ok, err != nil:
+		return found, err
 	case s.Last:
 		return found, fmt.Errorf("this agent has no session in %s to continue: acp-agent sessions "+
 			"lists those of all agents, and without --continue a new one is started", cwd)
 	case name == sessions.Last:
 		return found, errors.New("there is no session yet; without the flag a new one is started")
-	case matches > 1:
-		return found, sessions.Ambiguous(name, matches)
 	}
-	return found, nil
+	return client.SessionInfo{ID: name}, nil
 }
 
 // Explain returns an error of the agent in the form in which a command line reports it.

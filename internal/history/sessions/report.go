@@ -2,6 +2,8 @@ package sessions
 
 import (
 	"cmp"
+	"iter"
+	"strings"
 	"time"
 
 	"github.com/acp-agent/acp-agent/acp/proxy"
@@ -61,7 +63,21 @@ func ListedTitle(s sessionstore.Session) string {
 // Last names the session with the newest activity on a command line.
 const Last = "last"
 
-// Ambiguous returns the error for a name with which the ids of n sessions begin.
-func Ambiguous(name string, n int) error {
-	return usage.Errorf("%d session ids begin with %q: give more of the id", n, name)
+// Named returns the session of a list with this name: its id, the beginning of its id, or Last for
+// the first one. ok is false if there is none.
+func Named[T any](list iter.Seq2[T, error], id func(T) string, name string) (found T, ok bool, err error) {
+	matches := 0
+	for one, err := range list {
+		if err != nil || name == Last || id(one) == name {
+			return one, err == nil, err
+		}
+		if strings.HasPrefix(id(one), name) {
+			found = one
+			matches++
+		}
+	}
+	if matches > 1 {
+		err = usage.Errorf("%d session ids begin with %q: give more of the id", matches, name)
+	}
+	return found, matches == 1, err
 }
