@@ -20,45 +20,26 @@ const officialRegistry = "https://cdn.agentclientprotocol.com/registry/v1/latest
 
 // newAgentsUpdate returns the command that stores a copy of a registry.
 func newAgentsUpdate(set *settings) *cobra.Command {
-	preview := false
-	cmd := &cobra.Command{
-		Use:   "update [--preview] FILE|URL",
+	return set.accept(&cobra.Command{
+		Use:   "update FILE|URL",
 		Short: "Store a list of agents, such as that of the ACP registry",
 		Args: takes(1, 1, "the FILE or URL of a registry.json", ", and downloads nothing that you do "+
 			"not name. That of the ACP registry is "+officialRegistry),
 		ValidArgsFunction: cobra.FixedCompletions([]string{officialRegistry},
 			cobra.ShellCompDirectiveDefault),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			choose := registry.Parse
-			if preview {
-				choose = parsePreviews
-			}
-			return updateRegistry(cmd.Context(), set, args[0], choose)
+			return updateRegistry(cmd.Context(), set, args[0])
 		},
-	}
-	set.accept(cmd, "state-dir")
-	cmd.Flags().BoolVar(&preview, "preview", false,
-		"use the previews of agents that have one")
-	return cmd
+	}, "state-dir")
 }
 
-// parsePreviews is [registry.Parse] with the previews of agents.
-func parsePreviews(raw []byte) (r registry.Registry, leftOut []error, err error) {
-	r, leftOut, err = registry.Parse(raw)
-	r, alsoLeftOut := r.Previews()
-	return r, append(alsoLeftOut, leftOut...), err
-}
-
-// updateRegistry stores a copy of the registry in a file or at a URL, as parse reads it.
-func updateRegistry(
-	ctx context.Context, set *settings, source string,
-	parse func([]byte) (registry.Registry, []error, error),
-) error {
+// updateRegistry stores a copy of the registry in a file or at a URL.
+func updateRegistry(ctx context.Context, set *settings, source string) error {
 	raw, shown, err := fetchRegistry(ctx, source)
 	if err != nil {
 		return err
 	}
-	r, leftOut, err := parse(raw)
+	r, leftOut, err := registry.Parse(raw)
 	if err == nil && len(r.Agents) == 0 {
 		err = errors.New("it has no agents that can be used")
 	}

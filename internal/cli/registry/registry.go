@@ -1,7 +1,6 @@
 package registry
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,7 +8,6 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -40,8 +38,6 @@ type Agent struct {
 	Website      string       `json:"website,omitempty"`
 	Repository   string       `json:"repository,omitempty"`
 	Distribution Distribution `json:"distribution"`
-	// Preview is a later version, nil if there is none. It is checked by [Registry.Previews].
-	Preview jsontext.Value `json:"preview,omitempty"`
 }
 
 // A Distribution says where the programs of an agent come from.
@@ -97,29 +93,6 @@ func Parse(raw []byte) (r Registry, leftOut []error, err error) {
 		}
 	}
 	return r, leftOut, nil
-}
-
-// Previews returns r with the previews of its agents in place of their versions. An agent without a
-// preview stays as it is. So does one whose preview is invalid, for which there is an error.
-func (r Registry) Previews() (previews Registry, leftOut []error) {
-	r.Agents = slices.Clone(r.Agents)
-	for i, a := range r.Agents {
-		if a.Preview == nil {
-			continue
-		}
-		var preview struct {
-			Version      string       `json:"version"`
-			Distribution Distribution `json:"distribution"`
-		}
-		err := json.Unmarshal(a.Preview, &preview)
-		a.Version, a.Distribution = preview.Version, preview.Distribution
-		if err = cmp.Or(err, a.check()); err != nil {
-			leftOut = append(leftOut, fmt.Errorf("the preview of %s: %w", a.ID, err))
-			continue
-		}
-		r.Agents[i] = a
-	}
-	return r, leftOut
 }
 
 // patterns has the patterns that the strings of a registry must match, and the environment
@@ -260,12 +233,8 @@ func Read(path string) (Registry, error) {
 		"agents update replaces it", path, namedfile.Explain(err))
 }
 
-// Write replaces the copy of a registry at path, without previews.
+// Write replaces the copy of a registry at path.
 func (r Registry) Write(path string) error {
-	r.Agents = slices.Clone(r.Agents)
-	for i := range r.Agents {
-		r.Agents[i].Preview = nil
-	}
 	raw, err := json.Marshal(r, json.Deterministic(true), jsontext.WithIndent("  "))
 	if err != nil {
 		return err

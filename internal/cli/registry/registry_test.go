@@ -102,31 +102,6 @@ func TestParseVariables(t *testing.T) {
 	require.NotEmpty(t, set("auggie", "@augmentcode/auggie@0.15.0", "AUGMENT_DISABLE_AUTO_UPDATE"))
 }
 
-// A preview has to follow the same rules.
-func TestPreviews(t *testing.T) {
-	const npx = `, "distribution": {"npx": {"package": "one"}}`
-	for preview, problem := range map[string]string{
-		`{"version": "2.0.0-rc.1", "distribution": {"npx": {"package": "one@next"}}}`: "",
-		`{"version": "2.0.0-rc.1"}`: "no distribution",
-		`{"version": "2.0.0", "distribution": {"npx": {"package": "one", "cmd": "sh"}}}`: "starts other programs",
-		`7`: "unmarshal JSON number",
-	} {
-		r, leftOut, err := Parse(entry(valid + npx + `, "preview": ` + preview))
-		require.NoError(t, err)
-		require.Empty(t, leftOut)
-		chosen, leftOut := r.Previews()
-		require.Equal(t, "1.0.0", r.Agents[0].Version)
-		if problem == "" {
-			require.Empty(t, leftOut)
-			require.Equal(t, "one@next", chosen.Agents[0].Distribution.NPX.Package)
-			continue
-		}
-		require.Len(t, leftOut, 1)
-		require.ErrorContains(t, leftOut[0], problem)
-		require.Equal(t, r.Agents, chosen.Agents)
-	}
-}
-
 func TestReadAndWrite(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "registry.json")
 	none, err := Read(path)
