@@ -123,47 +123,41 @@ var envReference = sync.OnceValue(func() *regexp.Regexp {
 // expandServer replaces the references to environment variables in a server. It fails for one that
 // is not set.
 func expandServer(s *sdk.McpServer) (failed error) {
-	expand := func(values ...*string) {
-		for _, value := range values {
-			*value = envReference().ReplaceAllStringFunc(*value, func(written string) string {
-				m := envReference().FindStringSubmatch(written)
-				set, ok := os.LookupEnv(m[1])
-				switch {
-				case ok:
-					return set
-				case m[2] != "":
-					return strings.TrimPrefix(m[2], ":-")
-				case written == "${cwd}", written == "${roots}": // templates of the policy
-					return written
-				}
-				failed = cmp.Or(failed, fmt.Errorf("%s is not set in the environment", written))
-				return written
-			})
-		}
-	}
+	var values []*string
+	var headers []sdk.HttpHeader
 	switch {
 	case s.Stdio != nil:
-		expand(&s.Stdio.Command)
+		values = append(values, &s.Stdio.Command)
 		for i := range s.Stdio.Args {
-			expand(&s.Stdio.Args[i])
+			values = append(values, &s.Stdio.Args[i])
 		}
 		for i := range s.Stdio.Env {
-			expand(&s.Stdio.Env[i].Value)
+			values = append(values, &s.Stdio.Env[i].Value)
 		}
 	case s.Http != nil:
-		expand(&s.Http.Url)
-		expandHeaders(s.Http.Headers, expand)
+		values, headers = append(values, &s.Http.Url), s.Http.Headers
 	case s.Sse != nil:
-		expand(&s.Sse.Url)
-		expandHeaders(s.Sse.Headers, expand)
+		values, headers = append(values, &s.Sse.Url), s.Sse.Headers
+	}
+	for i := range headers {
+		values = append(values, &headers[i].Value)
+	}
+	for _, value := range values {
+		*value = envReference().ReplaceAllStringFunc(*value, func(written string) string {
+			m := envReference().FindStringSubmatch(written)
+			set, ok := os.LookupEnv(m[1])
+			switch {
+			case ok:
+				return set
+			case m[2] != "":
+				return strings.TrimPrefix(m[2], ":-")
+			case written != "${cwd}" && written != "${roots}": // which are templates of the policy
+				failed = cmp.Or(failed, fmt.Errorf("%s is not set in the environment", written))
+			}
+			return written
+		})
 	}
 	return failed
-}
-
-func expandHeaders(headers []sdk.HttpHeader, expand func(...*string)) {
-	for i := range headers {
-		expand(&headers[i].Value)
-	}
 }
 
 // mcpServer decodes one server. A server with a url uses HTTP unless it has another type.
