@@ -134,7 +134,8 @@ func readPrompt(
 	case err != nil:
 		return p, fmt.Errorf("cannot read the prompt: %w", err)
 	case strings.LastIndexByte(p.Text, '/') > 0 && namedfile.IsDir(p.Text):
-		return p, usage.Errorf("%s is a folder, not a prompt: --dir %[1]s adds it", text.Printable(p.Text))
+		return p, usage.Errorf("%s is a folder, not a prompt: --dir %[1]s adds it",
+			text.Printable(p.Text))
 	case len(p.Text)+len(p.Data) > max:
 		return p, usage.Errorf("the prompt is longer than %d bytes; --max-line changes the limit", max)
 	case strings.TrimSpace(p.Text) == "" && strings.TrimSpace(p.Data) == "":

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -277,7 +278,8 @@ func (a *age) Set(text string) error {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 {
-		return fmt.Errorf("must be a number of days such as 30d, or hours such as 12h, minutes or seconds")
+		return errors.New("must be a number of days such as 30d, or hours such as 12h, minutes or " +
+			"seconds")
 	}
 	*a = age(d)
 	return nil

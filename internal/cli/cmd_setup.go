@@ -77,8 +77,8 @@ func newSetup(set *settings) *cobra.Command {
 	return cmd
 }
 
-// given returns the flags that the command line has, without the named ones. Paths become absolute, as
-// an editor may start acp-agent anywhere.
+// given returns the flags that the command line has, without the named ones. Paths become absolute,
+// as an editor may start acp-agent anywhere.
 func (set *settings) given(without ...string) ([]string, error) {
 	for _, path := range []*string{&set.stateDir, &set.logFile, &set.trace, &set.rules} {
 		if *path == "" {

@@ -253,8 +253,8 @@ func (d downstream) name() string {
 	return profiles.ProgramName(d.command.Path)
 }
 
-// explainAdapter returns err, or what to do if the command that failed with it is that of an agent that
-// speaks ACP only with another program.
+// explainAdapter returns err, or what to do if the command that failed with it is that of an agent
+// that speaks ACP only with another program.
 func (set *settings) explainAdapter(err error, command []string) error {
 	if err == nil || len(command) == 0 {
 		return err

@@ -558,7 +558,8 @@ func (o *run) write(ctx context.Context) error {
 	case errors.Is(err, privatefile.ErrChanged):
 		return fmt.Errorf("%s has changed in the meantime; nothing was written: run setup again", o.path)
 	case err != nil:
-		return fmt.Errorf("cannot write the configuration: %w; --config FILE writes another file", err)
+		return fmt.Errorf("cannot write the configuration: %w; --config FILE writes another file",
+			err)
 	}
 	o.tell("Wrote %s.", text.Printable(o.path))
 	return nil

@@ -35,7 +35,8 @@ func Open(path string) (*os.File, error) {
 	if err != nil || !IsDir(path) {
 		return file, err
 	}
-	return nil, errors.Join(&fs.PathError{Op: "open", Path: path, Err: syscall.EISDIR}, file.Close())
+	return nil, errors.Join(&fs.PathError{Op: "open", Path: path, Err: syscall.EISDIR},
+		file.Close())
 }
 
 // ExpandHome returns path with the home directory in place of a leading "~", which a shell does not

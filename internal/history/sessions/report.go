@@ -65,7 +65,9 @@ const Last = "last"
 
 // Named returns the session of a list with this name: its id, the beginning of its id, or Last for
 // the first one. ok is false if there is none.
-func Named[T any](list iter.Seq2[T, error], id func(T) string, name string) (found T, ok bool, err error) {
+func Named[T any](
+	list iter.Seq2[T, error], id func(T) string, name string,
+) (found T, ok bool, err error) {
 	matches := 0
 	for one, err := range list {
 		if err != nil || name == Last || id(one) == name {
