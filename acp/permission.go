@@ -2,6 +2,7 @@ package acp
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"strings"
 	"time"
@@ -69,8 +70,12 @@ type question struct {
 	// Request is read from params, and err says why they can be read in several ways. It is zero
 	// for questions of MCP servers.
 	permission.Request
-	err error
+	err   error
+	child string // that asks, "" for the session itself
 }
+
+// key identifies the tool call that a question is about.
+func (q question) key() callKey { return callKey{q.child, q.Call.ID} }
 
 func newQuestion(method string, params backend.Raw) question {
 	q := question{method: method, params: params}
@@ -80,13 +85,20 @@ func newQuestion(method string, params backend.Raw) question {
 	return q
 }
 
-// with returns the question with other options, and with a text about them, "" for none.
-func (q question) with(options []permission.Option, about string) question {
+// with returns the question with other options.
+func (q question) with(options []permission.Option) question {
 	q.Options = options
 	q.params = strictjson.Set(q.params, "options", backend.Encode(options))
-	content, ok := strictjson.Append(strictjson.Find(q.params, "toolCall", "content"),
+	return q
+}
+
+// saying returns the question with a text after what is known of its tool call, whose content it
+// would replace otherwise.
+func (q question) saying(about string, known json.RawMessage) question {
+	call := strictjson.Find(q.params, "toolCall")
+	content, ok := strictjson.Append(strictjson.Find(withMembers(known, call), "content"),
 		backend.Encode(backend.TextContent(about)[0]))
-	if ok && about != "" {
+	if ok {
 		q.params = strictjson.SetAt(q.params, content, "toolCall", "content")
 	}
 	return q
@@ -288,6 +300,7 @@ func (s *session) ask(ctx context.Context, from asker, q question, r ruling) fun
 	if r.Effect == permission.Allow || r.Effect == permission.Deny {
 		return s.decided(ctx, from, q, r)
 	}
+	q.child = from.Child
 	sent, offered := s.offer(q, r)
 	if err := s.beginUpdate(ctx); err != nil {
 		return func() resolution { return resolution{answer: answer{Err: err}} }
@@ -339,7 +352,7 @@ func (s *session) offer(q question, r ruling) (sent question, offered permission
 		return q, offered
 	case r.Again:
 		if options, ok := q.OnlyOnce(); ok {
-			q = q.with(options, "")
+			q = q.with(options)
 		}
 		return q, offered
 	case r.Rule.String() != "" || slices.ContainsFunc(s.viewers.Clients(), relabels):
@@ -347,7 +360,7 @@ func (s *session) offer(q question, r ruling) (sent question, offered permission
 	}
 	rule, isRule := s.permits.Offer(r.action)
 	if options, ok := q.Offering(rule, r.action); isRule && ok {
-		return q.with(options, rule.Explain()), rule
+		return q.with(options).saying(rule.Explain(), s.viewers.known(q.key())), rule
 	}
 	return q, offered
 }
@@ -377,13 +390,9 @@ func (s *session) settle(q question, offered permission.Rule, got *resolution) {
 // recordAsked records the tool call of a question that the client has not seen otherwise. The
 // caller has begun an update.
 func (s *session) recordAsked(ctx context.Context, from asker, q question) (id string, isNew bool) {
-	call, err := strictjson.ParseObject(strictjson.Find(q.params, "toolCall"))
-	if err == nil {
-		id, _ = call.Field("toolCallId").Text()
+	if _, known := s.toolCalls[q.key()]; known || q.Call.ID == "" {
+		return q.Call.ID, false
 	}
-	if _, known := s.toolCalls[callKey{from.Child, id}]; known || id == "" {
-		return id, false
-	}
-	s.recordToolCall(ctx, from.update(toolCallOf(call)))
-	return id, true
+	s.recordToolCall(ctx, from.update(toolCallOf(strictjson.Find(q.params, "toolCall"))))
+	return q.Call.ID, true
 }

@@ -13,7 +13,7 @@ import (
 
 // Clause W8.
 func TestOldToolCallsAreForgotten(t *testing.T) {
-	s := &session{permits: new(permission.Permits)}
+	s := &session{permits: new(permission.Permits), viewers: new(viewers)}
 	for i := range 3 * maxToolCalls {
 		s.noteToolCall(backend.NewUpdate(sdk.StartToolCall(sdk.ToolCallId(fmt.Sprint(i)), "T")))
 	}

@@ -328,6 +328,21 @@ func parseDir(t *testing.T, path string) workspace.Dir {
 	return dir
 }
 
+// What is said about a rule comes after what the agent has shown of the call, because the content of
+// a question takes its place.
+//
+// Clause R3.
+func TestOfferedRuleKeepsContent(t *testing.T) {
+	c := connect(t, acp.Options{Permissions: allowingRules(), ConsentDir: t.TempDir(), Backend: using(&scripted{})})
+	c.initialize()
+	c.permit("no")
+	id := c.open(folder(t))
+	c.texts(id, `update {"sessionUpdate":"tool_call","toolCallId":"t1","title":"Run","kind":"execute",`+
+		`"rawInput":{"command":"go vet ./..."},"content":[{"type":"content","content":{"type":"text","text":"Vet it"}}]}`)
+	c.texts(id, runRequest("t1", "go vet ./..."))
+	require.Regexp(t, `"content":\[.*"Vet it".*it is not asked for again with these options`, string(c.questions()[0].Params))
+}
+
 // A denied request is refused by an option of the agent, and shown.
 //
 // Clause R1.

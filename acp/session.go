@@ -220,8 +220,9 @@ func (s *session) send(ctx context.Context, u backend.Update, in order) error {
 	}
 	delete(s.settings, u.Kind)
 	s.noteMode(u)
+	remembers := s.permits.Decides() || s.agent.home.grace > 0 // others may come
 	if kind := kindOf(u); kind == sessionstore.ToolCall ||
-		kind == sessionstore.ToolCallUpdate && s.permits.Decides() {
+		kind == sessionstore.ToolCallUpdate && remembers {
 		said := s.noteToolCall(u)
 		return cmp.Or(s.markAgain(ctx, said), s.checkAsked(ctx, said))
 	}

@@ -44,11 +44,15 @@ type toolCall struct {
 // bytes.
 const maxInput = 256 << 10
 
+// tooLong stands for an input that is not remembered. No request agrees with it.
+var tooLong = quote("too long to be shown again")
+
 // toolCallUpdate is the part of an update that is about a tool call.
 type toolCallUpdate struct {
 	permission.Call
 
 	child string
+	raw   json.RawMessage
 }
 
 func (u toolCallUpdate) key() callKey { return callKey{u.child, u.ID} }
@@ -60,8 +64,8 @@ func parseToolCall(u backend.Update) toolCallUpdate {
 	if u.Kind != sessionstore.ToolCall && u.Kind != sessionstore.ToolCallUpdate {
 		return toolCallUpdate{}
 	}
-	said := toolCallUpdate{child: child}
-	if json.Unmarshal(strictjson.Find(u.Raw, "update"), &said.Call) != nil {
+	said := toolCallUpdate{child: child, raw: strictjson.Find(u.Raw, "update")}
+	if json.Unmarshal(said.raw, &said.Call) != nil {
 		return toolCallUpdate{}
 	}
 	return said
@@ -80,15 +84,48 @@ func (s *session) noteToolCall(u backend.Update) toolCallUpdate {
 	}
 	call.said = remembered(call.said.With(said.Call), s.permits.Decides())
 	s.toolCalls[said.key()] = call
+	s.viewers.note(said)
 	if known {
 		return said
 	}
 	s.toolCallIDs = append(s.toolCallIDs, said.key())
 	if len(s.toolCallIDs) > maxToolCalls {
 		delete(s.toolCalls, s.toolCallIDs[0])
+		s.viewers.calls.Delete(s.toolCallIDs[0])
 		s.toolCallIDs = s.toolCallIDs[1:]
 	}
 	return said
+}
+
+// note remembers what the viewers are shown of a tool call, until it has ended.
+func (v *viewers) note(said toolCallUpdate) {
+	if ended(said.Status) {
+		v.calls.Delete(said.key())
+		return
+	}
+	known := withMembers(v.known(said.key()), said.raw)
+	if len(known) > maxInput {
+		_, known, _ = strictjson.Take(strictjson.Set(known, "rawInput", tooLong), "content")
+	}
+	v.calls.Store(said.key(), known)
+}
+
+// known returns what the viewers were shown of a tool call, or nil.
+func (v *viewers) known(id callKey) json.RawMessage {
+	known, _ := v.calls.Load(id)
+	call, _ := known.(json.RawMessage)
+	return call
+}
+
+// withMembers returns a tool call with the members that an update or a question has of it.
+func withMembers(call, said json.RawMessage) json.RawMessage {
+	object, _ := strictjson.ParseObject(said)
+	for name, value := range object.All() {
+		if name != "sessionUpdate" && string(value) != "null" {
+			call = strictjson.Set(call, name, value)
+		}
+	}
+	return call
 }
 
 // remembered returns the part of a call that is needed for later requests about it. An input that
@@ -103,30 +140,17 @@ func remembered(c permission.Call, decides bool) permission.Call {
 		size += len(content.New)
 	}
 	if size > maxInput {
-		c.RawInput, c.Content, c.Meta = json.RawMessage(`"too long"`), nil, nil
+		c.RawInput, c.Content, c.Meta = tooLong, nil, nil
 	}
 	return c
 }
 
 // toolCallOf returns the tool call of a permission request as an update. A tool_call needs a title,
 // and its members must not be null.
-func toolCallOf(call strictjson.Object) backend.Update {
-	raw := []byte(`{"update":{"sessionUpdate":"tool_call"`)
-	add := func(name string, value json.RawMessage) {
-		raw = append(strictjson.AppendText(append(raw, ','), name), ':')
-		raw = append(raw, value...)
-	}
-	titled := false
-	for name, value := range call.All() {
-		if name != "sessionUpdate" && string(value) != "null" {
-			add(name, value)
-			titled = titled || name == "title"
-		}
-	}
-	if !titled {
-		add("title", quote("Tool call"))
-	}
-	return backend.Update{Kind: sessionstore.ToolCall, Raw: append(raw, "}}"...)}
+func toolCallOf(call json.RawMessage) backend.Update {
+	said := withMembers(json.RawMessage(`{"title":"Tool call"}`), call)
+	said = strictjson.Set(said, "sessionUpdate", quote(string(sessionstore.ToolCall)))
+	return backend.Update{Kind: sessionstore.ToolCall, Raw: strictjson.Set(nil, "update", said)}
 }
 
 // recordToolCall records an update about a tool call without sending it: the client already knows
@@ -193,11 +217,7 @@ func (s *session) showMarked(
 	if err != nil {
 		return err
 	}
-	object, err := strictjson.ParseObject(call)
-	if err != nil {
-		return err
-	}
-	u := from.update(toolCallOf(object))
+	u := from.update(toolCallOf(call))
 	if err := s.show(ctx, u); err != nil {
 		return err
 	}

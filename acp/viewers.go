@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"strconv"
+	"sync"
 	"sync/atomic"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
@@ -23,6 +24,9 @@ type viewers struct {
 	sequence atomic.Int64
 	opened   string        // is in the ids of questions, so that they differ from those of other viewers
 	updates  chan struct{} // holds one value while an update is shown; see session.beginUpdate
+	// calls has what the viewers were shown of each tool call that has not ended, as JSON, by
+	// callKey.
+	calls sync.Map
 }
 
 // answer is an answer to a question, and whose client gave it.
@@ -127,12 +131,7 @@ func (v *viewers) ask(ctx context.Context, asked question) func() answer {
 			if err := to.checkMethod(asked.method, asked.params); err != nil {
 				return jsonrpc.Fail(err)
 			}
-			params := asked.params
-			if asked.method == protocol.RequestPermission {
-				params = to.clientCapabilities().withoutContent(params, "toolCall",
-					to.occasionFrom(v.agent))
-			}
-			return to.CallFunc(ctx, asked.method, params, onResponse)
+			return to.CallFunc(ctx, asked.method, v.asked(to, asked), onResponse)
 		},
 		Decides:   asked.decides,
 		Late:      func(c *connection, result backend.Raw) { v.answeredLate(c, asked, result) },
@@ -144,6 +143,20 @@ func (v *viewers) ask(ctx context.Context, asked question) func() answer {
 		v.tellAnswer(ctx, id, got)
 		return got
 	}
+}
+
+// asked returns the params of a question to a viewer. One that may have come later than its tool
+// call gets what the others were shown of that, too.
+func (v *viewers) asked(to *connection, q question) backend.Raw {
+	if q.method != protocol.RequestPermission {
+		return q.params
+	}
+	params, when := q.params, to.occasionFrom(v.agent)
+	if known := v.known(q.key()); when == forAnother && known != nil {
+		params = strictjson.Set(params, "toolCall",
+			withMembers(known, strictjson.Find(params, "toolCall")))
+	}
+	return to.clientCapabilities().withoutContent(params, "toolCall", when)
 }
 
 // decides reports whether the result of a question is an answer. A client that cancels a dialog

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/test/memstore"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 )
@@ -381,6 +382,52 @@ func TestWindowsOfRefusedPrompt(t *testing.T) {
 	require.Equal(t, "end_turn", other.response(w.prompt(other, "say next")).stopReason(t))
 	says(first, "next")
 	require.Equal(t, []string{"say next", "next"}, storedTexts(t, store, w.id))
+}
+
+// A window that comes later is asked with what the others were shown of the tool call, as it is now.
+// The one whose turn it is gets what the agent sent.
+//
+// Clause N7.
+func TestQuestionSaysWhatIsKnown(t *testing.T) {
+	var host backend.Host
+	b := &scripted{opened: func(_ backend.Activation, h backend.Host) { host = h }}
+	dir := folder(t)
+	_, connect := lasting(t, dir, acp.ServerOptions{}, acp.Options{Backend: using(b)})
+	w, a := &windows{t: t, dir: dir, backend: b, connect: connect}, connect()
+	w.id = a.open(dir)
+	show := func(said string) {
+		require.NoError(t, host.Update(t.Context(), update(`{"update":{"toolCallId":"t1",`+said+`}}`)))
+	}
+	show(`"sessionUpdate":"tool_call","title":"Edit a.md","kind":"edit","status":"pending",` +
+		`"locations":[{"path":"/a.md","line":3}],"rawInput":{}`)
+	show(`"sessionUpdate":"tool_call_update","rawInput":{"file":"a.md"},"title":null,` +
+		`"content":[{"type":"diff","path":"/a.md","oldText":"a","newText":"b","_meta":{"x":1}}]`)
+	w.prompt(a, strings.Replace(askPermission, `"title":"T"`, `"title":"Edit","kind":null`, 1))
+	call := func(c *client) string {
+		var asked struct{ ToolCall json.RawMessage }
+		require.NoError(t, json.Unmarshal(question(c).Params, &asked))
+		return string(asked.ToolCall)
+	}
+	require.JSONEq(t, `{"toolCallId":"t1","title":"Edit","kind":null}`, call(a))
+	known := `{"toolCallId":"t1","title":"Edit","kind":"edit","status":"pending",` +
+		`"locations":[{"path":"/a.md","line":3}],"rawInput":{"file":"a.md"},` +
+		`"content":[{"type":"diff","path":"/a.md","oldText":"a","newText":"b","_meta":{"x":1}}]}`
+	require.JSONEq(t, known, call(w.join()), "an editor loads")
+	resumed := w.connect()
+	resumed.call("session/resume", rootsParams(w.id, dir))
+	require.JSONEq(t, known, call(resumed))
+
+	show(`"sessionUpdate":"tool_call_update","rawInput":{"file":"b.md"}`)
+	require.JSONEq(t, strings.Replace(known, `{"file":"a.md"}`, `{"file":"b.md"}`, 1), call(w.join()))
+	show(`"sessionUpdate":"tool_call_update","rawInput":{"file":"` + strings.Repeat("x", 300<<10) + `"}`)
+	require.JSONEq(t, `{"toolCallId":"t1","title":"Edit","kind":"edit","status":"pending",`+
+		`"locations":[{"path":"/a.md","line":3}],"rawInput":"too long to be shown again"}`, call(w.join()))
+
+	a.leave() // nobody is left who was there when it was asked
+	last := w.join()
+	require.Contains(t, call(last), `"locations":[`)
+	last.reply(question(last), yes)
+	last.await(0, ended(w.id))
 }
 
 // What is asked of an editor's machine goes to one window.

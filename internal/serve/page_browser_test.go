@@ -104,17 +104,20 @@ func newWalk(t *testing.T) *walk {
 	return w
 }
 
-// failing is a backend whose turns fail, or wait, if they are told to.
+// failing is a backend whose turns fail, wait, or ask, if they are told to.
 type failing struct{ backend.Backend }
 
 func (f failing) Open(
 	ctx context.Context, a backend.Activation, h backend.Host,
 ) (backend.Session, backend.Opened, error) {
 	s, opened, err := f.Backend.Open(ctx, a, h)
-	return failingSession{s}, opened, err
+	return failingSession{s, h}, opened, err
 }
 
-type failingSession struct{ backend.Session }
+type failingSession struct {
+	backend.Session
+	host backend.Host
+}
 
 func (f failingSession) Prompt(
 	ctx context.Context, params backend.Raw, u backend.Updates,
@@ -124,6 +127,9 @@ func (f failingSession) Prompt(
 	}
 	if strings.Contains(string(params), "Wait.") {
 		return func() (backend.Raw, error) { return f.wait(ctx, u) }
+	}
+	if strings.Contains(string(params), "Ask.") {
+		return func() (backend.Raw, error) { return f.ask(ctx, u) }
 	}
 	return f.Session.Prompt(ctx, params, u)
 }

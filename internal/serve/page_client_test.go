@@ -97,3 +97,19 @@ func (f failingSession) wait(ctx context.Context, u backend.Updates) (backend.Ra
 	<-ctx.Done()
 	return backend.Raw(`{"stopReason":"cancelled"}`), nil
 }
+
+// ask announces a tool call and asks about it without saying again what it is, as many agents do.
+func (f failingSession) ask(ctx context.Context, u backend.Updates) (backend.Raw, error) {
+	call, err := sessionstore.ParseUpdate([]byte(`{"update":{"sessionUpdate":"tool_call","toolCallId":"e","title":"Edit b.go","kind":"edit",` +
+		`"status":"pending","locations":[{"path":"/src/b.go"}],"rawInput":{"command":"go generate"},` +
+		`"content":[{"type":"diff","path":"/src/b.go","oldText":"a\n","newText":"a\nnew line\n"}]}}`))
+	if err == nil {
+		err = u.Update(ctx, call)
+	}
+	if err != nil {
+		return nil, err
+	}
+	_, err = f.host.Call(ctx, "session/request_permission", backend.Raw(`{"toolCall":{"toolCallId":"e"},`+
+		`"options":[{"optionId":"y","kind":"allow_once","name":"Yes"},{"optionId":"n","kind":"reject_once","name":"No"}]}`))()
+	return backend.Raw(`{"stopReason":"end_turn"}`), err
+}

@@ -178,6 +178,30 @@ async function working() {
   await vanishes(".question");
 }
 
+// A question says as much in a window that opens later as in the first one.
+async function asked() {
+  await says("Send");
+  await send("Ask.");
+  await appears(".question h2", "Edit b.go");
+  const card = () => [...document.querySelectorAll(".question :is(h2, .asked, .added, .removed)")].map((e) => e.textContent).join("\n");
+  const before = await page.evaluate(card);
+  for (const part of ["go generate", "/src/b.go", "+ new line", "+1"]) assert.ok(before.includes(part), before);
+  await page.reload();
+  await appears(".question h2");
+  assert.equal(await page.evaluate(card), before, "after a reload");
+  const other = await browser.newPage();
+  other.setDefaultTimeout(page.getDefaultTimeout());
+  await other.goto(page.url());
+  await other.waitForSelector(".question .asked");
+  assert.equal(await other.evaluate(card), before, "in a second window");
+  await other.close();
+  while (await page.$(".question .reject")) { // a click on a card that has just moved does nothing
+    await page.click(".question .reject").catch(() => {});
+    await new Promise((resolve) => { setTimeout(resolve, 200); });
+  }
+  await vanishes(".question");
+}
+
 // On a slow network something is shown at once, and nothing is sent twice.
 async function slow() {
   await says("Send");
@@ -206,7 +230,7 @@ async function nothing() {
 }
 
 try {
-  for (const step of [questions, sessions, conversation, fields, failure, working, slow, nothing]) {
+  for (const step of [questions, sessions, conversation, fields, failure, working, asked, slow, nothing]) {
     const begin = Date.now();
     await step();
     console.log(step.name, Date.now() - begin, "ms");

@@ -256,8 +256,8 @@ class Live {
 
   // #join follows a session.
   async #join(view) {
-    const { folders } = view.session;
-    const s = this.#sessions.get(view.id) ?? { sessionId: view.id, cwd: folders[0], additionalDirectories: folders.slice(1) };
+    const { folders, title } = view.session;
+    const s = this.#sessions.get(view.id) ?? { sessionId: view.id, title, cwd: folders[0], additionalDirectories: folders.slice(1) };
     this.#sessions.set(view.id, s);
     try {
       if (!this.#joined.has(view.id)) await this.#resume(s);
