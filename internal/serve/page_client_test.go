@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -49,9 +50,12 @@ func TestPageInABrowser(t *testing.T) {
 func (w *walk) keep() {
 	w.t.Helper()
 	store := w.options.Store.For("ana")
-	roots, err := workspace.NewRoots(w.cwd, nil)
+	shared := filepath.Join(w.cwd, "shared")
+	require.NoError(w.t, os.Mkdir(shared, 0o700))
+	roots, err := workspace.NewRoots(w.cwd, []string{shared})
 	require.NoError(w.t, err)
-	keys := sessionstore.Keys{Roots: roots, Real: []workspace.Dir{workspace.Real(roots.Cwd())}}
+	roots = roots.ReadOnlyAt([]string{shared})
+	keys := sessionstore.Keys{Roots: roots, Real: []workspace.Dir{workspace.Real(roots.Cwd()), workspace.Real(roots.Additional().At(0))}}
 	agent := sessionstore.Agent{Kind: "model"}
 	var old []sessionstore.Imported
 	for i := range 90 {

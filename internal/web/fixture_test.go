@@ -101,6 +101,7 @@ func long(t testing.TB, store sessionstore.Store, s sessionstore.NewSession, n i
 func sessions(t testing.TB, store sessionstore.Store, dir string, updates int) sessionstore.Lease {
 	t.Helper()
 	app := keys(t, dir, "src/shop", "src/shared", "src/skills")
+	app.Roots = app.Roots.ReadOnlyAt([]string{filepath.Join(dir, "src/skills")})
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "src/shop/AGENTS.md"), []byte("Run the tests.\n"), 0o600))
 	opencode := sessionstore.Agent{Kind: "proxy", Profile: "opencode"}
 	titles := []string{"Move the price rules to the shared package", "Why does the build take two minutes?", "Upgrade the database driver",

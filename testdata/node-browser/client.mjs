@@ -97,6 +97,8 @@ async function conversation() {
   }
   assert.doesNotMatch(await text(".answer"), /\*\*|~~|\|--/);
   await appears(".call .added", "+1");
+  await appears(".heading .chip", "shared (read-only)");
+  assert.deepEqual(await page.$$eval(".folders .from", (all) => all.map((e) => e.textContent.includes("read-only"))), [false, true]);
   const [read, write] = [await box(".page"), await box(".composer")];
   assert.deepEqual([read.left, read.width].map(Math.round), [write.left, write.width].map(Math.round), "the composer is as wide as what is read");
   assert.ok(read.width <= 740, `lines are ${read.width} wide`);

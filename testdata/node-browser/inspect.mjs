@@ -88,6 +88,8 @@ async function picture(view) {
 async function sessions() {
   await open(url);
   await appears(".results .title", "Orders fail");
+  assert.deepEqual(await page.$$eval(".results li", (all) => [...all.find((e) => e.textContent.includes("Orders fail")).querySelectorAll(".chip")].map((e) => e.textContent)),
+    ["shop", "shared", "skills (read-only)"]);
   assert.ok(!page.url().includes("token"), "the token stays in the address");
   assert.equal(await page.evaluate(() => document.cookie), "", "scripts see the cookie");
   await check("sessions");
@@ -111,6 +113,9 @@ async function conversation() {
   await appears("article h2", "You");
   await appears("article", "idempotency");
   assert.match(await text("h1"), /^Orders fail/);
+  await appears(".heading .chip", "skills (read-only)");
+  const folders = await page.$$eval(".folders .from", (all) => all.map((e) => e.textContent.includes("read-only")));
+  assert.deepEqual(folders, [false, false, true]);
   await page.focus(".scroller");
   await tab(".page summary");
   await press("Enter");

@@ -19,7 +19,7 @@ export async function showConversation(main, id, signal, options, live) {
   const end = h("button", { title: "Show the newest messages, and follow them" }, "Latest");
   main.replaceChildren(
     h("div", { class: "heading" },
-      h("div", {}, live && h("a", { class: "back", href: "#/" }, "‹ Sessions"), title, h("p", { class: "about" }, h("span", { class: "agent" }, session.agent), " ", chips(session.folders), " ", turns, " · ", updated, " ", state)),
+      h("div", {}, live && h("a", { class: "back", href: "#/" }, "‹ Sessions"), title, h("p", { class: "about" }, h("span", { class: "agent" }, session.agent), " ", chips(session), " ", turns, " · ", updated, " ", state)),
       end),
     h("div", { class: "columns" }, h("div", { class: "reading" }, scroller), about(session, signal)));
 
@@ -170,7 +170,7 @@ function about(session, signal) {
     h("summary", { class: "narrow" }, "About this session"),
     h("h2", {}, "Folders"),
     h("ol", { class: "folders", start: "0" }, session.folders.map((folder, i) => h("li", {}, h("code", {}, folder),
-      h("span", { class: "from" }, session.from?.[i] || (i === 0 ? "working directory" : "given when the session was opened"))))),
+      h("span", { class: "from" }, session.from?.[i] || (i === 0 ? "working directory" : "given when the session was opened"), session.readOnly?.includes(folder) && ", read-only")))),
     session.given && h("p", { class: "given" }, `Given to the agent ${session.given}`),
     session.cost && h("p", { class: "cost" }, `Cost: ${session.cost.join(" + ")}, as reported by the agent`),
     look, found,

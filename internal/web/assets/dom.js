@@ -105,11 +105,11 @@ export function baseName(path) {
   return path.split(/[\\/]/).pop();
 }
 
-// chips returns the names of folders, with their paths. Those that have the same name say more.
-export function chips(folders) {
+// chips returns the names of a session's folders, with their paths. Those that have the same name say more.
+export function chips({ folders, readOnly = [] }) {
   const names = folders.map(baseName);
   return folders.map((folder, i) => h("span", { class: "chip", title: folder },
-    names.indexOf(names[i]) === names.lastIndexOf(names[i]) && names[i] ? names[i] : folder.split(/[\\/]/).slice(-2).join("/")));
+    names.indexOf(names[i]) === names.lastIndexOf(names[i]) && names[i] ? names[i] : folder.split(/[\\/]/).slice(-2).join("/"), readOnly.includes(folder) && " (read-only)"));
 }
 
 // code returns a pre with a button that copies a text: what it shows, unless there is another, which

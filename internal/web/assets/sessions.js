@@ -109,7 +109,7 @@ function item({ several, live }, session, hits = []) {
   return h("li", {}, h("a", { href: address },
     h("span", { class: "title" }, session.title || "Untitled"),
     h("span", { class: "about" }, live && h("span", { class: "live", "data-session": session.id }, live.state(session.id)), " ",
-      h("span", { class: "agent" }, session.agent), " ", several && chips(session.folders), " ",
+      h("span", { class: "agent" }, session.agent), " ", several && chips(session), " ",
       session.turns > 0 && h("span", {}, count(session.turns, "turn")), " ",
       session.cost && h("span", { class: "cost", title: "As reported by the agent" }, session.cost.join(" + "))),
     h("time", { datetime: session.updated, title: updated.toLocaleString() }, moment(updated))),
