@@ -104,7 +104,7 @@ func newWalk(t *testing.T) *walk {
 	return w
 }
 
-// failing is a backend whose turns fail, wait, or ask, if they are told to.
+// failing is a backend whose turns fail, wait, ask or stream, if they are told to.
 type failing struct{ backend.Backend }
 
 func (f failing) Open(
@@ -125,11 +125,12 @@ func (f failingSession) Prompt(
 	if strings.Contains(string(params), "Fail.") {
 		return func() (backend.Raw, error) { return nil, &backend.Error{Code: -32603, Message: "no such luck"} }
 	}
-	if strings.Contains(string(params), "Wait.") {
-		return func() (backend.Raw, error) { return f.wait(ctx, u) }
-	}
-	if strings.Contains(string(params), "Ask.") {
-		return func() (backend.Raw, error) { return f.ask(ctx, u) }
+	for said, act := range map[string]func(context.Context, backend.Updates) (backend.Raw, error){
+		"Wait.": f.wait, "Ask.": f.ask, "Stream.": f.stream,
+	} {
+		if strings.Contains(string(params), said) {
+			return func() (backend.Raw, error) { return act(ctx, u) }
+		}
 	}
 	return f.Session.Prompt(ctx, params, u)
 }

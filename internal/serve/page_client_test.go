@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -89,31 +90,53 @@ func said(t *testing.T, kind, text string) []sessionstore.Update {
 	return []sessionstore.Update{parsed(t, `{"sessionUpdate":"`+kind+`","content":{"type":"text","text":`+string(quoted)+`}}`)}
 }
 
+// show shows an update.
+func show(ctx context.Context, to backend.Updates, update string) error {
+	u, err := sessionstore.ParseUpdate([]byte(`{"update":` + update + `}`))
+	if err != nil {
+		return err
+	}
+	return to.Update(ctx, u)
+}
+
 // wait calls a tool and goes on until it is told to end.
 func (f failingSession) wait(ctx context.Context, u backend.Updates) (backend.Raw, error) {
-	call, err := sessionstore.ParseUpdate([]byte(`{"update":{"sessionUpdate":"tool_call","toolCallId":"r","title":"Read main.go","status":"in_progress"}}`))
+	err := show(ctx, u, `{"sessionUpdate":"tool_call","toolCallId":"r","title":"Read main.go","status":"in_progress"}`)
 	if err == nil {
-		err = u.Update(ctx, call)
+		<-ctx.Done()
 	}
-	if err != nil {
-		return nil, err
-	}
-	<-ctx.Done()
-	return backend.Raw(`{"stopReason":"cancelled"}`), nil
+	return backend.Raw(`{"stopReason":"cancelled"}`), err
 }
 
 // ask announces a tool call and asks about it without saying again what it is, as many agents do.
 func (f failingSession) ask(ctx context.Context, u backend.Updates) (backend.Raw, error) {
-	call, err := sessionstore.ParseUpdate([]byte(`{"update":{"sessionUpdate":"tool_call","toolCallId":"e","title":"Edit b.go","kind":"edit",` +
-		`"status":"pending","locations":[{"path":"/src/b.go"}],"rawInput":{"command":"go generate"},` +
-		`"content":[{"type":"diff","path":"/src/b.go","oldText":"a\n","newText":"a\nnew line\n"}]}}`))
-	if err == nil {
-		err = u.Update(ctx, call)
-	}
+	err := show(ctx, u, `{"sessionUpdate":"tool_call","toolCallId":"e","title":"Edit b.go","kind":"edit",`+
+		`"status":"pending","locations":[{"path":"/src/b.go"}],"rawInput":{"command":"go generate"},`+
+		`"content":[{"type":"diff","path":"/src/b.go","oldText":"a\n","newText":"a\nnew line\n"}]}`)
 	if err != nil {
 		return nil, err
 	}
 	_, err = f.host.Call(ctx, "session/request_permission", backend.Raw(`{"toolCall":{"toolCallId":"e"},`+
 		`"options":[{"optionId":"y","kind":"allow_once","name":"Yes"},{"optionId":"n","kind":"reject_once","name":"No"}]}`))()
 	return backend.Raw(`{"stopReason":"end_turn"}`), err
+}
+
+// stream says 100 paragraphs in 500 pieces, and calls a tool now and then, so that it is shown in
+// several parts.
+func (f failingSession) stream(ctx context.Context, u backend.Updates) (backend.Raw, error) {
+	goesOn := " goes on" + strings.Repeat(" and on", 150) + ","
+	for i := range 500 {
+		if i%130 == 0 {
+			call := fmt.Sprintf(`{"sessionUpdate":"tool_call","toolCallId":"s%d","title":"Look","status":"completed"}`, i)
+			if err := show(ctx, u, call); err != nil {
+				return nil, err
+			}
+		}
+		piece := []string{fmt.Sprintf("Paragraph %d", i/5), " begins,", goesOn, goesOn, ` ends.\n\n`}[i%5]
+		if err := show(ctx, u, `{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"`+piece+`"}}`); err != nil {
+			return nil, err
+		}
+		time.Sleep(4 * time.Millisecond) // slower than the page looks for news
+	}
+	return backend.Raw(`{"stopReason":"end_turn"}`), nil
 }

@@ -79,8 +79,10 @@ async function sessions() {
   const title = await box(".results .title"), about = await box(".results .about");
   assert.ok(title.bottom <= about.top, "a title shares its line");
   const before = await count(".results li");
-  await page.$eval(".results", (e) => e.scrollIntoView({ block: "end" }));
-  await becomes((n) => document.querySelectorAll(".results li").length > n, before);
+  await becomes((n) => {
+    document.querySelector(".results").scrollIntoView({ block: "end" }); // rows get their height when they are seen
+    return document.querySelectorAll(".results li").length > n;
+  }, before);
   await page.type("#filter", "Session 77");
   await becomes(() => document.querySelectorAll(".results .title").length === 1);
   await check("list");
@@ -204,6 +206,23 @@ async function asked() {
   await vanishes(".question");
 }
 
+// What the agent says is read out in whole paragraphs, each once, however it arrives.
+async function announced() {
+  await says("Send");
+  await page.evaluate(() => {
+    window.heard = [];
+    new MutationObserver(() => window.heard.push(document.getElementById("status").textContent)).observe(document.getElementById("status"), { childList: true, characterData: true, subtree: true });
+  });
+  await send("Stream.");
+  await becomes(() => window.heard.some((words) => words.includes("Paragraph 99")));
+  const heard = await page.evaluate(() => window.heard);
+  const spoken = heard.filter((words) => words.includes("Paragraph"));
+  const whole = /Paragraph (\d+) begins, goes on(?: and on)*, goes on(?: and on)*, ends\. ?/g;
+  assert.deepEqual([...spoken.join(" ").matchAll(whole)].map(([, i]) => Number(i)), Array.from({ length: 100 }, (_, i) => i));
+  assert.equal(spoken.join(" ").replaceAll(whole, "").slice(0, 500), "");
+  assert.ok(spoken.length > 5 && heard.length < 250, `${heard.length} times something is said, ${spoken.length} times paragraphs`);
+}
+
 // On a slow network something is shown at once, and nothing is sent twice.
 async function slow() {
   await says("Send");
@@ -232,7 +251,7 @@ async function nothing() {
 }
 
 try {
-  for (const step of [questions, sessions, conversation, fields, failure, working, asked, slow, nothing]) {
+  for (const step of [questions, sessions, conversation, fields, failure, working, asked, announced, slow, nothing]) {
     const begin = Date.now();
     await step();
     console.log(step.name, Date.now() - begin, "ms");

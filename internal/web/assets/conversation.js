@@ -25,7 +25,7 @@ export async function showConversation(main, id, signal, options, live) {
 
   const pages = new Pages(scroller, async (item) => {
     await (item.filling = fill(item, id, signal));
-    if (item === pages.last) live?.filled(item, id);
+    live?.filled(id);
   });
   end.addEventListener("click", () => {
     pages.showEnd();
@@ -144,7 +144,9 @@ async function fill(item, id, signal) {
     element.querySelector(".empty")?.remove();
     await item.updating; // one after the other
     await (item.updating = update(element, item.content ?? [], entries, wanted));
-    if (wanted()) item.content = entries;
+    if (!wanted()) return;
+    item.content = entries;
+    item.filledTo = to;
   } catch (error) {
     if (error.name !== "AbortError") element.replaceChildren(failed(error, () => fill(item, id, signal)));
   }

@@ -278,27 +278,39 @@ class Live {
       view.again = false;
       await sleep(150);
       await view.look().catch(() => {}); // once the connection is back, it looks again
+      this.filled(view.id);
       if (view.pending && view.pages.last?.page.to > view.pending.after) view.pending = view.pending.remove();
     }
     view.looking = false;
   }
 
-  // filled is called when the last part of a session is shown: what can be done about it is added, and
-  // what is complete is read out.
-  filled({ element }, id) {
+  // filled is called when a part of a session is shown, or a turn has ended: what can be done about it is
+  // added, and what is complete and new is read out, in order.
+  filled(id) {
     const view = this.#view;
     if (view?.id !== id) return;
-    for (const old of view.scroller.querySelectorAll(".again")) old.remove();
-    if (this.#me.role === "full" && element.lastElementChild?.matches(".failure")) {
-      element.lastElementChild.append(h("button", { class: "again", click: async () => {
+    const { pages, scroller } = view, end = pages.last?.element.lastElementChild;
+    for (const old of scroller.querySelectorAll(".again")) old.remove();
+    if (this.#me.role === "full" && end?.matches(".failure")) {
+      end.append(h("button", { class: "again", click: async () => {
         const prompt = await view.last();
         if (prompt) view.send(prompt);
       } }, "Send again"));
     }
-    const whole = [...element.querySelectorAll(".answer > :not(h2), .failure > pre, .note")];
-    if (this.#turns.has(id)) whole.pop();
-    if (view.read?.element === element) say(whole.slice(view.read.count).map((e) => e.textContent).join(" "));
-    view.read = { element, count: whole.length };
+    view.begun ??= pages.last?.page.to ?? 0;
+    const words = [];
+    for (const item of pages.items) {
+      const isOld = item.read === undefined && item.page.from < view.begun, isWhole = item.filledTo === item.page.to;
+      if (!isOld && !isWhole) pages.show(item); // what is said must not be out of sight
+      if (!item.shown) continue;
+      if (!isWhole) break; // its end comes first
+      const whole = [...item.element.querySelectorAll(".answer > :not(h2), .failure > pre, .note")];
+      item.read ??= isOld ? whole.length : 0;
+      if (item === pages.last && this.#turns.has(id)) whole.pop();
+      words.push(...whole.slice(item.read).map((e) => e.textContent));
+      item.read = Math.max(item.read, whole.length);
+    }
+    if (words.length > 0) say(words.join(" "));
   }
 
   #stop(id) {

@@ -11,7 +11,9 @@ export class Pages {
     this.items = [];
     this.following = false;
     scroller.addEventListener("scroll", () => {
-      this.following = scroller.scrollTop > 0 && scroller.scrollTop + scroller.clientHeight >= scroller.scrollHeight - 48;
+      const { scrollTop } = scroller, atEnd = scrollTop > 0 && scrollTop + scroller.clientHeight >= scroller.scrollHeight - 48;
+      this.following = atEnd || this.following && scrollTop >= this.top; // more may have come since it scrolled
+      this.top = scrollTop;
     }, { passive: true });
     this.near = new IntersectionObserver((changes) => {
       for (const { target, isIntersecting } of changes) {
