@@ -41,7 +41,8 @@ func TestPageInABrowser(t *testing.T) {
 	w.add("eve", w.cwd)
 	asks := w.writing()["prompt"].([]any)[0].(map[string]string)["text"]
 	browser := exec.CommandContext(t.Context(), npmtest.Node(t), script,
-		PairingLink("http://"+w.address, w.code("ana", Full)), PairingLink("http://"+w.address, w.code("eve", Full)), asks)
+		PairingLink("http://"+w.address, w.code("ana", Full)), PairingLink("http://"+w.address, w.code("eve", Full)), asks,
+		PairingLink("http://"+w.address, w.code("ana", Full)))
 	browser.Env = append(browser.Environ(), "HOME="+t.TempDir())
 	out, err := browser.CombinedOutput()
 	require.NoError(t, err, "%s", out)

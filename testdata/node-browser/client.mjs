@@ -1,15 +1,17 @@
 // Uses the page of acp-agent serve as somebody does who may do everything, and fails if something is
-// not as it should be: client.mjs LINK LINK-OF-SOMEBODY-WITHOUT-SESSIONS PROMPT-THAT-ASKS.
+// not as it should be: client.mjs LINK LINK-OF-SOMEBODY-WITHOUT-SESSIONS PROMPT-THAT-ASKS
+// ANOTHER-LINK.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { launch } from "./browser.mjs";
+import { poorNetwork } from "./network.mjs";
 
-const [link, without, asks] = process.argv.slice(2);
+const [link, without, asks, another] = process.argv.slice(2);
 const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const browser = await launch((arg) => !/web-security|isolat|insecure/i.test(arg));
 const problems = [];
-const page = await browser.newPage();
+let page = await browser.newPage();
 await page.setViewport({ width: 1440, height: 900 });
 page.setDefaultTimeout(Number(process.env.PATIENCE ?? 120000)); // other tests run at the same time
 page.on("pageerror", (error) => problems.push(`error: ${error.message}`));
@@ -211,7 +213,7 @@ async function announced() {
   await says("Send");
   await page.evaluate(() => {
     window.heard = [];
-    new MutationObserver(() => window.heard.push(document.getElementById("status").textContent)).observe(document.getElementById("status"), { childList: true, characterData: true, subtree: true });
+    new MutationObserver((changes) => window.heard.push(...changes.flatMap(({ addedNodes }) => [...addedNodes]).map((e) => e.textContent))).observe(document.getElementById("status"), { childList: true, subtree: true });
   });
   await send("Stream.");
   await becomes(() => window.heard.some((words) => words.includes("Paragraph 99")));
@@ -236,6 +238,58 @@ async function slow() {
   await page.setRequestInterception(false);
 }
 
+// On a network that is slow and fails, what a person does is on the screen before anything is answered,
+// nothing is sent twice, and what may be old says so.
+async function poor() {
+  const first = page, network = await poorNetwork(new URL(link).port);
+  page = await browser.newPage();
+  page.setDefaultTimeout(first.getDefaultTimeout());
+  await page.goto(another.replace(new URL(another).host, `localhost:${network.port}`)); // has cookies of its own
+  await appears(".results .title", "Rich");
+  network.late = 750;
+  network.hold("server");
+  await go("#/session/rich");
+  await page.waitForSelector(".skeleton");
+  network.release();
+  await says("Send");
+
+  const prompts = (words) => page.$$eval(".page .prompt", (all, w) => all.filter((e) => e.textContent.includes(w)).length, words);
+  const draft = () => page.$eval(".composer textarea", (e) => e.value);
+  // sendAndLose sends a prompt whose connection ends when side has said the next thing.
+  const sendAndLose = async (words, side, received) => {
+    network.hold(side);
+    await send(words);
+    await appears(".scroller > .prompt", words);
+    await appears(".working", "Working…");
+    assert.equal(await draft(), "");
+    await received?.();
+    network.cut();
+    await page.waitForSelector("#lost:not([hidden])");
+    await appears(".composer .removed", "If the prompt is not in the conversation, send it again.");
+    assert.equal(await draft(), words);
+    assert.equal(await page.$eval(".composer .accent", (e) => e.disabled), true, "it can be sent to nobody");
+    network.restore();
+    await page.waitForSelector("#lost", { hidden: true });
+    await says("Send");
+  };
+  await sendAndLose("Fail. It never arrives.", "browser");
+  assert.equal(await prompts("never arrives"), 0);
+  await page.click(".composer .accent");
+  await becomes(() => [...document.querySelectorAll(".page .prompt")].some((e) => e.textContent.includes("never arrives")));
+  await says("Send");
+  await sendAndLose("Fail. It arrives.", "server", async () => {
+    await first.goto(new URL("/#/session/rich", link).href);
+    await first.waitForFunction(() => [...document.querySelectorAll(".page .prompt")].some((e) => e.textContent.includes("It arrives")));
+  });
+  await becomes(() => [...document.querySelectorAll(".page .prompt")].some((e) => e.textContent.includes("It arrives")));
+  await page.close();
+  page = first;
+  await page.reload();
+  await becomes(() => document.querySelectorAll(".page .failure").length >= 2);
+  assert.deepEqual([await prompts("never arrives"), await prompts("It arrives")], [1, 1]);
+  network.close();
+}
+
 // Who has no session yet is offered folders.
 async function nothing() {
   await page.evaluate(() => fetch("/leave", { method: "POST", headers: { "Acp-Agent-Proof": localStorage.proof } }));
@@ -251,7 +305,7 @@ async function nothing() {
 }
 
 try {
-  for (const step of [questions, sessions, conversation, fields, failure, working, asked, announced, slow, nothing]) {
+  for (const step of [questions, sessions, conversation, fields, failure, working, asked, announced, slow, poor, nothing]) {
     const begin = Date.now();
     await step();
     console.log(step.name, Date.now() - begin, "ms");

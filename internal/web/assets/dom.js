@@ -67,9 +67,11 @@ export function svg(tag, attributes = {}, ...children) {
   return element;
 }
 
-// say tells users of screen readers what has happened.
+// say tells users of screen readers what has happened, after what was said before.
 export function say(text) {
-  document.getElementById("status").textContent = text;
+  const said = h("p", {}, text);
+  document.getElementById("status").append(said);
+  setTimeout(() => said.remove(), 5000);
 }
 
 // asking is who answers what the page asks for, how it is asked, and what it means that it does not
