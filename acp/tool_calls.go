@@ -213,10 +213,7 @@ func (s *session) showMarked(
 	if q.Call.ID == "" {
 		return nil
 	}
-	call, err := strictjson.Put(strictjson.Find(q.params, "toolCall"), "title", quote(title))
-	if err != nil {
-		return err
-	}
+	call := strictjson.Set(strictjson.Find(q.params, "toolCall"), "title", quote(title))
 	u := from.update(toolCallOf(call))
 	if err := s.show(ctx, u); err != nil {
 		return err

@@ -19,7 +19,6 @@ import (
 	"embed"
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -111,18 +110,10 @@ func serveAsset(w http.ResponseWriter, r *http.Request, start string) bool {
 
 // noPage answers for an address that was mistyped.
 func noPage(w http.ResponseWriter) {
+	content, _ := assets.ReadFile("assets/none.html")
 	w.Header().Set("Content-Type", contentType(".html"))
 	w.WriteHeader(http.StatusNotFound)
-	_, _ = io.WriteString(w, `<!DOCTYPE html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>No such page · acp-agent</title>
-<h1>No such page</h1>
-<p>There is nothing at this address. Open the one that <code>acp-agent inspect</code> printed.</p>
-</html>
-`)
+	_, _ = w.Write(content) // fails only if the browser has left
 }
 
 // contentType returns the media type of a file of a page, by its name.

@@ -270,52 +270,31 @@ func (m *tracedMessage) setKind(e envelope) bool {
 
 // label returns in a line what a message's params or result say.
 func label(content json.RawMessage) string {
-	var said struct {
-		Update struct {
-			Kind   string `json:"sessionUpdate"`
-			Title  string `json:"title"`
-			Name   any    `json:"name"`
-			Status string `json:"status"`
-		} `json:"update"`
-		ToolCall struct {
-			Title string `json:"title"`
-			Name  any    `json:"name"`
-		} `json:"toolCall"`
-		Outcome struct {
-			Outcome  string `json:"outcome"`
-			OptionID string `json:"optionId"`
-		} `json:"outcome"`
-		Path       string `json:"path"`
-		Command    string `json:"command"`
-		StopReason string `json:"stopReason"`
+	all, _ := strictjson.ParseObject(content)
+	in := func(name string) strictjson.Object {
+		o, _ := all.Field(name).Object()
+		return o
 	}
-	_ = strictjson.Decode(content, &said) // most messages have few of these
-	heading := func(title string, name any) string {
-		tool, _ := name.(string)
-		return sessionstore.CallHeading(title, tool)
+	said := func(o strictjson.Object, name string) string {
+		s, _ := o.Field(name).Text() // most messages have few of these
+		return s
 	}
+	heading := func(o strictjson.Object) string {
+		return sessionstore.CallHeading(said(o, "title"), said(o, "name"))
+	}
+	update, call, outcome := in("update"), in("toolCall"), in("outcome")
 	return text.Line(text.Plain(strings.Join(strings.Fields(strings.Join([]string{
-		said.Update.Kind, heading(said.Update.Title, said.Update.Name), said.Update.Status,
-		heading(said.ToolCall.Title, said.ToolCall.Name),
-		said.Outcome.Outcome, said.Outcome.OptionID, said.Path, said.Command, said.StopReason,
+		said(update, "sessionUpdate"), heading(update), said(update, "status"), heading(call),
+		said(outcome, "outcome"), said(outcome, "optionId"),
+		said(all, "path"), said(all, "command"), said(all, "stopReason"),
 	}, " ")), " ")), 200)
 }
 
 // piece returns what an update adds to a message.
 func piece(content json.RawMessage) string {
-	var said struct {
-		Update struct {
-			Content json.RawMessage `json:"content"`
-		} `json:"update"`
-	}
-	var block struct {
-		Text string `json:"text"`
-	}
-	if strictjson.Decode(content, &said) != nil ||
-		strictjson.Decode(said.Update.Content, &block) != nil {
-		return ""
-	}
-	return text.Plain(text.Prefix(block.Text, 300))
+	var said string
+	_ = strictjson.Decode(strictjson.Find(content, "update", "content", "text"), &said)
+	return text.Plain(text.Prefix(said, 300))
 }
 
 // sum returns the sum of a message's params or result, without its session.

@@ -144,9 +144,7 @@ async function fill(item, id, signal) {
     element.querySelector(".empty")?.remove();
     await item.updating; // one after the other
     await (item.updating = update(element, item.content ?? [], entries, wanted));
-    if (!wanted()) return;
-    item.content = entries;
-    item.filledTo = to;
+    if (wanted()) Object.assign(item, { content: entries, filledTo: to });
   } catch (error) {
     if (error.name !== "AbortError") element.replaceChildren(failed(error, () => fill(item, id, signal)));
   }
