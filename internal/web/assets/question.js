@@ -59,7 +59,7 @@ export class Question {
       return button;
     });
     this.element.replaceChildren(h("h2", {}, clip(title, 200)),
-      h("p", { class: "dim" }, clip([session?.title || "Untitled", session?.cwd].filter(Boolean).join(" · "), 300), " ",
+      h("p", { class: "dim" }, h("span", { class: "whose" }, clip([session?.title || "Untitled", session?.cwd].filter(Boolean).join(" · "), 300)), " ",
         changes.length > 0 && [h("span", { class: "added" }, ` +${of(changes, "+").length}`), h("span", { class: "removed" }, ` −${of(changes, "-").length}`)]),
       this.#text, ...inputs.map(({ element }) => element),
       note ? h("p", { class: "dim" }, note) : "",
