@@ -55,6 +55,8 @@ func (s *session) answerOwn(
 		return rootsReply{own}.answer(parseRootsCommand(c))
 	case backend.WorktreeCommand:
 		return worktreeReply{own}.answer(strings.TrimSpace(c.Arguments))
+	case backend.ForkCommand, backend.OtherName(backend.ForkCommand):
+		return forkReply{own}.answer(c.Name, strings.TrimSpace(c.Arguments))
 	case backend.PermissionsCommand, backend.OtherName(backend.PermissionsCommand):
 		return own.answerPermissions(c)
 	}

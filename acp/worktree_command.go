@@ -126,15 +126,8 @@ func (w worktreeReply) copySession(
 	if err != nil {
 		return "", err
 	}
-	n := sessionstore.NewSession{ID: sessionstore.NewID(), Agent: source.Agent, Keys: keys}
-	if source.Title != "" {
-		n.Title = text.Line(source.Title+" (worktree "+made.Name+")", 200)
-	}
-	if source.Agent.Profile != "" {
-		// The state names the agent's own session, which belongs to the other folders. Without it
-		// the agent gets a new one, and is told the conversation.
-		n.State = []byte("{}")
-	}
+	n := backend.NewCopy(source, "worktree "+made.Name)
+	n.Keys = keys
 	_, err = w.agent.options.Store.Fork(ctx, source.ID, n)
 	return n.ID, err
 }

@@ -18,44 +18,69 @@ import (
 // backend. A backend must not use these names for anything else, except that an agent may have a
 // command for which there is an [OtherName].
 const (
-	RootsCommand    = "roots"
-	MCPCommand      = "mcp"
-	WorktreeCommand = "worktree"
-	// PermissionsCommand shows and revokes rules about permissions.
+	RootsCommand       = "roots"
+	MCPCommand         = "mcp"
+	WorktreeCommand    = "worktree"
+	ForkCommand        = "fork"
 	PermissionsCommand = "permissions"
 )
 
+// adapterCommands are what clients show of the adapter's commands, and the names that these have
+// beside an agent's commands of the same name, or "".
+var adapterCommands = []struct{ name, other, description, hint string }{
+	{RootsCommand, "", "Show the session's folders, or add or remove one; asks first",
+		"[add DIR | remove DIR]"},
+	{MCPCommand, "mcp-servers", "List the MCP servers, list what they offer, start one configured in a " +
+		"folder (asks first), or read a resource", "[tools | start NAME | read SERVER URI]"},
+	{WorktreeCommand, "", "Copy this conversation into git worktrees of all folders, on a new branch; " +
+		"asks first", "NAME"},
+	{ForkCommand, "fork-conversation", "Show the turns of this conversation, or copy it up to one of them; " +
+		"files stay as they are", "[TURN]"},
+	{PermissionsCommand, "permission-rules", "Show or revoke what agents may do without asking",
+		"[revoke ID]"},
+}
+
+// AdapterCommand returns a command of the adapter, by either name, as it is announced.
+func AdapterCommand(name string) sdk.AvailableCommand {
+	for _, c := range adapterCommands {
+		if name == c.name || name == c.other {
+			return NewCommand(name, c.description, c.hint)
+		}
+	}
+	return sdk.AvailableCommand{}
+}
+
 // OtherName returns the name that a command of the adapter has beside the agent's of the same name.
 func OtherName(command string) string {
-	switch command {
-	case MCPCommand:
-		return "mcp-servers"
-	case PermissionsCommand:
-		return "permission-rules"
+	for _, c := range adapterCommands {
+		if c.name == command {
+			return cmp.Or(c.other, command)
+		}
 	}
 	return command
 }
 
-// ownCommands are the names of the commands that acp-agent answers itself, by the kind of backend
-// that has them, "" for those that it has with each.
-var ownCommands = map[string][]string{
-	"": {RootsCommand, MCPCommand, OtherName(MCPCommand), WorktreeCommand,
-		PermissionsCommand, OtherName(PermissionsCommand)},
-	"explore": {"find", "search", "read", "instructions", "skills", "skill", "commands", "call",
-		"help"},
-	"model": {"compact", "undo", "model", "help"},
-}
-
 // AdapterCommands returns all names of the commands that the adapter answers.
-func AdapterCommands() []string { return OwnCommands("") }
+func AdapterCommands() (names []string) {
+	for _, c := range adapterCommands {
+		if names = append(names, c.name); c.other != "" {
+			names = append(names, c.other)
+		}
+	}
+	return names
+}
 
 // OwnCommands returns all names of the commands that acp-agent itself answers in sessions with a
 // kind of backend, or with the agent of this name.
 func OwnCommands(kind string) []string {
-	if kind == "" {
-		return slices.Clone(ownCommands[kind])
+	switch kind {
+	case "explore":
+		return append(AdapterCommands(), "find", "search", "read", "instructions", "skills", "skill",
+			"commands", "call", "help")
+	case "model":
+		return append(AdapterCommands(), "compact", "undo", "model", "help")
 	}
-	return slices.Concat(ownCommands[""], ownCommands[kind])
+	return AdapterCommands()
 }
 
 // IsOwnCommand reports whether a prompt is one of some commands.

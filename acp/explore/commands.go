@@ -25,6 +25,7 @@ func (c command) usage() string { return strings.TrimSpace("/" + c.name + " " + 
 
 // builtins returns the built-in commands in the order in which they are announced.
 func builtins() []command {
+	mcp := backend.AdapterCommand(backend.MCPCommand)
 	return []command{
 		{"find", "GLOB", "Find files by name in all folders", (*commandTurn).find},
 		{"search", "REGEXP", "Search all folders for lines that match a regular expression",
@@ -37,7 +38,7 @@ func builtins() []command {
 		{"skill", "NAME [ARGUMENTS]", "Show a skill", (*commandTurn).skill},
 		{"commands", "", "List the commands found in the folders, with their state",
 			(*commandTurn).listCommands},
-		{backend.MCPCommand, commands.MCPHint, commands.MCPDescription, (*commandTurn).mcp},
+		{mcp.Name, mcp.Input.Unstructured.Hint, mcp.Description, (*commandTurn).mcp},
 		{"call", "SERVER.TOOL [JSON]", "Call a tool of an MCP server; asks first", (*commandTurn).call},
 		{"help", "", "Show this list", (*commandTurn).help},
 	}

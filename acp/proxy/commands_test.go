@@ -21,6 +21,8 @@ const ownEntries = `,{` +
 	`{"description":"List the MCP servers, list what they offer, start one configured in a ` +
 	`folder (asks first), or read a resource",` +
 	`"input":{"hint":"[tools | start NAME | read SERVER URI]"},"name":"mcp"},` +
+	`{"description":"Show the turns of this conversation, or copy it up to one of them; files stay as they are",` +
+	`"input":{"hint":"[TURN]"},"name":"fork"},` +
 	`{"description":"Show or revoke what agents may do without asking","input":{"hint":"[revoke ID]"},"name":"permissions"}]`
 
 const (

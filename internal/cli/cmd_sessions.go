@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/internal/history/sessions"
 	"github.com/acp-agent/acp-agent/internal/terminal"
@@ -30,7 +31,7 @@ func newSessions(set *settings) *cobra.Command {
 		Short: "List, search, continue, export, move and delete stored sessions",
 	}, newSessionsList(set), newSessionsSearch(set), newSessionsShow(set), newSessionsCost(set),
 		newSessionsExport(set), newSessionsImport(set), newSessionsCopy(set), newSessionsMove(set),
-		newSessionsRename(set), newSessionsTransfer(set), newSessionsPrune(set),
+		newSessionsRename(set), newSessionsFork(set), newSessionsTransfer(set), newSessionsPrune(set),
 		newSessionsRepair(set),
 		changeCommand(set, "archive", "Leave sessions out of lists, without deleting them",
 			sessionstore.Store.Archive),
@@ -137,6 +138,32 @@ func newSessionsRename(set *settings) *cobra.Command {
 	return cmd
 }
 
+func newSessionsFork(set *settings) *cobra.Command {
+	var before int64
+	cmd := set.sessionCommand(&cobra.Command{
+		Use:   "fork SESSION --before TURN",
+		Short: "Copy what was said in a session before a turn",
+		PreRunE: func(cmd *cobra.Command, _ []string) error {
+			if !cmd.Flags().Changed("before") {
+				return usage.Errorf("name a turn with --before; acp-agent sessions show numbers them")
+			}
+			return nil
+		},
+	}, 1, func(ctx context.Context, one named) error {
+		n := backend.NewCopy(one.Session, fmt.Sprintf("before turn %d", before))
+		if err := sessionstore.ForkBefore(ctx, one.store, one.ID, before, n); err != nil {
+			return fmt.Errorf("%w; acp-agent sessions show %s numbers them", err, one.ID)
+		}
+		set.note("files were not changed back; to go on: acp-agent run --resume %s PROMPT", n.ID)
+		_, err := fmt.Fprintln(set.out, n.ID)
+		return err
+	})
+	set.accept(cmd, "user")
+	cmd.Flags().Int64Var(&before, "before", 0,
+		"copy what was said before `TURN`, a number that sessions show shows")
+	return cmd
+}
+
 func newSessionsExport(set *settings) *cobra.Command {
 	var name, output string
 	var format sessions.Format
@@ -201,9 +228,13 @@ func showSession(
 		return err
 	}
 	show := terminal.NewPrinter(out)
+	var turns sessionstore.TurnCounter
 	for u, err := range store.History(ctx, stored.ID) {
 		if err != nil {
 			return err
+		}
+		if n, begins := turns.Next(u); begins {
+			show.Note("turn %d", n)
 		}
 		if u.Kind == sessionstore.TurnEndUpdate {
 			if u, _ = u.EndNote(); u.Raw == nil {

@@ -6,41 +6,13 @@ import (
 	"slices"
 	"strings"
 
-	sdk "github.com/coder/acp-go-sdk"
-
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// What clients show of /mcp.
-const (
-	MCPDescription = "List the MCP servers, list what they offer, start one configured in a " +
-		"folder (asks first), or read a resource"
-	MCPHint = "[tools | start NAME | read SERVER URI]"
-)
-
-// described are the descriptions and hints of the other commands, by their own names.
-var described = map[string][2]string{
-	backend.RootsCommand: {"Show the session's folders, or add or remove one; asks first",
-		"[add DIR | remove DIR]"},
-	backend.WorktreeCommand: {"Copy this conversation into git worktrees of all folders, on a new " +
-		"branch; asks first", "NAME"},
-	backend.PermissionsCommand: {"Show or revoke what agents may do without asking", "[revoke ID]"},
-}
-
 // member is the list of commands in an announcement.
 const member = "availableCommands"
-
-// describe returns a command of the adapter as it is announced.
-func describe(name string) sdk.AvailableCommand {
-	for command, said := range described {
-		if name == command || name == backend.OtherName(command) {
-			return backend.NewCommand(name, said[0], said[1])
-		}
-	}
-	return backend.NewCommand(name, MCPDescription, MCPHint)
-}
 
 // Name returns the name that a command of the adapter has beside the commands of an announcement:
 // its [backend.OtherName] if the backend has a command of that name. A stored announcement has the
@@ -52,7 +24,7 @@ func Name(u backend.Update, command string) string {
 	}
 	var commands []struct{ Name, Description string }
 	_ = json.Unmarshal(list, &commands) // a list that cannot be read has none
-	ours := describe(command).Description
+	ours := backend.AdapterCommand(command).Description
 	for _, c := range commands {
 		if strings.TrimPrefix(c.Name, "/") == command && c.Description != ours {
 			return backend.OtherName(command)
@@ -77,7 +49,7 @@ func Announce(u backend.Update, names ...string) backend.Update {
 	}
 	var entries []json.RawMessage
 	for _, name := range names {
-		entries = append(entries, backend.Encode(describe(name)))
+		entries = append(entries, backend.Encode(backend.AdapterCommand(name)))
 	}
 	list, ok := strictjson.Append(list, entries...)
 	if !ok {

@@ -43,13 +43,12 @@ func read(
 	r := record{from: from}
 	var updates []sessionstore.Update // of the current turn
 	var blocks []sessionstore.Update  // of the user, perhaps unsent
-	prompting := false
+	var turns sessionstore.TurnCounter
 	take := func(u sessionstore.Update) {
-		if u.Kind == sessionstore.UserMessageChunk && !prompting {
+		if _, begins := turns.Next(u); begins {
 			r.endTurn(updates)
 			updates = nil
 		}
-		prompting = u.Kind == sessionstore.UserMessageChunk
 		updates = append(updates, u)
 	}
 	for u, err := range history {

@@ -181,25 +181,14 @@ func copySession(
 func copyHistory(
 	ctx context.Context, from sessionstore.Histories, id sessionstore.ID, to sessionstore.Draft,
 ) error {
-	const batchBytes = 1 << 20
-	batch, err := from.States(ctx, id)
-	size := 0
-	for u, historyErr := range from.History(ctx, id) {
-		if err = errors.Join(err, historyErr); err != nil {
-			return err
-		}
-		batch = append(batch, u)
-		if size += len(u.Raw); size >= batchBytes {
-			if err := to.Append(ctx, batch); err != nil {
-				return err
-			}
-			batch, size = nil, 0
-		}
-	}
+	states, err := from.States(ctx, id)
 	if err != nil {
 		return err
 	}
-	return to.Append(ctx, batch)
+	if err := to.Append(ctx, states); err != nil {
+		return err
+	}
+	return sessionstore.Fill(ctx, to, from.History(ctx, id))
 }
 
 // checkContinues returns an error unless prompts begin with those of an older copy.

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -15,6 +16,7 @@ func forkTests() []testCase {
 		{"A31/a fork for another agent has neither the state nor the states of its source", forkForAnotherAgent},
 		{"A14/a fork and its source are independent", separateWays},
 		{"A14/forks of forks outlive their sources", forkOfForks},
+		{"A40/a fork has the history before a turn", forkBefore},
 	}
 }
 
@@ -151,4 +153,41 @@ func forkForAnotherAgent(t *testing.T, s store) {
 	require.Equal(t, []string{"two"}, ids(listAll(t, s, sessionstore.Query{Agent: other})))
 	require.Equal(t, before, get(t, s, "one"))
 	require.Equal(t, texts(mode("plan")), states(t, s, "one"))
+}
+
+func forkBefore(t *testing.T, s store) {
+	lease := create(t, s, "one")
+	require.NoError(t, s.Append(t.Context(), lease, []update{say("welcome")}))
+	ask := func(words string) update { return text("user_message_chunk", words) }
+	record(t, s, lease, "1", say("answer 1"))
+	number := begin(t, s, lease, sessionstore.Turn{Prompt: []update{ask("2"), ask("and a file")}})
+	require.NoError(t, s.EndTurn(t.Context(), lease, number, say("answer 2"), mode("plan"), say("between")))
+	// A turn of a history that was imported begins within a segment.
+	imported := newDraft(t, s, "one", ask("3"), say("answer 3"), ask("4"), say("answer 4"))
+	lease, err := s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), History: imported})
+	require.NoError(t, err)
+	begin(t, s, lease, sessionstore.Turn{Prompt: []update{ask("5")}})
+	require.NoError(t, s.Append(t.Context(), lease, []update{say("half")}))
+	before, all := get(t, s, "one"), history(t, s, "one")
+	n := sessionstore.NewSession{ID: "two", Agent: explore(), Keys: keys(t, "other", "lib"), Title: "title",
+		State: []byte("state")}
+	for turn, updates := range map[int64]int{1: 1, 2: 3, 3: 7, 4: 9} {
+		require.NoError(t, sessionstore.ForkBefore(t.Context(), s, "one", turn, n))
+		got := get(t, s, "two")
+		require.Equal(t, all[:updates], history(t, s, "two"), turn)
+		require.Equal(t, turn-1, got.Turns)
+		requireKeys(t, n.Keys, got.Keys)
+		require.Equal(t, []string{"title", "state"}, []string{got.Title, string(got.State)})
+		require.WithinDuration(t, time.Now(), got.Updated, time.Minute)
+		require.Empty(t, states(t, s, "two"))
+		require.NoError(t, s.Delete(t.Context(), "two"))
+	}
+	for _, turn := range []int64{-1, 0, 5, 6} {
+		var none *sessionstore.NoTurnError
+		require.ErrorAs(t, sessionstore.ForkBefore(t.Context(), s, "one", turn, n), &none)
+		require.Equal(t, sessionstore.NoTurnError{Turn: turn, Turns: 4}, *none)
+	}
+	require.ErrorAs(t, sessionstore.ForkBefore(t.Context(), s, "none", 1, n), new(*sessionstore.NotFoundError))
+	require.Equal(t, []string{"one"}, ids(listAll(t, s, sessionstore.Query{})))
+	require.Equal(t, before, get(t, s, "one"))
 }

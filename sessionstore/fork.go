@@ -1,0 +1,83 @@
+package sessionstore
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"time"
+)
+
+// TurnCounter numbers the turns of a history, from 1. The zero value has read nothing.
+type TurnCounter struct {
+	turns     int64
+	prompting bool
+}
+
+// Next returns the number of the turn that the next update belongs to, and whether the turn begins
+// with it: it begins with the blocks of a prompt.
+func (c *TurnCounter) Next(u Update) (turn int64, begins bool) {
+	wasPrompting := c.prompting
+	c.prompting = u.Kind == UserMessageChunk
+	if begins = c.prompting && !wasPrompting; begins {
+		c.turns++
+	}
+	return c.turns, begins
+}
+
+// Before yields the part of a history before a turn. It ends with [*NoTurnError] if the history does
+// not have the turn.
+func Before(history iter.Seq2[Update, error], turn int64) iter.Seq2[Update, error] {
+	return func(yield func(Update, error) bool) {
+		var c TurnCounter
+		for u, err := range history {
+			if err == nil {
+				if n, begins := c.Next(u); begins && n == turn {
+					return
+				}
+			}
+			if !yield(u, err) || err != nil {
+				return
+			}
+		}
+		yield(Update{}, &NoTurnError{turn, c.turns})
+	}
+}
+
+// ForkBefore stores n with the part of the source's history before a turn, which has ended. It stores
+// nothing, and fails with [*NoTurnError], if there is no such turn. [Store.Fork] copies the whole.
+func ForkBefore(ctx context.Context, s Store, source ID, turn int64, n NewSession) error {
+	history, err := s.NewDraft(ctx, "")
+	if err != nil {
+		return err
+	}
+	if err = Fill(ctx, history, Before(s.Finished(ctx, source), turn)); err == nil {
+		now := time.Now()
+		_, err = s.Restore(ctx, Session{ID: n.ID, Agent: n.Agent, Keys: n.Keys, State: n.State,
+			StateKey: n.StateKey, Title: n.Title, Turns: turn - 1, Created: now, Updated: now},
+			history, nil)
+	}
+	if err != nil {
+		err = errors.Join(err, history.Discard(context.WithoutCancel(ctx)))
+	}
+	return err
+}
+
+// Fill appends a history to a draft.
+func Fill(ctx context.Context, d Draft, history iter.Seq2[Update, error]) error {
+	const batchBytes = 1 << 20
+	var batch []Update
+	size := 0
+	for u, err := range history {
+		if err != nil {
+			return err
+		}
+		batch = append(batch, u)
+		if size += len(u.Raw); size >= batchBytes {
+			if err := d.Append(ctx, batch); err != nil {
+				return err
+			}
+			batch, size = nil, 0
+		}
+	}
+	return d.Append(ctx, batch)
+}
