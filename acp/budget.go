@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,8 +23,8 @@ type Budget struct {
 	Amount   float64
 	Currency string
 	Per      Period
-	// Within selects the sessions whose working directory is this one or in it, which count
-	// together. If it is zero, all of the user's sessions do.
+	// Within selects the sessions whose working directory is this one or in it, or in a worktree of
+	// it, which count together. If it is zero, all of the user's sessions do.
 	Within workspace.Dir
 }
 
@@ -113,8 +114,12 @@ func (s *session) counts(ctx context.Context, b Budget, id sessionstore.ID) (boo
 	if errors.As(err, new(*sessionstore.NotFoundError)) {
 		return false, nil
 	}
-	return err == nil && (b.Within.Contains(one.Keys.Roots.Cwd()) ||
-		workspace.Real(b.Within).Contains(one.Keys.Real[0])), err
+	if err != nil {
+		return false, err
+	}
+	cwd, within := one.Keys.Real[0], workspace.Real(b.Within)
+	return b.Within.Contains(one.Keys.Roots.Cwd()) || within.Contains(cwd) ||
+		slices.ContainsFunc(s.agent.origins().Of(cwd), within.Contains), nil
 }
 
 // budgets returns the budgets of the session.

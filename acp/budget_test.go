@@ -1,13 +1,17 @@
 package acp_test
 
 import (
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/memstore"
+	"github.com/acp-agent/acp-agent/internal/test/needs"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -80,4 +84,31 @@ func TestBudget(t *testing.T) {
 
 	other.permit("cancelled")
 	require.Contains(t, strings.Join(other.texts(second, "say hello"), ""), "not given this prompt")
+}
+
+// A budget of a folder counts the sessions in worktrees of it, too.
+//
+// Clauses A38, K1.
+func TestBudgetCountsWorktrees(t *testing.T) {
+	needs.Programs(t, "git")
+	store, app := memstore.New(t), dirtest.New(t, "sub/f", "")
+	tree := filepath.Join(folder(t), "tree")
+	for _, args := range [][]string{{"init", "-q"}, {"add", "."}, {"commit", "-q", "-m", "One"}, {"worktree", "add", "-q", tree}} {
+		output, err := exec.Command("git", append([]string{"-C", app, "-c", "user.name=u", "-c", "user.email=u@example.com"}, args...)...).CombinedOutput()
+		require.NoError(t, err, "%s", output)
+	}
+	b, err := acp.ParseBudget("5 USD per day")
+	require.NoError(t, err)
+	b.Within, err = workspace.ParseDir(filepath.Join(app, "sub"))
+	require.NoError(t, err)
+	c := connect(t, acp.Options{Store: store, Budgets: func(cwd workspace.Dir) []acp.Budget {
+		if cwd.String() == tree { // it is above
+			return nil
+		}
+		return []acp.Budget{b}
+	}})
+	c.initialize()
+	c.say(c.open(tree), "spend 100")
+	require.NotContains(t, c.say(c.open(filepath.Join(tree, "sub")), "spend 4"), "used up")
+	require.Contains(t, c.say(c.open(b.Within.String()), "spend 2"), "used up: 6.0000 USD")
 }

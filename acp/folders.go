@@ -26,6 +26,9 @@ type Folder struct {
 	Setting string
 	// ReadOnly means that nothing in it may be changed, also if the client names it.
 	ReadOnly bool
+	// Of is the folder for which it was declared, if the working directory is in the place of that
+	// in a worktree of git.
+	Of workspace.Dir
 
 	confirmed bool // Path is the real path that the user allowed, and must not lead elsewhere
 	kept      bool // nothing but the stored list of the session has it; see leaveOut
@@ -133,25 +136,24 @@ func (f Folder) grant() workspace.Grant {
 // made together with it. It reads disks.
 func (o Options) DeclaredFolders(cwd workspace.Dir, session sessionstore.ID) ([]Folder, error) {
 	var folders []Folder
+	if o.Folders != nil {
+		folders = o.Folders(cwd)
+	}
 	origins, _ := o.Worktrees.origins() // newPermits warns if some cannot be read
 	real := workspace.Real(cwd)
-	original := origins.Of(real)
-	if o.Folders != nil {
-		folders = o.Folders(cwd, original)
-	}
-	added, err := consent.NewStore(o.ConsentDir).Folders(string(session), real, original)
+	added, err := consent.NewStore(o.ConsentDir).Folders(string(session), append(origins.Of(real), real)...)
 	for _, c := range added {
 		f := addedFolder(c)
-		if c.Root == original {
-			f.Setting += OfWorktree(original)
+		if c.Root != real {
+			f.Of, f.Setting = c.Root, f.Setting+OfWorktree(c.Root)
 		}
 		folders = append(folders, f)
 	}
 	for i, f := range folders {
 		dir, wrong := workspace.ParseDir(f.Path)
 		switch {
-		case original.IsZero(), wrong != nil: // opening the session says what is wrong
-		case workspace.Real(dir) == original:
+		case f.Of.IsZero(), wrong != nil: // opening the session says what is wrong
+		case workspace.Real(dir) == f.Of:
 			folders[i].Path = cwd.String()
 		default:
 			folders[i].Path = origins.Beside(real, dir).String()

@@ -128,7 +128,7 @@ func testFolders(t *testing.T, cases []folderCase) {
 		Backend:     using(r),
 		KeepFolders: cases[0].keep,
 		ConsentDir:  t.TempDir(),
-		Folders: func(workspace.Dir, workspace.Dir) (folders []acp.Folder) {
+		Folders: func(workspace.Dir) (folders []acp.Folder) {
 			for _, path := range *configured.Load() {
 				folders = append(folders, acp.Folder{Path: path, Setting: "a setting"})
 			}
@@ -191,7 +191,7 @@ func TestInvalidFolderNamesItsSetting(t *testing.T) {
 	missing := filepath.Join(good, "missing")
 	folders := []acp.Folder{{Path: good, Setting: "one"}}
 	c := connect(t, acp.Options{
-		Folders:   func(workspace.Dir, workspace.Dir) []acp.Folder { return folders },
+		Folders:   func(workspace.Dir) []acp.Folder { return folders },
 		Workspace: workspace.Options{MaxRoots: 3},
 	})
 	c.initialize()
@@ -345,7 +345,7 @@ func TestKeptFolderThatIsMissing(t *testing.T) {
 // Clauses A6, A33.
 func TestMissingFoldersThatAreNamed(t *testing.T) {
 	cwd, kept, configured := folder(t), folder(t), folder(t)
-	c := connect(t, acp.Options{KeepFolders: true, Folders: func(workspace.Dir, workspace.Dir) []acp.Folder {
+	c := connect(t, acp.Options{KeepFolders: true, Folders: func(workspace.Dir) []acp.Folder {
 		return []acp.Folder{{Path: configured, Setting: "--dir"}}
 	}})
 	c.initialize()

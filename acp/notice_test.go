@@ -61,7 +61,7 @@ func TestLargeDeclaredFolderIsToldOnce(t *testing.T) {
 	}
 	home, project := folder(t), folder(t)
 	t.Setenv("HOME", home)
-	c := connect(t, acp.Options{Folders: func(workspace.Dir, workspace.Dir) []acp.Folder {
+	c := connect(t, acp.Options{Folders: func(workspace.Dir) []acp.Folder {
 		return []acp.Folder{{Path: home, Setting: "--dir"}}
 	}})
 	c.initialize()

@@ -26,10 +26,9 @@ type Options struct {
 	// Workspace limits the number of roots and says which directories may be roots.
 	Workspace workspace.Options
 	// Folders returns the folders that the user declared for sessions with the working directory
-	// cwd, which is a worktree of the folder original, or of none if that is zero. They are the
-	// additional roots of a request that leaves out additionalDirectories, and of no other. It may
-	// read disks. Nil means no folders.
-	Folders func(cwd, original workspace.Dir) []Folder
+	// cwd. They are the additional roots of a request that leaves out additionalDirectories, and of
+	// no other. It may read disks. Nil means no folders.
+	Folders func(cwd workspace.Dir) []Folder
 	// Budgets returns what sessions with the working directory cwd may cost before the user is asked
 	// whether to go on. Nil means any amount.
 	Budgets func(cwd workspace.Dir) []Budget

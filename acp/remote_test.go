@@ -431,7 +431,7 @@ func TestSetupOfOtherMethodsIsChecked(t *testing.T) {
 func TestOptionsHaveDeclaredFolders(t *testing.T) {
 	dir, declared := folder(t), folder(t)
 	k := &talking{}
-	folders := func(workspace.Dir, workspace.Dir) []acp.Folder {
+	folders := func(workspace.Dir) []acp.Folder {
 		return []acp.Folder{{Path: declared, Setting: "--dir"}}
 	}
 	c := connect(t, acp.Options{Backend: k.serve, Folders: folders})

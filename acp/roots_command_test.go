@@ -51,7 +51,7 @@ func TestRootsCommand(t *testing.T) {
 	}
 	spelled := filepath.Join(top, "spelled")
 	require.NoError(t, os.Symlink(lib, spelled))
-	c := connect(t, acp.Options{Folders: func(workspace.Dir, workspace.Dir) []acp.Folder {
+	c := connect(t, acp.Options{Folders: func(workspace.Dir) []acp.Folder {
 		return []acp.Folder{{Path: two, Setting: "--dir"},
 			{Path: spelled, Setting: "workspaces[0] in config.json"}}
 	}})
@@ -142,7 +142,7 @@ func TestAddFolder(t *testing.T) {
 // Clause A33.
 func TestRemoveFolderHoweverItIsWritten(t *testing.T) {
 	cwd, lib := folder(t), folder(t)
-	c := connect(t, acp.Options{Folders: func(workspace.Dir, workspace.Dir) []acp.Folder {
+	c := connect(t, acp.Options{Folders: func(workspace.Dir) []acp.Folder {
 		return []acp.Folder{{Path: lib + "/./", Setting: "--dir"}}
 	}})
 	c.initialize()

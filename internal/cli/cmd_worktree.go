@@ -82,7 +82,7 @@ func (set *settings) makeWorktrees(
 
 // copiedFiles returns the patterns for ignored files that worktrees of a session in cwd get.
 func (set *settings) copiedFiles(cwd workspace.Dir) []string {
-	if i := set.config.WorkspaceOf(cwd, workspace.Dir{}); i >= 0 {
+	if i, _ := set.entryFor(cwd); i >= 0 {
 		return set.config.Workspaces[i].Worktree.Copy
 	}
 	return nil

@@ -20,18 +20,31 @@ import (
 // dirsVariable is the environment variable that stands for --dir, a list like PATH.
 const dirsVariable = "ACP_AGENT_DIRS"
 
-// folders returns the folders that the user declared for sessions with the working directory cwd, a
-// worktree of original unless that is zero: those of --dir or the environment, of --read-dir, then
-// those of the configuration file.
-func (set *settings) folders(cwd, original workspace.Dir) []acp.Folder {
+// entryFor returns the index of the entry of the configuration for sessions with the working
+// directory cwd, or -1, and the folder in whose place cwd is if it is in a worktree of git.
+func (set *settings) entryFor(cwd workspace.Dir) (i int, original workspace.Dir) {
+	return set.config.WorkspaceOf(cwd, set.originals(cwd)...)
+}
+
+// originals returns the folders in whose place cwd is in a worktree of git. A session warns if they
+// cannot be read.
+func (set *settings) originals(cwd workspace.Dir) []workspace.Dir {
+	origins, _ := set.worktrees().Origins()
+	return origins.Of(workspace.Real(cwd))
+}
+
+// folders returns the folders that the user declared for sessions with the working directory cwd:
+// those of --dir or the environment, of --read-dir, then those of the configuration file.
+func (set *settings) folders(cwd workspace.Dir) []acp.Folder {
 	var folders []acp.Folder
+	i, original := set.entryFor(cwd)
 	start := cwd
 	if !original.IsZero() {
 		start = original
 	}
 	add := func(setting string, from workspace.Dir, path string, readOnly bool) {
-		folders = append(folders,
-			acp.Folder{Path: from.Locate(path), Setting: setting, ReadOnly: readOnly})
+		folders = append(folders, acp.Folder{Path: from.Locate(path), Setting: setting,
+			ReadOnly: readOnly, Of: original})
 	}
 	for _, path := range set.dirs {
 		add("--dir", start, path, false)
@@ -44,7 +57,7 @@ func (set *settings) folders(cwd, original workspace.Dir) []acp.Folder {
 	for _, path := range set.readDirs {
 		add("--read-dir", start, path, true)
 	}
-	if i := set.config.WorkspaceOf(cwd, original); i >= 0 {
+	if i >= 0 {
 		w := set.config.Workspaces[i]
 		from, err := workspace.ParseDir(w.Cwd)
 		if err == nil { // parseConfig checked it
@@ -62,7 +75,7 @@ func (set *settings) folders(cwd, original workspace.Dir) []acp.Folder {
 
 // budgets returns what sessions with the working directory cwd may cost.
 func (set *settings) budgets(cwd workspace.Dir) []acp.Budget {
-	i := set.config.WorkspaceOf(cwd, workspace.Dir{})
+	i, _ := set.entryFor(cwd)
 	if i < 0 || set.config.Workspaces[i].Budget.IsZero() {
 		return nil
 	}

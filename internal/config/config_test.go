@@ -152,10 +152,12 @@ func TestPathsAreRelativeToTheFile(t *testing.T) {
 
 	cwd, err := workspace.ParseDir(filepath.Join(dir, "app", "sub"))
 	require.NoError(t, err)
-	require.Equal(t, 0, c.WorkspaceOf(cwd, workspace.Dir{}))
+	i, _ := c.WorkspaceOf(cwd)
+	require.Equal(t, 0, i)
 	elsewhere, err := workspace.ParseDir(filepath.Join(dir, "apple"))
 	require.NoError(t, err)
-	require.Equal(t, -1, c.WorkspaceOf(elsewhere, workspace.Dir{}))
+	i, _ = c.WorkspaceOf(elsewhere)
+	require.Equal(t, -1, i)
 
 	_, err = Read(filepath.Join(dir, "none.json"))
 	require.ErrorContains(t, err, "there is no file")

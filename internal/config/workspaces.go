@@ -58,31 +58,33 @@ type Worktree struct {
 	Copy []string `json:"copy"`
 }
 
-// PermissionsFor returns the rules for sessions with the working directory cwd, nil if none are
-// configured. The deny and ask rules of all entries above it hold.
-func (c Config) PermissionsFor(cwd workspace.Dir) *permission.Permissions {
-	all, deepest := c.Permissions, c.WorkspaceOf(cwd, workspace.Dir{})
+// PermissionsFor returns the rules for sessions with the working directory cwd, which is in the place
+// of the folders originals, nil if none are configured. The deny and ask rules of all entries above
+// any of these directories hold, also if only the repository of an entry lists cwd as a worktree.
+func (c Config) PermissionsFor(cwd workspace.Dir, originals ...workspace.Dir) *permission.Permissions {
+	all := c.Permissions
+	deepest, _ := c.WorkspaceOf(cwd, originals...)
 	for i, w := range c.Workspaces {
-		if w.Permissions == nil {
+		dir, err := workspace.ParseDir(w.Cwd)
+		if w.Permissions == nil || err != nil {
 			continue
 		}
-		_, below, holds := w.above(cwd)
-		if !holds {
-			below, holds = w.lists(cwd)
-		}
-		if !holds {
-			continue
-		}
-		p := w.Permissions.Below(below)
+		var rules permission.Permissions
 		if i == deepest {
-			p.Allow = w.Permissions.Allow
-		} else if len(p.Ask)+len(p.Deny) == 0 {
+			rules.Allow = w.Permissions.Allow
+		}
+		for _, at := range slices.Concat([]workspace.Dir{cwd, worktree.Listed(dir, cwd)}, originals) {
+			if _, below, holds := w.above(at); holds {
+				rules = rules.With(w.Permissions.Below(below))
+			}
+		}
+		if len(rules.Allow)+len(rules.Ask)+len(rules.Deny) == 0 && i != deepest {
 			continue
 		}
 		if all != nil {
-			p = all.With(p)
+			rules = all.With(rules)
 		}
-		all = &p
+		all = &rules
 	}
 	return all
 }
@@ -153,30 +155,28 @@ func (c Config) resolveWorkspace(i int) error {
 	return nil
 }
 
-// WorkspaceOf returns the index of the entry for sessions with the working directory cwd, which is a
-// worktree of the folder original unless that is zero, or -1. It is the entry whose cwd is closest
-// above one of these directories or the same, as spelled or without links.
-func (c Config) WorkspaceOf(cwd, original workspace.Dir) int {
+// WorkspaceOf returns the index of the entry for sessions with the working directory cwd, which is in
+// the place of the folders originals, or -1. It is the entry whose cwd is closest above one of these
+// directories or the same, as spelled or without links. original is the one of originals that the
+// entry is for, or the only one.
+func (c Config) WorkspaceOf(
+	cwd workspace.Dir, originals ...workspace.Dir,
+) (found int, original workspace.Dir) {
 	found, closest := -1, math.MaxInt
-	for _, at := range []workspace.Dir{cwd, original} {
+	if len(originals) == 1 {
+		original = originals[0]
+	}
+	for _, at := range slices.Concat([]workspace.Dir{cwd}, originals) {
 		for i, w := range c.Workspaces {
 			if distance, _, holds := w.above(at); holds && distance < closest {
 				found, closest = i, distance
+				if at != cwd {
+					original = at
+				}
 			}
 		}
 	}
-	return found
-}
-
-// lists returns where the worktree cwd is below the directory of the entry in the main checkout of
-// its repository, if that lists the worktree.
-func (w Workspace) lists(cwd workspace.Dir) (below string, holds bool) {
-	dir, err := workspace.ParseDir(w.Cwd)
-	if err != nil {
-		return "", false
-	}
-	_, below, holds = w.above(worktree.Listed(dir, cwd))
-	return below, holds
+	return found, original
 }
 
 // above reports whether the entry is for sessions with the working directory cwd, where that is

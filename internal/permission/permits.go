@@ -36,23 +36,18 @@ func NewPermits(
 ) *Permits {
 	s := &Permits{Consents: consents, Origins: origins}
 	for i, root := range w.Opened() {
-		for _, dir := range []workspace.Dir{root.Dir, origins.Of(root.Real)} {
-			p := (*Permissions)(nil)
-			if !dir.IsZero() {
-				p = configured(dir)
-			}
-			if p == nil || i > 0 && len(p.Ask)+len(p.Deny) == 0 {
-				continue
-			}
-			all := *p
-			if i > 0 {
-				all.Allow = nil
-			}
-			if s.Configured != nil {
-				all = s.Configured.With(all)
-			}
-			s.Configured = &all
+		p := configured(root.Dir)
+		if p == nil || i > 0 && len(p.Ask)+len(p.Deny) == 0 {
+			continue
 		}
+		all := *p
+		if i > 0 {
+			all.Allow = nil
+		}
+		if s.Configured != nil {
+			all = s.Configured.With(all)
+		}
+		s.Configured = &all
 	}
 	if s.Configured != nil {
 		s.rules, s.err = s.Configured.Rules()
@@ -85,7 +80,7 @@ func (p *Permits) Rules(w *workspace.Workspace) (rules Rules, err error) {
 // appendGiven appends the remembered rules of the user.
 func (p *Permits) appendGiven(rules []Rule, w *workspace.Workspace) ([]Rule, error) {
 	for _, root := range w.Opened() {
-		all, err := p.Consents.Rules(root.Real, p.Origins.Of(root.Real))
+		all, err := p.Consents.Rules(append(p.Origins.Of(root.Real), root.Real)...)
 		if err != nil {
 			return rules, err
 		}

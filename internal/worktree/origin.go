@@ -1,8 +1,11 @@
 package worktree
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -22,20 +25,25 @@ func (r *Registry) Origins() (Origins, error) {
 	return Origins{sets}, err
 }
 
-// Of returns the folder of the main checkout that takes the place of dir, a real path, the zero Dir
-// if dir is in no worktree.
-func (o Origins) Of(dir workspace.Dir) workspace.Dir {
-	at, top := linked(dir)
+// Of returns the folders in whose place dir is, a real path: that in the main checkout, or, if the
+// repository is bare, those in its other worktrees. There are none if dir is in no worktree.
+func (o Origins) Of(dir workspace.Dir) (originals []workspace.Dir) {
+	at, tops := linked(dir)
 	for _, s := range o.sets {
 		for _, one := range s.Repositories {
 			// Neither path is followed, because a link on it may be an agent's.
 			path, err := workspace.ParseDir(one.Path)
 			if err == nil && path.Contains(dir) && len(one.Path) >= len(at) {
-				at, top = one.Path, one.Top
+				at, tops = one.Path, []string{one.Top}
 			}
 		}
 	}
-	return movedTo(dir, at, top)
+	for _, top := range tops {
+		if original := movedTo(dir, at, top); !original.IsZero() && top != at {
+			originals = append(originals, original)
+		}
+	}
+	return originals
 }
 
 // Beside returns the folder that a session in cwd, a real path, uses in the place of folder: its
@@ -74,30 +82,40 @@ func movedTo(dir workspace.Dir, from, to string) workspace.Dir {
 	return workspace.Dir{}
 }
 
-// linked returns the top of the linked worktree that dir, a real path, is in, and the top of the
-// main checkout of its repository. Both are "" if it is in none, or if the repository is bare.
-func linked(dir workspace.Dir) (top, main string) {
+// linked returns the top of the linked worktree that dir, a real path, is in, and the tops of the
+// checkouts that [Origins.Of] looks in.
+func linked(dir workspace.Dir) (top string, others []string) {
 	top, _ = checkoutOf(dir.String())
 	own, ok := process.LinkedWorktree(top)
 	if !ok {
-		return "", ""
+		return "", nil
 	}
-	main, common := checkoutOf(filepath.Dir(process.RepositoryOf(own)))
-	if !common || filepath.Join(main, ".git") != process.RepositoryOf(own) {
-		return "", ""
+	repository := process.RepositoryOf(own)
+	if isBare(repository) {
+		return top, slices.DeleteFunc(process.LinkedWorktrees(repository), func(other string) bool {
+			own, ok := process.LinkedWorktree(other)
+			return !ok || process.RepositoryOf(own) != repository
+		})
 	}
-	return top, main
+	if main, has := checkoutOf(filepath.Dir(repository)); has && filepath.Join(main, ".git") == repository {
+		return top, []string{main}
+	}
+	return "", nil
 }
 
-// Listed returns the folder of the main checkout that takes the place of dir in the repository of
-// the folder of, according to that repository alone, the zero Dir if it lists no worktree that dir
-// is in. It says what dir may not do even if its file .git is forged, but not what it may.
+// isBare reports whether a repository, which has worktrees, has no main checkout: that would have an
+// index there.
+func isBare(repository string) bool {
+	_, err := os.Lstat(filepath.Join(repository, "index"))
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// Listed returns the folder that dir is a copy of according to the repository of the folder of alone,
+// the zero Dir if that lists no worktree that dir is in. It says what dir may not do even if its
+// file .git is forged, but not what it may.
 func Listed(of, dir workspace.Dir) workspace.Dir {
-	top, main := checkoutOf(workspace.Real(of).String())
-	if !main {
-		return workspace.Dir{}
-	}
-	for _, path := range process.LinkedWorktrees(filepath.Join(top, ".git")) {
+	top, repository := repositoryOf(workspace.Real(of))
+	for _, path := range process.LinkedWorktrees(repository) {
 		if original := movedTo(workspace.Real(dir), path, top); !original.IsZero() {
 			return original
 		}
@@ -108,13 +126,26 @@ func Listed(of, dir workspace.Dir) workspace.Dir {
 // Copies returns the folders in linked worktrees that are copies of dir.
 func Copies(dir workspace.Dir) (copies []workspace.Dir) {
 	real := workspace.Real(dir)
-	top, _ := checkoutOf(real.String())
-	for _, path := range process.LinkedWorktrees(filepath.Join(top, ".git")) {
-		if c := movedTo(real, top, path); !c.IsZero() && (Origins{}).Of(c) == real {
+	top, repository := repositoryOf(real)
+	for _, path := range process.LinkedWorktrees(repository) {
+		if c := movedTo(real, top, path); !c.IsZero() && slices.Contains(Origins{}.Of(c), real) {
 			copies = append(copies, c)
 		}
 	}
 	return copies
+}
+
+// repositoryOf returns the top of the checkout that dir is in, and its repository if others are
+// copies of it: if it is the main checkout, or the repository is bare.
+func repositoryOf(dir workspace.Dir) (top, repository string) {
+	top, main := checkoutOf(dir.String())
+	if own, ok := process.LinkedWorktree(top); ok && isBare(process.RepositoryOf(own)) {
+		return top, process.RepositoryOf(own)
+	}
+	if !main {
+		return "", ""
+	}
+	return top, filepath.Join(top, ".git")
 }
 
 // checkoutOf returns the top of the checkout that a folder is in, "" if it is in none, and reports

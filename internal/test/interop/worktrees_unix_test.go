@@ -158,3 +158,67 @@ func TestForgedWorktreesGetNothing(t *testing.T) {
 	a.prompt(id, "/permissions")
 	require.Contains(t, a.updates(from, id), "read secret", "what it may not do still holds")
 }
+
+// The worktrees of a bare repository are in each other's place, however the repository lies beside them.
+//
+// Clause A38.
+func TestWorktreesOfBareRepositories(t *testing.T) {
+	for name, bare := range map[string]string{"mirror": "../app.git", ".bare": ".bare", ".git": ".git"} {
+		t.Run(name, func(t *testing.T) {
+			source := repository(t, "app/sub/f", "", "app/secret", "")
+			project := filepath.Join(folder(t), "project")
+			require.NoError(t, os.Mkdir(project, 0o700))
+			gitIn(t, project, "clone", "-q", "--bare", source, bare)
+			if name == ".bare" {
+				require.NoError(t, os.WriteFile(filepath.Join(project, ".git"), []byte("gitdir: ./.bare\n"), 0o600))
+			}
+			for _, tree := range []string{"one", "two", "three"} {
+				gitIn(t, filepath.Join(project, bare), "worktree", "add", "-q", "--detach", filepath.Join(project, tree))
+			}
+			one, two := filepath.Join(project, "one/app"), filepath.Join(project, "two/app")
+			dep, mine := folder(t, "d", ""), folder(t)
+			config := filepath.Join(folder(t), "config.json")
+			text, err := json.Marshal(map[string]any{"whenOmitted": "stored", "workspaces": []any{
+				map[string]any{"cwd": one, "directories": []string{dep, "../../three"},
+					"permissions": map[string]any{"allow": []string{"run make"}, "deny": []string{"read secret"}}},
+				map[string]any{"cwd": filepath.Join(project, "three"), "directories": []string{mine}},
+			}})
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(config, text, 0o600))
+			a := start(t, "--config", config).initialize()
+			rules := func(session string) string {
+				from := len(a.Messages())
+				a.prompt(session, "/permissions")
+				return a.updates(from, session)
+			}
+			for _, cwd := range []string{two, filepath.Join(two, "sub")} {
+				original := strings.Replace(cwd, "/two/", "/one/", 1)
+				id := a.open(cwd)
+				a.hasFolder(id, dep, "folders of "+original+", of which this is a worktree")
+				a.hasFolder(id, filepath.Join(project, "three"), "workspaces[0]")
+				require.NotContains(t, a.shown(id), mine)
+				require.Contains(t, rules(id), "read secret")
+				require.Contains(t, rules(id), "run make")
+				var fork struct{ SessionID string }
+				a.call("session/fork", map[string]any{"sessionId": id, "cwd": cwd, "mcpServers": []any{}}, &fork)
+				a.hasFolder(fork.SessionID, dep, "workspaces[0]")
+			}
+			// An entry of its own takes precedence, but what is denied still is.
+			third := a.open(filepath.Join(project, "three"))
+			require.Contains(t, a.shown(third), mine)
+			require.NotContains(t, a.shown(third), dep)
+			require.NotContains(t, rules(third), "run make")
+			require.Contains(t, rules(a.open(filepath.Join(project, "three/app"))), "read secret")
+			// What only one of both names is no worktree.
+			own, err := os.ReadFile(filepath.Join(project, "two/.git"))
+			require.NoError(t, err)
+			forged := folder(t, ".git", string(own), "app/f", "")
+			require.NotContains(t, a.shown(a.open(filepath.Join(forged, "app"))), dep)
+			require.NoError(t, os.WriteFile(filepath.Join(project, "two/.git"), []byte("gitdir: /nowhere\n"), 0o600))
+			left := a.open(two)
+			require.NotContains(t, a.shown(left), dep)
+			require.NotContains(t, rules(left), "run make")
+			require.Contains(t, rules(left), "read secret", "what it may not do still holds")
+		})
+	}
+}
