@@ -163,7 +163,7 @@ func (c *Catalog) SlashCommands(reserved ...string) (offered, taken []SlashComma
 	return offered, taken
 }
 
-// MarshalJSON encodes the catalog with the members roots (index, path and realPath of each),
+// MarshalJSON encodes the catalog with the members roots (index, path, realPath, readOnly of each),
 // artifacts (in the order of [Catalog.Artifacts]) and cuts (the limits reached: root, place, at,
 // bound and limit of each). All are arrays.
 func (c *Catalog) MarshalJSON() ([]byte, error) {
@@ -171,6 +171,7 @@ func (c *Catalog) MarshalJSON() ([]byte, error) {
 		Index    int    `json:"index"`
 		Path     string `json:"path"`
 		RealPath string `json:"realPath"`
+		ReadOnly bool   `json:"readOnly,omitempty"`
 	}
 	type limit struct {
 		Root  int    `json:"root"`
@@ -185,7 +186,8 @@ func (c *Catalog) MarshalJSON() ([]byte, error) {
 		Cuts      []limit    `json:"cuts"`
 	}{Artifacts: append([]Artifact{}, c.artifacts...), Cuts: []limit{}}
 	for _, r := range c.Roots() {
-		w.Roots = append(w.Roots, root{r.Index, r.Dir.String(), r.Real.String()})
+		w.Roots = append(w.Roots, root{r.Index, r.Dir.String(), r.Real.String(),
+			r.Grant == workspace.ReadOnly})
 	}
 	for _, l := range c.reached {
 		w.Cuts = append(w.Cuts, limit{l.Root.Index, l.pattern, l.path, l.name, l.value})

@@ -226,6 +226,14 @@ const (
 	ReadOnly        // nothing in it may be created, changed, moved or removed
 )
 
+// Mark returns what people are shown behind a root that has the grant, or "".
+func (g Grant) Mark() string {
+	if g == ReadOnly {
+		return " (read-only)"
+	}
+	return ""
+}
+
 // Roots is an ordered set of directories, cwd first, without duplicates; roots may be nested. It is
 // immutable. [NewRoots] and [RootsFrom] construct one, in which everything may be changed. The zero
 // Roots has no directories and cannot be opened.

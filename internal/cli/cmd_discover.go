@@ -141,7 +141,7 @@ func (f findings) whole() (json.RawMessage, error) {
 func (f findings) print(out io.Writer) error {
 	var b strings.Builder
 	for _, root := range f.Roots() {
-		fmt.Fprintf(&b, "%d  %s", root.Index, text.Printable(root.Dir.String()))
+		fmt.Fprintf(&b, "%d  %s%s", root.Index, text.Printable(root.Dir.String()), root.Grant.Mark())
 		if from := f.declared[root.Dir]; root.Index > 0 && from != "" {
 			fmt.Fprintf(&b, "  (%s)", text.Printable(from))
 		}

@@ -21,7 +21,6 @@ import (
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
-	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // newSessions returns the commands for stored sessions.
@@ -215,11 +214,8 @@ func showSession(
 		fmt.Fprintf(out, "title    %s\n", text.Line(text.Plain(r.Title), 80))
 	}
 	for i, d := range stored.Keys.Roots.All() {
-		grant := ""
-		if stored.Keys.Roots.Grant(d) == workspace.ReadOnly {
-			grant = " (read-only)"
-		}
-		fmt.Fprintf(out, "folder %d %s%s\n", i, text.Printable(d.String()), grant)
+		fmt.Fprintf(out, "folder %d %s%s\n", i, text.Printable(d.String()),
+			stored.Keys.Roots.Grant(d).Mark())
 	}
 	if r.Directories != "" {
 		fmt.Fprintf(out, "given    %s\n", r.Directories)

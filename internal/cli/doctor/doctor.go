@@ -144,8 +144,8 @@ func (e *Examination) examineWorkspaces(ctx context.Context) (findings []Finding
 		} else {
 			f.Text = fmt.Sprintf("sessions in %s have %s", w.Cwd,
 				text.Count(opened.Roots().Len(), "folder", "folders"))
-			if n := len(opened.Roots().ReadOnly()); n > 0 {
-				f.Text += fmt.Sprintf(" (%d read-only)", n)
+			for _, dir := range opened.Roots().ReadOnly() {
+				f.Text += ", read-only " + text.Printable(dir.String())
 			}
 			if n := len(worktree.Copies(opened.Roots().Cwd())); n > 0 {
 				f.Text += ", and so have those in its " + text.Count(n, "worktree", "worktrees")
