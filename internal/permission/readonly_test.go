@@ -18,6 +18,9 @@ func readOnlyGround(t *testing.T) (g ground, p *Permits) {
 	g = newGround(t)
 	require.NoError(t, os.Symlink(g.other, filepath.Join(g.root, "tolib")))
 	require.NoError(t, os.Symlink(g.other+"/o.txt", filepath.Join(g.root, "toofile")))
+	require.NoError(t, os.Symlink("../lib/new", filepath.Join(g.root, "tonew")))
+	require.NoError(t, os.Symlink("tonew", filepath.Join(g.root, "tolink")))
+	require.NoError(t, os.Symlink("loop", filepath.Join(g.root, "loop")))
 	roots := g.place.Workspace.Roots().Granting(func(dir workspace.Dir) workspace.Grant {
 		if dir.String() == g.other {
 			return workspace.ReadOnly
@@ -106,6 +109,18 @@ func TestCommandsInReadOnlyFolders(t *testing.T) {
 		}
 		require.Equal(t, want, got, line)
 	}
+	// A link outside of the session's folders leads into it, too.
+	alias := filepath.Join(t.TempDir(), "alias")
+	require.NoError(t, os.Symlink(g.other, alias))
+	for _, line := range []string{"touch " + alias + "/new", "rm " + alias + "/o.txt", "mkdir -p " + alias + "/a/b",
+		"echo x > tonew", "tee tolink", "sh -c 'echo x > " + alias + "/new'"} {
+		a, _ := Command(g.place.Workspace, line, g.root)
+		refused, is := p.Check(a).(*RuleError)
+		require.True(t, is, line)
+		require.Equal(t, Deny, refused.Effect, line)
+	}
+	a, _ := Command(g.place.Workspace, "touch loop", g.root)
+	require.NoError(t, p.Check(a))
 	// A command that runs in the folder, and names nothing.
 	for line, want := range map[string]Effect{"touch new": Deny, "git commit -m x": Deny, "make": Ask, "ls": ""} {
 		a, _ := Command(g.place.Workspace, line, g.other)
@@ -132,7 +147,7 @@ func TestEditsInReadOnlyFolders(t *testing.T) {
 	}
 	for name, want := range map[string]Effect{
 		"{root}/a.txt": Allow, "{other}/o.txt": Deny, "{other}/new": Deny, "{root}/tolib/new": Deny,
-		"{root}/toofile": Deny, "{root}/../lib/o.txt": Deny,
+		"{root}/toofile": Deny, "{root}/../lib/o.txt": Deny, "{root}/tonew": Deny, "{root}/tolink": Deny,
 	} {
 		require.Equal(t, want, decide(g.place.Access(Edit, g.expand(name))), name)
 	}

@@ -2,6 +2,7 @@ package permission
 
 import (
 	"cmp"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -60,7 +61,7 @@ func (r readOnlyRule) mayTouch(a Action) bool {
 // has reports whether a file is in the root, and in no root in it. A disk may take other spellings
 // for the same.
 func (r readOnlyRule) has(f File) bool {
-	at := cmp.Or(f.Real, filepath.Clean(f.Path))
+	at := cmp.Or(f.Real, withoutLinks(f.Path, maxNested))
 	asItIs := func(path string) string { return path }
 	return r.isDeepest(at, asItIs) || r.isDeepest(at, fold)
 }
@@ -75,6 +76,24 @@ func (r readOnlyRule) isDeepest(at string, spelled func(path string) string) boo
 		}
 	}
 	return deepest == r.root.Real.String()
+}
+
+// withoutLinks returns the path without links, at most so many at its end, that a file has or would
+// have.
+func withoutLinks(path string, most int) string {
+	path = filepath.Clean(path)
+	for at := path; at != filepath.Dir(at); at = filepath.Dir(at) {
+		if real, err := filepath.EvalSymlinks(at); err == nil {
+			return real + strings.TrimPrefix(path, at)
+		}
+		if to, err := os.Readlink(at); err == nil && most > 0 { // to nothing that exists
+			if !filepath.IsAbs(to) {
+				to = filepath.Join(withoutLinks(filepath.Dir(at), most-1), to)
+			}
+			return withoutLinks(to+strings.TrimPrefix(path, at), most-1)
+		}
+	}
+	return path
 }
 
 // names reports whether one of some words of a command names something in the root, or a folder that
