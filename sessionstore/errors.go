@@ -20,13 +20,6 @@ type NotFoundError struct{ ID ID }
 
 func (e *NotFoundError) Error() string { return fmt.Sprintf("no session %q", string(e.ID)) }
 
-// NoTurnError is returned if a history has no turn with a number, or the turn has not ended.
-type NoTurnError struct{ Turn, Turns int64 }
-
-func (e *NoTurnError) Error() string {
-	return fmt.Sprintf("there is no turn %d: the session has %d that ended", e.Turn, e.Turns)
-}
-
 // FencedError is returned for a lease that is not the newest of its session.
 type FencedError struct {
 	ID ID

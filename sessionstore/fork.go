@@ -3,6 +3,7 @@ package sessionstore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"time"
 )
@@ -24,8 +25,8 @@ func (c *TurnCounter) Next(u Update) (turn int64, begins bool) {
 	return c.turns, begins
 }
 
-// Before yields the part of a history before a turn. It ends with [*NoTurnError] if the history does
-// not have the turn.
+// Before yields the part of a history before a turn. It ends with an error if the history does not
+// have the turn.
 func Before(history iter.Seq2[Update, error], turn int64) iter.Seq2[Update, error] {
 	return func(yield func(Update, error) bool) {
 		var c TurnCounter
@@ -39,12 +40,13 @@ func Before(history iter.Seq2[Update, error], turn int64) iter.Seq2[Update, erro
 				return
 			}
 		}
-		yield(Update{}, &NoTurnError{turn, c.turns})
+		yield(Update{}, fmt.Errorf("there is no turn %d: the session has %d that ended",
+			turn, c.turns))
 	}
 }
 
-// ForkBefore stores n with the part of the source's history before a turn, which has ended. It stores
-// nothing, and fails with [*NoTurnError], if there is no such turn. [Store.Fork] copies the whole.
+// ForkBefore stores n with the part of the source's history before a turn, which has ended. If there
+// is no such turn, it stores nothing and returns an error. [Store.Fork] copies the whole.
 func ForkBefore(ctx context.Context, s Store, source ID, turn int64, n NewSession) error {
 	history, err := s.NewDraft(ctx, "")
 	if err != nil {

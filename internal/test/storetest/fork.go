@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -183,9 +184,8 @@ func forkBefore(t *testing.T, s store) {
 		require.NoError(t, s.Delete(t.Context(), "two"))
 	}
 	for _, turn := range []int64{-1, 0, 5, 6} {
-		var none *sessionstore.NoTurnError
-		require.ErrorAs(t, sessionstore.ForkBefore(t.Context(), s, "one", turn, n), &none)
-		require.Equal(t, sessionstore.NoTurnError{Turn: turn, Turns: 4}, *none)
+		require.ErrorContains(t, sessionstore.ForkBefore(t.Context(), s, "one", turn, n),
+			fmt.Sprintf("there is no turn %d: the session has 4 that ended", turn))
 	}
 	require.ErrorAs(t, sessionstore.ForkBefore(t.Context(), s, "none", 1, n), new(*sessionstore.NotFoundError))
 	require.Equal(t, []string{"one"}, ids(listAll(t, s, sessionstore.Query{})))
