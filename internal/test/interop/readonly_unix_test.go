@@ -3,9 +3,11 @@
 package interop
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,6 +16,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/interop/program"
 	"github.com/acp-agent/acp-agent/internal/test/logtest"
+	"github.com/acp-agent/acp-agent/internal/test/needs"
 )
 
 // A folder that the user declared to be read only stays so in every session: whatever a client names or
@@ -79,6 +82,87 @@ func TestReadOnlyFolderStaysSo(t *testing.T) {
 		require.Contains(t, a.updates(from, fork.SessionID), "may only be read")
 	}
 	require.Equal(t, before, dirtest.Planted(t, dep))
+}
+
+// Every way into a read-only folder is refused, and says why. The same ways lead into the folder if it is
+// not read-only.
+//
+// Clause A39.
+func TestWaysIntoReadOnlyFolders(t *testing.T) {
+	needs.Programs(t, "git")
+	const why = "may only be read"
+	for _, readOnly := range []bool{true, false} {
+		t.Run(fmt.Sprintf("read-only %v", readOnly), func(t *testing.T) {
+			app := folder(t, "f", "of app", "sub/f", "")
+			dep := repository(t, "f", "of dep", "sub/f", "of dep", "Upper", "")
+			up := app + "/../" + filepath.Base(dep)
+			alias := filepath.Join(folder(t), "alias")
+			require.NoError(t, os.Symlink(dep, alias))
+			for name, to := range map[string]string{"to-f": dep + "/f", "to-new": dep + "/new", "to-dep": dep} {
+				require.NoError(t, os.Symlink(to, filepath.Join(app, name)))
+			}
+			config := filepath.Join(folder(t), "config.json")
+			require.NoError(t, os.WriteFile(config, fmt.Appendf(nil,
+				`{"workspaces": [{"cwd": %q, "directories": [{"path": %q, "readOnly": %v}]}]}`, app, dep, readOnly), 0o600))
+			before := dirtest.Planted(t, dep)
+			a := start(t, append([]string{"--config", config}, behind()...)...)
+			a.call("initialize", map[string]any{"protocolVersion": 1, "clientCapabilities": map[string]any{
+				"fs": map[string]any{"readTextFile": true, "writeTextFile": true}, "terminal": true}}, nil)
+			session := a.open(app)
+			n := 0
+			asked := func(method, params string) string {
+				from := len(a.Messages())
+				text := "ask " + method + " " + params
+				if readOnly {
+					a.prompt(session, text)
+					for _, m := range a.Messages()[from:] {
+						require.NotEqual(t, method, m.Method, "the editor is not asked")
+					}
+					return a.updates(from, session)
+				}
+				n++
+				id := fmt.Sprintf(`"way %d"`, n)
+				prompt, err := json.Marshal(promptParams(session, text))
+				require.NoError(t, err)
+				a.send(`{"jsonrpc":"2.0","id":` + id + `,"method":"session/prompt","params":` + string(prompt) + `}`)
+				m, _ := a.await(from, func(m rawrpc.Message) bool { return m.Method == method || string(m.ID) == id })
+				require.Equal(t, method, m.Method, "%s: the editor is asked", params)
+				a.send(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"error":{"code":-32603,"message":"not now"}}`)
+				a.await(from, func(m rawrpc.Message) bool { return string(m.ID) == id })
+				return a.updates(from, session)
+			}
+			ways := map[string]func() string{}
+			for _, path := range []string{dep + "/f", dep + "/new", dep + "/sub/new", dep + "/UPPER", dep + "/sub/../f",
+				up + "/f", app + "/to-f", app + "/to-new", app + "/to-dep/sub/f"} {
+				ways["editor "+path] = func() string {
+					return asked("fs/write_text_file", `{"content":"x","path":`+quoted(path)+`}`)
+				}
+			}
+			for _, line := range []string{"touch DEP/new", "rm DEP/f", "rm -rf to-dep/sub", "mkdir DEP/d", "rmdir DEP/sub",
+				"mv DEP/f f2", "mv f DEP/f2", "cp f DEP/f", "ln f DEP/hard", "ln DEP/f hard", "ln -s f DEP/link", "chmod 777 DEP/f",
+				"truncate -s 0 DEP/f", "dd if=f of=DEP/f", "tee DEP/f", "sed -i s/o/x/ DEP/f", "git -C DEP commit -am x",
+				"git -C DEP checkout -b other", "git worktree add DEP/tree", "sh -c 'echo x > DEP/f'"} {
+				for i, dir := range []string{dep, alias} {
+					words := []string{"sh", "-c", strings.ReplaceAll(line, "DEP", dir)}
+					ways[fmt.Sprintf("terminal %d %s", i, line)] = func() string {
+						return asked("terminal/create", fmt.Sprintf(`{"command":%q,"args":[%q,%s]}`, words[0], words[1], quoted(words[2])))
+					}
+				}
+			}
+			ways["terminal in it"] = func() string {
+				return asked("terminal/create", `{"command":"touch","args":["new"],"cwd":`+quoted(dep)+`}`)
+			}
+			require.Greater(t, len(ways), 30)
+			for name, way := range ways {
+				if readOnly {
+					require.Contains(t, way(), why, name)
+				} else {
+					require.NotContains(t, way(), why, name)
+				}
+			}
+			require.Equal(t, before, dirtest.Planted(t, dep))
+		})
+	}
 }
 
 // Our own tools refuse, too, in a session and over MCP, and say why.
