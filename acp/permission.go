@@ -92,13 +92,13 @@ func (q question) with(options []permission.Option) question {
 	return q
 }
 
-// saying returns the question with a text after what is known of its tool call, whose content it
-// would replace otherwise.
+// saying returns the question with a text, if there is one, after what is known of its tool call,
+// whose content it would replace otherwise.
 func (q question) saying(about string, known json.RawMessage) question {
 	call := strictjson.Find(q.params, "toolCall")
 	content, ok := strictjson.Append(strictjson.Find(withMembers(known, call), "content"),
 		backend.Encode(backend.TextContent(about)[0]))
-	if ok {
+	if ok && about != "" {
 		q.params = strictjson.SetAt(q.params, content, "toolCall", "content")
 	}
 	return q

@@ -629,7 +629,8 @@ func TestToolCallsOfPermissionRequests(t *testing.T) {
 	}
 	send := func(u string) string { return "send " + fmt.Sprintf(update, u) }
 	recorded := func(id string) string {
-		return strings.Replace(shown("tool_call", edit(id)), `"locations":null,`, "", 1)
+		return shown("tool_call", `{"_meta":{"n":1.0},"content":[{"type":"diff","path":"/a",`+
+			`"newText":"n"}],"kind":"edit","status":"pending","toolCallId":"`+id+`","title":"Edit"}`)
 	}
 	failed := func(id string) string {
 		return shown("tool_call_update",

@@ -59,6 +59,7 @@ var layoutRuns = map[string][]string{
 	"sessions cost":         {""},
 	"sessions delete":       {"", "nothing"},
 	"sessions export":       {"", "last --format nothing"},
+	"sessions fork":         {"", "last", "last --before 99"},
 	"sessions import":       {"", "gone"},
 	"sessions list":         {""},
 	"sessions move":         {"", "app gone"},

@@ -161,7 +161,7 @@ func (set *settings) loadPermissions() error {
 // permissionsFor returns the user's rules for sessions with the working directory cwd, nil if there
 // are none.
 func (set *settings) permissionsFor(cwd workspace.Dir) *acp.Permissions {
-	configured := set.config.PermissionsFor(cwd, set.originals(cwd)...)
+	configured := set.config.PermissionsFor(cwd)
 	switch {
 	case set.permissions == nil:
 		return configured

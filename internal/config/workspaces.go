@@ -58,12 +58,12 @@ type Worktree struct {
 	Copy []string `json:"copy"`
 }
 
-// PermissionsFor returns the rules for sessions with the working directory cwd, which is in the place
-// of the folders originals, nil if none are configured. The deny and ask rules of all entries above
-// any of these directories hold, also if only the repository of an entry lists cwd as a worktree.
-func (c Config) PermissionsFor(cwd workspace.Dir, originals ...workspace.Dir) *permission.Permissions {
+// PermissionsFor returns the rules for sessions with the working directory cwd, nil if none are
+// configured. The deny and ask rules of all entries above it hold, also if only the repository of an
+// entry lists cwd as a worktree.
+func (c Config) PermissionsFor(cwd workspace.Dir) *permission.Permissions {
 	all := c.Permissions
-	deepest, _ := c.WorkspaceOf(cwd, originals...)
+	deepest, _ := c.WorkspaceOf(cwd)
 	for i, w := range c.Workspaces {
 		dir, err := workspace.ParseDir(w.Cwd)
 		if w.Permissions == nil || err != nil {
@@ -73,7 +73,7 @@ func (c Config) PermissionsFor(cwd workspace.Dir, originals ...workspace.Dir) *p
 		if i == deepest {
 			rules.Allow = w.Permissions.Allow
 		}
-		for _, at := range slices.Concat([]workspace.Dir{cwd, worktree.Listed(dir, cwd)}, originals) {
+		for _, at := range []workspace.Dir{cwd, worktree.Listed(dir, cwd)} {
 			if _, below, holds := w.above(at); holds {
 				rules = rules.With(w.Permissions.Below(below))
 			}

@@ -36,18 +36,20 @@ func NewPermits(
 ) *Permits {
 	s := &Permits{Consents: consents, Origins: origins}
 	for i, root := range w.Opened() {
-		p := configured(root.Dir)
-		if p == nil || i > 0 && len(p.Ask)+len(p.Deny) == 0 {
-			continue
+		for _, dir := range append(origins.Of(root.Real), root.Dir) {
+			p := configured(dir)
+			if p == nil || i > 0 && len(p.Ask)+len(p.Deny) == 0 {
+				continue
+			}
+			all := *p
+			if i > 0 {
+				all.Allow = nil
+			}
+			if s.Configured != nil {
+				all = s.Configured.With(all)
+			}
+			s.Configured = &all
 		}
-		all := *p
-		if i > 0 {
-			all.Allow = nil
-		}
-		if s.Configured != nil {
-			all = s.Configured.With(all)
-		}
-		s.Configured = &all
 	}
 	if s.Configured != nil {
 		s.rules, s.err = s.Configured.Rules()

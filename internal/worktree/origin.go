@@ -1,10 +1,9 @@
 package worktree
 
 import (
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 
 	"github.com/acp-agent/acp-agent/internal/process"
@@ -103,11 +102,12 @@ func linked(dir workspace.Dir) (top string, others []string) {
 	return "", nil
 }
 
-// isBare reports whether a repository, which has worktrees, has no main checkout: that would have an
-// index there.
+var bare = regexp.MustCompile(`(?im)^\s*bare\s*=\s*(true|yes|on|1)\s*$`)
+
+// isBare reports whether a repository, which has worktrees, has no main checkout.
 func isBare(repository string) bool {
-	_, err := os.Lstat(filepath.Join(repository, "index"))
-	return errors.Is(err, fs.ErrNotExist)
+	config, err := os.ReadFile(filepath.Join(repository, "config"))
+	return err == nil && bare.Match(config)
 }
 
 // Listed returns the folder that dir is a copy of according to the repository of the folder of alone,
