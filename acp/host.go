@@ -296,7 +296,8 @@ func (s *session) announce(u backend.Update) backend.Update {
 	}
 	var names, theirs []string
 	for _, command := range []string{backend.RootsCommand, backend.MCPCommand,
-		backend.WorktreeCommand, backend.ForkCommand, backend.PermissionsCommand} {
+		backend.WorktreeCommand, backend.ForkCommand, backend.DiffCommand,
+		backend.PermissionsCommand} {
 		name := command
 		if command != backend.MCPCommand || !s.agent.info().AnswersMCPCommand {
 			name = commands.Name(u, command)

@@ -102,12 +102,13 @@ func TestMCPCommandPassesFoundServersOn(t *testing.T) {
 	require.Contains(t, c.say(id, "/mcp start remote"), "the type \"http\", which was not advertised")
 }
 
-// An agent may have a /mcp, /permissions and /fork of its own. It keeps them, and the adapter's have other
+// An agent may have a /mcp, /permissions, /fork and /diff of its own. It keeps them, and the adapter's have other
 // names there.
 //
 // Clause A25.
 func TestCommandsOfTheAgent(t *testing.T) {
-	r := &scripted{commands: `[{"name":"mcp","description":"reconnect"},{"name":"permissions","description":"switch"},{"name":"fork","description":"branch"}]`}
+	r := &scripted{commands: `[{"name":"mcp","description":"reconnect"},{"name":"permissions","description":"switch"},` +
+		`{"name":"fork","description":"branch"},{"name":"diff","description":"theirs"}]`}
 	c := connect(t, acp.Options{Backend: using(r), ConsentDir: t.TempDir()})
 	c.initialize()
 	cwd := folder(t)
@@ -117,7 +118,8 @@ func TestCommandsOfTheAgent(t *testing.T) {
 		m, _ := c.await(from, func(m message) bool {
 			return strings.Contains(string(m.Params), "available_commands_update")
 		})
-		require.Equal(t, []string{"mcp", "permissions", "fork", "roots", "mcp-servers", "fork-conversation", "permission-rules"}, announced(t, m))
+		require.Equal(t, []string{"mcp", "permissions", "fork", "diff", "roots", "mcp-servers", "fork-conversation",
+			"session-diff", "permission-rules"}, announced(t, m))
 	}
 	isPassedOn := func() {
 		t.Helper()
@@ -128,6 +130,9 @@ func TestCommandsOfTheAgent(t *testing.T) {
 		c.say(id, "/fork it")
 		require.Contains(t, r.noted(), "prompt /fork it")
 		require.Contains(t, c.say(id, "/fork-conversation"), "Type `/fork-conversation TURN`")
+		c.say(id, "/diff")
+		require.Contains(t, r.noted(), "prompt /diff")
+		require.Contains(t, c.say(id, "/session-diff"), "nothing changed")
 		require.Contains(t, c.say(id, "/permission-rules"), "No rules hold in this session")
 		require.Contains(t, c.say(id, "/permission-rules x"), "Type `/permission-rules` to see")
 		require.Contains(t, c.say(id, "/mcp-servers"), "The session has no MCP servers.")

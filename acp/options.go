@@ -65,6 +65,10 @@ type Options struct {
 	ConsentDir string
 	// Worktrees says where /worktree makes worktrees. Without it there is no such command.
 	Worktrees Worktrees
+	// SnapshotDir is the directory that keeps what the folders of a session had before its first
+	// prompt, for /diff. It is created when first needed. If it is empty, or the peer is remote, only
+	// what tool calls report is known.
+	SnapshotDir string
 	// RemoteGrants are the parts of the backend that a remote peer may use besides the sessions
 	// that it made through the adapter. Default: none.
 	RemoteGrants Grants
@@ -121,6 +125,8 @@ type tuning struct {
 	// CancelGrace is how long a cancelled turn's backend may take before its prompt is answered
 	// without it.
 	CancelGrace time.Duration
+	// SnapshotWait is how long a first prompt waits for the snapshots of its folders.
+	SnapshotWait time.Duration
 	// LeaseCheck is how often a running turn checks that no other process has taken its session
 	// over.
 	LeaseCheck time.Duration
@@ -155,6 +161,7 @@ func (o Options) withDefaults() Options {
 	t.TurnBytes = cmp.Or(t.TurnBytes, 256<<20)
 	t.ChildBytes = cmp.Or(t.ChildBytes, 256<<20)
 	t.CancelGrace = cmp.Or(t.CancelGrace, 5*time.Second)
+	t.SnapshotWait = cmp.Or(t.SnapshotWait, 3*time.Second)
 	t.LeaseCheck = cmp.Or(t.LeaseCheck, time.Second)
 	t.SlowViewer = cmp.Or(t.SlowViewer, 30*time.Second)
 	t.CloseGrace = cmp.Or(t.CloseGrace, 900*time.Millisecond)
@@ -170,6 +177,7 @@ func (o Options) withDefaults() Options {
 // forRemote returns o, which has defaults, for a remote peer.
 func (o Options) forRemote() Options {
 	o.Workspace.Policy.OnlyAllowed = true
+	o.SnapshotDir = ""
 	if o.Environment == nil {
 		o.tuning.MCP.Environment = mcpclient.BasicEnvironment()
 	}

@@ -53,6 +53,8 @@ func (s *session) answerOwn(
 	switch c.Name {
 	case backend.RootsCommand:
 		return rootsReply{own}.answer(parseRootsCommand(c))
+	case backend.DiffCommand, backend.OtherName(backend.DiffCommand):
+		return own.answerDiff()
 	case backend.WorktreeCommand:
 		return worktreeReply{own}.answer(strings.TrimSpace(c.Arguments))
 	case backend.ForkCommand, backend.OtherName(backend.ForkCommand):

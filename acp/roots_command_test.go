@@ -25,6 +25,7 @@ const ownEntries = `{"description":"Show the session's folders, or add or remove
 	`"input":{"hint":"[tools | start NAME | read SERVER URI]"},"name":"mcp"},` +
 	`{"description":"Show the turns of this conversation, or copy it up to one of them; files stay as they are",` +
 	`"input":{"hint":"[TURN]"},"name":"fork"},` +
+	`{"description":"Show what was changed in the folders since this session began","name":"diff"},` +
 	`{"description":"Show or revoke what agents may do without asking","input":{"hint":"[revoke ID]"},"name":"permissions"}`
 
 // say returns what the agent said to a prompt, as one text.
@@ -408,7 +409,7 @@ func TestRootsCommandIsAnnounced(t *testing.T) {
 	m, _ := c.await(0, func(m message) bool {
 		return strings.Contains(string(m.Params), "available_commands_update")
 	})
-	require.Equal(t, []string{"roots", "mcp", "fork", "permissions"}, announced(t, m))
+	require.Equal(t, []string{"roots", "mcp", "fork", "diff", "permissions"}, announced(t, m))
 	r.mu.Lock()
 	r.opened = func(_ backend.Activation, h backend.Host) {
 		_ = h.Update(t.Context(), update(`{"update":{"sessionUpdate":"available_commands_update",`+
@@ -422,7 +423,7 @@ func TestRootsCommandIsAnnounced(t *testing.T) {
 	m, _ = c.await(before, func(m message) bool {
 		return strings.Contains(string(m.Params), `"name":"x"`)
 	})
-	require.Equal(t, []string{"x", "roots", "mcp", "fork", "permissions"}, announced(t, m))
+	require.Equal(t, []string{"x", "roots", "mcp", "fork", "diff", "permissions"}, announced(t, m))
 	require.Contains(t, string(m.Params), `{"name":"x","description":"<é>"}`,
 		"the backend's commands stay as they are")
 	require.Contains(t, string(m.Params), `"_meta":{"k":1}`)

@@ -345,6 +345,7 @@ func (s *session) runTurn(
 			return nil, err
 		}
 	}
+	s.takeSnapshots(t.Context())
 	s.spending.beginTurn()
 	work := t.Start(s, p.rest, updates)
 	at.Release()

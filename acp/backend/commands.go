@@ -22,6 +22,7 @@ const (
 	MCPCommand         = "mcp"
 	WorktreeCommand    = "worktree"
 	ForkCommand        = "fork"
+	DiffCommand        = "diff"
 	PermissionsCommand = "permissions"
 )
 
@@ -36,6 +37,7 @@ var adapterCommands = []struct{ name, other, description, hint string }{
 		"asks first", "NAME"},
 	{ForkCommand, "fork-conversation", "Show the turns of this conversation, or copy it up to one of them; " +
 		"files stay as they are", "[TURN]"},
+	{DiffCommand, "session-diff", "Show what was changed in the folders since this session began", ""},
 	{PermissionsCommand, "permission-rules", "Show or revoke what agents may do without asking",
 		"[revoke ID]"},
 }

@@ -23,6 +23,7 @@ const ownEntries = `,{` +
 	`"input":{"hint":"[tools | start NAME | read SERVER URI]"},"name":"mcp"},` +
 	`{"description":"Show the turns of this conversation, or copy it up to one of them; files stay as they are",` +
 	`"input":{"hint":"[TURN]"},"name":"fork"},` +
+	`{"description":"Show what was changed in the folders since this session began","name":"diff"},` +
 	`{"description":"Show or revoke what agents may do without asking","input":{"hint":"[revoke ID]"},"name":"permissions"}]`
 
 const (

@@ -2,100 +2,140 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/url"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
+	"github.com/acp-agent/acp-agent/internal/history/changes"
 	"github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/worktree"
+	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// newDiff returns the command that shows what was done in worktrees.
+// newDiff returns the command that shows what was changed for a task or in a session.
 func newDiff(set *settings) *cobra.Command {
 	var patch bool
 	cmd := &cobra.Command{
-		Use:   "diff NAME [--patch | --json]",
-		Short: "Show what was changed in all worktrees of a task",
-		Args:  takes(1, 1, "one NAME", "; acp-agent worktree list shows them"),
+		Use:   "diff NAME|SESSION [--patch | --json]",
+		Short: "Show what was changed in all folders of a task or a session",
+		Args: takes(1, 1, "one NAME or SESSION",
+			"; acp-agent worktree list and acp-agent sessions list show them"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := exclusive(cmd, "patch", "json"); err != nil {
 				return err
 			}
-			task, err := set.worktrees().Find(args[0])
+			all, err := set.changesOf(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
 			if patch {
-				return set.printPatches(cmd.Context(), task)
+				return set.printPatches(cmd.Context(), all)
 			}
-			return set.printChanges(cmd.Context(), task)
+			return set.print(all, func() error {
+				for _, folder := range all {
+					if err := set.printFolder(folder); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
 		},
 	}
 	cmd.Flags().BoolVar(&patch, "patch", false, "print the changes, as git diff does")
-	set.accept(cmd, "state-dir", "json")
+	set.accept(cmd, "state-dir", "store", "json")
 	return cmd
 }
 
-// folderChanges are the files that differ in a worktree.
-type folderChanges struct {
-	Folder string                `json:"folder"`
-	Files  []worktree.FileChange `json:"files"`
+// changesOf returns what was changed for the task or in the session of this name.
+func (set *settings) changesOf(ctx context.Context, name string) (all []changes.Folder, err error) {
+	task, err := set.worktrees().Find(name)
+	if err == nil {
+		return changes.OfTask(ctx, task)
+	}
+	if !errors.Is(err, worktree.ErrNone) {
+		return nil, err
+	}
+	err = set.withStore(func(store sessionstore.Store) error {
+		one, err := findSession(ctx, store, name)
+		if errors.As(err, new(*sessionstore.NotFoundError)) {
+			return fmt.Errorf("there is no task and no session %s: acp-agent worktree list and "+
+				"acp-agent sessions list show all", text.QuotedName(name))
+		}
+		if err == nil {
+			all, err = changes.OfSession(ctx, one.ID, one.Keys.Opened(), store.History(ctx, one.ID),
+				set.snapshots())
+		}
+		return err
+	})
+	return all, err
 }
 
-func (set *settings) printChanges(ctx context.Context, task worktree.Set) error {
-	all := []folderChanges{}
-	for _, r := range task.Repositories {
-		files, err := r.ChangedFiles(ctx)
-		if err != nil {
-			return fmt.Errorf("%s: %w", text.Printable(r.Path), err)
-		}
-		all = append(all, folderChanges{r.Path, files})
+// snapshots returns what folders of sessions had before.
+func (set *settings) snapshots() worktree.Snapshots { return worktree.NewSnapshots(set.snapshotDir()) }
+
+// snapshotDir returns the directory for snapshots of the sessions in the configured store.
+func (set *settings) snapshotDir() string {
+	dir, name := set.dir(), "sessions"
+	if dir == "" {
+		return ""
 	}
-	return set.print(all, func() error {
-		for _, folder := range all {
-			if err := set.printFolder(folder); err != nil {
-				return err
-			}
-		}
-		return nil
+	if address, err := url.Parse(set.store); err == nil && set.store != "" {
+		name = url.PathEscape(address.Host + address.Path)
+	}
+	return filepath.Join(dir, "snapshots", name)
+}
+
+// deleteSession deletes a session and its snapshots.
+func (set *settings) deleteSession(
+	store sessionstore.Store, ctx context.Context, id sessionstore.ID,
+) error {
+	if err := store.Delete(ctx, id); err != nil {
+		return err
+	}
+	return set.snapshots().Remove(string(id))
+}
+
+// pruneSnapshots removes the snapshots of sessions that the store does not have.
+func (set *settings) pruneSnapshots(ctx context.Context, store sessionstore.Store) error {
+	return set.snapshots().Prune(func(session string) bool {
+		_, err := store.Get(ctx, sessionstore.ID(session))
+		return errors.As(err, new(*sessionstore.NotFoundError))
 	})
 }
 
-// printFolder prints the files of a worktree below its name.
-func (set *settings) printFolder(folder folderChanges) error {
-	if len(folder.Files) == 0 {
-		return terminal.Say(set.out, "%s: nothing changed", text.Printable(folder.Folder))
-	}
-	table := terminal.NewTable(set.out, "FILE", "LINES")
-	added, removed := 0, 0
-	for _, f := range folder.Files {
-		lines := fmt.Sprintf("+%d -%d", f.Added, f.Removed)
-		if f.Binary {
-			lines = "binary"
-		}
-		table.Row(text.Printable(f.Path), lines)
-		added, removed = added+f.Added, removed+f.Removed
-	}
-	err := terminal.Say(set.out, "%s: %s, +%d -%d", text.Printable(folder.Folder),
-		text.Count(len(folder.Files), "file", "files"), added, removed)
-	if err != nil {
+// printFolder prints the files of a folder below its name.
+func (set *settings) printFolder(folder changes.Folder) error {
+	err := terminal.Say(set.out, "%s: %s", text.Printable(folder.Folder), folder.Summary())
+	if err != nil || len(folder.Files) == 0 {
 		return err
+	}
+	table := terminal.NewTable(set.out, "FILE", "LINES", "BY")
+	for _, f := range folder.Files {
+		by := ""
+		if f.Named {
+			by = "session"
+		}
+		table.Row(text.Printable(f.Path), f.Lines(), by)
 	}
 	return table.Print()
 }
 
-// printPatches prints the changes so that git apply can read those of one worktree.
-func (set *settings) printPatches(ctx context.Context, task worktree.Set) error {
-	for _, r := range task.Repositories {
-		patch, err := r.Patch(ctx)
+// printPatches prints the changes so that git apply can read those of one folder.
+func (set *settings) printPatches(ctx context.Context, all []changes.Folder) error {
+	for _, folder := range all {
+		patch, err := folder.Patch(ctx)
 		if err != nil {
-			return fmt.Errorf("%s: %w", text.Printable(r.Path), err)
+			return fmt.Errorf("%s: %w", text.Printable(folder.Folder), err)
 		}
 		if terminal.Is(set.out) {
 			patch = text.Plain(patch)
 		}
-		if _, err := fmt.Fprintf(set.out, "# %s\n%s", text.Printable(r.Path), patch); err != nil {
+		_, err = fmt.Fprintf(set.out, "# %s: %s\n%s", text.Printable(folder.Folder), folder.Summary(), patch)
+		if err != nil {
 			return err
 		}
 	}

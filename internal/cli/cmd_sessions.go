@@ -36,7 +36,7 @@ func newSessions(set *settings) *cobra.Command {
 			sessionstore.Store.Archive),
 		changeCommand(set, "unarchive", "Show archived sessions in lists again",
 			sessionstore.Store.Unarchive),
-		changeCommand(set, "delete", "Delete sessions permanently", sessionstore.Store.Delete))
+		changeCommand(set, "delete", "Delete sessions permanently", set.deleteSession))
 	set.accept(cmd, "state-dir", "store")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return set.withStore(func(store sessionstore.Store) error {
@@ -264,6 +264,9 @@ func newSessionsPrune(set *settings) *cobra.Command {
 			}
 			return set.withStore(func(store sessionstore.Store) error {
 				n, err := store.Prune(cmd.Context(), q)
+				if err == nil && n > 0 && set.user == "" {
+					err = set.pruneSnapshots(cmd.Context(), store)
+				}
 				if err == nil {
 					_, err = fmt.Fprintln(set.out, done, text.Count(n, "session", "sessions"))
 				}

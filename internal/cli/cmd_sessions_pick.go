@@ -81,7 +81,9 @@ func (p pickedSession) Print(ctx context.Context) error {
 }
 
 // Delete implements [terminal.Session].
-func (p pickedSession) Delete(ctx context.Context) error { return p.store.Delete(ctx, p.one.ID) }
+func (p pickedSession) Delete(ctx context.Context) error {
+	return p.set.deleteSession(p.store, ctx, p.one.ID)
+}
 
 // Export implements [terminal.Session].
 func (p pickedSession) Export(ctx context.Context, file string) error {

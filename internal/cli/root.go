@@ -266,6 +266,7 @@ func (h host) serving(d downstream) acp.Options {
 		Withheld:     set.withheld(),
 		ConsentDir:   consentDir(set.dir()),
 		Worktrees:    set.worktreesFor(),
+		SnapshotDir:  set.snapshotDir(),
 		Permissions:  set.permissionsFor,
 		ReplayRate:   set.replayRate,
 		AgentCommand: set.commandOf,

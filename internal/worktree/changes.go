@@ -11,12 +11,21 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
-// FileChange is a file that differs from the commit on which the work in a worktree began, committed
-// or not. A file that git does not know, and does not ignore, has been added.
+// Changes are the differences between what a folder of a checkout had once and what it has now,
+// committed or not. A file that git does not know, and does not ignore, has been added.
+type Changes struct {
+	git     git    // in the folder
+	tree    string // or commit, that it had
+	objects string // has objects that the repository does not have, or ""
+	without []string
+}
+
+// FileChange is a file that differs.
 type FileChange struct {
-	// Path is relative to the worktree, with slashes.
+	// Path is relative to the folder, with slashes.
 	Path string `json:"path"`
 	// Added and Removed are numbers of lines, 0 for a binary file.
 	Added   int  `json:"added"`
@@ -24,9 +33,19 @@ type FileChange struct {
 	Binary  bool `json:"binary,omitempty"`
 }
 
-// ChangedFiles returns the files that differ, by path.
-func (r *Repository) ChangedFiles(ctx context.Context) ([]FileChange, error) {
-	said, err := r.diff(ctx, "--numstat", "-z")
+// Compare returns the differences from the commit on which the work in the worktree began.
+func (r *Repository) Compare(ctx context.Context) (Changes, error) {
+	g, _, err := r.identify(ctx, r.Path)
+	if err != nil {
+		return Changes{}, err
+	}
+	begun, err := r.begun(ctx, g)
+	return Changes{git: g, tree: begun}, err
+}
+
+// Files returns the files that differ, by path.
+func (c Changes) Files(ctx context.Context) ([]FileChange, error) {
+	said, err := c.print(ctx, "--numstat", "-z")
 	changes := []FileChange{}
 	for line := range strings.SplitSeq(strings.TrimSuffix(said, "\x00"), "\x00") {
 		added, rest, _ := strings.Cut(line, "\t")
@@ -34,59 +53,89 @@ func (r *Repository) ChangedFiles(ctx context.Context) ([]FileChange, error) {
 		if !ok {
 			continue
 		}
-		c := FileChange{Path: path, Binary: added == "-"}
-		c.Added, _ = strconv.Atoi(added)
-		c.Removed, _ = strconv.Atoi(removed)
-		changes = append(changes, c)
+		f := FileChange{Path: path, Binary: added == "-"}
+		f.Added, _ = strconv.Atoi(added)
+		f.Removed, _ = strconv.Atoi(removed)
+		changes = append(changes, f)
 	}
 	return changes, err
 }
 
 // Patch returns the differences as git prints them.
-func (r *Repository) Patch(ctx context.Context) (string, error) {
-	return r.diff(ctx, "--patch", "--binary")
+func (c Changes) Patch(ctx context.Context) (string, error) {
+	return c.print(ctx, "--patch", "--binary")
 }
 
-// diff compares the worktree with the commit on which the work began. It gives git an index and
-// objects of its own, so that nothing of the repository changes.
-func (r *Repository) diff(ctx context.Context, format ...string) (said string, err error) {
-	g, own, err := r.identify(ctx, r.Path)
-	if err != nil {
-		return "", err
-	}
-	begun, err := r.begun(ctx, g)
-	if err != nil {
-		return "", err
-	}
+// print prints the differences. It gives git an index and objects of its own, so that nothing of the
+// repository changes.
+func (c Changes) print(ctx context.Context, format ...string) (said string, err error) {
 	dir, err := os.MkdirTemp("", "acp-agent-diff-*")
 	if err != nil {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	index, objects := filepath.Join(dir, "index"), filepath.Join(dir, "objects")
-	if err := errors.Join(os.Mkdir(objects, 0o700), copyIndex(own, index)); err != nil {
+	g, err := c.git.apart(ctx, dir, c.objects)
+	if err != nil {
 		return "", err
 	}
-	g.env = append(slices.Clone(g.env), "GIT_INDEX_FILE="+index, "GIT_LITERAL_PATHSPECS=1",
-		"GIT_OBJECT_DIRECTORY="+objects,
-		"GIT_ALTERNATE_OBJECT_DIRECTORIES="+filepath.Join(r.Common, "objects"))
-	if err := g.intendToAdd(ctx, dir); err != nil {
+	if err := g.intendToAdd(ctx, dir, c.tree); err != nil {
 		return "", err
 	}
-	return g.output(ctx, slices.Concat([]string{"diff", "--no-ext-diff", "--no-textconv",
-		"--no-renames", "--no-color", "--ignore-submodules=dirty"}, format, []string{begun, "--"})...)
+	args := slices.Concat([]string{"diff", "--no-ext-diff", "--no-textconv", "--no-renames", "--no-color",
+		"--relative", "--ignore-submodules=dirty"}, format, []string{c.tree, "--", "."})
+	for _, name := range c.without {
+		args = append(args, ":(exclude,literal)"+name)
+	}
+	return g.output(ctx, args...)
 }
 
-// intendToAdd lets the index in dir, which is not the worktree's, have the files that git does not
-// know, but not the repositories among them.
-func (g git) intendToAdd(ctx context.Context, dir string) error {
+// apart returns g with an index of its own in dir, which is a copy, and a directory for objects there.
+// objects has further objects, or is "".
+func (g git) apart(ctx context.Context, dir, objects string) (git, error) {
+	var paths [2]string
+	for i, name := range []string{"index", "objects"} {
+		path, err := g.line(ctx, "rev-parse", "--path-format=absolute", "--git-path", name)
+		if err != nil {
+			return g, err
+		}
+		paths[i] = nativePath(path)
+	}
+	index, own := filepath.Join(dir, "index"), filepath.Join(dir, "objects")
+	if err := errors.Join(os.MkdirAll(own, 0o700), copyIndex(paths[0], index)); err != nil {
+		return g, err
+	}
+	others := []string{quotedObjects(paths[1])}
+	if objects != "" {
+		others = append(others, quotedObjects(objects))
+	}
+	g.settings = append(slices.Clone(g.settings), setting{"core.splitIndex", "false"})
+	g.env = append(slices.Clone(g.env), "GIT_INDEX_FILE="+index, "GIT_OBJECT_DIRECTORY="+own,
+		"GIT_ALTERNATE_OBJECT_DIRECTORIES="+strings.Join(others, string(os.PathListSeparator)))
+	return g.writing(dir), nil
+}
+
+// quotedObjects returns a path for a list of directories in the environment of git.
+func quotedObjects(path string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(path) + `"`
+}
+
+// intendToAdd lets the index in dir, which is not the checkout's, have the files that git does not
+// know but should compare with a tree: those that it does not ignore, but not the repositories among
+// them, and those that the tree has.
+func (g git) intendToAdd(ctx context.Context, dir, tree string) error {
 	unknown, err := g.output(ctx, "ls-files", "--others", "--exclude-standard", "-z")
 	if err != nil {
 		return err
 	}
+	gone, err := g.output(ctx, "diff-index", "--cached", "--name-only", "--diff-filter=D", "--relative",
+		"--no-renames", "-z", tree, "--", ".")
+	if err != nil {
+		return err
+	}
 	var files strings.Builder
-	for name := range strings.SplitSeq(unknown, "\x00") {
-		if name != "" && !strings.HasSuffix(name, "/") {
+	for name := range strings.SplitSeq(unknown+gone, "\x00") {
+		info, err := os.Lstat(filepath.Join(g.dir, filepath.FromSlash(name)))
+		if err == nil && !info.IsDir() {
 			files.WriteString(name + "\x00")
 		}
 	}
@@ -94,18 +143,24 @@ func (g git) intendToAdd(ctx context.Context, dir string) error {
 	if err := os.WriteFile(list, []byte(files.String()), 0o600); err != nil || files.Len() == 0 {
 		return err
 	}
-	_, err = g.writing(dir).output(ctx, "add", "--intent-to-add", "--pathspec-from-file="+list,
+	g.env = append(slices.Clone(g.env), "GIT_LITERAL_PATHSPECS=1")
+	_, err = g.output(ctx, "add", "--intent-to-add", "--force", "--pathspec-from-file="+list,
 		"--pathspec-file-nul")
 	return err
 }
 
-// copyIndex copies the index of the checkout with git's directory own. A checkout may have none.
-func copyIndex(own, to string) error {
-	index, err := os.ReadFile(filepath.Join(own, "index"))
+// copyIndex copies an index, with its time: git reads a file again that is not older. A checkout may
+// have none.
+func copyIndex(from, to string) error {
+	info, err := os.Stat(from)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return errors.Join(err, os.WriteFile(to, index, 0o600))
+	if err != nil {
+		return err
+	}
+	index, err := os.ReadFile(from)
+	return errors.Join(err, os.WriteFile(to, index, 0o600), os.Chtimes(to, time.Time{}, info.ModTime()))
 }
 
 // begun returns the commit on which the work in the worktree begins: the one from which it was made,

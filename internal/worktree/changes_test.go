@@ -13,7 +13,9 @@ import (
 // differing returns the paths of the files that differ in a worktree.
 func (s *stage) differing(r *worktree.Repository) (paths []string) {
 	s.t.Helper()
-	files, err := r.ChangedFiles(s.t.Context())
+	changes, err := r.Compare(s.t.Context())
+	require.NoError(s.t, err)
+	files, err := changes.Files(s.t.Context())
 	require.NoError(s.t, err)
 	for _, f := range files {
 		paths = append(paths, f.Path)
@@ -42,12 +44,14 @@ func TestChanges(t *testing.T) {
 	s.git(one.Path, "init", "-q", "nested")
 	require.NoError(t, os.Remove(filepath.Join(two.Path, "file.txt")))
 	before := s.contents(app)
-	files, err := one.ChangedFiles(t.Context())
+	changes, err := one.Compare(t.Context())
+	require.NoError(t, err)
+	files, err := changes.Files(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []worktree.FileChange{{Path: ".gitignore", Added: 1}, {Path: "[x]", Added: 2},
 		{Path: "file.txt", Added: 1}, {Path: "new file.bin", Binary: true},
 		{Path: "sub/file.txt", Added: 1, Removed: 1}}, files)
-	patch, err := one.Patch(t.Context())
+	patch, err := changes.Patch(t.Context())
 	require.NoError(t, err)
 	require.Contains(t, patch, "+more")
 	require.Contains(t, patch, "new file mode")
@@ -90,7 +94,9 @@ func TestChangesRunNothing(t *testing.T) {
 		"filter.evil.clean", "core.fsmonitor"} {
 		s.git("app", "config", key, "touch "+s.path("ran")+";")
 	}
-	_, err := r.Patch(t.Context())
+	changes, err := r.Compare(t.Context())
+	require.NoError(t, err)
+	_, err = changes.Patch(t.Context())
 	require.NoError(t, err)
 	s.differing(r)
 	r.Status(t.Context())

@@ -116,7 +116,7 @@ func (c *commit) check(ctx context.Context) (changed bool, err error) {
 			return false, err
 		}
 	}
-	return true, copyIndex(own, c.index)
+	return true, copyIndex(filepath.Join(own, "index"), c.index)
 }
 
 // prepare stages all changes, and runs the hooks that may refuse them.

@@ -80,15 +80,17 @@ func (c *checkout) copyIgnored(ctx context.Context, at string) error {
 // isPlainFile reports whether name is a regular file in root, and no part of its path a link.
 func isPlainFile(root *os.Root, name string) bool {
 	info, err := root.Lstat(filepath.FromSlash(name))
-	if err != nil || !info.Mode().IsRegular() {
-		return false
-	}
+	return err == nil && info.Mode().IsRegular() && !isBelowLink(root, name)
+}
+
+// isBelowLink reports whether a part of the path before name is not a directory.
+func isBelowLink(root *os.Root, name string) bool {
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
 		if info, err := root.Lstat(filepath.FromSlash(dir)); err != nil || !info.IsDir() {
-			return false
+			return true
 		}
 	}
-	return true
+	return false
 }
 
 // copyFile copies a file of at most the given number of bytes, and returns its digest and size.

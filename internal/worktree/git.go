@@ -35,6 +35,7 @@ type git struct {
 
 	settings []setting // override the configuration of the repository
 	env      []string
+	stdin    string
 }
 
 // setting is a value of git's configuration.
@@ -132,7 +133,10 @@ func (g git) output(ctx context.Context, args ...string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	_ = p.Stdin().Close()
+	go func() {
+		_, _ = io.WriteString(p.Stdin(), g.stdin) // git says what it misses
+		_ = p.Stdin().Close()
+	}()
 	read := make(chan []byte, 1)
 	go func() {
 		defer p.Stdout().Close()
@@ -152,6 +156,13 @@ func (g git) output(ctx context.Context, args ...string) (string, error) {
 		err = fmt.Errorf("git %s prints more than %s", args[0], text.Size(maxOutput))
 	}
 	return string(out), err
+}
+
+// isOutside reports whether git says that its directory is in no repository.
+func isOutside(err error) bool {
+	exit, ok := errors.AsType[*process.ExitError](err)
+	return ok && len(exit.Stderr) > 0 &&
+		strings.HasPrefix(exit.Stderr[0], "fatal: not a git repository (or any")
 }
 
 // command returns the command line, environment and sandbox of git.

@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -117,11 +116,9 @@ func (p *Plan) find(ctx context.Context, real string) (c *checkout, prefix strin
 		return nil, "", err
 	}
 	inside, err := g.line(ctx, "rev-parse", "--is-inside-work-tree")
-	if exit, ok := errors.AsType[*process.ExitError](err); ok && len(exit.Stderr) > 0 &&
-		strings.HasPrefix(exit.Stderr[0], "fatal: not a git repository (or any") {
-		return nil, "", nil
-	}
 	switch {
+	case isOutside(err):
+		return nil, "", nil
 	case err != nil:
 		return nil, "", err
 	case inside != "true":

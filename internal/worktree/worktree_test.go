@@ -65,11 +65,17 @@ func (s *stage) write(name, content string) string {
 // git runs git in a directory of the stage.
 func (s *stage) git(dir string, args ...string) string {
 	s.t.Helper()
+	out, err := s.tryGit(dir, args...)
+	require.NoError(s.t, err, "git %v: %s", args, out)
+	return strings.TrimSpace(out)
+}
+
+// tryGit runs git, which may fail.
+func (s *stage) tryGit(dir string, args ...string) (string, error) {
 	cmd := exec.CommandContext(s.t.Context(), "git", args...)
 	cmd.Dir = s.path(dir)
 	out, err := cmd.CombinedOutput()
-	require.NoError(s.t, err, "git %v: %s", args, out)
-	return strings.TrimSpace(string(out))
+	return string(out), err
 }
 
 // repository makes a repository with a commit of file.txt and sub/file.txt.

@@ -116,7 +116,7 @@ func (w *writer) files(most int) string {
 	var lines []string
 	files := w.record.changedFiles()
 	for _, f := range files[:min(len(files), listedFiles)] {
-		lines = append(lines, quoteLine(f.describe(w.Workspace), maxTitle))
+		lines = append(lines, quoteLine(describe(f, w.Workspace), maxTitle))
 	}
 	w.summary.Files = len(lines)
 	part := within("\nChanged files, the newest first (M changed, D deleted, R moved):\n", lines, most,

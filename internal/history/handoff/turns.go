@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/history/changes"
 	"github.com/acp-agent/acp-agent/internal/history/conversation"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -18,7 +19,7 @@ const maxTurns = 50
 type turn struct {
 	entries []conversation.Entry // nil for an early turn
 	said    string               // the beginning of the prompt
-	files   []change
+	files   []changes.Edit
 }
 
 // isCommand reports whether the prompt of a turn is a command of acp-agent, which no model has
@@ -94,7 +95,7 @@ func (r *record) endTurn(updates []sessionstore.Update) {
 	if len(t.entries) == 0 && !undone {
 		return
 	}
-	t.files = changes(t.entries)
+	t.files = changes.Edits(t.entries)
 	if r.turns = append(r.turns, t); undone {
 		r.undo()
 	}
