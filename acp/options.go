@@ -161,7 +161,7 @@ func (o Options) withDefaults() Options {
 	t.TurnBytes = cmp.Or(t.TurnBytes, 256<<20)
 	t.ChildBytes = cmp.Or(t.ChildBytes, 256<<20)
 	t.CancelGrace = cmp.Or(t.CancelGrace, 5*time.Second)
-	t.SnapshotWait = cmp.Or(t.SnapshotWait, 3*time.Second)
+	t.SnapshotWait = cmp.Or(t.SnapshotWait, 5*time.Second)
 	t.LeaseCheck = cmp.Or(t.LeaseCheck, time.Second)
 	t.SlowViewer = cmp.Or(t.SlowViewer, 30*time.Second)
 	t.CloseGrace = cmp.Or(t.CloseGrace, 900*time.Millisecond)

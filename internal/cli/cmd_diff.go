@@ -4,12 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
+	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/acp-agent/acp-agent/internal/history/changes"
+	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/worktree"
@@ -124,20 +128,42 @@ func (set *settings) printFolder(folder changes.Folder) error {
 	return table.Print()
 }
 
-// printPatches prints the changes so that git apply can read those of one folder.
+// printPatches prints the changes so that git apply can read those of one folder, on a terminal
+// through the user's pager.
 func (set *settings) printPatches(ctx context.Context, all []changes.Folder) error {
+	var b strings.Builder
 	for _, folder := range all {
 		patch, err := folder.Patch(ctx)
 		if err != nil {
 			return fmt.Errorf("%s: %w", text.Printable(folder.Folder), err)
 		}
-		if terminal.Is(set.out) {
-			patch = text.Plain(patch)
-		}
-		_, err = fmt.Fprintf(set.out, "# %s: %s\n%s", text.Printable(folder.Folder), folder.Summary(), patch)
-		if err != nil {
-			return err
+		fmt.Fprintf(&b, "# %s: %s\n%s", text.Printable(folder.Folder), folder.Summary(), patch)
+	}
+	printed := b.String()
+	if terminal.Is(set.out) {
+		printed = text.Plain(printed)
+		if set.page(ctx, printed) == nil {
+			return nil
 		}
 	}
-	return nil
+	_, err := io.WriteString(set.out, printed)
+	return err
+}
+
+// page shows a text in the pager that git would use. It fails if that cannot be started. The pager
+// is asked for where no repository can name one.
+func (set *settings) page(ctx context.Context, content string) error {
+	dir := set.dir()
+	pager, err := process.Output(ctx, process.Command{Path: "git", Args: []string{"var", "GIT_PAGER"},
+		Dir: dir, Env: []string{"GIT_CEILING_DIRECTORIES=" + filepath.Dir(dir)}})
+	if err != nil {
+		return err
+	}
+	shell := process.Command{Path: "sh", Args: []string{"-c", strings.TrimSpace(string(pager))},
+		Base: append([]string{"LESS=FRX"}, os.Environ()...)} // the last one counts
+	err = process.RunInTerminal(ctx, shell, strings.NewReader(content), set.out, set.err)
+	if _, ended := errors.AsType[*process.ExitError](err); ended {
+		return nil // by the user
+	}
+	return err
 }

@@ -63,36 +63,37 @@ func (s Snapshots) Take(ctx context.Context, session string, folders []string) e
 	return errors.Join(failed...)
 }
 
-// take takes the snapshot in a directory of another name, so that it is complete or absent.
+// take takes the snapshot in a directory of its own. It counts once the file that describes it exists.
 func (s Snapshots) take(ctx context.Context, session, folder string) (err error) {
 	if err := privatefile.MakeDir(s.of(session)); err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp(s.of(session), "making-*")
+	work, err := os.MkdirTemp(s.of(session), "making-*")
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
 	one := Snapshot{Session: session, Folder: folder, Taken: time.Now().UTC().Truncate(time.Second)}
-	err = one.write(ctx, dir)
+	err = one.write(ctx, work)
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return err
 	}
+	path := s.file(session, folder)
+	taken := filepath.Dir(path)
+	if err := errors.Join(os.RemoveAll(taken), os.Mkdir(taken, 0o700)); err != nil {
+		return err
+	}
 	if err != nil {
 		one.Problem = text.Line(err.Error(), 300)
-	}
-	if err := os.Remove(filepath.Join(dir, "index")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	} else if err := os.Rename(filepath.Join(work, "objects"), filepath.Join(taken, "objects")); err != nil {
 		return err
 	}
 	content, err := json.Marshal(one)
 	if err == nil {
-		err = privatefile.WriteFile(filepath.Join(dir, snapshotName), content)
-	}
-	if err == nil {
-		err = os.Rename(dir, filepath.Dir(s.file(session, folder)))
+		err = privatefile.WriteFile(path, content)
 	}
 	return err
 }
