@@ -128,9 +128,8 @@ func OfSession(ctx context.Context, id sessionstore.ID, roots []workspace.Root,
 			}
 		}
 		if f.Reported != "" {
-			f.Files = slices.SortedFunc(maps.Values(named[i]), func(a, b File) int {
-				return cmp.Compare(a.Path, b.Path)
-			})
+			f.Files = slices.AppendSeq([]File{}, maps.Values(named[i]))
+			slices.SortFunc(f.Files, func(a, b File) int { return cmp.Compare(a.Path, b.Path) })
 		}
 		all = append(all, f)
 	}
