@@ -157,7 +157,14 @@ func newWorktreeList(set *settings) *cobra.Command {
 				return err
 			}
 			all := []taskReport{}
-			for _, task := range found {
+			for _, listed := range found {
+				task, err := set.worktrees().Find(listed.Name)
+				if errors.Is(err, worktree.ErrNone) {
+					continue // just removed
+				}
+				if err != nil {
+					return err
+				}
 				all = append(all, reportTask(cmd.Context(), task))
 			}
 			return set.print(all, func() error { return set.listWorktrees(all) })

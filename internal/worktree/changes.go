@@ -111,7 +111,7 @@ func (g git) apart(ctx context.Context, dir, objects string) (git, error) {
 	g.settings = append(slices.Clone(g.settings), setting{"core.splitIndex", "false"})
 	g.env = append(slices.Clone(g.env), "GIT_INDEX_FILE="+index, "GIT_OBJECT_DIRECTORY="+own,
 		"GIT_ALTERNATE_OBJECT_DIRECTORIES="+strings.Join(others, string(os.PathListSeparator)))
-	return g.writing(dir), nil
+	return g, nil
 }
 
 // quotedObjects returns a path for a list of directories in the environment of git.
@@ -144,7 +144,7 @@ func (g git) intendToAdd(ctx context.Context, dir, tree string) error {
 		return err
 	}
 	g.env = append(slices.Clone(g.env), "GIT_LITERAL_PATHSPECS=1")
-	_, err = g.output(ctx, "add", "--intent-to-add", "--force", "--pathspec-from-file="+list,
+	_, err = g.writing(dir).output(ctx, "add", "--intent-to-add", "--force", "--pathspec-from-file="+list,
 		"--pathspec-file-nul")
 	return err
 }

@@ -102,3 +102,29 @@ func TestChangesRunNothing(t *testing.T) {
 	r.Status(t.Context())
 	require.NoFileExists(t, s.path("ran"))
 }
+
+// A file whose time alone has changed is none, even if a filter of the user makes what git has of it.
+// Removing says so too.
+func TestFilteredFilesThatWereTouched(t *testing.T) {
+	s := newStage(t)
+	for key, value := range map[string]string{"clean": "tr A-Z a-z", "smudge": "tr a-z A-Z", "required": "true"} {
+		s.git(".", "config", "--global", "filter.case."+key, value)
+	}
+	s.write("app/.gitattributes", "*.txt filter=case\n")
+	s.initialize("app")
+	r := s.make("task", s.path("app")).Repositories[0]
+	s.git(r.Path, "read-tree", "--empty") // as the plan says
+	s.git(r.Path, "reset", "-q", "--hard")
+	require.Equal(t, "ONE\n", s.contents(r.Path)["file.txt"])
+	one := s.snapshot(r.Path)
+	require.NoError(t, os.Chtimes(filepath.Join(r.Path, "file.txt"), timeLongAgo, timeLongAgo))
+	require.Empty(t, s.differing(r))
+	require.Empty(t, s.since(one))
+	require.Equal(t, "nothing changed", r.Status(t.Context()).String())
+	s.write(r.Path+"/file.txt", "TWO\n")
+	require.Equal(t, []string{"file.txt"}, s.differing(r))
+	require.Equal(t, []string{"file.txt"}, pathsOf(s.since(one)))
+	s.write(r.Path+"/file.txt", "ONE\n")
+	_, err := s.registry.Remove(t.Context(), "task")
+	require.NoError(t, err)
+}

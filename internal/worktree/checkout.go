@@ -2,7 +2,6 @@ package worktree
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path"
 	"path/filepath"
@@ -66,7 +65,8 @@ func (c *checkout) chooseBranch(ctx context.Context, existing bool) error {
 	}
 	c.Base, err = c.git.line(ctx, "rev-parse", "--verify", "--quiet", from+"^{commit}")
 	if err != nil {
-		return errors.New("its repository has no commit yet: make one first")
+		return fmt.Errorf("its repository has no commit yet: make one first, such as with git -C %s commit "+
+			"--allow-empty -m first", text.ShellWord(c.Top))
 	}
 	return nil
 }
@@ -89,7 +89,7 @@ func (c *checkout) notCheckedOut(ctx context.Context) (lacks []string, err error
 		lacks = append(lacks, "its .worktreeinclude is not read: name the files in worktree.copy of the "+
 			"configuration")
 	}
-	for _, name := range c.git.filters() {
+	for _, name := range c.git.unapplied() {
 		files, err := c.git.output(ctx, "ls-files", "-z", "--", ":(top,attr:filter="+name+")")
 		switch {
 		case err == nil && files == "":

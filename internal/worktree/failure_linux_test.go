@@ -54,6 +54,14 @@ func TestProcessToKill(t *testing.T) {
 		require.NoError(t, err)
 		return
 	}
+	if os.Getenv("COMMIT") != "" {
+		set, err := registry.Find("x")
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(in("begin"), nil, 0o600))
+		_, err = set.Commit(t.Context(), "work")
+		require.NoError(t, err)
+		return
+	}
 	roots, err := workspace.NewRoots(in("first"), []string{in("second")})
 	require.NoError(t, err)
 	p, err := registry.Plan(t.Context(), "x", roots, worktree.Options{Copy: []string{".env"}})

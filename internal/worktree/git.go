@@ -34,6 +34,7 @@ type git struct {
 	writes []string // the directories that it may change; nil for a command that only reads
 
 	settings []setting // override the configuration of the repository
+	filters  []setting // turn off the filters of the user's own configuration
 	env      []string
 	stdin    string
 }
@@ -57,11 +58,13 @@ var always = []setting{
 var guarded = []string{"LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0",
 	"GIT_LFS_SKIP_SMUDGE=1", "GIT_ALLOW_PROTOCOL=none", "GIT_NO_LAZY_FETCH=1"}
 
-// newGit returns how git runs in dir. It reads the names of all filters and hooks of the
-// configuration, to turn them off.
-func newGit(ctx context.Context, dir string) (git, error) {
-	g := git{dir: dir, settings: always, env: guarded}
-	names, err := g.output(ctx, "config", "--null", "--name-only", "--get-regexp", `^(filter|hook)\.`)
+// newGit returns how git runs in dir, with env. It reads the names of all filters and hooks of the
+// configuration, to turn them off. Filters of the user's own configuration stay on, except in new
+// worktrees: without them, git takes a file that was only touched for a changed one.
+func newGit(ctx context.Context, dir string, env ...string) (git, error) {
+	g := git{dir: dir, settings: always, env: slices.Concat(guarded, env)}
+	names, err := g.output(ctx, "config", "--null", "--show-scope", "--name-only", "--get-regexp",
+		`^(filter|hook)\.`)
 	if exit, ok := errors.AsType[*process.ExitError](err); ok && exit.Code == 1 {
 		return g, nil // there are none
 	}
@@ -69,16 +72,23 @@ func newGit(ctx context.Context, dir string) (git, error) {
 		return g, err
 	}
 	g.settings = slices.Clone(always)
-	for key := range strings.SplitSeq(names, "\x00") {
+	scope := ""
+	for i, key := range strings.Split(names, "\x00") {
 		at := strings.LastIndexByte(key, '.')
-		if at < 0 {
+		if i%2 == 0 || at < 0 {
+			scope = key
 			continue
 		}
 		switch prefix := key[:at+1]; {
 		case strings.Count(key, ".") < 2: // it has no name, and no effect
 		case strings.HasPrefix(key, "filter."):
-			g.settings = append(g.settings, setting{prefix + "smudge", ""}, setting{prefix + "clean", ""},
-				setting{prefix + "process", ""}, setting{prefix + "required", "false"})
+			off := []setting{{prefix + "smudge", ""}, {prefix + "clean", ""}, {prefix + "process", ""},
+				{prefix + "required", "false"}}
+			if scope == "global" || scope == "system" {
+				g.filters = append(g.filters, off...)
+			} else {
+				g.settings = append(g.settings, off...)
+			}
 		default:
 			g.settings = append(g.settings, setting{prefix + "enabled", "false"},
 				setting{prefix + "command", "true"})
@@ -87,10 +97,16 @@ func newGit(ctx context.Context, dir string) (git, error) {
 	return g, nil
 }
 
-// filters returns the names of the filters that are turned off, sorted.
-func (g git) filters() []string {
+// unfiltered returns g for commands that check files out.
+func (g git) unfiltered() git {
+	g.settings = slices.Concat(g.settings, g.filters)
+	return g
+}
+
+// unapplied returns the names of the filters that new worktrees lack, sorted.
+func (g git) unapplied() []string {
 	var names []string
-	for _, s := range g.settings {
+	for _, s := range g.unfiltered().settings {
 		if name, ok := strings.CutPrefix(s.key, "filter."); ok && strings.HasSuffix(name, ".smudge") {
 			names = append(names, strings.TrimSuffix(name, ".smudge"))
 		}

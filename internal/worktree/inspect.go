@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -46,7 +47,8 @@ func (r *Repository) checkRegistration(ctx context.Context, at string) error {
 			return nil
 		}
 		return fmt.Errorf("its repository %s is gone, so nobody can say what would be lost: bring it "+
-			"back, or move the worktree away", text.Printable(r.Common))
+			"back, move the worktree away, or, if the repository was moved, run git -C NEW-FOLDER "+
+			"worktree repair %s", text.Printable(r.Common), text.ShellWord(r.Path))
 	}
 	common, err := newGit(ctx, r.Common)
 	if err != nil {
@@ -198,30 +200,76 @@ func leftCommits(reflog string) (commits []string) {
 	return commits
 }
 
-// checkSubmodules checks that no submodule has content.
+// checkSubmodules checks that the submodules have nothing that would go with the worktree, in which
+// git keeps their repositories: commits that no remote has, and files that are not committed.
 func (r *Repository) checkSubmodules(ctx context.Context, g git, own string) error {
-	entries, err := os.ReadDir(filepath.Join(own, "modules"))
-	if err != nil && !os.IsNotExist(err) {
+	// A submodule that is no longer checked out has its repository there too.
+	err := filepath.WalkDir(filepath.Join(own, "modules"), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() || !exists(filepath.Join(path, "HEAD")) || !exists(filepath.Join(path, "objects")) {
+			return err
+		}
+		return checkPushed(ctx, path)
+	})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	populated := len(entries) > 0
 	staged, err := g.output(ctx, "ls-files", "--stage", "-z")
 	if err != nil {
 		return err
 	}
 	for entry := range strings.SplitSeq(staged, "\x00") {
 		mode, path, _ := strings.Cut(entry, "\t")
-		if strings.HasPrefix(mode, "160000 ") {
-			_, err := os.Lstat(filepath.Join(g.dir, filepath.FromSlash(path), ".git"))
-			populated = populated || !os.IsNotExist(err)
+		if !strings.HasPrefix(mode, "160000 ") {
+			continue
+		}
+		if err := r.checkSubmodule(ctx, filepath.Join(g.dir, filepath.FromSlash(path))); err != nil {
+			return fmt.Errorf("its submodule %s: %w", text.Printable(path), err)
 		}
 	}
-	if populated {
-		return fmt.Errorf("a submodule in it has content: look at it, then run git -C %s "+
-			"submodule deinit --all, and delete %s", text.ShellWord(r.Path),
-			text.ShellWord(filepath.Join(own, "modules")))
-	}
 	return nil
+}
+
+// checkSubmodule checks the folder of a submodule, and the submodules in it.
+func (r *Repository) checkSubmodule(ctx context.Context, dir string) error {
+	if !exists(filepath.Join(dir, ".git")) {
+		files, err := os.ReadDir(dir)
+		if len(files) > 0 {
+			return errors.New("it is not checked out, but has files: move them away")
+		}
+		return err
+	}
+	g, err := newGit(ctx, dir, "GIT_WORK_TREE="+dir) // its settings may name an earlier path
+	if err != nil {
+		return err
+	}
+	files, err := g.output(ctx, "status", "--porcelain", "-z", "--untracked-files=all", "--ignored",
+		"--ignore-submodules=dirty")
+	if err != nil {
+		return err
+	}
+	if files != "" {
+		return fmt.Errorf("it has files that are not committed: commit them, or see git -C %s status --ignored",
+			text.ShellWord(dir))
+	}
+	own, err := g.line(ctx, "rev-parse", "--path-format=absolute", "--git-dir")
+	if err != nil {
+		return err
+	}
+	return cmp.Or(checkPushed(ctx, nativePath(own)), r.checkSubmodules(ctx, g, nativePath(own)))
+}
+
+// checkPushed checks that a remote has all commits of the repository in a directory of git.
+func checkPushed(ctx context.Context, dir string) error {
+	g, err := newGit(ctx, dir, "GIT_DIR="+dir, "GIT_WORK_TREE="+dir)
+	if err != nil {
+		return err
+	}
+	lost, err := g.line(ctx, "rev-list", "--max-count=1", "HEAD", "--all", "--reflog", "--not", "--remotes")
+	if err == nil && lost != "" {
+		err = fmt.Errorf("no remote has its commit %.12s: push it, such as with git --git-dir %s push origin "+
+			"%[1]s:refs/heads/NEW-NAME", lost, text.ShellWord(dir))
+	}
+	return err
 }
 
 // checkHidden checks that git was not told to overlook changes of a file.
@@ -247,13 +295,28 @@ func (r *Repository) checkHidden(ctx context.Context, g git, _ string) error {
 
 // checkChanges checks that everything is committed.
 func (r *Repository) checkChanges(ctx context.Context, g git, _ string) error {
-	changes, err := g.changes(ctx, "none")
+	changes, err := g.changes(ctx, "dirty") // checkSubmodules has looked into them
 	if err != nil {
+		return err
+	}
+	if err := r.checkNested(strings.Split(changes, "\x00")); err != nil {
 		return err
 	}
 	if n := strings.Count(changes, "\x00"); n > 0 {
 		return fmt.Errorf("it has %s: commit them, or see git -C %s status",
 			text.Count(n, "uncommitted change", "uncommitted changes"), text.ShellWord(r.Path))
+	}
+	return nil
+}
+
+// checkNested checks that no entry of a list of untracked files is a repository of its own, which git
+// neither commits nor cleans away.
+func (r *Repository) checkNested(entries []string) error {
+	for _, entry := range entries {
+		if path, ok := strings.CutSuffix(strings.TrimPrefix(entry, "?? "), "/"); ok {
+			return fmt.Errorf("another repository lies in it: move %s away",
+				text.Printable(filepath.Join(r.Path, filepath.FromSlash(path))))
+		}
 	}
 	return nil
 }
@@ -277,6 +340,9 @@ func (r *Repository) checkIgnored(ctx context.Context, g git, _ string) error {
 	}
 	if len(others) == 0 {
 		return nil
+	}
+	if err := r.checkNested(others); err != nil {
+		return err
 	}
 	return fmt.Errorf("it has %s: %s; to delete them, run git -C %s clean -Xdi",
 		text.Count(len(others), "ignored file", "ignored files"),

@@ -65,7 +65,7 @@ func (p *Plan) make(ctx context.Context) error {
 
 // make makes the branch, and the worktree in a folder that will be renamed.
 func (c *checkout) make(ctx context.Context, dir string) error {
-	g, at, reason := c.git.writing(c.Common, dir), c.in(dir), lockReason(c.Branch)
+	g, at, reason := c.git.unfiltered().writing(c.Common, dir), c.in(dir), lockReason(c.Branch)
 	if !c.Existing {
 		// With an empty old value this fails if the branch exists.
 		if _, err := g.output(ctx, "update-ref", "--create-reflog", "-m", reason, c.ref(), c.Base,

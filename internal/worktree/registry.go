@@ -16,6 +16,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/files/dirfd"
 	"github.com/acp-agent/acp-agent/internal/files/privatefile"
+	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -267,13 +268,28 @@ func (r *Registry) List() ([]Set, error) {
 // ErrNone is the error for a name that no worktrees have.
 var ErrNone = errors.New("acp-agent worktree list shows all")
 
-// Find returns the set of a name. The error is [ErrNone] if there is none.
+// Find returns the set of a name. The error is [ErrNone] if there is none. A repository that was moved
+// is found if git has repaired its worktree.
 func (r *Registry) Find(name string) (Set, error) {
 	s, err := r.read(r.file(name))
 	if errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("there are no worktrees %s: %w", text.QuotedName(name), ErrNone)
 	}
+	for _, repository := range s.Repositories {
+		repository.follow()
+	}
 	return s, err
+}
+
+// follow finds a repository that is no longer where it was. It and the worktree must name each other,
+// and the repository must have our lock.
+func (r *Repository) follow() {
+	own, ok := process.LinkedWorktree(r.Path)
+	common := process.RepositoryOf(own)
+	lock, err := os.ReadFile(filepath.Join(own, "locked"))
+	if ok && err == nil && !exists(r.Common) && strings.TrimSpace(string(lock)) == lockReason(r.Branch) {
+		r.Common, r.Top = common, filepath.Dir(common)
+	}
 }
 
 func (r *Registry) read(path string) (s Set, err error) {

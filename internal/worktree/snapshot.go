@@ -132,7 +132,7 @@ func (s *Snapshot) write(ctx context.Context, dir string) error {
 		if len(step.files) == 0 {
 			continue
 		}
-		g.stdin = strings.Join(step.files, "\x00")
+		g.writes, g.stdin = []string{dir}, strings.Join(step.files, "\x00")
 		if _, err := g.output(ctx, "update-index", "--replace", step.how, "-z", "--stdin"); err != nil {
 			return err
 		}

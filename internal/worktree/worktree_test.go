@@ -533,7 +533,7 @@ func TestRemoveRefuses(t *testing.T) {
 			require.NoError(s.t, os.WriteFile(tree+"/new.txt", nil, 0o600))
 			s.git(tree, "config", "status.showUntrackedFiles", "no")
 		}, "uncommitted"},
-		"a repository in it": {func(s *stage, _, tree string) { s.git(tree, "init", "-q", "inner") }, "uncommitted"},
+		"a repository in it": {func(s *stage, _, tree string) { s.git(tree, "init", "-q", "inner") }, "another repository lies in it: move "},
 		"a staged change":    {func(s *stage, _, tree string) { s.git(tree, "rm", "-q", "file.txt") }, "uncommitted"},
 		"an ignored file": {func(s *stage, _, tree string) {
 			s.write("app/.git/info/exclude", "*.log\n")
@@ -581,11 +581,32 @@ func TestRemoveRefuses(t *testing.T) {
 		"a repository that is gone": {func(s *stage, app, _ string) {
 			require.NoError(s.t, os.Rename(app, s.path("moved")))
 		}, "is gone, so nobody can say what would be lost"},
-		"a populated submodule": {func(s *stage, _, tree string) {
-			s.repository("lib")
-			s.git(tree, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", s.path("lib"), "lib")
-			s.git(tree, "commit", "-q", "-m", "lib")
-		}, "submodule"},
+		"a commit in a submodule": {func(s *stage, _, tree string) {
+			s.git(s.submodule(tree), "commit", "-q", "--allow-empty", "-m", "lost")
+			s.git(tree, "commit", "-q", "-am", "new lib")
+		}, "no remote has its commit"},
+		"a commit in a submodule that is no longer checked out": {func(s *stage, _, tree string) {
+			s.git(s.submodule(tree), "commit", "-q", "--allow-empty", "-m", "lost")
+			s.git(tree, "submodule", "--quiet", "deinit", "--force", "--all")
+		}, "no remote has its commit"},
+		"a file in a submodule": {func(s *stage, _, tree string) {
+			s.write(s.submodule(tree)+"/new.txt", "")
+		}, "its submodule my/lib: it has files that are not committed"},
+		"an ignored file in a submodule": {func(s *stage, _, tree string) {
+			lib := s.submodule(tree)
+			s.write(s.git(lib, "rev-parse", "--git-path", "info/exclude"), "*.log\n")
+			s.write(lib+"/a.log", "")
+		}, "its submodule my/lib: it has files that are not committed"},
+		"a file in the folder of a submodule": {func(s *stage, _, tree string) {
+			s.submodule(tree)
+			s.git(tree, "submodule", "--quiet", "deinit", "--all")
+			s.write(tree+"/my/lib/new.txt", "")
+		}, "its submodule my/lib: it is not checked out, but has files"},
+		"an ignored repository": {func(s *stage, app, tree string) {
+			s.write("app/.git/info/exclude", "vendor\n")
+			s.git(tree, "init", "-q", "vendor/inner")
+			s.write(tree+"/vendor/inner/file", "")
+		}, "another repository lies in it: move "},
 		"a deleted branch": {func(s *stage, _, tree string) {
 			s.git(tree, "checkout", "-q", "-b", "other")
 			s.git(tree, "commit", "-q", "--allow-empty", "-m", "lost")
@@ -614,6 +635,15 @@ func TestRemoveRefuses(t *testing.T) {
 			require.Len(t, all, 1)
 		})
 	}
+}
+
+// submodule adds a submodule to a worktree, commits it, and returns its path.
+func (s *stage) submodule(tree string) string {
+	s.t.Helper()
+	s.repository("lib")
+	s.git(tree, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", s.path("lib"), "my/lib")
+	s.git(tree, "commit", "-q", "-m", "lib")
+	return tree + "/my/lib"
 }
 
 // rebase rebases a branch onto main, with a list of steps that sed edits.
@@ -710,14 +740,24 @@ func TestRemoveIgnoresWhatIsKept(t *testing.T) {
 			s.git(tree, "merge", "-q", "--no-edit", "other")
 			s.git(tree, "branch", "-q", "-d", "other")
 		},
-		"a submodule that was removed as the error says": func(s *stage, app, tree string) {
-			s.repository("lib")
-			s.git(tree, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", s.path("lib"), "lib")
-			s.git(tree, "commit", "-q", "-m", "lib")
+		"a submodule": func(s *stage, _, tree string) { s.submodule(tree) },
+		"a submodule with commits that were pushed as the error says": func(s *stage, _, tree string) {
+			s.git(s.submodule(tree), "commit", "-q", "--allow-empty", "-m", "kept")
+			s.git(tree, "commit", "-q", "-am", "new lib")
 			_, err := s.registry.Remove(s.t.Context(), "x")
-			require.ErrorContains(s.t, err, "submodule deinit --all, and delete "+app+"/.git/worktrees/app/modules")
-			s.git(tree, "submodule", "--quiet", "deinit", "--all", "--force")
-			require.NoError(s.t, os.RemoveAll(app+"/.git/worktrees/app/modules"))
+			_, command, _ := strings.Cut(err.Error(), "such as with ")
+			out, err := exec.CommandContext(s.t.Context(), "sh", "-c", command).CombinedOutput()
+			require.NoError(s.t, err, "%s", out)
+		},
+		"a submodule that is no longer checked out": func(s *stage, _, tree string) {
+			s.submodule(tree)
+			s.git(tree, "submodule", "--quiet", "deinit", "--all")
+		},
+		"a repository that was moved as the error says": func(s *stage, _, tree string) {
+			s.git(tree, "init", "-q", "inner repository")
+			_, err := s.registry.Remove(s.t.Context(), "x")
+			require.ErrorContains(s.t, err, "move "+tree+"/inner repository away")
+			require.NoError(s.t, os.Rename(tree+"/inner repository", s.path("moved")))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

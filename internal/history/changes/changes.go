@@ -159,7 +159,7 @@ func namedIn(roots []workspace.Root, edits []Edit) []map[string]File {
 	for _, e := range edits {
 		in, path := -1, ""
 		for i, root := range roots {
-			if rel := below(root, e.Path); rel != "" && (in < 0 || len(rel) < len(path)) {
+			if rel := Below(root, e.Path); rel != "" && (in < 0 || len(rel) < len(path)) {
 				in, path = i, rel
 			}
 		}
@@ -174,8 +174,8 @@ func namedIn(roots []workspace.Root, edits []Edit) []map[string]File {
 	return all
 }
 
-// below returns the path that a file has in a root, with slashes, "" if it is not below it.
-func below(root workspace.Root, path string) string {
+// Below returns the path that a file has in a root, with slashes, "" if it is not below it.
+func Below(root workspace.Root, path string) string {
 	for _, dir := range []workspace.Dir{root.Dir, root.Real} {
 		rel, err := filepath.Rel(dir.String(), path)
 		if err == nil && filepath.IsLocal(rel) && rel != "." {
@@ -188,7 +188,7 @@ func below(root workspace.Root, path string) string {
 // nestedIn returns the paths of the roots that lie in one of them.
 func nestedIn(roots []workspace.Root, in workspace.Root) (paths []string) {
 	for _, other := range roots {
-		if rel := below(in, other.Real.String()); rel != "" {
+		if rel := Below(in, other.Real.String()); rel != "" {
 			paths = append(paths, rel)
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -51,15 +50,11 @@ func shownPath(path string, w *workspace.Workspace) string {
 		return path
 	}
 	for i, root := range w.Opened() {
-		for _, dir := range []string{root.Dir.String(), root.Real.String()} {
-			rel, err := filepath.Rel(dir, path)
-			if err != nil || !filepath.IsLocal(rel) {
-				continue
-			}
-			if i == 0 {
-				return filepath.ToSlash(rel)
-			}
-			return w.Labels()[i] + "/" + filepath.ToSlash(rel)
+		switch rel := changes.Below(root, path); {
+		case rel != "" && i == 0:
+			return rel
+		case rel != "":
+			return w.Labels()[i] + "/" + rel
 		}
 	}
 	return path
