@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/acp-agent/acp-agent/internal/text"
 )
 
 // Changes are the differences between what a folder of a checkout had once and what it has now,
@@ -238,7 +240,7 @@ func (r *Repository) status(ctx context.Context) (s Status, err error) {
 	s.Branch, _ = g.line(ctx, "symbolic-ref", "--quiet", "--short", "HEAD")
 	head, err := g.line(ctx, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
 	if err != nil {
-		return s, errors.New("no commit")
+		return s, fmt.Errorf("branch %s without a commit", text.Printable(s.Branch))
 	}
 	original, err := r.originalHead(ctx)
 	if err != nil || original == "" {
@@ -271,6 +273,9 @@ func (s Status) String() string {
 		words = append(words, "merged")
 	case words == nil:
 		words = []string{"nothing changed"}
+	}
+	if s.Branch == "" {
+		words = append(words, "on no branch")
 	}
 	return strings.Join(words, ", ")
 }

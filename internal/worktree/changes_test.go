@@ -78,7 +78,9 @@ func TestChangesAfterRebase(t *testing.T) {
 	s.git("app", "merge", "-q", "task")
 	require.Equal(t, "merged", r.Status(t.Context()).String())
 	s.git(r.Path, "checkout", "-q", "--orphan", "nothing")
-	require.Equal(t, "no commit", r.Status(t.Context()).Problem)
+	require.Equal(t, "branch nothing without a commit", r.Status(t.Context()).String())
+	s.git(r.Path, "checkout", "-qf", "--detach", "main")
+	require.Equal(t, "merged, on no branch", r.Status(t.Context()).String())
 	require.NoError(t, os.RemoveAll(r.Path))
 	require.Equal(t, "missing", r.Status(t.Context()).String())
 }

@@ -13,6 +13,7 @@
 //	copy.go      ignored files that the user wants in new worktrees
 //	registry.go  the worktrees that were made
 //	changes.go   what was done in them, and how far it is
+//	snapshot.go  what any folder of a session had before, to compare it in the same way
 //	commit.go    committing it in all repositories, as the user does
 //	origin.go    the folder of which another is a worktree, whoever made it
 //	remove.go    removing them; inspect.go what speaks against it, busy_linux.go who uses them
