@@ -67,22 +67,19 @@ func aboutLock(path string) string {
 		return ""
 	}
 	return " Git needs this file to delete a reference: at the end of a cherry-pick, revert, " +
-		"rebase or bisect, and for `branch -d` and `-m`, `tag -d`, `stash drop` and `pop`. What it " +
-		"has committed is kept; a branch, a tag or `CHERRY_PICK_HEAD` is left. Delete that outside " +
-		"the sandbox, for example with `git cherry-pick --quit` in the worktree."
+		"rebase or bisect, and for `branch -d` and `-m`, `tag -d`, `fetch -p`, `stash drop` and `pop`. " +
+		"What it has committed is kept, and the reference is left. In the worktree, outside the sandbox, " +
+		"run the command again, or end it with `git cherry-pick --quit`, `git revert --quit`, " +
+		"`git rebase --quit` and `git cherry-pick --quit`, `git bisect reset`, or `git stash drop`."
 }
 
 // worktreeOf returns the linked worktree that has the directory own in its repository, or "".
 func worktreeOf(own string) string {
-	back, ok := readLine(own, "gitdir")
-	if !ok {
+	root, _ := listedWorktree(own)
+	if claimed, ok := LinkedWorktree(root); !ok || claimed != own {
 		return ""
 	}
-	at, err := walk(absolute(own, filepath.Dir(back)))
-	if claimed, ok := LinkedWorktree(at.path()); err != nil || !ok || claimed != own {
-		return ""
-	}
-	return at.path()
+	return root
 }
 
 // ExplainFailure returns a text for the error of a child whose sandbox is probably the cause: that of

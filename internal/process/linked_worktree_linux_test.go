@@ -242,7 +242,7 @@ func TestKindsOfWorktrees(t *testing.T) {
 }
 
 // Ordinary sequences of git end in the same way in the sandbox and without it, or the reason is
-// explained, and a command outside ends them in that way.
+// explained, and a command that the explanation names ends them in that way outside.
 //
 // Clauses X1, X8.
 func TestSequencesInALinkedWorktree(t *testing.T) {
@@ -252,6 +252,7 @@ func TestSequencesInALinkedWorktree(t *testing.T) {
 	const change = "echo new >file; git add file; git commit -q -m second; "
 	const conflict = "git checkout -q -b other; echo theirs >file; git add file; git commit -q -m theirs; " +
 		"git checkout -q topic; echo ours >file; git add file; git commit -q -m ours; "
+	const remote = "git -c remote.o.url=../remote -c remote.o.fetch=+refs/heads/*:refs/remotes/o/* "
 	t.Setenv("GIT_AUTHOR_DATE", "@1 +0000")
 	t.Setenv("GIT_COMMITTER_DATE", "@1 +0000")
 	for name, sequence := range map[string]struct {
@@ -278,7 +279,9 @@ func TestSequencesInALinkedWorktree(t *testing.T) {
 		"branch -d": {"git branch x; git branch -d x", "git branch -d x"},
 		"branch -m": {"git branch x; git branch -m x y", "git branch -m x y"},
 		"tag -d":    {"git tag x; git tag -d x", "git tag -d x"},
-		"bisect":    {change + "git bisect start -q HEAD HEAD^; git bisect bad; git bisect reset", "git bisect reset"},
+		"fetch -p": {"git push -q ../remote topic:x; " + remote + "fetch -q; git push -q ../remote :x; " +
+			remote + "fetch -q -p", remote + "fetch -q -p"},
+		"bisect": {change + "git bisect start -q HEAD HEAD^; git bisect bad; git bisect reset", "git bisect reset"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			free := newSequence(t, sandbox.Off)
@@ -290,6 +293,11 @@ func TestSequencesInALinkedWorktree(t *testing.T) {
 					explained, _ := process.ExplainDenial(sandbox.Policy{Mode: sandbox.Write,
 						Write: []string{restricted.worktree}}, said, "the agent", "agents.x")
 					require.Contains(t, explained, "Git needs this file to delete a reference", said)
+					for end := range strings.SplitSeq(sequence.ends, "; ") {
+						again := strings.Contains(sequence.script, end) && strings.Contains(explained, "run the command again")
+						named := strings.Contains(explained, "`"+strings.TrimSuffix(end, " -q")+"`")
+						require.True(t, again || named, "%s: %s", end, explained)
+					}
 					restricted.settings.Mode = sandbox.Off
 					restricted.run(sequence.ends)
 				}

@@ -90,7 +90,7 @@ func openNetwork(
 	if err != nil {
 		return nil, err
 	}
-	n := &network{outlet: sandbox.Outlet{Level: level}, locals: p.Hosts.LocalPorts()}
+	n := &network{outlet: sandbox.Outlet{Level: level}, locals: p.Ports.Of(p.Hosts.LocalPorts())}
 	if len(n.locals) > maxLocals {
 		return nil, fmt.Errorf("sandboxHosts has more than %d ports of this machine", maxLocals)
 	}

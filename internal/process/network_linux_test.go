@@ -344,6 +344,12 @@ func TestChildReachesOnlyItsHosts(t *testing.T) {
 		require.ElementsMatch(t, []string{"proxy to allowed", "own port"}, strings.Split(strings.TrimSpace(out), "\n"))
 		require.ElementsMatch(t, []string{o.TCP, "secret.example.com:80"}, refused)
 		require.Empty(t, o.came(t))
+
+		s.Ports = hostproxy.Ports{Limited: true, List: []uint16{443}}
+		restricted, err = c.Restrict(s, nil)
+		require.NoError(t, err)
+		require.Empty(t, finish(t, restricted, process.Options{}), "neither list has all of it")
+		require.Empty(t, o.came(t))
 	})
 }
 

@@ -96,13 +96,17 @@ type Ports struct {
 // Allow reports whether a port may be reached.
 func (p Ports) Allow(port uint16) bool { return !p.Limited || slices.Contains(p.List, port) }
 
+// Of returns those of ports that may be reached.
+func (p Ports) Of(ports []uint16) []uint16 {
+	return slices.DeleteFunc(slices.Clone(ports), func(port uint16) bool { return !p.Allow(port) })
+}
+
 // And returns the ports that both allow.
 func (p Ports) And(other Ports) Ports {
 	if !p.Limited {
 		return other
 	}
-	return Ports{true, slices.DeleteFunc(slices.Clone(p.List),
-		func(port uint16) bool { return !other.Allow(port) })}
+	return Ports{true, other.Of(p.List)}
 }
 
 // And returns the hosts that both allow.
