@@ -3,6 +3,7 @@ package process_test
 import (
 	"archive/zip"
 	"errors"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -72,21 +73,55 @@ var projects = map[string]project{
 	},
 }
 
+// shells are how agents run a command, $1: the files that these shells read when they start belong to
+// a developer's home too.
+var shells = map[string]string{
+	"Claude Code": `bash -c -l 'SNAPSHOT=$TMPDIR/snapshot; source ~/.bashrc </dev/null; alias -p >$SNAPSHOT' && ` +
+		`bash -c 'source $TMPDIR/snapshot || true && shopt -u extglob || true && eval "$1" && pwd -P >|$TMPDIR/cwd' sh "$1"`,
+	"Codex": `bash -lc "$1"`,
+	"Gemini CLI": `bash -c 'shopt -u promptvars nullglob extglob; { eval "$1"; }; code=$?; ` +
+		`pgrep -g 0 >$TMPDIR/processes; exit $code;' sh "$1"`,
+	"goose":    `sh -c "$1"`,
+	"opencode": `bash -c "$1"`,
+}
+
 // An ordinary day's commands run in the sandbox. What is denied is explained by hints that help: with
 // what they suggest, the commands succeed, and no hint comes twice.
 //
 // Clauses X1, X8.
 func TestDeveloperDay(t *testing.T) {
-	for name, p := range projects {
-		cache := dirtest.New(t) // so that it is filled once
+	agents, next := slices.Sorted(maps.Keys(shells)), 0
+	for _, name := range slices.Sorted(maps.Keys(projects)) {
+		p, cache := projects[name], dirtest.New(t) // so that it is filled once
 		for _, mode := range []sandbox.Mode{sandbox.Write, sandbox.Strict} {
-			t.Run(name+" "+mode.String(), func(t *testing.T) {
-				for _, program := range append(p.programs, "git") {
+			agent := agents[next%len(agents)] // over all days each has one
+			next++
+			t.Run(name+" "+mode.String()+" by "+agent, func(t *testing.T) {
+				for _, program := range append(p.programs, "git", "bash") {
 					if _, err := exec.LookPath(program); err != nil {
 						needs.Missing(t, program, "this day is not tried")
 					}
 				}
-				newDay(t, p, mode, cache).work(p)
+				newDay(t, p, mode, cache, agent).work(p)
+			})
+		}
+	}
+}
+
+// The shells of agents say nothing about the sandbox when they start.
+//
+// Clause X8.
+func TestShellsOfAgents(t *testing.T) {
+	needs.Programs(t, "bash")
+	for agent, shell := range shells {
+		for _, mode := range []sandbox.Mode{sandbox.Write, sandbox.Strict} {
+			t.Run(agent+" "+mode.String(), func(t *testing.T) {
+				d := newDay(t, projects["Go"], mode, "", agent)
+				said, _, err := d.do("echo $GREETING; git -C source log -1 --format=%s")
+				require.NoError(t, err)
+				require.NotContains(t, said, "denied")
+				require.Contains(t, said, "first")
+				require.Equal(t, strings.Contains(shell, "bash -lc"), strings.Contains(said, "hello"), said)
 			})
 		}
 	}
@@ -97,11 +132,12 @@ type day struct {
 	*developer
 	env   []string
 	cache string // to which what hints suggest is a link
+	shell string
 }
 
-func newDay(t *testing.T, p project, mode sandbox.Mode, cache string) *day {
+func newDay(t *testing.T, p project, mode sandbox.Mode, cache, agent string) *day {
 	path, home := os.Getenv("PATH"), os.Getenv("HOME")
-	d := &day{developer: newDeveloper(t), cache: cache}
+	d := &day{developer: newDeveloper(t), cache: cache, shell: shells[agent]}
 	if rustup, err := os.ReadFile(filepath.Join(home, ".cargo/bin/rustup")); err == nil {
 		d.write(".cargo/bin/rustup", "#!")
 		require.NoError(t, os.WriteFile(filepath.Join(d.home, ".cargo/bin/rustup"), rustup, 0o700))
@@ -112,6 +148,11 @@ func newDay(t *testing.T, p project, mode sandbox.Mode, cache string) *day {
 	t.Setenv("PATH", filepath.Join(d.home, ".cargo/bin")+":"+path)
 	t.Setenv("HOME", d.home)
 	d.settings.Mode = mode
+	d.write(".bash_profile", "export GREETING=hello\n[ -s ~/.nvm/nvm.sh ] && . ~/.nvm/nvm.sh\n. ~/.cargo/env\n. ~/.bashrc\n")
+	d.write(".bashrc", "alias ll='ls -l'\n. ~/.bash_login\n")
+	d.write(".bash_login", "alias la='ls -A'\n")
+	d.write(".nvm/nvm.sh", "export NVM_DIR=~/.nvm\n")
+	d.write(".cargo/env", "export PATH='"+os.Getenv("PATH")+"'\n")
 	d.write(".gitconfig", "[user]\n\tname = n\n[include]\n\tpath = ~/.config/git/work\n[core]\n\texcludesFile = ~/.config/git/ignore\n")
 	d.write(".config/git/work", "[user]\n\temail = e@example.com\n[pull]\n\trebase = true\n")
 	d.write(".config/git/ignore", "*.swp\n")
@@ -176,7 +217,7 @@ func (d *day) work(p project) {
 func (d *day) do(script string) (string, sandbox.Policy, error) {
 	d.t.Helper()
 	c, err := process.Command{Path: "/bin/sh", Dir: d.project, Env: slices.Clone(d.env),
-		Args: []string{"-c", "exec 2>&1; " + script},
+		Args: []string{"-c", "exec 2>&1; " + d.shell, "sh", script},
 	}.Restrict(d.settings, []process.Root{{Path: d.project, Real: d.project}})
 	require.NoError(d.t, err)
 	c.Batch = true

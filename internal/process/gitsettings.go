@@ -86,7 +86,7 @@ func (g grants) allowText(path string) (content string, ok bool) {
 	text, ok := readSmall(filepath.Dir(path), filepath.Base(path), most)
 	switch content = string(text); {
 	case !ok || g.policy.Reads(path):
-	case secret.Mask(content) != content || gitSecret().MatchString(content):
+	case secret.Mask(content) != content || plainSecret().MatchString(content):
 		return "", false
 	default:
 		g.policy.Read = append(g.policy.Read, path)
@@ -94,8 +94,10 @@ func (g grants) allowText(path string) (content string, ok bool) {
 	return content, ok
 }
 
-// gitSecret matches settings of git that have credentials, besides what [secret.Mask] finds.
-var gitSecret = sync.OnceValue(func() *regexp.Regexp {
+// plainSecret matches settings of git and of shells that have credentials, besides what [secret.Mask]
+// finds.
+var plainSecret = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?im)(pass|extraheader)[ \t]*=|https?://[^/\s@"]{20,}@|` +
-		`^machine[ \t]|\blogin[ \t]+\S+[ \t\n]+password|BEGIN [A-Z ]*PRIVATE KEY|\bglpat-|\bnpm_`)
+		`^machine[ \t]|\blogin[ \t]+\S+[ \t\n]+password|BEGIN [A-Z ]*PRIVATE KEY|\bglpat-|\bnpm_|` +
+		`(^|\s)(-u|--user)[ =]?["']?[^\s:]+:\S`)
 })

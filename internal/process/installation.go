@@ -66,9 +66,16 @@ func within(dir, path string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
+// shellFiles are what a shell of a user reads when it starts, and what others have added there.
+const shellFiles = "~/.profile ~/.bash_profile ~/.bash_login ~/.bashrc ~/.bash_aliases ~/.zshenv " +
+	"~/.zprofile ~/.zshrc ~/.nvm/nvm.sh ~/.cargo/env"
+
 // allowInstallations lets the process read the directories in which it looks for programs, and what
-// the programs need to which links there lead, and c itself.
+// the programs need to which links there lead, c itself, and the files of shells.
 func (g grants) allowInstallations(c Command) {
+	for _, file := range strings.Fields(shellFiles) {
+		g.allowAll(c.Expand(file))
+	}
 	places := g.places(c)
 	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
 		at, err := g.resolve(dir)

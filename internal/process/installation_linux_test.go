@@ -31,6 +31,8 @@ func newDeveloper(t *testing.T) *developer {
 		".config/git/credentials":                "https://me:SECRET@example.com\n",
 		".netrc":                                 "machine example.com\nlogin me\npassword SECRET\n",
 		".npmrc":                                 "//registry.npmjs.org/:_authToken=SECRET\n",
+		".bash_aliases":                          "alias c='curl -u me:SECRET https://example.com'\n",
+		".zshrc":                                 "export API_KEY=SECRET\n",
 		".ssh/config":                            "Host *\n",
 		".ssh/id_ed25519":                        "SECRET",
 		".cargo/credentials.toml":                "[registry]\ntoken = \"SECRET\"\n",
