@@ -120,12 +120,7 @@ func ReadWorkspaceFile(ctx context.Context, ws *workspace.Workspace, path string
 // inRoots reports whether dir is a root or below one, judged by its text.
 func inRoots(ws *workspace.Workspace, dir workspace.Dir) bool {
 	return slices.ContainsFunc(ws.Opened(),
-		func(r workspace.Root) bool { return below(r.Dir, dir) || below(r.Real, dir) })
-}
-
-func below(root, dir workspace.Dir) bool {
-	rel, err := filepath.Rel(root.String(), dir.String())
-	return err == nil && filepath.IsLocal(rel)
+		func(r workspace.Root) bool { return r.Dir.Contains(dir) || r.Real.Contains(dir) })
 }
 
 // workspaceFormat returns the function that reads the folders in a workspace file with this name,

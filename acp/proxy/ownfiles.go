@@ -15,6 +15,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/files/privatefile"
+	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -60,7 +61,7 @@ func (p *proxy) ownDirs(command Command) []ownDir {
 		if filepath.IsAbs(path) {
 			path = filepath.Clean(path)
 			// The directories above it may be links, it may not.
-			real := filepath.Join(realPath(filepath.Dir(path)), filepath.Base(path))
+			real := filepath.Join(sandbox.RealPath(filepath.Dir(path)), filepath.Base(path))
 			if command.Sandbox.Writes(real) {
 				dirs = append(dirs, ownDir{path, real})
 			}
@@ -73,20 +74,6 @@ func (p *proxy) ownDirs(command Command) []ownDir {
 		add(temp)
 	}
 	return dirs
-}
-
-// realPath returns path without links. The end of it need not exist.
-func realPath(path string) string {
-	missing := ""
-	for dir := path; ; dir = filepath.Dir(dir) {
-		if real, err := filepath.EvalSymlinks(dir); err == nil {
-			return filepath.Join(real, missing)
-		}
-		if dir == filepath.Dir(dir) {
-			return path
-		}
-		missing = filepath.Join(filepath.Base(dir), missing)
-	}
 }
 
 // tempDir returns the agent's own temporary directory, or "" if it uses the common one. The

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/text/secret"
 )
 
@@ -67,7 +68,7 @@ func (g grants) allowGitSettings(path, home string, nested int) bool {
 			file = filepath.Join(filepath.Dir(path), file)
 		}
 		real, err := g.resolve(file)
-		allowed := g.policy.Reads(real.path()) || trusted && within(home, real.path())
+		allowed := g.policy.Reads(real.path()) || trusted && sandbox.Contains(home, real.path())
 		if err != nil || !allowed || strings.ContainsAny(file, `\"#;%~`) || // not plain
 			includes && !g.allowGitSettings(file, home, nested-1) {
 			return false

@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/acp-agent/acp-agent/internal/sandbox"
 )
 
 // A program in PATH is often a link, or a small program that starts another one, and what it needs
@@ -33,7 +35,7 @@ func (g grants) places(c Command) (found []place) {
 			dir = c.Expand(dir)
 			at, err := g.resolve(dir)
 			if errors.Join(err, failed) != nil || !filepath.IsAbs(dir) || len(at.missing) > 0 ||
-				within(at.real, home.path()) {
+				sandbox.Contains(at.real, home.path()) {
 				continue
 			}
 			p := place{dir: at.real}
@@ -58,12 +60,6 @@ func (g grants) places(c Command) (found []place) {
 		}
 	}
 	return found
-}
-
-// within reports whether path is dir or lies in it.
-func within(dir, path string) bool {
-	rel, err := filepath.Rel(dir, path)
-	return err == nil && filepath.IsLocal(rel)
 }
 
 // shellFiles are what a shell of a user reads when it starts, and what others have added there.
@@ -137,7 +133,7 @@ func (g grants) allowExecutable(found string, places []place) (real string) {
 // at another one.
 func (g grants) allowAround(found, real string, places []place) {
 	for _, p := range places {
-		if within(p.dir, real) {
+		if sandbox.Contains(p.dir, real) {
 			g.allowAll(p.reads...)
 		}
 	}

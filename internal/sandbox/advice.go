@@ -29,7 +29,7 @@ func (p Policy) advise(path, wider string, reading bool) (grant, withheld string
 
 // withheld returns why a path must not be suggested, or "". It does not look at what is in it.
 func (p Policy) withheld(path string, reading bool) string {
-	for _, path := range slices.Compact([]string{path, realPath(path)}) {
+	for _, path := range slices.Compact([]string{path, RealPath(path)}) {
 		for _, check := range []func(string) string{
 			withheldRepository, withheldHome, p.withheldOwn, withheldHidden, withheldSystem,
 		} {
@@ -45,16 +45,16 @@ func (p Policy) withheld(path string, reading bool) string {
 }
 
 // overlaps reports whether one of two paths is the other or lies in it.
-func overlaps(a, b string) bool { return lies(a, b) || lies(b, a) }
+func overlaps(a, b string) bool { return Contains(a, b) || Contains(b, a) }
 
-// lies reports whether path is dir or lies in it.
-func lies(dir, path string) bool {
+// Contains reports whether path is dir or lies in it.
+func Contains(dir, path string) bool {
 	rel, err := filepath.Rel(dir, path)
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// realPath returns path without links, as far as it exists.
-func realPath(path string) string {
+// RealPath returns path without links, as far as it exists.
+func RealPath(path string) string {
 	for dir, rest := path, ""; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
 		if real, err := filepath.EvalSymlinks(dir); err == nil {
 			return filepath.Join(real, rest)
@@ -66,7 +66,7 @@ func realPath(path string) string {
 
 func (p Policy) withheldOwn(path string) string {
 	for _, own := range p.Own {
-		if overlaps(own, path) || overlaps(realPath(own), path) {
+		if overlaps(own, path) || overlaps(RealPath(own), path) {
 			return "acp-agent keeps its own settings or sessions there"
 		}
 	}
@@ -78,7 +78,7 @@ func withheldHome(path string) string {
 	switch {
 	case err != nil:
 		return "acp-agent does not know your home directory, and so not what lies there"
-	case lies(path, home), lies(path, realPath(home)):
+	case Contains(path, home), Contains(path, RealPath(home)):
 		return "it contains all your files"
 	}
 	return ""
@@ -102,7 +102,7 @@ func isHidden(name string) bool { return strings.HasPrefix(name, ".") }
 func belowHome(path string) (home string, names []string) {
 	const separator = string(filepath.Separator)
 	home, _ = os.UserHomeDir()
-	for _, home := range []string{home, realPath(home)} {
+	for _, home := range []string{home, RealPath(home)} {
 		if rel, err := filepath.Rel(home, path); err == nil && filepath.IsLocal(rel) {
 			return home, strings.Split(rel, separator)
 		}
@@ -152,7 +152,7 @@ func withheldContent(path string) string {
 	if ofTool(path) == path {
 		return ""
 	}
-	has, complete := containsHidden(realPath(path))
+	has, complete := containsHidden(RealPath(path))
 	switch {
 	case has:
 		return "there are repositories or other hidden files in it, which programs outside the sandbox " +

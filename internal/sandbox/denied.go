@@ -68,7 +68,7 @@ func (p Policy) Denied(message string) (Denial, bool) {
 		}
 		path := filepath.Clean(strings.Join(match[1:], ""))
 		for _, match := range before { // mkdir often fails above what is meant, which is named too
-			if named := filepath.Clean(strings.Join(match[1:], "")); lies(path, named) && !exists(path) {
+			if named := filepath.Clean(strings.Join(match[1:], "")); Contains(path, named) && !exists(path) {
 				path = named
 			}
 		}

@@ -175,7 +175,7 @@ func (p Policy) Keeps(path string) bool { return contain(p.Keep, path) && !p.Wri
 func deepest(dirs []string, path string) int {
 	found := -1
 	for _, dir := range dirs {
-		if lies(dir, path) {
+		if Contains(dir, path) {
 			found = max(found, len(dir))
 		}
 	}
@@ -236,14 +236,14 @@ func outermost(paths []string, known func(path string) bool) (outer []string) {
 
 // contain reports whether path is one of dirs or lies in one.
 func contain(dirs []string, path string) bool {
-	return slices.ContainsFunc(dirs, func(dir string) bool { return lies(dir, path) })
+	return slices.ContainsFunc(dirs, func(dir string) bool { return Contains(dir, path) })
 }
 
 // Hide adds a directory to p.Hidden, unless something in it is granted, or the program is there.
 // Neither path has links.
 func (p *Policy) Hide(dir, program string) {
 	needed := slices.Concat(p.Write, p.Read, []string{program})
-	if !slices.ContainsFunc(needed, func(path string) bool { return lies(dir, path) }) {
+	if !slices.ContainsFunc(needed, func(path string) bool { return Contains(dir, path) }) {
 		p.Hidden = append(p.Hidden, dir)
 	}
 }

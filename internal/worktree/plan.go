@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -162,7 +163,7 @@ func (p *Plan) checkout(ctx context.Context, g git, top string) (*checkout, erro
 				text.Printable(p.set.Name))
 		}
 	}
-	if rel, err := filepath.Rel(top, p.registry.dir); err == nil && filepath.IsLocal(rel) {
+	if sandbox.Contains(top, p.registry.dir) {
 		return nil, fmt.Errorf("the new worktrees would lie in this repository, in %s: --state-dir "+
 			"chooses another place", text.Printable(p.registry.dir))
 	}

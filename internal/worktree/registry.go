@@ -17,6 +17,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/files/dirfd"
 	"github.com/acp-agent/acp-agent/internal/files/privatefile"
 	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -29,15 +30,7 @@ type Registry struct {
 
 // NewRegistry returns the registry that keeps its files in records, and makes worktrees in dir.
 // Both are created when needed. Agents may write in dir, so it must not lie in records.
-func NewRegistry(records, dir string) *Registry { return &Registry{records, withoutLinks(dir)} }
-
-// withoutLinks returns a path without links, as git names it, as far as it exists.
-func withoutLinks(path string) string {
-	if real, err := filepath.EvalSymlinks(path); err == nil || path == filepath.Dir(path) {
-		return cmp.Or(real, path)
-	}
-	return filepath.Join(withoutLinks(filepath.Dir(path)), filepath.Base(path))
-}
+func NewRegistry(records, dir string) *Registry { return &Registry{records, sandbox.RealPath(dir)} }
 
 // Set are the worktrees that were made together, for the folders of a session.
 type Set struct {
@@ -110,7 +103,7 @@ func (s Set) Incomplete() error {
 
 // Removed returns what to do if a path that does not exist was a folder in a worktree, "" otherwise.
 func (r *Registry) Removed(path string) string {
-	rel, err := filepath.Rel(r.dir, withoutLinks(path))
+	rel, err := filepath.Rel(r.dir, sandbox.RealPath(path))
 	if err != nil || !filepath.IsLocal(rel) || rel == "." {
 		return ""
 	}
