@@ -2,6 +2,7 @@ package hosts
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -94,16 +95,13 @@ func (p *Proxy) openThrough(ctx context.Context, via *url.URL, t Target) (net.Co
 	if err != nil {
 		return nil, err
 	}
-	deadline, _ := ctx.Deadline()
-	err = c.SetDeadline(deadline)
-	if !p.hold(c) {
-		err = net.ErrClosed
-	}
-	if err == nil {
-		err = askUpstream(c, via.User, t)
+	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
+	err = askUpstream(c, via.User, t)
+	if !stop() {
+		err = cmp.Or(err, context.Cause(ctx))
 	}
 	if err != nil {
-		p.drop(c)
+		_ = c.Close()
 		return nil, err
 	}
 	return c, nil
@@ -137,11 +135,8 @@ func (r oneByte) Read(p []byte) (int, error) { return r.Reader.Read(p[:min(1, le
 // tunnel carries bytes between a client, whose bytes come from in, and a remote host until both
 // have finished, or have been silent for long.
 func (p *Proxy) tunnel(client net.Conn, in io.Reader, remote net.Conn) {
-	defer p.drop(client)
-	defer p.drop(remote)
-	if !p.hold(client) || !p.hold(remote) {
-		return
-	}
+	defer p.hold(client)()
+	defer p.hold(remote)()
 	var both sync.WaitGroup
 	both.Go(func() { p.carry(remote, in, client, remote) })
 	p.carry(client, remote, client, remote)
@@ -171,46 +166,4 @@ func (p *Proxy) carry(out net.Conn, in io.Reader, client, remote net.Conn) {
 		_, _ = client.Close(), remote.Close()
 		return
 	}
-}
-
-// limitedListener accepts a limited number of connections, and then waits until one ends.
-type limitedListener struct {
-	net.Listener
-	proxy *Proxy
-}
-
-// Accept implements [net.Listener].
-func (l *limitedListener) Accept() (net.Conn, error) {
-	select {
-	case l.proxy.slots <- struct{}{}:
-	case <-l.proxy.life.Done():
-		return nil, net.ErrClosed
-	}
-	free := func() { <-l.proxy.slots }
-	c, err := l.Listener.Accept()
-	if err != nil {
-		free()
-		return nil, err
-	}
-	return &countedConn{c, sync.OnceFunc(free)}, nil
-}
-
-// countedConn is a connection of a client that has a slot until it is closed.
-type countedConn struct {
-	net.Conn
-	free func()
-}
-
-// Close implements [net.Conn].
-func (c *countedConn) Close() error {
-	c.free()
-	return c.Conn.Close()
-}
-
-// CloseWrite ends what is sent to the client.
-func (c *countedConn) CloseWrite() error {
-	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
-		return half.CloseWrite()
-	}
-	return c.Close()
 }

@@ -66,16 +66,14 @@ const (
 type Proxy struct {
 	options Options
 	server  *http.Server
-	direct  *http.Transport // connects to the target in the context of a request
-	indoors *http.Transport // goes through another proxy
-	slots   chan struct{}
+	http    *http.Transport // goes where the route in the context of a request leads
+	slots   chan struct{}   // has as many entries as there are clients
 	life    context.Context
 	end     context.CancelFunc
 	working sync.WaitGroup
 
 	mu      sync.Mutex
 	closed  bool
-	open    map[io.Closer]bool // tunnels, and listeners of Forward
 	refused map[Refusal]bool
 }
 
@@ -98,43 +96,66 @@ func New(o Options) *Proxy {
 	if o.Upstream == nil {
 		o.Upstream = func(*http.Request) (*url.URL, error) { return nil, nil }
 	}
-	p := &Proxy{options: o, slots: make(chan struct{}, maxConnections),
-		open: map[io.Closer]bool{}, refused: map[Refusal]bool{}}
+	p := &Proxy{options: o, slots: make(chan struct{}, maxConnections), refused: map[Refusal]bool{}}
 	p.life, p.end = context.WithCancel(context.Background())
 	quiet := log.New(io.Discard, "", 0)
 	p.server = &http.Server{Handler: http.HandlerFunc(p.serve), ErrorLog: quiet,
 		DisableGeneralOptionsHandler: true,
 		ReadHeaderTimeout:            headerTimeout, IdleTimeout: o.idle, MaxHeaderBytes: maxHeader,
+		ConnState:   p.limit,
 		BaseContext: func(net.Listener) context.Context { return p.life }}
-	p.direct = &http.Transport{DisableKeepAlives: true, DisableCompression: true,
-		MaxResponseHeaderBytes: maxHeader, DialContext: p.dialTarget}
-	p.indoors = &http.Transport{DisableKeepAlives: true, DisableCompression: true,
-		MaxResponseHeaderBytes: maxHeader, Proxy: p.mustUpstream}
+	p.http = &http.Transport{DisableKeepAlives: true, DisableCompression: true,
+		MaxResponseHeaderBytes: maxHeader, DialContext: p.dialRoute, Proxy: through}
 	return p
 }
 
 // Serve serves clients that connect to l, which the proxy closes, and returns at once.
-func (p *Proxy) Serve(l net.Listener) {
-	p.work(l, func() { _ = p.server.Serve(&limitedListener{l, p}) })
+func (p *Proxy) Serve(l net.Listener) { p.work(l, func() { _ = p.server.Serve(l) }) }
+
+// limit lets a new client wait until there are fewer than maxConnections. One that is hijacked has
+// its slot until free is called.
+func (p *Proxy) limit(_ net.Conn, state http.ConnState) {
+	switch state {
+	case http.StateNew:
+		p.take()
+	case http.StateClosed:
+		p.free()
+	}
+}
+
+// take waits for a slot, or until the proxy is closed.
+func (p *Proxy) take() {
+	select {
+	case p.slots <- struct{}{}:
+	case <-p.life.Done():
+	}
+}
+
+func (p *Proxy) free() {
+	select {
+	case <-p.slots:
+	case <-p.life.Done():
+	}
 }
 
 // Forward carries what connects to l to a port of localhost, which must be in the list, and returns
 // at once. The proxy closes l.
 func (p *Proxy) Forward(l net.Listener, port uint16) {
-	limited := &limitedListener{l, p}
 	p.work(l, func() {
-		defer p.drop(l)
-		for p.hold(l) {
-			client, err := limited.Accept()
+		defer p.hold(l)()
+		for {
+			client, err := l.Accept()
 			if err != nil {
 				return
 			}
+			p.take()
 			p.work(client, func() { p.forward(client, port) })
 		}
 	})
 }
 
 func (p *Proxy) forward(client net.Conn, port uint16) {
+	defer p.free()
 	defer client.Close()
 	remote, err := p.connect(p.life, Target{name: localhost, port: port})
 	if err == nil {
@@ -168,33 +189,20 @@ func (p *Proxy) work(c io.Closer, f func()) {
 func (p *Proxy) Close() {
 	p.mu.Lock()
 	p.closed = true
-	for c := range p.open {
-		_ = c.Close()
-	}
 	p.mu.Unlock()
 	p.end()
 	_ = p.server.Close()
 	p.working.Wait()
-	p.direct.CloseIdleConnections()
-	p.indoors.CloseIdleConnections()
+	p.http.CloseIdleConnections()
 }
 
-// hold has Close close c. It reports whether the proxy is still open.
-func (p *Proxy) hold(c io.Closer) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.closed {
-		p.open[c] = true
+// hold has Close close c, which the returned function closes too.
+func (p *Proxy) hold(c io.Closer) (drop func()) {
+	stop := context.AfterFunc(p.life, func() { _ = c.Close() })
+	return func() {
+		stop()
+		_ = c.Close()
 	}
-	return !p.closed
-}
-
-// drop closes c.
-func (p *Proxy) drop(c io.Closer) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.open, c)
-	_ = c.Close()
 }
 
 // serve answers one request.
@@ -302,11 +310,12 @@ func (p *Proxy) serveConnect(w http.ResponseWriter, r *http.Request, t Target) {
 		p.fail(w, err)
 		return
 	}
-	defer p.drop(remote)
+	defer p.hold(remote)()
 	client, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return
 	}
+	defer p.free()
 	defer client.Close()
 	if client.SetDeadline(time.Time{}) != nil || buffered.Writer.Flush() != nil {
 		return
@@ -330,14 +339,13 @@ func (p *Proxy) reach(r *http.Request, t Target) (net.Conn, error) {
 
 // serveHTTP passes a request on to t, and nothing else of its connection.
 func (p *Proxy) serveHTTP(w http.ResponseWriter, r *http.Request, t Target) {
-	r = r.WithContext(context.WithValue(r.Context(), targetKey{}, t))
-	transport := p.direct
-	plain := &http.Request{URL: &url.URL{Scheme: "http", Host: t.String()}}
-	if via, err := p.options.Upstream(plain); err != nil || via != nil {
-		transport = p.indoors
+	via, err := p.options.Upstream(&http.Request{URL: &url.URL{Scheme: "http", Host: t.String()}})
+	if err != nil {
+		p.fail(w, err)
+		return
 	}
 	forward := httputil.ReverseProxy{
-		Transport:     transport,
+		Transport:     p.http,
 		FlushInterval: -1, // a stream of events is passed on as it comes
 		ErrorLog:      p.server.ErrorLog,
 		Rewrite: func(out *httputil.ProxyRequest) {
@@ -345,26 +353,33 @@ func (p *Proxy) serveHTTP(w http.ResponseWriter, r *http.Request, t Target) {
 		},
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) { p.fail(w, err) },
 	}
-	forward.ServeHTTP(w, r)
+	forward.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), routeKey{}, route{t, via})))
 }
 
-// mustUpstream is Upstream for requests that were not checked for being sent without it.
-func (p *Proxy) mustUpstream(r *http.Request) (*url.URL, error) {
-	via, err := p.options.Upstream(r)
-	if err == nil && via == nil {
-		err = errors.New("there is no proxy for this request")
-	}
-	return via, err
+// route is where a request goes: to a target that was checked, or through another proxy.
+type route struct {
+	target Target
+	via    *url.URL
 }
 
-// targetKey is the key of the checked target in the context of a request.
-type targetKey struct{}
+// routeKey is the key of the route in the context of a request.
+type routeKey struct{}
 
-// dialTarget connects to the target of a request. It ignores the address, which was not checked.
-func (p *Proxy) dialTarget(ctx context.Context, _, _ string) (net.Conn, error) {
-	t, ok := ctx.Value(targetKey{}).(Target)
+// through returns the other proxy for a request.
+func through(r *http.Request) (*url.URL, error) {
+	to, ok := r.Context().Value(routeKey{}).(route)
 	if !ok {
-		return nil, errors.New("the request has no target")
+		return nil, errors.New("the request has no route")
 	}
-	return p.connect(ctx, t)
+	return to.via, nil
+}
+
+// dialRoute connects to the other proxy, whose address is given, or to the target of a request,
+// whatever the address, which was not checked.
+func (p *Proxy) dialRoute(ctx context.Context, _, address string) (net.Conn, error) {
+	to, _ := ctx.Value(routeKey{}).(route)
+	if to.via != nil {
+		return p.options.dial(ctx, address)
+	}
+	return p.connect(ctx, to.target)
 }
