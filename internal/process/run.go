@@ -10,20 +10,24 @@ import (
 	"github.com/acp-agent/acp-agent/internal/sandbox/hosts"
 )
 
-// maxOutput limits the bytes that [Output] returns.
-const maxOutput = 64 << 10
+// Output runs a command without input and returns the beginning of what it printed, as [Exchange]
+// does.
+func Output(ctx context.Context, c Command) ([]byte, error) {
+	const maxOutput = 64 << 10
+	out, _, err := Exchange(ctx, c, nil, maxOutput)
+	return out, err
+}
 
-// Output runs a command without input, as [Exchange] does.
-func Output(ctx context.Context, c Command) ([]byte, error) { return Exchange(ctx, c, nil) }
-
-// Exchange runs a command with input and returns the beginning of what it printed. It ends the
-// command when ctx ends, but not a daemon that it has started, such as gpg-agent. If the command
-// ends with a status other than 0, the error is an [*ExitError].
-func Exchange(ctx context.Context, c Command, input []byte) ([]byte, error) {
+// Exchange runs a command with input. It returns what it printed, at most a number of bytes, and the
+// last lines of its stderr. It ends the command when ctx ends, but not a daemon that it has started,
+// such as gpg-agent. If the command ends with a status other than 0, the error is an [*ExitError].
+func Exchange(
+	ctx context.Context, c Command, input []byte, most int64,
+) (out []byte, stderr []string, err error) {
 	c.keepsDaemons = true
 	p, err := Start(ctx, c, Options{})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	go func() {
 		_, _ = p.Stdin().Write(input) // a command may ignore it
@@ -32,14 +36,14 @@ func Exchange(ctx context.Context, c Command, input []byte) ([]byte, error) {
 	read := make(chan []byte, 1)
 	go func() {
 		defer p.Stdout().Close()
-		out, _ := io.ReadAll(io.LimitReader(p.Stdout(), maxOutput))
+		out, _ := io.ReadAll(io.LimitReader(p.Stdout(), most))
 		read <- out
 	}()
 	err = p.Wait(ctx)
 	if err := p.Stop(ctx); err != nil {
-		return nil, err // it still runs, and may keep its output open
+		return nil, nil, err // it still runs, and may keep its output open
 	}
-	return <-read, err
+	return <-read, p.Stderr(), err
 }
 
 // RunInTerminal runs a command that talks to the user. It stays in our process group, so that it

@@ -19,10 +19,10 @@ func TestOutput(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, out, 64<<10, "the beginning")
 
-	out, err = process.Exchange(bounded(t), self("echo"), []byte("typed"))
+	out, _, err = process.Exchange(bounded(t), self("echo"), []byte("typed"), 100)
 	require.NoError(t, err)
 	require.Equal(t, "typed", string(out))
-	_, err = process.Exchange(bounded(t), self("print"), make([]byte, 1<<20))
+	_, _, err = process.Exchange(bounded(t), self("print"), make([]byte, 1<<20), 100)
 	require.NoError(t, err, "a command may ignore its input")
 
 	_, err = process.Output(bounded(t), self("complain"))

@@ -215,7 +215,7 @@ func (n *notifier) send(ctx context.Context, one notification) error {
 		return nil
 	}
 	if err == nil {
-		_, err = process.Exchange(ctx, *n.command, message)
+		_, _, err = process.Exchange(ctx, *n.command, message, 0)
 	}
 	if exit, ok := errors.AsType[*process.ExitError](err); ok && ctx.Err() == nil {
 		return errors.New(exit.State + "; run it in a terminal to see why") // it may print secrets

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -145,28 +144,10 @@ func (g git) output(ctx context.Context, args ...string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	p, err := process.Start(ctx, command, process.Options{})
-	if err != nil {
-		return "", err
-	}
-	go func() {
-		_, _ = io.WriteString(p.Stdin(), g.stdin) // git says what it misses
-		_ = p.Stdin().Close()
-	}()
-	read := make(chan []byte, 1)
-	go func() {
-		defer p.Stdout().Close()
-		out, _ := io.ReadAll(io.LimitReader(p.Stdout(), maxOutput+1))
-		read <- out
-	}()
-	err = p.Wait(ctx)
-	if stopErr := p.Stop(ctx); stopErr != nil {
-		return "", stopErr
-	}
-	out := <-read
+	out, stderr, err := process.Exchange(ctx, command, []byte(g.stdin), maxOutput+1)
 	switch exit, failed := errors.AsType[*process.ExitError](err); {
 	case failed:
-		exit.Name, exit.Stderr = "git "+args[0], p.Stderr()
+		exit.Name, exit.Stderr = "git "+args[0], stderr
 		return "", exit
 	case err == nil && len(out) > maxOutput:
 		err = fmt.Errorf("git %s prints more than %s", args[0], text.Size(maxOutput))
