@@ -53,8 +53,11 @@ func networkLevel(p sandbox.Policy) (sandbox.Network, error) {
 
 // InEffect describes what restricts a command with the settings s.
 func InEffect(s sandbox.Settings) string {
-	text := s.InEffect()
-	if s.Mode == sandbox.Off || !s.Hosts.Limited || s.Unprotected() != nil {
+	text := s.Mode.String()
+	switch {
+	case s.Unprotected() != nil:
+		return sandbox.Off.String() + ", because it is not available here"
+	case s.Mode == sandbox.Off || !s.Hosts.Limited:
 		return text
 	}
 	level, err := NetworkLevel(s)
@@ -106,9 +109,8 @@ func openNetwork(
 	o.Password = rand.Text() // every program of this machine can reach it
 	n.proxy = hosts.New(o)
 	n.proxy.Serve(l)
-	address := l.Addr().(*net.TCPAddr)
-	n.outlet.Ports = append([]uint16{uint16(address.Port)}, n.locals...)
-	n.env = proxyVariables("http://" + hosts.User + ":" + o.Password + "@" + address.String())
+	n.outlet.Ports = append([]uint16{portOf(l)}, n.locals...)
+	n.env = proxyVariables("http://" + hosts.User + ":" + o.Password + "@" + l.Addr().String())
 	return n, nil
 }
 
@@ -138,26 +140,26 @@ func proxyVariables(address string) (env []string) {
 	return append(env, "NO_PROXY="+own, "no_proxy="+own, "NODE_USE_ENV_PROXY=1")
 }
 
-// serve serves the sockets that listen at the ports of the outlet, two for each.
+// serve serves the sockets that listen at the ports of the outlet: the first is that of the proxy.
 func (n *network) serve(files []*os.File) error {
 	var failed []error
-	for i, file := range files {
-		if file == nil {
-			continue
-		}
+	for _, file := range files {
 		l, err := net.FileListener(file)
 		_ = file.Close()
-		switch {
-		case err != nil:
+		if err != nil {
 			failed = append(failed, err)
-		case i < 2:
+			continue
+		}
+		if port := portOf(l); port == n.outlet.Ports[0] {
 			n.proxy.Serve(l)
-		default:
-			n.proxy.Forward(l, n.outlet.Ports[i/2])
+		} else {
+			n.proxy.Forward(l, port)
 		}
 	}
 	return errors.Join(failed...)
 }
+
+func portOf(l net.Listener) uint16 { return uint16(l.Addr().(*net.TCPAddr).Port) }
 
 // launchHere starts cmd from our own process as p says.
 func (n *network) launchHere(cmd *exec.Cmd, p sandbox.Policy) error {

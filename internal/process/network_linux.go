@@ -189,15 +189,15 @@ func (n *network) instruct(helper *net.UnixConn, d deferred) error {
 	if err := errors.Join(sent, helper.CloseWrite()); err != nil {
 		return fmt.Errorf("%w: the helper has ended", sandbox.ErrSetup)
 	}
-	message := make([]byte, 1+2*(1+maxLocals))
-	control := make([]byte, unix.CmsgSpace(4*len(message)))
+	message := make([]byte, len(listening))
+	control := make([]byte, unix.CmsgSpace(4*2*(1+maxLocals)))
 	count, controls, _, _, err := helper.ReadMsgUnix(message, control)
 	if err != nil {
 		return fmt.Errorf("%w: the helper has ended", sandbox.ErrSetup)
 	}
 	message = message[:count]
-	if controls > 0 || string(message) == listening {
-		files, err := receivedFiles(message, control[:controls])
+	if string(message) == listening {
+		files, err := receivedFiles(control[:controls])
 		if err == nil {
 			err = n.serve(files)
 		}
@@ -217,46 +217,33 @@ func (n *network) instruct(helper *net.UnixConn, d deferred) error {
 	return f.err(d.Path)
 }
 
-// listening begins the message of a helper with its sockets. For each a byte follows, which is 0 if
-// there is none.
+// listening is the message of a helper with its sockets.
 const listening = "L"
 
 // sendFiles is the Listening of a helper.
 func sendFiles(parent *net.UnixConn, files []*os.File) error {
-	message, descriptors := []byte(listening), []int{}
+	var descriptors []int
 	for _, file := range files {
-		if file == nil {
-			message = append(message, 0)
-			continue
-		}
-		message = append(message, 1)
 		descriptors = append(descriptors, int(file.Fd()))
 	}
-	_, _, err := parent.WriteMsgUnix(message, unix.UnixRights(descriptors...), nil)
+	_, _, err := parent.WriteMsgUnix([]byte(listening), unix.UnixRights(descriptors...), nil)
 	return err
 }
 
 // receivedFiles returns the files of [sendFiles].
-func receivedFiles(message, control []byte) (files []*os.File, err error) {
+func receivedFiles(control []byte) (files []*os.File, err error) {
 	messages, err := unix.ParseSocketControlMessage(control)
 	if err != nil {
 		return nil, err
 	}
-	var descriptors []int
 	for _, m := range messages {
-		some, err := unix.ParseUnixRights(&m)
+		descriptors, err := unix.ParseUnixRights(&m)
 		if err != nil {
 			return nil, err
 		}
-		descriptors = append(descriptors, some...)
-	}
-	for _, present := range message[1:] {
-		if present == 0 || len(descriptors) == 0 {
-			files = append(files, nil)
-			continue
+		for _, fd := range descriptors {
+			files = append(files, os.NewFile(uintptr(fd), "listener"))
 		}
-		files = append(files, os.NewFile(uintptr(descriptors[0]), "listener"))
-		descriptors = descriptors[1:]
 	}
 	return files, nil
 }

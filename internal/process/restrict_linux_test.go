@@ -100,5 +100,5 @@ func TestRestrictWithoutLandlock(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, sandbox.Off, c.Sandbox.Mode)
 	require.ErrorIs(t, s.Unprotected(), sandbox.ErrUnavailable)
-	require.Equal(t, "off, because it is not available here", s.InEffect())
+	require.Equal(t, "off, because it is not available here", process.InEffect(s))
 }

@@ -29,11 +29,11 @@ func (o *Outlet) enter() error {
 		if err != nil {
 			return unavailable("nothing can listen in a network namespace: %w", err)
 		}
+		files = append(files, v4)
 		v6, err := listen(unix.AF_INET6, &unix.SockaddrInet6{Port: int(port), Addr: [16]byte{15: 1}})
-		if err != nil {
-			v6 = nil // IPv6 is turned off
+		if err == nil { // IPv6 is not turned off
+			files = append(files, v6)
 		}
-		files = append(files, v4, v6)
 	}
 	err := o.Listening(files)
 	// A process that has entered kept a capability for this, as its user does not have it.

@@ -24,7 +24,7 @@ type Outlet struct {
 	Ports []uint16
 	// Entered says that our own thread is in the process's namespace already.
 	Entered bool
-	// Listening receives the sockets that listen at Ports at level Namespace, two for each, of IPv4
-	// and IPv6, before the process starts. The second one is nil without IPv6.
+	// Listening receives the sockets that listen at Ports at level Namespace, of IPv4 and IPv6,
+	// before the process starts.
 	Listening func([]*os.File) error `json:"-"`
 }

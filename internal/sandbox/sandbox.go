@@ -123,14 +123,6 @@ func (s Settings) Unprotected() error {
 	return s.Available()
 }
 
-// InEffect describes what restricts a command.
-func (s Settings) InEffect() string {
-	if s.Unprotected() != nil {
-		return Off.String() + ", because it is not available here"
-	}
-	return s.Mode.String()
-}
-
 // Policy says what a process may do. The zero Policy does not restrict it. It is passed on to other
 // processes as JSON, so no list in it may mean something else if it is nil than if it is empty.
 type Policy struct {
