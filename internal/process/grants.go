@@ -185,9 +185,6 @@ func (g grants) follow(path string) (arrival, error) {
 	if err != nil {
 		return at, err
 	}
-	if known, err := has(g.consents, c.ID); known || err != nil {
-		return at, err
-	}
 	return at, allow(g.consents, c)
 }
 
@@ -201,12 +198,16 @@ func has(s *consent.Store, id consent.ID) (bool, error) {
 	return found, err
 }
 
-// allow is [consent.Store.Allow], with the same exception as has.
+// allow is [consent.Store.Allow] for what is not known yet, with the same exception as has.
 func allow(s *consent.Store, c consent.Consent) error {
-	if err := s.Allow(c); !isDenied(err) {
-		return err
+	known, err := has(s, c.ID)
+	if err == nil && !known {
+		err = s.Allow(c)
 	}
-	return nil
+	if isDenied(err) {
+		return nil
+	}
+	return err
 }
 
 func isDenied(err error) bool {
@@ -389,11 +390,7 @@ func (g grants) remember() error {
 			return err
 		}
 		for _, id := range placeIDs(dir) {
-			known, err := has(g.writable, id)
-			if err == nil && !known {
-				err = allow(g.writable, consent.Consent{ID: id, Root: root})
-			}
-			if err != nil {
+			if err := allow(g.writable, consent.Consent{ID: id, Root: root}); err != nil {
 				return fmt.Errorf("cannot remember where the sandbox lets it write: %w", err)
 			}
 		}

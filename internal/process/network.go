@@ -32,20 +32,16 @@ type network struct {
 // maxLocals limits the ports of this machine in a list.
 const maxLocals = 64
 
-// NetworkLevel returns how a list of hosts is enforced on commands with the settings s.
-func NetworkLevel(s sandbox.Settings) (sandbox.Network, error) {
-	return networkLevel(sandbox.Policy{Network: s.Network, Helper: s.Helper})
-}
-
-func networkLevel(p sandbox.Policy) (sandbox.Network, error) {
-	if p.Network == sandbox.Ports {
+// networkLevel returns how a list of hosts is enforced on commands, if it should be as asked.
+func networkLevel(asked sandbox.Network, helper []string) (sandbox.Network, error) {
+	if asked == sandbox.Ports {
 		return sandbox.Ports, nil
 	}
-	err := namespaceAvailable(p.Helper)
+	err := namespaceAvailable(helper)
 	switch {
 	case err == nil:
 		return sandbox.Namespace, nil
-	case p.Network == sandbox.Namespace:
+	case asked == sandbox.Namespace:
 		return "", err
 	}
 	return sandbox.Ports, nil
@@ -60,7 +56,7 @@ func InEffect(s sandbox.Settings) string {
 	case s.Mode == sandbox.Off || !s.Hosts.Limited:
 		return text
 	}
-	level, err := NetworkLevel(s)
+	level, err := networkLevel(s.Network, s.Helper)
 	if err != nil {
 		return text + "; it does not start: " + err.Error()
 	}
@@ -89,7 +85,7 @@ func openNetwork(
 	if !p.Hosts.Limited {
 		return nil, nil //nolint:nilnil // nil is a network
 	}
-	level, err := networkLevel(p)
+	level, err := networkLevel(p.Network, p.Helper)
 	if err != nil {
 		return nil, err
 	}

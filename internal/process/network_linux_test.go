@@ -278,7 +278,7 @@ func hostSettings(t *testing.T, level sandbox.Network, list string) sandbox.Sett
 	hosts, err := hostproxy.ParseHosts(list)
 	require.NoError(t, err)
 	s := sandbox.Settings{Mode: sandbox.Write, Hosts: hosts, Network: level, Helper: helper(t)}
-	if _, err := process.NetworkLevel(s); err != nil {
+	if _, err := process.NetworkLevel(s.Network, s.Helper); err != nil {
 		needs.Missing(t, "network namespaces", err.Error())
 	}
 	return s

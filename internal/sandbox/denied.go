@@ -87,7 +87,7 @@ func (p Policy) denies(path, line string) (Denial, bool) {
 		missing, existing = existing, filepath.Dir(existing)
 	}
 	real, err := filepath.EvalSymlinks(existing)
-	if err != nil || p.Writes(real) || contain(devices(), real) {
+	if err != nil || p.Writes(real) || anyContains(devices(), real) {
 		return Denial{}, false
 	}
 	d := Denial{Path: path, Reading: !p.Reads(real) && missing == "" && !change().MatchString(line)}

@@ -161,7 +161,7 @@ func (p Policy) Writes(path string) bool {
 
 // Keeps reports whether path is, or lies in, a directory of p.Keep where p lets a process write
 // nothing.
-func (p Policy) Keeps(path string) bool { return contain(p.Keep, path) && !p.Writes(path) }
+func (p Policy) Keeps(path string) bool { return anyContains(p.Keep, path) && !p.Writes(path) }
 
 // deepest returns the length of the innermost of dirs that path is or lies in, or -1.
 func deepest(dirs []string, path string) int {
@@ -177,7 +177,7 @@ func deepest(dirs []string, path string) int {
 // kept returns the directories of p.Keep that p.Write would grant.
 func (p Policy) kept() (kept []string) {
 	for _, dir := range p.Keep {
-		if contain(p.Write, dir) && p.Keeps(dir) {
+		if anyContains(p.Write, dir) && p.Keeps(dir) {
 			kept = append(kept, dir)
 		}
 	}
@@ -186,8 +186,8 @@ func (p Policy) kept() (kept []string) {
 
 // Reads reports whether p lets a process read path, which has no links.
 func (p Policy) Reads(path string) bool {
-	return p.Mode != Strict || p.Writes(path) || contain(p.Read, path) ||
-		contain(p.Keep, path) || contain(systemPaths(), path) || contain(devices(), path)
+	return p.Mode != Strict || p.Writes(path) || anyContains(p.Read, path) ||
+		anyContains(p.Keep, path) || anyContains(systemPaths(), path) || anyContains(devices(), path)
 }
 
 // Describe says in Markdown what p grants by name, "" if it restricts nothing.
@@ -206,7 +206,7 @@ func (p Policy) Describe() string {
 	list("change files in", outermost(p.Write, nil))
 	if p.Mode == Strict {
 		list("also read, besides directories of the system", outermost(p.Read, func(path string) bool {
-			return p.Writes(path) || contain(systemPaths(), path)
+			return p.Writes(path) || anyContains(systemPaths(), path)
 		}))
 	}
 	if p.Ports.Limited {
@@ -219,15 +219,15 @@ func (p Policy) Describe() string {
 // outermost returns those of paths, in order, that lie in no other one, and of which known is false.
 func outermost(paths []string, known func(path string) bool) (outer []string) {
 	for _, path := range slices.Compact(slices.Sorted(slices.Values(paths))) {
-		if !contain(outer, path) && (known == nil || !known(path)) {
+		if !anyContains(outer, path) && (known == nil || !known(path)) {
 			outer = append(outer, path)
 		}
 	}
 	return outer
 }
 
-// contain reports whether path is one of dirs or lies in one.
-func contain(dirs []string, path string) bool {
+// anyContains reports whether path is one of dirs or lies in one.
+func anyContains(dirs []string, path string) bool {
 	return slices.ContainsFunc(dirs, func(dir string) bool { return Contains(dir, path) })
 }
 

@@ -15,10 +15,8 @@ import (
 // "[::1]:8080". Without a port it stands for ports 443 and 80. "*." stands for all names below the
 // rest, and not for the rest itself.
 type Host struct {
-	name string     // lower-case labels without a trailing dot, or "" for an address
-	addr netip.Addr // without zone, and never an IPv4 address in an IPv6 one
-	port uint16     // 0 for 443 and 80
-	wild bool       // names below name
+	target Target // its port is 0 for 443 and 80
+	wild   bool   // names below the target's
 }
 
 // ParseHost parses an entry.
@@ -36,17 +34,17 @@ func ParseHost(text string) (Host, error) {
 	if err != nil {
 		return Host{}, fmt.Errorf("%q is not a host: %w", text, err)
 	}
-	return Host{name: t.name, addr: t.addr, port: t.port, wild: wild}, nil
+	return Host{t, wild}, nil
 }
 
 // String returns h as [ParseHost] reads it.
 func (h Host) String() string {
-	text := Target{name: h.name, addr: h.addr}.host()
+	text := h.target.host()
+	if h.target.port != 0 {
+		text = h.target.String()
+	}
 	if h.wild {
 		text = "*." + text
-	}
-	if h.port != 0 {
-		text += ":" + strconv.Itoa(int(h.port))
 	}
 	return text
 }
@@ -62,22 +60,14 @@ func (h *Host) UnmarshalText(text []byte) (err error) {
 
 // matches reports whether h stands for t.
 func (h Host) matches(t Target) bool {
-	switch {
-	case h.port != t.port && (h.port != 0 || t.port != 443 && t.port != 80):
-		return false
-	case h.addr.IsValid() || t.addr.IsValid():
-		return h.addr == t.addr
-	case !h.wild:
-		return h.name == t.name
-	}
-	labels, base := strings.Split(t.name, "."), strings.Split(h.name, ".")
-	return len(labels) > len(base) && slices.Equal(labels[len(labels)-len(base):], base)
+	usual := h.target.port == 0 && t.isUsual()
+	return (usual || h.target.port == t.port) && h.covers(Host{target: t})
 }
 
 // local returns the port of localhost that h stands for, if it names one.
 func (h Host) local() (port uint16, ok bool) {
-	here := h.name == localhost || slices.Contains(localAddrs(), h.addr)
-	return h.port, here && !h.wild && h.port != 0
+	here := h.target.name == localhost || slices.Contains(localAddrs(), h.target.addr)
+	return h.target.port, here && !h.wild && h.target.port != 0
 }
 
 // Hosts are the hosts that a program may reach: all of them, which is the zero Hosts, or only those
@@ -129,15 +119,15 @@ func (hosts Hosts) And(other Hosts) Hosts {
 // contains reports whether all that h stands for is in the list, as far as a single entry says so.
 func (hosts Hosts) contains(h Host) bool {
 	return slices.ContainsFunc(hosts.List, func(entry Host) bool {
-		usual := entry.port == 0 && (h.port == 443 || h.port == 80)
-		return (usual || entry.port == h.port) && entry.covers(h)
+		usual := entry.target.port == 0 && h.target.isUsual()
+		return (usual || entry.target.port == h.target.port) && entry.covers(h)
 	})
 }
 
 // covers reports whether h stands for all hosts of another entry, whatever their ports.
 func (h Host) covers(other Host) bool {
-	h.port, other.port = 0, 0
-	return h == other || h.wild && strings.HasSuffix(other.name, "."+h.name)
+	h.target.port, other.target.port = 0, 0
+	return h == other || h.wild && strings.HasSuffix(other.target.name, "."+h.target.name)
 }
 
 // ParseHosts parses a list in which hosts are separated by commas.
@@ -203,10 +193,13 @@ func localAddrs() []netip.Addr {
 
 // Target is a host and a port that a program wants to connect to.
 type Target struct {
-	name string
-	addr netip.Addr
+	name string     // lower-case labels without a trailing dot, or "" for an address
+	addr netip.Addr // without zone, and never an IPv4 address in an IPv6 one
 	port uint16
 }
+
+// isUsual reports whether the port is one for which an entry need not name it.
+func (t Target) isUsual() bool { return t.port == 443 || t.port == 80 }
 
 // ParseTarget parses the host and port of a request, strictly: a name or address that some parser
 // could read as another one is refused. implied is the port if there is none, 0 if there must be
@@ -303,7 +296,7 @@ func (t Target) String() string { return t.host() + ":" + strconv.Itoa(int(t.por
 
 // Entry returns the entry of a list that allows t and no other target, in its shortest form.
 func (t Target) Entry() string {
-	if t.port == 443 || t.port == 80 {
+	if t.isUsual() {
 		return t.host()
 	}
 	return t.String()
