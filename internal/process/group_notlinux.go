@@ -28,3 +28,11 @@ func awaitEnd(cmd *exec.Cmd) { _ = cmd.Wait() }
 // hasMembers reports whether a group has members. An error other than ESRCH means that it has one
 // that we may not signal.
 func hasMembers(pgid int) bool { return !errors.Is(syscall.Kill(-pgid, 0), syscall.ESRCH) }
+
+// lifeline does nothing on this system: a group whose members ignore the end of their input lives
+// on when our process is killed.
+type lifeline struct{}
+
+func newLifeline(int) lifeline { return lifeline{} }
+
+func (lifeline) close() {}
