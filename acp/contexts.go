@@ -71,3 +71,14 @@ var errNotStored = errors.New("the session could not be stored in time, because 
 func commitContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(context.WithoutCancel(ctx), commitTimeout, errNotStored)
 }
+
+// insist calls do, which may be called again, until it is done or a commitContext ends after ctx.
+func insist(ctx context.Context, do func(context.Context) error) error {
+	err := do(ctx)
+	if err == nil || ctx.Err() == nil {
+		return err
+	}
+	ctx, cancel := commitContext(ctx)
+	defer cancel()
+	return do(ctx)
+}

@@ -188,10 +188,11 @@ func storeFirst(s *session, ctx context.Context, u backend.Update) error {
 	if err := s.record.add(ctx, u); err != nil {
 		return err
 	}
-	if err := s.record.current().Flush(ctx); err != nil {
+	if err := insist(ctx, s.record.current().Flush); err != nil {
 		return err
 	}
-	return s.show(ctx, u)
+	s.viewers.showStored(ctx, nil, u)
+	return nil
 }
 
 // update shows the viewers an update of the adapter and then records it.
@@ -438,7 +439,7 @@ func (r *record) add(ctx context.Context, u backend.Update) error {
 	if !r.children.admits(u) {
 		return nil
 	}
-	return r.current().Record(ctx, u)
+	return insist(ctx, func(ctx context.Context) error { return r.current().Record(ctx, u) })
 }
 
 // restart starts a new recorder if the current one has failed and the session is not gone. Updates

@@ -402,6 +402,9 @@ func (s *session) begin(
 		title = p.title()
 	}
 	err := s.write(func(l sessionstore.Lease) (err error) {
+		// The turn must not end while it is open whether the prompt is stored: it is shown if it is.
+		ctx, cancel := commitContext(ctx)
+		defer cancel()
 		t.Number, err = s.agent.options.Store.BeginTurn(ctx, l,
 			sessionstore.Turn{Prompt: p.updates(), Title: title, Overlaps: overlaps})
 		return err
@@ -425,7 +428,7 @@ func (s *session) showPrompt(ctx context.Context, from *connection, p promptPara
 	}
 	v.mark(ctx, from, map[string]any{"turn": map[string]bool{"running": true}})
 	for _, u := range p.updates() {
-		v.try(ctx, from, u)
+		v.showStored(ctx, from, u)
 	}
 }
 

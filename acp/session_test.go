@@ -322,6 +322,118 @@ func TestHangingStore(t *testing.T) {
 	require.Len(t, texts(c.messages(), id), 101)
 }
 
+// committing is a store that stores the start of a turn, and says so once a test lets it. If it
+// doubts, it does not know what it has stored if the context ends meanwhile, as a database.
+type committing struct {
+	sessionstore.Store
+	stored, goOn chan struct{}
+	doubts       bool
+}
+
+func newCommitting(t *testing.T) *committing {
+	return &committing{Store: memstore.New(t), stored: make(chan struct{}),
+		goOn: make(chan struct{})}
+}
+
+func (c *committing) BeginTurn(
+	ctx context.Context, l sessionstore.Lease, t sessionstore.Turn,
+) (int64, error) {
+	number, err := c.Store.BeginTurn(ctx, l, t)
+	c.stored <- struct{}{}
+	<-c.goOn
+	if c.doubts && ctx.Err() != nil {
+		return 0, context.Cause(ctx)
+	}
+	return number, err
+}
+
+// cancel cancels the turns of a session, and returns once that has been done.
+func (c *client) cancel(id string) {
+	c.t.Helper()
+	c.send(notification("session/cancel", idParams(id)))
+	c.call("session/list", "{}")
+}
+
+// A prompt that is cancelled while it is being stored is shown to the other windows.
+//
+// Clauses N7, W11.
+func TestCancelWhileAPromptIsStored(t *testing.T) {
+	store := newCommitting(t)
+	store.doubts = true
+	w, a := openWindows(t, acp.Options{Store: store})
+	b := w.join()
+	turn := w.prompt(a, "say x")
+	<-store.stored
+	a.cancel(w.id)
+	close(store.goOn)
+	require.Equal(t, "cancelled", a.response(turn).stopReason(t))
+	b.call("session/list", "{}")
+	require.Equal(t, conversation(w.join().messages(), w.id), conversation(b.messages(), w.id))
+}
+
+// It is shown to them later if none of them reads.
+//
+// Clauses N7, W11.
+func TestCancelOfAPromptThatNobodyReads(t *testing.T) {
+	store := newCommitting(t)
+	begun, listed := make(chan struct{}, 1), make(chan struct{}, 20)
+	w, a := openWindows(t, acp.Options{Store: store, Observe: func(e acp.Event) {
+		switch e := e.(type) {
+		case acp.TurnEvent:
+			if e.Running {
+				begun <- struct{}{}
+			}
+		case acp.RequestEvent:
+			if e.Method == "session/list" {
+				listed <- struct{}{}
+			}
+		}
+	}}.With(acp.Tuning{SlowViewer: time.Hour, Wire: jsonrpc.Options{MaxQueue: 64 << 10}}))
+	b := w.join()
+	aGoesOn, bGoesOn := a.stall(), b.stall()
+	for _, c := range []*client{a, b} {
+		for range 10 { // whose responses leave no room in what it does not read
+			_, line := c.request("session/list", "{}")
+			c.send(line)
+			<-listed
+		}
+	}
+	turn := w.prompt(a, "say x")
+	<-store.stored
+	close(store.goOn)
+	a.send(notification("session/cancel", idParams(w.id)))
+	<-begun
+	aGoesOn()
+	bGoesOn()
+	require.Equal(t, "cancelled", a.response(turn).stopReason(t))
+	b.await(0, said("say x"))
+}
+
+// What a turn says when it is cancelled is both shown and stored, or neither.
+//
+// Clauses N7, W11.
+func TestCancelWhileUpdatesAreStored(t *testing.T) {
+	for prompt, want := range map[string][]string{"count 100": {"0", "1", "2"}, "commit x": {"x"}} {
+		store := &hanging{Store: memstore.New(t), appending: make(chan struct{}, 1),
+			goOn: make(chan struct{})}
+		w, a := openWindows(t, acp.Options{Store: store}.With(acp.Tuning{
+			Recorder: sessionstore.RecorderOptions{SegmentBytes: 1, QueueBytes: 1}}))
+		a.texts(w.id, "say one") // and all before it is stored
+		store.hangs.Store(true)
+		turn := w.prompt(a, prompt)
+		<-store.appending
+		if len(want) > 1 {
+			a.await(0, said("2")) // for which the recorder has no room
+		}
+		a.cancel(w.id)
+		close(store.goOn)
+		require.Equal(t, "cancelled", a.response(turn).stopReason(t))
+		require.Equal(t, append([]string{"one"}, want...), texts(a.messages(), w.id))
+		all := strings.Join(texts(a.messages(), w.id), "")
+		require.Equal(t, all, strings.Join(recorded(t, store, w.id), ""))
+	}
+}
+
 // remember gives a session a turn that said texts, each as a message of its own.
 func remember(t *testing.T, store sessionstore.Store, id string, texts ...string) {
 	t.Helper()

@@ -85,13 +85,12 @@ func withoutTitle(u backend.Update) (backend.Update, bool) {
 	return u, !hadTitle || len(members(members(without)["update"])) > 1 // sessionUpdate
 }
 
-// setTitle remembers the stored title of the session, "" for none, and tells the client. It ignores
-// a failure to tell the client.
+// setTitle remembers the stored title of the session, "" for none, and tells the clients.
 func (s *session) setTitle(ctx context.Context, title string) {
 	s.titled.Store(title != "")
 	info := map[string]any{"sessionUpdate": sessionstore.SessionInfoUpdate, "title": title}
 	if title == "" {
 		info["title"] = nil
 	}
-	s.viewers.try(ctx, nil, backend.NewUpdate(info))
+	s.viewers.showStored(ctx, nil, backend.NewUpdate(info))
 }

@@ -214,6 +214,15 @@ func (v *viewers) try(ctx context.Context, except *connection, u backend.Update)
 	}
 }
 
+// showStored shows the viewers but except what is stored: later, if ctx ends while none of them has
+// room for it.
+func (v *viewers) showStored(ctx context.Context, except *connection, u backend.Update) {
+	if v.update(ctx, except, u) != nil {
+		defer v.Hurry()()
+		v.try(context.WithoutCancel(ctx), except, u)
+	}
+}
+
 // mark sends the viewers but except an update that only says something in _meta, for clients that
 // know it.
 func (v *viewers) mark(ctx context.Context, except *connection, ours map[string]any) {
