@@ -433,11 +433,11 @@ func TestEndOfPrincipal(t *testing.T) {
 		c.await(0, said("waiting"))
 	}
 	left.leave()
-	require.False(t, s.End("another"))
+	require.Nil(t, s.End("another"))
 	require.Equal(t, 2, s.Used().Turns)
-	require.True(t, s.End("ann"))
+	s.End("ann")()
 	require.Eventually(t, func() bool { return s.Used() == acp.Limits{} }, patience, time.Millisecond)
-	require.False(t, s.End("ann"))
+	require.Nil(t, s.End("ann"))
 	again := connect()
 	require.Equal(t, []string{"x"}, again.texts(again.open(dir), "say x"))
 }

@@ -205,20 +205,19 @@ func (s *Server) Shutdown(ctx context.Context) (err error) {
 	return err
 }
 
-// End ends the connections of a principal, and the turns that have outlived a connection, and
-// reports whether there were any. It waits until the connections read no more requests, which none
-// of their requests may do.
-func (s *Server) End(name string) bool {
+// End ends the connections of a principal, and the turns that have outlived a connection. Later
+// connections of the principal go on. The returned function waits until those that End has ended
+// read no more requests, which none of their requests may do. It is nil if there were none.
+func (s *Server) End(name string) (wait func()) {
 	s.mu.Lock()
 	p := s.principals[name]
 	delete(s.principals, name)
 	s.mu.Unlock()
 	if p == nil {
-		return false
+		return nil
 	}
 	p.end()
-	p.serving.Wait()
-	return true
+	return p.serving.Wait
 }
 
 // Used returns how many connections, active sessions and unanswered prompts there are.

@@ -153,14 +153,28 @@ func (s *Server) makeRoom(ctx context.Context, a Account) {
 	}
 }
 
-// admit notes which rights a user has, and ends what goes on by virtue of others.
+// admit notes which rights a user has, and ends what goes on by virtue of others. That goes
+// together, so that no connection with the new rights ends.
 func (s *Server) admit(a Account) {
+	var ending sync.WaitGroup
+	defer ending.Wait()
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	old, known := s.users[a.Name]
 	s.users[a.Name] = a
-	s.mu.Unlock()
 	if known && !old.same(a) {
-		s.acp.End(a.Name)
+		s.endLocked(&ending, a.Name, func() {})
+	}
+}
+
+// endLocked ends what goes on for a user, and counts it until that reads no more requests and was
+// told, if there was something.
+func (s *Server) endLocked(ending *sync.WaitGroup, user string, tell func()) {
+	if wait := s.acp.End(user); wait != nil {
+		ending.Go(func() {
+			wait()
+			tell()
+		})
 	}
 }
 
@@ -232,12 +246,10 @@ func (s *Server) endRevoked() {
 			continue
 		}
 		delete(s.users, name)
-		ending.Go(func() {
-			if s.acp.End(name) {
-				s.options.Log.Info("the user was revoked or changed", "user", name)
-				s.options.Audit.Info("ended the connections of a user who was revoked or changed",
-					"user", name)
-			}
+		s.endLocked(&ending, name, func() {
+			s.options.Log.Info("the user was revoked or changed", "user", name)
+			s.options.Audit.Info("ended the connections of a user who was revoked or changed",
+				"user", name)
 		})
 	}
 	for id, c := range s.conns {
@@ -269,11 +281,9 @@ func (s *Server) endUnaudited() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for name := range s.users {
-		ending.Go(func() {
-			if s.acp.End(name) {
-				s.options.Log.Error("ended what a user did: the audit log cannot be written",
-					"user", name, "error", why)
-			}
+		s.endLocked(&ending, name, func() {
+			s.options.Log.Error("ended what a user did: the audit log cannot be written",
+				"user", name, "error", why)
 		})
 	}
 }

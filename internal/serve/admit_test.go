@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -20,6 +21,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/explore"
 	"github.com/acp-agent/acp-agent/internal/test/cable"
+	"github.com/acp-agent/acp-agent/internal/test/volume"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -274,4 +276,45 @@ func TestAuditThatCannotBeWritten(t *testing.T) {
 	require.Equal(t, 1, h.audit.Count("refused service because the audit log could not be written"))
 	full.Store(false)
 	e.lives()
+}
+
+// blocksIn waits until a goroutine waits for a lock in a method of the server.
+func blocksIn(t *testing.T, method string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		stacks := make([]byte, 1<<20)
+		stacks = stacks[:runtime.Stack(stacks, true)]
+		for _, stack := range strings.Split(string(stacks), "\n\n") {
+			if strings.Contains(stack, "[sync.Mutex.Lock") && strings.Contains(stack, ".(*Server)."+method+"(") {
+				return true
+			}
+		}
+		return false
+	}, volume.Patience, time.Millisecond)
+}
+
+// A connection with the new rights of a user is not ended together with those that had the old ones.
+func TestChangedAccountOfANewConnection(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // what is told to end does not run at once
+	h := start(t)
+	token := h.add("ana")
+	connect(t, "ws://"+h.address, token).initialize()
+	for sessions := range 10 {
+		account := Account{Name: "ana", Limits: acp.Limits{Sessions: sessions + 1}}
+		require.NoError(t, h.options.Tokens.Set(account))
+		h.mu.Lock()
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			h.endRevoked()
+		}()
+		blocksIn(t, "endRevoked")
+		link := make(chan *editor, 1)
+		go func() { link <- connect(t, "ws://"+h.address, token) }()
+		blocksIn(t, "admit")
+		h.mu.Unlock()
+		e := (<-link).initialize()
+		<-ended
+		e.lives()
+	}
 }

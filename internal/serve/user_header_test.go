@@ -159,6 +159,9 @@ func TestUsersWithoutAnAccount(t *testing.T) {
 	require.Contains(t, string(ana.call("session/list", map[string]any{}).Result), dir+"/ana/shop")
 	require.NotContains(t, string(bob.call("session/list", map[string]any{}).Result), "shop")
 
+	require.NoError(t, ana.in.Close()) // it would connect again, and take its session back
+	require.NoError(t, ana.end())
+	require.Eventually(t, func() bool { return h.acp.UsedBy("ana").Sessions == 0 }, volume.Patience, time.Millisecond)
 	same := connect(t, "ws://"+h.address, h.add("ana", dir+"/more")).initialize()
 	require.Contains(t, string(same.call("session/list", map[string]any{}).Result), dir+"/ana/shop")
 	require.Empty(t, same.open(dir+"/more").Error)
