@@ -147,6 +147,8 @@ type cut struct {
 
 // cut begins to keep updates for the client, and returns what came before and was not shown.
 func (l *load) cut(ctx context.Context, shown int) (c cut, err error) {
+	// Those that do not read must not hold up this client, nor a prompt that holds the queue.
+	defer l.previous.viewers.Hurry()()
 	at := l.agent.home.queues.Ticket(l.previous.id, turns.Ordinary, nil)
 	defer at.Release()
 	if err := at.Acquire(ctx); err != nil {
@@ -156,7 +158,6 @@ func (l *load) cut(ctx context.Context, shown int) (c cut, err error) {
 	if s == nil || s.viewers != l.previous.viewers {
 		return c, errNotActive(l.previous.id) // it was closed meanwhile
 	}
-	defer s.viewers.Hurry()() // those that do not read must not hold up this client
 	if err := s.beginUpdate(ctx); err != nil {
 		return c, err
 	}

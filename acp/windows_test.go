@@ -562,6 +562,45 @@ func TestJoinBesideAStalledWindow(t *testing.T) {
 	}
 }
 
+// So it is if the prompt comes while the window that opens the session is shown its history.
+//
+// Clause N7.
+func TestPromptDuringAJoinBesideStalledWindows(t *testing.T) {
+	listed := make(chan struct{}, 1)
+	w, a := openWindows(t, acp.Options{Observe: func(e acp.Event) {
+		if e, ok := e.(acp.RequestEvent); ok && e.Method == "session/list" {
+			listed <- struct{}{}
+		}
+	}}.With(acp.Tuning{SlowViewer: time.Hour, Wire: jsonrpc.Options{MaxQueue: 64 << 10}}))
+	other := w.join()
+	for range 40 { // more than a window that does not read has room for
+		a.texts(w.id, "say before")
+	}
+	other.call("session/list", "{}")
+	<-listed
+	b := w.connect()
+	bGoesOn := b.stall()
+	load, line := b.request("session/load", rootsParams(w.id, w.dir))
+	b.send(line)
+	a.texts(w.id, "say next")
+	aGoesOn, otherGoesOn := a.stall(), other.stall()
+	for _, c := range []*client{a, other} {
+		for range 10 { // whose responses leave no room in what it does not read
+			_, line := c.request("session/list", "{}")
+			c.send(line)
+			<-listed
+		}
+	}
+	turn := w.prompt(a, "say x")
+	a.send(`{"jsonrpc":"2.0","id":"behind","method":"session/list","params":{}}`)
+	<-listed // and the prompt has its place
+	bGoesOn()
+	require.Nil(t, b.response(load).Error)
+	aGoesOn()
+	otherGoesOn()
+	require.Equal(t, "end_turn", a.response(turn).stopReason(t))
+}
+
 // An editor over a pipe is the only one that can have its session open, and is never too slow for it.
 //
 // Clause N7.
