@@ -151,7 +151,7 @@ func TestRulesHoldForSearchesInTerminals(t *testing.T) {
 		require.Contains(t, c.texts(id, request)[0], "the user did not allow it", line)
 		require.Len(t, c.questions(), 2*i+1, line)
 		require.Equal(t, i, reached)
-		require.Contains(t, string(c.questions()[2*i].Params), "may be about what this does")
+		require.Contains(t, string(c.questions()[2*i].Params), "may apply to this")
 		option = "allow-once"
 		require.Contains(t, c.texts(id, request)[0], "terminalId", line)
 	}

@@ -169,8 +169,8 @@ func (s *session) askToExceed(ctx context.Context, budgets []Budget) error {
 // overBudget answers a prompt with which a budget would be exceeded, as a turn that has failed: some
 // clients remove a prompt that was refused, with the answer.
 func (s *session) overBudget(ctx context.Context, u backend.Updates) (backend.Raw, error) {
-	err := u.Update(ctx, backend.Note("The agent was not given this prompt, because a budget is used up "+
-		"and you did not allow to go on."))
+	err := u.Update(ctx, backend.Note("The agent did not get this prompt: a budget is used up, and you "+
+		"did not choose to go on."))
 	return backend.FailedTurn(), err
 }
 

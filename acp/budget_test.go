@@ -61,7 +61,7 @@ func TestBudget(t *testing.T) {
 	require.Contains(t, strings.Join(c.texts(id, "spend 5.25"), ""), "The budget of 5 USD per session is used up: 5.2500 USD")
 
 	c.permit("reject-once")
-	require.Contains(t, strings.Join(c.texts(id, "spend 6"), ""), "The agent was not given this prompt")
+	require.Contains(t, strings.Join(c.texts(id, "spend 6"), ""), "The agent did not get this prompt")
 	require.Len(t, c.questions(), 1)
 	require.Contains(t, string(c.questions()[0].Params), "The budget of 5 USD per session is used up")
 	c.permit("allow-once")

@@ -169,7 +169,7 @@ func (l *childLimit) admits(u backend.Update) bool {
 	size := int64(len(u.Raw))
 	left := l.left.Add(-size)
 	if left < 0 && left+size >= 0 {
-		l.log.Warn("the subagents of a session say too much: the rest is shown but not recorded")
+		l.log.Warn("the subagents of a session say too much: the rest is shown but not stored")
 	}
 	return left >= 0
 }

@@ -471,7 +471,7 @@ func (s *session) showTurnFull(t *turns.Turn) {
 	defer cancel()
 	limit := text.Size(s.agent.options.tuning.TurnBytes)
 	err := s.update(ctx, backend.Note("\n\nStopped, because this turn has reached the limit of "+
-		limit+" for what one turn may say and do. Send another message to continue."))
+		limit+" for one turn. Send another message to continue."))
 	if err != nil {
 		s.agent.log.Warn("cannot say why a turn was stopped", "session", s.id, "error", err)
 	}

@@ -26,7 +26,7 @@ type turnUpdates struct {
 
 // errTurnFull ends a turn that has sent too many updates. Otherwise an agent that loops would fill
 // the disk.
-var errTurnFull = errors.New("the turn has reached the limit for what one turn may say and do")
+var errTurnFull = errors.New("the turn has reached the limit for the output of one turn")
 
 // afterFull is how much a full turn may still send to end its tool calls, in bytes.
 const afterFull = 1 << 20

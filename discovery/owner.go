@@ -15,7 +15,7 @@ func (s *scanner) checkOwner(a *Artifact, dir string) {
 	names := strings.Split(dir, "/")
 	for i, name := range names {
 		if isForeign(name) || name == "worktrees" && i > 0 && names[i-1] == ".claude" {
-			a.unused(strings.Join(names[:i+1], "/") + " has files of others, not of this folder")
+			a.unused(strings.Join(names[:i+1], "/") + " has files that do not belong to this folder")
 			return
 		}
 	}

@@ -290,7 +290,7 @@ type ReadOnlyError struct {
 }
 
 func (e *ReadOnlyError) Error() string {
-	return fmt.Sprintf("%s cannot be changed: the folder %s may only be read", e.Path, e.Dir)
+	return fmt.Sprintf("%s cannot be changed: the folder %s is read-only", e.Path, e.Dir)
 }
 
 // RefusedError is returned for an access that the check of [Workspace.Checked] refuses.

@@ -49,7 +49,7 @@ func TestReadOnlyRoots(t *testing.T) {
 		t.Helper()
 		var readOnly *workspace.ReadOnlyError
 		require.ErrorAs(t, err, &readOnly, what)
-		require.ErrorContains(t, err, "may only be read")
+		require.ErrorContains(t, err, "is read-only")
 	}
 	for _, path := range []string{dep + "/f", dep + "/new", "../dep/f", "../app/../dep/./f", "to-f", "to-new",
 		"to-dep/f", "to-dep/d/new", alias + "/f", dep + "/inner/../f"} {

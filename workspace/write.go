@@ -527,7 +527,7 @@ func (r replacement) putBack(d *draft) error {
 	return fmt.Errorf("%w: what had been there is now in %s, in the same directory", err, left)
 }
 
-var errChangedTwice = errors.New("another program has replaced it twice at this moment")
+var errChangedTwice = errors.New("another program replaced it twice in that moment")
 
 const temporaryPrefix = ".acp-agent-"
 

@@ -26,7 +26,7 @@ func ownCommands() []slashCommand {
 	return []slashCommand{
 		{"compact", "[WHAT TO KEEP]",
 			"Replace the conversation with a summary, to make room for more", (*modelTurn).compact},
-		{"undo", "", "Forget your last prompt and the answer; files stay as they are", (*modelTurn).undo},
+		{"undo", "", "Forget your last prompt and the answer; files are not changed", (*modelTurn).undo},
 		{"model", "[NAME]", "Show the models, or choose the one that answers", (*modelTurn).chooseModel},
 		{"help", "", "Show this list", (*modelTurn).help},
 	}
@@ -72,8 +72,8 @@ func (t *modelTurn) help(ctx context.Context, _ string) (backend.Raw, error) {
 		fmt.Fprintf(&b, "- %s: %s\n", text.Code(usage), c.description)
 	}
 	b.WriteString("- `/roots [add DIR | remove DIR]`: Show the session's folders, or add or " +
-		"remove one; asks first\n- `/mcp`: Show the MCP servers\n- `/permissions [revoke ID]`: Show what may be " +
-		"done without asking you, or take it back\n")
+		"remove one; asks first\n- `/mcp`: Show the MCP servers\n- `/permissions [revoke ID]`: " +
+		"Show or revoke what agents may do without asking\n")
 	var found []string
 	offered, _ := t.host.Catalog().SlashCommands(reservedNames()...)
 	for _, c := range offered[:min(len(offered), maxCommands)] {

@@ -63,8 +63,7 @@ func (t *modelTurn) explain(ctx context.Context, err error) (backend.Raw, error)
 	again := m.Rejected && t.conversation.wasRejected()
 	if failed.Kind == llm.Filtered || failed.Kind == llm.Rejected && failed.Status != 0 {
 		m = meta{Refused: true, Rejected: true}
-		next = " Your message is left out of further requests, and stays in the history of the " +
-			"session."
+		next = " Later requests leave out your message. It remains in the history of the session."
 		switch {
 		case again:
 		case failed.Kind == llm.Filtered:
@@ -76,10 +75,10 @@ func (t *modelTurn) explain(ctx context.Context, err error) (backend.Raw, error)
 	}
 	if again {
 		m = meta{Refused: true, Rejected: true}
-		next += " The message before failed too, so further requests are sent without all that " +
-			"the model has not answered. The reason may also be its last answer, which /undo " +
-			"takes back with your message before that, the instructions of a folder, a tool, or " +
-			"the configuration of model " + codeOf(t.endpoint) +
+		next += " The message before failed too, so later requests leave out all messages that " +
+			"the model has not answered. The cause may also be its last answer, which /undo takes " +
+			"back with the message before it, the instructions of a folder, a tool, or the " +
+			"configuration of model " + codeOf(t.endpoint) +
 			". Correct that, or choose another model."
 	}
 	return failedTurn(), t.tell(ctx, m, "\n\n"+describeFailure(failed)+"."+next)

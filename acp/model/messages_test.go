@@ -42,7 +42,7 @@ func zipped(text string) string {
 // Clause B4, B7.
 func TestMessages(t *testing.T) {
 	const (
-		leftOut   = " Your message is left out of further requests, and stays in the history of the session. "
+		leftOut   = " Later requests leave out your message. It remains in the history of the session. "
 		another   = "Send another one to continue, or choose another model."
 		otherwise = "Send it again in another form, correct the configuration of model `local` if that is the " +
 			"reason, or choose another model."

@@ -37,11 +37,11 @@ var (
 func reasonForUser(err error) string {
 	switch {
 	case errors.Is(err, errRejected):
-		return "You have rejected it, so it was not done."
+		return "You rejected it, so it was not done."
 	case errors.As(err, new(*permission.RuleError)):
-		return "A rule of your configuration denies it, so it was not done."
+		return "A rule in your configuration denies it, so it was not done."
 	case errors.Is(err, errModeReads):
-		return "The mode of the session allows no changes, so it was not done."
+		return "The session's mode allows no changes, so it was not done."
 	}
 	return ""
 }
@@ -66,7 +66,7 @@ func (c *modelCall) permit(ctx context.Context, change tools.Change) error {
 	case change.Kind != tools.Write && change.Kind != tools.CreateDirectory:
 		action.Unclear, allEdits = "files are deleted or moved", ""
 	case why != "":
-		note := "This is asked even if you accept edits: " + why + "."
+		note := "You are asked even in the mode Accept edits: " + why + "."
 		shown.Content = append(shown.Content, sdk.ToolContent(sdk.TextBlock(note)))
 		allEdits = ""
 	}

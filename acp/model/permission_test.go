@@ -116,7 +116,7 @@ func TestRejectedChanges(t *testing.T) {
 		require.Equal(t, sdk.ToolCallStatusFailed, call.Status)
 		require.Contains(t, e.results()[i],
 			"the user has rejected it. Do not try to get the same done in another way")
-		require.Contains(t, string(call.Content), "You have rejected it, so it was not done.")
+		require.Contains(t, string(call.Content), "You rejected it, so it was not done.")
 		require.NotContains(t, string(call.Content), "Do not try", "that is for the model")
 	}
 }

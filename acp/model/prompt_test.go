@@ -121,9 +121,9 @@ func TestSlashCommands(t *testing.T) {
 		"compact": "Replace the conversation with a summary, to make room for more",
 		"greet":   "Command of " + label + ": Greets people", "fix": "Skill of " + label +
 			": Fixes it.",
-		"fork":  "Show the turns of this conversation, or copy it up to one of them; files stay as they are",
+		"fork":  "Show the turns of this conversation, or copy it up to one of them; files are not changed",
 		"diff":  "Show what was changed in the folders since this session began",
-		"undo":  "Forget your last prompt and the answer; files stay as they are",
+		"undo":  "Forget your last prompt and the answer; files are not changed",
 		"model": "Show the models, or choose the one that answers", "help": "Show this list",
 		"roots": names["roots"], "mcp": names["mcp"], "permissions": names["permissions"],
 	}, names)

@@ -226,8 +226,8 @@ func (t *modelTurn) accept(ctx context.Context) error {
 	if t.rejection == nil {
 		return nil
 	}
-	said := fmt.Sprintf("\n\n*%s. The model goes on without %s, which stays in the history of the "+
-		"session.*\n\n", describeFailure(t.rejection), t.trial)
+	said := fmt.Sprintf("\n\n*%s. The model continues without %s; the history of the session keeps "+
+		"them.*\n\n", describeFailure(t.rejection), t.trial)
 	t.rejection = nil
 	t.omissions++
 	t.conversation.try("")

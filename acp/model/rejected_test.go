@@ -262,7 +262,7 @@ func TestContentFilters(t *testing.T) {
 			said := e.prompt("Say " + poison)
 			require.JSONEq(t, failedResult, string(said.result))
 			require.Regexp(t, `^The content filter of the model's server rejected the request: .*`+
-				`Your message is left out of further requests, and stays in the history of the `+
+				`Later requests leave out your message\. It remains in the history of the `+
 				`session\. Send another one to continue, or choose another model\.$`, said.text())
 			require.NotContains(t, said.text(), "configuration")
 			require.EqualValues(t, 1, count.Load())
@@ -288,8 +288,8 @@ func TestRejectedMedia(t *testing.T) {
 			e.prompt("First.", modelserver.Say("Done."))
 			places[place](e)
 			require.Contains(t, e.stored(), "The model's server rejected the request: Bad (HTTP status "+
-				"400). The model goes on without the new images and documents, which stays in the "+
-				"history of the session.")
+				"400). The model continues without the new images and documents; the history of "+
+				"the session keeps them.")
 			require.Contains(t, e.last().Text(), "First.")
 			before := count.Load()
 			e.goOn()

@@ -181,7 +181,7 @@ func describeServers(servers []mcp.Status, share int) string {
 // rootText returns the path of a root, and whether it may only be read.
 func rootText(roots workspace.Roots, dir workspace.Dir) string {
 	if roots.Grant(dir) == workspace.ReadOnly {
-		return dir.String() + " (may only be read: change nothing in it, by no command either)"
+		return dir.String() + " (read-only: change nothing in it, not even by a command)"
 	}
 	return dir.String()
 }

@@ -186,7 +186,7 @@ func TestFailedRequests(t *testing.T) {
 			"Correct `models.local` in the configuration file, such as its `keyEnv`, then"},
 		{modelserver.Fault{Status: 400, Body: `{"error":{"message":"no such thing"}}`},
 			"The model's server rejected the request: no such thing (HTTP status 400). " +
-				"Your message is left out of further requests, and stays in the history of the " +
+				"Later requests leave out your message. It remains in the history of the " +
 				"session. Send it again in another form, correct the configuration of model " +
 				"`local` if that is the reason, or choose another model."},
 		{modelserver.Fault{Status: 404, Body: `{"error":{"message":"no such place"}}`},

@@ -149,7 +149,7 @@ func (t *modelTurn) undo(ctx context.Context, _ string) (backend.Raw, error) {
 	}
 	report := "The model has forgotten " + said + " and what followed.\n"
 	if slices.ContainsFunc(undone, func(s span) bool { return s.acted }) {
-		report += "\nFiles stay as they are. To see what was changed, look at the calls above, or ask git.\n"
+		report += "\nFiles were not changed. To see the model's changes, look at the calls above, or ask git.\n"
 	}
 	err = t.updates.Commit(ctx, meta{Note: true, Undone: true}.message(report))
 	if err != nil {

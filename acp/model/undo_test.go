@@ -84,7 +84,7 @@ func TestUndoKeepsFiles(t *testing.T) {
 	e.prompt("Do it", modelserver.Write("a.txt", "new\n"), modelserver.Say("Done."))
 	r := e.prompt("/undo")
 	require.Empty(t, r.asked)
-	require.Contains(t, r.text(), "Files stay as they are.")
+	require.Contains(t, r.text(), "Files were not changed.")
 	require.Equal(t, "new\n", read(t, filepath.Join(root, "a.txt")))
 	e.goOn()
 	require.NotContains(t, e.last().Text(), "Do it")

@@ -127,7 +127,7 @@ func (c *child) serve(ctx context.Context, onEnd func()) {
 		c.log.Error("ended the agent because it misbehaved", "reason", reason)
 	}
 	if stray := c.stray.Load(); stray > maxStray {
-		c.log.Warn("the agent wrote lines to stdout that are no messages", "lines", stray)
+		c.log.Warn("the agent wrote lines to stdout that are not messages", "lines", stray)
 	}
 	onEnd()
 }

@@ -147,7 +147,7 @@ func TestGarbageOnStdout(t *testing.T) {
 		`child=scripted line="Welcome to the `)
 	require.Equal(t, 5, log.Count("is not a message"))
 	require.Contains(t, log.String(),
-		`msg="the agent wrote lines to stdout that are no messages" child=scripted lines=24`)
+		`msg="the agent wrote lines to stdout that are not messages" child=scripted lines=24`)
 }
 
 func TestSlowInitialize(t *testing.T) {

@@ -21,7 +21,7 @@ const ownEntries = `,{` +
 	`{"description":"List the MCP servers, list what they offer, start one configured in a ` +
 	`folder (asks first), or read a resource",` +
 	`"input":{"hint":"[tools | start NAME | read SERVER URI]"},"name":"mcp"},` +
-	`{"description":"Show the turns of this conversation, or copy it up to one of them; files stay as they are",` +
+	`{"description":"Show the turns of this conversation, or copy it up to one of them; files are not changed",` +
 	`"input":{"hint":"[TURN]"},"name":"fork"},` +
 	`{"description":"Show what was changed in the folders since this session began","name":"diff"},` +
 	`{"description":"Show or revoke what agents may do without asking","input":{"hint":"[revoke ID]"},"name":"permissions"}]`

@@ -74,8 +74,8 @@ func describeReadOnly(roots workspace.Roots) string {
 	if b.Len() == 0 {
 		return ""
 	}
-	return "In these folders you may only read. The user has declared that nothing in them is to be " +
-		"changed, by no command either:\n" + b.String()
+	return "These folders are read-only. The user wants nothing in them to be changed, not even by " +
+		"a command:\n" + b.String()
 }
 
 // rootsDigest returns a digest of what describeRoots says about roots and tools.

@@ -48,7 +48,7 @@ func TestUpdateAgentsFromURL(t *testing.T) {
 	for name, c := range map[string]struct{ url, says string }{
 		"file":         {server.URL + "/registry.json?token=k3y", "stored 1 agent;"},
 		"redirect":     {server.URL + "/moved", "stored 1 agent;"},
-		"endless":      {server.URL + "/loop", "it redirects too often"},
+		"endless":      {server.URL + "/loop", "it redirects too many times"},
 		"elsewhere":    {server.URL + "/away", "use https, or download it yourself"},
 		"large":        {server.URL + "/large", "it has more than 16 MiB"},
 		"half":         {server.URL + "/half", "unexpected EOF"},

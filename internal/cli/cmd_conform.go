@@ -59,7 +59,7 @@ func newConform(set *settings) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&f.junit, "junit", "", "also write the report to `FILE`, for CI systems")
 	cmd.Flags().BoolVar(&f.strict, "strict", false,
-		"fail also for what the protocol only recommends")
+		"also fail if the agent breaks a SHOULD")
 	cmd.Flags().StringSliceVar(&f.o.Only, "only", nil,
 		"only the checks in `LIST`, such as A,W4,A4.relative")
 	cmd.Flags().BoolVar(&f.client, "client", false,
@@ -68,7 +68,7 @@ func newConform(set *settings) *cobra.Command {
 	cmd.Flags().BoolVar(&f.o.Prompt, "prompt", false,
 		"also send short prompts, which may cost money")
 	cmd.Flags().BoolVar(&f.o.Draft, "draft", false,
-		"also check what only the draft of additionalDirectories demanded")
+		"also check what only the draft of additionalDirectories required")
 	cmd.Flags().DurationVar(&f.o.Patience, "timeout", 20*time.Second,
 		"how long the agent may take to answer, a `DURATION` such as 1m; three times that to start")
 	set.accept(cmd, "json")

@@ -70,9 +70,9 @@ func newMCP(set *settings) *cobra.Command {
 // define adds the flags to cmd.
 func (m *mcpFlags) define(cmd *cobra.Command) {
 	cmd.Flags().Var((*listValue)(&m.roots), "dir",
-		"the folder `DIR`, instead of the client's; can be repeated")
+		"use the folder `DIR` instead of the client's; can be repeated")
 	cmd.Flags().Var((*listValue)(&m.readRoots), "read-dir",
-		"the folder `DIR` as --dir, to be read only; can be repeated")
+		"like --dir, but `DIR` is read-only; can be repeated")
 	cmd.Flags().StringVar(&m.session, "roots-from", "",
 		"the `SOCKET` of the acp-agent session that provides the roots")
 	cmd.Flags().BoolVar(&m.tellOnly, "tell-only", false,
@@ -81,7 +81,7 @@ func (m *mcpFlags) define(cmd *cobra.Command) {
 		_ = cmd.Flags().MarkHidden(flag) // acp-agent adds it when it gives an agent this server
 	}
 	cmd.Flags().Var((*listValue)(&m.fallbacks), "fallback-dir",
-		"the folder `DIR` for clients that cannot declare roots; can be repeated")
+		"use the folder `DIR` for clients that cannot declare roots; can be repeated")
 	cmd.Flags().Var((*listValue)(&m.within), "within",
 		"refuse folders outside `DIR`; can be repeated")
 	cmd.Flags().StringVar(&m.http, "http", "",

@@ -90,8 +90,8 @@ func (r *runFlags) define(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&r.session.Mode, "mode", "",
 		"choose the `MODE` of the session; with --model ask, accept_edits, read_only or plan")
 	cmd.Flags().StringVar(&r.session.ThoughtLevel, "thought-level", "",
-		"choose how much the agent thinks, its `LEVEL`; with --model default, none, minimal, low, "+
-			"medium, high, xhigh or max")
+		"choose the `LEVEL` of thinking; with --model default, none, minimal, low, medium, high, "+
+			"xhigh or max")
 	cmd.Flags().BoolVar(&r.yes, "yes", false,
 		"allow every permission request once, without asking you")
 	cmd.Flags().BoolVar(&r.json, "json", false,

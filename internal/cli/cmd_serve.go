@@ -79,23 +79,23 @@ func (f *serveFlags) define(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.metrics, "metrics", "",
 		"serve metrics for Prometheus on `ADDR`, at the path /metrics, to everybody who can connect")
 	cmd.Flags().StringVar(&f.audit, "audit", "",
-		"append to `FILE`, as JSON lines, who opened which folders and how they answered questions")
+		"log to `FILE`, as JSON lines, which folders users opened and how they answered questions")
 	cmd.Flags().BoolVar(&f.mustAudit, "audit-required", false,
-		"serve nobody while --audit cannot be written")
+		"serve nobody while the file of --audit cannot be written")
 	cmd.Flags().Var(intValue{&f.limits.Connections, 1}, "max-connections",
-		"let each user have at most `N` connections at once")
+		"allow each user at most `N` connections at once")
 	cmd.Flags().Var(intValue{&f.limits.Sessions, 1}, "max-sessions",
-		"let each user have at most `N` sessions open at once")
+		"allow each user at most `N` open sessions at once")
 	cmd.Flags().Var(intValue{&f.limits.Turns, 1}, "max-turns",
-		"let each user have at most `N` turns running or waiting at once")
+		"allow each user at most `N` running or waiting turns at once")
 	cmd.Flags().Var(intValue{&f.stored, 1}, "max-stored",
-		"let the sessions of each user take at most `BYTES` in the store")
+		"allow the sessions of each user at most `BYTES` in the store")
 	cmd.Flags().Var(&f.deleteAfter, "delete-after",
 		"delete users' sessions that had no turn for `AGE`, such as 365d; 0d deletes none")
 	cmd.Flags().Var(intValue{&f.processes.Total, 1}, "max-agents",
-		"start at most `N` processes of agents")
+		"start at most `N` agent processes")
 	cmd.Flags().Var(intValue{&f.processes.PerUser, 1}, "max-agents-per-user",
-		"start at most `N` processes of agents for each user")
+		"start at most `N` agent processes for each user")
 	cmd.Flags().Var(intValue{&f.memory, 1}, "message-memory",
 		"keep at most `BYTES` of messages that are arriving or not answered, a quarter for each user")
 	cmd.Flags().Var((*listValue)(&f.origins), "origin",
@@ -103,9 +103,9 @@ func (f *serveFlags) define(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.page, "page", false,
 		"serve a page at / on which paired browsers follow sessions (see acp-agent tokens pair)")
 	cmd.Flags().StringVar(&f.userHeader, "user-header", "",
-		"believe the proxies of --proxy who the user is, in the header `NAME`; needs --behind-proxy")
+		"trust the proxies of --proxy to name the user in the header `NAME`; needs --behind-proxy")
 	cmd.Flags().Var((*listValue)(&f.proxies), "proxy",
-		"believe the proxy at `ADDR`, such as 10.0.0.7 or 10.1.0.0/24; can be repeated")
+		"trust the proxy at `ADDR`, such as 10.0.0.7 or 10.1.0.0/24; can be repeated")
 	cmd.Flags().Var((*listValue)(&f.userWithin), "user-within",
 		"let users of --user-header without an account open folders in `DIR`, in which {user} is "+
 			"the name; can be repeated")

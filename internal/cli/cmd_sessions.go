@@ -32,7 +32,7 @@ func newSessions(set *settings) *cobra.Command {
 		newSessionsExport(set), newSessionsImport(set), newSessionsCopy(set), newSessionsMove(set),
 		newSessionsRename(set), newSessionsFork(set), newSessionsTransfer(set), newSessionsPrune(set),
 		newSessionsRepair(set),
-		changeCommand(set, "archive", "Leave sessions out of lists, without deleting them",
+		changeCommand(set, "archive", "Hide sessions from lists without deleting them",
 			sessionstore.Store.Archive),
 		changeCommand(set, "unarchive", "Show archived sessions in lists again",
 			sessionstore.Store.Unarchive),

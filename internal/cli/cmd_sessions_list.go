@@ -109,7 +109,7 @@ func (set *settings) list(
 		set.note("no session has these folders; acp-agent sessions list, without --cwd and " +
 			"--dir, shows all")
 	case len(found) == 0:
-		set.note("no such sessions; acp-agent run begins one, and --user NAME lists those of a " +
+		set.note("no such sessions; acp-agent run starts one, and --user NAME lists those of a " +
 			"user of acp-agent serve")
 	case more && !set.json:
 		set.note("there are more sessions; list all with --limit 0, or find one with acp-agent " +

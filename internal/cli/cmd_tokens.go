@@ -26,7 +26,7 @@ import (
 func newTokens(set *settings) *cobra.Command {
 	return commandGroup(&cobra.Command{
 		Use:   "tokens",
-		Short: "Let users in to acp-agent serve",
+		Short: "Manage the users of acp-agent serve",
 	}, newTokensAdd(set), newTokensPair(set), newTokensSet(set), newTokensList(set),
 		newTokensRevoke(set))
 }
@@ -75,14 +75,14 @@ func (f *rightsFlags) add(cmd *cobra.Command) {
 		"ask this user before the agent does what `RULE` says, whatever the server's rules allow; "+
 			"can be repeated")
 	cmd.Flags().Var((*listValue)(&f.rules.Deny), "deny",
-		"refuse this user what `RULE` says; can be repeated")
+		"deny this user what `RULE` says; can be repeated")
 	for name, limit := range map[string]*int{"connections": &f.limits.Connections,
 		"sessions": &f.limits.Sessions, "turns": &f.limits.Turns} {
 		cmd.Flags().Var(intValue{limit, 1}, "max-"+name,
-			"allow this user `N` "+name+" at once, instead of the number of acp-agent serve")
+			"allow this user `N` "+name+" at once, instead of the limit of acp-agent serve")
 	}
 	cmd.Flags().Var(intValue{&f.stored, 1}, "max-stored",
-		"let the sessions of this user take `BYTES` in the store, instead of the number of acp-agent serve")
+		"allow the sessions of this user `BYTES` in the store, instead of the limit of acp-agent serve")
 	cmd.Flags().Var(&f.budget, "budget",
 		"ask this user before a prompt once their sessions have cost `AMOUNT`, such as \"5 USD per day\"")
 }

@@ -149,7 +149,7 @@ func (set *settings) printMerges(commands []string) error {
 func newWorktreeList(set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list [--json]",
-		Short: "Show the worktrees, and how far the work in them is",
+		Short: "Show the worktrees and the state of the work in them",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			found, err := set.worktrees().List()
@@ -205,7 +205,7 @@ func (set *settings) listWorktrees(all []taskReport) error {
 func newWorktreeRemove(set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "remove NAME",
-		Short: "Remove worktrees in which nothing can be lost",
+		Short: "Remove worktrees if nothing would be lost",
 		Args:  takes(1, 1, "one NAME", "; acp-agent worktree list shows them"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			task, err := set.worktrees().Find(args[0])

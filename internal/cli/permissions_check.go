@@ -21,7 +21,7 @@ func newPermissionsCheck(set *settings) *cobra.Command {
 	var roots rootFlags
 	cmd := &cobra.Command{
 		Use:   "check [--cwd DIR] [--dir DIR]... [-- COMMAND...]",
-		Short: "Say what the rules decide about a command or a request",
+		Short: "Show what the rules decide about a command or request",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 && set.interactive() {
 				return usage.Errorf("permissions check needs a command, such as: acp-agent " +

@@ -43,8 +43,7 @@ func (set *settings) table() []setting {
 		},
 		{
 			flag: "read-dir", to: (*listValue)(&set.readDirs), complete: directories,
-			help: "add the folder `DIR` as --dir does, to be read only, also where an editor " +
-				"names it",
+			help: "add the folder `DIR` like --dir, but read-only, even if an editor names it",
 		},
 		{
 			flag: "keep-dirs", variable: "ACP_AGENT_KEEP_DIRS", key: "whenOmitted", to: &set.keepDirs,
@@ -95,12 +94,12 @@ func (set *settings) table() []setting {
 		},
 		{
 			flag: "allow", to: (*listValue)(&set.allow), complete: oneOf("read"),
-			help: "do not ask you before the agent does what `RULE` says, such as read, \"edit " +
+			help: "let the agent do what `RULE` says without asking you, such as read, \"edit " +
 				"docs/**\" or \"run go test ...\"; can be repeated; see acp-agent permissions",
 		},
 		{
 			flag: "permissions", to: &set.rules,
-			help: "use the rules about permissions of `FILE`, and no others",
+			help: "use only the rules about permissions in `FILE`",
 		},
 	}
 }

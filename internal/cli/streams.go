@@ -52,7 +52,7 @@ func (s streams) input(ctx context.Context, what string) io.Reader {
 		const long = 2 * time.Second
 		said := time.AfterFunc(long, func() {
 			if !s.interactive() { // a program that starts others may leave their input open for ever
-				s.note("reading standard input until it ends; </dev/null leaves it out")
+				s.note("reading standard input until it ends; add </dev/null if there is no input")
 			}
 		})
 		defer said.Stop()

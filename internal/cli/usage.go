@@ -160,7 +160,7 @@ func rejectUnknownArgs(root *cobra.Command) {
 		return nil
 	}
 	completion, _, _ := root.Find([]string{"completion"})
-	completion.Short = "Print a script with which a shell completes command lines"
+	completion.Short = "Print a completion script for a shell"
 	commandGroup(completion)
 	for _, shell := range completion.Commands() {
 		shell.Args = noArgs

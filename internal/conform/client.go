@@ -202,10 +202,10 @@ func (e *editor) judgeFolders(m rawrpc.Message, roots []string) {
 	var absolute, unique error
 	for i, root := range roots {
 		if !filepath.IsAbs(root) {
-			absolute = fmt.Errorf("%q is none", root)
+			absolute = fmt.Errorf("%q is not absolute", root)
 		}
 		if slices.Contains(roots[:i], root) {
-			unique = fmt.Errorf("%q is", root)
+			unique = fmt.Errorf("%q is repeated", root)
 		}
 	}
 	e.note("P2.absolute", m, absolute)

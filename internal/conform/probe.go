@@ -175,7 +175,7 @@ func (t *trial) request() error {
 			return errors.New("it was accepted")
 		}
 		if m.Error.Code != want {
-			t.note = fmt.Sprintf("it was refused with %d; recommended is %d", m.Error.Code, want)
+			t.note = fmt.Sprintf("it was refused with %d; %d is recommended", m.Error.Code, want)
 		}
 	case "unknown":
 		if !unknown {
@@ -183,7 +183,7 @@ func (t *trial) request() error {
 		}
 	case "served":
 		if offered && unknown {
-			return errors.New("it is advertised, and unknown")
+			return errors.New("it is advertised, but not known")
 		}
 		if !offered && !unknown {
 			t.note = "it is not advertised, and answered with " + outcome(m)

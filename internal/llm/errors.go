@@ -437,7 +437,7 @@ func (c *Client) advise(e *Error, message string) (Kind, string) {
 			"; acp-agent models lists what it offers"
 	case notFound, e.Status == http.StatusMethodNotAllowed, says("unexpected endpoint"):
 		where := text.Printable(c.where())
-		message = "the server knows no such address: " + message + "; check the model's baseURL, " + where
+		message = "the server does not know this address: " + message + "; check the model's baseURL, " + where
 		if c.model.API != Anthropic && !strings.Contains(where, "/v") {
 			message += ", which usually ends with /v1"
 		}

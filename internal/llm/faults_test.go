@@ -540,7 +540,7 @@ func TestWrongAddress(t *testing.T) {
 			server := httptest.NewServer(answer)
 			defer server.Close()
 			_, failed := ask(t, impatient(t, Model{BaseURL: server.URL, Name: "m"}))
-			require.Contains(t, failed.Message, "the server knows no such address: ")
+			require.Contains(t, failed.Message, "the server does not know this address: ")
 			require.Contains(t, failed.Message, "; check the model's baseURL, "+server.URL+
 				", which usually ends with /v1")
 			_, failed = ask(t, impatient(t, Model{BaseURL: server.URL + "/v1", Name: "m"}))

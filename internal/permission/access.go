@@ -41,11 +41,11 @@ func (e *RuleError) Error() string {
 	case e.Effect == Deny:
 		return rule + " denies it"
 	case e.May:
-		return rule + " may be about it, and the user cannot be asked here: name each file, " +
+		return rule + " may apply to it, and acp-agent cannot ask the user here: name each file, " +
 			"without variables, patterns and searches, or leave it to the user"
 	}
-	return rule + " asks about it, and the user cannot be asked here: leave it to them, or let " +
-		"them change the rule"
+	return rule + " asks about it, and acp-agent cannot ask the user here: leave it to them, or " +
+		"let them change the rule"
 }
 
 // Why says in a sentence without a stop why the user is asked, or an action is denied.
@@ -54,11 +54,11 @@ func (e *RuleError) Why() string {
 	rule := "Your rule " + text.Code(e.Rule.String())
 	switch {
 	case isGrant && e.May:
-		return "The folder " + kept.root.Dir.String() + " may only be read, and this may change it"
+		return "The folder " + kept.root.Dir.String() + " is read-only, and this may change it"
 	case isGrant:
-		return "The folder " + kept.root.Dir.String() + " may only be read"
+		return "The folder " + kept.root.Dir.String() + " is read-only"
 	case e.May:
-		return rule + " may be about what this does"
+		return rule + " may apply to this"
 	}
 	return rule + " asks about this"
 }
@@ -128,7 +128,7 @@ func (r Rules) checkMove(p Place, a workspace.Access) error {
 		func(f *workspace.Folder) func() error {
 			return func() error {
 				if files += len(f.Entries); files > maxMoved {
-					return fmt.Errorf("it has more than %d files, and rules may be about some: "+
+					return fmt.Errorf("it has more than %d files, and rules may apply to some: "+
 						"move a part of them", maxMoved)
 				}
 				return r.checkFolder(p, a, f)

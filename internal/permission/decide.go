@@ -130,7 +130,7 @@ func Decide(a Action, rules Rules) Verdict {
 	is = func(r Rule) bool { return r.isGrant() && r.mayTouch(a) }
 	if i := slices.IndexFunc(rules.Deny, is); i >= 0 { // however unclear it is
 		return Verdict{Effect: Ask, Rule: rules.Deny[i], Again: true,
-			Why: "it may change something in a folder that may only be read"}
+			Why: "it may change something in a read-only folder"}
 	}
 	why := a.whyUnclear()
 	exact := slices.IndexFunc(rules.Allow, func(r Rule) bool { return r.isExact() && r.allows(a) })
@@ -140,13 +140,13 @@ func Decide(a Action, rules Rules) Verdict {
 	for _, list := range [][]Rule{rules.Deny, rules.Ask} { // there may be many to copy
 		may := func(r Rule) bool { return r.mayTouch(a) }
 		if i := slices.IndexFunc(list, may); i >= 0 {
-			why := "it may be about what the rule " + text.Code(list[i].String()) + " is about"
+			why := "the rule " + text.Code(list[i].String()) + " may apply to it"
 			return Verdict{Effect: Ask, Rule: list[i], Why: why, Again: true}
 		}
 	}
 	switch {
 	case !complete:
-		return Verdict{Effect: Ask, Why: "it is too long to look for what rules are about"}
+		return Verdict{Effect: Ask, Why: "it is too long to compare with the rules"}
 	case why != "":
 		return Verdict{Effect: Ask, Why: why}
 	}

@@ -200,7 +200,7 @@ func (r Request) unclearOptions(verb Verb) string {
 	case !once:
 		return "the agent offers not exactly one way to allow it once"
 	case strings.HasPrefix(r.Options[0].Kind, "reject"):
-		return "the agent suggests to refuse it"
+		return "the agent suggests refusing it"
 	case verb != Read && !slices.ContainsFunc(r.Options, func(o Option) bool {
 		return o.Kind == AllowAlways
 	}):
@@ -350,7 +350,7 @@ func (q *reader) readReading() (first error) {
 	}
 	for _, c := range q.call.Content {
 		if c.Type != "content" { // a diff or a terminal
-			first = cmp.Or(first, errors.New("it shows more than a reading"))
+			first = cmp.Or(first, errors.New("it shows more than a read"))
 		}
 	}
 	return cmp.Or(first, q.harmless())

@@ -83,7 +83,7 @@ func (r fileRule) String() string {
 // check returns an error if an allow rule would allow nothing.
 func (r fileRule) check() error {
 	if r.verb == Edit && r.outside != "" {
-		return errors.New("rule edit outside: no rule allows to write files outside of the folders")
+		return errors.New("rule edit outside: no rule can allow writing files outside the folders")
 	}
 	return nil
 }

@@ -188,7 +188,7 @@ func TestHarmlessSpellings(t *testing.T) {
 	}
 	for _, line := range []string{"rg more", "git show HEAD", "git diff HEAD"} {
 		got := Decide(g.ask(t, "", commandIn(line, g.root)), far)
-		require.Equal(t, "ask (it may be about what the rule `read other/**` is about)", got.String(), line)
+		require.Equal(t, "ask (the rule `read other/**` may apply to it)", got.String(), line)
 	}
 }
 

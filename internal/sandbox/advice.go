@@ -77,7 +77,7 @@ func withheldHome(path string) string {
 	home, err := os.UserHomeDir()
 	switch {
 	case err != nil:
-		return "acp-agent does not know your home directory, and so not what lies there"
+		return "acp-agent does not know your home directory, so it cannot say what is in that path"
 	case Contains(path, home), Contains(path, RealPath(home)):
 		return "it contains all your files"
 	}
@@ -139,8 +139,8 @@ func withheldProgram(path string) string {
 func withheldRepository(path string) string {
 	for dir := path; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
 		if isRepository(dir) {
-			return "it belongs to a repository of git, and git outside the sandbox runs the hooks " +
-				"and obeys the settings in it"
+			return "it belongs to a git repository, and git outside the sandbox runs the hooks and " +
+				"obeys the settings in it"
 		}
 	}
 	return ""
@@ -158,7 +158,7 @@ func withheldContent(path string) string {
 		return "there are repositories or other hidden files in it, which programs outside the sandbox " +
 			"obey"
 	case !complete:
-		return "there is too much in it to look through"
+		return "it has too many files to check"
 	}
 	return ""
 }

@@ -35,7 +35,7 @@ func TestAdviceNeverWidens(t *testing.T) {
 	p := sandbox.Policy{Mode: sandbox.Write, Write: []string{in},
 		Own: []string{filepath.Join(home, "own")}}
 	const (
-		git, all, hidden = "repository of git", "all your files", "passwords"
+		git, all, hidden = "git repository", "all your files", "passwords"
 		program, own     = "outside the sandbox", "acp-agent"
 	)
 	for path, want := range map[string]string{

@@ -72,7 +72,7 @@ func keepError(dirs []string, err error) error {
 	if len(dirs) == 0 {
 		return nil
 	}
-	return unavailable("%s may only be read, but lies in a folder that the program may change, and "+
+	return unavailable("%s is read-only, but lies in a folder that the program may change, and "+
 		"only root, or sandboxHosts, can separate the two here: %w", dirs[0], err)
 }
 

@@ -53,7 +53,7 @@ func (s *Server) addPage(mux *http.ServeMux) {
 func (s *Server) forPage(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if !fromPage(r) {
-			http.Error(w, "only the page itself may ask", http.StatusForbidden)
+			http.Error(w, "only the page itself may send this request", http.StatusForbidden)
 			return
 		}
 		next(w, r)

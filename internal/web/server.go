@@ -158,7 +158,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case !inPage:
 		noPage(w)
 	case !sameOrigin(r) && name != "": // a link elsewhere may lead to the page
-		http.Error(w, "only the page itself may ask", http.StatusForbidden)
+		http.Error(w, "only the page itself may send this request", http.StatusForbidden)
 	case name == "" && r.URL.Query().Has("token"):
 		s.enter(w, r)
 	case strings.HasPrefix(name, "api/") && !s.knows(r):

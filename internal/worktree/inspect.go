@@ -46,7 +46,7 @@ func (r *Repository) checkRegistration(ctx context.Context, at string) error {
 		if !exists(at) {
 			return nil
 		}
-		return fmt.Errorf("its repository %s is gone, so nobody can say what would be lost: bring it "+
+		return fmt.Errorf("its repository %s is gone, so it is not known what would be lost: bring it "+
 			"back, move the worktree away, or, if the repository was moved, run git -C NEW-FOLDER "+
 			"worktree repair %s", text.Printable(r.Common), text.ShellWord(r.Path))
 	}
@@ -65,7 +65,7 @@ func (r *Repository) checkRegistration(ctx context.Context, at string) error {
 	case !exists(at):
 		return nil
 	case !known:
-		return errors.New("git does not know it: it was moved, or is another one")
+		return errors.New("git does not know it: it was moved or replaced")
 	case lock != lockReason(r.Branch):
 		return fmt.Errorf("acp-agent did not lock it: remove it with %s",
 			command+"remove "+text.ShellWord(r.Path))
@@ -98,7 +98,7 @@ func (r *Repository) identify(ctx context.Context, at string) (g git, own string
 	}
 	if said[0] != at || said[1] != r.Common ||
 		filepath.Dir(said[2]) != filepath.Join(r.Common, "worktrees") {
-		return g, "", errors.New("it is no longer the worktree that was made")
+		return g, "", errors.New("it is no longer the worktree that acp-agent made")
 	}
 	return g, said[2], nil
 }

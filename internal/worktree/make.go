@@ -28,7 +28,7 @@ func (p *Plan) Make(ctx context.Context) (Set, error) {
 		return Set{}, errTaken(p.set.Name)
 	}
 	if err != nil {
-		return Set{}, fmt.Errorf("cannot note the worktrees: %w", err)
+		return Set{}, fmt.Errorf("cannot record the worktrees: %w", err)
 	}
 	if err := p.make(ctx); err != nil {
 		return Set{}, errors.Join(err, p.registry.undo(context.WithoutCancel(ctx), p.set))
@@ -105,7 +105,7 @@ func (r *Repository) rename(ctx context.Context, at string) error {
 	}
 	begin, ok := strings.CutSuffix(string(content), end(at))
 	if !ok {
-		return fmt.Errorf("git noted the new worktree in an unknown way: %s",
+		return fmt.Errorf("git recorded the new worktree in an unexpected way: %s",
 			text.Line(string(content), 300))
 	}
 	return privatefile.Replace(file, []byte(begin+end(r.Path)), info.Mode().Perm())

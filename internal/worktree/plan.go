@@ -217,7 +217,7 @@ func (r *Registry) checkFree(name string) error {
 		set, err := r.Find(name)
 		return cmp.Or(err, set.Incomplete(), errTaken(name))
 	case slices.ContainsFunc(r.folders(name), exists):
-		return fmt.Errorf("%s is in the way, and no worktrees of acp-agent: move it away",
+		return fmt.Errorf("%s is in the way, and acp-agent did not make it: move it away",
 			text.Printable(r.place(name)))
 	}
 	return nil

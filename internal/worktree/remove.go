@@ -76,7 +76,7 @@ func (s Set) checkRemoval(ctx context.Context, dir string) error {
 		if !slices.ContainsFunc(s.Repositories, func(r *Repository) bool {
 			return r.in(dir) == filepath.Join(dir, e.Name())
 		}) {
-			wrong = append(wrong, fmt.Errorf("%s is not of acp-agent: move it away",
+			wrong = append(wrong, fmt.Errorf("%s was not made by acp-agent: move it away",
 				text.Printable(filepath.Join(dir, e.Name()))))
 		}
 	}
@@ -90,7 +90,7 @@ func (s Set) checkRemoval(ctx context.Context, dir string) error {
 func (r *Registry) discard(ctx context.Context, s Set, state hiddenState) error {
 	dir := r.hidden(state, s.Name)
 	if info, err := os.Lstat(dir); err == nil && !info.IsDir() {
-		return fmt.Errorf("%s is no folder", text.Printable(dir)) // a link could lead anywhere
+		return fmt.Errorf("%s is not a folder", text.Printable(dir)) // a link could lead anywhere
 	}
 	var left []error
 	for _, repository := range s.Repositories {
@@ -125,7 +125,7 @@ func (r *Repository) blamed(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s stays: %w", text.Printable(r.Path), err)
+	return fmt.Errorf("%s was not removed: %w", text.Printable(r.Path), err)
 }
 
 // lockOf returns the reason for which the worktree at a path is locked, and whether git knows it.

@@ -206,7 +206,7 @@ func TestMakeWorktreesOfAllFolders(t *testing.T) {
 	tree := set.Folders[0].Path
 	s.write(tree+"/more.txt", "more")
 	_, err = s.registry.Remove(t.Context(), "topic/one")
-	require.ErrorContains(t, err, tree+" stays: it has 1 uncommitted change")
+	require.ErrorContains(t, err, tree+" was not removed: it has 1 uncommitted change")
 	require.DirExists(t, set.Folders[1].Path)
 	s.git(tree, "add", ".")
 	s.git(tree, "commit", "-q", "-m", "second")
@@ -330,7 +330,7 @@ func TestPlanRefuses(t *testing.T) {
 		}, "none of the folders"},
 		"a folder that is gone": {func(s *stage) (string, []string) {
 			return "x", []string{s.repository("app"), s.path("missing")}
-		}, "there is no folder"},
+		}, "there is not a folder"},
 		"a broken repository": {func(s *stage) (string, []string) {
 			s.write("app/.git", "gitdir: /nowhere\n")
 			return "x", []string{s.path("app")}
@@ -580,7 +580,7 @@ func TestRemoveRefuses(t *testing.T) {
 		}, "index"},
 		"a repository that is gone": {func(s *stage, app, _ string) {
 			require.NoError(s.t, os.Rename(app, s.path("moved")))
-		}, "is gone, so nobody can say what would be lost"},
+		}, "is gone, so it is not known what would be lost"},
 		"a commit in a submodule": {func(s *stage, _, tree string) {
 			s.git(s.submodule(tree), "commit", "-q", "--allow-empty", "-m", "lost")
 			s.git(tree, "commit", "-q", "-am", "new lib")
@@ -786,7 +786,7 @@ func TestRemoveIsAllOrNothing(t *testing.T) {
 	s.write("trees/x/second/file.txt", "changed")
 	before := s.contents(s.dir)
 	_, err := s.registry.Remove(t.Context(), "x")
-	require.ErrorContains(t, err, set.Folders[1].Path+" stays: it has 1 uncommitted change")
+	require.ErrorContains(t, err, set.Folders[1].Path+" was not removed: it has 1 uncommitted change")
 	require.Equal(t, before, s.contents(s.dir))
 }
 
@@ -863,7 +863,7 @@ func TestRemoveLeavesWhatIsOfOthers(t *testing.T) {
 	set := s.make("x", s.repository("app"))
 	notes := s.write("trees/x/notes.txt", "mine")
 	_, err := s.registry.Remove(t.Context(), "x")
-	require.ErrorContains(t, err, notes+" is not of acp-agent: move it away")
+	require.ErrorContains(t, err, notes+" was not made by acp-agent: move it away")
 	require.NoError(t, os.Remove(notes))
 	if runtime.GOOS == "linux" {
 		user := exec.CommandContext(t.Context(), "sleep", "1000")
@@ -877,7 +877,7 @@ func TestRemoveLeavesWhatIsOfOthers(t *testing.T) {
 	mine := s.write("mine/app/file.txt", "mine")
 	require.NoError(t, os.Symlink(s.path("mine"), s.path("trees/.removed.x")))
 	_, err = s.registry.Remove(t.Context(), "x")
-	require.ErrorContains(t, err, "is no folder")
+	require.ErrorContains(t, err, "is not a folder")
 	require.FileExists(t, mine)
 	require.NoError(t, os.Remove(s.path("trees/.removed.x")))
 	_, err = s.registry.Remove(t.Context(), "x")
@@ -927,7 +927,7 @@ func TestFolderMadeAgain(t *testing.T) {
 	_, err = s.registry.Remove(t.Context(), "x")
 	require.ErrorContains(t, err, "there are no worktrees")
 	_, err = s.registry.Plan(t.Context(), "x", rootsOf(t, []string{app}), worktree.Options{Existing: true})
-	require.ErrorContains(t, err, filepath.Dir(tree)+" is in the way, and no worktrees of acp-agent")
+	require.ErrorContains(t, err, filepath.Dir(tree)+" is in the way, and acp-agent did not make it")
 	require.NoError(t, os.RemoveAll(filepath.Dir(tree)))
 	_, err = s.registry.Plan(t.Context(), "x", rootsOf(t, []string{app}), worktree.Options{Existing: true})
 	require.NoError(t, err)
@@ -959,7 +959,7 @@ func TestWorktreesThatUsersDelete(t *testing.T) {
 	require.NoError(t, os.Rename(app, s.path("moved")))
 	missing("original missing")
 	_, err = s.registry.Remove(t.Context(), "y")
-	require.ErrorContains(t, err, "is gone, so nobody can say what would be lost")
+	require.ErrorContains(t, err, "is gone, so it is not known what would be lost")
 	require.DirExists(t, tree)
 	require.NoError(t, os.Rename(s.path("moved"), app))
 	_, err = s.registry.Remove(t.Context(), "y")

@@ -30,7 +30,7 @@ func Download(ctx context.Context, address string) ([]byte, error) {
 	}
 	client := http.Client{CheckRedirect: func(next *http.Request, before []*http.Request) error {
 		if len(before) > 5 {
-			return errors.New("it redirects too often")
+			return errors.New("it redirects too many times")
 		}
 		if next.URL.Scheme != "https" && before[0].URL.Scheme == "https" {
 			return errors.New("it redirects to an address without https")

@@ -161,7 +161,7 @@ func (r *Program) check(id string, pkg *regexp.Regexp) error {
 	case pkg != nil && r.Cmd != "" && !patterns().program.MatchString(r.Cmd):
 		return errors.New("its cmd is not the name of a program")
 	case isOther(r.program()):
-		return fmt.Errorf("%s is no agent: it starts other programs", r.program())
+		return fmt.Errorf("%s is not an agent: it starts other programs", r.program())
 	case len(r.Args) > 100 || len(r.Env) > 100:
 		return errors.New("it has too many arguments or environment variables")
 	}

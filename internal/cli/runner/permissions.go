@@ -188,7 +188,7 @@ func (p *Permissions) Err() error {
 	defer p.denying.Unlock()
 	switch {
 	case p.refused == 0 && len(p.denied) > 0:
-		return fmt.Errorf("what a deny rule forbids was refused: %s", strings.Join(p.denied, ", "))
+		return fmt.Errorf("refused because of a deny rule: %s", strings.Join(p.denied, ", "))
 	case p.refused == 0:
 		return nil
 	}
@@ -197,7 +197,7 @@ func (p *Permissions) Err() error {
 		hint = "; run it on a terminal to be asked, or with --yes to allow each once"
 	}
 	if len(p.would) > 0 {
-		hint += "; what would allow it: --allow '" + strings.Join(p.would, "' --allow '") + "'"
+		hint += "; this would allow it: --allow '" + strings.Join(p.would, "' --allow '") + "'"
 	}
 	requests := text.Count(p.refused, "request for permission was", "requests for permission were")
 	return fmt.Errorf("%s refused%s", requests, hint)

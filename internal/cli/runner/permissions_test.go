@@ -48,12 +48,12 @@ func TestPermissionsWithoutATerminal(t *testing.T) {
 	p.Note(json.RawMessage(`{"title":"Run x"}`))
 	require.NoError(t, p.Err())
 	p.Note(json.RawMessage(`{"title":"Run x (refused by the rule ` + "`run x`" + `)"}`))
-	require.ErrorContains(t, p.Err(), "what a deny rule forbids was refused: run x")
+	require.ErrorContains(t, p.Err(), "refused because of a deny rule: run x")
 	rule := sdk.PermissionOption{OptionId: "rule", Kind: sdk.PermissionOptionKindAllowAlways,
 		Meta: map[string]any{"acp-agent": map[string]any{"rule": "run go test ..."}}}
 	_, err := p.Answer(t.Context(), sdk.RequestPermissionRequest{Options: []sdk.PermissionOption{once, rule, reject}})
 	require.NoError(t, err)
 	require.ErrorContains(t, p.Err(), "1 request for permission was refused; run it on a terminal to be asked, "+
-		"or with --yes to allow each once; what would allow it: --allow 'run go test ...'")
+		"or with --yes to allow each once; this would allow it: --allow 'run go test ...'")
 	require.Contains(t, out.String(), "? Write f\n  (refused; use --yes to allow it)\n")
 }

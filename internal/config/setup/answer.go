@@ -89,7 +89,7 @@ func (o *run) askPolicy(ctx context.Context, a *answerer) error {
 			initial = i // as it is now
 		}
 	}
-	i, err := o.choose(ctx, "What may the agent do? If you are not sure, take 1.",
+	i, err := o.choose(ctx, "What may the agent do? If you are not sure, choose 1.",
 		options, initial, nil)
 	if err != nil {
 		return err

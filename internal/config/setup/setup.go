@@ -273,7 +273,7 @@ func (o *run) choose(
 			}
 			o.tell("%s Type a number from 1 to %d, or the beginning of a name.", said, len(options))
 		default:
-			o.tell("%s may be any of %s. Type a number, or more of the name.", typed,
+			o.tell("%s could be any of %s. Type a number, or more of the name.", typed,
 				strings.ReplaceAll(strings.Trim(fmt.Sprint(found), "[]"), " ", ", "))
 		}
 	}
@@ -465,7 +465,7 @@ func (o *run) open(ctx context.Context, r roots) ([]folder, error) {
 	}
 	for _, path := range paths {
 		if !utf8.ValidString(path) {
-			return nil, fmt.Errorf("%s is not UTF-8, as the configuration must be",
+			return nil, fmt.Errorf("%s is not UTF-8, but the configuration must be",
 				text.Printable(path))
 		}
 	}
@@ -508,7 +508,7 @@ func (o *run) chooseEditor(ctx context.Context) (editor, error) {
 		for _, number := range found {
 			names = append(names, all[number-1].name)
 		}
-		return editor{}, usage.Errorf("--editor: %q may be %s", o.Editor, strings.Join(names, ", "))
+		return editor{}, usage.Errorf("--editor: %q could be any of %s", o.Editor, strings.Join(names, ", "))
 	case o.Editor != "":
 		return editor{}, usage.Errorf("--editor: there is no %q%s", o.Editor,
 			cmp.Or(meant(options, o.Editor),
@@ -532,7 +532,7 @@ func (o *run) write(ctx context.Context) error {
 		o.tell("%s was not changed.", text.Printable(o.path))
 		return nil
 	case o.old == nil && string(content) == "{}\n" && o.path == config.DefaultPath():
-		o.tell("There is nothing to write into %s.", text.Printable(o.path))
+		o.tell("Nothing to change in %s.", text.Printable(o.path))
 		return nil
 	}
 	if _, err := config.Parse(o.path, bytes.Clone(content)); err != nil {

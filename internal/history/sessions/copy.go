@@ -22,7 +22,8 @@ type Counts struct {
 func (c Counts) String() string {
 	counts := text.Count(c.Copied, "session", "sessions")
 	if c.Present > 0 {
-		counts += "; " + text.Count(c.Present, "was", "were") + " there already, used as late or later"
+		counts += "; " + text.Count(c.Present, "was", "were") +
+			" there already, used at least as recently"
 	}
 	return counts
 }
@@ -139,7 +140,7 @@ func copyDeleted(ctx context.Context, from, to sessionstore.Store) error {
 
 // errContinued is the error for a session whose copy has turns that it lacks itself.
 var errContinued = errors.New("was continued in both stores, and was changed in neither: " +
-	"to have it twice, give the store an export of it with acp-agent sessions import")
+	"to have both versions in one store, export one and import it there")
 
 // copySession copies a session, unless to has it, used as late or later. If it fails, to has
 // nothing of it.

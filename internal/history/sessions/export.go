@@ -41,8 +41,8 @@ func FormatOf(name, file string) (Format, error) {
 	case format == "md", name == "" && slices.Contains([]string{"", "markdown", "txt"}, format):
 		return document(conversation.WriteMarkdown), nil
 	case name == "":
-		return nil, usage.Errorf("--output: %s would not be a %s: let it end in .md, .html or .json, or "+
-			"say what it is with --format", text.Printable(file), text.Printable(format))
+		return nil, usage.Errorf("--output: the name %s does not fit the format %s: let it end in "+
+			".md, .html or .json, or use --format", text.Printable(file), text.Printable(format))
 	}
 	return nil, usage.Errorf("--format is md, html or json, not %s", text.Name(name))
 }

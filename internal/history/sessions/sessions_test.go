@@ -94,7 +94,7 @@ func TestSessionsOfAllOwnersAreCopiedOnce(t *testing.T) {
 	}
 	counts, err = Copy(t.Context(), from, to, func(Counts) {})
 	require.NoError(t, err)
-	require.Equal(t, "0 sessions; 3 were there already, used as late or later", counts.String())
+	require.Equal(t, "0 sessions; 3 were there already, used at least as recently", counts.String())
 }
 
 // A turn that was recorded in either store is never replaced, and the other sessions are copied.

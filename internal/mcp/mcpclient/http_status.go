@@ -176,7 +176,7 @@ func (t *httpTransport) refusal(res *http.Response) *statusError {
 		e.text += "; check the URL and the headers of this server " +
 			"in the configuration of your editor"
 	case e.later > 0:
-		e.text += fmt.Sprintf("; it asks to be asked again in %v", e.later.Round(time.Second))
+		e.text += fmt.Sprintf("; it asks for the next try in %v", e.later.Round(time.Second))
 	}
 	return e
 }

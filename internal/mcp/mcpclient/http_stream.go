@@ -58,7 +58,7 @@ func (s *stream) follow(ctx context.Context, res *http.Response) error {
 		case failed == maxAttempts:
 			return &lostAnswerError{io.EOF}
 		case wait >= s.transport.limits.CallTimeout:
-			return &lostAnswerError{fmt.Errorf("it asks to be asked for the rest in %v", wait)}
+			return &lostAnswerError{fmt.Errorf("it asks to fetch the rest in %v", wait)}
 		}
 		err := pause.For(ctx, wait)
 		if err == nil {

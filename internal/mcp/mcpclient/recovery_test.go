@@ -451,8 +451,8 @@ func TestAnswerIsNotContinued(t *testing.T) {
 			"in a day": {func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Retry-After", "86400")
 				w.WriteHeader(http.StatusServiceUnavailable)
-			}, "it asks to be asked for the rest in 24h0m0s"},
-			"a retry in a day":   {answer(200, "text/event-stream", "retry: 86400000\nid: 8\ndata:\n\n"), "it asks to be asked for the rest in 24h0m0s"},
+			}, "it asks to fetch the rest in 24h0m0s"},
+			"a retry in a day":   {answer(200, "text/event-stream", "retry: 86400000\nid: 8\ndata:\n\n"), "it asks to fetch the rest in 24h0m0s"},
 			"redirect elsewhere": {http.RedirectHandler(elsewhere.URL, http.StatusTemporaryRedirect).ServeHTTP, closed},
 			"redirect to a page": {func(w http.ResponseWriter, q *http.Request) {
 				if q.URL.Path == "/login" {
@@ -516,12 +516,12 @@ func TestRetryAfter(t *testing.T) {
 		"429":                     {429, "0.01", "busy", 1, 2, ""},
 		"503":                     {503, "0.01", "", 2, 3, ""},
 		"429, error of JSON-RPC":  {429, "0.01", limited, 1, 2, ""},
-		"429, without an end":     {429, "0.01", "busy", 100, 5, `429 Too Many Requests: "busy"; it asks to be asked again in 0s`},
+		"429, without an end":     {429, "0.01", "busy", 100, 5, `429 Too Many Requests: "busy"; it asks for the next try in 0s`},
 		"429, at no time":         {429, "", "busy", 1, 1, `429 Too Many Requests: "busy"`},
 		"429, time that is over":  {429, soon, "busy", 1, 1, `429 Too Many Requests: "busy"`},
 		"429, words":              {429, "soon", "busy", 1, 1, `429 Too Many Requests: "busy"`},
-		"503, in an hour":         {503, "3600", "", 1, 1, "503 Service Unavailable; it asks to be asked again in 1h0m0s"},
-		"429, JSON-RPC, in a day": {429, "100000", limited, 1, 1, `429 Too Many Requests: "slow down"; it asks to be asked again in 24h0m0s`},
+		"503, in an hour":         {503, "3600", "", 1, 1, "503 Service Unavailable; it asks for the next try in 1h0m0s"},
+		"429, JSON-RPC, in a day": {429, "100000", limited, 1, 1, `429 Too Many Requests: "slow down"; it asks for the next try in 24h0m0s`},
 		"500":                     {500, "0.01", "", 1, 1, "500 Internal Server Error"},
 	} {
 		t.Run(name, func(t *testing.T) {

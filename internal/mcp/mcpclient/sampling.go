@@ -50,7 +50,7 @@ func (c *connection) sample(ctx context.Context, r *mcp.CreateMessageWithToolsRe
 	s, p := c.server, r.Params
 	defer func() {
 		if err != nil {
-			s.log.Debug("MCP server gets no answer of the model", "error", err)
+			s.log.Debug("MCP server gets no answer from the model", "error", err)
 		}
 	}()
 	s.warn(deprecatedSampling)
@@ -77,7 +77,7 @@ func (c *connection) sample(ctx context.Context, r *mcp.CreateMessageWithToolsRe
 	sampler := s.set.currentSampler()
 	switch {
 	case sampler == nil:
-		return nil, rpcError(jsonrpc.CodeMethodNotFound, "there is no model any more")
+		return nil, rpcError(jsonrpc.CodeMethodNotFound, "the model is no longer available")
 	case !s.samples.Allow():
 		return nil, rpcError(jsonrpc.CodeInternalError,
 			"too many requests, the limit is %d a minute: try again later", samplesPerMinute)

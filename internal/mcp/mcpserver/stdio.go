@@ -120,7 +120,7 @@ func (t *transport) deliver(m incoming) {
 // is in use, which the SDK would not answer.
 func (t *transport) admit(m incoming) bool {
 	if !t.decide(m) {
-		t.lines.respond(m.request.ID.Raw(), jsonrpc.CodeInvalidRequest, "this connection keeps to the "+
+		t.lines.respond(m.request.ID.Raw(), jsonrpc.CodeInvalidRequest, "this connection uses the "+
 			"revision of its first request: start the server again for another")
 		return false
 	}

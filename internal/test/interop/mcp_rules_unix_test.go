@@ -103,7 +103,7 @@ func TestRulesHoldForTheToolsOfAnAgent(t *testing.T) {
 		}
 	}
 	require.Contains(t, call("read_file", map[string]any{"path": filepath.Join(cwd, "inner", "key")}), "read inner/key", "the name in the outer folder")
-	require.Contains(t, call("read_file", map[string]any{"path": filepath.Join(other, "asked")}), "the user cannot be asked here")
+	require.Contains(t, call("read_file", map[string]any{"path": filepath.Join(other, "asked")}), "acp-agent cannot ask the user here")
 	for _, dir := range []string{cwd, other} {
 		found := call("search", map[string]any{"path": dir, "pattern": "hunter|open", "ignored": "include"})
 		require.NotContains(t, found, "hunter2")

@@ -142,7 +142,7 @@ func deletedAlone(t *testing.T, s *stage) (string, error) {
 		}
 		return nil
 	}) != nil {
-		return "stays", nil
+		return "is kept", nil
 	}
 	return "disappears", nil
 }

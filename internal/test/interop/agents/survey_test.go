@@ -119,7 +119,7 @@ func heading() string {
 	for _, a := range abilities {
 		titles = append(titles, a.title)
 	}
-	return headingOf(append(titles, "is told of the folders"))
+	return headingOf(append(titles, "learns about the folders"))
 }
 
 // headingOf returns the heading of a table.
