@@ -17,8 +17,8 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Budget is what sessions may cost, as their agents report it, before the user is asked whether to
-// go on. It is no quota: a turn that runs is not stopped, and the user may go on.
+// Budget is the amount that sessions may cost, as their agents report it, before the user is asked
+// whether to go on. It is not a quota: a turn that runs is not stopped, and the user may go on.
 type Budget struct {
 	Amount   float64
 	Currency string

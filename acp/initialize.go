@@ -17,7 +17,7 @@ import (
 // protocolVersion is the only version of ACP that the adapter speaks.
 const protocolVersion = 1
 
-// initialization is what initialize has made known. It does not change; the next step replaces it.
+// initialization has the facts from initialize. It does not change; the next step replaces it.
 type initialization struct {
 	client clientCapabilities
 	ended  chan struct{} // closed when the initialize is complete or has failed

@@ -65,7 +65,7 @@ func (s *session) changeServers(change *mcpclient.Change) {
 // ownServers notes whether the session closes the set of its servers.
 func (s *session) ownServers(owned bool) { s.withState(func() { s.servers.owned = owned }) }
 
-// closeServers closes the set of the servers, if the session has one of its own.
+// closeServers closes the set of the servers, if the session has its own.
 func (s *session) closeServers(ctx context.Context) error {
 	owned := false
 	s.withState(func() { owned = s.servers != nil && s.servers.owned })

@@ -42,7 +42,7 @@ func (s *session) broadRoots(known workspace.Roots) string {
 }
 
 // listedFolders returns a message to the user about files in cwd that list folders which the
-// session does not have, "" if there are none. The folders are not added, because somebody other
+// session does not have, or "". The folders are not added, because somebody other
 // than the user may have written the file.
 func (s *session) listedFolders(ctx context.Context) (string, error) {
 	files, err := tasks.FromDisk(ctx, s.agent.tasks, func() ([]discovery.WorkspaceFile, error) {

@@ -192,7 +192,7 @@ type storedEnd struct {
 	turnReader        // of what is replayed
 	size       int    // of the stored history, in bytes
 	last       string // the hash of the last prompt
-	answer     string // the hash of the answer to it, "" if there is none
+	answer     string // the hash of the answer to it, or ""
 	times      int    // how often it was not replayed yet
 	over       bool   // what is replayed comes after the end
 }

@@ -301,7 +301,7 @@ func (p *principal) forgetLocked() {
 	}
 }
 
-// slot is what something that is limited takes.
+// slot is a unit of a limited resource.
 type slot int
 
 const (

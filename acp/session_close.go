@@ -61,7 +61,7 @@ func (c *connection) stored(
 }
 
 // pass passes a request about a stored session on to an agent that serves it, and returns the
-// result of the response, nil if there is none.
+// result of the response, or nil.
 func (a *agent) pass(
 	ctx context.Context, method string, s sessionstore.Session, params params,
 ) json.RawMessage {

@@ -35,7 +35,7 @@ func (e Expansion) size() int {
 // String returns the text.
 func (e Expansion) String() string { return strings.Join(e.parts, "") }
 
-// Note tells the user that the inert parts stay text. It is "" if there are none.
+// Note tells the user that the inert parts stay text. It is "" without such parts.
 func (e Expansion) Note() string {
 	if len(e.inert) == 0 {
 		return ""

@@ -42,7 +42,7 @@ func (e *CursorError) Error() string {
 type UnavailableError struct {
 	// Medium names the file, the directory or the address of the server.
 	Medium string
-	// Hint is what a person can do about it.
+	// Hint says what a person can do about it.
 	Hint string
 	// Err is the cause.
 	Err error

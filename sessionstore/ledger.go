@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Meter is what a [Charge] counts.
+// Meter names the thing that a [Charge] counts.
 type Meter string
 
 // All meters.
@@ -44,7 +44,7 @@ const (
 	BeforeMark Mark = "before"
 )
 
-// Charge is what a session has used between two readings of a meter.
+// Charge is the use of a session between two readings of a meter.
 type Charge struct {
 	// Session and Agent are set by the store when it yields the charge.
 	Session ID
@@ -57,14 +57,14 @@ type Charge struct {
 	Meter  Meter
 	// Unit is the currency or unit of a cost, and empty for other meters.
 	Unit string
-	// Amount is what was used since the reading before.
+	// Amount is the use since the reading before.
 	Amount float64
-	// Reading is what the agent's counter showed, 0 if it has none.
+	// Reading is the value that the agent's counter showed, 0 if it has none.
 	Reading float64
 	Mark    Mark
 }
 
-// Account is what is known of a session's counters.
+// Account has the known state of a session's counters.
 type Account struct {
 	// Latest has the latest charge of each meter and unit.
 	Latest []Charge

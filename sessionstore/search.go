@@ -97,7 +97,7 @@ const maxPassage = 8 << 10
 // in one transaction, for which other owners wait.
 const maxIndexed = 256 << 10
 
-// Passage is what a store indexes: a message, or a part of a long one.
+// Passage is a unit of a store's index: a message, or a part of a long one.
 type Passage struct {
 	Role Role
 	Text string

@@ -1,6 +1,6 @@
 package workspace
 
-// Access is what is about to be done with a file or directory.
+// Access describes what is about to be done with a file or directory.
 type Access struct {
 	Kind AccessKind
 	// Path is the path that was asked for, which may be relative, and At where it leads.

@@ -101,7 +101,7 @@ func (w *Workspace) redirected(path string) error {
 	return dirfd.ErrChanged
 }
 
-// lookUp describes the file that the system finds at path, nil if there is none, and its directory.
+// lookUp describes the file that the system finds at path, or nil, and its directory.
 // It follows links.
 func lookUp(path string) (dir, file os.FileInfo, err error) {
 	for range maxLinks + 1 {

@@ -76,7 +76,7 @@ func (w *Workspace) lockError(ctx context.Context, path string, err error) error
 	return failed("lock", path, err)
 }
 
-// lock locks the entry name in dir, which is at ref, and describes it, nil if there is none.
+// lock locks the entry name in dir, which is at ref, and describes it, or nil.
 func (w *Workspace) lock(ctx context.Context, dir *dirfd.Dir, name string,
 	ref Ref) (*FileLock, os.FileInfo, error) {
 	queue, err := w.locks.enter(ctx, ref)

@@ -190,7 +190,7 @@ type Root struct {
 	Dir Dir
 	// Real is the path without links when the root was opened, with names as the disk lists them.
 	Real Dir
-	// Grant is what may be done in it.
+	// Grant says what may be done in it.
 	Grant Grant
 }
 

@@ -41,7 +41,7 @@ type arrival struct {
 	dir  *dirfd.Dir // valid until the resolver closes it
 	name string
 	stat dirfd.FileStat // zero for dir itself
-	info os.FileInfo    // nil if there is no such entry, and with toOpen
+	info os.FileInfo    // nil without such an entry, and with toOpen
 	at   location
 	root int
 

@@ -218,7 +218,7 @@ func (d Dirs) Strings() []string {
 // MarshalJSON encodes an array of strings, [] for the empty list.
 func (d Dirs) MarshalJSON() ([]byte, error) { return json.Marshal(d.Strings()) }
 
-// Grant is what may be done in a root.
+// Grant says what may be done in a root.
 type Grant int
 
 const (

@@ -177,7 +177,7 @@ func (wk *walk) run() error {
 	return wk.err
 }
 
-// work visits nodes until there are none left.
+// work visits nodes until all are visited.
 func (wk *walk) work() {
 	wk.mu.Lock()
 	defer wk.mu.Unlock()

@@ -71,7 +71,7 @@ type Workspace struct {
 	check func(Access) error // nil if everything in the roots may be used
 }
 
-// core is what a Workspace and those that [Workspace.Checked] made of it share.
+// core is shared by a Workspace and those that [Workspace.Checked] made of it.
 type core struct {
 	roots   Roots
 	opened  []Root

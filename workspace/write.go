@@ -40,7 +40,7 @@ type WriteOptions struct {
 	IfUnchanged Version
 	// Lock, unless nil, is the lock of the file that the caller holds. Otherwise WriteFile locks it.
 	Lock *FileLock
-	// MayLose is what the file need not keep. If it cannot keep something else, it is not written,
+	// MayLose is all that the file need not keep. If something else would be lost, it is not written,
 	// and the error is a *[LossError].
 	MayLose Losses
 }
@@ -551,7 +551,7 @@ const (
 )
 
 // String describes the losses as the rest of a sentence about the file, such as "will not keep its
-// owner", "" if there are none.
+// owner", or "".
 func (l Losses) String() string {
 	var lost, all []string
 	for _, one := range []struct {

@@ -182,7 +182,7 @@ type Usage struct {
 	Tokens TokenCount
 }
 
-// TokenCount is what the tokens in the response to a prompt are. ACP 1 says both.
+// TokenCount says what the tokens in the response to a prompt are. ACP 1 says both.
 type TokenCount int
 
 const (
@@ -322,8 +322,8 @@ type Sender struct {
 	Made Raw
 }
 
-// Host is what the adapter offers a session. Its methods are safe for concurrent use, and fail with
-// [ErrClosed] once the session was closed.
+// Host offers a session the adapter's services. Its methods are safe for concurrent use, and fail
+// with [ErrClosed] once the session was closed.
 type Host interface {
 	// Client sends the session's requests and notifications. The adapter adds the session id to
 	// their params, and lets the user's rules about files and commands decide.

@@ -27,7 +27,7 @@ type Asker interface {
 // The types of rules about permissions. The backends of this module use them; other backends leave
 // Question.Action zero.
 type (
-	// Action is what rules decide about. Its fields are Verb, Files, Line, Words, Known, Odd,
+	// Action is the subject of rules. Its fields are Verb, Files, Line, Words, Known, Odd,
 	// Reads, Local, Root, RootTold, Within, Server, Tool, ReadOnly, Found, Config, Passed, Host,
 	// Names, Texts, Unclear, Session, Mode, Standing and State.
 	Action = permission.Action
@@ -44,7 +44,7 @@ type Question struct {
 	Call ToolCall
 	// Once, Always and Reject are the labels of the answers. If Always is "", it is not offered.
 	Once, Always, Reject string
-	// Action is what rules decide about. None decides about the zero Action.
+	// Action is the subject of rules. None decides about the zero Action.
 	Action Action
 }
 

@@ -166,9 +166,9 @@ type Query struct {
 type SessionInfo struct {
 	ID  string `json:"sessionId"`
 	Cwd string `json:"cwd"`
-	// AdditionalDirectories is nil if the agent did not send it, empty if there are none.
+	// AdditionalDirectories is nil if the agent did not send it.
 	AdditionalDirectories []string `json:"additionalDirectories"`
-	// Title is nil if there is none.
+	// Title is nil without a title.
 	Title *string `json:"title"`
 	// UpdatedAt is the time of the last activity as the agent sent it (RFC 3339), "" if unknown.
 	UpdatedAt string `json:"updatedAt"`

@@ -126,7 +126,7 @@ func (t *modelTurn) compact(ctx context.Context, focus string) (backend.Raw, err
 }
 
 // summarise lets the model summarise the conversation, and replaces the conversation as m says.
-// focus is what the user wants to keep in particular, or "". If the model fails, the user is told,
+// focus names what the user wants to keep, or is "". If the model fails, the user is told,
 // and the conversation stays as it is.
 func (t *modelTurn) summarise(ctx context.Context, focus string, m meta) (done bool, err error) {
 	err = t.think(ctx, "Summarising the conversation, to make room for more.\n\n")

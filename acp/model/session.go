@@ -24,7 +24,7 @@ type modelSession struct {
 	settings settings
 	saving   sync.Mutex // held while they are saved and sent
 
-	// history yields the stored updates, nil if there are none yet.
+	// history yields the stored updates, or is nil.
 	history      iter.Seq2[backend.Update, error]
 	conversation conversation
 	tools        toolState

@@ -15,7 +15,7 @@ import (
 
 // peer is the agent at the other end of a [child]. Today it is a process. A successor in a proxy
 // chain, to which messages go in an envelope on the client's own connection, would be another peer:
-// a type in a file of its own, which startChild makes in place of a processPeer. Nothing else asks
+// a type in its own file, which startChild makes in place of a processPeer. Nothing else asks
 // what the peer is.
 type peer interface {
 	// Name returns the peer's name in the log and in errors.
@@ -39,7 +39,7 @@ type processPeer struct {
 	process *process.Process
 }
 
-// connection is what startProcess needs for the connection to a process.
+// connection has the needs of startProcess for the connection to a process.
 type connection struct {
 	handler jsonrpc.Handler
 	invalid func(ctx context.Context, line []byte, tooLong bool)

@@ -164,7 +164,7 @@ func (r *relays) join(s *session) bool {
 	return !r.closed
 }
 
-// follow makes s a user in place of previous, and returns false if s must have relays of its own:
+// follow makes s a user in place of previous, and returns false if s must have its own relays:
 // those of previous are used by other sessions, and s has other roots. r may be nil.
 func (r *relays) follow(previous, s *session) bool {
 	if r == nil {

@@ -30,7 +30,7 @@ func (s *session) given(mode profiles.RootsMode) workspace.Dirs {
 }
 
 // Describe returns a sentence for a person on how the agent of a session learns of its directories.
-// state is what the proxy saved with the session. Describe returns "" if state does not say.
+// state was saved by the proxy with the session. Describe returns "" if state does not say.
 func Describe(state []byte) string {
 	switch decodeState(state).RootsMode {
 	case profiles.RootsByProtocol:

@@ -109,7 +109,7 @@ type openResult struct {
 }
 
 // open connects s to a session of a child. It tries the possible ways until one succeeds. If there
-// is no error, it has begun a use of the child.
+// is nil, it has begun a use of the child.
 func (s *session) open(
 	ctx context.Context, request openRequest,
 ) (opened backend.Opened, c *child, err error) {

@@ -115,7 +115,7 @@ func (r *runFlags) check(cmd *cobra.Command) error {
 }
 
 // readPrompt returns the prompt in args and what is piped to standard input. Without a prompt, or
-// with "-", standard input has the prompt. Together they may have up to max bytes.
+// with "-", standard input has the prompt. Together they may have at most max bytes.
 func readPrompt(
 	ctx context.Context, s streams, args []string, max int,
 ) (p runner.Prompt, err error) {

@@ -111,7 +111,7 @@ func (p pickedSession) Continue(way terminal.Way) terminal.Conversation {
 	return c
 }
 
-// continuation continues a session with prompts, each by a run of its own.
+// continuation continues a session with prompts, each by its own run.
 type continuation struct {
 	pickedSession
 	flag, id string // of the next run
@@ -126,7 +126,7 @@ func (c *continuation) send(ctx context.Context, model, prompt string) error {
 		args = append(args, c.set.agentFlags(c.one.Agent)...)
 	}
 	if strings.HasPrefix(prompt, "-") {
-		prompt = " " + prompt // it is no flag
+		prompt = " " + prompt // it is not a flag
 	}
 	turn, done := c.set.interrupts.only(ctx)
 	defer done()

@@ -14,7 +14,7 @@ import (
 
 // ownVersion returns the version of this program.
 func ownVersion() version.Version {
-	info, _ := debug.ReadBuildInfo() // nil if there is none
+	info, _ := debug.ReadBuildInfo() // can be nil
 	return version.Of(info)
 }
 

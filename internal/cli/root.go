@@ -228,7 +228,7 @@ func serveEditor(ctx context.Context, set *settings, args []string) error {
 	return nil
 }
 
-// host is what connections use on this machine.
+// host has the machine's services for connections.
 type host struct {
 	set   *settings
 	log   *slog.Logger

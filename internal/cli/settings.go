@@ -292,7 +292,7 @@ func (set *settings) checkState(cmd *cobra.Command) error {
 	return err
 }
 
-// dir returns the absolute path of the state directory, "" if there is none.
+// dir returns the absolute path of the state directory, or "".
 func (set *settings) dir() string {
 	dir, _ := set.stateDirectory()
 	return dir

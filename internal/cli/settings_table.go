@@ -12,8 +12,8 @@ import (
 // setting is a flag of the program, and the other places where it can be set.
 type setting struct {
 	flag     string
-	variable string // the environment variable, "" if there is none
-	key      string // the key in the configuration file, "" if there is none
+	variable string // the environment variable, or ""
+	key      string // the key in the configuration file, or ""
 	to       any    // what it sets: see define
 	help     string
 	complete cobra.CompletionFunc // what a shell offers as its value, nil for files

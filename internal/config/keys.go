@@ -51,7 +51,7 @@ func command(words []string, dir string, withheld []string) process.Command {
 		Base: process.EnvironmentWithout(withheld)}
 }
 
-// NotifyCommand returns the command of notify, or nil if there is none. It does not get the withheld
+// NotifyCommand returns the command of notify, or nil. It does not get the withheld
 // variables.
 func (c Config) NotifyCommand(withheld []string) *process.Command {
 	if c.Notify == nil {

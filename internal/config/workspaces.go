@@ -22,7 +22,7 @@ type Workspace struct {
 	Cwd         string      `json:"cwd"`
 	Directories []Directory `json:"directories"`
 	Worktree    Worktree    `json:"worktree"`
-	// Budget is what these sessions may cost before the user is asked.
+	// Budget is the amount that these sessions may cost before the user is asked.
 	Budget acp.Budget `json:"budget"`
 	// Permissions are rules in addition to those for all sessions.
 	Permissions *permission.Permissions `json:"permissions"`

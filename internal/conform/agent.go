@@ -138,7 +138,7 @@ func (a *agent) stop() {
 	<-a.Done()
 }
 
-// introduction is what the checks need of an answer to initialize.
+// introduction has the members that the checks need of an answer to initialize.
 type introduction struct {
 	ProtocolVersion   json.RawMessage
 	AgentInfo         info

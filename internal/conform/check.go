@@ -35,7 +35,7 @@ type Check struct {
 	Prompt bool `json:"prompt,omitempty"`
 }
 
-// Verdict is what a check came to.
+// Verdict is the outcome of a check.
 type Verdict string
 
 // The verdicts.
@@ -74,7 +74,7 @@ type row struct {
 	Without []string
 	Line    string
 	Echo    json.RawMessage
-	// Expect is what must come back, and Code the recommended error.
+	// Expect is the required answer, and Code the recommended error.
 	Expect string
 	Code   int
 	// Shows are the additional folders that session/list must show afterwards, of the session of

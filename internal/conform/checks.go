@@ -57,7 +57,7 @@ var checks = map[string]func(*trial) error{
 	"A26.client":  (*trial).judge,
 }
 
-// version asks a process of its own for a version that the agent does not have.
+// version asks its own process for a version that the agent does not have.
 func (t *trial) version(version int) error {
 	a, err := t.launch(t.ctx)
 	if err != nil {
@@ -116,7 +116,7 @@ func (t *trial) firstUpdate() error {
 // listed is a session in a list.
 type listed struct {
 	SessionID, Cwd        string
-	AdditionalDirectories []string // nil if there is no such member
+	AdditionalDirectories []string // nil without such a member
 }
 
 // list returns the sessions of a list, from at most 20 pages.

@@ -14,7 +14,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 )
 
-// judgement is what is wrong with the lines of all processes, by the check that is about it.
+// judgement has the faults of the lines of all processes, by the check that is about it.
 type judgement struct {
 	reasons []string
 	lines   []rawrpc.Line

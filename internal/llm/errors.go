@@ -154,7 +154,7 @@ type reportedError struct {
 func (r reportedError) Error() string { return r.failed.Error() }
 func (r reportedError) Unwrap() error { return r.failed }
 
-// reported returns the error in an event or a whole body of any format, nil if there is none.
+// reported returns the error in an event or a whole body of any format, or nil.
 func reported(e sse.Event) error {
 	var said struct {
 		Type, Object         string

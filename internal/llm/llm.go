@@ -256,7 +256,7 @@ type Kind string
 const (
 	// Unreachable means that there was no connection, or that it was lost or silent for too long.
 	Unreachable Kind = "unreachable"
-	// KeyRejected means that there is no key, or that the server requires another one.
+	// KeyRejected means that no key was given, or that the server requires another one.
 	KeyRejected Kind = "key rejected"
 	// Forbidden means that the server does not allow the request to this account, or from this place
 	// or network.

@@ -185,7 +185,7 @@ func chatResults(parts []Part) (results []object, content []Part) {
 	return results, content
 }
 
-// chatCalls returns the tool calls of a message, nil if there are none.
+// chatCalls returns the tool calls of a message, or nil.
 func chatCalls(parts []Part, v variant) (calls []object) {
 	for _, part := range parts {
 		p, ok := part.(ToolCall)
@@ -237,14 +237,14 @@ func addThoughts(to object, m Message, content []Part, v variant) {
 	}
 }
 
-// taggedThoughts returns the thoughts in tags that are attached, "" if there are none.
+// taggedThoughts returns the thoughts in tags that are attached, or "".
 func taggedThoughts(attached json.RawMessage) string {
 	var members struct{ Content string }
 	_ = json.Unmarshal(attached, &members)
 	return members.Content
 }
 
-// listedThoughts returns the parts of the content that are attached, nil if there are none: see
+// listedThoughts returns the parts of the content that are attached, or nil: see
 // [chatDecoder].
 func listedThoughts(attached json.RawMessage) []any {
 	var members struct{ Content []any }

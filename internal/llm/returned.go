@@ -109,7 +109,7 @@ func (r *rejectedThoughts) without(messages []Message) []Message {
 	return messages
 }
 
-// thoughtHash returns the hash of the thoughts in a part. ok is false if there are none.
+// thoughtHash returns the hash of the thoughts in a part. ok is false without thoughts.
 func thoughtHash(part Part) (hash [sha256.Size]byte, ok bool) {
 	switch p := part.(type) {
 	case Thinking:
@@ -121,7 +121,7 @@ func thoughtHash(part Part) (hash [sha256.Size]byte, ok bool) {
 }
 
 // unknownMembers returns an object with the members of a JSON object that are set and not among the
-// known ones, or nil if there are none.
+// known ones, or nil.
 func unknownMembers(raw json.RawMessage, known ...string) json.RawMessage {
 	o, err := strictjson.ParseObject(raw)
 	if err != nil {

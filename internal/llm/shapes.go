@@ -155,7 +155,7 @@ func (v variant) limit(m Model, r Request) int {
 	return most
 }
 
-// learned is what is known about a server: how it differs from its format, and which tools and
+// learned has the known facts about a server: how it differs from its format, and which tools and
 // thoughts it does not accept. The methods are safe for concurrent use.
 type learned struct {
 	tools    toolRules

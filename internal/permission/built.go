@@ -10,7 +10,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/permission/commandline"
 )
 
-// outline is what a command line does besides what its words say. A shell makes words when the
+// outline says what a command line does besides what its words say. A shell makes words when the
 // line runs, and a program takes them from another one or finds files by itself. What that will be
 // cannot be told before.
 type outline struct {

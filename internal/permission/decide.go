@@ -9,7 +9,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// Effect is what happens to an action.
+// Effect says what happens to an action.
 type Effect string
 
 // The effects, the default first.
@@ -67,9 +67,9 @@ type Action struct {
 	Server, Tool    string
 	ReadOnly, Found bool
 	Config          string
-	// Passed is what the arguments of a tool, or a command, may mean besides Line and Files.
+	// Passed has what the arguments of a tool, or a command, may mean besides Line and Files.
 	Passed Passed
-	// Host is what Fetch connects to.
+	// Host is the one that Fetch connects to.
 	Host string
 	// Names are further paths or patterns of the request, which deny and ask rules may match.
 	Names []string

@@ -241,7 +241,7 @@ func namesCommand(name string) bool {
 		func(part string) bool { return strings.Contains(name, part) })
 }
 
-// toolName is what a request says about a tool of an MCP server.
+// toolName has what a request says about a tool of an MCP server.
 type toolName struct {
 	server, tool string
 	// source says where Claude Code has the server from, "" for other agents.

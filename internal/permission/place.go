@@ -71,7 +71,7 @@ func (p Place) file(ctx context.Context, name string, content, old *string) (Fil
 	return f, nil
 }
 
-// beginning returns the first bytes of a file, nil if there is none.
+// beginning returns the first bytes of a file, or nil.
 func (p Place) beginning(name string) *string {
 	f, err := p.Workspace.Open(name)
 	if err != nil {

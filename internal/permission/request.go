@@ -14,7 +14,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
-// Call is what an agent says about a tool call, in an update or in a session/request_permission.
+// Call has what an agent says about a tool call, in an update or in a session/request_permission.
 type Call struct {
 	ID        string `json:"toolCallId"`
 	Title     string `json:"title"`

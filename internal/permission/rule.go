@@ -12,7 +12,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// Verb is what an action does.
+// Verb says what an action does.
 type Verb string
 
 // The verbs of actions, which are also the first words of rules. The zero Verb is that of actions

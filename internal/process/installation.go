@@ -25,7 +25,7 @@ type place struct {
 	reads []string
 }
 
-// places returns the installations that c could use. One around the home directory is none.
+// places returns the installations that c could use. One around the home directory does not count.
 func (g grants) places(c Command) (found []place) {
 	home, failed := walk(c.Expand("~/"))
 	_, parts, _ := strings.Cut(installations, "\n@ : ")
@@ -114,7 +114,7 @@ func (g grants) allowProgram(found string, places []place) {
 }
 
 // allowExecutable lets the process read an executable file and what that needs. It returns where
-// the file is, or "" if it is none: a link in a directory of PATH may lead to anything.
+// the file is, or "" if it is not one: a link in a directory of PATH may lead to anything.
 func (g grants) allowExecutable(found string, places []place) (real string) {
 	at, err := g.resolve(found)
 	real = at.path()

@@ -20,7 +20,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/sandbox/hosts"
 )
 
-// Only root can give a thread a network of its own. For others the kernel wants a process with a
+// Only root can give a thread its own network. For others the kernel wants a process with a
 // single thread, which a Go program is not, or a new process in a user namespace. So the child of an
 // ordinary user begins as our own program there, the helper. It gets the command from us over a
 // socket, makes the sockets of the proxy, passes them back, restricts itself, and becomes the

@@ -105,7 +105,7 @@ func start(
 	return cmd, n, nil
 }
 
-// Find returns a [*StartError] if there is no such program.
+// Find returns a [*StartError] if such a program does not exist.
 func (c Command) Find() error {
 	if _, err := exec.LookPath(c.Path); err != nil {
 		return &StartError{c, c.notFoundHint(), err}

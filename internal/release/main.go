@@ -64,7 +64,7 @@ type program struct {
 	path string // of the executable
 }
 
-// A release is what is being built.
+// A release has the state of one that is being built.
 type release struct {
 	checkout string // the root of the source tree
 	out      string

@@ -236,7 +236,7 @@ func (p Policy) lostCapabilities() []uintptr {
 	return lost
 }
 
-// ruleset is what a thread will be allowed to do with files and ports.
+// ruleset says what a thread will be allowed to do with files and ports.
 type ruleset struct {
 	fd      int
 	handled uint64

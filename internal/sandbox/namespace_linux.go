@@ -40,7 +40,7 @@ func (o *Outlet) enter() error {
 	return errors.Join(err, unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0))
 }
 
-// separate gives the calling thread shared memory, queues and semaphores of its own, if the system
+// separate gives the calling thread shared memory, queues and semaphores, if the system
 // lets it, as it does root and at level Namespace, and reports whether it did. Where it may mount,
 // there are also no terminals of others, and the directories p.Hidden are empty. If what is granted
 // contains a directory to keep, the process does not start where it may not.
@@ -67,7 +67,7 @@ func (p Policy) separate() (bool, error) {
 	return true, leaveHidden()
 }
 
-// keepError says that directories cannot be kept, nil if there are none.
+// keepError says that directories cannot be kept, or nil.
 func keepError(dirs []string, err error) error {
 	if len(dirs) == 0 {
 		return nil

@@ -8,7 +8,7 @@ type Network string
 const (
 	// Auto is Namespace where that is available, and Ports otherwise.
 	Auto Network = ""
-	// Namespace gives the process a network of its own, which has only this process's own loopback
+	// Namespace gives the process its own network, which has only this process's own loopback
 	// and the proxy. Nothing else can be reached, whatever the protocol.
 	Namespace Network = "namespace"
 	// Ports lets it connect to the TCP port of the proxy, on any machine.

@@ -7,12 +7,12 @@
 // What holds a process to its policy is a mechanism. On Linux the kernel does it with Landlock, for
 // root too: a thread restricts itself, starts the child, and ends. On macOS the child is started by
 // sandbox-exec. To add another one, such as bubblewrap, implement the
-// interface mechanism (mechanism.go) in a file of its own, and name it in the list of its system
+// interface mechanism (mechanism.go) in its own file, and name it in the list of its system
 // (system_linux.go).
 //
 // A process with a list of hosts has an [Outlet] besides, which leads to a proxy in our process. On
 // Linux the outlet is in a network namespace. Whoever may make namespaces also gets mounts and kernel
-// objects of its own (namespace_linux.go), and a filter of system calls closes what Landlock and
+// its own objects (namespace_linux.go), and a filter of system calls closes what Landlock and
 // namespaces leave open (seccomp_linux.go).
 //
 // Only these places assume something about the mechanism:

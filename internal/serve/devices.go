@@ -50,7 +50,7 @@ const (
 )
 
 // AddCode creates a code with which one device of the account with this name can be paired. The
-// device gets the role and the label. The error is fs.ErrNotExist if there is no such account.
+// device gets the role and the label. The error is fs.ErrNotExist if the account does not exist.
 func (s *Tokens) AddCode(name string, role Role, label string) (string, error) {
 	now := time.Now().UTC()
 	own, err := s.Of(name)

@@ -22,7 +22,7 @@ import (
 // A server that is updated ends its connections once no turn is left. The editor need not know: the
 // link connects again, and initializes and resumes what the editor has initialized and opened.
 //
-// Both sides number their requests anew on each connection. So on every connection but the first,
+// Both sides number their requests again on each connection. So on every connection but the first,
 // the link marks the ids of the server's requests, and drops the editor's answers to requests of an
 // earlier server.
 

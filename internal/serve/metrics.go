@@ -39,7 +39,7 @@ type metrics struct {
 // maxCurrencies is how many currencies are counted apart. Agents may report any.
 const maxCurrencies = 20
 
-// usage is what a server does at one time.
+// usage says what a server does at one time.
 type usage struct {
 	acp.Limits
 	children    int // processes, -1 if the system does not tell

@@ -49,7 +49,7 @@ type attended struct {
 	session sessionstore.ID
 }
 
-// attention is what is known of a session that may need its user.
+// attention has the known state of a session that may need its user.
 type attention struct {
 	seen      time.Time // when the user last did something there, or was told something
 	turns     int       // that are running
@@ -57,7 +57,7 @@ type attention struct {
 	news      news      // that the user was not told
 }
 
-// news is what happened. The zero value stands for nothing.
+// news says what happened. The zero value stands for nothing.
 type news struct {
 	event string // question, turn_ended, turn_failed or device_paired
 	at    time.Time

@@ -38,7 +38,7 @@ func (c *paced) Read() ([]byte, error) {
 	}
 	count := 1 + len(message)/requestUnit
 	var method string
-	_ = json.Unmarshal(raw, &method) // what is not a name is no method either
+	_ = json.Unmarshal(raw, &method) // what is not a name is not a method either
 	if method == protocol.SessionLoad || method == protocol.SessionFork {
 		count += historyRequests
 	}

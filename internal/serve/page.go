@@ -22,7 +22,7 @@ import (
 // which has a port. So the page keeps a random proof and sends it with each request, and the token
 // of a device is the cookie with the proof.
 const (
-	// cookiePrefix is what the names of cookies with tokens begin with. Browsers accept these only
+	// cookiePrefix begins the names of cookies with tokens. Browsers accept these only
 	// from this host and over TLS, or from a loopback address.
 	cookiePrefix = "__Host-acp-agent-"
 	// proofHeader is the header with the proof. Requests for connections cannot have it: they offer

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// processUsage is what the operating system says of this process.
+// processUsage has what the operating system says of this process.
 type processUsage struct {
 	cpu                    float64 // seconds
 	started                float64 // seconds since 1970

@@ -182,7 +182,7 @@ func (s *Server) handler() http.Handler {
 	return s.withPage(mux)
 }
 
-// auditFails is what users learn when there is no audit log.
+// auditFails tells users that the audit log cannot be written.
 const auditFails = "the server cannot write its audit log, and serves nobody without it"
 
 // auditErr returns why the server may serve nobody.

@@ -28,7 +28,7 @@ type Account struct {
 	Within workspace.Dirs
 	// Agent names the agent that answers the user, "" for the server's own.
 	Agent string
-	// Budget is what the user's sessions may cost before the user is asked whether to go on.
+	// Budget is the amount that the user's sessions may cost before the user is asked.
 	Budget acp.Budget
 	// Limits replace those of the server where they are not 0.
 	Limits acp.Limits
@@ -292,7 +292,7 @@ func (s *Tokens) RevokeToken(name, id string) error {
 	return privatefile.Remove(path)
 }
 
-// Account returns the account with this name. The error is fs.ErrNotExist if there is none.
+// Account returns the account with this name, or fs.ErrNotExist.
 func (s *Tokens) Account(name string) (a Account, err error) {
 	path, err := s.path(name)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
-// shownCall is what is known about a tool call.
+// shownCall has the known facts about a tool call.
 type shownCall struct{ title, kind, status, said string }
 
 // tellCalls prints the pending calls, whose titles may have grown since they were announced.

@@ -64,7 +64,7 @@ func (k *keyboard) next(wait time.Duration) (string, error) {
 		}
 		if more == "" {
 			key, k.typed = k.typed, ""
-			return key, nil // Escape, or what is no key
+			return key, nil // Escape, or what is not a key
 		}
 		k.typed += more
 	}

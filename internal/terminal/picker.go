@@ -226,7 +226,7 @@ func (p *picker) refilter(filter string) {
 	p.filter, p.shown, p.read, p.at, p.top = filter, nil, 0, 0, 0
 }
 
-// chosen returns the row at the cursor, nil if there is none.
+// chosen returns the row at the cursor, or nil.
 func (p *picker) chosen() *Row {
 	if p.at >= len(p.shown) {
 		return nil

@@ -178,7 +178,7 @@ func (p *Printer) printUpdate(u client.Update) {
 		p.tellCalls()
 		said := text.Plain(chunk.Content.Text)
 		switch {
-		case said == "": // it is no text
+		case said == "": // it is not a text
 		case u.Kind == "user_message_chunk":
 			p.Note("> %s", strings.ReplaceAll(strings.TrimSuffix(said, "\n"), "\n", "\n> "))
 		case u.Kind == "agent_message_chunk":

@@ -14,7 +14,7 @@ type Progress struct {
 	shown bool // whether the line has something
 }
 
-// NewProgress returns a Progress that shows nothing if out is no terminal.
+// NewProgress returns a Progress that shows nothing if out is not a terminal.
 func NewProgress(out io.Writer) *Progress {
 	p := &Progress{out: out}
 	if ObeysEscapes() {

@@ -27,7 +27,7 @@ func (p *Printer) Watch(ctx context.Context) {
 	}
 }
 
-// tick shows how long nothing has been printed: behind the call that runs, or on a line of its own
+// tick shows how long nothing has been printed: behind the call that runs, or on its own line
 // that the next text replaces.
 func (p *Printer) tick(now time.Time) {
 	p.mu.Lock()

@@ -46,7 +46,7 @@ type Options struct {
 	Details func(sessionstore.Session) Details
 }
 
-// Details is what a store does not know of a session.
+// Details has what a store does not know of a session.
 type Details struct {
 	// Given says how its agent was told about the folders, or "".
 	Given string

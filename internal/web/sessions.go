@@ -37,7 +37,7 @@ type record struct {
 	Updated  time.Time `json:"updated"`
 	Turns    int64     `json:"turns"`
 	Archived bool      `json:"archived,omitempty"`
-	// Cost is what its agent reported, with the currency,
+	// Cost is the amount that its agent reported, with the currency,
 	Cost []string `json:"cost,omitempty"`
 }
 
@@ -134,7 +134,7 @@ func listQuery(filter url.Values) sessionstore.Query {
 	return q
 }
 
-// facet is what sessions have in common, and their number.
+// facet is a value that sessions have in common, and their number.
 type facet struct {
 	Name  string `json:"name"`
 	Count int    `json:"count"`

@@ -111,7 +111,7 @@ func (o Options) openTrace(q url.Values) (*os.File, error) {
 	return os.Open(named[0].path)
 }
 
-// tracedMessage is what the timeline shows of a message.
+// tracedMessage has what the timeline shows of a message.
 type tracedMessage struct {
 	At   int64   `json:"at"`   // where its JSON is in the file
 	Size int     `json:"size"` // of its JSON

@@ -68,7 +68,7 @@ func (c Changes) Patch(ctx context.Context) (string, error) {
 	return c.print(ctx, "--patch", "--binary")
 }
 
-// print prints the differences. It gives git an index and objects of its own, so that nothing of the
+// print prints the differences. It gives git an index and its own objects, so that nothing of the
 // repository changes.
 func (c Changes) print(ctx context.Context, format ...string) (said string, err error) {
 	dir, err := os.MkdirTemp("", "acp-agent-diff-*")

@@ -17,7 +17,7 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Plan is what would be made for a session's folders.
+// Plan says what would be made for a session's folders.
 type Plan struct {
 	registry *Registry
 	options  Options

@@ -261,7 +261,7 @@ func (r *Registry) List() ([]Set, error) {
 // ErrNone is the error for a name that no worktrees have.
 var ErrNone = errors.New("acp-agent worktree list shows all")
 
-// Find returns the set of a name. The error is [ErrNone] if there is none. A repository that was moved
+// Find returns the set of a name. It returns [ErrNone] if there is none. A repository that was moved
 // is found if git has repaired its worktree.
 func (r *Registry) Find(name string) (Set, error) {
 	s, err := r.read(r.file(name))

@@ -10,7 +10,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text/secret"
 )
 
-// Health is what an operator should know about a store's database.
+// Health describes a store's database for an operator.
 type Health struct {
 	// Server is the version of PostgreSQL, Schema that of the tables.
 	Server string

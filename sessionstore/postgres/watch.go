@@ -17,7 +17,7 @@ import (
 const listenPause = time.Second
 
 // watches are the sessions that are watched in this process. Once there is one, a goroutine listens
-// on a connection of its own, until end.
+// on its own connection, until end.
 type watches struct {
 	mu        sync.Mutex
 	names     map[chan struct{}]string // that the database announces

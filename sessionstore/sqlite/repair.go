@@ -72,7 +72,7 @@ func copyFile(from, to string) error {
 	return errors.Join(err, out.Close())
 }
 
-// isIntact reports whether SQLite finds no damage. If there is some, it makes the indexes anew. It
+// isIntact reports whether SQLite finds no damage. If there is some, it makes the indexes again. It
 // forgets the old ones, because deleting their pages may fail.
 func (s *Store) isIntact(ctx context.Context) (bool, error) {
 	const named = " FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL"

@@ -37,7 +37,7 @@ const (
 	applicationID = 0x61637053
 	// retryPause is the time between two attempts to get a lock that was refused at once.
 	retryPause = 5 * time.Millisecond
-	// maxVacuum is the size of the content up to which a file is written anew once something was
+	// maxVacuum is the size of the content up to which a file is rewritten once something was
 	// deleted from it.
 	maxVacuum = 64 << 20
 	// closeTimeout limits how long purging delays a program that exits.
@@ -482,7 +482,7 @@ func (f *file) disconnect() (err error) {
 	return err
 }
 
-// vacuum writes the file anew if deleted data may have left traces in it, nobody else has it open,
+// vacuum rewrites the file if deleted data may have left traces in it, nobody else has it open,
 // and that does not take long: SQLite moves rows from one page to another without overwriting the
 // place where they were.
 func (f *file) vacuum(ctx context.Context) error {

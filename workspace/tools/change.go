@@ -24,7 +24,7 @@ type Change struct {
 	// end of the path; the other kinds affect the link itself.
 	Asked string
 	Ref   workspace.Ref
-	// Old is the text of the file to be written or deleted, nil if there is no file or it is not
+	// Old is the text of the file to be written or deleted, nil without a file or it is not
 	// text.
 	Old *string
 	// New is the text to be written.
@@ -41,11 +41,11 @@ type Change struct {
 	// Alike is the path of another entry whose name cannot be told from the one to be created, "" if
 	// there is none.
 	Alike string
-	// Loses is what the file to be written will not keep. Apply permits nothing else to be lost.
+	// Loses names what the file to be written will not keep. Apply permits nothing else to be lost.
 	Loses workspace.Losses
 
 	edited edited // what the editor has of the file to be written or deleted
-	// again plans the same write anew.
+	// again plans the same write once more.
 	again   func(context.Context) (Change, error)
 	partial bool // it changes a part of the text, whatever the rest is
 }
@@ -222,7 +222,7 @@ func showable(path string, ref workspace.Ref) error {
 }
 
 // currentText returns the text of the file at path, which must be at ref, on the disk and in the
-// editor, or nil if there is no file.
+// editor, or nil without a file.
 func currentText(ctx context.Context, ws *workspace.Workspace, editor Editor, path string,
 	ref workspace.Ref, maxSize int64) (*edited, error) {
 	file, err := ws.Open(path)
@@ -431,7 +431,7 @@ func (c Change) apply(ctx context.Context, ws *workspace.Workspace) (Change, err
 	return c, err
 }
 
-// maxRenewals is how often a write is planned anew because some program keeps changing the file.
+// maxRenewals is how often a write is planned again because some program keeps changing the file.
 const maxRenewals = 16
 
 // write writes the file while no other [Change] can.

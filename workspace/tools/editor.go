@@ -24,7 +24,7 @@ type Editor interface {
 // maxOpen is the size of the largest file that the editor is asked for, in bytes.
 const maxOpen = 1 << 20
 
-// edited is what an editor has of a file.
+// edited is an editor's version of a file.
 type edited struct {
 	editor Editor // nil if the file is only on the disk
 	shown  string // its text in the editor

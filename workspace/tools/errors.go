@@ -153,7 +153,7 @@ func LookAlike(ws *workspace.Workspace, path string) string {
 }
 
 // lookAlike returns the path of an entry whose name looks like the last one of a path that does not
-// exist, "" if there is none. looks returns what names that look alike have in common.
+// exist, or "". looks returns what names that look alike have in common.
 func lookAlike(ws *workspace.Workspace, path string, looks func(name string) string) string {
 	dir, err := ws.OpenDir(filepath.Dir(path))
 	if err != nil {

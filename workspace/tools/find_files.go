@@ -62,7 +62,7 @@ func (s *Set) find(ctx context.Context, in findFilesInput) (foundFiles, error) {
 	return out, err
 }
 
-// walked is what a walk of a tool visited, left out, and did not visit.
+// walked counts what a walk of a tool visited, left out, and did not visit.
 type walked struct {
 	Visited int
 	LeftOut omissions

@@ -108,7 +108,7 @@ func (s *Set) apply(ctx context.Context, c Change) (Change, error) {
 }
 
 // after returns the change to try after Apply has failed with an error, if there is one. A change
-// of a part of a file is planned anew.
+// of a part of a file is planned again.
 func (c Change) after(ctx context.Context, err error) (next Change, ok bool) {
 	var loss *workspace.LossError
 	switch {

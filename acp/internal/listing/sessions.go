@@ -99,7 +99,7 @@ func (s *Sessions) StateKey(state []byte) string {
 }
 
 // Pass passes a request about a stored session on to an agent that serves it, and returns the
-// result of the response, nil if there is none. The store is authoritative, so a failure of the
+// result of the response, or nil. The store is authoritative, so a failure of the
 // agent is only logged.
 func (s *Sessions) Pass(
 	ctx context.Context, method string, stored sessionstore.Session, params json.RawMessage,

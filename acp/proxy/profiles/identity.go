@@ -167,7 +167,7 @@ func PackageName(pkg string) string {
 }
 
 // launched returns the command line behind npx, uvx and env without options: the name of a program
-// or package, and its arguments. It returns words themselves if they are none.
+// or package, and its arguments. It returns words themselves otherwise.
 func launched(words []string) []string {
 	if len(words) < 2 {
 		return words

@@ -90,7 +90,7 @@ type Roots struct {
 	SharesServers bool
 }
 
-// Finds is what an agent finds itself, so that it need not be told.
+// Finds lists what an agent finds itself, so that it need not be told.
 type Finds struct {
 	// InCwd are globs of the instructions, skills and commands that it finds in the working
 	// directory itself, relative to it and with "/". Nil means all.
@@ -115,7 +115,7 @@ type Context struct {
 	ByServer bool
 }
 
-// State is what an agent keeps in files outside the sessions' roots. Its paths begin with "~/" or
+// State names an agent's own files outside the sessions' roots. Its paths begin with "~/" or
 // with an environment variable, "$NAME/"; without the variable a path does not count.
 type State struct {
 	// OwnDirs are directories in which it keeps files that it reads and writes through the client,

@@ -39,7 +39,7 @@ func Allow(show *terminal.Printer) *Permissions { return &Permissions{show: show
 func Refuse(show *terminal.Printer) *Permissions { return &Permissions{show: show} }
 
 // Ask returns permissions that ask the user, if in is a terminal, where they see it: on errors if out
-// is no terminal. Without a terminal it refuses.
+// is not a terminal. Without a terminal it refuses.
 func Ask(in io.Reader, out, errors io.Writer, show *terminal.Printer) *Permissions {
 	p := &Permissions{show: show}
 	switch {

@@ -16,7 +16,7 @@ import (
 // the @, the quoted path, and the other path.
 var mention = regexp.MustCompile(`(^|[\s(\[])@(?:"([^"\n]+)"|(\S+))`)
 
-// Prompt is what the user wants to send.
+// Prompt is the user's message to the agent.
 type Prompt struct {
 	Text string
 	// Data follows the text, unchanged.

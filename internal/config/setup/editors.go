@@ -18,11 +18,11 @@ type editor struct {
 	Names   map[string]string `json:"names"`
 	Between string            `json:"between"` // the arguments; default ", "
 	Needs   string            `json:"needs"`   // the versions that it needs, "" for any
-	// Roots is what the user types for the command /roots, if that is something else.
+	// Roots is the text that the user types for the command /roots, if that is something else.
 	Roots string `json:"roots"`
 	// SendsFolders means that sessions always have the folders that the editor shows.
 	SendsFolders bool `json:"sendsFolders"`
-	// snippet is what the user adds. <name> stands for the editor's name for the agent, <program>
+	// snippet is the text to add. <name> stands for the editor's name for the agent, <program>
 	// for the quoted path of acp-agent, <args> for its quoted arguments and <line> for both.
 	snippet string
 }

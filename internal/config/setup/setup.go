@@ -96,7 +96,7 @@ type run struct {
 	show *terminal.Printer // where questions are asked
 	path string            // of the configuration file
 	file string            // the same without links
-	old  []byte            // its content, nil if there is none
+	old  []byte            // its content; can be nil
 	perm fs.FileMode       // of the file
 	new  *config.Text
 }

@@ -50,7 +50,7 @@ var (
 	ErrFlood = errors.New("the agent has written too much")
 )
 
-// perLine is what a line needs in memory besides its text.
+// perLine is the memory of a line besides its text.
 const perLine = 256
 
 // New returns a connection to the agent that writes to in and reads from out. It reads until in

@@ -94,7 +94,7 @@ func attributes(f *os.File) ([]string, error) {
 	return strings.Split(strings.TrimSuffix(string(list), "\x00"), "\x00"), nil
 }
 
-// attribute returns the value of an extended attribute, nil if there is none.
+// attribute returns the value of an extended attribute, or nil.
 func attribute(f *os.File, name string) ([]byte, error) {
 	return growing(f, func(fd int, buf []byte) (int, error) {
 		return unix.Fgetxattr(fd, name, buf)

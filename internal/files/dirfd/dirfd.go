@@ -49,7 +49,7 @@ type Guard interface {
 	CheckDir(FileStat) error
 }
 
-// guarded is what a [Dir] may reach.
+// guarded says what a [Dir] may reach.
 type guarded struct {
 	guard   Guard // nil if everything may be reached
 	blocked error // why nothing in the directory may be touched

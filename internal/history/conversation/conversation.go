@@ -24,7 +24,7 @@ const (
 	Thought  Kind = "thought"  // what the agent thought
 	Note     Kind = "note"     // what acp-agent told the user
 	ToolCall Kind = "toolCall" // see Entry.Call
-	Plan     Kind = "plan"     // see Entry.Steps; Text if it is no list
+	Plan     Kind = "plan"     // see Entry.Steps; Text if it is not a list
 
 	Compaction Kind = "compaction" // the agent's summary of what came before, or why there is none
 

@@ -33,7 +33,7 @@ func (n *Node) add(children ...Node) *Node {
 	return n
 }
 
-// last returns the last child, or an empty text if there is none.
+// last returns the last child, or an empty text without children.
 func (n *Node) last() *Node {
 	if len(n.Children) == 0 {
 		return &Node{}

@@ -8,7 +8,7 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// Subagent is what a subagent was asked, said and did. It stands where the agent announced it.
+// Subagent records what a subagent was asked, said and did. It stands where the agent announced it.
 type Subagent struct {
 	Title, Description string
 	Entries            []Entry

@@ -150,7 +150,7 @@ func (v view) attachment(a Attachment) Node {
 	return element("p", "attached", words(a.Name))
 }
 
-// imageURL returns an attached image as a data URL, "" if it is none that browsers show safely.
+// imageURL returns an attached image as a data URL, "" if it is not one that browsers show safely.
 func (a Attachment) imageURL() string {
 	switch a.MediaType {
 	case "image/png", "image/jpeg", "image/gif", "image/webp":

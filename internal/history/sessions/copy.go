@@ -11,7 +11,7 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// Counts is what [Copy] has done.
+// Counts says what [Copy] has done.
 type Counts struct {
 	Total   int // sessions to copy
 	Copied  int
@@ -98,7 +98,7 @@ func (c *copying) copyOwner(
 	return copyDeleted(ctx, from, to)
 }
 
-// Readable is what CopyReadable has copied.
+// Readable says what CopyReadable has copied.
 type Readable struct {
 	Copied int               `json:"sessions"`
 	Lost   []sessionstore.ID `json:"lost,omitempty"` // as far as they are listed

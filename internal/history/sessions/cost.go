@@ -22,7 +22,7 @@ type Costs struct {
 	Notes []string `json:"notes"`
 }
 
-// CostLine is what the sessions in one working directory have used.
+// CostLine has the use of the sessions in one working directory.
 type CostLine struct {
 	// Name is the directory. It is empty in the total.
 	Name string `json:"name,omitempty"`
@@ -38,7 +38,7 @@ type CostLine struct {
 	agents map[sessionstore.Agent]*reported
 }
 
-// reported is what an agent reported in a line.
+// reported has the values that an agent reported in a line.
 type reported struct {
 	turns        int
 	cost, tokens bool

@@ -46,7 +46,7 @@ func (c *connection) listPrompts(ctx context.Context) ([]prompt, error) {
 
 // GetPrompt gets the prompt called name, starting its server if necessary. arguments are what the
 // user typed after the name: NAME=VALUE for each, or the values in order. The error is a
-// [*acpmcp.UnknownNameError] if there is no such prompt.
+// [*acpmcp.UnknownNameError] if such a prompt does not exist.
 func (s *Set) GetPrompt(ctx context.Context, name, arguments string) (*mcp.GetPromptResult, error) {
 	notFound := &acpmcp.UnknownNameError{Kind: "prompt", Name: name}
 	server, rest, _ := strings.Cut(name, ":")

@@ -33,7 +33,7 @@ func (c *connection) listResources(ctx context.Context) ([]acpmcp.Resource, erro
 }
 
 // ReadResource returns the content of a resource of the server with this prefix, otherwise with
-// this name. The error is a [*acpmcp.UnknownNameError] if there is no such server.
+// this name. The error is a [*acpmcp.UnknownNameError] if such a server does not exist.
 func (s *Set) ReadResource(ctx context.Context, server, uri string) (
 	*mcp.ReadResourceResult, error) {
 	one, err := s.find(server)

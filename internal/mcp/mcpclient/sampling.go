@@ -36,7 +36,7 @@ func (c *connection) offerSampling(o *mcproots.Options) {
 	o.SDK.CreateMessageWithToolsHandler = c.sample
 }
 
-// currentSampler returns the sampler, or nil if there is none.
+// currentSampler returns the sampler, or nil.
 func (s *Set) currentSampler() Sampler {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 // message.
 type relayedMessage struct {
 	method         string
-	id             json.RawMessage // nil if there is none
+	id             json.RawMessage // can be nil
 	params, result json.RawMessage
 }
 

@@ -101,7 +101,7 @@ func (r *relay) check(requests []json.RawMessage) error {
 	return nil
 }
 
-// action returns what a request does. What is no tool belongs to the server's tools as a whole.
+// action returns what a request does. What is not a tool belongs to the server's tools as a whole.
 func (r *relay) action(w *workspace.Workspace, raw json.RawMessage) permission.Action {
 	m := parse(raw)
 	if m.method != "tools/call" {

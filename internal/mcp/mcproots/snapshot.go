@@ -22,7 +22,7 @@ type Root struct {
 	Real workspace.Dir
 	// Dirs are the paths by which the workspace names it, in order.
 	Dirs []workspace.Dir
-	// Grant is what may be done in it. Servers are not told.
+	// Grant says what may be done in it. Servers are not told.
 	Grant workspace.Grant
 
 	granted fs.FileInfo

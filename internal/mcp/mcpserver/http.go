@@ -147,7 +147,7 @@ func rejectBody(w http.ResponseWriter, err error) {
 	}
 }
 
-// checkedBody is what the server must know of a request before it is handled.
+// checkedBody has what the server must know of a request before it is handled.
 type checkedBody struct {
 	// needsSession reports whether a legacy client must have a session for a message among them.
 	needsSession bool

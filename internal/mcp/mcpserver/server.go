@@ -106,7 +106,7 @@ type Server struct {
 	log        *slog.Logger
 	tools      []tools.Tool
 	configured *scope // nil if clients' roots are used
-	fallback   *scope // nil if there is none
+	fallback   *scope // can be nil
 	warned     atomic.Bool
 	signer     signer
 	httpSlots  *callSlots                 // of all HTTP clients

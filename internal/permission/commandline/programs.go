@@ -27,7 +27,7 @@ func Program(word string) string {
 	return strings.TrimSuffix(path.Base(strings.ReplaceAll(word, `\`, "/")), ".exe")
 }
 
-// set returns the items of a set of the table, "" if there is none.
+// set returns the items of a set of the table, or "".
 func set(name string) string { _, sets := readTable(); return sets[name] }
 
 // In reports whether a set of the table lists a word.

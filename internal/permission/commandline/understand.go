@@ -159,7 +159,7 @@ type reader struct {
 	understood bool // all words are
 }
 
-// operand is a word that is no option, nor the value of one.
+// operand is a word that is not an option, nor the value of one.
 type operand struct {
 	word, kind string
 	passed     bool // after "--"

@@ -44,7 +44,7 @@ const User = "sandbox"
 type Refusal struct {
 	// Target is the host and port.
 	Target string
-	// Entry is what would have to be added to the list, "" if it is in the list and the port is
+	// Entry is the one that the list lacks, "" if it is in the list and the port is
 	// not permitted.
 	Entry string
 	// Near is the address in a private network to which an allowed name was resolved, or "".

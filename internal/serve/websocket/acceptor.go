@@ -40,7 +40,7 @@ func NewAcceptor(max int, times Times, b *budget.Budget) *Acceptor {
 // Resumes reports whether r is to resume a connection.
 func Resumes(r *http.Request) bool { return ResumedID(r) != "" }
 
-// ResumedID returns the id of the connection that r is to resume, "" if there is none.
+// ResumedID returns the id of the connection that r is to resume, or "".
 func ResumedID(r *http.Request) string { return r.Header.Get(idHeader) }
 
 // Waiting returns how many connections are lost and can be resumed, and how many bytes other
@@ -142,13 +142,13 @@ func (a *Acceptor) resume(w http.ResponseWriter, r *http.Request, owner, id stri
 }
 
 const (
-	// bearer is what the subprotocol with a token begins with.
+	// bearer begins the subprotocol with a token.
 	bearer = "bearer."
 	// webProtocol is the subprotocol of web pages that speak ACP.
 	webProtocol = "acp.v1"
 )
 
-// Token returns the token of a request for a connection, "" if there is none. Web pages cannot set
+// Token returns the token of a request for a connection, or "". Web pages cannot set
 // the header Authorization. They offer the token as a subprotocol.
 func Token(r *http.Request) string {
 	if given := r.Header.Get("Authorization"); given != "" {

@@ -76,7 +76,7 @@ type queue struct {
 	size     int // in bytes
 }
 
-// overhead is what a message in a queue needs besides its bytes.
+// overhead is the memory of a queued message besides its bytes.
 const overhead = 32
 
 func (q *queue) isFull() bool { return q.size >= window }
@@ -270,7 +270,7 @@ func (c *Conn) Close() error {
 	return err
 }
 
-// current returns the socket, nil if there is none.
+// current returns the socket, or nil.
 func (c *Conn) current() *websocket.Conn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -278,7 +278,7 @@ func (c *Conn) current() *websocket.Conn {
 }
 
 // keep adds a message to those that are not confirmed, once there is room, and returns the socket
-// for it, nil if there is none.
+// for it, or nil.
 func (c *Conn) keep(ctx context.Context, message []byte) (*websocket.Conn, error) {
 	for {
 		c.mu.Lock()
@@ -560,7 +560,7 @@ func (c *Conn) receive(
 	return kind, message, nil
 }
 
-// readAll reads a message, and waits while there is no room for it.
+// readAll reads a message, and waits while there is too little room for it.
 func (c *Conn) readAll(ctx context.Context, r io.Reader, u *budget.Upload) ([]byte, error) {
 	const first = 512
 	message := make([]byte, 0, first)

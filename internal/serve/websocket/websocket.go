@@ -77,7 +77,7 @@ func IsRefused(err error) bool {
 }
 
 // Dial connects to the server with the URL to, and authenticates with token. Messages that the
-// server sends may have up to max bytes.
+// server sends may have at most max bytes.
 func Dial(ctx context.Context, to, token string, max int, times Times) (*Conn, error) {
 	times = times.withDefaults()
 	socket, response, err := dial(ctx, to, token, nil, times.Dial)

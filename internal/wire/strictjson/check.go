@@ -18,7 +18,7 @@ type Shape struct {
 	Items *Shape
 }
 
-// misspelled returns the known name that differs from key only in case, or "" if there is none or
+// misspelled returns the known name that differs from key only in case, or "" without one or
 // key is known.
 func (s *Shape) misspelled(key []byte) string {
 	if s == nil {

@@ -176,7 +176,7 @@ type Error struct {
 	Violations []Violation
 }
 
-// Refuse returns an [*Error] with the violations, or nil if there are none.
+// Refuse returns an [*Error] with the violations, or nil.
 func Refuse(violations ...Violation) error {
 	if len(violations) == 0 {
 		return nil
@@ -233,7 +233,7 @@ func (v *Violations) Empty() bool { return len(v.found) == 0 }
 // Full reports whether no more violations are collected. A loop over a long array can stop.
 func (v *Violations) Full() bool { return len(v.found) >= MaxViolations }
 
-// Err returns an [*Error] with the violations, or nil if there are none.
+// Err returns an [*Error] with the violations, or nil.
 func (v *Violations) Err() error { return Refuse(v.found...) }
 
 // Text reads a string with [Field.Text].

@@ -9,7 +9,7 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// Database is what differs between databases. Statements are the same for all: they use what SQLite
+// Database hides how databases differ. Statements are the same for all: they use what SQLite
 // and PostgreSQL both know, and their first argument, $1, is the owner.
 type Database interface {
 	// Open opens the database, and creates the tables if there are none. After an error it can be
@@ -49,7 +49,7 @@ type Database interface {
 // Everyone is the owner of a transaction that reads the names of all owners.
 const Everyone = "\x00"
 
-// Access is what a transaction does.
+// Access says what a transaction does.
 type Access int
 
 const (
@@ -72,9 +72,9 @@ type Traits struct {
 	Readers, Writers int
 	// Next is a query for a number that it never returns again.
 	Next string
-	// ForWrite is what ends a query in order to lock rows.
+	// ForWrite ends a query in order to lock rows.
 	ForWrite string
-	// IndexedBy is what stands before the name of the index that a list uses, "" if the database
+	// IndexedBy stands before the name of the index that a list uses, "" if the database
 	// chooses one itself.
 	IndexedBy string
 	// CloseTimeout limits how long purging delays Close.

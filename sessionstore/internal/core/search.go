@@ -140,5 +140,5 @@ func (tx *transaction) found(q sessionstore.SearchQuery, keys []int64) (all []se
 	return all
 }
 
-// Separator may separate words in the body of a passage. It is no part of the text.
+// Separator may separate words in the body of a passage. It is not a part of the text.
 const Separator = '\x01'

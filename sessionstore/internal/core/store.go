@@ -33,7 +33,7 @@ type Store struct {
 	owner string
 }
 
-// shared is what the stores of all owners share.
+// shared has the state that the stores of all owners share.
 type shared struct {
 	db      Database
 	options Options

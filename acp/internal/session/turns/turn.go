@@ -52,7 +52,7 @@ const (
 	over           // the backend is done with it or is no longer waited for
 )
 
-// Session is what a turn needs of the session in which it runs.
+// Session has the methods that a turn needs of the session in which it runs.
 type Session interface {
 	// WithBackend runs do, which uses the backend's session, one at a time.
 	WithBackend(do func())

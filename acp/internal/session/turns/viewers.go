@@ -47,7 +47,7 @@ type Viewers[C Client] struct {
 type ViewerOptions[C Client] struct {
 	// Go starts a goroutine that ends soon after its viewer has left.
 	Go func(do func())
-	// Slow is called when a viewer was too slow and is none any more. If it was the last one, alone
+	// Slow is called after a viewer was dropped because it was too slow. If it was the last one, alone
 	// is closed when another client comes; otherwise it is nil.
 	Slow func(c C, alone <-chan struct{})
 	// Patience is how long a viewer may take nothing while messages wait for it. Default: any time.
