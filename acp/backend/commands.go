@@ -36,7 +36,7 @@ var adapterCommands = []struct{ name, other, description, hint string }{
 	{WorktreeCommand, "", "Copy this conversation into git worktrees of all folders, on a new branch; " +
 		"asks first", "NAME"},
 	{ForkCommand, "fork-conversation", "Show the turns of this conversation, or copy it up to one of them; " +
-		"files stay as they are", "[TURN]"},
+		"files are not changed", "[TURN]"},
 	{DiffCommand, "session-diff", "Show what was changed in the folders since this session began", ""},
 	{PermissionsCommand, "permission-rules", "Show or revoke what agents may do without asking",
 		"[revoke ID]"},
