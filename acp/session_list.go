@@ -19,7 +19,7 @@ import (
 const timestamp = "2006-01-02T15:04:05.000Z07:00"
 
 // sessionInfo is ACP's SessionInfo. Unlike the SDK's type it always has additionalDirectories, even
-// if there are none.
+// without any.
 type sessionInfo struct {
 	SessionID             sessionstore.ID `json:"sessionId"`
 	Cwd                   workspace.Dir   `json:"cwd"`

@@ -49,7 +49,7 @@ func statesIn(result backend.Raw) []backend.Update {
 }
 
 // isSet returns the update that says that the mode, or the options, have a value, or the zero Update
-// if there is none.
+// without one.
 func isSet(kind sessionstore.Kind, value json.RawMessage) backend.Update {
 	if len(value) == 0 || string(value) == "null" {
 		return backend.Update{}

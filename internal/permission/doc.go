@@ -1,6 +1,6 @@
 // Package permission decides what an agent may do without asking the user.
 //
-// [Decide] is the only function that decides. It compares an [Action], which is what an agent says
+// [Decide] is the only function that decides. It compares an [Action], all that an agent says
 // that it will do, with [Rules], which come from the user's configuration, from answers that the
 // user gave before, and from the mode of a session. Deny rules come first, then ask rules, then
 // allow rules; without a matching rule the user is asked.

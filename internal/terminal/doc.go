@@ -1,4 +1,4 @@
-// Package terminal is what a person sees and types on a terminal: the answers of an agent, questions,
+// Package terminal has what a person sees and types on a terminal: the answers of an agent, questions,
 // and a list of sessions to choose from. It knows nothing of stores and commands.
 //
 //   - width.go: how wide a terminal and a text are; cutting and wrapping.
