@@ -80,10 +80,10 @@ func TestBudget(t *testing.T) {
 	other.initialize()
 	second := other.open(dir)
 	other.permit("reject-once")
-	require.Contains(t, strings.Join(other.texts(second, "say hello"), ""), "not given this prompt", "sessions of a day count together")
+	require.Contains(t, strings.Join(other.texts(second, "say hello"), ""), "did not get this prompt", "sessions of a day count together")
 
 	other.permit("cancelled")
-	require.Contains(t, strings.Join(other.texts(second, "say hello"), ""), "not given this prompt")
+	require.Contains(t, strings.Join(other.texts(second, "say hello"), ""), "did not get this prompt")
 }
 
 // A budget of a folder counts the sessions in worktrees of it, too.

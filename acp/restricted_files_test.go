@@ -140,7 +140,7 @@ func TestRulesForFilesThatARestrictedBackendExchanges(t *testing.T) {
 	for _, one := range []struct{ before, after, want string }{
 		{"free", "free", "free"},
 		{"asked", "asked", "asked"},
-		{"free", "asked", "cannot be asked"},
+		{"free", "asked", "cannot ask the user here"},
 		{"free", "denied", "denies it"},
 		{"asked", "denied", "replaced"},
 		{"asked", "asked2", "replaced"},

@@ -101,7 +101,7 @@ func TestCommandsInReadOnlyFolders(t *testing.T) {
 		got := Effect("")
 		if refused, is := err.(*RuleError); is {
 			got = refused.Effect
-			require.ErrorContains(t, err, "the folder "+g.other+" may only be read", line)
+			require.ErrorContains(t, err, "the folder "+g.other+" is read-only", line)
 		}
 		if want == Ask && line[:4] == "/bin" {
 			require.Contains(t, []Effect{Ask, Deny, ""}, got, line)

@@ -330,7 +330,7 @@ func TestPlanRefuses(t *testing.T) {
 		}, "none of the folders"},
 		"a folder that is gone": {func(s *stage) (string, []string) {
 			return "x", []string{s.repository("app"), s.path("missing")}
-		}, "there is not a folder"},
+		}, "there is no folder"},
 		"a broken repository": {func(s *stage) (string, []string) {
 			s.write("app/.git", "gitdir: /nowhere\n")
 			return "x", []string{s.path("app")}

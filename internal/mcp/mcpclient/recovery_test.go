@@ -577,7 +577,7 @@ func TestRetryAfter(t *testing.T) {
 		_, err := f.List(t.Context())
 		require.NoError(t, err)
 		status := f.state(acpmcp.Waiting)
-		require.ErrorContains(t, status.Err, "asked again in 1h0m0s")
+		require.ErrorContains(t, status.Err, "asks for the next try in 1h0m0s")
 		require.True(t, status.RetryAt.After(time.Now().Add(30*time.Minute)))
 	})
 }

@@ -29,7 +29,7 @@ func TestClientsAreChecked(t *testing.T) {
 		{"acp-agent run", "acp-agent run", driveRun, "P3.load W6.client", nil},
 		{"acpx", "acpx", driveAcpx, "P1.folders W6.client", nil},
 		{"acp-factory, whose forks have no directory", "", driveFactory,
-			"P1.folders W6.client", map[string]string{"P2.absolute": `"" is none`}},
+			"P1.folders W6.client", map[string]string{"P2.absolute": `"" is not absolute`}},
 		{"the Go SDK", "", driveGoSDK, "P3.load", nil},
 		{"the TypeScript SDK, by a client that chooses for the user", "interop", driveTypeScript,
 			"", map[string]string{"W6.client": "it was answered with a result"}},

@@ -41,12 +41,12 @@ func TestReadOnlyFolderStaysSo(t *testing.T) {
 			from := len(a.Messages())
 			a.prompt(session, `ask fs/write_text_file {"content":"x","path":`+quoted(path)+`}`)
 			said := a.updates(from, session)
-			require.Regexp(t, "may only be read|outside", said, path)
+			require.Regexp(t, "is read-only|outside", said, path)
 			require.NotContains(t, said, "unsupported")
 		}
 		from := len(a.Messages())
 		a.prompt(session, `ask terminal/create {"command":"touch","args":[`+quoted(dep+"/new")+`]}`)
-		require.Contains(t, a.updates(from, session), "may only be read")
+		require.Contains(t, a.updates(from, session), "is read-only")
 		for _, m := range a.Messages()[from:] {
 			require.NotContains(t, []string{"fs/write_text_file", "terminal/create"}, m.Method)
 		}
@@ -79,7 +79,7 @@ func TestReadOnlyFolderStaysSo(t *testing.T) {
 		a.call("session/fork", p, &fork)
 		from := len(a.Messages())
 		a.prompt(fork.SessionID, `ask fs/write_text_file {"content":"x","path":`+quoted(dep+"/sub/f")+`}`)
-		require.Contains(t, a.updates(from, fork.SessionID), "may only be read")
+		require.Contains(t, a.updates(from, fork.SessionID), "is read-only")
 	}
 	require.Equal(t, before, dirtest.Planted(t, dep))
 }
@@ -90,7 +90,7 @@ func TestReadOnlyFolderStaysSo(t *testing.T) {
 // Clause A39.
 func TestWaysIntoReadOnlyFolders(t *testing.T) {
 	needs.Programs(t, "git")
-	const why = "may only be read"
+	const why = "is read-only"
 	for _, readOnly := range []bool{true, false} {
 		t.Run(fmt.Sprintf("read-only %v", readOnly), func(t *testing.T) {
 			app := folder(t, "f", "of app", "sub/f", "")
@@ -193,11 +193,11 @@ func TestToolsOfReadOnlyFolders(t *testing.T) {
 	} {
 		m := call("tools/call", map[string]any{"name": tool, "arguments": arguments})
 		require.Nil(t, m.Error, tool)
-		require.Contains(t, string(m.Result), "may only be read", tool)
+		require.Contains(t, string(m.Result), "is read-only", tool)
 	}
 	m := call("tools/call", map[string]any{"name": "move_file",
 		"arguments": map[string]any{"source": "f", "destination": dep + "/f2"}})
-	require.Contains(t, string(m.Result), "may only be read")
+	require.Contains(t, string(m.Result), "is read-only")
 	m = call("tools/call", map[string]any{"name": "list_roots", "arguments": map[string]any{}})
 	require.Contains(t, string(m.Result), "[read-only]")
 	require.Equal(t, before, dirtest.Planted(t, dep))
