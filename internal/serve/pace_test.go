@@ -11,13 +11,20 @@ import (
 	"github.com/acp-agent/acp-agent/internal/conform/rawrpc"
 )
 
+// paced lets a user send so many requests, and then one in an hour.
+func (h *host) paced(user string, burst int) {
+	requests := h.quota(user).requests
+	requests.SetLimit(rate.Every(time.Hour))
+	requests.SetBurst(burst)
+}
+
 // Requests of a user who sends too many wait, over all connections, and those of others do not.
 //
 // Clause N6.
 func TestRequestsArePaced(t *testing.T) {
 	h := start(t)
 	ana, bob := h.add("ana"), h.add("bob")
-	h.quota("ana").requests = rate.NewLimiter(rate.Every(time.Hour), 5)
+	h.paced("ana", 5)
 	one := connect(t, "ws://"+h.address, ana).initialize()
 	other := connect(t, "ws://"+h.address, h.another("ana")).initialize()
 	one.lives() // the fifth: each connection counts too
@@ -38,13 +45,16 @@ func TestRequestsArePaced(t *testing.T) {
 	}
 	require.NoError(t, h.options.Tokens.Revoke("ana"))
 	h.endRevoked()
+	for range 2 {
+		require.Contains(t, <-answered, "closed the connection")
+	}
 }
 
 // A large request counts as several.
 func TestLargeRequestsCountAsSeveral(t *testing.T) {
 	h := start(t)
 	secret := h.add("ana")
-	h.quota("ana").requests = rate.NewLimiter(rate.Every(time.Hour), 100)
+	h.paced("ana", 100)
 	ana := connect(t, "ws://"+h.address, secret).initialize()
 	before := h.quota("ana").requests.Tokens()
 	require.NotEmpty(t, ana.call("session/prompt", map[string]any{"sessionId": strings.Repeat("a", 5*requestUnit)}).Error)
