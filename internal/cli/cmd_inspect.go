@@ -69,7 +69,7 @@ func (f inspectFlags) serve(ctx context.Context, set *settings) error {
 			return err
 		}
 		page := web.New(listener.Addr().String(), web.Options{
-			Store: store, Traces: traces, Workspace: roots,
+			Store: store, Traces: traces, Workspace: roots, Snapshots: set.snapshots(),
 			Details: func(one sessionstore.Session) web.Details {
 				return web.Details{
 					Given: sessions.NewReport(one).Directories, From: folderOrigins(origins, one),

@@ -56,7 +56,10 @@ func TestPeopleReadSessionsInABrowser(t *testing.T) {
 	trace := writeTrace(t, dir)
 	windowsTrace(t, dir, trace)
 	longTrace(t, dir, 2500)
-	page := serve(t, web.Options{Store: store, Traces: []string{dir},
+	shop := filepath.Join(dir, "src", "shop")
+	snapshots := begun(t, "sess_shop", shop)
+	require.NoError(t, os.WriteFile(filepath.Join(shop, "backoff.go"), []byte("package payment\n\nconst attempts = 4\n"), 0o600))
+	page := serve(t, web.Options{Store: store, Traces: []string{dir}, Snapshots: snapshots,
 		Details: func(one sessionstore.Session) web.Details {
 			return web.Details{
 				Given:    "by the protocol: the agent takes additionalDirectories",

@@ -27,6 +27,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/history/conversation"
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/worktree"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -42,6 +43,9 @@ type Options struct {
 	Traces []string
 	// Workspace limits the folders in which instructions and skills are looked for.
 	Workspace workspace.Options
+	// Snapshots has what the folders of sessions had before. Without one, pages show what tool calls
+	// reported.
+	Snapshots worktree.Snapshots
 	// Details returns what the record of a session says in a form of its agent. It may be nil.
 	Details func(sessionstore.Session) Details
 }
@@ -204,7 +208,7 @@ func (s *Server) isToken(token string) bool {
 var answers = map[string]func(Options, context.Context, url.Values) (any, error){
 	"sessions": Options.sessions, "facets": Options.facets, "search": Options.search,
 	"session": Options.session, "context": Options.context, "prompt": Options.prompt,
-	"pages": Options.pages, "entries": Options.entries,
+	"pages": Options.pages, "entries": Options.entries, "changes": Options.changes,
 	"traces": Options.traces, "messages": Options.messages, "message": Options.message,
 }
 

@@ -148,7 +148,7 @@ func TestSessionsOfOthersAreNotShown(t *testing.T) {
 	c.get(&list, "sessions")
 	require.Len(t, list.Sessions, 1)
 	require.Equal(t, "mine", list.Sessions[0].ID)
-	for _, path := range []string{"session?id=hers", "pages?id=hers&from=0", "entries?id=hers&from=0&to=9", "context?id=hers"} {
+	for _, path := range []string{"session?id=hers", "pages?id=hers&from=0", "entries?id=hers&from=0&to=9", "context?id=hers", "changes?id=hers"} {
 		status, _ := c.status("api/"+path, nil)
 		require.Equal(t, http.StatusNotFound, status, path)
 	}

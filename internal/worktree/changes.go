@@ -65,7 +65,7 @@ func (c Changes) Files(ctx context.Context) ([]FileChange, error) {
 
 // Patch returns the differences as git prints them.
 func (c Changes) Patch(ctx context.Context) (string, error) {
-	return c.print(ctx, "--patch", "--binary")
+	return c.print(ctx, "--patch", "--binary", "--src-prefix=a/", "--dst-prefix=b/", "--submodule=short")
 }
 
 // print prints the differences. It gives git an index and its own objects, so that nothing of the

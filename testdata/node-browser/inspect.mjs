@@ -144,6 +144,21 @@ async function conversation() {
   await appears("aside dd", "1,200 of 200,000 tokens");
   await page.$eval(".scroller", (e) => e.scrollTo(0, 0));
   await check("conversation");
+  await page.focus(".back, .scroller");
+  await page.keyboard.down("Shift");
+  await tab(".opens");
+  await page.keyboard.up("Shift");
+  await press("Enter");
+  await appears(".changes .dim", "1 file, +3 -0 since");
+  assert.equal(await page.$eval(".opens", (e) => e.ariaExpanded), "true");
+  await tab(".changes summary");
+  assert.equal(await text(".changes summary"), "backoff.go +3 −0");
+  await press("Enter");
+  await appears(".changes [open] .diff ins", "const attempts = 4");
+  await appears(".changes > p", "as tool calls reported");
+  await check("changes");
+  await press("Escape");
+  await becomes(() => document.querySelector(".changes").hidden && document.activeElement.matches(".opens"));
   // What is said now is shown without asking for it.
   await happens("turn");
   await appears("article", "order is kept");

@@ -13,6 +13,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -81,6 +82,24 @@ func (f Folder) Patch(ctx context.Context) (string, error) {
 		return "", nil
 	}
 	return f.changes.Patch(ctx)
+}
+
+// Hunks returns what has changed in each text file, by its path, as in [Folder.Patch].
+func (f Folder) Hunks(ctx context.Context) (map[string]string, error) {
+	patch, err := f.Patch(ctx)
+	all := make(map[string]string)
+	for file := range strings.SplitSeq("\n"+patch, "\ndiff --git ") {
+		names, rest, _ := strings.Cut(file, "\n")
+		name := names[(len(names)+1)/2:] // the second of a/NAME b/NAME
+		if unquoted, err := strconv.Unquote(name); err == nil {
+			name = unquoted
+		}
+		_, path, _ := strings.Cut(name, "/")
+		if at := strings.Index(rest, "\n@@ "); at >= 0 {
+			all[path] += strings.TrimSuffix(rest[at+1:], "\n") + "\n" // a link that was a file has two
+		}
+	}
+	return all, err
 }
 
 // OfTask returns what was changed in the worktrees of a task.

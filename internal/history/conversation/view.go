@@ -105,28 +105,13 @@ func (v view) call(c *Call) Node {
 	heading := element("summary", "", sign(c.Status),
 		element("span", "title", words(cmp.Or(c.Heading(), "Tool call"))))
 	n := element("details", "call "+c.Status)
-	changed := map[string]int{}
+	lines := map[string]int{}
 	for _, d := range c.Diffs {
 		d.Old, d.New = v.cut(d.Old), v.cut(d.New)
-		lines := element("pre", "diff")
-		for _, line := range d.Lines() {
-			tag, class := "span", ""
-			switch {
-			case line[0] == '+':
-				tag = "ins"
-			case line[0] == '-':
-				tag = "del"
-			case strings.HasPrefix(line, "@@"):
-				class = "place"
-			}
-			changed[tag]++
-			lines.add(element(tag, class, words(line)))
-		}
-		n.add(element("figure", "", element("figcaption", "", words(d.Path)), lines))
+		n.add(changed(d.Path, d.Lines(), lines))
 	}
 	if len(c.Diffs) > 0 {
-		heading.add(element("span", "added", words(fmt.Sprintf(" +%d", changed["ins"]))),
-			element("span", "removed", words(fmt.Sprintf(" −%d", changed["del"]))))
+		heading.add(counts(lines["ins"], lines["del"])...)
 	}
 	heading.add(element("span", state, words(" "+spaced(c.Status))))
 	for _, r := range c.Results() {
@@ -137,6 +122,44 @@ func (v view) call(c *Call) Node {
 	}
 	n.Children = append([]Node{heading}, n.Children...)
 	return n
+}
+
+// changed returns the lines of a diff of a file, and counts them by their tags.
+func changed(path string, lines []string, count map[string]int) Node {
+	shown := element("pre", "diff")
+	for _, line := range lines {
+		tag, class := "span", ""
+		switch {
+		case line[0] == '+':
+			tag = "ins"
+		case line[0] == '-':
+			tag = "del"
+		case strings.HasPrefix(line, "@@"):
+			class = "place"
+		}
+		count[tag]++
+		shown.add(element(tag, class, words(line)))
+	}
+	return element("figure", "", element("figcaption", "", words(path)), shown)
+}
+
+// counts returns how many lines were added and removed.
+func counts(added, removed int) []Node {
+	return []Node{element("span", "added", words(fmt.Sprintf(" +%d", added))),
+		element("span", "removed", words(fmt.Sprintf(" −%d", removed)))}
+}
+
+// ChangedFile returns a file as pages show an edit, with a note. The lines of its diff are folded.
+func ChangedFile(path string, added, removed int, note string, lines []string) Node {
+	heading := element("summary", "", element("span", "title", words(path)))
+	if added+removed > 0 {
+		heading.add(counts(added, removed)...)
+	}
+	heading.add(element("span", "dim", words(note)))
+	if len(lines) == 0 {
+		return element("p", "call", heading.Children...)
+	}
+	return element("details", "call", heading, changed(path, lines, map[string]int{}))
 }
 
 func (v view) attachment(a Attachment) Node {

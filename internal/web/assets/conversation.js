@@ -1,5 +1,6 @@
 // One session: what was said in it, and what is known about it.
 import { build, chips, code, count, every, failed, get, h, update, visible } from "./dom.js";
+import { changes } from "./changes.js";
 import { Pages } from "./pages.js";
 
 // showConversation shows a session. If options say at, role and words of a message, it shows that.
@@ -17,17 +18,19 @@ export async function showConversation(main, id, signal, options, live) {
   };
   describe(session);
   const end = h("button", { title: "Show the newest messages, and follow them" }, "Latest");
+  const changed = changes(id, scroller, signal);
   main.replaceChildren(
     h("div", { class: "heading" },
       h("div", {}, live && h("a", { class: "back", href: "#/" }, "‹ Sessions"), title, h("p", { class: "about" }, h("span", { class: "agent" }, session.agent), " ", chips(session), " ", turns, " · ", updated, " ", state)),
-      end),
-    h("div", { class: "columns" }, h("div", { class: "reading" }, scroller), about(session, signal)));
+      changed.button, end),
+    h("div", { class: "columns" }, h("div", { class: "reading" }, changed.list, scroller), about(session, signal)));
 
   const pages = new Pages(scroller, async (item) => {
     await (item.filling = fill(item, id, signal));
     live?.filled(id);
   });
   end.addEventListener("click", () => {
+    changed.close();
     pages.showEnd();
     scroller.focus({ preventScroll: true });
   });
