@@ -20,7 +20,9 @@ import (
 func begun(t testing.TB, session, folder string) worktree.Snapshots {
 	t.Helper()
 	t.Setenv("GIT_CONFIG_GLOBAL", os.DevNull)
-	require.NoError(t, exec.CommandContext(t.Context(), "git", "-C", folder, "init", "-q").Run())
+	for _, args := range [][]string{{"init", "-q"}, {"config", "diff.noprefix", "true"}} {
+		require.NoError(t, exec.CommandContext(t.Context(), "git", append([]string{"-C", folder}, args...)...).Run())
+	}
 	snapshots := worktree.NewSnapshots(t.TempDir())
 	real, err := filepath.EvalSymlinks(folder)
 	require.NoError(t, err)
