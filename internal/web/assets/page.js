@@ -306,7 +306,7 @@ class Live {
       if (!isWhole) break; // its end comes first
       const whole = [...item.element.querySelectorAll(".answer > :not(h2), .failure > pre, .note")];
       item.read ??= isOld ? whole.length : 0;
-      if (item === pages.last && this.#turns.has(id)) whole.pop();
+      if (item === pages.last && (this.#turns.has(id) || view.again)) whole.pop(); // it may go on
       words.push(...whole.slice(item.read).map((e) => e.textContent));
       item.read = Math.max(item.read, whole.length);
     }
