@@ -54,7 +54,7 @@ func newNeighbourhood(b *testing.B, program, database string) *neighbourhood {
 	n.eve = n.server.token(b, "eve", n.cwd)
 	eve, err := n.server.dial(b, n.eve)
 	check(b, err)
-	for range 2000 {
+	for range 200 {
 		id, err := eve.open(b, n.cwd)
 		check(b, err)
 		_, err = eve.call(b, "session/close", map[string]any{"sessionId": id})
@@ -153,7 +153,7 @@ func (n *neighbourhood) flood(b *testing.B, line func(id int) string) (stop func
 func (n *neighbourhood) measure(b *testing.B) {
 	took := make(map[string][]time.Duration)
 	for b.Loop() {
-		for range 30 {
+		for range 10 { // few enough that ana is not slowed down herself
 			for what, do := range map[string]func() error{
 				"list": func() error {
 					_, err := n.ana.call(b, "session/list", map[string]any{})
