@@ -12,7 +12,7 @@ import (
 )
 
 // forkReply answers the slash command /fork, whatever backend a session has: it copies what was said
-// before a turn into a session of its own. The present session stays as it is.
+// before a turn into a new session. It does not change the present one.
 type forkReply struct{ *ownTurn }
 
 // answer answers the command, which the user typed with this name.
@@ -40,7 +40,7 @@ func (f forkReply) list(name string) error {
 		}
 	}
 	return f.say(fmt.Sprintf("%s\nType `/%s TURN`, with the number of one of these turns, to copy what was "+
-		"said before it into a session of its own. Files stay as they are.\n",
+		"said before it into a new session. Files are not changed.\n",
 		cmp.Or(strings.Join(turns, ""), "No turn of this session has ended.\n"), name))
 }
 

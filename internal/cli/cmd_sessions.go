@@ -264,7 +264,7 @@ func newSessionsPrune(set *settings) *cobra.Command {
 			}
 			return set.withStore(func(store sessionstore.Store) error {
 				n, err := store.Prune(cmd.Context(), q)
-				if err == nil && n > 0 && set.user == "" {
+				if err == nil && !q.DryRun && set.user == "" { // others of the store delete sessions too
 					err = set.pruneSnapshots(cmd.Context(), store)
 				}
 				if err == nil {

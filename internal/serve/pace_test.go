@@ -50,6 +50,19 @@ func TestRequestsArePaced(t *testing.T) {
 	}
 }
 
+// Requests of the page count too, whatever they ask for.
+func TestRequestsOfThePageArePaced(t *testing.T) {
+	h := start(t, func(o *Options) { o.Page = true })
+	h.add("ana")
+	phone := h.pair("ana", Watch)
+	before := h.quota("ana").requests.Tokens()
+	h.paced("ana", int(before))
+	for _, path := range []string{"/me", "/api/sessions", "/api/facets"} {
+		require.Equal(t, 200, h.post(path, "http://"+h.address, "", phone).StatusCode, path)
+	}
+	require.Less(t, h.quota("ana").requests.Tokens(), before-2)
+}
+
 // A large request counts as several.
 func TestLargeRequestsCountAsSeveral(t *testing.T) {
 	h := start(t)

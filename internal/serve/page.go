@@ -142,7 +142,7 @@ func (s *Server) forDevice(
 			http.Error(w, "this browser is not paired", http.StatusUnauthorized)
 		case err != nil:
 			s.cannotRead(w, err)
-		default:
+		case s.quota(account.Name).requests.Wait(r.Context()) == nil: // otherwise the page has left
 			next(w, r, account, token)
 		}
 	})
@@ -158,9 +158,6 @@ func (s *Server) cannotRead(w http.ResponseWriter, err error) {
 // answerPage answers what the page asks about the sessions of the user, whatever the device may do
 // besides.
 func (s *Server) answerPage(w http.ResponseWriter, r *http.Request, account Account, _ Token) {
-	if s.quota(account.Name).requests.Wait(r.Context()) != nil {
-		return // the page has left
-	}
 	user, err := s.user(account.Name)
 	if err != nil {
 		s.cannotRead(w, err)
