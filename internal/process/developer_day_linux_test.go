@@ -157,7 +157,7 @@ func newDay(t *testing.T, p project, mode sandbox.Mode, cache, agent string) *da
 	d.write(".config/git/work", "[user]\n\temail = e@example.com\n[pull]\n\trebase = true\n")
 	d.write(".config/git/ignore", "*.swp\n")
 	d.env = []string{"HOME=" + d.home, "TMPDIR=" + dirtest.New(t),
-		"PYENV_ROOT=" + home + "/.pyenv", "GOFLAGS=", "GOPROXY=off", "CGO_ENABLED=0"}
+		"PYENV_ROOT=" + home + "/.pyenv", "GOFLAGS=", "GOCACHE=", "GOPROXY=off", "CGO_ENABLED=0"}
 	source := filepath.Join(d.project, "source")
 	dirtest.Tree(p.files).PlantIn(t, source)
 	d.wheel(filepath.Join(d.project, "dep-1.0-py3-none-any.whl"))
