@@ -135,11 +135,11 @@ func TestRulesForFilesThatARestrictedBackendExchanges(t *testing.T) {
 	for _, name := range []string{"free", "asked", "asked2", "denied"} {
 		writeFile(t, in(name), name)
 	}
-	c.open(root)
+	c.texts(c.open(root), "say here") // from then on the user can be asked
 	c.permit("allow-once")
 	for _, one := range []struct{ before, after, want string }{
-		{"free", "free", "free"},
-		{"asked", "asked", "asked"},
+		{"free", "free", `{"content":"free"}`},
+		{"asked", "asked", `{"content":"asked"}`},
 		{"free", "asked", "cannot ask the user here"},
 		{"free", "denied", "denies it"},
 		{"asked", "denied", "replaced"},
