@@ -17,16 +17,15 @@
 //	/help                      this list
 //
 // The adapter answers /roots. Skills and commands found in the roots are also commands under their
-// own names. Any other text is searched for: a line is found if it contains all of its words, in
-// any order and case.
+// own names. Any other text is searched for: a line is found if it contains its words in this
+// order, in any case.
 //
 // # Searching
 //
-// /find, /search and free text search every root, in the session's order: the files of a directory
-// before its subdirectories, both sorted. They leave out what git ignores (.gitignore files within
-// a root and .git/info/exclude), .git itself, links and, when they read files, binary files. A file
-// that several roots contain, because one lies in another, is shown once. /read opens any path
-// within the roots, ignored or not; a relative path starts at cwd.
+// Package [github.com/acp-agent/acp-agent/workspace/tools] answers /find, /search, /read and free
+// text, as it does for models. Searches visit every root, in the session's order, and leave out what
+// git ignores, links and binary files. /read opens any path within the roots, ignored or not; a
+// relative path starts at cwd.
 //
 // # Roots and MCP servers
 //

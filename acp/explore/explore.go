@@ -11,23 +11,13 @@ import (
 
 // limits bound the answers.
 type limits struct {
-	hits     int   // lines or files shown in an answer
-	bytes    int   // bytes of found text in an answer
-	fileSize int64 // bytes of a file that is searched
-	files    int   // files of a root examined for an answer
-	commands int   // slash commands of the roots that are announced
-
-	progress time.Duration // between reports of a search
+	bytes    int           // bytes of found text in an answer
+	commands int           // slash commands of the roots that are announced
 	waiting  time.Duration // before the answer says which MCP servers it waits for
-	delay    time.Duration // how long found lines may wait for further ones before they are sent
 }
 
-var defaultLimits = limits{
-	hits: 200, bytes: commands.MaxBytes, fileSize: 1 << 20, files: 200_000, commands: 500,
-	progress: 2 * time.Second,
-	waiting:  commands.Patience,
-	delay:    commands.Delay,
-}
+// An answer has room for the largest result of a tool.
+var defaultLimits = limits{bytes: 2 * commands.MaxBytes, commands: 500, waiting: commands.Patience}
 
 // Kind is the backend.Info.Kind.
 const Kind = "explore"
@@ -84,7 +74,7 @@ func (s *explorerSession) Prompt(ctx context.Context, params backend.Raw, u back
 		if err != nil {
 			return nil, err
 		}
-		t := &commandTurn{explorerSession: s, Reply: commands.NewReply(ctx, u, s.limits.bytes, s.limits.delay)}
+		t := &commandTurn{explorerSession: s, Reply: commands.NewReply(ctx, u, s.limits.bytes)}
 		return t.Finish(ctx, t.answer(ctx, p))
 	}
 }

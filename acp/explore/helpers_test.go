@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	sdk "github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/require"
@@ -134,13 +133,9 @@ func open(t testing.TB, l limits, roots ...string) *conversation {
 	require.NoError(t, err)
 	c := &client{workspace: ws, catalog: catalog, tools: backend.NoTools{}}
 	r := explorer{limits{
-		hits: cmp.Or(l.hits, defaultLimits.hits), bytes: cmp.Or(l.bytes, defaultLimits.bytes),
-		fileSize: cmp.Or(l.fileSize, defaultLimits.fileSize),
-		files:    cmp.Or(l.files, defaultLimits.files),
+		bytes:    cmp.Or(l.bytes, defaultLimits.bytes),
 		commands: cmp.Or(l.commands, defaultLimits.commands),
-		progress: cmp.Or(l.progress, defaultLimits.progress),
 		waiting:  cmp.Or(l.waiting, defaultLimits.waiting),
-		delay:    cmp.Or(l.delay, time.Hour),
 	}}
 	_, err = r.Initialize(t.Context(), backend.Raw(`{}`), c)
 	require.NoError(t, err)

@@ -9,6 +9,7 @@ import (
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
+	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
 // instructions answers /instructions.
@@ -22,12 +23,7 @@ func (t *commandTurn) instructions(ctx context.Context, p prompt) error {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case err != nil:
-			name := text.Code(text.Truncate(p.text, 200))
-			why := refusal(name, err)
-			if why == "" {
-				why = "Cannot find the instructions for " + name + ": " + reason(err) + "."
-			}
-			return t.Write(why + "\n")
+			return t.Refuse("Cannot find the instructions: " + text.Plain(err.Error()) + ".\n")
 		}
 		more := catalog.Assemble(further)
 		list = append(list, further...)
@@ -68,8 +64,8 @@ func (t *commandTurn) describeFurther(path string, sources []discovery.Source) s
 		text.Code(text.Truncate(path, 200)) + ": "
 	if len(sources) == 0 {
 		intro += "none."
-		if _, err := t.workspace().Stat(path); err != nil {
-			intro += t.suggest("/instructions", path)
+		for candidate := range tools.Elsewhere(t.workspace(), path) {
+			return intro + " Did you mean " + text.Code("/instructions "+candidate) + "?"
 		}
 		return intro
 	}

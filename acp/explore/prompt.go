@@ -1,7 +1,6 @@
 package explore
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -84,78 +83,74 @@ func (p prompt) notes() string {
 	return b.String()
 }
 
-// link is a file to read, with the lines that are wanted.
+// link is a file to read, with the lines that are wanted: first is 0 for the whole file, and last
+// for all that follow.
 type link struct {
-	path  string
-	lines lines
+	path        string
+	first, last int
 }
 
 // parseLink parses a file URI. Its fragment may name lines as editors do: #L3, #L3-L9, #L3:9.
 // Whether the path lies in the roots is checked when the file is opened.
 func parseLink(uri string) (link, error) {
 	path, fragment, err := prompts.FilePath(uri)
-	return link{path: path, lines: fragmentLines(fragment)}, err
-}
-
-// lines is a range of line numbers from 1, both included. The zero value is the whole file; last 0
-// is its end.
-type lines struct{ first, last int }
-
-func (l lines) whole() bool { return l == lines{} }
-
-func (l lines) String() string {
-	switch {
-	case l.whole():
-		return ""
-	case l.last == 0:
-		return strconv.Itoa(l.first) + "-"
-	case l.first == l.last:
-		return strconv.Itoa(l.first)
-	default:
-		return strconv.Itoa(l.first) + "-" + strconv.Itoa(l.last)
-	}
-}
-
-func fragmentLines(fragment string) lines {
-	m := regexp.MustCompile(`^L(\d+)(?:[-:]L?(\d+))?$`).FindStringSubmatch(fragment)
-	if m == nil {
-		return lines{}
-	}
-	return newLines(lineNumber(m[1]), lineNumber(cmp.Or(m[2], m[1])))
+	l, _ := withLines(path, fragment)
+	return l, err
 }
 
 // splitLines splits ":FIRST-LAST" off an argument. ":FIRST" is one line, ":FIRST-" extends to the
 // end.
-func splitLines(argument string) (path string, l lines, ok bool) {
-	m := regexp.MustCompile(`(?s)^(.+):(\d+)(-(\d*))?$`).FindStringSubmatch(argument)
+func splitLines(argument string) (l link, ok bool) {
+	colon := strings.LastIndexByte(argument, ':')
+	if colon <= 0 {
+		return link{path: argument}, false
+	}
+	l, ok = withLines(argument[:colon], argument[colon+1:])
+	if !ok {
+		l.path = argument
+	}
+	return l, ok
+}
+
+// withLines returns a link to the lines of a file, in ascending order.
+func withLines(path, lines string) (l link, ok bool) {
+	l.path = path
+	m := regexp.MustCompile(`^L?(\d{1,9})(?:([-:])L?(\d{0,9}))?$`).FindStringSubmatch(lines)
 	if m == nil {
-		return argument, lines{}, false
+		return l, false
 	}
-	if m[3] == "" {
-		m[4] = m[2]
+	l.first, _ = strconv.Atoi(m[1])
+	l.first = max(l.first, 1)
+	if m[2] == "" {
+		l.last = l.first
+	} else if l.last, _ = strconv.Atoi(m[3]); 0 < l.last && l.last < l.first {
+		l.first, l.last = l.last, l.first
 	}
-	return m[1], newLines(lineNumber(m[2]), lineNumber(m[4])), true
+	return l, true
 }
 
-// newLines returns a range with its ends in order.
-func newLines(first, last int) lines {
-	first = max(first, 1)
-	if last != 0 && last < first {
-		first, last = last, first
+// title describes reading the lines to a person.
+func (l link) title() string {
+	title := "Read " + text.Argument(l.path)
+	switch {
+	case l.first == 0:
+		return title
+	case l.last == l.first:
+		return fmt.Sprintf("%s:%d", title, l.first)
+	case l.last == 0:
+		return fmt.Sprintf("%s:%d-", title, l.first)
 	}
-	return lines{first, last}
+	return fmt.Sprintf("%s:%d-%d", title, l.first, l.last)
 }
 
-// lineNumber parses a number; 0 stands for no number. Numbers that are too large are clamped.
-func lineNumber(digits string) int {
-	if digits == "" {
-		return 0
+// arguments returns those of the tool read_file.
+func (l link) arguments() map[string]any {
+	a := map[string]any{"path": l.path}
+	if l.first > 0 {
+		a["offset"] = l.first
 	}
-	n, err := strconv.ParseInt(digits, 10, 32)
-	if err != nil {
-		return maxLines
+	if l.last > 0 {
+		a["limit"] = l.last - l.first + 1
 	}
-	return int(n)
+	return a
 }
-
-const maxLines = 1<<31 - 1

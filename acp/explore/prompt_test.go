@@ -58,7 +58,7 @@ func TestOtherBlocks(t *testing.T) {
 	require.Equal(t, "end_turn", a.stop)
 	require.Contains(t, a.text(), "2 blocks of type `image` left out")
 	require.Contains(t, a.text(), "1 block of type `hologram` left out")
-	require.Len(t, a.lines(), 1)
+	require.Contains(t, a.lines(), "1:needle")
 }
 
 func TestLinks(t *testing.T) {
@@ -67,10 +67,10 @@ func TestLinks(t *testing.T) {
 	c := open(t, limits{}, cwd)
 
 	a := c.ask("", uri+"/a%20b.txt")
-	require.Equal(t, []string{"one", "two", "three"}, a.lines())
+	require.Equal(t, []string{"one", "two", "three"}, a.lines()[1:])
 
 	a = c.ask("/read", uri+"/a%20b.txt#L2-L3")
-	require.Equal(t, []string{"two", "three"}, a.lines())
+	require.Equal(t, []string{"two", "three"}, a.lines()[1:])
 
 	a = c.ask("needle", uri+"/a%20b.txt")
 	require.Contains(t, a.text(), "do not narrow the search")
@@ -93,29 +93,22 @@ func TestLinkOutsideTheRoots(t *testing.T) {
 	require.Equal(t, sdk.ToolCallStatusFailed, a.call(t).Status)
 }
 
-func TestFragmentLines(t *testing.T) {
-	for fragment, want := range map[string]string{
-		"": "", "L3": "3", "L3-L9": "3-9", "L3-9": "3-9", "L3:9": "3-9", "L9-L3": "3-9", "top": "",
-		"L": "",
+func TestLines(t *testing.T) {
+	for argument, want := range map[string]link{
+		"a.go": {"a.go", 0, 0}, "a.go:3": {"a.go", 3, 3}, "a.go:3-9": {"a.go", 3, 9},
+		"a.go:9-3": {"a.go", 3, 9}, "a.go:3-": {"a.go", 3, 0}, "a:1:2": {"a:1", 2, 2},
+		"a.go:x": {"a.go:x", 0, 0}, ":3": {":3", 0, 0}, "a:0": {"a", 1, 1},
 	} {
-		require.Equal(t, want, fragmentLines(fragment).String(), fragment)
+		got, _ := splitLines(argument)
+		require.Equal(t, want, got, argument)
 	}
-}
-
-func TestSplitLines(t *testing.T) {
-	for argument, want := range map[string][2]string{
-		"a.go":           {"a.go", ""},
-		"a.go:3":         {"a.go", "3"},
-		"a.go:3-9":       {"a.go", "3-9"},
-		"a.go:9-3":       {"a.go", "3-9"},
-		"a.go:3-":        {"a.go", "3-"},
-		"a:1:2":          {"a:1", "2"},
-		"a.go:x":         {"a.go:x", ""},
-		":3":             {":3", ""},
-		"a:99999999999-": {"a", "2147483647-"},
-	} {
-		path, lines, _ := splitLines(argument)
-		require.Equal(t, want, [2]string{path, lines.String()}, argument)
+	for fragment, want := range map[string]string{"": "", "#L3": "3", "#L3-L9": "3-9", "#L3:9": "3-9",
+		"#L9-L3": "3-9", "#top": "", "#L": ""} {
+		l, err := parseLink("file:///a" + fragment)
+		require.NoError(t, err)
+		want, _ := splitLines("/a:" + want)
+		want.path = "/a"
+		require.Equal(t, want, l, fragment)
 	}
 }
 
@@ -136,10 +129,10 @@ func FuzzPrompt(f *testing.F) {
 			require.NoError(t, err)
 		}
 		_, _ = parseLink(uri)
-		if path, lines, ok := splitLines(argument); ok {
-			require.NotEmpty(t, path)
-			require.GreaterOrEqual(t, lines.first, 1)
-			require.True(t, lines.last == 0 || lines.first <= lines.last)
+		if l, ok := splitLines(argument); ok {
+			require.NotEmpty(t, l.path)
+			require.GreaterOrEqual(t, l.first, 1)
+			require.True(t, l.last == 0 || l.first <= l.last)
 		}
 	})
 }

@@ -140,7 +140,7 @@ func (t *commandTurn) showArtifact(ctx context.Context, a discovery.Artifact, ar
 		return context.Cause(ctx)
 	case err != nil:
 		return call.Fail(fmt.Sprintf("Cannot read %s: %s.", text.Code(r.ShowPath(a.Path)),
-			reason(err)))
+			text.Plain(err.Error())))
 	}
 	summary := fmt.Sprintf("The %s %s, from %s in folder %s.", a.Kind, text.Code(a.Name),
 		text.Code(r.ShowPath(a.Path)), text.Code(r.Label))

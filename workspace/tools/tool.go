@@ -62,6 +62,14 @@ type Result struct {
 	Text string
 	// Media, if not nil, is the content that Text describes.
 	Media *Media
+	// Found are the files, or lines of files, that a search found.
+	Found []FoundAt
+}
+
+// FoundAt is where a search found something.
+type FoundAt struct {
+	Path string // absolute
+	Line int    // from 1, 0 for a whole file
 }
 
 // Call calls the tool with a JSON object of arguments; empty arguments mean an empty object.
@@ -84,8 +92,19 @@ func (t Tool) Call(ctx context.Context, arguments json.RawMessage) (Result, erro
 	if note != "" {
 		result.Text = strings.TrimSuffix(result.Text, "\n") + "\n[ignored: " + note + "]\n"
 	}
-	if file, ok := out.(mediaFile); ok {
-		result.Media = &file.Media
+	switch out := out.(type) {
+	case mediaFile:
+		result.Media = &out.Media
+	case foundFiles:
+		for _, f := range out.Files {
+			result.Found = append(result.Found, FoundAt{Path: f.Path})
+		}
+	case searchResult:
+		for _, f := range out.Files {
+			for _, line := range f.Lines {
+				result.Found = append(result.Found, FoundAt{f.Path, line.Number})
+			}
+		}
 	}
 	return result, nil
 }

@@ -36,7 +36,7 @@ type MCP struct {
 // NewMCP returns what answers /mcp in a turn of a backend that does not answer it, with the default
 // limits. name is that of the command.
 func NewMCP(ctx context.Context, name string, h backend.Host, u backend.Updates) MCP {
-	return MCP{Reply: NewReply(ctx, u, MaxBytes, Delay), Name: name, Host: h,
+	return MCP{Reply: NewReply(ctx, u, MaxBytes), Name: name, Host: h,
 		Roots: LabelRoots(h.Workspace()), Patience: Patience, noCalls: true}
 }
 

@@ -18,8 +18,6 @@ import (
 const (
 	// MaxBytes is the maximum size of the found text in an answer.
 	MaxBytes = 64 << 10
-	// Delay is how long found lines may wait for further ones before they are sent.
-	Delay = 500 * time.Millisecond
 	// Patience is the time before an answer says which MCP servers it waits for.
 	Patience = time.Second
 )
@@ -37,19 +35,12 @@ type Reply struct {
 
 	ctx     context.Context // the turn's
 	pending strings.Builder
-	inBlock bool          // pending ends within a code block of WriteLine
-	failed  bool          // the command could not be carried out
-	delay   time.Duration // how long lines may wait in FlushSoon
-	sent    time.Time     // when text was last sent
+	failed  bool // the command could not be carried out
 }
 
-// NewReply returns an empty reply. bound limits its found text, in bytes; delay is how long found
-// lines wait for further ones.
-func NewReply(
-	ctx context.Context, updates backend.Updates, bound int, delay time.Duration,
-) *Reply {
-	return &Reply{ctx: ctx, Updates: updates, Bound: bound, Room: bound, delay: delay,
-		sent: time.Now()}
+// NewReply returns an empty reply. bound limits its found text, in bytes.
+func NewReply(ctx context.Context, updates backend.Updates, bound int) *Reply {
+	return &Reply{ctx: ctx, Updates: updates, Bound: bound, Room: bound}
 }
 
 // Finish sends what is left of an answer that ended with err, and returns the result of the
@@ -78,28 +69,11 @@ func (r *Reply) Refuse(s string) error {
 
 // Write adds whole Markdown that is short, or for which room has been taken.
 func (r *Reply) Write(s string) error {
-	r.endBlock()
 	r.pending.WriteString(s)
 	if r.pending.Len() < chunkSize {
 		return nil
 	}
 	return r.Flush()
-}
-
-// WriteLine adds a line, which must not begin like a fence, to a code block that other text ends.
-func (r *Reply) WriteLine(line string) {
-	if !r.inBlock {
-		r.pending.WriteString("```text\n")
-		r.inBlock = true
-	}
-	r.pending.WriteString(line + "\n")
-}
-
-func (r *Reply) endBlock() {
-	if r.inBlock {
-		r.pending.WriteString("```\n\n")
-		r.inBlock = false
-	}
 }
 
 // Take reserves room for n bytes of found text. It reports whether there is enough.
@@ -111,23 +85,13 @@ func (r *Reply) Take(n int) bool {
 	return true
 }
 
-// FlushSoon sends the collected text, unless some was sent a moment ago.
-func (r *Reply) FlushSoon() error {
-	if time.Since(r.sent) < r.delay {
-		return nil
-	}
-	return r.Flush()
-}
-
 // Flush sends the collected text.
 func (r *Reply) Flush() error {
-	r.endBlock()
 	if r.pending.Len() == 0 {
 		return nil
 	}
 	chunk := backend.Text(r.pending.String())
 	r.pending.Reset()
-	r.sent = time.Now()
 	return r.Updates.Update(r.ctx, chunk)
 }
 
@@ -199,19 +163,15 @@ func (a ShownCall) update(c backend.ToolCall) error {
 	return a.reply.Updates.Update(a.reply.ctx, backend.NewUpdate(c))
 }
 
-// Progress replaces what the tool call shows.
-func (a ShownCall) Progress(message string) error {
-	return a.update(backend.ToolCall{Content: []any{sdk.ToolContent(sdk.TextBlock(message))}})
-}
-
-// End ends the tool call with a summary and the locations it concerned.
+// End ends the tool call with a summary, unless that is "", and the locations it concerned.
 func (a ShownCall) End(
 	status sdk.ToolCallStatus, summary string, locations []sdk.ToolCallLocation,
 ) error {
-	return a.update(backend.ToolCall{
-		ToolCallUpdate: sdk.ToolCallUpdate{Status: &status, Locations: locations},
-		Content:        []any{sdk.ToolContent(sdk.TextBlock(summary))},
-	})
+	ended := backend.ToolCall{ToolCallUpdate: sdk.ToolCallUpdate{Status: &status, Locations: locations}}
+	if summary != "" {
+		ended.Content = []any{sdk.ToolContent(sdk.TextBlock(summary))}
+	}
+	return a.update(ended)
 }
 
 // Fail ends the tool call with a reason, and tells the user the same.
