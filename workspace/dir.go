@@ -76,7 +76,7 @@ func (d *Directory) refOf(e Entry) Ref {
 			return d.w.ref(root, d.w.real[root])
 		}
 	}
-	return d.ref.child(e.Name)
+	return d.ref.Child(e.Name)
 }
 
 // Entries lists the directory, sorted by name. If there are more than [Options].MaxEntries, it
@@ -204,7 +204,7 @@ func (d *Directory) openFile(name string) (file *File, err error) {
 		if err != nil {
 			return err
 		}
-		file, err = d.checked(&File{f, d.ref.child(name)})
+		file, err = d.checked(&File{f, d.ref.Child(name)})
 		return err
 	})
 	if err == dirfd.ErrChanged {
@@ -218,7 +218,7 @@ func (d *Directory) openEntry(e Entry) (*File, error) {
 	if e.Type.IsRegular() && d.checkDenied(e.Name) == nil {
 		f, err := d.handle.OpenRegular(e.Name)
 		if err == nil {
-			return d.checked(&File{f, d.ref.child(e.Name)})
+			return d.checked(&File{f, d.ref.Child(e.Name)})
 		}
 	}
 	return d.openFile(e.Name)
@@ -247,7 +247,7 @@ func (d *Directory) openDir(name string) (child *Directory, err error) {
 		return nil, d.failed("open", name, handle.Blocked())
 	}
 	if err == nil {
-		return &Directory{d.w, handle, at, d.ref.child(name)}, nil
+		return &Directory{d.w, handle, at, d.ref.Child(name)}, nil
 	}
 	if notDirectory(err) {
 		if stat, statErr := d.handle.Stat(name); statErr == nil && stat.IsLink() {
@@ -271,7 +271,7 @@ func (d *Directory) parsed(name string) parsedPath {
 	return parsedPath{path: d.path(name), at: d.at.child(name)}
 }
 
-func (d *Directory) path(name string) string { return d.ref.child(name).Path() }
+func (d *Directory) path(name string) string { return d.ref.Child(name).Path() }
 
 func (d *Directory) failed(op, name string, err error) error {
 	return failed(op, d.path(name), err)
@@ -283,7 +283,7 @@ func (d *Directory) Stat() (Info, error) {
 	if err != nil {
 		return Info{}, failed("stat", d.ref.Path(), err)
 	}
-	return Info{info, d.ref, lastName(d.ref)}, nil
+	return Info{info, d.ref, d.ref.Name()}, nil
 }
 
 // ReadFile reads the entry e, which was listed: a regular file, or a link to one. It is
@@ -300,7 +300,7 @@ func (d *Directory) ReadFile(e Entry, buf []byte, limit int64) ([]byte, Info, er
 		}
 		content, info, err := d.handle.ReadRegular(e.Name, buf, limit)
 		if err == nil {
-			return content, Info{info, d.ref.child(e.Name), e.Name}, nil
+			return content, Info{info, d.ref.Child(e.Name), e.Name}, nil
 		}
 	}
 	f, err := d.openFile(e.Name)
@@ -329,12 +329,4 @@ func checkName(name string) error {
 		return parseName(name)
 	}
 	return nil
-}
-
-// lastName returns the last name of ref.
-func lastName(ref Ref) string {
-	if ref.rel == "." {
-		return base(ref.root.Dir)
-	}
-	return ref.rel[strings.LastIndexByte(ref.rel, '/')+1:]
 }

@@ -50,7 +50,7 @@ const MaxWrite = maxWrite
 // RefOf returns where one of its entries is.
 func (f *Folder) RefOf(e Entry) Ref {
 	if f.dir == nil {
-		return f.ref.child(e.Name)
+		return f.ref.Child(e.Name)
 	}
 	return f.dir.refOf(e)
 }

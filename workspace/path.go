@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -167,19 +169,30 @@ func (r Ref) in(dir Dir) string {
 	if r.rel == "." {
 		return dir.path
 	}
-	rel := native{}.join("", strings.Split(r.rel, "/"))
+	rel := filepath.FromSlash(r.rel)
 	if last := dir.path[len(dir.path)-1]; last == '/' || last == '\\' {
 		return dir.path + rel
 	}
 	return dir.path + native{}.join("", []string{"", rel})
 }
 
-// child returns the Ref of name in the directory r.
-func (r Ref) child(name string) Ref {
+// Child returns the Ref of name in the directory r.
+func (r Ref) Child(name string) Ref {
 	if r.rel == "." {
 		return Ref{r.root, name}
 	}
 	return Ref{r.root, r.rel + "/" + name}
+}
+
+// Parent returns the directory that r is in, or r for a root.
+func (r Ref) Parent() Ref { return Ref{r.root, path.Dir(r.rel)} }
+
+// Name returns the last name of r, that of its directory for a root.
+func (r Ref) Name() string {
+	if r.rel == "." {
+		return base(r.root.Dir)
+	}
+	return path.Base(r.rel)
 }
 
 // Root is one opened root of a Workspace.
@@ -193,6 +206,9 @@ type Root struct {
 	// Grant says what may be done in it.
 	Grant Grant
 }
+
+// Ref returns where the root's directory is.
+func (r Root) Ref() Ref { return Ref{r, "."} }
 
 // Recorded returns the path by which the root is recorded and compared, as [Real] does: Real, or Dir
 // if that is not UTF-8.

@@ -6,11 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 	"runtime"
 	"runtime/debug"
 	"slices"
-	"strings"
-	"sync"
 	"sync/atomic"
 
 	"github.com/acp-agent/acp-agent/internal/files/gitignore"
@@ -30,15 +29,8 @@ const (
 	LeaveIgnored
 )
 
-const (
-	// defaultMaxDepth is the default of WalkOptions.MaxDepth.
-	defaultMaxDepth = 256
-	// maxRules is the maximum size, in bytes, of a file of ignore rules. A larger one is ignored.
-	maxRules = 1 << 20
-	// maxWalkRules is the maximum size, in bytes, of the rules that a walk reads. Parsed they take
-	// up to 40 times as much memory.
-	maxWalkRules = 4 << 20
-)
+// defaultMaxDepth is the default of WalkOptions.MaxDepth.
+const defaultMaxDepth = 256
 
 // WalkOptions configure [Workspace.Walk].
 type WalkOptions struct {
@@ -48,8 +40,8 @@ type WalkOptions struct {
 	// whose Err is a *[LimitError]. Zero means 256.
 	MaxDepth int
 	// Exclude, if not nil, reports whether to leave out an entry of a directory, and what is below
-	// it. It is called from several goroutines.
-	Exclude func(dir Ref, e Entry) bool
+	// it. It is called from several goroutines, before the folder has entries.
+	Exclude func(in *Folder, e Entry) bool
 
 	workers int // zero means GOMAXPROCS
 }
@@ -67,6 +59,8 @@ type Folder struct {
 	Ignored int
 	// Err is why the directory could not be opened or read to its end.
 	Err error
+	// Below is the slash-separated path from the start of the walk, "" for the start itself.
+	Below string
 
 	dir *Directory // nil if it could not be opened
 	ref Ref
@@ -120,155 +114,83 @@ func (w *Workspace) Walk(ctx context.Context, start string, o WalkOptions,
 	if err != nil {
 		return err
 	}
-	wk := newWalk(w, ctx, o, look)
-	wk.head = wk.top(d)
-	return wk.run()
+	top := &walkDir{dir: d}
+	top.users.Store(1)
+	wk := &walk{ctx: ctx, o: o, look: look, rules: ruleReader{w: w}}
+	if o.Ignored == LeaveIgnored {
+		top.rules = wk.rules.above(d)
+	}
+	wk.o.workers = cmp.Or(o.workers, runtime.GOMAXPROCS(0))
+	wk.o.MaxDepth = cmp.Or(o.MaxDepth, defaultMaxDepth)
+	return wk.run(&walkNode{in: top})
 }
 
-// walk is a running Walk. Its nodes are a list in the order of delivery: each is visited, followed
-// by the nodes below it, and delivered once it is the first. Workers take the first waiting node,
-// so that the head only ever waits for its own visit.
+// walk is a running Walk.
 type walk struct {
-	w    *Workspace
-	ctx  context.Context
-	o    WalkOptions
-	look func(*Folder) func() error
-
-	rulesRead atomic.Int64 // bytes
-
-	mu         sync.Mutex
-	changed    *sync.Cond
-	head       *walkNode
-	ahead      int // nodes that are finished and not delivered
-	delivering bool
-	err        error // why it stops
-	crash      *crash
+	ctx   context.Context
+	o     WalkOptions
+	look  func(*Folder) func() error
+	rules ruleReader
 }
 
 // maxAhead is the most nodes that may be finished before their turn.
 const maxAhead = 128
 
-func newWalk(w *Workspace, ctx context.Context, o WalkOptions,
-	look func(*Folder) func() error) *walk {
-	o.workers = cmp.Or(o.workers, runtime.GOMAXPROCS(0))
-	o.MaxDepth = cmp.Or(o.MaxDepth, defaultMaxDepth)
-	wk := &walk{w: w, ctx: ctx, o: o, look: look}
-	wk.changed = sync.NewCond(&wk.mu)
-	return wk
-}
-
-// run works until everything is delivered or something fails.
-func (wk *walk) run() error {
-	var others sync.WaitGroup
-	for range wk.o.workers - 1 {
-		others.Go(wk.work)
+// run visits the nodes of a list, several at once, and delivers them in its order. head is the first;
+// each is followed by the nodes below it, once it was visited. The first waiting node is visited next,
+// so that the head only ever waits for its own visit.
+func (wk *walk) run(head *walkNode) error {
+	todo, visited := make(chan *walkNode), make(chan *walkNode)
+	for range wk.o.workers {
+		go func() {
+			for n := range todo {
+				wk.visit(n)
+				visited <- n
+			}
+		}()
 	}
-	wk.work()
-	others.Wait()
-	for n := wk.head; n != nil; n = n.next {
-		n.in.release()
-	}
-	if wk.crash != nil {
-		panic(fmt.Sprintf("%v\n\n%s", wk.crash.value, wk.crash.stack))
-	}
-	if errors.Is(wk.err, fs.SkipAll) {
-		return nil
-	}
-	return wk.err
-}
-
-// work visits nodes until all are visited.
-func (wk *walk) work() {
-	wk.mu.Lock()
-	defer wk.mu.Unlock()
-	for wk.head != nil && wk.err == nil {
-		if wk.ctx.Err() != nil {
-			wk.fail(context.Cause(wk.ctx))
-			return
+	running, ahead := 0, 0 // nodes that are visited now, and those that are finished
+	defer func() {
+		close(todo)
+		for ; running > 0; running-- {
+			(<-visited).finish()
 		}
-		n := wk.take()
-		if n == nil {
-			wk.changed.Wait()
+		for n := head; n != nil; n = n.next {
+			n.in.release()
+		}
+	}()
+	for head != nil {
+		next, to := head.waiting(maxAhead-ahead), todo
+		if next == nil {
+			to = nil
+		}
+		select {
+		case <-wk.ctx.Done():
+			return context.Cause(wk.ctx)
+		case to <- next:
+			next.state = taken
+			running++
 			continue
+		case n := <-visited:
+			n.finish()
+			running--
+			ahead++
 		}
-		var deliver func() error
-		var below []*walkNode
-		wk.unlocked(func() { deliver, below = wk.visit(n) })
-		n.done(deliver, below)
-		wk.ahead++
-		wk.deliver()
-		wk.changed.Broadcast()
-	}
-}
-
-// take returns the first waiting node, or nil if none waits or enough are finished ahead.
-func (wk *walk) take() *walkNode {
-	for n := wk.head; n != nil; n = n.next {
-		if n.state == waiting {
-			n.state = taken
-			return n
-		}
-		if wk.ahead >= maxAhead {
-			return nil
+		for ; head != nil && head.state == finished && wk.ctx.Err() == nil; ahead-- {
+			deliver := head.deliver
+			head = head.next
+			if deliver == nil {
+				continue
+			}
+			switch err := deliver(); {
+			case errors.Is(err, fs.SkipAll):
+				return nil
+			case err != nil:
+				return err
+			}
 		}
 	}
 	return nil
-}
-
-// deliver delivers the finished nodes at the head of the list, unless another worker does.
-func (wk *walk) deliver() {
-	if wk.delivering {
-		return
-	}
-	wk.delivering = true
-	for wk.err == nil && wk.ctx.Err() == nil && wk.head != nil && wk.head.state == finished {
-		deliver := wk.head.deliver
-		wk.head = wk.head.next
-		wk.ahead--
-		if deliver == nil {
-			continue
-		}
-		var err error
-		wk.unlocked(func() { err = deliver() })
-		if err != nil {
-			wk.fail(err)
-		}
-	}
-	wk.delivering = false
-}
-
-// unlocked calls do without mu, which the caller holds. A panic stops the walk; run repeats it in
-// the goroutine that called Walk, which may recover from it.
-func (wk *walk) unlocked(do func()) {
-	wk.mu.Unlock()
-	defer wk.mu.Lock()
-	defer func() {
-		if value := recover(); value != nil {
-			wk.mu.Lock()
-			defer wk.mu.Unlock()
-			if wk.crash == nil {
-				wk.crash = &crash{value: value, stack: debug.Stack()}
-			}
-			wk.fail(errCrashed)
-		}
-	}()
-	do()
-}
-
-// crash is a panic of a callback.
-type crash struct {
-	value any
-	stack []byte
-}
-
-var errCrashed = errors.New("a callback of the walk panicked")
-
-// fail stops the walk. The caller holds mu.
-func (wk *walk) fail(err error) {
-	if wk.err == nil {
-		wk.err = err
-		wk.changed.Broadcast()
-	}
 }
 
 // nodeState is the state of a walkNode.
@@ -292,31 +214,37 @@ type walkNode struct {
 
 	state   nodeState
 	deliver func() error
+	below   []*walkNode // to be delivered after it
 	next    *walkNode
 }
 
-// done finishes the node, and inserts below, the nodes below it, after it.
-func (n *walkNode) done(deliver func() error, below []*walkNode) {
-	n.in, n.part = nil, nil
-	n.state, n.deliver = finished, deliver
-	for _, b := range slices.Backward(below) {
-		b.next = n.next
-		n.next = b
+// waiting returns the first waiting node from n on, nil if there is none before that many others or
+// behind room finished ones.
+func (n *walkNode) waiting(room int) *walkNode {
+	for first := n; n != nil && (room > 0 || n == first); n = n.next {
+		if n.state == waiting {
+			return n
+		}
 	}
+	return nil
+}
+
+// finish ends the visit of the node, and inserts the nodes below after it.
+func (n *walkNode) finish() {
+	n.in, n.part, n.state = nil, nil, finished
+	for _, b := range slices.Backward(n.below) {
+		b.next, n.next = n.next, b
+	}
+	n.below = nil
 }
 
 // walkDir is an open directory that nodes share. The last one closes it.
 type walkDir struct {
 	dir   *Directory
-	rules *gitignore.Matcher // nil if nothing is ignored
+	below string             // its path from the start
+	rules *gitignore.Matcher // of the parent until it is read; nil if nothing is ignored
 	depth int
 	users atomic.Int32
-}
-
-func newWalkDir(dir *Directory, depth int) *walkDir {
-	d := &walkDir{dir: dir, depth: depth}
-	d.users.Store(1)
-	return d
 }
 
 func (d *walkDir) release() {
@@ -325,34 +253,38 @@ func (d *walkDir) release() {
 	}
 }
 
-// top returns the node of the start.
-func (wk *walk) top(d *Directory) *walkNode {
-	top := newWalkDir(d, 0)
-	if wk.o.Ignored == LeaveIgnored {
-		top.rules = wk.rulesAbove(d)
-	}
-	return &walkNode{in: top}
-}
-
-// visit visits a node. It returns what look returns, and the nodes below.
-func (wk *walk) visit(n *walkNode) (deliver func() error, below []*walkNode) {
+// visit visits a node. A panic is delivered in its place, to the goroutine that called Walk.
+func (wk *walk) visit(n *walkNode) {
+	defer n.in.release()
+	defer func() {
+		if value := recover(); value != nil {
+			crash := fmt.Sprintf("%v\n\n%s", value, debug.Stack())
+			n.deliver, n.below = func() error { panic(crash) }, nil
+		}
+	}()
 	switch {
 	case n.part != nil:
-		defer n.in.release()
-		return wk.look(&Folder{Entries: n.part, dir: n.in.dir, ref: n.in.dir.ref}), nil
+		f := n.in.folder()
+		f.Entries = n.part
+		n.deliver = wk.look(f)
 	case n.name == "":
-		defer n.in.release()
-		return wk.read(n.in, n.in.rules)
+		wk.read(n, n.in)
+	default:
+		below := path.Join(n.in.below, n.name)
+		dir, err := wk.open(n)
+		if err != nil {
+			n.deliver = wk.look(&Folder{Err: err, Below: below, ref: n.in.dir.ref.Child(n.name)})
+			return
+		}
+		d := &walkDir{dir: dir, below: below, rules: n.in.rules, depth: n.in.depth + 1}
+		d.users.Store(1)
+		defer d.release()
+		wk.read(n, d)
 	}
-	defer n.in.release()
-	dir, err := wk.open(n)
-	if err != nil {
-		return wk.look(&Folder{Err: err, ref: n.in.dir.ref.child(n.name)}), nil
-	}
-	child := newWalkDir(dir, n.in.depth+1)
-	defer child.release()
-	return wk.read(child, n.in.rules)
 }
+
+// folder returns the folder of d, without entries.
+func (d *walkDir) folder() *Folder { return &Folder{Below: d.below, dir: d.dir, ref: d.dir.ref} }
 
 // open opens the directory that n names.
 func (wk *walk) open(n *walkNode) (*Directory, error) {
@@ -363,56 +295,49 @@ func (wk *walk) open(n *walkNode) (*Directory, error) {
 	return n.in.dir.openDir(n.name)
 }
 
-// read lists d and calls look. outer has the rules of the parent, or for the start those of all
-// directories above.
-func (wk *walk) read(d *walkDir, outer *gitignore.Matcher) (
-	deliver func() error, below []*walkNode,
-) {
+// read lists d, the directory of n, and calls look.
+func (wk *walk) read(n *walkNode, d *walkDir) {
 	entries, err := d.dir.Entries(wk.ctx)
+	f := d.folder()
+	f.Err = err
 	if wk.o.Ignored == LeaveIgnored {
-		d.rules = wk.enter(d.dir, entries, outer)
+		d.rules = wk.rules.enter(d.dir, entries, d.rules)
 		if d.depth == 0 && onlyIgnored(d.rules, entries) { // the caller wants to see them
 			d.rules = gitignore.NewMatcher()
 		}
 	}
-	var system []string
-	ignored := 0
-	entries = slices.DeleteFunc(entries, func(e Entry) bool {
-		if d.isSystem(e) {
-			system = append(system, e.Name)
-			return true
-		}
-		if wk.ctx.Err() != nil || e.Type.IsRegular() && isTemporary(e.Name) ||
-			wk.o.Exclude != nil && wk.o.Exclude(d.dir.ref, e) {
-			return true
-		}
-		if d.ignores(e) && e.Name != repository {
-			ignored++
-		}
-		return d.ignores(e)
-	})
-	first := entries
-	if len(entries) > partSize {
-		first = entries[:partSize]
-	}
-	for part := range slices.Chunk(entries[len(first):], partSize) {
-		below = append(below, &walkNode{in: d, part: part})
+	entries = slices.DeleteFunc(entries, func(e Entry) bool { return wk.leavesOut(f, d, e) })
+	f.Entries = entries[:min(len(entries), partSize)]
+	for part := range slices.Chunk(entries[len(f.Entries):], partSize) {
+		n.below = append(n.below, &walkNode{in: d, part: part})
 	}
 	for _, e := range entries {
 		if e.Type.IsDir() {
-			below = append(below, &walkNode{in: d, name: e.Name})
+			n.below = append(n.below, &walkNode{in: d, name: e.Name})
 		}
 	}
-	deliver = wk.look(&Folder{Entries: first, System: system, Ignored: ignored, Err: err,
-		dir: d.dir, ref: d.dir.ref})
-	d.users.Add(int32(len(below))) // not before look, which may panic
-	return deliver, below
+	n.deliver = wk.look(f)
+	d.users.Add(int32(len(n.below)))
 }
 
-// ignores reports whether an entry of d is left out.
-func (d *walkDir) ignores(e Entry) bool {
-	return d.rules != nil && (e.Name == repository ||
-		d.rules.Match(e.Name, kindOf(e)) == gitignore.Ignored)
+// leavesOut reports whether to leave out an entry of d, and notes in f what that must say.
+func (wk *walk) leavesOut(f *Folder, d *walkDir, e Entry) bool {
+	switch {
+	case d.isSystem(e):
+		f.System = append(f.System, e.Name)
+		return true
+	case wk.ctx.Err() != nil, e.Type.IsRegular() && isTemporary(e.Name),
+		wk.o.Exclude != nil && wk.o.Exclude(f, e):
+		return true
+	case d.rules == nil:
+		return false
+	case e.Name == repository:
+		return true
+	case d.rules.Match(e.Name, kindOf(e)) == gitignore.Ignored:
+		f.Ignored++
+		return true
+	}
+	return false
 }
 
 // isSystem reports whether e is a directory in which the system shows its own state instead of
@@ -420,76 +345,4 @@ func (d *walkDir) ignores(e Entry) bool {
 func (d *walkDir) isSystem(e Entry) bool {
 	return len(d.dir.at.names) == 0 && d.dir.at.top == "/" && e.Type.IsDir() &&
 		slices.Contains([]string{"dev", "proc", "sys"}, e.Name)
-}
-
-func kindOf(e Entry) gitignore.Kind {
-	if e.Type.IsDir() {
-		return gitignore.Directory
-	}
-	return gitignore.File
-}
-
-const (
-	repository = ".git"
-	ruleFile   = ".gitignore"
-)
-
-// enter returns the matcher of dir, which has these entries. outer is that of the parent.
-func (wk *walk) enter(dir *Directory, entries []Entry,
-	outer *gitignore.Matcher) *gitignore.Matcher {
-	named := func(name string) (Entry, bool) {
-		i, ok := slices.BinarySearchFunc(entries, name,
-			func(e Entry, name string) int { return strings.Compare(e.Name, name) })
-		if !ok {
-			return Entry{}, false
-		}
-		return entries[i], true
-	}
-	var own *gitignore.Rules
-	if e, ok := named(ruleFile); ok && e.Type.IsRegular() {
-		own = wk.parse(dir, ruleFile)
-	}
-	_, top := named(repository)
-	return wk.matcher(dir, outer, top, own)
-}
-
-// matcher returns the matcher of dir, which has the rules own itself. top reports whether dir is
-// the top of a repository.
-func (wk *walk) matcher(dir *Directory, outer *gitignore.Matcher, top bool,
-	own *gitignore.Rules) *gitignore.Matcher {
-	switch {
-	case top:
-		return gitignore.NewMatcher(own, wk.excludes(dir))
-	case outer == nil:
-		return gitignore.NewMatcher(own)
-	default:
-		return outer.Enter(dir.at.names[len(dir.at.names)-1], own)
-	}
-}
-
-// excludes returns the rules in .git/info/exclude of dir.
-func (wk *walk) excludes(dir *Directory) *gitignore.Rules {
-	for _, name := range []string{repository, "info"} {
-		child, err := dir.openDir(name)
-		if err != nil {
-			return nil
-		}
-		defer child.Close()
-		dir = child
-	}
-	return wk.parse(dir, "exclude")
-}
-
-// parse reads a file of rules. Like git it ignores a file that cannot be read, and a link.
-func (wk *walk) parse(dir *Directory, name string) *gitignore.Rules {
-	info, err := dir.lstat(name)
-	if err != nil || !info.Mode().IsRegular() || info.Size() > maxRules {
-		return nil
-	}
-	file, err := dir.openFile(name)
-	if err != nil {
-		return nil
-	}
-	defer file.Close()
-	return wk.readRules(file, info.Size())
 }

@@ -86,7 +86,7 @@ func BenchmarkAgainstRipgrep(b *testing.B) {
 		pattern, err := newPattern(text, literal, ignoreCase)
 		require.NoError(b, err)
 		for b.Loop() {
-			_, err = walk.Search(b.Context(), SearchOptions{Query: pattern},
+			_, err = walk.Run(b.Context(), &SearchOptions{Query: pattern},
 				func(Found) error { return nil })
 			require.NoError(b, err)
 		}
@@ -114,7 +114,7 @@ func BenchmarkAgainstRipgrep(b *testing.B) {
 	b.Run("files/ours", func(b *testing.B) {
 		for b.Loop() {
 			n := 0
-			_, err := walk.Files(b.Context(), func(File) error { n++; return nil })
+			_, err := walk.Run(b.Context(), nil, func(Found) error { n++; return nil })
 			require.NoError(b, err)
 			require.NotZero(b, n)
 		}

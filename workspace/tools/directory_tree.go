@@ -55,19 +55,19 @@ type treePrinter struct {
 	lines []treeLine
 	bytes int         // of the lines
 	full  *truncation // the limit that was reached, nil for none
-	start *start
-	open  []string // the names of the directories that the last file is in, from the top
+	top   string      // of the last file
+	open  []string    // the names of the directories that the last file is in, from the top
 }
 
 // add adds a file, and the directories it is in. It returns the limit that is reached, or nil.
 func (p *treePrinter) add(f Found) *truncation {
-	if p.start != f.in.start {
-		p.start, p.open = f.in.start, nil
-		p.line(treeLine{Name: p.start.path, Dir: true})
+	if p.top != f.in.top {
+		p.top, p.open = f.in.top, nil
+		p.line(treeLine{Name: p.top, Dir: true})
 	}
 	var dirs []string
-	if f.in.below != "" {
-		dirs = strings.Split(f.in.below, "/")
+	if f.in.Below != "" {
+		dirs = strings.Split(f.in.Below, "/")
 	}
 	same := 0
 	for same < min(len(dirs), len(p.open), p.depth) && dirs[same] == p.open[same] {

@@ -37,7 +37,7 @@ func (s *Set) find(ctx context.Context, in findFilesInput) (foundFiles, error) {
 	room := s.limits.bytes
 	var err error
 	out.walked, err = s.walk(ctx, in.Path, in.Glob, in.fileFilter, nil, func(f Found) *truncation {
-		location, root := f.location(), ""
+		location, root := locate(f.Ref()), ""
 		if n := len(out.Files); n > 0 {
 			root = out.Files[n-1].Root
 		}
@@ -100,8 +100,8 @@ func (s *Set) walk(ctx context.Context, path, glob string, filter fileFilter, o 
 	limited, cancel := context.WithTimeoutCause(ctx, s.limits.time, errTimeLimit)
 	defer cancel()
 	unnameable := 0
-	tally, err := walk.run(limited, o, func(f Found) error {
-		if !utf8.ValidString(f.location().Path) {
+	tally, err := walk.Run(limited, o, func(f Found) error {
+		if !utf8.ValidString(f.Ref().Path()) {
 			unnameable++
 			return nil
 		}

@@ -128,8 +128,8 @@ func (g *Glob) match(dir, name string) bool {
 	case exact:
 		return name == g.literal
 	}
-	if g.byName {
-		return doublestar.MatchUnvalidated(g.text, name)
+	if !g.byName && dir != "" {
+		name = dir + "/" + name
 	}
-	return doublestar.MatchUnvalidated(g.text, joinSlash(dir, name))
+	return doublestar.MatchUnvalidated(g.text, name)
 }

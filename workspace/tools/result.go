@@ -124,7 +124,7 @@ func (o omissions) note() string {
 	}
 	note := "[left out: " + strings.Join(parts, ", ")
 	if o.Unreadable > 0 {
-		first := joinSlash(o.First.Root.Dir.String(), o.First.Rel) + ": " + o.First.Err.Error()
+		first := o.First.At.Path() + ": " + o.First.Err.Error()
 		note += "; first " + text.Printable(representable(first))
 	}
 	return note + "]\n"

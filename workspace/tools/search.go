@@ -45,7 +45,6 @@ func (s *Set) search(ctx context.Context, in searchInput) (searchResult, error) 
 		Context: in.Context, Show: s.excerpt,
 		MaxHits: s.limits.matches + 1, // one more than is shown, to know whether there are more
 	}
-	options = options.withDefaults()
 	room := s.limits.bytes
 	out.walked, err = s.walk(ctx, in.Path, in.Glob, in.fileFilter, &options,
 		func(f Found) *truncation { return s.add(&out, f, &room) })
@@ -58,7 +57,7 @@ func (s *Set) search(ctx context.Context, in searchInput) (searchResult, error) 
 // add adds the lines of a file to the result, as far as the limits allow. It returns the limit that
 // was reached, or nil.
 func (s *Set) add(out *searchResult, f Found, room *int) (reached *truncation) {
-	file := matchedFile{location: f.location(), Lines: []Line{}}
+	file := matchedFile{location: locate(f.Ref()), Lines: []Line{}}
 	*room -= len(file.Path) + len(file.Root)
 	for _, line := range f.Lines {
 		*room -= len(line.Text)
@@ -176,19 +175,12 @@ type SearchOptions struct {
 	Show func(line []byte, at int) string
 }
 
-func (o SearchOptions) withDefaults() SearchOptions {
+func (o SearchOptions) withDefaults() *SearchOptions {
 	o.MaxFileSize = cmp.Or(o.MaxFileSize, defaultMaxFileSize)
 	if o.Show == nil {
 		o.Show = func(line []byte, _ int) string { return string(line) }
 	}
-	return o
-}
-
-// Found is a file with its matches.
-type Found struct {
-	File
-	// Lines are the matching lines and the lines around them, sorted by number.
-	Lines []Line
+	return &o
 }
 
 // Line is a line that a search returns.

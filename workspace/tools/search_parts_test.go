@@ -38,7 +38,7 @@ func TestSearchInParts(t *testing.T) {
 
 // linesFound returns the lines that a search finds, which must leave out nothing.
 func linesFound(t require.TestingT, w Walk, o SearchOptions) (lines []Line) {
-	tally, err := w.Search(context.Background(), o, func(f Found) error {
+	tally, err := w.Run(context.Background(), &o, func(f Found) error {
 		lines = append(lines, f.Lines...)
 		return nil
 	})

@@ -156,10 +156,10 @@ func TestSearchBoundsMemoryPerFile(t *testing.T) {
 	query, err := newPattern("hit", true, false)
 	require.NoError(t, err)
 	kept := map[string]int{}
-	_, err = Walk{Workspace: openRoots(t, app)}.Search(t.Context(),
-		SearchOptions{Query: query, Context: 20, MaxText: 5000}, func(f Found) error {
+	_, err = Walk{Workspace: openRoots(t, app)}.Run(t.Context(),
+		&SearchOptions{Query: query, Context: 20, MaxText: 5000}, func(f Found) error {
 			for _, line := range f.Lines {
-				kept[f.Rel()] += len(line.Text)
+				kept[f.Ref().Rel()] += len(line.Text)
 			}
 			return nil
 		})

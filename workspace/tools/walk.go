@@ -8,11 +8,9 @@ import (
 	"io"
 	"io/fs"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -26,9 +24,8 @@ const (
 
 // Walk visits files of a workspace in a fixed order: root by root, the files of a directory before
 // its subdirectories, both sorted by name. Several goroutines read ahead, but results are delivered
-// one at a time. Links are not followed: a file in scope is visited at its own path. A file that
-// several roots contain, because one lies in another, is visited once, for the first root whose
-// ignore rules allow it.
+// one at a time. Links are not followed: a file in scope is visited at its own path. A root that lies in
+// another is visited in its own turn only, and of several with one real path the first.
 type Walk struct {
 	Workspace *workspace.Workspace
 	// Path is the file or directory to visit, even if git ignores it; a relative path starts at
@@ -120,14 +117,11 @@ func (s *Skipped) Refusals() string {
 
 // Failure describes a file or directory that could not be opened or read.
 type Failure struct {
-	// Root is the root that was scanned, and Rel the slash-separated path in it, "" for the root
-	// itself.
-	Root workspace.Root
-	Rel  string
-	Err  error
+	At  workspace.Ref
+	Err error
 }
 
-func (s *Skipped) unreadable(root workspace.Root, rel string, err error) {
+func (s *Skipped) unreadable(at workspace.Ref, err error) {
 	if refused, ok := errors.AsType[*workspace.RefusedError](err); ok {
 		if s.Refused == nil {
 			s.Refused = make(map[string]int)
@@ -136,57 +130,22 @@ func (s *Skipped) unreadable(root workspace.Root, rel string, err error) {
 		return
 	}
 	if s.Unreadable == 0 {
-		s.First = Failure{root, rel, err}
+		s.First = Failure{at, err}
 	}
 	s.Unreadable++
 }
 
-// File is a file that a [Walk] visits.
-type File struct {
+// Found is a file that a [Walk] visits.
+type Found struct {
+	// Lines are the matching lines and the lines around them, sorted by number.
+	Lines []Line
+
 	in   *folder
 	name string
 }
 
-// Root returns the root that was scanned, which need not be the root that owns the file.
-func (f File) Root() workspace.Root { return f.in.start.root }
-
-// Rel returns the slash-separated path in that root.
-func (f File) Rel() string { return joinSlash(f.in.rel, f.name) }
-
-// Path returns the absolute path, which begins with the client's spelling of that root.
-func (f File) Path() string {
-	path := f.Root().Dir.String()
-	if f.in.rel != "" {
-		path = joinNative(path, filepath.FromSlash(f.in.rel))
-	}
-	return joinNative(path, f.name)
-}
-
-// location returns where the file is, with the root that owns it.
-func (f File) location() location {
-	return location{Path: joinNative(f.in.path, f.name), Root: f.in.root}
-}
-
-// joinSlash joins slash-separated paths, each of which may be "".
-func joinSlash(dir, name string) string {
-	if dir == "" || name == "" {
-		return dir + name
-	}
-	return dir + "/" + name
-}
-
-// Files calls each with every file, one at a time, from changing goroutines. An error of each stops
-// the walk and is returned, except that for [fs.SkipAll] Files returns nil. Other errors are those
-// of ctx and of the workspace.
-func (w Walk) Files(ctx context.Context, each func(File) error) (Tally, error) {
-	return w.run(ctx, nil, func(found Found) error { return each(found.File) })
-}
-
-// Search calls each with every file that has matches, as [Walk.Files] does with all files.
-func (w Walk) Search(ctx context.Context, o SearchOptions, each func(Found) error) (Tally, error) {
-	o = o.withDefaults()
-	return w.run(ctx, &o, each)
-}
+// Ref returns where the file is.
+func (f Found) Ref() workspace.Ref { return f.in.dir.Child(f.name) }
 
 var (
 	// errFull stops a walk that has visited MaxFiles.
@@ -195,14 +154,20 @@ var (
 	errStop = errors.New("stopped")
 )
 
-func (w Walk) run(ctx context.Context, o *SearchOptions, each func(Found) error) (Tally, error) {
+// Run calls each with every file or, if o is not nil, with every file that has matches, one at a time.
+// An error of each stops the walk and is returned, except that for [fs.SkipAll] Run returns nil. Other
+// errors are those of ctx and of the workspace.
+func (w Walk) Run(ctx context.Context, o *SearchOptions, each func(Found) error) (Tally, error) {
 	w.MaxFiles = cmp.Or(w.MaxFiles, defaultMaxFiles)
 	w.maxDepth = cmp.Or(w.maxDepth, defaultMaxDepth)
+	if o != nil {
+		o = o.withDefaults()
+	}
 	r := &run{walk: w, options: o, each: each, left: w.MaxFiles}
 	r.buffers.New = func() any { return &buffers{collector: newCollector(o)} }
 	var err error
 	if w.Path == "" {
-		err = r.roots(ctx)
+		err = r.everyRoot(ctx)
 	} else {
 		err = r.path(ctx, w.Path)
 	}
@@ -223,11 +188,11 @@ type run struct {
 	buffers sync.Pool // of *buffers
 
 	// The following are only used while results are delivered, one at a time.
-	tally Tally
-	left  int // files that may still be visited in this root
-	// visited holds the real paths of visited files if roots overlap, so that a file may be found
-	// twice; otherwise it is nil.
-	visited map[string]bool
+	tally  Tally
+	left   int  // files that may still be visited in this root
+	opened bool // whether anything of this root was visited
+
+	roots map[string]bool // the real paths of all roots, if they are walked
 }
 
 // buffers are what searching one file needs.
@@ -236,67 +201,46 @@ type buffers struct {
 	*collector
 }
 
-// start is the directory or file at which a walk of one root or path begins.
-type start struct {
-	root workspace.Root
-	// path is the path, real the real path, and rel the slash-separated path in the root, "" for
-	// the root itself.
-	path, real, rel string
-	opened          atomic.Bool
-}
-
-// below returns the slash-separated path of a directory relative to the start, "" for the start
-// itself.
-func (s *start) below(real string) string {
-	rel, _ := strings.CutPrefix(real, s.real)
-	return filepath.ToSlash(strings.TrimLeft(rel, string(filepath.Separator)))
-}
-
 // folder is the result of visiting a directory, or part of a large one.
 type folder struct {
-	start *start
-	// path, root and real are its path, the root that owns it, and its real path.
-	path, root, real string
-	// rel is its slash-separated path in the root of start, and below that relative to the start;
-	// "" for the top.
-	rel, below string
-	err        error    // why it could not be read
-	files      int      // how many files it has
-	names      []string // of them, if run.visited is used
-	found      []result
-	system     []string // the names of directories that are the system's
-	ignored    int      // how many entries git ignores
+	*workspace.Folder
+	dir   workspace.Ref // where it is
+	top   string        // the path of the start of the walk
+	files int           // how many files it has
+	found []result
 }
 
 // result is a file of a folder that matches.
 type result struct {
-	name  string
+	Found
 	index int // among the files of the folder
-	// What searching the file found; zero if it was only to be listed.
-	lines []Line
 	err   error
 }
 
-// roots walks all roots. A root that cannot be opened is counted as unreadable.
-func (r *run) roots(ctx context.Context) error {
+// everyRoot walks all roots. A root that cannot be opened is counted as unreadable.
+func (r *run) everyRoot(ctx context.Context) error {
 	opened := r.walk.Workspace.Opened()
-	if overlap(opened) {
-		r.visited = make(map[string]bool)
-	}
 	r.tally.Roots = make([]Coverage, len(opened))
+	r.roots = make(map[string]bool, len(opened))
+	for _, root := range opened {
+		r.roots[root.Real.String()] = true
+	}
 	for i, root := range opened {
+		first := slices.IndexFunc(opened, func(o workspace.Root) bool { return o.Real == root.Real })
+		if first < i {
+			r.tally.Roots[i] = r.tally.Roots[first]
+			continue
+		}
 		r.tally.Roots[i] = Stopped
 		before := r.tally.Skipped.incomplete()
-		r.left = r.walk.MaxFiles
-		from := &start{root: root, path: root.Dir.String(), real: root.Real.String()}
-		err := r.tree(ctx, root.Dir.String(), from)
+		r.left, r.opened = r.walk.MaxFiles, false
+		err := r.tree(ctx, root.Dir.String(), root.Dir.String())
 		switch {
 		case err == errFull:
 			r.tally.Roots[i], r.tally.Full = Limited, true
 			continue
-		case err != nil && !from.opened.Load() && ctx.Err() == nil &&
-			!errors.Is(err, workspace.ErrClosed):
-			r.tally.Skipped.unreadable(root, "", err)
+		case err != nil && !r.opened && ctx.Err() == nil && !errors.Is(err, workspace.ErrClosed):
+			r.tally.Skipped.unreadable(root.Ref(), err)
 		case err != nil:
 			return err
 		}
@@ -308,76 +252,39 @@ func (r *run) roots(ctx context.Context) error {
 	return nil
 }
 
-// overlap reports whether a root is the same as another or lies in one.
-func overlap(roots []workspace.Root) bool {
-	for i, a := range roots {
-		for j, b := range roots {
-			if i != j && strings.HasPrefix(joinNative(b.Real.String(), ""),
-				joinNative(a.Real.String(), "")) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // path scans the file or directory at path.
 func (r *run) path(ctx context.Context, path string) error {
 	info, err := r.walk.Workspace.Stat(path)
 	if err != nil {
 		return err
 	}
-	if !info.IsDir() {
-		return r.single(ctx, path)
+	if info.IsDir() {
+		return r.tree(ctx, path, info.Ref().Path())
 	}
-	ref := info.Ref()
-	rel := ref.Rel()
-	if rel == "." {
-		rel = ""
-	}
-	return r.tree(ctx, path, &start{root: ref.Root(), path: ref.Path(), real: ref.Real(), rel: rel})
-}
-
-// single visits one file.
-func (r *run) single(ctx context.Context, path string) error {
 	file, err := r.walk.Workspace.Open(path)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	ref := file.Ref()
-	dir, name := splitSlash(ref.Rel())
-	f := &folder{
-		start: &start{root: ref.Root(), rel: dir}, rel: dir, root: ref.Root().Dir.String(),
-		path: strings.TrimSuffix(ref.Path(), name),
-	}
-	r.file(ctx, f, name, func() (*workspace.File, error) { return file, nil })
+	f := &folder{Folder: &workspace.Folder{}, dir: file.Ref().Parent()}
+	r.file(ctx, f, file.Ref().Name(), func() (*workspace.File, error) { return file, nil })
 	return r.deliver(ctx, f)
 }
 
-// splitSlash splits a slash-separated path into its directory, which may be "", and last name.
-func splitSlash(path string) (dir, name string) {
-	slash := strings.LastIndexByte(path, '/')
-	return path[:max(slash, 0)], path[slash+1:]
-}
-
-// tree walks a directory and everything below it.
-func (r *run) tree(ctx context.Context, path string, from *start) error {
-	o := workspace.WalkOptions{Ignored: r.walk.Ignored, MaxDepth: r.walk.maxDepth}
-	if len(r.walk.Exclude) > 0 {
-		o.Exclude = func(dir workspace.Ref, e workspace.Entry) bool {
-			below := from.below(dir.Real())
-			return slices.ContainsFunc(r.walk.Exclude,
-				func(g *Glob) bool { return g.match(below, e.Name) })
-		}
-	}
+// tree walks a directory and everything below it. top is how its path is shown.
+func (r *run) tree(ctx context.Context, path, top string) error {
+	o := workspace.WalkOptions{Ignored: r.walk.Ignored, MaxDepth: r.walk.maxDepth, Exclude: r.excludes}
 	visiting, stop := context.WithCancel(ctx) // ends visits whose results are no longer wanted
 	defer stop()
-	return r.walk.Workspace.Walk(ctx, path, o, func(f *workspace.Folder) (deliver func() error) {
-		from.opened.Store(true)
-		visited := r.folder(visiting, from, f)
+	return r.walk.Workspace.Walk(ctx, path, o, func(in *workspace.Folder) (deliver func() error) {
+		f := &folder{Folder: in, dir: in.Ref(), top: top}
+		for _, e := range in.Entries {
+			if e.Type.IsRegular() && visiting.Err() == nil {
+				r.file(visiting, f, e.Name, func() (*workspace.File, error) { return in.Open(e) })
+			}
+		}
 		return func() error {
-			err := r.deliver(ctx, visited)
+			err := r.deliver(ctx, f)
 			if err != nil {
 				stop()
 			}
@@ -386,35 +293,24 @@ func (r *run) tree(ctx context.Context, path string, from *start) error {
 	})
 }
 
-// folder visits the files of a directory.
-func (r *run) folder(ctx context.Context, from *start, in *workspace.Folder) *folder {
-	ref := in.Ref()
-	f := &folder{start: from, path: ref.Path(), root: ref.Root().Dir.String(), real: ref.Real(),
-		err: in.Err, system: in.System, ignored: in.Ignored}
-	f.below = from.below(f.real)
-	f.rel = joinSlash(from.rel, f.below)
-	for _, e := range in.Entries {
-		if e.Type.IsRegular() && ctx.Err() == nil {
-			r.file(ctx, f, e.Name, func() (*workspace.File, error) { return in.Open(e) })
-		}
-	}
-	return f
+// excludes reports whether to leave out an entry of a folder, and what is below it.
+func (r *run) excludes(in *workspace.Folder, e workspace.Entry) bool {
+	return slices.ContainsFunc(r.walk.Exclude,
+		func(g *Glob) bool { return g.match(in.Below, e.Name) }) ||
+		len(r.roots) > 1 && e.Type.IsDir() && r.roots[joinNative(in.Ref().Real(), e.Name)]
 }
 
 // file visits a file of a folder.
 func (r *run) file(ctx context.Context, f *folder, name string,
 	open func() (*workspace.File, error)) {
-	found := result{name: name, index: f.files}
+	found := result{Found: Found{in: f, name: name}, index: f.files}
 	f.files++
-	if r.visited != nil {
-		f.names = append(f.names, name)
-	}
-	if r.walk.Only != nil && !r.walk.Only.match(f.below, name) {
+	if r.walk.Only != nil && !r.walk.Only.match(f.Below, name) {
 		return
 	}
 	if r.options != nil {
-		found.lines, found.err = r.search(ctx, open)
-		if found.err == nil && len(found.lines) == 0 {
+		found.Lines, found.err = r.search(ctx, open)
+		if found.err == nil && len(found.Lines) == 0 {
 			return
 		}
 	}
@@ -462,29 +358,27 @@ func (r *run) deliver(ctx context.Context, f *folder) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if f.err != nil {
-		r.tally.Skipped.unreadable(f.start.root, f.rel, f.err)
+	r.opened = true
+	skipped := &r.tally.Skipped
+	if f.Err != nil {
+		skipped.unreadable(f.dir, f.Err)
 	}
-	r.tally.Skipped.Ignored += f.ignored
-	for _, name := range f.system {
-		r.tally.Skipped.System = append(r.tally.Skipped.System, joinNative(f.path, name))
+	skipped.Ignored += f.Ignored
+	for _, name := range f.System {
+		skipped.System = append(skipped.System, joinNative(f.dir.Path(), name))
 	}
-	skip, fresh := r.duplicates(f)
-	visited := min(fresh, r.left)
+	visited := min(f.files, r.left)
 	r.left -= visited
 	r.tally.Files += visited
 	for _, found := range f.found {
-		if skip != nil && skip[found.index] {
-			continue
-		}
-		if skip == nil && found.index >= visited {
+		if found.index >= visited {
 			break
 		}
-		if err := r.deliverFile(f, found); err != nil {
+		if err := r.deliverFile(found); err != nil {
 			return err
 		}
 	}
-	if visited < fresh {
+	if visited < f.files {
 		return errFull
 	}
 	if r.walk.Progress != nil {
@@ -493,33 +387,11 @@ func (r *run) deliver(ctx context.Context, f *folder) error {
 	return nil
 }
 
-// duplicates reports which files of a folder have been visited before or exceed the limit, nil if
-// none can, and how many are new.
-func (r *run) duplicates(f *folder) (skip []bool, fresh int) {
-	if r.visited == nil {
-		return nil, f.files
-	}
-	skip = make([]bool, f.files)
-	for i, name := range f.names {
-		real := joinNative(f.real, name)
-		skip[i] = r.visited[real]
-		if !skip[i] {
-			if fresh++; fresh > r.left {
-				skip[i] = true
-				continue
-			}
-			r.visited[real] = true
-		}
-	}
-	return skip, fresh
-}
-
 // deliverFile delivers a file, or counts why it was left out.
-func (r *run) deliverFile(f *folder, found result) error {
-	file := File{f, found.name}
+func (r *run) deliverFile(found result) error {
 	switch err := found.err; {
 	case err == nil:
-		err = r.each(Found{file, found.lines})
+		err = r.each(found.Found)
 		if errors.Is(err, fs.SkipAll) {
 			err = errStop
 		}
@@ -531,7 +403,7 @@ func (r *run) deliverFile(f *folder, found result) error {
 	case errors.Is(err, workspace.ErrClosed):
 		return err
 	default:
-		r.tally.Skipped.unreadable(file.Root(), file.Rel(), err)
+		r.tally.Skipped.unreadable(found.Ref(), err)
 	}
 	return nil
 }

@@ -20,8 +20,8 @@ import (
 // rels returns the files that a walk visits, each as "root index:path".
 func rels(tb testing.TB, w Walk) (all []string, tally Tally) {
 	tb.Helper()
-	tally, err := w.Files(tb.Context(), func(f File) error {
-		all = append(all, fmt.Sprint(f.Root().Index, ":", f.Rel()))
+	tally, err := w.Run(tb.Context(), nil, func(f Found) error {
+		all = append(all, fmt.Sprint(f.Ref().Root().Index, ":", f.Ref().Rel()))
 		return nil
 	})
 	require.NoError(tb, err)
@@ -69,8 +69,7 @@ func TestWalkPath(t *testing.T) {
 	got, _ := rels(t, Walk{Workspace: ws, Path: "x", Only: one, Ignored: workspace.LeaveIgnored})
 	require.Equal(t, []string{"0:x/y/a"}, got, "a glob is compared below the path")
 
-	_, err = Walk{Workspace: ws, Path: "missing"}.Files(t.Context(),
-		func(File) error { return nil })
+	_, err = Walk{Workspace: ws, Path: "missing"}.Run(t.Context(), nil, func(Found) error { return nil })
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
@@ -84,7 +83,7 @@ func TestWalkOverlappingRoots(t *testing.T) {
 		roots []string
 		want  []string
 	}{
-		"the outer first": {[]string{src, lib}, []string{"0:.gitignore", "0:a", "0:lib/b"}},
+		"the outer first": {[]string{src, lib}, []string{"0:.gitignore", "0:a", "1:b"}},
 		"the inner first": {[]string{lib, src}, []string{"0:b", "1:.gitignore", "1:a"}},
 		"the outer ignores the inner": {[]string{src, gen},
 			[]string{"0:.gitignore", "0:a", "0:lib/b", "1:c"}},
@@ -104,10 +103,9 @@ func TestWalkOverlappingRoots(t *testing.T) {
 	}
 	t.Run("the owner is the deepest root", func(t *testing.T) {
 		var owners []string
-		_, err := Walk{Workspace: openRoots(t, src, lib), Path: src}.Files(t.Context(),
-			func(f File) error {
-				owners = append(owners, f.location().Root)
-				require.Equal(t, f.Path(), f.location().Path)
+		_, err := Walk{Workspace: openRoots(t, src, lib), Path: src}.Run(t.Context(), nil,
+			func(f Found) error {
+				owners = append(owners, f.Ref().Root().Dir.String())
 				return nil
 			})
 		require.NoError(t, err)
@@ -141,13 +139,12 @@ func TestWalkLimits(t *testing.T) {
 		require.Equal(t, Tally{Files: 4, Full: true, Roots: []Coverage{Complete, Limited}}, tally)
 		last := Tally{}
 		tally, err := Walk{Workspace: ws,
-			Progress: func(now Tally) error { last = now; return nil }}.Files(
-			t.Context(), func(f File) error {
-				if f.Root().Index == 1 {
-					return fs.SkipAll
-				}
-				return nil
-			})
+			Progress: func(now Tally) error { last = now; return nil }}.Run(t.Context(), nil, func(f Found) error {
+			if f.Ref().Root().Index == 1 {
+				return fs.SkipAll
+			}
+			return nil
+		})
 		require.NoError(t, err)
 		require.Equal(t, []Coverage{Complete, Stopped}, tally.Roots)
 		require.Equal(t, 2, last.Files)
@@ -156,7 +153,7 @@ func TestWalkLimits(t *testing.T) {
 	got, tally := rels(t, Walk{Workspace: deep, maxDepth: 2})
 	require.Equal(t, []string{"0:1/g"}, got)
 	require.Equal(t, 1, tally.Skipped.Unreadable)
-	require.Equal(t, "1/2/3", tally.Skipped.First.Rel)
+	require.Equal(t, "1/2/3", tally.Skipped.First.At.Rel())
 }
 
 func TestWalkStops(t *testing.T) {
@@ -168,22 +165,22 @@ func TestWalkStops(t *testing.T) {
 	s := Walk{Workspace: ws}
 	broken := errors.New("broken")
 	n := 0
-	_, err := s.Files(t.Context(), func(File) error { n++; return broken })
+	_, err := s.Run(t.Context(), nil, func(Found) error { n++; return broken })
 	require.ErrorIs(t, err, broken)
 	require.Equal(t, 1, n)
-	_, err = s.Files(t.Context(), func(File) error { return fs.SkipAll })
+	_, err = s.Run(t.Context(), nil, func(Found) error { return fs.SkipAll })
 	require.NoError(t, err)
 
 	ctx, cancel := context.WithCancelCause(t.Context())
-	_, err = s.Files(ctx, func(File) error { cancel(broken); return nil })
+	_, err = s.Run(ctx, nil, func(Found) error { cancel(broken); return nil })
 	require.ErrorIs(t, err, broken)
 
 	require.Panics(t, func() {
-		_, _ = s.Search(t.Context(), SearchOptions{Query: panicking{}},
+		_, _ = s.Run(t.Context(), &SearchOptions{Query: panicking{}},
 			func(Found) error { return nil })
 	})
 	require.NoError(t, ws.Close())
-	_, err = s.Files(t.Context(), func(File) error { return nil })
+	_, err = s.Run(t.Context(), nil, func(Found) error { return nil })
 	require.ErrorIs(t, err, workspace.ErrClosed)
 }
 
@@ -198,11 +195,10 @@ func TestWalkCountsSkippedFiles(t *testing.T) {
 	p, err := newPattern("needle", true, false)
 	require.NoError(t, err)
 	var names []string
-	tally, err := Walk{Workspace: openRoots(t, cwd)}.Search(t.Context(),
-		SearchOptions{Query: p, MaxFileSize: 100}, func(f Found) error {
-			names = append(names, f.Rel())
-			return nil
-		})
+	tally, err := Walk{Workspace: openRoots(t, cwd)}.Run(t.Context(), &SearchOptions{Query: p, MaxFileSize: 100}, func(f Found) error {
+		names = append(names, f.Ref().Rel())
+		return nil
+	})
 	require.NoError(t, err)
 	require.Equal(t, []string{"fits", "latin"}, names)
 	require.Equal(t, Tally{Files: 6, Roots: []Coverage{Incomplete},
@@ -247,10 +243,10 @@ func TestSearchMatchesANaiveSearch(t *testing.T) {
 		require.NoError(t, err)
 		defer ws.Close()
 		var got []string
-		_, err = Walk{Workspace: ws}.Search(t.Context(), SearchOptions{Query: p, Context: around},
+		_, err = Walk{Workspace: ws}.Run(t.Context(), &SearchOptions{Query: p, Context: around},
 			func(f Found) error {
 				for _, line := range f.Lines {
-					got = append(got, fmt.Sprintf("%s:%d:%t:%q", f.Path(), line.Number, line.Match,
+					got = append(got, fmt.Sprintf("%s:%d:%t:%q", f.Ref().Path(), line.Number, line.Match,
 						line.Text))
 				}
 				return nil

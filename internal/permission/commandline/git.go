@@ -133,8 +133,8 @@ func topOf(ws *workspace.Workspace, dir string) (string, error) {
 // git would read objects of another repository, or print any file as a part of a rebase. Links to
 // hooks are common, and hooks do not run.
 func checkGitDir(ws *workspace.Workspace, git string) error {
-	o := workspace.WalkOptions{Exclude: func(dir workspace.Ref, e workspace.Entry) bool {
-		return e.Name == "hooks" && path.Base(dir.Path()) == ".git"
+	o := workspace.WalkOptions{Exclude: func(in *workspace.Folder, e workspace.Entry) bool {
+		return e.Name == "hooks" && path.Base(in.Ref().Path()) == ".git"
 	}}
 	folders := 0
 	return ws.Walk(context.Background(), git, o, func(f *workspace.Folder) func() error {

@@ -3,19 +3,86 @@ package workspace
 import (
 	"context"
 	"io"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/acp-agent/acp-agent/internal/files/dirfd"
 	"github.com/acp-agent/acp-agent/internal/files/gitignore"
 )
 
+const (
+	repository = ".git"
+	ruleFile   = ".gitignore"
+
+	// maxRules is the maximum size, in bytes, of a file of ignore rules. A larger one is ignored.
+	maxRules = 1 << 20
+	// maxAllRules is the maximum size, in bytes, of the rules that a ruleReader reads. Parsed they
+	// take up to 40 times as much memory.
+	maxAllRules = 4 << 20
+)
+
+// ruleReader reads ignore rules, up to a limit.
+type ruleReader struct {
+	w    *Workspace
+	size atomic.Int64 // of what was read, in bytes
+}
+
+// read parses a file of rules that was opened. Like git it ignores one that cannot be.
+func (r *ruleReader) read(file io.ReadCloser, err error) *gitignore.Rules {
+	if err != nil {
+		return nil
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, maxRules+1))
+	if err != nil || len(data) > maxRules || r.size.Add(int64(len(data))) > maxAllRules {
+		return nil
+	}
+	return gitignore.Parse(data)
+}
+
+// enter returns the matcher of dir, which has these entries. outer is that of the parent, or for the
+// start of a walk that of all directories above, nil for none.
+func (r *ruleReader) enter(dir *Directory, entries []Entry,
+	outer *gitignore.Matcher) *gitignore.Matcher {
+	named := func(name string) (Entry, bool) {
+		i, ok := slices.BinarySearchFunc(entries, name,
+			func(e Entry, name string) int { return strings.Compare(e.Name, name) })
+		if !ok {
+			return Entry{}, false
+		}
+		return entries[i], true
+	}
+	var own *gitignore.Rules
+	if e, ok := named(ruleFile); ok && e.Type.IsRegular() {
+		own = r.read(dir.openEntry(e))
+	}
+	switch _, top := named(repository); {
+	case top:
+		exclude := parsedPath{path: dir.path(repository),
+			at: dir.at.child(repository, "info", "exclude")}
+		return gitignore.NewMatcher(own, r.read(r.w.openFile(exclude)))
+	case outer == nil:
+		return gitignore.NewMatcher(own)
+	default:
+		return outer.Enter(dir.at.names[len(dir.at.names)-1], own)
+	}
+}
+
+func kindOf(e Entry) gitignore.Kind {
+	if e.Type.IsDir() {
+		return gitignore.Directory
+	}
+	return gitignore.File
+}
+
 // IgnoredDirs knows which directories of a root git ignores. It is for one goroutine.
 type IgnoredDirs struct {
-	wk    *walk
+	rules *ruleReader
 	root  int
 	known map[string]gitDir
 }
@@ -28,21 +95,21 @@ type gitDir struct {
 
 // IgnoredDirs returns what git says of the directories of a root. A root itself is never ignored.
 func (w *Workspace) IgnoredDirs(root Root) *IgnoredDirs {
-	return newWalk(w, context.Background(), WalkOptions{}, nil).dirsOf(root.Index)
+	return (&ruleReader{w: w}).dirsOf(root.Index)
 }
 
-func (wk *walk) dirsOf(root int) *IgnoredDirs {
-	return &IgnoredDirs{wk: wk, root: root, known: make(map[string]gitDir)}
+func (r *ruleReader) dirsOf(root int) *IgnoredDirs {
+	return &IgnoredDirs{rules: r, root: root, known: make(map[string]gitDir)}
 }
 
 // First returns the first directory on the way from the root to the directory rel, and rel itself,
 // that git ignores, or of which git ignores everything. Both are slash-separated from the root. It
 // returns "" if git ignores none of them.
 func (g *IgnoredDirs) First(rel string) string {
-	if g.wk.w.begin() != nil {
+	if g.rules.w.begin() != nil {
 		return ""
 	}
-	defer g.wk.w.end()
+	defer g.rules.w.end()
 	return g.dir(rel).ignored
 }
 
@@ -57,7 +124,7 @@ func (g *IgnoredDirs) dir(rel string) gitDir {
 func (g *IgnoredDirs) look(rel string) gitDir {
 	var outer *gitignore.Matcher
 	if rel == "." {
-		outer = g.wk.rulesAboveRoot(g.root)
+		outer = g.rules.aboveRoot(g.root)
 	} else {
 		parent := g.dir(path.Dir(rel))
 		if parent.ignored != "" {
@@ -69,17 +136,17 @@ func (g *IgnoredDirs) look(rel string) gitDir {
 		}
 	}
 	none := gitDir{rules: gitignore.NewMatcher()}
-	at, err := parse(filepath.Join(g.wk.w.opened[g.root].Dir.path, filepath.FromSlash(rel)))
+	at, err := parse(filepath.Join(g.rules.w.opened[g.root].Dir.path, filepath.FromSlash(rel)))
 	if err != nil {
 		return none
 	}
-	d, err := g.wk.w.openDir(at)
+	d, err := g.rules.w.openDir(at)
 	if err != nil {
 		return none
 	}
 	defer d.Close()
-	entries, _ := d.Entries(g.wk.ctx)
-	rules := g.wk.enter(d, entries, outer)
+	entries, _ := d.Entries(context.Background())
+	rules := g.rules.enter(d, entries, outer)
 	if rel != "." && onlyIgnored(rules, entries) {
 		return gitDir{ignored: rel}
 	}
@@ -100,14 +167,14 @@ func onlyIgnored(rules *gitignore.Matcher, entries []Entry) bool {
 	return all
 }
 
-// rulesAbove returns the matcher of the parent of d, with the rules from the top of the repository
+// above returns the matcher of the parent of d, with the rules from the top of the repository
 // down. It is nil if d is in an ignored directory, because a walk that starts there should see the
 // files.
-func (wk *walk) rulesAbove(d *Directory) *gitignore.Matcher {
+func (r *ruleReader) above(d *Directory) *gitignore.Matcher {
 	if d.ref.rel == "." {
-		return wk.rulesAboveRoot(d.ref.root.Index)
+		return r.aboveRoot(d.ref.root.Index)
 	}
-	parent := wk.dirsOf(d.ref.root.Index).dir(path.Dir(d.ref.rel))
+	parent := r.dirsOf(d.ref.root.Index).dir(path.Dir(d.ref.rel))
 	if parent.ignored != "" ||
 		parent.rules.Match(path.Base(d.ref.rel), gitignore.Directory) == gitignore.Ignored {
 		return nil
@@ -115,21 +182,21 @@ func (wk *walk) rulesAbove(d *Directory) *gitignore.Matcher {
 	return parent.rules
 }
 
-// rulesAboveRoot returns the matcher of the parent of a root that lies in a repository: a package of
+// aboveRoot returns the matcher of the parent of a root that lies in a repository: a package of
 // a larger one, for example. It is nil if the root does not, or if the repository ignores it.
 //
 // These files are the only ones above a root that are read. They decide what a walk leaves out, and
 // are not shown. As with git, a repository of another user does not count: in a directory such as
 // /tmp anybody could make one.
-func (wk *walk) rulesAboveRoot(root int) *gitignore.Matcher {
-	at := wk.w.opened[root].Real.path
+func (r *ruleReader) aboveRoot(root int) *gitignore.Matcher {
+	at := r.w.opened[root].Real.path
 	owner, err := os.Lstat(at)
 	if err != nil || isRepository(at, owner) {
 		return nil
 	}
 	dirs := []string{} // from the parent of the root to the top of the repository
 	for dir := filepath.Dir(at); ; dir = filepath.Dir(dir) {
-		if !wk.w.policy.allows(locate(dir)) {
+		if !r.w.policy.allows(locate(dir)) {
 			return nil
 		}
 		dirs = append(dirs, dir)
@@ -143,10 +210,10 @@ func (wk *walk) rulesAboveRoot(root int) *gitignore.Matcher {
 	slices.Reverse(dirs)
 	var rules *gitignore.Matcher
 	for i, dir := range dirs {
-		own := wk.rulesOf(filepath.Join(dir, ruleFile), owner)
+		own := r.read(openTrusted(filepath.Join(dir, ruleFile), owner))
 		if i == 0 {
 			exclude := filepath.Join(dir, repository, "info", "exclude")
-			rules = gitignore.NewMatcher(own, wk.rulesOf(exclude, owner))
+			rules = gitignore.NewMatcher(own, r.read(openTrusted(exclude, owner)))
 		} else if rules.Match(filepath.Base(dir), gitignore.Directory) == gitignore.Ignored {
 			return nil
 		} else {
@@ -166,32 +233,22 @@ func isRepository(dir string, owner os.FileInfo) bool {
 	return err == nil && dirfd.Trusted(info, owner)
 }
 
-// rulesOf reads a file of rules by its path.
-func (wk *walk) rulesOf(path string, owner os.FileInfo) *gitignore.Rules {
+// openTrusted opens a file of rules by its path.
+func openTrusted(path string, owner os.FileInfo) (*os.File, error) {
 	info, err := os.Lstat(path)
-	if err != nil || !info.Mode().IsRegular() || !dirfd.Trusted(info, owner) {
-		return nil
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || !dirfd.Trusted(info, owner) {
+		return nil, fs.ErrPermission
 	}
 	file, err := os.Open(path)
 	if err != nil {
-		return nil
+		return nil, err
 	}
-	defer file.Close()
 	if now, err := file.Stat(); err != nil || !os.SameFile(info, now) {
-		return nil
+		_ = file.Close()
+		return nil, dirfd.ErrChanged
 	}
-	return wk.readRules(file, info.Size())
-}
-
-// readRules reads a file of rules that has this size. It returns nil for one that is too large.
-func (wk *walk) readRules(file io.Reader, size int64) *gitignore.Rules {
-	if size > maxRules {
-		return nil
-	}
-	data, err := io.ReadAll(io.LimitReader(file, maxRules+1))
-	size = int64(len(data))
-	if err != nil || size > maxRules || wk.rulesRead.Add(size) > maxWalkRules {
-		return nil
-	}
-	return gitignore.Parse(data)
+	return file, nil
 }
