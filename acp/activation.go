@@ -95,7 +95,7 @@ func (s *session) openRoots(ctx context.Context, o opening) (err error) {
 	if s.servers, err = s.openServers(o.previous); err != nil {
 		return err
 	}
-	s.catalog, err = discovery.Scan(ctx, s.guarded, discovery.Options{})
+	s.catalog, err = discovery.Scan(ctx, s.guarded)
 	return err
 }
 

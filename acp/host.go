@@ -78,7 +78,7 @@ func (s *session) refresh(ctx context.Context) {
 	}
 	err := s.agent.tasks.OnDisk(ctx, func() error {
 		defer func() { <-s.scanning }()
-		catalog, err := discovery.Scan(s.agent.base, s.guarded, discovery.Options{})
+		catalog, err := discovery.Scan(s.agent.base, s.guarded)
 		if err != nil {
 			return err
 		}

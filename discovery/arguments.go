@@ -124,7 +124,7 @@ func (a *Artifact) readArguments(f frontmatter) {
 // of Gemini CLI {{args}} stands for everything. Nothing in the arguments is expanded.
 func (a Artifact) expand(body, arguments string) Expansion {
 	p := patterns()
-	if a.format == GeminiCommand {
+	if a.isTOML() {
 		e := Expansion{inert: p.geminiInert.FindAllString(body, -1)}
 		from := 0
 		for _, at := range p.geminiPlace.FindAllStringIndex(body, -1) {

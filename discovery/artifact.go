@@ -120,7 +120,7 @@ type Artifact struct {
 
 	rel             string   // the path in the root, as it was found
 	rank            int      // the index of its convention
-	format          Format   // of the file
+	anchored        bool     // a glob without a slash matches only beside the directory of the rule
 	dir             string   // the directory in the root that an instruction is for
 	text            string   // of an instruction
 	line            int      // number of lines of the file before the text

@@ -65,7 +65,7 @@ func BenchmarkScan(b *testing.B) {
 			ws := open(b, grown(b, 4, size.artifacts, size.files)...)
 			defer ws.Close()
 			for b.Loop() {
-				c, err := discovery.Scan(b.Context(), ws, discovery.Options{})
+				c, err := discovery.Scan(b.Context(), ws)
 				require.NoError(b, err)
 				require.Len(b, c.Artifacts(), size.artifacts)
 			}

@@ -16,7 +16,6 @@ import (
 type Catalog struct {
 	ws        *workspace.Workspace
 	limits    limits
-	rows      []row
 	artifacts []Artifact // by root and rank
 	reached   []Limit
 
@@ -116,7 +115,7 @@ func (c *Catalog) text(ctx context.Context, a Artifact) (string, error) {
 	if !ok {
 		return "", fmt.Errorf("%s: %s", a.Path, a.Reason)
 	}
-	if a.format == GeminiCommand {
+	if a.isTOML() {
 		values, err := readTOML(content)
 		if err != nil {
 			return "", fmt.Errorf("%s: %w", a.Path, err)

@@ -21,6 +21,9 @@ func (a *Artifact) nameCommand(base string) {
 	}
 }
 
+// isTOML reports whether a command is that of Gemini CLI.
+func (a *Artifact) isTOML() bool { return path.Ext(a.rel) == ".toml" }
+
 // readGeminiCommand reads a command of Gemini CLI.
 func readGeminiCommand(a *Artifact, content string) {
 	values, err := readTOML(content)

@@ -9,31 +9,14 @@ import (
 	"github.com/acp-agent/acp-agent/discovery"
 )
 
-// Clause A25.
-func TestConventions(t *testing.T) {
-	top := tree(t, map[string]string{"docs/agents/x.md": "x", "AGENTS.md": "y",
-		"prompts/a/go.md": "Go."})
-	o := discovery.Options{Conventions: append([]discovery.Convention{
-		{Pattern: "docs/agents/*.md", Format: discovery.Text},
-		{Pattern: "prompts/**/*.md", Format: discovery.CommandFile},
-	}, discovery.Conventions()...)}
-	c := scan(t, o, top)
-	require.Equal(t, []string{"docs/agents/x.md", "AGENTS.md"},
-		names(c.Active(discovery.Instruction)))
-	require.Equal(t, []string{"a:go"}, names(c.Active(discovery.Command)))
-
-	ws := open(t, top)
-	defer ws.Close()
-	for _, place := range []string{"", "/x", "a//b", "../x", "**/x.md", "a/**", "a/[", `a\b`,
-		"c:x"} {
-		_, err := discovery.Scan(t.Context(), ws,
-			discovery.Options{Conventions: []discovery.Convention{{Pattern: place,
-				Format: discovery.Text}}})
-		require.ErrorContains(t, err, fmt.Sprintf("invalid convention %q: ", place))
+func TestPatterns(t *testing.T) {
+	for _, pattern := range []string{"", "/x", "a//b", "../x", "**/x.md", "a/**", "a/[", `a\b`, "c:x"} {
+		require.Error(t, discovery.CheckPattern(pattern), pattern)
 	}
-	_, err := discovery.Scan(t.Context(), ws,
-		discovery.Options{Conventions: []discovery.Convention{{Pattern: "x"}}})
-	require.ErrorContains(t, err, "no format")
+	for _, r := range discovery.Table() {
+		require.NotEmpty(t, r.Kind, r.Pattern)
+		require.NotEmpty(t, r.Source, r.Pattern)
+	}
 }
 
 // Clause A25.

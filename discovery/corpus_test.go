@@ -21,6 +21,14 @@ func corpus(t *testing.T, part string) string {
 	return filepath.Join(top, part)
 }
 
+// copied scans a root in which a copy of a folder has another path.
+func copied(t *testing.T, folder, path string) *discovery.Catalog {
+	t.Helper()
+	top := tree(t, nil)
+	require.NoError(t, os.CopyFS(filepath.Join(top, filepath.FromSlash(path)), os.DirFS(folder)))
+	return scan(t, discovery.Options{}, top)
+}
+
 // counts are how many artifacts of a kind have each state and mode, and how many break each rule.
 func counts(c *discovery.Catalog, kind discovery.Kind) map[string]int {
 	n := make(map[string]int)
@@ -40,12 +48,10 @@ func counts(c *discovery.Catalog, kind discovery.Kind) map[string]int {
 //
 // Clause A25.
 func TestCorpusSkills(t *testing.T) {
-	o := discovery.Options{Conventions: append(discovery.Conventions(),
-		discovery.Convention{Pattern: "skills/**/SKILL.md", Format: discovery.SkillFile})}
-	c := scan(t, o, corpus(t, "awesome-copilot"))
+	c := copied(t, corpus(t, "awesome-copilot/skills"), ".claude/skills")
 	require.Empty(t, c.LimitsReached())
 	require.Equal(t, map[string]int{
-		"active": 419, "skill/name-folder": 15, "skill/unknown-key": 2,
+		"active": 417, "skill/name-folder": 15, "skill/unknown-key": 2,
 	}, counts(c, discovery.Skill))
 }
 
@@ -62,15 +68,11 @@ func TestCorpusSkillFolder(t *testing.T) {
 
 // Clause A25.
 func TestCorpusInstructions(t *testing.T) {
-	o := discovery.Options{Conventions: []discovery.Convention{
-		{Pattern: "instructions/**/*.instructions.md", Format: discovery.CopilotRule},
-		{Pattern: "docs/*.instructions.md", Format: discovery.CopilotRule},
-	}}
-	c := scan(t, o, corpus(t, "awesome-copilot"))
+	c := copied(t, corpus(t, "awesome-copilot/instructions"), ".github/instructions")
 	require.Empty(t, c.LimitsReached())
 	require.Equal(t, map[string]int{
-		"active": 192, "applies/always": 38, "applies/paths": 146, "applies/description": 2,
-		"applies/request": 6,
+		"active": 191, "applies/always": 38, "applies/paths": 146, "applies/description": 2,
+		"applies/request": 5,
 	}, counts(c, discovery.Instruction))
 }
 
@@ -78,9 +80,7 @@ func TestCorpusInstructions(t *testing.T) {
 //
 // Clause A25.
 func TestCorpusCursorRules(t *testing.T) {
-	o := discovery.Options{Conventions: []discovery.Convention{{Pattern: "rules/**/*.mdc",
-		Format: discovery.CursorRule}}}
-	c := scan(t, o, corpus(t, "awesome-cursorrules"))
+	c := copied(t, corpus(t, "awesome-cursorrules/rules"), ".cursor/rules")
 	require.Empty(t, c.LimitsReached())
 	require.Equal(t, map[string]int{
 		"active": 256, "invalid": 1, "applies/always": 1, "applies/paths": 256, "frontmatter/yaml": 230,

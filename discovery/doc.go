@@ -1,12 +1,11 @@
 // Package discovery finds what the folders of a session contain for agents: instructions, skills,
 // commands and the configuration of MCP servers.
 //
-//	catalog, err := discovery.Scan(ctx, ws, discovery.Options{})
+//	catalog, err := discovery.Scan(ctx, ws)
 //	for _, skill := range catalog.Active(discovery.Skill) { … }
 //	text := catalog.Instructions(nil).String()
 //
-// One table, [Conventions], says what to look for in every root; docs/discovery.md shows it.
-// [Options].Conventions can extend it.
+// One table, conventions.txt, says what to look for in every root; docs/discovery.md shows it.
 //
 // Nothing above a root is read. Some conventions also apply to the directories between a root and a
 // path; [Catalog.For] reads them. A manifest or a marketplace at the top of a root names plugins.

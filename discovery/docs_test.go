@@ -3,6 +3,7 @@ package discovery_test
 import (
 	"fmt"
 	"os"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -48,47 +49,15 @@ func conventionTables() string {
 		{discovery.MCPServer, "MCP servers"},
 		{discovery.Plugin, "Plugins"},
 	}
-	levels := map[discovery.Level]string{
-		discovery.EveryDirectory: "also below",
-		discovery.EachPlugin:     "in plugins",
-	}
-	notes := map[discovery.Format]string{
-		discovery.TextWithImports:   "imports",
-		discovery.CopilotRule:       "a rule",
-		discovery.AnchoredRule:      "a rule",
-		discovery.Rule:              "a rule",
-		discovery.CursorRule:        "a rule",
-		discovery.Microagent:        "a rule, also with `triggers`",
-		discovery.RooModeRule:       "for the mode in its path",
-		discovery.GeminiCommand:     "with `prompt` and `description`",
-		discovery.VSCodeServers:     "`servers`",
-		discovery.GeminiSettings:    "not those in `mcp.excluded`",
-		discovery.OpencodeSettings:  "`mcp`",
-		discovery.CodexSettings:     "`mcp_servers.NAME`",
-		discovery.PluginMarketplace: "lists plugins",
-		discovery.CrushSettings:     "`mcp`",
-		discovery.AmpSettings:       "`amp.mcpServers`",
-		discovery.ZedSettings:       "`context_servers`",
-		discovery.VibeSettings:      "array `mcp_servers`",
-		discovery.ContinueServers:   "a list",
-	}
 	var b strings.Builder
 	for _, k := range kinds {
 		fmt.Fprintf(&b, "\n### %s\n\n| path | defined by | |\n|---|---|---|", k.title)
 		last := ""
-		for _, c := range discovery.Conventions() {
-			if discovery.KindOf(c.Format) != k.kind {
+		for _, c := range discovery.Table() {
+			if c.Kind != k.kind {
 				continue
 			}
-			remarks := []string{levels[c.Level], notes[c.Format]}
-			if c.Level == discovery.EachPlugin && k.kind == discovery.MCPServer {
-				remarks = append(remarks, "not used")
-			}
-			if c.OnePerDirectory {
-				remarks = append(remarks, "one of these")
-			}
-			remarks = slices.DeleteFunc(remarks, func(r string) bool { return r == "" })
-			end := fmt.Sprintf(" | %s | %s |", c.Source, strings.Join(remarks, "; "))
+			end := fmt.Sprintf(" | %s | %s |", c.Source, strings.Join(remarks(c), "; "))
 			if end == last {
 				fmt.Fprintf(&b, ", `%s`", c.Pattern)
 				continue
@@ -100,4 +69,29 @@ func conventionTables() string {
 	}
 	b.WriteString("\n")
 	return b.String()
+}
+
+// remarks says of a row what its path and its source do not.
+func remarks(r discovery.Row) (all []string) {
+	add := func(applies bool, remark string) {
+		if applies {
+			all = append(all, remark)
+		}
+	}
+	is := func(word string) bool { return slices.Contains(r.Words, word) }
+	add(is("below"), "also below")
+	add(is("inside"), "in plugins")
+	add(is("imports"), "imports")
+	add(is("rule") && !is("mode"), "a rule")
+	add(strings.HasPrefix(r.Pattern, ".openhands/"), "also with `triggers`")
+	add(is("mode"), "for the mode in its path")
+	add(r.Kind == discovery.Command && path.Ext(r.Pattern) == ".toml", "with `prompt` and `description`")
+	if r.Kind == discovery.MCPServer {
+		add(r.Words[1] != "mcpServers", "`"+r.Words[1]+"`")
+		add(is("list"), "a list")
+		add(is("inside"), "not used")
+	}
+	add(is("marketplace"), "lists plugins")
+	add(is("one"), "one of these")
+	return all
 }

@@ -24,7 +24,7 @@ func ExampleScan() {
 	}
 	defer ws.Close()
 
-	catalog, err := discovery.Scan(context.Background(), ws, discovery.Options{})
+	catalog, err := discovery.Scan(context.Background(), ws)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -41,14 +41,4 @@ func ExampleScan() {
 	// root 1: skill add-endpoint (active)
 	// root 1: skill flaky-tests (active)
 	// root 1: skill release (shadowed)
-}
-
-// A program can look for files of its own in addition to the standard table.
-func ExampleOptions() {
-	table := append([]discovery.Convention{
-		{Pattern: "docs/agents/*.md", Format: discovery.Text, Source: "our team"},
-	}, discovery.Conventions()...)
-	o := discovery.Options{Conventions: table}
-	fmt.Println(o.Conventions[0].Pattern, "comes before", o.Conventions[1].Pattern)
-	// Output: docs/agents/*.md comes before AGENTS.override.md
 }

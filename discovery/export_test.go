@@ -3,7 +3,38 @@ package discovery
 import (
 	"context"
 	"time"
+
+	"github.com/acp-agent/acp-agent/workspace"
 )
+
+// Options has what tests change of a scan.
+type Options struct{ limits limits }
+
+// ScanWith is Scan with options.
+func ScanWith(ctx context.Context, ws *workspace.Workspace, o Options) (*Catalog, error) {
+	return scan(ctx, ws, o.limits)
+}
+
+// Row is a row of the table.
+type Row struct {
+	Pattern, Source string
+	Words           []string
+	Kind            Kind
+}
+
+// Table returns the rows of the table.
+func Table() (all []Row) {
+	for _, r := range rows() {
+		all = append(all, Row{r.pattern, r.source, r.words, r.kind})
+	}
+	return all
+}
+
+// CheckPattern reports what is wrong with the pattern of a row.
+func CheckPattern(pattern string) error {
+	_, err := row{}.at(pattern)
+	return err
+}
 
 // SetLimit sets a limit of a scan.
 func SetLimit(o *Options, name string, n int) {
@@ -44,6 +75,3 @@ func TextOf(ctx context.Context, c *Catalog, a Artifact) (string, error) { retur
 
 // Shown returns how many bytes of a source are in the assembled text.
 func Shown(s Source) int { return len(s.text) }
-
-// KindOf returns the kind of the artifacts in files of a format.
-func KindOf(f Format) Kind { return f.kind() }

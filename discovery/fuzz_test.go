@@ -22,9 +22,10 @@ func FuzzFrontmatter(f *testing.F) {
 			return
 		}
 		plain(t, text)
-		for _, format := range []Format{CopilotRule, AnchoredRule, Rule, CursorRule, Text} {
-			a := Artifact{State: Active, format: format}
-			readInstruction(&a, text, format, l)
+		for _, words := range []string{"rule,anchored,asked", "rule,anchored", "rule", "rule,lines,asked", "text"} {
+			r := row{words: strings.Split(words, ",")}
+			a := Artifact{State: Active, anchored: r.is("anchored")}
+			readInstruction(&a, text, r, l)
 			check(t, a)
 			a.matches("src/deep/file.ts")
 		}
@@ -103,9 +104,9 @@ func FuzzServers(f *testing.F) {
 			(json.Valid([]byte(text)) && string(plain) != text)) {
 			t.Fatalf("%q became %q", text, plain)
 		}
-		for _, format := range []Format{MCPServers, VSCodeServers} {
-			for _, a := range readServers(Artifact{State: Active, Kind: MCPServer}, text, format,
-				l) {
+		for _, member := range []string{"mcpServers", "servers"} {
+			r := row{words: []string{"servers", member}}
+			for _, a := range readServers(Artifact{State: Active, Kind: MCPServer}, text, r, l) {
 				if (a.State == Active) != (a.Reason == "") ||
 					(a.State == Active) != (a.Server != nil) {
 					t.Fatalf("%+v", a)

@@ -72,7 +72,7 @@ func scan(t testing.TB, o discovery.Options, roots ...string) *discovery.Catalog
 	t.Helper()
 	ws := open(t, roots...)
 	t.Cleanup(func() { _ = ws.Close() })
-	c, err := discovery.Scan(t.Context(), ws, o)
+	c, err := discovery.ScanWith(t.Context(), ws, o)
 	require.NoError(t, err)
 	return c
 }

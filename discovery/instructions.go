@@ -13,13 +13,13 @@ import (
 )
 
 // readInstruction reads an instruction file. The frontmatter of a rule says what it applies to.
-func readInstruction(a *Artifact, content string, format Format, l limits) {
+func readInstruction(a *Artifact, content string, r row, l limits) {
 	a.Applies.Mode, a.text = Always, content
 	if strings.TrimSpace(content) == "" {
 		a.invalid("it is empty")
 		return
 	}
-	if format == Text || format == TextWithImports {
+	if r.is("text") {
 		a.Description = oneLine(firstLine(content), 100)
 		return
 	}
@@ -33,24 +33,24 @@ func readInstruction(a *Artifact, content string, format Format, l limits) {
 	}
 	a.text, a.line = f.body, strings.Count(content, "\n")-strings.Count(f.body, "\n")
 	values := f.values
-	if format == CursorRule {
+	if r.is("lines") {
 		values = f.lines
 	}
 	a.describe(values["description"].text)
 	switch {
 	case a.Description == "" && values["regex"].text != "":
 		a.describe("For files whose content matches " + values["regex"].text)
-	case format == Microagent && path.Base(a.rel) == "README.md":
+	case path.Base(a.rel) == "README.md" && strings.HasPrefix(a.rel, ".openhands/"):
 		a.unused("OpenHands does not read it")
 	case values["triggers"].text != "":
 		a.describe("When the task mentions " + values["triggers"].text)
 	}
-	if format == RooModeRule {
+	if r.is("mode") {
 		_, mode, _ := strings.Cut(a.rel, "rules-")
 		mode, _, _ = strings.Cut(mode, "/")
 		a.describe(fmt.Sprintf("For the mode %s: %s", mode, oneLine(firstLine(f.body), 100)))
 	}
-	a.readApplies(format, values)
+	a.readApplies(r, values)
 	if a.Description == "" {
 		a.Description = oneLine(firstLine(f.body), 100)
 	}
@@ -60,7 +60,7 @@ func readInstruction(a *Artifact, content string, format Format, l limits) {
 }
 
 // readApplies reads what a rule applies to. Each tool has its own keys for that.
-func (a *Artifact) readApplies(format Format, values map[string]value) {
+func (a *Artifact) readApplies(r row, values map[string]value) {
 	var globs []string
 	given := false // whether it has globs, usable or not
 	for _, key := range []string{"paths", "globs", "fileMatchPattern", "applyTo"} {
@@ -72,8 +72,7 @@ func (a *Artifact) readApplies(format Format, values map[string]value) {
 		func(g string) bool { return g == "**" || g == "**/*" })
 	always := values["alwaysApply"]
 	wish := cmp.Or(values["trigger"].text, values["inclusion"].text, values["type"].text)
-	needsKeys := format == CursorRule || format == CopilotRule || format == RooModeRule
-	unsaid := !given && !needsKeys && !always.is("false") &&
+	unsaid := !given && !r.is("asked") && !always.is("false") &&
 		values["regex"].text == "" && values["triggers"].text == ""
 	a.Applies.Globs = globs
 	switch wish {
@@ -88,7 +87,7 @@ func (a *Artifact) readApplies(format Format, values map[string]value) {
 		unsaid = false
 	}
 	switch {
-	case always.is("true"), unsaid, everywhere && format.isAnchored():
+	case always.is("true"), unsaid, everywhere && a.anchored:
 		a.Applies = Applies{Mode: Always}
 	case len(globs) > 0:
 		a.Applies.Mode = ByPath
@@ -98,10 +97,6 @@ func (a *Artifact) readApplies(format Format, values map[string]value) {
 		a.Applies = Applies{Mode: OnRequest}
 	}
 }
-
-// isAnchored reports whether a glob without a slash matches only files in the directory of the
-// rule. In other tools it matches the name of a file in any directory.
-func (f Format) isAnchored() bool { return f == CopilotRule || f == AnchoredRule }
 
 // Limits on the globs of a rule. Matching tries each expansion of their braces.
 const (
@@ -232,7 +227,7 @@ func splitGlobs(s string) []string {
 func (a Artifact) matches(rel string) bool {
 	for _, g := range a.Applies.Globs {
 		name := rel
-		if !strings.Contains(g, "/") && !a.format.isAnchored() {
+		if !strings.Contains(g, "/") && !a.anchored {
 			name = path.Base(rel)
 		}
 		if ok, _ := doublestar.Match(g, name); ok {

@@ -102,7 +102,7 @@ func (s *scanner) limitReached(r row, rel, name string, value int64) {
 			return
 		}
 	}
-	s.reached = append(s.reached, Limit{s.root, r.Pattern, at, name, value})
+	s.reached = append(s.reached, Limit{s.root, r.pattern, at, name, value})
 }
 
 // exhausted reports whether a limit ends the scan of the root, which it records for the row r.

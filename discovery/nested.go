@@ -67,11 +67,7 @@ func activeNested(ctx context.Context, ws *workspace.Workspace, path string) ([]
 
 // activeFromRoot is activeNested together with all instructions of the root's own directory.
 func activeFromRoot(ctx context.Context, ws *workspace.Workspace, path string) ([]Artifact, error) {
-	rows, err := standardRows()
-	if err != nil {
-		return nil, err
-	}
-	c := &Catalog{ws: ws, limits: limits{}.withDefaults(), rows: rows}
+	c := &Catalog{ws: ws, limits: limits{}.withDefaults()}
 	t, err := c.locate(path)
 	if err != nil {
 		return nil, err
@@ -116,7 +112,7 @@ func (c *Catalog) Below(ctx context.Context) (list []Artifact, complete bool) {
 // nestedIn is Below for one root.
 func (c *Catalog) nestedIn(ctx context.Context, root workspace.Root) (list []Artifact,
 	complete bool) {
-	rows := c.nestedRows()
+	rows := nestedRows()
 	mayHold := func(entries []workspace.Entry) bool {
 		return slices.ContainsFunc(entries, func(e workspace.Entry) bool {
 			return slices.ContainsFunc(rows, func(r row) bool { return r.names[0] == e.Name })
@@ -154,9 +150,8 @@ func (c *Catalog) nestedIn(ctx context.Context, root workspace.Root) (list []Art
 }
 
 // nestedRows returns the rows that apply in every directory.
-func (c *Catalog) nestedRows() []row {
-	return slices.DeleteFunc(slices.Clone(c.rows),
-		func(r row) bool { return r.Level != EveryDirectory })
+func nestedRows() []row {
+	return slices.DeleteFunc(slices.Clone(rows()), func(r row) bool { return !r.is("below") })
 }
 
 // Dir returns the directory that an instruction is for, as the client spells the root.
@@ -206,15 +201,15 @@ func (c *Catalog) scanTop(ctx context.Context, t located) ([]Artifact, error) {
 	defer top.Close()
 	s := newScanner(c.ws, t.root, c.limits)
 	defer s.close()
-	rows := slices.DeleteFunc(slices.Clone(c.rows),
-		func(r row) bool { return r.Format.kind() != Instruction || r.Level == EachPlugin })
-	s.scanDir(ctx, rows, newDirectory(top, nil, "."))
+	instructions := slices.DeleteFunc(slices.Clone(rows()),
+		func(r row) bool { return r.kind != Instruction })
+	s.scanDir(ctx, instructions, newDirectory(top, nil, "."))
 	return c.resolveNested(s, "."), context.Cause(ctx)
 }
 
 // scanNested scans the directories between the root and the path.
 func (c *Catalog) scanNested(ctx context.Context, t located) ([]Artifact, error) {
-	rows := c.nestedRows()
+	rows := nestedRows()
 	s := newScanner(c.ws, t.root, c.limits)
 	defer s.close()
 	top, err := c.ws.OpenDir(t.root.Dir.String())
@@ -239,7 +234,7 @@ func (c *Catalog) scanNested(ctx context.Context, t located) ([]Artifact, error)
 		all = append(all, c.resolveNested(s, at.rel)...)
 	}
 	for _, l := range s.reached {
-		a := s.artifact(row{Convention: Convention{Pattern: l.pattern}}, ".")
+		a := s.artifact(row{kind: Instruction, pattern: l.pattern}, ".")
 		a.Name, a.Path = l.pattern, l.path
 		a.invalid(l.String())
 		all = append(all, a)

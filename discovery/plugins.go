@@ -50,7 +50,7 @@ func (p *pluginPaths) UnmarshalJSON(raw []byte) error {
 // readPlugins scans the plugins that a manifest or marketplace in the root names. It returns
 // artifacts for plugins that are not used.
 func (m *matcher) readPlugins(ctx context.Context, a Artifact, content []byte) []Artifact {
-	if m.row.Format == PluginManifest {
+	if m.row.is("plugin") {
 		manifest, err := parseManifest(content)
 		if err != nil {
 			a.invalid(err.Error())
@@ -171,12 +171,12 @@ func localSource(source json.RawMessage, base string) (string, error) {
 // table.
 func (m *matcher) manifestIn(ctx context.Context, at *directory) (rel string, content []byte,
 	ok bool) {
-	for _, r := range m.rows {
-		if r.Format != PluginManifest {
+	for _, r := range rows() {
+		if !r.is("plugin") {
 			continue
 		}
 		if content, ok = m.readManifest(ctx, at, r.names); ok {
-			return join(at.rel, r.Pattern), content, true
+			return join(at.rel, r.pattern), content, true
 		}
 	}
 	content, ok = m.readManifest(ctx, at, []string{"plugin.json"})
@@ -212,19 +212,19 @@ func (m *matcher) scanPlugin(ctx context.Context, a Artifact, at *directory,
 	manifest pluginManifest) []Artifact {
 	name := oneLine(cmp.Or(manifest.Name, path.Base(filepath.ToSlash(m.path(at.rel)))), 64)
 	var unused []Artifact
-	for _, r := range m.rows {
-		if r.Level != EachPlugin {
+	for _, r := range rows() {
+		if !r.is("inside") {
 			continue
 		}
 		var paths []string // in addition to the pattern
 		onlyPaths := false
-		switch r.Format {
-		case SkillFile: // a marketplace entry that lists skills has no other skills
+		switch {
+		case r.kind == Skill: // a marketplace entry that lists skills has no other skills
 			paths, onlyPaths = manifest.Skills, manifest.Source != nil && len(manifest.Skills) > 0
-		case CommandFile:
+		case r.kind == Command && path.Ext(r.pattern) == ".md":
 			paths, onlyPaths = manifest.Commands, len(manifest.Commands) > 0
-		case MCPServers:
-			if at.rel == "." && m.inRoot(r.Pattern) { // the root's own servers are used
+		case r.kind == MCPServer:
+			if at.rel == "." && inRoot(r.pattern) { // the root's own servers are used
 				continue
 			}
 			_ = json.Unmarshal(manifest.MCPServers, (*pluginPaths)(&paths))
@@ -250,9 +250,9 @@ func (m *matcher) scanPlugin(ctx context.Context, a Artifact, at *directory,
 }
 
 // inRoot reports whether a row looks for the pattern in a root.
-func (m *matcher) inRoot(pattern string) bool {
-	return slices.ContainsFunc(m.rows,
-		func(r row) bool { return r.Level != EachPlugin && r.Pattern == pattern })
+func inRoot(pattern string) bool {
+	return slices.ContainsFunc(rows(),
+		func(r row) bool { return !r.is("inside") && r.pattern == pattern })
 }
 
 // inlineServers returns artifacts based on a for the MCP servers in the manifest of a plugin.
@@ -260,8 +260,9 @@ func (m *matcher) inlineServers(a Artifact, servers json.RawMessage, plugin stri
 	if !bytes.HasPrefix(servers, []byte("{")) {
 		return nil
 	}
-	a.Kind, a.format, a.Description = MCPServer, MCPServers, ""
-	list := readServers(a, `{"mcpServers":`+string(servers)+"}", MCPServers, m.limits)
+	a.Kind, a.Description = MCPServer, ""
+	list := readServers(a, `{"mcpServers":`+string(servers)+"}",
+		row{words: []string{"servers", "mcpServers"}}, m.limits)
 	return serversOf(plugin, list)
 }
 
@@ -293,9 +294,9 @@ func (r row) below(written string) ([]row, error) {
 	}
 	var patterns []string
 	switch {
-	case r.Format == SkillFile:
+	case r.kind == Skill:
 		patterns = []string{path.Join(at, "SKILL.md"), path.Join(at, "*", "SKILL.md")}
-	case r.Format == MCPServers:
+	case r.kind == MCPServer:
 		patterns = []string{at}
 	case path.Ext(at) == ".md":
 		patterns = []string{at}
@@ -304,15 +305,13 @@ func (r row) below(written string) ([]row, error) {
 	default:
 		patterns = []string{path.Join(at, "**", "*.md")}
 	}
-	var rows []row
+	var list []row
 	for _, pattern := range patterns {
-		c := r.Convention
-		c.Pattern = pattern
-		compiled, err := compileRow(c, r.rank)
+		one, err := r.at(pattern)
 		if err != nil {
 			return nil, fmt.Errorf("cannot be used: %w", err)
 		}
-		rows = append(rows, compiled)
+		list = append(list, one)
 	}
-	return rows, nil
+	return list, nil
 }

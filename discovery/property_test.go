@@ -62,7 +62,7 @@ func sown(t *rapid.T, dir, word string) {
 func scanned(t *rapid.T, roots ...string) *discovery.Catalog {
 	ws := open(t, roots...)
 	defer ws.Close()
-	c, err := discovery.Scan(t.Context(), ws, discovery.Options{})
+	c, err := discovery.Scan(t.Context(), ws)
 	require.NoError(t, err)
 	return c
 }
@@ -187,7 +187,7 @@ func TestSessionsAreIndependent(t *testing.T) {
 			ws := open(t, roots...)
 			defer ws.Close()
 			all.Go(func() {
-				c, err := discovery.Scan(t.Context(), ws, discovery.Options{})
+				c, err := discovery.Scan(t.Context(), ws)
 				if err == nil {
 					got[i] = summary(c, top) + c.Instructions(nil).String()
 				}

@@ -15,31 +15,20 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Options configure [Scan].
-type Options struct {
-	// Conventions is the table of what to look for. Earlier rows take precedence. Nil means the
-	// table that the function [Conventions] returns.
-	Conventions []Convention
-
-	limits limits // zero fields stand for the defaults; tests set others
-}
-
 // Scan finds the artifacts in all roots of ws. It scans roots concurrently, each within the limits
 // described at [Limit]. Files that cannot be read or used are in the catalog; the error is the
-// context's, [workspace.ErrClosed], or says which convention is invalid. The catalog reads files
-// through ws, which must stay open while it is used.
-func Scan(ctx context.Context, ws *workspace.Workspace, o Options) (*Catalog, error) {
-	rows, err := standardRows()
-	if o.Conventions != nil {
-		rows, err = compile(o.Conventions)
-	}
-	if err != nil {
-		return nil, err
-	}
+// context's or [workspace.ErrClosed]. The catalog reads files through ws, which must stay open while
+// it is used.
+func Scan(ctx context.Context, ws *workspace.Workspace) (*Catalog, error) {
+	return scan(ctx, ws, limits{})
+}
+
+// scan is Scan with limits, whose zero fields stand for the defaults.
+func scan(ctx context.Context, ws *workspace.Workspace, l limits) (*Catalog, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	c := &Catalog{ws: ws, limits: o.limits.withDefaults(), rows: rows}
+	c := &Catalog{ws: ws, limits: l.withDefaults()}
 	scanners, err := c.scanRoots(ctx)
 	if err != nil {
 		return nil, err
@@ -68,7 +57,7 @@ func (c *Catalog) scanRoots(ctx context.Context) ([]*scanner, error) {
 		slots <- struct{}{}
 		scans.Go(func() {
 			defer func() { <-slots }()
-			errs[i] = scanners[i].scanRoot(ctx, c.rows)
+			errs[i] = scanners[i].scanRoot(ctx)
 		})
 	}
 	scans.Wait()
@@ -90,8 +79,7 @@ type scanner struct {
 	artifacts []*Artifact
 	reached   []Limit
 
-	rows []row
-	top  *directory // the root
+	top *directory // the root
 	// directories that patterns name literally, by path; nil for one that does not exist
 	fixed map[string]*directory
 	// where matching began; the value is the path by which the directory was found
@@ -107,9 +95,9 @@ type scanner struct {
 
 // matchStart identifies the matching of a remaining pattern in a directory.
 type matchStart struct {
-	format Format
-	dir    workspace.Ref
-	rest   string
+	kind Kind
+	dir  workspace.Ref
+	rest string
 }
 
 // fileOfKind is a file that was found, by its path in the root. A file can hold artifacts of
@@ -129,7 +117,7 @@ func newScanner(ws *workspace.Workspace, root workspace.Root, l limits) *scanner
 
 // scanRoot scans the root for all rows and sorts the artifacts. The error is the context's or
 // workspace.ErrClosed.
-func (s *scanner) scanRoot(ctx context.Context, rows []row) error {
+func (s *scanner) scanRoot(ctx context.Context) error {
 	defer s.close()
 	limited, cancel := context.WithTimeoutCause(ctx, s.limits.time, errTimeout)
 	defer cancel()
@@ -138,14 +126,14 @@ func (s *scanner) scanRoot(ctx context.Context, rows []row) error {
 		return err
 	}
 	if err != nil {
-		a := s.artifact(row{}, ".")
+		a := s.artifact(row{kind: Instruction}, ".")
 		a.invalid(reasonOf(err))
 		s.add(a)
 		return context.Cause(ctx)
 	}
 	defer top.Close()
-	s.rows, s.top = rows, newDirectory(top, nil, ".")
-	s.scanDir(limited, rows, s.top)
+	s.top = newDirectory(top, nil, ".")
+	s.scanDir(limited, rows(), s.top)
 	for _, a := range s.artifacts {
 		if dir := path.Dir(a.rel); a.rel[0] != '.' && dir != "." && a.Kind != Plugin {
 			s.checkOwner(a, dir)
@@ -168,7 +156,7 @@ func (s *scanner) close() {
 func (s *scanner) scanDir(ctx context.Context, rows []row, at *directory) {
 	_, _ = at.list(ctx) // so that names that do not exist need not be looked up
 	for _, r := range rows {
-		if r.Level != EachPlugin && !s.exhausted(ctx, r) {
+		if !r.is("inside") && !s.exhausted(ctx, r) {
 			s.scanRow(ctx, r, at, "")
 		}
 	}
@@ -205,9 +193,7 @@ func (s *scanner) scanRow(ctx context.Context, r row, at *directory, plugin stri
 // scanHidden looks in a hidden directory for the pattern of a row that begins with a glob, unless
 // another row names that directory.
 func (s *scanner) scanHidden(ctx context.Context, r row, at *directory, name string) {
-	c := r.Convention
-	c.Pattern = name + "/" + strings.Join(r.names[1:], "/")
-	one, err := compileRow(c, r.rank)
+	one, err := r.at(name + "/" + strings.Join(r.names[1:], "/"))
 	if err != nil || s.searched[one.in(at)] {
 		return
 	}
@@ -223,18 +209,18 @@ func (s *scanner) scanHidden(ctx context.Context, r row, at *directory, name str
 
 // search describes the files for which a row looks in a directory.
 type search struct {
-	format Format
-	path   string // the pattern, from the root
+	kind Kind
+	path string // the pattern, from the root
 }
 
 // in returns what r looks for in a directory.
-func (r row) in(at *directory) search { return search{r.Format, join(at.rel, r.Pattern)} }
+func (r row) in(at *directory) search { return search{r.kind, join(at.rel, r.pattern)} }
 
 // scannedBefore reports whether the rest of the pattern was matched in this directory for an
 // earlier row, which found it by another path because of a link. Then it adds an artifact that says
 // so.
 func (s *scanner) scannedBefore(r row, from *directory, rest []string) bool {
-	key := matchStart{r.Format, from.dir.Ref(), strings.Join(rest, "/")}
+	key := matchStart{r.kind, from.dir.Ref(), strings.Join(rest, "/")}
 	earlier, done := s.started[key]
 	switch {
 	case !done:
@@ -290,9 +276,9 @@ func (s *scanner) addUnreadable(r row, at *directory, name string, err error) {
 // artifact returns a new artifact of the row at rel.
 func (s *scanner) artifact(r row, rel string) Artifact {
 	return Artifact{
-		Kind: r.Format.kind(), Name: rel, Root: s.root, Pattern: r.Pattern,
+		Kind: r.kind, Name: rel, Root: s.root, Pattern: r.pattern,
 		Path: s.path(rel), State: Active,
-		rel: rel, rank: r.rank, format: r.Format, onePerDirectory: r.OnePerDirectory,
+		rel: rel, rank: r.rank, anchored: r.is("anchored"), onePerDirectory: r.is("one"),
 	}
 }
 
@@ -443,7 +429,7 @@ func (m *matcher) descend(ctx context.Context, at *directory, e workspace.Entry,
 
 // readFile adds the artifacts of the file e in at, unless another row has.
 func (m *matcher) readFile(ctx context.Context, at *directory, e workspace.Entry) {
-	key := fileOfKind{m.row.Format.kind(), join(at.rel, e.Name)}
+	key := fileOfKind{m.row.kind, join(at.rel, e.Name)}
 	if m.read[key] {
 		return
 	}
@@ -485,13 +471,13 @@ func (m *matcher) parse(ctx context.Context, a Artifact, content []byte) []Artif
 		readSkill(&a, string(front(content)), m.limits)
 	case Command:
 		a.nameCommand(m.base.rel)
-		if a.format == GeminiCommand {
+		if a.isTOML() {
 			readGeminiCommand(&a, string(content))
 		} else {
 			readCommand(&a, string(content), m.limits)
 		}
 	case MCPServer:
-		servers := readServers(a, string(content), m.row.Format, m.limits)
+		servers := readServers(a, string(content), m.row, m.limits)
 		if m.plugin != "" {
 			return serversOf(m.plugin, servers)
 		}
@@ -499,9 +485,9 @@ func (m *matcher) parse(ctx context.Context, a Artifact, content []byte) []Artif
 	case Plugin:
 		return m.readPlugins(ctx, a, content)
 	default:
-		readInstruction(&a, string(content), m.row.Format, m.limits)
+		readInstruction(&a, string(content), m.row, m.limits)
 		m.checkLink(&a, content)
-		if m.row.Format == TextWithImports && a.State == Active {
+		if m.row.is("imports") && a.State == Active {
 			m.imports(ctx, &a)
 		}
 	}

@@ -134,7 +134,7 @@ func TestFilesDoNotAddRoots(t *testing.T) {
 	ws := open(t, top+"/a")
 	defer ws.Close()
 	before := ws.Roots()
-	c, err := discovery.Scan(t.Context(), ws, discovery.Options{})
+	c, err := discovery.Scan(t.Context(), ws)
 	require.NoError(t, err)
 	require.True(t, before.Equal(ws.Roots()))
 	for _, a := range c.Artifacts() {
@@ -151,7 +151,7 @@ func TestLargeDirectory(t *testing.T) {
 	}
 	top := tree(t, files)
 	ws := roottest.OpenWith(t, workspace.Options{MaxEntries: 5}, top)
-	c, err := discovery.Scan(t.Context(), ws, discovery.Options{})
+	c, err := discovery.Scan(t.Context(), ws)
 	require.NoError(t, err)
 	require.Len(t, c.Artifacts(), 5)
 	require.Equal(t,
@@ -172,15 +172,15 @@ func TestTimeout(t *testing.T) {
 func TestScanErrors(t *testing.T) {
 	top := tree(t, map[string]string{"AGENTS.md": "x"})
 	ws := open(t, top)
-	c, err := discovery.Scan(t.Context(), ws, discovery.Options{})
+	c, err := discovery.Scan(t.Context(), ws)
 	require.NoError(t, err)
 	why := errors.New("enough")
 	ended, cancel := context.WithCancelCause(t.Context())
 	cancel(why)
-	_, err = discovery.Scan(ended, ws, discovery.Options{})
+	_, err = discovery.Scan(ended, ws)
 	require.ErrorIs(t, err, why)
 	require.NoError(t, ws.Close())
-	_, err = discovery.Scan(t.Context(), ws, discovery.Options{})
+	_, err = discovery.Scan(t.Context(), ws)
 	require.ErrorIs(t, err, workspace.ErrClosed)
 	_, err = c.For(t.Context(), top+"/x")
 	require.ErrorIs(t, err, workspace.ErrClosed)

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/url"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -137,45 +138,26 @@ type namedServer struct {
 	raw  json.RawMessage
 }
 
-// members has the names of the members that contain the servers in files with other settings too,
-// which may lack it.
-var members = map[Format]string{GeminiSettings: "mcpServers", OpencodeSettings: "mcp",
-	CodexSettings: "mcp_servers", VibeSettings: "mcp_servers", CrushSettings: "mcp",
-	AmpSettings: "amp.mcpServers", ZedSettings: "context_servers", ContinueServers: "mcpServers"}
-
-// member returns the name of the member that contains the servers. optional says that the file may
-// lack it.
-func (f Format) member() (name string, optional bool) {
-	if name, optional = members[f]; optional {
-		return name, true
-	}
-	if f == VSCodeServers {
-		return "servers", false
-	}
-	return "mcpServers", false
-}
-
 // readServers returns an artifact for each server in a configuration file, based on base.
-func readServers(base Artifact, content string, format Format, l limits) []Artifact {
-	plain, err := format.toJSON(content)
+func readServers(base Artifact, content string, r row, l limits) []Artifact {
+	plain, err := toJSON(content, path.Ext(base.rel))
 	if err != nil {
 		base.invalid(err.Error())
 		return []Artifact{base}
 	}
-	if format == MCPServers && string(plain) != content {
+	if r.is("servers") && r.is("mcpServers") && string(plain) != content {
 		base.diagnose(ruleJSONComments,
 			"the file has comments or trailing commas, which other tools reject")
 	}
-	file, err := parseServers(plain, format)
-	member, optional := format.member()
+	file, err := parseServers(plain, r)
 	switch {
 	case err != nil:
 		base.invalid(err.Error())
 		return []Artifact{base}
-	case len(file.servers) == 0 && optional:
+	case len(file.servers) == 0 && r.is("settings"):
 		return nil
 	case len(file.servers) == 0:
-		base.invalid("its member " + member + " is empty")
+		base.invalid("its member " + r.words[1] + " is empty")
 		return []Artifact{base}
 	}
 	servers := file.servers[:min(len(file.servers), l.artifacts+1)]
@@ -185,7 +167,7 @@ func readServers(base Artifact, content string, format Format, l limits) []Artif
 		a := base.clone()
 		base.Diagnostics = nil // once for the file
 		a.Name = s.name
-		readServer(&a, s.raw, format, file)
+		readServer(&a, s.raw, r, file)
 		if given[s.name] {
 			a.invalid(fmt.Sprintf("the name %q occurs twice in this file; the first one is used",
 				s.name))
@@ -197,14 +179,14 @@ func readServers(base Artifact, content string, format Format, l limits) []Artif
 	return all
 }
 
-// toJSON returns the content of a configuration file as JSON.
-func (f Format) toJSON(content string) ([]byte, error) {
+// toJSON returns the content of a configuration file, whose name has this extension, as JSON.
+func toJSON(content, extension string) ([]byte, error) {
 	var values any
 	var err error
-	switch f {
-	case CodexSettings, VibeSettings:
+	switch extension {
+	case ".toml":
 		values, err = readTOML(content)
-	case ContinueServers:
+	case ".yaml":
 		values, err = yamlValues(content)
 	default:
 		return standardJSON([]byte(content))
@@ -216,16 +198,15 @@ func (f Format) toJSON(content string) ([]byte, error) {
 }
 
 // parseServers parses a configuration file.
-func parseServers(text []byte, format Format) (serverFile, error) {
+func parseServers(text []byte, r row) (serverFile, error) {
 	var file serverFile
 	var members map[string]json.RawMessage
 	if json.Unmarshal(text, &members) != nil {
 		return file, errors.New("it is not a JSON object")
 	}
-	member, optional := format.member()
-	var err error
+	member := r.words[1]
 	raw, ok := members[member]
-	if !ok && optional {
+	if !ok && r.is("settings") {
 		return file, nil
 	}
 	if !ok {
@@ -234,25 +215,25 @@ func parseServers(text []byte, format Format) (serverFile, error) {
 	var inputs []struct {
 		ID string `json:"id"`
 	}
-	if format == VSCodeServers && json.Unmarshal(members["inputs"], &inputs) == nil {
+	if json.Unmarshal(members["inputs"], &inputs) == nil {
 		for _, in := range inputs {
 			file.inputs = append(file.inputs, in.ID)
 		}
 	}
 	var rules struct{ Excluded []string }
-	if format == GeminiSettings && json.Unmarshal(members["mcp"], &rules) == nil {
+	if member != "mcp" && json.Unmarshal(members["mcp"], &rules) == nil {
 		file.disabled = rules.Excluded
 	}
-	file.servers, err = format.serversIn(raw)
-	if err != nil {
+	var err error
+	if file.servers, err = r.serversIn(raw); err != nil {
 		return file, fmt.Errorf("its member %s is not an object of servers", member)
 	}
 	return file, nil
 }
 
 // serversIn returns the servers of an object, or of a list in which each has its name.
-func (f Format) serversIn(raw json.RawMessage) (all []namedServer, err error) {
-	if f == VibeSettings || f == ContinueServers {
+func (r row) serversIn(raw json.RawMessage) (all []namedServer, err error) {
+	if r.is("list") {
 		var list []json.RawMessage
 		if err := json.Unmarshal(raw, &list); err != nil {
 			return nil, err
@@ -335,8 +316,8 @@ var (
 	})
 )
 
-// decodeServer decodes the configuration of a server in a file of the format.
-func (f Format) decodeServer(raw json.RawMessage) (c serverConfig, err error) {
+// decodeServer decodes the configuration of a server.
+func (r row) decodeServer(raw json.RawMessage) (c serverConfig, err error) {
 	err = json.Unmarshal(raw, &c)
 	c.Type = cmp.Or(c.Type, c.Transport)
 	for name, value := range c.Environment {
@@ -346,15 +327,13 @@ func (f Format) decodeServer(raw json.RawMessage) (c serverConfig, err error) {
 		c.Headers = with(c.Headers, name, value)
 	}
 	switch {
-	case f == OpencodeSettings && c.Type == "remote", f == GeminiSettings && c.HTTPURL != "":
-		c.Type, c.URL = string(HTTP), cmp.Or(c.HTTPURL, c.URL)
-	case f == GeminiSettings && c.Type == "" && c.URL != "":
+	case c.HTTPURL != "":
+		c.Type, c.URL = string(HTTP), c.HTTPURL
+	case r.is("sse") && c.Type == "" && c.URL != "":
 		c.Type = string(SSE)
 	}
-	switch f {
-	case OpencodeSettings:
-		c.rewrite(opencodeVariable())
-	case GeminiSettings, CrushSettings:
+	c.rewrite(opencodeVariable())
+	if r.is("dollar") {
 		c.rewrite(geminiVariable())
 	}
 	for _, raw := range c.EnvVars {
@@ -402,8 +381,8 @@ func (c *serverConfig) rewrite(variable *regexp.Regexp) {
 }
 
 // readServer reads the configuration of one server.
-func readServer(a *Artifact, raw json.RawMessage, format Format, file serverFile) {
-	w, err := format.decodeServer(raw)
+func readServer(a *Artifact, raw json.RawMessage, r row, file serverFile) {
+	w, err := r.decodeServer(raw)
 	if err != nil {
 		a.invalid(memberFault(err))
 		return
@@ -462,7 +441,7 @@ func (s *Server) transport(name string) (fault string) {
 		}
 	case "stdio", "local":
 		s.Transport = Stdio
-	case "http", "streamable-http", "streamableHttp":
+	case "http", "streamable-http", "streamableHttp", "remote":
 		s.Transport = HTTP
 	case "sse":
 		s.Transport = SSE

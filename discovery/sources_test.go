@@ -1,6 +1,7 @@
 package discovery_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,13 +20,12 @@ type source struct {
 }
 
 // rows returns the rows of the table that find the path.
-func (s source) rows(table []discovery.Convention) []discovery.Convention {
+func (s source) rows() (rows []discovery.Row) {
 	path, inPlugin := strings.CutPrefix(s.path, "PLUGIN/")
-	var rows []discovery.Convention
-	for _, c := range table {
+	for _, c := range discovery.Table() {
 		found, err := doublestar.Match(c.Pattern, path)
-		if err == nil && found && inPlugin == (c.Level == discovery.EachPlugin) &&
-			string(discovery.KindOf(c.Format)) == s.kind {
+		if err == nil && found && inPlugin == slices.Contains(c.Words, "inside") &&
+			string(c.Kind) == s.kind {
 			rows = append(rows, c)
 		}
 	}
@@ -53,39 +53,35 @@ func readSources(t *testing.T) (all []source) {
 	return all
 }
 
-// usual returns the content of a file of the format.
-func usual(f discovery.Format) string {
+// usual returns the content of a file of the row, whose name has this extension.
+func usual(r discovery.Row, extension string) string {
 	const server = `"one": {"command": "serve", "args": ["x"]}`
-	switch f {
-	case discovery.SkillFile:
+	switch r.Words[0] {
+	case "skill":
 		return skill("one", "One.")
-	case discovery.GeminiCommand:
-		return "prompt = \"Go.\"\n"
-	case discovery.MCPServers, discovery.GeminiSettings:
-		return `{"mcpServers": {` + server + `}}`
-	case discovery.VSCodeServers:
-		return `{"servers": {` + server + `}}`
-	case discovery.OpencodeSettings:
-		return `{"mcp": {"one": {"type": "local", "command": ["serve", "x"]}}}`
-	case discovery.CrushSettings:
-		return `{"mcp": {` + server + `}}`
-	case discovery.AmpSettings:
-		return `{"amp.mcpServers": {` + server + `}}`
-	case discovery.ZedSettings:
-		return `{"context_servers": {` + server + `}}`
-	case discovery.CodexSettings:
-		return "[mcp_servers.one]\ncommand = \"serve\"\nargs = [\"x\"]\n"
-	case discovery.VibeSettings:
-		return "[[mcp_servers]]\nname = \"one\"\ntransport = \"stdio\"\ncommand = \"serve\"\nargs = [\"x\"]\n"
-	case discovery.ContinueServers:
-		return "name: Servers\nmcpServers:\n  - name: one\n    command: serve\n    args:\n      - x\n"
-	case discovery.PluginMarketplace:
+	case "marketplace":
 		return `{"plugins": [{"name": "far", "source": "./nowhere"}]}`
-	case discovery.PluginManifest:
+	case "plugin":
 		return `{"name": "one", "skills": "../outside"}`
-	default:
-		return "Do it.\n"
+	case "command":
+		if extension == ".toml" {
+			return "prompt = \"Go.\"\n"
+		}
+	case "servers", "settings":
+		switch member := r.Words[1]; {
+		case extension == ".yaml":
+			return "name: Servers\nmcpServers:\n  - name: one\n    command: serve\n    args:\n      - x\n"
+		case extension == ".toml" && slices.Contains(r.Words, "list"):
+			return "[[mcp_servers]]\nname = \"one\"\ntransport = \"stdio\"\ncommand = \"serve\"\nargs = [\"x\"]\n"
+		case extension == ".toml":
+			return "[mcp_servers.one]\ncommand = \"serve\"\nargs = [\"x\"]\n"
+		case member == "mcp" && !slices.Contains(r.Words, "dollar"):
+			return `{"mcp": {"one": {"type": "local", "command": ["serve", "x"]}}}`
+		default:
+			return `{"` + member + `": {` + server + `}}`
+		}
 	}
+	return "Do it.\n"
 }
 
 // What is found is compared with what agents document: every path of the list is found, and every
@@ -93,20 +89,19 @@ func usual(f discovery.Format) string {
 //
 // Clause D5.
 func TestSources(t *testing.T) {
-	table := discovery.Conventions()
-	sourced := make(map[discovery.Convention]bool)
+	sourced := make(map[string]bool)
 	for _, s := range readSources(t) {
-		rows := s.rows(table)
+		rows := s.rows()
 		require.NotEmpty(t, rows, "no row finds the %s %s", s.kind, s.path)
 		for _, r := range rows {
-			sourced[r] = true
+			sourced[fmt.Sprint(r)] = true
 		}
 		files := map[string]string{".claude-plugin/plugin.json": `{"name": "p"}`}
 		path, inPlugin := strings.CutPrefix(s.path, "PLUGIN/")
 		if !inPlugin {
 			clear(files)
 		}
-		files[path] = usual(rows[0].Format)
+		files[path] = usual(rows[0], filepath.Ext(path))
 		top := tree(t, files)
 		all := scan(t, discovery.Options{}, top).Artifacts()
 		found := slices.IndexFunc(all, func(a discovery.Artifact) bool {
@@ -119,8 +114,8 @@ func TestSources(t *testing.T) {
 			require.Equal(t, "one", strings.TrimPrefix(all[found].Name, "p:"), "%v", all[found])
 		}
 	}
-	for _, row := range table {
-		require.True(t, sourced[row], "testdata/sources.txt does not say who reads %s (%s)",
+	for _, row := range discovery.Table() {
+		require.True(t, sourced[fmt.Sprint(row)], "testdata/sources.txt does not say who reads %s (%s)",
 			row.Pattern, row.Source)
 	}
 }

@@ -104,7 +104,7 @@ func TestWorkspaceFilesAreBounded(t *testing.T) {
 		files[fmt.Sprintf("%02d.code-workspace", i)] = `{"folders":[{"path":"../x"}]}`
 	}
 	ws := openWorkspace(t, tree(t, files))
-	c, err := discovery.Scan(t.Context(), ws, discovery.Options{})
+	c, err := discovery.Scan(t.Context(), ws)
 	require.NoError(t, err)
 	found, err := c.WorkspaceFiles(t.Context())
 	require.NoError(t, err)

@@ -129,7 +129,7 @@ func open(t testing.TB, l limits, roots ...string) *conversation {
 	t.Helper()
 	ws := roottest.Open(t, roots[0], roots[1:]...)
 
-	catalog, err := discovery.Scan(t.Context(), ws, discovery.Options{})
+	catalog, err := discovery.Scan(t.Context(), ws)
 	require.NoError(t, err)
 	c := &client{workspace: ws, catalog: catalog, tools: backend.NoTools{}}
 	r := explorer{limits{

@@ -15,7 +15,7 @@ import (
 // rescan has the host scan the roots again, as it does before each turn.
 func (c *conversation) rescan() {
 	c.t.Helper()
-	catalog, err := discovery.Scan(c.t.Context(), c.client.workspace, discovery.Options{})
+	catalog, err := discovery.Scan(c.t.Context(), c.client.workspace)
 	require.NoError(c.t, err)
 	c.client.catalog = catalog
 }

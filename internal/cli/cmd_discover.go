@@ -49,7 +49,7 @@ func discover(ctx context.Context, set *settings, d discoverFlags) error {
 		return err
 	}
 	defer w.Close()
-	catalog, err := discovery.Scan(ctx, w, discovery.Options{})
+	catalog, err := discovery.Scan(ctx, w)
 	if err != nil {
 		return err
 	}

@@ -128,7 +128,7 @@ func (set *settings) action(
 			"session/request_permission either)")
 	}
 	request.Agent = set.agent
-	catalog, err := discovery.Scan(ctx, w, discovery.Options{})
+	catalog, err := discovery.Scan(ctx, w)
 	if err != nil {
 		return permission.Action{}, err
 	}

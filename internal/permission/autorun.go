@@ -70,10 +70,7 @@ var risks = sync.OnceValue(func() (all []risk) {
 		default:
 			last := &all[len(all)-1]
 			if trimmed == "DISCOVERY" {
-				trimmed = ""
-				for _, c := range discovery.Conventions() {
-					trimmed += " " + strings.ToLower(c.Pattern)
-				}
+				trimmed = strings.ToLower(strings.Join(discovery.Patterns(), " "))
 			}
 			for pattern := range strings.FieldsSeq(trimmed) {
 				folder := strings.TrimSuffix(pattern, "/**")

@@ -36,7 +36,7 @@ func newGround(t testing.TB) ground {
 	require.NoError(t, os.Link(filepath.Join(g.out, "secret.txt"), filepath.Join(g.root, "hard")))
 	require.NoError(t, exec.Command("git", "-C", g.root, "init", "-q").Run())
 	w := roottest.Open(t, g.root, g.other)
-	catalog, err := discovery.Scan(t.Context(), w, discovery.Options{})
+	catalog, err := discovery.Scan(t.Context(), w)
 	require.NoError(t, err)
 	g.place = Place{Workspace: w, Catalog: catalog,
 		Inside: func(path string) error { return HandOver(w, path) },

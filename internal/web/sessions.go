@@ -265,7 +265,7 @@ func (o Options) context(ctx context.Context, q url.Values) (any, error) {
 		return nil, err
 	}
 	defer w.Close()
-	catalog, err := discovery.Scan(ctx, w, discovery.Options{})
+	catalog, err := discovery.Scan(ctx, w)
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,7 @@ const maxSkills = 20
 
 // findSkills lists the skills that fit best, with their files.
 func (s *Set) findSkills(ctx context.Context, in findSkillsInput) (plain, error) {
-	catalog, err := discovery.Scan(ctx, s.walked, discovery.Options{})
+	catalog, err := discovery.Scan(ctx, s.walked)
 	if err != nil {
 		return "", err
 	}

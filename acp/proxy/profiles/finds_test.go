@@ -33,7 +33,7 @@ func TestFindsOfKnownAgents(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 	}
 	ws := roottest.Open(t, dir)
-	catalog, err := discovery.Scan(t.Context(), ws, discovery.Options{})
+	catalog, err := discovery.Scan(t.Context(), ws)
 	require.NoError(t, err)
 
 	for agent, want := range map[string][]string{

@@ -233,7 +233,7 @@ func (sc *scope) catalog(ctx context.Context) (*discovery.Catalog, error) {
 	if sc.ws == nil {
 		return nil, nil
 	}
-	return discovery.Scan(ctx, sc.ws, discovery.Options{})
+	return discovery.Scan(ctx, sc.ws)
 }
 
 // close closes the scope's roots.

@@ -1,0 +1,88 @@
+package discovery
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+)
+
+//go:embed conventions.txt
+var conventions string
+
+// kinds has the kind of the artifacts in a file by the first word of its row.
+var kinds = map[string]Kind{"text": Instruction, "rule": Instruction, "skill": Skill,
+	"command": Command, "servers": MCPServer, "settings": MCPServer, "marketplace": Plugin,
+	"plugin": Plugin}
+
+// row is a row of the table in conventions.txt.
+type row struct {
+	pattern, source string
+	words           []string // the first says what the file is
+	kind            Kind
+	rank            int
+	names           []string // of pattern
+	fixed           int      // how many of names, from the first, are literal
+	orDir           bool     // other rows look into a directory of this name
+	hidden          bool     // the first of names was found by a glob
+}
+
+// is reports whether the row has a word.
+func (r row) is(word string) bool { return slices.Contains(r.words, word) }
+
+// rows returns the table. Callers must not change it.
+var rows = sync.OnceValue(func() (all []row) {
+	for line := range strings.Lines(conventions) {
+		fields := strings.Fields(line)
+		if len(fields) == 0 || fields[0] == "#" {
+			continue
+		}
+		words := strings.Split(fields[1], ",")
+		r, err := row{source: strings.Join(fields[2:], " "), words: words, kind: kinds[words[0]],
+			rank: len(all)}.at(fields[0])
+		if err != nil {
+			panic(fmt.Sprintf("discovery: %s: %v", fields[0], err))
+		}
+		all = append(all, r)
+	}
+	for i := range all {
+		all[i].orDir = slices.ContainsFunc(all,
+			func(r row) bool { return strings.HasPrefix(r.pattern, all[i].pattern+"/") })
+	}
+	return all
+})
+
+// Patterns returns the paths of all files that are looked for, slash-separated from a root or the
+// directory of a plugin, with wildcards.
+func Patterns() (all []string) {
+	for _, r := range rows() {
+		all = append(all, r.pattern)
+	}
+	return all
+}
+
+// at returns the row for another pattern.
+func (r row) at(pattern string) (row, error) {
+	r.pattern, r.names, r.fixed = pattern, strings.Split(pattern, "/"), 0
+	for r.fixed < len(r.names) && !isGlob(r.names[r.fixed]) {
+		r.fixed++
+	}
+	for i, name := range r.names {
+		switch _, err := path.Match(name, ""); {
+		case name == "" || name == "." || name == "..":
+			return r, errors.New(`a single slash must separate names, and no name can be "." or ".."`)
+		case strings.ContainsAny(name, "\\:\x00"):
+			return r, errors.New("names must not contain a backslash, colon or NUL")
+		case err != nil:
+			return r, fmt.Errorf("%q is not a valid pattern", name)
+		case name == "**" && (i == 0 || i == len(r.names)-1):
+			return r, errors.New("** must have a literal directory before it and a name after it")
+		}
+	}
+	return r, nil
+}
+
+func isGlob(name string) bool { return strings.ContainsAny(name, "*?[") }
