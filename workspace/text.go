@@ -233,12 +233,11 @@ func (s *textReader) checkBounds() error {
 // take processes a part of the file, which begins with rest.
 func (s *textReader) take(part []byte) error {
 	if s.read == 0 {
-		for _, bom := range boms {
-			if bytes.HasPrefix(part, []byte(bom.mark)) {
-				return &NotTextError{Path: s.path, Line: 1, Kind: bom.encoding}
-			}
+		var err error
+		if s.bom, err = checkMark(s.path, part); err != nil {
+			return err
 		}
-		part, s.bom = bytes.CutPrefix(part, []byte(bomUTF8))
+		part = bytes.TrimPrefix(part, []byte(bomUTF8))
 	}
 	s.rest = nil
 	if !s.ended {

@@ -3,9 +3,7 @@ package workspace
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
-	"slices"
 	"unicode/utf8"
 )
 
@@ -21,111 +19,83 @@ func ReadTextEndFrom(
 	if err != nil {
 		return Text{}, err
 	}
-	t := Text{Size: size, First: -1, Total: -1}
-	start := textReader{path: path, o: o, line: 1}
-	if err := start.checkStart(r); err != nil {
+	start, err := readPart(r, path, 0, min(size, utf8.UTFMax))
+	if err != nil {
 		return Text{}, err
 	}
-	t.BOM = start.bom
-	if t.Size <= o.MaxWhole {
+	length := min(size, int64(len(bomUTF8)+o.MaxBytes+1))
+	end, err := readPart(r, path, size-length, length)
+	if err != nil {
+		return Text{}, err
+	}
+	t := Text{Size: size, First: -1, Total: -1}
+	if t.BOM, err = checkMark(path, start); err != nil {
+		return Text{}, err
+	}
+	if size <= o.MaxWhole {
 		s := newTextReader(path, TextOptions{First: 1, MaxLines: 1, MaxBytes: 1, MaxWhole: o.MaxWhole,
-			maxSkipped: o.maxSkipped}, t.Size)
-		if err := s.readLines(ctx, io.NewSectionReader(r, 0, t.Size)); err != nil {
+			maxSkipped: o.maxSkipped}, size)
+		if err := s.readLines(ctx, io.NewSectionReader(r, 0, size)); err != nil {
 			return Text{}, err
 		}
 		t.Total = s.text().Total
 	}
-	e := textEnd{path: path, o: o}
-	if err := e.read(ctx, r, t.Size); err != nil {
-		return Text{}, err
+	if t.BOM && length == size {
+		end = end[len(bomUTF8):]
 	}
-	content := e.content
-	if t.BOM && e.whole {
-		content = bytes.TrimPrefix(content, []byte(bomUTF8))
+	end, t.Cut = o.lastLines(end)
+	switch {
+	case bytes.IndexByte(end, 0) >= 0:
+		return Text{}, &NotTextError{Path: path, Kind: "binary"}
+	case !utf8.Valid(end):
+		return Text{}, &NotTextError{Path: path, Kind: "not UTF-8"}
 	}
-	t.Content, t.Lines, t.Cut = string(content), lineCount(content), e.cut
+	t.Content, t.Lines = string(end), lineCount(end)
 	if t.Total >= 0 {
 		t.First = t.Total - t.Lines + 1
 	}
 	return t, nil
 }
 
-// checkStart looks for a byte order mark.
-func (s *textReader) checkStart(r io.ReaderAt) error {
-	start := make([]byte, utf8.UTFMax)
-	n, err := r.ReadAt(start, 0)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return failed("read", s.path, err)
+// readPart reads a part of a file.
+func readPart(r io.ReaderAt, path string, at, length int64) ([]byte, error) {
+	part := make([]byte, length)
+	if n, err := r.ReadAt(part, at); int64(n) < length { // the file has become shorter
+		return nil, failed("read", path, err)
 	}
+	return part, nil
+}
+
+// checkMark looks for a byte order mark at the start of a file. It fails for that of an encoding
+// other than UTF-8.
+func checkMark(path string, start []byte) (found bool, err error) {
 	for _, bom := range boms {
-		if bytes.HasPrefix(start[:n], []byte(bom.mark)) {
-			return &NotTextError{Path: s.path, Line: 1, Kind: bom.encoding}
+		if bytes.HasPrefix(start, []byte(bom.mark)) {
+			return false, &NotTextError{Path: path, Line: 1, Kind: bom.encoding}
 		}
 	}
-	s.bom = bytes.HasPrefix(start[:n], []byte(bomUTF8))
-	return nil
+	return bytes.HasPrefix(start, []byte(bomUTF8)), nil
 }
 
-// textEnd collects the last lines of a file.
-type textEnd struct {
-	path    string
-	o       TextOptions
-	content []byte
-	whole   bool // whether content begins with the file
-	cut     Cut
-}
-
-// read reads a file of this size from its end, as far as necessary.
-func (e *textEnd) read(ctx context.Context, r io.ReaderAt, size int64) error {
-	var parts [][]byte // the last one first
-	lines, length, at := 0, 0, size
-	for at > 0 && lines <= e.o.MaxLines && length <= e.o.MaxBytes {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
+// lastLines returns the last lines of a text, as many as were requested and fit.
+func (o TextOptions) lastLines(text []byte) ([]byte, Cut) {
+	first := len(text) // where the first line to return begins
+	for n := 0; n < o.MaxLines && first > 0; n++ {
+		begin := bytes.LastIndexByte(text[:first-1], '\n') + 1
+		switch {
+		case len(text)-begin <= o.MaxBytes:
+			first = begin
+			continue
+		case n > 0:
+			return text[first:], CutByBytes
 		}
-		part := make([]byte, min(at, textChunk))
-		at -= int64(len(part))
-		if n, err := r.ReadAt(part, at); n < len(part) { // the file has become shorter
-			return failed("read", e.path, err)
+		first = len(text) - o.MaxBytes
+		for i := 1; i < utf8.UTFMax && first < len(text) && !utf8.RuneStart(text[first]); i++ {
+			first++
 		}
-		if lines == 0 && length == 0 && part[len(part)-1] != '\n' {
-			lines++
-		}
-		lines += bytes.Count(part, []byte("\n"))
-		length += len(part)
-		parts = append(parts, part)
+		return text[first:], CutInLine
 	}
-	slices.Reverse(parts)
-	e.content, e.whole = slices.Concat(parts...), at == 0
-	e.trim()
-	switch {
-	case bytes.IndexByte(e.content, 0) >= 0:
-		return &NotTextError{Path: e.path, Kind: "binary"}
-	case !utf8.Valid(e.content):
-		return &NotTextError{Path: e.path, Kind: "not UTF-8"}
-	default:
-		return nil
-	}
-}
-
-// trim removes the beginning that was not requested or does not fit.
-func (e *textEnd) trim() {
-	first := len(e.content) // where the first line to return begins
-	for n := 0; n < e.o.MaxLines && first > 0; n++ {
-		begin := bytes.LastIndexByte(e.content[:first-1], '\n') + 1
-		if len(e.content)-begin > e.o.MaxBytes {
-			if e.cut = CutByBytes; n == 0 {
-				e.cut = CutInLine
-				first = len(e.content) - e.o.MaxBytes
-				for i := 1; i < utf8.UTFMax && !utf8.RuneStart(e.content[first]); i++ {
-					first++
-				}
-			}
-			break
-		}
-		first = begin
-	}
-	e.content, e.whole = e.content[first:], e.whole && first == 0
+	return text[first:], NotCut
 }
 
 // lineCount returns the number of lines of a text, the last of which need not end.
