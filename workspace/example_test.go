@@ -176,7 +176,7 @@ func ExampleWorkspace_Fs() {
 	// Output:
 	// <nil>
 	// "buy milk\n" <nil>
-	// remove notes.txt: unsupported operation: a workspace only reads files and writes whole ones
+	// remove notes.txt: permission denied
 }
 
 func ExampleWorkspace_ReadText() {

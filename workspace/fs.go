@@ -4,18 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"syscall"
-	"time"
 
 	"github.com/spf13/afero"
 )
-
-var errFsUnsupported = fmt.Errorf("%w: a workspace only reads files and writes whole ones",
-	errors.ErrUnsupported)
 
 // Fs returns the workspace as an [afero.Fs], for hosts whose tools take one. It interprets and
 // confines paths as [Workspace.Open] does.
@@ -24,10 +19,14 @@ var errFsUnsupported = fmt.Errorf("%w: a workspace only reads files and writes w
 // ([afero.Lstater], [afero.LinkReader]), so that afero.Walk does not follow them. A file is written
 // as a whole: open it with [os.O_TRUNC] or [os.O_EXCL] (as Create and afero.WriteFile do), and
 // Close writes it as [Workspace.WriteFile] does, or returns why not. Everything else fails with
-// [errors.ErrUnsupported]. Wrap it in [afero.NewReadOnlyFs] to permit no writes.
-func (w *Workspace) Fs() afero.Fs { return aferoFs{w} }
+// [fs.ErrPermission]. Wrap it in [afero.NewReadOnlyFs] to permit no writes.
+func (w *Workspace) Fs() afero.Fs { return aferoFs{afero.FromIOFS{FS: files{w}}, w} }
 
-type aferoFs struct{ w *Workspace }
+// aferoFs refuses what [afero.FromIOFS] does, which is everything that changes something.
+type aferoFs struct {
+	afero.FromIOFS
+	w *Workspace
+}
 
 var (
 	_ afero.Lstater    = aferoFs{}
@@ -36,28 +35,70 @@ var (
 
 func (aferoFs) Name() string { return "workspace" }
 
+// files is a workspace as an fs.FS. Its names are paths.
+type files struct{ w *Workspace }
+
 // Open opens a file or directory for reading.
-func (a aferoFs) Open(name string) (afero.File, error) {
-	if err := a.w.begin(); err != nil {
+func (f files) Open(name string) (fs.File, error) {
+	a, err := f.w.beginAt(name)
+	if err != nil {
 		return nil, pathError("open", name, err)
 	}
-	defer a.w.end()
-	where, err := parse(name)
-	if err != nil {
-		return nil, err
-	}
-	file, err := a.w.openFile(where)
+	defer f.w.end()
+	file, err := f.w.openFile(a)
 	if err == nil {
-		return &aferoFile{File: file, unsupported: unsupported{name}}, nil
+		return file, nil
 	}
-	if !errors.Is(err, syscall.EISDIR) {
-		return nil, pathError("open", name, err)
+	if errors.Is(err, syscall.EISDIR) {
+		var dir *Directory
+		if dir, err = f.w.openDir(a); err == nil {
+			return &listing{Directory: dir, name: a.name(dir.Ref())}, nil
+		}
 	}
-	dir, err := a.w.openDir(where)
-	if err != nil {
-		return nil, pathError("open", name, err)
+	return nil, pathError("open", name, err)
+}
+
+// listing is a Directory as an fs.File. It lists itself once, sorted, on the first request.
+type listing struct {
+	*Directory
+	name   string
+	listed bool
+	rest   []fs.DirEntry
+}
+
+var _ fs.ReadDirFile = (*listing)(nil)
+
+func (l *listing) Read([]byte) (int, error) { return 0, failed("read", l.name, syscall.EISDIR) }
+
+func (l *listing) Stat() (fs.FileInfo, error) {
+	info, err := l.Directory.Stat()
+	info.name = l.name
+	return info, err
+}
+
+// ReadDir implements [fs.ReadDirFile]. It leaves out entries that were removed since they were listed.
+func (l *listing) ReadDir(n int) ([]fs.DirEntry, error) {
+	if !l.listed {
+		entries, err := l.Entries(context.Background())
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			if info, err := l.Lstat(e.Name); err == nil {
+				l.rest = append(l.rest, fs.FileInfoToDirEntry(info))
+			}
+		}
+		l.listed = true
 	}
-	return &aferoDir{dir: dir, unsupported: unsupported{name}}, nil
+	switch {
+	case n <= 0 || n > len(l.rest) && len(l.rest) > 0:
+		n = len(l.rest)
+	case len(l.rest) == 0:
+		return nil, io.EOF
+	}
+	some := l.rest[:n]
+	l.rest = l.rest[n:]
+	return some, nil
 }
 
 // OpenFile opens a file to be written as a whole, or a file or directory for reading. A new file
@@ -68,7 +109,7 @@ func (a aferoFs) OpenFile(name string, flag int, _ fs.FileMode) (afero.File, err
 	}
 	if flag&(os.O_WRONLY|os.O_RDWR) == 0 || flag&os.O_APPEND != 0 ||
 		flag&(os.O_TRUNC|os.O_EXCL) == 0 {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: errFsUnsupported}
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrPermission}
 	}
 	at, err := a.w.WriteTarget(name)
 	if err != nil {
@@ -91,7 +132,8 @@ func (a aferoFs) OpenFile(name string, flag int, _ fs.FileMode) (afero.File, err
 		}
 		o.Create = CreateOnly
 	}
-	return &aferoWriter{w: a.w, o: o, unsupported: unsupported{name}}, nil
+	unread, err := afero.FromIOFS{FS: unread{a, name}}.Open(name)
+	return &aferoWriter{File: unread, w: a.w, o: o}, err
 }
 
 // Create opens a file to be written as a whole, whether it exists or not.
@@ -127,160 +169,60 @@ func (a aferoFs) ReadlinkIfPossible(name string) (string, error) {
 }
 
 // MkdirAll succeeds if name is a directory already.
-func (a aferoFs) MkdirAll(name string, _ fs.FileMode) error {
+func (a aferoFs) MkdirAll(name string, perm fs.FileMode) error {
 	if info, err := a.w.Stat(name); err == nil && info.IsDir() {
 		return nil
 	}
-	return unsupported{name}.op("mkdir")
+	return a.Mkdir(name, perm)
 }
 
-func (aferoFs) Mkdir(name string, _ fs.FileMode) error    { return unsupported{name}.op("mkdir") }
-func (aferoFs) Remove(name string) error                  { return unsupported{name}.op("remove") }
-func (aferoFs) RemoveAll(name string) error               { return unsupported{name}.op("remove") }
-func (aferoFs) Rename(name, _ string) error               { return unsupported{name}.op("rename") }
-func (aferoFs) Chmod(name string, _ fs.FileMode) error    { return unsupported{name}.op("chmod") }
-func (aferoFs) Chown(name string, _, _ int) error         { return unsupported{name}.op("chown") }
-func (aferoFs) Chtimes(name string, _, _ time.Time) error { return unsupported{name}.op("chtimes") }
-
-// unsupported is an afero.File with this name whose operations all fail.
-type unsupported struct{ name string }
-
-func (u unsupported) op(op string) error {
-	return &fs.PathError{Op: op, Path: u.name, Err: errFsUnsupported}
+// unread is a file that is only written, as an fs.FS.
+type unread struct {
+	fs   aferoFs
+	name string
 }
 
-func (u unsupported) Name() string                       { return u.name }
-func (u unsupported) Sync() error                        { return nil }
-func (u unsupported) Read([]byte) (int, error)           { return 0, u.op("read") }
-func (u unsupported) ReadAt([]byte, int64) (int, error)  { return 0, u.op("read") }
-func (u unsupported) Seek(int64, int) (int64, error)     { return 0, u.op("seek") }
-func (u unsupported) Write([]byte) (int, error)          { return 0, u.op("write") }
-func (u unsupported) WriteAt([]byte, int64) (int, error) { return 0, u.op("write") }
-func (u unsupported) WriteString(string) (int, error)    { return 0, u.op("write") }
-func (u unsupported) Truncate(int64) error               { return u.op("truncate") }
-func (u unsupported) Readdir(int) ([]fs.FileInfo, error) { return nil, u.op("readdir") }
-func (u unsupported) Readdirnames(int) ([]string, error) { return nil, u.op("readdir") }
+func (u unread) Open(string) (fs.File, error) { return u, nil }
+func (u unread) Close() error                 { return nil }
 
-// aferoFile is a File as an afero.File.
-type aferoFile struct {
-	*File
-	unsupported
-}
+// Read fails.
+func (u unread) Read([]byte) (int, error) { return 0, failed("read", u.name, fs.ErrPermission) }
 
-var _ afero.File = (*aferoFile)(nil)
-
-func (f *aferoFile) Read(p []byte) (int, error)                { return f.File.Read(p) }
-func (f *aferoFile) ReadAt(p []byte, off int64) (int, error)   { return f.File.ReadAt(p, off) }
-func (f *aferoFile) Seek(off int64, whence int) (int64, error) { return f.File.Seek(off, whence) }
+// Stat describes the file as it is on the disk.
+func (u unread) Stat() (fs.FileInfo, error) { return u.fs.Stat(u.name) }
 
 // aferoWriter is a file that is written as a whole when it is closed.
 type aferoWriter struct {
-	unsupported
-	w      *Workspace
-	o      WriteOptions
-	data   bytes.Buffer
-	closed bool
+	afero.File // of unread, for everything else
+	w          *Workspace
+	o          WriteOptions
+	data       bytes.Buffer
+	closed     bool
 }
-
-var _ afero.File = (*aferoWriter)(nil)
 
 // Write adds to the file, up to 64 MiB in all.
 func (f *aferoWriter) Write(p []byte) (int, error) {
 	if f.closed {
-		return 0, failed("write", f.name, fs.ErrClosed)
+		return 0, failed("write", f.Name(), fs.ErrClosed)
 	}
-	if err := checkSize(f.name, f.data.Len()+len(p)); err != nil {
-		return 0, pathError("write", f.name, err)
+	if err := checkSize(f.Name(), f.data.Len()+len(p)); err != nil {
+		return 0, pathError("write", f.Name(), err)
 	}
 	return f.data.Write(p)
 }
 
 func (f *aferoWriter) WriteString(s string) (int, error) { return f.Write([]byte(s)) }
 
-// Stat describes the file as it is on the disk until Close.
-func (f *aferoWriter) Stat() (fs.FileInfo, error) { return aferoFs{f.w}.Stat(f.name) }
-
 // Close writes the file.
 func (f *aferoWriter) Close() error {
 	if f.closed {
-		return failed("close", f.name, fs.ErrClosed)
+		return failed("close", f.Name(), fs.ErrClosed)
 	}
 	f.closed = true
-	if _, err := f.w.WriteFile(context.Background(), f.name, f.data.Bytes(), f.o); err != nil {
-		return pathError("write", f.name, err)
+	if _, err := f.w.WriteFile(context.Background(), f.Name(), f.data.Bytes(), f.o); err != nil {
+		return pathError("write", f.Name(), err)
 	}
 	return nil
-}
-
-// aferoDir is a Directory as an afero.File. It lists itself once, sorted, on the first request.
-type aferoDir struct {
-	unsupported
-	dir    *Directory
-	listed bool
-	rest   []Entry
-}
-
-var _ afero.File = (*aferoDir)(nil)
-
-func (d *aferoDir) Close() error { return d.dir.Close() }
-
-func (d *aferoDir) Stat() (fs.FileInfo, error) {
-	info, err := d.dir.Stat()
-	if err != nil {
-		return nil, pathError("stat", d.name, err)
-	}
-	a, err := parse(d.name)
-	if err != nil {
-		return nil, err
-	}
-	info.name = a.name(d.dir.Ref())
-	return info, nil
-}
-
-// next returns the next n entries, all if n <= 0, by the rules of os.File.Readdir.
-func (d *aferoDir) next(n int) ([]Entry, error) {
-	if !d.listed {
-		entries, err := d.dir.Entries(context.Background())
-		if err != nil {
-			return nil, err
-		}
-		d.listed, d.rest = true, entries
-	}
-	switch {
-	case n <= 0 || n > len(d.rest) && len(d.rest) > 0:
-		n = len(d.rest)
-	case len(d.rest) == 0:
-		return nil, io.EOF
-	}
-	some := d.rest[:n]
-	d.rest = d.rest[n:]
-	return some, nil
-}
-
-func (d *aferoDir) Readdirnames(n int) ([]string, error) {
-	entries, err := d.next(n)
-	names := make([]string, len(entries))
-	for i, e := range entries {
-		names[i] = e.Name
-	}
-	return names, err
-}
-
-// Readdir describes the entries, without those removed since they were listed.
-func (d *aferoDir) Readdir(n int) ([]fs.FileInfo, error) {
-	entries, err := d.next(n)
-	infos := make([]fs.FileInfo, 0, len(entries))
-	for _, e := range entries {
-		if info, err := d.dir.Lstat(e.Name); err == nil {
-			infos = append(infos, info)
-		}
-	}
-	return infos, err
-}
-
-func (d *aferoDir) Read([]byte) (int, error) { return 0, failed("read", d.name, syscall.EISDIR) }
-func (d *aferoDir) ReadAt([]byte, int64) (int, error) {
-	return 0, failed("read", d.name, syscall.EISDIR)
 }
 
 // pathError returns err in the form that users of afero expect.
