@@ -140,38 +140,6 @@ func readYAML(head string) (values map[string]value, err error) {
 	return values, nil
 }
 
-// yamlValues returns the values of a YAML document for JSON. It follows no aliases.
-func yamlValues(text string) (any, error) {
-	var doc yaml.Node
-	if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
-		return nil, fmt.Errorf("it is not valid YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
-	}
-	if len(doc.Content) == 0 {
-		return map[string]any{}, nil
-	}
-	return plainYAML(doc.Content[0]), nil
-}
-
-func plainYAML(node *yaml.Node) (v any) {
-	switch node.Kind {
-	case yaml.ScalarNode:
-		_ = node.Decode(&v)
-	case yaml.SequenceNode:
-		list := []any{}
-		for _, item := range node.Content {
-			list = append(list, plainYAML(item))
-		}
-		return list
-	case yaml.MappingNode:
-		members := make(map[string]any)
-		for i := 0; i+1 < len(node.Content); i += 2 {
-			members[node.Content[i].Value] = plainYAML(node.Content[i+1])
-		}
-		return members
-	}
-	return v
-}
-
 func valueOf(node *yaml.Node) value {
 	v := value{kind: node.Kind}
 	switch {

@@ -83,12 +83,11 @@ type scanner struct {
 	// directories that patterns name literally, by path; nil for one that does not exist
 	fixed map[string]*directory
 	// where matching began; the value is the path by which the directory was found
-	started  map[matchStart]string
-	searched map[search]bool     // by rows that name a directory
-	read     map[fileOfKind]bool // files that were added
-	dirs     int                 // directories opened for patterns
-	bytes    int64               // bytes read
-	buffer   []byte              // reused for reading files
+	started map[matchStart]string
+	read    map[fileOfKind]bool // files that were added
+	dirs    int                 // directories opened for patterns
+	bytes   int64               // bytes read
+	buffer  []byte              // reused for reading files
 
 	ignored *workspace.IgnoredDirs // nil until it is needed
 }
@@ -111,7 +110,7 @@ func newScanner(ws *workspace.Workspace, root workspace.Root, l limits) *scanner
 	return &scanner{
 		ws: ws, root: root, limits: l,
 		fixed: make(map[string]*directory), started: make(map[matchStart]string),
-		searched: make(map[search]bool), read: make(map[fileOfKind]bool),
+		read: make(map[fileOfKind]bool),
 	}
 }
 
@@ -173,7 +172,6 @@ func (s *scanner) scanRow(ctx context.Context, r row, at *directory, plugin stri
 		}
 		return
 	}
-	s.searched[r.in(at)] = true
 	from := at
 	literal := min(r.fixed, len(r.names)-1)
 	for _, name := range r.names[:literal] {
@@ -194,7 +192,9 @@ func (s *scanner) scanRow(ctx context.Context, r row, at *directory, plugin stri
 // another row names that directory.
 func (s *scanner) scanHidden(ctx context.Context, r row, at *directory, name string) {
 	one, err := r.at(name + "/" + strings.Join(r.names[1:], "/"))
-	if err != nil || s.searched[one.in(at)] {
+	if err != nil || slices.ContainsFunc(rows(), func(named row) bool {
+		return named.pattern == one.pattern && named.kind == one.kind
+	}) {
 		return
 	}
 	one.hidden = true
@@ -206,15 +206,6 @@ func (s *scanner) scanHidden(ctx context.Context, r row, at *directory, name str
 	}()
 	s.scanRow(ctx, one, at, "")
 }
-
-// search describes the files for which a row looks in a directory.
-type search struct {
-	kind Kind
-	path string // the pattern, from the root
-}
-
-// in returns what r looks for in a directory.
-func (r row) in(at *directory) search { return search{r.kind, join(at.rel, r.pattern)} }
 
 // scannedBefore reports whether the rest of the pattern was matched in this directory for an
 // earlier row, which found it by another path because of a link. Then it adds an artifact that says

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"net/url"
 	"path"
@@ -14,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"go.yaml.in/yaml/v3"
 
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
@@ -63,8 +64,7 @@ func (s *Server) String() string {
 	return strings.Join(words, " ")
 }
 
-// Secrets are values by name. String, JSON, fmt and slog show only the names. Secrets are
-// immutable.
+// Secrets are values by name. String, JSON and fmt show only the names. Secrets are immutable.
 type Secrets struct{ values map[string]string }
 
 // Names returns the names, sorted.
@@ -84,9 +84,6 @@ func (s Secrets) String() string { return strings.Join(s.Names(), " ") }
 
 // Format writes the names, whatever the verb.
 func (s Secrets) Format(f fmt.State, _ rune) { fmt.Fprint(f, s.String()) }
-
-// LogValue returns the names.
-func (s Secrets) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
 // MarshalJSON encodes the names as an array.
 func (s Secrets) MarshalJSON() ([]byte, error) { return json.Marshal(s.Names()) }
@@ -187,7 +184,9 @@ func toJSON(content, extension string) ([]byte, error) {
 	case ".toml":
 		values, err = readTOML(content)
 	case ".yaml":
-		values, err = yamlValues(content)
+		if err = yaml.Unmarshal([]byte(content), &values); err != nil {
+			err = fmt.Errorf("it is not valid YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
+		}
 	default:
 		return standardJSON([]byte(content))
 	}
