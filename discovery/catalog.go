@@ -106,11 +106,6 @@ func (c *Catalog) text(ctx context.Context, a Artifact) (string, error) {
 		return "", err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return "", err
-	}
-	a.Size = info.Size()
 	content, ok := newScanner(c.ws, a.Root, c.limits).readText(&a, f)
 	if !ok {
 		return "", fmt.Errorf("%s: %s", a.Path, a.Reason)

@@ -80,12 +80,7 @@ func (in *importer) importFile(ctx context.Context, from, written string, depth 
 		return
 	}
 	in.read[f.Ref().Real()] = true
-	info, err := f.Stat()
-	if err != nil {
-		in.refuseError(written, err)
-		return
-	}
-	imported := Artifact{Size: info.Size()}
+	var imported Artifact
 	content, ok := in.readText(&imported, f)
 	if !ok {
 		in.unread(target)
@@ -93,7 +88,7 @@ func (in *importer) importFile(ctx context.Context, from, written string, depth 
 		return
 	}
 	in.a.Diagnostics = append(in.a.Diagnostics, imported.Diagnostics...)
-	in.a.Imports = append(in.a.Imports, Import{f.Ref(), written, from, info.Size(), content})
+	in.a.Imports = append(in.a.Imports, Import{f.Ref(), written, from, imported.Size, content})
 	in.follow(ctx, target, content, depth+1)
 }
 

@@ -108,35 +108,32 @@ func (m *matcher) scanEntry(ctx context.Context, a Artifact, entry pluginManifes
 		m.scanner.close()
 		m.fixed = outer
 	}()
-	at := m.level
-	if dir != "." {
-		for name := range strings.SplitSeq(dir, "/") {
-			before := len(m.artifacts)
-			at = m.openFixed(ctx, m.row, at, name)
-			switch {
-			case at != nil:
-			case len(m.artifacts) > before: // which says why
-				return nil
-			default:
-				a.unused("there is no folder " + dir)
-				return []Artifact{a}
-			}
-		}
+	opened, err := m.ws.OpenDir(m.path(dir))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		a.unused("there is no folder " + dir)
+		return []Artifact{a}
+	case err != nil:
+		a.invalid(dir + ": " + reasonOf(err))
+		return []Artifact{a}
 	}
+	defer opened.Close()
+	at := newDirectory(opened, nil, dir)
 	if len(entry.Skills) > 0 { // which are all that it has
 		return m.scanPlugin(ctx, a, at, entry)
 	}
-	if name, content, ok := m.manifestIn(ctx, at); ok {
-		manifest, err := parseManifest(content)
-		if err != nil {
-			a.invalid(name + ": " + err.Error())
-			return []Artifact{a}
-		}
+	name, content, err := m.manifestIn(at)
+	manifest := entry
+	if err == nil && name != "" {
+		manifest, err = parseManifest([]byte(content))
 		manifest.Name = cmp.Or(manifest.Name, entry.Name)
 		manifest.Commands = append(manifest.Commands, entry.Commands...)
-		return m.scanPlugin(ctx, a, at, manifest)
 	}
-	return m.scanPlugin(ctx, a, at, entry)
+	if err != nil {
+		a.invalid(name + ": " + err.Error())
+		return []Artifact{a}
+	}
+	return m.scanPlugin(ctx, a, at, manifest)
 }
 
 // localSource returns the path, from the root, of a plugin whose source is a path in the root.
@@ -168,42 +165,31 @@ func localSource(source json.RawMessage, base string) (string, error) {
 }
 
 // manifestIn reads the manifest of the plugin in a directory, which has one of the names in the
-// table.
-func (m *matcher) manifestIn(ctx context.Context, at *directory) (rel string, content []byte,
-	ok bool) {
+// table. It returns "" if there is none.
+func (m *matcher) manifestIn(at *directory) (rel, content string, err error) {
+	var patterns []string
 	for _, r := range rows() {
-		if !r.is("plugin") {
+		if r.is("plugin") {
+			patterns = append(patterns, r.pattern)
+		}
+	}
+	for _, pattern := range append(patterns, "plugin.json") {
+		rel = join(at.rel, pattern)
+		f, err := m.ws.Open(m.path(rel))
+		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		if content, ok = m.readManifest(ctx, at, r.names); ok {
-			return join(at.rel, r.pattern), content, true
+		if err != nil {
+			return rel, "", errors.New(reasonOf(err))
 		}
-	}
-	content, ok = m.readManifest(ctx, at, []string{"plugin.json"})
-	return join(at.rel, "plugin.json"), content, ok
-}
-
-// readManifest reads a manifest at a path, given as names, in a directory.
-func (m *matcher) readManifest(ctx context.Context, at *directory, names []string) (content []byte,
-	ok bool) {
-	dir := at
-	for _, name := range names[:len(names)-1] {
-		if dir = m.openFixed(ctx, m.row, dir, name); dir == nil {
-			return nil, false
+		defer f.Close()
+		var file Artifact
+		if content, ok := m.readText(&file, f); ok {
+			return rel, content, nil
 		}
+		return rel, "", errors.New(file.Reason)
 	}
-	e, err := dir.entry(ctx, names[len(names)-1])
-	if err != nil {
-		return nil, false
-	}
-	content, info, err := dir.dir.ReadFile(e, nil, m.limits.fileSize)
-	if err != nil {
-		if !errors.Is(err, fs.ErrNotExist) {
-			m.addUnreadable(m.row, dir, e.Name, err)
-		}
-		return nil, false
-	}
-	return m.decode(&Artifact{Size: info.Size()}, content)
+	return "", "", nil
 }
 
 // scanPlugin scans the plugin in a directory. It returns artifacts based on a for the paths in its

@@ -12,12 +12,15 @@ import (
 // readText reads an open file. If ok is false, the artifact says why.
 func (s *scanner) readText(a *Artifact, f *workspace.File) (text string, ok bool) {
 	var b []byte
-	if a.Size <= s.limits.fileSize {
-		var err error
-		if b, err = io.ReadAll(io.LimitReader(f, s.limits.fileSize)); err != nil {
-			a.invalid(reasonOf(err))
-			return "", false
+	info, err := f.Stat()
+	if err == nil {
+		if a.Size = info.Size(); a.Size <= s.limits.fileSize {
+			b, err = io.ReadAll(io.LimitReader(f, s.limits.fileSize))
 		}
+	}
+	if err != nil {
+		a.invalid(reasonOf(err))
+		return "", false
 	}
 	b, ok = s.decode(a, b)
 	return string(b), ok
