@@ -28,7 +28,7 @@ func (c *Catalog) For(ctx context.Context, path string) ([]Artifact, error) {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, c.limits.time, errTimeout)
 	defer cancel()
-	nested, err := c.scanNested(ctx, t)
+	nested, err := c.scanNested(ctx, t, false)
 	if err != nil {
 		return nil, err
 	}
@@ -74,12 +74,8 @@ func activeFromRoot(ctx context.Context, ws *workspace.Workspace, path string) (
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, c.limits.time, errTimeout)
 	defer cancel()
-	list, err := c.scanTop(ctx, t)
-	if err != nil {
-		return nil, err
-	}
-	nested, err := c.scanNested(ctx, t)
-	return slices.DeleteFunc(append(list, nested...), func(a Artifact) bool {
+	list, err := c.scanNested(ctx, t, true)
+	return slices.DeleteFunc(list, func(a Artifact) bool {
 		return a.State != Active || a.Applies.Mode == ByPath && !a.appliesTo(t)
 	}), err
 }
@@ -112,7 +108,7 @@ func (c *Catalog) Below(ctx context.Context) (list []Artifact, complete bool) {
 // nestedIn is Below for one root.
 func (c *Catalog) nestedIn(ctx context.Context, root workspace.Root) (list []Artifact,
 	complete bool) {
-	rows := nestedRows()
+	rows := rowsWith(func(r row) bool { return r.is("below") })
 	mayHold := func(entries []workspace.Entry) bool {
 		return slices.ContainsFunc(entries, func(e workspace.Entry) bool {
 			return slices.ContainsFunc(rows, func(r row) bool { return r.names[0] == e.Name })
@@ -129,11 +125,9 @@ func (c *Catalog) nestedIn(ctx context.Context, root workspace.Root) (list []Art
 		entries, err := at.list(ctx)
 		complete = complete && err == nil
 		if dirs[i] != "." && mayHold(entries) {
-			s.artifacts = nil
-			s.scanDir(ctx, rows, at)
+			list = append(list, c.scanOne(ctx, s, rows, at)...)
 			s.close()
 			clear(s.fixed)
-			list = append(list, c.resolveNested(s, dirs[i])...)
 		}
 		for _, e := range entries {
 			if e.Type.IsDir() && !strings.HasPrefix(e.Name, ".") && e.Name != "node_modules" {
@@ -149,9 +143,9 @@ func (c *Catalog) nestedIn(ctx context.Context, root workspace.Root) (list []Art
 	return list, complete && len(s.reached) == 0
 }
 
-// nestedRows returns the rows that apply in every directory.
-func nestedRows() []row {
-	return slices.DeleteFunc(slices.Clone(rows()), func(r row) bool { return !r.is("below") })
+// rowsWith returns some rows of the table.
+func rowsWith(has func(row) bool) []row {
+	return slices.DeleteFunc(slices.Clone(rows()), func(r row) bool { return !has(r) })
 }
 
 // Dir returns the directory that an instruction is for, as the client spells the root.
@@ -192,46 +186,33 @@ func (c *Catalog) locate(path string) (located, error) {
 	}
 }
 
-// scanTop scans the root's own directory for instructions.
-func (c *Catalog) scanTop(ctx context.Context, t located) ([]Artifact, error) {
-	top, err := c.ws.OpenDir(t.root.Dir.String())
+// scanNested scans the directories between the root and the path and, if top is set, the root's own
+// for instructions.
+func (c *Catalog) scanNested(ctx context.Context, t located, top bool) ([]Artifact, error) {
+	dir, err := c.ws.OpenDir(t.root.Dir.String())
 	if err != nil {
 		return nil, err
 	}
-	defer top.Close()
 	s := newScanner(c.ws, t.root, c.limits)
 	defer s.close()
-	instructions := slices.DeleteFunc(slices.Clone(rows()),
-		func(r row) bool { return r.kind != Instruction })
-	s.scanDir(ctx, instructions, newDirectory(top, nil, "."))
-	return c.resolveNested(s, "."), context.Cause(ctx)
-}
-
-// scanNested scans the directories between the root and the path.
-func (c *Catalog) scanNested(ctx context.Context, t located) ([]Artifact, error) {
-	rows := nestedRows()
-	s := newScanner(c.ws, t.root, c.limits)
-	defer s.close()
-	top, err := c.ws.OpenDir(t.root.Dir.String())
-	if err != nil {
-		return nil, err
-	}
-	at := newDirectory(top, nil, ".")
+	at := newDirectory(dir, nil, ".")
 	defer func() {
 		for ; at != nil; at = at.parent {
 			_ = at.dir.Close()
 		}
 	}()
 	var all []Artifact
+	if top {
+		all = c.scanOne(ctx, s, rowsWith(func(r row) bool { return r.kind == Instruction }), at)
+	}
+	below := rowsWith(func(r row) bool { return r.is("below") })
 	for _, name := range t.dirs {
 		dir, err := at.dir.OpenDir(name)
 		if err != nil {
 			break // it has been removed
 		}
 		at = newDirectory(dir, at, name)
-		s.artifacts = nil
-		s.scanDir(ctx, rows, at)
-		all = append(all, c.resolveNested(s, at.rel)...)
+		all = append(all, c.scanOne(ctx, s, below, at)...)
 	}
 	for _, l := range s.reached {
 		a := s.artifact(row{kind: Instruction, pattern: l.pattern}, ".")
@@ -242,13 +223,14 @@ func (c *Catalog) scanNested(ctx context.Context, t located) ([]Artifact, error)
 	return all, context.Cause(ctx)
 }
 
-// resolveNested resolves conflicts between the artifacts that s found in one directory, and with
-// those in the catalog.
-func (c *Catalog) resolveNested(s *scanner, dir string) []Artifact {
+// scanOne scans a directory, and resolves conflicts between what is found there, and with the catalog.
+func (c *Catalog) scanOne(ctx context.Context, s *scanner, rows []row, at *directory) []Artifact {
+	s.artifacts = nil
+	s.scanDir(ctx, rows, at)
 	slices.SortStableFunc(s.artifacts, byRank)
 	list := make([]Artifact, len(s.artifacts))
 	for i, a := range s.artifacts {
-		s.checkOwner(a, dir)
+		s.checkOwner(a, at.rel)
 		list[i] = *a
 	}
 	resolveConflicts(list)

@@ -225,11 +225,11 @@ func (m *matcher) scanPlugin(ctx context.Context, a Artifact, at *directory,
 				continue
 			}
 			for _, below := range rows {
-				m.scanPluginRow(ctx, below, at, name)
+				m.scanRow(ctx, below, at, name)
 			}
 		}
 		if !onlyPaths {
-			m.scanPluginRow(ctx, r, at, name)
+			m.scanRow(ctx, r, at, name)
 		}
 	}
 	return append(unused, m.inlineServers(a, manifest.MCPServers, name)...)
@@ -260,12 +260,6 @@ func serversOf(plugin string, list []Artifact) []Artifact {
 		a.unused("acp-agent starts no MCP servers of plugins")
 	}
 	return list
-}
-
-func (m *matcher) scanPluginRow(ctx context.Context, r row, at *directory, plugin string) {
-	if !m.exhausted(ctx, r) {
-		m.scanRow(ctx, r, at, plugin)
-	}
 }
 
 // below returns rows for the files at a path that a manifest names instead of r's pattern: the

@@ -155,7 +155,7 @@ func (s *scanner) close() {
 func (s *scanner) scanDir(ctx context.Context, rows []row, at *directory) {
 	_, _ = at.list(ctx) // so that names that do not exist need not be looked up
 	for _, r := range rows {
-		if !r.is("inside") && !s.exhausted(ctx, r) {
+		if !r.is("inside") {
 			s.scanRow(ctx, r, at, "")
 		}
 	}
@@ -164,9 +164,12 @@ func (s *scanner) scanDir(ctx context.Context, rows []row, at *directory) {
 // scanRow follows the literal names at the beginning of the row's pattern and matches the rest from
 // there. plugin is the name of the plugin whose directory is at, if it is one.
 func (s *scanner) scanRow(ctx context.Context, r row, at *directory, plugin string) {
+	if s.exhausted(ctx, r) {
+		return
+	}
 	if hidden := r.names[0]; hidden[0] == '.' && isGlob(hidden) && len(r.names) > 1 {
 		for _, e := range at.entries {
-			if matches(hidden, e.Name) && !isForeign(e.Name) && !s.exhausted(ctx, r) {
+			if matches(hidden, e.Name) && !isForeign(e.Name) {
 				s.scanHidden(ctx, r, at, e.Name)
 			}
 		}
