@@ -9,8 +9,10 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -28,7 +30,6 @@ type metrics struct {
 
 	mu       sync.Mutex
 	requests histograms
-	store    histograms
 	answers  map[string]int                 // permission requests, by the user's choice
 	opened   int                            // sessions
 	rejected int                            // connections
@@ -45,6 +46,7 @@ type usage struct {
 	children    int // processes, -1 if the system does not tell
 	lost        int // connections that can be resumed
 	unconfirmed int // bytes sent to clients
+	store       int // 1 if the session store can be used, otherwise 0
 }
 
 // countedMethods are the methods whose requests are counted apart. Clients may send any method.
@@ -69,9 +71,25 @@ func countChildren() (n int) {
 	return n
 }
 
+// maxOpenFiles is the line of /proc/self/limits with the number of open files.
+var maxOpenFiles = regexp.MustCompile(`(?m)^Max open files +(\d+)`)
+
+// openFiles returns how many files this process has open, and how many it may. It returns false if
+// the system does not tell, as only Linux does.
+func openFiles() (opened, most int, ok bool) {
+	entries, err := os.ReadDir("/proc/self/fd")
+	limits, _ := os.ReadFile("/proc/self/limits")
+	found := maxOpenFiles.FindSubmatch(limits)
+	if err != nil || found == nil {
+		return 0, 0, false
+	}
+	most, err = strconv.Atoi(string(found[1]))
+	return len(entries) - 1, most, err == nil // without that of the directory
+}
+
 func newMetrics(version string, now func() usage) *metrics {
 	return &metrics{version: version,
-		usage: now, requests: histograms{}, store: histograms{}, answers: map[string]int{},
+		usage: now, requests: histograms{}, answers: map[string]int{},
 		cost: map[string]float64{}, tokens: map[sessionstore.Meter]float64{},
 	}
 }
@@ -116,18 +134,6 @@ func (m *metrics) charge(c sessionstore.Charge) {
 	case slices.Contains(sessionstore.TokenMeters(), c.Meter):
 		m.tokens[c.Meter] += c.Amount
 	}
-}
-
-// stored counts an operation of the session store. Only an outage is its error: a client may ask for
-// what does not exist.
-func (m *metrics) stored(operation string, d time.Duration, err error) {
-	result := "ok"
-	if isOutage(err) {
-		result = "error"
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.store.add(fmt.Sprintf("operation=%q,result=%q", operation, result), d)
 }
 
 // answerName returns the name of an answer to a permission request.
@@ -190,11 +196,15 @@ func (m *metrics) String() string {
 		single("acp_agent_child_processes", "gauge",
 			"Running agents, MCP servers and commands of models.", now.children)
 	}
-	single("go_goroutines", "gauge", "Goroutines.", runtime.NumGoroutine())
+	single("acp_agent_store_usable", "gauge", "1 if the session store can be used, otherwise 0.",
+		now.store)
+	if opened, most, ok := openFiles(); ok {
+		single("process_open_fds", "gauge", "Open file descriptors.", opened)
+		single("process_max_fds", "gauge", "Maximum number of open file descriptors.", most)
+	}
 	const build = "acp_agent_build_info"
 	family(build, "gauge", "The version of the program.")
 	fmt.Fprintf(&b, "%s{version=%q,goversion=%q} 1\n", build, m.version, runtime.Version())
-	writeProcess(&b)
 
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -219,8 +229,5 @@ func (m *metrics) String() string {
 	const requests = "acp_agent_request_duration_seconds"
 	family(requests, "histogram", "Time to answer requests. Those of session/prompt are turns.")
 	m.requests.write(&b, requests)
-	const store = "acp_agent_store_duration_seconds"
-	family(store, "histogram", "Time of operations of the session store.")
-	m.store.write(&b, store)
 	return b.String()
 }

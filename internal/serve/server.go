@@ -152,6 +152,9 @@ func (s *Server) drain(ctx context.Context) {
 func (s *Server) usage() usage {
 	u := usage{Limits: s.acp.Used(), children: countChildren()}
 	u.lost, u.unconfirmed = s.acceptor.Waiting()
+	if s.health.check(context.Background()) == nil {
+		u.store = 1
+	}
 	return u
 }
 

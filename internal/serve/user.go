@@ -50,14 +50,13 @@ func (s *Server) user(name string) (User, error) {
 	for _, within := range a.Within.All() {
 		roots.Policy.Allow = append(roots.Policy.Allow, within)
 	}
-	limited := limitedStore{s.options.Store.For(name), s.quota(name),
-		cmp.Or(a.StoredBytes, s.options.StoredBytes)}
 	return User{
 		Account:    a,
 		Connection: fmt.Sprintf("%d %s", s.connected.Add(1), name),
 		Workspace:  roots,
-		Store:      timedStore{limited, s.metrics.stored},
-		Log:        s.options.Log.With("user", name),
+		Store: limitedStore{s.options.Store.For(name), s.quota(name),
+			cmp.Or(a.StoredBytes, s.options.StoredBytes)},
+		Log: s.options.Log.With("user", name),
 	}, nil
 }
 

@@ -288,7 +288,7 @@ func TestServerKeepsRecords(t *testing.T) {
 	metrics := s.metrics()
 	require.Contains(t, metrics, "acp_agent_connections 2\n")
 	require.Contains(t, metrics, "acp_agent_child_processes 1\n")
-	require.Contains(t, metrics, `acp_agent_store_duration_seconds_count{operation="create",result="ok"} 2`)
+	require.Contains(t, metrics, "acp_agent_store_usable 1\n")
 	require.Contains(t, metrics, `acp_agent_request_duration_seconds_count{method="session/prompt",result="ok"} 2`)
 
 	audit := audited(t, record)
