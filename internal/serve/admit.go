@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/internal/serve/budget"
 	"github.com/acp-agent/acp-agent/internal/serve/websocket"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/text/pause"
@@ -35,13 +36,17 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
 	from = append(identity(account, token), from...)
 	log, audit := s.options.Log.With(from...), s.options.Audit.With(from...)
 	s.admit(account)
-	if s.quota(account.Name).requests.Wait(r.Context()) != nil {
+	if s.quota(account.Name).pace.WaitN(r.Context(), requestUnits) != nil {
 		return // the client has left
 	}
 	if !websocket.Resumes(r) {
 		s.makeRoom(r.Context(), account)
 	}
-	conn, err := s.acceptor.Accept(w, r, account.Name)
+	restricted, max := token.Kind == Device && token.Role != Full, s.options.MaxLine
+	if restricted {
+		max = budget.Small // it sends nothing larger, and must not be in the way of what does
+	}
+	conn, err := s.acceptor.Accept(w, r, account.Name, max)
 	switch {
 	case err != nil:
 		s.metrics.reject()
@@ -59,9 +64,9 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
 	ctx, end := context.WithCancel(context.WithoutCancel(r.Context()))
 	defer s.note(conn.ID(), admitted{user: account.Name, token: token, end: end})()
 	peer := acp.Peer{Principal: account.Name, Via: token.ID, Remote: true, Limits: account.Limits}
-	limited := &paced{Conn: conn, requests: s.quota(account.Name).requests}
+	limited := &paced{conn, s.quota(account.Name).pace}
 	var client acp.Conn = limited
-	if token.Kind == Device && token.Role != Full {
+	if restricted {
 		peer.Role = token.Role
 		client = restrict(limited, token.Role, s.options.Store.For(account.Name), audit)
 	}

@@ -123,10 +123,10 @@ func TestServerThatEndsHandsOver(t *testing.T) {
 
 // scripted is a server that answers requests as a test says.
 func scripted(t *testing.T, answer func(connection int, message []byte) []byte) string {
-	acceptor := websocket.NewAcceptor(1<<20, websocket.Times{}, nil)
+	acceptor := websocket.NewAcceptor(websocket.Times{}, nil)
 	connections := 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		conn, err := acceptor.Accept(w, r, "ana")
+		conn, err := acceptor.Accept(w, r, "ana", 1<<20)
 		if conn == nil || err != nil {
 			return
 		}

@@ -49,9 +49,9 @@ func TestEditorThatLeavesGetsItsAnswers(t *testing.T) {
 
 // Requests that nobody can answer any more are answered with the reason, others are not.
 func TestOpenRequestsAreAnsweredWhenTheServerLeaves(t *testing.T) {
-	acceptor := websocket.NewAcceptor(1<<20, websocket.Times{}, nil)
+	acceptor := websocket.NewAcceptor(websocket.Times{}, nil)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		conn, err := acceptor.Accept(w, r, "ana")
+		conn, err := acceptor.Accept(w, r, "ana", 1<<20)
 		if err != nil {
 			return
 		}

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"encoding/json"
+	"net/http"
 
 	"golang.org/x/time/rate"
 
@@ -10,20 +11,24 @@ import (
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
-// A user may send a burst of requests, and then so many a second. A large one counts as several, and
-// so does one that reads a history.
+// A user may send messages that count as so many requests at once, and then so many a second. They
+// are counted in units, because an answer counts less.
 const (
-	requestBurst, requestRate = 500, 50
-	requestUnit               = 64 << 10
-	historyRequests           = 10
+	requestUnits                      = 20
+	requestsAtOnce, requestsPerSecond = 500, 50
+	bytesPerUnit                      = 64 << 10 / requestUnits
+	historyUnits                      = 10 * requestUnits // of a request that reads a history
 )
 
-// paced is a connection of a user. Its requests wait while the user sends too many over all
-// connections, so that others have their share of the processors. Answers do not wait: there are no
-// more of them than questions.
+func newPace() *rate.Limiter {
+	return rate.NewLimiter(requestsPerSecond*requestUnits, requestsAtOnce*requestUnits)
+}
+
+// paced is a connection of a user. Its messages wait while the user sends too many over all
+// connections, so that others have their share of the processors.
 type paced struct {
 	*websocket.Conn
-	requests *rate.Limiter // of the user
+	pace *rate.Limiter // of the user
 }
 
 // Read implements acp.Conn.
@@ -32,15 +37,29 @@ func (c *paced) Read() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	return message, c.pace.WaitN(c.Context(), min(units(message), c.pace.Burst()))
+}
+
+// units returns as how much a message counts. An agent that reads many files of an editor gets an
+// answer for each.
+func units(message []byte) int {
+	size := len(message) / bytesPerUnit
 	raw := strictjson.Find(message, "method")
-	if raw == nil {
-		return message, nil
+	if raw == nil && (strictjson.Find(message, "result") != nil || strictjson.Find(message, "error") != nil) {
+		return 1 + size
 	}
-	count := 1 + len(message)/requestUnit
 	var method string
 	_ = json.Unmarshal(raw, &method) // what is not a name is not a method either
 	if method == protocol.SessionLoad || method == protocol.SessionFork {
-		count += historyRequests
+		return requestUnits + historyUnits + size
 	}
-	return message, c.requests.WaitN(c.Context(), min(count, requestBurst))
+	return requestUnits + size
+}
+
+// pageUnits returns as how much a request of the page counts.
+func pageUnits(r *http.Request) int {
+	if r.PathValue("name") == "changes" {
+		return requestUnits + historyUnits
+	}
+	return requestUnits
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/time/rate"
 
@@ -13,10 +14,13 @@ import (
 
 // paced lets a user send so many requests, and then one in an hour.
 func (h *host) paced(user string, burst int) {
-	requests := h.quota(user).requests
-	requests.SetLimit(rate.Every(time.Hour))
-	requests.SetBurst(burst)
+	pace := h.quota(user).pace
+	pace.SetLimit(rate.Every(time.Hour))
+	pace.SetBurst(burst * requestUnits)
 }
+
+// requests returns how many requests a user may send at once.
+func (h *host) requests(user string) float64 { return h.quota(user).pace.Tokens() / requestUnits }
 
 // Requests of a user who sends too many wait, over all connections, and those of others do not.
 //
@@ -55,12 +59,30 @@ func TestRequestsOfThePageArePaced(t *testing.T) {
 	h := start(t, func(o *Options) { o.Page = true })
 	h.add("ana")
 	phone := h.pair("ana", Watch)
-	before := h.quota("ana").requests.Tokens()
+	before := h.requests("ana")
 	h.paced("ana", int(before))
 	for _, path := range []string{"/me", "/api/sessions", "/api/facets"} {
 		require.Equal(t, 200, h.post(path, "http://"+h.address, "", phone).StatusCode, path)
 	}
-	require.Less(t, h.quota("ana").requests.Tokens(), before-2)
+	require.Less(t, h.requests("ana"), before-2)
+	before = h.requests("ana")
+	h.paced("ana", 100)
+	h.post("/api/changes?id=none", "http://"+h.address, "", phone)
+	require.Less(t, h.requests("ana"), before-10, "it reads a whole history")
+}
+
+// A device that may not prompt sends nothing large, which would keep what the user sends waiting.
+func TestRestrictedDevicesSendNothingLarge(t *testing.T) {
+	h := start(t, withPage)
+	h.add("ana")
+	for role, takes := range map[Role]bool{Watch: false, Answer: false, Full: true} {
+		socket, _ := h.browser(h.pair("ana", role), "http://"+h.address)
+		require.NoError(t, socket.Write(t.Context(), websocket.MessageText,
+			[]byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}`+
+				strings.Repeat(" ", 100<<10)+"}")))
+		_, _, err := socket.Read(t.Context())
+		require.Equal(t, takes, err == nil, role)
+	}
 }
 
 // A large request counts as several.
@@ -69,7 +91,37 @@ func TestLargeRequestsCountAsSeveral(t *testing.T) {
 	secret := h.add("ana")
 	h.paced("ana", 100)
 	ana := connect(t, "ws://"+h.address, secret).initialize()
-	before := h.quota("ana").requests.Tokens()
-	require.NotEmpty(t, ana.call("session/prompt", map[string]any{"sessionId": strings.Repeat("a", 5*requestUnit)}).Error)
-	require.Less(t, h.quota("ana").requests.Tokens(), before-5)
+	before := h.requests("ana")
+	require.NotEmpty(t, ana.call("session/prompt", map[string]any{"sessionId": strings.Repeat("a", 5*64<<10)}).Error)
+	require.Less(t, h.requests("ana"), before-5)
+}
+
+// Answers count little, whether or not they answer anything, and what is no message counts as a
+// request.
+func TestWhatIsNoRequestCountsToo(t *testing.T) {
+	const answer = `{"jsonrpc":"2.0","id":7,"result":{}}`
+	for message, want := range map[string]int{
+		answer:                                1,
+		`{"jsonrpc":"2.0","id":7,"error":{}}`: 1,
+		answer[:len(answer)-3] + `"` + strings.Repeat("a", 64<<10) + `"}`: 1 + requestUnits,
+		`{`:                                 requestUnits,
+		`7`:                                 requestUnits,
+		`{"jsonrpc":"2.0","id":7}`:          requestUnits,
+		`{"method":"x","result":{}}`:        requestUnits,
+		`{"method":7,"result":{}}`:          requestUnits,
+		`{"method":"session\/load","id":1}`: requestUnits + historyUnits,
+	} {
+		require.Equal(t, want, units([]byte(message)), message)
+	}
+	h := start(t)
+	secret := h.add("ana")
+	h.paced("ana", 100)
+	ana := connect(t, "ws://"+h.address, secret).initialize()
+	before := h.requests("ana")
+	for range 200 {
+		_, err := ana.in.Write([]byte(answer + "\n"))
+		require.NoError(t, err)
+	}
+	ana.lives()
+	require.InDelta(t, before-200/requestUnits-1, h.requests("ana"), 0.5)
 }

@@ -24,7 +24,7 @@ const (
 // quota counts what a user takes: requests, and bytes of sessions in the store. Its methods are safe
 // for concurrent use.
 type quota struct {
-	requests *rate.Limiter
+	pace *rate.Limiter
 
 	mu    sync.Mutex
 	used  int

@@ -86,7 +86,7 @@ func NewServer(o Options) *Server {
 	messages := messageBudget(o.Memory, o.MaxLine)
 	s := &Server{
 		options:  o,
-		acceptor: websocket.NewAcceptor(o.MaxLine, websocket.Times{}, messages),
+		acceptor: websocket.NewAcceptor(websocket.Times{}, messages),
 		health:   health{store: o.Store, log: o.Log},
 		users:    make(map[string]Account), conns: make(map[string]admitted),
 		quotas: make(map[string]*quota),

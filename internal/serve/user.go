@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 
-	"golang.org/x/time/rate"
-
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/internal/serve/budget"
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -66,7 +64,7 @@ func (s *Server) quota(name string) *quota {
 	defer s.mu.Unlock()
 	q := s.quotas[name]
 	if q == nil {
-		q = &quota{requests: rate.NewLimiter(requestRate, requestBurst)}
+		q = &quota{pace: newPace()}
 		s.quotas[name] = q
 	}
 	return q

@@ -19,51 +19,63 @@ func limited() *budget.Budget {
 		Stall: 10 * time.Second})
 }
 
-// grown returns a message of size bytes that has arrived in part, and whose end is closed if it is
-// ended.
-func grown(t *testing.T, b *budget.Budget, user string, size int) (*budget.Upload, <-chan struct{}) {
+// begun returns a large message of user that arrives, and whose end is closed if it is ended.
+func begun(t *testing.T, b *budget.Budget, user string) (*budget.Large, <-chan struct{}) {
 	t.Helper()
 	ended := make(chan struct{})
-	u := b.Upload(user, func() { close(ended) })
-	require.NoError(t, u.Grow(t.Context(), size, func() {}))
-	return u, ended
+	l, err := b.Begin(t.Context(), user, sync.OnceFunc(func() { close(ended) }), func() {})
+	require.NoError(t, err)
+	return l, ended
 }
 
-// grow lets a message grow, and returns a channel for the result.
-func grow(ctx context.Context, b *budget.Budget, user string, size int) (*budget.Upload, <-chan error) {
-	u := b.Upload(user, func() {})
+// begin lets a large message begin, and returns a channel for the result.
+func begin(ctx context.Context, b *budget.Budget, user string) <-chan error {
 	done := make(chan error, 1)
-	go func() { done <- u.Grow(ctx, size, func() {}) }()
-	return u, done
+	go func() {
+		_, err := b.Begin(ctx, user, func() {}, func() {})
+		done <- err
+	}()
+	return done
 }
 
 // Clause N6.
 func TestOneUserLeavesRoomForOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := limited()
-		for range 2 {
-			grown(t, b, "ana", 10*mib)
-		}
+		anas, _ := begun(t, b, "ana")
+		anas.Complete(10 * mib)
 		ctx, cancel := context.WithCancel(t.Context())
-		_, done := grow(ctx, b, "ana", mib)
+		second := begin(ctx, b, "ana")
 		synctest.Wait()
-		require.Empty(t, done)
+		require.Empty(t, second, "one large message of a user is here at a time")
+		require.True(t, b.Reserve("ana", 20*mib))
 		require.False(t, b.Reserve("ana", 2*mib))
-		small, _ := grown(t, b, "ana", budget.Small)
-		require.Zero(t, small.Finish(budget.Small))
-		grown(t, b, "bob", 10*mib)
-		bobs, _ := grown(t, b, "bob", 10*mib)
-		require.True(t, b.Reserve("cid", mib))
-		require.False(t, b.Reserve("cid", mib), "all users together have a limit")
+		begun(t, b, "bob")
+		cids := begin(ctx, b, "cid")
+		synctest.Wait()
+		require.Empty(t, cids, "all users together have a limit")
+		require.False(t, b.Reserve("cid", 2*mib))
 		require.True(t, b.Reserve("dan", mib), "each user has some room in any case")
 		b.Release("dan", mib)
-		b.Release("cid", mib)
-		require.Equal(t, 10*mib, bobs.Finish(10*mib))
-		b.Release("bob", 10*mib)
+		b.Release("ana", 20*mib)
+		require.NoError(t, <-cids)
 		require.Equal(t, 30*mib, b.Used())
+		anas.Done()
+		require.NoError(t, <-second)
 		cancel()
-		require.ErrorIs(t, <-done, context.Canceled)
+		require.ErrorIs(t, <-begin(ctx, b, "ana"), context.Canceled)
 	})
+}
+
+// What clients do not read keeps no large message from arriving.
+func TestOneLargeMessageArrivesInAnyCase(t *testing.T) {
+	b := limited()
+	require.True(t, b.Reserve("ana", 20*mib))
+	require.True(t, b.Reserve("bob", 20*mib))
+	anas, _ := begun(t, b, "ana")
+	require.Equal(t, 50*mib, b.Used())
+	anas.Done()
+	begun(t, b, "bob")
 }
 
 // A message that makes no progress loses its room to one that waits, and keeps it as long as nobody
@@ -73,9 +85,10 @@ func TestOneUserLeavesRoomForOthers(t *testing.T) {
 func TestMessageWithoutProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := limited()
-		idle, idleEnded := grown(t, b, "ana", 10*mib)
-		steady, steadyEnded := grown(t, b, "ana", 10*mib)
-		_, otherEnded := grown(t, b, "bob", 10*mib)
+		idle, idleEnded := begun(t, b, "ana")
+		steady, steadyEnded := begun(t, b, "bob")
+		handled, handledEnded := begun(t, b, "cid")
+		handled.Complete(10 * mib)
 		time.Sleep(time.Hour)
 		select {
 		case <-idleEnded:
@@ -94,43 +107,54 @@ func TestMessageWithoutProgress(t *testing.T) {
 				}
 			}
 		})
-		_, done := grow(t.Context(), b, "ana", 10*mib)
+		time.Sleep(2 * time.Second)
+		next := begin(t.Context(), b, "ana")
 		<-idleEnded
-		require.Zero(t, idle.Finish(0))
-		require.NoError(t, <-done)
-		for _, ended := range []<-chan struct{}{steadyEnded, otherEnded} {
+		idle.Done()
+		require.NoError(t, <-next)
+		others := []<-chan error{begin(t.Context(), b, "bob"), begin(t.Context(), b, "cid")}
+		time.Sleep(time.Hour)
+		for i, ended := range []<-chan struct{}{steadyEnded, handledEnded} {
 			select {
 			case <-ended:
-				t.Fatal("it makes progress, or is another user's")
+				t.Fatal("it makes progress, or has arrived")
+			case <-others[i]:
+				t.Fatal("there is no room")
 			default:
 			}
 		}
 		close(stop)
 		arriving.Wait()
+		<-steadyEnded
+		steady.Done()
+		handled.Done()
+		for _, done := range others {
+			require.NoError(t, <-done)
+		}
 	})
 }
 
-// Messages that wait for each other end, because the oldest may exceed the limit.
+// Messages that wait for each other end, in whatever order.
 func TestMessagesThatWaitForEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := limited()
 		done := make(chan error)
-		for range 20 {
+		for i := range 60 {
 			go func() {
-				u := b.Upload("ana", func() { t.Error("ended") })
-				for size := mib; size <= 10*mib; size += mib {
-					if err := u.Grow(t.Context(), size, func() {}); err != nil {
-						done <- err
-						return
+				user := string(rune('a' + i%6))
+				l, err := b.Begin(t.Context(), user, func() { t.Error("ended") }, func() {})
+				if err == nil {
+					for range 10 {
+						l.Arrived(mib)
+						time.Sleep(time.Millisecond)
 					}
-					u.Arrived(mib)
-					time.Sleep(time.Millisecond)
+					l.Complete(9 * mib)
+					l.Done()
 				}
-				b.Release("ana", u.Finish(10*mib))
-				done <- nil
+				done <- err
 			}()
 		}
-		for range 20 {
+		for range 60 {
 			require.NoError(t, <-done)
 		}
 		require.Zero(t, b.Used())

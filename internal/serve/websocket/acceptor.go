@@ -17,7 +17,6 @@ import (
 
 // Acceptor accepts connections, and resumes those that were lost.
 type Acceptor struct {
-	max    int
 	times  Times
 	budget *budget.Budget
 
@@ -31,10 +30,10 @@ type owned struct {
 	owner string
 }
 
-// NewAcceptor returns an Acceptor for messages of up to max bytes. b limits what is held of messages
-// until they are answered; it may be nil.
-func NewAcceptor(max int, times Times, b *budget.Budget) *Acceptor {
-	return &Acceptor{max: max, times: times, budget: b, conns: make(map[string]owned)}
+// NewAcceptor returns an Acceptor. b limits what is held of messages until they are answered; it may
+// be nil.
+func NewAcceptor(times Times, b *budget.Budget) *Acceptor {
+	return &Acceptor{times: times, budget: b, conns: make(map[string]owned)}
 }
 
 // Resumes reports whether r is to resume a connection.
@@ -92,9 +91,12 @@ func (a *Acceptor) oldestLost(owner string) (oldest *Conn) {
 	return oldest
 }
 
-// Accept accepts a connection of owner, or resumes one, for which it returns nil. The caller has
-// checked the origin of web pages. If it fails it has answered the request.
-func (a *Acceptor) Accept(w http.ResponseWriter, r *http.Request, owner string) (*Conn, error) {
+// Accept accepts a connection of owner for messages of up to max bytes, or resumes one, for which it
+// returns nil. The caller has checked the origin of web pages. If it fails it has answered the
+// request.
+func (a *Acceptor) Accept(
+	w http.ResponseWriter, r *http.Request, owner string, max int,
+) (*Conn, error) {
 	if Resumes(r) {
 		return nil, a.resume(w, r, owner, ResumedID(r))
 	}
@@ -104,7 +106,7 @@ func (a *Acceptor) Accept(w http.ResponseWriter, r *http.Request, owner string) 
 	if err != nil {
 		return nil, err
 	}
-	c := newConn(id, socket.Subprotocol() == protocol, a.max, a.times)
+	c := newConn(id, socket.Subprotocol() == protocol, max, a.times)
 	c.budget, c.owner = a.budget, owner
 	if c.resumable {
 		a.mu.Lock()

@@ -24,7 +24,7 @@ func TestUnfinishedMessages(t *testing.T) {
 	const size = 1 << 20
 	b := budget.New(budget.Limits{PerUser: 3 * size, Total: 8 * size, Message: size,
 		Stall: 200 * time.Millisecond})
-	url := serveWith(t, NewAcceptor(2*size, Times{Lost: time.Millisecond}, b), func(*http.Request) {}, echo)
+	url := serveWith(t, NewAcceptor(Times{Lost: time.Millisecond}, b), 2*size, func(*http.Request) {}, echo)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	for range 20 {
@@ -36,7 +36,7 @@ func TestUnfinishedMessages(t *testing.T) {
 		// The server reads as much as there is room for.
 		go func() { _, _ = w.Write(make([]byte, size)) }()
 	}
-	require.Eventually(t, func() bool { return b.Used() >= 3*size }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return b.Used() >= size }, time.Minute, time.Millisecond)
 	for _, user := range []string{"bob", "ana"} {
 		for _, n := range []int{10, size} {
 			err := echoes(t, url, user, n)
@@ -75,7 +75,7 @@ func TestRoomIsGivenBack(t *testing.T) {
 	const size = 1 << 20
 	b := budget.New(budget.Limits{PerUser: 8 * size, Total: 8 * size, Message: size})
 	served := make(chan *Conn)
-	url := serveWith(t, NewAcceptor(2*size, Times{}, b), func(*http.Request) {}, func(c *Conn) {
+	url := serveWith(t, NewAcceptor(Times{}, b), 2*size, func(*http.Request) {}, func(c *Conn) {
 		served <- c
 		<-served
 	})
@@ -83,19 +83,22 @@ func TestRoomIsGivenBack(t *testing.T) {
 		c, err := Dial(t.Context(), url, "ana", 2*size, Times{})
 		require.NoError(t, err)
 		inServer := <-served
+		written := make(chan error, 1)
 		require.NoError(t, c.Write(t.Context(), make([]byte, size)))
-		require.NoError(t, c.Write(t.Context(), make([]byte, size)))
+		go func() { written <- c.Write(t.Context(), make([]byte, size)) }()
 		require.Eventually(t, func() bool {
 			inServer.mu.Lock()
 			defer inServer.mu.Unlock()
-			return len(inServer.unread.messages) == 2
+			return inServer.large != nil
 		}, time.Minute, time.Millisecond)
-		require.Equal(t, 2*size, b.Used())
-		_, err = inServer.Read()
-		require.NoError(t, err)
-		require.Equal(t, size, b.Used())
-		require.True(t, inServer.Reserve(size))
-		inServer.Release(size)
+		for range 2 {
+			_, err = inServer.Read()
+			require.NoError(t, err)
+			require.Equal(t, size, b.Used(), "the second one waits until the first one is handled")
+			require.True(t, inServer.Reserve(size))
+			inServer.Release(size)
+		}
+		require.NoError(t, <-written)
 		served <- nil
 		require.NoError(t, c.Close())
 		require.Eventually(t, func() bool { return b.Used() == 0 }, time.Minute, time.Millisecond)
@@ -110,7 +113,7 @@ func TestUnreadMessages(t *testing.T) {
 	const size = 100 << 10
 	b := budget.New(budget.Limits{PerUser: 4 << 20, Total: 8 << 20, Message: size})
 	served := make(chan *Conn)
-	url := serveWith(t, NewAcceptor(size, Times{Lost: time.Millisecond}, b), func(*http.Request) {},
+	url := serveWith(t, NewAcceptor(Times{Lost: time.Millisecond}, b), size, func(*http.Request) {},
 		func(c *Conn) {
 			served <- c
 			for c.Write(t.Context(), make([]byte, size)) == nil {

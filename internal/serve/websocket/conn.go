@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+	"golang.org/x/time/rate"
 
 	"github.com/acp-agent/acp-agent/internal/serve/budget"
 	"github.com/acp-agent/acp-agent/internal/text/pause"
@@ -24,6 +25,9 @@ const (
 	window = 4 << 20
 	// confirmMessages and confirmBytes are after how much each side confirms what was read.
 	confirmMessages, confirmBytes = 64, 256 << 10
+	// idleAtOnce and idlePerSecond are how many confirmations that confirm nothing new may come over
+	// a socket.
+	idleAtOnce, idlePerSecond = 100, 10
 	// uncounted is how many bytes may be unconfirmed without room in the budget: so many that the
 	// other side confirms some of them at once.
 	uncounted = 2 * confirmBytes
@@ -43,6 +47,7 @@ type Conn struct {
 	owner  string
 
 	over        bool // the other side sends nothing more; used by Read only
+	handling    bool // Read has returned a large message; used by Read only
 	readStopped atomic.Bool
 	ctx         context.Context // ends with the connection
 	end         context.CancelCauseFunc
@@ -66,6 +71,7 @@ type Conn struct {
 	room                    chan struct{}   // closed when unconfirmed shrinks; nil if nothing waits
 	received                uint64          // messages that came from the other side
 	unread                  queue           // the last of them
+	large                   *budget.Large   // is one of them, or was read last
 	readMessages, readBytes int             // since the last confirmation
 	confirmedAll            bool            // the other side has closed after it confirmed what it read
 }
@@ -143,6 +149,10 @@ func (c *Conn) ID() string { return c.id }
 
 // Read returns the next message. Its error is io.EOF when the other side has closed the connection.
 func (c *Conn) Read() ([]byte, error) {
+	if c.handling { // until now
+		c.handling = false
+		c.dropLarge()
+	}
 	for !c.over {
 		ended := c.ctx.Err() != nil
 		message, ok := c.take()
@@ -150,6 +160,7 @@ func (c *Conn) Read() ([]byte, error) {
 		case ok && len(message) == 0 && c.resumable:
 			c.over = true
 		case ok:
+			c.handling = len(message) > budget.Small
 			return message, nil
 		case ended:
 			return nil, context.Cause(c.ctx)
@@ -184,7 +195,6 @@ func (c *Conn) take() (message []byte, ok bool) {
 	}
 	message = c.unread.messages[0]
 	c.unread.remove(1)
-	c.forget(message)
 	signal(c.taken)
 	c.readMessages, c.readBytes = c.readMessages+1, c.readBytes+len(message)
 	if c.readMessages >= confirmMessages || c.readBytes >= confirmBytes {
@@ -194,8 +204,13 @@ func (c *Conn) take() (message []byte, ok bool) {
 	return message, true
 }
 
-// forget gives back the room of a message that is no longer kept here.
-func (c *Conn) forget(message []byte) { c.budget.Release(c.owner, budget.Counted(len(message))) }
+// dropLarge makes room for the next large message of the owner.
+func (c *Conn) dropLarge() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.large.Done()
+	c.large = nil
+}
 
 // Reserve makes room for n bytes of an unanswered request, until Release. It returns false if the
 // user, or all users together, have too many.
@@ -255,11 +270,9 @@ func (c *Conn) Close() error {
 	}
 	c.finish(io.EOF)
 	c.tasks.Wait()
+	c.dropLarge()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, message := range c.unread.messages {
-		c.forget(message)
-	}
 	c.unread, c.unconfirmed = queue{}, queue{}
 	c.giveBackLocked()
 	select {
@@ -330,13 +343,14 @@ func (c *Conn) giveBackLocked() {
 	}
 }
 
-// confirmed forgets the first n messages: the other side has them. It reports whether n can be true.
-func (c *Conn) confirmed(n uint64) bool {
+// confirmed forgets the first n messages: the other side has them. It reports whether n can be true,
+// and whether it is new.
+func (c *Conn) confirmed(n uint64) (ok, isNew bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	first := c.sent - uint64(len(c.unconfirmed.messages))
 	if n > c.sent {
-		return false
+		return false, false
 	}
 	c.unconfirmed.remove(int(max(n, first) - first)) // less is read than was received before a loss
 	c.giveBackLocked()
@@ -344,7 +358,7 @@ func (c *Conn) confirmed(n uint64) bool {
 		close(c.room)
 		c.room = nil
 	}
-	return true
+	return true, n > first
 }
 
 // attach makes the connection use a socket. theirs is the number of messages that the other side
@@ -353,7 +367,7 @@ func (c *Conn) attach(socket *websocket.Conn, theirs uint64) {
 	socket.SetReadLimit(int64(c.max))
 	c.writing.Lock() // new messages follow those that are sent again
 	defer c.writing.Unlock()
-	if !c.confirmed(theirs) {
+	if ok, _ := c.confirmed(theirs); !ok {
 		_ = socket.CloseNow()
 		c.finish(errors.New("the other side received messages that were not sent"))
 		return
@@ -478,6 +492,7 @@ func (c *Conn) finish(err error) {
 // so confirmations arrive even while both sides write more than they read: another acp-agent stops
 // writing before unread is full. Its error is io.EOF when the other side has closed the connection.
 func (c *Conn) pump(ctx context.Context, socket *websocket.Conn) error {
+	idle := rate.NewLimiter(idlePerSecond, idleAtOnce)
 	for {
 		kind, message, err := c.receive(ctx, socket)
 		switch status := websocket.CloseStatus(err); {
@@ -490,18 +505,32 @@ func (c *Conn) pump(ctx context.Context, socket *websocket.Conn) error {
 		case err != nil:
 			return fmt.Errorf("%w: %w", ErrLost, err)
 		case kind == websocket.MessageBinary:
-			c.forget(message)
-			if !c.resumable || len(message) != 8 || !c.confirmed(binary.BigEndian.Uint64(message)) {
+			if len(message) > budget.Small {
+				c.dropLarge()
+			}
+			if !c.confirmedBy(ctx, message, idle) {
 				_ = socket.Close(websocket.StatusUnsupportedData, errNotText.Error())
 				c.finish(errNotText)
 			}
 			continue
 		}
 		if !c.store(message) {
-			c.forget(message)
 			return context.Cause(c.ctx)
 		}
 	}
+}
+
+// confirmedBy notes what a message confirms, and reports whether it can be true. If it confirms nothing
+// new, idle says when the next one may come.
+func (c *Conn) confirmedBy(ctx context.Context, message []byte, idle *rate.Limiter) bool {
+	if !c.resumable || len(message) != 8 {
+		return false
+	}
+	ok, isNew := c.confirmed(binary.BigEndian.Uint64(message))
+	if ok && !isNew {
+		_ = idle.Wait(ctx) // if it fails, so does the next read
+	}
+	return ok
 }
 
 // confirmedAll is the reason with which a connection is closed after everything that was read was
@@ -546,42 +575,57 @@ func (c *Conn) receive(
 	if err != nil {
 		return 0, nil, err
 	}
-	upload := c.budget.Upload(c.owner, func() { _ = socket.CloseNow() })
-	message, err := c.readAll(ctx, noticed{r, &c.heard}, upload)
-	if err != nil {
-		upload.Finish(0)
-		return 0, nil, err
-	}
+	message, err := c.readAll(ctx, socket, noticed{r, &c.heard})
 	// There is room for 512 bytes at least, and many small messages may be waiting.
 	if cap(message) > 2*len(message) {
 		message = bytes.Clone(message)
 	}
-	upload.Finish(len(message))
-	return kind, message, nil
+	return kind, message, err
 }
 
-// readAll reads a message, and waits while there is too little room for it.
-func (c *Conn) readAll(ctx context.Context, r io.Reader, u *budget.Upload) ([]byte, error) {
+// readAll reads a message. A large one waits until there is room for it.
+func (c *Conn) readAll(ctx context.Context, socket *websocket.Conn, r io.Reader) ([]byte, error) {
 	const first = 512
 	message := make([]byte, 0, first)
+	var large *budget.Large
 	for {
-		if len(message) == cap(message) {
-			size := max(min(2*cap(message), c.max+first), cap(message)+first)
-			if err := u.Grow(ctx, size, func() { c.heard.Store(true) }); err != nil {
+		if len(message) == budget.Small && large == nil {
+			var err error
+			large, err = c.budget.Begin(ctx, c.owner, func() { _ = socket.CloseNow() },
+				func() { c.heard.Store(true) })
+			if err != nil {
 				return nil, err
 			}
+		}
+		if len(message) == cap(message) {
+			size := max(min(2*cap(message), c.max+first), cap(message)+first)
 			message = append(make([]byte, 0, size), message...)
 		}
 		n, err := r.Read(message[len(message):cap(message)])
 		message = message[:len(message)+n]
-		u.Arrived(n)
+		large.Arrived(n)
 		if err == io.EOF {
+			c.keepLarge(large, len(message))
 			return message, nil
 		}
 		if err != nil {
+			large.Done()
 			return nil, err
 		}
 	}
+}
+
+// keepLarge notes that a message has arrived, with n bytes. If it is large, the next one waits until
+// Read is called after it has returned this one.
+func (c *Conn) keepLarge(l *budget.Large, n int) {
+	if n <= budget.Small {
+		l.Done()
+		return
+	}
+	l.Complete(n)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.large = l
 }
 
 // store keeps a message for Read, once there is room. It returns false if the connection has ended,

@@ -204,10 +204,10 @@ func TestConnectionIsNotResumed(t *testing.T) {
 // A user who has lost connections can have others in their place, without losing any that is there,
 // and nobody else loses any.
 func TestLostConnectionMakesRoom(t *testing.T) {
-	a := NewAcceptor(100, Times{Lost: time.Hour, Ping: time.Hour}, nil)
+	a := NewAcceptor(Times{Lost: time.Hour, Ping: time.Hour}, nil)
 	accepted := make(chan *Conn)
 	ended := make(chan string, 4)
-	url := serveWith(t, a, func(*http.Request) {}, func(c *Conn) {
+	url := serveWith(t, a, 100, func(*http.Request) {}, func(c *Conn) {
 		accepted <- c
 		_, err := c.Read()
 		ended <- fmt.Sprintf("%s: %v", c.id, err)
@@ -263,8 +263,12 @@ func TestWriteWaitsForConfirmation(t *testing.T) {
 		go func() { written <- c.Write(t.Context(), []byte("x")) }()
 		synctest.Wait()
 		require.Empty(t, written)
-		require.False(t, c.confirmed(2))
-		require.True(t, c.confirmed(1))
+		ok, _ := c.confirmed(2)
+		require.False(t, ok)
+		ok, isNew := c.confirmed(1)
+		require.True(t, ok && isNew)
+		_, isNew = c.confirmed(1)
+		require.False(t, isNew)
 		require.NoError(t, <-written)
 		ctx, cancel := context.WithCancel(t.Context())
 		require.NoError(t, c.Write(t.Context(), large))

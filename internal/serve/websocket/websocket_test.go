@@ -31,12 +31,12 @@ func serve(t testing.TB, max int, times Times, handle func(*Conn)) string {
 func serveBehind(
 	t testing.TB, max int, times Times, before func(*http.Request), handle func(*Conn),
 ) string {
-	return serveWith(t, NewAcceptor(max, times, nil), before, handle)
+	return serveWith(t, NewAcceptor(times, nil), max, before, handle)
 }
 
 // serveWith is serveBehind with an Acceptor.
 func serveWith(
-	t testing.TB, a *Acceptor, before func(*http.Request), handle func(*Conn),
+	t testing.TB, a *Acceptor, max int, before func(*http.Request), handle func(*Conn),
 ) string {
 	var (
 		mu       sync.Mutex
@@ -49,7 +49,7 @@ func serveWith(
 			http.Error(w, "no token", http.StatusUnauthorized)
 			return
 		}
-		c, err := a.Accept(w, r, user)
+		c, err := a.Accept(w, r, user, max)
 		if c == nil || err != nil {
 			return
 		}
@@ -289,7 +289,7 @@ func TestOtherClients(t *testing.T) {
 func TestStopRead(t *testing.T) {
 	t.Parallel()
 	arrived := make(chan *Conn, 1)
-	url := serveWith(t, NewAcceptor(1<<20, Times{}, nil), func(*http.Request) {}, func(c *Conn) {
+	url := serveWith(t, NewAcceptor(Times{}, nil), 1<<20, func(*http.Request) {}, func(c *Conn) {
 		first, err := c.Read()
 		require.NoError(t, err)
 		require.Equal(t, "first", string(first))
@@ -313,4 +313,22 @@ func TestStopRead(t *testing.T) {
 	require.Equal(t, [][]byte{[]byte("second")}, c.Unread())
 	require.NoError(t, c.Close())
 	<-arrived
+}
+
+// Confirmations that confirm nothing wait for each other, and none ends the connection.
+func TestIdleConfirmationsAreSlow(t *testing.T) {
+	t.Parallel()
+	const many = 3 * idlePerSecond
+	c, err := Dial(t.Context(), serve(t, 100, Times{}, echo), "ana", 100, Times{})
+	require.NoError(t, err)
+	defer c.Close()
+	begun := time.Now()
+	for range idleAtOnce + many {
+		require.NoError(t, c.current().Write(t.Context(), websocket.MessageBinary, make([]byte, 8)))
+	}
+	require.NoError(t, c.Write(t.Context(), []byte("x")))
+	m, err := c.Read()
+	require.NoError(t, err)
+	require.Equal(t, "x", string(m))
+	require.GreaterOrEqual(t, time.Since(begun), 2*time.Second)
 }
