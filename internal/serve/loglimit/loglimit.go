@@ -28,8 +28,7 @@ const (
 	// delayBurst is how many records a user may cause with [Delay] before they wait, and delayRate how
 	// many a second from then on.
 	delayBurst, delayRate = 600, 100
-	// maxCounted is how many messages and addresses are counted apart. The others are counted
-	// together.
+	// maxCounted is how many addresses are counted apart. Records about others are left out.
 	maxCounted = 10_000
 )
 
@@ -70,8 +69,7 @@ const childOutput = "lines of child processes"
 // no record of a user is left out.
 func New(next *slog.Logger, excess Excess) (limited *slog.Logger, end func()) {
 	c := &counts{strangers: next.Handler(), excess: excess, rates: map[string]*rate.Limiter{}}
-	c.reset()
-	return slog.New(&handler{next: next.Handler(), counts: c}), c.end
+	return slog.New(&handler{next: next.Handler(), counts: c}), func() { c.flush(true) }
 }
 
 // Enabled implements [slog.Handler].
@@ -131,43 +129,34 @@ func network(at netip.Addr) string {
 	return at.String()
 }
 
-// counts counts the records of a window.
+// counts counts the records of a window, which begins with a record.
 type counts struct {
 	strangers slog.Handler // for the records about addresses without a user
 	excess    Excess
 
-	mu       sync.Mutex
-	rates    map[string]*rate.Limiter // with Delay, by user
-	ended    bool
-	timer    *time.Timer // ends the window; nil until something is left out
-	started  time.Time
-	messages map[key]*count
-	users    map[string]int // records, by user
-	callers  map[key]int    // records of strangers, by message and address
+	mu      sync.Mutex
+	rates   map[string]*rate.Limiter // with Delay, by user
+	ended   bool
+	begun   time.Time
+	timer   *time.Timer // ends the window; nil if there is none
+	shown   map[key]int // weights of records
+	callers map[key]int // those of strangers, by address
+	omitted map[key]*omission
 }
 
-// key is a message with who has caused it: a user, or an address.
-type key struct {
-	message  string
-	user     string
-	stranger string
-}
+// key is a message with who has caused it: a user, an address, someStranger, or "" for the server.
+// Without a message it stands for all of a user's.
+type key struct{ message, by string }
 
 // someStranger stands for all addresses together.
 const someStranger = "*"
 
-// count counts the records with a message.
-type count struct {
-	handler       slog.Handler
-	level         slog.Level
-	shown         int
-	omitted       int
-	omittedOwners map[string]bool // addresses, of strangers
-}
-
-func (c *counts) reset() {
-	c.timer, c.started = nil, time.Now()
-	c.messages, c.users, c.callers = map[key]*count{}, map[string]int{}, map[key]int{}
+// omission says how many records were left out.
+type omission struct {
+	handler   slog.Handler
+	level     slog.Level
+	count     int
+	addresses map[string]bool // of strangers
 }
 
 // rate returns the rate at which a user may cause records.
@@ -194,121 +183,81 @@ func (c *counts) admit(ctx context.Context, h *handler, r slog.Record) bool {
 		_ = c.rate(s.user).Wait(ctx)
 		return true
 	}
-	if s.child && r.Level == slog.LevelInfo {
-		r.Message = childOutput
+	k := key{r.Message, s.user}
+	switch {
+	case s.child && r.Level == slog.LevelInfo:
+		k.message = childOutput
+	case s.user == "" && s.address != "":
+		k.by, h = someStranger, &handler{next: c.strangers}
 	}
 	c.mu.Lock()
-	var over []said
-	if time.Since(c.started) >= window {
-		over = c.takeLocked()
-	}
-	admitted := c.admitLocked(h, r, s, weight)
-	c.mu.Unlock()
-	say(over)
-	return admitted
-}
-
-func (c *counts) admitLocked(h *handler, r slog.Record, s source, weight int) bool {
-	stranger := s.user == "" && s.address != ""
-	n := c.countLocked(h, r, s, stranger)
-	fits := false
+	defer c.mu.Unlock()
 	switch {
-	case stranger:
-		caller := key{message: r.Message, stranger: s.address}
-		if _, known := c.callers[caller]; known || len(c.callers) < maxCounted {
-			c.callers[caller] += weight
-			fits = c.callers[caller] <= perStranger && n.shown+weight <= perStrangers
-		}
-	case s.user == "":
-		fits = n.shown+weight <= perMessage
-	default:
-		shown, all := n.shown+weight, c.users[s.user]+weight
-		fits = shown <= perMessage && all <= perUser || shown <= always && all <= perUserWithFirst
-		if fits {
-			c.users[s.user] += weight
-		}
+	case c.ended:
+		return true
+	case c.timer == nil:
+		c.begun, c.timer = time.Now(), time.AfterFunc(window, func() { c.flush(false) })
+		c.shown, c.callers, c.omitted = map[key]int{}, map[key]int{}, map[key]*omission{}
 	}
-	if fits {
-		n.shown += weight
+	if c.fitsLocked(k, s, weight) {
 		return true
 	}
-	n.omitted++
-	n.level = max(n.level, r.Level)
-	if stranger && len(n.omittedOwners) < maxCounted {
-		n.omittedOwners[s.address] = true
+	o := c.omitted[k]
+	if o == nil {
+		o = &omission{handler: h.next, addresses: map[string]bool{}}
+		c.omitted[k] = o
 	}
-	if c.timer == nil && !c.ended {
-		c.timer = time.AfterFunc(window-time.Since(c.started), c.flush)
+	o.count, o.level = o.count+1, max(o.level, r.Level)
+	if k.by == someStranger && len(o.addresses) < maxCounted {
+		o.addresses[s.address] = true
 	}
 	return false
 }
 
-// countLocked returns the count for a record.
-func (c *counts) countLocked(h *handler, r slog.Record, s source, stranger bool) *count {
-	k := key{message: r.Message, user: s.user}
-	if stranger {
-		k.stranger = someStranger
-	}
-	if c.messages[k] == nil && len(c.messages) >= maxCounted {
-		k.message = "" // stands for all further ones
-	}
-	n := c.messages[k]
-	if n == nil {
-		n = &count{handler: h.next, omittedOwners: map[string]bool{}}
-		if stranger {
-			n.handler = c.strangers
+// fitsLocked reports whether there is room for a record, and counts it then.
+func (c *counts) fitsLocked(k key, s source, weight int) bool {
+	shown := c.shown[k] + weight
+	switch k.by {
+	case "":
+		if shown > perMessage {
+			return false
 		}
-		c.messages[k] = n
+	case someStranger:
+		caller := key{k.message, s.address}
+		if _, known := c.callers[caller]; !known && len(c.callers) >= maxCounted {
+			return false
+		}
+		c.callers[caller] += weight
+		if c.callers[caller] > perStranger || shown > perStrangers {
+			return false
+		}
+	default:
+		all := c.shown[key{by: s.user}] + weight
+		if (shown > perMessage || all > perUser) && (shown > always || all > perUserWithFirst) {
+			return false
+		}
+		c.shown[key{by: s.user}] = all
 	}
-	return n
+	c.shown[k] = shown
+	return true
 }
 
-// said is a record that says how many others were left out.
-type said struct {
-	handler slog.Handler
-	record  slog.Record
-}
-
-// takeLocked ends the window, and returns what to say about it.
-func (c *counts) takeLocked() []said {
+// flush ends the window, and says what was left out. After the last one nothing is left out.
+func (c *counts) flush(last bool) {
+	c.mu.Lock()
+	omitted, begun := c.omitted, c.begun
 	if c.timer != nil {
 		c.timer.Stop()
 	}
-	var all []said
-	for k, n := range c.messages {
-		if n.omitted == 0 {
-			continue
-		}
-		r := slog.NewRecord(time.Now(), n.level, Omitted, 0)
-		r.AddAttrs(slog.String("omitted", k.message), slog.Int("count", n.omitted),
-			slog.Duration("within", time.Since(c.started).Round(time.Second)))
-		if len(n.omittedOwners) > 0 {
-			r.AddAttrs(slog.Int("addresses", len(n.omittedOwners)))
-		}
-		all = append(all, said{n.handler, r})
-	}
-	c.reset()
-	return all
-}
-
-func say(all []said) {
-	for _, s := range all {
-		_ = s.handler.Handle(context.Background(), s.record)
-	}
-}
-
-// flush ends the window.
-func (c *counts) flush() {
-	c.mu.Lock()
-	all := c.takeLocked()
+	c.timer, c.omitted, c.ended = nil, nil, c.ended || last
 	c.mu.Unlock()
-	say(all)
-}
-
-// end says what was left out. Nothing is said later.
-func (c *counts) end() {
-	c.mu.Lock()
-	c.ended = true
-	c.mu.Unlock()
-	c.flush()
+	for k, o := range omitted {
+		r := slog.NewRecord(time.Now(), o.level, Omitted, 0)
+		r.AddAttrs(slog.String("omitted", k.message), slog.Int("count", o.count),
+			slog.Duration("within", time.Since(begun).Round(time.Second)))
+		if len(o.addresses) > 0 {
+			r.AddAttrs(slog.Int("addresses", len(o.addresses)))
+		}
+		_ = o.handler.Handle(context.Background(), r)
+	}
 }
