@@ -201,7 +201,7 @@ func (c sessionless) check(method string, params backend.Raw) error {
 			method)
 	}
 	if !c.agent.grants.allowsBack(method) {
-		return errNotGranted(method)
+		return errNotGranted(RoleFull, method)
 	}
 	return c.agent.connection.checkMethod(method, params)
 }

@@ -59,6 +59,7 @@ func (c *connection) Accept(ctx context.Context, r *jsonrpc.Request) jsonrpc.Wor
 	if !c.peer.Role.May(r.Method) {
 		return c.refuse(r, sessionOf(r))
 	}
+	c.peer.Role.narrow(r)
 	if r.IsNotification() {
 		return c.acceptNotification(ctx, r)
 	}

@@ -133,3 +133,33 @@ func (r Role) may(need right) bool {
 
 // May reports whether a peer with the role may send messages with this method.
 func (r Role) May(method string) bool { return r.may(methodOf(method).needs) }
+
+// onlyQuestions are the capabilities of a client that may not act.
+const onlyQuestions = `{"elicitation":{"form":{}},"_meta":{"acp-agent":{"turnEnds":true}}}`
+
+// narrow leaves in a request of a peer that does not act only what such a peer may say: it offers no
+// files and terminals, and gives a session no other folders and servers.
+func (r Role) narrow(q *jsonrpc.Request) {
+	if r.may(acts) {
+		return
+	}
+	switch q.Method {
+	case protocol.Initialize:
+		q.Params = strictjson.Set(only(q.Params, "protocolVersion", "clientInfo"),
+			"clientCapabilities", json.RawMessage(onlyQuestions))
+	case protocol.SessionLoad, protocol.SessionResume:
+		q.Params = strictjson.Set(only(q.Params, protocol.SessionID, "cwd"),
+			protocol.MCPServers, json.RawMessage("[]"))
+	}
+}
+
+// only returns an object with only the members of these names.
+func only(object json.RawMessage, names ...string) json.RawMessage {
+	members := make(map[string]json.RawMessage)
+	for _, name := range names {
+		if value := strictjson.Find(object, name); value != nil {
+			members[name] = value
+		}
+	}
+	return strictjson.Encode(members)
+}

@@ -85,6 +85,21 @@ func newQuestion(method string, params backend.Raw) question {
 	return q
 }
 
+// as returns the question as a client with a role gets it: one that does not act can allow or refuse
+// once at most.
+func (q question) as(r Role) question {
+	if r.may(acts) || q.method != protocol.RequestPermission {
+		return q
+	}
+	options := []permission.Option{}
+	for _, o := range q.Options {
+		if q.err == nil && r.may(answers) && o.ID != "" && strings.HasSuffix(o.Kind, "_once") {
+			options = append(options, o)
+		}
+	}
+	return q.with(options)
+}
+
 // with returns the question with other options.
 func (q question) with(options []permission.Option) question {
 	q.Options = options

@@ -61,11 +61,14 @@ func isAccountMethod(method string) bool {
 		strings.HasPrefix(method, protocol.ProvidersPrefix)
 }
 
-// errNotGranted is the error for a method that the client may not use.
-func errNotGranted(method string) error {
-	return stateError(jsonrpc.CodeMethodNotFound,
-		fmt.Sprintf("the operator of this server does not let its users call %s",
-			text.Quote(text.Truncate(method, 64))), reasonData{Reason: "not_allowed"})
+// errNotGranted is the error for a method that a client with a role may not use.
+func errNotGranted(role Role, method string) error {
+	who := "the operator of this server does not let its users"
+	if !role.May(method) {
+		who = fmt.Sprintf("the role %q does not let this device", role)
+	}
+	return stateError(jsonrpc.CodeMethodNotFound, fmt.Sprintf("%s call %s", who,
+		text.Quote(text.Truncate(method, 64))), reasonData{Reason: "not_allowed"})
 }
 
 // refuse returns the work for a message that the client may not send to the backend.
@@ -74,7 +77,7 @@ func (c *connection) refuse(r *jsonrpc.Request, id sessionstore.ID) jsonrpc.Work
 	return func() (json.RawMessage, error) {
 		c.agent.log.Info("refused a message to the agent", "method", text.Truncate(method, 64))
 		c.observe(RefusedEvent{method, id})
-		return nil, errNotGranted(method)
+		return nil, errNotGranted(c.peer.Role, method)
 	}
 }
 

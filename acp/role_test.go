@@ -86,6 +86,27 @@ func TestWatcherAnswersNothing(t *testing.T) {
 	}
 }
 
+// What a client chooses that was not offered to it does not count.
+//
+// Clause N8.
+func TestAnswererAllowsNothingForGood(t *testing.T) {
+	r := newRoles(t, folder(t), acp.Options{})
+	a := r.connect(acp.RoleFull)
+	id := a.open(r.dir)
+	w := r.join(acp.RoleAnswer, id)
+	_, line := a.request("session/prompt", promptParams(id, strings.Replace(askPermission, `{"optionId":"no"`,
+		`{"optionId":"always","name":"Always","kind":"allow_always"},{"optionId":"no"`, 1)))
+	a.send(line)
+	require.Contains(t, string(question(a).Params), "always")
+	asked := question(w)
+	require.NotContains(t, string(asked.Params), "always")
+	w.reply(asked, strings.Replace(yes, `"yes"`, `"always"`, 1))
+	w.call("session/list", "{}") // the answer has arrived
+	b := r.join(acp.RoleAnswer, id)
+	b.reply(question(b), yes)
+	says(a, `\"optionId\":\"yes\"`)
+}
+
 // A client that may only see a session does not open it, so that no other process loses it.
 //
 // Clause N4.

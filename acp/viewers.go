@@ -133,7 +133,9 @@ func (v *viewers) ask(ctx context.Context, asked question) func() answer {
 			}
 			return to.CallFunc(ctx, asked.method, v.asked(to, asked), onResponse)
 		},
-		Decides:   asked.decides,
+		Decides: func(c *connection, result backend.Raw) bool {
+			return asked.as(c.peer.Role).decides(result)
+		},
 		Late:      func(c *connection, result backend.Raw) { v.answeredLate(c, asked, result) },
 		Cancelled: cancelledAnswer(asked.method),
 	})
@@ -151,7 +153,7 @@ func (v *viewers) asked(to *connection, q question) backend.Raw {
 	if q.method != protocol.RequestPermission {
 		return q.params
 	}
-	params, when := q.params, to.occasionFrom(v.agent)
+	params, when := q.as(to.peer.Role).params, to.occasionFrom(v.agent)
 	if known := v.known(q.key()); when == forAnother && known != nil {
 		params = strictjson.Set(params, "toolCall",
 			withMembers(known, strictjson.Find(params, "toolCall")))

@@ -64,13 +64,10 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
 	ctx, end := context.WithCancel(context.WithoutCancel(r.Context()))
 	defer s.note(conn.ID(), admitted{user: account.Name, token: token, end: end})()
 	peer := acp.Peer{Principal: account.Name, Via: token.ID, Remote: true, Limits: account.Limits}
-	limited := &paced{conn, s.quota(account.Name).pace}
-	var client acp.Conn = limited
 	if restricted {
 		peer.Role = token.Role
-		client = restrict(limited, token.Role, s.options.Store.For(account.Name), audit)
 	}
-	if err := s.acp.Serve(ctx, client, peer); err != nil {
+	if err := s.acp.Serve(ctx, &paced{conn, s.quota(account.Name).pace}, peer); err != nil {
 		log = log.With("error", err)
 	}
 	log.Info("disconnected")

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"maps"
 	"net/http"
 	"net/http/cookiejar"
@@ -22,8 +21,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	acpwebsocket "github.com/acp-agent/acp-agent/internal/serve/websocket"
-	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
-	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 )
 
 func withPage(o *Options) { o.Page = true }
@@ -378,11 +375,11 @@ func TestDevicesMayDoWhatTheirRoleSays(t *testing.T) {
 			`{"sessionId":"`+made.SessionID+`","prompt":[{"type":"text","text":"/help"}]}`)
 		require.Equal(t, prompts, prompt.Error.Message == "", prompt.Error)
 		if !prompts {
-			require.Contains(t, prompt.Error.Message, "this device may not do that")
+			require.Contains(t, prompt.Error.Message, "does not let this device call")
 			for _, method := range []string{"session/new", "session/delete", "session/fork", "logout", "session/set_mode",
 				"session/set_title", "_other"} {
 				refused := ask(t, socket, 6, method, `{"sessionId":"`+made.SessionID+`","cwd":"`+cwd+`","mcpServers":[]}`)
-				require.Contains(t, refused.Error.Message, "this device may not do that", method)
+				require.Contains(t, refused.Error.Message, "does not let this device call", method)
 			}
 		}
 		require.Equal(t, 204, h.post("/leave", own, "", paired).StatusCode)
@@ -400,136 +397,4 @@ func TestDevicesMayDoWhatTheirRoleSays(t *testing.T) {
 		require.NotEmpty(t, refused.Error.Message, "%s in a session of another user", method)
 	}
 	editor.lives()
-}
-
-// What a restricted device sends is read as the server reads it, and becomes what its role allows.
-func TestRestrictedMessages(t *testing.T) {
-	h := start(t)
-	store := sqlite.NewMemory()
-	defer store.Close()
-	c := restrict(nil, Answer, store.For("ana"), h.options.Audit)
-	for _, message := range []string{
-		`{"jsonrpc":"2.0","id":1,"method":"session/list","method":"session/prompt"}`,
-		`[]`, `{`, `"session/list"`,
-	} {
-		_, err := c.check([]byte(message))
-		require.Error(t, err, message)
-	}
-	for _, notification := range []string{
-		`{"jsonrpc":"2.0","METHOD":"session/list","method":"session/prompt"}`,
-		`{"jsonrpc":"2.0","method":"session/\u0070rompt","params":{}}`,
-		`{"jsonrpc":"2.0","method":7}`,
-		`{"jsonrpc":"2.0","method":null}`,
-	} {
-		passed, err := c.check([]byte(notification))
-		require.NoError(t, err)
-		require.Nil(t, passed, notification)
-	}
-	passed, err := c.check([]byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1,` +
-		`"clientCapabilities":{"fs":{"readTextFile":true,"writeTextFile":true},"terminal":true}}}`))
-	require.NoError(t, err)
-	require.NotContains(t, string(passed), "fs")
-	require.NotContains(t, string(passed), "terminal")
-
-	const question = `{"jsonrpc":"2.0","id":%s,"method":"session/request_permission","params":{"sessionId":"s",` +
-		`"toolCall":{"title":"Run rm"},"options":[{"optionId":"once","kind":"allow_once","name":"Allow"},` +
-		`{"optionId":"always","kind":"allow_always","name":"Always"},{"optionId":"no","kind":"reject_once","name":"No"},` +
-		`{"optionId":"never","kind":"reject_always","name":"Never"}]}}`
-	answer := func(role Role, id, result string) string {
-		t.Helper()
-		c := restrict(nil, role, store.For("ana"), h.options.Audit)
-		sent := string(c.ask("session/request_permission", fmt.Appendf(nil, question, `"q"`)))
-		require.NotContains(t, sent, "ways")
-		require.Equal(t, role == Answer, strings.Contains(sent, "once"))
-		passed, err := c.check(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`, id, result))
-		require.NoError(t, err)
-		again, err := c.check(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`, id, result))
-		require.NoError(t, err)
-		require.Nil(t, again, "a question is answered once")
-		return string(passed)
-	}
-	const cancelled = `{"id":"q","jsonrpc":"2.0","result":{"outcome":{"outcome":"cancelled"}}}`
-	chosen := func(id string) string { return `{"outcome":{"outcome":"selected","optionId":"` + id + `"}}` }
-	require.JSONEq(t, `{"id":"q","jsonrpc":"2.0","result":`+chosen("once")+`}`, answer(Answer, `"q"`, chosen("once")))
-	for _, result := range []string{chosen("always"), chosen("never"), chosen("other"), chosen(""), `{}`, `7`, `null`,
-		`{"outcome":{"outcome":"cancelled","optionId":"once"}}`} {
-		require.JSONEq(t, cancelled, answer(Answer, `"q"`, result), result)
-	}
-	require.JSONEq(t, cancelled, answer(Watch, `"q"`, chosen("once")))
-	require.Empty(t, answer(Answer, `"other"`, chosen("once")))
-
-	c = restrict(nil, Answer, store.For("ana"), h.options.Audit)
-	for i := range 2 * maxAsked {
-		c.ask("session/request_permission", fmt.Appendf(nil, question, fmt.Sprint(i)))
-	}
-	require.Len(t, c.asked, maxAsked)
-	require.Contains(t, c.asked, fmt.Sprint(2*maxAsked-1))
-}
-
-// Whatever a question contains, a device gets all of it but the options that it must not choose.
-func FuzzQuestionsToDevices(f *testing.F) {
-	for _, params := range []string{
-		`{"sessionId":"s","toolCall":{"title":"\u202e<b>","rawInput":{"command":"a\u200b","options":[{"kind":"allow_always"}]}},"options":[{"optionId":"a","kind":"allow_once"},{"optionId":"b","kind":"allow_always"}]}`,
-		`{"options":{"kind":"allow_always"}}`, `{"options":[[{"kind":"allow_always"}],null,7]}`,
-		`{"options":[{"kind":"allow_always"}],"options":[{"kind":"allow_once"}]}`,
-		`{"OPTIONS":[{"kind":"allow_always"}]}`, `{"options":[{"optionId":"a","optionId":"b","kind":"reject_always","kind":"allow_once"}]}`,
-		`{"options":[{"kind":"allow_once"},{"optionId":7,"kind":"allow_once"},{"optionId":"c","KIND":"allow_once","kind":"allow_always"}]}`,
-		`{}`, `[]`, `null`,
-	} {
-		f.Add(params)
-	}
-	f.Fuzz(func(t *testing.T, params string) {
-		if !json.Valid([]byte(params)) {
-			return
-		}
-		c := restrict(nil, Answer, nil, nil)
-		sent := c.ask("session/request_permission", []byte(`{"jsonrpc":"2.0","id":1,"method":"session/request_permission","params":`+params+`}`))
-		var before, after map[string]any
-		if json.Unmarshal([]byte(params), &before) != nil || before == nil {
-			return // it is not an object, which acp.Server sends to nobody
-		}
-		require.True(t, json.Valid(sent), string(sent))
-		require.NoError(t, json.Unmarshal(strictjson.Find(sent, "params"), &after), string(sent))
-		options, _ := after["options"].([]any)
-		require.Len(t, options, len(c.asked["1"].options), string(sent))
-		for i, o := range options {
-			option, _ := o.(map[string]any) // with the exact names, as browsers read it
-			require.Regexp(t, "_once$", option["kind"], string(sent))
-			require.Equal(t, c.asked["1"].options[i], option["optionId"])
-		}
-		delete(before, "options")
-		delete(after, "options")
-		require.Equal(t, before, after)
-	})
-}
-
-// Whatever a device sends, only what its role allows gets through.
-func FuzzMessagesOfDevices(f *testing.F) {
-	for _, message := range []string{
-		`{"jsonrpc":"2.0","method":"session/prompt"}`, `{"method":"session/list","Method":"session/prompt"}`,
-		`{"id":1,"result":{"outcome":{"outcome":"selected","optionId":"always"}}}`,
-		`{"id":1,"method":null,"result":{"outcome":{"outcome":"selected","optionId":"once"}}}`,
-		`{"id":1,"error":{}}`, `{"method":"session/cancel","params":{"sessionId":"s"}}`, `[{"method":"session/prompt"}]`,
-	} {
-		f.Add([]byte(message))
-	}
-	f.Fuzz(func(t *testing.T, message []byte) {
-		if id := strictjson.Find(message, "id"); strictjson.Find(message, "method") != nil && id != nil {
-			return // refusing a request needs a connection
-		}
-		c := restrict(nil, Answer, nil, slog.New(slog.DiscardHandler))
-		c.ask("session/request_permission", []byte(`{"id":1,"params":{"options":[{"optionId":"once","kind":"allow_once"},{"optionId":"always","kind":"allow_always"}]}}`))
-		passed, err := c.check(message)
-		if err != nil || passed == nil {
-			return
-		}
-		var got map[string]any
-		require.NoError(t, json.Unmarshal(passed, &got))
-		method, ok := got["method"]
-		if ok {
-			require.True(t, Answer.May(method.(string)), string(passed))
-		} else {
-			require.NotContains(t, string(passed), `"optionId":"always"`)
-		}
-	})
 }

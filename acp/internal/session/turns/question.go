@@ -36,8 +36,8 @@ type Question[C Client] struct {
 type QuestionForm[C Client] struct {
 	// Send sends the question to a client. It fails for one that cannot show it.
 	Send Caller[C]
-	// Decides reports whether a result is an answer. Otherwise the client abstains.
-	Decides func(result backend.Raw) bool
+	// Decides reports whether a result is an answer of c. Otherwise the client abstains.
+	Decides func(c C, result backend.Raw) bool
 	// Late is called when a client has answered too late. It must not wait.
 	Late func(c C, result backend.Raw)
 	// Cancelled is the answer if a client stopped the turn, and none has said anything else.
@@ -119,8 +119,9 @@ func (q *Question[C]) ask(all []*viewer[C]) {
 
 // answeredLate handles a response that came when the question had been answered.
 func (q *Question[C]) answeredLate(r reply[C]) {
-	if r.err == nil && r.to.viewer.client.Answers() && q.form.Decides(r.result) {
-		r.to.late.Do(func() { q.form.Late(r.to.viewer.client, r.result) })
+	c := r.to.viewer.client
+	if r.err == nil && c.Answers() && q.form.Decides(c, r.result) {
+		r.to.late.Do(func() { q.form.Late(c, r.result) })
 	}
 }
 
@@ -140,11 +141,12 @@ func (q *Question[C]) Wait() Answer[C] {
 		}
 		select {
 		case r := <-q.replies:
-			if !r.to.viewer.client.Answers() {
+			c := r.to.viewer.client
+			if !c.Answers() {
 				continue
 			}
-			if r.err == nil && q.form.Decides(r.result) {
-				return Answer[C]{r.result, nil, r.to.viewer.client}
+			if r.err == nil && q.form.Decides(c, r.result) {
+				return Answer[C]{r.result, nil, c}
 			}
 			q.abstains(r)
 		case <-changed:

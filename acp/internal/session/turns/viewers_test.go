@@ -205,7 +205,7 @@ func (r *room) ask(t *testing.T) chan turns.Answer[*window] {
 		) backend.Work {
 			return to.ask(ctx, to, onResponse)
 		},
-		Decides:   func(result backend.Raw) bool { return result[0] != '-' },
+		Decides:   func(_ *window, result backend.Raw) bool { return result[0] != '-' },
 		Late:      func(w *window, _ backend.Raw) { r.slow <- w },
 		Cancelled: backend.Raw("cancelled"),
 	})
