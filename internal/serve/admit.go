@@ -36,7 +36,7 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
 	from = append(identity(account, token), from...)
 	log, audit := s.options.Log.With(from...), s.options.Audit.With(from...)
 	s.admit(account)
-	if s.quota(account.Name).pace.WaitN(r.Context(), requestUnits) != nil {
+	if s.share(account.Name).pace.WaitN(r.Context(), requestUnits) != nil {
 		return // the client has left
 	}
 	if !websocket.Resumes(r) {
@@ -67,9 +67,12 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
 	if restricted {
 		peer.Role = token.Role
 	}
-	if err := s.acp.Serve(ctx, &paced{conn, s.quota(account.Name).pace}, peer); err != nil {
+	pace := s.share(account.Name).pace
+	if err := s.acp.Serve(ctx, &paced{conn, pace}, peer); err != nil {
 		log = log.With("error", err)
 	}
+	// What was not read counts too: nobody sends much and connects again.
+	pace.ReserveN(time.Now(), min(conn.Discarded()*requestUnits, pace.Burst()))
 	log.Info("disconnected")
 }
 

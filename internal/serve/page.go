@@ -142,7 +142,7 @@ func (s *Server) forDevice(
 			http.Error(w, "this browser is not paired", http.StatusUnauthorized)
 		case err != nil:
 			s.cannotRead(w, err)
-		case s.quota(account.Name).pace.WaitN(r.Context(), pageUnits(r)) == nil: // otherwise it has left
+		case s.share(account.Name).pace.WaitN(r.Context(), pageUnits(r)) == nil: // otherwise it has left
 			next(w, r, account, token)
 		}
 	})

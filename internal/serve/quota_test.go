@@ -47,7 +47,7 @@ func TestStoredBytesAreLimited(t *testing.T) {
 	require.Empty(t, ana.say(first, "/ls").Error, "there is room for this one")
 
 	require.Empty(t, ana.call("session/delete", map[string]any{"sessionId": first}).Error)
-	h.quota("ana").asked = time.Now().Add(-quotaRecheck)
+	h.share("ana").asked = time.Now().Add(-quotaRecheck)
 	require.Empty(t, ana.say(ana.open(dir).id(t), long).Error)
 }
 

@@ -78,7 +78,7 @@ type Server struct {
 	mu     sync.Mutex
 	users  map[string]Account  // those who have connected, by name
 	conns  map[string]admitted // the connections, by id
-	quotas map[string]*quota   // of those who have connected at some time, by name
+	shares map[string]*share   // of those who have connected at some time, by name
 }
 
 // NewServer returns a server.
@@ -89,7 +89,7 @@ func NewServer(o Options) *Server {
 		acceptor: websocket.NewAcceptor(websocket.Times{}, messages),
 		health:   health{store: o.Store, log: o.Log},
 		users:    make(map[string]Account), conns: make(map[string]admitted),
-		quotas: make(map[string]*quota),
+		shares: make(map[string]*share),
 	}
 	s.acp = acp.NewServer(acp.ServerOptions{PerPeer: o.Limits, Options: s.serving})
 	s.metrics = newMetrics(o.Version, s.usage)

@@ -6,22 +6,9 @@ import (
 	"log/slog"
 
 	"github.com/acp-agent/acp-agent/acp"
-	"github.com/acp-agent/acp-agent/internal/serve/budget"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
-
-// DefaultLimits returns what a user may use at once. Messages have limits of their own.
-func DefaultLimits() acp.Limits { return acp.Limits{Connections: 100, Sessions: 200, Turns: 50} }
-
-// messageBudget returns the limits for messages of up to maxLine bytes. A user can send two of them
-// at once.
-func messageBudget(memory, maxLine int) *budget.Budget {
-	perUser := max(memory/4, 2*maxLine)
-	return budget.New(budget.Limits{
-		PerUser: perUser, Total: max(memory, perUser), Message: maxLine,
-	})
-}
 
 // User is everything needed to serve one of a user's connections.
 type User struct {
@@ -52,22 +39,10 @@ func (s *Server) user(name string) (User, error) {
 		Account:    a,
 		Connection: fmt.Sprintf("%d %s", s.connected.Add(1), name),
 		Workspace:  roots,
-		Store: limitedStore{s.options.Store.For(name), s.quota(name),
+		Store: limitedStore{s.options.Store.For(name), s.share(name),
 			cmp.Or(a.StoredBytes, s.options.StoredBytes)},
 		Log: s.options.Log.With("user", name),
 	}, nil
-}
-
-// quota returns the quota of a user, which all connections share.
-func (s *Server) quota(name string) *quota {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	q := s.quotas[name]
-	if q == nil {
-		q = &quota{pace: newPace()}
-		s.quotas[name] = q
-	}
-	return q
 }
 
 // serving returns the options of a user's connection.

@@ -72,6 +72,7 @@ type Conn struct {
 	received                uint64          // messages that came from the other side
 	unread                  queue           // the last of them
 	large                   *budget.Large   // is one of them, or was read last
+	discarded               int             // how many of them Close has discarded
 	readMessages, readBytes int             // since the last confirmation
 	confirmedAll            bool            // the other side has closed after it confirmed what it read
 }
@@ -273,6 +274,7 @@ func (c *Conn) Close() error {
 	c.dropLarge()
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.discarded += len(c.unread.messages)
 	c.unread, c.unconfirmed = queue{}, queue{}
 	c.giveBackLocked()
 	select {
@@ -281,6 +283,13 @@ func (c *Conn) Close() error {
 		close(c.gone)
 	}
 	return err
+}
+
+// Discarded returns how many messages had arrived and were not read when the connection was closed.
+func (c *Conn) Discarded() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.discarded
 }
 
 // current returns the socket, or nil.

@@ -1,6 +1,8 @@
 package serve
 
 import (
+	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -10,17 +12,19 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/acp-agent/acp-agent/internal/conform/rawrpc"
+	"github.com/acp-agent/acp-agent/internal/test/volume"
+	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
 // paced lets a user send so many requests, and then one in an hour.
 func (h *host) paced(user string, burst int) {
-	pace := h.quota(user).pace
+	pace := h.share(user).pace
 	pace.SetLimit(rate.Every(time.Hour))
 	pace.SetBurst(burst * requestUnits)
 }
 
 // requests returns how many requests a user may send at once.
-func (h *host) requests(user string) float64 { return h.quota(user).pace.Tokens() / requestUnits }
+func (h *host) requests(user string) float64 { return h.share(user).pace.Tokens() / requestUnits }
 
 // Requests of a user who sends too many wait, over all connections, and those of others do not.
 //
@@ -124,4 +128,39 @@ func TestWhatIsNoRequestCountsToo(t *testing.T) {
 	}
 	ana.lives()
 	require.InDelta(t, before-200/requestUnits-1, h.requests("ana"), 0.5)
+}
+
+// Messages that are not read count when their connection ends.
+func TestWhatIsNotReadCounts(t *testing.T) {
+	h := start(t)
+	secret := h.add("ana")
+	h.paced("ana", 5)
+	socket, _, err := websocket.Dial(t.Context(), "ws://"+h.address+Path, &websocket.DialOptions{
+		HTTPHeader: http.Header{"Authorization": {"Bearer " + secret}}})
+	require.NoError(t, err)
+	for range 100 {
+		require.NoError(t, socket.Write(t.Context(), websocket.MessageText, []byte(`{}`)))
+	}
+	_ = socket.Close(websocket.StatusNormalClosure, "")
+	require.Eventually(t, func() bool { return h.requests("ana") < -4.9 }, volume.Patience, time.Millisecond)
+}
+
+// What a client sends right before it leaves has its effect.
+func TestLastMessagesAreServed(t *testing.T) {
+	dir := t.TempDir()
+	h := start(t)
+	socket, _, err := websocket.Dial(t.Context(), "ws://"+h.address+Path, &websocket.DialOptions{
+		HTTPHeader: http.Header{"Authorization": {"Bearer " + h.add("ana", dir)}}})
+	require.NoError(t, err)
+	require.Empty(t, ask(t, socket, 1, "initialize", `{"protocolVersion":1}`).Error)
+	id := ask(t, socket, 2, "session/new", `{"cwd":"`+dir+`","mcpServers":[]}`).id(t)
+	for i := range 100 {
+		require.NoError(t, socket.Write(t.Context(), websocket.MessageText, []byte(rawrpc.Request(3+i,
+			"session/set_title", map[string]any{"sessionId": id, "title": fmt.Sprint("title ", i)}))))
+	}
+	_ = socket.Close(websocket.StatusNormalClosure, "")
+	require.Eventually(t, func() bool {
+		s, err := h.options.Store.For("ana").Get(t.Context(), sessionstore.ID(id))
+		return err == nil && s.Title == "title 99"
+	}, 20*time.Second, 10*time.Millisecond)
 }
