@@ -101,7 +101,7 @@ type Role string
 const (
 	// RoleWatch lets a peer see them.
 	RoleWatch Role = "watch"
-	// RoleAnswer also lets it answer questions and stop turns.
+	// RoleAnswer also lets it stop turns and answer questions, where it can allow and refuse only once.
 	RoleAnswer Role = "answer"
 	// RoleFull lets it do everything, and so does no role.
 	RoleFull Role = "full"

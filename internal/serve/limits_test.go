@@ -75,6 +75,21 @@ func TestRequestsOfThePageArePaced(t *testing.T) {
 	require.Less(t, h.requests("ana"), before-10, "it reads a whole history")
 }
 
+// A device that is removed while its request waits gets nothing.
+func TestRequestsThatWaitEndWithTheDevice(t *testing.T) {
+	h := start(t, withPage)
+	h.add("ana")
+	phone := h.pair("ana", Watch)
+	h.paced("ana", 1)
+	require.True(t, h.knows(phone))
+	h.share("ana").pace.SetLimit(requestUnits / 3.0) // the next one waits for three seconds
+	done := make(chan bool, 1)
+	go func() { done <- h.knows(phone) }()
+	require.Eventually(t, func() bool { return h.requests("ana") < -0.1 }, time.Minute, time.Millisecond)
+	require.NoError(t, h.options.Tokens.Revoke("ana"))
+	require.False(t, <-done)
+}
+
 // A device that may not prompt sends nothing large, which would keep what the user sends waiting.
 func TestRestrictedDevicesSendNothingLarge(t *testing.T) {
 	h := start(t, withPage)

@@ -137,12 +137,18 @@ func (s *Server) forDevice(
 ) http.HandlerFunc {
 	return s.forPage(func(w http.ResponseWriter, r *http.Request) {
 		account, token, err := s.who(r)
+		if err == nil {
+			if s.share(account.Name).pace.WaitN(r.Context(), pageUnits(r)) != nil {
+				return // the page has left
+			}
+			account, token, err = s.who(r) // it may have been revoked meanwhile
+		}
 		switch {
 		case errors.Is(err, errInvalid), errors.Is(err, errNobody):
 			http.Error(w, "this browser is not paired", http.StatusUnauthorized)
 		case err != nil:
 			s.cannotRead(w, err)
-		case s.share(account.Name).pace.WaitN(r.Context(), pageUnits(r)) == nil: // otherwise it has left
+		default:
 			next(w, r, account, token)
 		}
 	})
