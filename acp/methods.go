@@ -101,7 +101,7 @@ type Role string
 const (
 	// RoleWatch lets a peer see them.
 	RoleWatch Role = "watch"
-	// RoleAnswer also lets it stop turns and answer questions, where it can allow and refuse only once.
+	// RoleAnswer also lets it stop turns and answer questions: it can allow or refuse once.
 	RoleAnswer Role = "answer"
 	// RoleFull lets it do everything, and so does no role.
 	RoleFull Role = "full"
@@ -137,8 +137,8 @@ func (r Role) May(method string) bool { return r.may(methodOf(method).needs) }
 // onlyQuestions are the capabilities of a client that may not act.
 const onlyQuestions = `{"elicitation":{"form":{}},"_meta":{"acp-agent":{"turnEnds":true}}}`
 
-// narrow leaves in a request of a peer that does not act only what such a peer may say: it offers no
-// files and terminals, and gives a session no other folders and servers.
+// narrow leaves in a request of a peer that does not act only what such a peer may say: it offers
+// no files and terminals, and gives a session no other folders and servers.
 func (r Role) narrow(q *jsonrpc.Request) {
 	if r.may(acts) {
 		return

@@ -85,8 +85,8 @@ func newQuestion(method string, params backend.Raw) question {
 	return q
 }
 
-// as returns the question as a client with a role gets it: one that does not act can allow or refuse
-// once at most.
+// as returns the question as a client with a role gets it: one that does not act can allow or
+// refuse once at most.
 func (q question) as(r Role) question {
 	if r.may(acts) || q.method != protocol.RequestPermission {
 		return q

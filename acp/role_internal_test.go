@@ -40,8 +40,8 @@ func TestAnswersOfRoles(t *testing.T) {
 	require.True(t, q.as(RoleFull).decides(json.RawMessage(chosen("always"))))
 }
 
-// Whatever a question contains, a client that may only answer gets all of it but the options that it
-// must not choose.
+// Whatever a question contains, a client that may only answer gets all of it but the options that
+// it must not choose.
 func FuzzQuestionsOfRoles(f *testing.F) {
 	for _, params := range []string{
 		severalWays,
@@ -79,7 +79,8 @@ func FuzzQuestionsOfRoles(f *testing.F) {
 	})
 }
 
-// What a client that does not act says of itself and of sessions is left out, however it is spelled.
+// What a client that does not act says of itself and of sessions is left out, however it is
+// spelled.
 func TestRequestsOfRoles(t *testing.T) {
 	for _, name := range []string{"clientCapabilities", "CLIENTCAPABILITIES", "clientcapabilities"} {
 		r := &jsonrpc.Request{Method: protocol.Initialize, Params: fmt.Appendf(nil,

@@ -26,7 +26,7 @@ import (
 //	messages and requests         requestsPerSecond          they wait
 //	large messages at a time      one, see package budget    they wait
 //	bytes of messages in memory   messageBudget              a request is refused, output waits
-//	connections                   Options.Limits             a lost one ends, or the new one is refused
+//	connections                   Options.Limits             the longest lost one ends, or the new one
 //	sessions, turns               Options.Limits             they are refused
 //	bytes in the store            Options.StoredBytes        sessions and turns are refused
 //	records in the logs           package loglimit           they are counted, or the user waits
@@ -81,12 +81,12 @@ func (c *paced) Read() ([]byte, error) {
 // answer for each.
 func units(message []byte) int {
 	size := len(message) / bytesPerUnit
-	raw := strictjson.Find(message, "method")
-	if raw == nil && (strictjson.Find(message, "result") != nil || strictjson.Find(message, "error") != nil) {
+	has := func(name string) bool { return strictjson.Find(message, name) != nil }
+	if !has("method") && (has("result") || has("error")) {
 		return 1 + size
 	}
-	var method string
-	_ = json.Unmarshal(raw, &method) // what is not a name is not a method either
+	var method string // what is not a name is not a method either
+	_ = json.Unmarshal(strictjson.Find(message, "method"), &method)
 	if method == protocol.SessionLoad || method == protocol.SessionFork {
 		return requestUnits + historyUnits + size
 	}
@@ -102,14 +102,15 @@ func pageUnits(r *http.Request) int {
 }
 
 const (
-	// quotaFresh is how long the store's own figure is used; other servers may store more meanwhile.
-	// A user who has reached the limit may have deleted sessions, so then it is quotaRecheck.
+	// quotaFresh is how long the store's own figure is used; other servers may store more
+	// meanwhile. A user who has reached the limit may have deleted sessions, so then it is
+	// quotaRecheck.
 	quotaFresh   = 10 * time.Minute
 	quotaRecheck = 5 * time.Second
 )
 
-// share counts what a user takes: messages, and bytes of sessions in the store. Its methods are safe
-// for concurrent use.
+// share counts what a user takes: messages, and bytes of sessions in the store. Its methods are
+// safe for concurrent use.
 type share struct {
 	pace *rate.Limiter
 

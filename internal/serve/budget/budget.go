@@ -2,9 +2,9 @@
 // of those that are not answered yet, for each user and in all.
 //
 // Of the large messages of a user, one arrives at a time, and the next one waits until it is
-// handled, so that its sender waits too. A request that has arrived is refused instead, because what
-// it would wait for may come behind it. Small messages that arrive are not counted, and each user has
-// a little room in any case, so that nobody is shut out by others.
+// handled, so that its sender waits too. A request that has arrived is refused instead, because
+// what it would wait for may come behind it. Small messages that arrive are not counted, and each
+// user has a little room in any case, so that nobody is shut out by others.
 package budget
 
 import (
@@ -136,8 +136,8 @@ func (b *Budget) Begin(
 	}
 }
 
-// begin makes room for a message, or ends those that stand in its way without progress and returns a
-// channel that is closed when there may be some.
+// begin makes room for a message, or ends those that stand in its way without progress and returns
+// a channel that is closed when there may be some.
 func (b *Budget) begin(l *Large) (changed <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

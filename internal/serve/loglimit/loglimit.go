@@ -25,8 +25,8 @@ const (
 	perStranger, perStrangers = 5, 60
 	// unit is the size of the attributes from which on a record counts as several.
 	unit = 512
-	// delayBurst is how many records a user may cause with [Delay] before they wait, and delayRate how
-	// many a second from then on.
+	// delayBurst is how many records a user may cause with [Delay] before they wait, and delayRate
+	// how many a second from then on.
 	delayBurst, delayRate = 600, 100
 	// maxCounted is how many addresses are counted apart. Records about others are left out.
 	maxCounted = 10_000
@@ -65,8 +65,8 @@ const childOutput = "lines of child processes"
 // New returns a logger that passes records on to next within the limits of their source, and a
 // function that ends it. The source of a record is the user in its attribute "user", or else the
 // address in "from", or the last address in "forwardedFor". Records of the level Info with "child"
-// are lines that a child has written. Records below the level Info are not limited, and with [Delay]
-// no record of a user is left out.
+// are lines that a child has written. Records below the level Info are not limited, and with
+// [Delay] no record of a user is left out.
 func New(next *slog.Logger, excess Excess) (limited *slog.Logger, end func()) {
 	c := &counts{strangers: next.Handler(), excess: excess, rates: map[string]*rate.Limiter{}}
 	return slog.New(&handler{next: next.Handler(), counts: c}), func() { c.flush(true) }

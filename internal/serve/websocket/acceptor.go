@@ -30,8 +30,8 @@ type owned struct {
 	owner string
 }
 
-// NewAcceptor returns an Acceptor. b limits what is held of messages until they are answered; it may
-// be nil.
+// NewAcceptor returns an Acceptor. b limits what is held of messages until they are answered; it
+// may be nil.
 func NewAcceptor(times Times, b *budget.Budget) *Acceptor {
 	return &Acceptor{times: times, budget: b, conns: make(map[string]owned)}
 }
@@ -91,8 +91,8 @@ func (a *Acceptor) oldestLost(owner string) (oldest *Conn) {
 	return oldest
 }
 
-// Accept accepts a connection of owner for messages of up to max bytes, or resumes one, for which it
-// returns nil. The caller has checked the origin of web pages. If it fails it has answered the
+// Accept accepts a connection of owner for messages of up to max bytes, or resumes one, for which
+// it returns nil. The caller has checked the origin of web pages. If it fails it has answered the
 // request.
 func (a *Acceptor) Accept(
 	w http.ResponseWriter, r *http.Request, owner string, max int,

@@ -20,13 +20,13 @@ import (
 )
 
 const (
-	// window is how many bytes may be sent without being confirmed, and received without being read.
-	// Beyond it Write, and reading from the network, wait.
+	// window is how many bytes may be sent without being confirmed, and received without being
+	// read. Beyond it Write, and reading from the network, wait.
 	window = 4 << 20
 	// confirmMessages and confirmBytes are after how much each side confirms what was read.
 	confirmMessages, confirmBytes = 64, 256 << 10
-	// idleAtOnce and idlePerSecond are how many confirmations that confirm nothing new may come over
-	// a socket.
+	// idleAtOnce and idlePerSecond are how many confirmations that confirm nothing new may come
+	// over a socket.
 	idleAtOnce, idlePerSecond = 100, 10
 	// uncounted is how many bytes may be unconfirmed without room in the budget: so many that the
 	// other side confirms some of them at once.
@@ -352,8 +352,8 @@ func (c *Conn) giveBackLocked() {
 	}
 }
 
-// confirmed forgets the first n messages: the other side has them. It reports whether n can be true,
-// and whether it is new.
+// confirmed forgets the first n messages: the other side has them. It reports whether n can be
+// true, and whether it is new.
 func (c *Conn) confirmed(n uint64) (ok, isNew bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -529,8 +529,8 @@ func (c *Conn) pump(ctx context.Context, socket *websocket.Conn) error {
 	}
 }
 
-// confirmedBy notes what a message confirms, and reports whether it can be true. If it confirms nothing
-// new, idle says when the next one may come.
+// confirmedBy notes what a message confirms, and reports whether it can be true. If it confirms
+// nothing new, idle says when the next one may come.
 func (c *Conn) confirmedBy(ctx context.Context, message []byte, idle *rate.Limiter) bool {
 	if !c.resumable || len(message) != 8 {
 		return false
@@ -546,8 +546,8 @@ func (c *Conn) confirmedBy(ctx context.Context, message []byte, idle *rate.Limit
 // confirmed.
 const confirmedAll = "everything that was read is confirmed"
 
-// noteUnread notes whether the other side has not read what it has not confirmed: it says so when it
-// closes the connection.
+// noteUnread notes whether the other side has not read what it has not confirmed: it says so when
+// it closes the connection.
 func (c *Conn) noteUnread(closed error) {
 	end, ok := errors.AsType[websocket.CloseError](closed)
 	if !ok || end.Reason != confirmedAll {
@@ -624,8 +624,8 @@ func (c *Conn) readAll(ctx context.Context, socket *websocket.Conn, r io.Reader)
 	}
 }
 
-// keepLarge notes that a message has arrived, with n bytes. If it is large, the next one waits until
-// Read is called after it has returned this one.
+// keepLarge notes that a message has arrived, with n bytes. If it is large, the next one waits
+// until Read is called after it has returned this one.
 func (c *Conn) keepLarge(l *budget.Large, n int) {
 	if n <= budget.Small {
 		l.Done()
