@@ -110,8 +110,8 @@ type Large struct {
 }
 
 // Begin makes room for a large message of user. It waits until there is room, and calls waiting
-// regularly until then. It fails if ctx ends. Begin and Arrived call end if the message makes no
-// progress while others need its room; it makes the message fail.
+// regularly until then. It fails if ctx ends. end is called, perhaps several times, if the message
+// makes no progress while others need its room; it makes the message fail.
 func (b *Budget) Begin(
 	ctx context.Context, user string, end, waiting func(),
 ) (*Large, error) {
@@ -122,9 +122,12 @@ func (b *Budget) Begin(
 	tick := time.NewTicker(b.limits.Stall / 10)
 	defer tick.Stop()
 	for {
-		changed := b.begin(l)
+		changed, stalled := b.begin(l)
 		if changed == nil {
 			return l, nil
+		}
+		for _, other := range stalled {
+			other.end()
 		}
 		select {
 		case <-changed:
@@ -136,26 +139,24 @@ func (b *Budget) Begin(
 	}
 }
 
-// begin makes room for a message, or ends those that stand in its way without progress and returns
-// a channel that is closed when there may be some.
-func (b *Budget) begin(l *Large) (changed <-chan struct{}) {
+// begin makes room for a message, or returns a channel that is closed when there may be some, and
+// the messages that stand in its way without progress.
+func (b *Budget) begin(l *Large) (changed <-chan struct{}, stalled []*Large) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	own := b.large[l.user]
 	if own == nil && (len(b.large) == 0 || b.total+b.limits.Message <= b.limits.Total) {
 		l.held, l.moved = b.limits.Message, time.Now()
 		b.total, b.large[l.user] = b.total+l.held, l
-		return nil
+		return nil, nil
 	}
 	for _, other := range b.large {
-		if own != nil && other != own || other.moved.IsZero() {
-			continue
-		}
-		if time.Since(other.moved) >= b.limits.Stall {
-			other.end()
+		if (own == nil || other == own) && !other.moved.IsZero() &&
+			time.Since(other.moved) >= b.limits.Stall {
+			stalled = append(stalled, other)
 		}
 	}
-	return b.changed
+	return b.changed, stalled
 }
 
 // Arrived notes that n more bytes have arrived.
