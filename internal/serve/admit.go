@@ -67,12 +67,9 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
 	if restricted {
 		peer.Role = token.Role
 	}
-	pace := s.share(account.Name).pace
-	if err := s.acp.Serve(ctx, &paced{conn, pace}, peer); err != nil {
+	if err := s.acp.Serve(ctx, &paced{conn, s.share(account.Name).pace}, peer); err != nil {
 		log = log.With("error", err)
 	}
-	// What was not read counts too: nobody sends much and connects again.
-	pace.ReserveN(time.Now(), min(conn.Discarded()*requestUnits, pace.Burst()))
 	log.Info("disconnected")
 }
 

@@ -28,6 +28,9 @@ const (
 	// idleAtOnce and idlePerSecond are how many confirmations that confirm nothing new may come
 	// over a socket.
 	idleAtOnce, idlePerSecond = 100, 10
+	// maxUnread is how many messages a server keeps that were not read. Beyond it the next ones,
+	// and confirmations, wait in the network.
+	maxUnread = 100
 	// uncounted is how many bytes may be unconfirmed without room in the budget: so many that the
 	// other side confirms some of them at once.
 	uncounted = 2 * confirmBytes
@@ -72,7 +75,6 @@ type Conn struct {
 	received                uint64          // messages that came from the other side
 	unread                  queue           // the last of them
 	large                   *budget.Large   // is one of them, or was read last
-	discarded               int             // how many of them Close has discarded
 	readMessages, readBytes int             // since the last confirmation
 	confirmedAll            bool            // the other side has closed after it confirmed what it read
 }
@@ -274,7 +276,6 @@ func (c *Conn) Close() error {
 	c.dropLarge()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.discarded += len(c.unread.messages)
 	c.unread, c.unconfirmed = queue{}, queue{}
 	c.giveBackLocked()
 	select {
@@ -283,13 +284,6 @@ func (c *Conn) Close() error {
 		close(c.gone)
 	}
 	return err
-}
-
-// Discarded returns how many messages had arrived and were not read when the connection was closed.
-func (c *Conn) Discarded() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.discarded
 }
 
 // current returns the socket, or nil.
@@ -643,16 +637,17 @@ func (c *Conn) store(message []byte) bool {
 	for {
 		c.mu.Lock()
 		full := c.unread.isFull()
-		if !full {
+		crowded := c.redial == nil && len(c.unread.messages) >= maxUnread
+		if !full && !crowded {
 			c.unread.add(message)
 			c.received++
 			signal(c.arrived)
 		}
 		c.mu.Unlock()
-		if !full {
+		if !full && !crowded {
 			return true
 		}
-		if c.resumable {
+		if full && c.resumable {
 			c.finish(errUnasked)
 		}
 		select {
