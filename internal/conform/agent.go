@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/acp-agent/acp-agent/internal/conform/rawrpc"
@@ -20,8 +21,8 @@ type agent struct {
 	*rawrpc.Conn
 	child    *process.Process
 	patience time.Duration // for an answer; three times as much to start, six times for a turn
-	// hung is set once it has not answered in time.
-	hung bool
+	// failed is set once it has ended, or has not answered in time.
+	failed bool
 }
 
 // launch starts a process and answers its requests.
@@ -54,27 +55,20 @@ func (a *agent) answer() {
 	}
 }
 
-// initialize introduces a client of this version of the protocol.
-func (a *agent) initialize(
-	ctx context.Context, version int, ours string,
-) (rawrpc.Message, error) {
-	return a.ask(ctx, protocol.Initialize, map[string]any{
-		"protocolVersion": version, "clientCapabilities": map[string]any{},
-		"clientInfo": map[string]any{"name": "acp-agent conform", "version": ours},
-	})
-}
-
 // ask sends a request and waits for the response, which may be an error response.
 func (a *agent) ask(ctx context.Context, method string, params any) (rawrpc.Message, error) {
-	ctx, cancel := a.within(ctx, method)
-	defer cancel()
-	m, err := a.Call(ctx, method, params)
-	return m, a.explain(err)
+	id := a.NextID()
+	return a.exchange(ctx, method, responseTo(id), rawrpc.Request(id, method, params))
 }
 
-// within returns the context in which a method must be answered. When it ends without an answer,
-// the agent's input is closed: it may not read it, and then a write would not end.
-func (a *agent) within(ctx context.Context, method string) (context.Context, context.CancelFunc) {
+func responseTo(id int) func(rawrpc.Message) bool {
+	return func(m rawrpc.Message) bool { return m.IsResponse(strconv.Itoa(id)) }
+}
+
+// exchange sends lines and waits for a message, as long as a response to method may take.
+func (a *agent) exchange(
+	ctx context.Context, method string, match func(rawrpc.Message) bool, lines ...string,
+) (m rawrpc.Message, err error) {
 	wait := a.patience
 	switch method {
 	case protocol.Initialize:
@@ -82,41 +76,29 @@ func (a *agent) within(ctx context.Context, method string) (context.Context, con
 	case protocol.SessionPrompt:
 		wait *= 6
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, wait, silent(wait))
-	stop := context.AfterFunc(ctx, func() { _ = a.child.Stdin().Close() })
-	return ctx, func() {
-		stop()
-		cancel()
-	}
-}
-
-// silent is the error of an agent that has not answered in time.
-type silent time.Duration
-
-func (s silent) Error() string { return fmt.Sprintf("no answer within %v", time.Duration(s)) }
-
-// explain notes that the agent hangs, and says why it has ended.
-func (a *agent) explain(err error) error {
-	s, late := errors.AsType[silent](err)
-	switch {
-	case err == nil:
-		return nil
-	case late:
-		a.hung = true
-		return s
-	case errors.Is(err, rawrpc.ErrFlood):
-		a.hung = true
-		return fmt.Errorf("it wrote more than %d MiB", flood>>20)
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	ctx, cancel := context.WithTimeoutCause(ctx, wait, fmt.Errorf("no answer within %v", wait))
 	defer cancel()
-	if exit, ok := errors.AsType[*process.ExitError](a.child.Wait(ctx)); ok {
-		return fmt.Errorf("the process ended: %w", exit)
+	// It may not read its input, and then a write would not end.
+	defer context.AfterFunc(ctx, func() { _ = a.child.Stdin().Close() })()
+	from := a.Count()
+	if err = a.Send(lines...); err == nil {
+		m, _, err = a.Await(ctx, from, match)
 	}
-	a.hung = true
-	return errors.New("the process ended, or closed its output")
+	a.failed = err != nil
+	switch cause := context.Cause(ctx); {
+	case err == nil:
+		return m, nil
+	case cause != nil:
+		return m, cause
+	case errors.Is(err, rawrpc.ErrFlood):
+		return m, fmt.Errorf("it wrote more than %d MiB", flood>>20)
+	}
+	ending, end := context.WithTimeout(context.Background(), time.Second)
+	defer end()
+	if exit, ok := errors.AsType[*process.ExitError](a.child.Wait(ending)); ok {
+		return m, fmt.Errorf("the process ended: %w", exit)
+	}
+	return m, errors.New("the process ended, or closed its output")
 }
 
 // usable reports whether the agent still answers.
@@ -125,7 +107,7 @@ func (a *agent) usable() bool {
 	case <-a.Done():
 		return false
 	default:
-		return !a.hung
+		return !a.failed
 	}
 }
 
@@ -136,6 +118,14 @@ func (a *agent) stop() {
 	_ = a.child.Stop(ctx)        // it ends every process that it can
 	_ = a.child.Stdout().Close() // a flood is not read to its end
 	<-a.Done()
+}
+
+// introduce returns the params of initialize of a client of a version of the protocol.
+func (r *run) introduce(version int) map[string]any {
+	return map[string]any{
+		"protocolVersion": version, "clientCapabilities": map[string]any{},
+		"clientInfo": map[string]any{"name": "acp-agent conform", "version": r.Version},
+	}
 }
 
 // introduction has the members that the checks need of an answer to initialize.

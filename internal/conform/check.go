@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/acp-agent/acp-agent/internal/conform/rawrpc"
 )
 
 // Level says how the protocol demands something.
@@ -55,18 +57,21 @@ type Result struct {
 	// Sent and Received are the lines meanwhile, shortened and without secrets.
 	Sent     []string `json:"sent,omitempty"`
 	Received []string `json:"received,omitempty"`
+
+	before []rawrpc.Message // what came between the request and its answer
 }
 
-// row is a check with what to do for it, as in checks.json. In values, $A, $B, $C and $U stand for
-// folders, $PLAIN, $TWO and $OTHER for the ids of the sessions that [run].prepare makes.
+// row is a check with what to do for it, as in checks.json. In params, $A, $B, $C and $U stand for
+// folders, and the names in Makes for the ids of sessions.
 type row struct {
 	Check
 	// Phase is the process in which it is tried, see [Run].
 	Phase string
 	// Needs are capabilities, without which the check is not offered. Offers is a capability that
-	// decides whether an answer is demanded.
+	// decides whether an answer is demanded. After is a check that must have passed.
 	Needs  []string
 	Offers string
+	After  string
 	// Send is the method of a request, Params its params in addition to those of every session;
 	// Without are those that are left out. Line is sent as it is, Echo is the id of a request.
 	Send    string
@@ -74,9 +79,11 @@ type row struct {
 	Without []string
 	Line    string
 	Echo    json.RawMessage
-	// Expect is the required answer, and Code the recommended error.
+	// Expect is the required answer, and Code the recommended error. Makes names the session that
+	// the answer makes, which other checks use.
 	Expect string
 	Code   int
+	Makes  string
 	// Shows are the additional folders that session/list must show afterwards, of the session of
 	// the request or Of.
 	Of    string
@@ -84,52 +91,56 @@ type row struct {
 	// Has are sessions that the list must show, or nothing is known, and Lacks those that it must
 	// not show; * stands for all.
 	Has, Lacks []string
+
+	chosen bool
 }
 
 //go:embed checks.json
 var checksJSON []byte
 
-func rows() ([]row, error) {
-	var all []row
-	err := json.Unmarshal(checksJSON, &all)
-	return all, err
-}
-
 // Checks returns the checks that only selects; see [Options].
 func Checks(only []string) (checks []Check, err error) {
-	selected, err := choose(only)
-	for _, r := range selected {
-		checks = append(checks, r.Check)
+	all, err := choose(only)
+	for _, r := range all {
+		if r.chosen {
+			checks = append(checks, r.Check)
+		}
 	}
 	return checks, err
 }
 
-// choose returns the rows that only selects. The error names what selects none.
-func choose(only []string) ([]row, error) {
-	all, err := rows()
-	if err != nil || len(only) == 0 {
-		return all, err
+// choose returns all rows, with those chosen that only selects. The error names what selects none.
+func choose(only []string) (all []row, err error) {
+	if err := json.Unmarshal(checksJSON, &all); err != nil {
+		return nil, err
 	}
-	selects := func(name, id string) bool {
+	unknown := slices.Clone(only)
+	for i := range all {
+		id := all[i].ID
 		clause, _, _ := strings.Cut(id, ".")
-		return name == id || name == clause || name == strings.TrimRight(clause, "0123456789")
-	}
-	for _, name := range only {
-		if !slices.ContainsFunc(all, func(r row) bool { return selects(name, r.ID) }) {
-			return nil, fmt.Errorf("there is no check %q; --list shows them", name)
+		selects := func(name string) bool {
+			return name == id || name == clause || name == strings.TrimRight(clause, "0123456789")
 		}
+		all[i].chosen = len(only) == 0 || slices.ContainsFunc(only, selects)
+		unknown = slices.DeleteFunc(unknown, selects)
 	}
-	return slices.DeleteFunc(all, func(r row) bool {
-		return !slices.ContainsFunc(only, func(name string) bool { return selects(name, r.ID) })
-	}), nil
+	if len(unknown) > 0 {
+		return nil, fmt.Errorf("there is no check %q; --list shows them", unknown[0])
+	}
+	return all, nil
 }
 
-// untried is the error of a check that cannot be tried.
-type untried string
+// untried is the error of a check that was not carried out.
+type untried struct {
+	Verdict
+	reason string
+}
 
-func (u untried) Error() string { return string(u) }
+func (u untried) Error() string { return u.reason }
 
-func notTried(format string, args ...any) error { return untried(fmt.Sprintf(format, args...)) }
+func notTried(format string, args ...any) error {
+	return untried{NotTried, fmt.Sprintf(format, args...)}
+}
 
 // verdict returns the verdict of a check that ended with err, and the reason.
 func (c Check) verdict(err error) (Verdict, string) {
@@ -138,7 +149,7 @@ func (c Check) verdict(err error) (Verdict, string) {
 	case err == nil:
 		return Pass, ""
 	case skipped:
-		return NotTried, string(u)
+		return u.Verdict, u.reason
 	case c.Level == May:
 		return Pass, err.Error()
 	}

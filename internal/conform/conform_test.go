@@ -71,6 +71,9 @@ func play(role string) int {
 			fmt.Print(answer)
 		}
 	}
+	if role == "is cut short" {
+		fmt.Print(`{"jsonrpc":"2.0","method":"session/upd`)
+	}
 	return 0
 }
 
@@ -179,6 +182,16 @@ func TestBrokenAgents(t *testing.T) {
 			require.Less(t, text.Len(), 64<<10)
 		})
 	}
+}
+
+// We end the agent, so half a message at the end is not its fault.
+func TestCutShort(t *testing.T) {
+	require.False(t, check(t, "is cut short", "A9", "W1").Failed(true))
+}
+
+// Whoever selects only checks of everything that is sent gets a session that something is sent in.
+func TestOnlyOfEverything(t *testing.T) {
+	require.True(t, check(t, "prints rubbish", "W1").Failed(false))
 }
 
 // The report is about the agent alone: it has no secrets, escape sequences or directories.

@@ -70,7 +70,9 @@ func (r *run) report() Report {
 		report.Command = append(report.Command, r.shown(word))
 	}
 	for _, row := range r.rows {
-		report.Checks = append(report.Checks, r.results[row.ID])
+		if row.chosen {
+			report.Checks = append(report.Checks, r.results[row.ID])
+		}
 	}
 	report.count()
 	return report

@@ -30,7 +30,8 @@ func (t *trial) judge() error {
 	return errors.New(strings.Join(wrong.reasons, "; "))
 }
 
-// judgeAll validates what a process has sent. Of each kind of error it keeps the first ones.
+// judgeAll validates what a process has sent, except half a message at the end, because the process
+// may have been ended meanwhile. Of each kind of error it keeps the first ones.
 func (r *run) judgeAll(lines []rawrpc.Line) {
 	const most = 3
 	conversation := r.schema.Foreign()
@@ -38,6 +39,9 @@ func (r *run) judgeAll(lines []rawrpc.Line) {
 		if !line.FromAgent {
 			conversation.Client(line.Text)
 			continue
+		}
+		if line.Unfinished {
+			return
 		}
 		id, reason := judgeLine(line.Text, conversation.Agent(line.Text))
 		of := r.judged[id]
@@ -71,8 +75,8 @@ func judgeLine(line string, err error) (id, reason string) {
 	return "W1.lines", reason
 }
 
-// exchange returns what was sent and received during a check.
-func (r *run) exchange(lines []rawrpc.Line) (sent, received []string) {
+// exchanged returns what was sent and received during a check.
+func (r *run) exchanged(lines []rawrpc.Line) (sent, received []string) {
 	const most = 6
 	for _, line := range lines {
 		to := &sent

@@ -10,11 +10,13 @@ package rawrpc
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,13 +27,14 @@ import (
 type Line struct {
 	// FromAgent reports whether the agent sent the line.
 	FromAgent bool
-	Text      string
+	// Unfinished reports whether the agent's output ended before the newline.
+	Unfinished bool
+	Text       string
 }
 
 // Conn is a connection to an agent. Its methods are safe for concurrent use.
 type Conn struct {
-	out   io.Writer
-	limit int
+	out io.Writer
 
 	mu      sync.Mutex
 	lines   []Line    // both sides
@@ -55,37 +58,31 @@ const perLine = 256
 
 // New returns a connection to the agent that writes to in and reads from out. It reads until in
 // ends or what it keeps needs more than limit bytes; 0 means no limit.
-func New(in io.Reader, out io.Writer, limit int) *Conn {
-	c := &Conn{out: out, limit: limit, changed: make(chan struct{}), done: make(chan struct{})}
-	go c.read(in)
+func New(in io.Reader, out io.Writer, limit int64) *Conn {
+	c := &Conn{out: out, changed: make(chan struct{}), done: make(chan struct{})}
+	go c.read(&io.LimitedReader{R: in, N: cmp.Or(limit, math.MaxInt64)})
 	return c
 }
 
 // Done returns a channel that is closed when nothing more is read.
 func (c *Conn) Done() <-chan struct{} { return c.done }
 
-func (c *Conn) read(in io.Reader) {
+func (c *Conn) read(in *io.LimitedReader) {
 	defer close(c.done)
 	reader := bufio.NewReaderSize(in, 1<<16)
-	var text []byte
-	for total := 0; ; {
-		part, err := reader.ReadSlice('\n')
-		text, total = append(text, part...), total+len(part)
-		flood := c.limit > 0 && total > c.limit
-		if errors.Is(err, bufio.ErrBufferFull) && !flood {
-			continue
-		}
-		total += perLine
-		if n := len(text); n > 0 && text[n-1] == '\n' {
-			c.record(text[:n-1])
-		} else if n > 0 && !flood {
-			c.record(text)
-		}
-		switch text = text[:0]; {
-		case flood:
+	for {
+		text, err := reader.ReadBytes('\n')
+		in.N -= perLine
+		switch {
+		case err == nil:
+			c.record(text[:len(text)-1], false)
+		case in.N <= 0:
 			c.end(ErrFlood)
 			return
-		case err != nil:
+		default:
+			if len(text) > 0 {
+				c.record(text, true)
+			}
 			c.end(ErrEnded)
 			return
 		}
@@ -93,11 +90,11 @@ func (c *Conn) read(in io.Reader) {
 }
 
 // record adds a line of the agent.
-func (c *Conn) record(line []byte) {
+func (c *Conn) record(line []byte, unfinished bool) {
 	m := parse(line)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.lines = append(c.lines, Line{FromAgent: true, Text: m.Raw})
+	c.lines = append(c.lines, Line{FromAgent: true, Unfinished: unfinished, Text: m.Raw})
 	c.got = append(c.got, m)
 	c.announce()
 }
