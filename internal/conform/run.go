@@ -53,7 +53,6 @@ type run struct {
 	folders map[string]string // by the names that rows use
 	rows    []row
 	results map[string]Result
-	schema  *schema.Schema
 	judged  map[string]judgement
 
 	*agent
@@ -82,12 +81,11 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	newest, err := schema.Newest()
-	if err != nil {
+	if _, err := schema.Follow(true); err != nil {
 		return Report{}, err
 	}
 	r := &run{
-		Options: o, command: o.Command, rows: all, left: restarts, schema: newest,
+		Options: o, command: o.Command, rows: all, left: restarts,
 		secrets: secret.OfCommand(o.Command.Args, o.Command.Env),
 		results: map[string]Result{}, judged: map[string]judgement{},
 		sessions: map[string]string{}, made: map[string]bool{},

@@ -34,7 +34,7 @@ func (t *trial) judge() error {
 // may have been ended meanwhile. Of each kind of error it keeps the first ones.
 func (r *run) judgeAll(lines []rawrpc.Line) {
 	const most = 3
-	conversation := r.schema.Foreign()
+	conversation, _ := schema.Follow(true) // Run has read it
 	for _, line := range lines {
 		if !line.FromAgent {
 			conversation.Client(line.Text)
@@ -60,19 +60,17 @@ func judgeLine(line string, err error) (id, reason string) {
 	if slices.ContainsFunc(notOffered, calls) {
 		return "A26.client", "it calls " + m.Method
 	}
-	reason, _, _ = strings.Cut(fmt.Sprint(err), "\nin the line ")
-	_, undefined := errors.AsType[*schema.UndefinedError](err)
 	switch {
 	case err == nil:
 		return "", ""
-	case undefined:
-		return "A37.members", reason
+	case errors.Is(err, schema.ErrUndefined):
+		return "A37.members", err.Error()
 	case errors.Is(err, schema.ErrInvalid):
-		return "W1.schema", reason
+		return "W1.schema", err.Error()
 	case errors.Is(err, schema.ErrAnswer):
-		return "W1.answers", reason
+		return "W1.answers", err.Error()
 	}
-	return "W1.lines", reason
+	return "W1.lines", err.Error()
 }
 
 // exchanged returns what was sent and received during a check.

@@ -14,6 +14,8 @@ import (
 var (
 	// ErrInvalid means that the schema does not allow a message.
 	ErrInvalid = errors.New("invalid by the schema")
+	// ErrUndefined means that a message has members that the schema does not have.
+	ErrUndefined = errors.New("not in the schema")
 	// ErrAnswer means that a request has not exactly one answer.
 	ErrAnswer = errors.New("not an answer")
 )
@@ -21,34 +23,21 @@ var (
 // Conversation validates one connection. It must be given the lines of both sides in order. It is
 // not safe for concurrent use.
 type Conversation struct {
-	schema  *Schema
-	relayed bool                // whether the agent relays the messages of another
-	foreign bool                // whether it is an agent of others
-	open    map[string][]string // methods of the client's unanswered requests, by id
-	asked   map[string]bool     // ids of the agent's requests
+	editions []edition           // stable, unstable
+	foreign  bool                // whether they are messages of an agent of others
+	open     map[string][]string // methods of the client's unanswered requests, by id
+	asked    map[string]bool     // ids of the agent's requests
 }
 
-// Conversation returns the validation of a new connection.
-func (s *Schema) Conversation() *Conversation {
-	return &Conversation{schema: s, open: map[string][]string{}, asked: map[string]bool{}}
-}
-
-// Relayed is Conversation for an agent that relays the messages of another, which may contain
-// members of the unstable schema and extension methods, whose names begin with "_".
-func (s *Schema) Relayed() *Conversation {
-	c := s.Conversation()
-	c.relayed = true
-	return c
-}
-
-// Foreign is Relayed for an agent of others. What only acp-agent promises is not checked: that the
-// message of an error has one line. A result of session/load may be null, because the documents of
-// the protocol once showed that. Members that neither schema has are an [*UndefinedError], at any
-// depth.
-func (s *Schema) Foreign() *Conversation {
-	c := s.Relayed()
-	c.foreign = true
-	return c
+// Follow returns the validation of a new connection. An agent of others, or one that relays its
+// messages, is foreign: members may be those of the unstable schema, methods whose names begin with
+// "_" are extensions, and a result of session/load may be null, because the documents of the
+// protocol once showed that. Only foreign members are looked at in any depth.
+func Follow(foreign bool) (*Conversation, error) {
+	all, err := editions()
+	return &Conversation{
+		editions: all, foreign: foreign, open: map[string][]string{}, asked: map[string]bool{},
+	}, err
 }
 
 // Client records a line of the client. It may be malformed.
@@ -75,13 +64,6 @@ func key(id json.RawMessage) string {
 
 // Agent validates a line of the agent, without its newline.
 func (c *Conversation) Agent(line string) error {
-	if err := c.check(line); err != nil {
-		return fmt.Errorf("%w\nin the line %s", err, line)
-	}
-	return nil
-}
-
-func (c *Conversation) check(line string) error {
 	if !utf8.ValidString(line) {
 		return errors.New("not UTF-8")
 	}
@@ -135,7 +117,7 @@ func (c *Conversation) response(m map[string]json.RawMessage) error {
 		if m["error"] == nil {
 			return errors.New("a result has the id null")
 		}
-		return c.failure(m["error"])
+		return c.against("Error", "", m["error"])
 	}
 	methods := c.open[key(id)]
 	if len(methods) == 0 {
@@ -145,23 +127,12 @@ func (c *Conversation) response(m map[string]json.RawMessage) error {
 		delete(c.open, key(id))
 	}
 	if m["error"] != nil {
-		return c.failure(m["error"])
+		return c.against("Error", "", m["error"])
 	}
 	if c.foreign && methods[0] == "session/load" && string(m["result"]) == "null" {
 		return nil
 	}
 	return c.against("Response", methods[0], m["result"])
-}
-
-func (c *Conversation) failure(raw json.RawMessage) error {
-	var e struct{ Message string }
-	if err := json.Unmarshal(raw, &e); err != nil {
-		return err
-	}
-	if !c.foreign && (e.Message == "" || strings.ContainsAny(e.Message, "\r\n")) {
-		return errors.New("the message of an error must be one line")
-	}
-	return c.against("Error", "", raw)
 }
 
 // against validates the params or the result of a method, or an error. A value is valid and has a
@@ -172,13 +143,13 @@ func (c *Conversation) against(kind, method string, raw json.RawMessage) error {
 		return err
 	}
 	var editions []edition
-	for _, e := range c.schema.editions {
-		if e.names[kind+" "+method] != "" && (c.relayed || editions == nil) {
+	for _, e := range c.editions {
+		if e.names[kind+" "+method] != "" && (c.foreign || editions == nil) {
 			editions = append(editions, e)
 		}
 	}
 	if editions == nil {
-		if c.relayed && strings.HasPrefix(method, "_") {
+		if c.foreign && strings.HasPrefix(method, "_") {
 			return nil // an extension
 		}
 		return fmt.Errorf("%w: an agent does not send %s as a %s", ErrInvalid, method,
@@ -197,11 +168,12 @@ func (c *Conversation) against(kind, method string, raw json.RawMessage) error {
 		return fmt.Errorf("%w: %w", ErrInvalid, invalid)
 	}
 	maps.DeleteFunc(found, func(path string, _ bool) bool {
-		return c.relayed && slices.Contains(withdrawn, path) ||
+		return c.foreign && slices.Contains(withdrawn, path) ||
 			!c.foreign && strings.Contains(path, ".")
 	})
 	if len(found) == 0 {
 		return nil
 	}
-	return &UndefinedError{name, slices.Sorted(maps.Keys(found))}
+	paths := strings.Join(slices.Sorted(maps.Keys(found)), ", ")
+	return fmt.Errorf("%w: %s of %s", ErrUndefined, paths, name)
 }

@@ -7,18 +7,6 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// UndefinedError is returned for members that the schema does not have.
-type UndefinedError struct {
-	// Definition is the name of the message, such as InitializeResponse.
-	Definition string
-	// Paths name the members, such as agentCapabilities.x.
-	Paths []string
-}
-
-func (e *UndefinedError) Error() string {
-	return e.Definition + " does not have " + strings.Join(e.Paths, ", ")
-}
-
 // withdrawn are members that only earlier drafts had, which agents still send.
 var withdrawn = []string{"models", "authMethods[].vars", "authMethods[].link"}
 

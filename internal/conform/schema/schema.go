@@ -4,11 +4,10 @@
 // method, and it allows unknown members everywhere. A [Conversation] therefore reads the lines of
 // both sides in order. It matches responses with requests, and also checks that messages are
 // JSON-RPC 2.0, that each request has one response, and that params and results have no unknown
-// members. For an agent that relays the messages of another, [Schema.Relayed] also allows members
-// of the unstable schema and extension methods. [Schema.Foreign] is for an agent of others.
+// members. For an agent that relays the messages of another, or is one of others, it also allows
+// members of the unstable schema and extension methods.
 //
-//	s, err := schema.Newest()
-//	c := s.Conversation()
+//	c, err := schema.Follow(false)
 //	c.Client(line)
 //	err = c.Agent(line)
 //
@@ -21,6 +20,7 @@ import (
 	"compress/gzip"
 	"embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -34,11 +34,6 @@ const Version = "2.4.0"
 //go:embed schema.json.gz schema.unstable.json.gz
 var published embed.FS
 
-// Schema describes what an agent may send. It is immutable and safe for concurrent use.
-type Schema struct {
-	editions []edition // stable, unstable
-}
-
 // edition is one of the published schemas.
 type edition struct {
 	definitions map[string]*jsonschema.Schema
@@ -48,20 +43,12 @@ type edition struct {
 	names map[string]string
 }
 
-// Newest returns the newest schema, which is read once. The unstable one is only used for methods
-// that the stable one does not have, such as session/fork.
-func Newest() (*Schema, error) { return newest() }
-
-var newest = sync.OnceValues(func() (*Schema, error) {
-	s := &Schema{}
-	for _, name := range []string{"schema.json.gz", "schema.unstable.json.gz"} {
-		e, err := read(name)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		s.editions = append(s.editions, e)
-	}
-	return s, nil
+// editions are the newest schemas, which are read once. The unstable one is only used for methods
+// that the stable one does not have, such as session/fork, and for agents of others.
+var editions = sync.OnceValues(func() ([]edition, error) {
+	stable, err := read("schema.json.gz")
+	unstable, err2 := read("schema.unstable.json.gz")
+	return []edition{stable, unstable}, errors.Join(err, err2)
 })
 
 func read(file string) (edition, error) {

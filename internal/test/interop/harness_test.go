@@ -244,17 +244,22 @@ func packages(t *testing.T) string {
 	return npmtest.File(t, "testdata/node", "")
 }
 
-// valid validates what an agent wrote against the schema.
+// valid validates what an agent wrote against the schema. The message of an error must have one
+// line.
 func valid(t *testing.T, lines []rawrpc.Line) {
 	t.Helper()
-	s, err := schema.Newest()
+	conversation, err := schema.Follow(false)
 	require.NoError(t, err)
-	conversation := s.Conversation()
 	for _, line := range lines {
 		if !line.FromAgent {
 			conversation.Client(line.Text)
-		} else if err := conversation.Agent(line.Text); err != nil {
-			t.Errorf("W1: %v", err)
+			continue
+		}
+		var m rawrpc.Message
+		if err := conversation.Agent(line.Text); err != nil {
+			t.Errorf("W1: %v\nin the line %s", err, line.Text)
+		} else if json.Unmarshal([]byte(line.Text), &m) == nil && m.Error != nil {
+			require.Regexp(t, `^[^\r\n]+$`, m.Error.Message)
 		}
 	}
 }

@@ -2,7 +2,9 @@ package agents
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -21,9 +23,9 @@ type judge struct {
 
 func newJudge(t *testing.T, own []string) *judge {
 	t.Helper()
-	s, err := schema.Newest()
+	lines, err := schema.Follow(true)
 	require.NoError(t, err)
-	return &judge{lines: s.Relayed(), own: own}
+	return &judge{lines: lines, own: own}
 }
 
 // tap is a [wire.Tap].
@@ -34,10 +36,16 @@ func (j *judge) tap(sent bool, line []byte) {
 		j.lines.Client(string(line))
 		return
 	}
-	var m struct{ Method string }
+	var m struct {
+		Method string
+		Error  struct{ Message string }
+	}
 	_ = json.Unmarshal(line, &m)
 	if err := j.lines.Agent(string(line)); err != nil && !slices.Contains(j.own, m.Method) {
-		j.wrong = append(j.wrong, err.Error())
+		j.wrong = append(j.wrong, fmt.Sprintf("%v\nin the line %s", err, line))
+	}
+	if strings.ContainsAny(m.Error.Message, "\r\n") {
+		j.wrong = append(j.wrong, "an error of several lines: "+string(line))
 	}
 }
 
