@@ -23,16 +23,6 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Clause A9.
-func TestNewSessionRoots(t *testing.T) {
-	c := connect(t, acp.Options{})
-	c.initialize()
-	a, b, d := folder(t), folder(t), folder(t)
-	bare, multi := c.open(a), c.open(a, d, b)
-	require.Equal(t, []string{}, c.find(bare).AdditionalDirectories)
-	require.Equal(t, []string{d, b}, c.find(multi).AdditionalDirectories)
-}
-
 // Clause A5.
 func TestInvalidRequestHasNoEffect(t *testing.T) {
 	r := &scripted{}
