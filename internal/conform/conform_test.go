@@ -49,6 +49,12 @@ func play(role string) int {
 			outcome = `"error":{"code":-32601,"message":"unknown"}`
 		}
 		answer := fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,%s}`+"\n", m.ID, outcome)
+		if role == "lists" {
+			answer = strings.Replace(answer, `"agentCapabilities":{}`, `"agentCapabilities":{"sessionCapabilities":{"list":{}}}`, 1)
+			if m.Method == "session/list" {
+				answer = fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"sessions":[{"sessionId":"theirs","cwd":"/private"}]}}`+"\n", m.ID)
+			}
+		}
 		switch began := m.Method != "initialize"; {
 		case role == "hangs at once", role == "hangs" && began:
 			time.Sleep(time.Hour)
@@ -182,6 +188,16 @@ func TestBrokenAgents(t *testing.T) {
 			require.Less(t, text.Len(), 64<<10)
 		})
 	}
+}
+
+// A list of the user's sessions is not shown, although it is what is wrong.
+func TestSessionsOfTheUser(t *testing.T) {
+	r := check(t, "lists", "A16.no-match")
+	require.Equal(t, conform.Fail, result(t, r, "A16.no-match").Verdict)
+	encoded, err := json.Marshal(r)
+	require.NoError(t, err)
+	require.NotContains(t, string(encoded), "private")
+	require.Contains(t, string(encoded), "and 1 sessions of others")
 }
 
 // We end the agent, so half a message at the end is not its fault.

@@ -110,17 +110,14 @@ func (r *run) withoutOthers(line string) string {
 		ID     json.RawMessage
 		Result struct{ Sessions []json.RawMessage }
 	}
-	if json.Unmarshal([]byte(line), &m) != nil || m.Result.Sessions == nil {
+	_ = json.Unmarshal([]byte(line), &m) // then it is no list
+	isOther := func(session json.RawMessage) bool { return !r.made[sessionID(session)] }
+	if !slices.ContainsFunc(m.Result.Sessions, isOther) {
 		return line
 	}
-	var ours []string
-	for _, session := range m.Result.Sessions {
-		var l listed
-		if json.Unmarshal(session, &l) == nil && r.made[l.SessionID] {
-			ours = append(ours, string(session))
-		}
-	}
-	return fmt.Sprintf(
-		`{"jsonrpc":"2.0","id":%s,"result":{"sessions":[%s]}} and %d sessions of others`,
-		m.ID, strings.Join(ours, ","), len(m.Result.Sessions)-len(ours))
+	all := len(m.Result.Sessions)
+	ours := slices.DeleteFunc(m.Result.Sessions, isOther)
+	shown, _ := json.Marshal(ours) // it is JSON
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"sessions":%s}} and %d sessions of others`,
+		m.ID, shown, all-len(ours))
 }
