@@ -34,25 +34,20 @@ func (r *run) launch(ctx context.Context) (*agent, error) {
 	a := &agent{
 		Conn: rawrpc.New(child.Stdout(), child.Stdin(), flood), child: child, patience: r.Patience,
 	}
-	go a.answer()
+	go func() { _ = a.Each(context.Background(), a.answer) }() // until it ends
 	return a, nil
 }
 
 // answer refuses what the agent asks the client for: nothing was offered.
-func (a *agent) answer() {
-	isRequest := func(m rawrpc.Message) bool { return m.Method != "" && m.ID != nil }
-	for from := 0; ; from++ {
-		m, at, err := a.Await(context.Background(), from, isRequest)
-		if err != nil {
-			return
-		}
-		reply := `"error":{"code":-32601,"message":"not offered"}`
-		if m.Method == protocol.RequestPermission {
-			reply = `"result":{"outcome":{"outcome":"cancelled"}}`
-		}
-		_ = a.Send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,%s}`, m.ID, reply)) // or it has ended
-		from = at
+func (a *agent) answer(m rawrpc.Message) error {
+	reply := `"error":{"code":-32601,"message":"not offered"}`
+	switch {
+	case m.Method == "" || m.ID == nil:
+		return nil
+	case m.Method == protocol.RequestPermission:
+		reply = `"result":{"outcome":{"outcome":"cancelled"}}`
 	}
+	return a.Send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,%s}`, m.ID, reply))
 }
 
 // ask sends a request and waits for the response, which may be an error response.

@@ -50,19 +50,12 @@ func ServeClient(
 	if err := json.Unmarshal(clientJSON, &e.report.Checks); err != nil {
 		return Report{}, err
 	}
-	for from := 0; ; from++ {
-		m, _, err := e.Await(ctx, from, func(rawrpc.Message) bool { return true })
-		if err == nil {
-			err = e.serve(m)
-		}
-		if err != nil {
-			e.report.count()
-			if errors.Is(err, rawrpc.ErrEnded) {
-				err = nil
-			}
-			return e.report, err
-		}
+	err := e.Each(ctx, e.serve)
+	e.report.count()
+	if errors.Is(err, rawrpc.ErrEnded) {
+		err = nil
 	}
+	return e.report, err
 }
 
 // note records what a check came to because of a message. One failure is enough.

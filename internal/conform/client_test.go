@@ -26,16 +26,12 @@ func edit(t *testing.T, answer func(m rawrpc.Message) string) *rawrpc.Conn {
 	}()
 	c := rawrpc.New(editorIn, editorOut, 0)
 	go func() {
-		for from := 0; ; from++ {
-			m, at, err := c.Await(context.Background(), from, func(m rawrpc.Message) bool { return m.Method != "" && m.ID != nil })
-			if err != nil {
-				return
+		_ = c.Each(context.Background(), func(m rawrpc.Message) error {
+			if m.Method == "" || m.ID == nil {
+				return nil
 			}
-			if line := answer(m); line != "" {
-				_ = c.Send(line)
-			}
-			from = at
-		}
+			return c.Send(answer(m))
+		})
 	}()
 	t.Cleanup(func() {
 		require.NoError(t, editorOut.Close())

@@ -113,41 +113,35 @@ func (r Report) name() string {
 }
 
 // Print writes the report as text: a summary, the failures, and a table of all checks.
-func (r Report) Print(w io.Writer) error {
-	s, plain := r.Summary, text.Plain
-	items := [][2]string{
-		{"", fmt.Sprintf("%s, checked on %s by acp-agent %s with schema %s",
-			plain(cmp.Or(r.name(), strings.Join(r.Command, " "))), r.Date, r.AcpAgent, r.Schema)},
-		{"", fmt.Sprintf("%d pass (%d with a note), %d fail a MUST, %d fail a SHOULD, "+
-			"%d not offered, %d not tried", s.Pass, s.Noted, s.FailMust, s.FailShould,
-			s.NotOffered, s.NotTried)},
+func (r Report) Print(w io.Writer) (err error) {
+	say := func(mark, format string, args ...any) {
+		err = cmp.Or(err, terminal.Item(w, mark, text.Plain(fmt.Sprintf(format, args...))))
 	}
+	s := r.Summary
+	say("", "%s, checked on %s by acp-agent %s with schema %s",
+		cmp.Or(r.name(), strings.Join(r.Command, " ")), r.Date, r.AcpAgent, r.Schema)
+	say("", "%d pass (%d with a note), %d fail a MUST, %d fail a SHOULD, %d not offered, "+
+		"%d not tried", s.Pass, s.Noted, s.FailMust, s.FailShould, s.NotOffered, s.NotTried)
 	if r.Failure != "" {
-		items = append(items, [2]string{"✗ ", plain(r.Failure)})
+		say("✗ ", "%s", r.Failure)
 	}
-	items = append(items, [2]string{})
+	say("", "")
 	table := terminal.NewTable(w, "CHECK", "VERDICT", "LEVEL", "WHAT THE AGENT DOES", "REMARK")
 	for _, c := range r.Checks {
 		if c.Verdict == Fail {
-			check := fmt.Sprintf("%s (%s): %s", c.ID, c.Level, c.Sentence)
-			items = append(items, [2]string{"✗ ", check})
+			say("✗ ", "%s (%s): %s", c.ID, c.Level, c.Sentence)
 			for _, line := range c.details() {
-				items = append(items, [2]string{"  ", plain(line)})
+				say("  ", "%s", line)
 			}
 		}
 		if c.Verdict != NotTried || c.Reason != r.Failure { // which was said
-			table.Row(c.ID, c.Verdict, c.Level, c.Sentence, plain(c.Reason))
+			table.Row(c.ID, c.Verdict, c.Level, c.Sentence, text.Plain(c.Reason))
 		}
 	}
 	if s.FailMust+s.FailShould > 0 {
-		items = append(items, [2]string{})
+		say("", "")
 	}
-	for _, item := range items {
-		if err := terminal.Item(w, item[0], item[1]); err != nil {
-			return err
-		}
-	}
-	return table.Print()
+	return cmp.Or(err, table.Print())
 }
 
 // details says why a check failed, with the lines that show it.

@@ -183,6 +183,19 @@ func (c *Conn) Await(
 	}
 }
 
+// Each calls do with each message of the agent until do, or the connection, ends with an error.
+func (c *Conn) Each(ctx context.Context, do func(Message) error) error {
+	for from := 0; ; from++ {
+		m, _, err := c.Await(ctx, from, func(Message) bool { return true })
+		if err == nil {
+			err = do(m)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
 // Messages returns the messages of the agent so far.
 func (c *Conn) Messages() []Message {
 	c.mu.Lock()

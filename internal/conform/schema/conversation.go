@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -135,45 +134,38 @@ func (c *Conversation) response(m map[string]json.RawMessage) error {
 	return c.against("Response", methods[0], m["result"])
 }
 
-// against validates the params or the result of a method, or an error. A value is valid and has a
-// member if that is so in one of the editions that are for this conversation.
+// against validates the params or the result of a method, or an error. A value is valid if it is so
+// in one of the editions that are for this conversation. The unstable one has all members.
 func (c *Conversation) against(kind, method string, raw json.RawMessage) error {
 	var value any
 	if err := json.Unmarshal(raw, &value); err != nil {
 		return err
 	}
-	var editions []edition
+	var last edition
+	name, invalid := "", error(nil)
 	for _, e := range c.editions {
-		if e.names[kind+" "+method] != "" && (c.foreign || editions == nil) {
-			editions = append(editions, e)
+		if of := e.names[kind+" "+method]; of != "" && (c.foreign || name == "") {
+			if err := e.validate(of, value); name == "" || err == nil {
+				invalid = err
+			}
+			name, last = of, e
 		}
 	}
-	if editions == nil {
-		if c.foreign && strings.HasPrefix(method, "_") {
-			return nil // an extension
-		}
+	switch {
+	case name == "" && c.foreign && strings.HasPrefix(method, "_"):
+		return nil // an extension
+	case name == "":
 		return fmt.Errorf("%w: an agent does not send %s as a %s", ErrInvalid, method,
 			strings.ToLower(kind))
-	}
-	name := editions[0].names[kind+" "+method]
-	invalid, found := editions[0].validate(name, value), editions[0].undefined(name, value)
-	for _, e := range editions[1:] {
-		if e.validate(name, value) == nil {
-			invalid = nil
-		}
-		other := e.undefined(name, value)
-		maps.DeleteFunc(found, func(path string, _ bool) bool { return !other[path] })
-	}
-	if invalid != nil {
+	case invalid != nil:
 		return fmt.Errorf("%w: %w", ErrInvalid, invalid)
 	}
-	maps.DeleteFunc(found, func(path string, _ bool) bool {
+	found := slices.DeleteFunc(last.undefined(name, value), func(path string) bool {
 		return c.foreign && slices.Contains(withdrawn, path) ||
 			!c.foreign && strings.Contains(path, ".")
 	})
 	if len(found) == 0 {
 		return nil
 	}
-	paths := strings.Join(slices.Sorted(maps.Keys(found)), ", ")
-	return fmt.Errorf("%w: %s of %s", ErrUndefined, paths, name)
+	return fmt.Errorf("%w: %s of %s", ErrUndefined, strings.Join(found, ", "), name)
 }

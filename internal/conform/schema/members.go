@@ -10,17 +10,15 @@ import (
 // withdrawn are members that only earlier drafts had, which agents still send.
 var withdrawn = []string{"models", "authMethods[].vars", "authMethods[].link"}
 
-// undefined returns the paths of members that a definition does not have.
-func (e edition) undefined(name string, value any) map[string]bool {
-	found := map[string]bool{}
-	e.walk(found, "", value, e.definitions[name])
-	return found
+// undefined returns the paths of members that a definition does not have, sorted.
+func (e edition) undefined(name string, value any) []string {
+	found := e.walk("", value, e.definitions[name])
+	slices.Sort(found)
+	return slices.Compact(found)
 }
 
-// walk adds the paths of members that none of the schemas of a value has.
-func (e edition) walk(
-	found map[string]bool, path string, value any, of ...*jsonschema.Schema,
-) {
+// walk returns the paths of members that none of the schemas of a value has.
+func (e edition) walk(path string, value any, of ...*jsonschema.Schema) (found []string) {
 	all := e.parts(of)
 	switch v := value.(type) {
 	case []any:
@@ -29,7 +27,7 @@ func (e edition) walk(
 			items = append(items, s.Items)
 		}
 		for _, element := range v {
-			e.walk(found, path+"[]", element, items...)
+			found = append(found, e.walk(path+"[]", element, items...)...)
 		}
 	case map[string]any:
 		closed := func(s *jsonschema.Schema) bool { return s.Properties != nil }
@@ -45,12 +43,13 @@ func (e edition) walk(
 			switch {
 			case name == "_meta", has == nil && open:
 			case has == nil:
-				found[at] = true
+				found = append(found, at)
 			default:
-				e.walk(found, at, member, has...)
+				found = append(found, e.walk(at, member, has...)...)
 			}
 		}
 	}
+	return found
 }
 
 // parts returns schemas and what they consist of: references, conditions and the parts of unions.

@@ -111,6 +111,16 @@ func (all definitions) found(t *testing.T) map[string][]string {
 	}
 }
 
+// What agents of others send is compared with the unstable schema alone.
+func TestUnstableSchemaHasTheStableOne(t *testing.T) {
+	stable, unstable := readDefinitions(t)
+	for name, definition := range stable {
+		for member := range definition.Properties {
+			require.Contains(t, unstable[name].Properties, member, name)
+		}
+	}
+}
+
 // Whatever the newest schema has, the tables of package protocol have a row for: a new method,
 // update, capability or type of content fails here until somebody has decided what to do with it.
 //
