@@ -9,6 +9,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/acp-agent/acp-agent/acp/explore"
@@ -26,7 +27,7 @@ type Import struct {
 	name  string // of the file
 	line  int    // the number of the last line that was read
 
-	session sessionstore.NewSession // without Keys
+	session sessionstore.Session // without Keys
 	charges []sessionstore.Charge
 	roots   workspace.Roots
 	updates int
@@ -96,7 +97,7 @@ func (i *Import) readSession() error {
 		return &lineError{fmt.Errorf("its agent %s is not known to this version: update acp-agent",
 			text.Name(said.Agent))}
 	}
-	i.session = sessionstore.NewSession{
+	i.session = sessionstore.Session{
 		ID:    sessionstore.ID(said.SessionID),
 		Agent: sessionstore.Agent{Kind: kind, Profile: profile},
 		Title: text.Line(said.Title, 1000),
@@ -144,105 +145,51 @@ func (i *Import) Open(ctx context.Context, o workspace.Options) error {
 func (i *Import) Store(
 	ctx context.Context, store sessionstore.Store,
 ) (id sessionstore.ID, updates int, err error) {
-	err = i.create(ctx, store)
+	err = i.store(ctx, store)
 	return i.session.ID, i.updates, i.describe(err)
 }
 
-// create is Store.
-func (i *Import) create(ctx context.Context, store sessionstore.Store) error {
-	lease, err := store.Create(ctx, i.session)
-	if errors.Is(err, sessionstore.ErrExists) {
-		i.session.ID = sessionstore.NewID()
-		i.charges = nil // the other one has them
-		lease, err = store.Create(ctx, i.session)
-	}
+// store is Store.
+func (i *Import) store(ctx context.Context, store sessionstore.Store) error {
+	history, err := store.NewDraft(ctx, "")
 	if err != nil {
 		return err
 	}
-	err = i.record(ctx, recording{store: store, lease: lease})
-	if err == nil {
-		err = store.Charge(ctx, lease, i.charges)
+	if err = sessionstore.Fill(ctx, history, i.history); err == nil {
+		if _, err := store.Get(ctx, i.session.ID); err == nil {
+			i.session.ID = sessionstore.NewID()
+			i.charges = nil // the other one has them
+		}
+		i.session.Created = time.Now()
+		i.session.Updated = i.session.Created
+		var stored bool
+		stored, err = store.Restore(ctx, i.session, history, i.charges)
+		if err == nil && !stored {
+			err = sessionstore.ErrExists // since a moment ago
+		}
 	}
 	if err != nil {
-		return errors.Join(err, store.Delete(context.WithoutCancel(ctx), lease.ID))
+		err = errors.Join(err, history.Discard(context.WithoutCancel(ctx)))
 	}
-	return nil
+	return err
 }
 
-// record gives the session the updates on the remaining lines as its history.
-func (i *Import) record(ctx context.Context, r recording) error {
-	for {
+// history yields the updates on the remaining lines. It counts them, and the turns.
+func (i *Import) history(yield func(sessionstore.Update, error) bool) {
+	for turns := (sessionstore.TurnCounter{}); ; i.updates++ {
 		line, err := i.next()
 		if err == io.EOF {
-			return r.end(ctx)
+			return
 		}
-		if err != nil {
-			return err
-		}
-		u, err := sessionstore.ParseUpdate(line)
-		if err != nil {
-			return &lineError{err}
-		}
-		if err := r.add(ctx, u); err != nil {
-			return err
-		}
-		i.updates++
-	}
-}
-
-// recording records updates as turns: each begins with the blocks of a prompt.
-type recording struct {
-	store  sessionstore.Histories
-	lease  sessionstore.Lease
-	turn   int64 // 0 before the first one
-	prompt []sessionstore.Update
-	rest   []sessionstore.Update // not yet stored
-	size   int                   // of rest, in bytes
-}
-
-func (r *recording) add(ctx context.Context, u sessionstore.Update) error {
-	if u.Kind == sessionstore.UserMessageChunk {
-		if len(r.prompt) == 0 {
-			if err := r.end(ctx); err != nil {
-				return err
+		var u sessionstore.Update
+		if err == nil {
+			if u, err = sessionstore.ParseUpdate(line); err != nil {
+				err = &lineError{err}
 			}
 		}
-		r.prompt = append(r.prompt, u)
-		return nil
+		i.session.Turns, _ = turns.Next(u)
+		if !yield(u, err) {
+			return
+		}
 	}
-	if err := r.begin(ctx); err != nil {
-		return err
-	}
-	r.rest = append(r.rest, u)
-	if r.size += len(u.Raw); r.size < 1<<20 {
-		return nil
-	}
-	return r.flush(ctx)
-}
-
-// begin begins the turn with the prompt that was read.
-func (r *recording) begin(ctx context.Context) (err error) {
-	if len(r.prompt) > 0 {
-		r.turn, err = r.store.BeginTurn(ctx, r.lease, sessionstore.Turn{Prompt: r.prompt})
-		r.prompt = nil
-	}
-	return err
-}
-
-// flush stores what was read of a turn.
-func (r *recording) flush(ctx context.Context) error {
-	err := r.store.Append(ctx, r.lease, r.rest)
-	r.rest, r.size = nil, 0
-	return err
-}
-
-// end ends the turn.
-func (r *recording) end(ctx context.Context) error {
-	if err := r.begin(ctx); err != nil {
-		return err
-	}
-	if err := r.flush(ctx); err != nil || r.turn == 0 {
-		return err
-	}
-	return r.store.EndTurn(ctx, r.lease, r.turn)
 }
