@@ -1,16 +1,10 @@
 package main
 
 import (
-	"archive/tar"
 	"archive/zip"
-	"bytes"
-	"compress/gzip"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -38,7 +32,7 @@ func try(ctx context.Context, dir string) error {
 		}
 	}
 	program := filepath.Join(work, "program")
-	if err := unpack(archive, program); err != nil {
+	if err := unpack(ctx, archive, program); err != nil {
 		return err
 	}
 	answered, err := initialize(ctx, filepath.Join(program, t.executable()), work)
@@ -52,50 +46,24 @@ func try(ctx context.Context, dir string) error {
 	return nil
 }
 
-// unpack unpacks a compressed tar file or a zip file.
-func unpack(path, dir string) error {
-	content, err := os.ReadFile(path)
-	if err != nil {
+// unpack unpacks a zip file, or a compressed tar file with the program tar.
+func unpack(ctx context.Context, path, dir string) error {
+	if err := os.Mkdir(dir, 0o755); err != nil {
 		return err
 	}
-	if filepath.Ext(path) == ".zip" {
-		files, err := zip.NewReader(bytes.NewReader(content), int64(len(content)))
+	if filepath.Ext(path) != ".zip" {
+		out, err := exec.CommandContext(ctx, "tar", "-xzf", path, "-C", dir).CombinedOutput()
 		if err != nil {
-			return err
+			err = fmt.Errorf("tar: %w\n%s", err, out)
 		}
-		return os.CopyFS(dir, files)
+		return err
 	}
-	compressed, err := gzip.NewReader(bytes.NewReader(content))
+	files, err := zip.OpenReader(path)
 	if err != nil {
 		return err
 	}
-	archive := tar.NewReader(compressed)
-	for {
-		header, err := archive.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err == nil && !filepath.IsLocal(header.Name) {
-			err = fmt.Errorf("%s leads out of the archive", header.Name)
-		}
-		if err != nil {
-			return err
-		}
-		if err := writeEntry(filepath.Join(dir, header.Name), archive, header); err != nil {
-			return err
-		}
-	}
-}
-
-func writeEntry(name string, content io.Reader, header *tar.Header) error {
-	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		return err
-	}
-	b, err := io.ReadAll(content)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(name, b, fs.FileMode(header.Mode).Perm())
+	defer files.Close()
+	return os.CopyFS(dir, files)
 }
 
 // request is the first line that an editor sends.

@@ -167,5 +167,5 @@ func (c *Conversation) against(kind, method string, raw json.RawMessage) error {
 	if len(found) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w: %s of %s", ErrUndefined, strings.Join(found, ", "), name)
+	return fmt.Errorf("%s has %s: %w", name, strings.Join(found, ", "), ErrUndefined)
 }

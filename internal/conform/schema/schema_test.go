@@ -100,7 +100,7 @@ func TestForeign(t *testing.T) {
 	err := c.Agent(`{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1,"_meta":{"x":1},` +
 		`"agentCapabilities":{"sessionCapabilities":{"fork":{},"subagent":{}}}}}`)
 	require.ErrorIs(t, err, schema.ErrUndefined)
-	require.ErrorContains(t, err, ": agentCapabilities.sessionCapabilities.subagent of InitializeResponse")
+	require.ErrorContains(t, err, "InitializeResponse has agentCapabilities.sessionCapabilities.subagent: ")
 	require.NoError(t, c.Agent(`{"jsonrpc":"2.0","id":2,"result":null}`))
 	require.NoError(t, c.Agent(`{"jsonrpc":"2.0","id":3,"error":{"code":1,"message":"a\nb"}}`))
 	require.ErrorContains(t, c.Agent(`{"jsonrpc":"2.0","id":3,"result":{"sessions":[{"sessionId":1}]}}`), "SessionId")
@@ -147,7 +147,7 @@ func TestInvalidMessages(t *testing.T) {
 		{"W1/no request", `{"jsonrpc":"2.0","id":"1","result":{"sessionId":"s"}}`, "no unanswered request"},
 		{"W1/a result without a request", `{"jsonrpc":"2.0","id":null,"result":{}}`, "id null"},
 		{"W1/a wrong result", `{"jsonrpc":"2.0","id":1,"result":{}}`, "sessionId"},
-		{"W1/unknown member of a result", `{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s","cwd":"/x"}}`, ": cwd of NewSessionResponse"},
+		{"W1/unknown member of a result", `{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s","cwd":"/x"}}`, "NewSessionResponse has cwd"},
 		{"W1/a null list", `{"jsonrpc":"2.0","id":-5,"result":{"sessions":null}}`, "sessions"},
 		{"W1/a code that is text", `{"jsonrpc":"2.0","id":1,"error":{"code":"1","message":"a"}}`, "ErrorCode"},
 		{"W1/an unknown kind", `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"x"}}}`, "update"},
