@@ -11,6 +11,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/history/conversation"
+	"github.com/acp-agent/acp-agent/internal/history/sessions"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -86,30 +87,24 @@ type list struct {
 
 // sessions returns the sessions that match the filters, those with the newest activity first.
 func (o Options) sessions(ctx context.Context, filter url.Values) (any, error) {
-	q := listQuery(filter)
-	found := list{Sessions: []record{}}
-	for scanned := 0; ; {
-		page, err := o.Store.List(ctx, q)
+	q, found, scanned := listQuery(filter), list{Sessions: []record{}}, 0
+	for one, err := range sessions.All(ctx, o.Store, q) {
 		if err != nil {
 			return nil, err
 		}
-		for _, one := range page.Sessions {
-			scanned++
-			if r := newRecord(one); !isEmpty(one) && r.matches(filter) {
-				if r.Cost, err = o.cost(ctx, one.ID); err != nil {
-					return nil, err
-				}
-				found.Sessions = append(found.Sessions, r)
+		scanned++
+		if r := newRecord(one); !isEmpty(one) && r.matches(filter) {
+			if r.Cost, err = o.cost(ctx, one.ID); err != nil {
+				return nil, err
 			}
-			if len(found.Sessions) == listSize || scanned == listScan {
-				found.Next = q.After(sessionstore.Position{Updated: one.Updated, ID: one.ID})
-				return found, nil
-			}
+			found.Sessions = append(found.Sessions, r)
 		}
-		if q.Cursor = page.Next; q.Cursor == "" {
-			return found, nil
+		if len(found.Sessions) == listSize || scanned == listScan {
+			found.Next = q.After(sessionstore.Position{Updated: one.Updated, ID: one.ID})
+			break
 		}
 	}
+	return found, nil
 }
 
 // cost returns what a session has cost, as its agent has reported it.
@@ -127,7 +122,7 @@ func (o Options) cost(ctx context.Context, id sessionstore.ID) ([]string, error)
 
 func listQuery(filter url.Values) sessionstore.Query {
 	q := sessionstore.Query{Archive: sessionstore.WithoutArchived,
-		Limit: sessionstore.MaxPageSize, Cursor: sessionstore.Cursor(filter.Get("cursor"))}
+		Cursor: sessionstore.Cursor(filter.Get("cursor"))}
 	if filter.Has("archived") {
 		q.Archive = sessionstore.OnlyArchived
 	}
@@ -143,28 +138,23 @@ type facet struct {
 // facets returns the folders and agents of all sessions, those of most first.
 func (o Options) facets(ctx context.Context, filter url.Values) (any, error) {
 	folders, agents, total := map[string]int{}, map[string]int{}, 0
-	for q := listQuery(filter); ; {
-		page, err := o.Store.List(ctx, q)
+	for one, err := range sessions.All(ctx, o.Store, listQuery(filter)) {
 		if err != nil {
 			return nil, err
 		}
-		for _, one := range page.Sessions {
-			if isEmpty(one) {
-				continue
-			}
-			r := newRecord(one)
-			total++
-			agents[r.Agent]++
-			for _, folder := range r.Folders {
-				folders[folder]++
-			}
+		if isEmpty(one) {
+			continue
 		}
-		if q.Cursor = page.Next; q.Cursor == "" {
-			return map[string]any{
-				"total": total, "folders": sorted(folders), "agents": sorted(agents),
-			}, nil
+		r := newRecord(one)
+		total++
+		agents[r.Agent]++
+		for _, folder := range r.Folders {
+			folders[folder]++
 		}
 	}
+	return map[string]any{
+		"total": total, "folders": sorted(folders), "agents": sorted(agents),
+	}, nil
 }
 
 func sorted(counts map[string]int) []facet {
