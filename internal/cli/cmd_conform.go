@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/acp-agent/acp-agent/internal/config"
 	"github.com/acp-agent/acp-agent/internal/conform"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
@@ -160,6 +161,11 @@ func (f *conformFlags) choose(set *settings, dash int, args []string) error {
 			roots, err := rootsInSandbox(folders)
 			if err != nil {
 				return c, err
+			}
+			if config.IsPath(c.Path) {
+				if c.Path, err = filepath.Abs(c.Path); err != nil {
+					return c, err
+				}
 			}
 			c.Dir = folders[0] // it may write there
 			return profile.Restrict(c, roots)
