@@ -21,8 +21,8 @@ type agent struct {
 	*rawrpc.Conn
 	child    *process.Process
 	patience time.Duration // for an answer; three times as much to start, six times for a turn
-	// failed is set once it has ended, or has not answered in time.
-	failed bool
+	// ended is set once it has ended, or has not answered in time.
+	ended bool
 }
 
 // launch starts a process and answers its requests.
@@ -79,7 +79,7 @@ func (a *agent) exchange(
 	if err = a.Send(lines...); err == nil {
 		m, _, err = a.Await(ctx, from, match)
 	}
-	a.failed = err != nil
+	a.ended = err != nil
 	switch cause := context.Cause(ctx); {
 	case err == nil:
 		return m, nil
@@ -102,7 +102,7 @@ func (a *agent) usable() bool {
 	case <-a.Done():
 		return false
 	default:
-		return !a.failed
+		return !a.ended
 	}
 }
 

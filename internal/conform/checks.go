@@ -136,7 +136,7 @@ func (t *trial) ends() error {
 	ctx, cancel := context.WithTimeoutCause(t.ctx, patience, late)
 	defer cancel()
 	err := t.child.Wait(ctx)
-	t.agent.failed = true
+	t.ended = true
 	if exit, ok := errors.AsType[*process.ExitError](err); ok {
 		return fmt.Errorf("it ended with %s", exit.State)
 	}

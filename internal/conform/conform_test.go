@@ -49,6 +49,9 @@ func play(role string) int {
 			outcome = `"error":{"code":-32601,"message":"unknown"}`
 		}
 		answer := fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,%s}`+"\n", m.ID, outcome)
+		if role == "wants a sign-in" && m.Method == "session/new" {
+			answer = fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"sign in"}}`+"\n", m.ID)
+		}
 		if role == "lists" {
 			answer = strings.Replace(answer, `"agentCapabilities":{}`, `"agentCapabilities":{"sessionCapabilities":{"list":{}}}`, 1)
 			if m.Method == "session/list" {
@@ -188,6 +191,14 @@ func TestBrokenAgents(t *testing.T) {
 			require.Less(t, text.Len(), 64<<10)
 		})
 	}
+}
+
+// Without an account no session is made, so what is refused says nothing.
+func TestSignIn(t *testing.T) {
+	r := check(t, "wants a sign-in", "A9", "A4.cwd-relative")
+	require.False(t, r.Failed(true))
+	require.Equal(t, "the agent wants you to sign in first", result(t, r, "A9.unique").Reason)
+	require.Equal(t, conform.NotTried, result(t, r, "A4.cwd-relative").Verdict)
 }
 
 // A list of the user's sessions is not shown, although it is what is wrong.

@@ -90,7 +90,7 @@ func (t *trial) prepare() error {
 func (t *trial) session(name string) (string, error) {
 	is := func(r row) bool { return r.Makes == name }
 	maker := t.rows[slices.IndexFunc(t.rows, is)]
-	if t.sessions[name] == "" && t.phase == "main" {
+	if t.sessions[name] == "" && t.phase == "main" && !t.asked[name] {
 		t.attempt(t.ctx, maker)
 	}
 	if id := t.sessions[name]; id != "" {

@@ -62,6 +62,7 @@ type run struct {
 	left   int   // restarts that are left
 
 	sessions map[string]string // the ids of those that the checks share, by the names of rows
+	asked    map[string]bool   // the names of those that this process was asked for
 	made     map[string]bool   // the ids of all sessions
 	early    bool              // whether an update of a session came before the answer that names it
 }
@@ -88,7 +89,7 @@ func Run(ctx context.Context, o Options) (Report, error) {
 		Options: o, command: o.Command, rows: all, left: restarts,
 		secrets: secret.OfCommand(o.Command.Args, o.Command.Env),
 		results: map[string]Result{}, judged: map[string]judgement{},
-		sessions: map[string]string{}, made: map[string]bool{},
+		sessions: map[string]string{}, asked: map[string]bool{}, made: map[string]bool{},
 	}
 	if r.scratch, err = os.MkdirTemp("", "acp-agent-conform"); err != nil {
 		return Report{}, err
@@ -161,6 +162,7 @@ func (r *run) attempt(ctx context.Context, c row) Result {
 	if err == nil {
 		if r.agent != nil {
 			t.from = len(r.Lines())
+			r.asked[c.Makes] = true
 		}
 		err = t.carryOut()
 	}
@@ -203,6 +205,7 @@ func (r *run) begin(ctx context.Context) (err error) {
 		return err
 	}
 	delete(r.sessions, "OTHER") // it is used open
+	r.asked = map[string]bool{}
 	began, err := r.ask(ctx, protocol.Initialize, r.introduce(1))
 	if err := refusal(began, err); err != nil {
 		return err
