@@ -64,7 +64,7 @@ type run struct {
 	sessions map[string]string // the ids of those that the checks share, by the names of rows
 	asked    map[string]bool   // the names of those that this process was asked for
 	made     map[string]bool   // the ids of all sessions
-	early    bool              // whether an update of a session came before the answer that names it
+	early    bool              // whether an update of one came before the answer that names it
 }
 
 // Run checks an agent. It starts the agent in a directory with three folders, which it removes:

@@ -118,6 +118,6 @@ func (r *run) withoutOthers(line string) string {
 	all := len(m.Result.Sessions)
 	ours := slices.DeleteFunc(m.Result.Sessions, isOther)
 	shown, _ := json.Marshal(ours) // it is JSON
-	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"sessions":%s}} and %d sessions of others`,
-		m.ID, shown, all-len(ours))
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"sessions":%s}} `+
+		`and %d sessions of others`, m.ID, shown, all-len(ours))
 }
