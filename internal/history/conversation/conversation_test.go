@@ -1,6 +1,7 @@
 package conversation
 
 import (
+	"bufio"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -176,10 +177,11 @@ func TestLists(t *testing.T) {
 		"|a|b|c|\n|:--|--:|:-:|\n|1|2|3|": `<div class="table" tabindex="0" role="region" aria-label="Table"><table><thead><tr><th dir="auto">a</th><th class="end" dir="auto">b</th><th class="middle" dir="auto">c</th></tr></thead><tbody><tr><td dir="auto">1</td><td class="end" dir="auto">2</td><td class="middle" dir="auto">3</td></tr></tbody></table></div>`,
 	} {
 		var b strings.Builder
-		h := &htmlWriter{w: &b}
+		h := htmlWriter{bufio.NewWriter(&b)}
 		for _, n := range blocks(message) {
 			h.node(n)
 		}
+		require.NoError(t, h.Flush())
 		require.Equal(t, want, b.String(), "%q", message)
 	}
 	deep := strings.Builder{}

@@ -1,6 +1,7 @@
 package conversation
 
 import (
+	"bufio"
 	"cmp"
 	"fmt"
 	"html"
@@ -57,7 +58,7 @@ func (s Step) mark() string {
 // WriteMarkdown writes a conversation as Markdown. Thoughts and what tools returned are folded
 // where the viewer understands <details>.
 func WriteMarkdown(w io.Writer, d Document) error {
-	out := &markdownWriter{w: w, heading: "##", asker: "You"}
+	out := &markdownWriter{w: bufio.NewWriter(w), heading: "##", asker: "You"}
 	out.printf("# %s\n\n", escaped(d.Title))
 	out.printf("- Session: %s\n- Agent: %s\n", text.Code(d.Session), escaped(d.Agent))
 	for i, folder := range d.Folders {
@@ -66,27 +67,21 @@ func WriteMarkdown(w io.Writer, d Document) error {
 	out.printf("- Created: %s\n- Last activity: %s\n", d.Created.Format(time.RFC3339),
 		d.Updated.Format(time.RFC3339))
 	for _, e := range d.Entries {
-		if out.err != nil {
-			return out.err
-		}
 		out.entry(e)
 	}
-	return out.err
+	return out.w.Flush()
 }
 
-// markdownWriter writes Markdown. It keeps the first error.
+// markdownWriter writes Markdown.
 type markdownWriter struct {
-	w       io.Writer
+	w       *bufio.Writer // keeps the first error
 	heading string
 	asker   string // who prompts
 	speaker string // whose heading is above
-	err     error
 }
 
 func (m *markdownWriter) printf(format string, args ...any) {
-	if m.err == nil {
-		_, m.err = fmt.Fprintf(m.w, format, args...)
-	}
+	_, _ = fmt.Fprintf(m.w, format, args...)
 }
 
 func (m *markdownWriter) entry(e Entry) {
@@ -154,11 +149,10 @@ func (m *markdownWriter) call(c *Call) {
 
 func (m *markdownWriter) subagent(s *Subagent) {
 	m.printf("\n<details><summary>Subagent: %s</summary>\n", html.EscapeString(s.Name()))
-	inner := &markdownWriter{w: m.w, heading: "####", asker: "Task", err: m.err}
+	inner := &markdownWriter{w: m.w, heading: "####", asker: "Task"}
 	for _, e := range s.Entries {
 		inner.entry(e)
 	}
-	m.err = inner.err
 	m.printf("\n</details>\n")
 }
 

@@ -1,6 +1,7 @@
 package conversation
 
 import (
+	"bufio"
 	"crypto/sha256"
 	_ "embed"
 	"encoding/base64"
@@ -17,7 +18,7 @@ var Style string
 // WriteHTML writes a conversation as an HTML page. It needs no other file, runs no script and
 // loads nothing: a policy in the page forbids it.
 func WriteHTML(w io.Writer, d Document) error {
-	h := &htmlWriter{w: w}
+	h := htmlWriter{bufio.NewWriter(w)}
 	hash := sha256.Sum256([]byte(Style))
 	h.raw(`<!DOCTYPE html>
 <html lang="en">
@@ -44,12 +45,9 @@ func WriteHTML(w io.Writer, d Document) error {
 	h.node(element("header", "", element("h1", "", words(d.Title)), properties))
 	h.raw("\n<main>\n")
 	for _, e := range d.Entries {
-		if h.err != nil {
-			return h.err
-		}
 		h.node(view{asker: "You"}.entry(e))
 		h.raw("\n")
 	}
 	h.raw("</main>\n</body>\n</html>\n")
-	return h.err
+	return h.Flush()
 }

@@ -1,9 +1,9 @@
 package conversation
 
 import (
+	"bufio"
 	"fmt"
 	"html"
-	"io"
 )
 
 // Node is an element of a page with its children, or text if it has no tag. Pages in a browser make
@@ -47,22 +47,15 @@ func (n Node) with(attributes ...string) Node {
 	return n
 }
 
-// htmlWriter writes HTML. It keeps the first error. A template would link the methods of all types
+// htmlWriter writes HTML, and keeps the first error. A template would link the methods of all types
 // into the program, which makes it a fifth larger.
-type htmlWriter struct {
-	w   io.Writer
-	err error
-}
+type htmlWriter struct{ *bufio.Writer }
 
 // raw writes HTML.
-func (h *htmlWriter) raw(format string, args ...any) {
-	if h.err == nil {
-		_, h.err = fmt.Fprintf(h.w, format, args...)
-	}
-}
+func (h htmlWriter) raw(format string, args ...any) { _, _ = fmt.Fprintf(h, format, args...) }
 
 // node writes an element or a text.
-func (h *htmlWriter) node(n Node) {
+func (h htmlWriter) node(n Node) {
 	if n.Tag == "" {
 		h.raw("%s", html.EscapeString(n.Text))
 		return
