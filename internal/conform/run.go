@@ -134,10 +134,12 @@ func (r *run) try(ctx context.Context, phase string) {
 	if phase == "lines" {
 		r.left += len(r.rows) // every line may end it
 	}
-	shares := func(c row) bool { return c.chosen && slices.Contains(sharing, c.Phase) }
+	shared := slices.ContainsFunc(r.rows, func(c row) bool {
+		return c.chosen && slices.Contains(sharing, c.Phase)
+	})
 	for _, c := range r.rows {
-		if _, tried := r.results[c.ID]; tried || c.Phase != phase ||
-			!c.chosen && (c.Makes == "" || !slices.ContainsFunc(r.rows, shares)) {
+		_, tried := r.results[c.ID] // before a check that needs it
+		if tried || c.Phase != phase || !c.chosen && (c.Makes == "" || !shared) {
 			continue
 		}
 		if r.Begins != nil {
