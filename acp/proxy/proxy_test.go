@@ -240,7 +240,7 @@ func TestMessagesThatAreNotConversation(t *testing.T) {
 	}
 	b := initialized(t, plain+opened+said("pi v1\n---")+said("[MODE_UPDATE] plan")+
 		said("[MODE_UPDATE] is a word")+"await session/prompt\n"+said("pi v1")+answered,
-		proxy.Options{Profile: profiles.Profile{Replay: profiles.Replay{ModeNotice: "[MODE_UPDATE] ", Banner: "pi v"}}})
+		proxy.Options{Profile: profiles.Profile{Replay: profiles.Replay{ModeNotice: "[MODE_UPDATE]", Banner: "pi v"}}})
 	s, _ := b.open()
 	require.Equal(t, `host update {"update":{"currentModeId":"plan",`+
 		`"sessionUpdate":"current_mode_update"}}`, b.client.next())
@@ -258,7 +258,7 @@ func TestMessagesOfAnotherVersionAreConversation(t *testing.T) {
 		`answer initialize {"protocolVersion":1,"agentInfo":{"name":"x","version":"2.0.0"}}`+"\n"+
 		opened+"send "+fmt.Sprintf(update, string(chunk("agent", "pi v1")))+
 		"send "+fmt.Sprintf(update, string(chunk("agent", "[MODE_UPDATE] plan"))),
-		proxy.Options{Profile: profiles.Profile{Replay: profiles.Replay{ModeNotice: "[MODE_UPDATE] ", Banner: "pi v"}, Checked: "1.0.0"}})
+		proxy.Options{Profile: profiles.Profile{Replay: profiles.Replay{ModeNotice: "[MODE_UPDATE]", Banner: "pi v"}, Checked: "1.0.0"}})
 	b.open()
 	require.Contains(t, b.client.next(), "pi v1")
 	require.Contains(t, b.client.next(), "[MODE_UPDATE] plan")

@@ -166,7 +166,7 @@ func interpret(p profiles.Profile, u backend.Update) backend.Update {
 	if p.Replay.ModeNotice == "" || u.Kind != sessionstore.AgentMessageChunk {
 		return u
 	}
-	mode, changes := strings.CutPrefix(backend.ChunkText(u), p.Replay.ModeNotice)
+	mode, changes := strings.CutPrefix(backend.ChunkText(u), p.Replay.ModeNotice+" ")
 	if !changes || mode == "" || strings.ContainsAny(mode, " \n") {
 		return u
 	}

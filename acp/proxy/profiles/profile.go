@@ -144,16 +144,16 @@ type Replay struct {
 	// Late says that it answers session/load before it has replayed the whole conversation. Its
 	// replay is used only if nothing is stored.
 	Late bool
-	// ModeNotice begins a message of the agent that ends with its new mode and stands for
-	// current_mode_update. Banner begins a message outside turns that is not part of the
+	// ModeNotice begins a message of the agent that ends with a space and its new mode, and stands
+	// for current_mode_update. Banner begins a message outside turns that is not part of the
 	// conversation. Both are empty if the agent sends no such message.
 	ModeNotice, Banner string
 }
 
 // Usage says how to count what an agent reports to have used.
 type Usage struct {
-	// Tokens says what the tokens in its responses to prompts are.
-	Tokens backend.TokenCount
+	// PerTurn says that the tokens in its responses to prompts are those of the turn.
+	PerTurn bool
 	// Restarts says that the cost of a session begins again at zero whenever it opens the session.
 	Restarts bool
 	// KeepsFrom is the first version whose cost goes on instead. Empty if Restarts tells for all.
@@ -166,7 +166,11 @@ func (u Usage) Counted(version string) backend.Usage {
 	if v := "v" + strings.TrimPrefix(version, "v"); u.KeepsFrom != "" {
 		restarts = semver.IsValid(v) && semver.Compare(v, "v"+u.KeepsFrom) < 0
 	}
-	return backend.Usage{Tokens: u.Tokens, Restarts: restarts}
+	counted := backend.Usage{Restarts: restarts}
+	if u.PerTurn {
+		counted.Tokens = backend.TokensOfTurn
+	}
+	return counted
 }
 
 // ForRelease returns the profile of the agent with the version that it gives itself, "" if none.
