@@ -22,12 +22,13 @@ import (
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 )
 
-// child is a running agent. Its peer is the agent itself, usually a process.
+// child is a running process of the agent, which speaks over its standard streams.
 type child struct {
 	limits  limits
 	log     *slog.Logger
 	client  backend.Client
-	peer    peer
+	process *process.Process
+	conn    *jsonrpc.Conn
 	info    client.Agent // set by initialize
 	router  *router
 	barrier barrier // for messages that name no session
@@ -84,12 +85,18 @@ func (p *proxy) startChild(ctx context.Context, at place, onEnd func()) (*child,
 		place:    at,
 		done:     make(chan struct{}),
 	}
-	c.peer, err = startProcess(ctx, command, connection{
-		jsonrpc.HandlerFunc(c.serveMessage), c.reportInvalid, p.secrets, c.refused.add, o})
+	c.process, err = process.Start(ctx, command, process.Options{
+		Logger: o.Logger, Secrets: p.secrets, Grace: o.limits.ProcessGrace, Refused: c.refused.add,
+	})
 	if err != nil {
 		return nil, err
 	}
-	c.log = o.Logger.With("child", c.peer.Name())
+	lines := jsonrpc.NewLines(c.process.Stdout(), childInput{c.process}, o.limits.MaxLine)
+	c.conn = jsonrpc.NewConn(lines, jsonrpc.HandlerFunc(c.serveMessage), jsonrpc.Options{
+		OpaqueParams: true, Tap: c.traced(o.Trace), MaxQueue: o.limits.MaxQueue,
+		Invalid: c.reportInvalid, Grace: 100 * time.Millisecond, Logger: o.Logger,
+	})
+	c.log = o.Logger.With("child", c.process.Name())
 	serving, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	c.stop = stop
 	go c.serve(serving, onEnd)
@@ -105,7 +112,7 @@ func (c *child) serve(ctx context.Context, onEnd func()) {
 	if c.place != (place{}) {
 		watching.Go(func() { c.stopWhenIdle(ctx) })
 	}
-	err := c.peer.Serve(ctx)
+	err := c.conn.Serve(ctx)
 	c.ended.Store(true)
 	crashed, reason := ctx.Err() == nil, context.Cause(ctx)
 	if reason == context.Canceled {
@@ -113,7 +120,7 @@ func (c *child) serve(ctx context.Context, onEnd func()) {
 	}
 	c.crashed.Store(crashed || reason != nil)
 	c.stop(nil)
-	ended, failure := c.peer.End(context.WithoutCancel(ctx))
+	ended, failure := c.end(context.WithoutCancel(ctx))
 	if c.exit = failure; failure != nil {
 		c.log.Error("cannot end the agent", "error", failure)
 	} else {
@@ -131,6 +138,47 @@ func (c *child) serve(ctx context.Context, onEnd func()) {
 	}
 	onEnd()
 }
+
+// end ends the process with its group, at once if ctx ends, and returns how it ended. It fails if the
+// process cannot be ended.
+func (c *child) end(ctx context.Context) (*endedError, error) {
+	_ = c.process.Stdout().Close() // the connection may have closed it
+	if err := c.process.Stop(ctx); err != nil {
+		return nil, err
+	}
+	return &endedError{Name: c.process.Name(), Stderr: c.process.Stderr(),
+		Exit: c.process.Wait(context.WithoutCancel(ctx))}, nil
+}
+
+// traced returns the function that passes the messages of the process to trace, or nil if trace is
+// nil.
+func (c *child) traced(trace func(process string, sent bool, line []byte)) jsonrpc.Tap {
+	if trace == nil {
+		return nil
+	}
+	name := fmt.Sprintf("%s[%d]", strings.ReplaceAll(c.process.Name(), " ", "_"), c.process.PID())
+	return func(sent bool, line []byte) {
+		if clean := c.secrets.JSON(line); clean != nil { // otherwise it is not JSON
+			line = clean
+		}
+		trace(name, sent, line)
+	}
+}
+
+// childInput is a process's stdin. When writing fails, it ends the process and discards the output,
+// so that the connection continues until everything that the process wrote has been read.
+type childInput struct{ process *process.Process }
+
+// Write fails only if the process cannot be ended.
+func (i childInput) Write(p []byte) (int, error) {
+	if _, err := i.process.Stdin().Write(p); err != nil {
+		return len(p), i.process.Stop(context.Background())
+	}
+	return len(p), nil
+}
+
+// Close unblocks Write.
+func (i childInput) Close() error { return i.process.Stdin().Close() }
 
 // logCrash logs how a child ended unexpectedly, and what it wrote to stderr last. err is the
 // connection's error, or nil if the child closed it. The error for the client is in exit.
@@ -153,7 +201,7 @@ func (c *child) logCrash(ended *endedError, err error) {
 func (c *child) initialize(ctx context.Context, params backend.Raw) error {
 	timeout := c.limits.StartTimeout
 	slow := fmt.Errorf("%s did not answer initialize within %v: "+
-		"see acp-agent's log at level info, under child=%[1]s", c.peer.Name(), timeout)
+		"see acp-agent's log at level info, under child=%[1]s", c.process.Name(), timeout)
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, slow)
 	defer cancel()
 	notice := time.AfterFunc(c.limits.StartNotice, func() {
@@ -164,7 +212,7 @@ func (c *child) initialize(ctx context.Context, params backend.Raw) error {
 	result, err := c.request(ctx, protocol.Initialize, params)()
 	if refused := responseError(err); refused != nil && refused.Code == jsonrpc.CodeMethodNotFound {
 		return fmt.Errorf("%s does not speak ACP: it does not know the method initialize; "+
-			"check its command, many agents need an argument such as acp", c.peer.Name())
+			"check its command, many agents need an argument such as acp", c.process.Name())
 	}
 	if err != nil {
 		return err
@@ -198,7 +246,7 @@ func (c *child) forward(ctx context.Context, method string, params backend.Raw) 
 func (c *child) requestFunc(
 	ctx context.Context, method string, params backend.Raw, onResponse func(backend.Raw, error),
 ) backend.Work {
-	work := c.peer.CallFunc(ctx, method, params, onResponse)
+	work := c.conn.CallFunc(ctx, method, params, onResponse)
 	return func() (backend.Raw, error) {
 		result, err := work()
 		if !errors.Is(err, jsonrpc.ErrClosed) {
@@ -250,7 +298,7 @@ func (c *child) close(ctx context.Context) error {
 	select {
 	case <-c.done:
 	case <-ctx.Done():
-		_, _ = c.peer.End(ctx) // serve gets the same error
+		_, _ = c.end(ctx) // serve gets the same error
 		<-c.done
 	}
 	if _, ended := errors.AsType[*endedError](c.exit); !ended {
@@ -271,7 +319,7 @@ func (c *child) notify(method string, params backend.Raw) {
 	u := &c.unread
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	err := c.peer.TryNotify(method, params)
+	err := c.conn.TryNotify(method, params)
 	switch {
 	case !errors.Is(err, jsonrpc.ErrQueueFull):
 		u.count, u.bytes = 0, 0
@@ -281,7 +329,7 @@ func (c *child) notify(method string, params backend.Raw) {
 	default:
 		u.count++
 		u.bytes += len(params)
-		err = c.peer.ForceNotify(method, params)
+		err = c.conn.ForceNotify(method, params)
 	}
 	if err != nil {
 		c.log.Warn("cannot send the agent a notification", "method", method, "error", err)
@@ -290,7 +338,7 @@ func (c *child) notify(method string, params backend.Raw) {
 
 // cancel sends session/cancel, even if the output to the child is full.
 func (c *child) cancel(params backend.Raw) {
-	if err := c.peer.ForceNotify(protocol.SessionCancel, params); err != nil {
+	if err := c.conn.ForceNotify(protocol.SessionCancel, params); err != nil {
 		c.log.Debug("cannot send the agent session/cancel", "error", err)
 	}
 }

@@ -163,7 +163,7 @@ func (s *session) revive(ctx context.Context) (*childSession, error) {
 		c.unuse()
 		return nil, errSessionClosed
 	}
-	s.proxy.log.Info("a session continues with a restarted agent", "child", cs.child.peer.Name())
+	s.proxy.log.Info("a session continues with a restarted agent", "child", cs.child.process.Name())
 	s.loseSubagents(ctx, lost)
 	for _, change := range before.settings.list() {
 		if err := cs.repeat(ctx, change); err != nil {

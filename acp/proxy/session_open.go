@@ -225,7 +225,7 @@ func (s *session) try(ctx context.Context, method openMethod, r openPlan) (openR
 	case byReuse:
 		cs := r.current()
 		if cs == nil {
-			return openResult{}, &endedError{Name: r.child.peer.Name(), InSession: true}
+			return openResult{}, &endedError{Name: r.child.process.Name(), InSession: true}
 		}
 		cs.join(s)
 		_ = r.child.release(ctx) // cs has the child already
