@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	sdk "github.com/coder/acp-go-sdk"
@@ -15,8 +16,8 @@ import (
 
 // topic is a subject that a child is told about in its system prompt or in a prompt.
 type topic struct {
-	// text returns the current text, "" if there is nothing to say, and its digest.
-	text func(s *session, mode profiles.RootsMode) (text, digest string)
+	// write returns the current text, "" if there is nothing to say.
+	write func(s *session, mode profiles.RootsMode) string
 	// sent returns the field of a state with the digest of the text that was last sent, "" for
 	// none.
 	sent func(saved *state) *string
@@ -29,21 +30,21 @@ type topic struct {
 func topics() []topic {
 	return []topic{
 		{
-			text: (*session).rootsText,
-			sent: func(saved *state) *string { return &saved.SentRoots },
-			gone: "What you were told about the folders of this session no longer applies.\n",
+			write: (*session).rootsText,
+			sent:  func(saved *state) *string { return &saved.SentRoots },
+			gone:  "What you were told about the folders of this session no longer applies.\n",
 		},
 		{
-			text: (*session).instructionsText,
-			sent: func(saved *state) *string { return &saved.SentInstructions },
+			write: (*session).instructionsText,
+			sent:  func(saved *state) *string { return &saved.SentInstructions },
 			changed: "These instructions replace those that you were given before in this " +
 				"session.\n",
 			gone: "The instructions from files that you were given before in this session no " +
 				"longer apply.\n",
 		},
 		{
-			text: (*session).skillsText,
-			sent: func(saved *state) *string { return &saved.SentSkills },
+			write: (*session).skillsText,
+			sent:  func(saved *state) *string { return &saved.SentSkills },
 			changed: "This list of skills replaces the one that you were given before in this " +
 				"session.\n",
 			gone: "The skills that were listed before in this session are no longer available.\n",
@@ -51,27 +52,32 @@ func topics() []topic {
 	}
 }
 
-// contextText returns the text to send a child before the conversation, "" for none, and the
-// digests of all topics.
-func (s *session) contextText(mode profiles.RootsMode) (text string, digests []string) {
-	var texts []string
-	for _, t := range topics() {
-		text, digest := t.text(s, mode)
-		digests = append(digests, digest)
-		if text != "" {
-			texts = append(texts, text)
-		}
-	}
-	if texts == nil {
-		return "", digests
-	}
-	return systemIntro + strings.Join(texts, "\n"), digests
+// contextPart is the text about one topic in the context for a child, and its digest. Both are "" if
+// there is nothing to say.
+type contextPart struct {
+	topic
+	text, digest string
 }
 
-// contextPart is the text about one topic in the context for a child.
-type contextPart struct {
-	topic        topic
-	text, digest string
+// contextParts returns the parts about all topics.
+func (s *session) contextParts(mode profiles.RootsMode) (parts []contextPart) {
+	for _, t := range topics() {
+		part := contextPart{topic: t, text: t.write(s, mode)}
+		if part.text != "" {
+			part.digest = digest(part.text)
+		}
+		parts = append(parts, part)
+	}
+	return parts
+}
+
+// systemText returns the text to tell a child before the conversation, "" for none.
+func systemText(parts []contextPart) string {
+	texts := slices.DeleteFunc(partTexts(parts), func(text string) bool { return text == "" })
+	if len(texts) == 0 {
+		return ""
+	}
+	return systemIntro + strings.Join(texts, "\n")
 }
 
 // promptContext is the context that is sent to a child with a prompt.
@@ -104,22 +110,21 @@ func (s *session) nextContext(cs *childSession) promptContext {
 		return promptContext{}
 	}
 	pc := promptContext{history: s.pendingHistory}
-	told := s.relays.toldDigests()
-	for i, t := range topics() {
-		known := *t.sent(&s.state)
+	told := s.relays.toldParts()
+	for i, part := range s.contextParts(s.state.RootsMode) {
+		known := *part.sent(&s.state)
 		if known == "" && told != nil { // what a prompt said is newer
-			known = told[i]
+			known = told[i].digest
 		}
-		text, now := t.text(s, s.state.RootsMode)
 		switch {
-		case now == known:
+		case part.digest == known:
 			continue
-		case text == "":
-			text = t.gone
+		case part.text == "":
+			part.text = part.gone
 		case known != "":
-			text = t.changed + text
+			part.text = part.changed + part.text
 		}
-		pc.parts = append(pc.parts, contextPart{t, text, now})
+		pc.parts = append(pc.parts, part)
 	}
 	if pc.text() != "" {
 		s.telling = cs
@@ -150,7 +155,7 @@ func (s *session) contextDelivered(ctx context.Context, cs *childSession, pc pro
 		return
 	}
 	for _, part := range pc.parts {
-		*part.topic.sent(&s.state) = part.digest
+		*part.sent(&s.state) = part.digest
 	}
 	if pc.history != "" {
 		s.pendingHistory, s.state.HistoryDue = "", false
@@ -163,17 +168,15 @@ func (s *session) contextDelivered(ctx context.Context, cs *childSession, pc pro
 	}
 }
 
-const (
-	// systemIntro begins the text for a child's system prompt.
-	systemIntro = "acp-agent, which connects you with the user's editor, adds the following. " +
-		"What " + contextBegin + " blocks in the conversation say is newer.\n\n"
-)
+// systemIntro begins the text for a child's system prompt.
+const systemIntro = "acp-agent, which connects you with the user's editor, adds the following. " +
+	"What " + contextBegin + " blocks in the conversation say is newer.\n\n"
 
 // systemParts returns the parts to add to a child's system prompt when the session is opened. It
 // returns nil if the child takes none, or if the client uses an extension that excludes the
 // standard way. Only a new session uses them: Claude Code keeps the system prompt with which a
 // session began, so changes are also sent in a prompt.
-func (s *session) systemParts(c *child, mode profiles.RootsMode) (parts []contextPart) {
+func (s *session) systemParts(c *child, mode profiles.RootsMode) []contextPart {
 	var p struct {
 		Meta map[string]json.RawMessage `json:"_meta"`
 	}
@@ -181,12 +184,7 @@ func (s *session) systemParts(c *child, mode profiles.RootsMode) (parts []contex
 	if !c.info.SystemPrompt || p.Meta[protocol.SystemPrompt] != nil {
 		return nil
 	}
-	for _, t := range topics() {
-		if text, now := t.text(s, mode); text != "" {
-			parts = append(parts, contextPart{t, text, now})
-		}
-	}
-	return parts
+	return s.contextParts(mode)
 }
 
 // withSystemPrompt returns the params of a lifecycle request with parts added to the system prompt,
@@ -196,9 +194,10 @@ func withSystemPrompt(params backend.Raw, parts []contextPart) backend.Raw {
 	if prompt == nil || string(prompt) == "null" {
 		prompt = backend.Raw(`{"mode":"append"}`)
 	}
+	text := systemText(parts)
 	content, ok := strictjson.Append(strictjson.Find(prompt, "content"),
-		backend.Encode(sdk.TextBlock(systemIntro+strings.Join(partTexts(parts), "\n"))))
-	if len(parts) == 0 || !ok || !strictjson.IsObject(prompt) {
+		backend.Encode(sdk.TextBlock(text)))
+	if text == "" || !ok || !strictjson.IsObject(prompt) {
 		return params
 	}
 	return strictjson.Set(params, protocol.SystemPrompt, strictjson.Set(prompt, "content", content))

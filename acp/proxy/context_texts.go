@@ -18,15 +18,11 @@ const maxRootsText = 16 << 10
 
 // rootsText returns the text about the session's roots for a child that learns them from a prompt.
 // Others are told only in which of them they may change nothing.
-func (s *session) rootsText(mode profiles.RootsMode) (text, digestNow string) {
+func (s *session) rootsText(mode profiles.RootsMode) string {
 	if mode != profiles.RootsByContext || s.roots.Additional().Len() == 0 {
-		if text = describeReadOnly(s.roots); text != "" {
-			digestNow = digest(text)
-		}
-		return text, digestNow
+		return describeReadOnly(s.roots)
 	}
-	tools := s.toolServer(mode, state{})
-	return describeRoots(s.roots, tools), rootsDigest(s.roots, tools)
+	return describeRoots(s.roots, s.toolServer(mode, state{}))
 }
 
 // describeRoots returns a text for a child about a session's roots, in order, and about its tools
@@ -52,12 +48,9 @@ func describeRoots(roots workspace.Roots, tools toolServer) string {
 		if tools.readOnly {
 			does = "lists, reads and searches"
 		}
-		provided := ""
-		if !tools.started { // some agents ignore the servers that they are given
-			provided = ", if you have them"
-		}
+		// Some agents ignore the servers that they are given.
 		fmt.Fprintf(&b, "For files outside the working directory, use the tools of the MCP "+
-			"server %q%s: it %s files in all of them.\n", tools.name, provided, does)
+			"server %q, if you have them: it %s files in all of them.\n", tools.name, does)
 	}
 	return b.String()
 }
@@ -78,44 +71,22 @@ func describeReadOnly(roots workspace.Roots) string {
 		"a command:\n" + b.String()
 }
 
-// rootsDigest returns a digest of what describeRoots says about roots and tools.
-func rootsDigest(roots workspace.Roots, tools toolServer) string {
-	var parts []string
-	for _, dir := range roots.All() {
-		parts = append(parts, dir.String())
-	}
-	if kept := describeReadOnly(roots); kept != "" {
-		parts = append(parts, kept)
-	}
-	if tools.files {
-		parts = append(parts, tools.name)
-	}
-	if tools.files && tools.readOnly {
-		parts = append(parts, "read-only")
-	}
-	return digest(parts...)
-}
-
 // instructionsText returns the instructions that the child does not find itself, up to a limit.
-func (s *session) instructionsText(mode profiles.RootsMode) (instructions, digestNow string) {
+func (s *session) instructionsText(mode profiles.RootsMode) string {
 	catalog := s.host.Catalog()
 	if catalog == nil {
-		return "", ""
+		return ""
 	}
 	finds := s.proxy.options.Profile.Finds.Matcher(catalog, mode)
-	instructions = catalog.Instructions(finds).String()
+	instructions := catalog.Instructions(finds).String()
 	if nested := s.listNested(finds); nested != "" {
 		instructions += "\n" + nested
 	}
-	if instructions == "" {
-		return "", ""
-	}
-	digestNow = digest(instructions)
 	if limit := s.proxy.options.limits.MaxInstructions; len(instructions) > limit {
 		instructions = text.Prefix(instructions, limit) + "\n(cut: the rest did not fit; look for " +
 			instructionFiles + " in the folders)\n"
 	}
-	return instructions, digestNow
+	return instructions
 }
 
 // maxNested limits the instructions of directories that are listed, and nestedTimeout how long
@@ -169,16 +140,16 @@ func (s *session) listNested(finds func(discovery.Artifact) bool) string {
 const instructionFiles = "AGENTS.md, CLAUDE.md and GEMINI.md"
 
 // skillsText returns a list of the skills that the child does not find itself, up to a limit.
-func (s *session) skillsText(mode profiles.RootsMode) (list, digestNow string) {
+func (s *session) skillsText(mode profiles.RootsMode) string {
 	catalog := s.host.Catalog()
 	if catalog == nil {
-		return "", ""
+		return ""
 	}
 	finds := s.proxy.options.Profile.Finds.Matcher(catalog, mode)
 	skills := slices.DeleteFunc(catalog.Active(discovery.Skill),
 		func(a discovery.Artifact) bool { return a.UserOnly || finds(a) })
 	if len(skills) == 0 {
-		return "", ""
+		return ""
 	}
 	list, left := discovery.ListSkills(skills,
 		s.proxy.options.limits.MaxSkills-len(discovery.SkillsIntro))
@@ -191,5 +162,5 @@ func (s *session) skillsText(mode profiles.RootsMode) (list, digestNow string) {
 		}
 		list += fmt.Sprintf("\nand %d more: %s\n", left, how)
 	}
-	return list, digest(list)
+	return list
 }

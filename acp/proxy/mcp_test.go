@@ -165,7 +165,7 @@ func TestToolServer(t *testing.T) {
 	require.Len(t, given[0].Args, 4, "A24: it has no folders of its own")
 	given[0].serves(t, all)
 	v.prompt(s.ID, "one")
-	require.Contains(t, h.lastPrompt()[1], `use the tools of the MCP server "acp_agent_roots": `)
+	require.Contains(t, h.lastPrompt()[1], `use the tools of the MCP server "acp_agent_roots", if you have them: `)
 
 	t.Run("A24/with other roots", func(t *testing.T) {
 		fewer := with(all, all.At(2).String())

@@ -28,9 +28,9 @@ type relays struct {
 	mu     sync.Mutex
 	users  []relayUser // the latest last
 	closed bool
-	// told holds, by topic, the digests of what the instructions of our tool server tell the model,
-	// if the server was started since the child session was opened.
-	told []string
+	// told is what the instructions of our tool server tell the model, if the server was started
+	// since the child session was opened.
+	told []contextPart
 }
 
 // relayUser is an activation, with the roots that it has published.
@@ -124,16 +124,15 @@ func (r *relays) tell() string {
 	}
 	mode, _ := s.proxy.options.Profile.Roots.Choose(s.proxy.agentInfo().AdditionalDirectories,
 		s.roots.Additional())
-	text, told := s.contextText(mode)
+	told := s.contextParts(mode)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.told = told
-	return text
+	return systemText(told)
 }
 
-// toldDigests returns the digests of what tell has returned about each topic, nil for none. r may
-// be nil.
-func (r *relays) toldDigests() []string {
+// toldParts returns what tell has returned about each topic, nil for nothing. r may be nil.
+func (r *relays) toldParts() []contextPart {
 	if r == nil {
 		return nil
 	}
@@ -142,7 +141,7 @@ func (r *relays) toldDigests() []string {
 	return r.told
 }
 
-// forget drops these digests, because the child may not start our tool server again. r may be nil.
+// forget drops that, because the child may not start our tool server again. r may be nil.
 func (r *relays) forget() {
 	if r == nil {
 		return

@@ -344,7 +344,7 @@ func (s *session) plan(
 	}
 	if o.method == byNew {
 		for _, part := range r.systemParts {
-			*part.topic.sent(&saved) = part.digest
+			*part.sent(&saved) = part.digest
 		}
 	}
 	return saved, pendingHistory, nil

@@ -29,7 +29,6 @@ type toolServer struct {
 	name     string // "" for none
 	files    bool   // it has tools for files
 	readOnly bool   // that do not change them
-	started  bool   // the child has started it before
 }
 
 // offersTools reports whether a child that learns of its roots from a prompt gets the server.
@@ -52,8 +51,7 @@ func (s *session) tellsByServer(mode profiles.RootsMode) bool {
 	if !s.proxy.options.Profile.Context.ByServer || !s.proxy.offersTools() {
 		return false
 	}
-	text, _ := s.contextText(mode)
-	return text != ""
+	return systemText(s.contextParts(mode)) != ""
 }
 
 // toolServer returns the server, if the session has one. saved is the state of the child session.
@@ -74,7 +72,7 @@ func (s *session) toolServer(mode profiles.RootsMode, saved state) toolServer {
 		name = fmt.Sprintf("%s_%d", toolServerName, n)
 	}
 	profile := s.proxy.options.Profile
-	return toolServer{name: name, files: files, started: s.relays.publisher.Asked(),
+	return toolServer{name: name, files: files,
 		readOnly: profile.Roots.Tools != profiles.ToolsWrite && len(profile.Roots.AskEnv) == 0}
 }
 

@@ -15,7 +15,6 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/acp-agent/acp-agent/internal/files/privatefile"
@@ -37,7 +36,6 @@ type Publisher struct {
 	tempDir  string // of the socket, "" if it is in the directory given to Listen
 	secret   string
 	serving  sync.WaitGroup
-	asked    atomic.Bool // see Asked
 
 	mu      sync.Mutex
 	roots   *mcproots.Snapshot    // nil before the first Set
@@ -128,10 +126,6 @@ func (p *Publisher) Address() string { return p.listener.Addr().String() }
 // Secret returns the secret that a relay must send. Pass it in the environment, because other users
 // can see command lines.
 func (p *Publisher) Secret() string { return p.secret }
-
-// Asked reports whether a server of our own has ever asked for the session's roots or context. An
-// agent that ignores the server never starts it.
-func (p *Publisher) Asked() bool { return p.asked.Load() }
 
 // Wrap returns the command of a relay in front of server. relay is the command that [Run] runs in:
 // acp-agent mcp-relay. The directory, environment and name are the server's, plus the relay's
@@ -287,9 +281,6 @@ func (p *Publisher) answer(conn net.Conn, wants byte) {
 	p.mu.Lock()
 	roots, context, rules := p.roots, p.context, p.rules
 	p.mu.Unlock()
-	if wants != rulesOnce {
-		p.asked.Store(true)
-	}
 	var a any
 	switch {
 	case wants == rootsOnce && roots != nil:
