@@ -105,7 +105,7 @@ func (cs *childSession) leave(
 	if left > 0 {
 		return nil, nil
 	}
-	defer cs.child.router.detach(cs.key)
+	defer cs.child.router.detach(cs)
 	result, err = cs.child.closeSession(ctx, cs.id, params)
 	return result, errors.Join(err, cs.child.release(ctx))
 }
@@ -117,7 +117,7 @@ func (cs *childSession) abandon(s *session) (left int, before *session) {
 	if left > 0 {
 		cs.child.retain()
 	} else {
-		cs.child.router.detach(cs.key)
+		cs.child.router.detach(cs)
 	}
 	return left, before
 }

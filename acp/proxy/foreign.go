@@ -57,7 +57,7 @@ func (p *proxy) Sessions(
 					c.log.Debug("skipped a session in the agent's list", "error", err)
 					continue
 				}
-				if c.router.subagent(p.Key(f.State)) != nil {
+				if c.router.route(p.Key(f.State)).subagent != nil {
 					continue // it is part of a session
 				}
 				if !yield(f, nil) {

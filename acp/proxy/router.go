@@ -109,13 +109,13 @@ func (c *child) passSessionless(ctx context.Context, r *jsonrpc.Request) jsonrpc
 
 // route delivers m to its session, holds it for a session that is being opened, or rejects it.
 func (c *child) route(id string, m message) {
-	s, from, err := c.router.find(id, m)
-	m.from = from
+	to, err := c.router.find(id, m)
+	m.from = to.subagent
 	switch {
 	case err != nil:
 		c.reject(m, err)
-	case s != nil:
-		s.deliver(m)
+	case to.session != nil:
+		to.session.deliver(m)
 	}
 }
 
@@ -146,51 +146,48 @@ var (
 	errDuplicateID = errors.New("the agent gave a new session the id of an existing one")
 )
 
-// router finds the session that a message is for by the child's session id. While the child creates
-// a session, messages with unknown ids are held: the child may use the id before it has answered.
+// route says whom a message is about.
+type route struct {
+	session  *childSession
+	subagent *subagent // nil for the session itself
+}
+
+// router finds whom a message is about by the child's session id. While the child creates a session,
+// messages with unknown ids are held: the child may use the id before it has answered.
 type router struct {
 	maxHeld, maxBytes int
 
-	mu        sync.Mutex
-	sessions  map[string]*childSession
-	subagents map[string]*subagent
-	creating  int                  // sessions that are being created
-	held      map[string][]message // by unknown id
-	count     int                  // number of held messages
-	bytes     int                  // of their params
+	mu       sync.Mutex
+	routes   map[string]route
+	creating int                  // sessions that are being created
+	held     map[string][]message // by unknown id
+	count    int                  // number of held messages
+	bytes    int                  // of their params
 }
 
 func newRouter(maxHeld, maxBytes int) *router {
-	return &router{
-		maxHeld:   maxHeld,
-		maxBytes:  maxBytes,
-		sessions:  make(map[string]*childSession),
-		subagents: make(map[string]*subagent),
-		held:      make(map[string][]message),
-	}
+	return &router{maxHeld: maxHeld, maxBytes: maxBytes,
+		routes: make(map[string]route), held: make(map[string][]message)}
 }
 
-// find returns the session with the given id, or the subagent with that id and its session. If such
-// a session may still be created, it holds m and returns nil; otherwise it returns an error.
-func (r *router) find(id string, m message) (*childSession, *subagent, error) {
+// find returns the route of an id. If such a session may still be created, it holds m and returns
+// the zero route; otherwise it returns an error.
+func (r *router) find(id string, m message) (route, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if s := r.sessions[id]; s != nil {
-		return s, nil, nil
-	}
-	if sub := r.subagents[id]; sub != nil {
-		return sub.session, sub, nil
-	}
+	to, known := r.routes[id]
 	switch {
+	case known:
+		return to, nil
 	case r.creating == 0:
-		return nil, nil, errUnknownSession
+		return to, errUnknownSession
 	case r.count == r.maxHeld || r.bytes+len(m.params) > r.maxBytes:
-		return nil, nil, errTooManyHeld
+		return to, errTooManyHeld
 	}
 	r.held[id] = append(r.held[id], m)
 	r.count++
 	r.bytes += len(m.params)
-	return nil, nil, nil
+	return to, nil
 }
 
 // announce routes an id to the subagent sub, unless it is routed to that already. It returns the
@@ -200,55 +197,41 @@ func (r *router) announce(
 ) (known *subagent, held []message, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	id := sub.id
-	known = r.subagents[id]
+	to, taken := r.routes[sub.id]
+	known = to.subagent
 	switch {
 	case known != nil && (known.session != sub.session || known.parent != sub.parent):
 		return nil, nil, errForeignSubagent
 	case known != nil:
 		return known, nil, nil
-	case id == "" || len(id) > maxSubagentID || r.sessions[id] != nil:
+	case sub.id == "" || len(sub.id) > maxSubagentID || taken:
 		return nil, nil, errSubagentID
-	}
-	if sub.session.subagents == max {
+	case sub.session.subagents == max:
 		return nil, nil, errManySubagents
 	}
 	sub.session.subagents++
-	r.subagents[id] = sub
-	held = r.takeHeldLocked(id)
+	r.routes[sub.id] = route{sub.session, sub}
+	held = r.takeHeldLocked(sub.id)
 	for i := range held {
 		held[i].from = sub
 	}
 	return sub, held, nil
 }
 
-// subagent returns the subagent with the agent's id, or nil.
-func (r *router) subagent(id string) *subagent {
+// route returns the route of an id, zero if there is none.
+func (r *router) route(id string) route {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.subagents[id]
+	return r.routes[id]
 }
 
-// subagentOf returns the subagent of a session with the given key, or nil.
-func (r *router) subagentOf(cs *childSession, key string) *subagent {
+// subagents returns the subagents of a session, or all if cs is nil, in the order of their keys.
+func (r *router) subagents(cs *childSession) (all []*subagent) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, sub := range r.subagents {
-		if sub.session == cs && sub.key == key {
-			return sub
-		}
-	}
-	return nil
-}
-
-// subagentsOf returns the subagents of a session, in the order of their keys.
-func (r *router) subagentsOf(cs *childSession) []*subagent {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var all []*subagent
-	for _, sub := range r.subagents {
-		if sub.session == cs {
-			all = append(all, sub)
+	for _, to := range r.routes {
+		if to.subagent != nil && (cs == nil || to.session == cs) {
+			all = append(all, to.subagent)
 		}
 	}
 	slices.SortFunc(all, func(a, b *subagent) int { return strings.Compare(a.key, b.key) })
@@ -257,14 +240,7 @@ func (r *router) subagentsOf(cs *childSession) []*subagent {
 
 // working reports whether a subagent is running.
 func (r *router) working() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, sub := range r.subagents {
-		if sub.running.Load() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.subagents(nil), func(s *subagent) bool { return s.running.Load() })
 }
 
 // begin starts holding messages, because a session is being created.
@@ -293,10 +269,10 @@ func (r *router) end() (orphans []message) {
 func (r *router) attach(id string, s *childSession) (held []message, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.sessions[id] != nil || r.subagents[id] != nil {
+	if _, taken := r.routes[id]; taken {
 		return nil, errDuplicateID
 	}
-	r.sessions[id] = s
+	r.routes[id] = route{session: s}
 	return r.takeHeldLocked(id), nil
 }
 
@@ -311,20 +287,11 @@ func (r *router) takeHeldLocked(id string) []message {
 	return held
 }
 
-// session returns the session with the given id, or nil.
-func (r *router) session(id string) *childSession {
+// detach removes the routes of a session and of its subagents.
+func (r *router) detach(cs *childSession) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.sessions[id]
-}
-
-// detach removes the route of a session's id, and those of its subagents.
-func (r *router) detach(id string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	cs := r.sessions[id]
-	delete(r.sessions, id)
-	maps.DeleteFunc(r.subagents, func(_ string, sub *subagent) bool { return sub.session == cs })
+	maps.DeleteFunc(r.routes, func(_ string, to route) bool { return to.session == cs })
 }
 
 // barrier makes sure that messages which the child sends after a response reach the client after

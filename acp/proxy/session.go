@@ -150,7 +150,7 @@ func (s *session) revive(ctx context.Context) (*childSession, error) {
 	if err := before.child.awaitEnd(ctx); err != nil {
 		return nil, err
 	}
-	lost := before.child.router.subagentsOf(before)
+	lost := before.child.router.subagents(before)
 	r := openRequest{cause: backend.Resume, state: saved, historyOptional: true}
 	_, c, err := s.open(ctx, r)
 	if err != nil {

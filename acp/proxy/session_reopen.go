@@ -103,11 +103,12 @@ func (s *session) joinSaved(ctx context.Context, r openPlan) (*childSession, err
 	if !errors.Is(err, errDuplicateID) {
 		return cs, err
 	}
-	if cs = c.router.session(cs.key); cs == nil || !cs.takeOver(s) {
+	to := c.router.route(cs.key)
+	if to.session == nil || to.subagent != nil || !to.session.takeOver(s) {
 		return nil, errAlreadyOpen
 	}
-	_ = c.release(ctx) // cs has the child already
-	return cs, nil
+	_ = c.release(ctx) // the session has the child already
+	return to.session, nil
 }
 
 var errAlreadyOpen = errors.New(

@@ -95,8 +95,8 @@ func (cs *childSession) keyOf(id string) string {
 	if id == cs.key {
 		return sessionstore.ParentKey
 	}
-	if sub := cs.child.router.subagent(id); sub != nil && sub.session == cs {
-		return sub.key
+	if to := cs.child.router.route(id); to.subagent != nil && to.session == cs {
+		return to.subagent.key
 	}
 	return id
 }
@@ -235,20 +235,27 @@ func (s *session) loseSubagents(ctx context.Context, lost []*subagent) {
 // CancelChild implements [backend.Parent]: it passes session/cancel on if the agent allows that for
 // the subagent.
 func (s *session) CancelChild(key string, params backend.Raw) {
-	cs := s.running()
-	if cs == nil {
-		return
-	}
-	sub := cs.child.router.subagentOf(cs, key)
+	sub := s.subagent(key)
 	if sub == nil || !sub.cancellable.Load() {
 		s.proxy.log.Debug("the agent does not let the client cancel this subagent")
 		return
 	}
-	cs.child.cancel(withSessionID(params, backend.Encode(sub.id)))
+	sub.session.child.cancel(withSessionID(params, backend.Encode(sub.id)))
 }
 
 // HasChild implements [backend.Parent].
-func (s *session) HasChild(key string) bool {
+func (s *session) HasChild(key string) bool { return s.subagent(key) != nil }
+
+// subagent returns the subagent with a key, or nil.
+func (s *session) subagent(key string) *subagent {
 	cs := s.running()
-	return cs != nil && cs.child.router.subagentOf(cs, key) != nil
+	if cs == nil {
+		return nil
+	}
+	for _, sub := range cs.child.router.subagents(cs) {
+		if sub.key == key {
+			return sub
+		}
+	}
+	return nil
 }
