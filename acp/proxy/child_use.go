@@ -17,7 +17,7 @@ type claim struct {
 // claim claims the MCP servers in the working directory of s. It returns false if other sessions
 // use them and either s or one of the others needs them alone. The activation that s replaces and
 // sessions with the same relays do not count.
-func (c *child) claim(s *session, r openRequest) bool {
+func (c *child) claim(s *session, r opening) bool {
 	alone := s.relays != nil && (s.roots.Additional().Len() > 0 || r.state.SentTools)
 	c.mu.Lock()
 	defer c.mu.Unlock()

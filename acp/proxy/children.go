@@ -14,6 +14,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
+	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/text/pause"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 )
@@ -47,7 +48,7 @@ func (at place) args() []string {
 }
 
 // writable returns the roots that the child is restricted to.
-func (at place) writable() (roots []profiles.Root) {
+func (at place) writable() (roots []process.Root) {
 	_ = json.Unmarshal([]byte(at.roots), &roots) // there are none in ""
 	return roots
 }
@@ -168,9 +169,9 @@ func (p *proxy) childAt(ctx context.Context, at place) (*child, error) {
 // programs are updated while they run, a new child may have other capabilities than the last one.
 // The capabilities of the child itself decide.
 func (p *proxy) childFor(
-	ctx context.Context, s *session, r openRequest,
+	ctx context.Context, s *session, r opening,
 ) (*child, profiles.RootsMode, error) {
-	takes := r.cause == backend.New || !p.options.Profile.Roots.OnlyNew
+	takes := r.Cause == backend.New || !p.options.Profile.Roots.OnlyNew
 	_, flags := p.options.Profile.Roots.Choose(p.agentInfo().AdditionalDirectories && takes,
 		s.roots.Additional())
 	at := place{flags: strings.Join(flags, "\x00"), roots: p.sandboxRoots(s)}

@@ -131,8 +131,7 @@ func (p *proxy) open(
 	}
 	s.nested = sync.OnceValues(s.findNested)
 	p.addSecrets(a.Params)
-	r := openRequest{cause: a.Cause, state: decodeState(a.State), stop: a.Stop,
-		mustExist: a.MustExist, unlisted: a.Unlisted}
+	r := opening{Activation: a, state: decodeState(a.State)}
 	if a.Cause == backend.Load && p.options.Profile.Replay.Late && a.History != nil {
 		for _, err := range a.History {
 			if err != nil {

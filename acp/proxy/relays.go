@@ -43,10 +43,9 @@ type relayUser struct {
 // joinRelays returns the relays of the activation that is replaced, or new ones if the session has
 // servers for them or gets our tool server. It returns nil if relays are not possible; the servers
 // are then started as the client says.
-func (s *session) joinRelays(r openRequest) *relays {
+func (s *session) joinRelays(r opening) *relays {
 	p := s.proxy
-	mode, _ := p.options.Profile.Roots.Choose(p.agentInfo().AdditionalDirectories,
-		s.roots.Additional())
+	mode := s.likelyMode()
 	s.tells = s.tellsByServer(mode)
 	if previous := r.previous; previous != nil && previous.relays.follow(previous, s) {
 		return previous.relays
@@ -83,16 +82,6 @@ func (r *relays) secret() sdk.EnvVariable {
 	return sdk.EnvVariable{Name: mcprelay.SecretVariable, Value: r.publisher.Secret()}
 }
 
-// latest returns the latest user, nil if the relays are being closed.
-func (r *relays) latest() *session {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.users) == 0 {
-		return nil
-	}
-	return r.users[len(r.users)-1].session
-}
-
 // rules returns the rules for our tool server and behind relays: those of all users, because these
 // do not know for whom they are called. known is false once the relays are being closed.
 func (r *relays) rules() (_ mcprelay.Rules, known bool) {
@@ -118,13 +107,16 @@ func (r *relays) rules() (_ mcprelay.Rules, known bool) {
 // tell returns the text that the instructions of our tool server contain for the latest user's
 // model, or "".
 func (r *relays) tell() string {
-	s := r.latest()
+	var s *session
+	r.mu.Lock()
+	if len(r.users) > 0 {
+		s = r.users[len(r.users)-1].session
+	}
+	r.mu.Unlock()
 	if s == nil || !s.proxy.options.Profile.Context.ByServer {
 		return ""
 	}
-	mode, _ := s.proxy.options.Profile.Roots.Choose(s.proxy.agentInfo().AdditionalDirectories,
-		s.roots.Additional())
-	told := s.contextParts(mode)
+	told := s.contextParts(s.likelyMode())
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.told = told

@@ -20,6 +20,13 @@ func parseRoots(params backend.Raw) (workspace.Roots, error) {
 	return workspace.NewRoots(p.Cwd, p.Additional)
 }
 
+// likelyMode returns how a child is given the roots if it can do what the last one could.
+func (s *session) likelyMode() profiles.RootsMode {
+	mode, _ := s.proxy.options.Profile.Roots.Choose(s.proxy.agentInfo().AdditionalDirectories,
+		s.roots.Additional())
+	return mode
+}
+
 // given returns the additional directories in which the child may write because it is given them in
 // this way.
 func (s *session) given(mode profiles.RootsMode) workspace.Dirs {

@@ -151,7 +151,8 @@ func (s *session) revive(ctx context.Context) (*childSession, error) {
 		return nil, err
 	}
 	lost := before.child.router.subagents(before)
-	r := openRequest{cause: backend.Resume, state: saved, historyOptional: true}
+	r := opening{Activation: backend.Activation{Cause: backend.Resume}, state: saved,
+		historyOptional: true}
 	_, c, err := s.open(ctx, r)
 	if err != nil {
 		return nil, err

@@ -12,14 +12,14 @@ import (
 
 // create asks the child to create a session. If method is byFork, it is a copy of the saved one.
 func (s *session) create(
-	ctx context.Context, method openMethod, r openPlan,
+	ctx context.Context, method openMethod, r opening,
 ) (openResult, error) {
 	params, err := s.lifecycleParams(method, r.mode, r.state, r.systemParts)
 	if err != nil {
 		return openResult{}, err
 	}
-	if r.copied && r.stop != nil { // the copy would lack the running turn
-		if err := r.stop(ctx); err != nil {
+	if r.copied && r.Stop != nil { // the copy would lack the running turn
+		if err := r.Stop(ctx); err != nil {
 			return openResult{}, err
 		}
 	}

@@ -14,23 +14,16 @@ import (
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 )
 
-// openRequest describes why and how to open a session of the child.
-type openRequest struct {
-	cause    backend.Cause
-	state    state                           // as saved; for a fork, that of its source
-	previous *session                        // the activation to replace, nil if none
-	stop     func(ctx context.Context) error // ends its turn
+// opening describes why and how to open a session of the child.
+type opening struct {
+	backend.Activation
+	state    state    // as saved; for a fork, that of its source
+	previous *session // the activation to replace, nil if none
 
-	mustExist       bool // do not create a session if the child does not know that of state
-	unlisted        bool // the child does not list that of state
 	historyOptional bool // the history need not be readable
 	hideReplay      bool // the child's replay must not be used
-}
 
-// openPlan is an openRequest with what open decided about it.
-type openPlan struct {
-	openRequest
-
+	// open decides the rest.
 	child    *child             // that opens the session
 	mode     profiles.RootsMode // how the child is given the roots
 	reusable bool               // the child session of previous can be used as it is
@@ -41,7 +34,7 @@ type openPlan struct {
 }
 
 // current returns the child session of the activation to replace, nil if none.
-func (r openRequest) current() *childSession {
+func (r opening) current() *childSession {
 	if r.previous == nil {
 		return nil
 	}
@@ -50,8 +43,8 @@ func (r openRequest) current() *childSession {
 
 // usesReplay reports whether the child's replay is passed on: to show it, or to record what only the
 // child knows.
-func (r openRequest) usesReplay() bool {
-	return r.cause == backend.Load && !r.hideReplay || r.cause == backend.Resume && r.mustExist
+func (r opening) usesReplay() bool {
+	return r.Cause == backend.Load && !r.hideReplay || r.Cause == backend.Resume && r.MustExist
 }
 
 // openMethod is a way to open a session of the child: a lifecycle request, or reuse.
@@ -67,15 +60,15 @@ const (
 )
 
 // methods returns the ways to try, in order, as in the table of the package comment.
-func (r openPlan) methods() []openMethod {
+func (r opening) methods() []openMethod {
 	var methods []openMethod
 	a, known := r.child.info, r.state.key() != ""
 	if r.earlier != nil && (a.Load || a.Resume) {
 		methods = append(methods, byEarlier)
 	}
 	switch {
-	case r.cause == backend.New:
-	case r.cause == backend.Fork:
+	case r.Cause == backend.New:
+	case r.Cause == backend.Fork:
 		if known && a.Fork {
 			methods = append(methods, byFork)
 		}
@@ -85,7 +78,7 @@ func (r openPlan) methods() []openMethod {
 		}
 	case known && a.Load && (r.usesReplay() || !a.Resume):
 		methods = append(methods, byLoad)
-		if r.cause == backend.Resume && a.Resume {
+		if r.Cause == backend.Resume && a.Resume {
 			methods = append(methods, byResume)
 		}
 	case known && a.Resume:
@@ -94,7 +87,7 @@ func (r openPlan) methods() []openMethod {
 	if r.reusable {
 		methods = append(methods, byReuse)
 	}
-	if r.mustExist {
+	if r.MustExist {
 		return methods
 	}
 	return append(methods, byNew)
@@ -111,9 +104,9 @@ type openResult struct {
 // open connects s to a session of a child. It tries the possible ways until one succeeds. If there
 // is nil, it has begun a use of the child.
 func (s *session) open(
-	ctx context.Context, request openRequest,
+	ctx context.Context, r opening,
 ) (opened backend.Opened, c *child, err error) {
-	c, mode, err := s.proxy.childFor(ctx, s, request)
+	c, mode, err := s.proxy.childFor(ctx, s, r)
 	if err != nil {
 		return opened, nil, err
 	}
@@ -123,7 +116,7 @@ func (s *session) open(
 			c.unuse()
 		}
 	}()
-	r := openPlan{openRequest: request, child: c, mode: mode}
+	r.child, r.mode = c, mode
 	if others := s.roots.Additional(); mode == profiles.RootsByContext && others.Len() > 0 {
 		c.log.Info("the agent does not support additional folders: "+
 			"describing them in the prompt instead", "agent", c.info.Name, "folders",
@@ -132,7 +125,7 @@ func (s *session) open(
 	r.copied = r.state.keepsOther(s.given(mode))
 	r.reusable = !r.copied && s.canReuse(r)
 	r.systemParts = s.systemParts(c, mode)
-	if e := r.state.Earlier; e != nil && r.cause != backend.Fork && !e.keepsOther(s.given(mode)) {
+	if e := r.state.Earlier; e != nil && r.Cause != backend.Fork && !e.keepsOther(s.given(mode)) {
 		due := *e
 		due.HistoryDue = e.HistoryDue || !r.state.HistoryDue
 		r.earlier = &due
@@ -176,7 +169,7 @@ func (s *session) open(
 	if releaseErr := c.release(context.WithoutCancel(ctx)); releaseErr != nil {
 		c.log.Warn("cannot end an agent", "error", releaseErr)
 	}
-	if r.mustExist && worthAnotherTry(err) {
+	if r.MustExist && worthAnotherTry(err) {
 		c.log.Info("the agent rejected a request for a session that only it may know",
 			"code", responseError(err).Code)
 		err = fmt.Errorf("%w: %w", backend.ErrUnknownSession, err)
@@ -185,15 +178,15 @@ func (s *session) open(
 }
 
 // forEarlier returns the plan to open r.earlier, and how.
-func (r openPlan) forEarlier() (openPlan, openMethod) {
-	r.state, r.earlier, r.copied, r.unlisted = *r.earlier, nil, false, false
+func (r opening) forEarlier() (opening, openMethod) {
+	r.state, r.earlier, r.copied, r.Unlisted = *r.earlier, nil, false, false
 	r.hideReplay = r.hideReplay || r.state.HistoryDue
 	return r, r.methods()[0]
 }
 
 // earlierAfter returns the session to try at the next opening after the child has rejected that of
 // r: the oldest that the child has not said it does not know.
-func (r openPlan) earlierAfter(rejection *jsonrpc.Error) *state {
+func (r opening) earlierAfter(rejection *jsonrpc.Error) *state {
 	if r.earlier != nil || saysUnknown(rejection) {
 		return r.earlier
 	}
@@ -220,7 +213,7 @@ func (s *session) agentName(c *child) string {
 }
 
 // try opens a session in one way.
-func (s *session) try(ctx context.Context, method openMethod, r openPlan) (openResult, error) {
+func (s *session) try(ctx context.Context, method openMethod, r opening) (openResult, error) {
 	switch method {
 	case byReuse:
 		cs := r.current()
@@ -249,9 +242,9 @@ func worthAnotherTry(err error) bool {
 // canReuse reports whether the child session of the activation to replace can be used without a
 // lifecycle request. It cannot if something has changed that only such a request can tell the
 // child.
-func (s *session) canReuse(r openPlan) bool {
+func (s *session) canReuse(r opening) bool {
 	current := r.current()
-	if current == nil || current.child != r.child || r.cause == backend.Fork ||
+	if current == nil || current.child != r.child || r.Cause == backend.Fork ||
 		!s.sameServers(r.previous) || s.relays != r.previous.relays {
 		return false
 	}
@@ -266,7 +259,7 @@ func (s *session) sameServers(other *session) bool {
 
 // commit makes the opened child session the one of s, and announces its roots and commands. If it
 // fails, s leaves the child session.
-func (s *session) commit(ctx context.Context, o openResult, r openPlan) (backend.Opened, error) {
+func (s *session) commit(ctx context.Context, o openResult, r opening) (backend.Opened, error) {
 	if err := s.adopt(ctx, o, r); err != nil {
 		lasting := context.WithoutCancel(ctx)
 		if _, leaveErr := o.session.leave(lasting, s, backend.Raw(`{}`)); leaveErr != nil {
@@ -278,15 +271,15 @@ func (s *session) commit(ctx context.Context, o openResult, r openPlan) (backend
 	s.announced.outdated(s.host.Catalog())
 	s.announceRoots(ctx, s.host)
 	opened := backend.Opened{Result: o.result}
-	if r.copied && r.cause != backend.Fork {
+	if r.copied && r.Cause != backend.Fork {
 		opened.Superseded = r.state.encode()
 	}
 	return opened, nil
 }
 
 // adopt saves the state of the child session, makes it the one of s, and leaves the previous one.
-func (s *session) adopt(ctx context.Context, o openResult, r openPlan) error {
-	if r.unlisted && o.method == byLoad && o.shown == 0 {
+func (s *session) adopt(ctx context.Context, o openResult, r opening) error {
+	if r.Unlisted && o.method == byLoad && o.shown == 0 {
 		return backend.ErrUnknownSession // some agents load any id
 	}
 	saved, pendingHistory, err := s.plan(o, r)
@@ -310,7 +303,7 @@ func (s *session) adopt(ctx context.Context, o openResult, r openPlan) error {
 // plan returns the state to save for a child session, and the conversation to tell the child in its
 // next prompt.
 func (s *session) plan(
-	o openResult, r openPlan,
+	o openResult, r opening,
 ) (saved state, pendingHistory string, err error) {
 	if o.method != byNew {
 		saved = r.state
@@ -323,7 +316,7 @@ func (s *session) plan(
 	saved.RefusesTools = s.refusesTools.Load()
 	commands, _ := s.rootCommands(s.announced.childCommands())
 	saved.Offered = len(commands) > 0
-	lacksHistory := o.method == byNew && r.cause != backend.New
+	lacksHistory := o.method == byNew && r.Cause != backend.New
 	if lacksHistory || saved.HistoryDue {
 		pendingHistory, err = s.earlierConversation(saved.From)
 		if err != nil && !r.historyOptional {

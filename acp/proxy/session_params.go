@@ -7,16 +7,27 @@ import (
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
-	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // lifecycleParams returns the params of a lifecycle request to the child. They name the session of
-// saved, unless the method is byNew. system is added to the child's system prompt.
+// saved, unless the method is byNew. system is added to the child's system prompt. A child that takes
+// additional directories by the protocol always gets the list, each once: Claude Code restarts if a
+// session/load has an empty one that was left out of its session/new.
 func (s *session) lifecycleParams(
 	method openMethod, mode profiles.RootsMode, saved state, system []contextPart,
-) (backend.Raw, error) {
-	params, err := s.withRelays(paramsWithRoots(s.params, mode, backend.Cause(method), s.roots))
-	if err != nil {
+) (params backend.Raw, err error) {
+	if mode == profiles.RootsByProtocol {
+		params = strictjson.Set(s.params, protocol.AdditionalDirectories,
+			backend.Encode(s.roots.Additional()))
+	} else {
+		params = strictjson.Remove(s.params, protocol.AdditionalDirectories)
+	}
+	// These requests need mcpServers. The client's own request may not have it.
+	needsServers := method == byNew || method == byLoad
+	if needsServers && strictjson.Find(params, protocol.MCPServers) == nil {
+		params = strictjson.Set(params, protocol.MCPServers, backend.Raw(`[]`))
+	}
+	if params, err = s.withRelays(params); err != nil {
 		return nil, err
 	}
 	if method == byNew {
@@ -27,27 +38,6 @@ func (s *session) lifecycleParams(
 		return params, nil
 	}
 	return withSessionID(params, saved.ID), nil
-}
-
-// paramsWithRoots returns the params of a lifecycle request with the additional directories, each
-// once, if the child takes them by the protocol. Otherwise it removes them. A child that takes them
-// always gets the list: Claude Code restarts if a session/load has an empty one that was left out of
-// its session/new.
-func paramsWithRoots(
-	params backend.Raw, mode profiles.RootsMode, method backend.Cause, roots workspace.Roots,
-) backend.Raw {
-	const member = protocol.AdditionalDirectories
-	if mode == profiles.RootsByProtocol {
-		params = strictjson.Set(params, member, backend.Encode(roots.Additional()))
-	} else {
-		params = strictjson.Remove(params, member)
-	}
-	// These requests need mcpServers. The client's own request may not have it.
-	needsServers := method == backend.New || method == backend.Load
-	if needsServers && strictjson.Find(params, protocol.MCPServers) == nil {
-		params = strictjson.Set(params, protocol.MCPServers, backend.Raw(`[]`))
-	}
-	return params
 }
 
 // mcpServers returns the member mcpServers of the params of a lifecycle request, "[]" if it is

@@ -9,7 +9,7 @@ import (
 
 // reopen loads or resumes the child session that was saved.
 func (s *session) reopen(
-	ctx context.Context, method openMethod, r openPlan,
+	ctx context.Context, method openMethod, r opening,
 ) (o openResult, err error) {
 	params, err := s.lifecycleParams(method, r.mode, r.state, r.systemParts)
 	if err != nil {
@@ -79,12 +79,12 @@ func (s *session) undoJoin(ctx context.Context, cs *childSession, err error) {
 
 // joinSaved makes s a user of the child session that was saved, and routes its messages to s. It
 // ends a turn that is running there.
-func (s *session) joinSaved(ctx context.Context, r openPlan) (*childSession, error) {
+func (s *session) joinSaved(ctx context.Context, r opening) (*childSession, error) {
 	c, current := r.child, r.current()
-	if current != nil && r.stop != nil {
+	if current != nil && r.Stop != nil {
 		// The child cannot open a session while a turn is running in it, and the turn's updates
 		// would be mixed with the replay.
-		if err := r.stop(ctx); err != nil {
+		if err := r.Stop(ctx); err != nil {
 			return nil, err
 		}
 	}

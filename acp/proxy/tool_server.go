@@ -79,7 +79,7 @@ func (s *session) toolServer(mode profiles.RootsMode, saved state) toolServer {
 // tryWithoutTools is try, and a second one without the server if the child rejects that: some agents
 // take no MCP servers, and do not say so. refused is then what it has answered.
 func (s *session) tryWithoutTools(
-	ctx context.Context, method openMethod, r *openPlan,
+	ctx context.Context, method openMethod, r *opening,
 ) (o openResult, refused, err error) {
 	o, err = s.try(ctx, method, *r)
 	hasTaken := method != byNew && r.state.SentTools
