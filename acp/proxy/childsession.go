@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
@@ -25,10 +26,12 @@ type childSession struct {
 	pairs   pairs      // guarded by order
 	barrier barrier
 
+	outdated atomic.Bool // it must be opened again before it is used
+
 	mu        sync.Mutex
 	users     []*session // the latest last
 	owner     *session
-	requester *session // whose lifecycle request for it was sent last
+	requester *session // whose lifecycle request for it was the last
 	// turns are the turns whose prompts the child has not answered, in the order they were sent.
 	turns    []*turn
 	result   backend.Raw // of the lifecycle request that opened it
@@ -70,9 +73,10 @@ func (cs *childSession) locked(do func()) {
 	do()
 }
 
-// remove removes a user and returns how many are left. If s was the latest user and its lifecycle
-// request the last one sent, it also returns the user before it, which restore must be called on.
-func (cs *childSession) remove(s *session) (left int, before *session) {
+// remove removes a user and returns how many are left. If the lifecycle request of s has given the
+// child's session other directories or MCP servers than those of the user before it, that one must
+// open the session again.
+func (cs *childSession) remove(s *session) (left int) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	at := slices.Index(cs.users, s)
@@ -80,46 +84,46 @@ func (cs *childSession) remove(s *session) (left int, before *session) {
 		cs.users = slices.Delete(cs.users, at, at+1)
 	}
 	if left = len(cs.users); left == 0 {
-		return 0, nil
+		return 0
 	}
 	last := cs.users[left-1]
 	if cs.owner == s {
 		cs.owner = last
 	}
 	if cs.requester == s && at == left {
-		cs.requester, before = last, last
+		cs.requester = last
+		if !s.roots.Equal(last.roots) || !s.sameServers(last) {
+			cs.outdated.Store(true)
+		}
 	}
-	return left, before
+	return left
 }
 
-// leave removes a user. After the last one it closes the child's session with the given params, and
-// releases the child.
+// leave removes a user. After the last one it closes the child's session with the given params,
+// unless that was opened again, and releases the child.
 func (cs *childSession) leave(
 	ctx context.Context, s *session, params backend.Raw,
 ) (result backend.Raw, err error) {
 	defer cs.child.unclaim(s)
-	left, before := cs.remove(s)
-	if before != nil {
-		before.restore(ctx, cs, s)
-	}
-	if left > 0 {
+	if left := cs.remove(s); left > 0 {
 		return nil, nil
 	}
 	defer cs.child.router.detach(cs)
-	result, err = cs.child.closeSession(ctx, cs.id, params)
+	if now := cs.child.router.route(cs.key).session; now == nil || now == cs {
+		result, err = cs.child.closeSession(ctx, cs.id, params)
+	}
 	return result, errors.Join(err, cs.child.release(ctx))
 }
 
 // abandon removes a user for which the child's session could not be opened, without releasing the
-// child. It returns what remove returns.
-func (cs *childSession) abandon(s *session) (left int, before *session) {
-	left, before = cs.remove(s)
-	if left > 0 {
+// child, and returns how many are left.
+func (cs *childSession) abandon(s *session) (left int) {
+	if left = cs.remove(s); left > 0 {
 		cs.child.retain()
 	} else {
 		cs.child.router.detach(cs)
 	}
-	return left, before
+	return left
 }
 
 // attach routes the child's messages to this session, beginning with the held ones.

@@ -265,11 +265,13 @@ func (r *router) end() (orphans []message) {
 	return orphans
 }
 
-// attach routes an id to s and returns the messages held for it. The caller must hold s.order.
+// attach routes an id to s and returns the messages held for it. One that is outdated loses its
+// route. The caller must hold s.order.
 func (r *router) attach(id string, s *childSession) (held []message, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if _, taken := r.routes[id]; taken {
+	to, taken := r.routes[id]
+	if taken && (to.subagent != nil || !to.session.outdated.Load()) {
 		return nil, errDuplicateID
 	}
 	r.routes[id] = route{session: s}

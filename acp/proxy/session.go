@@ -48,22 +48,21 @@ type session struct {
 	hints   hints
 }
 
-// running returns the session of the child, or nil if the child is not running.
+// running returns the session of the child, or nil if the child is not running or must open it again.
 func (s *session) running() *childSession {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.current == nil || !s.current.child.running() {
+	if s.current == nil || s.current.outdated.Load() || !s.current.child.running() {
 		return nil
 	}
 	return s.current
 }
 
-// use returns the session of the child and begins a use of it, or returns nil if the child is not
-// running.
+// use is running, and begins a use of the child.
 func (s *session) use() *childSession {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.current == nil || !s.current.child.use() {
+	if s.current == nil || s.current.outdated.Load() || !s.current.child.use() {
 		return nil
 	}
 	return s.current
@@ -130,7 +129,7 @@ func (s *session) CloseFor(
 	return result, errors.Join(err, s.relays.leave(s))
 }
 
-// revive opens the child's session again after the child has ended, and begins a use of it.
+// revive opens the child's session again, mostly because the child has ended, and begins a use of it.
 func (s *session) revive(ctx context.Context) (*childSession, error) {
 	select {
 	case s.reviving <- struct{}{}:
@@ -164,7 +163,7 @@ func (s *session) revive(ctx context.Context) (*childSession, error) {
 		c.unuse()
 		return nil, errSessionClosed
 	}
-	s.proxy.log.Info("a session continues with a restarted agent", "child", cs.child.process.Name())
+	s.proxy.log.Info("a session was opened again in the agent", "child", cs.child.process.Name())
 	s.loseSubagents(ctx, lost)
 	for _, change := range before.settings.list() {
 		if err := cs.repeat(ctx, change); err != nil {

@@ -682,6 +682,40 @@ func TestUncommittedActivation(t *testing.T) {
 	}
 }
 
+// What the child was told for an activation that was not committed is told it again, before the
+// session is used, and not at all if it is closed.
+//
+// Clause A12.
+func TestUncommittedServers(t *testing.T) {
+	const other = `[{"name":"x","command":"x","args":[],"env":[]}]`
+	for name, used := range map[string]bool{"used": true, "closed": false} {
+		t.Run(name, func(t *testing.T) {
+			script := able + opened + loaded
+			if used {
+				script += loaded + "await session/prompt\n" + answered
+			}
+			b := initialized(t, script+closes)
+			first, _ := b.open()
+			second, _, err := b.reopened(backend.Load, first, `{"cwd":"/a","mcpServers":`+other+`}`)
+			require.NoError(t, err)
+			require.NoError(t, second.Close(t.Context()), "the commit failed")
+			if used {
+				_, err := b.prompt(first)
+				require.NoError(t, err)
+			}
+			require.NoError(t, first.Close(t.Context()))
+			sent := b.received("session/load", "session/close")
+			if used {
+				require.Contains(t, sent[1], `"mcpServers":[]`)
+				sent = slices.Delete(sent, 1, 2)
+			}
+			require.Len(t, sent, 2)
+			require.Contains(t, sent[0], other)
+			require.Contains(t, sent[1], "session/close")
+		})
+	}
+}
+
 // Clause A12.
 func TestCommittedActivation(t *testing.T) {
 	b := initialized(t, able+opened+loaded+"await session/prompt\nsend "+

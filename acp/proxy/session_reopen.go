@@ -27,7 +27,6 @@ func (s *session) reopen(
 	} else {
 		s.updates.set(discarding)
 	}
-	cs.locked(func() { cs.requester = s })
 	replayed := 0
 	o = openResult{session: cs, method: method}
 	o.result, err = r.child.requestFunc(ctx, string(method), params,
@@ -39,6 +38,9 @@ func (s *session) reopen(
 	if err == nil && late {
 		s.awaitReplay(ctx, cs)
 		replayed = s.finishReplay(ctx, live)
+	}
+	if responseError(err) == nil { // otherwise it has changed nothing
+		cs.locked(func() { cs.requester = s })
 	}
 	if err == nil {
 		cs.locked(func() { cs.result = o.result })
@@ -64,16 +66,12 @@ func (s *session) afterReplay(method openMethod) updateMode {
 // undoJoin undoes joinSaved after the lifecycle request has failed. If there was no response, the
 // child may have opened the session for s anyway.
 func (s *session) undoJoin(ctx context.Context, cs *childSession, err error) {
-	left, before := cs.abandon(s)
-	switch {
-	case responseError(err) != nil:
-	case before != nil:
-		before.restore(ctx, cs, s)
-	case left == 0:
-		lasting := context.WithoutCancel(ctx)
-		if _, err := cs.child.closeSession(lasting, cs.id, backend.Raw(`{}`)); err != nil {
-			cs.child.log.Warn("cannot close a session of the agent", "error", err)
-		}
+	if left := cs.abandon(s); left > 0 || responseError(err) != nil {
+		return
+	}
+	lasting := context.WithoutCancel(ctx)
+	if _, err := cs.child.closeSession(lasting, cs.id, backend.Raw(`{}`)); err != nil {
+		cs.child.log.Warn("cannot close a session of the agent", "error", err)
 	}
 }
 
@@ -125,40 +123,4 @@ func (s *session) finishReplay(ctx context.Context, next updateMode) (replayed i
 		}
 	}
 	return replayed
-}
-
-// restore opens the child session for s again after other, which was to replace s, may have changed
-// its directories and MCP servers.
-func (s *session) restore(ctx context.Context, cs *childSession, other *session) {
-	c := cs.child
-	if c.ended.Load() || s.roots.Equal(other.roots) && s.sameServers(other) {
-		return
-	}
-	method := byResume
-	if !c.info.Resume {
-		method = byLoad
-		s.updates.set(discardingLate)
-	}
-	s.mu.Lock()
-	saved := s.state
-	s.mu.Unlock()
-	saved.ID = cs.id
-	mode := saved.RootsMode
-	params, err := s.lifecycleParams(method, mode, saved, s.systemParts(c, mode))
-	if err == nil {
-		lasting := context.WithoutCancel(ctx)
-		ctx, cancel := context.WithTimeoutCause(lasting, c.limits.EndTimeout, errNoAnswer)
-		defer cancel()
-		_, err = c.requestFunc(ctx, string(method), params, func(backend.Raw, error) {
-			s.finishReplay(lasting, s.afterReplay(method))
-		})()
-	}
-	if err == nil {
-		return
-	}
-	if !errors.Is(err, errNoAnswer) { // otherwise the replay may still come
-		s.updates.set(live)
-	}
-	c.log.Warn("cannot restore a session's folders and MCP servers: load it again",
-		"error", err)
 }
