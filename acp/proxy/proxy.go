@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"slices"
@@ -217,13 +216,7 @@ func (p *proxy) Close(ctx context.Context) error { return p.children.close(ctx) 
 // addSecrets adds the secrets of the MCP servers in the params of a lifecycle request to those that
 // are replaced in the agent's stderr and errors.
 func (p *proxy) addSecrets(params backend.Raw) {
-	for _, raw := range listServers(params) {
-		var server struct {
-			URL          string
-			Args         []string
-			Env, Headers []struct{ Value string }
-		}
-		_ = json.Unmarshal(raw, &server) // members of the wrong type are left out
+	for _, server := range listServers(params) {
 		var values []string
 		for _, pair := range slices.Concat(server.Env, server.Headers) {
 			values = append(values, pair.Value)

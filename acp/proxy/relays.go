@@ -53,7 +53,8 @@ func (s *session) joinRelays(r opening) *relays {
 	if shared := p.children.relaysFor(s); shared != nil {
 		return shared
 	}
-	wraps := p.wrapsServers() && slices.ContainsFunc(listServers(s.params), isStdio)
+	wraps := p.wrapsServers() && slices.ContainsFunc(listServers(s.params),
+		func(server mcpServer) bool { return server.isStdio })
 	if !s.wantsTools(mode, r.state) && !s.tells && !wraps {
 		return nil
 	}
@@ -237,30 +238,16 @@ func (r *relays) leave(s *session) error {
 	return r.publisher.Close()
 }
 
-// stdioServer is a stdio entry of mcpServers.
-type stdioServer struct {
-	Name    string
-	Type    *string
-	Command *string
-	Args    []string
-	Env     []sdk.EnvVariable
-}
-
-// isStdio reports whether an entry of mcpServers is a stdio server.
-func isStdio(server json.RawMessage) bool {
-	var p stdioServer
-	return json.Unmarshal(server, &p) == nil && p.Command != nil && *p.Command != "" &&
-		(p.Type == nil || *p.Type == "stdio")
-}
-
 // withRelays puts relays in front of stdio servers in the params of a lifecycle request: in front
 // of all servers if relays tell them the roots, and otherwise only of those found in roots, which
 // the relay starts as the user has allowed.
 func (s *session) withRelays(params backend.Raw) (backend.Raw, error) {
-	servers, wrapped := listServers(params), false
-	for i, server := range servers {
-		asks, foundIn := s.relays != nil && s.proxy.wrapsServers(), backend.FoundDir(server)
-		if !isStdio(server) || !asks && foundIn == "" {
+	var entries []json.RawMessage
+	wrapped := false
+	for _, server := range listServers(params) {
+		asks, foundIn := s.relays != nil && s.proxy.wrapsServers(), backend.FoundDir(server.raw)
+		if !server.isStdio || !asks && foundIn == "" {
+			entries = append(entries, server.raw)
 			continue
 		}
 		if foundIn != "" {
@@ -275,39 +262,38 @@ func (s *session) withRelays(params backend.Raw) (backend.Raw, error) {
 		if !asks {
 			r = nil
 		}
-		servers[i], wrapped = r.wrap(s.proxy.options.Relay, server), true
+		entries, wrapped = append(entries, r.wrap(s.proxy.options.Relay, server, foundIn)), true
 	}
 	if !wrapped {
 		return params, nil
 	}
-	list, _ := strictjson.Append(nil, servers...)
+	list, _ := strictjson.Append(nil, entries...)
 	return strictjson.Set(params, protocol.MCPServers, list), nil
 }
 
-// wrap puts a relay in front of a stdio server. Its other members stay as they are. A server with a
-// malformed environment is left to the agent, which will report the error. If r is nil, the agent
-// answers the server's requests for roots.
-func (r *relays) wrap(relay Command, server json.RawMessage) json.RawMessage {
-	var p stdioServer
-	_ = json.Unmarshal(server, &p) // checked by isStdio
-	if dir := backend.FoundDir(server); dir != "" {
-		relay.Args = append(slices.Clone(relay.Args), "--found-in", dir)
-		for _, v := range p.Env {
+// wrap puts a relay in front of a stdio server, which was found in a folder if foundIn is not "". Its
+// other members stay as they are. A server with a malformed environment is left to the agent, which
+// will report the error. If r is nil, the agent answers the server's requests for roots.
+func (r *relays) wrap(relay Command, server mcpServer, foundIn string) json.RawMessage {
+	entry := server.raw
+	if foundIn != "" {
+		relay.Args = append(slices.Clone(relay.Args), "--found-in", foundIn)
+		for _, v := range server.Env {
 			relay.Args = append(relay.Args, "--env", v.Name)
 		}
-		_, server, _ = strictjson.Take(server, "_meta")
+		entry = strictjson.Remove(entry, "_meta")
 	}
-	command := Command{Path: *p.Command, Args: p.Args, Name: p.Name}
+	command := Command{Path: server.Command, Args: server.Args, Name: server.Name}
 	if r == nil {
 		command = mcprelay.Wrap(relay, command)
 	} else {
-		env, ok := strictjson.Append(strictjson.Find(server, "env"), backend.Encode(r.secret()))
+		env, ok := strictjson.Append(strictjson.Find(entry, "env"), backend.Encode(r.secret()))
 		if !ok {
-			return server
+			return entry
 		}
-		server = strictjson.Set(server, "env", env)
+		entry = strictjson.Set(entry, "env", env)
 		command = r.publisher.Wrap(relay, command)
 	}
-	server = strictjson.Set(server, "command", backend.Encode(command.Path))
-	return strictjson.Set(server, "args", backend.Encode(command.Args))
+	entry = strictjson.Set(entry, "command", backend.Encode(command.Path))
+	return strictjson.Set(entry, "args", backend.Encode(command.Args))
 }

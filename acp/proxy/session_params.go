@@ -3,6 +3,8 @@ package proxy
 import (
 	"encoding/json"
 
+	sdk "github.com/coder/acp-go-sdk"
+
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
@@ -50,12 +52,32 @@ func mcpServers(params backend.Raw) []byte {
 	return servers
 }
 
+// mcpServer is an entry of mcpServers.
+type mcpServer struct {
+	Name         string
+	Type         *string
+	Command      string
+	Args         []string
+	URL          string
+	Env, Headers []sdk.EnvVariable
+
+	raw     json.RawMessage
+	isStdio bool
+}
+
 // listServers returns the entries of mcpServers. It returns none if they are malformed, because the
 // agent will report the error.
-func listServers(params backend.Raw) []json.RawMessage {
-	var servers []json.RawMessage
-	if json.Unmarshal(mcpServers(params), &servers) != nil {
+func listServers(params backend.Raw) (servers []mcpServer) {
+	var entries []json.RawMessage
+	if json.Unmarshal(mcpServers(params), &entries) != nil {
 		return nil
+	}
+	for _, entry := range entries {
+		server := mcpServer{raw: entry}
+		err := json.Unmarshal(entry, &server) // members of the wrong type are left out
+		server.isStdio = err == nil && server.Command != "" &&
+			(server.Type == nil || *server.Type == "stdio")
+		servers = append(servers, server)
 	}
 	return servers
 }

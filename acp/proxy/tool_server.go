@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
@@ -61,14 +60,9 @@ func (s *session) toolServer(mode profiles.RootsMode, saved state) toolServer {
 	if s.relays == nil || s.refusesTools.Load() || !files && !s.tells {
 		return toolServer{}
 	}
-	var servers []struct{ Name string }
-	_ = json.Unmarshal(mcpServers(s.params), &servers)
-	taken := make(map[string]bool)
-	for _, server := range servers {
-		taken[server.Name] = true
-	}
-	name := toolServerName
-	for n := 2; taken[name]; n++ {
+	name, servers := toolServerName, listServers(s.params)
+	isNamed := func(server mcpServer) bool { return server.Name == name }
+	for n := 2; slices.ContainsFunc(servers, isNamed); n++ {
 		name = fmt.Sprintf("%s_%d", toolServerName, n)
 	}
 	profile := s.proxy.options.Profile
