@@ -86,11 +86,7 @@
 //
 // # Where to find things
 //
-// session_open.go decides which ways to open a session are tried; session_create.go and
-// session_reopen.go make the requests. children.go decides which process serves a session, child.go
-// is one running process, and childsession.go a session in it.
-// router.go takes what a child sends; pairs.go joins characters that it cuts in two. A child learns
-// about roots in roots.go (the protocol and flags), context.go (prompts), commands.go (slash
-// commands), tool_server.go and relays.go (MCP servers). Package profiles has what is known about
-// each agent.
+// session_open.go decides which ways to open a session are tried, children.go which process serves
+// it. childsession.go is a session in a process, and router.go takes what a process sends. Package
+// profiles has what is known about each agent.
 package proxy

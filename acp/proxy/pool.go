@@ -64,7 +64,8 @@ func (p *Pool) admit(ctx context.Context, user string) (release func(), err erro
 		p.mu.Lock()
 		perUser := p.limits.PerUser > 0 && p.running[user] >= p.limits.PerUser
 		if !perUser && (p.limits.Total == 0 || p.total < p.limits.Total) {
-			p.countLocked(user, 1)
+			p.total++
+			p.running[user]++
 			p.mu.Unlock()
 			return sync.OnceFunc(func() { p.release(user) }), nil
 		}
@@ -94,13 +95,8 @@ func errTooManyProcesses(format string, limit int) error {
 func (p *Pool) release(user string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.countLocked(user, -1)
-}
-
-func (p *Pool) countLocked(user string, n int) {
-	p.total += n
-	p.running[user] += n
-	if p.running[user] == 0 {
+	p.total--
+	if p.running[user]--; p.running[user] == 0 {
 		delete(p.running, user)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -90,16 +91,13 @@ func (r Rules) Check(a Action) error {
 // Guard returns w for somebody for whom the deny and ask rules hold: the files that they are about
 // cannot be read or changed. Where the user can be asked, see [workspace.Workspace.Checked].
 func (r Rules) Guard(w *workspace.Workspace) *workspace.Workspace {
-	isAboutFiles := func(r Rule) bool { return r.verb == Read || r.verb == Edit }
-	files := Rules{}
-	for _, one := range []struct{ from, to *[]Rule }{{&r.Ask, &files.Ask}, {&r.Deny, &files.Deny}} {
-		for _, rule := range *one.from {
-			if isAboutFiles(rule) {
-				*one.to = append(*one.to, rule)
-			}
-		}
+	aboutFiles := func(rules []Rule) []Rule {
+		return slices.DeleteFunc(slices.Clone(rules), func(r Rule) bool {
+			return r.verb != Read && r.verb != Edit
+		})
 	}
-	if files.Ask == nil && files.Deny == nil {
+	files := Rules{Ask: aboutFiles(r.Ask), Deny: aboutFiles(r.Deny)}
+	if len(files.Ask)+len(files.Deny) == 0 {
 		return w
 	}
 	return w.Checked(func(a workspace.Access, _ error) error { return files.checkAccess(w, a) })

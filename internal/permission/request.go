@@ -57,9 +57,10 @@ func (c Call) With(other Call) Call {
 
 // Option is an answer that a request offers. It is encoded as it was read.
 type Option struct {
-	Kind string `json:"kind"`
-	Name string `json:"name"`
-	ID   string `json:"optionId"`
+	Kind string          `json:"kind"`
+	Name string          `json:"name"`
+	ID   string          `json:"optionId"`
+	Meta json.RawMessage `json:"_meta,omitempty"`
 
 	raw json.RawMessage // nil if it was not read
 }
@@ -161,11 +162,8 @@ func (r Request) OnlyOnce() (options []Option, ok bool) {
 // and there is at most one option of each kind, because some clients keep only one.
 func (r Request) Offering(rule Rule, a Action) (options []Option, ok bool) {
 	once, allows := r.Once()
-	always := Option{ID: AlwaysID, Kind: AllowAlways, Name: rule.Label(a)}
-	always.raw = strictjson.Encode(struct {
-		plainOption
-		Meta any `json:"_meta"`
-	}{plainOption(always), map[string]any{"acp-agent": map[string]string{"rule": rule.String()}}})
+	always := Option{ID: AlwaysID, Kind: AllowAlways, Name: rule.Label(a), Meta: strictjson.Encode(
+		map[string]any{"acp-agent": map[string]string{"rule": rule.String()}})}
 	options = []Option{once, always}
 	refusal, refuses := r.Refusal()
 	if refuses {

@@ -153,7 +153,7 @@ func offerRun(a Action) (Rule, bool) {
 	r := runRule{words: a.Known}
 	switch {
 	case a.Known != nil:
-		r.more = commandline.Show(a.Known) != strings.Join(a.Known, " ")
+		r.more = commandline.TakesMore(a.Known)
 		return Rule{matcher: r, Root: a.Root}, true
 	case a.Standing:
 		return Rule{}, false

@@ -7,13 +7,10 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// Show returns a rule as users see it, such as "go test …".
-func Show(rule []string) string {
-	shown := strings.Join(rule, " ")
-	if used, _ := find(rule); used.letters+used.options+used.passed+used.operands != "" {
-		shown += " …"
-	}
-	return text.Printable(shown)
+// TakesMore reports whether other words may follow those of a rule.
+func TakesMore(rule []string) bool {
+	used, _ := find(rule)
+	return used.letters+used.options+used.passed+used.operands != ""
 }
 
 // Describe says for a person what a rule covers besides its words, in Markdown. It is "" if the
