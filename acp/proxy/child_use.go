@@ -44,11 +44,15 @@ func (c *child) claimants() (all []*session) {
 	return all
 }
 
-// unclaim undoes claim, if s has claimed anything.
+// unclaim undoes claim once, if s has claimed anything. A session that is opened again claims for
+// its new session of the child before it leaves the old one.
 func (c *child) unclaim(s *session) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.claims = slices.DeleteFunc(c.claims, func(of claim) bool { return of.session == s })
+	at := slices.IndexFunc(c.claims, func(of claim) bool { return of.session == s })
+	if at >= 0 {
+		c.claims = slices.Delete(c.claims, at, at+1)
+	}
 }
 
 // awaitEnd waits until a child that was stopped as idle has ended, because another process is about

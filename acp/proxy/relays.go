@@ -28,8 +28,8 @@ type relays struct {
 	mu     sync.Mutex
 	users  []relayUser // the latest last
 	closed bool
-	// told is what the instructions of our tool server tell the model, if the server was started
-	// since the child session was opened.
+	// told are the parts that the instructions of our tool server tell the model, if the server was
+	// started since the child session was opened.
 	told []contextPart
 }
 

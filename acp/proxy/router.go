@@ -218,7 +218,7 @@ func (r *router) announce(
 	return sub, held, nil
 }
 
-// route returns the route of an id, zero if there is none.
+// route returns the route of an id, or the zero route.
 func (r *router) route(id string) route {
 	r.mu.Lock()
 	defer r.mu.Unlock()
