@@ -3,7 +3,9 @@ package proxy
 import (
 	"bytes"
 	"encoding/json"
+	"regexp"
 	"strings"
+	"sync"
 
 	sdk "github.com/coder/acp-go-sdk"
 
@@ -78,24 +80,19 @@ func withoutContext(u backend.Update) (backend.Update, bool) {
 	return u, after != ""
 }
 
+// markedBlock is compiled on first use.
+var markedBlock = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile("(?s)" + contextBegin + ".*?" + contextEnd + "\n?")
+})
+
 // withoutBlocks removes marked blocks from s. A mark without its counterpart stays, because it was
 // not written here.
 func withoutBlocks(s string) string {
-	var left strings.Builder
-	for rest := s; ; {
-		before, behind, begun := strings.Cut(rest, contextBegin)
-		_, after, ended := strings.Cut(behind, contextEnd)
-		switch {
-		case begun && ended:
-			left.WriteString(before)
-			rest = strings.TrimPrefix(after, "\n")
-			continue
-		case len(rest) == len(s):
-			return s
-		}
-		left.WriteString(rest)
-		return strings.TrimSpace(left.String())
+	left := markedBlock().ReplaceAllString(s, "")
+	if left == s {
+		return s
 	}
+	return strings.TrimSpace(left)
 }
 
 // withoutBlocksInTitle removes marked blocks from a title. A title is the beginning of a prompt, so

@@ -2,6 +2,9 @@ package proxy
 
 import (
 	"bytes"
+	"regexp"
+	"slices"
+	"sync"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
@@ -16,64 +19,39 @@ type pairs struct {
 	kind sessionstore.Kind // of that chunk
 }
 
+// chunkText matches the text of a chunk in JSON: perhaps a second half, any characters and escapes,
+// and perhaps a first half.
+var chunkText = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?is)^"(\\ud[c-f]..)?((?:[^\\]|\\.)*?)(\\ud[89ab]..)?"$`)
+})
+
 // join returns an update of the given kind without the half character at the end of its text, and
 // with the one that was held back before. A half whose other half does not follow is dropped.
 func (p *pairs) join(from *subagent, kind sessionstore.Kind, update backend.Raw) backend.Raw {
 	isNext := p.half != nil && p.from == from && p.kind == kind
-	if !isNext && !mayHaveHalf(update) {
+	mayHaveHalf := bytes.Contains(update, []byte(`\ud`)) || bytes.Contains(update, []byte(`\uD`))
+	if !isNext && !mayHaveHalf || // nearly always
+		kind != sessionstore.AgentMessageChunk && kind != sessionstore.AgentThoughtChunk {
 		return update
 	}
-	switch kind {
-	case sessionstore.AgentMessageChunk, sessionstore.AgentThoughtChunk:
-	default:
+	parts := chunkText().FindSubmatch(strictjson.Find(update, "update", "content", "text"))
+	if parts == nil { // it is no text
 		return update
 	}
-	text := strictjson.Find(update, "update", "content", "text")
-	if len(text) < 2 || text[0] != '"' {
-		return update
-	}
-	inner := text[1 : len(text)-1]
+	second, inner, first := parts[1], parts[2], parts[3]
 	var begin []byte
+	if isNext && second != nil {
+		begin = p.half
+	}
 	if isNext {
-		if isSurrogate(inner, "cdefCDEF") {
-			begin = p.half
-		}
 		p.half = nil
 	}
-	end := len(inner) - len(escape)
-	if !endsInHalf(inner) {
-		end = len(inner)
-	} else {
-		p.half, p.from, p.kind = bytes.Clone(inner[end:]), from, kind
+	if first != nil {
+		p.half, p.from, p.kind = bytes.Clone(first), from, kind
 	}
-	if begin == nil && end == len(inner) {
+	if begin == nil && first == nil {
 		return update
 	}
-	joined := backend.Raw(`"` + string(begin) + string(inner[:end]) + `"`)
+	joined := slices.Concat([]byte(`"`), begin, second, inner, []byte(`"`))
 	return strictjson.SetAt(update, joined, "update", "content", "text")
-}
-
-// escape has the length of an escaped half.
-const escape = `\ud800`
-
-// mayHaveHalf is a quick check for what nearly no update has.
-func mayHaveHalf(update backend.Raw) bool {
-	return bytes.Contains(update, []byte(`\ud`)) || bytes.Contains(update, []byte(`\uD`))
-}
-
-// isSurrogate reports whether text begins with an escaped surrogate whose second digit is one of
-// digits.
-func isSurrogate(text []byte, digits string) bool {
-	return len(text) >= len(escape) && mayHaveHalf(text[:len(`\ud`)]) &&
-		bytes.IndexByte([]byte(digits), text[3]) >= 0
-}
-
-// endsInHalf reports whether text ends with the first half of a pair.
-func endsInHalf(text []byte) bool {
-	at := len(text) - len(escape)
-	if at < 0 || !isSurrogate(text[at:], "89abAB") {
-		return false
-	}
-	before := len(text[:at]) - len(bytes.TrimRight(text[:at], `\`))
-	return before%2 == 0 // otherwise the backslash is text
 }

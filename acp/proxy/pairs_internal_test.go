@@ -25,6 +25,7 @@ func TestPairsAreJoined(t *testing.T) {
 		"no other half": {[]string{`say a\ud83d`, `say b`, `say \ude00`}, []string{`say a`, `say b`, `say \ude00`}},
 		"whole":         {[]string{`say \ud83d\ude00`, `say b`}, nil},
 		"text":          {[]string{`say \\ud83d`, `say \\\\ud83d`, `say \\\ud83d`}, []string{`say \\ud83d`, `say \\\\ud83d`, `say \\`}},
+		"quotation":     {[]string{`say \"a\"\ud83d`, `say \ude00\"`}, []string{`say \"a\"`, `say \ud83d\ude00\"`}},
 		"other escapes": {[]string{`say \ud7ff`, `say \u00e4`, `say \ue000`}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -199,11 +199,7 @@ func extend(
 ) (context.Context, context.CancelCauseFunc) {
 	extended, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
-		select {
-		case <-time.After(grace):
-			end(fmt.Errorf("%w within %v", errNoAnswer, grace))
-		case <-extended.Done():
-		}
+		time.AfterFunc(grace, func() { end(fmt.Errorf("%w within %v", errNoAnswer, grace)) })
 	})
 	return extended, func(cause error) {
 		stop()

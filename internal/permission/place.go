@@ -107,13 +107,13 @@ func (p Place) find(name string) (workspace.Ref, error) {
 	if err != nil {
 		return ref, err
 	}
-	above := path.Dir(filepath.ToSlash(ref.Path()))
+	first := ref
 	if len(missing) > 0 {
-		above = path.Dir(filepath.ToSlash(missing[0].Path()))
+		first = missing[0]
 	} else if err := p.Inside(name); err != nil {
 		return ref, err
 	}
-	return ref, p.Inside(filepath.FromSlash(above))
+	return ref, p.Inside(filepath.Dir(first.Path()))
 }
 
 // at returns the file that a path names, as it is spelled.

@@ -184,15 +184,7 @@ func offerFiles(a Action) (r Rule, ok bool) {
 
 // literal returns a pattern that matches only this name.
 func literal(name string) string {
-	var b strings.Builder
-	for _, r := range name {
-		if strings.ContainsRune(`*?[{}`, r) {
-			b.WriteString("[" + string(r) + "]")
-			continue
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
+	return strings.NewReplacer(`*`, `[*]`, `?`, `[?]`, `[`, `[[]`, `{`, `[{]`, `}`, `[}]`).Replace(name)
 }
 
 // remainders returns what is left of a pattern after some names of folders have matched its
