@@ -14,7 +14,6 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
-	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/text/pause"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 )
@@ -48,7 +47,7 @@ func (at place) args() []string {
 }
 
 // writable returns the roots that the child is restricted to.
-func (at place) writable() (roots []process.Root) {
+func (at place) writable() (roots []profiles.Root) {
 	_ = json.Unmarshal([]byte(at.roots), &roots) // there are none in ""
 	return roots
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -14,9 +14,9 @@ func (p *proxy) sandboxRoots(s *session) string {
 	if !p.isRestricted() {
 		return ""
 	}
-	var roots []process.Root
+	var roots []profiles.Root
 	for _, root := range s.host.Workspace().Opened() {
-		roots = append(roots, process.Root{Path: root.Dir.String(), Real: root.Real.String(),
+		roots = append(roots, profiles.Root{Path: root.Dir.String(), Real: root.Real.String(),
 			ReadOnly: root.Grant == workspace.ReadOnly})
 	}
 	return string(backend.Encode(roots))

@@ -16,7 +16,6 @@ import (
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
-	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/sandbox/hosts"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
@@ -48,14 +47,14 @@ func TestOwnDirsInTheSandbox(t *testing.T) {
 	o := proxy.Options{Profile: profiles.Profile{State: profiles.State{OwnDirs: []string{"$AGENT_HOME/own"}, Writes: []string{"$AGENT_HOME/"}}}}
 	o.Profile.Sandbox = backend.Sandbox{Mode: backend.SandboxWrite, Records: filepath.Join(base, "records")}
 	c := proxy.Command{Path: "/bin/true", Env: []string{"AGENT_HOME=" + home, "TMPDIR=" + t.TempDir()}}
-	root := process.Root{Path: base, Real: base}
-	restricted, err := o.Profile.Restrict(c, []process.Root{root})
+	root := profiles.Root{Path: base, Real: base}
+	restricted, err := o.Profile.Restrict(c, []profiles.Root{root})
 	require.NoError(t, err)
 	require.Equal(t, []string{filepath.Join(home, "own")}, proxy.OwnDirs(restricted, o))
 
 	require.NoError(t, os.RemoveAll(home))
 	require.NoError(t, os.Symlink(out, home))
-	restricted, err = o.Profile.Restrict(c, []process.Root{root})
+	restricted, err = o.Profile.Restrict(c, []profiles.Root{root})
 	require.NoError(t, err)
 	require.Empty(t, proxy.OwnDirs(restricted, o))
 	require.Equal(t, []string{filepath.Join(out, "own")}, proxy.OwnDirs(c, o), "without a sandbox it could go there itself")

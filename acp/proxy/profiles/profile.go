@@ -209,6 +209,13 @@ func CommonCommands() []string {
 // Sandbox is set by [Profile.Restrict]. Batch has no effect here.
 type Command = process.Command
 
+// Root is a root of a session. Its fields:
+//
+//	Path string // as the client gave it
+//	Real string // the same without links, when the session was opened
+//	ReadOnly bool // nothing in it may be changed
+type Root = process.Root
+
 // StartCommand returns the command that starts the agent.
 func (p Profile) StartCommand() Command {
 	return Command{Path: p.Start.Command, Args: slices.Clone(p.Start.Args),
@@ -217,7 +224,7 @@ func (p Profile) StartCommand() Command {
 
 // Restrict returns c with p's sandbox, for sessions with these roots. It starts in a directory that it
 // can read.
-func (p Profile) Restrict(c Command, roots []process.Root) (Command, error) {
+func (p Profile) Restrict(c Command, roots []Root) (Command, error) {
 	c, err := c.Restrict(p.Restriction(), roots)
 	return c.InReadableDir(), err
 }

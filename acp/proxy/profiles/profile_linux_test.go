@@ -22,11 +22,11 @@ func TestAgentsStartWhereTheyCanRead(t *testing.T) {
 	t.Chdir(dirtest.New(t))
 	for _, at := range []struct {
 		mode  sandbox.Mode
-		roots []process.Root
+		roots []profiles.Root
 		want  string
 	}{
 		{sandbox.Off, nil, ""}, {sandbox.Write, nil, ""}, {sandbox.Strict, nil, temp},
-		{sandbox.Strict, []process.Root{{Path: root, Real: root}}, root},
+		{sandbox.Strict, []profiles.Root{{Path: root, Real: root}}, root},
 	} {
 		p := profiles.Profile{Sandbox: backend.Sandbox{Mode: at.mode}}
 		c, err := p.Restrict(profiles.Command{Path: "/bin/ls"}, at.roots)
@@ -37,7 +37,7 @@ func TestAgentsStartWhereTheyCanRead(t *testing.T) {
 	}
 	t.Chdir(root)
 	p := profiles.Profile{Sandbox: backend.Sandbox{Mode: sandbox.Strict}}
-	c, err := p.Restrict(profiles.Command{Path: "/bin/ls"}, []process.Root{{Path: root, Real: root}})
+	c, err := p.Restrict(profiles.Command{Path: "/bin/ls"}, []profiles.Root{{Path: root, Real: root}})
 	require.NoError(t, err)
 	require.Empty(t, c.Dir)
 }
