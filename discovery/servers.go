@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"net/url"
 	"path"
@@ -70,10 +71,15 @@ type Secrets struct{ values map[string]string }
 // Names returns the names, sorted.
 func (s Secrets) Names() []string { return slices.Sorted(maps.Keys(s.values)) }
 
-// Value returns the value of a name, and whether there is one.
-func (s Secrets) Value(name string) (string, bool) {
-	v, ok := s.values[name]
-	return v, ok
+// All yields the names and values, sorted by name.
+func (s Secrets) All() iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		for _, name := range s.Names() {
+			if !yield(name, s.values[name]) {
+				return
+			}
+		}
+	}
 }
 
 // IsZero reports whether there are none.
@@ -157,10 +163,27 @@ func readServers(base Artifact, content string, r row, l limits) []Artifact {
 		base.invalid("its member " + r.words[1] + " is empty")
 		return []Artifact{base}
 	}
-	servers := file.servers[:min(len(file.servers), l.artifacts+1)]
-	all := make([]Artifact, len(servers))
+	file.servers = file.servers[:min(len(file.servers), l.artifacts+1)]
+	return file.artifacts(base, r)
+}
+
+// ParseServers returns an artifact for each server in a file with the format of .mcp.json, whose
+// root is not known.
+func ParseServers(content []byte) ([]Artifact, error) {
+	plain, err := standardJSON(content)
+	if err != nil {
+		return nil, err
+	}
+	r := row{words: []string{"servers", "mcpServers"}}
+	file, err := parseServers(plain, r)
+	return file.artifacts(Artifact{Kind: MCPServer, State: Active}, r), err
+}
+
+// artifacts returns an artifact for each server, based on base.
+func (file serverFile) artifacts(base Artifact, r row) []Artifact {
+	all := make([]Artifact, len(file.servers))
 	given := make(map[string]bool)
-	for i, s := range servers {
+	for i, s := range file.servers {
 		a := base.clone()
 		base.Diagnostics = nil // once for the file
 		a.Name = s.name
@@ -257,13 +280,14 @@ func (r row) serversIn(raw json.RawMessage) (all []namedServer, err error) {
 // serverConfig is the configuration of a server, with the keys of all files.
 type serverConfig struct {
 	Type, Transport, Cwd, URL string // the second is Mistral Vibe's
-	// HTTPURL is Gemini CLI's, where URL is that of an SSE server.
-	HTTPURL string `json:"httpUrl"`
-	Command words
-	Args    []string
-	Env     textValues
-	Headers textValues
-	EnvFile string
+	// HTTPURL is Gemini CLI's, where URL is that of an SSE server, and ServerURL is Windsurf's.
+	HTTPURL   string `json:"httpUrl"`
+	ServerURL string `json:"serverUrl"`
+	Command   words
+	Args      []string
+	Env       textValues
+	Headers   textValues
+	EnvFile   string
 	// Environment is opencode's, and the next are Codex'.
 	Environment textValues
 	HTTPHeaders textValues        `json:"http_headers"`
@@ -318,7 +342,7 @@ var (
 // decodeServer decodes the configuration of a server.
 func (r row) decodeServer(raw json.RawMessage) (c serverConfig, err error) {
 	err = json.Unmarshal(raw, &c)
-	c.Type = cmp.Or(c.Type, c.Transport)
+	c.Type, c.URL = cmp.Or(c.Type, c.Transport), cmp.Or(c.URL, c.ServerURL)
 	for name, value := range c.Environment {
 		c.Env = with(c.Env, name, value)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -25,10 +26,8 @@ func TestServersDoNotShowSecrets(t *testing.T) {
 	c := scan(t, discovery.Options{}, top)
 	local, web := c.Of(discovery.MCPServer)[0].Server, c.Of(discovery.MCPServer)[1].Server
 	require.Equal(t, []string{"B", "KEY"}, local.Env.Names())
-	home, _ := local.Env.Value("B")
-	require.Equal(t, "${HOME}", home, "left as written")
-	key, _ := local.Env.Value("KEY")
-	require.Equal(t, "s3cret", key, "the value is available to start the server")
+	require.Equal(t, map[string]string{"B": "${HOME}", "KEY": "s3cret"}, maps.Collect(local.Env.All()),
+		"as written, to start the server")
 	require.Equal(t, "https://u:s3cret@h/p?token=s3cret", string(web.URL))
 
 	var log bytes.Buffer
@@ -62,10 +61,10 @@ func TestServersTakeNumbersAsText(t *testing.T) {
 		for name, want := range map[string]string{
 			"PORT": "8080", "RATE": "0.50", "BIG": "12345678901234567890", "DEBUG": "true", "NONE": "", "A": "1",
 		} {
-			value, ok := found[0].Server.Env.Value(name)
+			value, ok := maps.Collect(found[0].Server.Env.All())[name]
 			require.True(t, ok)
 			require.Equal(t, want, value, "%s: %s", file, name)
-			value, ok = remote[0].Server.Headers.Value(name)
+			value, ok = maps.Collect(remote[0].Server.Headers.All())[name]
 			require.True(t, ok)
 			require.Equal(t, want, value, "%s: header %s", file, name)
 		}

@@ -3,8 +3,8 @@ package runner
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
-	"iter"
 	"os"
 	"regexp"
 	"slices"
@@ -13,10 +13,10 @@ import (
 
 	sdk "github.com/coder/acp-go-sdk"
 
+	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/files/namedfile"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/text/usage"
-	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
 // Servers returns the MCP servers of a command line: first those that are given as NAME=COMMAND, then
@@ -65,53 +65,29 @@ func ReadServers(files []string) ([]sdk.McpServer, error) {
 	return all, nil
 }
 
-// parseServers parses {"mcpServers": {NAME: {command, args, env} or {type, url, headers}}}, the
-// common format of MCP clients. It leaves servers out that are disabled, and replaces references to
-// environment variables.
-func parseServers(text []byte) ([]sdk.McpServer, error) {
-	file, err := strictjson.ParseObject(bytes.TrimPrefix(text, []byte("\ufeff")))
+// parseServers returns the servers of a file in the common format of MCP clients. It leaves servers
+// out that are disabled, and replaces references to environment variables.
+func parseServers(content []byte) ([]sdk.McpServer, error) {
+	found, err := discovery.ParseServers(bytes.TrimPrefix(content, []byte("\ufeff")))
 	if err != nil {
 		return nil, fmt.Errorf(`%w; write {"mcpServers": {"NAME": {"command": "PROGRAM"}}}`, err)
 	}
-	var v strictjson.Violations
-	listed, _ := v.Object(file.Field("mcpServers").Masked())
-	if name, twice := listed.Duplicate(); twice {
-		return nil, fmt.Errorf("mcpServers has two servers called %q", name)
-	}
 	var servers []sdk.McpServer
-	for name := range listed.All() {
-		o, ok := v.Object(listed.Field(name))
-		if !ok || isSet(o.Field("disabled"), "true", &v) || isSet(o.Field("enabled"), "false", &v) {
+	for _, a := range found {
+		if a.State == discovery.Unused {
 			continue
 		}
-		server := mcpServer(name, o, &v)
-		if err := expandServer(&server); err != nil {
-			return nil, fmt.Errorf("mcpServers.%s: %w", name, err)
+		err := errors.New(a.Reason)
+		if a.State == discovery.Active {
+			var server sdk.McpServer
+			server, err = expandServer(a.Name, *a.Server)
+			servers = append(servers, server)
 		}
-		servers = append(servers, server)
-	}
-	return servers, v.Err()
-}
-
-// isSet reports whether a field that is true or false has a value.
-func isSet(f strictjson.Field, value string, v *strictjson.Violations) bool {
-	switch raw := string(f.Raw()); {
-	case !f.Present(), raw == "true", raw == "false":
-		return raw == value
-	default:
-		v.Add(f.Refuse(strictjson.Type).Expecting("true or false"))
-		return false
-	}
-}
-
-// either returns the first of several fields, of which clients write one or another.
-func either(o strictjson.Object, name string, others ...string) strictjson.Field {
-	for _, other := range append([]string{name}, others...) {
-		if f := o.Field(other); f.Present() {
-			return f
+		if err != nil {
+			return nil, fmt.Errorf("mcpServers.%s: %w", a.Name, err)
 		}
 	}
-	return o.Field(name)
+	return servers, nil
 }
 
 // envReference matches a reference to an environment variable: ${NAME}, ${NAME:-default} or
@@ -120,30 +96,11 @@ var envReference = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?\}`)
 })
 
-// expandServer replaces the references to environment variables in a server. It fails for one that
-// is not set.
-func expandServer(s *sdk.McpServer) (failed error) {
-	var values []*string
-	var headers []sdk.HttpHeader
-	switch {
-	case s.Stdio != nil:
-		values = append(values, &s.Stdio.Command)
-		for i := range s.Stdio.Args {
-			values = append(values, &s.Stdio.Args[i])
-		}
-		for i := range s.Stdio.Env {
-			values = append(values, &s.Stdio.Env[i].Value)
-		}
-	case s.Http != nil:
-		values, headers = append(values, &s.Http.Url), s.Http.Headers
-	case s.Sse != nil:
-		values, headers = append(values, &s.Sse.Url), s.Sse.Headers
-	}
-	for i := range headers {
-		values = append(values, &headers[i].Value)
-	}
-	for _, value := range values {
-		*value = envReference().ReplaceAllStringFunc(*value, func(written string) string {
+// expandServer returns a server with the references to environment variables replaced. It fails for
+// one that is not set.
+func expandServer(name string, s discovery.Server) (_ sdk.McpServer, failed error) {
+	expand := func(value string) string {
+		return envReference().ReplaceAllStringFunc(value, func(written string) string {
 			m := envReference().FindStringSubmatch(written)
 			set, ok := os.LookupEnv(m[1])
 			switch {
@@ -157,63 +114,26 @@ func expandServer(s *sdk.McpServer) (failed error) {
 			return written
 		})
 	}
-	return failed
-}
-
-// mcpServer decodes one server. A server with a url uses HTTP unless it has another type.
-func mcpServer(name string, o strictjson.Object, v *strictjson.Violations) sdk.McpServer {
-	kind, given := "stdio", either(o, "type", "transport", "transportType")
-	url := either(o, "url", "httpUrl", "serverUrl") // the latter of Gemini CLI and Windsurf
-	if given.Present() {
-		kind = v.Text(given)
-	} else if !o.Field("command").Present() && url.Present() {
-		kind = "http"
-	}
-	switch kind {
-	case "stdio", "local":
-		s := &sdk.McpServerStdio{Name: name, Command: v.Text(o.Field("command")), Args: []string{},
+	if s.Transport == discovery.Stdio {
+		// Empty lists are not nil, which would be sent as null.
+		stdio := &sdk.McpServerStdio{Name: name, Command: expand(s.Command), Args: []string{},
 			Env: []sdk.EnvVariable{}}
-		if args := o.Field("args"); args.Present() {
-			s.Args = append(s.Args, v.Texts(args)...) // never nil, which would be sent as null
+		for _, arg := range s.Args {
+			stdio.Args = append(stdio.Args, expand(arg))
 		}
-		for name, value := range textMembers(o.Field("env"), v) {
-			s.Env = append(s.Env, sdk.EnvVariable{Name: name, Value: value})
+		for name, value := range s.Env.All() {
+			stdio.Env = append(stdio.Env, sdk.EnvVariable{Name: name, Value: expand(value)})
 		}
-		return sdk.McpServer{Stdio: s}
-	case "http", "streamable-http", "streamableHttp", "sse":
-		to, headers := v.Text(url), []sdk.HttpHeader{}
-		for name, value := range textMembers(o.Field("headers"), v) {
-			headers = append(headers, sdk.HttpHeader{Name: name, Value: value})
-		}
-		if kind == "sse" {
-			return sdk.McpServer{Sse: &sdk.McpServerSseInline{Name: name, Url: to,
-				Headers: headers, Type: "sse"}}
-		}
-		return sdk.McpServer{Http: &sdk.McpServerHttpInline{Name: name, Url: to, Headers: headers,
-			Type: "http"}}
-	default:
-		v.Add(given.Refuse(strictjson.Unsupported).Expecting("use stdio, http or sse"))
-		return sdk.McpServer{}
+		return sdk.McpServer{Stdio: stdio}, failed
 	}
-}
-
-// textMembers yields the members of an object of strings, which may be absent. The text of a number
-// or a boolean is its value.
-func textMembers(field strictjson.Field, v *strictjson.Violations) iter.Seq2[string, string] {
-	return func(yield func(string, string) bool) {
-		if !field.Present() {
-			return
-		}
-		object, _ := v.Object(field)
-		for name := range object.All() {
-			f := object.Field(name)
-			value := string(f.Raw())
-			if strings.ContainsAny(value[:1], `"[{n`) {
-				value = v.Text(f)
-			}
-			if !yield(name, value) {
-				return
-			}
-		}
+	to, headers := expand(string(s.URL)), []sdk.HttpHeader{}
+	for name, value := range s.Headers.All() {
+		headers = append(headers, sdk.HttpHeader{Name: name, Value: expand(value)})
 	}
+	if s.Transport == discovery.SSE {
+		return sdk.McpServer{Sse: &sdk.McpServerSseInline{Name: name, Url: to, Headers: headers,
+			Type: "sse"}}, failed
+	}
+	return sdk.McpServer{Http: &sdk.McpServerHttpInline{Name: name, Url: to, Headers: headers,
+		Type: "http"}}, failed
 }

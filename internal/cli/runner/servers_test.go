@@ -20,7 +20,7 @@ func TestParseServers(t *testing.T) {
 	require.Equal(t, []sdk.McpServer{
 		{Stdio: &sdk.McpServerStdio{Name: "z", Command: "c",
 			Args: []string{"value", "values", "x", "${roots}", "${root:0}"},
-			Env:  []sdk.EnvVariable{{Name: "B", Value: "1"}, {Name: "A", Value: "2"}}}},
+			Env:  []sdk.EnvVariable{{Name: "A", Value: "2"}, {Name: "B", Value: "1"}}}},
 		{Http: &sdk.McpServerHttpInline{Name: "a", Url: "http://h", Headers: []sdk.HttpHeader{},
 			Type: "http"}},
 		{Sse: &sdk.McpServerSseInline{Name: "s", Url: "http://s",
@@ -29,15 +29,14 @@ func TestParseServers(t *testing.T) {
 	}, servers)
 	for text, why := range map[string]string{
 		`[]`:                        "not a JSON object",
-		`{}`:                        "mcpServers",
-		`{"mcpServers": {"a": {}}}`: "mcpServers.a.command",
-		`{"mcpServers": {"a": {"type": "carrier pigeon"}}}`:              "stdio, http or sse",
-		`{"mcpServers": {"a": {"command": "c", "env": {"T": [1]}}}}`:     "mcpServers.a.env.T",
-		`{"mcpServers": {"a": {"command": "c", "env": {"T": null}}}}`:    "mcpServers.a.env.T",
-		`{"mcpServers": {"a": {"command": "c", "disabled": "true"}}}`:    "mcpServers.a.disabled",
-		`{"mcpServers": {"a": {"command": "c", "enabled": 0}}}`:          "mcpServers.a.enabled",
+		`{}`:                        "it has no member mcpServers; write",
+		`{"mcpServers": {"a": {}}}`: "mcpServers.a: it has neither a command nor a url",
+		`{"mcpServers": {"a": {"type": "carrier pigeon"}}}`:              "stdio, http and sse",
+		`{"mcpServers": {"a": {"command": "c", "env": {"T": [1]}}}}`:     "mcpServers.a: its member env must not be a JSON array",
+		`{"mcpServers": {"a": {"command": "c", "disabled": "true"}}}`:    "mcpServers.a: its member disabled must not be a JSON string",
+		`{"mcpServers": {"a": {"command": "c", "enabled": 0}}}`:          "mcpServers.a: its member enabled must not be a JSON number",
 		`{"mcpServers": {"a": {"command": "${NO_SUCH}"}}}`:               "mcpServers.a: ${NO_SUCH} is not set",
-		`{"mcpServers": {"a": {"command": "c"}, "a": {"command": "d"}}}`: `two servers called "a"`,
+		`{"mcpServers": {"a": {"command": "c"}, "a": {"command": "d"}}}`: `mcpServers.a: the name "a" occurs twice in this file`,
 	} {
 		_, err := parseServers([]byte(text))
 		require.ErrorContains(t, err, why, text)
@@ -49,8 +48,8 @@ func TestServersTakeNumbersAsText(t *testing.T) {
 		"a": {"command": "c", "env": {"PORT": 8080, "RATE": 0.50, "BIG": 12345678901234567890, "LOW": -1e3, "ON": true, "OFF": false, "T": "1"}},
 		"b": {"url": "http://h", "headers": {"X-Version": 2, "X-Debug": true}}}}`))
 	require.NoError(t, err)
-	require.Equal(t, []sdk.EnvVariable{{Name: "PORT", Value: "8080"}, {Name: "RATE", Value: "0.50"},
-		{Name: "BIG", Value: "12345678901234567890"}, {Name: "LOW", Value: "-1e3"}, {Name: "ON", Value: "true"},
-		{Name: "OFF", Value: "false"}, {Name: "T", Value: "1"}}, servers[0].Stdio.Env)
-	require.Equal(t, []sdk.HttpHeader{{Name: "X-Version", Value: "2"}, {Name: "X-Debug", Value: "true"}}, servers[1].Http.Headers)
+	require.Equal(t, []sdk.EnvVariable{{Name: "BIG", Value: "12345678901234567890"}, {Name: "LOW", Value: "-1e3"},
+		{Name: "OFF", Value: "false"}, {Name: "ON", Value: "true"}, {Name: "PORT", Value: "8080"},
+		{Name: "RATE", Value: "0.50"}, {Name: "T", Value: "1"}}, servers[0].Stdio.Env)
+	require.Equal(t, []sdk.HttpHeader{{Name: "X-Debug", Value: "true"}, {Name: "X-Version", Value: "2"}}, servers[1].Http.Headers)
 }

@@ -57,8 +57,7 @@ func configOf(a discovery.Artifact) mcpclient.Config {
 	server := a.Server
 	pairs := func(secrets discovery.Secrets) []mcpclient.Pair {
 		list := []mcpclient.Pair{}
-		for _, name := range secrets.Names() {
-			value, _ := secrets.Value(name)
+		for name, value := range secrets.All() {
 			list = append(list, mcpclient.Pair{Name: name, Value: value})
 		}
 		return list
