@@ -146,7 +146,7 @@ func (a *connectionAuthorizer) authorize(ctx context.Context, res *http.Response
 	if connecting && asked {
 		return errNeedsAuthorization
 	}
-	one, err := a.begin(c.http, res)
+	one, err := a.begin(res)
 	if err != nil {
 		return &authorizationError{err}
 	}
@@ -182,7 +182,7 @@ func bearerChallenges(res *http.Response) []oauthex.Challenge {
 
 // begin starts to obtain the authorization that the server's response asks for, unless it is
 // already being obtained.
-func (a *authorizer) begin(t *httpTransport, res *http.Response) (*authorization, error) {
+func (a *authorizer) begin(res *http.Response) (*authorization, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.last != nil && !a.last.hasEnded() {
@@ -198,12 +198,12 @@ func (a *authorizer) begin(t *httpTransport, res *http.Response) (*authorization
 		waiting: "it has not said yet where to sign in",
 	}
 	body, _ := io.ReadAll(io.LimitReader(res.Body, maxRefusal)) // as much as there is
-	refusal := *res
-	refusal.Body = io.NopCloser(bytes.NewReader(body))
+	refused := *res
+	refused.Body = io.NopCloser(bytes.NewReader(body))
 	spawned := a.server.set.spawn(func() {
 		defer close(one.done)
 		defer listener.Close()
-		one.err = a.obtain(t, one, &refusal)
+		one.err = a.obtain(one, &refused)
 	})
 	if !spawned {
 		listener.Close()
@@ -215,9 +215,7 @@ func (a *authorizer) begin(t *httpTransport, res *http.Response) (*authorization
 
 // obtain obtains an authorization. If the server does not offer authorization, the error is the one
 // for its response.
-func (a *authorizer) obtain(
-	t *httpTransport, one *authorization, refusal *http.Response,
-) error {
+func (a *authorizer) obtain(one *authorization, res *http.Response) error {
 	s := a.server
 	ctx, cancel := context.WithTimeoutCause(s.ctx, authorizationTimeout,
 		fmt.Errorf("nobody has signed in within %v", authorizationTimeout))
@@ -225,10 +223,9 @@ func (a *authorizer) obtain(
 	a.mu.Lock()
 	handler := a.handler
 	a.mu.Unlock()
-	refusal.Request = refusal.Request.WithContext(ctx)
 	authorize := func() error {
-		return handler.Authorize(ctx, refusal.Request, &http.Response{
-			StatusCode: refusal.StatusCode, Header: refusal.Header, Body: http.NoBody,
+		return handler.Authorize(ctx, res.Request.WithContext(ctx), &http.Response{
+			StatusCode: res.StatusCode, Header: res.Header, Body: http.NoBody,
 		})
 	}
 	err := authorize()
@@ -255,9 +252,8 @@ func (a *authorizer) obtain(
 		return &authorizationError{err}
 	}
 	s.log.Debug("cannot sign in to an MCP server", "error", err)
-	defer t.base.CloseIdleConnections()
-	refused := t.refusal(refusal)
-	if len(bearerChallenges(refusal)) > 0 {
+	refused := refusal(res)
+	if len(bearerChallenges(res)) > 0 {
 		refused.text += "; acp-agent cannot sign in to it: " + err.Error()
 	}
 	return refused

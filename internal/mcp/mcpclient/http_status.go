@@ -3,14 +3,12 @@ package mcpclient
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
-	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
@@ -18,7 +16,6 @@ import (
 	"time"
 
 	mcpjsonrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
-	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/text/secret"
@@ -144,34 +141,28 @@ func (t *httpTransport) checkResponse(res *http.Response, m *outgoing) error {
 	if res.StatusCode < http.StatusBadRequest && !page || m.isCall() && isAnswer(res) {
 		return nil
 	}
-	return t.refusal(res)
+	return refusal(res)
 }
 
 // isAnswer reports whether a refusal is an error of JSON-RPC, which answers its request.
 func isAnswer(res *http.Response) bool {
 	body := peekBody(res)
 	_, code := describeRefusal(body)
-	return code != 0 && strictjson.Find(body, "jsonrpc") != nil && pauseOf(res) == 0
+	id := strictjson.Find(body, "id")
+	return code != 0 && id != nil && string(id) != "null" && pauseOf(res) == 0
 }
 
 // refusal returns the error for a response that is not an MCP response.
-func (t *httpTransport) refusal(res *http.Response) *statusError {
-	page := res.StatusCode < http.StatusBadRequest
+func refusal(res *http.Response) *statusError {
 	e := &statusError{code: res.StatusCode, later: pauseOf(res)}
-	if page {
-		e.code = http.StatusNotAcceptable
-	}
 	e.text = fmt.Sprintf("%s answered %s", secret.HideURL(res.Request.URL.String()),
 		cmp.Or(strings.TrimSpace(res.Status), fmt.Sprint(res.StatusCode)))
-	if page {
-		e.text += " with a web page instead of MCP"
-	}
 	if says, _ := describeRefusal(peekBody(res)); says != "" {
 		e.text += ": " + text.Quote(says)
 	}
 	switch {
 	case res.StatusCode == http.StatusUnauthorized:
-		e.text += "; " + t.explainUnauthorized(res)
+		e.text += "; " + explainUnauthorized(res)
 	case e.isPermanent():
 		e.text += "; check the URL and the headers of this server " +
 			"in the configuration of your editor"
@@ -198,49 +189,14 @@ func firstLine(body []byte) string {
 }
 
 // explainUnauthorized explains what a server needs that has answered with status 401.
-func (t *httpTransport) explainUnauthorized(res *http.Response) string {
-	const where = "to this server in the configuration of your editor"
-	explanation := "add the header that it needs, such as Authorization, " + where
-	if res.Request.Header.Get("Authorization") != "" {
-		explanation = "it does not accept the configured Authorization header, " +
-			"which may have expired"
+func explainUnauthorized(res *http.Response) string {
+	const where = " to this server in the configuration of your editor"
+	switch {
+	case res.Request.Header.Get("Authorization") != "":
+		return "it does not accept the configured Authorization header, which may have expired"
+	case len(bearerChallenges(res)) > 0:
+		return "it needs an OAuth access token: get one, and add the header Authorization: Bearer TOKEN" +
+			where
 	}
-	for _, challenge := range bearerChallenges(res) {
-		address := challenge.Params["resource_metadata"]
-		if address == "" {
-			continue
-		}
-		token := "it needs an OAuth access token"
-		if m, err := t.protectedResource(res.Request.Context(), address); err == nil {
-			token += " for the resource " + secret.HideURL(m.Resource)
-			if len(m.AuthorizationServers) > 0 {
-				from := strings.Join(m.AuthorizationServers, " or ")
-				token += " from " + text.Line(from, maxFirstLine)
-			}
-			scope := cmp.Or(challenge.Params["scope"], strings.Join(m.ScopesSupported, " "))
-			if scope != "" {
-				token += " with the scope " + text.Quote(text.Line(scope, maxFirstLine))
-			}
-		}
-		return token + ": get one, and add the header Authorization: Bearer TOKEN " + where
-	}
-	return explanation
-}
-
-// protectedResource fetches the OAuth metadata at address about this server, from this server only
-// and without our headers.
-func (t *httpTransport) protectedResource(ctx context.Context, address string) (
-	*oauthex.ProtectedResourceMetadata, error) {
-	u, err := url.Parse(address)
-	if err != nil {
-		return nil, err
-	}
-	if err := t.checkOrigin(u); err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, t.limits.ProbeTimeout)
-	defer cancel()
-	noRedirects := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	client := &http.Client{Transport: t.base, CheckRedirect: noRedirects}
-	return oauthex.GetProtectedResourceMetadata(ctx, address, t.origin.String(), client)
+	return "add the header that it needs, such as Authorization," + where
 }

@@ -1,7 +1,6 @@
 package mcpclient
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -117,26 +116,17 @@ func wholeBody(events *sse.Reader) ([]byte, error) {
 	return whole, err
 }
 
-// nextEvent returns the data of the next event, and at the end of the response perhaps those of a
-// last line that lacks its end.
+// nextEvent returns the data of the next event.
 func (s *stream) nextEvent(events *sse.Reader) ([]byte, error) {
 	e, err := events.Next()
 	if id := events.LastID(); id != "" && id != s.lastID {
 		s.lastID, s.heard = id, true
 	}
 	s.retry = cmp.Or(events.Retry(), s.retry)
-	if err != nil {
-		rest, _ := events.Rest()
-		data, _ := bytes.CutPrefix(bytes.TrimSpace(rest), []byte("data:"))
-		if len(data) == len(rest) {
-			data = nil
-		}
-		return data, err
-	}
 	if e.Name != "" && e.Name != "message" {
-		return nil, nil
+		return nil, err
 	}
-	return e.Data, nil
+	return e.Data, err
 }
 
 // take passes on the messages in data, and reports whether the request is answered with them.
@@ -147,9 +137,6 @@ func (s *stream) take(ctx context.Context, data []byte) (answered bool, err erro
 	for _, m := range messages {
 		s.heard = true
 		if answer, ok := m.(*mcpjsonrpc.Response); ok && s.request != nil {
-			if !t.open.has(answer.ID) {
-				answer.ID = s.request.id // it can only answer this request
-			}
 			if answered = answered || answer.ID == s.request.id; s.request.method == "initialize" {
 				t.setRevision(answer.Result)
 			}

@@ -10,17 +10,14 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-
 	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
 // list is one kind of list of a server, such as its tools.
 type list[T any] struct {
-	items   []T
-	cut     bool     // there are more, over the limits
-	leftOut []string // entries that cannot be used, and why
+	items []T
+	cut   bool // there are more, over the limits
 }
 
 // listCache keeps a list until the server says that it has changed.
@@ -61,48 +58,32 @@ func (c *listCache[T]) latest() []T {
 	return c.list.items
 }
 
-// describeCut returns a sentence about what is left out of the list, or "".
+// describeCut returns a sentence about what is left out of the list, or none.
 func (c *listCache[T]) describeCut(kind string, l limits) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var all []string
-	if c.list.cut {
-		all = append(all, fmt.Sprintf("The server lists more %s than the first %d, which are "+
-			"used: a list is limited to %d entries and %s",
-			kind, len(c.list.items), maxItems, text.Size(l.MaxListBytes)))
+	if !c.list.cut {
+		return nil
 	}
-	if n := len(c.list.leftOut); n > 0 {
-		const shown = 5
-		some := strings.Join(c.list.leftOut[:min(n, shown)], "; ")
-		if n > shown {
-			some += fmt.Sprintf("; and %d more", n-shown)
-		}
-		all = append(all, fmt.Sprintf("Some %s of the server cannot be used: %s", kind, some))
-	}
-	return all
+	return []string{fmt.Sprintf("The server lists more %s than the first %d, which are used: a list "+
+		"is limited to %d entries and %s", kind, len(c.list.items), maxItems,
+		text.Size(l.MaxListBytes))}
 }
 
-// page is a part of a list, the cursor of the next part, "" after the last, and its _meta.
-type page[T any] struct {
-	items []*T
-	next  string
-	meta  mcp.Meta
-}
-
-// collect returns the items that a server lists, up to the limits. Items without a name are left
+// collect returns the items that a server lists, up to the limits. fetch returns the items of a page
+// and the cursor of the next one, "" after the last. Items without a name are left
 // out, and so are repeated ones. A cursor that the server has given before ends the list.
-func collect[T any](c *connection, kind string, fetch func(cursor string) (page[T], error),
+func collect[T any](c *connection, kind string, fetch func(cursor string) ([]*T, string, error),
 	name func(*T) string) (list[*T], error) {
 	var l list[*T]
 	left, cursor := c.server.set.options.limits.MaxListBytes, ""
 	cursors, known := map[string]bool{"": true}, map[string]bool{}
 	for {
-		p, err := fetch(cursor)
+		items, next, err := fetch(cursor)
 		if err != nil {
 			return list[*T]{}, err
 		}
-		l.leftOut = append(l.leftOut, leftOutOf(p.meta)...)
-		for _, item := range p.items {
+		for _, item := range items {
 			if item == nil || name(item) == "" {
 				continue
 			}
@@ -120,7 +101,7 @@ func collect[T any](c *connection, kind string, fetch func(cursor string) (page[
 			}
 			l.items = append(l.items, item)
 		}
-		cursor = p.next
+		cursor = next
 		if cursors[cursor] {
 			if cursor != "" {
 				c.server.log.Warn("MCP server lists the same items again and again",
@@ -140,7 +121,7 @@ func withNames[T, N any](
 	for i, item := range l.items {
 		names[i] = name(item)
 	}
-	result := list[N]{cut: l.cut, leftOut: l.leftOut}
+	result := list[N]{cut: l.cut}
 	for i, unique := range uniqueNames(names, nil) {
 		result.items = append(result.items, named(l.items[i], unique))
 	}

@@ -4,13 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"sync/atomic"
 
 	mcpjsonrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"golang.org/x/time/rate"
 
 	"github.com/acp-agent/acp-agent/internal/mcp/mcproots"
@@ -54,28 +52,15 @@ func (b *inbox) admit(m mcpjsonrpc.Message, done <-chan struct{}) error {
 	return nil
 }
 
-// lacksID reports whether a message that the MCP SDK cannot read is an answer without an id.
-func lacksID(message json.RawMessage) bool {
-	var m struct{ Method, ID any }
-	return json.Unmarshal(message, &m) == nil && m.Method == nil && m.ID == nil
-}
-
-// noID is the id that an answer without a valid one is given.
-const noID = ""
-
 var errNoMessage = errors.New("it has neither a method nor a result nor an error")
 
 // decode returns the messages in data, and the beginning of one that cannot be read, "" if there is
 // none. Beyond what the MCP SDK does, it understands a byte order mark, several messages in an
-// array, and an answer whose id is a text or missing. An answer that cannot be read becomes an
-// error of the request that it names.
+// array, and an answer whose id is a text. An answer that cannot be read becomes an error of the
+// request that it names.
 func (b *inbox) decode(data []byte) (all []mcpjsonrpc.Message, unreadable string) {
 	for _, raw := range splitBatch(data) {
-		mended := leaveOut(mcproots.FixInputRequests(raw))
-		m, err := mcpjsonrpc.DecodeMessage(mended)
-		if err != nil && lacksID(mended) {
-			m, err = mcpjsonrpc.DecodeMessage(strictjson.Set(mended, "id", strictjson.Encode(noID)))
-		}
+		m, err := mcpjsonrpc.DecodeMessage(withoutTasks(mcproots.FixInputRequests(raw)))
 		answer, ok := m.(*mcpjsonrpc.Response)
 		switch {
 		case ok && answer.Error == nil && answer.Result == nil:
@@ -147,99 +132,18 @@ func (b *inbox) logInvalid(line string, err error) {
 	}
 }
 
-// leftOut is the member of a result's _meta that names the entries which leaveOut has removed.
-const leftOut = "acp-agent/leftOut"
-
-// leaveOut removes entries from a list that the MCP SDK cannot read, because it rejects the whole
-// result for one of them, and tools that can only be called as tasks. In the content of a result it
-// puts a text in the place of such a block. It never changes message itself.
-func leaveOut(message []byte) []byte {
-	for _, kind := range []string{"tools", "prompts", "resources", "content"} {
-		result := strictjson.Find(message, "result")
-		var entries []json.RawMessage
-		if !bytes.Contains(message, []byte(`"`+kind+`"`)) ||
-			json.Unmarshal(strictjson.Find(result, kind), &entries) != nil {
-			continue
-		}
-		kept, out := []json.RawMessage{}, []string{}
-		for i, entry := range entries {
-			why := unusable(kind, entry)
-			if why != "" {
-				out = append(out, entryName(i, entry)+": "+why)
-			}
-			if why != "" && kind == "content" {
-				entry, why = placeholder(entry, why), ""
-			}
-			if why == "" {
-				kept = append(kept, entry)
-			}
-		}
-		if len(out) == 0 {
-			continue
-		}
-		meta := strictjson.Set(strictjson.Find(result, "_meta"), leftOut, strictjson.Encode(out))
-		result = strictjson.Set(result, "_meta", meta)
-		result = strictjson.Set(result, kind, strictjson.Encode(kept))
-		message = strictjson.Set(message, "result", result)
+// withoutTasks returns a message without the tools of a list that can only be called as tasks, which
+// the MCP SDK does not know. It never changes message itself.
+func withoutTasks(message []byte) []byte {
+	result := strictjson.Find(message, "result")
+	var tools []json.RawMessage
+	if !bytes.Contains(message, []byte(`"taskSupport"`)) ||
+		json.Unmarshal(strictjson.Find(result, "tools"), &tools) != nil {
+		return message
 	}
-	return message
-}
-
-// placeholder returns a text in place of a content block.
-func placeholder(block json.RawMessage, why string) json.RawMessage {
-	return strictjson.Encode(map[string]string{"type": "text", "text": fmt.Sprintf(
-		"[a content block of %s, which cannot be read: %s]", text.Size(len(block)), why)})
-}
-
-// entryName returns the name of an entry of a list, or its number.
-func entryName(i int, entry json.RawMessage) string {
-	name := ""
-	if json.Unmarshal(strictjson.Find(entry, "name"), &name) == nil && name != "" {
-		return text.Quote(text.Truncate(name, 100))
-	}
-	return fmt.Sprintf("number %d", i+1)
-}
-
-// unusable returns why an entry of a kind of list cannot be used, or "".
-func unusable(kind string, entry json.RawMessage) string {
-	var known struct {
-		Type      string
-		Execution struct{ TaskSupport string }
-	}
-	_ = json.Unmarshal(entry, &known)
-	var into any
-	switch kind {
-	case "tools":
-		into = &mcp.Tool{}
-	case "prompts":
-		into = &mcp.Prompt{}
-	case "resources":
-		into = &mcp.Resource{}
-	case "content":
-		if known.Type == "text" { // it is seldom wrong, and often long
-			return ""
-		}
-		into = &mcp.CallToolResult{}
-		entry = slices.Concat([]byte(`{"content":[`), entry, []byte(`]}`))
-	}
-	err := json.Unmarshal(entry, into)
-	switch {
-	case err != nil:
-		return text.Truncate(text.Printable(describeError(err)), 200)
-	case kind == "tools" && known.Execution.TaskSupport == "required":
-		return "it can only be called as a task, which acp-agent does not support"
-	}
-	return ""
-}
-
-// leftOutOf returns what leaveOut has removed from a result with this _meta.
-func leftOutOf(meta mcp.Meta) []string {
-	var names []string
-	out, _ := meta[leftOut].([]any)
-	for _, one := range out {
-		if name, ok := one.(string); ok {
-			names = append(names, name)
-		}
-	}
-	return names
+	tools = slices.DeleteFunc(tools, func(tool json.RawMessage) bool {
+		return string(strictjson.Find(tool, "execution", "taskSupport")) == `"required"`
+	})
+	return strictjson.Set(message, "result",
+		strictjson.Set(result, "tools", strictjson.Encode(tools)))
 }

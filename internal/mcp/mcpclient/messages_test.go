@@ -12,52 +12,53 @@ import (
 	"github.com/acp-agent/acp-agent/internal/test/roottest"
 )
 
-// One entry that is wrong does not cost the list.
+// An error names what is wrong with a list.
 func TestBadEntryInList(t *testing.T) {
 	const good = `{"name":"good","description":"A tool","inputSchema":{"type":"object"}}`
-	cannot := func(name, member string) string {
-		return fmt.Sprintf("Some tools of the server cannot be used: %q: the answer has a value of the wrong type in %q", name, member)
-	}
-	for name, test := range map[string]struct {
-		bad  string
-		used string // the description of the tool called bad, "-" if it is left out
-		says string
-	}{
-		"a number as description": {`{"name":"bad","description":7,"inputSchema":{"type":"object"}}`, "-", cannot("bad", "description")},
-		"a list as description":   {`{"name":"bad","description":["a"],"inputSchema":{"type":"object"}}`, "-", cannot("bad", "description")},
-		"wrong annotations":       {`{"name":"bad","annotations":"none","inputSchema":{"type":"object"}}`, "-", cannot("bad", "annotations")},
-		"wrong icons":             {`{"name":"bad","icons":7,"inputSchema":{"type":"object"}}`, "-", cannot("bad", "icons")},
-		"no schema":               {`{"name":"bad"}`, "", ""},
-		"null":                    {`null`, "-", ""},
-		"a number":                {`7`, "-", "Some tools of the server cannot be used: number 2: the answer has a value of the wrong type"},
-		"a number as name":        {`{"name":7}`, "-", `Some tools of the server cannot be used: number 2: the answer has a value of the wrong type in "name"`},
-		"only as a task": {`{"name":"bad","inputSchema":{"type":"object"},"execution":{"taskSupport":"required"}}`, "-",
-			`Some tools of the server cannot be used: "bad": it can only be called as a task, which acp-agent does not support`},
-		"perhaps as a task": {`{"name":"bad","inputSchema":{"type":"object"},"execution":{"taskSupport":"optional"}}`, "", ""},
+	for bad, says := range map[string]string{
+		`{"name":"bad","description":7,"inputSchema":{"type":"object"}}`:      `wrong type in "description"`,
+		`{"name":"bad","annotations":"none","inputSchema":{"type":"object"}}`: `wrong type in "annotations"`,
+		`{"name":7}`:     `wrong type in "name"`,
+		`7`:              "wrong type",
+		`null`:           "",
+		`{"name":"bad"}`: "",
 	} {
-		t.Run(name, func(t *testing.T) {
-			h, c := newFake(t)
-			h.Respond("tools/list", `"result":{"tools":[`+good+","+test.bad+`]}`)
-			f := newFixture(t, mcpclient.Options{})
-			f.change(roottest.Open(t, folder(t)), c)
-			listings, err := f.List(t.Context())
-			require.NoError(t, err)
-			listing := <-listings
-			require.NoError(t, listing.Err)
-			require.Equal(t, "h.good", listing.Tools[0].Name)
-			if test.used == "-" {
-				require.Len(t, listing.Tools, 1)
-			} else {
-				require.Len(t, listing.Tools, 2)
-				require.Equal(t, test.used, listing.Tools[1].Description)
-			}
-			if test.says == "" {
-				require.Empty(t, listing.Cut)
-			} else {
-				require.Equal(t, []string{test.says}, listing.Cut)
-			}
-		})
+		h, c := newFake(t)
+		h.Respond("tools/list", `"result":{"tools":[`+good+","+bad+`]}`)
+		f := newFixture(t, mcpclient.Options{})
+		f.change(roottest.Open(t, folder(t)), c)
+		listings, err := f.List(t.Context())
+		require.NoError(t, err)
+		listing := <-listings
+		if says != "" {
+			require.ErrorContains(t, listing.Err, "MCP server h: the answer has a value of the ", bad)
+			require.ErrorContains(t, listing.Err, says, bad)
+			continue
+		}
+		require.NoError(t, listing.Err, bad)
+		require.Equal(t, "h.good", listing.Tools[0].Name, bad)
 	}
+}
+
+// Tools that can only be called as a task are not offered.
+func TestToolsAsTasks(t *testing.T) {
+	h, c := newFake(t)
+	var tools []string
+	for name, execution := range map[string]string{
+		"required": `{"taskSupport":"required"}`, "optional": `{"taskSupport":"optional"}`, "none": `{}`, "odd": `{"taskSupport":7}`,
+	} {
+		tools = append(tools, `{"name":"`+name+`","inputSchema":{"type":"object"},"execution":`+execution+`}`)
+	}
+	h.Respond("tools/list", `"result":{"tools":[`+strings.Join(tools, ",")+`]}`)
+	f := newFixture(t, mcpclient.Options{})
+	f.change(roottest.Open(t, folder(t)), c)
+	all, err := f.list(t.Context())
+	require.NoError(t, err)
+	var names []string
+	for _, tool := range all {
+		names = append(names, tool.Remote)
+	}
+	require.ElementsMatch(t, []string{"optional", "none", "odd"}, names)
 }
 
 // Tools that only the server's own page may call are not offered.
@@ -125,7 +126,7 @@ func TestOddResults(t *testing.T) {
 	f.change(roottest.Open(t, folder(t)), c)
 	for result, want := range map[string]string{
 		`{"content":[{"type":"text","text":"a"}]}`: "a",
-		`{"content":[{"text":"a"}]}`:               `[a content block of 12 bytes, which cannot be read: unrecognized content type ""]`,
+		`{"content":[{"text":"a"}]}`:               `MCP server h: calling "tools/call": unrecognized content type ""`,
 		`{"content":"a"}`:                          `MCP server h: the answer has a value of the wrong type in "content"`,
 	} {
 		h.Respond("tools/call", `"result":`+result)
@@ -155,7 +156,6 @@ func TestOddAnswersOnStdout(t *testing.T) {
 	}
 	for name, test := range map[string]struct{ answer, says string }{
 		"error as text":    {`{"jsonrpc":"2.0","id":%s,"error":"no disk"}`, "no disk"},
-		"error without id": {`{"jsonrpc":"2.0","error":{"code":-32000,"message":"no disk"},"x":%s}`, "no disk"},
 		"no version":       {`{"id":%s,"result":{}}`, "its answer cannot be read"},
 		"error false":      {`{"jsonrpc":"2.0","id":%s,"error":false}`, "its answer cannot be read"},
 		"neither":          {`{"jsonrpc":"2.0","id":%s}`, "its answer cannot be read"},

@@ -44,7 +44,7 @@ func (r *requests) has(id jsonrpc.ID) bool {
 }
 
 // find returns the id of the request that an answer with this id is for: some servers send numbers
-// as texts, and some no id with an error. If it cannot be told, find returns the id as it is.
+// as texts. If it cannot be told, find returns the id as it is.
 func (r *requests) find(id jsonrpc.ID) jsonrpc.ID {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -52,7 +52,7 @@ func (r *requests) find(id jsonrpc.ID) jsonrpc.ID {
 		return id
 	}
 	for open := range r.ids {
-		if id.Raw() == fmt.Sprint(open.Raw()) || id.Raw() == noID && len(r.ids) == 1 {
+		if id.Raw() == fmt.Sprint(open.Raw()) {
 			return open
 		}
 	}

@@ -29,12 +29,12 @@ func (c *connection) listPrompts(ctx context.Context) ([]prompt, error) {
 	}
 	return c.prompts.get(ctx, func(ctx context.Context) (list[prompt], error) {
 		name := func(p *mcp.Prompt) string { return p.Name }
-		fetch := func(cursor string) (page[mcp.Prompt], error) {
+		fetch := func(cursor string) ([]*mcp.Prompt, string, error) {
 			r, err := c.peer.ListPrompts(ctx, &mcp.ListPromptsParams{Cursor: cursor})
 			if err != nil {
-				return page[mcp.Prompt]{}, err
+				return nil, "", err
 			}
-			return page[mcp.Prompt]{r.Prompts, r.NextCursor, r.Meta}, nil
+			return r.Prompts, r.NextCursor, nil
 		}
 		listed, err := collect(c, "prompts", fetch, name)
 		return withNames(listed, name, func(p *mcp.Prompt, unique string) prompt {

@@ -15,15 +15,15 @@ func (c *connection) listResources(ctx context.Context) ([]acpmcp.Resource, erro
 	}
 	return c.resources.get(ctx, func(ctx context.Context) (list[acpmcp.Resource], error) {
 		uri := func(r *mcp.Resource) string { return r.URI }
-		fetch := func(cursor string) (page[mcp.Resource], error) {
+		fetch := func(cursor string) ([]*mcp.Resource, string, error) {
 			r, err := c.peer.ListResources(ctx, &mcp.ListResourcesParams{Cursor: cursor})
 			if err != nil {
-				return page[mcp.Resource]{}, err
+				return nil, "", err
 			}
-			return page[mcp.Resource]{r.Resources, r.NextCursor, r.Meta}, nil
+			return r.Resources, r.NextCursor, nil
 		}
 		listed, err := collect(c, "resources", fetch, uri)
-		described := list[acpmcp.Resource]{cut: listed.cut, leftOut: listed.leftOut}
+		described := list[acpmcp.Resource]{cut: listed.cut}
 		for _, r := range listed.items {
 			described.items = append(described.items,
 				acpmcp.Resource{URI: r.URI, Description: r.Description})

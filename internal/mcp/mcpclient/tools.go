@@ -50,12 +50,12 @@ func (c *connection) listTools(ctx context.Context) ([]Tool, error) {
 			}
 			return t.Name
 		}
-		fetch := func(cursor string) (page[mcp.Tool], error) {
+		fetch := func(cursor string) ([]*mcp.Tool, string, error) {
 			r, err := c.peer.ListTools(ctx, &mcp.ListToolsParams{Cursor: cursor})
 			if err != nil {
-				return page[mcp.Tool]{}, err
+				return nil, "", err
 			}
-			return page[mcp.Tool]{r.Tools, r.NextCursor, r.Meta}, nil
+			return r.Tools, r.NextCursor, nil
 		}
 		listed, err := collect(c, "tools", fetch, name)
 		return withNames(listed, name, c.server.tool), err

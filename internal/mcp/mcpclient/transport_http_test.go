@@ -182,25 +182,12 @@ func TestHTTPStatus(t *testing.T) {
 		"404":   {say(404, "text/html", "<html>\n<title>Not here</title>"), `404 Not Found: "<html>"` + check},
 		"500":   {say(500, "text/plain", "panic in hunter2-secret"), `500 Internal Server Error: "panic in [secret]"`},
 		"503":   {say(503, "text/plain", ""), "503 Service Unavailable"},
-		"HTML":  {say(200, "text/html; charset=utf-8", "<!doctype html>\nSign in"), `200 OK with a web page instead of MCP: "<!doctype html>"` + check},
-		"error": {say(400, "application/json", `{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"the licence has ended"}}`), "the licence has ended"},
-		"401": {func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Path == "/.well-known/oauth-protected-resource" {
-				if r.Header.Get("X-Key") != "" {
-					http.Error(w, "the metadata is public", http.StatusBadRequest)
-					return
-				}
-				say(200, "application/json", `{"resource":"`+server.URL+`/mcp","authorization_servers":["https://auth.example"],"scopes_supported":["read","write"]}`)(w, r)
-				return
-			}
-			w.Header().Set("WWW-Authenticate", `Bearer resource_metadata="`+server.URL+`/.well-known/oauth-protected-resource"`)
-			http.Error(w, "token missing", http.StatusUnauthorized)
-		}, `401 Unauthorized: "token missing"; it needs an OAuth access token for the resource ` + server.URL + `/mcp from https://auth.example` +
-			` with the scope "read write": get one, and add the header Authorization: Bearer TOKEN to this server in the configuration of your editor`},
-		"401 from elsewhere": {func(w http.ResponseWriter, _ *http.Request) {
+		"HTML":  {say(200, "text/html; charset=utf-8", "<!doctype html>\nSign in"), `200 OK: "<!doctype html>"` + check},
+		"error": {say(400, "application/json", `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"the licence has ended"}}`), "the licence has ended"},
+		"401": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("WWW-Authenticate", `Bearer resource_metadata="https://elsewhere.invalid/meta"`)
-			w.WriteHeader(http.StatusUnauthorized)
-		}, "401 Unauthorized; it needs an OAuth access token: get one, and add the header"},
+			http.Error(w, "token missing", http.StatusUnauthorized)
+		}, `401 Unauthorized: "token missing"; it needs an OAuth access token: get one, and add the header Authorization: Bearer TOKEN`},
 		"401 without metadata": {say(401, "text/plain", ""), "401 Unauthorized; add the header that it needs, such as Authorization, to this server"},
 	} {
 		t.Run(name, func(t *testing.T) {
