@@ -18,8 +18,7 @@ import (
 )
 
 // stdioTransport is a connection over a process's streams, one message per line. Unlike the MCP
-// SDK's, it survives lines that are not messages, servers that do not read, and requests sent
-// before initialize; and it does not answer requests of modern servers, which may not send any.
+// SDK's, it survives lines that are not messages, and servers that do not read.
 type stdioTransport struct {
 	*inbox
 	writer *jsonrpc.Writer // ends with the connection
@@ -27,16 +26,10 @@ type stdioTransport struct {
 	// Used by Read only.
 	reader *jsonrpc.Reader
 	queued []mcpjsonrpc.Message // received together with the last one
-	early  []mcpjsonrpc.Message // requests received before initialize was sent
-
-	legacy atomic.Bool // initialize was sent, so requests are answered
 
 	writing   atomic.Int32 // messages that are being written
 	lastWrite atomic.Int64 // when one was written or the first of them began, in ns since 1970
 }
-
-// maxEarly is how many requests are kept at most until initialize is sent.
-const maxEarly = 64
 
 // newStdioTransport returns a transport over in and out, which it closes with the connection.
 func newStdioTransport(
@@ -84,48 +77,20 @@ func (t *stdioTransport) Read(context.Context) (mcpjsonrpc.Message, error) {
 
 // next returns the next message for the SDK.
 func (t *stdioTransport) next() (mcpjsonrpc.Message, error) {
-	if t.legacy.Load() && len(t.early) > 0 {
-		m := t.early[0]
-		t.early = t.early[1:]
-		return m, nil
-	}
-	for {
-		for len(t.queued) > 0 {
-			m := t.queued[0]
-			t.queued = t.queued[1:]
-			if !t.holdBack(m) {
-				return m, nil
-			}
-		}
+	for len(t.queued) == 0 {
 		line, err := t.reader.Append(nil)
 		if err != nil {
 			return nil, limitReadError(err)
 		}
 		t.queued, _ = t.decode(line)
 	}
-}
-
-// holdBack keeps back a request that is received before initialize is sent (which never happens for
-// a modern server). The request is returned after the next message, at the latest after the answer
-// to initialize.
-func (t *stdioTransport) holdBack(m mcpjsonrpc.Message) bool {
-	r, ok := m.(*mcpjsonrpc.Request)
-	if !ok || !r.IsCall() || t.legacy.Load() {
-		return false
-	}
-	if len(t.early) < maxEarly {
-		t.early = append(t.early, m)
-		t.log.Debug("MCP server sent a request before it was initialized, or one that its "+
-			"protocol revision lacks", "method", r.Method)
-	}
-	return true
+	m := t.queued[0]
+	t.queued = t.queued[1:]
+	return m, nil
 }
 
 // Write implements [mcp.Connection].
 func (t *stdioTransport) Write(ctx context.Context, m mcpjsonrpc.Message) error {
-	if r, ok := m.(*mcpjsonrpc.Request); ok && r.Method == "initialize" {
-		t.legacy.Store(true)
-	}
 	line, err := mcpjsonrpc.EncodeMessage(m)
 	if err != nil {
 		return err
