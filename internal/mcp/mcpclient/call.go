@@ -50,10 +50,10 @@ type toolCall struct {
 // mayRepeat reports whether a call that failed can be sent again: the server has not handled it, or
 // says of the tool that another call changes nothing.
 func (c *toolCall) mayRepeat(err error) bool {
-	switch {
-	case errors.As(err, new(*lostSessionError)), errors.As(err, new(*unreachableError)):
+	switch faultOf(err) {
+	case lostSession, unreachable:
 		return true
-	case errors.As(err, new(*lostAnswerError)):
+	case lostAnswer:
 		return c.tool.Hints.ReadOnly || c.tool.Hints.Idempotent
 	}
 	return false

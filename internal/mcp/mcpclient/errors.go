@@ -56,46 +56,48 @@ func describeError(err error) string {
 	return "the answer has a value of the wrong type in " + text.Quote(field)
 }
 
-// transportError is an error of the HTTP transport that says all that a user needs, without the
-// request that the MCP SDK was sending.
-type transportError interface {
-	error
-	ofTransport()
+// transportError is an error of the HTTP transport. It says all that a user needs, without the
+// request that the MCP SDK was sending. It does not unwrap: that the connection of one request has
+// ended does not mean that the server's has.
+type transportError struct {
+	fault fault
+	text  string
+	code  int           // the status of a refusal
+	later time.Duration // after which the server wants to be asked again, or 0
 }
 
-func (*statusError) ofTransport()      {}
-func (*lostSessionError) ofTransport() {}
-func (*unreachableError) ofTransport() {}
-func (*lostAnswerError) ofTransport()  {}
+func (e *transportError) Error() string { return e.text }
 
-// lostSessionError reports that a server no longer knows the session of the connection. It has not
-// handled the request.
-type lostSessionError struct{ says string }
+// fault is the kind of a transportError.
+type fault int
 
-func (e *lostSessionError) Error() string {
-	lost := "it no longer knows the session of the connection"
-	if e.says != "" {
-		lost += ": " + text.Quote(e.says)
-	}
-	return lost
+const (
+	none        fault = iota // the error is another one
+	refused                  // the response is not one of MCP
+	lostSession              // the server no longer knows the session, and has not handled the request
+	unreachable              // nothing of the request was sent
+	lostAnswer               // the request was sent, and its answer was lost
+)
+
+func newUnreachable(cause error) error {
+	return &transportError{fault: unreachable, text: "it cannot be reached: " + cause.Error()}
 }
 
-// unreachableError reports that nothing of a request was sent.
-type unreachableError struct{ cause error }
-
-func (e *unreachableError) Error() string { return "it cannot be reached: " + e.cause.Error() }
-func (e *unreachableError) Unwrap() error { return e.cause }
-
-// lostAnswerError reports that a request was sent and its answer was lost. It does not unwrap: that
-// its connection has ended does not mean that the server's connection has.
-type lostAnswerError struct{ cause error }
-
-func (e *lostAnswerError) Error() string {
-	cause := e.cause.Error()
-	if errors.Is(e.cause, io.EOF) || errors.Is(e.cause, io.ErrUnexpectedEOF) {
-		cause = "it closed the connection"
+func newLostAnswer(cause error) error {
+	why := cause.Error()
+	if errors.Is(cause, io.EOF) || errors.Is(cause, io.ErrUnexpectedEOF) {
+		why = "it closed the connection"
 	}
-	return "its answer was lost (" + cause + "), so it may have done what it was asked to do"
+	return &transportError{fault: lostAnswer,
+		text: "its answer was lost (" + why + "), so it may have done what it was asked to do"}
+}
+
+// faultOf returns the fault that err is about.
+func faultOf(err error) fault {
+	if e, ok := errors.AsType[*transportError](err); ok {
+		return e.fault
+	}
+	return none
 }
 
 // serverError adds the name of the server to err.
@@ -118,13 +120,6 @@ type lateError struct {
 // rpcError returns an error for the server.
 func rpcError(code int64, format string, args ...any) error {
 	return &jsonrpc.Error{Code: code, Message: fmt.Sprintf(format, args...)}
-}
-
-// isLost reports whether err is about the connection and not about the request, which may be sent
-// again if it changes nothing.
-func isLost(err error) bool {
-	return errors.As(err, new(*lostSessionError)) || errors.As(err, new(*unreachableError)) ||
-		errors.As(err, new(*lostAnswerError))
 }
 
 // isDisconnected reports whether err means that the connection has ended.

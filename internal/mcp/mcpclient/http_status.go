@@ -22,24 +22,13 @@ import (
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
-// statusError reports an HTTP response that is not an MCP response.
-type statusError struct {
-	code  int
-	text  string
-	later time.Duration // after which the server wants to be asked again, or 0
-}
-
-func (e *statusError) Error() string { return e.text }
-
-// isPermanent reports whether another request would only get the same response.
-func (e *statusError) isPermanent() bool {
-	return e.code < 500 && e.code != http.StatusTooManyRequests
-}
+// isFinalStatus reports whether another request would only get the same response.
+func isFinalStatus(code int) bool { return code < 500 && code != http.StatusTooManyRequests }
 
 // retryAfter returns when a server wants to be asked again that has refused a request, or 0.
 func retryAfter(err error) time.Duration {
-	if status, ok := errors.AsType[*statusError](err); ok {
-		return status.later
+	if refusal, ok := errors.AsType[*transportError](err); ok {
+		return refusal.later
 	}
 	return 0
 }
@@ -70,8 +59,8 @@ const (
 	maxFirstLine = 300      // bytes shown of it
 )
 
-// checkSession returns a [*lostSessionError], and reports it, if the server no longer knows the
-// connection's session. Servers should answer 404 then, but many answer 400. An error in the body
+// checkSession returns an error, and reports it, if the server no longer knows the connection's
+// session. Servers should answer 404 then, but many answer 400. An error in the body
 // is about the session too, unless it is about an unknown method.
 func (t *httpTransport) checkSession(res *http.Response, m *outgoing) error {
 	known := res.Request.Header.Get(sessionHeader) != ""
@@ -92,7 +81,11 @@ func (t *httpTransport) checkSession(res *http.Response, m *outgoing) error {
 	default:
 		return nil
 	}
-	err := &lostSessionError{says}
+	err := &transportError{fault: lostSession,
+		text: "it no longer knows the session of the connection"}
+	if says != "" {
+		err.text += ": " + text.Quote(says)
+	}
 	t.lost(err)
 	return err
 }
@@ -120,14 +113,7 @@ func describeRefusal(body []byte) (says string, code int64) {
 // peekBody returns the beginning of a response's body, which can be read again.
 func peekBody(res *http.Response) []byte {
 	beginning, _ := io.ReadAll(io.LimitReader(res.Body, maxRefusal)) // as much as there is
-	again := func(rest io.ReadCloser) io.ReadCloser {
-		return readCloser{io.MultiReader(bytes.NewReader(beginning), rest), rest}
-	}
-	if body, ok := res.Body.(*responseBody); ok { // it keeps the server's address
-		body.ReadCloser = again(body.ReadCloser)
-	} else {
-		res.Body = again(res.Body)
-	}
+	res.Body = readCloser{io.MultiReader(bytes.NewReader(beginning), res.Body), res.Body}
 	return beginning
 }
 
@@ -153,8 +139,8 @@ func isAnswer(res *http.Response) bool {
 }
 
 // refusal returns the error for a response that is not an MCP response.
-func refusal(res *http.Response) *statusError {
-	e := &statusError{code: res.StatusCode, later: pauseOf(res)}
+func refusal(res *http.Response) *transportError {
+	e := &transportError{fault: refused, code: res.StatusCode, later: pauseOf(res)}
 	e.text = fmt.Sprintf("%s answered %s", secret.HideURL(res.Request.URL.String()),
 		cmp.Or(strings.TrimSpace(res.Status), fmt.Sprint(res.StatusCode)))
 	if says, _ := describeRefusal(peekBody(res)); says != "" {
@@ -163,7 +149,7 @@ func refusal(res *http.Response) *statusError {
 	switch {
 	case res.StatusCode == http.StatusUnauthorized:
 		e.text += "; " + explainUnauthorized(res)
-	case e.isPermanent():
+	case isFinalStatus(e.code):
 		e.text += "; check the URL and the headers of this server " +
 			"in the configuration of your editor"
 	case e.later > 0:

@@ -55,9 +55,9 @@ func (s *stream) follow(ctx context.Context, res *http.Response) error {
 		switch {
 		case s.request == nil:
 		case failed == maxAttempts:
-			return &lostAnswerError{io.EOF}
+			return newLostAnswer(io.EOF)
 		case wait >= s.transport.limits.CallTimeout:
-			return &lostAnswerError{fmt.Errorf("it asks to fetch the rest in %v", wait)}
+			return newLostAnswer(fmt.Errorf("it asks to fetch the rest in %v", wait))
 		}
 		err := pause.For(ctx, wait)
 		if err == nil {
@@ -152,12 +152,12 @@ func (s *stream) take(ctx context.Context, data []byte) (answered bool, err erro
 func (s *stream) explainEnd(res *http.Response, end error) error {
 	switch {
 	case s.unreadable != "":
-		return &statusError{code: http.StatusOK, text: cannotBeRead(s.unreadable)}
+		return &transportError{fault: refused, code: res.StatusCode, text: cannotBeRead(s.unreadable)}
 	case errors.Is(end, io.EOF) && res.StatusCode != http.StatusOK:
-		return &statusError{code: res.StatusCode, text: fmt.Sprintf(
+		return &transportError{fault: refused, code: res.StatusCode, text: fmt.Sprintf(
 			"it answered %d %s without a message", res.StatusCode, http.StatusText(res.StatusCode))}
 	}
-	return &lostAnswerError{end}
+	return newLostAnswer(end)
 }
 
 // ask asks for the next response. It returns nil without an error if it may be called again.
@@ -183,8 +183,8 @@ func (s *stream) ask(ctx context.Context) (*http.Response, error) {
 		s.retry = max(s.retry, pauseOf(res))
 		return nil, nil
 	case s.request != nil:
-		return nil, &lostAnswerError{fmt.Errorf("asked for the rest, it answered %d %s", code,
-			http.StatusText(code))}
+		return nil, newLostAnswer(fmt.Errorf("asked for the rest, it answered %d %s", code,
+			http.StatusText(code)))
 	case !s.offered, code == http.StatusMethodNotAllowed, code < http.StatusBadRequest:
 		return nil, errNotOffered
 	}

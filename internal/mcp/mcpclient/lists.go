@@ -211,7 +211,7 @@ func fromServer[T any](
 		case isDisconnected(err):
 			c.disconnected(err)
 			err = errEndedInCall
-		case !isLost(err):
+		case faultOf(err) <= refused:
 			return got, serverError(s.config.Name, s.redactor.err(err))
 		}
 	}

@@ -21,8 +21,8 @@ func (r redactor) err(err error) error {
 	if err == nil {
 		return nil
 	}
-	if known := transportError(nil); errors.As(err, &known) {
-		err = known
+	if e, ok := errors.AsType[*transportError](err); ok {
+		err = e
 	}
 	if s := text.Truncate(r.Text(describeError(err)), maxErrorText); s != err.Error() {
 		return &redactedError{s, err}

@@ -189,8 +189,7 @@ func (s *server) run() {
 			if served || time.Since(began) >= stableAfter {
 				failures = 0
 			}
-			lost := errors.As(err, new(*lostSessionError))
-			if errors.Is(err, errRestart) || lost && served {
+			if errors.Is(err, errRestart) || served && faultOf(err) == lostSession {
 				failures = 0
 				continue
 			}
@@ -218,8 +217,8 @@ func isPermanent(err error) bool {
 	if errors.As(err, new(*authorizationError)) {
 		return true
 	}
-	if status, ok := errors.AsType[*statusError](err); ok {
-		return status.isPermanent()
+	if e, ok := errors.AsType[*transportError](err); ok {
+		return e.fault == refused && isFinalStatus(e.code)
 	}
 	return errors.As(err, new(*process.StartError)) || errors.As(err, new(*exec.Error)) ||
 		errors.Is(err, errNoSuchRoot) || errors.Is(err, errDirectory) ||

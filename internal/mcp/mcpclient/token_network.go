@@ -53,8 +53,8 @@ type tokenNetwork struct {
 // instead.
 func (n *tokenNetwork) setServer(address string, res *http.Response) {
 	at := reach.Public
-	if body, ok := res.Body.(*responseBody); ok && body.from.IsValid() {
-		at = reach.Of(body.from)
+	if from, ok := res.Request.Context().Value(addressKey{}).(*netip.Addr); ok && from.IsValid() {
+		at = reach.Of(*from)
 	} else if u, err := url.Parse(address); err == nil {
 		at = reach.OfHost(u.Hostname())
 	}

@@ -46,7 +46,10 @@ func TestAuthorizationPageKeepsOurRequest(t *testing.T) {
 }
 
 func at(n *tokenNetwork, address string) {
-	n.setServer("https://mcp.test/mcp", &http.Response{Body: &responseBody{from: netip.MustParseAddr(address)}})
+	from := netip.MustParseAddr(address)
+	req := httptest.NewRequest(http.MethodPost, "https://mcp.test/mcp", nil)
+	n.setServer("https://mcp.test/mcp", &http.Response{
+		Request: req.WithContext(context.WithValue(req.Context(), addressKey{}, &from))})
 }
 
 // Clause M4.

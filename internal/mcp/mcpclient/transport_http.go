@@ -62,12 +62,15 @@ func newHTTPTransport(ctx context.Context, c Config, l limits, log *slog.Logger)
 	if err != nil || origin.Host == "" || (origin.Scheme != "http" && origin.Scheme != "https") {
 		return nil, errors.New("its url is not an absolute http or https URL")
 	}
-	base, ok := http.DefaultTransport.(*http.Transport)
-	if !ok {
-		base = &http.Transport{}
+	base := &http.Transport{}
+	if ours, ok := http.DefaultTransport.(*http.Transport); ok {
+		base = ours.Clone()
+	}
+	if base.Proxy == nil {
+		base.Proxy = http.ProxyURL(nil)
 	}
 	t := &httpTransport{
-		inbox: newInbox(l, log), origin: origin, headers: c.Headers, base: base.Clone(),
+		inbox: newInbox(l, log), origin: origin, headers: c.Headers, base: base,
 		ctx: ctx, incoming: make(chan mcpjsonrpc.Message), ended: make(chan struct{}),
 	}
 	t.client = &http.Client{Transport: roundTripper(t.do), CheckRedirect: t.checkRedirect}
@@ -151,11 +154,23 @@ func (t *httpTransport) Write(ctx context.Context, m mcpjsonrpc.Message) error {
 	case out.method == "notifications/initialized":
 		t.listen()
 	}
+	ctx, end := t.bound(ctx)
+	defer end()
 	res, err := t.post(ctx, out)
 	if err != nil {
 		return &rejectedError{err}
 	}
 	return res.Body.Close()
+}
+
+// bound returns a context that ends with the connection too.
+func (t *httpTransport) bound(ctx context.Context) (_ context.Context, end func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(t.ctx, func() { cancel(context.Cause(t.ctx)) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
 }
 
 // rejectedError is an error of one message. The MCP SDK ends the connection for others.
@@ -182,9 +197,8 @@ func (t *httpTransport) spawn(f func()) {
 // call sends a request and passes on the answer, or the error that there is instead.
 func (t *httpTransport) call(ctx context.Context, out *outgoing) {
 	defer t.open.remove(out.id)
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(t.ctx, func() { cancel(context.Cause(t.ctx)) })()
+	ctx, end := t.bound(ctx)
+	defer end()
 	res, err := t.post(ctx, out)
 	if err == nil {
 		s := &stream{transport: t, request: out}
@@ -252,13 +266,13 @@ func (t *httpTransport) send(ctx context.Context, out *outgoing) (*http.Response
 		case !isUnsent(err):
 			t.base.CloseIdleConnections() // the server has probably closed these too
 			if !mayRepeat {
-				return nil, &lostAnswerError{err}
+				return nil, newLostAnswer(err)
 			}
 			mayRepeat = false
 		case !t.connected.Load():
-			return nil, &unreachableError{err}
+			return nil, newUnreachable(err)
 		case time.Now().Add(wait).After(deadline):
-			err = &unreachableError{err}
+			err = newUnreachable(err)
 			t.lost(err)
 			return nil, err
 		}
@@ -309,48 +323,32 @@ func setHeader(h http.Header, name, value string) {
 	}
 }
 
-// do sends a request with the configured headers. It and its response end with the connection.
+// do sends a request with the configured headers.
 func (t *httpTransport) do(req *http.Request) (*http.Response, error) {
 	if err := t.checkOrigin(req.URL); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithCancelCause(req.Context())
-	stop := context.AfterFunc(t.ctx, func() { cancel(context.Cause(t.ctx)) })
-	body := &responseBody{end: func() {
-		stop()
-		cancel(nil)
-	}}
-	req = req.Clone(t.traceAddress(ctx, req, &body.from))
+	from := new(netip.Addr)
+	ctx := context.WithValue(req.Context(), addressKey{}, from)
+	if proxy, err := t.base.Proxy(req); err == nil && proxy == nil {
+		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+			GotConn: func(c httptrace.GotConnInfo) {
+				if at, err := netip.ParseAddrPort(c.Conn.RemoteAddr().String()); err == nil {
+					*from = at.Addr()
+				}
+			},
+		})
+	}
+	req = req.Clone(ctx)
 	for _, h := range t.headers {
 		req.Header.Set(h.Name, h.Value)
 	}
-	res, err := t.base.RoundTrip(req)
-	if err != nil {
-		body.end()
-		return nil, err
-	}
-	body.ReadCloser, res.Body = res.Body, body
-	return res, nil
+	return t.base.RoundTrip(req)
 }
 
-// traceAddress returns a context that sets from to the address of the server that answers req,
-// unless a proxy connects to the server.
-func (t *httpTransport) traceAddress(
-	ctx context.Context, req *http.Request, from *netip.Addr,
-) context.Context {
-	if t.base.Proxy != nil {
-		if proxy, err := t.base.Proxy(req); err != nil || proxy != nil {
-			return ctx
-		}
-	}
-	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GotConn: func(c httptrace.GotConnInfo) {
-			if at, err := netip.ParseAddrPort(c.Conn.RemoteAddr().String()); err == nil {
-				*from = at.Addr()
-			}
-		},
-	})
-}
+// addressKey is the key of the address that answers a request with a context, which is not valid if
+// a proxy connects to the server.
+type addressKey struct{}
 
 // begin notes what the response to a message of the handshake says of the connection.
 func (t *httpTransport) begin(res *http.Response, out *outgoing) {
@@ -397,17 +395,4 @@ func (t *httpTransport) wait() {
 	_ = t.Close()
 	t.reading.Wait()
 	t.base.CloseIdleConnections()
-}
-
-// responseBody is the body of a response. It ends the response's context when it is closed.
-type responseBody struct {
-	io.ReadCloser
-	from netip.Addr // the server's address, not valid if a proxy connected to it
-	end  func()
-}
-
-// Close implements [io.Closer].
-func (b *responseBody) Close() error {
-	b.end()
-	return b.ReadCloser.Close()
 }
