@@ -2,7 +2,6 @@ package mcpclient
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,8 +30,6 @@ const (
 	// maxAuthorizations is the most times that the user is asked for one connection to a server.
 	maxAuthorizations = 2
 	redirectPath      = "/callback"
-	// invalidGrant is the code of OAuth for a token that cannot be refreshed.
-	invalidGrant = "invalid_grant"
 )
 
 // authorizationError is returned when a server cannot be used because the user's authorization was
@@ -120,14 +117,13 @@ func (a *authorizer) token(ctx context.Context) (string, error) {
 		return "", err
 	}
 	token, err := source.Token()
-	refusal, refused := errors.AsType[*oauth2.RetrieveError](err)
 	switch {
-	case refused && refusal.ErrorCode == invalidGrant:
-		return "", nil // so that the server asks to sign in
-	case err != nil:
+	case err == nil:
+		return "Bearer " + token.AccessToken, nil
+	case isTemporary(err):
 		return "", err
 	}
-	return "Bearer " + token.AccessToken, nil
+	return "", nil // so that the server asks to sign in
 }
 
 // authorize obtains the authorization that a response asks for. It waits for the user only during
@@ -286,16 +282,14 @@ func (s *server) newTokenSource(ctx context.Context, c *oauth2.Config, t *oauth2
 	oauth2.TokenSource, error) {
 	s.redactor.Add(c.ClientSecret)
 	s.redactor.addToken(t) // the source may refresh it first
-	source := c.TokenSource(ctx, t)
-	return &knownTokens{source: source, redactor: s.redactor, refreshes: t.RefreshToken != ""}, nil
+	return &knownTokens{source: c.TokenSource(ctx, t), redactor: s.redactor}, nil
 }
 
 // knownTokens keeps the tokens of a source out of logs and errors. Once the source has no more
 // tokens, it is not asked again.
 type knownTokens struct {
-	source    oauth2.TokenSource
-	redactor  redactor
-	refreshes bool // there is a token to refresh
+	source   oauth2.TokenSource
+	redactor redactor
 
 	mu  sync.Mutex
 	end error // why there are no more tokens
@@ -311,23 +305,21 @@ func (s *knownTokens) Token() (*oauth2.Token, error) {
 	t, err := s.source.Token()
 	if err == nil {
 		s.redactor.addToken(t)
-		return t, nil
+	} else if !isTemporary(err) {
+		s.end = err
 	}
-	refusal, refused := errors.AsType[*oauth2.RetrieveError](err)
-	if refused && isFinal(refusal) || !s.refreshes {
-		s.end = &oauth2.RetrieveError{ErrorCode: invalidGrant, ErrorDescription: err.Error()}
-	}
-	return nil, cmp.Or(s.end, err)
+	return t, err
 }
 
-// isFinal reports whether an authorization server's refusal to refresh a token is permanent.
-func isFinal(refusal *oauth2.RetrieveError) bool {
-	switch refusal.Response.StatusCode {
-	case http.StatusRequestTimeout, http.StatusTooManyRequests:
-		return false
+// isTemporary reports whether a token may be refreshed later although it was not now.
+func isTemporary(err error) bool {
+	refusal, refused := errors.AsType[*oauth2.RetrieveError](err)
+	if !refused {
+		return errors.As(err, new(*url.Error)) // otherwise there is no token to refresh
 	}
-	return refusal.Response.StatusCode < 500 &&
-		refusal.ErrorCode != "temporarily_unavailable" && refusal.ErrorCode != "server_error"
+	status := refusal.Response.StatusCode
+	return !isFinalStatus(status) || status == http.StatusRequestTimeout ||
+		refusal.ErrorCode == "temporarily_unavailable" || refusal.ErrorCode == "server_error"
 }
 
 // addToken adds a token's secrets.

@@ -56,7 +56,7 @@ func (c *toolCall) mayRepeat(err error) bool {
 	case lostAnswer:
 		return c.tool.Hints.ReadOnly || c.tool.Hints.Idempotent
 	}
-	return false
+	return errors.Is(err, errEndedBefore)
 }
 
 // connect returns the current connection to the server if the tool has not changed.
@@ -73,11 +73,14 @@ func (c *toolCall) connect(ctx context.Context) (*connection, error) {
 func (c *toolCall) send(ctx context.Context, conn *connection, arguments json.RawMessage) (
 	*mcp.CallToolResult, error) {
 	var reporting sync.WaitGroup
-	ctx, conn, active, err := c.begin(ctx, conn, func(ctx context.Context, a *activeCall) {
+	timeout := cmp.Or(conn.server.config.Policy.CallTimeout, c.set.options.limits.CallTimeout)
+	late := &lateError{
+		timeoutError(c.tool.Server, "answered the call or reported progress", timeout), timeout}
+	ctx, active, ok := conn.calls.begin(ctx, timeout, late, func(ctx context.Context, a *activeCall) {
 		reporting.Go(func() { c.report(ctx, a) })
 	})
-	if err != nil {
-		return nil, err
+	if !ok {
+		return nil, serverError(c.tool.Server, errEndedBefore)
 	}
 	params := &mcp.CallToolParams{
 		Name: c.tool.Remote, Meta: mcp.Meta{"progressToken": active.token},
@@ -120,26 +123,6 @@ func resultText(r *mcp.CallToolResult) string {
 		}
 	}
 	return strings.Join(lines, "\n")
-}
-
-// begin records the call at conn. If conn has just ended, it uses the next connection, because
-// nothing was sent yet.
-func (c *toolCall) begin(
-	ctx context.Context, conn *connection, onProgress func(context.Context, *activeCall),
-) (context.Context, *connection, *activeCall, error) {
-	timeout := cmp.Or(conn.server.config.Policy.CallTimeout, c.set.options.limits.CallTimeout)
-	late := &lateError{
-		timeoutError(c.tool.Server, "answered the call or reported progress", timeout), timeout}
-	for range maxConnections {
-		if ctx, active, ok := conn.calls.begin(ctx, timeout, late, onProgress); ok {
-			return ctx, conn, active, nil
-		}
-		var err error
-		if conn, err = c.connect(ctx); err != nil {
-			return nil, nil, nil, err
-		}
-	}
-	return nil, nil, nil, serverError(c.tool.Server, errEndedInCall)
 }
 
 // callError returns why a call failed: the cause of ctx, the end of the server, or the server's

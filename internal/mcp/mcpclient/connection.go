@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"slices"
 	"sync"
@@ -331,23 +330,15 @@ func (c *connection) enableLogMessages() {
 	}
 }
 
-// logMessage writes a log message of the server to our log.
+// logMessage writes a log message of the server to our log, at level debug: its stderr has what
+// matters.
 func (c *connection) logMessage(_ context.Context, r *mcp.LoggingMessageRequest) {
 	p := r.Params
 	if p == nil {
 		return
 	}
-	level := slog.LevelInfo
-	switch p.Level {
-	case "debug":
-		level = slog.LevelDebug
-	case "warning":
-		level = slog.LevelWarn
-	case "error", "critical", "alert", "emergency":
-		level = slog.LevelError
-	}
 	message := text.Truncate(c.server.redactor.Text(fmt.Sprint(p.Data)), maxLogText)
-	c.server.log.Log(context.Background(), level, "MCP server: "+message,
+	c.server.log.Debug("MCP server: "+message, "level", text.Truncate(string(p.Level), 20),
 		"logger", text.Truncate(p.Logger, 100))
 	c.mu.Lock()
 	modern := c.peer != nil && c.peer.Modern()

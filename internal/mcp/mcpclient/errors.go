@@ -35,11 +35,12 @@ var (
 	errStopped     = errors.New("the server was stopped")
 	errEndedInCall = errors.New("it ended during the call; the log and the list of servers say " +
 		"why, and it restarts when it is next needed")
-	errNoSuchRoot = errors.New("no such root")
-	errNotMCP     = errors.New("it does not speak MCP; check its command")
-	errNotMCPURL  = errors.New("it does not speak MCP; check its URL")
-	errNotAllowed = errors.New("it was not started")
-	errDirectory  = errors.New("cannot start it in its working directory")
+	errEndedBefore = errors.New("it ended before the call was sent")
+	errNoSuchRoot  = errors.New("no such root")
+	errNotMCP      = errors.New("it does not speak MCP; check its command")
+	errNotMCPURL   = errors.New("it does not speak MCP; check its URL")
+	errNotAllowed  = errors.New("it was not started")
+	errDirectory   = errors.New("cannot start it in its working directory")
 )
 
 // describeError returns the text of err. If a server's answer could not be decoded, it says so

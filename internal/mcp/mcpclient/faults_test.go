@@ -33,7 +33,7 @@ func TestGarbageOnStdout(t *testing.T) {
 }
 
 func TestFloodOfNotifications(t *testing.T) {
-	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{MaxNotices: 2000}))
+	f := newFixture(t, mcpclient.Options{})
 	f.change(roottest.Open(t, folder(t)), self("s", "flood"))
 	require.Equal(t, "after the flood", f.call("s.count", ""))
 }

@@ -8,13 +8,11 @@ import (
 	"slices"
 	"sync/atomic"
 
-	mcpjsonrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
-	"golang.org/x/time/rate"
-
 	"github.com/acp-agent/acp-agent/internal/mcp/mcproots"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/text/secret"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
+	mcpjsonrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
 // inbox decodes what a server sends, and holds the server back if it sends too much. Each transport
@@ -23,15 +21,13 @@ type inbox struct {
 	log     *slog.Logger
 	secrets *secret.Scrubber // to remove from logged messages; nil for none
 	limits  limits
-	pending *requests // of the server
-	open    *requests // ours, so that answers with another id than they should have find theirs
-	notices *rate.Limiter
+	pending *requests    // of the server
+	open    *requests    // ours, so that answers with another id than they should have find theirs
 	invalid atomic.Int32 // messages that could not be read
 }
 
 func newInbox(l limits, log *slog.Logger) *inbox {
-	return &inbox{log: log, limits: l, pending: newRequests(), open: newRequests(),
-		notices: perSecond(l.MaxNotices)}
+	return &inbox{log: log, limits: l, pending: newRequests(), open: newRequests()}
 }
 
 // admit waits until m may be passed to the MCP SDK, or done is closed. It fails if the server reads
@@ -41,13 +37,11 @@ func (b *inbox) admit(m mcpjsonrpc.Message, done <-chan struct{}) error {
 	case *mcpjsonrpc.Response:
 		b.open.remove(m.ID)
 	case *mcpjsonrpc.Request:
-		if !m.IsCall() {
-			waitFor(b.notices, done)
-			return nil
+		if m.IsCall() {
+			err := b.pending.waitForRoom(b.limits, done)
+			b.pending.add(m.ID)
+			return err
 		}
-		err := b.pending.waitForRoom(b.limits, done)
-		b.pending.add(m.ID)
-		return err
 	}
 	return nil
 }

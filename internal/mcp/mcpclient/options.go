@@ -37,7 +37,6 @@ type limits struct {
 	Backoff      time.Duration // before the first restart; doubles up to maxBackoff
 	MaxRestarts  int           // failures in a row before giving up the server
 	MaxMessage   int           // bytes of one message; a longer one ends the connection
-	MaxNotices   int           // notifications and events per second; the server waits beyond
 	MaxRequests  int           // requests of a server whose answers it has not read
 	MaxListBytes int           // bytes of JSON of one list; the rest is left out
 }
@@ -67,7 +66,6 @@ func (o Options) withDefaults() Options {
 	l.Backoff = cmp.Or(l.Backoff, 500*time.Millisecond)
 	l.MaxRestarts = cmp.Or(l.MaxRestarts, 5)
 	l.MaxMessage = cmp.Or(l.MaxMessage, 16<<20)
-	l.MaxNotices = cmp.Or(l.MaxNotices, 5000)
 	l.MaxRequests = cmp.Or(l.MaxRequests, 256)
 	l.MaxListBytes = cmp.Or(l.MaxListBytes, 4<<20)
 	return o

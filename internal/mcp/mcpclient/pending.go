@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
-	"golang.org/x/time/rate"
 )
 
 // requests are unanswered requests of one side, by their ids.
@@ -85,18 +84,3 @@ func (r *requests) waitForRoom(l limits, done <-chan struct{}) error {
 		}
 	}
 }
-
-// waitFor waits until l permits another event, or done is closed.
-func waitFor(l *rate.Limiter, done <-chan struct{}) {
-	delay := l.Reserve().Delay()
-	if delay == 0 {
-		return
-	}
-	select {
-	case <-time.After(delay):
-	case <-done:
-	}
-}
-
-// perSecond returns a limiter that lets n events through per second.
-func perSecond(n int) *rate.Limiter { return rate.NewLimiter(rate.Limit(n), n) }

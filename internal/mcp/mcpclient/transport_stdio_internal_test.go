@@ -33,7 +33,7 @@ func FuzzStdioTransport(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, written []byte) {
 		const limit = 256
-		l := newStdioTransport(io.NopCloser(bytes.NewReader(written)), discard{io.Discard}, limits{MaxMessage: limit, MaxNotices: 1e6}, quiet())
+		l := newStdioTransport(io.NopCloser(bytes.NewReader(written)), discard{io.Discard}, limits{MaxMessage: limit}, quiet())
 		defer l.writer.Wait()
 		messages := 0
 		for {
@@ -59,7 +59,7 @@ func FuzzStdioTransport(f *testing.F) {
 func TestLineLimit(t *testing.T) {
 	const limit = 100
 	line := `{"jsonrpc":"2.0","method":"` + strings.Repeat("x", limit) + `"}` + "\n"
-	l := newStdioTransport(io.NopCloser(strings.NewReader(line)), discard{io.Discard}, limits{MaxMessage: limit, MaxNotices: 1e6}, quiet())
+	l := newStdioTransport(io.NopCloser(strings.NewReader(line)), discard{io.Discard}, limits{MaxMessage: limit}, quiet())
 	defer l.writer.Wait()
 	_, err := l.Read(t.Context())
 	var long *limitError
@@ -140,21 +140,6 @@ func TestServerStopsReadingItsPipe(t *testing.T) {
 		require.Error(t, l.err())
 		require.NoError(t, closing.Close())
 		l.writer.Wait()
-	})
-}
-
-func TestRateLimit(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := perSecond(2)
-		began := time.Now()
-		for range 3 {
-			waitFor(l, nil)
-		}
-		require.Equal(t, time.Second/2, time.Since(began))
-		done := make(chan struct{})
-		close(done) // so that the next does not wait
-		waitFor(l, done)
-		require.Equal(t, time.Second/2, time.Since(began))
 	})
 }
 
