@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"strings"
 	"time"
 
@@ -40,7 +39,7 @@ func (s *Server) Handler() http.Handler {
 		}
 	})
 	sameOrigin := http.NewCrossOriginProtection().Handler(s.checkRequests(byEra))
-	return s.setDeadline(s.requireToken(sameOrigin))
+	return s.requireToken(sameOrigin)
 }
 
 func (s *Server) sdkHandler(o mcp.StreamableHTTPOptions) http.Handler {
@@ -48,34 +47,6 @@ func (s *Server) sdkHandler(o mcp.StreamableHTTPOptions) http.Handler {
 	return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server {
 		return s.forClient(&client{server: s, onlyDuringCalls: true, slots: s.httpSlots})
 	}, &o)
-}
-
-// setDeadline ends requests whose body does not arrive in time.
-func (s *Server) setDeadline(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		control := http.NewResponseController(w)
-		deadline := time.Now().Add(s.limits.bodyTimeout)
-		if r.ContentLength != 0 && control.SetReadDeadline(deadline) == nil {
-			r.Body = &timedBody{ReadCloser: r.Body, control: control}
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
-// timedBody is a request body with a read deadline. It removes the deadline at its end, because the
-// server reads from the connection while it handles the request.
-type timedBody struct {
-	io.ReadCloser
-	control *http.ResponseController
-}
-
-// Read implements [io.Reader].
-func (b *timedBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if errors.Is(err, io.EOF) {
-		_ = b.control.SetReadDeadline(time.Time{})
-	}
-	return n, err
 }
 
 // requireToken rejects requests without the token, if there is one.
@@ -109,9 +80,13 @@ func (s *Server) checkRequests(next http.Handler) http.Handler {
 			return
 		}
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, longest))
+		if tooLong, ok := errors.AsType[*http.MaxBytesError](err); ok {
+			http.Error(w, fmt.Sprintf("the request is longer than the limit of %d bytes",
+				tooLong.Limit), http.StatusRequestEntityTooLarge)
+			return
+		}
 		if err != nil {
-			w.Header().Set("Connection", "close")
-			rejectBody(w, err)
+			http.Error(w, "the request could not be read", http.StatusBadRequest)
 			return
 		}
 		body = mendRoots(body)
@@ -131,20 +106,6 @@ func (s *Server) checkRequests(next http.Handler) http.Handler {
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		next.ServeHTTP(w, r)
 	})
-}
-
-// rejectBody answers a request whose body could not be read.
-func rejectBody(w http.ResponseWriter, err error) {
-	tooLong, ok := errors.AsType[*http.MaxBytesError](err)
-	switch {
-	case ok:
-		http.Error(w, fmt.Sprintf("the request is longer than the limit of %d bytes",
-			tooLong.Limit), http.StatusRequestEntityTooLarge)
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		http.Error(w, "the request did not arrive in time", http.StatusRequestTimeout)
-	default:
-		http.Error(w, "the request could not be read", http.StatusBadRequest)
-	}
 }
 
 // checkedBody has what the server must know of a request before it is handled.

@@ -74,9 +74,8 @@ type limits struct {
 
 	// For all HTTP clients together:
 
-	sessions    int           // open sessions; default 100
-	body        int           // bytes of one request; default 4 MiB
-	bodyTimeout time.Duration // for a request to arrive; default 10 s
+	sessions int // open sessions; default 100
+	body     int // bytes of one request; default 4 MiB
 }
 
 func (o Options) withDefaults() Options {
@@ -90,11 +89,10 @@ func (o Options) withDefaults() Options {
 		pending:    cmp.Or(o.limits.pending, 256),
 		grace:      cmp.Or(o.limits.grace, 2*time.Second),
 
-		sessions:    cmp.Or(o.limits.sessions, 100),
-		calls:       cmp.Or(o.limits.calls, 32),
-		files:       cmp.Or(o.limits.files, 4),
-		body:        cmp.Or(o.limits.body, 4<<20),
-		bodyTimeout: cmp.Or(o.limits.bodyTimeout, 10*time.Second),
+		sessions: cmp.Or(o.limits.sessions, 100),
+		calls:    cmp.Or(o.limits.calls, 32),
+		files:    cmp.Or(o.limits.files, 4),
+		body:     cmp.Or(o.limits.body, 4<<20),
 	}
 	return o
 }

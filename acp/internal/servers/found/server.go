@@ -64,9 +64,6 @@ func (s Server) ID() consent.ID {
 		{s.Root.String(), c.Name, string(c.Transport), c.Command, c.Dir, c.URL},
 		c.Args, sorted(c.Env), sorted(c.Headers),
 	}
-	if len(c.Env)+len(c.Headers) > 0 {
-		parts = append(parts, []string{"values were shown"}) // which older versions did not do
-	}
 	line := strings.Join(append([]string{c.Command}, c.Args...), "\n")
 	if meaning := s.meaning(line) + s.destination(); meaning != "" {
 		parts = append(parts, []string{meaning})
