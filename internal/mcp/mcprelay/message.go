@@ -62,26 +62,6 @@ func at(raw json.RawMessage, path ...string) json.RawMessage {
 	return raw
 }
 
-// set returns a line with the value at a path of member names replaced or, if it is nil, removed.
-// Other members keep their bytes. The line is returned unchanged if that is impossible.
-func set(line, value json.RawMessage, path ...string) json.RawMessage {
-	name, inner := path[0], path[1:]
-	if len(inner) > 0 {
-		value = set(at(line, name), value, inner...)
-	}
-	var changed json.RawMessage
-	var err error
-	if value == nil {
-		_, changed, err = strictjson.Take(line, name)
-	} else {
-		changed, err = strictjson.Put(line, name, value)
-	}
-	if err != nil {
-		return line
-	}
-	return changed
-}
-
 // response returns a response, without a newline.
 func response(id, result json.RawMessage) []byte {
 	return slices.Concat([]byte(`{"jsonrpc":"2.0","id":`), id, []byte(`,"result":`), result,

@@ -128,7 +128,8 @@ func (r *relay) declareRoots(line []byte, m relayedMessage) []byte {
 		string(at(m.params, "capabilities", "roots", "listChanged")) == "true" {
 		return line
 	}
-	return set(line, json.RawMessage(`{"listChanged":true}`), "params", "capabilities", "roots")
+	return strictjson.SetAt(line, json.RawMessage(`{"listChanged":true}`),
+		"params", "capabilities", "roots")
 }
 
 // clientInitialized adds the notification that the roots have changed, if they have changed since
@@ -148,7 +149,8 @@ func (r *relay) clientInitialized(line []byte) []byte {
 func (r *relay) editModernRequest(line []byte, m relayedMessage) []byte {
 	list := r.roots()
 	if list != nil && !strictjson.IsObject(at(m.params, "_meta", capabilitiesKey, "roots")) {
-		line = set(line, json.RawMessage(`{}`), "params", "_meta", capabilitiesKey, "roots")
+		line = strictjson.SetAt(line, json.RawMessage(`{}`),
+			"params", "_meta", capabilitiesKey, "roots")
 	}
 	if !mcproots.MayAsk(m.method) {
 		return line
@@ -174,7 +176,7 @@ func (r *relay) cancelCall(line []byte, m relayedMessage) []byte {
 		if idKey(c.clientID) == key {
 			r.remove(c)
 			if c.rounds > 1 {
-				line = set(line, c.serverID, "params", "requestId")
+				line = strictjson.SetAt(line, c.serverID, "params", "requestId")
 			}
 			break
 		}
@@ -222,11 +224,12 @@ func (r *relay) editResponse(line []byte, m relayedMessage) []byte {
 			return nil
 		}
 	default:
-		line = set(line, others, "result", "inputRequests")
-		line = set(line, r.seal(sealedState{Keys: keys, State: state}), "result", "requestState")
+		line = strictjson.SetAt(line, others, "result", "inputRequests")
+		sealed := r.seal(sealedState{Keys: keys, State: state})
+		line = strictjson.SetAt(line, sealed, "result", "requestState")
 	}
 	if c.rounds > 1 {
-		line = set(line, c.clientID, "id")
+		line = strictjson.SetAt(line, c.clientID, "id")
 	}
 	return line
 }
@@ -241,7 +244,7 @@ func rootsRequests(all json.RawMessage) (keys []string, others json.RawMessage) 
 	for key, request := range requests.All() {
 		if method, _ := stringValue(at(request, "method")); method == mcproots.ListMethod {
 			keys = append(keys, key)
-			others = set(others, nil, key)
+			others = strictjson.Remove(others, key)
 		}
 	}
 	if len(keys) == requests.Len() {
@@ -256,7 +259,7 @@ func (r *relay) repeat(c *keptCall, keys []string, list, state json.RawMessage) 
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	id := strictjson.AppendText(nil, fmt.Sprintf("%s%d", r.idPrefix(), r.lastID+1))
-	line := set(withAnswers(c.line, nil, keys, list, state), id, "id")
+	line := strictjson.SetAt(withAnswers(c.line, nil, keys, list, state), id, "id")
 	if c.rounds == mcproots.MaxRounds || !r.server.queue(bytes.TrimRight(line, "\r\n")) {
 		return false
 	}
@@ -279,11 +282,14 @@ func withAnswers(
 	}
 	if list != nil {
 		for _, key := range keys {
-			answers = set(answers, list, key)
+			answers = strictjson.SetAt(answers, list, key)
 		}
 	}
-	line = set(line, answers, "params", "inputResponses")
-	return set(line, state, "params", "requestState")
+	line = strictjson.SetAt(line, answers, "params", "inputResponses")
+	if state == nil {
+		return strictjson.Remove(line, "params", "requestState")
+	}
+	return strictjson.SetAt(line, state, "params", "requestState")
 }
 
 // keep keeps a call until it is answered. The caller holds mu.
