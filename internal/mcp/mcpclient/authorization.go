@@ -97,12 +97,6 @@ type authorization struct {
 	err      error         // set before done is closed
 }
 
-// connectionAuthorizer is the authorizer of one connection.
-type connectionAuthorizer struct {
-	*authorizer
-	connection *connection
-}
-
 // token returns the value of the header for a request, "" before the first authorization and after
 // the last one has ended.
 func (a *authorizer) token(ctx context.Context) (string, error) {
@@ -130,8 +124,8 @@ func (a *authorizer) token(ctx context.Context) (string, error) {
 // calls: a connection that is being made is given up, and made again afterwards. Such a connection
 // asks once: the SDK sends initialize if server/discover was refused, and the user may have declined
 // in between.
-func (a *connectionAuthorizer) authorize(ctx context.Context, res *http.Response) error {
-	c := a.connection
+func (c *connection) authorize(ctx context.Context, res *http.Response) error {
+	a := c.server.authorizer
 	now, err := a.token(ctx)
 	if err == nil && now != "" && res.Request.Header.Get("Authorization") != now {
 		return nil // there is a newer token already

@@ -128,7 +128,7 @@ func (c *connection) openHTTP(life context.Context) (mcp.Transport, error) {
 		c.disconnected(err)
 	}
 	if s.authorizer != nil {
-		t.authorizer = &connectionAuthorizer{s.authorizer, c}
+		t.token, t.authorize = s.authorizer.token, c.authorize
 	}
 	return t, nil
 }

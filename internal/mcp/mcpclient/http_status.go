@@ -19,7 +19,6 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/text/secret"
-	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
 // isFinalStatus reports whether another request would only get the same response.
@@ -60,14 +59,14 @@ const (
 )
 
 // checkSession returns an error, and reports it, if the server no longer knows the connection's
-// session. Servers should answer 404 then, but many answer 400. An error in the body
-// is about the session too, unless it is about an unknown method.
+// session. Servers should answer 404 then, but many answer 400. An error in the body is about the
+// session too, unless it is about an unknown method.
 func (t *httpTransport) checkSession(res *http.Response, m *outgoing) error {
 	known := res.Request.Header.Get(sessionHeader) != ""
 	if res.StatusCode < http.StatusBadRequest || !known || m.isHandshake() {
 		return nil
 	}
-	says, code := describeRefusal(peekBody(res))
+	says, code, _ := describeRefusal(res)
 	switch res.StatusCode {
 	case http.StatusNotFound:
 		if code == mcpjsonrpc.CodeMethodNotFound {
@@ -95,26 +94,23 @@ var aboutSession = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)\bsession\b|session-?_?id|not (been )?initialized`)
 })
 
-// describeRefusal returns what the body of a refusal says, in one line, and the code if it is an
-// error of JSON-RPC.
-func describeRefusal(body []byte) (says string, code int64) {
+// describeRefusal returns what the body of a refusal says, in one line, and if it is an error of
+// JSON-RPC its code, and whether it answers a request. The body can be read again.
+func describeRefusal(res *http.Response) (says string, code int64, answers bool) {
+	body, _ := io.ReadAll(io.LimitReader(res.Body, maxRefusal)) // as much as there is
+	res.Body = readCloser{io.MultiReader(bytes.NewReader(body), res.Body), res.Body}
 	var refusal struct {
+		ID    any
 		Error struct {
 			Code    int64
 			Message string
 		}
 	}
-	if json.Unmarshal(body, &refusal) == nil && refusal.Error.Message != "" {
-		return text.Line(refusal.Error.Message, maxFirstLine), refusal.Error.Code
+	if json.Unmarshal(body, &refusal) != nil || refusal.Error.Message == "" {
+		return firstLine(body), 0, false
 	}
-	return firstLine(body), 0
-}
-
-// peekBody returns the beginning of a response's body, which can be read again.
-func peekBody(res *http.Response) []byte {
-	beginning, _ := io.ReadAll(io.LimitReader(res.Body, maxRefusal)) // as much as there is
-	res.Body = readCloser{io.MultiReader(bytes.NewReader(beginning), res.Body), res.Body}
-	return beginning
+	says, code = text.Line(refusal.Error.Message, maxFirstLine), refusal.Error.Code
+	return says, code, code != 0 && refusal.ID != nil
 }
 
 // checkResponse returns an error for a response that does not belong to MCP.
@@ -124,18 +120,13 @@ func (t *httpTransport) checkResponse(res *http.Response, m *outgoing) error {
 	}
 	kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	page := kind == "text/html" && res.StatusCode == http.StatusOK
-	if res.StatusCode < http.StatusBadRequest && !page || m.isCall() && isAnswer(res) {
+	if res.StatusCode < http.StatusBadRequest && !page {
+		return nil
+	}
+	if _, _, answers := describeRefusal(res); answers && m.isCall() && pauseOf(res) == 0 {
 		return nil
 	}
 	return refusal(res)
-}
-
-// isAnswer reports whether a refusal is an error of JSON-RPC, which answers its request.
-func isAnswer(res *http.Response) bool {
-	body := peekBody(res)
-	_, code := describeRefusal(body)
-	id := strictjson.Find(body, "id")
-	return code != 0 && id != nil && string(id) != "null" && pauseOf(res) == 0
 }
 
 // refusal returns the error for a response that is not an MCP response.
@@ -143,7 +134,7 @@ func refusal(res *http.Response) *transportError {
 	e := &transportError{fault: refused, code: res.StatusCode, later: pauseOf(res)}
 	e.text = fmt.Sprintf("%s answered %s", secret.HideURL(res.Request.URL.String()),
 		cmp.Or(strings.TrimSpace(res.Status), fmt.Sprint(res.StatusCode)))
-	if says, _ := describeRefusal(peekBody(res)); says != "" {
+	if says, _, _ := describeRefusal(res); says != "" {
 		e.text += ": " + text.Quote(says)
 	}
 	switch {

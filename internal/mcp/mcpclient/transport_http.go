@@ -41,8 +41,12 @@ type httpTransport struct {
 	lost     func(error)     // reports that no more requests should be sent
 	incoming chan mcpjsonrpc.Message
 
-	connected  atomic.Bool           // the server has answered initialize
-	authorizer *connectionAuthorizer // nil if the user cannot sign in
+	connected atomic.Bool // the server has answered initialize
+
+	// They are nil if the user cannot sign in: token returns the value of the header, and authorize
+	// obtains what a response asks for.
+	token     func(context.Context) (string, error)
+	authorize func(context.Context, *http.Response) error
 
 	mu       sync.Mutex
 	closed   bool
@@ -216,10 +220,10 @@ func (t *httpTransport) post(ctx context.Context, out *outgoing) (*http.Response
 		if err != nil {
 			return nil, err
 		}
-		if t.authorizer != nil && isUnauthorized(res) {
+		if t.authorize != nil && isUnauthorized(res) {
 			err = &authorizationError{errAskedAgain}
 			if !authorized {
-				authorized, err = true, t.authorizer.authorize(ctx, res)
+				authorized, err = true, t.authorize(ctx, res)
 			}
 			if err = errors.Join(err, res.Body.Close()); err != nil {
 				return nil, err
@@ -306,8 +310,8 @@ func (t *httpTransport) newRequest(ctx context.Context, method string, out *outg
 	}
 	setHeader(req.Header, sessionHeader, session)
 	out.setHeaders(req.Header, revision)
-	if t.authorizer != nil {
-		token, err := t.authorizer.token(ctx)
+	if t.token != nil {
+		token, err := t.token(ctx)
 		if err != nil {
 			return nil, err
 		}
