@@ -90,11 +90,8 @@ func (c Config) declaresRoots() bool {
 // equal reports whether a server that was started with one configuration can be kept with the
 // other.
 func (c Config) equal(other Config) bool {
-	return c.Name == other.Name && c.Transport == other.Transport && c.Command == other.Command &&
-		c.URL == other.URL && c.Dir == other.Dir && reflect.DeepEqual(c.Policy, other.Policy) &&
-		c.File == other.File && c.Consent == other.Consent && c.Asked == other.Asked &&
-		slices.Equal(c.Args, other.Args) &&
-		slices.Equal(c.Env, other.Env) && slices.Equal(c.Headers, other.Headers)
+	return c.Identity() == other.Identity() && c.Asked == other.Asked &&
+		reflect.DeepEqual(c.Policy, other.Policy)
 }
 
 // secrets returns a scrubber of the values to keep out of logs and errors.
