@@ -76,9 +76,10 @@ func (c *toolCall) send(ctx context.Context, conn *connection, arguments json.Ra
 	timeout := cmp.Or(conn.server.config.Policy.CallTimeout, c.set.options.limits.CallTimeout)
 	late := &lateError{
 		timeoutError(c.tool.Server, "answered the call or reported progress", timeout), timeout}
-	ctx, active, ok := conn.calls.begin(ctx, timeout, late, func(ctx context.Context, a *activeCall) {
+	onProgress := func(ctx context.Context, a *activeCall) {
 		reporting.Go(func() { c.report(ctx, a) })
-	})
+	}
+	ctx, active, ok := conn.calls.begin(ctx, timeout, late, onProgress)
 	if !ok {
 		return nil, serverError(c.tool.Server, errEndedBefore)
 	}

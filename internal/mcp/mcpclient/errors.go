@@ -75,7 +75,7 @@ type fault int
 const (
 	none        fault = iota // the error is another one
 	refused                  // the response is not one of MCP
-	lostSession              // the server no longer knows the session, and has not handled the request
+	lostSession              // the server no longer knows the session: it handled nothing
 	unreachable              // nothing of the request was sent
 	lostAnswer               // the request was sent, and its answer was lost
 )

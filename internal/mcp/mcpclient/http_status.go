@@ -172,8 +172,8 @@ func explainUnauthorized(res *http.Response) string {
 	case res.Request.Header.Get("Authorization") != "":
 		return "it does not accept the configured Authorization header, which may have expired"
 	case len(bearerChallenges(res)) > 0:
-		return "it needs an OAuth access token: get one, and add the header Authorization: Bearer TOKEN" +
-			where
+		return "it needs an OAuth access token: get one, and add the header Authorization: " +
+			"Bearer TOKEN" + where
 	}
 	return "add the header that it needs, such as Authorization," + where
 }

@@ -152,7 +152,8 @@ func (s *stream) take(ctx context.Context, data []byte) (answered bool, err erro
 func (s *stream) explainEnd(res *http.Response, end error) error {
 	switch {
 	case s.unreadable != "":
-		return &transportError{fault: refused, code: res.StatusCode, text: cannotBeRead(s.unreadable)}
+		return &transportError{fault: refused, code: res.StatusCode,
+			text: cannotBeRead(s.unreadable)}
 	case errors.Is(end, io.EOF) && res.StatusCode != http.StatusOK:
 		return &transportError{fault: refused, code: res.StatusCode, text: fmt.Sprintf(
 			"it answered %d %s without a message", res.StatusCode, http.StatusText(res.StatusCode))}

@@ -65,14 +65,14 @@ func (c *listCache[T]) describeCut(kind string, l limits) []string {
 	if !c.list.cut {
 		return nil
 	}
-	return []string{fmt.Sprintf("The server lists more %s than the first %d, which are used: a list "+
-		"is limited to %d entries and %s", kind, len(c.list.items), maxItems,
+	return []string{fmt.Sprintf("The server lists more %s than the first %d, which are used: a "+
+		"list is limited to %d entries and %s", kind, len(c.list.items), maxItems,
 		text.Size(l.MaxListBytes))}
 }
 
-// collect returns the items that a server lists, up to the limits. fetch returns the items of a page
-// and the cursor of the next one, "" after the last. Items without a name are left
-// out, and so are repeated ones. A cursor that the server has given before ends the list.
+// collect returns the items that a server lists, up to the limits. fetch returns the items of a
+// page and the cursor of the next one, "" after the last. Items without a name are left out, and so
+// are repeated ones. A cursor that the server has given before ends the list.
 func collect[T any](c *connection, kind string, fetch func(cursor string) ([]*T, string, error),
 	name func(*T) string) (list[*T], error) {
 	var l list[*T]

@@ -126,8 +126,8 @@ func (b *inbox) logInvalid(line string, err error) {
 	}
 }
 
-// withoutTasks returns a message without the tools of a list that can only be called as tasks, which
-// the MCP SDK does not know. It never changes message itself.
+// withoutTasks returns a message without the tools of a list that can only be called as tasks,
+// which the MCP SDK does not know. It never changes message itself.
 func withoutTasks(message []byte) []byte {
 	result := strictjson.Find(message, "result")
 	var tools []json.RawMessage
