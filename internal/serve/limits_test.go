@@ -3,6 +3,7 @@ package serve
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -12,7 +13,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/acp-agent/acp-agent/internal/conform/rawrpc"
-	"github.com/acp-agent/acp-agent/sessionstore"
+	acpwebsocket "github.com/acp-agent/acp-agent/internal/serve/websocket"
 )
 
 // paced lets a user send so many requests, and then one in an hour.
@@ -144,22 +145,25 @@ func TestWhatIsNoRequestCountsToo(t *testing.T) {
 	require.InDelta(t, before-200/requestUnits-1, h.requests("ana"), 0.5)
 }
 
-// What a client sends right before it leaves has its effect.
-func TestLastMessagesAreServed(t *testing.T) {
-	dir := t.TempDir()
-	h := start(t)
-	socket, _, err := websocket.Dial(t.Context(), "ws://"+h.address+Path, &websocket.DialOptions{
-		HTTPHeader: http.Header{"Authorization": {"Bearer " + h.add("ana", dir)}}})
+// What a client sends right before it leaves is read.
+func TestLastMessagesAreRead(t *testing.T) {
+	acceptor, read := acpwebsocket.NewAcceptor(acpwebsocket.Times{}, nil), make(chan string, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn, err := acceptor.Accept(w, r, "ana", 1<<20)
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		<-conn.Context().Done()
+		message, err := (&paced{conn, newPace()}).Read()
+		read <- fmt.Sprint(string(message), err)
+	}))
+	defer server.Close()
+	url := "ws" + strings.TrimPrefix(server.URL, "http")
+	socket, _, err := websocket.Dial(t.Context(), url, nil)
 	require.NoError(t, err)
-	require.Empty(t, ask(t, socket, 1, "initialize", `{"protocolVersion":1}`).Error)
-	id := ask(t, socket, 2, "session/new", `{"cwd":"`+dir+`","mcpServers":[]}`).id(t)
-	for i := range 100 {
-		require.NoError(t, socket.Write(t.Context(), websocket.MessageText, []byte(rawrpc.Request(3+i,
-			"session/set_title", map[string]any{"sessionId": id, "title": fmt.Sprint("title ", i)}))))
-	}
+	const last = `{"jsonrpc":"2.0","method":"session/cancel"}`
+	require.NoError(t, socket.Write(t.Context(), websocket.MessageText, []byte(last)))
 	_ = socket.Close(websocket.StatusNormalClosure, "")
-	require.Eventually(t, func() bool {
-		s, err := h.options.Store.For("ana").Get(t.Context(), sessionstore.ID(id))
-		return err == nil && s.Title == "title 99"
-	}, 20*time.Second, 10*time.Millisecond)
+	require.Equal(t, last+"<nil>", <-read)
 }
