@@ -96,10 +96,12 @@ func TestRestrictedDevicesSendNothingLarge(t *testing.T) {
 	h.add("ana")
 	for role, takes := range map[Role]bool{Watch: false, Answer: false, Full: true} {
 		socket, _ := h.browser(h.pair("ana", role), "http://"+h.address)
-		require.NoError(t, socket.Write(t.Context(), websocket.MessageText,
+		err := socket.Write(t.Context(), websocket.MessageText,
 			[]byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}`+
-				strings.Repeat(" ", 100<<10)+"}")))
-		_, _, err := socket.Read(t.Context())
+				strings.Repeat(" ", 100<<10)+"}"))
+		if err == nil { // otherwise the connection has ended before all was written
+			_, _, err = socket.Read(t.Context())
+		}
 		require.Equal(t, takes, err == nil, role)
 	}
 }
