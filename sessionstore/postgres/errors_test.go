@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -161,6 +162,34 @@ func TestLostCommit(t *testing.T) {
 			require.Equal(t, c.stored, got.Title == c.title)
 		})
 	}
+}
+
+// A database that ends a connection after it has said that it has committed something has stored it
+// once.
+func TestEndedAfterCommit(t *testing.T) {
+	direct := server.Address(t)
+	lease := create(t, open(t, direct), "one")
+	var ends atomic.Bool
+	s := open(t, through(t, direct, func(_, to net.Conn, content []byte, answer bool) error {
+		before, _, ok := bytes.Cut(content, []byte("COMMIT\x00"))
+		if !ok || !answer || !ends.CompareAndSwap(true, false) {
+			_, err := to.Write(content)
+			return err
+		}
+		why := "SFATAL\x00VFATAL\x00C57P01\x00Mterminating connection\x00\x00"
+		_, err := fmt.Fprintf(to, "%sCOMMIT\x00E\x00\x00\x00%c%s", before, 4+len(why), why)
+		return cmp.Or(err, net.ErrClosed)
+	}))
+	require.NoError(t, s.Append(t.Context(), lease, []sessionstore.Update{say("first")}))
+	ends.Store(true)
+	require.NoError(t, s.Append(t.Context(), lease, []sessionstore.Update{say("second")}))
+	require.False(t, ends.Load())
+	var all []string
+	for u, err := range s.History(t.Context(), "one") {
+		require.NoError(t, err)
+		all = append(all, u.String())
+	}
+	require.Equal(t, []string{say("first").String(), say("second").String()}, all)
 }
 
 // A database that says why it ends a connection has not committed what came after that.

@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"context"
+	"fmt"
 	"net/url"
 	"strings"
 	"testing"
@@ -36,6 +37,11 @@ func appKeys(t *testing.T) sessionstore.Keys {
 	cwd, err := workspace.ParseDir("/src/app")
 	require.NoError(t, err)
 	return sessionstore.Keys{Roots: workspace.RootsFrom(cwd, workspace.Dirs{}), Real: []workspace.Dir{cwd}}
+}
+
+func say(words string) sessionstore.Update {
+	return sessionstore.StoredUpdate(fmt.Appendf(nil,
+		`{"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":%q}}}`, words))
 }
 
 // waitsForLock waits until a connection of a store waits for a lock.

@@ -363,12 +363,14 @@ func (tx *transaction) Now() (now int64, err error) {
 	return tx.now, err
 }
 
+// commit commits the transaction. The connection may be lost after the database has said that it
+// has committed.
 func (tx *transaction) commit() error {
 	tag, err := tx.run("COMMIT")
-	if err == nil && tag.String() != "COMMIT" {
-		err = pgx.ErrTxCommitRollback
+	if tag.String() == "COMMIT" {
+		return nil
 	}
-	return err
+	return cmp.Or(err, pgx.ErrTxCommitRollback)
 }
 
 func (tx *transaction) rollback() {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -34,6 +35,8 @@ type memory struct {
 	mu       sync.Mutex
 	sessions map[string]*remembered
 	words    int
+	// acknowledged is the number of requests that were answered.
+	acknowledged atomic.Int64
 }
 
 // workload sends requests to one process. Each workload has its own sessions, so that its answers
@@ -66,6 +69,7 @@ func (w *workload) request(method string, params, result any) (ok bool, err erro
 	if err := m.Decode(result); err != nil {
 		return false, fmt.Errorf("%s: %w", method, err)
 	}
+	w.model.acknowledged.Add(1)
 	return true, nil
 }
 
@@ -259,6 +263,14 @@ func (m *memory) check(t *testing.T, a *agent, histories bool) {
 	a.leave()
 }
 
+// report says what was acknowledged and is still there.
+func (m *memory) report(t *testing.T, kills int) {
+	t.Helper()
+	require.NotZero(t, m.words)
+	t.Logf("%d kills, %d requests acknowledged, %d prompts, %d sessions left",
+		kills, m.acknowledged.Load(), m.words, len(m.sessions))
+}
+
 // opens reports whether a session exists. It loads it with the roots that were requested last.
 func (a *agent) opens(id string, r *remembered) bool {
 	a.t.Helper()
@@ -346,8 +358,7 @@ func TestKills(t *testing.T) {
 			mine[i] = slices.DeleteFunc(mine[i], func(id string) bool { return m.sessions[id] == nil })
 		}
 	}
-	require.NotZero(t, m.words)
-	t.Logf("%d kills, %d sessions, %d prompts", kills, len(m.sessions), m.words)
+	m.report(t, kills)
 }
 
 // Eight processes share one store. No request fails, and nothing is lost.
