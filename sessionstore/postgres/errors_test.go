@@ -24,9 +24,11 @@ import (
 // disconnect ends all connections of stores.
 func disconnect(t *testing.T, address string) {
 	t.Helper()
-	_, err := connect(t, strings.Replace(address, "acp@", "admin@", 1)).Exec(t.Context(),
+	admin := connect(t, strings.Replace(address, "acp@", "admin@", 1))
+	_, err := admin.Exec(t.Context(),
 		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'acp-agent'")
 	require.NoError(t, err)
+	require.NoError(t, admin.Close(t.Context()))
 }
 
 // A database that was restarted is used again without an error, as long as nothing was running.
