@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // ID identifies a session. It is opaque, and unique among the sessions of an owner.
@@ -100,6 +102,17 @@ type Activation struct {
 	History Draft
 }
 
+// Listed describes a complete list of an agent's sessions, see [Store.Retain].
+type Listed struct {
+	// Asked is when the agent was asked for the list. Sessions that it first listed later, perhaps
+	// to another process, are kept.
+	Asked time.Time
+	// Cwds are the working directories whose sessions are listed; nil means all.
+	Cwds []workspace.Dir
+	// StateKeys has the names of the sessions in the list.
+	StateKeys map[string]bool
+}
+
 // Turn describes the start of a turn.
 type Turn struct {
 	// Prompt is the prompt as user_message_chunk updates, in order.
@@ -138,4 +151,12 @@ func (id ID) Validate() error {
 // Validate returns an error unless the session can be stored.
 func (n NewSession) Validate() error {
 	return errors.Join(n.ID.Validate(), n.Agent.Validate(), n.Keys.Validate())
+}
+
+// ValidateListed returns an error unless the session, which its agent lists, can be imported.
+func (s Session) ValidateListed() error {
+	if s.StateKey == "" {
+		return errors.New("an imported session needs the name that its agent has for it")
+	}
+	return errors.Join(s.ID.Validate(), s.Keys.Validate())
 }

@@ -74,18 +74,21 @@ type Store interface {
 	// Sessions that an agent keeps itself.
 
 	// Import stores sessions from an agent's own list, in their order, and returns the number of
-	// new ones. If one is invalid, it stores none. A new session gets the id in s and an empty
-	// history. For a known session (by StateKey), Import updates Updated if it is later, Meta, and
+	// new ones. Of a session it uses ID, Keys, Title, Updated, Archived, Meta, State and StateKey,
+	// the agent's name for it, which is not empty. If one is invalid, it stores none. A new session
+	// gets its ID and an empty history. If Updated is zero, it is now. For a known session (by StateKey), Import updates Updated if it is later, Meta, and
 	// the title, unless the session was renamed or is unused: a title that the agent took from the
 	// first prompt, or gives all new sessions, replaces none. It does not change whether a known
 	// session is archived. An unused session that the agent lists with later activity counts as
 	// imported from then on; see [UnusedGrace]. A time more than a day in the future counts as
 	// unknown, and an earlier one replaces it.
 	//
-	// Import skips sessions with OnlyKnown that it does not have, and sessions that were deleted
-	// here, or whose StateKey was replaced by another, as long as the store remembers them: for
-	// [TombstoneAge], and up to [MaxTombstones] of them.
-	Import(ctx context.Context, agent Agent, sessions []Imported) (added int, err error)
+	// With onlyKnown it skips sessions that the store does not have, and the others do not count as
+	// listed, so that Retain never removes them. In any case it skips sessions that were deleted
+	// here, or whose StateKey was replaced by another: the store remembers the last 10,000.
+	Import(
+		ctx context.Context, agent Agent, sessions []Session, onlyKnown bool,
+	) (added int, err error)
 
 	// Named returns the id of the agent's session with this StateKey, or [*NotFoundError].
 	Named(ctx context.Context, agent Agent, stateKey string) (ID, error)
@@ -97,10 +100,10 @@ type Store interface {
 	Retain(ctx context.Context, agent Agent, l Listed) (n int, err error)
 
 	// Adopt stores a session that its agent knows, with an id that the caller chooses, as if it had
-	// been imported and then activated. history, if not nil, becomes its history; see [Activation].
+	// been imported, see Import, and then activated. history, if not nil, becomes its history; see [Activation].
 	// Another session with this StateKey loses it, as in SaveState. Adopt returns [ErrExists] if
 	// the id is taken, and [*NotFoundError] if Import would skip the session.
-	Adopt(ctx context.Context, agent Agent, s Imported, history Draft) (Lease, error)
+	Adopt(ctx context.Context, s Session, history Draft) (Lease, error)
 
 	// Copies of sessions from another store.
 
@@ -113,13 +116,14 @@ type Store interface {
 		ctx context.Context, s Session, history Draft, charges []Charge,
 	) (stored bool, err error)
 
-	// Deleted returns what the store remembers of deleted sessions, by agent.
-	Deleted(ctx context.Context) (map[Agent][]Deleted, error)
+	// Deleted returns what the store remembers of deleted sessions, by agent, so that Import skips
+	// them: the SHA-256 of each StateKey.
+	Deleted(ctx context.Context) (map[Agent][][]byte, error)
 
 	// RestoreDeleted makes the store remember the deleted sessions of another store. If this store
 	// has a session with such a StateKey, RestoreDeleted deletes the session if it was imported and
 	// never used, and otherwise keeps it and remembers nothing.
-	RestoreDeleted(ctx context.Context, agent Agent, deleted []Deleted) error
+	RestoreDeleted(ctx context.Context, agent Agent, names [][]byte) error
 
 	// Watch returns a channel that receives a value at the beginning, and whenever the session may
 	// have a newer lease or may have been deleted. It may receive further values; use an empty

@@ -21,10 +21,10 @@ func TestListMarksSessionsDeletedInTheirAgent(t *testing.T) {
 	require.NoError(t, err)
 	keys := sessionstore.Keys{Roots: roots, Real: []workspace.Dir{roots.Cwd()}}
 	agent := sessionstore.Agent{Kind: "proxy", Profile: "x"}
-	_, err = store.Import(t.Context(), agent, []sessionstore.Imported{
+	_, err = store.Import(t.Context(), agent, []sessionstore.Session{
 		{ID: "a", StateKey: "a", Keys: keys, Title: "opened here"},
 		{ID: "b", StateKey: "b", Keys: keys, Title: "never opened here"},
-	})
+	}, false)
 	require.NoError(t, err)
 	lease, err := store.Activate(t.Context(), "a", sessionstore.Activation{Keys: keys})
 	require.NoError(t, err)

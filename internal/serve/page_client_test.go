@@ -59,12 +59,12 @@ func (w *walk) keep() {
 	roots = roots.ReadOnlyAt([]string{shared})
 	keys := sessionstore.Keys{Roots: roots, Real: []workspace.Dir{workspace.Real(roots.Cwd()), workspace.Real(roots.Additional().At(0))}}
 	agent := sessionstore.Agent{Kind: "model"}
-	var old []sessionstore.Imported
+	var old []sessionstore.Session
 	for i := range 90 {
-		old = append(old, sessionstore.Imported{ID: sessionstore.ID(fmt.Sprint("old", i)), StateKey: fmt.Sprint(i), Keys: keys,
+		old = append(old, sessionstore.Session{ID: sessionstore.ID(fmt.Sprint("old", i)), StateKey: fmt.Sprint(i), Keys: keys,
 			Title: fmt.Sprint("Session ", i), Updated: time.Now().Add(-time.Duration(i) * time.Hour)})
 	}
-	_, err = store.Import(w.t.Context(), agent, old)
+	_, err = store.Import(w.t.Context(), agent, old, false)
 	require.NoError(w.t, err)
 	lease, err := store.Create(w.t.Context(), sessionstore.NewSession{ID: "rich", Agent: agent, Keys: keys})
 	require.NoError(w.t, err)

@@ -106,13 +106,13 @@ func sessions(t testing.TB, store sessionstore.Store, dir string, updates int) s
 	opencode := sessionstore.Agent{Kind: "proxy", Profile: "opencode"}
 	titles := []string{"Move the price rules to the shared package", "Why does the build take two minutes?", "Upgrade the database driver",
 		"Write tests for the order import", "Explain how sessions are stored", "Rename Customer to Account", "Find the flaky test", "Dark mode for the settings page"}
-	var imported []sessionstore.Imported
+	var imported []sessionstore.Session
 	for i := range 240 {
-		imported = append(imported, sessionstore.Imported{ID: sessionstore.ID(fmt.Sprint("sess_old", i)), StateKey: fmt.Sprint(i),
+		imported = append(imported, sessionstore.Session{ID: sessionstore.ID(fmt.Sprint("sess_old", i)), StateKey: fmt.Sprint(i),
 			Keys: keys(t, dir, []string{"src/shop", "src/site", "src/tools"}[i%3]), Title: titles[i%len(titles)],
 			Updated: time.Now().Add(-time.Duration(i*i/8+1) * 5 * time.Hour)})
 	}
-	_, err := store.Import(t.Context(), sessionstore.Agent{Kind: "proxy", Profile: "gemini"}, imported)
+	_, err := store.Import(t.Context(), sessionstore.Agent{Kind: "proxy", Profile: "gemini"}, imported, false)
 	require.NoError(t, err)
 	long(t, store, sessionstore.NewSession{ID: "sess_long", Agent: opencode, Keys: app}, updates)
 	conversation(t, store, sessionstore.NewSession{ID: "sess_hostile", Agent: sessionstore.Agent{Kind: "proxy", Profile: "<i>x"}, Keys: keys(t, dir, "<b>bold")},

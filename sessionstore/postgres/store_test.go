@@ -91,9 +91,9 @@ func TestOwnedSchema(t *testing.T) {
 func TestRenameDuringImport(t *testing.T) {
 	address := server.Address(t)
 	s := open(t, address)
-	n := sessionstore.Imported{ID: "one", StateKey: "key", Keys: appKeys(t), Title: "first"}
+	n := sessionstore.Session{ID: "one", StateKey: "key", Keys: appKeys(t), Title: "first"}
 	list := func() error {
-		_, err := s.Import(t.Context(), sessionstore.Agent{Kind: "x"}, []sessionstore.Imported{n})
+		_, err := s.Import(t.Context(), sessionstore.Agent{Kind: "x"}, []sessionstore.Session{n}, false)
 		return err
 	}
 	require.NoError(t, list())

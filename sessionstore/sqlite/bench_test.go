@@ -226,11 +226,11 @@ func writeMeanwhile(b *testing.B, fill func(*Store), remove func(*Store) error) 
 }
 
 // listing returns n sessions as an agent lists them.
-func listing(b *testing.B, n int) []sessionstore.Imported {
-	all := make([]sessionstore.Imported, n)
+func listing(b *testing.B, n int) []sessionstore.Session {
+	all := make([]sessionstore.Session, n)
 	for i := range all {
 		name := fmt.Sprint(i)
-		all[i] = sessionstore.Imported{
+		all[i] = sessionstore.Session{
 			ID: sessionstore.ID(name), StateKey: name, State: []byte(`{"v":1,"id":"` + name + `"}`), Keys: manyKeys(b, i%100),
 			Title: "title of " + name, Updated: time.UnixMilli(int64(1_700_000_000_000 + i)),
 		}
@@ -247,7 +247,7 @@ func BenchmarkImport(b *testing.B) {
 		l.StateKeys[n.StateKey] = true
 	}
 	run := func(b *testing.B, s *Store) {
-		_, err := s.Import(b.Context(), agent, all)
+		_, err := s.Import(b.Context(), agent, all, false)
 		require.NoError(b, err)
 		l.Asked = time.Now().Add(time.Hour)
 		n, err := s.Retain(b.Context(), agent, l)

@@ -54,6 +54,29 @@ func TestDeleteErasesDraftsAndStateKeys(t *testing.T) {
 	require.Equal(t, "ok", integrity(t, s.Dir()))
 }
 
+// A store remembers the last 10,000 deleted sessions of an agent.
+//
+// Clause A28.
+func TestOldestDeletedSessionsAreForgotten(t *testing.T) {
+	now := time.UnixMilli(1_800_000_000_000)
+	s := open(t, sqlite.Options{Now: func() time.Time { return now }})
+	names := make([][]byte, 10_003)
+	for i := range names {
+		names[i] = fmt.Appendf(nil, "%032d", i)
+	}
+	agent := sessionstore.Agent{Kind: "explore"}
+	require.NoError(t, s.RestoreDeleted(t.Context(), agent, names[:5]))
+	now = now.Add(time.Second)
+	require.NoError(t, s.RestoreDeleted(t.Context(), agent, names[5:]))
+	lease := create(t, s, "one")
+	require.NoError(t, s.SaveState(t.Context(), lease, []byte("x"), "a"))
+	require.NoError(t, s.Delete(t.Context(), "one"))
+	all, err := s.Deleted(t.Context())
+	require.NoError(t, err)
+	require.Len(t, all[agent], 10_000)
+	require.Equal(t, names[5:], all[agent][1:9999])
+}
+
 func secret(i int) string { return fmt.Sprintf("SECRET<%04d>", i) }
 
 // createWithSecrets creates sessions that contain their secret in every field.

@@ -15,9 +15,9 @@ import (
 // convert converts a session of the backend for the store.
 func (s *Sessions) convert(
 	ctx context.Context, own backend.ForeignSession, reals *realPaths,
-) (sessionstore.Imported, error) {
-	n := sessionstore.Imported{
-		ID: sessionstore.NewID(), OnlyKnown: s.OnlyKnown, State: own.State,
+) (sessionstore.Session, error) {
+	n := sessionstore.Session{
+		ID: sessionstore.NewID(), Agent: s.Owner(), State: own.State,
 		Title: TitleLine(own.Title), Updated: own.Updated, Archived: own.Archived,
 	}
 	if strictjson.IsObject(own.Meta) && len(own.Meta) <= maxListedMeta {
@@ -32,7 +32,7 @@ func (s *Sessions) convert(
 	n.StateKey = s.Foreign.Key(own.State)
 	n.Keys = sessionstore.Keys{Roots: workspace.RootsFrom(own.Cwd, workspace.Dirs{}),
 		Real: []workspace.Dir{reals.of(ctx, own.Cwd)}}
-	return n, n.Validate()
+	return n, n.ValidateListed()
 }
 
 // realPaths caches real paths, because an agent's many sessions have few different roots.

@@ -42,9 +42,9 @@ type importRun struct {
 	// ended.
 	complete bool
 
-	mu      sync.Mutex              // held while sessions are stored
-	waiting []sessionstore.Imported // not stored yet
-	err     error                   // of the store
+	mu      sync.Mutex             // held while sessions are stored
+	waiting []sessionstore.Session // not stored yet
+	err     error                  // of the store
 }
 
 // refresh imports the backend's sessions with the working directory cwd, or all if it is the zero
@@ -240,11 +240,11 @@ func (r *importRun) storeNewest(ctx context.Context, n int) {
 	if n == 0 || r.err != nil {
 		return
 	}
-	slices.SortStableFunc(r.waiting, func(x, y sessionstore.Imported) int {
+	slices.SortStableFunc(r.waiting, func(x, y sessionstore.Session) int {
 		return y.Updated.Compare(x.Updated)
 	})
 	var added int
-	added, r.err = r.Store.Import(ctx, r.Owner(), r.waiting[:n])
+	added, r.err = r.Store.Import(ctx, r.Owner(), r.waiting[:n], r.OnlyKnown)
 	r.waiting = r.waiting[n:]
 	if r.err != nil && r.Base.Err() == nil {
 		r.Log.Warn("cannot import the agent's sessions", "error", r.err)

@@ -40,10 +40,8 @@ func (s *Sessions) Find(
 		own = backend.ForeignSession{State: state, Cwd: cwd}
 	}
 	n, err := s.convert(ctx, own, s.newRealPaths())
-	return Openable{Unstored: true, Unlisted: isUnknown(listErr), Session: sessionstore.Session{
-		ID: id, Agent: s.Owner(), Keys: n.Keys, Title: n.Title, Updated: n.Updated,
-		State: n.State, StateKey: n.StateKey, Archived: n.Archived, Meta: n.Meta,
-	}}, err
+	n.ID = id
+	return Openable{Unstored: true, Unlisted: isUnknown(listErr), Session: n}, err
 }
 
 // OnlyBackendKnows reports whether nothing of the session's conversation is stored here, so that
@@ -91,8 +89,6 @@ func (s *Sessions) Adopt(
 	if change.State != nil {
 		own.State, own.StateKey = change.State, change.StateKey
 	}
-	return s.Store.Adopt(ctx, own.Agent, sessionstore.Imported{
-		ID: own.ID, StateKey: own.StateKey, State: own.State, Keys: change.Keys,
-		Title: own.Title, Updated: own.Updated, Archived: own.Archived, Meta: own.Meta,
-	}, change.History)
+	own.Keys = change.Keys
+	return s.Store.Adopt(ctx, own, change.History)
 }

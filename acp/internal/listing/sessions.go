@@ -61,7 +61,7 @@ func New(o Options) *Sessions {
 }
 
 // onRecord is a backend's own sessions as a client without the grant for them sees them: only those
-// that are in the store exist. Its list only updates these; see [sessionstore.Imported].
+// that are in the store exist. Its list only updates these; see [sessionstore.Store.Import].
 type onRecord struct{ backend.Foreign }
 
 // State implements [backend.Foreign].

@@ -39,32 +39,36 @@ func importTests() []testCase {
 }
 
 // listedByAgent returns a session as an agent lists it.
-func listedByAgent(t require.TestingT, name string) sessionstore.Imported {
-	return sessionstore.Imported{
-		ID: sessionstore.ID("id of " + name), StateKey: name, State: []byte("state of " + name),
+func listedByAgent(t require.TestingT, name string) sessionstore.Session {
+	return sessionstore.Session{
+		ID: sessionstore.ID("id of " + name), Agent: explore(), StateKey: name, State: []byte("state of " + name),
 		Keys: keys(t, "app"), Title: "title of " + name, Updated: time.Date(2026, 1, 2, 3, 4, 5, 678_900_000, time.UTC),
 	}
 }
 
-func importSessions(t *testing.T, s store, sessions ...sessionstore.Imported) (added int) {
+func importSessions(t *testing.T, s store, sessions ...sessionstore.Session) (added int) {
 	t.Helper()
-	added, err := s.Import(t.Context(), explore(), sessions)
+	added, err := s.Import(t.Context(), explore(), sessions, false)
 	require.NoError(t, err)
 	return added
 }
 
 func importOnlyKnown(t *testing.T, s store) {
 	known, other := listedByAgent(t, "known"), listedByAgent(t, "other")
-	known.OnlyKnown, other.OnlyKnown = true, true
-	require.Zero(t, importSessions(t, s, known, other), "the agent is new")
+	requireNoneNew := func() {
+		added, err := s.Import(t.Context(), explore(), []sessionstore.Session{known, other}, true)
+		require.NoError(t, err)
+		require.Zero(t, added)
+	}
+	requireNoneNew() // the agent is new
 	lease, err := s.Create(t.Context(), sessionstore.NewSession{ID: "own", Agent: explore(),
 		Keys: keys(t, "app"), State: []byte("state"), StateKey: "known"})
 	require.NoError(t, err)
 	known.Updated = time.Now().Add(time.Hour)
-	require.Zero(t, importSessions(t, s, known, other))
+	requireNoneNew()
 	require.Empty(t, get(t, s, "own").Title, "it is unused")
 	record(t, s, lease, "hello", say("there"))
-	require.Zero(t, importSessions(t, s, known, other))
+	requireNoneNew()
 	got := get(t, s, "own")
 	require.Equal(t, "title of known", got.Title)
 	require.True(t, got.Listed.IsZero())
@@ -237,7 +241,7 @@ func importGivenUp(t *testing.T, s store) {
 
 	require.NoError(t, s.Delete(t.Context(), "id of a"))
 	require.Zero(t, importSessions(t, s, a, b, c))
-	added, err := s.Import(t.Context(), sessionstore.Agent{Kind: "proxy", Profile: "child"}, []sessionstore.Imported{b})
+	added, err := s.Import(t.Context(), sessionstore.Agent{Kind: "proxy", Profile: "child"}, []sessionstore.Session{b}, false)
 	require.NoError(t, err)
 	require.Equal(t, 1, added, "the key of another agent")
 }
@@ -277,7 +281,7 @@ func namesOfAgents(t *testing.T, s store) {
 	importSessions(t, s, listedByAgent(t, "a"))
 	other := listedByAgent(t, "a")
 	other.ID = "other"
-	added, err := s.Import(t.Context(), sessionstore.Agent{Kind: "proxy", Profile: "child"}, []sessionstore.Imported{other})
+	added, err := s.Import(t.Context(), sessionstore.Agent{Kind: "proxy", Profile: "child"}, []sessionstore.Session{other}, false)
 	require.NoError(t, err)
 	require.Equal(t, 1, added)
 	require.NoError(t, s.Delete(t.Context(), "other"))
@@ -286,15 +290,15 @@ func namesOfAgents(t *testing.T, s store) {
 }
 
 func importWhole(t *testing.T, s store) {
-	for name, bad := range map[string]sessionstore.Imported{
+	for name, bad := range map[string]sessionstore.Session{
 		"no name":  {ID: "x", Keys: keys(t, "app")},
 		"no roots": {ID: "x", StateKey: "x"},
 	} {
-		_, err := s.Import(t.Context(), explore(), []sessionstore.Imported{listedByAgent(t, "a"), bad})
+		_, err := s.Import(t.Context(), explore(), []sessionstore.Session{listedByAgent(t, "a"), bad}, false)
 		require.Error(t, err, name)
 	}
 	require.Empty(t, listAll(t, s, sessionstore.Query{}))
-	var many []sessionstore.Imported
+	var many []sessionstore.Session
 	for i := range 500 {
 		many = append(many, listedByAgent(t, fmt.Sprint(i)))
 	}
@@ -311,10 +315,10 @@ func importedIsNotUnused(t *testing.T, s store) {
 }
 
 func adoptSession(
-	t *testing.T, s store, n sessionstore.Imported, d sessionstore.Draft,
+	t *testing.T, s store, n sessionstore.Session, d sessionstore.Draft,
 ) sessionstore.Lease {
 	t.Helper()
-	lease, err := s.Adopt(t.Context(), explore(), n, d)
+	lease, err := s.Adopt(t.Context(), n, d)
 	require.NoError(t, err)
 	require.NoError(t, s.Append(t.Context(), lease, nil))
 	return lease
@@ -335,7 +339,7 @@ func adopt(t *testing.T, s store) {
 	requireKeys(t, a.Keys, got.Keys)
 	require.NoError(t, s.Unarchive(t.Context(), "a"))
 	require.Len(t, listAll(t, s, sessionstore.Query{Unused: sessionstore.UnusedFilter{Before: latest(t, s)}}), 1, "it is not unused")
-	_, err := s.Adopt(t.Context(), explore(), a, nil)
+	_, err := s.Adopt(t.Context(), a, nil)
 	require.ErrorIs(t, err, sessionstore.ErrExists)
 	a.Title = "renamed"
 	require.Zero(t, importSessions(t, s, a))
@@ -343,10 +347,10 @@ func adopt(t *testing.T, s store) {
 	record(t, s, lease, "hello")
 
 	require.NoError(t, s.Delete(t.Context(), "a"))
-	_, err = s.Adopt(t.Context(), explore(), a, nil)
+	_, err = s.Adopt(t.Context(), a, nil)
 	require.ErrorAs(t, err, new(*sessionstore.NotFoundError), "it was deleted")
 	a.StateKey = ""
-	_, err = s.Adopt(t.Context(), explore(), a, nil)
+	_, err = s.Adopt(t.Context(), a, nil)
 	require.Error(t, err)
 	require.Empty(t, listAll(t, s, sessionstore.Query{}))
 }
@@ -369,7 +373,7 @@ func adoptImported(t *testing.T, s store) {
 func adoptHistory(t *testing.T, s store) {
 	create(t, s, "one")
 	a := listedByAgent(t, "a")
-	_, err := s.Adopt(t.Context(), explore(), a, newDraft(t, s, "one", say("of another")))
+	_, err := s.Adopt(t.Context(), a, newDraft(t, s, "one", say("of another")))
 	require.ErrorIs(t, err, sessionstore.ErrDraft)
 	d := newDraft(t, s, "", say("theirs"), mode("code"))
 	_, err = s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), History: d})
@@ -412,7 +416,7 @@ func opened(t *testing.T, s store, id sessionstore.ID) sessionstore.Lease {
 }
 
 func retain(t *testing.T, s store) {
-	var all []sessionstore.Imported
+	var all []sessionstore.Session
 	for _, name := range []string{"kept", "untouched", "opened", "renamed", "archived", "opened and archived"} {
 		all = append(all, listedByAgent(t, name))
 	}

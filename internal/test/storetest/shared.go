@@ -164,18 +164,18 @@ func (w *worker) newSession() sessionstore.NewSession {
 
 // importAll imports what an agent lists: a session for each state key. Then the agent forgets one.
 func (w *worker) importAll(ctx context.Context) error {
-	var all []sessionstore.Imported
+	var all []sessionstore.Session
 	l := sessionstore.Listed{Asked: time.Now().Add(time.Hour), StateKeys: map[string]bool{}}
 	for i := range 4 {
 		key := strconv.Itoa(i)
 		n := w.newSession()
-		all = append(all, sessionstore.Imported{
+		all = append(all, sessionstore.Session{
 			ID: n.ID + sessionstore.ID("."+key), StateKey: key, State: n.State, Keys: n.Keys, Title: "title",
 		})
 		l.StateKeys[key] = i > 0
 	}
 	w.random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	_, err := w.store.Import(ctx, explore(), all)
+	_, err := w.store.Import(ctx, explore(), all, false)
 	if err == nil {
 		_, err = w.store.Retain(ctx, explore(), l)
 	}

@@ -74,12 +74,12 @@ func rejectedImports(
 	t *testing.T, s sessionstore.Store, id sessionstore.ID, agent sessionstore.Agent,
 ) {
 	a := listedByAgent(t, "a")
-	_, err := s.Import(t.Context(), agent, []sessionstore.Imported{a})
+	_, err := s.Import(t.Context(), agent, []sessionstore.Session{a}, false)
 	require.ErrorContains(t, err, "must be UTF-8 without NUL")
 	a.ID = id
-	_, err = s.Import(t.Context(), explore(), []sessionstore.Imported{a})
+	_, err = s.Import(t.Context(), explore(), []sessionstore.Session{a}, false)
 	require.ErrorContains(t, err, "must be UTF-8 without NUL")
-	_, err = s.Adopt(t.Context(), explore(), a, nil)
+	_, err = s.Adopt(t.Context(), a, nil)
 	require.ErrorContains(t, err, "must be UTF-8 without NUL")
 	_, err = s.Named(t.Context(), agent, "a")
 	require.ErrorAs(t, err, new(*sessionstore.NotFoundError))

@@ -13,29 +13,36 @@ import (
 // batchPause is the pause between two transactions of a long piece of work, in which others write.
 const batchPause = 2 * time.Millisecond
 
+// importedSessions is the number of listed sessions that are compared with the store at once, and
+// stored in one transaction.
+const importedSessions = 250
+
 // Import implements [sessionstore.Store]. It imports sessions a few at a time. Usually nothing is
 // new, which it finds out without a lock.
 func (s *Store) Import(
-	ctx context.Context, agent sessionstore.Agent, sessions []sessionstore.Imported,
+	ctx context.Context, agent sessionstore.Agent, sessions []sessionstore.Session, onlyKnown bool,
 ) (added int, err error) {
 	if err := agent.Validate(); err != nil {
 		return 0, err
 	}
 	for _, n := range sessions {
-		if err := n.Validate(); err != nil {
+		if err := n.ValidateListed(); err != nil {
 			return 0, err
 		}
 	}
 	for some := range slices.Chunk(sessions, importedSessions) {
-		outdated, err := s.outdated(ctx, agent, some)
+		news, err := transact(ctx, s, List, func(tx *transaction) []imported {
+			return tx.news(tx.agent(agent), some, onlyKnown, "")
+		})
 		if err != nil {
 			return added, err
 		}
-		if len(outdated) == 0 {
+		if len(news) == 0 {
 			continue
 		}
-		n, err := transact(ctx, s, Write, func(tx *transaction) int {
-			return tx.importAll(tx.agentKey(agent, true), outdated)
+		n, err := transact(ctx, s, Write, func(tx *transaction) (added int) {
+			key := tx.agentKey(agent, true)
+			return tx.importAll(key, tx.news(key, some, onlyKnown, tx.forWrite()))
 		})
 		if err == nil {
 			added += n
@@ -48,45 +55,71 @@ func (s *Store) Import(
 	return added, nil
 }
 
-// outdated returns the sessions that importing would change. Usually there are none.
-func (s *Store) outdated(
-	ctx context.Context, agent sessionstore.Agent, sessions []sessionstore.Imported,
-) ([]sessionstore.Imported, error) {
-	return transact(ctx, s, List, func(tx *transaction) (outdated []sessionstore.Imported) {
-		l := tx.look(tx.agent(agent), sessions, "")
-		for _, n := range sessions {
-			if l.learns(n) != nothing {
-				outdated = append(outdated, n)
-			}
-		}
-		return outdated
-	})
+// imported is a session that an agent lists otherwise than the store has it.
+type imported struct {
+	sessionstore.Session
+	row *row // of the session, as it is to be stored, or nil if it is new
 }
 
-// importAll stores sessions of an agent, which is locked, and returns the number of new ones.
-func (tx *transaction) importAll(agent int64, sessions []sessionstore.Imported) (added int) {
-	l := tx.look(agent, sessions, tx.forWrite())
-	for _, n := range sessions {
-		switch r := l.rows[n.StateKey]; l.learns(n) {
-		case isNew:
-			added++
-			l.rows[n.StateKey] = tx.insertImported(agent, n, tx.now()) // a list may have it twice
-		case changed:
+// news returns the sessions in a part of an agent's list of which the store does not have
+// everything. It locks those that the store has if asked to.
+func (tx *transaction) news(
+	agent int64, sessions []sessionstore.Session, onlyKnown bool, lock string,
+) (news []imported) {
+	names := make([][]byte, len(sessions))
+	for i, n := range sessions {
+		names[i] = tombstone(n.StateKey)
+	}
+	list, args := placeholders(names, 3)
+	of, args := "agent = $2 AND name IN ("+list+")", append([]any{agent}, args...)
+	known, skipped := make(map[string]*row), make(map[string]bool)
+	for _, r := range tx.all(of+lock, args...) {
+		known[string(r.name)] = r
+	}
+	var deleted []byte
+	tx.each([]any{&deleted}, func() { skipped[string(deleted)] = true },
+		"SELECT name FROM tombstones WHERE owner = $1 AND "+of, args...)
+	for i, n := range sessions {
+		switch r := known[string(names[i])]; {
+		case r != nil && r.learn(n, onlyKnown, tx.beginning(r, n), tx.now()):
+			news = append(news, imported{n, r})
+		case r == nil && !onlyKnown && !skipped[string(names[i])]:
+			news = append(news, imported{n, nil})
+			skipped[string(names[i])] = true // a list may have it twice
+		}
+	}
+	return news
+}
+
+// beginning returns the first updates of a session's history if importing n needs them.
+func (tx *transaction) beginning(
+	r *row, n sessionstore.Session,
+) (updates []sessionstore.Update) {
+	if r.mayRetitle(n) {
+		for _, body := range tx.part(r, 0, min(r.last, 1)) {
+			updates = slices.Collect(sessionstore.Unpack(body))
+		}
+	}
+	return updates
+}
+
+// importAll stores what an agent lists, which is locked, and returns the number of new sessions.
+func (tx *transaction) importAll(agent int64, news []imported) (added int) {
+	for _, n := range news {
+		if r := n.row; r != nil {
 			tx.set(r.id, "title = $3, updated = $4, meta = $5, listed = $6, imported = $7, "+
 				"listing = $8", r.title, r.updated, append([]byte{}, r.meta...),
 				r.listed, r.imported, int64(r.listing()))
-		case remembered:
-			l.deleted[n.StateKey] = tx.now()
-			tx.exec("UPDATE tombstones SET deleted = $4 "+
-				"WHERE owner = $1 AND agent = $2 AND name = $3",
-				agent, tombstone(n.StateKey), tx.now())
+			continue
 		}
+		tx.insertImported(agent, n.Session, tx.now())
+		added++
 	}
 	return added
 }
 
 // insertImported stores a new session, which its agent listed at a time, or 0.
-func (tx *transaction) insertImported(agent int64, n sessionstore.Imported, listed int64) *row {
+func (tx *transaction) insertImported(agent int64, n sessionstore.Session, listed int64) *row {
 	r := tx.insert(agent, sessionstore.NewSession{
 		ID: n.ID, Keys: n.Keys, Title: n.Title, State: n.State, StateKey: n.StateKey,
 	}, importedTime(n, tx.now(), tx.now()))
@@ -96,77 +129,11 @@ func (tx *transaction) insertImported(agent int64, n sessionstore.Imported, list
 	return r
 }
 
-// looked holds what the store has recorded about the sessions of a list, by their state keys.
-type looked struct {
-	rows    map[string]*row
-	deleted map[string]int64
-	first   map[string][]sessionstore.Update // of their histories
-	now     int64
-}
-
-// news says how a list and the store differ about a session.
-type news int
-
-const (
-	nothing    news = iota
-	isNew           // there is such a session
-	changed         // the row of the session, as it is in looked once learns has returned
-	remembered      // it was deleted here, and is listed long afterwards
-)
-
-// learns returns what is new about a session that is imported.
-func (l looked) learns(n sessionstore.Imported) news {
-	r, deleted := l.rows[n.StateKey], l.deleted[n.StateKey]
-	switch {
-	case r != nil && r.learn(n, l.first[n.StateKey], l.now):
-		return changed
-	case deleted != 0 && l.now-deleted > tombstoneRenewal.Milliseconds():
-		return remembered
-	case r == nil && deleted == 0 && !n.OnlyKnown:
-		return isNew
-	}
-	return nothing
-}
-
-// look returns what is recorded about sessions of an agent, which it locks if asked to.
-func (tx *transaction) look(agent int64, sessions []sessionstore.Imported, lock string) looked {
-	l := looked{rows: make(map[string]*row), deleted: make(map[string]int64),
-		first: make(map[string][]sessionstore.Update), now: tx.now()}
-	names := make([][]byte, len(sessions))
-	plain := make(map[string]string, len(sessions))
-	for i, n := range sessions {
-		names[i] = tombstone(n.StateKey)
-		plain[string(names[i])] = n.StateKey
-	}
-	list, args := placeholders(names, 3)
-	of, args := "agent = $2 AND name IN ("+list+")", append([]any{agent}, args...)
-	for _, r := range tx.all(of+lock, args...) {
-		l.rows[plain[string(r.name)]] = r
-	}
-	tx.rows(func(rows Rows) {
-		var (
-			name    []byte
-			deleted int64
-		)
-		must(rows.Scan(&name, &deleted))
-		l.deleted[plain[string(name)]] = deleted
-	}, "SELECT name, deleted FROM tombstones WHERE owner = $1 AND "+of, args...)
-	for _, n := range sessions {
-		if r := l.rows[n.StateKey]; r != nil && r.mayRetitle(n) {
-			for _, body := range tx.part(r, 0, min(r.last, 1)) {
-				l.first[n.StateKey] = slices.Collect(sessionstore.Unpack(body))
-			}
-		}
-	}
-	return l
-}
-
 // Adopt implements [sessionstore.Store].
 func (s *Store) Adopt(
-	ctx context.Context, agent sessionstore.Agent, n sessionstore.Imported,
-	history sessionstore.Draft,
+	ctx context.Context, n sessionstore.Session, history sessionstore.Draft,
 ) (lease sessionstore.Lease, err error) {
-	if err := cmp.Or(agent.Validate(), n.Validate()); err != nil {
+	if err := cmp.Or(n.Agent.Validate(), n.ValidateListed()); err != nil {
 		return lease, err
 	}
 	own, err := s.draftOf("", history)
@@ -175,11 +142,12 @@ func (s *Store) Adopt(
 	}
 	defer s.purgeSoon()
 	return transact(ctx, s, Write, func(tx *transaction) sessionstore.Lease {
-		key := tx.agentKey(agent, true)
-		if tx.look(key, []sessionstore.Imported{n}, "").deleted[n.StateKey] != 0 {
+		agent := tx.agentKey(n.Agent, true)
+		if tx.row([]any{new(int64)}, "SELECT agent FROM tombstones "+
+			"WHERE owner = $1 AND agent = $2 AND name = $3", agent, tombstone(n.StateKey)) {
 			must(&sessionstore.NotFoundError{ID: n.ID})
 		}
-		r := tx.insertImported(key, n, 0)
+		r := tx.insertImported(agent, n, 0)
 		tx.setKeys(r, n.Keys)
 		own.appendTo(tx, r)
 		tx.store(r, "")
@@ -297,22 +265,22 @@ func (tx *transaction) dropStateKey(r *row) {
 		int64(r.listing()))
 }
 
-// tombstonesAtOnce is the number of old tombstones that adding one deletes at most.
-const tombstonesAtOnce = 8
+const (
+	// maxTombstones is the number of deleted sessions of an agent that are remembered.
+	maxTombstones = 10_000
+	// forgottenAtOnce is the number of tombstones above that which adding one deletes at most.
+	forgottenAtOnce = 8
+)
 
-// addTombstone adds a tombstone, so that the session is not imported again, and deletes some of
-// those that are too old or too many.
+// addTombstone adds a tombstone, so that the session is not imported again, and deletes the oldest
+// if there are too many.
 func (tx *transaction) addTombstone(agent int64, name []byte) {
 	tx.exec(`
 		INSERT INTO tombstones (owner, agent, name, deleted) VALUES ($1, $2, $3, $4)
 		ON CONFLICT (owner, agent, name) DO UPDATE SET deleted = excluded.deleted`,
 		agent, name, tx.now())
-	oldest := tx.now() - sessionstore.TombstoneAge.Milliseconds()
-	var full int64
-	tx.row([]any{&full}, "SELECT deleted FROM tombstones WHERE owner = $1 AND agent = $2 "+
-		"ORDER BY deleted DESC LIMIT 1 OFFSET $3", agent, int64(sessionstore.MaxTombstones-1))
 	tx.exec(`
 		DELETE FROM tombstones WHERE owner = $1 AND agent = $2 AND name IN (
-			SELECT name FROM tombstones WHERE owner = $1 AND agent = $2 AND deleted < $3
-			ORDER BY deleted LIMIT $4)`, agent, max(oldest, full), tombstonesAtOnce)
+			SELECT name FROM tombstones WHERE owner = $1 AND agent = $2
+			ORDER BY deleted DESC LIMIT $3 OFFSET $4)`, agent, forgottenAtOnce, maxTombstones)
 }

@@ -11,21 +11,13 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-const (
-	// importedSessions is the number of listed sessions that are compared with the store at once,
-	// and stored in one transaction.
-	importedSessions = 250
-	// tombstoneRenewal is the age at which a store renews its memory of a deleted session that its
-	// agent still lists. Earlier renewals would make each import of an unchanged list write.
-	tombstoneRenewal = 24 * time.Hour
-	// maxAhead is how far a time may be in the future because clocks differ.
-	maxAhead = 24 * time.Hour
-)
+// maxAhead is how far a time may be in the future because clocks differ.
+const maxAhead = 24 * time.Hour
 
 // importedTime returns the time that an agent gives for the last activity of a session. It returns
 // known if there is none, or one in the future, with which the session would lead all lists until
 // then.
-func importedTime(n sessionstore.Imported, now, known int64) int64 {
+func importedTime(n sessionstore.Session, now, known int64) int64 {
 	if n.Updated.IsZero() || isFuture(n.Updated.UnixMilli(), now) {
 		return known
 	}
@@ -43,14 +35,19 @@ func active(updated, now int64) int64 {
 }
 
 // learn changes the row of a session as its agent lists it, and reports whether that changes
-// anything. first are the first updates of the session's history.
-func (r *row) learn(n sessionstore.Imported, first []sessionstore.Update, now int64) bool {
+// anything. first are the first updates of the session's history. With onlyKnown the session counts
+// neither as listed nor as imported.
+func (r *row) learn(
+	n sessionstore.Session, onlyKnown bool, first []sessionstore.Update, now int64,
+) bool {
 	before := *r
 	if r.mayRetitle(n) {
 		r.title = importedTitle(n, r.title, first)
 	}
-	r.listed = r.listedAs(n, now)
-	r.imported = r.imported || r.usedSince(n)
+	if !onlyKnown {
+		r.listed = r.listedAs(n, now)
+		r.imported = r.imported || r.usedSince(n)
+	}
 	r.meta = n.Meta
 	updated := importedTime(n, now, r.updated)
 	if isFuture(r.updated, now) {
@@ -66,11 +63,9 @@ func (r *row) isUnused() bool { return !r.imported && r.turns == 0 && r.last == 
 
 // listedAs returns the value of listed after n is imported. It is 0 for a session whose cwd differs
 // here and in its agent, so that the session never counts as missing from a list.
-func (r *row) listedAs(n sessionstore.Imported, now int64) int64 {
+func (r *row) listedAs(n sessionstore.Session, now int64) int64 {
 	cwd := n.Keys.Roots.Cwd().String()
 	switch {
-	case n.OnlyKnown:
-		return r.listed
 	case cwd != r.cwd && cwd != r.realCwd:
 		return 0
 	case r.listed <= 0:
@@ -80,14 +75,14 @@ func (r *row) listedAs(n sessionstore.Imported, now int64) int64 {
 }
 
 // usedSince reports whether n shows that a session which is unused here has been used in the agent.
-func (r *row) usedSince(n sessionstore.Imported) bool {
-	return r.isUnused() && !n.OnlyKnown && !n.Updated.IsZero() &&
+func (r *row) usedSince(n sessionstore.Session) bool {
+	return r.isUnused() && !n.Updated.IsZero() &&
 		n.Updated.UnixMilli()-r.created > sessionstore.UnusedGrace.Milliseconds()
 }
 
 // mayRetitle reports whether importing n may change the title. An unused session gets its title
 // with its first prompt.
-func (r *row) mayRetitle(n sessionstore.Imported) bool {
+func (r *row) mayRetitle(n sessionstore.Session) bool {
 	return !r.renamed && !r.isUnused() && n.Title != r.title
 }
 
@@ -120,7 +115,7 @@ func tombstone(stateKey string) []byte {
 // better, because it may contain text that the user did not type. Nor is a placeholder. first are
 // the first updates of the session's history.
 func importedTitle(
-	n sessionstore.Imported, present string, first []sessionstore.Update,
+	n sessionstore.Session, present string, first []sessionstore.Update,
 ) string {
 	title := folded(strings.TrimRight(n.Title, ". …"))
 	switch {

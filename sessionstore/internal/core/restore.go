@@ -3,6 +3,7 @@ package core
 import (
 	"cmp"
 	"context"
+	"slices"
 
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
@@ -45,31 +46,25 @@ func (s *Store) Restore(
 }
 
 // Deleted implements [sessionstore.Store].
-func (s *Store) Deleted(
-	ctx context.Context,
-) (map[sessionstore.Agent][]sessionstore.Deleted, error) {
-	type deleted = map[sessionstore.Agent][]sessionstore.Deleted
-	return transact(ctx, s, List, func(tx *transaction) deleted {
-		all := make(deleted)
+func (s *Store) Deleted(ctx context.Context) (map[sessionstore.Agent][][]byte, error) {
+	return transact(ctx, s, List, func(tx *transaction) map[sessionstore.Agent][][]byte {
 		var (
+			all   = make(map[sessionstore.Agent][][]byte)
 			agent sessionstore.Agent
 			name  []byte
-			at    int64
 		)
-		tx.each([]any{&agent.Kind, &agent.Profile, &name, &at}, func() {
-			d := sessionstore.Deleted{At: toTime(at)}
-			copy(d.Name[:], name)
-			all[agent] = append(all[agent], d)
-		}, "SELECT kind, profile, name, deleted FROM tombstones t "+
+		tx.each([]any{&agent.Kind, &agent.Profile, &name}, func() {
+			all[agent] = append(all[agent], slices.Clone(name))
+		}, "SELECT kind, profile, name FROM tombstones t "+
 			"JOIN agents a ON a.key = t.agent AND a.owner = t.owner "+
-			"WHERE t.owner = $1 ORDER BY name")
+			"WHERE t.owner = $1 ORDER BY deleted, name")
 		return all
 	})
 }
 
 // RestoreDeleted implements [sessionstore.Store].
 func (s *Store) RestoreDeleted(
-	ctx context.Context, agent sessionstore.Agent, deleted []sessionstore.Deleted,
+	ctx context.Context, agent sessionstore.Agent, names [][]byte,
 ) error {
 	if err := agent.Validate(); err != nil {
 		return err
@@ -78,20 +73,17 @@ func (s *Store) RestoreDeleted(
 	return s.change(ctx, func(tx *transaction) {
 		key := tx.agentKey(agent, true)
 		var each [][]any
-		for _, d := range deleted {
-			holder := tx.named(key, d.Name[:])
+		for _, name := range names {
+			holder := tx.named(key, name)
 			if holder != nil && holder.untouched() {
 				tx.deleteRows(holder)
 				holder = nil
 			}
 			if holder == nil {
-				each = append(each, tx.args(key, d.Name[:], d.At.UnixMilli()))
+				each = append(each, tx.args(key, name, tx.now()))
 			}
 		}
-		tx.execEach(`
-			INSERT INTO tombstones (owner, agent, name, deleted) VALUES ($1, $2, $3, $4)
-			ON CONFLICT (owner, agent, name) DO UPDATE SET deleted =
-				CASE WHEN tombstones.deleted > excluded.deleted THEN tombstones.deleted
-				ELSE excluded.deleted END`, each)
+		tx.execEach("INSERT INTO tombstones (owner, agent, name, deleted) VALUES ($1, $2, $3, $4) "+
+			"ON CONFLICT (owner, agent, name) DO NOTHING", each)
 	})
 }

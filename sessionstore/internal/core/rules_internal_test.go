@@ -2,7 +2,6 @@ package core
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -12,24 +11,19 @@ import (
 
 const now = int64(1_800_000_000_000)
 
-func listed(t *testing.T) sessionstore.Imported {
+func listed(t *testing.T) sessionstore.Session {
 	cwd, err := workspace.ParseDir("/src/app")
 	require.NoError(t, err)
-	return sessionstore.Imported{ID: "id", StateKey: "a", Title: "title", Updated: toTime(now - 1000),
+	return sessionstore.Session{ID: "id", StateKey: "a", Title: "title", Updated: toTime(now - 1000),
 		Keys: sessionstore.Keys{Roots: workspace.RootsFrom(cwd, workspace.Dirs{}), Real: []workspace.Dir{cwd}}}
 }
 
 func TestImported(t *testing.T) {
 	n := listed(t)
-	l := looked{now: now}
-	require.Equal(t, isNew, l.learns(n))
-	onlyKnown := n
-	onlyKnown.OnlyKnown = true
-	require.Equal(t, nothing, l.learns(onlyKnown))
 	k := row{imported: true, created: now - 1000, updated: now - 1000, title: "title", listed: now,
 		cwd: "/src/app", realCwd: "/src/app"}
 	same := k
-	require.False(t, same.learn(n, nil, now+1), "an unchanged list changes nothing")
+	require.False(t, same.learn(n, false, nil, now+1), "an unchanged list changes nothing")
 	require.Equal(t, k, same)
 	future := row{imported: true, updated: now * 2}
 	for name, c := range map[string]struct {
@@ -45,17 +39,9 @@ func TestImported(t *testing.T) {
 		"cannot heal by more": {future, now * 3, now * 2},
 	} {
 		n.Updated = toTime(c.updated)
-		require.Equal(t, c.row.updated != c.want || c.row.listed == 0, c.row.learn(n, nil, now), name)
+		require.Equal(t, c.row.updated != c.want || c.row.listed == 0, c.row.learn(n, false, nil, now), name)
 		require.Equal(t, c.want, c.row.updated, name)
 	}
-}
-
-func TestImportedTombstone(t *testing.T) {
-	day := (24 * time.Hour).Milliseconds()
-	l := looked{deleted: map[string]int64{"a": now}, now: now + day}
-	require.Equal(t, nothing, l.learns(listed(t)))
-	l.now++
-	require.Equal(t, remembered, l.learns(listed(t)))
 }
 
 func TestActive(t *testing.T) {
