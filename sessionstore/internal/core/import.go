@@ -168,46 +168,27 @@ func (s *Store) Named(
 	})
 }
 
-// retiredSessions is the number of sessions that a transaction of Retain retires.
-const retiredSessions = 32
-
 // Retain implements [sessionstore.Store].
 func (s *Store) Retain(
 	ctx context.Context, agent sessionstore.Agent, l sessionstore.Listed,
 ) (n int, err error) {
-	missing, err := transact(ctx, s, List, func(tx *transaction) []sessionstore.ID {
+	missing, err := transact(ctx, s, List, func(tx *transaction) []string {
 		return tx.missing(tx.agent(agent), l)
 	})
-	for some := range slices.Chunk(missing, retiredSessions) {
-		if err != nil {
-			return n, err
-		}
-		err = s.change(ctx, func(tx *transaction) {
-			tx.lockAgent(tx.agent(agent))
-			for _, id := range some {
-				tx.retire(id)
-			}
-		})
-		if err == nil {
-			n += len(some)
-			err = pause.For(ctx, batchPause)
-		}
+	if err != nil {
+		return 0, err
 	}
-	if len(missing) > 0 {
-		s.purgeSoon()
-	}
-	return n, err
+	return s.oneByOne(ctx, missing, (*transaction).retire)
 }
 
 // missing returns the sessions that an agent listed before and that are not in l.
-func (tx *transaction) missing(agent int64, l sessionstore.Listed) (missing []sessionstore.ID) {
+func (tx *transaction) missing(agent int64, l sessionstore.Listed) (missing []string) {
 	var (
-		id       sessionstore.ID
+		id, cwd  string
 		stateKey []byte
-		cwd      string
 	)
 	cwds := pathsOf(l.Cwds)
-	tx.each([]any{(*string)(&id), &stateKey, &cwd}, func() {
+	tx.each([]any{&id, &stateKey, &cwd}, func() {
 		if !l.StateKeys[string(stateKey)] && (l.Cwds == nil || slices.Contains(cwds, cwd)) {
 			missing = append(missing, id)
 		}
@@ -217,12 +198,18 @@ func (tx *transaction) missing(agent int64, l sessionstore.Listed) (missing []se
 }
 
 // retire deletes a session that its agent has deleted, if it was never opened, renamed or archived
-// here. It marks others. The caller has locked the agent.
-func (tx *transaction) retire(id sessionstore.ID) {
-	if r := tx.seek(id, tx.forWrite()); r != nil && r.retires() {
+// here. It marks others.
+func (tx *transaction) retire(id string) bool {
+	r := tx.lockWithAgent(sessionstore.ID(id))
+	switch {
+	case r == nil:
+		return false
+	case r.retires():
 		tx.deleteRows(r)
+	default:
+		tx.set(r.id, "listed = -abs(listed)")
 	}
-	tx.set(id, "listed = -abs(listed)")
+	return true
 }
 
 // setStateKey stores the state key of a session. Another session with this key loses it, and is

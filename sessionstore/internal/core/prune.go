@@ -27,44 +27,44 @@ func (s *Store) Prune(ctx context.Context, q sessionstore.PruneQuery) (n int, er
 		}
 		return t.UnixMilli()
 	}
-	bounds := []any{bound(q.UnusedBefore), bound(q.Before)}
-	if q.DryRun {
-		return transact(ctx, s, List, func(tx *transaction) (n int) {
-			tx.row([]any{&n}, "SELECT count(*) FROM sessions WHERE "+pruneCondition, bounds...)
-			return n
-		})
+	bounds := []any{s.owner, bound(q.UnusedBefore), bound(q.Before)}
+	ids, err := transact(ctx, s, List, func(tx *transaction) []string {
+		return tx.texts("SELECT id FROM sessions WHERE "+pruneCondition, bounds...)
+	})
+	if err != nil || q.DryRun {
+		return len(ids), err
 	}
-	defer s.purgeSoon()
-	for after := ""; ; {
-		id, err := transact(ctx, s, List, func(tx *transaction) (id string) {
-			tx.row([]any{&id}, "SELECT id FROM sessions WHERE "+pruneCondition+
-				" AND id > $4 ORDER BY id LIMIT 1", append(bounds[:2:2], after)...)
-			return id
-		})
-		if err != nil || id == "" {
-			return n, err
+	return s.oneByOne(ctx, ids, func(tx *transaction, id string) bool {
+		r := tx.lockWithAgent(sessionstore.ID(id))
+		matches := r != nil && tx.texts("SELECT id FROM sessions WHERE "+pruneCondition+
+			" AND id = $4", append(bounds[:3:3], id)...) != nil
+		if matches {
+			tx.deleteSession(r)
 		}
-		after = id
+		return matches
+	})
+}
+
+// oneByOne calls do with each id in a transaction of its own, and returns how many it has dealt
+// with. Others write in between.
+func (s *Store) oneByOne(
+	ctx context.Context, ids []string, do func(tx *transaction, id string) bool,
+) (n int, err error) {
+	defer s.purgeSoon()
+	for _, id := range ids {
 		start := time.Now()
-		deleted, err := transact(ctx, s, Write, func(tx *transaction) bool {
-			r := tx.lockWithAgent(sessionstore.ID(id))
-			matches := r != nil && tx.row([]any{new(int64)}, "SELECT key FROM sessions WHERE "+
-				pruneCondition+" AND id = $4", append(bounds[:2:2], id)...)
-			if matches {
-				tx.deleteSession(r)
-			}
-			return matches
-		})
+		done, err := transact(ctx, s, Write, func(tx *transaction) bool { return do(tx, id) })
+		if done {
+			n++
+		}
+		if err == nil {
+			err = pause.For(ctx, time.Since(start)/2)
+		}
 		if err != nil {
 			return n, err
 		}
-		if deleted {
-			n++
-		}
-		if err := pause.For(ctx, time.Since(start)/2); err != nil { // others write
-			return n, err
-		}
 	}
+	return n, nil
 }
 
 // applyRetention deletes the sessions of all owners that are older than Options.Retention. It is
