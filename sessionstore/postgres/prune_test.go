@@ -44,8 +44,6 @@ func TestRetention(t *testing.T) {
 		if len(closed(""))+len(closed("ann")) == 4 {
 			break
 		}
-		_, err := conn.Exec(t.Context(), "UPDATE meta SET pruned = 0")
-		require.NoError(t, err)
 	}
 	require.Len(t, closed(""), 2)
 	require.Len(t, closed("ann"), 2)

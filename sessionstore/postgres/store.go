@@ -106,8 +106,7 @@ func misplacesPassword(address string) bool {
 }
 
 // Close implements [sessionstore.Store]. If the store was used and Options.Retention is set, it
-// first prunes the sessions that were never prompted, at most once a day among all servers, for
-// about a second.
+// first prunes the sessions that were never prompted, for about a second.
 func (s *Store) Close() error {
 	s.database.watches.end()
 	return s.Shared.Close()

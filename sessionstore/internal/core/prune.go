@@ -8,12 +8,8 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-const (
-	// retentionInterval is the time between two applications of the retention, among all programs
-	// that use the store. retentionTimeout limits how long that delays a program that exits.
-	retentionInterval = 24 * time.Hour
-	retentionTimeout  = time.Second
-)
+// retentionTimeout limits how long the retention delays a program that exits.
+const retentionTimeout = time.Second
 
 // pruneCondition matches the sessions to prune.
 const pruneCondition = "owner = $1 AND " +
@@ -76,20 +72,14 @@ func (s *Store) applyRetention() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), retentionTimeout)
 	defer cancel()
-	at, err := transact(ctx, s, Write, func(tx *transaction) (at int64) {
-		tx.query(func(rows Rows) { must(rows.Scan(&at)) },
-			"UPDATE meta SET pruned = $1 WHERE pruned < $2 RETURNING pruned",
-			tx.now(), tx.now()-retentionInterval.Milliseconds())
-		return at
-	})
-	if err != nil || at == 0 { // it is not due, usually
+	now, err := transact(ctx, s, Read, (*transaction).now)
+	if err != nil {
 		return
 	}
+	q := sessionstore.PruneQuery{UnusedBefore: toTime(now).Add(-s.options.Retention)}
 	owners, _ := s.Owners(ctx)
 	for _, owner := range owners {
-		_, err := s.of(owner).Prune(ctx, sessionstore.PruneQuery{
-			UnusedBefore: toTime(at).Add(-s.options.Retention)})
-		if err != nil {
+		if _, err := s.of(owner).Prune(ctx, q); err != nil {
 			return
 		}
 	}

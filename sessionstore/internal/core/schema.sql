@@ -4,8 +4,7 @@
 
 -- What the tables say of themselves, in one row.
 CREATE TABLE meta (
-	version bigint NOT NULL,
-	pruned  bigint NOT NULL DEFAULT 0 -- when sessions that were never prompted were last deleted
+	version bigint NOT NULL
 );
 
 -- The owner is in every table, and begins every index of a list.

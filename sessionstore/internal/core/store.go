@@ -93,8 +93,7 @@ func (s *Store) Watch(id sessionstore.ID) (changed <-chan struct{}, stop func())
 }
 
 // Close implements [sessionstore.Store]. If the store was used and Options.Retention is set, it
-// first prunes the sessions that were never prompted, at most once a day among all programs, for
-// about a second. Then it purges what deleted sessions left, for a limited time; the next program
+// first prunes the sessions that were never prompted, for about a second. Then it purges what deleted sessions left, for a limited time; the next program
 // does the rest.
 func (s *Store) Close() error {
 	s.applyRetention()
