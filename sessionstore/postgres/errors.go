@@ -17,33 +17,14 @@ var (
 	errEncoding = errors.New("the encoding of the database is not UTF8")
 	errPooler   = errors.New("something between this program and the database drops the settings " +
 		"of connections")
+	// errUnknown is that of a connection that was lost once the commit was sent.
+	errUnknown = errors.New("the connection was lost during a change, which may have been stored")
 )
 
 // uncommittedError is the error of a connection that was lost before its transaction was committed.
 type uncommittedError struct{ error }
 
 func (e *uncommittedError) Unwrap() error { return e.error }
-
-// unknownError is the error of a connection that was lost once the commit was sent.
-type unknownError struct{ error }
-
-func (e *unknownError) Unwrap() error { return e.error }
-
-func (e *unknownError) Error() string {
-	return "the connection was lost during a change, which may have been stored: " + e.error.Error()
-}
-
-// connectError is the error of a connection that was not made, on one line: pgx has a line for each
-// attempt, mostly twice, with and without TLS.
-type connectError struct{ error }
-
-func (e *connectError) Unwrap() error { return e.error }
-
-func (e *connectError) Error() string {
-	reasons := strings.Split(errors.Unwrap(e.error).Error(), "\n")
-	slices.Sort(reasons)
-	return "cannot connect: " + strings.Join(slices.Compact(reasons), "; ")
-}
 
 const (
 	// tooManyConnections is the SQLSTATE of a connection that the database did not accept since it,
@@ -86,22 +67,24 @@ func isLost(err error) bool {
 
 // Explain implements [core.Database].
 func (d *database) Explain(err error) error {
+	hint := hintFor(err)
 	if failed, ok := errors.AsType[*pgconn.ConnectError](err); ok {
-		err = &connectError{failed}
+		// pgx has a line for each attempt, mostly twice, with and without TLS.
+		reasons := strings.Split(errors.Unwrap(failed).Error(), "\n")
+		slices.Sort(reasons)
+		err = errors.New("cannot connect: " + strings.Join(slices.Compact(reasons), "; "))
 	}
-	return &sessionstore.UnavailableError{Medium: d.String(), Hint: hintFor(err), Err: err}
+	return &sessionstore.UnavailableError{Medium: d.String(), Hint: hint, Err: err}
 }
 
 // hintFor returns what a person can do about an error.
 func hintFor(err error) string {
 	const direct = "give the address of PostgreSQL itself: poolers such as PgBouncer are not supported"
 	state := code(err)
-	if other, ok := errors.AsType[*core.VersionError](err); ok && other.IsNewer() {
-		return "update acp-agent, or choose another database"
-	}
 	switch {
 	case errors.As(err, new(*core.VersionError)):
-		return "choose another schema with search_path in the address, or drop this one"
+		return "update acp-agent, drop this schema, or choose another schema with search_path in " +
+			"the address"
 	case errors.Is(err, errEncoding):
 		return "create a database with ENCODING 'UTF8'"
 	case errors.Is(err, errPooler), state == "08P01":
@@ -125,7 +108,7 @@ func hintFor(err error) string {
 		return "raise or remove the statement_timeout of the database's user"
 	case state == "55P03":
 		return "another program keeps a lock in the database; end programs that hang, then try again"
-	case errors.As(err, new(*unknownError)):
+	case errors.Is(err, errUnknown):
 		return "check that the database runs, and look whether the change is there before you repeat it"
 	case isLost(err), errors.As(err, new(*pgconn.ConnectError)):
 		return "check that the database runs and can be reached, then try again"

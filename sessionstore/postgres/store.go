@@ -285,7 +285,7 @@ func (d *database) Transact(
 	case isLost(err) && (!sent || code(err) != ""): // what the database refuses it has not committed
 		return &uncommittedError{err}
 	case isLost(err) && !pgconn.SafeToRetry(err):
-		return &unknownError{err}
+		return fmt.Errorf("%w: %w", errUnknown, err)
 	}
 	tx.rollback()
 	return err

@@ -38,13 +38,13 @@ func (f *file) Explain(err error) error {
 		return sessionstore.ErrClosed
 	}
 	path := f.options.Dir
-	if f.diskIsFull(err) {
-		err = fullError{err}
-	}
-	hint := f.hintFor(err)
 	if code(err) != 0 || isOther(err) {
 		path = filepath.Join(path, fileName)
 	}
+	if f.diskIsFull(err) {
+		err = errFull
+	}
+	hint := f.hintFor(err)
 	if wrong, ok := errors.AsType[*fs.PathError](err); ok && wrong.Path == path {
 		err = wrong.Err
 	}
@@ -53,7 +53,7 @@ func (f *file) Explain(err error) error {
 
 // isOther reports whether err is about a file that is not damaged but not for this program.
 func isOther(err error) bool {
-	return errors.As(err, new(*foreignError)) || errors.As(err, new(*core.VersionError)) ||
+	return errors.Is(err, errForeign) || errors.As(err, new(*core.VersionError)) ||
 		errors.Is(err, errReplaced)
 }
 
@@ -89,12 +89,8 @@ func tryWriting(dir string) error {
 	return errors.Join(err, f.Close())
 }
 
-// fullError reports a full disk.
-type fullError struct{ error }
-
-func (e fullError) Error() string { return "the disk is full" }
-
-func (e fullError) Unwrap() error { return e.error }
+// errFull reports a full disk.
+var errFull = errors.New("the disk is full")
 
 // hintDamaged tells a person what to do about a damaged file.
 const hintDamaged = "it is damaged and was not changed; run \"acp-agent sessions repair\", " +
@@ -106,17 +102,16 @@ const hintPermissions = "make the directory and the file readable and writable f
 
 // hintFor returns what a person can do about an error.
 func (f *file) hintFor(err error) string {
-	if other, ok := errors.AsType[*core.VersionError](err); ok && other.IsNewer() {
-		return "update acp-agent, or choose another state directory"
-	}
 	switch {
-	case errors.As(err, new(*foreignError)), errors.As(err, new(*core.VersionError)):
+	case errors.As(err, new(*core.VersionError)):
+		return "update acp-agent, move it away, or choose another state directory"
+	case errors.Is(err, errForeign):
 		return "move it away, or choose another state directory"
 	case errors.Is(err, errReplaced):
 		return "move it back, or end this program: what it stored since then is lost"
 	case errors.As(err, new(*core.DamageError)):
 		return hintDamaged
-	case errors.As(err, new(fullError)):
+	case errors.Is(err, errFull):
 		return "free some space on its disk, or remove files if it can hold no more of them"
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
 		return hintPermissions

@@ -173,13 +173,22 @@ func (f *file) Transact(
 	}
 	defer conn.Close()
 	// Interrupting a statement would cost the connection, and a transaction is short.
-	return inTransaction(context.WithoutCancel(ctx), conn, o, func(tx *transaction) error {
-		tx.now = f.options.Now().UnixMilli()
-		if err := do(tx); err != nil {
-			return err
-		}
-		return f.checkIdentity()
-	})
+	ctx = context.WithoutCancel(ctx)
+	tx, err := conn.BeginTx(ctx, o)
+	if err != nil {
+		return err
+	}
+	err = do(&transaction{tx, ctx, f.options.Now().UnixMilli()})
+	if err == nil {
+		err = f.checkIdentity()
+	}
+	if err == nil {
+		return tx.Commit()
+	}
+	if failed := tx.Rollback(); !errors.Is(failed, sql.ErrTxDone) {
+		err = errors.Join(err, failed)
+	}
+	return err
 }
 
 // errReplaced reports that the file is not at its path any more: what is stored in it would be
@@ -209,28 +218,6 @@ type transaction struct {
 	*sql.Tx
 	ctx context.Context
 	now int64
-}
-
-// connection is a [sql.Conn], or a [sql.DB] with one connection.
-type connection interface {
-	BeginTx(context.Context, *sql.TxOptions) (*sql.Tx, error)
-}
-
-// inTransaction runs do in a transaction.
-func inTransaction(
-	ctx context.Context, in connection, o *sql.TxOptions, do func(*transaction) error,
-) error {
-	tx, err := in.BeginTx(ctx, o)
-	if err != nil {
-		return err
-	}
-	if err := do(&transaction{Tx: tx, ctx: ctx}); err != nil {
-		if failed := tx.Rollback(); !errors.Is(failed, sql.ErrTxDone) {
-			err = errors.Join(err, failed)
-		}
-		return err
-	}
-	return tx.Commit()
 }
 
 // Now implements [core.Tx].
@@ -404,18 +391,14 @@ func (f *file) prepare(ctx context.Context) error {
 		return err
 	}
 	// The size of pages is that of a new file. Most segments fit into larger ones than usual.
-	if _, err := f.writer.ExecContext(ctx, "PRAGMA page_size = 8192; PRAGMA journal_mode = "+
-		string(f.journal)); err != nil {
+	_, err = f.writer.ExecContext(ctx, "PRAGMA page_size = 8192; PRAGMA journal_mode = "+
+		string(f.journal))
+	if err != nil || !fresh {
 		return err
 	}
-	if fresh {
-		if err := inTransaction(ctx, f.writer, nil, create); err != nil {
-			return err
-		}
-	}
-	var version int
-	err = f.writer.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version)
-	return cmp.Or(err, core.CheckVersion(version))
+	return f.Transact(ctx, "", core.Write, func(tx core.Tx) error {
+		return create(ctx, tx.(*transaction))
+	})
 }
 
 //go:embed schema.sql
@@ -423,36 +406,37 @@ var schema string
 
 // create creates the tables, unless another process that opened the file at the same time has done
 // so.
-func create(tx *transaction) error {
-	if fresh, err := isNew(tx.ctx, tx); err != nil || !fresh {
+func create(ctx context.Context, tx *transaction) error {
+	if fresh, err := isNew(ctx, tx); err != nil || !fresh {
 		return err
 	}
-	_, err := tx.ExecContext(tx.ctx, core.Schema("INTEGER PRIMARY KEY", "text", "blob")+schema+
+	_, err := tx.ExecContext(ctx, core.Schema("INTEGER PRIMARY KEY", "text", "blob")+schema+
 		fmt.Sprintf("INSERT INTO meta (version) VALUES (%[1]d); PRAGMA user_version = %[1]d; "+
 			"PRAGMA application_id = %[2]d", core.Version, applicationID))
 	return err
 }
 
-// isNew reports whether a database is empty. It rejects that of another program.
+// errForeign reports a SQLite file of another program.
+var errForeign = errors.New("it is another program's database")
+
+// isNew reports whether a database is empty. It rejects that of another program, and of another
+// version of this one.
 func isNew(ctx context.Context, in interface {
 	QueryRowContext(context.Context, string, ...any) *sql.Row
 }) (fresh bool, err error) {
-	var id, tables int64
-	err = in.QueryRowContext(ctx,
-		"SELECT application_id, (SELECT count(*) FROM sqlite_schema) FROM pragma_application_id").
-		Scan(&id, &tables)
-	fresh = id == 0 && tables == 0
-	if err == nil && !fresh && id != applicationID {
-		err = &foreignError{id: id}
+	var id, version, objects int
+	err = in.QueryRowContext(ctx, "SELECT application_id, user_version, (SELECT count(*) FROM "+
+		"sqlite_schema) FROM pragma_application_id, pragma_user_version").
+		Scan(&id, &version, &objects)
+	switch {
+	case err != nil:
+		return false, err
+	case id == 0 && objects == 0:
+		return true, nil
+	case id != applicationID:
+		return false, errForeign
 	}
-	return fresh, err
-}
-
-// foreignError reports a SQLite file of another program.
-type foreignError struct{ id int64 }
-
-func (e *foreignError) Error() string {
-	return fmt.Sprintf("it is another program's database (application id %#x)", e.id)
+	return false, core.CheckVersion(version)
 }
 
 // Close implements [core.Database]. The last process to close the file removes the traces that

@@ -12,7 +12,7 @@ import (
 // version to another.
 const Version = 22
 
-// VersionError reports tables of another version of the program.
+// VersionError reports tables of another version.
 type VersionError struct{ Version int }
 
 // CheckVersion returns a [*VersionError] unless this program can use tables of a version.
@@ -23,15 +23,8 @@ func CheckVersion(version int) error {
 	return nil
 }
 
-// IsNewer reports whether the tables need a newer program.
-func (e *VersionError) IsNewer() bool { return e.Version > Version }
-
 func (e *VersionError) Error() string {
-	if e.IsNewer() {
-		return fmt.Sprintf("it is from a newer version of the program: "+
-			"it has schema version %d, this program has %d", e.Version, Version)
-	}
-	return "it is from a version of the program before the first release"
+	return fmt.Sprintf("it has schema version %d, and this program needs %d", e.Version, Version)
 }
 
 // DamageError reports a row that this program cannot have written.
