@@ -28,8 +28,8 @@ const defaultSchema = "acp_agent"
 type Options struct {
 	// Address is a URL such as postgres://user@host/database, or a connection string, as of libpq.
 	Address string
-	// Retention is how long sessions that were never prompted are kept; 0 means forever. See
-	// [Store.Close].
+	// Retention is how long sessions that were never prompted are kept; 0 means forever. They are
+	// deleted when a store is closed that was used, for about a second.
 	Retention time.Duration
 }
 
@@ -42,10 +42,9 @@ type Store struct {
 
 // database is a [core.Database] in PostgreSQL.
 type database struct {
-	config  *pgxpool.Config
-	schema  string
-	watches watches
-	pool    *pgxpool.Pool // nil until it is open
+	config *pgxpool.Config
+	schema string
+	pool   *pgxpool.Pool // nil until it is open
 }
 
 // longestLoss is how long the database may be unreachable before calls fail: as long as a
@@ -65,8 +64,6 @@ func New(o Options) (*Store, error) {
 			"postgres://USER@HOST/DATABASE, with %40 for @ and %2F for / in a password")
 	}
 	d := &database{config: config}
-	d.watches.names = make(map[chan struct{}]string)
-	d.watches.life, d.watches.stop = context.WithCancel(context.Background())
 	settings := config.ConnConfig.RuntimeParams
 	for name, value := range map[string]string{
 		"search_path":      defaultSchema,
@@ -105,13 +102,6 @@ func misplacesPassword(address string) bool {
 	return isURL && strings.Contains(rest, "@")
 }
 
-// Close implements [sessionstore.Store]. If the store was used and Options.Retention is set, it
-// first prunes the sessions that were never prompted, for about a second.
-func (s *Store) Close() error {
-	s.database.watches.end()
-	return s.Shared.Close()
-}
-
 // String returns the address of the database, without the user and the password.
 func (s *Store) String() string { return s.database.String() }
 
@@ -132,7 +122,7 @@ func (d *database) Close() error {
 // Traits implements [core.Database]. One connection is left for probes.
 func (d *database) Traits() core.Traits {
 	return core.Traits{Readers: max(int(d.config.MaxConns)-1, 1), CloseTimeout: closeTimeout,
-		Next: "SELECT nextval('numbers')", ForWrite: " FOR NO KEY UPDATE"}
+		Next: "SELECT nextval('numbers')", ForWrite: " FOR NO KEY UPDATE", Announces: true}
 }
 
 // String returns the address of the database, without the user and the password.

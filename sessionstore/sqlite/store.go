@@ -49,8 +49,8 @@ type Options struct {
 	// Dir is the directory of the store's files. If it is missing it is created, accessible to the
 	// user only.
 	Dir string
-	// Retention is how long sessions that were never prompted are kept; 0 means forever. See
-	// [Store.Close].
+	// Retention is how long sessions that were never prompted are kept; 0 means forever. They are
+	// deleted when a store is closed that was used, for about a second.
 	Retention time.Duration
 	// Now is the clock; nil means [time.Now].
 	Now func() time.Time
@@ -489,8 +489,8 @@ func (f *file) vacuum(ctx context.Context) error {
 	return nil
 }
 
-// Watch implements [core.Database]. It announces nothing.
-func (f *file) Watch(string, sessionstore.ID) (<-chan struct{}, func()) { return nil, func() {} }
+// Listen implements [core.Database]. SQLite announces nothing.
+func (f *file) Listen(context.Context, func(string)) {}
 
 // Purged implements [core.Database]. It moves the log into the file, so that no writer has to, and
 // empties it in the end, because it has old pages.

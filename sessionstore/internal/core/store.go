@@ -51,8 +51,10 @@ type shared struct {
 	// places for them: listing is for lists, searches and counts.
 	listing, reading, writing *Queue
 
-	// purgeDue has a token if there may be something to purge. background is the goroutine that
-	// does it.
+	watches watches
+
+	// purgeDue has a token if there may be something to purge. background are the goroutines that
+	// purge and listen.
 	purgeDue   chan struct{}
 	background sync.WaitGroup
 }
@@ -86,11 +88,6 @@ type view struct{ *Store }
 
 // Close implements [sessionstore.Store].
 func (view) Close() error { return nil }
-
-// Watch implements [sessionstore.Store].
-func (s *Store) Watch(id sessionstore.ID) (changed <-chan struct{}, stop func()) {
-	return s.db.Watch(s.owner, id)
-}
 
 // Close implements [sessionstore.Store]. If the store was used and Options.Retention is set, it
 // first prunes the sessions that were never prompted, for about a second. Then it purges what deleted sessions left, for a limited time; the next program
