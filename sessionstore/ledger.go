@@ -79,8 +79,8 @@ type ChargeQuery struct {
 	Session ID
 	// Meter selects those of one meter; "" those of all.
 	Meter Meter
-	// Since selects those at or after a time, Until those before another. Zero times select all.
-	Since, Until time.Time
+	// Since selects those at or after a time; the zero time those of all times.
+	Since time.Time
 }
 
 const (

@@ -107,8 +107,10 @@ func sumCharges(t *testing.T, s store) {
 	require.Equal(t, []charge{
 		sum("one", usd(at(9, 0), 0, 0, ""), 3.5), sum("one", reset, 0.25), sum("one", eur, 4),
 	}, sums(t, s, sessionstore.ChargeQuery{Session: "one", Meter: sessionstore.CostMeter}))
-	require.Equal(t, []charge{sum("one", usd(at(9, 15), 0, 0, ""), 2)},
-		sums(t, s, sessionstore.ChargeQuery{Since: at(9, 15), Until: at(9, 16)}))
+	require.Equal(t, []charge{
+		sum("one", usd(at(9, 15), 0, 0, ""), 2), sum("one", reset, 0.25), sum("one", eur, 4),
+		sum("two", usd(at(12, 0), 0, 0, ""), 8),
+	}, sums(t, s, sessionstore.ChargeQuery{Since: at(9, 15), Meter: sessionstore.CostMeter}))
 	require.Empty(t, sums(t, s, sessionstore.ChargeQuery{Session: "unknown"}))
 	require.Empty(t, sums(t, s, sessionstore.ChargeQuery{Since: at(13, 0)}))
 }

@@ -104,17 +104,14 @@ func (s *Store) Sums(
 	if q.Session.Validate() != nil {
 		return nil, nil
 	}
-	since, until := int64(math.MinInt64), int64(math.MaxInt64)
+	since := int64(math.MinInt64)
 	if !q.Since.IsZero() {
 		since = q.Since.UnixMilli()
 	}
-	if !q.Until.IsZero() {
-		until = q.Until.UnixMilli()
-	}
-	args := []any{since, until, string(q.Meter)}
+	args := []any{since, string(q.Meter)}
 	condition := ""
 	if q.Session != "" {
-		condition = " AND c.session = (SELECT key FROM sessions WHERE owner = $1 AND id = $5)"
+		condition = " AND c.session = (SELECT key FROM sessions WHERE owner = $1 AND id = $4)"
 		args = append(args, string(q.Session))
 	}
 	return transact(ctx, s, List, func(tx *transaction) []sessionstore.Charge {
@@ -126,7 +123,7 @@ func (s *Store) Sums(
 				SELECT c.owner, s.id, c.agent, meter, unit, mark, min(at) AS at, sum(amount) AS amount,
 					min(c.key) AS first
 				FROM charges c JOIN sessions s ON s.owner = c.owner AND s.key = c.session
-				WHERE c.owner = $1 AND at >= $2 AND at < $3 AND ($4 = '' OR meter = $4)`+condition+`
+				WHERE c.owner = $1 AND at >= $2 AND ($3 = '' OR meter = $3)`+condition+`
 				GROUP BY c.owner, s.id, c.agent, meter, unit, mark
 			) g JOIN agents a ON a.key = g.agent AND a.owner = g.owner ORDER BY g.first`, args...)
 	})
