@@ -30,22 +30,20 @@ func ParseUpdate(raw json.RawMessage) (Update, error) {
 	if kind, ok := leadingKind(raw); ok && jsontext.Value(raw).IsValid(lenient...) {
 		return Update{Kind: kind, Raw: raw}, nil
 	}
-	kind, err := decodeKind(raw)
-	if err != nil {
+	if _, err := decodeKind(raw); err != nil {
 		return Update{}, fmt.Errorf("not an object with an update: %w", err)
 	}
-	if _, _, ok := cutChild(raw); ok {
-		kind = ChildUpdate
-	}
-	return Update{Kind: kind, Raw: raw}, nil
+	return StoredUpdate(raw), nil
 }
 
 // StoredUpdate returns an update that is known to be valid JSON, because [ParseUpdate] accepted it
 // before it was stored or because its message was parsed. It determines the kind without validating
 // the JSON again. The kind is "" for JSON that [ParseUpdate] does not accept.
 func StoredUpdate(raw json.RawMessage) Update {
-	kind, ok := quickKind(raw)
-	if !ok {
+	kind, ok := leadingKind(raw)
+	if _, _, isChild := cutChild(raw); isChild {
+		kind = ChildUpdate
+	} else if !ok {
 		kind, _ = decodeKind(raw)
 	}
 	return Update{Kind: kind, Raw: raw}
@@ -55,14 +53,6 @@ func StoredUpdate(raw json.RawMessage) Update {
 // stored byte for byte.
 var lenient = []jsontext.Options{
 	jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true),
-}
-
-// quickKind returns the kind of an update that begins as nearly all do.
-func quickKind(raw []byte) (kind Kind, ok bool) {
-	if _, _, ok := cutChild(raw); ok {
-		return ChildUpdate, true
-	}
-	return leadingKind(raw)
 }
 
 var kindPrefix = []byte(`{"update":{"sessionUpdate":"`)

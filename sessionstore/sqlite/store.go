@@ -103,11 +103,8 @@ type Store struct {
 // New returns the store in o.Dir. The first call that needs the files opens or creates them.
 func New(o Options) *Store {
 	f := &file{options: o.withDefaults()}
-	c := core.Options{Retention: o.Retention, PurgeDelay: o.purgeDelay, Logger: f.options.Logger}
-	if f.inMemory() {
-		c.Retention = 0
-	}
-	s := core.New(f, c)
+	s := core.New(f, core.Options{Retention: o.Retention, PurgeDelay: o.purgeDelay,
+		Logger: f.options.Logger})
 	return &Store{Shared: s, core: s, file: f}
 }
 

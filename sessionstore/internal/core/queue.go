@@ -15,7 +15,7 @@ type Queue struct {
 	mu      sync.Mutex
 	free    int
 	held    map[string]int
-	owners  []string // those who wait, in the order of their turns
+	owners  []string // those who wait, and some who have left, in the order of their turns
 	waiting map[string][]chan struct{}
 }
 
@@ -37,43 +37,27 @@ func (q *Queue) Do(ctx context.Context, owner string, do func() error) error {
 // Acquire waits for a place, which the caller gives back with Release. It fails with the cause of
 // ctx if that ends first.
 func (q *Queue) Acquire(ctx context.Context, owner string) error {
-	got := q.enter(owner)
-	select {
-	case <-got:
-		return nil
-	case <-ctx.Done():
-		q.leave(owner, got)
-		return context.Cause(ctx)
-	}
-}
-
-// enter returns a channel that is closed when the caller has a place.
-func (q *Queue) enter(owner string) chan struct{} {
-	q.mu.Lock()
-	defer q.mu.Unlock()
 	got := make(chan struct{})
-	if len(q.waiting[owner]) == 0 {
+	q.mu.Lock()
+	if _, waits := q.waiting[owner]; !waits {
 		q.owners = append(q.owners, owner)
 	}
 	q.waiting[owner] = append(q.waiting[owner], got)
 	q.admitLocked()
-	return got
-}
-
-// leave undoes enter, also if the caller has got a place in the meantime.
-func (q *Queue) leave(owner string, got chan struct{}) {
+	q.mu.Unlock()
+	select {
+	case <-got:
+		return nil
+	case <-ctx.Done():
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	at := slices.Index(q.waiting[owner], got)
-	if at < 0 {
+	if at := slices.Index(q.waiting[owner], got); at >= 0 {
+		q.waiting[owner] = slices.Delete(q.waiting[owner], at, at+1)
+	} else { // it has got a place in the meantime
 		q.releaseLocked(owner)
-		return
 	}
-	q.waiting[owner] = slices.Delete(q.waiting[owner], at, at+1)
-	if len(q.waiting[owner]) == 0 {
-		delete(q.waiting, owner)
-		q.owners = slices.DeleteFunc(q.owners, func(o string) bool { return o == owner })
-	}
+	return context.Cause(ctx)
 }
 
 // Release gives a place of an owner back.
@@ -95,20 +79,20 @@ func (q *Queue) releaseLocked(owner string) {
 func (q *Queue) admitLocked() {
 	for at := 0; q.free > 0 && at < len(q.owners); {
 		owner := q.owners[at]
-		if q.held[owner] == q.each {
+		waiting := q.waiting[owner]
+		if len(waiting) > 0 && q.held[owner] == q.each {
 			at++
 			continue
 		}
 		q.owners = slices.Delete(q.owners, at, at+1)
-		next, rest := q.waiting[owner][0], q.waiting[owner][1:]
-		if len(rest) == 0 {
-			delete(q.waiting, owner)
-		} else {
-			q.waiting[owner] = rest
-			q.owners = append(q.owners, owner)
+		delete(q.waiting, owner)
+		if len(waiting) > 1 {
+			q.owners, q.waiting[owner] = append(q.owners, owner), waiting[1:]
 		}
-		q.free--
-		q.held[owner]++
-		close(next)
+		if len(waiting) > 0 { // otherwise all have left
+			q.free--
+			q.held[owner]++
+			close(waiting[0])
+		}
 	}
 }
