@@ -183,14 +183,14 @@ func (s *panickingStore) check() {
 }
 
 func (s *panickingStore) Create(
-	ctx context.Context, n sessionstore.NewSession,
+	ctx context.Context, n sessionstore.Session,
 ) (sessionstore.Lease, error) {
 	s.check()
 	return s.Store.Create(ctx, n)
 }
 
 func (s *panickingStore) Fork(
-	ctx context.Context, id sessionstore.ID, n sessionstore.NewSession,
+	ctx context.Context, id sessionstore.ID, n sessionstore.Session,
 ) (sessionstore.Lease, error) {
 	s.check()
 	return s.Store.Fork(ctx, id, n)

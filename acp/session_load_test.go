@@ -683,7 +683,7 @@ type hooked struct {
 }
 
 func (h *hooked) Create(
-	ctx context.Context, n sessionstore.NewSession,
+	ctx context.Context, n sessionstore.Session,
 ) (sessionstore.Lease, error) {
 	if step := take(&h.mu, &h.creating); step != nil {
 		step()

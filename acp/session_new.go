@@ -66,7 +66,7 @@ func (a *agent) storeNew(
 	ctx context.Context, s *session, cause backend.Cause, source listing.Openable,
 ) (sessionstore.Lease, error) {
 	state := s.takeState()
-	n := sessionstore.NewSession{
+	n := sessionstore.Session{
 		ID: s.id, Agent: a.identity(), Keys: s.keys(s.params.roots.Cwd()), State: state,
 		StateKey: a.sessions.StateKey(state), Title: source.Title,
 	}
@@ -74,8 +74,7 @@ func (a *agent) storeNew(
 	case cause == backend.New:
 		return a.options.Store.Create(ctx, n)
 	case source.Unstored:
-		return a.sessions.Adopt(ctx, sessionstore.Session{ID: n.ID, Agent: n.Agent, Title: n.Title},
-			sessionstore.Activation{Keys: n.Keys, State: n.State, StateKey: n.StateKey})
+		return a.sessions.Adopt(ctx, n, sessionstore.Activation{Keys: n.Keys})
 	case n.State == nil:
 		n.State = source.State
 	}

@@ -23,7 +23,7 @@ func Example() {
 	for _, dir := range roots.All() {
 		keys.Real = append(keys.Real, dir) // where no links are
 	}
-	lease, _ := store.Create(ctx, sessionstore.NewSession{ID: "1", Agent: sessionstore.Agent{Kind: "explore"}, Keys: keys})
+	lease, _ := store.Create(ctx, sessionstore.Session{ID: "1", Agent: sessionstore.Agent{Kind: "explore"}, Keys: keys})
 
 	// A turn: its prompt is stored before anything happens, its answer as it comes.
 	turn, _ := store.BeginTurn(ctx, lease, sessionstore.Turn{Title: "Where is the parser?", Prompt: []sessionstore.Update{

@@ -47,16 +47,15 @@ func Before(history iter.Seq2[Update, error], turn int64) iter.Seq2[Update, erro
 
 // ForkBefore stores n with the part of the source's history before a turn, which has ended. If there
 // is no such turn, it stores nothing and returns an error. [Store.Fork] copies the whole.
-func ForkBefore(ctx context.Context, s Store, source ID, turn int64, n NewSession) error {
+func ForkBefore(ctx context.Context, s Store, source ID, turn int64, n Session) error {
 	history, err := s.NewDraft(ctx, "")
 	if err != nil {
 		return err
 	}
 	if err = Fill(ctx, history, Before(s.Finished(ctx, source), turn)); err == nil {
-		now := time.Now()
-		_, err = s.Restore(ctx, Session{ID: n.ID, Agent: n.Agent, Keys: n.Keys, State: n.State,
-			StateKey: n.StateKey, Title: n.Title, Turns: turn - 1, Created: now, Updated: now},
-			history, nil)
+		n.Turns, n.Created = turn-1, time.Now()
+		n.Updated = n.Created
+		_, err = s.Restore(ctx, n, history, nil)
 	}
 	if err != nil {
 		err = errors.Join(err, history.Discard(context.WithoutCancel(ctx)))

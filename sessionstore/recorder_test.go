@@ -57,7 +57,7 @@ func recording(t *testing.T, o sessionstore.RecorderOptions, test func(*testing.
 		dir, err := workspace.ParseDir(t.TempDir())
 		require.NoError(t, err)
 		keys := sessionstore.Keys{Roots: workspace.RootsFrom(dir, workspace.Dirs{}), Real: []workspace.Dir{dir}}
-		lease, err := s.Create(t.Context(), sessionstore.NewSession{ID: "one", Keys: keys})
+		lease, err := s.Create(t.Context(), sessionstore.Session{ID: "one", Keys: keys})
 		require.NoError(t, err)
 		r := sessionstore.NewRecorder(func(ctx context.Context, segment []update) error {
 			return s.Append(ctx, lease, segment)

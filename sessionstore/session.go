@@ -69,21 +69,6 @@ type Lease struct {
 	Generation int64
 }
 
-// NewSession describes a session to create.
-type NewSession struct {
-	ID    ID
-	Agent Agent
-	Keys  Keys
-	// State is an opaque value of the backend. In a fork, nil copies the source's if both belong to
-	// the same agent.
-	State []byte
-	// StateKey is the agent's own id of the session, or "". A fork does not copy it: the copied
-	// state belongs to the source until the fork saves its own.
-	StateKey string
-	// Title is one line. In a fork, "" copies the source's.
-	Title string
-}
-
 // Activation describes what a load or resume changes.
 type Activation struct {
 	// Keys are the session's new roots and real paths. The recorded spelling of cwd does not
@@ -149,8 +134,8 @@ func (id ID) Validate() error {
 }
 
 // Validate returns an error unless the session can be stored.
-func (n NewSession) Validate() error {
-	return errors.Join(n.ID.Validate(), n.Agent.Validate(), n.Keys.Validate())
+func (s Session) Validate() error {
+	return errors.Join(s.ID.Validate(), s.Agent.Validate(), s.Keys.Validate())
 }
 
 // ValidateListed returns an error unless the session, which its agent lists, can be imported.
@@ -158,5 +143,5 @@ func (s Session) ValidateListed() error {
 	if s.StateKey == "" {
 		return errors.New("an imported session needs the name that its agent has for it")
 	}
-	return errors.Join(s.ID.Validate(), s.Keys.Validate())
+	return s.Validate()
 }

@@ -158,9 +158,9 @@ type Shared interface {
 
 // Sessions is the part of a [Store] that opens, finds and deletes sessions.
 type Sessions interface {
-	// Create stores a session, which is listed from then on. It returns ErrExists if the id is
-	// taken.
-	Create(ctx context.Context, s NewSession) (Lease, error)
+	// Create stores a session without a history, which is listed from then on. Of s it uses ID,
+	// Agent, Keys, Title, State and StateKey. It returns ErrExists if the id is taken.
+	Create(ctx context.Context, s Session) (Lease, error)
 
 	// Get returns the record of a session.
 	Get(ctx context.Context, id ID) (Session, error)
@@ -174,8 +174,10 @@ type Sessions interface {
 
 	// Fork stores a session with the source's history up to its last finished turn and, if both
 	// belong to the same agent, its latest states. The source does not change, and may be in a
-	// turn.
-	Fork(ctx context.Context, source ID, s NewSession) (Lease, error)
+	// turn. Fork uses the same of s as Create. It copies the title if that of s is "", and the state
+	// if that of s is nil and both belong to the same agent. It never copies the StateKey: the
+	// copied state belongs to the source until the fork saves its own.
+	Fork(ctx context.Context, source ID, s Session) (Lease, error)
 
 	// SaveState stores the state and the state key of a session; "" removes the key. Another
 	// session with this key loses it. If that other session was imported and never used, it is the

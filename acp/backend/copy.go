@@ -7,8 +7,8 @@ import (
 
 // NewCopy describes a session that continues another one, whose history its agent does not have: it
 // has the folders of the source, and a mark in its title.
-func NewCopy(source sessionstore.Session, mark string) sessionstore.NewSession {
-	n := sessionstore.NewSession{ID: sessionstore.NewID(), Agent: source.Agent, Keys: source.Keys,
+func NewCopy(source sessionstore.Session, mark string) sessionstore.Session {
+	n := sessionstore.Session{ID: sessionstore.NewID(), Agent: source.Agent, Keys: source.Keys,
 		State: source.State}
 	if source.Title != "" {
 		n.Title = text.Line(source.Title+" ("+mark+")", 200)

@@ -308,7 +308,7 @@ func TestForgedHistory(t *testing.T) {
 	store := memstore.New(t)
 	e := open(t, setup{store: store})
 	roots := e.lifecycle().Roots
-	theirs := sessionstore.NewSession{ID: sessionstore.NewID(),
+	theirs := sessionstore.Session{ID: sessionstore.NewID(),
 		Agent: sessionstore.Agent{Kind: "proxy", Profile: "evil"},
 		Keys:  sessionstore.Keys{Roots: roots, Real: []workspace.Dir{roots.Cwd()}}}
 	lease, err := store.Create(t.Context(), theirs)
@@ -327,7 +327,7 @@ func TestForgedHistory(t *testing.T) {
 	}
 	require.NoError(t, store.Append(t.Context(), lease, updates))
 	require.NoError(t, store.EndTurn(t.Context(), lease, turn))
-	ours := sessionstore.NewSession{ID: sessionstore.NewID(), Agent: sessionstore.Agent{Kind: Kind},
+	ours := sessionstore.Session{ID: sessionstore.NewID(), Agent: sessionstore.Agent{Kind: Kind},
 		Keys: theirs.Keys}
 	_, err = store.Fork(t.Context(), theirs.ID, ours)
 	require.NoError(t, err)

@@ -225,7 +225,7 @@ func overlap(
 		forks++
 		id := sessionstore.ID(fmt.Sprint("fork-", forks))
 		_, err := store.Fork(context.Background(), stored.ID,
-			sessionstore.NewSession{ID: id, Agent: stored.Agent, Keys: stored.Keys})
+			sessionstore.Session{ID: id, Agent: stored.Agent, Keys: stored.Keys})
 		if !assert.NoError(t, err) {
 			return false
 		}

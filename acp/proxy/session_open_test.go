@@ -972,7 +972,7 @@ func TestTransferredSession(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, proxy.Owner(from.command, profiles.Profile{}), source.Agent)
 		_, err = from.store.Fork(t.Context(), source.ID,
-			sessionstore.NewSession{ID: "copy", Agent: proxy.Owner(to.command, to.options.Profile),
+			sessionstore.Session{ID: "copy", Agent: proxy.Owner(to.command, to.options.Profile),
 				Keys: source.Keys})
 		require.NoError(t, err)
 

@@ -20,7 +20,7 @@ func TestSessionsOfUsersOfAServer(t *testing.T) {
 	for owner, title := range map[string]string{"ana": "Ana's task", "bob": "Bob's task", "": "my task"} {
 		roots, err := workspace.NewRoots(t.TempDir(), nil)
 		require.NoError(t, err)
-		lease, err := store.For(owner).Create(t.Context(), sessionstore.NewSession{
+		lease, err := store.For(owner).Create(t.Context(), sessionstore.Session{
 			ID:    sessionstore.ID("id-" + strings.ToLower(title[:3])),
 			Agent: sessionstore.Agent{Kind: "explore"}, Title: title,
 			Keys: sessionstore.Keys{Roots: roots, Real: []workspace.Dir{roots.Cwd()}},

@@ -101,7 +101,7 @@ func (set *settings) transferSession(
 			"session %s has no conversation here to pass on; if its agent has one, load the "+
 				"session with that agent first", id)
 	}
-	copied := sessionstore.NewSession{ID: sessionstore.NewID(), Agent: to.agent, Keys: source.Keys}
+	copied := sessionstore.Session{ID: sessionstore.NewID(), Agent: to.agent, Keys: source.Keys}
 	if to.agent.Kind == proxy.Kind {
 		from := cmp.Or(source.Agent.Profile, source.Agent.Kind)
 		copied.State = proxy.StateFrom(from)

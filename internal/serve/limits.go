@@ -177,7 +177,7 @@ type limitedStore struct {
 }
 
 func (s limitedStore) Create(
-	ctx context.Context, n sessionstore.NewSession,
+	ctx context.Context, n sessionstore.Session,
 ) (sessionstore.Lease, error) {
 	if err := s.share.take(ctx, s.Store, sessionstore.SessionBytes, s.limit); err != nil {
 		return sessionstore.Lease{}, err
@@ -186,7 +186,7 @@ func (s limitedStore) Create(
 }
 
 func (s limitedStore) Fork(
-	ctx context.Context, source sessionstore.ID, n sessionstore.NewSession,
+	ctx context.Context, source sessionstore.ID, n sessionstore.Session,
 ) (sessionstore.Lease, error) {
 	if err := s.share.take(ctx, s.Store, sessionstore.SessionBytes, s.limit); err != nil {
 		return sessionstore.Lease{}, err

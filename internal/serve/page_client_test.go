@@ -66,7 +66,7 @@ func (w *walk) keep() {
 	}
 	_, err = store.Import(w.t.Context(), agent, old, false)
 	require.NoError(w.t, err)
-	lease, err := store.Create(w.t.Context(), sessionstore.NewSession{ID: "rich", Agent: agent, Keys: keys})
+	lease, err := store.Create(w.t.Context(), sessionstore.Session{ID: "rich", Agent: agent, Keys: keys})
 	require.NoError(w.t, err)
 	number, err := store.BeginTurn(w.t.Context(), lease, sessionstore.Turn{Title: "Rich", Prompt: said(w.t, "user_message_chunk", "Show all")})
 	require.NoError(w.t, err)

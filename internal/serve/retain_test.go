@@ -19,7 +19,7 @@ func TestOldSessionsAreDeleted(t *testing.T) {
 	require.Empty(t, ana.say(used, "/ls").Error)
 	theirs, err := h.options.Store.For("ana").Get(t.Context(), sessionstore.ID(used))
 	require.NoError(t, err)
-	_, err = h.options.Store.Create(t.Context(), sessionstore.NewSession{
+	_, err = h.options.Store.Create(t.Context(), sessionstore.Session{
 		ID: "local", Agent: sessionstore.Agent{Kind: "explore"}, Keys: theirs.Keys})
 	require.NoError(t, err)
 	stored := func(owner string) (ids []string) {

@@ -44,7 +44,7 @@ func TestChangesOfASession(t *testing.T) {
 		return map[string]any{"sessionUpdate": "tool_call", "toolCallId": id, "title": "Edit", "status": "completed", "content": []any{
 			map[string]any{"type": "diff", "path": filepath.Join(dir, path), "oldText": "1\n", "newText": "2\n"}}}
 	}
-	conversation(t, store, sessionstore.NewSession{ID: "one", Agent: sessionstore.Agent{Kind: "explore"}, Keys: app}, "hi",
+	conversation(t, store, sessionstore.Session{ID: "one", Agent: sessionstore.Agent{Kind: "explore"}, Keys: app}, "hi",
 		edit("1", "app/a"), edit("2", "plain/b"))
 	type folder struct {
 		Folder, Summary string

@@ -17,7 +17,7 @@ func TestCostOfSessions(t *testing.T) {
 	store := memstore.New(t)
 	roots, err := workspace.NewRoots(dirtest.New(t), nil)
 	require.NoError(t, err)
-	lease, err := store.Create(t.Context(), sessionstore.NewSession{ID: "one", Agent: sessionstore.Agent{Kind: "model"},
+	lease, err := store.Create(t.Context(), sessionstore.Session{ID: "one", Agent: sessionstore.Agent{Kind: "model"},
 		Keys: sessionstore.Keys{Roots: roots, Real: []workspace.Dir{workspace.Real(roots.Cwd())}}})
 	require.NoError(t, err)
 	require.NoError(t, store.Charge(t.Context(), lease, []sessionstore.Charge{

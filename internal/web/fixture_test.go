@@ -57,7 +57,7 @@ func said(kind, text string) map[string]any {
 
 // conversation stores a session with a turn and returns its lease.
 func conversation(
-	t testing.TB, store sessionstore.Store, s sessionstore.NewSession, prompt string, updates ...map[string]any,
+	t testing.TB, store sessionstore.Store, s sessionstore.Session, prompt string, updates ...map[string]any,
 ) sessionstore.Lease {
 	t.Helper()
 	lease, err := store.Create(t.Context(), s)
@@ -77,7 +77,7 @@ func turn(t testing.TB, store sessionstore.Store, lease sessionstore.Lease, prom
 }
 
 // long stores a session of n updates.
-func long(t testing.TB, store sessionstore.Store, s sessionstore.NewSession, n int) sessionstore.Lease {
+func long(t testing.TB, store sessionstore.Store, s sessionstore.Session, n int) sessionstore.Lease {
 	t.Helper()
 	lease := conversation(t, store, s, "Check every file")
 	for i := 0; i < n; {
@@ -114,21 +114,21 @@ func sessions(t testing.TB, store sessionstore.Store, dir string, updates int) s
 	}
 	_, err := store.Import(t.Context(), sessionstore.Agent{Kind: "proxy", Profile: "gemini"}, imported, false)
 	require.NoError(t, err)
-	long(t, store, sessionstore.NewSession{ID: "sess_long", Agent: opencode, Keys: app}, updates)
-	conversation(t, store, sessionstore.NewSession{ID: "sess_hostile", Agent: sessionstore.Agent{Kind: "proxy", Profile: "<i>x"}, Keys: keys(t, dir, "<b>bold")},
+	long(t, store, sessionstore.Session{ID: "sess_long", Agent: opencode, Keys: app}, updates)
+	conversation(t, store, sessionstore.Session{ID: "sess_hostile", Agent: sessionstore.Agent{Kind: "proxy", Profile: "<i>x"}, Keys: keys(t, dir, "<b>bold")},
 		hostile, said("agent_message_chunk", "# "+hostile+"\n\n- "+hostile+"\n\n```\n"+hostile+"\n```\n[link](javascript:alert(1)) [other](https://example.org)"),
 		said("agent_thought_chunk", hostile),
 		map[string]any{"sessionUpdate": "plan", "entries": []any{map[string]any{"content": hostile, "status": "\"><b>"}}},
 		map[string]any{"sessionUpdate": "tool_call", "toolCallId": "1", "title": hostile, "status": "\"><b>", "content": []any{
 			map[string]any{"type": "diff", "path": hostile, "oldText": hostile, "newText": "x"},
 			map[string]any{"type": "content", "content": map[string]any{"type": "text", "text": hostile}}}})
-	conversation(t, store, sessionstore.NewSession{ID: "sess_arabic", Agent: opencode, Keys: keys(t, dir, "src/"+strings.Repeat("folder", 30))}, strings.Repeat("مرحبا", 30),
+	conversation(t, store, sessionstore.Session{ID: "sess_arabic", Agent: opencode, Keys: keys(t, dir, "src/"+strings.Repeat("folder", 30))}, strings.Repeat("مرحبا", 30),
 		said("agent_message_chunk", "سأصلح `config.json` الآن.\n\n- الخطوة الأولى"))
-	return shopSession(t, store, sessionstore.NewSession{ID: "sess_shop", Agent: opencode, Keys: app})
+	return shopSession(t, store, sessionstore.Session{ID: "sess_shop", Agent: opencode, Keys: app})
 }
 
 // shopSession stores a conversation such as people have.
-func shopSession(t testing.TB, store sessionstore.Store, s sessionstore.NewSession) sessionstore.Lease {
+func shopSession(t testing.TB, store sessionstore.Store, s sessionstore.Session) sessionstore.Lease {
 	t.Helper()
 	lease := conversation(t, store, s, "Orders fail when the payment service answers 503. Retry with backoff, and honour Retry-After.",
 		map[string]any{"sessionUpdate": "available_commands_update", "availableCommands": []any{

@@ -141,8 +141,8 @@ func TestTheCookieStaysInThePage(t *testing.T) {
 func TestSessionsOfOthersAreNotShown(t *testing.T) {
 	store := memstore.New(t)
 	dir := t.TempDir()
-	conversation(t, store, sessionstore.NewSession{ID: "mine", Agent: sessionstore.Agent{Kind: "explore"}, Keys: keys(t, dir, "a")}, "mine")
-	conversation(t, store.For("ana"), sessionstore.NewSession{ID: "hers", Agent: sessionstore.Agent{Kind: "explore"}, Keys: keys(t, dir, "b")}, "hers")
+	conversation(t, store, sessionstore.Session{ID: "mine", Agent: sessionstore.Agent{Kind: "explore"}, Keys: keys(t, dir, "a")}, "mine")
+	conversation(t, store.For("ana"), sessionstore.Session{ID: "hers", Agent: sessionstore.Agent{Kind: "explore"}, Keys: keys(t, dir, "b")}, "hers")
 	c := enter(t, serve(t, web.Options{Store: store}))
 	var list struct{ Sessions []struct{ ID string } }
 	c.get(&list, "sessions")
@@ -191,9 +191,9 @@ func TestSessionsAreFilteredAndListedInParts(t *testing.T) {
 func TestSessionsWithoutContentAreHidden(t *testing.T) {
 	store := memstore.New(t)
 	dir := t.TempDir()
-	used := sessionstore.NewSession{ID: "used", Agent: sessionstore.Agent{Kind: "proxy"}, Keys: keys(t, dir, "a")}
+	used := sessionstore.Session{ID: "used", Agent: sessionstore.Agent{Kind: "proxy"}, Keys: keys(t, dir, "a")}
 	conversation(t, store, used, "hi")
-	_, err := store.Create(t.Context(), sessionstore.NewSession{
+	_, err := store.Create(t.Context(), sessionstore.Session{
 		ID: "empty", Agent: used.Agent, Keys: keys(t, dir, "b")})
 	require.NoError(t, err)
 	c := enter(t, serve(t, web.Options{Store: store}))
@@ -271,7 +271,7 @@ func (c client) allPages(id string) (list []part) {
 
 func TestPagesMakeTheWholeConversation(t *testing.T) {
 	store := memstore.New(t)
-	long(t, store, sessionstore.NewSession{ID: "long", Agent: sessionstore.Agent{Kind: "explore"}, Keys: keys(t, t.TempDir(), "a")}, 25_000)
+	long(t, store, sessionstore.Session{ID: "long", Agent: sessionstore.Agent{Kind: "explore"}, Keys: keys(t, t.TempDir(), "a")}, 25_000)
 	c := enter(t, serve(t, web.Options{Store: store}))
 	list := c.allPages("long")
 	require.Greater(t, len(list), 100)
@@ -310,7 +310,7 @@ func TestCallsThatEndLaterAreShownOnce(t *testing.T) {
 	for name, turns := range map[string]int{"soon": 3, "much later": 40} {
 		t.Run(name, func(t *testing.T) {
 			store := memstore.New(t)
-			lease := conversation(t, store, sessionstore.NewSession{ID: "one", Agent: sessionstore.Agent{Kind: "explore"}, Keys: keys(t, t.TempDir(), "a")}, "hi",
+			lease := conversation(t, store, sessionstore.Session{ID: "one", Agent: sessionstore.Agent{Kind: "explore"}, Keys: keys(t, t.TempDir(), "a")}, "hi",
 				map[string]any{"sessionUpdate": "tool_call", "toolCallId": "slow", "title": "Slow", "status": "in_progress"})
 			for i := range turns {
 				var part []map[string]any
@@ -351,7 +351,7 @@ func TestMemoryDoesNotGrowWithTheHistory(t *testing.T) {
 	dir := t.TempDir()
 	c := enter(t, serve(t, web.Options{Store: store}))
 	used := func(id string, updates int) uint64 {
-		long(t, store, sessionstore.NewSession{ID: sessionstore.ID(id), Agent: sessionstore.Agent{Kind: "explore"}, Keys: keys(t, dir, "a")}, updates)
+		long(t, store, sessionstore.Session{ID: sessionstore.ID(id), Agent: sessionstore.Agent{Kind: "explore"}, Keys: keys(t, dir, "a")}, updates)
 		list := c.allPages(id)
 		last := list[len(list)-1]
 		var before, after runtime.MemStats
@@ -371,7 +371,7 @@ func TestMemoryDoesNotGrowWithTheHistory(t *testing.T) {
 // 100,000 updates, and until it can go to the end.
 func BenchmarkFirstView(b *testing.B) {
 	store := memstore.New(b)
-	long(b, store, sessionstore.NewSession{ID: "long", Agent: sessionstore.Agent{Kind: "explore"}, Keys: keys(b, b.TempDir(), "a")}, 100_000)
+	long(b, store, sessionstore.Session{ID: "long", Agent: sessionstore.Agent{Kind: "explore"}, Keys: keys(b, b.TempDir(), "a")}, 100_000)
 	c := enter(b, serve(b, web.Options{Store: store}))
 	b.Run("beginning", func(b *testing.B) {
 		for b.Loop() {

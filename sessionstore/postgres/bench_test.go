@@ -44,7 +44,7 @@ func BenchmarkStores(b *testing.B) {
 			return sessionstore.Keys{Roots: workspace.RootsFrom(cwd, workspace.Dirs{}), Real: []workspace.Dir{cwd}}
 		}
 		add := func(n int) sessionstore.Lease {
-			lease, err := s.Create(b.Context(), sessionstore.NewSession{ID: sessionstore.ID(fmt.Sprint(n)), Agent: agent, Keys: keys(n)})
+			lease, err := s.Create(b.Context(), sessionstore.Session{ID: sessionstore.ID(fmt.Sprint(n)), Agent: agent, Keys: keys(n)})
 			require.NoError(b, err)
 			return lease
 		}
@@ -118,7 +118,7 @@ func BenchmarkStores(b *testing.B) {
 		fork := func() sessionstore.ID {
 			n := int(next.Add(1))
 			id := sessionstore.ID(fmt.Sprint(n))
-			_, err := s.Fork(b.Context(), source, sessionstore.NewSession{ID: id, Agent: agent, Keys: keys(n)})
+			_, err := s.Fork(b.Context(), source, sessionstore.Session{ID: id, Agent: agent, Keys: keys(n)})
 			require.NoError(b, err)
 			return id
 		}

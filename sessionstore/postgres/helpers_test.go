@@ -26,7 +26,7 @@ func open(t *testing.T, address string) *postgres.Store {
 
 func create(t *testing.T, s sessionstore.Store, id string) sessionstore.Lease {
 	t.Helper()
-	lease, err := s.Create(t.Context(), sessionstore.NewSession{ID: sessionstore.ID(id),
+	lease, err := s.Create(t.Context(), sessionstore.Session{ID: sessionstore.ID(id),
 		Agent: sessionstore.Agent{Kind: "x"}, Keys: appKeys(t)})
 	require.NoError(t, err)
 	return lease

@@ -21,7 +21,7 @@ func TestFewRowsAreRead(t *testing.T) {
 	address := server.Address(t)
 	first := open(t, address)
 	for i := range 50 {
-		_, err := first.Create(t.Context(), sessionstore.NewSession{ID: sessionstore.ID(strconv.Itoa(i)),
+		_, err := first.Create(t.Context(), sessionstore.Session{ID: sessionstore.ID(strconv.Itoa(i)),
 			Agent: sessionstore.Agent{Kind: "x"}, Keys: folderKeys(t, i)})
 		require.NoError(t, err)
 	}

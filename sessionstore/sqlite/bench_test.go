@@ -49,7 +49,7 @@ func far(b *testing.B, s *Store, q sessionstore.Query) (cursor sessionstore.Curs
 }
 
 func newSession(b *testing.B, s *Store, id string) sessionstore.Lease {
-	lease, err := s.Create(b.Context(), sessionstore.NewSession{
+	lease, err := s.Create(b.Context(), sessionstore.Session{
 		ID: sessionstore.ID(id), Agent: sessionstore.Agent{Kind: "explore"}, Keys: manyKeys(b, 1),
 	})
 	require.NoError(b, err)
@@ -102,7 +102,7 @@ func BenchmarkReplay(b *testing.B) {
 func BenchmarkFork(b *testing.B) {
 	s, _ := long(b)
 	for i := 0; b.Loop(); i++ {
-		_, err := s.Fork(b.Context(), "long", sessionstore.NewSession{
+		_, err := s.Fork(b.Context(), "long", sessionstore.Session{
 			ID: sessionstore.ID(fmt.Sprint("fork ", i)), Agent: sessionstore.Agent{Kind: "explore"}, Keys: manyKeys(b, 1),
 		})
 		require.NoError(b, err)

@@ -85,7 +85,7 @@ func createWithSecrets(t *testing.T, s *sqlite.Store, sessions int) []sessionsto
 	random := rand.New(rand.NewPCG(1, 2))
 	leases := make([]sessionstore.Lease, sessions)
 	for i := range leases {
-		lease, err := s.Create(t.Context(), sessionstore.NewSession{
+		lease, err := s.Create(t.Context(), sessionstore.Session{
 			ID: sessionstore.ID("id " + secret(i)), Title: "title " + secret(i), State: []byte("state " + secret(i)),
 			Agent: sessionstore.Agent{Kind: "explore"}, Keys: rooted(t, "app", "root "+secret(i)),
 		})
@@ -113,7 +113,7 @@ func TestPruneErasesMovedRows(t *testing.T) {
 	s := open(t, sqlite.Options{}.WithPurgeDelay(time.Millisecond))
 	order := rand.New(rand.NewPCG(7, 8)).Perm(sessions)
 	for _, i := range order {
-		lease, err := s.Create(t.Context(), sessionstore.NewSession{
+		lease, err := s.Create(t.Context(), sessionstore.Session{
 			ID: sessionstore.ID(secret(i)), Agent: sessionstore.Agent{Kind: "explore"}, Keys: rooted(t, "app", secret(i)),
 		})
 		require.NoError(t, err)

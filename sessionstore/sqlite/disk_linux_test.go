@@ -46,7 +46,7 @@ func useSmallDisk(t *testing.T, options string) (full bool) {
 	defer func() { require.NoError(t, unix.Unmount(disk, unix.MNT_DETACH)) }()
 	dir := filepath.Join(disk, "state")
 	s := sqlite.New(sqlite.Options{Dir: dir})
-	lease, err := s.Create(t.Context(), sessionstore.NewSession{ID: "one", Keys: rooted(t, "app")})
+	lease, err := s.Create(t.Context(), sessionstore.Session{ID: "one", Keys: rooted(t, "app")})
 	for range 20 {
 		if err != nil {
 			break

@@ -51,7 +51,7 @@ func (m *marked) create() {
 	m.n++
 	id := sessionstore.ID(fmt.Sprintf("MARK<%06d>", m.n))
 	m.marks[id] = []string{string(id)}
-	lease, err := m.store().Create(m.t.Context(), sessionstore.NewSession{
+	lease, err := m.store().Create(m.t.Context(), sessionstore.Session{
 		ID: id, Agent: sessionstore.Agent{Kind: "explore"}, Title: m.mark(id),
 		Keys:  rooted(m.t, "app", "root "+m.mark(id)),
 		State: []byte(m.mark(id)), StateKey: m.mark(id),
@@ -103,7 +103,7 @@ func (m *marked) fork(id sessionstore.ID) {
 	m.n++
 	fork := sessionstore.ID(fmt.Sprintf("MARK<%06d>", m.n))
 	m.marks[fork] = []string{string(fork)}
-	lease, err := m.store().Fork(m.t.Context(), id, sessionstore.NewSession{
+	lease, err := m.store().Fork(m.t.Context(), id, sessionstore.Session{
 		ID: fork, Agent: sessionstore.Agent{Kind: "explore"}, Keys: rooted(m.t, "app"), Title: m.mark(fork)})
 	require.NoError(m.t, err)
 	m.leases[fork] = lease

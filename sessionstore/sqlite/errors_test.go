@@ -197,7 +197,7 @@ func useFullDisk(t *testing.T, journal sqlite.Journal, room int64) (full bool) {
 	defer stop()
 	r.room.Store(room)
 	s := sqlite.New(sqlite.Options{Dir: dir}.WithJournal(journal))
-	lease, err := s.Create(t.Context(), sessionstore.NewSession{ID: "one", Keys: rooted(t, "app")})
+	lease, err := s.Create(t.Context(), sessionstore.Session{ID: "one", Keys: rooted(t, "app")})
 	full = isFull(t, err, dir)
 	if full {
 		r.room.Store(-1)

@@ -24,7 +24,7 @@ func Example() {
 	// One window creates a session …
 	window := sqlite.New(sqlite.Options{Dir: dir})
 	defer window.Close()
-	lease, _ := window.Create(ctx, sessionstore.NewSession{ID: "1", Agent: sessionstore.Agent{Kind: "explore"}, Keys: keys})
+	lease, _ := window.Create(ctx, sessionstore.Session{ID: "1", Agent: sessionstore.Agent{Kind: "explore"}, Keys: keys})
 
 	// … another one opens it, which fences the first.
 	other := sqlite.New(sqlite.Options{Dir: dir})

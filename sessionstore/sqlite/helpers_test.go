@@ -38,7 +38,7 @@ func rooted(t testing.TB, cwd string, additional ...string) sessionstore.Keys {
 
 func create(t testing.TB, s *sqlite.Store, id string) sessionstore.Lease {
 	t.Helper()
-	lease, err := s.Create(t.Context(), sessionstore.NewSession{
+	lease, err := s.Create(t.Context(), sessionstore.Session{
 		ID: sessionstore.ID(id), Agent: sessionstore.Agent{Kind: "explore"}, Keys: rooted(t, "app"),
 	})
 	require.NoError(t, err)

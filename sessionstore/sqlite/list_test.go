@@ -210,7 +210,7 @@ func large(t testing.TB, n int) *Store {
 	s := New(Options{Dir: t.TempDir()})
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	for i := range min(n, projects) {
-		_, err := s.Create(t.Context(), sessionstore.NewSession{ID: sessionstore.ID(fmt.Sprint("project ", i)),
+		_, err := s.Create(t.Context(), sessionstore.Session{ID: sessionstore.ID(fmt.Sprint("project ", i)),
 			Agent: sessionstore.Agent{Kind: "explore"}, Keys: manyKeys(t, i)})
 		require.NoError(t, err)
 	}

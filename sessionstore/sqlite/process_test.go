@@ -194,7 +194,7 @@ func window(ctx context.Context, s *sqlite.Store, name string) error {
 	}
 	for n := range windowRounds {
 		id := fmt.Sprintf("%s.%d", name, n)
-		lease, err := s.Create(ctx, sessionstore.NewSession{
+		lease, err := s.Create(ctx, sessionstore.Session{
 			ID: sessionstore.ID(id), Agent: sessionstore.Agent{Kind: "explore"}, Keys: keys,
 		})
 		if err != nil {

@@ -21,7 +21,7 @@ func TestPruneErases(t *testing.T) {
 	require.NoError(t, s.Append(t.Context(), source, []sessionstore.Update{say("COPIED")}))
 	create(t, s, "OLD AND EMPTY")
 	now = now.Add(48 * time.Hour)
-	_, err := s.Fork(t.Context(), "source", sessionstore.NewSession{ID: "fork", Keys: rooted(t, "app")})
+	_, err := s.Fork(t.Context(), "source", sessionstore.Session{ID: "fork", Keys: rooted(t, "app")})
 	require.NoError(t, err)
 	require.NoError(t, s.Append(t.Context(), source, []sessionstore.Update{say("BEHIND THE FORK")}))
 	create(t, s, "young")

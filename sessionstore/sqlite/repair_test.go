@@ -25,7 +25,7 @@ func filled(t *testing.T, sessions int) (dir string) {
 			require.NoError(t, s.EndTurn(t.Context(), lease, number))
 		}
 	}
-	_, err := s.Fork(t.Context(), "session 0", sessionstore.NewSession{ID: "fork", Keys: rooted(t, "app")})
+	_, err := s.Fork(t.Context(), "session 0", sessionstore.Session{ID: "fork", Keys: rooted(t, "app")})
 	require.NoError(t, err)
 	require.NoError(t, s.Close())
 	return s.Dir()

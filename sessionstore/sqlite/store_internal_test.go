@@ -37,7 +37,7 @@ func execute(t testing.TB, s *Store, text string, args ...any) {
 
 func made(t *testing.T, s *Store, id string) sessionstore.Lease {
 	t.Helper()
-	lease, err := s.Create(t.Context(), sessionstore.NewSession{ID: sessionstore.ID(id), Agent: sessionstore.Agent{Kind: "x"}, Keys: manyKeys(t, 1)})
+	lease, err := s.Create(t.Context(), sessionstore.Session{ID: sessionstore.ID(id), Agent: sessionstore.Agent{Kind: "x"}, Keys: manyKeys(t, 1)})
 	require.NoError(t, err)
 	return lease
 }
@@ -196,7 +196,7 @@ func TestFileIsGone(t *testing.T) {
 			lease := made(t, s, "one")
 			require.NoError(t, move(dir))
 			_, began := s.BeginTurn(t.Context(), lease, sessionstore.Turn{})
-			_, created := s.Create(t.Context(), sessionstore.NewSession{ID: "two", Keys: manyKeys(t, 1)})
+			_, created := s.Create(t.Context(), sessionstore.Session{ID: "two", Keys: manyKeys(t, 1)})
 			for _, err := range []error{began, created, listAll(s),
 				s.Append(t.Context(), lease, updates(1)), s.Append(t.Context(), lease, nil)} {
 				var unavailable *sessionstore.UnavailableError
@@ -301,7 +301,7 @@ func TestRetentionOfOwners(t *testing.T) {
 	owners := func(s *Store) []sessionstore.Store { return []sessionstore.Store{s, s.For("ann")} }
 	s := New(o)
 	for _, one := range owners(s) {
-		_, err := one.Create(t.Context(), sessionstore.NewSession{ID: "one", Agent: sessionstore.Agent{Kind: "x"}, Keys: manyKeys(t, 1)})
+		_, err := one.Create(t.Context(), sessionstore.Session{ID: "one", Agent: sessionstore.Agent{Kind: "x"}, Keys: manyKeys(t, 1)})
 		require.NoError(t, err)
 	}
 	require.NoError(t, s.Close())

@@ -93,7 +93,7 @@ func TestSessionsOnRecordOnly(t *testing.T) {
 func TestSessionOfAnotherAgent(t *testing.T) {
 	cwd, id := dir(t, dirtest.New(t)), sessionstore.NewID()
 	s := sessions(t, func(*listing.Options) {})
-	_, err := s.Store.Create(t.Context(), sessionstore.NewSession{ID: id,
+	_, err := s.Store.Create(t.Context(), sessionstore.Session{ID: id,
 		Agent: sessionstore.Agent{Kind: "other"},
 		Keys: sessionstore.Keys{Roots: workspace.RootsFrom(cwd, workspace.Dirs{}),
 			Real: []workspace.Dir{workspace.Real(cwd)}}})

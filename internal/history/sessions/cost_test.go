@@ -18,7 +18,7 @@ import (
 func used(t *testing.T, store *sqlite.Store, agent, dir string, charges ...sessionstore.Charge) sessionstore.ID {
 	t.Helper()
 	id := sessionstore.NewID()
-	lease, err := store.Create(t.Context(), sessionstore.NewSession{ID: id, Title: "title",
+	lease, err := store.Create(t.Context(), sessionstore.Session{ID: id, Title: "title",
 		Agent: sessionstore.Agent{Kind: "proxy", Profile: agent}, Keys: keys(t, dir)})
 	require.NoError(t, err)
 	require.NoError(t, store.Charge(t.Context(), lease, charges))

@@ -39,7 +39,7 @@ func keys(t *testing.T, paths ...string) (k sessionstore.Keys) {
 func create(t *testing.T, store sessionstore.Store, paths ...string) sessionstore.Session {
 	t.Helper()
 	id := sessionstore.NewID()
-	lease, err := store.Create(t.Context(), sessionstore.NewSession{
+	lease, err := store.Create(t.Context(), sessionstore.Session{
 		ID: id, Agent: sessionstore.Agent{Kind: "explore"}, Keys: keys(t, paths...), Title: "title of " + string(id),
 	})
 	require.NoError(t, err)

@@ -220,7 +220,7 @@ func store(t *testing.T, state, cwd string, history []sessionstore.Update) {
 	s := sqlite.New(sqlite.Options{Dir: state})
 	roots, err := workspace.NewRoots(cwd, nil)
 	require.NoError(t, err)
-	lease, err := s.Create(t.Context(), sessionstore.NewSession{
+	lease, err := s.Create(t.Context(), sessionstore.Session{
 		ID: "long", Agent: sessionstore.Agent{Kind: "explore"}, Title: "long",
 		Keys: sessionstore.Keys{Roots: roots, Real: []workspace.Dir{roots.Cwd()}},
 	})

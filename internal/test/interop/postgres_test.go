@@ -167,7 +167,7 @@ func TestKillsOfSessionsCopy(t *testing.T) {
 	owners := []string{"", "ana", "bob"}
 	const each = 30
 	fill := func(s sessionstore.Store, owner string, n int) {
-		lease, err := s.Create(t.Context(), sessionstore.NewSession{ID: sessionstore.ID(fmt.Sprint(n)),
+		lease, err := s.Create(t.Context(), sessionstore.Session{ID: sessionstore.ID(fmt.Sprint(n)),
 			Agent: sessionstore.Agent{Kind: "explore"}, Keys: keys, Title: owner})
 		require.NoError(t, err)
 		turn, err := s.BeginTurn(t.Context(), lease, sessionstore.Turn{})
@@ -205,7 +205,7 @@ func TestKillsOfSessionsCopy(t *testing.T) {
 		for n := range each {
 			fill(source.For(owner), owner, n)
 		}
-		_, err := source.For(owner).Create(t.Context(), sessionstore.NewSession{ID: "deleted",
+		_, err := source.For(owner).Create(t.Context(), sessionstore.Session{ID: "deleted",
 			Agent: sessionstore.Agent{Kind: "explore"}, Keys: keys, StateKey: "key " + owner})
 		require.NoError(t, err)
 		require.NoError(t, source.For(owner).Delete(t.Context(), "deleted"))

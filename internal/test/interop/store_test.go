@@ -66,7 +66,7 @@ func keep(t *testing.T, state, cwd string, ago time.Duration) {
 	keys := sessionstore.Keys{Roots: roots, Real: []workspace.Dir{roots.Cwd()}}
 	for _, name := range []string{"unused", "used"} {
 		id := sessionstore.ID(name + " for " + ago.String())
-		lease, err := s.Create(t.Context(), sessionstore.NewSession{ID: id, Agent: sessionstore.Agent{Kind: "explore"}, Keys: keys})
+		lease, err := s.Create(t.Context(), sessionstore.Session{ID: id, Agent: sessionstore.Agent{Kind: "explore"}, Keys: keys})
 		require.NoError(t, err)
 		if name == "used" {
 			_, err := s.BeginTurn(t.Context(), lease, sessionstore.Turn{Title: name})

@@ -109,7 +109,7 @@ func fencedHolder(t *testing.T, s store) {
 	require.Equal(t, sessionstore.FencedError{ID: "one", Held: old.Generation, Current: newer.Generation}, *fenced)
 	require.Equal(t, before, get(t, s, "one"), "nothing changed")
 	require.Equal(t, texts(say("newer")), history(t, s, "one"))
-	_, err = s.Fork(t.Context(), "one", sessionstore.NewSession{ID: "fork", Agent: explore(), Keys: keys(t, "app")})
+	_, err = s.Fork(t.Context(), "one", sessionstore.Session{ID: "fork", Agent: explore(), Keys: keys(t, "app")})
 	require.NoError(t, err)
 	require.Empty(t, history(t, s, "fork"), "the newer holder's turn is running")
 	require.NoError(t, s.EndTurn(t.Context(), newer, 1))
@@ -126,7 +126,7 @@ func turnGoesOn(t *testing.T, s store) {
 	require.NoError(t, err)
 	require.ErrorAs(t, s.Append(t.Context(), lease, nil), new(*sessionstore.FencedError))
 	fork := func(id string) []string {
-		_, err := s.Fork(t.Context(), "one", sessionstore.NewSession{ID: sessionstore.ID(id), Agent: explore(), Keys: keys(t, "app")})
+		_, err := s.Fork(t.Context(), "one", sessionstore.Session{ID: sessionstore.ID(id), Agent: explore(), Keys: keys(t, "app")})
 		require.NoError(t, err)
 		return history(t, s, id)
 	}

@@ -66,7 +66,7 @@ func linked(t require.TestingT, cwd string, additional, real []string) sessionst
 
 func create(t *testing.T, s store, id string) sessionstore.Lease {
 	t.Helper()
-	lease, err := s.Create(t.Context(), sessionstore.NewSession{
+	lease, err := s.Create(t.Context(), sessionstore.Session{
 		ID: sessionstore.ID(id), Agent: explore(), Keys: keys(t, "app"),
 	})
 	require.NoError(t, err)

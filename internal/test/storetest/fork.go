@@ -21,7 +21,7 @@ func forkTests() []testCase {
 	}
 }
 
-func fork(t *testing.T, s store, source string, n sessionstore.NewSession) sessionstore.Lease {
+func fork(t *testing.T, s store, source string, n sessionstore.Session) sessionstore.Lease {
 	t.Helper()
 	if n.Agent.Kind == "" {
 		n.Agent = explore()
@@ -45,13 +45,13 @@ func forkInTurn(t *testing.T, s store) {
 	require.NoError(t, s.Append(t.Context(), lease, []update{say("half an ans")}))
 	require.Equal(t, finished, collected(t, s.Finished(t.Context(), "one")))
 
-	fork(t, s, "one", sessionstore.NewSession{ID: "fork"})
+	fork(t, s, "one", sessionstore.Session{ID: "fork"})
 	require.Equal(t, finished, history(t, s, "fork"))
 	require.EqualValues(t, 1, get(t, s, "fork").Turns)
 	require.NoError(t, s.Append(t.Context(), lease, []update{say("wer")}), "the source's turn goes on")
 	require.NoError(t, s.EndTurn(t.Context(), lease, 2))
 	require.Equal(t, finished, history(t, s, "fork"))
-	fork(t, s, "one", sessionstore.NewSession{ID: "later"})
+	fork(t, s, "one", sessionstore.Session{ID: "later"})
 	require.Equal(t, history(t, s, "one"), history(t, s, "later"))
 	require.Equal(t, history(t, s, "one"), collected(t, s.Finished(t.Context(), "one")))
 	require.Equal(t, finished, collected(t, s.Finished(t.Context(), "fork")))
@@ -59,20 +59,20 @@ func forkInTurn(t *testing.T, s store) {
 
 	fresh := create(t, s, "fresh")
 	begin(t, s, fresh, sessionstore.Turn{Prompt: []update{say("first")}})
-	fork(t, s, "fresh", sessionstore.NewSession{ID: "empty"})
+	fork(t, s, "fresh", sessionstore.Session{ID: "empty"})
 	require.Empty(t, history(t, s, "empty"))
 	require.Empty(t, collected(t, s.Finished(t.Context(), "fresh")))
 	require.Zero(t, get(t, s, "empty").Turns)
 }
 
 func forkKeeps(t *testing.T, s store) {
-	lease, err := s.Create(t.Context(), sessionstore.NewSession{
+	lease, err := s.Create(t.Context(), sessionstore.Session{
 		ID: "one", Agent: explore(), Keys: keys(t, "app", "lib"), Title: "title", State: []byte("state"),
 	})
 	require.NoError(t, err)
 	record(t, s, lease, "ask", mode("plan"))
 	before := get(t, s, "one")
-	forked := fork(t, s, "one", sessionstore.NewSession{ID: "two", Keys: keys(t, "other", "docs")})
+	forked := fork(t, s, "one", sessionstore.Session{ID: "two", Keys: keys(t, "other", "docs")})
 	got := get(t, s, "two")
 	requireKeys(t, keys(t, "other", "docs"), got.Keys)
 	require.Equal(t, "title", got.Title)
@@ -81,7 +81,7 @@ func forkKeeps(t *testing.T, s store) {
 	require.Equal(t, forked.Generation, got.Generation)
 	require.Equal(t, got.Created, got.Updated)
 
-	fork(t, s, "one", sessionstore.NewSession{ID: "three", Title: "own", State: []byte("own too")})
+	fork(t, s, "one", sessionstore.Session{ID: "three", Title: "own", State: []byte("own too")})
 	got = get(t, s, "three")
 	require.Equal(t, "own", got.Title)
 	require.Equal(t, []byte("own too"), got.State)
@@ -96,7 +96,7 @@ func separateWays(t *testing.T, s store) {
 	source := create(t, s, "one")
 	record(t, s, source, "common", say("ground"))
 	common := texts(text("user_message_chunk", "common"), say("ground"))
-	forked := fork(t, s, "one", sessionstore.NewSession{ID: "two"})
+	forked := fork(t, s, "one", sessionstore.Session{ID: "two"})
 	record(t, s, source, "source", mode("source"))
 	record(t, s, forked, "fork", mode("fork"))
 	require.Equal(t, append(common[:2:2], text("user_message_chunk", "source").String()), history(t, s, "one"))
@@ -115,7 +115,7 @@ func forkOfForks(t *testing.T, s store) {
 		want[id] = history(t, s, id)
 		require.Len(t, want[id], 2*(i+1))
 		if i+1 < len(ids) {
-			lease = fork(t, s, id, sessionstore.NewSession{ID: sessionstore.ID(ids[i+1])})
+			lease = fork(t, s, id, sessionstore.Session{ID: sessionstore.ID(ids[i+1])})
 			require.Equal(t, want[id], history(t, s, ids[i+1]))
 		}
 	}
@@ -126,7 +126,7 @@ func forkOfForks(t *testing.T, s store) {
 			require.Equal(t, h, history(t, s, id), "%s after %s was deleted", id, gone)
 		}
 	}
-	fork(t, s, "2", sessionstore.NewSession{ID: "again"})
+	fork(t, s, "2", sessionstore.Session{ID: "again"})
 	_, err := s.Activate(t.Context(), "2", sessionstore.Activation{Keys: keys(t, "app"), History: newDraft(t, s, "2", say("new"))})
 	require.NoError(t, err)
 	require.Equal(t, want["2"], history(t, s, "again"))
@@ -134,14 +134,14 @@ func forkOfForks(t *testing.T, s store) {
 }
 
 func forkForAnotherAgent(t *testing.T, s store) {
-	lease, err := s.Create(t.Context(), sessionstore.NewSession{
+	lease, err := s.Create(t.Context(), sessionstore.Session{
 		ID: "one", Agent: explore(), Keys: keys(t, "app", "lib"), Title: "title", State: []byte("state"), StateKey: "key",
 	})
 	require.NoError(t, err)
 	record(t, s, lease, "ask", say("answer"), mode("plan"))
 	before := get(t, s, "one")
 	other := sessionstore.Agent{Kind: "proxy", Profile: "child"}
-	fork(t, s, "one", sessionstore.NewSession{ID: "two", Agent: other, Keys: before.Keys})
+	fork(t, s, "one", sessionstore.Session{ID: "two", Agent: other, Keys: before.Keys})
 	got := get(t, s, "two")
 	require.Equal(t, other, got.Agent)
 	requireKeys(t, before.Keys, got.Keys)
@@ -170,7 +170,7 @@ func forkBefore(t *testing.T, s store) {
 	begin(t, s, lease, sessionstore.Turn{Prompt: []update{ask("5")}})
 	require.NoError(t, s.Append(t.Context(), lease, []update{say("half")}))
 	before, all := get(t, s, "one"), history(t, s, "one")
-	n := sessionstore.NewSession{ID: "two", Agent: explore(), Keys: keys(t, "other", "lib"), Title: "title",
+	n := sessionstore.Session{ID: "two", Agent: explore(), Keys: keys(t, "other", "lib"), Title: "title",
 		State: []byte("state")}
 	for turn, updates := range map[int64]int{1: 1, 2: 3, 3: 7, 4: 9} {
 		require.NoError(t, sessionstore.ForkBefore(t.Context(), s, "one", turn, n))

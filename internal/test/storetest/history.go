@@ -102,7 +102,7 @@ func readFromSegment(t *testing.T, s store) {
 	lease := create(t, s, "source")
 	record(t, s, lease, "prompt", say("a"), say("b"))
 	lease, err := s.Fork(t.Context(), "source",
-		sessionstore.NewSession{ID: "one", Agent: explore(), Keys: keys(t, "app")})
+		sessionstore.Session{ID: "one", Agent: explore(), Keys: keys(t, "app")})
 	require.NoError(t, err)
 	record(t, s, lease, "more", say("c"))
 	var read []sessionstore.Segment
@@ -148,7 +148,7 @@ func extended(t *testing.T, s store) {
 	require.Equal(t, texts(want...), history(t, s, "one"))
 	require.Equal(t, texts(mode("code"), parse(`{"update":{"sessionUpdate":"usage_update","used":1}}`)), states(t, s, "one"))
 	require.NoError(t, s.Append(t.Context(), next, []update{say("more")}))
-	_, err = s.Fork(t.Context(), "one", sessionstore.NewSession{ID: "fork", Agent: explore(), Keys: keys(t, "app")})
+	_, err = s.Fork(t.Context(), "one", sessionstore.Session{ID: "fork", Agent: explore(), Keys: keys(t, "app")})
 	require.NoError(t, err)
 	want = append(want, say("more"))
 	require.Equal(t, texts(want...), history(t, s, "fork"), "it counts as finished turns")
@@ -168,7 +168,7 @@ func interrupted(t *testing.T, s store, disturb func()) error {
 	t.Helper()
 	lease := create(t, s, "one")
 	want := len(fill(t, s, lease, 20))
-	_, err := s.Fork(t.Context(), "one", sessionstore.NewSession{ID: "fork", Agent: explore(), Keys: keys(t, "app")})
+	_, err := s.Fork(t.Context(), "one", sessionstore.Session{ID: "fork", Agent: explore(), Keys: keys(t, "app")})
 	require.NoError(t, err)
 	read := 0
 	for _, err := range s.History(t.Context(), "one") {

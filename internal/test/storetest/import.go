@@ -61,7 +61,7 @@ func importOnlyKnown(t *testing.T, s store) {
 		require.Zero(t, added)
 	}
 	requireNoneNew() // the agent is new
-	lease, err := s.Create(t.Context(), sessionstore.NewSession{ID: "own", Agent: explore(),
+	lease, err := s.Create(t.Context(), sessionstore.Session{ID: "own", Agent: explore(),
 		Keys: keys(t, "app"), State: []byte("state"), StateKey: "known"})
 	require.NoError(t, err)
 	known.Updated = time.Now().Add(time.Hour)
@@ -156,7 +156,7 @@ func importFuture(t *testing.T, s store) {
 }
 
 func importTitles(t *testing.T, s store) {
-	lease, err := s.Create(t.Context(), sessionstore.NewSession{
+	lease, err := s.Create(t.Context(), sessionstore.Session{
 		ID: "one", Agent: explore(), Keys: keys(t, "app"), State: []byte("x"), StateKey: "a",
 	})
 	require.NoError(t, err)
@@ -179,7 +179,7 @@ func importTitles(t *testing.T, s store) {
 	require.Equal(t, "Parser", titled("Parser"))
 	require.Equal(t, "Parser", titled("Fix the parser"), "it was better")
 	require.Equal(t, "Parser and tests", titled("Parser and tests"))
-	_, err = s.Fork(t.Context(), "one", sessionstore.NewSession{
+	_, err = s.Fork(t.Context(), "one", sessionstore.Session{
 		ID: "fork", Agent: explore(), Keys: keys(t, "app"), State: []byte("x"), StateKey: "b",
 	})
 	require.NoError(t, err)
@@ -205,7 +205,7 @@ func importDeleted(t *testing.T, s store) {
 }
 
 func importOpened(t *testing.T, s store) {
-	lease, err := s.Create(t.Context(), sessionstore.NewSession{
+	lease, err := s.Create(t.Context(), sessionstore.Session{
 		ID: "one", Agent: explore(), Keys: keys(t, "app"), State: []byte("x"), StateKey: "a",
 	})
 	require.NoError(t, err)
@@ -263,14 +263,14 @@ func importedMeanwhile(t *testing.T, s store) {
 
 func forkHasNoName(t *testing.T, s store) {
 	importSessions(t, s, listedByAgent(t, "a"))
-	lease, err := s.Fork(t.Context(), "id of a", sessionstore.NewSession{ID: "fork", Agent: explore(), Keys: keys(t, "app")})
+	lease, err := s.Fork(t.Context(), "id of a", sessionstore.Session{ID: "fork", Agent: explore(), Keys: keys(t, "app")})
 	require.NoError(t, err)
 	require.Equal(t, []byte("state of a"), get(t, s, "fork").State)
 	require.Empty(t, get(t, s, "fork").StateKey)
 	require.NoError(t, s.SaveState(t.Context(), lease, []byte("x"), "b"))
 	require.Equal(t, "b", get(t, s, "fork").StateKey)
 	require.Equal(t, "a", get(t, s, "id of a").StateKey)
-	_, err = s.Fork(t.Context(), "id of a", sessionstore.NewSession{
+	_, err = s.Fork(t.Context(), "id of a", sessionstore.Session{
 		ID: "named", Agent: explore(), Keys: keys(t, "app"), State: []byte("y"), StateKey: "c",
 	})
 	require.NoError(t, err)
@@ -481,7 +481,7 @@ func retainMoved(t *testing.T, s store) {
 
 func retainUnlisted(t *testing.T, s store) {
 	asked := time.UnixMilli(1) // before any clock of a store
-	lease, err := s.Create(t.Context(), sessionstore.NewSession{
+	lease, err := s.Create(t.Context(), sessionstore.Session{
 		ID: "ours", Agent: explore(), Keys: keys(t, "app"), State: []byte("x"), StateKey: "a",
 	})
 	require.NoError(t, err)

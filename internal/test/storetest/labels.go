@@ -47,7 +47,7 @@ func archive(t *testing.T, s store) {
 
 	record(t, s, lease, "more")
 	require.Equal(t, []string{"one"}, listed(sessionstore.OnlyArchived), "a turn does not bring it back")
-	_, err := s.Fork(t.Context(), "one", sessionstore.NewSession{ID: "fork", Agent: explore(), Keys: keys(t, "app")})
+	_, err := s.Fork(t.Context(), "one", sessionstore.Session{ID: "fork", Agent: explore(), Keys: keys(t, "app")})
 	require.NoError(t, err)
 	require.False(t, get(t, s, "fork").Archived)
 	require.NoError(t, s.Unarchive(t.Context(), "one"))
@@ -126,7 +126,7 @@ func leaveOutUnused(t *testing.T, s store) {
 	create(t, s, "open")
 	create(t, s, "archived")
 	require.NoError(t, s.Archive(t.Context(), "archived"))
-	_, err := s.Fork(t.Context(), "used", sessionstore.NewSession{ID: "fork", Agent: explore(), Keys: keys(t, "app")})
+	_, err := s.Fork(t.Context(), "used", sessionstore.Session{ID: "fork", Agent: explore(), Keys: keys(t, "app")})
 	require.NoError(t, err)
 	all := append([]string{"unused", "open"}, used...)
 	bound := latest(t, s)
@@ -159,7 +159,7 @@ func leaveOutUnused(t *testing.T, s store) {
 }
 
 func usedElsewhere(t *testing.T, s store) {
-	_, err := s.Create(t.Context(), sessionstore.NewSession{ID: "one", Agent: explore(), Keys: keys(t, "app"), State: []byte("x"), StateKey: "a"})
+	_, err := s.Create(t.Context(), sessionstore.Session{ID: "one", Agent: explore(), Keys: keys(t, "app"), State: []byte("x"), StateKey: "a"})
 	require.NoError(t, err)
 	a := listedByAgent(t, "a")
 	shown := func() []string {
@@ -177,7 +177,7 @@ func usedElsewhere(t *testing.T, s store) {
 
 func keepMeta(t *testing.T, s store) {
 	meta := json.RawMessage(`{"branch":"main","n":1.0}`)
-	created, err := s.Create(t.Context(), sessionstore.NewSession{ID: "one", Agent: explore(), Keys: keys(t, "app"), State: []byte("x"), StateKey: "b"})
+	created, err := s.Create(t.Context(), sessionstore.Session{ID: "one", Agent: explore(), Keys: keys(t, "app"), State: []byte("x"), StateKey: "b"})
 	require.NoError(t, err)
 	a, b := listedByAgent(t, "a"), listedByAgent(t, "b")
 	a.Meta, b.Meta = meta, meta

@@ -151,19 +151,19 @@ func account(t *testing.T, s store) {
 	imported := listedByAgent(t, "its own")
 	require.Equal(t, 1, importSessions(t, s, imported))
 	require.True(t, accountOf(t, s, string(imported.ID)).Before)
-	fork(t, s, string(imported.ID), sessionstore.NewSession{ID: "copy"})
+	fork(t, s, string(imported.ID), sessionstore.Session{ID: "copy"})
 	require.True(t, accountOf(t, s, "copy").Before)
 }
 
 func forkReadings(t *testing.T, s store) {
 	lease := create(t, s, "one")
 	spend(t, s, lease, usd(at(9, 0), 1, 1, ""), usd(at(9, 1), 2, 3, sessionstore.ResetMark))
-	fork(t, s, "one", sessionstore.NewSession{ID: "fork"})
+	fork(t, s, "one", sessionstore.Session{ID: "fork"})
 	readings := charges(t, s, "fork")
 	require.Len(t, readings, 1)
 	readings[0].At = at(9, 1)
 	require.Equal(t, of("fork", usd(at(9, 1), 0, 3, "")), readings)
-	fork(t, s, "one", sessionstore.NewSession{ID: "foreign", Agent: sessionstore.Agent{Kind: "model"}})
+	fork(t, s, "one", sessionstore.Session{ID: "foreign", Agent: sessionstore.Agent{Kind: "model"}})
 	require.Empty(t, charges(t, s, "foreign"))
 	require.Len(t, charges(t, s, "one"), 2)
 }

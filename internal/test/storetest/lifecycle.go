@@ -30,7 +30,7 @@ func lifecycleTests() []testCase {
 }
 
 func createdIsFound(t *testing.T, s store) {
-	lease, err := s.Create(t.Context(), sessionstore.NewSession{
+	lease, err := s.Create(t.Context(), sessionstore.Session{
 		ID: "one", Agent: sessionstore.Agent{Kind: "proxy", Profile: "opencode"},
 		Keys: keys(t, "app", "lib"), Title: "a title", State: []byte("child-1"),
 	})
@@ -63,7 +63,7 @@ func createdIsFound(t *testing.T, s store) {
 
 func rootsComeBack(t *testing.T, s store) {
 	want := linked(t, "app", []string{"z", "a <b> & \"c\"", "ünï\ncode", "app/nested"}, []string{"real/app", "same", "same", "ü", "n"})
-	_, err := s.Create(t.Context(), sessionstore.NewSession{ID: "one", Agent: explore(), Keys: want})
+	_, err := s.Create(t.Context(), sessionstore.Session{ID: "one", Agent: explore(), Keys: want})
 	require.NoError(t, err)
 	requireKeys(t, want, get(t, s, "one").Keys)
 }
@@ -76,13 +76,13 @@ func grantsComeBack(t *testing.T, s store) {
 		}
 		return workspace.ReadWrite
 	})
-	lease, err := s.Create(t.Context(), sessionstore.NewSession{ID: "one", Agent: explore(), Keys: want})
+	lease, err := s.Create(t.Context(), sessionstore.Session{ID: "one", Agent: explore(), Keys: want})
 	require.NoError(t, err)
 	requireKeys(t, want, get(t, s, "one").Keys)
 	page, err := s.List(t.Context(), sessionstore.Query{})
 	require.NoError(t, err)
 	requireKeys(t, want, page.Sessions[0].Keys)
-	_, err = s.Fork(t.Context(), "one", sessionstore.NewSession{ID: "two", Agent: explore(), Keys: want})
+	_, err = s.Fork(t.Context(), "one", sessionstore.Session{ID: "two", Agent: explore(), Keys: want})
 	require.NoError(t, err)
 	requireKeys(t, want, get(t, s, "two").Keys)
 	next := keys(t, "app", "dep")
@@ -93,9 +93,9 @@ func grantsComeBack(t *testing.T, s store) {
 
 func takenID(t *testing.T, s store) {
 	lease := create(t, s, "one")
-	_, err := s.Create(t.Context(), sessionstore.NewSession{ID: "one", Agent: explore(), Keys: keys(t, "other")})
+	_, err := s.Create(t.Context(), sessionstore.Session{ID: "one", Agent: explore(), Keys: keys(t, "other")})
 	require.ErrorIs(t, err, sessionstore.ErrExists)
-	_, err = s.Fork(t.Context(), "one", sessionstore.NewSession{ID: "one", Agent: explore(), Keys: keys(t, "other")})
+	_, err = s.Fork(t.Context(), "one", sessionstore.Session{ID: "one", Agent: explore(), Keys: keys(t, "other")})
 	require.ErrorIs(t, err, sessionstore.ErrExists)
 	require.NoError(t, s.Append(t.Context(), lease, nil), "the lease of the first is untouched")
 	requireKeys(t, keys(t, "app"), get(t, s, "one").Keys)
@@ -105,7 +105,7 @@ func invalidKeys(t *testing.T, s store) {
 	short := keys(t, "app", "lib")
 	short.Real = short.Real[:1]
 	for name, k := range map[string]sessionstore.Keys{"no roots": {}, "too few real paths": short} {
-		_, err := s.Create(t.Context(), sessionstore.NewSession{ID: "one", Agent: explore(), Keys: k})
+		_, err := s.Create(t.Context(), sessionstore.Session{ID: "one", Agent: explore(), Keys: k})
 		require.Error(t, err, name)
 	}
 	create(t, s, "two")
@@ -133,7 +133,7 @@ func unknownID(t *testing.T, s store) {
 		"SetTitle":  func() error { return s.SetTitle(ctx, lease, "x") },
 		"SaveState": func() error { return s.SaveState(ctx, lease, []byte("x"), "") },
 		"Fork": func() error {
-			_, err := s.Fork(ctx, "none", sessionstore.NewSession{ID: "fork", Agent: explore(), Keys: keys(t, "app")})
+			_, err := s.Fork(ctx, "none", sessionstore.Session{ID: "fork", Agent: explore(), Keys: keys(t, "app")})
 			return err
 		},
 		"History": func() error {
@@ -168,7 +168,7 @@ func activationReplaces(t *testing.T, s store) {
 }
 
 func activationKeepsCwd(t *testing.T, s store) {
-	_, err := s.Create(t.Context(), sessionstore.NewSession{
+	_, err := s.Create(t.Context(), sessionstore.Session{
 		ID: "one", Agent: explore(), Keys: linked(t, "link", nil, []string{"app"}),
 	})
 	require.NoError(t, err)
@@ -243,7 +243,7 @@ func endedContext(t *testing.T, s store) {
 	lease := create(t, s, "one")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := s.Create(ctx, sessionstore.NewSession{ID: "two", Agent: explore(), Keys: keys(t, "app")})
+	_, err := s.Create(ctx, sessionstore.Session{ID: "two", Agent: explore(), Keys: keys(t, "app")})
 	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorIs(t, s.Append(ctx, lease, []update{say("x")}), context.Canceled)
 	require.ErrorIs(t, s.Delete(ctx, "one"), context.Canceled)

@@ -169,7 +169,7 @@ func agents(t *testing.T, s store) {
 	of := []sessionstore.Agent{{Kind: "explore"}, {Kind: "proxy", Profile: "a"}, {Kind: "proxy", Profile: "b"}, {Kind: "proxy"}}
 	for i, a := range of {
 		for j := range 3 {
-			_, err := s.Create(t.Context(), sessionstore.NewSession{
+			_, err := s.Create(t.Context(), sessionstore.Session{
 				ID: sessionstore.ID(fmt.Sprintf("%d.%d", i, j)), Agent: a, Keys: keys(t, "app"),
 			})
 			require.NoError(t, err)
@@ -188,7 +188,7 @@ func agents(t *testing.T, s store) {
 func manyAgents(t *testing.T, s store) {
 	const count = 50
 	for i := range count {
-		_, err := s.Create(t.Context(), sessionstore.NewSession{ID: sessionstore.ID(fmt.Sprintf("%03d", i)),
+		_, err := s.Create(t.Context(), sessionstore.Session{ID: sessionstore.ID(fmt.Sprintf("%03d", i)),
 			Agent: sessionstore.Agent{Kind: "proxy", Profile: fmt.Sprint(i)}, Keys: keys(t, "app")})
 		require.NoError(t, err)
 	}
@@ -199,14 +199,14 @@ func manyAgents(t *testing.T, s store) {
 
 func noAdditional(t *testing.T, s store) {
 	create(t, s, "none")
-	_, err := s.Create(t.Context(), sessionstore.NewSession{ID: "some", Agent: explore(), Keys: keys(t, "app", "lib")})
+	_, err := s.Create(t.Context(), sessionstore.Session{ID: "some", Agent: explore(), Keys: keys(t, "app", "lib")})
 	require.NoError(t, err)
 	require.Equal(t, []string{"none"}, ids(listAll(t, s, sessionstore.Query{Additional: &sessionstore.DirsFilter{}})))
 	require.Len(t, listAll(t, s, sessionstore.Query{}), 2)
 }
 
 func eitherKey(t *testing.T, s store) {
-	_, err := s.Create(t.Context(), sessionstore.NewSession{
+	_, err := s.Create(t.Context(), sessionstore.Session{
 		ID: "one", Agent: explore(), Keys: linked(t, "link", []string{"a", "b"}, []string{"app", "real/a", "real/b"}),
 	})
 	require.NoError(t, err)

@@ -36,7 +36,7 @@ func filterMatrix(t *testing.T, s store) {
 			realList = list
 		}
 		real := append([]string{modelCwds()[(i/7)%3]}, realList...)
-		_, err := s.Create(t.Context(), sessionstore.NewSession{
+		_, err := s.Create(t.Context(), sessionstore.Session{
 			ID:    sessionstore.ID(fmt.Sprintf("%03d", (i*101)%150)),
 			Agent: modelAgents()[i%2], Keys: linked(t, modelCwds()[(i/3)%3], list, real),
 		})
@@ -165,7 +165,7 @@ func drawKeys(t *rapid.T, cwd string) sessionstore.Keys {
 
 func (m *model) create(t *rapid.T) {
 	name := drawName(t, "new")
-	n := sessionstore.NewSession{ID: m.id(name), Agent: m.agent, Keys: drawKeys(t, rapid.SampledFrom(modelCwds()).Draw(t, "cwd"))}
+	n := sessionstore.Session{ID: m.id(name), Agent: m.agent, Keys: drawKeys(t, rapid.SampledFrom(modelCwds()).Draw(t, "cwd"))}
 	lease, err := m.store.Create(t.Context(), n)
 	if m.sessions[name] != nil {
 		require.ErrorIs(t, err, sessionstore.ErrExists)
@@ -178,7 +178,7 @@ func (m *model) create(t *rapid.T) {
 func (m *model) fork(t *rapid.T) {
 	source, from := m.pick(t)
 	name := drawName(t, "fork")
-	n := sessionstore.NewSession{ID: m.id(name), Agent: m.agent, Keys: drawKeys(t, rapid.SampledFrom(modelCwds()).Draw(t, "cwd"))}
+	n := sessionstore.Session{ID: m.id(name), Agent: m.agent, Keys: drawKeys(t, rapid.SampledFrom(modelCwds()).Draw(t, "cwd"))}
 	lease, err := m.store.Fork(t.Context(), m.id(source), n)
 	if m.sessions[name] != nil {
 		require.ErrorIs(t, err, sessionstore.ErrExists)

@@ -39,7 +39,7 @@ type neighbour struct {
 func newNeighbour(t *testing.T, s sessionstore.Shared) neighbour {
 	t.Helper()
 	n := neighbour{store: s.For("neighbour")}
-	lease, err := n.store.Create(t.Context(), sessionstore.NewSession{
+	lease, err := n.store.Create(t.Context(), sessionstore.Session{
 		ID: "one", Agent: explore(), Keys: keys(t, "app"), State: []byte("x"), StateKey: "b",
 	})
 	require.NoError(t, err)
@@ -78,7 +78,7 @@ func namesOfOwners(t *testing.T, s sessionstore.Shared) {
 // foreignSession calls every method with the id of a session that belongs to another owner.
 func foreignSession(t *testing.T, s sessionstore.Shared) {
 	ann := s.For("ann")
-	lease, err := ann.Create(t.Context(), sessionstore.NewSession{
+	lease, err := ann.Create(t.Context(), sessionstore.Session{
 		ID: "one", Agent: explore(), Keys: keys(t, "app"), State: []byte("x"), StateKey: "a",
 	})
 	require.NoError(t, err)
@@ -90,7 +90,7 @@ func foreignSession(t *testing.T, s sessionstore.Shared) {
 		k := keys(t, "lib")
 		_, getErr := other.Get(ctx, "one")
 		_, activateErr := other.Activate(ctx, "one", sessionstore.Activation{Keys: k})
-		fork := sessionstore.NewSession{ID: "fork", Agent: explore(), Keys: k}
+		fork := sessionstore.Session{ID: "fork", Agent: explore(), Keys: k}
 		_, forkErr := other.Fork(ctx, "one", fork)
 		_, statesErr := other.States(ctx, "one")
 		_, newDraftErr := other.NewDraft(ctx, "one")
@@ -131,7 +131,7 @@ func sameNames(t *testing.T, s sessionstore.Shared) {
 	stores := map[string]store{"local": s, "ann": s.For("ann"), "bob": s.For("bob")}
 	leases := map[string]sessionstore.Lease{}
 	for owner, own := range stores {
-		n := sessionstore.NewSession{ID: "one", Agent: explore(), Keys: keys(t, "app"), State: []byte(owner), StateKey: "a"}
+		n := sessionstore.Session{ID: "one", Agent: explore(), Keys: keys(t, "app"), State: []byte(owner), StateKey: "a"}
 		lease, err := own.Create(t.Context(), n)
 		require.NoError(t, err)
 		_, err = own.Create(t.Context(), n)
@@ -149,7 +149,7 @@ func sameNames(t *testing.T, s sessionstore.Shared) {
 		id, err := own.Named(t.Context(), explore(), "a")
 		require.NoError(t, err)
 		require.Equal(t, sessionstore.ID("one"), id)
-		_, err = own.Fork(t.Context(), "one", sessionstore.NewSession{ID: "fork", Agent: explore(), Keys: keys(t, "app")})
+		_, err = own.Fork(t.Context(), "one", sessionstore.Session{ID: "fork", Agent: explore(), Keys: keys(t, "app")})
 		require.NoError(t, err)
 		require.Equal(t, []byte(owner), get(t, own, "fork").State)
 	}

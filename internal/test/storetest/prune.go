@@ -89,7 +89,7 @@ func sizeOfSessions(t *testing.T, s store) {
 	record(t, s, l, strings.Repeat("x", long), say(strings.Repeat("y", long)))
 	full := size(s)
 	require.InDelta(t, 2*long, full, 10<<10)
-	fork(t, s, "one", sessionstore.NewSession{ID: "two"})
+	fork(t, s, "one", sessionstore.Session{ID: "two"})
 	require.Greater(t, size(s), full)
 	require.Zero(t, size(s.(sessionstore.Shared).For("somebody else")))
 	require.NoError(t, s.Delete(t.Context(), "one"))

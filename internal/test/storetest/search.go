@@ -189,7 +189,7 @@ func searchRunning(t *testing.T, s store) {
 func searchForks(t *testing.T, s store) {
 	one := create(t, s, "one")
 	record(t, s, one, "common question")
-	lease, err := s.Fork(t.Context(), "one", sessionstore.NewSession{ID: "two", Agent: explore(), Keys: keys(t, "app")})
+	lease, err := s.Fork(t.Context(), "one", sessionstore.Session{ID: "two", Agent: explore(), Keys: keys(t, "app")})
 	require.NoError(t, err)
 	record(t, s, one, "first way")
 	record(t, s, lease, "second way")

@@ -154,9 +154,9 @@ func (w *worker) step(ctx context.Context) error {
 }
 
 // newSession returns a session with an id that no other ever has, and one of a few state keys.
-func (w *worker) newSession() sessionstore.NewSession {
+func (w *worker) newSession() sessionstore.Session {
 	key := strconv.Itoa(w.random.IntN(4))
-	return sessionstore.NewSession{
+	return sessionstore.Session{
 		ID:    sessionstore.ID(fmt.Sprintf("%s.%d", w.name, w.count)),
 		Agent: explore(), Keys: keys(panicking{}, "app"), State: []byte("state of " + key), StateKey: key,
 	}

@@ -21,7 +21,7 @@ func textTests() []testCase {
 const strange, cleaned = "a\x00b\xffc\ud7ff", "a\uFFFDb\uFFFDc\ud7ff"
 
 func cleanTitles(t *testing.T, s store) {
-	n := sessionstore.NewSession{ID: "one", Agent: explore(), Keys: keys(t, "app"), Title: strange}
+	n := sessionstore.Session{ID: "one", Agent: explore(), Keys: keys(t, "app"), Title: strange}
 	lease, err := s.Create(t.Context(), n)
 	require.NoError(t, err)
 	require.Equal(t, cleaned, get(t, s, "one").Title)
@@ -49,7 +49,7 @@ func rejectedNames(t *testing.T, s store) {
 	create(t, s, "one")
 	for _, bad := range []string{"a\x00", "\xff", "a\xc3"} {
 		id, agent := sessionstore.ID(bad), sessionstore.Agent{Kind: "explore", Profile: bad}
-		for _, n := range []sessionstore.NewSession{
+		for _, n := range []sessionstore.Session{
 			{ID: id, Agent: explore(), Keys: keys(t, "app")},
 			{ID: "two", Agent: agent, Keys: keys(t, "app")},
 			{ID: "two", Agent: sessionstore.Agent{Kind: bad}, Keys: keys(t, "app")},

@@ -41,7 +41,7 @@ func recordedEnd(t *testing.T, s store) {
 	want := texts(text("user_message_chunk", "go"), end)
 	require.Equal(t, want, history(t, s, "one"))
 	require.Equal(t, want, collected(t, s.Finished(t.Context(), "one")))
-	fork(t, s, "one", sessionstore.NewSession{ID: "fork"})
+	fork(t, s, "one", sessionstore.Session{ID: "fork"})
 	require.Equal(t, want, history(t, s, "fork"))
 }
 
@@ -90,7 +90,7 @@ func takenBack(t *testing.T, s store) {
 	require.Equal(t, want, history(t, s, "one"))
 	require.EqualValues(t, 2, get(t, s, "one").Turns)
 	require.Len(t, search(t, s, "answer"), 1)
-	fork(t, s, "one", sessionstore.NewSession{ID: "fork"})
+	fork(t, s, "one", sessionstore.Session{ID: "fork"})
 	require.Equal(t, want, history(t, s, "fork"))
 }
 
@@ -200,7 +200,7 @@ func openTurnEnds(t *testing.T, s store) {
 	ask("two")
 	require.EqualValues(t, 2, get(t, s, "one").Turns)
 	fork := func(id string) []string {
-		_, err := s.Fork(t.Context(), "one", sessionstore.NewSession{ID: sessionstore.ID(id), Agent: explore(), Keys: keys(t, "app")})
+		_, err := s.Fork(t.Context(), "one", sessionstore.Session{ID: sessionstore.ID(id), Agent: explore(), Keys: keys(t, "app")})
 		require.NoError(t, err)
 		return history(t, s, id)
 	}
@@ -222,7 +222,7 @@ func turnsOverlap(t *testing.T, s store) {
 		t.Helper()
 		forks++
 		id := fmt.Sprint("fork ", forks)
-		_, err := s.Fork(t.Context(), "one", sessionstore.NewSession{ID: sessionstore.ID(id), Agent: explore(), Keys: keys(t, "app")})
+		_, err := s.Fork(t.Context(), "one", sessionstore.Session{ID: sessionstore.ID(id), Agent: explore(), Keys: keys(t, "app")})
 		require.NoError(t, err)
 		require.Equal(t, want, history(t, s, id))
 		require.Equal(t, want, collected(t, s.Finished(t.Context(), "one")))

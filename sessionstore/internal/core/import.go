@@ -1,7 +1,6 @@
 package core
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -120,9 +119,7 @@ func (tx *transaction) importAll(agent int64, news []imported) (added int) {
 
 // insertImported stores a new session, which its agent listed at a time, or 0.
 func (tx *transaction) insertImported(agent int64, n sessionstore.Session, listed int64) *row {
-	r := tx.insert(agent, sessionstore.NewSession{
-		ID: n.ID, Keys: n.Keys, Title: n.Title, State: n.State, StateKey: n.StateKey,
-	}, importedTime(n, tx.now(), tx.now()))
+	r := tx.insert(agent, n, importedTime(n, tx.now(), tx.now()))
 	r.imported, r.archived, r.listed, r.meta = true, n.Archived, listed, n.Meta
 	tx.set(n.ID, "imported = TRUE, listed = $3, archived = $4, meta = $5, listing = $6",
 		listed, n.Archived, append([]byte{}, n.Meta...), int64(r.listing()))
@@ -133,7 +130,7 @@ func (tx *transaction) insertImported(agent int64, n sessionstore.Session, liste
 func (s *Store) Adopt(
 	ctx context.Context, n sessionstore.Session, history sessionstore.Draft,
 ) (lease sessionstore.Lease, err error) {
-	if err := cmp.Or(n.Agent.Validate(), n.ValidateListed()); err != nil {
+	if err := n.ValidateListed(); err != nil {
 		return lease, err
 	}
 	own, err := s.draftOf("", history)

@@ -13,9 +13,7 @@ func (s *Store) Restore(
 	ctx context.Context, n sessionstore.Session, history sessionstore.Draft,
 	charges []sessionstore.Charge,
 ) (stored bool, err error) {
-	fresh := sessionstore.NewSession{ID: n.ID, Agent: n.Agent, Keys: n.Keys, Title: n.Title,
-		State: n.State, StateKey: n.StateKey}
-	if err := cmp.Or(fresh.Validate(), sessionstore.ValidateCharges(charges)); err != nil {
+	if err := cmp.Or(n.Validate(), sessionstore.ValidateCharges(charges)); err != nil {
 		return false, err
 	}
 	own, err := s.draftOf("", history)
@@ -33,7 +31,7 @@ func (s *Store) Restore(
 		if same != nil {
 			tx.deleteRows(same)
 		}
-		r := tx.insert(agent, fresh, n.Updated.UnixMilli())
+		r := tx.insert(agent, n, n.Updated.UnixMilli())
 		own.appendTo(tx, r)
 		tx.addCharges(r, charges)
 		listed := toListed(n)

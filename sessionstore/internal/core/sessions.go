@@ -159,7 +159,7 @@ func (tx *transaction) held(l sessionstore.Lease) *row {
 
 // Create implements [sessionstore.Store].
 func (s *Store) Create(
-	ctx context.Context, n sessionstore.NewSession,
+	ctx context.Context, n sessionstore.Session,
 ) (lease sessionstore.Lease, err error) {
 	if err := n.Validate(); err != nil {
 		return lease, err
@@ -193,7 +193,7 @@ func (r *row) lease() sessionstore.Lease {
 
 // insert stores a session without a history, which was active at a time. If it has a state key the
 // caller has locked the agent. It fails with ErrExists if there is a session with the id.
-func (tx *transaction) insert(agent int64, n sessionstore.NewSession, updated int64) *row {
+func (tx *transaction) insert(agent int64, n sessionstore.Session, updated int64) *row {
 	generation := tx.next()
 	r := &row{id: n.ID, agent: agent, key: generation, generation: generation, strand: generation,
 		created: updated, updated: updated, title: sessionstore.CleanTitle(n.Title),
@@ -398,7 +398,7 @@ func (tx *transaction) setState(r *row, state []byte) {
 
 // Fork implements [sessionstore.Store].
 func (s *Store) Fork(
-	ctx context.Context, source sessionstore.ID, n sessionstore.NewSession,
+	ctx context.Context, source sessionstore.ID, n sessionstore.Session,
 ) (lease sessionstore.Lease, err error) {
 	if err := n.Validate(); err != nil {
 		return lease, err

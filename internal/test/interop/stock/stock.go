@@ -62,7 +62,7 @@ func (s *Store) Session(ctx context.Context, n Session) error {
 	for _, dir := range roots.All() {
 		keys.Real = append(keys.Real, dir)
 	}
-	lease, err := s.store.Create(ctx, sessionstore.NewSession{
+	lease, err := s.store.Create(ctx, sessionstore.Session{
 		ID:    sessionstore.ID(n.ID),
 		Agent: sessionstore.Agent{Kind: "explore"},
 		Keys:  keys,
