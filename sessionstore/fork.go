@@ -25,26 +25,6 @@ func (c *TurnCounter) Next(u Update) (turn int64, begins bool) {
 	return c.turns, begins
 }
 
-// Before yields the part of a history before a turn. It ends with an error if the history does not
-// have the turn.
-func Before(history iter.Seq2[Update, error], turn int64) iter.Seq2[Update, error] {
-	return func(yield func(Update, error) bool) {
-		var c TurnCounter
-		for u, err := range history {
-			if err == nil {
-				if n, begins := c.Next(u); begins && n == turn {
-					return
-				}
-			}
-			if !yield(u, err) || err != nil {
-				return
-			}
-		}
-		yield(Update{}, fmt.Errorf("there is no turn %d: the session has %d that ended",
-			turn, c.turns))
-	}
-}
-
 // ForkBefore stores n with the part of the source's history before a turn, which has ended. If there
 // is no such turn, it stores nothing and returns an error. [Store.Fork] copies the whole.
 func ForkBefore(ctx context.Context, s Store, source ID, turn int64, n Session) error {
@@ -52,7 +32,20 @@ func ForkBefore(ctx context.Context, s Store, source ID, turn int64, n Session) 
 	if err != nil {
 		return err
 	}
-	if err = Fill(ctx, history, Before(s.Finished(ctx, source), turn)); err == nil {
+	var c TurnCounter
+	found := false
+	err = Fill(ctx, history, func(yield func(Update, error) bool) {
+		for u, err := range s.Finished(ctx, source) {
+			at, begins := c.Next(u)
+			if found = begins && at == turn; found || !yield(u, err) {
+				return
+			}
+		}
+	})
+	if err == nil && !found {
+		err = fmt.Errorf("there is no turn %d: the session has %d that ended", turn, c.turns)
+	}
+	if err == nil {
 		n.Turns, n.Created = turn-1, time.Now()
 		n.Updated = n.Created
 		_, err = s.Restore(ctx, n, history, nil)

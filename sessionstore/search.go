@@ -220,6 +220,10 @@ func passageEnd(text string, max int) int {
 	return max
 }
 
+// roles has the roles of searchable updates.
+var roles = map[Kind]Role{UserMessageChunk: RoleUser, AgentMessageChunk: RoleAgent,
+	AgentThoughtChunk: RoleThought, ToolCall: RoleTool, ToolCallUpdate: RoleTool}
+
 // said returns the searchable text of an update, and the id of the message that it belongs to. For
 // a tool call the text is the title, and name that of the tool. What children say counts as the
 // session's.
@@ -228,21 +232,11 @@ func said(u Update) (role Role, message, text, name string) {
 		role, message, text, name = said(of)
 		return role, child + " " + message, text, name
 	}
-	switch u.Kind {
-	case UserMessageChunk:
-		role = RoleUser
-	case AgentMessageChunk:
-		role = RoleAgent
-	case AgentThoughtChunk:
-		role = RoleThought
-	case ToolCall:
-		role = RoleTool
-	case ToolCallUpdate:
-		if !bytes.Contains(u.Raw, []byte(`"title"`)) {
-			return "", "", "", "" // it may be long
-		}
-		role = RoleTool
-	default:
+	role = roles[u.Kind]
+	if u.Kind == ToolCallUpdate && !bytes.Contains(u.Raw, []byte(`"title"`)) {
+		role = "" // it may be long
+	}
+	if role == "" {
 		return "", "", "", ""
 	}
 	var params struct {

@@ -17,14 +17,11 @@ var (
 	errEncoding = errors.New("the encoding of the database is not UTF8")
 	errPooler   = errors.New("something between this program and the database drops the settings " +
 		"of connections")
+	// errUncommitted is that of a connection that was lost before its transaction was committed.
+	errUncommitted = errors.New("the connection was lost, and nothing was changed")
 	// errUnknown is that of a connection that was lost once the commit was sent.
 	errUnknown = errors.New("the connection was lost during a change, which may have been stored")
 )
-
-// uncommittedError is the error of a connection that was lost before its transaction was committed.
-type uncommittedError struct{ error }
-
-func (e *uncommittedError) Unwrap() error { return e.error }
 
 const (
 	// tooManyConnections is the SQLSTATE of a connection that the database did not accept since it,
@@ -50,7 +47,7 @@ func mayRepeat(err error) bool {
 	case "40001", "40P01", "25006", tooManyConnections: // serialization, deadlock, read-only
 		return true
 	}
-	return errors.Is(err, core.ErrChanged) || errors.As(err, new(*uncommittedError)) || pgconn.SafeToRetry(err)
+	return errors.Is(err, core.ErrChanged) || errors.Is(err, errUncommitted) || pgconn.SafeToRetry(err)
 }
 
 // isLost reports whether an error ends a connection, or shows that it leads to a server that
@@ -82,7 +79,7 @@ func hintFor(err error) string {
 	const direct = "give the address of PostgreSQL itself: poolers such as PgBouncer are not supported"
 	state := code(err)
 	switch {
-	case errors.As(err, new(*core.VersionError)):
+	case errors.Is(err, core.ErrVersion):
 		return "update acp-agent, drop this schema, or choose another schema with search_path in " +
 			"the address"
 	case errors.Is(err, errEncoding):

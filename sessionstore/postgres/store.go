@@ -273,7 +273,7 @@ func (d *database) Transact(
 	case err == nil:
 		return nil
 	case isLost(err) && (!sent || code(err) != ""): // what the database refuses it has not committed
-		return &uncommittedError{err}
+		return fmt.Errorf("%w: %w", errUncommitted, err)
 	case isLost(err) && !pgconn.SafeToRetry(err):
 		return fmt.Errorf("%w: %w", errUnknown, err)
 	}

@@ -53,7 +53,7 @@ func (f *file) Explain(err error) error {
 
 // isOther reports whether err is about a file that is not damaged but not for this program.
 func isOther(err error) bool {
-	return errors.Is(err, errForeign) || errors.As(err, new(*core.VersionError)) ||
+	return errors.Is(err, errForeign) || errors.Is(err, core.ErrVersion) ||
 		errors.Is(err, errReplaced)
 }
 
@@ -103,13 +103,13 @@ const hintPermissions = "make the directory and the file readable and writable f
 // hintFor returns what a person can do about an error.
 func (f *file) hintFor(err error) string {
 	switch {
-	case errors.As(err, new(*core.VersionError)):
+	case errors.Is(err, core.ErrVersion):
 		return "update acp-agent, move it away, or choose another state directory"
 	case errors.Is(err, errForeign):
 		return "move it away, or choose another state directory"
 	case errors.Is(err, errReplaced):
 		return "move it back, or end this program: what it stored since then is lost"
-	case errors.As(err, new(*core.DamageError)):
+	case errors.Is(err, core.ErrDamage):
 		return hintDamaged
 	case errors.Is(err, errFull):
 		return "free some space on its disk, or remove files if it can hold no more of them"

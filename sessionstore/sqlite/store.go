@@ -245,11 +245,6 @@ func (t *transaction) Query(text string, args ...any) (core.Rows, error) {
 
 // Open implements [core.Database]. It opens or creates the file.
 func (f *file) Open(ctx context.Context) (err error) {
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, f.disconnect())
-		}
-	}()
 	if f.inMemory() {
 		err = f.connectMemory()
 	} else {
@@ -257,6 +252,9 @@ func (f *file) Open(ctx context.Context) (err error) {
 	}
 	if err == nil {
 		err = f.prepare(ctx)
+	}
+	if err != nil {
+		err = errors.Join(err, f.disconnect())
 	}
 	return err
 }

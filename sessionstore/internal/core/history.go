@@ -30,7 +30,8 @@ func (s *Store) BeginTurn(
 			r.open, r.first = r.last+1, r.turns
 		}
 		r.active = true
-		tx.add(r, prompt, states)
+		tx.addBodies(r, packed(prompt))
+		tx.addStates(r.key, states)
 		tx.store(r, ", listed = CASE WHEN listed < 0 THEN 0 ELSE listed END, "+
 			"title = CASE title WHEN '' THEN $12 ELSE title END", sessionstore.CleanTitle(t.Title))
 		return r.turns
@@ -53,7 +54,8 @@ func (s *Store) EndTurn(
 		if len(r.running) == 0 {
 			r.open = 0
 		}
-		tx.add(r, history, states)
+		tx.addBodies(r, packed(history))
+		tx.addStates(r.key, states)
 		r.active, r.updated = true, active(r.updated, tx.now())
 		if r.complete+1 >= begin { // otherwise a search has to index more
 			tx.index(r)
@@ -148,13 +150,7 @@ func packed(updates []sessionstore.Update) (bodies [][]byte) {
 	return bodies
 }
 
-// add appends to a session's strand and stores states. The caller stores the row.
-func (tx *transaction) add(r *row, history, states []sessionstore.Update) {
-	tx.addBodies(r, packed(history))
-	tx.addStates(r.key, states)
-}
-
-// addBodies appends segments to the strand of r, and counts them in r.
+// addBodies appends segments to the strand of r, and counts them in r. The caller stores the row.
 func (tx *transaction) addBodies(r *row, bodies [][]byte) {
 	each := make([][]any, len(bodies))
 	for i, body := range bodies {

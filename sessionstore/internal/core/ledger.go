@@ -1,8 +1,8 @@
 package core
 
 import (
+	"cmp"
 	"context"
-	"math"
 
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
@@ -26,10 +26,7 @@ const chargeColumns = "(owner, session, agent, at, source, meter, unit, amount, 
 func (tx *transaction) addCharges(r *row, charges []sessionstore.Charge) {
 	each := make([][]any, len(charges))
 	for i, c := range charges {
-		at := tx.now()
-		if !c.At.IsZero() {
-			at = c.At.UnixMilli()
-		}
+		at := cmp.Or(millis(c.At), tx.now())
 		each[i] = tx.args(r.key, r.agent, at, c.Source, string(c.Meter), c.Unit, c.Amount,
 			c.Reading, string(c.Mark))
 	}
@@ -104,11 +101,7 @@ func (s *Store) Sums(
 	if q.Session.Validate() != nil {
 		return nil, nil
 	}
-	since := int64(math.MinInt64)
-	if !q.Since.IsZero() {
-		since = q.Since.UnixMilli()
-	}
-	args := []any{since, string(q.Meter)}
+	args := []any{millis(q.Since), string(q.Meter)}
 	condition := ""
 	if q.Session != "" {
 		condition = " AND c.session = (SELECT key FROM sessions WHERE owner = $1 AND id = $4)"

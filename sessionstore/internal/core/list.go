@@ -150,10 +150,7 @@ func listings(q sessionstore.Query) []listRange {
 	if q.Archive == sessionstore.OnlyArchived {
 		return []listRange{{listing: Archived}}
 	}
-	unused := listRange{listing: Unused}
-	if !q.Unused.Before.IsZero() {
-		unused.since = q.Unused.Before.UnixMilli()
-	}
+	unused := listRange{listing: Unused, since: millis(q.Unused.Before)}
 	all := []listRange{{listing: Ordinary}, unused}
 	if q.Archive == sessionstore.ArchivedToo {
 		all = append(all, listRange{listing: Archived})
@@ -219,7 +216,7 @@ func (tx *transaction) rangeQuery(r listRange, limit int, args *[]any) string {
 // isDamaged reports whether a session is left out because of its row, and logs that once. Other
 // errors end the transaction.
 func (tx *transaction) isDamaged(id sessionstore.ID, err error) bool {
-	if !errors.As(err, new(*DamageError)) {
+	if !errors.Is(err, ErrDamage) {
 		must(err)
 		return false
 	}

@@ -17,13 +17,7 @@ const pruneCondition = "owner = $1 AND " +
 
 // Prune implements [sessionstore.Store].
 func (s *Store) Prune(ctx context.Context, q sessionstore.PruneQuery) (n int, err error) {
-	bound := func(t time.Time) int64 { // exclusive
-		if t.IsZero() {
-			return 0
-		}
-		return t.UnixMilli()
-	}
-	bounds := []any{s.owner, bound(q.UnusedBefore), bound(q.Before)}
+	bounds := []any{s.owner, millis(q.UnusedBefore), millis(q.Before)}
 	ids, err := transact(ctx, s, List, func(tx *transaction) []string {
 		return tx.texts("SELECT id FROM sessions WHERE "+pruneCondition, bounds...)
 	})

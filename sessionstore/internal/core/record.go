@@ -13,15 +13,12 @@ import (
 // toTime returns a time that is stored in milliseconds.
 func toTime(ms int64) time.Time { return time.UnixMilli(ms).UTC() }
 
-// toListed returns the column of a session's Listed and Gone.
-func toListed(s sessionstore.Session) int64 {
-	switch {
-	case s.Listed.IsZero():
+// millis returns a time as it is stored, 0 for the zero time.
+func millis(t time.Time) int64 {
+	if t.IsZero() {
 		return 0
-	case s.Gone:
-		return -s.Listed.UnixMilli()
 	}
-	return s.Listed.UnixMilli()
+	return t.UnixMilli()
 }
 
 // keyTexts are the columns cwd, dirs, real_cwd, real_dirs and read_only of a session.
@@ -77,7 +74,7 @@ func (p parsedKeys) parse(texts keyTexts) (sessionstore.Keys, error) {
 	if !ok {
 		var err error
 		if k, err = parseKeys(texts); err != nil {
-			return k, &DamageError{err}
+			return k, damaged(err)
 		}
 		p[texts] = k
 	}

@@ -34,7 +34,10 @@ func (s *Store) Restore(
 		r := tx.insert(agent, n, n.Updated.UnixMilli())
 		own.appendTo(tx, r)
 		tx.addCharges(r, charges)
-		listed := toListed(n)
+		listed := millis(n.Listed)
+		if n.Gone {
+			listed = -listed
+		}
 		r.turns, r.archived, r.imported = n.Turns, n.Archived, listed != 0
 		tx.store(r, ", created = $12, archived = $13, renamed = $14, meta = $15, imported = $16, "+
 			"listed = $17", n.Created.UnixMilli(), n.Archived, n.Renamed,

@@ -43,7 +43,7 @@ func (tx *transaction) all(condition string, args ...any) (found []*row) {
 			&r.archived, &r.renamed, &r.imported, &r.listed, &r.name, &r.meta, &r.title, &r.cwd,
 			&r.realCwd))
 		if err := json.Unmarshal([]byte(running), &r.running); err != nil {
-			must(&DamageError{err})
+			must(damaged(err))
 		}
 		found = append(found, &r)
 	}, `SELECT id, key, agent, generation, turns, running, first, open, strand, last, complete,
@@ -296,7 +296,7 @@ func (s *Store) Activate(
 		}
 		cwd, err := workspace.ParseDir(r.cwd)
 		if err != nil {
-			must(&DamageError{err})
+			must(damaged(err))
 		}
 		tx.setKeys(r, a.Keys.WithCwd(cwd))
 		if a.State != nil {

@@ -12,33 +12,28 @@ import (
 // version to another.
 const Version = 22
 
-// VersionError reports tables of another version.
-type VersionError struct{ Version int }
+var (
+	// ErrVersion reports tables of another version.
+	ErrVersion = errors.New("it is from another version of the program")
+	// ErrDamage reports a row that this program cannot have written.
+	ErrDamage = errors.New("it contains an invalid row")
+	// ErrChanged is returned by a transaction that found a row changed before it could lock it.
+	ErrChanged = errors.New("another program changes the session at the same time")
+)
 
-// CheckVersion returns a [*VersionError] unless this program can use tables of a version.
+// CheckVersion returns an ErrVersion unless this program can use tables of a version.
 func CheckVersion(version int) error {
 	if version != Version {
-		return &VersionError{version}
+		return fmt.Errorf("%w: it has schema version %d, and this one needs %d", ErrVersion, version,
+			Version)
 	}
 	return nil
 }
 
-func (e *VersionError) Error() string {
-	return fmt.Sprintf("it has schema version %d, and this program needs %d", e.Version, Version)
-}
+// damaged returns the ErrDamage of a row with which something is wrong.
+func damaged(err error) error { return fmt.Errorf("%w: %w", ErrDamage, err) }
 
-// DamageError reports a row that this program cannot have written.
-type DamageError struct{ Err error }
-
-func (e *DamageError) Error() string { return "it contains an invalid row: " + e.Err.Error() }
-
-// Unwrap returns what is wrong.
-func (e *DamageError) Unwrap() error { return e.Err }
-
-var errMissingPart = &DamageError{errors.New("a part of the history is missing")}
-
-// ErrChanged is returned by a transaction that found a row changed before it could lock it.
-var ErrChanged = errors.New("another program changes the session at the same time")
+var errMissingPart = damaged(errors.New("a part of the history is missing"))
 
 //go:embed schema.sql
 var schema string
