@@ -20,14 +20,6 @@ type RecorderOptions struct {
 	QueueBytes int
 }
 
-func (o RecorderOptions) withDefaults() RecorderOptions {
-	return RecorderOptions{
-		Interval:     cmp.Or(o.Interval, 100*time.Millisecond),
-		SegmentBytes: cmp.Or(o.SegmentBytes, 64<<10),
-		QueueBytes:   cmp.Or(o.QueueBytes, 256<<10),
-	}
-}
-
 // AppendFunc stores a segment of updates, for example with [Histories.Append] and a lease.
 type AppendFunc func(ctx context.Context, segment []Update) error
 
@@ -56,9 +48,12 @@ type Recorder struct {
 }
 
 // NewRecorder starts a Recorder, which the caller must close.
-func NewRecorder(store AppendFunc, options RecorderOptions) *Recorder {
+func NewRecorder(store AppendFunc, o RecorderOptions) *Recorder {
+	o.Interval = cmp.Or(o.Interval, 100*time.Millisecond)
+	o.SegmentBytes = cmp.Or(o.SegmentBytes, 64<<10)
+	o.QueueBytes = cmp.Or(o.QueueBytes, 256<<10)
 	ctx, stop := context.WithCancel(context.Background())
-	r := &Recorder{store: store, options: options.withDefaults(),
+	r := &Recorder{store: store, options: o,
 		failed: make(chan struct{}), done: make(chan struct{}), stop: stop}
 	r.changed = sync.NewCond(&r.mu)
 	go r.run(ctx)

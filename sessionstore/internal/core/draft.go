@@ -93,8 +93,8 @@ func (s *Store) draftOf(id sessionstore.ID, d sessionstore.Draft) (*draft, error
 	return own, nil
 }
 
-// appendTo adds the draft, if d is not nil, to the end of the session's history. A session without a history gets the
-// draft's strand, so that a long draft is not moved. The caller stores the row.
+// appendTo adds the draft, if d is not nil, to the end of the session's history. A session without
+// a history gets the draft's strand, so that a long draft is not moved. The caller stores the row.
 func (d *draft) appendTo(tx *transaction, r *row) {
 	if d == nil {
 		return

@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -111,32 +110,33 @@ func (s *Store) Search(
 
 // found returns what passages look like.
 func (tx *transaction) found(q sessionstore.SearchQuery, keys []int64) (all []sessionstore.Found) {
-	parsed := make(parsedKeys)
-	for some := range slices.Chunk(keys, sessionstore.PageSize) {
-		list, args := placeholders(some, 2)
-		tx.rows(func(rows Rows) {
-			var (
-				f    sessionstore.Found
-				said int64
-				text string
-				err  error
-			)
-			f.Session, err = scanRecord(rows, parsed, (*string)(&f.Role), &said, &f.Segment, &text)
-			if tx.isDamaged(f.Session.ID, err) {
-				return
-			}
-			f.Time = toTime(said)
-			text = strings.ReplaceAll(text, string(Separator), "")
-			matches := q.Matches(text)
-			if len(matches) == 0 { // databases may treat other characters as letters
-				matches = []sessionstore.Match{{End: len(text)}}
-			}
-			f.Line, f.Matches = sessionstore.BestLine(text, matches)
-			all = append(all, f)
-		}, "SELECT "+recordColumns+", p.role, p.said, p.seq, p.body FROM passages p "+
-			"JOIN sessions s ON s.owner = p.owner AND s.strand = p.strand "+
-			"WHERE p.owner = $1 AND p.key IN ("+list+") ORDER BY p.key DESC", args...)
+	if len(keys) == 0 {
+		return nil
 	}
+	parsed := make(parsedKeys)
+	list, args := placeholders(keys, 2)
+	tx.rows(func(rows Rows) {
+		var (
+			f    sessionstore.Found
+			said int64
+			text string
+			err  error
+		)
+		f.Session, err = scanRecord(rows, parsed, (*string)(&f.Role), &said, &f.Segment, &text)
+		if tx.isDamaged(f.Session.ID, err) {
+			return
+		}
+		f.Time = toTime(said)
+		text = strings.ReplaceAll(text, string(Separator), "")
+		matches := q.Matches(text)
+		if len(matches) == 0 { // databases may treat other characters as letters
+			matches = []sessionstore.Match{{End: len(text)}}
+		}
+		f.Line, f.Matches = sessionstore.BestLine(text, matches)
+		all = append(all, f)
+	}, "SELECT "+recordColumns+", p.role, p.said, p.seq, p.body FROM passages p "+
+		"JOIN sessions s ON s.owner = p.owner AND s.strand = p.strand "+
+		"WHERE p.owner = $1 AND p.key IN ("+list+") ORDER BY p.key DESC", args...)
 	return all
 }
 

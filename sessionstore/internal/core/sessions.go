@@ -212,7 +212,9 @@ func (tx *transaction) insert(agent int64, n sessionstore.Session, updated int64
 	if n.StateKey != "" {
 		tx.setStateKey(r, n.StateKey)
 	}
-	tx.setState(r, n.State)
+	if len(n.State) > 0 {
+		tx.addStates(r.key, []sessionstore.Update{{Raw: n.State}})
+	}
 	return r
 }
 
@@ -383,16 +385,10 @@ func (s *Store) SaveState(
 // has locked the agent.
 func (tx *transaction) saveState(r *row, state []byte, key string) {
 	tx.setStateKey(r, key)
-	if len(state) == 0 {
-		tx.exec("DELETE FROM states WHERE owner = $1 AND session = $2 AND kind = ''", r.key)
-	}
-	tx.setState(r, state)
-}
-
-// setState stores the backend's own value, unless it is empty.
-func (tx *transaction) setState(r *row, state []byte) {
 	if len(state) > 0 {
 		tx.addStates(r.key, []sessionstore.Update{{Raw: state}})
+	} else {
+		tx.exec("DELETE FROM states WHERE owner = $1 AND session = $2 AND kind = ''", r.key)
 	}
 }
 
