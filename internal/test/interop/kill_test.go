@@ -263,12 +263,14 @@ func (m *memory) check(t *testing.T, a *agent, histories bool) {
 	a.leave()
 }
 
-// report says what was acknowledged and is still there.
-func (m *memory) report(t *testing.T, kills int) {
+// report says what was acknowledged after every 50 kills, and after the last.
+func (m *memory) report(t *testing.T, kills, last int) {
 	t.Helper()
-	require.NotZero(t, m.words)
-	t.Logf("%d kills, %d requests acknowledged, %d prompts, %d sessions left",
-		kills, m.acknowledged.Load(), m.words, len(m.sessions))
+	if kills%50 == 0 || kills == last {
+		require.NotZero(t, m.words)
+		t.Logf("%d kills, %d requests acknowledged, %d prompts, %d sessions left",
+			kills, m.acknowledged.Load(), m.words, len(m.sessions))
+	}
 }
 
 // opens reports whether a session exists. It loads it with the roots that were requested last.
@@ -341,7 +343,7 @@ func TestKills(t *testing.T) {
 		require.NoError(t, err)
 		finish := lanes(t, p, m, dirs, uint64(kill), mine, 1<<20)
 		// Kill after a random number of answers and then a random moment.
-		from, target := p.Count(), random.IntN(60)
+		from, target := p.Count(), random.IntN(volume.Of(60, 200))
 		_, _, _ = p.Await(within(t), from+target, func(rawrpc.Message) bool { return true })
 		for range random.IntN(2000) {
 			_ = random.Uint64()
@@ -357,8 +359,8 @@ func TestKills(t *testing.T) {
 		for i := range mine {
 			mine[i] = slices.DeleteFunc(mine[i], func(id string) bool { return m.sessions[id] == nil })
 		}
+		m.report(t, kill+1, kills)
 	}
-	m.report(t, kills)
 }
 
 // Eight processes share one store. No request fails, and nothing is lost.

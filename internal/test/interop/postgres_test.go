@@ -99,9 +99,9 @@ func TestKillsOnOneDatabase(t *testing.T) {
 				mine[i][j] = slices.DeleteFunc(mine[i][j], func(id string) bool { return m.of(id) == nil })
 			}
 		}
+		m.report(t, kill+1, kills)
 	}
 	require.Zero(t, database.Deadlocks(t))
-	m.report(t, kills)
 }
 
 // inherit opens a session of a program that was killed, and finds what was acknowledged.

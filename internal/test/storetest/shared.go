@@ -75,6 +75,11 @@ func TestShared(
 				return
 			}
 		}
+		acknowledged := 0
+		for i := range journals {
+			acknowledged += bytes.Count(journals[i].Bytes(), []byte("\n"))
+		}
+		t.Logf("%d kills, %d updates acknowledged", kills, acknowledged)
 	})
 }
 

@@ -10,8 +10,8 @@ import (
 
 const (
 	// pageSegments and pageBytes limit how much of a history is read at once.
-	pageSegments = 64
-	pageBytes    = 256 << 10
+	pageSegments = 128
+	pageBytes    = 512 << 10
 )
 
 // BeginTurn implements [sessionstore.Store].
