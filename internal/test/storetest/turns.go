@@ -136,7 +136,7 @@ func notTakenBack(t *testing.T, s store) {
 func takenBackWhileRead(t *testing.T, s store) {
 	lease := create(t, s, "one")
 	var want []string
-	for i := range 100 { // more than a page
+	for i := range 200 { // more than a page
 		record(t, s, lease, fmt.Sprint(i))
 		want = append(want, text("user_message_chunk", fmt.Sprint(i)).String())
 	}
