@@ -190,7 +190,9 @@ func rootViolations(err error) []strictjson.Violation {
 			wrong[i] = strictjson.NewViolation(protocol.AdditionalDirectories, e.Path,
 				reason).At(e.Root - 1)
 		}
-		wrong[i].Expected = e.Detail
+		if wrong[i].Expected = e.Detail; e.Reason == workspace.ReasonDenied {
+			_, wrong[i].Expected = e.ProblemParts()
+		}
 	}
 	return wrong
 }

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"strings"
 	"syscall"
+
+	"github.com/acp-agent/acp-agent/internal/text"
 )
 
 // ErrClosed is returned by operations on a closed Workspace.
@@ -50,6 +52,8 @@ type RootError struct {
 	// Detail is the limit for ReasonTooMany, why for ReasonUnreadable, and for
 	// ReasonDenied the denied directory, if there is one.
 	Detail string
+	// Allowed are the directories of which ReasonDenied without a Detail demands one.
+	Allowed []Dir
 }
 
 // Reason says what is wrong with a directory or root set.
@@ -108,10 +112,23 @@ func (e RootError) ProblemParts() (problem, more string) {
 		if e.Detail != "" {
 			return "is refused by policy", e.Detail + " is denied"
 		}
-		return "is refused by policy", "it is in none of the folders that you may open"
+		return "is refused by policy", "it is in none of the folders that you may open" + e.allowed()
 	default:
 		return string(e.Reason), ""
 	}
+}
+
+// allowed names the directories that are allowed, as the end of a sentence.
+func (e RootError) allowed() string {
+	names := make([]string, len(e.Allowed))
+	for i, dir := range e.Allowed {
+		names[i] = text.Path(dir.path)
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	const longest = 500
+	return ": " + text.Line(strings.Join(names, ", "), longest)
 }
 
 // TooLargeError is returned for a file that is too large to write.

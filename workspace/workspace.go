@@ -221,7 +221,7 @@ func (w *Workspace) checkPaths(p Policy) error {
 	for i, dir := range w.roots.All() {
 		w.opening.Store(int32(i))
 		if !p.allows(resolveDir(dir)) {
-			errs = append(errs, w.rootError(i, ReasonDenied, ""))
+			errs = append(errs, w.notAllowed(i, p))
 		}
 	}
 	return errs.err()
@@ -234,7 +234,7 @@ func (w *Workspace) checkPolicy(p Policy) error {
 		if by, denied := w.denies(real); denied {
 			errs = append(errs, w.rootError(i, ReasonDenied, by.path))
 		} else if !p.allows(real) {
-			errs = append(errs, w.rootError(i, ReasonDenied, ""))
+			errs = append(errs, w.notAllowed(i, p))
 		}
 	}
 	return errs.err()
@@ -269,6 +269,13 @@ func (w *Workspace) guardRoots(policy Mounts) error {
 func (w *Workspace) rootError(i int, reason Reason, detail string) RootError {
 	return RootError{Root: w.roots.sent(i), Path: w.roots.At(i).path, Reason: reason,
 		Detail: detail}
+}
+
+// notAllowed is the error for root i if the policy allows other directories only.
+func (w *Workspace) notAllowed(i int, p Policy) RootError {
+	e := w.rootError(i, ReasonDenied, "")
+	e.Allowed = p.Allow
+	return e
 }
 
 // Roots returns the root set that was opened.

@@ -91,6 +91,11 @@ func TestPolicyUsesRealPaths(t *testing.T) {
 		return workspace.RootError{Root: 1 + i, Path: path, Reason: workspace.ReasonDenied,
 			Detail: by}
 	}
+	notAllowed := func(i int, path string, o workspace.Options) workspace.RootError {
+		e := additional(i, path, workspace.ReasonDenied)
+		e.Allowed = o.Policy.Allow
+		return e
+	}
 	t.Run("denied", func(t *testing.T) {
 		o := workspace.Options{Policy: workspace.Policy{Deny: dirs(t, secret)}}
 		require.Equal(t, workspace.RootErrors{
@@ -105,16 +110,16 @@ func TestPolicyUsesRealPaths(t *testing.T) {
 	})
 	t.Run("not allowed", func(t *testing.T) {
 		o := workspace.Options{Policy: workspace.Policy{Allow: dirs(t, fine, innocent)}}
-		require.Equal(t, workspace.RootErrors{additional(0, secret, workspace.ReasonDenied),
-			additional(2, twin, workspace.ReasonDenied)},
+		require.Equal(t, workspace.RootErrors{notAllowed(0, secret, o), notAllowed(2, twin, o)},
 			refusal(t, o, fine, secret, deeper, twin))
+		require.ErrorContains(t, notAllowed(0, secret, o),
+			"in none of the folders that you may open: "+fine+", "+innocent)
 		openWith(t, o, fine, innocent)
 	})
 	t.Run("only allowed", func(t *testing.T) {
 		o := workspace.Options{Policy: workspace.Policy{Allow: dirs(t, fine), OnlyAllowed: true}}
 		missing := filepath.Join(dir, "missing")
-		require.Equal(t, workspace.RootErrors{additional(0, innocent, workspace.ReasonDenied),
-			additional(1, missing, workspace.ReasonDenied)},
+		require.Equal(t, workspace.RootErrors{notAllowed(0, innocent, o), notAllowed(1, missing, o)},
 			refusal(t, o, fine, innocent, missing), "what exists elsewhere is not told")
 		require.Equal(t, workspace.RootErrors{
 			additional(0, filepath.Join(fine, "missing"), workspace.ReasonMissing)},

@@ -76,6 +76,8 @@ type Options struct {
 	// Models are the models to choose from, with different IDs. There must be at least one. New
 	// sessions use the first.
 	Models []Model
+	// Config is the file in which the user configures the models, for messages. Default: not named.
+	Config string
 	// Sandbox returns the sandbox for commands of the model with this ID. If Sandbox is nil,
 	// commands are not restricted.
 	Sandbox func(model string) backend.Sandbox

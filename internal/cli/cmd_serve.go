@@ -135,7 +135,7 @@ func (f serveFlags) serve(ctx context.Context, set *settings, args []string) err
 	}
 	d.model.Environment = mcpclient.BasicEnvironment() // as for MCP servers
 	d.model.OnlyInSandbox = true
-	d.sandboxer, d.model.Sandboxer = nil, nil // clients are on other machines
+	d.sandboxer, d.model.Sandboxer, d.model.Config = nil, nil, "" // clients are on other machines
 	logger, closeLog, err := set.openLog(set.err)
 	if err != nil {
 		return err

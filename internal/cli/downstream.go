@@ -79,7 +79,7 @@ func (set *settings) downstream(args []string) (downstream, error) {
 			return downstream{}, usage.Errorf("%s%v", setting, inventory.ErrElsewhere(name))
 		}
 		d := downstream{model: model.Options{
-			Models: models, Sandboxer: set.sandboxer(),
+			Models: models, Config: set.config.Path, Sandboxer: set.sandboxer(),
 			Environment: process.EnvironmentWithout(set.config.KeyVariables()),
 		}}
 		d.model.Sandbox, err = set.modelSandbox()

@@ -147,8 +147,7 @@ var phrases = map[Reason]phrase{
 	Unsupported:   {"is not supported", "%s", ""},
 	InvalidCursor: {"is not a cursor of this list", "", "start again without a cursor"},
 	OtherAgent:    {"belongs to another agent", "run %s", ""},
-	Denied: {"is refused by policy", "%s is denied",
-		"it is in none of the folders that you may open: those of --within"},
+	Denied:        {"is refused by policy", "%s", "it is in none of the folders that you may open"},
 }
 
 func (v Violation) words() string {
