@@ -13,6 +13,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/config"
 	"github.com/acp-agent/acp-agent/internal/conform"
+	"github.com/acp-agent/acp-agent/internal/files/namedfile"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/terminal"
@@ -23,12 +24,13 @@ import (
 type conformFlags struct {
 	strict, list, client bool
 	junit                string
+	patience             age
 	o                    conform.Options
 }
 
 // newConform returns the command that checks an agent against the protocol.
 func newConform(set *settings) *cobra.Command {
-	var f conformFlags
+	f := conformFlags{patience: age(20 * time.Second)}
 	cmd := &cobra.Command{
 		Use:               "conform [AGENT] [-- COMMAND ARGS...]",
 		Short:             "Check whether an agent or an editor follows the protocol",
@@ -45,6 +47,10 @@ func newConform(set *settings) *cobra.Command {
 			if err := f.choose(set, cmd.ArgsLenAtDash(), args); err != nil {
 				return err
 			}
+			if err := f.checkJUnit(); err != nil {
+				return err
+			}
+			f.o.Patience = time.Duration(f.patience)
 			progress := terminal.NewProgress(set.err)
 			f.o.Begins = func(id string) { progress.Show("… checking %s", id) }
 			report, err := conform.Run(cmd.Context(), f.o)
@@ -70,7 +76,7 @@ func newConform(set *settings) *cobra.Command {
 		"also send short prompts, which may cost money")
 	cmd.Flags().BoolVar(&f.o.Draft, "draft", false,
 		"also check what only the draft of additionalDirectories required")
-	cmd.Flags().DurationVar(&f.o.Patience, "timeout", 20*time.Second,
+	cmd.Flags().Var(&f.patience, "timeout",
 		"how long the agent may take to answer, a `DURATION` such as 1m; three times that to start")
 	set.accept(cmd, "json")
 	mode := *set.flags.Lookup("sandbox")
@@ -109,8 +115,23 @@ func (f *conformFlags) serveClient(ctx context.Context, set *settings) error {
 			return string(text)
 		}
 	}
+	if err := f.checkJUnit(); err != nil {
+		return err
+	}
 	report, err := conform.ServeClient(ctx, set.in, set.out, ownVersion().Number, show)
 	return errors.Join(err, f.writeJUnit(report))
+}
+
+// checkJUnit checks that the file for CI systems can be written, if one is wanted.
+func (f *conformFlags) checkJUnit() error {
+	if f.junit == "" {
+		return nil
+	}
+	file, err := os.OpenFile(f.junit, os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return usage.Errorf("--junit: %v", namedfile.ExplainNew(err))
+	}
+	return file.Close()
 }
 
 // writeJUnit writes the file for CI systems, if one is wanted.

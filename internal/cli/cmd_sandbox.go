@@ -3,12 +3,14 @@ package cli
 import (
 	"cmp"
 	"errors"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/acp-agent/acp-agent/internal/files/namedfile"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 	hostproxy "github.com/acp-agent/acp-agent/internal/sandbox/hosts"
@@ -81,13 +83,16 @@ func (f sandboxFlags) restrictions(
 	if err != nil {
 		return r, usage.Errorf("--sandbox: %v", err)
 	}
-	for _, paths := range [][]string{f.write, f.read} {
+	for flag, paths := range map[string][]string{"write": f.write, "read": f.read} {
 		for i, path := range paths {
 			if strings.HasPrefix(path, "$") {
 				continue
 			}
 			if paths[i], err = filepath.Abs(path); err != nil {
 				return r, err
+			}
+			if _, err := os.Stat(path); err != nil {
+				return r, usage.Errorf("--%s: %v", flag, namedfile.Explain(err))
 			}
 		}
 	}

@@ -138,7 +138,7 @@ func newSessionsRename(set *settings) *cobra.Command {
 }
 
 func newSessionsFork(set *settings) *cobra.Command {
-	var before int64
+	var before int
 	cmd := set.sessionCommand(&cobra.Command{
 		Use:   "fork SESSION --before TURN",
 		Short: "Copy what was said in a session before a turn",
@@ -150,7 +150,7 @@ func newSessionsFork(set *settings) *cobra.Command {
 		},
 	}, 1, func(ctx context.Context, one named) error {
 		n := backend.NewCopy(one.Session, fmt.Sprintf("before turn %d", before))
-		if err := sessionstore.ForkBefore(ctx, one.store, one.ID, before, n); err != nil {
+		if err := sessionstore.ForkBefore(ctx, one.store, one.ID, int64(before), n); err != nil {
 			return fmt.Errorf("%w; acp-agent sessions show %s numbers them", err, one.ID)
 		}
 		set.note("files were not changed back; to go on: acp-agent run --resume %s PROMPT", n.ID)
@@ -158,7 +158,7 @@ func newSessionsFork(set *settings) *cobra.Command {
 		return err
 	})
 	set.accept(cmd, "user")
-	cmd.Flags().Int64Var(&before, "before", 0,
+	cmd.Flags().Var(intValue{&before, 0}, "before",
 		"copy what was said before `TURN`, a number that sessions show shows")
 	return cmd
 }
@@ -308,8 +308,7 @@ func (a *age) Set(text string) error {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 {
-		return errors.New("must be a number of days such as 30d, or hours such as 12h, minutes or " +
-			"seconds")
+		return errors.New("must be a number with its unit, such as 30d, 12h, 5m or 20s")
 	}
 	*a = age(d)
 	return nil

@@ -30,7 +30,7 @@ func newSessionsSearch(set *settings) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			q := sessionstore.SearchQuery{Text: strings.Join(args, " "), Limit: limit}
 			if len(q.Terms()) == 0 {
-				return usage.Errorf("there is no word in TEXT to look for")
+				return usage.Errorf("there is no word in %q to look for: give one that was said", q.Text)
 			}
 			return set.withStore(func(store sessionstore.Store) error {
 				found, err := search(cmd.Context(), set.err, store, q)

@@ -41,11 +41,11 @@ func addHelp(cmd *cobra.Command) {
 
 // printHelp prints the help of a command. It reads its text when somebody asks for help: an editor
 // that starts the program does not wait for it.
-func printHelp(cmd *cobra.Command, _ []string) {
+func printHelp(cmd *cobra.Command) error {
 	addHelp(cmd)
 	text := strings.TrimRight(cmp.Or(cmd.Long, cmd.Short), " \n") + "\n\n"
-	_, _ = fmt.Fprint(cmd.OutOrStdout(), terminal.Flow(text, usageWidth(cmd)))
-	_ = printUsage(cmd)
+	_, err := fmt.Fprint(cmd.OutOrStdout(), terminal.Flow(text, usageWidth(cmd)))
+	return cmp.Or(err, printUsage(cmd))
 }
 
 // helpWidth is the number of columns of help texts, except on narrower terminals.

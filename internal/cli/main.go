@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,8 @@ import (
 	"os/user"
 	"runtime"
 	"syscall"
+
+	"github.com/spf13/cobra"
 
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/text/usage"
@@ -41,7 +44,10 @@ func run(ctx context.Context, args []string, s streams) int {
 	for _, doubt := range doubts {
 		s.note("%s", doubt)
 	}
+	var unprinted error
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { unprinted = printHelp(cmd) })
 	cmd, err := root.ExecuteContextC(ctx)
+	err = cmp.Or(err, unprinted)
 	if ended, ok := errors.AsType[*statusError](err); ok {
 		return ended.status
 	}
@@ -55,6 +61,9 @@ func run(ctx context.Context, args []string, s streams) int {
 	case interrupted, errors.Is(err, context.Canceled):
 		s.note("interrupted")
 		return statusInterrupted
+	}
+	if failed, ok := outputError(err); ok {
+		err = fmt.Errorf("the output is incomplete: %w; write it to another place", failed.Err)
 	}
 	_, served := errors.AsType[*servingError](err)
 	s.note("%s", text.Plain(err.Error()))
@@ -71,8 +80,14 @@ func run(ctx context.Context, args []string, s streams) int {
 // it has read enough, like head, or because it has ended, like an editor that closes it before
 // standard input.
 func outputClosed(err error) bool {
-	failed, ok := errors.AsType[*fs.PathError](err)
-	return ok && failed.Path == os.Stdout.Name() && errors.Is(failed, syscall.EPIPE)
+	_, ok := outputError(err)
+	return ok && errors.Is(err, syscall.EPIPE)
+}
+
+// outputError returns the error of a write to standard output.
+func outputError(err error) (failed *fs.PathError, ok bool) {
+	failed, ok = errors.AsType[*fs.PathError](err)
+	return failed, ok && failed.Path == os.Stdout.Name()
 }
 
 // findHome sets HOME from the user database if it is not set: some editors start agents without it.

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/acp-agent/acp-agent/internal/files/namedfile"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/text/usage"
 )
@@ -34,8 +35,11 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return usage.Errorf("%s takes no arguments (got %q)%s",
-		words(cmd), args[0], suggest(cmd, args[0]))
+	meant := suggest(cmd, args[0])
+	if cmd.Flags().Lookup("cwd") != nil && namedfile.IsDir(args[0]) {
+		meant = "; for a folder, use --cwd " + text.ShellWord(args[0])
+	}
+	return usage.Errorf("%s takes no arguments (got %q)%s", words(cmd), args[0], meant)
 }
 
 // takes accepts between least and most arguments, none of them empty. what says what they are, and hint
@@ -94,7 +98,7 @@ func suggest(cmd *cobra.Command, word string) string {
 	addOtherWords(names)
 	const few = 5
 	if n := len(cmd.Commands()); cmd.HasParent() && n > 0 && n <= few {
-		there := "; there is only "
+		there := "; its only command is "
 		if n > 1 {
 			there = "; there are "
 		}
@@ -133,6 +137,10 @@ func explainFlagError(cmd *cobra.Command, err error) error {
 		wrong.GetFlag().Value.Type() == "bool" {
 		err = fmt.Errorf("--%s needs no value, and may be given true or false (got %q)",
 			wrong.GetFlag().Name, wrong.GetValue())
+	}
+	if empty, ok := errors.AsType[*pflag.ValueRequiredError](err); ok {
+		_, help := pflag.UnquoteUsage(empty.GetFlag())
+		err = fmt.Errorf("--%s needs a value (%s)", empty.GetFlag().Name, help)
 	}
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		names := flagNames(cmd)

@@ -12,6 +12,7 @@ import (
 	"reflect"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -264,7 +265,8 @@ func describeConfigError(path string, content []byte, err error) string {
 			}
 		}
 		return fmt.Sprintf("%s: unknown key %s%s", path, key(invalid.JSONPointer),
-			cmp.Or(text.Meant(word, names), "; known keys: "+strings.Join(keys, ", ")))
+			cmp.Or(text.Meant(word, names), belongs(invalid.GoType, word),
+				"; known keys: "+strings.Join(keys, ", ")))
 	case invalid.JSONPointer == "":
 		return fmt.Sprintf("%s: the configuration must be a JSON object", path)
 	case invalid.Err != nil && invalid.JSONKind != '0':
@@ -275,9 +277,35 @@ func describeConfigError(path string, content []byte, err error) string {
 	}
 }
 
-// key returns the position of a value in the configuration: agents.gemini.command.
+// belongs says where a key belongs that t does not have, or returns "".
+func belongs(t reflect.Type, word string) string {
+	var sections []string
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[Config]()) {
+		section := field.Type.Kind() == reflect.Map || field.Tag.Get("json") == "workspaces"
+		if section && t != field.Type.Elem() && slices.Contains(KeysOf(field.Type.Elem()), word) {
+			sections = append(sections, field.Tag.Get("json"))
+		}
+	}
+	switch {
+	case t == reflect.TypeFor[Server]() && slices.Contains(sections, "agents"), word == "url":
+		return "; this file says what a server may do: how it starts belongs in your editor, or in .mcp.json of a folder"
+	case sections == nil:
+		return ""
+	}
+	return "; it belongs in an entry of " + strings.Join(sections, ", ")
+}
+
+// key returns the position of a value in the configuration: workspaces[0].cwd.
 func key(p jsontext.Pointer) string {
-	return strings.Join(slices.Collect(p.Tokens()), ".")
+	at := ""
+	for token := range p.Tokens() {
+		if _, err := strconv.Atoi(token); err == nil {
+			at += "[" + token + "]"
+		} else {
+			at += "." + token
+		}
+	}
+	return strings.TrimPrefix(at, ".")
 }
 
 // KeysOf returns the keys of a struct.
@@ -308,8 +336,11 @@ func jsonType(t reflect.Type) string {
 	case reflect.Bool:
 		return "true or false"
 	case reflect.Slice:
-		if t.Elem() == reflect.TypeFor[hosts.Host]() {
+		switch t.Elem() {
+		case reflect.TypeFor[hosts.Host]():
 			return "a list of hosts"
+		case reflect.TypeFor[Directory]():
+			return `a list of folders, such as ["../shared"]`
 		}
 		switch t.Elem().Kind() {
 		case reflect.Struct:

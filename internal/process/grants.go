@@ -51,19 +51,25 @@ func newGrants(records string, p *sandbox.Policy) grants {
 func AcceptLinks(records, path string) ([]consent.Consent, error) {
 	at, err := walk(filepath.Clean(path))
 	if err == nil && len(at.missing) > 0 {
-		err = &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
+		err = &fs.PathError{Op: "open", Path: at.path(), Err: fs.ErrNotExist}
 	}
 	if err != nil {
 		return nil, err
 	}
-	c, err := consent.ForLink(filepath.Clean(path), at.real)
-	accepted := []consent.Consent{c}
+	var accepted []consent.Consent
+	if len(at.links) > 0 {
+		var c consent.Consent
+		c, err = consent.ForLink(filepath.Clean(path), at.real)
+		accepted = append(accepted, c)
+	}
 	if own, ok := LinkedWorktree(at.real); ok && err == nil {
-		if len(at.links) == 0 {
-			accepted = nil
-		}
+		var c consent.Consent
 		c, err = forWorktree(at.real, own)
 		accepted = append(accepted, c)
+	}
+	if accepted == nil {
+		return nil, fmt.Errorf("%s leads through no link, so there is nothing to follow: name a link, or a "+
+			"path behind one", path)
 	}
 	for _, c := range accepted {
 		if err == nil {

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/acp-agent/acp-agent/internal/files/namedfile"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/sandbox/hosts"
 )
@@ -130,28 +131,32 @@ func (c Command) notFoundHint() string {
 		return "give its arguments as words of their own, without quotes around all"
 	}
 	if strings.ContainsRune(c.Path, filepath.Separator) {
-		return "check that the path exists and is executable"
+		return "check that the path exists and is that of a program"
 	}
 	return "if it is installed, use its absolute path"
 }
 
 // startHint explains an error of the operating system for a program that was found.
 func (c Command) startHint(err error) string {
+	path := c.Path
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(c.Dir, path)
+	}
 	switch {
 	case errors.Is(err, sandbox.ErrUnavailable):
 		return `agents and MCP servers with "sandboxFallback": "warn" start without it`
 	case errors.Is(err, sandbox.ErrSetup):
 		return "another sandbox or container around acp-agent may refuse this"
+	case errors.Is(err, fs.ErrPermission) && namedfile.IsDir(path):
+		return "it is a folder: give the path of a program"
+	case errors.Is(err, syscall.ENOEXEC):
+		return "it is neither a program for this system nor a script that begins with #!"
 	case errors.Is(err, fs.ErrPermission) && c.Sandbox.Mode == sandbox.Strict:
 		return "the file is not executable, or the sandbox does not let the command read it"
 	case errors.Is(err, fs.ErrPermission):
 		return "the file is not executable"
 	case !errors.Is(err, fs.ErrNotExist):
 		return ""
-	}
-	path := c.Path
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(c.Dir, path)
 	}
 	if _, statErr := os.Stat(path); statErr == nil {
 		return "the file exists, but the interpreter named in its first line does not"

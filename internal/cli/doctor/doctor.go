@@ -66,8 +66,8 @@ func (e *Examination) Run(ctx context.Context) []Finding {
 		return append(findings, judge("--sandbox", "", wrong))
 	}
 	findings = append(findings, judge("configuration",
-		cmp.Or(e.Config.Path, "none; "+cmp.Or(config.DefaultPath(), "--config FILE")+
-			" would be read"), e.Invalid))
+		cmp.Or(e.Config.Path, "none; acp-agent setup writes "+
+			cmp.Or(config.DefaultPath(), "that of --config FILE")), e.Invalid))
 	if e.Invalid != nil {
 		return findings
 	}
