@@ -6,12 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -22,7 +20,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/acp-agent/acp-agent/internal/files/namedfile"
-	"github.com/acp-agent/acp-agent/internal/files/privatefile"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcprelay"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcpserver"
 	"github.com/acp-agent/acp-agent/internal/permission"
@@ -85,8 +82,7 @@ func (m *mcpFlags) define(cmd *cobra.Command) {
 	cmd.Flags().Var((*listValue)(&m.within), "within",
 		"refuse folders outside `DIR`; can be repeated")
 	cmd.Flags().StringVar(&m.http, "http", "",
-		"serve streamable HTTP on `ADDR`, a loopback address such as 127.0.0.1:8080 or a Unix "+
-			"socket such as unix:DIR/socket")
+		"serve streamable HTTP on `ADDR`, a loopback address such as 127.0.0.1:8080")
 	cmd.Flags().StringVar(&m.tokenFile, "token-file", "",
 		"with --http, require the token in `FILE` instead of a generated one")
 	cmd.Flags().BoolVar(&m.noAuth, "no-auth", false,
@@ -145,7 +141,7 @@ func serveMCP(ctx context.Context, set *settings, m mcpFlags) error {
 	}
 	defer server.Close()
 	if m.http != "" {
-		listener, err := listenHTTP(ctx, m.http)
+		listener, err := listenLoopback(ctx, "--http", m.http)
 		if err != nil {
 			return err
 		}
@@ -314,18 +310,6 @@ func isToken(token string) bool {
 	})
 }
 
-// listenHTTP listens on a loopback address, or on a Unix socket that only the user can open.
-func listenHTTP(ctx context.Context, addr string) (net.Listener, error) {
-	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
-		return listenUnix(ctx, path)
-	}
-	if _, _, err := net.SplitHostPort(addr); err != nil {
-		return nil, usage.Errorf(
-			"--http: invalid address %q; use one such as 127.0.0.1:8080 or unix:DIR/socket", addr)
-	}
-	return listenLoopback(ctx, "--http", addr)
-}
-
 // listenLoopback listens on the address of a flag, which only this machine can reach.
 func listenLoopback(ctx context.Context, flag, addr string) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(addr)
@@ -355,60 +339,12 @@ func listenTCP(ctx context.Context, flag, addr string) (net.Listener, error) {
 	return listener, err
 }
 
-// listenUnix listens on a socket in a directory that only the user can access, which it creates if
-// necessary: the permissions of a socket can only be set when others may already have found it. It
-// replaces a socket on which nothing listens.
-func listenUnix(ctx context.Context, path string) (net.Listener, error) {
-	path, err := filepath.Abs(path)
-	if err != nil {
-		return nil, err
-	}
-	const longest = 103 // on the system with the lowest limit: macOS
-	if len(path) > longest {
-		return nil, usage.Errorf(
-			"--http: the path %s is longer than %d bytes; choose a shorter one for the socket",
-			path, longest)
-	}
-	dir := filepath.Dir(path)
-	if info, err := os.Stat(dir); err == nil && info.Mode().Perm()&0o077 != 0 {
-		return nil, usage.Errorf(
-			"--http: other users can access %s: use a private directory (chmod 700) for the "+
-				"socket, or one that does not exist yet", dir)
-	}
-	if err := privatefile.MakeDir(dir); err != nil {
-		return nil, usage.Errorf("--http: %v", err)
-	}
-	if info, err := os.Lstat(path); err == nil && info.Mode().Type() == fs.ModeSocket {
-		var dialer net.Dialer
-		if conn, err := dialer.DialContext(ctx, "unix", path); err == nil {
-			_ = conn.Close()
-		} else if errors.Is(err, syscall.ECONNREFUSED) {
-			_ = os.Remove(path) // left behind by a killed process
-		}
-	}
-	var config net.ListenConfig
-	listener, err := config.Listen(ctx, "unix", path)
-	if err != nil {
-		return nil, usage.Errorf("--http: %v", err)
-	}
-	if err := os.Chmod(path, 0o600); err != nil {
-		return nil, errors.Join(err, listener.Close())
-	}
-	return listener, nil
-}
-
 // explainHTTP prints what clients need to connect, and what they can do.
 func (m mcpFlags) explainHTTP(s streams, addr net.Addr, token string) {
-	at := fmt.Sprintf("http://%s", addr)
-	users := "every user of this machine can use the server, with your rights"
-	if addr.Network() == "unix" {
-		at = fmt.Sprintf("the socket %s, over HTTP", addr)
-		users = "every program of yours that can open the socket can use the server"
-	}
-	s.note("serving MCP on %s", at)
+	s.note("serving MCP on http://%s", addr)
 	switch {
 	case token == "":
-		s.note("--no-auth: %s", users)
+		s.note("--no-auth: every user of this machine can use the server, with your rights")
 	case m.tokenFile != "":
 		s.note("clients must send the header Authorization: Bearer TOKEN, with the token in %s",
 			m.tokenFile)

@@ -5,10 +5,6 @@ package interop
 //lint:file-ignore SA1019 the MCP SDK deprecates roots and log messages (SEP-2577); they are supported for existing clients and servers
 
 import (
-	"bytes"
-	"context"
-	"io/fs"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -155,47 +151,4 @@ func TestMCPHTTP(t *testing.T) {
 		require.Contains(t, text, "mine")
 		require.Contains(t, s.stderr.String(), "every user of this machine can use the server")
 	})
-}
-
-func TestMCPHTTPSocket(t *testing.T) {
-	t.Parallel()
-	allowed, socket := dirtest.Tree{"f": "mine"}.Plant(t), filepath.Join(dirtest.Short(t), "new", "socket")
-	args := []string{"--http", "unix:" + socket, "--dir", allowed}
-	through := func(token string) *bearer {
-		return &bearer{token: token, Transport: http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			var dialer net.Dialer
-			return dialer.DialContext(ctx, "unix", socket)
-		}}}
-	}
-	requireMode := func(path string, want fs.FileMode) {
-		info, err := os.Stat(path)
-		require.NoError(t, err)
-		require.Equal(t, want, info.Mode().Perm(), path)
-	}
-
-	s := serveHTTP(t, args...)
-	requireMode(socket, 0o600)
-	requireMode(filepath.Dir(socket), 0o700)
-	_, err := through("").read(t, "http://socket", allowed, "f")
-	require.ErrorContains(t, err, "Unauthorized")
-	text, err := through(s.find(t, tokenPattern)).read(t, "http://socket", allowed, "f")
-	require.NoError(t, err)
-	require.Contains(t, text, "mine")
-
-	var stderr bytes.Buffer
-	second := exec.CommandContext(within(t), program.Path(), append([]string{"mcp"}, args...)...)
-	second.Stderr = &stderr
-	require.Error(t, second.Run(), "the socket is in use")
-	require.Contains(t, stderr.String(), "address already in use")
-
-	require.NoError(t, s.cmd.Process.Kill())
-	_ = s.cmd.Wait()
-	require.FileExists(t, socket)
-	s = serveHTTP(t, args...)
-	text, err = through(s.find(t, tokenPattern)).read(t, "http://socket", allowed, "f")
-	require.NoError(t, err, "the socket that was left behind is replaced")
-	require.Contains(t, text, "mine")
-	require.NoError(t, s.cmd.Process.Signal(syscall.SIGTERM))
-	require.NoError(t, s.cmd.Wait())
-	require.NoFileExists(t, socket)
 }
