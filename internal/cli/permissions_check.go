@@ -1,32 +1,24 @@
 package cli
 
 import (
-	"context"
-	"encoding/json"
-	"io"
-	"strings"
+	"math"
 
 	"github.com/spf13/cobra"
 
-	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/text/usage"
-	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
 func newPermissionsCheck(set *settings) *cobra.Command {
 	var roots rootFlags
 	cmd := &cobra.Command{
-		Use:   "check [--cwd DIR] [--dir DIR]... [-- COMMAND...]",
-		Short: "Show what the rules decide about a command or request",
+		Use:   "check [--cwd DIR] [--dir DIR]... [--] COMMAND...",
+		Short: "Show what the rules decide about a command",
+		Args:  takes(1, math.MaxInt, "a command", ", such as: acp-agent permissions check go test ./..."),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 && set.interactive() {
-				return usage.Errorf("permissions check needs a command, such as: acp-agent " +
-					"permissions check go test ./...")
-			}
 			where, err := roots.roots()
 			if err != nil {
 				return err
@@ -36,11 +28,11 @@ func newPermissionsCheck(set *settings) *cobra.Command {
 				return usage.WithFlagNames(err, "cwd", "dir")
 			}
 			defer w.Close()
-			input := set.input(cmd.Context(), "a request for permission")
-			action, err := set.action(cmd.Context(), input, w, args)
-			if err != nil {
-				return err
+			line := args[0]
+			if len(args) > 1 {
+				line = shellLine(args...)
 			}
+			action, _ := permission.Command(w, line, w.Root(0).Dir.String())
 			checked, err := set.check(w, action)
 			if err != nil {
 				return err
@@ -49,7 +41,7 @@ func newPermissionsCheck(set *settings) *cobra.Command {
 		},
 	}
 	roots.define(cmd)
-	set.accept(cmd, "state-dir", "allow", "permissions", "agent", "json")
+	set.accept(cmd, "state-dir", "allow", "permissions", "json")
 	return cmd
 }
 
@@ -98,40 +90,4 @@ func (set *settings) sources(w *workspace.Workspace) (*permission.Permits, error
 		return nil, err
 	}
 	return permission.NewPermits(w, set.consents(), origins, set.permissionsFor), nil
-}
-
-// action returns the action of a command, or of the request in r if there is none.
-func (set *settings) action(
-	ctx context.Context, r io.Reader, w *workspace.Workspace, words []string,
-) (permission.Action, error) {
-	if len(words) > 0 {
-		line := words[0]
-		if len(words) > 1 {
-			line = shellLine(words...)
-		}
-		a, _ := permission.Command(w, line, w.Root(0).Dir.String())
-		return a, nil
-	}
-	const most = 16 << 20
-	input, err := io.ReadAll(io.LimitReader(r, most))
-	if err != nil {
-		return permission.Action{}, err
-	}
-	params := json.RawMessage(input[max(0, strings.IndexByte(string(input), '{')):])
-	if inner := strictjson.Find(params, "params"); inner != nil {
-		params = inner
-	}
-	request, err := permission.ParseRequest(params)
-	if err != nil || !strictjson.IsObject(strictjson.Find(params, "toolCall")) {
-		return permission.Action{}, usage.Errorf("permissions check needs a command, such as: " +
-			"acp-agent permissions check go test ./... (standard input has no " +
-			"session/request_permission either)")
-	}
-	request.Agent = set.agent
-	catalog, err := discovery.Scan(ctx, w)
-	if err != nil {
-		return permission.Action{}, err
-	}
-	return request.Action(ctx, permission.Call{}, permission.Place{Workspace: w, Catalog: catalog,
-		Inside: func(path string) error { return permission.HandOver(w, path) }}), nil
 }

@@ -348,12 +348,7 @@ type intValue struct {
 	min   int
 }
 
-func (v intValue) String() string {
-	if v.value == nil {
-		return "0"
-	}
-	return strconv.Itoa(*v.value)
-}
+func (v intValue) String() string { return strconv.Itoa(*v.value) }
 
 func (intValue) Type() string { return "int" }
 
@@ -369,12 +364,7 @@ func (v intValue) Set(text string) error {
 // levelValue is a pflag.Value for a log level.
 type levelValue struct{ value *slog.Level }
 
-func (v levelValue) String() string {
-	if v.value == nil {
-		return ""
-	}
-	return strings.ToLower(v.value.String())
-}
+func (v levelValue) String() string { return strings.ToLower(v.value.String()) }
 
 func (levelValue) Type() string { return "level" }
 
