@@ -35,7 +35,6 @@ type mcpFlags struct {
 	roots     []string
 	readRoots []string
 	session   string // the socket of an acp-agent session that provides the roots
-	fallbacks []string
 	within    []string
 	http      string
 	tokenFile string
@@ -77,8 +76,6 @@ func (m *mcpFlags) define(cmd *cobra.Command) {
 	for _, flag := range []string{"roots-from", "tell-only"} {
 		_ = cmd.Flags().MarkHidden(flag) // acp-agent adds it when it gives an agent this server
 	}
-	cmd.Flags().Var((*listValue)(&m.fallbacks), "fallback-dir",
-		"use the folder `DIR` for clients that cannot declare roots; can be repeated")
 	cmd.Flags().Var((*listValue)(&m.within), "within",
 		"refuse folders outside `DIR`; can be repeated")
 	cmd.Flags().StringVar(&m.http, "http", "",
@@ -95,8 +92,7 @@ func (m *mcpFlags) define(cmd *cobra.Command) {
 // check reports flags that do not fit together.
 func (m *mcpFlags) check(cmd *cobra.Command) error {
 	for _, flags := range [][]string{
-		{"dir", "fallback-dir"}, {"dir", "any-dir"}, {"read-dir", "fallback-dir"}, {"read-dir", "any-dir"}, {"within", "any-dir"},
-		{"token-file", "no-auth"},
+		{"dir", "any-dir"}, {"read-dir", "any-dir"}, {"within", "any-dir"}, {"token-file", "no-auth"},
 	} {
 		if err := exclusive(cmd, flags...); err != nil {
 			return err
@@ -137,7 +133,7 @@ func serveMCP(ctx context.Context, set *settings, m mcpFlags) error {
 	}
 	server, err := mcpserver.Open(ctx, options)
 	if err != nil {
-		return usage.WithFlagNames(err, m.openedFlag(), m.openedFlag())
+		return usage.WithFlagNames(err, "dir", "dir")
 	}
 	defer server.Close()
 	if m.http != "" {
@@ -197,9 +193,6 @@ func (m mcpFlags) options(
 		return o, usage.WithFlagNames(err, "read-dir", "read-dir")
 	}
 	o.Roots = o.Roots.ReadOnlyAt(kept.Strings())
-	if o.Fallback, err = rootsOf(m.fallbacks); err != nil {
-		return o, usage.WithFlagNames(err, "fallback-dir", "fallback-dir")
-	}
 	within, err := foldersWithin(m.within)
 	for _, dir := range within.All() {
 		o.Workspace.Policy.Allow = append(o.Workspace.Policy.Allow, dir)
@@ -228,14 +221,6 @@ func guarded(w *workspace.Workspace, p permission.Permissions) (*workspace.Works
 		return nil, err
 	}
 	return rules.Guard(w), nil
-}
-
-// openedFlag returns the flag whose folders are opened when the server starts.
-func (m mcpFlags) openedFlag() string {
-	if len(m.roots) > 0 {
-		return "dir"
-	}
-	return "fallback-dir"
 }
 
 // permit permits changes: an MCP client asks its user before it calls a tool that is not read-only.

@@ -34,7 +34,7 @@ func completeValues(root *cobra.Command, set *settings) {
 func completeSubcommands(cmd *cobra.Command, set *settings) {
 	for _, sub := range cmd.Commands() {
 		for flag, complete := range map[string]cobra.CompletionFunc{
-			"cwd": directories, "dir": directories, "fallback-dir": directories,
+			"cwd": directories, "dir": directories,
 			"within": directories, "load": set.completeSessions, "resume": set.completeSessions,
 			"fork": set.completeSessions, "editor": oneOf(setup.EditorNames()...),
 		} {

@@ -10,7 +10,6 @@
 //   - the configured roots ([Options.Roots]); the client is not asked for its own
 //   - the roots that a session of acp-agent has at the time of the call ([Options.Session])
 //   - the client's roots, if it has the roots capability
-//   - the fallback roots ([Options.Fallback]), for clients without that capability
 //   - nothing: no file is accessible, and the tools say why
 //
 // All valid roots are in scope, and relative paths start in the first, which models know as

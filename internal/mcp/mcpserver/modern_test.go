@@ -61,11 +61,9 @@ func TestModernClientWithoutRoots(t *testing.T) {
 	a := tree(t, map[string]string{"f": "in a"})
 	roots, err := workspace.NewRoots(a, nil)
 	require.NoError(t, err)
-	for _, o := range []Options{{Roots: roots}, {Fallback: roots}} {
-		p := start(t, o)
-		p.write(callModern(1, `{}`, "read_file", `{"path":"f"}`, ""))
-		require.Contains(t, p.read().text(), "in a")
-	}
+	p = start(t, Options{Roots: roots})
+	p.write(callModern(1, `{}`, "read_file", `{"path":"f"}`, ""))
+	require.Contains(t, p.read().text(), "in a")
 }
 
 // Clause M10.

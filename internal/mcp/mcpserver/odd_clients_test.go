@@ -67,13 +67,10 @@ func TestBadEntriesAmongRoots(t *testing.T) {
 	require.Contains(t, m.text(), "the client did not list its roots: its answer is malformed")
 }
 
-// A client that never answers costs its time once. The fallback is for it too.
+// A client that never answers costs its time once.
 //
-// Clause M9.
-func TestFallbackForClientThatDoesNotAnswer(t *testing.T) {
-	a := tree(t, map[string]string{"f": "in a"})
-	roots, err := workspace.NewRoots(a, nil)
-	require.NoError(t, err)
+// Clauses M9, M10.
+func TestClientThatDoesNotAnswer(t *testing.T) {
 	for name, answer := range map[string]func(*peer, message){
 		"silent": func(*peer, message) {},
 		"refuses": func(p *peer, question message) {
@@ -82,7 +79,7 @@ func TestFallbackForClientThatDoesNotAnswer(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := start(t, Options{Fallback: roots, Timeout: 50 * time.Millisecond})
+			p := start(t, Options{Timeout: 50 * time.Millisecond})
 			p.begin(withRoots)
 			answer(p, p.question())
 			p.write(call(1, "read_file", read("f")))
@@ -92,11 +89,7 @@ func TestFallbackForClientThatDoesNotAnswer(t *testing.T) {
 				}
 				return m.Method == "" && m.ID == float64(1)
 			})
-			require.Contains(t, m.text(), "in a")
-			p.write(call(2, "list_roots", "{}"))
-			text := p.answerTo(2).text()
-			require.Contains(t, text, "source: fallback")
-			require.Contains(t, text, "note: the client did not list its roots")
+			require.Contains(t, m.text(), "the client did not list its roots")
 		})
 	}
 }

@@ -146,7 +146,7 @@ func (sc *scope) prompts(ctx context.Context) ([]*mcp.Prompt, error) {
 
 // listPrompts lists the commands and skills of the roots. A modern client cannot be asked for its
 // roots here. Over stdio it gets the prompts of its last call's roots, and is notified when they
-// change; over HTTP it gets only those of configured and fallback roots.
+// change; over HTTP it gets only those of configured roots.
 func (c *client) listPrompts(ctx context.Context, r mcp.Request) (mcp.Result, error) {
 	request, ok := r.(*mcp.ServerRequest[*mcp.ListPromptsParams])
 	result := &mcp.ListPromptsResult{Prompts: []*mcp.Prompt{}, Cacheable: notShared()}

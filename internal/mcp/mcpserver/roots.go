@@ -252,7 +252,7 @@ func (c *client) withScope(ctx context.Context, r scopedRequest, use func(*scope
 	}
 	f := c.rootsFollower()
 	if f == nil {
-		return c.withFallback(use)
+		return use(closedScope(sourceNone, noCapability, nil))
 	}
 	if err := c.awaitReady(ctx); err != nil {
 		return err
@@ -262,13 +262,8 @@ func (c *client) withScope(ctx context.Context, r scopedRequest, use func(*scope
 		used = true
 		return use(sc)
 	})
-	switch {
-	case used || ctx.Err() != nil:
+	if used || ctx.Err() != nil {
 		return err
-	case c.server.fallback != nil:
-		instead := *c.server.fallback
-		instead.reason = err.Error()
-		return use(&instead)
 	}
 	return use(closedScope(sourceClient, err.Error(), nil))
 }
@@ -278,7 +273,7 @@ func (c *client) withModernScope(ctx context.Context, r scopedRequest,
 	use func(*scope) error) error {
 	s := c.server
 	if r.capabilities == nil || r.capabilities.RootsV2 == nil {
-		if s.fallback == nil && r.needsFiles {
+		if r.needsFiles {
 			return &jsonrpc.Error{
 				Code: mcp.CodeMissingRequiredClientCapabilities,
 				Message: "this needs the client's roots: declare the roots capability, or start " +
@@ -286,7 +281,7 @@ func (c *client) withModernScope(ctx context.Context, r scopedRequest,
 				Data: []byte(`{"requiredCapabilities":{"roots":{}}}`),
 			}
 		}
-		return c.withFallback(use)
+		return use(closedScope(sourceNone, noCapability, nil))
 	}
 	if r.state != "" && !s.signer.verify(r.state, r.identity...) {
 		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams,
@@ -311,15 +306,8 @@ func (c *client) withModernScope(ctx context.Context, r scopedRequest,
 	return err
 }
 
-// withFallback calls use with the scope of a client without the roots capability.
-func (c *client) withFallback(use func(*scope) error) error {
-	if sc := c.server.fallback; sc != nil {
-		return use(sc)
-	}
-	return use(closedScope(sourceNone,
-		"the client has no roots capability, and the server was started without --dir or "+
-			"--fallback-dir", nil))
-}
+// noCapability is why a client without the roots capability has no files.
+const noCapability = "the client has no roots capability, and the server was started without --dir"
 
 // rootsInput returns the input request and the state of a result that asks a modern client for its
 // roots.

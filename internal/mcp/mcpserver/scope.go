@@ -28,7 +28,6 @@ const (
 	sourceConfigured source = "configured"
 	sourceSession    source = "session"
 	sourceClient     source = "client"
-	sourceFallback   source = "fallback"
 	sourceNone       source = "none"
 )
 
@@ -45,7 +44,7 @@ func (s source) whenGone() string {
 type scope struct {
 	source source
 	roots  []scopeRoot
-	reason string               // why no file is accessible, or why the client's roots are not used
+	reason string               // why no file is accessible
 	ws     *workspace.Workspace // nil if no file is accessible
 	tools  *tools.Set
 	opened mcproots.Snapshot // the roots of ws

@@ -36,8 +36,6 @@ type Options struct {
 	// Only has the names of the tools to serve; nil means all. If it is not nil, the server serves
 	// nothing else, and its instructions are Context.
 	Only []string
-	// Fallback, if not zero, is the scope of clients without the roots capability.
-	Fallback workspace.Roots
 	// Workspace limits and restricts all root sets, including those of clients.
 	Workspace workspace.Options
 	// Guard, if not nil, returns the workspace in which the user's rules hold, for one that was
@@ -104,7 +102,6 @@ type Server struct {
 	log        *slog.Logger
 	tools      []tools.Tool
 	configured *scope // nil if clients' roots are used
-	fallback   *scope // can be nil
 	warned     atomic.Bool
 	signer     signer
 	httpSlots  *callSlots                 // of all HTTP clients
@@ -116,8 +113,8 @@ type Server struct {
 	watching sync.WaitGroup
 }
 
-// Open creates a server. It opens the configured and the fallback roots, and fails if one cannot be
-// opened. The caller must close the server.
+// Open creates a server. It opens the configured roots, and fails if one cannot be opened. The caller
+// must close the server.
 func Open(ctx context.Context, o Options) (*Server, error) {
 	o = o.withDefaults()
 	s := &Server{
@@ -125,15 +122,9 @@ func Open(ctx context.Context, o Options) (*Server, error) {
 		sessions: map[*mcp.ServerSession]*client{}, signer: newSigner(),
 		httpSlots: newCallSlots(o.limits),
 	}
-	var err error
 	if !o.Roots.IsZero() {
+		var err error
 		if s.configured, err = s.openConfigured(ctx, sourceConfigured, o.Roots); err != nil {
-			return nil, err
-		}
-	}
-	if !o.Fallback.IsZero() {
-		if s.fallback, err = s.openConfigured(ctx, sourceFallback, o.Fallback); err != nil {
-			s.Close()
 			return nil, err
 		}
 	}
@@ -159,10 +150,8 @@ func (s *Server) Close() {
 		_ = session.Close()
 	}
 	s.watching.Wait()
-	for _, sc := range []*scope{s.configured, s.fallback} {
-		if sc != nil {
-			sc.close()
-		}
+	if s.configured != nil {
+		s.configured.close()
 	}
 }
 

@@ -63,7 +63,7 @@ func TestClientWithoutRootsIsNotAsked(t *testing.T) {
 }
 
 // Clause M8.
-func TestFallbackAndConfiguredRoots(t *testing.T) {
+func TestConfiguredRoots(t *testing.T) {
 	mine, theirs := tree(t, map[string]string{"f": "mine"}), tree(t,
 		map[string]string{"f": "theirs"})
 	roots, err := workspace.NewRoots(mine, nil)
@@ -77,10 +77,7 @@ func TestFallbackAndConfiguredRoots(t *testing.T) {
 			Options{Roots: roots}},
 		{"configured, client without", withoutRoots, "configured", "mine", false,
 			Options{Roots: roots}},
-		{"fallback, client with roots", withRoots, "client", "theirs", true,
-			Options{Fallback: roots}},
-		{"fallback, client without", withoutRoots, "fallback", "mine", false,
-			Options{Fallback: roots}},
+		{"client with roots", withRoots, "client", "theirs", true, Options{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := start(t, c.o)
