@@ -27,29 +27,24 @@ import (
 
 // serveFlags are the flags of the serve subcommand.
 type serveFlags struct {
-	listen      string
-	cert, key   string
-	behindProxy bool
-	grace       age
-	metrics     string
-	audit       string
-	mustAudit   bool
-	processes   proxy.PoolLimits
-	memory      int // bytes
-	limits      acp.Limits
-	stored      int // bytes of each user
-	deleteAfter age
-	origins     []string
-	page        bool
-	userHeader  string
-	proxies     []string
-	userWithin  []string
+	serve.Options // as far as flags give its members
+
+	listen     string
+	cert, key  string
+	metrics    string
+	audit      string
+	mustAudit  bool
+	processes  proxy.PoolLimits
+	origins    []string
+	userHeader string
+	proxies    []string
+	userWithin []string
 }
 
 // newServe returns the command that serves editors over the network.
 func newServe(set *settings) *cobra.Command {
-	f := serveFlags{processes: proxy.PoolLimits{PerUser: 20, Total: 100}, memory: 512 << 20,
-		limits: serve.DefaultLimits(), stored: 10 << 30, grace: age(25 * time.Second)}
+	f := serveFlags{processes: proxy.PoolLimits{PerUser: 20, Total: 100}, Options: serve.Options{
+		Memory: 512 << 20, Limits: serve.DefaultLimits(), StoredBytes: 10 << 30, Grace: 25 * time.Second}}
 	cmd := &cobra.Command{
 		Use:   "serve [--listen ADDR] [flags] [-- COMMAND ARGS...]",
 		Short: "Serve editors over the network",
@@ -72,9 +67,9 @@ func (f *serveFlags) define(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.listen, "listen", "127.0.0.1:8765", "accept connections on `ADDR`")
 	cmd.Flags().StringVar(&f.cert, "tls-cert", "", "the certificate in `FILE`, with its chain")
 	cmd.Flags().StringVar(&f.key, "tls-key", "", "the certificate's key in `FILE`")
-	cmd.Flags().BoolVar(&f.behindProxy, "behind-proxy", false,
+	cmd.Flags().BoolVar(&f.BehindProxy, "behind-proxy", false,
 		"accept connections without TLS from other machines")
-	cmd.Flags().Var(&f.grace, "grace",
+	cmd.Flags().Var((*age)(&f.Grace), "grace",
 		"how long to wait for running turns at the end, as a `DURATION` such as 1m")
 	cmd.Flags().StringVar(&f.metrics, "metrics", "",
 		"serve metrics for Prometheus on `ADDR`, at the path /metrics, to everybody who can connect")
@@ -82,25 +77,25 @@ func (f *serveFlags) define(cmd *cobra.Command) {
 		"log to `FILE`, as JSON lines, which folders users opened and how they answered questions")
 	cmd.Flags().BoolVar(&f.mustAudit, "audit-required", false,
 		"serve nobody while the file of --audit cannot be written")
-	cmd.Flags().Var(intValue{&f.limits.Connections, 1}, "max-connections",
+	cmd.Flags().Var(intValue{&f.Limits.Connections, 1}, "max-connections",
 		"allow each user at most `N` connections at once")
-	cmd.Flags().Var(intValue{&f.limits.Sessions, 1}, "max-sessions",
+	cmd.Flags().Var(intValue{&f.Limits.Sessions, 1}, "max-sessions",
 		"allow each user at most `N` open sessions at once")
-	cmd.Flags().Var(intValue{&f.limits.Turns, 1}, "max-turns",
+	cmd.Flags().Var(intValue{&f.Limits.Turns, 1}, "max-turns",
 		"allow each user at most `N` running or waiting turns at once")
-	cmd.Flags().Var(intValue{&f.stored, 1}, "max-stored",
+	cmd.Flags().Var(intValue{&f.StoredBytes, 1}, "max-stored",
 		"allow the sessions of each user at most `BYTES` in the store")
-	cmd.Flags().Var(&f.deleteAfter, "delete-after",
+	cmd.Flags().Var((*age)(&f.DeleteAfter), "delete-after",
 		"delete users' sessions that had no turn for `AGE`, such as 365d; 0d deletes none")
 	cmd.Flags().Var(intValue{&f.processes.Total, 1}, "max-agents",
 		"start at most `N` agent processes")
 	cmd.Flags().Var(intValue{&f.processes.PerUser, 1}, "max-agents-per-user",
 		"start at most `N` agent processes for each user")
-	cmd.Flags().Var(intValue{&f.memory, 1}, "message-memory",
+	cmd.Flags().Var(intValue{&f.Memory, 1}, "message-memory",
 		"keep at most `BYTES` of messages that are arriving or not answered, a quarter for each user")
 	cmd.Flags().Var((*listValue)(&f.origins), "origin",
 		"let web pages of `ORIGIN`, such as https://ui.example.org, connect; can be repeated")
-	cmd.Flags().BoolVar(&f.page, "page", false,
+	cmd.Flags().BoolVar(&f.Page, "page", false,
 		"serve a page at / on which paired browsers follow sessions (see acp-agent tokens pair)")
 	cmd.Flags().StringVar(&f.userHeader, "user-header", "",
 		"trust the proxies of --proxy to name the user in the header `NAME`; needs --behind-proxy")
@@ -129,13 +124,13 @@ func (f serveFlags) serve(ctx context.Context, set *settings, args []string) err
 		return err
 	}
 	if d.command.Path != "" {
-		if err := d.profile.CheckInstalled(d.command); err != nil {
+		if err := d.agent.Profile.CheckInstalled(d.command); err != nil {
 			return err
 		}
 	}
 	d.model.Environment = mcpclient.BasicEnvironment() // as for MCP servers
 	d.model.OnlyInSandbox = true
-	d.sandboxer, d.model.Sandboxer, d.model.Config = nil, nil, "" // clients are on other machines
+	d.agent.Sandboxer, d.model.Sandboxer, d.model.Config = nil, nil, "" // clients are on other machines
 	logger, closeLog, err := set.openLog(set.err)
 	if err != nil {
 		return err
@@ -178,11 +173,8 @@ func (f serveFlags) serve(ctx context.Context, set *settings, args []string) err
 
 // options returns the options that are given by flags.
 func (f serveFlags) options() (o serve.Options, err error) {
-	o = serve.Options{
-		Limits: f.limits, StoredBytes: f.stored, DeleteAfter: time.Duration(f.deleteAfter),
-		Memory: f.memory, Page: f.page, BehindProxy: f.behindProxy, Grace: time.Duration(f.grace),
-		HurryUp: endSignals(), Version: ownVersion().Number,
-	}
+	o = f.Options
+	o.HurryUp, o.Version = endSignals(), ownVersion().Number
 	if o.Origins, err = serve.ParseOrigins(f.origins); err != nil {
 		return o, usage.Errorf("--origin: %v", err)
 	}
@@ -250,7 +242,7 @@ func (a answerers) serving(u serve.User) (_ acp.Options, err error) {
 		if d, err = a.set.behind(u.Account.Agent, nil, "tokens: "); err != nil {
 			return acp.Options{}, err
 		}
-		d.sandboxer = nil
+		d.agent.Sandboxer = nil
 	}
 	// A token that is replaced may give other rights.
 	d.pool, d.user = a.pool, u.Account.Name
@@ -264,7 +256,7 @@ func (a answerers) serving(u serve.User) (_ acp.Options, err error) {
 	}
 	o.Worktrees = acp.Worktrees{} // they would lie outside of what the user may open
 	o.Trace = a.trace.of("editor[" + u.Connection + "]")
-	o.RemoteGrants, err = a.set.config.Agents[d.profile.Name].Grants()
+	o.RemoteGrants, err = a.set.config.Agents[d.agent.Profile.Name].Grants()
 	return o, err
 }
 
@@ -275,7 +267,7 @@ func (f serveFlags) parseUserHeader() (serve.UserHeader, error) {
 		return serve.UserHeader{}, usage.Errorf("--proxy and --user-within need --user-header")
 	case f.userHeader == "":
 		return serve.UserHeader{}, nil
-	case !f.behindProxy:
+	case !f.BehindProxy:
 		return serve.UserHeader{}, usage.Errorf("--user-header needs --behind-proxy and --proxy")
 	}
 	within, err := usage.Absolute(f.userWithin...)
@@ -295,7 +287,7 @@ func (f serveFlags) open(ctx context.Context, log *slog.Logger) (net.Listener, e
 	if err != nil {
 		return nil, usage.Errorf("--listen: invalid address %q; use one such as 127.0.0.1:8765 or :8765", f.listen)
 	}
-	if !secret.IsLoopback(host) && f.cert == "" && !f.behindProxy {
+	if !secret.IsLoopback(host) && f.cert == "" && !f.BehindProxy {
 		return nil, usage.Errorf("--listen: %s can be reached from other machines: add --tls-cert and --tls-key, "+
 			"or --behind-proxy if connections come from a proxy that terminates TLS", f.listen)
 	}

@@ -31,12 +31,7 @@ type downstream struct {
 	model model.Options // the user's choice of models first
 
 	command process.Command
-	profile profiles.Profile
-	tools   process.Command // an MCP server with tools for the roots
-	relay   process.Command // stands in front of other MCP servers
-	// sandboxer restricts commands in the editor's terminals. It is nil if these may be elsewhere.
-	sandboxer []string
-	loginArgs []string // see proxy.Options
+	agent   proxy.Options // without what the machine gives all of them
 
 	// pool has the processes that connections of the same user with the same rights share. It is nil
 	// if there is only one connection.
@@ -105,19 +100,18 @@ func (set *settings) behind(agent string, args []string, setting string) (downst
 			return downstream{}, usage.Errorf("--sandbox: %v", err)
 		}
 	}
-	d := downstream{
-		command:   command,
-		profile:   profile,
-		tools:     set.self("mcp", "--mounts", set.mounts.String(), "--state-dir", set.dir()),
-		relay:     set.self("mcp-relay", "--max-line", strconv.Itoa(set.maxLine)),
-		sandboxer: set.sandboxer(),
+	o := proxy.Options{
+		RootsTools: set.self("mcp", "--mounts", set.mounts.String(), "--state-dir", set.dir()),
+		Relay:      set.self("mcp-relay", "--max-line", strconv.Itoa(set.maxLine)),
+		Sandboxer:  set.sandboxer(),
 	}
 	if len(args) == 0 { // otherwise what the editor appends follows arguments of the agent
-		d.loginArgs = []string{"--"}
+		o.LoginArgs = []string{"--"}
 	}
 	// The agent starts these two.
-	d.profile.Sandbox.Read = append(slices.Clip(profile.Sandbox.Read), d.tools.Path, set.config.Path)
-	return d, nil
+	profile.Sandbox.Read = append(slices.Clip(profile.Sandbox.Read), o.RootsTools.Path, set.config.Path)
+	o.Profile = profile
+	return downstream{command: command, agent: o}, nil
 }
 
 // agentCommand returns the command and profile of the known agent with the given name, with args
@@ -272,7 +266,7 @@ func (set *settings) explainAdapter(err error, command []string) error {
 // login returns a command that signs in to the agent, or its own.
 func (d downstream) login() string {
 	itself := strings.Join(append([]string{d.command.Path}, d.command.Args...), " ")
-	return cmp.Or(d.profile.Start.Login, itself)
+	return cmp.Or(d.agent.Profile.Start.Login, itself)
 }
 
 // backend returns the backend that answers: a model, a proxy for the downstream agent, or package
@@ -286,11 +280,9 @@ func (h host) backend(d downstream) backend.Backend {
 	case d.command.Path == "":
 		return explore.New()
 	}
-	o := proxy.Options{
-		Profile: d.profile, RootsTools: d.tools,
-		Relay: d.relay, Sandboxer: d.sandboxer, LoginArgs: d.loginArgs, RelayDir: filepath.Join(h.set.dir(), "relay"),
-		Workspace: h.roots, Trace: h.trace, Logger: h.log,
-	}
+	o := d.agent
+	o.RelayDir = filepath.Join(h.set.dir(), "relay")
+	o.Workspace, o.Trace, o.Logger = h.roots, h.trace, h.log
 	if d.pool != nil {
 		return d.pool.New(d.user, d.rights, d.command, o)
 	}
@@ -300,7 +292,7 @@ func (h host) backend(d downstream) backend.Backend {
 // runInTerminal runs the agent in the user's terminal. To let a user log in to an agent, editors
 // start the configured command in a terminal with the agent's own arguments appended.
 func (d downstream) runInTerminal(ctx context.Context, s streams) error {
-	command, err := d.profile.Restrict(d.command, nil)
+	command, err := d.agent.Profile.Restrict(d.command, nil)
 	if err != nil {
 		return err
 	}

@@ -112,5 +112,5 @@ func TestToolsKnowTheStateDirectory(t *testing.T) {
 	require.NoError(t, set.flags.Set("state-dir", own))
 	d, err := set.downstream([]string{"agent"})
 	require.NoError(t, err)
-	require.Contains(t, strings.Join(d.tools.Args, " "), "--state-dir "+own)
+	require.Contains(t, strings.Join(d.agent.RootsTools.Args, " "), "--state-dir "+own)
 }

@@ -76,33 +76,8 @@ type Options struct {
 
 // Run asks, writes the configuration file and prints what to add to the editor. If it fails, nothing
 // has changed.
-func Run(ctx context.Context, o Options) error {
-	r := run{Options: o}
-	return r.run(ctx)
-}
-
-// roots are folders that belong together.
-type roots struct {
-	cwd  string
-	dirs []string
-}
-
-// run is one run.
-type run struct {
-	Options
-	config config.Config // of the file as it was
-
-	user *terminal.Asker   // nil to ask nothing
-	show *terminal.Printer // where questions are asked
-	path string            // of the configuration file
-	file string            // the same without links
-	old  []byte            // its content; can be nil
-	perm fs.FileMode       // of the file
-	new  *config.Text
-}
-
-// run asks, writes the file and prints the snippet. If it fails, nothing has changed.
-func (o *run) run(ctx context.Context) error {
+func Run(ctx context.Context, options Options) error {
+	o := run{Options: options}
 	if err := o.read(); err != nil {
 		return err
 	}
@@ -128,6 +103,26 @@ func (o *run) run(ctx context.Context) error {
 		return err
 	}
 	return o.printSnippet(chosen, agent)
+}
+
+// roots are folders that belong together.
+type roots struct {
+	cwd  string
+	dirs []string
+}
+
+// run is one run.
+type run struct {
+	Options
+	config config.Config // of the file as it was
+
+	user *terminal.Asker   // nil to ask nothing
+	show *terminal.Printer // where questions are asked
+	path string            // of the configuration file
+	file string            // the same without links
+	old  []byte            // its content; can be nil
+	perm fs.FileMode       // of the file
+	new  *config.Text
 }
 
 // read reads the configuration file, if there is one. It must be valid, and writable.
