@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	_ "embed"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -10,19 +11,10 @@ import (
 	"github.com/acp-agent/acp-agent/internal/config/inventory"
 )
 
-const noModels = `No models are configured. A model on your machine, served by Ollama:
-
-  ollama pull qwen3
-  OLLAMA_CONTEXT_LENGTH=32768 ollama serve
-
-and in %s:
-
-  {"models": {"local": {"baseURL": "http://127.0.0.1:11434/v1", "name": "qwen3",
-                        "contextTokens": 32768}}}
-
-Then run: acp-agent run --model local "What is in these folders?"
-For other servers and for keys see acp-agent models --help.
-`
+// noModels says how to configure a model, with %s for the file.
+//
+//go:embed models_none.txt
+var noModels string
 
 // newModels returns the command that lists the configured models.
 func newModels(set *settings) *cobra.Command {

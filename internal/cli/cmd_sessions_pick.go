@@ -99,44 +99,40 @@ func (p pickedSession) Continue(way terminal.Way) terminal.Conversation {
 	if obstacle := p.set.obstacle(p.one); obstacle != "" {
 		return terminal.Conversation{Obstacle: obstacle}
 	}
-	flag := "--resume"
-	if way == terminal.Fork {
-		flag = "--fork"
-	}
-	next := continuation{pickedSession: p, flag: flag, id: string(p.one.ID)}
-	c := terminal.Conversation{Send: next.send}
+	c := terminal.Conversation{Send: p.sender(way)}
 	if p.one.Agent.Kind == model.Kind && p.set.soleModel() == "" {
 		c.Models = p.set.config.ModelIDs()
 	}
 	return c
 }
 
-// continuation continues a session with prompts, each by its own run.
-type continuation struct {
-	pickedSession
-	flag, id string // of the next run
-}
-
-// send runs a prompt with a model, or with the agent of the session. Ctrl-C ends only the answer.
-func (c *continuation) send(ctx context.Context, model, prompt string) error {
-	args := append([]string{"run", c.flag, c.id}, c.set.here("state-dir", "store")...)
-	if model != "" {
-		args = append(args, "--model="+model)
-	} else {
-		args = append(args, c.set.agentFlags(c.one.Agent)...)
+// sender returns a function that runs a prompt with a model, or with the agent of the session. Ctrl-C
+// ends only the answer.
+func (p pickedSession) sender(way terminal.Way) func(ctx context.Context, model, prompt string) error {
+	flag, id := "--resume", string(p.one.ID) // of the next run
+	if way == terminal.Fork {
+		flag = "--fork"
 	}
-	if strings.HasPrefix(prompt, "-") {
-		prompt = " " + prompt // it is not a flag
+	return func(ctx context.Context, model, prompt string) error {
+		args := append([]string{"run", flag, id}, p.set.here("state-dir", "store")...)
+		if model != "" {
+			args = append(args, "--model="+model)
+		} else {
+			args = append(args, p.set.agentFlags(p.one.Agent)...)
+		}
+		if strings.HasPrefix(prompt, "-") {
+			prompt = " " + prompt // it is not a flag
+		}
+		turn, done := p.set.interrupts.only(ctx)
+		defer done()
+		s := p.set.streams
+		s.interrupts = nil
+		s.opened = func(opened string) { id, flag = opened, "--resume" } // otherwise it may start next time
+		if status := run(turn, append(args, prompt), s); ctx.Err() != nil {
+			return &statusError{status}
+		}
+		return nil
 	}
-	turn, done := c.set.interrupts.only(ctx)
-	defer done()
-	s := c.set.streams
-	s.interrupts = nil
-	s.opened = func(id string) { c.id, c.flag = id, "--resume" } // otherwise it may start next time
-	if status := run(turn, append(args, prompt), s); ctx.Err() != nil {
-		return &statusError{status}
-	}
-	return nil
 }
 
 var errNoModel = errors.New("no model is configured; acp-agent models explains how to add one")

@@ -9,7 +9,6 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/explore"
 	"github.com/acp-agent/acp-agent/acp/model"
-	"github.com/acp-agent/acp-agent/internal/config/inventory"
 	"github.com/acp-agent/acp-agent/internal/config/setup"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -73,8 +72,12 @@ func (set *settings) completeModels(*cobra.Command, []string, string) (
 func (set *settings) completeAgents(
 	*cobra.Command, []string, string,
 ) ([]string, cobra.ShellCompDirective) {
-	profiles, _ := set.agents() // an invalid registry offers nothing
-	return inventory.AgentNames(profiles), cobra.ShellCompDirectiveNoFileComp
+	var names []string
+	list, _ := set.agents() // an invalid registry offers nothing
+	for _, p := range list {
+		names = append(names, p.Name)
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
 // completeOwners offers the agents to which a session can belong.

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	_ "embed"
 	"slices"
 	"strings"
 	"unicode"
@@ -12,19 +13,9 @@ import (
 
 // otherPrograms are programs of systems and languages that start other programs or change files,
 // without the digits of their versions. None is an agent.
-const otherPrograms = `
-	acp-agent ash asdf awk aws-vault bash brew bun bunx busybox bwrap cargo caffeinate chroot
-	cmd command csh cscript curl dash dd deno direnv docker doas doppler dotnet ed elvish emacs
-	env ex exec expect fakeroot fd find firejail fish flatpak flatpak-spawn flock gawk gdb git
-	go guile infisical ionice java jjs jshell julia just kill killall ksh kubectl ld ldd less
-	lldb lua luajit make mawk mise more mshta mv nawk nc ncat newgrp nice nix nix-shell node
-	nodejs nohup npm npx nsenter nu op osascript parallel perl php pip pipx pkexec pnpm pnpx
-	podman poweroff powershell proxychains pwsh pypy python pythonw pypyw r rbash reboot rm
-	rscript rsync ruby run-parts rundll runuser rzsh screen script sed setarch setpriv setsid
-	sg sh shutdown snap socat ssh stdbuf strace su sudo systemctl systemd-run taskset tar tclsh
-	tcsh time timeout tmux toolbox torsocks toybox ts-node tsx unbuffer unshare uv uvx valgrind
-	vi view vim vimdiff watch wget winpty wscript wsl xargs xonsh xvfb-run yarn yash zsh
-`
+//
+//go:embed programs.txt
+var otherPrograms string
 
 // isOther reports whether a program is one of the machine's that starts others, such as a shell, an
 // interpreter, sudo or a dynamic linker.

@@ -104,12 +104,3 @@ func LacksAdapter(p profiles.Profile, program string) bool {
 	return strings.TrimSuffix(own, ",") == program && program != p.Start.Command &&
 		p.Identity == "" && p.Start.Install != ""
 }
-
-// AgentNames returns the names of agents.
-func AgentNames(list []profiles.Profile) []string {
-	names := make([]string, len(list))
-	for i, p := range list {
-		names[i] = p.Name
-	}
-	return names
-}
