@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/internal/files/namedfile"
 	"github.com/acp-agent/acp-agent/internal/history/sessions"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -61,8 +60,6 @@ func (f inspectFlags) serve(ctx context.Context, set *settings) error {
 			return usage.Errorf("--trace: %s is neither a file nor a folder", text.Printable(path))
 		}
 	}
-	origins := acp.Options{Folders: set.folders, ConsentDir: consentDir(set.dir()),
-		Worktrees: set.worktreesFor()}
 	return set.withStore(func(store sessionstore.Store) error {
 		listener, err := listenLoopback(ctx, "--listen", f.listen)
 		if err != nil {
@@ -72,7 +69,7 @@ func (f inspectFlags) serve(ctx context.Context, set *settings) error {
 			Store: store, Traces: traces, Workspace: roots, Snapshots: set.snapshots(),
 			Details: func(one sessionstore.Session) web.Details {
 				return web.Details{
-					Given: sessions.NewReport(one).Directories, From: folderOrigins(origins, one),
+					Given: sessions.NewReport(one).Directories, From: set.folderOrigins(one),
 					Continue: set.continueLine(one, string(one.ID), `"Where were we?"`),
 				}
 			},
@@ -86,20 +83,10 @@ func (f inspectFlags) serve(ctx context.Context, set *settings) error {
 }
 
 // folderOrigins says for each folder of a session which setting declares it now, or "".
-func folderOrigins(o acp.Options, session sessionstore.Session) []string {
-	declared, err := o.DeclaredFolders(session.Keys.Roots.Cwd(), session.ID)
-	if err != nil {
-		declared = nil // the session is shown without
-	}
-	from := make([]string, 0, len(session.Keys.Real))
-	for i, dir := range session.Keys.Roots.All() {
-		origin := ""
-		for _, f := range declared {
-			if i > 0 && origin == "" && f.Path == dir.String() {
-				origin = text.Printable(f.Setting)
-			}
-		}
-		from = append(from, origin)
+func (set *settings) folderOrigins(session sessionstore.Session) (from []string) {
+	_, declared, _ := set.declaredRoots(session.Keys.Roots.Cwd(), session.ID) // or it is shown without
+	for _, dir := range session.Keys.Roots.All() {
+		from = append(from, text.Printable(declared[dir]))
 	}
 	return from
 }

@@ -146,7 +146,8 @@ func (set *settings) printPermissions(found []consent.Consent, configured bool) 
 			timeOrDash(new(one.Allowed.UTC())), timeOrDash(&one.Used))
 	}
 	if len(found) == 0 {
-		set.note("nothing is remembered: agents ask you, and what you then always allow is listed here")
+		set.note("nothing is remembered: agents ask you, and what you then always allow is listed " +
+			"here")
 	} else if err := table.Print(); err != nil {
 		return err
 	}

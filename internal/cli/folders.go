@@ -14,6 +14,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/files/namedfile"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/text/usage"
+	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -131,17 +132,17 @@ func (set *settings) sessionRoots(r rootFlags) (
 	if roots, err = r.roots(); err != nil || len(r.dirs) > 0 {
 		return roots, nil, err
 	}
-	return set.declaredRoots(roots.Cwd())
+	return set.declaredRoots(roots.Cwd(), "")
 }
 
 // declaredRoots returns the root set of a session in cwd whose editor names no folders, and the
-// setting that declares each root after cwd.
+// setting that declares each root after cwd. The session is "" for a new one.
 func (set *settings) declaredRoots(
-	cwd workspace.Dir,
+	cwd workspace.Dir, session sessionstore.ID,
 ) (workspace.Roots, map[workspace.Dir]string, error) {
 	o := acp.Options{Folders: set.folders, ConsentDir: consentDir(set.dir()),
 		Worktrees: set.worktreesFor()}
-	folders, err := o.DeclaredFolders(cwd, "")
+	folders, err := o.DeclaredFolders(cwd, session)
 	if err != nil {
 		return workspace.Roots{}, nil, err
 	}
@@ -174,17 +175,8 @@ func (set *settings) openRoots(ctx context.Context, r rootFlags) (
 	}
 	w, err = set.open(ctx, roots)
 	if wrong, ok := errors.AsType[workspace.RootErrors](err); ok && settings != nil {
-		err = errors.New(usage.DescribeRootError(wrong[0], "--cwd", settingOf(wrong[0], settings)))
+		dir, _ := workspace.ParseDir(wrong[0].Path)
+		err = errors.New(usage.DescribeRootError(wrong[0], "--cwd", cmp.Or(settings[dir], "--dir")))
 	}
 	return w, settings, usage.WithFlagNames(err, "cwd", "dir")
-}
-
-// settingOf returns the setting that declares the root of an error.
-func settingOf(e workspace.RootError, settings map[workspace.Dir]string) string {
-	for dir, setting := range settings {
-		if dir.String() == e.Path {
-			return setting
-		}
-	}
-	return "--dir"
 }

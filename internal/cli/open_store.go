@@ -60,8 +60,8 @@ func (set *settings) serverStore(logger *slog.Logger) (sessionstore.Shared, erro
 func openPostgres(address string, retention time.Duration) (*postgres.Store, error) {
 	if !isPostgres(address) {
 		return nil, usage.Errorf("the store (--store, %s or the key store) must be the address of a "+
-			"PostgreSQL database, such as postgres://USER@HOST/DATABASE; without one, sessions are in a file",
-			storeVariable)
+			"PostgreSQL database, such as postgres://USER@HOST/DATABASE; without one, sessions are in "+
+			"a file", storeVariable)
 	}
 	store, err := postgres.New(postgres.Options{Address: address, Retention: retention})
 	if err != nil {

@@ -56,7 +56,7 @@ func newRoot(s streams) *cobra.Command {
 	root.SetIn(s.in)
 	root.SetOut(s.out)
 	root.SetErr(s.err)
-	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { _ = printHelp(cmd) }) // run reports errors
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { _ = printHelp(cmd) })
 	root.SetUsageFunc(printUsage)
 	root.SetFlagErrorFunc(explainFlagError)
 	root.PersistentFlags().StringVar(&set.configPath, "config", "",

@@ -68,8 +68,8 @@ func AcceptLinks(records, path string) ([]consent.Consent, error) {
 		accepted = append(accepted, c)
 	}
 	if accepted == nil {
-		return nil, fmt.Errorf("%s leads through no link, so there is nothing to follow: name a link, or a "+
-			"path behind one", path)
+		return nil, fmt.Errorf("%s leads through no link, so there is nothing to follow: name a link, "+
+			"or a path behind one", path)
 	}
 	for _, c := range accepted {
 		if err == nil {

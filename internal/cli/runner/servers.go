@@ -28,8 +28,8 @@ func Servers(commands, files []string) ([]sdk.McpServer, error) {
 		words, err := text.Words(line)
 		switch {
 		case err != nil:
-			return nil, usage.Errorf("--mcp %s: %v: put all of NAME=COMMAND into single quotes, and double "+
-				"ones around its words", name, err)
+			return nil, usage.Errorf("--mcp %s: %v: put all of NAME=COMMAND into single quotes, and "+
+				"double ones around its words", name, err)
 		case !named || name == "" || len(words) == 0:
 			return nil, usage.Errorf("--mcp %q needs a name and a command, such as "+
 				`--mcp "files=npx -y some-mcp-server"`, given)
