@@ -110,7 +110,7 @@ func (e RootError) ProblemParts() (problem, more string) {
 		return "cannot be opened", e.Detail
 	case ReasonDenied:
 		if e.Detail != "" {
-			return "is refused by policy", e.Detail + " is denied"
+			return "is refused by policy", e.Detail + " is denied; give another folder"
 		}
 		return "is refused by policy", "it is in none of the folders that you may open" + e.allowed()
 	default:

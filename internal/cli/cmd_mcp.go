@@ -268,6 +268,9 @@ func readToken(path, source string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if info.Mode()&os.ModeDevice != 0 {
+		return "", usage.Errorf("--token-file: %s is a device: give a file", path)
+	}
 	if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
 		return "", usage.Errorf("--token-file: other users can access %s: chmod 600 makes it private",
 			path)

@@ -111,6 +111,9 @@ func (r *runFlags) check(cmd *cobra.Command) error {
 			return usage.Errorf("--%s needs a session: its id, or %s", name, sessions.Last)
 		}
 	}
+	if cmd.Flags().Changed("worktree") && r.worktree == "" {
+		return usage.Errorf("--worktree needs a name, such as fix-login")
+	}
 	return nil
 }
 

@@ -108,7 +108,7 @@ func (f *rightsFlags) change(set *settings, a serve.Account) (serve.Account, err
 		a.Agent = f.agent
 	}
 	if _, err := f.rules.Rules(); err != nil {
-		return a, usage.Errorf("%v", err)
+		return a, usage.Errorf("--ask, --deny: %v", err)
 	}
 	if len(f.rules.Ask)+len(f.rules.Deny) > 0 {
 		a.Ask, a.Deny = f.rules.Ask, f.rules.Deny

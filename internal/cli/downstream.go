@@ -61,6 +61,8 @@ func (set *settings) downstream(args []string) (downstream, error) {
 	agent, name, setting := set.answering(args)
 	behind := agent != "" || len(args) > 0
 	switch {
+	case len(args) > 0 && args[0] == "":
+		return downstream{}, usage.Errorf("the command after -- is empty: give a program and its arguments")
 	case name != "" && behind:
 		return downstream{}, usage.Errorf(
 			"--model cannot be used with --agent or a command after --: other agents have models " +

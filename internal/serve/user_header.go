@@ -52,7 +52,7 @@ func ParseUserHeader(header string, proxies, within []string) (UserHeader, error
 		h.proxies = append(h.proxies, prefix)
 	}
 	if len(h.proxies) == 0 {
-		return h, errors.New("name the addresses of the proxies that are believed")
+		return h, errors.New("name the addresses of the proxies that are believed, with --proxy")
 	}
 	if _, err := h.account("user"); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return h, err

@@ -88,7 +88,7 @@ func fileName(name string) string {
 func (p *Plan) add(ctx context.Context, dir workspace.Dir, grant workspace.Grant) error {
 	real := workspace.Real(dir).String()
 	if info, err := os.Stat(real); err != nil || !info.IsDir() {
-		return fmt.Errorf("there is no folder %s", text.Printable(dir.String()))
+		return fmt.Errorf("there is no folder %s: create it, or name another one", text.Printable(dir.String()))
 	}
 	if grant == workspace.ReadOnly { // git would write in its repository
 		p.set.Folders = append(p.set.Folders,
