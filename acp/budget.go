@@ -13,6 +13,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -146,13 +147,18 @@ func (s *session) askToExceed(ctx context.Context, budgets []Budget) error {
 		if spent < b.Amount || s.spending.mayExceed(b) {
 			continue
 		}
-		answer, err := s.unrecorded().Ask(ctx, backend.Question{
+		q := backend.Question{
 			Call: backend.NewToolCall("budget", sdk.ToolKindOther,
 				fmt.Sprintf("The budget of %s is used up", b),
 				text.Money(spent, b.Currency)+" were used, as reported by the agents."),
 			Once: "Go on with this prompt", Always: "Go on, and do not ask again in this session today",
 			Reject: "Stop",
-		})
+		}
+		const method = protocol.RequestPermission
+		asked := newQuestion(method, s.asker().addressed(method, q.Params()))
+		asked.ofTurn = true
+		got := s.viewers.ask(ctx, asked)()
+		answer, err := q.Answer(ctx, got.Result, got.Err)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}

@@ -112,3 +112,57 @@ func TestBudgetCountsWorktrees(t *testing.T) {
 	require.NotContains(t, c.say(c.open(filepath.Join(tree, "sub")), "spend 4"), "used up")
 	require.Contains(t, c.say(c.open(b.Within.String()), "spend 2"), "used up: 6.0000 USD")
 }
+
+// A question about a budget ends with its own prompt, whatever becomes of the turns that the prompt
+// overlaps.
+func TestBudgetOfAnOverlappingPrompt(t *testing.T) {
+	b, err := acp.ParseBudget("5 USD per session")
+	require.NoError(t, err)
+	budgets := func(workspace.Dir) []acp.Budget { return []acp.Budget{b} }
+	for name, test := range map[string]struct {
+		stop   func(c, newer *client, id, cwd, running string)
+		answer string // to the question, if it is still asked
+		end    string // of the second prompt
+	}{
+		"the other is cancelled": {func(c, _ *client, _, _, running string) {
+			c.send(notification("$/cancel_request", `{"requestId":`+running+`}`))
+			c.response(running)
+		}, "allow-once", "end_turn"},
+		"both are cancelled": {func(c, _ *client, id, _, _ string) {
+			c.send(notification("session/cancel", idParams(id)))
+		}, "", "cancelled"},
+		"the session is closed": {func(c, _ *client, id, _, _ string) {
+			_, line := c.request("session/close", idParams(id))
+			c.send(line)
+		}, "", "cancelled"},
+		"another window takes it": {func(_, newer *client, id, cwd, _ string) {
+			newer.call("session/load", rootsParams(id, cwd))
+		}, "", "fenced"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, newer := twoWindows(t, acp.Options{Backend: using(&scripted{overlaps: true}), Budgets: budgets})
+			dir := folder(t)
+			id := c.open(dir)
+			running, line := c.request("session/prompt", promptParams(id, "wait"))
+			c.send(line)
+			c.await(0, said("waiting"))
+			spend, line := c.request("session/prompt", promptParams(id, "spend 6"))
+			c.send(line)
+			c.response(spend)
+			asking, line := c.request("session/prompt", promptParams(id, "say hello"))
+			c.send(line)
+			asked := question(c)
+			test.stop(c, newer, id, dir, running)
+			if test.answer != "" {
+				c.reply(asked, strings.Replace(yes, "yes", test.answer, 1))
+			}
+			m := c.response(asking)
+			require.NotContains(t, strings.Join(texts(c.messages(), id), ""), "did not get this prompt")
+			if m.Error != nil {
+				require.Equal(t, test.end, m.reason(t))
+			} else {
+				require.Equal(t, test.end, m.stopReason(t))
+			}
+		})
+	}
+}

@@ -72,6 +72,8 @@ type question struct {
 	permission.Request
 	err   error
 	child string // that asks, "" for the session itself
+	// ofTurn means that the adapter asks before the agent gets the prompt of the turn.
+	ofTurn bool
 }
 
 // key identifies the tool call that a question is about.

@@ -13,6 +13,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/permission"
+	"github.com/acp-agent/acp-agent/internal/text/pause"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -110,6 +111,19 @@ func (s *session) watch() {
 					return
 				}
 			case <-s.record.closed:
+				return
+			}
+		}
+	})
+}
+
+// watchLease ends the session soon after another process has taken it over, until ctx ends: also if
+// the store does not announce that, and an agent that says nothing stores nothing.
+func (s *session) watchLease(ctx context.Context) {
+	s.agent.tasks.Go(func() {
+		for range pause.Every(ctx, s.agent.options.tuning.LeaseCheck) {
+			if err := s.checkLease(ctx); gone(err) {
+				s.failed(err)
 				return
 			}
 		}
@@ -326,16 +340,16 @@ func asFenced(err error) error {
 	return err
 }
 
-// tellGone tells the user that the rest of the turn is not stored, because the session is gone.
-func (s *session) tellGone(ctx context.Context, err error) {
-	what := "This session was opened in another window. The rest of this turn was not saved. " +
-		"Load the session again to continue it here."
+// tellGone tells the user what is lost because the session is gone.
+func (s *session) tellGone(ctx context.Context, err error, lost string) {
+	what := "\n\nThis session was opened in another window. " + lost +
+		" Load the session again to continue it here.\n"
 	if errors.As(err, new(*sessionstore.NotFoundError)) {
-		what = "This session was deleted in another window, so this turn was not saved."
+		what = "\n\nThis session was deleted in another window. " + lost + "\n"
 	}
 	ctx, cancel := commitContext(ctx)
 	defer cancel()
-	s.viewers.try(ctx, nil, backend.Warning(backend.Text("\n\n"+what+"\n")))
+	s.viewers.try(ctx, nil, backend.Warning(backend.Text(what)))
 }
 
 // endOpenTurns stores the ends that could not be stored before, under the lease of the activation

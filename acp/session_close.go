@@ -167,7 +167,8 @@ func (s *session) end(ctx context.Context, params backend.Raw) (result json.RawM
 	return result
 }
 
-// evict closes a session that another process took over or deleted, once its turn was answered.
+// evict closes a session that another process took over or deleted, once its turn was answered, and
+// a question outside turns was withdrawn.
 func (s *session) evict(cause error) {
 	a := s.agent
 	a.log.Info("the session ended: another process opened or deleted it", "session", s.id,
@@ -178,8 +179,12 @@ func (s *session) evict(cause error) {
 		if at.Acquire(a.base) != nil || at.Queue.Active() != s {
 			return
 		}
-		if at.Queue.EndTurns(a.base, cause) == nil {
-			s.end(a.base, nil)
+		if at.Queue.EndTurns(a.base, cause) != nil {
+			return
 		}
+		if s.viewers.Stop(nil) {
+			s.tellGone(a.base, cause, "The question is withdrawn here.")
+		}
+		s.end(a.base, nil)
 	})
 }

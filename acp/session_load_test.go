@@ -617,6 +617,45 @@ func TestTakeoverWhileAgentIsSilent(t *testing.T) {
 	require.Equal(t, []string{"yours"}, newer.texts(id, "say yours"))
 }
 
+// An agent that asks while no turn runs gets an answer when another window takes the session, and the
+// user is told why the question is withdrawn.
+//
+// Clause S11.
+func TestTakeoverOfAQuestionOutsideTurns(t *testing.T) {
+	for what, test := range map[string]struct {
+		take func(newer *client, id, cwd string)
+		want string
+	}{
+		"opened": {func(c *client, id, cwd string) { c.call("session/load", rootsParams(id, cwd)) },
+			"This session was opened in another window. The question is withdrawn"},
+		"deleted": {func(c *client, id, _ string) { c.call("session/delete", idParams(id)) },
+			"This session was deleted in another window. The question is withdrawn"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			var host backend.Host
+			r := &scripted{opened: func(_ backend.Activation, h backend.Host) { host = h }}
+			old, newer := twoWindows(t, acp.Options{Backend: using(r)})
+			a := folder(t)
+			id := old.open(a)
+			old.texts(id, "say hello") // it is stored, so that it may be deleted
+			method, params, _ := strings.Cut(strings.TrimPrefix(askPermission, "call "), " ")
+			answered := make(chan string, 1)
+			go func() {
+				result, err := host.Call(t.Context(), method, backend.Raw(params))()
+				answered <- fmt.Sprintf("%s %v", result, err)
+			}()
+			question(old)
+			test.take(newer, id, a)
+			old.await(0, func(m message) bool { return m.Method == "$/cancel_request" })
+			require.Equal(t, cancelled+" <nil>", <-answered)
+			require.Eventually(t, func() bool {
+				told := texts(old.messages(), id)
+				return strings.Contains(told[len(told)-1], test.want)
+			}, patience, time.Millisecond)
+		})
+	}
+}
+
 // Clause S1.
 func TestState(t *testing.T) {
 	r := &scripted{}

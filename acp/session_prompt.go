@@ -304,7 +304,7 @@ func (p *prompted) run() (json.RawMessage, error) {
 	updates := &turnUpdates{turn: t}
 	updates.session.Store(s)
 	defer func() { p.session.endTurn(t) }() // also after a panic
-	updates.watchLease(t)
+	s.watchLease(t.Context())
 	s.refresh(t.Context())
 	s.showNotice(t.Context())
 	var o outcome
@@ -457,7 +457,7 @@ func (s *session) answer(t *turns.Turn, p promptParams, o *outcome) (json.RawMes
 		err = s.endTurn(t, turnEnd(o))
 	}
 	if gone(err) {
-		s.tellGone(t.Context(), err)
+		s.tellGone(t.Context(), err, "The rest of this turn was not saved.")
 	}
 	if err != nil && o.err == nil && !t.IsCancelled() {
 		o.err = err // it may also have ended the turn, so the turn's cause says nothing

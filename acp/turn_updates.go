@@ -7,7 +7,6 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
-	"github.com/acp-agent/acp-agent/internal/text/pause"
 )
 
 // turnUpdates implements [backend.Updates] for one turn.
@@ -60,21 +59,6 @@ func (u *turnUpdates) send(ctx context.Context, update backend.Update, in order)
 		return errTurnFull
 	}
 	return s.send(ctx, s.announce(update), in)
-}
-
-// watchLease ends the turn soon after another process has taken its session over. Without it an
-// agent that says nothing, and so stores nothing, would go on working.
-func (u *turnUpdates) watchLease(t *turns.Turn) {
-	a := u.session.Load().agent
-	a.tasks.Go(func() {
-		for range pause.Every(t.Context(), a.options.tuning.LeaseCheck) {
-			s := u.session.Load()
-			if err := s.checkLease(t.Context()); gone(err) {
-				s.failed(err)
-				return
-			}
-		}
-	})
 }
 
 // moveTo sends later updates to s, which has replaced the turn's session.

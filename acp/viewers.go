@@ -123,6 +123,10 @@ func (v *viewers) ask(ctx context.Context, asked question) func() answer {
 	id := v.opened + "-" + strconv.FormatInt(v.sequence.Add(1), 10)
 	asked.params = withMeta(asked.params, "question", quote(id))
 	v.agent.connection.observe(QuestionEvent{v.address.id, true})
+	watching, done := context.WithCancel(ctx)
+	if s := v.agent.home.session(v.address.id); s != nil {
+		s.watchLease(watching)
+	}
 	q := v.Ask(ctx, turns.QuestionForm[*connection]{
 		Send: func(
 			ctx context.Context, to *connection, onResponse func(backend.Raw, error),
@@ -136,11 +140,13 @@ func (v *viewers) ask(ctx context.Context, asked question) func() answer {
 		Decides: func(c *connection, result backend.Raw) bool {
 			return asked.as(c.peer.Role).decides(result)
 		},
+		OfTurn:    asked.ofTurn,
 		Late:      func(c *connection, result backend.Raw) { v.answeredLate(c, asked, result) },
 		Cancelled: cancelledAnswer(asked.method),
 	})
 	return func() answer {
 		got := q.Wait()
+		done()
 		v.agent.connection.observe(QuestionEvent{v.address.id, false})
 		v.tellAnswer(ctx, id, got)
 		return got

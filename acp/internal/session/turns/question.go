@@ -42,6 +42,9 @@ type QuestionForm[C Client] struct {
 	Late func(c C, result backend.Raw)
 	// Cancelled is the answer if a client stopped the turn, and none has said anything else.
 	Cancelled backend.Raw
+	// OfTurn means that the context is that of a turn, with which the question ends. Stop does not
+	// concern it, because that may be about other turns.
+	OfTurn bool
 }
 
 // Answer is the answer to a question, and who gave it.
@@ -73,9 +76,11 @@ func (v *Viewers[C]) Ask(ctx context.Context, form QuestionForm[C]) *Question[C]
 	q := &Question[C]{viewers: v, form: form}
 	q.ctx, q.end = context.WithCancel(ctx)
 	q.replies, q.calls = make(chan reply[C]), make(map[*viewer[C]]*questionCall[C])
-	v.mu.Lock()
-	v.open[q] = true
-	v.mu.Unlock()
+	if !form.OfTurn {
+		v.mu.Lock()
+		v.open[q] = true
+		v.mu.Unlock()
+	}
 	all, _ := v.current()
 	q.ask(all)
 	return q
@@ -83,17 +88,17 @@ func (v *Viewers[C]) Ask(ctx context.Context, form QuestionForm[C]) *Question[C]
 
 // Stop notes that c has stopped the turns of the session, or the program if c is zero. An open
 // question is dismissed when c says so, or if c was not asked; the others are not asked any longer.
-func (v *Viewers[C]) Stop(c C) {
+// Stop reports whether there was one.
+func (v *Viewers[C]) Stop(c C) (asks bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for q := range v.open {
 		if !q.stopped {
-			q.stopped, q.stoppedBy = true, c
+			q.stopped, q.stoppedBy, asks = true, c, true
 		}
 	}
-	if len(v.open) > 0 {
-		v.changeLocked()
-	}
+	v.changeLocked()
+	return asks
 }
 
 // ask asks the viewers that were not asked and can be asked now.

@@ -37,7 +37,7 @@ type Viewers[C Client] struct {
 
 	mu      sync.Mutex
 	all     []*viewer[C]          // in the order in which they came
-	open    map[*Question[C]]bool // that are not answered
+	open    map[*Question[C]]bool // that are not answered, and that Stop ends
 	came    chan struct{}         // closed when a client becomes a viewer that may answer
 	changed chan struct{}         // closed when a viewer comes, catches up or leaves
 	hurried int                   // how often Hurry was called without its end
