@@ -126,13 +126,13 @@ func (p *prompted) serve(
 // decide returns the response. It is decided when it is sent, and the turn ends then, unless the
 // client does not read while others have the session open: they do not wait for it.
 func (p *prompted) decide(ctx context.Context, o outcome) (json.RawMessage, error) {
-	if p.session == nil || p.session.viewers.SettleAlone(ctx, p.from, p.from.Full) {
+	if p.session == nil || p.session.viewers.Settle(ctx, p.from, true) {
 		return o.result, o.err
 	}
 	o.result, o.err = p.Decide(o.result, o.err)
 	p.decided = true
 	p.end(o)
-	p.session.viewers.Settle(ctx, p.from)
+	p.session.viewers.Settle(ctx, p.from, false)
 	return o.result, o.err
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -22,6 +21,8 @@ type Client interface {
 	// Room returns nil if the client has room for another message, otherwise a channel that is
 	// closed when that may have changed.
 	Room() <-chan struct{}
+	// Full is Room for a response, which takes more.
+	Full() <-chan struct{}
 	// Answers reports whether the client may answer questions. A session does not wait for one that
 	// may not, and counts as left by everybody if it has only such viewers.
 	Answers() bool
@@ -268,7 +269,7 @@ func (v *Viewers[C]) Send(
 		}
 		// An error means that the connection has ended, so the viewer is about to leave.
 		w.sending.Lock()
-		if !v.keep(w, message[C]{send, size}) && errors.Is(send(w.client), jsonrpc.ErrQueueFull) {
+		if !v.takes(w) || errors.Is(send(w.client), jsonrpc.ErrQueueFull) {
 			v.fallBehind(w, message[C]{send, size})
 		}
 		w.sending.Unlock()
@@ -276,17 +277,11 @@ func (v *Viewers[C]) Send(
 	return nil
 }
 
-// keep keeps a message for a viewer that is not sent messages as they come, or has no room. It
-// reports false if the message can be sent.
-func (v *Viewers[C]) keep(w *viewer[C], m message[C]) bool {
+// takes reports whether a viewer is sent messages as they come, and has room.
+func (v *Viewers[C]) takes(w *viewer[C]) bool {
 	v.mu.Lock()
-	if w.state == live && w.tenure.Err() == nil && w.client.Room() == nil {
-		v.mu.Unlock()
-		return false
-	}
-	v.mu.Unlock()
-	v.fallBehind(w, m)
-	return true
+	defer v.mu.Unlock()
+	return w.state == live && w.tenure.Err() == nil && w.client.Room() == nil
 }
 
 // fallBehind keeps a message for a viewer. A viewer that is live follows from now on.
@@ -314,11 +309,10 @@ func (v *Viewers[C]) fallBehind(w *viewer[C], m message[C]) {
 func (v *Viewers[C]) followLocked(w *viewer[C]) {
 	w.state = behind
 	v.options.Go(func() {
-		for {
-			if v.awaitOne(w) != nil {
-				return
-			}
-			if !v.sendKept(w) {
+		for w.tenure.Err() == nil {
+			if room := w.client.Room(); room != nil {
+				_ = v.await(w.tenure, w, room, nil)
+			} else if !v.sendKept(w) {
 				return
 			}
 		}
@@ -356,20 +350,22 @@ func (v *Viewers[C]) nextKept(w *viewer[C]) (m message[C], more bool) {
 	return m, true
 }
 
-// awaitOne waits until a viewer has room. If the viewer takes nothing for too long, it is dropped.
-func (v *Viewers[C]) awaitOne(w *viewer[C]) error {
-	for room := w.client.Room(); room != nil; room = w.client.Room() {
-		timer := time.NewTimer(v.options.Patience)
-		select {
-		case <-room:
-		case <-w.tenure.Done():
-		case <-timer.C:
+// await waits until room is closed, that of a viewer, or changed is, or ctx ends. A viewer that takes
+// nothing for too long is dropped.
+func (v *Viewers[C]) await(
+	ctx context.Context, w *viewer[C], room, changed <-chan struct{},
+) error {
+	late := time.NewTimer(v.options.Patience)
+	defer late.Stop()
+	select {
+	case <-room:
+	case <-changed:
+	case <-late.C:
+		if w != nil {
 			v.drop(w)
 		}
-		timer.Stop()
-		if w.tenure.Err() != nil {
-			return errDetached
-		}
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 	return nil
 }
@@ -390,122 +386,71 @@ func (v *Viewers[C]) drop(w *viewer[C]) {
 // awaitRoom returns the viewers once one of those that read has room, or none reads yet. If none
 // takes anything for too long, they are dropped.
 func (v *Viewers[C]) awaitRoom(ctx context.Context) ([]*viewer[C], error) {
-	all, changed, rooms := v.rooms()
-	if rooms == nil {
-		return all, nil
-	}
-	late := time.NewTimer(v.options.Patience)
-	defer late.Stop()
-	for rooms != nil {
-		if awaitAny(ctx, changed, rooms, late.C) {
-			late.Reset(v.options.Patience)
-		} else if ctx.Err() == nil {
-			v.dropFull(all)
+	for {
+		all, changed := v.current()
+		w, room, full := v.full(all)
+		if !full {
+			return all, nil
 		}
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
-		all, changed, rooms = v.rooms()
-	}
-	return all, nil
-}
-
-// dropFull removes the viewers that have no room.
-func (v *Viewers[C]) dropFull(all []*viewer[C]) {
-	for _, w := range all {
-		if w.client.Room() != nil {
-			v.drop(w)
+		if err := v.await(ctx, w, room, changed); err != nil {
+			return nil, err
 		}
 	}
 }
 
-// rooms returns the viewers, and what to wait for before a message is sent: nil if nothing. Viewers
-// that do not read yet do not count, unless there are no others.
-func (v *Viewers[C]) rooms() (all []*viewer[C], changed <-chan struct{}, rooms []<-chan struct{}) {
+// full reports whether none of the viewers that read has room. Then it returns one whose room its
+// caller waits for, because nothing may be kept for the only one: a response would overtake it. The
+// others follow.
+func (v *Viewers[C]) full(all []*viewer[C]) (w *viewer[C], room <-chan struct{}, full bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	var others []*viewer[C]
+	for _, next := range all {
+		if next.state == live {
+			itsRoom := next.client.Room()
+			if itsRoom == nil {
+				return nil, nil, false
+			}
+			if w == nil {
+				w, room = next, itsRoom
+			} else {
+				others = append(others, next)
+			}
+		}
+		full = full || next.state >= behind
+	}
 	if v.hurried > 0 {
-		return v.all, nil, nil
+		return nil, nil, false
 	}
-	for _, w := range v.all {
-		if w.state == behind && rooms == nil {
-			rooms = []<-chan struct{}{} // its own goroutine waits for it
-		}
-		if w.state != live {
-			continue
-		}
-		room := w.client.Room()
-		if room == nil {
-			return v.all, nil, nil
-		}
-		rooms = append(rooms, room)
+	for _, next := range others {
+		v.followLocked(next)
 	}
-	return v.all, v.changed, rooms
+	return w, room, full
 }
 
-// awaitAny waits until the viewers change or one of them may have room. It reports false if late or
-// the end of ctx comes first.
-func awaitAny(
-	ctx context.Context, changed <-chan struct{}, rooms []<-chan struct{}, late <-chan time.Time,
-) bool {
-	if len(rooms) == 1 {
-		select {
-		case <-rooms[0]:
-			return true
-		case <-changed:
-			return true
-		case <-late:
-		case <-ctx.Done():
-		}
-		return false
-	}
-	cases := []reflect.SelectCase{
-		{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(late)},
-		{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(ctx.Done())},
-		{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(changed)},
-	}
-	for _, room := range rooms {
-		cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(room)})
-	}
-	chosen, _, _ := reflect.Select(cases)
-	return chosen >= 2
-}
-
-// Settle waits until c was sent everything that is kept for it, or is no viewer any more, or ctx
-// ends.
-func (v *Viewers[C]) Settle(ctx context.Context, c C) {
-	v.settle(ctx, c, func() <-chan struct{} { return nil }, func() bool { return false })
-}
-
-// SettleAlone is Settle for a client that also has room for a response, which full returns nil for.
-// It waits only while c has no company. It reports whether c has settled.
-func (v *Viewers[C]) SettleAlone(ctx context.Context, c C, full func() <-chan struct{}) bool {
-	return v.settle(ctx, c, full, func() bool { return v.Others(c) > 0 })
-}
-
-func (v *Viewers[C]) settle(
-	ctx context.Context, c C, full func() <-chan struct{}, giveUp func() bool,
-) bool {
+// Settle waits until c was sent everything that is kept for it and has room for a response, or ctx
+// ends; if alone is true, only while there are no other viewers. It reports false if there are.
+func (v *Viewers[C]) Settle(ctx context.Context, c C, alone bool) bool {
 	for {
 		_, changed := v.current()
-		room := full()
-		if !v.IsBehind(c) && room == nil {
+		full := c.Full()
+		switch {
+		case !v.isBehind(c) && full == nil:
 			return true
-		}
-		if giveUp() {
+		case alone && v.Others(c) > 0:
 			return false
 		}
 		select {
 		case <-changed:
-		case <-room:
+		case <-full:
 		case <-ctx.Done():
 			return true
 		}
 	}
 }
 
-// IsBehind reports whether messages are kept for c, which is sent them.
-func (v *Viewers[C]) IsBehind(c C) bool {
+// isBehind reports whether messages are kept for c, which is sent them.
+func (v *Viewers[C]) isBehind(c C) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	i := v.indexLocked(c)

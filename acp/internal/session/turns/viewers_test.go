@@ -38,6 +38,8 @@ func (w *window) Room() <-chan struct{} {
 	return w.full
 }
 
+func (w *window) Full() <-chan struct{} { return nil }
+
 // fill takes the window's room, until the returned function is called.
 func (w *window) fill() (empty func()) {
 	w.mu.Lock()
@@ -104,7 +106,7 @@ func TestViewersJoin(t *testing.T) {
 	require.Empty(t, b.taken())
 	r.Release(b)
 	r.send("5")
-	r.Settle(t.Context(), b)
+	r.Settle(t.Context(), b, false)
 	require.Equal(t, []string{"3", "4", "5"}, b.taken())
 	require.Equal(t, []string{"1", "2", "3", "4", "5"}, a.taken())
 	require.Equal(t, 1, r.Others(a))
@@ -121,7 +123,7 @@ func TestViewersFallBehind(t *testing.T) {
 	r.Enter(b)
 	r.Keep(b)
 	r.Release(b)
-	r.Settle(t.Context(), b)
+	r.Settle(t.Context(), b, false)
 	empty := b.fill()
 	r.send("1")
 	r.send("2")
@@ -129,7 +131,7 @@ func TestViewersFallBehind(t *testing.T) {
 	require.Empty(t, b.taken())
 	empty()
 	r.send("3")
-	r.Settle(t.Context(), b)
+	r.Settle(t.Context(), b, false)
 	require.Equal(t, []string{"1", "2", "3"}, b.taken())
 
 	b.fill()
@@ -264,7 +266,7 @@ func TestQuestions(t *testing.T) {
 			a, b := newWindow("a"), newWindow("b")
 			r := newRoom(t, a, time.Hour)
 			r.join(b)
-			r.Settle(t.Context(), b)
+			r.Settle(t.Context(), b, false)
 			answered := r.ask(t)
 			test.do(r, a, b)
 			got := <-answered
