@@ -280,37 +280,18 @@ func (s *session) hasStoredCommands() bool {
 		s.agent.log.Debug("cannot read the announced commands", "session", s.id, "error", err)
 	}
 	return err != nil || slices.ContainsFunc(states, func(u sessionstore.Update) bool {
-		stored := u.Kind == sessionstore.AvailableCommandsUpdate
-		if stored {
-			s.announce(u) // it is in effect
-		}
-		return stored
+		s.announce(u) // it is in effect
+		return u.Kind == sessionstore.AvailableCommandsUpdate
 	})
 }
 
 // announce adds the adapter's commands to an announcement of the backend, and notes which of their
 // names commands of the backend have. It returns other updates as they are.
 func (s *session) announce(u backend.Update) backend.Update {
-	if u.Kind != sessionstore.AvailableCommandsUpdate {
-		return u
+	if u.Kind == sessionstore.AvailableCommandsUpdate {
+		var theirs []string
+		u, theirs = commands.Announce(u, s.agent.offersWorktrees())
+		s.withState(func() { s.agentHas = theirs })
 	}
-	var names, theirs []string
-	for _, command := range []string{backend.RootsCommand, backend.MCPCommand,
-		backend.WorktreeCommand, backend.ForkCommand, backend.DiffCommand,
-		backend.PermissionsCommand} {
-		name := command
-		if command != backend.MCPCommand || !s.agent.info().AnswersMCPCommand {
-			name = commands.Name(u, command)
-		}
-		if name != command {
-			theirs = append(theirs, command)
-		}
-		if command != backend.WorktreeCommand || s.agent.offersWorktrees() {
-			names = append(names, name)
-		}
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.agentHas = theirs
-	return commands.Announce(u, names...)
+	return u
 }

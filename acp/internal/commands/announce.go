@@ -1,7 +1,6 @@
 package commands
 
 import (
-	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -11,80 +10,45 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// member is the list of commands in an announcement.
-const member = "availableCommands"
-
-// Name returns the name that a command of the adapter has beside the commands of an announcement:
-// its [backend.OtherName] if the backend has a command of that name. A stored announcement has the
-// adapter's commands too, which are told by their descriptions.
-func Name(u backend.Update, command string) string {
-	list := strictjson.Find(u.Raw, "update", member)
-	if !mayHave(list, command) {
-		return command
+// Announce adds the commands of the adapter to an announcement of the backend, in place of commands
+// of the backend with the same names. Where a command has a [backend.OtherName], the backend keeps
+// its own: theirs are the names of these. A stored announcement has the adapter's commands too, which
+// are told by their descriptions. worktrees says whether there is a /worktree.
+func Announce(u backend.Update, worktrees bool) (_ backend.Update, theirs []string) {
+	var list []json.RawMessage
+	raw := strictjson.Find(u.Raw, "update", "availableCommands")
+	if u.Kind != sessionstore.AvailableCommandsUpdate || json.Unmarshal(raw, &list) != nil {
+		return u, nil
 	}
-	var commands []struct{ Name, Description string }
-	_ = json.Unmarshal(list, &commands) // a list that cannot be read has none
-	ours := backend.AdapterCommand(command).Description
-	for _, c := range commands {
-		if strings.TrimPrefix(c.Name, "/") == command && c.Description != ours {
-			return backend.OtherName(command)
+	others := slices.DeleteFunc(slices.Clone(list), func(c json.RawMessage) bool {
+		var said struct{ Name, Description string }
+		_ = json.Unmarshal(c, &said) // one that cannot be read is none of ours
+		name := strings.TrimPrefix(said.Name, "/")
+		own := backend.AdapterCommand(name)
+		switch {
+		case own.Name == "" || own.Description == said.Description:
+			return own.Name != ""
+		case backend.OtherName(name) != name:
+			theirs = append(theirs, name)
+			return false
 		}
-	}
-	return command
-}
-
-// Announce adds commands of the adapter to an announcement, in place of commands of the backend
-// with the same names.
-func Announce(u backend.Update, names ...string) backend.Update {
-	if u.Kind != sessionstore.AvailableCommandsUpdate {
-		return u
-	}
-	list := strictjson.Find(u.Raw, "update", member)
-	own := slices.DeleteFunc(backend.AdapterCommands(), func(name string) bool {
-		mayBeTheirs := name == backend.WorktreeCommand || backend.OtherName(name) != name
-		return mayBeTheirs && !slices.Contains(names, name)
+		return name != backend.WorktreeCommand || worktrees
 	})
-	if mayHave(list, own...) {
-		list = without(list, own)
+	if len(others) < len(list) { // otherwise it stays as it was sent
+		raw, _ = strictjson.Append(nil, others...)
 	}
-	var entries []json.RawMessage
-	for _, name := range names {
-		entries = append(entries, backend.Encode(backend.AdapterCommand(name)))
+	var own []json.RawMessage
+	for _, name := range []string{backend.RootsCommand, backend.MCPCommand, backend.WorktreeCommand,
+		backend.ForkCommand, backend.DiffCommand, backend.PermissionsCommand} {
+		if name == backend.WorktreeCommand && !worktrees {
+			continue
+		}
+		if slices.Contains(theirs, name) {
+			name = backend.OtherName(name)
+		}
+		own = append(own, backend.Encode(backend.AdapterCommand(name)))
 	}
-	list, ok := strictjson.Append(list, entries...)
-	if !ok {
-		return u
-	}
-	u.Raw = strictjson.SetAt(u.Raw, list, "update", member)
-	return u
-}
-
-// mayHave reports whether a list may contain a command with one of these names. It does not parse
-// the list, because most lists contain none.
-func mayHave(list json.RawMessage, names ...string) bool {
-	if bytes.Contains(list, []byte(`\u`)) {
-		return true
-	}
-	return slices.ContainsFunc(names, func(name string) bool {
-		return bytes.Contains(list, []byte(`"`+name+`"`)) ||
-			bytes.Contains(list, []byte(`/`+name+`"`))
-	})
-}
-
-// without returns a list of commands without those with these names.
-func without(list json.RawMessage, names []string) json.RawMessage {
-	var commands []json.RawMessage
-	if json.Unmarshal(list, &commands) != nil {
-		return list
-	}
-	others := slices.DeleteFunc(slices.Clone(commands), func(c json.RawMessage) bool {
-		var name string
-		return json.Unmarshal(strictjson.Find(c, "name"), &name) == nil &&
-			slices.Contains(names, strings.TrimPrefix(name, "/"))
-	})
-	if len(others) == len(commands) {
-		return list
-	}
-	list, _ = strictjson.Append(nil, others...)
-	return list
+	raw, _ = strictjson.Append(raw, own...)
+	u.Raw = strictjson.SetAt(u.Raw, raw, "update", "availableCommands")
+	return u, theirs
 }

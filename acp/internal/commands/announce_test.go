@@ -2,6 +2,7 @@ package commands_test
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 
 	sdk "github.com/coder/acp-go-sdk"
@@ -36,19 +37,27 @@ func TestOwnCommandsReplaceTheBackends(t *testing.T) {
 			AvailableCommands: entries,
 		})
 	}
-	own := []string{backend.RootsCommand, backend.MCPCommand}
-	u := announcement("plan", "/roots")
-	require.Equal(t, backend.MCPCommand, commands.Name(u, backend.MCPCommand))
-	u = commands.Announce(u, backend.RootsCommand, backend.MCPCommand)
+	own := []string{backend.RootsCommand, backend.MCPCommand, backend.ForkCommand, backend.DiffCommand,
+		backend.PermissionsCommand}
+	u, theirs := commands.Announce(announcement("plan", "/roots"), false)
 	require.Equal(t, append([]string{"plan"}, own...), names(t, u))
-	require.Equal(t, backend.MCPCommand, commands.Name(u, backend.MCPCommand), "once it is stored")
+	require.Empty(t, theirs)
+	again, theirs := commands.Announce(u, false)
+	require.Equal(t, names(t, u), names(t, again), "once it is stored")
+	require.Empty(t, theirs)
 
 	for _, command := range []string{backend.MCPCommand, backend.PermissionsCommand} {
-		u, other := announcement("/"+command), backend.OtherName(command)
-		require.Equal(t, other, commands.Name(u, command))
-		require.Equal(t, []string{"/" + command, backend.RootsCommand, other},
-			names(t, commands.Announce(u, backend.RootsCommand, other)))
+		u, theirs := commands.Announce(announcement("/"+command), false)
+		require.Equal(t, []string{command}, theirs)
+		want := slices.Clone(own)
+		want[slices.Index(want, command)] = backend.OtherName(command)
+		require.Equal(t, append([]string{"/" + command}, want...), names(t, u))
 	}
+	u, _ = commands.Announce(announcement(backend.WorktreeCommand), false)
+	require.Equal(t, append([]string{backend.WorktreeCommand}, own...), names(t, u), "there is none of ours")
+	u, _ = commands.Announce(announcement(backend.WorktreeCommand), true)
+	require.Len(t, names(t, u), len(own)+1)
 	other := backend.Text("/mcp")
-	require.Equal(t, other, commands.Announce(other, backend.RootsCommand, backend.MCPCommand))
+	same, _ := commands.Announce(other, true)
+	require.Equal(t, other, same)
 }
