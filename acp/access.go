@@ -110,10 +110,7 @@ func (a asker) ruled(
 	live := s.at() == isLive
 	if !byRule || refused.Effect == permission.Deny || !live {
 		if byRule && live {
-			s.agent.log.Info("a rule refused a request of the agent", "session", s.id,
-				"method", method, "rule", refused.Rule.String())
-			s.agent.connection.observe(AnswerEvent{Session: s.id, Title: method,
-				Choice: string(sdk.PermissionOptionKindRejectOnce), Rule: refused.Rule.String()})
+			s.observeRule(method, permission.Verdict{Effect: refused.Effect, Rule: refused.Rule})
 		}
 		return jsonrpc.Fail(jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "acp-agent refused %s: %v",
 			method, refusal))

@@ -39,7 +39,8 @@ func (a *agent) authMethods() json.RawMessage {
 // there is nothing to sign in to.
 func (a *agent) callBackend(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 	done := func() (json.RawMessage, error) { return json.RawMessage(`{}`), nil }
-	if r.Method == protocol.Authenticate && a.needsNoSignIn() && namesNoSignIn(r.Params) {
+	if r.Method == protocol.Authenticate && a.isKnown() && namesNoSignIn(r.Params) &&
+		!namesSignIn(members(a.info().Initialize)) {
 		return done
 	}
 	if work := a.backend.Call(ctx, r.Method, r.Params); work != nil {

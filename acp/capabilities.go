@@ -123,17 +123,6 @@ func (to *connection) checkMethod(method string, params backend.Raw) error {
 	return nil
 }
 
-// needsSession reports whether a method of the client belongs to a session.
-func needsSession(method string) bool {
-	for _, prefix := range []string{protocol.FilePrefix, protocol.TerminalPrefix,
-		protocol.SessionPrefix} {
-		if strings.HasPrefix(method, prefix) {
-			return true
-		}
-	}
-	return false
-}
-
 // checkPaths rejects a request to the client whose path does not lead to a file or directory that
 // the session may use, or now points somewhere else. This holds at the time of the check: what the
 // client then opens is up to the client.

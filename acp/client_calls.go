@@ -3,6 +3,7 @@ package acp
 import (
 	"context"
 	"errors"
+	"strings"
 
 	sdk "github.com/coder/acp-go-sdk"
 
@@ -130,7 +131,7 @@ func (a asker) addressed(method string, params backend.Raw) backend.Raw {
 		params = protocol.MapToolCallReferences(params, "toolCall",
 			func(text string) string { return external(a.session.id, text) })
 	}
-	return putSessionID(params, childID(a.session.id, a.Child))
+	return putSessionMember(params, sessionMember(childID(a.session.id, a.Child)))
 }
 
 // handOver returns an error unless another program that opens a path now reaches a file or
@@ -196,9 +197,12 @@ func (c sessionless) Notify(ctx context.Context, method string, params backend.R
 }
 
 func (c sessionless) check(method string, params backend.Raw) error {
-	if needsSession(method) {
-		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s needs the id of an open session",
-			method)
+	for _, prefix := range []string{protocol.FilePrefix, protocol.TerminalPrefix,
+		protocol.SessionPrefix} {
+		if strings.HasPrefix(method, prefix) {
+			return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s needs the id of an open session",
+				method)
+		}
 	}
 	if !c.agent.grants.allowsBack(method) {
 		return errNotGranted(RoleFull, method)

@@ -12,29 +12,24 @@ import (
 // Work that must go on after one or both of these events uses one of the contexts below.
 
 // requestContext returns a context for a request that is answered even after the client has closed
-// its end: it ends when the client cancels the request, or with the connection.
-func (a *agent) requestContext(ctx context.Context) (context.Context, context.CancelFunc) {
-	lasting, cancel := a.lastingContext(ctx)
-	return lasting, func() { cancel(nil) }
-}
-
-// lastingContext is requestContext with a cause.
-func (a *agent) lastingContext(
+// its end: it ends when the client cancels the request, or with the connection. The caller calls
+// cancel.
+func (a *agent) requestContext(
 	ctx context.Context,
-) (context.Context, context.CancelCauseFunc) {
-	lasting, cancel := context.WithCancelCause(a.base)
-	end := func() {
+) (_ context.Context, cancel context.CancelCauseFunc) {
+	lasting, end := context.WithCancelCause(a.base)
+	pass := func() {
 		if cause := context.Cause(ctx); !errors.Is(cause, jsonrpc.ErrClosed) {
-			cancel(cause)
+			end(cause)
 		}
 	}
-	stop := context.AfterFunc(ctx, end)
+	stop := context.AfterFunc(ctx, pass)
 	if ctx.Err() != nil {
-		end() // now, rather than when the goroutine of AfterFunc runs
+		pass() // now, rather than when the goroutine of AfterFunc runs
 	}
 	return lasting, func(cause error) {
 		stop()
-		cancel(cause)
+		end(cause)
 	}
 }
 

@@ -44,11 +44,6 @@ func (a *agent) identity() sessionstore.Agent {
 	return sessionstore.Agent{Kind: info.Kind, Profile: info.Profile}
 }
 
-// needsNoSignIn reports whether the backend named no methods to sign in.
-func (a *agent) needsNoSignIn() bool {
-	return a.isKnown() && !namesSignIn(members(a.info().Initialize))
-}
-
 // namesSignIn reports whether the result of initialize has a list of methods to sign in, perhaps an
 // empty one.
 func namesSignIn(result map[string]json.RawMessage) bool {
@@ -99,7 +94,7 @@ func (c *connection) acceptInitialize(ctx context.Context, r *jsonrpc.Request) j
 			close(begun.ended)
 		}()
 		ctx, cancel := a.requestContext(ctx)
-		defer cancel()
+		defer cancel(nil)
 		info, err := a.backend.Initialize(ctx, r.Params, sessionless{a})
 		if err != nil {
 			return nil, err

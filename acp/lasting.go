@@ -10,14 +10,6 @@ import (
 // The turns of a remote client outlive its connection: they go on with the other viewers of the
 // session, or without any, until they end or the grace has passed.
 
-// keepIfLeft keeps s if the client has left while it was opening s.
-func (s *session) keepIfLeft(c *connection) {
-	if c.HasLeft() {
-		s.viewers.Leave(c)
-	}
-	s.keep(s.viewers.Alone(), c.graceNow())
-}
-
 // keep waits up to the given time for the turns of s to end, then closes s, which has lost its last
 // viewer. It stops if a client opens s and so closes back. It does nothing if back is nil: s still
 // has a viewer.

@@ -29,7 +29,7 @@ func atOnce(
 	return func(c *connection, ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 		return func() (json.RawMessage, error) {
 			ctx, cancel := c.agent.requestContext(ctx)
-			defer cancel()
+			defer cancel(nil)
 			result, err := serve(c, ctx, r)
 			return result, protocolError(err)
 		}

@@ -1,13 +1,13 @@
 package acp
 
 import (
-	"cmp"
 	"encoding/json"
 	"time"
 
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/internal/permission"
+	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -16,7 +16,7 @@ import (
 
 // Event is passed to [Options.Observe]: a [RequestEvent], a [RefusedEvent], an [OpenEvent], a
 // [QuestionEvent], an [AnswerEvent], a [TurnEvent] or a [UsageEvent].
-type Event interface{ event() }
+type Event any
 
 // RequestEvent says that a request of the client was answered.
 type RequestEvent struct {
@@ -88,14 +88,6 @@ type UsageEvent struct {
 	Charges []sessionstore.Charge
 }
 
-func (UsageEvent) event()    {}
-func (RequestEvent) event()  {}
-func (RefusedEvent) event()  {}
-func (OpenEvent) event()     {}
-func (QuestionEvent) event() {}
-func (AnswerEvent) event()   {}
-func (TurnEvent) event()     {}
-
 // observe tells the observer what has happened.
 func (c *connection) observe(e Event) {
 	if observe := c.agent.options.Observe; observe != nil {
@@ -134,14 +126,10 @@ func (a *agent) observeOpened(s *session) {
 	a.connection.observe(e)
 }
 
-// observeAnswer tells the observer of the client that has answered a question for permission.
-func (s *session) observeAnswer(q question, got resolution, begun time.Time) {
-	cmp.Or(got.By, s.agent.connection).observe(AnswerEvent{Session: s.id, Title: q.Call.Title,
-		Choice: got.option.Kind, Duration: time.Since(begun)})
-}
-
-// observeRule tells the observer that a rule answered a question for permission.
+// observeRule logs, and tells the observer, that a rule decided about something that an agent does.
 func (s *session) observeRule(title string, v permission.Verdict) {
+	s.agent.log.Info("a rule decided about a request of the agent", "session", s.id,
+		"title", text.Truncate(title, maxCallTitle), "verdict", v.Effect, "rule", v.Rule.String())
 	choice := permission.AllowOnce
 	if v.Effect == permission.Deny {
 		choice = permission.RejectOnce

@@ -120,11 +120,6 @@ func optionalText(v *strictjson.Violations, f strictjson.Field) (text string, gi
 // sessionMember returns the member sessionId as it is written in params.
 func sessionMember(id sessionstore.ID) string { return `"sessionId":` + string(quote(string(id))) }
 
-// putSessionID returns params with a session id.
-func putSessionID(params backend.Raw, id sessionstore.ID) json.RawMessage {
-	return putSessionMember(params, sessionMember(id))
-}
-
 // putSessionMember returns params with a sessionMember. Most params have no session id, and are
 // copied without parsing them.
 func putSessionMember(params backend.Raw, member string) json.RawMessage {

@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -327,14 +328,19 @@ func (s *session) ask(ctx context.Context, from asker, q question, r ruling) fun
 	addressed := sent
 	addressed.params = from.addressed(sent.method, sent.params)
 	wait := s.viewers.ask(ctx, addressed)
-	id, isNew := s.recordAsked(ctx, from, q)
+	_, known := s.toolCalls[q.key()]
+	isNew := !known && q.Call.ID != ""
+	if isNew {
+		s.recordToolCall(ctx, from.update(toolCallOf(strictjson.Find(q.params, "toolCall"))))
+	}
 	return func() resolution {
 		got := resolution{answer: wait()}
 		got.option, got.chosen = sent.Chosen(got.Result)
-		s.observeAnswer(sent, got, begun)
+		cmp.Or(got.By, s.agent.connection).observe(AnswerEvent{Session: s.id,
+			Title: sent.Call.Title, Choice: got.option.Kind, Duration: time.Since(begun)})
 		s.settle(q, offered, &got)
 		if isNew && !got.allows() {
-			s.recordRejected(ctx, from, id, got.By)
+			s.recordRejected(ctx, from, q.Call.ID, got.By)
 		}
 		return got
 	}
@@ -351,9 +357,6 @@ func (s *session) decided(ctx context.Context, from asker, q question, r ruling)
 		o.denied = &permission.RuleError{Action: r.action, Rule: r.Rule, Effect: permission.Deny}
 	}
 	if !r.Rule.Preset {
-		s.agent.log.Info("a rule decided about a tool call", "session", s.id, "toolCall", q.Call.ID,
-			"title", text.Truncate(q.Call.Title, maxCallTitle), "verdict", r.Effect,
-			"rule", r.Rule.String())
 		s.observeRule(q.Call.Title, r.Verdict)
 		o.Err = s.showMarked(ctx, from, q, r.Mark())
 	}
@@ -402,14 +405,4 @@ func (s *session) settle(q question, offered permission.Rule, got *resolution) {
 	}
 	got.option, _ = q.Once()
 	got.Result = nil
-}
-
-// recordAsked records the tool call of a question that the client has not seen otherwise. The
-// caller has begun an update.
-func (s *session) recordAsked(ctx context.Context, from asker, q question) (id string, isNew bool) {
-	if _, known := s.toolCalls[q.key()]; known || q.Call.ID == "" {
-		return q.Call.ID, false
-	}
-	s.recordToolCall(ctx, from.update(toolCallOf(strictjson.Find(q.params, "toolCall"))))
-	return q.Call.ID, true
 }

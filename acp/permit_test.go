@@ -189,7 +189,7 @@ func TestAllowReads(t *testing.T) {
 			check(name, request, "no")
 		}
 	}
-	require.Contains(t, log.String(), "a rule decided about a tool call")
+	require.Contains(t, log.String(), "a rule decided about a request of the agent")
 	require.Contains(t, log.String(), "verdict=allow rule=read")
 }
 

@@ -24,11 +24,13 @@ func (a *agent) replay(
 	if err != nil {
 		return protocolError(err)
 	}
-	buffered := s.bufferedKinds()
-	result := members(s.opened.Result)
+	learns := s.bufferedKinds()
+	for _, u := range statesIn(s.opened.Result) {
+		learns[u.Kind] = true
+	}
 	for _, u := range states {
-		if buffered[u.Kind] || len(result[responseMember(u.Kind)]) > 0 {
-			continue // the client learns it anyway
+		if learns[u.Kind] {
+			continue
 		}
 		if err := s.showTo(ctx, to, s.announce(u), asItComes); err != nil {
 			return err
@@ -56,18 +58,6 @@ func (l *load) view(ctx context.Context) error {
 		err = cmp.Or(err, l.from.sendUpdate(ctx, as, u, forAnother))
 	}
 	return err
-}
-
-// responseMember returns the member of a lifecycle response that holds the same state as an update
-// of this kind, or "".
-func responseMember(kind sessionstore.Kind) string {
-	switch kind {
-	case sessionstore.CurrentModeUpdate:
-		return "modes"
-	case sessionstore.ConfigOptionUpdate:
-		return "configOptions"
-	}
-	return ""
 }
 
 // replayHistory sends the stored history, and then marks the tool calls that have not ended in it

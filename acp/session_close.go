@@ -39,7 +39,7 @@ func stored(kind turns.RequestKind, do storedFunc, texts ...string) acceptFunc {
 			closing, done := c.agent.closingContext(ctx)
 			defer done()
 			ctx, cancel := c.agent.requestContext(ctx)
-			defer cancel()
+			defer cancel(nil)
 			if err := at.Acquire(ctx); err != nil {
 				return nil, err
 			}

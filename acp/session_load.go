@@ -35,7 +35,7 @@ func (c *connection) acceptLoad(ctx context.Context, r *jsonrpc.Request) jsonrpc
 	request := ctx
 	return func() (json.RawMessage, error) {
 		ctx, cancel := c.agent.requestContext(request)
-		defer cancel()
+		defer cancel(nil)
 		ok := false
 		defer func() {
 			l.hurried()

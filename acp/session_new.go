@@ -93,6 +93,9 @@ func (c *connection) releaseAfterResponse(
 		}
 		s.release(a.base)
 		at.Release()
-		s.keepIfLeft(c)
+		if c.HasLeft() { // while it was opening s
+			s.viewers.Leave(c)
+		}
+		s.keep(s.viewers.Alone(), c.graceNow())
 	})
 }

@@ -54,7 +54,7 @@ func (c *connection) acceptPrompt(ctx context.Context, r *jsonrpc.Request) jsonr
 	if err := owner.take(turnSlot, a); err != nil {
 		return jsonrpc.Fail(err)
 	}
-	request, leave := a.lastingContext(ctx)
+	request, leave := a.requestContext(ctx)
 	t := turns.New(request, c)
 	stop := context.AfterFunc(c.serving, func() { leave(jsonrpc.ErrClosed) })
 	finish := func() {

@@ -16,11 +16,7 @@ var setupMembers = []string{"cwd", protocol.AdditionalDirectories, protocol.MCPS
 
 // namesSetup reports whether params have one of setupMembers, in any case.
 func namesSetup(raw json.RawMessage) bool {
-	object, err := strictjson.ParseObject(raw)
-	return err == nil && hasSetup(object)
-}
-
-func hasSetup(object strictjson.Object) bool {
+	object, _ := strictjson.ParseObject(raw)
 	for name := range object.All() {
 		if slices.ContainsFunc(setupMembers, func(setup string) bool {
 			return strings.EqualFold(setup, name)

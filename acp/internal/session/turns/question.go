@@ -57,9 +57,7 @@ type Answer[C Client] struct {
 // questionCall is a question as one viewer was asked it.
 type questionCall[C Client] struct {
 	viewer    *viewer[C]
-	work      backend.Work
 	cancel    context.CancelFunc
-	waited    bool // a goroutine waits for the response
 	abstained bool
 	gone      bool // the client has left
 	late      sync.Once
@@ -114,9 +112,19 @@ func (q *Question[C]) ask(all []*viewer[C]) {
 		q.calls[w] = call
 		ctx, cancel := during(q.ctx, w.tenure)
 		call.cancel = cancel
-		call.work = q.form.Send(ctx, w.client, func(result backend.Raw, err error) {
+		work := q.form.Send(ctx, w.client, func(result backend.Raw, err error) {
 			if q.over.Load() {
 				q.answeredLate(reply[C]{call, result, err})
+			}
+		})
+		q.waiting.Go(func() {
+			result, err := work()
+			cancel()
+			r := reply[C]{call, result, err}
+			select {
+			case q.replies <- r:
+			case <-q.ctx.Done():
+				q.answeredLate(r)
 			}
 		})
 	}
@@ -140,7 +148,6 @@ func (q *Question[C]) Wait() Answer[C] {
 		if !stopped {
 			q.ask(all)
 		}
-		q.listen()
 		if answer, ok := q.settled(all, stopped); ok {
 			return answer
 		}
@@ -177,41 +184,13 @@ func (q *Question[C]) isStopped() bool {
 	return stopped
 }
 
-// listen waits on a goroutine for each viewer that was asked.
-func (q *Question[C]) listen() {
-	for _, call := range q.calls {
-		if call.waited {
-			continue
-		}
-		call.waited = true
-		q.waiting.Go(func() {
-			result, err := call.work()
-			call.cancel()
-			r := reply[C]{call, result, err}
-			select {
-			case q.replies <- r:
-			case <-q.ctx.Done():
-				q.answeredLate(r)
-			}
-		})
-	}
-}
-
 // abstains notes that a client does not answer.
 func (q *Question[C]) abstains(r reply[C]) {
 	r.to.abstained = true
-	r.to.gone = isLost(r.err)
-	if r.to.gone {
-		return
-	}
-	if r.err == nil || q.last.Result == nil {
+	r.to.gone = errors.Is(r.err, jsonrpc.ErrClosed) || errors.Is(r.err, errDetached)
+	if !r.to.gone && (r.err == nil || q.last.Result == nil) {
 		q.last = Answer[C]{r.result, r.err, r.to.viewer.client}
 	}
-}
-
-// isLost reports whether a client did not answer because it is gone.
-func isLost(err error) bool {
-	return errors.Is(err, jsonrpc.ErrClosed) || errors.Is(err, errDetached)
 }
 
 // settled returns the answer if nobody is left who may give another one.

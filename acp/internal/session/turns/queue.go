@@ -328,13 +328,9 @@ func (qs *Queues[S]) Find(id sessionstore.ID) *Queue[S] {
 }
 
 // Active returns the active sessions.
-func (qs *Queues[S]) Active() []S {
+func (qs *Queues[S]) Active() (active []S) {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
-	return qs.activeLocked()
-}
-
-func (qs *Queues[S]) activeLocked() (active []S) {
 	for _, q := range qs.byID {
 		if q.active != *new(S) {
 			active = append(active, q.active)
@@ -360,10 +356,9 @@ func (qs *Queues[S]) IsClosed() bool {
 	return qs.closed
 }
 
-// Close returns the active sessions. No other session can become active afterwards.
-func (qs *Queues[S]) Close() []S {
+// Close ends that sessions become active.
+func (qs *Queues[S]) Close() {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	qs.closed = true
-	return qs.activeLocked()
 }
