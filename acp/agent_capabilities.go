@@ -2,6 +2,7 @@ package acp
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
@@ -23,7 +24,7 @@ func agentCapabilities(
 	if !strictjson.IsObject(given) {
 		given = json.RawMessage(`{}`)
 	}
-	given = offerer{g, capabilityRows()}.offered(given, "")
+	given = g.capabilities(given, "")
 	own := members(given)
 	mcp := own[mcpCapabilities]
 	switch {
@@ -50,57 +51,31 @@ func agentCapabilities(
 	return given, mcpTransports{http: isTrue(kinds["http"]), sse: isTrue(kinds["sse"])}
 }
 
-// capabilityRow is a row of the table of agent capabilities.
-type capabilityRow struct {
-	protocol.AgentCapability
-	group bool // it has members
-}
-
-// capabilityRows returns the table by path.
-func capabilityRows() map[string]*capabilityRow {
-	rows := make(map[string]*capabilityRow)
-	for _, c := range protocol.AgentCapabilities() {
-		rows[c.Path] = &capabilityRow{AgentCapability: c}
-		if dot := strings.LastIndexByte(c.Path, '.'); dot >= 0 {
-			rows[c.Path[:dot]].group = true
-		}
-	}
-	return rows
-}
-
-// offerer decides what the client is told of a backend's capabilities.
-type offerer struct {
-	grants Grants
-	rows   map[string]*capabilityRow
-}
-
-// offered returns the capabilities in an object that the client is told of. path is that of the
-// object, with a dot at its end, or "".
-func (o offerer) offered(object json.RawMessage, path string) json.RawMessage {
+// capabilities returns the capabilities in an object that the client is told of. path is that of the
+// object, with a dot at its end, or "". The adapter refuses MCP servers of unknown types, and does not
+// know which ids, folders and servers the messages of an unknown capability for sessions contain. The
+// messages of others pass unread.
+func (g Grants) capabilities(object json.RawMessage, path string) json.RawMessage {
+	table := protocol.AgentCapabilities()
 	for name, value := range members(object) {
-		row := o.rows[path+name]
+		at, offers := path+name, g.Extensions
+		i := slices.IndexFunc(table, func(c protocol.AgentCapability) bool { return c.Path == at })
+		group := slices.ContainsFunc(table, func(c protocol.AgentCapability) bool {
+			return strings.HasPrefix(c.Path, at+".")
+		})
 		switch {
-		case !o.offers(path, name) || row != nil && row.group && !strictjson.IsObject(value):
+		case i >= 0:
+			offers = table[i].Handling != protocol.Refused && (!table[i].Account || g.Account) &&
+				(!group || strictjson.IsObject(value))
+		case name != "_meta" && (path == mcpCapabilities+"." || path == sessionCapabilities+"."):
+			offers = false
+		}
+		switch {
+		case !offers:
 			_, object, _ = strictjson.Take(object, name) // it is an object
-		case row != nil && row.group:
-			object = strictjson.Set(object, name, o.offered(value, path+name+"."))
+		case group:
+			object = strictjson.Set(object, name, g.capabilities(value, at+"."))
 		}
 	}
 	return object
-}
-
-// offers reports whether the client is told of the member of the object with this path. The
-// adapter refuses MCP servers of unknown types, and does not know which ids, folders and servers the
-// messages of an unknown capability for sessions contain. The messages of others pass unread.
-func (o offerer) offers(path, name string) bool {
-	row := o.rows[path+name]
-	switch {
-	case row != nil:
-		return row.Handling != protocol.Refused && (!row.Account || o.grants.Account)
-	case name == "_meta":
-		return o.grants.Extensions
-	case path == mcpCapabilities+".", path == sessionCapabilities+".":
-		return false
-	}
-	return o.grants.Extensions
 }

@@ -30,13 +30,6 @@ func stateError(code int, message string, data reasonData) *jsonrpc.Error {
 	return &jsonrpc.Error{Code: code, Message: message, Data: backend.Encode(data)}
 }
 
-func errTurnInProgress(id sessionstore.ID) error {
-	return stateError(jsonrpc.CodeInvalidRequest,
-		"a turn is running in this session and another prompt waits for it: wait for an answer, "+
-			"or send session/cancel first",
-		reasonData{Reason: "turn_in_progress", SessionID: string(id)})
-}
-
 func errNotActive(id sessionstore.ID) error {
 	return stateError(protocol.CodeNotFound,
 		"session "+string(id)+" is stored but not active: load or resume it first",
@@ -85,7 +78,10 @@ func protocolError(err error) error {
 	case err == nil || errors.As(err, &wireError):
 		return err
 	case errors.As(err, &tooMany):
-		return errTurnInProgress(tooMany.ID)
+		return stateError(jsonrpc.CodeInvalidRequest,
+			"a turn is running in this session and another prompt waits for it: wait for an "+
+				"answer, or send session/cancel first",
+			reasonData{Reason: "turn_in_progress", SessionID: string(tooMany.ID)})
 	case errors.As(err, &notFound):
 		return errUnknownSession(notFound.ID)
 	case errors.As(err, &fenced):

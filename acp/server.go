@@ -81,7 +81,7 @@ type Server struct {
 	running sync.WaitGroup // connections; grows only while closing is nil
 
 	mu         sync.Mutex
-	used       usage
+	used       Limits
 	principals map[string]*principal // that use something
 	closing    chan struct{}         // closed when no turn is left; nil before Shutdown
 }
@@ -224,7 +224,7 @@ func (s *Server) End(name string) (wait func()) {
 func (s *Server) Used() Limits {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.used.limits()
+	return s.used
 }
 
 // UsedBy returns what the connections of a principal use.
@@ -235,7 +235,7 @@ func (s *Server) UsedBy(name string) Limits {
 	if p == nil {
 		return Limits{}
 	}
-	return p.used.limits()
+	return p.used
 }
 
 // close makes take fail, and returns a channel that is closed when no turn is left.
@@ -244,7 +244,7 @@ func (s *Server) close() <-chan struct{} {
 	defer s.mu.Unlock()
 	if s.closing == nil {
 		s.closing = make(chan struct{})
-		if s.used[turnSlot] == 0 {
+		if s.used.Turns == 0 {
 			close(s.closing)
 		}
 	}
@@ -263,7 +263,7 @@ type principal struct {
 
 	// Guarded by the server's mu:
 	limits Limits
-	used   usage
+	used   Limits
 	agents map[*agent]int // with the number of their uses: connection, sessions and prompts
 	home   *home          // of its remote connections, nil before the first
 }
@@ -292,7 +292,7 @@ func (p *principal) add(a *agent) {
 // forgetLocked drops the principal if it uses nothing. After [Server.End] there may be another one
 // with the name.
 func (p *principal) forgetLocked() {
-	if p.used != (usage{}) || len(p.agents) > 0 {
+	if p.used != (Limits{}) || len(p.agents) > 0 {
 		return
 	}
 	p.end()
@@ -320,14 +320,10 @@ var slotKinds = [slots]struct{ name, reason, remedy string }{
 		"wait for an answer, or send session/cancel"},
 }
 
-// usage is a number of slots of each kind.
-type usage [slots]int
-
-// limits returns u with the names of the limits.
-func (u usage) limits() Limits { return Limits{u[connectionSlot], u[sessionSlot], u[turnSlot]} }
-
-// of returns the limit of a kind of slots, 0 for none.
-func (l Limits) of(kind slot) int { return usage{l.Connections, l.Sessions, l.Turns}[kind] }
+// of returns the number for a kind of slots.
+func (l *Limits) of(kind slot) *int {
+	return [slots]*int{&l.Connections, &l.Sessions, &l.Turns}[kind]
+}
 
 // or returns l with the limits of other where l has none.
 func (l Limits) or(other Limits) Limits {
@@ -349,20 +345,20 @@ func (p *principal) take(kind slot, a *agent) error {
 
 func (p *principal) takeLocked(kind slot) *jsonrpc.Error {
 	s, k := p.server, slotKinds[kind]
-	switch perPeer, total := p.limits.of(kind), s.options.Total.of(kind); {
+	switch perPeer, total := *p.limits.of(kind), *s.options.Total.of(kind); {
 	case s.closing != nil:
 		return stateError(jsonrpc.CodeInternal,
 			"the server is shutting down: connect again later", reasonData{Reason: "shutting_down"})
-	case perPeer > 0 && p.used[kind] >= perPeer:
+	case perPeer > 0 && *p.used.of(kind) >= perPeer:
 		return stateError(jsonrpc.CodeInternal, fmt.Sprintf("too many %s: the limit is %d; %s",
 			k.name, perPeer, k.remedy), reasonData{Reason: k.reason})
-	case total > 0 && s.used[kind] >= total:
+	case total > 0 && *s.used.of(kind) >= total:
 		return stateError(jsonrpc.CodeInternal, fmt.Sprintf(
 			"the server has too many %s of all users: the limit is %d; try again later", k.name, total),
 			reasonData{Reason: k.reason})
 	}
-	p.used[kind]++
-	s.used[kind]++
+	*p.used.of(kind)++
+	*s.used.of(kind)++
 	return nil
 }
 
@@ -371,8 +367,8 @@ func (p *principal) release(kind slot, a *agent) {
 	s := p.server
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p.used[kind]--
-	s.used[kind]--
+	*p.used.of(kind)--
+	*s.used.of(kind)--
 	if p.agents[a]--; p.agents[a] <= 0 {
 		delete(p.agents, a)
 		if a != nil {
@@ -380,7 +376,7 @@ func (p *principal) release(kind slot, a *agent) {
 		}
 	}
 	p.forgetLocked()
-	if kind == turnSlot && s.used[turnSlot] == 0 && s.closing != nil {
+	if kind == turnSlot && s.used.Turns == 0 && s.closing != nil {
 		close(s.closing)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 
 	sdk "github.com/coder/acp-go-sdk"
@@ -159,15 +160,19 @@ func ParseAgent(raw json.RawMessage) (Agent, error) {
 	_ = json.Unmarshal(r.AgentCapabilities["mcpCapabilities"], &a.MCP)
 	var session map[string]json.RawMessage
 	_ = json.Unmarshal(r.AgentCapabilities["sessionCapabilities"], &session)
-	for name, has := range map[string]*bool{
-		"resume": &a.Resume, "fork": &a.Fork, "list": &a.List, "close": &a.Close,
-		"delete":                &a.Delete,
-		"additionalDirectories": &a.AdditionalDirectories, "systemPrompt": &a.SystemPrompt,
-		"title": &a.Title, "archive": &a.Archive, "options": &a.Options,
-	} {
+	for name, has := range a.sessionCapabilities() {
 		*has = len(session[name]) > 0 && session[name][0] == '{' // {} means yes, null means no
 	}
 	return a, nil
+}
+
+// sessionCapabilities returns the fields of the session capabilities, by name.
+func (a *Agent) sessionCapabilities() map[string]*bool {
+	return map[string]*bool{
+		"resume": &a.Resume, "fork": &a.Fork, "list": &a.List, "close": &a.Close, "delete": &a.Delete,
+		additionalDirectories: &a.AdditionalDirectories, "systemPrompt": &a.SystemPrompt,
+		"title": &a.Title, "archive": &a.Archive, "options": &a.Options,
+	}
 }
 
 // Initialize introduces the client and returns what the agent can do. Call it before other methods.
@@ -247,27 +252,20 @@ func (a Agent) Serves(method string) bool {
 // capability returns the capability that a method about sessions needs, "" for none, and whether the
 // agent has it.
 func (a Agent) capability(method string) (name string, has bool) {
+	name = strings.TrimPrefix(method, protocol.SessionPrefix)
 	switch method {
 	case protocol.SessionNew:
 		return "", true
 	case protocol.SessionLoad:
 		return "loadSession", a.Load
-	case protocol.SessionResume:
-		return "sessionCapabilities.resume", a.Resume
-	case protocol.SessionFork:
-		return "sessionCapabilities.fork", a.Fork
-	case protocol.SessionList:
-		return "sessionCapabilities.list", a.List
-	case protocol.SessionClose:
-		return "sessionCapabilities.close", a.Close
-	case protocol.SessionDelete:
-		return "sessionCapabilities.delete", a.Delete
 	case protocol.SessionSetTitle:
-		return "sessionCapabilities.title", a.Title
-	case protocol.SessionOptions:
-		return "sessionCapabilities.options", a.Options
-	case protocol.SessionArchive, protocol.SessionUnarchive:
-		return "sessionCapabilities.archive", a.Archive
+		name = "title"
+	case protocol.SessionUnarchive:
+		name = "archive"
 	}
-	return method, false
+	field, known := a.sessionCapabilities()[name]
+	if !known {
+		return method, false
+	}
+	return "sessionCapabilities." + name, *field
 }

@@ -117,62 +117,56 @@ type running struct {
 
 // prompts are the unanswered prompts of one session.
 type prompts struct {
-	count     int
-	cancelled bool
-	deciding  map[*context.CancelFunc]struct{} // one for each open permission request
+	count  int
+	turn   context.Context // ends when they are cancelled
+	cancel context.CancelFunc
 }
 
 func (r *running) begin(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.sessions[id] == nil {
-		r.sessions[id] = &prompts{deciding: make(map[*context.CancelFunc]struct{})}
+		r.sessions[id] = &prompts{}
+		r.sessions[id].renew()
 	}
 	r.sessions[id].count++
 }
+
+func (p *prompts) renew() { p.turn, p.cancel = context.WithCancel(context.Background()) }
 
 // end ends one prompt. A cancellation does not apply to prompts that wait behind it.
 func (r *running) end(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.sessions[id]
-	p.cancelled = false
 	if p.count--; p.count == 0 {
 		delete(r.sessions, id)
+	} else if p.turn.Err() != nil {
+		p.renew()
 	}
 }
 
 func (r *running) cancel(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	p := r.sessions[id]
-	if p == nil {
-		return
-	}
-	p.cancelled = true
-	for cancel := range p.deciding {
-		(*cancel)()
+	if p := r.sessions[id]; p != nil {
+		p.cancel()
 	}
 }
 
 // track returns a context for a permission request that ends when the session's prompts are
 // cancelled, or that has ended if they were cancelled before. Call done to release it.
 func (r *running) track(ctx context.Context, id string) (deciding context.Context, done func()) {
-	deciding, cancel := context.WithCancel(ctx)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	deciding, cancel := context.WithCancel(ctx)
 	p := r.sessions[id]
 	if p == nil {
 		return deciding, cancel
 	}
-	if p.cancelled {
+	if p.turn.Err() != nil {
 		cancel()
 	}
-	p.deciding[&cancel] = struct{}{}
-	return deciding, func() {
-		cancel()
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		delete(p.deciding, &cancel)
-	}
+	context.AfterFunc(p.turn, cancel)
+	return deciding, cancel
 }

@@ -99,7 +99,7 @@ func (c *Client) open(ctx context.Context, method, id string, s Setup) (Session,
 	case agent.AdditionalDirectories:
 		params.Additional = &additional // the full list, even if it is empty
 	case additional.Len() > 0:
-		return Session{}, fmt.Errorf("%s does not support this: it does not advertise %s; open "+
+		return Session{}, fmt.Errorf("%s does not support this: it does not advertise sessionCapabilities.%s; open "+
 			"the session on one directory, "+
 			"or put acp-agent in front of it", agent.Name, additionalDirectories)
 	}
@@ -111,7 +111,7 @@ func (c *Client) open(ctx context.Context, method, id string, s Setup) (Session,
 	return Session{ID: opened.SessionID, Result: raw}, nil
 }
 
-const additionalDirectories = "sessionCapabilities.additionalDirectories"
+const additionalDirectories = "additionalDirectories"
 
 // TurnEnd says how a turn ended.
 type TurnEnd struct {
@@ -206,7 +206,7 @@ func (c *Client) listPage(
 	}
 	if q.Additional != nil && !agent.AdditionalDirectories {
 		return nil, "", fmt.Errorf("%s cannot list sessions by additional directories: "+
-			"it does not advertise %s", agent.Name, additionalDirectories)
+			"it does not advertise sessionCapabilities.%s", agent.Name, additionalDirectories)
 	}
 	params := struct {
 		Cwd        string          `json:"cwd,omitempty"`
