@@ -171,12 +171,6 @@ func (s *session) keys(cwd workspace.Dir) sessionstore.Keys {
 	return k.WithCwd(cwd)
 }
 
-// movedRoots returns a message to the user about roots that lead elsewhere than when the session
-// was last opened, or "".
-func (s *session) movedRoots(stored sessionstore.Keys) string {
-	return s.agent.sessions.MovedRoots(s.id, stored, s.workspace.Opened())
-}
-
 // lifecycleResult checks a backend's part of a lifecycle response and removes its session id.
 func lifecycleResult(result backend.Raw) (json.RawMessage, error) {
 	if len(result) == 0 {

@@ -144,7 +144,9 @@ func (s *session) askToExceed(ctx context.Context, budgets []Budget) error {
 			s.agent.log.Warn("cannot check a budget", "session", s.id, "error", err)
 			continue
 		}
-		if spent < b.Amount || s.spending.mayExceed(b) {
+		today, exceeds := time.Now().Format(time.DateOnly), false
+		s.withState(func() { exceeds = s.spending.exceeds[b] == today })
+		if spent < b.Amount || exceeds {
 			continue
 		}
 		q := backend.Question{
@@ -166,7 +168,12 @@ func (s *session) askToExceed(ctx context.Context, budgets []Budget) error {
 			return errBudget
 		}
 		if answer.Always {
-			s.spending.exceed(b)
+			s.withState(func() {
+				if s.spending.exceeds == nil {
+					s.spending.exceeds = map[Budget]string{}
+				}
+				s.spending.exceeds[b] = today
+			})
 		}
 	}
 	return nil

@@ -52,13 +52,13 @@ func (s *session) answerOwn(
 	own := &ownTurn{ctx: t.Context(), agent: s.agent, session: s, updates: updates}
 	switch c.Name {
 	case backend.RootsCommand:
-		return rootsReply{own}.answer(parseRootsCommand(c))
+		return own.answerRoots(c)
 	case backend.DiffCommand, backend.OtherName(backend.DiffCommand):
 		return own.answerDiff()
 	case backend.WorktreeCommand:
-		return worktreeReply{own}.answer(strings.TrimSpace(c.Arguments))
+		return own.answerWorktree(strings.TrimSpace(c.Arguments))
 	case backend.ForkCommand, backend.OtherName(backend.ForkCommand):
-		return forkReply{own}.answer(c.Name, strings.TrimSpace(c.Arguments))
+		return own.answerFork(c.Name, strings.TrimSpace(c.Arguments))
 	case backend.PermissionsCommand, backend.OtherName(backend.PermissionsCommand):
 		return own.answerPermissions(c)
 	}

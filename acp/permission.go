@@ -268,11 +268,11 @@ func (s *session) readAction(
 		})
 		return err
 	})
-	switch {
+	switch { // in a mode for plans agents change nothing
 	case action.Unclear != "":
 	case !s.inTurn():
 		action.Unclear = "no turn is running"
-	case isForPlans(mode) && action.Verb != permission.Read && action.Verb != permission.Fetch:
+	case strings.Contains(strings.ToLower(mode), "plan") && action.Verb != permission.Read && action.Verb != permission.Fetch:
 		action.Unclear = "the session is in the mode " + text.Name(mode)
 	}
 	return action, err

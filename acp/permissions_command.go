@@ -31,10 +31,7 @@ func (o *ownTurn) answerPermissions(c prompts.Command) (backend.Raw, error) {
 		err = o.say(fmt.Sprintf("Type `/%s` to see what may be done in this session without "+
 			"asking you, or `/%[1]s revoke ID` to take back what you allowed.\n", c.Name))
 	}
-	if o.ctx.Err() != nil {
-		return nil, context.Cause(o.ctx)
-	}
-	return backend.Stopped(sdk.StopReasonEndTurn), err
+	return o.end(err, "")
 }
 
 // showPermissions shows the rules, each with where it comes from.

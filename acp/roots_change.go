@@ -21,37 +21,37 @@ import (
 )
 
 // realCwd returns the real path of the session's working directory, for which consents are given.
-func (r rootsReply) realCwd() workspace.Dir { return r.session.workspace.Opened()[0].Real }
+func (o *ownTurn) realCwd() workspace.Dir { return o.session.workspace.Opened()[0].Real }
 
-// add adds the folders that the argument names, perhaps to be read only.
-func (r rootsReply) add(argument string, readOnly bool) error {
-	named, err := r.namedFolders(argument)
+// addFolders adds the folders that the argument names, perhaps to be read only.
+func (o *ownTurn) addFolders(argument string, readOnly bool) error {
+	named, err := o.namedFolders(argument)
 	if err != nil {
 		return err
 	}
-	added, err := r.newFolders(named.paths)
+	added, err := o.newFolders(named.paths)
 	if err != nil {
 		return err
 	}
 	if len(added) == 0 {
-		return r.say(text.Code(argument) + named.known)
+		return o.say(text.Code(argument) + named.known)
 	}
 	if named.inFile {
-		usable, err := r.usable(added)
+		usable, err := o.usableFolders(added)
 		if err != nil {
 			return err
 		}
 		if len(usable) == 0 {
-			return r.say("Nothing was added.\n")
+			return o.say("Nothing was added.\n")
 		}
 		added = usable
 	}
-	allowed := r.consents(added, string(r.session.id), readOnly)
-	next, err := r.withFolders(allowed)
+	allowed := o.folderConsents(added, string(o.session.id), readOnly)
+	next, err := o.withFolders(allowed)
 	if err != nil {
 		return err
 	}
-	if err := r.try(next); err != nil {
+	if err := o.tryRoots(next); err != nil {
 		return err
 	}
 	access := "The session, its agent and its MCP servers get the same access to this as to the " +
@@ -59,43 +59,43 @@ func (r rootsReply) add(argument string, readOnly bool) error {
 	if readOnly {
 		access = "The session, its agent and its MCP servers may read this, and change nothing in it:"
 	}
-	always, err := r.confirm(rootsQuestion{
+	always, err := o.confirmFolders(rootsQuestion{
 		title:   "Add " + listed(added) + " to the session",
-		about:   r.broadWarning(added) + access,
+		about:   o.broadWarning(added) + access,
 		folders: added,
 		once:    "Add to this session", always: "Add to this and later sessions in ",
 		reject:       "Do not add",
-		offersAlways: r.agent.consents().Remembers(),
+		offersAlways: o.agent.consents().Remembers(),
 	})
 	switch {
 	case errors.Is(err, backend.ErrRejected):
-		return r.say("Nothing was added.\n")
+		return o.say("Nothing was added.\n")
 	case err != nil:
 		return err
 	case always:
-		allowed = r.consents(added, "", readOnly)
-		if next, err = r.withFolders(allowed); err != nil {
+		allowed = o.folderConsents(added, "", readOnly)
+		if next, err = o.withFolders(allowed); err != nil {
 			return err
 		}
 	}
-	if err := r.reopen(next); err != nil {
+	if err := o.reopen(next); err != nil {
 		return err
 	}
 	for _, c := range allowed {
-		if err := r.agent.consents().Allow(c); err != nil {
-			return r.say(fmt.Sprintf("Added %s, but only until the session is opened again: %v\n",
+		if err := o.agent.consents().Allow(c); err != nil {
+			return o.say(fmt.Sprintf("Added %s, but only until the session is opened again: %v\n",
 				listed(added), err))
 		}
 	}
-	return r.say("Added " + listed(added) + "." + r.listNote() + "\n")
+	return o.say("Added " + listed(added) + "." + o.listNote() + "\n")
 }
 
 // broadWarning returns a warning for the question about folders, which are real paths, if one has
 // far more in it than a project, or "".
-func (r rootsReply) broadWarning(dirs []workspace.Dir) string {
+func (o *ownTurn) broadWarning(dirs []workspace.Dir) string {
 	var b strings.Builder
 	for _, dir := range dirs {
-		if what := broadDir(dir, r.agent.homeDir()); what != "" {
+		if what := broadDir(dir, o.agent.homeDir()); what != "" {
 			fmt.Fprintf(&b, "**Warning:** %s %s. If you add it, the agent and its MCP servers "+
 				"reach everything in it, %s.\n\n", shownPath(dir), what, broadGrant)
 		}
@@ -103,14 +103,14 @@ func (r rootsReply) broadWarning(dirs []workspace.Dir) string {
 	return b.String()
 }
 
-// consents returns the user's consents to folders, for one session or, if its id is "", for all
+// folderConsents returns the user's consents to folders, for one session or, if its id is "", for all
 // with the same working directory.
-func (r rootsReply) consents(
+func (o *ownTurn) folderConsents(
 	dirs []workspace.Dir, id string, readOnly bool,
 ) []consent.Consent {
 	all := make([]consent.Consent, len(dirs))
 	for i, dir := range dirs {
-		all[i] = consent.ForFolder(r.realCwd(), dir, id)
+		all[i] = consent.ForFolder(o.realCwd(), dir, id)
 		all[i].ReadOnly = readOnly
 	}
 	return all
@@ -118,12 +118,12 @@ func (r rootsReply) consents(
 
 // withFolders returns the params with which the session is opened again, with the folders of
 // consents in addition.
-func (r rootsReply) withFolders(consents []consent.Consent) (sessionParams, error) {
-	folders := r.session.params.additional()
+func (o *ownTurn) withFolders(consents []consent.Consent) (sessionParams, error) {
+	folders := o.session.params.additional()
 	for _, c := range consents {
 		folders = append(folders, addedFolder(c))
 	}
-	return r.params(folders)
+	return o.paramsWith(folders)
 }
 
 // namedFolders holds the folders that the argument of /roots add names.
@@ -135,15 +135,15 @@ type namedFolders struct {
 
 // namedFolders returns the folder at the argument's path, or those that the file there lists, if
 // the session has such a file.
-func (r rootsReply) namedFolders(argument string) (namedFolders, error) {
-	path := r.session.params.roots.Cwd().Locate(typedPath(argument))
-	return tasks.FromDisk(r.ctx, r.agent.tasks, func() (namedFolders, error) {
-		info, err := r.session.workspace.Stat(path)
+func (o *ownTurn) namedFolders(argument string) (namedFolders, error) {
+	path := o.session.params.roots.Cwd().Locate(typedPath(argument))
+	return tasks.FromDisk(o.ctx, o.agent.tasks, func() (namedFolders, error) {
+		info, err := o.session.workspace.Stat(path)
 		if err != nil || info.IsDir() {
 			return namedFolders{paths: []string{path},
 				known: " is a folder of this session already.\n"}, nil
 		}
-		file, err := discovery.ReadWorkspaceFile(r.ctx, r.session.guarded, path)
+		file, err := discovery.ReadWorkspaceFile(o.ctx, o.session.guarded, path)
 		named := namedFolders{known: " lists no folders that this session does not have.\n",
 			inFile: true}
 		for _, dir := range file.Folders {
@@ -170,15 +170,15 @@ func typedPath(argument string) string {
 }
 
 // newFolders returns the real paths of those folders that the session does not have yet.
-func (r rootsReply) newFolders(paths []string) ([]workspace.Dir, error) {
+func (o *ownTurn) newFolders(paths []string) ([]workspace.Dir, error) {
 	dirs, err := workspace.ParseDirs(paths)
 	if wrong := rootViolations(err); wrong != nil {
 		return nil, namelessViolation(wrong[0])
 	}
-	return tasks.FromDisk(r.ctx, r.agent.tasks, func() (added []workspace.Dir, err error) {
+	return tasks.FromDisk(o.ctx, o.agent.tasks, func() (added []workspace.Dir, err error) {
 		for _, dir := range dirs.All() {
 			real := workspace.Real(dir)
-			isRoot := slices.ContainsFunc(r.session.workspace.Opened(),
+			isRoot := slices.ContainsFunc(o.session.workspace.Opened(),
 				func(root workspace.Root) bool {
 					return root.Real == real
 				})
@@ -190,18 +190,18 @@ func (r rootsReply) newFolders(paths []string) ([]workspace.Dir, error) {
 	})
 }
 
-// usable returns those folders that can be opened, and tells the user why the others cannot.
-func (r rootsReply) usable(folders []workspace.Dir) (usable []workspace.Dir, err error) {
+// usableFolders returns those folders that can be opened, and tells the user why the others cannot.
+func (o *ownTurn) usableFolders(folders []workspace.Dir) (usable []workspace.Dir, err error) {
 	for _, dir := range folders {
 		alone := sessionParams{roots: workspace.RootsFrom(dir, workspace.Dirs{})}
-		why := r.try(alone)
+		why := o.tryRoots(alone)
 		if why == nil {
 			usable = append(usable, dir)
-		} else if err := r.say("Left out: " + text.Plain(why.Error()) + "\n\n"); err != nil {
+		} else if err := o.say("Left out: " + text.Plain(why.Error()) + "\n\n"); err != nil {
 			return nil, err
 		}
 	}
-	return usable, r.ctx.Err()
+	return usable, o.ctx.Err()
 }
 
 // namelessViolation returns a violation as an error without the name of the field or setting,
@@ -214,20 +214,20 @@ func namelessViolation(v strictjson.Violation) error {
 	return errors.New(strings.TrimSpace(v.String()))
 }
 
-// params returns the params with which the session is opened again, with other additional roots.
-func (r rootsReply) params(folders []Folder) (sessionParams, error) {
-	p := r.session.params
-	p.id = r.session.id
+// paramsWith returns the params with which the session is opened again, with other additional roots.
+func (o *ownTurn) paramsWith(folders []Folder) (sessionParams, error) {
+	p := o.session.params
+	p.id = o.session.id
 	err := p.setFolders(folders)
 	return p, err
 }
 
-// try checks that the roots can be opened, before the user is asked.
-func (r rootsReply) try(p sessionParams) error {
-	return r.agent.tasks.OnDisk(r.ctx, func() error {
-		w, err := workspace.Open(r.ctx, p.roots, r.agent.options.Workspace)
+// tryRoots checks that the roots can be opened, before the user is asked.
+func (o *ownTurn) tryRoots(p sessionParams) error {
+	return o.agent.tasks.OnDisk(o.ctx, func() error {
+		w, err := workspace.Open(o.ctx, p.roots, o.agent.options.Workspace)
 		if wrong := p.rootViolations(err); wrong != nil {
-			listing.HintMoves(wrong[:1], r.isRoot, r.agent.removedWorktree)
+			listing.HintMoves(wrong[:1], o.isRoot, o.agent.removedWorktree)
 			return namelessViolation(wrong[0])
 		}
 		if err != nil {
@@ -238,8 +238,8 @@ func (r rootsReply) try(p sessionParams) error {
 }
 
 // isRoot reports whether path is a folder of the session.
-func (r rootsReply) isRoot(_ strictjson.Violation, path string) bool {
-	for _, dir := range r.session.params.roots.All() {
+func (o *ownTurn) isRoot(_ strictjson.Violation, path string) bool {
+	for _, dir := range o.session.params.roots.All() {
 		if dir.String() == path {
 			return true
 		}
@@ -247,31 +247,31 @@ func (r rootsReply) isRoot(_ strictjson.Violation, path string) bool {
 	return false
 }
 
-// remove removes a folder, named by its path or its label.
-func (r rootsReply) remove(argument string) error {
+// removeFolder removes a folder, named by its path or its label.
+func (o *ownTurn) removeFolder(argument string) error {
 	argument = typedPath(argument)
-	i, err := tasks.FromDisk(r.ctx, r.agent.tasks,
-		func() (int, error) { return r.find(argument), nil })
+	i, err := tasks.FromDisk(o.ctx, o.agent.tasks,
+		func() (int, error) { return o.findRoot(argument), nil })
 	switch {
 	case err != nil:
 		return err
 	case i < 0:
-		return r.say(text.Code(argument) +
+		return o.say(text.Code(argument) +
 			" is not a folder of this session. Type `/roots` to see them.\n")
 	case i == 0:
-		return r.say("The working directory of a session cannot be removed.\n")
+		return o.say("The working directory of a session cannot be removed.\n")
 	}
-	dir := r.session.workspace.Opened()[i].Dir
-	folders := r.session.params.additional()
+	dir := o.session.workspace.Opened()[i].Dir
+	folders := o.session.params.additional()
 	at := slices.IndexFunc(folders, func(f Folder) bool { return f.Path == dir.String() })
 	removed := folders[at]
-	next, err := r.params(slices.Delete(folders, at, at+1))
+	next, err := o.paramsWith(slices.Delete(folders, at, at+1))
 	if err != nil {
 		return err
 	}
-	always := consent.ForFolder(r.realCwd(), dir, "")
-	known, knownErr := r.agent.consents().Has(always.ID)
-	everywhere, err := r.confirm(rootsQuestion{
+	always := consent.ForFolder(o.realCwd(), dir, "")
+	known, knownErr := o.agent.consents().Has(always.ID)
+	everywhere, err := o.confirmFolders(rootsQuestion{
 		title:   "Remove " + shownPath(dir) + " from the session",
 		about:   "The session, its agent and its MCP servers lose this folder:",
 		folders: []workspace.Dir{dir},
@@ -280,34 +280,34 @@ func (r rootsReply) remove(argument string) error {
 		offersAlways: knownErr == nil && known,
 	})
 	if errors.Is(err, backend.ErrRejected) {
-		return r.say("Nothing was removed.\n")
+		return o.say("Nothing was removed.\n")
 	}
 	if err != nil {
 		return err
 	}
-	if err := r.reopen(next); err != nil {
+	if err := o.reopen(next); err != nil {
 		return err
 	}
-	err = r.agent.consents().Forget(consent.ForFolder(r.realCwd(), dir, string(r.session.id)).ID)
+	err = o.agent.consents().Forget(consent.ForFolder(o.realCwd(), dir, string(o.session.id)).ID)
 	if everywhere {
-		err = errors.Join(err, r.agent.consents().Forget(always.ID))
+		err = errors.Join(err, o.agent.consents().Forget(always.ID))
 	}
 	if err != nil {
-		return r.say(fmt.Sprintf("Removed %s, but only until the session is opened again: %v\n",
+		return o.say(fmt.Sprintf("Removed %s, but only until the session is opened again: %v\n",
 			shownPath(dir), err))
 	}
-	note := r.listNote()
-	if note == "" && r.isDeclared(dir) {
+	note := o.listNote()
+	if note == "" && o.isDeclared(dir) {
 		note = fmt.Sprintf(
 			" A session that your editor opens without naming folders gets it again, "+
 				"because of %s.", text.Printable(removed.Setting))
 	}
-	return r.say("Removed " + shownPath(dir) + "." + note + "\n")
+	return o.say("Removed " + shownPath(dir) + "." + note + "\n")
 }
 
-// find returns the index of the root that the argument names, or -1.
-func (r rootsReply) find(argument string) int {
-	w := r.session.workspace
+// findRoot returns the index of the root that the argument names, or -1.
+func (o *ownTurn) findRoot(argument string) int {
+	w := o.session.workspace
 	dir, err := workspace.ParseDir(w.Roots().Cwd().Locate(argument))
 	if err == nil {
 		real := workspace.Real(dir)
@@ -325,18 +325,18 @@ func (r rootsReply) find(argument string) int {
 
 // isDeclared reports whether a later request without additionalDirectories would add the folder
 // again.
-func (r rootsReply) isDeclared(dir workspace.Dir) bool {
-	folders, err := tasks.FromDisk(r.ctx, r.agent.tasks, func() ([]Folder, error) {
-		return r.agent.options.DeclaredFolders(r.session.params.roots.Cwd(), r.session.id)
+func (o *ownTurn) isDeclared(dir workspace.Dir) bool {
+	folders, err := tasks.FromDisk(o.ctx, o.agent.tasks, func() ([]Folder, error) {
+		return o.agent.options.DeclaredFolders(o.session.params.roots.Cwd(), o.session.id)
 	})
 	_, declared := foldersByDir(folders)[dir]
-	return err == nil && declared && !r.agent.options.KeepFolders
+	return err == nil && declared && !o.agent.options.KeepFolders
 }
 
 // listNote returns a note for the answer after the folders have changed, if the client sent a list
 // of folders for the session, or "".
-func (r rootsReply) listNote() string {
-	if !r.session.params.listed {
+func (o *ownTurn) listNote() string {
+	if !o.session.params.listed {
 		return ""
 	}
 	return " Your editor names the folders of this session itself: " +
@@ -361,8 +361,8 @@ type rootsQuestion struct {
 	offersAlways         bool
 }
 
-// confirm asks a question.
-func (r rootsReply) confirm(q rootsQuestion) (always bool, err error) {
+// confirmFolders asks a question.
+func (o *ownTurn) confirmFolders(q rootsQuestion) (always bool, err error) {
 	var paths []string
 	for _, dir := range q.folders {
 		paths = append(paths, text.Printable(dir.String()))
@@ -370,9 +370,9 @@ func (r rootsReply) confirm(q rootsQuestion) (always bool, err error) {
 	if !q.offersAlways {
 		q.always = ""
 	} else {
-		q.always += text.Printable(r.session.params.roots.Cwd().String())
+		q.always += text.Printable(o.session.params.roots.Cwd().String())
 	}
-	answer, err := r.session.askAbout(r.ctx, r.updates, backend.Question{
+	answer, err := o.session.askAbout(o.ctx, o.updates, backend.Question{
 		Call: backend.NewToolCall("roots", sdk.ToolKindOther, q.title,
 			q.about+"\n\n"+text.Block("", strings.Join(paths, "\n"))),
 		Once: q.once, Always: q.always, Reject: q.reject,

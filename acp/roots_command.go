@@ -23,53 +23,40 @@ const rootsUsage = "Type `/roots` to see the folders of this session, " +
 	"`/roots add FILE` adds the folders that a file lists: " +
 	"*.code-workspace, go.work, pnpm-workspace.yaml or package.json.\n"
 
-// rootsCommand is a /roots that the user typed.
-type rootsCommand struct {
-	verb     string // "add", "remove", or "" to show the folders
-	argument string
-	readOnly bool // add them with --read-only
-}
-
-// parseRootsCommand returns the /roots that the user typed.
-func parseRootsCommand(typed prompts.Command) (c rootsCommand) {
+// answerRoots answers the command. An error that the user can correct is part of the answer.
+func (o *ownTurn) answerRoots(typed prompts.Command) (backend.Raw, error) {
 	// The blocks after it may be an editor's.
 	_, rest := text.CutWord(strings.TrimLeftFunc(typed.Block.Text, unicode.IsSpace))
-	c.verb, c.argument = text.CutWord(rest)
-	if option, rest := text.CutWord(c.argument); c.verb == "add" && option == "--read-only" {
-		c.argument, c.readOnly = rest, true
+	verb, argument := text.CutWord(rest)
+	option, folder := text.CutWord(argument)
+	readOnly := verb == "add" && option == "--read-only"
+	if readOnly {
+		argument = folder
 	}
-	return c
-}
-
-// rootsReply answers /roots.
-type rootsReply struct{ *ownTurn }
-
-// answer answers the command. An error that the user can correct is part of the answer.
-func (r rootsReply) answer(c rootsCommand) (backend.Raw, error) {
 	var err error
 	switch {
-	case c.verb == "":
-		err = r.show()
-	case c.verb == "add" && c.argument != "":
-		err = r.add(c.argument, c.readOnly)
-	case c.verb == "remove" && c.argument != "":
-		err = r.remove(c.argument)
+	case verb == "":
+		err = o.showRoots()
+	case verb == "add" && argument != "":
+		err = o.addFolders(argument, readOnly)
+	case verb == "remove" && argument != "":
+		err = o.removeFolder(argument)
 	default:
-		err = r.say(rootsUsage)
+		err = o.say(rootsUsage)
 	}
-	return r.end(err, "The folders of this session were not changed: ")
+	return o.end(err, "The folders of this session were not changed: ")
 }
 
 // shownPath returns a path as Markdown.
 func shownPath(dir workspace.Dir) string { return text.Code(text.Printable(dir.String())) }
 
-// show answers /roots.
-func (r rootsReply) show() error {
+// showRoots answers /roots.
+func (o *ownTurn) showRoots() error {
 	var b strings.Builder
-	w, labels := r.session.workspace, r.session.workspace.Labels()
-	folders := foldersByDir(r.session.params.additional())
+	w, labels := o.session.workspace, o.session.workspace.Labels()
+	folders := foldersByDir(o.session.params.additional())
 	for i, root := range w.Opened() {
-		state, err := tasks.FromDisk(r.ctx, r.agent.tasks, func() (workspace.State, error) {
+		state, err := tasks.FromDisk(o.ctx, o.agent.tasks, func() (workspace.State, error) {
 			return w.State(i)
 		})
 		if err != nil {
@@ -83,23 +70,23 @@ func (r rootsReply) show() error {
 			role += ", read-only"
 		}
 		if i == 0 || from == clientSetting {
-			from = r.session.agent.connection.clientCapabilities().name
+			from = o.session.agent.connection.clientCapabilities().name
 		}
 		fmt.Fprintf(&b, "Folder %d: **%s**%s\n\n", i, text.Code(labels[i]), role)
 		fmt.Fprintf(&b, "- path: %s\n- real path: %s\n- URI: %s\n- from: %s\n- state: %s\n\n",
 			text.Code(root.Dir.String()), text.Code(root.Real.String()), text.Code(root.Real.URI()),
 			text.Printable(from), describeState(state))
 	}
-	if mode := r.agent.info().Sandbox; mode != "" {
+	if mode := o.agent.info().Sandbox; mode != "" {
 		fmt.Fprintf(&b, "Sandbox of the agent: %s\n\n", mode)
 	}
-	if confined, ok := r.session.backend.(backend.Confined); ok {
+	if confined, ok := o.session.backend.(backend.Confined); ok {
 		b.WriteString(confined.Grants())
 	}
-	if r.agent.info().MCP == backend.BackendConnects {
-		return r.say(b.String())
+	if o.agent.info().MCP == backend.BackendConnects {
+		return o.say(b.String())
 	}
-	servers := r.session.servers.set.Servers()
+	servers := o.session.servers.set.Servers()
 	if len(servers) == 0 {
 		b.WriteString("MCP servers: none\n")
 	} else {
@@ -108,7 +95,7 @@ func (r rootsReply) show() error {
 	for _, s := range servers {
 		fmt.Fprintf(&b, "- %s (%s): %s\n", text.Code(s.Name), s.Transport, s.State)
 	}
-	return r.say(b.String())
+	return o.say(b.String())
 }
 
 func describeState(state workspace.State) string {

@@ -173,7 +173,8 @@ func (l *load) open(ctx context.Context) (*session, error) {
 	}
 	s, err := l.agent.open(ctx, o)
 	if err == nil {
-		l.notice = s.movedRoots(l.stored.Keys) + s.opened.Notice
+		l.notice = l.agent.sessions.MovedRoots(s.id, l.stored.Keys, s.workspace.Opened()) +
+			s.opened.Notice
 	}
 	return s, err
 }

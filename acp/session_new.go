@@ -57,7 +57,7 @@ func (c *connection) create(
 	}
 	s.notice = s.opened.Notice + s.droppedFolders(cause, source.Keys) +
 		s.broadRoots(workspace.Roots{})
-	c.releaseAfterResponse(r, at, s, s.movedRoots(source.Keys))
+	c.releaseAfterResponse(r, at, s, a.sessions.MovedRoots(s.id, source.Keys, s.workspace.Opened()))
 	return strictjson.Set(s.opened.Result, protocol.SessionID, quote(string(s.id))), nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
-	"strings"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
@@ -24,19 +23,15 @@ func (s *session) telling(
 	}
 	return func() (json.RawMessage, error) {
 		result, err := work()
+		set := isSet(sessionstore.CurrentModeUpdate, strictjson.Find(params, "modeId"))
+		if method == protocol.SessionSetConfigOption {
+			set = isSet(sessionstore.ConfigOptionUpdate, strictjson.Find(result, "configOptions"))
+		}
 		if err == nil {
-			s.tellSetting(from, settingOf(method, params, result))
+			s.tellSetting(from, set)
 		}
 		return result, err
 	}
-}
-
-// settingOf returns the update that says what a request has set.
-func settingOf(method string, params, result backend.Raw) backend.Update {
-	if method == protocol.SessionSetConfigOption {
-		return isSet(sessionstore.ConfigOptionUpdate, strictjson.Find(result, "configOptions"))
-	}
-	return isSet(sessionstore.CurrentModeUpdate, strictjson.Find(params, "modeId"))
 }
 
 // statesIn returns the session's mode and options in a lifecycle response as updates, for a client
@@ -81,9 +76,6 @@ func (s *session) noteMode(u backend.Update) {
 		}
 	}
 }
-
-// isForPlans reports whether a mode is one in which agents make plans and change nothing.
-func isForPlans(mode string) bool { return strings.Contains(strings.ToLower(mode), "plan") }
 
 // tellSetting tells the viewers but from what that has set, and later those that join. An
 // agent need not send an update of what a client sets.

@@ -151,22 +151,6 @@ func (s *session) endSpending(
 	return withCost(result, turn, session)
 }
 
-// exceed notes that the user allows to exceed a budget in this session, for the rest of the day.
-func (p *spending) exceed(b Budget) {
-	p.session.withState(func() {
-		if p.exceeds == nil {
-			p.exceeds = map[Budget]string{}
-		}
-		p.exceeds[b] = time.Now().Format(time.DateOnly)
-	})
-}
-
-// mayExceed reports whether exceed was called today.
-func (p *spending) mayExceed(b Budget) (may bool) {
-	p.session.withState(func() { may = p.exceeds[b] == time.Now().Format(time.DateOnly) })
-	return may
-}
-
 // store stores what was used since it was last called, tells the observer of by, and returns what
 // it cost. If the store fails, the next call tries again.
 func (p *spending) store(ctx context.Context, by *connection) (cost map[string]float64) {

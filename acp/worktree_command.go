@@ -40,59 +40,56 @@ func (a *agent) removedWorktree(path string) string {
 	return worktree.NewRegistry(a.options.Worktrees.Records, a.options.Worktrees.Dir).Removed(path)
 }
 
-// worktreeReply answers /worktree.
-type worktreeReply struct{ *ownTurn }
-
-// answer answers the command.
-func (w worktreeReply) answer(name string) (backend.Raw, error) {
-	if !w.agent.offersWorktrees() {
-		return w.end(w.say(noRemoteWorktrees), "")
+// answerWorktree answers the command.
+func (o *ownTurn) answerWorktree(name string) (backend.Raw, error) {
+	if !o.agent.offersWorktrees() {
+		return o.end(o.say(noRemoteWorktrees), "")
 	}
 	if name == "" || strings.ContainsAny(name, " \t\n") {
-		return w.end(w.say(worktreeUsage), "")
+		return o.end(o.say(worktreeUsage), "")
 	}
-	return w.end(w.make(name), "No worktrees were made: ")
+	return o.end(o.makeWorktrees(name), "No worktrees were made: ")
 }
 
-// make makes the worktrees if the user agrees, and the copy of the session.
-func (w worktreeReply) make(name string) error {
-	o := w.agent.options.Worktrees
-	folders := w.session.params.roots
+// makeWorktrees makes the worktrees if the user agrees, and the copy of the session.
+func (o *ownTurn) makeWorktrees(name string) error {
+	options := o.agent.options.Worktrees
+	folders := o.session.params.roots
 	var patterns []string
-	if o.Copy != nil {
-		patterns = o.Copy(folders.Cwd())
+	if options.Copy != nil {
+		patterns = options.Copy(folders.Cwd())
 	}
-	plan, err := tasks.FromDisk(w.ctx, w.agent.tasks, func() (*worktree.Plan, error) {
-		return worktree.NewRegistry(o.Records, o.Dir).Plan(w.ctx, name, folders,
+	plan, err := tasks.FromDisk(o.ctx, o.agent.tasks, func() (*worktree.Plan, error) {
+		return worktree.NewRegistry(options.Records, options.Dir).Plan(o.ctx, name, folders,
 			worktree.Options{Copy: patterns})
 	})
 	if err != nil {
 		return err
 	}
-	switch err := w.confirm(name, plan.Describe()); {
+	switch err := o.confirmWorktrees(name, plan.Describe()); {
 	case errors.Is(err, backend.ErrRejected):
-		return w.say("No worktrees were made.\n")
+		return o.say("No worktrees were made.\n")
 	case err != nil:
 		return err
 	}
-	ctx := context.WithoutCancel(w.ctx) // making them and storing the copy belong together
-	made, err := tasks.FromDisk(ctx, w.agent.tasks, func() (worktree.Set, error) {
+	ctx := context.WithoutCancel(o.ctx) // making them and storing the copy belong together
+	made, err := tasks.FromDisk(ctx, o.agent.tasks, func() (worktree.Set, error) {
 		return plan.Make(ctx)
 	})
 	if err != nil {
 		return err
 	}
-	id, err := w.copySession(ctx, made)
+	id, err := o.copySession(ctx, made)
 	if err != nil {
-		return w.say(fmt.Sprintf("The worktrees %s were made, but this conversation could not be copied: "+
+		return o.say(fmt.Sprintf("The worktrees %s were made, but this conversation could not be copied: "+
 			"%s\n", text.Code(name), text.Plain(protocolError(err).Error())))
 	}
-	return w.tell(made, id)
+	return o.tellWorktrees(made, id)
 }
 
-// confirm asks whether to make the worktrees.
-func (w worktreeReply) confirm(name string, lines []string) error {
-	_, err := w.session.askAbout(w.ctx, w.updates, backend.Question{
+// confirmWorktrees asks whether to make the worktrees.
+func (o *ownTurn) confirmWorktrees(name string, lines []string) error {
+	_, err := o.session.askAbout(o.ctx, o.updates, backend.Question{
 		Call: backend.NewToolCall("worktree", sdk.ToolKindOther,
 			"Make the worktrees "+text.Code(name),
 			"For each folder, in order:\n\n"+text.Block("", strings.Join(lines, "\n"))),
@@ -103,16 +100,16 @@ func (w worktreeReply) confirm(name string, lines []string) error {
 
 // copySession stores a copy of the session, up to its last finished turn, with the worktrees as its
 // folders.
-func (w worktreeReply) copySession(
+func (o *ownTurn) copySession(
 	ctx context.Context, made worktree.Set,
 ) (sessionstore.ID, error) {
 	roots, err := made.Roots()
 	if err != nil {
 		return "", err
 	}
-	keys, err := tasks.FromDisk(ctx, w.agent.tasks, func() (sessionstore.Keys, error) {
+	keys, err := tasks.FromDisk(ctx, o.agent.tasks, func() (sessionstore.Keys, error) {
 		k := sessionstore.Keys{Roots: roots.Granting(func(dir workspace.Dir) workspace.Grant {
-			return w.session.workspace.Roots().Grant(dir) // no worktrees are made of others
+			return o.session.workspace.Roots().Grant(dir) // no worktrees are made of others
 		})}
 		for _, dir := range roots.All() {
 			k.Real = append(k.Real, workspace.Real(dir))
@@ -122,18 +119,18 @@ func (w worktreeReply) copySession(
 	if err != nil {
 		return "", err
 	}
-	source, err := w.agent.sessions.Stored(ctx, w.session.id)
+	source, err := o.agent.sessions.Stored(ctx, o.session.id)
 	if err != nil {
 		return "", err
 	}
 	n := backend.NewCopy(source, "worktree "+made.Name)
 	n.Keys = keys
-	_, err = w.agent.options.Store.Fork(ctx, source.ID, n)
+	_, err = o.agent.options.Store.Fork(ctx, source.ID, n)
 	return n.ID, err
 }
 
-// tell says what was made, and how to go on there.
-func (w worktreeReply) tell(made worktree.Set, id sessionstore.ID) error {
+// tellWorktrees says what was made, and how to go on there.
+func (o *ownTurn) tellWorktrees(made worktree.Set, id sessionstore.ID) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Made the worktrees %s. This session keeps its folders; its copy %s works in "+
 		"these:\n\n", text.Code(made.Name), text.Code(string(id)))
@@ -150,5 +147,5 @@ func (w worktreeReply) tell(made worktree.Set, id sessionstore.ID) error {
 		text.Block("sh", "zed"+editor+"\ncode"+editor+"\nacp-agent run --resume "+string(id)+" PROMPT"))
 	b.WriteString("\n`acp-agent worktree list` shows how to merge the branches, and `worktree remove` " +
 		"removes what has nothing to lose.\n")
-	return w.say(b.String())
+	return o.say(b.String())
 }

@@ -98,7 +98,7 @@ func (m *Meters) counted(source string, k key, reading float64) {
 	before, read := m.read[k]
 	now := circumstances{
 		first: !read || before != source, restarts: m.reports.Restarts,
-		before: m.before && !m.anyKnown(), idle: !m.prompted,
+		before: m.before && len(m.counters) == 0, idle: !m.prompted,
 	}
 	amount, mark, ok := m.counters[k].count(reading, now)
 	if !ok {
@@ -111,9 +111,6 @@ func (m *Meters) counted(source string, k key, reading float64) {
 	m.add(sessionstore.Charge{Source: source, Meter: k.meter, Unit: k.unit, Amount: amount,
 		Reading: reading, Mark: mark})
 }
-
-// anyKnown reports whether a counter was read: then the session's use is known from there on.
-func (m *Meters) anyKnown() bool { return len(m.counters) > 0 }
 
 // Tokens are what the response to a prompt reports, by meter.
 type Tokens map[sessionstore.Meter]float64
