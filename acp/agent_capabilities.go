@@ -51,10 +51,10 @@ func agentCapabilities(
 	return given, mcpTransports{http: isTrue(kinds["http"]), sse: isTrue(kinds["sse"])}
 }
 
-// capabilities returns the capabilities in an object that the client is told of. path is that of the
-// object, with a dot at its end, or "". The adapter refuses MCP servers of unknown types, and does not
-// know which ids, folders and servers the messages of an unknown capability for sessions contain. The
-// messages of others pass unread.
+// capabilities returns the capabilities in an object that the client is told of. path is that of
+// the object, with a dot at its end, or "". The adapter refuses MCP servers of unknown types, and
+// does not know which ids, folders and servers the messages of an unknown capability for sessions
+// contain. The messages of others pass unread.
 func (g Grants) capabilities(object json.RawMessage, path string) json.RawMessage {
 	table := protocol.AgentCapabilities()
 	for name, value := range members(object) {

@@ -59,29 +59,12 @@
 //
 // Each protocol method has a file: session_new.go, session_fork.go, session_list.go. Load and
 // resume share session_load.go, close and delete share session_close.go. A new method gets a file
-// with an accept function and a row in the table of methods.go; its name, and what advertises it,
-// are in internal/wire/protocol.
+// with the shape of its params and an accept function, and a row in the table of methods.go; its
+// name, and what advertises it, are in internal/wire/protocol. docs/internals/architecture.md follows
+// a request and a prompt through the files.
 //
-// A request goes this way:
-//
-//   - connection.Accept in connection.go is called on the read loop, in arrival order, and calls the
-//     accept method of the request's file. Where order matters, that takes a ticket in the home's
-//     queue of the session (package acp/internal/session/turns). It returns the work, which runs on
-//     another goroutine. When the ticket holds the queue, the active session says which agent serves
-//     the request.
-//   - parseParams in params.go checks the names of members and parses them in one pass. Each method
-//     reads the fields and collects everything that is wrong.
-//   - agent.open in activation.go opens the roots, the MCP servers, the catalog and the backend, for
-//     new, load, resume and fork alike. The session that it returns is stored and then activated, or
-//     abandoned.
-//   - session_prompt.go takes a turn through the queue, the store and the backend.
-//
-// An update goes this way: the backend passes it to turnUpdates.Update (turn_updates.go) during a
-// turn, or to session.Update (host.go), which buffers it until the session's response was sent. Both
-// call session.send, which sends it to the viewers (viewers.go) and hands it to the
-// sessionstore.Recorder that writes to the store. Their Commit methods wait for the store before the
-// update is sent. During a load replay.go shows what is stored; what the backend replays after the
-// end of that goes into a draft (replay_backend.go), which is added to the history.
+// During a load replay.go shows what is stored; what the backend replays after the end of that goes
+// into a draft (replay_backend.go), which is added to the history.
 //
 // A message of the backend to the client: asker.check in client_calls.go compares its method with
 // the client's capabilities and its paths with the session's roots. A rule of the user may answer a

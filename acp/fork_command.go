@@ -11,8 +11,8 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// answerFork answers the slash command /fork, which the user typed with this name, whatever backend a
-// session has: it copies what was said before a turn into a new session. It does not change the
+// answerFork answers the slash command /fork, which the user typed with this name, whatever backend
+// a session has: it copies what was said before a turn into a new session. It does not change the
 // present one.
 func (o *ownTurn) answerFork(name, turn string) (backend.Raw, error) {
 	n, err := strconv.ParseInt(turn, 10, 64)

@@ -111,6 +111,11 @@ func (c *connection) acceptInitialize(ctx context.Context, r *jsonrpc.Request) j
 	}
 }
 
+var initializeShape = shape(shapes{
+	"clientInfo":         keys("name", "title", "version", "_meta"),
+	"clientCapabilities": capabilitiesShape(),
+}, "protocolVersion", "_meta")
+
 // checkInitialize rejects params without a protocol version.
 func checkInitialize(raw json.RawMessage) error {
 	params := parseParams(raw, initializeShape)

@@ -37,20 +37,7 @@ var (
 		protocol.MCPServers: serversShape, protocol.SystemPrompt: systemPromptShape},
 		protocol.SessionID, "cwd", "_meta")
 
-	forkShape = shape(loadShape.Fields, "cursorId")
-
-	promptShape = shape(shapes{"prompt": list(blockShape)}, protocol.SessionID, "_meta")
-
-	listShape = shape(shapes{protocol.AdditionalDirectories: list(nil)},
-		"cwd", "cursor", protocol.Archived, "_meta")
-
-	initializeShape = shape(shapes{
-		"clientInfo":         keys("name", "title", "version", "_meta"),
-		"clientCapabilities": capabilitiesShape(),
-	}, "protocolVersion", "_meta")
-
-	idShape    = keys(protocol.SessionID, "_meta")
-	titleShape = keys(protocol.SessionID, "title", "_meta")
+	idShape = keys(protocol.SessionID, "_meta")
 )
 
 // capabilitiesShape returns the shape of clientCapabilities.

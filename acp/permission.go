@@ -272,7 +272,8 @@ func (s *session) readAction(
 	case action.Unclear != "":
 	case !s.inTurn():
 		action.Unclear = "no turn is running"
-	case strings.Contains(strings.ToLower(mode), "plan") && action.Verb != permission.Read && action.Verb != permission.Fetch:
+	case strings.Contains(strings.ToLower(mode), "plan") && action.Verb != permission.Read &&
+		action.Verb != permission.Fetch:
 		action.Unclear = "the session is in the mode " + text.Name(mode)
 	}
 	return action, err

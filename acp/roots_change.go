@@ -103,8 +103,8 @@ func (o *ownTurn) broadWarning(dirs []workspace.Dir) string {
 	return b.String()
 }
 
-// folderConsents returns the user's consents to folders, for one session or, if its id is "", for all
-// with the same working directory.
+// folderConsents returns the user's consents to folders, for one session or, if its id is "", for
+// all with the same working directory.
 func (o *ownTurn) folderConsents(
 	dirs []workspace.Dir, id string, readOnly bool,
 ) []consent.Consent {
@@ -214,7 +214,7 @@ func namelessViolation(v strictjson.Violation) error {
 	return errors.New(strings.TrimSpace(v.String()))
 }
 
-// paramsWith returns the params with which the session is opened again, with other additional roots.
+// paramsWith returns the params with which the session is opened again with other additional roots.
 func (o *ownTurn) paramsWith(folders []Folder) (sessionParams, error) {
 	p := o.session.params
 	p.id = o.session.id

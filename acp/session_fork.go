@@ -9,6 +9,8 @@ import (
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
+var forkShape = shape(loadShape.Fields, "cursorId")
+
 // fork serves session/fork: it creates a session with other roots and a copy of the source's
 // finished turns. It does not wait for the source.
 func (c *connection) fork(ctx context.Context, r *jsonrpc.Request) (json.RawMessage, error) {

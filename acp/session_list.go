@@ -108,6 +108,9 @@ func (p listParams) query(owner sessionstore.Agent) sessionstore.Query {
 	return q
 }
 
+var listShape = shape(shapes{protocol.AdditionalDirectories: list(nil)},
+	"cwd", "cursor", protocol.Archived, "_meta")
+
 // decodeList reads the filters and the cursor of session/list.
 func decodeList(raw json.RawMessage) (listParams, error) {
 	params := parseParams(raw, listShape)

@@ -617,8 +617,8 @@ func TestTakeoverWhileAgentIsSilent(t *testing.T) {
 	require.Equal(t, []string{"yours"}, newer.texts(id, "say yours"))
 }
 
-// An agent that asks while no turn runs gets an answer when another window takes the session, and the
-// user is told why the question is withdrawn.
+// An agent that asks while no turn runs gets an answer when another window takes the session, and
+// the user is told why the question is withdrawn.
 //
 // Clause S11.
 func TestTakeoverOfAQuestionOutsideTurns(t *testing.T) {

@@ -171,6 +171,8 @@ type promptParams struct {
 	viewed *session    // that the client had open when it sent them, or nil
 }
 
+var promptShape = shape(shapes{"prompt": list(blockShape)}, protocol.SessionID, "_meta")
+
 func decodePrompt(raw json.RawMessage) (promptParams, error) {
 	params := parseParams(raw, promptShape)
 	if params.err != nil {

@@ -9,6 +9,8 @@ import (
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
+var titleShape = keys(protocol.SessionID, "title", "_meta")
+
 // setTitle serves session/set_title. No title of the agent or of a prompt replaces one that a
 // client has set, until the client clears it with "".
 func (c *connection) setTitle(

@@ -99,7 +99,8 @@ func (c *Client) open(ctx context.Context, method, id string, s Setup) (Session,
 	case agent.AdditionalDirectories:
 		params.Additional = &additional // the full list, even if it is empty
 	case additional.Len() > 0:
-		return Session{}, fmt.Errorf("%s does not support this: it does not advertise sessionCapabilities.%s; open "+
+		return Session{}, fmt.Errorf("%s does not support this: it does not advertise "+
+			"sessionCapabilities.%s; open "+
 			"the session on one directory, "+
 			"or put acp-agent in front of it", agent.Name, additionalDirectories)
 	}

@@ -12,8 +12,8 @@ import (
 
 // Announce adds the commands of the adapter to an announcement of the backend, in place of commands
 // of the backend with the same names. Where a command has a [backend.OtherName], the backend keeps
-// its own: theirs are the names of these. A stored announcement has the adapter's commands too, which
-// are told by their descriptions. worktrees says whether there is a /worktree.
+// its own: theirs are the names of these. A stored announcement has the adapter's commands too,
+// which are told by their descriptions. worktrees says whether there is a /worktree.
 func Announce(u backend.Update, worktrees bool) (_ backend.Update, theirs []string) {
 	var list []json.RawMessage
 	raw := strictjson.Find(u.Raw, "update", "availableCommands")

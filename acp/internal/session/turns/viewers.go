@@ -350,8 +350,8 @@ func (v *Viewers[C]) nextKept(w *viewer[C]) (m message[C], more bool) {
 	return m, true
 }
 
-// await waits until room is closed, that of a viewer, or changed is, or ctx ends. A viewer that takes
-// nothing for too long is dropped.
+// await waits until room is closed, that of a viewer, or changed is, or ctx ends. A viewer that
+// takes nothing for too long is dropped.
 func (v *Viewers[C]) await(
 	ctx context.Context, w *viewer[C], room, changed <-chan struct{},
 ) error {
