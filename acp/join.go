@@ -86,9 +86,7 @@ func (l *load) join(ctx context.Context) (_ *session, _ json.RawMessage, err err
 
 // show sends the client that loads an update, and waits until it has room.
 func (l *load) show(ctx context.Context, u backend.Update) error {
-	if l.rate != nil {
-		l.rate.wait(ctx)
-	}
+	l.rate.wait(ctx)
 	return l.from.sendUpdate(ctx, l.previous.address, u, forAnother)
 }
 
@@ -214,15 +212,13 @@ func (l *load) reopenForAll(ctx context.Context) error {
 	}
 	s := l.previous
 	p := s.params
-	p.id, p.listed, p.missing = s.id, true, nil
+	p.listed, p.missing = true, nil
 	p.replaceRoots(l.rootsIn(s))
 	err := l.agent.chooseFolders(ctx, &p, backend.Resume, &l.stored.Session)
 	if err != nil {
 		return err
 	}
-	again := &load{agent: l.agent, at: l.at, cause: backend.Resume, params: p, inTurn: true,
-		stored: l.stored, previous: s}
-	next, news, err := again.reopen(ctx)
+	next, news, err := s.reopen(ctx, l.at, l.stored, p)
 	if err != nil {
 		return err
 	}

@@ -66,7 +66,6 @@ func (h *commandHost) StartServer(ctx context.Context, found discovery.Artifact)
 // with that server added, in place of one found under the same name.
 func (o *ownTurn) passServer(config mcpclient.Config) error {
 	p := o.session.params
-	p.id = o.session.id
 	var entries []backend.Raw
 	if list := strictjson.Find(p.rest, protocol.MCPServers); len(list) > 0 {
 		if err := json.Unmarshal(list, &entries); err != nil {

@@ -98,9 +98,7 @@ func (o *ownTurn) reopen(p sessionParams) error {
 	if err != nil {
 		return err
 	}
-	l := &load{agent: a, at: at, cause: backend.Resume, params: p, inTurn: true,
-		stored: listing.Openable{Session: stored}, previous: o.session}
-	s, news, err := l.reopen(o.ctx)
+	s, news, err := o.session.reopen(o.ctx, at, listing.Openable{Session: stored}, p)
 	if err != nil {
 		return err
 	}
@@ -115,20 +113,26 @@ func (o *ownTurn) reopen(p sessionParams) error {
 	return nil
 }
 
-// reopen opens the session again for the viewers that it has, and returns what they should be told.
-func (l *load) reopen(ctx context.Context) (s *session, news []backend.Update, err error) {
-	if s, err = l.replace(ctx); err != nil {
+// reopen opens the session again with other params, for the viewers that it has. It returns what
+// they should be told.
+func (s *session) reopen(
+	ctx context.Context, at *ticket, stored listing.Openable, p sessionParams,
+) (next *session, news []backend.Update, err error) {
+	p.id = s.id
+	l := &load{agent: s.agent, at: at, cause: backend.Resume, params: p, inTurn: true,
+		stored: stored, previous: s}
+	if next, err = l.replace(ctx); err != nil {
 		return nil, nil, err
 	}
-	shown := s.bufferedKinds()
-	s.release(context.WithoutCancel(ctx))
+	shown := next.bufferedKinds()
+	next.release(context.WithoutCancel(ctx))
 	if l.notice != "" {
 		news = append(news, backend.Warning(backend.Text(l.notice)))
 	}
-	for _, u := range statesIn(s.opened.Result) {
+	for _, u := range statesIn(next.opened.Result) {
 		if !shown[u.Kind] {
 			news = append(news, u)
 		}
 	}
-	return s, news, nil
+	return next, news, nil
 }

@@ -78,7 +78,7 @@ func newReplayRate(request context.Context, perSecond int) *replayRate {
 // wait returns when the next update may be sent, or ctx ended. A client that has closed its end
 // gets the rest at once, because the program must end soon. It is not safe for concurrent use.
 func (r *replayRate) wait(ctx context.Context) {
-	if r.limiter == nil || errors.Is(context.Cause(r.request), jsonrpc.ErrClosed) {
+	if r == nil || r.limiter == nil || errors.Is(context.Cause(r.request), jsonrpc.ErrClosed) {
 		return
 	}
 	if r.first > 0 {

@@ -217,7 +217,6 @@ func namelessViolation(v strictjson.Violation) error {
 // paramsWith returns the params with which the session is opened again with other additional roots.
 func (o *ownTurn) paramsWith(folders []Folder) (sessionParams, error) {
 	p := o.session.params
-	p.id = o.session.id
 	err := p.setFolders(folders)
 	return p, err
 }

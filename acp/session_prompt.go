@@ -31,8 +31,7 @@ type prompted struct {
 
 	session *session // in which the turn has run, or nil
 
-	left    bool // nobody waits for the response
-	decided bool
+	ends bool // it ends before its response is written, or without one
 }
 
 // acceptPrompt serves session/prompt. On the read loop it takes the prompt's place in the queue, or
@@ -76,14 +75,14 @@ func (c *connection) acceptPrompt(ctx context.Context, r *jsonrpc.Request) jsonr
 	var ended outcome
 	// The work ends before the functions below are called.
 	r.BeforeResponse(func(result json.RawMessage, err error) (json.RawMessage, error) {
-		if !p.left && !p.decided {
+		if !p.ends {
 			result, err = t.Decide(result, err)
 		}
 		ended = outcome{result, err}
 		return result, err
 	})
 	r.AfterResponse(func() {
-		if !p.left && !p.decided {
+		if !p.ends {
 			p.end(ended)
 		}
 	})
@@ -111,7 +110,7 @@ func (p *prompted) serve(
 	case p.from.graceNow() == 0:
 		leave(jsonrpc.ErrClosed)
 	case p.Cause() == nil:
-		p.left = true
+		p.ends = true
 		p.from.agent.tasks.Go(func() {
 			o := <-done
 			o.result, o.err = p.Decide(o.result, o.err)
@@ -130,7 +129,7 @@ func (p *prompted) decide(ctx context.Context, o outcome) (json.RawMessage, erro
 		return o.result, o.err
 	}
 	o.result, o.err = p.Decide(o.result, o.err)
-	p.decided = true
+	p.ends = true
 	p.end(o)
 	p.session.viewers.Settle(ctx, p.from, false)
 	return o.result, o.err
@@ -213,7 +212,7 @@ func checkBlock(v *strictjson.Violations, f strictjson.Field) {
 		v.Text(block.Field(member))
 	}
 	for _, member := range known.Optional {
-		checkUnlessNull(block.Field(member), func(f strictjson.Field) { v.Text(f) })
+		optionalText(v, block.Field(member))
 	}
 	checkUnlessNull(block.Field("_meta"), func(f strictjson.Field) { v.Object(f) })
 	checkUnlessNull(block.Field("annotations"), func(f strictjson.Field) { checkAnnotations(v, f) })
@@ -248,7 +247,7 @@ func checkAnnotations(v *strictjson.Violations, f strictjson.Field) {
 		return
 	}
 	checkUnlessNull(annotations.Field("audience"), func(f strictjson.Field) { v.Texts(f) })
-	checkUnlessNull(annotations.Field("lastModified"), func(f strictjson.Field) { v.Text(f) })
+	optionalText(v, annotations.Field("lastModified"))
 	checkNumber(v, annotations.Field("priority"), new(float64))
 	checkUnlessNull(annotations.Field("_meta"), func(f strictjson.Field) { v.Object(f) })
 }
@@ -260,7 +259,7 @@ func checkResource(v *strictjson.Violations, f strictjson.Field) {
 		return
 	}
 	v.Text(resource.Field("uri"))
-	checkUnlessNull(resource.Field("mimeType"), func(f strictjson.Field) { v.Text(f) })
+	optionalText(v, resource.Field("mimeType"))
 	checkUnlessNull(resource.Field("_meta"), func(f strictjson.Field) { v.Object(f) })
 	text, blob := resource.Field("text"), resource.Field("blob")
 	switch {
