@@ -10,18 +10,13 @@ import (
 	"github.com/acp-agent/acp-agent/internal/files/dirfd"
 )
 
-// MkdirOptions configure [Workspace.Mkdir].
-type MkdirOptions struct {
-	// At, unless zero, is where path must still lead, as [Workspace.MkdirTarget] returned it. If it
-	// now points somewhere else, the error is a *[MovedError].
-	At Ref
-}
-
 // Mkdir creates a directory and returns where it is. Its parent must exist. If something already
-// has the name, a link included, the error is [fs.ErrExist].
-func (w *Workspace) Mkdir(path string, o MkdirOptions) (Ref, error) {
+// has the name, a link included, the error is [fs.ErrExist]. at, unless zero, is where path must still
+// lead, as [Workspace.MkdirTarget] returned it: if it now points somewhere else, the error is a
+// *[MovedError].
+func (w *Workspace) Mkdir(path string, at Ref) (Ref, error) {
 	return w.change(path, func(t target) error {
-		if err := w.expect(path, o.At, t); err != nil {
+		if err := w.expect(path, at, t); err != nil {
 			return err
 		}
 		if err := t.checkFree("mkdir"); err != nil {
@@ -81,19 +76,14 @@ func (w *Workspace) Remove(path string, o RemoveOptions) error {
 	return err
 }
 
-// RenameOptions configure [Workspace.Rename].
-type RenameOptions struct {
-	// From and To, unless zero, are where the paths must still lead, as [Workspace.RenameTarget]
-	// returned them. If one now points somewhere else, the error is a *[MovedError].
-	From, To Ref
-}
-
 // Rename moves the file, directory or link at from to the path to, in the same root or another on
 // the same file system, and returns its new place. It moves a link itself, not its target. Rename
 // replaces nothing: if something already has the new name the error is [fs.ErrExist]. Between file
 // systems it is [syscall.EXDEV], and for a root, a denied directory, or a directory that holds one
-// a *[ProtectedError].
-func (w *Workspace) Rename(from, to string, o RenameOptions) (Ref, error) {
+// a *[ProtectedError]. at and toAt, unless zero, are where the paths must still lead, as
+// [Workspace.RenameTarget] returned them: if one now points somewhere else, the error is a
+// *[MovedError].
+func (w *Workspace) Rename(from, to string, at, toAt Ref) (Ref, error) {
 	destination, err := parse(to)
 	if err != nil {
 		return Ref{}, err
@@ -103,7 +93,7 @@ func (w *Workspace) Rename(from, to string, o RenameOptions) (Ref, error) {
 		if err := w.checkRemovable("rename", t); err != nil {
 			return err
 		}
-		if err := w.expect(from, o.From, t); err != nil {
+		if err := w.expect(from, at, t); err != nil {
 			return err
 		}
 		return w.targetOnce(destination, func(new target) error {
@@ -112,7 +102,7 @@ func (w *Workspace) Rename(from, to string, o RenameOptions) (Ref, error) {
 				Folder: t.info.IsDir(), ToPath: to, To: moved}); err != nil {
 				return err
 			}
-			return w.whileLocked(t, func() error { return w.move(t, new, o.To) })
+			return w.whileLocked(t, func() error { return w.move(t, new, toAt) })
 		})
 	})
 	if err != nil {

@@ -42,7 +42,7 @@ var twins = []twin{
 	},
 		func(path, _ string) error { return os.Remove(path) }},
 	{"rename", func(ws *workspace.Workspace, path, other string) error {
-		_, err := ws.Rename(path, other, workspace.RenameOptions{})
+		_, err := ws.Rename(path, other, workspace.Ref{}, workspace.Ref{})
 		return err
 	}, renameNew},
 }

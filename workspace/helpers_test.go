@@ -151,7 +151,7 @@ var changes = map[string]func(*workspace.Workspace, string) error{
 		return err
 	},
 	"Mkdir": func(ws *workspace.Workspace, path string) error {
-		_, err := ws.Mkdir(path, workspace.MkdirOptions{})
+		_, err := ws.Mkdir(path, workspace.Ref{})
 		return err
 	},
 	"Remove": func(ws *workspace.Workspace,
@@ -159,7 +159,7 @@ var changes = map[string]func(*workspace.Workspace, string) error{
 		return ws.Remove(path, workspace.RemoveOptions{})
 	},
 	"Rename from": func(ws *workspace.Workspace, path string) error {
-		_, err := ws.Rename(path, fresh("moved"), workspace.RenameOptions{})
+		_, err := ws.Rename(path, fresh("moved"), workspace.Ref{}, workspace.Ref{})
 		return err
 	},
 	"Rename to": moveOnto,
@@ -177,7 +177,7 @@ func moveOnto(ws *workspace.Workspace, path string) error {
 	if _, err := put(ws, name, "WRITTEN"); err != nil {
 		return err
 	}
-	_, err := ws.Rename(name, path, workspace.RenameOptions{})
+	_, err := ws.Rename(name, path, workspace.Ref{}, workspace.Ref{})
 	if err != nil {
 		_ = ws.Remove(name, workspace.RemoveOptions{})
 	}

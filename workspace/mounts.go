@@ -1,62 +1,37 @@
 package workspace
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/acp-agent/acp-agent/internal/files/dirfd"
 )
 
 // Mounts says which mounts below a root belong to the root. A root that is itself a mount point is
 // always reached. A later mount over a root is not seen.
-type Mounts int
+type Mounts string
 
 const (
 	// ExistingMounts includes the mounts that exist when the workspace is opened, such as the
-	// node_modules of a development container.
-	ExistingMounts Mounts = iota
+	// node_modules of a development container. It is the default.
+	ExistingMounts Mounts = "existing"
 	// NoMounts restricts a root to the file system of its own directory.
-	NoMounts
+	NoMounts Mounts = "none"
 	// AnyMounts also includes later mounts. Then whoever can mount something below a root decides
 	// what is read there.
-	AnyMounts
+	AnyMounts Mounts = "any"
 )
 
-// name returns how a flag or setting spells the policy, "" for an unknown one.
-func (m Mounts) name() string {
-	switch m {
-	case ExistingMounts:
-		return "existing"
-	case NoMounts:
-		return "none"
-	case AnyMounts:
-		return "any"
-	default:
-		return ""
-	}
-}
-
-// String returns "existing", "none" or "any".
-func (m Mounts) String() string { return cmp.Or(m.name(), "Mounts("+strconv.Itoa(int(m))+")") }
-
-// MarshalText returns the policy as String spells it, for flags and settings.
-func (m Mounts) MarshalText() ([]byte, error) {
-	if m.name() == "" {
-		return nil, fmt.Errorf("workspace: unknown mount policy %d", int(m))
-	}
-	return []byte(m.name()), nil
-}
+// MarshalText returns the policy as flags and settings spell it.
+func (m Mounts) MarshalText() ([]byte, error) { return []byte(m), nil }
 
 // UnmarshalText reads what MarshalText writes.
 func (m *Mounts) UnmarshalText(text []byte) error {
-	for _, policy := range []Mounts{ExistingMounts, NoMounts, AnyMounts} {
-		if policy.name() == string(text) {
-			*m = policy
-			return nil
-		}
+	switch policy := Mounts(text); policy {
+	case ExistingMounts, NoMounts, AnyMounts:
+		*m = policy
+		return nil
 	}
 	return fmt.Errorf("invalid mount policy %q: use none, existing or any", text)
 }

@@ -315,29 +315,29 @@ func mountsAreNotWritten(t *testing.T) {
 		},
 		"mkdir": func() error {
 			_,
-				err := ws.Mkdir("d/new", workspace.MkdirOptions{})
+				err := ws.Mkdir("d/new", workspace.Ref{})
 			return err
 		},
 		"remove":    func() error { return ws.Remove("d/secret", workspace.RemoveOptions{}) },
 		"remove it": func() error { return ws.Remove("d", workspace.RemoveOptions{}) },
 		"rename in": func() error {
 			_,
-				err := ws.Rename("f", "d/new", workspace.RenameOptions{})
+				err := ws.Rename("f", "d/new", workspace.Ref{}, workspace.Ref{})
 			return err
 		},
 		"rename out": func() error {
 			_,
-				err := ws.Rename("d/secret", "new", workspace.RenameOptions{})
+				err := ws.Rename("d/secret", "new", workspace.Ref{}, workspace.Ref{})
 			return err
 		},
 		"rename it": func() error {
 			_,
-				err := ws.Rename("d", "new", workspace.RenameOptions{})
+				err := ws.Rename("d", "new", workspace.Ref{}, workspace.Ref{})
 			return err
 		},
 		"rename over": func() error {
 			_,
-				err := ws.Rename("../B/d", "d", workspace.RenameOptions{})
+				err := ws.Rename("../B/d", "d", workspace.Ref{}, workspace.Ref{})
 			return err
 		},
 		"read text": func() error {
@@ -450,12 +450,12 @@ func TestRenameBetweenMounts(t *testing.T) {
 	mount(t, "tmpfs", filepath.Join(g.a, "node_modules"), "tmpfs", 0)
 	ws := withMounts(t, workspace.ExistingMounts, g.a, g.b)
 	write(t, filepath.Join(g.a, "node_modules/p/index.js"), "text")
-	_, err := ws.Rename("node_modules/p", "../B/p", workspace.RenameOptions{})
+	_, err := ws.Rename("node_modules/p", "../B/p", workspace.Ref{}, workspace.Ref{})
 	require.ErrorIs(t, err, unix.EXDEV)
-	_, err = ws.Rename("node_modules/p", "node_modules/q", workspace.RenameOptions{})
+	_, err = ws.Rename("node_modules/p", "node_modules/q", workspace.Ref{}, workspace.Ref{})
 	require.NoError(t, err)
 	requireRead(t, ws, "node_modules/q/index.js", "text", 0, "node_modules/q/index.js")
-	_, err = ws.Rename("node_modules", "moved", workspace.RenameOptions{})
+	_, err = ws.Rename("node_modules", "moved", workspace.Ref{}, workspace.Ref{})
 	require.ErrorIs(t, err, unix.EBUSY)
 	require.ErrorIs(t, ws.Remove("node_modules", workspace.RemoveOptions{}), unix.EBUSY)
 }

@@ -26,7 +26,7 @@ const defaultMaxEntries = 250_000
 type Options struct {
 	// MaxRoots is the maximum number of roots, cwd included. Zero means [DefaultMaxRoots].
 	MaxRoots int
-	// Mounts says which mounts below a root belong to it. Zero means ExistingMounts.
+	// Mounts says which mounts below a root belong to it. "" means ExistingMounts.
 	Mounts Mounts
 	// MaxEntries is the maximum number of entries that are listed of a directory. Listing a larger
 	// one fails with a *[LimitError] and returns that many. Zero means 250,000.
@@ -151,7 +151,7 @@ func (w *Workspace) open(ctx context.Context, o Options) (err error) {
 		err = w.checkPolicy(o.Policy)
 	}
 	if err == nil {
-		err = w.guardRoots(o.Mounts)
+		err = w.guardRoots(cmp.Or(o.Mounts, ExistingMounts))
 	}
 	if err != nil {
 		closeAll(w.handles)

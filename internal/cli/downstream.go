@@ -103,7 +103,7 @@ func (set *settings) behind(agent string, args []string, setting string) (downst
 		}
 	}
 	o := proxy.Options{
-		RootsTools: set.self("mcp", "--mounts", set.mounts.String(), "--state-dir", set.dir()),
+		RootsTools: set.self("mcp", "--mounts", string(set.mounts), "--state-dir", set.dir()),
 		Relay:      set.self("mcp-relay", "--max-line", strconv.Itoa(set.maxLine)),
 		Sandboxer:  set.sandboxer(),
 	}

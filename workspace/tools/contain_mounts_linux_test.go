@@ -19,7 +19,7 @@ func TestMounts(t *testing.T) {
 	}
 	for _, policy := range []workspace.Mounts{workspace.NoMounts, workspace.ExistingMounts,
 		workspace.AnyMounts} {
-		t.Run("C7/"+policy.String(), func(t *testing.T) {
+		t.Run("C7/"+string(policy), func(t *testing.T) {
 			top := plant(t, fileTree{
 				"app/in": "fine\n", "app/before/in": "fine\n", "app/later/in": "fine\n", "out/secret": "secret\n", "out/sub/secret": "secret\n",
 			})
