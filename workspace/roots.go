@@ -362,21 +362,17 @@ func (r Roots) Equal(other Roots) bool {
 }
 
 // String returns the roots in order, for a person.
-func (r Roots) String() string {
-	paths := make([]string, 0, r.Len())
-	for _, dir := range r.All() {
-		paths = append(paths, dir.path)
-	}
-	return "[" + strings.Join(paths, ", ") + "]"
-}
+func (r Roots) String() string { return "[" + strings.Join(r.paths(), ", ") + "]" }
 
 // MarshalJSON encodes the set as an array of strings, cwd first.
-func (r Roots) MarshalJSON() ([]byte, error) {
+func (r Roots) MarshalJSON() ([]byte, error) { return json.Marshal(r.paths()) }
+
+func (r Roots) paths() []string {
 	paths := make([]string, 0, r.Len())
 	for _, dir := range r.All() {
 		paths = append(paths, dir.path)
 	}
-	return json.Marshal(paths)
+	return paths
 }
 
 // sent returns the position of root i in the list that the set was parsed from.

@@ -65,7 +65,7 @@ func (s *Set) find(ctx context.Context, in findFilesInput) (foundFiles, error) {
 // walked counts what a walk of a tool visited, left out, and did not visit.
 type walked struct {
 	Visited int
-	LeftOut omissions
+	LeftOut Skipped
 	Cut     *truncation
 }
 
@@ -99,10 +99,9 @@ func (s *Set) walk(ctx context.Context, path, glob string, filter fileFilter, o 
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, s.limits.time, errTimeLimit)
 	defer cancel()
-	unnameable := 0
 	tally, err := walk.Run(limited, o, func(f Found) error {
 		if !utf8.ValidString(f.Ref().Path()) {
-			unnameable++
+			out.LeftOut.unnameable++
 			return nil
 		}
 		if out.Cut = each(f); out.Cut != nil {
@@ -121,7 +120,8 @@ func (s *Set) walk(ctx context.Context, path, glob string, filter fileFilter, o 
 	if out.Cut != nil {
 		out.Cut.Roots = s.unfinished(tally)
 	}
-	out.Visited, out.LeftOut = tally.Files, omissions{tally.Skipped, unnameable}
+	tally.Skipped.unnameable = out.LeftOut.unnameable
+	out.Visited, out.LeftOut = tally.Files, tally.Skipped
 	return out, nil
 }
 

@@ -19,7 +19,7 @@ type listDirectoryInput struct {
 type directoryList struct {
 	location
 	Entries []directoryEntry
-	LeftOut omissions
+	LeftOut Skipped
 	Cut     *truncation
 }
 
@@ -44,10 +44,10 @@ func (s *Set) list(ctx context.Context, in listDirectoryInput) (directoryList, e
 	room := s.limits.bytes
 	for _, e := range entries {
 		if !utf8.ValidString(e.Name) {
-			list.LeftOut.Unnameable++
+			list.LeftOut.unnameable++
 			continue
 		}
-		entry := s.entry(dir, e)
+		entry := entryOf(dir, e)
 		room -= len(entry.Name) + len(entry.Root)
 		switch {
 		case len(list.Entries) == s.limits.entries:
@@ -67,21 +67,15 @@ func (s *Set) list(ctx context.Context, in listDirectoryInput) (directoryList, e
 	return list, nil
 }
 
-func (s *Set) entry(dir *workspace.Directory, e workspace.Entry) directoryEntry {
+func entryOf(dir *workspace.Directory, e workspace.Entry) directoryEntry {
 	entry := directoryEntry{Name: e.Name, Type: typeName(e.Type)}
+	info, err := dir.Lstat(e.Name)
 	switch {
+	case err != nil:
 	case e.Type.IsRegular():
-		if info, err := dir.Lstat(e.Name); err == nil {
-			entry.Size = info.Size()
-		}
-	case e.Type.IsDir():
-		real := joinNative(dir.Ref().Real(), e.Name)
-		for _, r := range s.ws.Opened() {
-			if r.Real.String() == real {
-				entry.Root = r.Dir.String()
-				break
-			}
-		}
+		entry.Size = info.Size()
+	case e.Type.IsDir() && info.Ref() == info.Ref().Root().Ref():
+		entry.Root = info.Ref().Root().Dir.String()
 	}
 	return entry
 }

@@ -1,7 +1,6 @@
 package tools
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -26,7 +25,7 @@ type mediaFile struct {
 	Media
 }
 
-func (s *Set) readMedia(ctx context.Context, in pathInput) (mediaFile, error) {
+func (s *Set) readMedia(_ context.Context, in pathInput) (mediaFile, error) {
 	file, err := s.ws.Open(in.Path)
 	if err != nil {
 		return mediaFile{}, err
@@ -35,17 +34,20 @@ func (s *Set) readMedia(ctx context.Context, in pathInput) (mediaFile, error) {
 	if err := showable(in.Path, file.Ref()); err != nil {
 		return mediaFile{}, err
 	}
-	head := make([]byte, 64)
-	n, err := io.ReadFull(file, head)
-	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+	limit := s.limits.fileSize
+	content, err := io.ReadAll(io.LimitReader(file, limit+1))
+	if err != nil {
 		return mediaFile{}, err
 	}
-	out := mediaFile{location: locate(file.Ref()), Media: Media{Type: mediaType(head[:n])}}
-	if out.Type == "" {
+	out := mediaFile{location: locate(file.Ref()), Media: Media{Type: mediaType(content), Data: content}}
+	switch info, err := file.Stat(); {
+	case out.Type == "":
 		return mediaFile{}, &fs.PathError{Op: "read", Path: in.Path, Err: errNotMedia}
-	}
-	if out.Data, err = s.content(ctx, in.Path, file, head[:n]); err != nil {
+	case err != nil:
 		return mediaFile{}, err
+	case int64(len(content)) > limit:
+		return mediaFile{}, &workspace.TooLargeError{Path: in.Path,
+			Size: max(info.Size(), int64(len(content))), Limit: limit}
 	}
 	at, err := workspace.ParseDir(file.Ref().Path())
 	out.URI = at.URI()
@@ -54,36 +56,9 @@ func (s *Set) readMedia(ctx context.Context, in pathInput) (mediaFile, error) {
 
 var errNotMedia = errors.New("it is not an image, sound or PDF that can be shown")
 
-// content returns the rest of a file after its head, together with the head.
-func (s *Set) content(ctx context.Context, path string, file *workspace.File,
-	head []byte) ([]byte, error) {
-	limit := s.limits.fileSize
-	info, err := file.Stat()
-	if err == nil && info.Size() > limit {
-		err = &workspace.TooLargeError{Path: path, Size: info.Size(), Limit: limit}
-	}
-	if err != nil {
-		return nil, err
-	}
-	content := bytes.NewBuffer(head)
-	for ctx.Err() == nil {
-		n, err := io.CopyN(content, file, 1<<20)
-		switch {
-		case int64(content.Len()) > limit: // it has grown
-			return nil, &workspace.TooLargeError{Path: path, Size: int64(content.Len()),
-				Limit: limit}
-		case err == io.EOF || err == nil && n == 0:
-			return content.Bytes(), nil
-		case err != nil:
-			return nil, err
-		}
-	}
-	return nil, context.Cause(ctx)
-}
-
-// mediaType returns the MIME type of a file that begins with head, or "" if it is not a type that
-// can be shown to models.
-func mediaType(head []byte) string {
+// mediaType returns the MIME type of a file, or "" if it is not a type that can be shown to models.
+func mediaType(content []byte) string {
+	head := string(content[:min(len(content), 64)])
 	for _, known := range []struct{ start, then, mime string }{
 		{"\x89PNG\r\n\x1a\n", "", "image/png"},
 		{"\xff\xd8\xff", "", "image/jpeg"},
@@ -101,7 +76,7 @@ func mediaType(head []byte) string {
 		{"fLaC", "", "audio/flac"},
 		{"%PDF-", "", "application/pdf"},
 	} {
-		rest, ok := strings.CutPrefix(string(head), known.start)
+		rest, ok := strings.CutPrefix(head, known.start)
 		if ok && (known.then == "" || len(rest) >= 4 && strings.HasPrefix(rest[4:], known.then)) {
 			return known.mime
 		}

@@ -94,21 +94,15 @@ func (c *truncation) note() string {
 		unit, roots, c.How)
 }
 
-// omissions counts what a result leaves out.
-type omissions struct {
-	Skipped
-	Unnameable int // names that are not Unicode text, which JSON cannot represent
-}
-
 // note returns the line that tells a model what was left out, "" for nothing.
-func (o omissions) note() string {
+func (o *Skipped) note() string {
 	var parts []string
 	for _, part := range []struct {
 		n    int
 		what string
 	}{
 		{o.Binary, "binary"}, {o.Large, "too large"}, {o.Unreadable, "unreadable"},
-		{o.Unnameable, "with names that are not Unicode"}, {o.Ignored, "that git ignores"},
+		{o.unnameable, "with names that are not Unicode"}, {o.Ignored, "that git ignores"},
 	} {
 		if part.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.what))

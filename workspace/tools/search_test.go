@@ -128,9 +128,9 @@ func TestNamesThatAreNotUnicode(t *testing.T) {
 		t.Skip("this file system has no such names")
 	}
 	h := serve(t, openRoots(t, app), Options{})
-	require.Equal(t, 1, do[directoryList](h, "list_directory", args{}).LeftOut.Unnameable)
-	require.Equal(t, 1, do[foundFiles](h, "find_files", args{}).LeftOut.Unnameable)
-	require.Equal(t, 1, do[searchResult](h, "search", args{"pattern": "needle"}).LeftOut.Unnameable)
+	require.Equal(t, 1, do[directoryList](h, "list_directory", args{}).LeftOut.unnameable)
+	require.Equal(t, 1, do[foundFiles](h, "find_files", args{}).LeftOut.unnameable)
+	require.Equal(t, 1, do[searchResult](h, "search", args{"pattern": "needle"}).LeftOut.unnameable)
 
 	require.NoError(t, os.Mkdir(filepath.Join(app, "d\xff"), 0o700))
 	symlink(t, "\xff", filepath.Join(app, "file"))

@@ -211,13 +211,9 @@ func (p plain) String() string { return string(p) }
 
 // pathIn returns the argument path, or the only path of several, or "".
 func pathIn(arguments json.RawMessage) string {
-	var in struct {
-		Path  string   `json:"path"`
-		Paths []string `json:"paths"`
+	paths := Paths(arguments)
+	if several := paths[2:]; len(several) == 1 {
+		return several[0]
 	}
-	_ = json.Unmarshal(arguments, &in)
-	if len(in.Paths) == 1 {
-		return in.Paths[0]
-	}
-	return in.Path
+	return paths[0]
 }

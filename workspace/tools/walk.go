@@ -95,6 +95,8 @@ type Skipped struct {
 	// System are the paths of directories that hold the state of the system, not files, such as
 	// /proc.
 	System []string
+
+	unnameable int // names that are not Unicode text, which JSON cannot represent
 }
 
 // incomplete returns the number of files and directories that might have had matches.
