@@ -281,11 +281,7 @@ func (s *scanner) path(rel string) string {
 	if rel == "." {
 		return s.root.Dir.String()
 	}
-	top := s.root.Dir.String()
-	if last := top[len(top)-1]; last != '/' && last != filepath.Separator {
-		top += string(filepath.Separator)
-	}
-	return top + filepath.FromSlash(rel)
+	return s.root.Ref().Child(rel).Path()
 }
 
 // matcher matches one row's pattern.

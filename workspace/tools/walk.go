@@ -428,43 +428,29 @@ var (
 // UTF-8.
 func readAll(ctx context.Context, file *workspace.File, limit int64,
 	buffer []byte) ([]byte, error) {
-	buffer = slices.Grow(buffer[:0], firstRead)
-	for first := true; ; first = false {
+	buffer = slices.Grow(buffer[:0], firstRead)[:firstRead]
+	for n := 0; ; {
 		if ctx.Err() != nil {
-			return buffer, context.Cause(ctx)
+			return buffer[:n], context.Cause(ctx)
 		}
-		size := firstRead
-		if !first {
-			if len(buffer) == firstRead {
-				if err := checkSize(file, limit); err != nil {
-					return buffer, err
-				}
-			}
-			size = max(firstRead, len(buffer))
-		}
-		buffer = slices.Grow(buffer, size)
-		n, err := io.ReadFull(file, buffer[len(buffer):len(buffer)+size])
-		buffer = buffer[:len(buffer)+n]
-		ended := err == io.EOF || err == io.ErrUnexpectedEOF
+		size, err := io.ReadFull(file, buffer[n:])
+		first, ended := n == 0, err == io.EOF || err == io.ErrUnexpectedEOF
+		n += size
 		switch {
 		case err != nil && !ended:
-			return buffer, err
-		case int64(len(buffer)) > limit:
-			return buffer, errLarge
-		case first && markOf(buffer) == utf8Text &&
-			bytes.IndexByte(buffer[:min(len(buffer), binaryCheckSize)], 0) >= 0:
-			return buffer, errBinary
+			return buffer[:n], err
+		case int64(n) > limit:
+			return buffer[:n], errLarge
+		case first && markOf(buffer[:n]) == utf8Text &&
+			bytes.IndexByte(buffer[:min(n, binaryCheckSize)], 0) >= 0:
+			return buffer[:n], errBinary
 		case ended:
-			return buffer, nil
+			return buffer[:n], nil
+		case first: // which may save reading the rest
+			if info, err := file.Stat(); err != nil || info.Size() > limit {
+				return buffer[:n], cmp.Or(err, errLarge)
+			}
 		}
+		buffer = slices.Grow(buffer, n)[:2*n]
 	}
-}
-
-// checkSize returns errLarge if the file is known to be too large, which saves reading it.
-func checkSize(file *workspace.File, limit int64) error {
-	info, err := file.Stat()
-	if err == nil && info.Size() > limit {
-		err = errLarge
-	}
-	return err
 }
