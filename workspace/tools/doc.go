@@ -22,10 +22,6 @@
 // [Change] before it is made: the resolved path, its root, the difference, and the missing
 // directories that are created with it. A change is made exactly as shown, or not at all.
 //
-// The parts are exported for hosts with their own interface: [Walk] visits or searches files in
-// parallel and in a fixed order, [Pattern] and [Glob] select lines and names, and [Change] plans,
-// shows and makes a change.
-//
 // table.go has a row for each tool: its name, its description and the function that serves it, in
 // the file of its name.
 package tools

@@ -62,7 +62,7 @@ func TestPatternSizeIsComputedFirst(t *testing.T) {
 			require.Contains(t, bad.Error(), "steps")
 		}
 	}
-	_, err := NewPattern(".{1000}x{1000}(ab){500}")
+	_, err := newPattern(".{1000}x{1000}(ab){500}", false, false)
 	require.NoError(t, err)
 }
 
@@ -76,7 +76,7 @@ func TestRequired(t *testing.T) {
 		"(?i)aéretry": {"retry"}, "(?i)retry.*timeout": {"timeout"}, "Ab.(?i)c": {"ab"},
 		"a1|b2|c3|d4|e5|f6|g7|h8|i9": nil, `a|\n`: nil,
 	} {
-		p, err := NewPattern(expression)
+		p, err := newPattern(expression, false, false)
 		require.NoError(t, err)
 		var got []string
 		for _, literal := range p.literals {
@@ -126,7 +126,7 @@ func TestPatternFindIsCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	never := func(Match) bool { return true }
-	p, err := NewPattern("a[^a]")
+	p, err := newPattern("a[^a]", false, false)
 	require.NoError(t, err)
 	require.ErrorIs(t, p.Find(ctx, []byte(strings.Repeat("ab\n", checkInterval)), never),
 		context.Canceled)
@@ -141,7 +141,7 @@ func BenchmarkPattern(b *testing.B) {
 	for _, expression := range []string{"retryafter", `func \w+\(`, "TODO|FIXME", "(?i)retryafter",
 		"(?i)todo|fixme", "(?i)retry.*timeout"} {
 		b.Run(expression, func(b *testing.B) {
-			p, err := NewPattern(expression)
+			p, err := newPattern(expression, false, false)
 			require.NoError(b, err)
 			b.SetBytes(int64(len(text)))
 			for b.Loop() {

@@ -132,15 +132,6 @@ func (lines lineReader) read(ctx context.Context, file *workspace.File, path str
 	return read, stored, err
 }
 
-// ReadText reads lines of an open file, which may be UTF-16 with a byte order mark or Windows-1252.
-// Then stored names that. maxSize bounds the size of such a file; 0 means 8 MiB.
-func ReadText(ctx context.Context, file *workspace.File, maxSize int64, o workspace.TextOptions) (
-	read workspace.Text, stored string, err error) {
-	read, e, err := lineReader(workspace.ReadTextFrom).read(ctx, file, file.Ref().Path(),
-		cmp.Or(maxSize, defaultMaxFileSize), o)
-	return read, string(e), err
-}
-
 // maxCounted is the size up to which a file is read to its end to count its lines, in bytes.
 const maxCounted = 1 << 20
 

@@ -22,8 +22,8 @@ func TestSearchInParts(t *testing.T) {
 			rapid.SampledFrom([]string{"", "\n"}).Draw(t, "end")
 		file = rapid.SampledFrom([]string{"", bom}).Draw(t, "mark") + file
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "file"), []byte(file), 0o600))
-		p, err := NewPattern(rapid.SampledFrom([]string{"needle", "^x", "^$", "é|^y"}).Draw(t,
-			"pattern"))
+		p, err := newPattern(rapid.SampledFrom([]string{"needle", "^x", "^$", "é|^y"}).Draw(t,
+			"pattern"), false, false)
 		require.NoError(t, err)
 		o := SearchOptions{Query: p, Context: rapid.IntRange(0, 3).Draw(t, "context"),
 			MaxHits: rapid.IntRange(0, 4).Draw(t, "hits")}

@@ -41,9 +41,6 @@ type Walk struct {
 	// MaxFiles is the most files that are visited in each root, whether they match Only or not.
 	// Default 1,000,000.
 	MaxFiles int
-	// Progress, if not nil, is called from time to time with the tally so far, never at the same
-	// time as another callback. An error stops the walk and is returned.
-	Progress func(Tally) error
 
 	maxDepth int // default defaultMaxDepth
 }
@@ -382,9 +379,6 @@ func (r *run) deliver(ctx context.Context, f *folder) error {
 	}
 	if visited < f.files {
 		return errFull
-	}
-	if r.walk.Progress != nil {
-		return r.walk.Progress(r.tally)
 	}
 	return nil
 }
