@@ -223,7 +223,8 @@ func (c *Catalog) scanNested(ctx context.Context, t located, top bool) ([]Artifa
 	return all, context.Cause(ctx)
 }
 
-// scanOne scans a directory, and resolves conflicts between what is found there, and with the catalog.
+// scanOne scans a directory, and resolves conflicts between what is found there, and with the
+// catalog.
 func (c *Catalog) scanOne(ctx context.Context, s *scanner, rows []row, at *directory) []Artifact {
 	s.artifacts = nil
 	s.scanDir(ctx, rows, at)

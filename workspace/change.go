@@ -11,9 +11,9 @@ import (
 )
 
 // Mkdir creates a directory and returns where it is. Its parent must exist. If something already
-// has the name, a link included, the error is [fs.ErrExist]. at, unless zero, is where path must still
-// lead, as [Workspace.MkdirTarget] returned it: if it now points somewhere else, the error is a
-// *[MovedError].
+// has the name, a link included, the error is [fs.ErrExist]. at, unless zero, is where path must
+// still lead, as [Workspace.MkdirTarget] returned it: if it now points somewhere else, the error is
+// a *[MovedError].
 func (w *Workspace) Mkdir(path string, at Ref) (Ref, error) {
 	return w.change(path, func(t target) error {
 		if err := w.expect(path, at, t); err != nil {

@@ -76,7 +76,8 @@ func (l *listing) Stat() (fs.FileInfo, error) {
 	return info, err
 }
 
-// ReadDir implements [fs.ReadDirFile]. It leaves out entries that were removed since they were listed.
+// ReadDir implements [fs.ReadDirFile]. It leaves out entries that were removed since they were
+// listed.
 func (l *listing) ReadDir(n int) ([]fs.DirEntry, error) {
 	if !l.listed {
 		entries, err := l.Entries(context.Background())

@@ -45,8 +45,8 @@ func (r *ruleReader) read(file io.ReadCloser, err error) *gitignore.Rules {
 	return gitignore.Parse(data)
 }
 
-// enter returns the matcher of dir, which has these entries. outer is that of the parent, or for the
-// start of a walk that of all directories above, nil for none.
+// enter returns the matcher of dir, which has these entries. outer is that of the parent, or for
+// the start of a walk that of all directories above, nil for none.
 func (r *ruleReader) enter(dir *Directory, entries []Entry,
 	outer *gitignore.Matcher) *gitignore.Matcher {
 	named := func(name string) (Entry, bool) {

@@ -136,9 +136,9 @@ type walk struct {
 // maxAhead is the most nodes that may be finished before their turn.
 const maxAhead = 128
 
-// run visits the nodes of a list, several at once, and delivers them in its order. head is the first;
-// each is followed by the nodes below it, once it was visited. The first waiting node is visited next,
-// so that the head only ever waits for its own visit.
+// run visits the nodes of a list, several at once, and delivers them in its order. head is the
+// first; each is followed by the nodes below it, once it was visited. The first waiting node is
+// visited next, so that the head only ever waits for its own visit.
 func (wk *walk) run(head *walkNode) error {
 	todo, visited := make(chan *walkNode), make(chan *walkNode)
 	for range wk.o.workers {

@@ -52,8 +52,8 @@ func (e *PatternError) Error() string {
 	return fmt.Sprintf("invalid pattern %q: %s", text.Truncate(e.Pattern, 200), e.Why)
 }
 
-// newPattern compiles a regular expression (RE2, as in Go) or, if literal is true, plain text. The error
-// is a [*PatternError].
+// newPattern compiles a regular expression (RE2, as in Go) or, if literal is true, plain text. The
+// error is a [*PatternError].
 func newPattern(pattern string, literal, ignoreCase bool) (*Pattern, error) {
 	if len(pattern) > maxPattern {
 		return nil, &PatternError{pattern, fmt.Sprintf("it has more than %d bytes", maxPattern)}

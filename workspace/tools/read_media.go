@@ -39,7 +39,8 @@ func (s *Set) readMedia(_ context.Context, in pathInput) (mediaFile, error) {
 	if err != nil {
 		return mediaFile{}, err
 	}
-	out := mediaFile{location: locate(file.Ref()), Media: Media{Type: mediaType(content), Data: content}}
+	out := mediaFile{location: locate(file.Ref()),
+		Media: Media{Type: mediaType(content), Data: content}}
 	switch info, err := file.Stat(); {
 	case out.Type == "":
 		return mediaFile{}, &fs.PathError{Op: "read", Path: in.Path, Err: errNotMedia}

@@ -24,8 +24,8 @@ const (
 
 // Walk visits files of a workspace in a fixed order: root by root, the files of a directory before
 // its subdirectories, both sorted by name. Several goroutines read ahead, but results are delivered
-// one at a time. Links are not followed: a file in scope is visited at its own path. A root that lies in
-// another is visited in its own turn only, and of several with one real path the first.
+// one at a time. Links are not followed: a file in scope is visited at its own path. A root that
+// lies in another is visited in its own turn only, and of several with one real path the first.
 type Walk struct {
 	Workspace *workspace.Workspace
 	// Path is the file or directory to visit, even if git ignores it; a relative path starts at
@@ -153,9 +153,9 @@ var (
 	errStop = errors.New("stopped")
 )
 
-// Run calls each with every file or, if o is not nil, with every file that has matches, one at a time.
-// An error of each stops the walk and is returned, except that for [fs.SkipAll] Run returns nil. Other
-// errors are those of ctx and of the workspace.
+// Run calls each with every file or, if o is not nil, with every file that has matches, one at a
+// time. An error of each stops the walk and is returned, except that for [fs.SkipAll] Run returns
+// nil. Other errors are those of ctx and of the workspace.
 func (w Walk) Run(ctx context.Context, o *SearchOptions, each func(Found) error) (Tally, error) {
 	w.MaxFiles = cmp.Or(w.MaxFiles, defaultMaxFiles)
 	w.maxDepth = cmp.Or(w.maxDepth, defaultMaxDepth)
