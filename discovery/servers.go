@@ -355,9 +355,11 @@ func (r row) decodeServer(raw json.RawMessage) (c serverConfig, err error) {
 	case r.is("sse") && c.Type == "" && c.URL != "":
 		c.Type = string(SSE)
 	}
-	c.rewrite(opencodeVariable())
-	if r.is("dollar") {
+	switch {
+	case r.is("dollar"):
 		c.rewrite(geminiVariable())
+	case r.is("mcp"): // opencode's; elsewhere ${env:NAME} has another meaning
+		c.rewrite(opencodeVariable())
 	}
 	for _, raw := range c.EnvVars {
 		var name string
