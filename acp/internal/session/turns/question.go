@@ -130,10 +130,14 @@ func (q *Question[C]) ask(all []*viewer[C]) {
 	}
 }
 
-// answeredLate handles a response that came when the question had been answered.
+// answeredLate handles a response that came when the question had been answered. A client that has
+// stopped the turn itself knows why its answer has no effect.
 func (q *Question[C]) answeredLate(r reply[C]) {
 	c := r.to.viewer.client
-	if r.err == nil && c.Answers() && q.form.Decides(c, r.result) {
+	q.viewers.mu.Lock()
+	stops := q.stopped && q.stoppedBy == c
+	q.viewers.mu.Unlock()
+	if r.err == nil && !stops && c.Answers() && q.form.Decides(c, r.result) {
 		r.to.late.Do(func() { q.form.Late(c, r.result) })
 	}
 }
