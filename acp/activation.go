@@ -147,7 +147,6 @@ func (s *session) activate(q *queue, lease sessionstore.Lease, title string) err
 	}
 	s.titled.Store(title != "")
 	s.record = newRecord(s)
-	s.watch()
 	if !a.home.queues.Activate(q, s) {
 		s.retire(a.base)
 		if s.counted {

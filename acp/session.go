@@ -94,31 +94,8 @@ func (s *session) withState(do func()) {
 	do()
 }
 
-// watch ends the session soon after another process has taken it over or deleted it, if the store
-// announces that.
-func (s *session) watch() {
-	changed, stop := s.agent.options.Store.Watch(s.id)
-	if changed == nil {
-		return
-	}
-	s.agent.tasks.Go(func() {
-		defer stop()
-		for {
-			select {
-			case <-changed:
-				if err := s.checkLease(s.agent.base); gone(err) {
-					s.failed(err)
-					return
-				}
-			case <-s.record.closed:
-				return
-			}
-		}
-	})
-}
-
 // watchLease ends the session soon after another process has taken it over, until ctx ends: also if
-// the store does not announce that, and an agent that says nothing stores nothing.
+// the agent says nothing, so that nothing is stored.
 func (s *session) watchLease(ctx context.Context) {
 	s.agent.tasks.Go(func() {
 		for range pause.Every(ctx, s.agent.options.tuning.LeaseCheck) {

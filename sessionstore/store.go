@@ -125,12 +125,6 @@ type Store interface {
 	// never used, and otherwise keeps it and remembers nothing.
 	RestoreDeleted(ctx context.Context, agent Agent, names [][]byte) error
 
-	// Watch returns a channel that receives a value at the beginning, and whenever the session may
-	// have a newer lease or may have been deleted. It may receive further values; use an empty
-	// Append to find out what has happened. The caller calls stop when it no longer reads the
-	// channel. The channel is nil if the store announces nothing.
-	Watch(id ID) (changed <-chan struct{}, stop func())
-
 	// Close waits for running calls and closes the medium. Later calls return ErrClosed, except
 	// Close.
 	Close() error

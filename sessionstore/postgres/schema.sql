@@ -33,18 +33,6 @@ CREATE POLICY names ON agents FOR SELECT
 CREATE POLICY names ON drafts FOR SELECT
 	USING ((SELECT current_setting('acp_agent.owner', true)) = 'every owner');
 
--- Whoever has a session open learns that another server took it over or deleted it. Any user of the
--- database can listen, so the announcement does not tell whose session it is.
-CREATE FUNCTION announce() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-	PERFORM pg_notify('acp_agent', encode(sha256(
-		convert_to(OLD.owner, 'UTF8') || '\x00'::bytea || convert_to(OLD.id, 'UTF8')), 'hex'));
-	RETURN NULL;
-END $$;
-CREATE TRIGGER announce_lease AFTER UPDATE OF generation ON sessions FOR EACH ROW
-	WHEN (OLD.generation <> NEW.generation) EXECUTE FUNCTION announce();
-CREATE TRIGGER announce_delete AFTER DELETE ON sessions FOR EACH ROW EXECUTE FUNCTION announce();
-
 -- Row-level security keeps a query's full-text condition from using an index, since it might leak rows. So the
 -- policy has the condition: a transaction sees the rows of its owner that match what it looks for. Rows are
 -- deleted with their passages.

@@ -122,7 +122,7 @@ func (d *database) Close() error {
 // Traits implements [core.Database]. One connection is left for probes.
 func (d *database) Traits() core.Traits {
 	return core.Traits{Readers: max(int(d.config.MaxConns)-1, 1), CloseTimeout: closeTimeout,
-		Next: "SELECT nextval('numbers')", ForWrite: " FOR NO KEY UPDATE", Announces: true}
+		Next: "SELECT nextval('numbers')", ForWrite: " FOR NO KEY UPDATE"}
 }
 
 // String returns the address of the database, without the user and the password.

@@ -484,9 +484,6 @@ func (f *file) vacuum(ctx context.Context) error {
 	return nil
 }
 
-// Listen implements [core.Database]. SQLite announces nothing.
-func (f *file) Listen(context.Context, func(string)) {}
-
 // Purged implements [core.Database]. It moves the log into the file, so that no writer has to, and
 // empties it in the end, because it has old pages.
 func (f *file) Purged(ctx context.Context, done bool) error {

@@ -38,11 +38,6 @@ type Database interface {
 		tx Tx, owner string, terms []sessionstore.Term, limit int,
 	) (keys []int64, err error)
 
-	// Listen calls tell with what the database announces until ctx ends, if it announces something:
-	// the SHA-256 of an owner, NUL and the id of a session that may have a newer lease or may have
-	// been deleted, in hexadecimal; "" stands for all sessions.
-	Listen(ctx context.Context, tell func(name string))
-
 	// Purged is called outside of transactions when some deleted data was purged. done says that it
 	// was the last.
 	Purged(ctx context.Context, done bool) error
@@ -79,8 +74,6 @@ type Traits struct {
 	// IndexedBy stands before the name of the index that a list uses, "" if the database
 	// chooses one itself.
 	IndexedBy string
-	// Announces says whether Listen does something.
-	Announces bool
 	// CloseTimeout limits how long purging delays Close.
 	CloseTimeout time.Duration
 }

@@ -51,10 +51,8 @@ type shared struct {
 	// places for them: listing is for lists, searches and counts.
 	listing, reading, writing *Queue
 
-	watches watches
-
-	// purgeDue has a token if there may be something to purge. background are the goroutines that
-	// purge and listen.
+	// purgeDue has a token if there may be something to purge. background is the goroutine that
+	// purges.
 	purgeDue   chan struct{}
 	background sync.WaitGroup
 }
