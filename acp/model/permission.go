@@ -8,7 +8,6 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/acp/internal/commands/filechange"
 	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -53,7 +52,7 @@ func (m mode) mayChange() bool { return m.rules().Deny == nil }
 // change that is shown is the one that is made.
 func (c *modelCall) permit(ctx context.Context, change tools.Change) error {
 	c.permitted = change.New
-	shown := filechange.Describe(change)
+	shown := describeChange(change)
 	host := c.turn.host
 	why := permission.WhyAsk(ctx, host.Workspace(), host.Catalog(), change)
 	action := permission.Changing(host.Workspace(), change, why)
@@ -112,7 +111,7 @@ func (c *modelCall) checkAccess(ctx context.Context, a workspace.Access, before 
 // call ends.
 func (c *modelCall) noteMade(change tools.Change) {
 	if change.Kind == tools.Write && change.New != c.permitted {
-		c.made = filechange.Describe(change).Content
+		c.made = describeChange(change).Content
 	}
 }
 

@@ -134,7 +134,7 @@ func (r *relays) toldParts() []contextPart {
 	return r.told
 }
 
-// forget drops that, because the child may not start our tool server again. r may be nil.
+// forget drops the parts that were told, because the child may not start our tool server again. r may be nil.
 func (r *relays) forget() {
 	if r == nil {
 		return

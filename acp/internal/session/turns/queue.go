@@ -356,7 +356,7 @@ func (qs *Queues[S]) IsClosed() bool {
 	return qs.closed
 }
 
-// Close ends that sessions become active.
+// Close makes Activate fail from now on.
 func (qs *Queues[S]) Close() {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()

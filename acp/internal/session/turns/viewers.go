@@ -133,8 +133,8 @@ func (v *Viewers[C]) indexLocked(c C) int {
 	return slices.IndexFunc(v.all, func(w *viewer[C]) bool { return w.client == c })
 }
 
-// Hurry ends that messages wait for viewers that do not read, until done is called: a client waits
-// to become a viewer. What the others cannot take meanwhile is kept for them.
+// Hurry lets messages pass viewers that do not read, until done is called, because a client waits to
+// become a viewer. What these viewers cannot take meanwhile is kept for them.
 func (v *Viewers[C]) Hurry() (done func()) {
 	v.hurry(1)
 	return sync.OnceFunc(func() { v.hurry(-1) })
@@ -165,9 +165,8 @@ func (v *Viewers[C]) Release(c C) {
 	}
 }
 
-// Leave ends that c is a viewer. If no viewer is left that may answer, Leave returns a channel that
-// is closed when one comes, otherwise nil.
-// When Leave returns, nothing is sent to c any more.
+// Leave removes c from the viewers. If no viewer is left that may answer, Leave returns a channel
+// that is closed when one comes, otherwise nil. When Leave returns, nothing is sent to c any more.
 func (v *Viewers[C]) Leave(c C) (alone <-chan struct{}) {
 	v.mu.Lock()
 	i := v.indexLocked(c)
@@ -238,7 +237,7 @@ func (v *Viewers[C]) Alone() <-chan struct{} {
 	return v.aloneLocked()
 }
 
-// Close ends that any client is a viewer.
+// Close removes all viewers.
 func (v *Viewers[C]) Close() {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -1,5 +1,4 @@
-// Package filechange shows changes of files, which workspace/tools plans, to ACP clients.
-package filechange
+package model
 
 import (
 	"github.com/acp-agent/acp-agent/acp/backend"
@@ -8,11 +7,11 @@ import (
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
-// Describe returns a planned change as the user sees it before it is made: the resolved paths,
+// describeChange returns a planned change as the user sees it before it is made: the resolved paths,
 // their roots and the difference.
-func Describe(c tools.Change) backend.ToolCall {
+func describeChange(c tools.Change) backend.ToolCall {
 	path := c.Ref.Path()
-	title := place(c.Ref)
+	title := inFolder(c.Ref)
 	shown := backend.ToolCall{Content: []any{}}
 	shown.Locations = backend.Locations(path, c.FirstLine())
 	switch c.Kind {
@@ -27,7 +26,7 @@ func Describe(c tools.Change) backend.ToolCall {
 			shown.Content = append(shown.Content, backend.NewDiff(path, c.Old, ""))
 		}
 	case tools.Move:
-		to := place(c.To)
+		to := inFolder(c.To)
 		if c.To.Root() == c.Ref.Root() {
 			to = text.Path(c.To.Rel())
 		}
@@ -38,7 +37,7 @@ func Describe(c tools.Change) backend.ToolCall {
 	return shown
 }
 
-// place says where something is: its path in its root, and the root.
-func place(at workspace.Ref) string {
+// inFolder says where something is: its path in its root, and the root.
+func inFolder(at workspace.Ref) string {
 	return text.Path(at.Rel()) + " in folder " + text.Path(at.Root().Dir.String())
 }

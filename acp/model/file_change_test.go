@@ -1,4 +1,4 @@
-package filechange_test
+package model
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/acp/internal/commands/filechange"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/roottest"
 	"github.com/acp-agent/acp-agent/workspace/tools"
@@ -31,7 +30,7 @@ func TestTitlesOfChanges(t *testing.T) {
 	} {
 		title := ""
 		set := tools.New(ws, tools.Options{Permit: func(_ context.Context, c tools.Change) error {
-			title = *filechange.Describe(c).Title
+			title = *describeChange(c).Title
 			return errors.New("no")
 		}})
 		arguments, err := json.Marshal(map[string]string{"path": path, "content": "new"})
