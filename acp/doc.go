@@ -66,7 +66,7 @@
 // During a load replay.go shows what is stored; what the backend replays after the end of that goes
 // into a draft (replay_backend.go), which is added to the history.
 //
-// A message of the backend to the client: asker.check in client_calls.go compares its method with
+// A message of the backend to the client: asker.check in asker.go compares its method with
 // the client's capabilities and its paths with the session's roots. A rule of the user may answer a
 // question (permission.go). Deny and ask rules also hold for files and commands that nobody asks
 // about (access.go). A file outside that the backend wants to read is asked about and read in

@@ -6,12 +6,12 @@
 // allow rules; without a matching rule the user is asked.
 //
 // Each verb has a file with its rules: how they are written, and what they match. request.go reads
-// the action in a session/request_permission, and search.go finds the parts that deny and ask rules
+// the action in a session/request_permission, and texts.go finds the parts that deny and ask rules
 // look for.
 //
 // Deny and ask rules match any part of an action, and text that is not understood. Allow rules need
 // an action that is understood as a whole: there are no lists of what is dangerous. That of commands
-// that change files (rule_kept.go) only says what is denied, in place of asked about, in a root that
+// that change files (rule_read_only.go) only says what is denied, in place of asked about, in a root that
 // may only be read.
 //
 // [Rules.Guard] makes deny and ask rules hold for whoever uses a workspace. Nothing here checks what a
