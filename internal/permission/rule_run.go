@@ -60,7 +60,7 @@ func shellWord(word string) string {
 func (r runRule) check() error {
 	switch {
 	case r.words == nil:
-		return errors.New("rule run: an allow rule needs the words of a command, such as run go test ...")
+		return errors.New("rule run: an allow rule names a command, as run go test ... does")
 	case r.more && !commandline.Begins(r.words):
 		return fmt.Errorf("rule %s: it is not known which words may follow there; without ... the "+
 			"rule allows exactly this command", text.Quote("run "+r.String()))

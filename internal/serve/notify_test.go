@@ -52,8 +52,6 @@ func TestUsersWhoDoNotLookAreNotified(t *testing.T) {
 			n.now = func() time.Time { return now }
 			for i, step := range steps {
 				switch step := step.(type) {
-				case acp.Event:
-					n.observe("ana", step)
 				case time.Duration:
 					now = now.Add(step)
 				case string:
@@ -63,6 +61,8 @@ func TestUsersWhoDoNotLookAreNotified(t *testing.T) {
 						told += one.event
 					}
 					require.Equal(t, step, told, "step %d", i)
+				default:
+					n.observe("ana", step)
 				}
 			}
 			for n.of("ana", "s").questions > 0 {
