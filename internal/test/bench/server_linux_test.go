@@ -153,10 +153,10 @@ type server struct {
 }
 
 // serve starts a server on this machine, with its sessions in a file or at the address of a database.
-func serve(b *testing.B, program, database string) *server {
+func serve(b *testing.B, program, database string, flags ...string) *server {
 	b.Helper()
 	s := &server{program: program, state: filepath.Join(b.TempDir(), "state")}
-	s.cmd = exec.Command(program, "serve", "--listen", "127.0.0.1:0", "--state-dir", s.state)
+	s.cmd = exec.Command(program, append([]string{"serve", "--listen", "127.0.0.1:0", "--state-dir", s.state}, flags...)...)
 	if database != "" {
 		s.cmd.Env = append(os.Environ(), "ACP_AGENT_STORE="+database)
 	}
