@@ -16,10 +16,9 @@ import (
 const (
 	// window is how long records are counted before the counts start again.
 	window = time.Minute
-	// perMessage is how many records with the same message a user may cause in a window, and
-	// perUser how many altogether. The first of each message, up to always, have room beyond that,
-	// so that no message hides the others.
-	perMessage, perUser, always, perUserWithFirst = 300, 600, 20, 2000
+	// perMessage is how many records with the same message a user, or the server itself, may cause
+	// in a window. Each message has room of its own, so that none hides the others.
+	perMessage = 200
 	// perStranger is how many records with the same message one address without a user may cause,
 	// and perStrangers how many all of them may.
 	perStranger, perStrangers = 5, 60
@@ -28,8 +27,6 @@ const (
 	// delayBurst is how many records a user may cause with [Delay] before they wait, and delayRate
 	// how many a second from then on.
 	delayBurst, delayRate = 600, 100
-	// maxCounted is how many addresses are counted apart. Records about others are left out.
-	maxCounted = 10_000
 )
 
 // Excess says what happens to the records of a user who causes too many.
@@ -47,7 +44,7 @@ const Omitted = "left out more of the same"
 
 // handler passes records on to the next handler.
 type handler struct {
-	next   slog.Handler
+	slog.Handler
 	source source
 	counts *counts
 }
@@ -59,6 +56,9 @@ type source struct {
 	child         bool // one of the user's child processes
 }
 
+// anyStranger stands for all addresses together.
+const anyStranger = "*"
+
 // childOutput stands for the lines that child processes write, which are messages of their own.
 const childOutput = "lines of child processes"
 
@@ -69,12 +69,7 @@ const childOutput = "lines of child processes"
 // [Delay] no record of a user is left out.
 func New(next *slog.Logger, excess Excess) (limited *slog.Logger, end func()) {
 	c := &counts{strangers: next.Handler(), excess: excess, rates: map[string]*rate.Limiter{}}
-	return slog.New(&handler{next: next.Handler(), counts: c}), func() { c.flush(true) }
-}
-
-// Enabled implements [slog.Handler].
-func (h *handler) Enabled(ctx context.Context, level slog.Level) bool {
-	return h.next.Enabled(ctx, level)
+	return slog.New(&handler{Handler: next.Handler(), counts: c}), func() { c.flush(true) }
 }
 
 // WithAttrs implements [slog.Handler].
@@ -83,12 +78,12 @@ func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	for _, a := range attrs {
 		s = s.with(a)
 	}
-	return &handler{next: h.next.WithAttrs(attrs), source: s, counts: h.counts}
+	return &handler{h.Handler.WithAttrs(attrs), s, h.counts}
 }
 
 // WithGroup implements [slog.Handler].
 func (h *handler) WithGroup(name string) slog.Handler {
-	return &handler{next: h.next.WithGroup(name), source: h.source, counts: h.counts}
+	return &handler{h.Handler.WithGroup(name), h.source, h.counts}
 }
 
 // Handle implements [slog.Handler].
@@ -96,7 +91,7 @@ func (h *handler) Handle(ctx context.Context, r slog.Record) error {
 	if r.Level >= slog.LevelInfo && !h.counts.admit(ctx, h, r) {
 		return nil
 	}
-	return h.next.Handle(ctx, r)
+	return h.Handler.Handle(ctx, r)
 }
 
 func (s source) with(a slog.Attr) source {
@@ -140,23 +135,17 @@ type counts struct {
 	begun   time.Time
 	timer   *time.Timer // ends the window; nil if there is none
 	shown   map[key]int // weights of records
-	callers map[key]int // those of strangers, by address
 	omitted map[key]*omission
 }
 
-// key is a message with who has caused it: a user, an address, someStranger, or "" for the server.
-// Without a message it stands for all of a user's.
+// key is a message with who has caused it: a user, an address, anyStranger, or "" for the server.
 type key struct{ message, by string }
-
-// someStranger stands for all addresses together.
-const someStranger = "*"
 
 // omission says how many records were left out.
 type omission struct {
-	handler   slog.Handler
-	level     slog.Level
-	count     int
-	addresses map[string]bool // of strangers
+	handler slog.Handler
+	level   slog.Level
+	count   int
 }
 
 // rate returns the rate at which a user may cause records.
@@ -183,13 +172,6 @@ func (c *counts) admit(ctx context.Context, h *handler, r slog.Record) bool {
 		_ = c.rate(s.user).Wait(ctx)
 		return true
 	}
-	k := key{r.Message, s.user}
-	switch {
-	case s.child && r.Level == slog.LevelInfo:
-		k.message = childOutput
-	case s.user == "" && s.address != "":
-		k.by, h = someStranger, &handler{next: c.strangers}
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -197,49 +179,27 @@ func (c *counts) admit(ctx context.Context, h *handler, r slog.Record) bool {
 		return true
 	case c.timer == nil:
 		c.begun, c.timer = time.Now(), time.AfterFunc(window, func() { c.flush(false) })
-		c.shown, c.callers, c.omitted = map[key]int{}, map[key]int{}, map[key]*omission{}
+		c.shown, c.omitted = map[key]int{}, map[key]*omission{}
 	}
-	if c.fitsLocked(k, s, weight) {
+	k, limit, next := key{r.Message, s.user}, perMessage, h.Handler
+	if s.child && r.Level == slog.LevelInfo {
+		k.message = childOutput
+	}
+	own, ownLimit := k, limit
+	if s.user == "" && s.address != "" {
+		own, ownLimit = key{r.Message, "from " + s.address}, perStranger
+		k.by, limit, next = anyStranger, perStrangers, c.strangers
+	}
+	if c.shown[k] < limit && c.shown[own] < ownLimit {
+		c.shown[k], c.shown[own] = c.shown[k]+weight, c.shown[own]+weight
 		return true
 	}
+	if c.omitted[k] == nil {
+		c.omitted[k] = &omission{handler: next}
+	}
 	o := c.omitted[k]
-	if o == nil {
-		o = &omission{handler: h.next, addresses: map[string]bool{}}
-		c.omitted[k] = o
-	}
 	o.count, o.level = o.count+1, max(o.level, r.Level)
-	if k.by == someStranger && len(o.addresses) < maxCounted {
-		o.addresses[s.address] = true
-	}
 	return false
-}
-
-// fitsLocked reports whether there is room for a record, and counts it then.
-func (c *counts) fitsLocked(k key, s source, weight int) bool {
-	shown := c.shown[k] + weight
-	switch k.by {
-	case "":
-		if shown > perMessage {
-			return false
-		}
-	case someStranger:
-		caller := key{k.message, s.address}
-		if _, known := c.callers[caller]; !known && len(c.callers) >= maxCounted {
-			return false
-		}
-		c.callers[caller] += weight
-		if c.callers[caller] > perStranger || shown > perStrangers {
-			return false
-		}
-	default:
-		all := c.shown[key{by: s.user}] + weight
-		if (shown > perMessage || all > perUser) && (shown > always || all > perUserWithFirst) {
-			return false
-		}
-		c.shown[key{by: s.user}] = all
-	}
-	c.shown[k] = shown
-	return true
 }
 
 // flush ends the window, and says what was left out. After the last one nothing is left out.
@@ -255,9 +215,6 @@ func (c *counts) flush(last bool) {
 		r := slog.NewRecord(time.Now(), o.level, Omitted, 0)
 		r.AddAttrs(slog.String("omitted", k.message), slog.Int("count", o.count),
 			slog.Duration("within", time.Since(begun).Round(time.Second)))
-		if len(o.addresses) > 0 {
-			r.AddAttrs(slog.Int("addresses", len(o.addresses)))
-		}
 		_ = o.handler.Handle(context.Background(), r)
 	}
 }
