@@ -12,25 +12,26 @@ import (
 	"github.com/acp-agent/acp-agent/internal/sandbox/hosts"
 )
 
-// landlock is the mechanism of the Linux kernel, which needs no program and no rights. A thread
-// restricts itself, and what it starts inherits that.
-type landlock struct{}
+// Landlock, the mechanism of the Linux kernel, needs no program and no rights. A thread restricts
+// itself, and what it starts inherits that.
 
-// available restricts a thread that ends at once, because some containers allow only a part of it.
-func (m landlock) available(p Policy) error {
-	return m.run(Policy{Mode: Write, Ports: p.Ports, Outlet: p.Outlet}, Launch{},
-		func(Launch) error { return nil })
+// available returns nil if processes can be restricted as p says, and otherwise an [ErrUnavailable]
+// that explains why not. It restricts a thread that ends at once, because some containers allow only
+// a part of it.
+func (p Policy) available() error {
+	p = Policy{Mode: Write, Ports: p.Ports, Outlet: p.Outlet}
+	return p.run(Launch{}, func(Launch) error { return nil })
 }
 
 // run calls start on a thread that is restricted as p says, and that ends soon after start has
 // returned. From then on our process cannot be traced or dumped by others.
-func (m landlock) run(p Policy, l Launch, start func(Launch) error) error {
+func (p Policy) run(l Launch, start func(Launch) error) error {
 	done := make(chan error)
 	go func() {
 		runtime.LockOSThread()
 		if unix.Gettid() == unix.Getpid() {
 			// The main thread never ends. As long as it is held, another one runs start.
-			err := m.run(p, l, start)
+			err := p.run(l, start)
 			runtime.UnlockOSThread()
 			done <- err
 			return
@@ -41,7 +42,7 @@ func (m landlock) run(p Policy, l Launch, start func(Launch) error) error {
 			separate, err = p.separate()
 		}
 		if err == nil {
-			err = m.restrict(p)
+			err = p.restrict()
 		}
 		if err == nil {
 			err = p.filterCalls(separate)
@@ -112,7 +113,7 @@ func tooOld(version, needed int, linux string) error {
 }
 
 // restrict restricts the calling thread permanently.
-func (m landlock) restrict(p Policy) error {
+func (p Policy) restrict() error {
 	version, err := landlockVersion()
 	if err != nil {
 		return err

@@ -6,9 +6,7 @@
 //
 // What holds a process to its policy is a mechanism. On Linux the kernel does it with Landlock, for
 // root too: a thread restricts itself, starts the child, and ends. On macOS the child is started by
-// sandbox-exec. To add another one, such as bubblewrap, implement the
-// interface mechanism (mechanism.go) in its own file, and name it in the list of its system
-// (system_linux.go).
+// sandbox-exec. For another system, add a file with the functions of system_other.go.
 //
 // A process with a list of hosts has an [Outlet] besides, which leads to a proxy in our process. On
 // Linux the outlet is in a network namespace. Whoever may make namespaces also gets mounts and kernel
@@ -111,7 +109,7 @@ func (s Settings) Available() error {
 	if s.Hosts.Limited && s.Network == Ports {
 		p.Outlet = &Outlet{Level: Ports}
 	}
-	return choose(mechanisms(), p).available(p)
+	return p.available()
 }
 
 // Unprotected returns why a command runs without a sandbox although it should have one if possible,

@@ -5,18 +5,18 @@ import "os"
 // launcher is the program of macOS that starts another one with a profile.
 const launcher = "/usr/bin/sandbox-exec"
 
-// seatbelt is the mechanism of macOS.
-type seatbelt struct{}
-
-func (seatbelt) available(Policy) error {
+// available returns nil if processes can be restricted, and otherwise an [ErrUnavailable] that
+// explains why not.
+func (p Policy) available() error {
 	if _, err := os.Stat(launcher); err != nil {
 		return unavailable("%w", err)
 	}
 	return nil
 }
 
-func (m seatbelt) run(p Policy, l Launch, start func(Launch) error) error {
-	if err := m.available(p); err != nil {
+// run calls start with the launch of sandbox-exec, which starts the program of l.
+func (p Policy) run(l Launch, start func(Launch) error) error {
+	if err := p.available(); err != nil {
 		return err
 	}
 	args := append([]string{launcher, "-p", p.seatbeltProfile(), l.Path}, l.Args[1:]...)

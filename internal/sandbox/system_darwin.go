@@ -1,8 +1,5 @@
 package sandbox
 
-// mechanisms returns the mechanisms of macOS.
-func mechanisms() []mechanism { return []mechanism{seatbelt{}} }
-
 // devices returns what every process may write to.
 func devices() []string { return []string{"/dev"} }
 

@@ -1,9 +1,5 @@
 package sandbox
 
-// mechanisms returns the mechanisms of Linux, the preferred one first. Each restricts all that a
-// [Policy] names.
-func mechanisms() []mechanism { return []mechanism{landlock{}} }
-
 // devices returns what every process may write to, as far as it exists. Without the right to
 // control pseudo-terminals, shells that agents start fail silently.
 func devices() []string {

@@ -4,17 +4,15 @@ package sandbox
 
 import "runtime"
 
-// mechanisms returns the only one, which restricts nothing.
-func mechanisms() []mechanism { return []mechanism{none{}} }
-
-// none is the mechanism of systems that have none.
-type none struct{}
-
-func (none) available(Policy) error {
+// available returns nil if processes can be restricted as p says, and otherwise an [ErrUnavailable]
+// that explains why not.
+func (p Policy) available() error {
 	return unavailable("acp-agent has none for %s, only for Linux and macOS", runtime.GOOS)
 }
 
-func (m none) run(p Policy, _ Launch, _ func(Launch) error) error { return m.available(p) }
+// run calls start once with the launch of a process that is restricted by p from its first
+// instruction, or returns an error.
+func (p Policy) run(Launch, func(Launch) error) error { return p.available() }
 
 func devices() []string { return nil }
 

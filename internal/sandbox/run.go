@@ -5,37 +5,12 @@ import (
 	"fmt"
 )
 
-// mechanism is a means of the system to hold a process to a [Policy]. Each is a file of its own:
-// landlock_linux.go, seatbelt_darwin.go.
-type mechanism interface {
-	// available returns nil if processes can be restricted as p says, and otherwise an
-	// [ErrUnavailable] that explains why not.
-	available(p Policy) error
-	// run calls start once, or returns an error. start launches, or execs into, the Launch it
-	// receives. That process is restricted by p from its first instruction. A mechanism that
-	// restricts the calling thread gives start the launch as it is. One that is a program of its
-	// own, such as sandbox-exec or bubblewrap, gives it a launch of that program.
-	run(p Policy, l Launch, start func(Launch) error) error
-}
-
 // Launch is how a program is started.
 type Launch struct {
 	// Path is the program.
 	Path string
 	// Args are its arguments, beginning with its name.
 	Args []string
-}
-
-// choose returns the mechanism that enforces p: the first of all that is available. Without one it
-// returns the last, whose error says why there is no sandbox.
-func choose(all []mechanism, p Policy) mechanism {
-	last := len(all) - 1
-	for _, m := range all[:last] {
-		if m.available(p) == nil {
-			return m
-		}
-	}
-	return all[last]
 }
 
 // Run calls start with how to start the program of l, so that the process is held to p. start must
@@ -51,7 +26,7 @@ func (p Policy) Run(l Launch, start func(Launch) error) error {
 	case p.Mode == Off:
 		return start(l)
 	}
-	return choose(mechanisms(), p).run(p, l, start)
+	return p.run(l, start)
 }
 
 // ErrUnavailable is the cause of an error that says why there is no sandbox on this system.
