@@ -222,7 +222,7 @@ func TestTokenExpires(t *testing.T) {
 	if expired.Expires.IsZero() {
 		expired = tokens[0]
 	}
-	content := fmt.Sprintf(`{"expires":"2001-01-01T00:00:00Z","sha256":%q}`, expired.hash)
+	content := fmt.Sprintf(`{"expires":"2001-01-01T00:00:00Z","sha256":%q}`, expired.Hash)
 	require.NoError(t, os.WriteFile(h.options.Tokens.tokenPath("ana", expired.ID), []byte(content), 0o600))
 	require.ErrorContains(t, e.end(), "401")
 }

@@ -65,19 +65,21 @@ func (a Account) same(other Account) bool {
 		slices.Equal(a.Within.Strings(), other.Within.Strings())
 }
 
-// Token describes a token, without the token itself.
+// Token describes a token, without the token itself. As JSON it is the content of the token's file,
+// NAME/ID.json.
 type Token struct {
 	// ID tells the tokens of a user apart.
-	ID string
+	ID string `json:"-"`
 	// Label says what the token is for. May be empty.
-	Label string
+	Label string `json:"label,omitzero"`
 	// Created is when it was added. Expires is when it ends; if it is zero, the token does not end.
-	Created, Expires time.Time
+	Created time.Time `json:"created"`
+	Expires time.Time `json:"expires,omitzero"`
 	// Kind says what the token is for. Role is what a device may do.
-	Kind Kind
-	Role Role
-
-	hash string // of the token, in hexadecimal digits
+	Kind Kind `json:"kind,omitzero"`
+	Role Role `json:"role,omitzero"`
+	// Hash is that of the token, in hexadecimal digits. [Tokens.Add] sets it.
+	Hash string `json:"sha256"`
 }
 
 // validAt reports whether a token can be used at a time.
@@ -99,16 +101,6 @@ type limitsInFile struct {
 	Sessions    int `json:"sessions,omitzero"`
 	Turns       int `json:"turns,omitzero"`
 	StoredBytes int `json:"storedBytes,omitzero"`
-}
-
-// tokenFile is the content of a token's file, which is named NAME/ID.json.
-type tokenFile struct {
-	Label   string    `json:"label,omitzero"`
-	Created time.Time `json:"created"`
-	Expires time.Time `json:"expires,omitzero"`
-	Kind    Kind      `json:"kind,omitzero"`
-	Role    Role      `json:"role,omitzero"`
-	Hash    string    `json:"sha256"`
 }
 
 // Tokens keeps accounts and their tokens in a directory. Its methods are safe for concurrent use, by
@@ -174,13 +166,12 @@ func (s *Tokens) add(name, secret string, t Token) (id string, err error) {
 	if _, err := s.Account(name); err != nil {
 		return "", err
 	}
-	f := tokenFile{Label: t.Label, Created: t.Created, Expires: t.Expires, Kind: t.Kind, Role: t.Role,
-		Hash: hashToken(secret)}
-	content, err := json.Marshal(f)
+	t.Hash = hashToken(secret)
+	content, err := json.Marshal(t)
 	if err != nil {
 		return "", err
 	}
-	id = tokenID(f.Hash)
+	id = tokenID(t.Hash)
 	return id, privatefile.CreateFile(s.tokenPath(name, id), content)
 }
 
@@ -205,7 +196,7 @@ func (s *Tokens) find(secret string, kind Kind) (Account, Token, error) {
 	case err != nil:
 		return Account{}, Token{}, err
 	// Hashes have the same length, and are compared in constant time.
-	case subtle.ConstantTimeCompare([]byte(t.hash), []byte(hash)) != 1, !t.validAt(time.Now()),
+	case subtle.ConstantTimeCompare([]byte(t.Hash), []byte(hash)) != 1, !t.validAt(time.Now()),
 		t.Kind != kind:
 		return Account{}, Token{}, errInvalid
 	}
@@ -314,10 +305,9 @@ func (s *Tokens) Account(name string) (a Account, err error) {
 
 // token returns a token of an account.
 func (s *Tokens) token(name, id string) (Token, error) {
-	var f tokenFile
-	err := read(s.tokenPath(name, id), &f)
-	return Token{ID: id, Label: f.Label, Created: f.Created, Expires: f.Expires, Kind: f.Kind,
-		Role: f.Role, hash: f.Hash}, err
+	t := Token{ID: id}
+	err := read(s.tokenPath(name, id), &t)
+	return t, err
 }
 
 // read decodes the content of a file.
