@@ -13,6 +13,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text/secret"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 	mcpjsonrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // inbox decodes what a server sends, and holds the server back if it sends too much. Each transport
@@ -51,16 +52,16 @@ var errNoMessage = errors.New("it has neither a method nor a result nor an error
 // decode returns the messages in data, and the beginning of one that cannot be read, "" if there is
 // none. Beyond what the MCP SDK does, it understands a byte order mark, several messages in an
 // array, and an answer whose id is a text. An answer that cannot be read becomes an error of the
-// request that it names.
+// request that it names, see also readable.
 func (b *inbox) decode(data []byte) (all []mcpjsonrpc.Message, unreadable string) {
 	for _, raw := range splitBatch(data) {
-		m, err := mcpjsonrpc.DecodeMessage(withoutTasks(mcproots.FixInputRequests(raw)))
+		m, err := mcpjsonrpc.DecodeMessage(mcproots.FixInputRequests(raw))
 		answer, ok := m.(*mcpjsonrpc.Response)
 		switch {
 		case ok && answer.Error == nil && answer.Result == nil:
 			err = errNoMessage
 		case ok:
-			answer.ID = b.open.find(answer.ID)
+			answer.ID, answer.Result = b.open.find(answer.ID), b.readable(answer.Result)
 		}
 		if err != nil {
 			if answer = b.unreadable(raw); answer == nil {
@@ -126,18 +127,33 @@ func (b *inbox) logInvalid(line string, err error) {
 	}
 }
 
-// withoutTasks returns a message without the tools of a list that can only be called as tasks,
-// which the MCP SDK does not know. It never changes message itself.
-func withoutTasks(message []byte) []byte {
-	result := strictjson.Find(message, "result")
-	var tools []json.RawMessage
-	if !bytes.Contains(message, []byte(`"taskSupport"`)) ||
-		json.Unmarshal(strictjson.Find(result, "tools"), &tools) != nil {
-		return message
+// readable returns a result without tools that the MCP SDK cannot read, or that can only be called
+// as tasks, and with a text in place of content that it cannot read: the SDK would reject the whole
+// result, and a call has had its effect. It never changes result itself.
+func (b *inbox) readable(result json.RawMessage) json.RawMessage {
+	var tools, content []json.RawMessage
+	if json.Unmarshal(strictjson.Find(result, "tools"), &tools) == nil {
+		tools = slices.DeleteFunc(tools, func(tool json.RawMessage) bool {
+			err := json.Unmarshal(tool, &mcp.Tool{})
+			if err != nil {
+				b.log.Warn("left out a tool of an MCP server", "error", describeError(err),
+					"tool", b.secrets.Text(firstLine(tool)))
+			}
+			return err != nil ||
+				string(strictjson.Find(tool, "execution", "taskSupport")) == `"required"`
+		})
+		return strictjson.Set(result, "tools", strictjson.Encode(tools))
 	}
-	tools = slices.DeleteFunc(tools, func(tool json.RawMessage) bool {
-		return string(strictjson.Find(tool, "execution", "taskSupport")) == `"required"`
-	})
-	return strictjson.Set(message, "result",
-		strictjson.Set(result, "tools", strictjson.Encode(tools)))
+	if json.Unmarshal(strictjson.Find(result, "content"), &content) != nil ||
+		json.Unmarshal(result, &mcp.CallToolResult{}) == nil {
+		return result
+	}
+	for i := range content {
+		one := strictjson.Encode(map[string]any{"content": content[i : i+1]})
+		if err := json.Unmarshal(one, &mcp.CallToolResult{}); err != nil {
+			why := text.Truncate("[Content that cannot be read: "+describeError(err), maxErrorText)
+			content[i] = strictjson.Encode(map[string]string{"type": "text", "text": why + "]"})
+		}
+	}
+	return strictjson.Set(result, "content", strictjson.Encode(content))
 }
