@@ -16,8 +16,8 @@ type Tool struct {
 	Server, Remote string
 	// Title and Description describe the tool in the server's words, to a person and to a model.
 	Title, Description string
-	// Input and Output are JSON schemas. Output is nil if the server has none.
-	Input, Output json.RawMessage
+	// Input is the JSON schema of the arguments.
+	Input json.RawMessage
 	// Hints are claims of the server about the tool. They are not checked.
 	Hints Hints
 }

@@ -106,9 +106,6 @@ func (c *toolCall) send(ctx context.Context, conn *connection, arguments json.Ra
 		return nil, err
 	}
 	conn.used.Store(true)
-	if wrong := checkOutput(c.tool.Output, result); wrong != "" {
-		result.Content = append(result.Content, &mcp.TextContent{Text: wrong})
-	}
 	if result.IsError {
 		conn.explainDenial(resultText(result))
 	}

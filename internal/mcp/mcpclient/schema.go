@@ -65,28 +65,3 @@ func checkAnswer(schema any, answer *mcp.ElicitResult) error {
 	return rpcError(mcpjsonrpc.CodeInvalidParams, "the user's answer does not fit "+
 		"requestedSchema: a value is missing or not allowed for %s", strings.Join(wrong, ", "))
 }
-
-// checkOutput returns a sentence if the result of a tool is not what the tool's outputSchema
-// promises, or "".
-func checkOutput(schema json.RawMessage, r *mcp.CallToolResult) string {
-	if len(schema) == 0 || r.IsError {
-		return ""
-	}
-	if r.StructuredContent == nil {
-		return "[The tool has an output schema and returned no structured content.]"
-	}
-	_, output := resolveSchema(schema)
-	if output == nil {
-		return ""
-	}
-	var value any
-	raw, err := json.Marshal(r.StructuredContent)
-	if err != nil || json.Unmarshal(raw, &value) != nil {
-		return ""
-	}
-	if err := output.Validate(value); err != nil {
-		return "[The structured content does not fit the tool's output schema: " +
-			text.Truncate(text.Printable(err.Error()), 300) + "]"
-	}
-	return ""
-}

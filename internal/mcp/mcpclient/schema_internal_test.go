@@ -50,33 +50,6 @@ func TestAnswersFitTheForm(t *testing.T) {
 	}
 }
 
-func TestOutputIsChecked(t *testing.T) {
-	const schema = `{"type":"object","required":["y"],"properties":{"y":{"type":"integer"}}}`
-	for _, test := range []struct {
-		schema     string
-		structured any
-		failed     bool
-		says       string
-	}{
-		{"", nil, false, ""},
-		{schema, map[string]any{"y": 6}, false, ""},
-		{schema, json.RawMessage(`{"y":6}`), false, ""},
-		{schema, map[string]any{"y": "6"}, false, "does not fit the tool's output schema"},
-		{schema, map[string]any{}, false, "does not fit the tool's output schema"},
-		{schema, nil, false, "returned no structured content"},
-		{schema, nil, true, ""},
-		{`{"$ref":"https://example.com"}`, map[string]any{}, false, ""},
-	} {
-		got := checkOutput(json.RawMessage(test.schema),
-			&mcp.CallToolResult{StructuredContent: test.structured, IsError: test.failed})
-		if test.says == "" {
-			require.Empty(t, got)
-		} else {
-			require.Contains(t, got, test.says)
-		}
-	}
-}
-
 // What a server sends with an error is a part of it.
 func TestErrorsWithData(t *testing.T) {
 	plain := errors.New("no")

@@ -90,7 +90,7 @@ func (s *server) tool(definition *mcp.Tool, name string) Tool {
 func describeTool(d *mcp.Tool) acpmcp.Tool {
 	t := acpmcp.Tool{
 		Remote: d.Name, Title: d.Title, Description: d.Description,
-		Input: encode(d.InputSchema), Output: encode(d.OutputSchema),
+		Input: encode(d.InputSchema),
 		Hints: acpmcp.Hints{Unstated: true, Destructive: true, OpenWorld: true},
 	}
 	if a := d.Annotations; a != nil {
