@@ -29,11 +29,11 @@ import (
 // connection is one connection to a server. A reconnected server has a new one.
 type connection struct {
 	server    *server
-	peer      *mcproots.Session // the server, as the SDK reaches it
-	process   *process.Process  // nil for http
-	sandbox   sandbox.Policy    // of the process
-	stdio     *stdioTransport   // nil for http
-	http      *httpTransport    // nil for stdio
+	peer      *peer            // nil before it is connected
+	process   *process.Process // nil for http
+	sandbox   sandbox.Policy   // of the process
+	stdio     *stdioTransport  // nil for http
+	http      *httpTransport   // nil for stdio
 	cancel    context.CancelCauseFunc
 	readiness *readiness
 	ended     chan struct{} // closed when the connection has ended
@@ -63,9 +63,9 @@ func (s *server) connect(ctx context.Context, revision string) (*connection, err
 		// Some of the SDK's transports end with the context passed to Connect, so ctx cannot be
 		// passed.
 		connected := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
-		var peer *mcproots.Session
+		peer := c.newPeer()
 		o := &mcp.ClientSessionOptions{ProtocolVersion: revision}
-		peer, err = c.client().Connect(life, transport, o)
+		peer.ClientSession, err = peer.sdk.Connect(life, transport, o)
 		connected()
 		c.mu.Lock()
 		c.peer, needed = peer, c.authorization
@@ -178,8 +178,8 @@ func sandboxRoots(roots mcproots.Snapshot) (all []process.Root) {
 	return all
 }
 
-// client returns the MCP client of this connection.
-func (c *connection) client() *mcproots.Client {
+// newPeer returns the server, to which nobody has connected.
+func (c *connection) newPeer() *peer {
 	s := c.server
 	limits := s.set.options.limits
 	probe := limits.ProbeTimeout
@@ -187,36 +187,35 @@ func (c *connection) client() *mcproots.Client {
 		// It answers each request, also an unknown one: silence means that it is slow.
 		probe = limits.StartTimeout / 2
 	}
-	o := mcproots.Options{
-		ProbeTimeout: probe,
-		SDK: mcp.ClientOptions{
-			Logger: s.log,
-			ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) {
-				c.tools.invalidate()
-			},
-			ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) {
-				c.resources.invalidate()
-			},
-			PromptListChangedHandler: func(context.Context, *mcp.PromptListChangedRequest) {
-				c.prompts.invalidate()
-			},
-			LoggingMessageHandler:       c.logMessage,
-			ProgressNotificationHandler: c.calls.progress,
+	o := mcp.ClientOptions{
+		Logger:       s.log,
+		Capabilities: &mcp.ClientCapabilities{},
+		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) {
+			c.tools.invalidate()
 		},
-	}
-	if s.config.declaresRoots() {
-		o.Roots, o.OnList = s.set.currentRoots, c.rootsSent
+		ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) {
+			c.resources.invalidate()
+		},
+		PromptListChangedHandler: func(context.Context, *mcp.PromptListChangedRequest) {
+			c.prompts.invalidate()
+		},
+		LoggingMessageHandler:       c.logMessage,
+		ProgressNotificationHandler: c.calls.progress,
 	}
 	c.offerElicitation(&o)
 	c.offerSampling(&o)
+	roots := c.sendRoots
+	if !s.config.declaresRoots() {
+		roots = nil
+	}
 	us := &mcp.Implementation{Name: s.set.options.Name, Version: s.set.options.Version}
-	return mcproots.NewClient(us, o)
+	return newPeer(us, o, probe, roots)
 }
 
 // begin is called once the server is connected. It starts waiting until the server has read its
 // first roots.
 func (c *connection) begin() {
-	modern := c.peer.Modern()
+	modern := c.peer.modern()
 	if c.server.config.declaresRoots() && !modern {
 		c.readiness.begin(false)
 	}
@@ -262,21 +261,26 @@ func (c *connection) disconnected(err error) {
 	}
 }
 
-// rootsSent records that the server was sent the roots.
-func (c *connection) rootsSent(roots mcproots.Snapshot) {
+// sendRoots returns the roots for the server, and records that it was sent them.
+func (c *connection) sendRoots(context.Context) (mcproots.Snapshot, error) {
+	roots, err := c.server.set.currentRoots()
+	if err != nil {
+		return roots, err
+	}
 	c.readiness.rootsSent()
 	c.mu.Lock()
 	c.sent, c.sentAt = roots.URIs(), time.Now()
-	peer := c.peer // nil if the server asks before Connect has returned
+	peer := c.peer // nil if the server asks before it is connected
 	c.mu.Unlock()
-	if peer != nil && peer.Modern() && !c.isOwn(peer) {
+	if peer != nil && peer.modern() && !c.isOwn(peer) {
 		c.server.warn(deprecatedRoots)
 	}
+	return roots, nil
 }
 
 // isOwn reports whether the server is a part of this program, such as acp-agent mcp, which
 // certainly follows the protocol.
-func (c *connection) isOwn(peer *mcproots.Session) bool {
+func (c *connection) isOwn(peer *peer) bool {
 	info := peer.InitializeResult().ServerInfo
 	return info != nil && info.Name == c.server.set.options.Name
 }
@@ -292,7 +296,7 @@ func (c *connection) sentRoots() ([]string, time.Time) {
 // rootsChanged tells the server of new roots. The server is not ready until it has had time to read
 // them.
 func (c *connection) rootsChanged() {
-	if !c.server.config.declaresRoots() || c.peer.Modern() {
+	if !c.server.config.declaresRoots() || c.peer.modern() {
 		return
 	}
 	c.readiness.begin(true)
@@ -302,13 +306,10 @@ func (c *connection) rootsChanged() {
 // announceRoots sends a legacy server notifications/roots/list_changed, and waits a bounded time
 // until the server has read it.
 func (c *connection) announceRoots() {
-	if c.peer.Modern() || !c.server.config.declaresRoots() {
-		return
-	}
 	done := make(chan struct{})
 	c.server.set.running.Go(func() {
 		defer close(done)
-		c.peer.Announce()
+		c.peer.announce()
 	})
 	select {
 	case <-done:
@@ -341,7 +342,7 @@ func (c *connection) logMessage(_ context.Context, r *mcp.LoggingMessageRequest)
 	c.server.log.Debug("MCP server: "+message, "level", text.Truncate(string(p.Level), 20),
 		"logger", text.Truncate(p.Logger, 100))
 	c.mu.Lock()
-	modern := c.peer != nil && c.peer.Modern()
+	modern := c.peer != nil && c.peer.modern()
 	c.mu.Unlock()
 	if modern {
 		c.server.warn(deprecatedLogging)

@@ -12,7 +12,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/acp-agent/acp-agent/internal/mcp/mcproots"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
@@ -26,23 +25,23 @@ const (
 const maxForm = 64 << 10
 
 // offerElicitation sets the options of a client whose server may ask the user in the offered modes.
-func (c *connection) offerElicitation(o *mcproots.Options) {
+func (c *connection) offerElicitation(o *mcp.ClientOptions) {
 	modes := c.server.set.options.Elicitation
 	if len(modes) == 0 {
 		return
 	}
-	o.Elicitation = &mcp.ElicitationCapabilities{}
+	o.Capabilities.Elicitation = &mcp.ElicitationCapabilities{}
 	if slices.Contains(modes, formMode) {
-		o.Elicitation.Form = &mcp.FormElicitationCapabilities{}
+		o.Capabilities.Elicitation.Form = &mcp.FormElicitationCapabilities{}
 	}
 	if slices.Contains(modes, urlMode) {
-		o.Elicitation.URL = &mcp.URLElicitationCapabilities{}
+		o.Capabilities.Elicitation.URL = &mcp.URLElicitationCapabilities{}
 	}
-	o.SDK.ElicitationHandler = func(ctx context.Context, r *mcp.ElicitRequest) (
+	o.ElicitationHandler = func(ctx context.Context, r *mcp.ElicitRequest) (
 		*mcp.ElicitResult, error) {
 		return c.elicit(ctx, r.Params)
 	}
-	o.SDK.ElicitationCompleteHandler = c.server.elicitComplete
+	o.ElicitationCompleteHandler = c.server.elicitComplete
 }
 
 // elicit asks the user a question of the server, one at a time and without a time limit. It

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/acp-agent/acp-agent/internal/mcp/mcproots"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/text/secret"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
@@ -55,13 +54,13 @@ var errNoMessage = errors.New("it has neither a method nor a result nor an error
 // request that it names, see also readable.
 func (b *inbox) decode(data []byte) (all []mcpjsonrpc.Message, unreadable string) {
 	for _, raw := range splitBatch(data) {
-		m, err := mcpjsonrpc.DecodeMessage(mcproots.FixInputRequests(raw))
+		m, err := mcpjsonrpc.DecodeMessage(raw)
 		answer, ok := m.(*mcpjsonrpc.Response)
 		switch {
 		case ok && answer.Error == nil && answer.Result == nil:
 			err = errNoMessage
 		case ok:
-			answer.ID, answer.Result = b.open.find(answer.ID), b.readable(answer.Result)
+			answer.ID, answer.Result = b.open.find(answer.ID), b.readable(fixInputRequests(answer.Result))
 		}
 		if err != nil {
 			if answer = b.unreadable(raw); answer == nil {
@@ -156,4 +155,24 @@ func (b *inbox) readable(result json.RawMessage) json.RawMessage {
 		}
 	}
 	return strictjson.Set(result, "content", strictjson.Encode(content))
+}
+
+// fixInputRequests makes the requests for input in a result readable for the MCP SDK. The SDK
+// rejects a request for roots without params, which the official TypeScript server sends, and
+// panics at one that is null. It never changes result itself.
+func fixInputRequests(result json.RawMessage) json.RawMessage {
+	var requests map[string]map[string]json.RawMessage
+	if json.Unmarshal(strictjson.Find(result, "inputRequests"), &requests) != nil {
+		return result
+	}
+	for key, request := range requests {
+		if request == nil {
+			request = map[string]json.RawMessage{}
+			requests[key] = request
+		}
+		if params := request["params"]; len(params) == 0 || string(params) == "null" {
+			request["params"] = json.RawMessage("{}")
+		}
+	}
+	return strictjson.Set(result, "inputRequests", strictjson.Encode(requests))
 }

@@ -1,7 +1,6 @@
 package mcpclient
 
 import (
-	"context"
 	"strings"
 	"sync"
 	"time"
@@ -13,7 +12,7 @@ import (
 
 // currentRoots returns the session's roots that exist, which is the answer to a server that asks
 // for the roots.
-func (s *Set) currentRoots(context.Context) (mcproots.Snapshot, error) {
+func (s *Set) currentRoots() (mcproots.Snapshot, error) {
 	s.mu.Lock()
 	roots, visible, closed := s.roots, s.visible, s.closed
 	s.mu.Unlock()

@@ -14,7 +14,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/acp-agent/acp-agent/internal/mcp/mcproots"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
@@ -28,12 +27,13 @@ const (
 )
 
 // offerSampling sets the options of a client whose server may ask the model, if there is one.
-func (c *connection) offerSampling(o *mcproots.Options) {
+func (c *connection) offerSampling(o *mcp.ClientOptions) {
 	if c.server.set.currentSampler() == nil {
 		return
 	}
-	o.Sampling = &mcp.SamplingCapabilities{Context: &mcp.SamplingContextCapabilities{}}
-	o.SDK.CreateMessageWithToolsHandler = c.sample
+	o.Capabilities.Sampling = &mcp.SamplingCapabilities{
+		Context: &mcp.SamplingContextCapabilities{}}
+	o.CreateMessageWithToolsHandler = c.sample
 }
 
 // currentSampler returns the sampler, or nil.

@@ -315,7 +315,7 @@ func (s *server) serve(c *connection) error {
 		return s.restart(c, lost)
 	default:
 	}
-	s.connection, s.legacy = c, !c.peer.Modern()
+	s.connection, s.legacy = c, !c.peer.modern()
 	s.setStarting("it is given time to read the roots")
 	s.mu.Unlock()
 	if s.hasOldRoots(c) {
@@ -353,7 +353,7 @@ func (s *server) serve(c *connection) error {
 // since.
 func (s *server) hasOldRoots(c *connection) bool {
 	sent, _ := c.sentRoots()
-	now, err := s.set.currentRoots(s.ctx)
+	now, err := s.set.currentRoots()
 	return sent != nil && err == nil && !slices.Equal(sent, now.URIs())
 }
 

@@ -41,7 +41,7 @@ func (s *server) status() acpmcp.Status {
 		return status
 	}
 	r := c.peer.InitializeResult()
-	status.Revision, status.Modern = r.ProtocolVersion, c.peer.Modern()
+	status.Revision, status.Modern = r.ProtocolVersion, c.peer.modern()
 	status.Instructions = r.Instructions
 	for _, p := range c.prompts.latest() {
 		status.Prompts = append(status.Prompts, p.Prompt)

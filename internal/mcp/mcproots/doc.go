@@ -2,17 +2,10 @@
 //
 // For clients, a [Snapshot] holds the roots of a session at one time: real paths in the session's
 // order, each directory once. [Take] makes a Snapshot of an open workspace, without directories
-// that are no longer where they were. A [Client] declares the roots to one server. It wraps the
-// client of the official Go SDK, which would sort the roots by URI:
+// that are no longer where they were.
 //
-//	me := &mcp.Implementation{Name: "example"}
-//	client := mcproots.NewClient(me, mcproots.Options{Roots: current})
-//	session, err := client.Connect(ctx, transport, nil)
-//	result, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "list"})
-//
-// It supports both eras of the protocol. Up to revision 2025-11-25 a server sends roots/list and is
-// notified of changes. Since 2026-07-28 a server asks for the roots in the result of a call, and
-// the [Session] repeats the call with the answer.
+// Both eras of the protocol are supported. Up to revision 2025-11-25 a server sends roots/list and
+// is notified of changes. Since 2026-07-28 a server asks for the roots in the result of a call.
 //
 // For servers, [ParseList] reads a client's list of roots, and a [Follower] keeps it up to date.
 // Reading a file URI is the inverse of [workspace.Dir.URI]. Both are strict: URIs that readers

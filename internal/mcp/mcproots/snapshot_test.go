@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/roottest"
@@ -120,3 +121,5 @@ func TestSnapshotEqual(t *testing.T) {
 	require.True(t, Snapshot{}.Equal(Snapshot{}))
 	require.NotNil(t, Snapshot{}.URIs())
 }
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -1,4 +1,4 @@
-package mcproots
+package mcpclient
 
 //lint:file-ignore SA1019 the MCP SDK deprecates roots and log messages (SEP-2577); they are supported for existing clients and servers
 
@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -16,10 +18,11 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
+	"github.com/acp-agent/acp-agent/internal/mcp/mcproots"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/logtest"
+	"github.com/acp-agent/acp-agent/internal/test/roottest"
 	"github.com/acp-agent/acp-agent/internal/test/volume"
 )
 
@@ -31,14 +34,14 @@ const patience = volume.Patience
 // served is a server of the SDK and a client's session with it.
 type served struct {
 	server  *mcp.ServerSession
-	session *Session
+	session *peer
 	changes chan struct{} // one for each list_changed
 	wire    *logtest.Text // messages between client and server
 }
 
 // serve connects a client to a server that speaks one revision. Its tool "roots" asks for the roots
 // and returns their URIs.
-func serve(t testing.TB, revision string, o Options) served {
+func serve(t testing.TB, revision string, roots rootsFunc) served {
 	t.Helper()
 	s := served{changes: make(chan struct{}, 100), wire: &logtest.Text{}}
 	server := mcp.NewServer(&mcp.Implementation{Name: "server"}, &mcp.ServerOptions{
@@ -67,9 +70,9 @@ func serve(t testing.TB, revision string, o Options) served {
 	var err error
 	s.server, err = server.Connect(t.Context(), theirs, nil)
 	require.NoError(t, err)
-	client := NewClient(&mcp.Implementation{Name: "client"}, o)
-	s.session, err = client.Connect(t.Context(), &mcp.LoggingTransport{Transport: ours,
-		Writer: s.wire}, nil)
+	s.session = newTestPeer(roots)
+	s.session.ClientSession, err = s.session.sdk.Connect(t.Context(),
+		&mcp.LoggingTransport{Transport: ours, Writer: s.wire}, nil)
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		_ = s.session.Close()
@@ -94,33 +97,54 @@ func (s served) ask(t testing.TB) (string, error) {
 	return text.Text, nil
 }
 
-func always(s Snapshot) func(context.Context) (Snapshot, error) {
-	return func(context.Context) (Snapshot, error) { return s, nil }
+// rootsFunc returns the roots for a server.
+type rootsFunc func(context.Context) (mcproots.Snapshot, error)
+
+func always(s mcproots.Snapshot) rootsFunc {
+	return func(context.Context) (mcproots.Snapshot, error) { return s, nil }
+}
+
+func newTestPeer(roots rootsFunc) *peer {
+	o := mcp.ClientOptions{Logger: quiet(), Capabilities: &mcp.ClientCapabilities{}}
+	return newPeer(&mcp.Implementation{Name: "client"}, o, patience, roots)
+}
+
+// take returns the roots of a workspace with these directories.
+func take(t testing.TB, cwd string, additional ...string) mcproots.Snapshot {
+	t.Helper()
+	s, err := mcproots.Take(roottest.Open(t, cwd, additional...))
+	require.NoError(t, err)
+	return s
 }
 
 // Clauses M1, M7.
 func TestOrderInEveryRevision(t *testing.T) {
 	top := dirtest.New(t)
-	s := take(t, mkdir(t, top, "z 100%"), mkdir(t, top, "a#1"), mkdir(t, top, "m"))
+	dirs := []string{filepath.Join(top, "z 100%"), filepath.Join(top, "a#1"), filepath.Join(top, "m")}
+	for _, dir := range dirs {
+		require.NoError(t, os.Mkdir(dir, 0o755))
+	}
+	s := take(t, dirs[0], dirs[1:]...)
 	for _, revision := range revisions {
 		t.Run(revision, func(t *testing.T) {
-			var told []Snapshot
-			with := serve(t, revision, Options{Roots: always(s),
-				OnList: func(s Snapshot) { told = append(told, s) }})
+			asked := 0
+			with := serve(t, revision, func(context.Context) (mcproots.Snapshot, error) {
+				asked++
+				return s, nil
+			})
 			got, err := with.ask(t)
 			require.NoError(t, err)
 			require.Equal(t, strings.Join(s.URIs(), "\n"), got)
-			require.Len(t, told, 1)
-			require.True(t, told[0].Equal(s))
+			require.Equal(t, 1, asked)
 		})
 	}
 }
 
 // Clause M7.
 func TestModernServer(t *testing.T) {
-	s := serve(t, "2026-07-28", Options{Roots: always(take(t, dirtest.New(t)))})
-	require.True(t, s.session.Modern())
-	s.session.Announce()
+	s := serve(t, "2026-07-28", always(take(t, dirtest.New(t))))
+	require.True(t, s.session.modern())
+	s.session.announce()
 	_, err := s.ask(t)
 	require.NoError(t, err)
 	require.NoError(t, s.session.Close())
@@ -153,13 +177,13 @@ func TestModernServer(t *testing.T) {
 
 // Clause M2.
 func TestRootsNotDeclared(t *testing.T) {
-	s := serve(t, "2025-11-25", Options{})
+	s := serve(t, "2025-11-25", nil)
 	_, err := s.server.ListRoots(t.Context(), nil)
 	requireCode(t, err, jsonrpc.CodeMethodNotFound)
 	require.NotContains(t, s.wire.String(), `"roots":{`)
-	s.session.Announce()
+	s.session.announce()
 
-	off := serve(t, "2026-07-28", Options{})
+	off := serve(t, "2026-07-28", nil)
 	_, err = off.ask(t)
 	require.ErrorContains(t, err, "asked for roots/list, which this client does not offer")
 	require.NotContains(t, off.wire.String(), `"roots":{`)
@@ -167,7 +191,7 @@ func TestRootsNotDeclared(t *testing.T) {
 
 // Clause M2.
 func TestRootsDeclared(t *testing.T) {
-	s := serve(t, "2025-11-25", Options{Roots: always(Snapshot{})})
+	s := serve(t, "2025-11-25", always(mcproots.Snapshot{}))
 	require.Contains(t, s.wire.String(), `"roots":{"listChanged":true}`)
 	list, err := s.server.ListRoots(t.Context(), nil)
 	require.NoError(t, err)
@@ -178,26 +202,26 @@ func TestRootsDeclared(t *testing.T) {
 
 // Clause M2.
 func TestRootsFail(t *testing.T) {
-	broken := func(context.Context) (Snapshot, error) {
-		return Snapshot{}, errors.New("secret detail")
+	broken := func(context.Context) (mcproots.Snapshot, error) {
+		return mcproots.Snapshot{}, errors.New("secret detail")
 	}
-	s := serve(t, "2025-11-25", Options{Roots: broken})
+	s := serve(t, "2025-11-25", broken)
 	_, err := s.server.ListRoots(t.Context(), nil)
 	requireCode(t, err, jsonrpc.CodeInternalError)
 	require.NotContains(t, err.Error(), "secret")
 
-	panics := serve(t, "2025-11-25", Options{Roots: func(context.Context) (Snapshot, error) {
+	panics := serve(t, "2025-11-25", func(context.Context) (mcproots.Snapshot, error) {
 		panic("oh")
-	}})
+	})
 	_, err = panics.server.ListRoots(t.Context(), nil)
 	requireCode(t, err, jsonrpc.CodeInternalError)
 }
 
 // Clause M3.
 func TestAnnounce(t *testing.T) {
-	s := serve(t, "2025-11-25", Options{Roots: always(Snapshot{})})
+	s := serve(t, "2025-11-25", always(mcproots.Snapshot{}))
 	for range 3 {
-		s.session.Announce()
+		s.session.announce()
 	}
 	require.NoError(t, s.server.Ping(t.Context(), nil))
 	for range 3 {
@@ -213,10 +237,10 @@ func TestAnnounce(t *testing.T) {
 
 // Clause M13.
 func TestSamplingAndElicitation(t *testing.T) {
-	s := serve(t, "2025-11-25", Options{Roots: always(Snapshot{})})
+	s := serve(t, "2025-11-25", always(mcproots.Snapshot{}))
 	require.NotContains(t, s.wire.String(), `"sampling"`)
 	require.NotContains(t, s.wire.String(), `"elicitation"`)
-	p := newPeer(t, Options{})
+	p := newRaw(t, nil)
 	for _, method := range []string{"sampling/createMessage", "elicitation/create",
 		"completion/complete", "who/knows"} {
 		p.write(`{"jsonrpc":"2.0","id":"q","method":"` + method +
@@ -232,26 +256,27 @@ func requireCode(t testing.TB, err error, code int64) {
 	require.Equal(t, code, failed.Code)
 }
 
-// peer is a server controlled by a test, line by line.
-type peer struct {
+// rawServer is a server controlled by a test, line by line.
+type rawServer struct {
 	t       *testing.T
 	lines   *bufio.Scanner
 	in      io.Writer
-	session *Session
+	session *peer
 }
 
-// newPeer connects a client to a legacy server.
-func newPeer(t *testing.T, o Options) *peer {
+// newRaw connects a client to a legacy server.
+func newRaw(t *testing.T, roots rootsFunc) *rawServer {
 	t.Helper()
 	fromUs, toPeer := io.Pipe()
 	fromPeer, toUs := io.Pipe()
-	p := &peer{t: t, lines: bufio.NewScanner(fromUs), in: toUs}
+	p := &rawServer{t: t, lines: bufio.NewScanner(fromUs), in: toUs}
 	connected := make(chan error, 1)
 	go func() {
 		var err error
-		p.session, err = NewClient(&mcp.Implementation{Name: "client"}, o).
-			Connect(t.Context(), &mcp.IOTransport{Reader: fromPeer, Writer: toPeer},
-				&mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
+		p.session = newTestPeer(roots)
+		p.session.ClientSession, err = p.session.sdk.Connect(t.Context(),
+			&mcp.IOTransport{Reader: fromPeer, Writer: toPeer},
+			&mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
 		connected <- err
 	}()
 	require.Contains(t, p.read(), `"initialize"`)
@@ -265,20 +290,20 @@ func newPeer(t *testing.T, o Options) *peer {
 	return p
 }
 
-func (p *peer) write(line string) {
+func (p *rawServer) write(line string) {
 	p.t.Helper()
 	_, err := io.WriteString(p.in, line+"\n")
 	require.NoError(p.t, err)
 }
 
-func (p *peer) read() string {
+func (p *rawServer) read() string {
 	p.t.Helper()
 	require.True(p.t, p.lines.Scan(), "no line: %v", p.lines.Err())
 	return p.lines.Text()
 }
 
 func TestMalformedNotifications(t *testing.T) {
-	p := newPeer(t, Options{Roots: always(Snapshot{})})
+	p := newRaw(t, always(mcproots.Snapshot{}))
 	for _, method := range []string{"elicitation/complete", "message", "progress", "cancelled",
 		"resources/updated", "tools/list_changed", "roots/list_changed", "unknown"} {
 		p.write(`{"jsonrpc":"2.0","method":"notifications/` + method + `"}`)
@@ -292,7 +317,7 @@ func TestMalformedNotifications(t *testing.T) {
 // Clause M2.
 func TestConcurrentListRequests(t *testing.T) {
 	s := take(t, dirtest.New(t))
-	p := newPeer(t, Options{Roots: always(s)})
+	p := newRaw(t, always(s))
 	go func() {
 		for i := range 1000 {
 			fmt.Fprintf(p.in, `{"jsonrpc":"2.0","id":%d,"method":"roots/list"}`+"\n", i)
@@ -313,7 +338,7 @@ func TestConcurrentListRequests(t *testing.T) {
 
 // Clause M7.
 func TestServerThatNeverCompletes(t *testing.T) {
-	p := newPeer(t, Options{Roots: always(Snapshot{})})
+	p := newRaw(t, always(mcproots.Snapshot{}))
 	for _, requests := range []string{`{}`, `{"a":{"method":"roots/list","params":{}}}`,
 		`{"a":null}`} {
 		failed := make(chan error, 1)
@@ -321,7 +346,7 @@ func TestServerThatNeverCompletes(t *testing.T) {
 			_, err := p.session.CallTool(t.Context(), &mcp.CallToolParams{Name: "x"})
 			failed <- err
 		}()
-		for range MaxRounds {
+		for range mcproots.MaxRounds {
 			var m struct{ ID int }
 			require.NoError(t, json.Unmarshal([]byte(p.read()), &m))
 			p.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"resultType":"input_required","content":[],"inputRequests":%s}}`, m.ID, requests))
@@ -340,23 +365,23 @@ func TestServerThatNeverCompletes(t *testing.T) {
 
 func TestFixInputRequests(t *testing.T) {
 	for given, expected := range map[string]string{
-		`{"id":12345678901234567890,"result":{"inputRequests":{"a":{"method":"roots/list"}},"x":1}}`: `{"id":12345678901234567890,"result":{"inputRequests":{"a":{"method":"roots/list","params":{}}},"x":1}}`,
-		`{"result":{"inputRequests":{"a":null}}}`:                                                    `{"result":{"inputRequests":{"a":{"params":{}}}}}`,
-		`{"result":{"inputRequests":{"a":{"method":"m","params":null}}}}`:                            `{"result":{"inputRequests":{"a":{"method":"m","params":{}}}}}`,
-		`{"result":{"inputRequests":{"a":{"method":"m","params":{"b":1}}}}}`:                         `{"result":{"inputRequests":{"a":{"method":"m","params":{"b":1}}}}}`,
-		`{"result":{"inputRequests":7}}`:                                                             `{"result":{"inputRequests":7}}`,
-		`{"result":"inputRequests"}`:                                                                 `{"result":"inputRequests"}`,
-		`{"result":{"content":[]}}`:                                                                  `{"result":{"content":[]}}`,
+		`{"inputRequests":{"a":{"method":"roots/list"}},"x":12345678901234567890}`: `{"inputRequests":{"a":{"method":"roots/list","params":{}}},"x":12345678901234567890}`,
+		`{"inputRequests":{"a":null}}`:                                             `{"inputRequests":{"a":{"params":{}}}}`,
+		`{"inputRequests":{"a":{"method":"m","params":null}}}`:                     `{"inputRequests":{"a":{"method":"m","params":{}}}}`,
+		`{"inputRequests":{"a":{"method":"m","params":{"b":1}}}}`:                  `{"inputRequests":{"a":{"method":"m","params":{"b":1}}}}`,
+		`{"inputRequests":7}`:                                                      `{"inputRequests":7}`,
+		`"inputRequests"`:                                                          `"inputRequests"`,
+		`{"content":[]}`:                                                           `{"content":[]}`,
 	} {
-		require.JSONEq(t, expected, string(FixInputRequests([]byte(given))))
+		require.JSONEq(t, expected, string(fixInputRequests([]byte(given))))
 	}
 	require.Equal(t, `no JSON "inputRequests"`, string(
-		FixInputRequests([]byte(`no JSON "inputRequests"`))))
+		fixInputRequests([]byte(`no JSON "inputRequests"`))))
 }
 
 // resultAsking calls a tool, and answers as a server that asks for the roots a number of times in
 // one result.
-func resultAsking(t *testing.T, p *peer, times int) <-chan error {
+func resultAsking(t *testing.T, p *rawServer, times int) <-chan error {
 	t.Helper()
 	failed := make(chan error, 1)
 	go func() {
@@ -375,20 +400,18 @@ func resultAsking(t *testing.T, p *peer, times int) <-chan error {
 
 func TestInputRequestsAreLimited(t *testing.T) {
 	taken := 0
-	p := newPeer(t, Options{Roots: func(context.Context) (Snapshot, error) {
+	p := newRaw(t, func(context.Context) (mcproots.Snapshot, error) {
 		taken++
-		return Snapshot{}, nil
-	}})
-	require.ErrorContains(t, <-resultAsking(t, p, MaxInputRequests+1), "101 inputs")
+		return mcproots.Snapshot{}, nil
+	})
+	require.ErrorContains(t, <-resultAsking(t, p, mcproots.MaxInputRequests+1), "101 inputs")
 	require.Zero(t, taken)
-	failed := resultAsking(t, p, MaxInputRequests)
+	failed := resultAsking(t, p, mcproots.MaxInputRequests)
 	again := p.read()
-	require.Equal(t, MaxInputRequests, strings.Count(again, `{"roots":[]}`))
+	require.Equal(t, mcproots.MaxInputRequests, strings.Count(again, `{"roots":[]}`))
 	require.Equal(t, 1, taken, "one list answers all")
 	var m struct{ ID int }
 	require.NoError(t, json.Unmarshal([]byte(again), &m))
 	p.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"content":[]}}`, m.ID))
 	require.NoError(t, <-failed)
 }
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
