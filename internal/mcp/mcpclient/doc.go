@@ -27,6 +27,6 @@
 //	                      └─ cannot be started ▶ failed ◀┘ ended too often
 //
 // Before its first call a legacy server has time to fetch and process the roots. A modern server
-// (2026-07-28) asks for roots in the results of calls. A server's stderr and log messages go to our log under its name, without the values of its
-// environment and headers.
+// (2026-07-28) asks for roots in the results of calls. A server's stderr and log messages go to our
+// log under its name, without the values of its environment and headers.
 package mcpclient

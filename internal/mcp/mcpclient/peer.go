@@ -22,8 +22,8 @@ import (
 const retryDelay = 50 * time.Millisecond
 
 // peer is a server as the MCP SDK reaches it. It sends roots in their order, in both eras of the
-// protocol: the SDK would sort them. Its CallTool, GetPrompt and ReadResource own their params. Each
-// server has its own client of the SDK, which sends the same list to all its servers.
+// protocol: the SDK would sort them. Its CallTool, GetPrompt and ReadResource own their params.
+// Each server has its own client of the SDK, which sends the same list to all its servers.
 type peer struct {
 	*mcp.ClientSession
 	sdk     *mcp.Client
@@ -54,7 +54,7 @@ func newPeer(us *mcp.Implementation, o mcp.ClientOptions, probe time.Duration,
 func (p *peer) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (_ mcp.Result, err error) {
 		defer func() {
-			if p := recover(); p != nil {
+			if v := recover(); v != nil {
 				err = &jsonrpc.Error{Code: jsonrpc.CodeInternalError,
 					Message: "the client failed to handle " + method}
 			}
@@ -105,15 +105,15 @@ func (p *peer) listRoots(ctx context.Context) (*mcp.ListRootsResult, error) {
 func (p *peer) send(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (_ mcp.Result, err error) {
 		defer func() {
-			if p := recover(); p != nil {
+			if v := recover(); v != nil {
 				err = errors.New("the server's response is malformed")
 			}
 		}()
 		if params := req.GetParams(); params != nil {
-			if meta := params.GetMeta(); p.roots != nil &&
-				meta[mcp.MetaKeyClientCapabilities] != nil {
+			meta, c := params.GetMeta(), p.options.Capabilities
+			if p.roots != nil && meta[mcp.MetaKeyClientCapabilities] != nil {
 				meta[mcp.MetaKeyClientCapabilities] = modernCapabilities{
-					Elicitation: p.options.Capabilities.Elicitation, Sampling: p.options.Capabilities.Sampling}
+					Elicitation: c.Elicitation, Sampling: c.Sampling}
 			}
 		}
 		if method == "server/discover" {
