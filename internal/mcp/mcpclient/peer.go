@@ -100,8 +100,8 @@ func (p *peer) listRoots(ctx context.Context) (*mcp.ListRootsResult, error) {
 }
 
 // send declares roots to a modern server without listChanged, as that revision requires, limits how
-// long a server may take to answer server/discover, and gives it the input that it asks for. It turns
-// a panic into an error, because some malformed responses make the SDK panic.
+// long a server may take to answer server/discover, and gives it the input that it asks for. It
+// turns a panic into an error, because some malformed responses make the SDK panic.
 func (p *peer) send(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (_ mcp.Result, err error) {
 		defer func() {
@@ -188,8 +188,8 @@ func (p *peer) complete(ctx context.Context, method string, req mcp.Request,
 	}
 }
 
-// inputOf reports whether a result needs input, and returns the requests for it and the state to send
-// with it.
+// inputOf reports whether a result needs input, and returns the requests for it and the state to
+// send with it.
 func inputOf(r mcp.Result) (needed bool, requests mcp.InputRequestMap, state string) {
 	switch r := r.(type) {
 	case *mcp.CallToolResult:

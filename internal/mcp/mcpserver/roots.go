@@ -42,8 +42,8 @@ type client struct {
 	batches atomic.Bool   // whether a legacy client may send several messages in an array
 
 	mu          sync.Mutex
-	initialized bool                       // whether initialize was received
-	follower    *mcproots.Follower[*scope] // set by initialize if the client's roots are used
+	initialized bool      // whether initialize was received
+	follower    *follower // set by initialize if the client's roots are used
 	prompts     promptList
 }
 
@@ -62,13 +62,13 @@ func (c *client) receive(next mcp.MethodHandler) mcp.MethodHandler {
 		case "notifications/initialized":
 			c.markReady()
 			if f := c.rootsFollower(); f != nil && !c.onlyDuringCalls {
-				f.AskNow(ctx)
+				f.askNow(ctx)
 			}
 		case mcproots.ChangedMethod:
 			if f := c.rootsFollower(); f != nil && !c.onlyDuringCalls {
-				f.AskNow(ctx)
+				f.askNow(ctx)
 			} else if f != nil {
-				f.Changed()
+				f.changed()
 			}
 		case "prompts/list":
 			return c.listPrompts(ctx, r)
@@ -154,26 +154,23 @@ func (c *client) initialize(r mcp.Request) error {
 		params.Capabilities == nil || params.Capabilities.RootsV2 == nil {
 		return nil
 	}
-	o := mcproots.FollowOptions[*scope]{
-		Timeout: c.server.options.Timeout,
-		Ask: func(ctx context.Context) (*scope, error) {
-			sc, err := c.server.ask(ctx, session)
-			if err == nil && c.prompts.moved(sc) {
-				c.promptsChanged()
-			}
-			return sc, err
-		},
-		Drop: (*scope).close,
+	ask := func(ctx context.Context) (*scope, error) {
+		sc, err := c.server.ask(ctx, session)
+		if err == nil && c.prompts.moved(sc) {
+			c.promptsChanged()
+		}
+		return sc, err
 	}
+	maxAge := time.Duration(0)
 	if !params.Capabilities.RootsV2.ListChanged {
-		o.MaxAge = c.server.limits.rootsAge
+		maxAge = c.server.limits.rootsAge
 	}
-	c.follower = mcproots.NewFollower(o)
+	c.follower = newFollower(ask, c.server.options.Timeout, maxAge)
 	return nil
 }
 
 // rootsFollower returns the follower of the client's roots, nil if they are not used.
-func (c *client) rootsFollower() *mcproots.Follower[*scope] {
+func (c *client) rootsFollower() *follower {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.follower
@@ -182,7 +179,7 @@ func (c *client) rootsFollower() *mcproots.Follower[*scope] {
 // disconnected ends a pending roots/list, which the client will not answer.
 func (c *client) disconnected() {
 	if f := c.rootsFollower(); f != nil {
-		f.Disconnect()
+		f.disconnect()
 	}
 }
 
@@ -258,7 +255,7 @@ func (c *client) withScope(ctx context.Context, r scopedRequest, use func(*scope
 		return err
 	}
 	used := false
-	err := f.Use(ctx, func(sc *scope) error {
+	err := f.use(ctx, func(sc *scope) error {
 		used = true
 		return use(sc)
 	})

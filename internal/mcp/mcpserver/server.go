@@ -172,7 +172,7 @@ func (s *Server) watch(session *mcp.ServerSession, c *client) error {
 	s.watching.Go(func() {
 		_ = session.Wait()
 		if f := c.rootsFollower(); f != nil {
-			f.Close()
+			f.close()
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()

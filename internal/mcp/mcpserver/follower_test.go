@@ -1,8 +1,9 @@
-package mcproots
+package mcpserver
 
 import (
 	"context"
 	"errors"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,56 +14,65 @@ import (
 	"pgregory.net/rapid"
 )
 
-// client answers each request with its number, as soon as answers allows it.
-type client struct {
+// numbers answers each request with its number, as soon as answers allows it.
+type numbers struct {
 	questions atomic.Int32
 	answers   chan error // each value allows an answer; if nil, answers are immediate
 	mu        sync.Mutex
 	dropped   []int
 }
 
-func (c *client) ask(ctx context.Context) (int, error) {
+// numbered returns a scope that has nothing but a number, and numberOf that.
+func numbered(n int) *scope { return closedScope(sourceClient, strconv.Itoa(n), nil) }
+
+func numberOf(sc *scope) int {
+	n, _ := strconv.Atoi(sc.reason)
+	return n
+}
+
+func (c *numbers) ask(ctx context.Context) (*scope, error) {
 	n := int(c.questions.Add(1))
 	if c.answers == nil {
-		return n, nil
+		return numbered(n), nil
 	}
 	select {
 	case err := <-c.answers:
-		return n, err
+		return numbered(n), err
 	case <-ctx.Done():
-		return 0, ctx.Err()
+		return nil, ctx.Err()
 	}
 }
 
-func (c *client) drop(n int) {
+func (c *numbers) drop(sc *scope) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.dropped = append(c.dropped, n)
+	c.dropped = append(c.dropped, numberOf(sc))
 }
 
-func (c *client) follow(o FollowOptions[int]) *Follower[int] {
-	o.Ask, o.Drop = c.ask, c.drop
-	return NewFollower(o)
+func (c *numbers) follow(timeout, maxAge time.Duration) *follower {
+	f := newFollower(c.ask, timeout, maxAge)
+	f.drop = c.drop
+	return f
 }
 
-func used(t *testing.T, f *Follower[int]) (got int, err error) {
+func used(t *testing.T, f *follower) (got int, err error) {
 	t.Helper()
-	err = f.Use(t.Context(), func(n int) error { got = n; return nil })
+	err = f.use(t.Context(), func(sc *scope) error { got = numberOf(sc); return nil })
 	return got, err
 }
 
 // Clause M9.
 func TestAnswerIsKeptUntilTheListChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &client{}
-		f := c.follow(FollowOptions[int]{})
-		defer f.Close()
+		c := &numbers{}
+		f := c.follow(patience, 0)
+		defer f.close()
 		for range 3 {
 			got, err := used(t, f)
 			require.NoError(t, err)
 			require.Equal(t, 1, got)
 		}
-		f.Changed()
+		f.changed()
 		time.Sleep(time.Hour)
 		require.EqualValues(t, 1, c.questions.Load(), "asked before it was needed")
 		got, err := used(t, f)
@@ -75,12 +85,12 @@ func TestAnswerIsKeptUntilTheListChanges(t *testing.T) {
 // Clause M9.
 func TestChangesDuringARequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &client{answers: make(chan error)}
-		f := c.follow(FollowOptions[int]{})
-		defer f.Close()
-		f.AskNow(t.Context())
+		c := &numbers{answers: make(chan error)}
+		f := c.follow(patience, 0)
+		defer f.close()
+		f.askNow(t.Context())
 		for range 5 {
-			f.AskNow(t.Context())
+			f.askNow(t.Context())
 		}
 		synctest.Wait()
 		require.EqualValues(t, 1, c.questions.Load())
@@ -103,9 +113,9 @@ func TestChangesDuringARequest(t *testing.T) {
 // Clause M9.
 func TestTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &client{answers: make(chan error)}
-		f := c.follow(FollowOptions[int]{Timeout: 3 * time.Second})
-		defer f.Close()
+		c := &numbers{answers: make(chan error)}
+		f := c.follow(3*time.Second, 0)
+		defer f.close()
 		begin := time.Now()
 		_, err := used(t, f)
 		require.ErrorContains(t, err, "did not list its roots within 3s")
@@ -123,7 +133,7 @@ func TestTimeout(t *testing.T) {
 		got, err := used(t, f)
 		require.NoError(t, err)
 		require.Equal(t, 2, got)
-		f.Changed()
+		f.changed()
 		go func() { c.answers <- nil }()
 		got, err = used(t, f)
 		require.NoError(t, err)
@@ -134,15 +144,15 @@ func TestTimeout(t *testing.T) {
 // Clause M10.
 func TestErrorLastsUntilAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &client{answers: make(chan error, 9)}
-		f := c.follow(FollowOptions[int]{})
-		defer f.Close()
+		c := &numbers{answers: make(chan error, 9)}
+		f := c.follow(patience, 0)
+		defer f.close()
 		c.answers <- nil
 		_, err := used(t, f)
 		require.NoError(t, err)
 		broken := errors.New("broken")
 		c.answers <- broken
-		f.Changed()
+		f.changed()
 		_, err = used(t, f)
 		require.ErrorIs(t, err, broken, "the list before is not in force")
 		require.Equal(t, []int{1}, c.dropped)
@@ -156,9 +166,9 @@ func TestErrorLastsUntilAnAnswer(t *testing.T) {
 // Clause M8.
 func TestMaxAge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &client{}
-		f := c.follow(FollowOptions[int]{MaxAge: 5 * time.Second})
-		defer f.Close()
+		c := &numbers{}
+		f := c.follow(patience, 5*time.Second)
+		defer f.close()
 		for _, step := range []struct {
 			after time.Duration
 			want  int
@@ -174,15 +184,15 @@ func TestMaxAge(t *testing.T) {
 // Clause M9.
 func TestReplacedValueIsDroppedAfterItsLastUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &client{}
-		f := c.follow(FollowOptions[int]{})
+		c := &numbers{}
+		f := c.follow(patience, 0)
 		inUse, goOn := make(chan struct{}), make(chan struct{})
 		done := make(chan error)
 		go func() {
-			done <- f.Use(t.Context(), func(int) error { close(inUse); <-goOn; return nil })
+			done <- f.use(t.Context(), func(*scope) error { close(inUse); <-goOn; return nil })
 		}()
 		<-inUse
-		f.Changed()
+		f.changed()
 		got, err := used(t, f)
 		require.NoError(t, err)
 		require.Equal(t, 2, got)
@@ -190,7 +200,7 @@ func TestReplacedValueIsDroppedAfterItsLastUse(t *testing.T) {
 		close(goOn)
 		require.NoError(t, <-done)
 		require.Equal(t, []int{1}, c.dropped)
-		f.Close()
+		f.close()
 		require.Equal(t, []int{1, 2}, c.dropped)
 		_, err = used(t, f)
 		require.ErrorIs(t, err, errDisconnected)
@@ -200,35 +210,32 @@ func TestReplacedValueIsDroppedAfterItsLastUse(t *testing.T) {
 // Clause M9.
 func TestDisconnect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &client{answers: make(chan error)}
-		f := c.follow(FollowOptions[int]{})
+		c := &numbers{answers: make(chan error)}
+		f := c.follow(patience, 0)
 		failed := make(chan error)
 		go func() { _, err := used(t, f); failed <- err }()
 		synctest.Wait()
-		f.Disconnect()
+		f.disconnect()
 		require.ErrorIs(t, <-failed, errDisconnected)
-		f.Close()
+		f.close()
 
-		never := (&client{}).follow(FollowOptions[int]{})
-		never.Disconnect()
+		never := (&numbers{}).follow(patience, 0)
+		never.disconnect()
 		_, err := used(t, never)
 		require.ErrorIs(t, err, errDisconnected)
-		never.AskNow(t.Context())
-		never.Close()
+		never.askNow(t.Context())
+		never.close()
 	})
 }
 
 // Clause M9.
 func TestListThatKeepsChanging(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &client{}
-		var f *Follower[int]
-		f = NewFollower(FollowOptions[int]{
-			Ask:  func(ctx context.Context) (int, error) { f.Changed(); return c.ask(ctx) },
-			Drop: c.drop,
-		})
-		defer f.Close()
-		require.ErrorContains(t, f.Use(t.Context(), func(int) error { return nil }),
+		c := &numbers{}
+		f := c.follow(patience, 0)
+		f.ask = func(ctx context.Context) (*scope, error) { f.changed(); return c.ask(ctx) }
+		defer f.close()
+		require.ErrorContains(t, f.use(t.Context(), func(*scope) error { return nil }),
 			"changed 100 times")
 	})
 }
@@ -242,41 +249,42 @@ func TestFollowerProperty(t *testing.T) {
 		steps := rapid.SliceOfN(rapid.IntRange(0, 3), 1, 40).Draw(rt, "steps")
 		synctest.Test(t, func(t *testing.T) {
 			var list, out atomic.Int64 // the client's list, and the number of pending requests
-			inUse := map[int64]int{}
-			dropped := map[int64]bool{}
+			inUse := map[int]int{}
+			dropped := map[int]bool{}
 			var mu sync.Mutex
-			f := NewFollower(FollowOptions[int64]{
-				Ask: func(context.Context) (int64, error) {
-					require.EqualValues(t, 1, out.Add(1))
-					defer out.Add(-1)
-					version := list.Add(1 << 32) // the high bits distinguish answers
-					time.Sleep(10 * time.Millisecond)
-					return version, nil
-				},
-				Drop: func(n int64) {
-					mu.Lock()
-					defer mu.Unlock()
-					require.Zero(t, inUse[n])
-					require.False(t, dropped[n])
-					dropped[n] = true
-				},
-			})
+			ask := func(context.Context) (*scope, error) {
+				require.EqualValues(t, 1, out.Add(1))
+				defer out.Add(-1)
+				version := list.Add(1 << 32) // the high bits distinguish answers
+				time.Sleep(10 * time.Millisecond)
+				return numbered(int(version)), nil
+			}
+			f := newFollower(ask, patience, 0)
+			f.drop = func(sc *scope) {
+				mu.Lock()
+				defer mu.Unlock()
+				n := numberOf(sc)
+				require.Zero(t, inUse[n])
+				require.False(t, dropped[n])
+				dropped[n] = true
+			}
 			var users sync.WaitGroup
 			for _, step := range steps {
 				switch step {
 				case 0:
 					list.Add(1)
-					f.Changed()
+					f.changed()
 				case 1:
 					list.Add(1)
-					f.AskNow(t.Context())
+					f.askNow(t.Context())
 				case 2:
 					time.Sleep(7 * time.Millisecond)
 				case 3:
 					before := list.Load() & 0xffffffff
 					users.Go(func() {
-						err := f.Use(t.Context(), func(n int64) error {
-							require.GreaterOrEqual(t, n&0xffffffff, before)
+						err := f.use(t.Context(), func(sc *scope) error {
+							n := numberOf(sc)
+							require.GreaterOrEqual(t, int64(n)&0xffffffff, before)
 							mu.Lock()
 							inUse[n]++
 							require.False(t, dropped[n])
@@ -292,7 +300,7 @@ func TestFollowerProperty(t *testing.T) {
 				}
 			}
 			users.Wait()
-			f.Close()
+			f.close()
 			require.Len(t, dropped, int(list.Load()>>32))
 		})
 	})

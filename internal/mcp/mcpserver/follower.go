@@ -1,4 +1,4 @@
-package mcproots
+package mcpserver
 
 import (
 	"context"
@@ -8,33 +8,25 @@ import (
 	"time"
 )
 
-// FollowOptions configure a [Follower].
-type FollowOptions[T any] struct {
-	// Ask asks the client for its roots and converts them to a value for the server. It is
-	// required. Calls do not overlap. A value returned with an error is ignored.
-	Ask func(context.Context) (T, error)
-	// Drop is called once for each value that Ask returned, when the value is no longer in use and
-	// has been replaced, or the follower was closed.
-	Drop func(T)
-	// Timeout is how long the client may take to answer. Default 5 s.
-	Timeout time.Duration
-	// MaxAge is how long an answer is used, for clients that do not announce changes. Default no
-	// limit.
-	MaxAge time.Duration
-}
-
-// Follower is a server's view of one client's roots. It asks for them, and asks again when they
+// follower is a server's view of one client's roots. It asks for them, and asks again when they
 // have changed. Requests never overlap, so the newest list wins. While a request is pending, users
 // of the roots wait for the answer. After a failed request there are no roots until another request
 // succeeds. It is safe for concurrent use. The owner must close it.
-type Follower[T any] struct {
-	options FollowOptions[T]
+type follower struct {
+	// ask asks the client for its roots and opens them. Calls do not overlap. A scope returned with
+	// an error is ignored.
+	ask func(context.Context) (*scope, error)
+	// drop is called once for each scope from ask, when it is no longer in use and has been
+	// replaced, or the follower was closed.
+	drop    func(*scope)
+	timeout time.Duration // for the client to answer
+	maxAge  time.Duration // for which an answer is used, or 0; some clients announce no changes
 	base    context.Context
 	end     context.CancelCauseFunc
 	asking  sync.WaitGroup
 
 	mu       sync.Mutex
-	current  *shared[T]    // nil if there is no valid answer
+	current  *shared       // nil if there is no valid answer
 	err      error         // why there is none
 	stale    bool          // whether the client was never asked, or its list has changed since
 	answered time.Time     // when the last answer arrived
@@ -43,9 +35,9 @@ type Follower[T any] struct {
 	silent   bool          // whether the client has not answered in time, and nothing since
 }
 
-// shared is a value with the number of its users.
-type shared[T any] struct {
-	value    T
+// shared is a scope with the number of its users.
+type shared struct {
+	*scope
 	users    int
 	replaced bool
 }
@@ -56,58 +48,54 @@ var errDisconnected = errors.New("the client has disconnected")
 // maxRepeats is how often the client is asked again because its list has changed during its answer.
 const maxRepeats = 100
 
-// NewFollower returns a follower that has not asked yet.
-func NewFollower[T any](o FollowOptions[T]) *Follower[T] {
-	if o.Timeout <= 0 {
-		o.Timeout = 5 * time.Second
-	}
-	if o.Drop == nil {
-		o.Drop = func(T) {}
-	}
-	f := &Follower[T]{options: o, stale: true}
+// newFollower returns a follower that has not asked yet.
+func newFollower(
+	ask func(context.Context) (*scope, error), timeout, maxAge time.Duration,
+) *follower {
+	f := &follower{ask: ask, drop: (*scope).close, timeout: timeout, maxAge: maxAge, stale: true}
 	f.base, f.end = context.WithCancelCause(context.Background())
 	return f
 }
 
-// Changed records that the client's list has changed: the next use asks first. During a pending
+// changed records that the client's list has changed: the next use asks first. During a pending
 // request it causes exactly one more, however often it is called.
-func (f *Follower[T]) Changed() {
+func (f *follower) changed() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.changed()
+	f.setStale()
 }
 
-// AskNow is Changed, but asks at once, for connections on which a server may send requests at any
+// askNow is changed, but asks at once, for connections on which a server may send requests at any
 // time. The request has the values of ctx but does not end with it.
-func (f *Follower[T]) AskNow(ctx context.Context) {
+func (f *follower) askNow(ctx context.Context) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.changed()
+	f.setStale()
 	if f.pending == nil {
 		f.start(ctx)
 	}
 }
 
-func (f *Follower[T]) changed() {
+func (f *follower) setStale() {
 	f.stale, f.silent = true, false
 	f.again = f.pending != nil
 }
 
-// Use calls use with the value for the newest list, which is not dropped until use returns. It
-// waits for a pending request, and asks if the last answer is out of date or failed. The error is
-// from Ask, ctx or use. Nobody waits again for a client that has not answered in time: it is asked
-// in the background, until it answers or announces a change.
-func (f *Follower[T]) Use(ctx context.Context, use func(T) error) error {
+// use calls do with the scope of the newest list, which is not dropped until use returns. It waits
+// for a pending request, and asks if the last answer is out of date or failed. The error is from
+// ask, ctx or do. Nobody waits again for a client that has not answered in time: it is asked in the
+// background, until it answers or announces a change.
+func (f *follower) use(ctx context.Context, do func(*scope) error) error {
 	h, err := f.acquire(ctx)
 	if err != nil {
 		return err
 	}
 	defer f.release(h)
-	return use(h.value)
+	return do(h.scope)
 }
 
-// acquire returns the newest value and counts one more user.
-func (f *Follower[T]) acquire(ctx context.Context) (*shared[T], error) {
+// acquire returns the newest scope and counts one more user.
+func (f *follower) acquire(ctx context.Context) (*shared, error) {
 	for asked := false; ; asked = true {
 		f.mu.Lock()
 		if f.pending == nil && (f.stale || !asked && f.expired()) {
@@ -135,12 +123,12 @@ func (f *Follower[T]) acquire(ctx context.Context) (*shared[T], error) {
 }
 
 // expired reports whether the last answer is too old or failed.
-func (f *Follower[T]) expired() bool {
-	return f.err != nil || f.options.MaxAge > 0 && time.Since(f.answered) > f.options.MaxAge
+func (f *follower) expired() bool {
+	return f.err != nil || f.maxAge > 0 && time.Since(f.answered) > f.maxAge
 }
 
 // start sends a request, unless the follower is closed. The caller holds mu.
-func (f *Follower[T]) start(ctx context.Context) {
+func (f *follower) start(ctx context.Context) {
 	if f.base.Err() != nil {
 		return
 	}
@@ -150,18 +138,18 @@ func (f *Follower[T]) start(ctx context.Context) {
 	f.asking.Go(func() {
 		defer cancel(nil)
 		defer stop()
-		for round := 1; !f.ask(ctx, round); round++ {
+		for round := 1; !f.askOnce(ctx, round); round++ {
 		}
 	})
 }
 
-// ask asks once, and reports whether it was the last time, because the list has not changed in the
-// meantime.
-func (f *Follower[T]) ask(ctx context.Context, round int) bool {
-	ctx, cancel := context.WithTimeoutCause(ctx, f.options.Timeout,
-		fmt.Errorf("the client did not list its roots within %s", f.options.Timeout))
+// askOnce asks once, and reports whether it was the last time, because the list has not changed in
+// the meantime.
+func (f *follower) askOnce(ctx context.Context, round int) bool {
+	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout,
+		fmt.Errorf("the client did not list its roots within %s", f.timeout))
 	defer cancel()
-	value, err := f.options.Ask(ctx)
+	value, err := f.ask(ctx)
 	late := err != nil && ctx.Err() != nil
 	if late {
 		err = context.Cause(ctx)
@@ -184,7 +172,7 @@ func (f *Follower[T]) ask(ctx context.Context, round int) bool {
 	case err != nil:
 		f.replace(nil, err)
 	default:
-		f.replace(&shared[T]{value: value}, nil)
+		f.replace(&shared{scope: value}, nil)
 	}
 	close(f.pending)
 	f.pending = nil
@@ -192,40 +180,40 @@ func (f *Follower[T]) ask(ctx context.Context, round int) bool {
 }
 
 // discard drops an answer that will not be used.
-func (f *Follower[T]) discard(value T, err error) {
+func (f *follower) discard(value *scope, err error) {
 	if err == nil {
-		f.options.Drop(value)
+		f.drop(value)
 	}
 }
 
 // replace replaces the last answer, whose users keep it until they are done. The caller holds mu.
-func (f *Follower[T]) replace(h *shared[T], err error) {
+func (f *follower) replace(h *shared, err error) {
 	if old := f.current; old != nil {
 		old.replaced = true
 		if old.users == 0 {
-			f.options.Drop(old.value)
+			f.drop(old.scope)
 		}
 	}
 	f.current, f.err, f.stale, f.answered = h, err, false, time.Now()
 }
 
-func (f *Follower[T]) release(h *shared[T]) {
+func (f *follower) release(h *shared) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	h.users--
 	if h.replaced && h.users == 0 {
-		f.options.Drop(h.value)
+		f.drop(h.scope)
 	}
 }
 
-// Disconnect ends a pending request, because the client will not answer. The last answer stays in
+// disconnect ends a pending request, because the client will not answer. The last answer stays in
 // use.
-func (f *Follower[T]) Disconnect() { f.end(errDisconnected) }
+func (f *follower) disconnect() { f.end(errDisconnected) }
 
-// Close ends a pending request, waits for it, and drops the last answer once it is no longer in
+// close ends a pending request, waits for it, and drops the last answer once it is no longer in
 // use.
-func (f *Follower[T]) Close() {
-	f.Disconnect()
+func (f *follower) close() {
+	f.disconnect()
 	f.asking.Wait()
 	f.mu.Lock()
 	defer f.mu.Unlock()
