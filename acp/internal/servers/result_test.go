@@ -48,7 +48,7 @@ func TestManySmallBlocks(t *testing.T) {
 	}
 }
 
-// A result that cannot be read is a failure that says why, also to the client.
+// Content that cannot be read becomes a text that says why, for the model and the client.
 func TestUnknownContentBlocks(t *testing.T) {
 	h, c := newFake(t)
 	f := newFixture(t, mcpclient.Options{})
@@ -58,8 +58,11 @@ func TestUnknownContentBlocks(t *testing.T) {
 		`{"type":"image","data":"!","mimeType":"image/png"}`: "illegal base64 data", `7`: "wrong type",
 	} {
 		h.Respond("tools/call", `"result":{"content":[{"type":"text","text":"first"},`+block+`]}`)
-		_, err := f.Call(t.Context(), f.host, backend.ToolRequest{Name: "h.x"})
-		require.ErrorContains(t, err, why)
+		result, err := f.Call(t.Context(), f.host, backend.ToolRequest{Name: "h.x"})
+		require.NoError(t, err)
+		require.Len(t, result.Content, 2)
+		require.Contains(t, string(result.Content[0]), "first")
+		require.Contains(t, string(result.Content[1]), why)
 		require.Contains(t, f.host.all(), why)
 	}
 }
