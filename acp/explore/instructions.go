@@ -64,7 +64,7 @@ func (t *commandTurn) describeFurther(path string, sources []discovery.Source) s
 		text.Code(text.Truncate(path, 200)) + ": "
 	if len(sources) == 0 {
 		intro += "none."
-		for candidate := range tools.Elsewhere(t.workspace(), path) {
+		if candidate := tools.Elsewhere(t.workspace(), path); candidate != "" {
 			return intro + " Did you mean " + text.Code("/instructions "+candidate) + "?"
 		}
 		return intro

@@ -81,13 +81,16 @@ func BenchmarkAgainstRipgrep(b *testing.B) {
 	ws, err := workspace.Open(context.Background(), roots, workspace.Options{})
 	require.NoError(b, err)
 	defer ws.Close()
-	walk := Walk{Workspace: ws, Ignored: workspace.LeaveIgnored, MaxFiles: 1 << 30}
+	n := 0
+	w := walk{ws: ws, ignored: workspace.LeaveIgnored, maxFiles: 1 << 30,
+		each: func(found) bool { n++; return true }}
 	search := func(b *testing.B, text string, literal, ignoreCase bool) {
 		pattern, err := newPattern(text, literal, ignoreCase)
 		require.NoError(b, err)
+		w := w
+		w.query = &query{pattern: pattern, limits: limits{}.withDefaults()}
 		for b.Loop() {
-			_, err = walk.Run(b.Context(), &SearchOptions{Query: pattern},
-				func(Found) error { return nil })
+			_, err = w.run(b.Context())
 			require.NoError(b, err)
 		}
 	}
@@ -113,8 +116,8 @@ func BenchmarkAgainstRipgrep(b *testing.B) {
 	})
 	b.Run("files/ours", func(b *testing.B) {
 		for b.Loop() {
-			n := 0
-			_, err := walk.Run(b.Context(), nil, func(Found) error { n++; return nil })
+			n = 0
+			_, err := w.run(b.Context())
 			require.NoError(b, err)
 			require.NotZero(b, n)
 		}

@@ -60,7 +60,7 @@ type treePrinter struct {
 }
 
 // add adds a file, and the directories it is in. It returns the limit that is reached, or nil.
-func (p *treePrinter) add(f Found) *truncation {
+func (p *treePrinter) add(f found) *truncation {
 	if p.top != f.in.top {
 		p.top, p.open = f.in.top, nil
 		p.line(treeLine{Name: p.top, Dir: true})

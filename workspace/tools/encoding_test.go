@@ -31,7 +31,7 @@ func TestOtherEncodings(t *testing.T) {
 			require.Contains(t, said(h, "read_file", args{"path": "f", "tail": 2}), "naïve")
 			found := do[searchResult](h, "search", args{"pattern": "na.ve"})
 			require.Equal(t, 1, found.Matches)
-			require.Contains(t, found.Files[0].Lines[0].Text, "naïve")
+			require.Contains(t, found.Files[0].Lines[0].text, "naïve")
 
 			made := said(h, "edit_file", args{"path": "f", "old_text": "café", "new_text": "cafés",
 				"if_version": read.Version})
@@ -97,5 +97,5 @@ func TestSearchAfterAByteOrderMark(t *testing.T) {
 	_, h := servePlanted(t, fileTree{"f": bom + "first\nfirst\n"})
 	found := do[searchResult](h, "search", args{"pattern": "^first$"})
 	require.Equal(t, 2, found.Matches)
-	require.Equal(t, "first", found.Files[0].Lines[0].Text)
+	require.Equal(t, "first", found.Files[0].Lines[0].text)
 }

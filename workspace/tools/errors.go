@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"iter"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -91,7 +90,7 @@ func (s *Set) hint(tool, path string, err error) string {
 		parent := "The parent directory must exist; create_directory creates one"
 		return strings.TrimPrefix(s.elsewhere(pathOf(err))+". "+parent, ". ")
 	case errors.Is(err, fs.ErrNotExist):
-		if other := LookAlike(s.ws, path); other != "" {
+		if other := lookAlikeOf(s.ws, path); other != "" {
 			return "There is " + text.Printable(other) + ", whose name looks like it"
 		}
 		return s.elsewhere(path)
@@ -126,22 +125,22 @@ func pathOf(err error) string {
 }
 
 // maxLookAlikes is the maximum number of entries that lookAlike compares, and maxLookAlikeDepth that
-// of names in a path for which [LookAlike] looks.
+// of names in a path for which lookAlikeOf looks.
 const (
 	maxLookAlikes     = 10_000
 	maxLookAlikeDepth = 100
 )
 
-// LookAlike returns the path of what looks like a path that does not exist, or differs from it in
+// lookAlikeOf returns the path of what looks like a path that does not exist, or differs from it in
 // case only, "" if there is nothing. It does not look for long paths: it resolves every directory
 // in one from the root.
-func LookAlike(ws *workspace.Workspace, path string) string {
+func lookAlikeOf(ws *workspace.Workspace, path string) string {
 	if strings.Count(path, string(filepath.Separator)) > maxLookAlikeDepth {
 		return ""
 	}
 	parent, base := filepath.Dir(path), filepath.Base(path)
 	if _, err := ws.Stat(parent); errors.Is(err, fs.ErrNotExist) && parent != path {
-		if parent = LookAlike(ws, parent); parent == "" {
+		if parent = lookAlikeOf(ws, parent); parent == "" {
 			return ""
 		}
 		path = joinNative(parent, base)
@@ -197,7 +196,7 @@ func (s *Set) elsewhere(path string) string {
 		return ""
 	}
 	base := "Relative paths start at " + s.ws.Root(0).Dir.String()
-	for candidate := range Elsewhere(s.ws, path) {
+	if candidate := Elsewhere(s.ws, path); candidate != "" {
 		return base + "; did you mean " + candidate + "?"
 	}
 	if candidate := labelled(s.ws, path); candidate != "" {
@@ -234,23 +233,22 @@ func notElsewhere(ws *workspace.Workspace, op, path string) error {
 	return &fs.PathError{Op: op, Path: path, Err: fs.ErrNotExist}
 }
 
-// Elsewhere yields what a relative path that does not exist may mean: the files and directories
-// that have this path in another root, also if the path begins with the label of their root.
-func Elsewhere(ws *workspace.Workspace, path string) iter.Seq2[string, workspace.Info] {
-	return func(yield func(string, workspace.Info) bool) {
-		if path == "" || filepath.IsAbs(path) {
-			return
-		}
-		labels := ws.Labels()
-		for i, root := range ws.Opened() {
-			unlabelled := strings.TrimPrefix(filepath.ToSlash(path)+"/", labels[i]+"/")
-			for _, rel := range []string{path, unlabelled} {
-				candidate := filepath.Join(root.Dir.String(), filepath.FromSlash(rel))
-				info, err := ws.Stat(candidate)
-				if err == nil && !yield(candidate, info) {
-					return
-				}
+// Elsewhere returns what a relative path that does not exist may mean: a file or directory that has
+// this path in another root, also if the path begins with the label of that root. It returns "" if
+// there is none.
+func Elsewhere(ws *workspace.Workspace, path string) string {
+	if path == "" || filepath.IsAbs(path) {
+		return ""
+	}
+	labels := ws.Labels()
+	for i, root := range ws.Opened() {
+		unlabelled := strings.TrimPrefix(filepath.ToSlash(path)+"/", labels[i]+"/")
+		for _, rel := range []string{path, unlabelled} {
+			candidate := filepath.Join(root.Dir.String(), filepath.FromSlash(rel))
+			if _, err := ws.Stat(candidate); err == nil {
+				return candidate
 			}
 		}
 	}
+	return ""
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"strings"
 	"unicode/utf8"
 
@@ -36,8 +35,8 @@ func (s *Set) find(ctx context.Context, in findFilesInput) (foundFiles, error) {
 	out := foundFiles{Glob: in.Glob, Files: []location{}}
 	room := s.limits.bytes
 	var err error
-	out.walked, err = s.walk(ctx, in.Path, in.Glob, in.fileFilter, nil, func(f Found) *truncation {
-		location, root := locate(f.Ref()), ""
+	out.walked, err = s.walk(ctx, in.Path, in.Glob, in.fileFilter, nil, func(f found) *truncation {
+		location, root := locate(f.ref()), ""
 		if n := len(out.Files); n > 0 {
 			root = out.Files[n-1].Root
 		}
@@ -65,7 +64,7 @@ func (s *Set) find(ctx context.Context, in findFilesInput) (foundFiles, error) {
 // walked counts what a walk of a tool visited, left out, and did not visit.
 type walked struct {
 	Visited int
-	LeftOut Skipped
+	LeftOut skipped
 	Cut     *truncation
 }
 
@@ -74,70 +73,63 @@ func (w walked) notes() string { return w.LeftOut.note() + w.Cut.note() }
 
 var errTimeLimit = errors.New("the time limit was reached")
 
-// walk calls each with the files that the arguments of a tool describe, or if o is not nil with those
+// walk calls each with the files that the arguments of a tool describe, or if q is not nil with those
 // that have matches, until it returns a limit, or the limit of time or of files is reached. It leaves
 // out names that are not Unicode text.
-func (s *Set) walk(ctx context.Context, path, glob string, filter fileFilter, o *SearchOptions,
-	each func(Found) *truncation) (out walked, err error) {
-	walk := Walk{Workspace: s.walked, Path: path, Ignored: workspace.LeaveIgnored,
-		MaxFiles: s.limits.files}
+func (s *Set) walk(ctx context.Context, path, only string, filter fileFilter, q *query,
+	each func(found) *truncation) (out walked, err error) {
+	w := walk{ws: s.walked, path: path, ignored: workspace.LeaveIgnored, maxFiles: s.limits.files,
+		query: q}
 	if filter.Ignored == "include" {
-		walk.Ignored = workspace.KeepIgnored
+		w.ignored = workspace.KeepIgnored
 	}
-	for _, pattern := range filter.Exclude {
+	for _, given := range filter.Exclude {
 		// which marks directories in .gitignore
-		excluded, err := NewGlob(strings.TrimSuffix(pattern, "/"))
+		excluded, err := newGlob(strings.TrimSuffix(given, "/"))
 		if err != nil {
 			return out, err
 		}
-		walk.Exclude = append(walk.Exclude, excluded)
+		w.exclude = append(w.exclude, excluded)
 	}
-	if glob != "" {
-		if walk.Only, err = NewGlob(glob); err != nil {
+	if only != "" {
+		if w.only, err = newGlob(only); err != nil {
 			return out, err
 		}
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, s.limits.time, errTimeLimit)
 	defer cancel()
-	tally, err := walk.Run(limited, o, func(f Found) error {
-		if !utf8.ValidString(f.Ref().Path()) {
-			out.LeftOut.unnameable++
-			return nil
+	unnameable := 0
+	w.each = func(f found) bool {
+		if !utf8.ValidString(f.ref().Path()) {
+			unnameable++
+			return true
 		}
-		if out.Cut = each(f); out.Cut != nil {
-			return fs.SkipAll
-		}
-		return nil
-	})
+		out.Cut = each(f)
+		return out.Cut == nil
+	}
+	tally, err := w.run(limited)
 	switch {
 	case err != nil && errors.Is(context.Cause(limited), errTimeLimit):
 		out.Cut = cmp.Or(out.Cut, s.limits.reached("time"))
 	case err != nil:
 		return out, err
-	case tally.Full:
+	case tally.full:
 		out.Cut = cmp.Or(out.Cut, s.limits.reached("files"))
 	}
 	if out.Cut != nil {
-		out.Cut.Roots = s.unfinished(tally)
+		for i, finished := range tally.finished {
+			if !finished {
+				out.Cut.Roots = append(out.Cut.Roots, representable(s.ws.Roots().At(i).String()))
+			}
+		}
 	}
-	tally.Skipped.unnameable = out.LeftOut.unnameable
-	out.Visited, out.LeftOut = tally.Files, tally.Skipped
+	out.Visited, out.LeftOut = tally.files, tally.skipped
+	out.LeftOut.unnameable = unnameable
 	return out, nil
 }
 
-// unfinished returns the roots that a walk did not visit to the end.
-func (s *Set) unfinished(tally Tally) []string {
-	var paths []string
-	for i, coverage := range tally.Roots {
-		if coverage < Incomplete {
-			paths = append(paths, representable(s.ws.Roots().At(i).String()))
-		}
-	}
-	return paths
-}
-
-// GlobHint returns a line about brackets in a glob that has found nothing, "" for other globs.
-func GlobHint(glob string) string {
+// globHint returns a line about brackets in a glob that has found nothing, "" for other globs.
+func globHint(glob string) string {
 	open := strings.IndexByte(glob, '[')
 	if open < 0 || open > 0 && glob[open-1] == '\\' {
 		return ""
@@ -159,7 +151,7 @@ func (f foundFiles) String() string {
 	}
 	fmt.Fprintf(&b, "found %s, visited %d\n", text.Count(len(f.Files), "file", "files"), f.Visited)
 	if len(f.Files) == 0 {
-		b.WriteString(GlobHint(f.Glob))
+		b.WriteString(globHint(f.Glob))
 	}
 	return b.String() + f.notes()
 }

@@ -1,7 +1,6 @@
 package tools
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
@@ -20,11 +19,11 @@ const (
 	maxChoices = 256
 )
 
-// Glob is a pattern for paths: "*" and "?" match within a name, "**" across directories, "[a-z]"
+// glob is a pattern for paths: "*" and "?" match within a name, "**" across directories, "[a-z]"
 // one character of a set, and "{a,b}" one of several alternatives. A glob without a slash is
 // matched against the last name of a path, any other against the whole path. So "./*.md" matches at
 // the top only, and "a/**" everything in a. It is immutable and safe for concurrent use.
-type Glob struct {
+type glob struct {
 	text string
 	// byName reports whether only the last name of a path is matched.
 	byName bool
@@ -43,42 +42,31 @@ const (
 	exact                      // the literal
 )
 
-// GlobError is returned for an invalid glob, and for one that would be too slow to match.
-type GlobError struct {
-	// Glob is the text that was given.
-	Glob string
-	// Why says what is wrong with it, such as "it is empty".
-	Why string
-}
-
-func (e *GlobError) Error() string { return fmt.Sprintf("invalid glob %q: %s", e.Glob, e.Why) }
-
-// NewGlob compiles a glob. The error is a [*GlobError].
-func NewGlob(glob string) (*Glob, error) {
+// newGlob compiles a glob.
+func newGlob(given string) (*glob, error) {
 	switch {
-	case glob == "":
-		return nil, &GlobError{glob, "it is empty"}
-	case len(glob) > maxGlob:
-		return nil, &GlobError{glob[:32] + "…", fmt.Sprintf("it has more than %d bytes", maxGlob)}
-	case !doublestar.ValidatePattern(glob):
-		return nil, &GlobError{glob,
-			"a bracket or brace is not closed, or nothing follows a backslash"}
-	case strings.Count(glob, "{") > maxBraces:
-		return nil, &GlobError{glob, fmt.Sprintf("it has more than %d braces", maxBraces)}
-	case text.GlobChoices(glob, maxChoices) > maxChoices:
-		return nil, &GlobError{glob, fmt.Sprintf("its braces make more than %d combinations",
-			maxChoices)}
-	case strings.Count(glob, "**") > maxDeep:
-		return nil, &GlobError{glob, fmt.Sprintf("it has more than %d \"**\"", maxDeep)}
-	case glob[0] == '/':
-		return nil, &GlobError{glob,
-			"it begins with a slash, but is matched against paths in the searched directory"}
-	case strings.HasSuffix(glob, "/"):
-		return nil, &GlobError{glob,
-			"it ends with a slash, but only files are found: add ** for those in a directory"}
+	case given == "":
+		return nil, invalid("glob", given, "it is empty")
+	case len(given) > maxGlob:
+		return nil, invalid("glob", given, "it has more than %d bytes", maxGlob)
+	case !doublestar.ValidatePattern(given):
+		return nil, invalid("glob", given,
+			"a bracket or brace is not closed, or nothing follows a backslash")
+	case strings.Count(given, "{") > maxBraces:
+		return nil, invalid("glob", given, "it has more than %d braces", maxBraces)
+	case text.GlobChoices(given, maxChoices) > maxChoices:
+		return nil, invalid("glob", given, "its braces make more than %d combinations", maxChoices)
+	case strings.Count(given, "**") > maxDeep:
+		return nil, invalid("glob", given, "it has more than %d \"**\"", maxDeep)
+	case given[0] == '/':
+		return nil, invalid("glob", given,
+			"it begins with a slash, but is matched against paths in the searched directory")
+	case strings.HasSuffix(given, "/"):
+		return nil, invalid("glob", given,
+			"it ends with a slash, but only files are found: add ** for those in a directory")
 	}
-	rest, atTop := strings.CutPrefix(glob, "./")
-	g := &Glob{text: inside(rest)}
+	rest, atTop := strings.CutPrefix(given, "./")
+	g := &glob{text: inside(rest)}
 	if rest, ok := strings.CutPrefix(g.text, "**/"); ok && !strings.Contains(rest, "/") &&
 		!strings.Contains(rest, "**") && rest != "" {
 		g.text, atTop = rest, false // the same, because only the last name is matched
@@ -104,7 +92,7 @@ func inside(glob string) string {
 }
 
 // simplify chooses the fastest form of a glob that is matched against names.
-func (g *Glob) simplify() {
+func (g *glob) simplify() {
 	special := func(text string) bool { return strings.ContainsAny(text, `*?[{\`) }
 	switch {
 	case !g.byName:
@@ -119,7 +107,7 @@ func (g *Glob) simplify() {
 
 // match reports whether g matches the path of name in dir, a slash-separated directory, "" for the
 // top.
-func (g *Glob) match(dir, name string) bool {
+func (g *glob) match(dir, name string) bool {
 	switch g.form {
 	case everything:
 		return true

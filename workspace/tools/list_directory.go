@@ -19,7 +19,7 @@ type listDirectoryInput struct {
 type directoryList struct {
 	location
 	Entries []directoryEntry
-	LeftOut Skipped
+	LeftOut skipped
 	Cut     *truncation
 }
 

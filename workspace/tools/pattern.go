@@ -28,9 +28,9 @@ const (
 	checkInterval = 16 << 10
 )
 
-// Pattern is a [Query] for lines that match a regular expression or contain a text. It is matched
-// against one line at a time, without the line ending.
-type Pattern struct {
+// pattern finds lines that match a regular expression or contain a text. It is matched against one
+// line at a time, without the line ending. It is safe for concurrent use.
+type pattern struct {
 	expression *regexp.Regexp
 	// literals are texts of which every match contains at least one. Searching for them first is
 	// much faster. There may be none.
@@ -40,48 +40,40 @@ type Pattern struct {
 	folds bool
 }
 
-// PatternError is returned for a text that is not a valid pattern, or too large.
-type PatternError struct {
-	// Pattern is the text that was given.
-	Pattern string
-	// Why says what is wrong with it.
-	Why string
+// invalid returns the error for a pattern or a glob that cannot be used.
+func invalid(what, given, why string, args ...any) error {
+	return fmt.Errorf("invalid %s %q: %s", what, text.Truncate(given, 200), fmt.Sprintf(why, args...))
 }
 
-func (e *PatternError) Error() string {
-	return fmt.Sprintf("invalid pattern %q: %s", text.Truncate(e.Pattern, 200), e.Why)
-}
-
-// newPattern compiles a regular expression (RE2, as in Go) or, if literal is true, plain text. The
-// error is a [*PatternError].
-func newPattern(pattern string, literal, ignoreCase bool) (*Pattern, error) {
-	if len(pattern) > maxPattern {
-		return nil, &PatternError{pattern, fmt.Sprintf("it has more than %d bytes", maxPattern)}
+// newPattern compiles a regular expression (RE2, as in Go) or, if literal is true, plain text.
+func newPattern(given string, literal, ignoreCase bool) (*pattern, error) {
+	if len(given) > maxPattern {
+		return nil, invalid("pattern", given, "it has more than %d bytes", maxPattern)
 	}
-	source := pattern
+	source := given
 	if literal {
-		source = regexp.QuoteMeta(pattern)
+		source = regexp.QuoteMeta(given)
 	}
 	if ignoreCase {
 		source = "(?i)" + source
 	}
 	parsed, err := syntax.Parse(source, syntax.Perl)
 	if err != nil {
-		return nil, &PatternError{pattern, err.Error()}
+		return nil, invalid("pattern", given, "%v", err)
 	}
 	if steps(parsed) > maxSteps {
-		why := fmt.Sprintf("it is too complex (the limit is %d steps for each character)", maxSteps)
-		return nil, &PatternError{pattern, why}
+		return nil, invalid("pattern", given, "it is too complex (the limit is %d steps for each "+
+			"character)", maxSteps)
 	}
 	expression, err := regexp.Compile(source)
 	if err != nil {
-		return nil, &PatternError{pattern, err.Error()}
+		return nil, invalid("pattern", given, "%v", err)
 	}
 	if hasLineBreak(parsed) {
-		return nil, &PatternError{pattern, "it contains a line break, but each line is searched by " +
-			"itself: search for one of the lines"}
+		return nil, invalid("pattern", given, "it contains a line break, but each line is searched "+
+			"by itself: search for one of the lines")
 	}
-	p := &Pattern{expression: expression, folds: folds(parsed)}
+	p := &pattern{expression: expression, folds: folds(parsed)}
 	for _, literal := range required(parsed) {
 		text := []byte(literal)
 		if p.folds {
@@ -179,7 +171,7 @@ type candidates struct {
 }
 
 // candidates returns the lines of a text that may match.
-func (p *Pattern) candidates(text []byte) candidates {
+func (p *pattern) candidates(text []byte) candidates {
 	// The long s and the Kelvin sign equal letters of ASCII if case does not count.
 	if len(p.literals) == 0 || p.folds &&
 		(bytes.Contains(text, []byte("ſ")) || bytes.Contains(text, []byte("\u212a"))) {
@@ -262,8 +254,9 @@ func steps(e *syntax.Regexp) int {
 	return n
 }
 
-// Find implements [Query].
-func (p *Pattern) Find(ctx context.Context, text []byte, found func(Match) bool) error {
+// find calls found for every matching line of text, in order, until found returns false. The error
+// is that of ctx.
+func (p *pattern) find(ctx context.Context, text []byte, found func(match) bool) error {
 	next := p.candidates(text)
 	defer next.release()
 	number, start, unchecked := 1, 0, 0
@@ -284,8 +277,8 @@ func (p *Pattern) Find(ctx context.Context, text []byte, found func(Match) bool)
 			}
 			unchecked = 0
 		}
-		at := p.In(ctx, bytes.TrimSuffix(text[start:end], []byte("\r")))
-		if at >= 0 && !found(Match{Number: number, Start: start, End: end, At: at}) {
+		at := p.in(ctx, bytes.TrimSuffix(text[start:end], []byte("\r")))
+		if at >= 0 && !found(match{number, start, end, at}) {
 			break
 		}
 		number++
@@ -297,18 +290,18 @@ func (p *Pattern) Find(ctx context.Context, text []byte, found func(Match) bool)
 	return nil
 }
 
-// In returns the offset of the first match in line, or -1.
-func (p *Pattern) In(ctx context.Context, line []byte) int {
-	var match []int
+// in returns the offset of the first match in line, or -1.
+func (p *pattern) in(ctx context.Context, line []byte) int {
+	var at []int
 	if len(line) <= longLine {
-		match = p.expression.FindIndex(line)
+		at = p.expression.FindIndex(line)
 	} else {
-		match = p.expression.FindReaderIndex(&cancellable{ctx: ctx, text: line})
+		at = p.expression.FindReaderIndex(&cancellable{ctx: ctx, text: line})
 	}
-	if match == nil {
+	if at == nil {
 		return -1
 	}
-	return match[0]
+	return at[0]
 }
 
 // cancellable reads a text, and ends early when its context ends.

@@ -2,6 +2,7 @@ package tools
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -9,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The quick ways of Pattern.Find give what line by line gives.
+// The quick ways of pattern.find give what line by line gives.
 func TestPatternFind(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lines := rapid.SliceOf(rapid.StringOf(rapid.SampledFrom([]rune("abékKſsS \r"))).Filter(
@@ -34,10 +35,10 @@ func TestPatternFind(t *testing.T) {
 			}
 		}
 		text := strings.Join(append(lines, ""), ending)
-		err = p.Find(t.Context(), []byte(text), func(m Match) bool {
-			require.Equal(t, lines[m.Number-1], strings.TrimSuffix(text[m.Start:m.End], "\r"))
-			require.Equal(t, p.expression.FindStringIndex(lines[m.Number-1])[0], m.At)
-			got = append(got, m.Number)
+		err = p.find(t.Context(), []byte(text), func(m match) bool {
+			require.Equal(t, lines[m.number-1], strings.TrimSuffix(text[m.start:m.end], "\r"))
+			require.Equal(t, p.expression.FindStringIndex(lines[m.number-1])[0], m.at)
+			got = append(got, m.number)
 			return true
 		})
 		require.NoError(t, err)
@@ -53,13 +54,11 @@ func TestPatternSizeIsComputedFirst(t *testing.T) {
 		strings.Repeat(`(?i:\pL{999})`, 150), strings.Repeat("(?:ab|c){500}", 150),
 	} {
 		for _, c := range []bool{false, true} {
-			var bad *PatternError
 			allocated := allocates(func() {
 				_, err := newPattern(pattern, false, c)
-				require.ErrorAs(t, err, &bad)
+				require.ErrorContains(t, err, "steps")
 			})
 			require.Less(t, allocated, uint64(4<<20), pattern)
-			require.Contains(t, bad.Error(), "steps")
 		}
 	}
 	_, err := newPattern(".{1000}x{1000}(ab){500}", false, false)
@@ -92,10 +91,8 @@ func TestInvalidPatterns(t *testing.T) {
 	} {
 		for _, c := range []bool{false, true} {
 			_, err := newPattern(expression, false, c)
-			var bad *PatternError
-			require.ErrorAs(t, err, &bad)
-			require.Equal(t, expression, bad.Pattern)
-			require.Contains(t, err.Error(), why)
+			require.ErrorContains(t, err, "invalid pattern "+strconv.Quote(expression))
+			require.ErrorContains(t, err, why)
 		}
 		_, err := newPattern(expression, true, false)
 		require.NoError(t, err)
@@ -125,12 +122,12 @@ func TestPatternsOfLinesAreRefused(t *testing.T) {
 func TestPatternFindIsCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	never := func(Match) bool { return true }
+	never := func(match) bool { return true }
 	p, err := newPattern("a[^a]", false, false)
 	require.NoError(t, err)
-	require.ErrorIs(t, p.Find(ctx, []byte(strings.Repeat("ab\n", checkInterval)), never),
+	require.ErrorIs(t, p.find(ctx, []byte(strings.Repeat("ab\n", checkInterval)), never),
 		context.Canceled)
-	require.ErrorIs(t, p.Find(ctx, []byte(strings.Repeat("b", 2*longLine)), never),
+	require.ErrorIs(t, p.find(ctx, []byte(strings.Repeat("b", 2*longLine)), never),
 		context.Canceled)
 }
 
@@ -145,7 +142,7 @@ func BenchmarkPattern(b *testing.B) {
 			require.NoError(b, err)
 			b.SetBytes(int64(len(text)))
 			for b.Loop() {
-				require.NoError(b, p.Find(b.Context(), text, func(Match) bool { return true }))
+				require.NoError(b, p.find(b.Context(), text, func(match) bool { return true }))
 			}
 		})
 	}

@@ -2,8 +2,10 @@ package tools
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -95,31 +97,31 @@ func (c *truncation) note() string {
 }
 
 // note returns the line that tells a model what was left out, "" for nothing.
-func (o *Skipped) note() string {
+func (o *skipped) note() string {
 	var parts []string
 	for _, part := range []struct {
 		n    int
 		what string
 	}{
-		{o.Binary, "binary"}, {o.Large, "too large"}, {o.Unreadable, "unreadable"},
-		{o.unnameable, "with names that are not Unicode"}, {o.Ignored, "that git ignores"},
+		{o.binary, "binary"}, {o.large, "too large"}, {o.unreadable, "unreadable"},
+		{o.unnameable, "with names that are not Unicode"}, {o.ignored, "that git ignores"},
 	} {
 		if part.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.what))
 		}
 	}
-	for _, part := range []string{strings.Join(o.System, ", "), o.Refusals()} {
-		if part != "" {
-			parts = append(parts, text.Printable(part))
-		}
+	for _, path := range o.system {
+		parts = append(parts, text.Printable(path))
+	}
+	for _, why := range slices.Sorted(maps.Keys(o.refused)) {
+		parts = append(parts, text.Printable(text.Count(o.refused[why], "file", "files")+" ("+why+")"))
 	}
 	if len(parts) == 0 {
 		return ""
 	}
 	note := "[left out: " + strings.Join(parts, ", ")
-	if o.Unreadable > 0 {
-		first := o.First.At.Path() + ": " + o.First.Err.Error()
-		note += "; first " + text.Printable(representable(first))
+	if o.unreadable > 0 {
+		note += "; first " + text.Printable(representable(o.first))
 	}
 	return note + "]\n"
 }

@@ -2,7 +2,6 @@ package tools
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -31,7 +30,7 @@ type searchResult struct {
 type matchedFile struct {
 	location
 	// Lines have no line endings; of a long line they have the part around the match.
-	Lines []Line
+	Lines []line
 }
 
 func (s *Set) search(ctx context.Context, in searchInput) (searchResult, error) {
@@ -40,14 +39,9 @@ func (s *Set) search(ctx context.Context, in searchInput) (searchResult, error) 
 	if err != nil {
 		return out, err
 	}
-	options := SearchOptions{
-		Query: pattern, MaxFileSize: s.limits.fileSize, MaxText: s.limits.bytes,
-		Context: in.Context, Show: s.excerpt,
-		MaxHits: s.limits.matches + 1, // one more than is shown, to know whether there are more
-	}
 	room := s.limits.bytes
-	out.walked, err = s.walk(ctx, in.Path, in.Glob, in.fileFilter, &options,
-		func(f Found) *truncation { return s.add(&out, f, &room) })
+	out.walked, err = s.walk(ctx, in.Path, in.Glob, in.fileFilter,
+		&query{pattern, in.Context, s.limits}, func(f found) *truncation { return s.add(&out, f, &room) })
 	if out.Cut != nil {
 		out.Cut.How, out.Cut.After = "Use a narrower pattern, a glob, or a path.", out.last()
 	}
@@ -56,21 +50,21 @@ func (s *Set) search(ctx context.Context, in searchInput) (searchResult, error) 
 
 // add adds the lines of a file to the result, as far as the limits allow. It returns the limit that
 // was reached, or nil.
-func (s *Set) add(out *searchResult, f Found, room *int) (reached *truncation) {
-	file := matchedFile{location: locate(f.Ref()), Lines: []Line{}}
+func (s *Set) add(out *searchResult, f found, room *int) (reached *truncation) {
+	file := matchedFile{location: locate(f.ref()), Lines: []line{}}
 	*room -= len(file.Path) + len(file.Root)
-	for _, line := range f.Lines {
-		*room -= len(line.Text)
+	for _, line := range f.lines {
+		*room -= len(line.text)
 		switch {
 		case *room < 0:
 			reached = s.limits.reached("bytes")
-		case line.Match && out.Matches == s.limits.matches:
+		case line.match && out.Matches == s.limits.matches:
 			reached = s.limits.reached("matches")
 		}
 		if reached != nil {
 			break
 		}
-		if line.Match {
+		if line.match {
 			out.Matches++
 		}
 		file.Lines = append(file.Lines, line)
@@ -87,14 +81,131 @@ func (r searchResult) last() string {
 		return ""
 	}
 	file := r.Files[len(r.Files)-1]
-	return fmt.Sprintf("%s:%d", file.Path, file.Lines[len(file.Lines)-1].Number)
+	return fmt.Sprintf("%s:%d", file.Path, file.Lines[len(file.Lines)-1].number)
+}
+
+func (r searchResult) String() string {
+	context := slices.ContainsFunc(r.Files, func(f matchedFile) bool {
+		return slices.ContainsFunc(f.Lines, func(l line) bool { return !l.match })
+	})
+	var b strings.Builder
+	for _, f := range r.Files {
+		fmt.Fprintf(&b, "%s\n", f.location)
+		last := 0
+		for _, line := range f.Lines {
+			if context && last > 0 && line.number > last+1 {
+				b.WriteString("--\n")
+			}
+			sign := "-"
+			if line.match {
+				sign = ":"
+			}
+			fmt.Fprintf(&b, "%d%s%s\n", line.number, sign, line.text)
+			last = line.number
+		}
+		b.WriteString("\n")
+	}
+	fmt.Fprintf(&b, "%s in %s, visited %d\n",
+		text.Count(r.Matches, "matching line", "matching lines"), text.Count(len(r.Files), "file",
+			"files"), r.Visited)
+	return b.String() + r.notes()
+}
+
+// match is a line that a pattern matches.
+type match struct {
+	number     int // from 1
+	start, end int // of the line in the text, without the "\n" at its end
+	at         int // offset of the match in the line
+}
+
+// line is a line that a search returns.
+type line struct {
+	number int // from 1
+	text   string
+	match  bool // false for a line of context
+}
+
+// query says what to search files for, and how much of them to return. It is safe for concurrent
+// use. Limits are the bytes and the matches of one file, the bytes of a line, and the size above
+// which a file is searched in parts; lines that are longer than that are not searched.
+type query struct {
+	pattern *pattern
+	context int // lines before and after each match
+	limits
+}
+
+// maxHits is one more than is shown, to know whether there are more.
+func (q *query) maxHits() int { return q.limits.matches + 1 }
+
+// matches returns the matches of a text; they are valid until the next use of b. The error is that
+// of ctx, or errBinary for a text with matches that is not UTF-8.
+func (q *query) matches(ctx context.Context, content []byte, b *buffers) ([]match, error) {
+	b.hits = b.hits[:0]
+	err := q.pattern.find(ctx, content, func(m match) bool {
+		b.hits = append(b.hits, m)
+		return len(b.hits) < q.maxHits()
+	})
+	if err == nil && len(b.hits) > 0 && !utf8.Valid(content) {
+		err = errBinary
+	}
+	return b.hits, err
+}
+
+// lines returns the lines of matches with their context, as far as there is room for them.
+func (q *query) lines(content []byte, hits []match) []line {
+	lines := make([]line, 0, len(hits))
+	last, end := 0, 0 // number and end of the last line in lines
+	size, counted := 0, 0
+	for i, hit := range hits {
+		for ; counted < len(lines); counted++ {
+			size += len(lines[counted].text)
+		}
+		if size > q.bytes {
+			break
+		}
+		if q.context > 0 {
+			lines = append(lines, q.before(content, hit, last)...)
+		}
+		lines = append(lines, line{hit.number, q.excerpt(content[hit.start:hit.end], hit.at), true})
+		last, end = hit.number, hit.end
+		next := 0
+		if i+1 < len(hits) {
+			next = hits[i+1].number
+		}
+		for range q.context {
+			if end+1 >= len(content) || next == last+1 {
+				break
+			}
+			start := end + 1
+			end = lineEnd(content, start)
+			last++
+			lines = append(lines, line{last, q.excerpt(content[start:end], 0), false})
+		}
+	}
+	return lines
+}
+
+// before returns the context before a match, without lines up to last.
+func (q *query) before(content []byte, hit match, last int) []line {
+	start, number := hit.start, hit.number
+	for number > last+1 && number > hit.number-q.context && start > 0 {
+		start = bytes.LastIndexByte(content[:start-1], '\n') + 1
+		number--
+	}
+	var lines []line
+	for ; number < hit.number; number++ {
+		end := lineEnd(content, start)
+		lines = append(lines, line{number, q.excerpt(content[start:end], 0), false})
+		start = end + 1
+	}
+	return lines
 }
 
 // excerpt returns a line without its line ending, or the part of a long line around the match at
-// offset at.
-func (s *Set) excerpt(line []byte, at int) string {
+// offset at, 0 for a line of context.
+func (q *query) excerpt(line []byte, at int) string {
 	content := strings.TrimSuffix(string(line), "\r")
-	limit := s.limits.line
+	limit := q.line
 	if len(content) <= limit {
 		return content
 	}
@@ -111,162 +222,6 @@ func (s *Set) excerpt(line []byte, at int) string {
 		part += "…"
 	}
 	return part
-}
-
-func (r searchResult) String() string {
-	context := slices.ContainsFunc(r.Files, func(f matchedFile) bool {
-		return slices.ContainsFunc(f.Lines, func(l Line) bool { return !l.Match })
-	})
-	var b strings.Builder
-	for _, f := range r.Files {
-		fmt.Fprintf(&b, "%s\n", f.location)
-		last := 0
-		for _, line := range f.Lines {
-			if context && last > 0 && line.Number > last+1 {
-				b.WriteString("--\n")
-			}
-			sign := "-"
-			if line.Match {
-				sign = ":"
-			}
-			fmt.Fprintf(&b, "%d%s%s\n", line.Number, sign, line.Text)
-			last = line.Number
-		}
-		b.WriteString("\n")
-	}
-	fmt.Fprintf(&b, "%s in %s, visited %d\n",
-		text.Count(r.Matches, "matching line", "matching lines"), text.Count(len(r.Files), "file",
-			"files"), r.Visited)
-	return b.String() + r.notes()
-}
-
-// Query finds lines in a text. It must be safe for concurrent use.
-type Query interface {
-	// Find calls found for every matching line of text, in order, until found returns false. The
-	// error is that of ctx.
-	Find(ctx context.Context, text []byte, found func(Match) bool) error
-}
-
-// Match is a line that a [Query] found.
-type Match struct {
-	// Number is the line number, from 1.
-	Number int
-	// Start and End are the offsets of the line in the text, without the "\n" at its end.
-	Start, End int
-	// At is the offset of the match in the line.
-	At int
-}
-
-// SearchOptions say what to search files for, and how to show matches.
-type SearchOptions struct {
-	Query Query
-	// MaxFileSize is the size in bytes above which a file is searched in parts. Lines that are
-	// longer are not searched. Default 8 MiB.
-	MaxFileSize int64
-	// MaxHits is the most matches of one file. Default no limit.
-	MaxHits int
-	// MaxText bounds the lines of one file, in bytes; further lines are left out. It saves memory
-	// if the caller would not use more. Default no limit.
-	MaxText int
-	// Context is the number of lines shown before and after each match.
-	Context int
-	// Show returns the part of a line to show. at is the offset of the match, 0 for a line of
-	// context. It is called from several goroutines at once. Default the whole line.
-	Show func(line []byte, at int) string
-}
-
-func (o SearchOptions) withDefaults() *SearchOptions {
-	o.MaxFileSize = cmp.Or(o.MaxFileSize, defaultMaxFileSize)
-	if o.Show == nil {
-		o.Show = func(line []byte, _ int) string { return string(line) }
-	}
-	return &o
-}
-
-// Line is a line that a search returns.
-type Line struct {
-	// Number is the line number, from 1.
-	Number int
-	Text   string
-	// Match is false for a line of context.
-	Match bool
-}
-
-// collector collects the matches of one text after another.
-type collector struct {
-	options *SearchOptions
-	hits    []Match
-	take    func(Match) bool // allocated once, because it escapes through an interface
-}
-
-func newCollector(o *SearchOptions) *collector {
-	c := &collector{options: o}
-	c.take = func(m Match) bool {
-		c.hits = append(c.hits, m)
-		return o.MaxHits == 0 || len(c.hits) < o.MaxHits
-	}
-	return c
-}
-
-// search returns the matches of a text; they are valid until the next search. The error is that of
-// ctx, or errBinary for a text with matches that is not UTF-8.
-func (c *collector) search(ctx context.Context, content []byte) ([]Match, error) {
-	c.hits = c.hits[:0]
-	err := c.options.Query.Find(ctx, content, c.take)
-	if err == nil && len(c.hits) > 0 && !utf8.Valid(content) {
-		err = errBinary
-	}
-	return c.hits, err
-}
-
-// lines returns the lines of matches with their context.
-func (o SearchOptions) lines(content []byte, hits []Match) []Line {
-	lines := make([]Line, 0, len(hits))
-	last, end := 0, 0 // number and end of the last line in lines
-	size, counted := 0, 0
-	for i, hit := range hits {
-		for ; counted < len(lines); counted++ {
-			size += len(lines[counted].Text)
-		}
-		if o.MaxText > 0 && size > o.MaxText {
-			break
-		}
-		if o.Context > 0 {
-			lines = append(lines, o.before(content, hit, last)...)
-		}
-		lines = append(lines, Line{hit.Number, o.Show(content[hit.Start:hit.End], hit.At), true})
-		last, end = hit.Number, hit.End
-		next := 0
-		if i+1 < len(hits) {
-			next = hits[i+1].Number
-		}
-		for range o.Context {
-			if end+1 >= len(content) || next == last+1 {
-				break
-			}
-			start := end + 1
-			end = lineEnd(content, start)
-			last++
-			lines = append(lines, Line{last, o.Show(content[start:end], 0), false})
-		}
-	}
-	return lines
-}
-
-// before returns the context before a match, without lines up to last.
-func (o SearchOptions) before(content []byte, hit Match, last int) []Line {
-	start, number := hit.Start, hit.Number
-	for number > last+1 && number > hit.Number-o.Context && start > 0 {
-		start = bytes.LastIndexByte(content[:start-1], '\n') + 1
-		number--
-	}
-	var lines []Line
-	for ; number < hit.Number; number++ {
-		end := lineEnd(content, start)
-		lines = append(lines, Line{number, o.Show(content[start:end], 0), false})
-		start = end + 1
-	}
-	return lines
 }
 
 // lineEnd returns the end of the line that begins at start.

@@ -16,9 +16,9 @@ const partSize = 64 << 10
 
 // parts searches a file in parts, because it is too large to be held in memory.
 type parts struct {
-	options *SearchOptions
-	*collector
-	file *workspace.File
+	*query
+	file    *workspace.File
+	buffers *buffers // for the matches
 
 	// text is a part of the file, which begins with a line. It is searched up to the line at begin,
 	// whose number is line. The lines before are the context of matches to come.
@@ -26,31 +26,30 @@ type parts struct {
 	begin, line int
 	ended       bool // whether the file ends with text
 
-	lines []Line // found so far
+	found []line // so far
 	size  int    // of their texts
 	count int    // of matches
 }
 
-// searchParts returns the matching lines of a file. text is its beginning, up to the offset of
-// file. The error is errLarge if a line and its context do not fit into memory either, or if a
+// searchParts returns the matching lines of a file. The text of b is its beginning, up to the offset
+// of file. The error is errLarge if a line and its context do not fit into memory either, or if a
 // matching part is not UTF-8.
-func (b *buffers) searchParts(ctx context.Context, o *SearchOptions, file *workspace.File) ([]Line,
-	error) {
+func (q *query) searchParts(ctx context.Context, b *buffers, file *workspace.File) ([]line, error) {
 	text := bytes.TrimPrefix(b.text, []byte(bom))
 	if markOf(text) != utf8Text {
 		return nil, errLarge
 	}
-	p := parts{options: o, collector: b.collector, file: file, text: text, line: 1}
+	p := parts{query: q, buffers: b, file: file, text: text, line: 1}
 	defer func() { b.text = p.text }()
 	for {
 		from := p.begin
 		if err := p.search(ctx); err != nil {
 			return nil, err
 		}
-		if p.ended || p.enough() {
-			return p.lines, nil
+		if p.ended || p.count >= q.maxHits() || p.size > q.bytes {
+			return p.found, nil
 		}
-		if p.begin == from && int64(len(p.text)) > o.MaxFileSize {
+		if p.begin == from && int64(len(p.text)) > q.fileSize {
 			return nil, errLarge
 		}
 		if err := p.read(); err != nil {
@@ -59,15 +58,9 @@ func (b *buffers) searchParts(ctx context.Context, o *SearchOptions, file *works
 	}
 }
 
-// enough reports whether the limits of a file are reached.
-func (p *parts) enough() bool {
-	o := p.options
-	return o.MaxHits > 0 && p.count >= o.MaxHits || o.MaxText > 0 && p.size > o.MaxText
-}
-
 // read reads more text, and drops what is no longer needed.
 func (p *parts) read() error {
-	keep := linesBefore(p.text, p.begin, p.options.Context)
+	keep := linesBefore(p.text, p.begin, p.context)
 	p.text = append(p.text[:0], p.text[keep:]...)
 	p.begin -= keep
 	length := len(p.text)
@@ -88,44 +81,42 @@ func (p *parts) search(ctx context.Context) error {
 	text, end := p.text, len(p.text)
 	if !p.ended {
 		text = text[:bytes.LastIndexByte(text, '\n')+1]
-		end = linesBefore(text, len(text), p.options.Context)
+		end = linesBefore(text, len(text), p.context)
 	}
 	if end <= p.begin {
 		return nil
 	}
-	hits, err := p.collector.search(ctx, text[p.begin:end])
+	hits, err := p.matches(ctx, text[p.begin:end], p.buffers)
 	if errors.Is(err, errBinary) || len(hits) > 0 && !utf8.Valid(text) {
 		err = errLarge // the encoding of a part cannot be known
 	}
 	if err != nil {
 		return err
 	}
-	if most := p.options.MaxHits - p.count; p.options.MaxHits > 0 && len(hits) > most {
-		hits = hits[:most]
-	}
+	hits = hits[:min(len(hits), p.maxHits()-p.count)]
 	for i := range hits {
-		hits[i].Number += p.line - 1
-		hits[i].Start += p.begin
-		hits[i].End += p.begin
+		hits[i].number += p.line - 1
+		hits[i].start += p.begin
+		hits[i].end += p.begin
 	}
 	p.count += len(hits)
-	p.add(p.options.lines(text, hits))
+	p.add(p.lines(text, hits))
 	p.line += bytes.Count(text[p.begin:end], []byte("\n"))
 	p.begin = end
 	return nil
 }
 
 // add adds lines to those found. The first may have been found before, as context.
-func (p *parts) add(lines []Line) {
-	for _, line := range lines {
-		i, known := slices.BinarySearchFunc(p.lines, line,
-			func(a, b Line) int { return a.Number - b.Number })
+func (p *parts) add(lines []line) {
+	for _, l := range lines {
+		i, known := slices.BinarySearchFunc(p.found, l,
+			func(a, b line) int { return a.number - b.number })
 		switch {
 		case !known:
-			p.lines = append(p.lines, line)
-			p.size += len(line.Text)
-		case line.Match:
-			p.lines[i] = line
+			p.found = append(p.found, l)
+			p.size += len(l.text)
+		case l.match:
+			p.found[i] = l
 		}
 	}
 }

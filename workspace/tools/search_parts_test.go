@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // A file that is searched in parts has the matches that it has as a whole.
@@ -25,25 +27,28 @@ func TestSearchInParts(t *testing.T) {
 		p, err := newPattern(rapid.SampledFrom([]string{"needle", "^x", "^$", "é|^y"}).Draw(t,
 			"pattern"), false, false)
 		require.NoError(t, err)
-		o := SearchOptions{Query: p, Context: rapid.IntRange(0, 3).Draw(t, "context"),
-			MaxHits: rapid.IntRange(0, 4).Draw(t, "hits")}
-		want := linesFound(t, Walk{Workspace: ws}, o)
-		o.MaxFileSize = 200_000
-		if o.Context == 0 {
-			o.MaxFileSize = 30_000
+		q := query{p, rapid.IntRange(0, 3).Draw(t, "context"), limits{bytes: 1 << 30, line: 1 << 30,
+			matches: rapid.IntRange(1, 30).Draw(t, "matches")}.withDefaults()}
+		want := linesFound(t, ws, q)
+		q.fileSize = 200_000
+		if q.context == 0 {
+			q.fileSize = 30_000
 		}
-		require.Equal(t, want, linesFound(t, Walk{Workspace: ws}, o))
+		require.Equal(t, want, linesFound(t, ws, q))
 	})
 }
 
 // linesFound returns the lines that a search finds, which must leave out nothing.
-func linesFound(t require.TestingT, w Walk, o SearchOptions) (lines []Line) {
-	tally, err := w.Run(context.Background(), &o, func(f Found) error {
-		lines = append(lines, f.Lines...)
-		return nil
-	})
+func linesFound(t require.TestingT, ws *workspace.Workspace, q query) (lines []line) {
+	w := walkOf(ws)
+	w.query = &q
+	w.each = func(f found) bool {
+		lines = append(lines, f.lines...)
+		return true
+	}
+	tally, err := w.run(context.Background())
 	require.NoError(t, err)
-	require.Zero(t, tally.Skipped)
+	require.Zero(t, tally.skipped)
 	return lines
 }
 
@@ -54,7 +59,7 @@ func TestSearchLeavesOutLongLines(t *testing.T) {
 		"utf16": "\xff\xfe" + long, "binary": "\x00" + long, "fits": long[:60_000] + "\nneedle\n" + long})
 	got := do[searchResult](serve(t, openRoots(t, dir), Options{limits: limits{fileSize: 100_000}}),
 		"search", args{"pattern": "needle"})
-	require.Equal(t, Skipped{Binary: 1, Large: 4}, got.LeftOut)
+	require.Equal(t, skipped{binary: 1, large: 4}, got.LeftOut)
 	require.Empty(t, got.Files)
 
 	got = do[searchResult](serve(t, openRoots(t, dir), Options{limits: limits{fileSize: 210_000}}),

@@ -22,11 +22,11 @@ func TestSearch(t *testing.T) {
 			require.NoError(t, err)
 			for _, line := range f.Lines {
 				sign := "-"
-				if line.Match {
+				if line.match {
 					sign = ":"
 				}
-				all = append(all, fmt.Sprintf("%s%s%d%s%s", filepath.ToSlash(rel), sign, line.Number,
-					sign, line.Text))
+				all = append(all, fmt.Sprintf("%s%s%d%s%s", filepath.ToSlash(rel), sign, line.number,
+					sign, line.text))
 			}
 		}
 		return all
@@ -61,9 +61,8 @@ func TestSearch(t *testing.T) {
 		require.Equal(t, c.matches, got.Matches)
 		require.Nil(t, got.Cut)
 	}
-	require.Equal(t, 1, do[searchResult](h, "search", args{"pattern": "needle"}).LeftOut.Binary)
-	var bad *PatternError
-	require.ErrorAs(t, h.refused("search", args{"pattern": "("}), &bad)
+	require.Equal(t, 1, do[searchResult](h, "search", args{"pattern": "needle"}).LeftOut.binary)
+	require.ErrorContains(t, h.refused("search", args{"pattern": "("}), `invalid pattern "("`)
 
 	result, err := h.try("search", args{"pattern": "needle", "context": 1})
 	require.NoError(t, err)
@@ -95,7 +94,7 @@ func TestSearchOfIgnoredFolders(t *testing.T) {
 		"scripts/keep": "needle\n", "scripts/x.sh": "needle\n"})), Options{})
 	got := do[searchResult](h, "search", args{"pattern": "needle", "path": "scripts"})
 	require.Equal(t, 1, got.Matches, "not everything is ignored")
-	require.Equal(t, 1, got.LeftOut.Ignored)
+	require.Equal(t, 1, got.LeftOut.ignored)
 }
 
 func TestSearchIsBounded(t *testing.T) {
@@ -108,7 +107,7 @@ func TestSearchIsBounded(t *testing.T) {
 	require.Equal(t, truncation{Limit: "matches", Bound: 3, After: a + ":3", How: got.Cut.How,
 		Roots: []string{app}}, *got.Cut)
 	long := do[searchResult](h, "search", args{"pattern": "needle",
-		"path": "b"}).Files[0].Lines[0].Text
+		"path": "b"}).Files[0].Lines[0].text
 	require.Contains(t, long, "éneedleé")
 	require.LessOrEqual(t, len(long), 40+len("……")+1)
 
@@ -153,16 +152,18 @@ func TestNamesThatAreNotUnicode(t *testing.T) {
 func TestSearchBoundsMemoryPerFile(t *testing.T) {
 	text := strings.Repeat("hit\n"+strings.Repeat(strings.Repeat("x", 99)+"\n", 9), 100)
 	app := plant(t, fileTree{"a.txt": text, "b.txt": "hit\n"})
-	query, err := newPattern("hit", true, false)
+	p, err := newPattern("hit", true, false)
 	require.NoError(t, err)
 	kept := map[string]int{}
-	_, err = Walk{Workspace: openRoots(t, app)}.Run(t.Context(),
-		&SearchOptions{Query: query, Context: 20, MaxText: 5000}, func(f Found) error {
-			for _, line := range f.Lines {
-				kept[f.Ref().Rel()] += len(line.Text)
-			}
-			return nil
-		})
+	w := walkOf(openRoots(t, app))
+	w.query = &query{p, 20, limits{bytes: 5000}.withDefaults()}
+	w.each = func(f found) bool {
+		for _, line := range f.lines {
+			kept[f.ref().Rel()] += len(line.text)
+		}
+		return true
+	}
+	_, err = w.run(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, 3, kept["b.txt"])
 	require.Greater(t, kept["a.txt"], 5000)

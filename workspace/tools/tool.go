@@ -102,7 +102,7 @@ func (t Tool) Call(ctx context.Context, arguments json.RawMessage) (Result, erro
 	case searchResult:
 		for _, f := range out.Files {
 			for _, line := range f.Lines {
-				result.Found = append(result.Found, FoundAt{f.Path, line.Number})
+				result.Found = append(result.Found, FoundAt{f.Path, line.number})
 			}
 		}
 	}

@@ -17,13 +17,17 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
+// walkOf returns a walk of all files of a workspace.
+func walkOf(ws *workspace.Workspace) walk { return walk{ws: ws, maxFiles: defaultMaxFiles} }
+
 // rels returns the files that a walk visits, each as "root index:path".
-func rels(tb testing.TB, w Walk) (all []string, tally Tally) {
+func rels(tb testing.TB, w walk) (all []string, tally tally) {
 	tb.Helper()
-	tally, err := w.Run(tb.Context(), nil, func(f Found) error {
-		all = append(all, fmt.Sprint(f.Ref().Root().Index, ":", f.Ref().Rel()))
-		return nil
-	})
+	w.each = func(f found) bool {
+		all = append(all, fmt.Sprint(f.ref().Root().Index, ":", f.ref().Rel()))
+		return true
+	}
+	tally, err := w.run(tb.Context())
 	require.NoError(tb, err)
 	return all, tally
 }
@@ -33,9 +37,9 @@ func TestWalkVisitsRootsInOrder(t *testing.T) {
 	a := plant(t, fileTree{"b/2": "", "1": "", "a/3": "", "z": ""})
 	b := plant(t, fileTree{"1": "", "0/5": ""})
 	for range 10 {
-		got, tally := rels(t, Walk{Workspace: openRoots(t, b, a)})
+		got, tally := rels(t, walkOf(openRoots(t, b, a)))
 		require.Equal(t, []string{"0:1", "0:0/5", "1:1", "1:z", "1:a/3", "1:b/2"}, got)
-		require.Equal(t, 6, tally.Files)
+		require.Equal(t, 6, tally.files)
 	}
 }
 
@@ -61,15 +65,20 @@ func TestWalkPath(t *testing.T) {
 		filepath.Join(b, "."):    {"1:sub/k"},
 		"../" + filepath.Base(b): {"1:sub/k"},
 	} {
-		got, _ := rels(t, Walk{Workspace: ws, Path: path, Ignored: workspace.LeaveIgnored})
+		w := walkOf(ws)
+		w.path, w.ignored = path, workspace.LeaveIgnored
+		got, _ := rels(t, w)
 		require.Equal(t, want, got, path)
 	}
-	one, err := NewGlob("y/*")
+	one, err := newGlob("y/*")
 	require.NoError(t, err)
-	got, _ := rels(t, Walk{Workspace: ws, Path: "x", Only: one, Ignored: workspace.LeaveIgnored})
+	w := walkOf(ws)
+	w.path, w.only, w.ignored = "x", one, workspace.LeaveIgnored
+	got, _ := rels(t, w)
 	require.Equal(t, []string{"0:x/y/a"}, got, "a glob is compared below the path")
 
-	_, err = Walk{Workspace: ws, Path: "missing"}.Run(t.Context(), nil, func(Found) error { return nil })
+	w.path = "missing"
+	_, err = w.run(t.Context())
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
@@ -90,24 +99,27 @@ func TestWalkOverlappingRoots(t *testing.T) {
 		"two spellings of one": {[]string{lib, filepath.Join(top, "other")}, []string{"0:b"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ws := openRoots(t, c.roots[0], c.roots[1:]...)
-			got, tally := rels(t, Walk{Workspace: ws, Ignored: workspace.LeaveIgnored})
+			w := walkOf(openRoots(t, c.roots[0], c.roots[1:]...))
+			w.ignored = workspace.LeaveIgnored
+			got, tally := rels(t, w)
 			require.Equal(t, c.want, got)
-			require.Equal(t, len(c.want), tally.Files)
-			require.Equal(t, []Coverage{Complete, Complete}, tally.Roots)
-			got, tally = rels(t, Walk{Workspace: ws, Ignored: workspace.LeaveIgnored, MaxFiles: 1})
+			require.Equal(t, len(c.want), tally.files)
+			require.Equal(t, []bool{true, true}, tally.finished)
+			w.maxFiles = 1
+			got, tally = rels(t, w)
 			require.Equal(t, c.want[0], got[0])
-			require.Len(t, got, tally.Files)
+			require.Len(t, got, tally.files)
 			require.LessOrEqual(t, len(got), 2, "one of each root")
 		})
 	}
 	t.Run("the owner is the deepest root", func(t *testing.T) {
 		var owners []string
-		_, err := Walk{Workspace: openRoots(t, src, lib), Path: src}.Run(t.Context(), nil,
-			func(f Found) error {
-				owners = append(owners, f.Ref().Root().Dir.String())
-				return nil
-			})
+		w := walkOf(openRoots(t, src, lib))
+		w.path, w.each = src, func(f found) bool {
+			owners = append(owners, f.ref().Root().Dir.String())
+			return true
+		}
+		_, err := w.run(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, []string{src, src, src, lib}, owners)
 	})
@@ -121,36 +133,34 @@ func TestWalkLimits(t *testing.T) {
 	for i := range 1200 {
 		files[fmt.Sprintf("%04d", i)] = "x\n"
 	}
-	ws := openRoots(t, plant(t, files))
-	all, tally := rels(t, Walk{Workspace: ws})
+	w := walkOf(openRoots(t, plant(t, files)))
+	all, visited := rels(t, w)
 	require.Len(t, all, 1900)
-	require.False(t, tally.Full)
+	require.False(t, visited.full)
 	for _, most := range []int{1, 600, 1200, 1201, 1899, 1900} {
-		got, tally := rels(t, Walk{Workspace: ws, MaxFiles: most})
+		w.maxFiles = most
+		got, visited := rels(t, w)
 		require.Equal(t, all[:most], got)
-		require.Equal(t, most < 1900, tally.Full)
-		require.Equal(t, most, tally.Files)
+		require.Equal(t, most < 1900, visited.full)
+		require.Equal(t, most, visited.files)
 	}
 	t.Run("of each root", func(t *testing.T) {
 		small := plant(t, fileTree{"a": "", "b": ""})
-		ws := openRoots(t, small, plant(t, files), small)
-		got, tally := rels(t, Walk{Workspace: ws, MaxFiles: 2})
+		w := walkOf(openRoots(t, small, plant(t, files), small))
+		w.maxFiles = 2
+		got, visited := rels(t, w)
 		require.Equal(t, []string{"0:a", "0:b", "1:0000", "1:0001"}, got)
-		require.Equal(t, Tally{Files: 4, Full: true, Roots: []Coverage{Complete, Limited}}, tally)
-		tally, err := Walk{Workspace: ws}.Run(t.Context(), nil, func(f Found) error {
-			if f.Ref().Root().Index == 1 {
-				return fs.SkipAll
-			}
-			return nil
-		})
+		require.Equal(t, tally{files: 4, full: true, finished: []bool{true, false}}, visited)
+		w.each = func(f found) bool { return f.ref().Root().Index == 0 }
+		visited, err := w.run(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, []Coverage{Complete, Stopped}, tally.Roots)
+		require.Equal(t, []bool{true, false}, visited.finished)
 	})
-	deep := openRoots(t, plant(t, fileTree{"1/2/3/f": "", "1/g": ""}))
-	got, tally := rels(t, Walk{Workspace: deep, maxDepth: 2})
-	require.Equal(t, []string{"0:1/g"}, got)
-	require.Equal(t, 1, tally.Skipped.Unreadable)
-	require.Equal(t, "1/2/3", tally.Skipped.First.At.Rel())
+	deep := strings.Repeat("d/", maxDepth)
+	got, visited := rels(t, walkOf(openRoots(t, plant(t, fileTree{deep + "d/f": "", deep + "g": ""}))))
+	require.Equal(t, []string{"0:" + deep + "g"}, got)
+	require.Equal(t, 1, visited.skipped.unreadable)
+	require.Contains(t, filepath.ToSlash(visited.skipped.first), "/"+deep+"d: ")
 }
 
 func TestWalkStops(t *testing.T) {
@@ -159,31 +169,26 @@ func TestWalkStops(t *testing.T) {
 		files[fmt.Sprintf("%03d/f", i)] = "x\n"
 	}
 	ws := openRoots(t, plant(t, files))
-	s := Walk{Workspace: ws}
-	broken := errors.New("broken")
+	w := walkOf(ws)
 	n := 0
-	_, err := s.Run(t.Context(), nil, func(Found) error { n++; return broken })
-	require.ErrorIs(t, err, broken)
-	require.Equal(t, 1, n)
-	_, err = s.Run(t.Context(), nil, func(Found) error { return fs.SkipAll })
+	w.each = func(found) bool { n++; return false }
+	_, err := w.run(t.Context())
 	require.NoError(t, err)
+	require.Equal(t, 1, n)
 
+	broken := errors.New("broken")
 	ctx, cancel := context.WithCancelCause(t.Context())
-	_, err = s.Run(ctx, nil, func(Found) error { cancel(broken); return nil })
+	w.each = func(found) bool { cancel(broken); return true }
+	_, err = w.run(ctx)
 	require.ErrorIs(t, err, broken)
 
-	require.Panics(t, func() {
-		_, _ = s.Run(t.Context(), &SearchOptions{Query: panicking{}},
-			func(Found) error { return nil })
-	})
+	w.query = &query{pattern: &pattern{}} // a defect
+	require.Panics(t, func() { _, _ = w.run(t.Context()) })
+	w.query = nil
 	require.NoError(t, ws.Close())
-	_, err = s.Run(t.Context(), nil, func(Found) error { return nil })
+	_, err = w.run(t.Context())
 	require.ErrorIs(t, err, workspace.ErrClosed)
 }
-
-type panicking struct{}
-
-func (panicking) Find(context.Context, []byte, func(Match) bool) error { panic("a defect") }
 
 func TestWalkCountsSkippedFiles(t *testing.T) {
 	cwd := plant(t, fileTree{
@@ -192,14 +197,17 @@ func TestWalkCountsSkippedFiles(t *testing.T) {
 	p, err := newPattern("needle", true, false)
 	require.NoError(t, err)
 	var names []string
-	tally, err := Walk{Workspace: openRoots(t, cwd)}.Run(t.Context(), &SearchOptions{Query: p, MaxFileSize: 100}, func(f Found) error {
-		names = append(names, f.Ref().Rel())
-		return nil
-	})
+	w := walkOf(openRoots(t, cwd))
+	w.query = &query{pattern: p, limits: limits{fileSize: 100}.withDefaults()}
+	w.each = func(f found) bool {
+		names = append(names, f.ref().Rel())
+		return true
+	}
+	visited, err := w.run(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []string{"fits", "latin"}, names)
-	require.Equal(t, Tally{Files: 6, Roots: []Coverage{Incomplete},
-		Skipped: Skipped{Binary: 2, Large: 1}}, tally)
+	require.Equal(t, tally{files: 6, finished: []bool{true}, skipped: skipped{binary: 2, large: 1}},
+		visited)
 }
 
 // A search finds what reading every file line by line finds.
@@ -240,21 +248,23 @@ func TestSearchMatchesANaiveSearch(t *testing.T) {
 		require.NoError(t, err)
 		defer ws.Close()
 		var got []string
-		_, err = Walk{Workspace: ws}.Run(t.Context(), &SearchOptions{Query: p, Context: around},
-			func(f Found) error {
-				for _, line := range f.Lines {
-					got = append(got, fmt.Sprintf("%s:%d:%t:%q", f.Ref().Path(), line.Number, line.Match,
-						line.Text))
-				}
-				return nil
-			})
+		w := walkOf(ws)
+		w.query = &query{p, around, limits{}.withDefaults()}
+		w.each = func(f found) bool {
+			for _, line := range f.lines {
+				got = append(got, fmt.Sprintf("%s:%d:%t:%q", f.ref().Path(), line.number, line.match,
+					line.text))
+			}
+			return true
+		}
+		_, err = w.run(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, naive(t, tops, p, around), got)
 	})
 }
 
 // naive is a search without any optimisation.
-func naive(t *rapid.T, tops []string, p *Pattern, around int) (all []string) {
+func naive(t *rapid.T, tops []string, p *pattern, around int) (all []string) {
 	var search func(dir string)
 	search = func(dir string) {
 		entries, err := os.ReadDir(dir)
@@ -280,7 +290,8 @@ func naive(t *rapid.T, tops []string, p *Pattern, around int) (all []string) {
 					near = near || hit(i+d)
 				}
 				if near {
-					all = append(all, fmt.Sprintf("%s:%d:%t:%q", path, i+1, hit(i), line))
+					all = append(all, fmt.Sprintf("%s:%d:%t:%q", path, i+1, hit(i),
+						bytes.TrimSuffix(line, []byte("\r"))))
 				}
 			}
 		}
