@@ -136,6 +136,13 @@ func (t *commandTurn) useTool(
 	if err := call.End(sdk.ToolCallStatusCompleted, "", places); err != nil {
 		return err
 	}
+	if tool.Kind == tools.KindSearch && len(result.Found) == 0 {
+		none, notes, _ := strings.Cut(result.Text, "\n")
+		if err := t.Write(none + ".\n\n"); err != nil || notes == "" {
+			return err
+		}
+		return t.Quote(notes)
+	}
 	return t.Quote(t.labelled(result.Text))
 }
 

@@ -122,7 +122,7 @@ func TestWords(t *testing.T) {
 		require.Contains(t, strings.Join(a.lines(), "\n"), want)
 		require.Contains(t, a.text(), "1 matching line in 1 file")
 	}
-	require.Contains(t, c.ask("fails payment").text(), "0 matching lines")
+	require.Equal(t, "No line matches; 1 file visited.\n\n", c.ask("fails payment").text())
 	require.Contains(t, c.ask("\u202f").text(), "You can use these commands")
 }
 

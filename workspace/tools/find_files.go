@@ -71,6 +71,11 @@ type walked struct {
 // notes tells a model about what is missing.
 func (w walked) notes() string { return w.LeftOut.note() + w.Cut.note() }
 
+// none says what was visited by a walk that found nothing.
+func (w walked) none(glob string) string {
+	return text.Count(w.Visited, "file", "files") + " visited\n" + globHint(glob) + w.notes()
+}
+
 var errTimeLimit = errors.New("the time limit was reached")
 
 // walk calls each with the files that the arguments of a tool describe, or if q is not nil with those
@@ -140,6 +145,9 @@ func globHint(glob string) string {
 }
 
 func (f foundFiles) String() string {
+	if len(f.Files) == 0 {
+		return "No file matches; " + f.none(f.Glob)
+	}
 	var b strings.Builder
 	root := ""
 	for _, file := range f.Files {
@@ -150,8 +158,5 @@ func (f foundFiles) String() string {
 		b.WriteString(text.Printable(file.below()) + "\n")
 	}
 	fmt.Fprintf(&b, "found %s, visited %d\n", text.Count(len(f.Files), "file", "files"), f.Visited)
-	if len(f.Files) == 0 {
-		b.WriteString(globHint(f.Glob))
-	}
 	return b.String() + f.notes()
 }

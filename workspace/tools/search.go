@@ -22,6 +22,7 @@ type searchInput struct {
 }
 
 type searchResult struct {
+	Glob    string
 	Files   []matchedFile
 	Matches int // number of matching lines shown
 	walked
@@ -34,7 +35,7 @@ type matchedFile struct {
 }
 
 func (s *Set) search(ctx context.Context, in searchInput) (searchResult, error) {
-	out := searchResult{Files: []matchedFile{}}
+	out := searchResult{Glob: in.Glob, Files: []matchedFile{}}
 	pattern, err := newPattern(in.Pattern, in.Literal, in.IgnoreCase)
 	if err != nil {
 		return out, err
@@ -85,6 +86,9 @@ func (r searchResult) last() string {
 }
 
 func (r searchResult) String() string {
+	if len(r.Files) == 0 {
+		return "No line matches; " + r.none(r.Glob)
+	}
 	context := slices.ContainsFunc(r.Files, func(f matchedFile) bool {
 		return slices.ContainsFunc(f.Lines, func(l line) bool { return !l.match })
 	})

@@ -64,6 +64,13 @@ func TestSearch(t *testing.T) {
 	require.Equal(t, 1, do[searchResult](h, "search", args{"pattern": "needle"}).LeftOut.binary)
 	require.ErrorContains(t, h.refused("search", args{"pattern": "("}), `invalid pattern "("`)
 
+	none := args{"pattern": "absent"}
+	require.Equal(t, "No line matches; 5 files visited\n[left out: 1 binary, 1 that git ignores]\n",
+		said(h, "search", none))
+	none["glob"] = "[a]*.go"
+	require.Equal(t, "No line matches; 5 files visited\n[[a] stands for one of these characters: "+
+		"write \\[a\\] for a name with brackets]\n[left out: 1 that git ignores]\n",
+		said(h, "search", none))
 	result, err := h.try("search", args{"pattern": "needle", "context": 1})
 	require.NoError(t, err)
 	require.Equal(t, filepath.Join(app,
