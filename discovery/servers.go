@@ -243,7 +243,7 @@ func parseServers(text []byte, r row) (serverFile, error) {
 		}
 	}
 	var rules struct{ Excluded []string }
-	if member != "mcp" && json.Unmarshal(members["mcp"], &rules) == nil {
+	if r.is("gemini") && json.Unmarshal(members["mcp"], &rules) == nil {
 		file.disabled = rules.Excluded
 	}
 	var err error
@@ -350,9 +350,11 @@ func (r row) decodeServer(raw json.RawMessage) (c serverConfig, err error) {
 		c.Headers = with(c.Headers, name, value)
 	}
 	switch {
+	case !r.is("gemini"):
+		c.URL = cmp.Or(c.URL, c.HTTPURL)
 	case c.HTTPURL != "":
 		c.Type, c.URL = string(HTTP), c.HTTPURL
-	case r.is("sse") && c.Type == "" && c.URL != "":
+	case c.Type == "" && c.URL != "":
 		c.Type = string(SSE)
 	}
 	switch {
