@@ -89,7 +89,6 @@ func remarks(r discovery.Row) (all []string) {
 	if r.Kind == discovery.MCPServer {
 		add(r.Words[1] != "mcpServers", "`"+r.Words[1]+"`")
 		add(is("list"), "a list")
-		add(is("inside"), "not used")
 	}
 	add(is("marketplace"), "lists plugins")
 	add(is("one"), "one of these")

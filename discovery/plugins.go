@@ -1,7 +1,6 @@
 package discovery
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -10,7 +9,6 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -22,7 +20,6 @@ type pluginManifest struct {
 	Name, Description string
 	Source            json.RawMessage // of an entry
 	Skills, Commands  pluginPaths
-	MCPServers        json.RawMessage // paths, or the servers
 }
 
 // pluginPaths are paths in a manifest, relative to the plugin's directory: a string or a list of
@@ -209,11 +206,6 @@ func (m *matcher) scanPlugin(ctx context.Context, a Artifact, at *directory,
 			paths, onlyPaths = manifest.Skills, manifest.Source != nil && len(manifest.Skills) > 0
 		case r.kind == Command && path.Ext(r.pattern) == ".md":
 			paths, onlyPaths = manifest.Commands, len(manifest.Commands) > 0
-		case r.kind == MCPServer:
-			if at.rel == "." && inRoot(r.pattern) { // the root's own servers are used
-				continue
-			}
-			_ = json.Unmarshal(manifest.MCPServers, (*pluginPaths)(&paths))
 		}
 		for _, p := range paths {
 			rows, err := r.below(p)
@@ -232,38 +224,11 @@ func (m *matcher) scanPlugin(ctx context.Context, a Artifact, at *directory,
 			m.scanRow(ctx, r, at, name)
 		}
 	}
-	return append(unused, m.inlineServers(a, manifest.MCPServers, name)...)
-}
-
-// inRoot reports whether a row looks for the pattern in a root.
-func inRoot(pattern string) bool {
-	return slices.ContainsFunc(rows(),
-		func(r row) bool { return !r.is("inside") && r.pattern == pattern })
-}
-
-// inlineServers returns artifacts based on a for the MCP servers in the manifest of a plugin.
-func (m *matcher) inlineServers(a Artifact, servers json.RawMessage, plugin string) []Artifact {
-	if !bytes.HasPrefix(servers, []byte("{")) {
-		return nil
-	}
-	a.Kind, a.Description = MCPServer, ""
-	list := readServers(a, `{"mcpServers":`+string(servers)+"}",
-		row{words: []string{"servers", "mcpServers"}}, m.limits)
-	return serversOf(plugin, list)
-}
-
-// serversOf marks the MCP servers of a plugin as unused.
-func serversOf(plugin string, list []Artifact) []Artifact {
-	for i := range list {
-		a := &list[i]
-		a.Name, a.Server = plugin+":"+a.Name, nil
-		a.unused("acp-agent starts no MCP servers of plugins")
-	}
-	return list
+	return unused
 }
 
 // below returns rows for the files at a path that a manifest names instead of r's pattern: the
-// folder of a skill, a folder of skills, a command, a folder of commands, or a file of servers.
+// folder of a skill, a folder of skills, a command, or a folder of commands.
 func (r row) below(written string) ([]row, error) {
 	at := path.Clean(written)
 	if written == "" || !filepath.IsLocal(filepath.FromSlash(at)) {
@@ -276,8 +241,6 @@ func (r row) below(written string) ([]row, error) {
 	switch {
 	case r.kind == Skill:
 		patterns = []string{path.Join(at, "SKILL.md"), path.Join(at, "*", "SKILL.md")}
-	case r.kind == MCPServer:
-		patterns = []string{at}
 	case path.Ext(at) == ".md":
 		patterns = []string{at}
 	case at == ".":

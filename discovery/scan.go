@@ -467,11 +467,7 @@ func (m *matcher) parse(ctx context.Context, a Artifact, content []byte) []Artif
 			readCommand(&a, string(content), m.limits)
 		}
 	case MCPServer:
-		servers := readServers(a, string(content), m.row, m.limits)
-		if m.plugin != "" {
-			return serversOf(m.plugin, servers)
-		}
-		return servers
+		return readServers(a, string(content), m.row, m.limits)
 	case Plugin:
 		return m.readPlugins(ctx, a, content)
 	default:
@@ -481,7 +477,7 @@ func (m *matcher) parse(ctx context.Context, a Artifact, content []byte) []Artif
 			m.imports(ctx, &a)
 		}
 	}
-	if m.plugin != "" && (a.Kind == Skill || a.Kind == Command) {
+	if m.plugin != "" {
 		a.Name = m.plugin + ":" + a.Name
 	}
 	return []Artifact{a}
