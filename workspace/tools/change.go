@@ -2,7 +2,6 @@ package tools
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,9 +68,9 @@ const (
 // an edit now replaces other lines than were permitted, Permit is called again.
 type Permit func(ctx context.Context, c Change) error
 
-// plan plans to write the file at path without changing anything, also if it is open in an editor. It calls rewrite with the current
-// text, or nil if there is no file, to get the new text. maxSize bounds the size of the file before
-// and after, in bytes; 0 means 8 MiB.
+// plan plans to write the file at path without changing anything, also if it is open in an editor. It
+// calls rewrite with the current text, or nil if there is no file, to get the new text. maxSize bounds
+// the size of the file before and after, in bytes.
 //
 // Text may be UTF-16 with a byte order mark or Windows-1252, and stays so. Besides those of the
 // workspace and of rewrite, errors are *[workspace.NotTextError] for a file that is not text and
@@ -81,7 +80,6 @@ func plan(ctx context.Context, ws *workspace.Workspace, editor Editor, path stri
 	c := Change{Asked: path, again: func(ctx context.Context) (Change, error) {
 		return plan(ctx, ws, editor, path, maxSize, rewrite)
 	}}
-	maxSize = cmp.Or(maxSize, defaultMaxFileSize)
 	ref, parents, err := target(ws, Write, path)
 	if err != nil {
 		return c, err

@@ -174,7 +174,7 @@ func (w *writer) rewrite(id string) error {
 // conflicting records a change, which may also be refused because of another one.
 func (w *writer) conflicting(c madeChange, err error) error {
 	var changed *workspace.ChangedError
-	var match *MatchError
+	var match *matchError
 	if errors.As(err, &changed) || errors.As(err, &match) {
 		w.refused++
 		return nil

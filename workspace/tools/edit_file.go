@@ -1,7 +1,6 @@
 package tools
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,21 +29,21 @@ type editText struct {
 }
 
 // replacements returns the replacements to make.
-func (in editFileInput) replacements() ([]Replacement, error) {
+func (in editFileInput) replacements() ([]replacement, error) {
 	single := in.OldText != "" || in.NewText != nil || in.ReplaceAll
 	switch {
 	case single && len(in.Edits) > 0:
 		return nil, errors.New("give old_text and new_text, or edits, but not both")
 	case len(in.Edits) > 0:
-		var all []Replacement
+		var all []replacement
 		for _, e := range in.Edits {
-			all = append(all, Replacement{Old: e.OldText, New: e.NewText, All: e.ReplaceAll})
+			all = append(all, replacement{Old: e.OldText, New: e.NewText, All: e.ReplaceAll})
 		}
 		return all, nil
 	case in.OldText == "" || in.NewText == nil:
 		return nil, errors.New("give old_text and new_text, or edits")
 	default:
-		return []Replacement{{Old: in.OldText, New: *in.NewText, All: in.ReplaceAll}}, nil
+		return []replacement{{Old: in.OldText, New: *in.NewText, All: in.ReplaceAll}}, nil
 	}
 }
 
@@ -99,18 +98,18 @@ func (s *Set) edit(ctx context.Context, in editFileInput) (changedFile, error) {
 	return out, err
 }
 
-// Replacement replaces one text with another, exactly as they are. Only line endings are adapted,
+// replacement replaces one text with another, exactly as they are. Only line endings are adapted,
 // if neither text has a "\r". In a file whose lines all end with "\r\n", a "\n" stands for that. In
 // one that has both, a "\n" in the old text stands for either, and the lines of the new text end
 // like those of the old one.
-type Replacement struct {
+type replacement struct {
 	Old, New string
 	// All replaces every occurrence of Old. Otherwise Old must occur exactly once.
 	All bool
 }
 
-// MatchError is returned if the text to replace does not occur in the file as often as it must.
-type MatchError struct {
+// matchError is returned if the text to replace does not occur in the file as often as it must.
+type matchError struct {
 	// Path is the path of the file as it was given.
 	Path string
 	// Count is how often the text occurs.
@@ -119,7 +118,7 @@ type MatchError struct {
 	Lines []int
 }
 
-func (e *MatchError) Error() string {
+func (e *matchError) Error() string {
 	if e.Count == 0 {
 		return e.Path + " does not contain the text to replace: read the file again and give the " +
 			"text exactly"
@@ -130,7 +129,7 @@ func (e *MatchError) Error() string {
 }
 
 // withLineEndings returns the replacement with the line endings of text.
-func (r Replacement) withLineEndings(text string) Replacement {
+func (r replacement) withLineEndings(text string) replacement {
 	if onlyCRLF(text) && !strings.Contains(r.Old+r.New, "\r") {
 		r.Old = strings.ReplaceAll(r.Old, "\n", "\r\n")
 		r.New = strings.ReplaceAll(r.New, "\n", "\r\n")
@@ -138,44 +137,31 @@ func (r Replacement) withLineEndings(text string) Replacement {
 	return r
 }
 
-// Apply makes the replacement in text, the text of the file at path. The error is a *[MatchError],
-// or a *[workspace.TooLargeError] if the result would be larger than maxSize bytes; 0 means 8 MiB.
-func (r Replacement) Apply(path, text string, maxSize int64) (string, error) {
-	if r.isMixed(text) {
-		return r.applyMixed(path, text, maxSize)
+// apply makes the replacement in text, the text of the file at path. The error is a *matchError, or
+// a *[workspace.TooLargeError] if the result could be larger than maxSize bytes.
+func (r replacement) apply(path, text string, maxSize int64) (string, error) {
+	plain, longest := text, len(r.New)
+	if !strings.Contains(r.Old+r.New, "\r") && strings.Contains(text, "\r\n") {
+		plain = strings.ReplaceAll(text, "\r\n", "\n")
+		longest += strings.Count(r.New, "\n")
 	}
-	r = r.withLineEndings(text)
 	count := 0
 	if r.Old != "" {
-		count = strings.Count(text, r.Old)
+		count = strings.Count(plain, r.Old)
 	}
 	if count == 0 || count > 1 && !r.All {
-		return "", &MatchError{Path: path, Count: count, Lines: linesOf(text, r.Old, min(count, 2))}
+		return "", &matchError{Path: path, Count: count, Lines: linesOf(plain, r.Old, min(count, 2))}
 	}
-	size := int64(len(text)) + int64(count)*int64(len(r.New)-len(r.Old))
-	if maxSize = cmp.Or(maxSize, defaultMaxFileSize); size > maxSize {
-		return "", &workspace.TooLargeError{Path: path, Size: size, Limit: maxSize}
-	}
-	return strings.ReplaceAll(text, r.Old, r.New), nil
-}
-
-// isMixed reports whether the old text has several lines, and those of text end in two ways.
-func (r Replacement) isMixed(text string) bool {
-	return strings.Contains(r.Old, "\n") && !strings.Contains(r.Old+r.New, "\r") &&
-		strings.Contains(text, "\r\n") && !onlyCRLF(text)
-}
-
-// applyMixed is Apply for a text whose lines end in two ways.
-func (r Replacement) applyMixed(path, text string, maxSize int64) (string, error) {
-	plain := strings.ReplaceAll(text, "\r\n", "\n")
-	count := strings.Count(plain, r.Old)
-	if count == 0 || count > 1 && !r.All {
-		return "", &MatchError{Path: path, Count: count, Lines: linesOf(plain, r.Old, min(count, 2))}
-	}
-	longest := len(r.New) + strings.Count(r.New, "\n")
 	size := int64(len(text)) + int64(count)*int64(longest-len(r.Old))
-	if maxSize = cmp.Or(maxSize, defaultMaxFileSize); size > maxSize {
+	switch {
+	case size > maxSize:
 		return "", &workspace.TooLargeError{Path: path, Size: size, Limit: maxSize}
+	case len(plain) == len(text):
+		return strings.ReplaceAll(text, r.Old, r.New), nil
+	}
+	ending := "\n"
+	if onlyCRLF(text) {
+		ending = "\r\n"
 	}
 	var b strings.Builder
 	for range count {
@@ -185,7 +171,7 @@ func (r Replacement) applyMixed(path, text string, maxSize int64) (string, error
 		was := text[:lengthOf(r.Old, text)]
 		text, plain = text[len(was):], after
 		b.WriteString(kept)
-		writeLike(&b, r.New, was)
+		writeLike(&b, r.New, was, ending)
 	}
 	b.WriteString(text)
 	return b.String(), nil
@@ -204,10 +190,9 @@ func lengthOf(part, text string) (n int) {
 	return n
 }
 
-// writeLike writes a text, each line of which ends as that of the text before does, and further ones
-// as the last.
-func writeLike(b *strings.Builder, text, was string) {
-	ending := "\n"
+// writeLike writes a text, each line of which ends as that of the text before does, and further
+// ones as the last. If there was none, they have the ending.
+func writeLike(b *strings.Builder, text, was, ending string) {
 	for line := range strings.Lines(text) {
 		if end := strings.IndexByte(was, '\n'); end >= 0 {
 			_, ending = cutEnding(was[:end+1])

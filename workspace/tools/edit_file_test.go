@@ -278,10 +278,10 @@ func TestEditWithMixedLineEndings(t *testing.T) {
 		"a bare one":     {"a\r\r\nb\nc\n", "\r\r\nb", "x", false, "ax\nc\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := Replacement{Old: c.old, New: c.new, All: c.all}
-			got, err := r.Apply("f", c.text, 0)
+			r := replacement{Old: c.old, New: c.new, All: c.all}
+			got, err := r.apply("f", c.text, defaultMaxFileSize)
 			if c.want == "" {
-				var match *MatchError
+				var match *matchError
 				require.ErrorAs(t, err, &match)
 				require.Equal(t, 2, match.Count)
 				require.Equal(t, []int{1, 3}, match.Lines)

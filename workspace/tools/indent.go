@@ -34,13 +34,13 @@ func (a adaptation) notes() (notes []string) {
 	return notes
 }
 
-// applyLoosely is [Replacement.Apply], but if the text to replace does not occur exactly, it also
+// applyLoosely is [replacement.apply], but if the text to replace does not occur exactly, it also
 // finds whole lines that differ from it only in their indentation or in white space at their ends,
 // and gives the new text the indentation of those lines.
-func (r Replacement) applyLoosely(ctx context.Context, path, content string,
+func (r replacement) applyLoosely(ctx context.Context, path, content string,
 	maxSize int64) (edited string, how adaptation, err error) {
-	edited, err = r.Apply(path, content, maxSize)
-	var failed *MatchError
+	edited, err = r.apply(path, content, maxSize)
+	var failed *matchError
 	if !errors.As(err, &failed) || failed.Count > 0 {
 		return edited, how, err
 	}
@@ -58,7 +58,7 @@ func (r Replacement) applyLoosely(ctx context.Context, path, content string,
 
 // withoutLastBlank returns the replacement without the empty lines at the end of the old text, and
 // without as many at the end of the new text. ok is false if there are none.
-func (r Replacement) withoutLastBlank() (shorter Replacement, ok bool) {
+func (r replacement) withoutLastBlank() (shorter replacement, ok bool) {
 	old := splitLines(r.Old)
 	for n := len(old); n > 1 && isBlankLine(old[n-1]); n-- {
 		old, ok = old[:n-1], true
@@ -79,9 +79,9 @@ func (r Replacement) withoutLastBlank() (shorter Replacement, ok bool) {
 func isBlankLine(line string) bool { return strings.TrimSpace(line) == "" }
 
 // applyLines replaces whole lines that are loosely like the old text.
-func (r Replacement) applyLines(ctx context.Context, path, content string,
+func (r replacement) applyLines(ctx context.Context, path, content string,
 	maxSize int64) (edited string, how adaptation, err error) {
-	none := &MatchError{Path: path}
+	none := &matchError{Path: path}
 	old, replacement := splitLines(r.Old), splitLines(r.New)
 	if count := strings.Count(content, "\n"); len(old) == 0 || count > maxLines ||
 		(len(old)+len(replacement))*count > maxCompared {
@@ -130,7 +130,7 @@ func (r Replacement) applyLines(ctx context.Context, path, content string,
 		at = rest - 1
 	}
 	if len(found) == 0 || len(found) > 1 && !r.All {
-		return "", adaptation{}, &MatchError{Path: path, Count: len(found), Lines: found}
+		return "", adaptation{}, &matchError{Path: path, Count: len(found), Lines: found}
 	}
 	for _, line := range lines[rest:] {
 		b.WriteString(line)
